@@ -1,0 +1,58 @@
+#include "base/files.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+namespace xccl {
+namespace {
+
+Status IoError(const std::string& path, const char* verb, int error) {
+  return InvalidInput(path + ": cannot " + verb + ": " + std::strerror(error));
+}
+
+}  // namespace
+
+StatusOr<std::string> ReadFile(const std::string& path) {
+  errno = 0;
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) return IoError(path, "read", errno);
+  std::string contents;
+  char block[1 << 16];
+  size_t got = 0;
+  while ((got = std::fread(block, 1, sizeof block, file)) > 0) contents.append(block, got);
+  const int error = std::ferror(file) != 0 ? errno : 0;
+  std::fclose(file);
+  if (error != 0) return IoError(path, "read", error);
+  return contents;
+}
+
+Status WriteFileAtomically(const std::string& path, const std::function<Status(std::ostream&)>& write) {
+  const std::string temporary = path + ".tmp" + std::to_string(getpid());
+  errno = 0;
+  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+  if (!out) return IoError(path, "write", errno);
+  Status status = write(out);
+  if (status.ok()) {
+    out.flush();
+    if (!out) status = IoError(path, "write", errno != 0 ? errno : EIO);
+  }
+  out.close();
+  if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0)
+    status = IoError(path, "write", errno);
+  if (!status.ok()) std::remove(temporary.c_str());
+  return status;
+}
+
+Status WriteFileAtomically(const std::string& path, std::string_view contents) {
+  return WriteFileAtomically(path, [&](std::ostream& out) {
+    out.write(contents.data(), static_cast<std::streamsize>(contents.size()));
+    return OkStatus();
+  });
+}
+
+}  // namespace xccl

@@ -1,0 +1,21 @@
+// Whole files in, whole files out. An output is written beside its target and renamed, so that a failure or a
+// kill leaves the old file as it was.
+#pragma once
+
+#include <functional>
+#include <ostream>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace xccl {
+
+// Errors: kInvalidInput "PATH: cannot read: REASON".
+StatusOr<std::string> ReadFile(const std::string& path);
+// Errors: kInvalidInput "PATH: cannot write: REASON"; the temporary file is removed.
+Status WriteFileAtomically(const std::string& path, std::string_view contents);
+// The same for contents too large to hold: `write` streams them and may fail with its own Status.
+Status WriteFileAtomically(const std::string& path, const std::function<Status(std::ostream&)>& write);
+
+}  // namespace xccl

@@ -1,0 +1,38 @@
+#include "base/random.h"
+
+#include <bit>
+
+#include "base/status.h"
+
+namespace xccl {
+
+Random::Random(uint64_t seed) {
+  for (uint64_t& word : state_) {
+    seed += 0x9e3779b97f4a7c15ULL;
+    uint64_t z = seed;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    word = z ^ (z >> 31);
+  }
+}
+
+uint64_t Random::Next() {
+  const uint64_t result = std::rotl(state_[1] * 5, 7) * 9;
+  const uint64_t shifted = state_[1] << 17;
+  state_[2] ^= state_[0];
+  state_[3] ^= state_[1];
+  state_[1] ^= state_[2];
+  state_[0] ^= state_[3];
+  state_[2] ^= shifted;
+  state_[3] = std::rotl(state_[3], 45);
+  return result;
+}
+
+uint64_t Random::Below(uint64_t bound) {
+  XCCL_CHECK(bound > 0);
+  return static_cast<uint64_t>((static_cast<unsigned __int128>(Next()) * bound) >> 64);
+}
+
+double Random::Unit() { return static_cast<double>(Next() >> 11) * 0x1.0p-53; }
+
+}  // namespace xccl

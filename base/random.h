@@ -1,0 +1,27 @@
+// Seeded pseudo-random numbers, the same on every machine (the standard library's distributions are not).
+// SplitMix64 seeds xoshiro256** (Blackman and Vigna, 2018).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+
+namespace xccl {
+
+class Random {
+ public:
+  explicit Random(uint64_t seed);
+  uint64_t Next();
+  // Uniform in [0, bound). Requires: bound > 0.
+  uint64_t Below(uint64_t bound);
+  double Unit();  // uniform in [0, 1)
+  template <typename T>
+  void Shuffle(std::span<T> items) {
+    for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[Below(i)]);
+  }
+
+ private:
+  uint64_t state_[4];
+};
+
+}  // namespace xccl

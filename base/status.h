@@ -1,0 +1,101 @@
+// Errors as values. A function that a user's file, flag or machine can make fail returns Status or
+// StatusOr<T>; what only a programmer can break is an XCCL_CHECK, on in all builds. No exception leaves the
+// file that includes a throwing library. Texts follow `place: what was seen; what was expected`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace xccl {
+
+// What went wrong, by what the caller can do about it. The command line's exit status is ExitCode(code).
+enum class StatusCode {
+  kOk,
+  kInvalidInput,  // a file, a plan or a machine is wrong: exit 1
+  kUsage,         // the command line is wrong: exit 2
+  kInfeasible,    // proved that no answer exists: exit 3
+  kBug,           // our own invariant is broken: exit 4
+  kLimit,         // a limit was reached with nothing found: exit 5
+};
+
+int ExitCode(StatusCode code);
+
+class [[nodiscard]] Status {
+ public:
+  Status() = default;  // OK
+  Status(StatusCode code, std::string message) : code_(code), message_(std::move(message)) {}
+
+  bool ok() const { return code_ == StatusCode::kOk; }
+  StatusCode code() const { return code_; }
+  // Complete text for the user, without a final period or line break; empty when ok().
+  const std::string& message() const { return message_; }
+
+  bool operator==(const Status&) const = default;
+
+ private:
+  StatusCode code_ = StatusCode::kOk;
+  std::string message_;
+};
+
+inline Status OkStatus() { return Status(); }
+inline Status InvalidInput(std::string message) {
+  return Status(StatusCode::kInvalidInput, std::move(message));
+}
+inline Status UsageError(std::string message) { return Status(StatusCode::kUsage, std::move(message)); }
+inline Status Infeasible(std::string message) { return Status(StatusCode::kInfeasible, std::move(message)); }
+inline Status BugError(std::string message) { return Status(StatusCode::kBug, std::move(message)); }
+inline Status LimitReached(std::string message) { return Status(StatusCode::kLimit, std::move(message)); }
+
+// The same status with `prefix: ` before its message.
+Status Annotate(Status status, std::string_view prefix);
+
+// A value or the reason why there is none. value() requires ok().
+template <typename T>
+class [[nodiscard]] StatusOr {
+ public:
+  StatusOr(T value) : value_(std::move(value)) {}         // NOLINT: implicit by design
+  StatusOr(Status status) : status_(std::move(status)) {  // NOLINT: implicit by design
+    if (status_.ok()) status_ = BugError("a StatusOr was made from an OK status without a value");
+  }
+
+  bool ok() const { return value_.has_value(); }
+  const Status& status() const { return status_; }
+  T& value() & { return *value_; }
+  const T& value() const& { return *value_; }
+  T&& value() && { return *std::move(value_); }
+  T& operator*() & { return *value_; }
+  const T& operator*() const& { return *value_; }
+  T&& operator*() && { return *std::move(value_); }
+  T* operator->() { return &*value_; }
+  const T* operator->() const { return &*value_; }
+
+ private:
+  std::optional<T> value_;
+  Status status_;
+};
+
+// Prints `file:line: check failed: text` and aborts. Use through XCCL_CHECK.
+[[noreturn]] void CheckFailed(const char* file, int line, const char* text);
+
+}  // namespace xccl
+
+#define XCCL_CHECK(condition)                                  \
+  (__builtin_expect(static_cast<bool>(condition), 1) ? (void)0 \
+                                                     : ::xccl::CheckFailed(__FILE__, __LINE__, #condition))
+
+#define XCCL_RETURN_IF_ERROR(expression)                                                     \
+  do {                                                                                       \
+    if (::xccl::Status xccl_status_ = (expression); !xccl_status_.ok()) return xccl_status_; \
+  } while (false)
+
+#define XCCL_CONCAT_INNER_(a, b) a##b
+#define XCCL_CONCAT_(a, b) XCCL_CONCAT_INNER_(a, b)
+#define XCCL_ASSIGN_OR_RETURN_IMPL_(temporary, target, expression) \
+  auto temporary = (expression);                                   \
+  if (!temporary.ok()) return temporary.status();                  \
+  target = std::move(temporary).value()
+// XCCL_ASSIGN_OR_RETURN(auto x, F()): returns F's status when it failed, else assigns its value.
+#define XCCL_ASSIGN_OR_RETURN(target, expression) \
+  XCCL_ASSIGN_OR_RETURN_IMPL_(XCCL_CONCAT_(xccl_result_, __LINE__), target, expression)

@@ -1,0 +1,200 @@
+#include "base/units.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <span>
+
+#include "base/strings.h"
+
+namespace xccl {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  int64_t scale;
+};
+
+constexpr int64_t kKi = 1024, kMi = kKi * 1024, kGi = kMi * 1024, kTi = kGi * 1024;
+
+constexpr std::array<Unit, 14> kSizeUnits = {{{"", 1},
+                                              {"B", 1},
+                                              {"K", kKi},
+                                              {"M", kMi},
+                                              {"G", kGi},
+                                              {"T", kTi},
+                                              {"KiB", kKi},
+                                              {"MiB", kMi},
+                                              {"GiB", kGi},
+                                              {"TiB", kTi},
+                                              {"KB", 1'000},
+                                              {"MB", 1'000'000},
+                                              {"GB", 1'000'000'000},
+                                              {"TB", 1'000'000'000'000}}};
+constexpr std::array<Unit, 5> kTimeUnits = {
+    {{"ps", 1}, {"ns", kPsPerNs}, {"us", kPsPerUs}, {"ms", 1'000'000'000}, {"s", kPsPerSecond}}};
+// Bits are scaled to bytes: 8 bits a byte divide every scale here.
+constexpr std::array<Unit, 11> kBandwidthUnits = {{{"B/s", 1},
+                                                   {"KB/s", 1'000},
+                                                   {"MB/s", 1'000'000},
+                                                   {"GB/s", 1'000'000'000},
+                                                   {"TB/s", 1'000'000'000'000},
+                                                   {"KiB/s", kKi},
+                                                   {"MiB/s", kMi},
+                                                   {"GiB/s", kGi},
+                                                   {"Mbit/s", 125'000},
+                                                   {"Gbit/s", 125'000'000},
+                                                   {"Tbit/s", 125'000'000'000}}};
+
+// A decimal number times a unit, exactly: digits are kept as an integer and a power of ten.
+StatusOr<int64_t> ParseScaled(std::string_view text, std::span<const Unit> units, std::string_view what,
+                              std::string_view example) {
+  const auto bad = [&](std::string_view why) {
+    return InvalidInput(fmt::format("'{}': {}; a {} is written like {}", text, why, what, example));
+  };
+  size_t i = 0;
+  __int128 digits = 0;
+  int64_t divisor = 1;
+  bool any = false, fraction = false;
+  for (; i < text.size() && ((text[i] >= '0' && text[i] <= '9') || (text[i] == '.' && !fraction)); ++i) {
+    if (text[i] == '.') {
+      fraction = true;
+      continue;
+    }
+    any = true;
+    if (digits > std::numeric_limits<int64_t>::max() / 10 || divisor > 100'000'000'000'000'000)
+      return bad("too many digits");
+    digits = digits * 10 + (text[i] - '0');
+    if (fraction) divisor *= 10;
+  }
+  if (!any) return bad("no number");
+  const std::string_view suffix = text.substr(i);
+  for (const Unit& unit : units) {
+    if (unit.name != suffix) continue;
+    const __int128 scaled = digits * unit.scale;
+    if (scaled / divisor > std::numeric_limits<int64_t>::max()) return bad("too large");
+    if (scaled % divisor != 0) return bad("not a whole number of the smallest unit");
+    return static_cast<int64_t>(scaled / divisor);
+  }
+  std::vector<std::string_view> names;
+  for (const Unit& unit : units) names.push_back(unit.name);
+  if (suffix.empty()) return bad("no unit");
+  return bad(fmt::format("unknown unit '{}'{}", suffix, DidYouMean(suffix, names)));
+}
+
+// Exact decimal text of value / scale, or "" when it needs more than `places` places.
+std::string Decimal(int64_t value, int64_t scale, int places) {
+  std::string text = std::to_string(value / scale);
+  __int128 rest = value % scale;
+  if (rest == 0) return text;
+  text += '.';
+  for (int i = 0; i < places && rest != 0; ++i) {
+    rest *= 10;
+    text += static_cast<char>('0' + static_cast<int>(rest / scale));
+    rest %= scale;
+  }
+  return rest == 0 ? text : "";
+}
+
+std::string FormatScaled(int64_t value, std::span<const Unit> descending, int places) {
+  std::string best;
+  for (const Unit& unit : descending) {
+    if (value != 0 && value < unit.scale) continue;
+    const std::string number = Decimal(value, unit.scale, places);
+    if (number.empty()) continue;
+    const std::string text = number + std::string(unit.name);
+    if (best.empty() || text.size() < best.size()) best = text;
+  }
+  return best;
+}
+
+std::string FourDigits(double value) {
+  if (value >= 1000) return fmt::format("{:.0f}", value);
+  return fmt::format("{:.4g}", value);
+}
+
+}  // namespace
+
+StatusOr<int64_t> ParseSize(std::string_view text) { return ParseScaled(text, kSizeUnits, "size", "64MiB"); }
+
+StatusOr<int64_t> ParseDuration(std::string_view text) {
+  return ParseScaled(text, kTimeUnits, "time", "500ns");
+}
+
+StatusOr<int64_t> ParseBandwidth(std::string_view text) {
+  XCCL_ASSIGN_OR_RETURN(const int64_t value, ParseScaled(text, kBandwidthUnits, "bandwidth", "450GB/s"));
+  if (value <= 0) return InvalidInput(fmt::format("'{}': a bandwidth must be more than zero", text));
+  return value;
+}
+
+StatusOr<int64_t> ParseInteger(std::string_view text, int64_t low, int64_t high) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < low || value > high)
+    return InvalidInput(fmt::format("'{}': expected a whole number from {} to {}", text, low, high));
+  return value;
+}
+
+StatusOr<std::vector<int64_t>> ParseSizeList(std::string_view text) {
+  std::vector<int64_t> sizes;
+  for (const std::string& item : Split(text, ',')) {
+    const std::vector<std::string> range = Split(item, ':');
+    if (range.size() == 1) {
+      XCCL_ASSIGN_OR_RETURN(const int64_t size, ParseSize(item));
+      sizes.push_back(size);
+      continue;
+    }
+    if (range.size() > 3)
+      return InvalidInput(fmt::format("'{}': a range is written like 1KiB:1GiB:x4", item));
+    XCCL_ASSIGN_OR_RETURN(int64_t size, ParseSize(range[0]));
+    XCCL_ASSIGN_OR_RETURN(const int64_t last, ParseSize(range[1]));
+    int64_t factor = 2;
+    if (range.size() == 3) {
+      if (range[2].empty() || range[2][0] != 'x')
+        return InvalidInput(fmt::format("'{}': a range is written like 1KiB:1GiB:x4", item));
+      XCCL_ASSIGN_OR_RETURN(factor, ParseInteger(std::string_view(range[2]).substr(1), 2, 1 << 20));
+    }
+    if (size <= 0 || last < size)
+      return InvalidInput(fmt::format("'{}': a range runs from a size above zero up to a larger one", item));
+    for (; size <= last; size *= factor) {
+      sizes.push_back(size);
+      if (size > std::numeric_limits<int64_t>::max() / factor) break;
+    }
+  }
+  return sizes;
+}
+
+std::string FormatSize(int64_t bytes) {
+  for (const Unit& unit : std::array<Unit, 4>{{{"TiB", kTi}, {"GiB", kGi}, {"MiB", kMi}, {"KiB", kKi}}})
+    if (bytes != 0 && bytes % unit.scale == 0)
+      return std::to_string(bytes / unit.scale) + std::string(unit.name);
+  return std::to_string(bytes);
+}
+
+std::string FormatDuration(int64_t ps) {
+  if (ps == 0) return "0ns";
+  return FormatScaled(
+      ps, std::array<Unit, 4>{{{"ms", 1'000'000'000}, {"us", kPsPerUs}, {"ns", kPsPerNs}, {"ps", 1}}}, 6);
+}
+
+std::string FormatBandwidth(int64_t bytes_per_s) {
+  return FormatScaled(
+      bytes_per_s,
+      std::array<Unit, 5>{
+          {{"GB/s", 1'000'000'000}, {"GiB/s", kGi}, {"MB/s", 1'000'000}, {"KB/s", 1'000}, {"B/s", 1}}},
+      9);
+}
+
+std::string FormatDurationShort(int64_t ps) {
+  if (ps >= kPsPerSecond) return FourDigits(static_cast<double>(ps) / 1e12) + "s";
+  if (ps >= 1'000'000'000) return FourDigits(static_cast<double>(ps) / 1e9) + "ms";
+  return FourDigits(static_cast<double>(ps) / 1e6) + "us";
+}
+
+std::string FormatBandwidthShort(double bytes_per_s) { return FourDigits(bytes_per_s / 1e9) + "GB/s"; }
+
+}  // namespace xccl

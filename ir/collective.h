@@ -1,0 +1,144 @@
+// What is to be achieved: who holds which data before and after. Chunks, their sizes and both conditions
+// follow from the kind, the members and the counts; nothing else in the project knows what an allgather is.
+//
+// Parts (pieces of user data) come in this order: allgather(v), gather: one per source member;
+// reduce_scatter(v), scatter: one per destination member; alltoall(v): one per (source, destination),
+// source-major; sendrecv: one per pair; broadcast, reduce, allreduce, barrier: one. A part is cut into chunks
+// of integer weight; chunk ids run part by part. Contributions are named by the rank whose data they are.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+
+namespace xccl {
+
+using PartId = TypedId<struct PartTag>;
+
+enum class CollectiveKind : uint8_t {
+  kAllreduce,
+  kAllgather,
+  kAllgatherv,
+  kReduceScatter,
+  kReduceScatterv,
+  kBroadcast,
+  kReduce,
+  kGather,
+  kScatter,
+  kAlltoall,
+  kAlltoallv,
+  kSendrecv,
+  kBarrier,
+  kCustom,
+};
+
+std::string_view ToString(CollectiveKind kind);                       // "reduce_scatter"
+StatusOr<CollectiveKind> ParseCollectiveKind(std::string_view name);  // error has "did you mean"
+std::span<const CollectiveKind> AllNamedCollectives();                // all but kCustom
+
+// One rank's state of one chunk: the set of contributions it holds or must hold, sorted by rank.
+struct Holding {
+  Rank rank;
+  std::span<const Rank> contributions;  // points into the Collective
+};
+
+// One line of a user-defined table.
+struct TableEntry {
+  Rank rank;
+  PartId part;
+  std::vector<Rank> contributions;  // sorted, not empty
+  bool operator==(const TableEntry&) const = default;
+};
+
+// What a Collective is made from. Ranks are those of the topology; members must be distinct.
+struct CollectiveSpec {
+  CollectiveKind kind = CollectiveKind::kAllgather;
+  std::vector<Rank> ranks;      // members, in order: member i is ranks[i]
+  std::optional<Rank> root;     // broadcast, reduce, gather, scatter; a member
+  std::vector<int64_t> counts;  // allgatherv, reduce_scatterv: n relative part sizes; alltoallv: n*n,
+                                // row = source; zero is legal
+  std::vector<std::pair<Rank, Rank>> pairs;  // sendrecv: source, destination; distinct
+  std::string custom_name;                   // kCustom
+  std::vector<int64_t> custom_weights;       // kCustom: relative size of each part
+  std::vector<TableEntry> pre, post;         // kCustom
+  bool operator==(const CollectiveSpec&) const = default;
+};
+
+// Invariants: spec is consistent; every part has at least one chunk; weights >= 0 and, per part, not all zero
+// unless the part is empty. Immutable; sets returned by Before and After live as long as the Collective.
+class Collective {
+ public:
+  // Every part whole: one chunk a part. Errors: kInvalidInput naming what is inconsistent.
+  static StatusOr<Collective> Create(CollectiveSpec spec);
+  // The same collective with every part cut into `chunks` chunks of weight 1. Requires: chunks >= 1.
+  Collective WithChunks(int32_t chunks) const;
+  // Part p cut into chunks of weights[p]. Requires: one non-empty list a part.
+  Collective WithWeights(const std::vector<std::vector<int64_t>>& weights) const;
+
+  const CollectiveSpec& spec() const { return spec_; }
+  CollectiveKind kind() const { return spec_.kind; }
+  std::string name() const;  // "allgather", or the custom name
+  std::span<const Rank> ranks() const { return spec_.ranks; }
+  int32_t num_members() const { return static_cast<int32_t>(spec_.ranks.size()); }
+  std::optional<int32_t> MemberIndex(Rank r) const;  // constant time
+  int32_t num_parts() const { return static_cast<int32_t>(part_first_.size()) - 1; }
+  int32_t num_chunks() const { return part_first_.back(); }
+  PartId PartOf(ChunkId c) const { return chunk_part_[c.index()]; }
+  ChunkId FirstChunk(PartId p) const { return ChunkId(part_first_[p.index()]); }
+  int32_t ChunksOf(PartId p) const { return part_first_[p.index() + 1] - part_first_[p.index()]; }
+  int64_t Weight(ChunkId c) const { return chunk_weight_[c.index()]; }
+  // Σ weights of the chunks of c's part before c, and of all of them.
+  int64_t WeightBefore(ChunkId c) const { return chunk_weight_before_[c.index()]; }
+  int64_t PartWeight(PartId p) const { return part_weight_[p.index()]; }
+  bool HasEvenParts() const;  // every part has the same number of chunks
+  // Does any rank need a sum of several contributions?
+  bool Reduces() const { return reduces_; }
+
+  // The pre- and postcondition of a chunk, one entry a rank that holds or needs something, in member order.
+  // Cost: linear in the entries. `out` is cleared first.
+  void Before(ChunkId c, std::vector<Holding>& out) const { Conditions(PartOf(c), true, out); }
+  void After(ChunkId c, std::vector<Holding>& out) const { Conditions(PartOf(c), false, out); }
+
+  // User buffers: the parts that lie, in this order and without gaps, in a rank's input and output buffer.
+  // Not both are of use everywhere: only a broadcast's root reads its input. A part may be in both.
+  std::vector<PartId> InputParts(Rank r) const;
+  std::vector<PartId> OutputParts(Rank r) const;
+  // In place (NCCL's rules), input and output share memory. Byte offset zero of the input lies at the start
+  // of this position of OutputParts (allgather, gather's root), or output at this position of InputParts
+  // (reduce_scatter, scatter's root). Absent: the kind has no in-place form for this rank (alltoall,
+  // sendrecv, custom).
+  struct InPlace {
+    int32_t input_at_output_part = 0;
+    int32_t output_at_input_part = 0;
+    bool operator==(const InPlace&) const = default;
+  };
+  std::optional<InPlace> InPlaceOf(Rank r) const;
+
+  bool operator==(const Collective& other) const {
+    return spec_ == other.spec_ && part_first_ == other.part_first_ && chunk_weight_ == other.chunk_weight_;
+  }
+
+ private:
+  Collective() = default;
+  void Cut(const std::vector<std::vector<int64_t>>* weights, int32_t chunks);
+  void Conditions(PartId p, bool before, std::vector<Holding>& out) const;
+
+  CollectiveSpec spec_;
+  std::vector<Rank> sorted_ranks_;
+  std::vector<int32_t> member_of_rank_;  // -1 where not a member
+  std::vector<int32_t> part_first_;      // chunk ids, num_parts + 1
+  std::vector<PartId> chunk_part_;
+  std::vector<int64_t> chunk_weight_, chunk_weight_before_, part_weight_;
+  std::vector<std::vector<int32_t>> pre_of_part_,
+      post_of_part_;  // kCustom: indices into spec_.pre, spec_.post
+  bool reduces_ = false;
+};
+
+}  // namespace xccl

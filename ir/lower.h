@@ -1,0 +1,26 @@
+// Schedule → Program: the passes, in the one list that lower.cc runs. Each pass is a header of its own under
+// ir/lowering/, which says what it guarantees.
+#pragma once
+
+#include <cstdint>
+
+#include "base/status.h"
+#include "ir/collective.h"
+#include "ir/program.h"
+#include "ir/schedule.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+struct LowerOptions {
+  int64_t size_bytes = 64LL << 20;  // the size that segments are chosen for
+  int32_t slots = 2;
+  bool fuse = true;  // join a receive and the send that forwards it
+};
+
+// Requires: a normalized schedule that verifies. Errors: kInvalidInput for what a Program cannot say
+// (multicast trees), naming it. The result verifies.
+StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                        const LowerOptions& options = {});
+
+}  // namespace xccl

@@ -1,0 +1,43 @@
+// A plan: everything that a collective needs to be checked, timed and run, in one self-contained file
+// (*.plan.json, design: a plan file; docs/ir.md). Written and read as a stream, deterministic.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "ir/collective.h"
+#include "ir/program.h"
+#include "ir/schedule.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+struct MadeBy {
+  std::string engine;
+  uint64_t seed = 0;
+  std::string limits;  // the flags that bounded the search, as written
+  std::string version;
+  int64_t size_bytes = 0;  // the size that it was planned for
+  std::string model;       // "pipelined"
+  bool exact = false;
+  bool operator==(const MadeBy&) const = default;
+};
+
+struct Plan {
+  Topology topology;
+  Collective collective;
+  Schedule schedule;
+  std::optional<Program> program;
+  MadeBy made_by;
+};
+
+Status WritePlan(const Plan& plan, const std::string& path);
+// Reads and verifies: a plan that comes back does what it says. Errors: kInvalidInput with the place and, for
+// wrong plans, the first violation. `verify` wants the violations themselves: ReadPlanUnverified.
+StatusOr<Plan> ReadPlan(const std::string& path);
+StatusOr<Plan> ReadPlanUnverified(const std::string& path);
+
+}  // namespace xccl

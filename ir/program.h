@@ -1,0 +1,130 @@
+// The physical answer: for every rank its threadblocks, for every threadblock a list of instructions, at most
+// one send peer and one receive peer on one channel. MSCCL's execution model. docs/ir.md has the JSON and an
+// example.
+//
+// Execution. A program runs its instruction lists once for every segment k = 0..K-1: each chunk is cut into K
+// slices (SliceOf) and pass k touches the k-th slice of every chunk. Within a pass a threadblock runs its
+// instructions in order; an instruction waits for its dependencies of the same pass. The connection (src,
+// dst, channel) is a FIFO of `slots` slots; a sending instruction takes one slot, the k-th send feeds the
+// k-th receive.
+//
+// Memory. Every rank has three buffers addressed in slots of one chunk each. Slot i of input and output is
+// the i-th chunk of Collective::InputParts/OutputParts in order; scratch slot i is as large as chunk
+// scratch[i]. Slots of consecutive chunks of one part lie without gaps.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "ir/collective.h"
+#include "ir/sizes.h"
+
+namespace xccl {
+
+enum class BufferKind : uint8_t { kInput, kOutput, kScratch };
+
+enum class Opcode : uint8_t {
+  kSend,                // send src
+  kRecv,                // receive into dst
+  kRecvCopySend,        // receive into dst and send it on
+  kRecvReduceSend,      // send (src op received); store nothing
+  kRecvReduceCopy,      // dst = src op received
+  kRecvReduceCopySend,  // dst = src op received, and send it
+  kCopy,                // dst = src
+  kReduce,              // dst = dst op src
+  kNop,                 // only waits for its dependencies
+  kSwitchReduce,        // dst = sum over a multicast group of src: refused by the CPU runtime
+  kSwitchStore,         // store src at dst of every member of a multicast group: likewise
+};
+std::string_view ToString(Opcode op);  // "recv_reduce_copy_send"
+std::optional<Opcode> ParseOpcode(std::string_view name);
+bool Sends(Opcode op);
+bool Receives(Opcode op);
+bool ReadsSource(Opcode op);        // reads the src operand
+bool WritesDestination(Opcode op);  // writes the dst operand
+
+struct Operand {
+  BufferKind buffer = BufferKind::kInput;
+  int32_t slot = 0;
+  bool operator==(const Operand&) const = default;
+};
+
+// Waits until instruction `index` of threadblock `threadblock` of the same rank is done in this pass.
+struct Dependency {
+  int32_t threadblock = 0;  // index within the rank
+  int32_t index = 0;        // index within that threadblock
+  bool operator==(const Dependency&) const = default;
+};
+
+struct Instruction {
+  Opcode op = Opcode::kNop;
+  int32_t count = 0;  // chunks, consecutive slots from each operand on
+  Operand src;        // meaning by opcode; {input, 0} where unused
+  Operand dst;
+  bool first = false;     // src is the rank's own unscaled input: avg scales it when it is read
+  bool final = false;     // what is written to dst is the complete sum: avg of integers divides it
+  int32_t dep_first = 0;  // dependencies: Program::dependencies[dep_first .. dep_first + dep_count)
+  int32_t dep_count = 0;
+  bool operator==(const Instruction&) const = default;
+};
+
+struct Threadblock {
+  std::optional<Rank> send_peer;
+  std::optional<Rank> recv_peer;
+  int32_t channel = 0;
+  std::vector<Instruction> instructions;
+  bool operator==(const Threadblock&) const = default;
+};
+
+struct RankProgram {
+  std::vector<ChunkId> scratch;  // the chunk whose size each scratch slot has
+  std::vector<Threadblock> threadblocks;
+  bool operator==(const RankProgram&) const = default;
+};
+
+enum class Protocol : uint8_t { kSimple, kLl, kLl128 };
+std::string_view ToString(Protocol protocol);
+
+struct Program {
+  IdVector<Rank, RankProgram> ranks;     // every rank of the topology; idle ones have no threadblocks
+  std::vector<Dependency> dependencies;  // of all instructions
+  bool in_place = false;  // also right when input and output share memory (Collective::InPlaceOf)
+  int32_t slots = 2;      // of every connection, >= 1
+  Protocol protocol = Protocol::kSimple;
+  int64_t segment_bytes = 0;  // passes K = ceil(largest chunk's bytes / this), at least 1; 0: one pass
+  bool operator==(const Program&) const = default;
+};
+
+// Totals for `plan`.
+struct ProgramStats {
+  int32_t threadblocks = 0;  // most on one rank
+  int32_t channels = 0;
+  int64_t instructions = 0;
+  int64_t scratch_bytes = 0;  // most on one rank, at the given sizes
+};
+ProgramStats Stats(const Program& program, const CollectiveSizes& sizes);
+
+// Passes at these sizes, and the elements [begin, end) of a chunk (relative to its start) that pass k
+// touches. Slices start at multiples of 16 bytes; those of short chunks may be empty.
+int32_t NumPasses(const Program& program, const Collective& collective, const CollectiveSizes& sizes);
+struct Slice {
+  int64_t begin = 0, end = 0;
+};
+Slice SliceOf(int64_t chunk_elements, int64_t element_bytes, int32_t passes, int32_t pass);
+
+// Where slots lie: the chunk in every slot of a rank's buffer and its first element, without gaps. Scratch
+// starts every run of consecutive chunks at a multiple of 16 bytes.
+struct BufferLayout {
+  std::vector<ChunkId> chunk;
+  std::vector<int64_t> begin;  // element offset of each slot
+  int64_t elements = 0;        // of the whole buffer
+};
+BufferLayout LayoutOf(const Program& program, const Collective& collective, const CollectiveSizes& sizes,
+                      Rank rank, BufferKind buffer);
+
+}  // namespace xccl

@@ -1,0 +1,126 @@
+// Columns, path interning by hash, and the normal form. Everything is linear in the transfers but the sort by
+// step, which counts.
+#include "ir/schedule.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace xccl {
+
+PathId PathTable::Intern(std::span<const LinkId> links) {
+  uint64_t hash = 0xcbf29ce484222325ULL;
+  for (LinkId l : links) hash = (hash ^ static_cast<uint32_t>(l.value)) * 0x100000001b3ULL;
+  const auto [begin, end] = by_hash_.equal_range(hash);
+  for (auto it = begin; it != end; ++it) {
+    const std::span<const LinkId> known = (*this)[it->second];
+    if (std::equal(known.begin(), known.end(), links.begin(), links.end())) return it->second;
+  }
+  const PathId id(size());
+  links_.insert(links_.end(), links.begin(), links.end());
+  first_.push_back(static_cast<int32_t>(links_.size()));
+  by_hash_.emplace(hash, id);
+  return id;
+}
+
+void Schedule::Reserve(int64_t transfers) {
+  first.reserve(transfers);
+  count.reserve(transfers);
+  src.reserve(transfers);
+  dst.reserve(transfers);
+  path.reserve(transfers);
+  op.reserve(transfers);
+  step.reserve(transfers);
+}
+
+void Schedule::Add(const Transfer& transfer) {
+  first.push_back(transfer.first);
+  count.push_back(transfer.count);
+  src.push_back(transfer.src);
+  dst.push_back(transfer.dst);
+  path.push_back(transfer.path);
+  op.push_back(transfer.op);
+  step.push_back(transfer.step);
+}
+
+void Schedule::Add(ChunkId first_chunk, int32_t chunks, Rank from, Rank to, std::span<const LinkId> links,
+                   TransferOp operation, int32_t at_step) {
+  Add(Transfer{first_chunk, chunks, from, to, paths.Intern(links), operation, at_step});
+}
+
+int32_t Schedule::num_steps() const {
+  int32_t last = -1;
+  for (int32_t s : step) last = std::max(last, s);
+  return last + 1;
+}
+
+void Normalize(Schedule& schedule) {
+  const int64_t n = schedule.size();
+  // Dense step numbers, then a counting sort: stable, linear.
+  std::vector<int32_t> dense(static_cast<size_t>(schedule.num_steps()), 0);
+  for (int32_t s : schedule.step) dense[s] = 1;
+  int32_t steps = 0;
+  for (int32_t& s : dense) s = s != 0 ? steps++ : 0;
+  std::vector<int64_t> next(static_cast<size_t>(steps) + 1, 0);
+  for (int32_t s : schedule.step) ++next[dense[s] + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  for (int64_t t = 0; t < n; ++t) order[next[dense[schedule.step[t]]]++] = t;
+
+  Schedule sorted;
+  sorted.num_chunks = schedule.num_chunks;
+  sorted.Reserve(n);
+  for (int64_t t : order) {
+    Transfer transfer = schedule.at(t);
+    transfer.step = dense[transfer.step];
+    transfer.path = sorted.paths.Intern(schedule.paths[transfer.path]);
+    const int64_t last = sorted.size() - 1;
+    if (last >= 0 && sorted.src[last] == transfer.src && sorted.dst[last] == transfer.dst &&
+        sorted.path[last] == transfer.path && sorted.step[last] == transfer.step &&
+        sorted.op[last] == transfer.op &&
+        sorted.first[last].value + sorted.count[last] == transfer.first.value) {
+      sorted.count[last] += transfer.count;
+    } else {
+      sorted.Add(transfer);
+    }
+  }
+  schedule = std::move(sorted);
+}
+
+MessageTable GroupMessages(const Schedule& schedule) {
+  MessageTable table;
+  const int64_t n = schedule.size();
+  table.of_transfer.resize(static_cast<size_t>(n));
+  // A message is (src, path) within a step: dst follows from the path. The ids that a step handed out are
+  // kept in a hash map that is emptied at the next step.
+  std::unordered_map<uint64_t, int32_t> ids;
+  for (int64_t t = 0; t < n; ++t) {
+    if (t > 0 && schedule.step[t] != schedule.step[t - 1]) ids.clear();
+    const uint64_t key = static_cast<uint64_t>(static_cast<uint32_t>(schedule.src[t].value)) << 32 |
+                         static_cast<uint32_t>(schedule.path[t].value);
+    const auto [it, added] = ids.try_emplace(key, table.num_messages);
+    if (added) ++table.num_messages;
+    table.of_transfer[t] = it->second;
+  }
+  return table;
+}
+
+bool IsChain(const Topology& topology, std::span<const LinkId> path) {
+  for (size_t i = 1; i < path.size(); ++i)
+    if (topology.link(path[i]).from != topology.link(path[i - 1]).to) return false;
+  return !path.empty();
+}
+
+void PathEnds(const Topology& topology, std::span<const LinkId> path, std::vector<Rank>& sources,
+              std::vector<Rank>& destinations) {
+  sources.clear();
+  destinations.clear();
+  const auto add = [](std::vector<Rank>& ranks, std::optional<Rank> rank) {
+    if (rank && std::find(ranks.begin(), ranks.end(), *rank) == ranks.end()) ranks.push_back(*rank);
+  };
+  for (LinkId l : path) {
+    add(sources, topology.RankOf(topology.link(l).from));
+    add(destinations, topology.RankOf(topology.link(l).to));
+  }
+}
+
+}  // namespace xccl

@@ -1,0 +1,50 @@
+// How long a schedule takes on a topology: an event simulation of segments (pipelined) or messages (blocking)
+// over links. The rules are in docs/ir.md; the cost does not grow with the number of segments.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/collective.h"
+#include "ir/schedule.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+enum class TimeModel : uint8_t {
+  kPipelined,  // segments move singly and cut through; alpha delays, overhead occupies once per message
+  kBlocking,   // a message is stored and forwarded whole; alpha and overhead occupy the link
+};
+std::string_view ToString(TimeModel model);
+StatusOr<TimeModel> ParseTimeModel(std::string_view name);
+
+struct SimulateOptions {
+  int64_t size_bytes = 64LL << 20;  // nccl-tests' size; rounded as ir/sizes.h says
+  TimeModel model = TimeModel::kPipelined;
+  int64_t segment_bytes = 0;  // pipelined: largest slice of a chunk; 0: DefaultSegmentBytes.
+                              // blocking: largest slice of a message; 0: whole messages
+  bool record_links = false;  // fill Simulation::link_busy_ps
+};
+
+struct Simulation {
+  int64_t time_ps = 0;                // last arrival
+  int64_t size_bytes = 0;             // the real one
+  int64_t segment_bytes = 0;          // as used
+  std::vector<int64_t> link_busy_ps;  // by LinkId, when asked for
+  double algbw_bytes_per_s() const {
+    return time_ps > 0 ? static_cast<double>(size_bytes) * 1e12 / static_cast<double>(time_ps) : 0;
+  }
+};
+
+// The segment used where none is given: small enough that filling the deepest pipeline costs little, at least
+// 64 KiB of the largest chunk (a whole chunk when it is smaller).
+int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collective, int64_t size_bytes);
+
+// Requires: a normalized schedule that verifies. Cost: O(n log n) in transfers × chunks each moves × links of
+// a path.
+Simulation Simulate(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                    const SimulateOptions& options);
+
+}  // namespace xccl

@@ -1,0 +1,43 @@
+// Bytes of a collective at a given size, by nccl-tests' rules (design: Collectives, Sizes). The size is the
+// larger of a rank's send and receive buffer; what is moved is the size rounded down as the rules say.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/collective.h"
+
+namespace xccl {
+
+// Simulation and bounds count in elements of this many bytes where no type is given (nccl-tests' default,
+// float).
+inline constexpr int64_t kDefaultElementBytes = 4;
+
+// Element counts of one collective at one size. All boundaries are whole elements; chunks may be empty.
+class CollectiveSizes {
+ public:
+  // Requires: size_bytes >= 0, element_bytes > 0. Cost: linear in parts + chunks.
+  CollectiveSizes(const Collective& collective, int64_t size_bytes,
+                  int64_t element_bytes = kDefaultElementBytes);
+
+  int64_t element_bytes() const { return element_bytes_; }
+  int64_t size_bytes() const {
+    return size_bytes_;
+  }  // the real one, after rounding down: nccl-tests' size column
+  int64_t PartElements(PartId p) const { return part_elements_[p.index()]; }
+  int64_t PartBytes(PartId p) const { return part_elements_[p.index()] * element_bytes_; }
+  // First element of c within its part, and how many there are.
+  int64_t ChunkBegin(ChunkId c) const { return chunk_begin_[c.index()]; }
+  int64_t ChunkElements(ChunkId c) const { return chunk_elements_[c.index()]; }
+  int64_t ChunkBytes(ChunkId c) const { return chunk_elements_[c.index()] * element_bytes_; }
+
+ private:
+  int64_t element_bytes_ = 0;
+  int64_t size_bytes_ = 0;
+  std::vector<int64_t> part_elements_, chunk_begin_, chunk_elements_;
+};
+
+// busbw = algbw × this (nccl-tests; the table in docs/ir.md).
+double BusFactor(CollectiveKind kind, int32_t members);
+
+}  // namespace xccl

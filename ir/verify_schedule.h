@@ -1,0 +1,43 @@
+// Proves that a schedule does what its collective says on its topology. Rules (docs/ir.md has the same list):
+//   S1 columns agree in length, steps start at 0 and do not decrease, values are in range
+//   S2 a path is a chain or tree of links from src to dst that passes no GPU
+//   S3 a sender holds what it sends, from before the transfer's step
+//   S4 nothing is reduced twice: what a reduction adds is disjoint from what is there
+//   S5 two writes to one (rank, chunk) in one step both reduce
+//   S6 the postcondition holds at the end
+// Never repairs. Shares no code with synthesizers or the simulator.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/collective.h"
+#include "ir/schedule.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+// Shared by all verifiers. Shown as `[rule] where: text`.
+struct Violation {
+  std::string rule;   // "S3"
+  std::string where;  // "step 1"
+  std::string text;   // "rank 2 sends chunk 5, which it first holds at step 3"
+  bool operator==(const Violation&) const = default;
+};
+std::string ToString(const Violation& violation);
+// OK, or kInvalidInput with the first violation and how many more there are.
+Status ToStatus(const std::vector<Violation>& violations);
+
+inline constexpr int32_t kMaxViolations = 20;
+
+// All violations up to kMaxViolations, in order of step where there is one. Cost: linear in transfers ×
+// chunks each moves, chunk by chunk; memory for one chunk's sets (ranks² bits) beside the index.
+std::vector<Violation> VerifySchedule(const Schedule& schedule, const Collective& collective,
+                                      const Topology& topology);
+
+// Do all ranks that end with a sum of one chunk hold the same expression up to commuting operands, so that
+// floating point gives them the same bits? True when nothing is reduced. Requires: a schedule that verifies.
+bool IsBitwiseSame(const Schedule& schedule, const Collective& collective);
+
+}  // namespace xccl

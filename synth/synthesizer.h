@@ -1,0 +1,70 @@
+// The one interface of all engines: a request goes in, a schedule or a reason why there is none comes out.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/collective.h"
+#include "ir/schedule.h"
+#include "ir/simulate.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+// What bounds a search. Work units are deterministic (same flags, same bytes); wall clock only where asked
+// for.
+struct SynthesisLimits {
+  std::optional<int32_t> chunks;  // exactly this many chunks a part
+  std::optional<int32_t> steps;   // smt: exactly; others: at most
+  std::optional<int32_t> rounds;  // smt
+  int64_t work_units = 0;         // 0: the engine's default
+  std::optional<double> time_limit_s;
+};
+
+struct SynthesisRequest {
+  const Topology* topology = nullptr;
+  const Collective* collective = nullptr;  // parts whole; engines cut
+  int64_t size_bytes = 64LL << 20;         // what is minimised: simulated time at this size
+  TimeModel model = TimeModel::kPipelined;
+  SynthesisLimits limits;
+  uint64_t seed = 0;
+  bool allow_divergent = false;  // ranks may end with different roundings of one sum
+};
+
+struct Synthesis {
+  Collective collective;  // cut into the chunks that the schedule moves
+  Schedule schedule;      // normalized
+  bool exact = false;     // proved: no plan in the stated model is better
+  std::string engine;     // who made it: "ring"; auto says the winner's name
+  std::string note;       // one line for people, may be empty
+};
+
+// Stateless, safe to share between threads.
+class Synthesizer {
+ public:
+  virtual ~Synthesizer() = default;
+  virtual std::string_view name() const = 0;
+  virtual std::string_view summary() const = 0;  // one line: what it optimises, whether it is exact
+  // Cheap test before any search: kOk, or why this engine does not serve this request (kInvalidInput).
+  virtual Status Serves(const SynthesisRequest& request) const = 0;
+  // Closed-form guess of the time in ps, for ordering candidates; absent: unknown.
+  virtual std::optional<double> EstimatePs(const SynthesisRequest& request) const {
+    (void)request;
+    return std::nullopt;
+  }
+  // Requires: CheckReachable. Errors: kInvalidInput (not served), kInfeasible (proved), kLimit (stopped).
+  virtual StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const = 0;
+};
+
+// All engines in a fixed order, `auto` last.
+std::span<const std::unique_ptr<Synthesizer>> AllSynthesizers();
+// Error: kUsage with "did you mean".
+StatusOr<const Synthesizer*> FindSynthesizer(std::string_view name);
+
+}  // namespace xccl

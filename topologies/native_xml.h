@@ -1,0 +1,17 @@
+// The project's own topology format: docs/topologies.md. Reading expands families and wildcards and reports
+// errors as file:line:column; writing gives the expanded form, which reads back to the same value.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+// `file` is the name shown in errors.
+StatusOr<Topology> ReadNativeXml(std::string_view text, std::string_view file);
+std::string WriteNativeXml(const Topology& topology);
+
+}  // namespace xccl

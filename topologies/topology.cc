@@ -1,0 +1,103 @@
+// Validation, and adjacency in compressed rows: linear in nodes + links.
+#include "topologies/topology.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <tuple>
+
+namespace xccl {
+namespace {
+
+std::string_view KindName(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::kGpu:
+      return "gpu";
+    case NodeKind::kSwitch:
+      return "switch";
+    case NodeKind::kNic:
+      return "nic";
+    case NodeKind::kCpu:
+      return "cpu";
+  }
+  return "";
+}
+
+void BuildRows(const std::vector<Link>& links, size_t num_nodes, NodeId Link::*end, std::vector<LinkId>& rows,
+               std::vector<int32_t>& first) {
+  first.assign(num_nodes + 1, 0);
+  for (const Link& link : links) ++first[(link.*end).index() + 1];
+  for (size_t n = 0; n < num_nodes; ++n) first[n + 1] += first[n];
+  rows.resize(links.size());
+  std::vector<int32_t> next(first.begin(), first.end() - 1);
+  for (size_t l = 0; l < links.size(); ++l)
+    rows[next[(links[l].*end).index()]++] = LinkId(static_cast<int64_t>(l));
+}
+
+Status CheckLinks(const Topology& topology) {
+  const int32_t nodes = topology.num_nodes();
+  for (int32_t l = 0; l < topology.num_links(); ++l) {
+    const Link& link = topology.link(LinkId(l));
+    const auto bad = [&](std::string_view why) {
+      return InvalidInput(fmt::format("{}: link {}: {}", topology.name(), l, why));
+    };
+    for (NodeId end : {link.from, link.to})
+      if (end.value < 0 || end.value >= nodes)
+        return bad(fmt::format("no node {}; nodes are 0..{}", end.value, nodes - 1));
+    if (link.from == link.to) return bad(fmt::format("joins {} to itself", topology.NodeName(link.from)));
+    if (link.bandwidth_bytes_per_s <= 0)
+      return bad(fmt::format("bandwidth {} B/s; expected more than zero", link.bandwidth_bytes_per_s));
+    if (link.latency_ps < 0 || link.overhead_ps < 0) return bad("a latency or overhead below zero");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<Topology> Topology::Create(TopologySpec spec) {
+  Topology topology;
+  topology.spec_ = std::move(spec);
+  TopologySpec& own = topology.spec_;
+  std::set<std::tuple<int32_t, NodeKind, std::string>> seen;
+  for (size_t n = 0; n < own.nodes.size(); ++n) {
+    Node& node = own.nodes[n];
+    if (node.kind == NodeKind::kGpu && !node.host) {
+      if (own.hosts.empty()) own.hosts.push_back(Host{"host"});
+      node.host = HostId(0);
+    }
+    if (node.host && (node.host->value < 0 || node.host->index() >= own.hosts.size()))
+      return InvalidInput(fmt::format("{}: node {}: no host {}; there are {}", own.name, n, node.host->value,
+                                      own.hosts.size()));
+    if (!seen.emplace(node.host ? node.host->value : -1, node.kind, node.id).second)
+      return InvalidInput(fmt::format("{}: two nodes named {} {}", own.name, KindName(node.kind), node.id));
+    if (node.kind == NodeKind::kGpu) {
+      topology.node_rank_.push_back(Rank(static_cast<int64_t>(topology.rank_node_.size())));
+      topology.rank_node_.push_back(NodeId(static_cast<int64_t>(n)));
+    } else {
+      topology.node_rank_.push_back(std::nullopt);
+    }
+  }
+  if (topology.rank_node_.empty())
+    return InvalidInput(fmt::format("{}: no gpu; expected at least one", own.name));
+  XCCL_RETURN_IF_ERROR(CheckLinks(topology));
+  BuildRows(own.links, own.nodes.size(), &Link::from, topology.out_, topology.out_first_);
+  BuildRows(own.links, own.nodes.size(), &Link::to, topology.in_, topology.in_first_);
+  return topology;
+}
+
+std::string Topology::NodeName(NodeId n) const {
+  const Node& named = node(n);
+  const bool show_host = named.host && num_hosts() > 1;
+  return fmt::format("{} {}{}{}", KindName(named.kind),
+                     show_host ? spec_.hosts[named.host->index()].name : "", show_host ? "/" : "", named.id);
+}
+
+std::string Topology::LinkName(LinkId l) const {
+  const auto end = [&](NodeId n) {
+    const std::string name = NodeName(n);
+    return name.substr(name.find(' ') + 1);
+  };
+  return end(link(l).from) + "->" + end(link(l).to);
+}
+
+}  // namespace xccl

@@ -1,0 +1,109 @@
+// The machine: a directed multigraph of GPUs (ranks), switches, NICs and CPUs joined by links.
+// A TopologySpec is the plain description that readers and generators fill in; Topology::Create validates it
+// once, after which it never changes. XML: topologies/native_xml.h, NCCL dumps: topologies/nccl_xml.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+
+namespace xccl {
+
+enum class NodeKind : uint8_t {
+  kGpu,     // a rank: holds data, sends, receives, reduces
+  kSwitch,  // forwards and holds no data
+  kNic,     // forwards between a host and a fabric
+  kCpu,     // forwards between PCIe trees
+};
+
+struct Host {
+  std::string name;  // unique
+  bool operator==(const Host&) const = default;
+};
+
+struct Node {
+  NodeKind kind = NodeKind::kGpu;
+  std::string id;              // as in XML; unique within (host, kind)
+  std::optional<HostId> host;  // absent for fabric switches; every GPU has one
+  bool multicast = false;      // switches: can copy one input to many outputs (NVLS)
+  bool reduce = false;         // switches: can sum many inputs into one output (NVLS, SHARP)
+  bool operator==(const Node&) const = default;
+};
+
+// One direction of a cable. Equal links are parallel links.
+struct Link {
+  NodeId from;
+  NodeId to;
+  int64_t bandwidth_bytes_per_s = 0;  // > 0
+  int64_t latency_ps = 0;             // alpha: delay of arrival, does not occupy the link; >= 0
+  int64_t overhead_ps = 0;            // occupies the link once per message; >= 0
+  bool operator==(const Link&) const = default;
+};
+
+struct TopologySpec {
+  std::string name;
+  std::string source;       // where the numbers come from; may be empty
+  std::vector<Host> hosts;  // indexed by HostId; never empty in a Topology
+  std::vector<Node> nodes;  // indexed by NodeId, document order
+  std::vector<Link> links;  // indexed by LinkId, document order; a duplex cable is two, forward first
+  std::vector<std::string>
+      warnings;  // what a reader had to guess or what a file contradicts; not part of the value
+  bool operator==(const TopologySpec& other) const {
+    return name == other.name && source == other.source && hosts == other.hosts && nodes == other.nodes &&
+           links == other.links;
+  }
+};
+
+// Invariants: 1. at least one GPU; 2. ranks are the GPUs in node order; 3. every GPU has a host; 4. links
+// join different nodes that exist and have bandwidth > 0, latency and overhead >= 0; 5. ids are unique in
+// (host, kind). Immutable, safe to share between threads.
+class Topology {
+ public:
+  // Errors: kInvalidInput naming the node or link that breaks an invariant. GPUs without a host get the
+  // implicit one.
+  static StatusOr<Topology> Create(TopologySpec spec);
+
+  const TopologySpec& spec() const { return spec_; }
+  const std::string& name() const { return spec_.name; }
+  int32_t num_ranks() const { return static_cast<int32_t>(rank_node_.size()); }
+  int32_t num_nodes() const { return static_cast<int32_t>(spec_.nodes.size()); }
+  int32_t num_links() const { return static_cast<int32_t>(spec_.links.size()); }
+  int32_t num_hosts() const { return static_cast<int32_t>(spec_.hosts.size()); }
+  const Node& node(NodeId n) const { return spec_.nodes[n.index()]; }
+  const Link& link(LinkId l) const { return spec_.links[l.index()]; }
+  NodeId NodeOf(Rank r) const { return rank_node_[r.index()]; }
+  std::optional<Rank> RankOf(NodeId n) const { return node_rank_[n.index()]; }
+  bool IsGpu(NodeId n) const { return node(n).kind == NodeKind::kGpu; }
+  HostId HostOf(Rank r) const { return *node(NodeOf(r)).host; }
+  std::span<const LinkId> Out(NodeId n) const {
+    return Slice(out_, out_first_, n);
+  }  // links that leave n, by id
+  std::span<const LinkId> In(NodeId n) const {
+    return Slice(in_, in_first_, n);
+  }  // links that enter n, by id
+  // "gpu 3", "switch nvswitch", with "h0/" before the id when there are several hosts: for messages.
+  std::string NodeName(NodeId n) const;
+  std::string LinkName(LinkId l) const;  // "0->1", with node names as in XML references
+
+  bool operator==(const Topology& other) const { return spec_ == other.spec_; }
+
+ private:
+  Topology() = default;
+  static std::span<const LinkId> Slice(const std::vector<LinkId>& links, const std::vector<int32_t>& first,
+                                       NodeId n) {
+    return std::span(links).subspan(first[n.index()], first[n.index() + 1] - first[n.index()]);
+  }
+
+  TopologySpec spec_;
+  std::vector<NodeId> rank_node_;
+  std::vector<std::optional<Rank>> node_rank_;
+  std::vector<LinkId> out_, in_;
+  std::vector<int32_t> out_first_, in_first_;
+};
+
+}  // namespace xccl
