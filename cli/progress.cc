@@ -1,0 +1,31 @@
+#include "cli/progress.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <utility>
+
+namespace xccl {
+
+Progress::Progress(std::string what) : what_(std::move(what)) {
+  if (isatty(STDERR_FILENO) != 0) thread_ = std::thread([this] { Show(); });
+}
+
+Progress::~Progress() {
+  {
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Progress::Show() {
+  std::unique_lock lock(mutex_);
+  for (int seconds = 1; !wake_.wait_for(lock, std::chrono::seconds(1), [this] { return done_; }); ++seconds)
+    std::fprintf(stderr, "\r%s, %d s", what_.c_str(), seconds);
+  std::fputs("\r\033[K", stderr);
+}
+
+}  // namespace xccl

@@ -1,0 +1,29 @@
+// One line on the terminal for work that takes longer than a second: what is being done and for how long.
+// Prints nothing where standard error is no terminal. The line is removed when the object goes.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace xccl {
+
+class Progress {
+ public:
+  explicit Progress(std::string what);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+ private:
+  void Show();
+
+  const std::string what_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+}  // namespace xccl

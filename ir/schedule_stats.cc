@@ -1,0 +1,85 @@
+// Rounds: one pass over the steps with the load of every link. Depth: chunk by chunk (an index by chunk,
+// built by a counting sort), each write remembers the length of the longest chain of transfers behind it.
+#include "ir/schedule_stats.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace xccl {
+namespace {
+
+int64_t CountRounds(const Schedule& schedule, const Topology& topology) {
+  int64_t unit = 0;
+  for (const Link& link : topology.spec().links) unit = std::gcd(unit, link.bandwidth_bytes_per_s);
+  std::vector<int64_t> load(static_cast<size_t>(topology.num_links()), 0);
+  std::vector<LinkId> touched;
+  int64_t rounds = 0;
+  for (int64_t t = 0; t < schedule.size();) {
+    const int32_t step = schedule.step[t];
+    touched.clear();
+    for (; t < schedule.size() && schedule.step[t] == step; ++t) {
+      for (LinkId l : schedule.paths[schedule.path[t]]) {
+        if (load[l.index()] == 0) touched.push_back(l);
+        load[l.index()] += schedule.count[t];
+      }
+    }
+    int64_t longest = 0;
+    for (LinkId l : touched) {
+      const int64_t capacity = topology.link(l).bandwidth_bytes_per_s / unit;
+      longest = std::max(longest, (load[l.index()] + capacity - 1) / capacity);
+      load[l.index()] = 0;
+    }
+    rounds += longest;
+  }
+  return rounds;
+}
+
+int32_t FindDepth(const Schedule& schedule, const Topology& topology) {
+  std::vector<int64_t> first(static_cast<size_t>(schedule.num_chunks) + 1, 0);
+  for (int64_t t = 0; t < schedule.size(); ++t)
+    for (int32_t c = 0; c < schedule.count[t]; ++c) ++first[schedule.first[t].index() + c + 1];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<int64_t> by_chunk(static_cast<size_t>(first.back()));
+  std::vector<int64_t> next(first.begin(), first.end() - 1);
+  for (int64_t t = 0; t < schedule.size(); ++t)
+    for (int32_t c = 0; c < schedule.count[t]; ++c) by_chunk[next[schedule.first[t].index() + c]++] = t;
+
+  int32_t deepest = 0;
+  std::vector<int32_t> depth(static_cast<size_t>(topology.num_ranks()), 0);
+  std::vector<std::pair<Rank, int32_t>> writes;
+  std::vector<Rank> sources, destinations;
+  for (int32_t chunk = 0; chunk < schedule.num_chunks; ++chunk) {
+    std::fill(depth.begin(), depth.end(), 0);
+    for (int64_t i = first[chunk]; i < first[chunk + 1];) {
+      const int32_t step = schedule.step[by_chunk[i]];
+      writes.clear();
+      for (; i < first[chunk + 1] && schedule.step[by_chunk[i]] == step; ++i) {
+        const int64_t t = by_chunk[i];
+        PathEnds(topology, schedule.paths[schedule.path[t]], sources, destinations);
+        int32_t behind = 0;
+        for (Rank r : sources) behind = std::max(behind, depth[r.index()]);
+        for (Rank r : destinations) writes.emplace_back(r, behind + 1);
+      }
+      for (const auto& [rank, reached] : writes) {
+        depth[rank.index()] = std::max(depth[rank.index()], reached);
+        deepest = std::max(deepest, reached);
+      }
+    }
+  }
+  return deepest;
+}
+
+}  // namespace
+
+ScheduleStats Stats(const Schedule& schedule, const Topology& topology) {
+  ScheduleStats stats;
+  stats.transfers = schedule.size();
+  stats.messages = GroupMessages(schedule).num_messages;
+  stats.steps = schedule.num_steps();
+  stats.rounds = CountRounds(schedule, topology);
+  stats.depth = FindDepth(schedule, topology);
+  return stats;
+}
+
+}  // namespace xccl

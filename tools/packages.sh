@@ -1,0 +1,58 @@
+# Sourced by tools/quickstart and tools/check: installs what is missing from Debian, and says what and why first.
+# Usage: need PACKAGE 'why' ...; install_missing
+
+needed_packages=()
+need() {
+  while [ $# -gt 0 ]; do
+    if ! dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$'; then
+      needed_packages+=("$1")
+      printf '  %-24s %s\n' "$1" "$2"
+    fi
+    shift 2
+  done
+}
+
+install_missing() {
+  [ ${#needed_packages[@]} -eq 0 ] && return 0
+  local as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || {
+      echo "tools: not root and no sudo; as root run: apt-get install ${needed_packages[*]}" >&2
+      return 1
+    }
+    as_root=(sudo)
+  fi
+  echo "Installing ${#needed_packages[@]} Debian packages (listed above with their reasons) ..."
+  local log
+  log=$(mktemp)
+  if ! { "${as_root[@]}" apt-get update &&
+         "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+           "${needed_packages[@]}"; } >"$log" 2>&1; then
+    tail -20 "$log" >&2
+    echo "tools: apt-get failed; the whole log is $log" >&2
+    return 1
+  fi
+  rm -f "$log"
+}
+
+need_to_build() {
+  need bazel-bootstrap 'the build tool' \
+       bazel-rules-java 'rules that every Bazel workspace loads' \
+       g++ 'the compiler' \
+       libpugixml-dev 'reads topology XML' \
+       nlohmann-json3-dev 'reads and writes plans' \
+       libfmt-dev 'formats text' \
+       libcli11-dev 'parses the command line' \
+       libz3-dev 'the SMT solver' \
+       coinor-libclp-dev 'the linear programming solver of the bounds'
+}
+
+need_to_check() {
+  need clang 'the second compiler' \
+       clang-format 'formatting' \
+       clang-tidy 'lint' \
+       libgtest-dev 'unit tests' \
+       libgmock-dev 'unit tests' \
+       libbenchmark-dev 'benchmarks' \
+       python3 'runs the independent plan checker'
+}
