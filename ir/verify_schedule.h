@@ -1,7 +1,10 @@
 // Proves that a schedule does what its collective says on its topology. Rules (docs/ir.md has the same list):
 //   S1 columns agree in length, steps start at 0 and do not decrease, values are in range
-//   S2 a path is a chain or tree of links from src to dst that passes no GPU
-//   S3 a sender holds what it sends, from before the transfer's step
+//   S2 a path is a chain or tree of links from src to dst that passes no GPU; every link of a multicast
+//   starts
+//      where an earlier one ended, every link of an in-switch reduction ends where a later one starts; only
+//      switches that multicast branch, only switches that reduce join
+//   S3 a sender holds what it sends, from before the transfer's step; so does the target of a reduction
 //   S4 nothing is reduced twice: what a reduction adds is disjoint from what is there
 //   S5 two writes to one (rank, chunk) in one step both reduce
 //   S6 the postcondition holds at the end
@@ -10,6 +13,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/collective.h"
@@ -30,6 +34,7 @@ std::string ToString(const Violation& violation);
 Status ToStatus(const std::vector<Violation>& violations);
 
 inline constexpr int32_t kMaxViolations = 20;
+inline constexpr std::string_view kScheduleRules[] = {"S1", "S2", "S3", "S4", "S5", "S6"};
 
 // All violations up to kMaxViolations, in order of step where there is one. Cost: linear in transfers ×
 // chunks each moves, chunk by chunk; memory for one chunk's sets (ranks² bits) beside the index.
@@ -37,7 +42,9 @@ std::vector<Violation> VerifySchedule(const Schedule& schedule, const Collective
                                       const Topology& topology);
 
 // Do all ranks that end with a sum of one chunk hold the same expression up to commuting operands, so that
-// floating point gives them the same bits? True when nothing is reduced. Requires: a schedule that verifies.
-bool IsBitwiseSame(const Schedule& schedule, const Collective& collective);
+// floating point gives them the same bits? True when nothing is reduced. Reductions into one (rank, chunk) in
+// one step are taken in column order; every in-switch reduction counts as an order of its own. Requires: a
+// schedule that verifies.
+bool IsBitwiseSame(const Schedule& schedule, const Collective& collective, const Topology& topology);
 
 }  // namespace xccl

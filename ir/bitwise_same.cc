@@ -1,0 +1,98 @@
+// Plays every chunk with hashes in place of numbers: a leaf is its rank, a sum is a hash of its two operands
+// that commutes and does not associate. Two ranks with equal hashes hold the same expression (up to a 64-bit
+// collision). Linear in transfers × chunks each moves.
+#include <optional>
+
+#include "ir/chunk_index.h"
+#include "ir/verify_schedule.h"
+
+namespace xccl {
+namespace {
+
+uint64_t Mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+uint64_t Sum(uint64_t a, uint64_t b) { return Mix(Mix(a) + Mix(b)); }
+
+struct Ends {
+  std::vector<Rank> sources, destinations;
+};
+
+class Expressions {
+ public:
+  Expressions(const Schedule& schedule, const Collective& collective, const Topology& topology)
+      : s_(schedule), collective_(collective), ends_(schedule.paths.size()), hash_(topology.num_ranks(), 0) {
+    for (int32_t p = 0; p < schedule.paths.size(); ++p)
+      PathEnds(topology, schedule.paths[PathId(p)], ends_[p].sources, ends_[p].destinations);
+  }
+
+  // Do all ranks that end with a sum of this chunk have the same hash?
+  bool Same(ChunkId chunk, std::span<const int32_t> transfers) {
+    collective_.Before(chunk, conditions_);
+    for (const Holding& holding : conditions_) {
+      uint64_t hash = Mix(static_cast<uint64_t>(holding.contributions[0].value));
+      for (Rank r : holding.contributions.subspan(1)) hash = Sum(hash, Mix(static_cast<uint64_t>(r.value)));
+      hash_[holding.rank.index()] = hash;
+    }
+    for (size_t begin = 0; begin < transfers.size();) {
+      size_t end = begin;
+      while (end < transfers.size() && s_.step[transfers[end]] == s_.step[transfers[begin]]) ++end;
+      Step(transfers.subspan(begin, end - begin));
+      begin = end;
+    }
+    collective_.After(chunk, conditions_);
+    std::optional<uint64_t> first;
+    for (const Holding& holding : conditions_) {
+      if (holding.contributions.size() < 2) continue;
+      const uint64_t hash = hash_[holding.rank.index()];
+      if (first.value_or(hash) != hash) return false;
+      first = hash;
+    }
+    return true;
+  }
+
+ private:
+  void Step(std::span<const int32_t> transfers) {
+    values_.clear();
+    for (int32_t t : transfers) values_.push_back(Carried(t));
+    for (size_t i = 0; i < transfers.size(); ++i) {
+      const int32_t t = transfers[i];
+      for (Rank to : ends_[s_.path[t].index()].destinations) {
+        uint64_t& held = hash_[to.index()];
+        held = s_.op[t] == TransferOp::kReduce ? Sum(held, values_[i]) : values_[i];
+      }
+    }
+  }
+  uint64_t Carried(int32_t t) const {
+    const std::vector<Rank>& sources = ends_[s_.path[t].index()].sources;
+    if (sources.size() == 1) return hash_[sources[0].index()];
+    uint64_t sum = 0;
+    for (Rank from : sources) sum += Mix(hash_[from.index()]);
+    return Mix(sum ^ Mix(static_cast<uint64_t>(t)));
+  }
+
+  const Schedule& s_;
+  const Collective& collective_;
+  std::vector<Ends> ends_;      // by path
+  std::vector<uint64_t> hash_;  // by rank; what a rank does not hold is never read
+  std::vector<uint64_t> values_;
+  std::vector<Holding> conditions_;
+};
+
+}  // namespace
+
+bool IsBitwiseSame(const Schedule& schedule, const Collective& collective, const Topology& topology) {
+  if (!collective.Reduces()) return true;
+  Expressions expressions(schedule, collective, topology);
+  bool same = true;
+  ForEachChunk(schedule, [&](ChunkId chunk, std::span<const int32_t> transfers) {
+    same = same && expressions.Same(chunk, transfers);
+  });
+  return same;
+}
+
+}  // namespace xccl

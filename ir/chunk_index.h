@@ -1,0 +1,19 @@
+// The transfers of each chunk, for whoever checks a schedule chunk by chunk: ranges are expanded, a bounded
+// block of chunks at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "ir/schedule.h"
+
+namespace xccl {
+
+// Calls `visit` for every chunk in order, with the indices of the transfers that move it in column order.
+// Requires: columns of equal length, fewer than 2^31 transfers, chunk ranges within 0..num_chunks. Cost:
+// linear in Σ count, with one more pass over the transfers for every 64 million of it; memory is bounded.
+void ForEachChunk(const Schedule& schedule,
+                  const std::function<void(ChunkId, std::span<const int32_t>)>& visit);
+
+}  // namespace xccl
