@@ -257,6 +257,14 @@ bool Collective::HasEvenParts() const {
   return true;
 }
 
+bool Collective::AlwaysEmpty(ChunkId c) const {
+  const size_t part = PartOf(c).index();
+  const bool empty_part = spec_.kind == CollectiveKind::kCustom
+                              ? spec_.custom_weights[part] == 0
+                              : !spec_.counts.empty() && spec_.counts[part] == 0;
+  return empty_part || Weight(c) == 0;
+}
+
 void Collective::Conditions(PartId p, bool before, std::vector<Holding>& out) const {
   out.clear();
   const std::span<const Rank> members = spec_.ranks;

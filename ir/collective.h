@@ -101,10 +101,15 @@ class Collective {
   // Does any rank need a sum of several contributions?
   bool Reduces() const { return reduces_; }
 
+  // Is the chunk empty at every size, because its weight or its part's count is zero? Nobody needs it then.
+  bool AlwaysEmpty(ChunkId c) const;
+
   // The pre- and postcondition of a chunk, one entry a rank that holds or needs something, in member order.
-  // Cost: linear in the entries. `out` is cleared first.
+  // After has no entry for a chunk that is always empty. Cost: linear in the entries. `out` is cleared first.
   void Before(ChunkId c, std::vector<Holding>& out) const { Conditions(PartOf(c), true, out); }
-  void After(ChunkId c, std::vector<Holding>& out) const { Conditions(PartOf(c), false, out); }
+  void After(ChunkId c, std::vector<Holding>& out) const {
+    AlwaysEmpty(c) ? out.clear() : Conditions(PartOf(c), false, out);
+  }
 
   // User buffers: the parts that lie, in this order and without gaps, in a rank's input and output buffer.
   // Not both are of use everywhere: only a broadcast's root reads its input. A part may be in both.
