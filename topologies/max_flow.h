@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <span>
 #include <vector>
 
 namespace xccl {
@@ -15,13 +14,17 @@ class FlowNetwork {
 
   explicit FlowNetwork(int32_t nodes);
   int32_t num_nodes() const { return static_cast<int32_t>(head_.size()); }
-  // Returns the arc's index, for Flow and SetCapacity.
+  // Returns the arc's index (0, 1, ... in order of adding), for Flow and SetCapacity.
+  // Requires: 0 <= capacity <= kInfinite.
   int32_t AddArc(int32_t from, int32_t to, int64_t capacity);
   void SetCapacity(int32_t arc, int64_t capacity);
+  // What the last MaxFlow sends over the arc.
   int64_t Flow(int32_t arc) const;
-  // Largest flow from source to sink, from scratch, or stopping once `enough` is reached.
+  // Largest flow from source to sink, from scratch, or `enough` where the network carries that much.
+  // Requires: source != sink, enough <= kInfinite.
   int64_t MaxFlow(int32_t source, int32_t sink, int64_t enough = kInfinite);
-  // After MaxFlow: which nodes are on the source's side of a minimum cut.
+  // After MaxFlow: which nodes are on the source's side of a minimum cut. Means nothing where MaxFlow stopped
+  // at `enough`.
   std::vector<bool> SourceSide() const;
 
  private:
@@ -30,9 +33,9 @@ class FlowNetwork {
     int64_t capacity, residual;
   };
   bool BuildLevels(int32_t source, int32_t sink);
-  int64_t Push(int32_t node, int32_t sink, int64_t limit);
+  int64_t BlockingFlow(int32_t source, int32_t sink, int64_t limit);
 
-  std::vector<int32_t> head_, level_, next_arc_, queue_;
+  std::vector<int32_t> head_, level_, next_arc_, queue_, path_;
   std::vector<Arc> arcs_;  // arc 2k and its reverse 2k+1
   int32_t last_source_ = 0;
 };
