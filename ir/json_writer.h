@@ -1,0 +1,69 @@
+// Writes JSON as a stream: values go out in the order of the calls, nothing is held but one buffer. The same
+// calls give the same bytes. A container opened with Layout::kLines puts each entry on a line of its own.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace xccl {
+
+// Every Begin needs its End; within an object every value follows a Key. Both are checked.
+class JsonWriter {
+ public:
+  enum class Layout : uint8_t { kInline, kLines };
+
+  explicit JsonWriter(std::ostream& out) : out_(out) {}
+  JsonWriter(const JsonWriter&) = delete;
+  JsonWriter& operator=(const JsonWriter&) = delete;
+  // Ends the text with a line break and hands all to the stream. Requires: one complete value was written.
+  void Finish();
+
+  void BeginObject(Layout layout = Layout::kInline) { Begin('{', '}', layout); }
+  void EndObject() { End('}'); }
+  void BeginArray(Layout layout = Layout::kInline) { Begin('[', ']', layout); }
+  void EndArray() { End(']'); }
+  void Key(std::string_view key);
+
+  void Integer(int64_t value);
+  void Unsigned(uint64_t value);
+  void Number(double value);  // shortest text that reads back to the same value. Requires: finite
+  void Bool(bool value);
+  void Null();
+  // Bytes that are not UTF-8 are written as the characters U+0080..U+00FF.
+  void String(std::string_view value);
+  // An array of value(item) for every item.
+  template <typename Items, typename Value>
+  void Integers(const Items& items, Value&& value) {
+    BeginArray();
+    for (const auto& item : items) Integer(static_cast<int64_t>(value(item)));
+    EndArray();
+  }
+
+ private:
+  struct Level {
+    char close;
+    bool lines;
+    bool empty = true;
+  };
+  void Begin(char open, char close, Layout layout);
+  void End(char close);
+  void BeforeValue();
+  void Separate();
+  void Quoted(std::string_view text);
+  void Raw(std::string_view text) {
+    buffer_ += text;
+    if (buffer_.size() >= size_t{1} << 16) Flush();
+  }
+  void Flush();
+
+  std::ostream& out_;
+  std::string buffer_;
+  std::vector<Level> levels_;
+  bool after_key_ = false;
+  bool done_ = false;
+};
+
+}  // namespace xccl
