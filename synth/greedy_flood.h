@@ -1,0 +1,117 @@
+// The matching of idle links and chunks along time: every rank wants every chunk that flows, and whenever a
+// link is idle it is given a chunk that its head lacks, rare ones first. For allgather, broadcast and their
+// reversals. Time-expanded as in TACOS (Won et al., 2024), with bit tables in the place of a scan of all
+// needs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/random.h"
+#include "synth/greedy_problem.h"
+
+namespace xccl::greedy {
+
+// How one run chooses. Several policies are tried and the best result kept.
+struct FloodPolicy {
+  uint64_t seed = 0;
+  int32_t samples = 8;              // candidates looked at to find a rare chunk; 1: any chunk
+  int64_t batch_bytes = 0;          // a message takes more chunks while it stays within; always at least one
+  bool import_once = false;         // a chunk enters a group of well-joined ranks once
+  bool patient = false;             // a slow link leaves alone what a fast one will bring sooner
+  int64_t deadline_ps = INT64_MAX;  // give up when a chunk would arrive at this time or later
+};
+
+// Reusable state of runs over one problem. Not thread-safe.
+class Flood {
+ public:
+  explicit Flood(const CopyProblem& problem);
+  ~Flood();
+  // True when every need was met before the deadline. Cost: linear in moves × (words of a row × links into a
+  // rank), and for moves through switches × links that a switch has.
+  bool Run(const FloodPolicy& policy);
+
+  // Of the last run.
+  int64_t time_ps() const { return time_ps_; }
+  const std::vector<Move>& moves() const { return moves_; }
+  int64_t work() const { return work_; }  // words and links looked at
+  // The links of a Move's path.
+  std::span<const LinkId> PathLinks(int32_t path) const;
+
+ private:
+  struct Event {
+    int64_t at_ps;
+    int32_t message;  // -1: only a look at `node`'s links is due
+    int32_t node;     // rank index or link, see kind
+    bool operator>(const Event& other) const {
+      return at_ps != other.at_ps ? at_ps > other.at_ps
+                                  : (message != other.message ? message > other.message : node > other.node);
+    }
+  };
+  struct Message {
+    int32_t destination = 0;
+    int32_t step = 0;
+    int32_t first = 0, count = 0;  // of moves_
+  };
+
+  void Reset(const FloodPolicy& policy);
+  void BuildGroups();
+  void Deliver(const Message& message);
+  void ServeDestination(int32_t rank);
+  void ServeSource(int32_t rank);
+  bool SearchFabric(int32_t rank, LinkId uplink);
+  bool Useful(int32_t source, int32_t destination, bool crosses);
+  int32_t FillCandidates(int32_t source, int32_t destination, bool crosses, uint64_t* row);
+  int32_t Choose(const uint64_t* row, int32_t count);
+  bool WorthWaiting(LinkId link, int32_t chunk, int64_t arrival_ps);
+  void Send(int32_t source, int32_t destination, int32_t path, uint64_t* row, int32_t candidates);
+  int64_t Duration(LinkId link, int64_t bytes) const;
+  int32_t InternPath(std::span<const LinkId> links);
+  void MarkDestination(int32_t rank);
+  void MarkSource(int32_t rank);
+
+  const CopyProblem& problem_;
+  const Topology& topology_;
+  int32_t ranks_, words_;
+  std::vector<LinkCost> costs_;
+  int64_t common_bytes_ = -1;  // of every chunk where all are equal
+  std::vector<int64_t> common_duration_ps_;
+  std::vector<int32_t> head_rank_, tail_rank_;                         // of a link; -1: not a rank
+  std::vector<std::vector<LinkId>> direct_in_, direct_out_, uplinks_;  // of a rank
+  std::vector<int32_t> group_;                                         // of a rank
+  int32_t num_groups_ = 1;
+  bool has_fabric_ = false;
+  BitTable initial_, wants_;
+
+  FloodPolicy policy_;
+  Random random_{0};
+  int64_t now_ps_ = 0, time_ps_ = 0, work_ = 0, missing_ = 0;
+  bool failed_ = false;
+  BitTable has_, has_or_coming_, group_has_;
+  std::vector<int32_t> copies_;        // of a chunk, those coming included
+  std::vector<int32_t> arrival_step_;  // ranks × chunks
+  std::vector<int64_t> free_ps_;
+  std::vector<int32_t> last_step_;
+  std::vector<Message> messages_;
+  std::vector<Move> moves_;
+  std::vector<Event> heap_;
+  std::vector<int32_t> marked_destinations_, marked_sources_;
+  std::vector<char> destination_marked_, source_marked_;
+  std::vector<char> starved_;  // ranks with an idle uplink and nothing to send
+  std::vector<int32_t> rotation_;
+  std::vector<uint64_t> scratch_;
+  std::vector<int32_t> scratch_count_;
+  // Paths through the fabric.
+  std::vector<LinkId> path_links_;
+  std::vector<int32_t> path_first_;
+  struct PathIndex;
+  std::unique_ptr<PathIndex> path_index_;
+  std::vector<LinkId> direct_path_;
+  // The search through the fabric.
+  std::vector<int64_t> seen_at_;
+  int64_t search_id_ = 0;
+};
+
+}  // namespace xccl::greedy
