@@ -1,0 +1,19 @@
+// What every command with a TOPOLOGY takes as flags.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace xccl {
+
+struct LoadOptions {
+  std::optional<std::string> gpu_arch;     // --gpu-arch: sm90, gfx942; what an NCCL dump leaves out
+  std::optional<int32_t> gpus_per_switch;  // --gpus-per-switch: for dumps without GPU-class devices
+  std::optional<int32_t> hosts;            // --hosts: join this many copies of one host through a fabric
+  std::vector<std::string> without_links;  // --without-link A->B, node references as in XML
+  std::vector<std::string> degrades;       // --degrade A->B=F: bandwidth × F, 0 < F <= 1
+};
+
+}  // namespace xccl
