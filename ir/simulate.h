@@ -26,20 +26,23 @@ struct SimulateOptions {
   int64_t segment_bytes = 0;  // pipelined: largest slice of a chunk; 0: DefaultSegmentBytes.
                               // blocking: largest slice of a message; 0: whole messages
   bool record_links = false;  // fill Simulation::link_busy_ps
+  bool extrapolate = true;    // false: every segment is run, at a cost that grows with their number
 };
 
 struct Simulation {
   int64_t time_ps = 0;                // last arrival
   int64_t size_bytes = 0;             // the real one
   int64_t segment_bytes = 0;          // as used
-  std::vector<int64_t> link_busy_ps;  // by LinkId, when asked for
+  std::vector<int64_t> link_busy_ps;  // by LinkId, when asked for: what the link carries, stalls excluded
   double algbw_bytes_per_s() const {
     return time_ps > 0 ? static_cast<double>(size_bytes) * 1e12 / static_cast<double>(time_ps) : 0;
   }
 };
 
-// The segment used where none is given: small enough that filling the deepest pipeline costs little, at least
-// 64 KiB of the largest chunk (a whole chunk when it is smaller).
+// The segment used where none is given, for the pipelined model: at least 64 KiB, or a whole chunk when the
+// largest is smaller; as large as it can be while filling the pipeline (steps beyond what the busiest path
+// carries, in largest chunks) costs at most 1/64 of that path's time, or while all segments together are at
+// least 65,536. Depends on its arguments alone.
 int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collective, int64_t size_bytes);
 
 // Requires: a normalized schedule that verifies. Cost: O(n log n) in transfers × chunks each moves × links of

@@ -1,0 +1,179 @@
+// Shortest paths with few distinct link costs: one first-in-first-out queue a cost. Nodes are settled in
+// order of distance, so each queue is sorted by itself, and the next node is the least of the queues' heads:
+// O((nodes + links) × costs). With many costs, a binary heap.
+//
+// Two GPUs that hang on the same nodes by equal links are interchangeable (exchanging them maps the topology
+// onto itself), so they are equally far from all others and one search serves both.
+#include "ir/bound_latency.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <queue>
+#include <tuple>
+
+#include "ir/needs.h"
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kFar = std::numeric_limits<int64_t>::max() / 4;
+
+class Distances {
+ public:
+  Distances(const Topology& topology, TimeModel model) : topology_(topology) {
+    const int32_t nodes = topology.num_nodes();
+    first_.assign(static_cast<size_t>(nodes) + 1, 0);
+    for (int32_t n = 0; n < nodes; ++n) {
+      for (LinkId l : topology.Out(NodeId(n))) {
+        const Link& link = topology.link(l);
+        const int64_t overhead = std::min(link.overhead_ps, kFar);
+        const int64_t alpha = std::min(link.latency_ps, kFar);
+        arcs_.push_back({link.to.value, 0,
+                         std::min(kFar, alpha + (model == TimeModel::kBlocking ? overhead : 0)),
+                         std::min(kFar, alpha + overhead)});
+        costs_.push_back(arcs_.back().cost);
+      }
+      first_[n + 1] = static_cast<int32_t>(arcs_.size());
+    }
+    std::sort(costs_.begin(), costs_.end());
+    costs_.erase(std::unique(costs_.begin(), costs_.end()), costs_.end());
+    if (costs_.size() <= kFewCosts) {
+      for (Arc& arc : arcs_)
+        arc.queue =
+            static_cast<int32_t>(std::lower_bound(costs_.begin(), costs_.end(), arc.cost) - costs_.begin());
+      queues_.resize(costs_.size());
+      heads_.resize(costs_.size());
+    }
+  }
+
+  // distance[n] from the nearest of the holders; kFar: unreachable.
+  const std::vector<int64_t>& From(std::span<const Rank> holders) {
+    distance_.assign(static_cast<size_t>(topology_.num_nodes()), kFar);
+    starts_.clear();
+    for (Rank r : holders) distance_[topology_.NodeOf(r).index()] = 0;
+    for (Rank r : holders) {
+      const size_t node = topology_.NodeOf(r).index();
+      for (int32_t a = first_[node]; a < first_[node + 1]; ++a)
+        if (arcs_[a].first_cost < distance_[arcs_[a].to]) {
+          distance_[arcs_[a].to] = arcs_[a].first_cost;
+          starts_.push_back({arcs_[a].first_cost, arcs_[a].to});
+        }
+    }
+    std::sort(starts_.begin(), starts_.end());
+    costs_.size() <= kFewCosts ? SearchQueues() : SearchHeap();
+    return distance_;
+  }
+
+ private:
+  static constexpr size_t kFewCosts = 12;
+  struct Arc {
+    int32_t to = 0;
+    int32_t queue = 0;
+    int64_t cost = 0;
+    int64_t first_cost = 0;  // of a link that leaves a holder
+  };
+  using Entry = std::pair<int64_t, int32_t>;  // distance, node
+
+  template <typename Push>
+  void Relax(int32_t node, Push push) {
+    for (int32_t a = first_[node]; a < first_[node + 1]; ++a) {
+      const Arc& arc = arcs_[a];
+      const int64_t distance = std::min(kFar - 1, distance_[node] + arc.cost);
+      if (distance >= distance_[arc.to]) continue;
+      distance_[arc.to] = distance;
+      push(arc, Entry{distance, arc.to});
+    }
+  }
+
+  void SearchQueues() {
+    for (std::vector<Entry>& queue : queues_) queue.clear();
+    std::fill(heads_.begin(), heads_.end(), 0);
+    size_t start = 0;
+    while (true) {
+      const Entry* least = start < starts_.size() ? &starts_[start] : nullptr;
+      size_t* head = &start;
+      for (size_t q = 0; q < queues_.size(); ++q) {
+        if (heads_[q] >= queues_[q].size()) continue;
+        if (least && queues_[q][heads_[q]].first >= least->first) continue;
+        least = &queues_[q][heads_[q]];
+        head = &heads_[q];
+      }
+      if (!least) return;
+      const Entry entry = *least;
+      ++*head;
+      if (entry.first > distance_[entry.second]) continue;
+      Relax(entry.second, [&](const Arc& arc, Entry e) { queues_[arc.queue].push_back(e); });
+    }
+  }
+
+  void SearchHeap() {
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap(std::greater<>(), starts_);
+    while (!heap.empty()) {
+      const Entry entry = heap.top();
+      heap.pop();
+      if (entry.first > distance_[entry.second]) continue;
+      Relax(entry.second, [&](const Arc&, Entry e) { heap.push(e); });
+    }
+  }
+
+  const Topology& topology_;
+  std::vector<Arc> arcs_;  // by tail
+  std::vector<int32_t> first_;
+  std::vector<int64_t> costs_, distance_;
+  std::vector<std::vector<Entry>> queues_;
+  std::vector<size_t> heads_;
+  std::vector<Entry> starts_;
+};
+
+// Equal for GPUs that hang alike on the same nodes: (other end, direction, alpha, overhead), sorted.
+using Hanging = std::vector<std::tuple<int32_t, bool, int64_t, int64_t>>;
+
+Hanging HangingOf(const Topology& topology, Rank rank) {
+  Hanging hanging;
+  const NodeId node = topology.NodeOf(rank);
+  for (LinkId l : topology.Out(node)) {
+    const Link& link = topology.link(l);
+    hanging.emplace_back(link.to.value, false, link.latency_ps, link.overhead_ps);
+  }
+  for (LinkId l : topology.In(node)) {
+    const Link& link = topology.link(l);
+    hanging.emplace_back(link.from.value, true, link.latency_ps, link.overhead_ps);
+  }
+  std::sort(hanging.begin(), hanging.end());
+  return hanging;
+}
+
+}  // namespace
+
+StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& collective, TimeModel model) {
+  for (Rank r : collective.ranks())
+    if (r.value >= topology.num_ranks())
+      return InvalidInput(fmt::format("{}: no rank {}, which {} needs; ranks are 0..{}", topology.name(),
+                                      r.value, collective.name(), topology.num_ranks() - 1));
+  Distances distances(topology, model);
+  // Where every single rank is needed by all others, interchangeable holders have equal answers.
+  const std::vector<Need> needs = NeedsOf(collective);
+  const size_t members = static_cast<size_t>(collective.num_members());
+  bool everyone = needs.size() == members;
+  for (const Need& need : needs)
+    everyone &= need.holders.size() == 1 && need.destinations.size() == members - 1;
+  std::map<Hanging, bool> seen;
+  int64_t farthest = 0;
+  for (const Need& need : needs) {
+    if (everyone && !seen.emplace(HangingOf(topology, need.holders[0]), true).second) continue;
+    const std::vector<int64_t>& from = distances.From(need.holders);
+    for (Rank r : need.destinations) {
+      const int64_t distance = from[topology.NodeOf(r).index()];
+      if (distance >= kFar)
+        return Infeasible(fmt::format("{}: no path from rank {} to rank {}, which {} needs", topology.name(),
+                                      need.holders[0].value, r.value, collective.name()));
+      farthest = std::max(farthest, distance);
+    }
+  }
+  return farthest;
+}
+
+}  // namespace xccl

@@ -1,0 +1,101 @@
+#include "ir/needs.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace xccl {
+namespace {
+
+using NeedMap = std::map<std::vector<Rank>, std::vector<Rank>>;
+
+std::vector<Need> Finish(NeedMap& map) {
+  std::vector<Need> needs;
+  for (auto& [holders, destinations] : map) {
+    std::sort(destinations.begin(), destinations.end());
+    destinations.erase(std::unique(destinations.begin(), destinations.end()), destinations.end());
+    std::erase_if(destinations,
+                  [&](Rank r) { return std::binary_search(holders.begin(), holders.end(), r); });
+    if (!destinations.empty()) needs.push_back({holders, std::move(destinations)});
+  }
+  return needs;
+}
+
+// A chunk of the part that is not empty at every size.
+std::optional<ChunkId> SomeChunk(const Collective& collective, PartId part) {
+  const ChunkId first = collective.FirstChunk(part);
+  for (int32_t i = 0; i < collective.ChunksOf(part); ++i)
+    if (!collective.AlwaysEmpty(ChunkId(first.value + i))) return ChunkId(first.value + i);
+  return std::nullopt;
+}
+
+bool Covers(std::span<const Rank> set, std::span<const Rank> subset) {
+  return std::includes(set.begin(), set.end(), subset.begin(), subset.end());
+}
+
+void AddPart(const Collective& collective, ChunkId chunk, NeedMap& map) {
+  std::vector<Holding> before, after;
+  collective.Before(chunk, before);
+  collective.After(chunk, after);
+  for (const Holding& wanted : after) {
+    const auto own =
+        std::find_if(before.begin(), before.end(), [&](const Holding& h) { return h.rank == wanted.rank; });
+    if (own != before.end() && Covers(own->contributions, wanted.contributions)) continue;
+    for (Rank contribution : wanted.contributions) {
+      std::vector<Rank> holders;
+      for (const Holding& held : before)
+        if (Covers(held.contributions, std::span(&contribution, 1))) holders.push_back(held.rank);
+      if (holders.empty()) continue;
+      std::sort(holders.begin(), holders.end());
+      map[holders].push_back(wanted.rank);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Need> NeedsOf(const Collective& collective) {
+  NeedMap map;
+  const CollectiveSpec& spec = collective.spec();
+  const auto all_to_all = [&](bool counted_source, bool counted_destination) {
+    for (size_t i = 0; i < spec.ranks.size(); ++i) {
+      if (counted_source && !SomeChunk(collective, PartId(static_cast<int64_t>(i)))) continue;
+      std::vector<Rank>& destinations = map[{spec.ranks[i]}];
+      for (size_t j = 0; j < spec.ranks.size(); ++j)
+        if (!counted_destination || SomeChunk(collective, PartId(static_cast<int64_t>(j))))
+          destinations.push_back(spec.ranks[j]);
+    }
+  };
+  switch (spec.kind) {
+    case CollectiveKind::kAllreduce:
+    case CollectiveKind::kBarrier:
+      all_to_all(false, false);
+      break;
+    case CollectiveKind::kAllgather:
+    case CollectiveKind::kAllgatherv:
+      all_to_all(true, false);
+      break;
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kReduceScatterv:
+      all_to_all(false, true);
+      break;
+    case CollectiveKind::kReduce:
+      for (Rank r : spec.ranks) map[{r}].push_back(*spec.root);
+      break;
+    case CollectiveKind::kBroadcast:
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter:
+    case CollectiveKind::kAlltoall:
+    case CollectiveKind::kAlltoallv:
+    case CollectiveKind::kSendrecv:
+    case CollectiveKind::kCustom:
+      for (int32_t p = 0; p < collective.num_parts(); ++p)
+        if (const std::optional<ChunkId> chunk = SomeChunk(collective, PartId(p)))
+          AddPart(collective, *chunk, map);
+      break;
+  }
+  return Finish(map);
+}
+
+}  // namespace xccl
