@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <set>
-#include <tuple>
+#include <algorithm>
+#include <unordered_set>
 
 namespace xccl {
 namespace {
@@ -52,13 +52,57 @@ Status CheckLinks(const Topology& topology) {
   return OkStatus();
 }
 
+// Ids unique within (host, kind), host names unique, all well formed.
+Status CheckNames(const TopologySpec& spec) {
+  std::vector<std::string_view> hosts;
+  for (const Host& host : spec.hosts) {
+    if (const Status good = CheckNodeName(host.name); !good.ok())
+      return InvalidInput(fmt::format("{}: host {}", spec.name, good.message()));
+    hosts.push_back(host.name);
+  }
+  std::sort(hosts.begin(), hosts.end());
+  if (const auto twice = std::adjacent_find(hosts.begin(), hosts.end()); twice != hosts.end())
+    return InvalidInput(fmt::format("{}: two hosts named {}", spec.name, *twice));
+  struct Hash {
+    size_t operator()(const Node* node) const {
+      const size_t place = (node->host ? node->host->index() + 1 : 0) * 4 + static_cast<size_t>(node->kind);
+      return std::hash<std::string>()(node->id) ^ (place * 0x9E3779B97F4A7C15u);
+    }
+  };
+  struct Equal {
+    bool operator()(const Node* a, const Node* b) const {
+      return a->host == b->host && a->kind == b->kind && a->id == b->id;
+    }
+  };
+  std::unordered_set<const Node*, Hash, Equal> seen(spec.nodes.size() * 2);
+  for (const Node& node : spec.nodes) {
+    if (const Status good = CheckNodeName(node.id); !good.ok())
+      return InvalidInput(fmt::format("{}: {} {}", spec.name, KindName(node.kind), good.message()));
+    if (!seen.insert(&node).second)
+      return InvalidInput(fmt::format("{}: two nodes named {} {}", spec.name, KindName(node.kind), node.id));
+  }
+  return OkStatus();
+}
+
 }  // namespace
+
+Status CheckNodeName(std::string_view name) {
+  if (name.empty()) return InvalidInput("id '': expected a name");
+  const bool bad =
+      name.find("..") != std::string_view::npos || std::any_of(name.begin(), name.end(), [](char c) {
+        return static_cast<unsigned char>(c) <= ' ' ||
+               std::string_view("/,*<>\"\x7f").find(c) != std::string_view::npos;
+      });
+  if (bad)
+    return InvalidInput(
+        fmt::format("id '{}': a name has no '/', ',', '*', '<', '>', '\"', '..' and no blanks", name));
+  return OkStatus();
+}
 
 StatusOr<Topology> Topology::Create(TopologySpec spec) {
   Topology topology;
   topology.spec_ = std::move(spec);
   TopologySpec& own = topology.spec_;
-  std::set<std::tuple<int32_t, NodeKind, std::string>> seen;
   for (size_t n = 0; n < own.nodes.size(); ++n) {
     Node& node = own.nodes[n];
     if (node.kind == NodeKind::kGpu && !node.host) {
@@ -68,8 +112,6 @@ StatusOr<Topology> Topology::Create(TopologySpec spec) {
     if (node.host && (node.host->value < 0 || node.host->index() >= own.hosts.size()))
       return InvalidInput(fmt::format("{}: node {}: no host {}; there are {}", own.name, n, node.host->value,
                                       own.hosts.size()));
-    if (!seen.emplace(node.host ? node.host->value : -1, node.kind, node.id).second)
-      return InvalidInput(fmt::format("{}: two nodes named {} {}", own.name, KindName(node.kind), node.id));
     if (node.kind == NodeKind::kGpu) {
       topology.node_rank_.push_back(Rank(static_cast<int64_t>(topology.rank_node_.size())));
       topology.rank_node_.push_back(NodeId(static_cast<int64_t>(n)));
@@ -79,6 +121,7 @@ StatusOr<Topology> Topology::Create(TopologySpec spec) {
   }
   if (topology.rank_node_.empty())
     return InvalidInput(fmt::format("{}: no gpu; expected at least one", own.name));
+  XCCL_RETURN_IF_ERROR(CheckNames(own));
   XCCL_RETURN_IF_ERROR(CheckLinks(topology));
   BuildRows(own.links, own.nodes.size(), &Link::from, topology.out_, topology.out_first_);
   BuildRows(own.links, own.nodes.size(), &Link::to, topology.in_, topology.in_first_);

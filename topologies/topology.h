@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -59,9 +60,14 @@ struct TopologySpec {
   }
 };
 
+// Names of hosts and ids of nodes: not empty; no '/', ',', '*', '<', '>', '"', "..", blanks or control
+// characters, which mean something in references. Errors: "id 'a/b': ...".
+Status CheckNodeName(std::string_view name);
+
 // Invariants: 1. at least one GPU; 2. ranks are the GPUs in node order; 3. every GPU has a host; 4. links
 // join different nodes that exist and have bandwidth > 0, latency and overhead >= 0; 5. ids are unique in
-// (host, kind). Immutable, safe to share between threads.
+// (host, kind), hosts' names unique, all of them good by CheckNodeName. Immutable, safe to share between
+// threads.
 class Topology {
  public:
   // Errors: kInvalidInput naming the node or link that breaks an invariant. GPUs without a host get the

@@ -1,0 +1,52 @@
+// Named values as a user wrote them, of an XML element or a short form, read by name with units. The first
+// error sticks, so that a reader asks for everything and looks once at the end.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+
+namespace xccl {
+
+using Attribute = std::pair<std::string_view, std::string_view>;  // name, value; views of the user's text
+
+class AttributeReader {
+ public:
+  // `element` opens the messages: "torus: bandwidth '50': no unit; ...".
+  AttributeReader(std::string_view element, std::vector<Attribute> attributes)
+      : element_(element), attributes_(std::move(attributes)) {}
+
+  std::string_view element() const { return element_; }
+  bool Has(std::string_view name);
+  std::optional<std::string_view> Text(std::string_view name);
+  // The required ones: their absence is the error "ELEMENT: no NAME".
+  std::string_view RequiredText(std::string_view name);
+  int64_t RequiredInteger(std::string_view name, int64_t low, int64_t high);
+  int64_t RequiredBandwidth(std::string_view name);
+
+  int64_t Integer(std::string_view name, int64_t low, int64_t high, int64_t otherwise);
+  int64_t Bandwidth(std::string_view name, int64_t otherwise);
+  int64_t Duration(std::string_view name, int64_t otherwise);
+  bool Bool(std::string_view name, bool otherwise);
+
+  // Keeps the first error: "ELEMENT: text".
+  void Fail(std::string_view text);
+  bool failed() const { return !status_.ok(); }
+  // The first error, or the first attribute that nothing asked for.
+  Status Finish();
+
+ private:
+  void FailValue(std::string_view name, const Status& why);
+
+  std::string element_;
+  std::vector<Attribute> attributes_;
+  std::vector<std::string_view> asked_;
+  Status status_;
+};
+
+}  // namespace xccl

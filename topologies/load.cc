@@ -1,0 +1,25 @@
+#include "topologies/load.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/files.h"
+#include "base/strings.h"
+#include "topologies/families.h"
+#include "topologies/native_xml.h"
+#include "topologies/short_forms.h"
+
+namespace xccl {
+
+StatusOr<Topology> LoadTopology(std::string_view topology, const LoadOptions& options) {
+  (void)options;
+  if (IsShortForm(topology)) return ReadShortForm(topology);
+  const std::string path(topology);
+  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  return ReadNativeXml(text, path);
+}
+
+std::vector<std::string> LibraryNames() { return {}; }
+
+}  // namespace xccl

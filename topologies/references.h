@@ -1,0 +1,63 @@
+// Names of nodes as XML, flags and messages write them: `0`, `nvswitch`, `gpu:3`, `h0/gpu:3`, `gpu:*`,
+// `leaf*`, `gpu:0..3`, and lists of these with commas. docs/topologies.md has the rules of looking up.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+std::string_view NodeKindName(NodeKind kind);  // "gpu"
+
+// Where a reference stands: inside a host, inside one copy of a cluster (nodes first..last-1), or at the top.
+struct ReferenceScope {
+  std::optional<HostId> host;
+  int32_t first = 0;
+  std::optional<int32_t> last;  // absent: up to the last node
+  std::string prefix;           // of the copy: "pod1."
+};
+
+// Indexes the nodes of a description that may still grow. Keeps a reference to it.
+class NodeIndex {
+ public:
+  explicit NodeIndex(const TopologySpec& spec) : spec_(spec) {}
+  // Takes in the nodes and hosts added since. Returns the first whose host, kind and id are taken.
+  std::optional<NodeId> Update();
+
+  // Nodes that a reference names, in the order of the list and of the document, at least one. Errors, without
+  // a place: "no node 9; nodes are 0..8". Cost: one look-up an item; with a wildcard, a pass over the scope.
+  StatusOr<std::vector<NodeId>> Resolve(std::string_view reference, const ReferenceScope& scope = {}) const;
+  std::optional<HostId> FindHost(std::string_view name) const;
+  // The shortest reference that means this node alone from the top.
+  std::string Reference(NodeId node) const;
+  int64_t GpusOf(std::optional<HostId> host) const;
+  const std::vector<NodeId>& NodesOf(HostId host) const { return of_host_[host.index()]; }
+
+ private:
+  struct Item;
+  static std::string Key(std::optional<HostId> host, std::string_view id);
+  Status ResolveItem(std::string_view text, const ReferenceScope& scope, std::vector<NodeId>& found) const;
+  std::vector<NodeId> Exact(const Item& item, const ReferenceScope& scope) const;
+  std::vector<NodeId> Matching(const Item& item, const ReferenceScope& scope) const;
+  std::vector<NodeId> InScope(const Item& item, const ReferenceScope& scope) const;
+  Status NotFound(const Item& item, const ReferenceScope& scope) const;
+
+  const TopologySpec& spec_;
+  size_t hosts_taken_ = 0;
+  std::unordered_map<std::string, int32_t> host_named_;
+  std::unordered_map<std::string, int32_t> first_in_host_;  // Key(host, id) -> node; others by next_in_host_
+  std::unordered_map<std::string, int32_t> first_of_id_;    // id -> node; others by next_of_id_
+  std::vector<int32_t> next_in_host_, next_of_id_;          // -1: none
+  std::vector<std::vector<NodeId>> of_host_;
+  std::vector<int64_t> gpus_of_host_;
+  int64_t gpus_without_host_ = 0;
+};
+
+}  // namespace xccl

@@ -1,0 +1,19 @@
+// Short forms of families on the command line: torus:4x4x4@bandwidth=50GB/s,latency=500ns.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "base/status.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+// Whether the text has the look of one: a known family's name before a colon.
+bool IsShortForm(std::string_view text);
+// Errors: "torus:4xa: torus: dims '4xa': expected ...". The topology's name is the text.
+StatusOr<Topology> ReadShortForm(std::string_view text);
+// One line each, for help texts: "torus:4x4x4".
+std::span<const std::string_view> ShortFormExamples();
+
+}  // namespace xccl
