@@ -28,32 +28,6 @@ bool NeedsRoot(CollectiveKind kind) {
          kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter;
 }
 
-int64_t PartCount(const CollectiveSpec& spec) {
-  const int64_t n = static_cast<int64_t>(spec.ranks.size());
-  switch (spec.kind) {
-    case CollectiveKind::kAllreduce:
-    case CollectiveKind::kBroadcast:
-    case CollectiveKind::kReduce:
-    case CollectiveKind::kBarrier:
-      return 1;
-    case CollectiveKind::kAllgather:
-    case CollectiveKind::kAllgatherv:
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kReduceScatterv:
-    case CollectiveKind::kGather:
-    case CollectiveKind::kScatter:
-      return n;
-    case CollectiveKind::kAlltoall:
-    case CollectiveKind::kAlltoallv:
-      return n * n;
-    case CollectiveKind::kSendrecv:
-      return static_cast<int64_t>(spec.pairs.size());
-    case CollectiveKind::kCustom:
-      return static_cast<int64_t>(spec.custom_weights.size());
-  }
-  return 0;
-}
-
 Status CheckCounts(const CollectiveSpec& spec) {
   const size_t n = spec.ranks.size();
   size_t expected = 0;
@@ -125,12 +99,38 @@ Status CheckSpec(const CollectiveSpec& spec) {
     if (weight < 0) return InvalidInput(fmt::format("{}: weight {}; expected zero or more", kind, weight));
   XCCL_RETURN_IF_ERROR(CheckTable(spec, spec.pre, "precondition", members));
   XCCL_RETURN_IF_ERROR(CheckTable(spec, spec.post, "postcondition", members));
-  if (PartCount(spec) > std::numeric_limits<int32_t>::max() / 2)
-    return InvalidInput(fmt::format("{}: {} parts; at most 2^30 are supported", kind, PartCount(spec)));
+  if (NumParts(spec) > std::numeric_limits<int32_t>::max() / 2)
+    return InvalidInput(fmt::format("{}: {} parts; at most 2^30 are supported", kind, NumParts(spec)));
   return OkStatus();
 }
 
 }  // namespace
+
+int64_t NumParts(const CollectiveSpec& spec) {
+  const int64_t n = static_cast<int64_t>(spec.ranks.size());
+  switch (spec.kind) {
+    case CollectiveKind::kAllreduce:
+    case CollectiveKind::kBroadcast:
+    case CollectiveKind::kReduce:
+    case CollectiveKind::kBarrier:
+      return 1;
+    case CollectiveKind::kAllgather:
+    case CollectiveKind::kAllgatherv:
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kReduceScatterv:
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter:
+      return n;
+    case CollectiveKind::kAlltoall:
+    case CollectiveKind::kAlltoallv:
+      return n * n;
+    case CollectiveKind::kSendrecv:
+      return static_cast<int64_t>(spec.pairs.size());
+    case CollectiveKind::kCustom:
+      return static_cast<int64_t>(spec.custom_weights.size());
+  }
+  return 0;
+}
 
 std::string_view ToString(CollectiveKind kind) {
   switch (kind) {
@@ -200,7 +200,7 @@ StatusOr<Collective> Collective::Create(CollectiveSpec spec) {
                     own.kind == CollectiveKind::kReduceScatter ||
                     own.kind == CollectiveKind::kReduceScatterv || own.kind == CollectiveKind::kBarrier;
   }
-  made.part_first_.assign(static_cast<size_t>(PartCount(own)) + 1, 0);
+  made.part_first_.assign(static_cast<size_t>(NumParts(own)) + 1, 0);
   made.Cut(nullptr, 1);
   return made;
 }

@@ -71,6 +71,9 @@ struct CollectiveSpec {
   bool operator==(const CollectiveSpec&) const = default;
 };
 
+// Parts that a collective of this spec has, before anything else of it is checked.
+int64_t NumParts(const CollectiveSpec& spec);
+
 // Invariants: spec is consistent; every part has at least one chunk; weights >= 0 and, per part, not all zero
 // unless the part is empty. Immutable; sets returned by Before and After live as long as the Collective.
 class Collective {

@@ -1,0 +1,160 @@
+#include "ir/schedule_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+
+std::string RankList(std::span<const Rank> ranks) {
+  std::string text;
+  for (Rank r : ranks) text += fmt::format("{}{}", text.empty() ? "" : ",", r.value);
+  return "[" + text + "]";
+}
+
+// One column of ranks: a number where the path has one end on that side, else the list of them.
+void WriteEnds(const Schedule& s, const Topology& topology, bool sources, JsonWriter& writer) {
+  const std::vector<Rank>& own = sources ? s.src : s.dst;
+  std::vector<std::vector<Rank>> of_path(static_cast<size_t>(s.paths.size()));
+  for (int32_t p = 0; p < s.paths.size(); ++p) {
+    if (IsChain(topology, s.paths[PathId(p)])) continue;
+    std::vector<Rank> from, to;
+    PathEnds(topology, s.paths[PathId(p)], from, to);
+    of_path[p] = sources ? from : to;
+  }
+  writer.BeginArray();
+  for (int64_t t = 0; t < s.size(); ++t) {
+    const std::vector<Rank>& ends = of_path[s.path[t].index()];
+    if (ends.size() > 1)
+      writer.Integers(ends, [](Rank r) { return r.value; });
+    else
+      writer.Integer(own[t].value);
+  }
+  writer.EndArray();
+}
+
+StatusOr<std::vector<PathId>> ReadPaths(const JsonValue& column, PathTable& paths) {
+  XCCL_ASSIGN_OR_RETURN(const IntegerLists lists, column.Lists(0, kMost));
+  std::vector<PathId> ids;
+  ids.reserve(static_cast<size_t>(lists.size()));
+  std::vector<LinkId> links;
+  for (int64_t t = 0; t < lists.size(); ++t) {
+    if (lists.IsBare(t))
+      return column.Error(fmt::format("entry {} is a number; expected a list of links", t));
+    links.clear();
+    for (int64_t link : lists[t]) links.push_back(LinkId(link));
+    ids.push_back(paths.Intern(links));
+  }
+  return ids;
+}
+
+StatusOr<std::vector<Rank>> ReadRanks(const JsonValue& column) {
+  XCCL_ASSIGN_OR_RETURN(const IntegerLists lists, column.Lists(0, kMost));
+  std::vector<Rank> ranks;
+  ranks.reserve(static_cast<size_t>(lists.size()));
+  for (int64_t t = 0; t < lists.size(); ++t) {
+    if (lists[t].empty()) return column.Error(fmt::format("entry {} has no ranks", t));
+    ranks.push_back(Rank(lists[t][0]));
+  }
+  return ranks;
+}
+
+// Lists of several ranks say what the path says already: they must agree.
+Status CheckLists(const JsonValue& column, const Schedule& s, const Topology& topology, bool sources) {
+  XCCL_ASSIGN_OR_RETURN(const IntegerLists lists, column.Lists(0, kMost));
+  std::vector<Rank> listed, from, to;
+  for (int64_t t = 0; t < lists.size(); ++t) {
+    if (lists[t].size() < 2) continue;
+    const std::span<const LinkId> path = s.paths[s.path[t]];
+    const auto exists = [&](LinkId l) { return l.value < topology.num_links(); };
+    if (!std::all_of(path.begin(), path.end(), exists)) continue;  // for the verifier to say
+    listed.clear();
+    for (int64_t rank : lists[t]) listed.push_back(Rank(rank));
+    PathEnds(topology, path, from, to);
+    const std::vector<Rank>& ends = sources ? from : to;
+    if (listed != ends)
+      return column.Error(fmt::format("entry {} is {}; its path {} at {}", t, RankList(listed),
+                                      sources ? "starts" : "ends", RankList(ends)));
+  }
+  return OkStatus();
+}
+
+template <typename T>
+StatusOr<std::vector<T>> ReadColumn(const JsonValue& schedule, std::string_view key) {
+  XCCL_ASSIGN_OR_RETURN(const JsonValue column, schedule.Get(key));
+  XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> items, column.Integers(0, kMost));
+  std::vector<T> values;
+  values.reserve(items.size());
+  for (int64_t item : items) values.push_back(T(item));
+  return values;
+}
+
+}  // namespace
+
+void WriteScheduleJson(const Schedule& s, const Topology& topology, JsonWriter& writer) {
+  const auto value = [](const auto& id) { return id.value; };
+  const auto number = [](int32_t i) { return i; };
+  writer.BeginObject(JsonWriter::Layout::kLines);
+  writer.Key("chunks");
+  writer.Integer(s.num_chunks);
+  writer.Key("first");
+  writer.Integers(s.first, value);
+  writer.Key("count");
+  writer.Integers(s.count, number);
+  writer.Key("src");
+  WriteEnds(s, topology, true, writer);
+  writer.Key("dst");
+  WriteEnds(s, topology, false, writer);
+  writer.Key("path");
+  writer.BeginArray();
+  for (PathId p : s.path) writer.Integers(s.paths[p], value);
+  writer.EndArray();
+  writer.Key("op");
+  std::string ops;
+  ops.reserve(s.op.size());
+  for (TransferOp op : s.op) ops += op == TransferOp::kCopy ? 'c' : 'r';
+  writer.String(ops);
+  writer.Key("step");
+  writer.Integers(s.step, number);
+  writer.EndObject();
+}
+
+StatusOr<Schedule> ReadScheduleJson(const JsonValue& value, const Topology& topology) {
+  XCCL_RETURN_IF_ERROR(value.CheckKeys({"chunks", "first", "count", "src", "dst", "path", "op", "step"}));
+  Schedule s;
+  XCCL_ASSIGN_OR_RETURN(const JsonValue chunks, value.Get("chunks"));
+  XCCL_ASSIGN_OR_RETURN(s.num_chunks, chunks.Integer(0, kMost));
+  XCCL_ASSIGN_OR_RETURN(s.first, ReadColumn<ChunkId>(value, "first"));
+  XCCL_ASSIGN_OR_RETURN(s.count, ReadColumn<int32_t>(value, "count"));
+  XCCL_ASSIGN_OR_RETURN(const JsonValue src, value.Get("src"));
+  XCCL_ASSIGN_OR_RETURN(s.src, ReadRanks(src));
+  XCCL_ASSIGN_OR_RETURN(const JsonValue dst, value.Get("dst"));
+  XCCL_ASSIGN_OR_RETURN(s.dst, ReadRanks(dst));
+  XCCL_ASSIGN_OR_RETURN(const JsonValue path, value.Get("path"));
+  XCCL_ASSIGN_OR_RETURN(s.path, ReadPaths(path, s.paths));
+  XCCL_ASSIGN_OR_RETURN(const JsonValue op, value.Get("op"));
+  XCCL_ASSIGN_OR_RETURN(const std::string_view ops, op.String());
+  for (size_t t = 0; t < ops.size(); ++t) {
+    if (ops[t] != 'c' && ops[t] != 'r')
+      return op.Error(fmt::format("character {} is '{}'; expected c (copy) or r (reduce)", t, ops[t]));
+    s.op.push_back(ops[t] == 'c' ? TransferOp::kCopy : TransferOp::kReduce);
+  }
+  XCCL_ASSIGN_OR_RETURN(s.step, ReadColumn<int32_t>(value, "step"));
+  const std::pair<std::string_view, size_t> lengths[] = {{"count", s.count.size()}, {"src", s.src.size()},
+                                                         {"dst", s.dst.size()},     {"path", s.path.size()},
+                                                         {"op", s.op.size()},       {"step", s.step.size()}};
+  for (const auto& [key, length] : lengths) {
+    if (length == s.first.size()) continue;
+    XCCL_ASSIGN_OR_RETURN(const JsonValue column, value.Get("first"));
+    return column.Error(fmt::format("{} entries; schedule.{} has {}", s.first.size(), key, length));
+  }
+  XCCL_RETURN_IF_ERROR(CheckLists(src, s, topology, true));
+  XCCL_RETURN_IF_ERROR(CheckLists(dst, s, topology, false));
+  return s;
+}
+
+}  // namespace xccl

@@ -1,0 +1,95 @@
+#include "ir/schedule_json.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <sstream>
+
+namespace xccl {
+namespace {
+
+// GPUs 0..2 around a switch: links 2r to it and 2r+1 from it.
+Topology Star() {
+  TopologySpec spec;
+  spec.name = "star";
+  for (int r = 0; r < 3; ++r) {
+    Node gpu;
+    gpu.id = std::to_string(r);
+    spec.nodes.push_back(gpu);
+    spec.links.push_back(Link{NodeId(r), NodeId(3), 1000});
+    spec.links.push_back(Link{NodeId(3), NodeId(r), 1000});
+  }
+  spec.nodes.push_back(Node{NodeKind::kSwitch, "s", std::nullopt, true, true});
+  return Topology::Create(spec).value();
+}
+
+std::string Written(const std::function<void(JsonWriter&)>& write) {
+  std::ostringstream out;
+  JsonWriter writer(out);
+  write(writer);
+  writer.Finish();
+  return out.str();
+}
+
+constexpr std::string_view kExample = R"({
+ "chunks":2,
+ "first":[0,1,0,1],
+ "count":[1,1,1,1],
+ "src":[0,0,[1,2],0],
+ "dst":[1,[1,2],0,1],
+ "path":[[0,3],[0,3,5],[2,4,1],[0,3]],
+ "op":"ccrc",
+ "step":[0,0,1,2]
+}
+)";
+
+TEST(ScheduleJson, ReadsWhatItWrites) {
+  const Topology star = Star();
+  const JsonDocument document = JsonDocument::Parse(kExample, "f").value();
+  const Schedule schedule = ReadScheduleJson(document.root(), star).value();
+  EXPECT_EQ(schedule.num_chunks, 2);
+  EXPECT_EQ(schedule.paths.size(), 3);
+  EXPECT_EQ(schedule.path[0], schedule.path[3]);
+  EXPECT_EQ(schedule.at(2), (Transfer{ChunkId(0), 1, Rank(1), Rank(0), PathId(2), TransferOp::kReduce, 1}));
+  EXPECT_EQ(Written([&](JsonWriter& w) { WriteScheduleJson(schedule, star, w); }), kExample);
+}
+
+TEST(ScheduleJson, Errors) {
+  const struct {
+    std::string find, replace, expected;
+  } cases[] = {
+      {"\"first\":[0,1,0,1]", "\"first\":[0,1,0]", "f: first: 3 entries; schedule.count has 4"},
+      {"\"op\":\"ccrc\"", "\"op\":\"ccr\"", "f: first: 4 entries; schedule.op has 3"},
+      {"ccrc", "ccxc", "f: op: character 2 is 'x'; expected c (copy) or r (reduce)"},
+      {"\"step\":[0,", "\"step\":[-1,", "f: step: entry 0 is -1; expected 0..2147483647"},
+      {"\"count\":[1,", "\"count\":[4294967297,", "f: count: entry 0 is 4294967297; expected 0..2147483647"},
+      {"\"src\":[0,", "\"src\":[[],", "f: src: entry 0 has no ranks"},
+      {"[0,0,[1,2],0]", "[0,0,[0,2],0]", "f: src: entry 2 is [0,2]; its path starts at [1,2]"},
+      {"[1,[1,2],0,1]", "[1,[2,1],0,1]", "f: dst: entry 1 is [2,1]; its path ends at [1,2]"},
+      {"[[0,3],[0,3,5]", "[3,[0,3,5]", "f: path: entry 0 is a number; expected a list of links"},
+      {"\"chunks\":2,", "", "f: no key 'chunks'"},
+      {"\"chunks\"", "\"chunk\"", "f: unknown key 'chunk'; did you mean 'chunks'?"},
+      {"\"chunks\":2", "\"chunks\":1e9", "f: chunks: 1000000000; expected a whole number"},
+  };
+  for (const auto& c : cases) {
+    std::string text(kExample);
+    const size_t at = text.find(c.find);
+    ASSERT_NE(at, text.npos) << c.find;
+    text.replace(at, c.find.size(), c.replace);
+    const JsonDocument document = JsonDocument::Parse(text, "f").value();
+    const StatusOr<Schedule> schedule = ReadScheduleJson(document.root(), Star());
+    ASSERT_FALSE(schedule.ok()) << c.find;
+    EXPECT_EQ(schedule.status().message(), c.expected);
+  }
+}
+
+// Links that do not exist are read as they are: the verifier names them.
+TEST(ScheduleJson, LeavesMeaningToTheVerifier) {
+  std::string text(kExample);
+  text.replace(text.find("[0,3,5]"), 7, "[0,3,9]");
+  const JsonDocument document = JsonDocument::Parse(text, "f").value();
+  EXPECT_TRUE(ReadScheduleJson(document.root(), Star()).ok());
+}
+
+}  // namespace
+}  // namespace xccl
