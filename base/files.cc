@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -32,7 +33,14 @@ StatusOr<std::string> ReadFile(const std::string& path) {
 }
 
 Status WriteFileAtomically(const std::string& path, const std::function<Status(std::ostream&)>& write) {
-  const std::string temporary = path + ".tmp" + std::to_string(getpid());
+  // A device or pipe cannot be replaced by renaming; a symbolic link stays one.
+  std::error_code error;
+  const std::filesystem::file_status found = std::filesystem::status(path, error);
+  const bool exists = std::filesystem::exists(found);
+  if (std::filesystem::is_directory(found)) return IoError(path, "write", EISDIR);
+  const bool direct = exists && !std::filesystem::is_regular_file(found);
+  const std::string target = exists && !direct ? std::filesystem::canonical(path, error).string() : path;
+  const std::string temporary = direct ? path : target + ".tmp" + std::to_string(getpid());
   errno = 0;
   std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
   if (!out) return IoError(path, "write", errno);
@@ -42,7 +50,8 @@ Status WriteFileAtomically(const std::string& path, const std::function<Status(s
     if (!out) status = IoError(path, "write", errno != 0 ? errno : EIO);
   }
   out.close();
-  if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0)
+  if (direct) return status;
+  if (status.ok() && std::rename(temporary.c_str(), target.c_str()) != 0)
     status = IoError(path, "write", errno);
   if (!status.ok()) std::remove(temporary.c_str());
   return status;

@@ -1,5 +1,5 @@
 // Whole files in, whole files out. An output is written beside its target and renamed, so that a failure or a
-// kill leaves the old file as it was.
+// kill leaves the old file as it was. A target that is a device or a pipe is written straight.
 #pragma once
 
 #include <functional>

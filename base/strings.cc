@@ -1,7 +1,7 @@
 #include "base/strings.h"
 
 #include <algorithm>
-#include <numeric>
+#include <cctype>
 
 namespace xccl {
 
@@ -33,17 +33,26 @@ std::string Join(std::span<const std::string> items, std::string_view separator)
 
 namespace {
 
+constexpr size_t kEdit = 2, kOtherCase = 1;
+
+size_t ReplaceCost(char a, char b) {
+  if (a == b) return 0;
+  return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b))
+             ? kOtherCase
+             : kEdit;
+}
+
 // Edit distance with insertions, deletions and replacements, one row of the table at a time.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j * kEdit;
   for (size_t i = 1; i <= a.size(); ++i) {
     size_t diagonal = row[0];
-    row[0] = i;
+    row[0] = i * kEdit;
     for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      const size_t replaced = diagonal + ReplaceCost(a[i - 1], b[j - 1]);
       diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+      row[j] = std::min({replaced, row[j] + kEdit, row[j - 1] + kEdit});
     }
   }
   return row[b.size()];
@@ -53,10 +62,10 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 
 std::string NearestName(std::string_view name, std::span<const std::string_view> known) {
   std::string_view best;
-  size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;
+  size_t best_distance = kEdit * std::max<size_t>(2, name.size() / 3) + 1;
   for (std::string_view candidate : known) {
     const size_t distance = EditDistance(name, candidate);
-    if (distance < best_distance && distance < candidate.size()) {
+    if (distance < best_distance && distance < kEdit * candidate.size()) {
       best = candidate;
       best_distance = distance;
     }

@@ -1,0 +1,94 @@
+#include "base/files.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+namespace xccl {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Files : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::remove_all(directory_);
+    fs::create_directories(directory_);
+  }
+  std::string Path(const std::string& name) const { return (directory_ / name).string(); }
+  size_t NumFiles() const {
+    return static_cast<size_t>(std::distance(fs::directory_iterator(directory_), fs::directory_iterator()));
+  }
+  fs::path directory_;
+};
+
+TEST_F(Files, ReadsWhatItWrites) {
+  const std::string contents("a\0b\r\n", 5);
+  EXPECT_EQ(WriteFileAtomically(Path("f"), contents), OkStatus());
+  EXPECT_EQ(ReadFile(Path("f")).value(), contents);
+  EXPECT_EQ(NumFiles(), 1u);
+}
+
+TEST_F(Files, ReplacesAnOldFile) {
+  EXPECT_EQ(WriteFileAtomically(Path("f"), "a long old text"), OkStatus());
+  EXPECT_EQ(WriteFileAtomically(Path("f"), "new"), OkStatus());
+  EXPECT_EQ(ReadFile(Path("f")).value(), "new");
+  EXPECT_EQ(NumFiles(), 1u);
+}
+
+TEST_F(Files, AFailedWriteLeavesTheOldFile) {
+  EXPECT_EQ(WriteFileAtomically(Path("f"), "old"), OkStatus());
+  const auto fail = [](std::ostream& out) {
+    out << "half";
+    return InvalidInput("no more");
+  };
+  EXPECT_EQ(WriteFileAtomically(Path("f"), fail), InvalidInput("no more"));
+  EXPECT_EQ(ReadFile(Path("f")).value(), "old");
+  EXPECT_EQ(WriteFileAtomically(Path("g"), fail), InvalidInput("no more"));
+  EXPECT_EQ(NumFiles(), 1u);
+}
+
+TEST_F(Files, UnwritableTargets) {
+  EXPECT_EQ(WriteFileAtomically(Path("none/f"), "x"),
+            InvalidInput(Path("none/f") + ": cannot write: No such file or directory"));
+  EXPECT_EQ(WriteFileAtomically(directory_.string(), "x"),
+            InvalidInput(directory_.string() + ": cannot write: Is a directory"));
+  EXPECT_EQ(WriteFileAtomically("/dev/full", "x"),
+            InvalidInput("/dev/full: cannot write: No space left on device"));
+  EXPECT_EQ(NumFiles(), 0u);
+}
+
+TEST_F(Files, AReadOnlyFolderIsLeftAlone) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may write anywhere";
+  fs::permissions(directory_, fs::perms::owner_read | fs::perms::owner_exec);
+  EXPECT_EQ(WriteFileAtomically(Path("f"), "x"),
+            InvalidInput(Path("f") + ": cannot write: Permission denied"));
+  fs::permissions(directory_, fs::perms::owner_all);
+  EXPECT_EQ(NumFiles(), 0u);
+}
+
+TEST_F(Files, DevicesAreWrittenStraight) {
+  EXPECT_EQ(WriteFileAtomically("/dev/null", "x"), OkStatus());
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST_F(Files, SymbolicLinksStayLinks) {
+  EXPECT_EQ(WriteFileAtomically(Path("f"), "old"), OkStatus());
+  fs::create_symlink(Path("f"), Path("link"));
+  EXPECT_EQ(WriteFileAtomically(Path("link"), "new"), OkStatus());
+  EXPECT_TRUE(fs::is_symlink(Path("link")));
+  EXPECT_EQ(ReadFile(Path("f")).value(), "new");
+}
+
+TEST_F(Files, UnreadableSources) {
+  EXPECT_EQ(ReadFile(Path("none")).status(),
+            InvalidInput(Path("none") + ": cannot read: No such file or directory"));
+  EXPECT_EQ(ReadFile(directory_.string()).status(),
+            InvalidInput(directory_.string() + ": cannot read: Is a directory"));
+}
+
+}  // namespace
+}  // namespace xccl
