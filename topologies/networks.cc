@@ -101,7 +101,10 @@ Network ReadNetwork(NetworkKind kind, AttributeReader& reader) {
   Network network;
   network.kind = kind;
   network.access = ReadNumbers(reader);
-  network.uplink = network.global = network.access;
+  network.uplink = network.access;
+  if (kind != NetworkKind::kSwitch)
+    network.uplink.latency_ps = reader.Duration("uplink-latency", network.access.latency_ps);
+  network.global = network.uplink;
   network.multicast = reader.Bool("multicast", false);
   network.reduce = reader.Bool("reduce", false);
   switch (kind) {
@@ -124,7 +127,7 @@ Network ReadNetwork(NetworkKind kind, AttributeReader& reader) {
       network.routers = reader.RequiredInteger("routers", 1, kMost);
       network.global.bandwidth_bytes_per_s =
           reader.Bandwidth("global-bandwidth", network.access.bandwidth_bytes_per_s);
-      network.global.latency_ps = reader.Duration("global-latency", network.access.latency_ps);
+      network.global.latency_ps = reader.Duration("global-latency", network.uplink.latency_ps);
       return network;
   }
   network.uplink.bandwidth_bytes_per_s =
