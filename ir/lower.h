@@ -14,9 +14,11 @@ namespace xccl {
 
 struct LowerOptions {
   int64_t size_bytes = 64LL << 20;  // the size that segments are chosen for
-  int32_t slots = 2;
-  bool fuse = true;  // join a receive and the send that forwards it
+  int32_t slots = 2;   // of every connection, at least; more where a step cannot do with so few
+  bool fuse = true;    // join a receive and the send that forwards it
+  int32_t merge = 16;  // most neighbouring chunks that one instruction moves
 };
+inline constexpr int32_t kMaxSlots = 1024;
 
 // Requires: a normalized schedule that verifies. Errors: kInvalidInput for what a Program cannot say
 // (multicast trees), naming it. The result verifies.

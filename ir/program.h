@@ -6,7 +6,9 @@
 // slices (SliceOf) and pass k touches the k-th slice of every chunk. Within a pass a threadblock runs its
 // instructions in order; an instruction waits for its dependencies of the same pass. The connection (src,
 // dst, channel) is a FIFO of `slots` slots; a sending instruction takes one slot, the k-th send feeds the
-// k-th receive.
+// k-th receive. Passes touch different elements, so that they may run side by side: `instances` says how many
+// copies of every threadblock and connection are worth having, copy i running the passes k with k mod
+// instances = i. An executor may have fewer copies; the result is the same.
 //
 // Memory. Every rank has three buffers addressed in slots of one chunk each. Slot i of input and output is
 // the i-th chunk of Collective::InputParts/OutputParts in order; scratch slot i is as large as chunk
@@ -27,6 +29,7 @@
 namespace xccl {
 
 enum class BufferKind : uint8_t { kInput, kOutput, kScratch };
+std::string_view ToString(BufferKind buffer);
 
 enum class Opcode : uint8_t {
   kSend,                // send src
@@ -67,7 +70,7 @@ struct Instruction {
   Operand src;        // meaning by opcode; {input, 0} where unused
   Operand dst;
   bool first = false;     // src is the rank's own unscaled input: avg scales it when it is read
-  bool final = false;     // what is written to dst is the complete sum: avg of integers divides it
+  bool final = false;     // what is written to dst, or sent, is the complete sum: avg of integers divides it
   int32_t dep_first = 0;  // dependencies: Program::dependencies[dep_first .. dep_first + dep_count)
   int32_t dep_count = 0;
   bool operator==(const Instruction&) const = default;
@@ -81,6 +84,14 @@ struct Threadblock {
   bool operator==(const Threadblock&) const = default;
 };
 
+// A FIFO from one rank to another. Its links are those of the topology that the program was lowered for.
+struct Connection {
+  Rank src, dst;
+  int32_t channel = 0;
+  std::vector<LinkId> path;  // a chain; empty where it is not known: then the program cannot be timed
+  bool operator==(const Connection&) const = default;
+};
+
 struct RankProgram {
   std::vector<ChunkId> scratch;  // the chunk whose size each scratch slot has
   std::vector<Threadblock> threadblocks;
@@ -89,12 +100,15 @@ struct RankProgram {
 
 enum class Protocol : uint8_t { kSimple, kLl, kLl128 };
 std::string_view ToString(Protocol protocol);
+std::optional<Protocol> ParseProtocol(std::string_view name);
 
 struct Program {
   IdVector<Rank, RankProgram> ranks;     // every rank of the topology; idle ones have no threadblocks
+  std::vector<Connection> connections;   // sorted by (src, dst, channel), each once
   std::vector<Dependency> dependencies;  // of all instructions
   bool in_place = false;  // also right when input and output share memory (Collective::InPlaceOf)
   int32_t slots = 2;      // of every connection, >= 1
+  int32_t instances = 1;  // copies of every threadblock that share the passes, >= 1
   Protocol protocol = Protocol::kSimple;
   int64_t segment_bytes = 0;  // passes K = ceil(largest chunk's bytes / this), at least 1; 0: one pass
   bool operator==(const Program&) const = default;
@@ -102,15 +116,17 @@ struct Program {
 
 // Totals for `plan`.
 struct ProgramStats {
-  int32_t threadblocks = 0;  // most on one rank
-  int32_t channels = 0;
+  int32_t threadblocks = 0;  // most on one rank, all instances
+  int32_t channels = 0;      // all instances
   int64_t instructions = 0;
   int64_t scratch_bytes = 0;  // most on one rank, at the given sizes
 };
 ProgramStats Stats(const Program& program, const CollectiveSizes& sizes);
 
 // Passes at these sizes, and the elements [begin, end) of a chunk (relative to its start) that pass k
-// touches. Slices start at multiples of 16 bytes; those of short chunks may be empty.
+// touches. Slices start at multiples of 16 bytes; those of short chunks may be empty. There are at most
+// kMaxPasses, and segments larger than segment_bytes where that is too few.
+inline constexpr int32_t kMaxPasses = 1 << 20;
 int32_t NumPasses(const Program& program, const Collective& collective, const CollectiveSizes& sizes);
 struct Slice {
   int64_t begin = 0, end = 0;
@@ -126,5 +142,13 @@ struct BufferLayout {
 };
 BufferLayout LayoutOf(const Program& program, const Collective& collective, const CollectiveSizes& sizes,
                       Rank rank, BufferKind buffer);
+// The chunk in every slot of a buffer, without sizes.
+std::vector<ChunkId> SlotChunks(const Program& program, const Collective& collective, Rank rank,
+                                BufferKind buffer);
+// In place, slot i of a rank's input is slot i + shift of its output, where both exist (shift may be
+// negative). Absent: the kind has no in-place form for this rank.
+std::optional<int32_t> InPlaceShift(const Collective& collective, Rank rank);
+// Index in Program::connections, which must be sorted. Logarithmic.
+std::optional<int32_t> FindConnection(const Program& program, Rank src, Rank dst, int32_t channel);
 
 }  // namespace xccl

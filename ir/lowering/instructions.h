@@ -1,0 +1,25 @@
+// Writes the instructions: opcodes, operands and flags.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/lowering/buffers.h"
+#include "ir/lowering/fuse.h"
+#include "ir/lowering/merge.h"
+#include "ir/lowering/moves.h"
+#include "ir/lowering/order.h"
+#include "ir/lowering/threadblocks.h"
+#include "ir/program.h"
+
+namespace xccl {
+
+// Fills program.ranks and program.connections. Every threadblock's instructions are in the order of the
+// events; local copies, which nothing waits for, have a threadblock of their own. Returns, for every rank and
+// threadblock, the event in whose place each instruction stands.
+using Places = IdVector<Rank, std::vector<std::vector<int32_t>>>;
+Places WriteInstructions(const Moves& moves, const Order& order, const Assignment& assignment,
+                         const Fusion& fusion, const Runs& runs, const Buffers& buffers,
+                         const PathTable& paths, bool reduces, Program& program);
+
+}  // namespace xccl

@@ -1,0 +1,50 @@
+// What the passes share: the schedule seen chunk by chunk from both ends. A move is one chunk of a transfer;
+// its sender reads one place, its receiver reads and writes at most one place each.
+//
+// Moves are sorted by step, then by chunk, then as in the schedule.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "ir/collective.h"
+#include "ir/schedule.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+inline constexpr int32_t kNoMove = -1;  // in columns of move indices, which are compact on purpose
+inline constexpr int64_t kMaxMoves = int64_t{1} << 29;
+
+struct Move {
+  ChunkId chunk;
+  Rank src, dst;
+  PathId path;  // also names the connection: a chain has one rank at either end
+  int32_t step = 0;
+  int32_t feed = kNoMove;   // the move that put what is sent where it lies; kNoMove: the sender's input
+  int32_t readers = 0;      // how often what this move leaves at dst is read before it is written again,
+                            // the postcondition included
+  bool reduces = false;     // else it copies
+  bool local_input = false; // reduces with the receiver's own input, not with what is held there
+  bool complete = false;    // reduces to the sum over all members
+};
+
+// A chunk that a rank needs in its output and already has in its input.
+struct LocalCopy {
+  Rank rank;
+  ChunkId chunk;
+};
+
+struct Moves {
+  std::vector<Move> moves;
+  std::vector<LocalCopy> copies;  // by rank, then chunk
+};
+
+// The first pass. Splits every transfer into moves and follows each chunk through the schedule. Cost: linear,
+// beside sorting each step by chunk. Requires: a normalized schedule that verifies. Errors: kInvalidInput
+// for a path that is a tree, and for more than kMaxMoves.
+StatusOr<Moves> SplitByRank(const Schedule& schedule, const Collective& collective, const Topology& topology);
+
+}  // namespace xccl

@@ -1,0 +1,25 @@
+// One order over all sends and receives of all ranks. Every later pass keeps each threadblock in this order,
+// which is why a lowered program cannot deadlock: the earliest event that is not done can always go on.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/lowering/moves.h"
+
+namespace xccl {
+
+struct Order {
+  std::vector<int32_t> events;      // 2m: move m is sent, 2m+1: it is received; first to last
+  std::vector<int32_t> send_place;  // of every move: index in events
+  std::vector<int32_t> recv_place;
+  int32_t slots = 1;  // most moves of one connection that are sent and not yet received, at any place
+};
+
+// Guarantees: 1. a move is sent before it is received; 2. the moves of one connection are received in the
+// order in which they are sent; 3. moves of an earlier step come before those of a later one; 4. within a
+// step, no rank's chunk is written before it was sent as often as the step says; 5. at most `slots` moves of
+// a connection are under way, unless 4 cannot be met with so few: then result.slots says how many. Linear.
+Order OrderMoves(const std::vector<Move>& moves, int32_t num_connections, int32_t slots);
+
+}  // namespace xccl

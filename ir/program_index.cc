@@ -1,0 +1,95 @@
+#include "ir/program_index.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+namespace xccl {
+
+std::string ToString(const ProgramSite& site) {
+  return fmt::format("rank {} threadblock {} instruction {}", site.rank.value, site.threadblock, site.index);
+}
+
+ProgramIndex::ProgramIndex(const Program& program) : program_(program) {
+  sends_.resize(program.connections.size());
+  receives_.resize(program.connections.size());
+  for (Rank r(0); r.value < program.ranks.size(); ++r.value) {
+    rank_first_block_.push_back(static_cast<int32_t>(block_first_.size()));
+    for (const Threadblock& tb : program.ranks[r].threadblocks) {
+      const int32_t block = static_cast<int32_t>(block_first_.size());
+      const auto find = [&](std::optional<Rank> src, std::optional<Rank> dst) {
+        if (!src || !dst) return -1;
+        return FindConnection(program, *src, *dst, tb.channel).value_or(-1);
+      };
+      block_first_.push_back(static_cast<int32_t>(instruction_.size()));
+      block_rank_.push_back(r);
+      send_connection_.push_back(find(r, tb.send_peer));
+      recv_connection_.push_back(find(tb.recv_peer, r));
+      for (const Instruction& instruction : tb.instructions) {
+        const int32_t node = static_cast<int32_t>(instruction_.size());
+        instruction_.push_back(&instruction);
+        block_.push_back(block);
+        const auto enlist = [&](bool takes_part, int32_t connection, auto& lists, auto& ordinals) {
+          ordinals.push_back(-1);
+          if (!takes_part || connection < 0) return;
+          ordinals.back() = static_cast<int32_t>(lists[static_cast<size_t>(connection)].size());
+          lists[static_cast<size_t>(connection)].push_back(node);
+        };
+        enlist(Sends(instruction.op), send_connection_.back(), sends_, send_ordinal_);
+        enlist(Receives(instruction.op), recv_connection_.back(), receives_, recv_ordinal_);
+      }
+    }
+  }
+  rank_first_block_.push_back(static_cast<int32_t>(block_first_.size()));
+  block_first_.push_back(static_cast<int32_t>(instruction_.size()));
+}
+
+ProgramSite ProgramIndex::Site(int32_t node) const {
+  const int32_t block = BlockOf(node);
+  const Rank rank = BlockRank(block);
+  return {rank, block - RankFirstBlock(rank), node - BlockFirst(block)};
+}
+
+void Predecessors(const ProgramIndex& index, int32_t node, ProgramEdges edges, int32_t slots,
+                  std::vector<int32_t>& out) {
+  out.clear();
+  const int32_t block = index.BlockOf(node);
+  if (node > index.BlockFirst(block)) out.push_back(node - 1);
+  for (const Dependency& dependency : index.Dependencies(node))
+    out.push_back(index.NodeOf(index.BlockRank(block), dependency));
+  if (edges == ProgramEdges::kLocal) return;
+  if (const int32_t k = index.RecvOrdinal(node); k >= 0)
+    out.push_back(index.SendsOf(index.RecvConnection(block))[static_cast<size_t>(k)]);
+  if (const int32_t k = index.SendOrdinal(node); slots > 0 && k >= slots)
+    out.push_back(index.ReceivesOf(index.SendConnection(block))[static_cast<size_t>(k - slots)]);
+}
+
+std::vector<int32_t> TopologicalOrder(const Program& program, const ProgramIndex& index, ProgramEdges edges) {
+  const size_t size = static_cast<size_t>(index.size());
+  // Successors, as one flat list.
+  std::vector<int32_t> first(size + 1, 0), waiting(size, 0), predecessors;
+  for (int32_t node = 0; node < index.size(); ++node) {
+    Predecessors(index, node, edges, program.slots, predecessors);
+    waiting[static_cast<size_t>(node)] = static_cast<int32_t>(predecessors.size());
+    for (int32_t p : predecessors) ++first[static_cast<size_t>(p) + 1];
+  }
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<int32_t> successors(static_cast<size_t>(first.back())), next(first.begin(), first.end() - 1);
+  for (int32_t node = 0; node < index.size(); ++node) {
+    Predecessors(index, node, edges, program.slots, predecessors);
+    for (int32_t p : predecessors) successors[static_cast<size_t>(next[static_cast<size_t>(p)]++)] = node;
+  }
+  std::vector<int32_t> order;
+  order.reserve(size);
+  for (int32_t node = 0; node < index.size(); ++node)
+    if (waiting[static_cast<size_t>(node)] == 0) order.push_back(node);
+  for (size_t i = 0; i < order.size(); ++i) {
+    const size_t node = static_cast<size_t>(order[i]);
+    for (int32_t s = first[node]; s < first[node + 1]; ++s)
+      if (--waiting[static_cast<size_t>(successors[static_cast<size_t>(s)])] == 0)
+        order.push_back(successors[static_cast<size_t>(s)]);
+  }
+  return order;
+}
+
+}  // namespace xccl

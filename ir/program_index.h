@@ -1,0 +1,86 @@
+// Every instruction of a program under one number, with the edges between them: what the verifier and the
+// program simulator walk along. Numbers run by rank, threadblock and index.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "ir/program.h"
+
+namespace xccl {
+
+inline constexpr int32_t kNoNode = -1;  // in columns of instruction numbers
+
+struct ProgramSite {
+  Rank rank;
+  int32_t threadblock = 0;
+  int32_t index = 0;
+};
+
+// "rank 2 threadblock 0 instruction 5"
+std::string ToString(const ProgramSite& site);
+
+// Requires: rules P1 to P3 hold, circular dependencies aside. Linear in the program.
+class ProgramIndex {
+ public:
+  explicit ProgramIndex(const Program& program);
+
+  int32_t size() const { return static_cast<int32_t>(instruction_.size()); }
+  const Instruction& instruction(int32_t node) const { return *instruction_[static_cast<size_t>(node)]; }
+  ProgramSite Site(int32_t node) const;
+  // Global number of a threadblock, and the first instruction of it; blocks run by rank.
+  int32_t num_blocks() const { return static_cast<int32_t>(block_first_.size()) - 1; }
+  int32_t BlockOf(int32_t node) const { return block_[static_cast<size_t>(node)]; }
+  int32_t BlockFirst(int32_t block) const { return block_first_[static_cast<size_t>(block)]; }
+  int32_t RankFirstBlock(Rank rank) const { return rank_first_block_[rank.index()]; }
+  Rank BlockRank(int32_t block) const { return block_rank_[static_cast<size_t>(block)]; }
+  int32_t NodeOf(Rank rank, const Dependency& dependency) const {
+    return BlockFirst(RankFirstBlock(rank) + dependency.threadblock) + dependency.index;
+  }
+  std::span<const Dependency> Dependencies(int32_t node) const {
+    const Instruction& i = instruction(node);
+    return std::span(program_.dependencies)
+        .subspan(static_cast<size_t>(i.dep_first), static_cast<size_t>(i.dep_count));
+  }
+
+  // Of every connection of the program, its sends and its receives in order.
+  std::span<const int32_t> SendsOf(int32_t connection) const {
+    return sends_[static_cast<size_t>(connection)];
+  }
+  std::span<const int32_t> ReceivesOf(int32_t connection) const {
+    return receives_[static_cast<size_t>(connection)];
+  }
+  // The connection that a block sends on, receives from; -1 where it does not.
+  int32_t SendConnection(int32_t block) const { return send_connection_[static_cast<size_t>(block)]; }
+  int32_t RecvConnection(int32_t block) const { return recv_connection_[static_cast<size_t>(block)]; }
+  // Which send, which receive of its connection an instruction is.
+  int32_t SendOrdinal(int32_t node) const { return send_ordinal_[static_cast<size_t>(node)]; }
+  int32_t RecvOrdinal(int32_t node) const { return recv_ordinal_[static_cast<size_t>(node)]; }
+
+ private:
+  const Program& program_;
+  std::vector<const Instruction*> instruction_;
+  std::vector<int32_t> block_, block_first_, rank_first_block_;
+  std::vector<Rank> block_rank_;
+  std::vector<int32_t> send_connection_, recv_connection_, send_ordinal_, recv_ordinal_;
+  std::vector<std::vector<int32_t>> sends_, receives_;
+};
+
+// Which edges of a pass a topological order respects.
+enum class ProgramEdges : uint8_t {
+  kLocal,       // a threadblock's order and dependencies
+  kAll,         // and: a receive waits for its send, a send for a free slot
+};
+
+// An order of all instructions in which every edge points forward, as far as there is one: shorter than
+// size() where instructions wait for one another in a circle. Requires for kAll: rule P4. Linear.
+std::vector<int32_t> TopologicalOrder(const Program& program, const ProgramIndex& index, ProgramEdges edges);
+
+// What an instruction waits for, along the same edges. `slots` 0: leaves out waiting for free slots.
+void Predecessors(const ProgramIndex& index, int32_t node, ProgramEdges edges, int32_t slots,
+                  std::vector<int32_t>& out);
+
+}  // namespace xccl
