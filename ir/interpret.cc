@@ -22,7 +22,7 @@ using Bytes = std::vector<std::byte>;
 constexpr std::byte kUnwritten{0xCB};
 
 struct RankMemory {
-  Bytes user, output, scratch;         // in place, the output lies in user; else user is the input
+  Bytes user, output, scratch;          // in place, the output lies in user; else user is the input
   int64_t input_at = 0, output_at = 0;  // element offsets of the buffers
   BufferLayout input_layout, output_layout, scratch_layout;
 };
@@ -52,8 +52,7 @@ class Interpreter {
       memory.output_layout = LayoutOf(program_, collective_, sizes_, r, BufferKind::kOutput);
       memory.scratch_layout = LayoutOf(program_, collective_, sizes_, r, BufferKind::kScratch);
       const int64_t bytes = memory.input_layout.elements * element_bytes_;
-      const int64_t given =
-          r.index() < inputs.size() ? static_cast<int64_t>(inputs[r.index()].size()) : 0;
+      const int64_t given = r.index() < inputs.size() ? static_cast<int64_t>(inputs[r.index()].size()) : 0;
       if (given != bytes)
         return InvalidInput(
             fmt::format("interpret: rank {}: {} input bytes; expected {}", r.value, given, bytes));
@@ -110,8 +109,7 @@ class Interpreter {
   // Input and output share one allocation.
   Status Overlay(Rank r, RankMemory& memory) {
     const std::optional<int32_t> shift = InPlaceShift(collective_, r);
-    if (!shift)
-      return InvalidInput(fmt::format("interpret: {} has no in-place form", collective_.name()));
+    if (!shift) return InvalidInput(fmt::format("interpret: {} has no in-place form", collective_.name()));
     const auto begin = [](const BufferLayout& layout, int32_t slot) {
       return slot < static_cast<int32_t>(layout.begin.size()) ? layout.begin[static_cast<size_t>(slot)]
                                                               : layout.elements;
@@ -133,14 +131,13 @@ class Interpreter {
     const int32_t size = index_.BlockFirst(block + 1) - index_.BlockFirst(block);
     if (size == 0 || state.pass == passes_) return false;
     const Instruction& i = Next(block);
-    if (Receives(i.op) && under_way_[static_cast<size_t>(index_.RecvConnection(block))].empty())
-      return false;
+    if (Receives(i.op) && under_way_[static_cast<size_t>(index_.RecvConnection(block))].empty()) return false;
     if (Sends(i.op) && under_way_[static_cast<size_t>(index_.SendConnection(block))].size() ==
                            static_cast<size_t>(program_.slots))
       return false;
     for (const Dependency& on : index_.Dependencies(index_.BlockFirst(block) + state.next)) {
-      const BlockState& other = blocks_[static_cast<size_t>(index_.RankFirstBlock(index_.BlockRank(block)) +
-                                                            on.threadblock)];
+      const BlockState& other =
+          blocks_[static_cast<size_t>(index_.RankFirstBlock(index_.BlockRank(block)) + on.threadblock)];
       if (other.pass < state.pass || (other.pass == state.pass && other.next <= on.index)) return false;
     }
     return true;
@@ -184,8 +181,7 @@ class Interpreter {
       if (WritesDestination(i.op)) std::ranges::copy(value, SliceAt(memory, i.dst, k, state.pass).begin());
       if (Sends(i.op)) sent.insert(sent.end(), value.begin(), value.end());
     }
-    if (Sends(i.op))
-      under_way_[static_cast<size_t>(index_.SendConnection(block))].push_back(std::move(sent));
+    if (Sends(i.op)) under_way_[static_cast<size_t>(index_.SendConnection(block))].push_back(std::move(sent));
     if (++state.next == index_.BlockFirst(block + 1) - index_.BlockFirst(block)) {
       state.next = 0;
       ++state.pass;
@@ -217,10 +213,10 @@ class Interpreter {
     for (int32_t block = 0; block < index_.num_blocks(); ++block) {
       const BlockState& state = blocks_[static_cast<size_t>(block)];
       if (state.pass == passes_ || index_.BlockFirst(block + 1) == index_.BlockFirst(block)) continue;
-      return InvalidInput(fmt::format("interpret: {} of pass {}: can never go on; expected a program that "
-                                      "verifies",
-                                      ToString(index_.Site(index_.BlockFirst(block) + state.next)),
-                                      state.pass));
+      return InvalidInput(
+          fmt::format("interpret: {} of pass {}: can never go on; expected a program that "
+                      "verifies",
+                      ToString(index_.Site(index_.BlockFirst(block) + state.next)), state.pass));
     }
     return BugError("interpret: every threadblock is done, but instructions are left");
   }

@@ -14,9 +14,9 @@ namespace xccl {
 
 struct LowerOptions {
   int64_t size_bytes = 64LL << 20;  // the size that segments are chosen for
-  int32_t slots = 2;   // of every connection, at least; more where a step cannot do with so few
-  bool fuse = true;    // join a receive and the send that forwards it
-  int32_t merge = 16;  // most neighbouring chunks that one instruction moves
+  int32_t slots = 2;                // of every connection, at least; more where a step cannot do with so few
+  bool fuse = true;                 // join a receive and the send that forwards it
+  int32_t merge = 16;               // most neighbouring chunks that one instruction moves
 };
 inline constexpr int32_t kMaxSlots = 1024;
 

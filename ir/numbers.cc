@@ -1,6 +1,7 @@
-// Small floating types are widened to float, which holds every value of theirs exactly, and rounded back once,
-// to nearest even. Rounding works on the bits: the kept part is incremented where the dropped part is above
-// half, or is half and the kept part odd; a carry out of the mantissa is the next exponent, as it should be.
+// Small floating types are widened to float, which holds every value of theirs exactly, and rounded back
+// once, to nearest even. Rounding works on the bits: the kept part is incremented where the dropped part is
+// above half, or is half and the kept part odd; a carry out of the mantissa is the next exponent, as it
+// should be.
 #include "ir/numbers.h"
 
 #include <fmt/format.h>
@@ -72,8 +73,8 @@ float WidenMagnitude(uint32_t magnitude, int mantissa, int bias) {
   const uint32_t exponent = magnitude >> mantissa;
   const uint32_t fraction = magnitude & ((1u << mantissa) - 1);
   if (exponent == 0) return std::ldexp(static_cast<float>(fraction), 1 - bias - mantissa);
-  return std::bit_cast<float>((exponent + 127 - static_cast<uint32_t>(bias)) << 23 |
-                              fraction << (23 - mantissa));
+  return std::bit_cast<float>((exponent + 127 - static_cast<uint32_t>(bias)) << 23 | fraction
+                                                                                         << (23 - mantissa));
 }
 
 struct Half {

@@ -97,8 +97,7 @@ ProgramStats Stats(const Program& program, const CollectiveSizes& sizes) {
       stats.instructions += static_cast<int64_t>(tb.instructions.size());
     int64_t bytes = 0;
     for (size_t i = 0; i < rank.scratch.size(); ++i) {
-      if (i == 0 || rank.scratch[i].value != rank.scratch[i - 1].value + 1)
-        bytes = AlignElements(bytes, 1);
+      if (i == 0 || rank.scratch[i].value != rank.scratch[i - 1].value + 1) bytes = AlignElements(bytes, 1);
       bytes += sizes.ChunkBytes(rank.scratch[i]);
     }
     stats.scratch_bytes = std::max(stats.scratch_bytes, bytes);

@@ -71,8 +71,8 @@ class ProgramIndex {
 
 // Which edges of a pass a topological order respects.
 enum class ProgramEdges : uint8_t {
-  kLocal,       // a threadblock's order and dependencies
-  kAll,         // and: a receive waits for its send, a send for a free slot
+  kLocal,  // a threadblock's order and dependencies
+  kAll,    // and: a receive waits for its send, a send for a free slot
 };
 
 // An order of all instructions in which every edge points forward, as far as there is one: shorter than

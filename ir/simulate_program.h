@@ -4,16 +4,14 @@
 
 #include "base/status.h"
 #include "ir/program.h"
-#include "ir/schedule.h"
 #include "ir/simulate.h"
 #include "topologies/topology.h"
 
 namespace xccl {
 
-// `paths[i]` serves the i-th connection in order of (src, dst, channel): taken from the schedule that was
-// lowered. Errors: kInvalidInput when a threadblock can never go on.
-StatusOr<Simulation> SimulateProgram(const Program& program, const Schedule& schedule,
-                                     const Collective& collective, const Topology& topology,
-                                     const SimulateOptions& options);
+// options.segment_bytes is not used: the program has its own. Errors: kInvalidInput when a threadblock can
+// never go on, and where a connection has no path on this topology.
+StatusOr<Simulation> SimulateProgram(const Program& program, const Collective& collective,
+                                     const Topology& topology, const SimulateOptions& options);
 
 }  // namespace xccl

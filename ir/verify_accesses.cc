@@ -90,9 +90,8 @@ class RankClocks {
     const int32_t block_a = index_.BlockOf(a), block_b = index_.BlockOf(b);
     if (block_a == block_b) return a < b;
     const int64_t stored = stored_[static_cast<size_t>(b - first_node_)];
-    return stored >= 0 &&
-           pool_[static_cast<size_t>(stored) + static_cast<size_t>(block_a - first_block_)] >=
-               a - index_.BlockFirst(block_a);
+    return stored >= 0 && pool_[static_cast<size_t>(stored) + static_cast<size_t>(block_a - first_block_)] >=
+                              a - index_.BlockFirst(block_a);
   }
 
  private:
@@ -101,7 +100,8 @@ class RankClocks {
   size_t blocks_;
   int32_t first_node_ = 0;
   std::vector<int32_t> current_, pool_;
-  std::vector<int64_t> stored_;  // of every instruction: offset of its clock in the pool; -1: it knows nothing
+  std::vector<int64_t>
+      stored_;  // of every instruction: offset of its clock in the pool; -1: it knows nothing
   std::vector<int64_t> latest_;  // of every threadblock
 };
 

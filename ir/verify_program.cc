@@ -97,15 +97,15 @@ class StructureCheck {
     at_least_one("slots", program_.slots);
     at_least_one("instances", program_.instances);
     if (program_.segment_bytes < 0)
-      Report("P1", "program", fmt::format("segments of {} bytes; expected at least 0", program_.segment_bytes));
+      Report("P1", "program",
+             fmt::format("segments of {} bytes; expected at least 0", program_.segment_bytes));
     for (Rank r : collective_.ranks())
       if (!program_.ranks.Has(r))
         Report("P1", "program", fmt::format("{} ranks; the collective has rank {}", ranks, r.value));
     if (program_.in_place)
       for (Rank r : collective_.ranks())
         if (!collective_.InPlaceOf(r)) {
-          Report("P1", "program",
-                 fmt::format("is in place; {} has no in-place form", collective_.name()));
+          Report("P1", "program", fmt::format("is in place; {} has no in-place form", collective_.name()));
           break;
         }
     const auto key = [](const Connection& c) { return std::tuple(c.src, c.dst, c.channel); };
@@ -146,20 +146,24 @@ class StructureCheck {
     if (!peer) return;
     const char* does = sends ? "sends to" : "receives from";
     if (!program_.ranks.Has(*peer) || *peer == r)
-      return Report("P1", where, fmt::format("{} rank {}; expected another of the ranks 0..{}", does,
-                                             peer->value, program_.ranks.size() - 1));
+      return Report("P1", where,
+                    fmt::format("{} rank {}; expected another of the ranks 0..{}", does, peer->value,
+                                program_.ranks.size() - 1));
     if (!FindConnection(program_, sends ? r : *peer, sends ? *peer : r, channel))
       return Report("P1", where,
                     fmt::format("{} rank {} on channel {}; the program has no such connection", does,
                                 peer->value, channel));
     if (!seen.emplace(*peer, channel).second)
-      Report("P1", where, fmt::format("{} rank {} on channel {}, as an earlier threadblock does", does,
-                                      peer->value, channel));
+      Report("P1", where,
+             fmt::format("{} rank {} on channel {}, as an earlier threadblock does", does, peer->value,
+                         channel));
   }
 
   void CheckInstruction(const ProgramSite& site, const Threadblock& block) {
     const Instruction& i = block.instructions[static_cast<size_t>(site.index)];
-    const auto bad = [&](const char* rule, std::string text) { Report(rule, ToString(site), std::move(text)); };
+    const auto bad = [&](const char* rule, std::string text) {
+      Report(rule, ToString(site), std::move(text));
+    };
     if (i.op == Opcode::kSwitchReduce || i.op == Opcode::kSwitchStore)
       return bad("P1", fmt::format("{}: the program declares no multicast group", ToString(i.op)));
     if (Sends(i.op) && !block.send_peer)
@@ -205,8 +209,7 @@ class StructureCheck {
     for (int32_t d = i.dep_first; d < i.dep_first + i.dep_count; ++d) {
       const Dependency& on = program_.dependencies[static_cast<size_t>(d)];
       if (on.threadblock < 0 || on.threadblock >= static_cast<int64_t>(blocks.size()) || on.index < 0 ||
-          on.index >=
-              static_cast<int64_t>(blocks[static_cast<size_t>(on.threadblock)].instructions.size()))
+          on.index >= static_cast<int64_t>(blocks[static_cast<size_t>(on.threadblock)].instructions.size()))
         return bad("P3", fmt::format("waits for threadblock {} instruction {}, which does not exist",
                                      on.threadblock, on.index));
     }
@@ -235,10 +238,10 @@ class StructureCheck {
                  const std::string& where) {
     const int32_t sent = index.instruction(send).count, received = index.instruction(receive).count;
     if (sent != received)
-      return Report("P4", where,
-                    fmt::format("send {} moves {} chunks ({}), but receive {} takes {} ({})", ordinal, sent,
-                                ToString(index.Site(send)), ordinal, received,
-                                ToString(index.Site(receive))));
+      return Report(
+          "P4", where,
+          fmt::format("send {} moves {} chunks ({}), but receive {} takes {} ({})", ordinal, sent,
+                      ToString(index.Site(send)), ordinal, received, ToString(index.Site(receive))));
     for (int32_t k = 0; k < sent; ++k) {
       const ChunkId from = MessageChunk(index, send, k, true), to = MessageChunk(index, receive, k, false);
       if (shape_[from.index()] == shape_[to.index()]) continue;

@@ -41,9 +41,7 @@ class ContributionSets {
   // "0..3, 7"
   std::string Text(SetId set) const {
     std::string text;
-    const auto has = [&](size_t r) {
-      return r / 64 < words_ && (Word(set, r / 64) >> (r % 64) & 1) != 0;
-    };
+    const auto has = [&](size_t r) { return r / 64 < words_ && (Word(set, r / 64) >> (r % 64) & 1) != 0; };
     for (size_t r = 0; r < words_ * 64; ++r) {
       if (!has(r)) continue;
       size_t last = r;
@@ -141,10 +139,9 @@ class Execution {
       if (in != nullptr) value = in->Pop();
       if (ReadsSource(i.op)) {
         const Value local = Read(At(memory, i.src, k), i, i.src, k);
-        value = in != nullptr ? Sum(local, value, i)
-                : i.op == Opcode::kReduce
-                    ? Sum(ReadSum(At(memory, i.dst, k), i.dst, k), local, i)
-                    : local;
+        value = in != nullptr             ? Sum(local, value, i)
+                : i.op == Opcode::kReduce ? Sum(ReadSum(At(memory, i.dst, k), i.dst, k), local, i)
+                                          : local;
       }
       value.raw = false;
       if (i.final && (!Reduces(i.op) || value.set != complete_) && value.kind == Value::Kind::kSum)
@@ -165,7 +162,7 @@ class Execution {
  private:
   struct Memory {
     std::vector<Value> user, scratch;
-    int64_t input = 0, output = 0;               // where slot 0 of each lies in `user`
+    int64_t input = 0, output = 0;                                     // where slot 0 of each lies in `user`
     std::vector<std::pair<ChunkId, int32_t>> input_slot, output_slot;  // sorted by chunk
   };
 
@@ -271,8 +268,8 @@ class Execution {
       return sum;
     }
     if (const std::optional<Rank> twice = sets_.Common(a.set, b.set)) {
-      Report("P7", fmt::format("adds the contribution of rank {} to chunk {} twice", twice->value,
-                               a.chunk.value));
+      Report("P7",
+             fmt::format("adds the contribution of rank {} to chunk {} twice", twice->value, a.chunk.value));
       sum.kind = Value::Kind::kUnknown;
       return sum;
     }
@@ -301,11 +298,11 @@ class Execution {
     } else {
       return;
     }
-    violations_.push_back({"P8",
-                           fmt::format("{}rank {} output slot {}", in_place_ ? "in place, " : "",
-                                       holding.rank.value, *slot),
-                           fmt::format("{}; expected chunk {} with the contributions of {}", seen, c.value,
-                                       sets_.Text(wanted))});
+    violations_.push_back(
+        {"P8",
+         fmt::format("{}rank {} output slot {}", in_place_ ? "in place, " : "", holding.rank.value, *slot),
+         fmt::format("{}; expected chunk {} with the contributions of {}", seen, c.value,
+                     sets_.Text(wanted))});
   }
 
   const Program& program_;

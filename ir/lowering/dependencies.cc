@@ -39,7 +39,8 @@ class RankAccesses {
     waits.clear();
     if (IsIdle(instruction)) return;
     const auto each = [&](const Operand& operand, auto action) {
-      for (int32_t i = 0; i < instruction.count; ++i) action(slots_[SlotOf(operand) + static_cast<size_t>(i)]);
+      for (int32_t i = 0; i < instruction.count; ++i)
+        action(slots_[SlotOf(operand) + static_cast<size_t>(i)]);
     };
     // reduce reads its destination too, which the write below covers.
     if (ReadsSource(instruction.op))
@@ -87,8 +88,8 @@ class RankAccesses {
 
   void Wait(const Site& site, const std::optional<Dependency>& on, std::vector<Dependency>& waits) {
     if (!on || on->threadblock == site.threadblock) return;
-    int32_t& known = known_[static_cast<size_t>(site.threadblock) * blocks_ +
-                            static_cast<size_t>(on->threadblock)];
+    int32_t& known =
+        known_[static_cast<size_t>(site.threadblock) * blocks_ + static_cast<size_t>(on->threadblock)];
     if (known >= on->index) return;
     known = on->index;
     waits.push_back(*on);
@@ -99,11 +100,10 @@ class RankAccesses {
     std::sort(waits.begin(), waits.end(), [](const Dependency& a, const Dependency& b) {
       return std::tuple(a.threadblock, -a.index) < std::tuple(b.threadblock, -b.index);
     });
-    waits.erase(std::unique(waits.begin(), waits.end(),
-                            [](const Dependency& a, const Dependency& b) {
-                              return a.threadblock == b.threadblock;
-                            }),
-                waits.end());
+    waits.erase(
+        std::unique(waits.begin(), waits.end(),
+                    [](const Dependency& a, const Dependency& b) { return a.threadblock == b.threadblock; }),
+        waits.end());
   }
 
   std::optional<int32_t> shift_;

@@ -1,5 +1,5 @@
-// Each connection's sends in order. Send j may move to the place of the receive that feeds it when send j-1 is
-// before that place, and so is the receive of send j-slots.
+// Each connection's sends in order. Send j may move to the place of the receive that feeds it when send j-1
+// is before that place, and so is the receive of send j-slots.
 #include "ir/lowering/fuse.h"
 
 namespace xccl {

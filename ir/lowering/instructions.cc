@@ -16,8 +16,8 @@ class Writer {
     Instruction send;
     send.op = Opcode::kSend;
     send.count = count;
-    send.src = move.feed == kNoMove ? buffers_.Input(move.src, move.chunk)
-                                    : buffers_.Held(move.src, move.chunk);
+    send.src =
+        move.feed == kNoMove ? buffers_.Input(move.src, move.chunk) : buffers_.Held(move.src, move.chunk);
     send.first = reduces_ && move.feed == kNoMove;
     return send;
   }
@@ -31,8 +31,8 @@ class Writer {
       recv.op = !stored ? Opcode::kRecvReduceSend
                 : fused ? Opcode::kRecvReduceCopySend
                         : Opcode::kRecvReduceCopy;
-      recv.src = move.local_input ? buffers_.Input(move.dst, move.chunk)
-                                  : buffers_.Held(move.dst, move.chunk);
+      recv.src =
+          move.local_input ? buffers_.Input(move.dst, move.chunk) : buffers_.Held(move.dst, move.chunk);
       recv.first = reduces_ && move.local_input;
       recv.final = move.complete;
     } else {

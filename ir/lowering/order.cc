@@ -115,12 +115,12 @@ class StepOrderer {
   const std::vector<Move>& moves_;
   const int32_t slots_;
   Order& order_;
-  std::vector<Lane> lanes_;                                 // by connection
-  std::vector<int32_t> busy_;                               // lanes with moves left in this step
-  std::vector<int32_t> unsent_;                             // sends to come, by counter
-  std::vector<int32_t> waits_for_;                          // by move: the counter its receive waits for
-  std::vector<int32_t> counter_of_;                         // by move: the counter its send lowers
-  std::vector<std::pair<int64_t, int32_t>> rank_counter_;   // by rank: (stamp, counter) of the chunk at hand
+  std::vector<Lane> lanes_;                                // by connection
+  std::vector<int32_t> busy_;                              // lanes with moves left in this step
+  std::vector<int32_t> unsent_;                            // sends to come, by counter
+  std::vector<int32_t> waits_for_;                         // by move: the counter its receive waits for
+  std::vector<int32_t> counter_of_;                        // by move: the counter its send lowers
+  std::vector<std::pair<int64_t, int32_t>> rank_counter_;  // by rank: (stamp, counter) of the chunk at hand
   int64_t stamp_ = 0;
 };
 

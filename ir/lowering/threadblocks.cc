@@ -27,8 +27,8 @@ std::vector<Pairing> ListPairings(const std::vector<Move>& moves) {
   for (size_t i = 0; i < keys.size();) {
     size_t end = i;
     while (end < keys.size() && keys[end] == keys[i]) ++end;
-    pairings.push_back({static_cast<int32_t>(keys[i] >> 32), static_cast<int32_t>(keys[i]),
-                        static_cast<int32_t>(end - i)});
+    pairings.push_back(
+        {static_cast<int32_t>(keys[i] >> 32), static_cast<int32_t>(keys[i]), static_cast<int32_t>(end - i)});
     i = end;
   }
   std::stable_sort(pairings.begin(), pairings.end(),
@@ -39,7 +39,8 @@ std::vector<Pairing> ListPairings(const std::vector<Move>& moves) {
 // Chains of connections as a union-find, each with the (src, dst) pairs that have several paths.
 class Chains {
  public:
-  explicit Chains(const std::vector<int32_t>& shared_ends) : parent_(shared_ends.size()), ends_(parent_.size()) {
+  explicit Chains(const std::vector<int32_t>& shared_ends)
+      : parent_(shared_ends.size()), ends_(parent_.size()) {
     std::iota(parent_.begin(), parent_.end(), 0);
     for (size_t c = 0; c < shared_ends.size(); ++c)
       if (shared_ends[c] != kNoMove) ends_[c] = {shared_ends[c]};
