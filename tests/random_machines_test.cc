@@ -1,0 +1,70 @@
+// Seeded random machines, every collective on all ranks and on some of them, every engine.
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "tests/testing/check.h"
+#include "tests/testing/collectives.h"
+#include "tests/testing/topologies.h"
+
+namespace xccl::testing {
+namespace {
+
+class RandomMachines : public ::testing::TestWithParam<int> {};
+
+std::vector<Rank> SomeRanks(int32_t ranks, Random& random) {
+  std::vector<Rank> some;
+  for (int32_t r = 0; r < ranks; ++r) some.push_back(Rank(r));
+  random.Shuffle(std::span(some));
+  some.resize(1 + random.Below(some.size()));
+  return some;
+}
+
+void CheckMachine(uint64_t seed) {
+  const Topology topology = MakeRandomMachine(seed);
+  Random random(seed);
+  std::vector<Collective> collectives = AllCollectives(topology.num_ranks());
+  for (Collective& collective : SubsetCollectives(SomeRanks(topology.num_ranks(), random)))
+    collectives.push_back(std::move(collective));
+  for (const Collective& collective : collectives) {
+    SynthesisRequest request;
+    request.topology = &topology;
+    request.collective = &collective;
+    request.size_bytes = int64_t{1} << random.Below(27);
+    request.model = random.Below(3) == 0 ? TimeModel::kBlocking : TimeModel::kPipelined;
+    request.seed = seed;
+    CheckAllEngines(request, topology.num_ranks() > 3);
+  }
+}
+
+TEST_P(RandomMachines, EveryCollectiveByEveryEngine) {
+  const uint64_t machines = LongRun() ? 100 : 5;
+  for (uint64_t i = 0; i < machines; ++i) CheckMachine(static_cast<uint64_t>(GetParam()) * 1000 + i);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomMachines, ::testing::Range(0, 8));
+
+TEST(RandomMachines, AreTheSameForTheSameSeed) {
+  EXPECT_TRUE(MakeRandomMachine(5) == MakeRandomMachine(5));
+  EXPECT_FALSE(MakeRandomMachine(5) == MakeRandomMachine(6));
+}
+
+TEST(RandomMachines, EnginesAreDeterministic) {
+  const Topology topology = MakeRandomMachine(3);
+  for (const Collective& collective : AllCollectives(topology.num_ranks())) {
+    SynthesisRequest request;
+    request.topology = &topology;
+    request.collective = &collective;
+    for (const std::unique_ptr<Synthesizer>& engine : AllSynthesizers()) {
+      if (engine->name() == "smt" || !engine->Serves(request).ok()) continue;
+      const StatusOr<Synthesis> first = engine->Synthesize(request), second = engine->Synthesize(request);
+      ASSERT_EQ(first.ok(), second.ok());
+      if (first.ok()) {
+        EXPECT_TRUE(first->schedule == second->schedule && first->collective == second->collective)
+            << engine->name() << ": " << Describe(collective);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace xccl::testing

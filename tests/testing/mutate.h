@@ -1,0 +1,21 @@
+// Small changes to a schedule, for tests that the verifier objects to wrong ones.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/random.h"
+#include "ir/schedule.h"
+#include "topologies/topology.h"
+
+namespace xccl::testing {
+
+struct Mutation {
+  std::string_view name;
+  // Changes one transfer or two, chosen by `random`; ids stay in range. Requires: a transfer.
+  void (*apply)(Schedule& schedule, const Topology& topology, Random& random);
+};
+std::span<const Mutation> AllMutations();
+
+}  // namespace xccl::testing

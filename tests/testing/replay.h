@@ -1,0 +1,14 @@
+// A slow, obvious second opinion on schedules: sets of ranks, one transfer at a time. For tests only; says
+// nothing but yes or no.
+#pragma once
+
+#include "ir/collective.h"
+#include "ir/schedule.h"
+#include "topologies/topology.h"
+
+namespace xccl::testing {
+
+// Does the schedule do what the collective says? Requires: columns of equal length, ids in range.
+bool Replay(const Schedule& schedule, const Collective& collective, const Topology& topology);
+
+}  // namespace xccl::testing
