@@ -9,6 +9,17 @@
 namespace xccl {
 
 const TextbookEngine& RingEngine();
+const TextbookEngine& TreeEngine();
+const TextbookEngine& BinomialEngine();
+const TextbookEngine& DoubleBinaryTreeEngine();
+const TextbookEngine& HalvingDoublingEngine();
+const TextbookEngine& RecursiveDoublingEngine();
+const TextbookEngine& BruckEngine();
+const TextbookEngine& PairwiseEngine();
+const TextbookEngine& Ring2dEngine();
+const TextbookEngine& Torus2dEngine();
+const TextbookEngine& HierarchicalRingEngine();
+const TextbookEngine& DirectEngine();
 
 // All of them, in the order that `auto` and `compare` show.
 std::span<const TextbookEngine* const> TextbookEngines();

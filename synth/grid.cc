@@ -53,13 +53,20 @@ class Factor {
     }
     return cycle;
   }
-  int32_t CountCycles() const {
-    std::vector<bool> seen(next_.size(), false);
+  // Numbers the cycles; returns how many there are.
+  int32_t Label(std::vector<int32_t>& label) const {
+    label.assign(next_.size(), -1);
     int32_t count = 0;
-    for (size_t v = 0; v < next_.size(); ++v) {
-      if (seen[v]) continue;
+    for (int32_t v = 0; v < static_cast<int32_t>(next_.size()); ++v) {
+      if (label[v] >= 0) continue;
+      int32_t previous = -1, at = v;
+      do {
+        label[at] = count;
+        const int32_t onwards = next_[at][0] == previous ? next_[at][1] : next_[at][0];
+        previous = at;
+        at = onwards;
+      } while (at != v);
       ++count;
-      for (int32_t at : Walk(static_cast<int32_t>(v))) seen[static_cast<size_t>(at)] = true;
     }
     return count;
   }
@@ -85,7 +92,8 @@ std::vector<Cycle> TorusCycles(const std::vector<int32_t>& dims) {
   }
   if (dims.size() == 1) return {factors[0].Walk(0)};
   std::vector<int32_t> cycles;
-  for (const Factor& factor : factors) cycles.push_back(factor.CountCycles());
+  std::vector<std::vector<int32_t>> label(factors.size());
+  for (size_t f = 0; f < factors.size(); ++f) cycles.push_back(factors[f].Label(label[f]));
   Random random(1);
   const auto owner = [&](int32_t a, int32_t b) {
     for (size_t f = 0; f < factors.size(); ++f)
@@ -104,10 +112,11 @@ std::vector<Cycle> TorusCycles(const std::vector<int32_t>& dims) {
     const int32_t q = step(p, i), r = step(p, j), s = step(q, j);
     const size_t a = owner(p, q), b = owner(p, r);
     if (a == b || owner(r, s) != a || owner(q, s) != b) continue;
-    // a: p-q, r-s become p-r, q-s; b the other way.
+    // a: p-q, r-s become p-r, q-s; b the other way. Between different cycles this joins them.
+    if (label[a][p] == label[a][r] && label[b][p] == label[b][q]) continue;
     factors[a].Exchange(p, q, r, s);
     factors[b].Exchange(p, r, q, s);
-    const int32_t in_a = factors[a].CountCycles(), in_b = factors[b].CountCycles();
+    const int32_t in_a = factors[a].Label(label[a]), in_b = factors[b].Label(label[b]);
     work -= 2 * n;
     if (in_a + in_b <= cycles[a] + cycles[b]) {
       cycles[a] = in_a;
@@ -115,6 +124,8 @@ std::vector<Cycle> TorusCycles(const std::vector<int32_t>& dims) {
     } else {
       factors[a].Exchange(p, r, q, s);
       factors[b].Exchange(p, q, r, s);
+      factors[a].Label(label[a]);
+      factors[b].Label(label[b]);
     }
   }
   if (left() > 0) return {};

@@ -20,13 +20,17 @@ StatusOr<Ways> FindWays(const Moves& moves, const Ground& ground, std::string_vi
   Ways ways;
   Router router(ground);
   int32_t steps = 0;
-  for (const Move& move : moves.items()) steps = std::max(steps, move.step + 1);
+  bool sums = false;
+  for (const Move& move : moves.items()) {
+    steps = std::max(steps, move.step + 1);
+    sums |= move.op == TransferOp::kReduce;
+  }
   std::vector<int32_t> length(static_cast<size_t>(steps) + 1, 1);
   ways.of_move.reserve(moves.items().size());
   for (const Move& move : moves.items()) {
     ways.of_move.push_back(-1);
     if (move.hop || ground.Find(move.src, move.dst)) continue;
-    if (move.op == TransferOp::kReduce)
+    if (sums)
       return InvalidInput(fmt::format(
           "{}: ranks {} and {} exchange partial sums and are not next to each other; expected a path through "
           "no other gpu; hint: --engine=halving-doubling",
@@ -85,7 +89,7 @@ ChunkRange Piece(ChunkRange range, int32_t k, int32_t n) {
   return {range.first + at(k), at(k + 1) - at(k)};
 }
 
-StatusOr<Schedule> RouteMoves(const Moves& moves, const Ground& ground, const CopyGoal& goal,
+StatusOr<Schedule> RouteMoves(const Moves& moves, const Ground& ground, const CopyGoal& goal, bool repeats,
                               std::string_view engine) {
   XCCL_ASSIGN_OR_RETURN(const Ways ways, FindWays(moves, ground, engine));
   Schedule schedule;
@@ -104,7 +108,7 @@ StatusOr<Schedule> RouteMoves(const Moves& moves, const Ground& ground, const Co
       sender.Send(move, way[i], way[i + 1], std::nullopt, step + static_cast<int32_t>(i));
   }
   Normalize(schedule);
-  if (!ways.relays.empty()) schedule = KeepTrees(schedule, goal);
+  if (repeats || !ways.relays.empty()) schedule = KeepTrees(schedule, goal);
   return schedule;
 }
 

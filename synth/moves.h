@@ -46,10 +46,11 @@ class Moves {
 };
 
 // Ranks that are not next to each other are joined by relays, copies only: a step then lasts as many steps as
-// its longest way has hops, and what a rank would get twice it gets once. Parallel cables take turns.
+// its longest way has hops, and what a rank would get twice it gets once (likewise where the moves
+// themselves repeat). Parallel cables take turns.
 // Errors: kInvalidInput "ENGINE: ..." where a sum would have to pass a relay, or no way exists.
 // `goal` has one owner for each chunk that is moved. The result is normalized. Linear in the transfers.
-StatusOr<Schedule> RouteMoves(const Moves& moves, const Ground& ground, const CopyGoal& goal,
+StatusOr<Schedule> RouteMoves(const Moves& moves, const Ground& ground, const CopyGoal& goal, bool repeats,
                               std::string_view engine);
 
 }  // namespace xccl

@@ -10,7 +10,8 @@
 namespace xccl {
 
 std::span<const TextbookEngine* const> TextbookEngines() {
-  static const TextbookEngine* const engines[] = {&RingEngine()};
+  static const TextbookEngine* const engines[] = {
+      &RingEngine(), &TreeEngine(), &BinomialEngine(), &DoubleBinaryTreeEngine(), &HalvingDoublingEngine(), &RecursiveDoublingEngine(), &BruckEngine(), &PairwiseEngine(), &Ring2dEngine(), &Torus2dEngine(), &HierarchicalRingEngine(), &DirectEngine()};
   return engines;
 }
 

@@ -56,8 +56,15 @@ bool NeedsReversed(CollectiveKind kind) {
 bool NeedsForward(CollectiveKind kind) { return IsAllreduce(kind) || !NeedsReversed(kind); }
 
 // Member i's block of the whole.
-Blocks BlocksOf(const Collective& cut) {
+Blocks BlocksOf(const Collective& cut, const Recipe& recipe) {
   Blocks blocks;
+  if (IsAllreduce(cut.kind()) && !recipe.allreduce_owners.empty()) {
+    blocks.resize(static_cast<size_t>(cut.num_members()));
+    const int32_t owners = static_cast<int32_t>(recipe.allreduce_owners.size());
+    for (int32_t i = 0; i < owners; ++i)
+      blocks[recipe.allreduce_owners[i]] = Piece({0, cut.num_chunks()}, i, owners);
+    return blocks;
+  }
   for (int32_t i = 0; i < cut.num_members(); ++i) {
     if (IsAllreduce(cut.kind())) {
       blocks.push_back(Piece({0, cut.num_chunks()}, i, cut.num_members()));
@@ -123,11 +130,13 @@ int32_t PlacedEngine::Chunks() const {
   if (kind == CollectiveKind::kBarrier) return 1;
   switch (BaseOf(kind, recipe)) {
     case Base::kAllgather:
-      return recipe.lanes * (IsAllreduce(kind) ? request_->collective->num_members() : 1);
+      if (!IsAllreduce(kind)) return recipe.lanes;
+      return recipe.lanes * (recipe.allreduce_owners.empty()
+                                 ? request_->collective->num_members()
+                                 : static_cast<int32_t>(recipe.allreduce_owners.size()));
     case Base::kBroadcast:
-      return recipe.lanes;
+      return std::max(recipe.lanes, recipe.broadcast_pieces);
     case Base::kAllreduce:
-      return recipe.allreduce_chunks;
     case Base::kGather:
     case Base::kAlltoall:
     case Base::kSendrecv:
@@ -140,11 +149,11 @@ void PlacedEngine::AddMoves(const Recipe& recipe, const Collective& cut, Moves& 
   const ChunkRange all{0, cut.num_chunks()};
   switch (BaseOf(cut.kind(), recipe)) {
     case Base::kAllgather:
-      return recipe.allgather(BlocksOf(cut), moves);
+      return recipe.allgather(BlocksOf(cut, recipe), moves);
     case Base::kBroadcast:
       return recipe.broadcast(cut.spec().root.value_or(recipe.root), all, moves);
     case Base::kGather:
-      return recipe.gather(*cut.spec().root, BlocksOf(cut), moves);
+      return recipe.gather(*cut.spec().root, BlocksOf(cut, recipe), moves);
     case Base::kAlltoall:
       return recipe.alltoall(Pairs{&cut}, moves);
     case Base::kSendrecv:
@@ -156,12 +165,13 @@ void PlacedEngine::AddMoves(const Recipe& recipe, const Collective& cut, Moves& 
 
 namespace {
 
-// Where the copies that a recipe makes start and end; `meeting` is where the trees of an allreduce meet.
-CopyGoal GoalOf(const Collective& cut, Base base, Rank meeting) {
+// Where the copies that a recipe makes start and end.
+CopyGoal GoalOf(const Collective& cut, const Recipe& recipe) {
+  const Base base = BaseOf(cut.kind(), recipe);
   CopyGoal goal;
   goal.members.assign(cut.ranks().begin(), cut.ranks().end());
   const size_t chunks = static_cast<size_t>(cut.num_chunks());
-  const Rank root = cut.spec().root.value_or(meeting);
+  const Rank root = cut.spec().root.value_or(recipe.root);
   goal.owner.assign(chunks, root);
   const auto own = [&](const Blocks& blocks) {
     for (size_t i = 0; i < blocks.size(); ++i)
@@ -172,10 +182,10 @@ CopyGoal GoalOf(const Collective& cut, Base base, Rank meeting) {
     case Base::kAllreduce:
       break;
     case Base::kAllgather:
-      own(BlocksOf(cut));
+      own(BlocksOf(cut, recipe));
       break;
     case Base::kGather:
-      own(BlocksOf(cut));
+      own(BlocksOf(cut, recipe));
       goal.target.assign(chunks, root);
       break;
     case Base::kAlltoall:
@@ -200,7 +210,7 @@ StatusOr<Schedule> PlacedEngine::Gather(const Ground& ground, const Recipe& reci
                                         const Collective& cut) const {
   Moves moves;
   AddMoves(recipe, cut, moves);
-  return RouteMoves(moves, ground, GoalOf(cut, BaseOf(cut.kind(), recipe), recipe.root), engine_->name);
+  return RouteMoves(moves, ground, GoalOf(cut, recipe), recipe.repeats, engine_->name);
 }
 
 StatusOr<Synthesis> PlacedEngine::Make() const {
@@ -262,7 +272,7 @@ Cost PlacedEngine::BaseCost(const Ground& ground, const Recipe& recipe) const {
   double fraction = 1.0 / std::max(1, cut.num_chunks());
   if (base == Base::kSendrecv) fraction = 1.0 / Chunks();
   if (base == Base::kAlltoall) fraction *= cut.num_members();
-  return MeasureMoves(moves, ground, fraction);
+  return MeasureMoves(moves, ground, fraction, recipe.pipelines);
 }
 
 double PlacedEngine::EstimatePs() const {
@@ -276,7 +286,7 @@ double PlacedEngine::EstimatePs() const {
   return total;
 }
 
-Cost MeasureMoves(const Moves& moves, const Ground& ground, double fraction) {
+Cost MeasureMoves(const Moves& moves, const Ground& ground, double fraction, bool overlap) {
   Router router(ground);
   std::vector<double> load(static_cast<size_t>(ground.topology().num_links()), 0);
   std::vector<LinkId> touched;
@@ -308,8 +318,12 @@ Cost MeasureMoves(const Moves& moves, const Ground& ground, double fraction) {
     latency = std::max(latency, way_latency);
     if (i + 1 < order.size() && moves.items()[order[i + 1]].step == move.step) continue;
     cost.fixed_ps += static_cast<double>(latency);
-    cost.ps_per_byte += busiest;
     latency = 0;
+    if (overlap) {
+      cost.ps_per_byte = busiest;
+      continue;
+    }
+    cost.ps_per_byte += busiest;
     busiest = 0;
     for (LinkId l : touched) load[l.index()] = 0;
     touched.clear();

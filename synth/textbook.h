@@ -45,7 +45,10 @@ struct Recipe {
   std::function<void(const Pairs&, Moves&)> alltoall;
   std::function<void(const Collective&, Moves&)> sendrecv;
   std::function<void(ChunkRange, Moves&)> allreduce;
-  int32_t allreduce_chunks = 1;
+  std::vector<int32_t> allreduce_owners;  // members that own a block of an allreduce by allgather; empty: all
+  int32_t broadcast_pieces = 1;           // more than lanes where a broadcast deals the whole out first
+  bool repeats = false;                   // may give a rank what it has
+  bool pipelines = false;                 // steps overlap: what counts is a link's load in all of them
   std::optional<Cost> allgather_cost, broadcast_cost, gather_cost, alltoall_cost, allreduce_cost;
   double alltoall_hops = 1;  // times that a chunk is moved
 };
@@ -103,7 +106,7 @@ Status ServesKind(const TextbookEngine& engine, const SynthesisRequest& request)
 std::unique_ptr<Synthesizer> MakeTextbook(const TextbookEngine& engine);
 
 // Time of moves of chunks of size × `fraction` each, step after step: the worst way's latency and the busiest
-// link's load of every step.
-Cost MeasureMoves(const Moves& moves, const Ground& ground, double fraction);
+// link's load, of every step, or, where they overlap, of all.
+Cost MeasureMoves(const Moves& moves, const Ground& ground, double fraction, bool overlap);
 
 }  // namespace xccl
