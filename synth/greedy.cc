@@ -1,129 +1,285 @@
-// Several runs with different policies and seeds within a budget of work, each cut short when it cannot beat
-// the best so far; the first is usually at the bound on regular machines.
+// Candidates are methods × cuts into chunks × batches of chunks in a message; each is simulated and the
+// fastest kept. More chunks are tried while they help and the work lasts: moves × about 50 units, so that the
+// default is about a tenth of a second, and one candidate alone where that is already more.
 #include "synth/greedy.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/units.h"
-#include "synth/greedy_flood.h"
+#include "ir/bound.h"
+#include "ir/simulate.h"
+#include "ir/sizes.h"
+#include "synth/compose.h"
+#include "synth/greedy_phases.h"
+#include "synth/greedy_search.h"
+#include "synth/reverse.h"
 
 namespace xccl {
 namespace {
 
-using greedy::CopyProblem;
-using greedy::Flood;
-using greedy::FloodPolicy;
-using greedy::Move;
+using greedy::Method;
+using greedy::Phases;
+using greedy::SearchOptions;
+using greedy::SearchResult;
+using greedy::SumAt;
 
-constexpr int64_t kDefaultWork = 40'000'000;
+constexpr int64_t kDefaultWork = 12'000'000;
+constexpr int64_t kWorkPerMove = 60;
+constexpr int32_t kMostChunks = 512;  // a part is cut into where no number is given
 
-// What no flood of single chunks can beat: the time in which the links into a rank can bring what it needs.
-int64_t ArrivalBound(const CopyProblem& problem) {
-  const Topology& topology = *problem.topology;
-  const std::vector<greedy::LinkCost> costs = greedy::LinkCosts(topology, problem.model);
-  std::vector<int64_t> needs(static_cast<size_t>(topology.num_ranks()), 0);
-  int64_t least = INT64_MAX;
-  for (int32_t c = 0; c < problem.chunks; ++c) {
-    for (int32_t r : problem.needers[c]) ++needs[r];
-    if (!problem.needers[c].empty()) least = std::min(least, problem.bytes[c]);
-  }
-  int64_t bound = 0;
-  for (int32_t r = 0; r < topology.num_ranks(); ++r) {
-    const auto arrivals = [&](int64_t time) {
-      int64_t count = 0;
-      for (LinkId l : topology.In(topology.NodeOf(Rank(r)))) {
-        const greedy::LinkCost& cost = costs[l.index()];
-        const int64_t each = cost.fixed_ps + TransferPs(least, cost.bytes_per_s);
-        count += each > 0 ? std::max<int64_t>(0, time - cost.delay_ps) / each : needs[r];
-      }
-      return count;
-    };
-    if (needs[r] == 0 || topology.In(topology.NodeOf(Rank(r))).empty()) continue;
-    int64_t low = bound, high = std::max<int64_t>(bound, 1);
-    while (arrivals(high) < needs[r]) high *= 2;
-    while (low < high) {
-      const int64_t middle = low + (high - low) / 2;
-      arrivals(middle) >= needs[r] ? high = middle : low = middle + 1;
+class Attempt {
+ public:
+  explicit Attempt(const SynthesisRequest& request)
+      : request_(request),
+        topology_(*request.topology),
+        reversed_(request.collective->Reduces() ? ReverseTopology(topology_) : topology_),
+        left_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
+        began_(std::chrono::steady_clock::now()) {}
+
+  StatusOr<Synthesis> Run() {
+    const StatusOr<Bound> bound =
+        LowerBound(topology_, *request_.collective, request_.size_bytes, request_.model, BoundEffort::kFast);
+    if (!bound.ok()) return bound.status();
+    bound_ps_ = bound->bound_ps;
+    const bool sums_everywhere = request_.collective->kind() == CollectiveKind::kAllreduce ||
+                                 request_.collective->kind() == CollectiveKind::kBarrier ||
+                                 request_.collective->kind() == CollectiveKind::kCustom;
+    if (request_.collective->Reduces() && sums_everywhere) {
+      XCCL_RETURN_IF_ERROR(TryCuts(SumAt::kCenter));
+      XCCL_RETURN_IF_ERROR(TryCuts(SumAt::kEach));
+    } else {
+      XCCL_RETURN_IF_ERROR(TryCuts(SumAt::kEach));
     }
-    bound = low;
+    if (best_) {
+      best_->exact = best_ps_ <= bound_ps_;
+      return *std::move(best_);
+    }
+    if (fewest_steps_ > 0)
+      return LimitReached(
+          fmt::format("greedy: {} on {}: {} steps at least were used; at most {} are allowed; hint: "
+                      "--steps={}",
+                      request_.collective->name(), topology_.name(), fewest_steps_, *request_.limits.steps,
+                      fewest_steps_));
+    return BugError("greedy: no candidate delivers everything although all ranks are reachable");
   }
-  return bound;
-}
 
-std::vector<FloodPolicy> Policies(uint64_t seed) {
-  return {{.seed = seed, .samples = 16},
-          {.seed = seed, .samples = 16, .import_once = true},
-          {.seed = seed, .samples = 16, .patient = true},
-          {.seed = seed, .samples = 4},
-          {.seed = seed, .samples = 1},
-          {.seed = seed, .samples = 16, .import_once = true, .patient = true}};
-}
-
-// The fastest of several runs; empty when none delivers everything.
-std::vector<Move> BestFlood(Flood& flood, const CopyProblem& problem, uint64_t seed, int64_t work) {
-  const int64_t bound = ArrivalBound(problem);
-  std::vector<Move> best;
-  int64_t best_ps = INT64_MAX, done = 0;
-  const std::vector<FloodPolicy> policies = Policies(seed);
-  for (int32_t run = 0; done < work && best_ps > bound && run < 2000; ++run) {
-    FloodPolicy policy = policies[static_cast<size_t>(run) % policies.size()];
-    policy.seed += static_cast<uint64_t>(run);
-    policy.deadline_ps = best_ps;
-    const bool found = flood.Run(policy);
-    done += flood.work() + 20 * static_cast<int64_t>(flood.moves().size()) + 1000;
-    if (!found || flood.time_ps() >= best_ps) continue;
-    best = flood.moves();
-    best_ps = flood.time_ps();
+ private:
+  bool Stopped() const {
+    if (!request_.limits.time_limit_s) return false;
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
+    return passed.count() > *request_.limits.time_limit_s;
   }
-  return best;
-}
+
+  // Chunks that one cut of each part adds to the work: moves when nothing is cut.
+  int64_t WholeMoves() const {
+    const Collective& collective = *request_.collective;
+    std::vector<Holding> holdings;
+    int64_t moves = 0;
+    for (int32_t c = 0; c < collective.num_chunks(); ++c) {
+      collective.After(ChunkId(c), holdings);
+      moves += static_cast<int64_t>(holdings.size());
+      if (!collective.Reduces()) continue;
+      collective.Before(ChunkId(c), holdings);
+      moves += static_cast<int64_t>(holdings.size());
+    }
+    return std::max<int64_t>(moves, 1);
+  }
+
+  // 1, 2, 4.. chunks a part (for sums made in turn: multiples of the members) while they help and work lasts.
+  Status TryCuts(SumAt sum_at) {
+    if (request_.limits.chunks) return TryCut(*request_.limits.chunks, sum_at);
+    const bool in_turn = sum_at == SumAt::kEach && request_.collective->num_parts() == 1 &&
+                         request_.collective->Reduces() &&
+                         request_.collective->kind() != CollectiveKind::kReduce;
+    const int64_t unit = in_turn ? request_.collective->num_members() : 1;
+    const int64_t moves = WholeMoves() * unit;
+    const int64_t share = sum_at == SumAt::kCenter ? left_ / 3 : left_;
+    const int64_t floor = left_ - share;
+    int32_t without_gain = 0;
+    for (int64_t cut = 1; cut * unit <= std::max<int64_t>(kMostChunks, unit); cut *= 2) {
+      const bool first = cut == 1;
+      if (!first && (Stopped() || moves * cut * kWorkPerMove > left_ - floor)) break;
+      const int64_t before = best_ps_;
+      XCCL_RETURN_IF_ERROR(TryCut(static_cast<int32_t>(cut * unit), sum_at));
+      if (best_ && best_ps_ <= bound_ps_ + bound_ps_ / 256) break;
+      without_gain = first || best_ps_ < before - before / 256 ? 0 : without_gain + 1;
+      if (without_gain == 3) break;
+    }
+    return OkStatus();
+  }
+
+  Status TryCut(int32_t chunks, SumAt sum_at) {
+    Collective collective = request_.collective->WithChunks(chunks);
+    XCCL_ASSIGN_OR_RETURN(const Phases phases, MakePhases(topology_, reversed_, collective,
+                                                          request_.size_bytes, request_.model, sum_at));
+    if (!phases.has_gather && !phases.has_spread) {
+      Schedule nothing;
+      nothing.num_chunks = collective.num_chunks();
+      Consider(collective, std::move(nothing));
+      return OkStatus();
+    }
+    const bool floods =
+        (!phases.has_gather || Floods(phases.gather)) && (!phases.has_spread || Floods(phases.spread));
+    const std::vector<int64_t> batches = Batches(phases.spread);
+    bool found = false;
+    for (size_t b = 0; b < batches.size(); ++b) {
+      if (b > 0 && (left_ <= 0 || Stopped())) break;
+      if (floods) found |= TryMethod(collective, phases, Method::kFlood, batches[b]);
+      if (found && (left_ <= 0 || Stopped())) break;
+      for (Method method : {Method::kShortTrees, Method::kCompromiseTrees, Method::kLightTrees}) {
+        if (found && tight_) break;
+        const int64_t cost = static_cast<int64_t>(collective.num_chunks()) * topology_.num_links() * 10;
+        if (found && (cost > left_ || Stopped())) break;
+        if (best_ && best_ps_ <= bound_ps_) break;
+        found |= TryMethod(collective, phases, method, batches[b]);
+        if (!SeveralNeeders(phases)) break;  // the methods differ in trees of several needers alone
+      }
+    }
+    return OkStatus();
+  }
+
+  static bool SeveralNeeders(const Phases& phases) {
+    for (const greedy::CopyProblem* problem : {&phases.gather, &phases.spread})
+      for (const std::vector<int32_t>& needers : problem->needers)
+        if (needers.size() > 1) return true;
+    return false;
+  }
+
+  // Sizes of messages worth trying: single chunks first; several where a link's fixed time matters.
+  std::vector<int64_t> Batches(const greedy::CopyProblem& problem) const {
+    std::vector<int64_t> batches = {0};
+    int64_t largest = 0, fixed_bytes = 0;
+    for (int64_t bytes : problem.bytes) largest = std::max(largest, bytes);
+    for (const greedy::LinkCost& cost : greedy::LinkCosts(topology_, request_.model))
+      fixed_bytes = std::max(fixed_bytes, static_cast<int64_t>(static_cast<double>(cost.fixed_ps) *
+                                                               static_cast<double>(cost.bytes_per_s) / 1e12));
+    if (problem.chunks < 2 || 50 * fixed_bytes < largest || fixed_bytes == 0) return batches;
+    for (int64_t factor : {int64_t{1} << 20, int64_t{16}, int64_t{4}, int64_t{1}})
+      if (factor * fixed_bytes >= 2 * largest) batches.push_back(std::max<int64_t>(1, factor * fixed_bytes));
+    return batches;
+  }
+
+  bool TryMethod(const Collective& collective, const Phases& phases, Method method, int64_t batch_bytes) {
+    const bool both = phases.has_gather && phases.has_spread;
+    SearchOptions options{.method = method,
+                          .seed = request_.seed,
+                          .batch_bytes = batch_bytes,
+                          .work = std::max<int64_t>(0, left_ / (both ? 12 : 6)),
+                          .stopped = [this] { return Stopped(); }};
+    std::optional<SearchResult> gather, spread;
+    int64_t work = 0;
+    if (phases.has_gather) {
+      gather = Search(phases.gather, options, work);
+      left_ -= work;
+      if (!gather) return false;
+    }
+    work = 0;
+    if (phases.has_spread) {
+      spread = Search(phases.spread, options, work);
+      left_ -= work;
+      if (!spread) return false;
+    }
+    tight_ = (!gather || gather->tight) && (!spread || spread->tight);
+    Schedule schedule;
+    if (gather) {
+      schedule = RunBackwards(phases.gather, gather->copies);
+      Normalize(schedule);
+    }
+    if (spread) {
+      Normalize(spread->copies);
+      schedule = gather ? Compose(schedule, spread->copies) : std::move(spread->copies);
+    }
+    Consider(collective, std::move(schedule));
+    return true;
+  }
+
+  void Consider(const Collective& collective, Schedule schedule) {
+    const int32_t steps = schedule.num_steps();
+    if (request_.limits.steps && steps > *request_.limits.steps) {
+      fewest_steps_ = fewest_steps_ == 0 ? steps : std::min(fewest_steps_, steps);
+      return;
+    }
+    left_ -= 30 * schedule.size();
+    // Where no other candidate will follow there is nothing to compare.
+    const bool alone = !best_ && left_ <= 0;
+    const int64_t time_ps = alone ? INT64_MAX - 1
+                                  : Simulate(schedule, collective, topology_,
+                                             {.size_bytes = request_.size_bytes, .model = request_.model})
+                                        .time_ps;
+    if (best_ && time_ps >= best_ps_) return;
+    best_ps_ = time_ps;
+    best_ = Synthesis{.collective = collective,
+                      .schedule = std::move(schedule),
+                      .exact = false,
+                      .engine = "greedy",
+                      .note = {}};
+  }
+
+  const SynthesisRequest& request_;
+  const Topology& topology_;
+  const Topology reversed_;
+  int64_t left_;
+  const std::chrono::steady_clock::time_point began_;
+  int64_t bound_ps_ = 0;
+  int64_t best_ps_ = INT64_MAX;
+  std::optional<Synthesis> best_;
+  bool tight_ = false;  // the last method's result: SearchResult::tight
+  int32_t fewest_steps_ = 0;
+};
 
 class Greedy : public Synthesizer {
  public:
   std::string_view name() const override { return "greedy"; }
   std::string_view summary() const override {
-    return "time-expanded matching of idle links and chunks, rare chunks first; not exact";
+    return "time-expanded matching of links and chunks, any collective on any topology; not exact";
   }
 
   Status Serves(const SynthesisRequest& request) const override {
-    switch (request.collective->kind()) {
-      case CollectiveKind::kAllgather:
-      case CollectiveKind::kAllgatherv:
-      case CollectiveKind::kBroadcast:
-        return OkStatus();
-      default:
-        return InvalidInput(fmt::format("greedy: {} is not served", request.collective->name()));
+    const Collective& collective = *request.collective;
+    if (request.limits.chunks && *request.limits.chunks < 1)
+      return InvalidInput(
+          fmt::format("greedy: {} chunks a part; expected at least 1", *request.limits.chunks));
+    if (request.limits.chunks &&
+        static_cast<int64_t>(*request.limits.chunks) * collective.num_parts() > int64_t{1} << 28)
+      return InvalidInput(
+          fmt::format("greedy: {} chunks a part of {} parts; expected at most 2^28 chunks in all",
+                      *request.limits.chunks, collective.num_parts()));
+    if (collective.kind() != CollectiveKind::kCustom) return OkStatus();
+    return MakePhases(*request.topology, *request.topology, collective, request.size_bytes, request.model,
+                      SumAt::kEach)
+        .status();
+  }
+
+  // The fullest rank's bytes over all its links, and a hop for each doubling of the ranks.
+  std::optional<double> EstimatePs(const SynthesisRequest& request) const override {
+    const Topology& topology = *request.topology;
+    const Collective& collective = *request.collective;
+    const CollectiveSizes sizes(collective, request.size_bytes);
+    double slowest = 0, alpha = 0;
+    for (const Link& link : topology.spec().links)
+      alpha = std::max(alpha, static_cast<double>(link.latency_ps + link.overhead_ps));
+    for (Rank r : collective.ranks()) {
+      double in = 0, out = 0, in_speed = 1, out_speed = 1;
+      for (PartId p : collective.OutputParts(r)) in += static_cast<double>(sizes.PartBytes(p));
+      for (PartId p : collective.InputParts(r)) out += static_cast<double>(sizes.PartBytes(p));
+      for (LinkId l : topology.In(topology.NodeOf(r)))
+        in_speed += static_cast<double>(topology.link(l).bandwidth_bytes_per_s);
+      for (LinkId l : topology.Out(topology.NodeOf(r)))
+        out_speed += static_cast<double>(topology.link(l).bandwidth_bytes_per_s);
+      const bool twice = collective.kind() == CollectiveKind::kAllreduce;
+      slowest = std::max(slowest, (twice ? 2.0 : 1.0) * std::max(in / in_speed, out / out_speed));
     }
+    double hops = 1;
+    for (int32_t n = collective.num_members(); n > 1; n /= 2) ++hops;
+    return slowest * 1e12 * 1.1 + alpha * hops;
   }
 
   StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
     XCCL_RETURN_IF_ERROR(Serves(request));
-    Synthesis made{.collective = request.collective->WithChunks(request.limits.chunks.value_or(1)),
-                   .schedule = {},
-                   .exact = false,
-                   .engine = "greedy",
-                   .note = {}};
-    const CopyProblem problem =
-        greedy::MakeCopyProblem(*request.topology, made.collective, request.size_bytes, request.model);
-    Flood flood(problem);
-    const int64_t work = request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork;
-    const std::vector<Move> moves = BestFlood(flood, problem, request.seed, work);
-    if (moves.empty() && request.collective->num_members() > 1)
-      return InvalidInput(
-          "greedy: not every rank can be reached without passing ranks outside the collective");
-    made.schedule.num_chunks = problem.chunks;
-    made.schedule.Reserve(static_cast<int64_t>(moves.size()));
-    for (const Move& move : moves) {
-      const std::span<const LinkId> links = flood.PathLinks(move.path);
-      const Topology& topology = *request.topology;
-      made.schedule.Add(ChunkId(move.chunk), 1, *topology.RankOf(topology.link(links.front()).from),
-                        *topology.RankOf(topology.link(links.back()).to), links, TransferOp::kCopy,
-                        move.step);
-    }
-    Normalize(made.schedule);
-    return made;
+    return Attempt(request).Run();
   }
 };
 

@@ -9,15 +9,10 @@
 #include <bit>
 #include <functional>
 #include <map>
-#include <unordered_map>
 
 #include "base/units.h"
 
 namespace xccl::greedy {
-
-struct Flood::PathIndex {
-  std::unordered_multimap<uint64_t, int32_t> by_hash;
-};
 
 Flood::~Flood() = default;
 
@@ -26,8 +21,7 @@ Flood::Flood(const CopyProblem& problem)
       topology_(*problem.topology),
       ranks_(topology_.num_ranks()),
       words_((problem.chunks + 63) / 64),
-      costs_(LinkCosts(topology_, problem.model)),
-      path_index_(std::make_unique<PathIndex>()) {
+      costs_(LinkCosts(topology_, problem.model)) {
   const int32_t links = topology_.num_links();
   head_rank_.assign(static_cast<size_t>(links), -1);
   tail_rank_.assign(static_cast<size_t>(links), -1);
@@ -46,7 +40,8 @@ Flood::Flood(const CopyProblem& problem)
       uplinks_[tail->index()].push_back(LinkId(l));
       has_fabric_ = true;
     }
-    direct_path_.push_back(LinkId(l));
+    const LinkId self(l);
+    paths_.Intern(std::span(&self, 1));
   }
   if (!problem.bytes.empty() && std::all_of(problem.bytes.begin(), problem.bytes.end(),
                                             [&](int64_t b) { return b == problem.bytes[0]; }))
@@ -59,7 +54,12 @@ Flood::Flood(const CopyProblem& problem)
     for (int32_t r : problem.holders[c]) initial_.Set(r, c);
     for (int32_t r : problem.needers[c]) wants_.Set(r, c);
   }
-  path_first_ = {0};
+  slow_.assign(static_cast<size_t>(links), 0);
+  for (const std::vector<LinkId>& into : direct_in_) {
+    int64_t fastest = 0;
+    for (LinkId l : into) fastest = std::max(fastest, topology_.link(l).bandwidth_bytes_per_s);
+    for (LinkId l : into) slow_[l.index()] = topology_.link(l).bandwidth_bytes_per_s < fastest;
+  }
   scratch_.resize(static_cast<size_t>(words_));
   seen_at_.assign(static_cast<size_t>(topology_.num_nodes()), 0);
   BuildGroups();
@@ -264,6 +264,7 @@ void Flood::ServeDestination(int32_t rank) {
   std::vector<Offer> offers;
   for (LinkId l : direct_in_[rank]) {
     if (free_ps_[l.index()] > now_ps_) continue;
+    if (policy_.hesitant && slow_[l.index()] && random_.Below(3) != 0) continue;
     const int32_t source = tail_rank_[l.index()];
     const bool crosses = policy_.import_once && group_[source] != group_[rank];
     const size_t at = offers.size() * static_cast<size_t>(words_);
@@ -313,30 +314,13 @@ void Flood::ServeDestination(int32_t rank) {
       if (policy_.batch_bytes <= bytes) offer.closed = true;
     }
   }
-  for (Offer& offer : offers) {
-    if (offer.picked.empty()) continue;
-    Message message{.destination = rank, .step = last_step_[offer.link.index()] + 1};
-    message.first = static_cast<int32_t>(moves_.size());
-    message.count = static_cast<int32_t>(offer.picked.size());
-    const size_t source_at = static_cast<size_t>(tail_rank_[offer.link.index()]) * problem_.chunks;
-    for (int32_t chunk : offer.picked)
-      message.step = std::max(message.step, arrival_step_[source_at + chunk] + 1);
-    for (int32_t chunk : offer.picked) {
-      moves_.push_back({chunk, offer.link.value, message.step});
-      has_or_coming_.Set(rank, chunk);
-      group_has_.Set(group_[rank], chunk);
-    }
-    last_step_[offer.link.index()] = message.step;
-    const int64_t busy = Duration(offer.link, offer.bytes), delay = costs_[offer.link.index()].delay_ps;
-    free_ps_[offer.link.index()] = now_ps_ + busy;
-    messages_.push_back(message);
-    heap_.push_back({now_ps_ + busy + delay, static_cast<int32_t>(messages_.size()) - 1, rank});
-    std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
-    if (delay > 0) {
-      heap_.push_back({now_ps_ + busy, -1, rank});
-      std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
-    }
-  }
+  for (const Offer& offer : offers)
+    if (!offer.picked.empty()) Send(std::span(&offer.link, 1), offer.picked, offer.bytes);
+}
+
+void Flood::Push(const Event& event) {
+  heap_.push_back(event);
+  std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
 }
 
 bool Flood::WorthWaiting(LinkId link, int32_t chunk, int64_t arrival_ps) {
@@ -348,22 +332,6 @@ bool Flood::WorthWaiting(LinkId link, int32_t chunk, int64_t arrival_ps) {
       return true;
   }
   return false;
-}
-
-void Flood::ServeSource(int32_t rank) {
-  starved_[rank] = 0;
-  for (LinkId uplink : uplinks_[rank]) {
-    if (free_ps_[uplink.index()] > now_ps_) continue;
-    if (!SearchFabric(rank, uplink)) starved_[rank] = 1;
-  }
-}
-
-bool Flood::SearchFabric(int32_t, LinkId) { return false; }
-
-std::span<const LinkId> Flood::PathLinks(int32_t path) const {
-  if (path < topology_.num_links()) return std::span(direct_path_).subspan(path, 1);
-  const int32_t i = path - topology_.num_links();
-  return std::span(path_links_).subspan(path_first_[i], path_first_[i + 1] - path_first_[i]);
 }
 
 }  // namespace xccl::greedy

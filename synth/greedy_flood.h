@@ -5,11 +5,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "base/random.h"
+#include "ir/schedule.h"
 #include "synth/greedy_problem.h"
 
 namespace xccl::greedy {
@@ -21,6 +21,7 @@ struct FloodPolicy {
   int64_t batch_bytes = 0;          // a message takes more chunks while it stays within; always at least one
   bool import_once = false;         // a chunk enters a group of well-joined ranks once
   bool patient = false;             // a slow link leaves alone what a fast one will bring sooner
+  bool hesitant = false;            // an idle link that is not the fastest into its head often waits a turn
   int64_t deadline_ps = INT64_MAX;  // give up when a chunk would arrive at this time or later
 };
 
@@ -37,8 +38,8 @@ class Flood {
   int64_t time_ps() const { return time_ps_; }
   const std::vector<Move>& moves() const { return moves_; }
   int64_t work() const { return work_; }  // words and links looked at
-  // The links of a Move's path.
-  std::span<const LinkId> PathLinks(int32_t path) const;
+  // Where moves find their paths; it grows from run to run.
+  const PathTable& paths() const { return paths_; }
 
  private:
   struct Event {
@@ -49,6 +50,20 @@ class Flood {
       return at_ps != other.at_ps ? at_ps > other.at_ps
                                   : (message != other.message ? message > other.message : node > other.node);
     }
+  };
+  // Which heads a search through switches may end at.
+  enum class Reach { kAll, kOtherGroups, kOwnGroup };
+  // A node that the search has come to, over `link`.
+  struct Visit {
+    NodeId node;
+    LinkId link;
+    int32_t parent = -1;
+    int64_t ready_ps = 0;     // when the message could go on
+    int64_t duration_ps = 0;  // of the link that led here
+  };
+  struct PathTimes {
+    int64_t arrival_ps = 0;
+    std::vector<int64_t> start_ps, end_ps;  // of each link's occupation
   };
   struct Message {
     int32_t destination = 0;
@@ -61,14 +76,16 @@ class Flood {
   void Deliver(const Message& message);
   void ServeDestination(int32_t rank);
   void ServeSource(int32_t rank);
-  bool SearchFabric(int32_t rank, LinkId uplink);
+  bool SearchFabric(int32_t rank, LinkId uplink, Reach reach);
+  bool SendThrough(int32_t rank, int32_t destination, int32_t last_visit, LinkId last, bool crosses);
   bool Useful(int32_t source, int32_t destination, bool crosses);
   int32_t FillCandidates(int32_t source, int32_t destination, bool crosses, uint64_t* row);
   int32_t Choose(const uint64_t* row, int32_t count);
   bool WorthWaiting(LinkId link, int32_t chunk, int64_t arrival_ps);
-  void Send(int32_t source, int32_t destination, int32_t path, uint64_t* row, int32_t candidates);
+  void Send(std::span<const LinkId> links, std::span<const int32_t> chunks, int64_t bytes);
+  void Push(const Event& event);
+  PathTimes Times(std::span<const LinkId> links, int64_t bytes) const;
   int64_t Duration(LinkId link, int64_t bytes) const;
-  int32_t InternPath(std::span<const LinkId> links);
   void MarkDestination(int32_t rank);
   void MarkSource(int32_t rank);
 
@@ -80,7 +97,8 @@ class Flood {
   std::vector<int64_t> common_duration_ps_;
   std::vector<int32_t> head_rank_, tail_rank_;                         // of a link; -1: not a rank
   std::vector<std::vector<LinkId>> direct_in_, direct_out_, uplinks_;  // of a rank
-  std::vector<int32_t> group_;                                         // of a rank
+  std::vector<char> slow_;      // links for which hesitant policies wait
+  std::vector<int32_t> group_;  // of a rank
   int32_t num_groups_ = 1;
   bool has_fabric_ = false;
   BitTable initial_, wants_;
@@ -103,13 +121,9 @@ class Flood {
   std::vector<int32_t> rotation_;
   std::vector<uint64_t> scratch_;
   std::vector<int32_t> scratch_count_;
-  // Paths through the fabric.
-  std::vector<LinkId> path_links_;
-  std::vector<int32_t> path_first_;
-  struct PathIndex;
-  std::unique_ptr<PathIndex> path_index_;
-  std::vector<LinkId> direct_path_;
-  // The search through the fabric.
+  // Links' own paths first, then those through switches; and the state of the search for them.
+  PathTable paths_;
+  std::vector<Visit> visits_;
   std::vector<int64_t> seen_at_;
   int64_t search_id_ = 0;
 };

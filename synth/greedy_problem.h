@@ -45,12 +45,9 @@ struct CopyProblem {
   int32_t chunks = 0;
   std::vector<int64_t> bytes;                          // of each chunk
   std::vector<std::vector<int32_t>> holders, needers;  // of each chunk: ranks; needers hold nothing before
+  // Where the moves will run backwards as sums: holders that have a contribution of their own.
+  std::vector<std::vector<int32_t>> contributing_holders;
 };
-
-// The problem of a collective that does not reduce; or, reversed, of one that does: `reversed` is then the
-// topology with all links turned, holders are the ranks that end with the sum and needers the contributors.
-CopyProblem MakeCopyProblem(const Topology& topology, const Collective& collective, int64_t size_bytes,
-                            TimeModel model);
 
 // One chunk moved once. Equal (path, step) is one message. Path ids: a link's id for that link alone, beyond
 // them an index into the search's own table.

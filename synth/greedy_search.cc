@@ -1,0 +1,173 @@
+// Several runs with different policies and seeds, each cut short when it cannot beat the best so far; on
+// regular machines the first is already at the bound.
+#include "synth/greedy_search.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/units.h"
+#include "synth/greedy_flood.h"
+#include "synth/greedy_list.h"
+#include "synth/greedy_trees.h"
+
+namespace xccl::greedy {
+namespace {
+
+// What no flood of single chunks can beat: the time in which the links into a rank bring what it needs.
+int64_t ArrivalBound(const CopyProblem& problem) {
+  const Topology& topology = *problem.topology;
+  const std::vector<LinkCost> costs = LinkCosts(topology, problem.model);
+  std::vector<int64_t> needs(static_cast<size_t>(topology.num_ranks()), 0);
+  int64_t least = INT64_MAX;
+  for (int32_t c = 0; c < problem.chunks; ++c) {
+    for (int32_t r : problem.needers[c]) ++needs[r];
+    if (!problem.needers[c].empty()) least = std::min(least, problem.bytes[c]);
+  }
+  int64_t bound = 0;
+  for (int32_t r = 0; r < topology.num_ranks(); ++r) {
+    const std::span<const LinkId> in = topology.In(topology.NodeOf(Rank(r)));
+    if (needs[r] == 0 || in.empty()) continue;
+    const auto arrivals = [&](int64_t time) {
+      int64_t count = 0;
+      for (LinkId l : in) {
+        const int64_t each = costs[l.index()].fixed_ps + TransferPs(least, costs[l.index()].bytes_per_s);
+        const int64_t left = std::max<int64_t>(0, time - costs[l.index()].delay_ps);
+        count = std::min(needs[r], count + (each > 0 ? left / each : needs[r]));
+      }
+      return count;
+    };
+    int64_t low = bound, high = std::max<int64_t>(bound, 1);
+    while (arrivals(high) < needs[r]) high *= 2;
+    while (low < high) {
+      const int64_t middle = low + (high - low) / 2;
+      arrivals(middle) >= needs[r] ? high = middle : low = middle + 1;
+    }
+    bound = low;
+  }
+  return bound;
+}
+
+constexpr std::array<FloodPolicy, 8> kFloodPolicies = {{{.samples = 16},
+                                                        {.samples = 16, .import_once = true},
+                                                        {.samples = 16, .patient = true},
+                                                        {.samples = 4},
+                                                        {.samples = 1},
+                                                        {.samples = 16, .import_once = true, .patient = true},
+                                                        {.samples = 1, .hesitant = true},
+                                                        {.samples = 16, .hesitant = true}}};
+
+void AppendMoves(const Topology& topology, const PathTable& paths, const std::vector<Move>& moves,
+                 Schedule& schedule) {
+  schedule.paths = paths;
+  schedule.Reserve(static_cast<int64_t>(moves.size()));
+  for (const Move& move : moves) {
+    const std::span<const LinkId> links = paths[PathId(move.path)];
+    schedule.Add({.first = ChunkId(move.chunk),
+                  .count = 1,
+                  .src = *topology.RankOf(topology.link(links.front()).from),
+                  .dst = *topology.RankOf(topology.link(links.back()).to),
+                  .path = PathId(move.path),
+                  .op = TransferOp::kCopy,
+                  .step = move.step});
+  }
+}
+
+std::optional<SearchResult> SearchFloods(const CopyProblem& problem, const SearchOptions& options,
+                                         int64_t& work) {
+  Flood flood(problem);
+  const int64_t bound = options.batch_bytes > 0 ? 0 : ArrivalBound(problem);
+  std::vector<Move> best;
+  int64_t best_ps = INT64_MAX;
+  for (uint64_t run = 0; run == 0 || (work < options.work && best_ps > bound); ++run) {
+    if (run > 0 && options.stopped && options.stopped()) break;
+    FloodPolicy policy = kFloodPolicies[run % kFloodPolicies.size()];
+    policy.seed = options.seed * 1'000'003 + run;
+    policy.deadline_ps = best_ps;
+    policy.batch_bytes = options.batch_bytes;
+    const bool found = flood.Run(policy);
+    work += flood.work() + 20 * static_cast<int64_t>(flood.moves().size()) + 2000;
+    if (!found && best_ps == INT64_MAX) return std::nullopt;  // no policy will do better at reaching ranks
+    if (!found || flood.time_ps() >= best_ps) continue;
+    best = flood.moves();
+    best_ps = flood.time_ps();
+  }
+  SearchResult result{.time_ps = best_ps, .copies = {}, .tight = best_ps <= bound};
+  result.copies.num_chunks = problem.chunks;
+  AppendMoves(*problem.topology, flood.paths(), best, result.copies);
+  return result;
+}
+
+std::optional<SearchResult> SearchTrees(const CopyProblem& problem, const SearchOptions& options,
+                                        int64_t& work) {
+  const double depth_weight = options.method == Method::kShortTrees   ? 1
+                              : options.method == Method::kLightTrees ? 0
+                                                                      : 0.4;
+  std::optional<SearchResult> best;
+  for (uint64_t run = 0; run == 0 || (run < 12 && work < options.work); ++run) {
+    if (run > 0 && options.stopped && options.stopped()) break;
+    const TreePolicy policy{.seed = options.seed * 1'000'003 + run,
+                            .passes = run == 0 ? 2 : 3,
+                            .depth_weight = depth_weight,
+                            .balance = run != 1};
+    const Routes routes = ChooseTrees(problem, policy);
+    work += 3 * routes.work + 60 * static_cast<int64_t>(routes.transfers.size()) + 2000;
+    if (!routes.complete) return std::nullopt;
+    const ListResult listed = ListSchedule(problem, routes, options.batch_bytes);
+    if (best && listed.time_ps >= best->time_ps) continue;
+    best = SearchResult{.time_ps = listed.time_ps, .copies = {}, .tight = false};
+    best->copies.num_chunks = problem.chunks;
+    AppendMoves(*problem.topology, routes.paths, listed.moves, best->copies);
+  }
+  return best;
+}
+
+}  // namespace
+
+bool Floods(const CopyProblem& problem) {
+  int64_t chunks = 0, needs = 0;
+  for (int32_t c = 0; c < problem.chunks; ++c) {
+    if (problem.needers[c].empty()) continue;
+    ++chunks;
+    needs += static_cast<int64_t>(problem.needers[c].size() + problem.holders[c].size());
+  }
+  return 2 * needs >= chunks * problem.topology->num_ranks();
+}
+
+std::optional<SearchResult> Search(const CopyProblem& problem, const SearchOptions& options, int64_t& work) {
+  return options.method == Method::kFlood ? SearchFloods(problem, options, work)
+                                          : SearchTrees(problem, options, work);
+}
+
+Schedule RunBackwards(const CopyProblem& problem, const Schedule& copies) {
+  const int32_t last_step = copies.num_steps() - 1;
+  Schedule sums;
+  sums.num_chunks = copies.num_chunks;
+  sums.Reserve(copies.size());
+  std::vector<LinkId> links;
+  for (int32_t p = 0; p < copies.paths.size(); ++p) {
+    const std::span<const LinkId> forwards = copies.paths[PathId(p)];
+    links.assign(forwards.rbegin(), forwards.rend());
+    sums.paths.Intern(links);  // reversal keeps distinct paths distinct, so that ids stay
+  }
+  std::vector<int64_t> order(static_cast<size_t>(copies.size()));
+  for (size_t t = 0; t < order.size(); ++t) order[t] = static_cast<int64_t>(t);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return copies.step[a] > copies.step[b]; });
+  BitTable filled(problem.topology->num_ranks(), problem.chunks);
+  for (int32_t c = 0; c < problem.chunks; ++c) {
+    for (int32_t r : problem.needers[c]) filled.Set(r, c);
+    for (int32_t r : problem.contributing_holders[c]) filled.Set(r, c);
+  }
+  for (int64_t t : order) {
+    Transfer transfer = copies.at(t);
+    std::swap(transfer.src, transfer.dst);
+    const bool empty = !filled.Get(transfer.dst.value, transfer.first.value);
+    transfer.op = empty ? TransferOp::kCopy : TransferOp::kReduce;
+    transfer.step = 2 * (last_step - transfer.step) + (empty ? 0 : 1);
+    filled.Set(transfer.dst.value, transfer.first.value);
+    sums.Add(transfer);
+  }
+  return sums;
+}
+
+}  // namespace xccl::greedy
