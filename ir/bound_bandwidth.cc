@@ -1,11 +1,84 @@
 #include "ir/bound_bandwidth.h"
 
+#include <algorithm>
+
+#include "base/units.h"
+#include "ir/bound_cut.h"
+
 namespace xccl {
+namespace {
+
+// Parts that start at (reversed: end at) one member each, all needed by all sinks.
+CutProblem PartPerMember(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes,
+                         bool reversed) {
+  CutProblem problem;
+  problem.reversed = reversed;
+  problem.supply_bytes.assign(static_cast<size_t>(topology.num_nodes()), 0);
+  for (int32_t p = 0; p < collective.num_parts(); ++p)
+    problem.supply_bytes[topology.NodeOf(collective.ranks()[p]).index()] = sizes.PartBytes(PartId(p));
+  return problem;
+}
+
+BandwidthBound Cut(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes,
+                   const CutProblem& problem, BoundKind kind) {
+  if (const std::optional<WorstCut> cut = FindWorstCut(topology, problem))
+    return {static_cast<double>(cut->bytes) / static_cast<double>(cut->bytes_per_s) *
+                static_cast<double>(kPsPerSecond),
+            kind};
+  return {DegreeBoundPs(topology, collective, sizes), BoundKind::kRelaxed};
+}
+
+std::vector<NodeId> MemberNodes(const Topology& topology, const Collective& collective) {
+  std::vector<NodeId> nodes;
+  for (Rank r : collective.ranks()) nodes.push_back(topology.NodeOf(r));
+  return nodes;
+}
+
+}  // namespace
 
 BandwidthBound BandwidthBoundOf(const Topology& topology, const Collective& collective,
                                 const CollectiveSizes& sizes, BoundEffort effort) {
-  (void)effort;
-  return {DegreeBoundPs(topology, collective, sizes), BoundKind::kRelaxed};
+  const CollectiveKind kind = collective.kind();
+  bool reversed = false;
+  CutProblem problem;
+  switch (kind) {
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kReduceScatterv:
+      reversed = true;
+      [[fallthrough]];
+    case CollectiveKind::kAllgather:
+    case CollectiveKind::kAllgatherv:
+      problem = PartPerMember(topology, collective, sizes, reversed);
+      problem.sinks = MemberNodes(topology, collective);
+      return Cut(topology, collective, sizes, problem, BoundKind::kCut);
+    case CollectiveKind::kReduce:
+      reversed = true;
+      [[fallthrough]];
+    case CollectiveKind::kBroadcast:
+      problem.reversed = reversed;
+      problem.supply_bytes.assign(static_cast<size_t>(topology.num_nodes()), 0);
+      problem.supply_bytes[topology.NodeOf(*collective.spec().root).index()] = sizes.PartBytes(PartId(0));
+      problem.sinks = MemberNodes(topology, collective);
+      return Cut(topology, collective, sizes, problem, BoundKind::kCut);
+    case CollectiveKind::kScatter:
+      reversed = true;
+      [[fallthrough]];
+    case CollectiveKind::kGather:
+      problem = PartPerMember(topology, collective, sizes, reversed);
+      problem.sinks = {topology.NodeOf(*collective.spec().root)};
+      return Cut(topology, collective, sizes, problem, BoundKind::kFlow);
+    case CollectiveKind::kAllreduce:
+      return AllreduceBound(topology, collective, sizes.PartBytes(PartId(0)), effort);
+    case CollectiveKind::kAlltoall:
+    case CollectiveKind::kAlltoallv:
+    case CollectiveKind::kSendrecv:
+      return DemandBound(topology, collective, sizes, effort);
+    case CollectiveKind::kBarrier:
+      return {0, BoundKind::kCut};
+    case CollectiveKind::kCustom:
+      return CustomBound(topology, collective, sizes, effort);
+  }
+  return {};
 }
 
 }  // namespace xccl

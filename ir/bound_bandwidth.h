@@ -18,7 +18,22 @@ struct BandwidthBound {
 BandwidthBound BandwidthBoundOf(const Topology& topology, const Collective& collective,
                                 const CollectiveSizes& sizes, BoundEffort effort);
 
-// The part of it that looks at one rank at a time: what a rank must take in or give away, over its links.
+// Its pieces, each valid by itself.
+
+// One rank at a time: what it must take in or give away, over its links.
 double DegreeBoundPs(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes);
+
+// Allreduce of `bytes`, any plan: cuts in both directions, and partitions (bound_allreduce.cc).
+BandwidthBound AllreduceBound(const Topology& topology, const Collective& collective, int64_t bytes,
+                              BoundEffort effort);
+
+// alltoall(v), sendrecv: concurrent flows of the parts from where they are to where they must be
+// (bound_demand.cc).
+BandwidthBound DemandBound(const Topology& topology, const Collective& collective,
+                           const CollectiveSizes& sizes, BoundEffort effort);
+
+// User-defined tables: for each destination, the cuts between it and what it needs (bound_custom.cc).
+BandwidthBound CustomBound(const Topology& topology, const Collective& collective,
+                           const CollectiveSizes& sizes, BoundEffort effort);
 
 }  // namespace xccl
