@@ -5,15 +5,17 @@
 //
 // Partitions: let blocks of nodes hold all members, k of them one or more each, and let nothing outside the
 // blocks store, copy or sum. Then the byte passes from block to block at least 2(k-1) times. Proof: treat a
-// block as one node that knows all that its nodes know. When the first block, x, knows all contributions, each
-// other block with members has sent at least once (k-1 messages, k where x has no members); none of them but x
-// knows all, so each must receive once more (k-1 messages, all later). So T >= 2(k-1) × bytes ÷ (bandwidth out of
-// the blocks), and the same for the bandwidth into them. It holds for trees, rings, recursive doubling, any plan.
+// block as one node that knows all that its nodes know. When the first block, x, knows all contributions,
+// each other block with members has sent at least once (k-1 messages, k where x has no members); none of them
+// but x knows all, so each must receive once more (k-1 messages, all later). So T >= 2(k-1) × bytes ÷
+// (bandwidth out of the blocks), and the same for the bandwidth into them. It holds for trees, rings,
+// recursive doubling, any plan.
 //
-// Which partitions: every GPU alone; every host a block; and, where GPUs are joined directly and all are
-// members, the worst of all partitions, found by Newton's method on Cunningham's network strength (1985). With
-// equal bandwidth in both directions of each cable that last bound is attained: Nash-Williams' and Tutte's
-// theorem packs spanning trees of exactly that rate, and each serves once as in-tree and once as out-tree.
+// Which partitions: every GPU alone; every host a block; what the faster links join; and, where GPUs are
+// joined directly and all are members, the worst of all partitions, found by Newton's method on Cunningham's
+// network strength (1985). With equal bandwidth in both directions of each cable that last bound is attained:
+// Nash-Williams' and Tutte's theorem packs spanning trees of exactly that rate, and each serves once as
+// in-tree and once as out-tree.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -56,6 +58,32 @@ std::vector<int32_t> EachGpuAlone(const Topology& topology) {
   return block_of;
 }
 
+// What stays together without the links slower than `least`; parts without a GPU are outside.
+std::vector<int32_t> JoinedBy(const Topology& topology, int64_t least) {
+  const size_t nodes = static_cast<size_t>(topology.num_nodes());
+  std::vector<int32_t> root(nodes);
+  std::iota(root.begin(), root.end(), 0);
+  const auto find = [&](int32_t n) {
+    while (root[n] != n) n = root[n] = root[root[n]];
+    return n;
+  };
+  for (const Link& link : topology.spec().links)
+    if (link.bandwidth_bytes_per_s >= least) root[find(link.from.value)] = find(link.to.value);
+  std::vector<bool> has_gpu(nodes, false);
+  for (int32_t r = 0; r < topology.num_ranks(); ++r) has_gpu[find(topology.NodeOf(Rank(r)).value)] = true;
+  std::vector<int32_t> block_of(nodes);
+  for (int32_t n = 0; n < topology.num_nodes(); ++n) block_of[n] = has_gpu[find(n)] ? find(n) : -1;
+  return block_of;
+}
+
+std::vector<int64_t> DistinctBandwidths(const Topology& topology) {
+  std::vector<int64_t> bandwidths;
+  for (const Link& link : topology.spec().links) bandwidths.push_back(link.bandwidth_bytes_per_s);
+  std::sort(bandwidths.begin(), bandwidths.end());
+  bandwidths.erase(std::unique(bandwidths.begin(), bandwidths.end()), bandwidths.end());
+  return bandwidths;
+}
+
 std::vector<int32_t> EachHost(const Topology& topology) {
   std::vector<int32_t> block_of(static_cast<size_t>(topology.num_nodes()), -1);
   for (int32_t n = 0; n < topology.num_nodes(); ++n)
@@ -73,7 +101,7 @@ class Strength {
                                              std::vector<int64_t>(static_cast<size_t>(nodes_), 0));
     __int128 total = 0;
     for (const Link& link : topology.spec().links) {
-      const auto [a, b] = std::minmax(link.from.index(), link.to.index());
+      const size_t a = std::min(link.from, link.to).index(), b = std::max(link.from, link.to).index();
       weight[a][b] += link.bandwidth_bytes_per_s / unit;
       total += link.bandwidth_bytes_per_s / unit;
     }
@@ -112,8 +140,8 @@ class Strength {
     int64_t weight;
   };
 
-  // The partition with the least (weight between blocks) - p/q × (blocks - 1), by Dilworth truncation: each node
-  // in turn gets the most that every set of nodes up to it allows, and sets that are full grow together.
+  // The partition with the least (weight between blocks) - p/q × (blocks - 1), by Dilworth truncation: each
+  // node in turn gets the most that every set of nodes up to it allows, and sets that are full grow together.
   // Everything is multiplied by 2q. block[n] is the least node of n's block.
   std::vector<int32_t> BestFor(int64_t p, int64_t q) const {
     std::vector<int32_t> block(static_cast<size_t>(nodes_));
@@ -161,6 +189,8 @@ class Strength {
 
 constexpr int32_t kStrengthNodes = 128;  // up to here the worst partition takes less than a second
 
+constexpr size_t kFewBandwidths = 32;
+
 }  // namespace
 
 BandwidthBound AllreduceBound(const Topology& topology, const Collective& collective, int64_t bytes,
@@ -185,6 +215,9 @@ BandwidthBound AllreduceBound(const Topology& topology, const Collective& collec
   };
   try_partition(EachGpuAlone(topology));
   try_partition(EachHost(topology));
+  const std::vector<int64_t> bandwidths = DistinctBandwidths(topology);
+  if (bandwidths.size() <= kFewBandwidths)
+    for (size_t i = 1; i < bandwidths.size(); ++i) try_partition(JoinedBy(topology, bandwidths[i]));
   const bool members_alone = topology.num_nodes() == collective.num_members();
   if (members_alone && effort == BoundEffort::kExact && topology.num_nodes() <= kStrengthNodes)
     if (const auto partition = Strength(topology).WorstPartition()) try_partition(*partition);

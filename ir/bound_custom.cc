@@ -1,8 +1,9 @@
-// User-defined tables, one destination at a time: what it must end with and does not hold comes to it from the
-// ranks that hold contributions to it, each part once, over links that all parts share.
+// User-defined tables, one destination at a time: what it must end with and does not hold comes to it from
+// the ranks that hold contributions to it, each part once, over links that all parts share.
 //
-// A part's source is a node of its own, joined to all its holders without limit, so that a cut counts the part
-// only where all that could give it away lie behind the cut. The worst cut of the widened graph is a bound.
+// A part's source is a node of its own, joined to all its holders without limit, so that a cut counts the
+// part only where all that could give it away lie behind the cut. The worst cut of the widened graph is a
+// bound.
 #include <algorithm>
 
 #include "base/units.h"
@@ -38,9 +39,8 @@ std::vector<Wanted> WantedBy(const Topology& topology, const Collective& collect
     Wanted part{bytes, {}};
     for (const Holding& holding : before) {
       if (holding.rank == rank) continue;
-      const bool helps = std::ranges::any_of(holding.contributions, [&](Rank c) {
-        return std::ranges::binary_search(mine->contributions, c);
-      });
+      const bool helps = std::ranges::any_of(
+          holding.contributions, [&](Rank c) { return std::ranges::binary_search(mine->contributions, c); });
       if (helps) part.holders.push_back(topology.NodeOf(holding.rank).value);
     }
     if (!part.holders.empty()) wanted.push_back(std::move(part));
@@ -62,10 +62,10 @@ double WorstSeconds(const Topology& topology, const std::vector<Wanted>& wanted,
   while (true) {
     FlowNetwork network(nodes + 1 + static_cast<int32_t>(wanted.size()));
     for (const Link& link : topology.spec().links)
-      network.AddArc(link.from.value, link.to.value,
-                     static_cast<int64_t>(std::min(1.0, static_cast<double>(link.bandwidth_bytes_per_s) *
-                                                            seconds / total) *
-                                          kUnits));
+      network.AddArc(
+          link.from.value, link.to.value,
+          static_cast<int64_t>(
+              std::min(1.0, static_cast<double>(link.bandwidth_bytes_per_s) * seconds / total) * kUnits));
     for (size_t i = 0; i < wanted.size(); ++i) {
       const int32_t part = nodes + 1 + static_cast<int32_t>(i);
       network.AddArc(source, part,
@@ -94,15 +94,14 @@ constexpr int64_t kFlowWork = 20'000'000;  // destinations × (links + entries) 
 BandwidthBound CustomBound(const Topology& topology, const Collective& collective,
                            const CollectiveSizes& sizes, BoundEffort effort) {
   double ps = DegreeBoundPs(topology, collective, sizes);
-  const int64_t work =
-      static_cast<int64_t>(collective.num_members()) *
+  const int64_t work = static_cast<int64_t>(collective.num_members()) *
                        (topology.num_links() + static_cast<int64_t>(collective.spec().post.size()));
   if (effort == BoundEffort::kFast || work > kFlowWork) return {ps, BoundKind::kRelaxed};
   for (Rank rank : collective.ranks()) {
     const std::vector<Wanted> wanted = WantedBy(topology, collective, sizes, rank);
     if (wanted.empty()) continue;
-    ps = std::max(ps, WorstSeconds(topology, wanted, topology.NodeOf(rank).value) *
-                          static_cast<double>(kPsPerSecond));
+    ps = std::max(
+        ps, WorstSeconds(topology, wanted, topology.NodeOf(rank).value) * static_cast<double>(kPsPerSecond));
   }
   return {ps, BoundKind::kRelaxed};
 }

@@ -1,10 +1,11 @@
 // Newton's method on the ratio (Dinkelbach): for a guess T = p ÷ q, links get capacity p × bandwidth and
 // supplies q × bytes; if for every sink all supplies but its own get there together, no cut is worse than T;
-// else the minimum cut is, and its ratio is the next guess. T only grows, so a sink that was certified stays so.
+// else the minimum cut is, and its ratio is the next guess. T only grows, so a sink that was certified stays
+// so.
 //
-// Sinks are taken one after another, and a certified sink becomes a source without limit: a cut that leaves it
-// out is already known to be good, so only cuts that hold it are left. Taken in breadth-first order, a sink
-// finds unlimited sources next to it, and its flow, searched backward from the sink, stays local.
+// Sinks are taken one after another, and a certified sink becomes a source without limit: a cut that leaves
+// it out is already known to be good, so only cuts that hold it are left. Taken in breadth-first order, a
+// sink finds unlimited sources next to it, and its flow, searched backward from the sink, stays local.
 #include "ir/bound_cut.h"
 
 #include <algorithm>

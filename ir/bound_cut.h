@@ -17,8 +17,8 @@ struct CutProblem {
   std::vector<NodeId> sinks;          // distinct, not empty
 };
 
-// bytes ÷ bytes_per_s is the largest, over sets of nodes that leave out at least one sink, of the supply inside
-// ÷ the bandwidth of the links that leave the set: an exact rational.
+// bytes ÷ bytes_per_s is the largest, over sets of nodes that leave out at least one sink, of the supply
+// inside ÷ the bandwidth of the links that leave the set: an exact rational.
 struct WorstCut {
   int64_t bytes = 0;
   int64_t bytes_per_s = 1;

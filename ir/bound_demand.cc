@@ -1,16 +1,17 @@
-// Demands that are moved, not copied: alltoall(v), sendrecv. The dual of the concurrent flow problem: give every
-// link a length y >= 0; a byte that travels a distance takes up that much of Σ bandwidth × y, so
+// Demands that are moved, not copied: alltoall(v), sendrecv. The dual of the concurrent flow problem: give
+// every link a length y >= 0; a byte that travels a distance takes up that much of Σ bandwidth × y, so
 //   T >= Σ demand × distance under y ÷ Σ bandwidth × y    for any y,
-// and the best y attains the optimum of the linear program. Every y here is evaluated like this in the end, so
-// that a bound is valid whatever a solver returned.
+// and the best y attains the optimum of the linear program. Every y here is evaluated like this in the end,
+// so that a bound is valid whatever a solver returned.
 //
-// The best y by cutting planes (Kelley), grouped by source: maximise Σ z_s, z_s <= what source s's demands travel
-// along any one tree of paths, Σ bandwidth × y = 1. Each round adds, for a y between the best so far and the
-// program's, the shortest-path tree of every source. The program's value is an upper bound on what any y
-// gives: when they meet the bound is exact (kLp).
+// The best y by cutting planes (Kelley), grouped by source: maximise Σ z_s, z_s <= what source s's demands
+// travel along any one tree of paths, Σ bandwidth × y = 1. Each round adds, for a y between the best so far
+// and the program's, the shortest-path tree of every source. The program's value is an upper bound on what
+// any y gives: when they meet the bound is exact (kLp).
+#include "ir/bound_demand.h"
+
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <queue>
 
 #include "base/units.h"
@@ -21,37 +22,7 @@ namespace xccl {
 namespace {
 
 constexpr double kMeets = 1e-9;
-
-struct Demands {
-  struct To {
-    int32_t node;
-    double bytes;
-  };
-  std::vector<int32_t> sources;      // nodes
-  std::vector<std::vector<To>> to;  // by source
-};
-
-Demands DemandsOf(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes) {
-  std::map<int32_t, std::vector<Demands::To>> by_source;
-  std::vector<Holding> before, after;
-  for (int32_t p = 0; p < collective.num_parts(); ++p) {
-    const double bytes = static_cast<double>(sizes.PartBytes(PartId(p)));
-    if (bytes == 0) continue;
-    collective.Before(collective.FirstChunk(PartId(p)), before);
-    for (int32_t i = 0; i < collective.ChunksOf(PartId(p)); ++i) {
-      collective.After(ChunkId(collective.FirstChunk(PartId(p)).value + i), after);
-      if (!after.empty()) break;
-    }
-    if (before.empty() || after.empty() || before[0].rank == after[0].rank) continue;
-    by_source[topology.NodeOf(before[0].rank).value].push_back({topology.NodeOf(after[0].rank).value, bytes});
-  }
-  Demands demands;
-  for (auto& [node, to] : by_source) {
-    demands.sources.push_back(node);
-    demands.to.push_back(std::move(to));
-  }
-  return demands;
-}
+constexpr double kGrowth = 0.3;  // of the length of the most crowded link in a round
 
 class Lengths {
  public:
@@ -135,33 +106,6 @@ std::vector<double> EqualLengths(const Topology& topology) {
   return std::vector<double>(static_cast<size_t>(topology.num_links()), 1);
 }
 
-// The links that leave (enter) a host: only what leaves it has a distance.
-double HostCuts(const Topology& topology, const Demands& demands) {
-  const size_t hosts = static_cast<size_t>(topology.num_hosts());
-  std::vector<double> leave(hosts, 0), enter(hosts, 0), out(hosts, 0), in(hosts, 0);
-  const auto host = [&](int32_t node) { return topology.node(NodeId(node)).host; };
-  for (const Link& link : topology.spec().links) {
-    const auto from = host(link.from.value), to = host(link.to.value);
-    if (from == to) continue;
-    if (from) out[from->index()] += static_cast<double>(link.bandwidth_bytes_per_s);
-    if (to) in[to->index()] += static_cast<double>(link.bandwidth_bytes_per_s);
-  }
-  for (size_t s = 0; s < demands.sources.size(); ++s) {
-    for (const Demands::To& to : demands.to[s]) {
-      const auto a = host(demands.sources[s]), b = host(to.node);
-      if (a == b) continue;
-      leave[a->index()] += to.bytes;
-      enter[b->index()] += to.bytes;
-    }
-  }
-  double seconds = 0;
-  for (size_t h = 0; h < hosts; ++h) {
-    if (out[h] > 0) seconds = std::max(seconds, leave[h] / out[h]);
-    if (in[h] > 0) seconds = std::max(seconds, enter[h] / in[h]);
-  }
-  return seconds;
-}
-
 // The cutting planes. Raises *seconds to the best found; true where it is the optimum.
 bool CuttingPlanes(const Topology& topology, const Demands& demands, Lengths& lengths, int32_t rounds,
                    double* seconds) {
@@ -211,7 +155,29 @@ bool CuttingPlanes(const Topology& topology, const Demands& demands, Lengths& le
   return false;
 }
 
-constexpr int64_t kLpWork = 60'000;  // sources × links up to which the optimum is sought
+// Lengths grow where shortest paths crowd: multiplicative weights, a cheap way to a good y.
+double CrowdedLengths(const Topology& topology, Lengths& lengths, int32_t rounds) {
+  const size_t links = static_cast<size_t>(topology.num_links());
+  std::vector<double> y(links, 1), load(links);
+  double best = 0;
+  for (int32_t round = 0; round < rounds; ++round) {
+    std::fill(load.begin(), load.end(), 0);
+    best = std::max(best, lengths.Bound(y, [&](size_t, const std::vector<std::pair<int32_t, double>>& tree) {
+      for (const auto& [link, bytes] : tree) load[link] += bytes;
+    }));
+    double most = 0;
+    for (size_t l = 0; l < links; ++l) {
+      load[l] /= static_cast<double>(topology.spec().links[l].bandwidth_bytes_per_s);
+      most = std::max(most, load[l]);
+    }
+    for (size_t l = 0; l < links; ++l) y[l] *= 1 + kGrowth * load[l] / most;
+  }
+  return best;
+}
+
+constexpr int64_t kLpWork = 6'500;         // sources × links up to which the optimum is sought
+constexpr int64_t kCrowdWork = 6'000'000;  // sources × links × rounds
+constexpr int32_t kCrowdRounds = 100;
 constexpr int32_t kLpRounds = 100;
 
 }  // namespace
@@ -222,12 +188,15 @@ BandwidthBound DemandBound(const Topology& topology, const Collective& collectiv
   if (demands.sources.empty()) return {0, BoundKind::kCut};
   Lengths lengths(topology, demands);
   const double scale = static_cast<double>(kPsPerSecond);
-  double seconds = std::max(DegreeBoundPs(topology, collective, sizes) / scale, HostCuts(topology, demands));
+  double seconds = std::max(DegreeBoundPs(topology, collective, sizes) / scale, SweepCuts(topology, demands));
   seconds = std::max(seconds, lengths.Bound(EqualLengths(topology)));
   const int64_t work = static_cast<int64_t>(demands.sources.size()) * topology.num_links();
-  const bool exact = effort == BoundEffort::kExact && work <= kLpWork &&
-                     CuttingPlanes(topology, demands, lengths, kLpRounds, &seconds);
-  return {seconds * scale, exact ? BoundKind::kLp : BoundKind::kRelaxed};
+  if (effort == BoundEffort::kFast) return {seconds * scale, BoundKind::kRelaxed};
+  if (work <= kLpWork && CuttingPlanes(topology, demands, lengths, kLpRounds, &seconds))
+    return {seconds * scale, BoundKind::kLp};
+  const int32_t rounds = static_cast<int32_t>(std::min<int64_t>(kCrowdRounds, kCrowdWork / work));
+  seconds = std::max(seconds, CrowdedLengths(topology, lengths, rounds));
+  return {seconds * scale, BoundKind::kRelaxed};
 }
 
 }  // namespace xccl

@@ -1,5 +1,5 @@
-// Linear programs that grow by rows: maximise costs · x, x >= 0, low <= row · x <= high. The one door to the LP
-// library (Clp); dual simplex, which starts from the last solution when rows are added. Deterministic.
+// Linear programs that grow by rows: maximise costs · x, x >= 0, low <= row · x <= high. The one door to the
+// LP library (Clp); dual simplex, which starts from the last solution when rows are added. Deterministic.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class LinearProgram {
   void AddRow(std::span<const std::pair<int32_t, double>> terms, double low, double high);
   // Is an optimum found? False: infeasible, unbounded, or the solver's limit of `iterations`.
   bool Solve(int32_t iterations);
-  double Objective() const;                 // Requires: Solve() was true
+  double Objective() const;                // Requires: Solve() was true
   std::span<const double> Values() const;  // likewise; one a variable
 
  private:

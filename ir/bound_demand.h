@@ -1,0 +1,29 @@
+// What alltoall(v) and sendrecv move, by source, and the cuts that a sweep over the nodes finds.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/collective.h"
+#include "ir/sizes.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+struct Demands {
+  struct To {
+    int32_t node;
+    double bytes;
+  };
+  std::vector<int32_t> sources;     // nodes, ascending
+  std::vector<std::vector<To>> to;  // by source
+};
+
+Demands DemandsOf(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes);
+
+// The largest demand across ÷ bandwidth across, in seconds, over the cuts between the first nodes and the
+// rest in several orders: document order, and by how much nearer a node is to one landmark than to another,
+// which slices a grid along its dimensions. Cost: demands × orders.
+double SweepCuts(const Topology& topology, const Demands& demands);
+
+}  // namespace xccl
