@@ -23,6 +23,12 @@ struct Row {
   std::optional<int32_t> chunks;
 };
 
+std::string NameOf(const Row& row) {
+  return std::to_string(row.ranks) + "ranks" + std::to_string(row.size_bytes) + "bytes" +
+         std::string(ToString(row.model)) + (row.chunks ? std::to_string(*row.chunks) + "chunks" : "");
+}
+void PrintTo(const Row& row, std::ostream* out) { *out << NameOf(row); }
+
 class SmallDigraphs : public ::testing::TestWithParam<Row> {};
 
 TEST_P(SmallDigraphs, EveryCollectiveByEveryEngine) {
@@ -53,12 +59,7 @@ INSTANTIATE_TEST_SUITE_P(Table, SmallDigraphs,
                                            Row{4, 64 << 20, TimeModel::kBlocking, 1},
                                            Row{3, 64 << 20, TimeModel::kPipelined, 2},
                                            Row{2, 7, TimeModel::kPipelined, 5}),
-                         [](const auto& info) {
-                           return std::to_string(info.param.ranks) + "ranks" +
-                                  std::to_string(info.param.size_bytes) + "bytes" +
-                                  std::string(ToString(info.param.model)) +
-                                  (info.param.chunks ? std::to_string(*info.param.chunks) + "chunks" : "");
-                         });
+                         [](const auto& info) { return NameOf(info.param); });
 
 }  // namespace
 }  // namespace xccl::testing

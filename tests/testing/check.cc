@@ -7,7 +7,11 @@
 #include <string>
 
 #include "ir/bound.h"
+#include "ir/interpret.h"
+#include "ir/lower.h"
 #include "ir/simulate.h"
+#include "ir/sizes.h"
+#include "ir/verify_program.h"
 #include "ir/verify_schedule.h"
 #include "tests/testing/collectives.h"
 
@@ -16,12 +20,82 @@ namespace {
 
 bool IsSlow(std::string_view engine) { return engine == "smt"; }
 
-void CheckAnswer(const Synthesis& answer, const SynthesisRequest& request) {
+bool CheckAnswer(const Synthesis& answer, const SynthesisRequest& request) {
   EXPECT_TRUE(answer.collective.spec() == request.collective->spec()) << "another collective came back";
-  EXPECT_EQ(ToStatus(VerifySchedule(answer.schedule, answer.collective, *request.topology)).message(), "");
+  const Status verified = ToStatus(VerifySchedule(answer.schedule, answer.collective, *request.topology));
+  EXPECT_EQ(verified.message(), "");
   Schedule normalized = answer.schedule;
   Normalize(normalized);
   EXPECT_TRUE(normalized == answer.schedule) << "not normalized";
+  return verified.ok();
+}
+
+// Element e of what `rank` contributes to `part`.
+int32_t Value(Rank rank, PartId part, int64_t e) {
+  uint32_t x = static_cast<uint32_t>(rank.value) * 0x9e3779b1u +
+               static_cast<uint32_t>(part.value) * 0x85ebca6bu + static_cast<uint32_t>(e) * 0xc2b2ae35u;
+  x ^= x >> 15;
+  return static_cast<int32_t>(x * 0x2c1b3c6du);
+}
+
+// One int32 buffer for each rank: its parts in order, every element the sum of what `contributors` says of
+// the chunk.
+template <typename Contributors>
+std::vector<std::vector<std::byte>> Buffers(const Collective& collective, const CollectiveSizes& sizes,
+                                            int32_t ranks, bool inputs, Contributors&& contributors) {
+  std::vector<std::vector<std::byte>> buffers(static_cast<size_t>(ranks));
+  for (Rank r : collective.ranks()) {
+    std::vector<int32_t> elements;
+    for (PartId p : inputs ? collective.InputParts(r) : collective.OutputParts(r)) {
+      for (int64_t e = 0; e < sizes.PartElements(p); ++e) {
+        uint32_t sum = 0;
+        for (Rank from : contributors(r, p)) sum += static_cast<uint32_t>(Value(from, p, e));
+        elements.push_back(static_cast<int32_t>(sum));
+      }
+    }
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(elements));
+    buffers[r.index()].assign(bytes.begin(), bytes.end());
+  }
+  return buffers;
+}
+
+std::vector<Rank> Contributions(const Collective& collective, bool before, Rank rank, PartId part) {
+  std::vector<Holding> holdings;
+  before ? collective.Before(collective.FirstChunk(part), holdings)
+         : collective.After(collective.FirstChunk(part), holdings);
+  for (const Holding& h : holdings)
+    if (h.rank == rank) return {h.contributions.begin(), h.contributions.end()};
+  return {};
+}
+
+void CheckProgram(const Synthesis& answer, const SynthesisRequest& request) {
+  const Topology& topology = *request.topology;
+  for (int32_t p = 0; p < answer.schedule.paths.size(); ++p)
+    if (!IsChain(topology, answer.schedule.paths[PathId(p)])) return;  // a Program cannot say it
+  LowerOptions lower;
+  lower.size_bytes = request.size_bytes;
+  const StatusOr<Program> program = Lower(answer.schedule, answer.collective, topology, lower);
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  ASSERT_EQ(ToStatus(VerifyProgram(*program, answer.collective)).message(), "");
+
+  const int32_t ranks = topology.num_ranks();
+  InterpretOptions options;
+  options.type = DataType::kInt32;
+  options.size_bytes = std::min<int64_t>(request.size_bytes, 1000);
+  options.seed = request.seed;
+  const CollectiveSizes sizes(answer.collective, options.size_bytes, 4);
+  const auto inputs = Buffers(answer.collective, sizes, ranks, true,
+                              [&](Rank r, PartId p) { return Contributions(answer.collective, true, r, p); });
+  const auto expected = Buffers(answer.collective, sizes, ranks, false, [&](Rank r, PartId p) {
+    return Contributions(answer.collective, false, r, p);
+  });
+  for (bool in_place : {false, true}) {
+    if (in_place && !program->in_place) continue;
+    options.in_place = in_place;
+    const auto outputs = Interpret(*program, answer.collective, inputs, options);
+    ASSERT_TRUE(outputs.ok()) << outputs.status().message();
+    EXPECT_TRUE(*outputs == expected) << "wrong elements" << (in_place ? ", in place" : "");
+  }
 }
 
 int64_t Timed(const Synthesis& answer, const SynthesisRequest& request) {
@@ -48,8 +122,8 @@ std::optional<Answer> CheckEngine(const Synthesizer& engine, const SynthesisRequ
     EXPECT_TRUE(code == StatusCode::kLimit || code == StatusCode::kInvalidInput) << answer.status().message();
     return std::nullopt;
   }
-  CheckAnswer(*answer, request);
-  if (::testing::Test::HasFailure()) return std::nullopt;
+  if (!CheckAnswer(*answer, request)) return std::nullopt;
+  CheckProgram(*answer, request);
   const int64_t time_ps = Timed(*answer, request);
   const StatusOr<Bound> bound =
       LowerBound(*request.topology, *request.collective, request.size_bytes, request.model);
