@@ -27,6 +27,7 @@ bool HasInPlaceForm(const Collective& collective) {
 
 StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, const Topology& topology,
                         const LowerOptions& options) {
+  using namespace lowering;  // the list of passes reads better without it
   if (options.slots < 1 || options.slots > kMaxSlots)
     return InvalidInput(
         fmt::format("lower: {} slots a connection; expected 1..{}", options.slots, kMaxSlots));

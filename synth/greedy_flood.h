@@ -36,7 +36,7 @@ class Flood {
 
   // Of the last run.
   int64_t time_ps() const { return time_ps_; }
-  const std::vector<Move>& moves() const { return moves_; }
+  const std::vector<GreedyMove>& moves() const { return moves_; }
   int64_t work() const { return work_; }  // words and links looked at
   // Where moves find their paths; it grows from run to run.
   const PathTable& paths() const { return paths_; }
@@ -113,7 +113,7 @@ class Flood {
   std::vector<int64_t> free_ps_;
   std::vector<int32_t> last_step_;
   std::vector<Message> messages_;
-  std::vector<Move> moves_;
+  std::vector<GreedyMove> moves_;
   std::vector<Event> heap_;
   std::vector<int32_t> marked_destinations_, marked_sources_;
   std::vector<char> destination_marked_, source_marked_;

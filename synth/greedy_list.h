@@ -10,7 +10,7 @@ namespace xccl::greedy {
 
 struct ListResult {
   int64_t time_ps = 0;
-  std::vector<Move> moves;  // one a transfer, in the order in which they start
+  std::vector<GreedyMove> moves;  // one a transfer, in the order in which they start
 };
 
 // A message takes further ready chunks of the same path while it stays within batch_bytes. Cost: n log n in

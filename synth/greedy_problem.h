@@ -51,7 +51,7 @@ struct CopyProblem {
 
 // One chunk moved once. Equal (path, step) is one message. Path ids: a link's id for that link alone, beyond
 // them an index into the search's own table.
-struct Move {
+struct GreedyMove {
   int32_t chunk = 0;
   int32_t path = 0;
   int32_t step = 0;

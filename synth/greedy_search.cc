@@ -56,11 +56,11 @@ constexpr std::array<FloodPolicy, 8> kFloodPolicies = {{{.samples = 16},
                                                         {.samples = 1, .hesitant = true},
                                                         {.samples = 16, .hesitant = true}}};
 
-void AppendMoves(const Topology& topology, const PathTable& paths, const std::vector<Move>& moves,
+void AppendMoves(const Topology& topology, const PathTable& paths, const std::vector<GreedyMove>& moves,
                  Schedule& schedule) {
   schedule.paths = paths;
   schedule.Reserve(static_cast<int64_t>(moves.size()));
-  for (const Move& move : moves) {
+  for (const GreedyMove& move : moves) {
     const std::span<const LinkId> links = paths[PathId(move.path)];
     schedule.Add({.first = ChunkId(move.chunk),
                   .count = 1,
@@ -76,7 +76,7 @@ std::optional<SearchResult> SearchFloods(const CopyProblem& problem, const Searc
                                          int64_t& work) {
   Flood flood(problem);
   const int64_t bound = options.batch_bytes > 0 ? 0 : ArrivalBound(problem);
-  std::vector<Move> best;
+  std::vector<GreedyMove> best;
   int64_t best_ps = INT64_MAX;
   for (uint64_t run = 0; run == 0 || (work < options.work && best_ps > bound); ++run) {
     if (run > 0 && options.stopped && options.stopped()) break;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace xccl {
+namespace xccl::lowering {
 
 bool IsStored(const Moves& moves, const Fusion& fusion, int32_t m) {
   const Move& move = moves.moves[static_cast<size_t>(m)];
@@ -62,4 +62,4 @@ Operand Buffers::Held(Rank rank, ChunkId chunk) const {
   return {BufferKind::kScratch, static_cast<int32_t>(it - chunks.begin())};
 }
 
-}  // namespace xccl
+}  // namespace xccl::lowering

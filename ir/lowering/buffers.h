@@ -10,7 +10,7 @@
 #include "ir/lowering/moves.h"
 #include "ir/program.h"
 
-namespace xccl {
+namespace xccl::lowering {
 
 // A rank's own contribution lies in its input, anything else in the output where that has the chunk, else in
 // scratch. Scratch slots are in order of chunk, so that neighbours among the chunks are neighbours there.
@@ -43,4 +43,4 @@ class Buffers {
 // makes it.
 bool IsStored(const Moves& moves, const Fusion& fusion, int32_t move);
 
-}  // namespace xccl
+}  // namespace xccl::lowering

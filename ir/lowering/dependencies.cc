@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <tuple>
 
-namespace xccl {
+namespace xccl::lowering {
 namespace {
 
 // An instruction of the rank at hand.
@@ -140,4 +140,4 @@ void AddDependencies(const Places& places, const Collective& collective, Program
   }
 }
 
-}  // namespace xccl
+}  // namespace xccl::lowering

@@ -5,7 +5,7 @@
 #include "ir/lowering/instructions.h"
 #include "ir/program.h"
 
-namespace xccl {
+namespace xccl::lowering {
 
 // Fills program.dependencies, so that any two instructions of a rank that touch one slot, one of them writing
 // it, happen in the order of their places; input and output count as the same memory where the collective has
@@ -13,4 +13,4 @@ namespace xccl {
 // Cost: linear in chunks touched, and per rank in threadblocks squared.
 void AddDependencies(const Places& places, const Collective& collective, Program& program);
 
-}  // namespace xccl
+}  // namespace xccl::lowering

@@ -2,7 +2,7 @@
 // is before that place, and so is the receive of send j-slots.
 #include "ir/lowering/fuse.h"
 
-namespace xccl {
+namespace xccl::lowering {
 
 Fusion FuseForwards(const std::vector<Move>& moves, const Order& order, const Assignment& assignment,
                     int32_t program_slots, bool fuse) {
@@ -35,4 +35,4 @@ Fusion FuseForwards(const std::vector<Move>& moves, const Order& order, const As
   return fusion;
 }
 
-}  // namespace xccl
+}  // namespace xccl::lowering

@@ -8,7 +8,7 @@
 #include "ir/lowering/order.h"
 #include "ir/lowering/threadblocks.h"
 
-namespace xccl {
+namespace xccl::lowering {
 
 struct Fusion {
   std::vector<int32_t> send_of;  // of every received move: the move sent on with it, or kNoMove
@@ -21,4 +21,4 @@ struct Fusion {
 Fusion FuseForwards(const std::vector<Move>& moves, const Order& order, const Assignment& assignment,
                     int32_t program_slots, bool fuse);
 
-}  // namespace xccl
+}  // namespace xccl::lowering

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-namespace xccl {
+namespace xccl::lowering {
 namespace {
 
 class Writer {
@@ -138,4 +138,4 @@ Places WriteInstructions(const Moves& moves, const Order& order, const Assignmen
   return places;
 }
 
-}  // namespace xccl
+}  // namespace xccl::lowering

@@ -12,7 +12,7 @@
 #include "ir/lowering/threadblocks.h"
 #include "ir/program.h"
 
-namespace xccl {
+namespace xccl::lowering {
 
 // Fills program.ranks and program.connections. Every threadblock's instructions are in the order of the
 // events; local copies, which nothing waits for, have a threadblock of their own. Returns, for every rank and
@@ -22,4 +22,4 @@ Places WriteInstructions(const Moves& moves, const Order& order, const Assignmen
                          const Fusion& fusion, const Runs& runs, const Buffers& buffers,
                          const PathTable& paths, bool reduces, Program& program);
 
-}  // namespace xccl
+}  // namespace xccl::lowering

@@ -2,7 +2,7 @@
 // until nothing changes; then long runs are cut.
 #include "ir/lowering/merge.h"
 
-namespace xccl {
+namespace xccl::lowering {
 namespace {
 
 // What two moves must have in common at both ends to be one instruction.
@@ -96,4 +96,4 @@ Runs MergeRuns(const Moves& moves, const Order& order, const Assignment& assignm
   return runs;
 }
 
-}  // namespace xccl
+}  // namespace xccl::lowering

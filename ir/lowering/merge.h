@@ -10,7 +10,7 @@
 #include "ir/lowering/order.h"
 #include "ir/lowering/threadblocks.h"
 
-namespace xccl {
+namespace xccl::lowering {
 
 // Runs: moves of one connection and step with consecutive chunks. A run is one send and one receive (or one
 // fused instruction, and then what it is fused with is a run of the same shape). It is sent at the place of
@@ -25,4 +25,4 @@ struct Runs {
 Runs MergeRuns(const Moves& moves, const Order& order, const Assignment& assignment, const Fusion& fusion,
                const Buffers& buffers, int32_t max_count);
 
-}  // namespace xccl
+}  // namespace xccl::lowering

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <tuple>
 
-namespace xccl {
+namespace xccl::lowering {
 namespace {
 
 Status CheckChains(const Schedule& schedule, const Topology& topology) {
@@ -172,4 +172,4 @@ StatusOr<Moves> SplitByRank(const Schedule& schedule, const Collective& collecti
   return result;
 }
 
-}  // namespace xccl
+}  // namespace xccl::lowering

@@ -13,7 +13,7 @@
 #include "ir/schedule.h"
 #include "topologies/topology.h"
 
-namespace xccl {
+namespace xccl::lowering {
 
 inline constexpr int32_t kNoMove = -1;  // in columns of move indices, which are compact on purpose
 inline constexpr int64_t kMaxMoves = int64_t{1} << 29;
@@ -47,4 +47,4 @@ struct Moves {
 // for a path that is a tree, and for more than kMaxMoves.
 StatusOr<Moves> SplitByRank(const Schedule& schedule, const Collective& collective, const Topology& topology);
 
-}  // namespace xccl
+}  // namespace xccl::lowering

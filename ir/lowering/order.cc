@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <span>
 
-namespace xccl {
+namespace xccl::lowering {
 namespace {
 
 // The moves of one connection in the step at hand, in order.
@@ -143,4 +143,4 @@ Order OrderMoves(const std::vector<Move>& moves, int32_t num_connections, int32_
   return order;
 }
 
-}  // namespace xccl
+}  // namespace xccl::lowering

@@ -7,7 +7,7 @@
 
 #include "ir/lowering/moves.h"
 
-namespace xccl {
+namespace xccl::lowering {
 
 struct Order {
   std::vector<int32_t> events;      // 2m: move m is sent, 2m+1: it is received; first to last
@@ -22,4 +22,4 @@ struct Order {
 // a connection are under way, unless 4 cannot be met with so few: then result.slots says how many. Linear.
 Order OrderMoves(const std::vector<Move>& moves, int32_t num_connections, int32_t slots);
 
-}  // namespace xccl
+}  // namespace xccl::lowering

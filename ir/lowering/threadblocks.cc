@@ -8,7 +8,7 @@
 #include <tuple>
 #include <unordered_map>
 
-namespace xccl {
+namespace xccl::lowering {
 namespace {
 
 struct Pairing {
@@ -181,4 +181,4 @@ Assignment AssignThreadblocks(const std::vector<Move>& moves, int32_t num_ranks,
   return assignment;
 }
 
-}  // namespace xccl
+}  // namespace xccl::lowering

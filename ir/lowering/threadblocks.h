@@ -10,7 +10,7 @@
 #include "ir/program.h"
 #include "ir/schedule.h"
 
-namespace xccl {
+namespace xccl::lowering {
 
 struct Assignment {
   // Of every connection, by PathId.
@@ -28,4 +28,4 @@ struct Assignment {
 Assignment AssignThreadblocks(const std::vector<Move>& moves, int32_t num_ranks, int32_t num_connections,
                               bool pair);
 
-}  // namespace xccl
+}  // namespace xccl::lowering
