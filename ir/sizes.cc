@@ -86,6 +86,27 @@ CollectiveSizes::CollectiveSizes(const Collective& collective, int64_t size_byte
     }
   }
   size_bytes_ = size_elements * element_bytes;
+  CutChunks(collective);
+}
+
+CollectiveSizes CollectiveSizes::OfParts(const Collective& collective, std::vector<int64_t> part_elements,
+                                         int64_t element_bytes) {
+  XCCL_CHECK(static_cast<int32_t>(part_elements.size()) == collective.num_parts() && element_bytes > 0);
+  CollectiveSizes sizes;
+  sizes.element_bytes_ = element_bytes;
+  sizes.part_elements_ = std::move(part_elements);
+  for (Rank r : collective.ranks()) {
+    for (const std::vector<PartId>& buffer : {collective.InputParts(r), collective.OutputParts(r)}) {
+      int64_t bytes = 0;
+      for (PartId p : buffer) bytes += sizes.PartBytes(p);
+      sizes.size_bytes_ = std::max(sizes.size_bytes_, bytes);
+    }
+  }
+  sizes.CutChunks(collective);
+  return sizes;
+}
+
+void CollectiveSizes::CutChunks(const Collective& collective) {
   chunk_begin_.reserve(static_cast<size_t>(collective.num_chunks()));
   chunk_elements_.reserve(static_cast<size_t>(collective.num_chunks()));
   for (int32_t c = 0; c < collective.num_chunks(); ++c) {

@@ -19,6 +19,9 @@ class CollectiveSizes {
   // Requires: size_bytes >= 0, element_bytes > 0. Cost: linear in parts + chunks.
   CollectiveSizes(const Collective& collective, int64_t size_bytes,
                   int64_t element_bytes = kDefaultElementBytes);
+  // The parts exactly as given, without nccl-tests' rounding. Requires: one count a part, none negative.
+  static CollectiveSizes OfParts(const Collective& collective, std::vector<int64_t> part_elements,
+                                 int64_t element_bytes);
 
   int64_t element_bytes() const { return element_bytes_; }
   int64_t size_bytes() const {
@@ -32,6 +35,8 @@ class CollectiveSizes {
   int64_t ChunkBytes(ChunkId c) const { return chunk_elements_[c.index()] * element_bytes_; }
 
  private:
+  CollectiveSizes() = default;
+  void CutChunks(const Collective& collective);
   int64_t element_bytes_ = 0;
   int64_t size_bytes_ = 0;
   std::vector<int64_t> part_elements_, chunk_begin_, chunk_elements_;

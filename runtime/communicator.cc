@@ -1,0 +1,228 @@
+#include "runtime/communicator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "ir/plan.h"
+#include "runtime/rank_work.h"
+
+namespace xccl {
+namespace {
+
+constexpr size_t kMostPrepared = 64;  // works kept per book
+
+bool IsWholeBuffer(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllreduce || kind == CollectiveKind::kBroadcast ||
+         kind == CollectiveKind::kReduce;
+}
+
+bool IsRooted(CollectiveKind kind) {
+  return kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce ||
+         kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter;
+}
+
+Status CheckCall(const Call& call, Rank rank, int32_t ranks) {
+  const std::string name(ToString(call.collective));
+  if (call.count < 0 || call.count > (int64_t{1} << 60) / ranks / SizeOf(call.type))
+    return InvalidInput(fmt::format("{}: count {}; expected 0 to {}", name, call.count,
+                                    (int64_t{1} << 60) / ranks / SizeOf(call.type)));
+  if (IsRooted(call.collective) && (!call.root || call.root->value < 0 || call.root->value >= ranks))
+    return InvalidInput(
+        fmt::format("{}: root {}; expected 0 to {}", name, call.root ? call.root->value : -1, ranks - 1));
+  const bool is_root = call.root == rank;
+  const bool sends =
+      call.collective != CollectiveKind::kBroadcast && call.collective != CollectiveKind::kScatter;
+  const bool receives =
+      call.collective != CollectiveKind::kReduce && call.collective != CollectiveKind::kGather;
+  if (call.count > 0 && call.send == nullptr && (sends || is_root))
+    return InvalidInput(name + ": the send buffer is null");
+  if (call.count > 0 && call.receive == nullptr && (receives || is_root))
+    return InvalidInput(name + ": the receive buffer is null");
+  return OkStatus();
+}
+
+}  // namespace
+
+// A book that has been loaded, and this rank's end of its connections.
+struct Communicator::Loaded {
+  PlanBook book;
+  std::vector<ServedPlan> plans;  // by index in the book's entries
+  Wiring wiring;
+  std::unique_ptr<Transport> transport;
+  // Used by the worker alone.
+  std::map<WorkKey, RankWork> prepared;
+  std::vector<std::byte> scratch;
+};
+
+std::vector<int64_t> PartsOf(const Collective& collective, const Call& call) {
+  return std::vector<int64_t>(static_cast<size_t>(collective.num_parts()), call.count);
+}
+
+bool IsInPlace(const Call& call, Rank rank) {
+  if (call.send == nullptr || call.receive == nullptr) return false;
+  const int64_t own = call.count * SizeOf(call.type) * rank.value;
+  switch (call.collective) {
+    case CollectiveKind::kAllreduce:
+    case CollectiveKind::kBroadcast:
+    case CollectiveKind::kReduce:
+      return call.send == call.receive;
+    case CollectiveKind::kAllgather:
+      return call.send == call.receive + own;
+    case CollectiveKind::kGather:
+      return call.root == rank && call.send == call.receive + own;
+    case CollectiveKind::kReduceScatter:
+      return call.receive == call.send + own;
+    case CollectiveKind::kScatter:
+      return call.root == rank && call.receive == call.send + own;
+    case CollectiveKind::kAllgatherv:
+    case CollectiveKind::kReduceScatterv:
+    case CollectiveKind::kAlltoall:
+    case CollectiveKind::kAlltoallv:
+    case CollectiveKind::kSendrecv:
+    case CollectiveKind::kBarrier:
+    case CollectiveKind::kCustom:
+      return false;
+  }
+  return false;
+}
+
+Communicator::Communicator(Rank rank, int32_t ranks, Backend backend, const CommunicatorOptions& options)
+    : rank_(rank), ranks_(ranks), backend_(std::move(backend)), options_(options), worker_([this] {
+        Work();
+      }) {}
+
+Communicator::~Communicator() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  worker_.join();
+}
+
+void Communicator::Work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    const std::function<Status()> call = std::move(queue_.front());
+    queue_.pop_front();
+    if (!failure_.ok()) {
+      changed_.notify_all();
+      continue;
+    }
+    busy_ = true;
+    lock.unlock();
+    const Status status = call();
+    lock.lock();
+    busy_ = false;
+    if (!status.ok() && failure_.ok()) failure_ = status;
+    changed_.notify_all();
+  }
+}
+
+Status Communicator::LoadPlanBook(const std::string& directory) {
+  XCCL_ASSIGN_OR_RETURN(const PlanBook book, ReadPlanBook(directory));
+  std::vector<ServedPlan> plans;
+  for (const PlanBookEntry& entry : book.entries) {
+    if (entry.ranks != ranks_) continue;
+    XCCL_ASSIGN_OR_RETURN(Plan plan, ReadPlan(book.PathOf(entry)));
+    const std::string path = book.PathOf(entry);
+    if (!plan.program) return InvalidInput(path + ": has no program; expected one lowered with -o");
+    if (plan.program->ranks.size() != ranks_ || plan.collective.num_members() != ranks_ ||
+        plan.collective.kind() != entry.collective || plan.collective.spec().root != entry.root)
+      return InvalidInput(fmt::format("{}: {} on {} of {} ranks; the index says {} on {} ranks", path,
+                                      plan.collective.name(), plan.collective.num_members(),
+                                      plan.program->ranks.size(), ToString(entry.collective), entry.ranks));
+    plans.push_back({entry, std::move(plan.collective), std::move(*plan.program)});
+  }
+  if (plans.empty()) return InvalidInput(fmt::format("{}: no plan for {} ranks", directory, ranks_));
+  return LoadPlans(directory, std::move(plans));
+}
+
+Status Communicator::LoadPlans(std::string name, std::vector<ServedPlan> plans) {
+  auto loaded = std::make_shared<Loaded>();
+  loaded->book.directory = std::move(name);
+  loaded->plans = std::move(plans);
+  std::vector<const Program*> programs;
+  for (const ServedPlan& plan : loaded->plans) {
+    loaded->book.entries.push_back(plan.entry);
+    programs.push_back(&plan.program);
+  }
+  XCCL_ASSIGN_OR_RETURN(loaded->wiring, WiringOf(programs, options_.wiring));
+  XCCL_ASSIGN_OR_RETURN(loaded->transport, backend_.connect(loaded->wiring));
+  const std::lock_guard lock(mutex_);
+  loaded_ = loaded;
+  books_.push_back(std::move(loaded));
+  return failure_;
+}
+
+Status Communicator::Enqueue(const Call& call) {
+  XCCL_RETURN_IF_ERROR(CheckCall(call, rank_, ranks_));
+  const std::lock_guard lock(mutex_);
+  if (!failure_.ok()) return failure_;
+  if (loaded_ == nullptr)
+    return InvalidInput(fmt::format("{}: no plan book is loaded", ToString(call.collective)));
+  const bool in_place = IsInPlace(call, rank_);
+  const int64_t shares = IsWholeBuffer(call.collective) ? 1 : ranks_;
+  const PlanQuery query{call.collective, ranks_,  call.root, call.count * SizeOf(call.type) * shares,
+                        call.type,       in_place};
+  XCCL_ASSIGN_OR_RETURN(const size_t plan, SelectPlan(loaded_->book, query));
+  if (in_place && !loaded_->plans[plan].program.in_place)
+    return InvalidInput(fmt::format("{}: the plan {} does not run in place", ToString(call.collective),
+                                    loaded_->plans[plan].entry.file));
+  queue_.push_back(
+      [this, loaded = loaded_, plan, call, in_place] { return Execute(*loaded, plan, call, in_place); });
+  changed_.notify_all();
+  return OkStatus();
+}
+
+StatusOr<const RankWork*> Communicator::WorkFor(Loaded& loaded, size_t plan, const Call& call,
+                                                bool in_place) {
+  const WorkKey key{plan, call.count, SizeOf(call.type), in_place};
+  if (const auto known = loaded.prepared.find(key); known != loaded.prepared.end()) return &known->second;
+  const ServedPlan& served = loaded.plans[plan];
+  const CollectiveSizes sizes =
+      CollectiveSizes::OfParts(served.collective, PartsOf(served.collective, call), SizeOf(call.type));
+  XCCL_ASSIGN_OR_RETURN(const int32_t passes,
+                        PassesFor(served.program, served.collective, sizes, loaded.wiring.slot_bytes));
+  XCCL_ASSIGN_OR_RETURN(RankWork work, PrepareRank(served.program, served.collective, sizes, loaded.wiring,
+                                                   rank_, passes, in_place, backend_.one_address_space));
+  if (loaded.prepared.size() >= kMostPrepared) loaded.prepared.clear();
+  return &loaded.prepared.emplace(key, std::move(work)).first->second;
+}
+
+Status Communicator::Execute(Loaded& loaded, size_t plan, const Call& call, bool in_place) {
+  StatusOr<const RankWork*> work = WorkFor(loaded, plan, call, in_place);
+  if (!work.ok()) {
+    loaded.transport->Fail(work.status());
+    return work.status();
+  }
+  const size_t scratch = static_cast<size_t>((*work)->scratch_bytes);
+  if (loaded.scratch.size() < scratch) loaded.scratch.resize(scratch);
+  return ExecuteRank(**work, ExecuteOptions{call.type, call.op, options_.time_limit},
+                     RankBuffers{call.send, call.receive, loaded.scratch.data()}, *backend_.device,
+                     *loaded.transport);
+}
+
+Status Communicator::Synchronize() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return queue_.empty() && !busy_; });
+  return failure_;
+}
+
+Status Communicator::AsyncError() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void Communicator::Abort() {
+  const Status aborted = LimitReached(fmt::format("rank {}: aborted", rank_.value));
+  const std::lock_guard lock(mutex_);
+  if (failure_.ok()) failure_ = aborted;
+  for (const std::shared_ptr<Loaded>& book : books_) book->transport->Fail(aborted);
+}
+
+}  // namespace xccl

@@ -1,0 +1,107 @@
+// One rank of a group that runs planned collectives. Calls are queued and return at once; a thread of the
+// communicator's own executes them in order, so that one caller may drive several ranks. The first failure
+// ends the communicator: what follows fails with the same reason.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/collective.h"
+#include "ir/numbers.h"
+#include "ir/program.h"
+#include "runtime/backend.h"
+#include "runtime/executor.h"
+#include "runtime/plan_book.h"
+
+namespace xccl {
+
+// One call, as NCCL counts: `count` elements are the whole buffer of allreduce, broadcast and reduce, else
+// one rank's share.
+struct Call {
+  CollectiveKind collective = CollectiveKind::kAllreduce;
+  const std::byte* send = nullptr;
+  std::byte* receive = nullptr;
+  int64_t count = 0;
+  DataType type = DataType::kFloat;
+  ReduceOp op = ReduceOp::kSum;
+  std::optional<Rank> root;
+};
+
+// A plan ready to serve calls.
+struct ServedPlan {
+  PlanBookEntry entry;
+  Collective collective;
+  Program program;
+};
+
+struct CommunicatorOptions {
+  std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // without progress on any rank
+  WiringOptions wiring;
+};
+
+// Public functions are safe from any thread.
+class Communicator {
+ public:
+  // Requires: 0 <= rank < ranks.
+  Communicator(Rank rank, int32_t ranks, Backend backend, const CommunicatorOptions& options);
+  ~Communicator();  // waits for what is queued
+
+  Rank rank() const { return rank_; }
+  int32_t ranks() const { return ranks_; }
+
+  // Reads and verifies the plans of a book that are for this number of ranks, and connects. All ranks load
+  // the same books in the same order; calls in between use the book before. Errors: those of reading; no plan
+  // for `ranks`.
+  Status LoadPlanBook(const std::string& directory);
+  // The same for plans at hand. Requires: they verify and are for all ranks of this communicator.
+  Status LoadPlans(std::string name, std::vector<ServedPlan> plans);
+
+  // Queues a call. Errors at once: no plan serves it, null buffers, a root that is no rank, an earlier
+  // failure.
+  Status Enqueue(const Call& call);
+  // Waits until everything queued is done. Returns the first failure.
+  Status Synchronize();
+  Status AsyncError() const;  // without waiting
+  // Ends the operation on all ranks; queued calls do not run.
+  void Abort();
+
+ private:
+  struct Loaded;
+  // Plan, count, element size, in place: what a RankWork depends on.
+  using WorkKey = std::tuple<size_t, int64_t, int64_t, bool>;
+
+  void Work();
+  Status Execute(Loaded& loaded, size_t plan, const Call& call, bool in_place);
+  StatusOr<const RankWork*> WorkFor(Loaded& loaded, size_t plan, const Call& call, bool in_place);
+
+  const Rank rank_;
+  const int32_t ranks_;
+  const Backend backend_;
+  const CommunicatorOptions options_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::deque<std::function<Status()>> queue_;
+  std::shared_ptr<Loaded> loaded_;  // shared with calls that are queued: a later book does not pull it away
+  std::vector<std::shared_ptr<Loaded>> books_;  // all of them, for Abort
+  Status failure_;
+  bool busy_ = false, stopping_ = false;
+  std::thread worker_;
+};
+
+// Elements of every part for a call. Requires: a collective of the call's kind.
+std::vector<int64_t> PartsOf(const Collective& collective, const Call& call);
+// Do the call's buffers overlap as NCCL's in-place rules say, on this rank?
+bool IsInPlace(const Call& call, Rank rank);
+
+}  // namespace xccl

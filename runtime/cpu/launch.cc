@@ -1,0 +1,147 @@
+#include "runtime/cpu/launch.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/cpu/shared_transport.h"
+
+namespace xccl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Status FailureOf(const SharedRegion& region) {
+  return SharedTransport(region, Rank(0), nullptr).Failure().value_or(OkStatus());
+}
+
+Status RunThreads(const SharedRegion& region, std::span<const Rank> ranks, const RankBody& body) {
+  std::vector<DirectSource> directs = SharedTransport::MakeDirects(region.wiring());
+  std::vector<std::thread> threads;
+  for (Rank rank : ranks) {
+    threads.emplace_back([&, rank] {
+      SharedTransport transport(region, rank, &directs);
+      if (Status status = body(transport); !status.ok()) transport.Fail(status);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return FailureOf(region);
+}
+
+struct Child {
+  Rank rank;
+  pid_t pid = -1;
+  int handle = -1;  // pidfd, where the kernel has them
+  bool running = false;
+};
+
+[[noreturn]] void RunChild(const SharedRegion& region, Rank rank, pid_t parent, const RankBody& body) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);  // it died before the line above
+  SharedTransport transport(region, rank, nullptr);
+  const Status status = body(transport);
+  if (!status.ok()) transport.Fail(status);
+  // Not exit: buffered output and destructors are the parent's.
+  _exit(0);
+}
+
+// Collects ended children; a violent end fails the operation.
+void Reap(const SharedRegion& region, std::vector<Child>& children) {
+  for (Child& child : children) {
+    int ending = 0;
+    if (!child.running || waitpid(child.pid, &ending, WNOHANG) != child.pid) continue;
+    child.running = false;
+    if (WIFSIGNALED(ending))
+      FailRegion(region, LimitReached(fmt::format("rank {}: its process {} was ended by signal {} ({})",
+                                                  child.rank.value, child.pid, WTERMSIG(ending),
+                                                  strsignal(WTERMSIG(ending)))));
+    else if (WEXITSTATUS(ending) != 0)
+      FailRegion(region, LimitReached(fmt::format("rank {}: its process {} exited with status {}",
+                                                  child.rank.value, child.pid, WEXITSTATUS(ending))));
+  }
+}
+
+void AwaitChildren(const SharedRegion& region, std::vector<Child>& children,
+                   std::chrono::nanoseconds time_limit) {
+  std::optional<Clock::time_point> failed_at;
+  while (true) {
+    Reap(region, children);
+    std::vector<pollfd> endings;
+    bool pollable = true;
+    for (const Child& child : children) {
+      if (!child.running) continue;
+      endings.push_back({child.handle, POLLIN, 0});
+      pollable = pollable && child.handle >= 0;
+    }
+    if (endings.empty()) return;
+    if (!failed_at && region.header().failure.load(std::memory_order_acquire) != 0) failed_at = Clock::now();
+    if (failed_at && Clock::now() - *failed_at > time_limit)
+      for (const Child& child : children)
+        if (child.running) kill(child.pid, SIGKILL);
+    // Without handles, or with a failure's clock running, look again soon.
+    poll(endings.data(), pollable ? endings.size() : 0, pollable && !failed_at ? 200 : 5);
+  }
+}
+
+Status RunChildren(const SharedRegion& region, std::span<const Rank> ranks,
+                   std::chrono::nanoseconds time_limit, const RankBody& body) {
+  std::vector<Child> children;
+  const pid_t parent = getpid();
+  for (Rank rank : ranks) {
+    const pid_t pid = fork();
+    if (pid == 0) RunChild(region, rank, parent, body);
+    if (pid < 0) {
+      FailRegion(region,
+                 InvalidInput(fmt::format("rank {}: no process: {}", rank.value, std::strerror(errno))));
+      break;
+    }
+    children.push_back({rank, pid, static_cast<int>(syscall(SYS_pidfd_open, pid, 0)), true});
+  }
+  AwaitChildren(region, children, time_limit);
+  for (const Child& child : children)
+    if (child.handle >= 0) close(child.handle);
+  return FailureOf(region);
+}
+
+}  // namespace
+
+Status RunRanks(const SharedRegion& region, std::span<const Rank> ranks, std::chrono::nanoseconds time_limit,
+                const RankBody& body) {
+  XCCL_CHECK(region.sharing() != Sharing::kNamed);
+  if (region.sharing() == Sharing::kThreads) return RunThreads(region, ranks, body);
+  return RunChildren(region, ranks, time_limit, body);
+}
+
+StatusOr<SharedMemory> SharedMemory::Create(int64_t bytes) {
+  const int64_t size = std::max<int64_t>(bytes, 1);
+  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    return InvalidInput(fmt::format("shared memory of {} bytes: {}", bytes, std::strerror(errno)));
+  return SharedMemory(static_cast<std::byte*>(memory), size);
+}
+
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+SharedMemory::~SharedMemory() {
+  if (data_ != nullptr) munmap(data_, bytes_);
+}
+
+}  // namespace xccl

@@ -1,0 +1,41 @@
+// Starts ranks on this host, as threads or as child processes, and waits for all of them.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <span>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "runtime/cpu/shared_region.h"
+#include "runtime/transport.h"
+
+namespace xccl {
+
+// What one rank does. Its failure fails the operation on all ranks.
+using RankBody = std::function<Status(Transport&)>;
+
+// Runs body once for every rank given. The region says how: kThreads one thread each, kChildren one forked
+// process each (its memory is the caller's as of the fork; results must go through shared memory). Returns
+// the first failure. A child that is killed, or exits by itself, ends the others with kLimit "rank 2: its
+// process 4711 was ended by signal 9 (Killed)"; children that do not stop within `time_limit` after a failure
+// are killed, and all die with the caller. Requires: for kChildren, that the caller has no other threads.
+Status RunRanks(const SharedRegion& region, std::span<const Rank> ranks, std::chrono::nanoseconds time_limit,
+                const RankBody& body);
+
+// Zeroed memory that children see as well, for their results. Errors: kInvalidInput.
+class SharedMemory {
+ public:
+  static StatusOr<SharedMemory> Create(int64_t bytes);
+  SharedMemory(SharedMemory&& other) noexcept;
+  SharedMemory& operator=(SharedMemory&& other) noexcept;
+  ~SharedMemory();
+  std::byte* data() const { return data_; }
+
+ private:
+  SharedMemory(std::byte* data, int64_t bytes) : data_(data), bytes_(bytes) {}
+  std::byte* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace xccl

@@ -1,0 +1,97 @@
+#include "runtime/cpu/launch.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+namespace xccl {
+namespace {
+
+using std::chrono::milliseconds;
+
+SharedRegion Region(Sharing sharing, int32_t ranks) {
+  Wiring wiring;
+  wiring.ranks = ranks;
+  StatusOr<SharedRegion> region = SharedRegion::Create(wiring, sharing);
+  XCCL_CHECK(region.ok());
+  return std::move(*region);
+}
+
+const Rank kThree[] = {Rank(0), Rank(1), Rank(2)};
+
+TEST(RunRanks, AKilledProcessEndsTheOthersWithItsName) {
+  const SharedRegion region = Region(Sharing::kChildren, 3);
+  const Status status = RunRanks(region, kThree, milliseconds(5000), [](Transport& transport) {
+    if (transport.rank() == Rank(2)) raise(SIGKILL);
+    return transport.Barrier(std::chrono::seconds(60));
+  });
+  EXPECT_EQ(status.code(), StatusCode::kLimit);
+  const std::string pid = std::to_string(region.rank(2).pid.load());
+  EXPECT_EQ(status.message(), "rank 2: its process " + pid + " was ended by signal 9 (Killed)");
+}
+
+TEST(RunRanks, AProcessThatExitsIsAFailure) {
+  const SharedRegion region = Region(Sharing::kChildren, 3);
+  const Status status = RunRanks(region, kThree, milliseconds(5000), [](Transport& transport) {
+    if (transport.rank() == Rank(1)) _exit(7);
+    return transport.Barrier(std::chrono::seconds(60));
+  });
+  const std::string pid = std::to_string(region.rank(1).pid.load());
+  EXPECT_EQ(status.message(), "rank 1: its process " + pid + " exited with status 7");
+}
+
+TEST(RunRanks, AChildThatDoesNotStopIsKilled) {
+  const SharedRegion region = Region(Sharing::kChildren, 3);
+  const Status status = RunRanks(region, kThree, milliseconds(100), [](Transport& transport) -> Status {
+    if (transport.rank() == Rank(0)) return InvalidInput("rank 0 gives up");
+    std::this_thread::sleep_for(std::chrono::minutes(5));
+    return OkStatus();
+  });
+  EXPECT_EQ(status, InvalidInput("rank 0 gives up"));
+}
+
+TEST(RunRanks, TheFirstFailureIsEverybodys) {
+  for (Sharing sharing : {Sharing::kThreads, Sharing::kChildren}) {
+    const SharedRegion region = Region(sharing, 3);
+    EXPECT_EQ(RunRanks(region, kThree, milliseconds(5000),
+                       [](Transport& transport) {
+                         if (transport.rank() == Rank(1)) return InvalidInput("rank 1 gives up");
+                         return transport.Barrier(std::chrono::seconds(60));
+                       }),
+              InvalidInput("rank 1 gives up"));
+  }
+}
+
+TEST(RunRanks, ABarrierThatNotAllReachSaysSo) {
+  const SharedRegion region = Region(Sharing::kThreads, 3);
+  const Status status = RunRanks(region, kThree, milliseconds(5000), [](Transport& transport) {
+    return transport.rank() == Rank(0) ? OkStatus() : transport.Barrier(milliseconds(100));
+  });
+  EXPECT_EQ(status.code(), StatusCode::kLimit);
+  EXPECT_NE(status.message().find("expected 3 ranks at a barrier, saw 2; nothing moved for 100 ms"),
+            std::string::npos)
+      << status.message();
+}
+
+TEST(RunRanks, BarriersKeepRanksInStep) {
+  const SharedRegion region = Region(Sharing::kThreads, 3);
+  std::atomic<int> arrived = 0;
+  EXPECT_EQ(RunRanks(region, kThree, milliseconds(5000),
+                     [&](Transport& transport) -> Status {
+                       for (int i = 1; i <= 200; ++i) {
+                         ++arrived;
+                         XCCL_RETURN_IF_ERROR(transport.Barrier(milliseconds(5000)));
+                         if (arrived < 3 * i) return BugError("a rank passed before all had come");
+                         XCCL_RETURN_IF_ERROR(transport.Barrier(milliseconds(5000)));
+                       }
+                       return OkStatus();
+                     }),
+            OkStatus());
+}
+
+}  // namespace
+}  // namespace xccl

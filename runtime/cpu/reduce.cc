@@ -1,0 +1,220 @@
+// One loop, instantiated for every type and operator and left to the compiler's vectoriser, in two versions:
+// for any processor and for AVX2 with F16C. fp8 has so few values that a table of all 65,536 results is both
+// exact by construction and fast. half without F16C is converted element by element.
+#include "runtime/cpu/reduce.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <type_traits>
+
+namespace xccl {
+namespace {
+
+struct Bfloat16 {
+  uint16_t bits;
+};
+struct Half {
+  uint16_t bits;
+};
+
+template <typename T>
+[[gnu::always_inline]] inline T Combine(ReduceOp op, T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    // Wraps: signed arithmetic is done unsigned, and wide enough that nothing is promoted to int and
+    // overflows.
+    using U = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+    if (op == ReduceOp::kSum || op == ReduceOp::kAvg)
+      return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
+    if (op == ReduceOp::kProd) return static_cast<T>(static_cast<U>(a) * static_cast<U>(b));
+    if (op == ReduceOp::kMin) return b < a ? b : a;
+    return a < b ? b : a;
+  } else {
+    if (op == ReduceOp::kSum || op == ReduceOp::kAvg) return a + b;
+    if (op == ReduceOp::kProd) return a * b;
+    // The first NaN wins; equal values keep the local one.
+    const bool takes_b = op == ReduceOp::kMin ? b < a : a < b;
+    return (takes_b || b != b) && a == a ? b : a;
+  }
+}
+
+[[gnu::always_inline]] inline float Widen(Bfloat16 x) {
+  return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16);
+}
+
+[[gnu::always_inline]] inline Bfloat16 Narrow(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  const uint32_t quiet = (bits >> 16) | 0x40;  // rounding must not turn a NaN into infinity
+  return {static_cast<uint16_t>((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded)};
+}
+
+template <typename T, ReduceOp kOp>
+[[gnu::always_inline]] inline void Loop(std::byte* dst, const std::byte* local, const std::byte* received,
+                                        int64_t elements) {
+  T* const d = reinterpret_cast<T*>(dst);
+  const T* const a = reinterpret_cast<const T*>(local);
+  const T* const b = reinterpret_cast<const T*>(received);
+  // dst may be an operand, element by element: iterations are independent all the same.
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#else
+#pragma GCC ivdep
+#endif
+  for (int64_t i = 0; i < elements; ++i) {
+    if constexpr (std::is_same_v<T, Bfloat16>) {
+      d[i] = Narrow(Combine<float>(kOp, Widen(a[i]), Widen(b[i])));
+    } else {
+      d[i] = Combine<T>(kOp, a[i], b[i]);
+    }
+  }
+}
+
+// HalfToFloat and FloatToHalf are calls, so there is nothing to vectorise.
+template <ReduceOp kOp>
+void ReduceHalf(std::byte* dst, const std::byte* local, const std::byte* received, int64_t elements) {
+  Half* const d = reinterpret_cast<Half*>(dst);
+  const Half* const a = reinterpret_cast<const Half*>(local);
+  const Half* const b = reinterpret_cast<const Half*>(received);
+  for (int64_t i = 0; i < elements; ++i)
+    d[i] = Half{FloatToHalf(Combine<float>(kOp, HalfToFloat(a[i].bits), HalfToFloat(b[i].bits)))};
+}
+
+template <typename T, ReduceOp kOp>
+void ReduceAnywhere(std::byte* dst, const std::byte* local, const std::byte* received, int64_t elements) {
+  Loop<T, kOp>(dst, local, received, elements);
+}
+
+#if defined(__x86_64__)
+template <typename T, ReduceOp kOp>
+[[gnu::target("avx2,f16c")]] void ReduceAvx2(std::byte* dst, const std::byte* local,
+                                             const std::byte* received, int64_t elements) {
+  Loop<T, kOp>(dst, local, received, elements);
+}
+
+template <ReduceOp kOp>
+[[gnu::target("avx2,f16c")]] inline __m256 CombineVector(__m256 a, __m256 b) {
+  if constexpr (kOp == ReduceOp::kSum || kOp == ReduceOp::kAvg) return _mm256_add_ps(a, b);
+  if constexpr (kOp == ReduceOp::kProd) return _mm256_mul_ps(a, b);
+  const __m256 takes_b =
+      kOp == ReduceOp::kMin ? _mm256_cmp_ps(b, a, _CMP_LT_OQ) : _mm256_cmp_ps(a, b, _CMP_LT_OQ);
+  const __m256 b_is_nan = _mm256_cmp_ps(b, b, _CMP_UNORD_Q), a_is_number = _mm256_cmp_ps(a, a, _CMP_ORD_Q);
+  return _mm256_blendv_ps(a, b, _mm256_and_ps(_mm256_or_ps(takes_b, b_is_nan), a_is_number));
+}
+
+template <ReduceOp kOp>
+[[gnu::target("avx2,f16c")]] void ReduceHalfAvx2(std::byte* dst, const std::byte* local,
+                                                 const std::byte* received, int64_t elements) {
+  const int64_t whole = elements / 8 * 8;
+  for (int64_t i = 0; i < whole; i += 8) {
+    const __m256 a = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(local + 2 * i)));
+    const __m256 b = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(received + 2 * i)));
+    _mm_storeu_si128(
+        reinterpret_cast<__m128i*>(dst + 2 * i),
+        _mm256_cvtps_ph(CombineVector<kOp>(a, b), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+  ReduceHalf<kOp>(dst + 2 * whole, local + 2 * whole, received + 2 * whole, elements - whole);
+}
+
+// Every processor with AVX2 has F16C.
+bool HasAvx2() {
+  static const bool has = __builtin_cpu_supports("avx2") != 0;
+  return has;
+}
+#endif
+
+template <typename T, ReduceOp kOp>
+ReduceFunction Version() {
+#if defined(__x86_64__)
+  if (HasAvx2()) {
+    if constexpr (std::is_same_v<T, Half>)
+      return ReduceHalfAvx2<kOp>;
+    else
+      return ReduceAvx2<T, kOp>;
+  }
+#endif
+  if constexpr (std::is_same_v<T, Half>)
+    return ReduceHalf<kOp>;
+  else
+    return ReduceAnywhere<T, kOp>;
+}
+
+using Table = std::array<uint8_t, 65536>;  // [local][received]
+
+template <DataType kType, ReduceOp kOp>
+const Table& Fp8Table() {
+  static const std::unique_ptr<const Table> table = [] {
+    auto made = std::make_unique<Table>();
+    std::array<uint8_t, 256> local, received;
+    for (int b = 0; b < 256; ++b) received[b] = static_cast<uint8_t>(b);
+    for (int a = 0; a < 256; ++a) {
+      local.fill(static_cast<uint8_t>(a));
+      ReduceReference(kType, kOp, made->data() + 256 * a, local.data(), received.data(), 256);
+    }
+    return std::unique_ptr<const Table>(std::move(made));
+  }();
+  return *table;
+}
+
+template <DataType kType, ReduceOp kOp>
+void ReduceFp8(std::byte* dst, const std::byte* local, const std::byte* received, int64_t elements) {
+  const Table& table = Fp8Table<kType, kOp>();
+  for (int64_t i = 0; i < elements; ++i)
+    dst[i] = std::byte{table[std::to_integer<size_t>(local[i]) << 8 | std::to_integer<size_t>(received[i])]};
+}
+
+template <ReduceOp kOp>
+ReduceFunction FindFor(DataType type) {
+  switch (type) {
+    case DataType::kInt8:
+      return Version<int8_t, kOp>();
+    case DataType::kUint8:
+      return Version<uint8_t, kOp>();
+    case DataType::kInt32:
+      return Version<int32_t, kOp>();
+    case DataType::kUint32:
+      return Version<uint32_t, kOp>();
+    case DataType::kInt64:
+      return Version<int64_t, kOp>();
+    case DataType::kUint64:
+      return Version<uint64_t, kOp>();
+    case DataType::kHalf:
+      return Version<Half, kOp>();
+    case DataType::kFloat:
+      return Version<float, kOp>();
+    case DataType::kDouble:
+      return Version<double, kOp>();
+    case DataType::kBfloat16:
+      return Version<Bfloat16, kOp>();
+    case DataType::kFp8E4m3:
+      return ReduceFp8<DataType::kFp8E4m3, kOp>;
+    case DataType::kFp8E5m2:
+      return ReduceFp8<DataType::kFp8E5m2, kOp>;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+ReduceFunction FindReduce(DataType type, ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kSum:
+    case ReduceOp::kAvg:  // contributions come scaled, or the end divides
+      return FindFor<ReduceOp::kSum>(type);
+    case ReduceOp::kProd:
+      return FindFor<ReduceOp::kProd>(type);
+    case ReduceOp::kMin:
+      return FindFor<ReduceOp::kMin>(type);
+    case ReduceOp::kMax:
+      return FindFor<ReduceOp::kMax>(type);
+  }
+  return nullptr;
+}
+
+}  // namespace xccl

@@ -1,0 +1,135 @@
+#include "runtime/cpu/run_program.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "runtime/ring_programs.h"
+
+namespace xccl {
+namespace {
+
+RunOptions Quick(std::vector<int64_t> sizes) {
+  RunOptions options;
+  options.sizes_bytes = std::move(sizes);
+  options.iterations = 1;
+  options.warmup = 1;
+  return options;
+}
+
+void ExpectRight(const StatusOr<std::vector<RunRow>>& rows, size_t count) {
+  ASSERT_TRUE(rows.ok()) << rows.status().message();
+  EXPECT_EQ(rows->size(), count);
+  for (const RunRow& row : *rows) {
+    EXPECT_EQ(row.wrong, 0) << row.size_bytes << " in place " << row.in_place;
+    EXPECT_EQ(row.out_of_bounds, 0) << row.size_bytes << " in place " << row.in_place;
+  }
+}
+
+TEST(RunProgram, RingsOnThreads) {
+  for (int32_t ranks : {1, 2, 3, 5, 8}) {
+    SCOPED_TRACE(ranks);
+    for (int32_t slots : {2, 5}) {
+      ExpectRight(
+          RunProgram(RingAllreduce(ranks, slots), AllMembers(CollectiveKind::kAllreduce, ranks, ranks),
+                     Quick({0, 4, 1000, 1 << 20})),
+          8);
+      ExpectRight(RunProgram(RingAllgather(ranks, slots), AllMembers(CollectiveKind::kAllgather, ranks),
+                             Quick({0, 1000, 1 << 20})),
+                  6);
+    }
+  }
+}
+
+TEST(RunProgram, RingsOnProcesses) {
+  for (int32_t ranks : {1, 2, 7}) {
+    SCOPED_TRACE(ranks);
+    RunOptions options = Quick({1000, 1 << 20});
+    options.processes = true;
+    ExpectRight(
+        RunProgram(RingAllreduce(ranks), AllMembers(CollectiveKind::kAllreduce, ranks, ranks), options), 4);
+  }
+}
+
+TEST(RunProgram, ManyPassesThroughSmallSlots) {
+  RunOptions options = Quick({1 << 20});
+  options.wiring.slot_bytes = 4096;
+  ExpectRight(RunProgram(RingAllreduce(3), AllMembers(CollectiveKind::kAllreduce, 3, 3), options), 2);
+}
+
+TEST(RunProgram, EveryTypeAndOperator) {
+  for (DataType type : AllDataTypes()) {
+    for (ReduceOp op : AllReduceOps()) {
+      for (int32_t ranks : {1, 2, 3, 7, 9}) {
+        SCOPED_TRACE(std::string(ToString(type)) + " " + std::string(ToString(op)));
+        RunOptions options = Quick({72001});
+        options.type = type;
+        options.op = op;
+        ExpectRight(
+            RunProgram(RingAllreduce(ranks), AllMembers(CollectiveKind::kAllreduce, ranks, ranks), options),
+            2);
+      }
+    }
+  }
+}
+
+TEST(RunProgram, FindsDataInTheWrongPlace) {
+  // Rank 2 of the allgather stores rank 0's part where rank 1's belongs, and the other way round.
+  Program program = RingAllgather(3);
+  std::vector<Instruction>& list = program.ranks[Rank(2)].threadblocks[0].instructions;
+  std::swap(list[2].dst, list[3].dst);
+  RunOptions options = Quick({3 * 4000});
+  options.in_place = false;
+  const StatusOr<std::vector<RunRow>> rows =
+      RunProgram(program, AllMembers(CollectiveKind::kAllgather, 3), options);
+  ASSERT_TRUE(rows.ok()) << rows.status().message();
+  EXPECT_EQ((*rows)[0].wrong, 2000);
+}
+
+TEST(RunProgram, FindsAMissingContribution) {
+  for (DataType type : AllDataTypes()) {
+    Program program = RingAllreduce(3);
+    for (Instruction& instruction : program.ranks[Rank(1)].threadblocks[0].instructions) {
+      // Its own input is not added.
+      if (instruction.op == Opcode::kRecvReduceCopySend) instruction.op = Opcode::kRecvCopySend;
+    }
+    RunOptions options = Quick({3 * 4096});
+    options.type = type;
+    options.in_place = false;
+    const StatusOr<std::vector<RunRow>> rows =
+        RunProgram(program, AllMembers(CollectiveKind::kAllreduce, 3, 3), options);
+    ASSERT_TRUE(rows.ok()) << rows.status().message();
+    EXPECT_GT((*rows)[0].wrong, 0) << ToString(type);
+  }
+}
+
+TEST(RunProgram, AProgramThatCannotGoOnSaysWhere) {
+  Program program = RingAllgather(2);
+  program.ranks[Rank(0)].threadblocks[0].instructions.erase(
+      program.ranks[Rank(0)].threadblocks[0].instructions.begin() + 1);
+  for (bool processes : {false, true}) {
+    RunOptions options = Quick({8000});
+    options.processes = processes;
+    options.time_limit = std::chrono::milliseconds(200);
+    EXPECT_EQ(RunProgram(program, AllMembers(CollectiveKind::kAllgather, 2), options).status().message(),
+              "rank 1: threadblock 0, instruction 2 (recv), pass 1 of 1: expected message 1 of rank 0 on "
+              "channel 0, saw 0; nothing moved for 200 ms");
+  }
+}
+
+TEST(RunProgram, RefusesWhatMemoryCannotHold) {
+  RunOptions options = Quick({int64_t{1} << 20});
+  options.memory_limit = 1 << 20;
+  const Status status =
+      RunProgram(RingAllreduce(2), AllMembers(CollectiveKind::kAllreduce, 2, 2), options).status();
+  EXPECT_EQ(status,
+            InvalidInput("allreduce of 1048576 bytes on 2 ranks: needs 4730880 bytes of memory; 1048576 "
+                         "are free; hint: --sizes"));
+  options = Quick({1024});
+  options.wiring.memory_limit = 1000;
+  EXPECT_EQ(RunProgram(RingAllreduce(2), AllMembers(CollectiveKind::kAllreduce, 2, 2), options).status(),
+            InvalidInput("2 connections of 2 slots of 4096 bytes need 16384 bytes; the limit is 1000 bytes"));
+}
+
+}  // namespace
+}  // namespace xccl

@@ -1,0 +1,145 @@
+#include "runtime/cpu/shared_region.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kPage = 4096;
+constexpr uint64_t kReady = 0x58434c31'52454459;
+
+int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
+int64_t RanksAt() { return RoundUp(sizeof(RegionHeader), kPage); }
+int64_t ConnectionsAt(const Wiring& w) {
+  return RoundUp(RanksAt() + w.ranks * int64_t{sizeof(RankCell)}, kPage);
+}
+int64_t SlotsAt(const Wiring& w) {
+  return RoundUp(ConnectionsAt(w) + static_cast<int64_t>(w.connections.size() * sizeof(ConnectionCell)),
+                 kPage);
+}
+
+Status CannotMap(const std::string& what, int64_t bytes, int error) {
+  return InvalidInput(fmt::format("{} of {} bytes: {}", what, bytes, std::strerror(error)));
+}
+
+void Construct(std::byte* memory, const Wiring& wiring) {
+  new (memory) RegionHeader();
+  for (int32_t r = 0; r < wiring.ranks; ++r)
+    new (memory + RanksAt() + r * int64_t{sizeof(RankCell)}) RankCell();
+  for (size_t c = 0; c < wiring.connections.size(); ++c)
+    new (memory + ConnectionsAt(wiring) + c * sizeof(ConnectionCell)) ConnectionCell();
+}
+
+}  // namespace
+
+static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);
+
+int64_t RegionBytes(const Wiring& wiring) { return SlotsAt(wiring) + wiring.SlotMemory(); }
+
+StatusOr<SharedRegion> SharedRegion::Create(const Wiring& wiring, Sharing sharing, const std::string& name,
+                                            int32_t participants) {
+  const int64_t bytes = RegionBytes(wiring);
+  int descriptor = -1;
+  if (sharing == Sharing::kNamed) {
+    descriptor = shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+    if (descriptor < 0) return CannotMap("shared memory " + name, bytes, errno);
+    if (ftruncate(descriptor, bytes) != 0) {
+      const int error = errno;
+      close(descriptor);
+      Unlink(name);
+      return CannotMap("shared memory " + name, bytes, error);
+    }
+  }
+  const int flags = sharing == Sharing::kNamed      ? MAP_SHARED
+                    : sharing == Sharing::kChildren ? MAP_SHARED | MAP_ANONYMOUS
+                                                    : MAP_PRIVATE | MAP_ANONYMOUS;
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, descriptor, 0);
+  const int error = errno;
+  if (descriptor >= 0) close(descriptor);
+  if (memory == MAP_FAILED) {
+    if (sharing == Sharing::kNamed) Unlink(name);
+    return CannotMap("memory for connections", bytes, error);
+  }
+  Construct(static_cast<std::byte*>(memory), wiring);
+  SharedRegion region(wiring, sharing, static_cast<std::byte*>(memory));
+  region.header().creator = getpid();
+  region.header().participants = static_cast<uint32_t>(participants > 0 ? participants : wiring.ranks);
+  region.header().ready.store(kReady, std::memory_order_release);
+  return region;
+}
+
+StatusOr<SharedRegion> SharedRegion::Open(const Wiring& wiring, const std::string& name) {
+  const int descriptor = shm_open(name.c_str(), O_RDWR, 0600);
+  if (descriptor < 0) return LimitReached(fmt::format("shared memory {}: {}", name, std::strerror(errno)));
+  struct stat found = {};
+  const int64_t bytes = RegionBytes(wiring);
+  // The creator may not have sized it yet; touching pages past the end would be fatal.
+  if (fstat(descriptor, &found) != 0 || found.st_size == 0) {
+    close(descriptor);
+    return LimitReached("shared memory " + name + ": not ready");
+  }
+  if (found.st_size != bytes) {
+    close(descriptor);
+    return InvalidInput(
+        fmt::format("shared memory {}: {} bytes; expected {}: ranks do not agree on plans or sizes", name,
+                    static_cast<int64_t>(found.st_size), bytes));
+  }
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
+  const int error = errno;
+  close(descriptor);
+  if (memory == MAP_FAILED) return CannotMap("shared memory " + name, bytes, error);
+  SharedRegion region(wiring, Sharing::kNamed, static_cast<std::byte*>(memory));
+  // Acquire: the creator's cells are complete when its mark is there.
+  if (region.header().ready.load(std::memory_order_acquire) != kReady)
+    return LimitReached("shared memory " + name + ": not ready");
+  // What a killed run left under the same name.
+  if (kill(region.header().creator, 0) != 0 && errno == ESRCH)
+    return LimitReached("shared memory " + name + ": its creator has ended");
+  return region;
+}
+
+void SharedRegion::Unlink(const std::string& name) { shm_unlink(name.c_str()); }
+
+SharedRegion::SharedRegion(Wiring wiring, Sharing sharing, std::byte* memory)
+    : wiring_(std::move(wiring)), sharing_(sharing), memory_(memory), bytes_(RegionBytes(wiring_)) {}
+
+SharedRegion::SharedRegion(SharedRegion&& other) noexcept { *this = std::move(other); }
+
+SharedRegion& SharedRegion::operator=(SharedRegion&& other) noexcept {
+  std::swap(wiring_, other.wiring_);
+  std::swap(sharing_, other.sharing_);
+  std::swap(memory_, other.memory_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+SharedRegion::~SharedRegion() {
+  if (memory_ != nullptr) munmap(memory_, bytes_);
+}
+
+RegionHeader& SharedRegion::header() const { return *reinterpret_cast<RegionHeader*>(memory_); }
+
+RankCell& SharedRegion::rank(int32_t r) const {
+  return *reinterpret_cast<RankCell*>(memory_ + RanksAt() + r * int64_t{sizeof(RankCell)});
+}
+
+ConnectionCell& SharedRegion::connection(int32_t c) const {
+  return *reinterpret_cast<ConnectionCell*>(memory_ + ConnectionsAt(wiring_) +
+                                            c * int64_t{sizeof(ConnectionCell)});
+}
+
+std::byte* SharedRegion::slots(int32_t c) const {
+  return memory_ + SlotsAt(wiring_) + c * wiring_.slots * wiring_.slot_bytes;
+}
+
+}  // namespace xccl

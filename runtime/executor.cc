@@ -1,0 +1,339 @@
+// A round polls every threadblock and runs each as far as it goes; a round in which nothing moved ends in a
+// wait on the transport. Between two looks at the clock nothing is missed: the ticket is taken before the
+// round.
+//
+// What a message costs in memory traffic: direct sends are read once by the receiver and never copied; others
+// are written to and read from a slot, which stays in the cache since a connection has few small slots.
+#include "runtime/executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace xccl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kLongestSleep(20);
+constexpr int64_t kBlockBytes = 16 << 10;
+
+class RankExecution {
+ public:
+  RankExecution(const RankWork& work, const ExecuteOptions& options, const RankBuffers& buffers,
+                const Device& device, Transport& transport)
+      : work_(work), options_(options), device_(device), transport_(transport) {
+    // Reads go through these pointers too; nothing writes through the input's.
+    base_ = {const_cast<std::byte*>(buffers.input), buffers.output, buffers.scratch};
+    for (const Lane& lane : work.lanes) {
+      LaneState state;
+      if (lane.send) state.send = transport.At(*lane.send);
+      if (lane.recv) state.recv = transport.At(*lane.recv);
+      if (lane.send) state.put = state.send.head->load(std::memory_order_relaxed);
+      if (lane.recv) state.taken = state.recv.tail->load(std::memory_order_relaxed);
+      lanes_.push_back(state);
+    }
+    scales_ = options.op == ReduceOp::kAvg && IsFloating(options.type);
+    finishes_ = options.op == ReduceOp::kAvg && !IsFloating(options.type);
+  }
+
+  Status Run() {
+    Clock::time_point moved_at = Clock::now();
+    uint64_t seen_progress = transport_.TotalProgress();
+    while (true) {
+      const uint32_t ticket = transport_.Ticket();
+      if (Round()) {
+        idle_ = false;
+        transport_.NoteProgress();
+        if (std::optional<Status> failure = transport_.Failure()) return *failure;
+        continue;
+      }
+      if (Done()) return OkStatus();
+      if (!idle_) {
+        idle_ = true;
+        moved_at = Clock::now();
+        seen_progress = transport_.TotalProgress();
+      }
+      transport_.Wait(ticket, std::min<std::chrono::nanoseconds>(kLongestSleep, options_.time_limit));
+      transport_.CheckPeers();
+      if (std::optional<Status> failure = transport_.Failure()) return *failure;
+      // A rank that only waits to be rid of what it lent gives those that are stuck the time to say why.
+      const auto limit = InstructionsDone() ? 3 * options_.time_limit : options_.time_limit;
+      if (Clock::now() - moved_at < limit) continue;
+      const uint64_t progress = transport_.TotalProgress();
+      if (progress == seen_progress) {
+        transport_.Fail(Stuck());
+        return *transport_.Failure();
+      }
+      seen_progress = progress;
+      moved_at = Clock::now();
+    }
+  }
+
+ private:
+  struct LaneState {
+    int32_t pass = 0;
+    int32_t index = 0;
+    ConnectionEnd send, recv;
+    uint64_t put = 0, taken = 0;  // own counters
+  };
+
+  bool Round() {
+    bool moved = false;
+    for (size_t l = 0; l < lanes_.size(); ++l)
+      while (TryStep(l)) moved = true;
+    return moved;
+  }
+
+  bool InstructionsDone() const {
+    for (size_t l = 0; l < lanes_.size(); ++l)
+      if (lanes_[l].pass < work_.passes && !work_.lanes[l].steps.empty()) return false;
+    return true;
+  }
+
+  // All instructions done, and all that was lent to receivers is read.
+  bool Done() const {
+    if (!InstructionsDone()) return false;
+    for (const LaneState& state : lanes_) {
+      if (state.send.direct != nullptr && state.send.tail->load(std::memory_order_acquire) != state.put)
+        return false;
+    }
+    return true;
+  }
+
+  bool TryStep(size_t l) {
+    LaneState& state = lanes_[l];
+    const Lane& lane = work_.lanes[l];
+    if (state.pass == work_.passes || lane.steps.empty()) return false;
+    const Step& step = lane.steps[state.index];
+    if (!DependenciesDone(step, state.pass)) return false;
+    // Acquire: what the peer wrote before it moved its counter is visible after this load.
+    if (Receives(step.op) && state.recv.head->load(std::memory_order_acquire) == state.taken) return false;
+    if (Sends(step.op) && state.put - state.send.tail->load(std::memory_order_acquire) >=
+                              static_cast<uint64_t>(transport_.slots()))
+      return false;
+    Perform(step, state);
+    if (++state.index == static_cast<int32_t>(lane.steps.size())) {
+      state.index = 0;
+      ++state.pass;
+    }
+    return true;
+  }
+
+  bool DependenciesDone(const Step& step, int32_t pass) const {
+    for (const Dependency& d : std::span(work_.dependencies).subspan(step.dep_first, step.dep_count)) {
+      const LaneState& other = lanes_[d.threadblock];
+      if (other.pass < pass || (other.pass == pass && other.index <= d.index)) return false;
+    }
+    return true;
+  }
+
+  void Perform(const Step& step, LaneState& state) {
+    const std::span<const ChunkRange> ranges =
+        std::span(work_.ranges).subspan(step.range_first, step.range_count);
+    const uint64_t slots = static_cast<uint64_t>(transport_.slots());
+    const uint64_t in = state.taken % slots, out = state.put % slots;
+    DirectSource lent;
+    if (Receives(step.op) && state.recv.direct != nullptr) lent = state.recv.direct[in];
+    const bool lends = Lends(step, state);
+    Pieces pieces;
+    int64_t slot_at = 0;
+    for (size_t c = 0; c < ranges.size(); ++c) {
+      const Slice slice = SliceOf(ranges[c].elements, work_.element_bytes, work_.passes, state.pass);
+      pieces.elements = slice.end - slice.begin;
+      if (pieces.elements == 0) continue;
+      const int64_t offset = slice.begin * work_.element_bytes;
+      pieces.src = base_[static_cast<size_t>(step.src)] + ranges[c].src_begin + offset;
+      pieces.dst = base_[static_cast<size_t>(step.dst)] + ranges[c].dst_begin + offset;
+      if (Receives(step.op))
+        pieces.received = lent.base != nullptr
+                              ? lent.base + lent.offsets[static_cast<int64_t>(c) * lent.stride] + offset
+                              : state.recv.slots + in * transport_.slot_bytes() + slot_at;
+      pieces.sent =
+          Sends(step.op) && !lends ? state.send.slots + out * transport_.slot_bytes() + slot_at : nullptr;
+      Move(step, pieces);
+      slot_at += PaddedBytes(pieces.elements, work_.element_bytes);
+    }
+    if (Receives(step.op)) {
+      ++state.taken;
+      transport_.Take(*work_.lanes[&state - lanes_.data()].recv);
+    }
+    if (Sends(step.op)) {
+      if (state.send.direct != nullptr)
+        state.send.direct[out] = lends ? LentBy(step, ranges) : DirectSource{};
+      ++state.put;
+      transport_.Put(*work_.lanes[&state - lanes_.data()].send, lends ? 0 : slot_at);
+    }
+  }
+
+  // A scaled source differs from what lies in memory, so it goes through the slot.
+  bool Lends(const Step& step, const LaneState& state) const {
+    return step.direct && state.send.direct != nullptr &&
+           !(step.op == Opcode::kSend && step.first && scales_);
+  }
+
+  DirectSource LentBy(const Step& step, std::span<const ChunkRange> ranges) const {
+    static const int64_t kNone = 0;
+    const bool source = step.op == Opcode::kSend;
+    const std::byte* base = base_[static_cast<size_t>(source ? step.src : step.dst)];
+    if (ranges.empty()) return {base, &kNone, 0};
+    return {base, source ? &ranges[0].src_begin : &ranges[0].dst_begin, sizeof(ChunkRange) / sizeof(int64_t)};
+  }
+
+  // The same elements at every place that an instruction touches.
+  struct Pieces {
+    std::byte* src = nullptr;
+    std::byte* dst = nullptr;
+    const std::byte* received = nullptr;
+    std::byte* sent = nullptr;  // null: lent, or nothing is sent
+    int64_t elements = 0;
+  };
+
+  // Instructions that do several things to an element do them block by block, while it is in the first cache.
+  void Move(const Step& step, Pieces pieces) {
+    const int64_t block = kBlockBytes / work_.element_bytes;
+    for (int64_t left = pieces.elements; left > 0; left -= block) {
+      pieces.elements = std::min(left, block);
+      MoveBlock(step, pieces);
+      const int64_t bytes = block * work_.element_bytes;
+      pieces.src += bytes;
+      pieces.dst += bytes;
+      if (pieces.received != nullptr) pieces.received += bytes;
+      if (pieces.sent != nullptr) pieces.sent += bytes;
+    }
+  }
+
+  void MoveBlock(const Step& step, const Pieces& p) {
+    const int64_t bytes = p.elements * work_.element_bytes;
+    switch (step.op) {
+      case Opcode::kSend:
+        if (p.sent != nullptr) Load(step, p.sent, p);
+        return;
+      case Opcode::kRecv:
+        device_.Copy(p.dst, p.received, bytes, false);
+        Finish(step, p.dst, p);
+        return;
+      case Opcode::kRecvCopySend:
+        device_.Copy(p.dst, p.received, bytes, false);
+        Finish(step, p.dst, p);
+        if (p.sent != nullptr) device_.Copy(p.sent, p.dst, bytes, false);
+        return;
+      case Opcode::kRecvReduceSend:
+        Combine(step, p.sent, p);
+        Finish(step, p.sent, p);
+        return;
+      case Opcode::kRecvReduceCopy:
+      case Opcode::kRecvReduceCopySend:
+        Combine(step, p.dst, p);
+        Finish(step, p.dst, p);
+        if (p.sent != nullptr) device_.Copy(p.sent, p.dst, bytes, false);
+        return;
+      case Opcode::kCopy:
+        Load(step, p.dst, p);
+        Finish(step, p.dst, p);
+        return;
+      case Opcode::kReduce:
+        if (step.first && scales_) {
+          device_.Scale(options_.type, options_.op, work_.members, block_.data(), p.src, p.elements);
+          device_.Reduce(options_.type, options_.op, p.dst, p.dst, block_.data(), p.elements, false);
+        } else {
+          device_.Reduce(options_.type, options_.op, p.dst, p.dst, p.src, p.elements, false);
+        }
+        Finish(step, p.dst, p);
+        return;
+      case Opcode::kNop:
+      case Opcode::kSwitchReduce:  // PrepareRank refuses these two
+      case Opcode::kSwitchStore:
+        return;
+    }
+  }
+
+  // to = source, scaled where avg wants it.
+  void Load(const Step& step, std::byte* to, const Pieces& p) const {
+    if (step.first && scales_)
+      device_.Scale(options_.type, options_.op, work_.members, to, p.src, p.elements);
+    else
+      device_.Copy(to, p.src, p.elements * work_.element_bytes, false);
+  }
+
+  // to = source op received, the source scaled where avg wants it.
+  void Combine(const Step& step, std::byte* to, const Pieces& p) {
+    const std::byte* local = p.src;
+    if (step.first && scales_) {
+      device_.Scale(options_.type, options_.op, work_.members, block_.data(), p.src, p.elements);
+      local = block_.data();
+    }
+    device_.Reduce(options_.type, options_.op, to, local, p.received, p.elements, false);
+  }
+
+  void Finish(const Step& step, std::byte* data, const Pieces& p) const {
+    if (step.final && finishes_) device_.Finish(options_.type, options_.op, work_.members, data, p.elements);
+  }
+
+  // The first threadblock that is not done, and what it waits for.
+  Status Stuck() const {
+    const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(options_.time_limit).count();
+    for (size_t l = 0; l < lanes_.size(); ++l) {
+      const LaneState& state = lanes_[l];
+      const Lane& lane = work_.lanes[l];
+      if (state.pass == work_.passes || lane.steps.empty()) continue;
+      const Step& step = lane.steps[state.index];
+      return LimitReached(fmt::format(
+          "rank {}: threadblock {}, instruction {} ({}), pass {} of {}: {}; nothing moved for {} ms",
+          work_.rank.value, l, state.index, ToString(step.op), state.pass + 1, work_.passes,
+          Awaited(step, lane, state), limit));
+    }
+    return LimitReached(
+        fmt::format("rank {}: done, but not all that it sent was received; nothing moved for {} ms",
+                    work_.rank.value, limit));
+  }
+
+  std::string Awaited(const Step& step, const Lane& lane, const LaneState& state) const {
+    for (const Dependency& d : std::span(work_.dependencies).subspan(step.dep_first, step.dep_count)) {
+      const LaneState& other = lanes_[d.threadblock];
+      if (other.pass < state.pass || (other.pass == state.pass && other.index <= d.index))
+        return fmt::format(
+            "expected instruction {} of threadblock {} to be done, saw it at instruction {} of pass {}",
+            d.index, d.threadblock, other.index, other.pass + 1);
+    }
+    if (Receives(step.op)) {
+      const uint64_t head = state.recv.head->load(std::memory_order_acquire);
+      if (head == state.taken)
+        return fmt::format("expected message {} of rank {} on channel {}, saw {}", state.taken + 1,
+                           lane.recv_peer.value, lane.channel, head);
+    }
+    return fmt::format("expected rank {} to take message {} on channel {}, saw {} taken",
+                       lane.send_peer.value, state.put - static_cast<uint64_t>(transport_.slots()) + 1,
+                       lane.channel, Sends(step.op) ? state.send.tail->load(std::memory_order_acquire) : 0);
+  }
+
+  const RankWork& work_;
+  const ExecuteOptions& options_;
+  const Device& device_;
+  Transport& transport_;
+  std::array<std::byte*, 3> base_;
+  std::vector<LaneState> lanes_;
+  bool scales_ = false, finishes_ = false;
+  bool idle_ = false;
+  alignas(64) std::array<std::byte, kBlockBytes> block_;  // a scaled source
+};
+
+}  // namespace
+
+Status ExecuteRank(const RankWork& work, const ExecuteOptions& options, const RankBuffers& buffers,
+                   const Device& device, Transport& transport) {
+  transport.Enter();
+  Status status = OkStatus();
+  if (std::optional<Status> failure = transport.Failure()) {
+    status = *failure;
+  } else {
+    status = RankExecution(work, options, buffers, device, transport).Run();
+  }
+  transport.Leave();
+  return status;
+}
+
+}  // namespace xccl

@@ -1,0 +1,37 @@
+// Runs one rank's part of a Program. One thread drives all threadblocks of its rank in turn: each is a list
+// with a position, and an instruction runs when its dependencies are done, its message has come and a slot is
+// free. An instruction moves one slot-sized message, so none is ever half done. Threadblocks cost no threads:
+// 64 ranks of 63 threadblocks run on two cores.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+#include "base/status.h"
+#include "ir/numbers.h"
+#include "runtime/device.h"
+#include "runtime/rank_work.h"
+#include "runtime/transport.h"
+
+namespace xccl {
+
+struct ExecuteOptions {
+  DataType type = DataType::kFloat;
+  ReduceOp op = ReduceOp::kSum;
+  // No rank of the operation moved for this long: the operation is stuck and fails.
+  std::chrono::nanoseconds time_limit = std::chrono::seconds(30);
+};
+
+struct RankBuffers {
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  std::byte* scratch = nullptr;  // work.scratch_bytes
+};
+
+// Returns when the rank's output is complete and its input may change. Errors: the reason why the operation
+// failed, on whichever rank; kLimit "rank 3: threadblock 2, instruction 5 (recv): ..." when it is stuck.
+// Requires: in place, input and output overlap as Collective::InPlaceOf says.
+Status ExecuteRank(const RankWork& work, const ExecuteOptions& options, const RankBuffers& buffers,
+                   const Device& device, Transport& transport);
+
+}  // namespace xccl

@@ -1,0 +1,60 @@
+// A directory of plans with an index: which plan serves which call. The index is `index.json`:
+//   {"format":1, "plans":[{"file":"ar-small.plan.json", "collective":"allreduce", "ranks":8, "root":0,
+//     "min_bytes":0, "max_bytes":1048576, "types":"any", "in_place":"both"}, ...]}
+// root only for rooted kinds; max_bytes (inclusive) is left out where there is no end; types is any, floating
+// or integer; in_place is both, only or never. The first entry that serves a call wins.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/collective.h"
+#include "ir/numbers.h"
+
+namespace xccl {
+
+enum class TypeClass : uint8_t { kAny, kFloating, kInteger };
+enum class InPlaceMode : uint8_t { kBoth, kOnly, kNever };
+
+struct PlanBookEntry {
+  std::string file;  // within the book's directory: no slashes
+  CollectiveKind collective = CollectiveKind::kAllreduce;
+  int32_t ranks = 0;
+  std::optional<Rank> root;
+  int64_t min_bytes = 0;  // nccl-tests' size
+  std::optional<int64_t> max_bytes;
+  TypeClass types = TypeClass::kAny;
+  InPlaceMode in_place = InPlaceMode::kBoth;
+  bool operator==(const PlanBookEntry&) const = default;
+};
+
+struct PlanBook {
+  std::string directory;
+  std::vector<PlanBookEntry> entries;  // in order of preference
+  bool operator==(const PlanBook&) const = default;
+  std::string PathOf(const PlanBookEntry& entry) const { return directory + "/" + entry.file; }
+};
+
+// A call to be served.
+struct PlanQuery {
+  CollectiveKind collective = CollectiveKind::kAllreduce;
+  int32_t ranks = 0;
+  std::optional<Rank> root;
+  int64_t size_bytes = 0;
+  DataType type = DataType::kFloat;
+  bool in_place = false;
+};
+
+bool IsPlanBook(const std::string& path);  // a directory with an index.json
+// Reads the index alone. Errors: kInvalidInput with the file, the key and what was expected.
+StatusOr<PlanBook> ReadPlanBook(const std::string& directory);
+// Writes the index atomically; the directory and the plans must exist. The same value gives the same bytes.
+Status WritePlanBook(const PlanBook& book);
+// The index of the entry that serves a call. Errors: kInvalidInput naming the call and what the book has of
+// its collective.
+StatusOr<size_t> SelectPlan(const PlanBook& book, const PlanQuery& query);
+
+}  // namespace xccl

@@ -1,0 +1,76 @@
+#include "runtime/run_row.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace xccl {
+namespace {
+
+// Time, bandwidths and wrong elements of one mode; a mode that does not exist shows N/A.
+std::string Mode(const RunRow* row) {
+  if (row == nullptr) return fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", "N/A", "N/A", "N/A", "N/A");
+  return fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", FitNumber(row->time_us, 7),
+                     FitNumber(row->algbw_gb_per_s, 6), FitNumber(row->busbw_gb_per_s, 6), row->wrong);
+}
+
+std::string Line(const RunRow* out_of_place, const RunRow* in_place, const RunTableOptions& options) {
+  const RunRow& any = out_of_place != nullptr ? *out_of_place : *in_place;
+  return fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}{}{}  {:>9}\n", any.size_bytes, any.count,
+                     ToString(options.type), options.op ? ToString(*options.op) : "none",
+                     options.root ? options.root->value : -1, Mode(out_of_place), Mode(in_place),
+                     any.predicted_us ? FitNumber(*any.predicted_us, 9) : "N/A");
+}
+
+}  // namespace
+
+std::string FitNumber(double value, int width) {
+  for (int decimals = 2; decimals >= 0; --decimals) {
+    std::string text = fmt::format("{:.{}f}", value, decimals);
+    if (static_cast<int>(text.size()) <= width) return text;
+  }
+  std::string text = fmt::format("{:.1e}", value);
+  return static_cast<int>(text.size()) <= width ? text : fmt::format("{:.0e}", value);
+}
+
+bool AllRight(std::span<const RunRow> rows) {
+  return std::ranges::all_of(rows,
+                             [](const RunRow& row) { return row.wrong == 0 && row.out_of_bounds == 0; });
+}
+
+std::string FormatRunTable(std::span<const RunRow> rows, const RunTableOptions& options) {
+  std::string text = fmt::format("# Collective test starting: {}\n", options.title);
+  text += fmt::format("# {} warmup iters: {} iters: {} validation: 1\n#\n", options.ranks, options.warmup,
+                      options.iterations);
+  text += fmt::format("#{:62}out-of-place{:23}in-place{:10}\n", "", "", "");
+  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "size", "count", "type", "redop", "root");
+  for (int mode = 0; mode < 2; ++mode)
+    text += fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", "time", "algbw", "busbw", "#wrong");
+  text += fmt::format("  {:>9}\n# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "predicted", "(B)", "(elements)", "",
+                      "", "");
+  for (int mode = 0; mode < 2; ++mode)
+    text += fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", "(us)", "(GB/s)", "(GB/s)", "");
+  text += fmt::format("  {:>9}\n", "(us)");
+  int64_t out_of_bounds = 0;
+  double bandwidth = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const bool paired = !rows[i].in_place && i + 1 < rows.size() && rows[i + 1].in_place;
+    text += Line(rows[i].in_place ? nullptr : &rows[i],
+                 rows[i].in_place ? &rows[i]
+                 : paired         ? &rows[i + 1]
+                                  : nullptr,
+                 options);
+    if (paired) ++i;
+  }
+  for (const RunRow& row : rows) {
+    out_of_bounds += row.out_of_bounds;
+    bandwidth += row.busbw_gb_per_s / static_cast<double>(rows.size());
+  }
+  text +=
+      fmt::format("# Out of bounds values : {} {}\n", out_of_bounds, out_of_bounds == 0 ? "OK" : "FAILED");
+  text += fmt::format("# Avg bus bandwidth    : {:g} \n#\n# Collective test concluded: {}\n", bandwidth,
+                      options.title);
+  return text;
+}
+
+}  // namespace xccl

@@ -1,0 +1,43 @@
+// What running a collective gave: one row a size and mode, and nccl-tests' table made from rows.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/ids.h"
+#include "ir/collective.h"
+#include "ir/numbers.h"
+
+namespace xccl {
+
+struct RunRow {
+  int64_t size_bytes = 0;  // the real one
+  int64_t count = 0;       // elements of a rank's own share, as nccl-tests counts them
+  bool in_place = false;
+  double time_us = 0;  // of one operation, mean over iterations and ranks
+  double algbw_gb_per_s = 0;
+  double busbw_gb_per_s = 0;
+  std::optional<double> predicted_us;
+  int64_t wrong = 0;          // elements that differ from what they must be, over all ranks
+  int64_t out_of_bounds = 0;  // bytes written outside the buffers, elements of an input that must stay
+};
+
+struct RunTableOptions {
+  std::string title;  // "allreduce", after "# Collective test starting: "
+  std::string ranks;  // "8 ranks as threads"
+  DataType type = DataType::kFloat;
+  std::optional<ReduceOp> op;  // absent: "none"
+  std::optional<Rank> root;    // absent: -1
+  int32_t iterations = 0, warmup = 0;
+};
+
+// nccl-tests 2.19's table, with the predicted time as one more column. Rows as RunProgram returns them.
+std::string FormatRunTable(std::span<const RunRow> rows, const RunTableOptions& options);
+bool AllRight(std::span<const RunRow> rows);  // nothing wrong, nothing out of bounds
+
+// A number in at most `width` characters: two decimals, then fewer, then an exponent.
+std::string FitNumber(double value, int width);
+
+}  // namespace xccl

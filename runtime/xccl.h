@@ -1,0 +1,114 @@
+/* XCCL's C API, with NCCL's manners: a communicator per rank, calls that return at once, asynchronous errors.
+ *
+ * Plans. A communicator runs the plans of the books loaded into it (xcclCommLoadPlanBook) and nothing else: a
+ * call that no plan serves fails with xcclInvalidUsage and a text that says what the book has.
+ *
+ * Streams. On the CPU every communicator executes its calls in order on a thread of its own; the stream
+ * argument is ignored and may be NULL. Buffers belong to the communicator from the call until
+ * xcclCommSynchronize returns. Because calls do not wait, one thread may drive several communicators;
+ * xcclGroupStart and xcclGroupEnd are there so that programs written for NCCL compile, and do nothing.
+ *
+ * Errors. A failure on any rank ends the operation on all; afterwards every call on the communicator returns
+ * it, and xcclGetLastError has its text. Ranks that stop without a word are found by the time limit (30 s
+ * without progress), ranks whose process ends within milliseconds.
+ *
+ * In place as NCCL: allgather sends from recvbuff + rank * sendcount, reduce_scatter receives at
+ * sendbuff + rank * recvcount, gather and scatter likewise at the root, the others use equal pointers.
+ */
+#ifndef XCCL_RUNTIME_XCCL_H_
+#define XCCL_RUNTIME_XCCL_H_
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct xcclComm* xcclComm_t;
+typedef void* xcclStream_t;
+
+#define XCCL_UNIQUE_ID_BYTES 128
+typedef struct {
+  char internal[XCCL_UNIQUE_ID_BYTES];
+} xcclUniqueId;
+
+typedef enum {
+  xcclSuccess = 0,
+  xcclSystemError = 2,     /* memory or the machine */
+  xcclInternalError = 3,   /* a bug of this library */
+  xcclInvalidArgument = 4, /* a null pointer, a rank out of range */
+  xcclInvalidUsage = 5,    /* no plan serves the call, a file is wrong */
+  xcclRemoteError = 6      /* a rank ended, was aborted, or stopped */
+} xcclResult_t;
+
+typedef enum {
+  xcclInt8 = 0,
+  xcclUint8 = 1,
+  xcclInt32 = 2,
+  xcclUint32 = 3,
+  xcclInt64 = 4,
+  xcclUint64 = 5,
+  xcclFloat16 = 6,
+  xcclFloat32 = 7,
+  xcclFloat64 = 8,
+  xcclBfloat16 = 9,
+  xcclFloat8e4m3 = 10,
+  xcclFloat8e5m2 = 11
+} xcclDataType_t;
+
+typedef enum { xcclSum = 0, xcclProd = 1, xcclMax = 2, xcclMin = 3, xcclAvg = 4 } xcclRedOp_t;
+
+/* Fills *version with major * 10000 + minor * 100 + patch. */
+xcclResult_t xcclGetVersion(int* version);
+const char* xcclGetErrorString(xcclResult_t result);
+/* The text of a communicator's first failure or, with NULL, of the calling thread's last failed call; ""
+ * where there was none. Valid until the same thread asks again. */
+const char* xcclGetLastError(xcclComm_t comm);
+
+/* Random; rank 0 makes one and gives it to the others by whatever means the program has. */
+xcclResult_t xcclGetUniqueId(xcclUniqueId* id);
+/* One rank among processes, or threads, of this host. Ranks meet when they load a plan book. */
+xcclResult_t xcclCommInitRank(xcclComm_t* comm, int nranks, xcclUniqueId id, int rank);
+/* The same with rank and size from Open MPI's, Slurm's or torchrun's environment. */
+xcclResult_t xcclCommInitFromLauncher(xcclComm_t* comm);
+/* All ranks in this process; they read each other's buffers directly. devlist is ignored and may be NULL. */
+xcclResult_t xcclCommInitAll(xcclComm_t* comms, int ndev, const int* devlist);
+
+/* All ranks load the same books in the same order. Among processes this waits for all of them. */
+xcclResult_t xcclCommLoadPlanBook(xcclComm_t comm, const char* directory);
+/* No rank moved for this long: stuck. Call it before the first book is loaded. */
+xcclResult_t xcclCommSetTimeLimit(xcclComm_t comm, double seconds);
+
+xcclResult_t xcclCommSynchronize(xcclComm_t comm); /* waits for all calls, returns their error */
+xcclResult_t xcclCommFinalize(xcclComm_t comm);    /* the same */
+xcclResult_t xcclCommDestroy(xcclComm_t comm);     /* waits for all calls; comm may be NULL */
+xcclResult_t xcclCommAbort(xcclComm_t comm);       /* ends running calls on all ranks, then destroys */
+xcclResult_t xcclCommGetAsyncError(xcclComm_t comm, xcclResult_t* error); /* without waiting */
+xcclResult_t xcclCommCount(xcclComm_t comm, int* count);
+xcclResult_t xcclCommUserRank(xcclComm_t comm, int* rank);
+
+xcclResult_t xcclAllReduce(const void* sendbuff, void* recvbuff, size_t count, xcclDataType_t type,
+                           xcclRedOp_t op, xcclComm_t comm, xcclStream_t stream);
+xcclResult_t xcclBroadcast(const void* sendbuff, void* recvbuff, size_t count, xcclDataType_t type, int root,
+                           xcclComm_t comm, xcclStream_t stream);
+xcclResult_t xcclReduce(const void* sendbuff, void* recvbuff, size_t count, xcclDataType_t type,
+                        xcclRedOp_t op, int root, xcclComm_t comm, xcclStream_t stream);
+xcclResult_t xcclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount, xcclDataType_t type,
+                           xcclComm_t comm, xcclStream_t stream);
+xcclResult_t xcclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount, xcclDataType_t type,
+                               xcclRedOp_t op, xcclComm_t comm, xcclStream_t stream);
+xcclResult_t xcclAlltoAll(const void* sendbuff, void* recvbuff, size_t count, xcclDataType_t type,
+                          xcclComm_t comm, xcclStream_t stream);
+xcclResult_t xcclGather(const void* sendbuff, void* recvbuff, size_t count, xcclDataType_t type, int root,
+                        xcclComm_t comm, xcclStream_t stream);
+xcclResult_t xcclScatter(const void* sendbuff, void* recvbuff, size_t count, xcclDataType_t type, int root,
+                         xcclComm_t comm, xcclStream_t stream);
+
+xcclResult_t xcclGroupStart(void);
+xcclResult_t xcclGroupEnd(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* XCCL_RUNTIME_XCCL_H_ */
