@@ -1,0 +1,101 @@
+#include "runtime/plan_book.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "base/files.h"
+
+namespace xccl {
+namespace {
+
+std::string NewDirectory(const std::string& name) {
+  const std::string path = testing::TempDir() + "/" + name;
+  mkdir(path.c_str(), 0700);
+  return path;
+}
+
+PlanBookEntry Entry(std::string file, CollectiveKind kind, int64_t low, std::optional<int64_t> high) {
+  PlanBookEntry entry;
+  entry.file = std::move(file);
+  entry.collective = kind;
+  entry.ranks = 8;
+  entry.min_bytes = low;
+  entry.max_bytes = high;
+  return entry;
+}
+
+PlanBook Sample(const std::string& directory) {
+  PlanBook book;
+  book.directory = directory;
+  book.entries = {Entry("small.plan.json", CollectiveKind::kAllreduce, 0, 4096),
+                  Entry("large.plan.json", CollectiveKind::kAllreduce, 4097, std::nullopt),
+                  Entry("fp.plan.json", CollectiveKind::kAllgather, 0, std::nullopt),
+                  Entry("bcast.plan.json", CollectiveKind::kBroadcast, 0, std::nullopt)};
+  book.entries[2].types = TypeClass::kFloating;
+  book.entries[2].in_place = InPlaceMode::kOnly;
+  book.entries[3].root = Rank(2);
+  return book;
+}
+
+TEST(PlanBook, ReadsBackWhatItWrites) {
+  const PlanBook book = Sample(NewDirectory("book"));
+  EXPECT_FALSE(IsPlanBook(book.directory + "/nowhere"));
+  ASSERT_EQ(WritePlanBook(book), OkStatus());
+  EXPECT_TRUE(IsPlanBook(book.directory));
+  const StatusOr<PlanBook> read = ReadPlanBook(book.directory);
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(*read, book);
+}
+
+TEST(PlanBook, SelectsTheFirstThatServes) {
+  const PlanBook book = Sample("book");
+  struct Case {
+    PlanQuery query;
+    int expected;  // -1: none
+  };
+  const PlanQuery base{CollectiveKind::kAllreduce, 8, std::nullopt, 4096, DataType::kFloat, false};
+  std::vector<Case> cases(8, {base, 0});
+  cases[1].query.size_bytes = 4097, cases[1].expected = 1;
+  cases[2].query.ranks = 4, cases[2].expected = -1;
+  cases[3].query.collective = CollectiveKind::kAllgather, cases[3].expected = -1;  // not in place
+  cases[4].query = cases[3].query, cases[4].query.in_place = true, cases[4].expected = 2;
+  cases[5].query = cases[4].query, cases[5].query.type = DataType::kInt32, cases[5].expected = -1;
+  cases[6].query.collective = CollectiveKind::kBroadcast, cases[6].expected = -1;  // no root
+  cases[7].query = cases[6].query, cases[7].query.root = Rank(2), cases[7].expected = 3;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const StatusOr<size_t> found = SelectPlan(book, cases[i].query);
+    EXPECT_EQ(found.ok() ? static_cast<int>(*found) : -1, cases[i].expected) << i;
+  }
+  EXPECT_EQ(
+      SelectPlan(book, cases[5].query).status().message(),
+      "book: no plan for allgather of 4096 bytes of int32 on 8 ranks in place; the book has 8 ranks 0 bytes "
+      "and more floating types in place");
+  PlanQuery query = base;
+  query.collective = CollectiveKind::kReduce;
+  query.root = Rank(1);
+  EXPECT_EQ(
+      SelectPlan(book, query).status().message(),
+      "book: no plan for reduce of 4096 bytes of float on 8 ranks from root 1 out of place; the book has "
+      "nothing");
+}
+
+TEST(PlanBook, SaysWhatIsWrongWithAnIndex) {
+  struct Case {
+    const char* text;
+    const char* expected;  // after the file's name
+  };
+  const std::string directory = NewDirectory("bad-book");
+  for (const Case& c :
+       {Case{R"({"format":1,"plans":[{"file":"a/b","collective":"allreduce","ranks":8}]})",
+             ": plans[0].file: 'a/b'; expected a file in the book's own directory"},
+        Case{R"({"format":1,"plans":[{"file":"a","collective":"allreduce","ranks":8,"types":"float"}]})",
+             ": plans[0].types: 'float'; expected any, floating, integer"},
+        Case{R"({"format":1,"plans":[{"file":"a","collective":"allreduced","ranks":8}]})",
+             ": plans[0].collective: no collective 'allreduced'; did you mean 'allreduce'?"}}) {
+    ASSERT_EQ(WriteFileAtomically(directory + "/index.json", c.text), OkStatus());
+    EXPECT_EQ(ReadPlanBook(directory).status().message(), directory + "/index.json" + c.expected);
+  }
+}
+
+}  // namespace
+}  // namespace xccl
