@@ -18,7 +18,6 @@ struct LowerOptions {
   bool fuse = true;                 // join a receive and the send that forwards it
   int32_t merge = 16;               // most neighbouring chunks that one instruction moves
 };
-inline constexpr int32_t kMaxSlots = 1024;
 
 // Requires: a normalized schedule that verifies. Errors: kInvalidInput for what a Program cannot say
 // (multicast trees), naming it. The result verifies.

@@ -102,13 +102,16 @@ enum class Protocol : uint8_t { kSimple, kLl, kLl128 };
 std::string_view ToString(Protocol protocol);
 std::optional<Protocol> ParseProtocol(std::string_view name);
 
+inline constexpr int32_t kMaxSlots = 1024;
+inline constexpr int32_t kMaxInstances = 64;
+
 struct Program {
   IdVector<Rank, RankProgram> ranks;     // every rank of the topology; idle ones have no threadblocks
   std::vector<Connection> connections;   // sorted by (src, dst, channel), each once
   std::vector<Dependency> dependencies;  // of all instructions
   bool in_place = false;  // also right when input and output share memory (Collective::InPlaceOf)
-  int32_t slots = 2;      // of every connection, >= 1
-  int32_t instances = 1;  // copies of every threadblock that share the passes, >= 1
+  int32_t slots = 2;      // of every connection, 1..kMaxSlots
+  int32_t instances = 1;  // copies of every threadblock that share the passes, 1..kMaxInstances
   Protocol protocol = Protocol::kSimple;
   int64_t segment_bytes = 0;  // passes K = ceil(largest chunk's bytes / this), at least 1; 0: one pass
   bool operator==(const Program&) const = default;

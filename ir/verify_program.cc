@@ -91,11 +91,12 @@ class StructureCheck {
 
   void CheckProgram() {
     const int32_t ranks = program_.ranks.size();
-    const auto at_least_one = [&](const char* what, int32_t value) {
-      if (value < 1) Report("P1", "program", fmt::format("{} {}; expected at least 1", value, what));
+    const auto within = [&](const char* what, int32_t value, int32_t most) {
+      if (value < 1 || value > most)
+        Report("P1", "program", fmt::format("{} {}; expected 1..{}", value, what, most));
     };
-    at_least_one("slots", program_.slots);
-    at_least_one("instances", program_.instances);
+    within("slots", program_.slots, kMaxSlots);
+    within("instances", program_.instances, kMaxInstances);
     if (program_.segment_bytes < 0)
       Report("P1", "program",
              fmt::format("segments of {} bytes; expected at least 0", program_.segment_bytes));

@@ -115,13 +115,14 @@ class RankAccesses {
 
 }  // namespace
 
+// Waits of a rank's instructions, gathered in order of place, are laid out in order of threadblock.
 void AddDependencies(const Places& places, const Collective& collective, Program& program) {
   std::vector<Site> sites;
-  std::vector<Dependency> waits;
+  std::vector<Dependency> waits, gathered;
   for (Rank r(0); r.value < program.ranks.size(); ++r.value) {
     RankProgram& rank = program.ranks[r];
-    if (rank.threadblocks.empty()) continue;
     sites.clear();
+    gathered.clear();
     for (size_t tb = 0; tb < rank.threadblocks.size(); ++tb)
       for (size_t i = 0; i < rank.threadblocks[tb].instructions.size(); ++i)
         sites.push_back({places[r][tb][i], static_cast<int32_t>(tb), static_cast<int32_t>(i)});
@@ -133,9 +134,16 @@ void AddDependencies(const Places& places, const Collective& collective, Program
       Instruction& instruction = rank.threadblocks[static_cast<size_t>(site.threadblock)]
                                      .instructions[static_cast<size_t>(site.index)];
       accesses.Visit(site, instruction, waits);
-      instruction.dep_first = static_cast<int32_t>(program.dependencies.size());
+      instruction.dep_first = static_cast<int32_t>(gathered.size());
       instruction.dep_count = static_cast<int32_t>(waits.size());
-      program.dependencies.insert(program.dependencies.end(), waits.begin(), waits.end());
+      gathered.insert(gathered.end(), waits.begin(), waits.end());
+    }
+    for (Threadblock& block : rank.threadblocks) {
+      for (Instruction& instruction : block.instructions) {
+        const auto begin = gathered.begin() + instruction.dep_first;
+        instruction.dep_first = static_cast<int32_t>(program.dependencies.size());
+        program.dependencies.insert(program.dependencies.end(), begin, begin + instruction.dep_count);
+      }
     }
   }
 }

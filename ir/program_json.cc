@@ -1,0 +1,298 @@
+// Instructions are columns of their threadblock: two strings of names, strings of one character an
+// instruction for buffers and flags, and columns of integers. docs/ir.md has an example.
+#include "ir/program_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string>
+
+#include "base/strings.h"
+
+namespace xccl {
+namespace {
+
+constexpr int32_t kMax = std::numeric_limits<int32_t>::max();
+// In order of Opcode; MSCCL's names where it has one.
+constexpr std::array<std::string_view, 11> kShortNames = {"s",   "r",  "rcs", "rrs",  "rrc", "rrcs",
+                                                          "cpy", "re", "nop", "sred", "ssto"};
+constexpr std::string_view kBuffers = "ios-";  // '-': the opcode has no such operand
+constexpr std::string_view kFlags = ".flb";    // nothing, first, final (last), both
+
+char BufferCode(const Operand& operand, bool used) {
+  return used ? kBuffers[static_cast<size_t>(operand.buffer)] : '-';
+}
+
+void WriteThreadblock(const Program& program, const Threadblock& block, JsonWriter& writer) {
+  std::string ops, flags, src_buffer, dst_buffer;
+  for (const Instruction& i : block.instructions) {
+    if (!ops.empty()) ops += ' ';
+    ops += kShortNames[static_cast<size_t>(i.op)];
+    flags += kFlags[(i.first ? 1 : 0) + (i.final ? 2 : 0)];
+    src_buffer += BufferCode(i.src, ReadsSource(i.op));
+    dst_buffer += BufferCode(i.dst, WritesDestination(i.op));
+  }
+  const auto column = [&](std::string_view name, auto value) {
+    writer.Key(name);
+    writer.Integers(block.instructions, value);
+  };
+  writer.BeginObject();
+  if (block.send_peer) {
+    writer.Key("send");
+    writer.Integer(block.send_peer->value);
+  }
+  if (block.recv_peer) {
+    writer.Key("recv");
+    writer.Integer(block.recv_peer->value);
+  }
+  writer.Key("channel");
+  writer.Integer(block.channel);
+  writer.Key("op");
+  writer.String(ops);
+  column("count", [](const Instruction& i) { return i.count; });
+  writer.Key("src_buffer");
+  writer.String(src_buffer);
+  column("src", [](const Instruction& i) { return ReadsSource(i.op) ? i.src.slot : 0; });
+  writer.Key("dst_buffer");
+  writer.String(dst_buffer);
+  column("dst", [](const Instruction& i) { return WritesDestination(i.op) ? i.dst.slot : 0; });
+  writer.Key("flags");
+  writer.String(flags);
+  // [instruction, threadblock, index] for every dependency.
+  writer.Key("deps");
+  writer.BeginArray();
+  for (size_t i = 0; i < block.instructions.size(); ++i) {
+    const Instruction& instruction = block.instructions[i];
+    for (int32_t d = 0; d < instruction.dep_count; ++d) {
+      const Dependency& on = program.dependencies[static_cast<size_t>(instruction.dep_first + d)];
+      for (int64_t value :
+           {static_cast<int64_t>(i), static_cast<int64_t>(on.threadblock), static_cast<int64_t>(on.index)})
+        writer.Integer(value);
+    }
+  }
+  writer.EndArray();
+  writer.EndObject();
+}
+
+StatusOr<int32_t> GetInteger(const JsonValue& object, std::string_view key, int32_t low, int32_t high) {
+  XCCL_ASSIGN_OR_RETURN(const JsonValue value, object.Get(key));
+  XCCL_ASSIGN_OR_RETURN(const int64_t integer, value.Integer(low, high));
+  return static_cast<int32_t>(integer);
+}
+
+StatusOr<std::vector<Opcode>> ReadOpcodes(const JsonValue& object) {
+  XCCL_ASSIGN_OR_RETURN(const JsonValue value, object.Get("op"));
+  XCCL_ASSIGN_OR_RETURN(const std::string_view text, value.String());
+  std::vector<Opcode> ops;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string_view name = text.substr(begin, end - begin);
+    const auto it = std::find(kShortNames.begin(), kShortNames.end(), name);
+    if (it == kShortNames.end())
+      return value.Error(fmt::format("no instruction '{}'{}", name, DidYouMean(name, kShortNames)));
+    ops.push_back(static_cast<Opcode>(it - kShortNames.begin()));
+    begin = end + 1;
+  }
+  return ops;
+}
+
+// A column of `count` entries.
+StatusOr<std::span<const int64_t>> ReadColumn(const JsonValue& object, std::string_view key, size_t count,
+                                              int32_t low) {
+  XCCL_ASSIGN_OR_RETURN(const JsonValue value, object.Get(key));
+  XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> column, value.Integers(low, kMax));
+  if (column.size() != count)
+    return value.Error(fmt::format("{} entries; expected {}, as many as op", column.size(), count));
+  return column;
+}
+
+// A string of one of `codes` for every instruction.
+StatusOr<std::vector<size_t>> ReadCodes(const JsonValue& object, std::string_view key, size_t count,
+                                        std::string_view codes) {
+  XCCL_ASSIGN_OR_RETURN(const JsonValue value, object.Get(key));
+  XCCL_ASSIGN_OR_RETURN(const std::string_view text, value.String());
+  if (text.size() != count)
+    return value.Error(fmt::format("{} characters; expected {}, as many as op", text.size(), count));
+  std::vector<size_t> indices;
+  for (char c : text) {
+    const size_t index = codes.find(c);
+    if (index == std::string_view::npos)
+      return value.Error(fmt::format("'{}'; expected only characters of '{}'", c, codes));
+    indices.push_back(index);
+  }
+  return indices;
+}
+
+StatusOr<std::optional<Rank>> ReadPeer(const JsonValue& object, std::string_view key) {
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> value, object.Find(key));
+  if (!value) return std::optional<Rank>();
+  XCCL_ASSIGN_OR_RETURN(const int64_t rank, value->Integer(0, kMax));
+  return std::optional<Rank>(Rank(rank));
+}
+
+Status ReadDependencies(const JsonValue& object, Threadblock& block, Program& program) {
+  XCCL_ASSIGN_OR_RETURN(const JsonValue value, object.Get("deps"));
+  XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> deps, value.Integers(0, kMax));
+  if (deps.size() % 3 != 0)
+    return value.Error(fmt::format("{} entries; expected a multiple of three", deps.size()));
+  if (program.dependencies.size() + deps.size() / 3 > static_cast<size_t>(kMax))
+    return value.Error("too many dependencies; expected at most 2^31 - 1 in a program");
+  size_t next = 0;
+  for (size_t i = 0; i < block.instructions.size(); ++i) {
+    Instruction& instruction = block.instructions[i];
+    instruction.dep_first = static_cast<int32_t>(program.dependencies.size());
+    for (; next < deps.size() && deps[next] == static_cast<int64_t>(i); next += 3)
+      program.dependencies.push_back(
+          {static_cast<int32_t>(deps[next + 1]), static_cast<int32_t>(deps[next + 2])});
+    instruction.dep_count = static_cast<int32_t>(program.dependencies.size()) - instruction.dep_first;
+  }
+  if (next < deps.size())
+    return value.Error(fmt::format("entry {}: instruction {}; expected the instructions in order, of 0..{}",
+                                   next, deps[next], static_cast<int64_t>(block.instructions.size()) - 1));
+  return OkStatus();
+}
+
+Status ReadOperands(const JsonValue& value, std::string_view key, bool Uses(Opcode),
+                    Operand Instruction::*operand, std::vector<Instruction>& instructions) {
+  const std::string buffer_key = fmt::format("{}_buffer", key);
+  XCCL_ASSIGN_OR_RETURN(const std::vector<size_t> buffers,
+                        ReadCodes(value, buffer_key, instructions.size(), kBuffers));
+  XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> slots, ReadColumn(value, key, instructions.size(), 0));
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    const bool given = buffers[i] < 3;
+    if (given != Uses(instructions[i].op)) {
+      XCCL_ASSIGN_OR_RETURN(const JsonValue column, value.Get(buffer_key));
+      return column.Error(fmt::format("instruction {}: '{}' for {}; expected {}", i, kBuffers[buffers[i]],
+                                      ToString(instructions[i].op), given ? "'-'" : "'i', 'o' or 's'"));
+    }
+    if (given)
+      instructions[i].*operand = {static_cast<BufferKind>(buffers[i]), static_cast<int32_t>(slots[i])};
+  }
+  return OkStatus();
+}
+
+StatusOr<Threadblock> ReadThreadblock(const JsonValue& value, Program& program) {
+  XCCL_RETURN_IF_ERROR(value.CheckKeys(
+      {"send", "recv", "channel", "op", "count", "src_buffer", "src", "dst_buffer", "dst", "flags", "deps"}));
+  Threadblock block;
+  XCCL_ASSIGN_OR_RETURN(block.send_peer, ReadPeer(value, "send"));
+  XCCL_ASSIGN_OR_RETURN(block.recv_peer, ReadPeer(value, "recv"));
+  XCCL_ASSIGN_OR_RETURN(block.channel, GetInteger(value, "channel", 0, kMax));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<Opcode> ops, ReadOpcodes(value));
+  XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> count, ReadColumn(value, "count", ops.size(), 0));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<size_t> flags, ReadCodes(value, "flags", ops.size(), kFlags));
+  block.instructions.resize(ops.size());
+  for (size_t i = 0; i < ops.size(); ++i) {
+    block.instructions[i].op = ops[i];
+    block.instructions[i].count = static_cast<int32_t>(count[i]);
+    block.instructions[i].first = (flags[i] & 1) != 0;
+    block.instructions[i].final = (flags[i] & 2) != 0;
+  }
+  XCCL_RETURN_IF_ERROR(ReadOperands(value, "src", ReadsSource, &Instruction::src, block.instructions));
+  XCCL_RETURN_IF_ERROR(ReadOperands(value, "dst", WritesDestination, &Instruction::dst, block.instructions));
+  XCCL_RETURN_IF_ERROR(ReadDependencies(value, block, program));
+  return block;
+}
+
+Status ReadConnections(const JsonValue& value, Program& program) {
+  XCCL_ASSIGN_OR_RETURN(const IntegerLists lists, value.Lists(0, kMax));
+  for (int64_t i = 0; i < lists.size(); ++i) {
+    const std::span<const int64_t> entry = lists[i];
+    if (lists.IsBare(i) || entry.size() < 3)
+      return value.Error(
+          fmt::format("entry {}: expected a list of source, destination, channel and the links", i));
+    Connection& connection = program.connections.emplace_back();
+    connection.src = Rank(entry[0]);
+    connection.dst = Rank(entry[1]);
+    connection.channel = static_cast<int32_t>(entry[2]);
+    for (int64_t link : entry.subspan(3)) connection.path.push_back(LinkId(link));
+  }
+  return OkStatus();
+}
+
+Status ReadRanks(const JsonValue& value, Program& program) {
+  XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> ranks, value.Items());
+  for (const JsonValue& item : ranks) {
+    XCCL_RETURN_IF_ERROR(item.CheckKeys({"scratch", "threadblocks"}));
+    RankProgram rank;
+    XCCL_ASSIGN_OR_RETURN(const JsonValue scratch, item.Get("scratch"));
+    XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> chunks, scratch.Integers(0, kMax));
+    for (int64_t chunk : chunks) rank.scratch.push_back(ChunkId(chunk));
+    XCCL_ASSIGN_OR_RETURN(const JsonValue blocks, item.Get("threadblocks"));
+    XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> items, blocks.Items());
+    for (const JsonValue& block : items) {
+      XCCL_ASSIGN_OR_RETURN(Threadblock read, ReadThreadblock(block, program));
+      rank.threadblocks.push_back(std::move(read));
+    }
+    program.ranks.push_back(std::move(rank));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+void WriteProgramJson(const Program& program, JsonWriter& writer) {
+  writer.BeginObject(JsonWriter::Layout::kLines);
+  writer.Key("protocol");
+  writer.String(ToString(program.protocol));
+  writer.Key("slots");
+  writer.Integer(program.slots);
+  writer.Key("instances");
+  writer.Integer(program.instances);
+  writer.Key("segment_bytes");
+  writer.Integer(program.segment_bytes);
+  writer.Key("in_place");
+  writer.Bool(program.in_place);
+  writer.Key("connections");
+  writer.BeginArray();
+  for (const Connection& connection : program.connections) {
+    writer.BeginArray();
+    writer.Integer(connection.src.value);
+    writer.Integer(connection.dst.value);
+    writer.Integer(connection.channel);
+    for (LinkId link : connection.path) writer.Integer(link.value);
+    writer.EndArray();
+  }
+  writer.EndArray();
+  writer.Key("ranks");
+  writer.BeginArray(JsonWriter::Layout::kLines);
+  for (const RankProgram& rank : program.ranks) {
+    writer.BeginObject();
+    writer.Key("scratch");
+    writer.Integers(rank.scratch, [](ChunkId chunk) { return chunk.value; });
+    writer.Key("threadblocks");
+    writer.BeginArray(JsonWriter::Layout::kLines);
+    for (const Threadblock& block : rank.threadblocks) WriteThreadblock(program, block, writer);
+    writer.EndArray();
+    writer.EndObject();
+  }
+  writer.EndArray();
+  writer.EndObject();
+}
+
+StatusOr<Program> ReadProgramJson(const JsonValue& value) {
+  XCCL_RETURN_IF_ERROR(value.CheckKeys(
+      {"protocol", "slots", "instances", "segment_bytes", "in_place", "connections", "ranks"}));
+  Program program;
+  XCCL_ASSIGN_OR_RETURN(const JsonValue protocol, value.Get("protocol"));
+  XCCL_ASSIGN_OR_RETURN(const std::string_view protocol_name, protocol.String());
+  const std::optional<Protocol> known = ParseProtocol(protocol_name);
+  if (!known)
+    return protocol.Error(fmt::format("no protocol '{}'; expected simple, ll or ll128", protocol_name));
+  program.protocol = *known;
+  XCCL_ASSIGN_OR_RETURN(program.slots, GetInteger(value, "slots", 1, kMaxSlots));
+  XCCL_ASSIGN_OR_RETURN(program.instances, GetInteger(value, "instances", 1, kMaxInstances));
+  XCCL_ASSIGN_OR_RETURN(const JsonValue segment, value.Get("segment_bytes"));
+  XCCL_ASSIGN_OR_RETURN(program.segment_bytes, segment.Integer(0, std::numeric_limits<int64_t>::max()));
+  XCCL_ASSIGN_OR_RETURN(const JsonValue in_place, value.Get("in_place"));
+  XCCL_ASSIGN_OR_RETURN(program.in_place, in_place.Bool());
+  XCCL_ASSIGN_OR_RETURN(const JsonValue connections, value.Get("connections"));
+  XCCL_RETURN_IF_ERROR(ReadConnections(connections, program));
+  XCCL_ASSIGN_OR_RETURN(const JsonValue ranks, value.Get("ranks"));
+  XCCL_RETURN_IF_ERROR(ReadRanks(ranks, program));
+  return program;
+}
+
+}  // namespace xccl

@@ -1,0 +1,426 @@
+// An event simulation. A runner is one instance of a threadblock; it does one instruction at a time. A send
+// holds its runner until its last byte has left the sender; receives and local instructions take no time. A
+// link serves what came first to its tail, then the lower connection. The slot that a message took is free
+// again when the instruction that received it is done.
+//
+// As in ir/simulate.cc everything of one instant happens before idle links choose, so that the result does
+// not depend on the order of events. Passes beyond a steady state are a straight line.
+#include "ir/simulate_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <tuple>
+
+#include "base/units.h"
+#include "ir/event_queue.h"
+#include "ir/program_index.h"
+#include "ir/sizes.h"
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kForever = std::numeric_limits<int64_t>::max() / 4;  // times are capped here
+constexpr int64_t kExactWork = 1 << 18;  // instructions × passes that are simulated to the last
+constexpr int64_t kSteadyPasses = 16;    // passes, times instances, after which a steady state is looked for
+constexpr double kSteady = 0.001;        // two rates that differ by less are one
+
+Status CheckPaths(const Program& program, const Topology& topology) {
+  for (const Connection& c : program.connections) {
+    const std::string where =
+        fmt::format("connection {}->{} channel {}", c.src.value, c.dst.value, c.channel);
+    if (c.path.empty())
+      return InvalidInput(fmt::format("{}: no path; expected links of {}", where, topology.name()));
+    if (c.src.value >= topology.num_ranks() || c.dst.value >= topology.num_ranks())
+      return InvalidInput(fmt::format("{}: expected ranks 0..{}", where, topology.num_ranks() - 1));
+    NodeId at = topology.NodeOf(c.src);
+    for (LinkId l : c.path) {
+      if (l.value < 0 || l.value >= topology.num_links() || topology.link(l).from != at)
+        return InvalidInput(fmt::format("{}: link {} does not leave {}; expected a chain of links of {}",
+                                        where, l.value, topology.NodeName(at), topology.name()));
+      at = topology.link(l).to;
+    }
+    if (at != topology.NodeOf(c.dst))
+      return InvalidInput(fmt::format("{}: its path ends at {}; expected {}", where, topology.NodeName(at),
+                                      topology.NodeName(topology.NodeOf(c.dst))));
+  }
+  return OkStatus();
+}
+
+// Bytes that each sending instruction moves in a pass.
+class MessageBytes {
+ public:
+  // `whole`: passes past the end count as if the chunks went on, for looking at a steady state.
+  MessageBytes(const Program& program, const Collective& collective, const CollectiveSizes& sizes,
+               const ProgramIndex& index, int32_t passes, bool whole)
+      : sizes_(sizes), passes_(passes), whole_(whole), first_(static_cast<size_t>(index.size()) + 1, 0) {
+    for (Rank r(0); r.value < program.ranks.size(); ++r.value) {
+      std::vector<ChunkId> slots[3];
+      for (BufferKind buffer : {BufferKind::kInput, BufferKind::kOutput, BufferKind::kScratch})
+        slots[static_cast<size_t>(buffer)] = SlotChunks(program, collective, r, buffer);
+      const int32_t begin = index.BlockFirst(index.RankFirstBlock(r));
+      const int32_t end = index.BlockFirst(index.RankFirstBlock(Rank(r.value + 1)));
+      for (int32_t node = begin; node < end; ++node) {
+        const Instruction& i = index.instruction(node);
+        const Operand& operand = ReadsSource(i.op) ? i.src : i.dst;
+        if (Sends(i.op))
+          for (int32_t k = 0; k < i.count; ++k)
+            elements_.push_back(sizes.ChunkElements(
+                slots[static_cast<size_t>(operand.buffer)][static_cast<size_t>(operand.slot + k)]));
+        first_[static_cast<size_t>(node) + 1] = static_cast<int64_t>(elements_.size());
+      }
+    }
+  }
+
+  int64_t operator()(int32_t node, int32_t pass) const {
+    int64_t elements = 0;
+    for (int64_t e = first_[static_cast<size_t>(node)]; e < first_[static_cast<size_t>(node) + 1]; ++e) {
+      const Slice slice =
+          SliceOf(elements_[static_cast<size_t>(e)], sizes_.element_bytes(), passes_, whole_ ? 0 : pass);
+      elements += slice.end - slice.begin;
+    }
+    return elements * sizes_.element_bytes();
+  }
+
+ private:
+  const CollectiveSizes& sizes_;
+  const int32_t passes_;
+  const bool whole_;
+  std::vector<int64_t> first_;     // of every instruction, into elements_
+  std::vector<int64_t> elements_;  // of the chunks that sending instructions move
+};
+
+class ProgramRun {
+ public:
+  ProgramRun(const Program& program, const ProgramIndex& index, const Topology& topology, TimeModel model,
+             const MessageBytes& bytes, int32_t passes)
+      : program_(program),
+        index_(index),
+        topology_(topology),
+        blocking_(model == TimeModel::kBlocking),
+        bytes_(bytes),
+        passes_(passes),
+        instances_(std::min(program.instances, passes)),
+        runners_(static_cast<size_t>(index.num_blocks()) * static_cast<size_t>(instances_)),
+        lanes_(program.connections.size() * static_cast<size_t>(instances_)),
+        links_(static_cast<size_t>(topology.num_links())) {
+    busy_ps_.assign(links_.size(), 0);
+    sender_.assign(program.connections.size(), -1);
+    receiver_.assign(program.connections.size(), -1);
+    for (int32_t block = 0; block < index.num_blocks(); ++block) {
+      if (index.SendConnection(block) >= 0) sender_[index.SendConnection(block)] = block;
+      if (index.RecvConnection(block) >= 0) receiver_[index.RecvConnection(block)] = block;
+      left_ += index.BlockFirst(block + 1) > index.BlockFirst(block) ? instances_ : 0;
+      for (int32_t i = 0; i < instances_; ++i) runners_[RunnerOf(block, i)].pass = i;
+    }
+  }
+
+  StatusOr<int64_t> Run() {
+    for (size_t runner = 0; runner < runners_.size(); ++runner)
+      awake_.push_back(static_cast<int32_t>(runner));
+    Settle(0);
+    while (!queue_.empty()) {
+      const int64_t now = queue_.PopBatch(batch_);
+      for (const Event& event : batch_) Handle(event);
+      Settle(now);
+    }
+    if (left_ > 0) return Stuck();
+    return last_arrival_;
+  }
+  const std::vector<int64_t>& busy_ps() const { return busy_ps_; }
+
+ private:
+  enum What : uint64_t {
+    kIdle = 0,
+    kHead = 1ULL << 62,
+    kArrival = 2ULL << 62,
+    kSent = 3ULL << 62,
+    kMask = 3ULL << 62
+  };
+  struct Runner {
+    int32_t next = 0, pass = 0;
+    bool sending = false;
+    std::vector<int32_t> waiters;  // runners that wait for something of this one
+  };
+  // One instance of a connection.
+  struct Lane {
+    int32_t arrived = 0, taken = 0;  // messages that lie ready; slots in use
+  };
+  struct Message {
+    int32_t lane = 0, hop = 0;
+    int64_t bytes = 0;
+    int64_t tail_arrives = 0;  // of its last byte at the tail of the link that it waits for
+  };
+  using Waiting = std::tuple<int64_t, int32_t, int32_t>;  // since when, lane, message
+  struct LinkState {
+    std::vector<Waiting> ready;  // a min-heap
+    bool busy = false, touched = false;
+  };
+
+  size_t RunnerOf(int32_t block, int32_t instance) const {
+    return static_cast<size_t>(block) * static_cast<size_t>(instances_) + static_cast<size_t>(instance);
+  }
+  int32_t InstanceOf(int32_t runner) const { return runner % instances_; }
+  size_t LaneOf(int32_t connection, int32_t instance) const {
+    return static_cast<size_t>(connection) * static_cast<size_t>(instances_) + static_cast<size_t>(instance);
+  }
+  const Connection& ConnectionOf(int32_t lane) const {
+    return program_.connections[static_cast<size_t>(lane / instances_)];
+  }
+
+  void Settle(int64_t now) {
+    while (!awake_.empty()) {
+      const int32_t runner = awake_.back();
+      awake_.pop_back();
+      while (Advance(runner, now)) {
+      }
+    }
+    for (size_t i = 0; i < touched_.size(); ++i) Choose(touched_[i], now);
+    touched_.clear();
+  }
+
+  // Does the runner's next instruction, or as much of it as takes no time; false where it must wait.
+  bool Advance(int32_t id, int64_t now) {
+    Runner& runner = runners_[static_cast<size_t>(id)];
+    const int32_t block = id / instances_, first = index_.BlockFirst(block);
+    if (runner.sending || runner.pass >= passes_ || index_.BlockFirst(block + 1) == first) return false;
+    const int32_t node = first + runner.next;
+    const Instruction& i = index_.instruction(node);
+    for (const Dependency& on : index_.Dependencies(node)) {
+      const int32_t other = index_.RankFirstBlock(index_.BlockRank(block)) + on.threadblock;
+      Runner& source = runners_[RunnerOf(other, InstanceOf(id))];
+      if (source.pass > runner.pass || (source.pass == runner.pass && source.next > on.index)) continue;
+      source.waiters.push_back(id);
+      return false;
+    }
+    if (Receives(i.op) && lanes_[LaneOf(index_.RecvConnection(block), InstanceOf(id))].arrived == 0)
+      return false;
+    if (!Sends(i.op)) {
+      Finish(id);
+      return true;
+    }
+    const size_t lane = LaneOf(index_.SendConnection(block), InstanceOf(id));
+    if (lanes_[lane].taken == program_.slots) return false;
+    ++lanes_[lane].taken;
+    runner.sending = true;
+    const int32_t message = NewMessage({static_cast<int32_t>(lane), 0, bytes_(node, runner.pass), 0});
+    Queue(message, now);
+    return false;
+  }
+
+  void Finish(int32_t id) {
+    Runner& runner = runners_[static_cast<size_t>(id)];
+    const int32_t block = id / instances_;
+    const Instruction& i = index_.instruction(index_.BlockFirst(block) + runner.next);
+    if (Receives(i.op)) {
+      const int32_t connection = index_.RecvConnection(block);
+      Lane& lane = lanes_[LaneOf(connection, InstanceOf(id))];
+      --lane.arrived;
+      --lane.taken;
+      awake_.push_back(static_cast<int32_t>(RunnerOf(sender_[connection], InstanceOf(id))));
+    }
+    if (++runner.next == index_.BlockFirst(block + 1) - index_.BlockFirst(block)) {
+      runner.next = 0;
+      runner.pass += instances_;
+      if (runner.pass >= passes_) --left_;
+    }
+    awake_.insert(awake_.end(), runner.waiters.begin(), runner.waiters.end());
+    runner.waiters.clear();
+  }
+
+  int32_t NewMessage(const Message& message) {
+    if (free_.empty()) {
+      messages_.push_back(message);
+      return static_cast<int32_t>(messages_.size()) - 1;
+    }
+    const int32_t id = free_.back();
+    free_.pop_back();
+    messages_[static_cast<size_t>(id)] = message;
+    return id;
+  }
+
+  void Touch(int32_t link) {
+    if (links_[static_cast<size_t>(link)].touched) return;
+    links_[static_cast<size_t>(link)].touched = true;
+    touched_.push_back(link);
+  }
+
+  void Queue(int32_t id, int64_t now) {
+    const Message& message = messages_[static_cast<size_t>(id)];
+    const LinkId link = ConnectionOf(message.lane).path[static_cast<size_t>(message.hop)];
+    LinkState& state = links_[link.index()];
+    state.ready.emplace_back(now, message.lane, id);
+    std::push_heap(state.ready.begin(), state.ready.end(), std::greater<>());
+    Touch(link.value);
+  }
+
+  void Choose(int32_t link_id, int64_t now) {
+    LinkState& state = links_[static_cast<size_t>(link_id)];
+    state.touched = false;
+    if (state.busy || state.ready.empty()) return;
+    std::pop_heap(state.ready.begin(), state.ready.end(), std::greater<>());
+    const int32_t id = std::get<2>(state.ready.back());
+    state.ready.pop_back();
+    state.busy = true;
+    Start(id, LinkId(link_id), now);
+  }
+
+  void Start(int32_t id, LinkId link_id, int64_t now) {
+    Message& message = messages_[static_cast<size_t>(id)];
+    const Link& link = topology_.link(link_id);
+    const bool last = message.hop + 1 == static_cast<int32_t>(ConnectionOf(message.lane).path.size());
+    int64_t end =
+        std::min(kForever, now + link.overhead_ps + TransferPs(message.bytes, link.bandwidth_bytes_per_s));
+    int64_t head = 0, arrival = 0;
+    if (blocking_) {
+      head = arrival = end = std::min(kForever, end + link.latency_ps);
+    } else {
+      end = std::max(end, message.tail_arrives);
+      head = std::min(kForever, now + link.latency_ps);
+      arrival = std::min(kForever, end + link.latency_ps);
+    }
+    busy_ps_[link_id.index()] += end - now;
+    queue_.Push(end, kIdle | static_cast<uint64_t>(link_id.value));
+    if (message.hop == 0) queue_.Push(end, kSent | static_cast<uint64_t>(message.lane));
+    message.tail_arrives = arrival;
+    queue_.Push(last ? arrival : head, (last ? kArrival : kHead) | static_cast<uint64_t>(id));
+    last_arrival_ = std::max(last_arrival_, arrival);
+  }
+
+  void Handle(const Event& event) {
+    const int32_t id = static_cast<int32_t>(event.what & ~static_cast<uint64_t>(kMask));
+    switch (event.what & kMask) {
+      case kIdle:
+        links_[static_cast<size_t>(id)].busy = false;
+        Touch(id);
+        return;
+      case kHead:
+        ++messages_[static_cast<size_t>(id)].hop;
+        Queue(id, event.time_ps);
+        return;
+      case kArrival: {
+        const int32_t lane = messages_[static_cast<size_t>(id)].lane;
+        free_.push_back(id);
+        ++lanes_[static_cast<size_t>(lane)].arrived;
+        awake_.push_back(static_cast<int32_t>(RunnerOf(receiver_[lane / instances_], lane % instances_)));
+        return;
+      }
+      case kSent: {
+        const int32_t runner = static_cast<int32_t>(RunnerOf(sender_[id / instances_], id % instances_));
+        runners_[static_cast<size_t>(runner)].sending = false;
+        Finish(runner);
+        awake_.push_back(runner);
+        return;
+      }
+    }
+  }
+
+  Status Stuck() const {
+    for (size_t id = 0; id < runners_.size(); ++id) {
+      const int32_t block = static_cast<int32_t>(id) / instances_;
+      if (runners_[id].pass >= passes_ || index_.BlockFirst(block + 1) == index_.BlockFirst(block)) continue;
+      return InvalidInput(fmt::format("{} of pass {}: can never go on; expected a program that verifies",
+                                      ToString(index_.Site(index_.BlockFirst(block) + runners_[id].next)),
+                                      runners_[id].pass));
+    }
+    return BugError("simulate: every threadblock is done, but work is left");
+  }
+
+  const Program& program_;
+  const ProgramIndex& index_;
+  const Topology& topology_;
+  const bool blocking_;
+  const MessageBytes& bytes_;
+  const int32_t passes_, instances_;
+  std::vector<Runner> runners_;
+  std::vector<Lane> lanes_;
+  std::vector<LinkState> links_;
+  std::vector<int64_t> busy_ps_;
+  std::vector<int32_t> sender_, receiver_;  // blocks, by connection
+  std::vector<Message> messages_;
+  std::vector<int32_t> free_, awake_, touched_;
+  EventQueue queue_;
+  std::vector<Event> batch_;
+  int64_t left_ = 0;  // runners that are not done
+  int64_t last_arrival_ = 0;
+};
+
+class ProgramTimer {
+ public:
+  ProgramTimer(const Program& program, const Collective& collective, const Topology& topology,
+               const SimulateOptions& options)
+      : program_(program),
+        collective_(collective),
+        topology_(topology),
+        options_(options),
+        sizes_(collective, options.size_bytes),
+        index_(program),
+        passes_(NumPasses(program, collective, sizes_)) {}
+
+  StatusOr<Simulation> Time() {
+    Simulation simulation;
+    simulation.size_bytes = sizes_.size_bytes();
+    simulation.segment_bytes = program_.segment_bytes;
+    const int64_t work = std::max<int64_t>(1, index_.size()) * passes_;
+    const int64_t warm = kSteadyPasses * program_.instances;
+    if (work <= kExactWork || passes_ <= 4 * warm) {
+      XCCL_ASSIGN_OR_RETURN(simulation.time_ps, Passes(passes_, false, simulation));
+      return simulation;
+    }
+    // The passes as a real number: the last may be shorter than the others.
+    double passes = 0;
+    for (int32_t c = 0; c < collective_.num_chunks(); ++c) {
+      const int64_t elements = sizes_.ChunkElements(ChunkId(c));
+      const Slice slice = SliceOf(elements, sizes_.element_bytes(), passes_, 0);
+      if (slice.end > 0)
+        passes = std::max(passes, static_cast<double>(elements) / static_cast<double>(slice.end));
+    }
+    XCCL_ASSIGN_OR_RETURN(int64_t before, Passes(warm, true, simulation));
+    XCCL_ASSIGN_OR_RETURN(int64_t now, Passes(2 * warm, true, simulation));
+    double rate = static_cast<double>(now - before) / static_cast<double>(warm);
+    int64_t done = 2 * warm;
+    while (2 * done < passes_) {
+      before = now;
+      XCCL_ASSIGN_OR_RETURN(now, Passes(2 * done, true, simulation));
+      const double last_rate = rate;
+      rate = static_cast<double>(now - before) / static_cast<double>(done);
+      done *= 2;
+      if (std::abs(rate - last_rate) <= kSteady * rate) break;
+    }
+    simulation.time_ps =
+        now + static_cast<int64_t>(std::llround(rate * (passes - static_cast<double>(done))));
+    for (int64_t& busy : simulation.link_busy_ps)
+      busy = static_cast<int64_t>(static_cast<double>(busy) * passes / static_cast<double>(done));
+    return simulation;
+  }
+
+ private:
+  StatusOr<int64_t> Passes(int64_t passes, bool whole, Simulation& simulation) {
+    const MessageBytes bytes(program_, collective_, sizes_, index_, passes_, whole);
+    ProgramRun run(program_, index_, topology_, options_.model, bytes, static_cast<int32_t>(passes));
+    XCCL_ASSIGN_OR_RETURN(const int64_t time_ps, run.Run());
+    if (options_.record_links) simulation.link_busy_ps = run.busy_ps();
+    return time_ps;
+  }
+
+  const Program& program_;
+  const Collective& collective_;
+  const Topology& topology_;
+  const SimulateOptions& options_;
+  const CollectiveSizes sizes_;
+  const ProgramIndex index_;
+  const int32_t passes_;
+};
+
+}  // namespace
+
+StatusOr<Simulation> SimulateProgram(const Program& program, const Collective& collective,
+                                     const Topology& topology, const SimulateOptions& options) {
+  XCCL_RETURN_IF_ERROR(CheckPaths(program, topology));
+  return ProgramTimer(program, collective, topology, options).Time();
+}
+
+}  // namespace xccl
