@@ -12,9 +12,10 @@ bool SameShape(const Moves& moves, const Fusion& fusion, const Buffers& buffers,
   const auto fed_from = [&](const Move& m) {
     return m.feed == kNoMove ? 0 : buffers.InOutput(m.src, m.chunk) ? 1 : 2;
   };
-  return x.step == y.step && x.chunk.value + 1 == y.chunk.value && x.reduces == y.reduces &&
-         x.local_input == y.local_input && x.complete == y.complete && fed_from(x) == fed_from(y) &&
-         IsStored(moves, fusion, a) == IsStored(moves, fusion, b) &&
+  // Where several add to one chunk in a step, each keeps its place among them.
+  return !x.crowded && !y.crowded && x.step == y.step && x.chunk.value + 1 == y.chunk.value &&
+         x.reduces == y.reduces && x.local_input == y.local_input && x.complete == y.complete &&
+         fed_from(x) == fed_from(y) && IsStored(moves, fusion, a) == IsStored(moves, fusion, b) &&
          buffers.InOutput(x.dst, x.chunk) == buffers.InOutput(y.dst, y.chunk) &&
          (fusion.send_of[a] == kNoMove) == (fusion.send_of[b] == kNoMove) &&
          (fusion.recv_of[a] == kNoMove) == (fusion.recv_of[b] == kNoMove);

@@ -121,6 +121,8 @@ class Follower {
       Move& move = moves_[own[i]];
       Cell& to = Touch(move.dst);
       if (!to.held && !to.has_input) move.reduces = false;  // nothing there to add to
+      if (to.writer != kNoMove && moves_[to.writer].step == move.step)
+        move.crowded = moves_[to.writer].crowded = true;
       if (move.reduces) {
         move.local_input = !to.held;
         if (to.writer != kNoMove) ++moves_[to.writer].readers;

@@ -29,6 +29,7 @@ struct Move {
   bool reduces = false;      // else it copies
   bool local_input = false;  // reduces with the receiver's own input, not with what is held there
   bool complete = false;     // reduces to the sum over all members
+  bool crowded = false;      // another move of the step adds to the same chunk of the receiver
 };
 
 // A chunk that a rank needs in its output and already has in its input.

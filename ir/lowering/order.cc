@@ -23,7 +23,8 @@ class StepOrderer {
         order_(order),
         lanes_(static_cast<size_t>(num_connections)),
         waits_for_(moves.size(), kNoMove),
-        counter_of_(moves.size(), 0) {}
+        counter_of_(moves.size(), 0),
+        after_(moves.size(), kNoMove) {}
 
   void Run(int32_t begin, int32_t end) {
     Open(begin, end);
@@ -62,6 +63,10 @@ class StepOrderer {
       for (int32_t i = m; i < group_end; ++i) {
         const auto& [stamp, counter] = counter_of_rank(moves_[i].dst);
         if (stamp == stamp_) waits_for_[i] = counter;
+        auto& [write_stamp, write] = last_write_of_rank(moves_[i].dst);
+        if (write_stamp == stamp_) after_[i] = write;
+        write_stamp = stamp_;
+        write = i;
         Lane& lane = lanes_[moves_[i].path.index()];
         if (lane.moves.empty()) busy_.push_back(moves_[i].path.value);
         lane.moves.push_back(i);
@@ -73,6 +78,11 @@ class StepOrderer {
   std::pair<int64_t, int32_t>& counter_of_rank(Rank r) {
     if (r.index() >= rank_counter_.size()) rank_counter_.resize(r.index() + 1, {0, 0});
     return rank_counter_[r.index()];
+  }
+
+  std::pair<int64_t, int32_t>& last_write_of_rank(Rank r) {
+    if (r.index() >= rank_write_.size()) rank_write_.resize(r.index() + 1, {0, 0});
+    return rank_write_[r.index()];
   }
 
   void Send(Lane& lane) {
@@ -96,6 +106,7 @@ class StepOrderer {
     for (; lane.received < lane.sent; moved = true) {
       const int32_t m = lane.moves[lane.received];
       if (waits_for_[m] != kNoMove && unsent_[static_cast<size_t>(waits_for_[m])] > 0) break;
+      if (after_[m] != kNoMove && order_.recv_place[after_[m]] < 0) break;
       order_.recv_place[m] = static_cast<int32_t>(order_.events.size());
       order_.events.push_back(2 * m + 1);
       ++lane.received;
@@ -115,12 +126,14 @@ class StepOrderer {
   const std::vector<Move>& moves_;
   const int32_t slots_;
   Order& order_;
-  std::vector<Lane> lanes_;                                // by connection
-  std::vector<int32_t> busy_;                              // lanes with moves left in this step
-  std::vector<int32_t> unsent_;                            // sends to come, by counter
-  std::vector<int32_t> waits_for_;                         // by move: the counter its receive waits for
-  std::vector<int32_t> counter_of_;                        // by move: the counter its send lowers
+  std::vector<Lane> lanes_;          // by connection
+  std::vector<int32_t> busy_;        // lanes with moves left in this step
+  std::vector<int32_t> unsent_;      // sends to come, by counter
+  std::vector<int32_t> waits_for_;   // by move: the counter its receive waits for
+  std::vector<int32_t> counter_of_;  // by move: the counter its send lowers
+  std::vector<int32_t> after_;  // by move: the one whose receive writes the same chunk in the step before it
   std::vector<std::pair<int64_t, int32_t>> rank_counter_;  // by rank: (stamp, counter) of the chunk at hand
+  std::vector<std::pair<int64_t, int32_t>> rank_write_;    // by rank: (stamp, move) of its last receive
   int64_t stamp_ = 0;
 };
 
@@ -130,7 +143,7 @@ Order OrderMoves(const std::vector<Move>& moves, int32_t num_connections, int32_
   Order order;
   order.events.reserve(2 * moves.size());
   order.send_place.resize(moves.size());
-  order.recv_place.resize(moves.size());
+  order.recv_place.assign(moves.size(), -1);
   StepOrderer orderer(moves, num_connections, slots, order);
   const int32_t size = static_cast<int32_t>(moves.size());
   for (int32_t begin = 0; begin < size;) {

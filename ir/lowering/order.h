@@ -18,7 +18,8 @@ struct Order {
 
 // Guarantees: 1. a move is sent before it is received; 2. the moves of one connection are received in the
 // order in which they are sent; 3. moves of an earlier step come before those of a later one; 4. within a
-// step, no rank's chunk is written before it was sent as often as the step says; 5. at most `slots` moves of
+// step, no rank's chunk is written before it was sent as often as the step says, and
+// several moves that add to it are received as they are sorted; 5. at most `slots` moves of
 // a connection are under way, unless 4 cannot be met with so few: then result.slots says how many. Linear.
 Order OrderMoves(const std::vector<Move>& moves, int32_t num_connections, int32_t slots);
 
