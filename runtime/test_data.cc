@@ -17,12 +17,10 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/random.h"
-
 namespace xccl {
 namespace {
 
-constexpr int64_t kT = TestData::kTableElements;
+constexpr int64_t kShortTable = 1021, kLongTable = 16381;
 constexpr int64_t kPhaseStep = 7919, kLapStep = 5081;  // primes: rotations of parts and of laps
 
 struct Format {
@@ -69,7 +67,13 @@ uint64_t Encode(DataType type, double value) {
   return bits;
 }
 
-uint64_t Hash(uint64_t a, uint64_t b) { return Random(a * 0x9e3779b97f4a7c15ULL + b).Next(); }
+// SplitMix64's finaliser over both.
+uint64_t Hash(uint64_t a, uint64_t b) {
+  uint64_t z = a * 0x9e3779b97f4a7c15ULL + b * 0xd1342543de82ef95ULL + 1;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+  return z ^ (z >> 31);
+}
 
 // Who contributes at an element: `active` of n members, rotating.
 struct Shares {
@@ -166,11 +170,11 @@ class Pattern {
 
 // Calls visit(first element, table index, elements) for the runs of a part of `elements` elements.
 template <typename Visit>
-void ForEachRun(PartId part, int64_t elements, Visit visit) {
-  for (int64_t lap = 0; lap * kT < elements; ++lap) {
-    const int64_t start = (part.value * kPhaseStep + lap % kT * kLapStep) % kT;
-    const int64_t begin = lap * kT, in_lap = std::min(kT, elements - begin);
-    const int64_t until_end = std::min(in_lap, kT - start);
+void ForEachRun(int64_t table, PartId part, int64_t elements, Visit visit) {
+  for (int64_t lap = 0; lap * table < elements; ++lap) {
+    const int64_t start = (part.value * kPhaseStep + lap % table * kLapStep) % table;
+    const int64_t begin = lap * table, in_lap = std::min(table, elements - begin);
+    const int64_t until_end = std::min(in_lap, table - start);
     visit(begin, start, until_end);
     if (in_lap > until_end) visit(begin + until_end, int64_t{0}, in_lap - until_end);
   }
@@ -178,11 +182,13 @@ void ForEachRun(PartId part, int64_t elements, Visit visit) {
 
 }  // namespace
 
-StatusOr<TestData> TestData::Create(const Collective& collective, DataType type, ReduceOp op) {
+StatusOr<TestData> TestData::Create(const Collective& collective, DataType type, ReduceOp op,
+                                    int64_t largest_part) {
   if (op == ReduceOp::kAvg && collective.kind() == CollectiveKind::kCustom && collective.Reduces())
     return InvalidInput(collective.name() +
                         ": avg of a user-defined collective is not defined; hint: --redop sum");
   TestData data(collective, type, op);
+  data.table_elements_ = largest_part <= 8 * kShortTable ? kShortTable : kLongTable;
   std::vector<Holding> holdings;
   std::map<std::pair<Rank, PartId>, int32_t> before, after;
   for (int32_t p = 0; p < collective.num_parts(); ++p) {
@@ -218,30 +224,38 @@ StatusOr<TestData> TestData::Create(const Collective& collective, DataType type,
 }
 
 int32_t TestData::TableOf(std::vector<Rank> contributions, bool complete) {
-  std::pair<std::vector<Rank>, bool> key{std::move(contributions),
-                                         complete && op_ == ReduceOp::kAvg && collective_->Reduces()};
-  const auto [at, added] = table_ids_.emplace(std::move(key), static_cast<int32_t>(tables_.size()));
-  if (added) tables_.push_back(MakeTable(at->first.first, at->first.second));
-  return at->second;
+  complete = complete && op_ == ReduceOp::kAvg && collective_->Reduces();
+  const std::pair<std::vector<Rank>, bool> key(contributions, complete);
+  if (const auto known = table_ids_.find(key); known != table_ids_.end()) return known->second;
+  std::vector<std::byte> table = MakeTable(contributions, complete);  // may add others
+  tables_.push_back(std::move(table));
+  return table_ids_[key] = static_cast<int32_t>(tables_.size()) - 1;
 }
 
-std::vector<std::byte> TestData::MakeTable(const std::vector<Rank>& contributions, bool complete) const {
-  const Pattern pattern(*collective_, type_, op_);
+std::vector<std::byte> TestData::MakeTable(const std::vector<Rank>& contributions, bool complete) {
   const int32_t n = collective_->num_members();
-  std::vector<std::byte> total, one(static_cast<size_t>(kT * element_bytes_));
-  for (Rank rank : contributions) {
+  const auto bytes = static_cast<size_t>(table_elements_ * element_bytes_);
+  std::vector<std::byte> total;
+  if (contributions.size() == 1 && !complete) {
+    const Rank rank = contributions[0];
+    const Pattern pattern(*collective_, type_, op_);
     const int32_t member = collective_->MemberIndex(rank).value_or(0);
-    for (int64_t j = 0; j < kT; ++j) {
+    total.resize(bytes);
+    for (int64_t j = 0; j < table_elements_; ++j) {
       const uint64_t bits = pattern.At(rank.value, member, j);
-      std::memcpy(one.data() + j * element_bytes_, &bits, static_cast<size_t>(element_bytes_));
+      std::memcpy(total.data() + j * element_bytes_, &bits, static_cast<size_t>(element_bytes_));
     }
-    if (complete) ScaleReference(type_, op_, n, one.data(), one.data(), kT);
-    if (total.empty())
-      total = one;
-    else
-      ReduceReference(type_, op_, total.data(), total.data(), one.data(), kT);
+    return total;
   }
-  if (complete) FinishReference(type_, op_, n, total.data(), kT);
+  for (Rank rank : contributions) {
+    std::vector<std::byte> one = tables_[static_cast<size_t>(TableOf({rank}, false))];
+    if (complete) ScaleReference(type_, op_, n, one.data(), one.data(), table_elements_);
+    if (total.empty())
+      total = std::move(one);
+    else
+      ReduceReference(type_, op_, total.data(), total.data(), one.data(), table_elements_);
+  }
+  if (complete) FinishReference(type_, op_, n, total.data(), table_elements_);
   return total;
 }
 
@@ -250,7 +264,7 @@ void TestData::Fill(const CollectiveSizes& sizes, Rank rank, std::byte* input) c
   if (pieces == inputs_.end()) return;
   for (const Piece& piece : pieces->second) {
     const std::byte* table = tables_[piece.table].data();
-    ForEachRun(piece.part, sizes.PartElements(piece.part),
+    ForEachRun(table_elements_, piece.part, sizes.PartElements(piece.part),
                [&](int64_t first, int64_t start, int64_t elements) {
                  std::memcpy(input + first * element_bytes_, table + start * element_bytes_,
                              static_cast<size_t>(elements * element_bytes_));
@@ -271,7 +285,7 @@ int64_t TestData::Differences(const CollectiveSizes& sizes, const std::vector<Pi
       for (int64_t i = 0; i < elements; ++i)
         wrong += std::memcmp(found + i * element_bytes_, expected + i * element_bytes_, size) != 0 ? 1 : 0;
     };
-    if (piece.table >= 0) ForEachRun(piece.part, sizes.PartElements(piece.part), compare);
+    if (piece.table >= 0) ForEachRun(table_elements_, piece.part, sizes.PartElements(piece.part), compare);
     data += sizes.PartBytes(piece.part);
   }
   return wrong;

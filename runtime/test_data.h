@@ -2,7 +2,7 @@
 // distinct between ranks, parts and places, so that data in the wrong place is found. The idea is nccl-tests'
 // verifiable inputs; the patterns are our own (the .cc explains them, type by type).
 //
-// Element i of part p of contributor r is table_r[place(p, i)]: a table of kTableElements values per rank,
+// Element i of part p of contributor r is table_r[place(p, i)]: a table of a prime number of values,
 // read with a rotation that differs for every part and for every lap through the table. The expected sum is
 // such a table too, so filling and checking cost one memcpy or memcmp.
 #pragma once
@@ -22,11 +22,11 @@ namespace xccl {
 
 class TestData {
  public:
-  static constexpr int64_t kTableElements = 16381;  // prime, so that no power of two falls on its laps
-
-  // Tables for everything that the pre- and postconditions mention. Immutable afterwards. Errors:
-  // kInvalidInput where the expected value is not defined (avg of a user-defined collective).
-  static StatusOr<TestData> Create(const Collective& collective, DataType type, ReduceOp op);
+  // Tables for everything that the pre- and postconditions mention, short ones where the largest part, of
+  // `largest_part` elements, is small. Immutable afterwards. Errors: kInvalidInput where the expected value
+  // is not defined (avg of a user-defined collective).
+  static StatusOr<TestData> Create(const Collective& collective, DataType type, ReduceOp op,
+                                   int64_t largest_part);
 
   // Fills a rank's input buffer. Requires: `input` is as large as the rank's input parts at `sizes`.
   void Fill(const CollectiveSizes& sizes, Rank rank, std::byte* input) const;
@@ -43,7 +43,7 @@ class TestData {
   TestData(const Collective& collective, DataType type, ReduceOp op)
       : collective_(&collective), type_(type), op_(op), element_bytes_(SizeOf(type)) {}
   int32_t TableOf(std::vector<Rank> contributions, bool complete);
-  std::vector<std::byte> MakeTable(const std::vector<Rank>& contributions, bool complete) const;
+  std::vector<std::byte> MakeTable(const std::vector<Rank>& contributions, bool complete);
   int64_t Differences(const CollectiveSizes& sizes, const std::vector<Piece>& pieces,
                       const std::byte* data) const;
 
@@ -51,6 +51,7 @@ class TestData {
   DataType type_;
   ReduceOp op_;
   int64_t element_bytes_;
+  int64_t table_elements_ = 0;  // prime, so that no power of two falls on its laps
   std::map<std::pair<std::vector<Rank>, bool>, int32_t> table_ids_;
   std::vector<std::vector<std::byte>> tables_;
   std::map<Rank, std::vector<Piece>> inputs_, outputs_;

@@ -82,8 +82,8 @@ class GuardedBuffers {
   RankBuffers pointers() const { return {input(), output(), memory_ + scratch_at_}; }
 
   void Poison() const {
-    std::fill(memory_, memory_ + scratch_at_, kGuard);
-    std::fill(output(), output() + output_bytes_, kPoison);
+    std::memset(memory_, std::to_integer<int>(kGuard), static_cast<size_t>(scratch_at_));
+    std::memset(output(), std::to_integer<int>(kPoison), static_cast<size_t>(output_bytes_));
   }
   // Bytes between the buffers that are no longer what Poison left.
   int64_t Overwritten() const {
@@ -246,7 +246,9 @@ StatusOr<std::vector<RunRow>> RunProgram(const Program& program, const Collectiv
     cases.push_back({sizes, false, passes});
     if (options.in_place && HasInPlace(program, collective)) cases.push_back({sizes, true, passes});
   }
-  XCCL_ASSIGN_OR_RETURN(const TestData data, TestData::Create(collective, options.type, options.op));
+  int64_t largest = 0;
+  for (const Case& now : cases) largest = std::max(largest, CountOf(collective, now.sizes));
+  XCCL_ASSIGN_OR_RETURN(const TestData data, TestData::Create(collective, options.type, options.op, largest));
   const Sharing sharing = options.processes ? Sharing::kChildren : Sharing::kThreads;
   XCCL_ASSIGN_OR_RETURN(const SharedRegion region,
                         SharedRegion::Create(wiring, sharing, "", static_cast<int32_t>(active.size())));

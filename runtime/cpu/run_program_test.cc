@@ -60,9 +60,9 @@ TEST(RunProgram, ManyPassesThroughSmallSlots) {
 TEST(RunProgram, EveryTypeAndOperator) {
   for (DataType type : AllDataTypes()) {
     for (ReduceOp op : AllReduceOps()) {
-      for (int32_t ranks : {1, 2, 3, 7, 9}) {
+      for (int32_t ranks : {1, 3, 9}) {
         SCOPED_TRACE(std::string(ToString(type)) + " " + std::string(ToString(op)));
-        RunOptions options = Quick({72001});
+        RunOptions options = Quick({9001});
         options.type = type;
         options.op = op;
         ExpectRight(
