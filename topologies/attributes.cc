@@ -34,7 +34,7 @@ std::string_view AttributeReader::RequiredText(std::string_view name) {
     for (const Attribute& attribute : attributes_)
       if (NearestName(attribute.first, std::array{name}) == name)
         Fail(fmt::format("unknown attribute '{}'; did you mean '{}'?", attribute.first, name));
-    Fail(fmt::format("no {}", name));
+    Fail(fmt::format("no attribute '{}'", name));
   }
   return text.value_or("");
 }
@@ -60,6 +60,7 @@ int64_t AttributeReader::Integer(std::string_view name, int64_t low, int64_t hig
 int64_t AttributeReader::Bandwidth(std::string_view name, int64_t otherwise) {
   const std::optional<std::string_view> text = Text(name);
   if (!text) return otherwise;
+  if (text->starts_with('-')) Fail(fmt::format("{} '{}': below zero", name, *text));
   const StatusOr<int64_t> value = ParseBandwidth(*text);
   if (!value.ok()) FailValue(name, value.status());
   return value.ok() ? *value : otherwise;
@@ -68,6 +69,7 @@ int64_t AttributeReader::Bandwidth(std::string_view name, int64_t otherwise) {
 int64_t AttributeReader::Duration(std::string_view name, int64_t otherwise) {
   const std::optional<std::string_view> text = Text(name);
   if (!text) return otherwise;
+  if (text->starts_with('-')) Fail(fmt::format("{} '{}': below zero", name, *text));
   const StatusOr<int64_t> value = ParseDuration(*text);
   if (!value.ok()) FailValue(name, value.status());
   return value.ok() ? *value : otherwise;

@@ -20,7 +20,7 @@ StatusOr<std::vector<LinkId>> FindLinks(const Topology& topology, const NodeInde
                                         std::string_view text) {
   const size_t arrow = text.find("->");
   if (arrow == std::string_view::npos || arrow == 0)
-    return InvalidInput(fmt::format("'{}': expected A->B, such as 0->1 or h0/gpu:3->h0/nvswitch", text));
+    return UsageError(fmt::format("'{}': expected A->B, such as 0->1 or h0/gpu:3->h0/nvswitch", text));
   const bool both = text[arrow - 1] == '<';
   const std::string_view from_text = Trim(text.substr(0, both ? arrow - 1 : arrow));
   const std::string_view to_text = Trim(text.substr(arrow + 2));
@@ -56,7 +56,7 @@ StatusOr<std::vector<LinkId>> FindLinks(const Topology& topology, const NodeInde
 // "0.25" as 25 / 100.
 StatusOr<std::pair<int64_t, int64_t>> ParseFactor(std::string_view text) {
   const auto bad = [&] {
-    return InvalidInput(
+    return UsageError(
         fmt::format("factor '{}': expected a number above 0 and at most 1, such as 0.5", text));
   };
   int64_t digits = 0, scale = 1;
@@ -79,7 +79,7 @@ Status Degrade(const Topology& topology, const NodeIndex& index, const std::stri
                TopologySpec& spec) {
   const size_t equals = text.rfind('=');
   if (equals == std::string::npos)
-    return InvalidInput(fmt::format("--degrade '{}': no factor; expected A->B=F, such as 0->1=0.5", text));
+    return UsageError(fmt::format("--degrade '{}': no factor; expected A->B=F, such as 0->1=0.5", text));
   const StatusOr<std::pair<int64_t, int64_t>> factor = ParseFactor(std::string_view(text).substr(equals + 1));
   if (!factor.ok()) return Annotate(factor.status(), "--degrade");
   const StatusOr<std::vector<LinkId>> links =
@@ -121,7 +121,7 @@ StatusOr<Topology> JoinHosts(const Topology& topology, int32_t hosts) {
   const auto bad = [&](std::string_view why) {
     return InvalidInput(fmt::format("--hosts {}: {} {}", hosts, topology.name(), why));
   };
-  if (hosts < 1) return InvalidInput(fmt::format("--hosts {}: expected 1 or more", hosts));
+  if (hosts < 1) return UsageError(fmt::format("--hosts {}: expected 1 or more", hosts));
   if (topology.num_hosts() != 1)
     return bad(fmt::format("has {} hosts; expected a machine of one host to copy", topology.num_hosts()));
   std::vector<std::pair<NodeId, int64_t>> nics;  // with the bandwidth of their fastest link

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <unordered_map>
 
 #include "base/diagnostics.h"
@@ -33,22 +32,32 @@ NodeKind KindOf(std::string_view element) {
 }
 
 std::string DescribeParseError(const pugi::xml_parse_result& parsed) {
+  const auto unfinished = [](std::string_view what) {
+    return fmt::format("malformed XML: {} that is not finished", what);
+  };
   switch (parsed.status) {
     case pugi::status_no_document_element:
       return "no element; expected <topology>";
     case pugi::status_end_element_mismatch:
       return "malformed XML: an end tag that does not match its start tag";
     case pugi::status_bad_start_element:
-      return "malformed XML: a start tag that is not finished";
+      return unfinished("a start tag");
     case pugi::status_bad_end_element:
-      return "malformed XML: an end tag that is not finished";
+      return unfinished("an end tag");
     case pugi::status_bad_attribute:
-      return "malformed XML: an attribute that is not finished; expected name=\"value\"";
-    default: {
-      std::string why = parsed.description();
-      for (char& c : why) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-      return "malformed XML: " + why;
-    }
+      return unfinished("an attribute") + "; expected name=\"value\"";
+    case pugi::status_bad_comment:
+      return unfinished("a comment");
+    case pugi::status_bad_pi:
+      return unfinished("a declaration");
+    case pugi::status_bad_cdata:
+      return unfinished("a CDATA section");
+    case pugi::status_bad_doctype:
+      return unfinished("a DOCTYPE");
+    case pugi::status_unrecognized_tag:
+      return "malformed XML: '<' that starts no tag";
+    default:
+      return fmt::format("malformed XML: {}", parsed.description());
   }
 }
 
@@ -94,6 +103,9 @@ Status Reader::ReadRoot(pugi::xml_node root) {
   XCCL_RETURN_IF_ERROR(Finish(root, reader));
   const ScopeIndex top = AddScope({});
   XCCL_RETURN_IF_ERROR(Walk(root, Context::kTopology, top, 0));
+  const auto is_gpu = [](const Node& node) { return node.kind == NodeKind::kGpu; };
+  if (std::none_of(spec_.nodes.begin(), spec_.nodes.end(), is_gpu))
+    return At(root, "topology: no gpu; expected at least one");
   if (gpu_outside_hosts_ && !spec_.hosts.empty())
     return At(gpu_outside_hosts_,
               "a gpu outside of every host, while others have one; expected all in hosts");
@@ -255,7 +267,7 @@ Status Reader::ResolveLink(const PendingLink& pending, std::vector<Link>& links)
   const int64_t pairs =
       pairwise ? static_cast<int64_t>(from->size()) : CappedProduct(from->size(), to->size());
   const int64_t more = CappedProduct(pairs, (duplex ? 2 : 1) * count);
-  const Status fits = CheckSize({0, std::min(more, kMaxLinks + 1) + static_cast<int64_t>(links.size())});
+  const Status fits = CheckSize({0, more + static_cast<int64_t>(links.size())});
   if (!fits.ok()) return bad(fits.message());
 
   const size_t before = links.size();

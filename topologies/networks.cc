@@ -73,11 +73,13 @@ int64_t CappedProduct(int64_t a, int64_t b) {
 }
 
 Status CheckSize(const TopologySize& size) {
-  if (size.nodes > kMaxNodes)
-    return InvalidInput(fmt::format("{} nodes; at most {} are supported", size.nodes, kMaxNodes));
-  if (size.links > kMaxLinks)
-    return InvalidInput(fmt::format("{} links; at most {} are supported", size.links, kMaxLinks));
-  return OkStatus();
+  const auto check = [](int64_t count, int64_t most, std::string_view what) {
+    if (count <= most) return OkStatus();
+    const std::string shown = count >= kCap ? "2^62 or more" : std::to_string(count);
+    return InvalidInput(fmt::format("{} {}; at most {} are supported", shown, what, most));
+  };
+  XCCL_RETURN_IF_ERROR(check(size.nodes, kMaxNodes, "nodes"));
+  return check(size.links, kMaxLinks, "links");
 }
 
 NodeId AddNode(NodeKind kind, std::string id, std::optional<HostId> host, TopologySpec& spec) {

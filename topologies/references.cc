@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <tuple>
 
 #include "base/strings.h"
 
@@ -31,6 +32,16 @@ std::optional<int64_t> Number(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
+}
+
+// "gpu:3" as its kind and "3"; text without a kind as it is.
+std::pair<std::optional<NodeKind>, std::string_view> SplitKind(std::string_view text) {
+  for (NodeKind kind : kKinds) {
+    const std::string_view name = NodeKindName(kind);
+    if (text.size() > name.size() && text[name.size()] == ':' && text.starts_with(name))
+      return {kind, text.substr(name.size() + 1)};
+  }
+  return {std::nullopt, text};
 }
 
 // "0..7, nvswitch": runs of numbers joined, at most eight entries.
@@ -122,59 +133,64 @@ StatusOr<std::vector<NodeId>> NodeIndex::Resolve(std::string_view reference,
   return found;
 }
 
+// Takes "HOST/" off the item's text.
+Status NodeIndex::TakeHost(const ReferenceScope& scope, Item& item) const {
+  const size_t slash = item.id.find('/');
+  if (slash == std::string_view::npos) return OkStatus();
+  const std::string_view host = item.id.substr(0, slash);
+  item.id.remove_prefix(slash + 1);
+  item.any_host = host == "*";
+  if (item.any_host) return OkStatus();
+  item.host = FindHost(scope.prefix + std::string(host));
+  if (!item.host) item.host = FindHost(host);
+  if (item.host) return OkStatus();
+  if (spec_.hosts.empty()) return InvalidInput(fmt::format("no host {}; no host is named here", host));
+  std::vector<std::string_view> names;
+  for (const Host& known : spec_.hosts) names.push_back(known.name);
+  return InvalidInput(
+      fmt::format("no host {}; hosts are {}{}", host, IdRuns(names), DidYouMean(host, names)));
+}
+
+// "gpu:0..3": each number by itself.
+Status NodeIndex::ResolveRange(const Item& item, size_t dots, const ReferenceScope& scope,
+                               std::vector<NodeId>& found) const {
+  const auto first = Number(item.id.substr(0, dots)), last = Number(item.id.substr(dots + 2));
+  if (!first || !last || *first < 0 || *last < *first)
+    return InvalidInput(fmt::format("'{}': expected a range such as gpu:0..3", item.id));
+  for (int64_t i = *first; i <= *last; ++i) {
+    const std::string id = std::to_string(i);
+    Item one = item;
+    one.id = id;
+    XCCL_RETURN_IF_ERROR(ResolvePlain(one, scope, found));
+  }
+  return OkStatus();
+}
+
+Status NodeIndex::ResolvePlain(const Item& item, const ReferenceScope& scope,
+                               std::vector<NodeId>& found) const {
+  const bool many = item.matches || item.any_host;
+  const std::vector<NodeId> nodes = many ? Matching(item, scope) : Exact(item, scope);
+  if (nodes.empty()) return NotFound(item, scope);
+  if (nodes.size() > 1 && !many)
+    return InvalidInput(fmt::format("'{}' is {} nodes, such as {} and {}; expected one", item.id,
+                                    nodes.size(), Reference(nodes[0]), Reference(nodes[1])));
+  found.insert(found.end(), nodes.begin(), nodes.end());
+  return OkStatus();
+}
+
 Status NodeIndex::ResolveItem(std::string_view text, const ReferenceScope& scope,
                               std::vector<NodeId>& found) const {
   if (text.empty()) return InvalidInput("an empty reference; expected a node such as 0, gpu:3 or h0/gpu:3");
   Item item;
   item.id = text;
-  if (const size_t slash = text.find('/'); slash != std::string_view::npos) {
-    const std::string_view host = text.substr(0, slash);
-    item.id = text.substr(slash + 1);
-    item.any_host = host == "*";
-    if (!item.any_host) item.host = FindHost(scope.prefix + std::string(host));
-    if (!item.any_host && !item.host) item.host = FindHost(host);
-    if (!item.any_host && !item.host) {
-      std::vector<std::string_view> names;
-      for (const Host& known : spec_.hosts) names.push_back(known.name);
-      if (names.empty()) return InvalidInput(fmt::format("no host {}; no host is named here", host));
-      return InvalidInput(
-          fmt::format("no host {}; hosts are {}{}", host, IdRuns(names), DidYouMean(host, names)));
-    }
-  }
-  for (NodeKind kind : kKinds) {
-    const std::string_view name = NodeKindName(kind);
-    if (item.id.size() > name.size() && item.id[name.size()] == ':' && item.id.starts_with(name)) {
-      item.kind = kind;
-      item.id.remove_prefix(name.size() + 1);
-      break;
-    }
-  }
+  XCCL_RETURN_IF_ERROR(TakeHost(scope, item));
+  std::tie(item.kind, item.id) = SplitKind(item.id);
   if (item.id == "*" && !item.kind)
     return InvalidInput("'*' names every node; expected gpu:*, switch:*, nic:* or cpu:*");
   item.matches = item.id.ends_with('*');
-  const size_t dots = item.id.find("..");
-  if (dots != std::string_view::npos) {
-    const auto first = Number(item.id.substr(0, dots)), last = Number(item.id.substr(dots + 2));
-    if (!first || !last || *first < 0 || *last < *first || *last - *first >= 1 << 22)
-      return InvalidInput(fmt::format("'{}': expected a range such as gpu:0..3", text));
-    for (int64_t i = *first; i <= *last; ++i) {
-      const std::string id = std::to_string(i);
-      Item one = item;
-      one.id = id;
-      const std::vector<NodeId> nodes = Exact(one, scope);
-      if (nodes.size() != 1) return NotFound(one, scope);
-      found.push_back(nodes[0]);
-    }
-    return OkStatus();
-  }
-  const std::vector<NodeId> nodes =
-      item.matches || item.any_host ? Matching(item, scope) : Exact(item, scope);
-  if (nodes.empty()) return NotFound(item, scope);
-  if (!item.matches && !item.any_host && nodes.size() > 1)
-    return InvalidInput(fmt::format("'{}' is {} nodes, such as {} and {}; expected one", text, nodes.size(),
-                                    Reference(nodes[0]), Reference(nodes[1])));
-  found.insert(found.end(), nodes.begin(), nodes.end());
-  return OkStatus();
+  if (const size_t dots = item.id.find(".."); dots != std::string_view::npos)
+    return ResolveRange(item, dots, scope, found);
+  return ResolvePlain(item, scope, found);
 }
 
 // Nodes of the item's host or the scope, of its kind.
@@ -278,14 +294,14 @@ Status NodeIndex::NotFound(const Item& item, const ReferenceScope& scope) const 
 std::string NodeIndex::Reference(NodeId n) const {
   const Node& node = spec_.nodes[n.index()];
   const std::string_view kind = NodeKindName(node.kind);
-  const bool unique = next_of_id_[first_of_id_.at(node.id)] < 0;
-  const bool plain = std::none_of(kKinds.begin(), kKinds.end(), [&](NodeKind k) {
-    return node.id.starts_with(std::string(NodeKindName(k)) + ":");
-  });
-  if (unique && plain) return node.id;
-  if (node.host && !unique)
-    return fmt::format("{}/{}:{}", spec_.hosts[node.host->index()].name, kind, node.id);
-  return fmt::format("{}:{}", kind, node.id);
+  const int32_t first = first_of_id_.at(node.id);
+  int of_kind = 0;
+  for (int32_t same = first; same >= 0 && of_kind < 2; same = next_of_id_[same])
+    of_kind += spec_.nodes[same].kind == node.kind;
+  const bool plain = SplitKind(node.id).first == std::nullopt;
+  if (next_of_id_[first] < 0 && plain) return node.id;
+  if (of_kind < 2 || !node.host) return fmt::format("{}:{}", kind, node.id);
+  return fmt::format("{}/{}:{}", spec_.hosts[node.host->index()].name, kind, node.id);
 }
 
 }  // namespace xccl

@@ -44,6 +44,10 @@ class NodeIndex {
   struct Item;
   static std::string Key(std::optional<HostId> host, std::string_view id);
   Status ResolveItem(std::string_view text, const ReferenceScope& scope, std::vector<NodeId>& found) const;
+  Status TakeHost(const ReferenceScope& scope, Item& item) const;
+  Status ResolveRange(const Item& item, size_t dots, const ReferenceScope& scope,
+                      std::vector<NodeId>& found) const;
+  Status ResolvePlain(const Item& item, const ReferenceScope& scope, std::vector<NodeId>& found) const;
   std::vector<NodeId> Exact(const Item& item, const ReferenceScope& scope) const;
   std::vector<NodeId> Matching(const Item& item, const ReferenceScope& scope) const;
   std::vector<NodeId> InScope(const Item& item, const ReferenceScope& scope) const;

@@ -1,0 +1,69 @@
+#include "topologies/topology.h"
+
+#include <gtest/gtest.h>
+
+namespace xccl {
+namespace {
+
+TopologySpec Pair() {
+  TopologySpec spec;
+  spec.name = "t";
+  spec.nodes = {Node{NodeKind::kGpu, "0", {}, false, false}, Node{NodeKind::kSwitch, "s", {}, false, false},
+                Node{NodeKind::kGpu, "1", {}, false, false}};
+  spec.links = {
+      {NodeId(0), NodeId(1), 1, 0, 0}, {NodeId(1), NodeId(2), 1, 0, 0}, {NodeId(2), NodeId(1), 1, 0, 0}};
+  return spec;
+}
+
+TEST(Topology, RanksHostsAndRows) {
+  const StatusOr<Topology> topology = Topology::Create(Pair());
+  ASSERT_TRUE(topology.ok()) << topology.status().message();
+  EXPECT_EQ(topology->num_ranks(), 2);
+  EXPECT_EQ(topology->num_hosts(), 1);
+  EXPECT_EQ(topology->spec().hosts[0].name, "host");
+  EXPECT_EQ(topology->NodeOf(Rank(1)), NodeId(2));
+  EXPECT_EQ(topology->RankOf(NodeId(1)), std::nullopt);
+  EXPECT_EQ(topology->HostOf(Rank(1)), HostId(0));
+  EXPECT_EQ(topology->node(NodeId(1)).host, std::nullopt);
+  ASSERT_EQ(topology->In(NodeId(1)).size(), 2u);
+  EXPECT_EQ(topology->In(NodeId(1))[1], LinkId(2));
+  EXPECT_EQ(topology->Out(NodeId(0)).size(), 1u);
+  EXPECT_TRUE(topology->In(NodeId(0)).empty());
+  EXPECT_EQ(topology->NodeName(NodeId(2)), "gpu 1");
+  EXPECT_EQ(topology->LinkName(LinkId(1)), "s->1");
+}
+
+TEST(Topology, Rejects) {
+  struct Case {
+    void (*spoil)(TopologySpec&);
+    const char* message;
+  };
+  constexpr Case kCases[] = {
+      {[](TopologySpec& s) { s.nodes.clear(), s.links.clear(); }, "t: no gpu; expected at least one"},
+      {[](TopologySpec& s) { s.nodes[2].id = "0"; }, "t: two nodes named gpu 0"},
+      {[](TopologySpec& s) { s.nodes[2].id = ""; }, "t: gpu id '': expected a name"},
+      {[](TopologySpec& s) { s.nodes[1].id = "a..b"; },
+       R"(t: switch id 'a..b': a name has no '/', ',', '*', '<', '>', '"', '..' and no blanks)"},
+      {[](TopologySpec& s) {
+         s.hosts = {Host{"h"}, Host{"h"}};
+       },
+       "t: two hosts named h"},
+      {[](TopologySpec& s) { s.hosts = {Host{"a/b"}}; },
+       R"(t: host id 'a/b': a name has no '/', ',', '*', '<', '>', '"', '..' and no blanks)"},
+      {[](TopologySpec& s) { s.nodes[1].host = HostId(3); }, "t: node 1: no host 3; there are 1"},
+      {[](TopologySpec& s) { s.links[1].to = NodeId(9); }, "t: link 1: no node 9; nodes are 0..2"},
+      {[](TopologySpec& s) { s.links[1].to = NodeId(1); }, "t: link 1: joins switch s to itself"},
+      {[](TopologySpec& s) { s.links[0].bandwidth_bytes_per_s = 0; },
+       "t: link 0: bandwidth 0 B/s; expected more than zero"},
+      {[](TopologySpec& s) { s.links[0].latency_ps = -1; }, "t: link 0: a latency or overhead below zero"},
+      {[](TopologySpec& s) { s.links[0].overhead_ps = -1; }, "t: link 0: a latency or overhead below zero"},
+  };
+  for (const Case& c : kCases) {
+    TopologySpec spec = Pair();
+    c.spoil(spec);
+    EXPECT_EQ(Topology::Create(std::move(spec)).status().message(), c.message);
+  }
+}
+
+}  // namespace
+}  // namespace xccl
