@@ -101,7 +101,13 @@ class GridRings {
       std::vector<std::vector<int32_t>> groups;
       Blocks pieces;
       for (size_t v = 0; v < a_.rank.size(); ++v) groups.push_back({static_cast<int32_t>(v)});
-      for (const ChunkRange& block : blocks) pieces.push_back(Piece(block, lane, lanes_));
+      pieces.resize(blocks.size());
+      for (size_t v = 0; v < a_.rank.size(); ++v) {
+        int32_t diagonal = 0;
+        for (size_t i = 0; i < k; ++i)
+          diagonal += static_cast<int32_t>(v) / a_.grid.Stride(i) % a_.grid.dims[i];
+        pieces[a_.member[v]] = Share(blocks[a_.member[v]], lane, lanes_, diagonal);
+      }
       int32_t step = 0;
       for (size_t i = 0; i < k; ++i) {
         const Lines lines(a_.grid, (i + static_cast<size_t>(lane)) % k);

@@ -66,7 +66,8 @@ class Hierarchy {
     }
     for (int32_t h = 0; h < m; ++h) {
       Inside(h, m - 1, moves, [&](int32_t k, int32_t lane, auto&& send) {
-        for (int32_t other = 0; other < m; ++other) send(Piece(blocks[MemberAt(other, k)], lane, lanes_));
+        for (int32_t other = 0; other < m; ++other)
+          send(Share(blocks[MemberAt(other, k)], lane, lanes_, other + k));
       });
     }
   }

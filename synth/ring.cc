@@ -19,7 +19,8 @@ void RingAllgather(const Rings& rings, const std::vector<int32_t>& member_of, co
       const Ring& ring = rings.rings[r];
       for (int32_t p = 0; p < n; ++p) {
         const Rank owner = ring.order[(p - s + n) % n];
-        moves.Add({Piece(blocks[member_of[owner.index()]], r, k), ring.order[p], ring.order[(p + 1) % n], s,
+        const int32_t member = member_of[owner.index()];
+        moves.Add({Share(blocks[member], r, k, member), ring.order[p], ring.order[(p + 1) % n], s,
                    TransferOp::kCopy, ring.hops[p]});
       }
     }

@@ -4,22 +4,18 @@
 #include <fmt/format.h>
 
 #include "base/strings.h"
+#include "synth/auto.h"
 #include "synth/engines.h"
 #include "synth/greedy.h"
 
 namespace xccl {
-
-std::span<const TextbookEngine* const> TextbookEngines() {
-  static const TextbookEngine* const engines[] = {
-      &RingEngine(), &TreeEngine(), &BinomialEngine(), &DoubleBinaryTreeEngine(), &HalvingDoublingEngine(), &RecursiveDoublingEngine(), &BruckEngine(), &PairwiseEngine(), &Ring2dEngine(), &Torus2dEngine(), &HierarchicalRingEngine(), &DirectEngine()};
-  return engines;
-}
 
 std::span<const std::unique_ptr<Synthesizer>> AllSynthesizers() {
   static const std::vector<std::unique_ptr<Synthesizer>> all = [] {
     std::vector<std::unique_ptr<Synthesizer>> made;
     for (const TextbookEngine* engine : TextbookEngines()) made.push_back(MakeTextbook(*engine));
     made.push_back(MakeGreedy());
+    made.push_back(MakeAuto());
     return made;
   }();
   return all;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/collective.h"
 #include "topologies/topology.h"
 
 namespace xccl::testing {
@@ -22,5 +23,17 @@ Topology MakeCluster(int32_t hosts, int32_t gpus);
 Topology MakeGraph(int32_t ranks, const std::vector<std::pair<int32_t, int32_t>>& cables);
 // One-way links.
 Topology MakeDigraph(int32_t ranks, const std::vector<std::pair<int32_t, int32_t>>& links);
+
+struct Machine {
+  std::string name;
+  Topology topology;
+};
+
+// One of every shape, 1 to 16 ranks.
+std::vector<Machine> Machines();
+// A collective with a root that is not first, uneven counts, pairs half a circle apart.
+CollectiveSpec SpecOf(CollectiveKind kind, std::vector<Rank> ranks);
+// All ranks, and where there are six or more, two subsets in odd orders.
+std::vector<std::vector<Rank>> MemberLists(int32_t ranks);
 
 }  // namespace xccl::testing

@@ -10,10 +10,13 @@
 
 #include "base/strings.h"
 #include "synth/compose.h"
+#include "synth/engines.h"
 #include "synth/reverse.h"
 
 namespace xccl {
 namespace {
+
+constexpr int64_t kMovesWorthCutting = 1 << 20;
 
 // What a collective asks of a recipe, before any reversal.
 enum class Base { kAllgather, kBroadcast, kGather, kAlltoall, kSendrecv, kAllreduce };
@@ -129,11 +132,15 @@ int32_t PlacedEngine::Chunks() const {
   const Recipe& recipe = recipe_ ? *recipe_ : *reversed_recipe_;
   if (kind == CollectiveKind::kBarrier) return 1;
   switch (BaseOf(kind, recipe)) {
-    case Base::kAllgather:
-      if (!IsAllreduce(kind)) return recipe.lanes;
-      return recipe.lanes * (recipe.allreduce_owners.empty()
-                                 ? request_->collective->num_members()
-                                 : static_cast<int32_t>(recipe.allreduce_owners.size()));
+    case Base::kAllgather: {
+      // Many ranks' blocks keep all lanes busy without being cut.
+      const int64_t n = request_->collective->num_members();
+      const int32_t pieces =
+          static_cast<int32_t>(std::clamp<int64_t>(kMovesWorthCutting / (n * n), 1, recipe.lanes));
+      if (!IsAllreduce(kind)) return pieces;
+      return pieces * static_cast<int32_t>(recipe.allreduce_owners.empty() ? static_cast<size_t>(n)
+                                                                           : recipe.allreduce_owners.size());
+    }
     case Base::kBroadcast:
       return std::max(recipe.lanes, recipe.broadcast_pieces);
     case Base::kAllreduce:
@@ -230,6 +237,10 @@ StatusOr<Synthesis> PlacedEngine::Make() const {
     XCCL_ASSIGN_OR_RETURN(Schedule gather, Gather(*forward_, *recipe_, cut));
     schedule = reversed_recipe_ ? Compose(schedule, gather) : std::move(gather);
   }
+  const std::optional<int32_t> most = request_->limits.steps;
+  if (most && schedule.num_steps() > *most)
+    return InvalidInput(fmt::format("{}: takes {} steps; expected at most {}; hint: --steps={}",
+                                    engine_->name, schedule.num_steps(), *most, schedule.num_steps()));
   return Synthesis{cut, std::move(schedule), false, std::string(engine_->name), ""};
 }
 
@@ -355,6 +366,22 @@ class Textbook final : public Synthesizer {
 };
 
 }  // namespace
+
+std::span<const TextbookEngine* const> TextbookEngines() {
+  static const TextbookEngine* const engines[] = {&RingEngine(),
+                                                  &TreeEngine(),
+                                                  &BinomialEngine(),
+                                                  &DoubleBinaryTreeEngine(),
+                                                  &HalvingDoublingEngine(),
+                                                  &RecursiveDoublingEngine(),
+                                                  &BruckEngine(),
+                                                  &PairwiseEngine(),
+                                                  &Ring2dEngine(),
+                                                  &Torus2dEngine(),
+                                                  &HierarchicalRingEngine(),
+                                                  &DirectEngine()};
+  return engines;
+}
 
 std::unique_ptr<Synthesizer> MakeTextbook(const TextbookEngine& engine) {
   return std::make_unique<Textbook>(engine);

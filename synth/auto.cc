@@ -1,0 +1,208 @@
+// Place every textbook engine that serves, sort by the closed-form estimate, and make and simulate one after
+// the other while work is left: a plan's work is the chunk moves that it would make, known before it is made.
+// greedy stands in the order as if it came close to the bound. Stops as soon as a plan meets the bound, or
+// nearly. Where one plan alone is beyond the limit of work, the cheapest is made and not simulated.
+#include "synth/auto.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "ir/bound.h"
+#include "ir/simulate.h"
+#include "ir/verify_schedule.h"
+#include "synth/engines.h"
+#include "synth/greedy.h"
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kDefaultWork = 600'000;  // chunk moves of all plans made together
+constexpr double kGoodEnough = 1.002;      // times the bound: not worth the search for more
+constexpr double kHopeless = 4;            // estimates this far above the best simulated time are not tried
+constexpr double kGreedyNearBound = 1.1;   // where greedy stands in the order
+constexpr int64_t kGreedyWorkPerMove = 3;  // searching costs more than writing down
+constexpr int64_t kGreedyUnits = 20;       // of its own work units for one of ours
+
+struct Candidate {
+  std::string_view name;
+  double estimate_ps = 0;
+  int64_t work = 0;
+  std::optional<PlacedEngine> placed;  // absent: greedy
+};
+
+struct Tried {
+  std::string_view name;
+  double time_ps = 0;
+};
+
+// Chunk moves that an engine without relays makes for a collective with one chunk a part.
+int64_t LeastMoves(const Collective& collective) {
+  const int64_t n = collective.num_members(), parts = collective.num_parts();
+  switch (collective.kind()) {
+    case CollectiveKind::kAllreduce:
+    case CollectiveKind::kBarrier:
+      return 2 * n * n;
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter:
+    case CollectiveKind::kAlltoall:
+    case CollectiveKind::kAlltoallv:
+    case CollectiveKind::kSendrecv:
+      return parts;
+    case CollectiveKind::kAllgather:
+    case CollectiveKind::kAllgatherv:
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kReduceScatterv:
+    case CollectiveKind::kBroadcast:
+    case CollectiveKind::kReduce:
+    case CollectiveKind::kCustom:
+      return parts * n;
+  }
+  return parts * n;
+}
+
+class Portfolio {
+ public:
+  explicit Portfolio(const SynthesisRequest& request) : request_(request), grounds_(*request.topology) {}
+
+  StatusOr<Synthesis> Run() {
+    XCCL_ASSIGN_OR_RETURN(bound_, LowerBound(*request_.topology, *request_.collective, request_.size_bytes,
+                                             request_.model, BoundEffort::kFast));
+    Gather();
+    const auto start = std::chrono::steady_clock::now();
+    const auto out_of_time = [&] {
+      if (!request_.limits.time_limit_s) return false;
+      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+      return elapsed.count() > *request_.limits.time_limit_s;
+    };
+    int64_t left = request_.limits.work_units > 0 ? request_.limits.work_units : kDefaultWork;
+    for (const Candidate& candidate : candidates_) {
+      if (candidate.work > left) continue;
+      if (best_ && (GoodEnough() || candidate.estimate_ps > kHopeless * best_ps_ || out_of_time())) break;
+      Try(candidate, true, left);
+      left -= candidate.work;
+    }
+    // Nothing within the limit, or nothing that worked: the cheapest that works.
+    std::stable_sort(candidates_.begin(), candidates_.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.work < b.work; });
+    for (const Candidate& candidate : candidates_) {
+      if (best_) break;
+      Try(candidate, false, kDefaultWork);
+    }
+    if (!best_) return Refusal();
+    best_->note = Note();
+    best_->exact = best_->exact || (best_ps_ > 0 && MeetsBound()) || best_->schedule.size() == 0;
+    return *std::move(best_);
+  }
+
+ private:
+  void Gather() {
+    for (const TextbookEngine* engine : TextbookEngines()) {
+      StatusOr<PlacedEngine> placed = PlacedEngine::Place(*engine, grounds_, request_);
+      if (!placed.ok()) {
+        refusals_.push_back(placed.status());
+        continue;
+      }
+      const double estimate = placed->EstimatePs();
+      const int64_t work = placed->Work();
+      candidates_.push_back({engine->name, estimate, work, std::move(placed).value()});
+    }
+    if (const Status serves = greedy_->Serves(request_); serves.ok()) {
+      const double near = kGreedyNearBound * static_cast<double>(std::max<int64_t>(bound_.bound_ps, 1));
+      const int64_t chunks = request_.limits.chunks.value_or(1);
+      candidates_.push_back({greedy_->name(), greedy_->EstimatePs(request_).value_or(near),
+                             kGreedyWorkPerMove * chunks * LeastMoves(*request_.collective), std::nullopt});
+    } else {
+      refusals_.push_back(serves);
+    }
+    std::stable_sort(candidates_.begin(), candidates_.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.estimate_ps < b.estimate_ps; });
+  }
+
+  void Try(const Candidate& candidate, bool simulate, int64_t left) {
+    SynthesisRequest searching = request_;
+    searching.limits.work_units = kGreedyUnits * left;
+    StatusOr<Synthesis> made = candidate.placed ? candidate.placed->Make() : greedy_->Synthesize(searching);
+    if (!made.ok()) {
+      refusals_.push_back(made.status());
+      return;
+    }
+    if (!request_.allow_divergent && made->collective.Reduces() &&
+        !IsBitwiseSame(made->schedule, made->collective, *request_.topology))
+      return;
+    double time_ps = 0;
+    if (simulate) {
+      SimulateOptions options;
+      options.size_bytes = request_.size_bytes;
+      options.model = request_.model;
+      time_ps = static_cast<double>(
+          Simulate(made->schedule, made->collective, *request_.topology, options).time_ps);
+      tried_.push_back({candidate.name, time_ps});
+    }
+    if (best_ && time_ps >= best_ps_) return;
+    best_ps_ = time_ps;
+    best_ = std::move(made).value();
+  }
+
+  bool MeetsBound() const { return best_ps_ <= static_cast<double>(bound_.bound_ps) * (1 + 1e-9) + 1; }
+
+  bool GoodEnough() const {
+    return MeetsBound() || best_ps_ <= static_cast<double>(bound_.bound_ps) * kGoodEnough;
+  }
+
+  std::string Note() const {
+    if (tried_.empty()) return fmt::format("{}; beyond the limit of work, not simulated", best_->engine);
+    const auto ratio = [&](double ps) {
+      return bound_.bound_ps > 0 ? ps / static_cast<double>(bound_.bound_ps) : 1.0;
+    };
+    std::string note = fmt::format("{}; {:.2f} x bound", best_->engine, ratio(best_ps_));
+    const Tried* next = nullptr;
+    for (const Tried& tried : tried_)
+      if (tried.name != best_->engine && (next == nullptr || tried.time_ps < next->time_ps)) next = &tried;
+    if (next != nullptr) note += fmt::format("; next {} {:.2f}", next->name, ratio(next->time_ps));
+    return note;
+  }
+
+  Status Refusal() const {
+    const Status& last = refusals_.back();
+    return Status(last.code(),
+                  fmt::format("auto: no engine has a plan for {} on {}: {}", request_.collective->name(),
+                              request_.topology->name(), last.message()));
+  }
+
+  const SynthesisRequest& request_;
+  Grounds grounds_;
+  const std::unique_ptr<Synthesizer> greedy_ = MakeGreedy();
+  Bound bound_;
+  std::vector<Candidate> candidates_;
+  std::vector<Status> refusals_ = {InvalidInput("none serves it")};
+  std::vector<Tried> tried_;
+  std::optional<Synthesis> best_;
+  double best_ps_ = std::numeric_limits<double>::infinity();
+};
+
+class Auto final : public Synthesizer {
+ public:
+  std::string_view name() const override { return "auto"; }
+  std::string_view summary() const override {
+    return "tries the engines in order of their estimates, simulates, keeps the fastest; exact where it "
+           "meets the "
+           "bound";
+  }
+  Status Serves(const SynthesisRequest& request) const override {
+    (void)request;
+    return OkStatus();
+  }
+  StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
+    return Portfolio(request).Run();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Synthesizer> MakeAuto() { return std::make_unique<Auto>(); }
+
+}  // namespace xccl
