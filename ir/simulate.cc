@@ -6,7 +6,8 @@
 // Cost: one heap operation and two or three events a job and segment.
 //
 // With many segments a schedule settles into a steady state in which each further segment costs the same:
-// runs with m, 2m and 4m segments of the final length show it, and the rest is a straight line.
+// runs with m, 2m, 4m, ... segments of the final length show it, and the rest is a straight line. No link can
+// be done sooner than it takes to carry its bytes; that floor is exact, so no bound is undercut.
 #include "ir/simulate.h"
 
 #include <algorithm>
@@ -297,27 +298,32 @@ int64_t SegmentCount(int64_t bytes, int64_t segment_bytes) {
   return std::min<int64_t>((bytes - 1) / segment_bytes + 1, std::numeric_limits<int32_t>::max());
 }
 
-// Runs of m, 2m and 4m segments must agree on the cost of a segment to this fraction of the time.
-constexpr double kSteady = 1e-4;
+// Two doublings in a row must agree with the one before on what a segment costs, to this fraction of it.
+constexpr double kSteady = 1e-5;
+constexpr int32_t kAgreements = 2;
 constexpr int64_t kFewSegments = 8;        // the shortest run that may show a steady state
+constexpr int64_t kFewJobs = 1024;         // jobs × segments of it are at least this many
 constexpr int64_t kJobBudget = 4'000'000;  // jobs × segments of the longest run that is not asked for
 
+// The time of `segments` segments from runs of m, 2m, 4m, ... of them.
 int64_t Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, int64_t segments) {
-  int64_t m = kFewSegments;
+  int64_t m = std::max(kFewSegments, kFewJobs / std::max<int64_t>(jobs, 1));
   while (m > 1 && 4 * m * jobs > kJobBudget) m /= 2;
   if (4 * m >= segments) return run(segments);
-  int64_t first = run(m), second = run(2 * m);
-  for (;; m *= 2) {
-    if (4 * m >= segments) return run(segments);
-    const int64_t third = run(4 * m);
-    const double bend = static_cast<double>(third - second) - 2 * static_cast<double>(second - first);
-    if (std::abs(bend) <= kSteady * static_cast<double>(third) || 8 * m * jobs > kJobBudget) {
-      const __int128 rest = static_cast<__int128>(third - second) * (segments - 4 * m) / (2 * m);
-      return static_cast<int64_t>(std::min<__int128>(kForever, third + rest));
-    }
-    first = second;
-    second = third;
+  int64_t before = run(m), last = run(2 * m), longest = 2 * m;
+  int32_t agreements = 0;
+  while (2 * longest < segments) {
+    const int64_t time = run(2 * longest);
+    const double rise = static_cast<double>(time - last), expected = 2 * static_cast<double>(last - before);
+    agreements = std::abs(rise - expected) <= kSteady * rise ? agreements + 1 : 0;
+    before = last;
+    last = time;
+    longest *= 2;
+    if (agreements < kAgreements && 2 * longest * jobs <= kJobBudget) continue;
+    const __int128 rest = static_cast<__int128>(last - before) * (segments - longest) / (longest / 2);
+    return static_cast<int64_t>(std::min<__int128>(kForever, last + rest));
   }
+  return run(segments);
 }
 
 }  // namespace

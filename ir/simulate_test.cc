@@ -18,6 +18,7 @@ using testing::Edge;
 using testing::Links;
 using testing::MakeCollective;
 using testing::MakeGraph;
+using testing::MakeGrid;
 
 Collective Broadcast(int32_t ranks) { return MakeCollective(CollectiveKind::kBroadcast, ranks, Rank(0)); }
 
@@ -55,6 +56,200 @@ TEST(Simulate, CutThroughASwitch) {
   EXPECT_EQ(TimeNs(schedule, collective, topology, 1000, 1000), 1160);
   // Store and forward: 1000 + 100 + 10, then 500 + 50 + 20.
   EXPECT_EQ(TimeNs(schedule, collective, topology, 1000, 0, TimeModel::kBlocking), 1110 + 570);
+}
+
+TEST(Simulate, OverheadOncePerMessage) {
+  const Topology topology = MakeGraph("pair", 2, 0, {{0, 1, 1, 100, 30}});
+  const Collective collective = Broadcast(2).WithChunks(4);
+  Schedule schedule;
+  schedule.num_chunks = 4;
+  schedule.Add(ChunkId(0), 2, Rank(0), Rank(1), Links({0}), TransferOp::kCopy, 0);  // one message
+  schedule.Add(ChunkId(3), 1, Rank(0), Rank(1), Links({0}), TransferOp::kCopy, 0);
+  schedule.Add(ChunkId(2), 1, Rank(0), Rank(1), Links({0}), TransferOp::kCopy, 1);  // another
+  EXPECT_EQ(TimeNs(schedule, collective, topology, 4000, 500), 4000 + 2 * 30 + 100);
+  EXPECT_EQ(TimeNs(schedule, collective, topology, 4000, 0, TimeModel::kBlocking), 4000 + 2 * (30 + 100));
+}
+
+TEST(Simulate, LinksTakeTheEarliestStepThatIsReady) {
+  // 0 -> 1 fast, 1 -> 2 slow: rank 1's own chunk of step 5 goes before the chunk of step 1, which is not
+  // there yet; of those that wait at 100 ns, the earlier step goes first.
+  const Topology topology = MakeGraph("line", 3, 0, {{0, 1, 10}, {1, 2, 1}});
+  const Collective collective = MakeCollective(CollectiveKind::kAllgather, 3).WithChunks(2);
+  Schedule schedule;
+  schedule.num_chunks = 6;
+  schedule.Add(ChunkId(0), 1, Rank(0), Rank(1), Links({0}), TransferOp::kCopy, 0);
+  schedule.Add(ChunkId(0), 1, Rank(1), Rank(2), Links({1}), TransferOp::kCopy, 1);
+  schedule.Add(ChunkId(2), 1, Rank(1), Rank(2), Links({1}), TransferOp::kCopy, 5);
+  schedule.Add(ChunkId(3), 1, Rank(1), Rank(2), Links({1}), TransferOp::kCopy, 6);
+  SimulateOptions options;
+  options.size_bytes = 6 * 960;
+  options.segment_bytes = 960;
+  options.record_links = true;
+  const Simulation simulation = Simulate(schedule, collective, topology, options);
+  EXPECT_EQ(simulation.time_ps, 3 * 960'000);
+  EXPECT_EQ(simulation.link_busy_ps, (std::vector<int64_t>{96'000, 3 * 960'000}));
+  EXPECT_EQ(simulation.size_bytes, 6 * 960);
+  EXPECT_EQ(simulation.segment_bytes, 960);
+}
+
+TEST(Simulate, ReadsWaitForEveryEarlierWrite) {
+  // Rank 2 sums from 0 (fast) and 1 (slow) before it sends on; its transfer of step 0 waits for neither.
+  const Topology topology = MakeGraph("sum", 4, 0, {{0, 2, 4}, {1, 2, 1}, {2, 3, 2}});
+  const Collective collective = MakeCollective(CollectiveKind::kReduce, 4, Rank(3));
+  Schedule schedule;
+  schedule.num_chunks = 1;
+  schedule.Add(ChunkId(0), 1, Rank(0), Rank(2), Links({0}), TransferOp::kReduce, 0);
+  schedule.Add(ChunkId(0), 1, Rank(1), Rank(2), Links({1}), TransferOp::kReduce, 1);
+  schedule.Add(ChunkId(0), 1, Rank(2), Rank(3), Links({2}), TransferOp::kReduce, 2);
+  EXPECT_EQ(TimeNs(schedule, collective, topology, 1000, 1000), 1000 + 500);
+  schedule.step = {0, 0, 0};
+  EXPECT_EQ(TimeNs(schedule, collective, topology, 1000, 1000), 1000);
+}
+
+TEST(Simulate, MulticastAndSumInASwitch) {
+  // 0, 1, 2 around switch 3.
+  const Topology topology =
+      MakeGraph("star", 3, 1, testing::Duplex({{0, 3, 1, 10}, {1, 3, 2, 20}, {2, 3, 4, 40}}));
+  const Collective broadcast = Broadcast(3);
+  Schedule multicast;
+  multicast.num_chunks = 1;
+  multicast.Add(ChunkId(0), 1, Rank(0), Rank(1), Links({0, 3, 5}), TransferOp::kCopy, 0);
+  // Up 1000 ns; both ways down end no sooner than the bytes come: 1010; the farther is 40 away.
+  EXPECT_EQ(TimeNs(multicast, broadcast, topology, 1000, 1000), 1010 + 40);
+  EXPECT_EQ(TimeNs(multicast, broadcast, topology, 1000, 0, TimeModel::kBlocking), 1010 + 520);
+  const Collective reduce = MakeCollective(CollectiveKind::kReduce, 3, Rank(2));
+  Schedule sum;
+  sum.num_chunks = 1;
+  sum.Add(ChunkId(0), 1, Rank(0), Rank(2), Links({0, 2, 5}), TransferOp::kReduce, 0);
+  EXPECT_EQ(TimeNs(sum, reduce, topology, 1000, 1000), 1010 + 40);
+  EXPECT_EQ(TimeNs(sum, reduce, topology, 1000, 0, TimeModel::kBlocking), 1010 + 290);
+}
+
+// Chunks go around a ring of `n` both ways, as far as half of it.
+Schedule RingAllgather(int32_t n, const Topology& topology) {
+  Schedule schedule;
+  schedule.num_chunks = n;
+  for (int32_t step = 0; step < n / 2; ++step) {
+    for (int32_t r = 0; r < n; ++r) {
+      for (int32_t way : {1, -1}) {
+        if (way < 0 && step >= (n - 1) / 2) continue;
+        const Rank to((r + way + n) % n);
+        for (LinkId l : topology.Out(NodeId(r)))
+          if (topology.RankOf(topology.link(l).to) == to)
+            schedule.Add(ChunkId((r - way * step + n) % n), 1, Rank(r), to, std::vector{l}, TransferOp::kCopy,
+                         step);
+      }
+    }
+  }
+  Normalize(schedule);
+  return schedule;
+}
+
+TEST(Simulate, TacosTimesOfRings) {
+  // 1 GiB, 50 GiB/s, 0.5 us: n/2 steps of one chunk.
+  const std::vector<std::pair<int32_t, int64_t>> rows = {{8, 10'002'000}, {16, 10'004'000}, {64, 10'016'000}};
+  for (const auto& [n, time_ns] : rows) {
+    TopologySpec spec = MakeGrid("ring", 1, n, true).spec();
+    for (Link& link : spec.links) {
+      link.bandwidth_bytes_per_s = 50LL << 30;
+      link.latency_ps = 500'000;
+    }
+    const Topology topology = Topology::Create(spec).value();
+    const Collective allgather = MakeCollective(CollectiveKind::kAllgather, n);
+    EXPECT_EQ(TimeNs(RingAllgather(n, topology), allgather, topology, 1LL << 30, 0, TimeModel::kBlocking),
+              time_ns);
+    // Pipelined, no link is ever idle before its end; a segment's time is rounded up to a picosecond.
+    const int64_t pipelined = TimeNs(RingAllgather(n, topology), allgather, topology, 1LL << 30, 64 << 10);
+    EXPECT_GE(pipelined, 10'000'500);
+    EXPECT_LE(pipelined, 10'000'508);
+  }
+}
+
+TEST(Simulate, NothingToMove) {
+  const Topology topology = MakeGraph("pair", 2, 0, {{0, 1, 1, 100}});
+  EXPECT_EQ(TimeNs(Schedule(), Broadcast(2), topology, 0, 0), 0);
+  Schedule schedule;
+  schedule.num_chunks = 1;
+  schedule.Add(ChunkId(0), 1, Rank(0), Rank(1), Links({0}), TransferOp::kCopy, 0);
+  EXPECT_EQ(TimeNs(schedule, Broadcast(2), topology, 0, 0), 100);
+}
+
+// Every chunk over a random tree from its source to all.
+Schedule RandomTrees(Random& random, const Topology& topology, const Collective& collective) {
+  Schedule schedule;
+  schedule.num_chunks = collective.num_chunks();
+  std::vector<Holding> before;
+  for (int32_t c = 0; c < collective.num_chunks(); ++c) {
+    collective.Before(ChunkId(c), before);
+    std::vector<int32_t> step_of(static_cast<size_t>(topology.num_ranks()), -1);
+    std::vector<LinkId> frontier;
+    const auto reach = [&](NodeId node, int32_t step) {
+      step_of[node.index()] = step;
+      for (LinkId l : topology.Out(node)) frontier.push_back(l);
+    };
+    reach(topology.NodeOf(before[0].rank), 0);
+    while (!frontier.empty()) {
+      std::swap(frontier[random.Below(frontier.size())], frontier.back());
+      const LinkId l = frontier.back();
+      frontier.pop_back();
+      const Link& link = topology.link(l);
+      if (step_of[link.to.index()] >= 0) continue;
+      schedule.Add(ChunkId(c), 1, Rank(link.from.value), Rank(link.to.value), std::vector{l},
+                   TransferOp::kCopy, step_of[link.from.index()]);
+      reach(link.to, step_of[link.from.index()] + 1);
+    }
+  }
+  Normalize(schedule);
+  return schedule;
+}
+
+TEST(Simulate, ExtrapolationAgreesWithEverySegment) {
+  Random random(11);
+  for (int trial = 0; trial < 25; ++trial) {
+    const int32_t n = 2 + static_cast<int32_t>(random.Below(6));
+    std::vector<Edge> edges;
+    const auto add = [&](int32_t a, int32_t b) {
+      edges.push_back({a, b, 1 + static_cast<int64_t>(random.Below(12)),
+                       static_cast<int64_t>(random.Below(5)) * 500,
+                       static_cast<int64_t>(random.Below(2)) * 100});
+    };
+    for (int32_t r = 0; r < n; ++r) add(r, (r + 1) % n);
+    for (int32_t i = 0; i < n; ++i) {
+      const int32_t a = static_cast<int32_t>(random.Below(n)), b = static_cast<int32_t>(random.Below(n));
+      if (a != b) add(a, b);
+    }
+    const Topology topology = MakeGraph("random", n, 0, edges);
+    const int32_t chunks = 1 + static_cast<int32_t>(random.Below(3));
+    const Collective collective = random.Below(2) == 0
+                                      ? MakeCollective(CollectiveKind::kAllgather, n).WithChunks(chunks)
+                                      : Broadcast(n).WithChunks(chunks);
+    const Schedule schedule = RandomTrees(random, topology, collective);
+    for (TimeModel model : {TimeModel::kPipelined, TimeModel::kBlocking}) {
+      SimulateOptions options;
+      options.size_bytes = (1 << 24) + static_cast<int64_t>(random.Below(1 << 24));
+      options.model = model;
+      options.segment_bytes = options.size_bytes / collective.num_chunks() / 700;
+      const int64_t extrapolated = Simulate(schedule, collective, topology, options).time_ps;
+      options.extrapolate = false;
+      const int64_t full = Simulate(schedule, collective, topology, options).time_ps;
+      EXPECT_NEAR(static_cast<double>(extrapolated), static_cast<double>(full),
+                  1e-3 * static_cast<double>(full))
+          << trial << " " << ToString(model);
+    }
+  }
+}
+
+TEST(DefaultSegmentBytes, GrowsWithWhatNeedsNoPipeline) {
+  const Topology topology = MakeGrid("ring", 1, 8, true);
+  const Collective allgather = MakeCollective(CollectiveKind::kAllgather, 8);
+  // A whole chunk where it is small.
+  EXPECT_EQ(DefaultSegmentBytes(RingAllgather(8, topology), allgather, 8 * 4096), 4096);
+  // 56 moves of 8 MiB: 64 KiB.
+  EXPECT_EQ(DefaultSegmentBytes(RingAllgather(8, topology), allgather, 64 << 20), 64 << 10);
+  // 300 ranks on a ring: 89,700 moves, all links busy all the time.
+  const Topology large = MakeGrid("ring", 1, 300, true);
+  const Collective many = MakeCollective(CollectiveKind::kAllgather, 300);
+  EXPECT_EQ(DefaultSegmentBytes(RingAllgather(300, large), many, 300LL << 20), 1 << 20);
 }
 
 // GPUs joined by random links and through two switches; the paths that a transfer may take.
