@@ -1,0 +1,151 @@
+// The parts of a plan know their own JSON; this file joins them. Reading checks the format first, then the
+// topology, since everything else refers to it.
+#include "ir/plan.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <ostream>
+
+#include "base/files.h"
+#include "ir/collective_json.h"
+#include "ir/json_value.h"
+#include "ir/json_writer.h"
+#include "ir/program_json.h"
+#include "ir/schedule_json.h"
+#include "ir/verify_program.h"
+#include "ir/verify_schedule.h"
+#include "topologies/native_xml.h"
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kFormat = 1;
+
+void WriteMadeBy(const MadeBy& made_by, JsonWriter& writer) {
+  writer.BeginObject();
+  writer.Key("engine");
+  writer.String(made_by.engine);
+  writer.Key("seed");
+  writer.Unsigned(made_by.seed);
+  writer.Key("limits");
+  writer.String(made_by.limits);
+  writer.Key("version");
+  writer.String(made_by.version);
+  writer.Key("size_bytes");
+  writer.Integer(made_by.size_bytes);
+  writer.Key("model");
+  writer.String(made_by.model);
+  writer.Key("exact");
+  writer.Bool(made_by.exact);
+  writer.EndObject();
+}
+
+StatusOr<MadeBy> ReadMadeBy(const JsonValue& value) {
+  XCCL_RETURN_IF_ERROR(
+      value.CheckKeys({"engine", "seed", "limits", "version", "size_bytes", "model", "exact"}));
+  MadeBy made_by;
+  const auto text = [&](std::string_view key, std::string& out) -> Status {
+    XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> found, value.Find(key));
+    if (!found) return OkStatus();
+    XCCL_ASSIGN_OR_RETURN(const std::string_view string, found->String());
+    out = string;
+    return OkStatus();
+  };
+  XCCL_RETURN_IF_ERROR(text("engine", made_by.engine));
+  XCCL_RETURN_IF_ERROR(text("limits", made_by.limits));
+  XCCL_RETURN_IF_ERROR(text("version", made_by.version));
+  XCCL_RETURN_IF_ERROR(text("model", made_by.model));
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> seed, value.Find("seed"));
+  if (seed) {
+    XCCL_ASSIGN_OR_RETURN(made_by.seed, seed->Unsigned());
+  }
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> size, value.Find("size_bytes"));
+  if (size) {
+    XCCL_ASSIGN_OR_RETURN(made_by.size_bytes, size->Integer(0, std::numeric_limits<int64_t>::max()));
+  }
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> exact, value.Find("exact"));
+  if (exact) {
+    XCCL_ASSIGN_OR_RETURN(made_by.exact, exact->Bool());
+  }
+  return made_by;
+}
+
+Status CheckFormat(const JsonValue& root) {
+  XCCL_ASSIGN_OR_RETURN(const JsonValue format, root.Get("format"));
+  XCCL_ASSIGN_OR_RETURN(const int64_t version, format.Integer(0, std::numeric_limits<int64_t>::max()));
+  if (version == kFormat) return OkStatus();
+  return format.Error(fmt::format("version {}; this program reads version {}", version, kFormat));
+}
+
+StatusOr<Plan> ReadPlanJson(const JsonValue& root, const std::string& file) {
+  XCCL_RETURN_IF_ERROR(CheckFormat(root));
+  XCCL_RETURN_IF_ERROR(
+      root.CheckKeys({"format", "topology", "collective", "schedule", "program", "made_by"}));
+  XCCL_ASSIGN_OR_RETURN(const JsonValue topology_value, root.Get("topology"));
+  XCCL_ASSIGN_OR_RETURN(const std::string_view xml, topology_value.String());
+  XCCL_ASSIGN_OR_RETURN(Topology topology, ReadNativeXml(xml, file + ": topology"));
+  XCCL_ASSIGN_OR_RETURN(const JsonValue collective_value, root.Get("collective"));
+  XCCL_ASSIGN_OR_RETURN(Collective collective, ReadCollectiveJson(collective_value, topology.num_ranks()));
+  XCCL_ASSIGN_OR_RETURN(const JsonValue schedule_value, root.Get("schedule"));
+  XCCL_ASSIGN_OR_RETURN(Schedule schedule, ReadScheduleJson(schedule_value, topology));
+  std::optional<Program> program;
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> program_value, root.Find("program"));
+  if (program_value) {
+    XCCL_ASSIGN_OR_RETURN(program, ReadProgramJson(*program_value));
+    if (program->ranks.size() != topology.num_ranks())
+      return program_value->Error(
+          fmt::format("{} ranks; the topology has {}", program->ranks.size(), topology.num_ranks()));
+  }
+  MadeBy made_by;
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> made_by_value, root.Find("made_by"));
+  if (made_by_value) {
+    XCCL_ASSIGN_OR_RETURN(made_by, ReadMadeBy(*made_by_value));
+  }
+  return Plan{std::move(topology), std::move(collective), std::move(schedule), std::move(program),
+              std::move(made_by)};
+}
+
+}  // namespace
+
+Status WritePlan(const Plan& plan, const std::string& path) {
+  return WriteFileAtomically(path, [&](std::ostream& out) {
+    JsonWriter writer(out);
+    writer.BeginObject(JsonWriter::Layout::kLines);
+    writer.Key("format");
+    writer.Integer(kFormat);
+    writer.Key("topology");
+    writer.String(WriteNativeXml(plan.topology));
+    writer.Key("collective");
+    WriteCollectiveJson(plan.collective, writer);
+    writer.Key("schedule");
+    WriteScheduleJson(plan.schedule, plan.topology, writer);
+    if (plan.program) {
+      writer.Key("program");
+      WriteProgramJson(*plan.program, writer);
+    }
+    writer.Key("made_by");
+    WriteMadeBy(plan.made_by, writer);
+    writer.EndObject();
+    writer.Finish();
+    return OkStatus();
+  });
+}
+
+StatusOr<Plan> ReadPlanUnverified(const std::string& path) {
+  XCCL_ASSIGN_OR_RETURN(std::string text, ReadFile(path));
+  XCCL_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, path));
+  text = std::string();
+  return ReadPlanJson(document.root(), path);
+}
+
+StatusOr<Plan> ReadPlan(const std::string& path) {
+  XCCL_ASSIGN_OR_RETURN(Plan plan, ReadPlanUnverified(path));
+  XCCL_RETURN_IF_ERROR(
+      Annotate(ToStatus(VerifySchedule(plan.schedule, plan.collective, plan.topology)), path));
+  if (plan.program)
+    XCCL_RETURN_IF_ERROR(Annotate(ToStatus(VerifyProgram(*plan.program, plan.collective)), path));
+  return plan;
+}
+
+}  // namespace xccl
