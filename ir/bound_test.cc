@@ -1,5 +1,6 @@
 #include "ir/bound.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,6 +10,8 @@
 #include "base/random.h"
 #include "ir/sizes.h"
 #include "ir/test_graphs.h"
+#include "ir/test_schedules.h"
+#include "ir/verify_schedule.h"
 #include "tests/shared_data.h"
 #include "topologies/load.h"
 
@@ -270,6 +273,97 @@ TEST(BandwidthBound, HostsArePartsOfAllreduce) {
   const Bound bound = BoundOf(topology, MakeCollective(CollectiveKind::kAllreduce, 8), 1'000'000);
   EXPECT_NEAR(bound.bandwidth_ps, 1.5e9, 1);
   EXPECT_EQ(bound.kind, BoundKind::kCounting);
+}
+
+// No plan is faster than the bound: random trees in both time models.
+TEST(LowerBound, IsNotBeaten) {
+  Random random(3);
+  for (int trial = 0; trial < 60; ++trial) {
+    const int32_t n = 2 + static_cast<int32_t>(random.Below(7));
+    TopologySpec spec = RandomGraph(random, n, 0).spec();
+    for (Link& link : spec.links) {
+      link.latency_ps = static_cast<int64_t>(random.Below(3)) * 500'000;
+      link.overhead_ps = static_cast<int64_t>(random.Below(3)) * 200'000;
+    }
+    const Topology topology = Topology::Create(spec).value();
+    const int32_t chunks = 1 + static_cast<int32_t>(random.Below(4));
+    for (CollectiveKind kind :
+         {CollectiveKind::kAllgather, CollectiveKind::kBroadcast, CollectiveKind::kReduce,
+          CollectiveKind::kReduceScatter, CollectiveKind::kAllreduce}) {
+      const bool rooted = kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce;
+      const Collective collective =
+          MakeCollective(kind, n, rooted ? std::optional<Rank>(Rank(0)) : std::nullopt).WithChunks(chunks);
+      const Schedule schedule = collective.Reduces() ? testing::RandomSums(random, topology, collective,
+                                                                           kind == CollectiveKind::kAllreduce)
+                                                     : testing::RandomTrees(random, topology, collective);
+      ASSERT_EQ(ToStatus(VerifySchedule(schedule, collective, topology)), OkStatus());
+      for (TimeModel model : {TimeModel::kPipelined, TimeModel::kBlocking}) {
+        for (int64_t bytes : {int64_t{0}, int64_t{4096}, int64_t{1} << 24}) {
+          SCOPED_TRACE(fmt::format("{} {} {} {}", trial, ToString(kind), ToString(model), bytes));
+          SimulateOptions options;
+          options.size_bytes = bytes;
+          options.model = model;
+          EXPECT_GE(Simulate(schedule, collective, topology, options).time_ps,
+                    BoundOf(topology, collective, bytes, model).bound_ps);
+        }
+      }
+    }
+  }
+}
+
+// The bounds of allreduce hold for plans that are no trees: halves exchanged in each dimension of a cube.
+TEST(LowerBound, HoldsForRecursiveDoubling) {
+  for (int32_t dimensions = 1; dimensions <= 4; ++dimensions) {
+    const StatusOr<Topology> topology = LoadTopology("hypercube:" + std::to_string(dimensions));
+    ASSERT_TRUE(topology.ok());
+    const int32_t n = 1 << dimensions;
+    const Collective allreduce = MakeCollective(CollectiveKind::kAllreduce, n);
+    Schedule schedule;
+    schedule.num_chunks = 1;
+    for (int32_t d = 0; d < dimensions; ++d)
+      for (int32_t l = 0; l < topology->num_links(); ++l) {
+        const Link& link = topology->link(LinkId(l));
+        if ((link.from.value ^ link.to.value) == 1 << d)
+          schedule.Add(ChunkId(0), 1, Rank(link.from.value), Rank(link.to.value), std::vector{LinkId(l)},
+                       TransferOp::kReduce, d);
+      }
+    Normalize(schedule);
+    ASSERT_EQ(ToStatus(VerifySchedule(schedule, allreduce, *topology)), OkStatus());
+    SimulateOptions options;
+    options.size_bytes = 1 << 20;
+    EXPECT_GE(Simulate(schedule, allreduce, *topology, options).time_ps,
+              BoundOf(*topology, allreduce, 1 << 20).bound_ps);
+  }
+}
+
+// A table of two parts: rank 2 needs both, over 1 GB/s and 3 GB/s links from their holders, 3 GB/s in all.
+TEST(BandwidthBound, CustomTables) {
+  const Topology topology = MakeGraph("custom", 3, 1, {{0, 3, 1}, {1, 3, 3}, {3, 2, 3}});
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kCustom;
+  spec.custom_name = "two parts";
+  spec.ranks = {Rank(0), Rank(1), Rank(2)};
+  spec.custom_weights = {2, 1};
+  spec.pre = {{Rank(0), PartId(0), {Rank(0)}}, {Rank(1), PartId(1), {Rank(1)}}};
+  spec.post = {{Rank(2), PartId(0), {Rank(0)}}, {Rank(2), PartId(1), {Rank(1)}}};
+  const Bound bound = BoundOf(topology, Collective::Create(spec).value(), 3'000'000);
+  EXPECT_NEAR(bound.bandwidth_ps, 2e9, 1e3);  // 2 MB at 1 GB/s
+  EXPECT_EQ(bound.kind, BoundKind::kRelaxed);
+}
+
+TEST(BandwidthBound, AlltoallvAndSendrecv) {
+  const Topology topology = MakeGraph("line", 3, 0, Duplex({{0, 1, 1}, {1, 2, 1}}));
+  // 0 -> 1: 1 MB, 0 -> 2: 2 MB, 1 -> 2: 3 MB: 5 MB cross 1 -> 2.
+  const Collective alltoallv =
+      MakeCollective(CollectiveKind::kAlltoallv, 3, std::nullopt, {0, 1, 2, 0, 0, 3, 0, 0, 0});
+  const Bound bound = BoundOf(topology, alltoallv, 5'000'000);
+  EXPECT_NEAR(bound.bandwidth_ps, 5e9, 1e3);
+  EXPECT_EQ(bound.kind, BoundKind::kLp);
+  CollectiveSpec pairs;
+  pairs.kind = CollectiveKind::kSendrecv;
+  pairs.ranks = {Rank(0), Rank(1), Rank(2)};
+  pairs.pairs = {{Rank(0), Rank(2)}, {Rank(1), Rank(2)}, {Rank(2), Rank(2)}};
+  EXPECT_NEAR(BoundOf(topology, Collective::Create(pairs).value(), 1'000'000).bandwidth_ps, 2e9, 1e3);
 }
 
 }  // namespace
