@@ -13,6 +13,7 @@
 #include "ir/lowering/merge.h"
 #include "ir/lowering/moves.h"
 #include "ir/lowering/order.h"
+#include "ir/lowering/segments.h"
 #include "ir/lowering/threadblocks.h"
 
 namespace xccl {
@@ -45,6 +46,7 @@ StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, 
                                           collective.Reduces(), program);
   AddDependencies(places, collective, program);
   program.in_place = HasInPlaceForm(collective);
+  XCCL_RETURN_IF_ERROR(ChooseSegments(collective, topology, options.size_bytes, program));
   return program;
 }
 

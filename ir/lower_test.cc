@@ -4,28 +4,27 @@
 
 #include "ir/interpret.h"
 #include "ir/program_test_util.h"
+#include "ir/simulate.h"
+#include "ir/simulate_program.h"
 #include "ir/verify_program.h"
 
 namespace xccl {
 namespace {
 
+constexpr Algorithm kAlgorithms[] = {Algorithm::kDirect, Algorithm::kRing, Algorithm::kTree};
+
 std::string FirstOf(const std::vector<Violation>& violations) {
   return violations.empty() ? "" : ToString(violations.front());
 }
 
-// Lowers, proves and runs; compares with what the postcondition says.
-void CheckRuns(const Schedule& schedule, const Collective& collective, const Topology& topology,
-               const LowerOptions& lower, InterpretOptions options, int64_t segment_bytes) {
-  StatusOr<Program> program = Lower(schedule, collective, topology, lower);
-  ASSERT_TRUE(program.ok()) << program.status().message();
-  program->segment_bytes = segment_bytes;
-  ASSERT_EQ(FirstOf(VerifyProgram(*program, collective)), "");
-  const std::vector<std::vector<std::byte>> inputs = ExactInputs(*program, collective, options);
-  const std::vector<std::vector<std::byte>> expected = ExpectedOutputs(*program, collective, inputs, options);
+// Runs out of place and, where the program says so, in place; compares with what the postcondition says.
+void CheckRuns(const Program& program, const Collective& collective, InterpretOptions options) {
+  const std::vector<std::vector<std::byte>> inputs = ExactInputs(program, collective, options);
+  const std::vector<std::vector<std::byte>> expected = ExpectedOutputs(program, collective, inputs, options);
   for (bool in_place : {false, true}) {
-    if (in_place && !program->in_place) continue;
+    if (in_place && !program.in_place) continue;
     options.in_place = in_place;
-    const auto outputs = Interpret(*program, collective, inputs, options);
+    const auto outputs = Interpret(program, collective, inputs, options);
     ASSERT_TRUE(outputs.ok()) << outputs.status().message();
     for (Rank r : collective.ranks())
       ASSERT_EQ((*outputs)[r.index()], expected[r.index()])
@@ -33,21 +32,210 @@ void CheckRuns(const Schedule& schedule, const Collective& collective, const Top
   }
 }
 
-TEST(Lower, EveryKindAndAlgorithmComputesItsPostcondition) {
+// Every kind, algorithm and rank count; slots, fusing, merging, passes and sizes take turns.
+TEST(Lower, ComputesThePostconditionOfEveryKindAndAlgorithm) {
+  constexpr int32_t kSlots[] = {1, 2, 8};
+  constexpr int64_t kSizes[] = {1000, 52, 4096, 0};
+  int turn = 0;
   for (int32_t ranks : {1, 2, 3, 5, 7, 8}) {
-    const Topology topology = FullMesh(ranks);
+    const Topology topology = ranks % 2 == 0 ? FullMesh(ranks) : OneSwitch(ranks);
     for (CollectiveKind kind : AllNamedCollectives()) {
-      for (Algorithm algorithm : {Algorithm::kDirect, Algorithm::kRing, Algorithm::kTree}) {
+      for (Algorithm algorithm : kAlgorithms) {
         for (int32_t chunks : {1, 3}) {
+          ++turn;
           const Collective collective = MakeCollective(kind, ranks).WithChunks(chunks);
-          const std::optional<Schedule> schedule = HandSchedule(algorithm, collective, topology);
-          if (!schedule) continue;
+          const Schedule schedule = *HandSchedule(algorithm, collective, topology);
           SCOPED_TRACE(std::string(ToString(kind)) + " " + std::string(ToString(algorithm)) + " on " +
                        std::to_string(ranks) + " in " + std::to_string(chunks));
-          for (int32_t slots : {1, 2, 8})
-            CheckRuns(*schedule, collective, topology, {.slots = slots}, {.size_bytes = 1000}, 64);
+          StatusOr<Program> program = Lower(schedule, collective, topology,
+                                            {.size_bytes = 1000,
+                                             .slots = kSlots[turn % 3],
+                                             .fuse = turn % 4 != 0,
+                                             .merge = turn % 5 == 0 ? 1 : 16});
+          ASSERT_TRUE(program.ok()) << program.status().message();
+          ASSERT_EQ(FirstOf(VerifyProgram(*program, collective)), "");
+          EXPECT_EQ(program->in_place, collective.InPlaceOf(Rank(0)).has_value());
+          const InterpretOptions options{.size_bytes = kSizes[turn % 4], .seed = static_cast<uint64_t>(turn)};
+          const int32_t passes = turn % 5 + 1;
+          const CollectiveSizes sizes(collective, options.size_bytes);
+          int64_t largest = 0;
+          for (int32_t c = 0; c < collective.num_chunks(); ++c)
+            largest = std::max(largest, sizes.ChunkBytes(ChunkId(c)));
+          program->segment_bytes = (largest + passes - 1) / passes;
+          CheckRuns(*program, collective, options);
           if (HasFatalFailure()) return;
         }
+      }
+    }
+  }
+}
+
+TEST(Lower, ReducesEveryTypeWithEveryOperator) {
+  const Topology topology = FullMesh(4);
+  for (CollectiveKind kind :
+       {CollectiveKind::kAllreduce, CollectiveKind::kReduceScatter, CollectiveKind::kReduce}) {
+    for (Algorithm algorithm : kAlgorithms) {
+      const Collective collective = MakeCollective(kind, 4).WithChunks(2);
+      const StatusOr<Program> program =
+          Lower(*HandSchedule(algorithm, collective, topology), collective, topology, {.size_bytes = 600});
+      ASSERT_TRUE(program.ok());
+      ASSERT_EQ(FirstOf(VerifyProgram(*program, collective)), "");
+      for (DataType type : AllDataTypes()) {
+        for (ReduceOp op : AllReduceOps()) {
+          SCOPED_TRACE(std::string(ToString(kind)) + " " + std::string(ToString(algorithm)) + " " +
+                       std::string(ToString(op)) + " of " + std::string(ToString(type)));
+          CheckRuns(*program, collective, {.type = type, .op = op, .size_bytes = 600});
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+Schedule RingAllgather(const Collective& collective, const Topology& topology) {
+  return *HandSchedule(Algorithm::kRing, collective, topology);
+}
+
+std::vector<Opcode> Opcodes(const Threadblock& block) {
+  std::vector<Opcode> ops;
+  for (const Instruction& i : block.instructions) ops.push_back(i.op);
+  return ops;
+}
+
+TEST(Lower, RingAllgatherIsOneThreadblockThatForwards) {
+  const Collective collective = MakeCollective(CollectiveKind::kAllgather, 4);
+  const Topology topology = FullMesh(4);
+  const Program program = Lower(RingAllgather(collective, topology), collective, topology).value();
+  const RankProgram& rank = program.ranks[Rank(1)];
+  ASSERT_EQ(rank.threadblocks.size(), 2u);
+  EXPECT_EQ(Opcodes(rank.threadblocks[1]), std::vector<Opcode>({Opcode::kCopy}));
+  EXPECT_EQ(Opcodes(rank.threadblocks[0]), std::vector<Opcode>({Opcode::kSend, Opcode::kRecvCopySend,
+                                                                Opcode::kRecvCopySend, Opcode::kRecv}));
+  EXPECT_EQ(rank.threadblocks[0].recv_peer, Rank(0));
+  EXPECT_EQ(rank.threadblocks[0].send_peer, Rank(2));
+  EXPECT_TRUE(rank.scratch.empty());
+  EXPECT_TRUE(program.dependencies.empty());
+}
+
+TEST(Lower, RingReduceScatterStoresNoPartialSums) {
+  const Collective collective = MakeCollective(CollectiveKind::kReduceScatter, 4);
+  const Topology topology = FullMesh(4);
+  const Program program =
+      Lower(*HandSchedule(Algorithm::kRing, collective, topology), collective, topology).value();
+  const RankProgram& rank = program.ranks[Rank(2)];
+  ASSERT_EQ(rank.threadblocks.size(), 1u);
+  EXPECT_EQ(Opcodes(rank.threadblocks[0]),
+            std::vector<Opcode>(
+                {Opcode::kSend, Opcode::kRecvReduceSend, Opcode::kRecvReduceSend, Opcode::kRecvReduceCopy}));
+  EXPECT_TRUE(rank.scratch.empty());
+  EXPECT_TRUE(rank.threadblocks[0].instructions[0].first);
+  EXPECT_TRUE(rank.threadblocks[0].instructions[3].first);
+  EXPECT_TRUE(rank.threadblocks[0].instructions[3].final);
+  EXPECT_FALSE(rank.threadblocks[0].instructions[2].final);
+}
+
+// A ring that forwards in one threadblock would deadlock with one slot; the receive must come first then.
+TEST(Lower, RingWithOneSlotDoesNotDeadlock) {
+  const Collective collective = MakeCollective(CollectiveKind::kAllgather, 5);
+  const Topology topology = FullMesh(5);
+  const Program program =
+      Lower(RingAllgather(collective, topology), collective, topology, {.slots = 1}).value();
+  EXPECT_EQ(program.slots, 1);
+  EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
+}
+
+TEST(Lower, MergesNeighbouringChunksUpToTheLimit) {
+  const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 2).WithChunks(8);
+  const Topology topology = FullMesh(2);
+  const Schedule schedule = *HandSchedule(Algorithm::kDirect, collective, topology);
+  const auto counts = [&](int32_t merge) {
+    const Program program = Lower(schedule, collective, topology, {.merge = merge}).value();
+    EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
+    std::vector<int32_t> result;
+    for (const Instruction& i : program.ranks[Rank(1)].threadblocks[0].instructions)
+      if (i.op == Opcode::kSend) result.push_back(i.count);
+    return result;
+  };
+  EXPECT_EQ(counts(16), std::vector<int32_t>({8}));
+  EXPECT_EQ(counts(3), std::vector<int32_t>({3, 3, 2}));
+  EXPECT_EQ(counts(1).size(), 8u);
+}
+
+TEST(Lower, ParallelPathsGetChannelsOfTheirOwn) {
+  TopologySpec spec;
+  for (const char* id : {"0", "1"}) spec.nodes.push_back({NodeKind::kGpu, id, std::nullopt, false, false});
+  for (int i = 0; i < 3; ++i) spec.links.push_back({NodeId(0), NodeId(1), 1'000'000'000, 0, 0});
+  const Topology topology = Topology::Create(spec).value();
+  CollectiveSpec wanted;
+  wanted.kind = CollectiveKind::kBroadcast;
+  wanted.ranks = {Rank(0), Rank(1)};
+  wanted.root = Rank(0);
+  const Collective collective = Collective::Create(wanted).value().WithChunks(3);
+  Schedule schedule;
+  schedule.num_chunks = 3;
+  for (int i = 0; i < 3; ++i)
+    schedule.Add(ChunkId(i), 1, Rank(0), Rank(1), std::vector<LinkId>{LinkId(i)}, TransferOp::kCopy, 0);
+  Normalize(schedule);
+  const Program program = Lower(schedule, collective, topology).value();
+  EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
+  ASSERT_EQ(program.connections.size(), 3u);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(program.connections[i], (Connection{Rank(0), Rank(1), i, {LinkId(i)}}));
+}
+
+// Two neighbours add to one chunk in one step: their receives keep the order in which the second relies on
+// the first.
+TEST(Lower, TwoAdditionsToOneChunkInOneStepKeepTheirOrder) {
+  const Topology topology = FullMesh(4);
+  const Collective collective = MakeCollective(CollectiveKind::kReduce, 4).WithChunks(2);
+  for (bool reversed : {false, true}) {
+    Schedule schedule;
+    schedule.num_chunks = 2;
+    for (int32_t i = 0; i < 4; ++i) {
+      const Rank src(reversed ? 3 - i : i), root(2);
+      for (int32_t c = 0; c < 2; ++c)
+        if (src != root)
+          schedule.Add(ChunkId(c), 1, src, root, LinkBetween(topology, src, root), TransferOp::kReduce, 0);
+    }
+    Normalize(schedule);
+    const Program program = Lower(schedule, collective, topology).value();
+    EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
+    CheckRuns(program, collective, {.size_bytes = 100});
+  }
+}
+
+TEST(Lower, RefusesATreeByName) {
+  const Topology topology = OneSwitch(3);
+  const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 3);
+  Schedule schedule;
+  schedule.num_chunks = 1;
+  schedule.Add(ChunkId(0), 1, Rank(1), Rank(0), std::vector<LinkId>{LinkId(2), LinkId(1), LinkId(5)},
+               TransferOp::kCopy, 0);
+  EXPECT_EQ(
+      Lower(schedule, collective, topology).status().message(),
+      "transfer 0: step 0, rank 1: its path is a tree (a multicast); expected a chain of links, since a "
+      "program has no multicast");
+}
+
+TEST(Lower, RefusesSlotsOutOfRange) {
+  const Topology topology = FullMesh(2);
+  const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 2);
+  EXPECT_EQ(Lower(Schedule(), collective, topology, {.slots = 0}).status().message(),
+            "lower: 0 slots a connection; expected 1..1024");
+}
+
+// At large sizes a lowered program takes about as long as its schedule says.
+TEST(Lower, ProgramsKeepTheTimeOfTheirSchedule) {
+  for (const Topology& topology : {OneSwitch(8), FullMesh(6)}) {
+    for (CollectiveKind kind : {CollectiveKind::kAllgather, CollectiveKind::kAllreduce}) {
+      for (Algorithm algorithm : kAlgorithms) {
+        const Collective collective = MakeCollective(kind, topology.num_ranks());
+        const Schedule schedule = *HandSchedule(algorithm, collective, topology);
+        const Program program = Lower(schedule, collective, topology).value();
+        const int64_t planned = Simulate(schedule, collective, topology, {}).time_ps;
+        const int64_t lowered = SimulateProgram(program, collective, topology, {}).value().time_ps;
+        EXPECT_LE(static_cast<double>(lowered), 1.05 * static_cast<double>(planned))
+            << ToString(kind) << " " << ToString(algorithm) << " on " << topology.num_ranks();
       }
     }
   }

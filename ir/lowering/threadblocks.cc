@@ -87,7 +87,11 @@ std::vector<int32_t> SharedEnds(const std::vector<std::pair<Rank, Rank>>& ends) 
 void PairConnections(const std::vector<Move>& moves, const std::vector<int32_t>& shared_ends, Chains& chains,
                      Assignment& assignment) {
   std::vector<bool> taken(shared_ends.size(), false);
+  std::vector<int32_t> total(shared_ends.size(), 0);
+  for (const Move& move : moves) ++total[move.path.index()];
   for (const Pairing& pairing : ListPairings(moves)) {
+    // A send that waits behind a receive which does not feed it loses more than fusing saves.
+    if (2 * pairing.moves < std::max(total[pairing.in], total[pairing.out])) continue;
     if (assignment.forwards_to[pairing.in] != kNoMove || taken[pairing.out]) continue;
     if (!chains.Join(pairing.in, pairing.out)) continue;
     assignment.forwards_to[pairing.in] = pairing.out;

@@ -22,9 +22,9 @@ struct Assignment {
   IdVector<Rank, std::vector<Threadblock>> blocks;
 };
 
-// A receive shares a threadblock with the send that forwards most of it where `pair` is set; paths between
-// the same two ranks get different channels, the lowest that are free. Guarantees rule P1. Cost: sorting the
-// moves by the pair of connections that they join.
+// Where `pair` is set, a receive shares a threadblock with the send that forwards it, if that is at least
+// half of what either moves; paths between the same two ranks get different channels, the lowest that are
+// free. Guarantees rule P1. Cost: sorting the moves by the pair of connections that they join.
 Assignment AssignThreadblocks(const std::vector<Move>& moves, int32_t num_ranks, int32_t num_connections,
                               bool pair);
 
