@@ -37,7 +37,7 @@ void CheckMachine(uint64_t seed) {
 }
 
 TEST_P(RandomMachines, EveryCollectiveByEveryEngine) {
-  const uint64_t machines = LongRun() ? 100 : 5;
+  const uint64_t machines = LongRun() ? 100 : 2;
   for (uint64_t i = 0; i < machines; ++i) CheckMachine(static_cast<uint64_t>(GetParam()) * 1000 + i);
 }
 
