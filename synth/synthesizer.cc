@@ -7,6 +7,7 @@
 #include "synth/auto.h"
 #include "synth/engines.h"
 #include "synth/greedy.h"
+#include "synth/smt.h"
 
 namespace xccl {
 
@@ -15,6 +16,7 @@ std::span<const std::unique_ptr<Synthesizer>> AllSynthesizers() {
     std::vector<std::unique_ptr<Synthesizer>> made;
     for (const TextbookEngine* engine : TextbookEngines()) made.push_back(MakeTextbook(*engine));
     made.push_back(MakeGreedy());
+    made.push_back(MakeSmt());
     made.push_back(MakeAuto());
     return made;
   }();
