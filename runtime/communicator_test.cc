@@ -1,0 +1,143 @@
+#include "runtime/communicator.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "runtime/cpu/backends.h"
+#include "runtime/ring_programs.h"
+
+namespace xccl {
+namespace {
+
+std::vector<ServedPlan> Rings(int32_t ranks) {
+  PlanBookEntry allreduce, allgather;
+  allreduce.file = "allreduce";
+  allreduce.ranks = allgather.ranks = ranks;
+  allgather.file = "allgather";
+  allgather.collective = CollectiveKind::kAllgather;
+  return {{allreduce, AllMembers(CollectiveKind::kAllreduce, ranks, ranks), RingAllreduce(ranks)},
+          {allgather, AllMembers(CollectiveKind::kAllgather, ranks), RingAllgather(ranks)}};
+}
+
+using Communicators = std::vector<std::unique_ptr<Communicator>>;
+
+Communicators Threads(int32_t ranks, const CommunicatorOptions& options = {}) {
+  Communicators all;
+  std::vector<Backend> backends = ThreadBackends(ranks);
+  for (int32_t r = 0; r < ranks; ++r) {
+    all.push_back(
+        std::make_unique<Communicator>(Rank(r), ranks, std::move(backends[static_cast<size_t>(r)]), options));
+    EXPECT_EQ(all.back()->LoadPlans("rings", Rings(ranks)), OkStatus());
+  }
+  return all;
+}
+
+Call Make(CollectiveKind kind, const std::vector<float>& send, std::vector<float>& receive, int64_t count) {
+  Call call;
+  call.collective = kind;
+  call.send = reinterpret_cast<const std::byte*>(send.data());
+  call.receive = reinterpret_cast<std::byte*>(receive.data());
+  call.count = count;
+  return call;
+}
+
+TEST(Communicator, OneThreadDrivesSeveralRanks) {
+  constexpr int32_t kRanks = 3;
+  constexpr int64_t kCount = 1001;  // no multiple of 16 bytes
+  const Communicators all = Threads(kRanks);
+  std::vector<std::vector<float>> in(kRanks, std::vector<float>(kCount)), sum = in;
+  std::vector<std::vector<float>> gathered(kRanks, std::vector<float>(kRanks * kCount));
+  for (int32_t r = 0; r < kRanks; ++r) std::iota(in[r].begin(), in[r].end(), static_cast<float>(r * 10000));
+  for (int32_t r = 0; r < kRanks; ++r) {
+    EXPECT_EQ(all[r]->Enqueue(Make(CollectiveKind::kAllreduce, in[r], sum[r], kCount)), OkStatus());
+    EXPECT_EQ(all[r]->Enqueue(Make(CollectiveKind::kAllgather, in[r], gathered[r], kCount)), OkStatus());
+    EXPECT_EQ(all[r]->Enqueue(Make(CollectiveKind::kAllreduce, sum[r], sum[r], kCount)), OkStatus());
+  }
+  for (int32_t r = 0; r < kRanks; ++r) {
+    EXPECT_EQ(all[r]->Synchronize(), OkStatus());
+    for (int64_t i = 0; i < kCount; ++i) {
+      ASSERT_EQ(sum[r][i], 9 * (10000 + static_cast<float>(i)));
+      for (int32_t s = 0; s < kRanks; ++s) ASSERT_EQ(gathered[r][s * kCount + i], in[s][i]);
+    }
+  }
+}
+
+TEST(Communicator, SaysWhyACallIsRefused) {
+  const Communicators all = Threads(2);
+  std::vector<float> buffer(8);
+  Call call = Make(CollectiveKind::kAllreduce, buffer, buffer, 8);
+  call.receive = nullptr;
+  EXPECT_EQ(all[0]->Enqueue(call).message(), "allreduce: the receive buffer is null");
+  call = Make(CollectiveKind::kBroadcast, buffer, buffer, 8);
+  call.root = Rank(2);
+  EXPECT_EQ(all[0]->Enqueue(call).message(), "broadcast: root 2; expected 0 to 1");
+  call.root = Rank(1);
+  EXPECT_EQ(all[0]->Enqueue(call).message(),
+            "rings: no plan for broadcast of 32 bytes of float on 2 ranks from root 1 in place; the book has "
+            "nothing");
+  call = Make(CollectiveKind::kAllreduce, buffer, buffer, -1);
+  EXPECT_EQ(all[0]->Enqueue(call).message(), "allreduce: count -1; expected 0 to 144115188075855872");
+}
+
+TEST(Communicator, AbortEndsTheOthers) {
+  const Communicators all = Threads(2);
+  std::vector<float> in(100), out(100);
+  EXPECT_EQ(all[0]->Enqueue(Make(CollectiveKind::kAllreduce, in, out, 100)), OkStatus());
+  EXPECT_EQ(all[0]->AsyncError(), OkStatus());
+  all[1]->Abort();
+  EXPECT_EQ(all[0]->Synchronize(), LimitReached("rank 1: aborted"));
+  EXPECT_EQ(all[0]->AsyncError(), LimitReached("rank 1: aborted"));
+  EXPECT_EQ(all[0]->Enqueue(Make(CollectiveKind::kAllreduce, in, out, 100)), LimitReached("rank 1: aborted"));
+}
+
+TEST(Communicator, ARankThatStaysAwayIsFoundByTheTimeLimit) {
+  CommunicatorOptions options;
+  options.time_limit = std::chrono::milliseconds(100);
+  const Communicators all = Threads(2, options);
+  std::vector<float> in(100), out(100);
+  EXPECT_EQ(all[0]->Enqueue(Make(CollectiveKind::kAllgather, in, out, 50)), OkStatus());
+  EXPECT_EQ(all[0]->Synchronize().message(),
+            "rank 0: threadblock 0, instruction 2 (recv), pass 1 of 1: expected message 1 of rank 1 on "
+            "channel 0, saw "
+            "0; nothing moved for 100 ms");
+}
+
+// One process of a group: 0 when all was as it should be.
+int RunProcess(const std::string& name, int32_t rank, bool dies) {
+  Communicator communicator(Rank(rank), 2, SharedMemoryBackend(name, Rank(rank), std::chrono::seconds(20)),
+                            {});
+  if (!communicator.LoadPlans("rings", Rings(2)).ok()) return 1;
+  std::vector<float> in(5000, static_cast<float>(rank + 1)), out(5000);
+  if (dies && rank == 1) _exit(9);
+  if (!communicator.Enqueue(Make(CollectiveKind::kAllreduce, in, out, 5000)).ok()) return 2;
+  const Status status = communicator.Synchronize();
+  if (dies) return status.message().find("rank 1: its process ") == 0 ? 0 : 3;
+  return status.ok() && out == std::vector<float>(5000, 3.0f) ? 0 : 4;
+}
+
+TEST(Communicator, ProcessesMeetUnderAName) {
+  for (bool dies : {false, true}) {
+    const std::string name = "xccl-test-" + std::to_string(getpid()) + (dies ? "-dies" : "");
+    std::vector<pid_t> children;
+    for (int32_t rank : {0, 1}) {
+      const pid_t child = fork();
+      if (child == 0) _exit(RunProcess(name, rank, dies));
+      children.push_back(child);
+    }
+    for (int32_t rank : {0, 1}) {
+      int ending = 0;
+      waitpid(children[static_cast<size_t>(rank)], &ending, 0);
+      EXPECT_TRUE(WIFEXITED(ending));
+      EXPECT_EQ(WEXITSTATUS(ending), dies && rank == 1 ? 9 : 0) << "rank " << rank;
+    }
+    EXPECT_NE(access(("/dev/shm/" + name + ".0").c_str(), F_OK), 0) << "the name is still there";
+  }
+}
+
+}  // namespace
+}  // namespace xccl

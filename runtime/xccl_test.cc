@@ -1,0 +1,127 @@
+#include "runtime/xccl.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <string>
+#include <vector>
+
+#include "ir/lower.h"
+#include "ir/plan.h"
+#include "ir/program_test_util.h"
+#include "runtime/plan_book.h"
+
+namespace xccl {
+namespace {
+
+// A book with direct plans of the given kinds.
+std::string MakeBook(const std::string& name, int32_t ranks, std::initializer_list<CollectiveKind> kinds) {
+  PlanBook book;
+  book.directory = testing::TempDir() + "/" + name;
+  mkdir(book.directory.c_str(), 0700);
+  for (CollectiveKind kind : kinds) {
+    const Topology topology = FullMesh(ranks);
+    const Collective collective = MakeCollective(kind, ranks);
+    const Schedule schedule = *HandSchedule(Algorithm::kDirect, collective, topology);
+    Program program = Lower(schedule, collective, topology).value();
+    PlanBookEntry entry;
+    entry.file = std::string(ToString(kind)) + ".plan.json";
+    entry.collective = kind;
+    entry.ranks = ranks;
+    entry.root = collective.spec().root;
+    EXPECT_EQ(WritePlan(Plan{topology, collective, schedule, std::move(program), {}}, book.PathOf(entry)),
+              OkStatus());
+    book.entries.push_back(entry);
+  }
+  EXPECT_EQ(WritePlanBook(book), OkStatus());
+  return book.directory;
+}
+
+TEST(Xccl, RunsEveryCall) {
+  constexpr int kRanks = 3;
+  constexpr size_t kCount = 10;
+  const std::string book =
+      MakeBook("calls", kRanks,
+               {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kReduceScatter,
+                CollectiveKind::kBroadcast, CollectiveKind::kReduce, CollectiveKind::kAlltoall,
+                CollectiveKind::kGather, CollectiveKind::kScatter});
+  std::vector<xcclComm_t> comms(kRanks);
+  ASSERT_EQ(xcclCommInitAll(comms.data(), kRanks, nullptr), xcclSuccess);
+  for (xcclComm_t comm : comms)
+    ASSERT_EQ(xcclCommLoadPlanBook(comm, book.c_str()), xcclSuccess) << xcclGetLastError(nullptr);
+  // Element i of rank r's input is 100 r + i.
+  std::vector<std::vector<int32_t>> in(kRanks, std::vector<int32_t>(kRanks * kCount));
+  std::vector<std::vector<std::vector<int32_t>>> out(
+      8, std::vector<std::vector<int32_t>>(kRanks, std::vector<int32_t>(kRanks * kCount)));
+  for (int r = 0; r < kRanks; ++r) {
+    for (size_t i = 0; i < in[r].size(); ++i) in[r][i] = 100 * r + static_cast<int32_t>(i);
+    const void* send = in[r].data();
+    const auto receive = [&](int call) { return out[call][r].data(); };
+    xcclComm_t comm = comms[r];
+    EXPECT_EQ(xcclAllReduce(send, receive(0), kCount, xcclInt32, xcclSum, comm, nullptr), xcclSuccess);
+    EXPECT_EQ(xcclAllGather(send, receive(1), kCount, xcclInt32, comm, nullptr), xcclSuccess);
+    EXPECT_EQ(xcclReduceScatter(send, receive(2), kCount, xcclInt32, xcclMax, comm, nullptr), xcclSuccess);
+    EXPECT_EQ(xcclBroadcast(send, receive(3), kCount, xcclInt32, 1, comm, nullptr), xcclSuccess);
+    EXPECT_EQ(xcclReduce(send, receive(4), kCount, xcclInt32, xcclAvg, 1, comm, nullptr), xcclSuccess);
+    EXPECT_EQ(xcclAlltoAll(send, receive(5), kCount, xcclInt32, comm, nullptr), xcclSuccess);
+    EXPECT_EQ(xcclGather(send, receive(6), kCount, xcclInt32, 1, comm, nullptr), xcclSuccess);
+    EXPECT_EQ(xcclScatter(send, receive(7), kCount, xcclInt32, 1, comm, nullptr), xcclSuccess);
+  }
+  for (int r = 0; r < kRanks; ++r) {
+    ASSERT_EQ(xcclCommSynchronize(comms[r]), xcclSuccess) << xcclGetLastError(comms[r]);
+    for (int32_t i = 0; i < static_cast<int32_t>(kCount); ++i) {
+      EXPECT_EQ(out[0][r][i], 300 + 3 * i);
+      EXPECT_EQ(out[2][r][i], 200 + 10 * r + i);
+      EXPECT_EQ(out[3][r][i], 100 + i);
+      EXPECT_EQ(out[7][r][i], 100 + 10 * r + i);
+      if (r == 1) {
+        EXPECT_EQ(out[4][r][i], 100 + i);
+      }
+      for (int s = 0; s < kRanks; ++s) {
+        EXPECT_EQ(out[1][r][10 * s + i], 100 * s + i);
+        EXPECT_EQ(out[5][r][10 * s + i], 100 * s + 10 * r + i);
+        if (r == 1) {
+          EXPECT_EQ(out[6][r][10 * s + i], 100 * s + i);
+        }
+      }
+    }
+  }
+  for (xcclComm_t comm : comms) EXPECT_EQ(xcclCommDestroy(comm), xcclSuccess);
+}
+
+TEST(Xccl, ErrorsHaveTexts) {
+  xcclComm_t comm = nullptr;
+  EXPECT_EQ(xcclAllReduce(nullptr, nullptr, 1, xcclFloat32, xcclSum, nullptr, nullptr), xcclInvalidArgument);
+  EXPECT_STREQ(xcclGetLastError(nullptr), "the communicator is null");
+  xcclUniqueId id = {};
+  EXPECT_EQ(xcclCommInitRank(&comm, 2, id, 0), xcclInvalidArgument);
+  EXPECT_STREQ(xcclGetLastError(nullptr), "the id was not made by xcclGetUniqueId");
+  ASSERT_EQ(xcclGetUniqueId(&id), xcclSuccess);
+  EXPECT_EQ(xcclCommInitRank(&comm, 2, id, 2), xcclInvalidArgument);
+  EXPECT_STREQ(xcclGetLastError(nullptr), "rank 2; expected 0 to 1");
+  ASSERT_EQ(xcclCommInitRank(&comm, 2, id, 1), xcclSuccess);
+  int value = 0;
+  EXPECT_EQ(xcclCommCount(comm, &value), xcclSuccess);
+  EXPECT_EQ(value, 2);
+  EXPECT_EQ(xcclCommUserRank(comm, &value), xcclSuccess);
+  EXPECT_EQ(value, 1);
+  float number = 0;
+  EXPECT_EQ(xcclAllReduce(&number, &number, 1, xcclFloat32, xcclSum, comm, nullptr), xcclInvalidUsage);
+  EXPECT_STREQ(xcclGetLastError(nullptr), "no plan book is loaded");
+  EXPECT_EQ(xcclAllReduce(&number, &number, 1, static_cast<xcclDataType_t>(12), xcclSum, comm, nullptr),
+            xcclInvalidArgument);
+  EXPECT_STREQ(xcclGetLastError(nullptr), "data type 12; expected 0 to 11");
+  EXPECT_EQ(xcclCommLoadPlanBook(comm, "/nowhere"), xcclInvalidUsage);
+  EXPECT_STREQ(xcclGetLastError(nullptr), "/nowhere/index.json: cannot read: No such file or directory");
+  const std::string book = MakeBook("three", 3, {CollectiveKind::kAllgather});
+  EXPECT_EQ(xcclCommLoadPlanBook(comm, book.c_str()), xcclInvalidUsage);
+  EXPECT_EQ(xcclGetLastError(nullptr), book + ": no plan for 2 ranks");
+  xcclResult_t error = xcclInternalError;
+  EXPECT_EQ(xcclCommGetAsyncError(comm, &error), xcclSuccess);
+  EXPECT_EQ(error, xcclSuccess);
+  EXPECT_EQ(xcclCommAbort(comm), xcclSuccess);
+  EXPECT_STREQ(xcclGetErrorString(xcclInvalidUsage), "invalid usage");
+}
+
+}  // namespace
+}  // namespace xccl
