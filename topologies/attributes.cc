@@ -83,6 +83,13 @@ bool AttributeReader::Bool(std::string_view name, bool otherwise) {
 }
 
 Status AttributeReader::Finish() {
+  constexpr size_t kMost = 64;  // far above what any element knows; what follows is quadratic
+  if (attributes_.size() > kMost) Fail(fmt::format("{} attributes", attributes_.size()));
+  if (failed()) return status_;
+  for (size_t i = 1; i < attributes_.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (attributes_[i].first == attributes_[j].first)
+        Fail(fmt::format("attribute '{}' twice", attributes_[i].first));
   for (const Attribute& attribute : attributes_) {
     if (std::find(asked_.begin(), asked_.end(), attribute.first) != asked_.end()) continue;
     Fail(fmt::format("unknown attribute '{}'{}", attribute.first, DidYouMean(attribute.first, asked_)));

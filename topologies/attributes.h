@@ -37,7 +37,7 @@ class AttributeReader {
   // Keeps the first error: "ELEMENT: text".
   void Fail(std::string_view text);
   bool failed() const { return !status_.ok(); }
-  // The first error, or the first attribute that nothing asked for.
+  // The first error, or the first attribute that is there twice or that nothing asked for.
   Status Finish();
 
  private:

@@ -61,6 +61,24 @@ std::string DescribeParseError(const pugi::xml_parse_result& parsed) {
   }
 }
 
+// The offset of the first byte that is no UTF-8 text, or the text's size.
+size_t FirstBadByte(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const size_t length = byte < 0x80   ? 1
+                          : byte < 0xC2 ? 0
+                          : byte < 0xE0 ? 2
+                          : byte < 0xF0 ? 3
+                          : byte < 0xF5 ? 4
+                                        : 0;
+    if (byte == 0 || length == 0 || i + length > text.size()) return i;
+    for (size_t k = 1; k < length; ++k)
+      if ((static_cast<unsigned char>(text[i + k]) & 0xC0) != 0x80) return i;
+    i += length;
+  }
+  return text.size();
+}
+
 std::string BaseName(std::string_view file) {
   if (const size_t slash = file.rfind('/'); slash != std::string_view::npos) file.remove_prefix(slash + 1);
   if (file.ends_with(".xml")) file.remove_suffix(4);
@@ -77,6 +95,9 @@ std::vector<Attribute> AttributesOf(pugi::xml_node element) {
 }
 
 StatusOr<Topology> Reader::Read() {
+  if (const size_t bad = FirstBadByte(text_); bad < text_.size())
+    return AtOffset(bad,
+                    fmt::format("byte {:#04x}; expected UTF-8 text", static_cast<unsigned char>(text_[bad])));
   pugi::xml_document document;
   const pugi::xml_parse_result parsed =
       document.load_buffer(text_.data(), text_.size(), pugi::parse_default, pugi::encoding_utf8);
@@ -346,6 +367,8 @@ Status Reader::Check(pugi::xml_node element, const Status& status) const {
 }  // namespace native_xml
 
 StatusOr<Topology> ReadNativeXml(std::string_view text, std::string_view file) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   return native_xml::Reader(text, file).Read();
 }
 

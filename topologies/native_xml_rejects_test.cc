@@ -42,6 +42,9 @@ const Rejection kDocuments[] = {
   <!-- gpu
 </topology>)",
      R"(3:11: malformed XML: a comment that is not finished)"},
+    {"Latin1", "<topology name=\"t\">\n<!-- caf\xE9 --></topology>", "2:9: byte 0xe9; expected UTF-8 text"},
+    {"Utf16", "\xFF\xFE<", "1:1: byte 0xff; expected UTF-8 text"},
+    {"HalfACharacter", "<topology name=\"\xC3", "1:17: byte 0xc3; expected UTF-8 text"},
     {"OtherRoot", R"(<topo>
 </topo>)",
      R"(1:1: root element <topo>; expected <topology>)"},
@@ -79,6 +82,7 @@ const Rejection kContents[] = {
      R"(2:3: gpu: unknown attribute 'idx'; did you mean 'id'?)"},
     {"MisspeltRequiredAttribute", R"(<ring rank="4"/>)",
      R"(2:3: ring: unknown attribute 'rank'; did you mean 'ranks'?)"},
+    {"AttributeTwice", R"(<gpu id="0" id="1"/>)", R"(2:3: gpu: attribute 'id' twice)"},
     {"NoId", R"(<gpu/>)", R"(2:3: gpu: no attribute 'id')"},
     {"EmptyId", R"(<gpu id=""/>)", R"(2:3: id '': expected a name)"},
     {"IdWithSlash", R"(<gpu id="a/b"/>)",
@@ -303,6 +307,12 @@ TEST(NativeXmlRejects, Contents) {
     SCOPED_TRACE(rejection.name);
     ExpectRejected(Wrapped(rejection.xml), rejection.message);
   }
+}
+
+TEST(NativeXmlRejects, AZeroByte) {
+  using std::string_literals::operator""s;
+  const StatusOr<Topology> read = ReadNativeXml("<topology/>\0<gpu/>"s, "t.xml");
+  EXPECT_EQ(read.status().message(), "t.xml:1:12: byte 0x00; expected UTF-8 text");
 }
 
 }  // namespace

@@ -253,6 +253,8 @@ const Expansion kExpansions[] = {
   <link from="small/nic:n" to="ib-fabric" bandwidth="12.5GB/s" latency="1us"/>
 </topology>
 )"},
+    {"AByteOrderMarkIsSkipped", "\xEF\xBB\xBF<topology name=\"caf\xC3\xA9\"><gpu id=\"0\"/></topology>",
+     "<topology name=\"caf\xC3\xA9\">\n  <gpu id=\"0\"/>\n</topology>\n"},
     {"ADoctypeIsSkippedAndItsEntitiesAreNotExpanded",
      R"(<!DOCTYPE topology [<!ENTITY a "bbbbbbbbbb"> <!ENTITY c "&a;&a;">]>
 <!-- a comment --><topology name="&c;&lt;"><gpu id="0"/><!-- another --></topology>)",
