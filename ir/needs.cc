@@ -70,6 +70,7 @@ std::vector<Need> NeedsOf(const Collective& collective) {
   switch (spec.kind) {
     case CollectiveKind::kAllreduce:
     case CollectiveKind::kBarrier:
+    case CollectiveKind::kAlltoall:
       all_to_all(false, false);
       break;
     case CollectiveKind::kAllgather:
@@ -86,7 +87,6 @@ std::vector<Need> NeedsOf(const Collective& collective) {
     case CollectiveKind::kBroadcast:
     case CollectiveKind::kGather:
     case CollectiveKind::kScatter:
-    case CollectiveKind::kAlltoall:
     case CollectiveKind::kAlltoallv:
     case CollectiveKind::kSendrecv:
     case CollectiveKind::kCustom:

@@ -73,11 +73,7 @@ class EventLoop {
  public:
   EventLoop(const SimulationModel& model, const Topology& topology, TimeModel time_model,
             const Durations& durations, int64_t segments)
-      : model_(model),
-        topology_(topology),
-        blocking_(time_model == TimeModel::kBlocking),
-        durations_(durations),
-        n_(segments) {
+      : model_(model), blocking_(time_model == TimeModel::kBlocking), durations_(durations), n_(segments) {
     const size_t jobs = static_cast<size_t>(model.num_jobs()), n = static_cast<size_t>(segments);
     missing_.resize(jobs * n);
     for (size_t j = 0; j < jobs; ++j)
@@ -89,7 +85,10 @@ class EventLoop {
       std::fill_n(cells_.begin() + static_cast<int64_t>(c * n), n, CellState{0, model.cells[c].first_reader});
     links_.resize(static_cast<size_t>(topology.num_links()));
     bool overhead = false;
-    for (const Link& link : topology.spec().links) overhead |= link.overhead_ps > 0;
+    for (const Link& link : topology.spec().links) {
+      fixed_.push_back({std::min(link.latency_ps, kForever), std::min(link.overhead_ps, kForever)});
+      overhead |= link.overhead_ps > 0;
+    }
     if (overhead && !blocking_) MarkMessages();
   }
 
@@ -113,6 +112,9 @@ class EventLoop {
     std::vector<uint64_t> ready;  // min-heap of keys
     bool busy = false;
     bool touched = false;
+  };
+  struct Fixed {
+    int64_t latency_ps, overhead_ps;
   };
   struct CellState {
     int32_t landed = 0;  // writes, in order of step, that have landed without a gap
@@ -170,7 +172,7 @@ class EventLoop {
 
   void Start(int32_t job, int64_t segment, int32_t link_id, int64_t now) {
     ++started_;
-    const Link& link = topology_.link(LinkId(link_id));
+    const Fixed& link = fixed_[link_id];
     const int32_t unit = model_.job_unit[job];
     const int32_t place = job - model_.unit_first_job[unit];
     const SimulationModel::Hop& hop = model_.hops[model_.path_first[model_.unit_path[unit]] + place];
@@ -245,7 +247,6 @@ class EventLoop {
   }
 
   const SimulationModel& model_;
-  const Topology& topology_;
   const bool blocking_;
   const Durations& durations_;
   const int64_t n_;
@@ -254,6 +255,7 @@ class EventLoop {
   std::vector<uint8_t> landed_;        // by write and segment; set only for writes that land out of order
   std::vector<CellState> cells_;       // by cell and segment
   std::vector<LinkState> links_;
+  std::vector<Fixed> fixed_;  // by link
   std::vector<int64_t> first_hop_of_message_;
   std::vector<bool> message_started_;
   EventQueue queue_;
@@ -278,7 +280,7 @@ std::vector<int64_t> LinkLoads(const SimulationModel& model, const Topology& top
       const size_t l = static_cast<size_t>(model.hops[h].link);
       bytes[l] += model.size_classes[model.unit_class[u]];
       if (time_model == TimeModel::kBlocking) {
-        fixed_ps[l] += static_cast<__int128>(segments) * (link.overhead_ps + link.latency_ps);
+        fixed_ps[l] += segments * (static_cast<__int128>(link.overhead_ps) + link.latency_ps);
       } else if (first) {
         fixed_ps[l] += link.overhead_ps;
       }
