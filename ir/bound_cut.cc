@@ -15,6 +15,7 @@ namespace xccl {
 namespace {
 
 constexpr __int128 kLimit = static_cast<__int128>(1) << 62;
+constexpr int32_t kFarthest = 4096;  // levels beyond the first source: bounds the recursion
 
 // The topology with bandwidths and supplies divided by their common divisors.
 struct Scaled {
@@ -159,52 +160,51 @@ class CutSearch {
     return unlimited_[node] || used_[node] < static_cast<Amount>(guess_.q) * graph_.supply[node];
   }
 
-  // Levels backward from the sink, up to the first level with a source.
+  // Levels backward from the sink, up to the first level with a source, or farther up to the limit.
   bool BuildLevels(int32_t sink) {
     for (int32_t node : visited_) level_[node] = -1;
     visited_.assign(1, sink);
     level_[sink] = 0;
-    source_level_ = -1;
+    bool found = false;
+    int32_t source_level = 0;
     for (size_t i = 0; i < visited_.size(); ++i) {
       const int32_t node = visited_[i];
-      if (source_level_ >= 0 && level_[node] >= source_level_) break;
+      if (found && level_[node] >= std::max(source_level, level_limit_)) break;
       for (const Incident& incident : At(node)) {
         if (level_[incident.other] >= 0 || Residual(incident.code) <= 0) continue;
         level_[incident.other] = level_[node] + 1;
         visited_.push_back(incident.other);
-        if (source_level_ < 0 && HasSource(incident.other)) source_level_ = level_[incident.other];
+        if (!found && HasSource(incident.other)) {
+          found = true;
+          source_level = level_[incident.other];
+        }
       }
     }
     for (int32_t node : visited_) cursor_[node] = first_[node];
-    return source_level_ >= 0;
+    level_limit_ = std::min(kFarthest, 2 * std::max(source_level, level_limit_));
+    return found;
   }
 
-  // Brings up to `wanted` to the node along the levels.
+  // Brings up to `wanted` to the node: its own, then what comes along the levels.
   Amount Pull(int32_t node, Amount wanted) {
-    if (level_[node] == source_level_) {
-      if (unlimited_[node]) return wanted;
-      const Amount left = static_cast<Amount>(guess_.q) * graph_.supply[node] - used_[node];
-      const Amount taken = std::min(wanted, left);
-      if (taken > 0) {
-        if (used_[node] == 0) touched_nodes_.push_back(node);
-        used_[node] += taken;
-      }
-      return taken;
+    if (unlimited_[node]) return wanted;
+    Amount brought = std::min(wanted, static_cast<Amount>(guess_.q) * graph_.supply[node] - used_[node]);
+    if (brought > 0) {
+      if (used_[node] == 0) touched_nodes_.push_back(node);
+      used_[node] += brought;
     }
-    Amount brought = 0;
-    for (int32_t& at = cursor_[node]; at < first_[node + 1]; ++at) {
+    for (int32_t& at = cursor_[node]; brought < wanted && at < first_[node + 1]; ++at) {
       const Incident& incident = incident_[at];
       if (level_[incident.other] != level_[node] + 1) continue;
       const Amount residual = Residual(incident.code);
       if (residual <= 0) continue;
       const Amount got = Pull(incident.other, std::min(wanted - brought, residual));
-      if (got > 0) {
-        const size_t arc = static_cast<size_t>(incident.code / 2);
-        if (flow_[arc] == 0) touched_arcs_.push_back(static_cast<int32_t>(arc));
-        flow_[arc] += incident.code & 1 ? -got : got;
-        brought += got;
-        if (brought == wanted) return brought;
-      }
+      if (got == 0) continue;
+      const size_t arc = static_cast<size_t>(incident.code / 2);
+      if (flow_[arc] == 0) touched_arcs_.push_back(static_cast<int32_t>(arc));
+      flow_[arc] += incident.code & 1 ? -got : got;
+      brought += got;
+      if (brought == wanted) break;  // the arc may have more
     }
     return brought;
   }
@@ -215,11 +215,10 @@ class CutSearch {
     touched_arcs_.clear();
     touched_nodes_.clear();
     Amount wanted = static_cast<Amount>(guess_.q) * (graph_.total_supply - graph_.supply[sink]);
-    const bool was_unlimited = unlimited_[sink];
-    XCCL_CHECK(!was_unlimited);
     // The sink's own supply is no help: mark it used up.
     used_[sink] = static_cast<Amount>(guess_.q) * graph_.supply[sink];
     touched_nodes_.push_back(sink);
+    level_limit_ = 0;
     while (wanted > 0 && BuildLevels(sink)) wanted -= Pull(sink, wanted);
     return wanted == 0;
   }
@@ -240,7 +239,7 @@ class CutSearch {
   Ratio guess_;
   std::vector<Amount> flow_, used_;
   std::vector<int32_t> touched_arcs_, touched_nodes_, visited_, level_, cursor_;
-  int32_t source_level_ = -1;
+  int32_t level_limit_ = 0;
 };
 
 }  // namespace

@@ -77,6 +77,33 @@ double Sweep(const Topology& topology, const Demands& demands, const std::vector
   return seconds;
 }
 
+// Each host against all else.
+double HostCuts(const Topology& topology, const Demands& demands) {
+  const size_t hosts = static_cast<size_t>(topology.num_hosts());
+  std::vector<double> leave(hosts, 0), enter(hosts, 0), out(hosts, 0), in(hosts, 0);
+  const auto host = [&](int32_t node) { return topology.node(NodeId(node)).host; };
+  for (const Link& link : topology.spec().links) {
+    const auto from = host(link.from.value), to = host(link.to.value);
+    if (from == to) continue;
+    if (from) out[from->index()] += static_cast<double>(link.bandwidth_bytes_per_s);
+    if (to) in[to->index()] += static_cast<double>(link.bandwidth_bytes_per_s);
+  }
+  for (size_t s = 0; s < demands.sources.size(); ++s) {
+    for (const Demands::To& to : demands.to[s]) {
+      const auto a = host(demands.sources[s]), b = host(to.node);
+      if (a == b) continue;
+      leave[a->index()] += to.bytes;
+      enter[b->index()] += to.bytes;
+    }
+  }
+  double seconds = 0;
+  for (size_t h = 0; h < hosts; ++h) {
+    if (out[h] > 0) seconds = std::max(seconds, leave[h] / out[h]);
+    if (in[h] > 0) seconds = std::max(seconds, enter[h] / in[h]);
+  }
+  return seconds;
+}
+
 }  // namespace
 
 Demands DemandsOf(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes) {
@@ -105,15 +132,7 @@ double SweepCuts(const Topology& topology, const Demands& demands) {
   std::vector<int32_t> key(static_cast<size_t>(topology.num_nodes()));
   std::iota(key.begin(), key.end(), 0);
   double seconds = Sweep(topology, demands, key);
-  // Each host against all else.
-  const auto host = [&](size_t n) {
-    const std::optional<HostId> of = topology.node(NodeId(static_cast<int64_t>(n))).host;
-    return of ? of->value : topology.num_hosts();
-  };
-  for (int32_t h = 0; h < topology.num_hosts() && topology.num_hosts() > 1; ++h) {
-    for (size_t n = 0; n < key.size(); ++n) key[n] = host(n) == h ? 0 : 1;
-    seconds = std::max(seconds, Sweep(topology, demands, key));
-  }
+  seconds = std::max(seconds, HostCuts(topology, demands));
   const std::vector<std::vector<int32_t>> landmarks = LandmarkHops(topology);
   for (size_t a = 0; a < landmarks.size(); ++a) {
     for (size_t b = a + 1; b < landmarks.size(); ++b) {
