@@ -21,6 +21,7 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kDefaultWork = 600'000;  // chunk moves of all plans made together
+constexpr int64_t kFirstPlan = 4;          // the most promising plan may cost this many times the limit
 constexpr double kGoodEnough = 1.002;      // times the bound: not worth the search for more
 constexpr double kHopeless = 4;            // estimates this far above the best simulated time are not tried
 constexpr double kGreedyNearBound = 1.1;   // where greedy stands in the order
@@ -79,11 +80,14 @@ class Portfolio {
       return elapsed.count() > *request_.limits.time_limit_s;
     };
     int64_t left = request_.limits.work_units > 0 ? request_.limits.work_units : kDefaultWork;
+    const int64_t most = kFirstPlan * left;
+    bool first = true;
     for (const Candidate& candidate : candidates_) {
-      if (candidate.work > left) continue;
+      if (candidate.work > (first ? most : left)) continue;
       if (best_ && (GoodEnough() || candidate.estimate_ps > kHopeless * best_ps_ || out_of_time())) break;
-      Try(candidate, true, left);
-      left -= candidate.work;
+      Try(candidate, true, std::max(left, candidate.work));
+      left = std::max<int64_t>(0, left - candidate.work);
+      first &= !best_.has_value();
     }
     // Nothing within the limit, or nothing that worked: the cheapest that works.
     std::stable_sort(candidates_.begin(), candidates_.end(),
@@ -113,8 +117,12 @@ class Portfolio {
     if (const Status serves = greedy_->Serves(request_); serves.ok()) {
       const double near = kGreedyNearBound * static_cast<double>(std::max<int64_t>(bound_.bound_ps, 1));
       const int64_t chunks = request_.limits.chunks.value_or(1);
+      int64_t moves = chunks * LeastMoves(*request_.collective);
+      // Where ranks are far apart, direct knows how far.
+      for (const Candidate& candidate : candidates_)
+        if (candidate.name == DirectEngine().name) moves = std::max(moves, candidate.work);
       candidates_.push_back({greedy_->name(), greedy_->EstimatePs(request_).value_or(near),
-                             kGreedyWorkPerMove * chunks * LeastMoves(*request_.collective), std::nullopt});
+                             kGreedyWorkPerMove * moves, std::nullopt});
     } else {
       refusals_.push_back(serves);
     }

@@ -22,7 +22,11 @@ void ForRounds(int32_t n, F f) {
 
 // All pairs at once, each with `fraction` of the size: the latency of the farthest and the load of the
 // busiest link where all are next to each other, of the average link elsewhere.
-Cost ExchangeCost(const Ground& ground, const Positions& positions, double fraction) {
+struct Exchange {
+  Cost cost;
+  double hops = 1;  // of an average pair
+};
+Exchange MeasureExchange(const Ground& ground, const Positions& positions, double fraction) {
   Cost cost;
   const int64_t n = positions.size();
   std::vector<bool> member(static_cast<size_t>(ground.num_ranks()), false);
@@ -44,7 +48,7 @@ Cost ExchangeCost(const Ground& ground, const Positions& positions, double fract
       }
     }
   }
-  if (pairs == n * (n - 1)) return cost;
+  if (pairs == n * (n - 1)) return {cost, 1};
   Router router(ground);
   int64_t hops = 0, farthest = 0;
   for (Rank a : positions.rank) {
@@ -59,7 +63,7 @@ Cost ExchangeCost(const Ground& ground, const Positions& positions, double fract
     capacity += static_cast<double>(ground.hop(HopId(h)).bandwidth_bytes_per_s);
   cost.fixed_ps *= static_cast<double>(farthest);
   cost.ps_per_byte = std::max(cost.ps_per_byte, static_cast<double>(hops) * fraction * 1e12 / capacity);
-  return cost;
+  return {cost, static_cast<double>(hops) / static_cast<double>(n * (n - 1))};
 }
 
 void DirectSendrecv(const Collective& cut, Moves& moves) {
@@ -101,7 +105,8 @@ Recipe ExchangeRecipe(const Ground& ground, const SynthesisRequest& request, boo
                  step_of(round), TransferOp::kCopy, std::nullopt});
     });
   };
-  Cost cost = ExchangeCost(ground, positions, 1.0 / n);
+  auto [cost, hops] = MeasureExchange(ground, positions, 1.0 / n);
+  recipe.alltoall_hops = hops;
   if (rounds) cost.fixed_ps *= n - 1;
   recipe.allgather_cost = recipe.alltoall_cost = cost;
   return recipe;
@@ -128,7 +133,7 @@ StatusOr<Recipe> PlaceDirect(const Ground& ground, const SynthesisRequest& reque
   recipe.alltoall_cost = recipe.allgather_cost;
   if (kind == CollectiveKind::kAllreduce && request.allow_divergent && AllNextToEachOther(ground, members)) {
     const Positions positions = IslandPositions(ground, members);
-    const Cost one_shot = ExchangeCost(ground, positions, 1.0);
+    const Cost one_shot = MeasureExchange(ground, positions, 1.0).cost;
     const double bytes = static_cast<double>(request.size_bytes);
     const double once = one_shot.fixed_ps + one_shot.ps_per_byte * bytes;
     const double twice = 2 * (recipe.allgather_cost->fixed_ps + recipe.allgather_cost->ps_per_byte * bytes);

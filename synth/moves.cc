@@ -108,7 +108,8 @@ StatusOr<Schedule> RouteMoves(const Moves& moves, const Ground& ground, const Co
       sender.Send(move, way[i], way[i + 1], std::nullopt, step + static_cast<int32_t>(i));
   }
   Normalize(schedule);
-  if (repeats || !ways.relays.empty()) schedule = KeepTrees(schedule, goal);
+  // A chunk with one destination takes one way: nobody is given it by two.
+  if (repeats || (!ways.relays.empty() && goal.target.empty())) schedule = KeepTrees(schedule, goal);
   return schedule;
 }
 
