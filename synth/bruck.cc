@@ -48,7 +48,6 @@ StatusOr<Recipe> PlaceBruck(const Ground& ground, const SynthesisRequest& reques
     BruckAllgather(positions, blocks, moves);
   };
   recipe.alltoall = [positions](const Pairs& pairs, Moves& moves) { BruckAlltoall(positions, pairs, moves); };
-  recipe.alltoall_hops = CeilLog2(n) / 2.0;
   if (request.collective->kind() == CollectiveKind::kAlltoall ||
       request.collective->kind() == CollectiveKind::kAlltoallv) {
     // In every step half of a rank's buffer moves.
@@ -62,6 +61,10 @@ StatusOr<Recipe> PlaceBruck(const Ground& ground, const SynthesisRequest& reques
                    TransferOp::kCopy,
                    std::nullopt});
     recipe.alltoall_cost = MeasureMoves(steps, ground, 0.5, false);
+    Router router(ground);
+    int64_t hops = 0;
+    for (const Move& move : steps.items()) hops += router.Distance(move.src, move.dst).value_or(1);
+    recipe.alltoall_hops = static_cast<double>(hops) / 2 / n;
   }
   return recipe;
 }

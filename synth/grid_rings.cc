@@ -97,16 +97,15 @@ class GridRings {
   void Allgather(const Blocks& blocks, Moves& moves) const {
     const size_t k = a_.grid.dims.size();
     for (int32_t lane = 0; lane < lanes_; ++lane) {
-      // groups[v]: the vertices whose blocks v has.
+      // groups[v]: the vertices of whose blocks v has this lane's piece.
       std::vector<std::vector<int32_t>> groups;
       Blocks pieces;
-      for (size_t v = 0; v < a_.rank.size(); ++v) groups.push_back({static_cast<int32_t>(v)});
       pieces.resize(blocks.size());
-      for (size_t v = 0; v < a_.rank.size(); ++v) {
-        int32_t diagonal = 0;
-        for (size_t i = 0; i < k; ++i)
-          diagonal += static_cast<int32_t>(v) / a_.grid.Stride(i) % a_.grid.dims[i];
-        pieces[a_.member[v]] = Share(blocks[a_.member[v]], lane, lanes_, diagonal);
+      for (int32_t v = 0; v < static_cast<int32_t>(a_.rank.size()); ++v) {
+        const int32_t member = a_.member[v];
+        pieces[member] = Share(blocks[member], lane, lanes_, Turn(v));
+        groups.emplace_back();
+        if (pieces[member].count > 0) groups.back().push_back(v);
       }
       int32_t step = 0;
       for (size_t i = 0; i < k; ++i) {
@@ -151,6 +150,15 @@ class GridRings {
   }
 
  private:
+  // Vertices of a line, and of the grid, have all turns about equally often.
+  int32_t Turn(int32_t v) const {
+    int32_t turn = 0;
+    for (size_t i = 0; i < a_.grid.dims.size(); ++i) {
+      const int32_t weight = a_.grid.dims[i] >= lanes_ ? 1 : static_cast<int32_t>(i) + 1;
+      turn += weight * (v / a_.grid.Stride(i) % a_.grid.dims[i]);
+    }
+    return turn;
+  }
   void AllgatherAlong(const Lines& lines, int32_t parity, const std::vector<std::vector<int32_t>>& groups,
                       const Blocks& pieces, int32_t step, Moves& moves) const {
     std::vector<int32_t> sent;

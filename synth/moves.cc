@@ -6,12 +6,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace xccl {
 namespace {
 
 struct Ways {
-  std::vector<std::vector<Rank>> relays;  // by move that needs them; a, relays.., b
+  std::vector<std::vector<Rank>> relays;  // by pair of ranks that needs them; a, relays.., b
   std::vector<int32_t> of_move;           // index into relays, -1: direct
   std::vector<int32_t> first_step;        // by logical step
 };
@@ -21,6 +22,7 @@ StatusOr<Ways> FindWays(const Moves& moves, const Ground& ground, std::string_vi
   Router router(ground);
   int32_t steps = 0;
   bool sums = false;
+  std::unordered_map<int64_t, int32_t> way_of;
   for (const Move& move : moves.items()) {
     steps = std::max(steps, move.step + 1);
     sums |= move.op == TransferOp::kReduce;
@@ -35,13 +37,15 @@ StatusOr<Ways> FindWays(const Moves& moves, const Ground& ground, std::string_vi
           "{}: ranks {} and {} exchange partial sums and are not next to each other; expected a path through "
           "no other gpu; hint: --engine=halving-doubling",
           engine, move.src.value, move.dst.value));
-    std::vector<Rank> way = router.Route(move.src, move.dst);
+    const int64_t pair = int64_t{move.src.value} << 32 | move.dst.value;
+    const auto [known, added] = way_of.try_emplace(pair, static_cast<int32_t>(ways.relays.size()));
+    if (added) ways.relays.push_back(router.Route(move.src, move.dst));
+    const std::vector<Rank>& way = ways.relays[known->second];
     if (way.empty())
       return InvalidInput(
           fmt::format("{}: no path from rank {} to rank {}", engine, move.src.value, move.dst.value));
     length[move.step] = std::max(length[move.step], static_cast<int32_t>(way.size()) - 1);
-    ways.of_move.back() = static_cast<int32_t>(ways.relays.size());
-    ways.relays.push_back(std::move(way));
+    ways.of_move.back() = known->second;
   }
   ways.first_step.assign(static_cast<size_t>(steps) + 1, 0);
   for (int32_t s = 0; s < steps; ++s) ways.first_step[s + 1] = ways.first_step[s] + length[s];

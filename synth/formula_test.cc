@@ -1,0 +1,254 @@
+// The engines' plans against the formulas of the papers, in the model that these use: a message takes alpha +
+// bytes x beta and is stored and forwarded whole.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ir/simulate.h"
+#include "ir/verify_schedule.h"
+#include "synth/engines.h"
+#include "synth/reverse.h"
+#include "synth/synthesizer.h"
+#include "synth/test_machines.h"
+
+namespace xccl {
+namespace {
+
+using testing::MakeCluster;
+using testing::MakeDgx1;
+using testing::MakeDigraph;
+using testing::MakeFullMesh;
+using testing::MakeGrid;
+using testing::MakeHypercube;
+using testing::MakeRing;
+using testing::MakeSwitch;
+using testing::SpecOf;
+
+constexpr double kAlphaPs = 1e6, kPsPerByte = 100;  // test machines: 1 us, 10 GB/s
+
+std::vector<Rank> AllRanks(const Topology& topology) {
+  std::vector<Rank> ranks;
+  for (int32_t r = 0; r < topology.num_ranks(); ++r) ranks.push_back(Rank(r));
+  return ranks;
+}
+
+StatusOr<Synthesis> Make(const Topology& topology, const Collective& collective, std::string_view engine,
+                         SynthesisLimits limits = {}) {
+  SynthesisRequest request;
+  request.topology = &topology;
+  request.collective = &collective;
+  request.limits = limits;
+  const StatusOr<const Synthesizer*> found = FindSynthesizer(engine);
+  if (!found.ok()) return found.status();
+  XCCL_RETURN_IF_ERROR((*found)->Serves(request));
+  return (*found)->Synthesize(request);
+}
+
+Topology OneWayRing(int32_t n) {
+  std::vector<std::pair<int32_t, int32_t>> links;
+  for (int32_t r = 0; r < n; ++r) links.push_back({r, (r + 1) % n});
+  return MakeDigraph(n, links);
+}
+
+SynthesisLimits Limits(std::optional<int32_t> chunks, std::optional<int32_t> steps) {
+  SynthesisLimits limits;
+  limits.chunks = chunks;
+  limits.steps = steps;
+  return limits;
+}
+
+Collective Rooted(CollectiveKind kind, std::vector<Rank> ranks, Rank root) {
+  CollectiveSpec spec;
+  spec.kind = kind;
+  spec.ranks = std::move(ranks);
+  spec.root = root;
+  return *Collective::Create(spec);
+}
+
+struct FormulaCase {
+  std::string engine;
+  CollectiveKind kind;
+  Topology topology;
+  int32_t alphas;  // steps too
+  // Of size / ranks, each over one link in turn; absent: links of their own let steps overlap.
+  std::optional<double> shares;
+};
+
+TEST(Formula, StepsAndTime) {
+  using enum CollectiveKind;
+  std::vector<FormulaCase> cases;
+  for (int32_t n : {2, 3, 5, 6, 7, 8, 16}) {
+    const int32_t logs = static_cast<int32_t>(std::ceil(std::log2(n)));
+    cases.push_back({"ring", kAllgather, OneWayRing(n), n - 1, n - 1.0});
+    cases.push_back({"ring", kReduceScatter, OneWayRing(n), n - 1, n - 1.0});
+    cases.push_back({"ring", kAllreduce, OneWayRing(n), 2 * (n - 1), 2 * (n - 1.0)});
+    cases.push_back({"ring", kBroadcast, OneWayRing(n), n - 1, n * (n - 1.0)});
+    std::optional<double> gathered, broadcast;
+    if (n == 1 << logs) gathered = n - 1.0, broadcast = n * logs;
+    cases.push_back({"bruck", kAllgather, MakeFullMesh(n), logs, gathered});
+    cases.push_back({"bruck", kReduceScatter, MakeFullMesh(n), logs, gathered});
+    cases.push_back({"direct", kAllgather, MakeFullMesh(n), 1, 1});
+    cases.push_back({"direct", kAllreduce, MakeFullMesh(n), 2, 2});
+    cases.push_back({"direct", kAlltoall, MakeFullMesh(n), 1, 1});
+    cases.push_back({"binomial", kBroadcast, MakeFullMesh(n), logs, broadcast});
+    cases.push_back({"binomial", kReduce, MakeFullMesh(n), logs, broadcast});
+  }
+  for (int32_t dim : {1, 2, 3, 4}) {
+    const int32_t n = 1 << dim;
+    cases.push_back({"recursive-doubling", kAllgather, MakeHypercube(dim), dim, n - 1.0});
+    cases.push_back(
+        {"recursive-doubling", kAllreduce, MakeHypercube(dim), dim, static_cast<double>(n * dim)});
+    cases.push_back({"halving-doubling", kAllgather, MakeHypercube(dim), dim, n - 1.0});
+    cases.push_back({"halving-doubling", kReduceScatter, MakeHypercube(dim), dim, n - 1.0});
+    cases.push_back({"halving-doubling", kAllreduce, MakeHypercube(dim), 2 * dim, 2 * (n - 1.0)});
+    cases.push_back({"halving-doubling", kBroadcast, MakeHypercube(dim), 2 * dim, std::nullopt});
+    cases.push_back({"binomial", kScatter, MakeHypercube(dim), dim, n - 1.0});
+    cases.push_back({"binomial", kGather, MakeHypercube(dim), dim, n - 1.0});
+  }
+  for (const FormulaCase& c : cases) {
+    const int32_t n = c.topology.num_ranks();
+    const std::string where = fmt::format("{} {} on {}", c.engine, ToString(c.kind), n);
+    CollectiveSpec spec = SpecOf(c.kind, AllRanks(c.topology));
+    if (spec.root) spec.root = Rank(0);
+    const Collective collective = *Collective::Create(spec);
+    const StatusOr<Synthesis> made = Make(c.topology, collective, c.engine);
+    ASSERT_TRUE(made.ok()) << where << ": " << made.status().message();
+    EXPECT_EQ(made->schedule.num_steps(), c.alphas) << where;
+    if (!c.shares) continue;
+    const int64_t share = 1 << 20;
+    SimulateOptions options;
+    options.size_bytes = share * n;
+    options.model = TimeModel::kBlocking;
+    const Simulation simulation = Simulate(made->schedule, made->collective, c.topology, options);
+    const double expected = c.alphas * kAlphaPs + *c.shares * static_cast<double>(share) * kPsPerByte;
+    // Chunks that do not divide the size are a few elements longer than their share.
+    EXPECT_NEAR(static_cast<double>(simulation.time_ps), expected, 1 + expected * 1e-5) << where;
+  }
+}
+
+TEST(Formula, StepsWhereTimeHasNoOneFormula) {
+  using enum CollectiveKind;
+  struct Case {
+    std::string engine;
+    CollectiveKind kind;
+    Topology topology;
+    int32_t steps;
+  };
+  const Case cases[] = {
+      {"pairwise", kAlltoall, MakeSwitch(7), 6},
+      {"bruck", kAlltoall, MakeSwitch(7), 3},
+      {"2d-ring", kAllgather, MakeGrid({4, 6}, true), 5},       // 2 + 3: the diameter
+      {"2d-torus", kAllgather, MakeGrid({5, 7}, true), 5},      // 2 + 3
+      {"2d-torus", kAllreduce, MakeGrid({4, 4}, false), 12},    // 2 x (3 + 3)
+      {"hierarchical-ring", kAllgather, MakeCluster(3, 4), 5},  // 2 across, 3 inside
+      {"hierarchical-ring", kAllreduce, MakeCluster(3, 4), 10},
+      {"halving-doubling", kAllgather, MakeSwitch(6), 4},  // fold, 2, unfold
+      {"recursive-doubling", kAllreduce, MakeSwitch(6), 4},
+      {"double-binary-tree", kBroadcast, MakeSwitch(16), 4},
+  };
+  for (const Case& c : cases) {
+    const Collective collective = *Collective::Create(SpecOf(c.kind, AllRanks(c.topology)));
+    const StatusOr<Synthesis> made = Make(c.topology, collective, c.engine);
+    ASSERT_TRUE(made.ok()) << c.engine << ": " << made.status().message();
+    EXPECT_EQ(made->schedule.num_steps(), c.steps) << c.engine << " " << ToString(c.kind);
+  }
+}
+
+TEST(Rejections, SayWhyAndWhatToUse) {
+  using enum CollectiveKind;
+  struct Case {
+    Topology topology;
+    CollectiveKind kind;
+    std::string engine;
+    SynthesisLimits limits;
+    std::string message;
+  };
+  const Case cases[] = {
+      {MakeRing(8),
+       kAllreduce,
+       "recursive-doubling",
+       {},
+       "recursive-doubling: ranks 0 and 2 exchange partial sums and are not next to each other; expected a "
+       "path "
+       "through no other gpu; hint: --engine=halving-doubling"},
+      {MakeSwitch(7),
+       kAllgather,
+       "2d-ring",
+       {},
+       "2d-ring: 7 ranks do not split into rows and columns; hint: --engine=ring"},
+      {MakeDgx1(),
+       kAllgather,
+       "2d-torus",
+       {},
+       "2d-torus: the 8 ranks form no grid, and ranks 0 and 5 are not next to each other; expected a grid or "
+       "torus "
+       "of two or more dimensions, or all next to each other; hint: --engine=ring"},
+      {MakeSwitch(8),
+       kAllreduce,
+       "hierarchical-ring",
+       {},
+       "hierarchical-ring: all 8 ranks are on one host; expected several; hint: --engine=ring"},
+      {MakeSwitch(4),
+       kAlltoall,
+       "ring",
+       {},
+       "ring: does not serve alltoall; it serves allreduce, allgather, allgatherv, reduce_scatter, "
+       "reduce_scatterv, "
+       "broadcast, reduce, barrier; hint: --engine=auto"},
+      {MakeSwitch(4), kAllgather, "ring", Limits(0, std::nullopt), "ring: 0 chunks; expected at least 1"},
+      {MakeSwitch(4), kAllgather, "ring", Limits(std::nullopt, 2),
+       "ring: takes 3 steps; expected at most 2; hint: --steps=3"},
+      {MakeSwitch(4), kAllgather, "ring", Limits(1 << 30, std::nullopt),
+       "ring: 4294967296 chunks in all; at most 2^29 are supported"},
+  };
+  for (const Case& c : cases) {
+    const Collective collective = *Collective::Create(SpecOf(c.kind, AllRanks(c.topology)));
+    const Status status = Make(c.topology, collective, c.engine, c.limits).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidInput) << c.engine;
+    EXPECT_EQ(status.message(), c.message);
+  }
+  const Topology cluster = MakeCluster(2, 2);
+  const Collective uneven = *Collective::Create(SpecOf(kAllgather, {Rank(0), Rank(1), Rank(2)}));
+  EXPECT_EQ(
+      Make(cluster, uneven, "hierarchical-ring").status().message(),
+      "hierarchical-ring: 2 ranks on one host and 1 on another; expected equal numbers; hint: --engine=ring");
+}
+
+// On a line 0-1-2 with members 0 and 2, rank 1 relays, also what is to be added up.
+TEST(Reverse, SumsPassRelaysThatHoldNothing) {
+  const Topology line = MakeGrid({3}, false);
+  const Collective reduce = Rooted(CollectiveKind::kReduce, {Rank(0), Rank(2)}, Rank(0));
+  const StatusOr<Synthesis> made = Make(line, reduce, "direct");
+  ASSERT_TRUE(made.ok());
+  ASSERT_EQ(made->schedule.size(), 2);
+  EXPECT_EQ(made->schedule.src[0], Rank(2));
+  EXPECT_EQ(made->schedule.op[0], TransferOp::kCopy);
+  EXPECT_EQ(made->schedule.op[1], TransferOp::kReduce);
+  EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, line)), OkStatus());
+}
+
+TEST(KeepTrees, DropsWhatComesTwiceAndWhatNobodyNeeds) {
+  const Topology ring = MakeRing(4);
+  const Collective broadcast = Rooted(CollectiveKind::kBroadcast, {Rank(0), Rank(1), Rank(2)}, Rank(0));
+  const Ground ground(ring);
+  Schedule schedule;
+  schedule.num_chunks = 1;
+  const auto add = [&](int32_t from, int32_t to, int32_t step) {
+    schedule.Add(ChunkId(0), 1, Rank(from), Rank(to), ground.Links(*ground.Find(Rank(from), Rank(to))),
+                 TransferOp::kCopy, step);
+  };
+  add(0, 1, 0);
+  add(0, 3, 0);  // of no use: 2 has it from 1 first
+  add(1, 2, 1);
+  add(3, 2, 2);
+  Normalize(schedule);
+  const Schedule kept = KeepTrees(schedule, broadcast);
+  ASSERT_EQ(kept.size(), 2);
+  EXPECT_EQ(kept.dst[0], Rank(1));
+  EXPECT_EQ(kept.dst[1], Rank(2));
+  EXPECT_EQ(kept.step[1], 1);
+}
+
+}  // namespace
+}  // namespace xccl
