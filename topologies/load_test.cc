@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "topologies/short_forms.h"
 
 namespace xccl {
 namespace {
@@ -155,6 +156,12 @@ TEST(ShortForms, DragonflyJoinsEveryPairOfGroupsOnce) {
   EXPECT_EQ(cables.size(), 72u);
   for (const auto& [groups, count] : cables) EXPECT_EQ(count, 1) << groups.first << " " << groups.second;
   for (const auto& [router, count] : of_router) EXPECT_EQ(count, 2) << router;
+}
+
+TEST(ShortForms, ExamplesLoad) {
+  EXPECT_EQ(ShortFormExamples().size(), 9u);
+  for (const std::string_view example : ShortFormExamples())
+    EXPECT_TRUE(LoadTopology(example).ok()) << example;
 }
 
 TEST(ShortForms, SwitchesTakeMulticastAndReduce) {

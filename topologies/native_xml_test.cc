@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/files.h"
@@ -233,6 +235,42 @@ const Expansion kExpansions[] = {
   <link from="pod1.leaf" to="core" bandwidth="50GB/s" latency="500ns"/>
 </topology>
 )"},
+    {"ClusterOfTwoHosts: each copy is a pod with both", R"(<topology name="t">
+  <cluster hosts="2" name="r">
+    <host name="a"><gpu id="0"/></host>
+    <host name="b"><gpu id="0"/></host>
+    <switch id="s"/>
+    <link from="gpu:*" to="s" bandwidth="1GB/s"/>
+    <link from="a/0" to="b/0" bandwidth="2GB/s"/>
+    <fabric attach="s"/>
+  </cluster>
+</topology>)",
+     R"(<topology name="t">
+  <host name="r0.a">
+    <gpu id="0"/>
+  </host>
+  <host name="r0.b">
+    <gpu id="0"/>
+  </host>
+  <switch id="r0.s"/>
+  <host name="r1.a">
+    <gpu id="0"/>
+  </host>
+  <host name="r1.b">
+    <gpu id="0"/>
+  </host>
+  <switch id="r1.s"/>
+  <switch id="fabric"/>
+  <link from="r0.a/gpu:0" to="r0.s" bandwidth="1GB/s" latency="0ns"/>
+  <link from="r0.b/gpu:0" to="r0.s" bandwidth="1GB/s" latency="0ns"/>
+  <link from="r0.a/gpu:0" to="r0.b/gpu:0" bandwidth="2GB/s" latency="0ns"/>
+  <link from="r1.a/gpu:0" to="r1.s" bandwidth="1GB/s" latency="0ns"/>
+  <link from="r1.b/gpu:0" to="r1.s" bandwidth="1GB/s" latency="0ns"/>
+  <link from="r1.a/gpu:0" to="r1.b/gpu:0" bandwidth="2GB/s" latency="0ns"/>
+  <link from="r0.s" to="fabric" bandwidth="50GB/s" latency="500ns"/>
+  <link from="r1.s" to="fabric" bandwidth="50GB/s" latency="500ns"/>
+</topology>
+)"},
     {"FabricOfHostsThatDiffer", R"(<topology name="t">
   <host name="big"><gpu count="2"/><nic id="n"/></host>
   <host name="small"><gpu id="0"/><nic id="n"/></host>
@@ -408,6 +446,25 @@ TEST(NativeXml, MutatedFilesGiveAValueOrAPlacedMessage) {
       EXPECT_EQ(read.status().code(), StatusCode::kInvalidInput);
     }
     if (HasFailure()) return;
+  }
+}
+
+// The library's machines have the published graphs' links, at datasheet bandwidths: GB for GiB.
+TEST(NativeXml, LibraryHasTheLinksOfThePublishedGraphs) {
+  if (!SharedData("data/graphs")) GTEST_SKIP() << SharedDataMissing("data/graphs");
+  for (const auto& [name, graph] : {std::pair("dgx1", "dgx1"), std::pair("mi250x", "mi250x1")}) {
+    const StatusOr<Topology> machine = LoadTopology(name);
+    const StatusOr<Topology> published = LoadTopology(*SharedData(fmt::format("data/graphs/{}.xml", graph)));
+    ASSERT_TRUE(machine.ok() && published.ok());
+    using Edge = std::tuple<int32_t, int32_t, int64_t>;
+    std::vector<Edge> ours, theirs;
+    for (const Link& link : machine->spec().links)
+      ours.emplace_back(link.from.value, link.to.value, link.bandwidth_bytes_per_s / 1'000'000'000);
+    for (const Link& link : published->spec().links)
+      theirs.emplace_back(link.from.value, link.to.value, link.bandwidth_bytes_per_s >> 30);
+    std::sort(ours.begin(), ours.end());
+    std::sort(theirs.begin(), theirs.end());
+    EXPECT_EQ(ours, theirs) << name;
   }
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <vector>
 
@@ -34,10 +33,6 @@ const std::vector<Shape>& Shapes() {
   };
   return shapes;
 }
-
-constexpr std::array<std::string_view, 9> kExamples = {"nvswitch:8",   "full-mesh:8",      "ring:16",
-                                                       "mesh:8x8",     "torus:4x4x4",      "hypercube:6",
-                                                       "fat-tree:k=4", "leaf-spine:4x2x8", "dragonfly:5x2x2"};
 
 const Shape* FindShape(std::string_view text) {
   const size_t colon = text.find(':');
@@ -89,7 +84,11 @@ Status ReadPositions(const Shape& shape, std::string_view text, std::vector<Attr
 
 bool IsShortForm(std::string_view text) { return FindShape(text) != nullptr; }
 
-std::span<const std::string_view> ShortFormExamples() { return kExamples; }
+std::vector<std::string_view> ShortFormExamples() {
+  std::vector<std::string_view> examples;
+  for (const Shape& shape : Shapes()) examples.push_back(shape.example);
+  return examples;
+}
 
 StatusOr<Topology> ReadShortForm(std::string_view text) {
   const Shape* shape = FindShape(text);

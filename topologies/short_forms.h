@@ -1,8 +1,8 @@
 // Short forms of families on the command line: torus:4x4x4@bandwidth=50GB/s,latency=500ns.
 #pragma once
 
-#include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "topologies/topology.h"
@@ -13,7 +13,7 @@ namespace xccl {
 bool IsShortForm(std::string_view text);
 // Errors: "torus:4xa: torus: dims '4xa': expected ...". The topology's name is the text.
 StatusOr<Topology> ReadShortForm(std::string_view text);
-// One line each, for help texts: "torus:4x4x4".
-std::span<const std::string_view> ShortFormExamples();
+// One of each family, for help texts: "torus:4x4x4".
+std::vector<std::string_view> ShortFormExamples();
 
 }  // namespace xccl
