@@ -176,8 +176,8 @@ double CrowdedLengths(const Topology& topology, Lengths& lengths, int32_t rounds
 }
 
 constexpr int64_t kLpWork = 6'500;         // sources × links up to which the optimum is sought
-constexpr int64_t kCrowdWork = 6'000'000;  // sources × links × rounds
-constexpr int32_t kCrowdRounds = 100;
+constexpr int64_t kCrowdWork = 3'000'000;  // sources × links × rounds
+constexpr int32_t kCrowdRounds = 30;
 constexpr int32_t kLpRounds = 100;
 
 }  // namespace

@@ -53,12 +53,14 @@ class Distances {
   const std::vector<int64_t>& From(std::span<const Rank> holders) {
     distance_.assign(static_cast<size_t>(topology_.num_nodes()), kFar);
     starts_.clear();
+    left_ = topology_.num_nodes() - static_cast<int32_t>(holders.size());
+    farthest_ = 0;
     for (Rank r : holders) distance_[topology_.NodeOf(r).index()] = 0;
     for (Rank r : holders) {
       const size_t node = topology_.NodeOf(r).index();
       for (int32_t a = first_[node]; a < first_[node + 1]; ++a)
         if (arcs_[a].first_cost < distance_[arcs_[a].to]) {
-          distance_[arcs_[a].to] = arcs_[a].first_cost;
+          Reach(arcs_[a].to, arcs_[a].first_cost);
           starts_.push_back({arcs_[a].first_cost, arcs_[a].to});
         }
     }
@@ -77,13 +79,23 @@ class Distances {
   };
   using Entry = std::pair<int64_t, int32_t>;  // distance, node
 
+  void Reach(int32_t node, int64_t distance) {
+    left_ -= distance_[node] == kFar;
+    distance_[node] = distance;
+    farthest_ = std::max(farthest_, distance);
+  }
+  // Nothing that is settled from `distance` on can make any node nearer.
+  bool Done(int64_t distance) const {
+    return left_ == 0 && !costs_.empty() && distance + costs_.front() >= farthest_;
+  }
+
   template <typename Push>
   void Relax(int32_t node, Push push) {
     for (int32_t a = first_[node]; a < first_[node + 1]; ++a) {
       const Arc& arc = arcs_[a];
       const int64_t distance = std::min(kFar - 1, distance_[node] + arc.cost);
       if (distance >= distance_[arc.to]) continue;
-      distance_[arc.to] = distance;
+      Reach(arc.to, distance);
       push(arc, Entry{distance, arc.to});
     }
   }
@@ -101,7 +113,7 @@ class Distances {
         least = &queues_[q][heads_[q]];
         head = &heads_[q];
       }
-      if (!least) return;
+      if (!least || Done(least->first)) return;
       const Entry entry = *least;
       ++*head;
       if (entry.first > distance_[entry.second]) continue;
@@ -113,6 +125,7 @@ class Distances {
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap(std::greater<>(), starts_);
     while (!heap.empty()) {
       const Entry entry = heap.top();
+      if (Done(entry.first)) return;
       heap.pop();
       if (entry.first > distance_[entry.second]) continue;
       Relax(entry.second, [&](const Arc&, Entry e) { heap.push(e); });
@@ -126,7 +139,11 @@ class Distances {
   std::vector<std::vector<Entry>> queues_;
   std::vector<size_t> heads_;
   std::vector<Entry> starts_;
+  int32_t left_ = 0;      // nodes not reached
+  int64_t farthest_ = 0;  // no reached node is farther
 };
+
+constexpr size_t kFewLinks = 64;  // beyond, comparing costs more than searching
 
 // Equal for GPUs that hang alike on the same nodes: (other end, direction, alpha, overhead), sorted.
 using Hanging = std::vector<std::tuple<int32_t, bool, int64_t, int64_t>>;
@@ -163,7 +180,9 @@ StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& colle
   std::map<Hanging, bool> seen;
   int64_t farthest = 0;
   for (const Need& need : needs) {
-    if (everyone && !seen.emplace(HangingOf(topology, need.holders[0]), true).second) continue;
+    const NodeId node = topology.NodeOf(need.holders[0]);
+    const bool few_links = topology.Out(node).size() + topology.In(node).size() <= kFewLinks;
+    if (everyone && few_links && !seen.emplace(HangingOf(topology, need.holders[0]), true).second) continue;
     const std::vector<int64_t>& from = distances.From(need.holders);
     for (Rank r : need.destinations) {
       const int64_t distance = from[topology.NodeOf(r).index()];
