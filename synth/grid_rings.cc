@@ -193,16 +193,18 @@ StatusOr<Recipe> PlaceGridRings(const Ground& ground, const SynthesisRequest& re
   const int32_t dims = static_cast<int32_t>(grid.dims.size());
   double fixed = 0, sequential = 0, share = 1.0 / request.collective->num_members();
   int64_t narrowest = std::numeric_limits<int64_t>::max(), latency = 0;
+  bool shared_ports = false;  // behind a switch all of a rank's copies leave by one port
   for (int32_t h = 0; h < ground.num_hops(); ++h) {
     narrowest = std::min(narrowest, ground.hop(HopId(h)).bandwidth_bytes_per_s);
     latency = std::max(latency, ground.hop(HopId(h)).latency_ps);
+    shared_ports |= ground.hop(HopId(h)).num_links > 1;
   }
   bool even_ring = false;
   for (int32_t i = 0; i < dims; ++i) {
     const Lines lines(grid, static_cast<size_t>(i));
     fixed += lines.Steps() * static_cast<double>(latency);
     // A ring's two ways share the load; the end of a line gets everything by one link.
-    const double ways = grid.wraps[i] ? 2 : 1;
+    const double ways = grid.wraps[i] && !shared_ports ? 2 : 1;
     sequential += (grid.dims[i] - 1) * share / ways * 1e12 / static_cast<double>(narrowest);
     share *= grid.dims[i];
     even_ring |= grid.wraps[i] && grid.dims[i] % 2 == 0;
@@ -211,7 +213,8 @@ StatusOr<Recipe> PlaceGridRings(const Ground& ground, const SynthesisRequest& re
   recipe.root = request.collective->ranks()[0];
   recipe.lanes = std::max(1, (all_at_once ? dims : 1) * (even_ring ? 2 : 1));
   if (!all_at_once && dims > 1) recipe.lanes = 1;
-  recipe.allgather_cost = Cost{fixed, all_at_once && dims > 1 ? sequential / dims : sequential};
+  recipe.allgather_cost =
+      Cost{fixed, all_at_once && dims > 1 && !shared_ports ? sequential / dims : sequential};
   recipe.pipelines = true;
   const GridRings rings(std::move(arrangement), recipe.lanes);
   recipe.allgather = [rings](const Blocks& blocks, Moves& moves) { rings.Allgather(blocks, moves); };
