@@ -1,0 +1,443 @@
+#!/usr/bin/env python3
+"""Checks and times a plan file without any of XCCL's code: docs/ir.md in 300 lines of plain Python.
+
+    examples/check_plan.py allreduce.plan.json
+    examples/check_plan.py allreduce.plan.json --size 1000000 --model blocking
+
+Prints `ok` or the violations of rules S1 to S6, then the time of the schedule in picoseconds. Exit status 1 when the
+plan is wrong. Made for small plans: every segment is simulated, one event at a time.
+"""
+import argparse
+import heapq
+import json
+import sys
+import xml.etree.ElementTree
+from collections import defaultdict
+from fractions import Fraction
+
+# ---- The machine: section 10 ----
+
+BANDWIDTH = {"B/s": 1, "KB/s": 10**3, "MB/s": 10**6, "GB/s": 10**9, "TB/s": 10**12,
+             "KiB/s": 2**10, "MiB/s": 2**20, "GiB/s": 2**30,
+             "Mbit/s": 125 * 10**3, "Gbit/s": 125 * 10**6, "Tbit/s": 125 * 10**9}
+TIME = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
+
+
+def quantity(text, units):
+    digits = len(text) - len(text.lstrip("0123456789."))
+    return int(Fraction(text[:digits]) * units[text[digits:]])
+
+
+class Machine:
+    """nodes: (kind, id, host, multicast, reduce); links: (tail, head, bandwidth, latency, overhead)."""
+
+    def __init__(self, text):
+        self.nodes, self.links, self.rank_of = [], [], {}
+        root = xml.etree.ElementTree.fromstring(text)
+        for element in root:
+            if element.tag == "host":
+                for inner in element:
+                    self.add_node(inner, element.get("name"))
+            elif element.tag == "link":
+                self.add_link(element)
+            else:
+                self.add_node(element, None)
+        self.ranks = len(self.rank_of)
+
+    def add_node(self, element, host):
+        if element.tag == "gpu":
+            self.rank_of[len(self.nodes)] = len(self.rank_of)
+        flag = lambda name: element.get(name) == "true"
+        self.nodes.append((element.tag, element.get("id"), host, flag("multicast"), flag("reduce")))
+
+    def find(self, reference):
+        host, kind, name = None, None, reference
+        plain = [n for n, node in enumerate(self.nodes) if node[1] == reference]
+        if len(plain) == 1:
+            return plain[0]
+        if ":" in name:
+            kind, name = name.split(":", 1)
+            if "/" in kind:
+                host, kind = kind.rsplit("/", 1)
+        found = [n for n, node in enumerate(self.nodes)
+                 if node[1] == name and kind in (None, node[0]) and host in (None, node[2])]
+        if len(found) > 1:  # a reference without a host means the node that has none
+            found = [n for n in found if self.nodes[n][2] is None]
+        if len(found) != 1:
+            raise ValueError(f"topology: link end {reference}: {len(found)} nodes have that name")
+        return found[0]
+
+    def add_link(self, element):
+        tail, head = self.find(element.get("from")), self.find(element.get("to"))
+        values = (quantity(element.get("bandwidth"), BANDWIDTH), quantity(element.get("latency", "0ns"), TIME),
+                  quantity(element.get("overhead", "0ns"), TIME))
+        self.links.append((tail, head) + values)
+        if element.get("duplex") != "false":
+            self.links.append((head, tail) + values)
+
+
+# ---- The collective: sections 1 and 2 ----
+
+class Collective:
+    """before[part] and after[part]: {rank: set of contributions}."""
+
+    def __init__(self, data):
+        self.name, self.members, self.root = data["name"], data["ranks"], data["root"]
+        self.custom = "pre" in data
+        self.counts = data.get("part_sizes") if self.custom else data.get("counts")
+        n, everyone = len(self.members), set(self.members)
+        own, to_all = {m: {m} for m in self.members}, lambda s: {m: s for m in self.members}
+        kind = "custom" if self.custom else self.name
+        if self.custom:
+            table = lambda rows: [{row["rank"]: set(row["contributions"]) for row in rows if row["part"] == p}
+                                  for p in range(len(self.counts))]
+            self.before, self.after = table(data["pre"]), table(data["post"])
+        elif kind in ("allgather", "allgatherv"):
+            self.before, self.after = [{m: {m}} for m in self.members], [to_all({m}) for m in self.members]
+        elif kind in ("reduce_scatter", "reduce_scatterv"):
+            self.before, self.after = [own] * n, [{m: everyone} for m in self.members]
+        elif kind == "broadcast":
+            self.before, self.after = [{self.root: {self.root}}], [to_all({self.root})]
+        elif kind == "reduce":
+            self.before, self.after = [own], [{self.root: everyone}]
+        elif kind in ("allreduce", "barrier"):
+            self.before, self.after = [own], [to_all(everyone)]
+        elif kind == "gather":
+            self.before, self.after = [{m: {m}} for m in self.members], [{self.root: {m}} for m in self.members]
+        elif kind == "scatter":
+            self.before = [{self.root: {self.root}}] * n
+            self.after = [{m: {self.root}} for m in self.members]
+        elif kind in ("alltoall", "alltoallv"):
+            pairs = [(a, b) for a in self.members for b in self.members]
+            self.before, self.after = [{a: {a}} for a, _ in pairs], [{b: {a}} for a, b in pairs]
+        elif kind == "sendrecv":
+            self.before, self.after = [{a: {a}} for a, _ in data["pairs"]], [{b: {a}} for a, b in data["pairs"]]
+        else:
+            raise ValueError(f"collective.name: unknown collective {kind}")
+        self.weights, self.part_of, self.weight_before, self.part_weight = data["weights"], [], [], []
+        for part, chunks in enumerate(data["parts"]):
+            total = 0
+            for _ in range(chunks):
+                self.weight_before.append(total)
+                total += self.weights[len(self.part_of)]
+                self.part_of.append(part)
+            self.part_weight.append(total)
+        self.chunks = len(self.part_of)
+        if self.chunks != len(self.weights) or len(data["parts"]) != len(self.before):
+            raise ValueError("collective: parts and weights do not agree with the collective")
+
+    def always_empty(self, chunk):
+        return self.weights[chunk] == 0 or (self.counts is not None and self.counts[self.part_of[chunk]] == 0)
+
+    def part_elements(self, size):
+        elements, n, parts = size // 4, len(self.members), len(self.before)
+        if self.custom or self.name == "alltoallv":
+            fullest = max([sum(self.counts[p] for p in range(parts) if m in side[p])
+                           for m in self.members for side in (self.before, self.after)], default=0)
+            return [elements * c // fullest if fullest else 0 for c in self.counts]
+        if self.name in ("allgatherv", "reduce_scatterv"):
+            prefix = [sum(self.counts[:i]) for i in range(parts + 1)]
+            at = lambda i: elements * prefix[i] // prefix[-1] if prefix[-1] else 0
+            return [at(i + 1) - at(i) for i in range(parts)]
+        if self.name == "barrier":
+            return [0] * parts
+        if self.name in ("allreduce", "broadcast", "reduce", "sendrecv"):
+            return [elements] * parts
+        return [elements // n // 4 * 4] * parts
+
+    def chunk_bytes(self, size):
+        parts, sizes = self.part_elements(size), []
+        for c in range(self.chunks):
+            x, v, total = parts[self.part_of[c]], self.weight_before[c], self.part_weight[self.part_of[c]]
+            at = lambda weight: x * weight // total if total else 0
+            sizes.append(4 * (at(v + self.weights[c]) - at(v)))
+        return sizes
+
+
+# ---- The schedule and its rules: sections 3 and 4 ----
+
+class Schedule:
+    def __init__(self, data, machine):
+        self.machine, self.chunks = machine, data["chunks"]
+        columns = [data[k] for k in ("first", "count", "src", "dst", "path", "op", "step")]
+        if len({len(column) for column in columns}) > 1:
+            raise ValueError("schedule: columns of different length")
+        self.first, self.count, self.src, self.dst, self.path, self.op, self.step = columns
+        self.size = len(self.first)
+        as_list = lambda ends: ends if isinstance(ends, list) else [ends]
+        self.src, self.dst = [as_list(e) for e in self.src], [as_list(e) for e in self.dst]
+
+    def range_errors(self, collective):
+        ranks, last = self.machine.ranks, 0
+        if self.chunks != collective.chunks:
+            yield f"[S1] schedule.chunks: {self.chunks}; the collective has {collective.chunks}"
+        for t in range(self.size):
+            ends = self.src[t] + self.dst[t]
+            right = (0 <= self.first[t] < self.first[t] + self.count[t] <= self.chunks
+                     and all(0 <= r < ranks for r in ends) and not set(self.src[t]) & set(self.dst[t])
+                     and all(0 <= link < len(self.machine.links) for link in self.path[t]) and self.op[t] in "cr"
+                     and self.step[t] >= last and (t > 0 or self.step[t] == 0))
+            last = max(last, self.step[t])
+            if not right:
+                yield f"[S1] transfer {t}: a value is out of range"
+
+    def path_error(self, t):
+        """Grows the tree from its one end, link by link."""
+        links = [self.machine.links[link] for link in self.path[t]]
+        reduction = len(self.src[t]) > 1
+        if not links:
+            return "no links"
+        if reduction:
+            links = [(head, tail) for tail, head, *_ in reversed(links)]
+        inner, outer = (self.dst[t], self.src[t]) if reduction else (self.src[t], self.dst[t])
+        if len(inner) != 1 or self.machine.rank_of.get(links[0][0]) != inner[0]:
+            return "does not start where the transfer does"
+        children = {links[0][0]: 0}
+        for tail, head, *_ in links:
+            if tail not in children or head in children:
+                return "neither a chain nor a tree"
+            if tail in self.machine.rank_of and tail != links[0][0]:
+                return "passes a GPU"
+            children[tail] += 1
+            if children[tail] > 1 and not self.machine.nodes[tail][4 if reduction else 3]:
+                return "branches where nothing multicasts or reduces"
+            children[head] = 0
+        leaves = [self.machine.rank_of.get(node) for node, below in children.items() if below == 0]
+        return None if sorted(leaves, key=str) == sorted(outer, key=str) else "ends elsewhere"
+
+    def violations(self, collective):
+        found = list(self.range_errors(collective))
+        if found:
+            return found
+        for t in range(self.size):
+            if (error := self.path_error(t)) is not None:
+                found.append(f"[S2] step {self.step[t]}: transfer {t}: {error}")
+        of_chunk = defaultdict(list)
+        for t in range(self.size):
+            for c in range(self.first[t], self.first[t] + self.count[t]):
+                of_chunk[c].append(t)
+        for c in range(self.chunks):
+            found += self.chunk_violations(c, of_chunk[c], collective)
+        return found
+
+    def chunk_violations(self, c, transfers, collective):
+        part = collective.part_of[c]
+        holds, found = {r: set(s) for r, s in collective.before[part].items()}, []
+        for step in sorted({self.step[t] for t in transfers}):
+            now = [t for t in transfers if self.step[t] == step]
+            carried, written = {}, defaultdict(str)
+            for t in now:
+                sets = [holds.get(r) for r in self.src[t]]
+                if None in sets:
+                    found.append(f"[S3] step {step}: rank {self.src[t][sets.index(None)]} sends chunk {c}, "
+                                 "which it does not hold")
+                elif len(set().union(*sets)) != sum(map(len, sets)):
+                    found.append(f"[S4] step {step}: chunk {c} is reduced twice in a switch")
+                else:
+                    carried[t] = set().union(*sets)
+            before = set(holds)
+            for t, r in ((t, r) for t in now if t in carried for r in self.dst[t]):
+                written[r] += self.op[t]
+                if len(written[r]) > 1 and "c" in written[r]:
+                    found.append(f"[S5] step {step}: rank {r} is sent chunk {c} twice, not both to reduce")
+                elif self.op[t] == "c":
+                    holds[r] = carried[t]
+                elif r not in before:
+                    found.append(f"[S3] step {step}: rank {r} reduces into chunk {c}, which it does not hold")
+                elif holds[r] & carried[t]:
+                    found.append(f"[S4] step {step}: rank {r} reduces chunk {c} twice")
+                else:
+                    holds[r] = holds[r] | carried[t]
+        for r, wanted in collective.after[part].items():
+            if holds.get(r) != wanted and not collective.always_empty(c):
+                found.append(f"[S6] end: rank {r} does not have what it needs of chunk {c}")
+        return found
+
+
+# ---- Time: section 5 ----
+
+def ceil_div(a, b):
+    return -(-a // b)
+
+
+def units_of(schedule, sizes, blocking):
+    """(step, message, place, transfer, chunks, bytes) of everything that moves as one."""
+    messages, chunks_of, example = {}, defaultdict(list), {}
+    for t in range(schedule.size):
+        key = (schedule.step[t], tuple(schedule.src[t]), tuple(schedule.dst[t]), tuple(schedule.path[t]))
+        message = messages.setdefault(key, len(messages))
+        example.setdefault(message, t)
+        for c in range(schedule.first[t], schedule.first[t] + schedule.count[t]):
+            chunks_of[message].append((t, c))
+    units = []
+    for message, moves in chunks_of.items():
+        step = schedule.step[example[message]]
+        if blocking:
+            chunks = [c for _, c in moves]
+            units.append((step, message, 0, example[message], chunks, sum(sizes[c] for c in chunks)))
+        else:
+            units += [(step, message, place, t, [c], sizes[c]) for place, (t, c) in enumerate(moves)]
+    return units
+
+
+def segment_count(schedule, sizes, units, blocking):
+    if blocking:
+        return 1
+    largest = max(sizes, default=0)
+    if largest <= 65536:
+        return 1
+    carried, moves = defaultdict(int), 0
+    for _, _, _, t, _, size in units:
+        carried[tuple(schedule.path[t])] += size
+        moves += 1
+    steps, widest = max(schedule.step) + 1, max([largest] + list(carried.values()))
+    wanted = max(ceil_div(64 * (steps * largest - widest), widest), 65536 // moves)
+    n = min(max(wanted, 1), ceil_div(largest, 65536))
+    return ceil_div(largest, max(65536, ceil_div(largest, n)))
+
+
+class Simulation:
+    def __init__(self, schedule, sizes, blocking):
+        self.s, self.blocking, self.links = schedule, blocking, schedule.machine.links
+        self.units = units_of(schedule, sizes, blocking)
+        self.n = segment_count(schedule, sizes, self.units, blocking)
+        self.waiting = {}                   # job (unit, hop, segment) -> what it still waits for
+        self.readers = defaultdict(list)    # (rank, chunk, segment) -> [(writes needed, job)]
+        self.writes = defaultdict(list)     # (rank, chunk) -> units that write it, by step
+        self.landed = defaultdict(set)      # (rank, chunk, segment) -> units whose write is there
+        self.ready = [[] for _ in self.links]
+        self.idle, self.taken, self.touched = [True] * len(self.links), set(), set()
+        self.start, self.end, self.events, self.last = {}, {}, [], 0
+        self.prepare()
+
+    def prepare(self):
+        rank_of = self.s.machine.rank_of
+        for u, (_, _, _, t, chunks, _) in enumerate(self.units):
+            for link in self.s.path[t]:
+                if (rank := rank_of.get(self.links[link][1])) is not None:
+                    for c in chunks:
+                        self.writes[rank, c].append(u)
+        for writers in self.writes.values():
+            writers.sort(key=lambda u: self.units[u][0])
+        self.inputs, self.outputs = {}, defaultdict(list)  # (unit, hop) -> hops of its path before and behind it
+        for u, (step, _, _, t, chunks, _) in enumerate(self.units):
+            path = self.s.path[t]
+            for hop, link in enumerate(path):
+                tail = self.links[link][0]
+                rank = rank_of.get(tail)
+                self.inputs[u, hop] = [] if rank is not None else [
+                    other for other, before in enumerate(path) if self.links[before][1] == tail]
+                for other in self.inputs[u, hop]:
+                    self.outputs[u, other].append(hop)
+                need = [(rank, c, sum(self.units[w][0] < step for w in self.writes[rank, c]))
+                        for c in chunks] if rank is not None else []
+                need = [(r, c, k) for r, c, k in need if k > 0]
+                for segment in range(self.n):
+                    job = (u, hop, segment)
+                    self.waiting[job] = len(need) + len(self.inputs[u, hop])
+                    for r, c, k in need:
+                        self.readers[r, c, segment].append((k, job))
+                    if self.waiting[job] == 0:
+                        self.make_ready(job)
+
+    def link_of(self, job):
+        return self.s.path[self.units[job[0]][3]][job[1]]
+
+    def make_ready(self, job):
+        step, message, place = self.units[job[0]][:3]
+        link = self.link_of(job)
+        heapq.heappush(self.ready[link], (step, message, place, job[2], job))
+        self.touched.add(link)
+
+    def one_less(self, job):
+        self.waiting[job] -= 1
+        if self.waiting[job] == 0:
+            self.make_ready(job)
+
+    def land(self, unit, rank, segment):
+        """The write of a unit to a GPU: whoever needed just this many of the first writes may go on."""
+        for c in self.units[unit][4]:
+            cell = (rank, c, segment)
+            prefix = lambda: next((i for i, w in enumerate(self.writes[rank, c]) if w not in self.landed[cell]),
+                                  len(self.writes[rank, c]))
+            before = prefix()
+            self.landed[cell].add(unit)
+            after = prefix()
+            for need, job in self.readers[cell]:
+                if before < need <= after:
+                    self.one_less(job)
+
+    def begin(self, job, now):
+        unit, hop, segment = job
+        link = self.link_of(job)
+        _, head, bandwidth, alpha, overhead = self.links[link]
+        _, message, _, _, _, size = self.units[unit]
+        part = ceil_div(size * 10**12, self.n * bandwidth)
+        if self.blocking:
+            end = now + overhead + alpha + part
+            arrival = head_there = end
+        else:
+            first = (link, message) not in self.taken
+            self.taken.add((link, message))
+            end = now + (overhead if first else 0) + part
+            for other in self.inputs[unit, hop]:
+                before = (unit, other, segment)
+                end = max(end, self.end[before] + self.links[self.link_of(before)][3])
+            arrival, head_there = end + alpha, now + alpha
+        self.end[job] = end
+        self.idle[link] = False
+        heapq.heappush(self.events, (end, 0, ("idle", link)))
+        if (rank := self.s.machine.rank_of.get(head)) is not None:
+            heapq.heappush(self.events, (arrival, 1, ("land", unit, rank, segment)))
+        for behind in self.outputs[unit, hop]:
+            heapq.heappush(self.events, (head_there, 2, ("head", (unit, behind, segment))))
+
+    def choose(self, now):
+        links, self.touched = sorted(self.touched), set()
+        for link in links:
+            if self.idle[link] and self.ready[link]:
+                self.begin(heapq.heappop(self.ready[link])[-1], now)
+
+    def run(self):
+        self.choose(0)
+        while self.events:
+            now = self.events[0][0]
+            while self.events and self.events[0][0] == now:
+                what, *arguments = heapq.heappop(self.events)[2]
+                if what == "idle":
+                    self.idle[arguments[0]] = True
+                    self.touched.add(arguments[0])
+                elif what == "land":
+                    self.last = max(self.last, now)
+                    self.land(*arguments)
+                else:
+                    self.one_less(arguments[0])
+            self.choose(now)
+        return self.last
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("plan")
+    parser.add_argument("--size", type=int, help="bytes; by default the size that the plan was made for")
+    parser.add_argument("--model", choices=("pipelined", "blocking"), default="pipelined")
+    options = parser.parse_args()
+    with open(options.plan, encoding="utf-8") as file:
+        plan = json.load(file)
+    if plan["format"] != 1:
+        sys.exit(f"{options.plan}: format {plan['format']}; this program reads 1")
+    collective = Collective(plan["collective"])
+    schedule = Schedule(plan["schedule"], Machine(plan["topology"]))
+    violations = schedule.violations(collective)
+    for violation in violations:
+        print(violation)
+    if violations:
+        return 1
+    print("ok")
+    size = options.size if options.size is not None else plan["made_by"]["size_bytes"]
+    print("time_ps", Simulation(schedule, collective.chunk_bytes(size), options.model == "blocking").run())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+// The outsider: plans of every engine, checked and timed by examples/check_plan.py, which shares no code with
+// us.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "base/random.h"
+#include "ir/plan.h"
+#include "ir/simulate.h"
+#include "ir/verify_schedule.h"
+#include "synth/synthesizer.h"
+#include "tests/testing/check.h"
+#include "tests/testing/collectives.h"
+#include "tests/testing/mutate.h"
+#include "tests/testing/topologies.h"
+
+namespace xccl::testing {
+namespace {
+
+// What the script prints.
+std::string Outsider(const std::string& arguments) {
+  const std::string command = "python3 examples/check_plan.py " + arguments + " 2>&1";
+  std::FILE* pipe = popen(command.c_str(), "r");
+  XCCL_CHECK(pipe != nullptr);
+  std::string text;
+  char block[4096];
+  while (const size_t got = std::fread(block, 1, sizeof block, pipe)) text.append(block, got);
+  pclose(pipe);
+  return text;
+}
+
+bool HavePython() { return std::system("python3 -c pass > /dev/null 2>&1") == 0; }
+
+Plan PlanOf(const Synthesis& answer, const Topology& topology, const SynthesisRequest& request) {
+  MadeBy made_by;
+  made_by.engine = answer.engine;
+  made_by.size_bytes = request.size_bytes;
+  return Plan{topology, answer.collective, answer.schedule, std::nullopt, made_by};
+}
+
+void CheckTime(const Plan& plan, const std::string& path, int64_t size_bytes, TimeModel model) {
+  SimulateOptions options;
+  options.size_bytes = size_bytes;
+  options.model = model;
+  options.extrapolate = false;
+  const Simulation ours = Simulate(plan.schedule, plan.collective, plan.topology, options);
+  EXPECT_EQ(
+      Outsider(path + " --size " + std::to_string(size_bytes) + " --model " + std::string(ToString(model))),
+      "ok\ntime_ps " + std::to_string(ours.time_ps) + "\n")
+      << plan.made_by.engine << ": " << Describe(plan.collective) << " of " << plan.topology.name() << " at "
+      << size_bytes;
+}
+
+class CheckPlan : public ::testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    if (!HavePython()) GTEST_SKIP() << "no python3";
+  }
+};
+
+TEST_P(CheckPlan, AgreesOnRulesAndTimes) {
+  const uint64_t seed = static_cast<uint64_t>(GetParam());
+  const Topology topology = MakeRandomMachine(seed, {.max_ranks = 6, .max_switches = 3});
+  const std::string path = ::testing::TempDir() + "/outsider" + std::to_string(seed) + ".plan.json";
+  Random random(seed);
+  for (const Collective& collective : AllCollectives(topology.num_ranks())) {
+    SynthesisRequest request;
+    request.topology = &topology;
+    request.collective = &collective;
+    for (const std::unique_ptr<Synthesizer>& engine : AllSynthesizers()) {
+      if (engine->name() == "smt" || engine->name() == "auto" || !engine->Serves(request).ok()) continue;
+      if (!LongRun() && random.Below(8) > 0) continue;
+      const StatusOr<Synthesis> answer = engine->Synthesize(request);
+      if (!answer.ok() || answer->schedule.size() == 0) continue;
+      Plan plan = PlanOf(*answer, topology, request);
+      ASSERT_EQ(WritePlan(plan, path), OkStatus());
+      CheckTime(plan, path, 3000, TimeModel::kPipelined);
+      CheckTime(plan, path, 1'000'000, TimeModel::kBlocking);
+      CheckTime(plan, path, 2 << 20, TimeModel::kPipelined);
+      AllMutations()[random.Below(AllMutations().size())].apply(plan.schedule, topology, random);
+      ASSERT_EQ(WritePlan(plan, path), OkStatus());
+      const bool right = VerifySchedule(plan.schedule, plan.collective, topology).empty();
+      const std::string text = Outsider(path + " --size 100");
+      EXPECT_EQ(text.rfind("ok\n", 0) == 0, right) << text;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, CheckPlan, ::testing::Range(0, 4));
+
+// The example of docs/ir.md, section 10.
+TEST(CheckPlanExample, OfTheDocumentation) {
+  if (!HavePython()) GTEST_SKIP() << "no python3";
+  std::FILE* file = std::fopen("docs/ir.md", "r");
+  ASSERT_NE(file, nullptr);
+  std::string text;
+  char block[4096];
+  while (const size_t got = std::fread(block, 1, sizeof block, file)) text.append(block, got);
+  std::fclose(file);
+  const size_t begin = text.find("{\n \"format\":1");
+  ASSERT_NE(begin, text.npos);
+  const std::string path = ::testing::TempDir() + "/example.plan.json";
+  file = std::fopen(path.c_str(), "w");
+  const std::string plan = text.substr(begin, text.find("```", begin) - begin);
+  std::fwrite(plan.data(), 1, plan.size(), file);
+  std::fclose(file);
+  EXPECT_EQ(Outsider(path), "ok\ntime_ps 3000000\n");
+  const StatusOr<Plan> read = ReadPlan(path);
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  ASSERT_EQ(WritePlan(*read, path + "2"), OkStatus());
+  CheckTime(*read, path + "2", 2000, TimeModel::kPipelined);
+}
+
+}  // namespace
+}  // namespace xccl::testing
