@@ -362,7 +362,8 @@ class HostTexts {
       }
     }
     // PCIe switches, which are many, after the others.
-    std::ranges::stable_partition(switches, [](const std::string& line) { return !line.starts_with("pci"); });
+    std::stable_partition(switches.begin(), switches.end(),
+                          [](const std::string& line) { return !line.starts_with("pci"); });
     std::string text = Heading(group, ranks);
     const size_t heading = text.size();
     if (ranks.size() > 1 && ranks.size() <= kMatrixRanks) text += GpuMatrix(t_, ranks);

@@ -1,4 +1,4 @@
-// What an NCCL or RCCL dump (<system version=...>, facts in docs/topologies.md) says, as a flat tree: CPUs on
+// What an NCCL or RCCL dump (<system version=...>, docs/topologies.md) says, as a flat tree: CPUs on
 // top, PCI bridges below them, GPUs, nets and devices as leaves. Only nccl_xml.cc, which makes a Topology of
 // it, and its tests need this header.
 #pragma once

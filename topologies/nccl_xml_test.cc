@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/files.h"
+#include "base/random.h"
 #include "base/strings.h"
 #include "base/units.h"
 #include "tests/shared_data.h"
@@ -151,7 +152,8 @@ TEST(NcclXml, Machines) {
               Gpu(0) + Gpu(1) + "</pci>"),
        {},
        "pci-0a--numa0 24GB/s 500ns\n0--pci-0a 24GB/s 500ns\n1--pci-0a 24GB/s 500ns\n"
-       "! dir/box.xml:1:100: a bridge of 2.5 GT/s x1 above a faster device; taken for virtual, as fast as the "
+       "! dir/box.xml:1:100: a bridge of 2.5 GT/s x1 above a faster device; taken for virtual, as fast as "
+       "the "
        "device\n"},
       {"a slow NIC is not virtual",
        System(Gpu(0) +
@@ -327,6 +329,47 @@ TEST(NcclXml, DeepNestingIsRefused) {
     close += "</pci>";
   }
   EXPECT_EQ(Read(System(open + close)), "dir/box.xml:1:1098: pci: nested deeper than 64");
+}
+
+// Bytes changed, taken out and put in at random: an error or a topology, never a crash.
+TEST(NcclXml, MutatedFiles) {
+  const std::string text = System(
+      R"(<pci busid="0000:0a:00.0" class="0x060400" link_speed="2.5 GT/s PCIe" link_width="1">)" +
+      Gpu(0, R"(<nvlink target="0000:01:00.0" count="4" tclass="0x030200"/><c2c bw="44712" count="5"/>)") +
+      Gpu(1, R"(<nvlink target="fffffff:ff:ff.0" count="12" tclass="0x068000"/>)") +
+      R"(<pci busid="0000:61:00.0" class="0x020000"><nic><net name="m" dev="0" speed="180000"/><net dev="1"/></nic></pci>)"
+      R"(<pcilink target="0000:0a:00.0"/></pci><pci busid="0000:70:00.0" class="0x120000"/>)");
+  Random random(5);
+  const std::string_view alphabet = "<>/\"= 019xacgpiu:.-";
+  int read = 0;
+  for (int trial = 0; trial < 3000; ++trial) {
+    std::string mutated = text;
+    for (uint64_t n = 1 + random.Below(4); n > 0; --n) {
+      const size_t at = random.Below(mutated.size());
+      const char c = alphabet[random.Below(alphabet.size())];
+      switch (random.Below(4)) {
+        case 0:
+          mutated[at] = c;
+          break;
+        case 1:
+          mutated.erase(at, 1 + random.Below(40));
+          break;
+        case 2:
+          mutated.insert(at, 1, c);
+          break;
+        case 3:
+          mutated.insert(at, text.substr(random.Below(text.size()), random.Below(60)));
+          break;
+      }
+    }
+    LoadOptions options = Arch("sm90");
+    if (trial % 2 == 0) options.gpus_per_switch = 1;
+    const StatusOr<Topology> t = ReadNcclXml(mutated, "m.xml", options);
+    read += t.ok() ? 1 : 0;
+    ASSERT_TRUE(t.ok() || t.status().code() == StatusCode::kInvalidInput) << t.status().message() << "\n"
+                                                                          << mutated;
+  }
+  EXPECT_GT(read, 300);
 }
 
 TEST(NcclXml, TellsItsRoots) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/random.h"
 #include "base/strings.h"
 #include "base/units.h"
 
@@ -114,6 +115,29 @@ TEST(NvidiaSmi, Machines) {
   };
   for (const Case& c : cases)
     EXPECT_EQ(Show(ReadNvidiaSmi(Texts(c.matrix, c.capability, c.gpus, c.generation))), c.expected) << c.name;
+}
+
+// Words dropped, doubled and swapped: an error or a topology, never a crash.
+TEST(NvidiaSmi, MutatedTexts) {
+  const std::vector<std::string> words = Split(
+      "GPU0 GPU1 NIC0 CPU Affinity NUMA Affinity GPU0 X NV4 PIX 0-7 0 GPU1 NV4 X SYS 8-15 1 NIC0 PIX SYS X "
+      "Legend: "
+      "NIC0: mlx5_0",
+      ' ');
+  Random random(6);
+  int read = 0;
+  for (int trial = 0; trial < 2000; ++trial) {
+    std::vector<std::string> mutated = words;
+    for (uint64_t n = random.Below(3); n > 0; --n) {
+      const size_t at = random.Below(mutated.size());
+      if (random.Below(2) == 0)
+        mutated.erase(mutated.begin() + static_cast<ptrdiff_t>(at));
+      else
+        mutated.insert(mutated.begin() + static_cast<ptrdiff_t>(at), words[random.Below(words.size())]);
+    }
+    read += ReadNvidiaSmi(Texts(Join(mutated, "\t"), "8.0", 2)).ok() ? 1 : 0;
+  }
+  EXPECT_GT(read, 300);
 }
 
 TEST(NvidiaSmi, Rejections) {
