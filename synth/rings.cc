@@ -40,10 +40,12 @@ class RingSearch {
   // All rings of one bandwidth, the first search turned by `turn`.
   std::vector<Ring> FindAll(int64_t bandwidth, int32_t turn) {
     bandwidth_ = bandwidth;
+    if (turn == 0) expansions_left_ = 60'000 + 100 * static_cast<int64_t>(members_.size());
     left_.clear();
     for (int32_t l = 0; l < ground_.topology().num_links(); ++l)
       left_.push_back(ground_.topology().link(LinkId(l)).bandwidth_bytes_per_s);
     std::vector<Ring> rings;
+    if (!Joined()) return rings;
     while (static_cast<int32_t>(rings.size()) < kMaxRings) {
       Ring ring;
       if (!DepthFirst(turn + static_cast<int32_t>(rings.size()), ring) && !Rotate(ring)) break;
@@ -58,6 +60,30 @@ class RingSearch {
   }
 
  private:
+  // Does everyone reach everyone over free hops? Else no ring is worth a search.
+  bool Joined() const {
+    std::vector<std::vector<int32_t>> onwards(members_.size()), back(members_.size());
+    for (int32_t h = 0; h < ground_.num_hops(); ++h) {
+      const Hop& hop = ground_.hop(HopId(h));
+      const int32_t from = index_[hop.from.index()], to = index_[hop.to.index()];
+      if (from < 0 || to < 0 || !Free(HopId(h))) continue;
+      onwards[from].push_back(to);
+      back[to].push_back(from);
+    }
+    for (const auto* next : {&onwards, &back}) {
+      std::vector<bool> seen(members_.size(), false);
+      std::vector<int32_t> queue = {0};
+      seen[0] = true;
+      for (size_t i = 0; i < queue.size(); ++i) {
+        for (int32_t to : (*next)[queue[i]]) {
+          if (!seen[to]) queue.push_back(to);
+          seen[to] = true;
+        }
+      }
+      if (queue.size() < members_.size()) return false;
+    }
+    return true;
+  }
   bool Free(HopId h) const {
     for (LinkId l : ground_.Links(h))
       if (left_[l.index()] < bandwidth_) return false;
@@ -161,7 +187,7 @@ class RingSearch {
     };
     enter(starts[static_cast<size_t>(turn) % starts.size()]);
     int64_t budget = 20'000 + 4 * static_cast<int64_t>(n);
-    while (!frames.empty() && budget-- > 0) {
+    while (!frames.empty() && budget-- > 0 && expansions_left_-- > 0) {
       if (ring.order.size() == n) {
         if (const auto close = FreeHop(ring.order.back(), ring.order.front())) {
           for (HopId h : ring.hops) Use(h, 1);
@@ -201,11 +227,16 @@ class RingSearch {
       if (near[i].size() < 2) return false;
       edges += near[i].size();
     }
-    if (edges > 64 * n) return false;
+    if (edges > 12 * n) return false;
     Random random(n);
     std::vector<int32_t> path = {0}, place(n, -1);
     place[0] = 0;
-    int64_t budget = 4'000'000;
+    int64_t budget = std::min<int64_t>(1'000'000, rotations_left_);
+    const int64_t before = budget;
+    const auto spent = [&](bool found) {
+      rotations_left_ -= before - std::max<int64_t>(budget, 0);
+      return found;
+    };
     while (budget > 0) {
       const std::vector<int32_t>& next = near[path.back()];
       const auto open = std::find_if(next.begin(), next.end(), [&](int32_t v) { return place[v] < 0; });
@@ -218,7 +249,7 @@ class RingSearch {
       if (path.size() == n && std::find(next.begin(), next.end(), path[0]) != next.end()) {
         std::vector<Rank> order;
         for (int32_t v : path) order.push_back(members_[v]);
-        if (Bind(order, ring)) return true;
+        if (Bind(order, ring)) return spent(true);
       }
       size_t from = static_cast<size_t>(place[next[random.Below(next.size())]]) + 1;
       if (from + 1 >= path.size() || random.Below(16) == 0) from = 0;  // turn the whole path round
@@ -226,7 +257,7 @@ class RingSearch {
       for (size_t i = from; i < path.size(); ++i) place[path[i]] = static_cast<int32_t>(i);
       budget -= static_cast<int64_t>(path.size() - from);
     }
-    return false;
+    return spent(false);
   }
 
   const Ground& ground_;
@@ -234,6 +265,8 @@ class RingSearch {
   std::vector<int32_t> index_;  // by rank: place in members_, -1 outside
   int64_t bandwidth_ = 0;
   std::vector<int64_t> left_;  // by link
+  // Work left: vertices entered at this bandwidth, and vertices moved by all rotations.
+  int64_t expansions_left_ = 0, rotations_left_ = 3'000'000;
   std::vector<bool> visited_;
   std::vector<int32_t> unvisited_in_;
   int32_t islands_done_ = 0;
@@ -307,7 +340,7 @@ StatusOr<Rings> PlaceRings(const Ground& ground, std::span<const Rank> members, 
     if (++levels > 8) break;
     for (int32_t turn = 0; turn < turns; ++turn) {
       std::vector<Ring> rings = search.FindAll(bandwidth, turn);
-      if (rings.empty()) continue;
+      if (rings.empty()) break;
       Rings found = Measure(ground, std::move(rings), bandwidth);
       if (best.rings.empty() || total(found) > total(best)) best = std::move(found);
     }
