@@ -41,12 +41,14 @@ std::string ShortBusId(std::string_view busid) {
   return text;
 }
 
+// Names of nodes are printable, have no characters that references use, and no two dots in a row.
 std::string SafeId(std::string_view text) {
-  std::string id(text);
-  for (char& c : id)
-    if (std::string_view("/:*,<>&\"' ").find(c) != std::string_view::npos ||
-        static_cast<unsigned char>(c) < ' ')
-      c = '_';
+  std::string id;
+  for (char c : text) {
+    const bool plain =
+        c > ' ' && c < '\x7f' && std::string_view("/:*,<>&\"'").find(c) == std::string_view::npos;
+    id += plain && !(c == '.' && id.ends_with('.')) ? c : '_';
+  }
   return id;
 }
 

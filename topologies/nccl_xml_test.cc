@@ -180,6 +180,10 @@ TEST(NcclXml, Machines) {
        "0ns\n"
        "veth--numa0 1.25GB/s 2.5us\n"
        "! dir/box.xml:1:442: net without speed; 10000 Mbit/s assumed, as NCCL does\n"},
+      {"names that references could not say",
+       System(Gpu(0) + "<nic><net name=\"a/b:*..\xc3\xa9\" dev=\"0\" speed=\"8000\"/></nic>"),
+       {},
+       "0--numa0 24GB/s 500ns\na_b__.___--numa0 1GB/s 0ns\n"},
       {"a pcilink between switches",
        System(R"(<pci busid="0000:0a:00.0" class="0x060400" link_speed="16 GT/s" link_width="16">)" + Gpu(0) +
               Gpu(1) +
