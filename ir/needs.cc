@@ -12,7 +12,9 @@ using NeedMap = std::map<std::vector<Rank>, std::vector<Rank>>;
 
 std::vector<Need> Finish(NeedMap& map) {
   std::vector<Need> needs;
-  for (auto& [holders, destinations] : map) {
+  for (auto& entry : map) {
+    const std::vector<Rank>& holders = entry.first;
+    std::vector<Rank>& destinations = entry.second;
     std::sort(destinations.begin(), destinations.end());
     destinations.erase(std::unique(destinations.begin(), destinations.end()), destinations.end());
     std::erase_if(destinations,
