@@ -244,7 +244,7 @@ class Execution {
                    : collective_.Reduces()
                        ? fmt::format("is first, but {} slot {} is not the rank's own input",
                                      ToString(operand.buffer), operand.slot + k)
-                       : fmt::format("is first, but a {} adds nothing up", collective_.name()));
+                       : fmt::format("is first, but {} adds nothing up", collective_.name()));
     value.raw = false;
     return value;
   }

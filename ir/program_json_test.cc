@@ -1,0 +1,114 @@
+#include "ir/program_json.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "ir/lower.h"
+#include "ir/program_test_util.h"
+
+namespace xccl {
+namespace {
+
+std::string Written(const Program& program) {
+  std::ostringstream out;
+  JsonWriter writer(out);
+  WriteProgramJson(program, writer);
+  writer.Finish();
+  return out.str();
+}
+
+StatusOr<Program> ReadText(const std::string& text) {
+  StatusOr<JsonDocument> document = JsonDocument::Parse(text, "p.json");
+  if (!document.ok()) return document.status();
+  return ReadProgramJson(document->root());
+}
+
+TEST(ProgramJson, EveryLoweredProgramReadsBackToTheSameValueAndText) {
+  const Topology topology = OneSwitch(5);
+  for (CollectiveKind kind : AllNamedCollectives()) {
+    for (Algorithm algorithm : {Algorithm::kDirect, Algorithm::kRing, Algorithm::kTree}) {
+      const Collective collective = MakeCollective(kind, 5).WithChunks(2);
+      const Program program =
+          Lower(*HandSchedule(algorithm, collective, topology), collective, topology, {.size_bytes = 65536})
+              .value();
+      const std::string text = Written(program);
+      const StatusOr<Program> read = ReadText(text);
+      ASSERT_TRUE(read.ok()) << read.status().message();
+      EXPECT_EQ(*read, program) << ToString(kind) << " " << ToString(algorithm);
+      EXPECT_EQ(Written(*read), text);
+    }
+  }
+}
+
+// The example of docs/ir.md.
+TEST(ProgramJson, IsWrittenAsDocumented) {
+  const Topology topology = FullMesh(2);
+  const Collective collective = MakeCollective(CollectiveKind::kAllreduce, 2).WithChunks(2);
+  const Program program =
+      Lower(*HandSchedule(Algorithm::kRing, collective, topology), collective, topology, {.size_bytes = 1024})
+          .value();
+  EXPECT_EQ(Written(program),
+            R"({
+ "protocol":"simple",
+ "slots":2,
+ "instances":1,
+ "segment_bytes":0,
+ "in_place":true,
+ "connections":[[0,1,0,0],[1,0,0,1]],
+ "ranks":[
+  {"scratch":[],"threadblocks":[
+    {"send":1,"recv":1,"channel":0,"op":"s rrcs r","count":[1,1,1],"src_buffer":"ii-","src":[1,0,0],"dst_buffer":"-oo","dst":[0,0,1],"flags":"fb.","deps":[]}
+   ]},
+  {"scratch":[],"threadblocks":[
+    {"send":0,"recv":0,"channel":0,"op":"s rrcs r","count":[1,1,1],"src_buffer":"ii-","src":[0,1,0],"dst_buffer":"-oo","dst":[0,1,0],"flags":"fb.","deps":[]}
+   ]}
+ ]
+}
+)");
+}
+
+constexpr char kGood[] =
+    R"({"protocol":"simple","slots":2,"instances":1,"segment_bytes":0,"in_place":false,"connections":[[0,1,0]],)"
+    R"("ranks":[{"scratch":[],"threadblocks":[{"send":1,"channel":0,"op":"s cpy","count":[1,1],)"
+    R"("src_buffer":"ii","src":[0,0],"dst_buffer":"-o","dst":[0,0],"flags":"..","deps":[1,0,0]}]}]})";
+
+TEST(ProgramJson, RejectsWhatIsNotAProgram) {
+  ASSERT_TRUE(ReadText(kGood).ok()) << ReadText(kGood).status().message();
+  struct Case {
+    const char *from, *to, *message;
+  };
+  const Case cases[] = {
+      {R"("simple")", R"("fast")", "p.json: protocol: no protocol 'fast'; expected simple, ll or ll128"},
+      {R"("slots":2)", R"("slots":0)", "p.json: slots: 0; expected 1..1024"},
+      {R"("instances":1)", R"("instances":65)", "p.json: instances: 65; expected 1..64"},
+      {R"([[0,1,0]])", R"([[0,1]])",
+       "p.json: connections: entry 0: expected a list of source, destination, channel and the links"},
+      {R"("s cpy")", R"("s copy")",
+       "p.json: ranks[0].threadblocks[0].op: no instruction 'copy'; did you mean 'cpy'?"},
+      {R"("count":[1,1])", R"("count":[1])",
+       "p.json: ranks[0].threadblocks[0].count: 1 entries; expected 2, as many as op"},
+      {R"("flags":"..")", R"("flags":".")",
+       "p.json: ranks[0].threadblocks[0].flags: 1 characters; expected 2, as many as op"},
+      {R"("flags":"..")", R"("flags":".x")",
+       "p.json: ranks[0].threadblocks[0].flags: 'x'; expected only characters of '.flb'"},
+      {R"("dst_buffer":"-o")", R"("dst_buffer":"oo")",
+       "p.json: ranks[0].threadblocks[0].dst_buffer: instruction 0: 'o' for send; expected '-'"},
+      {R"("src_buffer":"ii")", R"("src_buffer":"i-")",
+       "p.json: ranks[0].threadblocks[0].src_buffer: instruction 1: '-' for copy; expected 'i', 'o' or 's'"},
+      {R"([1,0,0])", R"([1,0])",
+       "p.json: ranks[0].threadblocks[0].deps: 2 entries; expected a multiple of three"},
+      {R"([1,0,0])", R"([2,0,0])",
+       "p.json: ranks[0].threadblocks[0].deps: entry 0: instruction 2; expected the instructions in order, "
+       "of "
+       "0..1"},
+  };
+  for (const Case& c : cases) {
+    std::string text = kGood;
+    text.replace(text.find(c.from), std::string(c.from).size(), c.to);
+    EXPECT_EQ(ReadText(text).status().message(), c.message) << c.to;
+  }
+}
+
+}  // namespace
+}  // namespace xccl
