@@ -3,7 +3,8 @@
 //   P1 structure: peers exist and differ from the rank, each direction of a (peer, channel) has one
 //   threadblock,
 //      counts > 0, opcodes match the threadblock's peers
-//   P2 references in bounds: slots exist, operands of several chunks do not leave their buffer
+//   P2 references in bounds: slots exist, operands of several chunks do not leave their buffer,
+//      the two operands of an instruction have equal chunk sizes, the input is not written
 //   P3 dependencies name instructions that exist and are not circular
 //   P4 the k-th send of a connection matches the k-th receive: same count, same chunk sizes
 //   P5 no deadlock with the program's slots
