@@ -1,5 +1,5 @@
 // How fast any plan could be: the larger of a latency bound (distance) and a bandwidth bound (cuts, flows,
-// LP). Every plan is shown with time ÷ bound. Which theorem gives which bound: docs/ir.md, bound.
+// LP). Every plan is shown with time ÷ bound. Which theorem gives which bound: docs/ir.md, lower bounds.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace xccl {
 
 enum class BoundKind : uint8_t {
-  kCut,       // exact: a minimum cut
+  kCut,       // exact: a minimum cut (allreduce: valid, not always attained)
   kFlow,      // exact: a maximum flow with supplies
   kLp,        // exact: a linear program
   kCounting,  // every byte must be moved so many times over this much bandwidth in all

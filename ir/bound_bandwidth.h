@@ -1,5 +1,5 @@
 // The bandwidth bound: how long the links need for the bytes alone, at alpha zero. Which theorem serves which
-// collective: docs/ir.md, bounds.
+// collective: docs/ir.md, lower bounds.
 #pragma once
 
 #include "ir/bound.h"

@@ -1,5 +1,5 @@
 // The worst cut: the set of nodes with the most bytes inside for the bandwidth out of it. All one-to-all,
-// all-to-all-the-same and many-to-one bounds are this with other bytes and sinks (docs/ir.md, bounds).
+// all-to-all-the-same and many-to-one bounds are this with other bytes and sinks (docs/ir.md, lower bounds).
 #pragma once
 
 #include <cstdint>
