@@ -200,11 +200,9 @@ class Auto final : public Synthesizer {
            "meets the "
            "bound";
   }
-  Status Serves(const SynthesisRequest& request) const override {
-    (void)request;
-    return OkStatus();
-  }
+  Status Serves(const SynthesisRequest& request) const override { return CheckMembers(name(), request); }
   StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
+    XCCL_RETURN_IF_ERROR(CheckMembers(name(), request));
     return Portfolio(request).Run();
   }
 };

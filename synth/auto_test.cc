@@ -108,6 +108,14 @@ TEST(Auto, NamesRanksThatAreNotJoined) {
   EXPECT_EQ(status.message(), "test: no path from rank 0 to rank 2, which allgather needs");
 }
 
+TEST(Auto, NamesRanksThatTheTopologyLacks) {
+  const Topology topology = MakeRing(4);
+  const Collective collective = *Collective::Create(SpecOf(CollectiveKind::kAllgather, {Rank(0), Rank(9)}));
+  const Status status = MakeAuto()->Synthesize(RequestFor(topology, collective)).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidInput);
+  EXPECT_EQ(status.message(), "auto: rank 9; ranks of test are 0..3");
+}
+
 TEST(Auto, TheRegistryEndsWithIt) {
   EXPECT_EQ(AllSynthesizers().back()->name(), "auto");
   EXPECT_EQ(FindSynthesizer("rign").status(), UsageError("no engine 'rign'; did you mean 'ring'?"));

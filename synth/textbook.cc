@@ -88,6 +88,14 @@ ChunkRange Pairs::Of(int32_t source, int32_t destination) const {
   return {collective->FirstChunk(part).value, collective->ChunksOf(part)};
 }
 
+Status CheckMembers(std::string_view engine, const SynthesisRequest& request) {
+  for (Rank r : request.collective->ranks())
+    if (r.value >= request.topology->num_ranks())
+      return InvalidInput(fmt::format("{}: rank {}; ranks of {} are 0..{}", engine, r.value,
+                                      request.topology->name(), request.topology->num_ranks() - 1));
+  return OkStatus();
+}
+
 Status ServesKind(const TextbookEngine& engine, const SynthesisRequest& request) {
   const CollectiveKind kind = request.collective->kind();
   if (std::find(engine.kinds.begin(), engine.kinds.end(), kind) == engine.kinds.end()) {
@@ -96,6 +104,7 @@ Status ServesKind(const TextbookEngine& engine, const SynthesisRequest& request)
     return InvalidInput(fmt::format("{}: does not serve {}; it serves {}; hint: --engine=auto", engine.name,
                                     request.collective->name(), Join(served, ", ")));
   }
+  XCCL_RETURN_IF_ERROR(CheckMembers(engine.name, request));
   if (request.limits.chunks && *request.limits.chunks < 1)
     return InvalidInput(
         fmt::format("{}: {} chunks; expected at least 1", engine.name, *request.limits.chunks));

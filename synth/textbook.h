@@ -102,6 +102,9 @@ class PlacedEngine {
   std::optional<Recipe> recipe_, reversed_recipe_;  // those that the collective's kind asks for
 };
 
+// Errors: kInvalidInput naming a member that the topology does not have.
+Status CheckMembers(std::string_view engine, const SynthesisRequest& request);
+// Does it serve the kind, with these members and limits? Errors: kInvalidInput.
 Status ServesKind(const TextbookEngine& engine, const SynthesisRequest& request);
 std::unique_ptr<Synthesizer> MakeTextbook(const TextbookEngine& engine);
 
