@@ -11,7 +11,7 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kLeastSegmentBytes = 4096;  // below, what a message costs outweighs what it moves
-constexpr int64_t kWork = 1'200'000;           // instructions × passes that all trials may simulate together
+constexpr int64_t kWork = 1'200'000;          // instructions × passes that all trials may simulate together
 
 struct Choice {
   int32_t instances, passes;
@@ -54,6 +54,10 @@ Status ChooseSegments(const Collective& collective, const Topology& topology, in
   };
   set(kChoices.front());
   if (program.connections.empty() || !fits(kChoices[4])) return OkStatus();
+  if (instructions > kWork / (1 + kMiddle.passes)) {  // too large for more than one trial
+    set(fits(kMiddle) ? kMiddle : kChoices[4]);
+    return OkStatus();
+  }
 
   std::array<std::optional<int64_t>, kChoices.size()> time;
   std::optional<int64_t> best;
@@ -70,10 +74,6 @@ Status ChooseSegments(const Collective& collective, const Topology& topology, in
                           SimulateProgram(program, collective, topology, options));
     time[trial] = simulation.time_ps;
     best = std::min(best.value_or(simulation.time_ps), simulation.time_ps);
-  }
-  if (work <= instructions) {  // not more than the whole chunks were tried
-    set(fits(kMiddle) ? kMiddle : kChoices[4]);
-    return OkStatus();
   }
   for (size_t i = 0; i < kChoices.size(); ++i) {
     if (!time[i] || *time[i] > *best + *best / 100) continue;
