@@ -104,8 +104,7 @@ TEST_F(PlanFile, Errors) {
       {"\"chunks\":2", "\"chunks\":3", ": [S1] schedule.chunks: 3; allreduce has 2"},
       {"\"parts\":[2]", "\"parts\":[2000000000]",
        ": collective.weights: 2 entries; collective.parts has 2000000000 chunks in all"},
-      {"\"step\":[0,0,1,1]", "\"step\":[0,0,0,1]",
-       ": [S6] end: rank 1 has {0} of chunk 0; expected {0,1}"},
+      {"\"step\":[0,0,1,1]", "\"step\":[0,0,0,1]", ": [S6] end: rank 1 has {0} of chunk 0; expected {0,1}"},
       {"\"op\":\"rrcc\"", "\"op\":\"rccc\"",
        ": [S6] end: rank 0 has {0} of chunk 1; expected {0,1} (and 1 more)"},
       {"bandwidth=", "bandwith=", ""},
@@ -138,6 +137,26 @@ TEST_F(PlanFile, PathsThatCannotBe) {
             InvalidInput(path_ + ".none: cannot read: No such file or directory"));
   EXPECT_EQ(WritePlan(Pair(), "/no/such/folder/x.plan.json"),
             InvalidInput("/no/such/folder/x.plan.json: cannot write: No such file or directory"));
+}
+
+// A ring allgather on 1,024 ranks.
+TEST_F(PlanFile, AMillionTransfers) {
+  constexpr int kRanks = 1024;
+  std::vector<testing::Edge> edges;
+  for (int r = 0; r < kRanks; ++r) edges.push_back({r, (r + 1) % kRanks, 1, 500, 0});
+  const Topology ring = MakeGraph("ring", kRanks, 0, edges);
+  Schedule schedule;
+  schedule.num_chunks = kRanks;
+  for (int step = 0; step + 1 < kRanks; ++step)
+    for (int r = 0; r < kRanks; ++r)
+      schedule.Add(ChunkId((r + kRanks - step) % kRanks), 1, Rank(r), Rank((r + 1) % kRanks), Links({r}),
+                   TransferOp::kCopy, step);
+  Normalize(schedule);
+  const Plan plan{ring, MakeCollective(CollectiveKind::kAllgather, kRanks), schedule, std::nullopt, MadeBy{}};
+  ASSERT_EQ(WritePlan(plan, path_), OkStatus());
+  const StatusOr<Plan> read = ReadPlan(path_);
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_TRUE(read->schedule == schedule);
 }
 
 TEST_F(PlanFile, WithoutAProgram) {
