@@ -184,25 +184,24 @@ class PathChecker {
       const LinkId l = nth(i);
       const NodeId n = inner(l);
       if (i == 0) reached_[n.index()] = true;
-      if (i == 0 && !topology_.IsGpu(n))
-        return fmt::format(kInTree ? "ends at {}; expected a gpu" : "starts at {}; expected a gpu",
-                           topology_.NodeName(n));
+      if (i == 0 && !topology_.IsGpu(n)) return NoGpuAt(!kInTree, n);
       if (!reached_[n.index()])
-        return fmt::format(
-            kInTree ? "link {} ends where no later link starts" : "link {} starts where no earlier link ends",
-            topology_.LinkName(l));
+        return fmt::format("link {} {}", topology_.LinkName(l),
+                           kInTree ? "ends where no later link starts" : "starts where no earlier link ends");
       if (reached_[outer(l).index()]) return fmt::format("visits {} twice", topology_.NodeName(outer(l)));
       if (++degree_[n.index()] > 1 && !(kInTree ? topology_.node(n).reduce : topology_.node(n).multicast))
-        return fmt::format(
-            kInTree ? "joins at {}, which does not reduce" : "branches at {}, which does not multicast",
-            topology_.NodeName(n));
+        return fmt::format("{} at {}, which does not {}", kInTree ? "joins" : "branches",
+                           topology_.NodeName(n), kInTree ? "reduce" : "multicast");
       reached_[outer(l).index()] = true;
     }
     for (LinkId l : links)
       if (const NodeId n = outer(l); degree_[n.index()] == 0 && !topology_.IsGpu(n))
-        return fmt::format(kInTree ? "starts at {}; expected a gpu" : "ends at {}; expected a gpu",
-                           topology_.NodeName(n));
+        return NoGpuAt(kInTree, n);
     return "";
+  }
+
+  std::string NoGpuAt(bool start, NodeId n) const {
+    return fmt::format("{} at {}; expected a gpu", start ? "starts" : "ends", topology_.NodeName(n));
   }
 
   const Topology& topology_;
