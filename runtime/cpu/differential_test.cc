@@ -184,5 +184,19 @@ TEST(RunProgram, EveryCollectiveIsRightOnThreadsAndProcesses) {
   }
 }
 
+TEST(RunProgram, SixtyFourRanksOfSixtyThreePeersOnFewCores) {
+  for (const Lowered& lowered : Programs(CollectiveKind::kAlltoall, 64)) {
+    for (bool processes : {false, true}) {
+      RunOptions options;
+      options.sizes_bytes = {64 << 10};
+      options.iterations = options.warmup = 1;
+      options.processes = processes;
+      const StatusOr<std::vector<RunRow>> rows = RunProgram(lowered.program, lowered.collective, options);
+      ASSERT_TRUE(rows.ok()) << lowered.name << ": " << rows.status().message();
+      EXPECT_TRUE(AllRight(*rows)) << lowered.name;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace xccl
