@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,7 +20,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kSpins = 2000;  // about 20 us: a peer on another core is about to answer
-constexpr int kYields = 16;   // then let another rank have this core
 constexpr std::chrono::milliseconds kPeerCheckInterval(20);
 
 void Relax() {
@@ -81,13 +79,11 @@ uint32_t SharedTransport::Ticket() const { return cell_.doorbell.load(std::memor
 
 void SharedTransport::Wait(uint32_t ticket, std::chrono::nanoseconds limit) {
   const auto rung = [&] { return cell_.doorbell.load(std::memory_order_acquire) != ticket; };
+  // Where ranks share cores, spinning and yielding keep from running the very rank that is waited for, or give
+  // the core to strangers; sleeping wakes in order.
   for (int i = 0; spins_ && i < kSpins; ++i) {
     if (rung()) return;
     Relax();
-  }
-  for (int i = 0; i < kYields; ++i) {
-    if (rung()) return;
-    sched_yield();
   }
   cell_.sleeping.store(1, std::memory_order_seq_cst);
   if (cell_.doorbell.load(std::memory_order_seq_cst) == ticket)
