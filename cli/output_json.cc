@@ -36,4 +36,12 @@ std::string ToJson(const std::vector<Row>& rows) {
   return Text(array);
 }
 
+std::string ViolationsJson(const std::vector<Violation>& violations) {
+  Json array = Json::array();
+  for (const Violation& violation : violations)
+    array.push_back(
+        RowJson({{"rule", violation.rule}, {"where", violation.where}, {"text", violation.text}}));
+  return Text(Json{{"ok", violations.empty()}, {"violations", array}});
+}
+
 }  // namespace xccl

@@ -5,10 +5,13 @@
 #include <vector>
 
 #include "cli/row.h"
+#include "ir/verify_schedule.h"
 
 namespace xccl {
 
 std::string ToJson(const Row& row);
 std::string ToJson(const std::vector<Row>& rows);
+// {"ok": ..., "violations": [{"rule", "where", "text"}]}
+std::string ViolationsJson(const std::vector<Violation>& violations);
 
 }  // namespace xccl

@@ -32,7 +32,7 @@ struct SynthesisRequest {
   const Collective* collective = nullptr;  // parts whole; engines cut
   int64_t size_bytes = 64LL << 20;         // what is minimised: simulated time at this size
   TimeModel model = TimeModel::kPipelined;
-  SynthesisLimits limits;
+  SynthesisLimits limits = {};
   uint64_t seed = 0;
   bool allow_divergent = false;  // ranks may end with different roundings of one sum
 };

@@ -44,6 +44,7 @@ need_to_build() {
        libfmt-dev 'formats text' \
        libcli11-dev 'parses the command line' \
        libz3-dev 'the SMT solver' \
+       libjs-chart.js 'the charts of compare --html, embedded in the tool' \
        coinor-libclp-dev 'the linear programming solver of the bounds'
 }
 

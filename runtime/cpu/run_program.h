@@ -25,10 +25,10 @@ struct RunOptions {
   bool processes = false;  // ranks are processes, else threads
   bool in_place = true;    // rows in place as well, where the program can
   std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // without progress on any rank
-  WiringOptions wiring;
+  WiringOptions wiring = {};
   int64_t memory_limit = 0;  // bytes of all buffers and slots; 0: nine tenths of what is free
   // What a simulation says for a size; absent where there is none.
-  std::function<std::optional<int64_t>(int64_t size_bytes)> predicted_ps;
+  std::function<std::optional<int64_t>(int64_t size_bytes)> predicted_ps = {};
 };
 
 // Rows in order of size, out of place before in place; none in place for kinds or programs that have no such

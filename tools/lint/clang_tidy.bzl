@@ -1,4 +1,4 @@
-"""An aspect that runs clang-tidy on every source of the C++ targets it visits; results are cached like any action."""
+"""An aspect that runs clang-tidy on the sources of the C++ targets it visits, tests left out; results are cached like any action."""
 
 def _clang_tidy_impl(target, ctx):
     if CcInfo not in target or ctx.label.workspace_name != "" or not hasattr(ctx.rule.attr, "srcs"):
@@ -6,7 +6,7 @@ def _clang_tidy_impl(target, ctx):
     compilation = target[CcInfo].compilation_context
     reports = []
     for source in [f for s in ctx.rule.attr.srcs for f in s.files.to_list()]:
-        if source.extension != "cc" or not source.is_source:
+        if source.extension != "cc" or not source.is_source or source.basename.endswith("_test.cc"):
             continue
         report = ctx.actions.declare_file(ctx.label.name + "." + source.basename + ".lint")
         ctx.actions.run(

@@ -1,0 +1,138 @@
+// One table over the stages: synthesis, bound, simulation, verification, lowering, program verification and CPU
+// execution. Each row says how many transfers it handled, so that rows of one stage can be compared: the rate should
+// not fall as the input grows.
+//   bazel run --config=release //bench:stages [-- --benchmark_filter=lower]
+#include <benchmark/benchmark.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "ir/bound.h"
+#include "ir/lower.h"
+#include "ir/simulate.h"
+#include "ir/verify_program.h"
+#include "ir/verify_schedule.h"
+#include "synth/synthesizer.h"
+#include "topologies/load.h"
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kSize = 1LL << 30;
+
+template <typename T>
+T OrDie(StatusOr<T> result) {
+  if (!result.ok()) {
+    std::fprintf(stderr, "bench: %s\n", result.status().message().c_str());
+    std::exit(1);
+  }
+  return std::move(result).value();
+}
+
+struct Case {
+  const char* topology;
+  CollectiveKind kind;
+  const char* engine;
+};
+
+Collective Whole(const Topology& topology, CollectiveKind kind) {
+  CollectiveSpec spec;
+  spec.kind = kind;
+  for (int32_t r = 0; r < topology.num_ranks(); ++r) spec.ranks.push_back(Rank(r));
+  return OrDie(Collective::Create(std::move(spec)));
+}
+
+Synthesis Make(const Topology& topology, const Case& work) {
+  const Collective collective = Whole(topology, work.kind);
+  const SynthesisRequest request{.topology = &topology, .collective = &collective, .size_bytes = kSize};
+  return OrDie(OrDie(FindSynthesizer(work.engine))->Synthesize(request));
+}
+
+void CountItems(benchmark::State& state, const Schedule& schedule) {
+  state.SetItemsProcessed(state.iterations() * schedule.size());
+  state.counters["transfers"] = static_cast<double>(schedule.size());
+}
+
+void BenchSynthesize(benchmark::State& state, const Case& work) {
+  const Topology topology = OrDie(LoadTopology(work.topology));
+  Synthesis made = Make(topology, work);
+  for (auto _ : state) made = Make(topology, work);
+  CountItems(state, made.schedule);
+  const Simulation simulation = Simulate(made.schedule, made.collective, topology, {.size_bytes = kSize});
+  const Bound bound = OrDie(LowerBound(topology, made.collective, kSize, TimeModel::kPipelined));
+  state.counters["ratio"] = static_cast<double>(simulation.time_ps) / static_cast<double>(bound.bound_ps);
+}
+
+void BenchBound(benchmark::State& state, const Case& work) {
+  const Topology topology = OrDie(LoadTopology(work.topology));
+  const Collective collective = Whole(topology, work.kind);
+  for (auto _ : state)
+    benchmark::DoNotOptimize(OrDie(LowerBound(topology, collective, kSize, TimeModel::kPipelined)).bound_ps);
+}
+
+void BenchSimulate(benchmark::State& state, const Case& work) {
+  const Topology topology = OrDie(LoadTopology(work.topology));
+  const Synthesis made = Make(topology, work);
+  for (auto _ : state)
+    benchmark::DoNotOptimize(Simulate(made.schedule, made.collective, topology, {.size_bytes = kSize}).time_ps);
+  CountItems(state, made.schedule);
+}
+
+void BenchVerify(benchmark::State& state, const Case& work) {
+  const Topology topology = OrDie(LoadTopology(work.topology));
+  const Synthesis made = Make(topology, work);
+  for (auto _ : state)
+    benchmark::DoNotOptimize(VerifySchedule(made.schedule, made.collective, topology).size());
+  CountItems(state, made.schedule);
+}
+
+void BenchLower(benchmark::State& state, const Case& work) {
+  const Topology topology = OrDie(LoadTopology(work.topology));
+  const Synthesis made = Make(topology, work);
+  for (auto _ : state)
+    benchmark::DoNotOptimize(OrDie(Lower(made.schedule, made.collective, topology)).dependencies.size());
+  CountItems(state, made.schedule);
+}
+
+void BenchVerifyProgram(benchmark::State& state, const Case& work) {
+  const Topology topology = OrDie(LoadTopology(work.topology));
+  const Synthesis made = Make(topology, work);
+  const Program program = OrDie(Lower(made.schedule, made.collective, topology));
+  for (auto _ : state) benchmark::DoNotOptimize(VerifyProgram(program, made.collective).size());
+  CountItems(state, made.schedule);
+}
+
+void Register() {
+  static constexpr Case kCases[] = {
+      {"dgx-a100", CollectiveKind::kAllreduce, "auto"},
+      {"torus:16x16", CollectiveKind::kAllgather, "greedy"},
+      {"torus:32x32", CollectiveKind::kAllgather, "greedy"},
+      {"torus:32x32", CollectiveKind::kAllgather, "ring"},
+  };
+  static constexpr struct {
+    const char* stage;
+    void (*run)(benchmark::State&, const Case&);
+  } kStages[] = {
+      {"synthesize", BenchSynthesize}, {"bound", BenchBound}, {"simulate", BenchSimulate},
+      {"verify", BenchVerify},         {"lower", BenchLower}, {"verify_program", BenchVerifyProgram},
+  };
+  for (const auto& stage : kStages) {
+    for (const Case& work : kCases) {
+      const std::string name = std::string(stage.stage) + "/" + work.topology + "/" +
+                               std::string(ToString(work.kind)) + "/" + work.engine;
+      benchmark::RegisterBenchmark(name.c_str(), stage.run, work)->Unit(benchmark::kMillisecond);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace xccl
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  xccl::Register();
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

@@ -1,0 +1,73 @@
+// bound: how fast any plan could be.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "base/units.h"
+#include "cli/commands.h"
+#include "cli/flags.h"
+#include "cli/output_json.h"
+#include "cli/progress.h"
+#include "ir/bound.h"
+
+namespace xccl {
+namespace {
+
+struct Flags {
+  TopologyFlags topology;
+  CollectiveFlags collective;
+  std::string size = "64MiB";
+  std::string model = "pipelined";
+};
+
+Status ShowBound(const Flags& flags, bool json) {
+  XCCL_ASSIGN_OR_RETURN(const int64_t size_bytes, ParseSizeFlag("--size", flags.size));
+  XCCL_ASSIGN_OR_RETURN(const TimeModel model, ParseModelFlag(flags.model));
+  XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadTopology(flags.topology.topology, flags.topology.load));
+  XCCL_ASSIGN_OR_RETURN(const Collective collective, MakeCollective(flags.collective, topology));
+  const StatusOr<Bound> bound = [&] {
+    const Progress progress("bounding " + collective.name() + " on " + topology.name());
+    return LowerBound(topology, collective, size_bytes, model);
+  }();
+  XCCL_RETURN_IF_ERROR(bound.status());
+  const double algbw = bound->bound_ps > 0 ? static_cast<double>(bound->size_bytes) * 1e12 /
+                                                 static_cast<double>(bound->bound_ps)
+                                           : 0;
+  std::string text;
+  if (json) {
+    text = ToJson(Row{{"latency_us", PsToUs(bound->latency_ps)},
+                      {"bandwidth_us", bound->bandwidth_ps / 1e6},
+                      {"bound_us", PsToUs(bound->bound_ps)},
+                      {"bound_kind", std::string(ToString(bound->kind))},
+                      {"algbw_gb_per_s", GbPerS(algbw)}});
+  } else {
+    text = fmt::format(
+        "{} on {}: {} ranks, {}, {} model\n  bound      {}   algbw {}\n  latency    {}\n  bandwidth  {} by "
+        "{}\n",
+        collective.name(), topology.name(), collective.num_members(), FormatSize(bound->size_bytes),
+        ToString(model), FormatDurationShort(bound->bound_ps), FormatBandwidthShort(algbw),
+        FormatDurationShort(bound->latency_ps),
+        FormatDurationShort(static_cast<int64_t>(bound->bandwidth_ps)), ToString(bound->kind));
+  }
+  std::fputs(text.c_str(), stdout);
+  return OkStatus();
+}
+
+}  // namespace
+
+void AddBoundCommand(CLI::App& app, Session& session) {
+  CLI::App* command = app.add_subcommand("bound", "How fast any plan could be: distance, cuts, flows");
+  auto flags = std::make_shared<Flags>();
+  AddTopologyFlags(*command, flags->topology);
+  AddCollectiveFlags(*command, flags->collective);
+  command->add_option("--size,-s", flags->size, "size: 1KiB, 256MiB")->capture_default_str();
+  command->add_option("--model", flags->model, "time model: pipelined or blocking")->capture_default_str();
+  command->add_flag("--json", session.json, "print the result as JSON");
+  command->footer("Example:\n  xccl-synth bound dgx1 -c allgather -s 1GiB");
+  command->callback(
+      [&session, flags] { session.work = [&session, flags] { return ShowBound(*flags, session.json); }; });
+}
+
+}  // namespace xccl

@@ -1,0 +1,98 @@
+// Every engine makes a plan for every size (an engine may choose other chunks at another size); the bound is
+// found once a size.
+#include "cli/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/units.h"
+
+namespace xccl {
+namespace {
+
+StatusOr<std::vector<std::string>> EnginesOf(const std::vector<std::string>& wanted) {
+  std::vector<std::string> names;
+  for (const std::string& name : wanted) {
+    XCCL_RETURN_IF_ERROR(FindSynthesizer(name).status());
+    names.push_back(name);
+  }
+  if (names.empty()) {
+    for (const auto& engine : AllSynthesizers())
+      if (engine->name() != "smt") names.emplace_back(engine->name());
+  }
+  return names;
+}
+
+// What auto chose is shown as auto(ring): one row must say both.
+std::string ShownName(const std::string& requested, const std::string& made_by) {
+  return requested == made_by ? requested : requested + "(" + made_by + ")";
+}
+
+}  // namespace
+
+StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
+                             const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
+                             const PipelineOptions& options) {
+  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> names, EnginesOf(engines));
+  XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
+  Comparison comparison;
+  comparison.title = fmt::format("{} on {}: {} ranks, {} model", collective.name(), topology.name(),
+                                 collective.num_members(), ToString(options.model));
+  for (int64_t size : sizes) {
+    std::vector<TimedPlan> times;
+    XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(topology, collective, size, options.model));
+    for (const std::string& name : names) {
+      XCCL_ASSIGN_OR_RETURN(const Synthesizer* const engine, FindSynthesizer(name));
+      const StatusOr<Synthesis> made = engine->Synthesize({.topology = &topology,
+                                                           .collective = &collective,
+                                                           .size_bytes = size,
+                                                           .model = options.model,
+                                                           .limits = options.limits,
+                                                           .seed = options.seed,
+                                                           .allow_divergent = options.allow_divergent});
+      if (!made.ok()) {
+        const std::string reason = name + ": " + made.status().message();
+        if (std::find(comparison.left_out.begin(), comparison.left_out.end(), reason) ==
+            comparison.left_out.end())
+          comparison.left_out.push_back(reason);
+        continue;
+      }
+      const Simulation simulation =
+          Simulate(made->schedule, made->collective, topology, {.size_bytes = size, .model = options.model});
+      times.push_back(
+          MakeTimedPlan(ShownName(name, made->engine), made->collective, simulation, bound.bound_ps));
+    }
+    std::stable_sort(times.begin(), times.end(),
+                     [](const TimedPlan& a, const TimedPlan& b) { return a.time_ps < b.time_ps; });
+    comparison.times.insert(comparison.times.end(), times.begin(), times.end());
+  }
+  return comparison;
+}
+
+std::string CompareText(const Comparison& comparison) {
+  std::vector<std::vector<std::string>> table = {
+      {"size", "engine", "time us", "algbw GB/s", "busbw GB/s", "time/bound"}};
+  int64_t last = -1;
+  for (const TimedPlan& timed : comparison.times) {
+    table.push_back(
+        {timed.size_bytes == last ? "" : FormatSize(timed.size_bytes), timed.engine,
+         fmt::format("{:.3f}", PsToUs(timed.time_ps)), fmt::format("{:.2f}", GbPerS(timed.algbw_bytes_per_s)),
+         fmt::format("{:.2f}", GbPerS(timed.busbw_bytes_per_s)), fmt::format("{:.4f}", timed.ratio)});
+    last = timed.size_bytes;
+  }
+  std::string text = comparison.title + "\n" + TableText(table);
+  for (const std::string& reason : comparison.left_out) text += "left out: " + reason + "\n";
+  return text;
+}
+
+std::string CompareCsv(const Comparison& comparison) {
+  std::string text = "engine,size_bytes,time_us,algbw_gb_per_s,busbw_gb_per_s,bound_us,ratio\n";
+  for (const TimedPlan& timed : comparison.times)
+    text += fmt::format("{},{},{},{},{},{},{}\n", timed.engine, timed.size_bytes, PsToUs(timed.time_ps),
+                        GbPerS(timed.algbw_bytes_per_s), GbPerS(timed.busbw_bytes_per_s),
+                        PsToUs(timed.bound_ps), timed.ratio);
+  return text;
+}
+
+}  // namespace xccl

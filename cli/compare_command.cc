@@ -1,0 +1,79 @@
+// compare: engines ranked per size, with their distance from the bound.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "base/files.h"
+#include "base/strings.h"
+#include "cli/commands.h"
+#include "cli/compare.h"
+#include "cli/flags.h"
+#include "cli/output_json.h"
+#include "cli/plan_flags.h"
+#include "cli/progress.h"
+
+namespace xccl {
+namespace {
+
+struct Flags {
+  TopologyFlags topology;
+  CollectiveFlags collective;
+  PlanFlags plan;
+  std::string sizes = "1KiB:1GiB:x16";
+  std::string engines;
+  bool csv = false;
+  std::string html;
+};
+
+Status RunCompare(const Flags& flags, bool json) {
+  XCCL_ASSIGN_OR_RETURN(const PipelineOptions options, MakePipelineOptions(flags.plan));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ParseSizesFlag("--sizes", flags.sizes));
+  XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadTopology(flags.topology.topology, flags.topology.load));
+  XCCL_ASSIGN_OR_RETURN(const Collective collective, MakeCollective(flags.collective, topology));
+  const std::vector<std::string> engines =
+      flags.engines.empty() ? std::vector<std::string>() : Split(flags.engines, ',');
+  const StatusOr<Comparison> comparison = [&] {
+    const Progress progress("comparing engines on " + topology.name());
+    return Compare(topology, collective, engines, sizes, options);
+  }();
+  XCCL_RETURN_IF_ERROR(comparison.status());
+  if (!flags.html.empty()) XCCL_RETURN_IF_ERROR(WriteFileAtomically(flags.html, CompareHtml(*comparison)));
+  std::string text;
+  if (json) {
+    std::vector<Row> rows;
+    for (const TimedPlan& timed : comparison->times) rows.push_back(ToRow(timed));
+    text = ToJson(rows);
+  } else {
+    text = flags.csv ? CompareCsv(*comparison) : CompareText(*comparison);
+  }
+  std::fputs(text.c_str(), stdout);
+  if (json || flags.csv)
+    for (const std::string& reason : comparison->left_out)
+      std::fprintf(stderr, "left out: %s\n", reason.c_str());
+  return OkStatus();
+}
+
+}  // namespace
+
+void AddCompareCommand(CLI::App& app, Session& session) {
+  CLI::App* command =
+      app.add_subcommand("compare", "Rank engines per size, with their distance from the bound");
+  auto flags = std::make_shared<Flags>();
+  AddTopologyFlags(*command, flags->topology);
+  AddCollectiveFlags(*command, flags->collective);
+  command->add_option("--sizes", flags->sizes, "1KiB,1MiB or 1KiB:1GiB:x4")->capture_default_str();
+  command->add_option("--engines", flags->engines,
+                      "ring,tree,... (default: all but smt, which may search for long)");
+  AddSearchFlags(*command, flags->plan);
+  CLI::Option* csv = command->add_flag("--csv", flags->csv, "print CSV");
+  command->add_option("--html", flags->html, "also write a page with a chart to this file");
+  command->add_flag("--json", session.json, "print the result as JSON")->excludes(csv);
+  command->footer(
+      "Examples:\n"
+      "  xccl-synth compare dgx-a100 -c allreduce --sizes 1KiB:1GiB:x4\n"
+      "  xccl-synth compare torus:8x8 -c allgather --engines ring,greedy,auto --html torus.html");
+  command->callback(
+      [&session, flags] { session.work = [&session, flags] { return RunCompare(*flags, session.json); }; });
+}
+
+}  // namespace xccl

@@ -1,0 +1,119 @@
+#include "cli/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <numeric>
+
+#include "base/units.h"
+#include "ir/collective_args.h"
+#include "ir/collective_json.h"
+
+namespace xccl {
+
+void AddTopologyFlags(CLI::App& command, TopologyFlags& flags, bool required) {
+  command
+      .add_option("TOPOLOGY", flags.topology,
+                  "a file (native XML or an NCCL/RCCL dump), a library machine (dgx-a100), or a short form\n"
+                  "(torus:4x4x4@bandwidth=50GB/s,latency=500ns, nvswitch:8, fat-tree:k=4, ...)")
+      ->required(required);
+  command.add_option("--gpu-arch", flags.load.gpu_arch,
+                     "GPU architecture that a dump leaves out: sm90, gfx942");
+  command.add_option("--gpus-per-switch", flags.load.gpus_per_switch,
+                     "GPUs under each PCIe switch, for dumps that list none");
+  command.add_option("--hosts", flags.load.hosts, "join this many copies of the host through a fabric");
+  command.add_option("--without-link", flags.load.without_links, "remove the links A->B (repeatable)")
+      ->type_name("A->B");
+  command
+      .add_option("--degrade", flags.load.degrades,
+                  "multiply the bandwidth of the links A->B by F (repeatable)")
+      ->type_name("A->B=F");
+}
+
+void AddCollectiveFlags(CLI::App& command, CollectiveFlags& flags) {
+  command.add_option(
+      "--collective,-c", flags.collective,
+      "allreduce, allgather(v), reduce_scatter(v), broadcast, reduce, gather, scatter, alltoall(v),\n"
+      "sendrecv, barrier");
+  command.add_option("--root", flags.root,
+                     "root of broadcast, reduce, gather, scatter (default: the first rank)");
+  command.add_option("--ranks", flags.ranks, "the ranks that take part: 0,2,4-7 (default: all)");
+  command.add_option("--collective-file", flags.collective_file,
+                     "a collective of your own: its two tables as JSON");
+  command.add_option("--counts", flags.counts,
+                     "CSV with the counts of allgatherv, reduce_scatterv, alltoallv");
+  command.add_option("--pairs", flags.pairs, "source and destination pairs of sendrecv: 0>1,2>3");
+}
+
+Status FlagError(const Status& status, const std::string& flag) {
+  return Annotate(Status(StatusCode::kUsage, status.message()), flag);
+}
+
+StatusOr<int64_t> ParseSizeFlag(const std::string& flag, const std::string& text) {
+  StatusOr<int64_t> size = ParseSize(text);
+  if (!size.ok()) return FlagError(size.status(), flag);
+  return size;
+}
+
+StatusOr<std::vector<int64_t>> ParseSizesFlag(const std::string& flag, const std::string& text) {
+  StatusOr<std::vector<int64_t>> sizes = ParseSizeList(text);
+  if (!sizes.ok()) return FlagError(sizes.status(), flag);
+  return sizes;
+}
+
+StatusOr<TimeModel> ParseModelFlag(const std::string& text) {
+  StatusOr<TimeModel> model = ParseTimeModel(text);
+  if (!model.ok()) return FlagError(model.status(), "--model");
+  return model;
+}
+
+namespace {
+
+bool TakesRoot(CollectiveKind kind) {
+  return kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce ||
+         kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter;
+}
+
+StatusOr<std::vector<Rank>> MembersOf(const CollectiveFlags& flags, const Topology& topology) {
+  if (!flags.ranks.empty()) {
+    StatusOr<std::vector<Rank>> ranks = ParseRankList(flags.ranks, topology.num_ranks());
+    if (!ranks.ok()) return FlagError(ranks.status(), "--ranks");
+    return ranks;
+  }
+  std::vector<Rank> all;
+  for (int32_t r = 0; r < topology.num_ranks(); ++r) all.push_back(Rank(r));
+  return all;
+}
+
+}  // namespace
+
+StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology& topology) {
+  if (!flags.collective_file.empty()) {
+    if (!flags.collective.empty()) return UsageError("--collective-file: not together with --collective");
+    return ReadCollectiveFile(flags.collective_file, topology.num_ranks());
+  }
+  if (flags.collective.empty()) return UsageError("no collective; hint: --collective=allreduce");
+  const StatusOr<CollectiveKind> kind = ParseCollectiveKind(flags.collective);
+  if (!kind.ok()) return FlagError(kind.status(), "--collective");
+  CollectiveSpec spec;
+  spec.kind = *kind;
+  XCCL_ASSIGN_OR_RETURN(spec.ranks, MembersOf(flags, topology));
+  if (flags.root) spec.root = Rank(*flags.root);
+  if (!flags.root && TakesRoot(spec.kind)) spec.root = spec.ranks.front();
+  if (!flags.counts.empty()) {
+    XCCL_ASSIGN_OR_RETURN(spec.counts,
+                          ReadCountsFile(flags.counts, spec.kind, static_cast<int32_t>(spec.ranks.size())));
+  }
+  if (!flags.pairs.empty()) {
+    StatusOr<std::vector<std::pair<Rank, Rank>>> pairs = ParsePairs(flags.pairs, topology.num_ranks());
+    if (!pairs.ok()) return FlagError(pairs.status(), "--pairs");
+    spec.pairs = std::move(*pairs);
+  }
+  if (spec.kind == CollectiveKind::kSendrecv && spec.pairs.empty())
+    return UsageError("sendrecv: no pairs; hint: --pairs='0>1,1>0'");
+  if (flags.counts.empty() &&
+      (spec.kind == CollectiveKind::kAllgatherv || spec.kind == CollectiveKind::kReduceScatterv ||
+       spec.kind == CollectiveKind::kAlltoallv))
+    return UsageError(flags.collective + ": no counts; hint: --counts=FILE.csv");
+  return Collective::Create(std::move(spec));
+}
+
+}  // namespace xccl

@@ -1,0 +1,47 @@
+// The flags that several commands share, and what they become. Every function reports a wrong flag as kUsage
+// with the flag's name in front.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/collective.h"
+#include "ir/simulate.h"
+#include "topologies/load.h"
+#include "topologies/topology.h"
+
+namespace CLI {
+class App;
+}
+
+namespace xccl {
+
+// TOPOLOGY and what changes it.
+struct TopologyFlags {
+  std::string topology;
+  LoadOptions load;
+};
+void AddTopologyFlags(CLI::App& command, TopologyFlags& flags, bool required = true);
+
+// What to plan.
+struct CollectiveFlags {
+  std::string collective;
+  std::optional<int32_t> root;
+  std::string ranks;            // "0,2,4-7"; empty: all
+  std::string collective_file;  // user-defined
+  std::string counts;           // CSV file
+  std::string pairs;            // "0>1,2>3"
+};
+void AddCollectiveFlags(CLI::App& command, CollectiveFlags& flags);
+StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology& topology);
+
+// The same status as a command line error, with `--flag: ` in front.
+Status FlagError(const Status& status, const std::string& flag);
+StatusOr<int64_t> ParseSizeFlag(const std::string& flag, const std::string& text);
+StatusOr<std::vector<int64_t>> ParseSizesFlag(const std::string& flag, const std::string& text);
+StatusOr<TimeModel> ParseModelFlag(const std::string& text);
+
+}  // namespace xccl

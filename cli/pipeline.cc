@@ -1,0 +1,74 @@
+#include "cli/pipeline.h"
+
+#include <chrono>
+
+#include "ir/lower.h"
+#include "ir/simulate_program.h"
+#include "ir/verify_program.h"
+#include "ir/verify_schedule.h"
+
+namespace xccl {
+namespace {
+
+// A wrong plan out of an engine is our fault, not the user's.
+Status Proved(const std::vector<Violation>& violations, std::string_view engine) {
+  const Status status = ToStatus(violations);
+  return status.ok() ? status : BugError(std::string(engine) + " made a wrong plan: " + status.message());
+}
+
+}  // namespace
+
+double RatioOf(int64_t time_ps, int64_t bound_ps) {
+  if (bound_ps <= 0) return 1;
+  return static_cast<double>(time_ps) / static_cast<double>(bound_ps);
+}
+
+StatusOr<PipelineResult> RunPipeline(const Topology& topology, const Collective& collective,
+                                     const PipelineOptions& options) {
+  // Topology and collective → schedule, its time and the bound.
+  XCCL_ASSIGN_OR_RETURN(const Synthesizer* const engine, FindSynthesizer(options.engine));
+  const auto began = std::chrono::steady_clock::now();
+  XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
+  XCCL_ASSIGN_OR_RETURN(Synthesis made, engine->Synthesize({.topology = &topology,
+                                                            .collective = &collective,
+                                                            .size_bytes = options.size_bytes,
+                                                            .model = options.model,
+                                                            .limits = options.limits,
+                                                            .seed = options.seed,
+                                                            .allow_divergent = options.allow_divergent}));
+  PipelineResult result{
+      .plan = Plan{topology, std::move(made.collective), std::move(made.schedule), std::nullopt, {}}};
+  Plan& plan = result.plan;
+  const SimulateOptions simulate{.size_bytes = options.size_bytes, .model = options.model};
+  result.simulation = Simulate(plan.schedule, plan.collective, topology, simulate);
+  XCCL_ASSIGN_OR_RETURN(result.bound,
+                        LowerBound(topology, plan.collective, options.size_bytes, options.model));
+  result.synthesis_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+
+  // Schedule → proof and figures.
+  XCCL_RETURN_IF_ERROR(Proved(VerifySchedule(plan.schedule, plan.collective, topology), made.engine));
+  result.note = made.note;
+  result.ratio = RatioOf(result.simulation.time_ps, result.bound.bound_ps);
+  result.bitwise_same = IsBitwiseSame(plan.schedule, plan.collective, topology);
+  result.schedule_stats = Stats(plan.schedule, topology);
+  plan.made_by = {.engine = made.engine,
+                  .seed = options.seed,
+                  .limits = options.limits_text,
+                  .version = kVersion,
+                  .size_bytes = options.size_bytes,
+                  .model = std::string(ToString(options.model)),
+                  .exact = made.exact};
+  if (!options.lower) return result;
+
+  // Schedule → program, proved and timed again.
+  XCCL_ASSIGN_OR_RETURN(plan.program,
+                        Lower(plan.schedule, plan.collective, topology, {.size_bytes = options.size_bytes}));
+  XCCL_RETURN_IF_ERROR(Proved(VerifyProgram(*plan.program, plan.collective), made.engine));
+  XCCL_ASSIGN_OR_RETURN(const Simulation program_time,
+                        SimulateProgram(*plan.program, plan.collective, topology, simulate));
+  result.program_time_ps = program_time.time_ps;
+  result.program_stats = Stats(*plan.program, CollectiveSizes(plan.collective, options.size_bytes));
+  return result;
+}
+
+}  // namespace xccl

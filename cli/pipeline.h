@@ -1,0 +1,51 @@
+// The map of the project: topology and collective → schedule → proved, timed → program → plan, as one
+// function.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "ir/bound.h"
+#include "ir/plan.h"
+#include "ir/program.h"
+#include "ir/schedule_stats.h"
+#include "ir/simulate.h"
+#include "synth/synthesizer.h"
+
+namespace xccl {
+
+struct PipelineOptions {
+  std::string engine = "auto";
+  int64_t size_bytes = 64LL << 20;
+  TimeModel model = TimeModel::kPipelined;
+  SynthesisLimits limits;
+  std::string limits_text;  // as written on the command line, kept in the plan
+  uint64_t seed = 0;
+  bool allow_divergent = false;
+  bool lower = false;  // go on to a Program
+};
+
+struct PipelineResult {
+  Plan plan;
+  std::string note = {};   // the engine's line for people
+  double synthesis_s = 0;  // wall time from topology to chosen schedule, simulation and bound included
+  Simulation simulation = {};
+  Bound bound = {};
+  double ratio = 0;  // time ÷ bound; 1 where nothing has to be moved
+  bool bitwise_same = false;
+  ScheduleStats schedule_stats = {};
+  std::optional<int64_t> program_time_ps = {};
+  std::optional<ProgramStats> program_stats = {};
+};
+
+StatusOr<PipelineResult> RunPipeline(const Topology& topology, const Collective& collective,
+                                     const PipelineOptions& options);
+
+// time ÷ bound, 1 where both are zero.
+double RatioOf(int64_t time_ps, int64_t bound_ps);
+
+inline constexpr const char* kVersion = "0.1.0";
+
+}  // namespace xccl

@@ -1,0 +1,72 @@
+// plan: one collective on one topology, proved and timed, optionally lowered and kept.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/flags.h"
+#include "cli/output_json.h"
+#include "cli/pipeline.h"
+#include "cli/plan_flags.h"
+#include "cli/progress.h"
+#include "cli/show.h"
+
+namespace xccl {
+namespace {
+
+struct Flags {
+  TopologyFlags topology;
+  CollectiveFlags collective;
+  PlanFlags plan;
+  std::string output;
+};
+
+std::string EngineHelp() {
+  std::string help = "who makes the schedule:";
+  for (const auto& engine : AllSynthesizers()) help += " " + std::string(engine->name());
+  return help;
+}
+
+Status PlanCollective(const Flags& flags, bool json) {
+  XCCL_ASSIGN_OR_RETURN(PipelineOptions options, MakePipelineOptions(flags.plan));
+  options.lower = !flags.output.empty();
+  XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadTopology(flags.topology.topology, flags.topology.load));
+  XCCL_ASSIGN_OR_RETURN(const Collective collective, MakeCollective(flags.collective, topology));
+  StatusOr<PipelineResult> result = [&] {
+    const Progress progress("planning " + collective.name() + " on " + topology.name());
+    return RunPipeline(topology, collective, options);
+  }();
+  XCCL_RETURN_IF_ERROR(result.status());
+  if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(WritePlan(result->plan, flags.output));
+  const std::string text =
+      json ? ToJson(PlanRow(*result, flags.output)) : PlanText(*result, flags.plan.engine, flags.output);
+  std::fputs(text.c_str(), stdout);
+  return OkStatus();
+}
+
+}  // namespace
+
+void AddPlanCommand(CLI::App& app, Session& session) {
+  CLI::App* command =
+      app.add_subcommand("plan", "Plan a collective: search, prove, predict, and keep it in a file");
+  auto flags = std::make_shared<Flags>();
+  AddTopologyFlags(*command, flags->topology);
+  AddCollectiveFlags(*command, flags->collective);
+  command->add_option("--engine,-e", flags->plan.engine, EngineHelp())->capture_default_str();
+  command->add_option("--size,-s", flags->plan.size, "size that the plan is made for: 1KiB, 256MiB")
+      ->capture_default_str();
+  AddSearchFlags(*command, flags->plan);
+  command->add_option("-o,--output", flags->output,
+                      "lower the schedule to a program and write both to this plan file");
+  command->add_flag("--json", session.json, "print the result as JSON");
+  command->footer(
+      "Examples:\n"
+      "  xccl-synth plan dgx-a100 -c allreduce -s 64MiB -o allreduce.plan.json\n"
+      "  xccl-synth plan torus:8x8@bandwidth=50GB/s -c allgather --engine greedy --model blocking\n"
+      "  xccl-synth plan dgx1 -c allgather --engine smt --chunks 1 --steps 2 --rounds 2");
+  command->callback([&session, flags] {
+    session.work = [&session, flags] { return PlanCollective(*flags, session.json); };
+  });
+}
+
+}  // namespace xccl

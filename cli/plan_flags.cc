@@ -1,0 +1,53 @@
+#include "cli/plan_flags.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "base/units.h"
+#include "cli/flags.h"
+
+namespace xccl {
+
+void AddSearchFlags(CLI::App& command, PlanFlags& flags) {
+  const auto count = [&](const char* name, std::optional<int32_t>& value, const char* what) {
+    command.add_option(name, value, what)->check(CLI::Range(1, 1 << 20));
+  };
+  count("--chunks", flags.chunks, "cut every part into this many chunks");
+  count("--steps", flags.steps, "steps of the schedule: smt exactly, others at most");
+  count("--rounds", flags.rounds, "smt: rounds of bandwidth in all steps together");
+  command.add_option("--model", flags.model, "time model: pipelined or blocking")->capture_default_str();
+  command.add_option("--seed", flags.seed, "of every random choice")->capture_default_str();
+  command.add_option(
+      "--time-limit", flags.time_limit,
+      "stop after this wall time (10s); without it limits are counted in work, so that the same\n"
+      "flags give the same plan");
+  command.add_flag("--allow-divergent", flags.allow_divergent,
+                   "let ranks end with different roundings of one sum");
+}
+
+StatusOr<PipelineOptions> MakePipelineOptions(const PlanFlags& flags) {
+  PipelineOptions options;
+  options.engine = flags.engine;
+  XCCL_ASSIGN_OR_RETURN(options.size_bytes, ParseSizeFlag("--size", flags.size));
+  XCCL_ASSIGN_OR_RETURN(options.model, ParseModelFlag(flags.model));
+  options.limits.chunks = flags.chunks;
+  options.limits.steps = flags.steps;
+  options.limits.rounds = flags.rounds;
+  options.seed = flags.seed;
+  options.allow_divergent = flags.allow_divergent;
+  std::vector<std::string> limits;
+  if (flags.chunks) limits.push_back(fmt::format("--chunks={}", *flags.chunks));
+  if (flags.steps) limits.push_back(fmt::format("--steps={}", *flags.steps));
+  if (flags.rounds) limits.push_back(fmt::format("--rounds={}", *flags.rounds));
+  if (!flags.time_limit.empty()) {
+    const StatusOr<int64_t> limit = ParseDuration(flags.time_limit);
+    if (!limit.ok()) return FlagError(limit.status(), "--time-limit");
+    options.limits.time_limit_s = static_cast<double>(*limit) / 1e12;
+    limits.push_back("--time-limit=" + flags.time_limit);
+  }
+  for (size_t i = 0; i < limits.size(); ++i) options.limits_text += (i > 0 ? " " : "") + limits[i];
+  return options;
+}
+
+}  // namespace xccl

@@ -1,0 +1,192 @@
+// run: executes a plan and checks every element.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "base/units.h"
+#include "cli/commands.h"
+#include "cli/flags.h"
+#include "cli/output_json.h"
+#include "ir/plan.h"
+#include "ir/simulate_program.h"
+#include "runtime/cpu/run_program.h"
+#include "runtime/plan_book.h"
+#include "runtime/run_row.h"
+
+namespace xccl {
+namespace {
+
+struct Flags {
+  std::string file;
+  std::string backend = "cpu";
+  bool processes = false;
+  std::string sizes;
+  std::string type = "float";
+  std::string op = "sum";
+  int32_t iterations = 20;
+  int32_t warmup = 1;
+  std::string timeout = "30s";
+};
+
+Row ToRow(const RunRow& row) {
+  return {{"size_bytes", row.size_bytes},
+          {"in_place", row.in_place},
+          {"time_us", row.time_us},
+          {"algbw_gb_per_s", row.algbw_gb_per_s},
+          {"busbw_gb_per_s", row.busbw_gb_per_s},
+          {"predicted_us", row.predicted_us ? Cell(*row.predicted_us) : Cell()},
+          {"wrong", row.wrong}};
+}
+
+StatusOr<RunOptions> MakeRunOptions(const Flags& flags) {
+  if (flags.backend == "cuda")
+    return InvalidInput("the cuda backend is not in this build; hint: --backend=cpu");
+  RunOptions options;
+  const StatusOr<DataType> type = ParseDataType(flags.type);
+  if (!type.ok()) return FlagError(type.status(), "--dtype");
+  const StatusOr<ReduceOp> op = ParseReduceOp(flags.op);
+  if (!op.ok()) return FlagError(op.status(), "--redop");
+  const StatusOr<int64_t> timeout = ParseDuration(flags.timeout);
+  if (!timeout.ok()) return FlagError(timeout.status(), "--timeout");
+  options.type = *type;
+  options.op = *op;
+  options.iterations = flags.iterations;
+  options.warmup = flags.warmup;
+  options.processes = flags.processes;
+  options.time_limit = std::chrono::nanoseconds(std::max<int64_t>(1, *timeout / kPsPerNs));
+  return options;
+}
+
+// One table: what ran, and its rows.
+struct Table {
+  RunTableOptions options;
+  std::vector<RunRow> rows;
+};
+
+StatusOr<Table> RunOnePlan(const Plan& plan, const Flags& flags, const std::vector<int64_t>& sizes) {
+  XCCL_ASSIGN_OR_RETURN(RunOptions options, MakeRunOptions(flags));
+  options.sizes_bytes = sizes;
+  const StatusOr<TimeModel> model = ParseTimeModel(plan.made_by.model);
+  options.predicted_ps = [&](int64_t size) -> std::optional<int64_t> {
+    const StatusOr<Simulation> simulation =
+        SimulateProgram(*plan.program, plan.collective, plan.topology,
+                        {.size_bytes = size, .model = model.ok() ? *model : TimeModel::kPipelined});
+    if (!simulation.ok()) return std::nullopt;
+    return simulation->time_ps;
+  };
+  Table table;
+  XCCL_ASSIGN_OR_RETURN(table.rows, RunProgram(*plan.program, plan.collective, options));
+  table.options = {.title = plan.collective.name(),
+                   .ranks = fmt::format("{} ranks as {}", plan.collective.num_members(),
+                                        flags.processes ? "processes" : "threads"),
+                   .type = options.type,
+                   .op = plan.collective.Reduces() ? std::optional(options.op) : std::nullopt,
+                   .root = plan.collective.spec().root,
+                   .iterations = options.iterations,
+                   .warmup = options.warmup};
+  return table;
+}
+
+StatusOr<Plan> ReadRunnablePlan(const std::string& file) {
+  XCCL_ASSIGN_OR_RETURN(Plan plan, ReadPlan(file));
+  if (!plan.program)
+    return InvalidInput(file + ": no program in the plan; hint: xccl-synth plan ... -o FILE writes one");
+  return plan;
+}
+
+// Every collective of a book, at every size the plan that the book has for it.
+StatusOr<std::vector<Table>> RunBook(const Flags& flags, std::vector<int64_t> sizes) {
+  XCCL_ASSIGN_OR_RETURN(const PlanBook book, ReadPlanBook(flags.file));
+  const StatusOr<DataType> type = ParseDataType(flags.type);
+  if (!type.ok()) return FlagError(type.status(), "--dtype");
+  std::vector<Table> tables;
+  std::vector<PlanQuery> asked;
+  for (const PlanBookEntry& entry : book.entries) {
+    PlanQuery query{.collective = entry.collective, .ranks = entry.ranks, .root = entry.root, .type = *type};
+    const auto same = [&](const PlanQuery& q) {
+      return q.collective == query.collective && q.ranks == query.ranks && q.root == query.root;
+    };
+    if (std::any_of(asked.begin(), asked.end(), same)) continue;
+    asked.push_back(query);
+    Table whole;
+    if (sizes.empty()) sizes = {64LL << 20};
+    for (int64_t size : sizes) {
+      query.size_bytes = size;
+      XCCL_ASSIGN_OR_RETURN(const size_t chosen, SelectPlan(book, query));
+      XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadRunnablePlan(book.PathOf(book.entries[chosen])));
+      XCCL_ASSIGN_OR_RETURN(Table table, RunOnePlan(plan, flags, {size}));
+      whole.options = table.options;
+      whole.rows.insert(whole.rows.end(), table.rows.begin(), table.rows.end());
+    }
+    tables.push_back(std::move(whole));
+  }
+  return tables;
+}
+
+Status RunFile(const Flags& flags, bool json) {
+  XCCL_RETURN_IF_ERROR(MakeRunOptions(flags).status());
+  std::vector<int64_t> sizes;
+  if (!flags.sizes.empty()) {
+    XCCL_ASSIGN_OR_RETURN(sizes, ParseSizesFlag("--sizes", flags.sizes));
+  }
+  std::vector<Table> tables;
+  if (IsPlanBook(flags.file)) {
+    XCCL_ASSIGN_OR_RETURN(tables, RunBook(flags, sizes));
+  } else {
+    XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadRunnablePlan(flags.file));
+    if (sizes.empty()) sizes = {plan.made_by.size_bytes};
+    XCCL_ASSIGN_OR_RETURN(Table table, RunOnePlan(plan, flags, sizes));
+    tables.push_back(std::move(table));
+  }
+  std::vector<Row> cells;
+  bool right = true;
+  for (const Table& table : tables) {
+    right = right && AllRight(table.rows);
+    for (const RunRow& row : table.rows) cells.push_back(ToRow(row));
+    if (!json) std::fputs(FormatRunTable(table.rows, table.options).c_str(), stdout);
+  }
+  if (json) std::fputs(ToJson(cells).c_str(), stdout);
+  return right ? OkStatus() : BugError(flags.file + ": elements are wrong; the table says how many");
+}
+
+}  // namespace
+
+void AddRunCommand(CLI::App& app, Session& session) {
+  CLI::App* command =
+      app.add_subcommand("run", "Run a plan and check every element; prints nccl-tests' table");
+  auto flags = std::make_shared<Flags>();
+  command
+      ->add_option("PLAN", flags->file,
+                   "a plan file with a program, or a plan book (a directory with an index.json)")
+      ->required();
+  command->add_option("--backend", flags->backend, "where it runs: cpu")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  command->add_flag("--processes", flags->processes, "a process for every rank instead of a thread");
+  command->add_option("--sizes", flags->sizes, "1KiB,1MiB or 1KiB:1GiB:x4 (default: the plan's size)");
+  command
+      ->add_option("--dtype", flags->type,
+                   "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2")
+      ->capture_default_str();
+  command->add_option("--redop", flags->op, "sum prod min max avg")->capture_default_str();
+  command->add_option("--iters", flags->iterations, "timed iterations")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command->add_option("--warmup", flags->warmup, "iterations before")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  command->add_option("--timeout", flags->timeout, "give up when no rank makes progress for this long")
+      ->capture_default_str();
+  command->add_flag("--json", session.json, "print the rows as JSON");
+  command->footer(
+      "Examples:\n"
+      "  xccl-synth run allreduce.plan.json --sizes 1KiB:64MiB:x4\n"
+      "  xccl-synth run allreduce.plan.json --processes --dtype bfloat16 --redop max");
+  command->callback(
+      [&session, flags] { session.work = [&session, flags] { return RunFile(*flags, session.json); }; });
+}
+
+}  // namespace xccl

@@ -1,0 +1,147 @@
+#include "cli/show.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/units.h"
+#include "ir/sizes.h"
+
+namespace xccl {
+namespace {
+
+double BusBandwidth(const Collective& collective, const Simulation& simulation) {
+  return simulation.algbw_bytes_per_s() * BusFactor(collective.kind(), collective.num_members());
+}
+
+std::string Counted(int64_t count, const char* one) {
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+TimedPlan MakeTimedPlan(const std::string& engine, const Collective& collective, const Simulation& simulation,
+                        int64_t bound_ps) {
+  return {.engine = engine,
+          .size_bytes = simulation.size_bytes,
+          .time_ps = simulation.time_ps,
+          .algbw_bytes_per_s = simulation.algbw_bytes_per_s(),
+          .busbw_bytes_per_s = BusBandwidth(collective, simulation),
+          .bound_ps = bound_ps,
+          .ratio = RatioOf(simulation.time_ps, bound_ps)};
+}
+
+Row ToRow(const TimedPlan& timed) {
+  return {{"engine", timed.engine},
+          {"size_bytes", timed.size_bytes},
+          {"time_us", PsToUs(timed.time_ps)},
+          {"algbw_gb_per_s", GbPerS(timed.algbw_bytes_per_s)},
+          {"busbw_gb_per_s", GbPerS(timed.busbw_bytes_per_s)},
+          {"bound_us", PsToUs(timed.bound_ps)},
+          {"ratio", timed.ratio}};
+}
+
+Row PlanRow(const PipelineResult& result, const std::string& file) {
+  const Plan& plan = result.plan;
+  const ScheduleStats& stats = result.schedule_stats;
+  const Cell none;
+  const auto program = [&](auto value) {
+    return result.program_stats ? Cell(int64_t{value(*result.program_stats)}) : none;
+  };
+  return {{"engine", plan.made_by.engine},
+          {"ranks", int64_t{plan.collective.num_members()}},
+          {"chunks_per_rank",
+           plan.collective.HasEvenParts() ? Cell(int64_t{plan.collective.ChunksOf(PartId(0))}) : none},
+          {"steps", int64_t{stats.steps}},
+          {"rounds", stats.rounds},
+          {"transfers", stats.transfers},
+          {"messages", int64_t{stats.messages}},
+          {"synthesis_s", result.synthesis_s},
+          {"size_bytes", result.simulation.size_bytes},
+          {"time_us", PsToUs(result.simulation.time_ps)},
+          {"time_program_us", result.program_time_ps ? Cell(PsToUs(*result.program_time_ps)) : none},
+          {"algbw_gb_per_s", GbPerS(result.simulation.algbw_bytes_per_s())},
+          {"busbw_gb_per_s", GbPerS(BusBandwidth(plan.collective, result.simulation))},
+          {"latency_us", PsToUs(result.bound.latency_ps)},
+          {"bandwidth_us", result.bound.bandwidth_ps / 1e6},
+          {"bound_us", PsToUs(result.bound.bound_ps)},
+          {"bound_kind", std::string(ToString(result.bound.kind))},
+          {"ratio", result.ratio},
+          {"exact", plan.made_by.exact},
+          {"bitwise_same", result.bitwise_same},
+          {"depth", int64_t{stats.depth}},
+          {"threadblocks", program([](const ProgramStats& p) { return p.threadblocks; })},
+          {"channels", program([](const ProgramStats& p) { return p.channels; })},
+          {"scratch_bytes", program([](const ProgramStats& p) { return p.scratch_bytes; })},
+          {"file", file.empty() ? none : Cell(file)}};
+}
+
+std::string PlanText(const PipelineResult& result, const std::string& requested_engine,
+                     const std::string& file) {
+  const Plan& plan = result.plan;
+  const ScheduleStats& stats = result.schedule_stats;
+  const Collective& collective = plan.collective;
+  std::string text = fmt::format("{} on {}: {}, {}, {} model\n", collective.name(), plan.topology.name(),
+                                 Counted(collective.num_members(), "rank"),
+                                 FormatSize(result.simulation.size_bytes), plan.made_by.model);
+  const auto line = [&](std::string_view name, const std::string& value) {
+    text += fmt::format("  {:<10} {}\n", name, value);
+  };
+  const std::string chosen =
+      requested_engine == plan.made_by.engine ? "" : fmt::format(" (chosen by {})", requested_engine);
+  line("engine", plan.made_by.engine + chosen + (result.note.empty() ? "" : ": " + result.note));
+  line("time", fmt::format("{}   algbw {}   busbw {}", FormatDurationShort(result.simulation.time_ps),
+                           FormatBandwidthShort(result.simulation.algbw_bytes_per_s()),
+                           FormatBandwidthShort(BusBandwidth(collective, result.simulation))));
+  line("bound",
+       fmt::format("{} (latency {}, bandwidth {} by {})   ratio {:.4f}{}",
+                   FormatDurationShort(result.bound.bound_ps), FormatDurationShort(result.bound.latency_ps),
+                   FormatDurationShort(static_cast<int64_t>(result.bound.bandwidth_ps)),
+                   ToString(result.bound.kind), result.ratio, plan.made_by.exact ? "   exact" : ""));
+  line("schedule",
+       fmt::format("{}, {}, {} in {}, depth {}, {}", Counted(stats.steps, "step"),
+                   Counted(stats.rounds, "round"), Counted(stats.transfers, "transfer"),
+                   Counted(stats.messages, "message"), stats.depth,
+                   collective.HasEvenParts() ? Counted(collective.ChunksOf(PartId(0)), "chunk") + " a part"
+                                             : Counted(collective.num_chunks(), "chunk")));
+  if (result.program_stats) {
+    line("program", fmt::format("{}, {} and {} scratch a rank at most, simulated {}",
+                                Counted(result.program_stats->threadblocks, "threadblock"),
+                                Counted(result.program_stats->channels, "channel"),
+                                FormatSize(result.program_stats->scratch_bytes),
+                                FormatDurationShort(*result.program_time_ps)));
+  }
+  if (collective.Reduces())
+    line("bits", result.bitwise_same ? "the same on every rank" : "may differ between ranks");
+  line("synthesis", fmt::format("{:.3g} s", result.synthesis_s));
+  if (!file.empty()) line("file", file);
+  return text;
+}
+
+std::string TableText(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> width;
+  for (const auto& row : rows) {
+    width.resize(std::max(width.size(), row.size()), 0);
+    for (size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
+  }
+  // A column whose cells below the header are all numbers is right-aligned, its header too.
+  std::vector<bool> number(width.size(), rows.size() > 1);
+  for (size_t r = 1; r < rows.size(); ++r)
+    for (size_t c = 0; c < rows[r].size(); ++c)
+      if (!rows[r][c].empty() && std::isdigit(static_cast<unsigned char>(rows[r][c][0])) == 0 &&
+          rows[r][c][0] != '-')
+        number[c] = false;
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t c = 0; c < row.size(); ++c) {
+      if (c > 0) line += "  ";
+      line += number[c] ? fmt::format("{:>{}}", row[c], width[c]) : fmt::format("{:<{}}", row[c], width[c]);
+    }
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+}  // namespace xccl

@@ -1,0 +1,34 @@
+// How results look: text for people on standard output, or --json.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/pipeline.h"
+#include "cli/row.h"
+
+namespace xccl {
+
+// One line of simulate and compare.
+struct TimedPlan {
+  std::string engine;
+  int64_t size_bytes = 0;
+  int64_t time_ps = 0;
+  double algbw_bytes_per_s = 0;
+  double busbw_bytes_per_s = 0;
+  int64_t bound_ps = 0;
+  double ratio = 0;
+};
+TimedPlan MakeTimedPlan(const std::string& engine, const Collective& collective, const Simulation& simulation,
+                        int64_t bound_ps);
+Row ToRow(const TimedPlan& timed);
+
+Row PlanRow(const PipelineResult& result, const std::string& file);
+std::string PlanText(const PipelineResult& result, const std::string& requested_engine,
+                     const std::string& file);
+
+// Columns as wide as their widest cell; cells starting with a digit or a minus sign are right-aligned.
+std::string TableText(const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace xccl

@@ -1,0 +1,95 @@
+// simulate: predicts the time of a plan file at any sizes, from its schedule or its program.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "base/units.h"
+#include "cli/commands.h"
+#include "cli/flags.h"
+#include "cli/output_json.h"
+#include "cli/progress.h"
+#include "cli/show.h"
+#include "ir/plan.h"
+#include "ir/simulate_program.h"
+
+namespace xccl {
+namespace {
+
+struct Flags {
+  std::string file;
+  std::string sizes;
+  std::string model;
+  std::string level = "schedule";
+};
+
+StatusOr<std::vector<TimedPlan>> Times(const Plan& plan, const Flags& flags) {
+  std::vector<int64_t> sizes = {plan.made_by.size_bytes};
+  if (!flags.sizes.empty()) {
+    XCCL_ASSIGN_OR_RETURN(sizes, ParseSizesFlag("--sizes", flags.sizes));
+  }
+  XCCL_ASSIGN_OR_RETURN(const TimeModel model,
+                        ParseModelFlag(flags.model.empty() ? plan.made_by.model : flags.model));
+  if (flags.level == "program" && !plan.program)
+    return InvalidInput(flags.file + ": no program in the plan; hint: --level=schedule");
+  std::vector<TimedPlan> times;
+  for (int64_t size : sizes) {
+    const SimulateOptions options{.size_bytes = size, .model = model};
+    Simulation simulation;
+    if (flags.level == "program") {
+      XCCL_ASSIGN_OR_RETURN(simulation,
+                            SimulateProgram(*plan.program, plan.collective, plan.topology, options));
+    } else {
+      simulation = Simulate(plan.schedule, plan.collective, plan.topology, options);
+    }
+    XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(plan.topology, plan.collective, size, model));
+    times.push_back(MakeTimedPlan(plan.made_by.engine, plan.collective, simulation, bound.bound_ps));
+  }
+  return times;
+}
+
+Status SimulateFile(const Flags& flags, bool json) {
+  XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.file));
+  const StatusOr<std::vector<TimedPlan>> times = [&] {
+    const Progress progress("simulating " + flags.file);
+    return Times(plan, flags);
+  }();
+  XCCL_RETURN_IF_ERROR(times.status());
+  if (json) {
+    std::vector<Row> rows;
+    for (const TimedPlan& timed : *times) rows.push_back(ToRow(timed));
+    std::fputs(ToJson(rows).c_str(), stdout);
+    return OkStatus();
+  }
+  std::vector<std::vector<std::string>> table = {
+      {"size", "time us", "algbw GB/s", "busbw GB/s", "bound us", "time/bound"}};
+  for (const TimedPlan& timed : *times)
+    table.push_back({std::to_string(timed.size_bytes), fmt::format("{:.3f}", PsToUs(timed.time_ps)),
+                     fmt::format("{:.2f}", GbPerS(timed.algbw_bytes_per_s)),
+                     fmt::format("{:.2f}", GbPerS(timed.busbw_bytes_per_s)),
+                     fmt::format("{:.3f}", PsToUs(timed.bound_ps)), fmt::format("{:.4f}", timed.ratio)});
+  std::printf("%s on %s by %s, %s simulated\n%s", plan.collective.name().c_str(),
+              plan.topology.name().c_str(), plan.made_by.engine.c_str(), flags.level.c_str(),
+              TableText(table).c_str());
+  return OkStatus();
+}
+
+}  // namespace
+
+void AddSimulateCommand(CLI::App& app, Session& session) {
+  CLI::App* command = app.add_subcommand("simulate", "Predict the time of a plan file at any sizes");
+  auto flags = std::make_shared<Flags>();
+  command->add_option("PLAN", flags->file, "a plan file")->required();
+  command->add_option("--sizes", flags->sizes, "1KiB,1MiB or 1KiB:1GiB:x4 (default: the plan's size)");
+  command->add_option("--model", flags->model, "time model: pipelined or blocking (default: the plan's)");
+  command->add_option("--level", flags->level, "what is simulated: schedule or program")
+      ->check(CLI::IsMember({"schedule", "program"}))
+      ->capture_default_str();
+  command->add_flag("--json", session.json, "print the result as JSON");
+  command->footer("Example:\n  xccl-synth simulate allreduce.plan.json --sizes 1KiB:1GiB:x4 --level program");
+  command->callback(
+      [&session, flags] { session.work = [&session, flags] { return SimulateFile(*flags, session.json); }; });
+}
+
+}  // namespace xccl

@@ -1,0 +1,73 @@
+// topo: shows a machine, or writes it as XML, JSON or dot.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/flags.h"
+#include "topologies/describe.h"
+#include "topologies/native_xml.h"
+
+namespace xccl {
+namespace {
+
+struct Flags {
+  TopologyFlags topology;
+  bool this_machine = false;
+  bool list = false;
+  std::string format = "text";
+};
+
+StatusOr<Topology> Load(const Flags& flags) {
+  if (flags.this_machine) {
+    if (!flags.topology.topology.empty()) return UsageError("--this-machine: not together with a TOPOLOGY");
+    return InvalidInput("--this-machine: not here yet");
+  }
+  if (flags.topology.topology.empty())
+    return UsageError(
+        "no topology; expected a file, a library machine or a short form; hint: xccl-synth topo --list");
+  return LoadTopology(flags.topology.topology, flags.topology.load);
+}
+
+Status Topo(const Flags& flags, bool json) {
+  if (flags.list) {
+    for (const std::string& name : LibraryNames()) std::printf("%s\n", name.c_str());
+    return OkStatus();
+  }
+  XCCL_ASSIGN_OR_RETURN(const Topology topology, Load(flags));
+  const std::string format = json ? "json" : flags.format;
+  std::string text;
+  if (format == "text") text = DescribeText(topology);
+  if (format == "xml") text = WriteNativeXml(topology);
+  if (format == "json") text = DescribeJson(topology);
+  if (format == "dot") text = DescribeDot(topology);
+  std::fputs(text.c_str(), stdout);
+  if (format != "text" && format != "json")
+    for (const std::string& warning : topology.spec().warnings)
+      std::fprintf(stderr, "warning: %s\n", warning.c_str());
+  return OkStatus();
+}
+
+}  // namespace
+
+void AddTopoCommand(CLI::App& app, Session& session) {
+  CLI::App* command = app.add_subcommand("topo", "Show a machine, or write it in another format");
+  auto flags = std::make_shared<Flags>();
+  AddTopologyFlags(*command, flags->topology, false);
+  command->add_flag("--this-machine", flags->this_machine,
+                    "read the machine that this runs on (NCCL or nvidia-smi)");
+  command->add_flag("--list", flags->list, "names of the library's machines");
+  command->add_option("--format", flags->format, "text, xml, json or dot")
+      ->check(CLI::IsMember({"text", "xml", "json", "dot"}))
+      ->capture_default_str();
+  command->add_flag("--json", session.json, "same as --format json");
+  command->footer(
+      "Examples:\n"
+      "  xccl-synth topo dgx-h100\n"
+      "  xccl-synth topo torus:4x4x4@bandwidth=50GB/s,latency=500ns --format xml\n"
+      "  xccl-synth topo nccl-dump.xml --gpu-arch sm90 --hosts 4");
+  command->callback(
+      [&session, flags] { session.work = [&session, flags] { return Topo(*flags, session.json); }; });
+}
+
+}  // namespace xccl

@@ -1,0 +1,56 @@
+// verify: proves a plan file again, both of its levels.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/output_json.h"
+#include "cli/progress.h"
+#include "ir/plan.h"
+#include "ir/verify_program.h"
+#include "ir/verify_schedule.h"
+
+namespace xccl {
+namespace {
+
+Status VerifyFile(const std::string& file, bool json) {
+  std::vector<Violation> violations;
+  StatusOr<Plan> plan = InvalidInput("");
+  {
+    const Progress progress("verifying " + file);
+    plan = ReadPlanUnverified(file);
+    XCCL_RETURN_IF_ERROR(plan.status());
+    violations = VerifySchedule(plan->schedule, plan->collective, plan->topology);
+    if (plan->program) {
+      for (Violation& violation : VerifyProgram(*plan->program, plan->collective))
+        violations.push_back(std::move(violation));
+    }
+  }
+  if (json) {
+    std::fputs(ViolationsJson(violations).c_str(), stdout);
+  } else if (violations.empty()) {
+    std::printf(
+        "%s: ok: %s on %s, %lld transfers%s\n", file.c_str(), plan->collective.name().c_str(),
+        plan->topology.name().c_str(), static_cast<long long>(plan->schedule.size()),
+        plan->program ? ", schedule and program proved" : ", schedule proved, no program in the file");
+  } else {
+    for (const Violation& violation : violations)
+      std::printf("%s: %s\n", file.c_str(), ToString(violation).c_str());
+  }
+  const Status status = ToStatus(violations);
+  return status.ok() ? status : Annotate(status, file);
+}
+
+}  // namespace
+
+void AddVerifyCommand(CLI::App& app, Session& session) {
+  CLI::App* command = app.add_subcommand("verify", "Prove a plan file again");
+  auto file = std::make_shared<std::string>();
+  command->add_option("PLAN", *file, "a plan file")->required();
+  command->add_flag("--json", session.json, "print the result as JSON");
+  command->footer("Example:\n  xccl-synth verify allreduce.plan.json");
+  command->callback(
+      [&session, file] { session.work = [&session, file] { return VerifyFile(*file, session.json); }; });
+}
+
+}  // namespace xccl
