@@ -1,6 +1,6 @@
-// One table over the stages: synthesis, bound, simulation, verification, lowering, program verification and CPU
-// execution. Each row says how many transfers it handled, so that rows of one stage can be compared: the rate should
-// not fall as the input grows.
+// One table over the stages: synthesis, bound, simulation, verification, lowering, program verification and
+// CPU execution. Each row says how many transfers it handled, so that rows of one stage can be compared: the
+// rate should not fall as the input grows.
 //   bazel run --config=release //bench:stages [-- --benchmark_filter=lower]
 #include <benchmark/benchmark.h>
 
@@ -13,6 +13,7 @@
 #include "ir/simulate.h"
 #include "ir/verify_program.h"
 #include "ir/verify_schedule.h"
+#include "runtime/cpu/run_program.h"
 #include "synth/synthesizer.h"
 #include "topologies/load.h"
 
@@ -75,7 +76,8 @@ void BenchSimulate(benchmark::State& state, const Case& work) {
   const Topology topology = OrDie(LoadTopology(work.topology));
   const Synthesis made = Make(topology, work);
   for (auto _ : state)
-    benchmark::DoNotOptimize(Simulate(made.schedule, made.collective, topology, {.size_bytes = kSize}).time_ps);
+    benchmark::DoNotOptimize(
+        Simulate(made.schedule, made.collective, topology, {.size_bytes = kSize}).time_ps);
   CountItems(state, made.schedule);
 }
 
@@ -103,6 +105,23 @@ void BenchVerifyProgram(benchmark::State& state, const Case& work) {
   CountItems(state, made.schedule);
 }
 
+// 64 MiB on CPU threads, every element checked outside the timed part; `busbw` as nccl-tests defines it.
+void BenchRun(benchmark::State& state, const Case& work) {
+  const Topology topology = OrDie(LoadTopology(work.topology));
+  const Synthesis made = Make(topology, work);
+  const Program program = OrDie(Lower(made.schedule, made.collective, topology));
+  double seconds = 0, busbw = 0;
+  for (auto _ : state) {
+    const std::vector<RunRow> rows =
+        OrDie(RunProgram(program, made.collective, {.iterations = 5, .warmup = 1, .in_place = false}));
+    if (!AllRight(rows)) state.SkipWithError("elements are wrong");
+    seconds = rows.front().time_us / 1e6;
+    busbw = rows.front().busbw_gb_per_s;
+    state.SetIterationTime(seconds);
+  }
+  state.counters["busbw"] = busbw;
+}
+
 void Register() {
   static constexpr Case kCases[] = {
       {"dgx-a100", CollectiveKind::kAllreduce, "auto"},
@@ -117,6 +136,18 @@ void Register() {
       {"synthesize", BenchSynthesize}, {"bound", BenchBound}, {"simulate", BenchSimulate},
       {"verify", BenchVerify},         {"lower", BenchLower}, {"verify_program", BenchVerifyProgram},
   };
+  static constexpr Case kRuns[] = {
+      {"nvswitch:2", CollectiveKind::kAllreduce, "auto"},
+      {"nvswitch:4", CollectiveKind::kAllreduce, "auto"},
+      {"dgx-a100", CollectiveKind::kAllgather, "auto"},
+  };
+  for (const Case& work : kRuns) {
+    const std::string name =
+        std::string("run/") + work.topology + "/" + std::string(ToString(work.kind)) + "/cpu";
+    benchmark::RegisterBenchmark(name.c_str(), BenchRun, work)
+        ->UseManualTime()
+        ->Unit(benchmark::kMillisecond);
+  }
   for (const auto& stage : kStages) {
     for (const Case& work : kCases) {
       const std::string name = std::string(stage.stage) + "/" + work.topology + "/" +

@@ -7,6 +7,7 @@
 #include "cli/flags.h"
 #include "topologies/describe.h"
 #include "topologies/native_xml.h"
+#include "topologies/this_machine.h"
 
 namespace xccl {
 namespace {
@@ -21,7 +22,7 @@ struct Flags {
 StatusOr<Topology> Load(const Flags& flags) {
   if (flags.this_machine) {
     if (!flags.topology.topology.empty()) return UsageError("--this-machine: not together with a TOPOLOGY");
-    return InvalidInput("--this-machine: not here yet");
+    return ReadThisMachine(flags.topology.load);
   }
   if (flags.topology.topology.empty())
     return UsageError(

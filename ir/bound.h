@@ -32,11 +32,11 @@ struct Bound {
 // How much work a bound may cost: kFast keeps 1,024 ranks within a fraction of a second and may be relaxed.
 enum class BoundEffort : uint8_t { kFast, kExact };
 
-// Errors: kInfeasible naming two ranks that the collective needs joined and the topology does not.
+// Errors: kInvalidInput naming two ranks that the collective needs joined and the topology does not.
 StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collective, int64_t size_bytes,
                            TimeModel model, BoundEffort effort = BoundEffort::kExact);
 
-// OK when every rank that needs a contribution can be reached from its holder; else kInfeasible naming both.
+// OK when every rank that needs a contribution can be reached from its holder; else kInvalidInput naming both.
 Status CheckReachable(const Topology& topology, const Collective& collective);
 
 }  // namespace xccl

@@ -187,8 +187,8 @@ StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& colle
     for (Rank r : need.destinations) {
       const int64_t distance = from[topology.NodeOf(r).index()];
       if (distance >= kFar)
-        return Infeasible(fmt::format("{}: no path from rank {} to rank {}, which {} needs", topology.name(),
-                                      need.holders[0].value, r.value, collective.name()));
+        return InvalidInput(fmt::format("{}: no path from rank {} to rank {}, which {} needs",
+                                        topology.name(), need.holders[0].value, r.value, collective.name()));
       farthest = std::max(farthest, distance);
     }
   }
