@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "ir/bound_bandwidth.h"
 #include "ir/bound_latency.h"
 #include "ir/sizes.h"
+#include "topologies/dead_ends.h"
 
 namespace xccl {
 
@@ -31,7 +33,9 @@ StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collectiv
   XCCL_ASSIGN_OR_RETURN(bound.latency_ps, LatencyBound(topology, collective, model));
   const CollectiveSizes sizes(collective, size_bytes);
   bound.size_bytes = sizes.size_bytes();
-  const BandwidthBound bandwidth = BandwidthBoundOf(topology, collective, sizes, effort);
+  // Bandwidth into dead ends serves nobody, but partitions would count it.
+  const std::optional<Topology> pruned = WithoutDeadEnds(topology);
+  const BandwidthBound bandwidth = BandwidthBoundOf(pruned ? *pruned : topology, collective, sizes, effort);
   bound.bandwidth_ps = bandwidth.ps;
   bound.kind = bandwidth.kind;
   bound.bound_ps = std::max(bound.latency_ps, static_cast<int64_t>(std::floor(bound.bandwidth_ps)));
