@@ -368,9 +368,10 @@ int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collecti
   double busiest = static_cast<double>(largest);
   for (double bytes : carried) busiest = std::max(busiest, bytes);
   const double depth = schedule.num_steps() * static_cast<double>(largest) / busiest;
-  const double wanted =
-      std::max(std::ceil(kFill * (depth - 1)), static_cast<double>(kMoves / std::max<int64_t>(moves, 1)));
-  const double segments = std::clamp(wanted, 1.0, static_cast<double>((largest - 1) / kLeast + 1));
+  const int64_t affordable = kMoves / std::max<int64_t>(moves, 1);
+  const int64_t most = (largest - 1) / kLeast + 1;
+  const double wanted = std::max(std::ceil(kFill * (depth - 1)), static_cast<double>(affordable));
+  const double segments = std::clamp(wanted, 1.0, static_cast<double>(most));
   const int64_t n = static_cast<int64_t>(segments);
   return std::max(kLeast, (largest - 1) / n + 1);
 }

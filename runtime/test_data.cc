@@ -223,11 +223,11 @@ StatusOr<TestData> TestData::Create(const Collective& collective, DataType type,
   return data;
 }
 
-int32_t TestData::TableOf(std::vector<Rank> contributions, bool complete) {
+int32_t TestData::TableOf(const std::vector<Rank>& contributions, bool complete) {
   complete = complete && op_ == ReduceOp::kAvg && collective_->Reduces();
   const std::pair<std::vector<Rank>, bool> key(contributions, complete);
   if (const auto known = table_ids_.find(key); known != table_ids_.end()) return known->second;
-  std::vector<std::byte> table = MakeTable(contributions, complete);  // may add others
+  std::vector<std::byte> table = MakeTable(key.first, complete);  // may add others
   tables_.push_back(std::move(table));
   return table_ids_[key] = static_cast<int32_t>(tables_.size()) - 1;
 }

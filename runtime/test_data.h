@@ -42,7 +42,7 @@ class TestData {
   };
   TestData(const Collective& collective, DataType type, ReduceOp op)
       : collective_(&collective), type_(type), op_(op), element_bytes_(SizeOf(type)) {}
-  int32_t TableOf(std::vector<Rank> contributions, bool complete);
+  int32_t TableOf(const std::vector<Rank>& contributions, bool complete);
   std::vector<std::byte> MakeTable(const std::vector<Rank>& contributions, bool complete);
   int64_t Differences(const CollectiveSizes& sizes, const std::vector<Piece>& pieces,
                       const std::byte* data) const;

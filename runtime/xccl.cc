@@ -32,7 +32,6 @@ namespace {
 
 using xccl::CollectiveKind;
 using xccl::DataType;
-using xccl::InvalidInput;
 using xccl::Rank;
 using xccl::ReduceOp;
 using xccl::Status;

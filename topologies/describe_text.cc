@@ -144,7 +144,9 @@ std::string PerGpu(const Topology& t) {
     const std::string out = GpuBandwidth(t, Rank(r), true), in = GpuBandwidth(t, Rank(r), false);
     std::string back = in;
     for (size_t at = 0; (at = back.find(" from ", at)) != std::string::npos;) back.replace(at, 6, " to ");
-    ++texts[out == back ? out : out + "; " + in];
+    std::string both = out;
+    if (out != back) both.append("; ").append(in);
+    ++texts[both];
   }
   std::vector<std::string> lines;
   for (const auto& [text, count] : texts)

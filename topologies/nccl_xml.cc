@@ -71,7 +71,7 @@ class Builder {
   Status OrderGpus();
   void OrderHosts();
   Status AddNodes();
-  NodeId AddNode(int32_t index, NodeKind kind, std::optional<HostId> host, std::string id);
+  NodeId AddNode(int32_t index, NodeKind kind, std::optional<HostId> host, const std::string& id);
   void AddLink(NodeId from, NodeId to, int64_t bandwidth, int64_t latency);
   void AddCable(NodeId a, NodeId b, int64_t bandwidth, int64_t latency);
   void ReadGpuLinks();
@@ -139,7 +139,7 @@ void Builder::OrderHosts() {
   }
 }
 
-NodeId Builder::AddNode(int32_t index, NodeKind kind, std::optional<HostId> host, std::string id) {
+NodeId Builder::AddNode(int32_t index, NodeKind kind, std::optional<HostId> host, const std::string& id) {
   std::string unique = SafeId(id);
   for (int n = 2; !taken_.emplace(host ? host->value : -1, kind, unique).second; ++n)
     unique = fmt::format("{}-{}", SafeId(id), n);
