@@ -1,4 +1,5 @@
-// One line: mean time in microseconds of an allreduce of float sums by the CPU runtime, every element checked.
+// One line: mean time in microseconds of an allreduce of float sums by the CPU runtime, every element
+// checked.
 //   cpu_allreduce RANKS BYTES ITERATIONS IN_PLACE(0|1) PROCESSES(0|1)
 #include <cstdio>
 #include <string>
@@ -20,11 +21,11 @@ int main(int argc, char** argv) {
   options.warmup = 3;
   const bool in_place = number(4, 1) != 0;
   options.processes = number(5, 1) != 0;
-  const auto rows =
-      xccl::RunProgram(xccl::RingAllreduce(ranks),
-                       xccl::AllMembers(xccl::CollectiveKind::kAllreduce, ranks, ranks), options);
+  const auto rows = xccl::RunProgram(
+      xccl::RingAllreduce(ranks), xccl::AllMembers(xccl::CollectiveKind::kAllreduce, ranks, ranks), options);
   if (!rows.ok() || !xccl::AllRight(*rows)) {
-    std::fprintf(stderr, "cpu_allreduce: %s\n", rows.ok() ? "wrong elements" : rows.status().message().c_str());
+    std::fprintf(stderr, "cpu_allreduce: %s\n",
+                 rows.ok() ? "wrong elements" : rows.status().message().c_str());
     return 1;
   }
   for (const xccl::RunRow& row : *rows)

@@ -36,7 +36,8 @@ enum class BoundEffort : uint8_t { kFast, kExact };
 StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collective, int64_t size_bytes,
                            TimeModel model, BoundEffort effort = BoundEffort::kExact);
 
-// OK when every rank that needs a contribution can be reached from its holder; else kInvalidInput naming both.
+// OK when every rank that needs a contribution can be reached from its holder; else kInvalidInput naming
+// both.
 Status CheckReachable(const Topology& topology, const Collective& collective);
 
 }  // namespace xccl

@@ -53,7 +53,8 @@ TEST(Numbers, HalfwayGoesToTheEvenNeighbourAndTheRestToTheNearest) {
       ASSERT_EQ(format.narrow(middle), even) << format.name << " " << low;
       ASSERT_EQ(format.narrow(-middle), even | format.sign) << format.name << " " << low;
       ASSERT_EQ(format.narrow(std::nextafter(middle, 0.0f)), low) << format.name << " " << low;
-      ASSERT_EQ(format.narrow(std::nextafter(middle, std::numeric_limits<float>::infinity())), high) << format.name << " " << low;
+      ASSERT_EQ(format.narrow(std::nextafter(middle, std::numeric_limits<float>::infinity())), high)
+          << format.name << " " << low;
     }
   }
 }

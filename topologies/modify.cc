@@ -56,8 +56,7 @@ StatusOr<std::vector<LinkId>> FindLinks(const Topology& topology, const NodeInde
 // "0.25" as 25 / 100.
 StatusOr<std::pair<int64_t, int64_t>> ParseFactor(std::string_view text) {
   const auto bad = [&] {
-    return UsageError(
-        fmt::format("factor '{}': expected a number above 0 and at most 1, such as 0.5", text));
+    return UsageError(fmt::format("factor '{}': expected a number above 0 and at most 1, such as 0.5", text));
   };
   int64_t digits = 0, scale = 1;
   bool point = false, any = false;

@@ -79,8 +79,8 @@ uint32_t SharedTransport::Ticket() const { return cell_.doorbell.load(std::memor
 
 void SharedTransport::Wait(uint32_t ticket, std::chrono::nanoseconds limit) {
   const auto rung = [&] { return cell_.doorbell.load(std::memory_order_acquire) != ticket; };
-  // Where ranks share cores, spinning and yielding keep from running the very rank that is waited for, or give
-  // the core to strangers; sleeping wakes in order.
+  // Where ranks share cores, spinning and yielding keep from running the very rank that is waited for, or
+  // give the core to strangers; sleeping wakes in order.
   for (int i = 0; spins_ && i < kSpins; ++i) {
     if (rung()) return;
     Relax();
