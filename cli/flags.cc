@@ -47,15 +47,30 @@ Status FlagError(const Status& status, const std::string& flag) {
   return Annotate(Status(StatusCode::kUsage, status.message()), flag);
 }
 
+namespace {
+
+// Beyond this a time in picoseconds may not fit.
+constexpr int64_t kMaxSizeBytes = int64_t{1} << 50;
+
+Status CheckSize(const std::string& flag, int64_t size_bytes) {
+  if (size_bytes <= kMaxSizeBytes) return OkStatus();
+  return UsageError(flag + ": " + FormatSize(size_bytes) + "; at most " + FormatSize(kMaxSizeBytes) +
+                    " is supported");
+}
+
+}  // namespace
+
 StatusOr<int64_t> ParseSizeFlag(const std::string& flag, const std::string& text) {
   StatusOr<int64_t> size = ParseSize(text);
   if (!size.ok()) return FlagError(size.status(), flag);
+  XCCL_RETURN_IF_ERROR(CheckSize(flag, *size));
   return size;
 }
 
 StatusOr<std::vector<int64_t>> ParseSizesFlag(const std::string& flag, const std::string& text) {
   StatusOr<std::vector<int64_t>> sizes = ParseSizeList(text);
   if (!sizes.ok()) return FlagError(sizes.status(), flag);
+  for (int64_t size : *sizes) XCCL_RETURN_IF_ERROR(CheckSize(flag, size));
   return sizes;
 }
 
@@ -113,7 +128,10 @@ StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology
       (spec.kind == CollectiveKind::kAllgatherv || spec.kind == CollectiveKind::kReduceScatterv ||
        spec.kind == CollectiveKind::kAlltoallv))
     return UsageError(flags.collective + ": no counts; hint: --counts=FILE.csv");
-  return Collective::Create(std::move(spec));
+  StatusOr<Collective> collective = Collective::Create(std::move(spec));
+  // Without a file of counts it was the command line that asked for what cannot be.
+  if (!collective.ok() && flags.counts.empty()) return UsageError(collective.status().message());
+  return collective;
 }
 
 }  // namespace xccl

@@ -1,8 +1,13 @@
 // xccl-synth: parses the command line, runs one command, maps its status to the exit code.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <new>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/pipeline.h"
 
@@ -11,6 +16,45 @@ namespace {
 int Report(const xccl::Status& status) {
   if (!status.ok()) std::fprintf(stderr, "xccl-synth: %s\n", status.message().c_str());
   return xccl::ExitCode(status.code());
+}
+
+// What CLI11 says of an argument that no command takes, with the nearest name that would do.
+std::string UnexpectedText(const CLI::App& app) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const CLI::App& command = chosen.empty() ? app : *chosen.front();
+  const std::vector<std::string> left = app.remaining(true);
+  const bool flag = std::any_of(left.begin(), left.end(), [](const auto& word) { return word[0] == '-'; });
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  if (chosen.empty() && !flag) {
+    names.clear();
+    for (const CLI::App* each : app.get_subcommands({})) names.push_back(each->get_name());
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  const std::string place = chosen.empty() ? "" : command.get_name() + ": ";
+  for (const std::string& word : left) {
+    if (flag && word[0] != '-') continue;
+    const std::string name = word.substr(0, word.find('='));
+    if (flag) return place + "no option '" + name + "'" + xccl::DidYouMean(name, known);
+    if (chosen.empty()) return "no command '" + name + "'" + xccl::DidYouMean(name, known);
+    return place + "unexpected '" + word + "'";
+  }
+  return place + "unexpected arguments";
+}
+
+// One line, and where to read more.
+int ReportUsage(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const bool words_left = !app.remaining(true).empty();
+  const bool unexpected =
+      dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr || (chosen.empty() && words_left);
+  std::string text = unexpected ? UnexpectedText(app) : std::string(error.what());
+  if (!unexpected && chosen.empty())
+    text = "no command; expected topo, bound, plan, verify, simulate, compare or run";
+  std::fprintf(stderr, "xccl-synth: %s\nTry: xccl-synth %s--help\n", text.c_str(),
+               chosen.empty() ? "" : (chosen.front()->get_name() + " ").c_str());
+  return xccl::ExitCode(xccl::StatusCode::kUsage);
 }
 
 }  // namespace
@@ -24,10 +68,6 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("xccl-synth ") + xccl::kVersion);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
-  app.failure_message([](const CLI::App* parser, const CLI::Error& error) {
-    const std::string command = parser->get_name() == "xccl-synth" ? "" : parser->get_name() + " ";
-    return "xccl-synth: " + std::string(error.what()) + "\nTry: xccl-synth " + command + "--help\n";
-  });
   xccl::Session session;
   xccl::AddTopoCommand(app, session);
   xccl::AddBoundCommand(app, session);
@@ -39,7 +79,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : xccl::ExitCode(xccl::StatusCode::kUsage);
+    return error.get_exit_code() == 0 ? app.exit(error) : ReportUsage(app, error);
   }
   try {
     return Report(session.work());

@@ -17,7 +17,9 @@ void AddSearchFlags(CLI::App& command, PlanFlags& flags) {
   count("--steps", flags.steps, "steps of the schedule: smt exactly, others at most");
   count("--rounds", flags.rounds, "smt: rounds of bandwidth in all steps together");
   command.add_option("--model", flags.model, "time model: pipelined or blocking")->capture_default_str();
-  command.add_option("--seed", flags.seed, "of every random choice")->capture_default_str();
+  command.add_option("--seed", flags.seed, "of every random choice")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command.add_option(
       "--time-limit", flags.time_limit,
       "stop after this wall time (10s); without it limits are counted in work, so that the same\n"

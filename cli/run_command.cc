@@ -51,6 +51,7 @@ StatusOr<RunOptions> MakeRunOptions(const Flags& flags) {
   if (!op.ok()) return FlagError(op.status(), "--redop");
   const StatusOr<int64_t> timeout = ParseDuration(flags.timeout);
   if (!timeout.ok()) return FlagError(timeout.status(), "--timeout");
+  if (*timeout == 0) return UsageError("--timeout: 0s; expected more than 0");
   options.type = *type;
   options.op = *op;
   options.iterations = flags.iterations;

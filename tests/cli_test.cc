@@ -1,0 +1,461 @@
+// xccl-synth as a user meets it: what it prints, its exit codes, the files it leaves.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/testing/command.h"
+
+namespace xccl {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Words = std::vector<std::string>;
+namespace fs = std::filesystem;
+
+std::string Program() {
+  static const std::string program = fs::current_path().string() + "/cli/xccl-synth";
+  return program;
+}
+
+class Cli : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "/" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  Said Run(const Words& arguments) const { return Command(Program(), arguments, folder_).Wait(); }
+  // Runs what must work.
+  std::string Out(const Words& arguments) const {
+    const Said said = Run(arguments);
+    EXPECT_EQ(said.code, 0) << said.err;
+    EXPECT_EQ(said.err, "");
+    return said.out;
+  }
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ + "/" + name, std::ios::binary) << text;
+  }
+  std::string Read(const std::string& name) const { return WholeFile(folder_ + "/" + name); }
+  std::vector<std::string> Files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_)) names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  void RingPlan(const std::string& file = "a.json") const {
+    Out({"plan", "torus:2x2", "-c", "allgather", "-e", "ring", "-s", "64KiB", "-o", file});
+  }
+
+  std::string folder_;
+};
+
+Words Keys(const Json& object) {
+  Words keys;
+  for (const auto& [key, value] : object.items()) keys.push_back(key);
+  return keys;
+}
+
+const char kTry[] = "Try: xccl-synth ";
+
+struct Wrong {
+  Words arguments;
+  int code;
+  std::string err;  // without "xccl-synth: " and the last line break
+};
+
+void ExpectWrong(const Wrong& wrong, const Said& said) {
+  std::string line;
+  for (const std::string& word : wrong.arguments) line += " " + word;
+  SCOPED_TRACE(line);
+  EXPECT_EQ(said.code, wrong.code);
+  EXPECT_EQ(said.err, "xccl-synth: " + wrong.err + "\n");
+  EXPECT_EQ(said.out, "");
+}
+
+TEST_F(Cli, WrongCommandLines) {
+  RingPlan();
+  const std::vector<Wrong> cases = {
+      {{},
+       2,
+       std::string("no command; expected topo, bound, plan, verify, simulate, compare or run\n") + kTry +
+           "--help"},
+      {{"plann", "torus:2x2"},
+       2,
+       std::string("no command 'plann'; did you mean 'plan'?\n") + kTry + "--help"},
+      {{"plan"}, 2, std::string("TOPOLOGY is required\n") + kTry + "plan --help"},
+      {{"plan", "torus:2x2", "--sze", "4"},
+       2,
+       std::string("plan: no option '--sze'; did you mean '--size'?\n") + kTry + "plan --help"},
+      {{"verify", "a.json", "b.json"},
+       2,
+       std::string("verify: unexpected 'b.json'\n") + kTry + "verify --help"},
+      {{"topo", "torus:2x2", "--format", "yaml"},
+       2,
+       std::string("--format: yaml not in {text,xml,json,dot}\n") + kTry + "topo --help"},
+      {{"plan", "torus:2x2"}, 2, "no collective; hint: --collective=allreduce"},
+      {{"plan", "torus:2x2", "-c", "allgater"},
+       2,
+       "--collective: no collective 'allgater'; did you mean 'allgather'?"},
+      {{"plan", "torus:2x2", "-c", "allgather", "-e", "rng"}, 2, "no engine 'rng'; did you mean 'ring'?"},
+      {{"compare", "torus:2x2", "-c", "allgather", "--engines", "ring,rng"},
+       2,
+       "no engine 'rng'; did you mean 'ring'?"},
+      {{"plan", "torus:2x2", "-c", "allreduce", "--root", "1"}, 2, "allreduce: takes no root"},
+      {{"plan", "torus:2x2", "-c", "broadcast", "--root", "99"},
+       2,
+       "broadcast: root 99 is not one of the ranks"},
+      {{"plan", "torus:2x2", "-c", "broadcast", "--root", "-3"},
+       2,
+       "broadcast: root -3 is not one of the ranks"},
+      {{"plan", "torus:2x2", "-c", "allgather", "--ranks", "0,0"},
+       2,
+       "--ranks: '0,0': rank 0 is given twice"},
+      {{"plan", "torus:2x2", "-c", "sendrecv"}, 2, "sendrecv: no pairs; hint: --pairs='0>1,1>0'"},
+      {{"plan", "torus:2x2", "-c", "sendrecv", "--pairs", "0-1"},
+       2,
+       "--pairs: '0-1': '0-1'; expected a pair such as 0>1"},
+      {{"plan", "torus:2x2", "-c", "sendrecv", "--pairs", "0>9"},
+       2,
+       "--pairs: '0>9': rank 9; ranks are 0..3"},
+      {{"plan", "torus:2x2", "-c", "allgatherv"}, 2, "allgatherv: no counts; hint: --counts=FILE.csv"},
+      {{"plan", "torus:2x2", "-c", "allgather", "--model", "blok"},
+       2,
+       "--model: no time model 'blok'; expected pipelined or blocking"},
+      {{"plan", "torus:2x2", "-c", "allgather", "--size", "8EiB"},
+       2,
+       "--size: '8EiB': unknown unit 'EiB'; did you mean 'KiB'?; a size is written like 64MiB"},
+      {{"plan", "torus:2x2", "-c", "allgather", "--size", "9000000TiB"},
+       2,
+       "--size: '9000000TiB': too large; a size is written like 64MiB"},
+      {{"plan", "torus:2x2", "-c", "allgather", "--size", "8000000TiB"},
+       2,
+       "--size: 8000000TiB; at most 1024TiB is supported"},
+      {{"bound", "torus:2x2", "-c", "allgather", "--size", "8000000TiB"},
+       2,
+       "--size: 8000000TiB; at most 1024TiB is supported"},
+      {{"simulate", "a.json", "--sizes", "1KiB,8000000TiB"},
+       2,
+       "--sizes: 8000000TiB; at most 1024TiB is supported"},
+      {{"compare", "torus:2x2", "-c", "allgather", "--sizes", "1KiB:1GiB:x1"},
+       2,
+       "--sizes: '1': expected a whole number from 2 to 1048576"},
+      {{"plan", "torus:2x2", "-c", "allgather", "--time-limit", "5"},
+       2,
+       "--time-limit: '5': no unit; a time is written like 500ns"},
+      {{"plan", "torus:2x2", "-c", "allgather", "--hosts", "0"}, 2, "--hosts 0: expected 1 or more"},
+      {{"plan", "torus:2x2", "-c", "allgather", "--without-link", "0-1"},
+       2,
+       "--without-link: '0-1': expected A->B, such as 0->1 or h0/gpu:3->h0/nvswitch"},
+      {{"run", "a.json", "--dtype", "flot"}, 2, "--dtype: no data type 'flot'; did you mean 'float'?"},
+      {{"run", "a.json", "--redop", "smu"}, 2, "--redop: no reduction 'smu'; did you mean 'sum'?"},
+      {{"run", "a.json", "--timeout", "0s"}, 2, "--timeout: 0s; expected more than 0"},
+  };
+  for (const Wrong& c : cases) ExpectWrong(c, Run(c.arguments));
+}
+
+TEST_F(Cli, WrongMachines) {
+  struct Case {
+    std::string xml;
+    std::string err;
+  };
+  const std::string two = R"(<topology name="m"><gpu id="0"/><gpu id="1"/>)";
+  const std::vector<Case> cases = {
+      {"", "m.xml:1:1: no element; expected <topology>"},
+      {R"(<topology><gpu id="0")", "m.xml:1:22: malformed XML: a start tag that is not finished"},
+      {two + R"(<link from="0" to="1" bandwith="1GB/s"/></topology>)",
+       "m.xml:1:46: link: unknown attribute 'bandwith'; did you mean 'bandwidth'?"},
+      {two + R"(<link from="0" to="7" bandwidth="1GB/s"/></topology>)",
+       "m.xml:1:46: link 0->7: no node 7; nodes are 0..1"},
+      {R"(<topology name="m"><gpu id="0"/><gpu id="0"/></topology>)",
+       "m.xml:1:33: a second gpu 0; expected another id"},
+      {two + R"(<link from="0" to="1" bandwidth="0GB/s"/></topology>)",
+       "m.xml:1:46: link: bandwidth '0GB/s': a bandwidth must be more than zero"},
+      {two + R"(<link from="0" to="1" bandwidth="-5GB/s"/></topology>)",
+       "m.xml:1:46: link: bandwidth '-5GB/s': below zero"},
+  };
+  for (const Case& c : cases) {
+    Write("m.xml", c.xml);
+    if (c.xml.find("/>") != std::string::npos || c.xml.size() < 30)
+      ExpectWrong({{"topo", "m.xml"}, 1, c.err}, Run({"topo", "m.xml"}));
+    ExpectWrong({{"plan", "m.xml", "-c", "allgather"}, 1, c.err}, Run({"plan", "m.xml", "-c", "allgather"}));
+  }
+  Write(
+      "m.xml",
+      R"(<topology name="m"><gpu id="0"/><gpu id="1"/><gpu id="2"/><link from="0" to="1" bandwidth="10GB/s"/></topology>)");
+  const std::string apart = "m: no path from rank 0 to rank 2, which allgather needs";
+  for (const char* command : {"plan", "bound", "compare"})
+    ExpectWrong({{command}, 1, apart}, Run({command, "m.xml", "-c", "allgather"}));
+  EXPECT_EQ(Run({"plan", "m.xml", "-c", "allgather", "--ranks", "0,1"}).code, 0);
+  const std::vector<Wrong> others = {
+      {{"topo", "none.xml"}, 1, ""},
+      {{"topo", "torus:100000x100000"},
+       1,
+       "torus:100000x100000: torus: 10000000000 nodes; at most 4194304 are supported"},
+      {{"topo", "."}, 1, ".: cannot read: Is a directory"},
+      {{"plan", "torsu:2x2", "-c", "allgather"},
+       1,
+       "'torsu:2x2': no short form 'torsu'; did you mean 'torus:2x2'?"},
+      {{"plan", "torus:2x2", "-c", "alltoall", "--counts", "none.csv"},
+       1,
+       "none.csv: cannot read: No such file or directory"},
+  };
+  for (const Wrong& c : others) {
+    if (!c.err.empty()) ExpectWrong(c, Run(c.arguments));
+    EXPECT_EQ(Run(c.arguments).code, 1);
+  }
+  Write("c.csv", "1,2\n");
+  ExpectWrong({{"counts"}, 1, "c.csv: 2 counts; expected 4, one per rank"},
+              Run({"plan", "torus:2x2", "-c", "allgatherv", "--counts", "c.csv"}));
+  ExpectWrong({{"counts"}, 1, "c.csv:1:1: 2 counts; expected 4, one per destination"},
+              Run({"plan", "torus:2x2", "-c", "alltoallv", "--counts", "c.csv"}));
+}
+
+TEST_F(Cli, PlansEditedByHandAreRefused) {
+  RingPlan();
+  const std::string text = Read("a.json");
+  const auto edited = [&](const std::function<void(Json&)>& edit) {
+    Json plan = Json::parse(text);
+    edit(plan);
+    return plan.dump();
+  };
+  const auto each_column = [](Json& plan, const std::function<void(Json&)>& edit) {
+    for (auto& [name, column] : plan["schedule"].items())
+      if (column.is_array()) edit(column);
+  };
+  struct Case {
+    std::string text;
+    std::string err;  // after "bad.json: "; of proof alone where it begins with [
+  };
+  const std::vector<Case> cases = {
+      {"", "1:1: truncated: the text ends before its value is complete"},
+      {edited([](Json& p) { p["schedule"]["dst"][0] = 3; }),
+       " [S2] step 0: path from rank 0 to rank 3 goes from rank 0 to rank 1"},
+      {edited([&](Json& p) { each_column(p, [](Json& c) { std::swap(c[0], c[23]); }); }),
+       " [S1] transfer 0: step 2; the first step is 0 (and 2 more)"},
+      {edited([](Json& p) { std::swap(p["schedule"]["step"][0], p["schedule"]["step"][23]); }),
+       " [S1] transfer 0: step 2; the first step is 0 (and 2 more)"},
+      {edited([&](Json& p) { each_column(p, [](Json& c) { c.erase(5); }); }),
+       " schedule.first: 23 entries; schedule.op has 24"},
+      {edited([](Json& p) { p["format"] = 9; }), " format: version 9; this program reads version 1"},
+      {edited([](Json& p) {
+         p["topology"] =
+             "<topology name=\"m\"><gpu id=\"0\"/><gpu id=\"1\"/>"
+             "<link from=\"0\" to=\"1\" bandwidth=\"1GB/s\"/></topology>";
+       }),
+       " collective.ranks: entry 2 is 2; expected 0..1"},
+  };
+  for (const Case& c : cases) {
+    Write("bad.json", c.text);
+    const std::string err = "bad.json:" + c.err;
+    for (const char* command : {"run", "simulate"})
+      ExpectWrong({{command, err}, 1, err}, Run({command, "bad.json"}));
+    const Said verified = Run({"verify", "bad.json"});
+    EXPECT_EQ(verified.code, 1);
+    EXPECT_EQ(verified.err, "xccl-synth: " + err + "\n");
+  }
+  // One transfer less in every column: what it carried is missing at the end.
+  Json less = Json::parse(text);
+  each_column(less, [](Json& c) { c.erase(23); });
+  std::string ops = less["schedule"]["op"];
+  less["schedule"]["op"] = ops.substr(0, 23);
+  Write("bad.json", less.dump());
+  const Said lost = Run({"verify", "bad.json", "--json"});
+  EXPECT_EQ(lost.code, 1);
+  const Json report = Json::parse(lost.out);
+  EXPECT_EQ(Keys(report), (Words{"ok", "violations"}));
+  EXPECT_EQ(report["ok"], false);
+  ASSERT_FALSE(report["violations"].empty());
+  EXPECT_EQ(Keys(report["violations"][0]), (Words{"rule", "where", "text"}));
+  EXPECT_EQ(report["violations"][0]["rule"], "S6");
+  // Every prefix of a plan is refused, never a crash.
+  for (size_t end = 1; end + 2 < text.size(); end += text.size() / 40) {
+    Write("bad.json", text.substr(0, end));
+    EXPECT_EQ(Run({"verify", "bad.json"}).code, 1) << end;
+  }
+  ExpectWrong({{"verify"}, 1, "none.json: cannot read: No such file or directory"},
+              Run({"verify", "none.json"}));
+  ExpectWrong({{"verify"}, 1, ".: cannot read: Is a directory"}, Run({"verify", "."}));
+}
+
+TEST_F(Cli, UnwritableOutputsLeaveNothingBehind) {
+  fs::create_directory(folder_ + "/folder");
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"none/a.json", "none/a.json: cannot write: No such file or directory"},
+      {"folder", "folder: cannot write: Is a directory"},
+      {"/proc/a.json", "/proc/a.json: cannot write: No such file or directory"},
+      {"/dev/full", "/dev/full: cannot write: No space left on device"},
+  };
+  for (const auto& [path, err] : cases) {
+    ExpectWrong({{path}, 1, err}, Run({"plan", "torus:2x2", "-c", "allgather", "-o", path}));
+    ExpectWrong({{path}, 1, err},
+                Run({"compare", "torus:2x2", "-c", "allgather", "--sizes", "1KiB", "--html", path}));
+  }
+  EXPECT_EQ(Files(), Words{"folder"});
+  EXPECT_TRUE(fs::is_empty(folder_ + "/folder"));
+}
+
+TEST_F(Cli, SmtSaysInfeasibleAndStopped) {
+  ExpectWrong({{"infeasible"},
+               3,
+               "smt: no allgather on 4 ranks in 1 steps: rank 3 is 2 links from rank 0; hint: --steps=2"},
+              Run({"plan", "torus:2x2", "-c", "allgather", "-e", "smt", "--steps", "1"}));
+  ExpectWrong({{"stopped"}, 5, "smt: allreduce on 64 ranks: nothing found within --time-limit=0.2s"},
+              Run({"plan", "torus:8x8", "-c", "allreduce", "-e", "smt", "--time-limit", "0.2s"}));
+}
+
+TEST_F(Cli, JsonKeys) {
+  Words plan = {"engine",          "ranks",          "chunks_per_rank", "steps",         "rounds",
+                "transfers",       "messages",       "synthesis_s",     "size_bytes",    "time_us",
+                "time_program_us", "algbw_gb_per_s", "busbw_gb_per_s",  "latency_us",    "bandwidth_us",
+                "bound_us",        "bound_kind",     "ratio",           "exact",         "bitwise_same",
+                "depth",           "threadblocks",   "channels",        "scratch_bytes", "file"};
+  const Words timed = {"engine",         "size_bytes", "time_us", "algbw_gb_per_s",
+                       "busbw_gb_per_s", "bound_us",   "ratio"};
+  for (const Words& extra : {Words{}, Words{"-o", "a.json"}}) {
+    Words arguments = {"plan", "torus:2x2", "-c", "allreduce", "-s", "64KiB", "--json"};
+    arguments.insert(arguments.end(), extra.begin(), extra.end());
+    EXPECT_EQ(Keys(Json::parse(Out(arguments))), plan);
+  }
+  EXPECT_EQ(Keys(Json::parse(Out({"bound", "torus:2x2", "-c", "allreduce", "--json"}))),
+            (Words{"latency_us", "bandwidth_us", "bound_us", "bound_kind", "algbw_gb_per_s"}));
+  EXPECT_EQ(Keys(Json::parse(Out({"topo", "torus:2x2", "--json"}))),
+            (Words{"name", "ranks", "hosts", "nodes", "links", "warnings"}));
+  EXPECT_EQ(Json::parse(Out({"verify", "a.json", "--json"})), Json::parse(R"({"ok":true,"violations":[]})"));
+  for (const char* level : {"schedule", "program"}) {
+    const Json rows =
+        Json::parse(Out({"simulate", "a.json", "--sizes", "1KiB,1MiB", "--level", level, "--json"}));
+    ASSERT_EQ(rows.size(), 2u);
+    for (const Json& row : rows) {
+      EXPECT_EQ(Keys(row), timed);
+      EXPECT_GE(row["ratio"], 1.0);
+    }
+  }
+  const Json ranked = Json::parse(Out({"compare", "torus:2x2", "-c", "allreduce", "--sizes", "1KiB,1MiB",
+                                       "--engines", "ring,greedy,auto", "--json"}));
+  ASSERT_EQ(ranked.size(), 6u);
+  for (const Json& row : ranked) EXPECT_EQ(Keys(row), timed);
+  for (const bool processes : {false, true}) {
+    Words arguments = {"run", "a.json", "--sizes", "1KiB,64KiB", "--iters", "2", "--json"};
+    if (processes) arguments.push_back("--processes");
+    const Json rows = Json::parse(Out(arguments));
+    ASSERT_EQ(rows.size(), 4u);
+    for (const Json& row : rows) {
+      EXPECT_EQ(Keys(row), (Words{"size_bytes", "in_place", "time_us", "algbw_gb_per_s", "busbw_gb_per_s",
+                                  "predicted_us", "wrong"}));
+      EXPECT_EQ(row["wrong"], 0);
+    }
+  }
+}
+
+TEST_F(Cli, Texts) {
+  EXPECT_EQ(Out({"bound", "dgx1", "-c", "allgather", "-s", "1GiB"}).substr(0, 57),
+            "allgather on dgx1: 8 ranks, 1GiB, pipelined model\n  bound");
+  const std::string xml = Out({"topo", "torus:2x2", "--format", "xml"});
+  Write("again.xml", xml);
+  EXPECT_EQ(Out({"topo", "again.xml", "--format", "xml"}), xml);
+  EXPECT_EQ(Out({"topo", "torus:2x2", "--format", "dot"}).substr(0, 20), "digraph \"torus:2x2\" ");
+  EXPECT_EQ(Out({"topo", "torus:2x2"}).substr(0, 29), "torus:2x2: 4 ranks on 1 host\n");
+  RingPlan();
+  EXPECT_EQ(Out({"verify", "a.json"}),
+            "a.json: ok: allgather on torus:2x2, 24 transfers, schedule and program proved\n");
+  EXPECT_EQ(Json::parse(Read("a.json"))["topology"], xml);
+  EXPECT_EQ(Out({"simulate", "a.json", "--sizes", "1MiB"}).substr(0, 51),
+            "allgather on torus:2x2 by ring, schedule simulated\n");
+  const std::string table = Out({"run", "a.json", "--iters", "1"});
+  EXPECT_NE(table.find("# Out of bounds values : 0 OK"), std::string::npos) << table;
+  const Words compare = {"compare", "torus:2x2", "-c", "allgather", "--sizes", "1MiB", "--engines", "ring"};
+  EXPECT_EQ(Out(compare).substr(0, 50), "allgather on torus:2x2: 4 ranks, pipelined model\ns");
+  Words csv = compare;
+  csv.push_back("--csv");
+  EXPECT_EQ(Out(csv).substr(0, 83),
+            "engine,size_bytes,time_us,algbw_gb_per_s,busbw_gb_per_s,bound_us,ratio\nring,1048576");
+  Words html = compare;
+  html.insert(html.end(), {"--html", "page.html"});
+  Out(html);
+  const std::string page = Read("page.html");
+  EXPECT_EQ(page.substr(0, 15), "<!doctype html>");
+  EXPECT_EQ(page.find("src="), page.npos) << "the page must not need other files";
+  EXPECT_EQ(Files(), (Words{"a.json", "again.xml", "page.html"}));
+  for (const char* command : {"topo", "bound", "plan", "verify", "simulate", "compare", "run"})
+    EXPECT_NE(Out({command, "--help"}).find("\nExample"), std::string::npos) << command;
+}
+
+TEST_F(Cli, TheSameFlagsGiveTheSameBytes) {
+  for (const char* engine : {"auto", "ring", "tree", "greedy", "direct"}) {
+    SCOPED_TRACE(engine);
+    for (const char* file : {"a.json", "b.json"})
+      Out({"plan", "dgx1", "-c", "allreduce", "-e", engine, "-s", "1MiB", "-o", file});
+    EXPECT_TRUE(Read("a.json") == Read("b.json"));
+    EXPECT_EQ(Keys(Json::parse(Read("a.json"))["made_by"]),
+              (Words{"engine", "seed", "limits", "version", "size_bytes", "model", "exact"}));
+  }
+}
+
+TEST_F(Cli, RunsABook) {
+  RingPlan();
+  Write(
+      "index.json",
+      R"({"format":1,"plans":[{"file":"a.json","collective":"allgather","ranks":4,"min_bytes":0,"max_bytes":65536,"types":"any","in_place":"both"}]})");
+  const Json rows = Json::parse(Out({"run", ".", "--sizes", "1KiB,64KiB", "--iters", "1", "--json"}));
+  EXPECT_EQ(rows.size(), 4u);
+  const Said beyond = Run({"run", ".", "--sizes", "1MiB", "--iters", "1"});
+  EXPECT_EQ(beyond.code, 1);
+  EXPECT_NE(beyond.err.find("allgather"), std::string::npos) << beyond.err;
+}
+
+// Processes whose parent is `parent`, from /proc.
+std::vector<pid_t> Children(pid_t parent) {
+  std::vector<pid_t> found;
+  const std::string pid = std::to_string(parent);
+  std::ifstream file("/proc/" + pid + "/task/" + pid + "/children");
+  for (pid_t child = 0; file >> child;) found.push_back(child);
+  return found;
+}
+
+TEST_F(Cli, AKilledRankEndsTheOthers) {
+  RingPlan();
+  Command command(
+      Program(),
+      {"run", "a.json", "--processes", "--iters", "1000000", "--sizes", "64KiB", "--timeout", "20s"},
+      folder_);
+  std::vector<pid_t> ranks;
+  for (int i = 0; i < 1000 && ranks.size() < 4; ++i) {
+    usleep(10000);
+    ranks = Children(command.pid());
+  }
+  ASSERT_EQ(ranks.size(), 4u);
+  kill(ranks[2], SIGKILL);
+  const Said said = command.Wait();
+  EXPECT_EQ(said.code, 5);
+  EXPECT_EQ(said.err, "xccl-synth: rank 2: its process " + std::to_string(ranks[2]) +
+                          " was ended by signal 9 (Killed)\n");
+  EXPECT_EQ(said.out, "");
+  for (const pid_t rank : ranks) EXPECT_NE(kill(rank, 0), 0) << "a rank lives on";
+}
+
+TEST_F(Cli, AStoppedRankEndsTheRunAfterTheTimeLimit) {
+  RingPlan();
+  Command command(
+      Program(),
+      {"run", "a.json", "--processes", "--iters", "1000000", "--sizes", "64KiB", "--timeout", "1s"}, folder_);
+  std::vector<pid_t> ranks;
+  for (int i = 0; i < 1000 && ranks.size() < 4; ++i) {
+    usleep(10000);
+    ranks = Children(command.pid());
+  }
+  ASSERT_EQ(ranks.size(), 4u);
+  kill(ranks[1], SIGSTOP);
+  const Said said = command.Wait();
+  EXPECT_EQ(said.code, 5) << said.err;
+  EXPECT_NE(said.err.find("nothing moved for"), std::string::npos) << said.err;
+}
+
+}  // namespace
+}  // namespace xccl
