@@ -132,7 +132,7 @@ class RankExecution {
   }
 
   void Perform(const Step& step, LaneState& state) {
-    const std::span<const ChunkRange> ranges =
+    const std::span<const ByteRange> ranges =
         std::span(work_.ranges).subspan(step.range_first, step.range_count);
     const uint64_t slots = static_cast<uint64_t>(transport_.slots());
     const uint64_t in = state.taken % slots, out = state.put % slots;
@@ -175,12 +175,12 @@ class RankExecution {
            !(step.op == Opcode::kSend && step.first && scales_);
   }
 
-  DirectSource LentBy(const Step& step, std::span<const ChunkRange> ranges) const {
+  DirectSource LentBy(const Step& step, std::span<const ByteRange> ranges) const {
     static const int64_t kNone = 0;
     const bool source = step.op == Opcode::kSend;
     const std::byte* base = base_[static_cast<size_t>(source ? step.src : step.dst)];
     if (ranges.empty()) return {base, &kNone, 0};
-    return {base, source ? &ranges[0].src_begin : &ranges[0].dst_begin, sizeof(ChunkRange) / sizeof(int64_t)};
+    return {base, source ? &ranges[0].src_begin : &ranges[0].dst_begin, sizeof(ByteRange) / sizeof(int64_t)};
   }
 
   // The same elements at every place that an instruction touches.

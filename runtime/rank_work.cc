@@ -78,7 +78,7 @@ class DirectSends {
 
  private:
   Access At(const Step& step, int32_t c, bool source) const {
-    const ChunkRange& range = work_.ranges[step.range_first + c];
+    const ByteRange& range = work_.ranges[step.range_first + c];
     const int64_t begin = base_[static_cast<size_t>(source ? step.src : step.dst)] +
                           (source ? range.src_begin : range.dst_begin);
     return {begin, begin + range.elements * work_.element_bytes, 0, 0};
@@ -193,7 +193,7 @@ Status AddStep(const Instruction& instruction, const std::vector<Dependency>& al
   work.dependencies.insert(work.dependencies.end(), dependencies.begin(), dependencies.end());
   step.range_first = static_cast<int32_t>(work.ranges.size());
   for (int32_t c = 0; (reads || writes) && c < instruction.count; ++c) {
-    ChunkRange range;
+    ByteRange range;
     const size_t s = static_cast<size_t>(instruction.src.slot) + c,
                  d = static_cast<size_t>(instruction.dst.slot) + c;
     range.elements = sizes.ChunkElements(reads ? src.chunk[s] : dst.chunk[d]);

@@ -17,7 +17,7 @@
 namespace xccl {
 
 // One chunk of an instruction; all passes touch parts of it. Offsets are within the operands' buffers.
-struct ChunkRange {
+struct ByteRange {
   int64_t elements = 0;
   int64_t src_begin = 0;  // bytes
   int64_t dst_begin = 0;
@@ -48,7 +48,7 @@ struct RankWork {
   int64_t input_bytes = 0, output_bytes = 0, scratch_bytes = 0;
   int64_t element_bytes = 1;
   std::vector<Lane> lanes;
-  std::vector<ChunkRange> ranges;
+  std::vector<ByteRange> ranges;
   std::vector<Dependency> dependencies;
 };
 
