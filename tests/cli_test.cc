@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -168,7 +169,7 @@ TEST_F(Cli, WrongMachines) {
   const std::string two = R"(<topology name="m"><gpu id="0"/><gpu id="1"/>)";
   const std::vector<Case> cases = {
       {"", "m.xml:1:1: no element; expected <topology>"},
-      {R"(<topology><gpu id="0")", "m.xml:1:22: malformed XML: a start tag that is not finished"},
+      {R"(<topology><gpu id="0")", "m.xml:1:21: malformed XML: a start tag that is not finished"},
       {two + R"(<link from="0" to="1" bandwith="1GB/s"/></topology>)",
        "m.xml:1:46: link: unknown attribute 'bandwith'; did you mean 'bandwidth'?"},
       {two + R"(<link from="0" to="7" bandwidth="1GB/s"/></topology>)",

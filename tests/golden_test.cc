@@ -32,7 +32,7 @@ const std::vector<Case>& Cases() {
 
 TEST(Golden, PlanFilesAreTheSameBytes) {
   const std::string here = std::filesystem::current_path().string();
-  const char* rewrite = std::getenv("XCCL_GOLDEN_DIR");
+  const char* const rewrite = std::getenv("XCCL_GOLDEN_DIR");
   for (const Case& c : Cases()) {
     SCOPED_TRACE(c.name);
     const std::string made = testing::TempDir() + "/" + c.name + ".plan.json";
