@@ -164,11 +164,15 @@ class Attempt {
 
   bool TryMethod(const Collective& collective, const Phases& phases, Method method, int64_t batch_bytes) {
     const bool both = phases.has_gather && phases.has_spread;
-    SearchOptions options{.method = method,
-                          .seed = request_.seed,
-                          .batch_bytes = batch_bytes,
-                          .work = std::max<int64_t>(0, left_ / (both ? 12 : 6)),
-                          .stopped = [this] { return Stopped(); }};
+    SearchOptions options{
+        .method = method,
+        .seed = request_.seed,
+        .batch_bytes = batch_bytes,
+        .work = std::max<int64_t>(0, left_ / (both                     ? 12
+                                              : request_.limits.chunks ? 2
+                                                                       : 6)),
+        .improve_work = request_.limits.chunks && !both ? 2 * std::max<int64_t>(0, left_) : 0,
+        .stopped = [this] { return Stopped(); }};
     std::optional<SearchResult> gather, spread;
     int64_t work = 0;
     if (phases.has_gather) {

@@ -65,18 +65,8 @@ Flood::Flood(const CopyProblem& problem)
   BuildGroups();
 }
 
-// Ranks joined by links of at least half the best bandwidth below the largest gap between two bandwidths;
-// where there is no such gap, ranks behind one switch; else all ranks are one group.
-void Flood::BuildGroups() {
-  std::vector<int64_t> speeds;
-  for (const Link& link : topology_.spec().links) speeds.push_back(link.bandwidth_bytes_per_s);
-  std::sort(speeds.begin(), speeds.end());
-  int64_t threshold = 0;
-  double gap = 1.9;
-  for (size_t i = 1; i < speeds.size(); ++i) {
-    const double ratio = static_cast<double>(speeds[i]) / static_cast<double>(speeds[i - 1]);
-    if (ratio >= gap) gap = ratio, threshold = speeds[i];
-  }
+// Of each rank, with ranks joined by links of at least this bandwidth; 0: ranks behind one switch.
+std::vector<int32_t> Flood::GroupsJoinedAt(int64_t bytes_per_s) const {
   std::vector<int32_t> parent(static_cast<size_t>(topology_.num_nodes()));
   for (size_t i = 0; i < parent.size(); ++i) parent[i] = static_cast<int32_t>(i);
   const auto find = [&](int32_t n) {
@@ -85,16 +75,34 @@ void Flood::BuildGroups() {
   };
   for (const Link& link : topology_.spec().links) {
     const bool ends_at_rank = topology_.IsGpu(link.from) || topology_.IsGpu(link.to);
-    if (threshold > 0 ? link.bandwidth_bytes_per_s >= threshold : ends_at_rank)
+    if (bytes_per_s > 0 ? link.bandwidth_bytes_per_s >= bytes_per_s : ends_at_rank)
       parent[find(link.from.value)] = find(link.to.value);
   }
   std::map<int32_t, int32_t> group_of_root;
+  std::vector<int32_t> groups;
   for (int32_t r = 0; r < ranks_; ++r) {
     const int32_t root = find(topology_.NodeOf(Rank(r)).value);
-    group_.push_back(
+    groups.push_back(
         group_of_root.try_emplace(root, static_cast<int32_t>(group_of_root.size())).first->second);
   }
-  num_groups_ = static_cast<int32_t>(group_of_root.size());
+  return groups;
+}
+
+// Coarse: joined above the largest gap between two bandwidths; where there is no such gap, ranks behind one
+// switch; else all ranks are one group. Fine: joined above the uppermost gap.
+void Flood::BuildGroups() {
+  std::vector<int64_t> speeds;
+  for (const Link& link : topology_.spec().links) speeds.push_back(link.bandwidth_bytes_per_s);
+  std::sort(speeds.begin(), speeds.end());
+  int64_t coarse = 0, fine = 0;
+  double gap = 1.9;
+  for (size_t i = 1; i < speeds.size(); ++i) {
+    const double ratio = static_cast<double>(speeds[i]) / static_cast<double>(speeds[i - 1]);
+    if (ratio >= 1.25) fine = speeds[i];
+    if (ratio >= gap) gap = ratio, coarse = speeds[i];
+  }
+  coarse_group_ = GroupsJoinedAt(coarse);
+  fine_group_ = GroupsJoinedAt(fine);
 }
 
 int64_t Flood::Duration(LinkId link, int64_t bytes) const {
@@ -108,9 +116,10 @@ void Flood::Reset(const FloodPolicy& policy) {
   random_ = Random(policy.seed);
   now_ps_ = time_ps_ = work_ = missing_ = 0;
   failed_ = false;
+  group_ = policy.fine_groups ? fine_group_ : coarse_group_;
   has_ = initial_;
   has_or_coming_ = initial_;
-  group_has_ = BitTable(num_groups_, problem_.chunks);
+  group_has_ = BitTable(ranks_, problem_.chunks);
   copies_.assign(static_cast<size_t>(problem_.chunks), 0);
   for (int32_t c = 0; c < problem_.chunks; ++c) {
     missing_ += static_cast<int64_t>(problem_.needers[c].size());
@@ -274,6 +283,10 @@ void Flood::ServeDestination(int32_t rank) {
   }
   if (offers.empty()) return;
   const auto row = [&](size_t i) { return scratch_.data() + i * static_cast<size_t>(words_); };
+  const auto before = [&](const Offer& a, const Offer& b) {
+    const int64_t speed_a = costs_[a.link.index()].bytes_per_s, speed_b = costs_[b.link.index()].bytes_per_s;
+    return policy_.fast_first && speed_a != speed_b ? speed_a > speed_b : a.count < b.count;
+  };
   // Round robin, the link with the fewest candidates first, so that no link is left without.
   bool more = true;
   while (more) {
@@ -283,7 +296,7 @@ void Flood::ServeDestination(int32_t rank) {
     for (size_t left = order.size(); left > 0; --left) {
       size_t best = 0;
       for (size_t k = 1; k < left; ++k)
-        if (offers[order[k]].count < offers[order[best]].count) best = k;
+        if (before(offers[order[k]], offers[order[best]])) best = k;
       const size_t i = order[best];
       order[best] = order[left - 1];
       Offer& offer = offers[i];

@@ -22,6 +22,8 @@ struct FloodPolicy {
   bool import_once = false;         // a chunk enters a group of well-joined ranks once
   bool patient = false;             // a slow link leaves alone what a fast one will bring sooner
   bool hesitant = false;            // an idle link that is not the fastest into its head often waits a turn
+  bool fine_groups = false;         // those groups are joined by the fastest links alone
+  bool fast_first = false;          // a rank's fast links choose before its slow ones
   int64_t deadline_ps = INT64_MAX;  // give up when a chunk would arrive at this time or later
 };
 
@@ -72,6 +74,7 @@ class Flood {
   };
 
   void Reset(const FloodPolicy& policy);
+  std::vector<int32_t> GroupsJoinedAt(int64_t bytes_per_s) const;
   void BuildGroups();
   void Deliver(const Message& message);
   void ServeDestination(int32_t rank);
@@ -98,8 +101,8 @@ class Flood {
   std::vector<int32_t> head_rank_, tail_rank_;                         // of a link; -1: not a rank
   std::vector<std::vector<LinkId>> direct_in_, direct_out_, uplinks_;  // of a rank
   std::vector<char> slow_;      // links for which hesitant policies wait
-  std::vector<int32_t> group_;  // of a rank
-  int32_t num_groups_ = 1;
+  std::vector<int32_t> group_;  // of a rank, in this run
+  std::vector<int32_t> coarse_group_, fine_group_;
   bool has_fabric_ = false;
   BitTable initial_, wants_;
 

@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "synth/greedy_flood.h"
+#include "synth/greedy_improve.h"
 #include "synth/greedy_list.h"
 #include "synth/greedy_trees.h"
 
@@ -47,14 +48,23 @@ int64_t ArrivalBound(const CopyProblem& problem) {
   return bound;
 }
 
-constexpr std::array<FloodPolicy, 8> kFloodPolicies = {{{.samples = 16},
-                                                        {.samples = 16, .import_once = true},
-                                                        {.samples = 16, .patient = true},
-                                                        {.samples = 4},
-                                                        {.samples = 1},
-                                                        {.samples = 16, .import_once = true, .patient = true},
-                                                        {.samples = 1, .hesitant = true},
-                                                        {.samples = 16, .hesitant = true}}};
+constexpr std::array<FloodPolicy, 14> kFloodPolicies = {
+    {{.samples = 16},
+     {.samples = 16, .import_once = true},
+     {.samples = 16, .patient = true},
+     {.samples = 4},
+     {.samples = 1},
+     {.samples = 16, .import_once = true, .patient = true},
+     {.samples = 1, .hesitant = true},
+     {.samples = 16, .hesitant = true},
+     {.samples = 16, .fast_first = true},
+     {.samples = 16, .patient = true, .fast_first = true},
+     {.samples = 1, .patient = true, .fast_first = true},
+     {.samples = 2, .fast_first = true},
+     {.samples = 16, .import_once = true, .fine_groups = true},
+     {.samples = 16, .import_once = true, .fine_groups = true, .fast_first = true}}};
+
+constexpr size_t kMostImprovedMoves = 8192;  // beyond which too few changes could be tried
 
 void AppendMoves(const Topology& topology, const PathTable& paths, const std::vector<GreedyMove>& moves,
                  Schedule& schedule) {
@@ -90,6 +100,15 @@ std::optional<SearchResult> SearchFloods(const CopyProblem& problem, const Searc
     if (!found || flood.time_ps() >= best_ps) continue;
     best = flood.moves();
     best_ps = flood.time_ps();
+  }
+  const bool direct = std::all_of(best.begin(), best.end(), [&](const GreedyMove& move) {
+    return move.path < problem.topology->num_links();
+  });
+  if (best_ps > bound && direct && options.batch_bytes == 0 && best.size() <= kMostImprovedMoves &&
+      options.improve_work > 0) {
+    const ImproveOptions further{.seed = options.seed, .goal_ps = bound, .work = options.improve_work};
+    ImproveResult improved = Improve(problem, best, further);
+    if (improved.time_ps < best_ps) best = std::move(improved.moves), best_ps = improved.time_ps;
   }
   SearchResult result{.time_ps = best_ps, .copies = {}, .tight = best_ps <= bound};
   result.copies.num_chunks = problem.chunks;

@@ -206,6 +206,46 @@ TEST(Greedy, AllgatherIsAsGoodAsTacosOnRegularMachines) {
   ExpectRows(rows);
 }
 
+// Cables of two speeds: a ring of double ones, and single ones that must sometimes wait for a later chunk.
+TEST(Greedy, AllgatherOnDgx1TakesThreeTurnsOfTheFastLinks) {
+  TopologySpec spec;
+  spec.name = "dgx1";
+  for (int32_t n = 0; n < 8; ++n) {
+    Node node;
+    node.kind = NodeKind::kGpu;
+    node.id = fmt::format("{}", n);
+    spec.nodes.push_back(node);
+  }
+  const auto cable = [&](int64_t a, int64_t b, int64_t gib_per_s) {
+    for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
+      Link link{.from = NodeId(from), .to = NodeId(to)};
+      link.bandwidth_bytes_per_s = gib_per_s * kGiB;
+      link.latency_ps = 700'000;
+      spec.links.push_back(link);
+    }
+  };
+  for (const auto& [a, b] : {std::pair(0, 3), {3, 2}, {2, 1}, {1, 5}, {5, 6}, {6, 7}, {7, 4}, {4, 0}})
+    cable(a, b, 50);
+  for (const auto& [a, b] : {std::pair(0, 1), {0, 2}, {1, 3}, {2, 6}, {3, 7}, {4, 5}, {4, 6}, {5, 7}})
+    cable(a, b, 25);
+  const Topology topology = Topology::Create(spec).value();
+  Random random(0);
+  const Collective allgather =
+      Collective::Create(SpecOf(CollectiveKind::kAllgather, AllRanks(topology), random)).value();
+  SynthesisRequest request;
+  request.topology = &topology;
+  request.collective = &allgather;
+  request.size_bytes = kGiB;
+  request.model = TimeModel::kBlocking;
+  request.limits.chunks = 1;
+  const StatusOr<Synthesis> made = MakeGreedy()->Synthesize(request);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, topology)), OkStatus());
+  const Simulation simulation = Simulate(made->schedule, made->collective, topology,
+                                         {.size_bytes = kGiB, .model = TimeModel::kBlocking});
+  EXPECT_EQ(simulation.time_ps, 3 * 2'500'700'000);
+}
+
 TEST(Greedy, RefusesZeroChunks) {
   const Topology topology = LoadTopology("ring:4").value();
   Random random(0);
