@@ -24,11 +24,6 @@ StatusOr<std::vector<std::string>> EnginesOf(const std::vector<std::string>& wan
   return names;
 }
 
-// What auto chose is shown as auto(ring): one row must say both.
-std::string ShownName(const std::string& requested, const std::string& made_by) {
-  return requested == made_by ? requested : requested + "(" + made_by + ")";
-}
-
 }  // namespace
 
 StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
@@ -60,8 +55,7 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
       }
       const Simulation simulation =
           Simulate(made->schedule, made->collective, topology, {.size_bytes = size, .model = options.model});
-      times.push_back(
-          MakeTimedPlan(ShownName(name, made->engine), made->collective, simulation, bound.bound_ps));
+      times.push_back(MakeTimedPlan(name, made->engine, made->collective, simulation, bound.bound_ps));
     }
     std::stable_sort(times.begin(), times.end(),
                      [](const TimedPlan& a, const TimedPlan& b) { return a.time_ps < b.time_ps; });
@@ -76,7 +70,7 @@ std::string CompareText(const Comparison& comparison) {
   int64_t last = -1;
   for (const TimedPlan& timed : comparison.times) {
     table.push_back(
-        {timed.size_bytes == last ? "" : FormatSize(timed.size_bytes), timed.engine,
+        {timed.size_bytes == last ? "" : FormatSize(timed.size_bytes), ShownName(timed),
          fmt::format("{:.3f}", PsToUs(timed.time_ps)), fmt::format("{:.2f}", GbPerS(timed.algbw_bytes_per_s)),
          fmt::format("{:.2f}", GbPerS(timed.busbw_bytes_per_s)), fmt::format("{:.4f}", timed.ratio)});
     last = timed.size_bytes;

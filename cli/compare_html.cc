@@ -70,7 +70,7 @@ std::string CompareHtml(const Comparison& comparison) {
     html += fmt::format(
         "<tr{}><td>{}</td><td>{}</td><td>{:.3f}</td><td>{:.2f}</td><td>{:.2f}</td><td>{:.4f}</td></tr>\n",
         timed.size_bytes == last ? "" : " class=\"best\"", FormatSize(timed.size_bytes),
-        Escaped(timed.engine), PsToUs(timed.time_ps), GbPerS(timed.algbw_bytes_per_s),
+        Escaped(ShownName(timed)), PsToUs(timed.time_ps), GbPerS(timed.algbw_bytes_per_s),
         GbPerS(timed.busbw_bytes_per_s), timed.ratio);
     last = timed.size_bytes;
   }

@@ -12,7 +12,8 @@ namespace xccl {
 
 // One line of simulate and compare.
 struct TimedPlan {
-  std::string engine;
+  std::string engine;   // as asked for
+  std::string made_by;  // who made the plan: auto's winner
   int64_t size_bytes = 0;
   int64_t time_ps = 0;
   double algbw_bytes_per_s = 0;
@@ -20,9 +21,10 @@ struct TimedPlan {
   int64_t bound_ps = 0;
   double ratio = 0;
 };
-TimedPlan MakeTimedPlan(const std::string& engine, const Collective& collective, const Simulation& simulation,
-                        int64_t bound_ps);
+TimedPlan MakeTimedPlan(const std::string& engine, const std::string& made_by, const Collective& collective,
+                        const Simulation& simulation, int64_t bound_ps);
 Row ToRow(const TimedPlan& timed);
+std::string ShownName(const TimedPlan& timed);  // "auto (ring)" where somebody else made the plan
 
 Row PlanRow(const PipelineResult& result, const std::string& file);
 std::string PlanText(const PipelineResult& result, const std::string& requested_engine,

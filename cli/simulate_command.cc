@@ -44,7 +44,8 @@ StatusOr<std::vector<TimedPlan>> Times(const Plan& plan, const Flags& flags) {
       simulation = Simulate(plan.schedule, plan.collective, plan.topology, options);
     }
     XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(plan.topology, plan.collective, size, model));
-    times.push_back(MakeTimedPlan(plan.made_by.engine, plan.collective, simulation, bound.bound_ps));
+    times.push_back(
+        MakeTimedPlan(plan.made_by.engine, plan.made_by.engine, plan.collective, simulation, bound.bound_ps));
   }
   return times;
 }
