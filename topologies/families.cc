@@ -191,7 +191,7 @@ TopologySize SizeOf(const Family& family) {
       int64_t links = 0;
       for (int64_t extent : family.dims) {
         const int64_t of_line = 2 * CablesOfLine(extent, family.kind == FamilyKind::kTorus);
-        links = std::min(int64_t{1} << 60, links + CappedProduct(gpus / extent, of_line));
+        links = std::min(int64_t{1} << 61, links + CappedProduct(gpus / extent, of_line));
       }
       return {gpus, links};
     }

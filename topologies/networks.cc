@@ -12,7 +12,7 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kCap = int64_t{1} << 60;
+constexpr int64_t kCap = int64_t{1} << 61;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
