@@ -40,7 +40,8 @@ StatusOr<PipelineResult> RunPipeline(const Topology& topology, const Collective&
       .plan = Plan{topology, std::move(made.collective), std::move(made.schedule), std::nullopt, {}}};
   Plan& plan = result.plan;
   const SimulateOptions simulate{.size_bytes = options.size_bytes, .model = options.model};
-  result.simulation = Simulate(plan.schedule, plan.collective, topology, simulate);
+  result.simulation = made.simulation ? *std::move(made.simulation)
+                                      : Simulate(plan.schedule, plan.collective, topology, simulate);
   XCCL_ASSIGN_OR_RETURN(result.bound,
                         LowerBound(topology, plan.collective, options.size_bytes, options.model));
   result.synthesis_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();

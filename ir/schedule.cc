@@ -4,22 +4,36 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_map>
 
 namespace xccl {
 
-PathId PathTable::Intern(std::span<const LinkId> links) {
+// Where these links are, or the free slot where they belong.
+size_t PathTable::SlotOf(std::span<const LinkId> links) const {
   uint64_t hash = 0xcbf29ce484222325ULL;
   for (LinkId l : links) hash = (hash ^ static_cast<uint32_t>(l.value)) * 0x100000001b3ULL;
-  const auto [begin, end] = by_hash_.equal_range(hash);
-  for (auto it = begin; it != end; ++it) {
-    const std::span<const LinkId> known = (*this)[it->second];
-    if (std::equal(known.begin(), known.end(), links.begin(), links.end())) return it->second;
+  hash ^= hash >> 32;
+  size_t slot = hash & (slots_.size() - 1);
+  for (; slots_[slot] >= 0; slot = (slot + 1) & (slots_.size() - 1)) {
+    const std::span<const LinkId> known = (*this)[PathId(slots_[slot])];
+    if (std::equal(known.begin(), known.end(), links.begin(), links.end())) break;
   }
-  const PathId id(size());
+  return slot;
+}
+
+void PathTable::Grow() {
+  slots_.assign(std::max<size_t>(16, 2 * slots_.size()), -1);
+  for (int32_t p = 0; p < size(); ++p) slots_[SlotOf((*this)[PathId(p)])] = p;
+}
+
+PathId PathTable::Intern(std::span<const LinkId> links) {
+  if (2 * static_cast<size_t>(size() + 1) > slots_.size()) Grow();
+  int32_t& path = slots_[SlotOf(links)];
+  if (path >= 0) return PathId(path);
+  path = size();
   links_.insert(links_.end(), links.begin(), links.end());
   first_.push_back(static_cast<int32_t>(links_.size()));
-  by_hash_.emplace(hash, id);
-  return id;
+  return PathId(path);
 }
 
 void Schedule::Reserve(int64_t transfers) {
@@ -69,10 +83,13 @@ void Normalize(Schedule& schedule) {
   Schedule sorted;
   sorted.num_chunks = schedule.num_chunks;
   sorted.Reserve(n);
+  std::vector<int32_t> path_of(static_cast<size_t>(schedule.paths.size()), -1);
   for (int64_t t : order) {
     Transfer transfer = schedule.at(t);
     transfer.step = dense[transfer.step];
-    transfer.path = sorted.paths.Intern(schedule.paths[transfer.path]);
+    int32_t& path = path_of[transfer.path.index()];
+    if (path < 0) path = sorted.paths.Intern(schedule.paths[transfer.path]).value;
+    transfer.path = PathId(path);
     const int64_t last = sorted.size() - 1;
     if (last >= 0 && sorted.src[last] == transfer.src && sorted.dst[last] == transfer.dst &&
         sorted.path[last] == transfer.path && sorted.step[last] == transfer.step &&

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/ids.h"
@@ -30,9 +29,12 @@ class PathTable {
   bool operator==(const PathTable& other) const { return first_ == other.first_ && links_ == other.links_; }
 
  private:
+  size_t SlotOf(std::span<const LinkId> links) const;
+  void Grow();
+
   std::vector<LinkId> links_;
   std::vector<int32_t> first_ = {0};
-  std::unordered_multimap<uint64_t, PathId> by_hash_;
+  std::vector<int32_t> slots_;  // open addressing, at most half full: path, or -1
 };
 
 enum class TransferOp : uint8_t { kCopy, kReduce };

@@ -26,7 +26,13 @@ constexpr double kGoodEnough = 1.002;      // times the bound: not worth the sea
 constexpr double kHopeless = 4;            // estimates this far above the best simulated time are not tried
 constexpr double kGreedyNearBound = 1.1;   // where greedy stands in the order
 constexpr int64_t kGreedyWorkPerMove = 3;  // searching costs more than writing down
-constexpr int64_t kGreedyUnits = 20;       // of its own work units for one of ours
+// On large machines what cannot win is left out sooner.
+constexpr int32_t kLarge = 64;          // ranks
+constexpr double kHopelessLarge = 2;    // kHopeless there
+constexpr int64_t kHeavyWork = 50'000;  // a plan this large must have a better estimate than the best time
+constexpr int32_t kGreedyFewNeighbours =
+    16;                               // with more its search costs more, as the square of their number
+constexpr int64_t kGreedyUnits = 20;  // of its own work units for one of ours
 
 struct Candidate {
   std::string_view name;
@@ -79,12 +85,13 @@ class Portfolio {
       const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
       return elapsed.count() > *request_.limits.time_limit_s;
     };
-    int64_t left = request_.limits.work_units > 0 ? request_.limits.work_units : kDefaultWork;
+    int64_t left = Limit();
     const int64_t most = kFirstPlan * left;
     bool first = true;
     for (const Candidate& candidate : candidates_) {
       if (candidate.work > (first ? most : left)) continue;
-      if (best_ && (GoodEnough() || candidate.estimate_ps > kHopeless * best_ps_ || out_of_time())) break;
+      if (best_ && (GoodEnough() || candidate.estimate_ps > Hopeless() * best_ps_ || out_of_time())) break;
+      if (best_ && IsLarge() && candidate.work > kHeavyWork && candidate.estimate_ps > best_ps_) continue;
       Try(candidate, true, std::max(left, candidate.work));
       left = std::max<int64_t>(0, left - candidate.work);
       first &= !best_.has_value();
@@ -103,6 +110,17 @@ class Portfolio {
   }
 
  private:
+  bool IsLarge() const { return request_.collective->num_members() > kLarge; }
+  double Hopeless() const { return IsLarge() ? kHopelessLarge : kHopeless; }
+  int64_t Limit() const { return request_.limits.work_units > 0 ? request_.limits.work_units : kDefaultWork; }
+
+  // What greedy's searches cost more than on a sparse machine.
+  int64_t GreedyDensity() const {
+    if (!IsLarge()) return 1;
+    const int64_t neighbours = grounds_.forward().num_hops() / grounds_.forward().num_ranks();
+    return std::max<int64_t>(1, neighbours * neighbours / (kGreedyFewNeighbours * kGreedyFewNeighbours));
+  }
+
   void Gather() {
     for (const TextbookEngine* engine : TextbookEngines()) {
       StatusOr<PlacedEngine> placed = PlacedEngine::Place(*engine, grounds_, request_);
@@ -110,8 +128,10 @@ class Portfolio {
         refusals_.push_back(placed.status());
         continue;
       }
-      const double estimate = placed->EstimatePs();
       const int64_t work = placed->Work();
+      // Beyond the limit only the work counts.
+      const double estimate =
+          work > kFirstPlan * Limit() ? std::numeric_limits<double>::infinity() : placed->EstimatePs();
       candidates_.push_back({engine->name, estimate, work, std::move(placed).value()});
     }
     if (const Status serves = greedy_->Serves(request_); serves.ok()) {
@@ -122,7 +142,7 @@ class Portfolio {
       for (const Candidate& candidate : candidates_)
         if (candidate.name == DirectEngine().name) moves = std::max(moves, candidate.work);
       candidates_.push_back({greedy_->name(), greedy_->EstimatePs(request_).value_or(near),
-                             kGreedyWorkPerMove * moves, std::nullopt});
+                             kGreedyWorkPerMove * GreedyDensity() * moves, std::nullopt});
     } else {
       refusals_.push_back(serves);
     }
@@ -146,8 +166,8 @@ class Portfolio {
       SimulateOptions options;
       options.size_bytes = request_.size_bytes;
       options.model = request_.model;
-      time_ps = static_cast<double>(
-          Simulate(made->schedule, made->collective, *request_.topology, options).time_ps);
+      made->simulation = Simulate(made->schedule, made->collective, *request_.topology, options);
+      time_ps = static_cast<double>(made->simulation->time_ps);
       tried_.push_back({candidate.name, time_ps});
     }
     if (best_ && time_ps >= best_ps_) return;

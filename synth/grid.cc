@@ -100,7 +100,7 @@ std::vector<Cycle> TorusCycles(const std::vector<int32_t>& dims) {
       if (factors[f].Has(a, b)) return f;
     return factors.size();
   };
-  int64_t work = 40'000'000;  // vertices walked; a torus of 1,024 ranks takes well under a tenth
+  int64_t work = 5'000'000;  // vertices walked; a torus of 1,024 ranks takes well under that
   const auto left = [&] {
     return std::accumulate(cycles.begin(), cycles.end(), 0) - static_cast<int32_t>(dims.size());
   };

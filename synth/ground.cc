@@ -141,7 +141,8 @@ const std::vector<int32_t>& Router::DistancesFrom(Rank a) {
   distance.assign(distance_.size(), -1);
   std::vector<Rank> queue = {a};
   distance[a.index()] = 0;
-  for (size_t i = 0; i < queue.size(); ++i) {
+  // Behind switches the first rank reaches all.
+  for (size_t i = 0; i < queue.size() && queue.size() < distance.size(); ++i) {
     const Rank at = queue[i];
     for (HopId h = ground_->FirstOut(at); h < ground_->EndOut(at); ++h.value) {
       const Rank to = ground_->hop(h).to;

@@ -29,10 +29,14 @@ class RingSearch {
 
   std::set<int64_t, std::greater<>> Bandwidths() const {
     std::set<int64_t, std::greater<>> found;
-    for (int32_t h = 0; h < ground_.num_hops(); ++h) {
-      const Hop& hop = ground_.hop(HopId(h));
-      if (index_[hop.from.index()] >= 0 && index_[hop.to.index()] >= 0)
-        found.insert(hop.bandwidth_bytes_per_s);
+    int64_t last = -1;
+    for (Rank r : members_) {
+      for (HopId h = ground_.FirstOut(r); h < ground_.EndOut(r); ++h.value) {
+        const Hop& hop = ground_.hop(h);
+        if (index_[hop.to.index()] < 0 || hop.bandwidth_bytes_per_s == last) continue;
+        last = hop.bandwidth_bytes_per_s;
+        found.insert(last);
+      }
     }
     return found;
   }
@@ -63,12 +67,13 @@ class RingSearch {
   // Does everyone reach everyone over free hops? Else no ring is worth a search.
   bool Joined() const {
     std::vector<std::vector<int32_t>> onwards(members_.size()), back(members_.size());
-    for (int32_t h = 0; h < ground_.num_hops(); ++h) {
-      const Hop& hop = ground_.hop(HopId(h));
-      const int32_t from = index_[hop.from.index()], to = index_[hop.to.index()];
-      if (from < 0 || to < 0 || !Free(HopId(h))) continue;
-      onwards[from].push_back(to);
-      back[to].push_back(from);
+    for (size_t from = 0; from < members_.size(); ++from) {
+      for (HopId h = ground_.FirstOut(members_[from]); h < ground_.EndOut(members_[from]); ++h.value) {
+        const int32_t to = index_[ground_.hop(h).to.index()];
+        if (to < 0 || !Free(h)) continue;
+        onwards[from].push_back(to);
+        back[to].push_back(static_cast<int32_t>(from));
+      }
     }
     for (const auto* next : {&onwards, &back}) {
       std::vector<bool> seen(members_.size(), false);

@@ -43,6 +43,8 @@ struct Synthesis {
   bool exact = false;     // proved: no plan in the stated model is better
   std::string engine;     // who made it: "ring"; auto says the winner's name
   std::string note;       // one line for people, may be empty
+  std::optional<Simulation> simulation =
+      {};  // of the schedule at the request's size and model, if it was run
 };
 
 // Stateless, safe to share between threads.

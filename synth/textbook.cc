@@ -312,11 +312,13 @@ Cost MeasureMoves(const Moves& moves, const Ground& ground, double fraction, boo
   std::vector<LinkId> touched;
   std::vector<size_t> order(moves.items().size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return moves.items()[a].step < moves.items()[b].step; });
+  const auto earlier = [&](size_t a, size_t b) { return moves.items()[a].step < moves.items()[b].step; };
+  if (!std::is_sorted(order.begin(), order.end(), earlier))
+    std::stable_sort(order.begin(), order.end(), earlier);
   Cost cost;
   int64_t latency = 0;
   double busiest = 0;
+  std::vector<HopId> way;
   const auto send = [&](HopId h, const Move& move) {
     for (LinkId l : ground.Links(h)) {
       if (load[l.index()] == 0) touched.push_back(l);
@@ -328,10 +330,18 @@ Cost MeasureMoves(const Moves& moves, const Ground& ground, double fraction, boo
   for (size_t i = 0; i < order.size(); ++i) {
     const Move& move = moves.items()[order[i]];
     int64_t way_latency = 0;
-    std::vector<Rank> way = {move.src, move.dst};
-    if (!move.hop && !ground.Find(move.src, move.dst)) way = router.Route(move.src, move.dst);
-    for (size_t k = 0; k + 1 < way.size(); ++k) {
-      const HopId h = move.hop ? *move.hop : *ground.Find(way[k], way[k + 1]);
+    // Neighbouring moves often join the same ranks.
+    const Move* before = i > 0 ? &moves.items()[order[i - 1]] : nullptr;
+    if (before == nullptr || before->src != move.src || before->dst != move.dst || before->hop != move.hop) {
+      way.clear();
+      if (const std::optional<HopId> hop = move.hop ? move.hop : ground.Find(move.src, move.dst)) {
+        way.push_back(*hop);
+      } else {
+        const std::vector<Rank> ranks = router.Route(move.src, move.dst);
+        for (size_t k = 0; k + 1 < ranks.size(); ++k) way.push_back(*ground.Find(ranks[k], ranks[k + 1]));
+      }
+    }
+    for (HopId h : way) {
       way_latency += ground.hop(h).latency_ps;
       send(h, move);
     }
