@@ -223,7 +223,7 @@ const Rejection kContents[] = {
     {"TooManyGpusOfATorus", R"(<torus dims="1000000x1000000"/>)",
      R"(2:3: torus: 1000000000000 nodes; at most 4194304 are supported)"},
     {"MoreThanFitsInANumber", R"(<torus dims="1000000000x1000000000x1000000000"/>)",
-     R"(2:3: torus: 2^62 or more nodes; at most 4194304 are supported)"},
+     R"(2:3: torus: 2^61 or more nodes; at most 4194304 are supported)"},
     {"TooManyLinksOfAFullMesh", R"(<full-mesh ranks="100000"/>)",
      R"(2:3: full-mesh: 9999900000 links; at most 67108864 are supported)"},
     {"TooManyCopies", R"(<cluster hosts="4000000">

@@ -75,7 +75,7 @@ int64_t CappedProduct(int64_t a, int64_t b) {
 Status CheckSize(const TopologySize& size) {
   const auto check = [](int64_t count, int64_t most, std::string_view what) {
     if (count <= most) return OkStatus();
-    const std::string shown = count >= kCap ? "2^62 or more" : std::to_string(count);
+    const std::string shown = count >= kCap ? "2^61 or more" : std::to_string(count);
     return InvalidInput(fmt::format("{} {}; at most {} are supported", shown, what, most));
   };
   XCCL_RETURN_IF_ERROR(check(size.nodes, kMaxNodes, "nodes"));
