@@ -1,4 +1,6 @@
 // xccl-synth: parses the command line, runs one command, maps its status to the exit code.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -36,9 +38,9 @@ std::string UnexpectedText(const CLI::App& app) {
   for (const std::string& word : left) {
     if (flag && word[0] != '-') continue;
     const std::string name = word.substr(0, word.find('='));
-    if (flag) return place + "no option '" + name + "'" + xccl::DidYouMean(name, known);
+    if (flag) return fmt::format("{}no option '{}'{}", place, name, xccl::DidYouMean(name, known));
     if (chosen.empty()) return "no command '" + name + "'" + xccl::DidYouMean(name, known);
-    return place + "unexpected '" + word + "'";
+    return fmt::format("{}unexpected '{}'", place, word);
   }
   return place + "unexpected arguments";
 }
