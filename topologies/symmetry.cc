@@ -1,0 +1,246 @@
+// Permutations are kept as cycles, so that a power is one addition. Orbits are found by walking generators
+// from the lowest item of each. Links are matched by sorting both sides by (ends, numbers, id). Linear in
+// generators × (nodes + links), but for that sort.
+#include "topologies/symmetry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <tuple>
+
+namespace xccl {
+namespace {
+
+// Orbits of items 0..n-1 under permutations, numbered by lowest item.
+std::vector<int32_t> Orbits(size_t n, const std::vector<std::vector<int32_t>>& permutations,
+                            std::vector<int64_t>& sizes) {
+  std::vector<int32_t> orbit(n, -1), queue;
+  sizes.clear();
+  for (size_t x = 0; x < n; ++x) {
+    if (orbit[x] >= 0) continue;
+    const int32_t number = static_cast<int32_t>(sizes.size());
+    queue.assign(1, static_cast<int32_t>(x));
+    orbit[x] = number;
+    for (size_t i = 0; i < queue.size(); ++i) {
+      for (const std::vector<int32_t>& permutation : permutations) {
+        const int32_t y = permutation[queue[i]];
+        if (orbit[y] >= 0) continue;
+        orbit[y] = number;
+        queue.push_back(y);
+      }
+    }
+    sizes.push_back(static_cast<int64_t>(queue.size()));
+  }
+  return orbit;
+}
+
+Status CheckPermutation(const Topology& topology, std::span<const NodeId> image) {
+  const size_t nodes = static_cast<size_t>(topology.num_nodes());
+  if (image.size() != nodes)
+    return InvalidInput(fmt::format("{} images; {} has {} nodes", image.size(), topology.name(), nodes));
+  std::vector<bool> taken(nodes, false);
+  for (size_t n = 0; n < nodes; ++n) {
+    const NodeId to = image[n], from(static_cast<int64_t>(n));
+    if (to.value < 0 || to.index() >= nodes)
+      return InvalidInput(fmt::format("takes node {} to {}; nodes are 0..{}", n, to.value, nodes - 1));
+    if (taken[to.index()]) return InvalidInput(fmt::format("takes two nodes to {}", topology.NodeName(to)));
+    taken[to.index()] = true;
+    const Node &a = topology.node(from), &b = topology.node(to);
+    if (a.kind != b.kind || a.multicast != b.multicast || a.reduce != b.reduce)
+      return InvalidInput(
+          fmt::format("takes {} to {}, which differs", topology.NodeName(from), topology.NodeName(to)));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<std::vector<LinkId>> LinkImages(const Topology& topology, std::span<const NodeId> image) {
+  XCCL_RETURN_IF_ERROR(CheckPermutation(topology, image));
+  const size_t links = static_cast<size_t>(topology.num_links());
+  const auto numbers = [&](int32_t l) {
+    const Link& link = topology.link(LinkId(l));
+    return std::tuple(link.bandwidth_bytes_per_s, link.latency_ps, link.overhead_ps);
+  };
+  // Links by (tail, head, numbers, id), once with their own ends and once with the images of them.
+  const auto sorted_by = [&](const auto& tail, const auto& head) {
+    std::vector<int32_t> order(links);
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+      const NodeId tails[] = {tail(a), tail(b)}, heads[] = {head(a), head(b)};
+      if (tails[0] != tails[1]) return tails[0] < tails[1];
+      if (heads[0] != heads[1]) return heads[0] < heads[1];
+      return std::tuple(numbers(a), a) < std::tuple(numbers(b), b);
+    });
+    return order;
+  };
+  const auto from = [&](int32_t l) { return topology.link(LinkId(l)).from; };
+  const auto to = [&](int32_t l) { return topology.link(LinkId(l)).to; };
+  const auto from_image = [&](int32_t l) { return image[from(l).index()]; };
+  const auto to_image = [&](int32_t l) { return image[to(l).index()]; };
+  const std::vector<int32_t> target = sorted_by(from, to), source = sorted_by(from_image, to_image);
+  std::vector<LinkId> images(links);
+  for (size_t i = 0; i < links; ++i) {
+    const int32_t s = source[i], t = target[i];
+    if (from_image(s) != from(t) || to_image(s) != to(t) || numbers(s) != numbers(t))
+      return InvalidInput(fmt::format("takes link {} to {} -> {}, which have no such link",
+                                      topology.LinkName(LinkId(s)), topology.NodeName(from_image(s)),
+                                      topology.NodeName(to_image(s))));
+    images[s] = LinkId(t);
+  }
+  return images;
+}
+
+SymmetryGroup::SymmetryGroup(const Topology& topology) {
+  for (int32_t r = 0; r < topology.num_ranks(); ++r) node_of_rank_.push_back(topology.NodeOf(Rank(r)).value);
+  for (int32_t n = 0; n < topology.num_nodes(); ++n)
+    rank_of_node_.push_back(topology.RankOf(NodeId(n)).value_or(Rank(0)).value);
+  num_links_ = static_cast<size_t>(topology.num_links());
+  FindOrbits();
+  NumberRanks();
+}
+
+StatusOr<SymmetryGroup> SymmetryGroup::Create(const Topology& topology,
+                                              std::vector<Automorphism> generators) {
+  SymmetryGroup group(topology);
+  for (size_t g = 0; g < generators.size(); ++g) {
+    const Status added = group.AddGenerator(topology, std::move(generators[g]));
+    if (!added.ok()) return Annotate(added, fmt::format("generator {}", g));
+  }
+  group.FindOrbits();
+  XCCL_RETURN_IF_ERROR(group.CheckFree(topology));
+  group.NumberRanks();
+  return group;
+}
+
+SymmetryGroup::Cycles SymmetryGroup::CyclesOf(std::span<const int32_t> image) {
+  Cycles cycles;
+  cycles.place.resize(image.size());
+  cycles.cycle.reserve(image.size());
+  std::vector<bool> seen(image.size(), false);
+  for (size_t x = 0; x < image.size(); ++x) {
+    if (seen[x]) continue;
+    const int32_t first = static_cast<int32_t>(cycles.cycle.size());
+    for (size_t y = x; !seen[y]; y = static_cast<size_t>(image[y])) {
+      seen[y] = true;
+      cycles.place[y] = {first, static_cast<int32_t>(cycles.cycle.size()) - first, 0};
+      cycles.cycle.push_back(static_cast<int32_t>(y));
+    }
+    const int32_t length = static_cast<int32_t>(cycles.cycle.size()) - first;
+    for (int32_t i = 0; i < length; ++i) cycles.place[cycles.cycle[first + i]].length = length;
+  }
+  return cycles;
+}
+
+int32_t SymmetryGroup::Apply(int64_t e, const std::vector<Cycles>& generators, int32_t x) const {
+  for (size_t g = 0; g < generators.size() && e != 0; ++g) {
+    const int64_t order = generators_[g].order;
+    const int64_t power = e % order;
+    e /= order;
+    if (power == 0) continue;
+    const Cycles::Place& place = generators[g].place[x];
+    x = generators[g].cycle[place.first + (place.offset + power) % place.length];
+  }
+  return x;
+}
+
+Status SymmetryGroup::AddGenerator(const Topology& topology, Automorphism generator) {
+  StatusOr<std::vector<LinkId>> links = LinkImages(topology, generator.image);
+  if (!links.ok()) return links.status();
+  std::vector<int32_t> nodes;
+  for (NodeId n : generator.image) nodes.push_back(n.value);
+  Cycles cycles = CyclesOf(nodes);
+  int64_t order = 1;
+  for (const Cycles::Place& place : cycles.place)
+    order = std::min<int64_t>(std::lcm(order, int64_t{place.length}), std::numeric_limits<int32_t>::max());
+  if (order != generator.order || order < 2)
+    return InvalidInput(fmt::format("order {}; its images have order {}", generator.order, order));
+  for (size_t g = 0; g < generators_.size(); ++g)
+    for (size_t n = 0; n < nodes.size(); ++n)
+      if (generators_[g].image[nodes[n]] != generator.image[generators_[g].image[n].index()])
+        return InvalidInput(fmt::format("does not commute with generator {} at {}", g,
+                                        topology.NodeName(NodeId(static_cast<int64_t>(n)))));
+  if (order_ > topology.num_ranks() / order)
+    return InvalidInput(fmt::format("makes a group of order {}; {} ranks can be moved by no more",
+                                    order_ * order, topology.num_ranks()));
+  order_ *= order;
+  std::vector<int32_t> images;
+  for (LinkId l : *links) images.push_back(l.value);
+  on_nodes_.push_back(std::move(cycles));
+  on_links_.push_back(CyclesOf(images));
+  generators_.push_back(std::move(generator));
+  return OkStatus();
+}
+
+// An element that keeps one rank of an orbit keeps all of it, the group being abelian: the group is free when
+// every orbit has as many ranks as there are elements.
+Status SymmetryGroup::CheckFree(const Topology& topology) const {
+  for (int32_t r = 0; r < topology.num_ranks(); ++r) {
+    const NodeId node = topology.NodeOf(Rank(r));
+    const int64_t size = node_orbit_size_[static_cast<size_t>(node_orbit_[node.index()])];
+    if (size != order_)
+      return InvalidInput(
+          fmt::format("rank {} is taken to {} ranks by {} elements; expected as many", r, size, order_));
+  }
+  return OkStatus();
+}
+
+void SymmetryGroup::FindOrbits() {
+  const auto images = [](const std::vector<Cycles>& generators) {
+    std::vector<std::vector<int32_t>> permutations;
+    for (const Cycles& cycles : generators) {
+      std::vector<int32_t>& image = permutations.emplace_back(cycles.place.size());
+      for (size_t x = 0; x < image.size(); ++x) {
+        const Cycles::Place& place = cycles.place[x];
+        image[x] = cycles.cycle[place.first + (place.offset + 1) % place.length];
+      }
+    }
+    return permutations;
+  };
+  node_orbit_ = Orbits(rank_of_node_.size(), images(on_nodes_), node_orbit_size_);
+  link_orbit_ = Orbits(num_links_, images(on_links_), link_orbit_size_);
+  link_representatives_.resize(link_orbit_size_.size());
+  for (size_t l = num_links_; l-- > 0;)
+    link_representatives_[link_orbit_[l]] = LinkId(static_cast<int64_t>(l));
+}
+
+void SymmetryGroup::NumberRanks() {
+  representatives_.clear();
+  rank_orbit_.assign(node_of_rank_.size(), -1);
+  element_of_rank_.assign(node_of_rank_.size(), 0);
+  for (size_t r = 0; r < node_of_rank_.size(); ++r) {
+    if (rank_orbit_[r] >= 0) continue;
+    const Rank first(static_cast<int64_t>(r));
+    for (int64_t e = 0; e < order_; ++e) {
+      const size_t image = Image(e, first).index();
+      rank_orbit_[image] = num_rank_orbits();
+      element_of_rank_[image] = e;
+    }
+    representatives_.push_back(first);
+  }
+}
+
+int64_t SymmetryGroup::Compose(int64_t e, int64_t f) const {
+  int64_t result = 0, unit = 1;
+  for (const Automorphism& generator : generators_) {
+    result += unit * ((e % generator.order + f % generator.order) % generator.order);
+    e /= generator.order;
+    f /= generator.order;
+    unit *= generator.order;
+  }
+  return result;
+}
+
+int64_t SymmetryGroup::Inverse(int64_t e) const {
+  int64_t result = 0, unit = 1;
+  for (const Automorphism& generator : generators_) {
+    result += unit * ((generator.order - e % generator.order) % generator.order);
+    e /= generator.order;
+    unit *= generator.order;
+  }
+  return result;
+}
+
+}  // namespace xccl

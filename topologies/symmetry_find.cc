@@ -1,0 +1,397 @@
+// Translations, one generator after the other. Colour refinement first: the order of a group that moves every
+// GPU divides the size of each class of GPUs that look alike, so a damaged machine is given up at once.
+//
+// A generator h is a search over partial maps. It starts at rank 0 -> target and spreads over neighbours: a
+// node goes to a node of its colour, with equal links to the images of all its mapped neighbours, and, since
+// h commutes with the generators g found before, g(u) goes to g(h(u)). Neighbours that keep the displacement
+// of the seed or of the node before them go first, because machines are numbered regularly; what is left
+// between two nodes follows by elimination or is guessed, and a contradiction takes back the last guess. A
+// budget of work bounds each search and all of them together: linear in nodes + links.
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <tuple>
+
+#include "topologies/symmetry.h"
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kRefineWork = 40'000'000;  // neighbours looked at by colour refinement
+constexpr int64_t kSearchWork = 24;          // candidates tried per node and link, in one search
+constexpr int64_t kTotalWork = 400;          // and in all of them
+constexpr int32_t kFound = 3;                // generators to choose one from
+
+uint64_t Mix(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+// A neighbour and the kind of bond with it: equal bonds are equal multisets of links, in both directions.
+struct Neighbour {
+  int32_t node;
+  int32_t bond;
+};
+
+class Graph {
+ public:
+  explicit Graph(const Topology& topology) : first_(static_cast<size_t>(topology.num_nodes()) + 1, 0) {
+    // One entry a link and end; sorted, the entries of one bond stand together.
+    std::vector<std::tuple<int32_t, int32_t, bool, int64_t, int64_t, int64_t>> ends;
+    for (const Link& l : topology.spec().links) {
+      ends.emplace_back(l.from.value, l.to.value, true, l.bandwidth_bytes_per_s, l.latency_ps, l.overhead_ps);
+      ends.emplace_back(l.to.value, l.from.value, false, l.bandwidth_bytes_per_s, l.latency_ps,
+                        l.overhead_ps);
+    }
+    std::sort(ends.begin(), ends.end());
+    std::vector<std::pair<uint64_t, size_t>> hashes;
+    for (size_t i = 0; i < ends.size();) {
+      uint64_t hash = 0;
+      const auto [u, w, out, a, b, c] = ends[i];
+      for (; i < ends.size() && std::get<0>(ends[i]) == u && std::get<1>(ends[i]) == w; ++i) {
+        const auto& [from, to, outward, bandwidth, latency, overhead] = ends[i];
+        for (int64_t number : {int64_t{outward}, bandwidth, latency, overhead})
+          hash = Mix(hash * 31 + static_cast<uint64_t>(number) + 1);
+      }
+      hashes.emplace_back(hash, neighbours_.size());
+      neighbours_.push_back({w, 0});
+      ++first_[static_cast<size_t>(u) + 1];
+    }
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    std::sort(hashes.begin(), hashes.end());
+    int32_t bond = 0;
+    for (size_t i = 0; i < hashes.size(); ++i) {
+      if (i > 0 && hashes[i].first != hashes[i - 1].first) ++bond;
+      neighbours_[hashes[i].second].bond = bond;
+    }
+  }
+  std::span<const Neighbour> Of(int32_t node) const {
+    return std::span(neighbours_)
+        .subspan(static_cast<size_t>(first_[node]), static_cast<size_t>(first_[node + 1] - first_[node]));
+  }
+  // The bond between two nodes, or -1.
+  int32_t Bond(int32_t a, int32_t b) const {
+    const std::span<const Neighbour> of = Of(a);
+    const auto it = std::lower_bound(of.begin(), of.end(), b,
+                                     [](const Neighbour& n, int32_t node) { return n.node < node; });
+    return it != of.end() && it->node == b ? it->bond : -1;
+  }
+  int64_t size() const { return static_cast<int64_t>(first_.size() + neighbours_.size()); }
+
+ private:
+  std::vector<int32_t> first_;
+  std::vector<Neighbour> neighbours_;  // by node, then neighbour
+};
+
+// Colours such that nodes of one colour have equally coloured neighbours over equal bonds (or as far as the
+// limit on work goes), as hashes.
+std::vector<uint64_t> Colour(const Topology& topology, const Graph& graph) {
+  const size_t nodes = static_cast<size_t>(topology.num_nodes());
+  std::vector<uint64_t> colour(nodes), next(nodes), sorted;
+  for (size_t n = 0; n < nodes; ++n) {
+    const Node& node = topology.spec().nodes[n];
+    colour[n] =
+        Mix(static_cast<uint64_t>(node.kind) * 4 + (node.multicast ? 2 : 0) + (node.reduce ? 1 : 0) + 1);
+  }
+  size_t classes = 0;
+  for (int64_t work = 0; work < kRefineWork; work += graph.size()) {
+    sorted = colour;
+    std::sort(sorted.begin(), sorted.end());
+    const size_t found = static_cast<size_t>(std::unique(sorted.begin(), sorted.end()) - sorted.begin());
+    if (found == classes || found == nodes) break;
+    classes = found;
+    for (size_t n = 0; n < nodes; ++n) {
+      next[n] = Mix(colour[n]);
+      for (const Neighbour& w : graph.Of(static_cast<int32_t>(n)))
+        next[n] += Mix(colour[w.node] * 0x9e3779b97f4a7c15ULL + static_cast<uint64_t>(w.bond));
+    }
+    colour.swap(next);
+  }
+  return colour;
+}
+
+// One generator's search.
+class Search {
+ public:
+  // `orbit`: of every node under the generators so far.
+  Search(const Topology& topology, const Graph& graph, const std::vector<uint64_t>& colour,
+         const std::vector<Automorphism>& earlier, const SymmetryGroup& group, int64_t budget)
+      : topology_(topology),
+        graph_(graph),
+        colour_(colour),
+        earlier_(earlier),
+        group_(group),
+        budget_(budget) {
+    map_.assign(colour.size(), -1);
+    back_.assign(colour.size(), -1);
+  }
+
+  bool Run(int32_t seed, int32_t target) {
+    displacement_ = target - seed;
+    if (!Fits(seed, target) || !Assign(seed, target)) return false;
+    while (static_cast<size_t>(trail_.size()) < map_.size()) {
+      if (budget_ <= 0) return false;
+      const bool fine = head_ < trail_.size() ? Spread() : Guess();
+      if (!fine && !TakeBack()) return false;
+    }
+    return true;
+  }
+  const std::vector<int32_t>& map() const { return map_; }
+  int64_t budget() const { return budget_; }
+
+ private:
+  // u's neighbour w (or any w, where u is -1) went to its candidate number `tried`.
+  struct Decision {
+    int32_t u, w;
+    int32_t tried;
+    size_t trail, head, scan;
+  };
+
+  // May w go to x, by what is mapped so far?
+  bool Fits(int32_t w, int32_t x) {
+    --budget_;
+    if (back_[x] >= 0 || colour_[w] != colour_[x]) return false;
+    const bool gpu = topology_.IsGpu(NodeId(w));
+    if (gpu && group_.OrbitOf(NodeId(w)) == group_.OrbitOf(NodeId(x))) return false;
+    int32_t first_gpu = -1;
+    const std::span<const Neighbour> neighbours = graph_.Of(w);
+    budget_ -= static_cast<int64_t>(neighbours.size()) / 8;
+    for (const Neighbour& n : neighbours) {
+      if (map_[n.node] >= 0) {
+        if (graph_.Bond(x, map_[n.node]) != n.bond) return false;
+      } else if (first_gpu < 0 && topology_.IsGpu(NodeId(n.node))) {
+        first_gpu = n.node;
+      }
+    }
+    // A switch must leave its GPUs somewhere to go.
+    if (gpu || first_gpu < 0) return true;
+    const int32_t own = group_.OrbitOf(NodeId(first_gpu));
+    const std::span<const Neighbour> others = graph_.Of(x);
+    return std::any_of(others.begin(), others.end(), [&](const Neighbour& n) {
+      return back_[n.node] < 0 && colour_[n.node] == colour_[first_gpu] &&
+             group_.OrbitOf(NodeId(n.node)) != own;
+    });
+  }
+
+  // w goes to x, and its translates follow.
+  bool Assign(int32_t w, int32_t x) {
+    const size_t begin = trail_.size();
+    Put(w, x);
+    for (size_t i = begin; i < trail_.size(); ++i) {
+      const int32_t u = trail_[i];
+      for (const Automorphism& g : earlier_) {
+        const int32_t a = g.image[u].value, b = g.image[map_[u]].value;
+        if (map_[a] == b) continue;
+        if (map_[a] >= 0 || !Fits(a, b)) return false;
+        Put(a, b);
+      }
+    }
+    return true;
+  }
+  void Put(int32_t w, int32_t x) {
+    map_[w] = x;
+    back_[x] = w;
+    trail_.push_back(w);
+  }
+
+  // The candidates for w, best first; u is mapped and its neighbour, or -1.
+  void Candidates(int32_t u, int32_t w) {
+    candidates_.clear();
+    const auto add = [&](int64_t x) {
+      if (x < 0 || x >= static_cast<int64_t>(map_.size())) return;
+      const int32_t to = static_cast<int32_t>(x);
+      if (u >= 0 && graph_.Bond(map_[u], to) != graph_.Bond(u, w)) return;
+      if (std::find(candidates_.begin(), candidates_.end(), to) == candidates_.end() && Fits(w, to))
+        candidates_.push_back(to);
+    };
+    AddPreferred(u, w, add);
+    if (u < 0) {
+      for (size_t x = 0; x < map_.size() && candidates_.size() < 2; ++x) add(static_cast<int64_t>(x));
+      return;
+    }
+    const int32_t bond = graph_.Bond(u, w);
+    const size_t preferred = candidates_.size();
+    for (const Neighbour& n : graph_.Of(map_[u])) {
+      if (n.bond != bond || !Fits(w, n.node)) continue;
+      const auto end = candidates_.begin() + static_cast<std::ptrdiff_t>(preferred);
+      if (std::find(candidates_.begin(), end, n.node) == end) candidates_.push_back(n.node);
+    }
+  }
+  template <typename Add>
+  void AddPreferred(int32_t u, int32_t w, Add add) const {
+    const int64_t of_parent = u >= 0 ? int64_t{map_[u]} - u : 0;
+    if (topology_.IsGpu(NodeId(w))) {
+      add(int64_t{w} + displacement_);
+      add(int64_t{w} + of_parent);
+    } else {
+      add(w);
+      add(int64_t{w} + of_parent);
+      add(int64_t{w} + displacement_);
+    }
+  }
+
+  // Neighbours of the next mapped node that have a preferred image.
+  bool Spread() {
+    const int32_t u = trail_[head_];
+    for (const Neighbour& n : graph_.Of(u)) {
+      if (map_[n.node] >= 0) continue;
+      int32_t best = -1;
+      AddPreferred(u, n.node, [&](int64_t x) {
+        if (best >= 0 || x < 0 || x >= static_cast<int64_t>(map_.size())) return;
+        const int32_t to = static_cast<int32_t>(x);
+        if (graph_.Bond(map_[u], to) == n.bond && Fits(n.node, to)) best = to;
+      });
+      if (best < 0) continue;
+      decisions_.push_back({u, n.node, 1, trail_.size(), head_, scan_});
+      if (!Assign(n.node, best)) return false;
+    }
+    ++head_;
+    return true;
+  }
+
+  // One of the neighbours that Spread left: the one with the fewest candidates among the next few.
+  bool Guess() {
+    constexpr int32_t kLook = 8;
+    int32_t best_u = -1, best_w = -1, looked = 0;
+    size_t fewest = std::numeric_limits<size_t>::max();
+    for (size_t i = scan_; i < trail_.size() && looked < kLook && fewest > 1; ++i) {
+      const int32_t u = trail_[i];
+      bool open = false;
+      for (const Neighbour& n : graph_.Of(u)) {
+        if (map_[n.node] >= 0) continue;
+        open = true;
+        if (looked++ >= kLook) break;
+        Candidates(u, n.node);
+        if (candidates_.size() >= fewest) continue;
+        fewest = candidates_.size();
+        best_u = u;
+        best_w = n.node;
+        if (fewest <= 1) break;
+      }
+      if (!open && i == scan_) ++scan_;
+    }
+    if (best_w < 0) {  // another component
+      while (map_[lowest_] >= 0) ++lowest_;
+      best_w = lowest_;
+    }
+    Candidates(best_u, best_w);
+    if (candidates_.empty()) return false;
+    decisions_.push_back({best_u, best_w, 1, trail_.size(), head_, scan_});
+    return Assign(best_w, candidates_[0]);
+  }
+
+  // Back to the last decision with another candidate.
+  bool TakeBack() {
+    while (!decisions_.empty() && budget_ > 0) {
+      Decision& last = decisions_.back();
+      for (; trail_.size() > last.trail; trail_.pop_back()) {
+        back_[map_[trail_.back()]] = -1;
+        map_[trail_.back()] = -1;
+      }
+      head_ = last.head;
+      scan_ = last.scan;
+      lowest_ = 0;
+      Candidates(last.u, last.w);
+      if (static_cast<size_t>(last.tried) < candidates_.size()) {
+        const int32_t w = last.w;
+        if (Assign(w, candidates_[static_cast<size_t>(last.tried++)])) return true;
+        continue;
+      }
+      decisions_.pop_back();
+    }
+    return false;
+  }
+
+  const Topology& topology_;
+  const Graph& graph_;
+  const std::vector<uint64_t>& colour_;
+  const std::vector<Automorphism>& earlier_;
+  const SymmetryGroup& group_;
+  int64_t budget_;
+  int32_t displacement_ = 0;
+  std::vector<int32_t> map_, back_;  // image and preimage of a node, or -1
+  std::vector<int32_t> trail_;       // mapped nodes in order
+  std::vector<Decision> decisions_;
+  std::vector<int32_t> candidates_;
+  size_t head_ = 0, scan_ = 0;  // places in the trail: Spread is done before head, Guess before scan
+  int32_t lowest_ = 0;
+};
+
+// The order of h when it moves every GPU orbit of the group in cycles of that same length and is the identity
+// afterwards.
+std::optional<int32_t> OrderOf(const Topology& topology, const SymmetryGroup& group,
+                               const std::vector<int32_t>& h) {
+  int32_t order = 1;
+  for (int32_t n = h[topology.NodeOf(Rank(0)).index()]; n != topology.NodeOf(Rank(0)).value; n = h[n])
+    ++order;
+  std::vector<int32_t> length(h.size(), 0);
+  for (size_t n = 0; n < h.size(); ++n) {
+    if (length[n] != 0) continue;
+    int32_t cycle = 0;
+    for (size_t i = n; length[i] == 0; i = static_cast<size_t>(h[i])) {
+      length[i] = 1;
+      ++cycle;
+    }
+    if (order % cycle != 0) return std::nullopt;
+  }
+  for (int32_t r = 0; r < topology.num_ranks(); ++r) {
+    const NodeId node = topology.NodeOf(Rank(r));
+    if (group.Representative(group.OrbitOf(Rank(r))) != Rank(r)) continue;
+    int32_t power = 1;
+    for (NodeId n(h[node.index()]); group.OrbitOf(n) != group.OrbitOf(node); n = NodeId(h[n.index()]))
+      ++power;
+    if (power != order) return std::nullopt;
+  }
+  return order;
+}
+
+}  // namespace
+
+SymmetryGroup FindTranslations(const Topology& topology) {
+  const Graph graph(topology);
+  const std::vector<uint64_t> colour = Colour(topology, graph);
+  std::vector<uint64_t> of_ranks;
+  for (int32_t r = 0; r < topology.num_ranks(); ++r)
+    of_ranks.push_back(colour[topology.NodeOf(Rank(r)).index()]);
+  std::sort(of_ranks.begin(), of_ranks.end());
+  int64_t largest = 0;  // order of any such group
+  for (size_t i = 0, j = 0; i < of_ranks.size(); i = j) {
+    while (j < of_ranks.size() && of_ranks[j] == of_ranks[i]) ++j;
+    largest = std::gcd(largest, static_cast<int64_t>(j - i));
+  }
+
+  SymmetryGroup group(topology);
+  const int32_t seed = topology.NodeOf(Rank(0)).value;
+  int64_t left = kTotalWork * graph.size();
+  while (group.order() < largest && left > 0) {
+    std::optional<Automorphism> best;
+    int32_t found = 0;
+    for (int32_t r = 1; r < topology.num_ranks() && found < kFound && left > 0; ++r) {
+      const int32_t target = topology.NodeOf(Rank(r)).value;
+      if (group.OrbitOf(Rank(r)) == group.OrbitOf(Rank(0)) || colour[target] != colour[seed]) continue;
+      const int64_t budget = std::min(left, kSearchWork * graph.size());
+      Search search(topology, graph, colour, group.generators(), group, budget);
+      const bool complete = search.Run(seed, target);
+      left -= budget - search.budget();
+      if (!complete) continue;
+      const std::optional<int32_t> order = OrderOf(topology, group, search.map());
+      if (!order || (largest / group.order()) % *order != 0) continue;
+      ++found;
+      if (best && best->order >= *order) continue;
+      best = Automorphism{*order, {}};
+      for (int32_t n : search.map()) best->image.push_back(NodeId(n));
+      if (group.order() * *order == largest) break;
+    }
+    if (!best) break;
+    std::vector<Automorphism> generators = group.generators();
+    generators.push_back(std::move(*best));
+    StatusOr<SymmetryGroup> larger = SymmetryGroup::Create(topology, std::move(generators));
+    if (!larger.ok()) break;  // two bonds of one hash
+    group = std::move(*larger);
+  }
+  return group;
+}
+
+}  // namespace xccl
