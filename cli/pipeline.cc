@@ -51,7 +51,7 @@ StatusOr<PipelineResult> RunPipeline(const Topology& topology, const Collective&
   result.note = made.note;
   result.ratio = RatioOf(result.simulation.time_ps, result.bound.bound_ps);
   result.bitwise_same = IsBitwiseSame(plan.schedule, plan.collective, topology);
-  result.schedule_stats = Stats(plan.schedule, topology);
+  result.schedule_stats = Stats(plan.schedule, plan.collective, topology);
   plan.made_by = {.engine = made.engine,
                   .seed = options.seed,
                   .limits = options.limits_text,

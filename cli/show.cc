@@ -61,7 +61,7 @@ Row PlanRow(const PipelineResult& result, const std::string& file) {
           {"steps", int64_t{stats.steps}},
           {"rounds", stats.rounds},
           {"transfers", stats.transfers},
-          {"messages", int64_t{stats.messages}},
+          {"messages", stats.messages},
           {"synthesis_s", result.synthesis_s},
           {"size_bytes", result.simulation.size_bytes},
           {"time_us", PsToUs(result.simulation.time_ps)},

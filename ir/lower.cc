@@ -15,6 +15,7 @@
 #include "ir/lowering/order.h"
 #include "ir/lowering/segments.h"
 #include "ir/lowering/threadblocks.h"
+#include "ir/translated.h"
 
 namespace xccl {
 namespace {
@@ -29,6 +30,11 @@ bool HasInPlaceForm(const Collective& collective) {
 StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, const Topology& topology,
                         const LowerOptions& options) {
   using namespace lowering;  // the list of passes reads better without it
+  if (!schedule.symmetry.empty()) {
+    const StatusOr<Schedule> plain = Expand(schedule, collective, topology, kMostLoweredTransfers);
+    if (!plain.ok()) return Annotate(plain.status(), "lower");
+    return Lower(*plain, collective, topology, options);
+  }
   if (options.slots < 1 || options.slots > kMaxSlots)
     return InvalidInput(
         fmt::format("lower: {} slots a connection; expected 1..{}", options.slots, kMaxSlots));

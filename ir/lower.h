@@ -19,8 +19,11 @@ struct LowerOptions {
   int32_t merge = 16;               // most neighbouring chunks that one instruction moves
 };
 
-// Requires: a normalized schedule that verifies. Errors: kInvalidInput for what a Program cannot say
-// (multicast trees), naming it. The result verifies.
+// Of a compressed schedule at most so many transfers are lowered.
+inline constexpr int64_t kMostLoweredTransfers = 16'000'000;
+
+// Requires: a normalized schedule that verifies. Errors: kLimit beyond kMostLoweredTransfers; kInvalidInput
+// for what a Program cannot say (multicast trees), naming it. The result verifies.
 StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, const Topology& topology,
                         const LowerOptions& options = {});
 

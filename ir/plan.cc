@@ -13,6 +13,7 @@
 #include "ir/json_writer.h"
 #include "ir/program_json.h"
 #include "ir/schedule_json.h"
+#include "ir/translated.h"
 #include "ir/verify_program.h"
 #include "ir/verify_schedule.h"
 #include "topologies/native_xml.h"
@@ -109,6 +110,12 @@ StatusOr<Plan> ReadPlanJson(const JsonValue& root, const std::string& file) {
 }  // namespace
 
 Status WritePlan(const Plan& plan, const std::string& path) {
+  // Others read the plain form more easily, as long as it is not huge.
+  if (!plan.schedule.symmetry.empty()) {
+    StatusOr<Schedule> plain = Expand(plan.schedule, plan.collective, plan.topology, kMostPlainTransfers);
+    if (plain.ok())
+      return WritePlan({plan.topology, plan.collective, *std::move(plain), plan.program, plan.made_by}, path);
+  }
   return WriteFileAtomically(path, [&](std::ostream& out) {
     JsonWriter writer(out);
     writer.BeginObject(JsonWriter::Layout::kLines);

@@ -82,6 +82,7 @@ void Normalize(Schedule& schedule) {
 
   Schedule sorted;
   sorted.num_chunks = schedule.num_chunks;
+  sorted.symmetry = std::move(schedule.symmetry);
   sorted.Reserve(n);
   std::vector<int32_t> path_of(static_cast<size_t>(schedule.paths.size()), -1);
   for (int64_t t : order) {

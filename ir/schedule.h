@@ -14,6 +14,7 @@
 
 #include "base/ids.h"
 #include "ir/collective.h"
+#include "topologies/symmetry.h"
 #include "topologies/topology.h"
 
 namespace xccl {
@@ -62,6 +63,9 @@ struct Schedule {
   std::vector<PathId> path;
   std::vector<TransferOp> op;
   std::vector<int32_t> step;
+  // Generators of a group of translations of the machine (topologies/symmetry.h); empty in a plain schedule.
+  // With them the schedule is compressed: it means all translates of its columns (ir/translated.h, rule S7).
+  std::vector<Automorphism> symmetry;
 
   int64_t size() const { return static_cast<int64_t>(first.size()); }
   Transfer at(int64_t t) const {

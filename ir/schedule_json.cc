@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 namespace xccl {
 namespace {
@@ -93,6 +94,34 @@ StatusOr<std::vector<T>> ReadColumn(const JsonValue& schedule, std::string_view 
   return values;
 }
 
+void WriteSymmetry(const std::vector<Automorphism>& generators, JsonWriter& writer) {
+  writer.Key("symmetry");
+  writer.BeginObject();
+  writer.Key("order");
+  writer.Integers(generators, [](const Automorphism& g) { return g.order; });
+  writer.Key("image");
+  writer.BeginArray();
+  for (const Automorphism& g : generators) writer.Integers(g.image, [](NodeId n) { return n.value; });
+  writer.EndArray();
+  writer.EndObject();
+}
+
+StatusOr<std::vector<Automorphism>> ReadSymmetry(const JsonValue& value) {
+  XCCL_RETURN_IF_ERROR(value.CheckKeys({"order", "image"}));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<int32_t> orders, ReadColumn<int32_t>(value, "order"));
+  XCCL_ASSIGN_OR_RETURN(const JsonValue image, value.Get("image"));
+  XCCL_ASSIGN_OR_RETURN(const IntegerLists images, image.Lists(0, kMost));
+  if (orders.empty()) return value.Error("no generators; expected one or more");
+  if (images.size() != static_cast<int64_t>(orders.size()))
+    return image.Error(fmt::format("{} entries; symmetry.order has {}", images.size(), orders.size()));
+  std::vector<Automorphism> generators;
+  for (int64_t g = 0; g < images.size(); ++g) {
+    Automorphism& generator = generators.emplace_back(Automorphism{orders[static_cast<size_t>(g)], {}});
+    for (int64_t node : images[g]) generator.image.push_back(NodeId(node));
+  }
+  return generators;
+}
+
 }  // namespace
 
 void WriteScheduleJson(const Schedule& s, const Topology& topology, JsonWriter& writer) {
@@ -120,11 +149,13 @@ void WriteScheduleJson(const Schedule& s, const Topology& topology, JsonWriter& 
   writer.String(ops);
   writer.Key("step");
   writer.Integers(s.step, number);
+  if (!s.symmetry.empty()) WriteSymmetry(s.symmetry, writer);
   writer.EndObject();
 }
 
 StatusOr<Schedule> ReadScheduleJson(const JsonValue& value, const Topology& topology) {
-  XCCL_RETURN_IF_ERROR(value.CheckKeys({"chunks", "first", "count", "src", "dst", "path", "op", "step"}));
+  XCCL_RETURN_IF_ERROR(
+      value.CheckKeys({"chunks", "first", "count", "src", "dst", "path", "op", "step", "symmetry"}));
   Schedule s;
   XCCL_ASSIGN_OR_RETURN(const JsonValue chunks, value.Get("chunks"));
   XCCL_ASSIGN_OR_RETURN(s.num_chunks, chunks.Integer(0, kMost));
@@ -151,6 +182,10 @@ StatusOr<Schedule> ReadScheduleJson(const JsonValue& value, const Topology& topo
     if (length == s.first.size()) continue;
     XCCL_ASSIGN_OR_RETURN(const JsonValue column, value.Get("first"));
     return column.Error(fmt::format("{} entries; schedule.{} has {}", s.first.size(), key, length));
+  }
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> symmetry, value.Find("symmetry"));
+  if (symmetry) {
+    XCCL_ASSIGN_OR_RETURN(s.symmetry, ReadSymmetry(*symmetry));
   }
   XCCL_RETURN_IF_ERROR(CheckLists(src, s, topology, true));
   XCCL_RETURN_IF_ERROR(CheckLists(dst, s, topology, false));

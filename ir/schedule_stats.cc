@@ -1,15 +1,29 @@
 // Rounds: one pass over the steps with the load of every link. Depth: chunk by chunk (an index by chunk,
 // built by a counting sort), each write remembers the length of the longest chain of transfers behind it.
+// What holds for the columns of a compressed schedule holds for their translates, so nothing is written out.
 #include "ir/schedule_stats.h"
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
+#include "ir/translated.h"
+
 namespace xccl {
 namespace {
 
-int64_t CountRounds(const Schedule& schedule, const Topology& topology) {
+// What one transfer puts on the links of its path, or, of a compressed schedule, on their orbits.
+struct Load {
+  const SymmetryGroup* group = nullptr;  // null: plain
+  size_t Place(LinkId l) const {
+    return group != nullptr ? static_cast<size_t>(group->OrbitOf(l)) : l.index();
+  }
+  int64_t Times(LinkId l) const {
+    return group != nullptr ? group->order() / group->LinkOrbitSize(group->OrbitOf(l)) : 1;
+  }
+};
+
+int64_t CountRounds(const Schedule& schedule, const Topology& topology, const Load& of) {
   int64_t unit = 0;
   for (const Link& link : topology.spec().links) unit = std::gcd(unit, link.bandwidth_bytes_per_s);
   std::vector<int64_t> load(static_cast<size_t>(topology.num_links()), 0);
@@ -20,19 +34,32 @@ int64_t CountRounds(const Schedule& schedule, const Topology& topology) {
     touched.clear();
     for (; t < schedule.size() && schedule.step[t] == step; ++t) {
       for (LinkId l : schedule.paths[schedule.path[t]]) {
-        if (load[l.index()] == 0) touched.push_back(l);
-        load[l.index()] += schedule.count[t];
+        int64_t& carried = load[of.Place(l)];
+        if (carried == 0) touched.push_back(l);
+        carried += schedule.count[t] * of.Times(l);
       }
     }
     int64_t longest = 0;
     for (LinkId l : touched) {
       const int64_t capacity = topology.link(l).bandwidth_bytes_per_s / unit;
-      longest = std::max(longest, (load[l.index()] + capacity - 1) / capacity);
-      load[l.index()] = 0;
+      longest = std::max(longest, (load[of.Place(l)] + capacity - 1) / capacity);
+      load[of.Place(l)] = 0;
     }
     rounds += longest;
   }
   return rounds;
+}
+
+// Messages of the columns alone, translates of one path being one.
+int64_t CountMessages(const Schedule& schedule, const std::vector<int32_t>& path_class) {
+  std::vector<int32_t> step_seen(path_class.size(), -1);
+  int64_t messages = 0;
+  for (int64_t t = 0; t < schedule.size(); ++t) {
+    int32_t& seen = step_seen[static_cast<size_t>(path_class[schedule.path[t].index()])];
+    if (seen != schedule.step[t]) ++messages;
+    seen = schedule.step[t];
+  }
+  return messages;
 }
 
 int32_t FindDepth(const Schedule& schedule, const Topology& topology) {
@@ -50,6 +77,7 @@ int32_t FindDepth(const Schedule& schedule, const Topology& topology) {
   std::vector<std::pair<Rank, int32_t>> writes;
   std::vector<Rank> sources, destinations;
   for (int32_t chunk = 0; chunk < schedule.num_chunks; ++chunk) {
+    if (first[chunk] == first[chunk + 1]) continue;
     std::fill(depth.begin(), depth.end(), 0);
     for (int64_t i = first[chunk]; i < first[chunk + 1];) {
       const int32_t step = schedule.step[by_chunk[i]];
@@ -72,13 +100,22 @@ int32_t FindDepth(const Schedule& schedule, const Topology& topology) {
 
 }  // namespace
 
-ScheduleStats Stats(const Schedule& schedule, const Topology& topology) {
+ScheduleStats Stats(const Schedule& schedule, const Collective& collective, const Topology& topology) {
   ScheduleStats stats;
-  stats.transfers = schedule.size();
-  stats.messages = GroupMessages(schedule).num_messages;
   stats.steps = schedule.num_steps();
-  stats.rounds = CountRounds(schedule, topology);
   stats.depth = FindDepth(schedule, topology);
+  if (schedule.symmetry.empty()) {
+    stats.transfers = schedule.size();
+    stats.messages = GroupMessages(schedule).num_messages;
+    stats.rounds = CountRounds(schedule, topology, {});
+    return stats;
+  }
+  const StatusOr<Translations> translations = Translations::Create(schedule, collective, topology);
+  XCCL_CHECK(translations.ok());  // required
+  const SymmetryGroup& group = translations->group();
+  stats.transfers = ExpandedTransfers(schedule, collective, topology);
+  stats.messages = CountMessages(schedule, translations->PathClasses(schedule.paths)) * group.order();
+  stats.rounds = CountRounds(schedule, topology, {&group});
   return stats;
 }
 

@@ -11,7 +11,7 @@ namespace xccl {
 
 struct ScheduleStats {
   int64_t transfers = 0;
-  int32_t messages = 0;
+  int64_t messages = 0;
   int32_t steps = 0;
   // SCCL's rounds: a link carries bandwidth ÷ gcd of all bandwidths chunks in one round; a step takes as many
   // rounds as its fullest link.
@@ -19,8 +19,8 @@ struct ScheduleStats {
   int32_t depth = 0;  // most transfers that any piece of data goes through, one after the other
 };
 
-// Requires: a normalized schedule that verifies. Cost: linear in transfers × chunks each moves × links of a
-// path.
-ScheduleStats Stats(const Schedule& schedule, const Topology& topology);
+// Of a compressed schedule, the counts of its plain form. Requires: a normalized schedule that verifies.
+// Cost: linear in transfers × chunks each moves × links of a path.
+ScheduleStats Stats(const Schedule& schedule, const Collective& collective, const Topology& topology);
 
 }  // namespace xccl

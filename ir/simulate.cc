@@ -8,12 +8,17 @@
 // With many segments a schedule settles into a steady state in which each further segment costs the same:
 // runs with m, 2m, 4m, ... segments of the final length show it, and the rest is a straight line. No link can
 // be done sooner than it takes to carry its bytes; that floor is exact, so no bound is undercut.
+//
+// A compressed schedule whose translates never share a link is simulated by its columns alone: the machine
+// and the schedule look the same from every translate, the rules above do not depend on names, so translates
+// happen at the same time, and each link of an orbit does what its representative does.
 #include "ir/simulate.h"
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "base/strings.h"
@@ -21,6 +26,7 @@
 #include "ir/event_queue.h"
 #include "ir/simulation_model.h"
 #include "ir/sizes.h"
+#include "ir/translated.h"
 
 namespace xccl {
 namespace {
@@ -348,11 +354,19 @@ StatusOr<TimeModel> ParseTimeModel(std::string_view name) {
                       DidYouMean(name, kNames));
 }
 
-int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collective, int64_t size_bytes) {
+namespace {
+
+// How the rest of the file sees a compressed schedule.
+struct Folded {
+  std::optional<Quotient> quotient;  // absent: plain
+  int64_t copies = 1;                // translates of each transfer
+};
+
+int64_t SegmentBytes(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
+                     const Folded& folded) {
   constexpr int64_t kLeast = 64 << 10;
   constexpr double kFill = 64;         // filling may cost 1/64 of the busiest path's time
   constexpr int64_t kMoves = 1 << 16;  // segments in all that are always affordable
-  const CollectiveSizes sizes(collective, size_bytes);
   int64_t largest = 0;
   for (int32_t c = 0; c < collective.num_chunks(); ++c)
     largest = std::max(largest, sizes.ChunkBytes(ChunkId(c)));
@@ -360,10 +374,12 @@ int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collecti
   int64_t moves = 0;
   std::vector<double> carried(static_cast<size_t>(schedule.paths.size()), 0);
   for (int64_t t = 0; t < schedule.size(); ++t) {
-    moves += schedule.count[t];
+    moves += schedule.count[t] * folded.copies;
+    const size_t path = folded.quotient
+                            ? static_cast<size_t>(folded.quotient->path_class[schedule.path[t].index()])
+                            : schedule.path[t].index();
     for (int32_t i = 0; i < schedule.count[t]; ++i)
-      carried[schedule.path[t].index()] +=
-          static_cast<double>(sizes.ChunkBytes(ChunkId(schedule.first[t].value + i)));
+      carried[path] += static_cast<double>(sizes.ChunkBytes(ChunkId(schedule.first[t].value + i)));
   }
   double busiest = static_cast<double>(largest);
   for (double bytes : carried) busiest = std::max(busiest, bytes);
@@ -376,17 +392,30 @@ int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collecti
   return std::max(kLeast, (largest - 1) / n + 1);
 }
 
-Simulation Simulate(const Schedule& schedule, const Collective& collective, const Topology& topology,
-                    const SimulateOptions& options) {
-  const CollectiveSizes sizes(collective, options.size_bytes);
+// Links that translations keep in place carry all translates of a transfer that keep them: as if so much
+// slower.
+Topology SharedLinks(const Topology& topology, const SymmetryGroup& group) {
+  TopologySpec spec = topology.spec();
+  for (int32_t l = 0; l < topology.num_links(); ++l) {
+    const int64_t share = group.order() / group.LinkOrbitSize(group.OrbitOf(LinkId(l)));
+    Link& link = spec.links[l];
+    link.bandwidth_bytes_per_s = std::max<int64_t>(1, link.bandwidth_bytes_per_s / share);
+    link.overhead_ps = std::min(kForever, link.overhead_ps) * share;
+  }
+  return Topology::Create(std::move(spec)).value();
+}
+
+Simulation Run(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
+               const Topology& topology, const SimulateOptions& options, const Folded& folded) {
   Simulation result;
   result.size_bytes = sizes.size_bytes();
-  const bool pipelined = options.model == TimeModel::kPipelined;
   result.segment_bytes = options.segment_bytes;
-  if (result.segment_bytes <= 0 && pipelined)
-    result.segment_bytes = DefaultSegmentBytes(schedule, collective, options.size_bytes);
+  if (result.segment_bytes <= 0 && options.model == TimeModel::kPipelined)
+    result.segment_bytes = SegmentBytes(schedule, collective, sizes, folded);
 
-  const SimulationModel model = BuildSimulationModel(schedule, collective, sizes, topology, options.model);
+  const Quotient* const quotient = folded.quotient ? &*folded.quotient : nullptr;
+  const SimulationModel model =
+      BuildSimulationModel(schedule, collective, sizes, topology, options.model, quotient);
   int64_t largest = 0;
   for (int64_t bytes : model.size_classes) largest = std::max(largest, bytes);
   const int64_t segments = SegmentCount(largest, result.segment_bytes);
@@ -395,13 +424,53 @@ Simulation Simulate(const Schedule& schedule, const Collective& collective, cons
   const auto run = [&](int64_t n) { return EventLoop(model, topology, options.model, durations, n).Run(); };
   std::vector<int64_t> loads = LinkLoads(model, topology, options.model, segments);
   if (options.extrapolate) {
-    result.time_ps = Extrapolate(run, model.num_jobs(), segments);
+    result.time_ps = Extrapolate(run, model.num_jobs() * folded.copies, segments);
   } else {
     result.time_ps = run(segments);
   }
   for (int64_t load : loads) result.time_ps = std::max(result.time_ps, load);
-  if (options.record_links) result.link_busy_ps = std::move(loads);
+  if (options.record_links) {
+    if (quotient != nullptr)
+      for (size_t l = 0; l < loads.size(); ++l) loads[l] = loads[quotient->link_representative[l].index()];
+    result.link_busy_ps = std::move(loads);
+  }
   return result;
+}
+
+// A compressed schedule: its columns alone where that is exact, or where the plain form is too long to be
+// written out; else the plain form.
+Simulation SimulateCompressed(const Schedule& schedule, const Collective& collective,
+                              const CollectiveSizes& sizes, const Topology& topology,
+                              const SimulateOptions& options) {
+  const StatusOr<Translations> translations = Translations::Create(schedule, collective, topology);
+  XCCL_CHECK(translations.ok());  // required
+  const SymmetryGroup& group = translations->group();
+  const bool free = translations->AreFreeOn(schedule.paths);
+  if (!free || !translations->KeepSizes(sizes)) {
+    const StatusOr<Schedule> plain = Expand(schedule, collective, topology);
+    if (plain.ok()) return Run(*plain, collective, sizes, topology, options, {});
+  }
+  Folded folded;
+  folded.copies = group.order();
+  Quotient& quotient = folded.quotient.emplace();
+  quotient.path_class = translations->PathClasses(schedule.paths);
+  for (int32_t l = 0; l < topology.num_links(); ++l)
+    quotient.link_representative.push_back(group.LinkRepresentative(group.OrbitOf(LinkId(l))));
+  if (free) return Run(schedule, collective, sizes, topology, options, folded);
+  return Run(schedule, collective, sizes, SharedLinks(topology, group), options, folded);
+}
+
+}  // namespace
+
+Simulation Simulate(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                    const SimulateOptions& options) {
+  const CollectiveSizes sizes(collective, options.size_bytes);
+  if (!schedule.symmetry.empty()) return SimulateCompressed(schedule, collective, sizes, topology, options);
+  return Run(schedule, collective, sizes, topology, options, {});
+}
+
+int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collective, int64_t size_bytes) {
+  return SegmentBytes(schedule, collective, CollectiveSizes(collective, size_bytes), {});
 }
 
 }  // namespace xccl

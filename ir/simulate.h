@@ -42,11 +42,14 @@ struct Simulation {
 // The segment used where none is given, for the pipelined model: at least 64 KiB, or a whole chunk when the
 // largest is smaller; as large as it can be while filling the pipeline (steps beyond what the busiest path
 // carries, in largest chunks) costs at most 1/64 of that path's time, or while all segments together are at
-// least 65,536. Depends on its arguments alone.
+// least 65,536. Depends on its arguments alone. Requires: a plain schedule.
 int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collective, int64_t size_bytes);
 
 // Requires: a normalized schedule that verifies. Cost: O(n log n) in transfers × chunks each moves × links of
-// a path.
+// a path. A compressed schedule takes the time of its plain form, exactly, at the cost of its columns where
+// all translates of a chunk have the same bytes and no two translates of a transfer share a link; otherwise
+// the plain form is made. Where that is beyond kMostExpanded, links that translates share are taken to be so
+// many times slower, and all translates of a chunk to have the bytes of the first.
 Simulation Simulate(const Schedule& schedule, const Collective& collective, const Topology& topology,
                     const SimulateOptions& options);
 

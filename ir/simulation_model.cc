@@ -13,8 +13,13 @@ namespace {
 class Builder {
  public:
   Builder(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
-          const Topology& topology, TimeModel model)
-      : schedule_(schedule), collective_(collective), sizes_(sizes), topology_(topology), model_(model) {}
+          const Topology& topology, TimeModel model, const Quotient* quotient)
+      : schedule_(schedule),
+        collective_(collective),
+        sizes_(sizes),
+        topology_(topology),
+        model_(model),
+        quotient_(quotient) {}
 
   SimulationModel Build() {
     AddPaths();
@@ -26,6 +31,9 @@ class Builder {
     }
     AddJobs();
     AddCells();
+    if (quotient_ != nullptr)
+      for (Hop& hop : made_.hops)
+        hop.link = quotient_->link_representative[static_cast<size_t>(hop.link)].value;
     return std::move(made_);
   }
 
@@ -70,7 +78,9 @@ class Builder {
     std::vector<int32_t> step_seen(static_cast<size_t>(schedule_.paths.size()), -1);
     std::vector<int32_t> message(static_cast<size_t>(schedule_.paths.size()), 0);
     for (int64_t t = 0; t < transfers; ++t) {
-      const size_t path = schedule_.path[t].index();
+      const size_t path = quotient_ != nullptr
+                              ? static_cast<size_t>(quotient_->path_class[schedule_.path[t].index()])
+                              : schedule_.path[t].index();
       if (step_seen[path] != schedule_.step[t]) {
         step_seen[path] = schedule_.step[t];
         message[path] = made_.num_messages++;
@@ -261,6 +271,7 @@ class Builder {
   const CollectiveSizes& sizes_;
   const Topology& topology_;
   const TimeModel model_;
+  const Quotient* const quotient_;  // null for plain schedules
   SimulationModel made_;
   std::vector<int32_t> message_of_transfer_, first_unit_of_transfer_, next_write_;
   std::unordered_map<int64_t, int32_t> class_of_size_;
@@ -275,9 +286,9 @@ class Builder {
 }  // namespace
 
 SimulationModel BuildSimulationModel(const Schedule& schedule, const Collective& collective,
-                                     const CollectiveSizes& sizes, const Topology& topology,
-                                     TimeModel model) {
-  return Builder(schedule, collective, sizes, topology, model).Build();
+                                     const CollectiveSizes& sizes, const Topology& topology, TimeModel model,
+                                     const Quotient* quotient) {
+  return Builder(schedule, collective, sizes, topology, model, quotient).Build();
 }
 
 }  // namespace xccl

@@ -66,8 +66,18 @@ struct SimulationModel {
   }
 };
 
-// Requires: a normalized schedule that verifies. Linear in transfers × chunks each moves × links of a path.
+// Of a compressed schedule, whose translates happen all at the same time, what is simulated is the columns
+// alone, each link standing for its orbit: paths that are translates of each other make one message, and a
+// link is replaced by its representative.
+struct Quotient {
+  std::vector<int32_t> path_class;          // by path; equal for translates, dense from 0
+  std::vector<LinkId> link_representative;  // by link
+};
+
+// Requires: a normalized schedule that verifies, with `quotient` where it has a symmetry. Linear in transfers
+// × chunks each moves × links of a path.
 SimulationModel BuildSimulationModel(const Schedule& schedule, const Collective& collective,
-                                     const CollectiveSizes& sizes, const Topology& topology, TimeModel model);
+                                     const CollectiveSizes& sizes, const Topology& topology, TimeModel model,
+                                     const Quotient* quotient = nullptr);
 
 }  // namespace xccl

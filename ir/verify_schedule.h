@@ -8,6 +8,9 @@
 //   S4 nothing is reduced twice: what a reduction adds is disjoint from what is there
 //   S5 two writes to one (rank, chunk) in one step both reduce
 //   S6 the postcondition holds at the end
+//   S7 of a compressed schedule: generators are commuting automorphisms of the orders stated, no translation
+//      keeps a rank in its place, members and their parts go to members and equal parts, and the columns move
+//      chunks of the lowest rank of each orbit alone
 // Never repairs. Shares no code with synthesizers or the simulator.
 #pragma once
 
@@ -34,10 +37,11 @@ std::string ToString(const Violation& violation);
 Status ToStatus(const std::vector<Violation>& violations);
 
 inline constexpr int32_t kMaxViolations = 20;
-inline constexpr std::string_view kScheduleRules[] = {"S1", "S2", "S3", "S4", "S5", "S6"};
+inline constexpr std::string_view kScheduleRules[] = {"S1", "S2", "S3", "S4", "S5", "S6", "S7"};
 
 // All violations up to kMaxViolations, in order of step where there is one. Cost: linear in transfers ×
-// chunks each moves, chunk by chunk; memory for one chunk's sets (ranks² bits) beside the index.
+// chunks each moves, chunk by chunk; memory for one chunk's sets (ranks² bits) beside the index. A compressed
+// schedule costs what its columns cost.
 std::vector<Violation> VerifySchedule(const Schedule& schedule, const Collective& collective,
                                       const Topology& topology);
 

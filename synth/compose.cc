@@ -3,7 +3,7 @@
 namespace xccl {
 
 Schedule Compose(const Schedule& first, const Schedule& second) {
-  XCCL_CHECK(first.num_chunks == second.num_chunks);
+  XCCL_CHECK(first.num_chunks == second.num_chunks && first.symmetry == second.symmetry);
   Schedule both = first;
   both.Reserve(first.size() + second.size());
   std::vector<int32_t> path_of(static_cast<size_t>(second.paths.size()), -1);

@@ -40,6 +40,7 @@ Schedule Keep(const Schedule& schedule, Bits held, Bits needed) {
   // Forwards: which single (transfer, chunk) is a first arrival.
   Schedule single;
   single.num_chunks = schedule.num_chunks;
+  single.symmetry = schedule.symmetry;
   single.paths = schedule.paths;
   single.Reserve(schedule.size());
   for (int64_t t = 0; t < schedule.size(); ++t) {
@@ -63,6 +64,7 @@ Schedule Keep(const Schedule& schedule, Bits held, Bits needed) {
   }
   Schedule kept;
   kept.num_chunks = schedule.num_chunks;
+  kept.symmetry = schedule.symmetry;
   kept.paths = schedule.paths;
   kept.Reserve(single.size());
   for (int64_t t = 0; t < single.size(); ++t)
@@ -108,6 +110,7 @@ Schedule Reverse(const Schedule& gather, const Topology& topology, const Collect
   const int32_t last_step = gather.num_steps() - 1;
   Schedule backwards;
   backwards.num_chunks = gather.num_chunks;
+  backwards.symmetry = gather.symmetry;
   backwards.Reserve(gather.size());
   std::vector<int32_t> path_of(static_cast<size_t>(gather.paths.size()), -1);
   std::vector<LinkId> links;

@@ -1,0 +1,179 @@
+// Translations by composition of three maps: element and rank to rank, rank to member, member(s) to block.
+#include "ir/translated.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace xccl {
+
+StatusOr<ChunkBlocks> ChunkBlocksOf(const Collective& collective) {
+  ChunkBlocks blocks;
+  const auto parts = [&] {
+    for (int32_t p = 0; p < collective.num_parts(); ++p)
+      blocks.first.push_back(collective.FirstChunk(PartId(p)).value);
+    blocks.first.push_back(collective.num_chunks());
+    return blocks;
+  };
+  switch (collective.kind()) {
+    case CollectiveKind::kAllgather:
+    case CollectiveKind::kAllgatherv:
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kReduceScatterv:
+      return parts();
+    case CollectiveKind::kAlltoall:
+    case CollectiveKind::kAlltoallv:
+      blocks.of_pairs = true;
+      return parts();
+    case CollectiveKind::kAllreduce: {
+      const int32_t n = collective.num_members();
+      if (collective.num_chunks() % n != 0)
+        return InvalidInput(fmt::format("allreduce has {} chunks on {} ranks; expected a multiple",
+                                        collective.num_chunks(), n));
+      for (int32_t m = 0; m <= n; ++m) blocks.first.push_back(collective.num_chunks() / n * m);
+      return blocks;
+    }
+    case CollectiveKind::kBroadcast:
+    case CollectiveKind::kReduce:
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter:
+    case CollectiveKind::kSendrecv:
+    case CollectiveKind::kBarrier:
+    case CollectiveKind::kCustom:
+      break;
+  }
+  return InvalidInput(collective.name() + " has no part for each rank");
+}
+
+StatusOr<Translations> Translations::Create(const Schedule& schedule, const Collective& collective,
+                                            const Topology& topology) {
+  XCCL_ASSIGN_OR_RETURN(SymmetryGroup group, SymmetryGroup::Create(topology, schedule.symmetry));
+  Translations made(std::move(group));
+  XCCL_ASSIGN_OR_RETURN(made.blocks_, ChunkBlocksOf(collective));
+  made.members_.assign(collective.ranks().begin(), collective.ranks().end());
+  made.member_of_rank_.assign(static_cast<size_t>(topology.num_ranks()), -1);
+  for (size_t m = 0; m < made.members_.size(); ++m)
+    made.member_of_rank_[made.members_[m].index()] = static_cast<int32_t>(m);
+  for (const Rank r : made.members_)
+    for (const Automorphism& g : schedule.symmetry)
+      if (made.member_of_rank_[topology.RankOf(g.image[topology.NodeOf(r).index()])->index()] < 0)
+        return InvalidInput(fmt::format("takes rank {} out of the collective", r.value));
+  const size_t blocks = made.blocks_.first.size() - 1, n = made.members_.size();
+  for (size_t b = 0; b < blocks; ++b) {
+    const Rank rank = made.members_[made.blocks_.of_pairs ? b / n : b];
+    made.is_representative_.push_back(made.group_.Representative(made.group_.OrbitOf(rank)) == rank);
+    made.block_of_.insert(made.block_of_.end(),
+                          static_cast<size_t>(made.blocks_.first[b + 1] - made.blocks_.first[b]),
+                          static_cast<int32_t>(b));
+  }
+  for (const Link& link : topology.spec().links)
+    made.tail_.push_back(topology.RankOf(link.from).value_or(Rank(0)));
+  return made;
+}
+
+int32_t Translations::ImageOfBlock(int64_t e, int32_t block) const {
+  const auto image = [&](int32_t member) {
+    return member_of_rank_[group_.Image(e, members_[static_cast<size_t>(member)]).index()];
+  };
+  const int32_t n = static_cast<int32_t>(members_.size());
+  return blocks_.of_pairs ? image(block / n) * n + image(block % n) : image(block);
+}
+
+ChunkId Translations::Image(int64_t e, ChunkId c) const {
+  const int32_t block = block_of_[c.index()];
+  return ChunkId(blocks_.first[static_cast<size_t>(ImageOfBlock(e, block))] + c.value -
+                 blocks_.first[static_cast<size_t>(block)]);
+}
+
+bool Translations::KeepSizes(const CollectiveSizes& sizes) const {
+  for (int32_t g = 0; g < static_cast<int32_t>(group_.generators().size()); ++g) {
+    int64_t e = 1;
+    for (int32_t i = 0; i < g; ++i) e *= group_.generators()[static_cast<size_t>(i)].order;
+    for (size_t b = 0; b + 1 < blocks_.first.size(); ++b) {
+      const int32_t image = blocks_.first[static_cast<size_t>(ImageOfBlock(e, static_cast<int32_t>(b)))];
+      for (int32_t c = blocks_.first[b]; c < blocks_.first[b + 1]; ++c)
+        if (sizes.ChunkBytes(ChunkId(c)) != sizes.ChunkBytes(ChunkId(image + c - blocks_.first[b])))
+          return false;
+    }
+  }
+  return true;
+}
+
+bool Translations::AreFreeOn(const PathTable& paths) const {
+  for (int32_t p = 0; p < paths.size(); ++p)
+    for (LinkId l : paths[PathId(p)])
+      if (!group_.IsFreeOn(l)) return false;
+  return true;
+}
+
+std::vector<int32_t> Translations::PathClasses(const PathTable& paths) const {
+  // The translate whose first link leaves the lowest rank of its orbit stands for all.
+  PathTable canonical;
+  std::vector<int32_t> classes;
+  std::vector<LinkId> links;
+  for (int32_t p = 0; p < paths.size(); ++p) {
+    links.assign(paths[PathId(p)].begin(), paths[PathId(p)].end());
+    const int64_t back = group_.Inverse(group_.ElementOf(tail_[links.front().index()]));
+    for (LinkId& l : links) l = group_.Image(back, l);
+    classes.push_back(canonical.Intern(links).value);
+  }
+  return classes;
+}
+
+namespace {
+
+// Calls visit(first, count) for the runs of a transfer that a translation keeps together.
+template <typename Visit>
+void ForEachRun(const Translations& translations, const Transfer& transfer, Visit visit) {
+  const int32_t end = transfer.first.value + transfer.count;
+  for (ChunkId first = transfer.first; first.value < end;) {
+    const int32_t stop = std::min(end, translations.EndOfBlock(first).value);
+    visit(first, stop - first.value);
+    first = ChunkId(stop);
+  }
+}
+
+int64_t CountExpanded(const Schedule& schedule, const Translations& translations) {
+  int64_t runs = 0;
+  for (int64_t t = 0; t < schedule.size(); ++t)
+    ForEachRun(translations, schedule.at(t), [&](ChunkId, int32_t) { ++runs; });
+  return runs * translations.group().order();
+}
+
+}  // namespace
+
+int64_t ExpandedTransfers(const Schedule& schedule, const Collective& collective, const Topology& topology) {
+  if (schedule.symmetry.empty()) return schedule.size();
+  const StatusOr<Translations> translations = Translations::Create(schedule, collective, topology);
+  return translations.ok() ? CountExpanded(schedule, *translations) : 0;
+}
+
+StatusOr<Schedule> Expand(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                          int64_t most_transfers) {
+  if (schedule.symmetry.empty()) return schedule;
+  XCCL_ASSIGN_OR_RETURN(const Translations translations,
+                        Translations::Create(schedule, collective, topology));
+  const SymmetryGroup& group = translations.group();
+  const int64_t transfers = CountExpanded(schedule, translations);
+  if (transfers > most_transfers)
+    return LimitReached(fmt::format("schedule: {} transfers without its symmetry; at most {} are written out",
+                                    transfers, most_transfers));
+  Schedule plain;
+  plain.num_chunks = schedule.num_chunks;
+  plain.Reserve(transfers);
+  std::vector<LinkId> links;
+  for (int64_t t = 0; t < schedule.size(); ++t) {
+    const Transfer base = schedule.at(t);
+    ForEachRun(translations, base, [&](ChunkId first, int32_t count) {
+      for (int64_t e = 0; e < group.order(); ++e) {
+        links.clear();
+        for (LinkId l : schedule.paths[base.path]) links.push_back(group.Image(e, l));
+        plain.Add(translations.Image(e, first), count, group.Image(e, base.src), group.Image(e, base.dst),
+                  links, base.op, base.step);
+      }
+    });
+  }
+  return plain;
+}
+
+}  // namespace xccl
