@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Checks and times a plan file without any of XCCL's code: docs/ir.md in 300 lines of plain Python.
+"""Checks and times a plan file without any of XCCL's code: docs/ir.md in plain Python.
 
     examples/check_plan.py allreduce.plan.json
     examples/check_plan.py allreduce.plan.json --size 1000000 --model blocking
 
-Prints `ok` or the violations of rules S1 to S6, then the time of the schedule in picoseconds. Exit status 1 when the
+Prints `ok` or the violations of rules S1 to S7, then the time of the schedule in picoseconds. Exit status 1 when the
 plan is wrong. Made for small plans: every segment is simulated, one event at a time.
 """
 import argparse
 import heapq
+import itertools
 import json
+import math
 import sys
 import xml.etree.ElementTree
 from collections import defaultdict
@@ -78,6 +80,19 @@ class Machine:
 
 # ---- The collective: sections 1 and 2 ----
 
+class Table:
+    """A list whose entries are made when they are read: the tables of 40,000 ranks are too large to keep."""
+
+    def __init__(self, length, entry):
+        self.length, self.entry = length, entry
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, part):
+        return self.entry(part)
+
+
 class Collective:
     """before[part] and after[part]: {rank: set of contributions}."""
 
@@ -93,7 +108,7 @@ class Collective:
                                   for p in range(len(self.counts))]
             self.before, self.after = table(data["pre"]), table(data["post"])
         elif kind in ("allgather", "allgatherv"):
-            self.before, self.after = [{m: {m}} for m in self.members], [to_all({m}) for m in self.members]
+            self.before, self.after = [{m: {m}} for m in self.members], Table(n, lambda i: to_all({self.members[i]}))
         elif kind in ("reduce_scatter", "reduce_scatterv"):
             self.before, self.after = [own] * n, [{m: everyone} for m in self.members]
         elif kind == "broadcast":
@@ -163,6 +178,7 @@ class Schedule:
         if len({len(column) for column in columns}) > 1:
             raise ValueError("schedule: columns of different length")
         self.first, self.count, self.src, self.dst, self.path, self.op, self.step = columns
+        self.symmetry = data.get("symmetry")
         self.size = len(self.first)
         as_list = lambda ends: ends if isinstance(ends, list) else [ends]
         self.src, self.dst = [as_list(e) for e in self.src], [as_list(e) for e in self.dst]
@@ -216,7 +232,15 @@ class Schedule:
         for t in range(self.size):
             for c in range(self.first[t], self.first[t] + self.count[t]):
                 of_chunk[c].append(t)
-        for c in range(self.chunks):
+        represents = range(self.chunks)
+        if self.symmetry is not None:
+            translations = Translations(self.symmetry, self.machine, collective)
+            found += [f"[S7] {error}" for error in translations.errors()]
+            if found:
+                return found
+            represents = list(translations.representatives())
+            found += [f"[S7] chunk {c} is moved and represents nothing" for c in set(of_chunk) - set(represents)]
+        for c in represents:
             found += self.chunk_violations(c, of_chunk[c], collective)
         return found
 
@@ -254,17 +278,194 @@ class Schedule:
         return found
 
 
+# ---- Compressed schedules: section 3 ----
+
+class Translations:
+    """The group that the generators make. An element is a tuple of powers, one a generator."""
+
+    def __init__(self, data, machine, collective):
+        self.orders, self.images, self.machine, self.collective = data["order"], data["image"], machine, collective
+        n, kind = len(collective.members), "custom" if collective.custom else collective.name
+        self.pairs, self.known = kind in ("alltoall", "alltoallv"), True
+        if kind == "allreduce" and collective.chunks % n == 0:
+            self.begin = [collective.chunks // n * m for m in range(n + 1)]
+        elif self.pairs or kind in ("allgather", "allgatherv", "reduce_scatter", "reduce_scatterv"):
+            first = {part: chunk for chunk, part in reversed(list(enumerate(collective.part_of)))}
+            self.begin = [first[p] for p in range(len(collective.before))] + [collective.chunks]
+        else:
+            self.known = False
+
+    def errors(self):
+        """Everything is checked before anything is used: later methods count on it."""
+        nodes, links = self.machine.nodes, self.machine.links
+        if not self.known:
+            return ["the collective has no part for each rank"]
+        if not self.orders or len(self.orders) != len(self.images):
+            return ["symmetry: as many orders as images, and one or more"]
+        found = []
+        for g, (order, image) in enumerate(zip(self.orders, self.images)):
+            if sorted(image) != list(range(len(nodes))):
+                found.append(f"generator {g}: not a permutation of the nodes")
+            elif any(nodes[a][:1] + nodes[a][3:] != nodes[b][:1] + nodes[b][3:] for a, b in enumerate(image)):
+                found.append(f"generator {g}: takes a node to one that differs")
+            elif sorted((image[l[0]], image[l[1]]) + l[2:] for l in links) != sorted(links):
+                found.append(f"generator {g}: does not keep the links")
+            elif order < 2 or order % math.lcm(*{len(c) for c in self.cycles(image)}) != 0:
+                found.append(f"generator {g}: does not have order {order}")
+        if found:
+            return found
+        for a, b in itertools.combinations(self.images, 2):
+            if any(a[b[n]] != b[a[n]] for n in range(len(nodes))):
+                return ["symmetry: generators do not commute"]
+        return self.orbit_errors() or self.part_errors()
+
+    @staticmethod
+    def cycles(image):
+        seen, found = set(), []
+        for start in range(len(image)):
+            cycle, at = [], start
+            while at not in seen:
+                seen.add(at)
+                cycle.append(at)
+                at = image[at]
+            if cycle:
+                found.append(cycle)
+        return found
+
+    def orbit_errors(self):
+        """Numbers ranks by (lowest rank of the orbit, element that takes it there)."""
+        rank_of = self.machine.rank_of
+        node_of = {rank: node for node, rank in rank_of.items()}
+        self.rank_images = [[rank_of[image[node_of[r]]] for r in range(len(node_of))] for image in self.images]
+        self.place = {}
+        for lowest in range(len(node_of)):
+            if lowest in self.place:
+                continue
+            orbit = {lowest: (0,) * len(self.orders)}
+            for g, image in enumerate(self.rank_images):  # the orbit so far, and its images, and theirs
+                for rank, element in list(orbit.items()):
+                    for power in range(1, self.orders[g]):
+                        rank = image[rank]
+                        if rank in orbit:
+                            return [f"symmetry: rank {rank} is taken to one place by two elements"]
+                        orbit[rank] = element[:g] + (power,) + element[g + 1:]
+            self.place.update({rank: (lowest, element) for rank, element in orbit.items()})
+        return []
+
+    def part_errors(self):
+        members, c = self.collective.members, self.collective
+        self.member = {rank: i for i, rank in enumerate(members)}
+        for image in self.rank_images:
+            if any(image[m] not in self.member for m in members):
+                return ["symmetry: takes a member out of the collective"]
+            for b in range(len(self.begin) - 1):
+                to = self.block_image(b, lambda r: image[r])
+                look = lambda x: (c.weights[self.begin[x]:self.begin[x + 1]], c.counts and c.counts[x])
+                if look(b) != look(to):
+                    return [f"symmetry: part {b} differs from its image {to}"]
+        return []
+
+    def block_image(self, block, rank_image):
+        n, move = len(self.member), lambda m: self.member[rank_image(self.collective.members[m])]
+        return move(block // n) * n + move(block % n) if self.pairs else move(block)
+
+    def representatives(self):
+        n = len(self.collective.members)
+        for b in range(len(self.begin) - 1):
+            rank = self.collective.members[b // n if self.pairs else b]
+            if self.place[rank][0] == rank:
+                yield from range(self.begin[b], self.begin[b + 1])
+
+    def prepare_links(self):
+        """The cycles of every generator on the links, equal parallel links in order of id."""
+        links, alike = self.machine.links, defaultdict(list)
+        for l, link in enumerate(links):
+            alike[link].append(l)
+        self.link_cycles = []
+        for image in self.images:
+            moved = [alike[(image[link[0]], image[link[1]]) + link[2:]][alike[link].index(l)]
+                     for l, link in enumerate(links)]
+            self.link_cycles.append({l: (cycle, i) for cycle in self.cycles(moved) for i, l in enumerate(cycle)})
+
+    def link_image(self, element, link):
+        for power, cycles in zip(element, self.link_cycles):
+            cycle, at = cycles[link]
+            link = cycle[(at + power) % len(cycle)]
+        return link
+
+    def fold(self, schedule, sizes):
+        """What Simulation needs to run the columns alone, or None where only the plain form is exact."""
+        self.prepare_links()
+        for image in self.rank_images:
+            for b in range(len(self.begin) - 1):
+                to = self.block_image(b, lambda r: image[r])
+                if sizes[self.begin[b]:self.begin[b + 1]] != sizes[self.begin[to]:self.begin[to + 1]]:
+                    return None
+        elements = math.prod(self.orders)
+        orbit, size = {}, {}
+        for l in range(len(self.machine.links)):
+            if l in orbit:
+                continue
+            found = [l]
+            orbit[l] = l
+            for at in found:
+                for cycles in self.link_cycles:
+                    to = cycles[at][0][(cycles[at][1] + 1) % len(cycles[at][0])]
+                    if to not in orbit:
+                        orbit[to] = l
+                        found.append(to)
+            size[l] = len(found)
+        if any(size[orbit[l]] != elements for path in schedule.path for l in path):
+            return None
+        keys = []
+        for path in schedule.path:
+            element = self.place[self.machine.rank_of[self.machine.links[path[0]][0]]][1]
+            back = tuple((order - power) % order for order, power in zip(self.orders, element))
+            keys.append(tuple(self.link_image(back, l) for l in path))
+        return elements, orbit, keys
+
+    def expand(self, schedule):
+        """Writes the translates out: for each transfer all its images."""
+        columns = {name: [] for name in ("first", "count", "src", "dst", "path", "op", "step")}
+        block_of = [b for b in range(len(self.begin) - 1) for _ in range(self.begin[b], self.begin[b + 1])]
+        orders = [range(order) for order in reversed(self.orders)]
+        for t in range(schedule.size):
+            first, end = schedule.first[t], schedule.first[t] + schedule.count[t]
+            while first < end:
+                block = block_of[first]
+                stop = min(end, self.begin[block + 1])
+                for element in itertools.product(*orders):
+                    self.add_image(schedule, t, element[::-1], (block, first, stop - first), columns)
+                first = stop
+        columns["chunks"] = schedule.chunks
+        return Schedule(columns, self.machine)
+
+    def add_image(self, schedule, t, element, run, columns):
+        def rank_image(rank):
+            for power, image in zip(element, self.rank_images):
+                for _ in range(power):
+                    rank = image[rank]
+            return rank
+        block, first, count = run
+        row = {"first": self.begin[self.block_image(block, rank_image)] + first - self.begin[block], "count": count,
+               "src": [rank_image(r) for r in schedule.src[t]], "dst": [rank_image(r) for r in schedule.dst[t]],
+               "path": [self.link_image(element, l) for l in schedule.path[t]],
+               "op": schedule.op[t], "step": schedule.step[t]}
+        for name, value in row.items():
+            columns[name].append(value)
+
+
 # ---- Time: section 5 ----
 
 def ceil_div(a, b):
     return -(-a // b)
 
 
-def units_of(schedule, sizes, blocking):
-    """(step, message, place, transfer, chunks, bytes) of everything that moves as one."""
+def units_of(schedule, sizes, blocking, keys):
+    """(step, message, place, a transfer, all moves, bytes) of what moves as one; a move is (transfer, chunk)."""
     messages, chunks_of, example = {}, defaultdict(list), {}
     for t in range(schedule.size):
-        key = (schedule.step[t], tuple(schedule.src[t]), tuple(schedule.dst[t]), tuple(schedule.path[t]))
+        key = (schedule.step[t], keys[t])
         message = messages.setdefault(key, len(messages))
         example.setdefault(message, t)
         for c in range(schedule.first[t], schedule.first[t] + schedule.count[t]):
@@ -273,14 +474,13 @@ def units_of(schedule, sizes, blocking):
     for message, moves in chunks_of.items():
         step = schedule.step[example[message]]
         if blocking:
-            chunks = [c for _, c in moves]
-            units.append((step, message, 0, example[message], chunks, sum(sizes[c] for c in chunks)))
+            units.append((step, message, 0, example[message], moves, sum(sizes[c] for _, c in moves)))
         else:
-            units += [(step, message, place, t, [c], sizes[c]) for place, (t, c) in enumerate(moves)]
+            units += [(step, message, place, t, [(t, c)], sizes[c]) for place, (t, c) in enumerate(moves)]
     return units
 
 
-def segment_count(schedule, sizes, units, blocking):
+def segment_count(schedule, sizes, units, blocking, keys, copies):
     if blocking:
         return 1
     largest = max(sizes, default=0)
@@ -288,8 +488,8 @@ def segment_count(schedule, sizes, units, blocking):
         return 1
     carried, moves = defaultdict(int), 0
     for _, _, _, t, _, size in units:
-        carried[tuple(schedule.path[t])] += size
-        moves += 1
+        carried[keys[t]] += size
+        moves += copies
     steps, widest = max(schedule.step) + 1, max([largest] + list(carried.values()))
     wanted = max(ceil_div(64 * (steps * largest - widest), widest), 65536 // moves)
     n = min(max(wanted, 1), ceil_div(largest, 65536))
@@ -297,10 +497,12 @@ def segment_count(schedule, sizes, units, blocking):
 
 
 class Simulation:
-    def __init__(self, schedule, sizes, blocking):
+    def __init__(self, schedule, sizes, blocking, fold=None):
         self.s, self.blocking, self.links = schedule, blocking, schedule.machine.links
-        self.units = units_of(schedule, sizes, blocking)
-        self.n = segment_count(schedule, sizes, self.units, blocking)
+        # Of a compressed schedule a link stands for its orbit, and paths that are translates are one path.
+        copies, self.server, keys = fold or (1, range(len(self.links)), [tuple(path) for path in schedule.path])
+        self.units = units_of(schedule, sizes, blocking, keys)
+        self.n = segment_count(schedule, sizes, self.units, blocking, keys, copies)
         self.waiting = {}                   # job (unit, hop, segment) -> what it still waits for
         self.readers = defaultdict(list)    # (rank, chunk, segment) -> [(writes needed, job)]
         self.writes = defaultdict(list)     # (rank, chunk) -> units that write it, by step
@@ -312,15 +514,14 @@ class Simulation:
 
     def prepare(self):
         rank_of = self.s.machine.rank_of
-        for u, (_, _, _, t, chunks, _) in enumerate(self.units):
-            for link in self.s.path[t]:
-                if (rank := rank_of.get(self.links[link][1])) is not None:
-                    for c in chunks:
-                        self.writes[rank, c].append(u)
+        for u, unit in enumerate(self.units):
+            for hop in range(len(self.s.path[unit[3]])):
+                for cell in self.cells(u, hop, 1):
+                    self.writes[cell].append(u)
         for writers in self.writes.values():
             writers.sort(key=lambda u: self.units[u][0])
         self.inputs, self.outputs = {}, defaultdict(list)  # (unit, hop) -> hops of its path before and behind it
-        for u, (step, _, _, t, chunks, _) in enumerate(self.units):
+        for u, (step, _, _, t, _, _) in enumerate(self.units):
             path = self.s.path[t]
             for hop, link in enumerate(path):
                 tail = self.links[link][0]
@@ -329,8 +530,8 @@ class Simulation:
                     other for other, before in enumerate(path) if self.links[before][1] == tail]
                 for other in self.inputs[u, hop]:
                     self.outputs[u, other].append(hop)
-                need = [(rank, c, sum(self.units[w][0] < step for w in self.writes[rank, c]))
-                        for c in chunks] if rank is not None else []
+                need = [(r, c, sum(self.units[w][0] < step for w in self.writes[r, c]))
+                        for r, c in self.cells(u, hop, 0)]
                 need = [(r, c, k) for r, c, k in need if k > 0]
                 for segment in range(self.n):
                     job = (u, hop, segment)
@@ -340,23 +541,29 @@ class Simulation:
                     if self.waiting[job] == 0:
                         self.make_ready(job)
 
+    def cells(self, unit, hop, end):
+        """The (rank, chunk) that a hop of a unit reads (end 0) or writes (end 1)."""
+        for t, c in self.units[unit][4]:
+            if (rank := self.s.machine.rank_of.get(self.links[self.s.path[t][hop]][end])) is not None:
+                yield rank, c
+
     def link_of(self, job):
         return self.s.path[self.units[job[0]][3]][job[1]]
 
     def make_ready(self, job):
         step, message, place = self.units[job[0]][:3]
-        link = self.link_of(job)
-        heapq.heappush(self.ready[link], (step, message, place, job[2], job))
-        self.touched.add(link)
+        server = self.server[self.link_of(job)]
+        heapq.heappush(self.ready[server], (step, message, place, job[2], job))
+        self.touched.add(server)
 
     def one_less(self, job):
         self.waiting[job] -= 1
         if self.waiting[job] == 0:
             self.make_ready(job)
 
-    def land(self, unit, rank, segment):
+    def land(self, unit, hop, segment):
         """The write of a unit to a GPU: whoever needed just this many of the first writes may go on."""
-        for c in self.units[unit][4]:
+        for rank, c in self.cells(unit, hop, 1):
             cell = (rank, c, segment)
             prefix = lambda: next((i for i, w in enumerate(self.writes[rank, c]) if w not in self.landed[cell]),
                                   len(self.writes[rank, c]))
@@ -372,23 +579,24 @@ class Simulation:
         link = self.link_of(job)
         _, head, bandwidth, alpha, overhead = self.links[link]
         _, message, _, _, _, size = self.units[unit]
+        server = self.server[link]
         part = ceil_div(size * 10**12, self.n * bandwidth)
         if self.blocking:
             end = now + overhead + alpha + part
             arrival = head_there = end
         else:
-            first = (link, message) not in self.taken
-            self.taken.add((link, message))
+            first = (server, message) not in self.taken
+            self.taken.add((server, message))
             end = now + (overhead if first else 0) + part
             for other in self.inputs[unit, hop]:
                 before = (unit, other, segment)
                 end = max(end, self.end[before] + self.links[self.link_of(before)][3])
             arrival, head_there = end + alpha, now + alpha
         self.end[job] = end
-        self.idle[link] = False
-        heapq.heappush(self.events, (end, 0, ("idle", link)))
-        if (rank := self.s.machine.rank_of.get(head)) is not None:
-            heapq.heappush(self.events, (arrival, 1, ("land", unit, rank, segment)))
+        self.idle[server] = False
+        heapq.heappush(self.events, (end, 0, ("idle", server)))
+        if head in self.s.machine.rank_of:
+            heapq.heappush(self.events, (arrival, 1, ("land", unit, hop, segment)))
         for behind in self.outputs[unit, hop]:
             heapq.heappush(self.events, (head_there, 2, ("head", (unit, behind, segment))))
 
@@ -435,7 +643,14 @@ def main():
         return 1
     print("ok")
     size = options.size if options.size is not None else plan["made_by"]["size_bytes"]
-    print("time_ps", Simulation(schedule, collective.chunk_bytes(size), options.model == "blocking").run())
+    sizes, fold = collective.chunk_bytes(size), None
+    if schedule.symmetry is not None:
+        translations = Translations(schedule.symmetry, schedule.machine, collective)
+        translations.errors()
+        fold = translations.fold(schedule, sizes)
+        if fold is None:
+            schedule = translations.expand(schedule)
+    print("time_ps", Simulation(schedule, sizes, options.model == "blocking", fold).run())
     return 0
 
 

@@ -109,10 +109,10 @@ StatusOr<Plan> ReadPlanJson(const JsonValue& root, const std::string& file) {
 
 }  // namespace
 
-Status WritePlan(const Plan& plan, const std::string& path) {
+Status WritePlan(const Plan& plan, const std::string& path, int64_t most_plain_transfers) {
   // Others read the plain form more easily, as long as it is not huge.
   if (!plan.schedule.symmetry.empty()) {
-    StatusOr<Schedule> plain = Expand(plan.schedule, plan.collective, plan.topology, kMostPlainTransfers);
+    StatusOr<Schedule> plain = Expand(plan.schedule, plan.collective, plan.topology, most_plain_transfers);
     if (plain.ok())
       return WritePlan({plan.topology, plan.collective, *std::move(plain), plan.program, plan.made_by}, path);
   }

@@ -34,10 +34,12 @@ struct Plan {
   MadeBy made_by;
 };
 
-// A compressed schedule is written compressed when its plain form has more transfers than this.
+// A compressed schedule is written compressed when its plain form has more transfers than
+// `most_plain_transfers`.
 inline constexpr int64_t kMostPlainTransfers = 4'000'000;
 
-Status WritePlan(const Plan& plan, const std::string& path);
+Status WritePlan(const Plan& plan, const std::string& path,
+                 int64_t most_plain_transfers = kMostPlainTransfers);
 // Reads and verifies: a plan that comes back does what it says. Errors: kInvalidInput with the place and, for
 // wrong plans, the first violation. `verify` wants the violations themselves: ReadPlanUnverified.
 StatusOr<Plan> ReadPlan(const std::string& path);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <set>
 #include <sstream>
 
 #include "base/random.h"
@@ -12,113 +11,22 @@
 #include "ir/schedule_json.h"
 #include "ir/schedule_stats.h"
 #include "ir/simulate.h"
+#include "ir/test_translated.h"
 #include "ir/verify_schedule.h"
 #include "topologies/load.h"
 
 namespace xccl {
 namespace {
 
+using testing::AddTree;
+using testing::Compressed;
+using testing::Make;
+using testing::TranslatedAnswer;
+
 Topology Load(const std::string& name) {
   StatusOr<Topology> topology = LoadTopology(name);
   EXPECT_TRUE(topology.ok()) << topology.status().message();
   return *std::move(topology);
-}
-
-Collective Make(CollectiveKind kind, int32_t ranks, std::vector<int64_t> counts = {}) {
-  CollectiveSpec spec;
-  spec.kind = kind;
-  for (int32_t r = 0; r < ranks; ++r) spec.ranks.push_back(Rank(r));
-  spec.counts = std::move(counts);
-  return Collective::Create(std::move(spec)).value();
-}
-
-// Random ways from GPU to GPU, through what is no GPU.
-class Ways {
- public:
-  Ways(const Topology& topology, Random& random) : topology_(topology), random_(random) {}
-  // To a GPU that is not yet reached; empty where the walk ends at another.
-  std::vector<LinkId> From(Rank r, const std::vector<int32_t>& reached) {
-    std::vector<LinkId> path;
-    std::set<int32_t> met;
-    NodeId at = topology_.NodeOf(r);
-    while (path.empty() || !topology_.IsGpu(at)) {
-      met.insert(at.value);
-      const std::span<const LinkId> out = topology_.Out(at);
-      path.push_back(out[random_.Below(out.size())]);
-      at = topology_.link(path.back()).to;
-      if (met.contains(at.value)) return {};
-    }
-    return reached[topology_.RankOf(at)->index()] < 0 ? path : std::vector<LinkId>();
-  }
-
- private:
-  const Topology& topology_;
-  Random& random_;
-};
-
-// Copies of one chunk from its root to all, over a random tree.
-void AddTree(const Topology& topology, Random& random, ChunkId chunk, Rank root, int32_t first_step,
-             Schedule& schedule) {
-  Ways ways(topology, random);
-  std::vector<int32_t> step(static_cast<size_t>(topology.num_ranks()), -1);
-  step[root.index()] = first_step;
-  for (int32_t left = topology.num_ranks() - 1; left > 0;) {
-    const Rank from(static_cast<int64_t>(random.Below(static_cast<uint64_t>(topology.num_ranks()))));
-    if (step[from.index()] < 0) continue;
-    const std::vector<LinkId> path = ways.From(from, step);
-    if (path.empty()) continue;
-    const Rank to = *topology.RankOf(topology.link(path.back()).to);
-    schedule.Add(chunk, 1, from, to, path, TransferOp::kCopy, step[from.index()]);
-    step[to.index()] = step[from.index()] + 1 + static_cast<int32_t>(random.Below(2));
-    --left;
-  }
-}
-
-// The same turned round in time and space: a sum of all at the root. Requires: a cable is links 2i and 2i+1.
-Schedule Backwards(const Schedule& trees) {
-  Schedule sums;
-  sums.num_chunks = trees.num_chunks;
-  const int32_t steps = trees.num_steps();
-  for (int64_t t = trees.size() - 1; t >= 0; --t) {
-    std::vector<LinkId> path;
-    const std::span<const LinkId> forwards = trees.paths[trees.path[t]];
-    for (size_t i = forwards.size(); i-- > 0;) path.push_back(LinkId(forwards[i].value ^ 1));
-    sums.Add(trees.first[t], trees.count[t], trees.dst[t], trees.src[t], path, TransferOp::kReduce,
-             steps - 1 - trees.step[t]);
-  }
-  return sums;
-}
-
-struct Answer {
-  Collective collective;
-  Schedule schedule;
-};
-
-// A random compressed schedule of the kind, with `chunks` chunks for each rank.
-Answer Compressed(const Topology& topology, const SymmetryGroup& group, CollectiveKind kind, int32_t chunks,
-                  Random& random) {
-  const int32_t n = topology.num_ranks();
-  const bool sum = kind == CollectiveKind::kReduceScatter, both = kind == CollectiveKind::kAllreduce;
-  const Collective collective = Make(kind, n).WithChunks(both ? chunks * n : chunks);
-  Schedule down, up;
-  down.num_chunks = up.num_chunks = collective.num_chunks();
-  for (int32_t orbit = 0; orbit < group.num_rank_orbits(); ++orbit) {
-    const Rank root = group.Representative(orbit);
-    for (int32_t c = 0; c < chunks; ++c) {
-      AddTree(topology, random, ChunkId(root.value * chunks + c), root, 0, down);
-      AddTree(topology, random, ChunkId(root.value * chunks + c), root, 0, up);
-    }
-  }
-  up = Backwards(up);
-  Schedule schedule = sum || both ? up : down;
-  const int32_t before = up.num_steps();
-  if (both)
-    for (int64_t t = 0; t < down.size(); ++t)
-      schedule.Add(down.first[t], down.count[t], down.src[t], down.dst[t], down.paths[down.path[t]],
-                   down.op[t], before + down.step[t]);
-  schedule.symmetry = group.generators();
-  Normalize(schedule);
-  return {collective, std::move(schedule)};
 }
 
 std::vector<std::string> Texts(const std::vector<Violation>& violations) {
@@ -128,7 +36,7 @@ std::vector<std::string> Texts(const std::vector<Violation>& violations) {
 }
 
 // Everything that is said of the compressed form is said of the plain one.
-void ExpectSame(const Answer& answer, const Topology& topology, const std::string& name) {
+void ExpectSame(const TranslatedAnswer& answer, const Topology& topology, const std::string& name) {
   const auto& [collective, schedule] = answer;
   ASSERT_EQ(Texts(VerifySchedule(schedule, collective, topology)), std::vector<std::string>{}) << name;
   const StatusOr<Schedule> expanded = Expand(schedule, collective, topology);
@@ -237,7 +145,7 @@ TEST(Translated, RangesOverSeveralParts) {
 TEST(Translated, LimitOnThePlainForm) {
   Random random(2);
   const Topology topology = Load("torus:3x3");
-  const Answer answer =
+  const TranslatedAnswer answer =
       Compressed(topology, FindTranslations(topology), CollectiveKind::kAllgather, 1, random);
   EXPECT_TRUE(Expand(answer.schedule, answer.collective, topology, 72).ok());
   const StatusOr<Schedule> refused = Expand(answer.schedule, answer.collective, topology, 71);
@@ -250,7 +158,7 @@ TEST(Translated, LimitOnThePlainForm) {
 TEST(Translated, UnevenBytes) {
   Random random(3);
   const Topology topology = Load("torus:3x3");
-  const Answer answer =
+  const TranslatedAnswer answer =
       Compressed(topology, FindTranslations(topology), CollectiveKind::kAllreduce, 1, random);
   const StatusOr<Translations> translations =
       Translations::Create(answer.schedule, answer.collective, topology);
@@ -375,7 +283,7 @@ TEST(Translated, Mutations) {
     const Topology topology = Load(name);
     const SymmetryGroup group = FindTranslations(topology);
     for (int32_t round = 0; round < 100; ++round) {
-      Answer answer = Compressed(topology, group, CollectiveKind::kReduceScatter, 1, random);
+      TranslatedAnswer answer = Compressed(topology, group, CollectiveKind::kReduceScatter, 1, random);
       Schedule& s = answer.schedule;
       const auto any = [&](int64_t below) {
         return static_cast<int64_t>(random.Below(static_cast<uint64_t>(below)));

@@ -273,6 +273,16 @@ std::vector<Case> RejectedCases() {
        {"[S6] end: rank 0 has {0,1} of chunk 0; expected {0..2}",
         "[S6] end: rank 1 has {0,1} of chunk 0; expected {0..2}",
         "[S6] end: rank 2 has {0,1} of chunk 0; expected {0..2}"}},
+
+      {"no symmetry of the machine",  // more of them in translated_test
+       kGather2,
+       {kZero, kOne},
+       {"[S7] generator 0: 2 images; machine has 5 nodes"},
+       false,
+       false,
+       [](Schedule& s) {
+         s.symmetry = {Automorphism{2, {NodeId(1), NodeId(0)}}};
+       }},
   };
 }
 

@@ -9,12 +9,15 @@
 #include "base/random.h"
 #include "ir/plan.h"
 #include "ir/simulate.h"
+#include "ir/test_translated.h"
 #include "ir/verify_schedule.h"
 #include "synth/synthesizer.h"
 #include "tests/testing/check.h"
 #include "tests/testing/collectives.h"
 #include "tests/testing/mutate.h"
 #include "tests/testing/topologies.h"
+#include "topologies/load.h"
+#include "topologies/symmetry.h"
 
 namespace xccl::testing {
 namespace {
@@ -89,6 +92,42 @@ TEST_P(CheckPlan, AgreesOnRulesAndTimes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, CheckPlan, ::testing::Range(0, 4));
+
+// Compressed plans, free on their links and not, right and wrong.
+TEST(CheckPlanCompressed, AgreesOnRulesAndTimes) {
+  if (!HavePython()) GTEST_SKIP() << "no python3";
+  const std::string path = ::testing::TempDir() + "/compressed.plan.json";
+  Random random(1);
+  for (const char* name : {"torus:2x3", "mesh:2x4", "leaf-spine:2x2x2@latency=1us,overhead=100ns"}) {
+    const Topology topology = *LoadTopology(name);
+    const SymmetryGroup group = FindTranslations(topology);
+    for (CollectiveKind kind :
+         {CollectiveKind::kAllgather, CollectiveKind::kReduceScatter, CollectiveKind::kAllreduce}) {
+      TranslatedAnswer answer = Compressed(topology, group, kind, 2, random);
+      Plan plan{topology, std::move(answer.collective), std::move(answer.schedule), std::nullopt, {}};
+      ASSERT_EQ(WritePlan(plan, path, 0), OkStatus());
+      const StatusOr<Plan> read = ReadPlan(path);
+      ASSERT_TRUE(read.ok()) << read.status().message();
+      EXPECT_EQ(read->schedule, plan.schedule);
+      CheckTime(plan, path, 3000, TimeModel::kPipelined);
+      CheckTime(plan, path, 1'000'000, TimeModel::kBlocking);
+      CheckTime(plan, path, 6 << 20, TimeModel::kPipelined);
+      for (int32_t round = 0; round < 6; ++round) {
+        Plan wrong = plan;
+        Automorphism& generator = wrong.schedule.symmetry.front();
+        const auto any = [&] { return random.Below(generator.image.size()); };
+        if (round % 3 == 0) std::swap(generator.image[any()], generator.image[any()]);
+        if (round % 3 == 1) generator.order += static_cast<int32_t>(random.Below(3)) - 1;
+        if (round % 3 == 2)
+          wrong.schedule.first[random.Below(2)] = ChunkId(static_cast<int64_t>(random.Below(4)));
+        ASSERT_EQ(WritePlan(wrong, path, 0), OkStatus());
+        const bool right = VerifySchedule(wrong.schedule, wrong.collective, topology).empty();
+        const std::string text = Outsider(path + " --size 100");
+        EXPECT_EQ(text.rfind("ok\n", 0) == 0, right) << text;
+      }
+    }
+  }
+}
 
 // The example of docs/ir.md, section 10.
 TEST(CheckPlanExample, OfTheDocumentation) {
