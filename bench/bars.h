@@ -1,0 +1,72 @@
+// The bars of exact and near-linear synthesis: what is asked of a plan on one machine, and where the number
+// comes from. A bar goes in; what a run of it found comes out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/collective.h"
+#include "ir/simulate.h"
+
+namespace xccl {
+
+// What a bar compares.
+enum class BarCheck : uint8_t {
+  kPlan,      // time, ratio, algbw, depth and seconds of one plan
+  kRate,      // as kPlan, but the algbw is that of the busiest link: what a stream without end would get
+  kProgram,   // the lowered program's time beside the schedule's
+  kEveryone,  // auto's time beside the best of all other engines
+};
+
+struct Bar {
+  std::string_view group;    // one letter
+  std::string machine = {};  // as LoadMachine takes it
+  CollectiveKind collective = CollectiveKind::kAllgather;
+  int64_t size_bytes = int64_t{1} << 30;
+  TimeModel model = TimeModel::kPipelined;
+  int32_t chunks = 0;  // a part, exactly; 0: the engine's choice
+  std::string engine = "auto";
+  BarCheck check = BarCheck::kPlan;
+  // Met when all that are not 0 hold.
+  double most_ratio = 0;
+  double most_us = 0;
+  double least_gb_per_s = 0;
+  double most_seconds = 0;  // CPU seconds
+  double most_loss = 0;     // kProgram: program's time ÷ schedule's
+  int32_t most_depth = 0;
+  bool total_seconds = false;  // seconds include verification
+  std::string peer = {};       // whose figure, for people
+};
+
+std::vector<Bar> AllBars();
+
+struct BarResult {
+  bool made = false;
+  std::string winner;   // engine that made the plan
+  std::string problem;  // why there is no figure
+  int32_t ranks = 0;
+  double time_us = 0, bound_us = 0, gb_per_s = 0;
+  double seconds = 0;  // CPU, synthesis with its simulation and bound
+  double loss = 0;     // kProgram: program's ÷ schedule's time; kEveryone: auto's ÷ the best other's
+  int32_t depth = 0;
+  int64_t peak_mib = 0;
+  std::string other;  // kEveryone: the best other engine
+};
+
+struct BarLimits {
+  double cpu_seconds = 60;
+  int64_t memory_mib = 3072;
+  std::string graphs_folder;
+};
+
+// Runs the bar in a child process, so that its memory and time are its own. Never fails: what went wrong is
+// in `problem`.
+BarResult RunBar(const Bar& bar, const BarLimits& limits);
+// "" when the bar is met, else what misses: "ratio 1.302 > 1.01".
+std::string WhatMisses(const Bar& bar, const BarResult& result);
+// The limits of the bar in words: "ratio <= 1.01, <= 1 s".
+std::string Describe(const Bar& bar);
+
+}  // namespace xccl

@@ -1,0 +1,233 @@
+// One bar, measured in a forked child that sends its figures back through a pipe as one line of text.
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <csignal>
+#include <ctime>
+
+#include "base/strings.h"
+#include "base/units.h"
+#include "bench/bars.h"
+#include "bench/machines.h"
+#include "ir/bound.h"
+#include "ir/lower.h"
+#include "ir/schedule_stats.h"
+#include "ir/simulate_program.h"
+#include "ir/verify_program.h"
+#include "ir/verify_schedule.h"
+#include "synth/synthesizer.h"
+
+namespace xccl {
+namespace {
+
+double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+// One plan and its figures; `seconds` ends where the plan is chosen, simulated and bounded.
+struct Made {
+  Synthesis synthesis;
+  int64_t time_ps = 0;
+  double seconds = 0;
+};
+
+StatusOr<Made> MakePlan(const Synthesizer& engine, const SynthesisRequest& request) {
+  const double began = CpuSeconds();
+  XCCL_RETURN_IF_ERROR(engine.Serves(request));
+  XCCL_ASSIGN_OR_RETURN(Synthesis synthesis, engine.Synthesize(request));
+  const int64_t time_ps = synthesis.simulation
+                              ? synthesis.simulation->time_ps
+                              : Simulate(synthesis.schedule, synthesis.collective, *request.topology,
+                                         {.size_bytes = request.size_bytes, .model = request.model})
+                                    .time_ps;
+  return Made{std::move(synthesis), time_ps, CpuSeconds() - began};
+}
+
+Collective CollectiveOf(const Bar& bar, const Topology& topology) {
+  CollectiveSpec spec;
+  spec.kind = bar.collective;
+  for (int32_t r = 0; r < topology.num_ranks(); ++r) spec.ranks.push_back(Rank(r));
+  return Collective::Create(std::move(spec)).value();
+}
+
+// The busiest link's time alone: what a stream without end would take.
+double SteadyGbPerS(const Synthesis& made, const SynthesisRequest& request) {
+  const Simulation simulation =
+      Simulate(made.schedule, made.collective, *request.topology,
+               {.size_bytes = request.size_bytes, .model = request.model, .record_links = true});
+  const int64_t busiest = *std::ranges::max_element(simulation.link_busy_ps);
+  return busiest > 0 ? static_cast<double>(simulation.size_bytes) * 1e3 / static_cast<double>(busiest) : 0;
+}
+
+Status ProgramLoss(const Made& made, const SynthesisRequest& request, BarResult& result) {
+  XCCL_ASSIGN_OR_RETURN(const Program program, Lower(made.synthesis.schedule, made.synthesis.collective,
+                                                     *request.topology, {.size_bytes = request.size_bytes}));
+  XCCL_RETURN_IF_ERROR(ToStatus(VerifyProgram(program, made.synthesis.collective)));
+  XCCL_ASSIGN_OR_RETURN(const Simulation time,
+                        SimulateProgram(program, made.synthesis.collective, *request.topology,
+                                        {.size_bytes = request.size_bytes, .model = request.model}));
+  result.loss = static_cast<double>(time.time_ps) / static_cast<double>(made.time_ps);
+  return OkStatus();
+}
+
+// The best of all engines but auto. smt is asked for no more than its default limit.
+void BestOther(const SynthesisRequest& request, int64_t auto_ps, BarResult& result) {
+  int64_t best_ps = 0;
+  for (const std::unique_ptr<Synthesizer>& engine : AllSynthesizers()) {
+    if (engine->name() == "auto") continue;
+    const StatusOr<Made> made = MakePlan(*engine, request);
+    if (!made.ok() || (best_ps > 0 && made->time_ps >= best_ps)) continue;
+    best_ps = made->time_ps;
+    result.other = engine->name();
+  }
+  result.loss = best_ps > 0 ? static_cast<double>(auto_ps) / static_cast<double>(best_ps) : 1;
+}
+
+Status Measure(const Bar& bar, const BarLimits& limits, BarResult& result) {
+  XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadMachine(bar.machine, limits.graphs_folder));
+  result.ranks = topology.num_ranks();
+  XCCL_ASSIGN_OR_RETURN(const Synthesizer* const engine, FindSynthesizer(bar.engine));
+  const Collective collective = CollectiveOf(bar, topology);
+  SynthesisRequest request{
+      .topology = &topology, .collective = &collective, .size_bytes = bar.size_bytes, .model = bar.model};
+  if (bar.chunks > 0) request.limits.chunks = bar.chunks;
+  const double began = CpuSeconds();
+  XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
+  XCCL_ASSIGN_OR_RETURN(const Made made, MakePlan(*engine, request));
+  XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(topology, collective, bar.size_bytes, bar.model));
+  result.seconds = CpuSeconds() - began;
+  XCCL_RETURN_IF_ERROR(
+      ToStatus(VerifySchedule(made.synthesis.schedule, made.synthesis.collective, topology)));
+  if (bar.total_seconds) result.seconds = CpuSeconds() - began;
+  result.made = true;
+  result.winner = made.synthesis.engine;
+  result.time_us = PsToUs(made.time_ps);
+  result.bound_us = PsToUs(bound.bound_ps);
+  result.gb_per_s = static_cast<double>(bound.size_bytes) * 1e3 / static_cast<double>(made.time_ps);
+  result.depth = Stats(made.synthesis.schedule, made.synthesis.collective, topology).depth;
+  if (bar.check == BarCheck::kRate) result.gb_per_s = SteadyGbPerS(made.synthesis, request);
+  if (bar.check == BarCheck::kProgram) return ProgramLoss(made, request, result);
+  if (bar.check == BarCheck::kEveryone) BestOther(request, made.time_ps, result);
+  return OkStatus();
+}
+
+// One line, fields apart by tabs; `problem` last.
+std::string ToLine(const BarResult& r) {
+  std::string problem = r.problem;
+  std::ranges::replace(problem, '\t', ' ');
+  std::ranges::replace(problem, '\n', ' ');
+  return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", r.made ? 1 : 0, r.ranks, r.time_us,
+                     r.bound_us, r.gb_per_s, r.seconds, r.loss, r.depth, r.winner, r.other, problem);
+}
+
+bool FromLine(const std::string& line, BarResult& r) {
+  const std::vector<std::string> f = Split(line, '\t');
+  if (f.size() != 11) return false;
+  r.made = f[0] == "1";
+  r.ranks = std::stoi(f[1]);
+  r.time_us = std::stod(f[2]);
+  r.bound_us = std::stod(f[3]);
+  r.gb_per_s = std::stod(f[4]);
+  r.seconds = std::stod(f[5]);
+  r.loss = std::stod(f[6]);
+  r.depth = std::stoi(f[7]);
+  r.winner = f[8];
+  r.other = f[9];
+  r.problem = f[10];
+  return true;
+}
+
+[[noreturn]] void RunChild(const Bar& bar, const BarLimits& limits, int pipe_end) {
+  const auto cpu = static_cast<rlim_t>(std::ceil(limits.cpu_seconds));
+  const rlimit most_cpu{cpu, cpu};
+  const rlimit most_memory{static_cast<rlim_t>(limits.memory_mib) << 20,
+                           static_cast<rlim_t>(limits.memory_mib) << 20};
+  const rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CPU, &most_cpu);
+  setrlimit(RLIMIT_AS, &most_memory);
+  setrlimit(RLIMIT_CORE, &no_core);
+  BarResult result;
+  const Status status = Measure(bar, limits, result);
+  if (!status.ok()) result.problem = status.message();
+  const std::string line = ToLine(result);
+  const bool sent = write(pipe_end, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  _exit(sent ? 0 : 1);
+}
+
+}  // namespace
+
+BarResult RunBar(const Bar& bar, const BarLimits& limits) {
+  BarResult result;
+  int ends[2];
+  if (pipe(ends) != 0) {
+    result.problem = "no pipe";
+    return result;
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[0]);
+    RunChild(bar, limits, ends[1]);
+  }
+  close(ends[1]);
+  std::string line;
+  std::array<char, 4096> buffer;
+  for (ssize_t n = 0; child > 0 && (n = read(ends[0], buffer.data(), buffer.size())) > 0;)
+    line.append(buffer.data(), static_cast<size_t>(n));
+  close(ends[0]);
+  int status = 0;
+  rusage usage{};
+  if (child < 0 || wait4(child, &status, 0, &usage) != child) {
+    result.problem = "no child process";
+    return result;
+  }
+  if (!FromLine(line, result)) {
+    const double used = static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec);
+    if (WIFSIGNALED(status) && used >= limits.cpu_seconds - 2)
+      result.problem = fmt::format("stopped after {:.0f} CPU seconds", limits.cpu_seconds);
+    else if (WIFSIGNALED(status))
+      result.problem = fmt::format("died of signal {} ({} MiB)", WTERMSIG(status), usage.ru_maxrss >> 10);
+    else
+      result.problem = "died";
+  }
+  result.peak_mib = usage.ru_maxrss >> 10;
+  return result;
+}
+
+std::string Describe(const Bar& bar) {
+  std::vector<std::string> words;
+  if (bar.most_ratio > 0) words.push_back(fmt::format("ratio<={:g}", bar.most_ratio));
+  if (bar.most_us > 0) words.push_back(fmt::format("<={:.7g}us", bar.most_us));
+  if (bar.least_gb_per_s > 0) words.push_back(fmt::format(">={:.6g}GB/s", bar.least_gb_per_s));
+  if (bar.most_depth > 0) words.push_back(fmt::format("depth<={}", bar.most_depth));
+  if (bar.check == BarCheck::kProgram) words.push_back(fmt::format("program/schedule<={:g}", bar.most_loss));
+  if (bar.check == BarCheck::kEveryone) words.push_back("<=every engine");
+  if (bar.most_seconds > 0) words.push_back(fmt::format("<={:g}s", bar.most_seconds));
+  return Join(words, " ");
+}
+
+std::string WhatMisses(const Bar& bar, const BarResult& result) {
+  if (!result.made || !result.problem.empty())
+    return result.problem.empty() ? "nothing made" : result.problem;
+  // Figures are compared as they are published: to the last digit shown.
+  constexpr double kRounding = 1.00005;
+  std::vector<std::string> misses;
+  const double ratio = result.bound_us > 0 ? result.time_us / result.bound_us : 1;
+  if (bar.most_ratio > 0 && ratio > bar.most_ratio) misses.push_back(fmt::format("ratio {:.4f}", ratio));
+  if (bar.most_us > 0 && result.time_us > bar.most_us * kRounding)
+    misses.push_back(fmt::format("{:.4f} x", result.time_us / bar.most_us));
+  if (bar.least_gb_per_s > 0 && result.gb_per_s * kRounding < bar.least_gb_per_s)
+    misses.push_back(fmt::format("{:.2f} GB/s", result.gb_per_s));
+  if (bar.most_depth > 0 && result.depth > bar.most_depth)
+    misses.push_back(fmt::format("depth {}", result.depth));
+  if (bar.most_loss > 0 && result.loss > bar.most_loss)
+    misses.push_back(bar.check == BarCheck::kEveryone ? fmt::format("{} {:.4f} x", result.other, result.loss)
+                                                      : fmt::format("program {:.4f} x", result.loss));
+  if (bar.most_seconds > 0 && result.seconds > bar.most_seconds)
+    misses.push_back(fmt::format("{:.2f} s", result.seconds));
+  return Join(misses, ", ");
+}
+
+}  // namespace xccl
