@@ -1,0 +1,45 @@
+// An allreduce over weighted trees: each tree carries its share of the buffer up to its root, which sums, and
+// down again. In: trees of ranks, the ways up and down given apart, since they need not be the same tree.
+// Out: chunks, and the schedule. Linear in the transfers.
+//
+// All ranks end with copies of one root's sum, so they have the same bits.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/collective.h"
+#include "ir/schedule.h"
+
+namespace xccl {
+
+struct TreeEdge {
+  Rank parent, child;
+  PathId
+      path;  // in AllreduceTrees::paths; from child to parent where data goes up, else from parent to child
+};
+
+struct AllreduceTree {
+  int64_t weight = 0;  // of the chunk; > 0
+  Rank root;
+  std::vector<TreeEdge> up, down;  // parents first: a parent is the root or an earlier child
+};
+
+struct AllreduceTrees {
+  PathTable paths;
+  std::vector<AllreduceTree> trees;
+};
+
+// The trees are used `rounds` times over, a chunk each: chunk c is that of tree c mod trees. A link serves
+// lower steps first, so in one round it would pass all sums before the first result and links that only carry
+// results would wait; a chunk's steps are therefore one later than those of the chunk before. Within a chunk
+// they count back from the end: what has farthest to go goes first. Requires: every tree spans the members of
+// `collective`, which has one part.
+struct ChunkedSchedule {
+  Collective collective;
+  Schedule schedule;  // normalized
+};
+ChunkedSchedule MakeAllreduceSchedule(const AllreduceTrees& trees, int32_t rounds,
+                                      const Collective& collective);
+
+}  // namespace xccl

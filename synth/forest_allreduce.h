@@ -1,0 +1,16 @@
+// Allreduce by trees that each sum upward and hand the result downward: better than reduce_scatter and
+// allgather where some ranks have less bandwidth than others, because those need not be roots (on an n×n mesh
+// by 2n/(n+1)). docs/synthesis.md, forest.
+#pragma once
+
+#include "base/status.h"
+#include "synth/synthesizer.h"
+
+namespace xccl {
+
+// Serves allreduce and barrier of all ranks where GPUs are joined directly. Bandwidth-optimal where every
+// cable is as fast both ways: the rate is the bound of partitions (docs/ir.md, lower bounds), which no plan
+// beats, to within kTreeTolerance. Errors: kInvalidInput, not served. Requires: CheckReachable.
+StatusOr<Synthesis> SynthesizeAllreduceTrees(const SynthesisRequest& request);
+
+}  // namespace xccl

@@ -1,0 +1,53 @@
+// The most spanning trees that an undirected graph with capacities holds: as much as the worst partition
+// allows (Tutte and Nash-Williams, 1961), as few and as shallow trees as that goes with.
+//
+// In: edges with capacities. Out: trees of equal weight, and the partition that proves that no trees carry
+// more. Cost: a search is trees × edges, a hundred searches are usual. Source: matroid union by shortest
+// augmenting paths (Edmonds, 1965; Roskind and Tarjan, 1985).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace xccl {
+
+struct CapacityEdge {
+  int32_t a = 0, b = 0;  // different
+  int64_t capacity = 0;  // > 0, in any unit
+};
+
+struct SpanningTree {
+  int32_t root = 0;                  // in the middle of a longest path, so that the depth is least
+  int32_t depth = 0;                 // of the deepest node
+  std::vector<int32_t> parent_edge;  // by node; -1 at the root
+};
+
+struct TreePacking {
+  std::vector<SpanningTree> trees;
+  // Each of k trees can carry k_th of `rate`, in the unit of the capacities: rate = k ÷ the most trees that
+  // an edge is in, per capacity.
+  double rate = 0;
+  // The worst partition found: no trees, of whatever number, carry more than between ÷ (blocks - 1).
+  std::vector<int32_t> block_of;  // by node, dense from 0
+  int32_t blocks = 1;
+  int64_t between = 0;  // capacity of the edges between blocks
+  double bound() const { return static_cast<double>(between) / (blocks - 1); }
+};
+
+struct TreePackingLimits {
+  // As few as come within kTreeTolerance of the bound, else the best number up to this; 0: 32,768 ÷ nodes,
+  // but 128 to 1,024.
+  int32_t most_trees = 0;
+  std::optional<int32_t> trees;  // exactly so many
+  int64_t work = 300'000'000;    // steps of the searches; after that the best so far, with some edges fuller
+};
+inline constexpr double kTreeTolerance = 5e-4;
+
+// Exact for its number of trees: no such number of trees has a higher rate. (But for `work`.) nullopt: the
+// graph is not connected, has fewer than 2 nodes, or capacities above 2^40 in sum.
+std::optional<TreePacking> PackSpanningTrees(int32_t nodes, std::span<const CapacityEdge> edges,
+                                             const TreePackingLimits& limits = {});
+
+}  // namespace xccl
