@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "ir/bound_cut.h"
+#include "topologies/symmetry.h"
 
 namespace xccl {
 namespace {
@@ -28,6 +29,25 @@ BandwidthBound Cut(const Topology& topology, const Collective& collective, const
   return {DegreeBoundPs(topology, collective, sizes), BoundKind::kRelaxed};
 }
 
+// Orbits of nodes where all ranks are sinks and translations keep the supplies; else empty.
+std::vector<int32_t> AlikeSinks(const Topology& topology, const CutProblem& problem) {
+  constexpr size_t kMany = 64;  // fewer sinks cost less than finding translations
+  if (problem.sinks.size() < kMany || problem.sinks.size() != static_cast<size_t>(topology.num_ranks()))
+    return {};
+  const SymmetryGroup group = FindTranslations(topology);
+  if (group.IsTrivial()) return {};
+  std::vector<int32_t> orbits;
+  std::vector<int64_t> supply(static_cast<size_t>(group.num_node_orbits()), -1);
+  for (int32_t n = 0; n < topology.num_nodes(); ++n) {
+    const int32_t orbit = group.OrbitOf(NodeId(n));
+    int64_t& bytes = supply[static_cast<size_t>(orbit)];
+    if (bytes >= 0 && bytes != problem.supply_bytes[n]) return {};
+    bytes = problem.supply_bytes[n];
+    orbits.push_back(orbit);
+  }
+  return orbits;
+}
+
 std::vector<NodeId> MemberNodes(const Topology& topology, const Collective& collective) {
   std::vector<NodeId> nodes;
   for (Rank r : collective.ranks()) nodes.push_back(topology.NodeOf(r));
@@ -50,6 +70,7 @@ BandwidthBound BandwidthBoundOf(const Topology& topology, const Collective& coll
     case CollectiveKind::kAllgatherv:
       problem = PartPerMember(topology, collective, sizes, reversed);
       problem.sinks = MemberNodes(topology, collective);
+      problem.alike = AlikeSinks(topology, problem);
       return Cut(topology, collective, sizes, problem, BoundKind::kCut);
     case CollectiveKind::kReduce:
       reversed = true;

@@ -5,7 +5,8 @@
 //
 // Sinks are taken one after another, and a certified sink becomes a source without limit: a cut that leaves
 // it out is already known to be good, so only cuts that hold it are left. Taken in breadth-first order, a
-// sink finds unlimited sources next to it, and its flow, searched backward from the sink, stays local.
+// sink finds unlimited sources next to it, and its flow, searched backward from the sink, stays local. Sinks
+// that a symmetry takes to each other have equally bad cuts: one is tried and certifies all.
 #include "ir/bound_cut.h"
 
 #include <algorithm>
@@ -67,7 +68,8 @@ bool Less(const Ratio& a, const Ratio& b) {
 template <typename Amount>
 class CutSearch {
  public:
-  CutSearch(const Scaled& graph, const std::vector<NodeId>& sinks) : graph_(graph) {
+  CutSearch(const Scaled& graph, const CutProblem& problem) : graph_(graph) {
+    const std::vector<NodeId>& sinks = problem.sinks;
     const size_t nodes = graph.supply.size();
     first_.assign(nodes + 1, 0);
     for (const Scaled::Arc& arc : graph.arcs) {
@@ -90,12 +92,20 @@ class CutSearch {
     is_sink_.assign(nodes, false);
     for (NodeId sink : sinks) is_sink_[sink.index()] = true;
     OrderSinks(sinks);
+    number_ = problem.alike;
+    for (NodeId sink : sinks) {
+      if (number_.empty()) break;
+      const size_t number = static_cast<size_t>(number_[sink.index()]);
+      if (alike_.size() <= number) alike_.resize(number + 1);
+      alike_[number].push_back(sink.value);
+    }
   }
 
   // nullopt: a sink that some supply cannot reach.
   std::optional<Ratio> Run() {
     GuessByDegree();
     for (int32_t sink : order_) {
+      if (unlimited_[sink]) continue;
       while (!Certify(sink)) {
         const Ratio cut = CutOfLastSearch();
         if (cut.q == 0) return std::nullopt;
@@ -103,6 +113,8 @@ class CutSearch {
         guess_ = cut;
       }
       unlimited_[sink] = true;
+      if (!alike_.empty())
+        for (int32_t other : alike_[number_[sink]]) unlimited_[other] = true;
     }
     return guess_;
   }
@@ -236,6 +248,8 @@ class CutSearch {
   std::vector<Incident> incident_;  // by node
   std::vector<int32_t> first_, order_;
   std::vector<bool> is_sink_, unlimited_;
+  std::vector<int32_t> number_;              // of sinks that are alike, by node, or empty
+  std::vector<std::vector<int32_t>> alike_;  // by number
   Ratio guess_;
   std::vector<Amount> flow_, used_;
   std::vector<int32_t> touched_arcs_, touched_nodes_, visited_, level_, cursor_;
@@ -248,8 +262,8 @@ std::optional<WorstCut> FindWorstCut(const Topology& topology, const CutProblem&
   const std::optional<Scaled> scaled = Scale(topology, problem);
   if (!scaled) return std::nullopt;
   const __int128 product = static_cast<__int128>(scaled->total_supply) * scaled->total_bandwidth;
-  const std::optional<Ratio> ratio = product < kLimit ? CutSearch<int64_t>(*scaled, problem.sinks).Run()
-                                                      : CutSearch<__int128>(*scaled, problem.sinks).Run();
+  const std::optional<Ratio> ratio = product < kLimit ? CutSearch<int64_t>(*scaled, problem).Run()
+                                                      : CutSearch<__int128>(*scaled, problem).Run();
   if (!ratio) return std::nullopt;
   return WorstCut{ratio->p * scaled->supply_unit, ratio->q * scaled->bandwidth_unit};
 }

@@ -15,6 +15,9 @@ struct CutProblem {
   bool reversed = false;              // every link taken from head to tail
   std::vector<int64_t> supply_bytes;  // by node, >= 0: what must get from here to every sink
   std::vector<NodeId> sinks;          // distinct, not empty
+  // By node: sinks of one number are alike, because the machine has a symmetry that takes one to the other
+  // and keeps all supplies and sinks. One of them is tried. Empty: no two are.
+  std::vector<int32_t> alike = {};
 };
 
 // bytes ÷ bytes_per_s is the largest, over sets of nodes that leave out at least one sink, of the supply

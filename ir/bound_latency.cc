@@ -3,18 +3,21 @@
 // O((nodes + links) × costs). With many costs, a binary heap.
 //
 // Two GPUs that hang on the same nodes by equal links are interchangeable (exchanging them maps the topology
-// onto itself), so they are equally far from all others and one search serves both.
+// onto itself), so they are equally far from all others and one search serves both. One search serves all
+// translates of a rank, too.
 #include "ir/bound_latency.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
-#include <map>
+#include <optional>
 #include <queue>
+#include <set>
 #include <tuple>
 
 #include "ir/needs.h"
+#include "topologies/symmetry.h"
 
 namespace xccl {
 namespace {
@@ -163,6 +166,32 @@ Hanging HangingOf(const Topology& topology, Rank rank) {
   return hanging;
 }
 
+constexpr int32_t kManyRanks = 64;  // below, searches cost less than finding translations
+
+// Holders that are equally far from the destinations.
+class Alike {
+ public:
+  Alike(const Topology& topology, const AllToAll& all) : topology_(topology) {
+    const size_t ranks = static_cast<size_t>(topology.num_ranks()), holders = all.holders.size();
+    everyone_ = holders == all.destinations.size();
+    if (topology.num_ranks() >= kManyRanks && holders == ranks && everyone_)
+      translations_ = FindTranslations(topology);
+  }
+  // Was a rank like this one asked for before?
+  bool Met(Rank r) {
+    if (translations_ && translations_->Representative(translations_->OrbitOf(r)) != r) return true;
+    const NodeId node = topology_.NodeOf(r);
+    const bool few_links = topology_.Out(node).size() + topology_.In(node).size() <= kFewLinks;
+    return everyone_ && few_links && !seen_.emplace(HangingOf(topology_, r)).second;
+  }
+
+ private:
+  const Topology& topology_;
+  bool everyone_ = false;  // each single rank is needed by all others
+  std::optional<SymmetryGroup> translations_;
+  std::set<Hanging> seen_;
+};
+
 }  // namespace
 
 StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& collective, TimeModel model) {
@@ -171,27 +200,28 @@ StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& colle
       return InvalidInput(fmt::format("{}: no rank {}, which {} needs; ranks are 0..{}", topology.name(),
                                       r.value, collective.name(), topology.num_ranks() - 1));
   Distances distances(topology, model);
-  // Where every single rank is needed by all others, interchangeable holders have equal answers.
-  const std::vector<Need> needs = NeedsOf(collective);
-  const size_t members = static_cast<size_t>(collective.num_members());
-  bool everyone = needs.size() == members;
-  for (const Need& need : needs)
-    everyone &= need.holders.size() == 1 && need.destinations.size() == members - 1;
-  std::map<Hanging, bool> seen;
   int64_t farthest = 0;
-  for (const Need& need : needs) {
-    const NodeId node = topology.NodeOf(need.holders[0]);
-    const bool few_links = topology.Out(node).size() + topology.In(node).size() <= kFewLinks;
-    if (everyone && few_links && !seen.emplace(HangingOf(topology, need.holders[0]), true).second) continue;
-    const std::vector<int64_t>& from = distances.From(need.holders);
-    for (Rank r : need.destinations) {
+  // The farthest destination of these holders.
+  const auto search = [&](std::span<const Rank> holders, std::span<const Rank> destinations) -> Status {
+    const std::vector<int64_t>& from = distances.From(holders);
+    for (Rank r : destinations) {
       const int64_t distance = from[topology.NodeOf(r).index()];
       if (distance >= kFar)
         return InvalidInput(fmt::format("{}: no path from rank {} to rank {}, which {} needs",
-                                        topology.name(), need.holders[0].value, r.value, collective.name()));
+                                        topology.name(), holders[0].value, r.value, collective.name()));
       farthest = std::max(farthest, distance);
     }
+    return OkStatus();
+  };
+  const std::optional<AllToAll> all = AllToAllOf(collective);
+  if (!all) {
+    for (const Need& need : NeedsOf(collective))
+      XCCL_RETURN_IF_ERROR(search(need.holders, need.destinations));
+    return farthest;
   }
+  Alike alike(topology, *all);
+  for (const Rank& r : all->holders)
+    if (!alike.Met(r)) XCCL_RETURN_IF_ERROR(search(std::span(&r, 1), all->destinations));
   return farthest;
 }
 

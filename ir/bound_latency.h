@@ -14,7 +14,7 @@ namespace xccl {
 // and, where every unit pays it, its overhead: on all links in the blocking model; pipelined, where a later
 // chunk of the same message finds it paid, on the links that leave the holder.
 // Errors: kInvalidInput naming two ranks without a path that the collective needs.
-// Cost: a search per holder; holders that hang alike on the same nodes are searched once.
+// Cost: a search per holder; holders that hang alike on the same nodes, or are translates, are searched once.
 StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& collective, TimeModel model);
 
 }  // namespace xccl

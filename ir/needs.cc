@@ -60,28 +60,15 @@ void AddPart(const Collective& collective, ChunkId chunk, NeedMap& map) {
 std::vector<Need> NeedsOf(const Collective& collective) {
   NeedMap map;
   const CollectiveSpec& spec = collective.spec();
-  const auto all_to_all = [&](bool counted_source, bool counted_destination) {
-    for (size_t i = 0; i < spec.ranks.size(); ++i) {
-      if (counted_source && !SomeChunk(collective, PartId(static_cast<int64_t>(i)))) continue;
-      std::vector<Rank>& destinations = map[{spec.ranks[i]}];
-      for (size_t j = 0; j < spec.ranks.size(); ++j)
-        if (!counted_destination || SomeChunk(collective, PartId(static_cast<int64_t>(j))))
-          destinations.push_back(spec.ranks[j]);
-    }
-  };
   switch (spec.kind) {
     case CollectiveKind::kAllreduce:
     case CollectiveKind::kBarrier:
     case CollectiveKind::kAlltoall:
-      all_to_all(false, false);
-      break;
     case CollectiveKind::kAllgather:
     case CollectiveKind::kAllgatherv:
-      all_to_all(true, false);
-      break;
     case CollectiveKind::kReduceScatter:
     case CollectiveKind::kReduceScatterv:
-      all_to_all(false, true);
+      XCCL_CHECK(false);  // AllToAllOf
       break;
     case CollectiveKind::kReduce:
       for (Rank r : spec.ranks) map[{r}].push_back(*spec.root);
@@ -98,6 +85,37 @@ std::vector<Need> NeedsOf(const Collective& collective) {
       break;
   }
   return Finish(map);
+}
+
+std::optional<AllToAll> AllToAllOf(const Collective& collective) {
+  std::vector<Rank> all(collective.ranks().begin(), collective.ranks().end()), counted;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const PartId part(static_cast<int64_t>(i));
+    if (part.value < collective.num_parts() && SomeChunk(collective, part)) counted.push_back(all[i]);
+  }
+  std::sort(all.begin(), all.end());
+  std::sort(counted.begin(), counted.end());
+  switch (collective.kind()) {
+    case CollectiveKind::kAllreduce:
+    case CollectiveKind::kBarrier:
+    case CollectiveKind::kAlltoall:
+      return AllToAll{all, all};
+    case CollectiveKind::kAllgather:
+    case CollectiveKind::kAllgatherv:
+      return AllToAll{std::move(counted), std::move(all)};
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kReduceScatterv:
+      return AllToAll{std::move(all), std::move(counted)};
+    case CollectiveKind::kReduce:
+    case CollectiveKind::kBroadcast:
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter:
+    case CollectiveKind::kAlltoallv:
+    case CollectiveKind::kSendrecv:
+    case CollectiveKind::kCustom:
+      return std::nullopt;
+  }
+  return std::nullopt;
 }
 
 }  // namespace xccl

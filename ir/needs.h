@@ -1,6 +1,7 @@
 // Who needs whose data, without how much: what distances and reachability are about.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "base/ids.h"
@@ -18,7 +19,14 @@ struct Need {
 // One need a set of holders, ordered by holders; chunks that are always empty are left out. A sum needs each
 // of its contributions from some rank that holds it. Contributions that nobody holds are left out: the
 // collective cannot be met, which verification says.
-// Cost: members² for kinds in which everyone needs everyone, else linear in the conditions.
+// Requires: AllToAllOf has none. Cost: linear in the conditions.
 std::vector<Need> NeedsOf(const Collective& collective);
+
+// Kinds in which each destination needs something of each other member: too many pairs to list.
+struct AllToAll {
+  std::vector<Rank> holders;       // sorted; what each of them has must get to every destination but itself
+  std::vector<Rank> destinations;  // sorted
+};
+std::optional<AllToAll> AllToAllOf(const Collective& collective);
 
 }  // namespace xccl

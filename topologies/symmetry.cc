@@ -115,6 +115,15 @@ StatusOr<SymmetryGroup> SymmetryGroup::Create(const Topology& topology,
   return group;
 }
 
+StatusOr<SymmetryGroup> SymmetryGroup::With(const Topology& topology, Automorphism generator) const {
+  SymmetryGroup group = *this;
+  XCCL_RETURN_IF_ERROR(group.AddGenerator(topology, std::move(generator)));
+  group.FindOrbits();
+  XCCL_RETURN_IF_ERROR(group.CheckFree(topology));
+  group.NumberRanks();
+  return group;
+}
+
 SymmetryGroup::Cycles SymmetryGroup::CyclesOf(std::span<const int32_t> image) {
   Cycles cycles;
   cycles.place.resize(image.size());

@@ -35,6 +35,8 @@ class SymmetryGroup {
   // Errors: kInvalidInput, "generator 1: ...", naming the invariant that does not hold. Cost: linear in
   // generators × (nodes + links).
   static StatusOr<SymmetryGroup> Create(const Topology& topology, std::vector<Automorphism> generators);
+  // This group and one generator more. Errors: as Create.
+  StatusOr<SymmetryGroup> With(const Topology& topology, Automorphism generator) const;
 
   int64_t order() const { return order_; }
   bool IsTrivial() const { return order_ == 1; }

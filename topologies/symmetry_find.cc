@@ -347,6 +347,17 @@ std::optional<int32_t> OrderOf(const Topology& topology, const SymmetryGroup& gr
   return order;
 }
 
+// Is every rank but those at some edge shifted by as much? Then the machine is numbered along it.
+bool KeepsDisplacement(const Topology& topology, const std::vector<int32_t>& h) {
+  const int32_t seed = topology.NodeOf(Rank(0)).value;
+  int32_t kept = 0;
+  for (int32_t r = 0; r < topology.num_ranks(); ++r) {
+    const NodeId node = topology.NodeOf(Rank(r));
+    kept += h[node.index()] - node.value == h[static_cast<size_t>(seed)] - seed ? 1 : 0;
+  }
+  return 2 * kept >= topology.num_ranks();
+}
+
 }  // namespace
 
 SymmetryGroup FindTranslations(const Topology& topology) {
@@ -382,12 +393,10 @@ SymmetryGroup FindTranslations(const Topology& topology) {
       if (best && best->order >= *order) continue;
       best = Automorphism{*order, {}};
       for (int32_t n : search.map()) best->image.push_back(NodeId(n));
-      if (group.order() * *order == largest) break;
+      if (group.order() * *order == largest || KeepsDisplacement(topology, search.map())) break;
     }
     if (!best) break;
-    std::vector<Automorphism> generators = group.generators();
-    generators.push_back(std::move(*best));
-    StatusOr<SymmetryGroup> larger = SymmetryGroup::Create(topology, std::move(generators));
+    StatusOr<SymmetryGroup> larger = group.With(topology, *std::move(best));
     if (!larger.ok()) break;  // two bonds of one hash
     group = std::move(*larger);
   }
