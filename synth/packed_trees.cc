@@ -23,6 +23,10 @@ std::vector<int32_t> StepsOf(const PackedTree& tree, TreeOrder order, int32_t de
   return steps;
 }
 
+struct TreeMove {
+  int32_t tree, arc, step, depth, offset;
+};
+
 int32_t NumRanks(const PackedTrees& trees) {
   int32_t last = 0;
   for (const PackedTree& tree : trees.trees) {
@@ -39,6 +43,12 @@ int32_t PackedTrees::Depth() const {
   for (const PackedTree& tree : trees)
     for (const TreeArc& arc : tree.arcs) depth = std::max(depth, arc.depth);
   return depth;
+}
+
+int64_t PackedTrees::NumArcs() const {
+  int64_t arcs = 0;
+  for (const PackedTree& tree : trees) arcs += static_cast<int64_t>(tree.arcs.size());
+  return arcs;
 }
 
 TreeSchedule CopyDown(const PackedTrees& trees, const Collective& whole, const TreeSteps& steps) {
@@ -59,21 +69,37 @@ TreeSchedule CopyDown(const PackedTrees& trees, const Collective& whole, const T
   made.schedule.paths = trees.paths;
   made.schedule.Reserve(arcs * steps.slices);
   const int32_t depth = trees.Depth(), num_ranks = NumRanks(trees);
+  std::vector<TreeMove> moves;
+  moves.reserve(static_cast<size_t>(trees.NumArcs()));
   for (size_t t = 0; t < trees.trees.size(); ++t) {
     const PackedTree& tree = trees.trees[t];
     const std::vector<int32_t> step = StepsOf(tree, steps.order, depth, num_ranks);
-    const int32_t first = made.collective.FirstChunk(tree.part).value + place[t];
     for (size_t a = 0; a < tree.arcs.size(); ++a) {
       const TreeArc& arc = tree.arcs[a];
-      for (int32_t slice = 0; slice < steps.slices; ++slice)
-        made.schedule.Add(Transfer{.first = ChunkId(first + slice),
-                                   .count = 1,
-                                   .src = arc.from,
-                                   .dst = arc.to,
-                                   .path = arc.path,
-                                   .op = TransferOp::kCopy,
-                                   .step = step[a] + slice});
+      moves.push_back({.tree = static_cast<int32_t>(t),
+                       .arc = static_cast<int32_t>(a),
+                       .step = step[a],
+                       .depth = arc.depth,
+                       .offset = (arc.to.value - arc.from.value + num_ranks) % num_ranks});
     }
+  }
+  // Of arcs of one step the deeper first: what they wait for comes late, and they cannot make up for it. Then
+  // by how far apart the ranks are, so that those behind one switch meet in permutations.
+  std::stable_sort(moves.begin(), moves.end(), [](const TreeMove& a, const TreeMove& b) {
+    return a.depth != b.depth ? a.depth > b.depth : a.offset < b.offset;
+  });
+  for (const TreeMove& move : moves) {
+    const PackedTree& tree = trees.trees[move.tree];
+    const TreeArc& arc = tree.arcs[move.arc];
+    const int32_t first = made.collective.FirstChunk(tree.part).value + place[move.tree];
+    for (int32_t slice = 0; slice < steps.slices; ++slice)
+      made.schedule.Add(Transfer{.first = ChunkId(first + slice),
+                                 .count = 1,
+                                 .src = arc.from,
+                                 .dst = arc.to,
+                                 .path = arc.path,
+                                 .op = TransferOp::kCopy,
+                                 .step = move.step + slice});
   }
   Normalize(made.schedule);
   return made;

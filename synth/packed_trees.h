@@ -32,6 +32,7 @@ struct PackedTrees {
   PathTable paths;
   std::vector<PackedTree> trees;
   int32_t Depth() const;  // of the deepest arc; 0 without arcs
+  int64_t NumArcs() const;
 };
 
 // The order of what is ready at one link.

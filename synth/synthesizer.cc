@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "synth/auto.h"
 #include "synth/engines.h"
+#include "synth/forest.h"
 #include "synth/greedy.h"
 #include "synth/smt.h"
 
@@ -15,6 +16,7 @@ std::span<const std::unique_ptr<Synthesizer>> AllSynthesizers() {
   static const std::vector<std::unique_ptr<Synthesizer>> all = [] {
     std::vector<std::unique_ptr<Synthesizer>> made;
     for (const TextbookEngine* engine : TextbookEngines()) made.push_back(MakeTextbook(*engine));
+    made.push_back(MakeForest());
     made.push_back(MakeGreedy());
     made.push_back(MakeSmt());
     made.push_back(MakeAuto());
