@@ -34,7 +34,7 @@ class Machine:
     """nodes: (kind, id, host, multicast, reduce); links: (tail, head, bandwidth, latency, overhead)."""
 
     def __init__(self, text):
-        self.nodes, self.links, self.rank_of = [], [], {}
+        self.nodes, self.links, self.rank_of, self.named = [], [], {}, defaultdict(list)
         root = xml.etree.ElementTree.fromstring(text)
         for element in root:
             if element.tag == "host":
@@ -49,20 +49,21 @@ class Machine:
     def add_node(self, element, host):
         if element.tag == "gpu":
             self.rank_of[len(self.nodes)] = len(self.rank_of)
+        self.named[element.get("id")].append(len(self.nodes))
         flag = lambda name: element.get(name) == "true"
         self.nodes.append((element.tag, element.get("id"), host, flag("multicast"), flag("reduce")))
 
     def find(self, reference):
         host, kind, name = None, None, reference
-        plain = [n for n, node in enumerate(self.nodes) if node[1] == reference]
+        plain = self.named.get(reference, [])
         if len(plain) == 1:
             return plain[0]
         if ":" in name:
             kind, name = name.split(":", 1)
             if "/" in kind:
                 host, kind = kind.rsplit("/", 1)
-        found = [n for n, node in enumerate(self.nodes)
-                 if node[1] == name and kind in (None, node[0]) and host in (None, node[2])]
+        found = [n for n in self.named.get(name, [])
+                 if kind in (None, self.nodes[n][0]) and host in (None, self.nodes[n][2])]
         if len(found) > 1:  # a reference without a host means the node that has none
             found = [n for n in found if self.nodes[n][2] is None]
         if len(found) != 1:
