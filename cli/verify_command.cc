@@ -7,6 +7,7 @@
 #include "cli/output_json.h"
 #include "cli/progress.h"
 #include "ir/plan.h"
+#include "ir/translated.h"
 #include "ir/verify_program.h"
 #include "ir/verify_schedule.h"
 
@@ -31,7 +32,8 @@ Status VerifyFile(const std::string& file, bool json) {
   } else if (violations.empty()) {
     std::printf(
         "%s: ok: %s on %s, %lld transfers%s\n", file.c_str(), plan->collective.name().c_str(),
-        plan->topology.name().c_str(), static_cast<long long>(plan->schedule.size()),
+        plan->topology.name().c_str(),
+        static_cast<long long>(ExpandedTransfers(plan->schedule, plan->collective, plan->topology)),
         plan->program ? ", schedule and program proved" : ", schedule proved, no program in the file");
   } else {
     for (const Violation& violation : violations)

@@ -85,18 +85,39 @@ ChunkId Translations::Image(int64_t e, ChunkId c) const {
                  blocks_.first[static_cast<size_t>(block)]);
 }
 
-bool Translations::KeepSizes(const CollectiveSizes& sizes) const {
-  for (int32_t g = 0; g < static_cast<int32_t>(group_.generators().size()); ++g) {
-    int64_t e = 1;
-    for (int32_t i = 0; i < g; ++i) e *= group_.generators()[static_cast<size_t>(i)].order;
-    for (size_t b = 0; b + 1 < blocks_.first.size(); ++b) {
-      const int32_t image = blocks_.first[static_cast<size_t>(ImageOfBlock(e, static_cast<int32_t>(b)))];
-      for (int32_t c = blocks_.first[b]; c < blocks_.first[b + 1]; ++c)
-        if (sizes.ChunkBytes(ChunkId(c)) != sizes.ChunkBytes(ChunkId(image + c - blocks_.first[b])))
-          return false;
-    }
+template <typename Same>
+bool Translations::ForAllImages(Same same) const {
+  int64_t e = 1;
+  for (const Automorphism& generator : group_.generators()) {
+    for (size_t b = 0; b + 1 < blocks_.first.size(); ++b)
+      if (!same(b, static_cast<size_t>(ImageOfBlock(e, static_cast<int32_t>(b))))) return false;
+    e *= generator.order;
   }
   return true;
+}
+
+bool Translations::KeepParts(const Collective& collective) const {
+  const std::vector<int64_t>& counts = collective.spec().counts;
+  return ForAllImages([&](size_t from, size_t to) {
+    const int32_t chunks = blocks_.first[from + 1] - blocks_.first[from];
+    if (chunks != blocks_.first[to + 1] - blocks_.first[to]) return false;
+    if (!counts.empty() && counts[from] != counts[to]) return false;
+    for (int32_t c = 0; c < chunks; ++c)
+      if (collective.Weight(ChunkId(blocks_.first[from] + c)) !=
+          collective.Weight(ChunkId(blocks_.first[to] + c)))
+        return false;
+    return true;
+  });
+}
+
+bool Translations::KeepSizes(const CollectiveSizes& sizes) const {
+  return ForAllImages([&](size_t from, size_t to) {
+    for (int32_t c = 0; c < blocks_.first[from + 1] - blocks_.first[from]; ++c)
+      if (sizes.ChunkBytes(ChunkId(blocks_.first[from] + c)) !=
+          sizes.ChunkBytes(ChunkId(blocks_.first[to] + c)))
+        return false;
+    return true;
+  });
 }
 
 bool Translations::AreFreeOn(const PathTable& paths) const {
@@ -141,6 +162,21 @@ int64_t CountExpanded(const Schedule& schedule, const Translations& translations
 }
 
 }  // namespace
+
+SymmetryGroup TranslationsFor(const Collective& collective, const Topology& topology) {
+  if (!ChunkBlocksOf(collective).ok()) return SymmetryGroup(topology);
+  SymmetryGroup group = FindTranslations(topology);
+  Schedule empty;
+  empty.symmetry = group.generators();
+  const StatusOr<Translations> translations = Translations::Create(empty, collective, topology);
+  return translations.ok() && translations->KeepParts(collective) ? group : SymmetryGroup(topology);
+}
+
+Schedule Translate(Schedule base, const SymmetryGroup& group) {
+  base.symmetry = group.generators();
+  Normalize(base);
+  return base;
+}
 
 int64_t ExpandedTransfers(const Schedule& schedule, const Collective& collective, const Topology& topology) {
   if (schedule.symmetry.empty()) return schedule.size();

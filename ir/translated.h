@@ -45,6 +45,8 @@ class Translations {
   ChunkId EndOfBlock(ChunkId c) const {
     return ChunkId(blocks_.first[static_cast<size_t>(block_of_[c.index()]) + 1]);
   }
+  // Do blocks go to blocks of equal chunks, weights and counts?
+  bool KeepParts(const Collective& collective) const;
   // Do all translates of each chunk have the same bytes? Rounding may take an element here and there.
   bool KeepSizes(const CollectiveSizes& sizes) const;
   // Is there no translation but the identity that keeps a link of these paths in place? Then translates of a
@@ -57,6 +59,9 @@ class Translations {
  private:
   explicit Translations(SymmetryGroup group) : group_(std::move(group)) {}
   int32_t ImageOfBlock(int64_t e, int32_t block) const;
+  // same(block, image) for all blocks and generators?
+  template <typename Same>
+  bool ForAllImages(Same same) const;
 
   SymmetryGroup group_;
   ChunkBlocks blocks_;
@@ -66,6 +71,15 @@ class Translations {
   std::vector<int32_t> member_of_rank_;  // -1 where not a member
   std::vector<Rank> tail_;               // by link: the GPU that it leaves, else rank 0
 };
+
+// The translations of the machine that a compressed schedule of this collective can use; trivial where there
+// are none, or where they take members or unequal parts to others. Cost: FindTranslations.
+SymmetryGroup TranslationsFor(const Collective& collective, const Topology& topology);
+
+// `base` moves chunks of parts that represent their orbits under the group, over `Translations`' conditions:
+// the schedule that does all translates too. Normalized; plain where the group is trivial. Engines plan for
+// the lowest rank of each orbit and end with this.
+Schedule Translate(Schedule base, const SymmetryGroup& group);
 
 // Most transfers that Expand writes out where nothing else is asked for.
 inline constexpr int64_t kMostExpanded = int64_t{1} << 26;

@@ -167,6 +167,34 @@ TEST(Translated, UnevenBytes) {
   EXPECT_FALSE(translations->KeepSizes(CollectiveSizes(answer.collective, 40)));
 }
 
+TEST(Translated, TranslationsForACollective) {
+  const Topology torus = Load("torus:3x4");
+  CollectiveSpec some;
+  some.kind = CollectiveKind::kAllgather;
+  some.ranks = {Rank(0), Rank(1)};
+  CollectiveSpec cast = Make(CollectiveKind::kAllgather, 12).spec();
+  cast.kind = CollectiveKind::kBroadcast;
+  cast.root = Rank(0);
+  std::vector<int64_t> counts(12, 5);
+  const struct {
+    Collective collective;
+    int64_t order;
+  } cases[] = {
+      {Make(CollectiveKind::kAllgather, 12).WithChunks(4), 12},
+      {Make(CollectiveKind::kReduceScatterv, 12, counts), 12},
+      {Make(CollectiveKind::kAlltoall, 12), 12},
+      {Make(CollectiveKind::kAllreduce, 12).WithChunks(24), 12},
+      {Make(CollectiveKind::kAllreduce, 12).WithChunks(13), 1},
+      {Make(CollectiveKind::kAllgatherv, 12, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}), 1},
+      {Collective::Create(some).value(), 1},
+      {Collective::Create(cast).value(), 1},
+  };
+  for (const auto& c : cases)
+    EXPECT_EQ(TranslationsFor(c.collective, torus).order(), c.order) << c.collective.name();
+  const Schedule plain = Translate(Schedule(), SymmetryGroup(torus));
+  EXPECT_TRUE(plain.symmetry.empty());
+}
+
 struct Rejection {
   std::string name;
   std::function<void(Schedule&)> edit;

@@ -10,6 +10,7 @@
 #include "ir/plan.h"
 #include "ir/simulate.h"
 #include "ir/test_translated.h"
+#include "ir/translated.h"
 #include "ir/verify_schedule.h"
 #include "synth/synthesizer.h"
 #include "tests/testing/check.h"
@@ -75,7 +76,8 @@ TEST_P(CheckPlan, AgreesOnRulesAndTimes) {
     for (const std::unique_ptr<Synthesizer>& engine : AllSynthesizers()) {
       if (engine->name() == "smt" || engine->name() == "auto" || !engine->Serves(request).ok()) continue;
       if (!LongRun() && random.Below(8) > 0) continue;
-      const StatusOr<Synthesis> answer = engine->Synthesize(request);
+      StatusOr<Synthesis> answer = engine->Synthesize(request);
+      if (answer.ok()) answer->schedule = Expand(answer->schedule, answer->collective, topology).value();
       if (!answer.ok() || answer->schedule.size() == 0) continue;
       Plan plan = PlanOf(*answer, topology, request);
       ASSERT_EQ(WritePlan(plan, path), OkStatus());
@@ -112,13 +114,13 @@ TEST(CheckPlanCompressed, AgreesOnRulesAndTimes) {
       CheckTime(plan, path, 3000, TimeModel::kPipelined);
       CheckTime(plan, path, 1'000'000, TimeModel::kBlocking);
       CheckTime(plan, path, 6 << 20, TimeModel::kPipelined);
-      for (int32_t round = 0; round < 6; ++round) {
+      for (int32_t round = 0; round < 3; ++round) {
         Plan wrong = plan;
         Automorphism& generator = wrong.schedule.symmetry.front();
         const auto any = [&] { return random.Below(generator.image.size()); };
-        if (round % 3 == 0) std::swap(generator.image[any()], generator.image[any()]);
-        if (round % 3 == 1) generator.order += static_cast<int32_t>(random.Below(3)) - 1;
-        if (round % 3 == 2)
+        if (round == 0) std::swap(generator.image[any()], generator.image[any()]);
+        if (round == 1) generator.order += static_cast<int32_t>(random.Below(3)) - 1;
+        if (round == 2)
           wrong.schedule.first[random.Below(2)] = ChunkId(static_cast<int64_t>(random.Below(4)));
         ASSERT_EQ(WritePlan(wrong, path, 0), OkStatus());
         const bool right = VerifySchedule(wrong.schedule, wrong.collective, topology).empty();

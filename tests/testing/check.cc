@@ -11,6 +11,7 @@
 #include "ir/lower.h"
 #include "ir/simulate.h"
 #include "ir/sizes.h"
+#include "ir/translated.h"
 #include "ir/verify_program.h"
 #include "ir/verify_schedule.h"
 #include "tests/testing/collectives.h"
@@ -20,6 +21,17 @@ namespace {
 
 bool IsSlow(std::string_view engine) { return engine == "smt"; }
 
+// What is said of a compressed schedule is true of its plain form.
+void CheckPlainForm(const Synthesis& answer, const SynthesisRequest& request) {
+  const Topology& topology = *request.topology;
+  const StatusOr<Schedule> plain = Expand(answer.schedule, answer.collective, topology);
+  ASSERT_TRUE(plain.ok()) << plain.status().message();
+  EXPECT_EQ(ToStatus(VerifySchedule(*plain, answer.collective, topology)).message(), "");
+  const SimulateOptions options{.size_bytes = request.size_bytes, .model = request.model};
+  EXPECT_EQ(Simulate(answer.schedule, answer.collective, topology, options).time_ps,
+            Simulate(*plain, answer.collective, topology, options).time_ps);
+}
+
 bool CheckAnswer(const Synthesis& answer, const SynthesisRequest& request) {
   EXPECT_TRUE(answer.collective.spec() == request.collective->spec()) << "another collective came back";
   const Status verified = ToStatus(VerifySchedule(answer.schedule, answer.collective, *request.topology));
@@ -27,6 +39,7 @@ bool CheckAnswer(const Synthesis& answer, const SynthesisRequest& request) {
   Schedule normalized = answer.schedule;
   Normalize(normalized);
   EXPECT_TRUE(normalized == answer.schedule) << "not normalized";
+  if (verified.ok() && !answer.schedule.symmetry.empty()) CheckPlainForm(answer, request);
   return verified.ok();
 }
 
