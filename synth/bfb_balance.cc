@@ -136,8 +136,7 @@ class Balancing {
   }
 
   void Shift(int32_t source, int32_t target) {
-    const double even =
-        (Height(source) - Height(target)) / (1 / p_.speed[source] + 1 / p_.speed[target]);
+    const double even = (Height(source) - Height(target)) / (1 / p_.speed[source] + 1 / p_.speed[target]);
     int64_t units = std::max<int64_t>(1, static_cast<int64_t>(std::floor(even)));
     for (int32_t at = target; at != source; at = p_.port[from_entry_[static_cast<size_t>(at)]])
       units = std::min(units, flow_[from_entry_[static_cast<size_t>(at)]]);

@@ -5,6 +5,7 @@
 
 #include "base/strings.h"
 #include "synth/auto.h"
+#include "synth/bfb.h"
 #include "synth/engines.h"
 #include "synth/forest.h"
 #include "synth/greedy.h"
@@ -16,6 +17,7 @@ std::span<const std::unique_ptr<Synthesizer>> AllSynthesizers() {
   static const std::vector<std::unique_ptr<Synthesizer>> all = [] {
     std::vector<std::unique_ptr<Synthesizer>> made;
     for (const TextbookEngine* engine : TextbookEngines()) made.push_back(MakeTextbook(*engine));
+    made.push_back(MakeBfb());
     made.push_back(MakeForest());
     made.push_back(MakeGreedy());
     made.push_back(MakeSmt());
