@@ -16,6 +16,24 @@ Status IoError(const std::string& path, const char* verb, int error) {
   return InvalidInput(path + ": cannot " + verb + ": " + std::strerror(error));
 }
 
+// Where contents go first and last.
+struct Target {
+  std::string written;  // the temporary file, unless direct
+  std::string final;
+  bool direct = false;  // a device or pipe, which cannot be replaced by renaming
+};
+
+// A symbolic link stays one: the file that it names is replaced.
+StatusOr<Target> FindTarget(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::file_status found = std::filesystem::status(path, error);
+  if (std::filesystem::is_directory(found)) return IoError(path, "write", EISDIR);
+  const bool exists = std::filesystem::exists(found);
+  if (exists && !std::filesystem::is_regular_file(found)) return Target{path, path, true};
+  const std::string final = exists ? std::filesystem::canonical(path, error).string() : path;
+  return Target{final + ".tmp" + std::to_string(getpid()), final, false};
+}
+
 }  // namespace
 
 StatusOr<std::string> ReadFile(const std::string& path) {
@@ -33,16 +51,10 @@ StatusOr<std::string> ReadFile(const std::string& path) {
 }
 
 Status WriteFileAtomically(const std::string& path, const std::function<Status(std::ostream&)>& write) {
-  // A device or pipe cannot be replaced by renaming; a symbolic link stays one.
-  std::error_code error;
-  const std::filesystem::file_status found = std::filesystem::status(path, error);
-  const bool exists = std::filesystem::exists(found);
-  if (std::filesystem::is_directory(found)) return IoError(path, "write", EISDIR);
-  const bool direct = exists && !std::filesystem::is_regular_file(found);
-  const std::string target = exists && !direct ? std::filesystem::canonical(path, error).string() : path;
-  const std::string temporary = direct ? path : target + ".tmp" + std::to_string(getpid());
+  XCCL_ASSIGN_OR_RETURN(const Target target, FindTarget(path));
+  const bool direct = target.direct;
   errno = 0;
-  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+  std::ofstream out(target.written, std::ios::binary | std::ios::trunc);
   if (!out) return IoError(path, "write", errno);
   Status status = write(out);
   if (status.ok()) {
@@ -51,10 +63,21 @@ Status WriteFileAtomically(const std::string& path, const std::function<Status(s
   }
   out.close();
   if (direct) return status;
-  if (status.ok() && std::rename(temporary.c_str(), target.c_str()) != 0)
+  if (status.ok() && std::rename(target.written.c_str(), target.final.c_str()) != 0)
     status = IoError(path, "write", errno);
-  if (!status.ok()) std::remove(temporary.c_str());
+  if (!status.ok()) std::remove(target.written.c_str());
   return status;
+}
+
+Status CheckWritable(const std::string& path) {
+  XCCL_ASSIGN_OR_RETURN(const Target target, FindTarget(path));
+  if (target.direct) return access(path.c_str(), W_OK) == 0 ? OkStatus() : IoError(path, "write", errno);
+  // Only making the file tells: folders may be read-only for more reasons than their permissions.
+  std::FILE* const file = std::fopen(target.written.c_str(), "wb");
+  if (file == nullptr) return IoError(path, "write", errno);
+  std::fclose(file);
+  std::remove(target.written.c_str());
+  return OkStatus();
 }
 
 Status WriteFileAtomically(const std::string& path, std::string_view contents) {

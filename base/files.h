@@ -15,6 +15,8 @@ namespace xccl {
 StatusOr<std::string> ReadFile(const std::string& path);
 // Errors: kInvalidInput "PATH: cannot write: REASON"; the temporary file is removed.
 Status WriteFileAtomically(const std::string& path, std::string_view contents);
+// Could a file be written there? Leaves everything as it is. Errors: as WriteFileAtomically.
+Status CheckWritable(const std::string& path);
 // The same for contents too large to hold: `write` streams them and may fail with its own Status.
 Status WriteFileAtomically(const std::string& path, const std::function<Status(std::ostream&)>& write);
 

@@ -51,7 +51,20 @@ TEST_F(Files, AFailedWriteLeavesTheOldFile) {
   EXPECT_EQ(NumFiles(), 1u);
 }
 
+TEST_F(Files, CheckingLeavesEverythingAsItIs) {
+  EXPECT_EQ(WriteFileAtomically(Path("f"), "old"), OkStatus());
+  EXPECT_EQ(CheckWritable(Path("f")), OkStatus());
+  EXPECT_EQ(CheckWritable(Path("g")), OkStatus());
+  EXPECT_EQ(CheckWritable("/dev/null"), OkStatus());
+  EXPECT_EQ(ReadFile(Path("f")).value(), "old");
+  EXPECT_EQ(NumFiles(), 1u);
+}
+
 TEST_F(Files, UnwritableTargets) {
+  EXPECT_EQ(CheckWritable(Path("none/f")),
+            InvalidInput(Path("none/f") + ": cannot write: No such file or directory"));
+  EXPECT_EQ(CheckWritable(directory_.string()),
+            InvalidInput(directory_.string() + ": cannot write: Is a directory"));
   EXPECT_EQ(WriteFileAtomically(Path("none/f"), "x"),
             InvalidInput(Path("none/f") + ": cannot write: No such file or directory"));
   EXPECT_EQ(WriteFileAtomically(directory_.string(), "x"),

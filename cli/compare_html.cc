@@ -35,10 +35,12 @@ constexpr std::string_view kStyle =
 constexpr std::string_view kScript = R"(
 const engines = [...new Set(rows.map(r => r.engine))];
 const colours = ['#2563eb','#dc2626','#16a34a','#9333ea','#ea580c','#0891b2','#854d0e','#db2777','#4b5563','#65a30d'];
+const dashes = [[], [8, 4], [2, 3], [12, 3, 2, 3]];  // one a round through the colours
 new Chart(document.getElementById('chart'), {
   type: 'line',
   data: { datasets: engines.map((engine, i) => ({
     label: engine, borderColor: colours[i % colours.length], backgroundColor: colours[i % colours.length], borderWidth: 2,
+    borderDash: dashes[Math.floor(i / colours.length) % dashes.length],
     data: rows.filter(r => r.engine === engine).map(r => ({ x: r.size_bytes, y: r.ratio })) })) },
   options: { animation: false, scales: {
     x: { type: 'logarithmic', title: { display: true, text: 'size' },

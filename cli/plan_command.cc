@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/files.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/output_json.h"
@@ -21,14 +22,22 @@ struct Flags {
   std::string output;
 };
 
+// All engines' names, broken into lines that fit beside the flag.
 std::string EngineHelp() {
+  constexpr size_t kWidth = 88;
   std::string help = "who makes the schedule:";
-  for (const auto& engine : AllSynthesizers()) help += " " + std::string(engine->name());
+  size_t line = help.size();
+  for (const auto& engine : AllSynthesizers()) {
+    const bool fits = line + 1 + engine->name().size() <= kWidth;
+    help += (fits ? " " : "\n") + std::string(engine->name());
+    line = (fits ? line + 1 : 0) + engine->name().size();
+  }
   return help;
 }
 
 Status PlanCollective(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(PipelineOptions options, MakePipelineOptions(flags.plan));
+  if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(flags.output));  // before a long search
   options.lower = !flags.output.empty();
   XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadTopology(flags.topology.topology, flags.topology.load));
   XCCL_ASSIGN_OR_RETURN(const Collective collective, MakeCollective(flags.collective, topology));

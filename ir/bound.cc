@@ -1,15 +1,25 @@
 #include "ir/bound.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
+#include "base/units.h"
 #include "ir/bound_bandwidth.h"
 #include "ir/bound_latency.h"
 #include "ir/sizes.h"
 #include "topologies/dead_ends.h"
 
 namespace xccl {
+namespace {
+
+// What schedules may take beyond the bound must still fit into 64 bits of picoseconds.
+constexpr double kPsPerDay = 86'400e12;
+constexpr double kLongestPs = kPsPerDay;
+
+}  // namespace
 
 std::string_view ToString(BoundKind kind) {
   switch (kind) {
@@ -38,6 +48,11 @@ StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collectiv
   const BandwidthBound bandwidth = BandwidthBoundOf(pruned ? *pruned : topology, collective, sizes, effort);
   bound.bandwidth_ps = bandwidth.ps;
   bound.kind = bandwidth.kind;
+  const double least_ps = std::max(static_cast<double>(bound.latency_ps), bound.bandwidth_ps);
+  if (least_ps > kLongestPs)
+    return InvalidInput(fmt::format(
+        "{}: {} of {} takes {:.1f} days at least; times of up to {:.0f} day are supported", topology.name(),
+        collective.name(), FormatSize(bound.size_bytes), least_ps / kPsPerDay, kLongestPs / kPsPerDay));
   bound.bound_ps = std::max(bound.latency_ps, static_cast<int64_t>(std::floor(bound.bandwidth_ps)));
   return bound;
 }

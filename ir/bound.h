@@ -32,7 +32,8 @@ struct Bound {
 // How much work a bound may cost: kFast keeps 1,024 ranks within a fraction of a second and may be relaxed.
 enum class BoundEffort : uint8_t { kFast, kExact };
 
-// Errors: kInvalidInput naming two ranks that the collective needs joined and the topology does not.
+// Errors: kInvalidInput naming two ranks that the collective needs joined and the topology does not; also for
+// more than a day.
 StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collective, int64_t size_bytes,
                            TimeModel model, BoundEffort effort = BoundEffort::kExact);
 

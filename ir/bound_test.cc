@@ -56,6 +56,21 @@ TEST(LatencyBound, CountsOverheadWhereEveryUnitPaysIt) {
   EXPECT_EQ(BoundOf(topology, broadcast, 4, TimeModel::kBlocking).latency_ps, 220'000);
 }
 
+TEST(LowerBound, RefusesTimesThatDoNotFit) {
+  const Collective allgather = MakeCollective(CollectiveKind::kAllgather, 8);
+  const auto refusal = [&](const char* topology, int64_t bytes) {
+    return LowerBound(LoadTopology(topology).value(), allgather, bytes, TimeModel::kPipelined)
+        .status()
+        .message();
+  };
+  EXPECT_EQ(refusal("ring:8@bandwidth=1B/s", int64_t{4} << 30),
+            "ring:8@bandwidth=1B/s: allgather of 4GiB takes 21748.2 days at least; times of up to 1 day are "
+            "supported");
+  EXPECT_EQ(
+      refusal("ring:8@latency=90000s", 1024),
+      "ring:8@latency=90000s: allgather of 1KiB takes 4.2 days at least; times of up to 1 day are supported");
+}
+
 struct Known {
   std::string topology;
   CollectiveKind kind;

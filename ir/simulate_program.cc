@@ -272,8 +272,12 @@ class ProgramRun {
     Message& message = messages_[static_cast<size_t>(id)];
     const Link& link = topology_.link(link_id);
     const bool last = message.hop + 1 == static_cast<int32_t>(ConnectionOf(message.lane).path.size());
-    int64_t end =
-        std::min(kForever, now + link.overhead_ps + TransferPs(message.bytes, link.bandwidth_bytes_per_s));
+    const __int128 transfer_ps =
+        static_cast<__int128>(message.bytes) * kPsPerSecond / link.bandwidth_bytes_per_s;
+    int64_t end = transfer_ps > kForever
+                      ? kForever
+                      : std::min(kForever, now + link.overhead_ps +
+                                               TransferPs(message.bytes, link.bandwidth_bytes_per_s));
     int64_t head = 0, arrival = 0;
     if (blocking_) {
       head = arrival = end = std::min(kForever, end + link.latency_ps);

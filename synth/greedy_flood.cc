@@ -47,7 +47,7 @@ Flood::Flood(const CopyProblem& problem)
                                             [&](int64_t b) { return b == problem.bytes[0]; }))
     common_bytes_ = problem.bytes[0];
   for (int32_t l = 0; l < links && common_bytes_ >= 0; ++l)
-    common_duration_ps_.push_back(costs_[l].fixed_ps + TransferPs(common_bytes_, costs_[l].bytes_per_s));
+    common_duration_ps_.push_back(BusyPs(costs_[l], common_bytes_));
   initial_ = BitTable(ranks_, problem.chunks);
   wants_ = BitTable(ranks_, problem.chunks);
   for (int32_t c = 0; c < problem.chunks; ++c) {
@@ -107,8 +107,7 @@ void Flood::BuildGroups() {
 
 int64_t Flood::Duration(LinkId link, int64_t bytes) const {
   if (bytes == common_bytes_) return common_duration_ps_[link.index()];
-  const LinkCost& cost = costs_[link.index()];
-  return cost.fixed_ps + TransferPs(bytes, cost.bytes_per_s);
+  return BusyPs(costs_[link.index()], bytes);
 }
 
 void Flood::Reset(const FloodPolicy& policy) {

@@ -80,8 +80,7 @@ class Improver {
   };
 
   int64_t Duration(int32_t t) const {
-    const LinkCost& cost = costs_[static_cast<size_t>(link_[t])];
-    return cost.fixed_ps + TransferPs(bytes_[static_cast<size_t>(chunk_[t])], cost.bytes_per_s);
+    return BusyPs(costs_[static_cast<size_t>(link_[t])], bytes_[static_cast<size_t>(chunk_[t])]);
   }
   // The transfer that brings t's chunk to the tail of `link`; kHeld: it is there from the start; -1: never.
   int32_t Source(int32_t t, int32_t link) const {

@@ -82,10 +82,7 @@ class ListScheduler {
     return routes_.paths[PathId(messages_[message].path)];
   }
 
-  int64_t Duration(LinkId link, int64_t bytes) const {
-    const LinkCost& cost = costs_[link.index()];
-    return cost.fixed_ps + TransferPs(bytes, cost.bytes_per_s);
-  }
+  int64_t Duration(LinkId link, int64_t bytes) const { return BusyPs(costs_[link.index()], bytes); }
 
   // Children of every transfer, and its remaining way. Children come after their parent.
   void Index() {

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
+#include "base/units.h"
 #include "ir/collective.h"
 #include "ir/simulate.h"
 #include "topologies/topology.h"
@@ -37,6 +39,13 @@ struct LinkCost {
   int64_t bytes_per_s = 1;  // bandwidth
 };
 std::vector<LinkCost> LinkCosts(const Topology& topology, TimeModel model);
+// How long a message occupies a link; so cut off that a few of them can be added.
+inline int64_t BusyPs(const LinkCost& cost, int64_t bytes) {
+  constexpr int64_t kForever = std::numeric_limits<int64_t>::max() / 4;
+  const __int128 numerator = static_cast<__int128>(bytes) * kPsPerSecond;
+  const __int128 ps = cost.fixed_ps + (numerator + cost.bytes_per_s - 1) / cost.bytes_per_s;
+  return ps < kForever ? static_cast<int64_t>(ps) : kForever;
+}
 
 // Requires: initial and need have one row a rank of the topology and one column a chunk.
 struct CopyProblem {

@@ -31,7 +31,7 @@ int64_t ArrivalBound(const CopyProblem& problem) {
     const auto arrivals = [&](int64_t time) {
       int64_t count = 0;
       for (LinkId l : in) {
-        const int64_t each = costs[l.index()].fixed_ps + TransferPs(least, costs[l.index()].bytes_per_s);
+        const int64_t each = BusyPs(costs[l.index()], least);
         const int64_t left = std::max<int64_t>(0, time - costs[l.index()].delay_ps);
         count = std::min(needs[r], count + (each > 0 ? left / each : needs[r]));
       }

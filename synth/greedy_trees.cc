@@ -78,7 +78,7 @@ class TreeBuilder {
   };
 
   double Busy(int32_t link, int64_t bytes) const {
-    return static_cast<double>(costs_[link].fixed_ps + TransferPs(bytes, costs_[link].bytes_per_s)) + 1;
+    return static_cast<double>(BusyPs(costs_[link], bytes)) + 1;
   }
 
   void SetPrices(int64_t bytes) {

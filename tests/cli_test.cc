@@ -298,6 +298,11 @@ TEST_F(Cli, UnwritableOutputsLeaveNothingBehind) {
     ExpectWrong({{path}, 1, err},
                 Run({"compare", "torus:2x2", "-c", "allgather", "--sizes", "1KiB", "--html", path}));
   }
+  // Said before anything is read or searched.
+  ExpectWrong({{"early"}, 1, "none/a: cannot write: No such file or directory"},
+              Run({"plan", "no-such-machine", "-c", "allgather", "-o", "none/a"}));
+  ExpectWrong({{"early"}, 1, "none/a: cannot write: No such file or directory"},
+              Run({"compare", "no-such-machine", "-c", "allgather", "--sizes", "1KiB", "--html", "none/a"}));
   EXPECT_EQ(Files(), Words{"folder"});
   EXPECT_TRUE(fs::is_empty(folder_ + "/folder"));
 }
