@@ -133,7 +133,7 @@ class Planner {
 
  private:
   // Transfers of a plan at most, but for one round.
-  static constexpr double kMostTransfers = 300'000, kMostTransfersLarge = 600'000;
+  static constexpr double kMostTransfers = 400'000, kMostTransfersLarge = 600'000;
   static constexpr int32_t kLarge = 128;             // ranks
   static constexpr double kLeastChunkBytes = 16384;  // smaller ones cost more to handle than they gain
   // A chunk waits at each hop for about so much of a chunk's time, as simulations of meshes show.
