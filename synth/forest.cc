@@ -9,6 +9,8 @@
 #include "ir/bound.h"
 #include "ir/simulate.h"
 #include "ir/sizes.h"
+#include "synth/forest_allreduce.h"
+#include "synth/forest_broadcast.h"
 #include "synth/forest_network.h"
 #include "synth/forest_pack.h"
 #include "synth/forest_split.h"
@@ -37,6 +39,9 @@ bool IsGathered(CollectiveKind kind) {
 bool IsReduced(CollectiveKind kind) {
   return kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kReduceScatterv ||
          kind == CollectiveKind::kReduce;
+}
+bool IsSummedEverywhere(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllreduce || kind == CollectiveKind::kBarrier;
 }
 
 class Attempt {
@@ -146,6 +151,17 @@ class Attempt {
   double last_ps_ = 0;  // of the schedule simulated last
 };
 
+// The same with its time, and whether that is the bound's.
+StatusOr<Synthesis> Simulated(const SynthesisRequest& request, StatusOr<Synthesis> made) {
+  if (!made.ok()) return made;
+  XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(*request.topology, *request.collective,
+                                                      request.size_bytes, request.model, BoundEffort::kFast));
+  made->simulation = Simulate(made->schedule, made->collective, *request.topology,
+                              {.size_bytes = request.size_bytes, .model = request.model});
+  made->exact = made->schedule.size() == 0 || made->simulation->time_ps <= bound.bound_ps + 1;
+  return made;
+}
+
 class Forest final : public Synthesizer {
  public:
   std::string_view name() const override { return "forest"; }
@@ -155,12 +171,14 @@ class Forest final : public Synthesizer {
 
   Status Serves(const SynthesisRequest& request) const override {
     const Collective& collective = *request.collective;
-    if (!IsGathered(collective.kind()) && !IsReduced(collective.kind()))
+    if (!IsGathered(collective.kind()) && !IsReduced(collective.kind()) &&
+        !IsSummedEverywhere(collective.kind()))
       return InvalidInput(
           fmt::format("forest: {} is not served; it serves allgather(v), reduce_scatter(v), "
-                      "broadcast and reduce",
+                      "broadcast, reduce, allreduce and barrier",
                       collective.name()));
     XCCL_RETURN_IF_ERROR(CheckMembers(name(), request));
+    if (IsSummedEverywhere(collective.kind())) return NeedsGpusAlone(request);
     if (request.limits.chunks && !collective.spec().counts.empty())
       return InvalidInput(fmt::format(
           "forest: --chunks with {}: uneven parts have uneven trees; expected none", collective.name()));
@@ -176,6 +194,10 @@ class Forest final : public Synthesizer {
 
   StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
     XCCL_RETURN_IF_ERROR(Serves(request));
+    if (IsSummedEverywhere(request.collective->kind()))
+      return Simulated(request, SynthesizeAllreduceTrees(request));
+    if (request.collective->spec().root && NeedsGpusAlone(request).ok())
+      return Simulated(request, SynthesizeBroadcastTrees(request));
     return Attempt(request).Run();
   }
 };

@@ -219,13 +219,18 @@ std::optional<Packed> Pack(const SynthesisRequest& request, std::span<const Cabl
 
 }  // namespace
 
+Status NeedsGpusAlone(const SynthesisRequest& request) {
+  const int32_t members = request.collective->num_members(), nodes = request.topology->num_nodes();
+  if (members == nodes) return OkStatus();
+  return InvalidInput(fmt::format(
+      "forest: {}: {} members among {} nodes; spanning trees need GPUs alone, all of them members",
+      request.topology->name(), members, nodes));
+}
+
 StatusOr<Synthesis> SynthesizeAllreduceTrees(const SynthesisRequest& request) {
   const Topology& topology = *request.topology;
   const Collective& collective = *request.collective;
-  if (topology.num_nodes() != collective.num_members())
-    return InvalidInput(fmt::format(
-        "forest: {}: {} members among {} nodes; spanning trees need GPUs alone, all of them members",
-        topology.name(), collective.num_members(), topology.num_nodes()));
+  XCCL_RETURN_IF_ERROR(NeedsGpusAlone(request));
   AllreduceTrees trees;
   int32_t depth = 0, rounds = 1;
   double rate = 0;

@@ -8,6 +8,9 @@
 
 namespace xccl {
 
+// Does the machine consist of GPUs alone, all of them members? Errors: kInvalidInput.
+Status NeedsGpusAlone(const SynthesisRequest& request);
+
 // Serves allreduce and barrier of all ranks where GPUs are joined directly. Bandwidth-optimal where every
 // cable is as fast both ways: the rate is the bound of partitions (docs/ir.md, lower bounds), which no plan
 // beats, to within kTreeTolerance. Errors: kInvalidInput, not served. Requires: CheckReachable.

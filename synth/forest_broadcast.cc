@@ -12,6 +12,7 @@
 #include "ir/bound_cut.h"
 #include "ir/sizes.h"
 #include "synth/arborescences.h"
+#include "synth/forest_allreduce.h"
 
 namespace xccl {
 namespace {
@@ -78,7 +79,7 @@ std::optional<Packed> Pack(const Topology& topology, Rank root, bool reversed, s
   unit = cut;
   for (int64_t b : bandwidth) unit = std::gcd(unit, b);
   std::vector<int64_t> room;
-  if (!given && cut / unit <= topology.num_ranks()) {
+  if (!given && cut / unit <= std::max(topology.num_ranks(), kMostArborescences)) {
     for (int64_t b : bandwidth) room.push_back(b / unit);
     if (std::optional<Packed> packed = PackWithRoom(topology, root, reversed, cut / unit, room))
       return packed;
@@ -171,10 +172,7 @@ Synthesis MakeSchedule(const SynthesisRequest& request, const Packed& packed, in
 StatusOr<Synthesis> SynthesizeBroadcastTrees(const SynthesisRequest& request) {
   const Topology& topology = *request.topology;
   const Collective& collective = *request.collective;
-  if (topology.num_nodes() != collective.num_members())
-    return InvalidInput(fmt::format(
-        "forest: {}: {} members among {} nodes; spanning trees need GPUs alone, all of them members",
-        topology.name(), collective.num_members(), topology.num_nodes()));
+  XCCL_RETURN_IF_ERROR(NeedsGpusAlone(request));
   const bool reversed = collective.kind() == CollectiveKind::kReduce;
   const std::optional<int32_t> chunks = request.limits.chunks;
   Packed packed;

@@ -194,9 +194,9 @@ TEST(Forest, SaysWhyItRefuses) {
     const StatusOr<Synthesis> made = MakeForest()->Synthesize(request);
     return made.ok() ? std::string("made") : std::string(made.status().message());
   };
-  EXPECT_EQ(
-      message(ring, CollectiveKind::kAlltoall, {}, {}, 0),
-      "forest: alltoall is not served; it serves allgather(v), reduce_scatter(v), broadcast and reduce");
+  EXPECT_EQ(message(ring, CollectiveKind::kAlltoall, {}, {}, 0),
+            "forest: alltoall is not served; it serves allgather(v), reduce_scatter(v), broadcast, reduce, "
+            "allreduce and barrier");
   EXPECT_EQ(message(ring, CollectiveKind::kAllgatherv, 2, {}, 0),
             "forest: --chunks with allgatherv: uneven parts have uneven trees; expected none");
   EXPECT_EQ(message(ring, CollectiveKind::kAllgather, {}, 1, 0),
