@@ -26,6 +26,9 @@ constexpr double kNearlyBest = 1.0005;                // fewer chunks may cost s
 constexpr int32_t kScored = 12;                       // receivers that stand for all when chunks are chosen
 constexpr int64_t kMostDistances = int64_t{1} << 26;  // of all pairs
 constexpr int64_t kMostPlain = int64_t{1} << 17;      // transfers: more stay compressed
+constexpr int32_t kMostPieces = 16;                   // of a part, where it travels in waves;
+constexpr int64_t kMostWaveMoves = int64_t{1} << 18;  // then at most so many moves,
+constexpr int64_t kLeastWaveBytes = 64 << 10;         // of at least so much
 constexpr int32_t kMostCentres = 8;
 
 const TextbookEngine& Served() {
@@ -180,29 +183,53 @@ class Planning {
 
   // The copies on one side of time, by the choice that promises most. Sets chunks_ where it is not set.
   Schedule BestHalf(const Ground& ground, std::span<const Rank> centres) {
-    std::optional<Schedule> best;
-    double best_ps = 0;
-    int32_t best_chunks = chunks_;
     const std::vector<Choice> choices = ChoicesOf(ground, collective_.ranks());
+    const bool compare = choices.size() > 1 || IsAllreduce(collective_.kind());
+    std::optional<Half> best;
     for (const Choice& choice : choices) {
-      const BfbNetwork network(ground, choice.most_latency_ps, choice.metric);
-      const std::vector<Rank> starts = StartOf(collective_, centres, LeastChunks(centres)).sources.rank;
-      const BfbPlanner planner(network, starts, symmetry_);
-      const int32_t chunks = chunks_ > 0 ? chunks_ : ChooseChunks(planner, ground, centres);
-      const Start start = StartOf(collective_, centres, chunks);
-      Schedule schedule = planner.Make(start.sources, LevelByLevel(), start.cut.num_chunks());
-      const double ps = choices.size() == 1 && !IsAllreduce(collective_.kind())
-                            ? 0
-                            : EstimateSchedulePs(schedule, start.cut, *request_.topology, symmetry_, Bytes(),
-                                                 request_.model);
-      if (best && ps >= best_ps) continue;
-      best = std::move(schedule);
-      best_ps = ps;
-      best_chunks = chunks;
+      Half half = HalfOf(ground, choice, centres, chunks_, false);
+      if (compare)
+        half.ps = EstimateSchedulePs(half.schedule, StartOf(collective_, centres, half.chunks).cut,
+                                     *request_.topology, symmetry_, Bytes(), request_.model);
+      if (best && half.ps >= best->ps) continue;
+      best = std::move(half);
     }
-    chunks_ = best_chunks;
-    total_ps_ += best_ps;
-    return Pruned(*std::move(best), centres);
+    const double promised_ps = best->ps;
+    if (!LevelByLevel() && best->levels > 1 && ground.num_islands() > 1)
+      best =
+          HalfOf(ground, best->choice, centres, chunks_ > 0 ? chunks_ : InWaves(best->chunks, centres), true);
+    chunks_ = best->chunks;
+    total_ps_ += promised_ps;
+    return Pruned(std::move(best->schedule), centres);
+  }
+
+  struct Half {
+    Choice choice;
+    int32_t chunks = 1, levels = 1;
+    Schedule schedule;
+    double ps = 0;
+  };
+  Half HalfOf(const Ground& ground, const Choice& choice, std::span<const Rank> centres, int32_t chunks,
+              bool waves) const {
+    const BfbNetwork network(ground, choice.most_latency_ps, choice.metric);
+    BfbPlanner planner(network, StartOf(collective_, centres, LeastChunks(centres)).sources.rank, symmetry_);
+    if (waves) planner.SplitIntoWaves();
+    if (chunks == 0) chunks = ChooseChunks(planner, ground, centres);
+    const Start start = StartOf(collective_, centres, chunks);
+    return {choice, chunks, planner.num_levels(),
+            planner.Make(start.sources, LevelByLevel(), start.cut.num_chunks())};
+  }
+
+  // A multiple of `chunks`: the finer the waves, the sooner the first of them is through.
+  int32_t InWaves(int32_t chunks, std::span<const Rank> centres) const {
+    if (request_.limits.chunks) return chunks;
+    const int64_t starts = std::max<int64_t>(
+        1, static_cast<int64_t>(StartOf(collective_, centres, LeastChunks(centres)).sources.rank.size()));
+    const int64_t pieces = chunks / LeastChunks(centres);
+    const int64_t most =
+        std::min({int64_t{kMostPieces}, kMostWaveMoves / (starts * request_.topology->num_ranks()),
+                  Bytes() / (starts * kLeastWaveBytes)});
+    return chunks * static_cast<int32_t>(std::max<int64_t>(1, most / pieces));
   }
 
   bool LevelByLevel() const { return request_.model == TimeModel::kBlocking; }
@@ -274,11 +301,42 @@ class Planning {
   std::vector<int32_t> to_ = std::vector<int32_t>(static_cast<size_t>(request_.topology->num_ranks()), 0);
 };
 
+// Hops from the first member to the farthest × the latency that suffices, and the bytes that a rank needs
+// over its ports. Of a single root's, only one port may serve.
+double Guess(const SynthesisRequest& request) {
+  const Collective& collective = *request.collective;
+  if (collective.num_members() == 1) return 0;
+  const Ground ground(*request.topology);
+  const std::vector<int64_t> classes = LatencyClasses(ground, collective.ranks());
+  if (classes.empty()) return 0;
+  const BfbNetwork network(ground, classes.front(), BfbMetric::kHops);
+  const std::vector<int32_t> distance = network.DistancesFrom(collective.ranks()[0]);
+  int32_t hops = 0;
+  double slowest = 0;
+  for (const Rank r : collective.ranks()) {
+    hops = std::max(hops, distance[r.index()]);
+    double speed = 0;
+    for (const double port : network.PortSpeeds(r))
+      speed = collective.spec().root ? std::max(speed, port) : speed + port;
+    if (speed > 0) slowest = std::max(slowest, 1e12 / speed);
+  }
+  const double bytes =
+      collective.kind() == CollectiveKind::kBarrier ? 0 : static_cast<double>(request.size_bytes);
+  const double n = collective.num_members(), share = collective.spec().root ? 1 : (n - 1) / n;
+  const double once =
+      static_cast<double>(hops) * static_cast<double>(classes.front()) + bytes * share * slowest;
+  return IsAllreduce(collective.kind()) ? 2 * once : once;
+}
+
 class Bfb final : public Synthesizer {
  public:
   std::string_view name() const override { return Served().name; }
   std::string_view summary() const override { return Served().summary; }
   Status Serves(const SynthesisRequest& request) const override { return ServesKind(Served(), request); }
+  std::optional<double> EstimatePs(const SynthesisRequest& request) const override {
+    if (!Serves(request).ok()) return std::nullopt;
+    return Guess(request);
+  }
   StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
     XCCL_RETURN_IF_ERROR(Serves(request));
     return Planning(request).Run();

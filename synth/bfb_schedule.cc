@@ -14,6 +14,11 @@
 #include "base/status.h"
 
 namespace xccl {
+namespace {
+
+constexpr int32_t kSteps = 16;  // of a wave
+
+}  // namespace
 
 // What a Receiver is shown, with the memory behind it.
 struct BfbPlanner::View {
@@ -40,20 +45,18 @@ BfbPlanner::BfbPlanner(const BfbNetwork& network, std::vector<Rank> sources, con
       for (size_t r = 0; r < ranks; ++r) distance_[r * n + s] = distance[r];
     }
   }
+  const std::vector<int32_t> least(distance_.size(), 0);
   if (network_.HopsCostOne()) {
     level_ = distance_;
-  } else if (symmetry_ != nullptr) {
-    FindLevelsSeenFromOne();
   } else {
-    FindLevels();
+    level_ = symmetry_ != nullptr ? LongestSeenFromOne(least) : Longest(least);
   }
   for (const int32_t level : level_) num_levels_ = std::max(num_levels_, level);
 }
 
-void BfbPlanner::FindLevels() {
+std::vector<int32_t> BfbPlanner::Longest(const std::vector<int32_t>& least) const {
   const size_t ranks = static_cast<size_t>(network_.num_ranks()), n = sources_.size();
-  level_.assign(distance_.size(), 0);
-  std::vector<int32_t> nearest(ranks);
+  std::vector<int32_t> longest(distance_.size(), 0), nearest(ranks);
   for (size_t s = 0; s < n; ++s) {
     const auto distance = [&](int32_t r) { return distance_[static_cast<size_t>(r) * n + s]; };
     std::iota(nearest.begin(), nearest.end(), 0);
@@ -61,28 +64,43 @@ void BfbPlanner::FindLevels() {
               [&](int32_t a, int32_t b) { return distance(a) < distance(b); });
     for (const int32_t r : nearest) {
       if (distance(r) <= 0) continue;
-      int32_t& level = level_[static_cast<size_t>(r) * n + s];
+      const size_t here = static_cast<size_t>(r) * n + s;
+      longest[here] = least[here];
       for (const InHop& hop : network_.In(Rank(r)))
         if (distance(hop.from.value) >= 0 && distance(hop.from.value) + hop.cost == distance(r))
-          level = std::max(level, level_[hop.from.index() * n + s] + 1);
+          longest[here] = std::max(longest[here], longest[hop.from.index() * n + s] + 1);
     }
   }
+  return longest;
 }
 
-void BfbPlanner::FindLevelsSeenFromOne() {
-  level_.assign(distance_.size(), 0);
-  std::vector<int32_t> nearest(sources_.size());
+std::vector<int32_t> BfbPlanner::LongestSeenFromOne(const std::vector<int32_t>& least) const {
+  std::vector<int32_t> longest(distance_.size(), 0), nearest(sources_.size());
   std::iota(nearest.begin(), nearest.end(), 0);
   std::sort(nearest.begin(), nearest.end(),
             [&](int32_t a, int32_t b) { return distance_[a] < distance_[b]; });
   for (const int32_t s : nearest) {
-    if (distance_[static_cast<size_t>(s)] <= 0) continue;
+    const size_t here = static_cast<size_t>(s);
+    if (distance_[here] <= 0) continue;
+    longest[here] = least[here];
     for (const InHop& hop : network_.In(Rank(0))) {
       const size_t seen = static_cast<size_t>(Translated(hop.from, s));
-      if (distance_[seen] >= 0 && distance_[seen] + hop.cost == distance_[static_cast<size_t>(s)])
-        level_[static_cast<size_t>(s)] = std::max(level_[static_cast<size_t>(s)], level_[seen] + 1);
+      if (distance_[seen] >= 0 && distance_[seen] + hop.cost == distance_[here])
+        longest[here] = std::max(longest[here], longest[seen] + 1);
     }
   }
+  return longest;
+}
+
+void BfbPlanner::SplitIntoWaves() {
+  if (islands_ == 1 || num_levels_ == 1) return;
+  std::vector<int32_t> least(distance_.size(), 0);
+  const size_t n = sources_.size();
+  for (size_t i = 0; i < least.size(); ++i) {
+    const int32_t island = island_of_[i / n] - island_of_[sources_[i % n].index()];
+    least[i] = (island + islands_) % islands_ * num_levels_ + level_[i];
+  }
+  wave_ = symmetry_ != nullptr ? LongestSeenFromOne(least) : Longest(least);
 }
 
 int32_t BfbPlanner::Translated(Rank from, int32_t source) const {
@@ -131,6 +149,17 @@ int32_t BfbPlanner::TurnKey(Rank from, Rank to) const {
   const int32_t islands = (island_of_[to.index()] - island_of_[from.index()] + islands_) % islands_;
   const int32_t places = (place_of_[to.index()] - place_of_[from.index()] + places_) % places_;
   return islands * places_ + places;
+}
+
+// In waves every chunk of a part has steps of its own.
+void BfbPlanner::ForEachStep(Rank receiver, const BfbPiece& piece, const BfbSources& sources,
+                             const std::function<void(int32_t, ChunkRange)>& visit) const {
+  if (wave_.empty()) return visit(piece.level - 1, piece.chunks);
+  const size_t source = static_cast<size_t>(piece.source);
+  const int32_t wave = wave_[receiver.index() * sources_.size() + source] - 1;
+  const ChunkRange block = sources.block[source];
+  for (int32_t c = piece.chunks.first; c < piece.chunks.first + piece.chunks.count; ++c)
+    visit(wave * kSteps + (c - block.first) % kSteps, {c, 1});
 }
 
 BfbPlanner::View BfbPlanner::ViewOf(Rank receiver) const {
@@ -227,8 +256,11 @@ Schedule BfbPlanner::MakePlain(const BfbSources& sources, bool level_by_level, i
     });
     for (const BfbPiece& piece : pieces) {
       const InHop& hop = view.view.hops[static_cast<size_t>(piece.hop)];
-      items.push_back({piece.chunks, hop.hop, piece.level - 1, TurnKey(hop.from, Rank(r))});
-      ++next[static_cast<size_t>(items.back().key) + 1];
+      const int32_t key = TurnKey(hop.from, Rank(r));
+      ForEachStep(Rank(r), piece, sources, [&](int32_t step, ChunkRange chunks) {
+        items.push_back({chunks, hop.hop, step, key});
+        ++next[static_cast<size_t>(key) + 1];
+      });
     }
   }
   std::partial_sum(next.begin(), next.end(), next.begin());
@@ -279,9 +311,13 @@ Schedule BfbPlanner::MakeCompressed(const BfbSources& sources, bool level_by_lev
     const InHop& hop = view.view.hops[static_cast<size_t>(piece.hop)];
     links.clear();
     for (const LinkId l : ground.Links(hop.hop)) links.push_back(symmetry_->Image(home, l));
-    schedule.Add(ChunkId(own.first + piece.chunks.first - sources.block[source].first), piece.chunks.count,
-                 symmetry_->Image(home, hop.from), symmetry_->Image(home, Rank(0)), links, TransferOp::kCopy,
-                 piece.level - 1);
+    const int32_t offset = own.first - sources.block[source].first;
+    const Rank from = symmetry_->Image(home, hop.from), to = symmetry_->Image(home, Rank(0));
+    const PathId path = schedule.paths.Intern(links);
+    ForEachStep(Rank(0), piece, sources, [&](int32_t step, ChunkRange chunks) {
+      schedule.Add(
+          Transfer{ChunkId(chunks.first + offset), chunks.count, from, to, path, TransferOp::kCopy, step});
+    });
   }
   Normalize(schedule);
   return schedule;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -26,18 +27,28 @@ class BfbPlanner {
   // Loads of the worst of some receivers, `most` at most; all where there are no more.
   ReceiverLoad Score(const BfbSources& sources, bool level_by_level, int32_t most) const;
   // Requires: sources.rank as given to the constructor; with symmetry, equal blocks and weights.
-  // Compressed with symmetry, else plain; normalized. Linear in the transfers and receivers × what they cost.
+  // Compressed with symmetry, else plain; normalized. A level is a step, or, after SplitIntoWaves, several.
+  // Linear in the transfers and receivers × what they cost.
   Schedule Make(const BfbSources& sources, bool level_by_level, int32_t num_chunks) const;
+  // For pipelines over several islands: what comes from the next island goes all its way before what comes
+  // from the one after it, in steps of their own, and every chunk of a part again in its own, so that a rank
+  // that passes on (backwards: sums up) what comes from many is not kept waiting by order alone. Cost: a pass
+  // over the hops a source (with symmetry: one).
+  void SplitIntoWaves();
 
  private:
   struct View;
-  void FindLevels();
-  void FindLevelsSeenFromOne();
+  // Both by (rank, source): one more than the largest at any nearer neighbour, at least `least`.
+  std::vector<int32_t> Longest(const std::vector<int32_t>& least) const;
+  std::vector<int32_t> LongestSeenFromOne(const std::vector<int32_t>& least) const;
   void NumberIslands();
   // The number of the source that lies to `from` as `source` lies to rank 0's place in `to`.
   int32_t Translated(Rank from, int32_t source) const;
   void Turn(Rank receiver, std::vector<int32_t>& sources) const;
   int32_t TurnKey(Rank from, Rank to) const;
+  // The steps in which a piece moves, and its chunks in each.
+  void ForEachStep(Rank receiver, const BfbPiece& piece, const BfbSources& sources,
+                   const std::function<void(int32_t, ChunkRange)>& visit) const;
   View ViewOf(Rank receiver) const;
   Schedule MakePlain(const BfbSources& sources, bool level_by_level, int32_t num_chunks) const;
   Schedule MakeCompressed(const BfbSources& sources, bool level_by_level, int32_t num_chunks) const;
@@ -47,6 +58,7 @@ class BfbPlanner {
   std::vector<Rank> sources_;
   std::vector<int32_t> source_of_rank_;    // -1: none
   std::vector<int32_t> distance_, level_;  // by (rank, source); with symmetry by source, to rank 0
+  std::vector<int32_t> wave_;              // likewise; empty: levels
   int32_t num_levels_ = 0;
   // Ranks by (island, place in it), -1 where an island is smaller.
   int32_t islands_ = 1, places_ = 1;

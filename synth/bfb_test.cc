@@ -170,19 +170,42 @@ struct Near {
 TEST(Bfb, IsNearTheBoundAtLargeSizes) {
   const Near rows[] = {{"torus:4x4", 1.001},   {"torus:8x8", 1.001},    {"torus:16x16", 1.001},
                        {"hypercube:8", 1.001}, {"full-mesh:16", 1.001}, {"ring:64", 1.001},
-                       {"mesh:4x4", 1.001},    {"mesh:8x8", 1.001},     {"nvswitch:8", 1.001}};
+                       {"mesh:4x4", 1.001},    {"mesh:8x8", 1.001},     {"nvswitch:8", 1.001},
+                       {"dgx-h100", 1.001},    {"rail-2", 1.01},        {"rail-4", 1.01},
+                       {"rail-8", 1.01}};
   for (const Near& row : rows) {
     const Topology topology = *LoadTopology(row.topology);
-    const Collective collective =
-        *Collective::Create(SpecOf(CollectiveKind::kAllgather, AllRanks(topology.num_ranks())));
-    const SynthesisRequest request =
-        RequestFor(topology, collective, int64_t{1} << 30, TimeModel::kPipelined);
-    const Synthesis made = *MakeBfb()->Synthesize(request);
-    const Bound bound = *LowerBound(topology, collective, request.size_bytes, request.model);
-    const Simulation simulation =
-        Simulate(made.schedule, made.collective, topology, {.size_bytes = request.size_bytes});
-    EXPECT_LE(static_cast<double>(simulation.time_ps), row.ratio * static_cast<double>(bound.bound_ps))
-        << row.topology;
+    for (const CollectiveKind kind : {CollectiveKind::kAllgather, CollectiveKind::kReduceScatter}) {
+      const Collective collective = *Collective::Create(SpecOf(kind, AllRanks(topology.num_ranks())));
+      const SynthesisRequest request =
+          RequestFor(topology, collective, int64_t{1} << 30, TimeModel::kPipelined);
+      const Synthesis made = *MakeBfb()->Synthesize(request);
+      EXPECT_EQ(ToStatus(VerifySchedule(made.schedule, made.collective, topology)), OkStatus())
+          << row.topology;
+      const Bound bound = *LowerBound(topology, collective, request.size_bytes, request.model);
+      const Simulation simulation =
+          Simulate(made.schedule, made.collective, topology, {.size_bytes = request.size_bytes});
+      EXPECT_LE(static_cast<double>(simulation.time_ps), row.ratio * static_cast<double>(bound.bound_ps))
+          << row.topology << ", " << collective.name();
+    }
+  }
+}
+
+TEST(Bfb, EstimatesWhatTheSimulatorSaysOfGridsAndRails) {
+  for (const char* name : {"torus:8x8", "hypercube:5", "full-mesh:8", "ring:9", "rail-4"}) {
+    const Topology topology = *LoadTopology(name);
+    for (const CollectiveKind kind : {CollectiveKind::kAllgather, CollectiveKind::kAllreduce}) {
+      const Collective collective = *Collective::Create(SpecOf(kind, AllRanks(topology.num_ranks())));
+      for (const int64_t size : {int64_t{64} << 10, int64_t{1} << 30}) {
+        const SynthesisRequest request = RequestFor(topology, collective, size, TimeModel::kPipelined);
+        const Synthesis made = *MakeBfb()->Synthesize(request);
+        const Simulation simulation =
+            Simulate(made.schedule, made.collective, topology, {.size_bytes = size});
+        const double ratio = *MakeBfb()->EstimatePs(request) / static_cast<double>(simulation.time_ps);
+        EXPECT_GT(ratio, 0.7) << name << ", " << collective.name() << ", " << size;
+        EXPECT_LT(ratio, 1.5) << name << ", " << collective.name() << ", " << size;
+      }
+    }
   }
 }
 
