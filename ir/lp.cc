@@ -50,4 +50,8 @@ std::span<const double> LinearProgram::Values() const {
   return {Clp_getColSolution(model_->clp), static_cast<size_t>(Clp_numberColumns(model_->clp))};
 }
 
+std::span<const double> LinearProgram::RowPrices() const {
+  return {Clp_getRowPrice(model_->clp), static_cast<size_t>(Clp_numberRows(model_->clp))};
+}
+
 }  // namespace xccl

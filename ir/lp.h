@@ -26,6 +26,7 @@ class LinearProgram {
   bool Solve(int32_t iterations);
   double Objective() const;                // Requires: Solve() was true
   std::span<const double> Values() const;  // likewise; one a variable
+  std::span<const double> RowPrices() const;  // likewise; one a row, >= 0 where `high` holds the optimum back
 
  private:
   struct Model;

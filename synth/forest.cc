@@ -1,10 +1,13 @@
-// Rate, relays out, trees in, schedule. The capacities that stay unused and the order of what waits at a link
-// are all that distinguishes the plan's time from the bound: orders are simulated and the best kept.
+// Trees are packed a few times, with more or less regard to how far ranks are from the root, and each packing
+// is cut into more and more waves while that helps; every candidate is simulated and the fastest kept.
 #include "synth/forest.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <optional>
 
 #include "ir/bound.h"
 #include "ir/simulate.h"
@@ -15,33 +18,81 @@
 #include "synth/forest_pack.h"
 #include "synth/forest_split.h"
 #include "synth/forest_trees.h"
+#include "synth/fractional_packing.h"
 #include "synth/packed_trees.h"
 #include "synth/reverse.h"
 #include "synth/textbook.h"
+#include "topologies/symmetry.h"
 
 namespace xccl {
 namespace {
 
-using forest::LogicalTree;
-using forest::Network;
+constexpr int64_t kWholeWork = 2'000'000'000;        // arcs that the packing of whole trees looks at
+constexpr int64_t kDefaultWork = 1'500'000;          // transfers of all candidates together
+constexpr int64_t kMostRows = 800;                   // of the linear program: links and roots
+constexpr std::array<double, 2> kRegard = {1, 0.1};  // of latency against bytes, one packing each
+constexpr int64_t kMostTransfers = 1 << 22;  // of a plan cut into waves, expanded: it is to be lowered
+constexpr int32_t kFewWaves = 8;             // tell what more would bring
+constexpr int32_t kMostWaves = 192;
+constexpr double kAim = 0.003;      // of the time may be lost to waves that are too long
+constexpr double kFar = 1.01;       // times the bound: worth another kind of packing
+constexpr int32_t kMostWhole = 64;  // members that it is tried with
+constexpr double kNear = 1.0005;    // times the bound: good enough
 
-constexpr int64_t kDefaultWork = 2'000'000'000;  // arcs looked at
-constexpr double kGoodEnough = 1.005;            // times the bound: other orders are not tried
-constexpr double kWantedLoss = 0.008;            // of the bound: slices are made so many
-constexpr int64_t kFirstSlices = 16, kMostSlices = 256;
-constexpr int64_t kMostTransfers = 400'000;
-constexpr int64_t kLeastSlice = 64 << 10;  // bytes of the largest chunk
+bool Serves(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllgather:
+    case CollectiveKind::kAllgatherv:
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kReduceScatterv:
+    case CollectiveKind::kBroadcast:
+    case CollectiveKind::kReduce:
+    case CollectiveKind::kAllreduce:
+    case CollectiveKind::kBarrier:
+      return true;
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter:
+    case CollectiveKind::kAlltoall:
+    case CollectiveKind::kAlltoallv:
+    case CollectiveKind::kSendrecv:
+    case CollectiveKind::kCustom:
+      return false;
+  }
+  return false;
+}
 
-bool IsGathered(CollectiveKind kind) {
-  return kind == CollectiveKind::kAllgather || kind == CollectiveKind::kAllgatherv ||
-         kind == CollectiveKind::kBroadcast;
+// allgather and the like, in contrast to broadcast and reduce.
+bool HasManyRoots(const Collective& collective) {
+  return collective.kind() != CollectiveKind::kBroadcast && collective.kind() != CollectiveKind::kReduce;
 }
-bool IsReduced(CollectiveKind kind) {
-  return kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kReduceScatterv ||
-         kind == CollectiveKind::kReduce;
+
+bool IsUneven(const Collective& collective) {
+  return collective.kind() == CollectiveKind::kAllgatherv ||
+         collective.kind() == CollectiveKind::kReduceScatterv;
 }
-bool IsSummedEverywhere(CollectiveKind kind) {
-  return kind == CollectiveKind::kAllreduce || kind == CollectiveKind::kBarrier;
+
+// Symmetry serves where all ranks do the same.
+bool MayUseSymmetry(const Topology& topology, const Collective& collective) {
+  return HasManyRoots(collective) && !IsUneven(collective) &&
+         collective.num_members() == topology.num_ranks() && topology.num_ranks() > 1 &&
+         std::is_sorted(collective.ranks().begin(), collective.ranks().end());
+}
+
+// One root an orbit; links of an orbit are alike.
+void TakeOrbits(const SymmetryGroup& group, PackingProblem& problem) {
+  problem.roots.clear();
+  for (int32_t o = 0; o < group.num_rank_orbits(); ++o) problem.roots.push_back(group.Representative(o));
+  problem.demand.assign(problem.roots.size(), 1.0);
+  for (size_t l = 0; l < problem.orbit.size(); ++l)
+    problem.orbit[l] = group.OrbitOf(LinkId(static_cast<int64_t>(l)));
+  problem.share.clear();
+  for (int32_t o = 0; o < group.num_link_orbits(); ++o)
+    problem.share.push_back(static_cast<double>(group.order()) / static_cast<double>(group.LinkOrbitSize(o)));
+}
+
+// Rows of the linear program without symmetry.
+int64_t NumRows(const SynthesisRequest& request) {
+  return int64_t{request.topology->num_links()} + request.collective->num_members();
 }
 
 class Attempt {
@@ -50,105 +101,215 @@ class Attempt {
       : request_(request),
         topology_(*request.topology),
         collective_(*request.collective),
-        turned_(IsReduced(collective_.kind()) ? ReverseTopology(topology_) : topology_),
-        work_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork) {}
+        sizes_(collective_, request.size_bytes),
+        left_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
+        began_(std::chrono::steady_clock::now()) {}
 
   StatusOr<Synthesis> Run() {
     XCCL_ASSIGN_OR_RETURN(
         bound_, LowerBound(topology_, collective_, request_.size_bytes, request_.model, BoundEffort::kFast));
-    PackedTrees trees;
-    std::string note = "nothing to move";
-    const std::vector<int64_t> weights = forest::WeightsOf(turned_, collective_);
-    if (collective_.num_members() > 1 &&
-        std::any_of(weights.begin(), weights.end(), [](int64_t w) { return w > 0; })) {
-      Network network = forest::MakeNetwork(turned_, collective_, Trees());
-      XCCL_RETURN_IF_ERROR(forest::RemoveRelays(turned_, network, work_));
-      forest::PackOptions options;
-      XCCL_ASSIGN_OR_RETURN(
-          const std::vector<LogicalTree> packed,
-          forest::PackTrees(network.graph, network.demands, network.members, options, work_));
-      trees = forest::LayOut(turned_, collective_, network, packed, request_.limits.chunks.has_value());
-      note = fmt::format("{} trees a rank, {} forms, depth {}", network.trees, trees.trees.size(),
-                         trees.Depth());
-      if (network.rate_loss > 0) note += fmt::format(", {:.2f} % off the best rate", 100 * network.rate_loss);
+    if (collective_.num_members() == 1)
+      return Synthesis{
+          .collective = collective_, .schedule = Nothing(), .exact = true, .engine = "forest", .note = ""};
+    if (collective_.Reduces()) reversed_ = ReverseTopology(topology_);
+    if (!request_.limits.chunks && MayUseSymmetry(topology_, collective_)) {
+      group_ = FindTranslations(topology_);
+      if (group_->IsTrivial()) group_.reset();
     }
-    return Choose(trees, std::move(note));
-  }
-
- private:
-  std::optional<int64_t> Trees() const {
-    if (!request_.limits.chunks) return std::nullopt;
-    return *request_.limits.chunks;
-  }
-
-  TreeSchedule Schedule(const PackedTrees& trees, const TreeSteps& steps) const {
-    return IsReduced(collective_.kind()) ? SumUp(trees, topology_, collective_, steps)
-                                         : CopyDown(trees, collective_, steps);
-  }
-
-  StatusOr<Synthesis> Choose(const PackedTrees& trees, std::string note) {
-    XCCL_RETURN_IF_ERROR(Try(trees, {TreeOrder::kShallowFirst, 1}));
-    if (!GoodEnough()) XCCL_RETURN_IF_ERROR(Try(trees, {TreeOrder::kTallFirst, 1}));
-    // What slices cost is the filling of the pipeline: inversely proportional to their number.
-    const int64_t most = MostSlices(trees);
-    for (int64_t slices = std::min(kFirstSlices, most); slices > 1 && !GoodEnough();) {
-      XCCL_RETURN_IF_ERROR(Try(trees, {TreeOrder::kTallFirst, static_cast<int32_t>(slices)}));
-      const double loss = last_ps_ / static_cast<double>(bound_.bound_ps) - 1;
-      const int64_t wanted = static_cast<int64_t>(static_cast<double>(slices) * loss / kWantedLoss) + 1;
-      if (slices >= most || loss <= kWantedLoss) break;
-      slices = std::min(std::max(wanted, 2 * slices), most);
+    if (const int64_t rows =
+            group_ ? group_->num_link_orbits() + group_->num_rank_orbits() : NumRows(request_);
+        !request_.limits.chunks && rows > kMostRows)
+      return LimitReached(
+          fmt::format("forest: {} rows of links and ranks that differ; at most {}; hint: "
+                      "--engine=greedy",
+                      rows, kMostRows));
+    if (request_.limits.chunks) {
+      XCCL_RETURN_IF_ERROR(TryWhole(*request_.limits.chunks));
+    } else {
+      for (double regard : kRegard) {
+        XCCL_RETURN_IF_ERROR(Try(regard));
+        if (Near() || Stopped()) break;
+      }
+      // Prices may miss trees where directions differ; whole trees never do.
+      if (!group_ && static_cast<double>(best_ps_) > kFar * static_cast<double>(bound_.bound_ps) &&
+          collective_.kind() != CollectiveKind::kAllreduce && collective_.num_members() <= kMostWhole)
+        (void)TryWhole(std::nullopt);
     }
-    best_->note = std::move(note);
-    best_->exact = best_->schedule.size() == 0 || best_->simulation->time_ps <= bound_.bound_ps + 1;
+    XCCL_RETURN_IF_ERROR(CheckSteps());
+    best_->exact = best_ps_ <= bound_.bound_ps;
     return *std::move(best_);
   }
 
-  int64_t MostSlices(const PackedTrees& trees) const {
-    if (request_.limits.chunks) return 1;
-    const CollectiveSizes sizes(best_->collective, request_.size_bytes);
-    int64_t largest = 0;
-    for (int32_t c = 0; c < best_->collective.num_chunks(); ++c)
-      largest = std::max(largest, sizes.ChunkBytes(ChunkId(c)));
-    return std::min(
-        {kMostSlices, kMostTransfers / std::max<int64_t>(trees.NumArcs(), 1), largest / kLeastSlice});
+ private:
+  xccl::Schedule Nothing() const {
+    xccl::Schedule nothing;
+    nothing.num_chunks = collective_.num_chunks();
+    return nothing;
+  }
+  bool Near() const {
+    return best_ && static_cast<double>(best_ps_) <= kNear * static_cast<double>(bound_.bound_ps);
+  }
+  bool Stopped() const {
+    if (left_ <= 0) return true;
+    if (!request_.limits.time_limit_s) return false;
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
+    return passed.count() > *request_.limits.time_limit_s;
   }
 
-  bool GoodEnough() const {
-    return static_cast<double>(best_->simulation->time_ps) <=
-           kGoodEnough * static_cast<double>(bound_.bound_ps);
-  }
+  bool HasManyRoots() const { return xccl::HasManyRoots(collective_); }
 
-  // Simulates the trees' schedule with these steps, and keeps it if it is the fastest.
-  Status Try(const PackedTrees& trees, const TreeSteps& steps) {
-    TreeSchedule made = Schedule(trees, steps);
-    const int32_t num_steps = made.schedule.num_steps();
-    if (request_.limits.steps && num_steps > *request_.limits.steps) {
-      if (best_) return OkStatus();
-      return LimitReached(
-          fmt::format("forest: {} on {}: its trees take {} steps; at most {} are allowed; hint: --steps={}",
-                      collective_.name(), topology_.name(), num_steps, *request_.limits.steps, num_steps));
+  // Who starts with what: the roots and, for each, its share of all the bytes.
+  PackingProblem ProblemOn(const Topology& topology, double regard) const {
+    PackingProblem problem = PlainPacking(topology, {collective_.ranks().begin(), collective_.ranks().end()});
+    const int64_t bytes = std::max<int64_t>(1, sizes_.size_bytes());
+    if (!HasManyRoots()) {
+      problem.roots = {*collective_.spec().root};
+      problem.demand = {1.0};
+    } else if (IsUneven(collective_)) {
+      problem.roots.clear();
+      problem.demand.clear();
+      for (size_t m = 0; m < problem.members.size(); ++m) {
+        const PartId part(static_cast<int64_t>(m));
+        if (collective_.AlwaysEmpty(collective_.FirstChunk(part))) continue;
+        problem.roots.push_back(problem.members[m]);
+        problem.demand.push_back(static_cast<double>(std::max<int64_t>(1, sizes_.PartBytes(part))) /
+                                 static_cast<double>(bytes));
+      }
+    } else {
+      if (group_) TakeOrbits(*group_, problem);
+      for (double& demand : problem.demand) demand = 1 / static_cast<double>(problem.members.size());
     }
+    problem.s_per_ps =
+        regard * 1e-12 * static_cast<double>(problem.members.size()) / static_cast<double>(bytes);
+    const double halves = collective_.kind() == CollectiveKind::kAllreduce ? 2 : 1;
+    if (sizes_.size_bytes() > 0)
+      problem.known_bound_s_per_byte = bound_.bandwidth_ps * 1e-12 / static_cast<double>(bytes) / halves;
+    return problem;
+  }
+
+  // Exactly `trees` trees a member, at the best rate that they allow; or, where absent, as many as the best
+  // rate takes.
+  StatusOr<PackedTrees> PackWhole(const Topology& topology, std::optional<int64_t> trees) {
+    forest::Network network = forest::MakeNetwork(topology, collective_, trees);
+    XCCL_RETURN_IF_ERROR(forest::RemoveRelays(topology, network, whole_work_));
+    XCCL_ASSIGN_OR_RETURN(
+        const std::vector<forest::LogicalTree> packed,
+        forest::PackTrees(network.graph, network.demands, network.members, {}, whole_work_));
+    note_ = fmt::format("{} trees a rank", network.trees);
+    if (network.rate_loss > 0) note_ += fmt::format(", {:.2f} % off the best rate", 100 * network.rate_loss);
+    return forest::LayOut(topology, collective_, network, packed, trees.has_value());
+  }
+
+  StatusOr<PackedTrees> PackOn(const Topology& topology, double regard) {
+    const PackingProblem problem = ProblemOn(topology, regard);
+    const FractionalPacking packing = PackTrees(problem);
+    if (packing.trees.empty()) return LimitReached("forest: the linear program of trees was not solved");
+    s_per_byte_ = packing.s_per_byte;
+    note_ = fmt::format("trees of {:.3f} GB/s", 1e-9 / s_per_byte_);
+    std::vector<PartId> part_of;
+    for (Rank root : problem.roots) part_of.emplace_back(HasManyRoots() ? *collective_.MemberIndex(root) : 0);
+    return WholeTrees(packing, problem.roots, part_of);
+  }
+
+  Status CheckSteps() const {
+    const int32_t steps = best_->schedule.num_steps();
+    if (!request_.limits.steps || steps <= *request_.limits.steps) return OkStatus();
+    return LimitReached(
+        fmt::format("forest: {} on {}: its trees take {} steps; at most {} are allowed; hint: --steps={}",
+                    collective_.name(), topology_.name(), steps, *request_.limits.steps, steps));
+  }
+
+  // In waves only where the number of chunks is free.
+  Status TryWhole(std::optional<int64_t> trees) {
+    PackedTrees up, down;
+    if (collective_.Reduces()) {
+      XCCL_ASSIGN_OR_RETURN(up, PackWhole(*reversed_, trees));
+    } else {
+      XCCL_ASSIGN_OR_RETURN(down, PackWhole(topology_, trees));
+    }
+    return TryWaves(up, down, trees ? 1 : kMostWaves);
+  }
+
+  // One packing in more and more waves.
+  Status Try(double regard) {
+    PackedTrees up, down;
+    if (collective_.Reduces()) {
+      XCCL_ASSIGN_OR_RETURN(up, PackOn(*reversed_, regard));
+    }
+    if (!collective_.Reduces() || collective_.kind() == CollectiveKind::kAllreduce) {
+      XCCL_ASSIGN_OR_RETURN(down, PackOn(topology_, regard));
+    }
+    return TryWaves(up, down, kMostWaves);
+  }
+
+  Status TryWaves(const PackedTrees& up, const PackedTrees& down, int64_t most_waves) {
+    const int64_t arcs = up.NumArcs() + down.NumArcs();
+    bool shared = false;  // translates meet on a link, and must be simulated one by one
+    for (const PackedTrees* trees : {&up, &down})
+      for (int32_t p = 0; group_ && p < trees->paths.size(); ++p)
+        for (const LinkId l : trees->paths[PathId(p)]) shared |= !group_->IsFreeOn(l);
+    const int64_t copies = group_ ? group_->order() : 1;
+    const int64_t work = std::max<int64_t>(1, arcs * (shared ? copies : 1));
+    most_waves =
+        std::min(most_waves, std::max<int64_t>(1, kMostTransfers / std::max<int64_t>(1, arcs * copies)));
+    for (int32_t waves = 1; waves > 0;) {
+      if (best_ && work * waves > left_) break;
+      left_ -= work * waves;
+      TreeSchedule made = Schedule(up, down, waves);
+      const int64_t time_ps = Consider(made, std::max(up.Depth(), down.Depth()));
+      if (Near() || Stopped()) break;
+      waves = MoreWaves(waves, time_ps, std::min(most_waves, left_ / work));
+    }
+    return OkStatus();
+  }
+
+  // What is lost beside the trees' own rate falls as one over the waves. 0: enough.
+  int32_t MoreWaves(int32_t waves, int64_t time_ps, int64_t affordable) const {
+    const double rate_ps = s_per_byte_ * 1e12 *
+                           static_cast<double>(std::max<int64_t>(1, sizes_.size_bytes())) *
+                           (collective_.kind() == CollectiveKind::kAllreduce ? 2 : 1);
+    const double lost = static_cast<double>(time_ps) / std::max(rate_ps, 1.0) - 1;
+    if (waves == 1 && lost > kAim) return static_cast<int32_t>(affordable >= kFewWaves ? kFewWaves : 0);
+    if (waves != kFewWaves || lost <= kAim) return 0;
+    const double wanted = std::min<double>(waves * lost / kAim, kMostWaves);
+    return static_cast<int32_t>(std::min<int64_t>(static_cast<int64_t>(wanted), affordable));
+  }
+
+  TreeSchedule Schedule(const PackedTrees& up, const PackedTrees& down, int32_t waves) const {
+    const TreeSteps steps{
+        .order = TreeOrder::kTallFirst, .symmetry = group_ ? &*group_ : nullptr, .waves = waves};
+    if (!collective_.Reduces()) return CopyDown(down, collective_, steps);
+    if (collective_.kind() != CollectiveKind::kAllreduce) return SumUp(up, topology_, collective_, steps);
+    return SumUpCopyDown(up, down, topology_, collective_, steps);
+  }
+
+  int64_t Consider(TreeSchedule& made, int32_t depth) {
     const Simulation simulation = Simulate(made.schedule, made.collective, topology_,
                                            {.size_bytes = request_.size_bytes, .model = request_.model});
-    last_ps_ = static_cast<double>(simulation.time_ps);
-    if (best_ && simulation.time_ps >= best_->simulation->time_ps) return OkStatus();
+    if (best_ && simulation.time_ps >= best_ps_) return simulation.time_ps;
+    best_ps_ = simulation.time_ps;
     best_ = Synthesis{.collective = std::move(made.collective),
                       .schedule = std::move(made.schedule),
-                      .exact = false,
                       .engine = "forest",
-                      .note = {},
+                      .note = fmt::format("{}, depth {}", note_, depth),
                       .simulation = simulation};
-    return OkStatus();
+    return simulation.time_ps;
   }
 
   const SynthesisRequest& request_;
   const Topology& topology_;
   const Collective& collective_;
-  const Topology turned_;
-  int64_t work_;
+  CollectiveSizes sizes_;
+  std::optional<Topology> reversed_;
+  std::optional<SymmetryGroup> group_;
   Bound bound_;
+  int64_t left_;
+  std::chrono::steady_clock::time_point began_;
   std::optional<Synthesis> best_;
-  double last_ps_ = 0;  // of the schedule simulated last
+  int64_t best_ps_ = 0;
+  double s_per_byte_ = 1;
+  int64_t whole_work_ = kWholeWork;
+  std::string note_;
 };
 
 // The same with its time, and whether that is the bound's.
@@ -162,26 +323,42 @@ StatusOr<Synthesis> Simulated(const SynthesisRequest& request, StatusOr<Synthesi
   return made;
 }
 
+bool IsNear(const SynthesisRequest& request, const Synthesis& made) {
+  const StatusOr<Bound> bound = LowerBound(*request.topology, *request.collective, request.size_bytes,
+                                           request.model, BoundEffort::kExact);
+  return bound.ok() &&
+         static_cast<double>(made.simulation->time_ps) <= kFar * static_cast<double>(bound->bound_ps);
+}
+
 class Forest final : public Synthesizer {
  public:
   std::string_view name() const override { return "forest"; }
   std::string_view summary() const override {
-    return "packs spanning trees at the best rate of any machine, shallow trees first; exact in bandwidth";
+    return "trees at the rate of the worst cut, as shallow as that allows; optimal in bandwidth";
   }
-
   Status Serves(const SynthesisRequest& request) const override {
     const Collective& collective = *request.collective;
-    if (!IsGathered(collective.kind()) && !IsReduced(collective.kind()) &&
-        !IsSummedEverywhere(collective.kind()))
+    if (!xccl::Serves(collective.kind()))
       return InvalidInput(
           fmt::format("forest: {} is not served; it serves allgather(v), reduce_scatter(v), "
                       "broadcast, reduce, allreduce and barrier",
                       collective.name()));
     XCCL_RETURN_IF_ERROR(CheckMembers(name(), request));
-    if (IsSummedEverywhere(collective.kind())) return NeedsGpusAlone(request);
     if (request.limits.chunks && !collective.spec().counts.empty())
       return InvalidInput(fmt::format(
           "forest: --chunks with {}: uneven parts have uneven trees; expected none", collective.name()));
+    const Status gpus_alone = NeedsGpusAlone(request);
+    if (collective.kind() == CollectiveKind::kBarrier ||
+        (collective.kind() == CollectiveKind::kAllreduce && request.limits.chunks))
+      return gpus_alone;
+    const bool packs_alone =
+        gpus_alone.ok() && (collective.spec().root || collective.kind() == CollectiveKind::kAllreduce);
+    if (!request.limits.chunks && NumRows(request) > kMostRows &&
+        !MayUseSymmetry(*request.topology, collective) && !packs_alone)
+      return InvalidInput(
+          fmt::format("forest: {} links and {} ranks; at most {} together without symmetry; "
+                      "hint: --engine=greedy",
+                      request.topology->num_links(), collective.num_members(), kMostRows));
     return OkStatus();
   }
 
@@ -194,11 +371,21 @@ class Forest final : public Synthesizer {
 
   StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
     XCCL_RETURN_IF_ERROR(Serves(request));
-    if (IsSummedEverywhere(request.collective->kind()))
-      return Simulated(request, SynthesizeAllreduceTrees(request));
+    const CollectiveKind kind = request.collective->kind();
     if (request.collective->spec().root && NeedsGpusAlone(request).ok())
       return Simulated(request, SynthesizeBroadcastTrees(request));
-    return Attempt(request).Run();
+    if (kind != CollectiveKind::kAllreduce && kind != CollectiveKind::kBarrier) return Attempt(request).Run();
+    // Trees that need not be rooted everywhere are better where some ranks have less bandwidth than others.
+    StatusOr<Synthesis> together = InvalidInput("");
+    if (NeedsGpusAlone(request).ok()) together = Simulated(request, SynthesizeAllreduceTrees(request));
+    if (kind == CollectiveKind::kBarrier || request.limits.chunks ||
+        (together.ok() && IsNear(request, *together)) ||
+        (NumRows(request) > kMostRows && !MayUseSymmetry(*request.topology, *request.collective)))
+      return together;
+    StatusOr<Synthesis> apart = Attempt(request).Run();
+    if (!apart.ok() || !together.ok()) return apart.ok() ? std::move(apart) : std::move(together);
+    return together->simulation->time_ps < apart->simulation->time_ps ? std::move(together)
+                                                                      : std::move(apart);
   }
 };
 

@@ -1,5 +1,6 @@
-// forest: throughput-optimal packing of spanning trees into any machine, the shallowest trees first, for
-// allgather(v), reduce_scatter(v), broadcast and reduce. docs/synthesis.md explains it.
+// Throughput-optimal trees: every root's data is split over broadcast trees that together load all links as
+// evenly as possible, so that the rate is the worst cut's (Edmonds; with switches: Bang-Jensen, Frank,
+// Jackson). Reductions are the same trees on the reversed topology, run backwards. docs/synthesis.md, forest.
 #pragma once
 
 #include <memory>

@@ -102,7 +102,7 @@ TEST(Forest, MeetsTheCutOnEulerianMachines) {
       Make(topology, Of(kind, All(topology)), std::nullopt, made);
       if (HasFatalFailure()) return;
       // Parts are rounded to elements.
-      EXPECT_LE(made.load_ratio, 1 + 1e-5);
+      EXPECT_LE(made.load_ratio, 1 + 1e-4);
     }
   }
 }
@@ -115,7 +115,7 @@ TEST(Forest, ServesSomeRanksOverTheOthers) {
         Made made;
         Make(machine.topology, Of(kind, members), std::nullopt, made);
         if (HasFatalFailure()) return;
-        EXPECT_LE(made.load_ratio, 1 + 1e-5);
+        EXPECT_LE(made.load_ratio, 1 + 1e-4);
       }
     }
   }
@@ -148,11 +148,11 @@ TEST_P(ForestRow, IsReached) {
     Make(*topology, Of(kind, All(*topology)), row.trees, made);
     if (HasFatalFailure()) return;
     if (!row.trees) {
-      EXPECT_LE(made.load_ratio, 1 + 1e-5) << ToString(kind);
+      EXPECT_LE(made.load_ratio, 1 + 1e-4) << ToString(kind);
     }
     EXPECT_LE(made.ratio, row.ratio) << ToString(kind);
     const double busy_s = made.load_ratio * made.bound.bandwidth_ps / static_cast<double>(kPsPerSecond);
-    EXPECT_GE(static_cast<double>(kGiB) / busy_s / 1e9, row.gb_per_s * (1 - 1e-5)) << ToString(kind);
+    EXPECT_GE(static_cast<double>(kGiB) / busy_s / 1e9, row.gb_per_s * (1 - 1e-4)) << ToString(kind);
     if (row.trees) {
       EXPECT_EQ(made.synthesis->collective.num_chunks(), topology->num_ranks() * *row.trees);
     }

@@ -1,5 +1,10 @@
-// Weighted spanning trees, and the schedules that they are: a part is cut into one chunk a tree, as long as
-// the tree's weight, and every chunk is copied down its tree; or, turned round, summed up it.
+// Weighted spanning trees, and the schedules that they are: a part is cut into the trees' shares, as long as
+// their weights, and every share is copied down its tree; or, turned round, summed up it.
+//
+// A share is cut into waves, small at both ends, and links serve an earlier wave first: so links that are
+// loaded alike finish within a fraction of a wave of each other, and filling takes the time of the smallest.
+// Within a step ranks start with different neighbours, so that no port of a switch is everybody's first
+// choice.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +12,7 @@
 
 #include "ir/collective.h"
 #include "ir/schedule.h"
+#include "topologies/symmetry.h"
 #include "topologies/topology.h"
 
 namespace xccl {
@@ -43,20 +49,34 @@ enum class TreeOrder : uint8_t {
 
 struct TreeSteps {
   TreeOrder order = TreeOrder::kShallowFirst;
-  int32_t slices = 1;  // chunks a tree; slice i runs i steps behind the first
+  const SymmetryGroup* symmetry = nullptr;  // there are trees for representatives' parts alone, part i being
+                                            // rank i's, and the schedule is compressed
+  int32_t waves = 1;    // chunks a tree; a wave's steps come after those of the wave before
+  bool turned = false;  // for a reduction: finer steps
 };
 
+// Relative sizes of waves: each half as large again as the one before, up to 16 times the first; the last
+// ones mirror the first. Requires: waves >= 1.
+std::vector<int64_t> WaveWeights(int32_t waves);
+
 struct TreeSchedule {
-  Collective collective;  // cut: part by part, tree by tree, slice by slice
+  Collective collective;  // cut: part by part, tree by tree, wave by wave
   Schedule schedule;      // normalized
 };
 
-// allgather(v), broadcast. `whole` has its parts whole; parts without a tree stay so. Linear in arcs ×
-// slices.
+// allgather(v), broadcast. `whole` has its parts whole; parts without a tree stay so. Cost: a sort of arcs ×
+// waves.
 TreeSchedule CopyDown(const PackedTrees& trees, const Collective& whole, const TreeSteps& steps);
 
 // reduce_scatter(v), reduce. Requires: the trees' paths lie on ReverseTopology(topology).
 TreeSchedule SumUp(const PackedTrees& trees, const Topology& topology, const Collective& whole,
                    const TreeSteps& steps);
+
+// allreduce: what `up` sums at a root (as in SumUp), `down` copies from there. Both have part i for member i,
+// with weights that add up to the same for every part of one of them; a member's share of the whole is as
+// large as any other's. steps.order is for the copies. Chunks are what an up-tree and a down-tree of a member
+// have in common.
+TreeSchedule SumUpCopyDown(const PackedTrees& up, const PackedTrees& down, const Topology& topology,
+                           const Collective& whole, const TreeSteps& steps);
 
 }  // namespace xccl
