@@ -487,14 +487,12 @@ def segment_count(schedule, sizes, units, blocking, keys, copies):
     largest = max(sizes, default=0)
     if largest <= 65536:
         return 1
-    carried, moves, steps_of = defaultdict(int), 0, defaultdict(set)
-    for step, _, _, t, chunks, size in units:
+    carried, moves = defaultdict(int), 0
+    for _, _, _, t, _, size in units:
         carried[keys[t]] += size
         moves += copies
-        for chunk in chunks:
-            steps_of[chunk].add(step)
-    steps, widest = max(len(s) for s in steps_of.values()), max([largest] + list(carried.values()))
-    wanted = max(ceil_div(256 * (steps * largest - widest), widest), 65536 // moves)
+    steps, widest = max(schedule.step) + 1, max([largest] + list(carried.values()))
+    wanted = min(max(ceil_div(64 * (steps * largest - widest), widest), 65536 // moves), 2**20 // moves)
     n = min(max(wanted, 1), ceil_div(largest, 65536))
     return ceil_div(largest, max(65536, ceil_div(largest, n)))
 

@@ -365,35 +365,30 @@ struct Folded {
 int64_t SegmentBytes(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
                      const Folded& folded) {
   constexpr int64_t kLeast = 64 << 10;
-  constexpr double kFill = 256;        // filling may cost 1/256 of the busiest path's time
-  constexpr int64_t kMoves = 1 << 16;  // segments in all that are always affordable
+  constexpr double kFill = 64;         // filling may cost 1/64 of the busiest path's time
+  constexpr int64_t kMoves = 1 << 16;      // segments in all that are always affordable
+  constexpr int64_t kMostMoves = 1 << 20;  // and that are the most
   int64_t largest = 0;
   for (int32_t c = 0; c < collective.num_chunks(); ++c)
     largest = std::max(largest, sizes.ChunkBytes(ChunkId(c)));
   if (largest <= kLeast) return std::max<int64_t>(largest, 1);
   int64_t moves = 0;
-  int32_t deepest = 0;  // steps in which one chunk moves
-  std::vector<int32_t> steps(static_cast<size_t>(collective.num_chunks())), last_step(steps.size(), -1);
   std::vector<double> carried(static_cast<size_t>(schedule.paths.size()), 0);
   for (int64_t t = 0; t < schedule.size(); ++t) {
     moves += schedule.count[t] * folded.copies;
     const size_t path = folded.quotient
                             ? static_cast<size_t>(folded.quotient->path_class[schedule.path[t].index()])
                             : schedule.path[t].index();
-    for (int32_t i = 0; i < schedule.count[t]; ++i) {
-      const ChunkId chunk(schedule.first[t].value + i);
-      carried[path] += static_cast<double>(sizes.ChunkBytes(chunk));
-      if (last_step[chunk.index()] == schedule.step[t]) continue;
-      last_step[chunk.index()] = schedule.step[t];
-      deepest = std::max(deepest, ++steps[chunk.index()]);
-    }
+    for (int32_t i = 0; i < schedule.count[t]; ++i)
+      carried[path] += static_cast<double>(sizes.ChunkBytes(ChunkId(schedule.first[t].value + i)));
   }
   double busiest = static_cast<double>(largest);
   for (double bytes : carried) busiest = std::max(busiest, bytes);
-  const double depth = deepest * static_cast<double>(largest) / busiest;
+  const double depth = schedule.num_steps() * static_cast<double>(largest) / busiest;
   const int64_t affordable = kMoves / std::max<int64_t>(moves, 1);
   const int64_t most = (largest - 1) / kLeast + 1;
-  const double wanted = std::max(std::ceil(kFill * (depth - 1)), static_cast<double>(affordable));
+  const double wanted = std::min(std::max(std::ceil(kFill * (depth - 1)), static_cast<double>(affordable)),
+                                 static_cast<double>(kMostMoves / std::max<int64_t>(moves, 1)));
   const double segments = std::clamp(wanted, 1.0, static_cast<double>(most));
   const int64_t n = static_cast<int64_t>(segments);
   return std::max(kLeast, (largest - 1) / n + 1);

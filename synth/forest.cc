@@ -103,7 +103,8 @@ class Attempt {
         collective_(*request.collective),
         sizes_(collective_, request.size_bytes),
         left_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
-        began_(std::chrono::steady_clock::now()) {}
+        began_(std::chrono::steady_clock::now()),
+        whole_work_(request.limits.work_units > 0 ? request.limits.work_units : kWholeWork) {}
 
   StatusOr<Synthesis> Run() {
     XCCL_ASSIGN_OR_RETURN(
@@ -111,6 +112,8 @@ class Attempt {
     if (collective_.num_members() == 1)
       return Synthesis{
           .collective = collective_, .schedule = Nothing(), .exact = true, .engine = "forest", .note = ""};
+    if (left_ < collective_.num_members())
+      return LimitReached("forest: the limit of work was reached before a tree was packed");
     if (collective_.Reduces()) reversed_ = ReverseTopology(topology_);
     if (!request_.limits.chunks && MayUseSymmetry(topology_, collective_)) {
       group_ = FindTranslations(topology_);
@@ -308,7 +311,7 @@ class Attempt {
   std::optional<Synthesis> best_;
   int64_t best_ps_ = 0;
   double s_per_byte_ = 1;
-  int64_t whole_work_ = kWholeWork;
+  int64_t whole_work_;
   std::string note_;
 };
 

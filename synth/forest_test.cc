@@ -202,8 +202,10 @@ TEST(Forest, SaysWhyItRefuses) {
   EXPECT_EQ(message(ring, CollectiveKind::kAllgather, {}, 1, 0),
             "forest: allgather on test: its trees take 3 steps; at most 1 are allowed; hint: --steps=3");
   EXPECT_EQ(message(ring, CollectiveKind::kAllgather, {}, {}, 1),
+            "forest: the limit of work was reached before a tree was packed");
+  EXPECT_EQ(message(ring, CollectiveKind::kAllgather, 1, {}, 4),
             "forest: the limit of work was reached while trees were packed");
-  EXPECT_EQ(message(testing::MakeSwitch(4), CollectiveKind::kAllgather, {}, {}, 1),
+  EXPECT_EQ(message(testing::MakeSwitch(4), CollectiveKind::kAllgather, 1, {}, 4),
             "forest: the limit of work was reached while switches were taken out");
 }
 
