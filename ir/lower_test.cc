@@ -6,6 +6,8 @@
 #include "ir/program_test_util.h"
 #include "ir/simulate.h"
 #include "ir/simulate_program.h"
+#include "ir/test_graphs.h"
+#include "ir/translated.h"
 #include "ir/verify_program.h"
 
 namespace xccl {
@@ -202,6 +204,49 @@ TEST(Lower, TwoAdditionsToOneChunkInOneStepKeepTheirOrder) {
     EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
     CheckRuns(program, collective, {.size_bytes = 100});
   }
+}
+
+// A chunk once round a ring, from rank 0, and all its translates.
+Schedule RoundARing(int32_t ranks, Topology& ring) {
+  TopologySpec spec;
+  spec.name = "ring";
+  Schedule schedule;
+  schedule.num_chunks = ranks;
+  Automorphism next{ranks, {}};
+  for (int32_t r = 0; r < ranks; ++r) {
+    Node node;
+    node.id = std::to_string(r);
+    spec.nodes.push_back(node);
+    spec.links.push_back(Link{NodeId(r), NodeId((r + 1) % ranks), 1'000'000'000});
+    next.image.push_back(NodeId((r + 1) % ranks));
+    const LinkId link(r);
+    if (r + 1 < ranks)
+      schedule.Add(ChunkId(0), 1, Rank(r), Rank(r + 1), std::span(&link, 1), TransferOp::kCopy, r);
+  }
+  schedule.symmetry = {next};
+  ring = Topology::Create(std::move(spec)).value();
+  return schedule;
+}
+
+TEST(Lower, WritesCompressedSchedulesOut) {
+  Topology ring = testing::MakeGraph("pair", 2, 0, {{0, 1, 1, 0, 0}});
+  const Schedule schedule = RoundARing(5, ring);
+  const Collective gather = testing::MakeCollective(CollectiveKind::kAllgather, 5);
+  const Schedule plain = Expand(schedule, gather, ring).value();
+  EXPECT_EQ(plain.size(), 20);
+  EXPECT_TRUE(Lower(schedule, gather, ring).value() == Lower(plain, gather, ring).value());
+}
+
+TEST(Lower, RefusesCompressedSchedulesOfTooManyTransfers) {
+  Topology ring = testing::MakeGraph("pair", 2, 0, {{0, 1, 1, 0, 0}});
+  const Schedule schedule = RoundARing(4096, ring);
+  const StatusOr<Program> program =
+      Lower(schedule, testing::MakeCollective(CollectiveKind::kAllgather, 4096), ring);
+  ASSERT_FALSE(program.ok());
+  EXPECT_EQ(
+      program.status(),
+      LimitReached("lower: schedule: 16773120 transfers without its symmetry; at most 16000000 are written "
+                   "out"));
 }
 
 TEST(Lower, RefusesATreeByName) {

@@ -1,7 +1,6 @@
 // Rule S7, about the symmetry of a compressed schedule: part of VerifySchedule (ir/verify_schedule.h).
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
