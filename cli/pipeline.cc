@@ -59,7 +59,10 @@ StatusOr<PipelineResult> RunPipeline(const Topology& topology, const Collective&
                   .size_bytes = options.size_bytes,
                   .model = std::string(ToString(options.model)),
                   .exact = made.exact};
-  if (!options.lower) return result;
+  // A compressed schedule too long to be written out is kept without a program.
+  const bool too_long =
+      !plan.schedule.symmetry.empty() && result.schedule_stats.transfers > kMostLoweredTransfers;
+  if (!options.lower || too_long) return result;
 
   // Schedule → program, proved and timed again.
   XCCL_ASSIGN_OR_RETURN(plan.program,

@@ -119,6 +119,8 @@ std::string PlanText(const PipelineResult& result, const std::string& requested_
                                 FormatSize(result.program_stats->scratch_bytes),
                                 FormatDurationShort(*result.program_time_ps),
                                 loss > 0.05 ? fmt::format(": {:.0f} % over the schedule", 100 * loss) : ""));
+  } else if (!file.empty()) {
+    line("program", "none: the schedule, kept compressed, is too long to be lowered");
   }
   if (collective.Reduces())
     line("bits", result.bitwise_same ? "the same on every rank" : "may differ between ranks");

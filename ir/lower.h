@@ -19,7 +19,7 @@ struct LowerOptions {
   int32_t merge = 16;               // most neighbouring chunks that one instruction moves
 };
 
-// Of a compressed schedule at most so many transfers are lowered.
+// At most so many transfers of a compressed schedule's plain form are lowered.
 inline constexpr int64_t kMostLoweredTransfers = 16'000'000;
 
 // Requires: a normalized schedule that verifies. Errors: kLimit beyond kMostLoweredTransfers; kInvalidInput

@@ -14,6 +14,7 @@
 #include "ir/bound.h"
 #include "ir/simulate.h"
 #include "ir/verify_schedule.h"
+#include "synth/bfb.h"
 #include "synth/engines.h"
 #include "synth/greedy.h"
 
@@ -33,6 +34,9 @@ constexpr int64_t kHeavyWork = 50'000;  // a plan this large must have a better 
 constexpr int32_t kGreedyFewNeighbours =
     16;                               // with more its search costs more, as the square of their number
 constexpr int64_t kGreedyUnits = 20;  // of its own work units for one of ours
+
+// Ranks beyond which engines that look at all pairs of them are not even placed: symmetry must do.
+constexpr int32_t kMostPairwise = 8192;
 
 struct Candidate {
   std::string_view name;
@@ -223,8 +227,16 @@ class Auto final : public Synthesizer {
   Status Serves(const SynthesisRequest& request) const override { return CheckMembers(name(), request); }
   StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
     XCCL_RETURN_IF_ERROR(CheckMembers(name(), request));
+    if (request.topology->num_ranks() > kMostPairwise && bfb_->Serves(request).ok()) {
+      StatusOr<Synthesis> made = bfb_->Synthesize(request);
+      if (made.ok()) made->note = "the rest place ranks pair by pair, too many here";
+      if (made.ok()) return made;
+    }
     return Portfolio(request).Run();
   }
+
+ private:
+  const std::unique_ptr<Synthesizer> bfb_ = MakeBfb();
 };
 
 }  // namespace
