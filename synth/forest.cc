@@ -394,6 +394,12 @@ class Forest final : public Synthesizer {
 
 }  // namespace
 
+int64_t ForestRows(const SynthesisRequest& request) {
+  if (!MayUseSymmetry(*request.topology, *request.collective)) return NumRows(request);
+  const SymmetryGroup group = FindTranslations(*request.topology);
+  return int64_t{group.num_link_orbits()} + group.num_rank_orbits();
+}
+
 std::unique_ptr<Synthesizer> MakeForest() { return std::make_unique<Forest>(); }
 
 }  // namespace xccl

@@ -11,4 +11,8 @@ namespace xccl {
 
 std::unique_ptr<Synthesizer> MakeForest();
 
+// How many kinds of links and roots its linear program tells apart: what its time grows with. Linear in the
+// machine.
+int64_t ForestRows(const SynthesisRequest& request);
+
 }  // namespace xccl
