@@ -492,7 +492,7 @@ def segment_count(schedule, sizes, units, blocking, keys, copies):
         carried[keys[t]] += size
         moves += copies
     steps, widest = max(schedule.step) + 1, max([largest] + list(carried.values()))
-    wanted = min(max(ceil_div(64 * (steps * largest - widest), widest), 65536 // moves), 2**20 // moves)
+    wanted = min(max(ceil_div(64 * (steps * largest - widest), widest), 65536 // moves), 2**21 // moves)
     n = min(max(wanted, 1), ceil_div(largest, 65536))
     return ceil_div(largest, max(65536, ceil_div(largest, n)))
 

@@ -367,7 +367,7 @@ int64_t SegmentBytes(const Schedule& schedule, const Collective& collective, con
   constexpr int64_t kLeast = 64 << 10;
   constexpr double kFill = 64;         // filling may cost 1/64 of the busiest path's time
   constexpr int64_t kMoves = 1 << 16;      // segments in all that are always affordable
-  constexpr int64_t kMostMoves = 1 << 20;  // and that are the most
+  constexpr int64_t kMostMoves = 1 << 21;  // and that are the most
   int64_t largest = 0;
   for (int32_t c = 0; c < collective.num_chunks(); ++c)
     largest = std::max(largest, sizes.ChunkBytes(ChunkId(c)));

@@ -27,6 +27,7 @@ constexpr int64_t kDefaultWork = 600'000;  // chunk moves of all plans made toge
 constexpr int64_t kFirstPlan = 4;          // the most promising plan may cost this many times the limit
 constexpr double kGoodEnough = 1.002;      // times the bound: not worth the search for more
 constexpr double kNearBound = 1.01;        // times the bound: on large machines, too
+constexpr double kNotForGreedy = 1.5;      // times the bound: on large machines greedy would take too long
 constexpr int64_t kMostRows = 330;         // of forest's program, to stay under a second
 constexpr double kHopeless = 4;            // estimates this far above the best simulated time are not tried
 constexpr double kGreedyNearBound = 1.1;   // where greedy stands in the order
@@ -175,16 +176,17 @@ class Portfolio {
           work > kFirstPlan * Limit() ? std::numeric_limits<double>::infinity() : placed->EstimatePs();
       candidates_.push_back({engine->name, estimate, work, std::move(placed).value()});
     }
-    if (const Status serves = greedy_->Serves(request_); serves.ok()) {
-      const double near = kGreedyNearBound * static_cast<double>(std::max<int64_t>(bound_.bound_ps, 1));
+    const bool near = best_ && IsLarge() && best_ps_ <= kNotForGreedy * static_cast<double>(bound_.bound_ps);
+    if (const Status serves = greedy_->Serves(request_); serves.ok() && !near) {
+      const double close = kGreedyNearBound * static_cast<double>(std::max<int64_t>(bound_.bound_ps, 1));
       const int64_t chunks = request_.limits.chunks.value_or(1);
       int64_t moves = chunks * LeastMoves(*request_.collective);
       // Where ranks are far apart, direct knows how far.
       for (const Candidate& candidate : candidates_)
         if (candidate.name == DirectEngine().name) moves = std::max(moves, candidate.work);
-      candidates_.push_back({greedy_->name(), greedy_->EstimatePs(request_).value_or(near),
+      candidates_.push_back({greedy_->name(), greedy_->EstimatePs(request_).value_or(close),
                              kGreedyWorkPerMove * GreedyDensity() * moves, std::nullopt});
-    } else {
+    } else if (!serves.ok()) {
       refusals_.push_back(serves);
     }
     std::stable_sort(candidates_.begin(), candidates_.end(),
