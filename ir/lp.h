@@ -24,8 +24,8 @@ class LinearProgram {
   void AddRow(std::span<const std::pair<int32_t, double>> terms, double low, double high);
   // Is an optimum found? False: infeasible, unbounded, or the solver's limit of `iterations`.
   bool Solve(int32_t iterations);
-  double Objective() const;                // Requires: Solve() was true
-  std::span<const double> Values() const;  // likewise; one a variable
+  double Objective() const;                   // Requires: Solve() was true
+  std::span<const double> Values() const;     // likewise; one a variable
   std::span<const double> RowPrices() const;  // likewise; one a row, >= 0 where `high` holds the optimum back
 
  private:

@@ -365,7 +365,7 @@ struct Folded {
 int64_t SegmentBytes(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
                      const Folded& folded) {
   constexpr int64_t kLeast = 64 << 10;
-  constexpr double kFill = 64;         // filling may cost 1/64 of the busiest path's time
+  constexpr double kFill = 64;             // filling may cost 1/64 of the busiest path's time
   constexpr int64_t kMoves = 1 << 16;      // segments in all that are always affordable
   constexpr int64_t kMostMoves = 1 << 21;  // and that are the most
   int64_t largest = 0;
@@ -387,8 +387,9 @@ int64_t SegmentBytes(const Schedule& schedule, const Collective& collective, con
   const double depth = schedule.num_steps() * static_cast<double>(largest) / busiest;
   const int64_t affordable = kMoves / std::max<int64_t>(moves, 1);
   const int64_t most = (largest - 1) / kLeast + 1;
+  const int64_t bearable = kMostMoves / std::max<int64_t>(moves, 1);
   const double wanted = std::min(std::max(std::ceil(kFill * (depth - 1)), static_cast<double>(affordable)),
-                                 static_cast<double>(kMostMoves / std::max<int64_t>(moves, 1)));
+                                 static_cast<double>(bearable));
   const double segments = std::clamp(wanted, 1.0, static_cast<double>(most));
   const int64_t n = static_cast<int64_t>(segments);
   return std::max(kLeast, (largest - 1) / n + 1);

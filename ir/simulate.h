@@ -42,7 +42,8 @@ struct Simulation {
 // The segment used where none is given, for the pipelined model: at least 64 KiB, or a whole chunk when the
 // largest is smaller; as large as it can be while filling the pipeline (steps beyond what the busiest path
 // carries, in largest chunks) costs at most 1/64 of that path's time, or while all segments together are at
-// least 65,536; all segments together are at most 2^21 where chunks are so few. Depends on its arguments alone. Requires: a plain schedule.
+// least 65,536; all segments together are at most 2^21 where chunks are so few.
+// Depends on its arguments alone. Requires: a plain schedule.
 int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collective, int64_t size_bytes);
 
 // Requires: a normalized schedule that verifies. Cost: O(n log n) in transfers × chunks each moves × links of

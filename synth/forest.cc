@@ -350,7 +350,7 @@ class Forest final : public Synthesizer {
     if (request.limits.chunks && !collective.spec().counts.empty())
       return InvalidInput(fmt::format(
           "forest: --chunks with {}: uneven parts have uneven trees; expected none", collective.name()));
-    const Status gpus_alone = NeedsGpusAlone(request);
+    Status gpus_alone = NeedsGpusAlone(request);
     if (collective.kind() == CollectiveKind::kBarrier ||
         (collective.kind() == CollectiveKind::kAllreduce && request.limits.chunks))
       return gpus_alone;

@@ -166,8 +166,9 @@ class Planner {
         use.estimate_ps = busy_ps * hop_ps / std::max(1.0, chunk_bytes * slowest) + 2 * depth * hop_ps;
       }
       if (use.estimate_ps < best.estimate_ps) best = use;
+      const int32_t more = rounds + rounds / 4 + 1;
       if (chunks || waits_ps <= kGoodEnough * busy_ps || chunk_bytes < 2 * kLeastChunkBytes ||
-          (rounds + rounds / 4 + 1) * transfers > (ranks > kLarge ? kMostTransfersLarge : kMostTransfers))
+          more * transfers > (ranks > kLarge ? kMostTransfersLarge : kMostTransfers))
         return best;
     }
   }

@@ -179,7 +179,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Row{"nvswitch:32", {}, 0, 1.01, 1}, Row{"full-mesh:16", {}, 0, 1.01, 1},
                       Row{"fat-tree:k=4", {}, 0, 1.01, 4}, Row{"hmesh5x5_50_75.xml", {}, 0, 1.01, 10},
                       Row{"2xtorus4x4_slow4.xml", {}, 0, 1.01, 9},
-                      Row{"torus8x8_5failed.xml", {}, 0, 1.01, 12}));
+                      Row{"torus8x8_5failed.xml", {}, 0, 1.01, 14}));
 
 TEST(Forest, SaysWhyItRefuses) {
   const Topology ring = testing::MakeRing(4);

@@ -276,7 +276,7 @@ class Packing {
 namespace {
 
 constexpr int64_t kFine = 1 << 20;  // parts of a weight that is no simple fraction
-constexpr int64_t kSimple = 128;   // largest denominator of a simple one
+constexpr int64_t kSimple = 128;    // largest denominator of a simple one
 constexpr double kSimpleError = 1e-7;
 
 // The least denominator that makes all the weights whole.

@@ -8,7 +8,8 @@
 
 namespace xccl::testing {
 
-// Does the schedule do what the collective says? Requires: columns of equal length, ids in range, no symmetry.
+// Does the schedule do what the collective says? Requires: columns of equal length, ids in range, no
+// symmetry.
 bool Replay(const Schedule& schedule, const Collective& collective, const Topology& topology);
 
 }  // namespace xccl::testing
