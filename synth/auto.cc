@@ -28,6 +28,7 @@ constexpr int64_t kFirstPlan = 4;          // the most promising plan may cost t
 constexpr double kGoodEnough = 1.002;      // times the bound: not worth the search for more
 constexpr double kNearBound = 1.01;        // times the bound: on large machines, too
 constexpr double kNotForGreedy = 1.5;      // times the bound: on large machines greedy would take too long
+constexpr double kNearBoundOfSums = 1.1;   // its bound is not always attained
 constexpr int64_t kMostRows = 330;         // of forest's program, to stay under a second
 constexpr double kHopeless = 4;            // estimates this far above the best simulated time are not tried
 constexpr double kGreedyNearBound = 1.1;   // where greedy stands in the order
@@ -134,8 +135,10 @@ class Portfolio {
 
   // Nothing else is worth its time: on large machines the others cost more than they could gain.
   bool IsDone() const {
-    return best_ &&
-           (GoodEnough() || (IsLarge() && best_ps_ <= static_cast<double>(bound_.bound_ps) * kNearBound));
+    if (!best_ || GoodEnough()) return best_.has_value();
+    const bool sums = request_.collective->kind() == CollectiveKind::kAllreduce;
+    return IsLarge() &&
+           best_ps_ <= static_cast<double>(bound_.bound_ps) * (sums ? kNearBoundOfSums : kNearBound);
   }
 
   // The engines that come close to the bound by themselves.
