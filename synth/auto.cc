@@ -83,7 +83,7 @@ int64_t LeastMoves(const Collective& collective) {
 
 class Portfolio {
  public:
-  explicit Portfolio(const SynthesisRequest& request) : request_(request), grounds_(*request.topology) {}
+  explicit Portfolio(const SynthesisRequest& request) : request_(request) {}
 
   StatusOr<Synthesis> Run() {
     XCCL_ASSIGN_OR_RETURN(bound_, LowerBound(*request_.topology, *request_.collective, request_.size_bytes,
@@ -94,8 +94,9 @@ class Portfolio {
       const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
       return elapsed.count() > *request_.limits.time_limit_s;
     };
-    TryOptimal(*bfb_, IsFewOrAlike());
-    if (!IsDone()) TryOptimal(*forest_, IsFewOrAlike() || request_.collective->num_parts() == 1);
+    const bool few_or_alike = IsFewOrAlike();
+    TryOptimal(*bfb_, few_or_alike);
+    if (!IsDone()) TryOptimal(*forest_, few_or_alike || request_.collective->num_parts() == 1);
     if (IsDone() || (best_ && out_of_time())) return Finished();
     Gather();
     int64_t left = Limit();
@@ -162,13 +163,14 @@ class Portfolio {
   // What greedy's searches cost more than on a sparse machine.
   int64_t GreedyDensity() const {
     if (!IsLarge()) return 1;
-    const int64_t neighbours = grounds_.forward().num_hops() / grounds_.forward().num_ranks();
+    const int64_t neighbours = grounds_->forward().num_hops() / grounds_->forward().num_ranks();
     return std::max<int64_t>(1, neighbours * neighbours / (kGreedyFewNeighbours * kGreedyFewNeighbours));
   }
 
   void Gather() {
+    grounds_.emplace(*request_.topology);
     for (const TextbookEngine* engine : TextbookEngines()) {
-      StatusOr<PlacedEngine> placed = PlacedEngine::Place(*engine, grounds_, request_);
+      StatusOr<PlacedEngine> placed = PlacedEngine::Place(*engine, *grounds_, request_);
       if (!placed.ok()) {
         refusals_.push_back(placed.status());
         continue;
@@ -252,7 +254,7 @@ class Portfolio {
   }
 
   const SynthesisRequest& request_;
-  Grounds grounds_;
+  std::optional<Grounds> grounds_;  // from Gather on: pairs of ranks, which bfb and forest do without
   const std::unique_ptr<Synthesizer> greedy_ = MakeGreedy();
   const std::unique_ptr<Synthesizer> bfb_ = MakeBfb();
   const std::unique_ptr<Synthesizer> forest_ = MakeForest();

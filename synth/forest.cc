@@ -95,6 +95,11 @@ int64_t NumRows(const SynthesisRequest& request) {
   return int64_t{request.topology->num_links()} + request.collective->num_members();
 }
 
+// With symmetry orbits are the rows.
+int64_t NumRows(const SymmetryGroup& group) {
+  return int64_t{group.num_link_orbits()} + group.num_rank_orbits();
+}
+
 class Attempt {
  public:
   explicit Attempt(const SynthesisRequest& request)
@@ -119,8 +124,7 @@ class Attempt {
       group_ = FindTranslations(topology_);
       if (group_->IsTrivial()) group_.reset();
     }
-    if (const int64_t rows =
-            group_ ? group_->num_link_orbits() + group_->num_rank_orbits() : NumRows(request_);
+    if (const int64_t rows = group_ ? NumRows(*group_) : NumRows(request_);
         !request_.limits.chunks && rows > kMostRows)
       return LimitReached(
           fmt::format("forest: {} rows of links and ranks that differ; at most {}; hint: "
@@ -396,8 +400,7 @@ class Forest final : public Synthesizer {
 
 int64_t ForestRows(const SynthesisRequest& request) {
   if (!MayUseSymmetry(*request.topology, *request.collective)) return NumRows(request);
-  const SymmetryGroup group = FindTranslations(*request.topology);
-  return int64_t{group.num_link_orbits()} + group.num_rank_orbits();
+  return NumRows(FindTranslations(*request.topology));
 }
 
 std::unique_ptr<Synthesizer> MakeForest() { return std::make_unique<Forest>(); }
