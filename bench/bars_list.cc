@@ -201,17 +201,19 @@ constexpr TacosRow kTacosOthers[] = {
     {"nvswitch:64@bandwidth=50GiB/s,latency=250ns", 4, 20252.9, 0.0675},
 };
 
-// (b) TACOS' rows in the blocking model, by auto; published times are rounded as written.
+// (b) TACOS' rows in the blocking model, by greedy and by auto; published times are rounded as written.
 void AddTacos(std::vector<Bar>& bars) {
   const auto add = [&bars](const TacosRow& row, const char* links) {
     const double rounding = row.us == std::floor(row.us) ? 0.5 : 0.05;
-    bars.push_back({.group = "b",
-                    .machine = std::string(row.machine) + links,
-                    .size_bytes = row.size,
-                    .model = TimeModel::kBlocking,
-                    .chunks = row.chunks,
-                    .most_us = row.us + rounding,
-                    .peer = row.cpu_s > 0 ? fmt::format("TACOS {:g} s", row.cpu_s) : "TACOS"});
+    for (const char* engine : {"greedy", "auto"})
+      bars.push_back({.group = "b",
+                      .machine = std::string(row.machine) + links,
+                      .size_bytes = row.size,
+                      .model = TimeModel::kBlocking,
+                      .chunks = row.chunks,
+                      .engine = engine,
+                      .most_us = row.us + rounding,
+                      .peer = row.cpu_s > 0 ? fmt::format("TACOS {:g} s", row.cpu_s) : "TACOS"});
   };
   for (const TacosRow& row : kTacosGrids) add(row, kTacosLinks);
   for (const TacosRow& row : kTacosOthers) add(row, "");
@@ -287,7 +289,8 @@ void AddAllreduce(std::vector<Bar>& bars) {
         {.group = "d", .machine = machine, .collective = kAll, .most_ratio = 1.01, .peer = "bound"});
 }
 
-// (e) TE-CCL's allgathers: the best of its settings.
+// (e) TE-CCL's allgathers: the best of its settings. It has the last hop out of a switch take no time, so
+// that the slack is one alpha of that hop and one of the first.
 void AddTeccl(std::vector<Bar>& bars) {
   struct Row {
     const char* machine;
@@ -315,7 +318,7 @@ void AddTeccl(std::vector<Bar>& bars) {
     bars.push_back({.group = "e",
                     .machine = row.machine,
                     .size_bytes = ParseSize(row.size).value(),
-                    .most_us = row.us,
+                    .most_us = row.us + 0.7,
                     .most_seconds = kOneSecond,
                     .peer = fmt::format("TE-CCL {:g} s", row.solver_s)});
 }

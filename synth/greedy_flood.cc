@@ -103,6 +103,7 @@ void Flood::BuildGroups() {
   }
   coarse_group_ = GroupsJoinedAt(coarse);
   fine_group_ = GroupsJoinedAt(fine);
+  grouped_ = *std::max_element(coarse_group_.begin(), coarse_group_.end()) > 0;
 }
 
 int64_t Flood::Duration(LinkId link, int64_t bytes) const {
@@ -120,10 +121,14 @@ void Flood::Reset(const FloodPolicy& policy) {
   has_or_coming_ = initial_;
   group_has_ = BitTable(ranks_, problem_.chunks);
   copies_.assign(static_cast<size_t>(problem_.chunks), 0);
+  if (policy.rare_inside)
+    group_copies_.assign(static_cast<size_t>(ranks_) * static_cast<size_t>(problem_.chunks), 0);
   for (int32_t c = 0; c < problem_.chunks; ++c) {
     missing_ += static_cast<int64_t>(problem_.needers[c].size());
-    for (int32_t r : problem_.holders[c]) group_has_.Set(group_[r], c);
-    copies_[c] = static_cast<int32_t>(problem_.holders[c].size());
+    for (int32_t r : problem_.holders[c]) {
+      group_has_.Set(group_[r], c);
+      CountCopy(c, r);
+    }
   }
   arrival_step_.assign(static_cast<size_t>(ranks_) * static_cast<size_t>(problem_.chunks), -1);
   free_ps_.assign(static_cast<size_t>(topology_.num_links()), 0);
@@ -235,13 +240,25 @@ bool Flood::Useful(int32_t source, int32_t destination, bool crosses) {
   return false;
 }
 
+void Flood::CountCopy(int32_t chunk, int32_t destination) {
+  ++copies_[chunk];
+  if (policy_.rare_inside)
+    ++group_copies_[static_cast<size_t>(group_[destination]) * static_cast<size_t>(problem_.chunks) +
+                    static_cast<size_t>(chunk)];
+}
+
 // The rarest of some candidates: all of them where they are few, else a random sample.
-int32_t Flood::Choose(const uint64_t* row, int32_t count) {
+int32_t Flood::Choose(const uint64_t* row, int32_t count, int32_t destination) {
   int32_t best = -1;
   int64_t best_score = INT64_MAX;
+  const int32_t* const inside = policy_.rare_inside
+                                    ? group_copies_.data() + static_cast<size_t>(group_[destination]) *
+                                                                 static_cast<size_t>(problem_.chunks)
+                                    : nullptr;
   const auto look = [&](int32_t chunk) {
-    const int64_t score =
-        static_cast<int64_t>(copies_[chunk]) << 20 | static_cast<int64_t>(random_.Below(1 << 20));
+    const int64_t score = (inside != nullptr ? static_cast<int64_t>(inside[chunk]) << 41 : 0) |
+                          static_cast<int64_t>(copies_[chunk]) << 20 |
+                          static_cast<int64_t>(random_.Below(1 << 20));
     if (score < best_score) best_score = score, best = chunk;
   };
   if (count <= policy_.samples) {
@@ -304,7 +321,7 @@ void Flood::ServeDestination(int32_t rank) {
         offer.closed = true;
         continue;
       }
-      const int32_t chunk = Choose(row(i), offer.count);
+      const int32_t chunk = Choose(row(i), offer.count, rank);
       const int64_t bytes = offer.bytes + problem_.bytes[chunk];
       const bool fits = offer.picked.empty() || bytes <= policy_.batch_bytes;
       const int64_t arrival = now_ps_ + Duration(offer.link, bytes) + costs_[offer.link.index()].delay_ps;
@@ -315,7 +332,7 @@ void Flood::ServeDestination(int32_t rank) {
       }
       offer.picked.push_back(chunk);
       offer.bytes = bytes;
-      ++copies_[chunk];
+      CountCopy(chunk, rank);
       for (size_t k = 0; k < offers.size(); ++k) {
         uint64_t& word = row(k)[chunk >> 6];
         const uint64_t bit = uint64_t{1} << (chunk & 63);

@@ -24,6 +24,7 @@ struct FloodPolicy {
   bool hesitant = false;            // an idle link that is not the fastest into its head often waits a turn
   bool fine_groups = false;         // those groups are joined by the fastest links alone
   bool fast_first = false;          // a rank's fast links choose before its slow ones
+  bool rare_inside = false;         // rare is what few ranks of the head's group have
   int64_t deadline_ps = INT64_MAX;  // give up when a chunk would arrive at this time or later
 };
 
@@ -36,10 +37,14 @@ class Flood {
   // rank), and for moves through switches × links that a switch has.
   bool Run(const FloodPolicy& policy);
 
+  // Are some ranks joined better to each other than to the rest?
+  bool grouped() const { return grouped_; }
+
   // Of the last run.
   int64_t time_ps() const { return time_ps_; }
   const std::vector<GreedyMove>& moves() const { return moves_; }
-  int64_t work() const { return work_; }  // words and links looked at
+  int64_t missing() const { return missing_; }  // chunks that ranks still lacked when the run was given up
+  int64_t work() const { return work_; }        // words and links looked at
   // Where moves find their paths; it grows from run to run.
   const PathTable& paths() const { return paths_; }
 
@@ -83,7 +88,8 @@ class Flood {
   bool SendThrough(int32_t rank, int32_t destination, int32_t last_visit, LinkId last, bool crosses);
   bool Useful(int32_t source, int32_t destination, bool crosses);
   int32_t FillCandidates(int32_t source, int32_t destination, bool crosses, uint64_t* row);
-  int32_t Choose(const uint64_t* row, int32_t count);
+  int32_t Choose(const uint64_t* row, int32_t count, int32_t destination);
+  void CountCopy(int32_t chunk, int32_t destination);
   bool WorthWaiting(LinkId link, int32_t chunk, int64_t arrival_ps);
   void Send(std::span<const LinkId> links, std::span<const int32_t> chunks, int64_t bytes);
   void Push(const Event& event);
@@ -103,6 +109,7 @@ class Flood {
   std::vector<char> slow_;      // links for which hesitant policies wait
   std::vector<int32_t> group_;  // of a rank, in this run
   std::vector<int32_t> coarse_group_, fine_group_;
+  bool grouped_ = false;
   bool has_fabric_ = false;
   BitTable initial_, wants_;
 
@@ -112,6 +119,7 @@ class Flood {
   bool failed_ = false;
   BitTable has_, has_or_coming_, group_has_;
   std::vector<int32_t> copies_;        // of a chunk, those coming included
+  std::vector<int32_t> group_copies_;  // groups × chunks, likewise
   std::vector<int32_t> arrival_step_;  // ranks × chunks
   std::vector<int64_t> free_ps_;
   std::vector<int32_t> last_step_;

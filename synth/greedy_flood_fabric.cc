@@ -82,13 +82,13 @@ bool Flood::SendThrough(int32_t rank, int32_t destination, int32_t last_visit, L
   std::vector<int32_t> picked;
   int64_t bytes = 0;
   while (count > 0) {
-    const int32_t chunk = Choose(scratch_.data(), count);
+    const int32_t chunk = Choose(scratch_.data(), count, destination);
     const int64_t with = bytes + problem_.bytes[chunk];
     if (!picked.empty() && with > policy_.batch_bytes) break;
     if (Times(links, with).arrival_ps >= policy_.deadline_ps) break;
     picked.push_back(chunk);
     bytes = with;
-    ++copies_[chunk];
+    CountCopy(chunk, destination);
     scratch_[chunk >> 6] &= ~(uint64_t{1} << (chunk & 63));
     --count;
     if (bytes >= policy_.batch_bytes) break;

@@ -48,7 +48,7 @@ int64_t ArrivalBound(const CopyProblem& problem) {
   return bound;
 }
 
-constexpr std::array<FloodPolicy, 14> kFloodPolicies = {
+constexpr std::array<FloodPolicy, 20> kFloodPolicies = {
     {{.samples = 16},
      {.samples = 16, .import_once = true},
      {.samples = 16, .patient = true},
@@ -62,7 +62,43 @@ constexpr std::array<FloodPolicy, 14> kFloodPolicies = {
      {.samples = 1, .patient = true, .fast_first = true},
      {.samples = 2, .fast_first = true},
      {.samples = 16, .import_once = true, .fine_groups = true},
-     {.samples = 16, .import_once = true, .fine_groups = true, .fast_first = true}}};
+     {.samples = 16, .import_once = true, .fine_groups = true, .fast_first = true},
+     {.samples = 64, .rare_inside = true},
+     {.samples = 64, .patient = true, .rare_inside = true},
+     {.samples = 64, .fast_first = true, .rare_inside = true},
+     {.samples = 64, .patient = true, .fast_first = true, .rare_inside = true},
+     {.samples = 64, .patient = true, .fine_groups = true, .rare_inside = true},
+     {.samples = 64, .fine_groups = true, .fast_first = true, .rare_inside = true}}};
+// The order in which they are tried where some ranks are joined better than others: what heeds groups first.
+constexpr std::array<size_t, kFloodPolicies.size()> kOrderForGroups = {15, 5,  17, 18, 14, 9, 2, 1,  0,  16,
+                                                                       19, 12, 13, 3,  8,  7, 4, 10, 11, 6};
+
+// Which policy runs next: each in turn, then those that came farthest. A run that is given up is judged by
+// what was left to do.
+class PolicyRanking {
+ public:
+  explicit PolicyRanking(bool groups) : groups_(groups) {}
+  size_t Next(uint64_t run) {
+    if (run < kFloodPolicies.size()) return groups_ ? kOrderForGroups[run] : run;
+    if (run == kFloodPolicies.size()) std::stable_sort(tried_.begin(), tried_.end());
+    return tried_[run % std::min(kFinalists, tried_.size())].policy;
+  }
+  void Note(size_t policy, int64_t time_ps, int64_t missing) {
+    if (tried_.size() < kFloodPolicies.size()) tried_.push_back({missing, time_ps, policy});
+  }
+
+ private:
+  static constexpr size_t kFinalists = 5;
+  struct Tried {
+    int64_t missing, time_ps;
+    size_t policy;
+    bool operator<(const Tried& other) const {
+      return missing != other.missing ? missing < other.missing : time_ps < other.time_ps;
+    }
+  };
+  bool groups_;
+  std::vector<Tried> tried_;
+};
 
 constexpr size_t kMostImprovedMoves = 8192;  // beyond which too few changes could be tried
 
@@ -88,15 +124,20 @@ std::optional<SearchResult> SearchFloods(const CopyProblem& problem, const Searc
   const int64_t bound = options.batch_bytes > 0 ? 0 : ArrivalBound(problem);
   std::vector<GreedyMove> best;
   int64_t best_ps = INT64_MAX;
-  for (uint64_t run = 0; run == 0 || (work < options.work && best_ps > bound); ++run) {
+  PolicyRanking ranking(flood.grouped());
+  for (uint64_t run = 0; run == 0 || (work < options.work && best_ps > bound &&
+                                      (!options.one_round || run < kFloodPolicies.size()));
+       ++run) {
     if (run > 0 && options.stopped && options.stopped()) break;
-    FloodPolicy policy = kFloodPolicies[run % kFloodPolicies.size()];
+    const size_t choice = ranking.Next(run);
+    FloodPolicy policy = kFloodPolicies[choice];
     policy.seed = options.seed * 1'000'003 + run;
     policy.deadline_ps = best_ps;
     policy.batch_bytes = options.batch_bytes;
     const bool found = flood.Run(policy);
     work += flood.work() + 20 * static_cast<int64_t>(flood.moves().size()) + 2000;
     if (!found && best_ps == INT64_MAX) return std::nullopt;  // no policy will do better at reaching ranks
+    ranking.Note(choice, found ? flood.time_ps() : INT64_MAX, flood.missing());
     if (!found || flood.time_ps() >= best_ps) continue;
     best = flood.moves();
     best_ps = flood.time_ps();

@@ -22,6 +22,7 @@ struct SearchOptions {
   uint64_t seed = 0;
   int64_t batch_bytes = 0;        // largest message of several chunks; 0: one chunk a message
   int64_t work = 0;               // after which no further run starts; the first always runs to its end
+  bool one_round = false;         // no policy runs twice
   int64_t improve_work = 0;       // of greedy_improve.h on the best flood
   std::function<bool()> stopped;  // asked between runs: has wall-clock time run out?
 };
