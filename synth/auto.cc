@@ -23,13 +23,15 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kDefaultWork = 600'000;  // chunk moves of all plans made together
-constexpr int64_t kFirstPlan = 4;          // the most promising plan may cost this many times the limit
-constexpr double kGoodEnough = 1.002;      // times the bound: not worth the search for more
-constexpr double kNearBound = 1.01;        // times the bound: on large machines, too
-constexpr double kNotForGreedy = 1.5;      // times the bound: on large machines greedy would take too long
-constexpr double kNearBoundOfSums = 1.1;   // its bound is not always attained
-constexpr int64_t kMostRows = 330;         // of forest's program, to stay under a second
+constexpr int64_t kDefaultWork = 600'000;     // chunk moves of all plans made together
+constexpr int64_t kFirstPlan = 4;             // the most promising plan may cost this many times the limit
+constexpr double kGoodEnough = 1.002;         // times the bound: not worth the search for more
+constexpr double kNearBound = 1.01;           // times the bound: on large machines, too
+constexpr double kNotForGreedy = 1.5;         // times the bound: greedy would gain little on large machines
+constexpr int64_t kGreedyNearWork = 150'000;  // unless it costs no more than this, or the chunks are few
+constexpr double kNearBoundOfSums = 1.1;      // its bound is not always attained
+constexpr int64_t kMostRows = 330;            // of forest's program, to stay under a second
+constexpr int64_t kMostWholeTrees = 500'000;  // links x ranks, likewise
 constexpr double kHopeless = 4;            // estimates this far above the best simulated time are not tried
 constexpr double kGreedyNearBound = 1.1;   // where greedy stands in the order
 constexpr int64_t kGreedyWorkPerMove = 3;  // searching costs more than writing down
@@ -96,16 +98,19 @@ class Portfolio {
     };
     const bool few_or_alike = IsFewOrAlike();
     TryOptimal(*bfb_, few_or_alike);
-    if (!IsDone()) TryOptimal(*forest_, few_or_alike || request_.collective->num_parts() == 1);
+    if (!IsDone()) TryOptimal(*forest_, IsForestQuick(few_or_alike));
     if (IsDone() || (best_ && out_of_time())) return Finished();
     Gather();
     int64_t left = Limit();
     const int64_t most = kFirstPlan * left;
     bool first = true;
     for (const Candidate& candidate : candidates_) {
-      if (candidate.work > (first ? most : left)) continue;
+      // With few chunks a part greedy's estimate says little, and it gains most.
+      const bool greedy = !candidate.placed && request_.limits.chunks;
+      if (candidate.work > (greedy ? 2 * most : first ? most : left)) continue;
       if (best_ && (GoodEnough() || candidate.estimate_ps > Hopeless() * best_ps_ || out_of_time())) break;
-      if (best_ && IsLarge() && candidate.work > kHeavyWork && candidate.estimate_ps > best_ps_) continue;
+      if (best_ && IsLarge() && candidate.work > kHeavyWork && candidate.estimate_ps > best_ps_ && !greedy)
+        continue;
       Try(candidate, true, std::max(left, candidate.work));
       left = std::max<int64_t>(0, left - candidate.work);
       first &= !best_.has_value();
@@ -132,6 +137,13 @@ class Portfolio {
   bool IsFewOrAlike() const {
     return int64_t{request_.topology->num_links()} + request_.collective->num_members() <= kMostRows ||
            ForestRows(request_) <= kMostRows;
+  }
+
+  // Whole trees (a number of chunks is asked for) are packed without help of symmetry.
+  bool IsForestQuick(bool few_or_alike) const {
+    if (request_.collective->num_parts() == 1) return true;
+    const int64_t cost = int64_t{request_.topology->num_links()} * request_.collective->num_members();
+    return few_or_alike && (!request_.limits.chunks || cost <= kMostWholeTrees);
   }
 
   // Nothing else is worth its time: on large machines the others cost more than they could gain.
@@ -181,17 +193,20 @@ class Portfolio {
           work > kFirstPlan * Limit() ? std::numeric_limits<double>::infinity() : placed->EstimatePs();
       candidates_.push_back({engine->name, estimate, work, std::move(placed).value()});
     }
-    const bool near = best_ && IsLarge() && best_ps_ <= kNotForGreedy * static_cast<double>(bound_.bound_ps);
-    if (const Status serves = greedy_->Serves(request_); serves.ok() && !near) {
+    if (const Status serves = greedy_->Serves(request_); serves.ok()) {
       const double close = kGreedyNearBound * static_cast<double>(std::max<int64_t>(bound_.bound_ps, 1));
       const int64_t chunks = request_.limits.chunks.value_or(1);
       int64_t moves = chunks * LeastMoves(*request_.collective);
       // Where ranks are far apart, direct knows how far.
       for (const Candidate& candidate : candidates_)
         if (candidate.name == DirectEngine().name) moves = std::max(moves, candidate.work);
-      candidates_.push_back({greedy_->name(), greedy_->EstimatePs(request_).value_or(close),
-                             kGreedyWorkPerMove * GreedyDensity() * moves, std::nullopt});
-    } else if (!serves.ok()) {
+      const int64_t work = kGreedyWorkPerMove * GreedyDensity() * moves;
+      const bool near =
+          best_ && IsLarge() && best_ps_ <= kNotForGreedy * static_cast<double>(bound_.bound_ps);
+      if (!near || work <= kGreedyNearWork || request_.limits.chunks)
+        candidates_.push_back(
+            {greedy_->name(), greedy_->EstimatePs(request_).value_or(close), work, std::nullopt});
+    } else {
       refusals_.push_back(serves);
     }
     std::stable_sort(candidates_.begin(), candidates_.end(),

@@ -171,7 +171,7 @@ class Attempt {
         .work = std::max<int64_t>(0, left_ / (both                     ? 12
                                               : request_.limits.chunks ? 2
                                                                        : 6)),
-        .one_round = !request_.limits.chunks,
+        .one_round = !request_.limits.chunks && request_.model == TimeModel::kBlocking,
         .improve_work = request_.limits.chunks && !both ? 2 * std::max<int64_t>(0, left_) : 0,
         .stopped = [this] { return Stopped(); }};
     std::optional<SearchResult> gather, spread;

@@ -69,20 +69,28 @@ constexpr std::array<FloodPolicy, 20> kFloodPolicies = {
      {.samples = 64, .patient = true, .fast_first = true, .rare_inside = true},
      {.samples = 64, .patient = true, .fine_groups = true, .rare_inside = true},
      {.samples = 64, .fine_groups = true, .fast_first = true, .rare_inside = true}}};
-// The order in which they are tried where some ranks are joined better than others: what heeds groups first.
+// In the pipelined model only these, in turn: a message's place in its link's queue matters more there than
+// which chunk is rare, and more seeds of few policies find more.
+constexpr size_t kPipelinedPolicies = 14;
+// The blocking model's order where some ranks are joined better than others: what heeds groups first.
 constexpr std::array<size_t, kFloodPolicies.size()> kOrderForGroups = {15, 5,  17, 18, 14, 9, 2, 1,  0,  16,
                                                                        19, 12, 13, 3,  8,  7, 4, 10, 11, 6};
 
-// Which policy runs next: each in turn, then those that came farthest. A run that is given up is judged by
-// what was left to do.
+// Which policy runs next. Pipelined: each in turn. Blocking: each once, then those that came farthest, where
+// a run that is given up is judged by what was left to do.
 class PolicyRanking {
  public:
-  explicit PolicyRanking(bool groups) : groups_(groups) {}
+  PolicyRanking(TimeModel model, bool groups) : pipelined_(model == TimeModel::kPipelined), groups_(groups) {}
+
+  size_t num_policies() const { return pipelined_ ? kPipelinedPolicies : kFloodPolicies.size(); }
+
   size_t Next(uint64_t run) {
+    if (pipelined_) return run % kPipelinedPolicies;
     if (run < kFloodPolicies.size()) return groups_ ? kOrderForGroups[run] : run;
     if (run == kFloodPolicies.size()) std::stable_sort(tried_.begin(), tried_.end());
     return tried_[run % std::min(kFinalists, tried_.size())].policy;
   }
+
   void Note(size_t policy, int64_t time_ps, int64_t missing) {
     if (tried_.size() < kFloodPolicies.size()) tried_.push_back({missing, time_ps, policy});
   }
@@ -96,7 +104,7 @@ class PolicyRanking {
       return missing != other.missing ? missing < other.missing : time_ps < other.time_ps;
     }
   };
-  bool groups_;
+  bool pipelined_, groups_;
   std::vector<Tried> tried_;
 };
 
@@ -124,9 +132,9 @@ std::optional<SearchResult> SearchFloods(const CopyProblem& problem, const Searc
   const int64_t bound = options.batch_bytes > 0 ? 0 : ArrivalBound(problem);
   std::vector<GreedyMove> best;
   int64_t best_ps = INT64_MAX;
-  PolicyRanking ranking(flood.grouped());
+  PolicyRanking ranking(problem.model, flood.grouped());
   for (uint64_t run = 0; run == 0 || (work < options.work && best_ps > bound &&
-                                      (!options.one_round || run < kFloodPolicies.size()));
+                                      (!options.one_round || run < ranking.num_policies()));
        ++run) {
     if (run > 0 && options.stopped && options.stopped()) break;
     const size_t choice = ranking.Next(run);
