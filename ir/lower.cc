@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "ir/lowering/buffers.h"
+#include "ir/lowering/chains.h"
 #include "ir/lowering/dependencies.h"
 #include "ir/lowering/fuse.h"
 #include "ir/lowering/instructions.h"
@@ -38,6 +39,10 @@ StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, 
   if (options.slots < 1 || options.slots > kMaxSlots)
     return InvalidInput(
         fmt::format("lower: {} slots a connection; expected 1..{}", options.slots, kMaxSlots));
+  if (HasTrees(schedule, topology)) {
+    XCCL_ASSIGN_OR_RETURN(const Schedule chains, WithoutTrees(schedule, topology));
+    return Lower(chains, collective, topology, options);
+  }
   XCCL_ASSIGN_OR_RETURN(const Moves moves, SplitByRank(schedule, collective, topology));
   const Order order = OrderMoves(moves.moves, schedule.paths.size(), options.slots);
 

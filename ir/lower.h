@@ -23,7 +23,8 @@ struct LowerOptions {
 inline constexpr int64_t kMostLoweredTransfers = 16'000'000;
 
 // Requires: a normalized schedule that verifies. Errors: kLimit beyond kMostLoweredTransfers; kInvalidInput
-// for what a Program cannot say (multicast trees), naming it. The result verifies.
+// for what a Program cannot say, naming it. Multicasts and in-switch reductions are sent to, and received
+// from, one rank after the other. The result verifies.
 StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, const Topology& topology,
                         const LowerOptions& options = {});
 

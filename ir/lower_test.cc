@@ -249,17 +249,42 @@ TEST(Lower, RefusesCompressedSchedulesOfTooManyTransfers) {
                    "out"));
 }
 
-TEST(Lower, RefusesATreeByName) {
-  const Topology topology = OneSwitch(3);
-  const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 3);
+// Ranks 0 and 1 (links 2i up, 2i + 1 down) hand their data to rank 2 together, which sends the sum to both.
+Schedule ThroughTheSwitch(TransferOp first) {
   Schedule schedule;
   schedule.num_chunks = 1;
-  schedule.Add(ChunkId(0), 1, Rank(1), Rank(0), std::vector<LinkId>{LinkId(2), LinkId(1), LinkId(5)},
-               TransferOp::kCopy, 0);
+  schedule.Add(ChunkId(0), 1, Rank(0), Rank(2), std::vector<LinkId>{LinkId(0), LinkId(2), LinkId(5)}, first,
+               0);
+  schedule.Add(ChunkId(0), 1, Rank(2), Rank(1), std::vector<LinkId>{LinkId(4), LinkId(3), LinkId(1)},
+               TransferOp::kCopy, 1);
+  return schedule;
+}
+
+TEST(Lower, WritesTreesOutAsChains) {
+  const Topology topology = OneSwitch(3);
+  const Collective collective = MakeCollective(CollectiveKind::kAllreduce, 3);
+  Schedule chains;
+  chains.num_chunks = 1;
+  const auto add = [&](int32_t from, int32_t to, TransferOp op, int32_t step) {
+    chains.Add(ChunkId(0), 1, Rank(from), Rank(to),
+               std::vector<LinkId>{LinkId(int64_t{2} * from), LinkId(int64_t{2} * to + 1)}, op, step);
+  };
+  add(0, 2, TransferOp::kReduce, 0);
+  add(1, 2, TransferOp::kReduce, 0);
+  add(2, 1, TransferOp::kCopy, 1);
+  add(2, 0, TransferOp::kCopy, 1);
+  const Program program = Lower(ThroughTheSwitch(TransferOp::kReduce), collective, topology).value();
+  EXPECT_TRUE(program == Lower(chains, collective, topology).value());
+  EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
+}
+
+TEST(Lower, RefusesAnInSwitchReductionThatReplaces) {
   EXPECT_EQ(
-      Lower(schedule, collective, topology).status().message(),
-      "transfer 0: step 0, rank 1: its path is a tree (a multicast); expected a chain of links, since a "
-      "program has no multicast");
+      Lower(ThroughTheSwitch(TransferOp::kCopy), MakeCollective(CollectiveKind::kAllreduce, 3), OneSwitch(3))
+          .status()
+          .message(),
+      "transfer 0: step 0, rank 0: an in-switch reduction that replaces what rank 2 has; expected one "
+      "that adds to it, since a program adds up at the receiver");
 }
 
 TEST(Lower, RefusesSlotsOutOfRange) {

@@ -6,17 +6,22 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "ir/collective.h"
 #include "ir/schedule.h"
+#include "topologies/symmetry.h"
 
 namespace xccl {
 
 struct TreeEdge {
   Rank parent, child;
-  PathId
-      path;  // in AllreduceTrees::paths; from child to parent where data goes up, else from parent to child
+  // In AllreduceTrees::paths; from child to parent where data goes up, else from parent to child. Children of
+  // one parent may have one path together, which a switch joins or branches.
+  PathId path;
+  bool shared = false;  // another of these edges stands for their transfer: the one whose child comes first
+                        // in the path
 };
 
 struct AllreduceTree {
@@ -30,16 +35,19 @@ struct AllreduceTrees {
   std::vector<AllreduceTree> trees;
 };
 
-// The trees are used `rounds` times over, a chunk each: chunk c is that of tree c mod trees. A link serves
-// lower steps first, so in one round it would pass all sums before the first result and links that only carry
-// results would wait; a chunk's steps are therefore one later than those of the chunk before. Within a chunk
-// they count back from the end: what has farthest to go goes first. Requires: every tree spans the members of
-// `collective`, which has one part.
+// The trees are used in as many rounds as there are weights in `rounds`, a chunk each: chunk c is that of
+// tree c mod trees. A link serves lower steps first, so in one round it would pass all sums before the first
+// result and links that only carry results would wait; a chunk's steps are therefore one later than those of
+// the chunk before. Within a chunk they count back from the end: what has farthest to go goes first.
+// Requires: every tree spans the members of `collective`, which has one part.
+//
+// With symmetry the roots represent their orbits, all trees are translated by the whole group, and the
+// schedule is compressed; every member then has the chunks that its representative's trees make.
 struct ChunkedSchedule {
   Collective collective;
   Schedule schedule;  // normalized
 };
-ChunkedSchedule MakeAllreduceSchedule(const AllreduceTrees& trees, int32_t rounds,
-                                      const Collective& collective);
+ChunkedSchedule MakeAllreduceSchedule(const AllreduceTrees& trees, std::span<const int64_t> rounds,
+                                      const Collective& collective, const SymmetryGroup* symmetry = nullptr);
 
 }  // namespace xccl

@@ -7,15 +7,18 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
 #include <optional>
 
 #include "ir/bound.h"
 #include "ir/simulate.h"
 #include "ir/sizes.h"
+#include "synth/allreduce_trees.h"
 #include "synth/forest_allreduce.h"
 #include "synth/forest_broadcast.h"
 #include "synth/forest_network.h"
 #include "synth/forest_pack.h"
+#include "synth/forest_pairs.h"
 #include "synth/forest_split.h"
 #include "synth/forest_trees.h"
 #include "synth/fractional_packing.h"
@@ -28,7 +31,7 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kWholeWork = 2'000'000'000;        // arcs that the packing of whole trees looks at
-constexpr int64_t kDefaultWork = 1'500'000;          // transfers of all candidates together
+constexpr int64_t kDefaultWork = 1'500'000;          // transfers of all candidates of a kind together
 constexpr int64_t kMostRows = 800;                   // of the linear program: links and roots
 constexpr std::array<double, 2> kRegard = {1, 0.1};  // of latency against bytes, one packing each
 constexpr int64_t kMostTransfers = 1 << 22;  // of a plan cut into waves, expanded: it is to be lowered
@@ -107,7 +110,8 @@ class Attempt {
         topology_(*request.topology),
         collective_(*request.collective),
         sizes_(collective_, request.size_bytes),
-        left_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
+        work_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
+        left_(work_),
         began_(std::chrono::steady_clock::now()),
         whole_work_(request.limits.work_units > 0 ? request.limits.work_units : kWholeWork) {}
 
@@ -166,7 +170,7 @@ class Attempt {
   bool HasManyRoots() const { return xccl::HasManyRoots(collective_); }
 
   // Who starts with what: the roots and, for each, its share of all the bytes.
-  PackingProblem ProblemOn(const Topology& topology, double regard) const {
+  PackingProblem ProblemOn(const Topology& topology, double regard, bool pairs = false) const {
     PackingProblem problem = PlainPacking(topology, {collective_.ranks().begin(), collective_.ranks().end()});
     const int64_t bytes = std::max<int64_t>(1, sizes_.size_bytes());
     if (!HasManyRoots()) {
@@ -186,9 +190,15 @@ class Attempt {
       if (group_) TakeOrbits(*group_, problem);
       for (double& demand : problem.demand) demand = 1 / static_cast<double>(problem.members.size());
     }
+    if (pairs) {
+      problem.reversed = &*reversed_;
+      // All the translates of a pair together carry its share.
+      if (group_)
+        for (double& share : problem.share) share /= static_cast<double>(group_->order());
+    }
     problem.s_per_ps =
         regard * 1e-12 * static_cast<double>(problem.members.size()) / static_cast<double>(bytes);
-    const double halves = collective_.kind() == CollectiveKind::kAllreduce ? 2 : 1;
+    const double halves = collective_.kind() == CollectiveKind::kAllreduce && !pairs ? 2 : 1;
     if (sizes_.size_bytes() > 0)
       problem.known_bound_s_per_byte = bound_.bandwidth_ps * 1e-12 / static_cast<double>(bytes) / halves;
     return problem;
@@ -211,11 +221,16 @@ class Attempt {
     const PackingProblem problem = ProblemOn(topology, regard);
     const FractionalPacking packing = PackTrees(problem);
     if (packing.trees.empty()) return LimitReached("forest: the linear program of trees was not solved");
-    s_per_byte_ = packing.s_per_byte;
-    note_ = fmt::format("trees of {:.3f} GB/s", 1e-9 / s_per_byte_);
+    SetRate(packing, collective_.kind() == CollectiveKind::kAllreduce ? 2 : 1);
+    note_ = fmt::format("trees of {:.3f} GB/s", 1e-9 / packing.s_per_byte);
     std::vector<PartId> part_of;
     for (Rank root : problem.roots) part_of.emplace_back(HasManyRoots() ? *collective_.MemberIndex(root) : 0);
     return WholeTrees(packing, problem.roots, part_of);
+  }
+
+  void SetRate(const FractionalPacking& packing, double times) {
+    rate_ps_ =
+        packing.s_per_byte * 1e12 * times * static_cast<double>(std::max<int64_t>(1, sizes_.size_bytes()));
   }
 
   Status CheckSteps() const {
@@ -234,7 +249,7 @@ class Attempt {
     } else {
       XCCL_ASSIGN_OR_RETURN(down, PackWhole(topology_, trees));
     }
-    return TryWaves(up, down, trees ? 1 : kMostWaves);
+    return TryTrees(up, down, trees ? 1 : kMostWaves);
   }
 
   // One packing in more and more waves.
@@ -246,15 +261,65 @@ class Attempt {
     if (!collective_.Reduces() || collective_.kind() == CollectiveKind::kAllreduce) {
       XCCL_ASSIGN_OR_RETURN(down, PackOn(topology_, regard));
     }
-    return TryWaves(up, down, kMostWaves);
+    if (const double apart_ps = rate_ps_; MayPair(apart_ps)) {
+      const std::string note = note_;
+      XCCL_RETURN_IF_ERROR(TryPairs(regard, apart_ps));
+      if (best_ && static_cast<double>(best_ps_) <= apart_ps) return OkStatus();
+      rate_ps_ = apart_ps;
+      note_ = note;
+      left_ = work_;
+    }
+    return TryTrees(up, down, kMostWaves);
   }
 
-  Status TryWaves(const PackedTrees& up, const PackedTrees& down, int64_t most_waves) {
-    const int64_t arcs = up.NumArcs() + down.NumArcs();
-    bool shared = false;  // translates meet on a link, and must be simulated one by one
-    for (const PackedTrees* trees : {&up, &down})
-      for (int32_t p = 0; group_ && p < trees->paths.size(); ++p)
-        for (const LinkId l : trees->paths[PathId(p)]) shared |= !group_->IsFreeOn(l);
+  // Pairs of trees, where all ranks take part and reduce_scatter and allgather, which `apart_ps` are for, are
+  // slower than they need be: roots may carry unlike shares, and switches multicast and reduce.
+  bool MayPair(double apart_ps) const {
+    return collective_.kind() == CollectiveKind::kAllreduce &&
+           collective_.num_members() == topology_.num_ranks() &&
+           apart_ps > (1 + kAim) * static_cast<double>(bound_.bound_ps);
+  }
+
+  Status TryPairs(double regard, double apart_ps) {
+    const PackingProblem problem = ProblemOn(topology_, regard, true);
+    const FractionalPacking packing = PackTrees(problem);
+    if (packing.trees.empty()) return LimitReached("forest: the linear program of trees was not solved");
+    SetRate(packing, 1);
+    if (rate_ps_ * (1 + kAim) > apart_ps) return OkStatus();
+    note_ = fmt::format("pairs of trees of {:.3f} GB/s", 1e-9 / packing.s_per_byte);
+    const AllreduceTrees pairs = WholePairs(packing, problem.roots, topology_);
+    int64_t arcs = 0;
+    int32_t depth = 0;
+    for (const FractionalTree& tree : packing.trees) {
+      for (const auto* side : {&tree.up, &tree.arcs}) {
+        arcs += static_cast<int64_t>(side->size());
+        for (const PackedArc& arc : *side) depth = std::max(depth, arc.depth);
+      }
+    }
+    return TryWaves(arcs, IsShared(pairs.paths), depth, kMostWaves, [&](int32_t waves) {
+      ChunkedSchedule made =
+          MakeAllreduceSchedule(pairs, WaveWeights(waves), collective_, group_ ? &*group_ : nullptr);
+      return TreeSchedule{std::move(made.collective), std::move(made.schedule)};
+    });
+  }
+
+  // Translates meet on a link, and must be simulated one by one?
+  bool IsShared(const PathTable& paths) const {
+    bool shared = false;
+    for (int32_t p = 0; group_ && p < paths.size(); ++p)
+      for (const LinkId l : paths[PathId(p)]) shared |= !group_->IsFreeOn(l);
+    return shared;
+  }
+
+  Status TryTrees(const PackedTrees& up, const PackedTrees& down, int64_t most_waves) {
+    return TryWaves(up.NumArcs() + down.NumArcs(), IsShared(up.paths) || IsShared(down.paths),
+                    std::max(up.Depth(), down.Depth()), most_waves,
+                    [&](int32_t waves) { return Schedule(up, down, waves); });
+  }
+
+  // make: the schedule in so many waves. arcs: transfers of a wave.
+  Status TryWaves(int64_t arcs, bool shared, int32_t depth, int64_t most_waves,
+                  const std::function<TreeSchedule(int32_t)>& make) {
     const int64_t copies = group_ ? group_->order() : 1;
     const int64_t work = std::max<int64_t>(1, arcs * (shared ? copies : 1));
     most_waves =
@@ -262,8 +327,8 @@ class Attempt {
     for (int32_t waves = 1; waves > 0;) {
       if (best_ && work * waves > left_) break;
       left_ -= work * waves;
-      TreeSchedule made = Schedule(up, down, waves);
-      const int64_t time_ps = Consider(made, std::max(up.Depth(), down.Depth()));
+      TreeSchedule made = make(waves);
+      const int64_t time_ps = Consider(made, depth);
       if (Near() || Stopped()) break;
       waves = MoreWaves(waves, time_ps, std::min(most_waves, left_ / work));
     }
@@ -272,10 +337,7 @@ class Attempt {
 
   // What is lost beside the trees' own rate falls as one over the waves. 0: enough.
   int32_t MoreWaves(int32_t waves, int64_t time_ps, int64_t affordable) const {
-    const double rate_ps = s_per_byte_ * 1e12 *
-                           static_cast<double>(std::max<int64_t>(1, sizes_.size_bytes())) *
-                           (collective_.kind() == CollectiveKind::kAllreduce ? 2 : 1);
-    const double lost = static_cast<double>(time_ps) / std::max(rate_ps, 1.0) - 1;
+    const double lost = static_cast<double>(time_ps) / std::max(rate_ps_, 1.0) - 1;
     if (waves == 1 && lost > kAim) return static_cast<int32_t>(affordable >= kFewWaves ? kFewWaves : 0);
     if (waves != kFewWaves || lost <= kAim) return 0;
     const double wanted = std::min<double>(waves * lost / kAim, kMostWaves);
@@ -310,11 +372,11 @@ class Attempt {
   std::optional<Topology> reversed_;
   std::optional<SymmetryGroup> group_;
   Bound bound_;
-  int64_t left_;
+  int64_t work_, left_;  // for each kind of trees, and what is left of it
   std::chrono::steady_clock::time_point began_;
   std::optional<Synthesis> best_;
   int64_t best_ps_ = 0;
-  double s_per_byte_ = 1;
+  double rate_ps_ = 1;  // what the trees' bytes take on the busiest link
   int64_t whole_work_;
   std::string note_;
 };

@@ -256,7 +256,8 @@ StatusOr<Synthesis> SynthesizeAllreduceTrees(const SynthesisRequest& request) {
     trees.trees.push_back({1, collective.ranks()[0], {}, {}});
     if (request.limits.chunks) rounds = *request.limits.chunks;
   }
-  ChunkedSchedule made = MakeAllreduceSchedule(trees, rounds, collective);
+  ChunkedSchedule made =
+      MakeAllreduceSchedule(trees, std::vector<int64_t>(static_cast<size_t>(rounds), 1), collective);
   if (request.limits.steps && made.schedule.num_steps() > *request.limits.steps)
     return LimitReached(
         fmt::format("forest: {} on {}: {} steps at least were used; at most {} are allowed; hint: "

@@ -1,17 +1,14 @@
 // The dual program has a price for each orbit (what a byte on one of its links costs, scaled so that Σ price
 // × bandwidth = 1) and a value for each root; each tree says that its root's value is at most what the tree
 // costs. A round prices the links, grows one cheap tree a root and adds those that cut the current solution
-// off. The trees' cost tells how far there is to go. Trees grow as Prim's do, over whole paths between GPUs:
-// from every GPU that has the data at once, cheapest first, then soonest; that is the cheapest where both
-// directions of cables cost the same, and near it elsewhere.
+// off. The trees' cost tells how far there is to go. Pairs of trees have one value for all roots together.
 #include "synth/fractional_packing.h"
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <numeric>
-#include <tuple>
+#include <optional>
 
 #include "ir/lp.h"
 
@@ -20,131 +17,6 @@ namespace {
 
 constexpr double kTie = 1e-9;  // relative: costs this close are equal
 
-class TreeGrower {
- public:
-  explicit TreeGrower(const PackingProblem& problem)
-      : topology_(*problem.topology),
-        label_(static_cast<size_t>(topology_.num_nodes())),
-        place_(label_.size()),
-        member_(label_.size()),
-        num_members_(static_cast<int32_t>(problem.members.size())) {
-    for (const Rank r : problem.members) member_[topology_.NodeOf(r).index()] = true;
-  }
-
-  struct Tree {
-    double cost = 0;
-    int64_t latency_ps = 0;
-    std::vector<PackedArc> arcs;
-  };
-
-  // Links of the arcs are appended to `links`. cost: by link; s_per_ps: cost of a picosecond from the root.
-  Tree Grow(Rank root, std::span<const double> cost, double s_per_ps, std::vector<LinkId>& links) {
-    cost_ = cost;
-    s_per_ps_ = s_per_ps;
-    std::fill(label_.begin(), label_.end(), Label{});
-    std::fill(place_.begin(), place_.end(), Place{});
-    heap_.clear();
-    Tree tree;
-    int32_t missing = num_members_ - 1;
-    Join(topology_.NodeOf(root), 0, 0);
-    while (missing > 0 && !heap_.empty()) {
-      std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
-      const Entry entry = heap_.back();
-      heap_.pop_back();
-      const Label label = label_[entry.node.index()];
-      if (entry.key != label.key || entry.latency_ps != label.latency_ps) continue;
-      if (!member_[entry.node.index()]) {
-        Relax(entry.node, label.key, label.latency_ps);
-      } else if (!place_[entry.node.index()].in) {
-        Attach(entry.node, tree, links);
-        --missing;
-      }
-    }
-    return tree;
-  }
-
- private:
-  // The cheapest way to a node from any GPU of the tree: key = what the links cost + s_per_ps × latency.
-  struct Label {
-    double key = std::numeric_limits<double>::infinity();
-    int64_t latency_ps = 0;  // from the root
-    LinkId via;
-  };
-  struct Place {
-    bool in = false;
-    int32_t depth = 0;
-    int64_t latency_ps = 0;
-  };
-  struct Entry {
-    double key;
-    int64_t latency_ps;
-    NodeId node;
-    bool operator>(const Entry& other) const {
-      return std::tie(key, latency_ps, node) > std::tie(other.key, other.latency_ps, other.node);
-    }
-  };
-
-  void Join(NodeId gpu, int64_t latency_ps, int32_t depth) {
-    place_[gpu.index()] = {true, depth, latency_ps};
-    Relax(gpu, s_per_ps_ * static_cast<double>(latency_ps), latency_ps);
-  }
-
-  void Relax(NodeId from, double key_from, int64_t latency_ps) {
-    for (const LinkId l : topology_.Out(from)) {
-      const Link& link = topology_.link(l);
-      if (place_[link.to.index()].in) continue;
-      const int64_t hop_ps = link.latency_ps + link.overhead_ps;
-      const int64_t latency_to = latency_ps + hop_ps;
-      const double key = key_from + cost_[l.index()] + s_per_ps_ * static_cast<double>(hop_ps);
-      Label& label = label_[link.to.index()];
-      const double tie = kTie * key;
-      if (key > label.key + tie) continue;
-      if (key >= label.key - tie && latency_to >= label.latency_ps) continue;
-      label = {key, latency_to, l};
-      heap_.push_back({key, latency_to, link.to});
-      std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
-    }
-  }
-
-  // Adds the way to `node` from the tree: one arc, or one to each GPU on the way, which joins as well. A
-  // label on the way may have become better since: the way then starts where that one does.
-  void Attach(NodeId node, Tree& tree, std::vector<LinkId>& links) {
-    way_.clear();
-    for (NodeId at = node; !place_[at.index()].in; at = topology_.link(way_.back()).from)
-      way_.push_back(label_[at.index()].via);
-    NodeId from = topology_.link(way_.back()).from;
-    PackedArc arc;
-    int64_t latency_ps = place_[from.index()].latency_ps;
-    arc.first_link = static_cast<int32_t>(links.size());
-    for (size_t i = way_.size(); i-- > 0;) {
-      const Link& link = topology_.link(way_[i]);
-      links.push_back(way_[i]);
-      tree.cost += cost_[way_[i].index()];
-      latency_ps += link.latency_ps + link.overhead_ps;
-      if (!topology_.IsGpu(link.to)) continue;
-      arc.num_links = static_cast<int32_t>(links.size()) - arc.first_link;
-      arc.from = *topology_.RankOf(from);
-      arc.to = *topology_.RankOf(link.to);
-      arc.depth = place_[from.index()].depth + 1;
-      tree.arcs.push_back(arc);
-      tree.latency_ps = std::max(tree.latency_ps, latency_ps);
-      Join(link.to, latency_ps, arc.depth);
-      from = link.to;
-      arc.first_link = static_cast<int32_t>(links.size());
-    }
-  }
-
-  const Topology& topology_;
-  std::span<const double> cost_;
-  double s_per_ps_ = 0;
-  std::vector<Label> label_;
-  std::vector<Place> place_;
-  std::vector<bool> member_;  // by node
-  int32_t num_members_;
-  std::vector<Entry> heap_;
-  std::vector<LinkId> way_;
-};
-
 class Packing {
  public:
   explicit Packing(const PackingProblem& problem)
@@ -152,9 +24,11 @@ class Packing {
         topology_(*problem.topology),
         orbits_(problem.share.size()),
         roots_(problem.roots.size()),
-        grower_(problem),
+        down_(*problem.topology, problem.members,
+              problem.reversed != nullptr ? Branching::kMulticast : Branching::kNone),
         capacity_(orbits_, std::numeric_limits<double>::infinity()),
         link_cost_(static_cast<size_t>(topology_.num_links())) {
+    if (problem.reversed != nullptr) up_.emplace(*problem.reversed, problem.members, Branching::kReduce);
     for (int32_t l = 0; l < topology_.num_links(); ++l) {
       double& capacity = capacity_[problem.orbit[l]];
       capacity =
@@ -163,8 +37,12 @@ class Packing {
   }
 
   FractionalPacking Run() {
-    std::vector<double> costs(orbits_ + roots_, 0.0);
-    std::copy(problem_.demand.begin(), problem_.demand.end(), costs.begin() + static_cast<int64_t>(orbits_));
+    std::vector<double> costs(orbits_, 0.0);
+    if (up_) {
+      costs.push_back(1.0);
+    } else {
+      costs.insert(costs.end(), problem_.demand.begin(), problem_.demand.end());
+    }
     LinearProgram program(costs);
     std::vector<std::pair<int32_t, double>> terms;
     for (size_t o = 0; o < orbits_; ++o) terms.emplace_back(static_cast<int32_t>(o), capacity_[o]);
@@ -205,7 +83,8 @@ class Packing {
   static constexpr int32_t kSimplexIterations = 100'000;
 
   struct Priced {
-    double value = 0;   // Σ demand × cost, which no packing undercuts where trees are cheapest
+    // Σ demand × cost, or the cheapest pair, which no packing undercuts where trees are cheapest.
+    double value = 0;
     bool cuts = false;  // does any tree cost less than its root's value?
   };
 
@@ -216,26 +95,46 @@ class Packing {
       link_cost_[l] = prices[o] * problem_.share[o];
     }
     Priced priced;
+    if (up_) priced.value = std::numeric_limits<double>::infinity();
     for (size_t i = 0; i < roots_; ++i) {
-      TreeGrower::Tree tree = grower_.Grow(problem_.roots[i], link_cost_, problem_.s_per_ps / kGiga, links_);
-      priced.value += problem_.demand[i] * tree.cost;
-      priced.cuts |= AddRow(i, tree, optimum, program);
-      trees_.push_back({static_cast<int32_t>(i), 0, std::move(tree.arcs), tree.latency_ps});
+      const double s_per_ps = problem_.s_per_ps / kGiga;
+      GrownTree tree = down_.Grow(problem_.roots[i], link_cost_, s_per_ps, links_);
+      FractionalTree& added = trees_.emplace_back();
+      added.root = static_cast<int32_t>(i);
+      added.arcs = std::move(tree.arcs);
+      added.latency_ps = tree.latency_ps;
+      if (up_) {
+        GrownTree up = up_->Grow(problem_.roots[i], link_cost_, s_per_ps, links_);
+        added.up = std::move(up.arcs);
+        added.latency_ps += up.latency_ps;
+        priced.value = std::min(priced.value, tree.cost + up.cost);
+      } else {
+        priced.value += problem_.demand[i] * tree.cost;
+      }
+      priced.cuts |= AddRow(added, optimum, program);
     }
     return priced;
   }
 
-  // Root i's value is at most what the tree costs. True: the last solution says more.
-  bool AddRow(size_t i, const TreeGrower::Tree& tree, std::span<const double> optimum,
-              LinearProgram& program) {
-    uses_.assign(orbits_, 0.0);
-    for (const PackedArc& arc : tree.arcs)
+  // A root's value among the variables.
+  size_t ValueOf(int32_t root) const { return orbits_ + (up_ ? 0 : static_cast<size_t>(root)); }
+
+  void CountUses(std::span<const PackedArc> arcs) {
+    for (const PackedArc& arc : arcs)
       for (int32_t k = 0; k < arc.num_links; ++k) {
         const auto o =
             static_cast<size_t>(problem_.orbit[links_[static_cast<size_t>(arc.first_link + k)].index()]);
         uses_[o] += problem_.share[o];
       }
-    terms_.assign(1, {static_cast<int32_t>(orbits_ + i), 1.0});
+  }
+
+  // The root's value is at most what the tree costs. True: the last solution says more.
+  bool AddRow(const FractionalTree& tree, std::span<const double> optimum, LinearProgram& program) {
+    uses_.assign(orbits_, 0.0);
+    CountUses(tree.arcs);
+    CountUses(tree.up);
+    const size_t value = ValueOf(tree.root);
+    terms_.assign(1, {static_cast<int32_t>(value), 1.0});
     double cost = 0;
     for (size_t o = 0; o < orbits_; ++o) {
       if (uses_[o] == 0) continue;
@@ -243,26 +142,29 @@ class Packing {
       if (!optimum.empty()) cost += uses_[o] * optimum[o];
     }
     program.AddRow(terms_, -LinearProgram::kInfinity, 0);
-    return optimum.empty() || cost < optimum[orbits_ + i] * (1 - kTie);
+    return optimum.empty() || cost < optimum[value] * (1 - kTie);
   }
 
   void TakeTrees(std::span<const double> row_prices, FractionalPacking& packing) {
-    std::vector<double> total(roots_);
+    std::vector<double> total(up_ ? 1 : roots_);
+    const auto total_of = [&](int32_t root) -> double& { return total[up_ ? 0 : static_cast<size_t>(root)]; };
     for (size_t t = 0; t < trees_.size(); ++t) {
       FractionalTree& tree = trees_[t];
-      tree.weight = std::abs(row_prices[t + 1]) / problem_.demand[static_cast<size_t>(tree.root)];
-      if (tree.weight < kLeast) continue;
-      total[static_cast<size_t>(tree.root)] += tree.weight;
+      tree.weight = std::abs(row_prices[t + 1]);
+      if (!up_) tree.weight /= problem_.demand[static_cast<size_t>(tree.root)];
+      if (tree.weight < (up_ ? kLeast / static_cast<double>(roots_) : kLeast)) continue;
+      total_of(tree.root) += tree.weight;
       packing.trees.push_back(std::move(tree));
     }
-    for (FractionalTree& tree : packing.trees) tree.weight /= total[static_cast<size_t>(tree.root)];
+    for (FractionalTree& tree : packing.trees) tree.weight /= total_of(tree.root);
     packing.links = std::move(links_);
   }
 
   const PackingProblem& problem_;
   const Topology& topology_;
   size_t orbits_, roots_;
-  TreeGrower grower_;
+  TreeGrower down_;
+  std::optional<TreeGrower> up_;  // of pairs
   std::vector<double> capacity_;  // by orbit, GB/s
   std::vector<double> link_cost_;
   std::vector<double> uses_;                       // by orbit, of one tree
@@ -279,14 +181,13 @@ constexpr int64_t kFine = 1 << 20;  // parts of a weight that is no simple fract
 constexpr int64_t kSimple = 128;    // largest denominator of a simple one
 constexpr double kSimpleError = 1e-7;
 
-// The least denominator that makes all the weights whole.
-int64_t Denominator(const FractionalPacking& packing) {
+// The least denominator that makes all the shares whole.
+int64_t Denominator(std::span<const double> shares) {
   for (int64_t d = 1; d <= kSimple; ++d) {
-    const bool whole =
-        std::all_of(packing.trees.begin(), packing.trees.end(), [d](const FractionalTree& tree) {
-          const double times = tree.weight * static_cast<double>(d);
-          return std::abs(times - std::round(times)) < kSimpleError * static_cast<double>(d);
-        });
+    const bool whole = std::all_of(shares.begin(), shares.end(), [d](double share) {
+      const double times = share * static_cast<double>(d);
+      return std::abs(times - std::round(times)) < kSimpleError * static_cast<double>(d);
+    });
     if (whole) return d;
   }
   return kFine;
@@ -315,7 +216,9 @@ std::vector<int64_t> Apportion(std::span<const double> shares, int64_t total) {
 PackedTrees WholeTrees(const FractionalPacking& packing, std::span<const Rank> roots,
                        std::span<const PartId> part_of) {
   PackedTrees made;
-  const int64_t total = Denominator(packing);
+  std::vector<double> all;
+  for (const FractionalTree& tree : packing.trees) all.push_back(tree.weight);
+  const int64_t total = Denominator(all);
   for (size_t root = 0; root < roots.size(); ++root) {
     std::vector<const FractionalTree*> trees;
     std::vector<double> shares;
@@ -338,11 +241,8 @@ PackedTrees WholeTrees(const FractionalPacking& packing, std::span<const Rank> r
   return made;
 }
 
-int32_t FractionalPacking::Depth() const {
-  int32_t depth = 0;
-  for (const FractionalTree& tree : trees)
-    for (const PackedArc& arc : tree.arcs) depth = std::max(depth, arc.depth);
-  return depth;
+std::vector<int64_t> WholeShares(std::span<const double> shares) {
+  return Apportion(shares, Denominator(shares));
 }
 
 PackingProblem PlainPacking(const Topology& topology, std::vector<Rank> members) {

@@ -2,6 +2,9 @@
 // over all trees, solved by generating trees as they are needed. Links that symmetry makes alike are one row,
 // so a machine of a thousand like ranks is a program of a few rows.
 //
+// An allreduce is packed with pairs of trees, one that sums up and one that copies down, which share the
+// links; how much each root's pairs carry is free.
+//
 // Input: roots with demands, one of each orbit; for every link its orbit and the share of a tree's use that
 // falls on each link of the orbit once the tree is translated by the whole group. Output: trees with weights;
 // their loads are within `gap` of the least possible, or the limit of rounds is reached.
@@ -15,12 +18,16 @@
 #include "base/ids.h"
 #include "ir/collective.h"
 #include "synth/packed_trees.h"
+#include "synth/tree_grower.h"
 #include "topologies/topology.h"
 
 namespace xccl {
 
 struct PackingProblem {
   const Topology* topology = nullptr;
+  // Present: pairs for an allreduce, of which the trees up are grown on this machine, turned round. Switches
+  // that multicast or reduce then do. Demands are not looked at: all roots together carry one byte.
+  const Topology* reversed = nullptr;
   std::vector<Rank> members;   // whom every tree reaches; other GPUs may pass on what they get
   std::vector<Rank> roots;     // representatives: members, distinct
   std::vector<double> demand;  // by root, > 0
@@ -34,18 +41,12 @@ struct PackingProblem {
   int32_t max_rounds = 120;
 };
 
-// One arc of a tree, from a GPU that has the data to one that has not.
-struct PackedArc {
-  Rank from, to;
-  int32_t first_link = 0, num_links = 0;  // in FractionalPacking::links
-  int32_t depth = 0;                      // transfers from the root, from 1
-};
-
 struct FractionalTree {
   int32_t root = 0;             // index into PackingProblem::roots
-  double weight = 0;            // of the root's demand; a root's weights sum to 1
+  double weight = 0;            // of the root's demand; a root's weights sum to 1; of pairs, all weights do
   std::vector<PackedArc> arcs;  // parents first
-  int64_t latency_ps = 0;       // to its farthest rank
+  std::vector<PackedArc> up;    // of a pair: on the machine turned round, parents first
+  int64_t latency_ps = 0;       // to its farthest rank, and from there
 };
 
 struct FractionalPacking {
@@ -57,13 +58,15 @@ struct FractionalPacking {
   std::span<const LinkId> Links(const PackedArc& arc) const {
     return std::span(links).subspan(static_cast<size_t>(arc.first_link), static_cast<size_t>(arc.num_links));
   }
-  int32_t Depth() const;  // of the deepest tree
 };
 
 // The trees with whole weights: exact where the fractions are simple, else to one part in 2^20. part_of:
-// the part that each root's trees carry. Trees of weight zero are left out.
+// the part that each root's trees carry. Trees of weight zero are left out. Requires: no pairs.
 PackedTrees WholeTrees(const FractionalPacking& packing, std::span<const Rank> roots,
                        std::span<const PartId> part_of);
+
+// Whole numbers in proportion to shares that sum to 1, exact where these are simple fractions.
+std::vector<int64_t> WholeShares(std::span<const double> shares);
 
 // The problem of a machine without symmetry: every member a root, every link its own orbit.
 PackingProblem PlainPacking(const Topology& topology, std::vector<Rank> members);

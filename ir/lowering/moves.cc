@@ -12,22 +12,6 @@
 namespace xccl::lowering {
 namespace {
 
-Status CheckChains(const Schedule& schedule, const Topology& topology) {
-  std::vector<bool> tree(static_cast<size_t>(schedule.paths.size()), false);
-  for (int32_t p = 0; p < schedule.paths.size(); ++p)
-    tree[static_cast<size_t>(p)] = !IsChain(topology, schedule.paths[PathId(p)]);
-  for (int64_t t = 0; t < schedule.size(); ++t) {
-    const Transfer transfer = schedule.at(t);
-    if (!tree[transfer.path.index()]) continue;
-    return InvalidInput(fmt::format(
-        "transfer {}: step {}, rank {}: its path is a tree ({}); expected a chain of links, since a program "
-        "has no multicast",
-        t, transfer.step, transfer.src.value,
-        transfer.op == TransferOp::kCopy ? "a multicast" : "an in-switch reduction"));
-  }
-  return OkStatus();
-}
-
 StatusOr<std::vector<Move>> ListMoves(const Schedule& schedule) {
   int64_t total = 0;
   for (int32_t count : schedule.count) total += count;
@@ -149,7 +133,6 @@ class Follower {
 
 StatusOr<Moves> SplitByRank(const Schedule& schedule, const Collective& collective,
                             const Topology& topology) {
-  XCCL_RETURN_IF_ERROR(CheckChains(schedule, topology));
   Moves result;
   XCCL_ASSIGN_OR_RETURN(result.moves, ListMoves(schedule));
 

@@ -44,8 +44,8 @@ struct Moves {
 };
 
 // The first pass. Splits every transfer into moves and follows each chunk through the schedule. Cost: linear,
-// beside sorting each step by chunk. Requires: a normalized schedule that verifies. Errors: kInvalidInput
-// for a path that is a tree, and for more than kMaxMoves.
+// beside sorting each step by chunk. Requires: a normalized schedule that verifies, without trees.
+// Errors: kInvalidInput for more than kMaxMoves.
 StatusOr<Moves> SplitByRank(const Schedule& schedule, const Collective& collective, const Topology& topology);
 
 }  // namespace xccl::lowering

@@ -72,10 +72,15 @@ std::vector<std::vector<std::byte>> Buffers(const Collective& collective, const 
   return buffers;
 }
 
+// Of any chunk of the part that may have data; the others are needed nowhere.
 std::vector<Rank> Contributions(const Collective& collective, bool before, Rank rank, PartId part) {
+  ChunkId chunk = collective.FirstChunk(part);
+  for (int32_t c = 0; c < collective.ChunksOf(part); ++c) {
+    chunk = ChunkId(collective.FirstChunk(part).value + c);
+    if (!collective.AlwaysEmpty(chunk)) break;
+  }
   std::vector<Holding> holdings;
-  before ? collective.Before(collective.FirstChunk(part), holdings)
-         : collective.After(collective.FirstChunk(part), holdings);
+  before ? collective.Before(chunk, holdings) : collective.After(chunk, holdings);
   for (const Holding& h : holdings)
     if (h.rank == rank) return {h.contributions.begin(), h.contributions.end()};
   return {};
@@ -83,8 +88,6 @@ std::vector<Rank> Contributions(const Collective& collective, bool before, Rank 
 
 void CheckProgram(const Synthesis& answer, const SynthesisRequest& request) {
   const Topology& topology = *request.topology;
-  for (int32_t p = 0; p < answer.schedule.paths.size(); ++p)
-    if (!IsChain(topology, answer.schedule.paths[PathId(p)])) return;  // a Program cannot say it
   LowerOptions lower;
   lower.size_bytes = request.size_bytes;
   const StatusOr<Program> program = Lower(answer.schedule, answer.collective, topology, lower);

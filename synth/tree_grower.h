@@ -1,0 +1,89 @@
+// One cheap broadcast tree at given prices of links. In: a machine, whom the tree must reach, a price for
+// each link; out: arcs, each a path between two GPUs through no other GPU.
+//
+// The tree grows as Prim's does, over whole paths: from every GPU that has the data at once, cheapest first,
+// then soonest. That is the cheapest tree where both directions of cables cost the same, and near it
+// elsewhere. Where switches branch, they have the data once it passed them, and arcs start there as well: the
+// way to the switch is paid once. Cost of a tree: links × log.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "base/ids.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+// One arc of a tree, from a GPU that has the data to one that has not.
+struct PackedArc {
+  Rank from, to;
+  int32_t first_link = 0, num_links = 0;  // in the list of links that Grow appends to
+  int32_t depth = 0;                      // transfers from the root, from 1
+  // The earlier arc from whose path this one branches off at a switch, itself not branching off: its links
+  // start there. -1: none, its links start at `from`.
+  int32_t trunk = -1;
+};
+
+struct GrownTree {
+  double cost = 0;
+  std::vector<PackedArc> arcs;  // parents first
+  int64_t latency_ps = 0;       // to its farthest rank
+};
+
+// Which switches pass on to several what they are given.
+enum class Branching : uint8_t {
+  kNone,
+  kMulticast,
+  kReduce,  // those that reduce: the machine is turned round
+};
+
+class TreeGrower {
+ public:
+  TreeGrower(const Topology& topology, std::span<const Rank> members, Branching branching);
+
+  // Links of the arcs are appended to `links`. cost: by link; s_per_ps: cost of a picosecond from the root.
+  GrownTree Grow(Rank root, std::span<const double> cost, double s_per_ps, std::vector<LinkId>& links);
+
+ private:
+  // The cheapest way to a node from any place of the tree: key = what the links cost + s_per_ps × latency.
+  struct Label {
+    double key = std::numeric_limits<double>::infinity();
+    int64_t latency_ps = 0;  // from the root
+    LinkId via;
+  };
+  struct Place {
+    bool in = false;
+    int32_t depth = 0;  // of the GPU, or of the one from which the data comes to the switch
+    int64_t latency_ps = 0;
+    Rank from = {};      // a switch: that GPU
+    int32_t trunk = -1;  // a switch: the arc that passes it
+  };
+  struct Entry {
+    double key;
+    int64_t latency_ps;
+    NodeId node;
+    bool operator>(const Entry& other) const {
+      return std::tie(key, latency_ps, node) > std::tie(other.key, other.latency_ps, other.node);
+    }
+  };
+
+  void Join(NodeId node, const Place& place);
+  void Relax(NodeId from, double key_from, int64_t latency_ps);
+  void Attach(NodeId node, GrownTree& tree, std::vector<LinkId>& links);
+
+  const Topology& topology_;
+  std::span<const double> cost_;
+  double s_per_ps_ = 0;
+  std::vector<Label> label_;
+  std::vector<Place> place_;
+  std::vector<bool> member_, branches_;  // by node
+  int32_t num_members_;
+  std::vector<Entry> heap_;
+  std::vector<LinkId> way_;
+};
+
+}  // namespace xccl
