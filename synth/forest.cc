@@ -37,10 +37,11 @@ constexpr std::array<double, 2> kRegard = {1, 0.1};  // of latency against bytes
 constexpr int64_t kMostTransfers = 1 << 22;  // of a plan cut into waves, expanded: it is to be lowered
 constexpr int32_t kFewWaves = 8;             // tell what more would bring
 constexpr int32_t kMostWaves = 192;
-constexpr double kAim = 0.003;      // of the time may be lost to waves that are too long
-constexpr double kFar = 1.01;       // times the bound: worth another kind of packing
-constexpr int32_t kMostWhole = 64;  // members that it is tried with
-constexpr double kNear = 1.0005;    // times the bound: good enough
+constexpr int64_t kLeastChunkBytes = 128 << 10;  // of pairs in more than few waves: a program waits for each
+constexpr double kAim = 0.003;                   // of the time may be lost to waves that are too long
+constexpr double kFar = 1.01;                    // times the bound: worth another kind of packing
+constexpr int32_t kMostWhole = 64;               // members that it is tried with
+constexpr double kNear = 1.0005;                 // times the bound: good enough
 
 bool Serves(CollectiveKind kind) {
   switch (kind) {
@@ -296,7 +297,10 @@ class Attempt {
         for (const PackedArc& arc : *side) depth = std::max(depth, arc.depth);
       }
     }
-    return TryWaves(arcs, IsShared(pairs.paths), depth, kMostWaves, [&](int32_t waves) {
+    const int64_t copies = group_ ? group_->order() : 1;
+    const int64_t pair_bytes = sizes_.size_bytes() / (static_cast<int64_t>(packing.trees.size()) * copies);
+    const int64_t most_waves = std::clamp<int64_t>(pair_bytes / kLeastChunkBytes, kFewWaves, kMostWaves);
+    return TryWaves(arcs, IsShared(pairs.paths), depth, most_waves, [&](int32_t waves) {
       ChunkedSchedule made =
           MakeAllreduceSchedule(pairs, WaveWeights(waves), collective_, group_ ? &*group_ : nullptr);
       return TreeSchedule{std::move(made.collective), std::move(made.schedule)};
