@@ -16,6 +16,7 @@
 #include "ir/lowering/order.h"
 #include "ir/lowering/segments.h"
 #include "ir/lowering/threadblocks.h"
+#include "ir/simulate.h"
 #include "ir/translated.h"
 
 namespace xccl {
@@ -44,7 +45,8 @@ StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, 
     return Lower(chains, collective, topology, options);
   }
   XCCL_ASSIGN_OR_RETURN(const Moves moves, SplitByRank(schedule, collective, topology));
-  const Order order = OrderMoves(moves.moves, schedule.paths.size(), options.slots);
+  const MoveTimes times = SimulateMoves(schedule, collective, topology, options.size_bytes);
+  const Order order = OrderMoves(moves.moves, schedule.paths.size(), options.slots, times);
 
   Program program;
   program.slots = std::max(options.slots, order.slots);

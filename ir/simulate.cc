@@ -18,6 +18,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <string>
 
@@ -77,9 +78,14 @@ class Durations {
 // One run with the first `segments` segments of every unit.
 class EventLoop {
  public:
+  // `record`, where given, is filled by unit.
   EventLoop(const SimulationModel& model, const Topology& topology, TimeModel time_model,
-            const Durations& durations, int64_t segments)
-      : model_(model), blocking_(time_model == TimeModel::kBlocking), durations_(durations), n_(segments) {
+            const Durations& durations, int64_t segments, MoveTimes* record = nullptr)
+      : model_(model),
+        blocking_(time_model == TimeModel::kBlocking),
+        durations_(durations),
+        n_(segments),
+        record_(record) {
     const size_t jobs = static_cast<size_t>(model.num_jobs()), n = static_cast<size_t>(segments);
     missing_.resize(jobs * n);
     for (size_t j = 0; j < jobs; ++j)
@@ -207,6 +213,9 @@ class EventLoop {
     }
     if (hop.to_gpu) queue_.Push(arrival, kArrival | Key(job, segment));
     last_arrival_ = std::max(last_arrival_, arrival);
+    if (record_ == nullptr) return;
+    if (hop.from_gpu) record_->start_ps[static_cast<size_t>(unit)] = now;
+    if (hop.to_gpu) record_->arrival_ps[static_cast<size_t>(unit)] = arrival;
   }
 
   void Handle(const Event& event) {
@@ -256,6 +265,7 @@ class EventLoop {
   const bool blocking_;
   const Durations& durations_;
   const int64_t n_;
+  MoveTimes* const record_;
   std::vector<int32_t> missing_;       // by job and segment
   std::vector<int64_t> tail_arrives_;  // by job and segment: when the last input's end is at the tail
   std::vector<uint8_t> landed_;        // by write and segment; set only for writes that land out of order
@@ -474,6 +484,34 @@ Simulation Simulate(const Schedule& schedule, const Collective& collective, cons
 
 int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collective, int64_t size_bytes) {
   return SegmentBytes(schedule, collective, CollectiveSizes(collective, size_bytes), {});
+}
+
+MoveTimes SimulateMoves(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                        int64_t size_bytes) {
+  const CollectiveSizes sizes(collective, size_bytes);
+  const SimulationModel model =
+      BuildSimulationModel(schedule, collective, sizes, topology, TimeModel::kPipelined);
+  const size_t units = static_cast<size_t>(model.num_units());
+  MoveTimes by_unit{std::vector<int64_t>(units, 0), std::vector<int64_t>(units, 0)};
+  EventLoop(model, topology, TimeModel::kPipelined, Durations(model, topology, 1), 1, &by_unit).Run();
+
+  // Units are in order of message.
+  const MessageTable messages = GroupMessages(schedule);
+  std::vector<size_t> next(static_cast<size_t>(messages.num_messages) + 1, 0);
+  for (int64_t t = 0; t < schedule.size(); ++t)
+    next[static_cast<size_t>(messages.of_transfer[t]) + 1] += static_cast<size_t>(schedule.count[t]);
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  MoveTimes times;
+  times.start_ps.reserve(units);
+  times.arrival_ps.reserve(units);
+  for (int64_t t = 0; t < schedule.size(); ++t) {
+    for (int32_t i = 0; i < schedule.count[t]; ++i) {
+      const size_t unit = next[static_cast<size_t>(messages.of_transfer[t])]++;
+      times.start_ps.push_back(by_unit.start_ps[unit]);
+      times.arrival_ps.push_back(by_unit.arrival_ps[unit]);
+    }
+  }
+  return times;
 }
 
 }  // namespace xccl

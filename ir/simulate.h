@@ -54,4 +54,12 @@ int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collecti
 Simulation Simulate(const Schedule& schedule, const Collective& collective, const Topology& topology,
                     const SimulateOptions& options);
 
+// When every chunk of every transfer leaves its source and has arrived, pipelined and uncut; in order of
+// transfer, then chunk. Requires: a normalized, plain schedule of chains that verifies. Cost as Simulate.
+struct MoveTimes {
+  std::vector<int64_t> start_ps, arrival_ps;
+};
+MoveTimes SimulateMoves(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                        int64_t size_bytes);
+
 }  // namespace xccl

@@ -1,5 +1,6 @@
 // First every join that is possible at its own two ends; then those fall that a fused partner cannot follow,
-// until nothing changes; then long runs are cut.
+// until nothing changes; then long runs are cut, and runs whose early send or late receive would pass another
+// access to one of their chunks.
 #include "ir/lowering/merge.h"
 
 namespace xccl::lowering {
@@ -51,50 +52,118 @@ std::vector<int32_t> Neighbours(const Moves& moves, const Order& order, const As
   return before;
 }
 
+class Merger {
+ public:
+  Merger(const Moves& moves, const Order& order, const Fusion& fusion)
+      : moves_(moves), order_(order), fusion_(fusion), count_(static_cast<int32_t>(moves.moves.size())) {}
+
+  Runs Merge(std::vector<int32_t> previous, int32_t max_count) {
+    runs_.previous = std::move(previous);
+    for (int32_t m = 0; m < count_; ++m) Check(m);
+    do {
+      LetFall();
+      Measure(max_count);
+    } while (CutWhereOrderBreaks());
+    return std::move(runs_);
+  }
+
+ private:
+  const Move& At(int32_t m) const { return moves_.moves[static_cast<size_t>(m)]; }
+
+  void Cut(int32_t m) {
+    runs_.previous[m] = kNoMove;
+    fallen_.push_back(m);
+  }
+
+  // A join holds where its fused partners join in the same way.
+  void Check(int32_t m) {
+    const int32_t p = runs_.previous[m];
+    if (p == kNoMove) return;
+    const auto follows = [&](int32_t partner, int32_t partner_of_previous) {
+      return partner == kNoMove || runs_.previous[partner] == partner_of_previous;
+    };
+    if (!follows(fusion_.send_of[m], fusion_.send_of[p]) || !follows(fusion_.recv_of[m], fusion_.recv_of[p]))
+      Cut(m);
+  }
+  void LetFall() {
+    while (!fallen_.empty()) {
+      const int32_t m = fallen_.back();
+      fallen_.pop_back();
+      if (fusion_.send_of[m] != kNoMove) Check(fusion_.send_of[m]);
+      if (fusion_.recv_of[m] != kNoMove) Check(fusion_.recv_of[m]);
+    }
+  }
+
+  void Measure(int32_t max_count) {
+    runs_.length.assign(static_cast<size_t>(count_), 0);
+    runs_.last.assign(static_cast<size_t>(count_), true);
+    head_.assign(static_cast<size_t>(count_), kNoMove);
+    next_.assign(static_cast<size_t>(count_), kNoMove);
+    last_.assign(static_cast<size_t>(count_), kNoMove);
+    for (int32_t event : order_.events) {
+      const int32_t m = event / 2;
+      if (event % 2 != 0) continue;
+      int32_t& p = runs_.previous[m];
+      if (p != kNoMove && runs_.length[head_[p]] == max_count) p = kNoMove;
+      head_[m] = p == kNoMove ? m : head_[p];
+      last_[head_[m]] = m;
+      if (p != kNoMove) {
+        runs_.last[p] = false;
+        next_[p] = m;
+      }
+      ++runs_.length[head_[m]];
+    }
+  }
+
+  // Where the instructions of a move stand.
+  int32_t ReceivedAt(int32_t m) const { return order_.recv_place[last_[head_[m]]]; }
+  int32_t SentAt(int32_t m) const {
+    const int32_t fused = fusion_.recv_of[m];
+    return fused != kNoMove ? ReceivedAt(fused) : order_.send_place[head_[m]];
+  }
+  void CutBefore(int32_t m) {
+    if (runs_.previous[m] != kNoMove) Cut(m);
+  }
+  void CutAfter(int32_t m) {
+    if (next_[m] != kNoMove) CutBefore(next_[m]);
+  }
+
+  // A chunk's accesses at one rank must stay in order: what a move sends is received before, and is not
+  // overwritten before; writes follow one another.
+  bool CutWhereOrderBreaks() {
+    for (int32_t m = 0; m < count_; ++m) {
+      const Move& move = At(m);
+      if (move.feed != kNoMove && fusion_.recv_of[m] != move.feed && ReceivedAt(move.feed) > SentAt(m)) {
+        CutBefore(m);
+        CutAfter(move.feed);
+      }
+      if (move.previous != kNoMove && ReceivedAt(move.previous) > ReceivedAt(m)) CutAfter(move.previous);
+      if (move.overwriter != kNoMove && SentAt(m) > ReceivedAt(move.overwriter))
+        CutAfter(fusion_.recv_of[m]);  // only the receive that it is fused with makes a send late
+    }
+    return !fallen_.empty();
+  }
+
+  const Moves& moves_;
+  const Order& order_;
+  const Fusion& fusion_;
+  const int32_t count_;
+  Runs runs_;
+  std::vector<int32_t> fallen_;
+  std::vector<int32_t> head_, next_;  // by move: the first of its run; the next one in it
+  std::vector<int32_t> last_;         // by the first of a run
+};
+
 }  // namespace
 
 Runs MergeRuns(const Moves& moves, const Order& order, const Assignment& assignment, const Fusion& fusion,
                const Buffers& buffers, int32_t max_count) {
-  const int32_t count = static_cast<int32_t>(moves.moves.size());
-  Runs runs;
-  runs.previous = Neighbours(moves, order, assignment, fusion);
-  for (int32_t m = 0; m < count; ++m) {
-    int32_t& p = runs.previous[m];
+  std::vector<int32_t> previous = Neighbours(moves, order, assignment, fusion);
+  for (int32_t m = 0; m < static_cast<int32_t>(previous.size()); ++m) {
+    int32_t& p = previous[m];
     if (p != kNoMove && (max_count <= 1 || !SameShape(moves, fusion, buffers, p, m))) p = kNoMove;
   }
-  // A join holds where its fused partners join in the same way.
-  std::vector<int32_t> fallen;
-  const auto follows = [&](int32_t partner, int32_t partner_of_previous) {
-    return partner == kNoMove || runs.previous[partner] == partner_of_previous;
-  };
-  const auto check = [&](int32_t m) {
-    const int32_t p = runs.previous[m];
-    if (p == kNoMove) return;
-    if (follows(fusion.send_of[m], fusion.send_of[p]) && follows(fusion.recv_of[m], fusion.recv_of[p]))
-      return;
-    runs.previous[m] = kNoMove;
-    fallen.push_back(m);
-  };
-  for (int32_t m = 0; m < count; ++m) check(m);
-  while (!fallen.empty()) {
-    const int32_t m = fallen.back();
-    fallen.pop_back();
-    if (fusion.send_of[m] != kNoMove) check(fusion.send_of[m]);
-    if (fusion.recv_of[m] != kNoMove) check(fusion.recv_of[m]);
-  }
-  runs.length.assign(static_cast<size_t>(count), 0);
-  runs.last.assign(static_cast<size_t>(count), true);
-  std::vector<int32_t> head(static_cast<size_t>(count));
-  for (int32_t event : order.events) {
-    const int32_t m = event / 2;
-    if (event % 2 != 0) continue;
-    int32_t& p = runs.previous[m];
-    if (p != kNoMove && runs.length[head[p]] == max_count) p = kNoMove;
-    head[m] = p == kNoMove ? m : head[p];
-    if (p != kNoMove) runs.last[p] = false;
-    ++runs.length[head[m]];
-  }
-  return runs;
+  return Merger(moves, order, fusion).Merge(std::move(previous), max_count);
 }
 
 }  // namespace xccl::lowering

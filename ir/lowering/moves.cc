@@ -30,6 +30,7 @@ StatusOr<std::vector<Move>> ListMoves(const Schedule& schedule) {
       move.dst = transfer.dst;
       move.path = transfer.path;
       move.step = transfer.step;
+      move.number = static_cast<int32_t>(moves.size()) - 1;
       move.reduces = transfer.op == TransferOp::kReduce;
     }
   }
@@ -46,6 +47,7 @@ struct Cell {
   bool held = false;        // some move has put it into output or scratch
   int32_t writer = kNoMove;
   int32_t contributions = 0;
+  int32_t last_read = kNoMove;  // a list of the moves that sent it since it was last written
 };
 
 class Follower {
@@ -54,6 +56,7 @@ class Follower {
       : collective_(collective),
         moves_(moves),
         cells_(static_cast<size_t>(num_ranks)),
+        read_before_(moves.size(), kNoMove),
         complete_(collective.Reduces() && collective.kind() != CollectiveKind::kCustom
                       ? collective.num_members()
                       : std::numeric_limits<int32_t>::max()) {}
@@ -96,7 +99,9 @@ class Follower {
   void Step(std::span<const int32_t> own) {
     sent_.clear();
     for (int32_t m : own) {
-      const Cell& from = Touch(moves_[m].src);
+      Cell& from = Touch(moves_[m].src);
+      read_before_[m] = from.last_read;
+      from.last_read = m;
       moves_[m].feed = from.writer;
       if (from.writer != kNoMove) ++moves_[from.writer].readers;
       sent_.push_back(from.contributions);
@@ -105,6 +110,8 @@ class Follower {
       Move& move = moves_[own[i]];
       Cell& to = Touch(move.dst);
       if (!to.held && !to.has_input) move.reduces = false;  // nothing there to add to
+      move.previous = to.writer;
+      for (int32_t& r = to.last_read; r != kNoMove; r = read_before_[r]) moves_[r].overwriter = own[i];
       if (to.writer != kNoMove && moves_[to.writer].step == move.step)
         move.crowded = moves_[to.writer].crowded = true;
       if (move.reduces) {
@@ -123,6 +130,7 @@ class Follower {
   const Collective& collective_;
   std::vector<Move>& moves_;
   IdVector<Rank, Cell> cells_;
+  std::vector<int32_t> read_before_;  // by move: the one before it in its Cell::last_read
   const int32_t complete_;
   std::vector<Rank> touched_;
   std::vector<Holding> holdings_;

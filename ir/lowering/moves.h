@@ -23,13 +23,16 @@ struct Move {
   Rank src, dst;
   PathId path;  // also names the connection: a chain has one rank at either end
   int32_t step = 0;
-  int32_t feed = kNoMove;    // the move that put what is sent where it lies; kNoMove: the sender's input
-  int32_t readers = 0;       // how often what this move leaves at dst is read before it is written again,
-                             // the postcondition included
-  bool reduces = false;      // else it copies
-  bool local_input = false;  // reduces with the receiver's own input, not with what is held there
-  bool complete = false;     // reduces to the sum over all members
-  bool crowded = false;      // another move of the step adds to the same chunk of the receiver
+  int32_t number = 0;            // in order of transfer, then chunk
+  int32_t feed = kNoMove;        // the move that put what is sent where it lies; kNoMove: the sender's input
+  int32_t previous = kNoMove;    // the move that wrote the chunk at dst before this one
+  int32_t overwriter = kNoMove;  // the move that next writes the chunk at src, where what is sent lies
+  int32_t readers = 0;           // how often what this move leaves at dst is read before it is written again,
+                                 // the postcondition included
+  bool reduces = false;          // else it copies
+  bool local_input = false;      // reduces with the receiver's own input, not with what is held there
+  bool complete = false;         // reduces to the sum over all members
+  bool crowded = false;          // another move of the step adds to the same chunk of the receiver
 };
 
 // A chunk that a rank needs in its output and already has in its input.

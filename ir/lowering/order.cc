@@ -1,159 +1,179 @@
-// Within a step, rounds: every connection sends while it has free slots, then every connection receives, in
-// its order, what nobody on the receiving rank still has to send as it was before. A round in which nothing
-// moves means that the slots are too few; then one more send is let through.
+// A topological sort of the events, those that are simulated to happen first in front. A send waits for what
+// feeds it and for a slot; a receive for its send, for the receive before it on its connection, for the write
+// before it and for all reads of what it overwrites.
+//
+// Later steps may overtake earlier ones on a connection, and then first-in-first-out may close a circle with
+// the order of reads and writes. Then the sort is done again step by step, which cannot: all that a step
+// sends is there before it, and its connections carry moves as they are sorted. A send that only lacks a slot
+// is let through when nothing else can go on.
 #include "ir/lowering/order.h"
 
 #include <algorithm>
-#include <span>
+#include <functional>
+#include <queue>
+#include <tuple>
 
 namespace xccl::lowering {
 namespace {
 
-// The moves of one connection in the step at hand, in order.
-struct Lane {
-  std::vector<int32_t> moves;
-  size_t sent = 0, received = 0;
-};
-
-class StepOrderer {
+class Orderer {
  public:
-  StepOrderer(const std::vector<Move>& moves, int32_t num_connections, int32_t slots, Order& order)
+  // `times`: null for the order in which moves are sorted.
+  Orderer(const std::vector<Move>& moves, int32_t num_connections, int32_t slots, const MoveTimes* times)
       : moves_(moves),
         slots_(slots),
-        order_(order),
+        times_(times),
         lanes_(static_cast<size_t>(num_connections)),
-        waits_for_(moves.size(), kNoMove),
-        counter_of_(moves.size(), 0),
-        after_(moves.size(), kNoMove) {}
-
-  void Run(int32_t begin, int32_t end) {
-    Open(begin, end);
-    while (!busy_.empty()) {
-      bool moved = false;
-      for (int32_t l : busy_) moved |= SendSome(lanes_[static_cast<size_t>(l)], slots_);
-      for (int32_t l : busy_) moved |= ReceiveSome(lanes_[static_cast<size_t>(l)]);
-      if (!moved) LetOneThrough();
-      std::erase_if(busy_, [&](int32_t l) {
-        Lane& lane = lanes_[static_cast<size_t>(l)];
-        if (lane.received < lane.moves.size()) return false;
-        lane = Lane();
-        return true;
-      });
+        unread_(moves.size(), 0),
+        next_write_(moves.size(), kNoMove),
+        offered_(moves.size(), false),
+        fed_(moves.size(), {kNoMove, kNoMove}) {
+    const int32_t count = static_cast<int32_t>(moves.size());
+    order_.events.reserve(2 * moves.size());
+    order_.send_place.assign(moves.size(), -1);
+    order_.recv_place.assign(moves.size(), -1);
+    for (int32_t m = 0; m < count; ++m) {
+      if (At(m).overwriter != kNoMove) ++unread_[At(m).overwriter];
+      if (At(m).previous != kNoMove) next_write_[At(m).previous] = m;
     }
   }
+
+  // Orders the moves [begin, end). False where they cannot all be. Requires: all before are ordered.
+  bool Run(int32_t begin, int32_t end) {
+    for (int32_t m = begin; m < end; ++m) {
+      const int32_t feed = At(m).feed;
+      if (feed == kNoMove || order_.recv_place[feed] >= 0) {
+        Push(2 * m);
+      } else {
+        fed_[m].next = fed_[feed].first;
+        fed_[feed].first = m;
+      }
+    }
+    while (true) {
+      while (!heap_.empty()) {
+        const int32_t event = std::get<2>(heap_.top());
+        heap_.pop();
+        if (event % 2 == 0) {
+          TrySend(event / 2, slots_);
+        } else {
+          Receive(event / 2);
+        }
+      }
+      if (static_cast<int32_t>(order_.events.size()) == 2 * end) return true;
+      if (!LetOneThrough()) return false;
+    }
+  }
+  Order Take() { return std::move(order_); }
 
  private:
-  // Fills the lanes and counts, for every (chunk, rank), the sends that must come before a write.
-  void Open(int32_t begin, int32_t end) {
-    unsent_.clear();
-    for (int32_t m = begin; m < end;) {
-      int32_t group_end = m;
-      while (group_end < end && moves_[group_end].chunk == moves_[m].chunk) ++group_end;
-      ++stamp_;
-      for (int32_t i = m; i < group_end; ++i) {
-        auto& [stamp, counter] = counter_of_rank(moves_[i].src);
-        if (stamp != stamp_) {
-          stamp = stamp_;
-          counter = static_cast<int32_t>(unsent_.size());
-          unsent_.push_back(0);
-        }
-        ++unsent_[static_cast<size_t>(counter)];
-        counter_of_[i] = counter;
-      }
-      for (int32_t i = m; i < group_end; ++i) {
-        const auto& [stamp, counter] = counter_of_rank(moves_[i].dst);
-        if (stamp == stamp_) waits_for_[i] = counter;
-        auto& [write_stamp, write] = last_write_of_rank(moves_[i].dst);
-        if (write_stamp == stamp_) after_[i] = write;
-        write_stamp = stamp_;
-        write = i;
-        Lane& lane = lanes_[moves_[i].path.index()];
-        if (lane.moves.empty()) busy_.push_back(moves_[i].path.value);
-        lane.moves.push_back(i);
-      }
-      m = group_end;
-    }
-  }
+  struct Lane {
+    std::vector<int32_t> sent, waiting;  // moves, in order
+    size_t received = 0, resumed = 0;    // of them, how many are received, how many wait no longer
+  };
+  // Moves that one move feeds, in the group at hand.
+  struct Fed {
+    int32_t first, next;
+  };
+  using Key = std::tuple<int64_t, int32_t, int32_t>;  // when, in case of a tie, event
 
-  std::pair<int64_t, int32_t>& counter_of_rank(Rank r) {
-    if (r.index() >= rank_counter_.size()) rank_counter_.resize(r.index() + 1, {0, 0});
-    return rank_counter_[r.index()];
-  }
+  const Move& At(int32_t m) const { return moves_[static_cast<size_t>(m)]; }
 
-  std::pair<int64_t, int32_t>& last_write_of_rank(Rank r) {
-    if (r.index() >= rank_write_.size()) rank_write_.resize(r.index() + 1, {0, 0});
-    return rank_write_[r.index()];
-  }
-
-  void Send(Lane& lane) {
-    const int32_t m = lane.moves[lane.sent++];
-    order_.send_place[m] = static_cast<int32_t>(order_.events.size());
-    order_.events.push_back(2 * m);
-    --unsent_[static_cast<size_t>(counter_of_[m])];
-    order_.slots = std::max(order_.slots, static_cast<int32_t>(lane.sent - lane.received));
-  }
-
-  bool SendSome(Lane& lane, int32_t limit) {
-    bool moved = false;
-    for (; lane.sent < lane.moves.size() && lane.sent - lane.received < static_cast<size_t>(limit);
-         moved = true)
-      Send(lane);
-    return moved;
-  }
-
-  bool ReceiveSome(Lane& lane) {
-    bool moved = false;
-    for (; lane.received < lane.sent; moved = true) {
-      const int32_t m = lane.moves[lane.received];
-      if (waits_for_[m] != kNoMove && unsent_[static_cast<size_t>(waits_for_[m])] > 0) break;
-      if (after_[m] != kNoMove && order_.recv_place[after_[m]] < 0) break;
-      order_.recv_place[m] = static_cast<int32_t>(order_.events.size());
-      order_.events.push_back(2 * m + 1);
-      ++lane.received;
-    }
-    return moved;
-  }
-
-  void LetOneThrough() {
-    for (int32_t l : busy_) {
-      Lane& lane = lanes_[static_cast<size_t>(l)];
-      if (lane.sent == lane.moves.size()) continue;
-      Send(lane);
+  // At equal times receives come first: they free slots, and feed sends.
+  void Push(int32_t event) {
+    const int32_t m = event / 2;
+    if (times_ == nullptr) {
+      heap_.emplace(m, 0, event);
       return;
     }
+    const size_t number = static_cast<size_t>(At(m).number);
+    if (event % 2 == 0) {
+      heap_.emplace(times_->start_ps[number], At(m).number, event);
+    } else {
+      heap_.emplace(times_->arrival_ps[number], -1, event);
+    }
+  }
+
+  void TrySend(int32_t m, int32_t slots) {
+    Lane& lane = lanes_[At(m).path.index()];
+    if (lane.sent.size() - lane.received >= static_cast<size_t>(slots)) {
+      lane.waiting.push_back(m);
+      full_.push_back(At(m).path.index());
+      return;
+    }
+    Send(m);
+  }
+
+  void Send(int32_t m) {
+    Lane& lane = lanes_[At(m).path.index()];
+    order_.send_place[m] = static_cast<int32_t>(order_.events.size());
+    order_.events.push_back(2 * m);
+    lane.sent.push_back(m);
+    order_.slots = std::max(order_.slots, static_cast<int32_t>(lane.sent.size() - lane.received));
+    if (lane.sent.size() == lane.received + 1) Offer(m);
+    if (At(m).overwriter != kNoMove && --unread_[At(m).overwriter] == 0) Offer(At(m).overwriter);
+  }
+
+  // Queues the receive of m if nothing holds it up. Called whenever one of its reasons to wait is gone.
+  void Offer(int32_t m) {
+    const Move& move = At(m);
+    const Lane& lane = lanes_[move.path.index()];
+    if (offered_[m] || order_.send_place[m] < 0 || unread_[m] > 0 || lane.sent[lane.received] != m) return;
+    if (move.previous != kNoMove && order_.recv_place[move.previous] < 0) return;
+    offered_[m] = true;
+    Push(2 * m + 1);
+  }
+
+  void Receive(int32_t m) {
+    order_.recv_place[m] = static_cast<int32_t>(order_.events.size());
+    order_.events.push_back(2 * m + 1);
+    Lane& lane = lanes_[At(m).path.index()];
+    ++lane.received;
+    if (lane.received < lane.sent.size()) Offer(lane.sent[lane.received]);
+    if (next_write_[m] != kNoMove) Offer(next_write_[m]);
+    if (lane.resumed < lane.waiting.size()) Push(2 * lane.waiting[lane.resumed++]);
+    for (int32_t next = fed_[m].first; next != kNoMove; next = fed_[next].next) Push(2 * next);
+  }
+
+  bool LetOneThrough() {
+    for (; let_through_ < full_.size(); ++let_through_) {
+      Lane& lane = lanes_[full_[let_through_]];
+      if (lane.resumed == lane.waiting.size()) continue;
+      Send(lane.waiting[lane.resumed++]);
+      return true;
+    }
+    return false;
   }
 
   const std::vector<Move>& moves_;
   const int32_t slots_;
-  Order& order_;
+  const MoveTimes* const times_;
+  Order order_;
   std::vector<Lane> lanes_;          // by connection
-  std::vector<int32_t> busy_;        // lanes with moves left in this step
-  std::vector<int32_t> unsent_;      // sends to come, by counter
-  std::vector<int32_t> waits_for_;   // by move: the counter its receive waits for
-  std::vector<int32_t> counter_of_;  // by move: the counter its send lowers
-  std::vector<int32_t> after_;  // by move: the one whose receive writes the same chunk in the step before it
-  std::vector<std::pair<int64_t, int32_t>> rank_counter_;  // by rank: (stamp, counter) of the chunk at hand
-  std::vector<std::pair<int64_t, int32_t>> rank_write_;    // by rank: (stamp, move) of its last receive
-  int64_t stamp_ = 0;
+  std::vector<int32_t> unread_;      // by move: sends to come of what it overwrites
+  std::vector<int32_t> next_write_;  // by move: the next one that writes the same
+  std::vector<bool> offered_;        // by move: its receive was queued
+  std::vector<Fed> fed_;             // by move
+  std::vector<size_t> full_;         // lanes in the order in which sends found no slot
+  size_t let_through_ = 0;           // of them, how many were looked at
+  std::priority_queue<Key, std::vector<Key>, std::greater<>> heap_;
 };
 
 }  // namespace
 
-Order OrderMoves(const std::vector<Move>& moves, int32_t num_connections, int32_t slots) {
-  Order order;
-  order.events.reserve(2 * moves.size());
-  order.send_place.resize(moves.size());
-  order.recv_place.assign(moves.size(), -1);
-  StepOrderer orderer(moves, num_connections, slots, order);
+Order OrderMoves(const std::vector<Move>& moves, int32_t num_connections, int32_t slots,
+                 const MoveTimes& times) {
   const int32_t size = static_cast<int32_t>(moves.size());
+  Orderer timed(moves, num_connections, slots, &times);
+  if (timed.Run(0, size)) return timed.Take();
+  Orderer stepwise(moves, num_connections, slots, nullptr);
   for (int32_t begin = 0; begin < size;) {
     int32_t end = begin;
     while (end < size && moves[static_cast<size_t>(end)].step == moves[static_cast<size_t>(begin)].step)
       ++end;
-    orderer.Run(begin, end);
+    XCCL_CHECK(stepwise.Run(begin, end));
     begin = end;
   }
-  return order;
+  return stepwise.Take();
 }
 
 }  // namespace xccl::lowering

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/lowering/moves.h"
+#include "ir/simulate.h"
 
 namespace xccl::lowering {
 
@@ -16,11 +17,13 @@ struct Order {
   int32_t slots = 1;  // most moves of one connection that are sent and not yet received, at any place
 };
 
-// Guarantees: 1. a move is sent before it is received; 2. the moves of one connection are received in the
-// order in which they are sent; 3. moves of an earlier step come before those of a later one; 4. within a
-// step, no rank's chunk is written before it was sent as often as the step says, and
-// several moves that add to it are received as they are sorted; 5. at most `slots` moves of
-// a connection are under way, unless 4 cannot be met with so few: then result.slots says how many. Linear.
-Order OrderMoves(const std::vector<Move>& moves, int32_t num_connections, int32_t slots);
+// As `times` say when moves start and arrive, as far as that can be. Guarantees: 1. a move is sent before it
+// is received; 2. the moves of one connection are received in the order in which they are sent; 3. what is
+// sent is received before, and all sends of what a move overwrites come before it is received; 4. moves that
+// write one chunk of one rank are received as they are sorted; 5. at most `slots` moves of a connection are
+// under way, unless 1 to 4 cannot be met with so few: then result.slots says how many. Cost: a heap operation
+// an event.
+Order OrderMoves(const std::vector<Move>& moves, int32_t num_connections, int32_t slots,
+                 const MoveTimes& times);
 
 }  // namespace xccl::lowering
