@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 #include "ir/lowering/buffers.h"
 #include "ir/lowering/chains.h"
@@ -27,40 +29,95 @@ bool HasInPlaceForm(const Collective& collective) {
                      [&](Rank r) { return collective.InPlaceOf(r).has_value(); });
 }
 
+// What options leave open. Plainest first: fewer slots are less memory, a receive that is fused with a send
+// reads its value once less, and pacing makes threadblocks wait for one another.
+struct Form {
+  int32_t slots;
+  bool fuse, pace;
+  bool operator==(const Form&) const = default;
+};
+constexpr Form kForms[] = {{2, true, false}, {8, true, false}, {8, true, true},
+                           {8, false, true}, {32, true, true}, {32, false, true}};
+constexpr Form kOfLarge = {8, true, true};  // of programs that are too large to be simulated
+constexpr int64_t kLargeMoves = 500'000;    // surely too large
+constexpr int64_t kAllowedLoss = 50;        // a form is good that is slower by at most one part in so many
+
+Form Fixed(Form form, const LowerOptions& options) {
+  return {options.slots.value_or(form.slots), options.fuse.value_or(form.fuse),
+          options.pace.value_or(form.pace)};
+}
+
+// The passes, in order; all but the last.
+Program LowerAs(const Form& form, const lowering::Moves& moves, const MoveTimes& times,
+                const Schedule& schedule, const Collective& collective, int32_t num_ranks, int32_t merge) {
+  using namespace lowering;  // the list of passes reads better without it
+  const Order order = OrderMoves(moves.moves, schedule.paths.size(), form.slots, times);
+  Program program;
+  program.slots = std::max(form.slots, order.slots);
+  const Assignment assignment = AssignThreadblocks(moves.moves, num_ranks, schedule.paths.size(), form.fuse);
+  const Fusion fusion = FuseForwards(moves.moves, order, assignment, program.slots, form.fuse);
+  const Buffers buffers(moves, fusion, collective, num_ranks);
+  const Runs runs = MergeRuns(moves, order, assignment, fusion, buffers, merge);
+  const Places places = WriteInstructions(moves, order, assignment, fusion, runs, buffers, schedule.paths,
+                                          collective.Reduces(), program);
+  AddDependencies(places, collective, form.pace, program);
+  program.in_place = HasInPlaceForm(collective);
+  return program;
+}
+
 }  // namespace
 
 StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, const Topology& topology,
                         const LowerOptions& options) {
-  using namespace lowering;  // the list of passes reads better without it
   if (!schedule.symmetry.empty()) {
     const StatusOr<Schedule> plain = Expand(schedule, collective, topology, kMostLoweredTransfers);
     if (!plain.ok()) return Annotate(plain.status(), "lower");
     return Lower(*plain, collective, topology, options);
   }
-  if (options.slots < 1 || options.slots > kMaxSlots)
+  if (options.slots && (*options.slots < 1 || *options.slots > kMaxSlots))
     return InvalidInput(
-        fmt::format("lower: {} slots a connection; expected 1..{}", options.slots, kMaxSlots));
-  if (HasTrees(schedule, topology)) {
-    XCCL_ASSIGN_OR_RETURN(const Schedule chains, WithoutTrees(schedule, topology));
+        fmt::format("lower: {} slots a connection; expected 1..{}", *options.slots, kMaxSlots));
+  if (lowering::HasTrees(schedule, topology)) {
+    XCCL_ASSIGN_OR_RETURN(const Schedule chains, lowering::WithoutTrees(schedule, topology));
     return Lower(chains, collective, topology, options);
   }
-  XCCL_ASSIGN_OR_RETURN(const Moves moves, SplitByRank(schedule, collective, topology));
+  XCCL_ASSIGN_OR_RETURN(const lowering::Moves moves, lowering::SplitByRank(schedule, collective, topology));
   const MoveTimes times = SimulateMoves(schedule, collective, topology, options.size_bytes);
-  const Order order = OrderMoves(moves.moves, schedule.paths.size(), options.slots, times);
+  const auto lower_as = [&](const Form& form) {
+    return LowerAs(form, moves, times, schedule, collective, topology.num_ranks(), options.merge);
+  };
+  const auto choose_segments = [&](Program& program) {
+    return lowering::ChooseSegments(collective, topology, options.size_bytes, program);
+  };
 
-  Program program;
-  program.slots = std::max(options.slots, order.slots);
-  const Assignment assignment =
-      AssignThreadblocks(moves.moves, topology.num_ranks(), schedule.paths.size(), options.fuse);
-  const Fusion fusion = FuseForwards(moves.moves, order, assignment, program.slots, options.fuse);
-  const Buffers buffers(moves, fusion, collective, topology.num_ranks());
-  const Runs runs = MergeRuns(moves, order, assignment, fusion, buffers, options.merge);
-  const Places places = WriteInstructions(moves, order, assignment, fusion, runs, buffers, schedule.paths,
-                                          collective.Reduces(), program);
-  AddDependencies(places, collective, program);
-  program.in_place = HasInPlaceForm(collective);
-  XCCL_RETURN_IF_ERROR(ChooseSegments(collective, topology, options.size_bytes, program));
-  return program;
+  // The first form that keeps the time of the schedule, else the fastest.
+  std::optional<Program> best;
+  int64_t best_ps = 0, wanted_ps = 0;
+  std::vector<Form> tried;
+  for (const Form& open : kForms) {
+    const Form form = Fixed(open, options);
+    if (std::find(tried.begin(), tried.end(), form) != tried.end()) continue;
+    tried.push_back(form);
+    std::optional<int64_t> time_ps;
+    Program program;
+    if (static_cast<int64_t>(moves.moves.size()) <= kLargeMoves) {
+      program = lower_as(form);
+      XCCL_ASSIGN_OR_RETURN(time_ps, choose_segments(program));
+    }
+    if (!time_ps) {
+      program = lower_as(Fixed(kOfLarge, options));
+      XCCL_RETURN_IF_ERROR(choose_segments(program).status());
+      return program;
+    }
+    if (!best)
+      wanted_ps = Simulate(schedule, collective, topology, {.size_bytes = options.size_bytes}).time_ps;
+    if (!best || *time_ps < best_ps) {
+      best = std::move(program);
+      best_ps = *time_ps;
+    }
+    if (best_ps <= wanted_ps + wanted_ps / kAllowedLoss) break;
+  }
+  return *std::move(best);
 }
 
 }  // namespace xccl

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/status.h"
 #include "ir/collective.h"
@@ -13,10 +14,13 @@
 namespace xccl {
 
 struct LowerOptions {
-  int64_t size_bytes = 64LL << 20;  // the size that segments are chosen for
-  int32_t slots = 2;                // of every connection, at least; more where a step cannot do with so few
-  bool fuse = true;                 // join a receive and the send that forwards it
+  int64_t size_bytes = 64LL << 20;  // the size that the program is made fast for
   int32_t merge = 16;               // most neighbouring chunks that one instruction moves
+  // What is not given is chosen by simulation: the plainest program that keeps the schedule's time.
+  std::optional<int32_t> slots =
+      {};                         // of every connection, at least; more where a step cannot do with so few
+  std::optional<bool> fuse = {};  // join a receive and the send that forwards it
+  std::optional<bool> pace = {};  // threadblocks that share a link send in order
 };
 
 // At most so many transfers of a compressed schedule's plain form are lowered.

@@ -1,6 +1,6 @@
 // Per rank, instructions in order of place. Every slot remembers who wrote it last and who has read it since;
 // an instruction waits for the last writer of what it reads, and for the readers and the writer of what it
-// writes.
+// writes. With pacing, a link remembers who sent on it last, and who sends next waits for that.
 #include "ir/lowering/dependencies.h"
 
 #include <algorithm>
@@ -18,8 +18,11 @@ struct Site {
 
 class RankAccesses {
  public:
-  RankAccesses(const Collective& collective, Rank rank, const RankProgram& program)
-      : shift_(InPlaceShift(collective, rank)) {
+  RankAccesses(const Collective& collective, Rank rank, const RankProgram& program,
+               std::vector<int32_t> first_links)
+      : shift_(InPlaceShift(collective, rank)), first_links_(std::move(first_links)) {
+    const auto links = std::max_element(first_links_.begin(), first_links_.end());
+    last_send_.resize(links == first_links_.end() ? 0 : static_cast<size_t>(*links + 1));
     const auto slots = [&](const std::vector<PartId>& parts) {
       int32_t count = 0;
       for (PartId part : parts) count += collective.ChunksOf(part);
@@ -52,6 +55,11 @@ class RankAccesses {
       });
     }
     const Dependency self{site.threadblock, site.index};
+    if (!first_links_.empty() && Sends(instruction.op)) {
+      std::optional<Dependency>& last = last_send_[static_cast<size_t>(first_links_[site.threadblock])];
+      Wait(site, last, waits);
+      last = self;
+    }
     if (ReadsSource(instruction.op)) each(instruction.src, [&](Slot& slot) { slot.readers.push_back(self); });
     if (WritesDestination(instruction.op)) {
       each(instruction.dst, [&](Slot& slot) {
@@ -107,16 +115,34 @@ class RankAccesses {
   }
 
   std::optional<int32_t> shift_;
+  std::vector<int32_t> first_links_;                  // of each threadblock, dense; empty: no pacing
+  std::vector<std::optional<Dependency>> last_send_;  // by first link
   int32_t output_base_ = 0, input_base_ = 0;
   std::vector<Slot> slots_;
   size_t blocks_ = 0;
   std::vector<int32_t> known_;  // [waiting threadblock][other]: the last of the other that it has waited for
 };
 
+// For every threadblock of a rank a number of the link that what it sends goes out by, or of none.
+std::vector<int32_t> FirstLinks(const Program& program, Rank rank) {
+  std::vector<LinkId> seen;
+  std::vector<int32_t> numbers;
+  for (const Threadblock& block : program.ranks[rank].threadblocks) {
+    numbers.push_back(0);
+    if (!block.send_peer) continue;
+    const std::optional<int32_t> c = FindConnection(program, rank, *block.send_peer, block.channel);
+    const LinkId link = program.connections[static_cast<size_t>(*c)].path.front();
+    const auto it = std::find(seen.begin(), seen.end(), link);
+    numbers.back() = static_cast<int32_t>(it - seen.begin());
+    if (it == seen.end()) seen.push_back(link);
+  }
+  return numbers;
+}
+
 }  // namespace
 
 // Waits of a rank's instructions, gathered in order of place, are laid out in order of threadblock.
-void AddDependencies(const Places& places, const Collective& collective, Program& program) {
+void AddDependencies(const Places& places, const Collective& collective, bool pace, Program& program) {
   std::vector<Site> sites;
   std::vector<Dependency> waits, gathered;
   for (Rank r(0); r.value < program.ranks.size(); ++r.value) {
@@ -129,7 +155,7 @@ void AddDependencies(const Places& places, const Collective& collective, Program
     std::sort(sites.begin(), sites.end(), [](const Site& a, const Site& b) {
       return std::tuple(a.place, a.threadblock, a.index) < std::tuple(b.place, b.threadblock, b.index);
     });
-    RankAccesses accesses(collective, r, rank);
+    RankAccesses accesses(collective, r, rank, pace ? FirstLinks(program, r) : std::vector<int32_t>());
     for (const Site& site : sites) {
       Instruction& instruction = rank.threadblocks[static_cast<size_t>(site.threadblock)]
                                      .instructions[static_cast<size_t>(site.index)];

@@ -7,56 +7,68 @@
 #include "ir/simulate_program.h"
 #include "ir/sizes.h"
 
-namespace xccl {
+namespace xccl::lowering {
 namespace {
 
 constexpr int64_t kLeastSegmentBytes = 4096;  // below, what a message costs outweighs what it moves
 constexpr int64_t kWork = 1'200'000;          // instructions × passes that all trials may simulate together
+constexpr int32_t kSimulatedPasses = 64;      // times instances: about what a simulation runs of many passes
+constexpr int32_t kMostBlocks = 512;          // threadblocks of one rank, all instances
 
 struct Choice {
   int32_t instances, passes;
 };
 // Cheapest first. Without passes nothing overlaps within a chunk; with one instance a threadblock that waits
 // leaves its links idle.
-constexpr std::array<Choice, 12> kChoices = {{{1, 1},
+constexpr std::array<Choice, 17> kChoices = {{{1, 1},
                                               {1, 8},
                                               {1, 32},
                                               {1, 128},
+                                              {1, 1024},
                                               {2, 4},
                                               {2, 16},
                                               {4, 8},
                                               {4, 32},
                                               {4, 128},
+                                              {4, 1024},
                                               {8, 16},
                                               {8, 64},
-                                              {8, 256}}};
+                                              {8, 256},
+                                              {8, 2048},
+                                              {16, 32},
+                                              {16, 128}}};
+constexpr Choice kFewest = {2, 4};
 constexpr Choice kMiddle = {4, 8};
 // In which order they are tried while the work lasts.
-constexpr std::array<size_t, 12> kTrials = {0, 7, 6, 5, 9, 10, 8, 4, 2, 1, 3, 11};
+constexpr std::array<size_t, 17> kTrials = {0, 8, 7, 6, 11, 12, 9, 5, 2, 1, 3, 16, 13, 15, 10, 14, 4};
 
 }  // namespace
 
-Status ChooseSegments(const Collective& collective, const Topology& topology, int64_t size_bytes,
-                      Program& program) {
+StatusOr<std::optional<int64_t>> ChooseSegments(const Collective& collective, const Topology& topology,
+                                                int64_t size_bytes, Program& program) {
   const CollectiveSizes sizes(collective, size_bytes);
   int64_t largest = 0, instructions = 0;
+  size_t blocks = 1;
   for (int32_t c = 0; c < collective.num_chunks(); ++c)
     largest = std::max(largest, sizes.ChunkBytes(ChunkId(c)));
-  for (const RankProgram& rank : program.ranks)
+  for (const RankProgram& rank : program.ranks) {
+    blocks = std::max(blocks, rank.threadblocks.size());
     for (const Threadblock& block : rank.threadblocks)
       instructions += static_cast<int64_t>(block.instructions.size());
+  }
   const auto set = [&](Choice choice) {
     program.instances = choice.instances;
     program.segment_bytes = choice.passes == 1 ? 0 : (largest + choice.passes - 1) / choice.passes;
   };
   const auto fits = [&](Choice choice) {
-    return choice.passes == 1 || largest / choice.passes >= kLeastSegmentBytes;
+    return choice.passes == 1 || (largest / choice.passes >= kLeastSegmentBytes &&
+                                  static_cast<size_t>(choice.instances) * blocks <= kMostBlocks);
   };
   set(kChoices.front());
-  if (program.connections.empty() || !fits(kChoices[4])) return OkStatus();
   if (instructions > kWork / (1 + kMiddle.passes)) {  // too large for more than one trial
-    set(fits(kMiddle) ? kMiddle : kChoices[4]);
-    return OkStatus();
+    for (Choice choice : {kFewest, kMiddle})
+      if (fits(choice)) set(choice);
+    return std::optional<int64_t>();
   }
 
   std::array<std::optional<int64_t>, kChoices.size()> time;
@@ -64,7 +76,7 @@ Status ChooseSegments(const Collective& collective, const Topology& topology, in
   int64_t work = 0;
   for (size_t trial : kTrials) {
     const Choice choice = kChoices[trial];
-    const int64_t cost = instructions * choice.passes;
+    const int64_t cost = instructions * std::min(choice.passes, kSimulatedPasses * choice.instances);
     if (!fits(choice) || work + cost > kWork) continue;
     work += cost;
     set(choice);
@@ -78,9 +90,9 @@ Status ChooseSegments(const Collective& collective, const Topology& topology, in
   for (size_t i = 0; i < kChoices.size(); ++i) {
     if (!time[i] || *time[i] > *best + *best / 100) continue;
     set(kChoices[i]);
-    return OkStatus();
+    return time[i];
   }
-  return OkStatus();
+  return best;
 }
 
-}  // namespace xccl
+}  // namespace xccl::lowering
