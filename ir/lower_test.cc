@@ -294,10 +294,74 @@ TEST(Lower, RefusesSlotsOutOfRange) {
             "lower: 0 slots a connection; expected 1..1024");
 }
 
+// A later step whose data is there overtakes an earlier one that waits for a relay.
+TEST(Lower, MovesGoWhenTheyCan) {
+  const Topology topology = FullMesh(3);
+  const Collective collective = MakeCollective(CollectiveKind::kAllgather, 3);
+  Schedule schedule;
+  schedule.num_chunks = 3;
+  const auto add = [&](int32_t chunk, int32_t src, int32_t dst, int32_t step) {
+    schedule.Add(ChunkId(chunk), 1, Rank(src), Rank(dst), LinkBetween(topology, Rank(src), Rank(dst)),
+                 TransferOp::kCopy, step);
+  };
+  add(2, 2, 0, 0), add(1, 1, 0, 0), add(1, 1, 2, 0), add(0, 0, 2, 0);
+  add(2, 0, 1, 1);
+  add(0, 0, 1, 2);
+  Normalize(schedule);
+  const Program program = Lower(schedule, collective, topology, {.fuse = false}).value();
+  EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
+  std::vector<Operand> sent;
+  for (const Threadblock& block : program.ranks[Rank(0)].threadblocks)
+    for (const Instruction& i : block.instructions)
+      if (Sends(i.op) && block.send_peer == Rank(1)) sent.push_back(i.src);
+  EXPECT_EQ(sent, std::vector<Operand>({{BufferKind::kInput, 0}, {BufferKind::kOutput, 2}}));
+}
+
+// In order of time, connections 0->2 and 1->2 would each carry first what may only be stored when rank 2 has
+// sent on what comes behind it on the other one.
+TEST(Lower, FallsBackToStepsWhereTimeOrderWouldDeadlock) {
+  const Topology topology = FullMesh(4);
+  const Collective collective = MakeCollective(CollectiveKind::kAllgather, 4);
+  Schedule schedule;
+  schedule.num_chunks = 4;
+  const auto add = [&](int32_t chunk, int32_t src, int32_t dst, int32_t step) {
+    schedule.Add(ChunkId(chunk), 1, Rank(src), Rank(dst), LinkBetween(topology, Rank(src), Rank(dst)),
+                 TransferOp::kCopy, step);
+  };
+  add(0, 0, 1, 0), add(1, 1, 0, 0);
+  for (int32_t src : {2, 3})
+    for (int32_t dst = 0; dst < 4; ++dst)
+      if (src != dst) add(src, src, dst, 0);
+  add(0, 1, 2, 1), add(1, 0, 2, 1);
+  add(0, 2, 3, 2), add(1, 2, 3, 2), add(0, 0, 2, 2), add(1, 1, 2, 2);
+  Normalize(schedule);
+  for (int32_t slots : {1, 8}) {
+    const Program program = Lower(schedule, collective, topology, {.slots = slots}).value();
+    EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
+    CheckRuns(program, collective, {.size_bytes = 100});
+  }
+}
+
+// Threadblocks whose connections begin with one link take turns; those with links of their own need not.
+TEST(Lower, PacingOrdersSendsOnOneLink) {
+  const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 4);
+  const auto dependencies = [&](const Topology& topology, bool pace) {
+    const Schedule schedule = *HandSchedule(Algorithm::kDirect, collective, topology);
+    const Program program = Lower(schedule, collective, topology, {.pace = pace}).value();
+    EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
+    return program.dependencies.size();
+  };
+  EXPECT_EQ(dependencies(OneSwitch(4), false), 0u);
+  EXPECT_EQ(dependencies(OneSwitch(4), true), 2u);
+  EXPECT_EQ(dependencies(FullMesh(4), true), 0u);
+}
+
 // At large sizes a lowered program takes about as long as its schedule says.
 TEST(Lower, ProgramsKeepTheTimeOfTheirSchedule) {
   for (const Topology& topology : {OneSwitch(8), FullMesh(6)}) {
-    for (CollectiveKind kind : {CollectiveKind::kAllgather, CollectiveKind::kAllreduce}) {
+    for (CollectiveKind kind :
+         {CollectiveKind::kAllgather, CollectiveKind::kAllreduce, CollectiveKind::kReduceScatter,
+          CollectiveKind::kBroadcast, CollectiveKind::kReduce, CollectiveKind::kAlltoall}) {
       for (Algorithm algorithm : kAlgorithms) {
         const Collective collective = MakeCollective(kind, topology.num_ranks());
         const Schedule schedule = *HandSchedule(algorithm, collective, topology);
