@@ -51,9 +51,9 @@ TEST(Lower, ComputesThePostconditionOfEveryKindAndAlgorithm) {
                        std::to_string(ranks) + " in " + std::to_string(chunks));
           StatusOr<Program> program = Lower(schedule, collective, topology,
                                             {.size_bytes = 1000,
+                                             .merge = turn % 5 == 0 ? 1 : 16,
                                              .slots = kSlots[turn % 3],
-                                             .fuse = turn % 4 != 0,
-                                             .merge = turn % 5 == 0 ? 1 : 16});
+                                             .fuse = turn % 4 != 0});
           ASSERT_TRUE(program.ok()) << program.status().message();
           ASSERT_EQ(FirstOf(VerifyProgram(*program, collective)), "");
           EXPECT_EQ(program->in_place, collective.InPlaceOf(Rank(0)).has_value());
