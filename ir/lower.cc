@@ -40,7 +40,9 @@ constexpr Form kForms[] = {{2, true, false}, {8, true, false}, {8, true, true},
                            {8, false, true}, {32, true, true}, {32, false, true}};
 constexpr Form kOfLarge = {8, true, true};  // of programs that are too large to be simulated
 constexpr int64_t kLargeMoves = 500'000;    // surely too large
-constexpr int64_t kAllowedLoss = 50;        // a form is good that is slower by at most one part in so many
+// A form is good that is slower than the schedule by at most one part in so many; a less plain one must be
+// faster by more than that.
+constexpr int64_t kAllowedLoss = 50;
 
 Form Fixed(Form form, const LowerOptions& options) {
   return {options.slots.value_or(form.slots), options.fuse.value_or(form.fuse),
@@ -87,10 +89,10 @@ StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, 
     return LowerAs(form, moves, times, schedule, collective, topology.num_ranks(), options.merge);
   };
   const auto choose_segments = [&](Program& program) {
-    return lowering::ChooseSegments(collective, topology, options.size_bytes, program);
+    return lowering::ChooseSegments(collective, topology, moves.moves, options.size_bytes, program);
   };
 
-  // The first form that keeps the time of the schedule, else the fastest.
+  // The first form that keeps the time of the schedule, else the plainest about as fast as any.
   std::optional<Program> best;
   int64_t best_ps = 0, wanted_ps = 0;
   std::vector<Form> tried;
@@ -111,7 +113,7 @@ StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, 
     }
     if (!best)
       wanted_ps = Simulate(schedule, collective, topology, {.size_bytes = options.size_bytes}).time_ps;
-    if (!best || *time_ps < best_ps) {
+    if (!best || *time_ps < best_ps - best_ps / kAllowedLoss) {
       best = std::move(program);
       best_ps = *time_ps;
     }

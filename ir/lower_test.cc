@@ -356,6 +356,19 @@ TEST(Lower, PacingOrdersSendsOnOneLink) {
   EXPECT_EQ(dependencies(FullMesh(4), true), 0u);
 }
 
+// Every connection of a tree on direct links carries the whole buffer.
+TEST(Lower, InstancesSendHalfAMebibyteEach) {
+  const Topology topology = FullMesh(8);
+  const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 8);
+  const Schedule schedule = *HandSchedule(Algorithm::kTree, collective, topology);
+  const auto instances = [&](int64_t size_bytes) {
+    return Lower(schedule, collective, topology, {.size_bytes = size_bytes}).value().instances;
+  };
+  EXPECT_EQ(instances(64 << 10), 1);
+  EXPECT_EQ(instances(1 << 20), 2);
+  EXPECT_GT(instances(64 << 20), 2);
+}
+
 // At large sizes a lowered program takes about as long as its schedule says.
 TEST(Lower, ProgramsKeepTheTimeOfTheirSchedule) {
   for (const Topology& topology : {OneSwitch(8), FullMesh(6)}) {

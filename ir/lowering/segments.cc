@@ -14,6 +14,10 @@ constexpr int64_t kLeastSegmentBytes = 4096;  // below, what a message costs out
 constexpr int64_t kWork = 1'200'000;          // instructions × passes that all trials may simulate together
 constexpr int32_t kSimulatedPasses = 64;      // times instances: about what a simulation runs of many passes
 constexpr int32_t kMostBlocks = 512;          // threadblocks of one rank, all instances
+constexpr int64_t kLeastSentBytes =
+    512 << 10;  // by one instance of a connection, on average, where there are several
+constexpr int64_t kAllowedLoss =
+    50;  // the cheapest choice is slower than the fastest by at most one part in so many
 
 struct Choice {
   int32_t instances, passes;
@@ -45,12 +49,15 @@ constexpr std::array<size_t, 17> kTrials = {0, 8, 7, 6, 11, 12, 9, 5, 2, 1, 3, 1
 }  // namespace
 
 StatusOr<std::optional<int64_t>> ChooseSegments(const Collective& collective, const Topology& topology,
-                                                int64_t size_bytes, Program& program) {
+                                                const std::vector<Move>& moves, int64_t size_bytes,
+                                                Program& program) {
   const CollectiveSizes sizes(collective, size_bytes);
-  int64_t largest = 0, instructions = 0;
+  int64_t largest = 0, instructions = 0, moved = 0;
   size_t blocks = 1;
   for (int32_t c = 0; c < collective.num_chunks(); ++c)
     largest = std::max(largest, sizes.ChunkBytes(ChunkId(c)));
+  for (const Move& move : moves) moved += sizes.ChunkBytes(move.chunk);
+  const int64_t sent = moved / std::max<int64_t>(1, static_cast<int64_t>(program.connections.size()));
   for (const RankProgram& rank : program.ranks) {
     blocks = std::max(blocks, rank.threadblocks.size());
     for (const Threadblock& block : rank.threadblocks)
@@ -61,8 +68,9 @@ StatusOr<std::optional<int64_t>> ChooseSegments(const Collective& collective, co
     program.segment_bytes = choice.passes == 1 ? 0 : (largest + choice.passes - 1) / choice.passes;
   };
   const auto fits = [&](Choice choice) {
-    return choice.passes == 1 || (largest / choice.passes >= kLeastSegmentBytes &&
-                                  static_cast<size_t>(choice.instances) * blocks <= kMostBlocks);
+    return (choice.passes == 1 || largest / choice.passes >= kLeastSegmentBytes) &&
+           (choice.instances == 1 || (sent / choice.instances >= kLeastSentBytes &&
+                                      static_cast<size_t>(choice.instances) * blocks <= kMostBlocks));
   };
   set(kChoices.front());
   if (instructions > kWork / (1 + kMiddle.passes)) {  // too large for more than one trial
@@ -88,7 +96,7 @@ StatusOr<std::optional<int64_t>> ChooseSegments(const Collective& collective, co
     best = std::min(best.value_or(simulation.time_ps), simulation.time_ps);
   }
   for (size_t i = 0; i < kChoices.size(); ++i) {
-    if (!time[i] || *time[i] > *best + *best / 100) continue;
+    if (!time[i] || *time[i] > *best + *best / kAllowedLoss) continue;
     set(kChoices[i]);
     return time[i];
   }
