@@ -104,6 +104,19 @@ int64_t NumRows(const SymmetryGroup& group) {
   return int64_t{group.num_link_orbits()} + group.num_rank_orbits();
 }
 
+// The least that an allgather of so much takes.
+double AllgatherPs(const SynthesisRequest& request) {
+  const std::span<const Rank> ranks = request.collective->ranks();
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kAllgather;
+  spec.ranks.assign(ranks.begin(), ranks.end());
+  const StatusOr<Collective> collective = Collective::Create(std::move(spec));
+  if (!collective.ok()) return 0;
+  const StatusOr<Bound> bound =
+      LowerBound(*request.topology, *collective, request.size_bytes, request.model, BoundEffort::kFast);
+  return bound.ok() ? static_cast<double>(bound->bound_ps) : 0;
+}
+
 class Attempt {
  public:
   explicit Attempt(const SynthesisRequest& request)
@@ -277,7 +290,7 @@ class Attempt {
   // slower than they need be: roots may carry unlike shares, and switches multicast and reduce.
   bool MayPair(double apart_ps) const {
     return collective_.kind() == CollectiveKind::kAllreduce &&
-           collective_.num_members() == topology_.num_ranks() &&
+           collective_.num_members() == topology_.num_ranks() && !HasEvenCables(request_) &&
            apart_ps > (1 + kAim) * static_cast<double>(bound_.bound_ps);
   }
 
@@ -403,6 +416,11 @@ bool IsNear(const SynthesisRequest& request, const Synthesis& made) {
          static_cast<double>(made.simulation->time_ps) <= kFar * static_cast<double>(bound->bound_ps);
 }
 
+// Is this faster than any reduce_scatter and then allgather, and are there no better trees?
+bool IsBetterThanApart(const SynthesisRequest& request, const Synthesis& made) {
+  return HasEvenCables(request) && static_cast<double>(made.simulation->time_ps) <= 2 * AllgatherPs(request);
+}
+
 class Forest final : public Synthesizer {
  public:
   std::string_view name() const override { return "forest"; }
@@ -452,7 +470,7 @@ class Forest final : public Synthesizer {
     StatusOr<Synthesis> together = InvalidInput("");
     if (NeedsGpusAlone(request).ok()) together = Simulated(request, SynthesizeAllreduceTrees(request));
     if (kind == CollectiveKind::kBarrier || request.limits.chunks ||
-        (together.ok() && IsNear(request, *together)) ||
+        (together.ok() && (IsNear(request, *together) || IsBetterThanApart(request, *together))) ||
         (NumRows(request) > kMostRows && !MayUseSymmetry(*request.topology, *request.collective)))
       return together;
     StatusOr<Synthesis> apart = Attempt(request).Run();

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <map>
 #include <numeric>
+#include <utility>
 
 #include "ir/sizes.h"
 #include "synth/allreduce_trees.h"
@@ -226,6 +228,19 @@ Status NeedsGpusAlone(const SynthesisRequest& request) {
   return InvalidInput(fmt::format(
       "forest: {}: {} members among {} nodes; spanning trees need GPUs alone, all of them members",
       request.topology->name(), members, nodes));
+}
+
+bool HasEvenCables(const SynthesisRequest& request) {
+  if (!NeedsGpusAlone(request).ok()) return false;
+  std::map<std::pair<NodeId, NodeId>, int64_t> surplus;
+  for (const Link& link : request.topology->spec().links) {
+    if (link.from < link.to) {
+      surplus[{link.from, link.to}] += link.bandwidth_bytes_per_s;
+    } else {
+      surplus[{link.to, link.from}] -= link.bandwidth_bytes_per_s;
+    }
+  }
+  return std::all_of(surplus.begin(), surplus.end(), [](const auto& pair) { return pair.second == 0; });
 }
 
 StatusOr<Synthesis> SynthesizeAllreduceTrees(const SynthesisRequest& request) {

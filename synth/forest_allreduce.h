@@ -16,4 +16,8 @@ Status NeedsGpusAlone(const SynthesisRequest& request);
 // beats, to within kTreeTolerance. Errors: kInvalidInput, not served. Requires: CheckReachable.
 StatusOr<Synthesis> SynthesizeAllreduceTrees(const SynthesisRequest& request);
 
+// Are GPUs joined directly, all of them members, with as much bandwidth from a to b as from b to a? No trees
+// are better then, up to their number.
+bool HasEvenCables(const SynthesisRequest& request);
+
 }  // namespace xccl
