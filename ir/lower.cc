@@ -49,11 +49,22 @@ Form Fixed(Form form, const LowerOptions& options) {
           options.pace.value_or(form.pace)};
 }
 
+// A schedule and what its lowering starts from.
+struct Source {
+  const Schedule& schedule;
+  const Collective& collective;
+  const Topology& topology;
+  MoveTimes times;
+  lowering::Moves moves;  // split with times
+};
+
 // The passes, in order; all but the last.
-Program LowerAs(const Form& form, const lowering::Moves& moves, const MoveTimes& times,
-                const Schedule& schedule, const Collective& collective, int32_t num_ranks, int32_t merge) {
+Program LowerInOrder(const Form& form, const Source& source, const lowering::Moves& moves,
+                     const lowering::Order& order, int32_t merge) {
   using namespace lowering;  // the list of passes reads better without it
-  const Order order = OrderMoves(moves.moves, schedule.paths.size(), form.slots, times);
+  const Schedule& schedule = source.schedule;
+  const Collective& collective = source.collective;
+  const int32_t num_ranks = source.topology.num_ranks();
   Program program;
   program.slots = std::max(form.slots, order.slots);
   const Assignment assignment = AssignThreadblocks(moves.moves, num_ranks, schedule.paths.size(), form.fuse);
@@ -65,6 +76,17 @@ Program LowerAs(const Form& form, const lowering::Moves& moves, const MoveTimes&
   AddDependencies(places, collective, form.pace, program);
   program.in_place = HasInPlaceForm(collective);
   return program;
+}
+
+StatusOr<Program> LowerAs(const Form& form, const Source& source, int32_t merge) {
+  const int32_t connections = source.schedule.paths.size();
+  if (const std::optional<lowering::Order> order =
+          lowering::OrderByTime(source.moves.moves, connections, form.slots, source.times))
+    return LowerInOrder(form, source, source.moves, *order, merge);
+  XCCL_ASSIGN_OR_RETURN(const lowering::Moves moves,
+                        lowering::SplitByRank(source.schedule, source.collective, source.topology, nullptr));
+  return LowerInOrder(form, source, moves, lowering::OrderByStep(moves.moves, connections, form.slots),
+                      merge);
 }
 
 }  // namespace
@@ -83,13 +105,12 @@ StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, 
     XCCL_ASSIGN_OR_RETURN(const Schedule chains, lowering::WithoutTrees(schedule, topology));
     return Lower(chains, collective, topology, options);
   }
-  XCCL_ASSIGN_OR_RETURN(const lowering::Moves moves, lowering::SplitByRank(schedule, collective, topology));
-  const MoveTimes times = SimulateMoves(schedule, collective, topology, options.size_bytes);
-  const auto lower_as = [&](const Form& form) {
-    return LowerAs(form, moves, times, schedule, collective, topology.num_ranks(), options.merge);
-  };
+  Source source{
+      schedule, collective, topology, SimulateMoves(schedule, collective, topology, options.size_bytes), {}};
+  XCCL_ASSIGN_OR_RETURN(source.moves, lowering::SplitByRank(schedule, collective, topology, &source.times));
+  const std::vector<lowering::Move>& moves = source.moves.moves;
   const auto choose_segments = [&](Program& program) {
-    return lowering::ChooseSegments(collective, topology, moves.moves, options.size_bytes, program);
+    return lowering::ChooseSegments(collective, topology, moves, options.size_bytes, program);
   };
 
   // The first form that keeps the time of the schedule, else the plainest about as fast as any.
@@ -102,12 +123,12 @@ StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, 
     tried.push_back(form);
     std::optional<int64_t> time_ps;
     Program program;
-    if (static_cast<int64_t>(moves.moves.size()) <= kLargeMoves) {
-      program = lower_as(form);
+    if (static_cast<int64_t>(moves.size()) <= kLargeMoves) {
+      XCCL_ASSIGN_OR_RETURN(program, LowerAs(form, source, options.merge));
       XCCL_ASSIGN_OR_RETURN(time_ps, choose_segments(program));
     }
     if (!time_ps) {
-      program = lower_as(Fixed(kOfLarge, options));
+      XCCL_ASSIGN_OR_RETURN(program, LowerAs(Fixed(kOfLarge, options), source, options.merge));
       XCCL_RETURN_IF_ERROR(choose_segments(program).status());
       return program;
     }

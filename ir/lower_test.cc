@@ -342,6 +342,41 @@ TEST(Lower, FallsBackToStepsWhereTimeOrderWouldDeadlock) {
   }
 }
 
+// Over a slow link from rank 0 to rank 1, what rank 2 sends comes first. Where rank 1 alone adds up, it takes
+// that first; where every rank does, all keep the schedule's order, for the same bits.
+TEST(Lower, AddsUpInOrderOfArrivalWhereOneRankDoes) {
+  TopologySpec spec = FullMesh(3).spec();
+  for (Link& link : spec.links)
+    if (link.from == NodeId(0) && link.to == NodeId(1)) link.bandwidth_bytes_per_s /= 2;
+  const Topology topology = Topology::Create(spec).value();
+  const auto first_added = [&](CollectiveKind kind, bool all_add) {
+    const Collective collective = MakeCollective(kind, 3);
+    Schedule schedule;
+    schedule.num_chunks = collective.num_chunks();
+    const auto add = [&](int32_t src, int32_t dst, TransferOp op, int32_t step) {
+      schedule.Add(ChunkId(0), 1, Rank(src), Rank(dst), LinkBetween(topology, Rank(src), Rank(dst)), op,
+                   step);
+    };
+    for (int32_t dst = 0; dst < 3; ++dst) {
+      const bool adds = dst == 1 || all_add;
+      for (int32_t src = 0; src < 3; ++src)
+        if (src != dst && adds) add(src, dst, TransferOp::kReduce, 0);
+      if (!adds && kind == CollectiveKind::kAllreduce) add(1, dst, TransferOp::kCopy, 1);
+    }
+    Normalize(schedule);
+    const Program program = Lower(schedule, collective, topology, {.fuse = false}).value();
+    EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
+    CheckRuns(program, collective, {.size_bytes = 100});
+    for (const Threadblock& block : program.ranks[Rank(1)].threadblocks)
+      for (const Instruction& i : block.instructions)
+        if (Receives(i.op) && i.first) return block.recv_peer->value;
+    return -1;
+  };
+  EXPECT_EQ(first_added(CollectiveKind::kReduce, false), 2);
+  EXPECT_EQ(first_added(CollectiveKind::kAllreduce, false), 2);
+  EXPECT_EQ(first_added(CollectiveKind::kAllreduce, true), 0);
+}
+
 // Threadblocks whose connections begin with one link take turns; those with links of their own need not.
 TEST(Lower, PacingOrdersSendsOnOneLink) {
   const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 4);

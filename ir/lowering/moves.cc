@@ -1,5 +1,6 @@
 // Chunk by chunk: where each rank holds the chunk, which move left it there and how many contributions it
-// has. A chunk's moves are visited in order of step; the reads of a step come before its writes.
+// has. A chunk's moves are visited in order of step; the reads of a step come before its writes. Moves that
+// add to one place with no read in between may come in any order: theirs is fixed when the sum is read.
 #include "ir/lowering/moves.h"
 
 #include <fmt/format.h>
@@ -47,31 +48,31 @@ struct Cell {
   bool held = false;        // some move has put it into output or scratch
   int32_t writer = kNoMove;
   int32_t contributions = 0;
-  int32_t last_read = kNoMove;  // a list of the moves that sent it since it was last written
+  int32_t last_read = kNoMove;   // a list of the moves that sent it since it was last written
+  int32_t last_added = kNoMove;  // a list of the moves that add to it, whose order is not settled
 };
 
 class Follower {
  public:
-  Follower(const Collective& collective, int32_t num_ranks, std::vector<Move>& moves)
+  Follower(const Collective& collective, int32_t num_ranks, const MoveTimes* times, std::vector<Move>& moves)
       : collective_(collective),
         moves_(moves),
+        times_(collective.kind() == CollectiveKind::kCustom ? nullptr : times),
         cells_(static_cast<size_t>(num_ranks)),
-        read_before_(moves.size(), kNoMove),
+        before_(moves.size(), kNoMove),
+        added_before_(moves.size(), kNoMove),
         complete_(collective.Reduces() && collective.kind() != CollectiveKind::kCustom
                       ? collective.num_members()
                       : std::numeric_limits<int32_t>::max()) {}
 
   // `own` are the moves of chunk c, in order.
   void Follow(ChunkId c, std::span<const int32_t> own, std::vector<LocalCopy>& copies) {
+    by_time_ = times_ != nullptr && (collective_.kind() != CollectiveKind::kAllreduce || SumsOnce(c, own));
     Begin(c);
-    for (size_t i = 0; i < own.size();) {
-      size_t end = i;
-      while (end < own.size() && moves_[own[end]].step == moves_[own[i]].step) ++end;
-      Step(own.subspan(i, end - i));
-      i = end;
-    }
+    EachStep(own, [&](std::span<const int32_t> same_step) { Step(same_step); });
     for (Rank r : touched_) {
       Cell& cell = cells_[r];
+      Settle(cell);
       if (cell.has_output && cell.writer != kNoMove) ++moves_[cell.writer].readers;
       if (cell.has_output && cell.has_input && !cell.held) copies.push_back({r, c});
       cell = Cell();
@@ -85,6 +86,16 @@ class Follower {
     return cells_[r];
   }
 
+  template <typename Action>
+  void EachStep(std::span<const int32_t> own, Action action) const {
+    for (size_t i = 0; i < own.size();) {
+      size_t end = i;
+      while (end < own.size() && moves_[own[end]].step == moves_[own[i]].step) ++end;
+      action(own.subspan(i, end - i));
+      i = end;
+    }
+  }
+
   void Begin(ChunkId c) {
     collective_.Before(c, holdings_);
     for (const Holding& holding : holdings_) {
@@ -96,51 +107,105 @@ class Follower {
     for (const Holding& holding : holdings_) Touch(holding.rank).has_output = true;
   }
 
-  void Step(std::span<const int32_t> own) {
+  // What each move of a step carries, as it was before the step.
+  void Read(std::span<const int32_t> own) {
     sent_.clear();
+    for (int32_t m : own) sent_.push_back(Touch(moves_[m].src).contributions);
+  }
+
+  // Whether one rank alone adds up the sum, so that all get the same bits in whichever order.
+  bool SumsOnce(ChunkId c, std::span<const int32_t> own) {
+    Begin(c);
+    int32_t sums = 0;
+    EachStep(own, [&](std::span<const int32_t> same_step) {
+      Read(same_step);
+      for (size_t i = 0; i < same_step.size(); ++i) {
+        const Move& move = moves_[same_step[i]];
+        int32_t& contributions = Touch(move.dst).contributions;
+        contributions = (move.reduces ? contributions : 0) + sent_[i];
+        sums += move.reduces && contributions == complete_ ? 1 : 0;
+      }
+    });
+    for (Rank r : touched_) cells_[r] = Cell();
+    touched_.clear();
+    return sums <= 1;
+  }
+
+  void Step(std::span<const int32_t> own) {
+    Read(own);
     for (int32_t m : own) {
-      Cell& from = Touch(moves_[m].src);
-      read_before_[m] = from.last_read;
+      Cell& from = cells_[moves_[m].src];
+      Settle(from);
+      before_[m] = from.last_read;
       from.last_read = m;
       moves_[m].feed = from.writer;
       if (from.writer != kNoMove) ++moves_[from.writer].readers;
-      sent_.push_back(from.contributions);
     }
     for (size_t i = 0; i < own.size(); ++i) {
-      Move& move = moves_[own[i]];
+      const Move& move = moves_[own[i]];
       Cell& to = Touch(move.dst);
-      if (!to.held && !to.has_input) move.reduces = false;  // nothing there to add to
-      move.previous = to.writer;
-      for (int32_t& r = to.last_read; r != kNoMove; r = read_before_[r]) moves_[r].overwriter = own[i];
-      if (to.writer != kNoMove && moves_[to.writer].step == move.step)
-        move.crowded = moves_[to.writer].crowded = true;
       if (move.reduces) {
-        move.local_input = !to.held;
-        if (to.writer != kNoMove) ++moves_[to.writer].readers;
         to.contributions += sent_[i];
-        move.complete = to.contributions == complete_;
+        added_before_[own[i]] = to.last_added;
+        to.last_added = own[i];
       } else {
+        Settle(to);
         to.contributions = sent_[i];
+        Write(own[i], to);
       }
-      to.held = true;
-      to.writer = own[i];
     }
+  }
+
+  // Fixes the order of the moves that add to a cell, since it was last read or replaced.
+  void Settle(Cell& cell) {
+    if (cell.last_added == kNoMove) return;
+    group_.clear();
+    for (int32_t m = cell.last_added; m != kNoMove; m = added_before_[m]) group_.push_back(m);
+    cell.last_added = kNoMove;
+    std::reverse(group_.begin(), group_.end());
+    for (size_t i = 1; i < group_.size(); ++i)
+      if (moves_[group_[i]].step == moves_[group_[i - 1]].step)
+        moves_[group_[i]].crowded = moves_[group_[i - 1]].crowded = true;
+    if (by_time_) {
+      std::stable_sort(group_.begin(), group_.end(), [&](int32_t a, int32_t b) {
+        return times_->arrival_ps[static_cast<size_t>(moves_[a].number)] <
+               times_->arrival_ps[static_cast<size_t>(moves_[b].number)];
+      });
+    }
+    for (int32_t m : group_) {
+      Move& move = moves_[m];
+      if (!cell.held && !cell.has_input) move.reduces = false;  // nothing there to add to
+      move.local_input = move.reduces && !cell.held;
+      if (move.reduces && cell.writer != kNoMove) ++moves_[cell.writer].readers;
+      Write(m, cell);
+    }
+    moves_[cell.writer].complete = moves_[cell.writer].reduces && cell.contributions == complete_;
+  }
+
+  void Write(int32_t m, Cell& to) {
+    moves_[m].previous = to.writer;
+    for (int32_t& r = to.last_read; r != kNoMove; r = before_[r]) moves_[r].overwriter = m;
+    to.held = true;
+    to.writer = m;
   }
 
   const Collective& collective_;
   std::vector<Move>& moves_;
+  const MoveTimes* const times_;
   IdVector<Rank, Cell> cells_;
-  std::vector<int32_t> read_before_;  // by move: the one before it in its Cell::last_read
+  std::vector<int32_t> before_;        // by move: the one before it in its Cell::last_read
+  std::vector<int32_t> added_before_;  // by move: the one before it in its Cell::last_added
   const int32_t complete_;
+  bool by_time_ = false;
   std::vector<Rank> touched_;
   std::vector<Holding> holdings_;
-  std::vector<int32_t> sent_;
+  std::vector<int32_t> sent_, group_;
 };
 
 }  // namespace
 
-StatusOr<Moves> SplitByRank(const Schedule& schedule, const Collective& collective,
-                            const Topology& topology) {
+StatusOr<Moves> SplitByRank(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                            const MoveTimes* times) {
   Moves result;
   XCCL_ASSIGN_OR_RETURN(result.moves, ListMoves(schedule));
 
@@ -153,7 +218,7 @@ StatusOr<Moves> SplitByRank(const Schedule& schedule, const Collective& collecti
   for (size_t m = 0; m < result.moves.size(); ++m)
     by_chunk[static_cast<size_t>(next[result.moves[m].chunk.index()]++)] = static_cast<int32_t>(m);
 
-  Follower follower(collective, topology.num_ranks(), result.moves);
+  Follower follower(collective, topology.num_ranks(), times, result.moves);
   for (size_t c = 0; c < chunks; ++c)
     follower.Follow(ChunkId(static_cast<int64_t>(c)),
                     std::span(by_chunk).subspan(static_cast<size_t>(first[c]),

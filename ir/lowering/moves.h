@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "ir/collective.h"
 #include "ir/schedule.h"
+#include "ir/simulate.h"
 #include "topologies/topology.h"
 
 namespace xccl::lowering {
@@ -47,8 +48,11 @@ struct Moves {
 };
 
 // The first pass. Splits every transfer into moves and follows each chunk through the schedule. Cost: linear,
-// beside sorting each step by chunk. Requires: a normalized schedule that verifies, without trees.
-// Errors: kInvalidInput for more than kMaxMoves.
-StatusOr<Moves> SplitByRank(const Schedule& schedule, const Collective& collective, const Topology& topology);
+// beside sorting each step by chunk. Where `times` is given, what is added to a chunk between two reads is
+// added in the order in which it arrives, if no other rank has to add up the same bits; else in order of
+// step. Requires: a normalized schedule that verifies, without trees. Errors: kInvalidInput for more than
+// kMaxMoves.
+StatusOr<Moves> SplitByRank(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                            const MoveTimes* times);
 
 }  // namespace xccl::lowering

@@ -2,10 +2,10 @@
 // feeds it and for a slot; a receive for its send, for the receive before it on its connection, for the write
 // before it and for all reads of what it overwrites.
 //
-// Later steps may overtake earlier ones on a connection, and then first-in-first-out may close a circle with
-// the order of reads and writes. Then the sort is done again step by step, which cannot: all that a step
-// sends is there before it, and its connections carry moves as they are sorted. A send that only lacks a slot
-// is let through when nothing else can go on.
+// By time, later steps may overtake earlier ones on a connection, and then first-in-first-out may close a
+// circle with the order of reads and writes. Step by step it cannot: all that a step sends is there before
+// it, and its connections carry moves as they are sorted. A send that only lacks a slot is let through when
+// nothing else can go on.
 #include "ir/lowering/order.h"
 
 #include <algorithm>
@@ -160,20 +160,24 @@ class Orderer {
 
 }  // namespace
 
-Order OrderMoves(const std::vector<Move>& moves, int32_t num_connections, int32_t slots,
-                 const MoveTimes& times) {
+std::optional<Order> OrderByTime(const std::vector<Move>& moves, int32_t num_connections, int32_t slots,
+                                 const MoveTimes& times) {
+  Orderer orderer(moves, num_connections, slots, &times);
+  if (!orderer.Run(0, static_cast<int32_t>(moves.size()))) return std::nullopt;
+  return orderer.Take();
+}
+
+Order OrderByStep(const std::vector<Move>& moves, int32_t num_connections, int32_t slots) {
   const int32_t size = static_cast<int32_t>(moves.size());
-  Orderer timed(moves, num_connections, slots, &times);
-  if (timed.Run(0, size)) return timed.Take();
-  Orderer stepwise(moves, num_connections, slots, nullptr);
+  Orderer orderer(moves, num_connections, slots, nullptr);
   for (int32_t begin = 0; begin < size;) {
     int32_t end = begin;
     while (end < size && moves[static_cast<size_t>(end)].step == moves[static_cast<size_t>(begin)].step)
       ++end;
-    XCCL_CHECK(stepwise.Run(begin, end));
+    XCCL_CHECK(orderer.Run(begin, end));
     begin = end;
   }
-  return stepwise.Take();
+  return orderer.Take();
 }
 
 }  // namespace xccl::lowering
