@@ -87,10 +87,17 @@ ChunkId Translations::Image(int64_t e, ChunkId c) const {
 
 template <typename Same>
 bool Translations::ForAllImages(Same same) const {
+  const size_t n = members_.size();
+  std::vector<size_t> image(n);  // of members
   int64_t e = 1;
   for (const Automorphism& generator : group_.generators()) {
-    for (size_t b = 0; b + 1 < blocks_.first.size(); ++b)
-      if (!same(b, static_cast<size_t>(ImageOfBlock(e, static_cast<int32_t>(b))))) return false;
+    for (size_t m = 0; m < n; ++m)
+      image[m] = static_cast<size_t>(member_of_rank_[group_.Image(e, members_[m]).index()]);
+    for (size_t m = 0; m < n; ++m) {
+      if (!blocks_.of_pairs && !same(m, image[m])) return false;
+      for (size_t k = 0; blocks_.of_pairs && k < n; ++k)
+        if (!same(m * n + k, image[m] * n + image[k])) return false;
+    }
     e *= generator.order;
   }
   return true;
@@ -163,13 +170,29 @@ int64_t CountExpanded(const Schedule& schedule, const Translations& translations
 
 }  // namespace
 
-SymmetryGroup TranslationsFor(const Collective& collective, const Topology& topology) {
+namespace {
+
+SymmetryGroup TranslationsThat(const Collective& collective, const CollectiveSizes* sizes,
+                               const Topology& topology) {
   if (!ChunkBlocksOf(collective).ok()) return SymmetryGroup(topology);
   SymmetryGroup group = FindTranslations(topology);
   Schedule empty;
   empty.symmetry = group.generators();
   const StatusOr<Translations> translations = Translations::Create(empty, collective, topology);
-  return translations.ok() && translations->KeepParts(collective) ? group : SymmetryGroup(topology);
+  const bool kept = translations.ok() && translations->KeepParts(collective) &&
+                    (sizes == nullptr || translations->KeepSizes(*sizes));
+  return kept ? group : SymmetryGroup(topology);
+}
+
+}  // namespace
+
+SymmetryGroup TranslationsFor(const Collective& collective, const Topology& topology) {
+  return TranslationsThat(collective, nullptr, topology);
+}
+
+SymmetryGroup TranslationsFor(const Collective& collective, const CollectiveSizes& sizes,
+                              const Topology& topology) {
+  return TranslationsThat(collective, &sizes, topology);
 }
 
 Schedule Translate(Schedule base, const SymmetryGroup& group) {

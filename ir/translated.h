@@ -74,6 +74,9 @@ class Translations {
 // The translations of the machine that a compressed schedule of this collective can use; trivial where there
 // are none, or where they take members or unequal parts to others. Cost: FindTranslations.
 SymmetryGroup TranslationsFor(const Collective& collective, const Topology& topology);
+// Those that at this size take parts to parts of as many bytes, too.
+SymmetryGroup TranslationsFor(const Collective& collective, const CollectiveSizes& sizes,
+                              const Topology& topology);
 
 // `base` moves chunks of parts that represent their orbits under the group, over `Translations`' conditions:
 // the schedule that does all translates too. Normalized; plain where the group is trivial. Engines plan for

@@ -17,6 +17,7 @@
 #include "ir/verify_schedule.h"
 #include "synth/bfb.h"
 #include "synth/engines.h"
+#include "synth/flow.h"
 #include "synth/forest.h"
 #include "synth/greedy.h"
 
@@ -32,6 +33,7 @@ constexpr int64_t kGreedyNearWork = 150'000;  // unless it costs no more than th
 constexpr double kNearBoundOfSums = 1.1;      // its bound is not always attained
 constexpr int64_t kMostRows = 330;            // of forest's program, to stay under a second
 constexpr int64_t kMostWholeTrees = 500'000;  // links x ranks, likewise
+constexpr int64_t kMostFlow = 20'000;         // sources x links that differ, likewise
 constexpr double kHopeless = 4;            // estimates this far above the best simulated time are not tried
 constexpr double kGreedyNearBound = 1.1;   // where greedy stands in the order
 constexpr int64_t kGreedyWorkPerMove = 3;  // searching costs more than writing down
@@ -99,6 +101,7 @@ class Portfolio {
     const bool few_or_alike = IsFewOrAlike();
     TryOptimal(*bfb_, few_or_alike);
     if (!IsDone()) TryOptimal(*forest_, IsForestQuick(few_or_alike));
+    if (!IsDone() && flow_->Serves(request_).ok()) TryOptimal(*flow_, FlowWork(request_) <= kMostFlow);
     if (IsDone() || (best_ && out_of_time())) return Finished();
     Gather();
     int64_t left = Limit();
@@ -273,6 +276,7 @@ class Portfolio {
   const std::unique_ptr<Synthesizer> greedy_ = MakeGreedy();
   const std::unique_ptr<Synthesizer> bfb_ = MakeBfb();
   const std::unique_ptr<Synthesizer> forest_ = MakeForest();
+  const std::unique_ptr<Synthesizer> flow_ = MakeFlow();
   Bound bound_;
   std::vector<Candidate> candidates_;
   std::vector<Status> refusals_ = {InvalidInput("none serves it")};

@@ -7,6 +7,7 @@
 #include "synth/auto.h"
 #include "synth/bfb.h"
 #include "synth/engines.h"
+#include "synth/flow.h"
 #include "synth/forest.h"
 #include "synth/greedy.h"
 #include "synth/smt.h"
@@ -19,6 +20,7 @@ std::span<const std::unique_ptr<Synthesizer>> AllSynthesizers() {
     for (const TextbookEngine* engine : TextbookEngines()) made.push_back(MakeTextbook(*engine));
     made.push_back(MakeBfb());
     made.push_back(MakeForest());
+    made.push_back(MakeFlow());
     made.push_back(MakeGreedy());
     made.push_back(MakeSmt());
     made.push_back(MakeAuto());

@@ -1,4 +1,5 @@
-// What alltoall(v) and sendrecv move, by source, and the cuts that a sweep over the nodes finds.
+// What alltoall(v), sendrecv, gather and scatter move, by source, and the cuts that a sweep over the nodes
+// finds.
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include <map>
 #include <numeric>
 
-#include "ir/bound_demand.h"
+#include "ir/demands.h"
 
 namespace xccl {
 namespace {

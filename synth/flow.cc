@@ -1,0 +1,314 @@
+// The flow is found once; then parts are shared out in few pieces or in many, each with what is far to go
+// first or with one step a hop, and every candidate is simulated and the fastest kept.
+#include "synth/flow.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <numeric>
+#include <optional>
+
+#include "ir/bound.h"
+#include "ir/concurrent_flow.h"
+#include "ir/simulate.h"
+#include "ir/sizes.h"
+#include "ir/translated.h"
+#include "synth/flow_routes.h"
+#include "synth/packed_trees.h"
+#include "synth/textbook.h"
+#include "topologies/symmetry.h"
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kMostFlowWork = 60'000;  // sources × orbits of links
+constexpr double kGap = 2e-3;              // of the flow to its bound
+constexpr std::array<int32_t, 8> kPieces = {1, 2, 3, 4, 6, 8, 16, 64};
+constexpr double kFair = 1.002;                    // times the flow: shared out well enough
+constexpr double kNear = 1.002;                    // times the bound: good enough
+constexpr int64_t kDefaultWork = 2'000'000;        // links crossed, of all candidates
+constexpr int64_t kMostChunks = int64_t{1} << 24;  // of a plan
+constexpr std::array<int32_t, 4> kWaves = {3, 8, 20, 48};
+constexpr int64_t kMostWaveChunks = int64_t{1} << 22;  // of a plan in waves
+constexpr int64_t kMostPlain = int64_t{1} << 17;       // transfers: more stay compressed
+
+const TextbookEngine& Served() {
+  static const TextbookEngine served = {
+      "flow",
+      "every part over the ways of a maximum concurrent flow; least load for what is moved, not copied",
+      {CollectiveKind::kAlltoall, CollectiveKind::kAlltoallv, CollectiveKind::kSendrecv,
+       CollectiveKind::kGather, CollectiveKind::kScatter},
+      nullptr};
+  return served;
+}
+
+// What is ready at one link goes in this order.
+enum class HopOrder : uint8_t {
+  kFarFirst,  // what has most hops before it
+  kByHop      // first hops, then second hops, ...
+};
+
+class Planning {
+ public:
+  explicit Planning(const SynthesisRequest& request)
+      : request_(request),
+        topology_(*request.topology),
+        collective_(*request.collective),
+        sizes_(collective_, std::max(request.size_bytes, LeastBytes(collective_))),
+        group_(TranslationsFor(collective_, sizes_, topology_)),
+        problem_(FlowOf(topology_, DemandsOf(topology_, collective_, sizes_), group_)),
+        left_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
+        began_(std::chrono::steady_clock::now()) {}
+
+  StatusOr<Synthesis> Run() {
+    if (problem_.demands.sources.empty())
+      return Synthesis{.collective = collective_.WithChunks(request_.limits.chunks.value_or(1)),
+                       .schedule = Nothing(),
+                       .exact = true,
+                       .engine = "flow",
+                       .note = ""};
+    const int64_t work =
+        static_cast<int64_t>(problem_.demands.sources.size()) * static_cast<int64_t>(problem_.share.size());
+    if (work > kMostFlowWork)
+      return LimitReached(
+          fmt::format("flow: {} sources x {} links that differ; at most {} together; hint: "
+                      "--engine=greedy",
+                      problem_.demands.sources.size(), problem_.share.size(), kMostFlowWork));
+    XCCL_ASSIGN_OR_RETURN(
+        bound_, LowerBound(topology_, collective_, request_.size_bytes, request_.model, BoundEffort::kFast));
+    const ConcurrentFlow flow = SolveConcurrentFlow(problem_, {.gap = kGap, .rounds = 200});
+    if (flow.trees.empty()) return LimitReached("flow: the linear program was not solved");
+    Routes routes(problem_, flow);
+    XCCL_RETURN_IF_ERROR(TryPieces(routes, flow.load_s));
+    if (const std::optional<int32_t> most = request_.limits.steps; best_ && most) {
+      const int32_t steps = best_->schedule.num_steps();
+      if (steps > *most)
+        return InvalidInput(
+            fmt::format("flow: takes {} steps; expected at most {}; hint: --steps={}", steps, *most, steps));
+    }
+    best_->exact = best_ps_ <= bound_.bound_ps + 1;
+    return *std::move(best_);
+  }
+
+ private:
+  // Sizes of nothing would give no flow: at least an element a part.
+  static int64_t LeastBytes(const Collective& collective) {
+    return kDefaultElementBytes * std::max<int64_t>(1, collective.num_parts());
+  }
+
+  Schedule Nothing() const {
+    Schedule schedule;
+    schedule.num_chunks = collective_.WithChunks(request_.limits.chunks.value_or(1)).num_chunks();
+    return schedule;
+  }
+
+  bool Near() const { return static_cast<double>(best_ps_) <= kNear * static_cast<double>(bound_.bound_ps); }
+  bool Stopped() const {
+    if (!request_.limits.time_limit_s) return false;
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - began_;
+    return elapsed.count() > *request_.limits.time_limit_s;
+  }
+
+  Status TryPieces(Routes& routes, double flow_s) {
+    const int64_t hops = Work(routes);
+    for (const int32_t pieces : kPieces) {
+      const int32_t wanted = request_.limits.chunks.value_or(pieces);
+      if (int64_t{wanted} * collective_.num_parts() > kMostChunks)
+        return best_ ? OkStatus()
+                     : LimitReached(fmt::format("flow: {} chunks a part of {} parts; at most {} in all",
+                                                wanted, collective_.num_parts(), kMostChunks));
+      if (best_ && (left_ < hops || Stopped())) break;
+      const double seconds = routes.ShareOut(wanted);
+      const bool fair = seconds <= flow_s * kFair;
+      // What is shared out badly is of use only where links hardly matter.
+      if (best_ && !fair && pieces != kPieces.back() && !request_.limits.chunks) continue;
+      HopOrder best_order = HopOrder::kFarFirst;
+      for (const HopOrder order : {HopOrder::kFarFirst, HopOrder::kByHop}) {
+        if (Consider(routes, wanted, order, 1)) best_order = order;
+        left_ -= hops;
+        if (Near() || left_ < hops || Stopped()) break;
+      }
+      if (!request_.limits.chunks && (fair || pieces == kPieces.back()))
+        TryWaves(routes, wanted, best_order, hops);
+      if (fair || Near() || request_.limits.chunks) break;
+    }
+    return OkStatus();
+  }
+
+  // What a simulation costs, about: links crossed. Translates that meet on a link are simulated one by one.
+  int64_t Work(const Routes& routes) const {
+    int64_t crossed = 0;
+    bool shared = false;
+    for (const RoutedPart& part : routes.parts())
+      for (const Way& way : routes.WaysOf(part)) {
+        crossed += way.num_links;
+        for (const LinkId l : routes.Links(way)) shared |= !group_.IsFreeOn(l);
+      }
+    return crossed * (shared ? group_.order() : 1);
+  }
+
+  void TryWaves(const Routes& routes, int32_t pieces, HopOrder order, int64_t hops) {
+    int64_t ways = 0;
+    for (const RoutedPart& part : routes.parts())
+      ways += std::ranges::count_if(routes.WaysOf(part), [](const Way& way) { return way.pieces > 0; });
+    for (const int32_t waves : kWaves) {
+      if (Near() || left_ < hops * waves || Stopped() || ways * group_.order() * waves > kMostWaveChunks)
+        break;
+      left_ -= hops * waves;
+      if (!Consider(routes, pieces, order, waves)) break;
+    }
+  }
+
+  // Is it the best so far?
+  bool Consider(const Routes& routes, int32_t pieces, HopOrder order, int32_t waves) {
+    Collective cut = Cut(routes, pieces, waves);
+    Schedule schedule = Move(routes, cut, order, waves);
+    const Simulation simulation =
+        Simulate(schedule, cut, topology_, {.size_bytes = request_.size_bytes, .model = request_.model});
+    if (best_ && simulation.time_ps >= best_ps_) return false;
+    best_ps_ = simulation.time_ps;
+    best_ = Synthesis{.collective = std::move(cut),
+                      .schedule = std::move(schedule),
+                      .exact = false,
+                      .engine = "flow",
+                      .note = waves > 1 ? fmt::format("{} waves", waves) : "",
+                      .simulation = simulation};
+    return true;
+  }
+
+  PartId PartOf(Rank source, Rank destination) const {
+    const auto member = [&](Rank r) { return static_cast<int64_t>(*collective_.MemberIndex(r)); };
+    switch (collective_.kind()) {
+      case CollectiveKind::kGather:
+        return PartId(member(source));
+      case CollectiveKind::kScatter:
+        return PartId(member(destination));
+      case CollectiveKind::kSendrecv: {
+        const auto& pairs = collective_.spec().pairs;
+        const auto at = std::ranges::find(pairs, std::pair(source, destination));
+        return PartId(at - pairs.begin());
+      }
+      default:
+        return PartId(member(source) * collective_.num_members() + member(destination));
+    }
+  }
+  Rank SourceOf(const RoutedPart& part) const {
+    return *topology_.RankOf(NodeId(problem_.demands.sources[static_cast<size_t>(part.source)]));
+  }
+  Rank DestinationOf(const RoutedPart& part) const {
+    return *topology_.RankOf(
+        NodeId(problem_.demands.to[static_cast<size_t>(part.source)][static_cast<size_t>(part.demand)].node));
+  }
+
+  // One chunk a way that is used and wave, as large as its pieces; or equal chunks, where their number is
+  // given.
+  Collective Cut(const Routes& routes, int32_t pieces, int32_t waves) const {
+    if (request_.limits.chunks || (pieces == 1 && waves == 1)) return collective_.WithChunks(pieces);
+    const std::vector<int64_t> wave_weights = WaveWeights(waves);
+    std::vector<std::vector<int64_t>> weights(static_cast<size_t>(collective_.num_parts()));
+    for (const RoutedPart& part : routes.parts()) {
+      int64_t common = 0;
+      for (const Way& way : routes.WaysOf(part)) common = std::gcd(common, int64_t{way.pieces});
+      std::vector<int64_t> own;
+      for (const Way& way : routes.WaysOf(part))
+        for (int32_t w = 0; way.pieces > 0 && w < waves; ++w)
+          own.push_back(way.pieces / common * wave_weights[static_cast<size_t>(w)]);
+      for (int64_t e = 0; e < group_.order(); ++e)
+        weights[PartOf(group_.Image(e, SourceOf(part)), group_.Image(e, DestinationOf(part))).index()] = own;
+    }
+    for (std::vector<int64_t>& part : weights)
+      if (part.empty()) part.push_back(1);
+    return collective_.WithWeights(weights);
+  }
+
+  // Parts in the order of how far, in rank, they go: so that not all sources start with one destination.
+  std::vector<RoutedPart> Ordered(const Routes& routes) const {
+    std::vector<RoutedPart> parts(routes.parts().begin(), routes.parts().end());
+    const int32_t n = topology_.num_ranks();
+    const auto turn = [&](const RoutedPart& part) {
+      return (DestinationOf(part).value - SourceOf(part).value + n) % n;
+    };
+    std::ranges::stable_sort(parts, {}, turn);
+    return parts;
+  }
+
+  int32_t HopsOf(std::span<const LinkId> links) const {
+    return static_cast<int32_t>(std::ranges::count_if(links, [this](LinkId l) { return EndsHop(l); }));
+  }
+  bool EndsHop(LinkId l) const { return topology_.IsGpu(topology_.link(l).to); }
+
+  Schedule Move(const Routes& routes, const Collective& cut, HopOrder order, int32_t waves) const {
+    Schedule schedule;
+    schedule.num_chunks = cut.num_chunks();
+    int32_t most = 0;
+    for (const RoutedPart& part : routes.parts())
+      for (const Way& way : routes.WaysOf(part))
+        if (way.pieces > 0) most = std::max(most, HopsOf(routes.Links(way)));
+    for (const RoutedPart& part : Ordered(routes)) {
+      ChunkId chunk = cut.FirstChunk(PartOf(SourceOf(part), DestinationOf(part)));
+      for (const Way& way : routes.WaysOf(part)) {
+        if (way.pieces == 0) continue;
+        const std::span<const LinkId> links = routes.Links(way);
+        const int32_t chunks = request_.limits.chunks ? way.pieces : 1;
+        const int32_t late = order == HopOrder::kByHop ? 0 : most - HopsOf(links);
+        for (int32_t w = 0; w < waves; ++w) {
+          AddHops(links, chunk, chunks, w * most + late, schedule);
+          chunk = ChunkId(chunk.value + chunks);
+        }
+      }
+    }
+    schedule = Translate(std::move(schedule), group_);
+    if (schedule.symmetry.empty() || schedule.size() * group_.order() > kMostPlain) return schedule;
+    StatusOr<Schedule> plain = Expand(schedule, cut, topology_);
+    return plain.ok() ? *std::move(plain) : schedule;
+  }
+
+  // One transfer from GPU to GPU on the way.
+  void AddHops(std::span<const LinkId> links, ChunkId chunk, int32_t chunks, int32_t step,
+               Schedule& schedule) const {
+    size_t first = 0;
+    for (size_t i = 0; i < links.size(); ++i) {
+      if (!EndsHop(links[i])) continue;
+      schedule.Add(chunk, chunks, *topology_.RankOf(topology_.link(links[first]).from),
+                   *topology_.RankOf(topology_.link(links[i]).to), links.subspan(first, i + 1 - first),
+                   TransferOp::kCopy, step++);
+      first = i + 1;
+    }
+  }
+
+  const SynthesisRequest& request_;
+  const Topology& topology_;
+  const Collective& collective_;
+  const CollectiveSizes sizes_;
+  const SymmetryGroup group_;
+  const FlowProblem problem_;
+  Bound bound_;
+  int64_t left_;
+  std::chrono::steady_clock::time_point began_;
+  std::optional<Synthesis> best_;
+  int64_t best_ps_ = 0;
+};
+
+class Flow final : public Synthesizer {
+ public:
+  std::string_view name() const override { return Served().name; }
+  std::string_view summary() const override { return Served().summary; }
+  Status Serves(const SynthesisRequest& request) const override { return ServesKind(Served(), request); }
+  StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
+    XCCL_RETURN_IF_ERROR(Serves(request));
+    return Planning(request).Run();
+  }
+};
+
+}  // namespace
+
+int64_t FlowWork(const SynthesisRequest& request) {
+  const SymmetryGroup group = TranslationsFor(*request.collective, *request.topology);
+  return int64_t{group.num_rank_orbits()} * group.num_link_orbits();
+}
+
+std::unique_ptr<Synthesizer> MakeFlow() { return std::make_unique<Flow>(); }
+
+}  // namespace xccl

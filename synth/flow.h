@@ -1,0 +1,17 @@
+// What is moved and not copied (alltoall(v), sendrecv, gather, scatter), over several ways at once, such that
+// the busiest link carries no more than it must on any machine: the maximum concurrent flow as a schedule.
+// docs/synthesis.md, flow.
+#pragma once
+
+#include <memory>
+
+#include "synth/synthesizer.h"
+
+namespace xccl {
+
+std::unique_ptr<Synthesizer> MakeFlow();
+
+// Sources × links that its linear program tells apart: what its time grows with. Linear in the machine.
+int64_t FlowWork(const SynthesisRequest& request);
+
+}  // namespace xccl
