@@ -1,10 +1,10 @@
 // Orders of the nodes, and every prefix of an order as a cut: moving one node across changes what its own
 // demands and links add, so a whole sweep costs one pass over demands and links.
+#include "ir/demands.h"
+
 #include <algorithm>
 #include <map>
 #include <numeric>
-
-#include "ir/demands.h"
 
 namespace xccl {
 namespace {
@@ -106,11 +106,12 @@ double HostCuts(const Topology& topology, const Demands& demands) {
 
 }  // namespace
 
-Demands DemandsOf(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes) {
+Demands DemandsOf(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes,
+                  double least_bytes) {
   std::map<int32_t, std::vector<Demands::To>> by_source;
   std::vector<Holding> before, after;
   for (int32_t p = 0; p < collective.num_parts(); ++p) {
-    const double bytes = static_cast<double>(sizes.PartBytes(PartId(p)));
+    const double bytes = std::max(static_cast<double>(sizes.PartBytes(PartId(p))), least_bytes);
     if (bytes == 0) continue;
     collective.Before(collective.FirstChunk(PartId(p)), before);
     for (int32_t i = 0; i < collective.ChunksOf(PartId(p)); ++i) {

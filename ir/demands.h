@@ -20,7 +20,10 @@ struct Demands {
   std::vector<std::vector<To>> to;  // by source
 };
 
-Demands DemandsOf(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes);
+// What must move. A part that has no bytes at this size counts as `least_bytes`, or not at all where that is
+// 0.
+Demands DemandsOf(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes,
+                  double least_bytes = 0);
 
 // The largest demand across ÷ bandwidth across, in seconds, over the cuts between the first nodes and the
 // rest in several orders: document order, and by how much nearer a node is to one landmark than to another,

@@ -24,6 +24,7 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kMostFlowWork = 60'000;  // sources × orbits of links
+constexpr double kLeastBytes = 1;          // of a part, that it gets a way
 constexpr double kGap = 2e-3;              // of the flow to its bound
 constexpr std::array<int32_t, 8> kPieces = {1, 2, 3, 4, 6, 8, 16, 64};
 constexpr double kFair = 1.002;                    // times the flow: shared out well enough
@@ -56,9 +57,9 @@ class Planning {
       : request_(request),
         topology_(*request.topology),
         collective_(*request.collective),
-        sizes_(collective_, std::max(request.size_bytes, LeastBytes(collective_))),
+        sizes_(collective_, request.size_bytes),
         group_(TranslationsFor(collective_, sizes_, topology_)),
-        problem_(FlowOf(topology_, DemandsOf(topology_, collective_, sizes_), group_)),
+        problem_(FlowOf(topology_, DemandsOf(topology_, collective_, sizes_, kLeastBytes), group_)),
         left_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
         began_(std::chrono::steady_clock::now()) {}
 
@@ -93,11 +94,6 @@ class Planning {
   }
 
  private:
-  // Sizes of nothing would give no flow: at least an element a part.
-  static int64_t LeastBytes(const Collective& collective) {
-    return kDefaultElementBytes * std::max<int64_t>(1, collective.num_parts());
-  }
-
   Schedule Nothing() const {
     Schedule schedule;
     schedule.num_chunks = collective_.WithChunks(request_.limits.chunks.value_or(1)).num_chunks();

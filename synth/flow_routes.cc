@@ -11,9 +11,16 @@ namespace xccl {
 namespace {
 
 constexpr double kSteepness =
-    60;  // of crowding: a link twice as busy as the flow's busiest counts e^60 times
+    60;                           // of crowding: a link twice as busy as the flow's busiest counts e^60 times
+constexpr double kSteepUpTo = 5;  // times as busy; from there on straight, within what a double holds
 constexpr int32_t kSweeps = 6;
 constexpr double kGains = 1e-12;
+
+// busy: time of a link ÷ time of the flow's busiest.
+double CrowdingOf(double busy) {
+  if (busy <= kSteepUpTo) return std::exp(kSteepness * (busy - 1));
+  return std::exp(kSteepness * (kSteepUpTo - 1)) * (1 + kSteepness * (busy - kSteepUpTo));
+}
 
 }  // namespace
 
@@ -78,7 +85,7 @@ double Routes::Crowding(const Way& way, double bytes) const {
     const auto o = static_cast<size_t>(problem_.orbit[l.index()]);
     const double full = capacity_[o] * aim_s_;
     const double before = load_[o] / full, after = (load_[o] + bytes * problem_.share[o]) / full;
-    crowding += std::exp(kSteepness * (after - 1)) - std::exp(kSteepness * (before - 1));
+    crowding += CrowdingOf(after) - CrowdingOf(before);
   }
   return crowding;
 }
