@@ -27,7 +27,9 @@ constexpr int64_t kMostFlowWork = 60'000;  // sources × orbits of links
 constexpr double kLeastBytes = 1;          // of a part, that it gets a way
 constexpr double kGap = 2e-3;              // of the flow to its bound
 constexpr std::array<int32_t, 8> kPieces = {1, 2, 3, 4, 6, 8, 16, 64};
-constexpr double kFair = 1.002;                    // times the flow: shared out well enough
+constexpr double kFair = 1.002;       // times the flow: shared out well enough
+constexpr double kBytesMatter = 0.3;  // of the time, at least
+constexpr double kPs = 1e12;
 constexpr double kNear = 1.002;                    // times the bound: good enough
 constexpr int64_t kDefaultWork = 2'000'000;        // links crossed, of all candidates
 constexpr int64_t kMostChunks = int64_t{1} << 24;  // of a plan
@@ -126,9 +128,10 @@ class Planning {
         left_ -= hops;
         if (Near() || left_ < hops || Stopped()) break;
       }
-      if (!request_.limits.chunks && (fair || pieces == kPieces.back()))
-        TryWaves(routes, wanted, best_order, hops);
-      if (fair || Near() || request_.limits.chunks) break;
+      // Where latency is most of the time, a fairer share and waves bring nothing.
+      if (request_.limits.chunks || seconds * kPs < kBytesMatter * static_cast<double>(best_ps_)) break;
+      if (fair || pieces == kPieces.back()) TryWaves(routes, wanted, best_order, hops);
+      if (fair || Near()) break;
     }
     return OkStatus();
   }

@@ -52,22 +52,22 @@ TEST(Flow, VerifiesAndKeepsAboveItsBoundOnEveryMachine) {
   for (const testing::Machine& machine : testing::Machines()) {
     for (const std::vector<Rank>& members : testing::MemberLists(machine.topology.num_ranks())) {
       for (const CollectiveKind kind : kServed) {
-        for (const TimeModel model : {TimeModel::kPipelined, TimeModel::kBlocking}) {
-          for (const int64_t size : {int64_t{0}, int64_t{1000}, kGiB}) {
-            SCOPED_TRACE(machine.name + " " + std::string(ToString(kind)) + " " + std::to_string(size));
-            const Collective collective = Of(kind, members);
-            const StatusOr<Synthesis> made = Plan(machine.topology, collective, size, {}, model);
-            ASSERT_TRUE(made.ok()) << made.status().message();
-            ASSERT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, machine.topology)).message(),
-                      "");
-            const Bound bound = LowerBound(machine.topology, collective, size, model).value();
-            const int64_t time_ps = Simulate(made->schedule, made->collective, machine.topology,
-                                             {.size_bytes = size, .model = model})
-                                        .time_ps;
-            EXPECT_GE(time_ps, bound.bound_ps);
-            if (made->simulation) {
-              EXPECT_EQ(time_ps, made->simulation->time_ps);
-            }
+        for (const auto& [model, size] :
+             {std::pair(TimeModel::kPipelined, int64_t{0}), std::pair(TimeModel::kBlocking, int64_t{1000}),
+              std::pair(TimeModel::kPipelined, kGiB)}) {
+          SCOPED_TRACE(machine.name + " " + std::string(ToString(kind)) + " " + std::to_string(size));
+          const Collective collective = Of(kind, members);
+          const StatusOr<Synthesis> made = Plan(machine.topology, collective, size, {}, model);
+          ASSERT_TRUE(made.ok()) << made.status().message();
+          ASSERT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, machine.topology)).message(),
+                    "");
+          const Bound bound = LowerBound(machine.topology, collective, size, model).value();
+          const int64_t time_ps = Simulate(made->schedule, made->collective, machine.topology,
+                                           {.size_bytes = size, .model = model})
+                                      .time_ps;
+          EXPECT_GE(time_ps, bound.bound_ps);
+          if (made->simulation) {
+            EXPECT_EQ(time_ps, made->simulation->time_ps);
           }
         }
       }
