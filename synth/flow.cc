@@ -33,6 +33,7 @@ constexpr double kPs = 1e12;
 constexpr double kNear = 1.002;                    // times the bound: good enough
 constexpr int64_t kDefaultWork = 2'000'000;        // links crossed, of all candidates
 constexpr int64_t kMostChunks = int64_t{1} << 24;  // of a plan
+constexpr double kLeastWaveBytes = 16 << 10;       // of a chunk, on average: a program pays for each
 constexpr std::array<int32_t, 4> kWaves = {3, 8, 20, 48};
 constexpr int64_t kMostWaveChunks = int64_t{1} << 22;  // of a plan in waves
 constexpr int64_t kMostPlain = int64_t{1} << 17;       // transfers: more stay compressed
@@ -150,9 +151,13 @@ class Planning {
 
   void TryWaves(const Routes& routes, int32_t pieces, HopOrder order, int64_t hops) {
     int64_t ways = 0;
-    for (const RoutedPart& part : routes.parts())
+    double bytes = 0;
+    for (const RoutedPart& part : routes.parts()) {
+      bytes += problem_.demands.to[static_cast<size_t>(part.source)][static_cast<size_t>(part.demand)].bytes;
       ways += std::ranges::count_if(routes.WaysOf(part), [](const Way& way) { return way.pieces > 0; });
+    }
     for (const int32_t waves : kWaves) {
+      if (bytes < static_cast<double>(ways * waves) * kLeastWaveBytes) break;
       if (Near() || left_ < hops * waves || Stopped() || ways * group_.order() * waves > kMostWaveChunks)
         break;
       left_ -= hops * waves;

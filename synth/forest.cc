@@ -37,6 +37,8 @@ constexpr std::array<double, 2> kRegard = {1, 0.1};  // of latency against bytes
 constexpr int64_t kMostTransfers = 1 << 22;  // of a plan cut into waves, expanded: it is to be lowered
 constexpr int32_t kFewWaves = 8;             // tell what more would bring
 constexpr int32_t kMostWaves = 192;
+constexpr int64_t kLeastWaveBytes =
+    8 << 10;  // of a chunk, on average: smaller ones cost a program more than waves gain
 constexpr int64_t kLeastChunkBytes = 128 << 10;  // of pairs in more than few waves: a program waits for each
 constexpr double kAim = 0.003;                   // of the time may be lost to waves that are too long
 constexpr double kFar = 1.01;                    // times the bound: worth another kind of packing
@@ -345,6 +347,9 @@ class Attempt {
       if (best_ && work * waves > left_) break;
       left_ -= work * waves;
       TreeSchedule made = make(waves);
+      if (waves == 1)
+        most_waves =
+            std::min(most_waves, sizes_.size_bytes() / made.collective.num_chunks() / kLeastWaveBytes);
       const int64_t time_ps = Consider(made, depth);
       if (Near() || Stopped()) break;
       waves = MoreWaves(waves, time_ps, std::min(most_waves, left_ / work));
