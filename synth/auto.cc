@@ -39,6 +39,8 @@ constexpr double kGreedyNearBound = 1.1;   // where greedy stands in the order
 constexpr int64_t kGreedyWorkPerMove = 3;  // searching costs more than writing down
 // On large machines what cannot win is left out sooner.
 constexpr int32_t kLarge = 64;          // ranks
+constexpr int32_t kHuge = 256;          // likewise
+constexpr double kNotForTrees = 2.5;    // times the bound
 constexpr double kHopelessLarge = 2;    // kHopeless there
 constexpr int64_t kHeavyWork = 50'000;  // a plan this large must have a better estimate than the best time
 constexpr int32_t kGreedyFewNeighbours =
@@ -142,8 +144,12 @@ class Portfolio {
            ForestRows(request_) <= kMostRows;
   }
 
-  // Whole trees (a number of chunks is asked for) are packed without help of symmetry.
+  // Whole trees (a number of chunks is asked for) are packed without help of symmetry; and where latency is
+  // most of the time on a large machine, trees at the best rate are no better than bfb's shortest ways.
   bool IsForestQuick(bool few_or_alike) const {
+    const bool fits = best_ && best_ps_ <= kNotForTrees * static_cast<double>(bound_.bound_ps);
+    if (fits && request_.collective->num_members() > kHuge && 2 * bound_.latency_ps > bound_.bound_ps)
+      return false;
     if (request_.collective->num_parts() == 1) return true;
     const int64_t cost = int64_t{request_.topology->num_links()} * request_.collective->num_members();
     return few_or_alike && (!request_.limits.chunks || cost <= kMostWholeTrees);
