@@ -29,7 +29,8 @@ constexpr const char* kUsage =
     "            [--graphs FOLDER] [--limit CPU_SECONDS] [--memory MIB]\n"
     "groups: a allgather and reduce_scatter of 1 GiB   b TACOS' rows, blocking   c ForestColl's optima\n"
     "        d allreduce optima   e TE-CCL's rows   f 40,000 ranks   g small messages, blocking\n"
-    "        h clusters of 2-128 hosts   i program beside schedule   j auto beside every engine\n";
+    "        h clusters of 2-128 hosts   i program beside schedule   j auto beside every engine   k "
+    "alltoall\n";
 
 StatusOr<Flags> ReadFlags(const std::vector<std::string>& words) {
   Flags flags;

@@ -406,6 +406,55 @@ void AddEveryone(std::vector<Bar>& bars) {
                         .most_loss = 1.0000001});
 }
 
+// (k) Alltoall of 1 GiB beside the optimum of the concurrent flow.
+void AddAlltoall(std::vector<Bar>& bars) {
+  for (const char* machine : {"ring:8",
+                              "torus:4x4",
+                              "torus:5x5",
+                              "torus:6x6",
+                              "torus:7x7",
+                              "torus:8x8",
+                              "torus:16x16",
+                              "torus:32x32",
+                              "torus:4x4x4",
+                              "mesh:3x3",
+                              "mesh:4x4",
+                              "mesh:5x6",
+                              "mesh:8x8",
+                              "hypercube:3",
+                              "hypercube:4",
+                              "hypercube:5",
+                              "hypercube:6",
+                              "hypercube:10",
+                              "dgx1",
+                              "dgx-a100",
+                              "nvswitch:16",
+                              "dragonfly-72",
+                              "fat-tree-128",
+                              "rail-2",
+                              "rail-4",
+                              "rail-8",
+                              "rail-16",
+                              "rail-128",
+                              "mi250x",
+                              "graphs/a100x2",
+                              "graphs/a100x4",
+                              "graphs/mi250x2",
+                              "graphs/mi250x4",
+                              "graphs/teccl_dgx2_2",
+                              "graphs/teccl_ndv2_4",
+                              "graphs/hmesh5x5_50_75",
+                              "graphs/2xtorus4x4_slow4",
+                              "graphs/torus8x8_5failed"})
+    bars.push_back({.group = "k",
+                    .machine = machine,
+                    .collective = CollectiveKind::kAlltoall,
+                    .engine = "flow",
+                    .most_ratio = 1.05,
+                    .most_seconds = 5,
+                    .peer = "bound"});
+}
+
 }  // namespace
 
 std::vector<Bar> AllBars() {
@@ -420,6 +469,7 @@ std::vector<Bar> AllBars() {
   AddClusters(bars);
   AddPrograms(bars);
   AddEveryone(bars);
+  AddAlltoall(bars);
   return bars;
 }
 

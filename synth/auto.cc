@@ -38,11 +38,12 @@ constexpr double kHopeless = 4;            // estimates this far above the best 
 constexpr double kGreedyNearBound = 1.1;   // where greedy stands in the order
 constexpr int64_t kGreedyWorkPerMove = 3;  // searching costs more than writing down
 // On large machines what cannot win is left out sooner.
-constexpr int32_t kLarge = 64;          // ranks
-constexpr int32_t kHuge = 256;          // likewise
-constexpr double kNotForTrees = 2.5;    // times the bound
-constexpr double kHopelessLarge = 2;    // kHopeless there
-constexpr int64_t kHeavyWork = 50'000;  // a plan this large must have a better estimate than the best time
+constexpr int32_t kLarge = 64;             // ranks
+constexpr int64_t kFlowUnits = 1'000'000;  // of flow's own work units
+constexpr int32_t kHuge = 256;             // likewise
+constexpr double kNotForTrees = 2.5;       // times the bound
+constexpr double kHopelessLarge = 2;       // kHopeless there
+constexpr int64_t kHeavyWork = 50'000;     // a plan this large must have a better estimate than the best time
 constexpr int32_t kGreedyFewNeighbours =
     16;                               // with more its search costs more, as the square of their number
 constexpr int64_t kGreedyUnits = 20;  // of its own work units for one of ours
@@ -103,7 +104,8 @@ class Portfolio {
     const bool few_or_alike = IsFewOrAlike();
     TryOptimal(*bfb_, few_or_alike);
     if (!IsDone()) TryOptimal(*forest_, IsForestQuick(few_or_alike));
-    if (!IsDone() && flow_->Serves(request_).ok()) TryOptimal(*flow_, FlowWork(request_) <= kMostFlow);
+    if (!IsDone() && flow_->Serves(request_).ok())
+      TryOptimal(*flow_, FlowWork(request_) <= kMostFlow, kFlowUnits);
     if (IsDone() || (best_ && out_of_time())) return Finished();
     Gather();
     int64_t left = Limit();
@@ -164,12 +166,14 @@ class Portfolio {
   }
 
   // The engines that come close to the bound by themselves.
-  void TryOptimal(const Synthesizer& engine, bool affordable) {
+  void TryOptimal(const Synthesizer& engine, bool affordable, int64_t work_units = 0) {
     if (const Status serves = engine.Serves(request_); !serves.ok() || !affordable) {
       if (!serves.ok()) refusals_.push_back(serves);
       return;
     }
-    StatusOr<Synthesis> made = engine.Synthesize(request_);
+    SynthesisRequest limited = request_;
+    if (limited.limits.work_units == 0) limited.limits.work_units = work_units;
+    StatusOr<Synthesis> made = engine.Synthesize(limited);
     if (!made.ok()) {
       refusals_.push_back(made.status());
       return;
