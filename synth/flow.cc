@@ -28,10 +28,11 @@ constexpr double kLeastBytes = 1;          // of a part, that it gets a way
 constexpr double kGap = 2e-3;              // of the flow to its bound
 constexpr std::array<int32_t, 8> kPieces = {1, 2, 3, 4, 6, 8, 16, 64};
 constexpr double kFair = 1.002;       // times the flow: shared out well enough
+constexpr int32_t kFailures = 2;      // numbers of waves that are no better: more will not be
 constexpr double kBytesMatter = 0.3;  // of the time, at least
 constexpr double kPs = 1e12;
 constexpr double kNear = 1.002;                    // times the bound: good enough
-constexpr int64_t kDefaultWork = 14'000'000;        // links crossed, of all candidates
+constexpr int64_t kDefaultWork = 14'000'000;       // links crossed, of all candidates
 constexpr int64_t kMostChunks = int64_t{1} << 24;  // of a plan
 constexpr double kLeastWaveBytes = 16 << 10;       // of a chunk, on average: a program pays for each
 constexpr std::array<int32_t, 4> kWaves = {3, 8, 20, 48};
@@ -111,29 +112,38 @@ class Planning {
   }
 
   Status TryPieces(Routes& routes, double flow_s) {
-    const int64_t hops = Work(routes);
+    std::vector<int32_t> tried;
+    HopOrder best_order = HopOrder::kFarFirst;
+    int32_t best_pieces = 0;
+    bool bytes_matter = true;
     for (const int32_t pieces : kPieces) {
       const int32_t wanted = request_.limits.chunks.value_or(pieces);
       if (int64_t{wanted} * collective_.num_parts() > kMostChunks)
         return best_ ? OkStatus()
                      : LimitReached(fmt::format("flow: {} chunks a part of {} parts; at most {} in all",
                                                 wanted, collective_.num_parts(), kMostChunks));
-      if (best_ && (left_ < hops || Stopped())) break;
       const double seconds = routes.ShareOut(wanted);
+      const int64_t hops = Work(routes);
+      if (best_ && (left_ < hops || Stopped())) break;
       const bool fair = seconds <= flow_s * kFair;
-      // What is shared out badly is of use only where links hardly matter.
-      if (best_ && !fair && pieces != kPieces.back() && !request_.limits.chunks) continue;
-      HopOrder best_order = HopOrder::kFarFirst;
+      if (best_ && !fair && pieces != kPieces.back()) continue;
       for (const HopOrder order : {HopOrder::kFarFirst, HopOrder::kByHop}) {
-        if (Consider(routes, wanted, order, 1)) best_order = order;
+        if (Consider(routes, wanted, order, 1)) best_order = order, best_pieces = wanted;
         left_ -= hops;
         if (Near() || left_ < hops || Stopped()) break;
       }
+      tried.push_back(wanted);
       // Where latency is most of the time, a fairer share and waves bring nothing.
-      if (request_.limits.chunks || seconds * kPs < kBytesMatter * static_cast<double>(best_ps_)) break;
-      if (fair || pieces == kPieces.back()) TryWaves(routes, wanted, best_order, hops);
-      if (fair || Near()) break;
+      bytes_matter = seconds * kPs >= kBytesMatter * static_cast<double>(best_ps_);
+      if (request_.limits.chunks || !bytes_matter || fair || Near()) break;
     }
+    if (request_.limits.chunks || !bytes_matter) return OkStatus();
+    // The fairest share promises most; the fastest may be one of fewer pieces.
+    routes.ShareOut(tried.back());
+    TryWaves(routes, tried.back(), best_order);
+    if (best_pieces == tried.back() || Near()) return OkStatus();
+    routes.ShareOut(best_pieces);
+    TryWaves(routes, best_pieces, best_order);
     return OkStatus();
   }
 
@@ -143,25 +153,29 @@ class Planning {
     bool shared = false;
     for (const RoutedPart& part : routes.parts())
       for (const Way& way : routes.WaysOf(part)) {
+        if (way.pieces == 0) continue;
         crossed += way.num_links;
         for (const LinkId l : routes.Links(way)) shared |= !group_.IsFreeOn(l);
       }
     return crossed * (shared ? group_.order() : 1);
   }
 
-  void TryWaves(const Routes& routes, int32_t pieces, HopOrder order, int64_t hops) {
+  void TryWaves(const Routes& routes, int32_t pieces, HopOrder order) {
+    const int64_t hops = Work(routes);
     int64_t ways = 0;
     double bytes = 0;
     for (const RoutedPart& part : routes.parts()) {
       bytes += problem_.demands.to[static_cast<size_t>(part.source)][static_cast<size_t>(part.demand)].bytes;
       ways += std::ranges::count_if(routes.WaysOf(part), [](const Way& way) { return way.pieces > 0; });
     }
+    int32_t failures = 0;
     for (const int32_t waves : kWaves) {
       if (bytes < static_cast<double>(ways * waves) * kLeastWaveBytes) break;
       if (Near() || left_ < hops * waves || Stopped() || ways * group_.order() * waves > kMostWaveChunks)
         break;
       left_ -= hops * waves;
-      if (!Consider(routes, pieces, order, waves)) break;
+      failures += Consider(routes, pieces, order, waves) ? 0 : 1;
+      if (failures == kFailures) break;
     }
   }
 
