@@ -52,8 +52,8 @@ class CutPool {
     }
   }
   bool Blocks(int32_t from, int32_t to) const {
-    const uint64_t* into = &bits_[static_cast<size_t>(to) * words_];
-    const uint64_t* out_of = &bits_[static_cast<size_t>(from) * words_];
+    const uint64_t* into = bits_.data() + static_cast<size_t>(to) * words_;
+    const uint64_t* out_of = bits_.data() + static_cast<size_t>(from) * words_;
     for (size_t w = 0; w < words_; ++w)
       if (into[w] & ~out_of[w] & full_[w]) return true;
     return false;
