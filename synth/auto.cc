@@ -32,6 +32,7 @@ constexpr double kNotForGreedy = 1.5;         // times the bound: greedy would g
 constexpr int64_t kGreedyNearWork = 150'000;  // unless it costs no more than this, or the chunks are few
 constexpr double kNearBoundOfSums = 1.1;      // its bound is not always attained
 constexpr int64_t kMostRows = 330;            // of forest's program, to stay under a second
+constexpr int64_t kMostSearches = 6'000'000;  // links x ranks, of bfb
 constexpr int64_t kMostWholeTrees = 500'000;  // links x ranks, likewise
 constexpr int64_t kMostFlow = 20'000;         // sources x links that differ, likewise
 constexpr double kHopeless = 4;            // estimates this far above the best simulated time are not tried
@@ -102,7 +103,7 @@ class Portfolio {
       return elapsed.count() > *request_.limits.time_limit_s;
     };
     const bool few_or_alike = IsFewOrAlike();
-    TryOptimal(*bfb_, few_or_alike);
+    TryOptimal(*bfb_, few_or_alike || IsBfbQuick());
     if (!IsDone()) TryOptimal(*forest_, IsForestQuick(few_or_alike));
     if (!IsDone() && flow_->Serves(request_).ok())
       TryOptimal(*flow_, FlowWork(request_) <= kMostFlow, kFlowUnits);
@@ -144,6 +145,13 @@ class Portfolio {
   bool IsFewOrAlike() const {
     return int64_t{request_.topology->num_links()} + request_.collective->num_members() <= kMostRows ||
            ForestRows(request_) <= kMostRows;
+  }
+
+  // Where GPUs are joined directly a search a rank is all that bfb needs.
+  bool IsBfbQuick() const {
+    const Topology& topology = *request_.topology;
+    return topology.num_nodes() == topology.num_ranks() &&
+           int64_t{topology.num_links()} * request_.collective->num_members() <= kMostSearches;
   }
 
   // Whole trees (a number of chunks is asked for) are packed without help of symmetry; and where latency is
