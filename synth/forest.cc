@@ -37,8 +37,8 @@ constexpr std::array<double, 2> kRegard = {1, 0.1};  // of latency against bytes
 constexpr int64_t kMostTransfers = 1 << 22;  // of a plan cut into waves, expanded: it is to be lowered
 constexpr int32_t kFewWaves = 8;             // tell what more would bring
 constexpr int32_t kMostWaves = 192;
-constexpr int64_t kLeastWaveBytes =
-    8 << 10;  // of a chunk, on average: smaller ones cost a program more than waves gain
+// Of a chunk, on average: smaller ones cost a program more than waves gain.
+constexpr int64_t kLeastWaveBytes = 32 << 10;
 constexpr int64_t kLeastChunkBytes = 128 << 10;  // of pairs in more than few waves: a program waits for each
 constexpr double kAim = 0.003;                   // of the time may be lost to waves that are too long
 constexpr double kFar = 1.01;                    // times the bound: worth another kind of packing
@@ -360,10 +360,10 @@ class Attempt {
   // What is lost beside the trees' own rate falls as one over the waves. 0: enough.
   int32_t MoreWaves(int32_t waves, int64_t time_ps, int64_t affordable) const {
     const double lost = static_cast<double>(time_ps) / std::max(rate_ps_, 1.0) - 1;
-    if (waves == 1 && lost > kAim) return static_cast<int32_t>(affordable >= kFewWaves ? kFewWaves : 0);
-    if (waves != kFewWaves || lost <= kAim) return 0;
-    const double wanted = std::min<double>(waves * lost / kAim, kMostWaves);
-    return static_cast<int32_t>(std::min<int64_t>(static_cast<int64_t>(wanted), affordable));
+    if (lost <= kAim || waves > kFewWaves) return 0;
+    const double wanted = waves == 1 ? kFewWaves : std::min<double>(waves * lost / kAim, kMostWaves);
+    const int64_t more = std::min(static_cast<int64_t>(wanted), affordable);
+    return more > waves ? static_cast<int32_t>(more) : 0;
   }
 
   TreeSchedule Schedule(const PackedTrees& up, const PackedTrees& down, int32_t waves) const {
