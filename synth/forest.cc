@@ -41,6 +41,8 @@ constexpr int32_t kMostWaves = 192;
 constexpr int64_t kLeastWaveBytes = 32 << 10;
 constexpr int64_t kLeastChunkBytes = 128 << 10;  // of pairs in more than few waves: a program waits for each
 constexpr double kAim = 0.003;                   // of the time may be lost to waves that are too long
+constexpr double kFineAim = 0.0007;              // the same for plans
+constexpr double kFewTransfers = 250'000;        // of so many transfers at most
 constexpr double kFar = 1.01;                    // times the bound: worth another kind of packing
 constexpr int32_t kMostWhole = 64;               // members that it is tried with
 constexpr double kNear = 1.0005;                 // times the bound: good enough
@@ -352,16 +354,18 @@ class Attempt {
             std::min(most_waves, sizes_.size_bytes() / made.collective.num_chunks() / kLeastWaveBytes);
       const int64_t time_ps = Consider(made, depth);
       if (Near() || Stopped()) break;
-      waves = MoreWaves(waves, time_ps, std::min(most_waves, left_ / work));
+      waves = MoreWaves(waves, arcs * copies, time_ps, std::min(most_waves, left_ / work));
     }
     return OkStatus();
   }
 
   // What is lost beside the trees' own rate falls as one over the waves. 0: enough.
-  int32_t MoreWaves(int32_t waves, int64_t time_ps, int64_t affordable) const {
+  int32_t MoreWaves(int32_t waves, int64_t transfers, int64_t time_ps, int64_t affordable) const {
     const double lost = static_cast<double>(time_ps) / std::max(rate_ps_, 1.0) - 1;
-    if (lost <= kAim || waves > kFewWaves) return 0;
-    const double wanted = waves == 1 ? kFewWaves : std::min<double>(waves * lost / kAim, kMostWaves);
+    const double fine = waves * lost / kFineAim;
+    const double aim = static_cast<double>(transfers) * fine <= kFewTransfers ? kFineAim : kAim;
+    if (lost <= aim || waves > kFewWaves) return 0;
+    const double wanted = waves == 1 ? kFewWaves : std::min<double>(waves * lost / aim, kMostWaves);
     const int64_t more = std::min(static_cast<int64_t>(wanted), affordable);
     return more > waves ? static_cast<int32_t>(more) : 0;
   }
