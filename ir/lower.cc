@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "ir/lowering/buffers.h"
@@ -19,6 +20,7 @@
 #include "ir/lowering/segments.h"
 #include "ir/lowering/threadblocks.h"
 #include "ir/simulate.h"
+#include "ir/sizes.h"
 #include "ir/translated.h"
 
 namespace xccl {
@@ -30,22 +32,30 @@ bool HasInPlaceForm(const Collective& collective) {
 }
 
 // What options leave open. Plainest first: fewer slots are less memory, a receive that is fused with a send
-// reads its value once less, and pacing makes threadblocks wait for one another.
+// reads its value once less, and pacing makes threadblocks wait for one another. Absent slots: as many as the
+// schedule has under way.
 struct Form {
-  int32_t slots;
+  std::optional<int32_t> slots;
   bool fuse, pace;
   bool operator==(const Form&) const = default;
 };
+constexpr Form kFaithful = {std::nullopt, false, true};  // does everything when the schedule does it
 constexpr Form kForms[] = {{2, true, false}, {8, true, false}, {8, true, true},
-                           {8, false, true}, {32, true, true}, {32, false, true}};
-constexpr Form kOfLarge = {8, true, true};  // of programs that are too large to be simulated
-constexpr int64_t kLargeMoves = 500'000;    // surely too large
+                           {8, false, true}, {{}, true, true}, kFaithful};
+constexpr Form kFormsOfMany[] = {{8, true, true}, {{}, true, true}, kFaithful};
+constexpr Form kOfLarge = {8, true, true};   // of programs that are too large to be simulated
+constexpr int64_t kMostInFlight = 16 << 20;  // bytes of a connection, whatever the schedule has under way
+constexpr int64_t kLeastInFlight = 8;
+constexpr int32_t kSlotsOfSteps = 32;  // of the faithful form where moves are ordered step by step
+constexpr int64_t kManyMoves = 50'000;
+constexpr int64_t kLargeMoves = 500'000;
+constexpr int64_t kFewSegments = 4;  // of a chunk, that a schedule can do without
 // A form is good that is slower than the schedule by at most one part in so many; a less plain one must be
 // faster by more than that.
 constexpr int64_t kAllowedLoss = 50;
 
 Form Fixed(Form form, const LowerOptions& options) {
-  return {options.slots.value_or(form.slots), options.fuse.value_or(form.fuse),
+  return {options.slots ? options.slots : form.slots, options.fuse.value_or(form.fuse),
           options.pace.value_or(form.pace)};
 }
 
@@ -55,7 +65,8 @@ struct Source {
   const Collective& collective;
   const Topology& topology;
   MoveTimes times;
-  lowering::Moves moves;  // split with times
+  lowering::Moves moves;    // split with times
+  int64_t chunk_bytes = 0;  // of the largest
 };
 
 // The passes, in order; all but the last.
@@ -66,7 +77,7 @@ Program LowerInOrder(const Form& form, const Source& source, const lowering::Mov
   const Collective& collective = source.collective;
   const int32_t num_ranks = source.topology.num_ranks();
   Program program;
-  program.slots = std::max(form.slots, order.slots);
+  program.slots = std::max(form.slots.value_or(2), order.slots);
   const Assignment assignment = AssignThreadblocks(moves.moves, num_ranks, schedule.paths.size(), form.fuse);
   const Fusion fusion = FuseForwards(moves.moves, order, assignment, program.slots, form.fuse);
   const Buffers buffers(moves, fusion, collective, num_ranks);
@@ -78,15 +89,67 @@ Program LowerInOrder(const Form& form, const Source& source, const lowering::Mov
   return program;
 }
 
+int32_t SlotsInFlight(const Source& source) {
+  const int64_t slots = kMostInFlight / std::max<int64_t>(1, source.chunk_bytes);
+  return static_cast<int32_t>(std::clamp<int64_t>(slots, kLeastInFlight, kMaxSlots));
+}
+
 StatusOr<Program> LowerAs(const Form& form, const Source& source, int32_t merge) {
   const int32_t connections = source.schedule.paths.size();
-  if (const std::optional<lowering::Order> order =
-          lowering::OrderByTime(source.moves.moves, connections, form.slots, source.times))
-    return LowerInOrder(form, source, source.moves, *order, merge);
-  XCCL_ASSIGN_OR_RETURN(const lowering::Moves moves,
-                        lowering::SplitByRank(source.schedule, source.collective, source.topology, nullptr));
-  return LowerInOrder(form, source, moves, lowering::OrderByStep(moves.moves, connections, form.slots),
-                      merge);
+  const auto split = [&](const MoveTimes* times) {
+    return lowering::SplitByRank(source.schedule, source.collective, source.topology, times);
+  };
+  const std::vector<lowering::Move>& moves = source.moves.moves;
+  if (const std::optional<lowering::Order> order = lowering::OrderByTime(
+          moves, connections, form.slots.value_or(SlotsInFlight(source)), source.times)) {
+    if (!source.collective.Reduces()) return LowerInOrder(form, source, source.moves, *order, merge);
+    MoveTimes places;
+    places.arrival_ps.resize(moves.size());
+    for (size_t m = 0; m < moves.size(); ++m)
+      places.arrival_ps[static_cast<size_t>(moves[m].number)] = order->recv_place[m];
+    XCCL_ASSIGN_OR_RETURN(const lowering::Moves ordered, split(&places));
+    return LowerInOrder(form, source, ordered, *order, merge);
+  }
+  XCCL_ASSIGN_OR_RETURN(const lowering::Moves by_step, split(nullptr));
+  const lowering::Order order =
+      lowering::OrderByStep(by_step.moves, connections, form.slots.value_or(kSlotsOfSteps));
+  return LowerInOrder(form, source, by_step, order, merge);
+}
+
+// The first form that keeps the time of the schedule, else the plainest about as fast as any.
+StatusOr<Program> LowerBest(std::span<const Form> forms, const Source& source, const LowerOptions& options) {
+  std::optional<Program> best;
+  int64_t best_ps = 0;
+  const int64_t wanted_ps =
+      Simulate(source.schedule, source.collective, source.topology, {.size_bytes = options.size_bytes})
+          .time_ps;
+  std::vector<Form> tried;
+  for (const Form& open : forms) {
+    const Form form = Fixed(open, options);
+    if (std::find(tried.begin(), tried.end(), form) != tried.end()) continue;
+    tried.push_back(form);
+    XCCL_ASSIGN_OR_RETURN(Program program, LowerAs(form, source, options.merge));
+    XCCL_ASSIGN_OR_RETURN(const int64_t time_ps,
+                          lowering::ChooseSegments(source.collective, source.topology, source.moves.moves,
+                                                   options.size_bytes, program));
+    if (!best || time_ps < best_ps - best_ps / kAllowedLoss) {
+      best = std::move(program);
+      best_ps = time_ps;
+    }
+    if (best_ps <= wanted_ps + wanted_ps / kAllowedLoss) break;
+  }
+  return *std::move(best);
+}
+
+// What is fast with its chunks uncut keeps its time in the faithful form, in one pass; else a middle way.
+StatusOr<Program> LowerLarge(const Source& source, const LowerOptions& options) {
+  const bool uncut =
+      kFewSegments * DefaultSegmentBytes(source.schedule, source.collective, options.size_bytes) >=
+      source.chunk_bytes;
+  XCCL_ASSIGN_OR_RETURN(Program program,
+                        LowerAs(Fixed(uncut ? kFaithful : kOfLarge, options), source, options.merge));
+  if (!uncut) lowering::SetMiddleSegments(source.collective, source.moves.moves, options.size_bytes, program);
+  return program;
 }
 
 }  // namespace
@@ -105,42 +168,18 @@ StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, 
     XCCL_ASSIGN_OR_RETURN(const Schedule chains, lowering::WithoutTrees(schedule, topology));
     return Lower(chains, collective, topology, options);
   }
-  Source source{
-      schedule, collective, topology, SimulateMoves(schedule, collective, topology, options.size_bytes), {}};
+  Source source{schedule, collective,
+                topology, SimulateMoves(schedule, collective, topology, options.size_bytes),
+                {},       0};
   XCCL_ASSIGN_OR_RETURN(source.moves, lowering::SplitByRank(schedule, collective, topology, &source.times));
-  const std::vector<lowering::Move>& moves = source.moves.moves;
-  const auto choose_segments = [&](Program& program) {
-    return lowering::ChooseSegments(collective, topology, moves, options.size_bytes, program);
-  };
-
-  // The first form that keeps the time of the schedule, else the plainest about as fast as any.
-  std::optional<Program> best;
-  int64_t best_ps = 0, wanted_ps = 0;
-  std::vector<Form> tried;
-  for (const Form& open : kForms) {
-    const Form form = Fixed(open, options);
-    if (std::find(tried.begin(), tried.end(), form) != tried.end()) continue;
-    tried.push_back(form);
-    std::optional<int64_t> time_ps;
-    Program program;
-    if (static_cast<int64_t>(moves.size()) <= kLargeMoves) {
-      XCCL_ASSIGN_OR_RETURN(program, LowerAs(form, source, options.merge));
-      XCCL_ASSIGN_OR_RETURN(time_ps, choose_segments(program));
-    }
-    if (!time_ps) {
-      XCCL_ASSIGN_OR_RETURN(program, LowerAs(Fixed(kOfLarge, options), source, options.merge));
-      XCCL_RETURN_IF_ERROR(choose_segments(program).status());
-      return program;
-    }
-    if (!best)
-      wanted_ps = Simulate(schedule, collective, topology, {.size_bytes = options.size_bytes}).time_ps;
-    if (!best || *time_ps < best_ps - best_ps / kAllowedLoss) {
-      best = std::move(program);
-      best_ps = *time_ps;
-    }
-    if (best_ps <= wanted_ps + wanted_ps / kAllowedLoss) break;
-  }
-  return *std::move(best);
+  const CollectiveSizes sizes(collective, options.size_bytes);
+  for (int32_t c = 0; c < collective.num_chunks(); ++c)
+    source.chunk_bytes = std::max(source.chunk_bytes, sizes.ChunkBytes(ChunkId(c)));
+  const int64_t num_moves = static_cast<int64_t>(source.moves.moves.size());
+  if (num_moves > kLargeMoves) return LowerLarge(source, options);
+  XCCL_ASSIGN_OR_RETURN(Program best, num_moves > kManyMoves ? LowerBest(kFormsOfMany, source, options)
+                                                             : LowerBest(kForms, source, options));
+  return best;
 }
 
 }  // namespace xccl

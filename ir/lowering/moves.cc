@@ -178,12 +178,14 @@ class Follower {
       move.local_input = move.reduces && !cell.held;
       if (move.reduces && cell.writer != kNoMove) ++moves_[cell.writer].readers;
       Write(m, cell);
+      if (by_time_) move.group = group_.front();
     }
     moves_[cell.writer].complete = moves_[cell.writer].reduces && cell.contributions == complete_;
   }
 
   void Write(int32_t m, Cell& to) {
     moves_[m].previous = to.writer;
+    moves_[m].group = m;
     for (int32_t& r = to.last_read; r != kNoMove; r = before_[r]) moves_[r].overwriter = m;
     to.held = true;
     to.writer = m;

@@ -24,9 +24,11 @@ struct Move {
   Rank src, dst;
   PathId path;  // also names the connection: a chain has one rank at either end
   int32_t step = 0;
-  int32_t number = 0;            // in order of transfer, then chunk
-  int32_t feed = kNoMove;        // the move that put what is sent where it lies; kNoMove: the sender's input
-  int32_t previous = kNoMove;    // the move that wrote the chunk at dst before this one
+  int32_t number = 0;          // in order of transfer, then chunk
+  int32_t feed = kNoMove;      // the move that put what is sent where it lies; kNoMove: the sender's input
+  int32_t previous = kNoMove;  // the move that wrote the chunk at dst before this one
+  int32_t group = kNoMove;  // the first of the moves that may write the chunk at dst in any order with this
+                            // one; they follow one another by `previous`
   int32_t overwriter = kNoMove;  // the move that next writes the chunk at src, where what is sent lies
   int32_t readers = 0;           // how often what this move leaves at dst is read before it is written again,
                                  // the postcondition included

@@ -1,6 +1,6 @@
 // A topological sort of the events, those that are simulated to happen first in front. A send waits for what
-// feeds it and for a slot; a receive for its send, for the receive before it on its connection, for the write
-// before it and for all reads of what it overwrites.
+// feeds it and for a slot; a receive for its send, for the receive before it on its connection, for the
+// writes before its group and for all reads of what that overwrites.
 //
 // By time, later steps may overtake earlier ones on a connection, and then first-in-first-out may close a
 // circle with the order of reads and writes. Step by step it cannot: all that a step sends is there before
@@ -25,6 +25,7 @@ class Orderer {
         times_(times),
         lanes_(static_cast<size_t>(num_connections)),
         unread_(moves.size(), 0),
+        to_come_(moves.size(), 0),
         next_write_(moves.size(), kNoMove),
         offered_(moves.size(), false),
         fed_(moves.size(), {kNoMove, kNoMove}) {
@@ -35,6 +36,7 @@ class Orderer {
     for (int32_t m = 0; m < count; ++m) {
       if (At(m).overwriter != kNoMove) ++unread_[At(m).overwriter];
       if (At(m).previous != kNoMove) next_write_[At(m).previous] = m;
+      ++to_come_[At(m).group];
     }
   }
 
@@ -42,11 +44,12 @@ class Orderer {
   bool Run(int32_t begin, int32_t end) {
     for (int32_t m = begin; m < end; ++m) {
       const int32_t feed = At(m).feed;
-      if (feed == kNoMove || order_.recv_place[feed] >= 0) {
+      if (IsWritten(feed)) {
         Push(2 * m);
       } else {
-        fed_[m].next = fed_[feed].first;
-        fed_[feed].first = m;
+        int32_t& first = fed_[At(feed).group].first;
+        fed_[m].next = first;
+        first = m;
       }
     }
     while (true) {
@@ -70,13 +73,16 @@ class Orderer {
     std::vector<int32_t> sent, waiting;  // moves, in order
     size_t received = 0, resumed = 0;    // of them, how many are received, how many wait no longer
   };
-  // Moves that one move feeds, in the group at hand.
+  // Moves that one group feeds, of those that are being ordered.
   struct Fed {
     int32_t first, next;
   };
   using Key = std::tuple<int64_t, int32_t, int32_t>;  // when, in case of a tie, event
 
   const Move& At(int32_t m) const { return moves_[static_cast<size_t>(m)]; }
+
+  // Is what move m leaves complete, its whole group received?
+  bool IsWritten(int32_t m) const { return m == kNoMove || to_come_[At(m).group] == 0; }
 
   // At equal times receives come first: they free slots, and feed sends.
   void Push(int32_t event) {
@@ -110,17 +116,20 @@ class Orderer {
     lane.sent.push_back(m);
     order_.slots = std::max(order_.slots, static_cast<int32_t>(lane.sent.size() - lane.received));
     if (lane.sent.size() == lane.received + 1) Offer(m);
-    if (At(m).overwriter != kNoMove && --unread_[At(m).overwriter] == 0) Offer(At(m).overwriter);
+    if (At(m).overwriter != kNoMove && --unread_[At(m).overwriter] == 0) OfferGroup(At(m).overwriter);
   }
 
   // Queues the receive of m if nothing holds it up. Called whenever one of its reasons to wait is gone.
   void Offer(int32_t m) {
     const Move& move = At(m);
     const Lane& lane = lanes_[move.path.index()];
-    if (offered_[m] || order_.send_place[m] < 0 || unread_[m] > 0 || lane.sent[lane.received] != m) return;
-    if (move.previous != kNoMove && order_.recv_place[move.previous] < 0) return;
+    if (offered_[m] || order_.send_place[m] < 0 || lane.sent[lane.received] != m) return;
+    if (unread_[move.group] > 0 || !IsWritten(At(move.group).previous)) return;
     offered_[m] = true;
     Push(2 * m + 1);
+  }
+  void OfferGroup(int32_t first) {
+    for (int32_t m = first; m != kNoMove && At(m).group == first; m = next_write_[m]) Offer(m);
   }
 
   void Receive(int32_t m) {
@@ -129,9 +138,13 @@ class Orderer {
     Lane& lane = lanes_[At(m).path.index()];
     ++lane.received;
     if (lane.received < lane.sent.size()) Offer(lane.sent[lane.received]);
-    if (next_write_[m] != kNoMove) Offer(next_write_[m]);
     if (lane.resumed < lane.waiting.size()) Push(2 * lane.waiting[lane.resumed++]);
-    for (int32_t next = fed_[m].first; next != kNoMove; next = fed_[next].next) Push(2 * next);
+    const int32_t first = At(m).group;
+    if (--to_come_[first] > 0) return;
+    int32_t next = first;
+    while (next != kNoMove && At(next).group == first) next = next_write_[next];
+    if (next != kNoMove) OfferGroup(next);
+    for (next = fed_[first].first; next != kNoMove; next = fed_[next].next) Push(2 * next);
   }
 
   bool LetOneThrough() {
@@ -149,7 +162,8 @@ class Orderer {
   const MoveTimes* const times_;
   Order order_;
   std::vector<Lane> lanes_;          // by connection
-  std::vector<int32_t> unread_;      // by move: sends to come of what it overwrites
+  std::vector<int32_t> unread_;      // by the first of a group: sends to come of what it overwrites
+  std::vector<int32_t> to_come_;     // by the first of a group: how many are not received
   std::vector<int32_t> next_write_;  // by move: the next one that writes the same
   std::vector<bool> offered_;        // by move: its receive was queued
   std::vector<Fed> fed_;             // by move

@@ -21,9 +21,9 @@ struct Order {
 // As `times` say when moves start and arrive, as far as that can be. Guarantees: 1. a move is sent before it
 // is received; 2. the moves of one connection are received in the order in which they are sent; 3. what is
 // sent is received before, and all sends of what a move overwrites come before it is received; 4. moves that
-// write one chunk of one rank are received in the order of Move::previous; 5. at most `slots` moves of a
-// connection are under way, unless 1 to 4 cannot be met with so few: then result.slots says how many. Absent
-// where 1 to 4 cannot all be met. Cost: a heap operation an event.
+// write one chunk of one rank are received in the order of Move::previous, but for those of a group; 5. at
+// most `slots` moves of a connection are under way, unless 1 to 4 cannot be met with so few: then
+// result.slots says how many. Absent where 1 to 4 cannot all be met. Cost: a heap operation an event.
 std::optional<Order> OrderByTime(const std::vector<Move>& moves, int32_t num_connections, int32_t slots,
                                  const MoveTimes& times);
 

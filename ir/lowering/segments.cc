@@ -46,38 +46,43 @@ constexpr Choice kMiddle = {4, 8};
 // In which order they are tried while the work lasts.
 constexpr std::array<size_t, 17> kTrials = {0, 8, 7, 6, 11, 12, 9, 5, 2, 1, 3, 16, 13, 15, 10, 14, 4};
 
+// What bounds the choices.
+class Limits {
+ public:
+  Limits(const Collective& collective, const CollectiveSizes& sizes, const std::vector<Move>& moves,
+         const Program& program) {
+    for (int32_t c = 0; c < collective.num_chunks(); ++c)
+      largest_ = std::max(largest_, sizes.ChunkBytes(ChunkId(c)));
+    for (const Move& move : moves) sent_ += sizes.ChunkBytes(move.chunk);
+    sent_ /= std::max<int64_t>(1, static_cast<int64_t>(program.connections.size()));
+    for (const RankProgram& rank : program.ranks) blocks_ = std::max(blocks_, rank.threadblocks.size());
+  }
+  bool Fits(Choice choice) const {
+    return (choice.passes == 1 || largest_ / choice.passes >= kLeastSegmentBytes) &&
+           (choice.instances == 1 || (sent_ / choice.instances >= kLeastSentBytes &&
+                                      static_cast<size_t>(choice.instances) * blocks_ <= kMostBlocks));
+  }
+  void Set(Choice choice, Program& program) const {
+    program.instances = choice.instances;
+    program.segment_bytes = choice.passes == 1 ? 0 : (largest_ + choice.passes - 1) / choice.passes;
+  }
+
+ private:
+  int64_t largest_ = 0, sent_ = 0;  // bytes: of a chunk; over an average connection
+  size_t blocks_ = 1;
+};
+
 }  // namespace
 
-StatusOr<std::optional<int64_t>> ChooseSegments(const Collective& collective, const Topology& topology,
-                                                const std::vector<Move>& moves, int64_t size_bytes,
-                                                Program& program) {
+StatusOr<int64_t> ChooseSegments(const Collective& collective, const Topology& topology,
+                                 const std::vector<Move>& moves, int64_t size_bytes, Program& program) {
   const CollectiveSizes sizes(collective, size_bytes);
-  int64_t largest = 0, instructions = 0, moved = 0;
-  size_t blocks = 1;
-  for (int32_t c = 0; c < collective.num_chunks(); ++c)
-    largest = std::max(largest, sizes.ChunkBytes(ChunkId(c)));
-  for (const Move& move : moves) moved += sizes.ChunkBytes(move.chunk);
-  const int64_t sent = moved / std::max<int64_t>(1, static_cast<int64_t>(program.connections.size()));
-  for (const RankProgram& rank : program.ranks) {
-    blocks = std::max(blocks, rank.threadblocks.size());
+  const Limits limits(collective, sizes, moves, program);
+  int64_t instructions = 0;
+  for (const RankProgram& rank : program.ranks)
     for (const Threadblock& block : rank.threadblocks)
       instructions += static_cast<int64_t>(block.instructions.size());
-  }
-  const auto set = [&](Choice choice) {
-    program.instances = choice.instances;
-    program.segment_bytes = choice.passes == 1 ? 0 : (largest + choice.passes - 1) / choice.passes;
-  };
-  const auto fits = [&](Choice choice) {
-    return (choice.passes == 1 || largest / choice.passes >= kLeastSegmentBytes) &&
-           (choice.instances == 1 || (sent / choice.instances >= kLeastSentBytes &&
-                                      static_cast<size_t>(choice.instances) * blocks <= kMostBlocks));
-  };
-  set(kChoices.front());
-  if (instructions > kWork / (1 + kMiddle.passes)) {  // too large for more than one trial
-    for (Choice choice : {kFewest, kMiddle})
-      if (fits(choice)) set(choice);
-    return std::optional<int64_t>();
-  }
+  const int64_t most_work = std::max(kWork, instructions * (1 + kMiddle.passes));
 
   std::array<std::optional<int64_t>, kChoices.size()> time;
   std::optional<int64_t> best;
@@ -85,9 +90,9 @@ StatusOr<std::optional<int64_t>> ChooseSegments(const Collective& collective, co
   for (size_t trial : kTrials) {
     const Choice choice = kChoices[trial];
     const int64_t cost = instructions * std::min(choice.passes, kSimulatedPasses * choice.instances);
-    if (!fits(choice) || work + cost > kWork) continue;
+    if (!limits.Fits(choice) || work + cost > most_work) continue;
     work += cost;
-    set(choice);
+    limits.Set(choice, program);
     SimulateOptions options;
     options.size_bytes = size_bytes;
     XCCL_ASSIGN_OR_RETURN(const Simulation simulation,
@@ -95,12 +100,17 @@ StatusOr<std::optional<int64_t>> ChooseSegments(const Collective& collective, co
     time[trial] = simulation.time_ps;
     best = std::min(best.value_or(simulation.time_ps), simulation.time_ps);
   }
-  for (size_t i = 0; i < kChoices.size(); ++i) {
-    if (!time[i] || *time[i] > *best + *best / kAllowedLoss) continue;
-    set(kChoices[i]);
-    return time[i];
-  }
-  return best;
+  size_t chosen = 0;
+  while (!time[chosen] || *time[chosen] > *best + *best / kAllowedLoss) ++chosen;
+  limits.Set(kChoices[chosen], program);
+  return *time[chosen];
+}
+
+void SetMiddleSegments(const Collective& collective, const std::vector<Move>& moves, int64_t size_bytes,
+                       Program& program) {
+  const Limits limits(collective, CollectiveSizes(collective, size_bytes), moves, program);
+  for (Choice choice : {kChoices.front(), kFewest, kMiddle})
+    if (limits.Fits(choice)) limits.Set(choice, program);
 }
 
 }  // namespace xccl::lowering

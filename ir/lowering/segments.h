@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "base/status.h"
@@ -14,12 +13,14 @@
 namespace xccl::lowering {
 
 // Sets program.segment_bytes and program.instances for one size. Tries a fixed list of choices with
-// SimulateProgram and takes the cheapest (instances, then passes) within a fiftieth of the fastest; returns
-// its time in ps. Absent: the program is too large to be simulated, and gets the middle of the list. At most
-// 16 instances, as many as make 512 threadblocks on a rank, and as many as send 512 KiB each over an average
-// connection. Deterministic.
-StatusOr<std::optional<int64_t>> ChooseSegments(const Collective& collective, const Topology& topology,
-                                                const std::vector<Move>& moves, int64_t size_bytes,
-                                                Program& program);
+// SimulateProgram, as many as a fixed amount of work allows, and takes the cheapest (instances, then passes)
+// within a fiftieth of the fastest; returns its time in ps. At most 16 instances, as many as make 512
+// threadblocks on a rank, and as many as send 512 KiB each over an average connection. Deterministic.
+StatusOr<int64_t> ChooseSegments(const Collective& collective, const Topology& topology,
+                                 const std::vector<Move>& moves, int64_t size_bytes, Program& program);
+
+// For a program that is too large to be simulated: the middle of that list, as far as it is allowed. Linear.
+void SetMiddleSegments(const Collective& collective, const std::vector<Move>& moves, int64_t size_bytes,
+                       Program& program);
 
 }  // namespace xccl::lowering
