@@ -377,6 +377,30 @@ TEST(Lower, AddsUpInOrderOfArrivalWhereOneRankDoes) {
   EXPECT_EQ(first_added(CollectiveKind::kAllreduce, true), 0);
 }
 
+// Rank 2 adds up chunk 0 from 0 and then 1, chunk 1 from 1 and then 0, by step; by time, each of the two
+// first sends the chunk that needs nothing from rank 3, which is the later one.
+TEST(Lower, PartialSumsThatCrossDoNotHoldEachOtherUp) {
+  const Topology topology = FullMesh(4);
+  const Collective collective = MakeCollective(CollectiveKind::kReduce, 4).WithChunks(2);
+  Schedule schedule;
+  schedule.num_chunks = 2;
+  const auto add = [&](int32_t chunk, int32_t src, int32_t dst, int32_t step) {
+    schedule.Add(ChunkId(chunk), 1, Rank(src), Rank(dst), LinkBetween(topology, Rank(src), Rank(dst)),
+                 TransferOp::kReduce, step);
+  };
+  add(0, 3, 0, 0), add(1, 3, 1, 0);
+  add(0, 0, 2, 1), add(1, 1, 2, 2), add(0, 1, 2, 3), add(1, 0, 2, 4);
+  Normalize(schedule);
+  const Program program = Lower(schedule, collective, topology, {.fuse = false}).value();
+  EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
+  CheckRuns(program, collective, {.size_bytes = 100});
+  for (int32_t r : {0, 1})
+    for (const Threadblock& block : program.ranks[Rank(r)].threadblocks)
+      EXPECT_TRUE(block.send_peer != Rank(2) || block.instructions.front().src.slot == 1 - r);
+  EXPECT_LE(SimulateProgram(program, collective, topology, {}).value().time_ps,
+            Simulate(schedule, collective, topology, {}).time_ps * 101 / 100);
+}
+
 // Threadblocks whose connections begin with one link take turns; those with links of their own need not.
 TEST(Lower, PacingOrdersSendsOnOneLink) {
   const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 4);
