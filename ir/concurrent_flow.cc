@@ -33,16 +33,7 @@ class ShortestWays {
     const size_t nodes = static_cast<size_t>(topology_.num_nodes());
     labels_.resize(nodes);
     load_.resize(nodes);
-    capacity_.assign(problem.share.size(), std::numeric_limits<double>::infinity());
-    for (size_t l = 0; l < problem.orbit.size(); ++l) {
-      double& capacity = capacity_[static_cast<size_t>(problem.orbit[l])];
-      capacity = std::min(
-          capacity,
-          static_cast<double>(topology_.link(LinkId(static_cast<int64_t>(l))).bandwidth_bytes_per_s));
-    }
   }
-
-  const std::vector<double>& capacity() const { return capacity_; }  // by orbit, of one link
 
   // Seconds that the prices prove. Calls tree(source, links into nodes, bytes × share by orbit) for each
   // source.
@@ -53,9 +44,9 @@ class ShortestWays {
       cost_[l] = prices[o] * problem_.share[o];
     }
     double paid = 0, capacity = 0;
-    for (size_t o = 0; o < capacity_.size(); ++o) capacity += prices[o] * capacity_[o];
+    for (size_t o = 0; o < prices.size(); ++o) capacity += prices[o] * problem_.capacity[o];
     const Demands& demands = problem_.demands;
-    std::vector<double> uses(capacity_.size());
+    std::vector<double> uses(prices.size());
     for (size_t s = 0; s < demands.sources.size(); ++s) {
       Search(demands.sources[s]);
       std::fill(load_.begin(), load_.end(), 0);
@@ -117,7 +108,7 @@ class ShortestWays {
   const FlowProblem& problem_;
   const Topology& topology_;
   std::vector<double> cost_;  // by link
-  std::vector<double> capacity_, load_;
+  std::vector<double> load_;
   std::vector<Label> labels_;
   std::vector<int32_t> settled_;
 };
@@ -131,14 +122,14 @@ class CuttingPlanes {
         orbits_(problem.share.size()),
         ways_(problem),
         program_(Costs()) {
-    for (const double capacity : ways_.capacity()) bandwidth_ += capacity;
+    for (const double capacity : problem.capacity) bandwidth_ += capacity;
     bandwidth_ /= static_cast<double>(orbits_);
     for (const auto& to : problem.demands.to)
       for (const Demands::To& each : to) bytes_ += each.bytes;
     bytes_ /= static_cast<double>(sources_);
     std::vector<std::pair<int32_t, double>> row;
     for (size_t o = 0; o < orbits_; ++o)
-      row.emplace_back(static_cast<int32_t>(o), ways_.capacity()[o] / bandwidth_);
+      row.emplace_back(static_cast<int32_t>(o), problem.capacity[o] / bandwidth_);
     program_.AddRow(row, 1, 1);
   }
 
@@ -219,7 +210,7 @@ class CuttingPlanes {
 }  // namespace
 
 FlowProblem FlowOf(const Topology& topology, const Demands& demands, const SymmetryGroup& group) {
-  FlowProblem problem{.topology = &topology, .demands = {}, .orbit = {}, .share = {}};
+  FlowProblem problem{.topology = &topology, .demands = {}, .orbit = {}, .share = {}, .capacity = {}};
   for (size_t s = 0; s < demands.sources.size(); ++s) {
     const Rank rank = *topology.RankOf(NodeId(demands.sources[s]));
     if (group.Representative(group.OrbitOf(rank)) != rank) continue;
@@ -227,8 +218,11 @@ FlowProblem FlowOf(const Topology& topology, const Demands& demands, const Symme
     problem.demands.to.push_back(demands.to[s]);
   }
   for (int32_t l = 0; l < topology.num_links(); ++l) problem.orbit.push_back(group.OrbitOf(LinkId(l)));
-  for (int32_t o = 0; o < group.num_link_orbits(); ++o)
-    problem.share.push_back(static_cast<double>(group.order()) / static_cast<double>(group.LinkOrbitSize(o)));
+  for (int32_t o = 0; o < group.num_link_orbits(); ++o) {
+    problem.share.push_back(group.LinkShare(o));
+    problem.capacity.push_back(
+        static_cast<double>(topology.link(group.LinkRepresentative(o)).bandwidth_bytes_per_s));
+  }
   return problem;
 }
 
@@ -251,7 +245,7 @@ double CrowdedFlowBound(const FlowProblem& problem, int32_t rounds) {
     }));
     double most = 0;
     for (size_t o = 0; o < load.size(); ++o) {
-      load[o] /= ways.capacity()[o];
+      load[o] /= problem.capacity[o];
       most = std::max(most, load[o]);
     }
     for (size_t o = 0; o < load.size(); ++o) prices[o] *= 1 + kGrowth * load[o] / most;

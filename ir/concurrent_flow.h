@@ -21,8 +21,9 @@ struct FlowProblem {
   const Topology* topology = nullptr;
   Demands demands;             // with symmetry: of one source an orbit
   std::vector<int32_t> orbit;  // by link, dense from 0
-  std::vector<double>
-      share;  // by orbit: bytes over its links × share = load of each of them, once translated
+  // By orbit. Bytes over its links × share = load of each of them, once translated; capacity of each in bytes
+  // per second.
+  std::vector<double> share, capacity;
 };
 
 // Under a group that keeps the demands: sources that represent their orbits, orbits of links. With the

@@ -119,7 +119,8 @@ Demands DemandsOf(const Topology& topology, const Collective& collective, const 
       if (!after.empty()) break;
     }
     if (before.empty() || after.empty() || before[0].rank == after[0].rank) continue;
-    by_source[topology.NodeOf(before[0].rank).value].push_back({topology.NodeOf(after[0].rank).value, bytes});
+    by_source[topology.NodeOf(before[0].rank).value].push_back(
+        {topology.NodeOf(after[0].rank).value, bytes, PartId(p)});
   }
   Demands demands;
   for (auto& [node, to] : by_source) {

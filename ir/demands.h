@@ -15,6 +15,7 @@ struct Demands {
   struct To {
     int32_t node;
     double bytes;
+    PartId part;
   };
   std::vector<int32_t> sources;     // nodes, ascending
   std::vector<std::vector<To>> to;  // by source

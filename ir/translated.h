@@ -95,4 +95,8 @@ int64_t ExpandedTransfers(const Schedule& schedule, const Collective& collective
 StatusOr<Schedule> Expand(const Schedule& schedule, const Collective& collective, const Topology& topology,
                           int64_t most_transfers = kMostExpanded);
 
+// What engines hand on: the plain form where it is small (2^17 transfers), which every stage is quick with;
+// else as it is.
+Schedule ExpandWhereSmall(Schedule schedule, const Collective& collective, const Topology& topology);
+
 }  // namespace xccl

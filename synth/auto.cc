@@ -102,11 +102,11 @@ class Portfolio {
       const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
       return elapsed.count() > *request_.limits.time_limit_s;
     };
-    const bool few_or_alike = IsFewOrAlike();
-    TryOptimal(*bfb_, few_or_alike || IsBfbQuick());
-    if (!IsDone()) TryOptimal(*forest_, IsForestQuick(few_or_alike));
-    if (!IsDone() && flow_->Serves(request_).ok())
-      TryOptimal(*flow_, FlowWork(request_) <= kMostFlow, kFlowUnits);
+    TryOptimal(*bfb_, [this] { return IsFewOrAlike() || IsBfbQuick(); });
+    if (!IsDone()) TryOptimal(*forest_, [this] { return IsForestQuick(); });
+    if (!IsDone())
+      TryOptimal(
+          *flow_, [this] { return FlowWork(request_) <= kMostFlow; }, kFlowUnits);
     if (IsDone() || (best_ && out_of_time())) return Finished();
     Gather();
     int64_t left = Limit();
@@ -142,9 +142,12 @@ class Portfolio {
   }
 
   // Is forest's program small: few ranks and links, or many that symmetry makes alike?
-  bool IsFewOrAlike() const {
-    return int64_t{request_.topology->num_links()} + request_.collective->num_members() <= kMostRows ||
-           ForestRows(request_) <= kMostRows;
+  bool IsFewOrAlike() {
+    if (!few_or_alike_)
+      few_or_alike_ =
+          int64_t{request_.topology->num_links()} + request_.collective->num_members() <= kMostRows ||
+          ForestRows(request_) <= kMostRows;
+    return *few_or_alike_;
   }
 
   // Where GPUs are joined directly a search a rank is all that bfb needs.
@@ -156,13 +159,13 @@ class Portfolio {
 
   // Whole trees (a number of chunks is asked for) are packed without help of symmetry; and where latency is
   // most of the time on a large machine, trees at the best rate are no better than bfb's shortest ways.
-  bool IsForestQuick(bool few_or_alike) const {
+  bool IsForestQuick() {
     const bool fits = best_ && best_ps_ <= kNotForTrees * static_cast<double>(bound_.bound_ps);
     if (fits && request_.collective->num_members() > kHuge && 2 * bound_.latency_ps > bound_.bound_ps)
       return false;
     if (request_.collective->num_parts() == 1) return true;
     const int64_t cost = int64_t{request_.topology->num_links()} * request_.collective->num_members();
-    return few_or_alike && (!request_.limits.chunks || cost <= kMostWholeTrees);
+    return IsFewOrAlike() && (!request_.limits.chunks || cost <= kMostWholeTrees);
   }
 
   // Nothing else is worth its time: on large machines the others cost more than they could gain.
@@ -174,11 +177,13 @@ class Portfolio {
   }
 
   // The engines that come close to the bound by themselves.
-  void TryOptimal(const Synthesizer& engine, bool affordable, int64_t work_units = 0) {
-    if (const Status serves = engine.Serves(request_); !serves.ok() || !affordable) {
-      if (!serves.ok()) refusals_.push_back(serves);
+  template <typename IsAffordable>
+  void TryOptimal(const Synthesizer& engine, IsAffordable is_affordable, int64_t work_units = 0) {
+    if (const Status serves = engine.Serves(request_); !serves.ok()) {
+      refusals_.push_back(serves);
       return;
     }
+    if (!is_affordable()) return;
     SynthesisRequest limited = request_;
     if (limited.limits.work_units == 0) limited.limits.work_units = work_units;
     StatusOr<Synthesis> made = engine.Synthesize(limited);
@@ -299,6 +304,7 @@ class Portfolio {
   std::vector<Candidate> candidates_;
   std::vector<Status> refusals_ = {InvalidInput("none serves it")};
   std::vector<Tried> tried_;
+  std::optional<bool> few_or_alike_;
   std::optional<Synthesis> best_;
   double best_ps_ = std::numeric_limits<double>::infinity();
 };

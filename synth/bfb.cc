@@ -14,6 +14,7 @@
 #include "synth/bfb_schedule.h"
 #include "synth/compose.h"
 #include "synth/reverse.h"
+#include "synth/step_limit.h"
 #include "synth/textbook.h"
 #include "topologies/symmetry.h"
 
@@ -25,7 +26,6 @@ constexpr int64_t kMostMoves = int64_t{1} << 20;      // of more than one chunk 
 constexpr double kNearlyBest = 1.0005;                // fewer chunks may cost so much
 constexpr int32_t kScored = 12;                       // receivers that stand for all when chunks are chosen
 constexpr int64_t kMostDistances = int64_t{1} << 26;  // of all pairs
-constexpr int64_t kMostPlain = int64_t{1} << 17;      // transfers: more stay compressed
 constexpr int32_t kMostPieces = 16;                   // of a part, where it travels in waves;
 constexpr int64_t kMostWaveMoves = int64_t{1} << 18;  // then at most so many moves,
 constexpr int64_t kLeastWaveBytes = 64 << 10;         // of at least so much
@@ -280,13 +280,8 @@ class Planning {
 
   StatusOr<Synthesis> Finish(Collective cut, Schedule schedule) const {
     schedule.num_chunks = cut.num_chunks();
-    if (!schedule.symmetry.empty() && schedule.size() * request_.topology->num_ranks() <= kMostPlain) {
-      XCCL_ASSIGN_OR_RETURN(schedule, Expand(schedule, cut, *request_.topology));
-    }
-    const std::optional<int32_t> most = request_.limits.steps;
-    if (most && schedule.num_steps() > *most)
-      return InvalidInput(fmt::format("bfb: takes {} steps; expected at most {}; hint: --steps={}",
-                                      schedule.num_steps(), *most, schedule.num_steps()));
+    schedule = ExpandWhereSmall(std::move(schedule), cut, *request_.topology);
+    XCCL_RETURN_IF_ERROR(CheckSteps("bfb", request_, schedule.num_steps()));
     const bool nothing = schedule.size() == 0;
     return Synthesis{std::move(cut), std::move(schedule), nothing, "bfb", ""};
   }

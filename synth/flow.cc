@@ -17,6 +17,7 @@
 #include "ir/translated.h"
 #include "synth/flow_routes.h"
 #include "synth/packed_trees.h"
+#include "synth/step_limit.h"
 #include "synth/textbook.h"
 #include "topologies/symmetry.h"
 
@@ -37,7 +38,6 @@ constexpr int64_t kMostChunks = int64_t{1} << 24;  // of a plan
 constexpr double kLeastWaveBytes = 16 << 10;       // of a chunk, on average: a program pays for each
 constexpr std::array<int32_t, 4> kWaves = {3, 8, 20, 48};
 constexpr int64_t kMostWaveChunks = int64_t{1} << 22;  // of a plan in waves
-constexpr int64_t kMostPlain = int64_t{1} << 17;       // transfers: more stay compressed
 
 const TextbookEngine& Served() {
   static const TextbookEngine served = {
@@ -87,12 +87,7 @@ class Planning {
     if (flow.trees.empty()) return LimitReached("flow: the linear program was not solved");
     Routes routes(problem_, flow);
     XCCL_RETURN_IF_ERROR(TryPieces(routes, flow.load_s));
-    if (const std::optional<int32_t> most = request_.limits.steps; best_ && most) {
-      const int32_t steps = best_->schedule.num_steps();
-      if (steps > *most)
-        return InvalidInput(
-            fmt::format("flow: takes {} steps; expected at most {}; hint: --steps={}", steps, *most, steps));
-    }
+    XCCL_RETURN_IF_ERROR(CheckSteps(Served().name, request_, best_->schedule.num_steps()));
     best_->exact = best_ps_ <= bound_.bound_ps + 1;
     return *std::move(best_);
   }
@@ -165,7 +160,7 @@ class Planning {
     int64_t ways = 0;
     double bytes = 0;
     for (const RoutedPart& part : routes.parts()) {
-      bytes += problem_.demands.to[static_cast<size_t>(part.source)][static_cast<size_t>(part.demand)].bytes;
+      bytes += DemandOf(part).bytes;
       ways += std::ranges::count_if(routes.WaysOf(part), [](const Way& way) { return way.pieces > 0; });
     }
     int32_t failures = 0;
@@ -196,28 +191,20 @@ class Planning {
     return true;
   }
 
-  PartId PartOf(Rank source, Rank destination) const {
-    const auto member = [&](Rank r) { return static_cast<int64_t>(*collective_.MemberIndex(r)); };
-    switch (collective_.kind()) {
-      case CollectiveKind::kGather:
-        return PartId(member(source));
-      case CollectiveKind::kScatter:
-        return PartId(member(destination));
-      case CollectiveKind::kSendrecv: {
-        const auto& pairs = collective_.spec().pairs;
-        const auto at = std::ranges::find(pairs, std::pair(source, destination));
-        return PartId(at - pairs.begin());
-      }
-      default:
-        return PartId(member(source) * collective_.num_members() + member(destination));
-    }
+  const Demands::To& DemandOf(const RoutedPart& part) const {
+    return problem_.demands.to[static_cast<size_t>(part.source)][static_cast<size_t>(part.demand)];
   }
   Rank SourceOf(const RoutedPart& part) const {
     return *topology_.RankOf(NodeId(problem_.demands.sources[static_cast<size_t>(part.source)]));
   }
-  Rank DestinationOf(const RoutedPart& part) const {
-    return *topology_.RankOf(
-        NodeId(problem_.demands.to[static_cast<size_t>(part.source)][static_cast<size_t>(part.demand)].node));
+  Rank DestinationOf(const RoutedPart& part) const { return *topology_.RankOf(NodeId(DemandOf(part).node)); }
+  // Where the e-th translation takes the part. Only parts of pairs (alltoall(v)) have translates.
+  PartId ImageOf(int64_t e, const RoutedPart& part) const {
+    if (e == 0) return DemandOf(part).part;
+    const auto member = [&](Rank r) {
+      return static_cast<int64_t>(*collective_.MemberIndex(group_.Image(e, r)));
+    };
+    return PartId(member(SourceOf(part)) * collective_.num_members() + member(DestinationOf(part)));
   }
 
   // One chunk a way that is used and wave, as large as its pieces; or equal chunks, where their number is
@@ -233,8 +220,7 @@ class Planning {
       for (const Way& way : routes.WaysOf(part))
         for (int32_t w = 0; way.pieces > 0 && w < waves; ++w)
           own.push_back(way.pieces / common * wave_weights[static_cast<size_t>(w)]);
-      for (int64_t e = 0; e < group_.order(); ++e)
-        weights[PartOf(group_.Image(e, SourceOf(part)), group_.Image(e, DestinationOf(part))).index()] = own;
+      for (int64_t e = 0; e < group_.order(); ++e) weights[ImageOf(e, part).index()] = own;
     }
     for (std::vector<int64_t>& part : weights)
       if (part.empty()) part.push_back(1);
@@ -265,7 +251,7 @@ class Planning {
       for (const Way& way : routes.WaysOf(part))
         if (way.pieces > 0) most = std::max(most, HopsOf(routes.Links(way)));
     for (const RoutedPart& part : Ordered(routes)) {
-      ChunkId chunk = cut.FirstChunk(PartOf(SourceOf(part), DestinationOf(part)));
+      ChunkId chunk = cut.FirstChunk(DemandOf(part).part);
       for (const Way& way : routes.WaysOf(part)) {
         if (way.pieces == 0) continue;
         const std::span<const LinkId> links = routes.Links(way);
@@ -277,10 +263,7 @@ class Planning {
         }
       }
     }
-    schedule = Translate(std::move(schedule), group_);
-    if (schedule.symmetry.empty() || schedule.size() * group_.order() > kMostPlain) return schedule;
-    StatusOr<Schedule> plain = Expand(schedule, cut, topology_);
-    return plain.ok() ? *std::move(plain) : schedule;
+    return ExpandWhereSmall(Translate(std::move(schedule), group_), cut, topology_);
   }
 
   // One transfer from GPU to GPU on the way.

@@ -25,16 +25,8 @@ double CrowdingOf(double busy) {
 }  // namespace
 
 Routes::Routes(const FlowProblem& problem, const ConcurrentFlow& flow)
-    : problem_(problem),
-      aim_s_(flow.load_s),
-      capacity_(problem.share.size(), std::numeric_limits<double>::infinity()),
-      load_(problem.share.size()) {
+    : problem_(problem), aim_s_(flow.load_s), load_(problem.share.size()) {
   const Topology& topology = *problem.topology;
-  for (size_t l = 0; l < problem.orbit.size(); ++l) {
-    double& capacity = capacity_[static_cast<size_t>(problem.orbit[l])];
-    capacity = std::min(
-        capacity, static_cast<double>(topology.link(LinkId(static_cast<int64_t>(l))).bandwidth_bytes_per_s));
-  }
   std::vector<std::vector<const FlowTree*>> trees(problem.demands.sources.size());
   for (const FlowTree& tree : flow.trees) trees[static_cast<size_t>(tree.source)].push_back(&tree);
   std::vector<LinkId> links;
@@ -83,7 +75,7 @@ double Routes::Crowding(const Way& way, double bytes) const {
   double crowding = 0;
   for (const LinkId l : Links(way)) {
     const auto o = static_cast<size_t>(problem_.orbit[l.index()]);
-    const double full = capacity_[o] * aim_s_;
+    const double full = problem_.capacity[o] * aim_s_;
     const double before = load_[o] / full, after = (load_[o] + bytes * problem_.share[o]) / full;
     crowding += CrowdingOf(after) - CrowdingOf(before);
   }
@@ -92,7 +84,7 @@ double Routes::Crowding(const Way& way, double bytes) const {
 
 double Routes::Busiest() const {
   double seconds = 0;
-  for (size_t o = 0; o < load_.size(); ++o) seconds = std::max(seconds, load_[o] / capacity_[o]);
+  for (size_t o = 0; o < load_.size(); ++o) seconds = std::max(seconds, load_[o] / problem_.capacity[o]);
   return seconds;
 }
 

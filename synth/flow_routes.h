@@ -55,8 +55,7 @@ class Routes {
   double Busiest() const;
 
   const FlowProblem& problem_;
-  double aim_s_;                  // of the flow
-  std::vector<double> capacity_;  // by orbit
+  double aim_s_;  // of the flow
   std::vector<RoutedPart> parts_;
   std::vector<Way> ways_;
   std::vector<LinkId> links_;

@@ -94,8 +94,7 @@ void TakeOrbits(const SymmetryGroup& group, PackingProblem& problem) {
   for (size_t l = 0; l < problem.orbit.size(); ++l)
     problem.orbit[l] = group.OrbitOf(LinkId(static_cast<int64_t>(l)));
   problem.share.clear();
-  for (int32_t o = 0; o < group.num_link_orbits(); ++o)
-    problem.share.push_back(static_cast<double>(group.order()) / static_cast<double>(group.LinkOrbitSize(o)));
+  for (int32_t o = 0; o < group.num_link_orbits(); ++o) problem.share.push_back(group.LinkShare(o));
 }
 
 // Rows of the linear program without symmetry.

@@ -15,6 +15,7 @@
 #include "ir/sizes.h"
 #include "synth/allreduce_trees.h"
 #include "synth/spanning_trees.h"
+#include "synth/step_limit.h"
 
 namespace xccl {
 namespace {
@@ -273,12 +274,7 @@ StatusOr<Synthesis> SynthesizeAllreduceTrees(const SynthesisRequest& request) {
   }
   ChunkedSchedule made =
       MakeAllreduceSchedule(trees, std::vector<int64_t>(static_cast<size_t>(rounds), 1), collective);
-  if (request.limits.steps && made.schedule.num_steps() > *request.limits.steps)
-    return LimitReached(
-        fmt::format("forest: {} on {}: {} steps at least were used; at most {} are allowed; hint: "
-                    "--steps={}",
-                    collective.name(), topology.name(), made.schedule.num_steps(), *request.limits.steps,
-                    made.schedule.num_steps()));
+  XCCL_RETURN_IF_ERROR(CheckStepsUsed("forest", request, made.schedule.num_steps()));
   std::string note;
   if (!trees.trees[0].up.empty())
     note = fmt::format(

@@ -13,6 +13,7 @@
 #include "ir/sizes.h"
 #include "synth/arborescences.h"
 #include "synth/forest_allreduce.h"
+#include "synth/step_limit.h"
 
 namespace xccl {
 namespace {
@@ -194,12 +195,7 @@ StatusOr<Synthesis> SynthesizeBroadcastTrees(const SynthesisRequest& request) {
     slices = chunks ? *chunks / static_cast<int32_t>(packed.trees.size()) : Slices(request, packed);
   }
   Synthesis made = MakeSchedule(request, packed, slices, reversed);
-  if (request.limits.steps && made.schedule.num_steps() > *request.limits.steps)
-    return LimitReached(
-        fmt::format("forest: {} on {}: {} steps at least were used; at most {} are allowed; hint: "
-                    "--steps={}",
-                    collective.name(), topology.name(), made.schedule.num_steps(), *request.limits.steps,
-                    made.schedule.num_steps()));
+  XCCL_RETURN_IF_ERROR(CheckStepsUsed("forest", request, made.schedule.num_steps()));
   return made;
 }
 

@@ -16,6 +16,7 @@
 #include "synth/greedy_phases.h"
 #include "synth/greedy_search.h"
 #include "synth/reverse.h"
+#include "synth/step_limit.h"
 
 namespace xccl {
 namespace {
@@ -57,12 +58,7 @@ class Attempt {
       best_->exact = best_ps_ <= bound_ps_;
       return *std::move(best_);
     }
-    if (fewest_steps_ > 0)
-      return LimitReached(
-          fmt::format("greedy: {} on {}: {} steps at least were used; at most {} are allowed; hint: "
-                      "--steps={}",
-                      request_.collective->name(), topology_.name(), fewest_steps_, *request_.limits.steps,
-                      fewest_steps_));
+    if (fewest_steps_ > 0) return StepsUsed("greedy", request_, fewest_steps_);
     return BugError("greedy: no candidate delivers everything although all ranks are reachable");
   }
 

@@ -12,6 +12,7 @@
 #include "synth/compose.h"
 #include "synth/engines.h"
 #include "synth/reverse.h"
+#include "synth/step_limit.h"
 
 namespace xccl {
 namespace {
@@ -246,10 +247,7 @@ StatusOr<Synthesis> PlacedEngine::Make() const {
     XCCL_ASSIGN_OR_RETURN(Schedule gather, Gather(*forward_, *recipe_, cut));
     schedule = reversed_recipe_ ? Compose(schedule, gather) : std::move(gather);
   }
-  const std::optional<int32_t> most = request_->limits.steps;
-  if (most && schedule.num_steps() > *most)
-    return InvalidInput(fmt::format("{}: takes {} steps; expected at most {}; hint: --steps={}",
-                                    engine_->name, schedule.num_steps(), *most, schedule.num_steps()));
+  XCCL_RETURN_IF_ERROR(CheckSteps(engine_->name, *request_, schedule.num_steps()));
   return Synthesis{cut, std::move(schedule), false, std::string(engine_->name), ""};
 }
 

@@ -64,6 +64,10 @@ class SymmetryGroup {
   LinkId LinkRepresentative(int32_t orbit) const { return link_representatives_[static_cast<size_t>(orbit)]; }
   // Links of the orbit: order() where no element but the identity keeps its links in place.
   int64_t LinkOrbitSize(int32_t orbit) const { return link_orbit_size_[static_cast<size_t>(orbit)]; }
+  // Translates of a link that fall on each link of its orbit.
+  double LinkShare(int32_t orbit) const {
+    return static_cast<double>(order_) / static_cast<double>(LinkOrbitSize(orbit));
+  }
   bool IsFreeOn(LinkId l) const { return LinkOrbitSize(OrbitOf(l)) == order_; }
 
   int32_t num_node_orbits() const { return static_cast<int32_t>(node_orbit_size_.size()); }

@@ -1,0 +1,28 @@
+#include "synth/step_limit.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+namespace xccl {
+
+Status CheckSteps(std::string_view engine, const SynthesisRequest& request, int32_t steps) {
+  const std::optional<int32_t> most = request.limits.steps;
+  if (!most || steps <= *most) return OkStatus();
+  return InvalidInput(
+      fmt::format("{}: takes {} steps; expected at most {}; hint: --steps={}", engine, steps, *most, steps));
+}
+
+Status StepsUsed(std::string_view engine, const SynthesisRequest& request, int32_t fewest) {
+  return LimitReached(fmt::format(
+      "{}: {} on {}: {} steps at least were used; at most {} are allowed; hint: "
+      "--steps={}",
+      engine, request.collective->name(), request.topology->name(), fewest, *request.limits.steps, fewest));
+}
+
+Status CheckStepsUsed(std::string_view engine, const SynthesisRequest& request, int32_t steps) {
+  const std::optional<int32_t> most = request.limits.steps;
+  return most && steps > *most ? StepsUsed(engine, request, steps) : OkStatus();
+}
+
+}  // namespace xccl
