@@ -1,0 +1,190 @@
+// What a kernel finds in memory: plain structs shared by the host compiler, nvcc and NVRTC (which has no
+// standard headers). In: a LaunchArgs by value. Everything else is reached from it. Generated kernels and the
+// interpreter kernel (device/interpret.h) have the same ABI.
+//
+// Grid. blocks = ranks_here × blocks per rank (KernelInfo) × instances; of block b
+//   rank = first_rank + b / (blocks_per_rank × instances), then threadblock copy c = b mod that product,
+//   instance = c / blocks_per_rank, block of the rank = c mod blocks_per_rank.
+// One rank a launch in production; all ranks of a device in one cooperative launch where they share it.
+//
+// Counters. All only grow (modulo 2^64), live in device memory, start at zero and are never launch arguments:
+// each end loads its own count when a launch starts and stores it when it ends, so that replaying a CUDA
+// graph needs no work by the host. What is loaded with one (program, instances, slots, slot_bytes, protocol)
+// stays with it: two programs do not share connections or BlockStates. All ranks launch a program equally
+// often.
+//
+// Connection (source, destination, channel, instance): a FIFO of KernelInfo::slots slots in the RECEIVER's
+// memory; `head` beside them, counts messages put, polled by the receiver; `tail` in the SENDER's memory,
+// counts messages taken (credits), polled by the sender. Each of them on a 128-byte line of its own. Message
+// m lies in slot m mod slots. LL and LL128 carry flags in the data and do not use head:
+//   LL     8-byte words {data u32, flag u32}, flag = low 32 bits of m + 1. A slot is rewritten whole in one
+//   lap of every
+//          2^31 messages, so that a word's flag is never older than that, and 2^32 messages later it cannot
+//          match.
+//   LL128  128-byte lines of 15 data words and one flag m + 1, 64 bits, which never comes back.
+// Slots must be zero at first.
+#pragma once
+
+#ifndef __CUDACC_RTC__
+#include <cstdint>
+#endif
+
+namespace xccl::device {
+
+#ifdef __CUDACC_RTC__
+using int32_t = int;
+using uint32_t = unsigned int;
+using int64_t = long long;
+using uint64_t = unsigned long long;
+#endif
+
+inline constexpr int32_t kAbiVersion = 1;
+inline constexpr int32_t kLineBytes = 128;  // counters and slots are aligned to this
+
+// The same order as xccl::DataType, ReduceOp, Protocol and Opcode in ir/.
+enum class Type : int32_t {
+  kInt8,
+  kUint8,
+  kInt32,
+  kUint32,
+  kInt64,
+  kUint64,
+  kHalf,
+  kFloat,
+  kDouble,
+  kBfloat16,
+  kFp8E4m3,
+  kFp8E5m2
+};
+enum class Operator : int32_t { kSum, kProd, kMin, kMax, kAvg };
+enum class Protocol : int32_t { kSimple, kLl, kLl128 };
+
+// What a message of so many data bytes takes in a slot, and the reverse. LL: 8 bytes carry 4. LL128: 128
+// carry 120.
+constexpr int64_t PayloadBytes(Protocol protocol, int64_t slot_bytes) {
+  return protocol == Protocol::kSimple ? slot_bytes
+         : protocol == Protocol::kLl   ? slot_bytes / 2
+                                       : slot_bytes / 128 * 120;
+}
+
+// Why a threadblock gave up. Written once, by the first threadblock that did; in memory that the host can
+// read while the kernel runs.
+enum class Wait : int32_t { kNone, kDependency, kMessage, kCredit, kEntry, kDrain, kAborted };
+struct ErrorRecord {
+  uint32_t state = 0;  // 0 nothing, 2 complete: the fields may be read
+  int32_t rank = 0;
+  int32_t threadblock = 0;  // of the Program
+  int32_t instruction = 0;  // index within the threadblock; -1 before the first and after the last
+  int32_t instance = 0;
+  int32_t pass = 0;
+  Wait wait = Wait::kNone;
+  int32_t peer = 0;  // kMessage, kCredit, kEntry, kDrain: the other rank; kDependency: threadblock waited for
+  uint64_t expected = 0;  // the counter's value that was waited for, and the last one seen
+  uint64_t seen = 0;
+  uint64_t reserved[2] = {};
+};
+static_assert(sizeof(ErrorRecord) == 64);
+
+// Where a peer's buffers are, in the reader's address space; written by that peer when it enters a launch.
+// Zero: not mapped. `epoch` is stored last, with release.
+struct PeerEntry {
+  uint64_t epoch = 0;
+  uint64_t input = 0, output = 0, scratch = 0;
+  uint64_t reserved[12] = {};
+};
+static_assert(sizeof(PeerEntry) == 128);
+
+// A peer cannot reach memory whose window has this delta.
+inline constexpr uint64_t kUnmapped = ~uint64_t{0};
+
+// One end of a connection, as its rank sees it.
+struct Connection {
+  char* slots = nullptr;                  // the receiver's memory; slots × slot_bytes
+  uint64_t* head = nullptr;               // the receiver's memory
+  uint64_t* tail = nullptr;               // the sender's memory
+  uint64_t* steps = nullptr;              // this end's messages in earlier launches; this rank's memory
+  const PeerEntry* entry_here = nullptr;  // what the peer said of its buffers; this rank's memory
+  PeerEntry* entry_there = nullptr;       // what this rank says of its own; the peer's memory
+  // For every window of this rank: what to add to an address in it to get the peer's address of the same
+  // byte, or kUnmapped. Window 0 is by custom "one address space": delta 0, or kUnmapped.
+  const uint64_t* window_delta = nullptr;
+  int64_t slot_bytes = 0;  // a multiple of kLineBytes
+};
+static_assert(sizeof(Connection) == 64);
+static_assert(__builtin_offsetof(Connection, steps) == 24 &&
+              __builtin_offsetof(Connection, slot_bytes) == 56);
+
+// A threadblock copy's own state. `progress` is what others of the rank wait for: epoch × 2^32 + instructions
+// done in this launch. One line each.
+struct BlockState {
+  uint64_t progress = 0;
+  uint64_t epoch = 0;  // launches that are over
+  uint64_t reserved[14] = {};
+};
+static_assert(sizeof(BlockState) == 128);
+
+// What stays the same from launch to launch, one a rank.
+struct RankArgs {
+  // [k × instances + instance], k counting the Program's connections that this rank is an end of, in their
+  // order.
+  const Connection* connections = nullptr;
+  BlockState* blocks = nullptr;  // [instance × blocks_per_rank + block]
+  char* scratch = nullptr;       // aligned to kLineBytes
+  int64_t scratch_window = -1;   // as RankBuffers::input_window
+};
+static_assert(sizeof(RankArgs) == 32);
+
+// What a call brings, one a rank. Buffers are aligned to their element size. A window of -1 says that peers
+// cannot reach the buffer. Tables only for programs whose parts differ (KernelInfo::tables), in elements and
+// for this rank: where the parts of its input and of its output begin, by position, and its scratch runs.
+struct RankBuffers {
+  const char* input = nullptr;
+  char* output = nullptr;
+  const int64_t* input_begin = nullptr;
+  const int64_t* output_begin = nullptr;
+  const int64_t* scratch_begin = nullptr;
+  int32_t input_window = -1;
+  int32_t output_window = -1;
+};
+static_assert(sizeof(RankBuffers) == 48);
+
+// The kernel's one parameter.
+struct LaunchArgs {
+  const RankArgs* ranks = nullptr;         // [ranks_here]
+  const RankBuffers* buffers = nullptr;    // [ranks_here]; null: `own` is the one rank's
+  const int64_t* part_elements = nullptr;  // [parts], only where KernelInfo::tables
+  ErrorRecord* error = nullptr;            // memory that the host sees, or null
+  uint32_t* stop = nullptr;                // device memory, zero: set by the first threadblock that gives up
+  const uint32_t* abort = nullptr;         // memory that the host writes: not zero ends the launch; or null
+  RankBuffers own;
+  int64_t elements = 0;       // of every part, where not KernelInfo::tables
+  int64_t spin_limit_ns = 0;  // without progress of what is waited for; 0: none
+  uint64_t jitter = 0;        // not 0: seed of random delays before instructions
+  int32_t first_rank = 0, ranks_here = 1;
+  int32_t passes = 1;     // the same on all ranks; every message fits a slot
+  int32_t instances = 1;  // copies of every threadblock, at most KernelInfo::instances
+  int32_t in_place = 0;   // input and output overlap as the collective says
+  int32_t direct = 0;     // peers' buffers may be used where both sides mapped them; the same on all ranks
+};
+static_assert(sizeof(LaunchArgs) == 144);
+static_assert(__builtin_offsetof(LaunchArgs, own) == 48 && __builtin_offsetof(LaunchArgs, first_rank) == 120);
+
+// What a compiled kernel says of itself: the symbol xccl_kernel_info in a module (constant memory) and in
+// host builds. The kernel is xccl_kernel.
+struct KernelInfo {
+  int32_t abi_version = kAbiVersion;
+  int32_t ranks = 0;
+  int32_t blocks_per_rank = 0;  // one copy
+  int32_t threads = 0;          // of a block
+  int32_t slots = 0;
+  int32_t instances = 0;  // most
+  int32_t tables = 0;     // parts differ: part tables are needed
+  int32_t direct = 0;     // some message can be direct
+  Protocol protocol = Protocol::kSimple;
+  Type type = Type::kFloat;
+  Operator op = Operator::kSum;
+  int32_t reserved[5] = {};
+};
+static_assert(sizeof(KernelInfo) == 64);
+
+}  // namespace xccl::device
