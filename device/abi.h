@@ -26,6 +26,7 @@
 #pragma once
 
 #ifndef __CUDACC_RTC__
+#include <cstddef>
 #include <cstdint>
 #endif
 
@@ -59,13 +60,14 @@ enum class Type : int32_t {
 enum class Operator : int32_t { kSum, kProd, kMin, kMax, kAvg };
 enum class Protocol : int32_t { kSimple, kLl, kLl128 };
 
-// What a message of so many data bytes takes in a slot, and the reverse. LL: 8 bytes carry 4. LL128: 128
-// carry 120.
+#ifndef __CUDACC_RTC__
+// Data bytes that a slot holds. LL: 8 bytes carry 4. LL128: 128 carry 120.
 constexpr int64_t PayloadBytes(Protocol protocol, int64_t slot_bytes) {
   return protocol == Protocol::kSimple ? slot_bytes
          : protocol == Protocol::kLl   ? slot_bytes / 2
                                        : slot_bytes / 128 * 120;
 }
+#endif
 
 // Why a threadblock gave up. Written once, by the first threadblock that did; in memory that the host can
 // read while the kernel runs.
@@ -111,8 +113,9 @@ struct Connection {
   int64_t slot_bytes = 0;  // a multiple of kLineBytes
 };
 static_assert(sizeof(Connection) == 64);
-static_assert(__builtin_offsetof(Connection, steps) == 24 &&
-              __builtin_offsetof(Connection, slot_bytes) == 56);
+#ifndef __CUDACC_RTC__
+static_assert(offsetof(Connection, steps) == 24 && offsetof(Connection, slot_bytes) == 56);
+#endif
 
 // A threadblock copy's own state. `progress` is what others of the rank wait for: epoch × 2^32 + instructions
 // done in this launch. One line each.
@@ -167,7 +170,9 @@ struct LaunchArgs {
   int32_t direct = 0;     // peers' buffers may be used where both sides mapped them; the same on all ranks
 };
 static_assert(sizeof(LaunchArgs) == 144);
-static_assert(__builtin_offsetof(LaunchArgs, own) == 48 && __builtin_offsetof(LaunchArgs, first_rank) == 120);
+#ifndef __CUDACC_RTC__
+static_assert(offsetof(LaunchArgs, own) == 48 && offsetof(LaunchArgs, first_rank) == 120);
+#endif
 
 // What a compiled kernel says of itself: the symbol xccl_kernel_info in a module (constant memory) and in
 // host builds. The kernel is xccl_kernel.
