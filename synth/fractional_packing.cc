@@ -43,7 +43,7 @@ class Packing {
     } else {
       costs.insert(costs.end(), problem_.demand.begin(), problem_.demand.end());
     }
-    LinearProgram program(costs);
+    LinearProgram program(costs, LinearProgramForm::kTurned);
     std::vector<std::pair<int32_t, double>> terms;
     for (size_t o = 0; o < orbits_; ++o) terms.emplace_back(static_cast<int32_t>(o), capacity_[o]);
     program.AddRow(terms, 1, 1);
@@ -148,7 +148,8 @@ class Packing {
   void TakeTrees(std::span<const double> row_prices, FractionalPacking& packing) {
     std::vector<double> total(up_ ? 1 : roots_);
     const auto total_of = [&](int32_t root) -> double& { return total[up_ ? 0 : static_cast<size_t>(root)]; };
-    for (size_t t = 0; t < trees_.size(); ++t) {
+    // Trees of the last round may not have been asked for.
+    for (size_t t = 0; t + 1 < row_prices.size(); ++t) {
       FractionalTree& tree = trees_[t];
       tree.weight = std::abs(row_prices[t + 1]);
       if (!up_) tree.weight /= problem_.demand[static_cast<size_t>(tree.root)];
