@@ -373,11 +373,11 @@ struct Folded {
 };
 
 int64_t SegmentBytes(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
-                     const Folded& folded) {
+                     const Folded& folded, bool rough = false) {
   constexpr int64_t kLeast = 64 << 10;
-  constexpr double kFill = 64;             // filling may cost 1/64 of the busiest path's time
-  constexpr int64_t kMoves = 1 << 16;      // segments in all that are always affordable
-  constexpr int64_t kMostMoves = 1 << 21;  // and that are the most
+  constexpr double kFill = 64;                           // filling may cost 1/64 of the busiest path's time
+  constexpr int64_t kMoves = 1 << 16;                    // segments in all that are always affordable
+  const int64_t most_moves = rough ? 1 << 18 : 1 << 21;  // and that are the most
   int64_t largest = 0;
   for (int32_t c = 0; c < collective.num_chunks(); ++c)
     largest = std::max(largest, sizes.ChunkBytes(ChunkId(c)));
@@ -397,7 +397,7 @@ int64_t SegmentBytes(const Schedule& schedule, const Collective& collective, con
   const double depth = schedule.num_steps() * static_cast<double>(largest) / busiest;
   const int64_t affordable = kMoves / std::max<int64_t>(moves, 1);
   const int64_t most = (largest - 1) / kLeast + 1;
-  const int64_t bearable = kMostMoves / std::max<int64_t>(moves, 1);
+  const int64_t bearable = most_moves / std::max<int64_t>(moves, 1);
   const double wanted = std::min(std::max(std::ceil(kFill * (depth - 1)), static_cast<double>(affordable)),
                                  static_cast<double>(bearable));
   const double segments = std::clamp(wanted, 1.0, static_cast<double>(most));
@@ -424,7 +424,7 @@ Simulation Run(const Schedule& schedule, const Collective& collective, const Col
   result.size_bytes = sizes.size_bytes();
   result.segment_bytes = options.segment_bytes;
   if (result.segment_bytes <= 0 && options.model == TimeModel::kPipelined)
-    result.segment_bytes = SegmentBytes(schedule, collective, sizes, folded);
+    result.segment_bytes = SegmentBytes(schedule, collective, sizes, folded, options.rough);
 
   const Quotient* const quotient = folded.quotient ? &*folded.quotient : nullptr;
   const SimulationModel model =

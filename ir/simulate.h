@@ -26,6 +26,7 @@ struct SimulateOptions {
   int64_t segment_bytes = 0;  // pipelined: largest slice of a chunk; 0: DefaultSegmentBytes.
                               // blocking: largest slice of a message; 0: whole messages
   bool record_links = false;  // fill Simulation::link_busy_ps
+  bool rough = false;         // longer segments where there are many: a quick look that ends a little late
   bool extrapolate = true;    // false: every segment is run, at a cost that grows with their number
 };
 

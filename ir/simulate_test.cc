@@ -225,6 +225,33 @@ TEST(DefaultSegmentBytes, GrowsWithWhatNeedsNoPipeline) {
   EXPECT_EQ(DefaultSegmentBytes(RingAllgather(300, large), many, 300LL << 20), 1 << 20);
 }
 
+// A chain of one chunk, whose segments fill it: a quick look takes fewer, where few are not enough anyway.
+TEST(Simulate, RoughlyEndsALittleLater) {
+  constexpr int32_t kRanks = 300;
+  const Topology topology = MakeGrid("line", 1, kRanks, false);
+  const Collective collective = Broadcast(kRanks);
+  Schedule schedule;
+  schedule.num_chunks = 1;
+  for (int32_t r = 0; r + 1 < kRanks; ++r)
+    for (LinkId l : topology.Out(NodeId(r)))
+      if (topology.RankOf(topology.link(l).to) == Rank(r + 1))
+        schedule.Add(ChunkId(0), 1, Rank(r), Rank(r + 1), std::vector{l}, TransferOp::kCopy, r);
+  Normalize(schedule);
+  struct Case {
+    int64_t size_bytes;
+    bool coarser;
+  };
+  for (const Case& each : {Case{1 << 20, false}, {1 << 30, true}}) {
+    SimulateOptions options{.size_bytes = each.size_bytes};
+    const Simulation fine = Simulate(schedule, collective, topology, options);
+    options.rough = true;
+    const Simulation rough = Simulate(schedule, collective, topology, options);
+    EXPECT_EQ(rough.segment_bytes > fine.segment_bytes, each.coarser);
+    EXPECT_EQ(rough.time_ps > fine.time_ps, each.coarser);
+    EXPECT_LE(static_cast<double>(rough.time_ps), 1.5 * static_cast<double>(fine.time_ps));
+  }
+}
+
 // GPUs joined by random links and through two switches; the paths that a transfer may take.
 struct Playground {
   Topology topology;

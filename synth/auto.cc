@@ -27,11 +27,11 @@ namespace {
 constexpr int64_t kDefaultWork = 600'000;     // chunk moves of all plans made together
 constexpr int64_t kFirstPlan = 4;             // the most promising plan may cost this many times the limit
 constexpr double kGoodEnough = 1.002;         // times the bound: not worth the search for more
-constexpr double kNearBound = 1.01;           // times the bound: on large machines, too
+constexpr double kNearBound = 1.01;           // times the bound: little to gain
 constexpr double kNotForGreedy = 1.5;         // times the bound: greedy would gain little on large machines
-constexpr int64_t kGreedyNearWork = 150'000;  // unless it costs no more than this, or the chunks are few
+constexpr int64_t kGreedyNearWork = 200'000;  // unless it costs no more than this, or the chunks are few
 constexpr double kNearBoundOfSums = 1.1;      // its bound is not always attained
-constexpr int64_t kMostRows = 330;            // of forest's program, to stay under a second
+constexpr int64_t kMostRows = 400;            // of forest's program, to stay under a second
 constexpr int64_t kMostSearches = 6'000'000;  // links x ranks, of bfb
 constexpr int64_t kMostWholeTrees = 500'000;  // links x ranks, likewise
 constexpr int64_t kMostFlow = 20'000;         // sources x links that differ, likewise
@@ -89,6 +89,13 @@ int64_t LeastMoves(const Collective& collective) {
   return parts * n;
 }
 
+// Else there is only one order of a sum.
+bool SeveralGetASum(const Collective& collective) {
+  return collective.Reduces() && collective.kind() != CollectiveKind::kReduce &&
+         collective.kind() != CollectiveKind::kReduceScatter &&
+         collective.kind() != CollectiveKind::kReduceScatterv;
+}
+
 class Portfolio {
  public:
   explicit Portfolio(const SynthesisRequest& request) : request_(request) {}
@@ -117,6 +124,7 @@ class Portfolio {
       const bool greedy = !candidate.placed && request_.limits.chunks;
       if (candidate.work > (greedy ? 2 * most : first ? most : left)) continue;
       if (best_ && (GoodEnough() || candidate.estimate_ps > Hopeless() * best_ps_ || out_of_time())) break;
+      if (best_ && IsNearBound() && !candidate.placed && !greedy) continue;  // dear, for a percent at most
       if (best_ && IsLarge() && candidate.work > kHeavyWork && candidate.estimate_ps > best_ps_ && !greedy)
         continue;
       Try(candidate, true, std::max(left, candidate.work));
@@ -173,8 +181,9 @@ class Portfolio {
     if (!best_ || GoodEnough()) return best_.has_value();
     const bool sums = request_.collective->kind() == CollectiveKind::kAllreduce;
     return IsLarge() &&
-           best_ps_ <= static_cast<double>(bound_.bound_ps) * (sums ? kNearBoundOfSums : kNearBound);
+           (IsNearBound() || (sums && best_ps_ <= static_cast<double>(bound_.bound_ps) * kNearBoundOfSums));
   }
+  bool IsNearBound() const { return best_ps_ <= static_cast<double>(bound_.bound_ps) * kNearBound; }
 
   // The engines that come close to the bound by themselves.
   template <typename IsAffordable>
@@ -252,7 +261,7 @@ class Portfolio {
 
   // Keeps it if it is the fastest so far.
   void Consider(std::string_view name, Synthesis made, bool simulate) {
-    if (!request_.allow_divergent && made.collective.Reduces() &&
+    if (!request_.allow_divergent && SeveralGetASum(made.collective) &&
         !IsBitwiseSame(made.schedule, made.collective, *request_.topology))
       return;
     double time_ps = 0;

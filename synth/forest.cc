@@ -156,7 +156,7 @@ class Attempt {
     } else {
       for (double regard : kRegard) {
         XCCL_RETURN_IF_ERROR(Try(regard));
-        if (Near() || Stopped()) break;
+        if (Near() || Stopped() || IsRateTheBest()) break;
       }
       // Prices may miss trees where directions differ; whole trees never do.
       if (!group_ && static_cast<double>(best_ps_) > kFar * static_cast<double>(bound_.bound_ps) &&
@@ -164,6 +164,7 @@ class Attempt {
         (void)TryWhole(std::nullopt);
     }
     XCCL_RETURN_IF_ERROR(CheckSteps());
+    if (rough_) SimulateBest();
     best_->exact = best_ps_ <= bound_.bound_ps;
     return *std::move(best_);
   }
@@ -176,6 +177,11 @@ class Attempt {
   }
   bool Near() const {
     return best_ && static_cast<double>(best_ps_) <= kNear * static_cast<double>(bound_.bound_ps);
+  }
+  // Less regard of latency finds trees of a better rate, if it finds any.
+  bool IsRateTheBest() const {
+    return best_ && rate_ps_ <= (1 + kFineAim) * bound_.bandwidth_ps &&
+           static_cast<double>(best_ps_) <= kFar * static_cast<double>(bound_.bound_ps);
   }
   bool Stopped() const {
     if (left_ <= 0) return true;
@@ -351,7 +357,7 @@ class Attempt {
       if (waves == 1)
         most_waves =
             std::min(most_waves, sizes_.size_bytes() / made.collective.num_chunks() / kLeastWaveBytes);
-      const int64_t time_ps = Consider(made, depth);
+      const int64_t time_ps = Consider(made, depth, waves <= kFewWaves);
       if (Near() || Stopped()) break;
       waves = MoreWaves(waves, arcs * copies, time_ps, std::min(most_waves, left_ / work));
     }
@@ -377,17 +383,26 @@ class Attempt {
     return SumUpCopyDown(up, down, topology_, collective_, steps);
   }
 
-  int64_t Consider(TreeSchedule& made, int32_t depth) {
-    const Simulation simulation = Simulate(made.schedule, made.collective, topology_,
-                                           {.size_bytes = request_.size_bytes, .model = request_.model});
+  // rough: it only tells how many waves to take, most likely.
+  int64_t Consider(TreeSchedule& made, int32_t depth, bool rough) {
+    const Simulation simulation =
+        Simulate(made.schedule, made.collective, topology_,
+                 {.size_bytes = request_.size_bytes, .model = request_.model, .rough = rough});
     if (best_ && simulation.time_ps >= best_ps_) return simulation.time_ps;
     best_ps_ = simulation.time_ps;
+    rough_ = rough;
     best_ = Synthesis{.collective = std::move(made.collective),
                       .schedule = std::move(made.schedule),
                       .engine = "forest",
                       .note = fmt::format("{}, depth {}", note_, depth),
                       .simulation = simulation};
     return simulation.time_ps;
+  }
+
+  void SimulateBest() {
+    best_->simulation = Simulate(best_->schedule, best_->collective, topology_,
+                                 {.size_bytes = request_.size_bytes, .model = request_.model});
+    best_ps_ = best_->simulation->time_ps;
   }
 
   const SynthesisRequest& request_;
@@ -401,6 +416,7 @@ class Attempt {
   std::chrono::steady_clock::time_point began_;
   std::optional<Synthesis> best_;
   int64_t best_ps_ = 0;
+  bool rough_ = false;  // is best_ps_ of a rough simulation?
   double rate_ps_ = 1;  // what the trees' bytes take on the busiest link
   int64_t whole_work_;
   std::string note_;
