@@ -19,6 +19,7 @@ const TextbookEngine& PairwiseEngine();
 const TextbookEngine& Ring2dEngine();
 const TextbookEngine& Torus2dEngine();
 const TextbookEngine& HierarchicalRingEngine();
+const TextbookEngine& HierarchicalDoublingEngine();
 const TextbookEngine& DirectEngine();
 
 // All of them, in the order that `auto` and `compare` show.

@@ -143,7 +143,9 @@ TEST(Formula, StepsWhereTimeHasNoOneFormula) {
       {"2d-torus", kAllreduce, MakeGrid({4, 4}, false), 12},    // 2 x (3 + 3)
       {"hierarchical-ring", kAllgather, MakeCluster(3, 4), 5},  // 2 across, 3 inside
       {"hierarchical-ring", kAllreduce, MakeCluster(3, 4), 10},
-      {"halving-doubling", kAllgather, MakeSwitch(6), 4},  // fold, 2, unfold
+      {"hierarchical-doubling", kAllreduce, MakeCluster(2, 4), 3},
+      {"hierarchical-doubling", kAllreduce, MakeCluster(8, 3), 5},  // inside, 3 across, inside
+      {"halving-doubling", kAllgather, MakeSwitch(6), 4},           // fold, 2, unfold
       {"recursive-doubling", kAllreduce, MakeSwitch(6), 4},
       {"double-binary-tree", kBroadcast, MakeSwitch(16), 4},
   };
@@ -189,6 +191,11 @@ TEST(Rejections, SayWhyAndWhatToUse) {
        "hierarchical-ring",
        {},
        "hierarchical-ring: all 8 ranks are on one host; expected several; hint: --engine=ring"},
+      {MakeCluster(3, 2),
+       kAllreduce,
+       "hierarchical-doubling",
+       {},
+       "hierarchical-doubling: 3 hosts; expected a power of 2; hint: --engine=hierarchical-ring"},
       {MakeSwitch(4),
        kAlltoall,
        "ring",

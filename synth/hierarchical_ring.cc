@@ -2,8 +2,6 @@
 // first; then rings inside every host. Played backwards, that is inside first; an allreduce goes inside,
 // across, inside. broadcast: the root deals its host's GPUs a piece each, the pieces run along the rails, and
 // every host gathers them.
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "synth/engines.h"
@@ -17,23 +15,7 @@ class Hierarchy {
  public:
   static StatusOr<Hierarchy> Create(const Ground& ground, std::span<const Rank> members) {
     Hierarchy made;
-    std::vector<int32_t> host_of(static_cast<size_t>(ground.num_islands()), -1);
-    for (size_t i = 0; i < members.size(); ++i) {
-      int32_t& h = host_of[ground.Island(members[i])];
-      if (h < 0) h = static_cast<int32_t>(made.hosts_.size()), made.hosts_.emplace_back();
-      made.hosts_[h].push_back(members[i]);
-    }
-    const auto odd = std::find_if(made.hosts_.begin(), made.hosts_.end(),
-                                  [&](const auto& host) { return host.size() != made.hosts_[0].size(); });
-    if (made.hosts_.size() == 1)
-      return InvalidInput(fmt::format(
-          "hierarchical-ring: all {} ranks are on one host; expected several; hint: --engine=ring",
-          members.size()));
-    if (odd != made.hosts_.end())
-      return InvalidInput(
-          fmt::format("hierarchical-ring: {} ranks on one host and {} on another; expected equal numbers; "
-                      "hint: --engine=ring",
-                      made.hosts_[0].size(), odd->size()));
+    XCCL_ASSIGN_OR_RETURN(made.hosts_, EqualIslands(ground, members, "hierarchical-ring"));
     for (const std::vector<Rank>& host : made.hosts_) {
       XCCL_ASSIGN_OR_RETURN(Rings rings, PlaceRings(ground, host, "hierarchical-ring"));
       made.lanes_ = std::min(made.lanes_, static_cast<int32_t>(rings.rings.size()));

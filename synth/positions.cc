@@ -1,5 +1,7 @@
 #include "synth/positions.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -32,6 +34,27 @@ Positions IslandPositions(const Ground& ground, std::span<const Rank> members) {
     return first[ground.Island(members[a])] < first[ground.Island(members[b])];
   });
   return FromMembers(members, std::move(order));
+}
+
+StatusOr<std::vector<std::vector<Rank>>> EqualIslands(const Ground& ground, std::span<const Rank> members,
+                                                      std::string_view engine) {
+  std::vector<std::vector<Rank>> hosts;
+  std::vector<int32_t> host_of(static_cast<size_t>(ground.num_islands()), -1);
+  for (const Rank member : members) {
+    int32_t& h = host_of[ground.Island(member)];
+    if (h < 0) h = static_cast<int32_t>(hosts.size()), hosts.emplace_back();
+    hosts[static_cast<size_t>(h)].push_back(member);
+  }
+  if (hosts.size() == 1)
+    return InvalidInput(fmt::format("{}: all {} ranks are on one host; expected several; hint: --engine=ring",
+                                    engine, members.size()));
+  for (const std::vector<Rank>& host : hosts)
+    if (host.size() != hosts[0].size())
+      return InvalidInput(
+          fmt::format("{}: {} ranks on one host and {} on another; expected equal numbers; "
+                      "hint: --engine=ring",
+                      engine, hosts[0].size(), host.size()));
+  return hosts;
 }
 
 Positions CubePositions(const Ground& ground, std::span<const Rank> members) {

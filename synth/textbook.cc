@@ -154,6 +154,7 @@ int32_t PlacedEngine::Chunks() const {
     case Base::kBroadcast:
       return std::max(recipe.lanes, recipe.broadcast_pieces);
     case Base::kAllreduce:
+      return recipe.lanes;
     case Base::kGather:
     case Base::kAlltoall:
     case Base::kSendrecv:
@@ -396,6 +397,7 @@ std::span<const TextbookEngine* const> TextbookEngines() {
                                                   &Ring2dEngine(),
                                                   &Torus2dEngine(),
                                                   &HierarchicalRingEngine(),
+                                                  &HierarchicalDoublingEngine(),
                                                   &DirectEngine()};
   return engines;
 }
