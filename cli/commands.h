@@ -24,6 +24,7 @@ void AddPlanCommand(CLI::App& app, Session& session);
 void AddVerifyCommand(CLI::App& app, Session& session);
 void AddSimulateCommand(CLI::App& app, Session& session);
 void AddCompareCommand(CLI::App& app, Session& session);
+void AddEmitCommand(CLI::App& app, Session& session);
 void AddRunCommand(CLI::App& app, Session& session);
 
 }  // namespace xccl

@@ -77,6 +77,7 @@ int main(int argc, char** argv) {
   xccl::AddVerifyCommand(app, session);
   xccl::AddSimulateCommand(app, session);
   xccl::AddCompareCommand(app, session);
+  xccl::AddEmitCommand(app, session);
   xccl::AddRunCommand(app, session);
   try {
     app.parse(argc, argv);

@@ -1,0 +1,486 @@
+// What one threadblock of a kernel does, instruction by instruction: the interface that generated code and
+// the interpreter kernel call. An instruction is
+//   Begin; Await...; if (Ready()) Move, once a run; End
+// where Await lets one thread each wait for dependencies, a message and a free slot, Ready is a barrier after
+// which all may go on, Move touches every element once, and End makes visible what was done: barrier, then
+// one thread each posts the message, returns the slot and counts the instruction as done. docs/kernels.md has
+// the orders of memory. A Block that gave up does nothing any more until the kernel ends.
+#pragma once
+
+#include "device/ll.h"
+
+namespace xccl::device {
+
+// The same order as xccl::Opcode.
+enum class Op : int32_t {
+  kSend,
+  kRecv,
+  kRecvCopySend,
+  kRecvReduceSend,
+  kRecvReduceCopy,
+  kRecvReduceCopySend,
+  kCopy,
+  kReduce,
+  kNop
+};
+constexpr bool Receives(Op op) { return op >= Op::kRecv && op <= Op::kRecvReduceCopySend; }
+constexpr bool Sends(Op op) {
+  return op == Op::kSend || op == Op::kRecvCopySend || op == Op::kRecvReduceSend ||
+         op == Op::kRecvReduceCopySend;
+}
+constexpr bool Reads(Op op) { return op == Op::kSend || (op >= Op::kRecvReduceSend && op <= Op::kReduce); }
+constexpr bool Writes(Op op) { return op != Op::kSend && op != Op::kRecvReduceSend && op != Op::kNop; }
+
+// The same order as xccl::BufferKind, DirectMode.
+enum class Buffer : int32_t { kInput, kOutput, kScratch };
+enum class Direct : int32_t { kNo, kPut, kPutOutOfPlace, kGet, kGetOutOfPlace };
+
+// Marks of an instruction: src is unscaled input; the result is the complete sum; so is what was read from a
+// peer unscaled input.
+inline constexpr uint32_t kFirst = 1, kFinal = 2, kReceivedFirst = 4;
+
+// Element counts are below 2^43 and weights below 2^31, so that nothing overflows.
+template <uint32_t kTotal>
+XCCL_DEVICE int64_t ShareOf(int64_t elements, uint32_t weight) {
+  const uint64_t e = static_cast<uint64_t>(elements), quotient = e / kTotal, rest = e % kTotal;
+  if constexpr (kTotal < 65536)
+    return static_cast<int64_t>(quotient * weight + static_cast<uint32_t>(rest) * weight / kTotal);
+  return static_cast<int64_t>(quotient * weight + rest * weight / kTotal);
+}
+
+// A run of `count` chunks of a part, each of `weight`, after chunks of weight `before`.
+template <uint32_t kTotal>
+struct Chunks {
+  int32_t part;
+  uint32_t before, weight;
+  int32_t count;
+  XCCL_DEVICE int64_t Share(int64_t elements, uint32_t of) const { return ShareOf<kTotal>(elements, of); }
+};
+struct AnyChunks {
+  int32_t part;
+  uint32_t before, weight;
+  int32_t count;
+  uint32_t total;
+  XCCL_DEVICE int64_t Share(int64_t elements, uint32_t of) const {
+    const uint64_t e = static_cast<uint64_t>(elements);
+    return static_cast<int64_t>(e / total * of + e % total * of / total);
+  }
+};
+
+// Where a run's elements are: addresses that element 0 of the part would have. Null: not there. `put`, `get`:
+// in a peer's memory.
+struct Places {
+  const char* src = nullptr;
+  char* dst = nullptr;
+  char* put = nullptr;
+  const char* get = nullptr;
+};
+
+// One end of a connection while a kernel runs.
+struct End {
+  const Connection* connection = nullptr;
+  char* slots = nullptr;
+  uint64_t* head = nullptr;
+  uint64_t* tail = nullptr;
+  uint64_t step = 0;  // messages so far
+  int32_t slot = 0;   // step mod slots
+  uint32_t slot_bytes = 0;
+  int32_t peer = 0;
+  uint32_t lent = 0;                              // bit b: the peer can reach this rank's buffer b
+  char* buffer[3] = {nullptr, nullptr, nullptr};  // the peer's, where this rank can reach them
+};
+
+// What a kernel is made for.
+template <class N, Protocol kProtocolOf, int32_t kSlotsOf, bool kTablesOf, bool kMessagesOrderOf>
+struct Config {
+  using Numbers = N;
+  static constexpr Protocol kProtocol = kProtocolOf;
+  static constexpr int32_t kSlots = kSlotsOf;
+  static constexpr bool kTables = kTablesOf;                // parts differ
+  static constexpr bool kMessagesOrder = kMessagesOrderOf;  // some accesses are only ordered by messages
+};
+
+template <class C>
+class Block {
+ public:
+  static constexpr bool kSimple = C::kProtocol == Protocol::kSimple;
+
+  XCCL_DEVICE Block(const LaunchArgs& args, typename C::Numbers numbers, int32_t block_index,
+                    int32_t blocks_per_rank)
+      : args_(args), numbers_(numbers) {
+    const int32_t copies = blocks_per_rank * args.instances, here = block_index / copies;
+    const int32_t copy = block_index % copies;
+    rank_ = args.first_rank + here;
+    instance_ = copy / blocks_per_rank;
+    block_ = copy % blocks_per_rank;
+    blocks_per_rank_ = blocks_per_rank;
+    const RankArgs& rank = args.ranks[here];
+    const RankBuffers& buffers = args.buffers != nullptr ? args.buffers[here] : args.own;
+    connections_ = rank.connections;
+    states_ = rank.blocks + static_cast<int64_t>(instance_) * blocks_per_rank;
+    rank_args_ = &rank;
+    buffers_ = &buffers;
+    input_ = buffers.input;
+    output_ = buffers.output;
+    scratch_ = rank.scratch;
+    epoch_ = states_[block_].epoch + 1;
+    pass_ = instance_ - args.instances;
+  }
+
+  XCCL_DEVICE int32_t rank() const { return rank_; }
+  XCCL_DEVICE int32_t block() const { return block_; }
+
+  // --- Ends, entering and leaving.
+
+  XCCL_DEVICE End Open(int32_t connection, int32_t peer) const {
+    End end;
+    end.connection = &connections_[static_cast<int64_t>(connection) * args_.instances + instance_];
+    end.slots = end.connection->slots;
+    end.head = end.connection->head;
+    end.tail = end.connection->tail;
+    end.step = *end.connection->steps;
+    end.slot = static_cast<int32_t>(end.step % static_cast<uint64_t>(C::kSlots));
+    end.slot_bytes = static_cast<uint32_t>(end.connection->slot_bytes);
+    end.peer = peer;
+    return end;
+  }
+
+  // Tells the peer where this rank's buffers are; Meet waits for the same from the peer. Both only where the
+  // program has direct messages on the connection, and do nothing where the launch allows none.
+  XCCL_DEVICE void Introduce(End& end) {
+    if (!kSimple || args_.direct == 0) return;
+    const uint64_t input = Lend(end, BitCast<uint64_t>(input_), buffers_->input_window);
+    const uint64_t output = Lend(end, BitCast<uint64_t>(output_), buffers_->output_window);
+    const uint64_t scratch =
+        Lend(end, BitCast<uint64_t>(scratch_), static_cast<int32_t>(rank_args_->scratch_window));
+    end.lent = (input != 0 ? 1u : 0u) | (output != 0 ? 2u : 0u) | (scratch != 0 ? 4u : 0u);
+    if (ThreadIndex() != 0) return;
+    PeerEntry* const entry = end.connection->entry_there;
+    StoreWatched(&entry->input, input);
+    StoreWatched(&entry->output, output);
+    StoreWatched(&entry->scratch, scratch);
+    StoreReleaseSystem(&entry->epoch, epoch_);
+  }
+  XCCL_DEVICE void Meet(End& end) {
+    if (!kSimple || args_.direct == 0) return;
+    const PeerEntry* const entry = end.connection->entry_here;
+    instruction_ = -1;
+    const bool met = ThreadIndex() != 0 || failed_ ||
+                     AwaitCounter<true>(&entry->epoch, epoch_, Who(Wait::kEntry, end.peer));
+    failed_ = SyncOr(!met || failed_);
+    end.buffer[0] = BitCast<char*>(LoadWatched(&entry->input));
+    end.buffer[1] = BitCast<char*>(LoadWatched(&entry->output));
+    end.buffer[2] = BitCast<char*>(LoadWatched(&entry->scratch));
+  }
+
+  // The next pass of this copy; `instructions`: of this block, a pass.
+  XCCL_DEVICE bool NextPass(int32_t instructions) {
+    pass_ += args_.instances;
+    done_ =
+        (epoch_ << 32) + static_cast<uint64_t>(pass_ / args_.instances) * static_cast<uint64_t>(instructions);
+    return !failed_ && pass_ < args_.passes;
+  }
+
+  // Who read this rank's buffers, or what it said of them, must be done before the kernel ends.
+  XCCL_DEVICE void Drain(const End& end) {
+    if (!kSimple || args_.direct == 0) return;
+    instruction_ = -1;
+    if (ThreadIndex() == 0 && !failed_)
+      failed_ = !AwaitCounter<true>(end.tail, end.step, Who(Wait::kDrain, end.peer));
+  }
+  XCCL_DEVICE void Leave() {
+    Sync();  // nobody still reads what is stored at last
+    if (ThreadIndex() == 0) states_[block_].epoch = epoch_;
+  }
+  // Requires: Leave was called.
+  XCCL_DEVICE void Close(const End& end) {
+    if (ThreadIndex() == 0) *end.connection->steps = end.step;
+  }
+
+  // --- Addresses.
+
+  XCCL_DEVICE int64_t Elements(int32_t part) const {
+    return C::kTables ? args_.part_elements[part] : args_.elements;
+  }
+  template <uint32_t kTotal>
+  XCCL_DEVICE int64_t Share(uint32_t weight) const {
+    return ShareOf<kTotal>(args_.elements, weight);
+  }
+  XCCL_DEVICE const char* Input(int32_t position) const {
+    return input_ + PartBegin(buffers_->input_begin, position);
+  }
+  XCCL_DEVICE char* Output(int32_t position) const {
+    return output_ + PartBegin(buffers_->output_begin, position);
+  }
+  // Scratch run `run`; `before`: the shares of the runs before it (ir/kernel_sizes.h), `skip`: of the part
+  // before it.
+  XCCL_DEVICE char* Scratch(int32_t run, int64_t before, int64_t skip) const {
+    return scratch_ + ScratchBegin(run, before, skip);
+  }
+  // The same in the peer's memory; null where it cannot be reached or the launch is not such that it may be.
+  template <Direct kMode>
+  XCCL_DEVICE char* PeerInput(const End& end, int32_t position) const {
+    return Reaches<kMode>(end, Buffer::kInput) ? end.buffer[0] + PartBegin(nullptr, position) : nullptr;
+  }
+  template <Direct kMode>
+  XCCL_DEVICE char* PeerOutput(const End& end, int32_t position) const {
+    return Reaches<kMode>(end, Buffer::kOutput) ? end.buffer[1] + PartBegin(nullptr, position) : nullptr;
+  }
+  template <Direct kMode>
+  XCCL_DEVICE char* PeerScratch(const End& end, int32_t run, int64_t before, int64_t skip) const {
+    return Reaches<kMode>(end, Buffer::kScratch) ? end.buffer[2] + ScratchBegin(run, before, skip) : nullptr;
+  }
+  // May this rank reach that buffer of the peer, and the reverse, for a message of this mode?
+  template <Direct kMode>
+  XCCL_DEVICE bool Reaches(const End& end, Buffer buffer) const {
+    return Allowed(kMode) && end.buffer[static_cast<int32_t>(buffer)] != nullptr;
+  }
+  template <Direct kMode>
+  XCCL_DEVICE bool Lends(const End& end, Buffer buffer) const {
+    return Allowed(kMode) && (end.lent >> static_cast<int32_t>(buffer) & 1) != 0;
+  }
+
+  // --- Instructions.
+
+  XCCL_DEVICE void Begin(int32_t threadblock, int32_t instruction) {
+    threadblock_ = threadblock;
+    instruction_ = instruction;
+    good_ = !failed_;
+    received_at_ = sent_at_ = 0;
+    waits_ = 0;
+    if (args_.jitter != 0) Jitter();
+  }
+  // Instruction `index` of another block of this rank, which has `instructions`, in this pass.
+  XCCL_DEVICE void AwaitBlock(int32_t block, int32_t instructions, int32_t index) {
+    if (!Mine() || !good_) return;
+    const uint64_t goal =
+        (epoch_ << 32) +
+        static_cast<uint64_t>(pass_ / args_.instances) * static_cast<uint64_t>(instructions) +
+        static_cast<uint64_t>(index) + 1;
+    good_ = AwaitCounter<false>(&states_[block].progress, goal, Who(Wait::kDependency, block));
+  }
+  XCCL_DEVICE void AwaitMessage(const End& from) {
+    if (!kSimple || !Mine() || !good_) return;
+    good_ = AwaitCounter<true>(from.head, from.step + 1, Who(Wait::kMessage, from.peer));
+  }
+  // A direct message takes no slot.
+  XCCL_DEVICE void AwaitSlot(const End& to, bool direct) {
+    if (direct || !Mine() || !good_) return;
+    good_ = AwaitCounter<true>(to.tail, to.step + 1 - static_cast<uint64_t>(C::kSlots),
+                               Who(Wait::kCredit, to.peer));
+  }
+  XCCL_DEVICE bool Ready() {
+    // What the block did before must be seen by who learns of it through an LL message.
+    if (!kSimple && C::kMessagesOrder) FenceDevice();
+    failed_ = SyncOr(!good_ || failed_);
+    return !failed_;
+  }
+
+  // One run. `from`, `to`: the ends, any where the instruction has none. `lends_put`: the peer has stored
+  // what is received at `dst`; `lends_get`: the peer reads what is sent there, or at src.
+  template <Op kOp, class Run>
+  XCCL_DEVICE void Move(uint32_t marks, const End& from, const End& to, const Run& run, const Places& at,
+                        bool lends_put, bool lends_get) {
+    const int64_t elements = Elements(run.part);
+    const int32_t slices = args_.passes == 1 ? 1 : run.count;
+    const uint32_t width = args_.passes == 1 ? static_cast<uint32_t>(run.count) * run.weight : run.weight;
+    for (int32_t s = 0; s < slices; ++s) {
+      const uint32_t before = run.before + static_cast<uint32_t>(s) * run.weight;
+      int64_t begin = run.Share(elements, before), end = run.Share(elements, before + width);
+      if (args_.passes != 1) {
+        const int64_t step = SliceElements(end - begin), chunk_end = end;
+        begin += step * pass_;
+        if (begin > chunk_end) begin = chunk_end;
+        if (begin + step < end) end = begin + step;
+      }
+      const int64_t offset = begin * numbers_.bytes(), bytes = (end - begin) * numbers_.bytes();
+      if (bytes == 0) continue;
+      if constexpr (kSimple || !(Sends(kOp) || Receives(kOp))) {
+        MoveSlice<kOp>(marks, from, to, at, offset, bytes, lends_put, lends_get);
+      } else {
+        MoveFlagged<kOp>(marks, from, to, at, offset, bytes);
+      }
+    }
+  }
+
+  // What the instruction did becomes visible. kSignals: another block waits for it.
+  template <Op kOp, bool kSignals>
+  XCCL_DEVICE void Finish(End& from, End& to) {
+    if (C::kProtocol == Protocol::kLl && Sends(kOp)) RefreshSlot(to);
+    if constexpr (!kSimple && kOp == Op::kSend && !kSignals) {
+      // Nothing to post. Ready's barrier of the next instruction keeps the block together.
+    } else {
+      failed_ = SyncOr(failed_);
+    }
+    ++done_;
+    if (failed_) return;
+    if constexpr (Sends(kOp)) {
+      if (kSimple && ThreadIndex() == 0) StoreReleaseSystem(to.head, to.step + 1);
+      Advance(to);
+    }
+    if constexpr (Receives(kOp)) {
+      if (IsThread(1)) StoreCredit(from.tail, from.step + 1);
+      Advance(from);
+    }
+    if constexpr (kSignals)
+      if (IsThread(2)) StoreReleaseDevice(&states_[block_].progress, done_);
+  }
+
+ private:
+  XCCL_DEVICE Waiter Who(Wait wait, int32_t peer) const {
+    return {&args_, rank_, threadblock_, instruction_, instance_, pass_, wait, peer};
+  }
+  XCCL_DEVICE static bool IsThread(int32_t role) { return ThreadIndex() == role * 32 % Threads(); }
+  // Waits of one instruction are shared out to one thread each, of different warps.
+  XCCL_DEVICE bool Mine() { return IsThread(waits_++); }
+  XCCL_DEVICE bool Allowed(Direct mode) const {
+    if (!kSimple || args_.direct == 0) return false;
+    return mode == Direct::kPut || mode == Direct::kGet || args_.in_place == 0;
+  }
+  XCCL_DEVICE static void Advance(End& end) {
+    ++end.step;
+    end.slot = end.slot + 1 == C::kSlots ? 0 : end.slot + 1;
+  }
+  XCCL_DEVICE char* SlotOf(const End& end) const {
+    return end.slots + static_cast<int64_t>(end.slot) * end.slot_bytes;
+  }
+
+  XCCL_DEVICE static uint64_t Lend(const End& end, uint64_t address, int32_t window) {
+    if (window < 0 || address == 0) return 0;
+    const uint64_t delta = end.connection->window_delta[window];
+    return delta == kUnmapped ? 0 : address + delta;
+  }
+  XCCL_DEVICE int64_t PartBegin(const int64_t* begins, int32_t position) const {
+    return (C::kTables ? begins[position] : position * args_.elements) * numbers_.bytes();
+  }
+  XCCL_DEVICE int64_t ScratchBegin(int32_t run, int64_t before, int64_t skip) const {
+    if constexpr (C::kTables) return (buffers_->scratch_begin[run] - skip) * numbers_.bytes();
+    const int64_t unit = Unit();
+    return ((before + run * (unit + 2) + unit - 1) / unit * unit - skip) * numbers_.bytes();
+  }
+  XCCL_DEVICE int64_t Unit() const { return numbers_.bytes() < 16 ? 16 / numbers_.bytes() : 1; }
+  // Elements of a pass's slice: ir/program.h, SliceOf. Remembered, since chunks are mostly of one size.
+  XCCL_DEVICE int64_t SliceElements(int64_t elements) {
+    if (elements != sliced_) {
+      sliced_ = elements;
+      const int64_t even = elements + args_.passes - 1;
+      const int64_t share =
+          even < (int64_t{1} << 32)
+              ? static_cast<int64_t>(static_cast<uint32_t>(even) / static_cast<uint32_t>(args_.passes))
+              : even / args_.passes;
+      slice_ = (share + Unit() - 1) / Unit() * Unit();
+    }
+    return slice_;
+  }
+  XCCL_DEVICE void Jitter() {
+    uint64_t x =
+        args_.jitter ^ (static_cast<uint64_t>(rank_) << 40) ^ (static_cast<uint64_t>(block_) << 20) ^ done_;
+    x = (x ^ (x >> 31)) * 0x9e3779b97f4a7c15u;
+    x ^= x >> 29;
+    if ((x & 3) == 0) Sleep(static_cast<uint32_t>(x >> 40) & 8191);
+  }
+
+  // Data in a slot keeps its place modulo 16, so that whole 16-byte accesses do on both sides. Where the
+  // slice begins.
+  XCCL_DEVICE static int64_t Place(int64_t& at, int64_t offset, int64_t bytes) {
+    const int64_t begin = ((at + 15) & ~int64_t{15}) + (offset & 15);
+    at = begin + bytes;
+    return begin;
+  }
+
+  template <Op kOp>
+  XCCL_DEVICE void MoveSlice(uint32_t marks, const End& from, const End& to, const Places& at, int64_t offset,
+                             int64_t bytes, bool lends_put, bool lends_get) {
+    uint32_t does = 0;
+    const char* source[2] = {nullptr, nullptr};
+    char* local = Writes(kOp) ? at.dst + offset : nullptr;
+    char* sent = nullptr;
+    if constexpr (Sends(kOp)) {
+      const int64_t place = Place(sent_at_, offset, bytes);
+      if (!lends_get) sent = at.put != nullptr ? at.put + offset : SlotOf(to) + place;
+    }
+    if constexpr (Receives(kOp)) {
+      const int64_t place = Place(received_at_, offset, bytes);
+      const char* const received = at.get != nullptr ? at.get + offset
+                                   : lends_put       ? local
+                                                     : SlotOf(from) + place;
+      source[Reads(kOp) ? 1 : 0] = received;
+      if (at.get != nullptr && (marks & kReceivedFirst) != 0) does |= Reads(kOp) ? kScaleSecond : kScaleFirst;
+    }
+    if constexpr (kOp == Op::kReduce) {
+      source[0] = local;
+      source[1] = at.src + offset;
+      if ((marks & kFirst) != 0) does |= kScaleSecond;
+    } else if constexpr (Reads(kOp)) {
+      source[0] = at.src + offset;
+      if ((marks & kFirst) != 0) does |= kScaleFirst;
+    }
+    if ((marks & kFinal) != 0) does |= kFinish;
+    // What a peer has put is where it belongs, unless something is still to be done with it.
+    const bool changes = (numbers_.scales() && (does & (kScaleFirst | kScaleSecond)) != 0) ||
+                         (numbers_.finishes() && (does & kFinish) != 0);
+    if constexpr (kOp == Op::kRecv || kOp == Op::kRecvCopySend)
+      if (lends_put && !changes) local = nullptr;
+    constexpr int kSources = kOp == Op::kReduce || (Reads(kOp) && Receives(kOp)) ? 2 : 1;
+    if (local != nullptr && sent != nullptr) {
+      MoveRange<kSources, 2>(numbers_, source[0], source[1], local, sent, bytes, does);
+    } else if (local != nullptr || sent != nullptr) {
+      MoveRange<kSources, 1>(numbers_, source[0], source[1], local != nullptr ? local : sent, nullptr, bytes,
+                             does);
+    }
+  }
+
+  template <Op kOp>
+  XCCL_DEVICE void MoveFlagged(uint32_t marks, const End& from, const End& to, const Places& at,
+                               int64_t offset, int64_t bytes) {
+    constexpr bool kLl = C::kProtocol == Protocol::kLl;
+    constexpr int kData = kLl ? kLlData : kLl128Data, kLine = kLl ? kLlLine : kLl128Line;
+    if (failed_) return;
+    LlArgs args;
+    args.bytes = bytes;
+    const int64_t wire = (bytes + kData - 1) / kData * kLine;
+    if constexpr (Reads(kOp)) args.source = at.src + offset;
+    if constexpr (Writes(kOp)) args.destination = at.dst + offset;
+    if constexpr (Receives(kOp)) {
+      args.in = SlotOf(from) + received_at_;
+      args.in_flag = from.step + 1;
+      received_at_ += wire;
+    }
+    if constexpr (Sends(kOp)) {
+      args.out = SlotOf(to) + sent_at_;
+      args.out_flag = to.step + 1;
+      sent_at_ += wire;
+    }
+    if ((marks & kFirst) != 0) args.marks |= kScaleFirst;
+    if ((marks & kFinal) != 0) args.marks |= kFinish;
+    const Waiter who = Who(Wait::kMessage, Receives(kOp) ? from.peer : 0);
+    if constexpr (kLl) {
+      failed_ = !MoveLl<Reads(kOp), Receives(kOp), Writes(kOp), Sends(kOp)>(numbers_, args, who);
+    } else {
+      failed_ = !MoveLl128<Reads(kOp), Receives(kOp), Writes(kOp), Sends(kOp)>(numbers_, args, who);
+    }
+  }
+
+  // In one lap of every 2^31 messages the rest of the slot gets the message's flag, too.
+  XCCL_DEVICE void RefreshSlot(const End& to) {
+    if ((to.step & 0x7fffffff) < static_cast<uint64_t>(C::kSlots) && !failed_)
+      RefreshLl(SlotOf(to) + sent_at_, SlotOf(to) + to.slot_bytes, static_cast<uint32_t>(to.step + 1));
+  }
+
+  const LaunchArgs& args_;
+  typename C::Numbers numbers_;
+  const Connection* connections_;
+  BlockState* states_;
+  const RankArgs* rank_args_;
+  const RankBuffers* buffers_;
+  const char* input_;
+  char* output_;
+  char* scratch_;
+  uint64_t epoch_, done_ = 0;
+  int64_t sliced_ = -1, slice_ = 0, received_at_ = 0, sent_at_ = 0;
+  int32_t rank_, instance_, block_, blocks_per_rank_, pass_;
+  int32_t threadblock_ = 0, instruction_ = -1, waits_ = 0;
+  bool good_ = true, failed_ = false;
+};
+
+}  // namespace xccl::device

@@ -1,0 +1,4 @@
+// What generated CUDA source includes.
+#pragma once
+
+#include "device/block.h"

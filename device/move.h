@@ -1,0 +1,137 @@
+// Moving elements from memory to memory: one or two sources, combined, into one or two destinations, each
+// element touched once. Sixteen bytes at a time where all addresses agree modulo 16, else the widest power of
+// two that they agree to; what lies before the first and after the last whole unit goes element by element.
+// Several loads are under way in every thread.
+#pragma once
+
+#include "device/numbers.h"
+
+namespace xccl::device {
+
+struct MoveArgs {
+  const char* source[2];  // the second only where there are two
+  char* destination[2];
+  int64_t bytes = 0;  // whole elements
+  uint32_t marks = 0;
+};
+
+// `units` units of kWidth bytes from offset `begin` on. Requires: addresses at `begin` are multiples of
+// kWidth.
+template <int kSources, int kDestinations, int kWidth, class N>
+XCCL_DEVICE void MoveUnits(const N& numbers, const MoveArgs& args, int64_t begin, int64_t units) {
+  constexpr int kUnroll = kWidth == 16 ? (kSources == 1 ? 8 : 4) : (kWidth == 8 ? 4 : 1);
+  const int64_t stride = static_cast<int64_t>(Threads()) * kWidth;
+  const int64_t end = begin + units * kWidth;
+  int64_t at = begin + static_cast<int64_t>(ThreadIndex()) * kWidth;
+  if constexpr (kUnroll > 1) {
+    for (; at + (kUnroll - 1) * stride < end; at += kUnroll * stride) {
+      Bits<kWidth> a[kUnroll], b[kUnroll];
+      XCCL_UNROLL
+      for (int u = 0; u < kUnroll; ++u) {
+        a[u] = LoadData<kWidth>(args.source[0] + at + u * stride);
+        if constexpr (kSources == 2) b[u] = LoadData<kWidth>(args.source[1] + at + u * stride);
+      }
+      XCCL_UNROLL
+      for (int u = 0; u < kUnroll; ++u) {
+        const Bits<kWidth> value = CombineBits<kSources, kWidth>(numbers, args.marks, a[u], b[u]);
+        StoreData<kWidth>(args.destination[0] + at + u * stride, value);
+        if constexpr (kDestinations == 2) StoreData<kWidth>(args.destination[1] + at + u * stride, value);
+      }
+    }
+  }
+  for (; at < end; at += stride) {
+    const Bits<kWidth> a = LoadData<kWidth>(args.source[0] + at);
+    Bits<kWidth> b = a;
+    if constexpr (kSources == 2) b = LoadData<kWidth>(args.source[1] + at);
+    const Bits<kWidth> value = CombineBits<kSources, kWidth>(numbers, args.marks, a, b);
+    StoreData<kWidth>(args.destination[0] + at, value);
+    if constexpr (kDestinations == 2) StoreData<kWidth>(args.destination[1] + at, value);
+  }
+}
+
+template <int kSources, int kDestinations, int kWidth, class N>
+XCCL_DEVICE void MoveAligned(const N& numbers, const MoveArgs& args, uint64_t address) {
+  constexpr int kElement = static_cast<int>(sizeof(typename N::Element));
+  if constexpr (kWidth >= kElement) {
+    const int64_t head = static_cast<int64_t>(-address & (kWidth - 1));
+    const int64_t first = head < args.bytes ? head : args.bytes;
+    const int64_t units = (args.bytes - first) / kWidth;
+    if constexpr (kWidth > kElement)
+      if (first > 0) MoveUnits<kSources, kDestinations, kElement>(numbers, args, 0, first / kElement);
+    MoveUnits<kSources, kDestinations, kWidth>(numbers, args, first, units);
+    const int64_t last = first + units * kWidth;
+    if constexpr (kWidth > kElement)
+      if (last < args.bytes)
+        MoveUnits<kSources, kDestinations, kElement>(numbers, args, last, (args.bytes - last) / kElement);
+  }
+}
+
+// Not inlined: a kernel's code stays small, which counts where the instruction cache is cold.
+// Requires: addresses are multiples of the element size; a source is a destination or does not overlap it.
+template <int kSources, int kDestinations, ElementNumbers N>
+XCCL_DEVICE_CALL void MoveRange(N numbers, const char* source0, const char* source1, char* destination0,
+                                char* destination1, int64_t bytes, uint32_t marks) {
+  const MoveArgs args = {{source0, source1}, {destination0, destination1}, bytes, marks};
+  const uint64_t address = BitCast<uint64_t>(destination0);
+  uint64_t differ = address ^ BitCast<uint64_t>(source0);
+  if constexpr (kSources == 2) differ |= address ^ BitCast<uint64_t>(source1);
+  if constexpr (kDestinations == 2) differ |= address ^ BitCast<uint64_t>(destination1);
+  if ((differ & 15) == 0) {
+    MoveAligned<kSources, kDestinations, 16>(numbers, args, address);
+  } else if ((differ & 7) == 0) {
+    MoveAligned<kSources, kDestinations, 8>(numbers, args, address);
+  } else if ((differ & 3) == 0) {
+    MoveAligned<kSources, kDestinations, 4>(numbers, args, address);
+  } else if ((differ & 1) == 0) {
+    MoveAligned<kSources, kDestinations, 2>(numbers, args, address);
+  } else {
+    MoveAligned<kSources, kDestinations, 1>(numbers, args, address);
+  }
+}
+
+// One unit of up to 8 bytes, `bytes` of it there. Whole units at addresses that allow it go in one access.
+template <class N>
+XCCL_DEVICE uint64_t LoadUpTo8(const char* at, int64_t bytes) {
+  constexpr int kElement = static_cast<int>(sizeof(typename N::Element));
+  if (bytes >= 8 && (BitCast<uint64_t>(at) & 7) == 0) return BitCast<uint64_t>(LoadData<8>(at));
+  uint64_t value = 0;
+  XCCL_UNROLL
+  for (int i = 0; i < 8; i += kElement) {
+    if (i >= bytes) break;
+    if constexpr (kElement == 8) {
+      value = BitCast<uint64_t>(LoadData<8>(at));
+    } else {
+      value |= static_cast<uint64_t>(LoadData<kElement>(at + i).word) << (8 * i);
+    }
+  }
+  return value;
+}
+template <class N>
+XCCL_DEVICE void StoreUpTo8(char* at, uint64_t value, int64_t bytes) {
+  constexpr int kElement = static_cast<int>(sizeof(typename N::Element));
+  if (bytes >= 8 && (BitCast<uint64_t>(at) & 7) == 0) {
+    StoreData<8>(at, BitCast<Bits<8>>(value));
+    return;
+  }
+  XCCL_UNROLL
+  for (int i = 0; i < 8; i += kElement) {
+    if (i >= bytes) break;
+    Bits<kElement> bits;
+    if constexpr (kElement == 8) {
+      bits = BitCast<Bits<8>>(value);
+    } else {
+      bits.word = static_cast<decltype(bits.word)>(value >> (8 * i));
+    }
+    StoreData<kElement>(at + i, bits);
+  }
+}
+// What an instruction with flags in its data does with 8 bytes.
+template <bool kLocal, bool kReceive, class N>
+XCCL_DEVICE uint64_t Combine8(const N& numbers, uint32_t marks, uint64_t local, uint64_t received) {
+  constexpr int kSources = kLocal && kReceive ? 2 : 1;
+  const uint64_t a = kLocal ? local : received;
+  return BitCast<uint64_t>(
+      CombineBits<kSources, 8>(numbers, marks, BitCast<Bits<8>>(a), BitCast<Bits<8>>(received)));
+}
+
+}  // namespace xccl::device

@@ -1,0 +1,250 @@
+// What differs between a GPU and the host: who I am in the block, barriers, and accesses to memory that
+// others write or read at the same time. On the host a block is one thread, so barriers are nothing. Orders
+// on a GPU are PTX's (ISA, memory consistency model): acquire loads, and a fence before a relaxed store of a
+// counter.
+#pragma once
+
+#include "device/abi.h"
+
+#ifdef __CUDACC__
+// Macros, since attributes have no other spelling that both compilers take.
+#define XCCL_DEVICE __device__ __forceinline__
+#define XCCL_DEVICE_CALL __device__ __noinline__ inline
+#define XCCL_UNROLL _Pragma("unroll")
+#else
+#include <chrono>
+#include <cstring>
+#include <thread>
+#define XCCL_DEVICE inline
+#define XCCL_DEVICE_CALL inline
+#define XCCL_UNROLL
+#endif
+
+namespace xccl::device {
+
+// One LL word pair: 8 bytes of data under two flags. One piece of an LL128 line: 16 bytes, in the last piece
+// of a line 8 bytes and the flag.
+struct LlLine {
+  uint32_t low, low_flag, high, high_flag;
+};
+struct Pair {
+  uint64_t low, high;
+};
+
+// The bits of `kWidth` bytes.
+template <int kWidth>
+struct Bits;
+template <>
+struct Bits<16> {
+  uint32_t word[4];
+};
+template <>
+struct Bits<8> {
+  uint32_t word[2];
+};
+template <>
+struct Bits<4> {
+  uint32_t word;
+};
+template <>
+struct Bits<2> {
+  uint16_t word;
+};
+template <>
+struct Bits<1> {
+  uint8_t word;
+};
+
+#ifdef __CUDACC__
+
+XCCL_DEVICE int32_t ThreadIndex() { return static_cast<int32_t>(threadIdx.x); }
+XCCL_DEVICE int32_t Threads() { return static_cast<int32_t>(blockDim.x); }
+XCCL_DEVICE int32_t BlockIndex() { return static_cast<int32_t>(blockIdx.x); }
+XCCL_DEVICE void Sync() { __syncthreads(); }
+XCCL_DEVICE bool SyncOr(bool any) { return __syncthreads_or(any) != 0; }
+XCCL_DEVICE uint64_t Global(const void* address) { return __cvta_generic_to_global(address); }
+
+XCCL_DEVICE uint64_t LoadAcquireSystem(const uint64_t* word) {
+  uint64_t value;
+  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(Global(word)) : "memory");
+  return value;
+}
+XCCL_DEVICE uint64_t LoadAcquireDevice(const uint64_t* word) {
+  uint64_t value;
+  asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(Global(word)) : "memory");
+  return value;
+}
+// What this thread saw and, after a barrier, what its block stored before, is visible to who sees the word.
+XCCL_DEVICE void StoreReleaseSystem(uint64_t* word, uint64_t value) {
+  asm volatile("fence.acq_rel.sys;" ::: "memory");
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(Global(word)), "l"(value) : "memory");
+}
+XCCL_DEVICE void StoreReleaseDevice(uint64_t* word, uint64_t value) {
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(Global(word)), "l"(value) : "memory");
+}
+// A credit says that a slot has been read. The loads' values were used before the barrier in front of it, so
+// they are done.
+XCCL_DEVICE void StoreCredit(uint64_t* word, uint64_t value) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(Global(word)), "l"(value) : "memory");
+}
+XCCL_DEVICE void FenceDevice() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+XCCL_DEVICE uint32_t LoadWatched(const uint32_t* word) {
+  uint32_t value;
+  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(Global(word)) : "memory");
+  return value;
+}
+XCCL_DEVICE uint64_t LoadWatched(const uint64_t* word) {
+  uint64_t value;
+  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(Global(word)) : "memory");
+  return value;
+}
+XCCL_DEVICE void StoreWatched(uint64_t* word, uint64_t value) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(Global(word)), "l"(value) : "memory");
+}
+XCCL_DEVICE void StoreWatched(uint32_t* word, uint32_t value) {
+  asm volatile("fence.acq_rel.sys;" ::: "memory");
+  asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(Global(word)), "r"(value) : "memory");
+}
+// True for the first caller.
+XCCL_DEVICE bool Claim(uint32_t* word) { return atomicExch(word, 1u) == 0; }
+
+XCCL_DEVICE LlLine LoadLl(const char* line) {
+  LlLine v;
+  asm volatile("ld.volatile.global.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(v.low), "=r"(v.low_flag), "=r"(v.high), "=r"(v.high_flag)
+               : "l"(Global(line))
+               : "memory");
+  return v;
+}
+XCCL_DEVICE void StoreLl(char* line, const LlLine& v) {
+  asm volatile("st.volatile.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(Global(line)), "r"(v.low),
+               "r"(v.low_flag), "r"(v.high), "r"(v.high_flag)
+               : "memory");
+}
+XCCL_DEVICE Pair LoadPair(const char* at) {
+  Pair v;
+  asm volatile("ld.volatile.global.v2.u64 {%0,%1}, [%2];"
+               : "=l"(v.low), "=l"(v.high)
+               : "l"(Global(at))
+               : "memory");
+  return v;
+}
+XCCL_DEVICE void StorePair(char* at, const Pair& v) {
+  asm volatile("st.volatile.global.v2.u64 [%0], {%1,%2};" ::"l"(Global(at)), "l"(v.low), "l"(v.high)
+               : "memory");
+}
+
+// Data. Volatile, so that no cache of a multiprocessor keeps what a peer rewrites; not flags.
+template <int kWidth>
+XCCL_DEVICE Bits<kWidth> LoadData(const char* at) {
+  Bits<kWidth> v;
+  if constexpr (kWidth == 16) {
+    asm volatile("ld.volatile.global.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
+                 : "l"(Global(at)));
+  } else if constexpr (kWidth == 8) {
+    asm volatile("ld.volatile.global.v2.u32 {%0,%1}, [%2];"
+                 : "=r"(v.word[0]), "=r"(v.word[1])
+                 : "l"(Global(at)));
+  } else if constexpr (kWidth == 4) {
+    asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(v.word) : "l"(Global(at)));
+  } else if constexpr (kWidth == 2) {
+    asm volatile("ld.volatile.global.u16 %0, [%1];" : "=h"(v.word) : "l"(Global(at)));
+  } else {
+    uint32_t byte;
+    asm volatile("ld.volatile.global.u8 %0, [%1];" : "=r"(byte) : "l"(Global(at)));
+    v.word = static_cast<uint8_t>(byte);
+  }
+  return v;
+}
+template <int kWidth>
+XCCL_DEVICE void StoreData(char* at, const Bits<kWidth>& v) {
+  if constexpr (kWidth == 16) {
+    asm volatile("st.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(Global(at)), "r"(v.word[0]), "r"(v.word[1]),
+                 "r"(v.word[2]), "r"(v.word[3])
+                 : "memory");
+  } else if constexpr (kWidth == 8) {
+    asm volatile("st.global.v2.u32 [%0], {%1,%2};" ::"l"(Global(at)), "r"(v.word[0]), "r"(v.word[1])
+                 : "memory");
+  } else if constexpr (kWidth == 4) {
+    asm volatile("st.global.u32 [%0], %1;" ::"l"(Global(at)), "r"(v.word) : "memory");
+  } else if constexpr (kWidth == 2) {
+    asm volatile("st.global.u16 [%0], %1;" ::"l"(Global(at)), "h"(v.word) : "memory");
+  } else {
+    asm volatile("st.global.u8 [%0], %1;" ::"l"(Global(at)), "r"(static_cast<uint32_t>(v.word)) : "memory");
+  }
+}
+
+XCCL_DEVICE int64_t Nanoseconds() {
+  uint64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return static_cast<int64_t>(now);
+}
+XCCL_DEVICE void Pause() { __nanosleep(20); }
+XCCL_DEVICE void Sleep(uint32_t nanoseconds) { __nanosleep(nanoseconds); }
+
+#else  // the host: a block is one thread
+
+inline int32_t ThreadIndex() { return 0; }
+inline int32_t Threads() { return 1; }
+inline void Sync() {}
+inline bool SyncOr(bool any) { return any; }
+
+inline uint64_t LoadAcquireSystem(const uint64_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+inline uint64_t LoadAcquireDevice(const uint64_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+inline void StoreReleaseSystem(uint64_t* word, uint64_t v) { __atomic_store_n(word, v, __ATOMIC_RELEASE); }
+inline void StoreReleaseDevice(uint64_t* word, uint64_t v) { __atomic_store_n(word, v, __ATOMIC_RELEASE); }
+inline void StoreCredit(uint64_t* word, uint64_t v) { __atomic_store_n(word, v, __ATOMIC_RELEASE); }
+inline void FenceDevice() {}
+inline uint32_t LoadWatched(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+inline uint64_t LoadWatched(const uint64_t* word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
+inline void StoreWatched(uint64_t* word, uint64_t v) { __atomic_store_n(word, v, __ATOMIC_RELAXED); }
+inline void StoreWatched(uint32_t* word, uint32_t v) { __atomic_store_n(word, v, __ATOMIC_RELEASE); }
+inline bool Claim(uint32_t* word) { return __atomic_exchange_n(word, 1u, __ATOMIC_ACQ_REL) == 0; }
+
+// Flags on the host carry the order too, as a GPU's in-order volatile accesses do in practice.
+inline LlLine LoadLl(const char* line) {
+  const uint64_t* const words = reinterpret_cast<const uint64_t*>(line);
+  const uint64_t low = __atomic_load_n(words, __ATOMIC_ACQUIRE),
+                 high = __atomic_load_n(words + 1, __ATOMIC_ACQUIRE);
+  return {static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32), static_cast<uint32_t>(high),
+          static_cast<uint32_t>(high >> 32)};
+}
+inline void StoreLl(char* line, const LlLine& v) {
+  uint64_t* const words = reinterpret_cast<uint64_t*>(line);
+  __atomic_store_n(words, static_cast<uint64_t>(v.low_flag) << 32 | v.low, __ATOMIC_RELEASE);
+  __atomic_store_n(words + 1, static_cast<uint64_t>(v.high_flag) << 32 | v.high, __ATOMIC_RELEASE);
+}
+
+template <int kWidth>
+inline Bits<kWidth> LoadData(const char* at) {
+  Bits<kWidth> bits;
+  std::memcpy(&bits, at, kWidth);
+  return bits;
+}
+template <int kWidth>
+inline void StoreData(char* at, const Bits<kWidth>& bits) {
+  std::memcpy(at, &bits, kWidth);
+}
+
+inline int64_t Nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+inline void Pause() { std::this_thread::yield(); }
+inline void Sleep(uint32_t nanoseconds) {
+  std::this_thread::sleep_for(std::chrono::nanoseconds(nanoseconds));
+}
+
+#endif
+
+// The same bits as another type of the same size.
+template <class To, class From>
+XCCL_DEVICE To BitCast(const From& from) {
+  static_assert(sizeof(To) == sizeof(From));
+  return __builtin_bit_cast(To, from);
+}
+
+}  // namespace xccl::device
