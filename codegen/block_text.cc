@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <string_view>
+#include <utility>
 
 namespace xccl {
 namespace {
@@ -68,6 +70,7 @@ std::string_view BufferName(BufferKind kind) {
 
 // One end of the block: its name in the code and what the block's messages on it need.
 struct EndUse {
+  int32_t connection = 0;
   std::string name;
   bool puts = false, gets = false;
 };
@@ -80,38 +83,53 @@ class Writer {
   BlockText Write() {
     CollectEnds();
     OpenEnds();
-    text_.code +=
-        "  while (b.NextPass(" + Number(static_cast<int64_t>(block_.instructions.size())) + ")) {\n";
+    Line("  while (b.NextPass({})) {{", Numbers({static_cast<int64_t>(block_.instructions.size())}));
     for (const KernelInstruction& i : block_.instructions) WriteInstruction(i);
-    text_.code += "  }\n";
-    for (const auto& [connection, end] : to_)
-      if (end.gets) text_.code += fmt::format("  b.Drain({});\n", end.name);
-    text_.code += "  b.Leave();\n";
+    Line("  }}");
+    for (const EndUse& end : to_)
+      if (end.gets) Line("  b.Drain({});", end.name);
+    Line("  b.Leave();");
     for (const auto* ends : {&from_, &to_})
-      for (const auto& [connection, end] : *ends) text_.code += fmt::format("  b.Close({});\n", end.name);
+      for (const EndUse& end : *ends) Line("  b.Close({});", end.name);
+    text_.ends = static_cast<int32_t>(from_.size() + to_.size());
     return std::move(text_);
   }
 
  private:
-  std::string Number(int64_t value) {
-    text_.numbers.push_back(value);
-    return std::string(1, kNumber);
+  template <typename... Args>
+  void Line(fmt::format_string<Args...> format, Args&&... args) {
+    text_.code += fmt::format(format, std::forward<Args>(args)...) + "\n";
+  }
+  // Numbers stand in the code in the order of these calls.
+  std::string Numbers(std::initializer_list<int64_t> values) {
+    std::string list;
+    for (int64_t value : values) {
+      text_.numbers.push_back(value);
+      if (!list.empty()) list += ", ";
+      list += kNumber;
+    }
+    return list;
   }
 
+  // Named in the order of their first use, so that ranks whose connections are sorted otherwise have the same
+  // code.
   void CollectEnds() {
     for (const KernelInstruction& i : block_.instructions) {
-      const auto use = [](std::map<int32_t, EndUse>& ends, int32_t connection, DirectMode mode) {
-        EndUse& end = ends[connection];
-        end.puts = end.puts || IsPut(mode);
-        end.gets = end.gets || IsGet(mode);
-      };
-      if (i.from) use(from_, *i.from, i.receive);
-      if (i.to) use(to_, *i.to, i.send);
+      if (i.from) Use(from_, *i.from, i.receive);
+      if (i.to) Use(to_, *i.to, i.send);
     }
-    int32_t k = 0;
-    for (auto& [connection, end] : from_) end.name = from_.size() == 1 ? "from" : fmt::format("from{}", k++);
-    k = 0;
-    for (auto& [connection, end] : to_) end.name = to_.size() == 1 ? "to" : fmt::format("to{}", k++);
+    const auto name = [](std::vector<EndUse>& ends, std::string_view stem) {
+      for (size_t k = 0; k < ends.size(); ++k)
+        ends[k].name = ends.size() == 1 ? std::string(stem) : fmt::format("{}{}", stem, k);
+    };
+    name(from_, "from");
+    name(to_, "to");
+  }
+  static void Use(std::vector<EndUse>& ends, int32_t connection, DirectMode mode) {
+    auto end = std::ranges::find(ends, connection, &EndUse::connection);
+    if (end == ends.end()) end = ends.insert(end, EndUse{connection, "", false, false});
+    end->puts = end->puts || IsPut(mode);
+    end->gets = end->gets || IsGet(mode);
   }
 
   const Connection& ConnectionOf(int32_t local) const {
@@ -120,106 +138,108 @@ class Writer {
   }
 
   void OpenEnds() {
+    int32_t index = 0;
     for (const auto* ends : {&from_, &to_}) {
-      for (const auto& [connection, end] : *ends) {
-        const Rank peer = ends == &from_ ? ConnectionOf(connection).src : ConnectionOf(connection).dst;
-        text_.code += fmt::format("  End {} = b.Open(", end.name) + Number(connection) + ", " +
-                      Number(peer.value) + ");\n";
+      for (const EndUse& end : *ends) {
+        const Rank peer =
+            ends == &from_ ? ConnectionOf(end.connection).src : ConnectionOf(end.connection).dst;
+        Line("  End {} = b.Open({}, {});", end.name, index++, Numbers({end.connection, peer.value}));
       }
     }
-    if (from_.empty() || to_.empty()) text_.code += "  End none;\n";
+    if (from_.empty() || to_.empty()) Line("  End none{{}};");
     // Who receives a put or is read by a get says where its buffers are; the other waits to hear it.
-    for (const auto& [connection, end] : from_)
-      if (end.puts) text_.code += fmt::format("  b.Introduce({});\n", end.name);
-    for (const auto& [connection, end] : to_)
-      if (end.gets) text_.code += fmt::format("  b.Introduce({});\n", end.name);
-    for (const auto& [connection, end] : from_)
-      if (end.gets) text_.code += fmt::format("  b.Meet({});\n", end.name);
-    for (const auto& [connection, end] : to_)
-      if (end.puts) text_.code += fmt::format("  b.Meet({});\n", end.name);
+    for (const EndUse& end : from_)
+      if (end.puts) Line("  b.Introduce({});", end.name);
+    for (const EndUse& end : to_)
+      if (end.gets) Line("  b.Introduce({});", end.name);
+    for (const EndUse& end : from_)
+      if (end.gets) Line("  b.Meet({});", end.name);
+    for (const EndUse& end : to_)
+      if (end.puts) Line("  b.Meet({});", end.name);
+    Line("  b.Enter();");
   }
 
-  // "b.Output(3)", "b.PeerScratch<Direct::kGet>(from, 0, b.Share<8>(2), b.Share<8>(1))".
+  // "b.Output(3)", "b.PeerScratch(Direct::kGet, from, 0, Share<8>(b, 2), Share<8>(b, 1))".
   std::string Address(const KernelRun& run, const KernelPlace& place, Rank owner, const std::string& peer_of,
                       DirectMode mode) {
     std::string call =
         peer_of.empty() ? fmt::format("b.{}(", BufferName(place.buffer))
-                        : fmt::format("b.Peer{}<{}>({}, ", BufferName(place.buffer), ModeName(mode), peer_of);
-    call += Number(place.position);
+                        : fmt::format("b.Peer{}({}, {}, ", BufferName(place.buffer), ModeName(mode), peer_of);
+    call += Numbers({place.position});
     if (place.buffer != BufferKind::kScratch) return call + ")";
     const std::vector<ScratchRun>& runs = form_.ranks[owner].scratch;
     const ScratchRun& own = runs[static_cast<size_t>(place.position)];
-    if (form_.tables)
-      return call + fmt::format(", 0, ShareOf<{}>(b.Elements(", run.total) + Number(run.part.value) + "), " +
-             Number(own.before) + "))";
+    if (form_.tables) {
+      call += fmt::format(", 0, ShareOf<{}>(b.Elements({}), ", own.total, Numbers({run.part.value}));
+      return call + Numbers({own.before}) + "))";
+    }
     std::map<int64_t, int64_t> weight_before;  // by total; all totals, so that ranks have the same code
     for (const ScratchRun& r : runs) weight_before[r.total] = 0;
     for (int32_t r = 0; r < place.position; ++r)
       weight_before[runs[static_cast<size_t>(r)].total] += runs[static_cast<size_t>(r)].weight;
-    std::string sum;
-    for (const auto& [total, weight] : weight_before)
-      sum += fmt::format("{}b.template Share<{}>(", sum.empty() ? "" : " + ", total) + Number(weight) + ")";
-    return call + ", " + sum + fmt::format(", b.template Share<{}>(", own.total) + Number(own.before) + "))";
+    call += ", ";
+    for (auto it = weight_before.begin(); it != weight_before.end(); ++it)
+      call += fmt::format("{}Share<{}>(b, {})", it == weight_before.begin() ? "" : " + ", it->first,
+                          Numbers({it->second}));
+    return call + fmt::format(", Share<{}>(b, {}))", own.total, Numbers({own.before}));
   }
 
-  static std::string EndName(const std::map<int32_t, EndUse>& ends,
-                             const std::optional<int32_t>& connection) {
-    return connection ? ends.at(*connection).name : ends.empty() ? "none" : ends.begin()->second.name;
+  static std::string EndName(const std::vector<EndUse>& ends, const std::optional<int32_t>& connection) {
+    if (connection) return std::ranges::find(ends, *connection, &EndUse::connection)->name;
+    return ends.empty() ? "none" : ends[0].name;
   }
 
-  // Whether the message goes straight, as seen from this end: "b.Lends<…>(from, Buffer::kOutput)", or
-  // "false".
-  static std::string Lends(const std::string& end, DirectMode mode, BufferKind buffer) {
-    return fmt::format("b.template Lends<{}>({}, Buffer::k{})", ModeName(mode), end, BufferName(buffer));
-  }
-  static std::string Reaches(const std::string& end, DirectMode mode, BufferKind buffer) {
-    return fmt::format("b.template Reaches<{}>({}, Buffer::k{})", ModeName(mode), end, BufferName(buffer));
+  // Whether a message goes straight, as seen from this end.
+  static std::string Straight(std::string_view question, DirectMode mode, const std::string& end,
+                              BufferKind buffer) {
+    return fmt::format("b.{}({}, {}, Buffer::k{})", question, ModeName(mode), end, BufferName(buffer));
   }
   static BufferKind SentFrom(const KernelInstruction& i) {
     return i.what.op == Opcode::kSend ? i.what.src.buffer : i.what.dst.buffer;
   }
+  // Does the peer put what is received, does it get what is sent?
+  static std::string LendsPut(const KernelInstruction& i, const std::string& from) {
+    return i.from && IsPut(i.receive) ? Straight("Lends", i.receive, from, i.what.dst.buffer) : "false";
+  }
+  static std::string LendsGet(const KernelInstruction& i, const std::string& to) {
+    return i.to && IsGet(i.send) ? Straight("Lends", i.send, to, SentFrom(i)) : "false";
+  }
 
   void WriteInstruction(const KernelInstruction& i) {
-    const Opcode op = i.what.op;
     const std::string from = EndName(from_, i.from), to = EndName(to_, i.to);
-    const bool lends_put = i.from && IsPut(i.receive), lends_get = i.to && IsGet(i.send);
     text_.comments.push_back(Describe(i, program_, rank_, form_) + DirectComment(i));
-    text_.code += fmt::format("    // {}\n", kComment);
-    text_.code += "    b.Begin(" + Number(i.threadblock) + ", " + Number(i.index) + ");\n";
+    Line("    // {}", std::string(1, kComment));
+    Line("    b.Begin({});", Numbers({i.threadblock, i.index}));
     for (const KernelDependency& d : i.after) {
       const size_t instructions = form_.ranks[rank_].blocks[static_cast<size_t>(d.block)].instructions.size();
-      text_.code += "    b.AwaitBlock(" + Number(d.block) + ", " +
-                    Number(static_cast<int64_t>(instructions)) + ", " + Number(d.index) + ");\n";
+      Line("    b.AwaitBlock({});", Numbers({d.block, static_cast<int64_t>(instructions), d.index}));
     }
-    if (i.from) text_.code += fmt::format("    b.AwaitMessage({});\n", from);
+    if (i.from) Line("    b.AwaitMessage({});", from);
     if (i.to) {
-      std::string direct = "false";
-      if (lends_get) direct = Lends(to, i.send, SentFrom(i));
-      if (IsPut(i.send) && !i.runs.empty()) direct = Reaches(to, i.send, i.runs[0].peer.buffer);
-      text_.code += fmt::format("    b.AwaitSlot({}, {});\n", to, direct);
+      const bool puts = IsPut(i.send) && !i.runs.empty();
+      Line("    b.AwaitSlot({}, {});", to,
+           puts ? Straight("Reaches", i.send, to, i.runs[0].peer.buffer) : LendsGet(i, to));
     }
     if (i.runs.empty()) {
-      text_.code += "    b.Ready();\n";
+      Line("    b.Ready();");
     } else {
-      text_.code += "    if (b.Ready()) {\n";
-      for (const KernelRun& run : i.runs) WriteRun(i, run, from, to, lends_put, lends_get);
-      text_.code += "    }\n";
+      Line("    if (b.Ready()) {{");
+      for (const KernelRun& run : i.runs) WriteRun(i, run, from, to);
+      Line("    }}");
     }
-    text_.code += fmt::format("    b.template Finish<{}, {}>({}, {});\n", OpName(op), i.signals, from, to);
+    Line("    Finish<{}, {}>(b, {}, {});", OpName(i.what.op), i.signals, from, to);
   }
 
   void WriteRun(const KernelInstruction& i, const KernelRun& run, const std::string& from,
-                const std::string& to, bool lends_put, bool lends_get) {
+                const std::string& to) {
     std::string marks;
     for (const auto& [set, name] : {std::pair(i.what.first, "kFirst"), std::pair(i.what.final, "kFinal"),
                                     std::pair(i.received_first, "kReceivedFirst")})
       if (set) marks += std::string(marks.empty() ? "" : " | ") + name;
-    text_.code += fmt::format("      b.template Move<{}>({}, {}, {}, Chunks<{}>{{", OpName(i.what.op),
-                              marks.empty() ? "0" : marks, from, to, run.total);
-    text_.code += Number(run.part.value) + ", " + Number(run.before) + ", " + Number(run.weight) + ", " +
-                  Number(run.count) + "},\n";
+    Line("      Move<{}>(b, {}, {}, {}, Chunks<{}>{{{}}},", OpName(i.what.op), marks.empty() ? "0" : marks,
+         from, to, run.total, Numbers({run.part.value, run.before, run.weight, run.count}));
     std::string places;
-    const auto place = [&](std::string_view name, std::string address) {
+    const auto place = [&](std::string_view name, const std::string& address) {
       places += fmt::format("{}.{} = {}", places.empty() ? "" : ", ", name, address);
     };
     if (ReadsSource(i.what.op)) place("src", Address(run, run.src, rank_, "", DirectMode::kNo));
@@ -227,9 +247,7 @@ class Writer {
     if (i.to && IsPut(i.send)) place("put", Address(run, run.peer, ConnectionOf(*i.to).dst, to, i.send));
     if (i.from && IsGet(i.receive))
       place("get", Address(run, run.peer_src, ConnectionOf(*i.from).src, from, i.receive));
-    text_.code += fmt::format("             {{{}}}, {}, {});\n", places,
-                              lends_put ? Lends(from, i.receive, i.what.dst.buffer) : "false",
-                              lends_get ? Lends(to, i.send, SentFrom(i)) : "false");
+    Line("           {{{}}}, {}, {});", places, LendsPut(i, from), LendsGet(i, to));
   }
 
   static std::string DirectComment(const KernelInstruction& i) {
@@ -245,7 +263,7 @@ class Writer {
   const KernelForm& form_;
   const Rank rank_;
   const KernelBlock& block_;
-  std::map<int32_t, EndUse> from_, to_;  // by connection
+  std::vector<EndUse> from_, to_;
   BlockText text_;
 };
 

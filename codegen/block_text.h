@@ -16,6 +16,7 @@ struct BlockText {
   std::string code;                   // kNumber where a number stands, kComment where a comment
   std::vector<int64_t> numbers;       // in order
   std::vector<std::string> comments;  // in order
+  int32_t ends = 0;                   // of connections
 };
 inline constexpr char kNumber = '\1', kComment = '\2';
 

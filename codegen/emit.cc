@@ -171,6 +171,7 @@ class Emitter {
         BlockText text = TextOf(program_, form_, r, form_.ranks[r].blocks[b]);
         const auto [it, fresh] = known.try_emplace(text.code, classes_.size());
         if (fresh) classes_.emplace_back();
+        ends_ = std::max(ends_, text.ends);
         classes_[it->second].members.push_back({r, static_cast<int32_t>(b)});
         classes_[it->second].texts.push_back(std::move(text));
       }
@@ -251,7 +252,8 @@ class Emitter {
   }
 
   void Tail() {
-    const std::string shape = fmt::format("{}, {}, {}", program_.slots, form_.tables, form_.messages_order);
+    const std::string shape =
+        fmt::format("{}, {}, {}, {}", program_.slots, ends_, form_.tables, form_.messages_order);
     const std::string info = fmt::format(
         ".ranks = {}, .blocks_per_rank = {}, .threads = {}, .slots = {}, .instances = {}, .tables = {}, "
         ".direct = {}",
@@ -274,18 +276,13 @@ class Emitter {
       out_ += "}  // namespace xccl::device\n";
       return;
     }
-    out_ += "}  // namespace\n}  // namespace xccl::device\n\n";
+    out_ += "}  // namespace\n}  // namespace xccl::device\n\nusing namespace xccl::device;\n";
     out_ += fmt::format(
-        "extern \"C\" __constant__ const xccl::device::KernelInfo xccl_kernel_info = {{\n    {},\n    "
-        ".protocol = "
-        "xccl::device::Protocol::XCCL_PROTOCOL, .type = xccl::device::kTypeOf<xccl::device::XCCL_TYPE>,\n    "
-        ".op = "
-        "xccl::device::Operator::XCCL_OPERATOR}};\n\n",
+        "extern \"C\" __constant__ const KernelInfo xccl_kernel_info = {{\n    {},\n    .protocol = "
+        "Protocol::XCCL_PROTOCOL, .type = kTypeOf<XCCL_TYPE>, .op = Operator::XCCL_OPERATOR}};\n\n",
         info);
     out_ += "extern \"C\" __global__ void __launch_bounds__(XCCL_THREADS, 1)\n";
-    out_ +=
-        "    xccl_kernel(const __grid_constant__ xccl::device::LaunchArgs args) {\n  using namespace "
-        "xccl::device;\n";
+    out_ += "    xccl_kernel(const __grid_constant__ LaunchArgs args) {\n";
     out_ += fmt::format(
         "  using C = Config<Numbers<XCCL_TYPE, Operator::XCCL_OPERATOR>, Protocol::XCCL_PROTOCOL, {}>;\n",
         shape);
@@ -299,6 +296,7 @@ class Emitter {
   const EmitOptions& options_;
   std::vector<BlockClass> classes_;
   std::vector<Table> tables_;
+  int32_t ends_ = 1;  // most of one block
   std::string constant_, out_;
 };
 

@@ -23,13 +23,17 @@ enum class Op : int32_t {
   kReduce,
   kNop
 };
-constexpr bool Receives(Op op) { return op >= Op::kRecv && op <= Op::kRecvReduceCopySend; }
-constexpr bool Sends(Op op) {
+XCCL_DEVICE constexpr bool Receives(Op op) { return op >= Op::kRecv && op <= Op::kRecvReduceCopySend; }
+XCCL_DEVICE constexpr bool Sends(Op op) {
   return op == Op::kSend || op == Op::kRecvCopySend || op == Op::kRecvReduceSend ||
          op == Op::kRecvReduceCopySend;
 }
-constexpr bool Reads(Op op) { return op == Op::kSend || (op >= Op::kRecvReduceSend && op <= Op::kReduce); }
-constexpr bool Writes(Op op) { return op != Op::kSend && op != Op::kRecvReduceSend && op != Op::kNop; }
+XCCL_DEVICE constexpr bool Reads(Op op) {
+  return op == Op::kSend || (op >= Op::kRecvReduceSend && op <= Op::kReduce);
+}
+XCCL_DEVICE constexpr bool Writes(Op op) {
+  return op != Op::kSend && op != Op::kRecvReduceSend && op != Op::kNop;
+}
 
 // The same order as xccl::BufferKind, DirectMode.
 enum class Buffer : int32_t { kInput, kOutput, kScratch };
@@ -41,8 +45,9 @@ inline constexpr uint32_t kFirst = 1, kFinal = 2, kReceivedFirst = 4;
 
 // Element counts are below 2^43 and weights below 2^31, so that nothing overflows.
 template <uint32_t kTotal>
-XCCL_DEVICE int64_t ShareOf(int64_t elements, uint32_t weight) {
+XCCL_DEVICE int64_t ShareOf(int64_t elements, int32_t of) {
   const uint64_t e = static_cast<uint64_t>(elements), quotient = e / kTotal, rest = e % kTotal;
+  const uint32_t weight = static_cast<uint32_t>(of);
   if constexpr (kTotal < 65536)
     return static_cast<int64_t>(quotient * weight + static_cast<uint32_t>(rest) * weight / kTotal);
   return static_cast<int64_t>(quotient * weight + rest * weight / kTotal);
@@ -51,19 +56,15 @@ XCCL_DEVICE int64_t ShareOf(int64_t elements, uint32_t weight) {
 // A run of `count` chunks of a part, each of `weight`, after chunks of weight `before`.
 template <uint32_t kTotal>
 struct Chunks {
-  int32_t part;
-  uint32_t before, weight;
-  int32_t count;
-  XCCL_DEVICE int64_t Share(int64_t elements, uint32_t of) const { return ShareOf<kTotal>(elements, of); }
+  int32_t part, before, weight, count;
+  XCCL_DEVICE int64_t Share(int64_t elements, int32_t of) const { return ShareOf<kTotal>(elements, of); }
 };
 struct AnyChunks {
-  int32_t part;
-  uint32_t before, weight;
-  int32_t count;
-  uint32_t total;
-  XCCL_DEVICE int64_t Share(int64_t elements, uint32_t of) const {
-    const uint64_t e = static_cast<uint64_t>(elements);
-    return static_cast<int64_t>(e / total * of + e % total * of / total);
+  int32_t part, before, weight, count, total;
+  XCCL_DEVICE int64_t Share(int64_t elements, int32_t of) const {
+    const uint64_t e = static_cast<uint64_t>(elements), t = static_cast<uint64_t>(total),
+                   w = static_cast<uint64_t>(of);
+    return static_cast<int64_t>(e / t * w + e % t * w / t);
   }
 };
 
@@ -78,24 +79,38 @@ struct Places {
 
 // One end of a connection while a kernel runs.
 struct End {
-  const Connection* connection = nullptr;
-  char* slots = nullptr;
-  uint64_t* head = nullptr;
-  uint64_t* tail = nullptr;
   uint64_t step = 0;  // messages so far
   int32_t slot = 0;   // step mod slots
-  uint32_t slot_bytes = 0;
-  int32_t peer = 0;
-  uint32_t lent = 0;                              // bit b: the peer can reach this rank's buffer b
-  char* buffer[3] = {nullptr, nullptr, nullptr};  // the peer's, where this rank can reach them
+  int32_t index = 0;  // of the block's ends
+};
+// What a block keeps in shared memory, since every thread needs it, but none often: an end, and the rank's
+// buffers.
+struct EndInfo {
+  const Connection* connection;
+  char* slots;
+  uint64_t* head;
+  uint64_t* tail;
+  char* buffer[3];  // the peer's, where this rank can reach them
+  uint32_t slot_bytes;
+  uint32_t lent;  // bit b: the peer can reach this rank's buffer b
+  int32_t peer;
+};
+struct RankInfo {
+  const char* input;
+  char* output;
+  char* scratch;
+  BlockState* states;  // of this instance
+  const RankBuffers* buffers;
 };
 
 // What a kernel is made for.
-template <class N, Protocol kProtocolOf, int32_t kSlotsOf, bool kTablesOf, bool kMessagesOrderOf>
+template <class N, Protocol kProtocolOf, int32_t kSlotsOf, int32_t kEndsOf, bool kTablesOf,
+          bool kMessagesOrderOf>
 struct Config {
   using Numbers = N;
   static constexpr Protocol kProtocol = kProtocolOf;
   static constexpr int32_t kSlots = kSlotsOf;
+  static constexpr int32_t kEnds = kEndsOf;                 // most of one block, at least 1
   static constexpr bool kTables = kTablesOf;                // parts differ
   static constexpr bool kMessagesOrder = kMessagesOrderOf;  // some accesses are only ordered by messages
 };
@@ -113,17 +128,11 @@ class Block {
     rank_ = args.first_rank + here;
     instance_ = copy / blocks_per_rank;
     block_ = copy % blocks_per_rank;
-    blocks_per_rank_ = blocks_per_rank;
     const RankArgs& rank = args.ranks[here];
     const RankBuffers& buffers = args.buffers != nullptr ? args.buffers[here] : args.own;
-    connections_ = rank.connections;
-    states_ = rank.blocks + static_cast<int64_t>(instance_) * blocks_per_rank;
-    rank_args_ = &rank;
-    buffers_ = &buffers;
-    input_ = buffers.input;
-    output_ = buffers.output;
-    scratch_ = rank.scratch;
-    epoch_ = states_[block_].epoch + 1;
+    BlockState* const states = rank.blocks + static_cast<int64_t>(instance_) * blocks_per_rank;
+    if (ThreadIndex() == 0) Info() = {buffers.input, buffers.output, rank.scratch, states, &buffers};
+    epoch_ = states[block_].epoch + 1;
     pass_ = instance_ - args.instances;
   }
 
@@ -132,46 +141,46 @@ class Block {
 
   // --- Ends, entering and leaving.
 
-  XCCL_DEVICE End Open(int32_t connection, int32_t peer) const {
-    End end;
-    end.connection = &connections_[static_cast<int64_t>(connection) * args_.instances + instance_];
-    end.slots = end.connection->slots;
-    end.head = end.connection->head;
-    end.tail = end.connection->tail;
-    end.step = *end.connection->steps;
-    end.slot = static_cast<int32_t>(end.step % static_cast<uint64_t>(C::kSlots));
-    end.slot_bytes = static_cast<uint32_t>(end.connection->slot_bytes);
-    end.peer = peer;
-    return end;
+  // `index` of the block's ends, counted from 0.
+  XCCL_DEVICE End Open(int32_t index, int32_t connection, int32_t peer) {
+    const Connection& c = args_.ranks[rank_ - args_.first_rank]
+                              .connections[static_cast<int64_t>(connection) * args_.instances + instance_];
+    if (ThreadIndex() == 0)
+      Info(index) = {
+          &c, c.slots, c.head, c.tail, {nullptr, nullptr, nullptr}, static_cast<uint32_t>(c.slot_bytes),
+          0,  peer};
+    const uint64_t step = *c.steps;
+    return {step, static_cast<int32_t>(step % static_cast<uint64_t>(C::kSlots)), index};
   }
 
   // Tells the peer where this rank's buffers are; Meet waits for the same from the peer. Both only where the
   // program has direct messages on the connection, and do nothing where the launch allows none.
-  XCCL_DEVICE void Introduce(End& end) {
-    if (!kSimple || args_.direct == 0) return;
-    const uint64_t input = Lend(end, BitCast<uint64_t>(input_), buffers_->input_window);
-    const uint64_t output = Lend(end, BitCast<uint64_t>(output_), buffers_->output_window);
-    const uint64_t scratch =
-        Lend(end, BitCast<uint64_t>(scratch_), static_cast<int32_t>(rank_args_->scratch_window));
-    end.lent = (input != 0 ? 1u : 0u) | (output != 0 ? 2u : 0u) | (scratch != 0 ? 4u : 0u);
-    if (ThreadIndex() != 0) return;
-    PeerEntry* const entry = end.connection->entry_there;
+  XCCL_DEVICE void Introduce(const End& end) {
+    if (!kSimple || args_.direct == 0 || ThreadIndex() != 0) return;
+    EndInfo& info = Info(end.index);
+    const RankInfo& own = Info();
+    const int64_t scratch_window = args_.ranks[rank_ - args_.first_rank].scratch_window;
+    const uint64_t input = Lend(info, BitCast<uint64_t>(own.input), own.buffers->input_window);
+    const uint64_t output = Lend(info, BitCast<uint64_t>(own.output), own.buffers->output_window);
+    const uint64_t scratch = Lend(info, BitCast<uint64_t>(own.scratch), static_cast<int32_t>(scratch_window));
+    info.lent = (input != 0 ? 1u : 0u) | (output != 0 ? 2u : 0u) | (scratch != 0 ? 4u : 0u);
+    PeerEntry* const entry = info.connection->entry_there;
     StoreWatched(&entry->input, input);
     StoreWatched(&entry->output, output);
     StoreWatched(&entry->scratch, scratch);
     StoreReleaseSystem(&entry->epoch, epoch_);
   }
-  XCCL_DEVICE void Meet(End& end) {
-    if (!kSimple || args_.direct == 0) return;
-    const PeerEntry* const entry = end.connection->entry_here;
-    instruction_ = -1;
-    const bool met = ThreadIndex() != 0 || failed_ ||
-                     AwaitCounter<true>(&entry->epoch, epoch_, Who(Wait::kEntry, end.peer));
-    failed_ = SyncOr(!met || failed_);
-    end.buffer[0] = BitCast<char*>(LoadWatched(&entry->input));
-    end.buffer[1] = BitCast<char*>(LoadWatched(&entry->output));
-    end.buffer[2] = BitCast<char*>(LoadWatched(&entry->scratch));
+  XCCL_DEVICE void Meet(const End& end) {
+    if (!kSimple || args_.direct == 0 || ThreadIndex() != 0 || !good_) return;
+    EndInfo& info = Info(end.index);
+    const PeerEntry* const entry = info.connection->entry_here;
+    good_ = AwaitCounter<true>(&entry->epoch, epoch_, Who(Wait::kEntry, info.peer));
+    info.buffer[0] = BitCast<char*>(LoadWatched(&entry->input));
+    info.buffer[1] = BitCast<char*>(LoadWatched(&entry->output));
+    info.buffer[2] = BitCast<char*>(LoadWatched(&entry->scratch));
   }
+  // After Open, Introduce and Meet.
+  XCCL_DEVICE void Enter() { failed_ = SyncOr(!good_); }
 
   // The next pass of this copy; `instructions`: of this block, a pass.
   XCCL_DEVICE bool NextPass(int32_t instructions) {
@@ -183,18 +192,18 @@ class Block {
 
   // Who read this rank's buffers, or what it said of them, must be done before the kernel ends.
   XCCL_DEVICE void Drain(const End& end) {
-    if (!kSimple || args_.direct == 0) return;
+    if (!kSimple || args_.direct == 0 || ThreadIndex() != 0 || failed_) return;
     instruction_ = -1;
-    if (ThreadIndex() == 0 && !failed_)
-      failed_ = !AwaitCounter<true>(end.tail, end.step, Who(Wait::kDrain, end.peer));
+    const EndInfo& info = Info(end.index);
+    failed_ = !AwaitCounter<true>(info.tail, end.step, Who(Wait::kDrain, info.peer));
   }
   XCCL_DEVICE void Leave() {
     Sync();  // nobody still reads what is stored at last
-    if (ThreadIndex() == 0) states_[block_].epoch = epoch_;
+    if (ThreadIndex() == 0) Info().states[block_].epoch = epoch_;
   }
   // Requires: Leave was called.
   XCCL_DEVICE void Close(const End& end) {
-    if (ThreadIndex() == 0) *end.connection->steps = end.step;
+    if (ThreadIndex() == 0) *Info(end.index).connection->steps = end.step;
   }
 
   // --- Addresses.
@@ -202,42 +211,37 @@ class Block {
   XCCL_DEVICE int64_t Elements(int32_t part) const {
     return C::kTables ? args_.part_elements[part] : args_.elements;
   }
-  template <uint32_t kTotal>
-  XCCL_DEVICE int64_t Share(uint32_t weight) const {
-    return ShareOf<kTotal>(args_.elements, weight);
-  }
   XCCL_DEVICE const char* Input(int32_t position) const {
-    return input_ + PartBegin(buffers_->input_begin, position);
+    return Info().input + PartBegin(Info().buffers->input_begin, position);
   }
   XCCL_DEVICE char* Output(int32_t position) const {
-    return output_ + PartBegin(buffers_->output_begin, position);
+    return Info().output + PartBegin(Info().buffers->output_begin, position);
   }
   // Scratch run `run`; `before`: the shares of the runs before it (ir/kernel_sizes.h), `skip`: of the part
   // before it.
   XCCL_DEVICE char* Scratch(int32_t run, int64_t before, int64_t skip) const {
-    return scratch_ + ScratchBegin(run, before, skip);
+    return Info().scratch + ScratchBegin(run, before, skip);
   }
   // The same in the peer's memory; null where it cannot be reached or the launch is not such that it may be.
-  template <Direct kMode>
-  XCCL_DEVICE char* PeerInput(const End& end, int32_t position) const {
-    return Reaches<kMode>(end, Buffer::kInput) ? end.buffer[0] + PartBegin(nullptr, position) : nullptr;
+  XCCL_DEVICE char* PeerInput(Direct mode, const End& end, int32_t position) const {
+    return Reaches(mode, end, Buffer::kInput) ? Info(end.index).buffer[0] + PartBegin(nullptr, position)
+                                              : nullptr;
   }
-  template <Direct kMode>
-  XCCL_DEVICE char* PeerOutput(const End& end, int32_t position) const {
-    return Reaches<kMode>(end, Buffer::kOutput) ? end.buffer[1] + PartBegin(nullptr, position) : nullptr;
+  XCCL_DEVICE char* PeerOutput(Direct mode, const End& end, int32_t position) const {
+    return Reaches(mode, end, Buffer::kOutput) ? Info(end.index).buffer[1] + PartBegin(nullptr, position)
+                                               : nullptr;
   }
-  template <Direct kMode>
-  XCCL_DEVICE char* PeerScratch(const End& end, int32_t run, int64_t before, int64_t skip) const {
-    return Reaches<kMode>(end, Buffer::kScratch) ? end.buffer[2] + ScratchBegin(run, before, skip) : nullptr;
+  XCCL_DEVICE char* PeerScratch(Direct mode, const End& end, int32_t run, int64_t before,
+                                int64_t skip) const {
+    return Reaches(mode, end, Buffer::kScratch) ? Info(end.index).buffer[2] + ScratchBegin(run, before, skip)
+                                                : nullptr;
   }
   // May this rank reach that buffer of the peer, and the reverse, for a message of this mode?
-  template <Direct kMode>
-  XCCL_DEVICE bool Reaches(const End& end, Buffer buffer) const {
-    return Allowed(kMode) && end.buffer[static_cast<int32_t>(buffer)] != nullptr;
+  XCCL_DEVICE bool Reaches(Direct mode, const End& end, Buffer buffer) const {
+    return Allowed(mode) && Info(end.index).buffer[static_cast<int32_t>(buffer)] != nullptr;
   }
-  template <Direct kMode>
-  XCCL_DEVICE bool Lends(const End& end, Buffer buffer) const {
-    return Allowed(kMode) && (end.lent >> static_cast<int32_t>(buffer) & 1) != 0;
+  XCCL_DEVICE bool Lends(Direct mode, const End& end, Buffer buffer) const {
+    return Allowed(mode) && (Info(end.index).lent >> static_cast<int32_t>(buffer) & 1) != 0;
   }
 
   // --- Instructions.
@@ -257,17 +261,19 @@ class Block {
         (epoch_ << 32) +
         static_cast<uint64_t>(pass_ / args_.instances) * static_cast<uint64_t>(instructions) +
         static_cast<uint64_t>(index) + 1;
-    good_ = AwaitCounter<false>(&states_[block].progress, goal, Who(Wait::kDependency, block));
+    good_ = AwaitCounter<false>(&Info().states[block].progress, goal, Who(Wait::kDependency, block));
   }
   XCCL_DEVICE void AwaitMessage(const End& from) {
     if (!kSimple || !Mine() || !good_) return;
-    good_ = AwaitCounter<true>(from.head, from.step + 1, Who(Wait::kMessage, from.peer));
+    good_ =
+        AwaitCounter<true>(Info(from.index).head, from.step + 1, Who(Wait::kMessage, Info(from.index).peer));
   }
   // A direct message takes no slot.
   XCCL_DEVICE void AwaitSlot(const End& to, bool direct) {
     if (direct || !Mine() || !good_) return;
-    good_ = AwaitCounter<true>(to.tail, to.step + 1 - static_cast<uint64_t>(C::kSlots),
-                               Who(Wait::kCredit, to.peer));
+    const EndInfo& info = Info(to.index);
+    good_ = AwaitCounter<true>(info.tail, to.step + 1 - static_cast<uint64_t>(C::kSlots),
+                               Who(Wait::kCredit, info.peer));
   }
   XCCL_DEVICE bool Ready() {
     // What the block did before must be seen by who learns of it through an LL message.
@@ -283,9 +289,9 @@ class Block {
                         bool lends_put, bool lends_get) {
     const int64_t elements = Elements(run.part);
     const int32_t slices = args_.passes == 1 ? 1 : run.count;
-    const uint32_t width = args_.passes == 1 ? static_cast<uint32_t>(run.count) * run.weight : run.weight;
+    const int32_t width = args_.passes == 1 ? run.count * run.weight : run.weight;
     for (int32_t s = 0; s < slices; ++s) {
-      const uint32_t before = run.before + static_cast<uint32_t>(s) * run.weight;
+      const int32_t before = run.before + s * run.weight;
       int64_t begin = run.Share(elements, before), end = run.Share(elements, before + width);
       if (args_.passes != 1) {
         const int64_t step = SliceElements(end - begin), chunk_end = end;
@@ -315,15 +321,15 @@ class Block {
     ++done_;
     if (failed_) return;
     if constexpr (Sends(kOp)) {
-      if (kSimple && ThreadIndex() == 0) StoreReleaseSystem(to.head, to.step + 1);
+      if (kSimple && ThreadIndex() == 0) StoreReleaseSystem(Info(to.index).head, to.step + 1);
       Advance(to);
     }
     if constexpr (Receives(kOp)) {
-      if (IsThread(1)) StoreCredit(from.tail, from.step + 1);
+      if (IsThread(1)) StoreCredit(Info(from.index).tail, from.step + 1);
       Advance(from);
     }
     if constexpr (kSignals)
-      if (IsThread(2)) StoreReleaseDevice(&states_[block_].progress, done_);
+      if (IsThread(2)) StoreReleaseDevice(&Info().states[block_].progress, done_);
   }
 
  private:
@@ -342,19 +348,35 @@ class Block {
     end.slot = end.slot + 1 == C::kSlots ? 0 : end.slot + 1;
   }
   XCCL_DEVICE char* SlotOf(const End& end) const {
-    return end.slots + static_cast<int64_t>(end.slot) * end.slot_bytes;
+    const EndInfo& info = Info(end.index);
+    return info.slots + static_cast<int64_t>(end.slot) * info.slot_bytes;
   }
+#ifdef __CUDACC__
+  XCCL_DEVICE static EndInfo& Info(int32_t end) {
+    __shared__ EndInfo ends[C::kEnds];
+    return ends[end];
+  }
+  XCCL_DEVICE static RankInfo& Info() {
+    __shared__ RankInfo rank;
+    return rank;
+  }
+#else
+  EndInfo& Info(int32_t end) const { return ends_[end]; }
+  RankInfo& Info() const { return info_; }
+  mutable EndInfo ends_[C::kEnds];
+  mutable RankInfo info_;
+#endif
 
-  XCCL_DEVICE static uint64_t Lend(const End& end, uint64_t address, int32_t window) {
+  XCCL_DEVICE static uint64_t Lend(const EndInfo& info, uint64_t address, int32_t window) {
     if (window < 0 || address == 0) return 0;
-    const uint64_t delta = end.connection->window_delta[window];
+    const uint64_t delta = info.connection->window_delta[window];
     return delta == kUnmapped ? 0 : address + delta;
   }
   XCCL_DEVICE int64_t PartBegin(const int64_t* begins, int32_t position) const {
     return (C::kTables ? begins[position] : position * args_.elements) * numbers_.bytes();
   }
   XCCL_DEVICE int64_t ScratchBegin(int32_t run, int64_t before, int64_t skip) const {
-    if constexpr (C::kTables) return (buffers_->scratch_begin[run] - skip) * numbers_.bytes();
+    if constexpr (C::kTables) return (Info().buffers->scratch_begin[run] - skip) * numbers_.bytes();
     const int64_t unit = Unit();
     return ((before + run * (unit + 2) + unit - 1) / unit * unit - skip) * numbers_.bytes();
   }
@@ -453,7 +475,7 @@ class Block {
     }
     if ((marks & kFirst) != 0) args.marks |= kScaleFirst;
     if ((marks & kFinal) != 0) args.marks |= kFinish;
-    const Waiter who = Who(Wait::kMessage, Receives(kOp) ? from.peer : 0);
+    const Waiter who = Who(Wait::kMessage, Receives(kOp) ? Info(from.index).peer : 0);
     if constexpr (kLl) {
       failed_ = !MoveLl<Reads(kOp), Receives(kOp), Writes(kOp), Sends(kOp)>(numbers_, args, who);
     } else {
@@ -464,23 +486,33 @@ class Block {
   // In one lap of every 2^31 messages the rest of the slot gets the message's flag, too.
   XCCL_DEVICE void RefreshSlot(const End& to) {
     if ((to.step & 0x7fffffff) < static_cast<uint64_t>(C::kSlots) && !failed_)
-      RefreshLl(SlotOf(to) + sent_at_, SlotOf(to) + to.slot_bytes, static_cast<uint32_t>(to.step + 1));
+      RefreshLl(SlotOf(to) + sent_at_, SlotOf(to) + Info(to.index).slot_bytes,
+                static_cast<uint32_t>(to.step + 1));
   }
 
   const LaunchArgs& args_;
   typename C::Numbers numbers_;
-  const Connection* connections_;
-  BlockState* states_;
-  const RankArgs* rank_args_;
-  const RankBuffers* buffers_;
-  const char* input_;
-  char* output_;
-  char* scratch_;
   uint64_t epoch_, done_ = 0;
   int64_t sliced_ = -1, slice_ = 0, received_at_ = 0, sent_at_ = 0;
-  int32_t rank_, instance_, block_, blocks_per_rank_, pass_;
+  int32_t rank_, instance_, block_, pass_;
   int32_t threadblock_ = 0, instruction_ = -1, waits_ = 0;
   bool good_ = true, failed_ = false;
 };
+
+// What generated code writes.
+template <Op kOp, class C, class Run>
+XCCL_DEVICE void Move(Block<C>& b, uint32_t marks, const End& from, const End& to, const Run& run,
+                      const Places& at, bool lends_put, bool lends_get) {
+  b.template Move<kOp>(marks, from, to, run, at, lends_put, lends_get);
+}
+template <Op kOp, bool kSignals, class C>
+XCCL_DEVICE void Finish(Block<C>& b, End& from, End& to) {
+  b.template Finish<kOp, kSignals>(from, to);
+}
+// Elements of a part before chunks, where all parts are alike.
+template <uint32_t kTotal, class C>
+XCCL_DEVICE int64_t Share(const Block<C>& b, int32_t weight) {
+  return ShareOf<kTotal>(b.Elements(0), weight);
+}
 
 }  // namespace xccl::device

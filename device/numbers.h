@@ -179,10 +179,10 @@ struct Numbers {
   static constexpr bool kScales = kOp == Operator::kAvg && !kIsInteger<T>;
   static constexpr bool kFinishes = kOp == Operator::kAvg && kIsInteger<T>;
   int32_t members = 1;
-  static constexpr int64_t bytes() { return static_cast<int64_t>(sizeof(T)); }
-  static constexpr Operator op() { return kOp; }
-  static constexpr bool scales() { return kScales; }
-  static constexpr bool finishes() { return kFinishes; }
+  XCCL_DEVICE static constexpr int64_t bytes() { return static_cast<int64_t>(sizeof(T)); }
+  XCCL_DEVICE static constexpr Operator op() { return kOp; }
+  XCCL_DEVICE static constexpr bool scales() { return kScales; }
+  XCCL_DEVICE static constexpr bool finishes() { return kFinishes; }
 };
 template <class T>
 struct AnyOperator {
@@ -191,10 +191,10 @@ struct AnyOperator {
   static constexpr bool kFinishes = kIsInteger<T>;
   int32_t members = 1;
   Operator the_op = Operator::kSum;
-  static constexpr int64_t bytes() { return static_cast<int64_t>(sizeof(T)); }
-  Operator op() const { return the_op; }
-  bool scales() const { return kScales && the_op == Operator::kAvg; }
-  bool finishes() const { return kFinishes && the_op == Operator::kAvg; }
+  XCCL_DEVICE static constexpr int64_t bytes() { return static_cast<int64_t>(sizeof(T)); }
+  XCCL_DEVICE Operator op() const { return the_op; }
+  XCCL_DEVICE bool scales() const { return kScales && the_op == Operator::kAvg; }
+  XCCL_DEVICE bool finishes() const { return kFinishes && the_op == Operator::kAvg; }
 };
 
 // Numbers of one element type; the host also has numbers whose type is a value (device/host.h).
