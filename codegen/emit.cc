@@ -193,8 +193,17 @@ class Emitter {
                           ProtocolName(program_.protocol));
       out_ += fmt::format("#ifndef XCCL_THREADS\n#define XCCL_THREADS {}\n#endif\n\n", options_.threads);
     }
-    out_ += "namespace xccl::device {\nnamespace {\n\n";
+    // Host code of several programs may stand in one file.
+    out_ += "namespace xccl::device {\n";
+    out_ += options_.target == EmitTarget::kHost ? fmt::format("namespace {}_code {{\n\n", options_.symbol)
+                                                 : "namespace {\n\n";
   }
+
+  // On a GPU a function is made for one configuration; on the host one serves all.
+  const char* Declared() const {
+    return options_.target == EmitTarget::kHost ? "void" : "template <class C>\nXCCL_DEVICE void";
+  }
+  const char* BlockType() const { return options_.target == EmitTarget::kHost ? "HostBlock" : "Block<C>"; }
 
   void Function(size_t c) {
     const BlockClass& of = classes_[c];
@@ -216,7 +225,7 @@ class Emitter {
       }
       out_ += "};\n";
     }
-    out_ += fmt::format("template <class C>\nXCCL_DEVICE void Block{}(Block<C>& b{}) {{\n", c,
+    out_ += fmt::format("{} Block{}({}& b{}) {{\n", Declared(), c, BlockType(),
                         table.columns.empty() ? "" : ", const int32_t* k");
     out_ += Fill(of.texts[0], table);
     out_ += "}\n\n";
@@ -241,7 +250,7 @@ class Emitter {
                                         : ", ",
                           of_site[s].first, of_site[s].second);
     out_ += sites == 0 ? "{-1, 0}};\n\n" : "};\n\n";
-    out_ += "template <class C>\nXCCL_DEVICE void RunBlock(Block<C>& b) {\n";
+    out_ += fmt::format("{} RunBlock({}& b) {{\n", Declared(), BlockType());
     out_ += fmt::format(
         "  const int32_t* const site = kSites[b.rank() * {} + b.block()];\n  switch (site[0]) {{\n",
         form_.blocks_per_rank);
@@ -252,8 +261,6 @@ class Emitter {
   }
 
   void Tail() {
-    const std::string shape =
-        fmt::format("{}, {}, {}, {}", program_.slots, ends_, form_.tables, form_.messages_order);
     const std::string info = fmt::format(
         ".ranks = {}, .blocks_per_rank = {}, .threads = {}, .slots = {}, .instances = {}, .tables = {}, "
         ".direct = {}",
@@ -261,18 +268,12 @@ class Emitter {
         options_.target == EmitTarget::kCuda ? "XCCL_THREADS" : "1", program_.slots, program_.instances,
         form_.tables ? 1 : 0, form_.direct ? 1 : 0);
     if (options_.target == EmitTarget::kHost) {
+      out_ += fmt::format("}}  // namespace {}_code\n\n", options_.symbol);
       out_ += fmt::format(
-          "template <Protocol kProtocol>\nvoid RunOn(const LaunchArgs& args, HostNumbers numbers, int32_t "
-          "block) {{\n");
-      out_ += fmt::format("  numbers.members = {};\n", form_.members);
-      out_ += fmt::format(
-          "  Block<Config<HostNumbers, kProtocol, {}>> b(args, numbers, block, {});\n  RunBlock(b);\n}}\n\n",
-          shape, form_.blocks_per_rank);
-      out_ += "}  // namespace\n\n";
-      out_ += fmt::format(
-          "extern const HostKernel {0};\nconst HostKernel {0} = {{{{{1}, .protocol = Protocol::{2}}},\n    "
-          "{{RunOn<Protocol::kSimple>, RunOn<Protocol::kLl>, RunOn<Protocol::kLl128>}}}};\n\n",
-          options_.symbol, info, ProtocolName(program_.protocol));
+          "extern const HostKernel {0};\nconst HostKernel {0} = {{\n    {{{1}, .protocol = "
+          "Protocol::{2}}},\n    "
+          "{3}, {4}, {0}_code::RunBlock}};\n\n",
+          options_.symbol, info, ProtocolName(program_.protocol), form_.members, form_.messages_order);
       out_ += "}  // namespace xccl::device\n";
       return;
     }
@@ -283,11 +284,10 @@ class Emitter {
         info);
     out_ += "extern \"C\" __global__ void __launch_bounds__(XCCL_THREADS, 1)\n";
     out_ += "    xccl_kernel(const __grid_constant__ LaunchArgs args) {\n";
-    out_ += fmt::format(
-        "  using C = Config<Numbers<XCCL_TYPE, Operator::XCCL_OPERATOR>, Protocol::XCCL_PROTOCOL, {}>;\n",
-        shape);
-    out_ += fmt::format("  Block<C> b(args, {{{}}}, BlockIndex(), {});\n  RunBlock(b);\n}}\n", form_.members,
-                        form_.blocks_per_rank);
+    out_ += "  using C = Config<Numbers<XCCL_TYPE, Operator::XCCL_OPERATOR>, Protocol::XCCL_PROTOCOL, ";
+    out_ += fmt::format("{}, {}, {}, {}>;\n", program_.slots, ends_, form_.tables, form_.messages_order);
+    out_ += fmt::format("  Block<C> b(C(), args, {{{}}}, BlockIndex(), {});\n  RunBlock(b);\n}}\n",
+                        form_.members, form_.blocks_per_rank);
   }
 
   const Program& program_;

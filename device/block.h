@@ -120,9 +120,9 @@ class Block {
  public:
   static constexpr bool kSimple = C::kProtocol == Protocol::kSimple;
 
-  XCCL_DEVICE Block(const LaunchArgs& args, typename C::Numbers numbers, int32_t block_index,
+  XCCL_DEVICE Block(const C& config, const LaunchArgs& args, typename C::Numbers numbers, int32_t block_index,
                     int32_t blocks_per_rank)
-      : args_(args), numbers_(numbers) {
+      : config_(config), args_(args), numbers_(numbers) {
     const int32_t copies = blocks_per_rank * args.instances, here = block_index / copies;
     const int32_t copy = block_index % copies;
     rank_ = args.first_rank + here;
@@ -150,7 +150,7 @@ class Block {
           &c, c.slots, c.head, c.tail, {nullptr, nullptr, nullptr}, static_cast<uint32_t>(c.slot_bytes),
           0,  peer};
     const uint64_t step = *c.steps;
-    return {step, static_cast<int32_t>(step % static_cast<uint64_t>(C::kSlots)), index};
+    return {step, static_cast<int32_t>(step % static_cast<uint64_t>(config_.kSlots)), index};
   }
 
   // Tells the peer where this rank's buffers are; Meet waits for the same from the peer. Both only where the
@@ -209,7 +209,7 @@ class Block {
   // --- Addresses.
 
   XCCL_DEVICE int64_t Elements(int32_t part) const {
-    return C::kTables ? args_.part_elements[part] : args_.elements;
+    return config_.kTables ? args_.part_elements[part] : args_.elements;
   }
   XCCL_DEVICE const char* Input(int32_t position) const {
     return Info().input + PartBegin(Info().buffers->input_begin, position);
@@ -272,12 +272,12 @@ class Block {
   XCCL_DEVICE void AwaitSlot(const End& to, bool direct) {
     if (direct || !Mine() || !good_) return;
     const EndInfo& info = Info(to.index);
-    good_ = AwaitCounter<true>(info.tail, to.step + 1 - static_cast<uint64_t>(C::kSlots),
+    good_ = AwaitCounter<true>(info.tail, to.step + 1 - static_cast<uint64_t>(config_.kSlots),
                                Who(Wait::kCredit, info.peer));
   }
   XCCL_DEVICE bool Ready() {
     // What the block did before must be seen by who learns of it through an LL message.
-    if (!kSimple && C::kMessagesOrder) FenceDevice();
+    if (!kSimple && config_.kMessagesOrder) FenceDevice();
     failed_ = SyncOr(!good_ || failed_);
     return !failed_;
   }
@@ -343,9 +343,9 @@ class Block {
     if (!kSimple || args_.direct == 0) return false;
     return mode == Direct::kPut || mode == Direct::kGet || args_.in_place == 0;
   }
-  XCCL_DEVICE static void Advance(End& end) {
+  XCCL_DEVICE void Advance(End& end) const {
     ++end.step;
-    end.slot = end.slot + 1 == C::kSlots ? 0 : end.slot + 1;
+    end.slot = end.slot + 1 == config_.kSlots ? 0 : end.slot + 1;
   }
   XCCL_DEVICE char* SlotOf(const End& end) const {
     const EndInfo& info = Info(end.index);
@@ -373,10 +373,10 @@ class Block {
     return delta == kUnmapped ? 0 : address + delta;
   }
   XCCL_DEVICE int64_t PartBegin(const int64_t* begins, int32_t position) const {
-    return (C::kTables ? begins[position] : position * args_.elements) * numbers_.bytes();
+    return (config_.kTables ? begins[position] : position * args_.elements) * numbers_.bytes();
   }
   XCCL_DEVICE int64_t ScratchBegin(int32_t run, int64_t before, int64_t skip) const {
-    if constexpr (C::kTables) return (Info().buffers->scratch_begin[run] - skip) * numbers_.bytes();
+    if (config_.kTables) return (Info().buffers->scratch_begin[run] - skip) * numbers_.bytes();
     const int64_t unit = Unit();
     return ((before + run * (unit + 2) + unit - 1) / unit * unit - skip) * numbers_.bytes();
   }
@@ -485,11 +485,12 @@ class Block {
 
   // In one lap of every 2^31 messages the rest of the slot gets the message's flag, too.
   XCCL_DEVICE void RefreshSlot(const End& to) {
-    if ((to.step & 0x7fffffff) < static_cast<uint64_t>(C::kSlots) && !failed_)
+    if ((to.step & 0x7fffffff) < static_cast<uint64_t>(config_.kSlots) && !failed_)
       RefreshLl(SlotOf(to) + sent_at_, SlotOf(to) + Info(to.index).slot_bytes,
                 static_cast<uint32_t>(to.step + 1));
   }
 
+  [[no_unique_address]] const C config_;
   const LaunchArgs& args_;
   typename C::Numbers numbers_;
   uint64_t epoch_, done_ = 0;

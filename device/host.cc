@@ -1,6 +1,7 @@
 #include "device/host.h"
 
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 namespace xccl::device {
@@ -91,14 +92,136 @@ template bool MoveLl128<true, true, false, true>(HostNumbers, LlArgs, Waiter);
 template bool MoveLl128<true, true, true, false>(HostNumbers, LlArgs, Waiter);
 template bool MoveLl128<true, true, true, true>(HostNumbers, LlArgs, Waiter);
 
+namespace {
+
+template <Protocol kProtocolOf>
+struct HostConfig {
+  using Numbers = HostNumbers;
+  static constexpr Protocol kProtocol = kProtocolOf;
+  static constexpr int32_t kEnds = 32;
+  int32_t kSlots;
+  bool kTables, kMessagesOrder;
+};
+
+// Calls visit with the opcode as a type.
+template <class Visit>
+void WithOp(Op op, Visit visit) {
+  const auto with = [&]<Op kOp>() { visit(std::integral_constant<Op, kOp>()); };
+  switch (op) {
+    case Op::kSend:
+      return with.template operator()<Op::kSend>();
+    case Op::kRecv:
+      return with.template operator()<Op::kRecv>();
+    case Op::kRecvCopySend:
+      return with.template operator()<Op::kRecvCopySend>();
+    case Op::kRecvReduceSend:
+      return with.template operator()<Op::kRecvReduceSend>();
+    case Op::kRecvReduceCopy:
+      return with.template operator()<Op::kRecvReduceCopy>();
+    case Op::kRecvReduceCopySend:
+      return with.template operator()<Op::kRecvReduceCopySend>();
+    case Op::kCopy:
+      return with.template operator()<Op::kCopy>();
+    case Op::kReduce:
+      return with.template operator()<Op::kReduce>();
+    case Op::kNop:
+      return with.template operator()<Op::kNop>();
+  }
+}
+
+template <Protocol kProtocol>
+class HostBlockOf final : public HostBlock {
+ public:
+  HostBlockOf(const HostKernel& kernel, const LaunchArgs& args, const HostNumbers& numbers, int32_t index)
+      : block_({kernel.info.slots, kernel.info.tables != 0, kernel.messages_order}, args, numbers, index,
+               kernel.info.blocks_per_rank) {}
+
+  int32_t rank() const override { return block_.rank(); }
+  int32_t block() const override { return block_.block(); }
+  End Open(int32_t index, int32_t connection, int32_t peer) override {
+    return block_.Open(index, connection, peer);
+  }
+  void Introduce(const End& end) override { block_.Introduce(end); }
+  void Meet(const End& end) override { block_.Meet(end); }
+  void Enter() override { block_.Enter(); }
+  bool NextPass(int32_t instructions) override { return block_.NextPass(instructions); }
+  void Drain(const End& end) override { block_.Drain(end); }
+  void Leave() override { block_.Leave(); }
+  void Close(const End& end) override { block_.Close(end); }
+  int64_t Elements(int32_t part) const override { return block_.Elements(part); }
+  const char* Input(int32_t position) const override { return block_.Input(position); }
+  char* Output(int32_t position) const override { return block_.Output(position); }
+  char* Scratch(int32_t run, int64_t before, int64_t skip) const override {
+    return block_.Scratch(run, before, skip);
+  }
+  char* PeerInput(Direct mode, const End& end, int32_t position) const override {
+    return block_.PeerInput(mode, end, position);
+  }
+  char* PeerOutput(Direct mode, const End& end, int32_t position) const override {
+    return block_.PeerOutput(mode, end, position);
+  }
+  char* PeerScratch(Direct mode, const End& end, int32_t run, int64_t before, int64_t skip) const override {
+    return block_.PeerScratch(mode, end, run, before, skip);
+  }
+  bool Reaches(Direct mode, const End& end, Buffer buffer) const override {
+    return block_.Reaches(mode, end, buffer);
+  }
+  bool Lends(Direct mode, const End& end, Buffer buffer) const override {
+    return block_.Lends(mode, end, buffer);
+  }
+  void Begin(int32_t threadblock, int32_t instruction) override { block_.Begin(threadblock, instruction); }
+  void AwaitBlock(int32_t block, int32_t instructions, int32_t index) override {
+    block_.AwaitBlock(block, instructions, index);
+  }
+  void AwaitMessage(const End& from) override { block_.AwaitMessage(from); }
+  void AwaitSlot(const End& to, bool direct) override { block_.AwaitSlot(to, direct); }
+  bool Ready() override { return block_.Ready(); }
+  void MoveAny(Op op, uint32_t marks, const End& from, const End& to, const AnyChunks& run, const Places& at,
+               bool lends_put, bool lends_get) override {
+    WithOp(op, [&](auto constant) {
+      if constexpr (constant() != Op::kNop)
+        block_.template Move<constant()>(marks, from, to, run, at, lends_put, lends_get);
+    });
+  }
+  void FinishAny(Op op, bool signals, End& from, End& to) override {
+    WithOp(op, [&](auto constant) {
+      signals ? block_.template Finish<constant(), true>(from, to)
+              : block_.template Finish<constant(), false>(from, to);
+    });
+  }
+
+ private:
+  Block<HostConfig<kProtocol>> block_;
+};
+
+template <Protocol kProtocol>
+void RunBlockOnHost(const HostKernel& kernel, const LaunchArgs& args, const HostNumbers& numbers,
+                    int32_t index) {
+  HostBlockOf<kProtocol> block(kernel, args, numbers, index);
+  kernel.run(block);
+}
+
+}  // namespace
+
 void RunOnHost(const HostKernel& kernel, const LaunchArgs& args, Type type, Operator op, Protocol protocol) {
   HostNumbers numbers;
   numbers.type = type;
   numbers.the_op = op;
+  numbers.members = kernel.members;
   std::vector<std::thread> threads;
   const int32_t blocks = args.ranks_here * kernel.info.blocks_per_rank * args.instances;
-  for (int32_t b = 0; b < blocks; ++b)
-    threads.emplace_back([&, b] { kernel.run[static_cast<int32_t>(protocol)](args, numbers, b); });
+  for (int32_t b = 0; b < blocks; ++b) {
+    threads.emplace_back([&, b] {
+      switch (protocol) {
+        case Protocol::kSimple:
+          return RunBlockOnHost<Protocol::kSimple>(kernel, args, numbers, b);
+        case Protocol::kLl:
+          return RunBlockOnHost<Protocol::kLl>(kernel, args, numbers, b);
+        case Protocol::kLl128:
+          return RunBlockOnHost<Protocol::kLl128>(kernel, args, numbers, b);
+      }
+    });
+  }
   for (std::thread& thread : threads) thread.join();
 }
 

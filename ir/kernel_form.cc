@@ -18,6 +18,7 @@
 namespace xccl {
 namespace {
 
+constexpr int32_t kMostMerged = kMaxKernelEnds / 2;  // each threadblock has at most two ends
 constexpr int64_t kMostWeight = std::numeric_limits<int32_t>::max();
 
 class FormMaker {
@@ -41,6 +42,8 @@ class FormMaker {
       form_.ranks[program_.connections[c].dst].connections.push_back(static_cast<int32_t>(c));
     }
     const std::vector<int32_t> order = TopologicalOrder(program_, index_, ProgramEdges::kLocal);
+    place_.resize(order.size());
+    for (size_t k = 0; k < order.size(); ++k) place_[static_cast<size_t>(order[k])] = static_cast<int32_t>(k);
     for (Rank r(0); r.value < program_.ranks.size(); ++r.value) AnalyseRank(r, order);
     for (Rank r(0); r.value < program_.ranks.size(); ++r.value) XCCL_RETURN_IF_ERROR(CutScratch(r));
     for (Rank r(0); r.value < program_.ranks.size(); ++r.value) XCCL_RETURN_IF_ERROR(FillRank(r));
@@ -94,23 +97,31 @@ class FormMaker {
   // passes that would cost their overlap.
   void MergeBlocks(Rank r, const LocalOrder& local) {
     struct Chain {
-      int32_t last_node;
-      int32_t length;
+      int32_t last_node, length, threadblocks;
     };
     std::vector<Chain> chains;
     const int32_t first_block = index_.RankFirstBlock(r),
                   end_block = index_.RankFirstBlock(Rank(r.value + 1));
-    for (int32_t block = first_block; block < end_block; ++block) {
+    // In the order of their first instructions, so that what comes before in the rank's order comes before
+    // here.
+    std::vector<int32_t> blocks;
+    for (int32_t b = first_block; b < end_block; ++b)
+      if (index_.BlockFirst(b) < index_.BlockFirst(b + 1)) blocks.push_back(b);
+    if (program_.segment_bytes == 0)
+      std::ranges::stable_sort(blocks, {},
+                               [&](int32_t b) { return place_[static_cast<size_t>(index_.BlockFirst(b))]; });
+    for (int32_t block : blocks) {
       const int32_t first = index_.BlockFirst(block), end = index_.BlockFirst(block + 1);
-      if (first == end) continue;
       size_t chain = 0;
       while (chain < chains.size() &&
-             (program_.segment_bytes != 0 || !local.Before(chains[chain].last_node, first)))
+             (program_.segment_bytes != 0 || chains[chain].threadblocks == kMostMerged ||
+              !local.Before(chains[chain].last_node, first)))
         ++chain;
-      if (chain == chains.size()) chains.push_back({first, 0});
+      if (chain == chains.size()) chains.push_back({first, 0, 0});
       for (int32_t node = first; node < end; ++node)
         node_place_[static_cast<size_t>(node)] = {static_cast<int32_t>(chain), chains[chain].length++};
       chains[chain].last_node = end - 1;
+      ++chains[chain].threadblocks;
     }
     form_.ranks[r].blocks.resize(chains.size());
     for (size_t c = 0; c < chains.size(); ++c)
@@ -299,6 +310,7 @@ class FormMaker {
   const ProgramIndex index_;
   KernelForm form_;
   std::vector<KernelDependency> node_place_;  // block and index of each instruction
+  std::vector<int32_t> place_;                // of each instruction in a rank's order
   std::vector<Allowed> put_, get_;            // by instruction
   std::vector<Slots> slots_;                  // by rank
 };

@@ -97,6 +97,7 @@ struct KernelForm {
   int64_t instructions = 0;
 };
 
+inline constexpr int32_t kMaxKernelEnds = 32;  // of connections, in one block
 inline constexpr int64_t kMaxKernelInstructions = 1 << 22;
 
 // Requires: the program verifies. Errors: kInvalidInput for multicast, for a message that arrives as other

@@ -1,0 +1,173 @@
+// Emitted code, run on the host, against the interpreter: bit by bit, on numbers whose sums depend on their
+// order.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "device/host.h"
+#include "ir/interpret.h"
+#include "ir/numbers.h"
+#include "ir/program.h"
+#include "ir/sizes.h"
+#include "tests/testing/host_machine.h"
+#include "tests/testing/kernel_cases.h"
+
+// Written by emit_cases: the kernels of KernelCases(XCCL_RANKS), in order.
+namespace xccl::device {
+extern const HostKernel* const kKernels[];
+extern const int kNumKernels;
+}  // namespace xccl::device
+
+namespace xccl::testing {
+namespace {
+
+constexpr int64_t kSlotBytes = 4096;
+
+// Any bits for integers; for floating types numbers near one, some of them special.
+void Fill(DataType type, Random& random, std::byte* to) {
+  const double value = random.Unit() * 4 - 2;
+  const float narrow = static_cast<float>(value);
+  switch (type) {
+    case DataType::kFloat:
+      std::memcpy(to, &narrow, 4);
+      return;
+    case DataType::kDouble:
+      std::memcpy(to, &value, 8);
+      return;
+    case DataType::kHalf: {
+      const uint16_t bits = FloatToHalf(narrow);
+      std::memcpy(to, &bits, 2);
+      return;
+    }
+    case DataType::kBfloat16: {
+      const uint16_t bits = FloatToBfloat16(narrow);
+      std::memcpy(to, &bits, 2);
+      return;
+    }
+    case DataType::kFp8E4m3:
+      *to = std::byte{FloatToE4m3(narrow)};
+      return;
+    case DataType::kFp8E5m2:
+      *to = std::byte{FloatToE5m2(narrow)};
+      return;
+    case DataType::kInt8:
+    case DataType::kUint8:
+    case DataType::kInt32:
+    case DataType::kUint32:
+    case DataType::kInt64:
+    case DataType::kUint64:
+      for (int64_t b = 0; b < SizeOf(type); ++b) to[b] = std::byte(random.Below(256));
+      return;
+  }
+}
+
+Buffers RandomInputs(const KernelCase& of, const HostLaunch& launch) {
+  const CollectiveSizes sizes(of.collective, launch.size_bytes, SizeOf(launch.type));
+  Random random(7);
+  Buffers inputs(static_cast<size_t>(of.program.ranks.size()));
+  for (int32_t r = 0; r < of.program.ranks.size(); ++r) {
+    const int64_t elements = LayoutOf(of.program, of.collective, sizes, Rank(r), BufferKind::kInput).elements;
+    std::vector<std::byte>& input = inputs[static_cast<size_t>(r)];
+    input.resize(static_cast<size_t>(elements * SizeOf(launch.type)));
+    for (int64_t e = 0; e < elements; ++e) Fill(launch.type, random, input.data() + e * SizeOf(launch.type));
+  }
+  return inputs;
+}
+
+// One case with one protocol: a machine, which many launches share.
+class Runner {
+ public:
+  Runner(const KernelCase& of, size_t index, Protocol protocol)
+      : case_(of),
+        protocol_(protocol),
+        machine_(of.program, of.collective, *device::kKernels[index], protocol, kSlotBytes) {}
+
+  void Expect(const HostLaunch& launch) {
+    if (launch.in_place && !case_.program.in_place) return;
+    if (launch.op == ReduceOp::kAvg && case_.collective.kind() == CollectiveKind::kCustom) return;
+    const Buffers inputs = RandomInputs(case_, launch);
+    const StatusOr<Buffers> expected = Interpret(
+        case_.program, case_.collective, inputs,
+        {.type = launch.type, .op = launch.op, .size_bytes = launch.size_bytes, .in_place = launch.in_place});
+    ASSERT_TRUE(expected.ok()) << case_.name << ": " << expected.status().message();
+    const StatusOr<Buffers> found = machine_.Run(inputs, launch);
+    const std::string what = case_.name + " " + std::string(ToString(protocol_)) + " " +
+                             std::string(ToString(launch.type)) + " " + std::string(ToString(launch.op)) +
+                             " of " + std::to_string(launch.size_bytes) + " bytes, in place " +
+                             std::to_string(launch.in_place) + ", direct " + std::to_string(launch.direct) +
+                             ", scattered " + std::to_string(launch.scattered);
+    ASSERT_TRUE(found.ok()) << what << ": " << found.status().message();
+    for (size_t r = 0; r < found->size(); ++r)
+      ASSERT_TRUE((*found)[r] == (*expected)[r]) << what << ", rank " << r;
+  }
+
+ private:
+  const KernelCase& case_;
+  const Protocol protocol_;
+  HostMachine machine_;
+};
+
+constexpr Protocol kProtocols[] = {Protocol::kSimple, Protocol::kLl, Protocol::kLl128};
+
+// Sizes, places and direct access, for one type.
+TEST(Emitted, DoesWhatTheInterpreterDoes) {
+  const std::vector<KernelCase> cases = KernelCases(XCCL_RANKS);
+  ASSERT_EQ(static_cast<size_t>(device::kNumKernels), cases.size());
+  for (size_t i = 0; i < cases.size(); ++i) {
+    for (Protocol protocol : kProtocols) {
+      Runner runner(cases[i], i, protocol);
+      for (int64_t size : {0, 52, 10012}) {
+        for (bool in_place : {false, true}) {
+          for (bool scattered : {false, true}) {
+            HostLaunch launch{.size_bytes = size, .in_place = in_place, .scattered = scattered};
+            runner.Expect(launch);
+            launch.direct = true;
+            if (protocol == Protocol::kSimple) runner.Expect(launch);
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Emitted, DoesSoForEveryTypeAndOperator) {
+  const std::vector<KernelCase> cases = KernelCases(XCCL_RANKS);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    for (Protocol protocol : kProtocols) {
+      Runner runner(cases[i], i, protocol);
+      int32_t turn = 0;
+      for (DataType type : AllDataTypes()) {
+        for (ReduceOp op : AllReduceOps()) {
+          if (!cases[i].collective.Reduces() && op != ReduceOp::kSum) continue;
+          ++turn;
+          runner.Expect({.type = type,
+                         .op = op,
+                         .size_bytes = 1013 * SizeOf(type),
+                         .in_place = turn % 3 == 0,
+                         .direct = turn % 2 == 0,
+                         .scattered = turn % 5 == 0});
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST(Emitted, DoesSoWithRandomDelays) {
+  const std::vector<KernelCase> cases = KernelCases(XCCL_RANKS);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    for (Protocol protocol : kProtocols) {
+      Runner runner(cases[i], i, protocol);
+      for (uint64_t jitter : {1, 2})
+        runner.Expect({.size_bytes = 3000, .direct = jitter == 1, .jitter = jitter});
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace xccl::testing

@@ -1,0 +1,215 @@
+// What a runtime does for a GPU, in host memory.
+#include "tests/testing/host_machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "ir/kernel_sizes.h"
+#include "ir/sizes.h"
+
+namespace xccl::testing {
+namespace {
+
+constexpr int64_t kAlign = 128;
+
+// Zeroed memory, aligned to a line.
+class Memory {
+ public:
+  explicit Memory(int64_t bytes) : data_(static_cast<char*>(std::aligned_alloc(kAlign, Rounded(bytes)))) {
+    std::memset(data_, 0, Rounded(bytes));
+  }
+  ~Memory() { std::free(data_); }
+  Memory(Memory&& other) noexcept : data_(other.data_) { other.data_ = nullptr; }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  Memory& operator=(Memory&&) = delete;
+  char* data() const { return data_; }
+
+ private:
+  static size_t Rounded(int64_t bytes) {
+    return static_cast<size_t>((bytes + 2 * kAlign - 1) / kAlign * kAlign);
+  }
+  char* data_;
+};
+
+// One rank's buffers of one launch.
+struct UserBuffers {
+  std::vector<std::byte> memory;
+  int64_t input_at = 0, output_at = 0, input_bytes = 0, output_bytes = 0;
+};
+
+}  // namespace
+
+struct HostMachine::State {
+  const Program& program;
+  const Collective& collective;
+  const device::HostKernel& kernel;
+  const Protocol protocol;
+  const int64_t slot_bytes;
+  KernelForm form;
+  std::vector<Memory> memory;
+  std::vector<std::vector<device::Connection>> connections;  // by rank
+  std::vector<std::vector<device::BlockState>> blocks;
+  uint64_t one_space = 0;
+
+  uint64_t* Counter(uint64_t value) {
+    uint64_t* const word = reinterpret_cast<uint64_t*>(memory.emplace_back(kAlign).data());
+    *word = value;
+    return word;
+  }
+
+  void Connect(uint64_t first_step) {
+    connections.resize(static_cast<size_t>(program.ranks.size()));
+    blocks.resize(connections.size());
+    const int32_t instances = program.instances;
+    for (Rank r(0); r.value < program.ranks.size(); ++r.value) {
+      connections[r.index()].resize(form.ranks[r].connections.size() * static_cast<size_t>(instances));
+      blocks[r.index()].resize(static_cast<size_t>(form.blocks_per_rank * instances));
+    }
+    for (size_t c = 0; c < program.connections.size(); ++c) {
+      const Rank src = program.connections[c].src, dst = program.connections[c].dst;
+      for (int32_t i = 0; i < instances; ++i) {
+        device::Connection end;
+        end.slots = memory.emplace_back(program.slots * slot_bytes).data();
+        end.head = Counter(first_step);
+        end.tail = Counter(first_step);
+        end.window_delta = &one_space;
+        end.slot_bytes = slot_bytes;
+        auto* const to_src = reinterpret_cast<device::PeerEntry*>(memory.emplace_back(kAlign).data());
+        auto* const to_dst = reinterpret_cast<device::PeerEntry*>(memory.emplace_back(kAlign).data());
+        for (const Rank rank : {src, dst}) {
+          end.steps = Counter(first_step);
+          end.entry_here = rank == src ? to_src : to_dst;
+          end.entry_there = rank == src ? to_dst : to_src;
+          const std::vector<int32_t>& all = form.ranks[rank].connections;
+          const auto k = std::ranges::lower_bound(all, static_cast<int32_t>(c)) - all.begin();
+          connections[rank.index()][static_cast<size_t>(k * instances + i)] = end;
+        }
+      }
+    }
+  }
+
+  UserBuffers BuffersOf(Rank r, const CollectiveSizes& sizes, const std::vector<std::byte>& input,
+                        const HostLaunch& launch) const {
+    const int64_t element = SizeOf(launch.type);
+    const std::vector<int64_t> in = PartBegins(collective, sizes, r, BufferKind::kInput);
+    const std::vector<int64_t> out = PartBegins(collective, sizes, r, BufferKind::kOutput);
+    UserBuffers user;
+    user.input_bytes = in.back() * element;
+    user.output_bytes = out.back() * element;
+    const int64_t skew = launch.scattered ? element : 0;
+    user.input_at = kAlign + skew;
+    user.output_at = (user.input_at + user.input_bytes) / kAlign * kAlign + kAlign + 2 * skew;
+    if (const auto overlap = collective.InPlaceOf(r); launch.in_place && overlap) {
+      const auto at = [](const std::vector<int64_t>& begins, int32_t part) {
+        return begins[std::min(static_cast<size_t>(part), begins.size() - 1)];
+      };
+      user.input_at = kAlign + skew + at(out, overlap->input_at_output_part) * element;
+      user.output_at = kAlign + skew + at(in, overlap->output_at_input_part) * element;
+    }
+    user.memory.assign(
+        static_cast<size_t>(std::max(user.input_at + user.input_bytes, user.output_at + user.output_bytes) +
+                            kAlign),
+        std::byte{0xCB});
+    std::ranges::copy(input, user.memory.begin() + user.input_at);
+    return user;
+  }
+};
+
+HostMachine::HostMachine(const Program& program, const Collective& collective,
+                         const device::HostKernel& kernel, Protocol protocol, int64_t slot_bytes,
+                         uint64_t first_step)
+    : state_(new State{program,
+                       collective,
+                       kernel,
+                       protocol,
+                       slot_bytes,
+                       MakeKernelForm(program, collective).value(),
+                       {},
+                       {},
+                       {}}) {
+  state_->Connect(first_step);
+}
+HostMachine::~HostMachine() = default;
+
+StatusOr<Buffers> HostMachine::Run(const Buffers& inputs, const HostLaunch& launch) {
+  return RunRanks(inputs, launch, 0, state_->program.ranks.size());
+}
+
+StatusOr<Buffers> HostMachine::RunRanks(const Buffers& inputs, const HostLaunch& launch, int32_t first_rank,
+                                        int32_t ranks) {
+  State& s = *state_;
+  const CollectiveSizes sizes(s.collective, launch.size_bytes, SizeOf(launch.type));
+  XCCL_ASSIGN_OR_RETURN(const int32_t passes,
+                        KernelPasses(s.program, s.collective, s.form, sizes, s.slot_bytes, s.protocol));
+  std::vector<UserBuffers> user;
+  std::vector<std::vector<int64_t>> tables;
+  std::vector<Memory> scratch;
+  std::vector<device::RankArgs> rank_args;
+  std::vector<device::RankBuffers> buffers;
+  const int32_t window = launch.direct ? 0 : -1;
+  for (int32_t k = 0; k < ranks; ++k) {
+    const Rank r(first_rank + k);
+    UserBuffers& own = user.emplace_back(s.BuffersOf(r, sizes, inputs[r.index()], launch));
+    scratch.emplace_back(ScratchBytes(s.form, sizes, r));
+    rank_args.push_back(
+        {s.connections[r.index()].data(), s.blocks[r.index()].data(), scratch.back().data(), window});
+    // An address modulo 16 that the test chooses, wherever the vector lies.
+    char* const base = reinterpret_cast<char*>(own.memory.data());
+    buffers.push_back({base + own.input_at, base + own.output_at, nullptr, nullptr, nullptr, window, window});
+    if (!s.form.tables) continue;
+    const size_t first = tables.size();
+    tables.push_back(PartBegins(s.collective, sizes, r, BufferKind::kInput));
+    tables.push_back(PartBegins(s.collective, sizes, r, BufferKind::kOutput));
+    tables.push_back(ScratchRunBegins(s.form, sizes, r));
+    buffers.back().input_begin = tables[first].data();
+    buffers.back().output_begin = tables[first + 1].data();
+    buffers.back().scratch_begin = tables[first + 2].data();
+  }
+  std::vector<int64_t> parts;
+  for (int32_t p = 0; p < s.collective.num_parts(); ++p) parts.push_back(sizes.PartElements(PartId(p)));
+  device::ErrorRecord error;
+  uint32_t stop = 0;
+  device::LaunchArgs args;
+  args.ranks = rank_args.data();
+  args.buffers = buffers.data();
+  args.part_elements = s.form.tables ? parts.data() : nullptr;
+  args.elements = !s.form.tables && !parts.empty() ? parts[0] : 0;
+  args.error = &error;
+  args.stop = &stop;
+  args.spin_limit_ns = launch.spin_limit_ns;
+  args.jitter = launch.jitter;
+  args.first_rank = first_rank;
+  args.ranks_here = ranks;
+  args.passes = passes;
+  args.instances = s.program.instances;
+  args.in_place = launch.in_place ? 1 : 0;
+  args.direct = launch.direct ? 1 : 0;
+  device::RunOnHost(s.kernel, args, static_cast<device::Type>(launch.type),
+                    static_cast<device::Operator>(launch.op), static_cast<device::Protocol>(s.protocol));
+  if (error.state != 0)
+    return LimitReached(
+        fmt::format("rank {}: threadblock {}, instruction {}, pass {}: wait {} for {}, expected {}, saw {}",
+                    error.rank, error.threadblock, error.instruction, error.pass,
+                    static_cast<int32_t>(error.wait), error.peer, error.expected, error.seen));
+  Buffers outputs(inputs.size());
+  for (int32_t k = 0; k < ranks; ++k) {
+    const UserBuffers& own = user[static_cast<size_t>(k)];
+    const auto begin = own.memory.begin() + own.output_at;
+    outputs[static_cast<size_t>(first_rank + k)].assign(begin, begin + own.output_bytes);
+    for (size_t b = 0; b < own.memory.size(); ++b) {
+      const int64_t at = static_cast<int64_t>(b);
+      const bool inside = (at >= own.input_at && at < own.input_at + own.input_bytes) ||
+                          (at >= own.output_at && at < own.output_at + own.output_bytes);
+      if (!inside && own.memory[b] != std::byte{0xCB})
+        return BugError(
+            fmt::format("rank {}: byte {} outside of its buffers was written", first_rank + k, at));
+    }
+  }
+  return outputs;
+}
+
+}  // namespace xccl::testing

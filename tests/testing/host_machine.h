@@ -1,0 +1,51 @@
+// All ranks of a program in one process, with everything that a kernel finds in memory: connections,
+// counters, scratch, tables. In: a HostKernel; out: every rank's output. Launches follow each other on the
+// same counters.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "device/host.h"
+#include "ir/collective.h"
+#include "ir/kernel_form.h"
+#include "ir/numbers.h"
+#include "ir/program.h"
+
+namespace xccl::testing {
+
+using Buffers = std::vector<std::vector<std::byte>>;
+
+struct HostLaunch {
+  DataType type = DataType::kFloat;
+  ReduceOp op = ReduceOp::kSum;
+  int64_t size_bytes = 0;
+  bool in_place = false;
+  bool direct = false;     // peers' buffers are mapped
+  bool scattered = false;  // buffers begin one element behind a multiple of 16 bytes, or two
+  uint64_t jitter = 0;
+  int64_t spin_limit_ns = 60'000'000'000;
+};
+
+class HostMachine {
+ public:
+  // Requires: the kernel was made from this program. `first_step`: messages that every connection has had.
+  HostMachine(const Program& program, const Collective& collective, const device::HostKernel& kernel,
+              Protocol protocol, int64_t slot_bytes, uint64_t first_step = 0);
+  ~HostMachine();
+
+  // inputs as Interpret takes them. Bytes that nobody writes are 0xCB. Errors: what the error record says.
+  StatusOr<Buffers> Run(const Buffers& inputs, const HostLaunch& launch);
+  // The same for some ranks only, each call's ranks being one launch; for time-outs.
+  StatusOr<Buffers> RunRanks(const Buffers& inputs, const HostLaunch& launch, int32_t first_rank,
+                             int32_t ranks);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace xccl::testing
