@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <functional>
+#include <limits>
 #include <optional>
 
 #include "ir/bound.h"
@@ -19,6 +20,7 @@
 #include "synth/forest_network.h"
 #include "synth/forest_pack.h"
 #include "synth/forest_pairs.h"
+#include "synth/forest_request.h"
 #include "synth/forest_split.h"
 #include "synth/forest_trees.h"
 #include "synth/fractional_packing.h"
@@ -34,6 +36,8 @@ constexpr int64_t kWholeWork = 2'000'000'000;        // arcs that the packing of
 constexpr int64_t kDefaultWork = 1'500'000;          // transfers of all candidates of a kind together
 constexpr int64_t kMostRows = 800;                   // of the linear program: links and roots
 constexpr std::array<double, 2> kRegard = {1, 0.1};  // of latency against bytes, one packing each
+constexpr int64_t kMostShortestRows = 100;           // where trees of shortest ways are tried first
+constexpr double kShortest = 1e3;            // bytes on the slowest link that the shortest hop is worth there
 constexpr int64_t kMostTransfers = 1 << 22;  // of a plan cut into waves, expanded: it is to be lowered
 constexpr int32_t kFewWaves = 8;             // tell what more would bring
 constexpr int32_t kMostWaves = 192;
@@ -46,66 +50,6 @@ constexpr double kFewTransfers = 250'000;        // of so many transfers at most
 constexpr double kFar = 1.01;                    // times the bound: worth another kind of packing
 constexpr int32_t kMostWhole = 64;               // members that it is tried with
 constexpr double kNear = 1.0005;                 // times the bound: good enough
-
-bool Serves(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllgather:
-    case CollectiveKind::kAllgatherv:
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kReduceScatterv:
-    case CollectiveKind::kBroadcast:
-    case CollectiveKind::kReduce:
-    case CollectiveKind::kAllreduce:
-    case CollectiveKind::kBarrier:
-      return true;
-    case CollectiveKind::kGather:
-    case CollectiveKind::kScatter:
-    case CollectiveKind::kAlltoall:
-    case CollectiveKind::kAlltoallv:
-    case CollectiveKind::kSendrecv:
-    case CollectiveKind::kCustom:
-      return false;
-  }
-  return false;
-}
-
-// allgather and the like, in contrast to broadcast and reduce.
-bool HasManyRoots(const Collective& collective) {
-  return collective.kind() != CollectiveKind::kBroadcast && collective.kind() != CollectiveKind::kReduce;
-}
-
-bool IsUneven(const Collective& collective) {
-  return collective.kind() == CollectiveKind::kAllgatherv ||
-         collective.kind() == CollectiveKind::kReduceScatterv;
-}
-
-// Symmetry serves where all ranks do the same.
-bool MayUseSymmetry(const Topology& topology, const Collective& collective) {
-  return HasManyRoots(collective) && !IsUneven(collective) &&
-         collective.num_members() == topology.num_ranks() && topology.num_ranks() > 1 &&
-         std::is_sorted(collective.ranks().begin(), collective.ranks().end());
-}
-
-// One root an orbit; links of an orbit are alike.
-void TakeOrbits(const SymmetryGroup& group, PackingProblem& problem) {
-  problem.roots.clear();
-  for (int32_t o = 0; o < group.num_rank_orbits(); ++o) problem.roots.push_back(group.Representative(o));
-  problem.demand.assign(problem.roots.size(), 1.0);
-  for (size_t l = 0; l < problem.orbit.size(); ++l)
-    problem.orbit[l] = group.OrbitOf(LinkId(static_cast<int64_t>(l)));
-  problem.share.clear();
-  for (int32_t o = 0; o < group.num_link_orbits(); ++o) problem.share.push_back(group.LinkShare(o));
-}
-
-// Rows of the linear program without symmetry.
-int64_t NumRows(const SynthesisRequest& request) {
-  return int64_t{request.topology->num_links()} + request.collective->num_members();
-}
-
-// With symmetry orbits are the rows.
-int64_t NumRows(const SymmetryGroup& group) {
-  return int64_t{group.num_link_orbits()} + group.num_rank_orbits();
-}
 
 // The least that an allgather of so much takes.
 double AllgatherPs(const SynthesisRequest& request) {
@@ -141,11 +85,11 @@ class Attempt {
     if (left_ < collective_.num_members())
       return LimitReached("forest: the limit of work was reached before a tree was packed");
     if (collective_.Reduces()) reversed_ = ReverseTopology(topology_);
-    if (!request_.limits.chunks && MayUseSymmetry(topology_, collective_)) {
+    if (!request_.limits.chunks && forest::MayUseSymmetry(topology_, collective_)) {
       group_ = FindTranslations(topology_);
       if (group_->IsTrivial()) group_.reset();
     }
-    if (const int64_t rows = group_ ? NumRows(*group_) : NumRows(request_);
+    if (const int64_t rows = group_ ? forest::NumRows(*group_) : forest::NumRows(request_);
         !request_.limits.chunks && rows > kMostRows)
       return LimitReached(
           fmt::format("forest: {} rows of links and ranks that differ; at most {}; hint: "
@@ -154,9 +98,12 @@ class Attempt {
     if (request_.limits.chunks) {
       XCCL_RETURN_IF_ERROR(TryWhole(*request_.limits.chunks));
     } else {
+      if (group_ && topology_.num_nodes() == topology_.num_ranks() &&
+          forest::NumRows(*group_) <= kMostShortestRows)
+        TryShortest();
       for (double regard : kRegard) {
+        if (best_ && (Near() || Stopped() || IsRateTheBest())) break;
         XCCL_RETURN_IF_ERROR(Try(regard));
-        if (Near() || Stopped() || IsRateTheBest()) break;
       }
       // Prices may miss trees where directions differ; whole trees never do.
       if (!group_ && static_cast<double>(best_ps_) > kFar * static_cast<double>(bound_.bound_ps) &&
@@ -190,16 +137,16 @@ class Attempt {
     return passed.count() > *request_.limits.time_limit_s;
   }
 
-  bool HasManyRoots() const { return xccl::HasManyRoots(collective_); }
+  bool HasManyRoots() const { return forest::HasManyRoots(collective_); }
 
   // Who starts with what: the roots and, for each, its share of all the bytes.
-  PackingProblem ProblemOn(const Topology& topology, double regard, bool pairs = false) const {
+  PackingProblem ProblemOn(const Topology& topology, std::optional<double> regard, bool pairs = false) const {
     PackingProblem problem = PlainPacking(topology, {collective_.ranks().begin(), collective_.ranks().end()});
     const int64_t bytes = std::max<int64_t>(1, sizes_.size_bytes());
     if (!HasManyRoots()) {
       problem.roots = {*collective_.spec().root};
       problem.demand = {1.0};
-    } else if (IsUneven(collective_)) {
+    } else if (forest::IsUneven(collective_)) {
       problem.roots.clear();
       problem.demand.clear();
       for (size_t m = 0; m < problem.members.size(); ++m) {
@@ -210,7 +157,7 @@ class Attempt {
                                  static_cast<double>(bytes));
       }
     } else {
-      if (group_) TakeOrbits(*group_, problem);
+      if (group_) forest::TakeOrbits(*group_, problem);
       for (double& demand : problem.demand) demand = 1 / static_cast<double>(problem.members.size());
     }
     if (pairs) {
@@ -220,11 +167,23 @@ class Attempt {
         for (double& share : problem.share) share /= static_cast<double>(group_->order());
     }
     problem.s_per_ps =
-        regard * 1e-12 * static_cast<double>(problem.members.size()) / static_cast<double>(bytes);
+        regard ? *regard * 1e-12 * static_cast<double>(problem.members.size()) / static_cast<double>(bytes)
+               : ShortestFirst();
     const double halves = collective_.kind() == CollectiveKind::kAllreduce && !pairs ? 2 : 1;
     if (sizes_.size_bytes() > 0)
       problem.known_bound_s_per_byte = bound_.bandwidth_ps * 1e-12 / static_cast<double>(bytes) / halves;
     return problem;
+  }
+
+  // A price of latency that leaves shortest ways alone; among them the cheapest are found, each rank by
+  // itself.
+  double ShortestFirst() const {
+    int64_t slowest = std::numeric_limits<int64_t>::max(), shortest_ps = slowest;
+    for (const Link& link : topology_.spec().links) {
+      slowest = std::min(slowest, link.bandwidth_bytes_per_s);
+      if (link.latency_ps > 0) shortest_ps = std::min(shortest_ps, link.latency_ps);
+    }
+    return kShortest / static_cast<double>(slowest) / static_cast<double>(shortest_ps);
   }
 
   // Exactly `trees` trees a member, at the best rate that they allow; or, where absent, as many as the best
@@ -240,7 +199,7 @@ class Attempt {
     return forest::LayOut(topology, collective_, network, packed, trees.has_value());
   }
 
-  StatusOr<PackedTrees> PackOn(const Topology& topology, double regard) {
+  StatusOr<PackedTrees> PackOn(const Topology& topology, std::optional<double> regard) {
     const PackingProblem problem = ProblemOn(topology, regard);
     const FractionalPacking packing = PackTrees(problem);
     if (packing.trees.empty()) return LimitReached("forest: the linear program of trees was not solved");
@@ -275,15 +234,29 @@ class Attempt {
     return TryTrees(up, down, trees ? 1 : kMostWaves);
   }
 
-  // One packing in more and more waves.
-  Status Try(double regard) {
-    PackedTrees up, down;
+  // Trees up and down, those that the collective has.
+  Status Pack(std::optional<double> regard, PackedTrees& up, PackedTrees& down) {
     if (collective_.Reduces()) {
       XCCL_ASSIGN_OR_RETURN(up, PackOn(*reversed_, regard));
     }
     if (!collective_.Reduces() || collective_.kind() == CollectiveKind::kAllreduce) {
       XCCL_ASSIGN_OR_RETURN(down, PackOn(topology_, regard));
     }
+    return OkStatus();
+  }
+
+  // On tori and the like trees of shortest ways reach the best rate, too; elsewhere they are dropped.
+  void TryShortest() {
+    PackedTrees up, down;
+    if (Pack(std::nullopt, up, down).ok() && rate_ps_ <= (1 + kFineAim) * bound_.bandwidth_ps)
+      (void)TryTrees(up, down, kMostWaves);
+    left_ = work_;
+  }
+
+  // One packing in more and more waves.
+  Status Try(double regard) {
+    PackedTrees up, down;
+    XCCL_RETURN_IF_ERROR(Pack(regard, up, down));
     if (const double apart_ps = rate_ps_; MayPair(apart_ps)) {
       const std::string note = note_;
       XCCL_RETURN_IF_ERROR(TryPairs(regard, apart_ps));
@@ -453,7 +426,7 @@ class Forest final : public Synthesizer {
   }
   Status Serves(const SynthesisRequest& request) const override {
     const Collective& collective = *request.collective;
-    if (!xccl::Serves(collective.kind()))
+    if (!forest::IsServed(collective.kind()))
       return InvalidInput(
           fmt::format("forest: {} is not served; it serves allgather(v), reduce_scatter(v), "
                       "broadcast, reduce, allreduce and barrier",
@@ -468,8 +441,8 @@ class Forest final : public Synthesizer {
       return gpus_alone;
     const bool packs_alone =
         gpus_alone.ok() && (collective.spec().root || collective.kind() == CollectiveKind::kAllreduce);
-    if (!request.limits.chunks && NumRows(request) > kMostRows &&
-        !MayUseSymmetry(*request.topology, collective) && !packs_alone)
+    if (!request.limits.chunks && forest::NumRows(request) > kMostRows &&
+        !forest::MayUseSymmetry(*request.topology, collective) && !packs_alone)
       return InvalidInput(
           fmt::format("forest: {} links and {} ranks; at most {} together without symmetry; "
                       "hint: --engine=greedy",
@@ -495,7 +468,8 @@ class Forest final : public Synthesizer {
     if (NeedsGpusAlone(request).ok()) together = Simulated(request, SynthesizeAllreduceTrees(request));
     if (kind == CollectiveKind::kBarrier || request.limits.chunks ||
         (together.ok() && (IsNear(request, *together) || IsBetterThanApart(request, *together))) ||
-        (NumRows(request) > kMostRows && !MayUseSymmetry(*request.topology, *request.collective)))
+        (forest::NumRows(request) > kMostRows &&
+         !forest::MayUseSymmetry(*request.topology, *request.collective)))
       return together;
     StatusOr<Synthesis> apart = Attempt(request).Run();
     if (!apart.ok() || !together.ok()) return apart.ok() ? std::move(apart) : std::move(together);
@@ -507,8 +481,8 @@ class Forest final : public Synthesizer {
 }  // namespace
 
 int64_t ForestRows(const SynthesisRequest& request) {
-  if (!MayUseSymmetry(*request.topology, *request.collective)) return NumRows(request);
-  return NumRows(FindTranslations(*request.topology));
+  if (!forest::MayUseSymmetry(*request.topology, *request.collective)) return forest::NumRows(request);
+  return forest::NumRows(FindTranslations(*request.topology));
 }
 
 std::unique_ptr<Synthesizer> MakeForest() { return std::make_unique<Forest>(); }
