@@ -124,7 +124,8 @@ class Portfolio {
       const bool greedy = !candidate.placed && request_.limits.chunks;
       if (candidate.work > (greedy ? 2 * most : first ? most : left)) continue;
       if (best_ && (GoodEnough() || candidate.estimate_ps > Hopeless() * best_ps_ || out_of_time())) break;
-      if (best_ && IsNearBound() && !candidate.placed && !greedy) continue;  // dear, for a percent at most
+      // Through switches greedy is dear, for a percent at most.
+      if (best_ && IsNearBound() && !candidate.placed && !greedy && HasSwitches()) continue;
       if (best_ && IsLarge() && candidate.work > kHeavyWork && candidate.estimate_ps > best_ps_ && !greedy)
         continue;
       Try(candidate, true, std::max(left, candidate.work));
@@ -183,6 +184,7 @@ class Portfolio {
     return IsLarge() &&
            (IsNearBound() || (sums && best_ps_ <= static_cast<double>(bound_.bound_ps) * kNearBoundOfSums));
   }
+  bool HasSwitches() const { return request_.topology->num_nodes() > request_.topology->num_ranks(); }
   bool IsNearBound() const { return best_ps_ <= static_cast<double>(bound_.bound_ps) * kNearBound; }
 
   // The engines that come close to the bound by themselves.
