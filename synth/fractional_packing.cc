@@ -10,6 +10,7 @@
 #include <numeric>
 #include <optional>
 
+#include "base/status.h"
 #include "ir/lp.h"
 
 namespace xccl {
@@ -41,7 +42,8 @@ class Packing {
     if (up_) {
       costs.push_back(1.0);
     } else {
-      costs.insert(costs.end(), problem_.demand.begin(), problem_.demand.end());
+      most_demand_ = *std::max_element(problem_.demand.begin(), problem_.demand.end());
+      costs.insert(costs.end(), roots_, most_demand_);
     }
     LinearProgram program(costs, LinearProgramForm::kTurned);
     std::vector<std::pair<int32_t, double>> terms;
@@ -116,8 +118,12 @@ class Packing {
     return priced;
   }
 
-  // A root's value among the variables.
+  // A root's value among the variables, which is in shares of the largest demand: so the prices of its trees'
+  // rows are as large as any root's, however little it has.
   size_t ValueOf(int32_t root) const { return orbits_ + (up_ ? 0 : static_cast<size_t>(root)); }
+  double ShareOfMost(int32_t root) const {
+    return up_ ? 1 : problem_.demand[static_cast<size_t>(root)] / most_demand_;
+  }
 
   void CountUses(std::span<const PackedArc> arcs) {
     for (const PackedArc& arc : arcs)
@@ -134,36 +140,48 @@ class Packing {
     CountUses(tree.arcs);
     CountUses(tree.up);
     const size_t value = ValueOf(tree.root);
+    const double share = ShareOfMost(tree.root);
     terms_.assign(1, {static_cast<int32_t>(value), 1.0});
     double cost = 0;
     for (size_t o = 0; o < orbits_; ++o) {
       if (uses_[o] == 0) continue;
-      terms_.emplace_back(static_cast<int32_t>(o), -uses_[o]);
-      if (!optimum.empty()) cost += uses_[o] * optimum[o];
+      terms_.emplace_back(static_cast<int32_t>(o), -share * uses_[o]);
+      if (!optimum.empty()) cost += share * uses_[o] * optimum[o];
     }
     program.AddRow(terms_, -LinearProgram::kInfinity, 0);
     return optimum.empty() || cost < optimum[value] * (1 - kTie);
   }
 
   void TakeTrees(std::span<const double> row_prices, FractionalPacking& packing) {
-    std::vector<double> total(up_ ? 1 : roots_);
-    const auto total_of = [&](int32_t root) -> double& { return total[up_ ? 0 : static_cast<size_t>(root)]; };
-    // Trees of the last round may not have been asked for.
-    for (size_t t = 0; t + 1 < row_prices.size(); ++t) {
+    const size_t kinds = up_ ? 1 : roots_;
+    std::vector<double> total(kinds, 0.0);
+    std::vector<FractionalTree*> heaviest(kinds, nullptr);
+    const auto kind_of = [&](const FractionalTree& tree) { return up_ ? 0 : static_cast<size_t>(tree.root); };
+    const double least = up_ ? kLeast / static_cast<double>(roots_) : kLeast;
+    trees_.resize(row_prices.size() - 1);  // those of the last round may not have been asked for
+    for (size_t t = 0; t < trees_.size(); ++t) {
       FractionalTree& tree = trees_[t];
       tree.weight = std::abs(row_prices[t + 1]);
-      if (!up_) tree.weight /= problem_.demand[static_cast<size_t>(tree.root)];
-      if (tree.weight < (up_ ? kLeast / static_cast<double>(roots_) : kLeast)) continue;
-      total_of(tree.root) += tree.weight;
+      if (!up_) tree.weight /= most_demand_;
+      FractionalTree*& most = heaviest[kind_of(tree)];
+      if (most == nullptr || tree.weight > most->weight) most = &tree;
+      if (tree.weight >= least) total[kind_of(tree)] += tree.weight;
+    }
+    // A solver's rounding may leave a root nothing of weight.
+    for (size_t k = 0; k < kinds; ++k)
+      if (total[k] == 0) total[k] = heaviest[k]->weight = 1;
+    for (FractionalTree& tree : trees_) {
+      if (tree.weight < least) continue;
+      tree.weight /= total[kind_of(tree)];
       packing.trees.push_back(std::move(tree));
     }
-    for (FractionalTree& tree : packing.trees) tree.weight /= total_of(tree.root);
     packing.links = std::move(links_);
   }
 
   const PackingProblem& problem_;
   const Topology& topology_;
   size_t orbits_, roots_;
+  double most_demand_ = 1;
   TreeGrower down_;
   std::optional<TreeGrower> up_;  // of pairs
   std::vector<double> capacity_;  // by orbit, GB/s
@@ -196,6 +214,7 @@ int64_t Denominator(std::span<const double> shares) {
 
 // Sum `total` and each at most one away from its share: the largest remainders are rounded up.
 std::vector<int64_t> Apportion(std::span<const double> shares, int64_t total) {
+  XCCL_CHECK(!shares.empty());
   std::vector<int64_t> whole(shares.size());
   std::vector<size_t> order(shares.size());
   int64_t left = total;

@@ -71,7 +71,7 @@ std::vector<int64_t> WholeShares(std::span<const double> shares);
 // The problem of a machine without symmetry: every member a root, every link its own orbit.
 PackingProblem PlainPacking(const Topology& topology, std::vector<Rank> members);
 
-// Requires: every member can be reached from every root. No trees: the solver failed.
+// Requires: every member can be reached from every root. No trees: the solver failed. Else every root has one.
 // Cost: rounds × (roots × links × log, and a linear program with one column an orbit and root).
 FractionalPacking PackTrees(const PackingProblem& problem);
 

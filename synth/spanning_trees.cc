@@ -81,8 +81,13 @@ class Packer {
  public:
   // room: trees that each edge may be in.
   Packer(const Adjacency& adjacency, std::span<const CapacityEdge> edges, std::vector<int64_t> room,
-         int64_t& work)
-      : adjacency_(adjacency), edges_(edges), room_(std::move(room)), load_(edges.size(), 0), work_(work) {}
+         const std::function<bool()>& stopped, int64_t& work)
+      : adjacency_(adjacency),
+        edges_(edges),
+        room_(std::move(room)),
+        load_(edges.size(), 0),
+        stopped_(stopped),
+        work_(work) {}
 
   void Start(int32_t trees, std::span<const int32_t> roots) {
     for (int32_t t = 0; t < trees; ++t) {
@@ -98,13 +103,15 @@ class Packer {
       bool full = false;
       for (size_t e = 0; e < edges_.size(); ++e) full |= load_[e] > room_[e];
       if (!full) return Outcome::kFits;
-      if (work_ <= 0) return Outcome::kStopped;
+      if (work_ <= 0 || (stopped_ && stopped_())) return Outcome::kStopped;
       Search();
+      work_ -= static_cast<int64_t>(edges_.size());
       bool passed_on = false;
       for (int32_t e : found_)
         if (load_[e] > room_[e]) passed_on |= PassOn(e);
       if (passed_on) continue;
-      if (deepest_ >= adjacency_.nodes()) return Outcome::kStuck;
+      // Only a search that left nothing alone for its depth proves anything.
+      if (!held_back_) return found_.empty() ? Outcome::kStuck : Outcome::kStopped;
       deepest_ += 1 + deepest_ / 8;
     }
   }
@@ -126,6 +133,14 @@ class Packer {
       ++blocks;
     }
     return blocks;
+  }
+
+  // Do these blocks show that there is not room enough for all trees?
+  bool IsViolated(const std::vector<int32_t>& block_of, int32_t blocks) const {
+    int64_t room = 0;
+    for (size_t e = 0; e < edges_.size(); ++e)
+      if (block_of[edges_[e].a] != block_of[edges_[e].b]) room += room_[e];
+    return room < static_cast<int64_t>(trees_.size()) * (blocks - 1);
   }
 
   const std::vector<Tree>& trees() const { return trees_; }
@@ -167,6 +182,7 @@ class Packer {
   // contracted, so that the next path skips them.
   void Search() {
     const size_t nodes = static_cast<size_t>(adjacency_.nodes());
+    held_back_ = false;
     reached_.assign(edges_.size(), false);
     by_edge_.assign(edges_.size(), -1);
     by_tree_.assign(edges_.size(), -1);
@@ -207,9 +223,12 @@ class Packer {
       const int32_t cut = u, out = tree.parent_edge[u];
       u = above(tree.parent[u]);
       --work_;
-      // What hangs below `cut` would hang from b by way of a.
-      if (!reached_[out] && tree.depth[b] + 1 + tree.depth[a] - tree.depth[cut] + tree.height[cut] > deepest_)
+      // What hangs below `cut` would hang from b by way of a: no deeper than this.
+      if (!reached_[out] &&
+          tree.depth[b] + 1 + tree.depth[a] - tree.depth[cut] + tree.height[cut] > deepest_) {
+        held_back_ = true;
         continue;
+      }
       top[cut] = u;
       if (reached_[out]) continue;
       reached_[out] = true;
@@ -266,8 +285,10 @@ class Packer {
   const Adjacency& adjacency_;
   std::span<const CapacityEdge> edges_;
   std::vector<int64_t> room_, load_;
+  const std::function<bool()>& stopped_;
   int64_t& work_;
-  int32_t deepest_ = 0;  // exchanges that may make a tree deeper are left alone
+  int32_t deepest_ = 0;     // exchanges that may make a tree deeper are left alone
+  bool held_back_ = false;  // did the last search leave any alone?
   std::vector<Tree> trees_;
   std::vector<bool> reached_;
   std::vector<int32_t> by_edge_, by_tree_, found_, top_, chain_, reach_;
@@ -427,14 +448,15 @@ std::optional<TreePacking> PackSpanningTrees(int32_t nodes, std::span<const Capa
     const double scale = choice.Scale(trees);
     std::vector<int64_t> room;
     for (const CapacityEdge& edge : edges) room.push_back(Choice::Room(edge.capacity, scale));
-    Packer packer(adjacency, edges, std::move(room), work);
+    Packer packer(adjacency, edges, std::move(room), limits.stopped, work);
     packer.Start(trees, roots);
-    if (packer.Fit() != Packer::Outcome::kStuck) {
+    const bool stuck = packer.Fit() == Packer::Outcome::kStuck;
+    std::vector<int32_t> block_of;
+    const int32_t blocks = stuck ? packer.Blocks(block_of) : 1;
+    if (!stuck || !packer.IsViolated(block_of, blocks)) {
       Finish(packer, edges, packing);
       return packing;
     }
-    std::vector<int32_t> block_of;
-    const int32_t blocks = packer.Blocks(block_of);
     const int64_t between = choice.Add(edges, block_of, blocks);
     if (static_cast<__int128>(between) * (packing.blocks - 1) <
         static_cast<__int128>(packing.between) * (blocks - 1)) {

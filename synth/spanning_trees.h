@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -42,6 +43,7 @@ struct TreePackingLimits {
   int32_t most_trees = 0;
   std::optional<int32_t> trees;  // exactly so many
   int64_t work = 300'000'000;    // steps of the searches; after that the best so far, with some edges fuller
+  std::function<bool()> stopped = {};  // likewise; asked before each search
 };
 inline constexpr double kTreeTolerance = 5e-4;
 

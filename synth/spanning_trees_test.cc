@@ -230,6 +230,53 @@ TEST(SpanningTrees, TheWorstPartitionIsFound) {
   EXPECT_EQ(packing->block_of, (std::vector<int32_t>{0, 0, 0, 0, 1, 1, 1, 1}));
 }
 
+// All but one cable of a ring, the thin one rarely among them. Exchanges turn half of the ring round.
+TEST(SpanningTrees, RingsWithASlowEdgeEndAndReachTheirStrength) {
+  for (int32_t nodes = 3; nodes <= 16; ++nodes)
+    for (int32_t slow = 0; slow < nodes; ++slow)
+      for (const int64_t capacity : {2, 3, 130}) {
+        if (capacity > 3 && nodes > 6) continue;
+        Edges edges;
+        for (int32_t n = 0; n < nodes; ++n) edges.push_back({n, (n + 1) % nodes, n == slow ? 1 : capacity});
+        const std::optional<TreePacking> packing = PackSpanningTrees(nodes, edges);
+        ASSERT_TRUE(packing);
+        ASSERT_EQ(Wrong(*packing, nodes, edges), "") << nodes << ", " << slow;
+        const double strength = static_cast<double>(capacity * (nodes - 1) + 1) / (nodes - 1);
+        EXPECT_DOUBLE_EQ(packing->bound(), strength);
+        // Where the edge is very thin a number of trees that is large enough to use it may be too many.
+        EXPECT_GE(packing->rate, std::min(strength * 0.999, capacity * 1.0)) << nodes << ", " << slow;
+      }
+}
+
+TEST(SpanningTrees, ToriWithASlowOrDeadEdgeReachTheirStrength) {
+  for (const int64_t capacity : {0, 1, 2, 3}) {
+    Edges edges;
+    for (int32_t n = 0; n < 64; ++n) {
+      const int32_t row = n / 8, column = n % 8;
+      edges.push_back({n, row * 8 + (column + 1) % 8, 4});
+      edges.push_back({n, (row + 1) % 8 * 8 + column, 4});
+    }
+    edges[0].capacity = capacity;
+    if (capacity == 0) edges.erase(edges.begin());
+    const std::optional<TreePacking> packing = PackSpanningTrees(64, edges);
+    ASSERT_TRUE(packing);
+    EXPECT_EQ(Wrong(*packing, 64, edges), "");
+    EXPECT_DOUBLE_EQ(packing->bound(), static_cast<double>(508 + capacity) / 63);
+    EXPECT_GE(packing->rate, packing->bound() * (1 - kTreeTolerance));
+  }
+}
+
+TEST(SpanningTrees, StopsWhenItIsToldTo) {
+  TreePackingLimits limits;
+  int32_t asked = 0;
+  limits.stopped = [&] { return ++asked > 3; };
+  const Edges edges = Grid(8, 8, 1, 1);
+  const std::optional<TreePacking> packing = PackSpanningTrees(64, edges, limits);
+  ASSERT_TRUE(packing);
+  EXPECT_EQ(Wrong(*packing, 64, edges), "");
+  EXPECT_EQ(asked, 4);
+}
+
 TEST(SpanningTrees, NoneWhereThereIsNoTree) {
   EXPECT_FALSE(PackSpanningTrees(1, Edges{}));
   EXPECT_FALSE(PackSpanningTrees(2, Edges{}));
