@@ -18,6 +18,7 @@ namespace {
 // What schedules may take beyond the bound must still fit into 64 bits of picoseconds.
 constexpr double kPsPerDay = 86'400e12;
 constexpr double kLongestPs = kPsPerDay;
+constexpr double kRounding = 1e-9;
 
 }  // namespace
 
@@ -35,6 +36,11 @@ std::string_view ToString(BoundKind kind) {
       return "relaxed";
   }
   return "";
+}
+
+bool MeetsBound(int64_t time_ps, const Bound& bound) {
+  const double bound_ps = static_cast<double>(bound.bound_ps);
+  return static_cast<double>(time_ps) <= bound_ps * (1 + kRounding) + 1;
 }
 
 StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collective, int64_t size_bytes,

@@ -29,6 +29,9 @@ struct Bound {
   int64_t size_bytes = 0;                // the real one
 };
 
+// Is a plan's time the bound, but for rounding: to picoseconds, and of floating point?
+bool MeetsBound(int64_t time_ps, const Bound& bound);
+
 // How much work a bound may cost: kFast keeps 1,024 ranks within a fraction of a second and may be relaxed.
 enum class BoundEffort : uint8_t { kFast, kExact };
 

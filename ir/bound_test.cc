@@ -381,5 +381,24 @@ TEST(BandwidthBound, AlltoallvAndSendrecv) {
   EXPECT_NEAR(BoundOf(topology, Collective::Create(pairs).value(), 1'000'000).bandwidth_ps, 2e9, 1e3);
 }
 
+TEST(Bound, IsMetButForRounding) {
+  struct Case {
+    int64_t time_ps, bound_ps;
+    bool meets;
+  };
+  for (const Case& c : std::vector<Case>{{0, 0, true},
+                                         {1, 0, true},
+                                         {2, 0, false},
+                                         {1000, 1000, true},
+                                         {1002, 1000, false},
+                                         {1'000'000'001, 1'000'000'000, true},
+                                         {5'000'000'000'004, 5'000'000'000'000, true},
+                                         {5'000'000'006'000, 5'000'000'000'000, false}}) {
+    Bound bound;
+    bound.bound_ps = c.bound_ps;
+    EXPECT_EQ(MeetsBound(c.time_ps, bound), c.meets) << c.time_ps;
+  }
+}
+
 }  // namespace
 }  // namespace xccl

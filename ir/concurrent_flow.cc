@@ -140,14 +140,17 @@ class CuttingPlanes {
     const double unit = bytes_ / bandwidth_;
     for (int32_t round = 0; round < options_.rounds; ++round) {
       Query(prices, true, flow);
-      if (!program_.Solve(kIterations)) return flow;
+      if (!program_.Solve(kIterations)) {
+        flow.load_s = std::numeric_limits<double>::infinity();
+        return flow;
+      }
       flow.load_s = program_.Objective() * unit;
       if (flow.load_s <= flow.bound_s * (1 + options_.gap)) break;
       const std::vector<double> optimum(program_.Values().begin(),
                                         program_.Values().begin() + static_cast<int64_t>(orbits_));
       for (size_t o = 0; o < orbits_; ++o) prices[o] = std::max(0.0, optimum[o]);
       Query(prices, false, flow);
-      if (flow.load_s <= flow.bound_s * (1 + options_.gap)) break;
+      if (flow.load_s <= flow.bound_s * (1 + options_.gap) || (options_.stopped && options_.stopped())) break;
       if (round % 4 != 3)
         for (size_t o = 0; o < orbits_; ++o) prices[o] = 0.5 * prices[o] + 0.5 * best_[o];
     }

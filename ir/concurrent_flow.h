@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -39,14 +40,15 @@ struct FlowTree {
 
 struct ConcurrentFlow {
   double bound_s = 0;  // no flow is faster, whatever the solver returned
-  double load_s = 0;   // of the busiest link; infinite where no trees were asked for or the solver failed
+  double load_s = 0;   // of the busiest link; infinite where the solver failed: then there are no trees
   std::vector<FlowTree> trees;
   bool MeetsBound() const { return load_s <= bound_s * (1 + 1e-9); }
 };
 
 struct FlowOptions {
-  double gap = 1e-9;     // relative, of load to bound: then it stops
-  int32_t rounds = 100;  // of the cutting planes
+  double gap = 1e-9;                   // relative, of load to bound: then it stops
+  int32_t rounds = 100;                // of the cutting planes
+  std::function<bool()> stopped = {};  // asked after each round: then what there is, at least one round
 };
 
 // Requires: every demand's node can be reached. Cost: rounds × (sources × links × log, and a linear program

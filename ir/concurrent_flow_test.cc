@@ -87,6 +87,22 @@ TEST(ConcurrentFlow, OfNothingIsNothing) {
   EXPECT_EQ(flow.bound_s, 0);
 }
 
+// One round gives trees, the worse for it.
+TEST(ConcurrentFlow, StopsWhenItIsToldTo) {
+  const Topology topology = LoadTopology("mesh:4x4").value();
+  const Collective collective = Alltoall(topology.num_ranks());
+  const CollectiveSizes sizes(collective, int64_t{1} << 30);
+  const FlowProblem problem =
+      FlowOf(topology, DemandsOf(topology, collective, sizes), SymmetryGroup(topology));
+  const ConcurrentFlow whole = SolveConcurrentFlow(problem, {});
+  int32_t asked = 0;
+  const ConcurrentFlow stopped = SolveConcurrentFlow(problem, {.stopped = [&] { return ++asked == 1; }});
+  EXPECT_EQ(asked, 1);
+  EXPECT_GT(stopped.load_s, whole.load_s * 1.01);
+  EXPECT_FALSE(stopped.MeetsBound());
+  EXPECT_NEAR(BusiestOf(topology, problem, stopped) / stopped.load_s, 1, 1e-4);
+}
+
 // A symmetric machine of 256 ranks is a program of four rows.
 TEST(ConcurrentFlow, SymmetryLeavesOneSourceAnOrbit) {
   const Topology topology = LoadTopology("torus:16x16").value();

@@ -8,8 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
+#include <functional>
 #include <limits>
 
 #include "ir/bound.h"
@@ -24,33 +23,34 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kDefaultWork = 600'000;     // chunk moves of all plans made together
-constexpr int64_t kFirstPlan = 4;             // the most promising plan may cost this many times the limit
-constexpr double kGoodEnough = 1.002;         // times the bound: not worth the search for more
-constexpr double kNearBound = 1.01;           // times the bound: little to gain
-constexpr double kNotForGreedy = 1.5;         // times the bound: greedy would gain little on large machines
-constexpr int64_t kGreedyNearWork = 200'000;  // unless it costs no more than this, or the chunks are few
-constexpr double kNearBoundOfSums = 1.1;      // its bound is not always attained
-constexpr int64_t kMostRows = 400;            // of forest's program, to stay under a second
-constexpr int64_t kMostSearches = 6'000'000;  // links x ranks, of bfb
-constexpr int64_t kMostWholeTrees = 500'000;  // links x ranks, likewise
-constexpr int64_t kMostFlow = 20'000;         // sources x links that differ, likewise
+// The search as a whole.
+constexpr int64_t kDefaultWork = 600'000;  // chunk moves of all plans made together
+constexpr int64_t kFirstPlan = 4;          // the most promising plan may cost this many times the limit
+constexpr double kGoodEnough = 1.002;      // times the bound: not worth the search for more
+constexpr double kNearBound = 1.01;        // times the bound: little to gain
+constexpr double kNearBoundOfSums = 1.1;   // an allreduce's bound is not always attained
 constexpr double kHopeless = 4;            // estimates this far above the best simulated time are not tried
-constexpr double kGreedyNearBound = 1.1;   // where greedy stands in the order
-constexpr int64_t kGreedyWorkPerMove = 3;  // searching costs more than writing down
-// On large machines what cannot win is left out sooner.
-constexpr int32_t kLarge = 64;             // ranks
-constexpr int64_t kFlowUnits = 1'000'000;  // of flow's own work units
-constexpr int32_t kHuge = 256;             // likewise
-constexpr double kNotForTrees = 2.5;       // times the bound
+constexpr int32_t kLarge = 64;             // ranks; beyond, what cannot win is left out sooner:
 constexpr double kHopelessLarge = 2;       // kHopeless there
 constexpr int64_t kHeavyWork = 50'000;     // a plan this large must have a better estimate than the best time
-constexpr int32_t kGreedyFewNeighbours =
-    16;                               // with more its search costs more, as the square of their number
-constexpr int64_t kGreedyUnits = 20;  // of its own work units for one of ours
+constexpr int32_t kHuge = 256;           // ranks; beyond, shortest ways do where latency is most of the time
+constexpr int32_t kMostPairwise = 8192;  // ranks that may be looked at pair by pair; beyond, bfb alone
 
-// Ranks beyond which engines that look at all pairs of them are not even placed: symmetry must do.
-constexpr int32_t kMostPairwise = 8192;
+// bfb, forest, flow: what they may cost to be tried first, to stay under a second.
+constexpr int64_t kMostSearches = 6'000'000;  // bfb: links × ranks
+constexpr int64_t kMostRows = 400;            // forest: of its program
+constexpr int64_t kMostWholeTrees = 500'000;  // forest with --chunks: links × ranks
+constexpr double kNotForTrees = 2.5;          // times the bound: forest is asked even where latency is most
+constexpr int64_t kMostFlow = 20'000;         // flow: sources × links that differ
+constexpr int64_t kFlowUnits = 1'000'000;     // flow: of its own work units
+
+// greedy.
+constexpr double kGreedyNearBound = 1.1;      // where it stands in the order
+constexpr int64_t kGreedyWorkPerMove = 3;     // searching costs more than writing down
+constexpr int64_t kGreedyUnits = 20;          // of its own work units for one of ours
+constexpr double kNotForGreedy = 1.5;         // times the bound: it would gain little on large machines,
+constexpr int64_t kGreedyNearWork = 200'000;  // unless it costs no more than this, or the chunks are few
+constexpr int32_t kGreedyFewNeighbours = 16;  // with more it costs more, as the square of their number
 
 struct Candidate {
   std::string_view name;
@@ -101,14 +101,17 @@ class Portfolio {
   explicit Portfolio(const SynthesisRequest& request) : request_(request) {}
 
   StatusOr<Synthesis> Run() {
+    StatusOr<Synthesis> made = Search();
+    if (bug_) return *bug_;
+    return made;
+  }
+
+ private:
+  StatusOr<Synthesis> Search() {
     XCCL_ASSIGN_OR_RETURN(bound_, LowerBound(*request_.topology, *request_.collective, request_.size_bytes,
                                              request_.model, BoundEffort::kFast));
-    const auto start = std::chrono::steady_clock::now();
-    const auto out_of_time = [&] {
-      if (!request_.limits.time_limit_s) return false;
-      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-      return elapsed.count() > *request_.limits.time_limit_s;
-    };
+    const std::function<bool()> deadline = DeadlineOf(request_);
+    const auto out_of_time = [&] { return deadline && deadline(); };
     TryOptimal(*bfb_, [this] { return IsFewOrAlike() || IsBfbQuick(); });
     if (!IsDone()) TryOptimal(*forest_, [this] { return IsForestQuick(); });
     if (!IsDone())
@@ -143,7 +146,6 @@ class Portfolio {
     return Finished();
   }
 
- private:
   Synthesis Finished() {
     best_->note = Note();
     best_->exact = best_->exact || (best_ps_ > 0 && MeetsBound()) || best_->schedule.size() == 0;
@@ -191,7 +193,7 @@ class Portfolio {
   template <typename IsAffordable>
   void TryOptimal(const Synthesizer& engine, IsAffordable is_affordable, int64_t work_units = 0) {
     if (const Status serves = engine.Serves(request_); !serves.ok()) {
-      refusals_.push_back(serves);
+      Refuse(serves);
       return;
     }
     if (!is_affordable()) return;
@@ -199,7 +201,7 @@ class Portfolio {
     if (limited.limits.work_units == 0) limited.limits.work_units = work_units;
     StatusOr<Synthesis> made = engine.Synthesize(limited);
     if (!made.ok()) {
-      refusals_.push_back(made.status());
+      Refuse(made.status());
       return;
     }
     Consider(engine.name(), std::move(made).value(), true);
@@ -221,7 +223,7 @@ class Portfolio {
     for (const TextbookEngine* engine : TextbookEngines()) {
       StatusOr<PlacedEngine> placed = PlacedEngine::Place(*engine, *grounds_, request_);
       if (!placed.ok()) {
-        refusals_.push_back(placed.status());
+        Refuse(placed.status());
         continue;
       }
       const int64_t work = placed->Work();
@@ -244,7 +246,7 @@ class Portfolio {
         candidates_.push_back(
             {greedy_->name(), greedy_->EstimatePs(request_).value_or(close), work, std::nullopt});
     } else {
-      refusals_.push_back(serves);
+      Refuse(serves);
     }
     std::stable_sort(candidates_.begin(), candidates_.end(),
                      [](const Candidate& a, const Candidate& b) { return a.estimate_ps < b.estimate_ps; });
@@ -255,7 +257,7 @@ class Portfolio {
     searching.limits.work_units = kGreedyUnits * left;
     StatusOr<Synthesis> made = candidate.placed ? candidate.placed->Make() : greedy_->Synthesize(searching);
     if (!made.ok()) {
-      refusals_.push_back(made.status());
+      Refuse(made.status());
       return;
     }
     Consider(candidate.name, std::move(made).value(), simulate);
@@ -279,7 +281,7 @@ class Portfolio {
     best_ = std::move(made);
   }
 
-  bool MeetsBound() const { return best_ps_ <= static_cast<double>(bound_.bound_ps) * (1 + 1e-9) + 1; }
+  bool MeetsBound() const { return xccl::MeetsBound(static_cast<int64_t>(best_ps_), bound_); }
 
   bool GoodEnough() const {
     return MeetsBound() || best_ps_ <= static_cast<double>(bound_.bound_ps) * kGoodEnough;
@@ -298,6 +300,12 @@ class Portfolio {
     return note;
   }
 
+  // A bug is told even where another engine has a plan.
+  void Refuse(Status why) {
+    if (why.code() == StatusCode::kBug && !bug_) bug_ = why;
+    refusals_.push_back(std::move(why));
+  }
+
   Status Refusal() const {
     const Status& last = refusals_.back();
     return Status(last.code(),
@@ -314,6 +322,7 @@ class Portfolio {
   Bound bound_;
   std::vector<Candidate> candidates_;
   std::vector<Status> refusals_ = {InvalidInput("none serves it")};
+  std::optional<Status> bug_;
   std::vector<Tried> tried_;
   std::optional<bool> few_or_alike_;
   std::optional<Synthesis> best_;

@@ -88,6 +88,51 @@ TEST(Auto, StopsAtTheBoundAndSaysSo) {
   }
 }
 
+// Which engine has the plan, where bfb, forest and flow are asked first or left out.
+TEST(Auto, AsksTheEnginesThatComeNearTheBound) {
+  struct Case {
+    std::string name;
+    Topology topology;
+    CollectiveKind kind;
+    int64_t size_bytes;
+    std::optional<int32_t> chunks;
+    std::string engine;
+  };
+  constexpr int64_t kGiB = int64_t{1} << 30;
+  for (const Case& c : std::vector<Case>{
+           {"few bytes", MakeGrid({5, 5}, false), CollectiveKind::kAllgather, 1000, {}, "bfb"},
+           {"corners starve without whole trees",
+            MakeGrid({5, 5}, false),
+            CollectiveKind::kAllreduce,
+            kGiB,
+            {},
+            "forest"},
+           {"a broadcast by disjoint trees",
+            MakeGrid({6, 6}, true),
+            CollectiveKind::kBroadcast,
+            kGiB,
+            {},
+            "forest"},
+           {"ways round the corner", MakeGrid({4, 5}, false), CollectiveKind::kAlltoall, kGiB, {}, "flow"},
+           {"one source on a large mesh",
+            MakeGrid({16, 16}, false),
+            CollectiveKind::kScatter,
+            kGiB,
+            {},
+            "flow"},
+       }) {
+    std::vector<Rank> ranks;
+    for (int32_t r = 0; r < c.topology.num_ranks(); ++r) ranks.push_back(Rank(r));
+    const Collective collective = *Collective::Create(SpecOf(c.kind, ranks));
+    SynthesisRequest request = RequestFor(c.topology, collective);
+    request.size_bytes = c.size_bytes;
+    request.limits.chunks = c.chunks;
+    const StatusOr<Synthesis> made = MakeAuto()->Synthesize(request);
+    ASSERT_TRUE(made.ok()) << c.name << ": " << made.status().message();
+    EXPECT_EQ(made->engine, c.engine) << c.name << ": " << made->note;
+  }
+}
+
 TEST(Auto, IsDeterministic) {
   const Topology topology = MakeGrid({4, 4}, true);
   std::vector<Rank> ranks;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "ir/sizes.h"
 #include "ir/translated.h"
@@ -106,28 +107,42 @@ Start StartOf(const Collective& collective, std::span<const Rank> centres, int32
 class Planning {
  public:
   explicit Planning(const SynthesisRequest& request)
-      : request_(request), collective_(*request.collective), grounds_(*request.topology) {}
+      : request_(request),
+        collective_(*request.collective),
+        grounds_(*request.topology),
+        budget_(Served().name, request) {}
 
   StatusOr<Synthesis> Run() {
-    const CollectiveKind kind = collective_.kind();
-    if (collective_.num_members() == 1) return Finish(collective_.WithChunks(ChunksAsked(1)), {});
+    if (collective_.num_members() == 1) return NothingToMove(Served().name, request_);
     FindSymmetry();
     if (symmetry_ == nullptr &&
         int64_t{request_.topology->num_ranks()} * collective_.num_members() > kMostDistances)
       return LimitReached(fmt::format("bfb: {} ranks without symmetry; at most {} are planned one by one",
                                       request_.topology->num_ranks(), 8192));
-    if (!IsAllreduce(kind)) return PlanWith({});
-    std::vector<Rank> all(collective_.ranks().begin(), collective_.ranks().end());
-    if (symmetry_ != nullptr) return PlanWith(all);
-    const std::vector<Rank> centres = Centres();
-    if (kind == CollectiveKind::kBarrier) return PlanWith(std::span(centres).first(1));
-    XCCL_ASSIGN_OR_RETURN(Synthesis shared, PlanWith(all));
-    const double shared_ps = total_ps_;
-    XCCL_ASSIGN_OR_RETURN(Synthesis central, PlanWith(centres));
-    return total_ps_ < shared_ps ? std::move(central) : std::move(shared);
+    for (const Aim aim : {Aim::kTime, Aim::kNoWaves, Aim::kSteps}) {
+      aim_ = aim;
+      if (std::optional<Synthesis> made = Plan()) return *std::move(made);
+    }
+    return budget_.Refusal();
   }
 
  private:
+  // What plans are chosen by; the later where --steps leaves none of the earlier.
+  enum class Aim : uint8_t { kTime, kNoWaves, kSteps };
+
+  // nullopt: too many steps.
+  std::optional<Synthesis> Plan() {
+    if (!IsAllreduce(collective_.kind())) return PlanWith({});
+    std::vector<Rank> all(collective_.ranks().begin(), collective_.ranks().end());
+    if (symmetry_ != nullptr) return PlanWith(all);
+    const std::vector<Rank> centres = Centres();
+    if (collective_.kind() == CollectiveKind::kBarrier) return PlanWith(std::span(centres).first(1));
+    std::optional<Synthesis> shared = PlanWith(all);
+    const double shared_ps = total_ps_;
+    std::optional<Synthesis> central = PlanWith(centres);
+    return central && (!shared || total_ps_ < shared_ps) ? std::move(central) : std::move(shared);
+  }
+
   int32_t ChunksAsked(int32_t otherwise) const { return request_.limits.chunks.value_or(otherwise); }
 
   // Translations, where all ranks are members with equal parts and look alike.
@@ -165,7 +180,7 @@ class Planning {
     return centres;
   }
 
-  StatusOr<Synthesis> PlanWith(std::span<const Rank> centres) {
+  std::optional<Synthesis> PlanWith(std::span<const Rank> centres) {
     const CollectiveKind kind = collective_.kind();
     total_ps_ = 0;
     chunks_ = 0;
@@ -191,11 +206,11 @@ class Planning {
       if (compare)
         half.ps = EstimateSchedulePs(half.schedule, StartOf(collective_, centres, half.chunks).cut,
                                      *request_.topology, symmetry_, Bytes(), request_.model);
-      if (best && half.ps >= best->ps) continue;
+      if (best && (aim_ == Aim::kSteps ? half.levels >= best->levels : half.ps >= best->ps)) continue;
       best = std::move(half);
     }
     const double promised_ps = best->ps;
-    if (!LevelByLevel() && best->levels > 1 && ground.num_islands() > 1)
+    if (aim_ == Aim::kTime && !LevelByLevel() && best->levels > 1 && ground.num_islands() > 1)
       best =
           HalfOf(ground, best->choice, centres, chunks_ > 0 ? chunks_ : InWaves(best->chunks, centres), true);
     chunks_ = best->chunks;
@@ -278,17 +293,19 @@ class Planning {
     return KeepTrees(schedule, goal);
   }
 
-  StatusOr<Synthesis> Finish(Collective cut, Schedule schedule) const {
+  std::optional<Synthesis> Finish(Collective cut, Schedule schedule) {
     schedule.num_chunks = cut.num_chunks();
     schedule = ExpandWhereSmall(std::move(schedule), cut, *request_.topology);
-    XCCL_RETURN_IF_ERROR(CheckSteps("bfb", request_, schedule.num_steps()));
+    if (!budget_.Allows(schedule.num_steps())) return std::nullopt;
     const bool nothing = schedule.size() == 0;
-    return Synthesis{std::move(cut), std::move(schedule), nothing, "bfb", ""};
+    return Synthesis{std::move(cut), std::move(schedule), nothing, std::string(Served().name), ""};
   }
 
   const SynthesisRequest& request_;
   const Collective& collective_;
   Grounds grounds_;
+  StepBudget budget_;
+  Aim aim_ = Aim::kTime;
   std::optional<SymmetryGroup> group_;
   const SymmetryGroup* symmetry_ = nullptr;
   int32_t chunks_ = 0;   // a part; 0: to be chosen

@@ -272,6 +272,33 @@ TEST(Bfb, AnAllreduceOfLittleMeetsInTheMiddle) {
       4);
 }
 
+// Waves take more steps than shortest ways need; over switches and NICs ways differ in their hops, too.
+TEST(Bfb, KeepsToTheStepsThatShortestWaysNeed) {
+  const Topology topology = testing::MakeCluster(4, 4);
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllgather, CollectiveKind::kReduceScatter, CollectiveKind::kAllreduce}) {
+    const Collective collective = *Collective::Create(SpecOf(kind, AllRanks(16)));
+    SynthesisRequest request = RequestFor(topology, collective, 1 << 30, TimeModel::kPipelined);
+    const int32_t free = MakeBfb()->Synthesize(request)->schedule.num_steps();
+    int32_t fewest = free;
+    for (int32_t steps = free; steps > 0; --steps) {
+      request.limits.steps = steps;
+      const StatusOr<Synthesis> made = MakeBfb()->Synthesize(request);
+      if (made.ok()) {
+        EXPECT_LE(made->schedule.num_steps(), steps);
+        EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, topology)), OkStatus());
+        fewest = std::min(fewest, made->schedule.num_steps());
+        continue;
+      }
+      EXPECT_EQ(made.status(), LimitReached(fmt::format(
+                                   "bfb: {} on {}: {} steps at least were used; at most {} are allowed; "
+                                   "hint: --steps={}",
+                                   collective.name(), topology.name(), fewest, steps, fewest)));
+    }
+    EXPECT_EQ(fewest, kind == CollectiveKind::kAllreduce ? 2 : 1);
+  }
+}
+
 TEST(Bfb, SaysWhatItDoesNotServe) {
   const Topology topology = MakeDgx1();
   const Collective alltoall = *Collective::Create(SpecOf(CollectiveKind::kAlltoall, AllRanks(8)));
@@ -282,7 +309,9 @@ TEST(Bfb, SaysWhatItDoesNotServe) {
   SynthesisRequest request = RequestFor(topology, allgather, 64, TimeModel::kBlocking);
   request.limits.steps = 1;
   EXPECT_EQ(MakeBfb()->Synthesize(request).status(),
-            InvalidInput("bfb: takes 2 steps; expected at most 1; hint: --steps=2"));
+            LimitReached(fmt::format(
+                "bfb: allgather on {}: 2 steps at least were used; at most 1 are allowed; hint: --steps=2",
+                topology.name())));
 }
 
 }  // namespace

@@ -6,9 +6,10 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
+#include <functional>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "ir/bound.h"
 #include "ir/concurrent_flow.h"
@@ -25,6 +26,7 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kMostFlowWork = 60'000;  // sources × orbits of links
+constexpr int64_t kMostHops = 1'000'000;   // that parts travel, on shortest ways
 constexpr double kLeastBytes = 1;          // of a part, that it gets a way
 constexpr double kGap = 2e-3;              // of the flow to its bound
 constexpr std::array<int32_t, 8> kPieces = {1, 2, 3, 4, 6, 8, 16, 64};
@@ -65,15 +67,11 @@ class Planning {
         group_(TranslationsFor(collective_, sizes_, topology_)),
         problem_(FlowOf(topology_, DemandsOf(topology_, collective_, sizes_, kLeastBytes), group_)),
         left_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
-        began_(std::chrono::steady_clock::now()) {}
+        stopped_(DeadlineOf(request)),
+        budget_(Served().name, request) {}
 
   StatusOr<Synthesis> Run() {
-    if (problem_.demands.sources.empty())
-      return Synthesis{.collective = collective_.WithChunks(request_.limits.chunks.value_or(1)),
-                       .schedule = Nothing(),
-                       .exact = true,
-                       .engine = "flow",
-                       .note = ""};
+    if (problem_.demands.sources.empty()) return NothingToMove(Served().name, request_);
     const int64_t work =
         static_cast<int64_t>(problem_.demands.sources.size()) * static_cast<int64_t>(problem_.share.size());
     if (work > kMostFlowWork)
@@ -81,29 +79,45 @@ class Planning {
           fmt::format("flow: {} sources x {} links that differ; at most {} together; hint: "
                       "--engine=greedy",
                       problem_.demands.sources.size(), problem_.share.size(), kMostFlowWork));
+    if (const int64_t hops = LeastHops(); hops > kMostHops)
+      return LimitReached(fmt::format(
+          "flow: its parts cross {} links at least; at most {}; hint: --engine=greedy", hops, kMostHops));
     XCCL_ASSIGN_OR_RETURN(
         bound_, LowerBound(topology_, collective_, request_.size_bytes, request_.model, BoundEffort::kFast));
-    const ConcurrentFlow flow = SolveConcurrentFlow(problem_, {.gap = kGap, .rounds = 200});
+    const ConcurrentFlow flow =
+        SolveConcurrentFlow(problem_, {.gap = kGap, .rounds = 200, .stopped = stopped_});
     if (flow.trees.empty()) return LimitReached("flow: the linear program was not solved");
     Routes routes(problem_, flow);
     XCCL_RETURN_IF_ERROR(TryPieces(routes, flow.load_s));
-    XCCL_RETURN_IF_ERROR(CheckSteps(Served().name, request_, best_->schedule.num_steps()));
-    best_->exact = best_ps_ <= bound_.bound_ps + 1;
+    if (!best_) return budget_.Refusal();
+    best_->exact = MeetsBound(best_ps_, bound_);
     return *std::move(best_);
   }
 
  private:
-  Schedule Nothing() const {
-    Schedule schedule;
-    schedule.num_chunks = collective_.WithChunks(request_.limits.chunks.value_or(1)).num_chunks();
-    return schedule;
+  bool Near() const {
+    return best_ && static_cast<double>(best_ps_) <= kNear * static_cast<double>(bound_.bound_ps);
   }
+  bool Stopped() const { return stopped_ && stopped_(); }
 
-  bool Near() const { return static_cast<double>(best_ps_) <= kNear * static_cast<double>(bound_.bound_ps); }
-  bool Stopped() const {
-    if (!request_.limits.time_limit_s) return false;
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - began_;
-    return elapsed.count() > *request_.limits.time_limit_s;
+  // Links between sources and destinations on ways of the fewest links, over all parts that move.
+  int64_t LeastHops() const {
+    int64_t hops = 0;
+    std::vector<int32_t> distance, queue;
+    for (size_t s = 0; s < problem_.demands.sources.size(); ++s) {
+      distance.assign(static_cast<size_t>(topology_.num_nodes()), -1);
+      queue.assign(1, problem_.demands.sources[s]);
+      distance[queue[0]] = 0;
+      for (size_t i = 0; i < queue.size(); ++i)
+        for (const LinkId l : topology_.Out(NodeId(queue[i]))) {
+          const int32_t next = topology_.link(l).to.value;
+          if (distance[next] >= 0) continue;
+          distance[next] = distance[queue[i]] + 1;
+          queue.push_back(next);
+        }
+      for (const Demands::To& to : problem_.demands.to[s]) hops += distance[to.node];
+    }
+    return hops;
   }
 
   Status TryPieces(Routes& routes, double flow_s) {
@@ -119,9 +133,9 @@ class Planning {
                                                 wanted, collective_.num_parts(), kMostChunks));
       const double seconds = routes.ShareOut(wanted);
       const int64_t hops = Work(routes);
-      if (best_ && (left_ < hops || Stopped())) break;
+      if (!tried.empty() && (left_ < hops || Stopped())) break;
       const bool fair = seconds <= flow_s * kFair;
-      if (best_ && !fair && pieces != kPieces.back()) continue;
+      if (!tried.empty() && !fair && pieces != kPieces.back()) continue;
       for (const HopOrder order : {HopOrder::kFarFirst, HopOrder::kByHop}) {
         if (Consider(routes, wanted, order, 1)) best_order = order, best_pieces = wanted;
         left_ -= hops;
@@ -132,7 +146,7 @@ class Planning {
       bytes_matter = seconds * kPs >= kBytesMatter * static_cast<double>(best_ps_);
       if (request_.limits.chunks || !bytes_matter || fair || Near()) break;
     }
-    if (request_.limits.chunks || !bytes_matter) return OkStatus();
+    if (request_.limits.chunks || !bytes_matter || !best_) return OkStatus();
     // The fairest share promises most; the fastest may be one of fewer pieces.
     routes.ShareOut(tried.back());
     TryWaves(routes, tried.back(), best_order);
@@ -163,8 +177,11 @@ class Planning {
       bytes += DemandOf(part).bytes;
       ways += std::ranges::count_if(routes.WaysOf(part), [](const Way& way) { return way.pieces > 0; });
     }
-    int32_t failures = 0;
-    for (const int32_t waves : kWaves) {
+    int32_t failures = 0, last = 1;
+    for (const int32_t wanted : kWaves) {
+      const int32_t waves = std::min(wanted, budget_.Most() / MostHops(routes));
+      if (waves <= last) break;
+      last = waves;
       if (bytes < static_cast<double>(ways * waves) * kLeastWaveBytes) break;
       if (Near() || left_ < hops * waves || Stopped() || ways * group_.order() * waves > kMostWaveChunks)
         break;
@@ -178,6 +195,7 @@ class Planning {
   bool Consider(const Routes& routes, int32_t pieces, HopOrder order, int32_t waves) {
     Collective cut = Cut(routes, pieces, waves);
     Schedule schedule = Move(routes, cut, order, waves);
+    if (!budget_.Allows(schedule.num_steps())) return false;
     const Simulation simulation =
         Simulate(schedule, cut, topology_, {.size_bytes = request_.size_bytes, .model = request_.model});
     if (best_ && simulation.time_ps >= best_ps_) return false;
@@ -241,15 +259,19 @@ class Planning {
   int32_t HopsOf(std::span<const LinkId> links) const {
     return static_cast<int32_t>(std::ranges::count_if(links, [this](LinkId l) { return EndsHop(l); }));
   }
+  int32_t MostHops(const Routes& routes) const {
+    int32_t most = 1;
+    for (const RoutedPart& part : routes.parts())
+      for (const Way& way : routes.WaysOf(part))
+        if (way.pieces > 0) most = std::max(most, HopsOf(routes.Links(way)));
+    return most;
+  }
   bool EndsHop(LinkId l) const { return topology_.IsGpu(topology_.link(l).to); }
 
   Schedule Move(const Routes& routes, const Collective& cut, HopOrder order, int32_t waves) const {
     Schedule schedule;
     schedule.num_chunks = cut.num_chunks();
-    int32_t most = 0;
-    for (const RoutedPart& part : routes.parts())
-      for (const Way& way : routes.WaysOf(part))
-        if (way.pieces > 0) most = std::max(most, HopsOf(routes.Links(way)));
+    const int32_t most = MostHops(routes);
     for (const RoutedPart& part : Ordered(routes)) {
       ChunkId chunk = cut.FirstChunk(DemandOf(part).part);
       for (const Way& way : routes.WaysOf(part)) {
@@ -287,7 +309,8 @@ class Planning {
   const FlowProblem problem_;
   Bound bound_;
   int64_t left_;
-  std::chrono::steady_clock::time_point began_;
+  std::function<bool()> stopped_;
+  StepBudget budget_;
   std::optional<Synthesis> best_;
   int64_t best_ps_ = 0;
 };
@@ -303,11 +326,20 @@ class Flow final : public Synthesizer {
   }
 };
 
+// Ranks that send, one of each orbit. Only alltoall(v) keeps more than the trivial group.
+int64_t NumSources(const Collective& collective, const SymmetryGroup& group) {
+  if (collective.kind() == CollectiveKind::kScatter) return 1;
+  if (collective.kind() != CollectiveKind::kSendrecv) return group.num_rank_orbits();
+  std::set<Rank> senders;
+  for (const auto& [from, to] : collective.spec().pairs) senders.insert(from);
+  return static_cast<int64_t>(senders.size());
+}
+
 }  // namespace
 
 int64_t FlowWork(const SynthesisRequest& request) {
   const SymmetryGroup group = TranslationsFor(*request.collective, *request.topology);
-  return int64_t{group.num_rank_orbits()} * group.num_link_orbits();
+  return NumSources(*request.collective, group) * group.num_link_orbits();
 }
 
 std::unique_ptr<Synthesizer> MakeFlow() { return std::make_unique<Flow>(); }

@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(Table, FlowOn,
                            return name;
                          });
 
-// A thousand ranks: the plan is written for one.
+// 256 ranks: the plan is written for one.
 TEST(Flow, StaysCompressedOnLargeMachines) {
   const Topology topology = LoadTopology("torus:16x16").value();
   const Collective collective = Of(CollectiveKind::kAlltoall, All(topology));
@@ -152,11 +152,49 @@ TEST(Flow, KeepsToTheNumberOfChunks) {
   }
 }
 
+TEST(Flow, TakesFewerWavesWhereStepsAreFew) {
+  const Topology topology = LoadTopology("mesh:5x6").value();
+  const Collective collective = Of(CollectiveKind::kAlltoall, All(topology));
+  for (const auto& [steps, taken] : {std::pair(10, 10), std::pair(20, 20), std::pair(35, 30)}) {
+    const StatusOr<Synthesis> made = Plan(topology, collective, kGiB, Limits(std::nullopt, steps));
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    EXPECT_EQ(made->schedule.num_steps(), taken);
+  }
+}
+
+TEST(Flow, StopsInTimeWithOneRoundOfPrices) {
+  const Topology topology = LoadTopology("mesh:5x6").value();
+  SynthesisLimits limits;
+  limits.time_limit_s = 0;
+  const Collective collective = Of(CollectiveKind::kAlltoall, All(topology));
+  const StatusOr<Synthesis> made = Plan(topology, collective, kGiB, limits);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, topology)).message(), "");
+}
+
+// What its work is measured by: ranks that send, not all ranks.
+TEST(Flow, WorkCountsSources) {
+  const Topology mesh = LoadTopology("mesh:4x5").value();  // 31 cables
+  const auto work = [&](const Collective& collective) {
+    SynthesisRequest request;
+    request.topology = &mesh;
+    request.collective = &collective;
+    return FlowWork(request);
+  };
+  EXPECT_EQ(work(Of(CollectiveKind::kScatter, All(mesh))), 62);
+  EXPECT_EQ(work(Of(CollectiveKind::kGather, All(mesh))), 20 * 62);
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kSendrecv;
+  spec.ranks = All(mesh);
+  spec.pairs = {{Rank(3), Rank(5)}, {Rank(7), Rank(1)}, {Rank(3), Rank(6)}};
+  EXPECT_EQ(work(Collective::Create(spec).value()), 2 * 62);
+}
+
 TEST(Flow, Refusals) {
   const Topology topology = LoadTopology("ring:8").value();
   const Collective alltoall = Of(CollectiveKind::kAlltoall, All(topology));
   EXPECT_EQ(Plan(topology, alltoall, kGiB, Limits(std::nullopt, 3)).status().message(),
-            "flow: takes 4 steps; expected at most 3; hint: --steps=4");
+            "flow: alltoall on ring:8: 4 steps at least were used; at most 3 are allowed; hint: --steps=4");
   EXPECT_EQ(Plan(topology, Of(CollectiveKind::kAllgather, All(topology)), kGiB).status().message(),
             "flow: does not serve allgather; it serves alltoall, alltoallv, sendrecv, gather, scatter; hint: "
             "--engine=auto");
@@ -165,6 +203,9 @@ TEST(Flow, Refusals) {
   const Topology large = LoadTopology("mesh:24x25").value();
   EXPECT_EQ(Plan(large, Of(CollectiveKind::kAlltoall, All(large)), kGiB).status().message(),
             "flow: 300 sources x 1151 links that differ; at most 60000 together; hint: --engine=greedy");
+  const Topology round = LoadTopology("ring:2001").value();
+  EXPECT_EQ(Plan(round, Of(CollectiveKind::kScatter, All(round)), kGiB).status().message(),
+            "flow: its parts cross 1001000 links at least; at most 1000000; hint: --engine=greedy");
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -26,6 +25,7 @@
 #include "synth/fractional_packing.h"
 #include "synth/packed_trees.h"
 #include "synth/reverse.h"
+#include "synth/step_limit.h"
 #include "synth/textbook.h"
 #include "topologies/symmetry.h"
 
@@ -48,8 +48,10 @@ constexpr double kAim = 0.003;                   // of the time may be lost to w
 constexpr double kFineAim = 0.0007;              // the same for plans
 constexpr double kFewTransfers = 250'000;        // of so many transfers at most
 constexpr double kFar = 1.01;                    // times the bound: worth another kind of packing
-constexpr int32_t kMostWhole = 64;               // members that it is tried with
-constexpr double kNear = 1.0005;                 // times the bound: good enough
+constexpr double kNearOfMany = 1.05;             // likewise, where the program has so many rows
+constexpr int64_t kManyRows = 200;
+constexpr int32_t kMostWhole = 64;  // members that it is tried with
+constexpr double kNear = 1.0005;    // times the bound: good enough
 
 // The least that an allgather of so much takes.
 double AllgatherPs(const SynthesisRequest& request) {
@@ -66,22 +68,24 @@ double AllgatherPs(const SynthesisRequest& request) {
 
 class Attempt {
  public:
-  explicit Attempt(const SynthesisRequest& request)
+  // Steps go by `budget`. What cannot take less than `beat_ps` is left out.
+  Attempt(const SynthesisRequest& request, StepBudget& budget,
+          double beat_ps = std::numeric_limits<double>::infinity())
       : request_(request),
+        budget_(budget),
+        beat_ps_(beat_ps),
         topology_(*request.topology),
         collective_(*request.collective),
         sizes_(collective_, request.size_bytes),
         work_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
         left_(work_),
-        began_(std::chrono::steady_clock::now()),
+        stopped_(DeadlineOf(request)),
         whole_work_(request.limits.work_units > 0 ? request.limits.work_units : kWholeWork) {}
 
   StatusOr<Synthesis> Run() {
     XCCL_ASSIGN_OR_RETURN(
         bound_, LowerBound(topology_, collective_, request_.size_bytes, request_.model, BoundEffort::kFast));
-    if (collective_.num_members() == 1)
-      return Synthesis{
-          .collective = collective_, .schedule = Nothing(), .exact = true, .engine = "forest", .note = ""};
+    if (collective_.num_members() == 1 || IsEmpty()) return NothingToMove("forest", request_);
     if (left_ < collective_.num_members())
       return LimitReached("forest: the limit of work was reached before a tree was packed");
     if (collective_.Reduces()) reversed_ = ReverseTopology(topology_);
@@ -95,6 +99,7 @@ class Attempt {
           fmt::format("forest: {} rows of links and ranks that differ; at most {}; hint: "
                       "--engine=greedy",
                       rows, kMostRows));
+    Status reason = LimitReached("forest: spanning trees are faster");
     if (request_.limits.chunks) {
       XCCL_RETURN_IF_ERROR(TryWhole(*request_.limits.chunks));
     } else {
@@ -103,39 +108,32 @@ class Attempt {
         TryShortest();
       for (double regard : kRegard) {
         if (best_ && (Near() || Stopped() || IsRateTheBest())) break;
-        XCCL_RETURN_IF_ERROR(Try(regard));
+        if (const Status tried = Try(regard); !tried.ok()) reason = tried;
       }
       // Prices may miss trees where directions differ; whole trees never do.
-      if (!group_ && static_cast<double>(best_ps_) > kFar * static_cast<double>(bound_.bound_ps) &&
-          collective_.kind() != CollectiveKind::kAllreduce && collective_.num_members() <= kMostWhole)
+      if (!group_ && !IsWithin(kFar) && collective_.kind() != CollectiveKind::kAllreduce &&
+          collective_.num_members() <= kMostWhole)
         (void)TryWhole(std::nullopt);
     }
-    XCCL_RETURN_IF_ERROR(CheckSteps());
+    if (!best_) return budget_.HasRefused() ? budget_.Refusal() : reason;
     if (rough_) SimulateBest();
-    best_->exact = best_ps_ <= bound_.bound_ps;
+    best_->exact = MeetsBound(best_ps_, bound_);
     return *std::move(best_);
   }
 
  private:
-  xccl::Schedule Nothing() const {
-    xccl::Schedule nothing;
-    nothing.num_chunks = collective_.num_chunks();
-    return nothing;
+  // Do all parts have a count of zero?
+  bool IsEmpty() const {
+    return forest::IsUneven(collective_) &&
+           std::ranges::all_of(collective_.spec().counts, [](int64_t count) { return count == 0; });
   }
-  bool Near() const {
-    return best_ && static_cast<double>(best_ps_) <= kNear * static_cast<double>(bound_.bound_ps);
+  bool IsWithin(double times) const {
+    return best_ && static_cast<double>(best_ps_) <= times * static_cast<double>(bound_.bound_ps);
   }
+  bool Near() const { return IsWithin(kNear); }
   // Less regard of latency finds trees of a better rate, if it finds any.
-  bool IsRateTheBest() const {
-    return best_ && rate_ps_ <= (1 + kFineAim) * bound_.bandwidth_ps &&
-           static_cast<double>(best_ps_) <= kFar * static_cast<double>(bound_.bound_ps);
-  }
-  bool Stopped() const {
-    if (left_ <= 0) return true;
-    if (!request_.limits.time_limit_s) return false;
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
-    return passed.count() > *request_.limits.time_limit_s;
-  }
+  bool IsRateTheBest() const { return rate_ps_ <= (1 + kFineAim) * bound_.bandwidth_ps && IsWithin(kFar); }
+  bool Stopped() const { return left_ <= 0 || (stopped_ && stopped_()); }
 
   bool HasManyRoots() const { return forest::HasManyRoots(collective_); }
 
@@ -166,6 +164,7 @@ class Attempt {
       if (group_)
         for (double& share : problem.share) share /= static_cast<double>(group_->order());
     }
+    problem.stopped = stopped_;
     problem.s_per_ps =
         regard ? *regard * 1e-12 * static_cast<double>(problem.members.size()) / static_cast<double>(bytes)
                : ShortestFirst();
@@ -215,14 +214,6 @@ class Attempt {
         packing.s_per_byte * 1e12 * times * static_cast<double>(std::max<int64_t>(1, sizes_.size_bytes()));
   }
 
-  Status CheckSteps() const {
-    const int32_t steps = best_->schedule.num_steps();
-    if (!request_.limits.steps || steps <= *request_.limits.steps) return OkStatus();
-    return LimitReached(
-        fmt::format("forest: {} on {}: its trees take {} steps; at most {} are allowed; hint: --steps={}",
-                    collective_.name(), topology_.name(), steps, *request_.limits.steps, steps));
-  }
-
   // In waves only where the number of chunks is free.
   Status TryWhole(std::optional<int64_t> trees) {
     PackedTrees up, down;
@@ -231,7 +222,8 @@ class Attempt {
     } else {
       XCCL_ASSIGN_OR_RETURN(down, PackWhole(topology_, trees));
     }
-    return TryTrees(up, down, trees ? 1 : kMostWaves);
+    TryTrees(up, down, trees ? 1 : kMostWaves);
+    return OkStatus();
   }
 
   // Trees up and down, those that the collective has.
@@ -248,8 +240,9 @@ class Attempt {
   // On tori and the like trees of shortest ways reach the best rate, too; elsewhere they are dropped.
   void TryShortest() {
     PackedTrees up, down;
-    if (Pack(std::nullopt, up, down).ok() && rate_ps_ <= (1 + kFineAim) * bound_.bandwidth_ps)
-      (void)TryTrees(up, down, kMostWaves);
+    if (Pack(std::nullopt, up, down).ok() && rate_ps_ < beat_ps_ &&
+        rate_ps_ <= (1 + kFineAim) * bound_.bandwidth_ps)
+      TryTrees(up, down, kMostWaves);
     left_ = work_;
   }
 
@@ -259,13 +252,14 @@ class Attempt {
     XCCL_RETURN_IF_ERROR(Pack(regard, up, down));
     if (const double apart_ps = rate_ps_; MayPair(apart_ps)) {
       const std::string note = note_;
-      XCCL_RETURN_IF_ERROR(TryPairs(regard, apart_ps));
+      TryPairs(regard, apart_ps);
       if (best_ && static_cast<double>(best_ps_) <= apart_ps) return OkStatus();
       rate_ps_ = apart_ps;
       note_ = note;
       left_ = work_;
     }
-    return TryTrees(up, down, kMostWaves);
+    if (rate_ps_ < beat_ps_) TryTrees(up, down, kMostWaves);
+    return OkStatus();
   }
 
   // Pairs of trees, where all ranks take part and reduce_scatter and allgather, which `apart_ps` are for, are
@@ -276,12 +270,12 @@ class Attempt {
            apart_ps > (1 + kAim) * static_cast<double>(bound_.bound_ps);
   }
 
-  Status TryPairs(double regard, double apart_ps) {
+  void TryPairs(double regard, double apart_ps) {
     const PackingProblem problem = ProblemOn(topology_, regard, true);
     const FractionalPacking packing = PackTrees(problem);
-    if (packing.trees.empty()) return LimitReached("forest: the linear program of trees was not solved");
+    if (packing.trees.empty()) return;  // the solver failed
     SetRate(packing, 1);
-    if (rate_ps_ * (1 + kAim) > apart_ps) return OkStatus();
+    if (rate_ps_ * (1 + kAim) > apart_ps || rate_ps_ >= beat_ps_) return;
     note_ = fmt::format("pairs of trees of {:.3f} GB/s", 1e-9 / packing.s_per_byte);
     const AllreduceTrees pairs = WholePairs(packing, problem.roots, topology_);
     int64_t arcs = 0;
@@ -295,7 +289,7 @@ class Attempt {
     const int64_t copies = group_ ? group_->order() : 1;
     const int64_t pair_bytes = sizes_.size_bytes() / (static_cast<int64_t>(packing.trees.size()) * copies);
     const int64_t most_waves = std::clamp<int64_t>(pair_bytes / kLeastChunkBytes, kFewWaves, kMostWaves);
-    return TryWaves(arcs, IsShared(pairs.paths), depth, most_waves, [&](int32_t waves) {
+    TryWaves(arcs, IsShared(pairs.paths), depth, most_waves, [&](int32_t waves) {
       ChunkedSchedule made =
           MakeAllreduceSchedule(pairs, WaveWeights(waves), collective_, group_ ? &*group_ : nullptr);
       return TreeSchedule{std::move(made.collective), std::move(made.schedule)};
@@ -310,19 +304,20 @@ class Attempt {
     return shared;
   }
 
-  Status TryTrees(const PackedTrees& up, const PackedTrees& down, int64_t most_waves) {
-    return TryWaves(up.NumArcs() + down.NumArcs(), IsShared(up.paths) || IsShared(down.paths),
-                    std::max(up.Depth(), down.Depth()), most_waves,
-                    [&](int32_t waves) { return Schedule(up, down, waves); });
+  void TryTrees(const PackedTrees& up, const PackedTrees& down, int64_t most_waves) {
+    TryWaves(up.NumArcs() + down.NumArcs(), IsShared(up.paths) || IsShared(down.paths),
+             std::max(up.Depth(), down.Depth()), most_waves,
+             [&](int32_t waves) { return Schedule(up, down, waves); });
   }
 
   // make: the schedule in so many waves. arcs: transfers of a wave.
-  Status TryWaves(int64_t arcs, bool shared, int32_t depth, int64_t most_waves,
-                  const std::function<TreeSchedule(int32_t)>& make) {
+  void TryWaves(int64_t arcs, bool shared, int32_t depth, int64_t most_waves,
+                const std::function<TreeSchedule(int32_t)>& make) {
     const int64_t copies = group_ ? group_->order() : 1;
     const int64_t work = std::max<int64_t>(1, arcs * (shared ? copies : 1));
     most_waves =
         std::min(most_waves, std::max<int64_t>(1, kMostTransfers / std::max<int64_t>(1, arcs * copies)));
+    int32_t fit = 0;  // the most waves that were few enough steps
     for (int32_t waves = 1; waves > 0;) {
       if (best_ && work * waves > left_) break;
       left_ -= work * waves;
@@ -330,11 +325,16 @@ class Attempt {
       if (waves == 1)
         most_waves =
             std::min(most_waves, sizes_.size_bytes() / made.collective.num_chunks() / kLeastWaveBytes);
+      if (!budget_.Allows(made.schedule.num_steps())) {
+        most_waves = waves - 1;
+        waves = most_waves > fit ? (fit + waves) / 2 : 0;
+        continue;
+      }
+      fit = waves;
       const int64_t time_ps = Consider(made, depth, waves <= kFewWaves);
       if (Near() || Stopped()) break;
       waves = MoreWaves(waves, arcs * copies, time_ps, std::min(most_waves, left_ / work));
     }
-    return OkStatus();
   }
 
   // What is lost beside the trees' own rate falls as one over the waves. 0: enough.
@@ -379,6 +379,8 @@ class Attempt {
   }
 
   const SynthesisRequest& request_;
+  StepBudget& budget_;
+  double beat_ps_;
   const Topology& topology_;
   const Collective& collective_;
   CollectiveSizes sizes_;
@@ -386,7 +388,7 @@ class Attempt {
   std::optional<SymmetryGroup> group_;
   Bound bound_;
   int64_t work_, left_;  // for each kind of trees, and what is left of it
-  std::chrono::steady_clock::time_point began_;
+  std::function<bool()> stopped_;
   std::optional<Synthesis> best_;
   int64_t best_ps_ = 0;
   bool rough_ = false;  // is best_ps_ of a rough simulation?
@@ -402,15 +404,17 @@ StatusOr<Synthesis> Simulated(const SynthesisRequest& request, StatusOr<Synthesi
                                                       request.size_bytes, request.model, BoundEffort::kFast));
   made->simulation = Simulate(made->schedule, made->collective, *request.topology,
                               {.size_bytes = request.size_bytes, .model = request.model});
-  made->exact = made->schedule.size() == 0 || made->simulation->time_ps <= bound.bound_ps + 1;
+  made->exact = made->schedule.size() == 0 || MeetsBound(made->simulation->time_ps, bound);
   return made;
 }
 
+// Not worth another kind of packing: on large machines without even cables that is a long program.
 bool IsNear(const SynthesisRequest& request, const Synthesis& made) {
   const StatusOr<Bound> bound = LowerBound(*request.topology, *request.collective, request.size_bytes,
                                            request.model, BoundEffort::kExact);
+  const double near = forest::NumRows(request) > kManyRows ? kNearOfMany : kFar;
   return bound.ok() &&
-         static_cast<double>(made.simulation->time_ps) <= kFar * static_cast<double>(bound->bound_ps);
+         static_cast<double>(made.simulation->time_ps) <= near * static_cast<double>(bound->bound_ps);
 }
 
 // Is this faster than any reduce_scatter and then allgather, and are there no better trees?
@@ -459,22 +463,40 @@ class Forest final : public Synthesizer {
 
   StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
     XCCL_RETURN_IF_ERROR(Serves(request));
+    XCCL_RETURN_IF_ERROR(CheckChunks(request));
     const CollectiveKind kind = request.collective->kind();
     if (request.collective->spec().root && NeedsGpusAlone(request).ok())
       return Simulated(request, SynthesizeBroadcastTrees(request));
-    if (kind != CollectiveKind::kAllreduce && kind != CollectiveKind::kBarrier) return Attempt(request).Run();
+    StepBudget budget("forest", request);
+    if (kind != CollectiveKind::kAllreduce && kind != CollectiveKind::kBarrier)
+      return Attempt(request, budget).Run();
     // Trees that need not be rooted everywhere are better where some ranks have less bandwidth than others.
-    StatusOr<Synthesis> together = InvalidInput("");
-    if (NeedsGpusAlone(request).ok()) together = Simulated(request, SynthesizeAllreduceTrees(request));
+    StatusOr<Synthesis> together = Together(request, budget);
     if (kind == CollectiveKind::kBarrier || request.limits.chunks ||
         (together.ok() && (IsNear(request, *together) || IsBetterThanApart(request, *together))) ||
         (forest::NumRows(request) > kMostRows &&
          !forest::MayUseSymmetry(*request.topology, *request.collective)))
       return together;
-    StatusOr<Synthesis> apart = Attempt(request).Run();
-    if (!apart.ok() || !together.ok()) return apart.ok() ? std::move(apart) : std::move(together);
-    return together->simulation->time_ps < apart->simulation->time_ps ? std::move(together)
-                                                                      : std::move(apart);
+    if (!together.ok()) return Attempt(request, budget).Run();
+    const int64_t together_ps = together->simulation->time_ps;
+    StatusOr<Synthesis> apart = Attempt(request, budget, static_cast<double>(together_ps)).Run();
+    return apart.ok() && apart->simulation->time_ps <= together_ps ? std::move(apart) : std::move(together);
+  }
+
+ private:
+  // Chunks that would be so many transfers that no limit of work could stop them in time.
+  static Status CheckChunks(const SynthesisRequest& request) {
+    const int64_t each = int64_t{request.collective->num_parts()} * request.collective->num_members();
+    const int64_t chunks = request.limits.chunks.value_or(1);
+    if (chunks == 1 || each * chunks <= kMostTransfers) return OkStatus();
+    const int64_t most = std::max<int64_t>(1, kMostTransfers / each);
+    return LimitReached(fmt::format("forest: {} chunks a part on {} ranks; at most {}; hint: --chunks={}",
+                                    chunks, request.collective->num_members(), most, most));
+  }
+
+  static StatusOr<Synthesis> Together(const SynthesisRequest& request, StepBudget& budget) {
+    XCCL_RETURN_IF_ERROR(NeedsGpusAlone(request));
+    return Simulated(request, SynthesizeAllreduceTrees(request, budget));
   }
 };
 

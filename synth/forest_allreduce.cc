@@ -7,15 +7,16 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
 
+#include "base/status.h"
 #include "ir/sizes.h"
 #include "synth/allreduce_trees.h"
 #include "synth/spanning_trees.h"
-#include "synth/step_limit.h"
 
 namespace xccl {
 namespace {
@@ -103,8 +104,8 @@ struct Use {
 
 class Planner {
  public:
-  Planner(const SynthesisRequest& request, std::span<const Cable> cables)
-      : request_(request), cables_(cables) {
+  Planner(const SynthesisRequest& request, std::span<const Cable> cables, StepBudget& budget)
+      : request_(request), cables_(cables), budget_(budget) {
     for (const Cable& cable : cables)
       for (LinkId l : {cable.there, cable.back}) {
         const Link& link = request.topology->link(l);
@@ -114,8 +115,9 @@ class Planner {
     bytes_ = static_cast<double>(CollectiveSizes(*request.collective, request.size_bytes).size_bytes());
   }
 
-  // `trees`: by depth. `chunks`: exactly so many, all trees in each round.
-  Use Choose(std::span<const SpanningTree> trees, std::optional<int32_t> chunks) const {
+  // `trees`: by depth. `chunks`: exactly so many, all trees in each round. An infinite
+  // estimate: none is within the limit of steps.
+  Use Choose(std::span<const SpanningTree> trees, std::optional<int32_t> chunks) {
     Use best;
     std::vector<int64_t> load(cables_.size(), 0);
     double ps_per_byte = 0;  // of the busiest cable, if each tree carried the whole buffer
@@ -148,7 +150,7 @@ class Planner {
     return 1e12 / static_cast<double>(cables_[cable].bandwidth_bytes_per_s);
   }
 
-  Use Rounds(int32_t trees, int32_t depth, double ps_per_byte, std::optional<int32_t> chunks) const {
+  Use Rounds(int32_t trees, int32_t depth, double ps_per_byte, std::optional<int32_t> chunks) {
     const double busy_ps = bytes_ * ps_per_byte / trees;
     double slowest = 0;
     for (int32_t e = 0; e < static_cast<int32_t>(cables_.size()); ++e)
@@ -158,6 +160,8 @@ class Planner {
     Use best;
     for (int32_t rounds = 1;; rounds = rounds < 4 ? rounds + 1 : rounds + rounds / 4) {
       if (chunks) rounds = *chunks / trees;
+      // Every chunk a step after the one before.
+      if (!budget_.Allows(2 * depth + trees * rounds - 1)) return best;
       const double chunk_bytes = bytes_ / trees / rounds;
       const double waits_ps = kWait * 2 * depth * chunk_bytes * slowest;
       Use use{trees, rounds, 0};
@@ -178,6 +182,7 @@ class Planner {
 
   const SynthesisRequest& request_;
   std::span<const Cable> cables_;
+  StepBudget& budget_;
   double alpha_ps_ = 0, overhead_ps_ = 0, bytes_ = 0;
 };
 
@@ -189,16 +194,63 @@ struct Packed {
 
 constexpr int32_t kMostGivenTrees = 128;
 
-// nullopt: the cables do not join all ranks. The best of the most trees and one tree alone, which is the
-// shallowest; with a given number of chunks, of each of its divisors as the number of trees.
-std::optional<Packed> Pack(const SynthesisRequest& request, std::span<const Cable> cables) {
+constexpr int64_t kMostCapacity = int64_t{1} << 39;  // of all cables together, in units
+
+// The unit that capacities are counted in: the common divisor of the bandwidths, or a coarser
+// one where that makes large numbers.
+int64_t UnitOf(std::span<const Cable> cables) {
+  int64_t divisor = 0;
+  __int128 total = 0;
+  for (const Cable& cable : cables) {
+    divisor = std::gcd(divisor, cable.bandwidth_bytes_per_s);
+    total += cable.bandwidth_bytes_per_s;
+  }
+  return std::max(divisor, static_cast<int64_t>(total / kMostCapacity));
+}
+
+bool JoinAll(std::span<const Cable> cables, int32_t ranks) {
+  std::vector<int32_t> group(static_cast<size_t>(ranks));
+  std::iota(group.begin(), group.end(), 0);
+  const auto top = [&](Rank r) {
+    int32_t at = r.value;
+    while (group[at] != at) at = group[at] = group[group[at]];
+    return at;
+  };
+  for (const Cable& cable : cables) {
+    const int32_t a = top(cable.a), b = top(cable.b);
+    if (a != b) group[a] = b, --ranks;
+  }
+  return ranks == 1;
+}
+
+// The cables whose bandwidth counts. Errors: those do not join all ranks.
+StatusOr<std::vector<Cable>> CablesOf(const Topology& topology) {
+  std::vector<Cable> cables = PairLinks(topology);
+  if (!JoinAll(cables, topology.num_ranks()))
+    return InvalidInput(
+        fmt::format("forest: {}: some ranks are joined one way only; spanning trees need links both ways",
+                    topology.name()));
+  const int64_t unit = UnitOf(cables);
+  std::erase_if(cables, [unit](const Cable& cable) { return cable.bandwidth_bytes_per_s < unit; });
+  if (!JoinAll(cables, topology.num_ranks()))
+    return InvalidInput(
+        fmt::format("forest: {}: some ranks are joined by less than {} B/s, 2^-39 of all bandwidth; spanning "
+                    "trees need more",
+                    topology.name(), unit));
+  return cables;
+}
+
+// The best of the most trees and one tree alone, which is the shallowest; with a given number of chunks, of
+// each of its divisors as the number of trees. nullopt: all take more steps than `budget` allows.
+std::optional<Packed> Pack(const SynthesisRequest& request, std::span<const Cable> cables,
+                           StepBudget& budget) {
   std::vector<CapacityEdge> edges;
-  int64_t unit = 0;
-  for (const Cable& cable : cables) unit = std::gcd(unit, cable.bandwidth_bytes_per_s);
+  const int64_t unit = UnitOf(cables);
   for (const Cable& cable : cables)
     edges.push_back({cable.a.value, cable.b.value, cable.bandwidth_bytes_per_s / unit});
-  const Planner planner(request, cables);
+  Planner planner(request, cables, budget);
   TreePackingLimits limits;
+  limits.stopped = DeadlineOf(request);
   if (request.limits.work_units > 0) limits.work = request.limits.work_units;
   std::vector<std::optional<int32_t>> numbers = {1, std::nullopt};
   const std::optional<int32_t> chunks = request.limits.chunks;
@@ -211,11 +263,11 @@ std::optional<Packed> Pack(const SynthesisRequest& request, std::span<const Cabl
   for (const std::optional<int32_t>& trees : numbers) {
     limits.trees = trees;
     std::optional<TreePacking> packing = PackSpanningTrees(request.topology->num_ranks(), edges, limits);
-    if (!packing) return std::nullopt;
+    XCCL_CHECK(packing.has_value());
     std::stable_sort(packing->trees.begin(), packing->trees.end(),
                      [](const SpanningTree& a, const SpanningTree& b) { return a.depth < b.depth; });
     const Use use = planner.Choose(packing->trees, chunks);
-    if (!best || use.estimate_ps < best->use.estimate_ps * kMoreTrees)
+    if (std::isfinite(use.estimate_ps) && (!best || use.estimate_ps < best->use.estimate_ps * kMoreTrees))
       best = Packed{*std::move(packing), use};
   }
   return best;
@@ -244,42 +296,27 @@ bool HasEvenCables(const SynthesisRequest& request) {
   return std::all_of(surplus.begin(), surplus.end(), [](const auto& pair) { return pair.second == 0; });
 }
 
-StatusOr<Synthesis> SynthesizeAllreduceTrees(const SynthesisRequest& request) {
+StatusOr<Synthesis> SynthesizeAllreduceTrees(const SynthesisRequest& request, StepBudget& budget) {
   const Topology& topology = *request.topology;
   const Collective& collective = *request.collective;
   XCCL_RETURN_IF_ERROR(NeedsGpusAlone(request));
+  if (collective.num_members() == 1) return NothingToMove("forest", request);
+  XCCL_ASSIGN_OR_RETURN(const std::vector<Cable> cables, CablesOf(topology));
+  const std::optional<Packed> packed = Pack(request, cables, budget);
+  if (!packed) return budget.Refusal();
   AllreduceTrees trees;
-  int32_t depth = 0, rounds = 1;
-  double rate = 0;
-  size_t packed_trees = 0;
-  if (collective.num_members() > 1) {
-    const std::vector<Cable> cables = PairLinks(topology);
-    const std::optional<Packed> packed = Pack(request, cables);
-    if (!packed)
-      return InvalidInput(
-          fmt::format("forest: {}: some ranks are joined one way only; spanning trees need "
-                      "links both ways",
-                      topology.name()));
-    rounds = packed->use.rounds;
-    for (int32_t t = 0; t < packed->use.trees; ++t) {
-      const SpanningTree& tree = packed->packing.trees[t];
-      depth = std::max(depth, tree.depth);
-      trees.trees.push_back(UpAndDown(tree, cables, trees.paths));
-    }
-    packed_trees = packed->packing.trees.size();
-    rate = packed->packing.rate / packed->packing.bound();
-  } else {
-    trees.trees.push_back({1, collective.ranks()[0], {}, {}});
-    if (request.limits.chunks) rounds = *request.limits.chunks;
+  int32_t depth = 0;
+  for (int32_t t = 0; t < packed->use.trees; ++t) {
+    const SpanningTree& tree = packed->packing.trees[t];
+    depth = std::max(depth, tree.depth);
+    trees.trees.push_back(UpAndDown(tree, cables, trees.paths));
   }
-  ChunkedSchedule made =
-      MakeAllreduceSchedule(trees, std::vector<int64_t>(static_cast<size_t>(rounds), 1), collective);
-  XCCL_RETURN_IF_ERROR(CheckStepsUsed("forest", request, made.schedule.num_steps()));
-  std::string note;
-  if (!trees.trees[0].up.empty())
-    note = fmt::format(
-        "{} of {} spanning trees, of depth {} at most; all of them: {:.2f}% of what partitions allow",
-        trees.trees.size(), packed_trees, depth, 100 * rate);
+  ChunkedSchedule made = MakeAllreduceSchedule(
+      trees, std::vector<int64_t>(static_cast<size_t>(packed->use.rounds), 1), collective);
+  std::string note = fmt::format(
+      "{} of {} spanning trees, of depth {} at most; all of them: {:.2f}% of what partitions allow",
+      trees.trees.size(), packed->packing.trees.size(), depth,
+      100 * packed->packing.rate / packed->packing.bound());
   return Synthesis{std::move(made.collective), std::move(made.schedule), false, "forest", std::move(note)};
 }
 

@@ -39,7 +39,8 @@ Result Make(const Topology& topology, const Collective& collective, int64_t size
             const SynthesisLimits& limits = {}) {
   const SynthesisRequest request{
       .topology = &topology, .collective = &collective, .size_bytes = size, .model = model, .limits = limits};
-  StatusOr<Synthesis> made = SynthesizeAllreduceTrees(request);
+  StepBudget budget("forest", request);
+  StatusOr<Synthesis> made = SynthesizeAllreduceTrees(request, budget);
   EXPECT_TRUE(made.ok()) << made.status().message();
   EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, topology)), OkStatus());
   EXPECT_TRUE(IsBitwiseSame(made->schedule, made->collective, topology));
@@ -143,6 +144,59 @@ TEST(ForestAllreduce, RandomGraphs) {
   }
 }
 
+// One link at `factor` of the others' speed, 0: none, and its way back as it was.
+Topology WithSlowLink(const Topology& topology, size_t link, double factor) {
+  TopologySpec spec = topology.spec();
+  Link& slow = spec.links[link];
+  slow.bandwidth_bytes_per_s = static_cast<int64_t>(static_cast<double>(slow.bandwidth_bytes_per_s) * factor);
+  if (factor == 0) spec.links.erase(spec.links.begin() + static_cast<int64_t>(link));
+  return Topology::Create(std::move(spec)).value();
+}
+
+// The cable counts as the slower way, or not at all.
+TEST(ForestAllreduce, SlowAndDeadLinks) {
+  struct Case {
+    std::string name;
+    Topology topology;
+    double ratio;
+  };
+  for (const Case& c : std::vector<Case>{{"ring 3", MakeRing(3), 1.36},
+                                         {"ring 4", MakeRing(4), 1.27},
+                                         {"ring 8", MakeRing(8), 1.1},
+                                         {"mesh 3x3", MakeGrid({3, 3}, false), 1.15},
+                                         {"torus 4x4", MakeGrid({4, 4}, true), 1.04},
+                                         {"dgx1", MakeDgx1(), 1.06}}) {
+    for (const double factor : {0.0, 0.25, 0.5, 0.77}) {
+      for (size_t link = 0; link < c.topology.spec().links.size(); link += 5) {
+        SCOPED_TRACE(fmt::format("{}, {} of link {}", c.name, factor, link));
+        const Topology topology = WithSlowLink(c.topology, link, factor);
+        EXPECT_LE(Make(topology, AllOf(topology), int64_t{1} << 28, TimeModel::kPipelined).ratio, c.ratio);
+        Make(topology, AllOf(topology, CollectiveKind::kBarrier), 0, TimeModel::kPipelined);
+      }
+    }
+  }
+}
+
+// 49,999,999,999 and 0.77 of it have no common divisor: the sum in units of 1 B/s is beyond 2^40.
+TEST(ForestAllreduce, BandwidthsWithoutACommonDivisor) {
+  TopologySpec spec = MakeGrid({8, 8}, true).spec();
+  for (Link& link : spec.links) link.bandwidth_bytes_per_s = 49'999'999'999;
+  spec.links[0].bandwidth_bytes_per_s = 38'499'999'999;
+  const Topology torus = Topology::Create(spec).value();
+  EXPECT_LE(Make(torus, AllOf(torus), int64_t{1} << 28, TimeModel::kPipelined).ratio, 1.05);
+}
+
+TEST(ForestAllreduce, TakesFewerRoundsAndTreesWhereStepsAreFew) {
+  const Topology mesh = MakeGrid({3, 3}, false);
+  for (int32_t steps = 4; steps < 40; ++steps) {
+    SynthesisLimits limits;
+    limits.steps = steps;
+    const Result made = Make(mesh, AllOf(mesh), 1 << 30, TimeModel::kPipelined, limits);
+    EXPECT_LE(made.synthesis.schedule.num_steps(), steps);
+    EXPECT_GT(made.synthesis.schedule.num_steps(), steps / 2 - 2);
+  }
+}
+
 TEST(ForestAllreduce, TakesExactlyTheChunksThatAreAskedFor) {
   const Topology mesh = MakeGrid({3, 3}, false);
   for (int32_t chunks : {1, 2, 3, 4, 7, 12, 130}) {
@@ -164,8 +218,13 @@ TEST(ForestAllreduce, Refusals) {
   CollectiveSpec some;
   some.kind = CollectiveKind::kAllreduce;
   some.ranks = {Rank(0), Rank(1)};
-  SynthesisLimits five;
-  five.steps = 5;
+  TopologySpec thin = MakeRing(3).spec();
+  for (Link& link : thin.links) link.bandwidth_bytes_per_s = 10'000'000'000'000;
+  for (Link& link : thin.links)
+    if (link.from == NodeId(2) || link.to == NodeId(2)) link.bandwidth_bytes_per_s = 1;
+  const Topology unlike = Topology::Create(thin).value();
+  SynthesisLimits three;
+  three.steps = 3;
   struct Case {
     const Topology& topology;
     Collective collective;
@@ -190,14 +249,21 @@ TEST(ForestAllreduce, Refusals) {
             {},
             fmt::format("forest: {}: some ranks are joined one way only; spanning trees need links both ways",
                         one_way.name())},
-           {mesh, AllOf(mesh), five,
-            fmt::format(
-                "forest: allreduce on {}: 1103 steps at least were used; at most 5 are allowed; hint: "
-                "--steps=1103",
-                mesh.name())},
+           {unlike,
+            AllOf(unlike),
+            {},
+            fmt::format("forest: {}: some ranks are joined by less than 18 B/s, 2^-39 of all bandwidth; "
+                        "spanning trees need more",
+                        unlike.name())},
+           {mesh, AllOf(mesh), three,
+            fmt::format("forest: allreduce on {}: 4 steps at least were used; at most 3 are allowed; "
+                        "hint: --steps=4",
+                        mesh.name())},
        }) {
-    const StatusOr<Synthesis> made = SynthesizeAllreduceTrees(
-        {.topology = &c.topology, .collective = &c.collective, .size_bytes = 1 << 30, .limits = c.limits});
+    const SynthesisRequest request{
+        .topology = &c.topology, .collective = &c.collective, .size_bytes = 1 << 30, .limits = c.limits};
+    StepBudget budget("forest", request);
+    const StatusOr<Synthesis> made = SynthesizeAllreduceTrees(request, budget);
     EXPECT_EQ(made.status().message(), c.text);
   }
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "ir/bound_cut.h"
@@ -69,15 +70,22 @@ std::optional<Packed> PackWithRoom(const Topology& topology, Rank root, bool rev
   return packed;
 }
 
+// Bandwidths without their common divisor.
+std::vector<int64_t> UnitsOf(const Topology& topology) {
+  std::vector<int64_t> units;
+  int64_t divisor = 0;
+  for (const Link& link : topology.spec().links) divisor = std::gcd(divisor, link.bandwidth_bytes_per_s);
+  for (const Link& link : topology.spec().links) units.push_back(link.bandwidth_bytes_per_s / divisor);
+  return units;
+}
+
 // As many trees as the least cut allows where that is a small number of the unit of all bandwidths, or
 // `given` ones: then room in proportion to the bandwidths, as little as lets them through.
 std::optional<Packed> Pack(const Topology& topology, Rank root, bool reversed, std::optional<int32_t> given) {
-  std::vector<int64_t> bandwidth;
-  int64_t unit = 0;
-  for (const Link& link : topology.spec().links) bandwidth.push_back(link.bandwidth_bytes_per_s);
+  const std::vector<int64_t> bandwidth = UnitsOf(topology);
   const int64_t cut = LeastCut(topology, root, reversed, bandwidth);
   if (cut == 0) return std::nullopt;
-  unit = cut;
+  int64_t unit = cut;
   for (int64_t b : bandwidth) unit = std::gcd(unit, b);
   std::vector<int64_t> room;
   if (!given && cut / unit <= std::max(topology.num_ranks(), kMostArborescences)) {
@@ -90,7 +98,7 @@ std::optional<Packed> Pack(const Topology& topology, Rank root, bool reversed, s
   const auto set_room = [&](double scale) {
     room.clear();
     for (int64_t b : bandwidth)
-      room.push_back(std::min<int64_t>(k, static_cast<int64_t>(static_cast<double>(b) * scale)));
+      room.push_back(static_cast<int64_t>(std::min(static_cast<double>(k), static_cast<double>(b) * scale)));
   };
   for (double step = low / 64; high == 0; step *= 2) {
     set_room(low + step);
@@ -105,47 +113,58 @@ std::optional<Packed> Pack(const Topology& topology, Rank root, bool reversed, s
   return PackWithRoom(topology, root, reversed, k, room);
 }
 
-// Bytes over the busiest link, and the way to the deepest rank for a small piece.
-double EstimatePs(const SynthesisRequest& request, const Packed& packed) {
+int32_t DepthOf(const Packed& packed) {
+  int32_t depth = 0;
+  for (const Arborescence& tree : packed.trees) depth = std::max(depth, tree.depth);
+  return depth;
+}
+
+// Bytes over the busiest link, and the way to the deepest rank for a small piece. Chunks are dealt out to
+// the trees in turn. Where trees share links and chunks cannot be made smaller, whole chunks wait for others.
+double EstimatePs(const SynthesisRequest& request, const Packed& packed, int32_t chunks) {
   const Topology& topology = *request.topology;
   const double bytes =
       static_cast<double>(CollectiveSizes(*request.collective, request.size_bytes).size_bytes());
-  const double chunk = bytes / static_cast<double>(packed.trees.size());
+  const double chunk = bytes / chunks;
   std::vector<int32_t> load(static_cast<size_t>(topology.num_links()), 0);
+  const bool pieces =
+      request.model == TimeModel::kPipelined && !(packed.shared && request.limits.chunks.has_value());
   double busiest_ps = 0, hop_ps = 0;
-  int32_t depth = 0;
-  for (const Arborescence& tree : packed.trees) {
-    depth = std::max(depth, tree.depth);
-    for (int32_t a : tree.arcs) {
+  const int32_t trees = static_cast<int32_t>(packed.trees.size());
+  for (int32_t t = 0; t < trees; ++t) {
+    const int32_t own = chunks / trees + (t < chunks % trees ? 1 : 0);
+    for (int32_t a : packed.trees[t].arcs) {
       const Link& link = topology.link(LinkId(a));
       const double ps_per_byte = 1e12 / static_cast<double>(link.bandwidth_bytes_per_s);
-      busiest_ps = std::max(busiest_ps, ++load[a] * chunk * ps_per_byte);
-      const double piece = request.model == TimeModel::kPipelined ? std::min(chunk, kPieceBytes) : chunk;
+      busiest_ps = std::max(busiest_ps, (load[a] += own) * chunk * ps_per_byte);
+      const double piece = pieces ? std::min(chunk, kPieceBytes) : chunk;
       hop_ps =
           std::max(hop_ps, static_cast<double>(link.latency_ps + link.overhead_ps) + piece * ps_per_byte);
     }
   }
-  return busiest_ps + depth * hop_ps;
+  return busiest_ps + DepthOf(packed) * hop_ps;
 }
 
+// A slice's steps come before those of the next.
 int32_t Slices(const SynthesisRequest& request, const Packed& packed) {
   const int64_t trees = static_cast<int64_t>(packed.trees.size());
   const int64_t bytes = CollectiveSizes(*request.collective, request.size_bytes).size_bytes();
-  const int64_t slices = std::min({int64_t{packed.shared ? kMostSharedSlices : kMostSlices},
-                                   kMostTransfers / (trees * (request.topology->num_ranks() - 1)),
-                                   bytes / trees / kLeastSliceBytes});
+  const int64_t slices = std::min(
+      {int64_t{packed.shared ? kMostSharedSlices : kMostSlices},
+       kMostTransfers / (trees * (request.topology->num_ranks() - 1)), bytes / trees / kLeastSliceBytes,
+       int64_t{request.limits.steps.value_or(std::numeric_limits<int32_t>::max())} /
+           std::max(1, DepthOf(packed))});
   return static_cast<int32_t>(std::max<int64_t>(1, slices));
 }
 
 // Chunk c is slice c ÷ trees of tree c mod trees.
-Synthesis MakeSchedule(const SynthesisRequest& request, const Packed& packed, int32_t slices, bool reversed) {
+Synthesis MakeSchedule(const SynthesisRequest& request, const Packed& packed, int32_t chunks, bool reversed) {
   const Topology& topology = *request.topology;
   const int32_t trees = static_cast<int32_t>(packed.trees.size());
-  Synthesis made{request.collective->WithChunks(trees * slices), {}, false, "forest", ""};
+  Synthesis made{request.collective->WithChunks(chunks), {}, false, "forest", ""};
   Schedule& schedule = made.schedule;
-  schedule.num_chunks = trees * slices;
-  int32_t depth = 0;
-  for (const Arborescence& tree : packed.trees) depth = std::max(depth, tree.depth);
+  schedule.num_chunks = chunks;
+  const int32_t depth = DepthOf(packed);
   std::vector<int32_t> level(static_cast<size_t>(topology.num_ranks()));
   for (int32_t c = 0; c < schedule.num_chunks; ++c) {
     const int32_t before = c / trees * depth;
@@ -168,35 +187,56 @@ Synthesis MakeSchedule(const SynthesisRequest& request, const Packed& packed, in
   return made;
 }
 
+// Numbers of trees to try: what the cut allows, which is absent, and one, the shallowest. Given chunks must
+// go round: as many trees as chunks, or as divide them.
+std::vector<std::optional<int32_t>> TreesToTry(std::optional<int32_t> chunks) {
+  if (!chunks) return {std::nullopt, 1};
+  const int32_t most = std::min(*chunks, kMostArborescences);
+  std::vector<std::optional<int32_t>> numbers = {std::nullopt, most};
+  int32_t divisor = most;
+  while (*chunks % divisor != 0) --divisor;
+  if (divisor != most) numbers.emplace_back(divisor);
+  if (divisor != 1 && most != 1) numbers.emplace_back(1);
+  return numbers;
+}
+
+struct Choice {
+  Packed packed;
+  int32_t chunks = 1;
+  double estimate_ps = 0;
+};
+
 }  // namespace
 
 StatusOr<Synthesis> SynthesizeBroadcastTrees(const SynthesisRequest& request) {
   const Topology& topology = *request.topology;
   const Collective& collective = *request.collective;
   XCCL_RETURN_IF_ERROR(NeedsGpusAlone(request));
+  if (collective.num_members() == 1) return NothingToMove("forest", request);
+  const Rank root = *collective.spec().root;
   const bool reversed = collective.kind() == CollectiveKind::kReduce;
-  const std::optional<int32_t> chunks = request.limits.chunks;
-  Packed packed;
-  int32_t slices = chunks.value_or(1);
-  if (collective.num_members() == 1) {
-    packed.trees.resize(1);
-  } else {
-    std::optional<int32_t> given;
-    if (chunks) given = std::min(*chunks, kMostArborescences);
-    while (given && *chunks % *given != 0) --*given;
-    std::optional<Packed> found = Pack(topology, *collective.spec().root, reversed, given);
-    if (!found)
-      return BugError(fmt::format("forest: {}: no trees although all ranks are reachable", topology.name()));
-    packed = *std::move(found);
-    // One tree alone is the shallowest.
-    if (!chunks)
-      if (std::optional<Packed> one = Pack(topology, *collective.spec().root, reversed, 1))
-        if (EstimatePs(request, *one) < EstimatePs(request, packed)) packed = *std::move(one);
-    slices = chunks ? *chunks / static_cast<int32_t>(packed.trees.size()) : Slices(request, packed);
+  const std::optional<int32_t> given = request.limits.chunks;
+  StepBudget budget("forest", request);
+  std::optional<Choice> best;
+  for (const std::optional<int32_t> number : TreesToTry(given)) {
+    std::optional<Packed> packed = Pack(topology, root, reversed, number);
+    if (!packed) continue;
+    const int32_t trees = static_cast<int32_t>(packed->trees.size());
+    if (given && trees > *given) continue;
+    const int32_t slices = given ? (*given + trees - 1) / trees : Slices(request, *packed);
+    if (!budget.Allows(slices * DepthOf(*packed))) continue;
+    const double estimate_ps = EstimatePs(request, *packed, given.value_or(trees));
+    if (best && estimate_ps >= best->estimate_ps) continue;
+    best = Choice{*std::move(packed), given.value_or(trees * slices), estimate_ps};
   }
-  Synthesis made = MakeSchedule(request, packed, slices, reversed);
-  XCCL_RETURN_IF_ERROR(CheckStepsUsed("forest", request, made.schedule.num_steps()));
-  return made;
+  if (!best && budget.HasRefused()) return budget.Refusal();
+  if (!best)
+    return InvalidInput(
+        fmt::format("forest: {}: bandwidths add up to 2^62 times their common "
+                    "divisor or more; expected less; hint: "
+                    "--engine=greedy",
+                    topology.name()));
+  return MakeSchedule(request, best->packed, best->chunks, reversed);
 }
 
 }  // namespace xccl

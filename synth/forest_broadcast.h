@@ -9,7 +9,8 @@ namespace xccl {
 
 // Serves broadcast and reduce of all ranks where GPUs are joined directly. The rate is that of the least cut
 // wherever at most kMostArborescences trees do (or, with more, full meshes); else that of so many.
-// Errors: kInvalidInput, not served; kLimit, --steps. Requires: CheckReachable.
+// Errors: kInvalidInput, not served, or bandwidths beyond 2^62 units in all; kLimit, --steps.
+// Requires: CheckReachable.
 StatusOr<Synthesis> SynthesizeBroadcastTrees(const SynthesisRequest& request);
 
 }  // namespace xccl

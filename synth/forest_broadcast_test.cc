@@ -106,6 +106,52 @@ TEST(ForestBroadcast, SmallSizesTakeTheShallowestTree) {
     EXPECT_LE(Ratio(torus, Of(torus, kind, 5), 64), 1.01);
 }
 
+// A prime number of chunks is dealt out unevenly to as many trees as the cut allows.
+TEST(ForestBroadcast, ChunksNeedNotDivideByTheTrees) {
+  const Topology mesh = MakeGrid({4, 4}, false);
+  for (const auto& [chunks, ratio] : {std::pair(1, 2.01), std::pair(2, 1.15), std::pair(3, 1.4),
+                                      std::pair(17, 1.08), std::pair(127, 1.02), std::pair(128, 1.02)}) {
+    SynthesisLimits limits;
+    limits.chunks = chunks;
+    for (CollectiveKind kind : {CollectiveKind::kBroadcast, CollectiveKind::kReduce})
+      EXPECT_LE(Ratio(mesh, Of(mesh, kind, 5), int64_t{1} << 30, limits), ratio) << chunks;
+  }
+}
+
+TEST(ForestBroadcast, TakesFewerSlicesWhereStepsAreFew) {
+  const Topology mesh = MakeGrid({4, 4}, false);
+  const Collective collective = Of(mesh, CollectiveKind::kReduce, 5);
+  for (int32_t steps = 4; steps < 60; ++steps) {
+    SynthesisLimits limits;
+    limits.steps = steps;
+    const StatusOr<Synthesis> made = SynthesizeBroadcastTrees(
+        {.topology = &mesh, .collective = &collective, .size_bytes = int64_t{1} << 30, .limits = limits});
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    EXPECT_LE(made->schedule.num_steps(), steps);
+    EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, mesh)), OkStatus());
+  }
+}
+
+// 4 × 10^18 B/s: their sum does not fit, in units of their divisor it does.
+Topology RingOfHugeLinks(int64_t last_bytes_per_s) {
+  TopologySpec spec = MakeRing(4).spec();
+  for (Link& link : spec.links) link.bandwidth_bytes_per_s = 4'000'000'000'000'000'000;
+  spec.links.back().bandwidth_bytes_per_s = last_bytes_per_s;
+  return Topology::Create(std::move(spec)).value();
+}
+
+TEST(ForestBroadcast, HugeBandwidths) {
+  const Topology even = RingOfHugeLinks(4'000'000'000'000'000'000);
+  EXPECT_LE(Ratio(even, Of(even, CollectiveKind::kBroadcast, 0), int64_t{1} << 52), 1.02);
+  const Topology odd = RingOfHugeLinks(3'999'999'999'999'999'999);
+  const Collective collective = Of(odd, CollectiveKind::kBroadcast, 0);
+  EXPECT_EQ(
+      SynthesizeBroadcastTrees({.topology = &odd, .collective = &collective, .size_bytes = 1024}).status(),
+      InvalidInput(fmt::format("forest: {}: bandwidths add up to 2^62 times their common divisor or more; "
+                               "expected less; hint: --engine=greedy",
+                               odd.name())));
+}
+
 TEST(ForestBroadcast, OneRankHasNothingToDo) {
   const Topology one = MakeFullMesh(1);
   EXPECT_EQ(Ratio(one, Of(one, CollectiveKind::kBroadcast, 0), 1024), 0);

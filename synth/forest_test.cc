@@ -102,7 +102,8 @@ TEST(Forest, MeetsTheCutOnEulerianMachines) {
       Made made;
       Make(topology, Of(kind, All(topology)), std::nullopt, made);
       if (HasFatalFailure()) return;
-      // Parts are rounded to elements.
+      // The linear program stops within 1e-5 of its bound, and trees of less than 1e-4 of a root's data are
+      // left out.
       EXPECT_LE(made.load_ratio, 1 + 1e-4);
     }
   }
@@ -116,6 +117,7 @@ TEST(Forest, ServesSomeRanksOverTheOthers) {
         Made made;
         Make(machine.topology, Of(kind, members), std::nullopt, made, kGiB / 64);
         if (HasFatalFailure()) return;
+        // The same, and chunk boundaries at whole elements: of 16 MiB in waves up to 1e-3.
         EXPECT_LE(made.load_ratio, 1 + 1e-3);
       }
     }
@@ -201,13 +203,85 @@ TEST(Forest, SaysWhyItRefuses) {
   EXPECT_EQ(message(ring, CollectiveKind::kAllgatherv, 2, {}, 0),
             "forest: --chunks with allgatherv: uneven parts have uneven trees; expected none");
   EXPECT_EQ(message(ring, CollectiveKind::kAllgather, {}, 1, 0),
-            "forest: allgather on test: its trees take 2 steps; at most 1 are allowed; hint: --steps=2");
+            "forest: allgather on test: 2 steps at least were used; at most 1 are allowed; hint: --steps=2");
+  const Topology behind = testing::MakeSwitch(4);
+  EXPECT_EQ(message(behind, CollectiveKind::kAllreduce, {}, 1, 0),
+            "forest: allreduce on test: 4 steps at least were used; at most 1 are allowed; hint: --steps=4");
+  EXPECT_EQ(message(behind, CollectiveKind::kBarrier, {}, {}, 0),
+            "forest: test: 4 members among 5 nodes; spanning trees need GPUs alone, all of them members");
+  EXPECT_EQ(message(behind, CollectiveKind::kAllreduce, 2, {}, 0),
+            "forest: test: 4 members among 5 nodes; spanning trees need GPUs alone, all of them members");
+  EXPECT_EQ(message(behind, CollectiveKind::kBroadcast, {}, 0, 0),
+            "forest: broadcast on test: 3 steps at least were used; at most 0 are allowed; hint: --steps=3");
+  EXPECT_EQ(message(ring, CollectiveKind::kBroadcast, 1 << 21, {}, 0),
+            "forest: 2097152 chunks a part on 4 ranks; at most 1048576; hint: --chunks=1048576");
+  EXPECT_EQ(message(ring, CollectiveKind::kAllgather, 1 << 20, {}, 0),
+            "forest: 1048576 chunks a part on 4 ranks; at most 262144; hint: --chunks=262144");
   EXPECT_EQ(message(ring, CollectiveKind::kAllgather, {}, {}, 1),
             "forest: the limit of work was reached before a tree was packed");
   EXPECT_EQ(message(ring, CollectiveKind::kAllgather, 1, {}, 4),
             "forest: the limit of work was reached while trees were packed");
   EXPECT_EQ(message(testing::MakeSwitch(4), CollectiveKind::kAllgather, 1, {}, 4),
             "forest: the limit of work was reached while switches were taken out");
+}
+
+TEST(Forest, KeepsToTheStepsThatAreAskedFor) {
+  for (const Topology& topology : {testing::MakeGrid({3, 3}, false), testing::MakeCluster(2, 4)})
+    for (CollectiveKind kind : {CollectiveKind::kAllgather, CollectiveKind::kReduceScatter,
+                                CollectiveKind::kBroadcast, CollectiveKind::kAllreduce}) {
+      const Collective collective = Of(kind, All(topology));
+      SynthesisRequest request;
+      request.topology = &topology;
+      request.collective = &collective;
+      request.size_bytes = kGiB;
+      const StatusOr<Synthesis> made = MakeForest()->Synthesize(request);
+      ASSERT_TRUE(made.ok()) << made.status().message();
+      for (int32_t steps = made->schedule.num_steps(); steps > 0; steps = steps * 2 / 3) {
+        SCOPED_TRACE(fmt::format("{} on {}: {} steps", collective.name(), topology.name(), steps));
+        request.limits.steps = steps;
+        const StatusOr<Synthesis> limited = MakeForest()->Synthesize(request);
+        if (!limited.ok()) {
+          EXPECT_EQ(limited.status().code(), StatusCode::kLimit);
+          EXPECT_LT(steps, 20);
+          continue;
+        }
+        EXPECT_LE(limited->schedule.num_steps(), steps);
+        EXPECT_EQ(ToStatus(VerifySchedule(limited->schedule, limited->collective, topology)), OkStatus());
+      }
+    }
+}
+
+TEST(Forest, RootsWithAlmostNothing) {
+  const Topology mesh = testing::MakeGrid({2, 4}, false);
+  CollectiveSpec spec;
+  spec.ranks = All(mesh);
+  spec.counts = {1, 100'000'000, 1, 1, 100'000'000, 1, 1, 1};
+  for (CollectiveKind kind : {CollectiveKind::kAllgatherv, CollectiveKind::kReduceScatterv}) {
+    spec.kind = kind;
+    Made made;
+    Make(mesh, Collective::Create(spec).value(), std::nullopt, made, kGiB);
+    EXPECT_LE(made.ratio, 1.02);
+  }
+}
+
+TEST(Forest, NothingToMove) {
+  const Topology ring = testing::MakeRing(4);
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kAllgatherv;
+  spec.ranks = All(ring);
+  spec.counts = {0, 0, 0, 0};
+  for (const Collective& collective :
+       {Collective::Create(spec).value(), Of(CollectiveKind::kAllgather, {Rank(2)}),
+        Of(CollectiveKind::kBroadcast, {Rank(2)})}) {
+    SynthesisRequest request;
+    request.topology = &ring;
+    request.collective = &collective;
+    const StatusOr<Synthesis> made = MakeForest()->Synthesize(request);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    EXPECT_EQ(made->schedule.size(), 0);
+    EXPECT_TRUE(made->exact);
+    EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, ring)), OkStatus());
+  }
 }
 
 TEST(ForestGraph, FindsCuts) {

@@ -67,6 +67,7 @@ class Packing {
       load = program.Objective();
       const double known = problem_.known_bound_s_per_byte / kGiga;
       if (load <= (known > 0 ? known : best_value) * (1 + problem_.gap)) break;
+      if (problem_.stopped && problem_.stopped()) break;
       optimum.assign(program.Values().begin(), program.Values().end());
       smoothed = priced.cuts;
       const double pull = smoothed ? kSmoothing : 0;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -39,6 +40,7 @@ struct PackingProblem {
   double gap = 1e-5;                  // relative, to the bound
   double known_bound_s_per_byte = 0;  // no packing is better: stop there; 0: unknown
   int32_t max_rounds = 120;
+  std::function<bool()> stopped = {};  // asked after each round: then what there is
 };
 
 struct FractionalTree {
@@ -71,8 +73,8 @@ std::vector<int64_t> WholeShares(std::span<const double> shares);
 // The problem of a machine without symmetry: every member a root, every link its own orbit.
 PackingProblem PlainPacking(const Topology& topology, std::vector<Rank> members);
 
-// Requires: every member can be reached from every root. No trees: the solver failed. Else every root has one.
-// Cost: rounds × (roots × links × log, and a linear program with one column an orbit and root).
+// Requires: every member can be reached from every root. No trees: the solver failed. Else every root has
+// one. Cost: rounds × (roots × links × log, and a linear program with one column an orbit and root).
 FractionalPacking PackTrees(const PackingProblem& problem);
 
 }  // namespace xccl

@@ -41,10 +41,8 @@ class Attempt {
         began_(std::chrono::steady_clock::now()) {}
 
   StatusOr<Synthesis> Run() {
-    const StatusOr<Bound> bound =
-        LowerBound(topology_, *request_.collective, request_.size_bytes, request_.model, BoundEffort::kFast);
-    if (!bound.ok()) return bound.status();
-    bound_ps_ = bound->bound_ps;
+    XCCL_ASSIGN_OR_RETURN(bound_, LowerBound(topology_, *request_.collective, request_.size_bytes,
+                                             request_.model, BoundEffort::kFast));
     const bool sums_everywhere = request_.collective->kind() == CollectiveKind::kAllreduce ||
                                  request_.collective->kind() == CollectiveKind::kBarrier ||
                                  request_.collective->kind() == CollectiveKind::kCustom;
@@ -55,7 +53,7 @@ class Attempt {
       XCCL_RETURN_IF_ERROR(TryCuts(SumAt::kEach));
     }
     if (best_) {
-      best_->exact = best_ps_ <= bound_ps_;
+      best_->exact = MeetsBound(best_ps_, bound_);
       return *std::move(best_);
     }
     if (fewest_steps_ > 0) return StepsUsed("greedy", request_, fewest_steps_);
@@ -100,7 +98,7 @@ class Attempt {
       if (!first && (Stopped() || moves * cut * kWorkPerMove > left_ - floor)) break;
       const int64_t before = best_ps_;
       XCCL_RETURN_IF_ERROR(TryCut(static_cast<int32_t>(cut * unit), sum_at));
-      if (best_ && best_ps_ <= bound_ps_ + bound_ps_ / 256) break;
+      if (best_ && best_ps_ <= bound_.bound_ps + bound_.bound_ps / 256) break;
       without_gain = first || best_ps_ < before - before / 256 ? 0 : without_gain + 1;
       if (without_gain == 3) break;
     }
@@ -129,7 +127,7 @@ class Attempt {
         if (found && tight_) break;
         const int64_t cost = static_cast<int64_t>(collective.num_chunks()) * topology_.num_links() * 10;
         if (found && (cost > left_ || Stopped())) break;
-        if (best_ && best_ps_ <= bound_ps_) break;
+        if (best_ && MeetsBound(best_ps_, bound_)) break;
         found |= TryMethod(collective, phases, method, batches[b]);
         if (!SeveralNeeders(phases)) break;  // the methods differ in trees of several needers alone
       }
@@ -224,7 +222,7 @@ class Attempt {
   const Topology reversed_;
   int64_t left_;
   const std::chrono::steady_clock::time_point began_;
-  int64_t bound_ps_ = 0;
+  Bound bound_;
   int64_t best_ps_ = INT64_MAX;
   std::optional<Synthesis> best_;
   bool tight_ = false;  // the last method's result: SearchResult::tight

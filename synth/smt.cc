@@ -276,7 +276,7 @@ class Attempt {
         LowerBound(topology_, *request_.collective, request_.size_bytes, request_.model);
     const Simulation simulation = Simulate(made.schedule, made.collective, topology_,
                                            {.size_bytes = request_.size_bytes, .model = request_.model});
-    made.exact = bound.ok() && simulation.time_ps <= bound->bound_ps;
+    made.exact = bound.ok() && MeetsBound(simulation.time_ps, *bound);
     made.note = fmt::format("{} steps, {} rounds, {} chunks a part{}", question.steps, question.rounds,
                             question.chunks,
                             stopped_before ? "; cheaper ones were not decided within the limit" : "");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -46,6 +47,12 @@ struct Synthesis {
   std::optional<Simulation> simulation =
       {};  // of the schedule at the request's size and model, if it was run
 };
+
+// The plan where nobody needs what he has not: no transfers, exact. In the chunks that are asked for.
+Synthesis NothingToMove(std::string_view engine, const SynthesisRequest& request);
+
+// Has the request's time limit passed since this call? Empty where it has none.
+std::function<bool()> DeadlineOf(const SynthesisRequest& request);
 
 // Stateless, safe to share between threads.
 class Synthesizer {
