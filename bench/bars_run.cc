@@ -63,11 +63,13 @@ double SteadyGbPerS(const Synthesis& made, const SynthesisRequest& request) {
 }
 
 Status ProgramLoss(const Made& made, const SynthesisRequest& request, BarResult& result) {
-  XCCL_ASSIGN_OR_RETURN(const Program program, Lower(made.synthesis.schedule, made.synthesis.collective,
-                                                     *request.topology, {.size_bytes = request.size_bytes}));
-  XCCL_RETURN_IF_ERROR(ToStatus(VerifyProgram(program, made.synthesis.collective)));
+  XCCL_ASSIGN_OR_RETURN(const LoweredProgram lowered,
+                        LowerFolded(made.synthesis.schedule, made.synthesis.collective, *request.topology,
+                                    {.size_bytes = request.size_bytes}));
+  const auto& [collective, program] = lowered;
+  XCCL_RETURN_IF_ERROR(ToStatus(VerifyProgram(program, collective)));
   XCCL_ASSIGN_OR_RETURN(const Simulation time,
-                        SimulateProgram(program, made.synthesis.collective, *request.topology,
+                        SimulateProgram(program, collective, *request.topology,
                                         {.size_bytes = request.size_bytes, .model = request.model}));
   result.loss = static_cast<double>(time.time_ps) / static_cast<double>(made.time_ps);
   return OkStatus();

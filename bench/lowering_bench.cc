@@ -49,14 +49,15 @@ void PrintRow(const Wanted& wanted, const std::string& machine, const Topology& 
   const SimulateOptions simulate{.size_bytes = wanted.size_bytes};
   const int64_t planned = Simulate(made->schedule, made->collective, topology, simulate).time_ps;
   const std::clock_t start = std::clock();
-  const StatusOr<Program> program =
-      Lower(made->schedule, made->collective, topology, {.size_bytes = wanted.size_bytes});
+  const StatusOr<LoweredProgram> lowered =
+      LowerFolded(made->schedule, made->collective, topology, {.size_bytes = wanted.size_bytes});
   const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-  if (!program.ok()) return;  // multicast
+  if (!lowered.ok()) return;  // in-switch reductions that replace
+  const auto& [collective, program] = *lowered;
   const std::string name =
       fmt::format("{:<18} {:<15} {:<20}", machine, ToString(whole.kind()), engine.name());
-  const StatusOr<Simulation> timed = SimulateProgram(*program, made->collective, topology, simulate);
-  const std::vector<Violation> violations = VerifyProgram(*program, made->collective);
+  const StatusOr<Simulation> timed = SimulateProgram(program, collective, topology, simulate);
+  const std::vector<Violation> violations = VerifyProgram(program, collective);
   if (!timed.ok() || !violations.empty()) {
     ++count.failed;
     fmt::print("{} {}\n", name, timed.ok() ? ToString(violations.front()) : timed.status().message());
@@ -66,12 +67,12 @@ void PrintRow(const Wanted& wanted, const std::string& machine, const Topology& 
   ++count.rows;
   if (ratio > kAllowed) ++count.above;
   if (!wanted.all && ratio <= kAllowed) return;
-  const CollectiveSizes sizes(made->collective, wanted.size_bytes);
-  const ProgramStats stats = Stats(*program, sizes);
+  const CollectiveSizes sizes(collective, wanted.size_bytes);
+  const ProgramStats stats = Stats(program, sizes);
   fmt::print("{} {:>10.1f} {:>10.1f} {:>6.3f} {:>5} {:>5} {:>5} {:>6} {:>8} {:>7} {:>7.3f}\n", name,
-             PsToUs(planned), PsToUs(timed->time_ps), ratio, program->slots, program->instances,
-             NumPasses(*program, made->collective, sizes), stats.threadblocks / program->instances,
-             stats.instructions, made->collective.num_chunks(), seconds);
+             PsToUs(planned), PsToUs(timed->time_ps), ratio, program.slots, program.instances,
+             NumPasses(program, collective, sizes), stats.threadblocks / program.instances,
+             stats.instructions, collective.num_chunks(), seconds);
 }
 
 int Main(int argc, char** argv) {

@@ -65,13 +65,13 @@ StatusOr<PipelineResult> RunPipeline(const Topology& topology, const Collective&
   if (!options.lower || too_long) return result;
 
   // Schedule → program, proved and timed again.
-  XCCL_ASSIGN_OR_RETURN(plan.program,
-                        Lower(plan.schedule, plan.collective, topology, {.size_bytes = options.size_bytes}));
-  XCCL_RETURN_IF_ERROR(Proved(VerifyProgram(*plan.program, plan.collective), made.engine));
-  XCCL_ASSIGN_OR_RETURN(const Simulation program_time,
-                        SimulateProgram(*plan.program, plan.collective, topology, simulate));
+  XCCL_ASSIGN_OR_RETURN(plan.program, LowerFolded(plan.schedule, plan.collective, topology,
+                                                  {.size_bytes = options.size_bytes}));
+  const auto& [cut, program] = *plan.program;
+  XCCL_RETURN_IF_ERROR(Proved(VerifyProgram(program, cut), made.engine));
+  XCCL_ASSIGN_OR_RETURN(const Simulation program_time, SimulateProgram(program, cut, topology, simulate));
   result.program_time_ps = program_time.time_ps;
-  result.program_stats = Stats(*plan.program, CollectiveSizes(plan.collective, options.size_bytes));
+  result.program_stats = Stats(program, CollectiveSizes(cut, options.size_bytes));
   return result;
 }
 

@@ -73,13 +73,13 @@ StatusOr<Table> RunOnePlan(const Plan& plan, const Flags& flags, const std::vect
   const StatusOr<TimeModel> model = ParseTimeModel(plan.made_by.model);
   options.predicted_ps = [&](int64_t size) -> std::optional<int64_t> {
     const StatusOr<Simulation> simulation =
-        SimulateProgram(*plan.program, plan.collective, plan.topology,
+        SimulateProgram(plan.program->program, plan.program->collective, plan.topology,
                         {.size_bytes = size, .model = model.ok() ? *model : TimeModel::kPipelined});
     if (!simulation.ok()) return std::nullopt;
     return simulation->time_ps;
   };
   Table table;
-  XCCL_ASSIGN_OR_RETURN(table.rows, RunProgram(*plan.program, plan.collective, options));
+  XCCL_ASSIGN_OR_RETURN(table.rows, RunProgram(plan.program->program, plan.program->collective, options));
   table.options = {.title = plan.collective.name(),
                    .ranks = fmt::format("{} ranks as {}", plan.collective.num_members(),
                                         flags.processes ? "processes" : "threads"),

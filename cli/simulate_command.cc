@@ -38,8 +38,8 @@ StatusOr<std::vector<TimedPlan>> Times(const Plan& plan, const Flags& flags) {
     const SimulateOptions options{.size_bytes = size, .model = model};
     Simulation simulation;
     if (flags.level == "program") {
-      XCCL_ASSIGN_OR_RETURN(simulation,
-                            SimulateProgram(*plan.program, plan.collective, plan.topology, options));
+      XCCL_ASSIGN_OR_RETURN(simulation, SimulateProgram(plan.program->program, plan.program->collective,
+                                                        plan.topology, options));
     } else {
       simulation = Simulate(plan.schedule, plan.collective, plan.topology, options);
     }

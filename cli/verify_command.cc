@@ -23,7 +23,7 @@ Status VerifyFile(const std::string& file, bool json) {
     XCCL_RETURN_IF_ERROR(plan.status());
     violations = VerifySchedule(plan->schedule, plan->collective, plan->topology);
     if (plan->program) {
-      for (Violation& violation : VerifyProgram(*plan->program, plan->collective))
+      for (Violation& violation : VerifyProgram(plan->program->program, plan->program->collective))
         violations.push_back(std::move(violation));
     }
   }

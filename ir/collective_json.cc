@@ -139,8 +139,7 @@ StatusOr<std::vector<std::vector<int64_t>>> ReadCut(const JsonValue& value, cons
   int64_t chunks = 0;
   for (int64_t size : sizes) chunks += size;
   if (chunks != static_cast<int64_t>(weights.size()))
-    return weights_value.Error(
-        fmt::format("{} entries; collective.parts has {} chunks in all", weights.size(), chunks));
+    return weights_value.Error(fmt::format("{} entries; parts has {} chunks in all", weights.size(), chunks));
   std::vector<std::vector<int64_t>> cut;
   cut.reserve(sizes.size());
   for (int64_t size : sizes) {
@@ -158,6 +157,24 @@ StatusOr<std::vector<std::vector<int64_t>>> ReadCut(const JsonValue& value, cons
 
 }  // namespace
 
+void WriteCutJson(const Collective& collective, JsonWriter& writer) {
+  writer.Key("parts");
+  writer.BeginArray();
+  for (int32_t p = 0; p < collective.num_parts(); ++p) writer.Integer(collective.ChunksOf(PartId(p)));
+  writer.EndArray();
+  writer.Key("weights");
+  writer.BeginArray();
+  for (int32_t c = 0; c < collective.num_chunks(); ++c) writer.Integer(collective.Weight(ChunkId(c)));
+  writer.EndArray();
+}
+
+StatusOr<Collective> ReadCutJson(const JsonValue& value, const Collective& collective) {
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> parts, value.Find("parts"));
+  if (!parts) return collective;
+  XCCL_ASSIGN_OR_RETURN(const auto cut, ReadCut(value, *parts, collective.num_parts()));
+  return collective.WithWeights(cut);
+}
+
 void WriteCollectiveJson(const Collective& collective, JsonWriter& writer) {
   const CollectiveSpec& spec = collective.spec();
   const bool custom = spec.kind == CollectiveKind::kCustom;
@@ -168,14 +185,7 @@ void WriteCollectiveJson(const Collective& collective, JsonWriter& writer) {
   writer.Integers(spec.ranks, ValueOf);
   writer.Key("root");
   spec.root ? writer.Integer(spec.root->value) : writer.Null();
-  writer.Key("parts");
-  writer.BeginArray();
-  for (int32_t p = 0; p < collective.num_parts(); ++p) writer.Integer(collective.ChunksOf(PartId(p)));
-  writer.EndArray();
-  writer.Key("weights");
-  writer.BeginArray();
-  for (int32_t c = 0; c < collective.num_chunks(); ++c) writer.Integer(collective.Weight(ChunkId(c)));
-  writer.EndArray();
+  WriteCutJson(collective, writer);
   if (!spec.counts.empty()) {
     writer.Key("counts");
     writer.Integers(spec.counts, Same);

@@ -17,6 +17,12 @@ void WriteCollectiveJson(const Collective& collective, JsonWriter& writer);
 // are whole where `parts` is missing. Errors: kInvalidInput naming the key.
 StatusOr<Collective> ReadCollectiveJson(const JsonValue& value, int32_t num_ranks);
 
+// How the parts are cut into chunks alone, two keys of an object: `parts` and `weights`.
+void WriteCutJson(const Collective& collective, JsonWriter& writer);
+// The collective cut as the object says, or as it is where the object has no `parts`. Errors: kInvalidInput
+// naming the key.
+StatusOr<Collective> ReadCutJson(const JsonValue& value, const Collective& collective);
+
 // A user-defined collective: a JSON file with the tables `pre` and `post`.
 StatusOr<Collective> ReadCollectiveFile(const std::string& path, int32_t num_ranks);
 

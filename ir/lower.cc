@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "ir/lowering/buffers.h"
 #include "ir/lowering/chains.h"
 #include "ir/lowering/dependencies.h"
+#include "ir/lowering/fold.h"
 #include "ir/lowering/fuse.h"
 #include "ir/lowering/instructions.h"
 #include "ir/lowering/merge.h"
@@ -20,6 +22,7 @@
 #include "ir/lowering/segments.h"
 #include "ir/lowering/threadblocks.h"
 #include "ir/simulate.h"
+#include "ir/simulate_program.h"
 #include "ir/sizes.h"
 #include "ir/translated.h"
 
@@ -53,6 +56,11 @@ constexpr int64_t kFewSegments = 4;  // of a chunk, that a schedule can do witho
 // A form is good that is slower than the schedule by at most one part in so many; a less plain one must be
 // faster by more than that.
 constexpr int64_t kAllowedLoss = 50;
+constexpr int64_t kLargeLoss =
+    2;  // the same of a folded form in place of one of more than kMostUnfolded moves
+constexpr int64_t kMostUnfolded = 100'000;
+
+bool Keeps(int64_t time_ps, int64_t wanted_ps) { return time_ps <= wanted_ps + wanted_ps / kAllowedLoss; }
 
 Form Fixed(Form form, const LowerOptions& options) {
   return {options.slots ? options.slots : form.slots, options.fuse.value_or(form.fuse),
@@ -65,8 +73,9 @@ struct Source {
   const Collective& collective;
   const Topology& topology;
   MoveTimes times;
-  lowering::Moves moves;    // split with times
-  int64_t chunk_bytes = 0;  // of the largest
+  lowering::Moves moves;  // split with times
+  int64_t chunk_bytes;    // of the largest
+  int64_t wanted_ps;      // the time that the program is to keep
 };
 
 // The passes, in order; all but the last.
@@ -120,15 +129,11 @@ StatusOr<Program> LowerAs(const Form& form, const Source& source, int32_t merge)
 StatusOr<Program> LowerBest(std::span<const Form> forms, const Source& source, const LowerOptions& options) {
   std::optional<Program> best;
   int64_t best_ps = 0;
-  const int64_t wanted_ps =
-      Simulate(source.schedule, source.collective, source.topology, {.size_bytes = options.size_bytes})
-          .time_ps;
-  std::vector<Form> tried;
+  std::optional<Program> last;  // uncut: one form after another may come out the same
   for (const Form& open : forms) {
-    const Form form = Fixed(open, options);
-    if (std::find(tried.begin(), tried.end(), form) != tried.end()) continue;
-    tried.push_back(form);
-    XCCL_ASSIGN_OR_RETURN(Program program, LowerAs(form, source, options.merge));
+    XCCL_ASSIGN_OR_RETURN(Program program, LowerAs(Fixed(open, options), source, options.merge));
+    if (last && program == *last) continue;
+    last = program;
     XCCL_ASSIGN_OR_RETURN(const int64_t time_ps,
                           lowering::ChooseSegments(source.collective, source.topology, source.moves.moves,
                                                    options.size_bytes, program));
@@ -136,7 +141,7 @@ StatusOr<Program> LowerBest(std::span<const Form> forms, const Source& source, c
       best = std::move(program);
       best_ps = time_ps;
     }
-    if (best_ps <= wanted_ps + wanted_ps / kAllowedLoss) break;
+    if (Keeps(best_ps, source.wanted_ps)) break;
   }
   return *std::move(best);
 }
@@ -152,34 +157,76 @@ StatusOr<Program> LowerLarge(const Source& source, const LowerOptions& options) 
   return program;
 }
 
-}  // namespace
+int64_t TimeOf(const Schedule& schedule, const Collective& collective, const Topology& topology,
+               const LowerOptions& options) {
+  return Simulate(schedule, collective, topology, {.size_bytes = options.size_bytes}).time_ps;
+}
 
-StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, const Topology& topology,
-                        const LowerOptions& options) {
-  if (!schedule.symmetry.empty()) {
-    const StatusOr<Schedule> plain = Expand(schedule, collective, topology, kMostLoweredTransfers);
-    if (!plain.ok()) return Annotate(plain.status(), "lower");
-    return Lower(*plain, collective, topology, options);
-  }
+// Of a schedule as Plain makes it. `wanted_ps` is not asked for where programs are too large to be timed.
+template <typename WantedPs>
+StatusOr<Program> LowerPlain(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                             const LowerOptions& options, WantedPs wanted_ps) {
   if (options.slots && (*options.slots < 1 || *options.slots > kMaxSlots))
     return InvalidInput(
         fmt::format("lower: {} slots a connection; expected 1..{}", *options.slots, kMaxSlots));
-  if (lowering::HasTrees(schedule, topology)) {
-    XCCL_ASSIGN_OR_RETURN(const Schedule chains, lowering::WithoutTrees(schedule, topology));
-    return Lower(chains, collective, topology, options);
-  }
-  Source source{schedule, collective,
-                topology, SimulateMoves(schedule, collective, topology, options.size_bytes),
-                {},       0};
+  Source source{
+      schedule, collective, topology, SimulateMoves(schedule, collective, topology, options.size_bytes),
+      {},       0,          0};
   XCCL_ASSIGN_OR_RETURN(source.moves, lowering::SplitByRank(schedule, collective, topology, &source.times));
   const CollectiveSizes sizes(collective, options.size_bytes);
   for (int32_t c = 0; c < collective.num_chunks(); ++c)
     source.chunk_bytes = std::max(source.chunk_bytes, sizes.ChunkBytes(ChunkId(c)));
   const int64_t num_moves = static_cast<int64_t>(source.moves.moves.size());
   if (num_moves > kLargeMoves) return LowerLarge(source, options);
-  XCCL_ASSIGN_OR_RETURN(Program best, num_moves > kManyMoves ? LowerBest(kFormsOfMany, source, options)
-                                                             : LowerBest(kForms, source, options));
-  return best;
+  source.wanted_ps = wanted_ps();
+  return num_moves > kManyMoves ? LowerBest(kFormsOfMany, source, options)
+                                : LowerBest(kForms, source, options);
+}
+
+// Without symmetry and without trees.
+StatusOr<Schedule> Plain(const Schedule& schedule, const Collective& collective, const Topology& topology) {
+  StatusOr<Schedule> plain = Expand(schedule, collective, topology, kMostLoweredTransfers);
+  if (!plain.ok()) return Annotate(plain.status(), "lower");
+  if (lowering::HasTrees(*plain, topology)) return lowering::WithoutTrees(*plain, topology);
+  return plain;
+}
+
+}  // namespace
+
+StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                        const LowerOptions& options) {
+  XCCL_ASSIGN_OR_RETURN(const Schedule plain, Plain(schedule, collective, topology));
+  return LowerPlain(plain, collective, topology, options,
+                    [&] { return TimeOf(plain, collective, topology, options); });
+}
+
+StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective& collective,
+                                     const Topology& topology, const LowerOptions& options) {
+  XCCL_ASSIGN_OR_RETURN(const Schedule plain, Plain(schedule, collective, topology));
+  const auto whole = [&]() -> StatusOr<LoweredProgram> {
+    XCCL_ASSIGN_OR_RETURN(Program program, Lower(plain, collective, topology, options));
+    return LoweredProgram{collective, std::move(program)};
+  };
+  const std::optional<lowering::Folded> folded = lowering::FoldWaves(plain, collective);
+  if (!folded) return whole();
+  const auto time_of = [&](const LoweredProgram& lowered) -> StatusOr<int64_t> {
+    XCCL_ASSIGN_OR_RETURN(
+        const Simulation simulation,
+        SimulateProgram(lowered.program, lowered.collective, topology, {.size_bytes = options.size_bytes}));
+    return simulation.time_ps;
+  };
+  const int64_t wanted_ps = TimeOf(plain, collective, topology, options);
+  XCCL_ASSIGN_OR_RETURN(Program program, LowerPlain(folded->schedule, folded->collective, topology, options,
+                                                    [&] { return wanted_ps; }));
+  LoweredProgram few{folded->collective, std::move(program)};
+  XCCL_ASSIGN_OR_RETURN(const int64_t few_ps, time_of(few));
+  // Unfolded it would be tried in few forms or none, and might lose more.
+  const int64_t moves = std::accumulate(plain.count.begin(), plain.count.end(), int64_t{0});
+  if (Keeps(few_ps, wanted_ps) || (moves > kMostUnfolded && few_ps <= wanted_ps + wanted_ps / kLargeLoss))
+    return few;
+  XCCL_ASSIGN_OR_RETURN(LoweredProgram many, whole());
+  XCCL_ASSIGN_OR_RETURN(const int64_t many_ps, time_of(many));
+  return Keeps(few_ps, many_ps) ? few : many;
 }
 
 }  // namespace xccl

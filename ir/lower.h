@@ -32,4 +32,10 @@ inline constexpr int64_t kMostLoweredTransfers = 16'000'000;
 StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, const Topology& topology,
                         const LowerOptions& options = {});
 
+// What a plan keeps: waves of neighbouring chunks that take the same ways are folded into passes over one
+// chunk, a program of far fewer instructions, where that keeps the schedule's time or is the faster.
+// Requirements and errors are Lower's.
+StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective& collective,
+                                     const Topology& topology, const LowerOptions& options = {});
+
 }  // namespace xccl

@@ -90,13 +90,13 @@ StatusOr<Plan> ReadPlanJson(const JsonValue& root, const std::string& file) {
   XCCL_ASSIGN_OR_RETURN(Collective collective, ReadCollectiveJson(collective_value, topology.num_ranks()));
   XCCL_ASSIGN_OR_RETURN(const JsonValue schedule_value, root.Get("schedule"));
   XCCL_ASSIGN_OR_RETURN(Schedule schedule, ReadScheduleJson(schedule_value, topology));
-  std::optional<Program> program;
+  std::optional<LoweredProgram> program;
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> program_value, root.Find("program"));
   if (program_value) {
-    XCCL_ASSIGN_OR_RETURN(program, ReadProgramJson(*program_value));
-    if (program->ranks.size() != topology.num_ranks())
-      return program_value->Error(
-          fmt::format("{} ranks; the topology has {}", program->ranks.size(), topology.num_ranks()));
+    XCCL_ASSIGN_OR_RETURN(program, ReadProgramJson(*program_value, collective));
+    const int32_t ranks = static_cast<int32_t>(program->program.ranks.size());
+    if (ranks != topology.num_ranks())
+      return program_value->Error(fmt::format("{} ranks; the topology has {}", ranks, topology.num_ranks()));
   }
   MadeBy made_by;
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> made_by_value, root.Find("made_by"));
@@ -129,7 +129,7 @@ Status WritePlan(const Plan& plan, const std::string& path, int64_t most_plain_t
     WriteScheduleJson(plan.schedule, plan.topology, writer);
     if (plan.program) {
       writer.Key("program");
-      WriteProgramJson(*plan.program, writer);
+      WriteProgramJson(*plan.program, plan.collective, writer);
     }
     writer.Key("made_by");
     WriteMadeBy(plan.made_by, writer);
@@ -151,7 +151,8 @@ StatusOr<Plan> ReadPlan(const std::string& path) {
   XCCL_RETURN_IF_ERROR(
       Annotate(ToStatus(VerifySchedule(plan.schedule, plan.collective, plan.topology)), path));
   if (plan.program)
-    XCCL_RETURN_IF_ERROR(Annotate(ToStatus(VerifyProgram(*plan.program, plan.collective)), path));
+    XCCL_RETURN_IF_ERROR(
+        Annotate(ToStatus(VerifyProgram(plan.program->program, plan.program->collective)), path));
   return plan;
 }
 

@@ -30,7 +30,7 @@ struct Plan {
   Topology topology;
   Collective collective;
   Schedule schedule;
-  std::optional<Program> program;
+  std::optional<LoweredProgram> program;
   MadeBy made_by;
 };
 

@@ -30,7 +30,8 @@ Plan Pair() {
   Normalize(schedule);
   Program program = Lower(schedule, collective, topology).value();
   // Through XML, as every plan from a file: names of hosts are filled in.
-  return Plan{ReadNativeXml(WriteNativeXml(topology), "pair").value(), collective, schedule, program,
+  return Plan{ReadNativeXml(WriteNativeXml(topology), "pair").value(), collective, schedule,
+              LoweredProgram{collective, program},
               MadeBy{"ring", UINT64_MAX, "--steps=2", "1.0", 64 << 20, "pipelined", true}};
 }
 
@@ -103,7 +104,7 @@ TEST_F(PlanFile, Errors) {
       {"\"first\":[0,1,", "\"first\":[0,99,", ": [S1] transfer 1: 1 chunks from 99 on; chunks are 0..1"},
       {"\"chunks\":2", "\"chunks\":3", ": [S1] schedule.chunks: 3; allreduce has 2"},
       {"\"parts\":[2]", "\"parts\":[2000000000]",
-       ": collective.weights: 2 entries; collective.parts has 2000000000 chunks in all"},
+       ": collective.weights: 2 entries; parts has 2000000000 chunks in all"},
       {"\"step\":[0,0,1,1]", "\"step\":[0,0,0,1]", ": [S6] end: rank 1 has {0} of chunk 0; expected {0,1}"},
       {"\"op\":\"rrcc\"", "\"op\":\"rccc\"",
        ": [S6] end: rank 0 has {0} of chunk 1; expected {0,1} (and 1 more)"},

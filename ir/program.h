@@ -117,6 +117,14 @@ struct Program {
   bool operator==(const Program&) const = default;
 };
 
+// A program and the collective in the chunks that its slots stand for: those of the schedule that it was
+// lowered from, or several neighbours as one.
+struct LoweredProgram {
+  Collective collective;
+  Program program;
+  bool operator==(const LoweredProgram&) const = default;
+};
+
 // Totals for `plan`.
 struct ProgramStats {
   int32_t threadblocks = 0;  // most on one rank, all instances

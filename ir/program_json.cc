@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/strings.h"
+#include "ir/collective_json.h"
 
 namespace xccl {
 namespace {
@@ -233,8 +234,10 @@ Status ReadRanks(const JsonValue& value, Program& program) {
 
 }  // namespace
 
-void WriteProgramJson(const Program& program, JsonWriter& writer) {
+void WriteProgramJson(const LoweredProgram& lowered, const Collective& schedule_cut, JsonWriter& writer) {
+  const Program& program = lowered.program;
   writer.BeginObject(JsonWriter::Layout::kLines);
+  if (!(lowered.collective == schedule_cut)) WriteCutJson(lowered.collective, writer);
   writer.Key("protocol");
   writer.String(ToString(program.protocol));
   writer.Key("slots");
@@ -272,9 +275,10 @@ void WriteProgramJson(const Program& program, JsonWriter& writer) {
   writer.EndObject();
 }
 
-StatusOr<Program> ReadProgramJson(const JsonValue& value) {
-  XCCL_RETURN_IF_ERROR(value.CheckKeys(
-      {"protocol", "slots", "instances", "segment_bytes", "in_place", "connections", "ranks"}));
+StatusOr<LoweredProgram> ReadProgramJson(const JsonValue& value, const Collective& schedule_cut) {
+  XCCL_RETURN_IF_ERROR(value.CheckKeys({"parts", "weights", "protocol", "slots", "instances", "segment_bytes",
+                                        "in_place", "connections", "ranks"}));
+  XCCL_ASSIGN_OR_RETURN(Collective collective, ReadCutJson(value, schedule_cut));
   Program program;
   XCCL_ASSIGN_OR_RETURN(const JsonValue protocol, value.Get("protocol"));
   XCCL_ASSIGN_OR_RETURN(const std::string_view protocol_name, protocol.String());
@@ -292,7 +296,7 @@ StatusOr<Program> ReadProgramJson(const JsonValue& value) {
   XCCL_RETURN_IF_ERROR(ReadConnections(connections, program));
   XCCL_ASSIGN_OR_RETURN(const JsonValue ranks, value.Get("ranks"));
   XCCL_RETURN_IF_ERROR(ReadRanks(ranks, program));
-  return program;
+  return LoweredProgram{std::move(collective), std::move(program)};
 }
 
 }  // namespace xccl

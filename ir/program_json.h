@@ -2,14 +2,16 @@
 #pragma once
 
 #include "base/status.h"
+#include "ir/collective.h"
 #include "ir/json_value.h"
 #include "ir/json_writer.h"
 #include "ir/program.h"
 
 namespace xccl {
 
-void WriteProgramJson(const Program& program, JsonWriter& writer);
+// `schedule_cut`: the collective in the chunks of the schedule. A program that has other chunks says which.
+void WriteProgramJson(const LoweredProgram& lowered, const Collective& schedule_cut, JsonWriter& writer);
 // What comes back may be wrong in meaning: VerifyProgram tells. Errors: kInvalidInput naming the key.
-StatusOr<Program> ReadProgramJson(const JsonValue& value);
+StatusOr<LoweredProgram> ReadProgramJson(const JsonValue& value, const Collective& schedule_cut);
 
 }  // namespace xccl

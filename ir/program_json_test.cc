@@ -10,18 +10,18 @@
 namespace xccl {
 namespace {
 
-std::string Written(const Program& program) {
+std::string Written(const LoweredProgram& lowered, const Collective& schedule_cut) {
   std::ostringstream out;
   JsonWriter writer(out);
-  WriteProgramJson(program, writer);
+  WriteProgramJson(lowered, schedule_cut, writer);
   writer.Finish();
   return out.str();
 }
 
-StatusOr<Program> ReadText(const std::string& text) {
+StatusOr<LoweredProgram> ReadText(const std::string& text, const Collective& schedule_cut) {
   StatusOr<JsonDocument> document = JsonDocument::Parse(text, "p.json");
   if (!document.ok()) return document.status();
-  return ReadProgramJson(document->root());
+  return ReadProgramJson(document->root(), schedule_cut);
 }
 
 TEST(ProgramJson, EveryLoweredProgramReadsBackToTheSameValueAndText) {
@@ -29,14 +29,19 @@ TEST(ProgramJson, EveryLoweredProgramReadsBackToTheSameValueAndText) {
   for (CollectiveKind kind : AllNamedCollectives()) {
     for (Algorithm algorithm : {Algorithm::kDirect, Algorithm::kRing, Algorithm::kTree}) {
       const Collective collective = MakeCollective(kind, 5).WithChunks(2);
-      const Program program =
-          Lower(*HandSchedule(algorithm, collective, topology), collective, topology, {.size_bytes = 65536})
-              .value();
-      const std::string text = Written(program);
-      const StatusOr<Program> read = ReadText(text);
-      ASSERT_TRUE(read.ok()) << read.status().message();
-      EXPECT_EQ(*read, program) << ToString(kind) << " " << ToString(algorithm);
-      EXPECT_EQ(Written(*read), text);
+      for (const bool folded : {false, true}) {
+        const Schedule schedule = *HandSchedule(algorithm, collective, topology);
+        const LoweredProgram lowered =
+            folded ? LowerFolded(schedule, collective, topology, {.size_bytes = 65536}).value()
+                   : LoweredProgram{collective,
+                                    Lower(schedule, collective, topology, {.size_bytes = 65536}).value()};
+        const std::string text = Written(lowered, collective);
+        EXPECT_EQ(text.find("\"weights\"") == text.npos, lowered.collective == collective);
+        const StatusOr<LoweredProgram> read = ReadText(text, collective);
+        ASSERT_TRUE(read.ok()) << read.status().message();
+        EXPECT_EQ(*read, lowered) << ToString(kind) << " " << ToString(algorithm);
+        EXPECT_EQ(Written(*read, collective), text);
+      }
     }
   }
 }
@@ -48,7 +53,7 @@ TEST(ProgramJson, IsWrittenAsDocumented) {
   const Program program =
       Lower(*HandSchedule(Algorithm::kRing, collective, topology), collective, topology, {.size_bytes = 1024})
           .value();
-  EXPECT_EQ(Written(program),
+  EXPECT_EQ(Written({collective, program}, collective),
             R"({
  "protocol":"simple",
  "slots":2,
@@ -74,11 +79,16 @@ constexpr char kGood[] =
     R"("src_buffer":"ii","src":[0,0],"dst_buffer":"-o","dst":[0,0],"flags":"..","deps":[1,0,0]}]}]})";
 
 TEST(ProgramJson, RejectsWhatIsNotAProgram) {
-  ASSERT_TRUE(ReadText(kGood).ok()) << ReadText(kGood).status().message();
+  const Collective pair = MakeCollective(CollectiveKind::kAllgather, 2);
+  ASSERT_TRUE(ReadText(kGood, pair).ok()) << ReadText(kGood, pair).status().message();
   struct Case {
     const char *from, *to, *message;
   };
   const Case cases[] = {
+      {R"("slots":2)", R"("parts":[1],"weights":[1],"slots":2)",
+       "p.json: parts: 1 entries; the collective has 2 parts"},
+      {R"("slots":2)", R"("parts":[1,2],"weights":[1,1],"slots":2)",
+       "p.json: weights: 2 entries; parts has 3 chunks in all"},
       {R"("simple")", R"("fast")", "p.json: protocol: no protocol 'fast'; expected simple, ll or ll128"},
       {R"("slots":2)", R"("slots":0)", "p.json: slots: 0; expected 1..1024"},
       {R"("instances":1)", R"("instances":65)", "p.json: instances: 65; expected 1..64"},
@@ -106,7 +116,7 @@ TEST(ProgramJson, RejectsWhatIsNotAProgram) {
   for (const Case& c : cases) {
     std::string text = kGood;
     text.replace(text.find(c.from), std::string(c.from).size(), c.to);
-    EXPECT_EQ(ReadText(text).status().message(), c.message) << c.to;
+    EXPECT_EQ(ReadText(text, pair).status().message(), c.message) << c.to;
   }
 }
 

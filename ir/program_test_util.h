@@ -25,7 +25,7 @@ Topology OneSwitch(int32_t ranks);
 // Rank r's cable to rank r + 1: link 2r leads there, 2r + 1 back. Two ranks have one cable.
 Topology RingOf(int32_t ranks);
 
-// On a full mesh: `kind` over all ranks, root 0, pairs (r, r + 1), counts 1, 2, 0, 3, 1, 2, 0, 3 ...
+// On a full mesh: `kind` over all ranks, root ranks / 2, pairs (r, r + 1), counts 1, 2, 0, 3, 1, 2, 0, 3 ...
 Collective MakeCollective(CollectiveKind kind, int32_t ranks);
 
 using Path = std::vector<LinkId>;

@@ -131,12 +131,13 @@ Status Communicator::LoadPlanBook(const std::string& directory) {
     XCCL_ASSIGN_OR_RETURN(Plan plan, ReadPlan(book.PathOf(entry)));
     const std::string path = book.PathOf(entry);
     if (!plan.program) return InvalidInput(path + ": has no program; expected one lowered with -o");
-    if (plan.program->ranks.size() != ranks_ || plan.collective.num_members() != ranks_ ||
+    if (plan.program->program.ranks.size() != ranks_ || plan.collective.num_members() != ranks_ ||
         plan.collective.kind() != entry.collective || plan.collective.spec().root != entry.root)
       return InvalidInput(fmt::format("{}: {} on {} of {} ranks; the index says {} on {} ranks", path,
                                       plan.collective.name(), plan.collective.num_members(),
-                                      plan.program->ranks.size(), ToString(entry.collective), entry.ranks));
-    plans.push_back({entry, std::move(plan.collective), std::move(*plan.program)});
+                                      plan.program->program.ranks.size(), ToString(entry.collective),
+                                      entry.ranks));
+    plans.push_back({entry, std::move(plan.program->collective), std::move(plan.program->program)});
   }
   if (plans.empty()) return InvalidInput(fmt::format("{}: no plan for {} ranks", directory, ranks_));
   return LoadPlans(directory, std::move(plans));

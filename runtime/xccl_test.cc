@@ -23,13 +23,14 @@ std::string MakeBook(const std::string& name, int32_t ranks, std::initializer_li
     const Topology topology = FullMesh(ranks);
     const Collective collective = MakeCollective(kind, ranks);
     const Schedule schedule = *HandSchedule(Algorithm::kDirect, collective, topology);
-    Program program = Lower(schedule, collective, topology).value();
+    const Program program = Lower(schedule, collective, topology).value();
     PlanBookEntry entry;
     entry.file = std::string(ToString(kind)) + ".plan.json";
     entry.collective = kind;
     entry.ranks = ranks;
     entry.root = collective.spec().root;
-    EXPECT_EQ(WritePlan(Plan{topology, collective, schedule, std::move(program), {}}, book.PathOf(entry)),
+    EXPECT_EQ(WritePlan(Plan{topology, collective, schedule, LoweredProgram{collective, program}, {}},
+                        book.PathOf(entry)),
               OkStatus());
     book.entries.push_back(entry);
   }

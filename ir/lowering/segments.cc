@@ -11,7 +11,7 @@ namespace xccl::lowering {
 namespace {
 
 constexpr int64_t kLeastSegmentBytes = 4096;  // below, what a message costs outweighs what it moves
-constexpr int64_t kWork = 1'200'000;          // instructions × passes that all trials may simulate together
+constexpr int64_t kWork = 2'000'000;          // instructions × passes that all trials may simulate together
 constexpr int32_t kSimulatedPasses = 64;      // times instances: about what a simulation runs of many passes
 constexpr int32_t kMostBlocks = 512;          // threadblocks of one rank, all instances
 constexpr int64_t kLeastSentBytes =

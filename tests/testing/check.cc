@@ -88,11 +88,11 @@ std::vector<Rank> Contributions(const Collective& collective, bool before, Rank 
 
 void CheckProgram(const Synthesis& answer, const SynthesisRequest& request) {
   const Topology& topology = *request.topology;
-  LowerOptions lower;
-  lower.size_bytes = request.size_bytes;
-  const StatusOr<Program> program = Lower(answer.schedule, answer.collective, topology, lower);
-  ASSERT_TRUE(program.ok()) << program.status().message();
-  ASSERT_EQ(ToStatus(VerifyProgram(*program, answer.collective)).message(), "");
+  const StatusOr<LoweredProgram> lowered =
+      LowerFolded(answer.schedule, answer.collective, topology, {.size_bytes = request.size_bytes});
+  ASSERT_TRUE(lowered.ok()) << lowered.status().message();
+  const auto& [cut, program] = *lowered;
+  ASSERT_EQ(ToStatus(VerifyProgram(program, cut)).message(), "");
 
   const int32_t ranks = topology.num_ranks();
   InterpretOptions options;
@@ -106,9 +106,9 @@ void CheckProgram(const Synthesis& answer, const SynthesisRequest& request) {
     return Contributions(answer.collective, false, r, p);
   });
   for (bool in_place : {false, true}) {
-    if (in_place && !program->in_place) continue;
+    if (in_place && !program.in_place) continue;
     options.in_place = in_place;
-    const auto outputs = Interpret(*program, answer.collective, inputs, options);
+    const auto outputs = Interpret(program, cut, inputs, options);
     ASSERT_TRUE(outputs.ok()) << outputs.status().message();
     EXPECT_TRUE(*outputs == expected) << "wrong elements" << (in_place ? ", in place" : "");
   }
