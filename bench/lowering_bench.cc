@@ -52,10 +52,14 @@ void PrintRow(const Wanted& wanted, const std::string& machine, const Topology& 
   const StatusOr<LoweredProgram> lowered =
       LowerFolded(made->schedule, made->collective, topology, {.size_bytes = wanted.size_bytes});
   const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-  if (!lowered.ok()) return;  // in-switch reductions that replace
-  const auto& [collective, program] = *lowered;
   const std::string name =
       fmt::format("{:<18} {:<15} {:<20}", machine, ToString(whole.kind()), engine.name());
+  if (!lowered.ok()) {
+    ++count.failed;
+    fmt::print("{} {}\n", name, lowered.status().message());
+    return;
+  }
+  const auto& [collective, program] = *lowered;
   const StatusOr<Simulation> timed = SimulateProgram(program, collective, topology, simulate);
   const std::vector<Violation> violations = VerifyProgram(program, collective);
   if (!timed.ok() || !violations.empty()) {
@@ -75,6 +79,11 @@ void PrintRow(const Wanted& wanted, const std::string& machine, const Topology& 
              stats.instructions, collective.num_chunks(), seconds);
 }
 
+int Fail(const Status& status) {
+  fmt::print(stderr, "lowering: {}\n", status.message());
+  return 1;
+}
+
 int Main(int argc, char** argv) {
   Wanted wanted;
   for (int i = 1; i < argc; ++i) {
@@ -82,7 +91,9 @@ int Main(int argc, char** argv) {
     if (arg == "--all") {
       wanted.all = true;
     } else if (arg.starts_with("--size=")) {
-      wanted.size_bytes = ParseSize(arg.substr(7)).value();
+      const StatusOr<int64_t> size = ParseSize(arg.substr(7));
+      if (!size.ok()) return Fail(size.status());
+      wanted.size_bytes = *size;
     } else {
       wanted.names.push_back(arg);
     }
@@ -94,7 +105,9 @@ int Main(int argc, char** argv) {
   if (!wanted.names.empty() && wanted.names[0] != "*") machines = {wanted.names[0]};
   Count count;
   for (const std::string& machine : machines) {
-    const Topology topology = LoadTopology(machine).value();
+    const StatusOr<Topology> loaded = LoadTopology(machine);
+    if (!loaded.ok()) return Fail(loaded.status());
+    const Topology& topology = *loaded;
     for (const CollectiveKind kind : kKinds) {
       if (wanted.names.size() > 1 && wanted.names[1] != "*" && wanted.names[1] != ToString(kind)) continue;
       CollectiveSpec spec;

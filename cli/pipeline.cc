@@ -65,8 +65,9 @@ StatusOr<PipelineResult> RunPipeline(const Topology& topology, const Collective&
   if (!options.lower || too_long) return result;
 
   // Schedule → program, proved and timed again.
-  XCCL_ASSIGN_OR_RETURN(plan.program, LowerFolded(plan.schedule, plan.collective, topology,
-                                                  {.size_bytes = options.size_bytes}));
+  XCCL_ASSIGN_OR_RETURN(plan.program,
+                        LowerFolded(plan.schedule, plan.collective, topology,
+                                    {.size_bytes = options.size_bytes, .model = options.model}));
   const auto& [cut, program] = *plan.program;
   XCCL_RETURN_IF_ERROR(Proved(VerifyProgram(program, cut), made.engine));
   XCCL_ASSIGN_OR_RETURN(const Simulation program_time, SimulateProgram(program, cut, topology, simulate));

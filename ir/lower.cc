@@ -134,9 +134,10 @@ StatusOr<Program> LowerBest(std::span<const Form> forms, const Source& source, c
     XCCL_ASSIGN_OR_RETURN(Program program, LowerAs(Fixed(open, options), source, options.merge));
     if (last && program == *last) continue;
     last = program;
-    XCCL_ASSIGN_OR_RETURN(const int64_t time_ps,
-                          lowering::ChooseSegments(source.collective, source.topology, source.moves.moves,
-                                                   options.size_bytes, program));
+    XCCL_ASSIGN_OR_RETURN(
+        const int64_t time_ps,
+        lowering::ChooseSegments(source.collective, source.topology, source.moves.moves,
+                                 {.size_bytes = options.size_bytes, .model = options.model}, program));
     if (!best || time_ps < best_ps - best_ps / kAllowedLoss) {
       best = std::move(program);
       best_ps = time_ps;
@@ -159,7 +160,8 @@ StatusOr<Program> LowerLarge(const Source& source, const LowerOptions& options) 
 
 int64_t TimeOf(const Schedule& schedule, const Collective& collective, const Topology& topology,
                const LowerOptions& options) {
-  return Simulate(schedule, collective, topology, {.size_bytes = options.size_bytes}).time_ps;
+  return Simulate(schedule, collective, topology, {.size_bytes = options.size_bytes, .model = options.model})
+      .time_ps;
 }
 
 // Of a schedule as Plain makes it. `wanted_ps` is not asked for where programs are too large to be timed.
@@ -210,9 +212,9 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
   const std::optional<lowering::Folded> folded = lowering::FoldWaves(plain, collective);
   if (!folded) return whole();
   const auto time_of = [&](const LoweredProgram& lowered) -> StatusOr<int64_t> {
-    XCCL_ASSIGN_OR_RETURN(
-        const Simulation simulation,
-        SimulateProgram(lowered.program, lowered.collective, topology, {.size_bytes = options.size_bytes}));
+    XCCL_ASSIGN_OR_RETURN(const Simulation simulation,
+                          SimulateProgram(lowered.program, lowered.collective, topology,
+                                          {.size_bytes = options.size_bytes, .model = options.model}));
     return simulation.time_ps;
   };
   const int64_t wanted_ps = TimeOf(plain, collective, topology, options);

@@ -9,13 +9,15 @@
 #include "ir/collective.h"
 #include "ir/program.h"
 #include "ir/schedule.h"
+#include "ir/simulate.h"
 #include "topologies/topology.h"
 
 namespace xccl {
 
 struct LowerOptions {
-  int64_t size_bytes = 64LL << 20;  // the size that the program is made fast for
-  int32_t merge = 16;               // most neighbouring chunks that one instruction moves
+  int64_t size_bytes = 64LL << 20;  // the size and the model that the program is made fast for
+  TimeModel model = TimeModel::kPipelined;
+  int32_t merge = 16;  // most neighbouring chunks that one instruction moves
   // What is not given is chosen by simulation: the plainest program that keeps the schedule's time.
   std::optional<int32_t> slots =
       {};                         // of every connection, at least; more where a step cannot do with so few

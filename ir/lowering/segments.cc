@@ -75,8 +75,9 @@ class Limits {
 }  // namespace
 
 StatusOr<int64_t> ChooseSegments(const Collective& collective, const Topology& topology,
-                                 const std::vector<Move>& moves, int64_t size_bytes, Program& program) {
-  const CollectiveSizes sizes(collective, size_bytes);
+                                 const std::vector<Move>& moves, const SimulateOptions& options,
+                                 Program& program) {
+  const CollectiveSizes sizes(collective, options.size_bytes);
   const Limits limits(collective, sizes, moves, program);
   int64_t instructions = 0;
   for (const RankProgram& rank : program.ranks)
@@ -93,8 +94,6 @@ StatusOr<int64_t> ChooseSegments(const Collective& collective, const Topology& t
     if (!limits.Fits(choice) || work + cost > most_work) continue;
     work += cost;
     limits.Set(choice, program);
-    SimulateOptions options;
-    options.size_bytes = size_bytes;
     XCCL_ASSIGN_OR_RETURN(const Simulation simulation,
                           SimulateProgram(program, collective, topology, options));
     time[trial] = simulation.time_ps;
