@@ -41,7 +41,7 @@ Status EmitPlan(const EmitFlags& flags) {
   XCCL_ASSIGN_OR_RETURN(const EmitOptions options, OptionsOf(flags));
   XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.plan));
   if (!plan.program) return InvalidInput(flags.plan + ": no program in the file; hint: plan -o writes one");
-  StatusOr<std::string> text = Emit(*plan.program, plan.collective, options);
+  StatusOr<std::string> text = Emit(plan.program->program, plan.program->collective, options);
   if (!text.ok()) return Annotate(text.status(), flags.plan);
   if (!flags.output.empty()) return WriteFileAtomically(flags.output, *text);
   std::fputs(text->c_str(), stdout);
