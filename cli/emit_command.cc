@@ -57,7 +57,8 @@ void AddEmitCommand(CLI::App& app, Session& session) {
   command->add_option("--to", flags->to, "cuda or host")->required();
   command->add_option("--dtype", flags->type, "element type where the compiler is not told (XCCL_TYPE)");
   command->add_option("--redop", flags->op, "operator where the compiler is not told (XCCL_OPERATOR)");
-  command->add_option("--threads", flags->threads, "threads of a block where the compiler is not told");
+  command->add_option("--threads", flags->threads,
+                      "threads of a block where the compiler is not told; 0: the protocol's");
   command->add_option("-o", flags->output, "write to this file");
   command->footer("Example:\n  xccl-synth emit allreduce.plan.json --to cuda -o allreduce.cu");
   command->callback([&session, flags] { session.work = [flags] { return EmitPlan(*flags); }; });

@@ -191,7 +191,9 @@ class Emitter {
           fmt::format("#ifndef XCCL_OPERATOR\n#define XCCL_OPERATOR {}\n#endif\n", OperatorName(options_.op));
       out_ += fmt::format("#ifndef XCCL_PROTOCOL\n#define XCCL_PROTOCOL {}\n#endif\n",
                           ProtocolName(program_.protocol));
-      out_ += fmt::format("#ifndef XCCL_THREADS\n#define XCCL_THREADS {}\n#endif\n\n", options_.threads);
+      out_ += fmt::format("#ifndef XCCL_THREADS\n#define XCCL_THREADS {}\n#endif\n\n",
+                          options_.threads == 0 ? "kDefaultThreads<Protocol::XCCL_PROTOCOL>"
+                                                : std::to_string(options_.threads));
     }
     // Host code of several programs may stand in one file.
     out_ += "namespace xccl::device {\n";
@@ -303,9 +305,9 @@ class Emitter {
 }  // namespace
 
 StatusOr<std::string> Emit(const Program& program, const Collective& collective, const EmitOptions& options) {
-  if (options.threads < 32 || options.threads > 1024 || options.threads % 32 != 0)
-    return InvalidInput(
-        fmt::format("emit: {} threads; expected a multiple of 32 up to 1024", options.threads));
+  if (options.threads < 0 || options.threads > 1024 || options.threads % 32 != 0)
+    return InvalidInput(fmt::format(
+        "emit: {} threads; expected a multiple of 32 up to 1024, or 0 for the protocol's", options.threads));
   XCCL_ASSIGN_OR_RETURN(const KernelForm form, MakeKernelForm(program, collective));
   return Emitter(program, collective, form, options).Run();
 }

@@ -25,7 +25,7 @@ struct EmitOptions {
   EmitTarget target = EmitTarget::kCuda;
   DataType type = DataType::kFloat;
   ReduceOp op = ReduceOp::kSum;
-  int32_t threads = 512;               // of a block; kCuda
+  int32_t threads = 0;                 // of a block, kCuda; 0: 512 for simple, 256 for LL and LL128
   std::string symbol = "xccl_kernel";  // kHost: the HostKernel's name
   std::string title;                   // first comment line, as "allreduce-nvswitch-ring.plan.json"
 };

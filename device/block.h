@@ -100,6 +100,7 @@ struct RankInfo {
   char* output;
   char* scratch;
   BlockState* states;  // of this instance
+  Waiter waiter;
   const RankBuffers* buffers;
 };
 
@@ -114,6 +115,14 @@ struct Config {
   static constexpr bool kTables = kTablesOf;                // parts differ
   static constexpr bool kMessagesOrder = kMessagesOrderOf;  // some accesses are only ordered by messages
 };
+
+// Elements of a pass's slice: ir/program.h, SliceOf.
+XCCL_DEVICE_CALL int64_t SliceElements(int64_t elements, int32_t passes, int64_t unit) {
+  const uint64_t even = static_cast<uint64_t>(elements + passes - 1), divisor = static_cast<uint64_t>(passes);
+  const uint64_t share =
+      even >> 32 == 0 ? static_cast<uint32_t>(even) / static_cast<uint32_t>(divisor) : even / divisor;
+  return (static_cast<int64_t>(share) + unit - 1) / unit * unit;
+}
 
 template <class C>
 class Block {
@@ -131,7 +140,9 @@ class Block {
     const RankArgs& rank = args.ranks[here];
     const RankBuffers& buffers = args.buffers != nullptr ? args.buffers[here] : args.own;
     BlockState* const states = rank.blocks + static_cast<int64_t>(instance_) * blocks_per_rank;
-    if (ThreadIndex() == 0) Info() = {buffers.input, buffers.output, rank.scratch, states, &buffers};
+    if (ThreadIndex() == 0)
+      Info() = {buffers.input, buffers.output, rank.scratch, states, {&args, rank_, instance_, 0, -1, 0},
+                &buffers};
     epoch_ = states[block_].epoch + 1;
     pass_ = instance_ - args.instances;
   }
@@ -174,7 +185,7 @@ class Block {
     if (!kSimple || args_.direct == 0 || ThreadIndex() != 0 || !good_) return;
     EndInfo& info = Info(end.index);
     const PeerEntry* const entry = info.connection->entry_here;
-    good_ = AwaitCounter<true>(&entry->epoch, epoch_, Who(Wait::kEntry, info.peer));
+    good_ = AwaitCounter<true>(&entry->epoch, epoch_, Who(), Wait::kEntry, info.peer);
     info.buffer[0] = BitCast<char*>(LoadWatched(&entry->input));
     info.buffer[1] = BitCast<char*>(LoadWatched(&entry->output));
     info.buffer[2] = BitCast<char*>(LoadWatched(&entry->scratch));
@@ -193,9 +204,9 @@ class Block {
   // Who read this rank's buffers, or what it said of them, must be done before the kernel ends.
   XCCL_DEVICE void Drain(const End& end) {
     if (!kSimple || args_.direct == 0 || ThreadIndex() != 0 || failed_) return;
-    instruction_ = -1;
+    Info().waiter.instruction = -1;
     const EndInfo& info = Info(end.index);
-    failed_ = !AwaitCounter<true>(info.tail, end.step, Who(Wait::kDrain, info.peer));
+    failed_ = !AwaitCounter<true>(info.tail, end.step, Who(), Wait::kDrain, info.peer);
   }
   XCCL_DEVICE void Leave() {
     Sync();  // nobody still reads what is stored at last
@@ -247,8 +258,12 @@ class Block {
   // --- Instructions.
 
   XCCL_DEVICE void Begin(int32_t threadblock, int32_t instruction) {
-    threadblock_ = threadblock;
-    instruction_ = instruction;
+    if (ThreadIndex() == 0) {
+      Waiter& waiter = Info().waiter;
+      waiter.threadblock = threadblock;
+      waiter.instruction = instruction;
+      waiter.pass = pass_;
+    }
     good_ = !failed_;
     received_at_ = sent_at_ = 0;
     waits_ = 0;
@@ -261,19 +276,19 @@ class Block {
         (epoch_ << 32) +
         static_cast<uint64_t>(pass_ / args_.instances) * static_cast<uint64_t>(instructions) +
         static_cast<uint64_t>(index) + 1;
-    good_ = AwaitCounter<false>(&Info().states[block].progress, goal, Who(Wait::kDependency, block));
+    good_ = AwaitCounter<false>(&Info().states[block].progress, goal, Who(), Wait::kDependency, block);
   }
   XCCL_DEVICE void AwaitMessage(const End& from) {
     if (!kSimple || !Mine() || !good_) return;
-    good_ =
-        AwaitCounter<true>(Info(from.index).head, from.step + 1, Who(Wait::kMessage, Info(from.index).peer));
+    good_ = AwaitCounter<true>(Info(from.index).head, from.step + 1, Who(), Wait::kMessage,
+                               Info(from.index).peer);
   }
   // A direct message takes no slot.
   XCCL_DEVICE void AwaitSlot(const End& to, bool direct) {
     if (direct || !Mine() || !good_) return;
     const EndInfo& info = Info(to.index);
-    good_ = AwaitCounter<true>(info.tail, to.step + 1 - static_cast<uint64_t>(config_.kSlots),
-                               Who(Wait::kCredit, info.peer));
+    good_ = AwaitCounter<true>(info.tail, to.step + 1 - static_cast<uint64_t>(config_.kSlots), Who(),
+                               Wait::kCredit, info.peer);
   }
   XCCL_DEVICE bool Ready() {
     // What the block did before must be seen by who learns of it through an LL message.
@@ -294,7 +309,7 @@ class Block {
       const int32_t before = run.before + s * run.weight;
       int64_t begin = run.Share(elements, before), end = run.Share(elements, before + width);
       if (args_.passes != 1) {
-        const int64_t step = SliceElements(end - begin), chunk_end = end;
+        const int64_t step = SliceElements(end - begin, args_.passes, Unit()), chunk_end = end;
         begin += step * pass_;
         if (begin > chunk_end) begin = chunk_end;
         if (begin + step < end) end = begin + step;
@@ -333,9 +348,7 @@ class Block {
   }
 
  private:
-  XCCL_DEVICE Waiter Who(Wait wait, int32_t peer) const {
-    return {&args_, rank_, threadblock_, instruction_, instance_, pass_, wait, peer};
-  }
+  XCCL_DEVICE const Waiter* Who() const { return &Info().waiter; }
   XCCL_DEVICE static bool IsThread(int32_t role) { return ThreadIndex() == role * 32 % Threads(); }
   // Waits of one instruction are shared out to one thread each, of different warps.
   XCCL_DEVICE bool Mine() { return IsThread(waits_++); }
@@ -381,19 +394,6 @@ class Block {
     return ((before + run * (unit + 2) + unit - 1) / unit * unit - skip) * numbers_.bytes();
   }
   XCCL_DEVICE int64_t Unit() const { return numbers_.bytes() < 16 ? 16 / numbers_.bytes() : 1; }
-  // Elements of a pass's slice: ir/program.h, SliceOf. Remembered, since chunks are mostly of one size.
-  XCCL_DEVICE int64_t SliceElements(int64_t elements) {
-    if (elements != sliced_) {
-      sliced_ = elements;
-      const int64_t even = elements + args_.passes - 1;
-      const int64_t share =
-          even < (int64_t{1} << 32)
-              ? static_cast<int64_t>(static_cast<uint32_t>(even) / static_cast<uint32_t>(args_.passes))
-              : even / args_.passes;
-      slice_ = (share + Unit() - 1) / Unit() * Unit();
-    }
-    return slice_;
-  }
   XCCL_DEVICE void Jitter() {
     uint64_t x =
         args_.jitter ^ (static_cast<uint64_t>(rank_) << 40) ^ (static_cast<uint64_t>(block_) << 20) ^ done_;
@@ -404,9 +404,9 @@ class Block {
 
   // Data in a slot keeps its place modulo 16, so that whole 16-byte accesses do on both sides. Where the
   // slice begins.
-  XCCL_DEVICE static int64_t Place(int64_t& at, int64_t offset, int64_t bytes) {
-    const int64_t begin = ((at + 15) & ~int64_t{15}) + (offset & 15);
-    at = begin + bytes;
+  XCCL_DEVICE static uint32_t Place(uint32_t& at, int64_t offset, int64_t bytes) {
+    const uint32_t begin = ((at + 15) & ~15u) + (static_cast<uint32_t>(offset) & 15);
+    at = begin + static_cast<uint32_t>(bytes);
     return begin;
   }
 
@@ -418,11 +418,11 @@ class Block {
     char* local = Writes(kOp) ? at.dst + offset : nullptr;
     char* sent = nullptr;
     if constexpr (Sends(kOp)) {
-      const int64_t place = Place(sent_at_, offset, bytes);
+      const uint32_t place = Place(sent_at_, offset, bytes);
       if (!lends_get) sent = at.put != nullptr ? at.put + offset : SlotOf(to) + place;
     }
     if constexpr (Receives(kOp)) {
-      const int64_t place = Place(received_at_, offset, bytes);
+      const uint32_t place = Place(received_at_, offset, bytes);
       const char* const received = at.get != nullptr ? at.get + offset
                                    : lends_put       ? local
                                                      : SlotOf(from) + place;
@@ -459,8 +459,8 @@ class Block {
     constexpr int kData = kLl ? kLlData : kLl128Data, kLine = kLl ? kLlLine : kLl128Line;
     if (failed_) return;
     LlArgs args;
-    args.bytes = bytes;
-    const int64_t wire = (bytes + kData - 1) / kData * kLine;
+    args.bytes = static_cast<int32_t>(bytes);
+    const uint32_t wire = static_cast<uint32_t>((args.bytes + kData - 1) / kData * kLine);
     if constexpr (Reads(kOp)) args.source = at.src + offset;
     if constexpr (Writes(kOp)) args.destination = at.dst + offset;
     if constexpr (Receives(kOp)) {
@@ -475,11 +475,11 @@ class Block {
     }
     if ((marks & kFirst) != 0) args.marks |= kScaleFirst;
     if ((marks & kFinal) != 0) args.marks |= kFinish;
-    const Waiter who = Who(Wait::kMessage, Receives(kOp) ? Info(from.index).peer : 0);
+    if constexpr (Receives(kOp)) args.peer = Info(from.index).peer;
     if constexpr (kLl) {
-      failed_ = !MoveLl<Reads(kOp), Receives(kOp), Writes(kOp), Sends(kOp)>(numbers_, args, who);
+      failed_ = !MoveLl<Reads(kOp), Receives(kOp), Writes(kOp), Sends(kOp)>(numbers_, args, Who());
     } else {
-      failed_ = !MoveLl128<Reads(kOp), Receives(kOp), Writes(kOp), Sends(kOp)>(numbers_, args, who);
+      failed_ = !MoveLl128<Reads(kOp), Receives(kOp), Writes(kOp), Sends(kOp)>(numbers_, args, Who());
     }
   }
 
@@ -494,9 +494,9 @@ class Block {
   const LaunchArgs& args_;
   typename C::Numbers numbers_;
   uint64_t epoch_, done_ = 0;
-  int64_t sliced_ = -1, slice_ = 0, received_at_ = 0, sent_at_ = 0;
+  uint32_t received_at_ = 0, sent_at_ = 0;  // bytes of the message so far
   int32_t rank_, instance_, block_, pass_;
-  int32_t threadblock_ = 0, instruction_ = -1, waits_ = 0;
+  int32_t waits_ = 0;
   bool good_ = true, failed_ = false;
 };
 

@@ -69,28 +69,28 @@ template void MoveRange<2, 1>(HostNumbers, const char*, const char*, char*, char
 template void MoveRange<2, 2>(HostNumbers, const char*, const char*, char*, char*, int64_t, uint32_t);
 
 template <bool kLocal, bool kReceive, bool kStore, bool kSend>
-bool MoveLl(HostNumbers numbers, LlArgs args, Waiter who) {
+bool MoveLl(HostNumbers numbers, LlArgs args, const Waiter* who) {
   return WithNumbers(
       numbers, [&](auto n) { return MoveLl<kLocal, kReceive, kStore, kSend, decltype(n)>(n, args, who); });
 }
 template <bool kLocal, bool kReceive, bool kStore, bool kSend>
-bool MoveLl128(HostNumbers numbers, LlArgs args, Waiter who) {
+bool MoveLl128(HostNumbers numbers, LlArgs args, const Waiter* who) {
   return WithNumbers(
       numbers, [&](auto n) { return MoveLl128<kLocal, kReceive, kStore, kSend, decltype(n)>(n, args, who); });
 }
 // send, recv, recv_copy_send, recv_reduce_send, recv_reduce_copy, recv_reduce_copy_send
-template bool MoveLl<true, false, false, true>(HostNumbers, LlArgs, Waiter);
-template bool MoveLl<false, true, true, false>(HostNumbers, LlArgs, Waiter);
-template bool MoveLl<false, true, true, true>(HostNumbers, LlArgs, Waiter);
-template bool MoveLl<true, true, false, true>(HostNumbers, LlArgs, Waiter);
-template bool MoveLl<true, true, true, false>(HostNumbers, LlArgs, Waiter);
-template bool MoveLl<true, true, true, true>(HostNumbers, LlArgs, Waiter);
-template bool MoveLl128<true, false, false, true>(HostNumbers, LlArgs, Waiter);
-template bool MoveLl128<false, true, true, false>(HostNumbers, LlArgs, Waiter);
-template bool MoveLl128<false, true, true, true>(HostNumbers, LlArgs, Waiter);
-template bool MoveLl128<true, true, false, true>(HostNumbers, LlArgs, Waiter);
-template bool MoveLl128<true, true, true, false>(HostNumbers, LlArgs, Waiter);
-template bool MoveLl128<true, true, true, true>(HostNumbers, LlArgs, Waiter);
+template bool MoveLl<true, false, false, true>(HostNumbers, LlArgs, const Waiter*);
+template bool MoveLl<false, true, true, false>(HostNumbers, LlArgs, const Waiter*);
+template bool MoveLl<false, true, true, true>(HostNumbers, LlArgs, const Waiter*);
+template bool MoveLl<true, true, false, true>(HostNumbers, LlArgs, const Waiter*);
+template bool MoveLl<true, true, true, false>(HostNumbers, LlArgs, const Waiter*);
+template bool MoveLl<true, true, true, true>(HostNumbers, LlArgs, const Waiter*);
+template bool MoveLl128<true, false, false, true>(HostNumbers, LlArgs, const Waiter*);
+template bool MoveLl128<false, true, true, false>(HostNumbers, LlArgs, const Waiter*);
+template bool MoveLl128<false, true, true, true>(HostNumbers, LlArgs, const Waiter*);
+template bool MoveLl128<true, true, false, true>(HostNumbers, LlArgs, const Waiter*);
+template bool MoveLl128<true, true, true, false>(HostNumbers, LlArgs, const Waiter*);
+template bool MoveLl128<true, true, true, true>(HostNumbers, LlArgs, const Waiter*);
 
 namespace {
 

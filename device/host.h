@@ -21,9 +21,9 @@ template <int kSources, int kDestinations>
 void MoveRange(HostNumbers numbers, const char* source0, const char* source1, char* destination0,
                char* destination1, int64_t bytes, uint32_t marks);
 template <bool kLocal, bool kReceive, bool kStore, bool kSend>
-bool MoveLl(HostNumbers numbers, LlArgs args, Waiter who);
+bool MoveLl(HostNumbers numbers, LlArgs args, const Waiter* who);
 template <bool kLocal, bool kReceive, bool kStore, bool kSend>
-bool MoveLl128(HostNumbers numbers, LlArgs args, Waiter who);
+bool MoveLl128(HostNumbers numbers, LlArgs args, const Waiter* who);
 
 // A Block whose protocol, slots and tables are values, so that generated code is plain calls.
 class HostBlock {

@@ -22,38 +22,46 @@ struct LlArgs {
   char* destination = nullptr;
   const char* in = nullptr;
   char* out = nullptr;
-  int64_t bytes = 0;
+  int32_t bytes = 0, peer = 0;
   uint64_t in_flag = 0, out_flag = 0;  // LL uses the low 32 bits
   uint32_t marks = 0;
 };
 
+XCCL_DEVICE bool Has(const LlLine& line, uint32_t flag) {
+  return line.low_flag == flag && line.high_flag == flag;
+}
+// Until the line has the flag, or waiting is over for nothing.
+XCCL_DEVICE_CALL LlLine AwaitLl(const char* at, uint32_t flag, int32_t peer, const Waiter* who) {
+  LlLine line = LoadLl(at);
+  for (Patience patience; !Has(line, flag) && patience.Poll(who, Wait::kMessage, peer, flag, line.low_flag);)
+    line = LoadLl(at);
+  return line;
+}
+
 template <bool kLocal, bool kReceive, bool kStore, bool kSend, ElementNumbers N>
-XCCL_DEVICE_CALL bool MoveLl(N numbers, LlArgs args, Waiter who) {
+XCCL_DEVICE_CALL bool MoveLl(N numbers, LlArgs args, const Waiter* who) {
   constexpr int kUnroll = 4;
   const uint32_t in_flag = static_cast<uint32_t>(args.in_flag),
                  out_flag = static_cast<uint32_t>(args.out_flag);
-  const int64_t units = (args.bytes + kLlData - 1) / kLlData, stride = Threads();
-  for (int64_t first = ThreadIndex(); first < units; first += kUnroll * stride) {
+  const int32_t units = (args.bytes + kLlData - 1) / kLlData, stride = Threads();
+  for (int32_t first = ThreadIndex(); first < units; first += kUnroll * stride) {
     LlLine lines[kUnroll];
     uint64_t local[kUnroll];
     XCCL_UNROLL
     for (int u = 0; u < kUnroll; ++u) {
-      const int64_t i = first + u * stride;
+      const int32_t i = first + u * stride;
       if (i >= units) break;
       if constexpr (kReceive) lines[u] = LoadLl(args.in + i * kLlLine);
       if constexpr (kLocal) local[u] = LoadUpTo8<N>(args.source + i * kLlData, args.bytes - i * kLlData);
     }
     XCCL_UNROLL
     for (int u = 0; u < kUnroll; ++u) {
-      const int64_t i = first + u * stride, left = args.bytes - i * kLlData;
+      const int32_t i = first + u * stride, left = args.bytes - i * kLlData;
       if (i >= units) break;
       uint64_t received = 0;
       if constexpr (kReceive) {
-        Patience patience;
-        while (lines[u].low_flag != in_flag || lines[u].high_flag != in_flag) {
-          if (!patience.Poll(who, in_flag, lines[u].low_flag)) return false;
-          lines[u] = LoadLl(args.in + i * kLlLine);
-        }
+        if (!Has(lines[u], in_flag)) lines[u] = AwaitLl(args.in + i * kLlLine, in_flag, args.peer, who);
+        if (!Has(lines[u], in_flag)) return false;
         received = static_cast<uint64_t>(lines[u].high) << 32 | lines[u].low;
       }
       const uint64_t value = Combine8<kLocal, kReceive>(numbers, args.marks, kLocal ? local[u] : 0, received);
@@ -75,22 +83,35 @@ XCCL_DEVICE_CALL void RefreshLl(char* at, char* end, uint32_t flag) {
 
 #ifdef __CUDACC__
 
+// All lanes of a warp call it: until the lines of those that look at a flag have it, or waiting is over for
+// nothing.
+XCCL_DEVICE_CALL Pair AwaitLl128(const char* at, bool flagged, uint64_t flag, int32_t peer,
+                                 const Waiter* who) {
+  Pair pair = LoadPair(at);
+  Patience patience;
+  while (__any_sync(~0u, flagged && pair.high != flag)) {
+    if (!__all_sync(~0u, patience.Poll(who, Wait::kMessage, peer, flag, pair.high))) break;
+    pair = LoadPair(at);
+  }
+  return pair;
+}
+
 // Lanes 0..6 of a line carry 16 bytes, lane 7 carries 8 and the flag. A warp moves four lines at a time,
 // kUnroll times.
 template <bool kLocal, bool kReceive, bool kStore, bool kSend, ElementNumbers N>
-XCCL_DEVICE_CALL bool MoveLl128(N numbers, LlArgs args, Waiter who) {
+XCCL_DEVICE_CALL bool MoveLl128(N numbers, LlArgs args, const Waiter* who) {
   constexpr int kUnroll = 4;
   const int lane = ThreadIndex() & 7;
   const bool flagged = lane == 7;
-  const int64_t lines = (args.bytes + kLl128Data - 1) / kLl128Data, stride = Threads() / 8;
+  const int32_t lines = (args.bytes + kLl128Data - 1) / kLl128Data, stride = Threads() / 8;
   // The same for all lanes of a warp, so that they vote together.
-  const int64_t warp_line = ThreadIndex() / 32 * 4, own = (ThreadIndex() & 31) / 8;
-  for (int64_t first = warp_line; first < lines; first += kUnroll * stride) {
+  const int32_t warp_line = ThreadIndex() / 32 * 4, own = (ThreadIndex() & 31) / 8;
+  for (int32_t first = warp_line; first < lines; first += kUnroll * stride) {
     Pair in[kUnroll];
     uint64_t low[kUnroll], high[kUnroll];
     XCCL_UNROLL
     for (int u = 0; u < kUnroll; ++u) {
-      const int64_t line = first + own + u * stride, at = line * kLl128Data + lane * 16,
+      const int32_t line = first + own + u * stride, at = line * kLl128Data + lane * 16,
                     left = args.bytes - at;
       if constexpr (kReceive)
         if (line < lines) in[u] = LoadPair(args.in + line * kLl128Line + lane * 16);
@@ -101,18 +122,17 @@ XCCL_DEVICE_CALL bool MoveLl128(N numbers, LlArgs args, Waiter who) {
     }
     XCCL_UNROLL
     for (int u = 0; u < kUnroll; ++u) {
-      const int64_t line = first + own + u * stride, at = line * kLl128Data + lane * 16;
-      const int64_t left = line < lines ? args.bytes - at : 0;
+      const int32_t line = first + own + u * stride, at = line * kLl128Data + lane * 16;
+      const int32_t left = line < lines ? args.bytes - at : 0;
       if (first + u * stride >= lines) break;
       if constexpr (kReceive) {
-        Patience patience;
-        while (__any_sync(~0u, flagged && line < lines && in[u].high != args.in_flag)) {
-          const bool go_on = patience.Poll(who, args.in_flag, in[u].high);
-          if (!__all_sync(~0u, go_on)) return false;
-          if (line < lines) in[u] = LoadPair(args.in + line * kLl128Line + lane * 16);
-        }
+        const bool flags = flagged && line < lines;
+        const char* const at_line = args.in + (line < lines ? line : 0) * kLl128Line + lane * 16;
+        if (__any_sync(~0u, flags && in[u].high != args.in_flag))
+          in[u] = AwaitLl128(at_line, flags, args.in_flag, args.peer, who);
+        if (__any_sync(~0u, flags && in[u].high != args.in_flag)) return false;
         // The flag may have been seen after the data of the same load was taken.
-        if (line < lines) in[u] = LoadPair(args.in + line * kLl128Line + lane * 16);
+        in[u] = LoadPair(at_line);
       }
       Pair out;
       out.low =
@@ -136,19 +156,19 @@ XCCL_DEVICE_CALL bool MoveLl128(N numbers, LlArgs args, Waiter who) {
 #else
 
 template <bool kLocal, bool kReceive, bool kStore, bool kSend, ElementNumbers N>
-bool MoveLl128(N numbers, LlArgs args, Waiter who) {
-  const int64_t lines = (args.bytes + kLl128Data - 1) / kLl128Data;
-  for (int64_t line = 0; line < lines; ++line) {
+bool MoveLl128(N numbers, LlArgs args, const Waiter* who) {
+  const int32_t lines = (args.bytes + kLl128Data - 1) / kLl128Data;
+  for (int32_t line = 0; line < lines; ++line) {
     const uint64_t* const in =
         reinterpret_cast<const uint64_t*>(args.in + (kReceive ? line * kLl128Line : 0));
     uint64_t* const out = reinterpret_cast<uint64_t*>(args.out + (kSend ? line * kLl128Line : 0));
     if constexpr (kReceive) {
       Patience patience;
       for (uint64_t seen; (seen = __atomic_load_n(in + 15, __ATOMIC_ACQUIRE)) != args.in_flag;)
-        if (!patience.Poll(who, args.in_flag, seen)) return false;
+        if (!patience.Poll(who, Wait::kMessage, args.peer, args.in_flag, seen)) return false;
     }
     for (int word = 0; word < 15; ++word) {
-      const int64_t at = line * kLl128Data + word * 8, left = args.bytes - at;
+      const int32_t at = line * kLl128Data + word * 8, left = args.bytes - at;
       const uint64_t local = kLocal && left > 0 ? LoadUpTo8<N>(args.source + at, left) : 0;
       const uint64_t received = kReceive ? __atomic_load_n(in + word, __ATOMIC_RELAXED) : 0;
       const uint64_t value = Combine8<kLocal, kReceive>(numbers, args.marks, local, received);

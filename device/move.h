@@ -91,7 +91,7 @@ XCCL_DEVICE_CALL void MoveRange(N numbers, const char* source0, const char* sour
 
 // One unit of up to 8 bytes, `bytes` of it there. Whole units at addresses that allow it go in one access.
 template <class N>
-XCCL_DEVICE uint64_t LoadUpTo8(const char* at, int64_t bytes) {
+XCCL_DEVICE uint64_t LoadUpTo8(const char* at, int32_t bytes) {
   constexpr int kElement = static_cast<int>(sizeof(typename N::Element));
   if (bytes >= 8 && (BitCast<uint64_t>(at) & 7) == 0) return BitCast<uint64_t>(LoadData<8>(at));
   uint64_t value = 0;
@@ -107,7 +107,7 @@ XCCL_DEVICE uint64_t LoadUpTo8(const char* at, int64_t bytes) {
   return value;
 }
 template <class N>
-XCCL_DEVICE void StoreUpTo8(char* at, uint64_t value, int64_t bytes) {
+XCCL_DEVICE void StoreUpTo8(char* at, uint64_t value, int32_t bytes) {
   constexpr int kElement = static_cast<int>(sizeof(typename N::Element));
   if (bytes >= 8 && (BitCast<uint64_t>(at) & 7) == 0) {
     StoreData<8>(at, BitCast<Bits<8>>(value));

@@ -7,27 +7,44 @@
 
 namespace xccl::device {
 
-// Who waits and for whom. Cold: only looked at when something is wrong.
+// Who waits: one a block, in shared memory. Cold: only looked at when something takes long or is wrong.
 struct Waiter {
   const LaunchArgs* args;
-  int32_t rank, threadblock, instruction, instance, pass;
-  Wait wait;
-  int32_t peer;
+  int32_t rank, instance, threadblock, instruction, pass;
 };
 
-XCCL_DEVICE_CALL void Report(Waiter who, uint64_t expected, uint64_t seen) {
-  if (!Claim(who.args->stop) || who.args->error == nullptr) return;
-  ErrorRecord* const record = who.args->error;
-  record->rank = who.rank;
-  record->threadblock = who.threadblock;
-  record->instruction = who.instruction;
-  record->instance = who.instance;
-  record->pass = who.pass;
-  record->wait = who.wait;
-  record->peer = who.peer;
+XCCL_DEVICE_CALL void Report(const Waiter* who, Wait wait, int32_t peer, uint64_t expected, uint64_t seen) {
+  if (!Claim(who->args->stop) || who->args->error == nullptr) return;
+  ErrorRecord* const record = who->args->error;
+  record->rank = who->rank;
+  record->threadblock = who->threadblock;
+  record->instruction = who->instruction;
+  record->instance = who->instance;
+  record->pass = who->pass;
+  record->wait = wait;
+  record->peer = peer;
   record->expected = expected;
   record->seen = seen;
   StoreWatched(&record->state, 2);
+}
+
+// Now and then while waiting: since when, or -1 when it is time to give up.
+XCCL_DEVICE_CALL int64_t KeepWaiting(const Waiter* who, uint32_t polls, int64_t since, Wait wait,
+                                     int32_t peer, uint64_t expected, uint64_t seen) {
+  const LaunchArgs& args = *who->args;
+  if (LoadWatched(args.stop) != 0) return -1;
+  if ((polls & 1023) == 0 && args.abort != nullptr && LoadWatched(args.abort) != 0) {
+    Report(who, Wait::kAborted, peer, expected, seen);
+    return -1;
+  }
+  const int64_t now = Nanoseconds();
+  if (since == 0) since = now;
+  if (args.spin_limit_ns > 0 && now - since > args.spin_limit_ns) {
+    Report(who, wait, peer, expected, seen);
+    return -1;
+  }
+  Pause();
+  return since;
 }
 
 // What a wait remembers between polls. Poll returns false when it is over for nothing.
@@ -35,24 +52,10 @@ struct Patience {
   uint32_t polls = 0;
   int64_t since = 0;
 
-  XCCL_DEVICE bool Poll(Waiter who, uint64_t expected, uint64_t seen) {
+  XCCL_DEVICE bool Poll(const Waiter* who, Wait wait, int32_t peer, uint64_t expected, uint64_t seen) {
     if ((++polls & 63) != 0) return true;
-    if (LoadWatched(who.args->stop) != 0) return false;
-    if ((polls & 1023) == 0 && who.args->abort != nullptr && LoadWatched(who.args->abort) != 0) {
-      who.wait = Wait::kAborted;
-      Report(who, expected, seen);
-      return false;
-    }
-    if (who.args->spin_limit_ns > 0) {
-      const int64_t now = Nanoseconds();
-      if (since == 0) since = now;
-      if (now - since > who.args->spin_limit_ns) {
-        Report(who, expected, seen);
-        return false;
-      }
-    }
-    Pause();
-    return true;
+    since = KeepWaiting(who, polls, since, wait, peer, expected, seen);
+    return since >= 0;
   }
 };
 
@@ -62,19 +65,21 @@ XCCL_DEVICE uint64_t LoadCounter(const uint64_t* word) {
 }
 
 template <bool kSystem>
-XCCL_DEVICE_CALL bool AwaitSlowly(const uint64_t* word, uint64_t goal, Waiter who) {
+XCCL_DEVICE_CALL bool AwaitSlowly(const uint64_t* word, uint64_t goal, const Waiter* who, Wait wait,
+                                  int32_t peer) {
   for (Patience patience;;) {
     const uint64_t seen = LoadCounter<kSystem>(word);
     if (static_cast<int64_t>(seen - goal) >= 0) return true;
-    if (!patience.Poll(who, goal, seen)) return false;
+    if (!patience.Poll(who, wait, peer, goal, seen)) return false;
   }
 }
 // Until a counter that only grows has reached `goal`; what its writer stored before is visible then.
 template <bool kSystem>
-XCCL_DEVICE bool AwaitCounter(const uint64_t* word, uint64_t goal, const Waiter& who) {
-  for (int poll = 0; poll < 16; ++poll)
+XCCL_DEVICE bool AwaitCounter(const uint64_t* word, uint64_t goal, const Waiter* who, Wait wait,
+                              int32_t peer) {
+  for (int poll = 0; poll < 4; ++poll)
     if (static_cast<int64_t>(LoadCounter<kSystem>(word) - goal) >= 0) return true;
-  return AwaitSlowly<kSystem>(word, goal, who);
+  return AwaitSlowly<kSystem>(word, goal, who, wait, peer);
 }
 
 }  // namespace xccl::device

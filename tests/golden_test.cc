@@ -1,4 +1,4 @@
-// Plan files of small cases, byte for byte. Where a change is meant:
+// Plan files of small cases and what is emitted from them, byte for byte. Where a change is meant:
 //   XCCL_GOLDEN_DIR=$PWD/tests/golden bazel run //tests:golden_test
 // writes them anew, and the difference is read before it is committed.
 #include <gtest/gtest.h>
@@ -49,6 +49,33 @@ TEST(Golden, PlanFilesAreTheSameBytes) {
     }
     EXPECT_TRUE(text == WholeFile("tests/golden/" + c.name + ".plan.json"))
         << "the plan file changed; see the head of golden_test.cc";
+  }
+}
+
+// What is emitted from the plan files: CUDA of all, and the host's of one.
+TEST(Golden, EmittedTextIsTheSameBytes) {
+  const std::string here = std::filesystem::current_path().string();
+  const char* const rewrite = std::getenv("XCCL_GOLDEN_DIR");
+  for (const Case& c : Cases()) {
+    for (const std::string target : {"cuda", "host"}) {
+      if (target == "host" && c.name != "allreduce-nvswitch-ring") continue;
+      SCOPED_TRACE(c.name + " " + target);
+      const std::string file = c.name + (target == "cuda" ? ".cu.txt" : ".host.txt");
+      const std::string made = testing::TempDir() + "/" + file;
+      const Said said =
+          Command(here + "/cli/xccl-synth",
+                  {"emit", "tests/golden/" + c.name + ".plan.json", "--to", target, "-o", made}, here)
+              .Wait();
+      ASSERT_EQ(said.code, 0) << said.err;
+      const std::string text = WholeFile(made);
+      ASSERT_FALSE(text.empty());
+      if (rewrite != nullptr) {
+        std::ofstream(std::string(rewrite) + "/" + file, std::ios::binary) << text;
+        continue;
+      }
+      EXPECT_TRUE(text == WholeFile("tests/golden/" + file))
+          << "the text changed; see the head of golden_test.cc";
+    }
   }
 }
 

@@ -1,0 +1,188 @@
+// What nvcc makes of emitted CUDA: no registers spilled and no local memory (ptxas says so), 16-byte
+// accesses, acquire loads and fences where they belong (PTX). Skipped where there is no nvcc. XCCL_LONG=1
+// tries all types.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/testing/command.h"
+
+namespace xccl {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string FindNvcc() {
+  for (const char* home : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char* const at = std::getenv(home); at != nullptr && fs::exists(std::string(at) + "/bin/nvcc"))
+      return std::string(at) + "/bin/nvcc";
+  for (const char* at : {"/usr/local/cuda/bin/nvcc", "/usr/bin/nvcc"})
+    if (fs::exists(at)) return at;
+  return "";
+}
+
+struct Compiled {
+  std::string ptxas;  // what ptxas -v said
+  std::string ptx;
+};
+
+struct Choice {
+  std::string plan, arch, protocol, type = "float", op = "kSum";
+};
+
+std::string ToString(const Choice& c) {
+  return fmt::format("{} {} {} {} {}", c.plan, c.arch, c.protocol, c.type, c.op);
+}
+
+void Compile(const std::string& nvcc, const Choice& choice, Compiled& compiled) {
+  const fs::path here = fs::current_path(), folder = fs::path(testing::TempDir()) / "nvcc";
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  fs::copy_file(here / "tests/golden" / (choice.plan + ".cu.txt"), folder / "kernel.cu");
+  const Said said = Command(nvcc,
+                            {"-std=c++20", "-arch=" + choice.arch, "-I" + here.string(),
+                             "-DXCCL_PROTOCOL=" + choice.protocol, "-DXCCL_TYPE=" + choice.type,
+                             "-DXCCL_OPERATOR=" + choice.op, "-Werror", "all-warnings", "-Xptxas", "-v",
+                             "-cubin", "--keep", "--keep-dir", folder.string(), "-o",
+                             (folder / "kernel.cubin").string(), (folder / "kernel.cu").string()},
+                            here.string())
+                        .Wait();
+  ASSERT_EQ(said.code, 0) << said.out << said.err;
+  compiled.ptxas = said.out + said.err;
+  compiled.ptx = WholeFile((folder / "kernel.ptx").string());
+  ASSERT_FALSE(compiled.ptx.empty());
+}
+
+void ExpectNoLocalMemory(const Compiled& compiled) {
+  const std::regex line(R"((\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads)");
+  int functions = 0;
+  for (std::sregex_iterator it(compiled.ptxas.begin(), compiled.ptxas.end(), line), end; it != end;
+       ++it, ++functions) {
+    EXPECT_EQ((*it)[1], "0") << "stack frame\n" << compiled.ptxas;
+    EXPECT_EQ((*it)[2], "0") << "spill stores";
+    EXPECT_EQ((*it)[3], "0") << "spill loads";
+  }
+  EXPECT_GT(functions, 0);
+  EXPECT_EQ(compiled.ptx.find(".local "), std::string::npos) << "local memory in the PTX";
+}
+
+// The text of a function of the PTX whose name has `part`; of each, one after another.
+std::string FunctionsNamed(const std::string& ptx, const std::string& part) {
+  std::string bodies;
+  std::istringstream lines(ptx);
+  std::string line, head;
+  bool inside = false, wanted = false;
+  while (std::getline(lines, line)) {
+    if (!inside) {
+      if (line.find(".func") != std::string::npos) head.clear();
+      head += line;
+      if (line == "{") {
+        inside = true;
+        wanted = head.find(part) != std::string::npos && head.find(".func") != std::string::npos;
+      }
+      if (!line.empty() && line.back() == ';') head.clear();
+      continue;
+    }
+    if (line == "}") {
+      inside = false;
+      head.clear();
+    } else if (wanted) {
+      bodies += line + "\n";
+    }
+  }
+  return bodies;
+}
+
+// Memory that others write is never read by a plain load, which a compiler may keep in a register and a
+// multiprocessor in its cache.
+void ExpectNoWeakLoads(const std::string& body, const std::string& what) {
+  std::istringstream lines(body);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t at = line.find("ld.");
+    if (at == std::string::npos || line.find("ld.param") != std::string::npos) continue;
+    EXPECT_TRUE(line.find("volatile") != std::string::npos || line.find("acquire") != std::string::npos ||
+                line.find("relaxed") != std::string::npos)
+        << what << ": " << line;
+  }
+}
+
+void ExpectGoodPtx(const Choice& choice, const std::string& ptx) {
+  EXPECT_NE(ptx.find("ld.acquire.sys.global.u64"), std::string::npos) << "credits and messages are acquired";
+  ExpectNoWeakLoads(FunctionsNamed(ptx, "AwaitSlowly"), "waiting");
+  if (choice.protocol == "kSimple") {
+    const std::string moves = FunctionsNamed(ptx, "MoveRange");
+    EXPECT_NE(moves.find("ld.volatile.global.v4.u32"), std::string::npos);
+    EXPECT_NE(moves.find("st.global.v4.u32"), std::string::npos);
+    ExpectNoWeakLoads(moves, "MoveRange");
+    const std::regex post(R"(fence\.acq_rel\.sys;[\s\S]{0,200}?st\.relaxed\.sys\.global\.u64)");
+    EXPECT_TRUE(std::regex_search(ptx, post)) << "a fence stands before a counter is stored";
+  } else if (choice.protocol == "kLl") {
+    const std::string moves = FunctionsNamed(ptx, "MoveLl");
+    EXPECT_NE(moves.find("ld.volatile.global.v4.u32"), std::string::npos);
+    EXPECT_NE(moves.find("st.volatile.global.v4.u32"), std::string::npos);
+    ExpectNoWeakLoads(moves, "MoveLl");
+  } else {
+    const std::string moves = FunctionsNamed(ptx, "MoveLl128");
+    EXPECT_NE(moves.find("ld.volatile.global.v2.u64"), std::string::npos);
+    EXPECT_NE(moves.find("st.volatile.global.v2.u64"), std::string::npos);
+    ExpectNoWeakLoads(moves, "MoveLl128");
+  }
+}
+
+void Check(const std::vector<Choice>& choices) {
+  const std::string nvcc = FindNvcc();
+  if (nvcc.empty()) GTEST_SKIP() << "no nvcc: not in CUDA_HOME, CUDA_PATH, /usr/local/cuda, /usr/bin";
+  for (const Choice& choice : choices) {
+    SCOPED_TRACE(ToString(choice));
+    Compiled compiled;
+    Compile(nvcc, choice, compiled);
+    if (testing::Test::HasFatalFailure()) return;
+    ExpectNoLocalMemory(compiled);
+    ExpectGoodPtx(choice, compiled.ptx);
+  }
+}
+
+constexpr const char* kArchitectures[] = {"sm_80", "sm_90", "sm_100"};
+constexpr const char* kProtocols[] = {"kSimple", "kLl", "kLl128"};
+constexpr const char* kPlans[] = {"allgather-torus-ring", "allreduce-nvswitch-ring", "broadcast-dgx1-tree",
+                                  "alltoall-full-mesh-direct", "allgather-fat-tree-greedy"};
+
+TEST(Nvcc, GoldenPlansWithTheirProtocol) {
+  std::vector<Choice> choices;
+  for (const char* plan : kPlans)
+    for (const char* arch : kArchitectures) choices.push_back({plan, arch, "kSimple"});
+  Check(choices);
+}
+
+TEST(Nvcc, EveryProtocol) {
+  std::vector<Choice> choices;
+  for (const char* arch : kArchitectures)
+    for (const char* protocol : {"kLl", "kLl128"})
+      choices.push_back({"allreduce-nvswitch-ring", arch, protocol});
+  Check(choices);
+}
+
+TEST(Nvcc, TypesAndOperators) {
+  std::vector<Choice> choices = {{"allreduce-nvswitch-ring", "sm_90", "kSimple", "Half", "kAvg"},
+                                 {"allreduce-nvswitch-ring", "sm_80", "kSimple", "E4m3", "kMax"},
+                                 {"allreduce-nvswitch-ring", "sm_100", "kLl", "Bfloat16", "kSum"},
+                                 {"allreduce-nvswitch-ring", "sm_90", "kLl128", "int8_t", "kAvg"}};
+  if (std::getenv("XCCL_LONG") != nullptr) {
+    for (const char* type : {"int8_t", "uint8_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "Half",
+                             "float", "double", "Bfloat16", "E4m3", "E5m2"})
+      for (const char* op : {"kSum", "kProd", "kMin", "kMax", "kAvg"})
+        for (const char* protocol : kProtocols)
+          choices.push_back(
+              {"allreduce-nvswitch-ring", kArchitectures[choices.size() % 3], protocol, type, op});
+  }
+  Check(choices);
+}
+
+}  // namespace
+}  // namespace xccl
