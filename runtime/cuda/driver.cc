@@ -86,6 +86,7 @@ void FillLaunch(Driver& driver, Loader& load) {
   load.Need(driver.ModuleLoadData, "cuModuleLoadData");
   load.Need(driver.ModuleUnload, "cuModuleUnload");
   load.Need(driver.ModuleGetFunction, "cuModuleGetFunction");
+  load.Need(driver.ModuleGetGlobal, "cuModuleGetGlobal_v2");
   load.Need(driver.FuncGetAttribute, "cuFuncGetAttribute");
   load.Need(driver.OccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   load.Need(driver.LaunchKernel, "cuLaunchKernel");
@@ -122,8 +123,9 @@ Status Open(Driver& driver) {
   if (load.missing() != nullptr) {
     int version = 0;
     if (driver.DriverGetVersion != nullptr) driver.DriverGetVersion(&version);
-    return InvalidInput(fmt::format("cuda: the driver (for CUDA {}.{}) has no {}; expected CUDA 12.0 or later; {}",
-                                    version / 1000, version % 1000 / 10, load.missing(), kHint));
+    return InvalidInput(
+        fmt::format("cuda: the driver (for CUDA {}.{}) has no {}; expected CUDA 12.0 or later; {}",
+                    version / 1000, version % 1000 / 10, load.missing(), kHint));
   }
   if (const Result result = driver.Init(0); result != Result::kSuccess && result != Result::kNoDevice)
     return Check(driver, result, "cuInit");

@@ -1,6 +1,6 @@
 // The part of NVIDIA's driver API that the runtime uses: types, numbers and signatures as in cuda.h (CUDA
-// 13.0), declared anew so that nothing is needed to build, and a table of functions that LoadDriver fills from
-// libcuda.so.1. Symbols are looked up under their versioned names (cuMemAlloc_v2), whose meaning never
+// 13.0), declared anew so that nothing is needed to build, and a table of functions that LoadDriver fills
+// from libcuda.so.1. Symbols are looked up under their versioned names (cuMemAlloc_v2), whose meaning never
 // changes. driver_abi_test compares all of it with cuda.h where there is one; FakeDriver is the other table.
 #pragma once
 
@@ -176,6 +176,7 @@ struct Driver {
   Result (*ModuleLoadData)(Module* module, const void* image) = nullptr;
   Result (*ModuleUnload)(Module module) = nullptr;
   Result (*ModuleGetFunction)(Function* function, Module module, const char* name) = nullptr;
+  Result (*ModuleGetGlobal)(DevicePointer* address, size_t* bytes, Module module, const char* name) = nullptr;
   Result (*FuncGetAttribute)(int* value, FunctionAttribute attribute, Function function) = nullptr;
   Result (*OccupancyMaxActiveBlocksPerMultiprocessor)(int* blocks, Function function, int threads,
                                                       size_t shared_bytes) = nullptr;

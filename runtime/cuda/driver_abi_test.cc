@@ -17,8 +17,8 @@ namespace {
 // Passed alike: both pointers, both integers or enums of one size, or structs of one size.
 template <typename A, typename B>
 constexpr bool SameValue() {
-  constexpr bool integers = (std::is_integral_v<A> || std::is_enum_v<A>)&&(std::is_integral_v<B> ||
-                                                                           std::is_enum_v<B>);
+  constexpr bool integers =
+      (std::is_integral_v<A> || std::is_enum_v<A>)&&(std::is_integral_v<B> || std::is_enum_v<B>);
   return sizeof(A) == sizeof(B) && (integers || (std::is_pointer_v<A> && std::is_pointer_v<B>) ||
                                     (std::is_class_v<A> && std::is_class_v<B>));
 }
@@ -102,6 +102,7 @@ static_assert(Matches<&Driver::MulticastGetGranularity, decltype(&cuMulticastGet
 static_assert(Matches<&Driver::ModuleLoadData, decltype(&cuModuleLoadData)>());
 static_assert(Matches<&Driver::ModuleUnload, decltype(&cuModuleUnload)>());
 static_assert(Matches<&Driver::ModuleGetFunction, decltype(&cuModuleGetFunction)>());
+static_assert(Matches<&Driver::ModuleGetGlobal, decltype(&cuModuleGetGlobal_v2)>());
 static_assert(Matches<&Driver::FuncGetAttribute, decltype(&cuFuncGetAttribute)>());
 static_assert(Matches<&Driver::OccupancyMaxActiveBlocksPerMultiprocessor,
                       decltype(&cuOccupancyMaxActiveBlocksPerMultiprocessor)>());

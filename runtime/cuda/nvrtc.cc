@@ -12,10 +12,12 @@ namespace xccl::cuda {
 namespace {
 
 // The unversioned name is in the toolkit's development package only; the others are its releases.
-constexpr std::array<const char*, 6> kNames = {
-    "libnvrtc.so",    "libnvrtc.so.13",
-    "libnvrtc.so.12", "/usr/local/cuda/lib64/libnvrtc.so",
-    "/usr/local/cuda/lib64/libnvrtc.so.13", "/usr/local/cuda/lib64/libnvrtc.so.12"};
+constexpr std::array<const char*, 6> kNames = {"libnvrtc.so",
+                                               "libnvrtc.so.13",
+                                               "libnvrtc.so.12",
+                                               "/usr/local/cuda/lib64/libnvrtc.so",
+                                               "/usr/local/cuda/lib64/libnvrtc.so.13",
+                                               "/usr/local/cuda/lib64/libnvrtc.so.12"};
 
 template <typename F>
 bool Find(void* library, F*& function, const char* symbol) {
@@ -32,8 +34,8 @@ Status Open(Nvrtc& nvrtc) {
     if (reason.empty()) reason = dlerror();
   }
   if (library == nullptr)
-    return InvalidInput(fmt::format("nvrtc: not found: {}; hint: put the toolkit's lib64 into LD_LIBRARY_PATH",
-                                    reason));
+    return InvalidInput(
+        fmt::format("nvrtc: not found: {}; hint: put the toolkit's lib64 into LD_LIBRARY_PATH", reason));
   const bool complete = Find(library, nvrtc.Version, "nvrtcVersion") &&
                         Find(library, nvrtc.GetErrorString, "nvrtcGetErrorString") &&
                         Find(library, nvrtc.CreateProgram, "nvrtcCreateProgram") &&

@@ -1,0 +1,296 @@
+#include "runtime/cuda/fake_driver.h"
+
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "runtime/cuda/fake_state.h"
+
+namespace xccl::cuda {
+namespace fake {
+
+void FillDevices(Driver& d) {
+  d.Init = [](unsigned) { return EndOf(Begin(), true); };
+  d.DriverGetVersion = [](int* version) {
+    *version = 13000;
+    return EndOf(Begin(), true);
+  };
+  d.GetErrorName = [](Result, const char** name) {
+    *name = "FAKE_ERROR";
+    return Result::kSuccess;
+  };
+  d.GetErrorString = [](Result error, const char** text) {
+    *text = error == Result::kOutOfMemory ? "out of memory" : "fake error";
+    return Result::kSuccess;
+  };
+  d.DeviceGetCount = [](int* count) {
+    *count = state->options.devices;
+    return EndOf(Begin(), true);
+  };
+  d.DeviceGet = [](DeviceId* device, int ordinal) {
+    *device = ordinal;
+    return EndOf(Begin(), ordinal >= 0 && ordinal < state->options.devices);
+  };
+  d.DeviceGetName = [](char* name, int length, DeviceId device) {
+    std::snprintf(name, static_cast<size_t>(length), "Fake GPU %d", device);
+    return EndOf(Begin(), true);
+  };
+  d.DeviceGetUuid = [](Uuid* uuid, DeviceId device) {
+    *uuid = {};
+    uuid->bytes[0] = static_cast<unsigned char>(device + 1);
+    return EndOf(Begin(), true);
+  };
+  d.DeviceCanAccessPeer = [](int* can, DeviceId, DeviceId) {
+    *can = state->options.peers ? 1 : 0;
+    return EndOf(Begin(), true);
+  };
+  d.DeviceGetAttribute = [](int* value, DeviceAttribute attribute, DeviceId) {
+    const FakeOptions& o = state->options;
+    switch (attribute) {
+      case DeviceAttribute::kMaxThreadsPerBlock:
+        *value = 1024;
+        break;
+      case DeviceAttribute::kMultiprocessorCount:
+        *value = o.multiprocessors;
+        break;
+      case DeviceAttribute::kComputeCapabilityMajor:
+        *value = o.capability / 10;
+        break;
+      case DeviceAttribute::kComputeCapabilityMinor:
+        *value = o.capability % 10;
+        break;
+      case DeviceAttribute::kCanMapHostMemory:
+      case DeviceAttribute::kCooperativeLaunch:
+        *value = 1;
+        break;
+      case DeviceAttribute::kVirtualMemoryManagement:
+        *value = o.virtual_memory ? 1 : 0;
+        break;
+      case DeviceAttribute::kPosixFileDescriptors:
+        *value = o.file_descriptors ? 1 : 0;
+        break;
+      case DeviceAttribute::kFabricHandles:
+        *value = o.fabric ? 1 : 0;
+        break;
+      case DeviceAttribute::kMulticast:
+        *value = o.multicast ? 1 : 0;
+        break;
+    }
+    return EndOf(Begin(), true);
+  };
+  d.DevicePrimaryCtxRetain = [](Context* context, DeviceId device) {
+    if (const auto error = Begin()) return *error;
+    const std::lock_guard lock(state->mutex);
+    *context = &state->contexts[static_cast<size_t>(device)];
+    ++(*context)->retained;
+    return Result::kSuccess;
+  };
+  d.DevicePrimaryCtxRelease = [](DeviceId device) {
+    const auto error = Begin();
+    const std::lock_guard lock(state->mutex);
+    return EndOf(error, --state->contexts[static_cast<size_t>(device)].retained >= 0);
+  };
+  d.CtxPushCurrent = [](Context context) {
+    if (const auto error = Begin()) return *error;
+    current.push_back(context);
+    return Result::kSuccess;
+  };
+  d.CtxPopCurrent = [](Context* context) {
+    const auto error = Begin();
+    if (current.empty()) return Result::kInvalidContext;
+    if (context != nullptr) *context = current.back();
+    current.pop_back();
+    return EndOf(error, true);
+  };
+  d.CtxEnablePeerAccess = [](Context, unsigned) { return EndOf(BeginInContext(), state->options.peers); };
+}
+
+void FillModules(Driver& d) {
+  d.ModuleLoadData = [](Module* module, const void* image) {
+    if (const auto error = BeginInContext()) return *error;
+    if (std::strncmp(static_cast<const char*>(image), "fake", 4) != 0) return Result::kInvalidImage;
+    const std::lock_guard lock(state->mutex);
+    *module = new ModuleObject;
+    state->modules.insert(*module);
+    return Result::kSuccess;
+  };
+  d.ModuleUnload = [](Module module) {
+    const auto error = BeginInContext();
+    const std::lock_guard lock(state->mutex);
+    if (state->modules.erase(module) == 0) return Result::kInvalidHandle;
+    delete module;
+    return EndOf(error, true);
+  };
+  d.ModuleGetFunction = [](Function* function, Module, const char* name) {
+    if (const auto error = BeginInContext()) return *error;
+    const std::lock_guard lock(state->mutex);
+    const auto at = state->kernels.find(name);
+    if (at == state->kernels.end()) return Result::kNotFound;
+    *function = &at->second;
+    return Result::kSuccess;
+  };
+  d.ModuleGetGlobal = [](DevicePointer* address, size_t* bytes, Module, const char* name) {
+    if (const auto error = BeginInContext()) return *error;
+    const std::lock_guard lock(state->mutex);
+    const auto at = state->globals.find(name);
+    if (at == state->globals.end()) return Result::kNotFound;
+    *address = Device(at->second.data());
+    *bytes = at->second.size();
+    return Result::kSuccess;
+  };
+  d.FuncGetAttribute = [](int* value, FunctionAttribute attribute, Function) {
+    if (const auto error = BeginInContext()) return *error;
+    switch (attribute) {
+      case FunctionAttribute::kMaxThreadsPerBlock:
+        *value = 1024;
+        break;
+      case FunctionAttribute::kRegisters:
+        *value = 64;
+        break;
+      case FunctionAttribute::kSharedBytes:
+      case FunctionAttribute::kLocalBytes:
+        *value = 0;
+        break;
+    }
+    return Result::kSuccess;
+  };
+  d.OccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, Function, int threads, size_t) {
+    *blocks = threads <= 1024 ? state->options.blocks_per_multiprocessor : 0;
+    return EndOf(BeginInContext(), true);
+  };
+  d.LaunchKernel = [](Function function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned,
+                      unsigned, unsigned, Stream stream, void** parameters, void**) {
+    if (const auto error = BeginInContext()) return *error;
+    if (x == 0 || y != 1 || z != 1 || threads == 0 || threads > 1024) return Result::kInvalidValue;
+    const auto* bytes = static_cast<const std::byte*>(parameters[0]);
+    const std::vector<std::byte> parameter(bytes, bytes + function->parameter_bytes);
+    Queue(stream).Add([=] {
+      {
+        const std::lock_guard lock(state->mutex);
+        ++state->launches;
+      }
+      function->kernel(parameter.data(), x, threads);
+    });
+    return Result::kSuccess;
+  };
+  d.LaunchCooperativeKernel = [](Function function, unsigned x, unsigned y, unsigned z, unsigned threads,
+                                 unsigned by, unsigned bz, unsigned shared, Stream stream,
+                                 void** parameters) {
+    const FakeOptions& o = state->options;
+    if (x > static_cast<unsigned>(o.multiprocessors * o.blocks_per_multiprocessor))
+      return Result::kCooperativeLaunchTooLarge;
+    Driver table;
+    FillModules(table);
+    return table.LaunchKernel(function, x, y, z, threads, by, bz, shared, stream, parameters, nullptr);
+  };
+}
+
+}  // namespace fake
+
+namespace {
+
+Driver MakeTable() {
+  Driver table;
+  fake::FillDevices(table);
+  fake::FillMemory(table);
+  fake::FillVirtualMemory(table);
+  fake::FillModules(table);
+  fake::FillStreams(table);
+  return table;
+}
+
+void Count(std::string& text, size_t number, const char* one, const char* many) {
+  if (number == 0) return;
+  if (!text.empty()) text += ", ";
+  text += std::to_string(number) + " " + (number == 1 ? one : many);
+}
+
+}  // namespace
+
+FakeDriver::FakeDriver(const FakeOptions& options) {
+  XCCL_CHECK(fake::state == nullptr);
+  fake::state = new fake::State;
+  fake::state->options = options;
+  fake::state->contexts.resize(static_cast<size_t>(options.devices));
+  for (int32_t i = 0; i < options.devices; ++i) fake::state->contexts[static_cast<size_t>(i)].device = i;
+}
+
+FakeDriver::~FakeDriver() {
+  for (StreamObject* stream : fake::state->streams) delete stream;
+  fake::state->default_stream.reset();
+  delete fake::state;
+  fake::state = nullptr;
+}
+
+const Driver& FakeDriver::table() const {
+  static const Driver table = MakeTable();
+  return table;
+}
+
+void FakeDriver::AddKernel(const std::string& name, size_t parameter_bytes, Kernel kernel) {
+  const std::lock_guard lock(fake::state->mutex);
+  fake::state->kernels[name] = {std::move(kernel), parameter_bytes};
+}
+
+void FakeDriver::AddGlobal(const std::string& name, const void* data, size_t bytes) {
+  const std::lock_guard lock(fake::state->mutex);
+  const auto* begin = static_cast<const std::byte*>(data);
+  fake::state->globals[name].assign(begin, begin + bytes);
+}
+
+int64_t FakeDriver::calls() const {
+  const std::lock_guard lock(fake::state->mutex);
+  return fake::state->calls;
+}
+
+void FakeDriver::FailCall(int64_t number, Result error) {
+  const std::lock_guard lock(fake::state->mutex);
+  fake::state->fail_at = number;
+  fake::state->fail_with = error;
+}
+
+void FakeDriver::BreakStreams(Result error) {
+  const std::lock_guard lock(fake::state->mutex);
+  fake::state->stream_error = error;
+}
+
+std::string FakeDriver::Leaks() const {
+  const std::lock_guard lock(fake::state->mutex);
+  std::string text;
+  size_t retained = 0;
+  for (const ContextObject& context : fake::state->contexts)
+    retained += static_cast<size_t>(context.retained);
+  Count(text, retained, "context", "contexts");
+  Count(text, fake::current.size(), "pushed context", "pushed contexts");
+  Count(text, fake::state->physical.size(), "handle", "handles");
+  Count(text, fake::state->reservations.size(), "reservation", "reservations");
+  Count(text, fake::state->mappings.size(), "mapping", "mappings");
+  Count(text, fake::state->allocations.size(), "allocation", "allocations");
+  Count(text, fake::state->host.size(), "host allocation", "host allocations");
+  Count(text, fake::state->modules.size(), "module", "modules");
+  Count(text, fake::state->streams.size(), "stream", "streams");
+  Count(text, fake::state->events.size(), "event", "events");
+  Count(text, fake::state->graphs.size() + fake::state->execs.size(), "graph", "graphs");
+  return text;
+}
+
+size_t FakeDriver::memory_in_use() const {
+  const std::lock_guard lock(fake::state->mutex);
+  return fake::state->in_use;
+}
+
+int64_t FakeDriver::launches() const {
+  const std::lock_guard lock(fake::state->mutex);
+  return fake::state->launches;
+}
+
+int64_t FakeDriver::host_waits() const {
+  const std::lock_guard lock(fake::state->mutex);
+  return fake::state->host_waits;
+}
+
+}  // namespace xccl::cuda

@@ -1,0 +1,59 @@
+// A driver for tests: device memory is memory of this host (memfd, so that handles work between processes),
+// a stream is a thread with a queue, a kernel is a function of the test. It is stricter than the real one
+// where that finds mistakes: calls without a current context fail, memory is inaccessible until MemSetAccess,
+// copies read their source when the stream gets there, and everything that is not given back is counted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "runtime/cuda/driver.h"
+
+namespace xccl::cuda {
+
+struct FakeOptions {
+  int32_t devices = 1;
+  int32_t multiprocessors = 132;
+  int32_t blocks_per_multiprocessor = 2;
+  int32_t capability = 90;
+  bool virtual_memory = true, file_descriptors = true, fabric = false, multicast = false;
+  bool peers = true;  // devices reach each other
+  size_t memory_bytes = size_t{1} << 30;
+  size_t granularity = size_t{1} << 16;
+};
+
+// One at a time in a process, since the driver's functions carry no state.
+class FakeDriver {
+ public:
+  // Called by a stream's thread, once a launch, with the bytes of the kernel's one parameter.
+  using Kernel = std::function<void(const std::byte* parameter, uint32_t blocks, uint32_t threads)>;
+
+  explicit FakeDriver(const FakeOptions& options = {});
+  ~FakeDriver();  // waits for the streams
+  FakeDriver(const FakeDriver&) = delete;
+  FakeDriver& operator=(const FakeDriver&) = delete;
+
+  const Driver& table() const;
+  // Modules whose image begins with "fake" have these functions.
+  void AddKernel(const std::string& name, size_t parameter_bytes, Kernel kernel);
+
+  // And these variables.
+  void AddGlobal(const std::string& name, const void* data, size_t bytes);
+
+  int64_t calls() const;
+  // The call with this number (as calls() counts, from 0) fails with `error`; once. Calls that give something
+  // back do so even then.
+  void FailCall(int64_t number, Result error);
+  // From here on a stream that is asked for its state says this.
+  void BreakStreams(Result error);
+  // What has not been given back: "2 handles, 1 mapping"; "" when all is.
+  std::string Leaks() const;
+  size_t memory_in_use() const;
+  int64_t launches() const;
+  int64_t host_waits() const;  // StreamSynchronize and EventSynchronize
+};
+
+}  // namespace xccl::cuda

@@ -1,0 +1,335 @@
+// FakeDriver's memory: every allocation is a memfd, mapped where the caller wants it.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/status.h"
+#include "runtime/cuda/fake_state.h"
+
+namespace xccl::cuda::fake {
+namespace {
+
+int MakeFile(size_t bytes) {
+  const int file = memfd_create("fake-device-memory", MFD_CLOEXEC);
+  if (file >= 0 && ftruncate(file, static_cast<off_t>(bytes)) != 0) {
+    close(file);
+    return -1;
+  }
+  return file;
+}
+
+// Handles that travel as bytes name the process and its file.
+struct Named {
+  int32_t process = 0, file = -1;
+  uint64_t bytes = 0;
+};
+int OpenNamed(const Named& named) {
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%d/fd/%d", named.process, named.file);
+  FILE* file = std::fopen(path, "r+e");
+  if (file == nullptr) return -1;
+  const int copy = dup(fileno(file));
+  std::fclose(file);
+  return copy;
+}
+
+bool Reserve(size_t bytes) {
+  if (bytes > state->options.memory_bytes - state->in_use) return false;
+  state->in_use += bytes;
+  return true;
+}
+
+void Drop(std::map<MemoryHandle, Physical>::iterator at) {
+  if (--at->second.references > 0) return;
+  if (!at->second.imported && !at->second.multicast) state->in_use -= at->second.bytes;
+  close(at->second.file);
+  state->physical.erase(at);
+}
+
+void FillAllocations(Driver& d) {
+  d.MemGetInfo = [](size_t* free, size_t* total) {
+    *total = state->options.memory_bytes;
+    *free = state->options.memory_bytes - state->in_use;
+    return EndOf(BeginInContext(), true);
+  };
+  d.MemAlloc = [](DevicePointer* memory, size_t bytes) {
+    if (const auto error = BeginInContext()) return *error;
+    const std::lock_guard lock(state->mutex);
+    if (bytes == 0) return Result::kInvalidValue;
+    if (!Reserve(bytes)) return Result::kOutOfMemory;
+    const int file = MakeFile(bytes);
+    void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    XCCL_CHECK(at != MAP_FAILED);
+    *memory = Device(at);
+    state->allocations[*memory] = {file, bytes, false};
+    return Result::kSuccess;
+  };
+  const auto drop = [](DevicePointer memory, bool imported) {
+    const auto error = BeginInContext();
+    const std::lock_guard lock(state->mutex);
+    const auto at = state->allocations.find(memory);
+    if (at == state->allocations.end() || at->second.imported != imported) return Result::kInvalidValue;
+    munmap(Host(memory), at->second.bytes);
+    close(at->second.file);
+    if (!imported) state->in_use -= at->second.bytes;
+    state->allocations.erase(at);
+    return EndOf(error, true);
+  };
+  static const auto shared_drop = drop;
+  d.MemFree = [](DevicePointer memory) { return shared_drop(memory, false); };
+  d.IpcCloseMemHandle = [](DevicePointer memory) { return shared_drop(memory, true); };
+  d.IpcGetMemHandle = [](IpcHandle* handle, DevicePointer memory) {
+    if (const auto error = BeginInContext()) return *error;
+    const std::lock_guard lock(state->mutex);
+    const auto at = state->allocations.find(memory);
+    if (at == state->allocations.end()) return Result::kInvalidValue;
+    const Named named{getpid(), at->second.file, at->second.bytes};
+    std::memcpy(handle->data, &named, sizeof named);
+    return Result::kSuccess;
+  };
+  d.IpcOpenMemHandle = [](DevicePointer* memory, IpcHandle handle, unsigned) {
+    if (const auto error = BeginInContext()) return *error;
+    Named named;
+    std::memcpy(&named, handle.data, sizeof named);
+    // As the real one: a process cannot open what is its own.
+    if (named.process == getpid()) return Result::kInvalidContext;
+    const int file = OpenNamed(named);
+    if (file < 0) return Result::kInvalidValue;
+    void* at = mmap(nullptr, named.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    XCCL_CHECK(at != MAP_FAILED);
+    const std::lock_guard lock(state->mutex);
+    *memory = Device(at);
+    state->allocations[*memory] = {file, named.bytes, true};
+    return Result::kSuccess;
+  };
+  d.MemHostAlloc = [](void** memory, size_t bytes, unsigned) {
+    if (const auto error = BeginInContext()) return *error;
+    const std::lock_guard lock(state->mutex);
+    *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    state->host[*memory] = bytes;
+    return Result::kSuccess;
+  };
+  d.MemHostGetDevicePointer = [](DevicePointer* device, void* host, unsigned) {
+    *device = Device(host);
+    return EndOf(BeginInContext(), true);
+  };
+  d.MemFreeHost = [](void* memory) {
+    const auto error = BeginInContext();
+    const std::lock_guard lock(state->mutex);
+    if (state->host.erase(memory) == 0) return Result::kInvalidValue;
+    std::free(memory);
+    return EndOf(error, true);
+  };
+  d.MemGetAddressRange = [](DevicePointer* base, size_t* bytes, DevicePointer inside) {
+    if (const auto error = BeginInContext()) return *error;
+    const std::lock_guard lock(state->mutex);
+    for (const auto& [at, allocation] : state->allocations)
+      if (inside >= at && inside < at + allocation.bytes) {
+        if (base != nullptr) *base = at;
+        if (bytes != nullptr) *bytes = allocation.bytes;
+        return Result::kSuccess;
+      }
+    return Result::kInvalidValue;
+  };
+}
+
+void FillCopies(Driver& d) {
+  d.MemcpyHtoDAsync = [](DevicePointer to, const void* from, size_t bytes, Stream stream) {
+    if (const auto error = BeginInContext()) return *error;
+    Queue(stream).Add([=] { std::memcpy(Host(to), from, bytes); });
+    return Result::kSuccess;
+  };
+  d.MemcpyDtoHAsync = [](void* to, DevicePointer from, size_t bytes, Stream stream) {
+    if (const auto error = BeginInContext()) return *error;
+    Queue(stream).Add([=] { std::memcpy(to, Host(from), bytes); });
+    return Result::kSuccess;
+  };
+  d.MemcpyDtoDAsync = [](DevicePointer to, DevicePointer from, size_t bytes, Stream stream) {
+    if (const auto error = BeginInContext()) return *error;
+    Queue(stream).Add([=] { std::memmove(Host(to), Host(from), bytes); });
+    return Result::kSuccess;
+  };
+  d.MemsetD8Async = [](DevicePointer to, unsigned char value, size_t bytes, Stream stream) {
+    if (const auto error = BeginInContext()) return *error;
+    Queue(stream).Add([=] { std::memset(Host(to), value, bytes); });
+    return Result::kSuccess;
+  };
+}
+
+Result NewHandle(MemoryHandle* handle, Physical physical) {
+  if (physical.file < 0) return Result::kInvalidValue;
+  *handle = state->next_handle++;
+  state->physical[*handle] = physical;
+  return Result::kSuccess;
+}
+
+void FillMappings(Driver& d) {
+  d.MemGetAllocationGranularity = [](size_t* bytes, const AllocationProperties*, int32_t) {
+    *bytes = state->options.granularity;
+    return EndOf(Begin(), state->options.virtual_memory);
+  };
+  d.MemCreate = [](MemoryHandle* handle, size_t bytes, const AllocationProperties* properties, Driver::U64) {
+    if (const auto error = Begin()) return *error;
+    const std::lock_guard lock(state->mutex);
+    const FakeOptions& o = state->options;
+    if (!o.virtual_memory) return Result::kNotSupported;
+    if (properties->handle_types == HandleType::kFabric && !o.fabric) return Result::kNotPermitted;
+    if (properties->handle_types == HandleType::kPosixFileDescriptor && !o.file_descriptors)
+      return Result::kNotSupported;
+    if (bytes == 0 || bytes % o.granularity != 0) return Result::kInvalidValue;
+    if (!Reserve(bytes)) return Result::kOutOfMemory;
+    return NewHandle(handle, {.file = MakeFile(bytes), .bytes = bytes});
+  };
+  d.MemRelease = [](MemoryHandle handle) {
+    const auto error = Begin();
+    const std::lock_guard lock(state->mutex);
+    const auto at = state->physical.find(handle);
+    if (at == state->physical.end() || at->second.released) return Result::kInvalidValue;
+    at->second.released = true;
+    Drop(at);
+    return EndOf(error, true);
+  };
+  d.MemAddressReserve = [](DevicePointer* address, size_t bytes, size_t, DevicePointer, Driver::U64) {
+    if (const auto error = Begin()) return *error;
+    const std::lock_guard lock(state->mutex);
+    if (bytes == 0 || bytes % state->options.granularity != 0) return Result::kInvalidValue;
+    void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    XCCL_CHECK(at != MAP_FAILED);
+    *address = Device(at);
+    state->reservations[*address] = bytes;
+    return Result::kSuccess;
+  };
+  d.MemAddressFree = [](DevicePointer address, size_t bytes) {
+    const auto error = Begin();
+    const std::lock_guard lock(state->mutex);
+    const auto at = state->reservations.find(address);
+    if (at == state->reservations.end() || at->second != bytes) return Result::kInvalidValue;
+    munmap(Host(address), bytes);
+    state->reservations.erase(at);
+    return EndOf(error, true);
+  };
+  d.MemMap = [](DevicePointer address, size_t bytes, size_t offset, MemoryHandle handle, Driver::U64) {
+    if (const auto error = Begin()) return *error;
+    const std::lock_guard lock(state->mutex);
+    const auto at = state->physical.find(handle);
+    if (at == state->physical.end() || offset != 0 || bytes > at->second.bytes) return Result::kInvalidValue;
+    if (at->second.multicast && at->second.joined < at->second.team) return Result::kNotReady;
+    void* mapped = mmap(Host(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, at->second.file, 0);
+    XCCL_CHECK(mapped != MAP_FAILED);
+    ++at->second.references;
+    state->mappings[address] = {bytes, handle};
+    return Result::kSuccess;
+  };
+  d.MemUnmap = [](DevicePointer address, size_t bytes) {
+    const auto error = Begin();
+    const std::lock_guard lock(state->mutex);
+    const auto at = state->mappings.find(address);
+    if (at == state->mappings.end() || at->second.first != bytes) return Result::kInvalidValue;
+    mmap(Host(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    Drop(state->physical.find(at->second.second));
+    state->mappings.erase(at);
+    return EndOf(error, true);
+  };
+  d.MemSetAccess = [](DevicePointer address, size_t bytes, const AccessDescription*, size_t count) {
+    if (const auto error = Begin()) return *error;
+    const std::lock_guard lock(state->mutex);
+    if (!state->mappings.contains(address) || count == 0) return Result::kInvalidValue;
+    mprotect(Host(address), bytes, PROT_READ | PROT_WRITE);
+    return Result::kSuccess;
+  };
+}
+
+void FillSharing(Driver& d) {
+  d.MemExportToShareableHandle = [](void* out, MemoryHandle handle, HandleType type, Driver::U64) {
+    if (const auto error = Begin()) return *error;
+    const std::lock_guard lock(state->mutex);
+    const auto at = state->physical.find(handle);
+    if (at == state->physical.end()) return Result::kInvalidValue;
+    if (type == HandleType::kPosixFileDescriptor) {
+      *static_cast<int*>(out) = dup(at->second.file);
+      return Result::kSuccess;
+    }
+    const Named named{getpid(), at->second.file, at->second.bytes};
+    std::memcpy(static_cast<FabricHandle*>(out)->data, &named, sizeof named);
+    return Result::kSuccess;
+  };
+  d.MemImportFromShareableHandle = [](MemoryHandle* handle, void* from, HandleType type) {
+    if (const auto error = Begin()) return *error;
+    int file = -1;
+    if (type == HandleType::kPosixFileDescriptor) {
+      file = dup(static_cast<int>(reinterpret_cast<intptr_t>(from)));
+    } else {
+      Named named;
+      std::memcpy(&named, static_cast<FabricHandle*>(from)->data, sizeof named);
+      file = OpenNamed(named);
+    }
+    const off_t bytes = file < 0 ? -1 : lseek(file, 0, SEEK_END);
+    if (bytes <= 0) return Result::kInvalidValue;
+    const std::lock_guard lock(state->mutex);
+    return NewHandle(handle, {.file = file, .bytes = static_cast<size_t>(bytes), .imported = true});
+  };
+  d.MemRetainAllocationHandle = [](MemoryHandle* handle, void* address) {
+    if (const auto error = Begin()) return *error;
+    const std::lock_guard lock(state->mutex);
+    for (const auto& [at, mapping] : state->mappings)
+      if (Device(address) >= at && Device(address) < at + mapping.first) {
+        *handle = mapping.second;
+        Physical& physical = state->physical[mapping.second];
+        ++physical.references;
+        physical.released = false;
+        return Result::kSuccess;
+      }
+    return Result::kInvalidValue;
+  };
+  d.MulticastGetGranularity = [](size_t* bytes, const MulticastProperties*, int32_t) {
+    *bytes = 2 * state->options.granularity;
+    return EndOf(Begin(), state->options.multicast);
+  };
+  d.MulticastCreate = [](MemoryHandle* handle, const MulticastProperties* properties) {
+    if (const auto error = Begin()) return *error;
+    const std::lock_guard lock(state->mutex);
+    // As the real one: a team of one is refused.
+    if (!state->options.multicast || properties->devices < 2 ||
+        properties->size % (2 * state->options.granularity) != 0)
+      return Result::kInvalidValue;
+    return NewHandle(handle, {.file = MakeFile(properties->size),
+                              .bytes = properties->size,
+                              .multicast = true,
+                              .team = properties->devices});
+  };
+  d.MulticastAddDevice = [](MemoryHandle handle, DeviceId) {
+    if (const auto error = Begin()) return *error;
+    const std::lock_guard lock(state->mutex);
+    const auto at = state->physical.find(handle);
+    if (at == state->physical.end()) return Result::kInvalidValue;
+    ++at->second.joined;
+    return Result::kSuccess;
+  };
+  d.MulticastBindMem = [](MemoryHandle handle, size_t, MemoryHandle memory, size_t, size_t bytes,
+                          Driver::U64) {
+    if (const auto error = Begin()) return *error;
+    const std::lock_guard lock(state->mutex);
+    const auto at = state->physical.find(handle);
+    const auto bound = state->physical.find(memory);
+    return EndOf({}, at != state->physical.end() && bound != state->physical.end() &&
+                         bytes <= at->second.bytes && bytes <= bound->second.bytes);
+  };
+  d.MulticastUnbind = [](MemoryHandle, DeviceId, size_t, size_t) { return EndOf(Begin(), true); };
+}
+
+}  // namespace
+
+void FillMemory(Driver& d) {
+  FillAllocations(d);
+  FillCopies(d);
+}
+
+void FillVirtualMemory(Driver& d) {
+  FillMappings(d);
+  FillSharing(d);
+}
+
+}  // namespace xccl::cuda::fake

@@ -1,0 +1,179 @@
+// What FakeDriver's functions share. The state is global: a process has one FakeDriver. Functions are
+// captureless lambdas in the table; Begin() stands at the head of each: it counts the call, and says whether
+// this one is to fail.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/cuda/driver.h"
+#include "runtime/cuda/fake_driver.h"
+
+namespace xccl::cuda {
+
+// The opaque objects of the table.
+struct ContextObject {
+  DeviceId device = 0;
+  int retained = 0;
+};
+struct FunctionObject {
+  FakeDriver::Kernel kernel;
+  size_t parameter_bytes = 0;
+};
+struct ModuleObject {};
+struct GraphObject {
+  std::vector<std::function<void()>> work;
+};
+struct GraphExecObject {
+  std::vector<std::function<void()>> work;
+};
+struct EventObject {
+  std::mutex mutex;
+  std::condition_variable done;
+  int64_t recorded = 0, reached = 0;
+};
+
+// A thread that runs what is queued, in order.
+struct StreamObject {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::function<void()>> queue;
+  bool busy = false, stopping = false;
+  std::optional<GraphObject> capture;
+  std::thread thread{[this] { Work(); }};
+
+  ~StreamObject() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+    }
+    changed.notify_all();
+    thread.join();
+  }
+  void Work() {
+    std::unique_lock lock(mutex);
+    while (true) {
+      changed.wait(lock, [this] { return stopping || !queue.empty(); });
+      if (queue.empty()) return;
+      const std::function<void()> work = std::move(queue.front());
+      queue.pop_front();
+      busy = true;
+      lock.unlock();
+      work();
+      lock.lock();
+      busy = false;
+      changed.notify_all();
+    }
+  }
+  void Add(std::function<void()> work) {
+    const std::lock_guard lock(mutex);
+    if (capture) {
+      capture->work.push_back(std::move(work));
+      return;
+    }
+    queue.push_back(std::move(work));
+    changed.notify_all();
+  }
+  void Wait() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] { return queue.empty() && !busy; });
+  }
+  bool Idle() {
+    const std::lock_guard lock(mutex);
+    return queue.empty() && !busy;
+  }
+};
+
+namespace fake {
+
+struct Physical {
+  int file = -1;
+  size_t bytes = 0;
+  bool imported = false, multicast = false;
+  int references = 1;  // the handle's own and the mappings'
+  bool released = false;
+  uint32_t team = 0, joined = 0;  // of a multicast object
+};
+
+struct Allocation {  // MemAlloc
+  int file = -1;
+  size_t bytes = 0;
+  bool imported = false;
+};
+
+struct State {
+  FakeOptions options;
+  mutable std::mutex mutex;
+  int64_t calls = 0, fail_at = -1, launches = 0, host_waits = 0;
+  Result fail_with = Result::kOutOfMemory;
+  Result stream_error = Result::kSuccess;
+  size_t in_use = 0;
+  std::vector<ContextObject> contexts;
+  std::map<MemoryHandle, Physical> physical;
+  MemoryHandle next_handle = 1;
+  std::map<DevicePointer, size_t> reservations;
+  std::map<DevicePointer, std::pair<size_t, MemoryHandle>> mappings;
+  std::map<DevicePointer, Allocation> allocations;
+  std::map<void*, size_t> host;
+  std::map<std::string, FunctionObject> kernels;
+  std::map<std::string, std::vector<std::byte>> globals;
+  std::set<Stream> streams;
+  std::set<Event> events;
+  std::set<Module> modules;
+  std::set<Graph> graphs;
+  std::set<GraphExec> execs;
+  std::unique_ptr<StreamObject> default_stream;
+};
+
+inline State* state = nullptr;
+inline thread_local std::vector<Context> current;  // contexts
+
+// The error that this call is to fail with, if any.
+inline std::optional<Result> Begin() {
+  const std::lock_guard lock(state->mutex);
+  if (state->calls++ != state->fail_at) return std::nullopt;
+  return state->fail_with;
+}
+
+// The same for calls that need a context.
+inline std::optional<Result> BeginInContext() {
+  if (const auto error = Begin()) return error;
+  if (current.empty()) return Result::kInvalidContext;
+  return std::nullopt;
+}
+
+inline Result EndOf(std::optional<Result> error, bool known) {
+  if (error) return *error;
+  return known ? Result::kSuccess : Result::kInvalidValue;
+}
+
+inline StreamObject& Queue(Stream stream) {
+  if (stream != nullptr) return *stream;
+  const std::lock_guard lock(state->mutex);
+  if (state->default_stream == nullptr) state->default_stream = std::make_unique<StreamObject>();
+  return *state->default_stream;
+}
+
+inline void* Host(DevicePointer address) { return reinterpret_cast<void*>(address); }
+inline DevicePointer Device(const void* memory) { return reinterpret_cast<DevicePointer>(memory); }
+
+// Each fills its share of the table.
+void FillDevices(Driver& d);
+void FillMemory(Driver& d);
+void FillVirtualMemory(Driver& d);
+void FillModules(Driver& d);
+void FillStreams(Driver& d);
+
+}  // namespace fake
+}  // namespace xccl::cuda

@@ -1,0 +1,152 @@
+// FakeDriver's streams, graphs and events.
+#include <algorithm>
+
+#include "runtime/cuda/fake_state.h"
+
+namespace xccl::cuda::fake {
+namespace {
+
+void FillQueues(Driver& d) {
+  d.StreamCreate = [](Stream* stream, unsigned) {
+    if (const auto error = BeginInContext()) return *error;
+    const std::lock_guard lock(state->mutex);
+    *stream = new StreamObject;
+    state->streams.insert(*stream);
+    return Result::kSuccess;
+  };
+  d.StreamDestroy = [](Stream stream) {
+    const auto error = BeginInContext();
+    {
+      const std::lock_guard lock(state->mutex);
+      if (state->streams.erase(stream) == 0) return Result::kInvalidHandle;
+    }
+    delete stream;
+    return EndOf(error, true);
+  };
+  d.StreamSynchronize = [](Stream stream) {
+    if (const auto error = BeginInContext()) return *error;
+    if (Queue(stream).capture) return Result::kStreamCaptureUnsupported;
+    Queue(stream).Wait();
+    const std::lock_guard lock(state->mutex);
+    ++state->host_waits;
+    return state->stream_error;
+  };
+  d.StreamQuery = [](Stream stream) {
+    if (const auto error = BeginInContext()) return *error;
+    if (state->stream_error != Result::kSuccess) return state->stream_error;
+    return Queue(stream).Idle() ? Result::kSuccess : Result::kNotReady;
+  };
+  d.StreamWaitEvent = [](Stream stream, Event event, unsigned) {
+    if (const auto error = BeginInContext()) return *error;
+    const int64_t wanted = event->recorded;
+    Queue(stream).Add([=] {
+      std::unique_lock lock(event->mutex);
+      event->done.wait(lock, [&] { return event->reached >= wanted; });
+    });
+    return Result::kSuccess;
+  };
+  d.StreamIsCapturing = [](Stream stream, CaptureStatus* status) {
+    if (const auto error = BeginInContext()) return *error;
+    *status = Queue(stream).capture ? CaptureStatus::kActive : CaptureStatus::kNone;
+    return Result::kSuccess;
+  };
+  d.StreamBeginCapture = [](Stream stream, CaptureMode) {
+    if (const auto error = BeginInContext()) return *error;
+    Queue(stream).capture.emplace();
+    return Result::kSuccess;
+  };
+  d.StreamEndCapture = [](Stream stream, Graph* graph) {
+    if (const auto error = BeginInContext()) return *error;
+    if (!Queue(stream).capture) return Result::kInvalidValue;
+    *graph = new GraphObject(*std::move(Queue(stream).capture));
+    Queue(stream).capture.reset();
+    const std::lock_guard lock(state->mutex);
+    state->graphs.insert(*graph);
+    return Result::kSuccess;
+  };
+  d.ThreadExchangeStreamCaptureMode = [](CaptureMode* mode) {
+    static thread_local CaptureMode now = CaptureMode::kGlobal;
+    std::swap(now, *mode);
+    return EndOf(Begin(), true);
+  };
+}
+
+void FillGraphsAndEvents(Driver& d) {
+  d.GraphInstantiate = [](GraphExec* exec, Graph graph, Driver::U64) {
+    if (const auto error = BeginInContext()) return *error;
+    *exec = new GraphExecObject{graph->work};
+    const std::lock_guard lock(state->mutex);
+    state->execs.insert(*exec);
+    return Result::kSuccess;
+  };
+  d.GraphLaunch = [](GraphExec exec, Stream stream) {
+    if (const auto error = BeginInContext()) return *error;
+    for (const std::function<void()>& work : exec->work) Queue(stream).Add(work);
+    return Result::kSuccess;
+  };
+  d.GraphExecDestroy = [](GraphExec exec) {
+    const auto error = BeginInContext();
+    const std::lock_guard lock(state->mutex);
+    if (state->execs.erase(exec) == 0) return Result::kInvalidHandle;
+    delete exec;
+    return EndOf(error, true);
+  };
+  d.GraphDestroy = [](Graph graph) {
+    const auto error = BeginInContext();
+    const std::lock_guard lock(state->mutex);
+    if (state->graphs.erase(graph) == 0) return Result::kInvalidHandle;
+    delete graph;
+    return EndOf(error, true);
+  };
+  d.EventCreate = [](Event* event, unsigned) {
+    if (const auto error = BeginInContext()) return *error;
+    *event = new EventObject;
+    const std::lock_guard lock(state->mutex);
+    state->events.insert(*event);
+    return Result::kSuccess;
+  };
+  d.EventDestroy = [](Event event) {
+    const auto error = BeginInContext();
+    const std::lock_guard lock(state->mutex);
+    if (state->events.erase(event) == 0) return Result::kInvalidHandle;
+    delete event;
+    return EndOf(error, true);
+  };
+  d.EventRecord = [](Event event, Stream stream) {
+    if (const auto error = BeginInContext()) return *error;
+    const int64_t number = ++event->recorded;
+    Queue(stream).Add([=] {
+      const std::lock_guard lock(event->mutex);
+      event->reached = std::max(event->reached, number);
+      event->done.notify_all();
+    });
+    return Result::kSuccess;
+  };
+  d.EventSynchronize = [](Event event) {
+    if (const auto error = BeginInContext()) return *error;
+    std::unique_lock lock(event->mutex);
+    event->done.wait(lock, [&] { return event->reached >= event->recorded; });
+    const std::lock_guard counting(state->mutex);
+    ++state->host_waits;
+    return state->stream_error;
+  };
+  d.EventQuery = [](Event event) {
+    if (const auto error = BeginInContext()) return *error;
+    if (state->stream_error != Result::kSuccess) return state->stream_error;
+    const std::lock_guard lock(event->mutex);
+    return event->reached >= event->recorded ? Result::kSuccess : Result::kNotReady;
+  };
+  d.EventElapsedTime = [](float* milliseconds, Event, Event) {
+    *milliseconds = 1;
+    return EndOf(BeginInContext(), true);
+  };
+}
+
+}  // namespace
+
+void FillStreams(Driver& d) {
+  FillQueues(d);
+  FillGraphsAndEvents(d);
+}
+
+}  // namespace xccl::cuda::fake

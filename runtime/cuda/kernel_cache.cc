@@ -1,0 +1,101 @@
+#include "runtime/cuda/kernel_cache.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "base/files.h"
+
+namespace xccl::cuda {
+namespace {
+
+constexpr std::string_view kMagic = "xccl-cubin 1\n";
+
+// FNV-1a.
+uint64_t HashOf(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return hash;
+}
+
+// Every field with its length before it, so that no two requests have one key.
+std::string KeyOf(const Nvrtc& nvrtc, const CompileRequest& request) {
+  int major = 0, minor = 0;
+  nvrtc.Version(&major, &minor);
+  std::string key = fmt::format("nvrtc {}.{}\n", major, minor);
+  const auto add = [&](std::string_view field) {
+    key += fmt::format("{}\n", field.size());
+    key += field;
+  };
+  for (const std::string& option : OptionsOf(request)) add(option);
+  add(request.name);
+  add(request.source);
+  for (const SourceFile& header : request.headers) {
+    add(header.name);
+    add(header.text);
+  }
+  return key;
+}
+
+std::string PathFor(const std::string& directory, const std::string& key) {
+  return fmt::format("{}/{:016x}.cubin", directory, HashOf(key));
+}
+
+std::string Encode(const std::string& key, const std::string& cubin) {
+  return fmt::format("{}{} {} {:016x}\n", kMagic, key.size(), cubin.size(), HashOf(key + cubin)) + key +
+         cubin;
+}
+
+// The cubin of a file that is whole and of this key.
+std::optional<std::string> Decode(const std::string& file, const std::string& key) {
+  const size_t end = file.find('\n', kMagic.size());
+  if (end == std::string::npos) return std::nullopt;
+  const size_t begin = end + 1 + key.size();
+  if (begin >= file.size()) return std::nullopt;
+  std::string cubin = file.substr(begin);
+  if (file != Encode(key, cubin)) return std::nullopt;
+  return cubin;
+}
+
+}  // namespace
+
+std::string KernelCache::PathOf(const Nvrtc& nvrtc, const CompileRequest& request) const {
+  return PathFor(directory_, KeyOf(nvrtc, request));
+}
+
+int64_t KernelCache::compiled() const {
+  const std::lock_guard lock(mutex_);
+  return compiled_;
+}
+
+StatusOr<std::string> KernelCache::Get(const Nvrtc& nvrtc, const CompileRequest& request) {
+  const std::string key = KeyOf(nvrtc, request);
+  const std::lock_guard lock(mutex_);
+  if (const auto known = known_.find(key); known != known_.end()) return known->second;
+  const std::string path = PathFor(directory_, key);
+  if (!directory_.empty()) {
+    const StatusOr<std::string> file = ReadFile(path);
+    if (file.ok()) {
+      if (std::optional<std::string> cubin = Decode(*file, key)) {
+        known_.emplace(key, *cubin);
+        return *std::move(cubin);
+      }
+    }
+  }
+  ++compiled_;
+  XCCL_ASSIGN_OR_RETURN(std::string cubin, CompileToCubin(nvrtc, request));
+  if (!directory_.empty()) {
+    std::error_code ignored;
+    std::filesystem::create_directories(directory_, ignored);
+    // A cache that cannot be written costs time, not correctness.
+    static_cast<void>(WriteFileAtomically(path, Encode(key, cubin)).ok());
+  }
+  known_.emplace(key, cubin);
+  return cubin;
+}
+
+}  // namespace xccl::cuda

@@ -1,0 +1,36 @@
+// Cubins by what they are made of. A file a cubin, named by a hash of the request and of the compiler's
+// version; the file holds the whole request as well, so that a name that two requests share is a miss and not
+// a wrong kernel. Written beside its place and renamed: processes may share a directory. A damaged file is a
+// miss and is replaced.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "base/status.h"
+#include "runtime/cuda/nvrtc.h"
+
+namespace xccl::cuda {
+
+// Safe from any thread.
+class KernelCache {
+ public:
+  // `directory` is made when it is missing; empty: cubins are kept in memory alone. So they are, without a
+  // word, where it cannot be written.
+  explicit KernelCache(std::string directory) : directory_(std::move(directory)) {}
+
+  // Compiles at most once a request and process. Errors: those of CompileToCubin.
+  StatusOr<std::string> Get(const Nvrtc& nvrtc, const CompileRequest& request);
+  int64_t compiled() const;  // requests that went to the compiler
+  std::string PathOf(const Nvrtc& nvrtc, const CompileRequest& request) const;
+
+ private:
+  const std::string directory_;
+  mutable std::mutex mutex_;
+  std::map<std::string, std::string> known_;  // key to cubin
+  int64_t compiled_ = 0;
+};
+
+}  // namespace xccl::cuda
