@@ -26,6 +26,7 @@ Program Empty(int32_t ranks, int32_t slots) {
       block.send_peer = Rank((r + 1) % ranks);
       block.recv_peer = Rank((r + ranks - 1) % ranks);
     }
+    if (ranks > 1) program.connections.push_back({Rank(r), *block.send_peer, 0, {}});
     program.ranks[Rank(r)].threadblocks.push_back(std::move(block));
   }
   return program;

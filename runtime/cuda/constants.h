@@ -1,0 +1,39 @@
+// Constant tables in device memory: part tables, lists of buffers. Each content is uploaded once and stays,
+// so that a launch that was captured into a graph finds it again; equal contents share one place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "runtime/cuda/driver.h"
+#include "runtime/cuda/gpu.h"
+#include "runtime/cuda/memory.h"
+
+namespace xccl::cuda {
+
+// Used by one thread at a time.
+class ConstantTables {
+ public:
+  explicit ConstantTables(std::shared_ptr<const Gpu> gpu) : gpu_(std::move(gpu)) {}
+
+  // Where these bytes are on the device, aligned to 128. Waits for a copy where they are new; looks them up
+  // where they are known. Errors: those of the driver; kLimit above 64 MiB in all.
+  StatusOr<DevicePointer> Put(const std::string& bytes);
+  // Copies to memory that nobody uses now; waits for it.
+  static Status Write(const std::shared_ptr<const Gpu>& gpu, DevicePointer to, const void* from,
+                      size_t bytes);
+
+ private:
+  std::shared_ptr<const Gpu> gpu_;
+  std::map<std::string, DevicePointer> known_;
+  std::vector<DeviceMemory> chunks_;
+  size_t used_ = 0;  // of the last chunk
+  size_t all_ = 0;
+};
+
+}  // namespace xccl::cuda

@@ -1,0 +1,373 @@
+// Connecting: compile, agree on the number of instances, choose slots that fit the memory, make the arenas,
+// exchange their handles, map the peers', write the tables. One exchange each for the instances and for the
+// handles; a failure in between is a failure of the exchange on the other side, within its time limit.
+#include "runtime/cuda/device_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "ir/kernel_sizes.h"
+#include "runtime/cuda/device_program_state.h"
+
+namespace xccl::cuda {
+namespace {
+
+constexpr size_t kMostPrepared = 4096;
+
+template <typename T>
+std::string BytesOf(std::span<const T> values) {
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+}
+
+}  // namespace
+
+DeviceProgram::DeviceProgram(std::string name, const Program& program, const Collective& collective,
+                             KernelImages images, std::vector<LocalRank> ranks, Exchange exchange,
+                             const DeviceProgramOptions& options)
+    : name_(std::move(name)),
+      program_(program),
+      collective_(collective),
+      images_(std::move(images)),
+      ranks_(std::move(ranks)),
+      exchange_(std::move(exchange)),
+      options_(options) {}
+
+StatusOr<std::unique_ptr<DeviceProgram>> DeviceProgram::Connect(
+    std::string name, const Program& program, const Collective& collective, KernelImages images,
+    std::vector<LocalRank> ranks, const Exchange& exchange, const DeviceCall& first,
+    const DeviceProgramOptions& options, std::shared_ptr<Residency> residency) {
+  XCCL_CHECK(!ranks.empty());
+  std::unique_ptr<DeviceProgram> made(new DeviceProgram(
+      std::move(name), program, collective, std::move(images), std::move(ranks), exchange, options));
+  XCCL_ASSIGN_OR_RETURN(made->form_, MakeKernelForm(made->program_, made->collective_));
+  made->everybody_here_ = exchange.parties == 1;
+  XCCL_ASSIGN_OR_RETURN(made->record_,
+                        PinnedMemory::Create(made->ranks_[0].gpu, kAbortAt + sizeof(uint32_t)));
+  new (made->record_.host()) device::ErrorRecord();
+  for (const LocalRank& local : made->ranks_) {
+    std::unique_ptr<DeviceState>& device = made->devices_[local.gpu->id()];
+    if (device == nullptr) device = std::make_unique<DeviceState>(local.gpu, residency);
+    auto state = std::make_unique<RankState>();
+    state->device = device.get();
+    state->index = device->ranks++;
+    XCCL_ASSIGN_OR_RETURN(state->done, OwnedEvent::Create(local.gpu));
+    made->states_.push_back(std::move(state));
+  }
+  XCCL_CHECK(!options.one_launch || made->devices_.size() == 1);
+  XCCL_ASSIGN_OR_RETURN(const Kernel* kernel, made->KernelFor(*made->devices_.begin()->second, first));
+  XCCL_RETURN_IF_ERROR(made->AgreeOnInstances(*kernel));
+  XCCL_ASSIGN_OR_RETURN(made->shape_, ChooseShape(made->program_, made->form_.blocks_per_rank,
+                                                  made->shape_.instances, options.arena, made->name_));
+  made->layouts_ = LayoutArenas(made->program_, made->shape_);
+  XCCL_RETURN_IF_ERROR(made->MakeArenas());
+  XCCL_RETURN_IF_ERROR(made->MapPeers());
+  for (auto& [id, device] : made->devices_) XCCL_RETURN_IF_ERROR(made->KernelFor(*device, first).status());
+  return made;
+}
+
+// As many as the program has, the budget allows and every device can run at once.
+Status DeviceProgram::AgreeOnInstances(const Kernel& kernel) {
+  const int32_t blocks = std::max(1, form_.blocks_per_rank);
+  int64_t instances = std::min(program_.instances, kernel.info().instances);
+  if (options_.max_ctas) {
+    if (*options_.max_ctas < blocks)
+      return InvalidInput(
+          fmt::format("{}: {} CTAs on a rank; --max-ctas allows {}", name_, blocks, *options_.max_ctas));
+    instances = std::min<int64_t>(instances, *options_.max_ctas / blocks);
+  }
+  for (const auto& [id, device] : devices_) {
+    const int64_t room =
+        static_cast<int64_t>(kernel.blocks_per_multiprocessor()) * device->gpu->properties().multiprocessors;
+    instances = std::min(instances, room / (static_cast<int64_t>(blocks) * device->ranks));
+  }
+  // Where not even one fits, the reservation says why.
+  int32_t mine = static_cast<int32_t>(std::max<int64_t>(1, instances));
+  Parcel parcel{std::string(reinterpret_cast<const char*>(&mine), sizeof mine), {}};
+  XCCL_ASSIGN_OR_RETURN(const std::vector<Parcel> all, exchange_.all(std::move(parcel)));
+  for (const Parcel& other : all) {
+    int32_t theirs = 1;
+    if (other.bytes.size() != sizeof theirs)
+      return InvalidInput(fmt::format("{}: a process sent {} bytes; expected {}: do all load the same plans?",
+                                      name_, other.bytes.size(), sizeof theirs));
+    std::memcpy(&theirs, other.bytes.data(), sizeof theirs);
+    mine = std::min(mine, theirs);
+  }
+  shape_.instances = mine;
+  threads_ = kernel.info().threads;
+  return OkStatus();
+}
+
+Status DeviceProgram::MakeArenas() {
+  std::vector<std::shared_ptr<const Gpu>> gpus;
+  for (const auto& [id, device] : devices_) gpus.push_back(device->gpu);
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    const Sharing sharing =
+        everybody_here_ ? Sharing::kNone : BestSharing(ranks_[i].gpu->properties(), options_.fabric);
+    XCCL_ASSIGN_OR_RETURN(
+        states_[i]->arena,
+        DeviceMemory::Create(ranks_[i].gpu, static_cast<size_t>(layouts_[ranks_[i].rank].bytes), sharing,
+                             gpus, fmt::format("{}: rank {}", name_, ranks_[i].rank.value)));
+  }
+  for (auto& [id, device] : devices_) {
+    XCCL_ASSIGN_OR_RETURN(device->rank_args,
+                          DeviceMemory::Create(device->gpu, sizeof(device::RankArgs) * device->ranks,
+                                               Sharing::kLegacy, {}, name_ + ": tables"));
+  }
+  return OkStatus();
+}
+
+// A parcel holds this process's ranks, each as {rank, length, description}; files in the same order.
+Status DeviceProgram::MapPeers() {
+  Parcel mine;
+  if (!everybody_here_) {
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      XCCL_ASSIGN_OR_RETURN(Parcel one, states_[i]->arena.Export());
+      const int32_t head[3] = {ranks_[i].rank.value, static_cast<int32_t>(one.bytes.size()),
+                               static_cast<int32_t>(one.files.size())};
+      mine.bytes.append(reinterpret_cast<const char*>(head), sizeof head);
+      mine.bytes += one.bytes;
+      for (OwnedFile& file : one.files) mine.files.push_back(std::move(file));
+    }
+  }
+  XCCL_ASSIGN_OR_RETURN(std::vector<Parcel> all, exchange_.all(std::move(mine)));
+  // What each local device sees of each rank.
+  std::map<int32_t, std::vector<DevicePointer>> seen;
+  std::vector<bool> here(static_cast<size_t>(program_.ranks.size()));
+  for (const auto& [id, device] : devices_) seen[id].resize(here.size());
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    here[ranks_[i].rank.index()] = true;
+    for (auto& [id, addresses] : seen) addresses[ranks_[i].rank.index()] = states_[i]->arena.address();
+  }
+  for (size_t p = 0; p < all.size(); ++p) {
+    if (static_cast<int32_t>(p) == exchange_.party) continue;
+    size_t at = 0, file = 0;
+    while (at < all[p].bytes.size()) {
+      int32_t head[3] = {};
+      if (all[p].bytes.size() - at < sizeof head)
+        return InvalidInput(name_ + ": a process sent a broken description");
+      std::memcpy(head, all[p].bytes.data() + at, sizeof head);
+      at += sizeof head;
+      Parcel one{all[p].bytes.substr(at, static_cast<size_t>(head[1])), {}};
+      at += static_cast<size_t>(head[1]);
+      for (int32_t f = 0; f < head[2] && file < all[p].files.size(); ++f)
+        one.files.push_back(std::move(all[p].files[file++]));
+      if (head[0] < 0 || head[0] >= program_.ranks.size() || here[static_cast<size_t>(head[0])])
+        return InvalidInput(fmt::format("{}: rank {} is in two processes", name_, head[0]));
+      for (auto& [id, addresses] : seen) {
+        StatusOr<DeviceMemory> memory = DeviceMemory::Import(devices_[id]->gpu, one);
+        if (!memory.ok()) return Annotate(memory.status(), fmt::format("{}: rank {}", name_, head[0]));
+        addresses[static_cast<size_t>(head[0])] = memory->address();
+        mapped_.push_back(*std::move(memory));
+      }
+    }
+  }
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    const std::vector<DevicePointer>& addresses = seen[ranks_[i].gpu->id()];
+    const ArenaLayout& layout = layouts_[ranks_[i].rank];
+    for (const ArenaLayout::End& end : layout.ends)
+      if (addresses[end.peer.index()] == 0)
+        return InvalidInput(fmt::format("{}: no process has rank {}", name_, end.peer.value));
+    const std::vector<device::Connection> ends = ConnectionsOf(layouts_, shape_, ranks_[i].rank, addresses);
+    std::vector<uint64_t> windows(here.size() * kWindows, device::kUnmapped);
+    for (size_t r = 0; r < here.size(); ++r)
+      if (here[r]) windows[r * kWindows] = 0;
+    const DevicePointer arena = states_[i]->arena.address();
+    XCCL_RETURN_IF_ERROR(ConstantTables::Write(ranks_[i].gpu, arena + static_cast<uint64_t>(layout.windows),
+                                               windows.data(), windows.size() * sizeof(uint64_t)));
+    if (!ends.empty())
+      XCCL_RETURN_IF_ERROR(ConstantTables::Write(ranks_[i].gpu,
+                                                 arena + static_cast<uint64_t>(layout.connections),
+                                                 ends.data(), ends.size() * sizeof(device::Connection)));
+    XCCL_RETURN_IF_ERROR(WriteTables(i));
+  }
+  // Nobody launches before all have mapped.
+  return exchange_.all({}).status();
+}
+
+// The rank's RankArgs; again whenever its scratch moves.
+Status DeviceProgram::WriteTables(size_t local) {
+  RankState& state = *states_[local];
+  const ArenaLayout& layout = layouts_[ranks_[local].rank];
+  const DevicePointer arena = state.arena.address();
+  device::RankArgs args;
+  args.connections =
+      reinterpret_cast<const device::Connection*>(arena + static_cast<uint64_t>(layout.connections));
+  args.blocks = reinterpret_cast<device::BlockState*>(arena + static_cast<uint64_t>(layout.blocks));
+  args.scratch = reinterpret_cast<char*>(state.scratch.address());
+  args.scratch_window = everybody_here_ ? 0 : -1;
+  return ConstantTables::Write(
+      ranks_[local].gpu, state.device->rank_args.address() + sizeof args * static_cast<size_t>(state.index),
+      &args, sizeof args);
+}
+
+StatusOr<const Kernel*> DeviceProgram::KernelFor(DeviceState& device, const DeviceCall& call) {
+  const std::pair key{call.type, call.op};
+  auto at = device.kernels.find(key);
+  if (at == device.kernels.end()) {
+    XCCL_ASSIGN_OR_RETURN(const std::string image,
+                          images_(call.type, call.op, device.gpu->properties().arch));
+    XCCL_ASSIGN_OR_RETURN(Kernel kernel, Kernel::Load(device.gpu, image, name_));
+    const device::KernelInfo& info = kernel.info();
+    if (info.ranks != program_.ranks.size() || info.blocks_per_rank != form_.blocks_per_rank ||
+        info.slots != program_.slots ||
+        static_cast<int32_t>(info.protocol) != static_cast<int32_t>(program_.protocol) ||
+        static_cast<int32_t>(info.type) != static_cast<int32_t>(call.type) ||
+        static_cast<int32_t>(info.op) != static_cast<int32_t>(call.op) ||
+        (threads_ != 0 && info.threads != threads_))
+      return InvalidInput(
+          fmt::format("{}: the kernel is for {} ranks of {} blocks and {} slots; expected {} ranks of {} "
+                      "blocks and {} slots: "
+                      "compile it from this plan",
+                      name_, info.ranks, info.blocks_per_rank, info.slots, program_.ranks.size(),
+                      form_.blocks_per_rank, program_.slots));
+    at = device.kernels.emplace(key, std::move(kernel)).first;
+  }
+  if (!layouts_.empty()) {  // the number of instances is known
+    const int32_t blocks = RankBlocks() * device.ranks;
+    XCCL_RETURN_IF_ERROR(device.reservation.Raise(at->second.MultiprocessorsFor(blocks), blocks, name_));
+  }
+  return &at->second;
+}
+
+Status DeviceProgram::GrowScratch(const CollectiveSizes& sizes) {
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    const int64_t needed = ScratchBytes(form_, sizes, ranks_[i].rank);
+    RankState& state = *states_[i];
+    if (needed <= state.scratch_bytes) continue;
+    const CaptureRelaxed relaxed(*ranks_[i].gpu);
+    if (states_[options_.one_launch ? 0 : i]->last)
+      XCCL_RETURN_IF_ERROR(Wait(*states_[options_.one_launch ? 0 : i]));
+    state.scratch = DeviceMemory();
+    state.scratch_bytes = 0;
+    XCCL_ASSIGN_OR_RETURN(
+        state.scratch,
+        DeviceMemory::Create(ranks_[i].gpu, static_cast<size_t>(needed), Sharing::kLegacy, {},
+                             fmt::format("{}: scratch of rank {}", name_, ranks_[i].rank.value)));
+    state.scratch_bytes = needed;
+    XCCL_RETURN_IF_ERROR(WriteTables(i));
+  }
+  return OkStatus();
+}
+
+StatusOr<const DeviceProgram::Prepared*> DeviceProgram::Prepare(const CollectiveSizes& sizes,
+                                                                const DeviceCall& call) {
+  std::vector<int64_t> key = {SizeOf(call.type)};
+  for (int32_t p = 0; p < collective_.num_parts(); ++p) key.push_back(sizes.PartElements(PartId(p)));
+  if (const auto at = prepared_.find(key); at != prepared_.end()) return &at->second;
+  Prepared prepared;
+  XCCL_ASSIGN_OR_RETURN(prepared.passes, KernelPasses(program_, collective_, form_, sizes, shape_.slot_bytes,
+                                                      program_.protocol));
+  XCCL_RETURN_IF_ERROR(GrowScratch(sizes));
+  prepared.tables.resize(ranks_.size());
+  if (form_.tables) {
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      const Rank rank = ranks_[i].rank;
+      const auto put = [&](const std::vector<int64_t>& begins) -> StatusOr<const int64_t*> {
+        XCCL_ASSIGN_OR_RETURN(const DevicePointer at,
+                              states_[i]->device->tables.Put(BytesOf<int64_t>(begins)));
+        return reinterpret_cast<const int64_t*>(at);
+      };
+      const std::vector<int64_t> elements(key.begin() + 1, key.end());
+      XCCL_ASSIGN_OR_RETURN(const int64_t* parts, put(elements));
+      prepared.part_elements.push_back(parts);
+      XCCL_ASSIGN_OR_RETURN(prepared.tables[i].input_begin,
+                            put(PartBegins(collective_, sizes, rank, BufferKind::kInput)));
+      XCCL_ASSIGN_OR_RETURN(prepared.tables[i].output_begin,
+                            put(PartBegins(collective_, sizes, rank, BufferKind::kOutput)));
+      XCCL_ASSIGN_OR_RETURN(prepared.tables[i].scratch_begin, put(ScratchRunBegins(form_, sizes, rank)));
+    }
+  }
+  if (prepared_.size() >= kMostPrepared) prepared_.clear();
+  return &prepared_.emplace(std::move(key), std::move(prepared)).first->second;
+}
+
+device::LaunchArgs DeviceProgram::ArgsFor(const CollectiveSizes& sizes, const DeviceCall& call,
+                                          const Prepared& prepared) const {
+  device::LaunchArgs args;
+  args.error = reinterpret_cast<device::ErrorRecord*>(record_.device());
+  args.abort = reinterpret_cast<const uint32_t*>(record_.device() + kAbortAt);
+  if (!form_.tables && collective_.num_parts() > 0) args.elements = sizes.PartElements(PartId(0));
+  args.spin_limit_ns = options_.time_limit.count();
+  args.jitter = options_.jitter;
+  args.passes = prepared.passes;
+  args.instances = shape_.instances;
+  args.in_place = call.in_place ? 1 : 0;
+  args.direct = options_.direct && everybody_here_ && form_.direct ? 1 : 0;
+  return args;
+}
+
+Status DeviceProgram::Ready() {
+  if (failure_.ok()) failure_ = ReadRecord();
+  return failure_;
+}
+
+Status DeviceProgram::Launch(Rank rank, const DeviceBuffers& buffers, const CollectiveSizes& sizes,
+                             const DeviceCall& call, Stream stream) {
+  const std::lock_guard lock(mutex_);
+  XCCL_RETURN_IF_ERROR(Ready());
+  const auto local = std::ranges::find(ranks_, rank, &LocalRank::rank);
+  XCCL_CHECK(local != ranks_.end());
+  const size_t i = static_cast<size_t>(local - ranks_.begin());
+  RankState& state = *states_[i];
+  XCCL_ASSIGN_OR_RETURN(const Prepared* prepared, Prepare(sizes, call));
+  device::LaunchArgs args = ArgsFor(sizes, call, *prepared);
+  args.ranks = reinterpret_cast<const device::RankArgs*>(state.device->rank_args.address()) + state.index;
+  args.own = prepared->tables[i];
+  if (form_.tables) args.part_elements = prepared->part_elements[i];
+  args.own.input = reinterpret_cast<const char*>(buffers.input);
+  args.own.output = reinterpret_cast<char*>(buffers.output);
+  args.own.input_window = args.own.output_window = everybody_here_ ? 0 : -1;
+  args.first_rank = rank.value;
+  args.stop = reinterpret_cast<uint32_t*>(state.arena.address() + static_cast<uint64_t>(layouts_[rank].stop));
+  return LaunchOn(*state.device, args, call, false, state, stream);
+}
+
+Status DeviceProgram::LaunchAll(std::span<const DeviceBuffers> buffers, const CollectiveSizes& sizes,
+                                const DeviceCall& call, Stream stream) {
+  const std::lock_guard lock(mutex_);
+  XCCL_CHECK(options_.one_launch && buffers.size() == ranks_.size());
+  XCCL_RETURN_IF_ERROR(Ready());
+  RankState& first = *states_[0];
+  XCCL_ASSIGN_OR_RETURN(const Prepared* prepared, Prepare(sizes, call));
+  std::vector<device::RankBuffers> table = prepared->tables;
+  for (size_t i = 0; i < table.size(); ++i) {
+    table[i].input = reinterpret_cast<const char*>(buffers[i].input);
+    table[i].output = reinterpret_cast<char*>(buffers[i].output);
+    table[i].input_window = table[i].output_window = everybody_here_ ? 0 : -1;
+  }
+  device::LaunchArgs args = ArgsFor(sizes, call, *prepared);
+  XCCL_ASSIGN_OR_RETURN(const DevicePointer at,
+                        first.device->tables.Put(BytesOf<device::RankBuffers>(table)));
+  args.ranks = reinterpret_cast<const device::RankArgs*>(first.device->rank_args.address());
+  args.buffers = reinterpret_cast<const device::RankBuffers*>(at);
+  if (form_.tables) args.part_elements = prepared->part_elements[0];
+  args.first_rank = ranks_[0].rank.value;
+  args.ranks_here = static_cast<int32_t>(ranks_.size());
+  args.stop = reinterpret_cast<uint32_t*>(first.arena.address() +
+                                          static_cast<uint64_t>(layouts_[ranks_[0].rank].stop));
+  return LaunchOn(*first.device, args, call, true, first, stream);
+}
+
+// A rank's launches follow each other: on another stream than the last one's they wait for it. A stream that
+// is captured is left alone, since its launches run when the graph does.
+Status DeviceProgram::LaunchOn(DeviceState& device, const device::LaunchArgs& args, const DeviceCall& call,
+                               bool cooperative, RankState& order, Stream stream) {
+  XCCL_ASSIGN_OR_RETURN(const Kernel* kernel, KernelFor(device, call));
+  const ScopedContext context(*device.gpu);
+  const Driver& driver = device.gpu->driver();
+  CaptureStatus capture = CaptureStatus::kNone;
+  XCCL_RETURN_IF_ERROR(device.gpu->Check(driver.StreamIsCapturing(stream, &capture), "cuStreamIsCapturing"));
+  const bool captured = capture != CaptureStatus::kNone;
+  if (!captured && order.last && *order.last != stream)
+    XCCL_RETURN_IF_ERROR(
+        device.gpu->Check(driver.StreamWaitEvent(stream, order.done.get(), 0), "cuStreamWaitEvent"));
+  XCCL_RETURN_IF_ERROR(
+      Annotate(kernel->Launch(args, RankBlocks() * args.ranks_here, cooperative, stream), name_));
+  if (captured) return OkStatus();
+  order.last = stream;
+  return device.gpu->Check(driver.EventRecord(order.done.get(), stream), "cuEventRecord");
+}
+
+}  // namespace xccl::cuda

@@ -1,0 +1,158 @@
+// One Program, connected: the ranks of this process, their arenas on the devices, the peers' arenas mapped,
+// the kernels loaded. Launching queues one kernel on the caller's stream and returns; nothing waits, except
+// where a size or a pair of type and operator comes for the first time. Counters live on the device, so that
+// a launch that was captured into a graph may be replayed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "device/abi.h"
+#include "ir/collective.h"
+#include "ir/kernel_form.h"
+#include "ir/numbers.h"
+#include "ir/program.h"
+#include "ir/sizes.h"
+#include "runtime/cuda/arena.h"
+#include "runtime/cuda/constants.h"
+#include "runtime/cuda/exchange.h"
+#include "runtime/cuda/gpu.h"
+#include "runtime/cuda/kernel.h"
+#include "runtime/cuda/memory.h"
+#include "runtime/cuda/residency.h"
+
+namespace xccl::cuda {
+
+struct LocalRank {
+  Rank rank;
+  std::shared_ptr<const Gpu> gpu;
+};
+
+// The image of the program's kernel for a type, an operator and an architecture.
+using KernelImages = std::function<StatusOr<std::string>(DataType type, ReduceOp op, int32_t arch)>;
+
+struct DeviceProgramOptions {
+  ArenaOptions arena;
+  std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // of a wait without progress
+  std::optional<int32_t> max_ctas;                                 // blocks of one rank
+  bool one_launch = false;  // all ranks of this process, on one device, in one cooperative launch
+  bool direct = true;       // peers' buffers are used where they are mapped
+  bool fabric = false;      // fabric handles rather than file descriptors
+  uint64_t jitter = 0;      // not 0: seed of random delays
+};
+
+// What is executed: the same on all ranks.
+struct DeviceCall {
+  DataType type = DataType::kFloat;
+  ReduceOp op = ReduceOp::kSum;
+  bool in_place = false;
+};
+struct DeviceBuffers {
+  DevicePointer input = 0, output = 0;
+};
+
+// What it takes, of one rank.
+struct DeviceUsage {
+  int32_t ctas = 0, threads = 0, instances = 0;
+  int32_t ctas_per_multiprocessor = 0, registers = 0, local_bytes = 0;
+  int64_t arena_bytes = 0, scratch_bytes = 0;
+  int64_t slot_bytes = 0;
+  Sharing sharing = Sharing::kNone;
+};
+
+// Safe from any thread.
+class DeviceProgram {
+ public:
+  // All processes call it for the same program, in the same order. `first`: the pair that is compiled at
+  // once. Requires: the program verifies; `ranks` ascending, on one device where one_launch. Errors: those of
+  // the kernel, of memory (with what is needed), of the exchange; kInvalidInput where the blocks do not fit.
+  static StatusOr<std::unique_ptr<DeviceProgram>> Connect(std::string name, const Program& program,
+                                                          const Collective& collective, KernelImages images,
+                                                          std::vector<LocalRank> ranks,
+                                                          const Exchange& exchange, const DeviceCall& first,
+                                                          const DeviceProgramOptions& options,
+                                                          std::shared_ptr<Residency> residency);
+  ~DeviceProgram();  // waits for what was launched
+
+  // Queues one rank's share. All ranks launch the same calls in the same order. Errors: an earlier failure;
+  // kInvalidInput where a new size cannot be set up while the stream is captured into a graph.
+  Status Launch(Rank rank, const DeviceBuffers& buffers, const CollectiveSizes& sizes, const DeviceCall& call,
+                Stream stream);
+  // Queues all of this process's ranks. Requires: one_launch; one entry of buffers a rank.
+  Status LaunchAll(std::span<const DeviceBuffers> buffers, const CollectiveSizes& sizes,
+                   const DeviceCall& call, Stream stream);
+
+  // The first failure, without waiting: a threadblock that gave up ("rank 3: threadblock 2, instruction 5
+  // (recv): expected ..."), an abort, a peer's process that ended, an error of the driver.
+  Status Error();
+  // Waits until everything launched on any stream is done.
+  Status Synchronize();
+  // Makes all running kernels leave; later launches fail with `reason`.
+  void Abort(const Status& reason);
+
+  DeviceUsage usage() const;
+  const std::vector<LocalRank>& ranks() const { return ranks_; }
+
+ private:
+  struct RankState;
+  struct DeviceState;
+  // What follows from the sizes.
+  struct Prepared {
+    int32_t passes = 1;
+    std::vector<device::RankBuffers> tables;    // by local rank; no buffers in it
+    std::vector<const int64_t*> part_elements;  // by local rank, where parts differ
+  };
+
+  DeviceProgram(std::string name, const Program& program, const Collective& collective, KernelImages images,
+                std::vector<LocalRank> ranks, Exchange exchange, const DeviceProgramOptions& options);
+  Status AgreeOnInstances(const Kernel& kernel);
+  Status MakeArenas();
+  Status MapPeers();
+  Status WriteTables(size_t local);
+  StatusOr<const Kernel*> KernelFor(DeviceState& device, const DeviceCall& call);
+  StatusOr<const Prepared*> Prepare(const CollectiveSizes& sizes, const DeviceCall& call);
+  Status GrowScratch(const CollectiveSizes& sizes);
+  Status LaunchOn(DeviceState& device, const device::LaunchArgs& args, const DeviceCall& call,
+                  bool cooperative, RankState& order, Stream stream);
+  device::LaunchArgs ArgsFor(const CollectiveSizes& sizes, const DeviceCall& call,
+                             const Prepared& prepared) const;
+  Status Ready();
+  Status Wait(RankState& state) const;
+  Status ReadRecord();
+  std::string Describe(const device::ErrorRecord& record) const;
+  int32_t RankBlocks() const { return form_.blocks_per_rank * shape_.instances; }
+
+  const std::string name_;
+  const Program program_;
+  const Collective collective_;
+  const KernelImages images_;
+  const std::vector<LocalRank> ranks_;
+  const Exchange exchange_;
+  const DeviceProgramOptions options_;
+
+  std::mutex mutex_;  // guards what follows
+  KernelForm form_;
+  ArenaShape shape_;
+  IdVector<Rank, ArenaLayout> layouts_;
+  int32_t threads_ = 0;
+  bool everybody_here_ = true;  // all ranks are this process's
+  std::map<int32_t, std::unique_ptr<DeviceState>> devices_;
+  std::vector<std::unique_ptr<RankState>> states_;  // by local rank
+  std::vector<DeviceMemory> mapped_;                // peers' arenas
+  std::map<std::vector<int64_t>, Prepared> prepared_;
+  PinnedMemory record_;  // ErrorRecord, and the abort word on the next line
+  Status failure_;
+};
+
+}  // namespace xccl::cuda

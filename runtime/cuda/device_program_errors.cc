@@ -1,0 +1,148 @@
+// Waiting, and what can go wrong while kernels run. The record lies in pinned memory: a load tells whether a
+// threadblock gave up, without a call to the driver.
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "runtime/cuda/device_program.h"
+#include "runtime/cuda/device_program_state.h"
+
+namespace xccl::cuda {
+namespace {
+
+constexpr auto kPollEvery = std::chrono::microseconds(20);
+constexpr uint32_t kComplete = 2;
+
+std::string Seconds(std::chrono::nanoseconds time) {
+  const double seconds = std::chrono::duration<double>(time).count();
+  return seconds < 1 ? fmt::format("{:g} ms", seconds * 1e3) : fmt::format("{:g} s", seconds);
+}
+
+}  // namespace
+
+std::string DeviceProgram::Describe(const device::ErrorRecord& record) const {
+  const Rank rank(record.rank);
+  std::string op = "start";
+  int32_t channel = 0;
+  if (record.rank >= 0 && record.rank < program_.ranks.size()) {
+    const std::vector<Threadblock>& blocks = program_.ranks[rank].threadblocks;
+    if (record.threadblock >= 0 && record.threadblock < static_cast<int32_t>(blocks.size())) {
+      const Threadblock& block = blocks[static_cast<size_t>(record.threadblock)];
+      channel = block.channel;
+      if (record.instruction >= 0 && record.instruction < static_cast<int32_t>(block.instructions.size()))
+        op = ToString(block.instructions[static_cast<size_t>(record.instruction)].op);
+    }
+  }
+  std::string text = fmt::format("{}: rank {}: threadblock {}, instruction {} ({}), pass {}: ", name_,
+                                 record.rank, record.threadblock, record.instruction, op, record.pass + 1);
+  switch (record.wait) {
+    case device::Wait::kNone:
+      text += "gave up";
+      break;
+    case device::Wait::kDependency:
+      text += fmt::format("expected threadblock {} to have done {} instructions, saw {}", record.peer,
+                          record.expected & 0xffffffff, record.seen & 0xffffffff);
+      break;
+    case device::Wait::kMessage:
+      text += fmt::format("expected message {} of rank {} on channel {}, saw {}", record.expected,
+                          record.peer, channel, record.seen);
+      break;
+    case device::Wait::kCredit:
+      text += fmt::format("expected rank {} to take message {} on channel {}, saw {} taken", record.peer,
+                          record.expected, channel, record.seen);
+      break;
+    case device::Wait::kEntry:
+      text += fmt::format("expected rank {} in launch {}, saw it in {}", record.peer, record.expected,
+                          record.seen);
+      break;
+    case device::Wait::kDrain:
+      text += fmt::format("expected rank {} to be done with {} messages, saw {}", record.peer,
+                          record.expected, record.seen);
+      break;
+    case device::Wait::kAborted:
+      return fmt::format("{}: rank {}: aborted in threadblock {}, instruction {} ({})", name_, record.rank,
+                         record.threadblock, record.instruction, op);
+  }
+  return text + fmt::format("; nothing moved for {}", Seconds(options_.time_limit));
+}
+
+Status DeviceProgram::ReadRecord() {
+  auto* record = reinterpret_cast<device::ErrorRecord*>(record_.host());
+  if (std::atomic_ref<uint32_t>(record->state).load(std::memory_order_acquire) != kComplete)
+    return OkStatus();
+  return LimitReached(Describe(*record));
+}
+
+Status DeviceProgram::Error() {
+  const std::lock_guard lock(mutex_);
+  if (!Ready().ok()) return failure_;
+  failure_ = exchange_.check();
+  for (size_t i = 0; i < states_.size() && failure_.ok(); ++i) {
+    const ScopedContext context(*ranks_[i].gpu);
+    const Result result = ranks_[i].gpu->driver().EventQuery(states_[i]->done.get());
+    if (states_[i]->last && result != Result::kSuccess && result != Result::kNotReady)
+      failure_ = ranks_[i].gpu->Check(result, name_ + ": a kernel failed");
+  }
+  return failure_;
+}
+
+// By polling: a peer whose process ends is noticed long before the kernels' own time limit.
+Status DeviceProgram::Wait(RankState& state) const {
+  const Gpu& gpu = *state.device->gpu;
+  const ScopedContext context(gpu);
+  while (true) {
+    const Result result = gpu.driver().EventQuery(state.done.get());
+    if (result != Result::kNotReady) return gpu.Check(result, name_ + ": a kernel failed");
+    if (!exchange_.check().ok())
+      std::atomic_ref<uint32_t>(*reinterpret_cast<uint32_t*>(record_.host() + kAbortAt)).store(1);
+    std::this_thread::sleep_for(kPollEvery);
+  }
+}
+
+Status DeviceProgram::Synchronize() {
+  for (const std::unique_ptr<RankState>& state : states_) {
+    if (!state->last) continue;
+    const Status status = Wait(*state);
+    const std::lock_guard lock(mutex_);
+    if (!status.ok() && failure_.ok()) failure_ = status;
+  }
+  return Error();
+}
+
+void DeviceProgram::Abort(const Status& reason) {
+  // Without the lock: a thread that waits for a kernel may hold it.
+  std::atomic_ref<uint32_t>(*reinterpret_cast<uint32_t*>(record_.host() + kAbortAt)).store(1);
+  const std::lock_guard lock(mutex_);
+  if (failure_.ok()) failure_ = reason;
+}
+
+DeviceUsage DeviceProgram::usage() const {
+  DeviceUsage usage;
+  usage.ctas = RankBlocks();
+  usage.threads = threads_;
+  usage.instances = shape_.instances;
+  const DeviceState& device = *devices_.begin()->second;
+  if (!device.kernels.empty()) {
+    const Kernel& kernel = device.kernels.begin()->second;
+    usage.ctas_per_multiprocessor = kernel.blocks_per_multiprocessor();
+    usage.registers = kernel.registers();
+    usage.local_bytes = kernel.local_bytes();
+  }
+  for (const std::unique_ptr<RankState>& state : states_) {
+    usage.arena_bytes = std::max(usage.arena_bytes, static_cast<int64_t>(state->arena.bytes()));
+    usage.scratch_bytes = std::max(usage.scratch_bytes, state->scratch_bytes);
+    usage.sharing = state->arena.sharing();
+  }
+  usage.slot_bytes = shape_.slot_bytes;
+  return usage;
+}
+
+DeviceProgram::~DeviceProgram() {
+  for (const std::unique_ptr<RankState>& state : states_)
+    if (state->last) static_cast<void>(Wait(*state).ok());
+}
+
+}  // namespace xccl::cuda

@@ -1,0 +1,37 @@
+// What a DeviceProgram keeps for a device and for a rank of this process. For its own sources alone.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "runtime/cuda/device_program.h"
+
+namespace xccl::cuda {
+
+struct DeviceProgram::DeviceState {
+  DeviceState(std::shared_ptr<const Gpu> g, const std::shared_ptr<Residency>& residency)
+      : gpu(std::move(g)),
+        reservation(residency, gpu->id(), gpu->properties().multiprocessors),
+        tables(gpu) {}
+  std::shared_ptr<const Gpu> gpu;
+  Reservation reservation;
+  ConstantTables tables;
+  std::map<std::pair<DataType, ReduceOp>, Kernel> kernels;
+  DeviceMemory rank_args;  // of the local ranks on this device, in order
+  int32_t ranks = 0;
+};
+
+struct DeviceProgram::RankState {
+  DeviceState* device = nullptr;
+  int32_t index = 0;  // among the device's ranks
+  DeviceMemory arena, scratch;
+  int64_t scratch_bytes = 0;
+  OwnedEvent done;             // after the last launch
+  std::optional<Stream> last;  // where that was
+};
+
+inline constexpr size_t kAbortAt = device::kLineBytes;  // of the abort word, behind the ErrorRecord
+
+}  // namespace xccl::cuda

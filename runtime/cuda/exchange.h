@@ -1,0 +1,57 @@
+// How the processes of a communicator tell each other things while they connect: bytes and open files, all to
+// all. Processes of one host meet at a Unix socket in the abstract name space (nothing is left in the file
+// system); party 0 listens, collects what every party sends, and hands all of it to all.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace xccl::cuda {
+
+// Owns a file descriptor.
+class OwnedFile {
+ public:
+  OwnedFile() = default;
+  explicit OwnedFile(int descriptor) : descriptor_(descriptor) {}
+  OwnedFile(OwnedFile&& other) noexcept : descriptor_(other.descriptor_) { other.descriptor_ = -1; }
+  OwnedFile& operator=(OwnedFile&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  ~OwnedFile();
+  int get() const { return descriptor_; }
+  bool open() const { return descriptor_ >= 0; }
+
+ private:
+  int descriptor_ = -1;
+};
+
+// What one party gives to all: bytes, and files in order.
+struct Parcel {
+  std::string bytes;
+  std::vector<OwnedFile> files;
+};
+
+struct Exchange {
+  int32_t party = 0, parties = 1;
+  // Everybody's parcels, by party, one's own included. All parties call it equally often. Errors: kLimit when
+  // a party does not come within the time limit, or is gone.
+  std::function<StatusOr<std::vector<Parcel>>(Parcel mine)> all;
+  // Without waiting: kLimit "party 2: its process ended" when that is known.
+  std::function<Status()> check;
+};
+
+Exchange AloneExchange();
+
+// Waits until all parties have come. `name`: letters, digits, dots and dashes, the same for all, and of no
+// other run of this host. Errors: kLimit "xccl-1: 2 of 3 processes came within 30 s".
+StatusOr<Exchange> SocketExchange(const std::string& name, int32_t party, int32_t parties,
+                                  std::chrono::nanoseconds time_limit);
+
+}  // namespace xccl::cuda

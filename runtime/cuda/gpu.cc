@@ -1,0 +1,159 @@
+#include "runtime/cuda/gpu.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+namespace xccl::cuda {
+namespace {
+
+StatusOr<int32_t> Attribute(const Driver& driver, DeviceAttribute attribute, DeviceId device) {
+  int value = 0;
+  XCCL_RETURN_IF_ERROR(
+      Check(driver, driver.DeviceGetAttribute(&value, attribute, device),
+            fmt::format("cuDeviceGetAttribute {} of device {}", static_cast<int>(attribute), device)));
+  return value;
+}
+
+StatusOr<GpuProperties> PropertiesOf(const Driver& driver, DeviceId device) {
+  GpuProperties p;
+  p.ordinal = device;
+  std::array<char, 256> name = {};
+  XCCL_RETURN_IF_ERROR(Check(driver, driver.DeviceGetName(name.data(), name.size() - 1, device),
+                             fmt::format("cuDeviceGetName of device {}", device)));
+  p.name = name.data();
+  Uuid uuid;
+  XCCL_RETURN_IF_ERROR(Check(driver, driver.DeviceGetUuid(&uuid, device),
+                             fmt::format("cuDeviceGetUuid of device {}", device)));
+  p.uuid.assign(reinterpret_cast<const char*>(uuid.bytes), sizeof uuid.bytes);
+  XCCL_ASSIGN_OR_RETURN(const int32_t major,
+                        Attribute(driver, DeviceAttribute::kComputeCapabilityMajor, device));
+  XCCL_ASSIGN_OR_RETURN(const int32_t minor,
+                        Attribute(driver, DeviceAttribute::kComputeCapabilityMinor, device));
+  p.arch = major * 10 + minor;
+  XCCL_ASSIGN_OR_RETURN(p.multiprocessors, Attribute(driver, DeviceAttribute::kMultiprocessorCount, device));
+  // An older driver does not know the later ones: then the device has not got it either.
+  const auto has = [&](DeviceAttribute attribute) {
+    const StatusOr<int32_t> value = Attribute(driver, attribute, device);
+    return value.ok() && *value != 0;
+  };
+  p.cooperative = has(DeviceAttribute::kCooperativeLaunch);
+  p.virtual_memory = has(DeviceAttribute::kVirtualMemoryManagement);
+  p.file_descriptors = has(DeviceAttribute::kPosixFileDescriptors);
+  p.fabric = has(DeviceAttribute::kFabricHandles);
+  p.multicast = has(DeviceAttribute::kMulticast) && driver.MulticastCreate != nullptr;
+  return p;
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<const Gpu>> Gpu::Open(const Driver& driver, int32_t ordinal) {
+  int devices = 0;
+  XCCL_RETURN_IF_ERROR(cuda::Check(driver, driver.DeviceGetCount(&devices), "cuDeviceGetCount"));
+  if (ordinal < 0 || ordinal >= devices)
+    return InvalidInput(fmt::format("cuda: device {}; expected 0 to {}", ordinal, devices - 1));
+  DeviceId device = 0;
+  XCCL_RETURN_IF_ERROR(
+      cuda::Check(driver, driver.DeviceGet(&device, ordinal), fmt::format("cuDeviceGet of {}", ordinal)));
+  XCCL_ASSIGN_OR_RETURN(GpuProperties properties, PropertiesOf(driver, device));
+  Context context = nullptr;
+  XCCL_RETURN_IF_ERROR(cuda::Check(driver, driver.DevicePrimaryCtxRetain(&context, device),
+                                   fmt::format("cuDevicePrimaryCtxRetain of device {}", device)));
+  return std::shared_ptr<const Gpu>(std::make_shared<Gpu>(driver, std::move(properties), context));
+}
+
+Gpu::~Gpu() { driver_.DevicePrimaryCtxRelease(properties_.ordinal); }
+
+Status Gpu::Check(Result result, const std::string& call) const {
+  return cuda::Check(driver_, result, fmt::format("device {}: {}", properties_.ordinal, call));
+}
+
+ScopedContext::ScopedContext(const Gpu& gpu)
+    : gpu_(gpu), pushed_(gpu.driver().CtxPushCurrent(gpu.context()) == Result::kSuccess) {}
+
+ScopedContext::~ScopedContext() {
+  if (pushed_) gpu_.driver().CtxPopCurrent(nullptr);
+}
+
+StatusOr<OwnedStream> OwnedStream::Create(std::shared_ptr<const Gpu> gpu) {
+  const ScopedContext context(*gpu);
+  OwnedStream stream;
+  XCCL_RETURN_IF_ERROR(
+      gpu->Check(gpu->driver().StreamCreate(&stream.stream_, kNonBlockingStream), "cuStreamCreate"));
+  stream.gpu_ = std::move(gpu);
+  return stream;
+}
+
+OwnedStream& OwnedStream::operator=(OwnedStream&& other) noexcept {
+  std::swap(gpu_, other.gpu_);
+  std::swap(stream_, other.stream_);
+  return *this;
+}
+
+OwnedStream::~OwnedStream() {
+  if (stream_ == nullptr) return;
+  const ScopedContext context(*gpu_);
+  gpu_->driver().StreamDestroy(stream_);
+}
+
+Status OwnedStream::Synchronize() const {
+  const ScopedContext context(*gpu_);
+  return gpu_->Check(gpu_->driver().StreamSynchronize(stream_), "cuStreamSynchronize");
+}
+
+StatusOr<PinnedMemory> PinnedMemory::Create(std::shared_ptr<const Gpu> gpu, size_t bytes) {
+  const ScopedContext context(*gpu);
+  PinnedMemory memory;
+  void* host = nullptr;
+  XCCL_RETURN_IF_ERROR(gpu->Check(gpu->driver().MemHostAlloc(&host, bytes, kHostPortable | kHostMapped),
+                                  fmt::format("cuMemHostAlloc of {} bytes", bytes)));
+  memory.gpu_ = std::move(gpu);
+  memory.host_ = static_cast<std::byte*>(host);
+  XCCL_RETURN_IF_ERROR(memory.gpu_->Check(
+      memory.gpu_->driver().MemHostGetDevicePointer(&memory.device_, host, 0), "cuMemHostGetDevicePointer"));
+  std::memset(host, 0, bytes);
+  return memory;
+}
+
+PinnedMemory& PinnedMemory::operator=(PinnedMemory&& other) noexcept {
+  std::swap(gpu_, other.gpu_);
+  std::swap(host_, other.host_);
+  std::swap(device_, other.device_);
+  return *this;
+}
+
+PinnedMemory::~PinnedMemory() {
+  if (host_ == nullptr) return;
+  const ScopedContext context(*gpu_);
+  gpu_->driver().MemFreeHost(host_);
+}
+
+StatusOr<OwnedEvent> OwnedEvent::Create(std::shared_ptr<const Gpu> gpu) {
+  const ScopedContext context(*gpu);
+  OwnedEvent event;
+  XCCL_RETURN_IF_ERROR(gpu->Check(gpu->driver().EventCreate(&event.event_, 0), "cuEventCreate"));
+  event.gpu_ = std::move(gpu);
+  return event;
+}
+
+OwnedEvent& OwnedEvent::operator=(OwnedEvent&& other) noexcept {
+  std::swap(gpu_, other.gpu_);
+  std::swap(event_, other.event_);
+  return *this;
+}
+
+OwnedEvent::~OwnedEvent() {
+  if (event_ == nullptr) return;
+  const ScopedContext context(*gpu_);
+  gpu_->driver().EventDestroy(event_);
+}
+
+CaptureRelaxed::CaptureRelaxed(const Gpu& gpu) : gpu_(gpu) {
+  gpu_.driver().ThreadExchangeStreamCaptureMode(&mode_);
+}
+
+CaptureRelaxed::~CaptureRelaxed() { gpu_.driver().ThreadExchangeStreamCaptureMode(&mode_); }
+
+}  // namespace xccl::cuda

@@ -1,0 +1,359 @@
+// A shared range is described by a Description in the parcel's bytes; a file descriptor travels beside it.
+// What a process exported to itself is never imported (the driver refuses legacy handles of one's own): its
+// address is valid as it is, and the exporter gave its process's devices access.
+#include "runtime/cuda/memory.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+namespace xccl::cuda {
+namespace {
+
+// Travels between processes of one build.
+struct Description {
+  int32_t process = 0;
+  Sharing sharing = Sharing::kNone;
+  DevicePointer address = 0;  // in the exporter
+  uint64_t bytes = 0;
+  char uuid[16] = {};
+  FabricHandle fabric;
+  IpcHandle legacy;
+};
+static_assert(std::is_trivially_copyable_v<Description>);
+
+StatusOr<Description> DescriptionOf(const Parcel& parcel) {
+  Description description;
+  if (parcel.bytes.size() != sizeof description)
+    return InvalidInput(
+        fmt::format("cuda: a peer described its memory in {} bytes; expected {}: is it another version?",
+                    parcel.bytes.size(), sizeof description));
+  std::memcpy(&description, parcel.bytes.data(), sizeof description);
+  return description;
+}
+
+HandleType HandleTypeOf(Sharing sharing) {
+  switch (sharing) {
+    case Sharing::kFileDescriptor:
+      return HandleType::kPosixFileDescriptor;
+    case Sharing::kFabric:
+      return HandleType::kFabric;
+    case Sharing::kNone:
+    case Sharing::kLegacy:
+      return HandleType::kNone;
+  }
+  return HandleType::kNone;
+}
+
+size_t RoundUp(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
+// The handle's form that travels: into the description, or a file.
+Status ExportHandle(const Gpu& gpu, MemoryHandle handle, Sharing sharing, Description& description,
+                    Parcel& parcel) {
+  if (sharing == Sharing::kFileDescriptor) {
+    int descriptor = -1;
+    XCCL_RETURN_IF_ERROR(gpu.Check(
+        gpu.driver().MemExportToShareableHandle(&descriptor, handle, HandleType::kPosixFileDescriptor, 0),
+        "cuMemExportToShareableHandle to a file descriptor"));
+    parcel.files.emplace_back(descriptor);
+  }
+  if (sharing == Sharing::kFabric)
+    return gpu.Check(
+        gpu.driver().MemExportToShareableHandle(&description.fabric, handle, HandleType::kFabric, 0),
+        "cuMemExportToShareableHandle to a fabric handle");
+  return OkStatus();
+}
+
+StatusOr<MemoryHandle> ImportHandle(const Gpu& gpu, const Parcel& parcel, Description& description) {
+  MemoryHandle handle = 0;
+  if (description.sharing == Sharing::kFabric) {
+    XCCL_RETURN_IF_ERROR(gpu.Check(
+        gpu.driver().MemImportFromShareableHandle(&handle, &description.fabric, HandleType::kFabric),
+        "cuMemImportFromShareableHandle of a fabric handle"));
+    return handle;
+  }
+  if (parcel.files.size() != 1 || !parcel.files[0].open())
+    return InvalidInput("cuda: a peer sent no file descriptor for its memory");
+  // The driver takes the number where a pointer is declared.
+  void* const descriptor = reinterpret_cast<void*>(static_cast<intptr_t>(parcel.files[0].get()));
+  XCCL_RETURN_IF_ERROR(gpu.Check(
+      gpu.driver().MemImportFromShareableHandle(&handle, descriptor, HandleType::kPosixFileDescriptor),
+      "cuMemImportFromShareableHandle of a file descriptor"));
+  return handle;
+}
+
+Status Zero(const std::shared_ptr<const Gpu>& gpu, DevicePointer address, size_t bytes) {
+  const CaptureRelaxed relaxed(*gpu);
+  XCCL_ASSIGN_OR_RETURN(const OwnedStream stream, OwnedStream::Create(gpu));
+  {
+    const ScopedContext context(*gpu);
+    XCCL_RETURN_IF_ERROR(
+        gpu->Check(gpu->driver().MemsetD8Async(address, 0, bytes, stream.get()), "cuMemsetD8Async"));
+  }
+  return stream.Synchronize();
+}
+
+}  // namespace
+
+std::string_view ToString(Sharing sharing) {
+  switch (sharing) {
+    case Sharing::kNone:
+      return "one process";
+    case Sharing::kFileDescriptor:
+      return "file descriptors";
+    case Sharing::kFabric:
+      return "fabric handles";
+    case Sharing::kLegacy:
+      return "legacy IPC";
+  }
+  return "unknown";
+}
+
+Sharing BestSharing(const GpuProperties& properties, bool fabric) {
+  if (properties.virtual_memory && properties.fabric && fabric) return Sharing::kFabric;
+  if (properties.virtual_memory && properties.file_descriptors) return Sharing::kFileDescriptor;
+  return Sharing::kLegacy;
+}
+
+StatusOr<DeviceMemory> DeviceMemory::CreateVirtual(std::shared_ptr<const Gpu> gpu, size_t bytes,
+                                                   Sharing sharing,
+                                                   std::span<const std::shared_ptr<const Gpu>> peers) {
+  const Driver& driver = gpu->driver();
+  AllocationProperties properties;
+  properties.handle_types = HandleTypeOf(sharing);
+  properties.location.id = gpu->id();
+  size_t granularity = 0;
+  XCCL_RETURN_IF_ERROR(
+      gpu->Check(driver.MemGetAllocationGranularity(&granularity, &properties, kRecommendedGranularity),
+                 "cuMemGetAllocationGranularity"));
+  DeviceMemory memory;
+  memory.bytes_ = RoundUp(bytes, granularity);
+  memory.sharing_ = sharing;
+  XCCL_RETURN_IF_ERROR(gpu->Check(driver.MemCreate(&memory.handle_, memory.bytes_, &properties, 0),
+                                  fmt::format("cuMemCreate of {} bytes", memory.bytes_)));
+  memory.gpu_ = std::move(gpu);
+  memory.kind_ = Kind::kOwned;
+  std::vector<AccessDescription> access = {{{kLocationDevice, memory.gpu_->id()}, kReadWrite}};
+  for (const std::shared_ptr<const Gpu>& peer : peers)
+    if (peer->id() != memory.gpu_->id()) access.push_back({{kLocationDevice, peer->id()}, kReadWrite});
+  XCCL_RETURN_IF_ERROR(memory.Map(access));
+  return memory;
+}
+
+Status DeviceMemory::Map(std::span<const AccessDescription> access) {
+  const Driver& driver = gpu_->driver();
+  XCCL_RETURN_IF_ERROR(gpu_->Check(driver.MemAddressReserve(&address_, bytes_, 0, 0, 0),
+                                   fmt::format("cuMemAddressReserve of {} bytes", bytes_)));
+  reserved_ = true;
+  XCCL_RETURN_IF_ERROR(gpu_->Check(driver.MemMap(address_, bytes_, 0, handle_, 0),
+                                   fmt::format("cuMemMap of {} bytes", bytes_)));
+  mapped_ = true;
+  return gpu_->Check(driver.MemSetAccess(address_, bytes_, access.data(), access.size()),
+                     fmt::format("cuMemSetAccess for {} devices", access.size()));
+}
+
+StatusOr<DeviceMemory> DeviceMemory::Create(std::shared_ptr<const Gpu> gpu, size_t bytes, Sharing sharing,
+                                            std::span<const std::shared_ptr<const Gpu>> peers,
+                                            const std::string& what) {
+  const ScopedContext context(*gpu);
+  const Driver& driver = gpu->driver();
+  if (bytes == 0) bytes = 1;
+  size_t free = 0, total = 0;
+  XCCL_RETURN_IF_ERROR(gpu->Check(driver.MemGetInfo(&free, &total), "cuMemGetInfo"));
+  if (bytes > free)
+    return InvalidInput(fmt::format("cuda: device {}: {}: needs {} bytes of device memory; {} of {} are free",
+                                    gpu->id(), what, bytes, free, total));
+  DeviceMemory memory;
+  if (sharing != Sharing::kLegacy && gpu->properties().virtual_memory) {
+    StatusOr<DeviceMemory> made = CreateVirtual(gpu, bytes, sharing, peers);
+    if (!made.ok()) return Annotate(made.status(), what);
+    memory = *std::move(made);
+  } else {
+    memory.sharing_ = Sharing::kLegacy;
+    memory.bytes_ = bytes;
+    XCCL_RETURN_IF_ERROR(Annotate(
+        gpu->Check(driver.MemAlloc(&memory.address_, bytes), fmt::format("cuMemAlloc of {} bytes", bytes)),
+        what));
+    memory.kind_ = Kind::kOwned;
+    memory.gpu_ = gpu;
+    // Peers of this process get there by the context.
+    for (const std::shared_ptr<const Gpu>& peer : peers) {
+      if (peer->id() == gpu->id()) continue;
+      const ScopedContext theirs(*peer);
+      const Result result = driver.CtxEnablePeerAccess(gpu->context(), 0);
+      if (result != Result::kPeerAccessAlreadyEnabled)
+        XCCL_RETURN_IF_ERROR(
+            peer->Check(result, fmt::format("cuCtxEnablePeerAccess to device {}", gpu->id())));
+    }
+  }
+  XCCL_RETURN_IF_ERROR(Zero(gpu, memory.address_, memory.bytes_));
+  return memory;
+}
+
+StatusOr<Parcel> DeviceMemory::Export() const {
+  const ScopedContext context(*gpu_);
+  Description description;
+  description.process = getpid();
+  description.sharing = sharing_;
+  description.address = address_;
+  description.bytes = bytes_;
+  std::memcpy(description.uuid, gpu_->properties().uuid.data(),
+              std::min(sizeof description.uuid, gpu_->properties().uuid.size()));
+  Parcel parcel;
+  if (sharing_ == Sharing::kLegacy)
+    XCCL_RETURN_IF_ERROR(
+        gpu_->Check(gpu_->driver().IpcGetMemHandle(&description.legacy, address_), "cuIpcGetMemHandle"));
+  XCCL_RETURN_IF_ERROR(ExportHandle(*gpu_, handle_, sharing_, description, parcel));
+  parcel.bytes.assign(reinterpret_cast<const char*>(&description), sizeof description);
+  return parcel;
+}
+
+StatusOr<DeviceMemory> DeviceMemory::Import(std::shared_ptr<const Gpu> gpu, const Parcel& parcel) {
+  const ScopedContext context(*gpu);
+  XCCL_ASSIGN_OR_RETURN(Description description, DescriptionOf(parcel));
+  DeviceMemory memory;
+  memory.sharing_ = description.sharing;
+  memory.bytes_ = description.bytes;
+  if (description.process == getpid()) {
+    memory.kind_ = Kind::kAlias;
+    memory.address_ = description.address;
+    memory.gpu_ = std::move(gpu);
+    return memory;
+  }
+  if (description.sharing == Sharing::kLegacy) {
+    XCCL_RETURN_IF_ERROR(
+        gpu->Check(gpu->driver().IpcOpenMemHandle(&memory.address_, description.legacy, kLazyPeerAccess),
+                   "cuIpcOpenMemHandle of a peer's memory"));
+    memory.kind_ = Kind::kImported;
+    memory.gpu_ = std::move(gpu);
+    return memory;
+  }
+  XCCL_ASSIGN_OR_RETURN(memory.handle_, ImportHandle(*gpu, parcel, description));
+  memory.kind_ = Kind::kImported;
+  memory.gpu_ = std::move(gpu);
+  const AccessDescription access{{kLocationDevice, memory.gpu_->id()}, kReadWrite};
+  XCCL_RETURN_IF_ERROR(memory.Map({&access, 1}));
+  return memory;
+}
+
+DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
+  std::swap(gpu_, other.gpu_);
+  std::swap(kind_, other.kind_);
+  std::swap(sharing_, other.sharing_);
+  std::swap(address_, other.address_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(handle_, other.handle_);
+  std::swap(reserved_, other.reserved_);
+  std::swap(mapped_, other.mapped_);
+  return *this;
+}
+
+DeviceMemory::~DeviceMemory() {
+  if (kind_ == Kind::kNothing || kind_ == Kind::kAlias) return;
+  const ScopedContext context(*gpu_);
+  const Driver& driver = gpu_->driver();
+  if (handle_ != 0) {
+    if (mapped_) driver.MemUnmap(address_, bytes_);
+    if (reserved_) driver.MemAddressFree(address_, bytes_);
+    driver.MemRelease(handle_);
+  } else if (kind_ == Kind::kImported) {
+    driver.IpcCloseMemHandle(address_);
+  } else {
+    driver.MemFree(address_);
+  }
+}
+
+StatusOr<MulticastMemory> MulticastMemory::Create(std::shared_ptr<const Gpu> gpu, int32_t devices,
+                                                  size_t bytes) {
+  if (devices < 2)
+    return InvalidInput(fmt::format("cuda: a multicast group of {} device; expected 2 or more", devices));
+  const ScopedContext context(*gpu);
+  MulticastProperties properties;
+  properties.devices = static_cast<uint32_t>(devices);
+  properties.size = bytes;
+  properties.handle_types = static_cast<uint32_t>(HandleType::kPosixFileDescriptor);
+  size_t granularity = 0;
+  XCCL_RETURN_IF_ERROR(
+      gpu->Check(gpu->driver().MulticastGetGranularity(&granularity, &properties, kRecommendedGranularity),
+                 "cuMulticastGetGranularity"));
+  MulticastMemory memory;
+  memory.bytes_ = properties.size = RoundUp(std::max<size_t>(bytes, 1), granularity);
+  XCCL_RETURN_IF_ERROR(
+      gpu->Check(gpu->driver().MulticastCreate(&memory.handle_, &properties),
+                 fmt::format("cuMulticastCreate of {} bytes on {} devices", memory.bytes_, devices)));
+  memory.gpu_ = std::move(gpu);
+  return memory;
+}
+
+StatusOr<Parcel> MulticastMemory::Export() const {
+  const ScopedContext context(*gpu_);
+  Description description;
+  description.process = getpid();
+  description.sharing = Sharing::kFileDescriptor;
+  description.bytes = bytes_;
+  Parcel parcel;
+  XCCL_RETURN_IF_ERROR(ExportHandle(*gpu_, handle_, description.sharing, description, parcel));
+  parcel.bytes.assign(reinterpret_cast<const char*>(&description), sizeof description);
+  return parcel;
+}
+
+StatusOr<MulticastMemory> MulticastMemory::Import(std::shared_ptr<const Gpu> gpu, const Parcel& parcel) {
+  const ScopedContext context(*gpu);
+  XCCL_ASSIGN_OR_RETURN(Description description, DescriptionOf(parcel));
+  MulticastMemory memory;
+  XCCL_ASSIGN_OR_RETURN(memory.handle_, ImportHandle(*gpu, parcel, description));
+  memory.bytes_ = description.bytes;
+  memory.gpu_ = std::move(gpu);
+  return memory;
+}
+
+Status MulticastMemory::Join() const {
+  const ScopedContext context(*gpu_);
+  return gpu_->Check(gpu_->driver().MulticastAddDevice(handle_, gpu_->id()), "cuMulticastAddDevice");
+}
+
+Status MulticastMemory::Bind(const DeviceMemory& memory) {
+  const ScopedContext context(*gpu_);
+  const Driver& driver = gpu_->driver();
+  if (memory.handle() == 0 || memory.bytes() < bytes_)
+    return InvalidInput(fmt::format("cuda: {} bytes of {} bound to a multicast group of {} bytes",
+                                    memory.bytes(), ToString(memory.sharing()), bytes_));
+  XCCL_RETURN_IF_ERROR(gpu_->Check(driver.MulticastBindMem(handle_, 0, memory.handle(), 0, bytes_, 0),
+                                   fmt::format("cuMulticastBindMem of {} bytes", bytes_)));
+  bound_ = true;
+  XCCL_RETURN_IF_ERROR(gpu_->Check(driver.MemAddressReserve(&address_, bytes_, 0, 0, 0),
+                                   fmt::format("cuMemAddressReserve of {} bytes", bytes_)));
+  reserved_ = true;
+  XCCL_RETURN_IF_ERROR(
+      gpu_->Check(driver.MemMap(address_, bytes_, 0, handle_, 0), "cuMemMap of a multicast group"));
+  mapped_ = true;
+  const AccessDescription access{{kLocationDevice, gpu_->id()}, kReadWrite};
+  return gpu_->Check(driver.MemSetAccess(address_, bytes_, &access, 1),
+                     "cuMemSetAccess of a multicast group");
+}
+
+MulticastMemory& MulticastMemory::operator=(MulticastMemory&& other) noexcept {
+  std::swap(gpu_, other.gpu_);
+  std::swap(handle_, other.handle_);
+  std::swap(address_, other.address_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(bound_, other.bound_);
+  std::swap(reserved_, other.reserved_);
+  std::swap(mapped_, other.mapped_);
+  return *this;
+}
+
+MulticastMemory::~MulticastMemory() {
+  if (handle_ == 0) return;
+  const ScopedContext context(*gpu_);
+  const Driver& driver = gpu_->driver();
+  if (mapped_) driver.MemUnmap(address_, bytes_);
+  if (reserved_) driver.MemAddressFree(address_, bytes_);
+  if (bound_) driver.MulticastUnbind(handle_, gpu_->id(), 0, bytes_);
+  driver.MemRelease(handle_);
+}
+
+}  // namespace xccl::cuda

@@ -1,0 +1,92 @@
+// Device memory that peers can map, and what they need to map it. Where the device can, it is made by the
+// driver's virtual memory functions, with a file descriptor (processes of a host) or a fabric handle (hosts
+// of one NVLink domain); else by cuMemAlloc with a legacy IPC handle.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "runtime/cuda/driver.h"
+#include "runtime/cuda/exchange.h"
+#include "runtime/cuda/gpu.h"
+
+namespace xccl::cuda {
+
+enum class Sharing : uint8_t { kNone, kFileDescriptor, kFabric, kLegacy };
+std::string_view ToString(Sharing sharing);  // "file descriptors"
+
+// The best way that a device has: fabric only where it is asked for, since it needs a running IMEX daemon.
+Sharing BestSharing(const GpuProperties& properties, bool fabric);
+
+// Owns one range of device memory, or one mapping of a peer's. Movable.
+class DeviceMemory {
+ public:
+  // Rounded up to the granularity, zeroed, reachable from `gpu` and from `peers` of this process. Errors:
+  // kInvalidInput with the bytes asked for, the bytes free, and `what` it is for.
+  static StatusOr<DeviceMemory> Create(std::shared_ptr<const Gpu> gpu, size_t bytes, Sharing sharing,
+                                       std::span<const std::shared_ptr<const Gpu>> peers,
+                                       const std::string& what);
+  // What another process needs: describes the range and may carry a file.
+  StatusOr<Parcel> Export() const;
+  // The memory of an exporter, as this process and `gpu` see it. A parcel of this process is mapped where it
+  // is: it must outlive the result. Errors: kInvalidInput saying whose device cannot be reached.
+  static StatusOr<DeviceMemory> Import(std::shared_ptr<const Gpu> gpu, const Parcel& parcel);
+
+  DeviceMemory() = default;
+  DeviceMemory(DeviceMemory&& other) noexcept { *this = std::move(other); }
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept;
+  ~DeviceMemory();
+
+  DevicePointer address() const { return address_; }
+  size_t bytes() const { return bytes_; }
+  Sharing sharing() const { return sharing_; }
+  MemoryHandle handle() const { return handle_; }  // 0 for legacy memory
+
+ private:
+  enum class Kind : uint8_t { kNothing, kOwned, kImported, kAlias };
+  static StatusOr<DeviceMemory> CreateVirtual(std::shared_ptr<const Gpu> gpu, size_t bytes, Sharing sharing,
+                                              std::span<const std::shared_ptr<const Gpu>> peers);
+  Status Map(std::span<const AccessDescription> access);
+  std::shared_ptr<const Gpu> gpu_;
+  Kind kind_ = Kind::kNothing;
+  Sharing sharing_ = Sharing::kNone;
+  DevicePointer address_ = 0;
+  size_t bytes_ = 0;
+  MemoryHandle handle_ = 0;
+  bool reserved_ = false, mapped_ = false;
+};
+
+// A range that every member of a team writes at once, over a switch that multicasts. All members call the
+// same functions in the same order: one creates and exports, the others import; all join before any binds.
+class MulticastMemory {
+ public:
+  // Rounded up to the multicast granularity. Requires: the device's properties say multicast. Errors:
+  // kInvalidInput for a team of fewer than two devices: the driver refuses it.
+  static StatusOr<MulticastMemory> Create(std::shared_ptr<const Gpu> gpu, int32_t devices, size_t bytes);
+  StatusOr<Parcel> Export() const;
+  static StatusOr<MulticastMemory> Import(std::shared_ptr<const Gpu> gpu, const Parcel& parcel);
+  Status Join() const;
+  // After all have joined. `memory` is this member's part, as large as bytes(); it outlives this.
+  Status Bind(const DeviceMemory& memory);
+
+  MulticastMemory(MulticastMemory&& other) noexcept { *this = std::move(other); }
+  MulticastMemory& operator=(MulticastMemory&& other) noexcept;
+  ~MulticastMemory();
+  DevicePointer address() const { return address_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  MulticastMemory() = default;
+  std::shared_ptr<const Gpu> gpu_;
+  MemoryHandle handle_ = 0;
+  DevicePointer address_ = 0;
+  size_t bytes_ = 0;
+  bool bound_ = false, reserved_ = false, mapped_ = false;
+};
+
+}  // namespace xccl::cuda

@@ -1,0 +1,151 @@
+#include "runtime/cuda/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/constants.h"
+#include "runtime/cuda/fake_driver.h"
+
+namespace xccl::cuda {
+namespace {
+
+std::shared_ptr<const Gpu> OpenGpu(const FakeDriver& fake, int32_t ordinal = 0) {
+  const auto gpu = Gpu::Open(fake.table(), ordinal);
+  EXPECT_TRUE(gpu.ok()) << gpu.status().message();
+  return *gpu;
+}
+
+TEST(Gpu, SaysWhatItCan) {
+  FakeOptions machine;
+  machine.devices = 2;
+  machine.capability = 103;
+  machine.multicast = true;
+  FakeDriver fake(machine);
+  const auto gpu = OpenGpu(fake, 1);
+  EXPECT_EQ(gpu->properties().name, "Fake GPU 1");
+  EXPECT_EQ(gpu->properties().arch, 103);
+  EXPECT_EQ(gpu->properties().multiprocessors, 132);
+  EXPECT_TRUE(gpu->properties().multicast && gpu->properties().file_descriptors);
+  EXPECT_EQ(Gpu::Open(fake.table(), 2).status().message(), "cuda: device 2; expected 0 to 1");
+  fake.FailCall(fake.calls() + 1, Result::kNoDevice);
+  EXPECT_EQ(Gpu::Open(fake.table(), 0).status().message(), "cuda: cuDeviceGet of 0: fake error (FAKE_ERROR)");
+}
+
+TEST(DeviceMemory, IsZeroRoundedAndWritable) {
+  FakeDriver fake;
+  for (const Sharing sharing : {Sharing::kNone, Sharing::kFileDescriptor, Sharing::kLegacy}) {
+    const auto gpu = OpenGpu(fake);
+    const auto memory = DeviceMemory::Create(gpu, 100, sharing, {}, "test");
+    ASSERT_TRUE(memory.ok()) << memory.status().message();
+    EXPECT_EQ(memory->bytes(), sharing == Sharing::kLegacy ? 100 : size_t{1} << 16);
+    auto* bytes = reinterpret_cast<unsigned char*>(memory->address());
+    for (size_t i = 0; i < memory->bytes(); ++i) ASSERT_EQ(bytes[i], 0);
+    bytes[memory->bytes() - 1] = 1;
+  }
+  EXPECT_EQ(fake.Leaks(), "");
+  EXPECT_EQ(fake.memory_in_use(), 0U);
+}
+
+TEST(DeviceMemory, SaysWhatIsNeeded) {
+  FakeOptions machine;
+  machine.memory_bytes = 1 << 20;
+  FakeDriver fake(machine);
+  const auto gpu = OpenGpu(fake);
+  const auto first = DeviceMemory::Create(gpu, 1 << 19, Sharing::kNone, {}, "a");
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(DeviceMemory::Create(gpu, 600000, Sharing::kNone, {}, "ring: rank 3").status().message(),
+            "cuda: device 0: ring: rank 3: needs 600000 bytes of device memory; 524288 of 1048576 are free");
+}
+
+TEST(DeviceMemory, TheBestSharingThatTheDeviceHas) {
+  GpuProperties p;
+  EXPECT_EQ(BestSharing(p, true), Sharing::kLegacy);
+  p.virtual_memory = true;
+  EXPECT_EQ(BestSharing(p, true), Sharing::kLegacy);
+  p.file_descriptors = p.fabric = true;
+  EXPECT_EQ(BestSharing(p, false), Sharing::kFileDescriptor);
+  EXPECT_EQ(BestSharing(p, true), Sharing::kFabric);
+  EXPECT_EQ(ToString(Sharing::kFabric), "fabric handles");
+}
+
+// The driver refuses to open one's own legacy handle.
+TEST(DeviceMemory, AParcelOfTheSameProcessIsUsedWhereItIs) {
+  FakeOptions machine;
+  machine.virtual_memory = false;
+  FakeDriver fake(machine);
+  const auto gpu = OpenGpu(fake);
+  const auto memory = DeviceMemory::Create(gpu, 4096, Sharing::kLegacy, {}, "test");
+  ASSERT_TRUE(memory.ok());
+  const auto parcel = memory->Export();
+  ASSERT_TRUE(parcel.ok()) << parcel.status().message();
+  {
+    const auto alias = DeviceMemory::Import(gpu, *parcel);
+    ASSERT_TRUE(alias.ok()) << alias.status().message();
+    EXPECT_EQ(alias->address(), memory->address());
+  }
+  *reinterpret_cast<char*>(memory->address()) = 1;  // still there
+}
+
+TEST(DeviceMemory, RefusesAnotherVersionsParcel) {
+  FakeDriver fake;
+  EXPECT_EQ(DeviceMemory::Import(OpenGpu(fake), Parcel{"abc", {}}).status().message(),
+            "cuda: a peer described its memory in 3 bytes; expected 168: is it another version?");
+}
+
+TEST(MulticastMemory, AllJoinBeforeAnyBinds) {
+  FakeOptions machine;
+  machine.devices = 2;
+  machine.multicast = true;
+  FakeDriver fake(machine);
+  {
+    const auto a = OpenGpu(fake, 0), b = OpenGpu(fake, 1);
+    auto group = MulticastMemory::Create(a, 2, 100000);
+    ASSERT_TRUE(group.ok()) << group.status().message();
+    EXPECT_EQ(group->bytes(), 131072U);
+    const auto parcel = group->Export();
+    ASSERT_TRUE(parcel.ok());
+    auto other = MulticastMemory::Import(b, *parcel);
+    ASSERT_TRUE(other.ok()) << other.status().message();
+    const auto memory = DeviceMemory::Create(a, group->bytes(), Sharing::kFileDescriptor, {}, "part");
+    ASSERT_TRUE(memory.ok());
+    EXPECT_EQ(group->Join(), OkStatus());
+    EXPECT_EQ(group->Bind(*memory).message(),
+              "cuda: device 0: cuMemMap of a multicast group: fake error (FAKE_ERROR)");
+    EXPECT_EQ(MulticastMemory::Create(a, 1, 100).status().message(),
+              "cuda: a multicast group of 1 device; expected 2 or more");
+    auto second = MulticastMemory::Create(a, 2, 100000);
+    ASSERT_TRUE(second.ok());
+    EXPECT_EQ(second->Join(), OkStatus());
+    EXPECT_EQ(second->Join(), OkStatus());
+    EXPECT_EQ(second->Bind(*memory), OkStatus());
+    EXPECT_NE(second->address(), 0U);
+    const auto legacy = DeviceMemory::Create(a, 131072, Sharing::kLegacy, {}, "part");
+    ASSERT_TRUE(legacy.ok());
+    EXPECT_EQ(group->Bind(*legacy).message(),
+              "cuda: 131072 bytes of legacy IPC bound to a multicast group of 131072 bytes");
+  }
+  EXPECT_EQ(fake.Leaks(), "");
+}
+
+TEST(ConstantTables, KeepEachContentOnce) {
+  FakeDriver fake;
+  {
+    ConstantTables tables(OpenGpu(fake));
+    const auto a = tables.Put("first"), b = tables.Put("second"), again = tables.Put("first");
+    ASSERT_TRUE(a.ok() && b.ok() && again.ok());
+    EXPECT_EQ(*a, *again);
+    EXPECT_NE(*a, *b);
+    EXPECT_EQ(*b % 128, 0U);
+    EXPECT_EQ(std::memcmp(reinterpret_cast<const void*>(*b), "second", 6), 0);
+    EXPECT_EQ(tables.Put(std::string(65 << 20, 'x')).status().message(),
+              "cuda: tables of 68157696 bytes for calls of different sizes; the limit is 67108864 bytes");
+  }
+  EXPECT_EQ(fake.Leaks(), "");
+}
+
+}  // namespace
+}  // namespace xccl::cuda

@@ -1,0 +1,54 @@
+// Who holds how many multiprocessors. A kernel waits for others while it runs, so all its blocks must run at
+// once, and so must those of every communicator that may run beside it. The rule: on each device the
+// multiprocessors that the communicators of a process could fill at once, each with its largest kernel, are
+// no more than the device has; what does not fit is refused when its plans are loaded. It holds within a
+// process; between processes of one device the driver takes turns. Launches of one communicator follow each
+// other, and several communicators launch in the same order on all ranks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/status.h"
+
+namespace xccl::cuda {
+
+class Reservation;
+
+// Safe from any thread. Shared by the communicators that it counts.
+class Residency : public std::enable_shared_from_this<Residency> {
+ public:
+  // The process's own.
+  static const std::shared_ptr<Residency>& OfProcess();
+  int32_t held(int32_t device) const;
+
+ private:
+  friend class Reservation;
+  mutable std::mutex mutex_;
+  std::map<int32_t, int32_t> held_;  // multiprocessors by device
+};
+
+// What one communicator holds on one device. Movable; gives everything back at its end.
+class Reservation {
+ public:
+  Reservation(std::shared_ptr<Residency> residency, int32_t device, int32_t multiprocessors)
+      : residency_(std::move(residency)), device_(device), there_are_(multiprocessors) {}
+  Reservation(Reservation&& other) noexcept;
+  Reservation& operator=(Reservation&& other) = delete;
+  ~Reservation();
+
+  // Holds at least `multiprocessors` from here on. `what` is the kernel, `blocks` its grid. Errors:
+  // kInvalidInput "WHAT: 80 blocks need 40 multiprocessors at once; device 0 has 132, and other communicators
+  // of this process hold 102; hint: --max-ctas".
+  Status Raise(int32_t multiprocessors, int32_t blocks, const std::string& what);
+  int32_t held() const { return held_; }
+
+ private:
+  std::shared_ptr<Residency> residency_;
+  int32_t device_ = 0, there_are_ = 0, held_ = 0;
+};
+
+}  // namespace xccl::cuda
