@@ -1,15 +1,30 @@
-// What a communicator needs of a back end: a device, and a way to connect its rank with the others.
+// What a communicator needs of a back end: a device and a way to connect its rank with the others, or a way
+// to run whole programs.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/status.h"
+#include "ir/sizes.h"
 #include "runtime/device.h"
+#include "runtime/served_plan.h"
 #include "runtime/transport.h"
 #include "runtime/wiring.h"
 
 namespace xccl {
+
+// Loaded plans that run on a device in the order of its streams, without a thread of the communicator. All
+// functions may be called by any thread.
+struct ProgramRunner {
+  // Queues a call and returns. All ranks launch the same calls in the same order.
+  std::function<Status(size_t plan, const Call& call, const CollectiveSizes& sizes, bool in_place)> launch;
+  std::function<Status()> synchronize;  // waits for everything launched
+  std::function<Status()> error;        // the first failure, without waiting
+  std::function<void(const Status& reason)> abort;
+};
 
 struct Backend {
   std::unique_ptr<Device> device;
@@ -17,6 +32,9 @@ struct Backend {
   // This rank's end of new connections. All ranks call it with the same wirings in the same order. The
   // transport must not outlive the back end.
   std::function<StatusOr<std::unique_ptr<Transport>>(const Wiring&)> connect;
+  // Set where the back end runs whole programs; then the members above are not used. All ranks call it with
+  // the same plans in the same order. The runner must not outlive the back end.
+  std::function<StatusOr<ProgramRunner>(const std::string& name, const std::vector<ServedPlan>& plans)> load;
 };
 
 }  // namespace xccl

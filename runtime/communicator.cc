@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/files.h"
 #include "ir/plan.h"
 #include "runtime/rank_work.h"
 
@@ -51,14 +52,11 @@ struct Communicator::Loaded {
   std::vector<ServedPlan> plans;  // by index in the book's entries
   Wiring wiring;
   std::unique_ptr<Transport> transport;
+  std::optional<ProgramRunner> runner;  // else
   // Used by the worker alone.
   std::map<WorkKey, RankWork> prepared;
   std::vector<std::byte> scratch;
 };
-
-std::vector<int64_t> PartsOf(const Collective& collective, const Call& call) {
-  return std::vector<int64_t>(static_cast<size_t>(collective.num_parts()), call.count);
-}
 
 bool IsInPlace(const Call& call, Rank rank) {
   if (call.send == nullptr || call.receive == nullptr) return false;
@@ -137,7 +135,12 @@ Status Communicator::LoadPlanBook(const std::string& directory) {
                                       plan.collective.name(), plan.collective.num_members(),
                                       plan.program->program.ranks.size(), ToString(entry.collective),
                                       entry.ranks));
-    plans.push_back({entry, std::move(plan.program->collective), std::move(plan.program->program)});
+    std::string kernel;
+    if (backend_.load && !entry.kernel.empty()) {
+      XCCL_ASSIGN_OR_RETURN(kernel, ReadFile(book.KernelPathOf(entry)));
+    }
+    plans.push_back(
+        {entry, std::move(plan.program->collective), std::move(plan.program->program), std::move(kernel)});
   }
   if (plans.empty()) return InvalidInput(fmt::format("{}: no plan for {} ranks", directory, ranks_));
   return LoadPlans(directory, std::move(plans));
@@ -152,8 +155,12 @@ Status Communicator::LoadPlans(std::string name, std::vector<ServedPlan> plans) 
     loaded->book.entries.push_back(plan.entry);
     programs.push_back(&plan.program);
   }
-  XCCL_ASSIGN_OR_RETURN(loaded->wiring, WiringOf(programs, options_.wiring));
-  XCCL_ASSIGN_OR_RETURN(loaded->transport, backend_.connect(loaded->wiring));
+  if (backend_.load) {
+    XCCL_ASSIGN_OR_RETURN(loaded->runner, backend_.load(loaded->book.directory, loaded->plans));
+  } else {
+    XCCL_ASSIGN_OR_RETURN(loaded->wiring, WiringOf(programs, options_.wiring));
+    XCCL_ASSIGN_OR_RETURN(loaded->transport, backend_.connect(loaded->wiring));
+  }
   const std::lock_guard lock(mutex_);
   loaded_ = loaded;
   books_.push_back(std::move(loaded));
@@ -162,7 +169,8 @@ Status Communicator::LoadPlans(std::string name, std::vector<ServedPlan> plans) 
 
 Status Communicator::Enqueue(const Call& call) {
   XCCL_RETURN_IF_ERROR(CheckCall(call, rank_, ranks_));
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard launching(launching_);
+  std::unique_lock lock(mutex_);
   if (!failure_.ok()) return failure_;
   if (loaded_ == nullptr)
     return InvalidInput(fmt::format("{}: no plan book is loaded", ToString(call.collective)));
@@ -174,10 +182,31 @@ Status Communicator::Enqueue(const Call& call) {
   if (in_place && !loaded_->plans[plan].program.in_place)
     return InvalidInput(fmt::format("{}: the plan {} does not run in place", ToString(call.collective),
                                     loaded_->plans[plan].entry.file));
+  if (loaded_->runner) {
+    const std::shared_ptr<Loaded> loaded = loaded_;
+    lock.unlock();
+    return EnqueueToRunner(*loaded, plan, call, in_place);
+  }
   queue_.push_back(
       [this, loaded = loaded_, plan, call, in_place] { return Execute(*loaded, plan, call, in_place); });
   changed_.notify_all();
   return OkStatus();
+}
+
+Status Communicator::EnqueueToRunner(Loaded& loaded, size_t plan, const Call& call, bool in_place) {
+  const Collective& collective = loaded.plans[plan].collective;
+  Call effective = call;
+  // What moves data only has no operator.
+  if (!collective.Reduces()) effective.op = ReduceOp::kSum;
+  const CollectiveSizes sizes =
+      CollectiveSizes::OfParts(collective, PartsOf(collective, call), SizeOf(call.type));
+  const Status status = loaded.runner->launch(plan, effective, sizes, in_place);
+  if (status.ok()) return status;
+  // Other ranks may have launched it: they must not wait for this one.
+  loaded.runner->abort(status);
+  const std::lock_guard lock(mutex_);
+  if (failure_.ok()) failure_ = status;
+  return failure_;
 }
 
 StatusOr<const RankWork*> Communicator::WorkFor(Loaded& loaded, size_t plan, const Call& call,
@@ -211,19 +240,36 @@ Status Communicator::Execute(Loaded& loaded, size_t plan, const Call& call, bool
 Status Communicator::Synchronize() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return queue_.empty() && !busy_; });
+  const std::vector<std::shared_ptr<Loaded>> books = books_;
+  lock.unlock();
+  Status status;
+  for (const std::shared_ptr<Loaded>& book : books)
+    if (book->runner && status.ok()) status = book->runner->synchronize();
+  lock.lock();
+  if (failure_.ok()) failure_ = status;
   return failure_;
 }
 
 Status Communicator::AsyncError() const {
   const std::lock_guard lock(mutex_);
+  for (const std::shared_ptr<Loaded>& book : books_)
+    if (book->runner && failure_.ok()) failure_ = book->runner->error();
   return failure_;
 }
 
 void Communicator::Abort() {
   const Status aborted = LimitReached(fmt::format("rank {}: aborted", rank_.value));
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (failure_.ok()) failure_ = aborted;
-  for (const std::shared_ptr<Loaded>& book : books_) book->transport->Fail(aborted);
+  const std::vector<std::shared_ptr<Loaded>> books = books_;
+  lock.unlock();
+  for (const std::shared_ptr<Loaded>& book : books) {
+    if (book->runner) {
+      book->runner->abort(aborted);
+    } else {
+      book->transport->Fail(aborted);
+    }
+  }
 }
 
 }  // namespace xccl

@@ -1,6 +1,7 @@
-// One rank of a group that runs planned collectives. Calls are queued and return at once; a thread of the
-// communicator's own executes them in order, so that one caller may drive several ranks. The first failure
-// ends the communicator: what follows fails with the same reason.
+// One rank of a group that runs planned collectives. Calls are queued and return at once, so that one caller
+// may drive several ranks: on back ends that connect ranks, a thread of the communicator's own executes them
+// in order; on back ends that run whole programs they go to the call's stream. The first failure ends the
+// communicator: what follows fails with the same reason.
 #pragma once
 
 #include <chrono>
@@ -23,27 +24,9 @@
 #include "runtime/backend.h"
 #include "runtime/executor.h"
 #include "runtime/plan_book.h"
+#include "runtime/served_plan.h"
 
 namespace xccl {
-
-// One call, as NCCL counts: `count` elements are the whole buffer of allreduce, broadcast and reduce, else
-// one rank's share.
-struct Call {
-  CollectiveKind collective = CollectiveKind::kAllreduce;
-  const std::byte* send = nullptr;
-  std::byte* receive = nullptr;
-  int64_t count = 0;
-  DataType type = DataType::kFloat;
-  ReduceOp op = ReduceOp::kSum;
-  std::optional<Rank> root;
-};
-
-// A plan ready to serve calls.
-struct ServedPlan {
-  PlanBookEntry entry;
-  Collective collective;
-  Program program;
-};
 
 struct CommunicatorOptions {
   std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // without progress on any rank
@@ -82,6 +65,7 @@ class Communicator {
   using WorkKey = std::tuple<size_t, int64_t, int64_t, bool>;
 
   void Work();
+  Status EnqueueToRunner(Loaded& loaded, size_t plan, const Call& call, bool in_place);
   Status Execute(Loaded& loaded, size_t plan, const Call& call, bool in_place);
   StatusOr<const RankWork*> WorkFor(Loaded& loaded, size_t plan, const Call& call, bool in_place);
 
@@ -89,18 +73,17 @@ class Communicator {
   const int32_t ranks_;
   const Backend backend_;
   const CommunicatorOptions options_;
+  std::mutex launching_;      // held around a runner's launch, so that calls keep their order; before mutex_
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::deque<std::function<Status()>> queue_;
   std::shared_ptr<Loaded> loaded_;  // shared with calls that are queued: a later book does not pull it away
   std::vector<std::shared_ptr<Loaded>> books_;  // all of them, for Abort
-  Status failure_;
+  mutable Status failure_;                      // also found by looking at a runner
   bool busy_ = false, stopping_ = false;
   std::thread worker_;
 };
 
-// Elements of every part for a call. Requires: a collective of the call's kind.
-std::vector<int64_t> PartsOf(const Collective& collective, const Call& call);
 // Do the call's buffers overlap as NCCL's in-place rules say, on this rank?
 bool IsInPlace(const Call& call, Rank rank);
 

@@ -45,16 +45,24 @@ Status ReadName(const JsonValue& object, std::string_view key,
       fmt::format("'{}'; expected {}{}", text, fmt::join(known, ", "), DidYouMean(text, known)));
 }
 
+StatusOr<std::string> FileName(const JsonValue& value) {
+  XCCL_ASSIGN_OR_RETURN(const std::string_view name, value.String());
+  if (name.empty() || name.find('/') != std::string_view::npos)
+    return value.Error(fmt::format("'{}'; expected a file in the book's own directory", name));
+  return std::string(name);
+}
+
 StatusOr<PlanBookEntry> ReadEntry(const JsonValue& object) {
   XCCL_RETURN_IF_ERROR(object.CheckKeys(
-      {"file", "collective", "ranks", "root", "min_bytes", "max_bytes", "types", "in_place"}));
+      {"file", "collective", "ranks", "root", "min_bytes", "max_bytes", "types", "in_place", "kernel"}));
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   PlanBookEntry entry;
   XCCL_ASSIGN_OR_RETURN(const JsonValue file, object.Get("file"));
-  XCCL_ASSIGN_OR_RETURN(const std::string_view file_name, file.String());
-  entry.file = std::string(file_name);
-  if (entry.file.empty() || entry.file.find('/') != std::string::npos)
-    return file.Error(fmt::format("'{}'; expected a file in the book's own directory", entry.file));
+  XCCL_ASSIGN_OR_RETURN(entry.file, FileName(file));
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> kernel, object.Find("kernel"));
+  if (kernel) {
+    XCCL_ASSIGN_OR_RETURN(entry.kernel, FileName(*kernel));
+  }
   XCCL_ASSIGN_OR_RETURN(const JsonValue collective, object.Get("collective"));
   XCCL_ASSIGN_OR_RETURN(const std::string_view name, collective.String());
   const StatusOr<CollectiveKind> kind = ParseCollectiveKind(name);
@@ -156,6 +164,10 @@ Status WritePlanBook(const PlanBook& book) {
       json.String(NameOf(kTypeClasses, entry.types));
       json.Key("in_place");
       json.String(NameOf(kInPlaceModes, entry.in_place));
+      if (!entry.kernel.empty()) {
+        json.Key("kernel");
+        json.String(entry.kernel);
+      }
       json.EndObject();
     }
     json.EndArray();

@@ -2,7 +2,8 @@
 //   {"format":1, "plans":[{"file":"ar-small.plan.json", "collective":"allreduce", "ranks":8, "root":0,
 //     "min_bytes":0, "max_bytes":1048576, "types":"any", "in_place":"both"}, ...]}
 // root only for rooted kinds; max_bytes (inclusive) is left out where there is no end; types is any, floating
-// or integer; in_place is both, only or never. The first entry that serves a call wins.
+// or integer; in_place is both, only or never; kernel, left out where there is none, is a file with the
+// plan's generated CUDA source. The first entry that serves a call wins.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,7 @@ struct PlanBookEntry {
   std::optional<int64_t> max_bytes;
   TypeClass types = TypeClass::kAny;
   InPlaceMode in_place = InPlaceMode::kBoth;
+  std::string kernel;  // as file; empty: none
   bool operator==(const PlanBookEntry&) const = default;
 };
 
@@ -36,6 +38,7 @@ struct PlanBook {
   std::vector<PlanBookEntry> entries;  // in order of preference
   bool operator==(const PlanBook&) const = default;
   std::string PathOf(const PlanBookEntry& entry) const { return directory + "/" + entry.file; }
+  std::string KernelPathOf(const PlanBookEntry& entry) const { return directory + "/" + entry.kernel; }
 };
 
 // A call to be served.

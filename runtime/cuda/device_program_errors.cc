@@ -93,10 +93,12 @@ Status DeviceProgram::Error() {
 Status DeviceProgram::Wait(RankState& state) const {
   const Gpu& gpu = *state.device->gpu;
   const ScopedContext context(gpu);
+  Status gone;
   while (true) {
     const Result result = gpu.driver().EventQuery(state.done.get());
-    if (result != Result::kNotReady) return gpu.Check(result, name_ + ": a kernel failed");
-    if (!exchange_.check().ok())
+    if (result != Result::kNotReady) return gone.ok() ? gpu.Check(result, name_ + ": a kernel failed") : gone;
+    if (gone.ok()) gone = exchange_.check();
+    if (!gone.ok())
       std::atomic_ref<uint32_t>(*reinterpret_cast<uint32_t*>(record_.host() + kAbortAt)).store(1);
     std::this_thread::sleep_for(kPollEvery);
   }

@@ -1,0 +1,152 @@
+#include "runtime/cuda/backends.h"
+
+#include <fmt/format.h>
+
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "runtime/cuda/gpu.h"
+#include "runtime/cuda/kernel_source.h"
+
+namespace xccl::cuda {
+namespace {
+
+using Programs = std::vector<std::unique_ptr<DeviceProgram>>;
+
+// Every plan of a book, connected for the ranks of this process.
+StatusOr<std::shared_ptr<Programs>> ConnectAll(const std::string& book, const std::vector<ServedPlan>& plans,
+                                               const std::vector<LocalRank>& ranks, const Exchange& exchange,
+                                               const BackendOptions& options) {
+  auto programs = std::make_shared<Programs>();
+  for (const ServedPlan& plan : plans) {
+    const std::string name = fmt::format("{}/{}", book, plan.entry.file);
+    XCCL_ASSIGN_OR_RETURN(KernelImages images, options.images(name, plan));
+    const DeviceCall first{plan.entry.types == TypeClass::kInteger ? DataType::kInt32 : DataType::kFloat,
+                           ReduceOp::kSum, false};
+    XCCL_ASSIGN_OR_RETURN(
+        std::unique_ptr<DeviceProgram> program,
+        DeviceProgram::Connect(name, plan.program, plan.collective, std::move(images), ranks, exchange, first,
+                               options.program,
+                               options.residency != nullptr ? options.residency : Residency::OfProcess()));
+    programs->push_back(std::move(program));
+  }
+  return programs;
+}
+
+ProgramRunner RunnerOf(Rank rank, const std::shared_ptr<Programs>& programs) {
+  ProgramRunner runner;
+  runner.launch = [rank, programs](size_t plan, const Call& call, const CollectiveSizes& sizes,
+                                   bool in_place) {
+    const DeviceBuffers buffers{reinterpret_cast<DevicePointer>(call.send),
+                                reinterpret_cast<DevicePointer>(call.receive)};
+    return (*programs)[plan]->Launch(rank, buffers, sizes, {call.type, call.op, in_place},
+                                     static_cast<Stream>(call.stream));
+  };
+  runner.synchronize = [programs] {
+    for (const std::unique_ptr<DeviceProgram>& program : *programs)
+      XCCL_RETURN_IF_ERROR(program->Synchronize());
+    return OkStatus();
+  };
+  runner.error = [programs] {
+    for (const std::unique_ptr<DeviceProgram>& program : *programs) XCCL_RETURN_IF_ERROR(program->Error());
+    return OkStatus();
+  };
+  runner.abort = [programs](const Status& reason) {
+    for (const std::unique_ptr<DeviceProgram>& program : *programs) program->Abort(reason);
+  };
+  return runner;
+}
+
+// The communicators of one process. The k-th load of every rank yields the k-th programs, which the first to
+// come connects.
+class ProcessGroup {
+ public:
+  ProcessGroup(std::vector<LocalRank> ranks, BackendOptions options)
+      : ranks_(std::move(ranks)), options_(std::move(options)) {}
+  StatusOr<std::shared_ptr<Programs>> Get(size_t k, const std::string& book,
+                                          const std::vector<ServedPlan>& plans) {
+    const std::lock_guard lock(mutex_);
+    if (k == loads_.size()) {
+      XCCL_ASSIGN_OR_RETURN(std::shared_ptr<Programs> programs,
+                            ConnectAll(book, plans, ranks_, AloneExchange(), options_));
+      loads_.push_back({std::move(programs), plans.size()});
+    }
+    if (k > loads_.size() || loads_[k].plans != plans.size())
+      return InvalidInput("ranks load different plan books; expected the same in the same order");
+    return loads_[k].programs;
+  }
+
+ private:
+  struct Load {
+    std::shared_ptr<Programs> programs;
+    size_t plans = 0;
+  };
+  const std::vector<LocalRank> ranks_;
+  const BackendOptions options_;
+  std::mutex mutex_;
+  std::deque<Load> loads_;
+};
+
+}  // namespace
+
+PlanImages ImagesOfBook(std::shared_ptr<KernelCache> cache) {
+  return
+      [cache = std::move(cache)](const std::string& name, const ServedPlan& plan) -> StatusOr<KernelImages> {
+        if (plan.kernel.empty())
+          return InvalidInput(
+              fmt::format("{}: the plan book has no kernel for it; hint: xccl-synth emit {} --to cuda, "
+                          "and name the file as \"kernel\" in index.json",
+                          name, plan.entry.file));
+        return ImagesOfSource(name, plan.kernel, cache);
+      };
+}
+
+StatusOr<std::vector<Backend>> ThreadBackends(const Driver& driver, const std::vector<int32_t>& devices,
+                                              const BackendOptions& options) {
+  std::map<int32_t, std::shared_ptr<const Gpu>> gpus;
+  std::vector<LocalRank> ranks;
+  for (size_t r = 0; r < devices.size(); ++r) {
+    std::shared_ptr<const Gpu>& gpu = gpus[devices[r]];
+    if (gpu == nullptr) {
+      XCCL_ASSIGN_OR_RETURN(gpu, Gpu::Open(driver, devices[r]));
+    }
+    ranks.push_back({Rank(static_cast<int32_t>(r)), gpu});
+  }
+  const auto group = std::make_shared<ProcessGroup>(ranks, options);
+  std::vector<Backend> backends;
+  for (const LocalRank& local : ranks) {
+    Backend backend;
+    backend.load = [group, rank = local.rank, next = size_t{0}](
+                       const std::string& name,
+                       const std::vector<ServedPlan>& plans) mutable -> StatusOr<ProgramRunner> {
+      XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<Programs> programs, group->Get(next, name, plans));
+      ++next;
+      return RunnerOf(rank, programs);
+    };
+    backends.push_back(std::move(backend));
+  }
+  return backends;
+}
+
+StatusOr<Backend> ProcessBackend(const Driver& driver, const std::string& name, Rank rank, int32_t ranks,
+                                 int32_t device, std::chrono::nanoseconds time_limit,
+                                 const BackendOptions& options) {
+  XCCL_ASSIGN_OR_RETURN(std::shared_ptr<const Gpu> gpu, Gpu::Open(driver, device));
+  Backend backend;
+  const std::vector<LocalRank> local = {{rank, std::move(gpu)}};
+  backend.load = [=, met = std::optional<Exchange>()](
+                     const std::string& book,
+                     const std::vector<ServedPlan>& plans) mutable -> StatusOr<ProgramRunner> {
+    if (!met) {
+      XCCL_ASSIGN_OR_RETURN(met, SocketExchange(name, rank.value, ranks, time_limit));
+    }
+    XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<Programs> programs,
+                          ConnectAll(book, plans, local, *met, options));
+    return RunnerOf(rank, programs);
+  };
+  return backend;
+}
+
+}  // namespace xccl::cuda

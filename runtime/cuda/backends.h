@@ -1,0 +1,41 @@
+// CUDA's back ends for communicators. Buffers are device memory, a call's stream is a CUDA stream (null: the
+// default one), and a call is one kernel on it. Plans bring generated source, or `emit` makes it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "runtime/backend.h"
+#include "runtime/cuda/device_program.h"
+#include "runtime/cuda/driver.h"
+#include "runtime/cuda/exchange.h"
+#include "runtime/cuda/kernel_cache.h"
+
+namespace xccl::cuda {
+
+// The images of a plan's kernel.
+using PlanImages = std::function<StatusOr<KernelImages>(const std::string& name, const ServedPlan& plan)>;
+// From the source that the plan book has. Errors: kInvalidInput naming the plan and what makes its source.
+PlanImages ImagesOfBook(std::shared_ptr<KernelCache> cache);
+
+struct BackendOptions {
+  DeviceProgramOptions program;
+  PlanImages images;
+  std::shared_ptr<Residency> residency;  // empty: the process's
+};
+
+// All ranks of a communicator in this process, rank r on devices[r]; several may share one. They connect when
+// the first of them loads. The driver outlives the back ends.
+StatusOr<std::vector<Backend>> ThreadBackends(const Driver& driver, const std::vector<int32_t>& devices,
+                                              const BackendOptions& options);
+
+// One rank of a host, the others being processes that meet under `name` (SocketExchange) when they load their
+// first plans.
+StatusOr<Backend> ProcessBackend(const Driver& driver, const std::string& name, Rank rank, int32_t ranks,
+                                 int32_t device, std::chrono::nanoseconds time_limit,
+                                 const BackendOptions& options);
+
+}  // namespace xccl::cuda

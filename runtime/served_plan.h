@@ -1,0 +1,42 @@
+// What callers ask for, and what serves it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "ir/collective.h"
+#include "ir/numbers.h"
+#include "ir/program.h"
+#include "runtime/plan_book.h"
+
+namespace xccl {
+
+// One call, as NCCL counts: `count` elements are the whole buffer of allreduce, broadcast and reduce, else
+// one rank's share.
+struct Call {
+  CollectiveKind collective = CollectiveKind::kAllreduce;
+  const std::byte* send = nullptr;
+  std::byte* receive = nullptr;
+  int64_t count = 0;
+  DataType type = DataType::kFloat;
+  ReduceOp op = ReduceOp::kSum;
+  std::optional<Rank> root;
+  void* stream = nullptr;  // of back ends that have streams
+};
+
+// A plan ready to serve calls.
+struct ServedPlan {
+  PlanBookEntry entry;
+  Collective collective;
+  Program program;
+  std::string kernel = {};  // generated source, where the book has it
+};
+
+// Elements of every part for a call. Requires: a collective of the call's kind.
+std::vector<int64_t> PartsOf(const Collective& collective, const Call& call);
+
+}  // namespace xccl
