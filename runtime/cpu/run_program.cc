@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -16,14 +15,13 @@
 #include "runtime/cpu/launch.h"
 #include "runtime/cpu/shared_region.h"
 #include "runtime/executor.h"
+#include "runtime/run_layout.h"
 #include "runtime/test_data.h"
 
 namespace xccl {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::byte kPoison{0xA5}, kGuard{0x5A};
-constexpr int64_t kGuardBytes = 256;  // on both sides of a buffer
 
 struct Case {
   CollectiveSizes sizes;
@@ -47,20 +45,13 @@ struct Job {
   std::span<Result> results;  // [case][rank]
 };
 
-// A rank's input and output with guards around them; in place they overlap in one allocation.
+// A rank's input and output with guards around them, and its scratch.
 class GuardedBuffers {
  public:
-  static StatusOr<GuardedBuffers> Create(Device& device, const RankWork& work, int64_t input_at,
-                                         int64_t output_at, bool in_place) {
+  static StatusOr<GuardedBuffers> Create(Device& device, const RunLayout& layout, int64_t scratch_bytes) {
     GuardedBuffers buffers(device);
-    buffers.input_at_ = kGuardBytes + (in_place ? input_at : 0);
-    buffers.output_at_ = in_place ? kGuardBytes + output_at : 2 * kGuardBytes + RoundUp(work.input_bytes);
-    buffers.input_bytes_ = work.input_bytes;
-    buffers.output_bytes_ = work.output_bytes;
-    buffers.scratch_at_ =
-        RoundUp(std::max(buffers.input_at_ + work.input_bytes, buffers.output_at_ + work.output_bytes)) +
-        kGuardBytes;
-    buffers.bytes_ = buffers.scratch_at_ + RoundUp(work.scratch_bytes) + kGuardBytes;
+    buffers.layout_ = layout;
+    buffers.bytes_ = layout.bytes + scratch_bytes + kRunGuardBytes;
     XCCL_ASSIGN_OR_RETURN(buffers.memory_, device.Allocate(buffers.bytes_));
     return buffers;
   }
@@ -68,54 +59,28 @@ class GuardedBuffers {
   GuardedBuffers& operator=(GuardedBuffers&& other) noexcept {
     std::swap(device_, other.device_);
     std::swap(memory_, other.memory_);
-    std::tie(bytes_, input_at_, output_at_, scratch_at_, input_bytes_, output_bytes_) =
-        std::tie(other.bytes_, other.input_at_, other.output_at_, other.scratch_at_, other.input_bytes_,
-                 other.output_bytes_);
+    std::tie(bytes_, layout_) = std::tie(other.bytes_, other.layout_);
     return *this;
   }
   ~GuardedBuffers() {
     if (memory_ != nullptr) device_->Free(memory_, bytes_);
   }
 
-  std::byte* input() const { return memory_ + input_at_; }
-  std::byte* output() const { return memory_ + output_at_; }
-  RankBuffers pointers() const { return {input(), output(), memory_ + scratch_at_}; }
-
-  void Poison() const {
-    std::memset(memory_, std::to_integer<int>(kGuard), static_cast<size_t>(scratch_at_));
-    std::memset(output(), std::to_integer<int>(kPoison), static_cast<size_t>(output_bytes_));
-  }
-  // Bytes between the buffers that are no longer what Poison left.
+  std::byte* input() const { return memory_ + layout_.input_at; }
+  std::byte* output() const { return memory_ + layout_.output_at; }
+  RankBuffers pointers() const { return {input(), output(), memory_ + layout_.bytes}; }
+  void Poison() const { PoisonRun(layout_, {memory_, static_cast<size_t>(layout_.bytes)}); }
   int64_t Overwritten() const {
-    int64_t wrong = 0, at = 0;
-    const int64_t low = std::min(input_at_, output_at_);
-    const auto count_until = [&](int64_t end) {
-      for (; at < end; ++at) wrong += memory_[at] != kGuard ? 1 : 0;
-    };
-    count_until(low);
-    if (input_at_ + input_bytes_ <= output_at_) {
-      at = input_at_ + input_bytes_;
-      count_until(output_at_);
-    }
-    at = std::max(input_at_ + input_bytes_, output_at_ + output_bytes_);
-    count_until(scratch_at_);
-    return wrong;
+    return OverwrittenGuards(layout_, {memory_, static_cast<size_t>(layout_.bytes)});
   }
 
  private:
   explicit GuardedBuffers(Device& device) : device_(&device) {}
-  static int64_t RoundUp(int64_t bytes) { return (bytes + kGuardBytes - 1) / kGuardBytes * kGuardBytes; }
   Device* device_ = nullptr;
   std::byte* memory_ = nullptr;
-  int64_t bytes_ = 0, input_at_ = 0, output_at_ = 0, scratch_at_ = 0, input_bytes_ = 0, output_bytes_ = 0;
+  int64_t bytes_ = 0;
+  RunLayout layout_;
 };
-
-int64_t BytesOf(const CollectiveSizes& sizes, const std::vector<PartId>& parts, int32_t until) {
-  int64_t bytes = 0;
-  for (int32_t p = 0; p < until && p < static_cast<int32_t>(parts.size()); ++p)
-    bytes += sizes.PartBytes(parts[p]);
-  return bytes;
-}
 
 Status RunCase(const Job& job, size_t index, Device& device, Transport& transport) {
   const Case& now = job.cases[index];
@@ -124,15 +89,9 @@ Status RunCase(const Job& job, size_t index, Device& device, Transport& transpor
   XCCL_ASSIGN_OR_RETURN(const RankWork work,
                         PrepareRank(job.program, job.collective, now.sizes, job.region.wiring(), rank,
                                     now.passes, now.in_place, threads));
-  const auto overlap = job.collective.InPlaceOf(rank);
-  const bool overlaps = now.in_place && overlap.has_value();
-  int64_t input_at = 0, output_at = 0;
-  if (overlaps) {
-    input_at = BytesOf(now.sizes, job.collective.OutputParts(rank), overlap->input_at_output_part);
-    output_at = BytesOf(now.sizes, job.collective.InputParts(rank), overlap->output_at_input_part);
-  }
+  const RunLayout layout = RunLayoutOf(job.collective, now.sizes, rank, now.in_place);
   XCCL_ASSIGN_OR_RETURN(const GuardedBuffers buffers,
-                        GuardedBuffers::Create(device, work, input_at, output_at, overlaps));
+                        GuardedBuffers::Create(device, layout, work.scratch_bytes));
   // Longer than an operation may stand still, so that a rank that is stuck in one is the first to speak.
   const auto barrier = [&] { return transport.Barrier(3 * job.options.time_limit); };
   const ExecuteOptions execute{job.options.type, job.options.op, job.options.time_limit};
@@ -156,19 +115,10 @@ Status RunCase(const Job& job, size_t index, Device& device, Transport& transpor
   XCCL_RETURN_IF_ERROR(run());
   result.wrong = job.data.CountWrong(now.sizes, rank, buffers.output());
   result.out_of_bounds = buffers.Overwritten();
-  if (!overlaps) result.out_of_bounds += job.data.CountChanged(now.sizes, rank, buffers.input());
+  if (!layout.overlaps) result.out_of_bounds += job.data.CountChanged(now.sizes, rank, buffers.input());
   transport.NoteProgress();
   // Nobody's buffers go while another rank may still look at them.
   return barrier();
-}
-
-// Ranks that hold data or forward it.
-std::vector<Rank> ActiveRanks(const Program& program, const Collective& collective) {
-  std::vector<Rank> active;
-  for (int32_t r = 0; r < program.ranks.size(); ++r)
-    if (collective.MemberIndex(Rank(r)) || !program.ranks[Rank(r)].threadblocks.empty())
-      active.push_back(Rank(r));
-  return active;
 }
 
 int64_t BuffersOf(const Program& program, const Collective& collective, const CollectiveSizes& sizes,
@@ -193,24 +143,10 @@ Status CheckMemory(int64_t needed, int64_t limit, const std::string& what) {
       fmt::format("{}: needs {} bytes of memory; {} are free; hint: --sizes", what, needed, limit));
 }
 
-bool HasInPlace(const Program& program, const Collective& collective) {
-  return program.in_place && std::ranges::any_of(collective.ranks(), [&](Rank rank) {
-           return collective.InPlaceOf(rank).has_value();
-         });
-}
-
-// nccl-tests' count column.
-int64_t CountOf(const Collective& collective, const CollectiveSizes& sizes) {
-  int64_t largest = 0;
-  for (int32_t p = 0; p < collective.num_parts(); ++p)
-    largest = std::max(largest, sizes.PartElements(PartId(p)));
-  return largest;
-}
-
 RunRow RowOf(const Case& now, std::span<const Result> results, std::span<const Rank> active, const Job& job) {
   RunRow row;
   row.size_bytes = now.sizes.size_bytes();
-  row.count = CountOf(job.collective, now.sizes);
+  row.count = RunCountOf(job.collective, now.sizes);
   row.in_place = now.in_place;
   for (Rank rank : active) {
     const Result& result = results[rank.index()];
@@ -247,7 +183,7 @@ StatusOr<std::vector<RunRow>> RunProgram(const Program& program, const Collectiv
     if (options.in_place && HasInPlace(program, collective)) cases.push_back({sizes, true, passes});
   }
   int64_t largest = 0;
-  for (const Case& now : cases) largest = std::max(largest, CountOf(collective, now.sizes));
+  for (const Case& now : cases) largest = std::max(largest, RunCountOf(collective, now.sizes));
   XCCL_ASSIGN_OR_RETURN(const TestData data, TestData::Create(collective, options.type, options.op, largest));
   const Sharing sharing = options.processes ? Sharing::kChildren : Sharing::kThreads;
   XCCL_ASSIGN_OR_RETURN(const SharedRegion region,

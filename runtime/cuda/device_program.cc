@@ -48,14 +48,21 @@ StatusOr<std::unique_ptr<DeviceProgram>> DeviceProgram::Connect(
   new (made->record_.host()) device::ErrorRecord();
   for (const LocalRank& local : made->ranks_) {
     std::unique_ptr<DeviceState>& device = made->devices_[local.gpu->id()];
-    if (device == nullptr) device = std::make_unique<DeviceState>(local.gpu, residency);
+    if (device == nullptr) {
+      device = std::make_unique<DeviceState>(local.gpu, residency);
+      device->first_local = made->states_.size();
+    }
+    if (options.one_launch) {
+      const Rank first = made->ranks_[device->first_local].rank;
+      XCCL_CHECK(device->first_local + static_cast<size_t>(device->ranks) == made->states_.size() &&
+                 local.rank.value == first.value + device->ranks);
+    }
     auto state = std::make_unique<RankState>();
     state->device = device.get();
     state->index = device->ranks++;
     XCCL_ASSIGN_OR_RETURN(state->done, OwnedEvent::Create(local.gpu));
     made->states_.push_back(std::move(state));
   }
-  XCCL_CHECK(!options.one_launch || made->devices_.size() == 1);
   XCCL_ASSIGN_OR_RETURN(const Kernel* kernel, made->KernelFor(*made->devices_.begin()->second, first));
   XCCL_RETURN_IF_ERROR(made->AgreeOnInstances(*kernel));
   XCCL_ASSIGN_OR_RETURN(made->shape_, ChooseShape(made->program_, made->form_.blocks_per_rank,
@@ -237,8 +244,8 @@ Status DeviceProgram::GrowScratch(const CollectiveSizes& sizes) {
     RankState& state = *states_[i];
     if (needed <= state.scratch_bytes) continue;
     const CaptureRelaxed relaxed(*ranks_[i].gpu);
-    if (states_[options_.one_launch ? 0 : i]->last)
-      XCCL_RETURN_IF_ERROR(Wait(*states_[options_.one_launch ? 0 : i]));
+    RankState& last = options_.one_launch ? *states_[state.device->first_local] : state;
+    if (last.last) XCCL_RETURN_IF_ERROR(Wait(last));
     state.scratch = DeviceMemory();
     state.scratch_bytes = 0;
     XCCL_ASSIGN_OR_RETURN(
@@ -325,29 +332,33 @@ Status DeviceProgram::Launch(Rank rank, const DeviceBuffers& buffers, const Coll
 }
 
 Status DeviceProgram::LaunchAll(std::span<const DeviceBuffers> buffers, const CollectiveSizes& sizes,
-                                const DeviceCall& call, Stream stream) {
+                                const DeviceCall& call, std::span<const Stream> streams) {
   const std::lock_guard lock(mutex_);
-  XCCL_CHECK(options_.one_launch && buffers.size() == ranks_.size());
+  XCCL_CHECK(options_.one_launch && buffers.size() == ranks_.size() && streams.size() == devices_.size());
   XCCL_RETURN_IF_ERROR(Ready());
-  RankState& first = *states_[0];
   XCCL_ASSIGN_OR_RETURN(const Prepared* prepared, Prepare(sizes, call));
-  std::vector<device::RankBuffers> table = prepared->tables;
-  for (size_t i = 0; i < table.size(); ++i) {
-    table[i].input = reinterpret_cast<const char*>(buffers[i].input);
-    table[i].output = reinterpret_cast<char*>(buffers[i].output);
-    table[i].input_window = table[i].output_window = everybody_here_ ? 0 : -1;
+  size_t next = 0;
+  for (auto& [id, device] : devices_) {
+    const size_t first = device->first_local;
+    std::vector<device::RankBuffers> table;
+    for (size_t i = first; i < first + static_cast<size_t>(device->ranks); ++i) {
+      table.push_back(prepared->tables[i]);
+      table.back().input = reinterpret_cast<const char*>(buffers[i].input);
+      table.back().output = reinterpret_cast<char*>(buffers[i].output);
+      table.back().input_window = table.back().output_window = everybody_here_ ? 0 : -1;
+    }
+    device::LaunchArgs args = ArgsFor(sizes, call, *prepared);
+    XCCL_ASSIGN_OR_RETURN(const DevicePointer at, device->tables.Put(BytesOf<device::RankBuffers>(table)));
+    args.ranks = reinterpret_cast<const device::RankArgs*>(device->rank_args.address());
+    args.buffers = reinterpret_cast<const device::RankBuffers*>(at);
+    if (form_.tables) args.part_elements = prepared->part_elements[first];
+    args.first_rank = ranks_[first].rank.value;
+    args.ranks_here = device->ranks;
+    args.stop = reinterpret_cast<uint32_t*>(states_[first]->arena.address() +
+                                            static_cast<uint64_t>(layouts_[ranks_[first].rank].stop));
+    XCCL_RETURN_IF_ERROR(LaunchOn(*device, args, call, true, *states_[first], streams[next++]));
   }
-  device::LaunchArgs args = ArgsFor(sizes, call, *prepared);
-  XCCL_ASSIGN_OR_RETURN(const DevicePointer at,
-                        first.device->tables.Put(BytesOf<device::RankBuffers>(table)));
-  args.ranks = reinterpret_cast<const device::RankArgs*>(first.device->rank_args.address());
-  args.buffers = reinterpret_cast<const device::RankBuffers*>(at);
-  if (form_.tables) args.part_elements = prepared->part_elements[0];
-  args.first_rank = ranks_[0].rank.value;
-  args.ranks_here = static_cast<int32_t>(ranks_.size());
-  args.stop = reinterpret_cast<uint32_t*>(first.arena.address() +
-                                          static_cast<uint64_t>(layouts_[ranks_[0].rank].stop));
-  return LaunchOn(*first.device, args, call, true, first, stream);
+  return OkStatus();
 }
 
 // A rank's launches follow each other: on another stream than the last one's they wait for it. A stream that

@@ -46,7 +46,7 @@ struct DeviceProgramOptions {
   ArenaOptions arena;
   std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // of a wait without progress
   std::optional<int32_t> max_ctas;                                 // blocks of one rank
-  bool one_launch = false;  // all ranks of this process, on one device, in one cooperative launch
+  bool one_launch = false;  // all ranks of this process on a device in one cooperative launch
   bool direct = true;       // peers' buffers are used where they are mapped
   bool fabric = false;      // fabric handles rather than file descriptors
   uint64_t jitter = 0;      // not 0: seed of random delays
@@ -75,8 +75,9 @@ struct DeviceUsage {
 class DeviceProgram {
  public:
   // All processes call it for the same program, in the same order. `first`: the pair that is compiled at
-  // once. Requires: the program verifies; `ranks` ascending, on one device where one_launch. Errors: those of
-  // the kernel, of memory (with what is needed), of the exchange; kInvalidInput where the blocks do not fit.
+  // once. Requires: the program verifies; `ranks` ascending, those of a device consecutive where one_launch.
+  // Errors: those of the kernel, of memory (with what is needed), of the exchange; kInvalidInput where the
+  // blocks do not fit.
   static StatusOr<std::unique_ptr<DeviceProgram>> Connect(std::string name, const Program& program,
                                                           const Collective& collective, KernelImages images,
                                                           std::vector<LocalRank> ranks,
@@ -89,9 +90,10 @@ class DeviceProgram {
   // kInvalidInput where a new size cannot be set up while the stream is captured into a graph.
   Status Launch(Rank rank, const DeviceBuffers& buffers, const CollectiveSizes& sizes, const DeviceCall& call,
                 Stream stream);
-  // Queues all of this process's ranks. Requires: one_launch; one entry of buffers a rank.
+  // Queues all of this process's ranks, one launch a device. Requires: one_launch; one entry of buffers a
+  // rank; one stream a device, in order of their numbers.
   Status LaunchAll(std::span<const DeviceBuffers> buffers, const CollectiveSizes& sizes,
-                   const DeviceCall& call, Stream stream);
+                   const DeviceCall& call, std::span<const Stream> streams);
 
   // The first failure, without waiting: a threadblock that gave up ("rank 3: threadblock 2, instruction 5
   // (recv): expected ..."), an abort, a peer's process that ended, an error of the driver.
@@ -103,6 +105,7 @@ class DeviceProgram {
 
   DeviceUsage usage() const;
   const std::vector<LocalRank>& ranks() const { return ranks_; }
+  size_t devices() const { return devices_.size(); }
 
  private:
   struct RankState;

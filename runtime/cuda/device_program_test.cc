@@ -84,7 +84,8 @@ TEST(DeviceProgram, AllRanksOfADeviceInOneLaunch) {
       auto program = Connect(fake, ring, OneLaunch());
       ASSERT_TRUE(program.ok()) << program.status().message();
       for (int repeat = 0; repeat < 3; ++repeat)
-        ASSERT_EQ((*program)->LaunchAll(ring.AllBuffers(), ring.sizes, {}, nullptr), OkStatus());
+        ASSERT_EQ((*program)->LaunchAll(ring.AllBuffers(), ring.sizes, {}, std::vector<Stream>{nullptr}),
+                  OkStatus());
       EXPECT_EQ((*program)->Synchronize(), OkStatus());
       EXPECT_EQ(ring.Wrong(), 0) << n << " ranks, " << count << " elements";
     }
@@ -129,7 +130,8 @@ TEST(DeviceProgram, ACapturedLaunchMayBeReplayed) {
     const OwnedStream stream = *OwnedStream::Create(gpu);
     const ScopedContext context(*gpu);
     ASSERT_EQ(driver.StreamBeginCapture(stream.get(), CaptureMode::kGlobal), Result::kSuccess);
-    ASSERT_EQ((*program)->LaunchAll(ring.AllBuffers(), ring.sizes, {}, stream.get()), OkStatus());
+    ASSERT_EQ((*program)->LaunchAll(ring.AllBuffers(), ring.sizes, {}, std::vector<Stream>{stream.get()}),
+              OkStatus());
     Graph graph = nullptr;
     ASSERT_EQ(driver.StreamEndCapture(stream.get(), &graph), Result::kSuccess);
     EXPECT_EQ(fake.launches(), 0);
@@ -186,7 +188,8 @@ TEST(DeviceProgram, AnErrorOfTheDriverIsReported) {
   AddTestKernel(fake, ring.program, ring.collective);
   auto program = Connect(fake, ring, OneLaunch());
   ASSERT_TRUE(program.ok()) << program.status().message();
-  ASSERT_EQ((*program)->LaunchAll(ring.AllBuffers(), ring.sizes, {}, nullptr), OkStatus());
+  ASSERT_EQ((*program)->LaunchAll(ring.AllBuffers(), ring.sizes, {}, std::vector<Stream>{nullptr}),
+            OkStatus());
   EXPECT_EQ((*program)->Synchronize(), OkStatus());
   fake.BreakStreams(Result::kIllegalAddress);
   EXPECT_EQ((*program)->Synchronize(),
@@ -231,7 +234,8 @@ TEST(DeviceProgram, InstancesFollowTheBudget) {
   ASSERT_TRUE(program.ok()) << program.status().message();
   EXPECT_EQ((*program)->usage().instances, 3);
   EXPECT_EQ((*program)->usage().ctas, 3);
-  ASSERT_EQ((*program)->LaunchAll(ring.AllBuffers(), ring.sizes, {}, nullptr), OkStatus());
+  ASSERT_EQ((*program)->LaunchAll(ring.AllBuffers(), ring.sizes, {}, std::vector<Stream>{nullptr}),
+            OkStatus());
   EXPECT_EQ((*program)->Synchronize(), OkStatus());
   EXPECT_EQ(ring.Wrong(), 0);
   options.max_ctas = 0;
@@ -247,7 +251,8 @@ TEST(DeviceProgram, MemoryIsBounded) {
   auto program = Connect(fake, ring, options);
   ASSERT_TRUE(program.ok()) << program.status().message();
   EXPECT_LE((*program)->usage().arena_bytes, 64 << 10);
-  ASSERT_EQ((*program)->LaunchAll(ring.AllBuffers(), ring.sizes, {}, nullptr), OkStatus());
+  ASSERT_EQ((*program)->LaunchAll(ring.AllBuffers(), ring.sizes, {}, std::vector<Stream>{nullptr}),
+            OkStatus());
   EXPECT_EQ((*program)->Synchronize(), OkStatus());
   EXPECT_EQ(ring.Wrong(), 0);
   options.arena.memory_limit = 4 << 10;

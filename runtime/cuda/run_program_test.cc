@@ -1,0 +1,118 @@
+#include "runtime/cuda/run_program.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <memory>
+#include <string>
+
+#include "runtime/cuda/fake_driver.h"
+#include "runtime/cuda/test_kernel.h"
+#include "runtime/ring_programs.h"
+
+namespace xccl::cuda {
+namespace {
+
+StatusOr<std::string> FakeImage(DataType, ReduceOp, int32_t) { return std::string("fake"); }
+
+struct Allreduce {
+  explicit Allreduce(int32_t ranks)
+      : collective(AllMembers(CollectiveKind::kAllreduce, ranks, ranks)), program(RingAllreduce(ranks)) {}
+  Collective collective;
+  Program program;
+};
+
+RunOptions Options(int32_t ranks_per_gpu) {
+  RunOptions options;
+  options.sizes_bytes = {0, 4, 1000, 4096};
+  options.iterations = 3;
+  options.warmup = 1;
+  options.ranks_per_gpu = ranks_per_gpu;
+  options.program.time_limit = std::chrono::seconds(20);
+  return options;
+}
+
+void ExpectRight(const StatusOr<RunReport>& report, size_t rows) {
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->rows.size(), rows);
+  EXPECT_TRUE(AllRight(report->rows));
+  EXPECT_GT(report->usage.ctas, 0);
+  EXPECT_EQ(report->usage.threads, 256);
+}
+
+TEST(CudaRun, ManyRanksOnOneGpu) {
+  FakeDriver fake;
+  const Allreduce a(5);
+  AddTestKernel(fake, a.program, a.collective);
+  const DriverSource driver = [&]() -> StatusOr<const Driver*> { return &fake.table(); };
+  RunOptions options = Options(8);
+  options.predicted_ps = [](int64_t size) { return size * 1000000; };
+  const auto report = RunProgram("ring", a.program, a.collective, FakeImage, driver, options);
+  ExpectRight(report, 8);
+  EXPECT_EQ(report->devices, "1 x Fake GPU 0");
+  EXPECT_EQ(report->rows[4].predicted_us, 1000.0);
+  options.graph = true;
+  ExpectRight(RunProgram("ring", a.program, a.collective, FakeImage, driver, options), 8);
+  EXPECT_EQ(RunProgram("ring", a.program, a.collective, FakeImage, driver, Options(2)).status().message(),
+            "cuda: 5 ranks on 1 device, 2 on each; hint: --ranks-per-gpu 5");
+  EXPECT_EQ(fake.Leaks(), "");
+}
+
+TEST(CudaRun, SeveralGpusOfOneProcess) {
+  FakeOptions machine;
+  machine.devices = 4;
+  FakeDriver fake(machine);
+  const Allreduce a(4);
+  AddTestKernel(fake, a.program, a.collective);
+  const DriverSource driver = [&]() -> StatusOr<const Driver*> { return &fake.table(); };
+  ExpectRight(RunProgram("ring", a.program, a.collective, FakeImage, driver, Options(1)), 8);
+  const auto pairs = RunProgram("ring", a.program, a.collective, FakeImage, driver, Options(2));
+  ExpectRight(pairs, 8);
+  EXPECT_EQ(pairs->devices, "2 x Fake GPU 0");
+  EXPECT_EQ(fake.Leaks(), "");
+}
+
+// What a kernel does wrong is in the table.
+TEST(CudaRun, CountsWhatIsWrong) {
+  FakeDriver fake;
+  const Allreduce a(2);
+  AddTestKernel(fake, a.program, a.collective);
+  fake.AddKernel("xccl_kernel", sizeof(device::LaunchArgs), [](const std::byte*, uint32_t, uint32_t) {});
+  const DriverSource driver = [&]() -> StatusOr<const Driver*> { return &fake.table(); };
+  RunOptions options = Options(2);
+  options.sizes_bytes = {4096};
+  const auto report = RunProgram("ring", a.program, a.collective, FakeImage, driver, options);
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->rows[0].wrong, 2048);
+  EXPECT_FALSE(AllRight(report->rows));
+}
+
+TEST(CudaRun, AProcessForEveryRank) {
+  const Allreduce a(3);
+  const DriverSource driver = [&]() -> StatusOr<const Driver*> {
+    static FakeDriver* const fake = new FakeDriver;  // as long as the process
+    AddTestKernel(*fake, a.program, a.collective);
+    return &fake->table();
+  };
+  RunOptions options = Options(3);
+  options.processes = true;
+  ExpectRight(RunProgram("ring", a.program, a.collective, FakeImage, driver, options), 8);
+  options.ranks_per_gpu = 1;
+  EXPECT_EQ(RunProgram("ring", a.program, a.collective, FakeImage, driver, options).status().message(),
+            "cuda: 3 ranks on 1 device, 1 on each; hint: --ranks-per-gpu 3");
+}
+
+TEST(CudaRun, SaysWhichProcessWasEnded) {
+  const Allreduce a(2);
+  const DriverSource driver = []() -> StatusOr<const Driver*> {
+    raise(SIGKILL);
+    return InvalidInput("not reached");
+  };
+  RunOptions options = Options(2);
+  options.processes = true;
+  EXPECT_EQ(RunProgram("ring", a.program, a.collective, FakeImage, driver, options).status().message(),
+            "rank 0: its process was ended by signal 9 (Killed)");
+}
+
+}  // namespace
+}  // namespace xccl::cuda
