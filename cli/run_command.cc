@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <utility>
 
+#include "base/files.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/output_json.h"
+#include "cli/run_cuda.h"
 #include "ir/plan.h"
 #include "ir/simulate_program.h"
 #include "runtime/cpu/run_program.h"
@@ -29,21 +33,25 @@ struct Flags {
   int32_t iterations = 20;
   int32_t warmup = 1;
   std::string timeout = "30s";
+  CudaFlags cuda;
 };
 
-Row ToRow(const RunRow& row) {
-  return {{"size_bytes", row.size_bytes},
-          {"in_place", row.in_place},
-          {"time_us", row.time_us},
-          {"algbw_gb_per_s", row.algbw_gb_per_s},
-          {"busbw_gb_per_s", row.busbw_gb_per_s},
-          {"predicted_us", row.predicted_us ? Cell(*row.predicted_us) : Cell()},
-          {"wrong", row.wrong}};
+Row ToRow(const RunRow& row, const std::optional<cuda::DeviceUsage>& usage) {
+  Row cells = {{"size_bytes", row.size_bytes},
+               {"in_place", row.in_place},
+               {"time_us", row.time_us},
+               {"algbw_gb_per_s", row.algbw_gb_per_s},
+               {"busbw_gb_per_s", row.busbw_gb_per_s},
+               {"predicted_us", row.predicted_us ? Cell(*row.predicted_us) : Cell()},
+               {"wrong", row.wrong}};
+  if (usage) {
+    cells.emplace_back("ctas", int64_t{usage->ctas});
+    cells.emplace_back("threads", int64_t{usage->threads});
+  }
+  return cells;
 }
 
 StatusOr<RunOptions> MakeRunOptions(const Flags& flags) {
-  if (flags.backend == "cuda")
-    return InvalidInput("the cuda backend is not in this build; hint: --backend=cpu");
   RunOptions options;
   const StatusOr<DataType> type = ParseDataType(flags.type);
   if (!type.ok()) return FlagError(type.status(), "--dtype");
@@ -65,9 +73,33 @@ StatusOr<RunOptions> MakeRunOptions(const Flags& flags) {
 struct Table {
   RunTableOptions options;
   std::vector<RunRow> rows;
+  std::optional<cuda::DeviceUsage> usage;
 };
 
-StatusOr<Table> RunOnePlan(const Plan& plan, const Flags& flags, const std::vector<int64_t>& sizes) {
+// The plan's run on GPUs, with what the CPU's options say alike.
+Status RunOnGpus(const std::string& file, const Plan& plan, const std::optional<std::string>& source,
+                 const Flags& flags, const RunOptions& common, Table& table) {
+  cuda::RunOptions options;
+  options.sizes_bytes = common.sizes_bytes;
+  options.type = common.type;
+  options.op = common.op;
+  options.iterations = common.iterations;
+  options.warmup = common.warmup;
+  options.processes = common.processes;
+  options.program.time_limit = common.time_limit;
+  options.predicted_ps = common.predicted_ps;
+  XCCL_RETURN_IF_ERROR(ApplyCudaFlags(flags.cuda, options));
+  XCCL_ASSIGN_OR_RETURN(cuda::RunReport report, RunOnCuda(file, plan, source, flags.cuda, options));
+  table.rows = std::move(report.rows);
+  table.usage = report.usage;
+  table.options.ranks += " on " + report.devices;
+  table.options.details = DescribeUsage(report.usage);
+  return OkStatus();
+}
+
+StatusOr<Table> RunOnePlan(const std::string& file, const Plan& plan,
+                           const std::optional<std::string>& source, const Flags& flags,
+                           const std::vector<int64_t>& sizes) {
   XCCL_ASSIGN_OR_RETURN(RunOptions options, MakeRunOptions(flags));
   options.sizes_bytes = sizes;
   const StatusOr<TimeModel> model = ParseTimeModel(plan.made_by.model);
@@ -79,7 +111,6 @@ StatusOr<Table> RunOnePlan(const Plan& plan, const Flags& flags, const std::vect
     return simulation->time_ps;
   };
   Table table;
-  XCCL_ASSIGN_OR_RETURN(table.rows, RunProgram(plan.program->program, plan.program->collective, options));
   table.options = {.title = plan.collective.name(),
                    .ranks = fmt::format("{} ranks as {}", plan.collective.num_members(),
                                         flags.processes ? "processes" : "threads"),
@@ -88,6 +119,11 @@ StatusOr<Table> RunOnePlan(const Plan& plan, const Flags& flags, const std::vect
                    .root = plan.collective.spec().root,
                    .iterations = options.iterations,
                    .warmup = options.warmup};
+  if (flags.backend == "cuda") {
+    XCCL_RETURN_IF_ERROR(RunOnGpus(file, plan, source, flags, options, table));
+    return table;
+  }
+  XCCL_ASSIGN_OR_RETURN(table.rows, RunProgram(plan.program->program, plan.program->collective, options));
   return table;
 }
 
@@ -118,8 +154,14 @@ StatusOr<std::vector<Table>> RunBook(const Flags& flags, std::vector<int64_t> si
       query.size_bytes = size;
       XCCL_ASSIGN_OR_RETURN(const size_t chosen, SelectPlan(book, query));
       XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadRunnablePlan(book.PathOf(book.entries[chosen])));
-      XCCL_ASSIGN_OR_RETURN(Table table, RunOnePlan(plan, flags, {size}));
+      std::optional<std::string> source;
+      if (flags.backend == "cuda" && !book.entries[chosen].kernel.empty()) {
+        XCCL_ASSIGN_OR_RETURN(source, ReadFile(book.KernelPathOf(book.entries[chosen])));
+      }
+      XCCL_ASSIGN_OR_RETURN(Table table,
+                            RunOnePlan(book.PathOf(book.entries[chosen]), plan, source, flags, {size}));
       whole.options = table.options;
+      whole.usage = table.usage;
       whole.rows.insert(whole.rows.end(), table.rows.begin(), table.rows.end());
     }
     tables.push_back(std::move(whole));
@@ -129,6 +171,8 @@ StatusOr<std::vector<Table>> RunBook(const Flags& flags, std::vector<int64_t> si
 
 Status RunFile(const Flags& flags, bool json) {
   XCCL_RETURN_IF_ERROR(MakeRunOptions(flags).status());
+  cuda::RunOptions checked;
+  XCCL_RETURN_IF_ERROR(ApplyCudaFlags(flags.cuda, checked));
   std::vector<int64_t> sizes;
   if (!flags.sizes.empty()) {
     XCCL_ASSIGN_OR_RETURN(sizes, ParseSizesFlag("--sizes", flags.sizes));
@@ -139,14 +183,14 @@ Status RunFile(const Flags& flags, bool json) {
   } else {
     XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadRunnablePlan(flags.file));
     if (sizes.empty()) sizes = {plan.made_by.size_bytes};
-    XCCL_ASSIGN_OR_RETURN(Table table, RunOnePlan(plan, flags, sizes));
+    XCCL_ASSIGN_OR_RETURN(Table table, RunOnePlan(flags.file, plan, std::nullopt, flags, sizes));
     tables.push_back(std::move(table));
   }
   std::vector<Row> cells;
   bool right = true;
   for (const Table& table : tables) {
     right = right && AllRight(table.rows);
-    for (const RunRow& row : table.rows) cells.push_back(ToRow(row));
+    for (const RunRow& row : table.rows) cells.push_back(ToRow(row, table.usage));
     if (!json) std::fputs(FormatRunTable(table.rows, table.options).c_str(), stdout);
   }
   if (json) std::fputs(ToJson(cells).c_str(), stdout);
@@ -163,7 +207,7 @@ void AddRunCommand(CLI::App& app, Session& session) {
       ->add_option("PLAN", flags->file,
                    "a plan file with a program, or a plan book (a directory with an index.json)")
       ->required();
-  command->add_option("--backend", flags->backend, "where it runs: cpu")
+  command->add_option("--backend", flags->backend, "where it runs: cpu, cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
   command->add_flag("--processes", flags->processes, "a process for every rank instead of a thread");
@@ -181,11 +225,13 @@ void AddRunCommand(CLI::App& app, Session& session) {
       ->capture_default_str();
   command->add_option("--timeout", flags->timeout, "give up when no rank makes progress for this long")
       ->capture_default_str();
+  AddCudaFlags(*command, flags->cuda);
   command->add_flag("--json", session.json, "print the rows as JSON");
   command->footer(
       "Examples:\n"
       "  xccl-synth run allreduce.plan.json --sizes 1KiB:64MiB:x4\n"
-      "  xccl-synth run allreduce.plan.json --processes --dtype bfloat16 --redop max");
+      "  xccl-synth run allreduce.plan.json --processes --dtype bfloat16 --redop max\n"
+      "  xccl-synth run allreduce.plan.json --backend cuda --ranks-per-gpu 8");
   command->callback(
       [&session, flags] { session.work = [&session, flags] { return RunFile(*flags, session.json); }; });
 }

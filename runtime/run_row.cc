@@ -40,8 +40,10 @@ bool AllRight(std::span<const RunRow> rows) {
 
 std::string FormatRunTable(std::span<const RunRow> rows, const RunTableOptions& options) {
   std::string text = fmt::format("# Collective test starting: {}\n", options.title);
-  text += fmt::format("# {} warmup iters: {} iters: {} validation: 1\n#\n", options.ranks, options.warmup,
+  text += fmt::format("# {} warmup iters: {} iters: {} validation: 1\n", options.ranks, options.warmup,
                       options.iterations);
+  if (!options.details.empty()) text += "# " + options.details + "\n";
+  text += "#\n";
   text += fmt::format("#{:62}out-of-place{:23}in-place{:10}\n", "", "", "");
   text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "size", "count", "type", "redop", "root");
   for (int mode = 0; mode < 2; ++mode)

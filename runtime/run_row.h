@@ -31,6 +31,7 @@ struct RunTableOptions {
   std::optional<ReduceOp> op;  // absent: "none"
   std::optional<Rank> root;    // absent: -1
   int32_t iterations = 0, warmup = 0;
+  std::string details = {};  // a line of its own; empty: none
 };
 
 // nccl-tests 2.19's table, with the predicted time as one more column. Rows as RunProgram returns them.

@@ -9,7 +9,9 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +19,21 @@
 #include "runtime/bootstrap.h"
 #include "runtime/communicator.h"
 #include "runtime/cpu/backends.h"
+#include "runtime/cuda/backends.h"
+#include "runtime/cuda/driver.h"
+#include "runtime/cuda/kernel_cache.h"
+
+namespace {
+
+// What the communicators of one xcclCommInitAll share: GPUs' back ends can be made when all devices are
+// known.
+struct Everybody {
+  std::mutex mutex;
+  std::vector<int32_t> devices;      // by rank
+  std::vector<xccl::Backend> ready;  // by rank; moved out one by one
+};
+
+}  // namespace
 
 // The communicator is made when its first book is loaded, so that the time limit may be set before.
 struct xcclComm {
@@ -24,6 +41,9 @@ struct xcclComm {
   int32_t ranks = 1;
   std::string name;                      // processes: where they meet
   std::unique_ptr<xccl::Backend> ready;  // threads: made together
+  std::optional<int> device;             // a GPU
+  std::shared_ptr<Everybody> everybody;  // threads
+  xccl::cuda::DeviceProgramOptions cuda;
   xccl::CommunicatorOptions options;
   std::unique_ptr<xccl::Communicator> communicator;
 };
@@ -78,17 +98,56 @@ xcclResult_t Report(const Status& status) {
 
 xcclResult_t NullComm() { return Fail(xcclInvalidArgument, "the communicator is null"); }
 
-void Connect(xcclComm& comm) {
-  if (comm.communicator != nullptr) return;
-  xccl::Backend backend = comm.ready != nullptr
-                              ? std::move(*comm.ready)
-                              : xccl::SharedMemoryBackend(comm.name, comm.rank, comm.options.time_limit);
+// One cache a process.
+const std::shared_ptr<xccl::cuda::KernelCache>& Cache() {
+  static const auto cache =
+      std::make_shared<xccl::cuda::KernelCache>(xccl::cuda::DefaultKernelCache(xccl::ProcessEnvironment));
+  return cache;
+}
+
+xccl::StatusOr<xccl::Backend> CudaBackend(xcclComm& comm) {
+  XCCL_ASSIGN_OR_RETURN(const xccl::cuda::Driver* driver, xccl::cuda::LoadDriver());
+  xccl::cuda::BackendOptions options;
+  options.program = comm.cuda;
+  options.program.time_limit = comm.options.time_limit;
+  options.images = xccl::cuda::ImagesOfBook(Cache());
+  if (comm.everybody == nullptr)
+    return xccl::cuda::ProcessBackend(*driver, comm.name, comm.rank, comm.ranks, *comm.device,
+                                      comm.options.time_limit, options);
+  const std::lock_guard lock(comm.everybody->mutex);
+  if (comm.everybody->ready.empty()) {
+    for (size_t r = 0; r < comm.everybody->devices.size(); ++r)
+      if (comm.everybody->devices[r] < 0)
+        return xccl::InvalidInput(
+            fmt::format("rank {} has no GPU; expected xcclCommUseCuda on all ranks", r));
+    XCCL_ASSIGN_OR_RETURN(comm.everybody->ready,
+                          xccl::cuda::ThreadBackends(*driver, comm.everybody->devices, options));
+  }
+  return std::move(comm.everybody->ready[comm.rank.index()]);
+}
+
+Status Connect(xcclComm& comm) {
+  if (comm.communicator != nullptr) return xccl::OkStatus();
+  xccl::Backend backend;
+  if (comm.device) {
+    XCCL_ASSIGN_OR_RETURN(backend, CudaBackend(comm));
+  } else {
+    backend = comm.ready != nullptr
+                  ? std::move(*comm.ready)
+                  : xccl::SharedMemoryBackend(comm.name, comm.rank, comm.options.time_limit);
+  }
   comm.communicator =
       std::make_unique<xccl::Communicator>(comm.rank, comm.ranks, std::move(backend), comm.options);
+  return xccl::OkStatus();
+}
+
+xcclResult_t BeforeTheFirstBook(const xcclComm& comm, const char* what) {
+  if (comm.communicator == nullptr) return xcclSuccess;
+  return Fail(xcclInvalidUsage, fmt::format("{} before a book is loaded", what));
 }
 
 xcclResult_t Enqueue(xcclComm_t comm, CollectiveKind kind, const void* send, void* receive, size_t count,
-                     xcclDataType_t type, xcclRedOp_t op, std::optional<Rank> root) {
+                     xcclDataType_t type, xcclRedOp_t op, std::optional<Rank> root, xcclStream_t stream) {
   if (comm == nullptr) return NullComm();
   if (static_cast<size_t>(type) >= kTypes.size())
     return Fail(xcclInvalidArgument, fmt::format("data type {}; expected 0 to 11", static_cast<int>(type)));
@@ -104,6 +163,7 @@ xcclResult_t Enqueue(xcclComm_t comm, CollectiveKind kind, const void* send, voi
   call.type = kTypes[type];
   call.op = kOps[op];
   call.root = root;
+  call.stream = stream;
   return Report(comm->communicator->Enqueue(call));
 }
 
@@ -192,15 +252,22 @@ xcclResult_t xcclCommInitFromLauncher(xcclComm_t* comm) {
   return xcclSuccess;
 }
 
-xcclResult_t xcclCommInitAll(xcclComm_t* comms, int ndev, const int*) {
+xcclResult_t xcclCommInitAll(xcclComm_t* comms, int ndev, const int* devlist) {
   if (comms == nullptr) return NullComm();
   if (const xcclResult_t bad = CheckSize(ndev, 0); bad != xcclSuccess) return bad;
+  for (int r = 0; devlist != nullptr && r < ndev; ++r)
+    if (devlist[r] < 0)
+      return Fail(xcclInvalidArgument, fmt::format("GPU {} of rank {}; expected 0 or more", devlist[r], r));
   std::vector<xccl::Backend> backends = xccl::ThreadBackends(ndev);
+  auto everybody = std::make_shared<Everybody>();
+  everybody->devices.assign(static_cast<size_t>(ndev), -1);
   for (int r = 0; r < ndev; ++r) {
     auto made = std::make_unique<xcclComm>();
     made->rank = Rank(r);
     made->ranks = ndev;
     made->ready = std::make_unique<xccl::Backend>(std::move(backends[static_cast<size_t>(r)]));
+    made->everybody = everybody;
+    if (devlist != nullptr) made->device = everybody->devices[static_cast<size_t>(r)] = devlist[r];
     comms[r] = made.release();
   }
   return xcclSuccess;
@@ -209,7 +276,7 @@ xcclResult_t xcclCommInitAll(xcclComm_t* comms, int ndev, const int*) {
 xcclResult_t xcclCommLoadPlanBook(xcclComm_t comm, const char* directory) {
   if (comm == nullptr) return NullComm();
   if (directory == nullptr) return Fail(xcclInvalidArgument, "the directory is null");
-  Connect(*comm);
+  if (const Status connected = Connect(*comm); !connected.ok()) return Report(connected);
   return Report(comm->communicator->LoadPlanBook(directory));
 }
 
@@ -218,9 +285,32 @@ xcclResult_t xcclCommSetTimeLimit(xcclComm_t comm, double seconds) {
   if (!(seconds > 0) || seconds > 1e6)
     return Fail(xcclInvalidArgument,
                 fmt::format("time limit {} s; expected more than 0, at most 1e6", seconds));
-  if (comm->communicator != nullptr)
-    return Fail(xcclInvalidUsage, "the time limit is set before a book is loaded");
+  if (const xcclResult_t late = BeforeTheFirstBook(*comm, "the time limit is set"); late != xcclSuccess)
+    return late;
   comm->options.time_limit = std::chrono::nanoseconds(std::llround(seconds * 1e9));
+  return xcclSuccess;
+}
+
+xcclResult_t xcclCommUseCuda(xcclComm_t comm, int device) {
+  if (comm == nullptr) return NullComm();
+  if (device < 0) return Fail(xcclInvalidArgument, fmt::format("GPU {}; expected 0 or more", device));
+  if (const xcclResult_t late = BeforeTheFirstBook(*comm, "a GPU is chosen"); late != xcclSuccess)
+    return late;
+  comm->device = device;
+  if (comm->everybody == nullptr) return xcclSuccess;
+  const std::lock_guard lock(comm->everybody->mutex);
+  comm->everybody->devices[comm->rank.index()] = device;
+  return xcclSuccess;
+}
+
+xcclResult_t xcclCommLimitCuda(xcclComm_t comm, int max_ctas, size_t memory_bytes) {
+  if (comm == nullptr) return NullComm();
+  if (max_ctas < 0 || memory_bytes > size_t{1} << 50)
+    return Fail(xcclInvalidArgument,
+                fmt::format("{} CTAs and {} bytes; expected 0 or more of either", max_ctas, memory_bytes));
+  if (const xcclResult_t late = BeforeTheFirstBook(*comm, "limits are set"); late != xcclSuccess) return late;
+  if (max_ctas != 0) comm->cuda.max_ctas = max_ctas;
+  if (memory_bytes != 0) comm->cuda.arena.memory_limit = static_cast<int64_t>(memory_bytes);
   return xcclSuccess;
 }
 
@@ -263,44 +353,48 @@ xcclResult_t xcclCommUserRank(xcclComm_t comm, int* rank) {
 }
 
 xcclResult_t xcclAllReduce(const void* sendbuff, void* recvbuff, size_t count, xcclDataType_t type,
-                           xcclRedOp_t op, xcclComm_t comm, xcclStream_t) {
-  return Enqueue(comm, CollectiveKind::kAllreduce, sendbuff, recvbuff, count, type, op, std::nullopt);
+                           xcclRedOp_t op, xcclComm_t comm, xcclStream_t stream) {
+  return Enqueue(comm, CollectiveKind::kAllreduce, sendbuff, recvbuff, count, type, op, std::nullopt, stream);
 }
 
 xcclResult_t xcclBroadcast(const void* sendbuff, void* recvbuff, size_t count, xcclDataType_t type, int root,
-                           xcclComm_t comm, xcclStream_t) {
-  return Enqueue(comm, CollectiveKind::kBroadcast, sendbuff, recvbuff, count, type, xcclSum, Rank(root));
+                           xcclComm_t comm, xcclStream_t stream) {
+  return Enqueue(comm, CollectiveKind::kBroadcast, sendbuff, recvbuff, count, type, xcclSum, Rank(root),
+                 stream);
 }
 
 xcclResult_t xcclReduce(const void* sendbuff, void* recvbuff, size_t count, xcclDataType_t type,
-                        xcclRedOp_t op, int root, xcclComm_t comm, xcclStream_t) {
-  return Enqueue(comm, CollectiveKind::kReduce, sendbuff, recvbuff, count, type, op, Rank(root));
+                        xcclRedOp_t op, int root, xcclComm_t comm, xcclStream_t stream) {
+  return Enqueue(comm, CollectiveKind::kReduce, sendbuff, recvbuff, count, type, op, Rank(root), stream);
 }
 
 xcclResult_t xcclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount, xcclDataType_t type,
-                           xcclComm_t comm, xcclStream_t) {
-  return Enqueue(comm, CollectiveKind::kAllgather, sendbuff, recvbuff, sendcount, type, xcclSum,
-                 std::nullopt);
+                           xcclComm_t comm, xcclStream_t stream) {
+  return Enqueue(comm, CollectiveKind::kAllgather, sendbuff, recvbuff, sendcount, type, xcclSum, std::nullopt,
+                 stream);
 }
 
 xcclResult_t xcclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount, xcclDataType_t type,
-                               xcclRedOp_t op, xcclComm_t comm, xcclStream_t) {
-  return Enqueue(comm, CollectiveKind::kReduceScatter, sendbuff, recvbuff, recvcount, type, op, std::nullopt);
+                               xcclRedOp_t op, xcclComm_t comm, xcclStream_t stream) {
+  return Enqueue(comm, CollectiveKind::kReduceScatter, sendbuff, recvbuff, recvcount, type, op, std::nullopt,
+                 stream);
 }
 
 xcclResult_t xcclAlltoAll(const void* sendbuff, void* recvbuff, size_t count, xcclDataType_t type,
-                          xcclComm_t comm, xcclStream_t) {
-  return Enqueue(comm, CollectiveKind::kAlltoall, sendbuff, recvbuff, count, type, xcclSum, std::nullopt);
+                          xcclComm_t comm, xcclStream_t stream) {
+  return Enqueue(comm, CollectiveKind::kAlltoall, sendbuff, recvbuff, count, type, xcclSum, std::nullopt,
+                 stream);
 }
 
 xcclResult_t xcclGather(const void* sendbuff, void* recvbuff, size_t count, xcclDataType_t type, int root,
-                        xcclComm_t comm, xcclStream_t) {
-  return Enqueue(comm, CollectiveKind::kGather, sendbuff, recvbuff, count, type, xcclSum, Rank(root));
+                        xcclComm_t comm, xcclStream_t stream) {
+  return Enqueue(comm, CollectiveKind::kGather, sendbuff, recvbuff, count, type, xcclSum, Rank(root), stream);
 }
 
 xcclResult_t xcclScatter(const void* sendbuff, void* recvbuff, size_t count, xcclDataType_t type, int root,
-                         xcclComm_t comm, xcclStream_t) {
-  return Enqueue(comm, CollectiveKind::kScatter, sendbuff, recvbuff, count, type, xcclSum, Rank(root));
+                         xcclComm_t comm, xcclStream_t stream) {
+  return Enqueue(comm, CollectiveKind::kScatter, sendbuff, recvbuff, count, type, xcclSum, Rank(root),
+                 stream);
 }
 
 xcclResult_t xcclGroupStart(void) { return xcclSuccess; }

@@ -3,10 +3,17 @@
  * Plans. A communicator runs the plans of the books loaded into it (xcclCommLoadPlanBook) and nothing else: a
  * call that no plan serves fails with xcclInvalidUsage and a text that says what the book has.
  *
+ * Devices. Buffers are this host's memory, or, after xcclCommUseCuda, a GPU's. Each plan of a book then needs
+ * its generated kernel there (index.json: "kernel"), which is compiled once and cached.
+ *
  * Streams. On the CPU every communicator executes its calls in order on a thread of its own; the stream
- * argument is ignored and may be NULL. Buffers belong to the communicator from the call until
- * xcclCommSynchronize returns. Because calls do not wait, one thread may drive several communicators;
- * xcclGroupStart and xcclGroupEnd are there so that programs written for NCCL compile, and do nothing.
+ * argument is ignored and may be NULL. On a GPU a call is one kernel on the CUDA stream given (NULL: the
+ * default stream), which may be captured into a graph; nothing waits for it. A kernel waits for the other
+ * ranks' while it runs, so all ranks launch their calls in one order, also those of several communicators,
+ * and the communicators of a process share out the GPU's multiprocessors: what does not fit is refused when
+ * its plans are loaded. Buffers belong to the communicator from the call until xcclCommSynchronize returns.
+ * Because calls do not wait, one thread may drive several communicators; xcclGroupStart and xcclGroupEnd are
+ * there so that programs written for NCCL compile, and do nothing.
  *
  * Errors. A failure on any rank ends the operation on all; afterwards every call on the communicator returns
  * it, and xcclGetLastError has its text. Ranks that stop without a word are found by the time limit (30 s
@@ -71,13 +78,20 @@ xcclResult_t xcclGetUniqueId(xcclUniqueId* id);
 xcclResult_t xcclCommInitRank(xcclComm_t* comm, int nranks, xcclUniqueId id, int rank);
 /* The same with rank and size from Open MPI's, Slurm's or torchrun's environment. */
 xcclResult_t xcclCommInitFromLauncher(xcclComm_t* comm);
-/* All ranks in this process; they read each other's buffers directly. devlist is ignored and may be NULL. */
+/* All ranks in this process; they read each other's buffers directly. devlist: the GPU of each rank, several
+ * of which may be the same; NULL: they are on the CPU. */
 xcclResult_t xcclCommInitAll(xcclComm_t* comms, int ndev, const int* devlist);
 
 /* All ranks load the same books in the same order. Among processes this waits for all of them. */
 xcclResult_t xcclCommLoadPlanBook(xcclComm_t comm, const char* directory);
 /* No rank moved for this long: stuck. Call it before the first book is loaded. */
 xcclResult_t xcclCommSetTimeLimit(xcclComm_t comm, double seconds);
+
+/* Buffers are memory of this GPU from here on. Call it before the first book is loaded, on all ranks. */
+xcclResult_t xcclCommUseCuda(xcclComm_t comm, int device);
+/* The most thread blocks that a call may have, and bytes of device memory for slots and counters of a plan; 0
+ * leaves either as it is. Call it before the first book is loaded, with the same values on all ranks. */
+xcclResult_t xcclCommLimitCuda(xcclComm_t comm, int max_ctas, size_t memory_bytes);
 
 xcclResult_t xcclCommSynchronize(xcclComm_t comm); /* waits for all calls, returns their error */
 xcclResult_t xcclCommFinalize(xcclComm_t comm);    /* the same */

@@ -117,11 +117,37 @@ TEST(Xccl, ErrorsHaveTexts) {
   const std::string book = MakeBook("three", 3, {CollectiveKind::kAllgather});
   EXPECT_EQ(xcclCommLoadPlanBook(comm, book.c_str()), xcclInvalidUsage);
   EXPECT_EQ(xcclGetLastError(nullptr), book + ": no plan for 2 ranks");
+  EXPECT_EQ(xcclCommUseCuda(comm, 0), xcclInvalidUsage);
+  EXPECT_STREQ(xcclGetLastError(nullptr), "a GPU is chosen before a book is loaded");
+  EXPECT_EQ(xcclCommLimitCuda(comm, 8, 0), xcclInvalidUsage);
+  EXPECT_STREQ(xcclGetLastError(nullptr), "limits are set before a book is loaded");
   xcclResult_t error = xcclInternalError;
   EXPECT_EQ(xcclCommGetAsyncError(comm, &error), xcclSuccess);
   EXPECT_EQ(error, xcclSuccess);
   EXPECT_EQ(xcclCommAbort(comm), xcclSuccess);
   EXPECT_STREQ(xcclGetErrorString(xcclInvalidUsage), "invalid usage");
+}
+
+TEST(Xccl, GpusAreChosenBeforeTheFirstBook) {
+  xcclComm_t comms[2] = {};
+  const int wrong[2] = {0, -1};
+  EXPECT_EQ(xcclCommInitAll(comms, 2, wrong), xcclInvalidArgument);
+  EXPECT_STREQ(xcclGetLastError(nullptr), "GPU -1 of rank 1; expected 0 or more");
+  ASSERT_EQ(xcclCommInitAll(comms, 2, nullptr), xcclSuccess);
+  EXPECT_EQ(xcclCommUseCuda(comms[0], -1), xcclInvalidArgument);
+  EXPECT_STREQ(xcclGetLastError(nullptr), "GPU -1; expected 0 or more");
+  EXPECT_EQ(xcclCommLimitCuda(comms[0], -1, 0), xcclInvalidArgument);
+  EXPECT_STREQ(xcclGetLastError(nullptr), "-1 CTAs and 0 bytes; expected 0 or more of either");
+  EXPECT_EQ(xcclCommUseCuda(comms[0], 0), xcclSuccess);
+  EXPECT_EQ(xcclCommLimitCuda(comms[0], 8, 1 << 20), xcclSuccess);
+  const std::string book = MakeBook("gpus", 2, {CollectiveKind::kAllgather});
+  EXPECT_EQ(xcclCommLoadPlanBook(comms[0], book.c_str()), xcclInvalidUsage);
+  const std::string error = xcclGetLastError(nullptr);
+  // Without a driver that is what is missing first.
+  EXPECT_TRUE(error == "rank 1 has no GPU; expected xcclCommUseCuda on all ranks" ||
+              error.rfind("cuda: ", 0) == 0)
+      << error;
+  for (xcclComm_t comm : comms) EXPECT_EQ(xcclCommDestroy(comm), xcclSuccess);
 }
 
 }  // namespace

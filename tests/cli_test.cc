@@ -157,6 +157,9 @@ TEST_F(Cli, WrongCommandLines) {
       {{"run", "a.json", "--dtype", "flot"}, 2, "--dtype: no data type 'flot'; did you mean 'float'?"},
       {{"run", "a.json", "--redop", "smu"}, 2, "--redop: no reduction 'smu'; did you mean 'sum'?"},
       {{"run", "a.json", "--timeout", "0s"}, 2, "--timeout: 0s; expected more than 0"},
+      {{"run", "a.json", "--memory-limit", "1x"},
+       2,
+       "--memory-limit: '1x': unknown unit 'x'; did you mean 'B'?; a size is written like 64MiB"},
   };
   for (const Wrong& c : cases) ExpectWrong(c, Run(c.arguments));
 }
@@ -401,6 +404,25 @@ TEST_F(Cli, TheSameFlagsGiveTheSameBytes) {
     EXPECT_TRUE(Read("a.json") == Read("b.json"));
     EXPECT_EQ(Keys(Json::parse(Read("a.json"))["made_by"]),
               (Words{"engine", "seed", "limits", "version", "size_bytes", "model", "exact"}));
+  }
+}
+
+// Where there is a device this is a run; where there is none, the reason why not.
+TEST_F(Cli, RunsOnGpusOrSaysWhatIsMissing) {
+  RingPlan();
+  for (const bool processes : {false, true}) {
+    Words arguments = {"run", "a.json",  "--backend", "cuda",           "--ranks-per-gpu",
+                       "4",   "--sizes", "1KiB",      "--kernel-cache", "cache"};
+    if (processes) arguments.push_back("--processes");
+    const Said said = Run(arguments);
+    if (said.code == 0) {
+      EXPECT_NE(said.out.find("CTA"), std::string::npos) << said.out;
+      EXPECT_NE(said.out.find("# Out of bounds values : 0 OK"), std::string::npos) << said.out;
+    } else {
+      EXPECT_EQ(said.code, 1);
+      EXPECT_EQ(said.err.substr(0, 18), "xccl-synth: cuda: ") << said.err;
+      EXPECT_NE(said.err.find("hint: --backend=cpu"), std::string::npos) << said.err;
+    }
   }
 }
 

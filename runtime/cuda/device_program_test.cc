@@ -193,7 +193,7 @@ TEST(DeviceProgram, AnErrorOfTheDriverIsReported) {
   EXPECT_EQ((*program)->Synchronize(), OkStatus());
   fake.BreakStreams(Result::kIllegalAddress);
   EXPECT_EQ((*program)->Synchronize(),
-            InvalidInput("cuda: device 0: ring: a kernel failed: fake error (FAKE_ERROR)"));
+            InvalidInput("cuda: device 0: ring: a kernel failed: fake error (700, FAKE_ERROR)"));
 }
 
 TEST(DeviceProgram, RefusesWhatDoesNotFit) {

@@ -151,9 +151,9 @@ Status Check(const Driver& driver, Result result, const std::string& call) {
   if (result == Result::kSuccess) return OkStatus();
   const char* name = nullptr;
   const char* text = nullptr;
-  if (driver.GetErrorName(result, &name) != Result::kSuccess || name == nullptr) name = "unknown";
+  if (driver.GetErrorName(result, &name) != Result::kSuccess || name == nullptr) name = "of no name";
   if (driver.GetErrorString(result, &text) != Result::kSuccess || text == nullptr) text = "error";
-  return InvalidInput(fmt::format("cuda: {}: {} ({})", call, text, name));
+  return InvalidInput(fmt::format("cuda: {}: {} ({}, {})", call, text, static_cast<int32_t>(result), name));
 }
 
 }  // namespace xccl::cuda

@@ -213,7 +213,7 @@ struct Driver {
 // lacks a required function (by name, with its version), and for a machine without devices.
 StatusOr<const Driver*> LoadDriver();
 
-// OK, or kInvalidInput "cuda: CALL: TEXT (NAME)". `call` says what was asked for, with its numbers.
+// OK, or kInvalidInput "cuda: CALL: TEXT (NUMBER, NAME)". `call` says what was asked for, with its numbers.
 Status Check(const Driver& driver, Result result, const std::string& call);
 
 }  // namespace xccl::cuda

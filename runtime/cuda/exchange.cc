@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -176,8 +178,19 @@ struct Meeting {
   std::string name;
   int32_t party = 0, parties = 1;
   std::chrono::nanoseconds time_limit{};
-  std::vector<Line> lines;           // party 0: by party, its own unused; others: one, to party 0
-  std::vector<OwnedFile> processes;  // pidfds by party; not open where unknown
+  std::vector<Line> lines;               // party 0: by party, its own unused; others: one, to party 0
+  std::vector<OwnedFile> processes;      // pidfds by party; not open where unknown
+  std::atomic<int32_t>* left = nullptr;  // by party, shared by all: it left in good order
+
+  Meeting() = default;
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+  ~Meeting() {
+    if (left == nullptr) return;
+    left[party].store(1, std::memory_order_release);
+    munmap(left, LeftBytes());
+  }
+  size_t LeftBytes() const { return sizeof(std::atomic<int32_t>) * static_cast<size_t>(parties); }
 
   Status Listen();
   Status Connect();
@@ -235,7 +248,18 @@ Status Meeting::Connect() {
 Status Meeting::WatchProcesses() {
   const int32_t process = getpid();
   Parcel mine{std::string(reinterpret_cast<const char*>(&process), sizeof process), {}};
+  if (party == 0) {
+    mine.files.emplace_back(memfd_create("xccl-parties", MFD_CLOEXEC));
+    if (!mine.files[0].open() || ftruncate(mine.files[0].get(), static_cast<off_t>(LeftBytes())) != 0)
+      return InvalidInput(fmt::format("{}: cannot make shared memory: {}", name, std::strerror(errno)));
+  }
   XCCL_ASSIGN_OR_RETURN(const std::vector<Parcel> all, All(std::move(mine)));
+  if (all[0].files.size() != 1) return LimitReached(name + ": party 0 sent no shared memory");
+  void* const shared =
+      mmap(nullptr, LeftBytes(), PROT_READ | PROT_WRITE, MAP_SHARED, all[0].files[0].get(), 0);
+  if (shared == MAP_FAILED)
+    return InvalidInput(fmt::format("{}: cannot map shared memory: {}", name, std::strerror(errno)));
+  left = static_cast<std::atomic<int32_t>*>(shared);
   for (const Parcel& parcel : all) {
     int32_t other = 0;
     if (parcel.bytes.size() == sizeof other) std::memcpy(&other, parcel.bytes.data(), sizeof other);
@@ -270,7 +294,7 @@ StatusOr<std::vector<Parcel>> Meeting::All(Parcel mine) {
 Status Meeting::Check() const {
   for (size_t p = 0; p < processes.size(); ++p) {
     pollfd ended{processes[p].get(), POLLIN, 0};
-    if (processes[p].open() && poll(&ended, 1, 0) > 0)
+    if (processes[p].open() && poll(&ended, 1, 0) > 0 && left[p].load(std::memory_order_acquire) == 0)
       return LimitReached(fmt::format("{}: party {}: its process ended", name, p));
   }
   return OkStatus();

@@ -84,24 +84,28 @@ TEST(Exchange, TheSamePartyTwiceIsRefused) {
   other.join();
 }
 
-TEST(Exchange, AProcessThatEndsIsNoticed) {
-  const std::string name = Name("ends");
-  const pid_t child = fork();
-  if (child == 0) {
-    const auto exchange = SocketExchange(name, 1, 2, seconds(20));
-    if (!exchange.ok()) _exit(1);
-    const auto all = exchange->all({});
-    _exit(all.ok() ? 0 : 2);
+TEST(Exchange, AProcessThatEndsIsNoticedUnlessItLeft) {
+  for (const bool leaves : {false, true}) {
+    const std::string name = Name(leaves ? "leaves" : "ends");
+    const pid_t child = fork();
+    if (child == 0) {
+      auto exchange = SocketExchange(name, 1, 2, seconds(20));
+      if (!exchange.ok()) _exit(1);
+      const bool good = exchange->all({}).ok();
+      if (leaves) exchange = InvalidInput("gone");
+      _exit(good ? 0 : 2);
+    }
+    const auto exchange = SocketExchange(name, 0, 2, seconds(20));
+    ASSERT_TRUE(exchange.ok()) << exchange.status().message();
+    EXPECT_EQ(exchange->check(), OkStatus());
+    ASSERT_TRUE(exchange->all({}).ok());
+    int ending = 0;
+    waitpid(child, &ending, 0);
+    EXPECT_EQ(WEXITSTATUS(ending), 0);
+    const Status ended = LimitReached(name + ": party 1: its process ended");
+    EXPECT_EQ(exchange->check(), leaves ? OkStatus() : ended);
+    EXPECT_EQ(exchange->all({}).status(), ended);
   }
-  const auto exchange = SocketExchange(name, 0, 2, seconds(20));
-  ASSERT_TRUE(exchange.ok()) << exchange.status().message();
-  EXPECT_EQ(exchange->check(), OkStatus());
-  ASSERT_TRUE(exchange->all({}).ok());
-  int ending = 0;
-  waitpid(child, &ending, 0);
-  EXPECT_EQ(WEXITSTATUS(ending), 0);
-  EXPECT_EQ(exchange->check(), LimitReached(name + ": party 1: its process ended"));
-  EXPECT_EQ(exchange->all({}).status(), LimitReached(name + ": party 1: its process ended"));
 }
 
 }  // namespace

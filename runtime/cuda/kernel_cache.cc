@@ -67,6 +67,13 @@ std::string KernelCache::PathOf(const Nvrtc& nvrtc, const CompileRequest& reques
   return PathFor(directory_, KeyOf(nvrtc, request));
 }
 
+std::string DefaultKernelCache(
+    const std::function<std::optional<std::string>(std::string_view name)>& environment) {
+  if (const auto cache = environment("XDG_CACHE_HOME"); cache && !cache->empty()) return *cache + "/xccl";
+  if (const auto home = environment("HOME"); home && !home->empty()) return *home + "/.cache/xccl";
+  return "";
+}
+
 int64_t KernelCache::compiled() const {
   const std::lock_guard lock(mutex_);
   return compiled_;

@@ -5,9 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "runtime/cuda/nvrtc.h"
@@ -32,5 +35,9 @@ class KernelCache {
   std::map<std::string, std::string> known_;  // key to cubin
   int64_t compiled_ = 0;
 };
+
+// $XDG_CACHE_HOME/xccl, else $HOME/.cache/xccl, else "": in memory alone.
+std::string DefaultKernelCache(
+    const std::function<std::optional<std::string>(std::string_view name)>& environment);
 
 }  // namespace xccl::cuda

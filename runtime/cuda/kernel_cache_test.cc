@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -118,6 +121,20 @@ TEST(KernelCache, ADamagedFileIsReplaced) {
 TEST(KernelCache, ADirectoryThatCannotBeWrittenIsDoneWithout) {
   KernelCache cache("/proc/no-such-place");
   EXPECT_EQ(*cache.Get(FakeNvrtc(), Request("x")), "cubin of x");
+}
+
+TEST(KernelCache, DefaultDirectory) {
+  std::map<std::string, std::string, std::less<>> variables = {{"HOME", "/home/a"},
+                                                               {"XDG_CACHE_HOME", "/cache"}};
+  const auto environment = [&](std::string_view name) -> std::optional<std::string> {
+    const auto at = variables.find(name);
+    return at == variables.end() ? std::nullopt : std::optional(at->second);
+  };
+  EXPECT_EQ(DefaultKernelCache(environment), "/cache/xccl");
+  variables.erase("XDG_CACHE_HOME");
+  EXPECT_EQ(DefaultKernelCache(environment), "/home/a/.cache/xccl");
+  variables.clear();
+  EXPECT_EQ(DefaultKernelCache(environment), "");
 }
 
 TEST(Nvrtc, ShowsTheLog) {

@@ -32,7 +32,8 @@ TEST(Gpu, SaysWhatItCan) {
   EXPECT_TRUE(gpu->properties().multicast && gpu->properties().file_descriptors);
   EXPECT_EQ(Gpu::Open(fake.table(), 2).status().message(), "cuda: device 2; expected 0 to 1");
   fake.FailCall(fake.calls() + 1, Result::kNoDevice);
-  EXPECT_EQ(Gpu::Open(fake.table(), 0).status().message(), "cuda: cuDeviceGet of 0: fake error (FAKE_ERROR)");
+  EXPECT_EQ(Gpu::Open(fake.table(), 0).status().message(),
+            "cuda: cuDeviceGet of 0: fake error (100, FAKE_ERROR)");
 }
 
 TEST(DeviceMemory, IsZeroRoundedAndWritable) {
@@ -114,7 +115,7 @@ TEST(MulticastMemory, AllJoinBeforeAnyBinds) {
     ASSERT_TRUE(memory.ok());
     EXPECT_EQ(group->Join(), OkStatus());
     EXPECT_EQ(group->Bind(*memory).message(),
-              "cuda: device 0: cuMemMap of a multicast group: fake error (FAKE_ERROR)");
+              "cuda: device 0: cuMemMap of a multicast group: fake error (600, FAKE_ERROR)");
     EXPECT_EQ(MulticastMemory::Create(a, 1, 100).status().message(),
               "cuda: a multicast group of 1 device; expected 2 or more");
     auto second = MulticastMemory::Create(a, 2, 100000);

@@ -1,0 +1,82 @@
+#include "cli/run_cuda.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <utility>
+
+#include "base/units.h"
+#include "cli/flags.h"
+#include "codegen/emit.h"
+#include "runtime/bootstrap.h"
+#include "runtime/cuda/driver.h"
+#include "runtime/cuda/kernel_cache.h"
+#include "runtime/cuda/kernel_source.h"
+
+namespace xccl {
+
+void AddCudaFlags(CLI::App& command, CudaFlags& flags) {
+  const std::string group = "With --backend cuda";
+  command
+      .add_option("--ranks-per-gpu", flags.ranks_per_gpu, "ranks that share a GPU, in one cooperative launch")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--max-ctas", flags.max_ctas, "thread blocks that one rank may have")
+      ->check(CLI::Range(1, 1 << 16))
+      ->group(group);
+  command.add_option("--jitter", flags.jitter, "seed of random delays in the kernel, to find races; 0: none")
+      ->capture_default_str()
+      ->group(group);
+  command.add_flag("--graph", flags.graph, "time replays of a captured CUDA graph")->group(group);
+  command.add_flag("--staged", flags.staged, "never use peers' buffers directly")->group(group);
+  command.add_option("--memory-limit", flags.memory_limit, "device memory of a rank's slots and counters")
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--kernel-cache", flags.kernel_cache,
+                  "directory of compiled kernels (default: $XDG_CACHE_HOME/xccl or ~/.cache/xccl)")
+      ->group(group);
+}
+
+Status ApplyCudaFlags(const CudaFlags& flags, cuda::RunOptions& options) {
+  XCCL_ASSIGN_OR_RETURN(options.program.arena.memory_limit,
+                        ParseSizeFlag("--memory-limit", flags.memory_limit));
+  options.ranks_per_gpu = flags.ranks_per_gpu;
+  options.graph = flags.graph;
+  options.program.max_ctas = flags.max_ctas;
+  options.program.jitter = flags.jitter;
+  options.program.direct = !flags.staged;
+  return OkStatus();
+}
+
+StatusOr<cuda::RunReport> RunOnCuda(const std::string& file, const Plan& plan,
+                                    const std::optional<std::string>& source, const CudaFlags& flags,
+                                    const cuda::RunOptions& options) {
+  std::string text;
+  if (source) {
+    text = *source;
+  } else {
+    EmitOptions emit;
+    emit.title = file;
+    XCCL_ASSIGN_OR_RETURN(text, Emit(plan.program->program, plan.program->collective, emit));
+  }
+  const std::string directory =
+      flags.kernel_cache.empty() ? cuda::DefaultKernelCache(ProcessEnvironment) : flags.kernel_cache;
+  const cuda::KernelImages images =
+      cuda::ImagesOfSource(file, std::move(text), std::make_shared<cuda::KernelCache>(directory));
+  return cuda::RunProgram(file, plan.program->program, plan.program->collective, images, cuda::LoadDriver, options);
+}
+
+std::string DescribeUsage(const cuda::DeviceUsage& usage) {
+  return fmt::format(
+      "{} CTA{} of {} threads on a rank ({} instance{}, {} registers, {} on a multiprocessor); {} of slots "
+      "of {} and "
+      "counters, {} of scratch",
+      usage.ctas, usage.ctas == 1 ? "" : "s", usage.threads, usage.instances, usage.instances == 1 ? "" : "s",
+      usage.registers, usage.ctas_per_multiprocessor, FormatSize(usage.arena_bytes),
+      FormatSize(usage.slot_bytes), FormatSize(usage.scratch_bytes));
+}
+
+}  // namespace xccl
