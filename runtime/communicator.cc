@@ -200,7 +200,7 @@ Status Communicator::EnqueueToRunner(Loaded& loaded, size_t plan, const Call& ca
   if (!collective.Reduces()) effective.op = ReduceOp::kSum;
   const CollectiveSizes sizes =
       CollectiveSizes::OfParts(collective, PartsOf(collective, call), SizeOf(call.type));
-  const Status status = loaded.runner->launch(plan, effective, sizes, in_place);
+  Status status = loaded.runner->launch(plan, effective, sizes, in_place);
   if (status.ok()) return status;
   // Other ranks may have launched it: they must not wait for this one.
   loaded.runner->abort(status);

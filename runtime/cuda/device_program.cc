@@ -37,7 +37,7 @@ DeviceProgram::DeviceProgram(std::string name, const Program& program, const Col
 StatusOr<std::unique_ptr<DeviceProgram>> DeviceProgram::Connect(
     std::string name, const Program& program, const Collective& collective, KernelImages images,
     std::vector<LocalRank> ranks, const Exchange& exchange, const DeviceCall& first,
-    const DeviceProgramOptions& options, std::shared_ptr<Residency> residency) {
+    const DeviceProgramOptions& options, const std::shared_ptr<Residency>& residency) {
   XCCL_CHECK(!ranks.empty());
   std::unique_ptr<DeviceProgram> made(new DeviceProgram(
       std::move(name), program, collective, std::move(images), std::move(ranks), exchange, options));
@@ -199,10 +199,9 @@ Status DeviceProgram::WriteTables(size_t local) {
   const ArenaLayout& layout = layouts_[ranks_[local].rank];
   const DevicePointer arena = state.arena.address();
   device::RankArgs args;
-  args.connections =
-      reinterpret_cast<const device::Connection*>(arena + static_cast<uint64_t>(layout.connections));
-  args.blocks = reinterpret_cast<device::BlockState*>(arena + static_cast<uint64_t>(layout.blocks));
-  args.scratch = reinterpret_cast<char*>(state.scratch.address());
+  args.connections = PointerTo<const device::Connection>(arena + static_cast<uint64_t>(layout.connections));
+  args.blocks = PointerTo<device::BlockState>(arena + static_cast<uint64_t>(layout.blocks));
+  args.scratch = PointerTo<char>(state.scratch.address());
   args.scratch_window = everybody_here_ ? 0 : -1;
   return ConstantTables::Write(
       ranks_[local].gpu, state.device->rank_args.address() + sizeof args * static_cast<size_t>(state.index),
@@ -274,7 +273,7 @@ StatusOr<const DeviceProgram::Prepared*> DeviceProgram::Prepare(const Collective
       const auto put = [&](const std::vector<int64_t>& begins) -> StatusOr<const int64_t*> {
         XCCL_ASSIGN_OR_RETURN(const DevicePointer at,
                               states_[i]->device->tables.Put(BytesOf<int64_t>(begins)));
-        return reinterpret_cast<const int64_t*>(at);
+        return PointerTo<const int64_t>(at);
       };
       const std::vector<int64_t> elements(key.begin() + 1, key.end());
       XCCL_ASSIGN_OR_RETURN(const int64_t* parts, put(elements));
@@ -293,8 +292,8 @@ StatusOr<const DeviceProgram::Prepared*> DeviceProgram::Prepare(const Collective
 device::LaunchArgs DeviceProgram::ArgsFor(const CollectiveSizes& sizes, const DeviceCall& call,
                                           const Prepared& prepared) const {
   device::LaunchArgs args;
-  args.error = reinterpret_cast<device::ErrorRecord*>(record_.device());
-  args.abort = reinterpret_cast<const uint32_t*>(record_.device() + kAbortAt);
+  args.error = PointerTo<device::ErrorRecord>(record_.device());
+  args.abort = PointerTo<const uint32_t>(record_.device() + kAbortAt);
   if (!form_.tables && collective_.num_parts() > 0) args.elements = sizes.PartElements(PartId(0));
   args.spin_limit_ns = options_.time_limit.count();
   args.jitter = options_.jitter;
@@ -320,14 +319,14 @@ Status DeviceProgram::Launch(Rank rank, const DeviceBuffers& buffers, const Coll
   RankState& state = *states_[i];
   XCCL_ASSIGN_OR_RETURN(const Prepared* prepared, Prepare(sizes, call));
   device::LaunchArgs args = ArgsFor(sizes, call, *prepared);
-  args.ranks = reinterpret_cast<const device::RankArgs*>(state.device->rank_args.address()) + state.index;
+  args.ranks = PointerTo<const device::RankArgs>(state.device->rank_args.address()) + state.index;
   args.own = prepared->tables[i];
   if (form_.tables) args.part_elements = prepared->part_elements[i];
-  args.own.input = reinterpret_cast<const char*>(buffers.input);
-  args.own.output = reinterpret_cast<char*>(buffers.output);
+  args.own.input = PointerTo<const char>(buffers.input);
+  args.own.output = PointerTo<char>(buffers.output);
   args.own.input_window = args.own.output_window = everybody_here_ ? 0 : -1;
   args.first_rank = rank.value;
-  args.stop = reinterpret_cast<uint32_t*>(state.arena.address() + static_cast<uint64_t>(layouts_[rank].stop));
+  args.stop = PointerTo<uint32_t>(state.arena.address() + static_cast<uint64_t>(layouts_[rank].stop));
   return LaunchOn(*state.device, args, call, false, state, stream);
 }
 
@@ -343,19 +342,19 @@ Status DeviceProgram::LaunchAll(std::span<const DeviceBuffers> buffers, const Co
     std::vector<device::RankBuffers> table;
     for (size_t i = first; i < first + static_cast<size_t>(device->ranks); ++i) {
       table.push_back(prepared->tables[i]);
-      table.back().input = reinterpret_cast<const char*>(buffers[i].input);
-      table.back().output = reinterpret_cast<char*>(buffers[i].output);
+      table.back().input = PointerTo<const char>(buffers[i].input);
+      table.back().output = PointerTo<char>(buffers[i].output);
       table.back().input_window = table.back().output_window = everybody_here_ ? 0 : -1;
     }
     device::LaunchArgs args = ArgsFor(sizes, call, *prepared);
     XCCL_ASSIGN_OR_RETURN(const DevicePointer at, device->tables.Put(BytesOf<device::RankBuffers>(table)));
-    args.ranks = reinterpret_cast<const device::RankArgs*>(device->rank_args.address());
-    args.buffers = reinterpret_cast<const device::RankBuffers*>(at);
+    args.ranks = PointerTo<const device::RankArgs>(device->rank_args.address());
+    args.buffers = PointerTo<const device::RankBuffers>(at);
     if (form_.tables) args.part_elements = prepared->part_elements[first];
     args.first_rank = ranks_[first].rank.value;
     args.ranks_here = device->ranks;
-    args.stop = reinterpret_cast<uint32_t*>(states_[first]->arena.address() +
-                                            static_cast<uint64_t>(layouts_[ranks_[first].rank].stop));
+    args.stop = PointerTo<uint32_t>(states_[first]->arena.address() +
+                                    static_cast<uint64_t>(layouts_[ranks_[first].rank].stop));
     XCCL_RETURN_IF_ERROR(LaunchOn(*device, args, call, true, *states_[first], streams[next++]));
   }
   return OkStatus();

@@ -83,7 +83,7 @@ class DeviceProgram {
                                                           std::vector<LocalRank> ranks,
                                                           const Exchange& exchange, const DeviceCall& first,
                                                           const DeviceProgramOptions& options,
-                                                          std::shared_ptr<Residency> residency);
+                                                          const std::shared_ptr<Residency>& residency);
   ~DeviceProgram();  // waits for what was launched
 
   // Queues one rank's share. All ranks launch the same calls in the same order. Errors: an earlier failure;

@@ -112,6 +112,12 @@ static_assert(sizeof(AllocationProperties) == 32 && offsetof(AllocationPropertie
 static_assert(sizeof(MulticastProperties) == 32 && offsetof(MulticastProperties, size) == 8);
 static_assert(sizeof(AccessDescription) == 12);
 
+// Device addresses are numbers to the driver and pointers in what kernels read.
+template <typename T>
+T* PointerTo(DevicePointer address) {
+  return reinterpret_cast<T*>(address);  // NOLINT(performance-no-int-to-ptr)
+}
+
 // Members are named as cuda.h's functions without cu. Null where the driver is too old to have it; required
 // ones are never null.
 struct Driver {

@@ -228,7 +228,9 @@ void FillMappings(Driver& d) {
     const std::lock_guard lock(state->mutex);
     const auto at = state->mappings.find(address);
     if (at == state->mappings.end() || at->second.first != bytes) return Result::kInvalidValue;
-    mmap(Host(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    const void* reserved =
+        mmap(Host(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    XCCL_CHECK(reserved != MAP_FAILED);
     Drop(state->physical.find(at->second.second));
     state->mappings.erase(at);
     return EndOf(error, true);

@@ -165,7 +165,7 @@ inline StreamObject& Queue(Stream stream) {
   return *state->default_stream;
 }
 
-inline void* Host(DevicePointer address) { return reinterpret_cast<void*>(address); }
+inline void* Host(DevicePointer address) { return PointerTo<void>(address); }
 inline DevicePointer Device(const void* memory) { return reinterpret_cast<DevicePointer>(memory); }
 
 // Each fills its share of the table.

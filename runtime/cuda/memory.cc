@@ -78,7 +78,7 @@ StatusOr<MemoryHandle> ImportHandle(const Gpu& gpu, const Parcel& parcel, Descri
   if (parcel.files.size() != 1 || !parcel.files[0].open())
     return InvalidInput("cuda: a peer sent no file descriptor for its memory");
   // The driver takes the number where a pointer is declared.
-  void* const descriptor = reinterpret_cast<void*>(static_cast<intptr_t>(parcel.files[0].get()));
+  void* const descriptor = PointerTo<void>(static_cast<DevicePointer>(parcel.files[0].get()));
   XCCL_RETURN_IF_ERROR(gpu.Check(
       gpu.driver().MemImportFromShareableHandle(&handle, descriptor, HandleType::kPosixFileDescriptor),
       "cuMemImportFromShareableHandle of a file descriptor"));
