@@ -159,7 +159,7 @@ TEST_F(Cli, WrongCommandLines) {
       {{"run", "a.json", "--timeout", "0s"}, 2, "--timeout: 0s; expected more than 0"},
       {{"run", "a.json", "--memory-limit", "1x"},
        2,
-       "--memory-limit: '1x': unknown unit 'x'; did you mean 'B'?; a size is written like 64MiB"},
+       "--memory-limit: '1x': unknown unit 'x'; a size is written like 64MiB"},
   };
   for (const Wrong& c : cases) ExpectWrong(c, Run(c.arguments));
 }
