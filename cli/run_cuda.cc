@@ -66,7 +66,8 @@ StatusOr<cuda::RunReport> RunOnCuda(const std::string& file, const Plan& plan,
       flags.kernel_cache.empty() ? cuda::DefaultKernelCache(ProcessEnvironment) : flags.kernel_cache;
   const cuda::KernelImages images =
       cuda::ImagesOfSource(file, std::move(text), std::make_shared<cuda::KernelCache>(directory));
-  return cuda::RunProgram(file, plan.program->program, plan.program->collective, images, cuda::LoadDriver, options);
+  return cuda::RunProgram(file, plan.program->program, plan.program->collective, images, cuda::LoadDriver,
+                          options);
 }
 
 std::string DescribeUsage(const cuda::DeviceUsage& usage) {

@@ -28,7 +28,7 @@ TEST(CudaCompile, EveryGoldenPlanForEveryArchitecture) {
     ASSERT_TRUE(plan.ok()) << plan.status().message();
     const auto lowered = Lower(plan->schedule, plan->collective, plan->topology, {});
     ASSERT_TRUE(lowered.ok()) << lowered.status().message();
-    const auto source = Emit(lowered->program, lowered->collective, {});
+    const auto source = Emit(*lowered, plan->collective, {});
     ASSERT_TRUE(source.ok()) << source.status().message();
     // A type and an operator each; all of them are the device headers' tests.
     const DataType type = AllDataTypes()[static_cast<size_t>(number) % AllDataTypes().size()];
