@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "ir/bound.h"
@@ -19,9 +20,14 @@
 namespace xccl {
 namespace {
 
-constexpr double kFar = 1.01;         // times the bound: worth another kind of packing
-constexpr double kNearOfMany = 1.05;  // likewise, where the program has so many rows
-constexpr int64_t kManyRows = 200;
+// Times the bound that another kind of packing is worth, where its program has more than so many rows. The
+// bound is not always attained.
+struct Worth {
+  int64_t rows;
+  double ratio;
+};
+constexpr int64_t kLongProgram = 200;
+constexpr Worth kWorth[] = {{2 * kLongProgram, 1.3}, {kLongProgram, 1.1}, {0, 1.01}};
 
 // The least that an allgather of so much takes.
 double AllgatherPs(const SynthesisRequest& request) {
@@ -47,13 +53,16 @@ StatusOr<Synthesis> Simulated(const SynthesisRequest& request, StatusOr<Synthesi
   return made;
 }
 
-// Not worth another kind of packing: on large machines without even cables that is a long program.
+// Not worth another kind of packing: on large machines without symmetry that is a long program.
 bool IsNear(const SynthesisRequest& request, const Synthesis& made) {
   const StatusOr<Bound> bound = LowerBound(*request.topology, *request.collective, request.size_bytes,
                                            request.model, BoundEffort::kExact);
-  const double near = forest::NumRows(request) > kManyRows ? kNearOfMany : kFar;
-  return bound.ok() &&
-         static_cast<double>(made.simulation->time_ps) <= near * static_cast<double>(bound->bound_ps);
+  const int64_t rows = ForestRows(request);
+  const double near = std::ranges::find_if(kWorth, [rows](const Worth& w) { return rows > w.rows; })->ratio;
+  if (!bound.ok()) return false;
+  // Where latency is most of the time, rates are not what matters.
+  if (rows > kLongProgram && 2 * bound->latency_ps > bound->bound_ps) return true;
+  return static_cast<double>(made.simulation->time_ps) <= near * static_cast<double>(bound->bound_ps);
 }
 
 // Is this faster than any reduce_scatter and then allgather, and are there no better trees?
