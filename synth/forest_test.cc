@@ -251,6 +251,19 @@ TEST(Forest, KeepsToTheStepsThatAreAskedFor) {
     }
 }
 
+// The linear program of all roots would take a minute, for a bound that no plan attains.
+TEST(Forest, ALargeMachineWithDamageKeepsItsSpanningTrees) {
+  TopologySpec spec = testing::MakeGrid({10, 10}, true).spec();
+  spec.links[0].bandwidth_bytes_per_s /= 4;
+  const Topology torus = Topology::Create(std::move(spec)).value();
+  for (const int64_t size_bytes : {int64_t{1}, int64_t{1} << 26}) {
+    Made made;
+    Make(torus, Of(CollectiveKind::kAllreduce, All(torus)), std::nullopt, made, size_bytes);
+    ASSERT_TRUE(made.synthesis);
+    EXPECT_NE(made.synthesis->note.find("spanning trees"), std::string::npos) << made.synthesis->note;
+  }
+}
+
 TEST(Forest, RootsWithAlmostNothing) {
   const Topology mesh = testing::MakeGrid({2, 4}, false);
   CollectiveSpec spec;
