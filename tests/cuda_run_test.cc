@@ -1,0 +1,124 @@
+// Emitted code through the whole host side of runtime/cuda: the driver is in host memory and its kernel is
+// what codegen emitted for the host. Every collective, every protocol, ranks of one launch, of several
+// devices and of several processes.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/host.h"
+#include "ir/numbers.h"
+#include "ir/program.h"
+#include "runtime/cuda/fake_driver.h"
+#include "runtime/cuda/run_program.h"
+#include "runtime/run_row.h"
+#include "tests/testing/kernel_cases.h"
+
+namespace xccl::device {
+extern const HostKernel* const kKernels[];
+extern const int kNumKernels;
+}  // namespace xccl::device
+
+namespace xccl::testing {
+namespace {
+
+constexpr int32_t kRanks = 3;
+
+// A process's driver, with the kernel of the case that is run.
+class Machine {
+ public:
+  explicit Machine(const cuda::FakeOptions& options) : options_(options) {}
+
+  cuda::DriverSource source() {
+    return [this]() -> StatusOr<const cuda::Driver*> {
+      if (fake_ == nullptr) fake_ = std::make_unique<cuda::FakeDriver>(options_);
+      return &fake_->table();
+    };
+  }
+  // What stands in a module for this kernel, type and operator.
+  cuda::KernelImages ImagesOf(const device::HostKernel& kernel, Protocol protocol) {
+    return [this, &kernel, protocol](DataType type, ReduceOp op, int32_t) -> StatusOr<std::string> {
+      device::KernelInfo info = kernel.info;
+      info.threads = 256;
+      info.type = static_cast<device::Type>(type);
+      info.op = static_cast<device::Operator>(op);
+      info.protocol = static_cast<device::Protocol>(protocol);
+      fake_->AddGlobal("xccl_kernel_info", &info, sizeof info);
+      fake_->AddKernel("xccl_kernel", sizeof(device::LaunchArgs),
+                       [&kernel, info](const std::byte* parameter, uint32_t, uint32_t) {
+                         device::LaunchArgs args;
+                         std::memcpy(&args, parameter, sizeof args);
+                         RunOnHost(kernel, args, info.type, info.op, info.protocol);
+                       });
+      return std::string("fake");
+    };
+  }
+  std::string Leaks() const { return fake_ == nullptr ? "" : fake_->Leaks(); }
+
+ private:
+  const cuda::FakeOptions options_;
+  std::unique_ptr<cuda::FakeDriver> fake_;
+};
+
+struct Way {
+  std::string name;
+  int32_t devices = 1, ranks_per_gpu = kRanks;
+  bool processes = false, staged = false, legacy = false;
+  uint64_t jitter = 0;
+};
+
+void ExpectRight(const Way& way, const std::vector<int64_t>& sizes, int32_t every) {
+  cuda::FakeOptions options;
+  options.devices = way.devices;
+  options.virtual_memory = !way.legacy;
+  Machine machine(options);
+  const std::vector<KernelCase> cases = KernelCases(kRanks);
+  ASSERT_EQ(static_cast<size_t>(device::kNumKernels), cases.size());
+  int32_t turn = 0;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    for (const Protocol protocol : {Protocol::kSimple, Protocol::kLl, Protocol::kLl128}) {
+      if (++turn % every != 0) continue;
+      Program program = cases[i].program;
+      program.protocol = protocol;
+      cuda::RunOptions run;
+      run.sizes_bytes = sizes;
+      run.iterations = 2;
+      run.warmup = 1;
+      run.ranks_per_gpu = way.ranks_per_gpu;
+      run.processes = way.processes;
+      // Turns through types and operators; user-defined collectives have no avg.
+      run.type = AllDataTypes()[static_cast<size_t>(turn / every) % AllDataTypes().size()];
+      run.op = AllReduceOps()[static_cast<size_t>(turn / every) % (AllReduceOps().size() - 1)];
+      run.program.arena.slot_bytes = 4096;
+      run.program.direct = !way.staged;
+      run.program.jitter = way.jitter;
+      const auto report =
+          cuda::RunProgram(cases[i].name, program, cases[i].collective,
+                           machine.ImagesOf(*device::kKernels[i], protocol), machine.source(), run);
+      ASSERT_TRUE(report.ok()) << way.name << ": " << report.status().message();
+      for (const RunRow& row : report->rows)
+        ASSERT_TRUE(row.wrong == 0 && row.out_of_bounds == 0)
+            << way.name << ": " << cases[i].name << " " << ToString(protocol) << " " << ToString(run.type)
+            << " " << ToString(run.op) << " of " << row.size_bytes << " bytes, in place " << row.in_place
+            << ": " << row.wrong << " wrong, " << row.out_of_bounds << " out of bounds";
+    }
+  }
+  EXPECT_EQ(machine.Leaks(), "") << way.name;
+}
+
+TEST(CudaRun, AllRanksInOneLaunch) { ExpectRight({.name = "one launch"}, {0, 52, 10012}, 1); }
+TEST(CudaRun, AllRanksInOneLaunchThroughSlots) {
+  ExpectRight({.name = "staged", .staged = true, .jitter = 7}, {10012}, 2);
+}
+TEST(CudaRun, ALaunchForEveryDevice) {
+  ExpectRight({.name = "devices", .devices = 3, .ranks_per_gpu = 1}, {52, 10012}, 3);
+}
+TEST(CudaRun, AProcessForEveryRank) { ExpectRight({.name = "processes", .processes = true}, {10012}, 5); }
+TEST(CudaRun, ProcessesWithoutVirtualMemory) {
+  ExpectRight({.name = "legacy IPC", .processes = true, .legacy = true}, {10012}, 11);
+}
+
+}  // namespace
+}  // namespace xccl::testing
