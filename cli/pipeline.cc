@@ -65,13 +65,20 @@ StatusOr<PipelineResult> RunPipeline(const Topology& topology, const Collective&
   if (!options.lower || too_long) return result;
 
   // Schedule → program, proved and timed again.
-  XCCL_ASSIGN_OR_RETURN(plan.program,
-                        LowerFolded(plan.schedule, plan.collective, topology,
-                                    {.size_bytes = options.size_bytes, .model = options.model}));
+  const MachineModel* const machine = options.machine ? &*options.machine : nullptr;
+  XCCL_ASSIGN_OR_RETURN(plan.program, LowerFolded(plan.schedule, plan.collective, topology,
+                                                  {.size_bytes = options.size_bytes,
+                                                   .model = options.model,
+                                                   .machine = machine,
+                                                   .max_blocks = options.max_blocks}));
   const auto& [cut, program] = *plan.program;
   XCCL_RETURN_IF_ERROR(Proved(VerifyProgram(program, cut), made.engine));
-  XCCL_ASSIGN_OR_RETURN(const Simulation program_time, SimulateProgram(program, cut, topology, simulate));
+  SimulateOptions simulate_program = simulate;
+  simulate_program.machine = machine;
+  XCCL_ASSIGN_OR_RETURN(const Simulation program_time,
+                        SimulateProgram(program, cut, topology, simulate_program));
   result.program_time_ps = program_time.time_ps;
+  if (machine != nullptr) result.machine = machine->source;
   result.program_stats = Stats(program, CollectiveSizes(cut, options.size_bytes));
   return result;
 }

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "ir/bound.h"
+#include "ir/machine_model.h"
 #include "ir/plan.h"
 #include "ir/program.h"
 #include "ir/schedule_stats.h"
@@ -24,7 +25,9 @@ struct PipelineOptions {
   std::string limits_text;  // as written on the command line, kept in the plan
   uint64_t seed = 0;
   bool allow_divergent = false;
-  bool lower = false;  // go on to a Program
+  bool lower = false;                        // go on to a Program
+  std::optional<MachineModel> machine = {};  // that the program is made for, and timed on
+  std::optional<int32_t> max_blocks = {};    // threadblocks of one rank
 };
 
 struct PipelineResult {
@@ -38,6 +41,7 @@ struct PipelineResult {
   ScheduleStats schedule_stats = {};
   std::optional<int64_t> program_time_ps = {};
   std::optional<ProgramStats> program_stats = {};
+  std::string machine = {};  // source of the machine model that the program is timed on; empty: links alone
 };
 
 StatusOr<PipelineResult> RunPipeline(const Topology& topology, const Collective& collective,

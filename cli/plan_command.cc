@@ -19,6 +19,7 @@ struct Flags {
   TopologyFlags topology;
   CollectiveFlags collective;
   PlanFlags plan;
+  ExecutionFlags execution;
   std::string output;
 };
 
@@ -37,6 +38,7 @@ std::string EngineHelp() {
 
 Status PlanCollective(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(PipelineOptions options, MakePipelineOptions(flags.plan));
+  XCCL_RETURN_IF_ERROR(SetExecution(flags.execution, options));
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(flags.output));  // before a long search
   options.lower = !flags.output.empty();
   XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadTopology(flags.topology.topology, flags.topology.load));
@@ -65,6 +67,7 @@ void AddPlanCommand(CLI::App& app, Session& session) {
   command->add_option("--size,-s", flags->plan.size, "size that the plan is made for: 1KiB, 256MiB")
       ->capture_default_str();
   AddSearchFlags(*command, flags->plan);
+  AddExecutionFlags(*command, flags->execution);
   command->add_option("-o,--output", flags->output,
                       "lower the schedule to a program and write both to this plan file");
   command->add_flag("--json", session.json, "print the result as JSON");

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
+#include <system_error>
 
 #include "base/units.h"
 #include "cli/flags.h"
+#include "ir/machine_model.h"
 
 namespace xccl {
 
@@ -50,6 +53,28 @@ StatusOr<PipelineOptions> MakePipelineOptions(const PlanFlags& flags) {
   }
   for (size_t i = 0; i < limits.size(); ++i) options.limits_text += (i > 0 ? " " : "") + limits[i];
   return options;
+}
+
+void AddExecutionFlags(CLI::App& command, ExecutionFlags& flags) {
+  command.add_option("--machine", flags.machine,
+                     "choose protocol, instances and segment for this machine: a machine.json, a plan\n"
+                     "book that tune wrote, or hopper (NCCL's figures); without it links are all");
+  command.add_option("--max-ctas", flags.max_ctas, "threadblocks of one rank at most")
+      ->check(CLI::Range(1, 1 << 20));
+}
+
+Status SetExecution(const ExecutionFlags& flags, PipelineOptions& options) {
+  options.max_blocks = flags.max_ctas;
+  if (flags.machine.empty()) return OkStatus();
+  if (flags.machine == "hopper") {
+    options.machine = HopperModel();
+    return OkStatus();
+  }
+  std::error_code ignored;
+  const bool is_book = std::filesystem::is_directory(flags.machine, ignored);
+  XCCL_ASSIGN_OR_RETURN(options.machine,
+                        ReadMachineModel(is_book ? flags.machine + "/machine.json" : flags.machine));
+  return OkStatus();
 }
 
 }  // namespace xccl

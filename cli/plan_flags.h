@@ -22,6 +22,14 @@ struct PlanFlags {
   std::string time_limit;
   bool allow_divergent = false;
 };
+// How the program of a plan is to run: --machine and --max-ctas.
+struct ExecutionFlags {
+  std::string machine;
+  std::optional<int32_t> max_ctas;
+};
+void AddExecutionFlags(CLI::App& command, ExecutionFlags& flags);
+Status SetExecution(const ExecutionFlags& flags, PipelineOptions& options);
+
 // Everything but --engine and --size, which compare has in the plural.
 void AddSearchFlags(CLI::App& command, PlanFlags& flags);
 StatusOr<PipelineOptions> MakePipelineOptions(const PlanFlags& flags);

@@ -113,12 +113,16 @@ std::string PlanText(const PipelineResult& result, const std::string& requested_
   if (result.program_stats) {
     // Lowering promises 5 %; what it loses beyond that is said.
     const double loss = RatioOf(*result.program_time_ps, result.simulation.time_ps) - 1;
-    line("program", fmt::format("{}, {} and {} scratch a rank at most, simulated {}{}",
-                                Counted(result.program_stats->threadblocks, "threadblock"),
-                                Counted(result.program_stats->channels, "channel"),
-                                FormatSize(result.program_stats->scratch_bytes),
-                                FormatDurationShort(*result.program_time_ps),
-                                loss > 0.05 ? fmt::format(": {:.0f} % over the schedule", 100 * loss) : ""));
+    line("program",
+         fmt::format("{}, {} and {} scratch a rank at most, {}, simulated {}{}",
+                     Counted(result.program_stats->threadblocks, "threadblock"),
+                     Counted(result.program_stats->channels, "channel"),
+                     FormatSize(result.program_stats->scratch_bytes),
+                     ToString(plan.program->program.protocol), FormatDurationShort(*result.program_time_ps),
+                     !result.machine.empty() ? " with launch and protocol"
+                     : loss > 0.05           ? fmt::format(": {:.0f} % over the schedule", 100 * loss)
+                                             : ""));
+    if (!result.machine.empty()) line("machine", result.machine);
   } else if (!file.empty()) {
     line("program", "none: the schedule, kept compressed, is too long to be lowered");
   }

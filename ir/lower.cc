@@ -125,6 +125,12 @@ StatusOr<Program> LowerAs(const Form& form, const Source& source, int32_t merge)
   return LowerInOrder(form, source, by_step, order, merge);
 }
 
+int32_t MostBlocks(const LowerOptions& options) { return options.max_blocks.value_or(lowering::kMostBlocks); }
+
+SimulateOptions Timing(const LowerOptions& options) {
+  return {.size_bytes = options.size_bytes, .model = options.model, .machine = options.machine};
+}
+
 // The first form that keeps the time of the schedule, else the plainest about as fast as any.
 StatusOr<Program> LowerBest(std::span<const Form> forms, const Source& source, const LowerOptions& options) {
   std::optional<Program> best;
@@ -134,10 +140,9 @@ StatusOr<Program> LowerBest(std::span<const Form> forms, const Source& source, c
     XCCL_ASSIGN_OR_RETURN(Program program, LowerAs(Fixed(open, options), source, options.merge));
     if (last && program == *last) continue;
     last = program;
-    XCCL_ASSIGN_OR_RETURN(
-        const int64_t time_ps,
-        lowering::ChooseSegments(source.collective, source.topology, source.moves.moves,
-                                 {.size_bytes = options.size_bytes, .model = options.model}, program));
+    XCCL_ASSIGN_OR_RETURN(const int64_t time_ps,
+                          lowering::ChooseSegments(source.collective, source.topology, source.moves.moves,
+                                                   Timing(options), MostBlocks(options), program));
     if (!best || time_ps < best_ps - best_ps / kAllowedLoss) {
       best = std::move(program);
       best_ps = time_ps;
@@ -154,7 +159,9 @@ StatusOr<Program> LowerLarge(const Source& source, const LowerOptions& options) 
       source.chunk_bytes;
   XCCL_ASSIGN_OR_RETURN(Program program,
                         LowerAs(Fixed(uncut ? kFaithful : kOfLarge, options), source, options.merge));
-  if (!uncut) lowering::SetMiddleSegments(source.collective, source.moves.moves, options.size_bytes, program);
+  if (!uncut)
+    XCCL_RETURN_IF_ERROR(lowering::SetMiddleSegments(source.collective, source.moves.moves,
+                                                     options.size_bytes, MostBlocks(options), program));
   return program;
 }
 
@@ -213,8 +220,7 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
   if (!folded) return whole();
   const auto time_of = [&](const LoweredProgram& lowered) -> StatusOr<int64_t> {
     XCCL_ASSIGN_OR_RETURN(const Simulation simulation,
-                          SimulateProgram(lowered.program, lowered.collective, topology,
-                                          {.size_bytes = options.size_bytes, .model = options.model}));
+                          SimulateProgram(lowered.program, lowered.collective, topology, Timing(options)));
     return simulation.time_ps;
   };
   const int64_t wanted_ps = TimeOf(plain, collective, topology, options);

@@ -17,6 +17,9 @@ namespace xccl {
 struct LowerOptions {
   int64_t size_bytes = 64LL << 20;  // the size and the model that the program is made fast for
   TimeModel model = TimeModel::kPipelined;
+  // Given, the protocol is chosen by what it says, too; else it is simple. Must outlive the call.
+  const MachineModel* machine = nullptr;
+  std::optional<int32_t> max_blocks = {};  // threadblocks of one rank, all instances
   int32_t merge = 16;  // most neighbouring chunks that one instruction moves
   // What is not given is chosen by simulation: the plainest program that keeps the schedule's time.
   std::optional<int32_t> slots =

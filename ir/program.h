@@ -99,6 +99,7 @@ struct RankProgram {
 };
 
 enum class Protocol : uint8_t { kSimple, kLl, kLl128 };
+inline constexpr size_t kNumProtocols = 3;
 std::string_view ToString(Protocol protocol);
 std::optional<Protocol> ParseProtocol(std::string_view name);
 

@@ -5,8 +5,8 @@
 // be done sooner than it takes to carry its bytes; that floor is exact, so no bound is undercut.
 //
 // A compressed schedule whose translates never share a link is simulated by its columns alone: the machine
-// and the schedule look the same from every translate, the rules of a run do not depend on names, so translates
-// happen at the same time, and each link of an orbit does what its representative does.
+// and the schedule look the same from every translate, the rules of a run do not depend on names, so
+// translates happen at the same time, and each link of an orbit does what its representative does.
 #include "ir/simulate.h"
 
 #include <algorithm>

@@ -13,6 +13,8 @@
 
 namespace xccl {
 
+struct MachineModel;  // ir/machine_model.h
+
 enum class TimeModel : uint8_t {
   kPipelined,  // segments move singly and cut through; alpha delays, overhead occupies once per message
   kBlocking,   // a message is stored and forwarded whole; alpha and overhead occupy the link
@@ -28,6 +30,7 @@ struct SimulateOptions {
   bool record_links = false;  // fill Simulation::link_busy_ps
   bool rough = false;         // longer segments where there are many: a quick look that ends a little late
   bool extrapolate = true;    // false: every segment is run, at a cost that grows with their number
+  const MachineModel* machine = nullptr;  // SimulateProgram alone: what it adds; null: links are all
 };
 
 struct Simulation {

@@ -17,6 +17,7 @@
 
 #include "base/units.h"
 #include "ir/event_queue.h"
+#include "ir/machine_model.h"
 #include "ir/program_index.h"
 #include "ir/sizes.h"
 
@@ -50,12 +51,13 @@ Status CheckPaths(const Program& program, const Topology& topology) {
   return OkStatus();
 }
 
-// Bytes that each sending instruction moves in a pass.
-class MessageBytes {
+// Bytes that each instruction moves in a pass.
+class InstructionBytes {
  public:
-  // `whole`: passes past the end count as if the chunks went on, for looking at a steady state.
-  MessageBytes(const Program& program, const Collective& collective, const CollectiveSizes& sizes,
-               const ProgramIndex& index, int32_t passes, bool whole)
+  // `all`: of every instruction; else of those that send. `whole`: passes past the end count as if the chunks
+  // went on, for looking at a steady state.
+  InstructionBytes(const Program& program, const Collective& collective, const CollectiveSizes& sizes,
+                   const ProgramIndex& index, int32_t passes, bool all, bool whole)
       : sizes_(sizes), passes_(passes), whole_(whole), first_(static_cast<size_t>(index.size()) + 1, 0) {
     for (Rank r(0); r.value < program.ranks.size(); ++r.value) {
       std::vector<ChunkId> slots[3];
@@ -66,7 +68,7 @@ class MessageBytes {
       for (int32_t node = begin; node < end; ++node) {
         const Instruction& i = index.instruction(node);
         const Operand& operand = ReadsSource(i.op) ? i.src : i.dst;
-        if (Sends(i.op))
+        if (Sends(i.op) || all)
           for (int32_t k = 0; k < i.count; ++k)
             elements_.push_back(sizes.ChunkElements(
                 slots[static_cast<size_t>(operand.buffer)][static_cast<size_t>(operand.slot + k)]));
@@ -90,17 +92,19 @@ class MessageBytes {
   const int32_t passes_;
   const bool whole_;
   std::vector<int64_t> first_;     // of every instruction, into elements_
-  std::vector<int64_t> elements_;  // of the chunks that sending instructions move
+  std::vector<int64_t> elements_;  // of the chunks that instructions move
 };
 
 class ProgramRun {
  public:
-  ProgramRun(const Program& program, const ProgramIndex& index, const Topology& topology, TimeModel model,
-             const MessageBytes& bytes, int32_t passes)
+  ProgramRun(const Program& program, const ProgramIndex& index, const Topology& topology,
+             const SimulateOptions& options, const InstructionBytes& bytes, int32_t passes)
       : program_(program),
         index_(index),
         topology_(topology),
-        blocking_(model == TimeModel::kBlocking),
+        blocking_(options.model == TimeModel::kBlocking),
+        timed_blocks_(options.machine != nullptr),
+        cost_(timed_blocks_ ? options.machine->CostOf(program.protocol) : ProtocolCost{}),
         bytes_(bytes),
         passes_(passes),
         instances_(std::min(program.instances, passes)),
@@ -128,7 +132,7 @@ class ProgramRun {
       Settle(now);
     }
     if (left_ > 0) return Stuck();
-    return last_arrival_;
+    return last_;
   }
   const std::vector<int64_t>& busy_ps() const { return busy_ps_; }
 
@@ -137,12 +141,12 @@ class ProgramRun {
     kIdle = 0,
     kHead = 1ULL << 62,
     kArrival = 2ULL << 62,
-    kSent = 3ULL << 62,
+    kDone = 3ULL << 62,
     kMask = 3ULL << 62
   };
   struct Runner {
     int32_t next = 0, pass = 0;
-    bool sending = false;
+    bool busy = false;
     std::vector<int32_t> waiters;  // runners that wait for something of this one
   };
   // One instance of a connection.
@@ -151,7 +155,8 @@ class ProgramRun {
   };
   struct Message {
     int32_t lane = 0, hop = 0;
-    int64_t bytes = 0;
+    int64_t bytes = 0;         // on links
+    int64_t moved_at = 0;      // when its sender, which moves no faster, may have handed out the last byte
     int64_t tail_arrives = 0;  // of its last byte at the tail of the link that it waits for
   };
   using Waiting = std::tuple<int64_t, int32_t, int32_t>;  // since when, lane, message
@@ -186,7 +191,7 @@ class ProgramRun {
   bool Advance(int32_t id, int64_t now) {
     Runner& runner = runners_[static_cast<size_t>(id)];
     const int32_t block = id / instances_, first = index_.BlockFirst(block);
-    if (runner.sending || runner.pass >= passes_ || index_.BlockFirst(block + 1) == first) return false;
+    if (runner.busy || runner.pass >= passes_ || index_.BlockFirst(block + 1) == first) return false;
     const int32_t node = first + runner.next;
     const Instruction& i = index_.instruction(node);
     for (const Dependency& on : index_.Dependencies(node)) {
@@ -198,15 +203,22 @@ class ProgramRun {
     }
     if (Receives(i.op) && lanes_[LaneOf(index_.RecvConnection(block), InstanceOf(id))].arrived == 0)
       return false;
-    if (!Sends(i.op)) {
+    if (!Sends(i.op) && (!timed_blocks_ || i.op == Opcode::kNop)) {
       Finish(id);
       return true;
+    }
+    const int64_t bytes = bytes_(node, runner.pass);
+    const int64_t moved_at = std::min(kForever, now + std::min(kForever, cost_.BlockPs(bytes)));
+    if (!Sends(i.op)) {
+      runner.busy = true;
+      queue_.Push(moved_at, kDone | static_cast<uint64_t>(id));
+      return false;
     }
     const size_t lane = LaneOf(index_.SendConnection(block), InstanceOf(id));
     if (lanes_[lane].taken == program_.slots) return false;
     ++lanes_[lane].taken;
-    runner.sending = true;
-    const int32_t message = NewMessage({static_cast<int32_t>(lane), 0, bytes_(node, runner.pass), 0});
+    runner.busy = true;
+    const int32_t message = NewMessage({static_cast<int32_t>(lane), 0, cost_.WireBytes(bytes), moved_at, 0});
     Queue(message, now);
     return false;
   }
@@ -288,10 +300,19 @@ class ProgramRun {
     }
     busy_ps_[link_id.index()] += end - now;
     queue_.Push(end, kIdle | static_cast<uint64_t>(link_id.value));
-    if (message.hop == 0) queue_.Push(end, kSent | static_cast<uint64_t>(message.lane));
+    // A threadblock slower than the link leaves it to others in between, as if it sent what it has in the
+    // end.
+    if (message.hop == 0) {
+      const int64_t sent = std::max(end, message.moved_at);
+      arrival += sent - end;
+      head += sent - end;
+      const size_t runner = RunnerOf(sender_[message.lane / instances_], message.lane % instances_);
+      queue_.Push(sent, kDone | static_cast<uint64_t>(runner));
+    }
     message.tail_arrives = arrival;
+    if (last) arrival = std::min(kForever, arrival + cost_.hop_ps);
     queue_.Push(last ? arrival : head, (last ? kArrival : kHead) | static_cast<uint64_t>(id));
-    last_arrival_ = std::max(last_arrival_, arrival);
+    last_ = std::max(last_, arrival);
   }
 
   void Handle(const Event& event) {
@@ -312,13 +333,12 @@ class ProgramRun {
         awake_.push_back(static_cast<int32_t>(RunnerOf(receiver_[lane / instances_], lane % instances_)));
         return;
       }
-      case kSent: {
-        const int32_t runner = static_cast<int32_t>(RunnerOf(sender_[id / instances_], id % instances_));
-        runners_[static_cast<size_t>(runner)].sending = false;
-        Finish(runner);
-        awake_.push_back(runner);
+      case kDone:
+        runners_[static_cast<size_t>(id)].busy = false;
+        last_ = std::max(last_, timed_blocks_ ? event.time_ps : 0);
+        Finish(id);
+        awake_.push_back(id);
         return;
-      }
     }
   }
 
@@ -336,8 +356,9 @@ class ProgramRun {
   const Program& program_;
   const ProgramIndex& index_;
   const Topology& topology_;
-  const bool blocking_;
-  const MessageBytes& bytes_;
+  const bool blocking_, timed_blocks_;
+  const ProtocolCost cost_;
+  const InstructionBytes& bytes_;
   const int32_t passes_, instances_;
   std::vector<Runner> runners_;
   std::vector<Lane> lanes_;
@@ -349,7 +370,7 @@ class ProgramRun {
   EventQueue queue_;
   std::vector<Event> batch_;
   int64_t left_ = 0;  // runners that are not done
-  int64_t last_arrival_ = 0;
+  int64_t last_ = 0;  // arrival; where threadblocks are timed, end of an instruction, too
 };
 
 class ProgramTimer {
@@ -403,8 +424,9 @@ class ProgramTimer {
 
  private:
   StatusOr<int64_t> Passes(int64_t passes, bool whole, Simulation& simulation) {
-    const MessageBytes bytes(program_, collective_, sizes_, index_, passes_, whole);
-    ProgramRun run(program_, index_, topology_, options_.model, bytes, static_cast<int32_t>(passes));
+    const InstructionBytes bytes(program_, collective_, sizes_, index_, passes_, options_.machine != nullptr,
+                                 whole);
+    ProgramRun run(program_, index_, topology_, options_, bytes, static_cast<int32_t>(passes));
     XCCL_ASSIGN_OR_RETURN(const int64_t time_ps, run.Run());
     if (options_.record_links) simulation.link_busy_ps = run.busy_ps();
     return time_ps;
@@ -424,7 +446,9 @@ class ProgramTimer {
 StatusOr<Simulation> SimulateProgram(const Program& program, const Collective& collective,
                                      const Topology& topology, const SimulateOptions& options) {
   XCCL_RETURN_IF_ERROR(CheckPaths(program, topology));
-  return ProgramTimer(program, collective, topology, options).Time();
+  XCCL_ASSIGN_OR_RETURN(Simulation simulation, ProgramTimer(program, collective, topology, options).Time());
+  if (options.machine != nullptr) simulation.time_ps += options.machine->launch_ps;
+  return simulation;
 }
 
 }  // namespace xccl

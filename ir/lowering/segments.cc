@@ -1,7 +1,10 @@
 #include "ir/lowering/segments.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 
 #include "ir/simulate_program.h"
@@ -13,7 +16,6 @@ namespace {
 constexpr int64_t kLeastSegmentBytes = 4096;  // below, what a message costs outweighs what it moves
 constexpr int64_t kWork = 2'000'000;          // instructions × passes that all trials may simulate together
 constexpr int32_t kSimulatedPasses = 64;      // times instances: about what a simulation runs of many passes
-constexpr int32_t kMostBlocks = 512;          // threadblocks of one rank, all instances
 constexpr int64_t kLeastSentBytes =
     512 << 10;  // by one instance of a connection, on average, where there are several
 constexpr int64_t kAllowedLoss =
@@ -50,17 +52,25 @@ constexpr std::array<size_t, 17> kTrials = {0, 8, 7, 6, 11, 12, 9, 5, 2, 1, 3, 1
 class Limits {
  public:
   Limits(const Collective& collective, const CollectiveSizes& sizes, const std::vector<Move>& moves,
-         const Program& program) {
+         const Program& program, int32_t most_blocks)
+      : most_blocks_(most_blocks) {
     for (int32_t c = 0; c < collective.num_chunks(); ++c)
       largest_ = std::max(largest_, sizes.ChunkBytes(ChunkId(c)));
     for (const Move& move : moves) sent_ += sizes.ChunkBytes(move.chunk);
     sent_ /= std::max<int64_t>(1, static_cast<int64_t>(program.connections.size()));
-    for (const RankProgram& rank : program.ranks) blocks_ = std::max(blocks_, rank.threadblocks.size());
+    for (const RankProgram& rank : program.ranks)
+      blocks_ = std::max(blocks_, static_cast<int64_t>(rank.threadblocks.size()));
+  }
+  Status Check() const {
+    if (blocks_ <= most_blocks_) return OkStatus();
+    return InvalidInput(
+        fmt::format("lower: {} threadblocks on a rank; expected at most {}; hint: --max-ctas={}", blocks_,
+                    most_blocks_, blocks_));
   }
   bool Fits(Choice choice) const {
     return (choice.passes == 1 || largest_ / choice.passes >= kLeastSegmentBytes) &&
-           (choice.instances == 1 || (sent_ / choice.instances >= kLeastSentBytes &&
-                                      static_cast<size_t>(choice.instances) * blocks_ <= kMostBlocks));
+           (choice.instances == 1 ||
+            (sent_ / choice.instances >= kLeastSentBytes && choice.instances * blocks_ <= most_blocks_));
   }
   void Set(Choice choice, Program& program) const {
     program.instances = choice.instances;
@@ -68,25 +78,22 @@ class Limits {
   }
 
  private:
+  const int32_t most_blocks_;
   int64_t largest_ = 0, sent_ = 0;  // bytes: of a chunk; over an average connection
-  size_t blocks_ = 1;
+  int64_t blocks_ = 1;
 };
 
-}  // namespace
+using Times = std::array<std::optional<int64_t>, kChoices.size()>;
 
-StatusOr<int64_t> ChooseSegments(const Collective& collective, const Topology& topology,
-                                 const std::vector<Move>& moves, const SimulateOptions& options,
-                                 Program& program) {
-  const CollectiveSizes sizes(collective, options.size_bytes);
-  const Limits limits(collective, sizes, moves, program);
+// Of the choices that fit, as many as the work allows; at least one is timed.
+StatusOr<Times> TimeChoices(const Collective& collective, const Topology& topology,
+                            const SimulateOptions& options, const Limits& limits, Program& program) {
   int64_t instructions = 0;
   for (const RankProgram& rank : program.ranks)
     for (const Threadblock& block : rank.threadblocks)
       instructions += static_cast<int64_t>(block.instructions.size());
   const int64_t most_work = std::max(kWork, instructions * (1 + kMiddle.passes));
-
-  std::array<std::optional<int64_t>, kChoices.size()> time;
-  std::optional<int64_t> best;
+  Times times;
   int64_t work = 0;
   for (size_t trial : kTrials) {
     const Choice choice = kChoices[trial];
@@ -96,20 +103,47 @@ StatusOr<int64_t> ChooseSegments(const Collective& collective, const Topology& t
     limits.Set(choice, program);
     XCCL_ASSIGN_OR_RETURN(const Simulation simulation,
                           SimulateProgram(program, collective, topology, options));
-    time[trial] = simulation.time_ps;
-    best = std::min(best.value_or(simulation.time_ps), simulation.time_ps);
+    times[trial] = simulation.time_ps;
   }
-  size_t chosen = 0;
-  while (!time[chosen] || *time[chosen] > *best + *best / kAllowedLoss) ++chosen;
-  limits.Set(kChoices[chosen], program);
-  return *time[chosen];
+  return times;
 }
 
-void SetMiddleSegments(const Collective& collective, const std::vector<Move>& moves, int64_t size_bytes,
-                       Program& program) {
-  const Limits limits(collective, CollectiveSizes(collective, size_bytes), moves, program);
+}  // namespace
+
+StatusOr<int64_t> ChooseSegments(const Collective& collective, const Topology& topology,
+                                 const std::vector<Move>& moves, const SimulateOptions& options,
+                                 int32_t most_blocks, Program& program) {
+  const Limits limits(collective, CollectiveSizes(collective, options.size_bytes), moves, program,
+                      most_blocks);
+  XCCL_RETURN_IF_ERROR(limits.Check());
+  std::vector<Protocol> protocols = {program.protocol};
+  if (options.machine != nullptr) protocols = {Protocol::kSimple, Protocol::kLl, Protocol::kLl128};
+  std::vector<Times> times;
+  int64_t best = std::numeric_limits<int64_t>::max();
+  for (const Protocol protocol : protocols) {
+    program.protocol = protocol;
+    XCCL_ASSIGN_OR_RETURN(const Times own, TimeChoices(collective, topology, options, limits, program));
+    for (const std::optional<int64_t>& time : own) best = std::min(best, time.value_or(best));
+    times.push_back(own);
+  }
+  for (size_t p = 0; p < protocols.size(); ++p) {
+    for (size_t choice = 0; choice < kChoices.size(); ++choice) {
+      if (!times[p][choice] || *times[p][choice] > best + best / kAllowedLoss) continue;
+      program.protocol = protocols[p];
+      limits.Set(kChoices[choice], program);
+      return *times[p][choice];
+    }
+  }
+  return BugError("lower: no choice of passes was timed");
+}
+
+Status SetMiddleSegments(const Collective& collective, const std::vector<Move>& moves, int64_t size_bytes,
+                         int32_t most_blocks, Program& program) {
+  const Limits limits(collective, CollectiveSizes(collective, size_bytes), moves, program, most_blocks);
+  XCCL_RETURN_IF_ERROR(limits.Check());
   for (Choice choice : {kChoices.front(), kFewest, kMiddle})
     if (limits.Fits(choice)) limits.Set(choice, program);
+  return OkStatus();
 }
 
 }  // namespace xccl::lowering
