@@ -90,7 +90,7 @@ std::vector<device::Connection> ConnectionsOf(const IdVector<Rank, ArenaLayout>&
                                               std::span<const DevicePointer> arenas) {
   const ArenaLayout& mine = layouts[rank];
   const auto at = [&](Rank r, int64_t offset) {
-    return reinterpret_cast<char*>(arenas[r.index()] + static_cast<uint64_t>(offset));
+    return PointerTo<char>(arenas[r.index()] + static_cast<uint64_t>(offset));
   };
   const auto counter = [&](Rank r, int64_t offset) { return reinterpret_cast<uint64_t*>(at(r, offset)); };
   std::vector<device::Connection> connections;

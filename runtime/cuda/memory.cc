@@ -155,7 +155,8 @@ Status DeviceMemory::Map(std::span<const AccessDescription> access) {
                      fmt::format("cuMemSetAccess for {} devices", access.size()));
 }
 
-StatusOr<DeviceMemory> DeviceMemory::Create(std::shared_ptr<const Gpu> gpu, size_t bytes, Sharing sharing,
+StatusOr<DeviceMemory> DeviceMemory::Create(const std::shared_ptr<const Gpu>& gpu, size_t bytes,
+                                            Sharing sharing,
                                             std::span<const std::shared_ptr<const Gpu>> peers,
                                             const std::string& what) {
   const ScopedContext context(*gpu);

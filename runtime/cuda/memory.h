@@ -28,7 +28,7 @@ class DeviceMemory {
  public:
   // Rounded up to the granularity, zeroed, reachable from `gpu` and from `peers` of this process. Errors:
   // kInvalidInput with the bytes asked for, the bytes free, and `what` it is for.
-  static StatusOr<DeviceMemory> Create(std::shared_ptr<const Gpu> gpu, size_t bytes, Sharing sharing,
+  static StatusOr<DeviceMemory> Create(const std::shared_ptr<const Gpu>& gpu, size_t bytes, Sharing sharing,
                                        std::span<const std::shared_ptr<const Gpu>> peers,
                                        const std::string& what);
   // What another process needs: describes the range and may carry a file.
