@@ -443,6 +443,9 @@ class Block {
                          (numbers_.finishes() && (does & kFinish) != 0);
     if constexpr (kOp == Op::kRecv || kOp == Op::kRecvCopySend)
       if (lends_put && !changes) local = nullptr;
+    // In place a rank's own share may be copied onto itself, while others read it.
+    if constexpr (kOp == Op::kCopy)
+      if (source[0] == local && !changes) return;
     constexpr int kSources = kOp == Op::kReduce || (Reads(kOp) && Receives(kOp)) ? 2 : 1;
     if (local != nullptr && sent != nullptr) {
       MoveRange<kSources, 2>(numbers_, source[0], source[1], local, sent, bytes, does);
