@@ -42,7 +42,7 @@ using int64_t = long long;
 using uint64_t = unsigned long long;
 #endif
 
-inline constexpr int32_t kAbiVersion = 1;
+inline constexpr int32_t kAbiVersion = 2;
 inline constexpr int32_t kLineBytes = 128;  // counters and slots are aligned to this
 
 // The same order as xccl::DataType, ReduceOp, Protocol and Opcode in ir/.
@@ -162,6 +162,7 @@ struct LaunchArgs {
   ErrorRecord* error = nullptr;            // memory that the host sees, or null
   uint32_t* stop = nullptr;                // device memory, zero: set by the first threadblock that gives up
   const uint32_t* abort = nullptr;         // memory that the host writes: not zero ends the launch; or null
+  const int32_t* table = nullptr;          // interpreter kernel only: the program (device/interpret.h)
   RankBuffers own;
   int64_t elements = 0;       // of every part, where not KernelInfo::tables
   int64_t spin_limit_ns = 0;  // without progress of what is waited for; 0: none
@@ -172,9 +173,9 @@ struct LaunchArgs {
   int32_t in_place = 0;   // input and output overlap as the collective says
   int32_t direct = 0;     // peers' buffers may be used where both sides mapped them; the same on all ranks
 };
-static_assert(sizeof(LaunchArgs) == 144);
+static_assert(sizeof(LaunchArgs) == 152);
 #ifndef __CUDACC_RTC__
-static_assert(offsetof(LaunchArgs, own) == 48 && offsetof(LaunchArgs, first_rank) == 120);
+static_assert(offsetof(LaunchArgs, own) == 56 && offsetof(LaunchArgs, first_rank) == 128);
 #endif
 
 // What a compiled kernel says of itself: the symbol xccl_kernel_info in a module (constant memory) and in

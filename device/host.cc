@@ -4,6 +4,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "device/interpret.h"
+
 namespace xccl::device {
 namespace {
 
@@ -133,9 +135,11 @@ template <Protocol kProtocol>
 class HostBlockOf final : public HostBlock {
  public:
   HostBlockOf(const HostKernel& kernel, const LaunchArgs& args, const HostNumbers& numbers, int32_t index)
-      : block_({kernel.info.slots, kernel.info.tables != 0, kernel.messages_order}, args, numbers, index,
+      : args_(args),
+        block_({kernel.info.slots, kernel.info.tables != 0, kernel.messages_order}, args, numbers, index,
                kernel.info.blocks_per_rank) {}
 
+  const LaunchArgs& args() const override { return args_; }
   int32_t rank() const override { return block_.rank(); }
   int32_t block() const override { return block_.block(); }
   End Open(int32_t index, int32_t connection, int32_t peer) override {
@@ -191,6 +195,7 @@ class HostBlockOf final : public HostBlock {
   }
 
  private:
+  const LaunchArgs& args_;
   Block<HostConfig<kProtocol>> block_;
 };
 
@@ -202,6 +207,19 @@ void RunBlockOnHost(const HostKernel& kernel, const LaunchArgs& args, const Host
 }
 
 }  // namespace
+
+HostKernel InterpreterOnHost(const int32_t* table, int32_t instances) {
+  HostKernel kernel = {};
+  kernel.info.blocks_per_rank = table[0];
+  kernel.info.slots = table[1];
+  kernel.info.tables = table[2];
+  kernel.info.instances = instances;
+  kernel.info.direct = 1;
+  kernel.members = table[3];
+  kernel.messages_order = true;
+  kernel.run = [](HostBlock& block) { InterpretBlock(block, block.args().table); };
+  return kernel;
+}
 
 void RunOnHost(const HostKernel& kernel, const LaunchArgs& args, Type type, Operator op, Protocol protocol) {
   HostNumbers numbers;

@@ -29,6 +29,7 @@ bool MoveLl128(HostNumbers numbers, LlArgs args, const Waiter* who);
 class HostBlock {
  public:
   virtual ~HostBlock() = default;
+  virtual const LaunchArgs& args() const = 0;
   virtual int32_t rank() const = 0;
   virtual int32_t block() const = 0;
   virtual End Open(int32_t index, int32_t connection, int32_t peer) = 0;
@@ -64,6 +65,11 @@ void Move(HostBlock& b, uint32_t marks, const End& from, const End& to, const Ch
   b.MoveAny(kOp, marks, from, to, {run.part, run.before, run.weight, run.count, static_cast<int32_t>(kTotal)},
             at, lends_put, lends_get);
 }
+template <Op kOp>
+void Move(HostBlock& b, uint32_t marks, const End& from, const End& to, const AnyChunks& run,
+          const Places& at, bool lends_put, bool lends_get) {
+  b.MoveAny(kOp, marks, from, to, run, at, lends_put, lends_get);
+}
 template <Op kOp, bool kSignals>
 void Finish(HostBlock& b, End& from, End& to) {
   b.FinishAny(kOp, kSignals, from, to);
@@ -79,6 +85,9 @@ struct HostKernel {
   bool messages_order;            // some accesses are only ordered by messages
   void (*run)(HostBlock& block);  // one block to its end
 };
+
+// The interpreter kernel, for a program's table.
+HostKernel InterpreterOnHost(const int32_t* table, int32_t instances);
 
 // All blocks of a launch, one thread each; returns when all are done.
 void RunOnHost(const HostKernel& kernel, const LaunchArgs& args, Type type, Operator op, Protocol protocol);

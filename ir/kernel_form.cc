@@ -23,8 +23,11 @@ constexpr int64_t kMostWeight = std::numeric_limits<int32_t>::max();
 
 class FormMaker {
  public:
-  FormMaker(const Program& program, const Collective& collective)
-      : program_(program), collective_(collective), index_(program) {}
+  FormMaker(const Program& program, const Collective& collective, bool merge)
+      : program_(program),
+        collective_(collective),
+        index_(program),
+        merges_(merge && program.segment_bytes == 0) {}
 
   StatusOr<KernelForm> Make() {
     if (index_.size() > kMaxKernelInstructions)
@@ -107,15 +110,14 @@ class FormMaker {
     std::vector<int32_t> blocks;
     for (int32_t b = first_block; b < end_block; ++b)
       if (index_.BlockFirst(b) < index_.BlockFirst(b + 1)) blocks.push_back(b);
-    if (program_.segment_bytes == 0)
+    if (merges_)
       std::ranges::stable_sort(blocks, {},
                                [&](int32_t b) { return place_[static_cast<size_t>(index_.BlockFirst(b))]; });
     for (int32_t block : blocks) {
       const int32_t first = index_.BlockFirst(block), end = index_.BlockFirst(block + 1);
       size_t chain = 0;
-      while (chain < chains.size() &&
-             (program_.segment_bytes != 0 || chains[chain].threadblocks == kMostMerged ||
-              !local.Before(chains[chain].last_node, first)))
+      while (chain < chains.size() && (!merges_ || chains[chain].threadblocks == kMostMerged ||
+                                       !local.Before(chains[chain].last_node, first)))
         ++chain;
       if (chain == chains.size()) chains.push_back({first, 0, 0});
       for (int32_t node = first; node < end; ++node)
@@ -308,6 +310,7 @@ class FormMaker {
   const Program& program_;
   const Collective& collective_;
   const ProgramIndex index_;
+  const bool merges_;
   KernelForm form_;
   std::vector<KernelDependency> node_place_;  // block and index of each instruction
   std::vector<int32_t> place_;                // of each instruction in a rank's order
@@ -317,8 +320,8 @@ class FormMaker {
 
 }  // namespace
 
-StatusOr<KernelForm> MakeKernelForm(const Program& program, const Collective& collective) {
-  return FormMaker(program, collective).Make();
+StatusOr<KernelForm> MakeKernelForm(const Program& program, const Collective& collective, bool merge) {
+  return FormMaker(program, collective, merge).Make();
 }
 
 std::string Describe(const KernelInstruction& instruction, const Program& program, Rank rank,

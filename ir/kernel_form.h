@@ -104,7 +104,8 @@ inline constexpr int64_t kMaxKernelInstructions = 1 << 22;
 // chunks than those sent, for weights of 2^31 and more, for more than kMaxKernelInstructions. Cost:
 // O(instructions × threadblocks of their rank + accesses of a slot squared); above 2^24 clock entries on a
 // rank nothing is direct there.
-StatusOr<KernelForm> MakeKernelForm(const Program& program, const Collective& collective);
+// `merge`: threadblocks that are never busy at once become one block; else every one is a block of its own.
+StatusOr<KernelForm> MakeKernelForm(const Program& program, const Collective& collective, bool merge = true);
 
 // "0.4: recv_reduce_copy i[2..3] -> o[2..3], from rank 1, after 1.3": threadblock.instruction as in the
 // Program.

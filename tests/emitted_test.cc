@@ -81,10 +81,12 @@ Buffers RandomInputs(const KernelCase& of, const HostLaunch& launch) {
 // One case with one protocol: a machine, which many launches share.
 class Runner {
  public:
-  Runner(const KernelCase& of, size_t index, Protocol protocol)
+  Runner(const KernelCase& of, size_t index, Protocol protocol, bool interpreter = false,
+         uint64_t first_step = 0)
       : case_(of),
         protocol_(protocol),
-        machine_(of.program, of.collective, *device::kKernels[index], protocol, kSlotBytes) {}
+        machine_(of.program, of.collective, interpreter ? nullptr : device::kKernels[index], protocol,
+                 kSlotBytes, first_step) {}
 
   void Expect(const HostLaunch& launch) {
     if (launch.in_place && !case_.program.in_place) return;
@@ -163,6 +165,39 @@ TEST(Emitted, DoesSoForEveryTypeAndOperator) {
   }
 }
 
+// Flags of LL wrap after 2^32 messages; a slot is refreshed every 2^31.
+TEST(Emitted, DoesSoWhereFlagsWrap) {
+  const std::vector<KernelCase> cases = KernelCases(XCCL_RANKS);
+  for (size_t i = 0; i < cases.size(); i += kAll ? 1 : 4) {
+    for (Protocol protocol : kProtocols) {
+      for (uint64_t first : {(uint64_t{1} << 31) - 3, (uint64_t{1} << 32) - 3}) {
+        Runner runner(cases[i], i, protocol, false, first);
+        for (int64_t size : {2000, 300, 2000, 300}) runner.Expect({.size_bytes = size});
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(InterpreterKernel, DoesWhatTheInterpreterDoes) {
+  const std::vector<KernelCase> cases = KernelCases(XCCL_RANKS);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    for (Protocol protocol : kProtocols) {
+      Runner runner(cases[i], i, protocol, true);
+      for (int64_t size : {0, 52, 10012}) {
+        for (bool in_place : {false, true}) {
+          runner.Expect(
+              {.size_bytes = size, .in_place = in_place, .direct = (static_cast<size_t>(size) + i) % 3 != 0});
+          if (HasFatalFailure()) return;
+        }
+      }
+      runner.Expect({.type = DataType::kHalf, .op = ReduceOp::kAvg, .size_bytes = 2222, .direct = true});
+      runner.Expect({.type = DataType::kInt8, .op = ReduceOp::kAvg, .size_bytes = 1111, .direct = true});
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 TEST(Emitted, DoesSoWithRandomDelays) {
   const std::vector<KernelCase> cases = KernelCases(XCCL_RANKS);
   for (size_t i = 0; i < cases.size(); ++i) {
@@ -171,6 +206,23 @@ TEST(Emitted, DoesSoWithRandomDelays) {
       for (uint64_t jitter : {1, 2})
         runner.Expect({.size_bytes = 3000, .direct = jitter == 1, .jitter = jitter});
       if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// A rank whose peers never come gives up, and says where. The others are free to start again elsewhere.
+TEST(Emitted, GivesUpWhenNobodyComes) {
+  if (XCCL_RANKS == 1) GTEST_SKIP() << "one rank waits for nobody";
+  const std::vector<KernelCase> cases = KernelCases(XCCL_RANKS);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    if (cases[i].name.rfind("allreduce ring", 0) != 0) continue;
+    for (Protocol protocol : kProtocols) {
+      HostMachine machine(cases[i].program, cases[i].collective, device::kKernels[i], protocol, kSlotBytes);
+      const HostLaunch launch{.size_bytes = 4000, .spin_limit_ns = 50'000'000};
+      const StatusOr<Buffers> found = machine.RunRanks(RandomInputs(cases[i], launch), launch, 0, 1);
+      ASSERT_FALSE(found.ok());
+      EXPECT_EQ(found.status().message().rfind("rank 0: threadblock ", 0), 0u) << found.status().message();
+      EXPECT_NE(found.status().message().find("wait 2 for "), std::string::npos) << found.status().message();
     }
   }
 }

@@ -9,6 +9,7 @@
 
 #include "ir/kernel_sizes.h"
 #include "ir/sizes.h"
+#include "runtime/kernel_table.h"
 
 namespace xccl::testing {
 namespace {
@@ -46,10 +47,11 @@ struct UserBuffers {
 struct HostMachine::State {
   const Program& program;
   const Collective& collective;
-  const device::HostKernel& kernel;
+  device::HostKernel kernel;
   const Protocol protocol;
   const int64_t slot_bytes;
   KernelForm form;
+  std::vector<int32_t> table;  // of the interpreter kernel
   std::vector<Memory> memory;
   std::vector<std::vector<device::Connection>> connections;  // by rank
   std::vector<std::vector<device::BlockState>> blocks;
@@ -120,17 +122,24 @@ struct HostMachine::State {
 };
 
 HostMachine::HostMachine(const Program& program, const Collective& collective,
-                         const device::HostKernel& kernel, Protocol protocol, int64_t slot_bytes,
+                         const device::HostKernel* kernel, Protocol protocol, int64_t slot_bytes,
                          uint64_t first_step)
     : state_(new State{program,
                        collective,
-                       kernel,
+                       {},
                        protocol,
                        slot_bytes,
-                       MakeKernelForm(program, collective).value(),
+                       MakeKernelForm(program, collective, kernel != nullptr).value(),
+                       {},
                        {},
                        {},
                        {}}) {
+  if (kernel == nullptr) {
+    state_->table = KernelTable(program, state_->form).value();
+    state_->kernel = device::InterpreterOnHost(state_->table.data(), program.instances);
+  } else {
+    state_->kernel = *kernel;
+  }
   state_->Connect(first_step);
 }
 HostMachine::~HostMachine() = default;
@@ -180,6 +189,7 @@ StatusOr<Buffers> HostMachine::RunRanks(const Buffers& inputs, const HostLaunch&
   args.elements = !s.form.tables && !parts.empty() ? parts[0] : 0;
   args.error = &error;
   args.stop = &stop;
+  args.table = s.table.data();
   args.spin_limit_ns = launch.spin_limit_ns;
   args.jitter = launch.jitter;
   args.first_rank = first_rank;

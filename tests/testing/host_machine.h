@@ -32,8 +32,9 @@ struct HostLaunch {
 
 class HostMachine {
  public:
-  // Requires: the kernel was made from this program. `first_step`: messages that every connection has had.
-  HostMachine(const Program& program, const Collective& collective, const device::HostKernel& kernel,
+  // Requires: the kernel was made from this program; null: the interpreter kernel. `first_step`: messages
+  // that every connection has had.
+  HostMachine(const Program& program, const Collective& collective, const device::HostKernel* kernel,
               Protocol protocol, int64_t slot_bytes, uint64_t first_step = 0);
   ~HostMachine();
 
