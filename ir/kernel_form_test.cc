@@ -1,0 +1,133 @@
+// Blocks, runs and direct modes of small programs; what is refused.
+#include "ir/kernel_form.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/kernel_sizes.h"
+#include "ir/lower.h"
+#include "ir/program_test_util.h"
+
+namespace xccl {
+namespace {
+
+struct Lowered {
+  Collective collective;
+  Program program;
+};
+
+Lowered Make(CollectiveKind kind, int32_t ranks, Algorithm algorithm) {
+  const Topology topology = FullMesh(ranks);
+  const Collective collective = MakeCollective(kind, ranks);
+  return {collective, Lower(*HandSchedule(algorithm, collective, topology), collective, topology).value()};
+}
+
+// Modes of all receives, each once, in order of appearance.
+std::vector<DirectMode> ReceiveModes(const Lowered& of) {
+  const KernelForm form = MakeKernelForm(of.program, of.collective).value();
+  std::vector<DirectMode> modes;
+  for (const KernelRank& rank : form.ranks)
+    for (const KernelBlock& block : rank.blocks)
+      for (const KernelInstruction& i : block.instructions)
+        if (i.from && std::find(modes.begin(), modes.end(), i.receive) == modes.end())
+          modes.push_back(i.receive);
+  return modes;
+}
+
+TEST(KernelForm, OutputsThatNobodyTouchedBeforeArePut) {
+  // Every rank's parts arrive where nothing was read or written, also in place.
+  EXPECT_EQ(ReceiveModes(Make(CollectiveKind::kAllgather, 4, Algorithm::kRing)),
+            std::vector{DirectMode::kPut});
+  EXPECT_EQ(ReceiveModes(Make(CollectiveKind::kAlltoall, 3, Algorithm::kDirect)),
+            std::vector{DirectMode::kPut});
+}
+
+TEST(KernelForm, ContributionsOfAReduceAreReadWhereTheyLie) {
+  // A leaf's input stays as it is; the root adds it from there.
+  EXPECT_EQ(ReceiveModes(Make(CollectiveKind::kReduce, 3, Algorithm::kDirect)),
+            std::vector{DirectMode::kGet});
+}
+
+TEST(KernelForm, TablesExcludeDirectAccess) {
+  const Lowered lowered = Make(CollectiveKind::kAllgatherv, 4, Algorithm::kRing);
+  EXPECT_TRUE(MakeKernelForm(lowered.program, lowered.collective)->tables);
+  EXPECT_EQ(ReceiveModes(lowered), std::vector{DirectMode::kNo});
+}
+
+TEST(KernelForm, SignalsAreThoseThatSomebodyWaitsFor) {
+  const Lowered lowered = Make(CollectiveKind::kAllreduce, 4, Algorithm::kTree);
+  const KernelForm form = MakeKernelForm(lowered.program, lowered.collective, false).value();
+  for (const KernelRank& rank : form.ranks) {
+    std::vector<std::vector<bool>> awaited;
+    for (const KernelBlock& block : rank.blocks) awaited.emplace_back(block.instructions.size(), false);
+    for (const KernelBlock& block : rank.blocks)
+      for (const KernelInstruction& i : block.instructions)
+        for (const KernelDependency& d : i.after)
+          awaited[static_cast<size_t>(d.block)][static_cast<size_t>(d.index)] = true;
+    for (size_t b = 0; b < rank.blocks.size(); ++b)
+      for (size_t i = 0; i < awaited[b].size(); ++i)
+        EXPECT_TRUE(rank.blocks[b].instructions[i].signals || !awaited[b][i]);
+  }
+}
+
+TEST(KernelForm, RefusesMulticast) {
+  Lowered lowered = Make(CollectiveKind::kAllreduce, 2, Algorithm::kDirect);
+  Threadblock extra;
+  Instruction instruction;
+  instruction.op = Opcode::kSwitchReduce;
+  instruction.count = 1;
+  extra.instructions.push_back(instruction);
+  lowered.program.ranks[Rank(0)].threadblocks.push_back(extra);
+  const StatusOr<KernelForm> form = MakeKernelForm(lowered.program, lowered.collective);
+  ASSERT_FALSE(form.ok());
+  EXPECT_EQ(form.status().message(),
+            "kernel: rank 0 threadblock " +
+                std::to_string(lowered.program.ranks[Rank(0)].threadblocks.size() - 1) +
+                " instruction 0 (switch_reduce): programs do not declare multicast groups yet");
+}
+
+TEST(KernelSizes, ScratchRunsDoNotOverlap) {
+  for (CollectiveKind kind : {CollectiveKind::kAllreduce, CollectiveKind::kReduceScatter,
+                              CollectiveKind::kReduce, CollectiveKind::kReduceScatterv}) {
+    const Lowered lowered = Make(kind, 5, Algorithm::kTree);
+    const KernelForm form = MakeKernelForm(lowered.program, lowered.collective).value();
+    for (int64_t element : {1, 2, 4, 8}) {
+      for (int64_t size : {0, 1, 7, 100, 1013, 65537}) {
+        const CollectiveSizes sizes(lowered.collective, size * element, element);
+        for (Rank r(0); r.value < 5; ++r.value) {
+          const std::vector<int64_t> begins = ScratchRunBegins(form, sizes, r);
+          const std::vector<ScratchRun>& runs = form.ranks[r].scratch;
+          for (size_t k = 0; k < runs.size(); ++k) {
+            const int64_t whole = sizes.PartElements(runs[k].part), total = runs[k].total;
+            const int64_t elements = total == 0 ? 0
+                                                : whole * (runs[k].before + runs[k].weight) / total -
+                                                      whole * runs[k].before / total;
+            EXPECT_LE(begins[k] + elements, begins[k + 1]);
+            EXPECT_EQ(begins[k] * element % 16, 0);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(KernelSizes, MorePassesWhereAMessageDoesNotFit) {
+  const Lowered lowered = Make(CollectiveKind::kAllgather, 2, Algorithm::kDirect);
+  const KernelForm form = MakeKernelForm(lowered.program, lowered.collective).value();
+  const CollectiveSizes sizes(lowered.collective, 1 << 20, 4);  // messages of 512 KiB
+  const auto passes = [&](int64_t slot, Protocol protocol) {
+    return KernelPasses(lowered.program, lowered.collective, form, sizes, slot, protocol).value();
+  };
+  EXPECT_EQ(passes(1 << 20, Protocol::kSimple), 1);
+  EXPECT_EQ(passes(1 << 20, Protocol::kLl), 1);
+  EXPECT_GT(passes(1 << 18, Protocol::kLl), passes(1 << 18, Protocol::kSimple));
+  EXPECT_EQ(KernelPasses(lowered.program, lowered.collective, form, sizes, 16, Protocol::kSimple).ok(),
+            false);
+}
+
+}  // namespace
+}  // namespace xccl
