@@ -26,5 +26,6 @@ void AddSimulateCommand(CLI::App& app, Session& session);
 void AddCompareCommand(CLI::App& app, Session& session);
 void AddEmitCommand(CLI::App& app, Session& session);
 void AddRunCommand(CLI::App& app, Session& session);
+void AddTuneCommand(CLI::App& app, Session& session);
 
 }  // namespace xccl

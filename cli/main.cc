@@ -53,7 +53,7 @@ int ReportUsage(const CLI::App& app, const CLI::ParseError& error) {
       dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr || (chosen.empty() && words_left);
   std::string text = unexpected ? UnexpectedText(app) : std::string(error.what());
   if (!unexpected && chosen.empty())
-    text = "no command; expected topo, bound, plan, verify, simulate, compare or run";
+    text = "no command; expected topo, bound, plan, verify, simulate, compare, emit, run or tune";
   std::fprintf(stderr, "xccl-synth: %s\nTry: xccl-synth %s--help\n", text.c_str(),
                chosen.empty() ? "" : (chosen.front()->get_name() + " ").c_str());
   return xccl::ExitCode(xccl::StatusCode::kUsage);
@@ -79,6 +79,7 @@ int main(int argc, char** argv) {
   xccl::AddCompareCommand(app, session);
   xccl::AddEmitCommand(app, session);
   xccl::AddRunCommand(app, session);
+  xccl::AddTuneCommand(app, session);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -20,7 +20,7 @@ struct LowerOptions {
   // Given, the protocol is chosen by what it says, too; else it is simple. Must outlive the call.
   const MachineModel* machine = nullptr;
   std::optional<int32_t> max_blocks = {};  // threadblocks of one rank, all instances
-  int32_t merge = 16;  // most neighbouring chunks that one instruction moves
+  int32_t merge = 16;                      // most neighbouring chunks that one instruction moves
   // What is not given is chosen by simulation: the plainest program that keeps the schedule's time.
   std::optional<int32_t> slots =
       {};                         // of every connection, at least; more where a step cannot do with so few

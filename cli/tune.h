@@ -1,0 +1,54 @@
+// A plan book made for one machine: what a message costs there is measured first, then every plan that `auto`
+// proposes, at every size; each size is served by the plan that ran fastest.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "cli/pipeline.h"
+#include "ir/machine_model.h"
+#include "ir/plan.h"
+#include "runtime/plan_book.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+// Runs a program at a size of nccl-tests and checks it; microseconds of one operation.
+using Measure = std::function<StatusOr<double>(const LoweredProgram& lowered, int64_t size_bytes)>;
+
+// Launch, hop and a threadblock's rate by each protocol, from programs that move data over one and three hops
+// between the first ranks: a line through t = launch + hops × hop, and one large message. What the topology
+// says of its links (the latency from rank 0 to rank 1) is taken off the hops. `flags_travel`: LL and LL128
+// put flags beside the data. Requires: ranks >= 2. Errors: those of `measure`.
+StatusOr<MachineModel> MeasureMachine(const Topology& topology, const std::string& source, bool flags_travel,
+                                      const Measure& measure);
+
+struct TuneRequest {
+  std::vector<Collective> collectives;
+  std::vector<int64_t> sizes_bytes;  // ascending
+  PipelineOptions pipeline;          // engine, machine, limits; size and lowering are set here
+};
+
+struct TunedRow {
+  std::string collective, engine, file;
+  int64_t size_bytes = 0;
+  double measured_us = 0, predicted_us = 0;
+  int32_t threadblocks = 0;  // CTAs of a rank
+};
+
+struct Tuned {
+  std::vector<PlanBookEntry> entries;
+  std::vector<Plan> plans;  // by entry
+  std::vector<TunedRow> rows;
+};
+
+// Sizes between two of the list are served as the nearer one, by ratio. A plan that is predicted to be four
+// times slower than the best is not run. Cost: sizes² runs a collective at most. Errors: those of RunPipeline
+// and `measure`.
+StatusOr<Tuned> Tune(const Topology& topology, const TuneRequest& request, const Measure& measure);
+
+}  // namespace xccl

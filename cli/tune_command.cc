@@ -1,0 +1,179 @@
+// tune: measures the machine, plans every collective at every size, runs the plans and keeps the fastest in a
+// plan book.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include "base/files.h"
+#include "base/strings.h"
+#include "base/units.h"
+#include "cli/commands.h"
+#include "cli/flags.h"
+#include "cli/output_json.h"
+#include "cli/plan_flags.h"
+#include "cli/progress.h"
+#include "cli/run_cuda.h"
+#include "cli/show.h"
+#include "cli/tune.h"
+#include "runtime/cpu/run_program.h"
+
+namespace xccl {
+namespace {
+
+struct Flags {
+  TopologyFlags topology;
+  std::string collectives = "allreduce,allgather,reduce_scatter";
+  std::string sizes = "1KiB:64MiB:x16";
+  std::string backend = "cpu";
+  int32_t iterations = 5;
+  PlanFlags plan;
+  ExecutionFlags execution;
+  CudaFlags cuda;
+  std::string output;
+};
+
+Measure OnCpu(const Flags& flags) {
+  return [&flags](const LoweredProgram& lowered, int64_t size_bytes) -> StatusOr<double> {
+    RunOptions options;
+    options.sizes_bytes = {size_bytes};
+    options.iterations = flags.iterations;
+    options.warmup = 1;
+    options.in_place = false;
+    XCCL_ASSIGN_OR_RETURN(const std::vector<RunRow> rows,
+                          RunProgram(lowered.program, lowered.collective, options));
+    if (!AllRight(rows)) return BugError("tune: elements are wrong");
+    return rows.front().time_us;
+  };
+}
+
+Measure OnGpus(const Flags& flags, const Topology& topology) {
+  return [&flags, &topology](const LoweredProgram& lowered, int64_t size_bytes) -> StatusOr<double> {
+    cuda::RunOptions options;
+    options.sizes_bytes = {size_bytes};
+    options.iterations = flags.iterations;
+    options.warmup = 1;
+    options.in_place = false;
+    XCCL_RETURN_IF_ERROR(ApplyCudaFlags(flags.cuda, options));
+    const Plan plan{topology, lowered.collective, {}, lowered, {}};
+    XCCL_ASSIGN_OR_RETURN(const cuda::RunReport report,
+                          RunOnCuda("tune", plan, std::nullopt, flags.cuda, options));
+    if (!AllRight(report.rows)) return BugError("tune: elements are wrong");
+    return report.rows.front().time_us;
+  };
+}
+
+StatusOr<std::vector<Collective>> Collectives(const std::string& names, const Topology& topology) {
+  std::vector<Collective> collectives;
+  for (const std::string_view name : Split(names, ',')) {
+    CollectiveFlags one;
+    one.collective = std::string(name);
+    XCCL_ASSIGN_OR_RETURN(Collective collective, MakeCollective(one, topology));
+    collectives.push_back(std::move(collective));
+  }
+  return collectives;
+}
+
+Status MakeFolder(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) return InvalidInput(directory + ": cannot make the directory: " + error.message());
+  return CheckWritable(directory + "/index.json");
+}
+
+// Plans first, the index last: a book that is cut short has no index and is none.
+Status WriteBook(const Tuned& tuned, const MachineModel& machine, const std::string& directory) {
+  for (size_t i = 0; i < tuned.plans.size(); ++i)
+    XCCL_RETURN_IF_ERROR(WritePlan(tuned.plans[i], directory + "/" + tuned.entries[i].file));
+  XCCL_RETURN_IF_ERROR(WriteMachineModel(machine, directory + "/machine.json"));
+  return WritePlanBook({directory, tuned.entries});
+}
+
+void Print(const Tuned& tuned, const MachineModel& machine, const Flags& flags, bool json) {
+  if (json) {
+    std::vector<Row> rows;
+    for (const TunedRow& row : tuned.rows)
+      rows.push_back({{"collective", row.collective},
+                      {"size_bytes", row.size_bytes},
+                      {"engine", row.engine},
+                      {"time_us", row.measured_us},
+                      {"predicted_us", row.predicted_us},
+                      {"ctas", int64_t{row.threadblocks}},
+                      {"file", row.file}});
+    std::fputs(ToJson(rows).c_str(), stdout);
+    return;
+  }
+  const ProtocolCost& simple = machine.CostOf(Protocol::kSimple);
+  fmt::print("machine: launch {}, hop {}, {} a threadblock ({})\n", FormatDurationShort(machine.launch_ps),
+             FormatDurationShort(simple.hop_ps),
+             FormatBandwidthShort(static_cast<double>(simple.block_bytes_per_s)), machine.source);
+  std::vector<std::vector<std::string>> table = {
+      {"collective", "size", "engine", "time us", "predicted us", "CTAs", "plan"}};
+  for (const TunedRow& row : tuned.rows)
+    table.push_back({row.collective, FormatSize(row.size_bytes), row.engine,
+                     fmt::format("{:.1f}", row.measured_us), fmt::format("{:.1f}", row.predicted_us),
+                     fmt::format("{}", row.threadblocks), row.file});
+  std::fputs(TableText(table).c_str(), stdout);
+  fmt::print("book: {} of {} plans; xccl-synth run {}\n", flags.output, tuned.plans.size(), flags.output);
+}
+
+Status TuneMachine(const Flags& flags, bool json) {
+  XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadTopology(flags.topology.topology, flags.topology.load));
+  TuneRequest request;
+  XCCL_ASSIGN_OR_RETURN(request.pipeline, MakePipelineOptions(flags.plan));
+  XCCL_RETURN_IF_ERROR(SetExecution(flags.execution, request.pipeline));
+  XCCL_ASSIGN_OR_RETURN(request.sizes_bytes, ParseSizesFlag("--sizes", flags.sizes));
+  std::ranges::sort(request.sizes_bytes);
+  XCCL_ASSIGN_OR_RETURN(request.collectives, Collectives(flags.collectives, topology));
+  if (topology.num_ranks() < 2)
+    return InvalidInput(topology.name() + ": 1 rank; expected at least 2, to measure a hop");
+  XCCL_RETURN_IF_ERROR(MakeFolder(flags.output));  // before long measurements
+  const bool gpus = flags.backend == "cuda";
+  const Measure measure = gpus ? OnGpus(flags, topology) : OnCpu(flags);
+  const Progress progress("tuning " + topology.name());
+  if (!request.pipeline.machine) {
+    XCCL_ASSIGN_OR_RETURN(
+        request.pipeline.machine,
+        MeasureMachine(topology, gpus ? "measured on GPUs" : "measured on CPU threads", gpus, measure));
+  }
+  XCCL_ASSIGN_OR_RETURN(const Tuned tuned, Tune(topology, request, measure));
+  XCCL_RETURN_IF_ERROR(WriteBook(tuned, *request.pipeline.machine, flags.output));
+  Print(tuned, *request.pipeline.machine, flags, json);
+  return OkStatus();
+}
+
+}  // namespace
+
+void AddTuneCommand(CLI::App& app, Session& session) {
+  CLI::App* command = app.add_subcommand("tune", "Measure this machine and make a plan book for it");
+  auto flags = std::make_shared<Flags>();
+  AddTopologyFlags(*command, flags->topology);
+  command->add_option("--collectives", flags->collectives, "what to plan, with commas between")
+      ->capture_default_str();
+  command->add_option("--sizes", flags->sizes, "sizes to plan and measure: 1KiB,1MiB or 1KiB:1GiB:x4")
+      ->capture_default_str();
+  command->add_option("--backend", flags->backend, "where ranks run: cpu (threads) or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  command->add_option("--engine,-e", flags->plan.engine, "who makes the plans")->capture_default_str();
+  command->add_option("--iters", flags->iterations, "operations that a time is the mean of")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command->add_option("--ranks-per-gpu", flags->cuda.ranks_per_gpu, "cuda: ranks that share a GPU")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  AddSearchFlags(*command, flags->plan);
+  AddExecutionFlags(*command, flags->execution);
+  command->add_option("-o,--output", flags->output, "the plan book: a directory, made where there is none")
+      ->required();
+  command->add_flag("--json", session.json, "print the measured rows as JSON");
+  command->footer("Example:\n  xccl-synth tune full-mesh:4 --collectives allreduce -o book");
+  command->callback(
+      [&session, flags] { session.work = [&session, flags] { return TuneMachine(*flags, session.json); }; });
+}
+
+}  // namespace xccl
