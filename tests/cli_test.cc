@@ -85,8 +85,8 @@ TEST_F(Cli, WrongCommandLines) {
   const std::vector<Wrong> cases = {
       {{},
        2,
-       std::string("no command; expected topo, bound, plan, verify, simulate, compare, emit, run or tune\n") + kTry +
-           "--help"},
+       std::string("no command; expected topo, bound, plan, verify, simulate, compare, emit, run or tune\n") +
+           kTry + "--help"},
       {{"plann", "torus:2x2"},
        2,
        std::string("no command 'plann'; did you mean 'plan'?\n") + kTry + "--help"},
