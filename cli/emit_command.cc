@@ -28,7 +28,8 @@ StatusOr<EmitOptions> OptionsOf(const EmitFlags& flags) {
   if (flags.to == "host") {
     options.target = EmitTarget::kHost;
   } else if (flags.to != "cuda") {
-    return UsageError("--to: no format '" + flags.to + "'" + DidYouMean(flags.to, kTargets));
+    return UsageError("--to: no format '" + flags.to + "'; expected cuda or host" +
+                      DidYouMean(flags.to, kTargets));
   }
   XCCL_ASSIGN_OR_RETURN(options.type, ParseDataType(flags.type));
   XCCL_ASSIGN_OR_RETURN(options.op, ParseReduceOp(flags.op));

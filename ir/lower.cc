@@ -56,8 +56,7 @@ constexpr int64_t kFewSegments = 4;  // of a chunk, that a schedule can do witho
 // A form is good that is slower than the schedule by at most one part in so many; a less plain one must be
 // faster by more than that.
 constexpr int64_t kAllowedLoss = 50;
-constexpr int64_t kLargeLoss =
-    2;  // the same of a folded form in place of one of more than kMostUnfolded moves
+constexpr int64_t kLargeLoss = 20;  // the same of a folded form in place of one of more moves than this:
 constexpr int64_t kMostUnfolded = 100'000;
 
 bool Keeps(int64_t time_ps, int64_t wanted_ps) { return time_ps <= wanted_ps + wanted_ps / kAllowedLoss; }
@@ -174,7 +173,7 @@ int64_t TimeOf(const Schedule& schedule, const Collective& collective, const Top
 // Of a schedule as Plain makes it. `wanted_ps` is not asked for where programs are too large to be timed.
 template <typename WantedPs>
 StatusOr<Program> LowerPlain(const Schedule& schedule, const Collective& collective, const Topology& topology,
-                             const LowerOptions& options, WantedPs wanted_ps) {
+                             const LowerOptions& options, int64_t large_moves, WantedPs wanted_ps) {
   if (options.slots && (*options.slots < 1 || *options.slots > kMaxSlots))
     return InvalidInput(
         fmt::format("lower: {} slots a connection; expected 1..{}", *options.slots, kMaxSlots));
@@ -186,7 +185,7 @@ StatusOr<Program> LowerPlain(const Schedule& schedule, const Collective& collect
   for (int32_t c = 0; c < collective.num_chunks(); ++c)
     source.chunk_bytes = std::max(source.chunk_bytes, sizes.ChunkBytes(ChunkId(c)));
   const int64_t num_moves = static_cast<int64_t>(source.moves.moves.size());
-  if (num_moves > kLargeMoves) return LowerLarge(source, options);
+  if (num_moves > large_moves) return LowerLarge(source, options);
   source.wanted_ps = wanted_ps();
   return num_moves > kManyMoves ? LowerBest(kFormsOfMany, source, options)
                                 : LowerBest(kForms, source, options);
@@ -205,34 +204,37 @@ StatusOr<Schedule> Plain(const Schedule& schedule, const Collective& collective,
 StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, const Topology& topology,
                         const LowerOptions& options) {
   XCCL_ASSIGN_OR_RETURN(const Schedule plain, Plain(schedule, collective, topology));
-  return LowerPlain(plain, collective, topology, options,
+  return LowerPlain(plain, collective, topology, options, kLargeMoves,
                     [&] { return TimeOf(plain, collective, topology, options); });
 }
 
 StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective& collective,
                                      const Topology& topology, const LowerOptions& options) {
   XCCL_ASSIGN_OR_RETURN(const Schedule plain, Plain(schedule, collective, topology));
-  const auto whole = [&]() -> StatusOr<LoweredProgram> {
-    XCCL_ASSIGN_OR_RETURN(Program program, Lower(plain, collective, topology, options));
-    return LoweredProgram{collective, std::move(program)};
+  std::optional<int64_t> wanted_ps;
+  const auto wanted = [&] {
+    if (!wanted_ps) wanted_ps = TimeOf(plain, collective, topology, options);
+    return *wanted_ps;
+  };
+  const auto lower = [&](const Schedule& of, const Collective& cut,
+                         int64_t large_moves) -> StatusOr<LoweredProgram> {
+    XCCL_ASSIGN_OR_RETURN(Program program, LowerPlain(of, cut, topology, options, large_moves, wanted));
+    return LoweredProgram{cut, std::move(program)};
   };
   const std::optional<lowering::Folded> folded = lowering::FoldWaves(plain, collective);
-  if (!folded) return whole();
+  if (!folded) return lower(plain, collective, kLargeMoves);
   const auto time_of = [&](const LoweredProgram& lowered) -> StatusOr<int64_t> {
     XCCL_ASSIGN_OR_RETURN(const Simulation simulation,
                           SimulateProgram(lowered.program, lowered.collective, topology, Timing(options)));
     return simulation.time_ps;
   };
-  const int64_t wanted_ps = TimeOf(plain, collective, topology, options);
-  XCCL_ASSIGN_OR_RETURN(Program program, LowerPlain(folded->schedule, folded->collective, topology, options,
-                                                    [&] { return wanted_ps; }));
-  LoweredProgram few{folded->collective, std::move(program)};
+  XCCL_ASSIGN_OR_RETURN(LoweredProgram few, lower(folded->schedule, folded->collective, kLargeMoves));
   XCCL_ASSIGN_OR_RETURN(const int64_t few_ps, time_of(few));
-  // Unfolded it would be tried in few forms or none, and might lose more.
+  if (Keeps(few_ps, wanted())) return few;
+  // What is large costs much to be tried, and runs worse.
   const int64_t moves = std::accumulate(plain.count.begin(), plain.count.end(), int64_t{0});
-  if (Keeps(few_ps, wanted_ps) || (moves > kMostUnfolded && few_ps <= wanted_ps + wanted_ps / kLargeLoss))
-    return few;
-  XCCL_ASSIGN_OR_RETURN(LoweredProgram many, whole());
+  if (moves > kMostUnfolded && few_ps <= wanted() + wanted() / kLargeLoss) return few;
+  XCCL_ASSIGN_OR_RETURN(LoweredProgram many, lower(plain, collective, kMostUnfolded));
   XCCL_ASSIGN_OR_RETURN(const int64_t many_ps, time_of(many));
   return Keeps(few_ps, many_ps) ? few : many;
 }
