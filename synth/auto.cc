@@ -117,7 +117,7 @@ class Portfolio {
     if (!IsDone())
       TryOptimal(
           *flow_, [this] { return FlowWork(request_) <= kMostFlow; }, kFlowUnits);
-    if (IsDone() || (best_ && out_of_time())) return Finished();
+    if ((IsDone() && !IsCheapToTry()) || (best_ && out_of_time())) return Finished();
     Gather();
     int64_t left = Limit();
     const int64_t most = kFirstPlan * left;
@@ -126,7 +126,9 @@ class Portfolio {
       // With few chunks a part greedy's estimate says little, and it gains most.
       const bool greedy = !candidate.placed && request_.limits.chunks;
       if (candidate.work > (greedy ? 2 * most : first ? most : left)) continue;
-      if (best_ && (GoodEnough() || candidate.estimate_ps > Hopeless() * best_ps_ || out_of_time())) break;
+      if (best_ && (candidate.estimate_ps > Hopeless() * best_ps_ || out_of_time())) break;
+      if (best_ && GoodEnough() && !(IsCheapToTry() && candidate.placed && candidate.estimate_ps < best_ps_))
+        continue;
       // Through switches greedy is dear, for a percent at most.
       if (best_ && IsNearBound() && !candidate.placed && !greedy && HasSwitches()) continue;
       if (best_ && IsLarge() && candidate.work > kHeavyWork && candidate.estimate_ps > best_ps_ && !greedy)
@@ -178,6 +180,9 @@ class Portfolio {
     const int64_t cost = int64_t{request_.topology->num_links()} * request_.collective->num_members();
     return IsFewOrAlike() && (!request_.limits.chunks || cost <= kMostWholeTrees);
   }
+
+  // On small machines the textbook's plans cost next to nothing: what promises more is tried to the bound.
+  bool IsCheapToTry() const { return !IsLarge() && !MeetsBound(); }
 
   // Nothing else is worth its time: on large machines the others cost more than they could gain.
   bool IsDone() const {
