@@ -35,7 +35,8 @@ StatusOr<PipelineResult> RunPipeline(const Topology& topology, const Collective&
                                                             .model = options.model,
                                                             .limits = options.limits,
                                                             .seed = options.seed,
-                                                            .allow_divergent = options.allow_divergent}));
+                                                            .allow_divergent = options.allow_divergent,
+                                                            .start = options.start}));
   PipelineResult result{
       .plan = Plan{topology, std::move(made.collective), std::move(made.schedule), std::nullopt, {}}};
   Plan& plan = result.plan;

@@ -25,6 +25,7 @@ struct PipelineOptions {
   std::string limits_text;  // as written on the command line, kept in the plan
   uint64_t seed = 0;
   bool allow_divergent = false;
+  const Synthesis* start = nullptr;          // for greedy to improve; a verified plan of the same two
   bool lower = false;                        // go on to a Program
   std::optional<MachineModel> machine = {};  // that the program is made for, and timed on
   std::optional<int32_t> max_blocks = {};    // threadblocks of one rank

@@ -11,6 +11,8 @@
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
 #include "cli/show.h"
+#include "ir/plan.h"
+#include "topologies/native_xml.h"
 
 namespace xccl {
 namespace {
@@ -20,6 +22,7 @@ struct Flags {
   CollectiveFlags collective;
   PlanFlags plan;
   ExecutionFlags execution;
+  std::string from;
   std::string output;
 };
 
@@ -36,6 +39,22 @@ std::string EngineHelp() {
   return help;
 }
 
+// The plan of a file, where it is for this collective on this machine.
+StatusOr<Synthesis> ReadStart(const std::string& file, const Topology& topology,
+                              const Collective& collective) {
+  XCCL_ASSIGN_OR_RETURN(Plan plan, ReadPlan(file));
+  if (!(plan.collective.spec() == collective.spec()))
+    return InvalidInput(file + ": a plan for " + plan.collective.name() + "; expected the same " +
+                        collective.name() + " on the same ranks");
+  if (WriteNativeXml(plan.topology) != WriteNativeXml(topology))
+    return InvalidInput(file + ": a plan for another machine, " + plan.topology.name() + "; expected " +
+                        topology.name() + ", link by link");
+  return Synthesis{.collective = std::move(plan.collective),
+                   .schedule = std::move(plan.schedule),
+                   .engine = std::move(plan.made_by.engine),
+                   .note = ""};
+}
+
 Status PlanCollective(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(PipelineOptions options, MakePipelineOptions(flags.plan));
   XCCL_RETURN_IF_ERROR(SetExecution(flags.execution, options));
@@ -43,6 +62,14 @@ Status PlanCollective(const Flags& flags, bool json) {
   options.lower = !flags.output.empty();
   XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadTopology(flags.topology.topology, flags.topology.load));
   XCCL_ASSIGN_OR_RETURN(const Collective collective, MakeCollective(flags.collective, topology));
+  std::optional<Synthesis> start;
+  if (!flags.from.empty()) {
+    if (options.engine != "auto" && options.engine != "greedy")
+      return UsageError("--from: " + options.engine + " does not start from a plan; expected greedy");
+    options.engine = "greedy";
+    XCCL_ASSIGN_OR_RETURN(start, ReadStart(flags.from, topology, collective));
+    options.start = &*start;
+  }
   StatusOr<PipelineResult> result = [&] {
     const Progress progress("planning " + collective.name() + " on " + topology.name());
     return RunPipeline(topology, collective, options);
@@ -68,6 +95,8 @@ void AddPlanCommand(CLI::App& app, Session& session) {
       ->capture_default_str();
   AddSearchFlags(*command, flags->plan);
   AddExecutionFlags(*command, flags->execution);
+  command->add_option("--from", flags->from,
+                      "a plan file to start from: greedy keeps its chunks and makes it no slower");
   command->add_option("-o,--output", flags->output,
                       "lower the schedule to a program and write both to this plan file");
   command->add_flag("--json", session.json, "print the result as JSON");

@@ -12,9 +12,11 @@
 #include "ir/bound.h"
 #include "ir/simulate.h"
 #include "ir/sizes.h"
+#include "ir/translated.h"
 #include "synth/compose.h"
 #include "synth/greedy_phases.h"
 #include "synth/greedy_search.h"
+#include "synth/greedy_start.h"
 #include "synth/reverse.h"
 #include "synth/step_limit.h"
 
@@ -43,6 +45,7 @@ class Attempt {
   StatusOr<Synthesis> Run() {
     XCCL_ASSIGN_OR_RETURN(bound_, LowerBound(topology_, *request_.collective, request_.size_bytes,
                                              request_.model, BoundEffort::kFast));
+    if (request_.start != nullptr) return FromStart(*request_.start);
     const bool sums_everywhere = request_.collective->kind() == CollectiveKind::kAllreduce ||
                                  request_.collective->kind() == CollectiveKind::kBarrier ||
                                  request_.collective->kind() == CollectiveKind::kCustom;
@@ -65,6 +68,33 @@ class Attempt {
     if (!request_.limits.time_limit_s) return false;
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
     return passed.count() > *request_.limits.time_limit_s;
+  }
+
+  // The plan itself, what local search makes of it, and an own search in its chunks.
+  StatusOr<Synthesis> FromStart(const Synthesis& start) {
+    XCCL_ASSIGN_OR_RETURN(const Schedule plain, Expand(start.schedule, start.collective, topology_));
+    Consider(start.collective, plain);
+    XCCL_ASSIGN_OR_RETURN(const Phases phases, MakePhases(topology_, reversed_, start.collective,
+                                                          request_.size_bytes, request_.model, SumAt::kEach));
+    const greedy::ImproveOptions improve{
+        .seed = request_.seed, .goal_ps = bound_.bound_ps, .work = left_ / 2};
+    if (phases.has_spread && !phases.has_gather) {
+      if (std::optional<Schedule> better = greedy::ImproveSchedule(phases.spread, plain, improve))
+        Consider(start.collective, *std::move(better));
+    } else if (phases.has_gather && !phases.has_spread) {
+      // What is summed up on the way in is copied on the way out of the machine turned round.
+      const Schedule copies = Reverse(plain, reversed_, start.collective, TransferOp::kCopy);
+      if (const std::optional<Schedule> better = greedy::ImproveSchedule(phases.gather, copies, improve)) {
+        Schedule sums = RunBackwards(phases.gather, *better);
+        Normalize(sums);
+        Consider(start.collective, std::move(sums));
+      }
+    }
+    left_ /= 4;
+    if (phases.has_gather || phases.has_spread) XCCL_RETURN_IF_ERROR(Search(start.collective, phases));
+    if (!best_) return StepsUsed("greedy", request_, fewest_steps_);
+    best_->exact = MeetsBound(best_ps_, bound_);
+    return *std::move(best_);
   }
 
   // Chunks that one cut of each part adds to the work: moves when nothing is cut.
@@ -115,6 +145,10 @@ class Attempt {
       Consider(collective, std::move(nothing));
       return OkStatus();
     }
+    return Search(collective, phases);
+  }
+
+  Status Search(const Collective& collective, const Phases& phases) {
     const bool floods =
         (!phases.has_gather || Floods(phases.gather)) && (!phases.has_spread || Floods(phases.spread));
     const std::vector<int64_t> batches = Batches(phases.spread);
@@ -171,13 +205,13 @@ class Attempt {
     std::optional<SearchResult> gather, spread;
     int64_t work = 0;
     if (phases.has_gather) {
-      gather = Search(phases.gather, options, work);
+      gather = greedy::Search(phases.gather, options, work);
       left_ -= work;
       if (!gather) return false;
     }
     work = 0;
     if (phases.has_spread) {
-      spread = Search(phases.spread, options, work);
+      spread = greedy::Search(phases.spread, options, work);
       left_ -= work;
       if (!spread) return false;
     }

@@ -28,6 +28,8 @@ struct SynthesisLimits {
   std::optional<double> time_limit_s;
 };
 
+struct Synthesis;
+
 struct SynthesisRequest {
   const Topology* topology = nullptr;
   const Collective* collective = nullptr;  // parts whole; engines cut
@@ -36,6 +38,8 @@ struct SynthesisRequest {
   SynthesisLimits limits = {};
   uint64_t seed = 0;
   bool allow_divergent = false;  // ranks may end with different roundings of one sum
+  // A plan of this collective on this topology, verified: greedy improves it, others do not look at it.
+  const Synthesis* start = nullptr;
 };
 
 struct Synthesis {

@@ -80,6 +80,24 @@ void ExpectWrong(const Wrong& wrong, const Said& said) {
   EXPECT_EQ(said.out, "");
 }
 
+TEST_F(Cli, PlanStartsFromAPlanOfTheSameMachineAndCollective) {
+  RingPlan("a.json");
+  const auto plan = [&](const std::string& machine, const std::string& collective) {
+    return Run({"plan", machine, "-c", collective, "-s", "64KiB", "--from", "a.json", "--json"});
+  };
+  const Json from =
+      Json::parse(Out({"plan", "torus:2x2", "-c", "allgather", "-s", "64KiB", "--from", "a.json", "--json"}));
+  const Json ring =
+      Json::parse(Out({"plan", "torus:2x2", "-c", "allgather", "-s", "64KiB", "-e", "ring", "--json"}));
+  EXPECT_EQ(from["engine"], "greedy");
+  EXPECT_EQ(from["chunks_per_rank"], ring["chunks_per_rank"]);
+  EXPECT_LE(from["time_us"], ring["time_us"]);
+  EXPECT_EQ(plan("torus:2x2", "reduce_scatter").err,
+            "xccl-synth: a.json: a plan for allgather; expected the same reduce_scatter on the same ranks\n");
+  EXPECT_EQ(plan("mesh:2x2", "allgather").err,
+            "xccl-synth: a.json: a plan for another machine, torus:2x2; expected mesh:2x2, link by link\n");
+}
+
 TEST_F(Cli, WrongCommandLines) {
   RingPlan();
   const std::vector<Wrong> cases = {
@@ -105,6 +123,9 @@ TEST_F(Cli, WrongCommandLines) {
        2,
        "--collective: no collective 'allgater'; did you mean 'allgather'?"},
       {{"plan", "torus:2x2", "-c", "allgather", "-e", "rng"}, 2, "no engine 'rng'; did you mean 'ring'?"},
+      {{"plan", "torus:2x2", "-c", "allgather", "-e", "ring", "--from", "a.json"},
+       2,
+       "--from: ring does not start from a plan; expected greedy"},
       {{"compare", "torus:2x2", "-c", "allgather", "--engines", "ring,rng"},
        2,
        "no engine 'rng'; did you mean 'ring'?"},
