@@ -66,6 +66,8 @@ Status PlanCollective(const Flags& flags, bool json) {
   if (!flags.from.empty()) {
     if (options.engine != "auto" && options.engine != "greedy")
       return UsageError("--from: " + options.engine + " does not start from a plan; expected greedy");
+    if (options.limits.chunks)
+      return UsageError("--chunks: the plan's own chunks are kept with --from; expected one of the two");
     options.engine = "greedy";
     XCCL_ASSIGN_OR_RETURN(start, ReadStart(flags.from, topology, collective));
     options.start = &*start;

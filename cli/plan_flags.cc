@@ -56,9 +56,10 @@ StatusOr<PipelineOptions> MakePipelineOptions(const PlanFlags& flags) {
 }
 
 void AddExecutionFlags(CLI::App& command, ExecutionFlags& flags) {
-  command.add_option("--machine", flags.machine,
-                     "choose protocol, instances and segment for this machine: a machine.json, a plan\n"
-                     "book that tune wrote, or hopper (NCCL's figures); without it links are all");
+  command.add_option(
+      "--machine", flags.machine,
+      "choose the program's protocol, instances and segment for this machine: a machine.json, a plan\n"
+      "book that tune wrote, or hopper (NCCL's figures); without it links are all");
   command.add_option("--max-ctas", flags.max_ctas, "threadblocks of one rank at most")
       ->check(CLI::Range(1, 1 << 20));
 }

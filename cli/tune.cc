@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "ir/lower.h"
 #include "ir/simulate_program.h"
+#include "topologies/paths.h"
 
 namespace xccl {
 namespace {
@@ -45,23 +46,6 @@ StatusOr<LoweredProgram> Chain(int32_t ranks, int32_t hops, Protocol protocol) {
       {.op = Opcode::kCopy, .count = 1, .src = {BufferKind::kInput, 0}, .dst = {BufferKind::kOutput, 0}});
   program.ranks[Rank(0)].threadblocks.push_back(copy);
   return LoweredProgram{std::move(collective), std::move(program)};
-}
-
-int64_t LatencyPs(const Topology& topology) {
-  std::vector<int64_t> at(static_cast<size_t>(topology.num_nodes()), std::numeric_limits<int64_t>::max());
-  std::vector<NodeId> queue = {topology.NodeOf(Rank(0))};
-  at[queue[0].index()] = 0;
-  // Few nodes are near: each is looked at again when it is reached sooner.
-  for (size_t i = 0; i < queue.size(); ++i) {
-    for (const LinkId l : topology.Out(queue[i])) {
-      const Link& link = topology.link(l);
-      const int64_t sooner = at[queue[i].index()] + link.latency_ps + link.overhead_ps;
-      if (sooner >= at[link.to.index()]) continue;
-      at[link.to.index()] = sooner;
-      queue.push_back(link.to);
-    }
-  }
-  return at[topology.NodeOf(Rank(1)).index()];
 }
 
 struct Proposal {
@@ -140,6 +124,8 @@ int64_t Between(int64_t a, int64_t b) {
 StatusOr<MachineModel> MeasureMachine(const Topology& topology, const std::string& source, bool flags_travel,
                                       const Measure& measure) {
   const int32_t hops = std::min(kHops, topology.num_ranks() - 1);
+  const int64_t links_ps =
+      LeastLatencyFrom(topology, topology.NodeOf(Rank(0)))[topology.NodeOf(Rank(1)).index()].value_or(0);
   MachineModel model;
   model.source = source;
   double launch_us = std::numeric_limits<double>::infinity();
@@ -152,8 +138,7 @@ StatusOr<MachineModel> MeasureMachine(const Topology& topology, const std::strin
     const double hop_us = hops > 1 ? std::max(0.0, (far_us - near_us) / (hops - 1)) : near_us;
     launch_us = std::min(launch_us, std::max(0.0, near_us - hop_us));
     ProtocolCost& cost = model.protocols[static_cast<size_t>(protocol)];
-    cost.hop_ps =
-        std::max<int64_t>(0, std::llround(hop_us * static_cast<double>(kPsPerUs)) - LatencyPs(topology));
+    cost.hop_ps = std::max<int64_t>(0, std::llround(hop_us * static_cast<double>(kPsPerUs)) - links_ps);
     const double moved_us = std::max(1e-3, large_us - near_us);
     cost.block_bytes_per_s = std::llround(static_cast<double>(kLargeBytes) / moved_us * 1e6);
     if (flags_travel && protocol == Protocol::kLl) cost.data_bytes = 8, cost.wire_bytes = 16;

@@ -85,7 +85,7 @@ Status MakeFolder(const std::string& directory) {
   return CheckWritable(directory + "/index.json");
 }
 
-// Plans first, the index last: a book that is cut short has no index and is none.
+// Plans first, the index last: a new book that is cut short has no index and is none.
 Status WriteBook(const Tuned& tuned, const MachineModel& machine, const std::string& directory) {
   for (size_t i = 0; i < tuned.plans.size(); ++i)
     XCCL_RETURN_IF_ERROR(WritePlan(tuned.plans[i], directory + "/" + tuned.entries[i].file));

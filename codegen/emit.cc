@@ -11,6 +11,7 @@
 
 #include "codegen/block_text.h"
 #include "ir/kernel_form.h"
+#include "ir/kernel_names.h"
 
 namespace xccl {
 namespace {
@@ -63,52 +64,6 @@ std::string Fill(const BlockText& text, const Table& table) {
     }
   }
   return code;
-}
-
-std::string_view TypeName(DataType type) {
-  switch (type) {
-    case DataType::kInt8:
-      return "int8_t";
-    case DataType::kUint8:
-      return "uint8_t";
-    case DataType::kInt32:
-      return "int32_t";
-    case DataType::kUint32:
-      return "uint32_t";
-    case DataType::kInt64:
-      return "int64_t";
-    case DataType::kUint64:
-      return "uint64_t";
-    case DataType::kHalf:
-      return "Half";
-    case DataType::kFloat:
-      return "float";
-    case DataType::kDouble:
-      return "double";
-    case DataType::kBfloat16:
-      return "Bfloat16";
-    case DataType::kFp8E4m3:
-      return "E4m3";
-    case DataType::kFp8E5m2:
-      return "E5m2";
-  }
-  return "";
-}
-
-std::string_view OperatorName(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::kSum:
-      return "kSum";
-    case ReduceOp::kProd:
-      return "kProd";
-    case ReduceOp::kMin:
-      return "kMin";
-    case ReduceOp::kMax:
-      return "kMax";
-    case ReduceOp::kAvg:
-      return "kAvg";
-  }
-  return "";
 }
 
 std::string_view ProtocolName(Protocol protocol) {
@@ -186,9 +141,9 @@ class Emitter {
     out_ += options_.target == EmitTarget::kCuda ? "#include \"device/kernel.h\"\n\n"
                                                  : "#include \"device/host.h\"\n\n";
     if (options_.target == EmitTarget::kCuda) {
-      out_ += fmt::format("#ifndef XCCL_TYPE\n#define XCCL_TYPE {}\n#endif\n", TypeName(options_.type));
+      out_ += fmt::format("#ifndef XCCL_TYPE\n#define XCCL_TYPE {}\n#endif\n", DeviceName(options_.type));
       out_ +=
-          fmt::format("#ifndef XCCL_OPERATOR\n#define XCCL_OPERATOR {}\n#endif\n", OperatorName(options_.op));
+          fmt::format("#ifndef XCCL_OPERATOR\n#define XCCL_OPERATOR {}\n#endif\n", DeviceName(options_.op));
       out_ += fmt::format("#ifndef XCCL_PROTOCOL\n#define XCCL_PROTOCOL {}\n#endif\n",
                           ProtocolName(program_.protocol));
       out_ += fmt::format("#ifndef XCCL_THREADS\n#define XCCL_THREADS {}\n#endif\n\n",

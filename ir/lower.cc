@@ -130,13 +130,22 @@ SimulateOptions Timing(const LowerOptions& options) {
   return {.size_bytes = options.size_bytes, .model = options.model, .machine = options.machine};
 }
 
+struct Timed {
+  Program program;
+  std::optional<int64_t> time_ps;  // absent: too large to be simulated in every form
+};
+
 // The first form that keeps the time of the schedule, else the plainest about as fast as any.
-StatusOr<Program> LowerBest(std::span<const Form> forms, const Source& source, const LowerOptions& options) {
+StatusOr<Timed> LowerBest(std::span<const Form> forms, const Source& source, const LowerOptions& options) {
   std::optional<Program> best;
   int64_t best_ps = 0;
+  std::vector<Form> tried;
   std::optional<Program> last;  // uncut: one form after another may come out the same
   for (const Form& open : forms) {
-    XCCL_ASSIGN_OR_RETURN(Program program, LowerAs(Fixed(open, options), source, options.merge));
+    const Form form = Fixed(open, options);
+    if (std::ranges::find(tried, form) != tried.end()) continue;
+    tried.push_back(form);
+    XCCL_ASSIGN_OR_RETURN(Program program, LowerAs(form, source, options.merge));
     if (last && program == *last) continue;
     last = program;
     XCCL_ASSIGN_OR_RETURN(const int64_t time_ps,
@@ -148,11 +157,11 @@ StatusOr<Program> LowerBest(std::span<const Form> forms, const Source& source, c
     }
     if (Keeps(best_ps, source.wanted_ps)) break;
   }
-  return *std::move(best);
+  return Timed{*std::move(best), best_ps};
 }
 
 // What is fast with its chunks uncut keeps its time in the faithful form, in one pass; else a middle way.
-StatusOr<Program> LowerLarge(const Source& source, const LowerOptions& options) {
+StatusOr<Timed> LowerLarge(const Source& source, const LowerOptions& options) {
   const bool uncut =
       kFewSegments * DefaultSegmentBytes(source.schedule, source.collective, options.size_bytes) >=
       source.chunk_bytes;
@@ -161,7 +170,7 @@ StatusOr<Program> LowerLarge(const Source& source, const LowerOptions& options) 
   if (!uncut)
     XCCL_RETURN_IF_ERROR(lowering::SetMiddleSegments(source.collective, source.moves.moves,
                                                      options.size_bytes, MostBlocks(options), program));
-  return program;
+  return Timed{std::move(program), std::nullopt};
 }
 
 int64_t TimeOf(const Schedule& schedule, const Collective& collective, const Topology& topology,
@@ -172,8 +181,8 @@ int64_t TimeOf(const Schedule& schedule, const Collective& collective, const Top
 
 // Of a schedule as Plain makes it. `wanted_ps` is not asked for where programs are too large to be timed.
 template <typename WantedPs>
-StatusOr<Program> LowerPlain(const Schedule& schedule, const Collective& collective, const Topology& topology,
-                             const LowerOptions& options, int64_t large_moves, WantedPs wanted_ps) {
+StatusOr<Timed> LowerPlain(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                           const LowerOptions& options, int64_t large_moves, WantedPs wanted_ps) {
   if (options.slots && (*options.slots < 1 || *options.slots > kMaxSlots))
     return InvalidInput(
         fmt::format("lower: {} slots a connection; expected 1..{}", *options.slots, kMaxSlots));
@@ -204,8 +213,9 @@ StatusOr<Schedule> Plain(const Schedule& schedule, const Collective& collective,
 StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, const Topology& topology,
                         const LowerOptions& options) {
   XCCL_ASSIGN_OR_RETURN(const Schedule plain, Plain(schedule, collective, topology));
-  return LowerPlain(plain, collective, topology, options, kLargeMoves,
-                    [&] { return TimeOf(plain, collective, topology, options); });
+  XCCL_ASSIGN_OR_RETURN(Timed made, LowerPlain(plain, collective, topology, options, kLargeMoves,
+                                               [&] { return TimeOf(plain, collective, topology, options); }));
+  return std::move(made.program);
 }
 
 StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective& collective,
@@ -216,27 +226,34 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
     if (!wanted_ps) wanted_ps = TimeOf(plain, collective, topology, options);
     return *wanted_ps;
   };
-  const auto lower = [&](const Schedule& of, const Collective& cut,
-                         int64_t large_moves) -> StatusOr<LoweredProgram> {
-    XCCL_ASSIGN_OR_RETURN(Program program, LowerPlain(of, cut, topology, options, large_moves, wanted));
-    return LoweredProgram{cut, std::move(program)};
+  const auto lower = [&](const Schedule& of, const Collective& cut, int64_t large_moves) {
+    return LowerPlain(of, cut, topology, options, large_moves, wanted);
   };
   const std::optional<lowering::Folded> folded = lowering::FoldWaves(plain, collective);
-  if (!folded) return lower(plain, collective, kLargeMoves);
-  const auto time_of = [&](const LoweredProgram& lowered) -> StatusOr<int64_t> {
+  if (!folded) {
+    XCCL_ASSIGN_OR_RETURN(Timed whole, lower(plain, collective, kLargeMoves));
+    return LoweredProgram{collective, std::move(whole.program)};
+  }
+  const auto time_of = [&](const Timed& made, const Collective& cut) -> StatusOr<int64_t> {
+    if (made.time_ps) return *made.time_ps;
     XCCL_ASSIGN_OR_RETURN(const Simulation simulation,
-                          SimulateProgram(lowered.program, lowered.collective, topology, Timing(options)));
+                          SimulateProgram(made.program, cut, topology, Timing(options)));
     return simulation.time_ps;
   };
-  XCCL_ASSIGN_OR_RETURN(LoweredProgram few, lower(folded->schedule, folded->collective, kLargeMoves));
-  XCCL_ASSIGN_OR_RETURN(const int64_t few_ps, time_of(few));
-  if (Keeps(few_ps, wanted())) return few;
+  XCCL_ASSIGN_OR_RETURN(Timed few, lower(folded->schedule, folded->collective, kLargeMoves));
+  XCCL_ASSIGN_OR_RETURN(const int64_t few_ps, time_of(few, folded->collective));
   // What is large costs much to be tried, and runs worse.
   const int64_t moves = std::accumulate(plain.count.begin(), plain.count.end(), int64_t{0});
-  if (moves > kMostUnfolded && few_ps <= wanted() + wanted() / kLargeLoss) return few;
-  XCCL_ASSIGN_OR_RETURN(LoweredProgram many, lower(plain, collective, kMostUnfolded));
-  XCCL_ASSIGN_OR_RETURN(const int64_t many_ps, time_of(many));
-  return Keeps(few_ps, many_ps) ? few : many;
+  bool takes_few =
+      Keeps(few_ps, wanted()) || (moves > kMostUnfolded && few_ps <= wanted() + wanted() / kLargeLoss);
+  std::optional<Timed> many;
+  if (!takes_few) {
+    XCCL_ASSIGN_OR_RETURN(many, lower(plain, collective, kMostUnfolded));
+    XCCL_ASSIGN_OR_RETURN(const int64_t many_ps, time_of(*many, collective));
+    takes_few = Keeps(few_ps, many_ps);
+  }
+  if (takes_few) return LoweredProgram{folded->collective, std::move(few.program)};
+  return LoweredProgram{collective, std::move(many->program)};
 }
 
 }  // namespace xccl

@@ -1,0 +1,13 @@
+// What types and operators are called in device/: what generated sources, and their compiler, are told.
+#pragma once
+
+#include <string_view>
+
+#include "ir/numbers.h"
+
+namespace xccl {
+
+std::string_view DeviceName(DataType type);  // "float", "Bfloat16"
+std::string_view DeviceName(ReduceOp op);    // "kSum"
+
+}  // namespace xccl
