@@ -7,6 +7,7 @@
 #include "ir/collective.h"
 #include "ir/sizes.h"
 #include "synth/test_machines.h"
+#include "topologies/load.h"
 #include "topologies/symmetry.h"
 
 namespace xccl {
@@ -89,6 +90,30 @@ TEST(FlowRoutes, EqualWaysOfAPartAreOne) {
   // Again with other pieces: nothing is left of the time before.
   EXPECT_DOUBLE_EQ(routes.ShareOut(1), 1);
   EXPECT_DOUBLE_EQ(routes.ShareOut(2), 0.5);
+}
+
+// Links that several translates of a way cross carry each of them: orbit by orbit the busiest link is the
+// same as link by link.
+TEST(FlowRoutes, OrbitsCarryWhatTheirTranslatesDo) {
+  for (const char* machine : {"leaf-spine:2x1x2", "leaf-spine:4x2x2", "torus:3x3", "nvswitch:4"}) {
+    const Topology topology = LoadTopology(machine).value();
+    CollectiveSpec spec;
+    spec.kind = CollectiveKind::kAlltoall;
+    for (int32_t r = 0; r < topology.num_ranks(); ++r) spec.ranks.push_back(Rank(r));
+    const Collective collective = Collective::Create(spec).value();
+    const CollectiveSizes sizes(collective, int64_t{1} << 30);
+    const auto seconds = [&](const SymmetryGroup& group) {
+      const FlowProblem problem = FlowOf(topology, DemandsOf(topology, collective, sizes), group);
+      const ConcurrentFlow flow = SolveConcurrentFlow(problem, {});
+      const double shared = Routes(problem, flow).ShareOut(64);
+      EXPECT_GE(shared, flow.bound_s * (1 - 1e-9)) << machine;
+      return shared;
+    };
+    const SymmetryGroup group = FindTranslations(topology);
+    ASSERT_GT(group.order(), 1) << machine;
+    const double plain = seconds(SymmetryGroup(topology));
+    EXPECT_NEAR(seconds(group) / plain, 1, 0.02) << machine;
+  }
 }
 
 }  // namespace

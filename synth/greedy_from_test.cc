@@ -3,8 +3,11 @@
 
 #include "ir/simulate.h"
 #include "ir/verify_schedule.h"
+#include "synth/greedy_phases.h"
+#include "synth/greedy_start.h"
 #include "synth/synthesizer.h"
 #include "topologies/load.h"
+#include "topologies/paths.h"
 
 namespace xccl {
 namespace {
@@ -64,6 +67,42 @@ TEST(GreedyFrom, ImprovesASumInTheOrderOfItsLinks) {
   request.start = &start;
   const Synthesis made = FindSynthesizer("greedy").value()->Synthesize(request).value();
   EXPECT_LT(TimeOf(made, request), TimeOf(start, request));
+}
+
+// Local search takes copies over direct links that no rank gets twice; all else is left to greedy's own
+// search.
+TEST(GreedyFrom, ImprovesOnlyWhatLocalSearchTakes) {
+  const Topology mesh = LoadTopology("full-mesh:3").value();
+  const Topology star = LoadTopology("nvswitch:3").value();
+  struct Case {
+    const char* name;
+    const Topology& topology;
+    bool twice, taken;
+  };
+  for (const Case& c : {Case{"once", mesh, false, true}, Case{"twice", mesh, true, false},
+                        Case{"through a switch", star, false, false}}) {
+    const Collective collective = All(CollectiveKind::kBroadcast, 3);
+    Schedule schedule;
+    schedule.num_chunks = 1;
+    const auto send = [&](int32_t from, int32_t to, int32_t step) {
+      const NeighbourTable neighbours = GpuNeighbours(c.topology);
+      schedule.Add(ChunkId(0), 1, Rank(from), Rank(to),
+                   neighbours.Find(static_cast<size_t>(from), Rank(to))->path, TransferOp::kCopy, step);
+    };
+    send(1, 0, 0);
+    send(0, 2, 1);
+    if (c.twice) send(1, 2, 2);
+    Normalize(schedule);
+    ASSERT_EQ(ToStatus(VerifySchedule(schedule, collective, c.topology)).message(), "") << c.name;
+    const greedy::Phases phases = greedy::MakePhases(c.topology, c.topology, collective, 1 << 20,
+                                                     TimeModel::kPipelined, greedy::SumAt::kEach)
+                                      .value();
+    const std::optional<Schedule> improved =
+        greedy::ImproveSchedule(phases.spread, schedule, {.seed = 0, .goal_ps = 0, .work = 10'000});
+    ASSERT_EQ(improved.has_value(), c.taken) << c.name;
+    if (!improved) continue;
+    EXPECT_EQ(ToStatus(VerifySchedule(*improved, collective, c.topology)).message(), "") << c.name;
+  }
 }
 
 }  // namespace
