@@ -33,8 +33,6 @@ std::string_view OpName(Opcode op) {
     case Opcode::kReduce:
       return "Op::kReduce";
     case Opcode::kNop:
-    case Opcode::kSwitchReduce:  // not in a KernelForm
-    case Opcode::kSwitchStore:
       return "Op::kNop";
   }
   return "";

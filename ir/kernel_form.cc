@@ -169,9 +169,6 @@ class FormMaker {
       to.what = index_.instruction(node);
       to.threadblock = site.threadblock;
       to.index = site.index;
-      if (to.what.op == Opcode::kSwitchReduce || to.what.op == Opcode::kSwitchStore)
-        return InvalidInput(fmt::format("kernel: {} ({}): programs do not declare multicast groups yet",
-                                        ToString(site), ToString(to.what.op)));
       for (const Dependency& d : index_.Dependencies(node)) AddDependency(r, node, index_.NodeOf(r, d));
       XCCL_RETURN_IF_ERROR(AddMessages(r, node, to));
     }
@@ -321,6 +318,7 @@ class FormMaker {
 }  // namespace
 
 StatusOr<KernelForm> MakeKernelForm(const Program& program, const Collective& collective, bool merge) {
+  if (!program.groups.empty()) return InvalidInput("kernel: multicast groups are not there yet");
   return FormMaker(program, collective, merge).Make();
 }
 

@@ -75,19 +75,11 @@ TEST(KernelForm, SignalsAreThoseThatSomebodyWaitsFor) {
 }
 
 TEST(KernelForm, RefusesMulticast) {
-  Lowered lowered = Make(CollectiveKind::kAllreduce, 2, Algorithm::kDirect);
-  Threadblock extra;
-  Instruction instruction;
-  instruction.op = Opcode::kSwitchReduce;
-  instruction.count = 1;
-  extra.instructions.push_back(instruction);
-  lowered.program.ranks[Rank(0)].threadblocks.push_back(extra);
+  Lowered lowered = Make(CollectiveKind::kAllreduce, 3, Algorithm::kDirect);
+  lowered.program.groups.push_back({Group::Kind::kMulticast, Rank(0), {Rank(1), Rank(2)}, 0, {}});
   const StatusOr<KernelForm> form = MakeKernelForm(lowered.program, lowered.collective);
   ASSERT_FALSE(form.ok());
-  EXPECT_EQ(form.status().message(),
-            "kernel: rank 0 threadblock " +
-                std::to_string(lowered.program.ranks[Rank(0)].threadblocks.size() - 1) +
-                " instruction 0 (switch_reduce): programs do not declare multicast groups yet");
+  EXPECT_EQ(form.status().message(), "kernel: multicast groups are not there yet");
 }
 
 TEST(KernelSizes, ScratchRunsDoNotOverlap) {

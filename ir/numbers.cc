@@ -104,6 +104,22 @@ void Narrow(float x, E4m3& to) { to.bits = FloatToE4m3(x); }
 void Narrow(float x, E5m2& to) { to.bits = FloatToE5m2(x); }
 
 template <typename T>
+T CombineWide(ReduceOp op, T x, T y) {
+  switch (op) {
+    case ReduceOp::kSum:
+    case ReduceOp::kAvg:
+      return x + y;
+    case ReduceOp::kProd:
+      return x * y;
+    case ReduceOp::kMin:
+      return std::isnan(x) ? x : std::isnan(y) || y < x ? y : x;
+    case ReduceOp::kMax:
+      return std::isnan(x) ? x : std::isnan(y) || x < y ? y : x;
+  }
+  return x;
+}
+
+template <typename T>
 T Combine(ReduceOp op, T a, T b) {
   if constexpr (std::is_integral_v<T>) {
     using U = std::make_unsigned_t<T>;
@@ -122,25 +138,8 @@ T Combine(ReduceOp op, T a, T b) {
     }
     return a;
   } else {
-    const auto x = Widen(a), y = Widen(b);
-    auto result = x;
-    switch (op) {
-      case ReduceOp::kSum:
-      case ReduceOp::kAvg:
-        result = x + y;
-        break;
-      case ReduceOp::kProd:
-        result = x * y;
-        break;
-      case ReduceOp::kMin:
-        result = std::isnan(x) ? x : std::isnan(y) || y < x ? y : x;
-        break;
-      case ReduceOp::kMax:
-        result = std::isnan(x) ? x : std::isnan(y) || x < y ? y : x;
-        break;
-    }
     T narrowed;
-    Narrow(result, narrowed);
+    Narrow(CombineWide(op, Widen(a), Widen(b)), narrowed);
     return narrowed;
   }
 }
@@ -283,6 +282,24 @@ void ReduceReference(DataType type, ReduceOp op, void* dst, const void* local, c
     using T = decltype(zero);
     for (int64_t i = 0; i < count; ++i)
       Store<T>(dst, i, Combine<T>(op, Load<T>(local, i), Load<T>(received, i)));
+  });
+}
+
+void ReduceMembersReference(DataType type, ReduceOp op, void* dst, std::span<const void* const> members,
+                            int64_t count) {
+  WithType(type, [&](auto zero) {
+    using T = decltype(zero);
+    for (int64_t i = 0; i < count; ++i) {
+      T result = Load<T>(members[0], i);
+      if constexpr (std::is_integral_v<T>) {
+        for (const void* member : members.subspan(1)) result = Combine<T>(op, result, Load<T>(member, i));
+      } else {
+        auto wide = Widen(result);
+        for (const void* member : members.subspan(1)) wide = CombineWide(op, wide, Widen(Load<T>(member, i)));
+        Narrow(wide, result);
+      }
+      Store<T>(dst, i, result);
+    }
   });
 }
 

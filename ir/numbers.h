@@ -51,6 +51,11 @@ uint8_t FloatToE5m2(float value);
 // One element at a time, the definition. dst[i] = local[i] op received[i]. avg adds, as sum does.
 void ReduceReference(DataType type, ReduceOp op, void* dst, const void* local, const void* received,
                      int64_t count);
+// What a switch makes of its members' messages: dst[i] = members[0][i] op members[1][i] op .. in this order;
+// types narrower than float are reduced in float and rounded once. dst may be one of the members. Requires:
+// at least one member.
+void ReduceMembersReference(DataType type, ReduceOp op, void* dst, std::span<const void* const> members,
+                            int64_t count);
 // avg of floating types: dst[i] = src[i] / n on first read; other cases copy.
 void ScaleReference(DataType type, ReduceOp op, int32_t n, void* dst, const void* src, int64_t count);
 // avg of integers: divides by n, toward zero, in place; other cases do nothing.

@@ -14,7 +14,7 @@ struct OpcodeInfo {
   std::string_view name;
   bool sends, receives, reads_source, writes_destination;
 };
-constexpr std::array<OpcodeInfo, 11> kOpcodes = {{
+constexpr std::array<OpcodeInfo, 9> kOpcodes = {{
     {Opcode::kSend, "send", true, false, true, false},
     {Opcode::kRecv, "recv", false, true, false, true},
     {Opcode::kRecvCopySend, "recv_copy_send", true, true, false, true},
@@ -24,8 +24,6 @@ constexpr std::array<OpcodeInfo, 11> kOpcodes = {{
     {Opcode::kCopy, "copy", false, false, true, true},
     {Opcode::kReduce, "reduce", false, false, true, true},
     {Opcode::kNop, "nop", false, false, false, false},
-    {Opcode::kSwitchReduce, "switch_reduce", false, false, true, true},
-    {Opcode::kSwitchStore, "switch_store", false, false, true, true},
 }};
 
 const OpcodeInfo& InfoOf(Opcode op) { return kOpcodes[static_cast<size_t>(op)]; }
@@ -43,6 +41,13 @@ int64_t LargestChunkBytes(const Collective& collective, const CollectiveSizes& s
   for (int32_t c = 0; c < collective.num_chunks(); ++c)
     largest = std::max(largest, sizes.ChunkBytes(ChunkId(c)));
   return largest;
+}
+
+std::span<const Rank> PeersOf(const Program& program, const std::optional<Rank>& peer,
+                              const std::optional<int32_t>& group) {
+  if (group) return program.groups[static_cast<size_t>(*group)].members;
+  if (peer) return {&*peer, 1};
+  return {};
 }
 
 }  // namespace
@@ -87,6 +92,22 @@ std::string_view ToString(BufferKind buffer) {
       return "scratch";
   }
   return "";
+}
+
+std::string_view ToString(Group::Kind kind) {
+  switch (kind) {
+    case Group::Kind::kMulticast:
+      return "multicast";
+    case Group::Kind::kReduce:
+      return "reduce";
+  }
+  return "";
+}
+
+std::optional<Group::Kind> ParseGroupKind(std::string_view name) {
+  for (Group::Kind kind : {Group::Kind::kMulticast, Group::Kind::kReduce})
+    if (ToString(kind) == name) return kind;
+  return std::nullopt;
 }
 
 ProgramStats Stats(const Program& program, const CollectiveSizes& sizes) {
@@ -158,6 +179,14 @@ std::optional<int32_t> InPlaceShift(const Collective& collective, Rank rank) {
   for (int32_t i = 0; i < in_place->output_at_input_part && i < static_cast<int32_t>(input.size()); ++i)
     shift -= collective.ChunksOf(input[static_cast<size_t>(i)]);
   return shift;
+}
+
+std::span<const Rank> SendPeers(const Program& program, const Threadblock& block) {
+  return PeersOf(program, block.send_peer, block.send_group);
+}
+
+std::span<const Rank> RecvPeers(const Program& program, const Threadblock& block) {
+  return PeersOf(program, block.recv_peer, block.recv_group);
 }
 
 std::optional<int32_t> FindConnection(const Program& program, Rank src, Rank dst, int32_t channel) {

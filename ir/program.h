@@ -13,10 +13,15 @@
 // Memory. Every rank has three buffers addressed in slots of one chunk each. Slot i of input and output is
 // the i-th chunk of Collective::InputParts/OutputParts in order; scratch slot i is as large as chunk
 // scratch[i]. Slots of consecutive chunks of one part lie without gaps.
+//
+// Groups. A switch that multicasts or reduces serves several connections with one message. A threadblock has
+// a group in place of a peer: it sends to all members, or receives the reduction of what they send. Executors
+// without such a switch send to, and receive from, the members one after the other.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,8 +46,6 @@ enum class Opcode : uint8_t {
   kCopy,                // dst = src
   kReduce,              // dst = dst op src
   kNop,                 // only waits for its dependencies
-  kSwitchReduce,        // dst = sum over a multicast group of src: refused by the CPU runtime
-  kSwitchStore,         // store src at dst of every member of a multicast group: likewise
 };
 std::string_view ToString(Opcode op);  // "recv_reduce_copy_send"
 std::optional<Opcode> ParseOpcode(std::string_view name);
@@ -76,15 +79,38 @@ struct Instruction {
   bool operator==(const Instruction&) const = default;
 };
 
+// Connections that a switch serves together. Multicast: the root sends, and every message reaches all
+// members. Reduce: the members send, and the root receives the reduction of their k-th messages, in ascending
+// order of rank; types narrower than float are added up in float and rounded once (ReduceMembers in
+// numbers.h).
+struct Group {
+  enum class Kind : uint8_t { kMulticast, kReduce };
+  Kind kind = Kind::kMulticast;
+  Rank root;
+  std::vector<Rank> members;  // ascending, without the root, at least two
+  int32_t channel = 0;
+  // A tree: out of the root, or into it. Each link carries a message once. Empty where it is not known: then
+  // the program cannot be timed.
+  std::vector<LinkId> path;
+  bool operator==(const Group&) const = default;
+};
+std::string_view ToString(Group::Kind kind);
+std::optional<Group::Kind> ParseGroupKind(std::string_view name);
+
+// The threadblocks of a group's members are ordinary ones, with the root as their peer.
 struct Threadblock {
   std::optional<Rank> send_peer;
   std::optional<Rank> recv_peer;
-  int32_t channel = 0;
+  std::optional<int32_t> send_group;  // in Program::groups, a multicast of this rank; then no send_peer
+  std::optional<int32_t> recv_group;  // in Program::groups, a reduction at this rank; then no recv_peer
+  int32_t channel = 0;                // of both directions
   std::vector<Instruction> instructions;
   bool operator==(const Threadblock&) const = default;
 };
 
-// A FIFO from one rank to another. Its links are those of the topology that the program was lowered for.
+// A FIFO from one rank to another. Its links are those of the topology that the program was lowered for. The
+// k-th send of a group is the k-th message of each of its connections, its k-th receive takes the k-th of
+// all.
 struct Connection {
   Rank src, dst;
   int32_t channel = 0;
@@ -107,8 +133,9 @@ inline constexpr int32_t kMaxSlots = 1024;
 inline constexpr int32_t kMaxInstances = 64;
 
 struct Program {
-  IdVector<Rank, RankProgram> ranks;     // every rank of the topology; idle ones have no threadblocks
-  std::vector<Connection> connections;   // sorted by (src, dst, channel), each once
+  IdVector<Rank, RankProgram> ranks;    // every rank of the topology; idle ones have no threadblocks
+  std::vector<Connection> connections;  // sorted by (src, dst, channel), each once
+  std::vector<Group> groups;  // sorted by (kind, root, channel), each once; a connection is in at most one
   std::vector<Dependency> dependencies;  // of all instructions
   bool in_place = false;  // also right when input and output share memory (Collective::InPlaceOf)
   int32_t slots = 2;      // of every connection, 1..kMaxSlots
@@ -162,5 +189,9 @@ std::vector<ChunkId> SlotChunks(const Program& program, const Collective& collec
 std::optional<int32_t> InPlaceShift(const Collective& collective, Rank rank);
 // Index in Program::connections, which must be sorted. Logarithmic.
 std::optional<int32_t> FindConnection(const Program& program, Rank src, Rank dst, int32_t channel);
+// The ranks that a threadblock sends to, receives from: its peer, the members of its group, or nobody. They
+// point into the program.
+std::span<const Rank> SendPeers(const Program& program, const Threadblock& block);
+std::span<const Rank> RecvPeers(const Program& program, const Threadblock& block);
 
 }  // namespace xccl

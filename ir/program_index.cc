@@ -17,26 +17,27 @@ ProgramIndex::ProgramIndex(const Program& program) : program_(program) {
     rank_first_block_.push_back(static_cast<int32_t>(block_first_.size()));
     for (const Threadblock& tb : program.ranks[r].threadblocks) {
       const int32_t block = static_cast<int32_t>(block_first_.size());
-      const auto find = [&](std::optional<Rank> src, std::optional<Rank> dst) {
-        if (!src || !dst) return -1;
-        return FindConnection(program, *src, *dst, tb.channel).value_or(-1);
-      };
+      for (const bool sends : {true, false}) {
+        for (Rank peer : sends ? SendPeers(program, tb) : RecvPeers(program, tb))
+          if (const auto found = FindConnection(program, sends ? r : peer, sends ? peer : r, tb.channel))
+            connections_.push_back(*found);
+        connections_first_.push_back(static_cast<int32_t>(connections_.size()));
+      }
+      const std::span<const int32_t> send_on = SendConnections(block), receive_from = RecvConnections(block);
       block_first_.push_back(static_cast<int32_t>(instruction_.size()));
       block_rank_.push_back(r);
-      send_connection_.push_back(find(r, tb.send_peer));
-      recv_connection_.push_back(find(tb.recv_peer, r));
       for (const Instruction& instruction : tb.instructions) {
         const int32_t node = static_cast<int32_t>(instruction_.size());
         instruction_.push_back(&instruction);
         block_.push_back(block);
-        const auto enlist = [&](bool takes_part, int32_t connection, auto& lists, auto& ordinals) {
+        const auto enlist = [&](bool takes_part, std::span<const int32_t> on, auto& lists, auto& ordinals) {
           ordinals.push_back(-1);
-          if (!takes_part || connection < 0) return;
-          ordinals.back() = static_cast<int32_t>(lists[static_cast<size_t>(connection)].size());
-          lists[static_cast<size_t>(connection)].push_back(node);
+          if (!takes_part || on.empty()) return;
+          ordinals.back() = static_cast<int32_t>(lists[static_cast<size_t>(on.front())].size());
+          for (int32_t connection : on) lists[static_cast<size_t>(connection)].push_back(node);
         };
-        enlist(Sends(instruction.op), send_connection_.back(), sends_, send_ordinal_);
-        enlist(Receives(instruction.op), recv_connection_.back(), receives_, recv_ordinal_);
+        enlist(Sends(instruction.op), send_on, sends_, send_ordinal_);
+        enlist(Receives(instruction.op), receive_from, receives_, recv_ordinal_);
       }
     }
   }
@@ -59,9 +60,11 @@ void Predecessors(const ProgramIndex& index, int32_t node, ProgramEdges edges, i
     out.push_back(index.NodeOf(index.BlockRank(block), dependency));
   if (edges == ProgramEdges::kLocal) return;
   if (const int32_t k = index.RecvOrdinal(node); k >= 0)
-    out.push_back(index.SendsOf(index.RecvConnection(block))[static_cast<size_t>(k)]);
+    for (int32_t connection : index.RecvConnections(block))
+      out.push_back(index.SendsOf(connection)[static_cast<size_t>(k)]);
   if (const int32_t k = index.SendOrdinal(node); slots > 0 && k >= slots)
-    out.push_back(index.ReceivesOf(index.SendConnection(block))[static_cast<size_t>(k - slots)]);
+    for (int32_t connection : index.SendConnections(block))
+      out.push_back(index.ReceivesOf(connection)[static_cast<size_t>(k - slots)]);
 }
 
 std::vector<int32_t> TopologicalOrder(const Program& program, const ProgramIndex& index, ProgramEdges edges) {

@@ -53,19 +53,35 @@ class ProgramIndex {
   std::span<const int32_t> ReceivesOf(int32_t connection) const {
     return receives_[static_cast<size_t>(connection)];
   }
-  // The connection that a block sends on, receives from; -1 where it does not.
-  int32_t SendConnection(int32_t block) const { return send_connection_[static_cast<size_t>(block)]; }
-  int32_t RecvConnection(int32_t block) const { return recv_connection_[static_cast<size_t>(block)]; }
-  // Which send, which receive of its connection an instruction is.
+  // The connections that a block sends on, receives from, in ascending order of the other rank: one, those of
+  // a group, or none.
+  std::span<const int32_t> SendConnections(int32_t block) const { return Connections(block, true); }
+  std::span<const int32_t> RecvConnections(int32_t block) const { return Connections(block, false); }
+  // The first of them; -1 where there is none.
+  int32_t SendConnection(int32_t block) const { return FirstOf(SendConnections(block)); }
+  int32_t RecvConnection(int32_t block) const { return FirstOf(RecvConnections(block)); }
+  // Which send, which receive of each of its connections an instruction is; -1: it is none.
   int32_t SendOrdinal(int32_t node) const { return send_ordinal_[static_cast<size_t>(node)]; }
   int32_t RecvOrdinal(int32_t node) const { return recv_ordinal_[static_cast<size_t>(node)]; }
 
  private:
+  std::span<const int32_t> Connections(int32_t block, bool sends) const {
+    const size_t i = 2 * static_cast<size_t>(block) + (sends ? 0 : 1);
+    return std::span(connections_)
+        .subspan(static_cast<size_t>(connections_first_[i]),
+                 static_cast<size_t>(connections_first_[i + 1] - connections_first_[i]));
+  }
+  static int32_t FirstOf(std::span<const int32_t> connections) {
+    return connections.empty() ? -1 : connections.front();
+  }
+
   const Program& program_;
   std::vector<const Instruction*> instruction_;
   std::vector<int32_t> block_, block_first_, rank_first_block_;
   std::vector<Rank> block_rank_;
-  std::vector<int32_t> send_connection_, recv_connection_, send_ordinal_, recv_ordinal_;
+  // Of each block the connections to send on and those to receive from.
+  std::vector<int32_t> connections_, connections_first_ = {0};
+  std::vector<int32_t> send_ordinal_, recv_ordinal_;
   std::vector<std::vector<int32_t>> sends_, receives_;
 };
 

@@ -17,8 +17,8 @@ namespace {
 
 constexpr int32_t kMax = std::numeric_limits<int32_t>::max();
 // In order of Opcode; MSCCL's names where it has one.
-constexpr std::array<std::string_view, 11> kShortNames = {"s",   "r",  "rcs", "rrs",  "rrc", "rrcs",
-                                                          "cpy", "re", "nop", "sred", "ssto"};
+constexpr std::array<std::string_view, 9> kShortNames = {"s",    "r",   "rcs", "rrs", "rrc",
+                                                         "rrcs", "cpy", "re",  "nop"};
 constexpr std::string_view kBuffers = "ios-";  // '-': the opcode has no such operand
 constexpr std::string_view kFlags = ".flb";    // nothing, first, final (last), both
 
@@ -44,9 +44,17 @@ void WriteThreadblock(const Program& program, const Threadblock& block, JsonWrit
     writer.Key("send");
     writer.Integer(block.send_peer->value);
   }
+  if (block.send_group) {
+    writer.Key("send_group");
+    writer.Integer(*block.send_group);
+  }
   if (block.recv_peer) {
     writer.Key("recv");
     writer.Integer(block.recv_peer->value);
+  }
+  if (block.recv_group) {
+    writer.Key("recv_group");
+    writer.Integer(*block.recv_group);
   }
   writer.Key("channel");
   writer.Integer(block.channel);
@@ -126,11 +134,13 @@ StatusOr<std::vector<size_t>> ReadCodes(const JsonValue& object, std::string_vie
   return indices;
 }
 
-StatusOr<std::optional<Rank>> ReadPeer(const JsonValue& object, std::string_view key) {
+// A rank, or the number of a group.
+template <typename Id>
+StatusOr<std::optional<Id>> ReadPeer(const JsonValue& object, std::string_view key) {
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> value, object.Find(key));
-  if (!value) return std::optional<Rank>();
-  XCCL_ASSIGN_OR_RETURN(const int64_t rank, value->Integer(0, kMax));
-  return std::optional<Rank>(Rank(rank));
+  if (!value) return std::optional<Id>();
+  XCCL_ASSIGN_OR_RETURN(const int64_t id, value->Integer(0, kMax));
+  return std::optional<Id>(static_cast<Id>(id));
 }
 
 Status ReadDependencies(const JsonValue& object, Threadblock& block, Program& program) {
@@ -175,11 +185,13 @@ Status ReadOperands(const JsonValue& value, std::string_view key, bool Uses(Opco
 }
 
 StatusOr<Threadblock> ReadThreadblock(const JsonValue& value, Program& program) {
-  XCCL_RETURN_IF_ERROR(value.CheckKeys(
-      {"send", "recv", "channel", "op", "count", "src_buffer", "src", "dst_buffer", "dst", "flags", "deps"}));
+  XCCL_RETURN_IF_ERROR(value.CheckKeys({"send", "send_group", "recv", "recv_group", "channel", "op", "count",
+                                        "src_buffer", "src", "dst_buffer", "dst", "flags", "deps"}));
   Threadblock block;
-  XCCL_ASSIGN_OR_RETURN(block.send_peer, ReadPeer(value, "send"));
-  XCCL_ASSIGN_OR_RETURN(block.recv_peer, ReadPeer(value, "recv"));
+  XCCL_ASSIGN_OR_RETURN(block.send_peer, ReadPeer<Rank>(value, "send"));
+  XCCL_ASSIGN_OR_RETURN(block.send_group, ReadPeer<int32_t>(value, "send_group"));
+  XCCL_ASSIGN_OR_RETURN(block.recv_peer, ReadPeer<Rank>(value, "recv"));
+  XCCL_ASSIGN_OR_RETURN(block.recv_group, ReadPeer<int32_t>(value, "recv_group"));
   XCCL_ASSIGN_OR_RETURN(block.channel, GetInteger(value, "channel", 0, kMax));
   XCCL_ASSIGN_OR_RETURN(const std::vector<Opcode> ops, ReadOpcodes(value));
   XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> count, ReadColumn(value, "count", ops.size(), 0));
@@ -209,6 +221,58 @@ Status ReadConnections(const JsonValue& value, Program& program) {
     connection.dst = Rank(entry[1]);
     connection.channel = static_cast<int32_t>(entry[2]);
     for (int64_t link : entry.subspan(3)) connection.path.push_back(LinkId(link));
+  }
+  return OkStatus();
+}
+
+void WriteGroups(const std::vector<Group>& groups, JsonWriter& writer) {
+  writer.Key("groups");
+  writer.BeginArray(JsonWriter::Layout::kLines);
+  for (const Group& group : groups) {
+    writer.BeginObject();
+    writer.Key("kind");
+    writer.String(ToString(group.kind));
+    writer.Key("root");
+    writer.Integer(group.root.value);
+    writer.Key("members");
+    writer.Integers(group.members, [](Rank rank) { return rank.value; });
+    writer.Key("channel");
+    writer.Integer(group.channel);
+    writer.Key("path");
+    writer.Integers(group.path, [](LinkId link) { return link.value; });
+    writer.EndObject();
+  }
+  writer.EndArray();
+}
+
+StatusOr<Group> ReadGroup(const JsonValue& value) {
+  XCCL_RETURN_IF_ERROR(value.CheckKeys({"kind", "root", "members", "channel", "path"}));
+  Group group;
+  XCCL_ASSIGN_OR_RETURN(const JsonValue kind, value.Get("kind"));
+  XCCL_ASSIGN_OR_RETURN(const std::string_view name, kind.String());
+  const std::optional<Group::Kind> known = ParseGroupKind(name);
+  if (!known) return kind.Error(fmt::format("no kind '{}'; expected multicast or reduce", name));
+  group.kind = *known;
+  XCCL_ASSIGN_OR_RETURN(const int32_t root, GetInteger(value, "root", 0, kMax));
+  group.root = Rank(root);
+  XCCL_ASSIGN_OR_RETURN(group.channel, GetInteger(value, "channel", 0, kMax));
+  XCCL_ASSIGN_OR_RETURN(const JsonValue members, value.Get("members"));
+  XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> ranks, members.Integers(0, kMax));
+  for (int64_t rank : ranks) group.members.push_back(Rank(rank));
+  XCCL_ASSIGN_OR_RETURN(const JsonValue path, value.Get("path"));
+  XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> links, path.Integers(0, kMax));
+  for (int64_t link : links) group.path.push_back(LinkId(link));
+  return group;
+}
+
+// Programs without groups have no such key.
+Status ReadGroups(const JsonValue& program, std::vector<Group>& groups) {
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> value, program.Find("groups"));
+  if (!value) return OkStatus();
+  XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> items, value->Items());
+  for (const JsonValue& item : items) {
+    XCCL_ASSIGN_OR_RETURN(Group group, ReadGroup(item));
+    groups.push_back(std::move(group));
   }
   return OkStatus();
 }
@@ -259,6 +323,7 @@ void WriteProgramJson(const LoweredProgram& lowered, const Collective& schedule_
     writer.EndArray();
   }
   writer.EndArray();
+  if (!program.groups.empty()) WriteGroups(program.groups, writer);
   writer.Key("ranks");
   writer.BeginArray(JsonWriter::Layout::kLines);
   for (const RankProgram& rank : program.ranks) {
@@ -277,7 +342,7 @@ void WriteProgramJson(const LoweredProgram& lowered, const Collective& schedule_
 
 StatusOr<LoweredProgram> ReadProgramJson(const JsonValue& value, const Collective& schedule_cut) {
   XCCL_RETURN_IF_ERROR(value.CheckKeys({"parts", "weights", "protocol", "slots", "instances", "segment_bytes",
-                                        "in_place", "connections", "ranks"}));
+                                        "in_place", "connections", "groups", "ranks"}));
   XCCL_ASSIGN_OR_RETURN(Collective collective, ReadCutJson(value, schedule_cut));
   Program program;
   XCCL_ASSIGN_OR_RETURN(const JsonValue protocol, value.Get("protocol"));
@@ -294,6 +359,7 @@ StatusOr<LoweredProgram> ReadProgramJson(const JsonValue& value, const Collectiv
   XCCL_ASSIGN_OR_RETURN(program.in_place, in_place.Bool());
   XCCL_ASSIGN_OR_RETURN(const JsonValue connections, value.Get("connections"));
   XCCL_RETURN_IF_ERROR(ReadConnections(connections, program));
+  XCCL_RETURN_IF_ERROR(ReadGroups(value, program.groups));
   XCCL_ASSIGN_OR_RETURN(const JsonValue ranks, value.Get("ranks"));
   XCCL_RETURN_IF_ERROR(ReadRanks(ranks, program));
   return LoweredProgram{std::move(collective), std::move(program)};

@@ -73,6 +73,31 @@ TEST(ProgramJson, IsWrittenAsDocumented) {
 )");
 }
 
+TEST(ProgramJson, GroupsReadBack) {
+  const Collective collective = MakeCollective(CollectiveKind::kAllreduce, 3);
+  Program program;
+  program.ranks = IdVector<Rank, RankProgram>(3);
+  program.connections = {{Rank(0), Rank(1), 3, {}}, {Rank(0), Rank(2), 3, {LinkId(0), LinkId(3)}}};
+  program.groups = {{Group::Kind::kMulticast, Rank(0), {Rank(1), Rank(2)}, 3, {LinkId(0), LinkId(3)}},
+                    {Group::Kind::kReduce, Rank(2), {Rank(0), Rank(1)}, 1, {}}};
+  program.ranks[Rank(0)].threadblocks.push_back({{}, {}, 0, {}, 3, {}});
+  program.ranks[Rank(2)].threadblocks.push_back({Rank(0), {}, {}, 1, 1, {}});
+  const std::string text = Written({collective, program}, collective);
+  EXPECT_NE(text.find(R"(
+ "groups":[
+  {"kind":"multicast","root":0,"members":[1,2],"channel":3,"path":[0,3]},
+  {"kind":"reduce","root":2,"members":[0,1],"channel":1,"path":[]}
+ ],
+)"),
+            text.npos)
+      << text;
+  EXPECT_NE(text.find(R"({"send_group":0,"channel":3,)"), text.npos) << text;
+  EXPECT_NE(text.find(R"({"send":0,"recv_group":1,"channel":1,)"), text.npos) << text;
+  const StatusOr<LoweredProgram> read = ReadText(text, collective);
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->program, program);
+}
+
 constexpr char kGood[] =
     R"({"protocol":"simple","slots":2,"instances":1,"segment_bytes":0,"in_place":false,"connections":[[0,1,0]],)"
     R"("ranks":[{"scratch":[],"threadblocks":[{"send":1,"channel":0,"op":"s cpy","count":[1,1],)"
@@ -90,6 +115,11 @@ TEST(ProgramJson, RejectsWhatIsNotAProgram) {
       {R"("slots":2)", R"("parts":[1,2],"weights":[1,1],"slots":2)",
        "p.json: weights: 2 entries; parts has 3 chunks in all"},
       {R"("simple")", R"("fast")", "p.json: protocol: no protocol 'fast'; expected simple, ll or ll128"},
+      {R"("ranks":[{)",
+       R"("groups":[{"kind":"all","root":0,"members":[1],"channel":0,"path":[]}],"ranks":[{)",
+       "p.json: groups[0].kind: no kind 'all'; expected multicast or reduce"},
+      {R"("ranks":[{)", R"("groups":[{"kind":"reduce","root":0,"members":[1],"path":[]}],"ranks":[{)",
+       "p.json: groups[0]: no key 'channel'"},
       {R"("slots":2)", R"("slots":0)", "p.json: slots: 0; expected 1..1024"},
       {R"("instances":1)", R"("instances":65)", "p.json: instances: 65; expected 1..64"},
       {R"([[0,1,0]])", R"([[0,1]])",

@@ -97,6 +97,7 @@ class StructureCheck {
     };
     within("slots", program_.slots, kMaxSlots);
     within("instances", program_.instances, kMaxInstances);
+    if (!program_.groups.empty()) Report("P1", "program", "multicast groups are not there yet");
     if (program_.segment_bytes < 0)
       Report("P1", "program",
              fmt::format("segments of {} bytes; expected at least 0", program_.segment_bytes));
@@ -165,8 +166,6 @@ class StructureCheck {
     const auto bad = [&](const char* rule, std::string text) {
       Report(rule, ToString(site), std::move(text));
     };
-    if (i.op == Opcode::kSwitchReduce || i.op == Opcode::kSwitchStore)
-      return bad("P1", fmt::format("{}: the program declares no multicast group", ToString(i.op)));
     if (Sends(i.op) && !block.send_peer)
       bad("P1", fmt::format("{} in a threadblock that sends to nobody", ToString(i.op)));
     if (Receives(i.op) && !block.recv_peer)

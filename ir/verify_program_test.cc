@@ -70,7 +70,7 @@ const std::vector<Rejection>& Rejections() {
        "[P1] rank 1 threadblock 0: sends to rank 0 on channel 3; the program has no such connection"},
       {"two threadblocks on one connection", Pair,
        [](Program& p) {
-         p.ranks[Rank(0)].threadblocks.push_back({Rank(1), std::nullopt, 0, {}});
+         p.ranks[Rank(0)].threadblocks.push_back({Rank(1), {}, {}, {}, 0, {}});
        },
        "[P1] rank 0 threadblock 1: sends to rank 1 on channel 0, as an earlier threadblock does"},
       {"nobody to send to", Pair, [](Program& p) { BlockOf(p, 0).send_peer.reset(); },
@@ -80,8 +80,6 @@ const std::vector<Rejection>& Rejections() {
        "nobody"},
       {"nothing to send", Pair, [](Program& p) { At(p, 0, 0).count = 0; },
        "[P1] rank 0 threadblock 0 instruction 0: send of 0 chunks; expected at least 1"},
-      {"multicast", Pair, [](Program& p) { At(p, 0, 0).op = Opcode::kSwitchStore; },
-       "[P1] rank 0 threadblock 0 instruction 0: switch_store: the program declares no multicast group"},
       {"a slot beyond the buffer", Pair, [](Program& p) { At(p, 0, 0).src.slot = 5; },
        "[P2] rank 0 threadblock 0 instruction 0: 1 input slots from 5 on; the rank has 2"},
       {"a range beyond the buffer", Pair, [](Program& p) { At(p, 0, 0).count = 2; },

@@ -245,8 +245,6 @@ class RankExecution {
         Finish(step, p.dst, p);
         return;
       case Opcode::kNop:
-      case Opcode::kSwitchReduce:  // PrepareRank refuses these two
-      case Opcode::kSwitchStore:
         return;
     }
   }

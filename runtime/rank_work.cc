@@ -177,8 +177,6 @@ int64_t PartBegin(const CollectiveSizes& sizes, const std::vector<PartId>& parts
 Status AddStep(const Instruction& instruction, const std::vector<Dependency>& all_dependencies,
                const Layouts& layouts, const CollectiveSizes& sizes, const std::string& place, RankWork& work,
                Lane& lane) {
-  if (instruction.op == Opcode::kSwitchReduce || instruction.op == Opcode::kSwitchStore)
-    return InvalidInput(place + ": multicast groups need a switch; the CPU has none");
   const bool reads = ReadsSource(instruction.op), writes = WritesDestination(instruction.op);
   const BufferLayout& src = layouts[instruction.src.buffer];
   const BufferLayout& dst = layouts[instruction.dst.buffer];
