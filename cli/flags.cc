@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "ir/collective_args.h"
 #include "ir/collective_json.h"
+#include "topologies/submachine.h"
 
 namespace xccl {
 
@@ -36,6 +37,8 @@ void AddCollectiveFlags(CLI::App& command, CollectiveFlags& flags) {
   command.add_option("--root", flags.root,
                      "root of broadcast, reduce, gather, scatter (default: the first rank)");
   command.add_option("--ranks", flags.ranks, "the ranks that take part: 0,2,4-7 (default: all)");
+  command.add_flag("--no-relays", flags.no_relays,
+                   "ranks that do not take part carry nothing for the others");
   command.add_option("--collective-file", flags.collective_file,
                      "a collective of your own: its two tables as JSON");
   command.add_option("--counts", flags.counts,
@@ -132,6 +135,11 @@ StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology
   // Without a file of counts it was the command line that asked for what cannot be.
   if (!collective.ok() && flags.counts.empty()) return UsageError(collective.status().message());
   return collective;
+}
+
+Topology UsableBy(const Collective& collective, const CollectiveFlags& flags, Topology topology) {
+  const bool all = collective.num_members() == topology.num_ranks();
+  return flags.no_relays && !all ? WithoutRelays(topology, collective.ranks()) : std::move(topology);
 }
 
 }  // namespace xccl

@@ -34,9 +34,13 @@ struct CollectiveFlags {
   std::string collective_file;  // user-defined
   std::string counts;           // CSV file
   std::string pairs;            // "0>1,2>3"
+  bool no_relays = false;
 };
 void AddCollectiveFlags(CLI::App& command, CollectiveFlags& flags);
 StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology& topology);
+// The machine as the collective may use it: with --no-relays without the links of ranks that do not take
+// part.
+Topology UsableBy(const Collective& collective, const CollectiveFlags& flags, Topology topology);
 
 // The same status as a command line error, with `--flag: ` in front.
 Status FlagError(const Status& status, const std::string& flag);

@@ -53,6 +53,7 @@ StatusOr<PipelineResult> RunPipeline(const Topology& topology, const Collective&
   result.ratio = RatioOf(result.simulation.time_ps, result.bound.bound_ps);
   result.bitwise_same = IsBitwiseSame(plan.schedule, plan.collective, topology);
   result.schedule_stats = Stats(plan.schedule, plan.collective, topology);
+  result.relays = RelaysOf(plan.schedule, plan.collective, topology);
   plan.made_by = {.engine = made.engine,
                   .seed = options.seed,
                   .limits = options.limits_text,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "ir/bound.h"
@@ -40,6 +41,7 @@ struct PipelineResult {
   double ratio = 0;  // time ÷ bound; 1 where nothing has to be moved
   bool bitwise_same = false;
   ScheduleStats schedule_stats = {};
+  std::vector<Rank> relays = {};  // ranks that are no members and carry data
   std::optional<int64_t> program_time_ps = {};
   std::optional<ProgramStats> program_stats = {};
   std::string machine = {};  // source of the machine model that the program is timed on; empty: links alone

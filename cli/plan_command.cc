@@ -60,8 +60,9 @@ Status PlanCollective(const Flags& flags, bool json) {
   XCCL_RETURN_IF_ERROR(SetExecution(flags.execution, options));
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(flags.output));  // before a long search
   options.lower = !flags.output.empty();
-  XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadTopology(flags.topology.topology, flags.topology.load));
-  XCCL_ASSIGN_OR_RETURN(const Collective collective, MakeCollective(flags.collective, topology));
+  XCCL_ASSIGN_OR_RETURN(Topology whole, LoadTopology(flags.topology.topology, flags.topology.load));
+  XCCL_ASSIGN_OR_RETURN(const Collective collective, MakeCollective(flags.collective, whole));
+  const Topology topology = UsableBy(collective, flags.collective, std::move(whole));
   std::optional<Synthesis> start;
   if (!flags.from.empty()) {
     if (options.engine != "auto" && options.engine != "greedy")

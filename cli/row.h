@@ -10,7 +10,8 @@
 namespace xccl {
 
 // The empty alternative prints as null.
-using Cell = std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<std::string>>;
+using Cell = std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<std::string>,
+                          std::vector<int64_t>>;
 using Row = std::vector<std::pair<std::string, Cell>>;
 
 }  // namespace xccl

@@ -19,6 +19,20 @@ std::string Counted(int64_t count, const char* one) {
   return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }
 
+std::vector<int64_t> Numbers(const std::vector<Rank>& ranks) {
+  std::vector<int64_t> numbers;
+  for (Rank r : ranks) numbers.push_back(r.value);
+  return numbers;
+}
+
+std::string RelaysText(const std::vector<Rank>& relays, int32_t idle) {
+  constexpr size_t kShown = 16;
+  if (relays.empty()) return "none of " + Counted(idle, "idle rank");
+  std::string text = fmt::format("{} of {}:", relays.size(), Counted(idle, "idle rank"));
+  for (size_t i = 0; i < std::min(kShown, relays.size()); ++i) text += fmt::format(" {}", relays[i].value);
+  return text + (relays.size() > kShown ? " ..." : "");
+}
+
 }  // namespace
 
 TimedPlan MakeTimedPlan(const std::string& engine, const std::string& made_by, const Collective& collective,
@@ -76,6 +90,7 @@ Row PlanRow(const PipelineResult& result, const std::string& file) {
           {"exact", plan.made_by.exact},
           {"bitwise_same", result.bitwise_same},
           {"depth", int64_t{stats.depth}},
+          {"relays", Numbers(result.relays)},
           {"threadblocks", program([](const ProgramStats& p) { return p.threadblocks; })},
           {"channels", program([](const ProgramStats& p) { return p.channels; })},
           {"scratch_bytes", program([](const ProgramStats& p) { return p.scratch_bytes; })},
@@ -110,6 +125,8 @@ std::string PlanText(const PipelineResult& result, const std::string& requested_
                    Counted(stats.messages, "message"), stats.depth,
                    collective.HasEvenParts() ? Counted(collective.ChunksOf(PartId(0)), "chunk") + " a part"
                                              : Counted(collective.num_chunks(), "chunk")));
+  if (const int32_t idle = plan.topology.num_ranks() - collective.num_members(); idle > 0)
+    line("relays", RelaysText(result.relays, idle));
   if (result.program_stats) {
     // Lowering promises 5 %; what it loses beyond that is said.
     const double loss = RatioOf(*result.program_time_ps, result.simulation.time_ps) - 1;

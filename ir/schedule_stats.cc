@@ -119,4 +119,29 @@ ScheduleStats Stats(const Schedule& schedule, const Collective& collective, cons
   return stats;
 }
 
+std::vector<Rank> RelaysOf(const Schedule& schedule, const Collective& collective, const Topology& topology) {
+  std::vector<Rank> relays;
+  if (collective.num_members() == topology.num_ranks()) return relays;
+  std::vector<bool> carries(static_cast<size_t>(topology.num_ranks()), false);
+  std::vector<Rank> sources, destinations;
+  for (int32_t p = 0; p < schedule.paths.size(); ++p) {
+    PathEnds(topology, schedule.paths[PathId(p)], sources, destinations);
+    for (Rank r : sources) carries[r.index()] = true;
+    for (Rank r : destinations) carries[r.index()] = true;
+  }
+  if (!schedule.symmetry.empty()) {
+    const StatusOr<Translations> translations = Translations::Create(schedule, collective, topology);
+    XCCL_CHECK(translations.ok());  // required
+    const SymmetryGroup& group = translations->group();
+    std::vector<bool> orbit_carries(static_cast<size_t>(group.num_rank_orbits()), false);
+    for (int32_t r = 0; r < topology.num_ranks(); ++r)
+      if (carries[static_cast<size_t>(r)]) orbit_carries[static_cast<size_t>(group.OrbitOf(Rank(r)))] = true;
+    for (int32_t r = 0; r < topology.num_ranks(); ++r)
+      carries[static_cast<size_t>(r)] = orbit_carries[static_cast<size_t>(group.OrbitOf(Rank(r)))];
+  }
+  for (int32_t r = 0; r < topology.num_ranks(); ++r)
+    if (carries[static_cast<size_t>(r)] && !collective.MemberIndex(Rank(r))) relays.push_back(Rank(r));
+  return relays;
+}
+
 }  // namespace xccl

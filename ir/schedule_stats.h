@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
+#include "base/ids.h"
 #include "ir/collective.h"
 #include "ir/schedule.h"
 #include "topologies/topology.h"
@@ -22,5 +24,8 @@ struct ScheduleStats {
 // Of a compressed schedule, the counts of its plain form. Requires: a normalized schedule that verifies.
 // Cost: linear in transfers × chunks each moves × links of a path.
 ScheduleStats Stats(const Schedule& schedule, const Collective& collective, const Topology& topology);
+
+// The ranks that are no members and carry data for those that are, ascending. Requires: as Stats. Linear.
+std::vector<Rank> RelaysOf(const Schedule& schedule, const Collective& collective, const Topology& topology);
 
 }  // namespace xccl

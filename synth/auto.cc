@@ -19,6 +19,8 @@
 #include "synth/flow.h"
 #include "synth/forest.h"
 #include "synth/greedy.h"
+#include "synth/members_alone.h"
+#include "topologies/submachine.h"
 
 namespace xccl {
 namespace {
@@ -345,6 +347,12 @@ class Auto final : public Synthesizer {
   Status Serves(const SynthesisRequest& request) const override { return CheckMembers(name(), request); }
   StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
     XCCL_RETURN_IF_ERROR(CheckMembers(name(), request));
+    if (request.collective->num_members() < request.topology->num_ranks()) return OfSomeRanks(request);
+    return OfAllRanks(request);
+  }
+
+ private:
+  StatusOr<Synthesis> OfAllRanks(const SynthesisRequest& request) const {
     if (request.topology->num_ranks() > kMostPairwise && bfb_->Serves(request).ok()) {
       StatusOr<Synthesis> made = bfb_->Synthesize(request);
       if (made.ok()) made->note = "the rest place ranks pair by pair, too many here";
@@ -353,7 +361,47 @@ class Auto final : public Synthesizer {
     return Portfolio(request).Run();
   }
 
- private:
+  // First as if there were no other ranks. With the others as relays, too, where they can carry anything,
+  // more than a percent is to be gained and the machine is not too large to be searched.
+  StatusOr<Synthesis> OfSomeRanks(const SynthesisRequest& request) const {
+    const Submachine alone = MembersAlone(*request.topology, request.collective->ranks());
+    const Collective collective = OnMembersAlone(*request.collective, alone);
+    if (!CheckReachable(alone.topology, collective).ok()) return OfAllRanks(request);
+    SynthesisRequest smaller = request;
+    smaller.topology = &alone.topology;
+    smaller.collective = &collective;
+    smaller.start = nullptr;
+    StatusOr<Synthesis> made = OfAllRanks(smaller);
+    if (!made.ok()) return OfAllRanks(request);
+    const bool proved = made->exact;
+    StatusOr<Synthesis> best = OnWholeMachine(std::move(*made), alone, *request.collective);
+    if (!best.ok() || !best->simulation) return OfAllRanks(request);
+    if (!CanRelay(*request.topology, request.collective->ranks())) return best;
+    best->note += ", both of its ranks alone";
+    XCCL_ASSIGN_OR_RETURN(const Bound bound,
+                          LowerBound(*request.topology, *request.collective, request.size_bytes,
+                                     request.model, BoundEffort::kFast));
+    best->exact = proved && MeetsBound(best->simulation->time_ps, bound);
+    const double worth_ps = static_cast<double>(bound.bound_ps) * kNearBound;
+    if (request.topology->num_ranks() > kHuge || static_cast<double>(best->simulation->time_ps) <= worth_ps)
+      return best;
+    StatusOr<Synthesis> relayed = OfAllRanks(request);
+    if (!relayed.ok()) return relayed.status().code() == StatusCode::kBug ? relayed : best;
+    if (!relayed->simulation || relayed->simulation->time_ps >= best->simulation->time_ps) return best;
+    return relayed;
+  }
+
+  // Has a rank that is no member a link in and a link out?
+  static bool CanRelay(const Topology& topology, std::span<const Rank> members) {
+    std::vector<bool> idle(static_cast<size_t>(topology.num_ranks()), true);
+    for (Rank r : members) idle[r.index()] = false;
+    for (int32_t r = 0; r < topology.num_ranks(); ++r)
+      if (const NodeId n = topology.NodeOf(Rank(r));
+          idle[static_cast<size_t>(r)] && !topology.In(n).empty() && !topology.Out(n).empty())
+        return true;
+    return false;
+  }
+
   const std::unique_ptr<Synthesizer> bfb_ = MakeBfb();
 };
 

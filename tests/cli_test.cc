@@ -1,4 +1,5 @@
 // xccl-synth as a user meets it: what it prints, its exit codes, the files it leaves.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -96,6 +97,30 @@ TEST_F(Cli, PlanStartsFromAPlanOfTheSameMachineAndCollective) {
             "xccl-synth: a.json: a plan for allgather; expected the same reduce_scatter on the same ranks\n");
   EXPECT_EQ(plan("mesh:2x2", "allgather").err,
             "xccl-synth: a.json: a plan for another machine, torus:2x2; expected mesh:2x2, link by link\n");
+}
+
+TEST_F(Cli, IdleRanksRelayUnlessTheyMustNot) {
+  const auto plan = [&](const Words& more) {
+    Words arguments = {"plan", "torus:4x4", "-c", "allreduce", "--ranks", "0-3", "-s", "1MiB"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Out(arguments);
+  };
+  const Json with = Json::parse(plan({"--json"}));
+  const Json without = Json::parse(plan({"--no-relays", "--json", "-o", "a.json"}));
+  EXPECT_FALSE(with["relays"].empty());
+  for (const Json& rank : with["relays"]) EXPECT_GE(rank, 4);
+  EXPECT_EQ(without["relays"], Json::array());
+  EXPECT_LT(with["time_us"], without["time_us"]);
+  EXPECT_LT(with["bound_us"], without["bound_us"]);
+  EXPECT_NE(plan({}).find(fmt::format("  relays     {} of 12 idle ranks: ", with["relays"].size())),
+            std::string::npos);
+  EXPECT_NE(plan({"--no-relays"}).find("  relays     none of 12 idle ranks\n"), std::string::npos);
+  EXPECT_EQ(Run({"run", "a.json", "--sizes", "64KiB", "--iters", "1"}).code, 0);
+  const Words bound = {"bound", "torus:4x4", "-c",   "allreduce",  "--ranks",
+                       "0-3",   "-s",        "1MiB", "--no-relays"};
+  EXPECT_NE(Out(bound), Out({bound.begin(), bound.end() - 1}));
+  ExpectWrong({{"apart"}, 1, "torus:4x4: no path from rank 0 to rank 5, which allreduce needs"},
+              Run({"plan", "torus:4x4", "-c", "allreduce", "--ranks", "0,5", "--no-relays"}));
 }
 
 TEST_F(Cli, WrongCommandLines) {
@@ -344,11 +369,12 @@ TEST_F(Cli, SmtSaysInfeasibleAndStopped) {
 }
 
 TEST_F(Cli, JsonKeys) {
-  Words plan = {"engine",          "ranks",          "chunks_per_rank", "steps",         "rounds",
-                "transfers",       "messages",       "synthesis_s",     "size_bytes",    "time_us",
-                "time_program_us", "algbw_gb_per_s", "busbw_gb_per_s",  "latency_us",    "bandwidth_us",
-                "bound_us",        "bound_kind",     "ratio",           "exact",         "bitwise_same",
-                "depth",           "threadblocks",   "channels",        "scratch_bytes", "file"};
+  Words plan = {
+      "engine",         "ranks",        "chunks_per_rank", "steps",    "rounds",          "transfers",
+      "messages",       "synthesis_s",  "size_bytes",      "time_us",  "time_program_us", "algbw_gb_per_s",
+      "busbw_gb_per_s", "latency_us",   "bandwidth_us",    "bound_us", "bound_kind",      "ratio",
+      "exact",          "bitwise_same", "depth",           "relays",   "threadblocks",    "channels",
+      "scratch_bytes",  "file"};
   const Words timed = {"engine",         "size_bytes", "time_us", "algbw_gb_per_s",
                        "busbw_gb_per_s", "bound_us",   "ratio"};
   for (const Words& extra : {Words{}, Words{"-o", "a.json"}}) {

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "ir/bound.h"
 #include "tests/testing/check.h"
 #include "tests/testing/collectives.h"
 #include "tests/testing/topologies.h"
+#include "topologies/submachine.h"
 
 namespace xccl::testing {
 namespace {
@@ -22,18 +24,22 @@ std::vector<Rank> SomeRanks(int32_t ranks, Random& random) {
 void CheckMachine(uint64_t seed) {
   const Topology topology = MakeRandomMachine(seed);
   Random random(seed);
-  std::vector<Collective> collectives = AllCollectives(topology.num_ranks());
-  for (Collective& collective : SubsetCollectives(SomeRanks(topology.num_ranks(), random)))
-    collectives.push_back(std::move(collective));
-  for (const Collective& collective : collectives) {
+  const auto check = [&](const Topology& machine, const Collective& collective) {
     SynthesisRequest request;
-    request.topology = &topology;
+    request.topology = &machine;
     request.collective = &collective;
     request.size_bytes = int64_t{1} << random.Below(27);
     request.model = random.Below(3) == 0 ? TimeModel::kBlocking : TimeModel::kPipelined;
     request.seed = seed;
     CheckAllEngines(request, topology.num_ranks() > 3);
-  }
+  };
+  for (const Collective& collective : AllCollectives(topology.num_ranks())) check(topology, collective);
+  const std::vector<Collective> subset = SubsetCollectives(SomeRanks(topology.num_ranks(), random));
+  for (const Collective& collective : subset) check(topology, collective);
+  // The same where idle ranks carry nothing.
+  const Topology without = WithoutRelays(topology, subset.front().ranks());
+  if (without == topology || !CheckReachable(without, subset.front()).ok()) return;
+  for (const Collective& collective : subset) check(without, collective);
 }
 
 TEST_P(RandomMachines, EveryCollectiveByEveryEngine) {

@@ -1,0 +1,142 @@
+#include "topologies/submachine.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace xccl {
+namespace {
+
+constexpr int32_t kGone = -1;
+
+std::vector<bool> IsIdleGpu(const Topology& topology, std::span<const Rank> members) {
+  std::vector<bool> idle(static_cast<size_t>(topology.num_nodes()), false);
+  for (int32_t r = 0; r < topology.num_ranks(); ++r) idle[topology.NodeOf(Rank(r)).index()] = true;
+  for (Rank r : members) idle[topology.NodeOf(r).index()] = false;
+  return idle;
+}
+
+// Which nodes lie on a way from one member to another that passes no node twice, links taken in either
+// direction. Depth first from a member: what hangs below a node, reaches nothing above it but that node, and
+// has no member, is on no such way (Hopcroft and Tarjan 1973, blocks of a graph).
+class BetweenMembers {
+ public:
+  BetweenMembers(const Topology& topology, std::span<const Rank> members)
+      : topology_(topology), nodes_(static_cast<size_t>(topology.num_nodes())) {
+    for (Rank r : members) nodes_[topology.NodeOf(r).index()].members = 1;
+    for (Rank r : members)
+      if (nodes_[topology.NodeOf(r).index()].order == kGone) Search(topology.NodeOf(r));
+  }
+
+  std::vector<bool> Kept() const {
+    std::vector<bool> kept;
+    for (const State& node : nodes_) kept.push_back(node.kept);
+    return kept;
+  }
+
+ private:
+  struct State {
+    int32_t order = kGone;   // in which nodes are met
+    int32_t lowest = kGone;  // of the nodes next to it and below it
+    int32_t parent = kGone;
+    int32_t members = 0;  // it and below it
+    bool kept = false;
+  };
+  NodeId Neighbour(NodeId n, size_t i) const {
+    const std::span<const LinkId> out = topology_.Out(n);
+    return i < out.size() ? topology_.link(out[i]).to : topology_.link(topology_.In(n)[i - out.size()]).from;
+  }
+  size_t Degree(NodeId n) const { return topology_.Out(n).size() + topology_.In(n).size(); }
+
+  void Search(NodeId root) {
+    const size_t first = met_.size();
+    std::vector<std::pair<NodeId, size_t>> stack;  // nodes, and which of their neighbours comes next
+    const auto meet = [&](NodeId n, int32_t parent) {
+      nodes_[n.index()].order = nodes_[n.index()].lowest = static_cast<int32_t>(met_.size());
+      nodes_[n.index()].parent = parent;
+      met_.push_back(n);
+      stack.emplace_back(n, 0);
+    };
+    meet(root, kGone);
+    while (!stack.empty()) {
+      auto& [n, next] = stack.back();
+      if (next == Degree(n)) {
+        stack.pop_back();
+        continue;
+      }
+      const NodeId other = Neighbour(n, next++);
+      State& node = nodes_[n.index()];
+      if (nodes_[other.index()].order == kGone)
+        meet(other, n.value);
+      else
+        node.lowest = std::min(node.lowest, nodes_[other.index()].order);
+    }
+    for (size_t i = met_.size(); i-- > first + 1;) {
+      const State& node = nodes_[met_[i].index()];
+      State& parent = nodes_[static_cast<size_t>(node.parent)];
+      parent.lowest = std::min(parent.lowest, node.lowest);
+      parent.members += node.members;
+    }
+    nodes_[root.index()].kept = true;
+    for (size_t i = first + 1; i < met_.size(); ++i) {
+      State& node = nodes_[met_[i].index()];
+      const State& parent = nodes_[static_cast<size_t>(node.parent)];
+      node.kept = parent.kept && (node.members > 0 || node.lowest < parent.order);
+    }
+  }
+
+  const Topology& topology_;
+  std::vector<State> nodes_;
+  std::vector<NodeId> met_;
+};
+
+// The kept things of `items` moved together; where each went, or kGone.
+template <typename Item>
+std::vector<int32_t> Keep(std::vector<Item>& items, const std::vector<bool>& kept) {
+  std::vector<int32_t> place(items.size(), kGone);
+  size_t next = 0;
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (!kept[i]) continue;
+    place[i] = static_cast<int32_t>(next);
+    if (next != i) items[next] = std::move(items[i]);
+    ++next;
+  }
+  items.resize(next);
+  return place;
+}
+
+}  // namespace
+
+Topology WithoutRelays(const Topology& topology, std::span<const Rank> members) {
+  const std::vector<bool> idle = IsIdleGpu(topology, members);
+  TopologySpec spec = topology.spec();
+  std::erase_if(spec.links, [&](const Link& l) { return idle[l.from.index()] || idle[l.to.index()]; });
+  return Topology::Create(std::move(spec)).value();
+}
+
+Submachine MembersAlone(const Topology& topology, std::span<const Rank> members) {
+  const std::vector<bool> kept_node = BetweenMembers(WithoutRelays(topology, members), members).Kept();
+
+  TopologySpec spec = topology.spec();
+  std::vector<bool> kept_host(spec.hosts.size(), false);
+  for (size_t n = 0; n < spec.nodes.size(); ++n)
+    if (kept_node[n] && spec.nodes[n].host) kept_host[spec.nodes[n].host->index()] = true;
+  std::vector<LinkId> links;
+  std::vector<bool> kept_link(spec.links.size(), false);
+  for (size_t l = 0; l < spec.links.size(); ++l) {
+    kept_link[l] = kept_node[spec.links[l].from.index()] && kept_node[spec.links[l].to.index()];
+    if (kept_link[l]) links.push_back(LinkId(static_cast<int64_t>(l)));
+  }
+  Keep(spec.links, kept_link);
+  const std::vector<int32_t> host = Keep(spec.hosts, kept_host), node = Keep(spec.nodes, kept_node);
+  for (Node& n : spec.nodes)
+    if (n.host) n.host = HostId(host[n.host->index()]);
+  for (Link& l : spec.links) {
+    l.from = NodeId(node[l.from.index()]);
+    l.to = NodeId(node[l.to.index()]);
+  }
+  std::vector<Rank> ranks(members.begin(), members.end());
+  std::ranges::sort(ranks);
+  return {Topology::Create(std::move(spec)).value(), std::move(ranks), std::move(links)};
+}
+
+}  // namespace xccl
