@@ -20,6 +20,9 @@ const TextbookEngine& Ring2dEngine();
 const TextbookEngine& Torus2dEngine();
 const TextbookEngine& HierarchicalRingEngine();
 const TextbookEngine& HierarchicalDoublingEngine();
+const TextbookEngine& NhrEngine();
+const TextbookEngine& SwingEngine();
+const TextbookEngine& BineEngine();
 const TextbookEngine& DirectEngine();
 
 // All of them, in the order that `auto` and `compare` show.

@@ -93,6 +93,21 @@ TEST(Formula, StepsAndTime) {
     cases.push_back({"direct", kAlltoall, MakeFullMesh(n), 1, 1});
     cases.push_back({"binomial", kBroadcast, MakeFullMesh(n), logs, broadcast});
     cases.push_back({"binomial", kReduce, MakeFullMesh(n), logs, broadcast});
+    cases.push_back({"nhr", kAllgather, MakeFullMesh(n), logs, gathered});
+    cases.push_back({"nhr", kReduceScatter, MakeFullMesh(n), logs, gathered});
+    cases.push_back({"nhr", kBroadcast, MakeFullMesh(n), 2 * logs, std::nullopt});
+    cases.push_back({"nhr", kGather, MakeFullMesh(n), logs, gathered});
+    // An odd number's last rank is served on the side.
+    const int32_t pairs = n % 2 == 0 ? logs : static_cast<int32_t>(std::ceil(std::log2(n - 1)));
+    for (const char* engine : {"swing", "bine"}) {
+      cases.push_back({engine, kAllgather, MakeFullMesh(n), pairs, gathered});
+      cases.push_back({engine, kReduceScatter, MakeFullMesh(n), pairs, gathered});
+    }
+    cases.push_back({"bine", kGather, MakeFullMesh(n), pairs, gathered});
+    cases.push_back({"bine", kScatter, MakeFullMesh(n), pairs, gathered});
+    cases.push_back(
+        {"bine", kAlltoall, MakeFullMesh(n), pairs, gathered ? std::optional(n / 2.0 * logs) : std::nullopt});
+    if (n > 2) cases.push_back({"bine", kBroadcast, MakeFullMesh(n), 2 * pairs, std::nullopt});
   }
   for (int32_t dim : {1, 2, 3, 4}) {
     const int32_t n = 1 << dim;
@@ -103,9 +118,14 @@ TEST(Formula, StepsAndTime) {
     cases.push_back({"halving-doubling", kReduceScatter, MakeHypercube(dim), dim, n - 1.0});
     cases.push_back({"halving-doubling", kAllreduce, MakeHypercube(dim), 2 * dim, 2 * (n - 1.0)});
     cases.push_back({"halving-doubling", kBroadcast, MakeHypercube(dim), 2 * dim, std::nullopt});
+    // A lane a dimension, so that all links work.
+    cases.push_back({"swing", kAllgather, MakeHypercube(dim), dim, (n - 1.0) / dim});
+    cases.push_back({"swing", kAllreduce, MakeHypercube(dim), 2 * dim, 2 * (n - 1.0) / dim});
     cases.push_back({"binomial", kScatter, MakeHypercube(dim), dim, n - 1.0});
     cases.push_back({"binomial", kGather, MakeHypercube(dim), dim, n - 1.0});
   }
+  cases.push_back({"swing", kAllgather, MakeGrid({4, 4}, true), 4, 15 / 4.0});
+  cases.push_back({"swing", kReduceScatter, MakeRing(4), 2, 3 / 2.0});
   for (const FormulaCase& c : cases) {
     const int32_t n = c.topology.num_ranks();
     const std::string where = fmt::format("{} {} on {}", c.engine, ToString(c.kind), n);

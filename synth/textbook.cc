@@ -398,6 +398,9 @@ std::span<const TextbookEngine* const> TextbookEngines() {
                                                   &Torus2dEngine(),
                                                   &HierarchicalRingEngine(),
                                                   &HierarchicalDoublingEngine(),
+                                                  &NhrEngine(),
+                                                  &SwingEngine(),
+                                                  &BineEngine(),
                                                   &DirectEngine()};
   return engines;
 }
