@@ -20,9 +20,13 @@ const TextbookEngine& Ring2dEngine();
 const TextbookEngine& Torus2dEngine();
 const TextbookEngine& HierarchicalRingEngine();
 const TextbookEngine& HierarchicalDoublingEngine();
+const TextbookEngine& KnomialEngine();
+const TextbookEngine& RecursiveMultiplyingEngine();
+const TextbookEngine& Mesh2dEngine();
 const TextbookEngine& NhrEngine();
 const TextbookEngine& SwingEngine();
 const TextbookEngine& BineEngine();
+const TextbookEngine& PatEngine();
 const TextbookEngine& DirectEngine();
 
 // All of them, in the order that `auto` and `compare` show.

@@ -34,8 +34,9 @@ std::vector<Rank> AllRanks(const Topology& topology) {
 }
 
 StatusOr<Synthesis> Make(const Topology& topology, const Collective& collective, std::string_view engine,
-                         SynthesisLimits limits = {}) {
+                         SynthesisLimits limits = {}, int64_t size_bytes = 64 << 20) {
   SynthesisRequest request;
+  request.size_bytes = size_bytes;
   request.topology = &topology;
   request.collective = &collective;
   request.limits = limits;
@@ -125,6 +126,12 @@ TEST(Formula, StepsAndTime) {
     cases.push_back({"binomial", kGather, MakeHypercube(dim), dim, n - 1.0});
   }
   cases.push_back({"swing", kAllgather, MakeGrid({4, 4}, true), 4, 15 / 4.0});
+  // Groups of 4 over links of their own: a block each, then four.
+  cases.push_back({"recursive-multiplying", kAllgather, MakeFullMesh(16), 2, 1 + 4});
+  cases.push_back({"recursive-multiplying", kReduceScatter, MakeFullMesh(9), 2, 1 + 3});
+  cases.push_back({"recursive-multiplying", kAlltoall, MakeFullMesh(9), 2, 3 + 3});
+  cases.push_back({"2d-mesh", kAllgather, MakeFullMesh(16), 2, (1 + 4) / 2.0});
+  cases.push_back({"2d-mesh", kAlltoall, MakeFullMesh(16), 2, 4 + 4});
   cases.push_back({"swing", kReduceScatter, MakeRing(4), 2, 3 / 2.0});
   for (const FormulaCase& c : cases) {
     const int32_t n = c.topology.num_ranks();
@@ -177,6 +184,79 @@ TEST(Formula, StepsWhereTimeHasNoOneFormula) {
   }
 }
 
+// What the size decides: how many trees pat aggregates, and radices.
+TEST(Formula, StepsBySize) {
+  using enum CollectiveKind;
+  struct Case {
+    std::string engine;
+    CollectiveKind kind;
+    Topology topology;
+    int64_t size_bytes;
+    int32_t steps;
+  };
+  const int64_t kib = 1 << 10, mib = 1 << 20;
+  const Case cases[] = {
+      {"pat", kAllgather, MakeSwitch(16), 1 * kib, 4},  // log2 n
+      {"pat", kAllgather, MakeSwitch(12), 1 * kib, 4},
+      {"pat", kAllgather, MakeSwitch(16), 16 * mib, 2 + 3},  // 4 trees of 1 MiB: log2 A + n'/A - 1
+      {"pat", kReduceScatter, MakeSwitch(12), 12 * mib, 2 + 3},
+      {"pat", kAllgather, MakeSwitch(16), 1024 * mib, 15},  // one tree: n - 1
+      {"pat", kAllreduce, MakeSwitch(5), 1024 * mib, 8},
+      {"k-nomial", kBroadcast, MakeSwitch(16), 1 * kib, 2},  // radix 4 and more
+      {"k-nomial", kReduce, MakeSwitch(16), 64 * mib, 4},    // radix 2
+      {"k-nomial", kScatter, MakeSwitch(27), 1 * kib, 2},
+      {"recursive-multiplying", kAllreduce, MakeSwitch(7), 1 * kib,
+       2 * 2},  // six exchange, the seventh joins
+      {"recursive-multiplying", kAllgather, MakeSwitch(7), 1 * kib, 3},
+  };
+  for (const Case& c : cases) {
+    const Collective collective = *Collective::Create(SpecOf(c.kind, AllRanks(c.topology)));
+    const StatusOr<Synthesis> made = Make(c.topology, collective, c.engine, {}, c.size_bytes);
+    ASSERT_TRUE(made.ok()) << c.engine << ": " << made.status().message();
+    EXPECT_EQ(made->schedule.num_steps(), c.steps)
+        << c.engine << " " << ToString(c.kind) << " on " << c.topology.num_ranks();
+  }
+}
+
+// Half of the data down each of two trees; a corner's two links allow no less.
+TEST(Formula, BroadcastOnAMeshTakesHalfTheSize) {
+  const Topology mesh = MakeGrid({4, 5}, false);
+  for (Rank root : {Rank(0), Rank(7), Rank(19)}) {
+    const Collective collective = Rooted(CollectiveKind::kBroadcast, AllRanks(mesh), root);
+    const StatusOr<Synthesis> made = Make(mesh, collective, "2d-mesh");
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    SimulateOptions options;
+    options.size_bytes = 1 << 30;
+    const Simulation simulation = Simulate(made->schedule, made->collective, mesh, options);
+    const double half_ps = static_cast<double>(options.size_bytes) / 2 * kPsPerByte;
+    EXPECT_GE(static_cast<double>(simulation.time_ps), half_ps);
+    EXPECT_LE(static_cast<double>(simulation.time_ps), half_ps * 1.01);
+  }
+}
+
+// Where ranks may end with different roundings, whole vectors go in half the steps.
+TEST(Formula, WholeVectorsWhereDivergentIsAllowed) {
+  const Topology machine = MakeSwitch(16);
+  const Collective allreduce = *Collective::Create(SpecOf(CollectiveKind::kAllreduce, AllRanks(machine)));
+  SynthesisRequest request;
+  request.topology = &machine;
+  request.collective = &allreduce;
+  request.size_bytes = 1 << 10;
+  for (const auto& [engine, steps] :
+       {std::pair(&SwingEngine(), 4), {&BineEngine(), 4}, {&RecursiveMultiplyingEngine(), 2}}) {
+    for (bool divergent : {false, true}) {
+      request.allow_divergent = divergent;
+      Grounds grounds(machine);
+      const StatusOr<PlacedEngine> placed = PlacedEngine::Place(*engine, grounds, request);
+      ASSERT_TRUE(placed.ok());
+      const StatusOr<Synthesis> made = placed->Make();
+      ASSERT_TRUE(made.ok());
+      EXPECT_EQ(made->schedule.num_steps(), divergent ? steps : 2 * steps) << engine->name;
+      EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, machine)), OkStatus());
+    }
+  }
+}
+
 TEST(Rejections, SayWhyAndWhatToUse) {
   using enum CollectiveKind;
   struct Case {
@@ -199,6 +279,11 @@ TEST(Rejections, SayWhyAndWhatToUse) {
        "2d-ring",
        {},
        "2d-ring: 7 ranks do not split into rows and columns; hint: --engine=ring"},
+      {MakeSwitch(7),
+       kAlltoall,
+       "2d-mesh",
+       {},
+       "2d-mesh: 7 ranks do not split into rows and columns; hint: --engine=ring"},
       {MakeDgx1(),
        kAllgather,
        "2d-torus",

@@ -150,6 +150,16 @@ void RoundsAllgather(const Rounds& rounds, const Blocks& blocks, Moves& moves) {
   });
 }
 
+void RoundsAllgatherInLanes(std::span<const Rounds> lanes, const Blocks& blocks, Moves& moves) {
+  const int32_t count = static_cast<int32_t>(lanes.size());
+  for (int32_t k = 0; k < count; ++k) {
+    Blocks pieces;
+    for (size_t i = 0; i < blocks.size(); ++i)
+      pieces.push_back(Share(blocks[i], k, count, static_cast<int32_t>(i)));
+    RoundsAllgather(lanes[static_cast<size_t>(k)], pieces, moves);
+  }
+}
+
 void RoundsBroadcast(const Rounds& rounds, Rank root, ChunkRange all, Moves& moves) {
   for (const TreeEdge& edge : TreeFrom(rounds, rounds.positions.Of(root)))
     moves.Add(MoveOf(rounds, edge.send, all, edge.round));
@@ -207,42 +217,47 @@ void RoundsAlltoall(const Rounds& rounds, const Pairs& pairs, Moves& moves) {
   }
 }
 
+void AddRoundsAllgatherLoads(const Rounds& rounds, Moves& moves) {
+  ForGathers(rounds, [&](const RoundSend& send, int32_t round, std::span<const uint64_t> sent) {
+    int32_t blocks = 0;
+    for (uint64_t word : sent) blocks += std::popcount(word);
+    moves.Add(MoveOf(rounds, send, {0, blocks}, round));
+  });
+}
+
+void AddRoundsAlltoallLoads(const Rounds& rounds, Moves& moves) {
+  const std::vector<BitTable> reach = ReachOf(rounds);
+  BitTable held = Diagonal(rounds.size()), next = held;
+  for (size_t round = 0; round < rounds.rounds.size(); ++round) {
+    for (const RoundSend& send : rounds.rounds[round]) {
+      const int32_t blocks = send.own_only ? 1 : held.Count(send.from) * reach[round + 1].Count(send.to);
+      moves.Add(MoveOf(rounds, send, {0, blocks}, static_cast<int32_t>(round)));
+      if (send.own_only) continue;
+      const std::span<const uint64_t> from = held.Row(send.from);
+      const std::span<uint64_t> to = next.Row(send.to);
+      for (size_t w = 0; w < to.size(); ++w) to[w] |= from[w];
+    }
+    held = next;
+  }
+}
+
 Cost RoundsAllgatherCost(std::span<const Rounds> lanes, const Ground& ground) {
   Moves moves;
-  for (const Rounds& rounds : lanes) {
-    ForGathers(rounds, [&](const RoundSend& send, int32_t round, std::span<const uint64_t> sent) {
-      int32_t blocks = 0;
-      for (uint64_t word : sent) blocks += std::popcount(word);
-      moves.Add(MoveOf(rounds, send, {0, blocks}, round));
-    });
-  }
+  for (const Rounds& rounds : lanes) AddRoundsAllgatherLoads(rounds, moves);
   const double blocks = static_cast<double>(lanes.size()) * lanes[0].size();
   return MeasureMoves(moves, ground, 1 / blocks, false);
 }
 
 void SetRoundsAlltoallCost(const Rounds& rounds, const Ground& ground, Recipe& recipe) {
   const double n = rounds.size();
-  const std::vector<BitTable> reach = ReachOf(rounds);
-  BitTable held = Diagonal(rounds.size()), next = held;
   Moves moves;
+  AddRoundsAlltoallLoads(rounds, moves);
   Router router(ground);
-  double crossed = 0;
-  for (size_t round = 0; round < rounds.rounds.size(); ++round) {
-    for (const RoundSend& send : rounds.rounds[round]) {
-      const std::span<const uint64_t> from = held.Row(send.from);
-      const std::span<uint64_t> to = next.Row(send.to);
-      const int32_t blocks = send.own_only ? 1 : held.Count(send.from) * reach[round + 1].Count(send.to);
-      moves.Add(MoveOf(rounds, send, {0, blocks}, static_cast<int32_t>(round)));
-      crossed +=
-          static_cast<double>(blocks) *
-          router.Distance(rounds.positions.rank[send.from], rounds.positions.rank[send.to]).value_or(1);
-      if (send.own_only) continue;
-      for (size_t w = 0; w < to.size(); ++w) to[w] |= from[w];
-    }
-    held = next;
-  }
+  double hops = 0;
+  for (const Move& move : moves.items())
+    hops += static_cast<double>(move.chunks.count) * router.Distance(move.src, move.dst).value_or(1);
   recipe.alltoall_cost = MeasureMoves(moves, ground, 1 / n, false);
-  recipe.alltoall_hops = std::max(1.0, crossed / (n * n));
+  recipe.alltoall_hops = std::max(1.0, hops / (n * n));
 }
 
 double MovesTimePs(const Moves& moves, const Ground& ground, const SynthesisRequest& request,

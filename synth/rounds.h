@@ -29,6 +29,8 @@ struct Rounds {
 // Every send carries what its receiver lacks, of two senders in one round the first: every rank receives each
 // block once.
 void RoundsAllgather(const Rounds& rounds, const Blocks& blocks, Moves& moves);
+// The same with blocks dealt out to lanes that start in turn.
+void RoundsAllgatherInLanes(std::span<const Rounds> lanes, const Blocks& blocks, Moves& moves);
 // The tree of those sends that bring the root's data to whom lacks it.
 void RoundsBroadcast(const Rounds& rounds, Rank root, ChunkRange all, Moves& moves);
 // The same tree upwards, the last round first; messages grow.
@@ -38,9 +40,13 @@ void RoundsScatter(const Rounds& rounds, Rank root, const Blocks& blocks, Moves&
 // A block waits until no later round would bring it on; in one round a pair's blocks are one message.
 void RoundsAlltoall(const Rounds& rounds, const Pairs& pairs, Moves& moves);
 
-// The cost of an allgather whose blocks are dealt out to these lanes evenly; linear in sends.
+// A move a send of as many chunks as it carries blocks, for estimates: of an allgather, and of an alltoall
+// (exact where only one way leads from each position to each other). Linear in sends.
+void AddRoundsAllgatherLoads(const Rounds& rounds, Moves& moves);
+void AddRoundsAlltoallLoads(const Rounds& rounds, Moves& moves);
+// The cost of an allgather whose blocks are dealt out to these lanes evenly.
 Cost RoundsAllgatherCost(std::span<const Rounds> lanes, const Ground& ground);
-// Sets alltoall_cost and alltoall_hops. Exact where only one way leads from each position to each other.
+// Sets alltoall_cost and alltoall_hops.
 void SetRoundsAlltoallCost(const Rounds& rounds, const Ground& ground, Recipe& recipe);
 // alpha-beta time of moves of chunks that are each this fraction of the request's size, in the request's
 // model: a message occupies its links for their overhead, and when blocking for their latency too.

@@ -108,13 +108,7 @@ StatusOr<Recipe> PlaceSwing(const Ground& ground, const SynthesisRequest& reques
   recipe.allgather_cost = RoundsAllgatherCost(lanes, ground);
   ExchangeWhereFaster(lanes[0], ground, request, recipe);
   recipe.allgather = [lanes = std::move(lanes)](const Blocks& blocks, Moves& moves) {
-    const int32_t count = static_cast<int32_t>(lanes.size());
-    for (int32_t k = 0; k < count; ++k) {
-      Blocks pieces;
-      for (size_t i = 0; i < blocks.size(); ++i)
-        pieces.push_back(Share(blocks[i], k, count, static_cast<int32_t>(i)));
-      RoundsAllgather(lanes[static_cast<size_t>(k)], pieces, moves);
-    }
+    RoundsAllgatherInLanes(lanes, blocks, moves);
   };
   return recipe;
 }
