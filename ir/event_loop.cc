@@ -152,7 +152,10 @@ class EventLoop {
     last_arrival_ = std::max(last_arrival_, arrival);
     if (record_ == nullptr) return;
     if (hop.from_gpu) record_->start_ps[static_cast<size_t>(unit)] = now;
-    if (hop.to_gpu) record_->arrival_ps[static_cast<size_t>(unit)] = arrival;
+    if (hop.to_gpu) {
+      int64_t& last = record_->arrival_ps[static_cast<size_t>(unit)];
+      last = std::max(last, arrival);
+    }
   }
 
   void Handle(const Event& event) {

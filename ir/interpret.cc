@@ -131,10 +131,13 @@ class Interpreter {
     const int32_t size = index_.BlockFirst(block + 1) - index_.BlockFirst(block);
     if (size == 0 || state.pass == passes_) return false;
     const Instruction& i = Next(block);
-    if (Receives(i.op) && under_way_[static_cast<size_t>(index_.RecvConnection(block))].empty()) return false;
-    if (Sends(i.op) && under_way_[static_cast<size_t>(index_.SendConnection(block))].size() ==
-                           static_cast<size_t>(program_.slots))
-      return false;
+    if (Receives(i.op))
+      for (int32_t connection : index_.RecvConnections(block))
+        if (under_way_[static_cast<size_t>(connection)].empty()) return false;
+    if (Sends(i.op))
+      for (int32_t connection : index_.SendConnections(block))
+        if (under_way_[static_cast<size_t>(connection)].size() == static_cast<size_t>(program_.slots))
+          return false;
     for (const Dependency& on : index_.Dependencies(index_.BlockFirst(block) + state.next)) {
       const BlockState& other =
           blocks_[static_cast<size_t>(index_.RankFirstBlock(index_.BlockRank(block)) + on.threadblock)];
@@ -159,16 +162,29 @@ class Interpreter {
         static_cast<size_t>((slice.end - slice.begin) * element_bytes_));
   }
 
+  // The next message, of a group the reduction of all its members' next messages.
+  Bytes Take(std::span<const int32_t> connections) {
+    std::vector<Bytes> messages;
+    std::vector<const void*> members;
+    for (int32_t connection : connections) {
+      auto& queue = under_way_[static_cast<size_t>(connection)];
+      messages.push_back(std::move(queue.front()));
+      queue.pop_front();
+    }
+    Bytes& received = messages.front();
+    for (const Bytes& message : messages) members.push_back(message.data());
+    if (members.size() > 1)
+      ReduceMembersReference(options_.type, options_.op, received.data(), members,
+                             static_cast<int64_t>(received.size()) / element_bytes_);
+    return std::move(received);
+  }
+
   void Step(int32_t block) {
     BlockState& state = blocks_[static_cast<size_t>(block)];
     const Instruction& i = Next(block);
     RankMemory& memory = memory_[index_.BlockRank(block)];
     Bytes received, sent;
-    if (Receives(i.op)) {
-      auto& queue = under_way_[static_cast<size_t>(index_.RecvConnection(block))];
-      received = std::move(queue.front());
-      queue.pop_front();
-    }
+    if (Receives(i.op)) received = Take(index_.RecvConnections(block));
     size_t taken = 0;
     for (int32_t k = 0; k < i.count && i.op != Opcode::kNop; ++k) {
       const Operand& sized = WritesDestination(i.op) ? i.dst : i.src;
@@ -181,7 +197,9 @@ class Interpreter {
       if (WritesDestination(i.op)) std::ranges::copy(value, SliceAt(memory, i.dst, k, state.pass).begin());
       if (Sends(i.op)) sent.insert(sent.end(), value.begin(), value.end());
     }
-    if (Sends(i.op)) under_way_[static_cast<size_t>(index_.SendConnection(block))].push_back(std::move(sent));
+    if (Sends(i.op))
+      for (int32_t connection : index_.SendConnections(block))
+        under_way_[static_cast<size_t>(connection)].push_back(sent);
     if (++state.next == index_.BlockFirst(block + 1) - index_.BlockFirst(block)) {
       state.next = 0;
       ++state.pass;

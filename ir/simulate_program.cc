@@ -1,7 +1,8 @@
 // An event simulation. A runner is one instance of a threadblock; it does one instruction at a time. A send
 // holds its runner until its last byte has left the sender; receives and local instructions take no time. A
 // link serves what came first to its tail, then the lower connection. The slot that a message took is free
-// again when the instruction that received it is done.
+// again when the instruction that received it is done. A group's message takes each link of its tree once:
+// behind a switch that multicasts it goes on as several, and where one adds up it waits for all.
 //
 // As in ir/simulate.cc everything of one instant happens before idle links choose, so that the result does
 // not depend on the order of events. Passes beyond a steady state are a straight line.
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <tuple>
@@ -19,6 +21,7 @@
 #include "ir/event_queue.h"
 #include "ir/machine_model.h"
 #include "ir/program_index.h"
+#include "ir/program_paths.h"
 #include "ir/sizes.h"
 
 namespace xccl {
@@ -28,28 +31,6 @@ constexpr int64_t kForever = std::numeric_limits<int64_t>::max() / 4;  // times 
 constexpr int64_t kExactWork = 1 << 18;  // instructions × passes that are simulated to the last
 constexpr int64_t kSteadyPasses = 16;    // passes, times instances, after which a steady state is looked for
 constexpr double kSteady = 0.001;        // two rates that differ by less are one
-
-Status CheckPaths(const Program& program, const Topology& topology) {
-  for (const Connection& c : program.connections) {
-    const std::string where =
-        fmt::format("connection {}->{} channel {}", c.src.value, c.dst.value, c.channel);
-    if (c.path.empty())
-      return InvalidInput(fmt::format("{}: no path; expected links of {}", where, topology.name()));
-    if (c.src.value >= topology.num_ranks() || c.dst.value >= topology.num_ranks())
-      return InvalidInput(fmt::format("{}: expected ranks 0..{}", where, topology.num_ranks() - 1));
-    NodeId at = topology.NodeOf(c.src);
-    for (LinkId l : c.path) {
-      if (l.value < 0 || l.value >= topology.num_links() || topology.link(l).from != at)
-        return InvalidInput(fmt::format("{}: link {} does not leave {}; expected a chain of links of {}",
-                                        where, l.value, topology.NodeName(at), topology.name()));
-      at = topology.link(l).to;
-    }
-    if (at != topology.NodeOf(c.dst))
-      return InvalidInput(fmt::format("{}: its path ends at {}; expected {}", where, topology.NodeName(at),
-                                      topology.NodeName(topology.NodeOf(c.dst))));
-  }
-  return OkStatus();
-}
 
 // Bytes that each instruction moves in a pass.
 class InstructionBytes {
@@ -114,9 +95,15 @@ class ProgramRun {
     busy_ps_.assign(links_.size(), 0);
     sender_.assign(program.connections.size(), -1);
     receiver_.assign(program.connections.size(), -1);
+    group_of_ = GroupsOfConnections(program);
+    for (const Group& group : program.groups) {
+      trees_.push_back(TreeOf(program, group, topology));
+      group_connections_.push_back(ConnectionsOf(program, group));
+      for (int32_t i = 0; i < instances_; ++i) joins_.emplace_back(group.path.size());
+    }
     for (int32_t block = 0; block < index.num_blocks(); ++block) {
-      if (index.SendConnection(block) >= 0) sender_[index.SendConnection(block)] = block;
-      if (index.RecvConnection(block) >= 0) receiver_[index.RecvConnection(block)] = block;
+      for (int32_t connection : index.SendConnections(block)) sender_[connection] = block;
+      for (int32_t connection : index.RecvConnections(block)) receiver_[connection] = block;
       left_ += index.BlockFirst(block + 1) > index.BlockFirst(block) ? instances_ : 0;
       for (int32_t i = 0; i < instances_; ++i) runners_[RunnerOf(block, i)].pass = i;
     }
@@ -153,11 +140,24 @@ class ProgramRun {
   struct Lane {
     int32_t arrived = 0, taken = 0;  // messages that lie ready; slots in use
   };
+  // One on its way; of a group's message the part that waits for one link.
   struct Message {
-    int32_t lane = 0, hop = 0;
+    int32_t lane = 0;  // of a group any of its members'
+    int32_t hop = 0;
+    bool leaves = true;        // waits for the link out of its sender
     int64_t bytes = 0;         // on links
     int64_t moved_at = 0;      // when its sender, which moves no faster, may have handed out the last byte
     int64_t tail_arrives = 0;  // of its last byte at the tail of the link that it waits for
+  };
+  // Where a tree of a reduction joins: what has come of the messages that have not gone on.
+  struct Join {
+    struct Part {
+      int32_t parts = 0;
+      int64_t tail_arrives = 0;
+    };
+    std::deque<Part> waiting;
+    int64_t gone = 0;  // messages that have gone on
+    int64_t came = 0;  // messages that have come by this hop
   };
   using Waiting = std::tuple<int64_t, int32_t, int32_t>;  // since when, lane, message
   struct LinkState {
@@ -172,8 +172,25 @@ class ProgramRun {
   size_t LaneOf(int32_t connection, int32_t instance) const {
     return static_cast<size_t>(connection) * static_cast<size_t>(instances_) + static_cast<size_t>(instance);
   }
-  const Connection& ConnectionOf(int32_t lane) const {
-    return program_.connections[static_cast<size_t>(lane / instances_)];
+  int32_t GroupOf(int32_t lane) const { return group_of_[static_cast<size_t>(lane / instances_)]; }
+  const std::vector<LinkId>& PathOf(int32_t lane) const {
+    const int32_t group = GroupOf(lane);
+    return group < 0 ? program_.connections[static_cast<size_t>(lane / instances_)].path
+                     : program_.groups[static_cast<size_t>(group)].path;
+  }
+  const GroupTree& TreeOfGroup(int32_t group) const { return trees_[static_cast<size_t>(group)]; }
+  bool IsLastHop(const Message& message) const {
+    const int32_t group = GroupOf(message.lane);
+    if (group < 0) return message.hop + 1 == static_cast<int32_t>(PathOf(message.lane).size());
+    return TreeOfGroup(group).next[static_cast<size_t>(message.hop)].empty();
+  }
+  // The link by which a message leaves its sender.
+  int32_t FirstHop(int32_t connection) const {
+    const int32_t group = group_of_[static_cast<size_t>(connection)];
+    if (group < 0) return 0;
+    const std::vector<int32_t>& connections = group_connections_[static_cast<size_t>(group)];
+    const auto member = std::ranges::find(connections, connection) - connections.begin();
+    return TreeOfGroup(group).first_hop[static_cast<size_t>(member)];
   }
 
   void Settle(int64_t now) {
@@ -201,8 +218,9 @@ class ProgramRun {
       source.waiters.push_back(id);
       return false;
     }
-    if (Receives(i.op) && lanes_[LaneOf(index_.RecvConnection(block), InstanceOf(id))].arrived == 0)
-      return false;
+    if (Receives(i.op))
+      for (int32_t connection : index_.RecvConnections(block))
+        if (lanes_[LaneOf(connection, InstanceOf(id))].arrived == 0) return false;
     if (!Sends(i.op) && (!timed_blocks_ || i.op == Opcode::kNop)) {
       Finish(id);
       return true;
@@ -214,12 +232,15 @@ class ProgramRun {
       queue_.Push(moved_at, kDone | static_cast<uint64_t>(id));
       return false;
     }
-    const size_t lane = LaneOf(index_.SendConnection(block), InstanceOf(id));
-    if (lanes_[lane].taken == program_.slots) return false;
-    ++lanes_[lane].taken;
+    for (int32_t connection : index_.SendConnections(block))
+      if (lanes_[LaneOf(connection, InstanceOf(id))].taken == program_.slots) return false;
+    for (int32_t connection : index_.SendConnections(block))
+      ++lanes_[LaneOf(connection, InstanceOf(id))].taken;
     runner.busy = true;
-    const int32_t message = NewMessage({static_cast<int32_t>(lane), 0, cost_.WireBytes(bytes), moved_at, 0});
-    Queue(message, now);
+    const int32_t connection = index_.SendConnection(block);
+    Queue(NewMessage({static_cast<int32_t>(LaneOf(connection, InstanceOf(id))), FirstHop(connection), true,
+                      cost_.WireBytes(bytes), moved_at, 0}),
+          now);
     return false;
   }
 
@@ -228,11 +249,12 @@ class ProgramRun {
     const int32_t block = id / instances_;
     const Instruction& i = index_.instruction(index_.BlockFirst(block) + runner.next);
     if (Receives(i.op)) {
-      const int32_t connection = index_.RecvConnection(block);
-      Lane& lane = lanes_[LaneOf(connection, InstanceOf(id))];
-      --lane.arrived;
-      --lane.taken;
-      awake_.push_back(static_cast<int32_t>(RunnerOf(sender_[connection], InstanceOf(id))));
+      for (int32_t connection : index_.RecvConnections(block)) {
+        Lane& lane = lanes_[LaneOf(connection, InstanceOf(id))];
+        --lane.arrived;
+        --lane.taken;
+        awake_.push_back(static_cast<int32_t>(RunnerOf(sender_[connection], InstanceOf(id))));
+      }
     }
     if (++runner.next == index_.BlockFirst(block + 1) - index_.BlockFirst(block)) {
       runner.next = 0;
@@ -262,7 +284,7 @@ class ProgramRun {
 
   void Queue(int32_t id, int64_t now) {
     const Message& message = messages_[static_cast<size_t>(id)];
-    const LinkId link = ConnectionOf(message.lane).path[static_cast<size_t>(message.hop)];
+    const LinkId link = PathOf(message.lane)[static_cast<size_t>(message.hop)];
     LinkState& state = links_[link.index()];
     state.ready.emplace_back(now, message.lane, id);
     std::push_heap(state.ready.begin(), state.ready.end(), std::greater<>());
@@ -283,7 +305,7 @@ class ProgramRun {
   void Start(int32_t id, LinkId link_id, int64_t now) {
     Message& message = messages_[static_cast<size_t>(id)];
     const Link& link = topology_.link(link_id);
-    const bool last = message.hop + 1 == static_cast<int32_t>(ConnectionOf(message.lane).path.size());
+    const bool last = IsLastHop(message);
     const __int128 transfer_ps =
         static_cast<__int128>(message.bytes) * kPsPerSecond / link.bandwidth_bytes_per_s;
     int64_t end = transfer_ps > kForever
@@ -302,7 +324,8 @@ class ProgramRun {
     queue_.Push(end, kIdle | static_cast<uint64_t>(link_id.value));
     // A threadblock slower than the link leaves it to others in between, as if it sent what it has in the
     // end.
-    if (message.hop == 0) {
+    if (message.leaves) {
+      message.leaves = false;
       const int64_t sent = std::max(end, message.moved_at);
       arrival += sent - end;
       head += sent - end;
@@ -323,16 +346,11 @@ class ProgramRun {
         Touch(id);
         return;
       case kHead:
-        ++messages_[static_cast<size_t>(id)].hop;
-        Queue(id, event.time_ps);
+        GoOn(id, event.time_ps);
         return;
-      case kArrival: {
-        const int32_t lane = messages_[static_cast<size_t>(id)].lane;
-        free_.push_back(id);
-        ++lanes_[static_cast<size_t>(lane)].arrived;
-        awake_.push_back(static_cast<int32_t>(RunnerOf(receiver_[lane / instances_], lane % instances_)));
+      case kArrival:
+        Deliver(id);
         return;
-      }
       case kDone:
         runners_[static_cast<size_t>(id)].busy = false;
         last_ = std::max(last_, timed_blocks_ ? event.time_ps : 0);
@@ -340,6 +358,60 @@ class ProgramRun {
         awake_.push_back(id);
         return;
     }
+  }
+
+  // A message's first byte has come to the end of a link.
+  void GoOn(int32_t id, int64_t now) {
+    Message& message = messages_[static_cast<size_t>(id)];
+    const int32_t group = GroupOf(message.lane);
+    if (group < 0) {
+      ++message.hop;
+      return Queue(id, now);
+    }
+    const std::vector<int32_t>& next = TreeOfGroup(group).next[static_cast<size_t>(message.hop)];
+    if (TreeOfGroup(group).feeds[static_cast<size_t>(next.front())] > 1 && !Joins(id, next.front())) return;
+    message.hop = next.front();
+    Message branch = message;
+    Queue(id, now);
+    for (size_t i = 1; i < next.size(); ++i) {
+      branch.hop = next[i];
+      Queue(NewMessage(branch), now);
+    }
+  }
+
+  // Is the message the last of those that are added up before `next`? It then goes on for all.
+  bool Joins(int32_t id, int32_t next) {
+    Message& message = messages_[static_cast<size_t>(id)];
+    const size_t group = static_cast<size_t>(GroupOf(message.lane));
+    std::vector<Join>& joins =
+        joins_[group * static_cast<size_t>(instances_) + static_cast<size_t>(message.lane % instances_)];
+    Join& join = joins[static_cast<size_t>(next)];
+    const size_t place = static_cast<size_t>(joins[static_cast<size_t>(message.hop)].came++ - join.gone);
+    if (place == join.waiting.size()) join.waiting.emplace_back();
+    Join::Part& sum = join.waiting[place];
+    sum.tail_arrives = std::max(sum.tail_arrives, message.tail_arrives);
+    if (++sum.parts < trees_[group].feeds[static_cast<size_t>(next)]) {
+      free_.push_back(id);
+      return false;
+    }
+    message.tail_arrives = sum.tail_arrives;
+    message.lane = static_cast<int32_t>(LaneOf(group_connections_[group].front(), message.lane % instances_));
+    join.waiting.pop_front();  // messages come in order by every hop
+    ++join.gone;
+    return true;
+  }
+
+  void Deliver(int32_t id) {
+    const Message message = messages_[static_cast<size_t>(id)];
+    free_.push_back(id);
+    const int32_t group = GroupOf(message.lane), instance = message.lane % instances_;
+    const auto arrive = [&](int32_t connection) {
+      ++lanes_[LaneOf(connection, instance)].arrived;
+      awake_.push_back(static_cast<int32_t>(RunnerOf(receiver_[connection], instance)));
+    };
+    if (group < 0) return arrive(message.lane / instances_);
+    for (int32_t connection : TreeOfGroup(group).delivers[static_cast<size_t>(message.hop)])
+      arrive(connection);
   }
 
   Status Stuck() const {
@@ -365,6 +437,10 @@ class ProgramRun {
   std::vector<LinkState> links_;
   std::vector<int64_t> busy_ps_;
   std::vector<int32_t> sender_, receiver_;  // blocks, by connection
+  std::vector<int32_t> group_of_;           // by connection
+  std::vector<GroupTree> trees_;            // by group
+  std::vector<std::vector<int32_t>> group_connections_;
+  std::vector<std::vector<Join>> joins_;  // by group, instance and hop
   std::vector<Message> messages_;
   std::vector<int32_t> free_, awake_, touched_;
   EventQueue queue_;

@@ -89,6 +89,10 @@ class StructureCheck {
     return fmt::format("connection {}->{} channel {}", c.src.value, c.dst.value, c.channel);
   }
 
+  static std::string GroupName(const Group& g) {
+    return fmt::format("{} group of rank {} on channel {}", ToString(g.kind), g.root.value, g.channel);
+  }
+
   void CheckProgram() {
     const int32_t ranks = program_.ranks.size();
     const auto within = [&](const char* what, int32_t value, int32_t most) {
@@ -97,7 +101,6 @@ class StructureCheck {
     };
     within("slots", program_.slots, kMaxSlots);
     within("instances", program_.instances, kMaxInstances);
-    if (!program_.groups.empty()) Report("P1", "program", "multicast groups are not there yet");
     if (program_.segment_bytes < 0)
       Report("P1", "program",
              fmt::format("segments of {} bytes; expected at least 0", program_.segment_bytes));
@@ -119,6 +122,49 @@ class StructureCheck {
       if (i > 0 && !(key(program_.connections[i - 1]) < key(c)))
         Report("P1", ConnectionName(c), "out of order; expected sorted by ranks and channel, each once");
     }
+    CheckGroups();
+  }
+
+  void CheckGroups() {
+    if (!program_.groups.empty() && program_.protocol != Protocol::kSimple)
+      Report("P1", "program",
+             fmt::format("has groups and protocol {}; expected simple", ToString(program_.protocol)));
+    const auto key = [](const Group& g) { return std::tuple(g.kind, g.root, g.channel); };
+    group_of_.assign(program_.connections.size(), -1);
+    for (size_t i = 0; i < program_.groups.size() && !Full(); ++i) {
+      const Group& group = program_.groups[i];
+      if (i > 0 && !(key(program_.groups[i - 1]) < key(group)))
+        Report("P1", GroupName(group), "out of order; expected sorted by kind, root and channel, each once");
+      CheckMembers(static_cast<int32_t>(i));
+    }
+  }
+
+  void CheckMembers(int32_t index) {
+    const Group& group = program_.groups[static_cast<size_t>(index)];
+    bool good = program_.ranks.Has(group.root) && group.members.size() >= 2;
+    for (size_t m = 0; m < group.members.size(); ++m)
+      good = good && program_.ranks.Has(group.members[m]) && group.members[m] != group.root &&
+             (m == 0 || group.members[m - 1] < group.members[m]);
+    if (!good)
+      return Report("P1", GroupName(group),
+                    fmt::format("expected a root and two or more other members of the ranks 0..{}, each "
+                                "once and in order",
+                                program_.ranks.size() - 1));
+    const bool sends = group.kind == Group::Kind::kMulticast;
+    for (Rank member : group.members) {
+      const Rank src = sends ? group.root : member, dst = sends ? member : group.root;
+      const std::optional<int32_t> c = FindConnection(program_, src, dst, group.channel);
+      if (!c) {
+        Report("P1", GroupName(group),
+               fmt::format("the program has no connection {}->{} on channel {}", src.value, dst.value,
+                           group.channel));
+      } else if (group_of_[static_cast<size_t>(*c)] >= 0) {
+        Report("P1", GroupName(group),
+               fmt::format("connection {}->{} is in an earlier group", src.value, dst.value));
+      } else {
+        group_of_[static_cast<size_t>(*c)] = index;
+      }
+    }
   }
 
   void CheckRank(Rank r) {
@@ -136,29 +182,65 @@ class StructureCheck {
     for (size_t tb = 0; tb < rank.threadblocks.size() && !Full(); ++tb) {
       const Threadblock& block = rank.threadblocks[tb];
       const std::string where = fmt::format("rank {} threadblock {}", r.value, tb);
-      CheckPeer(r, block.send_peer, block.channel, true, where, senders);
-      CheckPeer(r, block.recv_peer, block.channel, false, where, receivers);
+      if (!CheckGroup(r, block, true, where) || !CheckGroup(r, block, false, where)) continue;
+      for (Rank peer : SendPeers(program_, block))
+        CheckPeer(r, peer, block.channel, true, block.send_group.has_value(), where, senders);
+      for (Rank peer : RecvPeers(program_, block))
+        CheckPeer(r, peer, block.channel, false, block.recv_group.has_value(), where, receivers);
       for (size_t i = 0; i < block.instructions.size() && !Full(); ++i)
         CheckInstruction({r, static_cast<int32_t>(tb), static_cast<int32_t>(i)}, block);
     }
   }
 
-  void CheckPeer(Rank r, std::optional<Rank> peer, int32_t channel, bool sends, const std::string& where,
-                 std::set<std::pair<Rank, int32_t>>& seen) {
-    if (!peer) return;
+  // Does the group that a threadblock names, if any, exist and belong to its rank and channel?
+  bool CheckGroup(Rank r, const Threadblock& block, bool sends, const std::string& where) {
+    const std::optional<int32_t>& index = sends ? block.send_group : block.recv_group;
+    if (!index) return true;
+    const size_t reported = violations_.size();
     const char* does = sends ? "sends to" : "receives from";
-    if (!program_.ranks.Has(*peer) || *peer == r)
+    if (*index < 0 || *index >= static_cast<int64_t>(program_.groups.size())) {
+      Report("P1", where,
+             fmt::format("{} group {}; the program has {}", does, *index, program_.groups.size()));
+      return false;
+    }
+    const Group& group = program_.groups[static_cast<size_t>(*index)];
+    const Group::Kind kind = sends ? Group::Kind::kMulticast : Group::Kind::kReduce;
+    if (group.kind != kind || group.root != r || group.channel != block.channel)
+      Report("P1", where,
+             fmt::format("{} the {}; expected a {} group of rank {} on channel {}", does, GroupName(group),
+                         ToString(kind), r.value, block.channel));
+    if ((sends ? block.send_peer : block.recv_peer).has_value())
+      Report("P1", where, fmt::format("{} a rank and a group; expected one of them", does));
+    return violations_.size() == reported;
+  }
+
+  void CheckPeer(Rank r, Rank peer, int32_t channel, bool sends, bool as_group, const std::string& where,
+                 std::set<std::pair<Rank, int32_t>>& seen) {
+    const char* does = sends ? "sends to" : "receives from";
+    if (!program_.ranks.Has(peer) || peer == r)
       return Report("P1", where,
-                    fmt::format("{} rank {}; expected another of the ranks 0..{}", does, peer->value,
+                    fmt::format("{} rank {}; expected another of the ranks 0..{}", does, peer.value,
                                 program_.ranks.size() - 1));
-    if (!FindConnection(program_, sends ? r : *peer, sends ? *peer : r, channel))
+    const std::optional<int32_t> c = FindConnection(program_, sends ? r : peer, sends ? peer : r, channel);
+    if (!c)
       return Report("P1", where,
                     fmt::format("{} rank {} on channel {}; the program has no such connection", does,
-                                peer->value, channel));
-    if (!seen.emplace(*peer, channel).second)
-      Report("P1", where,
-             fmt::format("{} rank {} on channel {}, as an earlier threadblock does", does, peer->value,
-                         channel));
+                                peer.value, channel));
+    if (!as_group && RootServes(*c, sends))
+      return Report("P1", where,
+                    fmt::format("{} rank {} on channel {}, which is a group's; expected the group", does,
+                                peer.value, channel));
+    if (!seen.emplace(peer, channel).second)
+      Report(
+          "P1", where,
+          fmt::format("{} rank {} on channel {}, as an earlier threadblock does", does, peer.value, channel));
+  }
+
+  // Is the connection of a group whose root is at this end?
+  bool RootServes(int32_t connection, bool at_sender) const {
+    const int32_t group = group_of_[static_cast<size_t>(connection)];
+    return group >= 0 && program_.groups[static_cast<size_t>(group)].kind ==
+                             (at_sender ? Group::Kind::kMulticast : Group::Kind::kReduce);
   }
 
   void CheckInstruction(const ProgramSite& site, const Threadblock& block) {
@@ -166,9 +248,9 @@ class StructureCheck {
     const auto bad = [&](const char* rule, std::string text) {
       Report(rule, ToString(site), std::move(text));
     };
-    if (Sends(i.op) && !block.send_peer)
+    if (Sends(i.op) && !block.send_peer && !block.send_group)
       bad("P1", fmt::format("{} in a threadblock that sends to nobody", ToString(i.op)));
-    if (Receives(i.op) && !block.recv_peer)
+    if (Receives(i.op) && !block.recv_peer && !block.recv_group)
       bad("P1", fmt::format("{} in a threadblock that receives from nobody", ToString(i.op)));
     if (i.count < 1 && i.op != Opcode::kNop)
       bad("P1", fmt::format("{} of {} chunks; expected at least 1", ToString(i.op), i.count));
@@ -256,6 +338,7 @@ class StructureCheck {
   const Collective& collective_;
   std::vector<Violation>& violations_;
   std::vector<int32_t> shape_;
+  std::vector<int32_t> group_of_;              // of every connection its group; -1: it is in none
   std::array<std::vector<ChunkId>, 3> slots_;  // of the rank at hand
   mutable std::map<std::pair<Rank, BufferKind>, std::vector<ChunkId>> user_slots_;
 };

@@ -132,22 +132,24 @@ class Execution {
     if (i.op == Opcode::kNop) return;
     const int32_t block = index_.BlockOf(node);
     Memory& memory = memory_[index_.BlockRank(block)];
-    Fifo* in = Receives(i.op) ? &under_way_[index_.RecvConnection(block)] : nullptr;
-    Fifo* out = Sends(i.op) ? &under_way_[index_.SendConnection(block)] : nullptr;
+    std::span<const int32_t> in, out;  // connections
+    if (Receives(i.op)) in = index_.RecvConnections(block);
+    if (Sends(i.op)) out = index_.SendConnections(block);
     for (int32_t k = 0; k < i.count; ++k) {
       Value value;
-      if (in != nullptr) value = in->Pop();
+      if (!in.empty()) value = Received(in);
+      bool adds = in.size() > 1;
       if (ReadsSource(i.op)) {
         const Value local = Read(At(memory, i.src, k), i, i.src, k);
-        value = in != nullptr             ? Sum(local, value, i)
-                : i.op == Opcode::kReduce ? Sum(ReadSum(At(memory, i.dst, k), i.dst, k), local, i)
+        adds = adds || Reduces(i.op);
+        value = !in.empty()               ? Sum(local, value)
+                : i.op == Opcode::kReduce ? Sum(ReadSum(At(memory, i.dst, k), i.dst, k), local)
                                           : local;
       }
       value.raw = false;
-      if (i.final && (!Reduces(i.op) || value.set != complete_) && value.kind == Value::Kind::kSum)
-        Report("P9", "is final, but what it makes is not the complete sum");
+      CheckFinal(i, adds, value);
       if (WritesDestination(i.op)) At(memory, i.dst, k) = value;
-      if (out != nullptr) out->Push(value);
+      for (int32_t connection : out) under_way_[connection].Push(value);
     }
   }
 
@@ -165,6 +167,21 @@ class Execution {
     int64_t input = 0, output = 0;                                     // where slot 0 of each lies in `user`
     std::vector<std::pair<ChunkId, int32_t>> input_slot, output_slot;  // sorted by chunk
   };
+
+  // A group's messages are added up on their way.
+  Value Received(std::span<const int32_t> connections) {
+    Value value = under_way_[connections.front()].Pop();
+    for (int32_t connection : connections.subspan(1)) value = Sum(value, under_way_[connection].Pop());
+    return value;
+  }
+
+  void CheckFinal(const Instruction& i, bool adds, const Value& value) {
+    if (value.kind != Value::Kind::kSum) return;
+    const bool completes = adds && value.set == complete_;
+    if (i.final && !completes) Report("P9", "is final, but what it makes is not the complete sum");
+    if (!i.final && completes)
+      Report("P9", fmt::format("completes the sum of chunk {}; expected final", value.chunk.value));
+  }
 
   static bool Reduces(Opcode op) {
     return op == Opcode::kRecvReduceSend || op == Opcode::kRecvReduceCopy ||
@@ -258,7 +275,7 @@ class Execution {
     return value;
   }
 
-  Value Sum(const Value& a, const Value& b, const Instruction& i) {
+  Value Sum(const Value& a, const Value& b) {
     if (a.kind != Value::Kind::kSum || b.kind != Value::Kind::kSum)
       return {Value::Kind::kUnknown, false, ChunkId(), 0};
     Value sum = a;
@@ -274,8 +291,6 @@ class Execution {
       return sum;
     }
     sum.set = sets_.Union(a.set, b.set);
-    if (sum.set == complete_ && !i.final)
-      Report("P9", fmt::format("completes the sum of chunk {}; expected final", a.chunk.value));
     return sum;
   }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "base/status.h"
@@ -27,6 +28,10 @@ class Device {
   // dst[i] = local[i] op received[i]. dst may be local or received.
   virtual void Reduce(DataType type, ReduceOp op, std::byte* dst, const std::byte* local,
                       const std::byte* received, int64_t elements, bool last_use) const = 0;
+  // What a group receives: members[0][i] op members[1][i] op .., as ReduceMembersReference. dst overlaps
+  // none.
+  virtual void ReduceMembers(DataType type, ReduceOp op, std::byte* dst,
+                             std::span<const std::byte* const> members, int64_t elements) const = 0;
   // avg of floating types: dst[i] = src[i] / n; other cases copy. dst may be src.
   virtual void Scale(DataType type, ReduceOp op, int32_t n, std::byte* dst, const std::byte* src,
                      int64_t elements) const = 0;

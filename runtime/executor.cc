@@ -30,11 +30,15 @@ class RankExecution {
     base_ = {const_cast<std::byte*>(buffers.input), buffers.output, buffers.scratch};
     for (const Lane& lane : work.lanes) {
       LaneState state;
-      if (lane.send) state.send = transport.At(*lane.send);
-      if (lane.recv) state.recv = transport.At(*lane.recv);
-      if (lane.send) state.put = state.send.head->load(std::memory_order_relaxed);
-      if (lane.recv) state.taken = state.recv.tail->load(std::memory_order_relaxed);
-      lanes_.push_back(state);
+      for (int32_t connection : lane.send) {
+        state.send.push_back(transport.At(connection));
+        state.put.push_back(state.send.back().head->load(std::memory_order_relaxed));
+      }
+      for (int32_t connection : lane.recv) {
+        state.recv.push_back(transport.At(connection));
+        state.taken.push_back(state.recv.back().tail->load(std::memory_order_relaxed));
+      }
+      lanes_.push_back(std::move(state));
     }
     scales_ = options.op == ReduceOp::kAvg && IsFloating(options.type);
     finishes_ = options.op == ReduceOp::kAvg && !IsFloating(options.type);
@@ -77,8 +81,8 @@ class RankExecution {
   struct LaneState {
     int32_t pass = 0;
     int32_t index = 0;
-    ConnectionEnd send, recv;
-    uint64_t put = 0, taken = 0;  // own counters
+    std::vector<ConnectionEnd> send, recv;  // of a group: one a member
+    std::vector<uint64_t> put, taken;       // own counters, of each
   };
 
   bool Round() {
@@ -97,10 +101,11 @@ class RankExecution {
   // All instructions done, and all that was lent to receivers is read.
   bool Done() const {
     if (!InstructionsDone()) return false;
-    for (const LaneState& state : lanes_) {
-      if (state.send.direct != nullptr && state.send.tail->load(std::memory_order_acquire) != state.put)
-        return false;
-    }
+    for (const LaneState& state : lanes_)
+      for (size_t c = 0; c < state.send.size(); ++c)
+        if (state.send[c].direct != nullptr &&
+            state.send[c].tail->load(std::memory_order_acquire) != state.put[c])
+          return false;
     return true;
   }
 
@@ -110,17 +115,29 @@ class RankExecution {
     if (state.pass == work_.passes || lane.steps.empty()) return false;
     const Step& step = lane.steps[state.index];
     if (!DependenciesDone(step, state.pass)) return false;
-    // Acquire: what the peer wrote before it moved its counter is visible after this load.
-    if (Receives(step.op) && state.recv.head->load(std::memory_order_acquire) == state.taken) return false;
-    if (Sends(step.op) && state.put - state.send.tail->load(std::memory_order_acquire) >=
-                              static_cast<uint64_t>(transport_.slots()))
-      return false;
+    if (Receives(step.op) && FirstEmpty(state)) return false;
+    if (Sends(step.op) && FirstFull(state)) return false;
     Perform(step, state);
     if (++state.index == static_cast<int32_t>(lane.steps.size())) {
       state.index = 0;
       ++state.pass;
     }
     return true;
+  }
+
+  // The first connection without a message. Acquire: what the peer wrote before it moved its counter is
+  // visible after this load.
+  static std::optional<size_t> FirstEmpty(const LaneState& state) {
+    for (size_t c = 0; c < state.recv.size(); ++c)
+      if (state.recv[c].head->load(std::memory_order_acquire) == state.taken[c]) return c;
+    return std::nullopt;
+  }
+  std::optional<size_t> FirstFull(const LaneState& state) const {
+    for (size_t c = 0; c < state.send.size(); ++c)
+      if (state.put[c] - state.send[c].tail->load(std::memory_order_acquire) >=
+          static_cast<uint64_t>(transport_.slots()))
+        return c;
+    return std::nullopt;
   }
 
   bool DependenciesDone(const Step& step, int32_t pass) const {
@@ -134,10 +151,6 @@ class RankExecution {
   void Perform(const Step& step, LaneState& state) {
     const std::span<const ByteRange> ranges =
         std::span(work_.ranges).subspan(step.range_first, step.range_count);
-    const uint64_t slots = static_cast<uint64_t>(transport_.slots());
-    const uint64_t in = state.taken % slots, out = state.put % slots;
-    DirectSource lent;
-    if (Receives(step.op) && state.recv.direct != nullptr) lent = state.recv.direct[in];
     const bool lends = Lends(step, state);
     Pieces pieces;
     int64_t slot_at = 0;
@@ -148,30 +161,52 @@ class RankExecution {
       const int64_t offset = slice.begin * work_.element_bytes;
       pieces.src = base_[static_cast<size_t>(step.src)] + ranges[c].src_begin + offset;
       pieces.dst = base_[static_cast<size_t>(step.dst)] + ranges[c].dst_begin + offset;
-      if (Receives(step.op))
-        pieces.received = lent.base != nullptr
-                              ? lent.base + lent.offsets[static_cast<int64_t>(c) * lent.stride] + offset
-                              : state.recv.slots + in * transport_.slot_bytes() + slot_at;
-      pieces.sent =
-          Sends(step.op) && !lends ? state.send.slots + out * transport_.slot_bytes() + slot_at : nullptr;
+      FindMessages(step, state, static_cast<int64_t>(c), offset, slot_at, lends);
       Move(step, pieces);
       slot_at += PaddedBytes(pieces.elements, work_.element_bytes);
     }
+    const Lane& lane = work_.lanes[&state - lanes_.data()];
     if (Receives(step.op)) {
-      ++state.taken;
-      transport_.Take(*work_.lanes[&state - lanes_.data()].recv);
+      for (size_t c = 0; c < state.recv.size(); ++c) {
+        ++state.taken[c];
+        transport_.Take(lane.recv[c]);
+      }
     }
     if (Sends(step.op)) {
-      if (state.send.direct != nullptr)
-        state.send.direct[out] = lends ? LentBy(step, ranges) : DirectSource{};
-      ++state.put;
-      transport_.Put(*work_.lanes[&state - lanes_.data()].send, lends ? 0 : slot_at);
+      for (size_t c = 0; c < state.send.size(); ++c) {
+        if (state.send[c].direct != nullptr)
+          state.send[c].direct[state.put[c] % NumSlots()] = lends ? LentBy(step, ranges) : DirectSource{};
+        ++state.put[c];
+        transport_.Put(lane.send[c], lends ? 0 : slot_at);
+      }
     }
+  }
+
+  uint64_t NumSlots() const { return static_cast<uint64_t>(transport_.slots()); }
+
+  // Where the messages of an instruction hold the part of its chunk c that begins at `offset` of the chunk
+  // and at `slot_at` of a slot.
+  void FindMessages(const Step& step, const LaneState& state, int64_t c, int64_t offset, int64_t slot_at,
+                    bool lends) {
+    received_.clear();
+    sent_.clear();
+    if (Receives(step.op)) {
+      for (size_t i = 0; i < state.recv.size(); ++i) {
+        const uint64_t slot = state.taken[i] % NumSlots();
+        const ConnectionEnd& end = state.recv[i];
+        const DirectSource lent = end.direct != nullptr ? end.direct[slot] : DirectSource{};
+        received_.push_back(lent.base != nullptr ? lent.base + lent.offsets[c * lent.stride] + offset
+                                                 : end.slots + slot * transport_.slot_bytes() + slot_at);
+      }
+    }
+    if (Sends(step.op) && !lends)
+      for (size_t i = 0; i < state.send.size(); ++i)
+        sent_.push_back(state.send[i].slots + state.put[i] % NumSlots() * transport_.slot_bytes() + slot_at);
   }
 
   // A scaled source differs from what lies in memory, so it goes through the slot.
   bool Lends(const Step& step, const LaneState& state) const {
-    return step.direct && state.send.direct != nullptr &&
+    return step.direct && !state.send.empty() && state.send[0].direct != nullptr &&
            !(step.op == Opcode::kSend && step.first && scales_);
   }
 
@@ -193,16 +228,25 @@ class RankExecution {
   };
 
   // Instructions that do several things to an element do them block by block, while it is in the first cache.
+  // A group's messages are reduced first; what it sends is written for one member and copied for the others.
   void Move(const Step& step, Pieces pieces) {
     const int64_t block = kBlockBytes / work_.element_bytes;
     for (int64_t left = pieces.elements; left > 0; left -= block) {
       pieces.elements = std::min(left, block);
+      pieces.received = received_.empty() ? nullptr : received_[0];
+      pieces.sent = sent_.empty() ? nullptr : sent_[0];
+      if (received_.size() > 1) {
+        device_.ReduceMembers(options_.type, options_.op, gathered_.data(), received_, pieces.elements);
+        pieces.received = gathered_.data();
+      }
       MoveBlock(step, pieces);
+      for (size_t i = 1; i < sent_.size(); ++i)
+        device_.Copy(sent_[i], sent_[0], pieces.elements * work_.element_bytes, false);
       const int64_t bytes = block * work_.element_bytes;
       pieces.src += bytes;
       pieces.dst += bytes;
-      if (pieces.received != nullptr) pieces.received += bytes;
-      if (pieces.sent != nullptr) pieces.sent += bytes;
+      for (const std::byte*& from : received_) from += bytes;
+      for (std::byte*& to : sent_) to += bytes;
     }
   }
 
@@ -297,15 +341,15 @@ class RankExecution {
             "expected instruction {} of threadblock {} to be done, saw it at instruction {} of pass {}",
             d.index, d.threadblock, other.index, other.pass + 1);
     }
-    if (Receives(step.op)) {
-      const uint64_t head = state.recv.head->load(std::memory_order_acquire);
-      if (head == state.taken)
-        return fmt::format("expected message {} of rank {} on channel {}, saw {}", state.taken + 1,
-                           lane.recv_peer.value, lane.channel, head);
-    }
+    if (Receives(step.op))
+      if (const std::optional<size_t> c = FirstEmpty(state))
+        return fmt::format("expected message {} of rank {} on channel {}, saw {}", state.taken[*c] + 1,
+                           lane.recv_peers[*c].value, lane.channel, state.taken[*c]);
+    if (!Sends(step.op)) return "it is about to go on";
+    const size_t c = FirstFull(state).value_or(0);
     return fmt::format("expected rank {} to take message {} on channel {}, saw {} taken",
-                       lane.send_peer.value, state.put - static_cast<uint64_t>(transport_.slots()) + 1,
-                       lane.channel, Sends(step.op) ? state.send.tail->load(std::memory_order_acquire) : 0);
+                       lane.send_peers[c].value, state.put[c] - NumSlots() + 1, lane.channel,
+                       state.send[c].tail->load(std::memory_order_acquire));
   }
 
   const RankWork& work_;
@@ -316,7 +360,10 @@ class RankExecution {
   std::vector<LaneState> lanes_;
   bool scales_ = false, finishes_ = false;
   bool idle_ = false;
-  alignas(64) std::array<std::byte, kBlockBytes> block_;  // a scaled source
+  std::vector<const std::byte*> received_;  // of the chunk at hand, what each message holds of it
+  std::vector<std::byte*> sent_;            // and where each message is to hold it; none where it is lent
+  alignas(64) std::array<std::byte, kBlockBytes> block_;     // a scaled source
+  alignas(64) std::array<std::byte, kBlockBytes> gathered_;  // what a group received
 };
 
 }  // namespace

@@ -263,16 +263,17 @@ StatusOr<RankWork> PrepareRank(const Program& program, const Collective& collect
     const Threadblock& block = rank_program.threadblocks[l];
     Lane lane;
     lane.channel = block.channel;
-    if (block.send_peer) {
-      lane.send = wiring.Find({rank, *block.send_peer, block.channel});
-      lane.send_peer = *block.send_peer;
-    }
-    if (block.recv_peer) {
-      lane.recv = wiring.Find({*block.recv_peer, rank, block.channel});
-      lane.recv_peer = *block.recv_peer;
-    }
-    if (block.send_peer.has_value() != lane.send.has_value() ||
-        block.recv_peer.has_value() != lane.recv.has_value())
+    const auto connect = [&](std::span<const Rank> peers, bool sends, std::vector<int32_t>& connections,
+                             std::vector<Rank>& of) {
+      of.assign(peers.begin(), peers.end());
+      for (Rank peer : peers)
+        if (const auto found = wiring.Find({sends ? rank : peer, sends ? peer : rank, block.channel}))
+          connections.push_back(*found);
+      return connections.size() == peers.size();
+    };
+    const bool sends = connect(SendPeers(program, block), true, lane.send, lane.send_peers);
+    const bool receives = connect(RecvPeers(program, block), false, lane.recv, lane.recv_peers);
+    if (!sends || !receives)
       return InvalidInput(
           fmt::format("rank {}: threadblock {}: nobody sends what it receives, or receives what it sends",
                       rank.value, l));

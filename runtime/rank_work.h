@@ -34,9 +34,9 @@ struct Step {
   int32_t dep_first = 0, dep_count = 0;
 };
 
-struct Lane {                         // a threadblock
-  std::optional<int32_t> send, recv;  // connections
-  Rank send_peer, recv_peer;          // where they exist
+struct Lane {                       // a threadblock
+  std::vector<int32_t> send, recv;  // connections: one, those of a group in order of its members, or none
+  std::vector<Rank> send_peers, recv_peers;  // of each of them
   int32_t channel = 0;
   std::vector<Step> steps;
 };
@@ -56,7 +56,7 @@ struct RankWork {
 StatusOr<int32_t> PassesFor(const Program& program, const Collective& collective,
                             const CollectiveSizes& sizes, int64_t slot_bytes);
 // Requires: the program verifies. `allow_direct`: ranks share an address space. Errors: kInvalidInput for
-// multicast, and for an operand whose chunks have not the size of its counterpart's.
+// an operand whose chunks have not the size of its counterpart's.
 StatusOr<RankWork> PrepareRank(const Program& program, const Collective& collective,
                                const CollectiveSizes& sizes, const Wiring& wiring, Rank rank, int32_t passes,
                                bool in_place, bool allow_direct);

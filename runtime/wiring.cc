@@ -35,7 +35,8 @@ StatusOr<Wiring> WiringOf(std::span<const Program* const> programs, const Wiring
     wiring.slots = std::max(wiring.slots, program->slots);
     for (int32_t r = 0; r < program->ranks.size(); ++r) {
       for (const Threadblock& block : program->ranks[Rank(r)].threadblocks) {
-        if (block.send_peer) wiring.connections.push_back({Rank(r), *block.send_peer, block.channel});
+        for (Rank peer : SendPeers(*program, block))
+          wiring.connections.push_back({Rank(r), peer, block.channel});
         for (const Instruction& instruction : block.instructions)
           if (Sends(instruction.op)) widest = std::max<int64_t>(widest, instruction.count);
       }

@@ -20,7 +20,7 @@ Buffers::Buffers(const Moves& moves, const Fusion& fusion, const Collective& col
   }
   for (size_t m = 0; m < moves.moves.size(); ++m) {
     const Move& move = moves.moves[m];
-    if (IsStored(moves, fusion, static_cast<int32_t>(m)) && !InOutput(move.dst, move.chunk))
+    if (move.receives && IsStored(moves, fusion, static_cast<int32_t>(m)) && !InOutput(move.dst, move.chunk))
       scratch_[move.dst].push_back(move.chunk);
   }
   for (std::vector<ChunkId>& chunks : scratch_) {

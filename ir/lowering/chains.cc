@@ -7,9 +7,7 @@
 #include <vector>
 
 namespace xccl::lowering {
-namespace {
 
-// From each source of a tree to each of its destinations; the tree has one of either.
 std::vector<std::vector<LinkId>> ChainsOf(const Topology& topology, std::span<const LinkId> tree) {
   std::vector<Rank> sources, destinations;
   PathEnds(topology, tree, sources, destinations);
@@ -31,8 +29,6 @@ std::vector<std::vector<LinkId>> ChainsOf(const Topology& topology, std::span<co
   }
   return chains;
 }
-
-}  // namespace
 
 bool HasTrees(const Schedule& schedule, const Topology& topology) {
   for (int32_t p = 0; p < schedule.paths.size(); ++p)

@@ -1,11 +1,18 @@
 // Trees of links written out as chains: a program's connections have one rank at either end.
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "base/status.h"
 #include "ir/schedule.h"
 #include "topologies/topology.h"
 
 namespace xccl::lowering {
+
+// From each source of a tree to each of its destinations, in the order of the path; the tree has one of either.
+// A chain is itself. Quadratic in the tree.
+std::vector<std::vector<LinkId>> ChainsOf(const Topology& topology, std::span<const LinkId> tree);
 
 // Does any transfer's path branch or join?
 bool HasTrees(const Schedule& schedule, const Topology& topology);

@@ -4,6 +4,8 @@
 #include "ir/lowering/dependencies.h"
 
 #include <algorithm>
+#include <optional>
+#include <span>
 #include <tuple>
 
 namespace xccl::lowering {
@@ -129,8 +131,9 @@ std::vector<int32_t> FirstLinks(const Program& program, Rank rank) {
   std::vector<int32_t> numbers;
   for (const Threadblock& block : program.ranks[rank].threadblocks) {
     numbers.push_back(0);
-    if (!block.send_peer) continue;
-    const std::optional<int32_t> c = FindConnection(program, rank, *block.send_peer, block.channel);
+    const std::span<const Rank> peers = SendPeers(program, block);
+    if (peers.empty()) continue;  // of a group all connections begin with one link
+    const std::optional<int32_t> c = FindConnection(program, rank, peers.front(), block.channel);
     const LinkId link = program.connections[static_cast<size_t>(*c)].path.front();
     const auto it = std::find(seen.begin(), seen.end(), link);
     numbers.back() = static_cast<int32_t>(it - seen.begin());

@@ -13,9 +13,14 @@
 namespace xccl::lowering {
 namespace {
 
-StatusOr<std::vector<Move>> ListMoves(const Schedule& schedule) {
+StatusOr<std::vector<Move>> ListMoves(const Schedule& schedule, const Ways& ways) {
   int64_t total = 0;
-  for (int32_t count : schedule.count) total += count;
+  const auto ways_of = [&](int64_t t) {
+    const size_t path = schedule.path[t].index();
+    return std::pair(ways.first_of_path[path], ways.first_of_path[path + 1]);
+  };
+  for (int64_t t = 0; t < schedule.size(); ++t)
+    total += static_cast<int64_t>(schedule.count[t]) * (ways_of(t).second - ways_of(t).first);
   if (total > kMaxMoves)
     return InvalidInput(fmt::format(
         "schedule: moves {} chunks in all; a program holds at most {}; hint: fewer chunks with --chunks",
@@ -24,20 +29,29 @@ StatusOr<std::vector<Move>> ListMoves(const Schedule& schedule) {
   moves.reserve(static_cast<size_t>(total));
   for (int64_t t = 0; t < schedule.size(); ++t) {
     const Transfer transfer = schedule.at(t);
+    const auto [first_way, end_way] = ways_of(t);
     for (int32_t i = 0; i < transfer.count; ++i) {
-      Move& move = moves.emplace_back();
-      move.chunk = ChunkId(transfer.first.value + i);
-      move.src = transfer.src;
-      move.dst = transfer.dst;
-      move.path = transfer.path;
-      move.step = transfer.step;
-      move.number = static_cast<int32_t>(moves.size()) - 1;
-      move.reduces = transfer.op == TransferOp::kReduce;
+      for (int32_t way = first_way; way < end_way; ++way) {
+        Move& move = moves.emplace_back();
+        move.chunk = ChunkId(transfer.first.value + i);
+        move.src = ways.ways[static_cast<size_t>(way)].src;
+        move.dst = ways.ways[static_cast<size_t>(way)].dst;
+        move.way = way;
+        move.step = transfer.step;
+        move.number = static_cast<int32_t>(moves.size()) - 1;
+        move.bundle_size = end_way - first_way;
+        move.sends = ways.SendUnit(way) == way;
+        move.receives = ways.RecvUnit(way) == way;
+        move.reduces = transfer.op == TransferOp::kReduce;
+      }
     }
   }
   std::stable_sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) {
     return std::tuple(a.step, a.chunk) < std::tuple(b.step, b.chunk);
   });
+  for (size_t m = 0; m < moves.size(); m += static_cast<size_t>(moves[m].bundle_size))
+    for (size_t i = m; i < m + static_cast<size_t>(moves[m].bundle_size); ++i)
+      moves[i].bundle = static_cast<int32_t>(m);
   return moves;
 }
 
@@ -113,6 +127,18 @@ class Follower {
     for (int32_t m : own) sent_.push_back(Touch(moves_[m].src).contributions);
   }
 
+  // Does a switch add up what the move and its bundle carry?
+  bool AddsOnTheWay(const Move& move) const {
+    return move.bundle_size > 1 && !moves_[static_cast<size_t>(move.bundle) + 1].receives;
+  }
+  // Contributions that the move at `own[i]` brings with its bundle. Requires: Read(own); it receives.
+  int32_t Brings(std::span<const int32_t> own, size_t i) const {
+    const Move& move = moves_[static_cast<size_t>(own[i])];
+    if (!AddsOnTheWay(move)) return sent_[i];
+    const auto first = sent_.begin() + static_cast<int64_t>(i);  // a bundle stands together
+    return std::accumulate(first, first + move.bundle_size, 0);
+  }
+
   // Whether one rank alone adds up the sum, so that all get the same bits in whichever order.
   bool SumsOnce(ChunkId c, std::span<const int32_t> own) {
     Begin(c);
@@ -121,9 +147,10 @@ class Follower {
       Read(same_step);
       for (size_t i = 0; i < same_step.size(); ++i) {
         const Move& move = moves_[same_step[i]];
+        if (!move.receives) continue;
         int32_t& contributions = Touch(move.dst).contributions;
-        contributions = (move.reduces ? contributions : 0) + sent_[i];
-        sums += move.reduces && contributions == complete_ ? 1 : 0;
+        contributions = (move.reduces ? contributions : 0) + Brings(same_step, i);
+        sums += (move.reduces || AddsOnTheWay(move)) && contributions == complete_ ? 1 : 0;
       }
     });
     for (Rank r : touched_) cells_[r] = Cell();
@@ -134,6 +161,10 @@ class Follower {
   void Step(std::span<const int32_t> own) {
     Read(own);
     for (int32_t m : own) {
+      if (!moves_[m].sends) {
+        moves_[m].feed = moves_[moves_[m].bundle].feed;
+        continue;
+      }
       Cell& from = cells_[moves_[m].src];
       Settle(from);
       before_[m] = from.last_read;
@@ -142,16 +173,18 @@ class Follower {
       if (from.writer != kNoMove) ++moves_[from.writer].readers;
     }
     for (size_t i = 0; i < own.size(); ++i) {
-      const Move& move = moves_[own[i]];
+      Move& move = moves_[own[i]];
+      if (!move.receives) continue;
       Cell& to = Touch(move.dst);
       if (move.reduces) {
-        to.contributions += sent_[i];
+        to.contributions += Brings(own, i);
         added_before_[own[i]] = to.last_added;
         to.last_added = own[i];
       } else {
         Settle(to);
-        to.contributions = sent_[i];
+        to.contributions = Brings(own, i);
         Write(own[i], to);
+        move.complete = AddsOnTheWay(move) && to.contributions == complete_;
       }
     }
   }
@@ -180,7 +213,8 @@ class Follower {
       Write(m, cell);
       if (by_time_) move.group = group_.front();
     }
-    moves_[cell.writer].complete = moves_[cell.writer].reduces && cell.contributions == complete_;
+    Move& last = moves_[cell.writer];
+    last.complete = (last.reduces || AddsOnTheWay(last)) && cell.contributions == complete_;
   }
 
   void Write(int32_t m, Cell& to) {
@@ -206,10 +240,10 @@ class Follower {
 
 }  // namespace
 
-StatusOr<Moves> SplitByRank(const Schedule& schedule, const Collective& collective, const Topology& topology,
-                            const MoveTimes* times) {
+StatusOr<Moves> SplitByRank(const Schedule& schedule, const Ways& ways, const Collective& collective,
+                            const Topology& topology, const MoveTimes* times) {
   Moves result;
-  XCCL_ASSIGN_OR_RETURN(result.moves, ListMoves(schedule));
+  XCCL_ASSIGN_OR_RETURN(result.moves, ListMoves(schedule, ways));
 
   // Moves by chunk: a counting sort, which keeps the order.
   const size_t chunks = static_cast<size_t>(collective.num_chunks());

@@ -36,13 +36,15 @@ class Orderer {
     for (int32_t m = 0; m < count; ++m) {
       if (At(m).overwriter != kNoMove) ++unread_[At(m).overwriter];
       if (At(m).previous != kNoMove) next_write_[At(m).previous] = m;
-      ++to_come_[At(m).group];
+      if (At(m).receives) ++to_come_[At(m).group];
     }
   }
 
   // Orders the moves [begin, end). False where they cannot all be. Requires: all before are ordered.
   bool Run(int32_t begin, int32_t end) {
     for (int32_t m = begin; m < end; ++m) {
+      expected_ += (At(m).sends ? 1 : 0) + (At(m).receives ? 1 : 0);
+      if (!At(m).sends) continue;
       const int32_t feed = At(m).feed;
       if (IsWritten(feed)) {
         Push(2 * m);
@@ -62,7 +64,7 @@ class Orderer {
           Receive(event / 2);
         }
       }
-      if (static_cast<int32_t>(order_.events.size()) == 2 * end) return true;
+      if (static_cast<int64_t>(order_.events.size()) == expected_) return true;
       if (!LetOneThrough()) return false;
     }
   }
@@ -99,31 +101,52 @@ class Orderer {
     }
   }
 
+  // The moves that are sent, or received, with m, which is the first of them.
+  std::pair<int32_t, int32_t> SentWith(int32_t m) const {
+    const bool all = At(m).bundle_size > 1 && !At(m + 1).sends;
+    return {m, all ? m + At(m).bundle_size : m + 1};
+  }
+  std::pair<int32_t, int32_t> ReceivedWith(int32_t m) const {
+    const bool all = At(m).bundle_size > 1 && !At(m + 1).receives;
+    return {m, all ? m + At(m).bundle_size : m + 1};
+  }
+  Lane& LaneOf(int32_t m) { return lanes_[static_cast<size_t>(At(m).way)]; }
+  const Lane& LaneOf(int32_t m) const { return lanes_[static_cast<size_t>(At(m).way)]; }
+
   void TrySend(int32_t m, int32_t slots) {
-    Lane& lane = lanes_[At(m).path.index()];
-    if (lane.sent.size() - lane.received >= static_cast<size_t>(slots)) {
+    const auto [first, end] = SentWith(m);
+    for (int32_t with = first; with < end; ++with) {
+      Lane& lane = LaneOf(with);
+      if (lane.sent.size() - lane.received < static_cast<size_t>(slots)) continue;
       lane.waiting.push_back(m);
-      full_.push_back(At(m).path.index());
+      full_.push_back(static_cast<size_t>(At(with).way));
       return;
     }
     Send(m);
   }
 
   void Send(int32_t m) {
-    Lane& lane = lanes_[At(m).path.index()];
-    order_.send_place[m] = static_cast<int32_t>(order_.events.size());
+    const auto [first, end] = SentWith(m);
+    const int32_t place = static_cast<int32_t>(order_.events.size());
     order_.events.push_back(2 * m);
-    lane.sent.push_back(m);
-    order_.slots = std::max(order_.slots, static_cast<int32_t>(lane.sent.size() - lane.received));
-    if (lane.sent.size() == lane.received + 1) Offer(m);
+    for (int32_t with = first; with < end; ++with) {
+      Lane& lane = LaneOf(with);
+      order_.send_place[with] = place;
+      lane.sent.push_back(with);
+      order_.slots = std::max(order_.slots, static_cast<int32_t>(lane.sent.size() - lane.received));
+      if (lane.sent.size() == lane.received + 1) Offer(with);
+    }
     if (At(m).overwriter != kNoMove && --unread_[At(m).overwriter] == 0) OfferGroup(At(m).overwriter);
   }
 
   // Queues the receive of m if nothing holds it up. Called whenever one of its reasons to wait is gone.
   void Offer(int32_t m) {
+    if (!At(m).receives) m = At(m).bundle;
+    if (offered_[m]) return;
     const Move& move = At(m);
-    const Lane& lane = lanes_[move.path.index()];
-    if (offered_[m] || order_.send_place[m] < 0 || lane.sent[lane.received] != m) return;
+    const auto [first, end] = ReceivedWith(m);
+    for (int32_t with = first; with < end; ++with)
+      if (order_.send_place[with] < 0 || LaneOf(with).sent[LaneOf(with).received] != with) return;
     if (unread_[move.group] > 0 || !IsWritten(At(move.group).previous)) return;
     offered_[m] = true;
     Push(2 * m + 1);
@@ -133,12 +156,18 @@ class Orderer {
   }
 
   void Receive(int32_t m) {
-    order_.recv_place[m] = static_cast<int32_t>(order_.events.size());
+    const int32_t place = static_cast<int32_t>(order_.events.size());
     order_.events.push_back(2 * m + 1);
-    Lane& lane = lanes_[At(m).path.index()];
-    ++lane.received;
-    if (lane.received < lane.sent.size()) Offer(lane.sent[lane.received]);
-    if (lane.resumed < lane.waiting.size()) Push(2 * lane.waiting[lane.resumed++]);
+    const auto [begin, end] = ReceivedWith(m);
+    for (int32_t with = begin; with < end; ++with) {
+      order_.recv_place[with] = place;
+      ++LaneOf(with).received;
+    }
+    for (int32_t with = begin; with < end; ++with) {
+      Lane& lane = LaneOf(with);
+      if (lane.received < lane.sent.size()) Offer(lane.sent[lane.received]);
+      if (lane.resumed < lane.waiting.size()) Push(2 * lane.waiting[lane.resumed++]);
+    }
     const int32_t first = At(m).group;
     if (--to_come_[first] > 0) return;
     int32_t next = first;
@@ -168,6 +197,7 @@ class Orderer {
   std::vector<bool> offered_;        // by move: its receive was queued
   std::vector<Fed> fed_;             // by move
   std::vector<size_t> full_;         // lanes in the order in which sends found no slot
+  int64_t expected_ = 0;             // events of the moves that are being ordered, and those before
   size_t let_through_ = 0;           // of them, how many were looked at
   std::priority_queue<Key, std::vector<Key>, std::greater<>> heap_;
 };

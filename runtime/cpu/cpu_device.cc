@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "runtime/cpu/reduce.h"
 
@@ -32,6 +33,19 @@ void CpuDevice::Copy(std::byte* dst, const std::byte* src, int64_t bytes, bool) 
 void CpuDevice::Reduce(DataType type, ReduceOp op, std::byte* dst, const std::byte* local,
                        const std::byte* received, int64_t elements, bool) const {
   FindReduce(type, op)(dst, local, received, elements);
+}
+
+void CpuDevice::ReduceMembers(DataType type, ReduceOp op, std::byte* dst,
+                              std::span<const std::byte* const> members, int64_t elements) const {
+  const bool narrow = IsFloating(type) && SizeOf(type) < 4;
+  if (narrow || members.size() < 2) {
+    const std::vector<const void*> untyped(members.begin(), members.end());
+    ReduceMembersReference(type, op, dst, untyped, elements);
+    return;
+  }
+  const ReduceFunction reduce = FindReduce(type, op);
+  reduce(dst, members[0], members[1], elements);
+  for (const std::byte* member : members.subspan(2)) reduce(dst, dst, member, elements);
 }
 
 void CpuDevice::Scale(DataType type, ReduceOp op, int32_t n, std::byte* dst, const std::byte* src,

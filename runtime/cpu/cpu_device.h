@@ -13,6 +13,8 @@ class CpuDevice final : public Device {
   void Copy(std::byte* dst, const std::byte* src, int64_t bytes, bool last_use) const override;
   void Reduce(DataType type, ReduceOp op, std::byte* dst, const std::byte* local, const std::byte* received,
               int64_t elements, bool last_use) const override;
+  void ReduceMembers(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte* const> members,
+                     int64_t elements) const override;
   void Scale(DataType type, ReduceOp op, int32_t n, std::byte* dst, const std::byte* src,
              int64_t elements) const override;
   void Finish(DataType type, ReduceOp op, int32_t n, std::byte* data, int64_t elements) const override;
