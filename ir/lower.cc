@@ -21,6 +21,7 @@
 #include "ir/lowering/order.h"
 #include "ir/lowering/segments.h"
 #include "ir/lowering/threadblocks.h"
+#include "ir/lowering/ways.h"
 #include "ir/simulate.h"
 #include "ir/simulate_program.h"
 #include "ir/sizes.h"
@@ -71,6 +72,7 @@ struct Source {
   const Schedule& schedule;
   const Collective& collective;
   const Topology& topology;
+  lowering::Ways ways;
   MoveTimes times;
   lowering::Moves moves;  // split with times
   int64_t chunk_bytes;    // of the largest
@@ -81,16 +83,15 @@ struct Source {
 Program LowerInOrder(const Form& form, const Source& source, const lowering::Moves& moves,
                      const lowering::Order& order, int32_t merge) {
   using namespace lowering;  // the list of passes reads better without it
-  const Schedule& schedule = source.schedule;
   const Collective& collective = source.collective;
   const int32_t num_ranks = source.topology.num_ranks();
   Program program;
   program.slots = std::max(form.slots.value_or(2), order.slots);
-  const Assignment assignment = AssignThreadblocks(moves.moves, num_ranks, schedule.paths.size(), form.fuse);
+  const Assignment assignment = AssignThreadblocks(moves.moves, source.ways, num_ranks, form.fuse);
   const Fusion fusion = FuseForwards(moves.moves, order, assignment, program.slots, form.fuse);
   const Buffers buffers(moves, fusion, collective, num_ranks);
   const Runs runs = MergeRuns(moves, order, assignment, fusion, buffers, merge);
-  const Places places = WriteInstructions(moves, order, assignment, fusion, runs, buffers, schedule.paths,
+  const Places places = WriteInstructions(moves, order, assignment, fusion, runs, buffers, source.ways,
                                           collective.Reduces(), program);
   AddDependencies(places, collective, form.pace, program);
   program.in_place = HasInPlaceForm(collective);
@@ -103,9 +104,9 @@ int32_t SlotsInFlight(const Source& source) {
 }
 
 StatusOr<Program> LowerAs(const Form& form, const Source& source, int32_t merge) {
-  const int32_t connections = source.schedule.paths.size();
+  const int32_t connections = source.ways.size();
   const auto split = [&](const MoveTimes* times) {
-    return lowering::SplitByRank(source.schedule, source.collective, source.topology, times);
+    return lowering::SplitByRank(source.schedule, source.ways, source.collective, source.topology, times);
   };
   const std::vector<lowering::Move>& moves = source.moves.moves;
   if (const std::optional<lowering::Order> order = lowering::OrderByTime(
@@ -186,10 +187,11 @@ StatusOr<Timed> LowerPlain(const Schedule& schedule, const Collective& collectiv
   if (options.slots && (*options.slots < 1 || *options.slots > kMaxSlots))
     return InvalidInput(
         fmt::format("lower: {} slots a connection; expected 1..{}", *options.slots, kMaxSlots));
-  Source source{
-      schedule, collective, topology, SimulateMoves(schedule, collective, topology, options.size_bytes),
-      {},       0,          0};
-  XCCL_ASSIGN_OR_RETURN(source.moves, lowering::SplitByRank(schedule, collective, topology, &source.times));
+  Source source{schedule, collective, topology, lowering::WaysOf(schedule, topology), {}, {}, 0, 0};
+  source.times = lowering::TimesOfMoves(schedule, source.ways,
+                                        SimulateMoves(schedule, collective, topology, options.size_bytes));
+  XCCL_ASSIGN_OR_RETURN(source.moves,
+                        lowering::SplitByRank(schedule, source.ways, collective, topology, &source.times));
   const CollectiveSizes sizes(collective, options.size_bytes);
   for (int32_t c = 0; c < collective.num_chunks(); ++c)
     source.chunk_bytes = std::max(source.chunk_bytes, sizes.ChunkBytes(ChunkId(c)));
@@ -200,11 +202,29 @@ StatusOr<Timed> LowerPlain(const Schedule& schedule, const Collective& collectiv
                                 : LowerBest(kForms, source, options);
 }
 
-// Without symmetry and without trees.
-StatusOr<Schedule> Plain(const Schedule& schedule, const Collective& collective, const Topology& topology) {
+// Trees as groups, and as chains where groups do not keep the time: a group's message goes on when all of its
+// members have room for it.
+template <typename WantedPs>
+StatusOr<Timed> LowerTrees(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                           const LowerOptions& options, int64_t large_moves, WantedPs wanted_ps) {
+  XCCL_ASSIGN_OR_RETURN(Timed made,
+                        LowerPlain(schedule, collective, topology, options, large_moves, wanted_ps));
+  if (made.program.groups.empty() || !made.time_ps || Keeps(*made.time_ps, wanted_ps())) return made;
+  const StatusOr<Schedule> chains = lowering::WithoutTrees(schedule, topology);
+  if (!chains.ok()) return made;
+  XCCL_ASSIGN_OR_RETURN(Timed apart,
+                        LowerPlain(*chains, collective, topology, options, large_moves, wanted_ps));
+  const bool faster = apart.time_ps && *apart.time_ps < *made.time_ps - *made.time_ps / kAllowedLoss;
+  return faster ? std::move(apart) : std::move(made);
+}
+
+// Without symmetry; and without trees where they are not wanted.
+StatusOr<Schedule> Plain(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                         const LowerOptions& options) {
   StatusOr<Schedule> plain = Expand(schedule, collective, topology, kMostLoweredTransfers);
   if (!plain.ok()) return Annotate(plain.status(), "lower");
-  if (lowering::HasTrees(*plain, topology)) return lowering::WithoutTrees(*plain, topology);
+  if (!options.groups && lowering::HasTrees(*plain, topology))
+    return lowering::WithoutTrees(*plain, topology);
   return plain;
 }
 
@@ -212,22 +232,22 @@ StatusOr<Schedule> Plain(const Schedule& schedule, const Collective& collective,
 
 StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, const Topology& topology,
                         const LowerOptions& options) {
-  XCCL_ASSIGN_OR_RETURN(const Schedule plain, Plain(schedule, collective, topology));
-  XCCL_ASSIGN_OR_RETURN(Timed made, LowerPlain(plain, collective, topology, options, kLargeMoves,
+  XCCL_ASSIGN_OR_RETURN(const Schedule plain, Plain(schedule, collective, topology, options));
+  XCCL_ASSIGN_OR_RETURN(Timed made, LowerTrees(plain, collective, topology, options, kLargeMoves,
                                                [&] { return TimeOf(plain, collective, topology, options); }));
   return std::move(made.program);
 }
 
 StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective& collective,
                                      const Topology& topology, const LowerOptions& options) {
-  XCCL_ASSIGN_OR_RETURN(const Schedule plain, Plain(schedule, collective, topology));
+  XCCL_ASSIGN_OR_RETURN(const Schedule plain, Plain(schedule, collective, topology, options));
   std::optional<int64_t> wanted_ps;
   const auto wanted = [&] {
     if (!wanted_ps) wanted_ps = TimeOf(plain, collective, topology, options);
     return *wanted_ps;
   };
   const auto lower = [&](const Schedule& of, const Collective& cut, int64_t large_moves) {
-    return LowerPlain(of, cut, topology, options, large_moves, wanted);
+    return LowerTrees(of, cut, topology, options, large_moves, wanted);
   };
   const std::optional<lowering::Folded> folded = lowering::FoldWaves(plain, collective);
   if (!folded) {

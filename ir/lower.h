@@ -21,6 +21,7 @@ struct LowerOptions {
   const MachineModel* machine = nullptr;
   std::optional<int32_t> max_blocks = {};  // threadblocks of one rank, all instances
   int32_t merge = 16;                      // most neighbouring chunks that one instruction moves
+  bool groups = true;                      // false: trees are sent, and received, one rank after the other
   // What is not given is chosen by simulation: the plainest program that keeps the schedule's time.
   std::optional<int32_t> slots =
       {};                         // of every connection, at least; more where a step cannot do with so few
@@ -32,8 +33,8 @@ struct LowerOptions {
 inline constexpr int64_t kMostLoweredTransfers = 16'000'000;
 
 // Requires: a normalized schedule that verifies. Errors: kLimit beyond kMostLoweredTransfers; kInvalidInput
-// for what a Program cannot say, naming it. Multicasts and in-switch reductions are sent to, and received
-// from, one rank after the other. The result verifies.
+// for what a Program cannot say, naming it. Multicasts and in-switch reductions become groups, unless they
+// are faster as one rank after the other. The result verifies.
 StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, const Topology& topology,
                         const LowerOptions& options = {});
 

@@ -260,7 +260,7 @@ Schedule ThroughTheSwitch(TransferOp first) {
   return schedule;
 }
 
-TEST(Lower, WritesTreesOutAsChains) {
+TEST(Lower, WritesTreesOutAsChainsWithoutGroups) {
   const Topology topology = OneSwitch(3);
   const Collective collective = MakeCollective(CollectiveKind::kAllreduce, 3);
   Schedule chains;
@@ -273,18 +273,19 @@ TEST(Lower, WritesTreesOutAsChains) {
   add(1, 2, TransferOp::kReduce, 0);
   add(2, 1, TransferOp::kCopy, 1);
   add(2, 0, TransferOp::kCopy, 1);
-  const Program program = Lower(ThroughTheSwitch(TransferOp::kReduce), collective, topology).value();
+  const Program program =
+      Lower(ThroughTheSwitch(TransferOp::kReduce), collective, topology, {.groups = false}).value();
   EXPECT_TRUE(program == Lower(chains, collective, topology).value());
   EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
 }
 
-TEST(Lower, RefusesAnInSwitchReductionThatReplaces) {
-  EXPECT_EQ(
-      Lower(ThroughTheSwitch(TransferOp::kCopy), MakeCollective(CollectiveKind::kAllreduce, 3), OneSwitch(3))
-          .status()
-          .message(),
-      "transfer 0: step 0, rank 0: an in-switch reduction that replaces what rank 2 has; expected one "
-      "that adds to it, since a program adds up at the receiver");
+TEST(Lower, RefusesAnInSwitchReductionThatReplacesWithoutGroups) {
+  EXPECT_EQ(Lower(ThroughTheSwitch(TransferOp::kCopy), MakeCollective(CollectiveKind::kAllreduce, 3),
+                  OneSwitch(3), {.groups = false})
+                .status()
+                .message(),
+            "transfer 0: step 0, rank 0: an in-switch reduction that replaces what rank 2 has; expected one "
+            "that adds to it, since a program adds up at the receiver");
 }
 
 TEST(Lower, RefusesSlotsOutOfRange) {

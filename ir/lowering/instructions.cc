@@ -1,6 +1,8 @@
 #include "ir/lowering/instructions.h"
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 #include <tuple>
 
 namespace xccl::lowering {
@@ -37,6 +39,7 @@ class Writer {
       recv.final = move.complete;
     } else {
       recv.op = fused ? Opcode::kRecvCopySend : Opcode::kRecv;
+      recv.final = move.complete;
     }
     if (stored) recv.dst = buffers_.Held(move.dst, move.chunk);
     return recv;
@@ -61,23 +64,40 @@ class Writer {
   const bool reduces_;
 };
 
-std::vector<Connection> ListConnections(const Moves& moves, const Assignment& assignment,
-                                        const PathTable& paths) {
-  std::vector<Connection> connections(assignment.channel.size());
-  for (const Move& move : moves.moves) {
-    Connection& connection = connections[move.path.index()];
-    connection.src = move.src;
-    connection.dst = move.dst;
-  }
-  for (size_t c = 0; c < connections.size(); ++c) {
-    const std::span<const LinkId> path = paths[PathId(static_cast<int64_t>(c))];
-    connections[c].channel = assignment.channel[c];
-    connections[c].path.assign(path.begin(), path.end());
-  }
+std::vector<Connection> ListConnections(const Ways& ways, const Assignment& assignment) {
+  std::vector<Connection> connections;
+  for (size_t c = 0; c < ways.ways.size(); ++c)
+    connections.push_back({ways.ways[c].src, ways.ways[c].dst, assignment.channel[c], ways.ways[c].path});
   std::sort(connections.begin(), connections.end(), [](const Connection& a, const Connection& b) {
     return std::tuple(a.src, a.dst, a.channel) < std::tuple(b.src, b.dst, b.channel);
   });
   return connections;
+}
+
+// Groups in a program's order; threadblocks name them by their place in Ways.
+void ListGroups(const Ways& ways, const Assignment& assignment, Program& program) {
+  std::vector<int32_t> order(ways.groups.size()), place(order.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto channel = [&](const WayGroup& group) {
+    return assignment.channel[static_cast<size_t>(group.first)];
+  };
+  std::ranges::sort(order, {}, [&](int32_t g) {
+    const WayGroup& group = ways.groups[static_cast<size_t>(g)];
+    return std::tuple(group.kind, group.root, channel(group));
+  });
+  for (size_t i = 0; i < order.size(); ++i) {
+    const WayGroup& group = ways.groups[static_cast<size_t>(order[i])];
+    place[static_cast<size_t>(order[i])] = static_cast<int32_t>(i);
+    Group& made = program.groups.emplace_back(Group{group.kind, group.root, {}, channel(group), group.path});
+    for (int32_t w = group.first; w < group.first + group.count; ++w) {
+      const Way& way = ways.ways[static_cast<size_t>(w)];
+      made.members.push_back(group.kind == Group::Kind::kMulticast ? way.dst : way.src);
+    }
+  }
+  for (RankProgram& rank : program.ranks)
+    for (Threadblock& block : rank.threadblocks)
+      for (std::optional<int32_t>* group : {&block.send_group, &block.recv_group})
+        if (*group) *group = place[static_cast<size_t>(**group)];
 }
 
 // One threadblock more for every rank that has something in its input that belongs in its output.
@@ -102,9 +122,9 @@ void AppendCopies(const Moves& moves, const Writer& writer, Program& program, Pl
 }  // namespace
 
 Places WriteInstructions(const Moves& moves, const Order& order, const Assignment& assignment,
-                         const Fusion& fusion, const Runs& runs, const Buffers& buffers,
-                         const PathTable& paths, bool reduces, Program& program) {
-  program.connections = ListConnections(moves, assignment, paths);
+                         const Fusion& fusion, const Runs& runs, const Buffers& buffers, const Ways& ways,
+                         bool reduces, Program& program) {
+  program.connections = ListConnections(ways, assignment);
   program.ranks = IdVector<Rank, RankProgram>(static_cast<size_t>(assignment.blocks.size()));
   Places places(static_cast<size_t>(assignment.blocks.size()));
   for (Rank r(0); r.value < program.ranks.size(); ++r.value) {
@@ -112,6 +132,7 @@ Places WriteInstructions(const Moves& moves, const Order& order, const Assignmen
     program.ranks[r].scratch = buffers.Scratch(r);
     places[r].resize(assignment.blocks[r].size());
   }
+  ListGroups(ways, assignment, program);
   const Writer writer(moves, fusion, buffers, reduces);
   const auto append = [&](Rank r, int32_t block, const Instruction& instruction, int32_t place) {
     program.ranks[r].threadblocks[static_cast<size_t>(block)].instructions.push_back(instruction);
@@ -122,7 +143,7 @@ Places WriteInstructions(const Moves& moves, const Order& order, const Assignmen
   for (size_t place = 0; place < order.events.size(); ++place) {
     const int32_t m = order.events[place] / 2;
     const Move& move = moves.moves[static_cast<size_t>(m)];
-    const size_t c = move.path.index();
+    const size_t c = static_cast<size_t>(move.way);
     if (order.events[place] % 2 == 0) {
       if (fusion.recv_of[m] == kNoMove && runs.length[m] > 0)
         append(move.src, assignment.send_block[c], writer.Send(m, runs.length[m]),

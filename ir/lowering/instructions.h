@@ -10,16 +10,17 @@
 #include "ir/lowering/moves.h"
 #include "ir/lowering/order.h"
 #include "ir/lowering/threadblocks.h"
+#include "ir/lowering/ways.h"
 #include "ir/program.h"
 
 namespace xccl::lowering {
 
-// Fills program.ranks and program.connections. Every threadblock's instructions are in the order of the
-// events; local copies, which nothing waits for, have a threadblock of their own. Returns, for every rank and
-// threadblock, the event in whose place each instruction stands.
+// Fills program.ranks, program.connections and program.groups. Every threadblock's instructions are in the
+// order of the events; local copies, which nothing waits for, have a threadblock of their own. Returns, for
+// every rank and threadblock, the event in whose place each instruction stands.
 using Places = IdVector<Rank, std::vector<std::vector<int32_t>>>;
 Places WriteInstructions(const Moves& moves, const Order& order, const Assignment& assignment,
-                         const Fusion& fusion, const Runs& runs, const Buffers& buffers,
-                         const PathTable& paths, bool reduces, Program& program);
+                         const Fusion& fusion, const Runs& runs, const Buffers& buffers, const Ways& ways,
+                         bool reduces, Program& program);
 
 }  // namespace xccl::lowering

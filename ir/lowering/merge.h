@@ -12,11 +12,12 @@
 
 namespace xccl::lowering {
 
-// Runs: moves of one connection and step with consecutive chunks. A run is one send and one receive (or one
-// fused instruction, and then what it is fused with is a run of the same shape). It is sent at the place of
-// its first move and received at that of its last, which keeps every order that OrderMoves promised.
+// Runs: moves of one way and step with consecutive chunks, and on all ways of a group the same. A run is one
+// send and one receive (or one fused instruction, and then what it is fused with is a run of the same shape).
+// It is sent at the place of its first move and received at that of its last, which keeps every order that
+// OrderMoves promised.
 struct Runs {
-  std::vector<int32_t> previous;  // the move before this one in its run; kNoMove: it is the first
+  std::vector<int32_t> previous;  // on its way, the move before this one in its run; kNoMove: it is the first
   std::vector<int32_t> length;    // of the first of a run; else 0
   std::vector<bool> last;         // is it the last of its run?
 };

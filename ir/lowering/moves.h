@@ -1,7 +1,7 @@
 // What the passes share: the schedule seen chunk by chunk from both ends. A move is one chunk of a transfer;
-// its sender reads one place, its receiver reads and writes at most one place each. What a tree carries is one
-// move for each of its branches, a bundle: a multicast sends all of them at once, by the first, and a reduction in
-// switches receives all of them at once, by the first.
+// its sender reads one place, its receiver reads and writes at most one place each. What a tree carries is
+// one move for each of its branches, a bundle: a multicast sends all of them at once, by the first, and a
+// reduction in switches receives all of them at once, by the first.
 //
 // Moves are sorted by step, then by chunk, then as in the schedule; a bundle stands together.
 #pragma once
@@ -27,8 +27,8 @@ struct Move {
   Rank src, dst;
   int32_t way = 0;
   int32_t step = 0;
-  int32_t number = 0;          // in order of transfer, then chunk, then way
-  int32_t bundle = 0;          // the first move of its bundle, which may be itself alone
+  int32_t number = 0;  // in order of transfer, then chunk, then way
+  int32_t bundle = 0;  // the first move of its bundle, which may be itself alone
   int32_t bundle_size = 1;
   int32_t feed = kNoMove;      // the move that put what is sent where it lies; kNoMove: the sender's input
   int32_t previous = kNoMove;  // the move that wrote the chunk at dst before this one

@@ -103,11 +103,11 @@ class Orderer {
 
   // The moves that are sent, or received, with m, which is the first of them.
   std::pair<int32_t, int32_t> SentWith(int32_t m) const {
-    const bool all = At(m).bundle_size > 1 && !At(m + 1).sends;
+    const bool all = At(m).bundle == m && At(m).bundle_size > 1 && !At(m + 1).sends;
     return {m, all ? m + At(m).bundle_size : m + 1};
   }
   std::pair<int32_t, int32_t> ReceivedWith(int32_t m) const {
-    const bool all = At(m).bundle_size > 1 && !At(m + 1).receives;
+    const bool all = At(m).bundle == m && At(m).bundle_size > 1 && !At(m + 1).receives;
     return {m, all ? m + At(m).bundle_size : m + 1};
   }
   Lane& LaneOf(int32_t m) { return lanes_[static_cast<size_t>(At(m).way)]; }

@@ -12,8 +12,8 @@
 namespace xccl::lowering {
 
 struct Order {
-  // 2m: move m is sent, 2m+1: it is received; first to last. A bundle that is sent, or received, as one has one
-  // event for that, of its first move, which places them all.
+  // 2m: move m is sent, 2m+1: it is received; first to last. A bundle that is sent, or received, as one has
+  // one event for that, of its first move, which places them all.
   std::vector<int32_t> events;
   std::vector<int32_t> send_place;  // of every move: index in events
   std::vector<int32_t> recv_place;
@@ -25,7 +25,8 @@ struct Order {
 // sent is received before, and all sends of what a move overwrites come before it is received; 4. moves that
 // write one chunk of one rank are received in the order of Move::previous, but for those of a group; 5. at
 // most `slots` moves of a connection are under way, unless 1 to 4 cannot be met with so few: then
-// result.slots says how many; 6. all ways of a group carry the same bundles in one order. Absent where 1 to 4 cannot all be met. Cost: a heap operation an event.
+// result.slots says how many; 6. all ways of a group carry the same bundles in one order. Absent where 1 to 4
+// cannot all be met. Cost: a heap operation an event.
 std::optional<Order> OrderByTime(const std::vector<Move>& moves, int32_t num_connections, int32_t slots,
                                  const MoveTimes& times);
 

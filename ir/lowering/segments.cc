@@ -117,7 +117,8 @@ StatusOr<int64_t> ChooseSegments(const Collective& collective, const Topology& t
                       most_blocks);
   XCCL_RETURN_IF_ERROR(limits.Check());
   std::vector<Protocol> protocols = {program.protocol};
-  if (options.machine != nullptr && program.groups.empty()) protocols = {Protocol::kSimple, Protocol::kLl, Protocol::kLl128};
+  if (options.machine != nullptr && program.groups.empty())
+    protocols = {Protocol::kSimple, Protocol::kLl, Protocol::kLl128};
   std::vector<Times> times;
   int64_t best = std::numeric_limits<int64_t>::max();
   for (const Protocol protocol : protocols) {

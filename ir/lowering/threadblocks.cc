@@ -1,6 +1,7 @@
 // Pairing is a greedy matching of incoming with outgoing connections at every rank, the pairs with most
 // forwarded moves first. Paired connections form chains and rings that must share a channel; a chain never
-// takes in a second path between two ranks that it already joins. Channels are then given chain by chain.
+// takes in a second path between two ranks that it already joins. The ways of a group are on one chain from
+// the start. Channels are then given chain by chain.
 #include "ir/lowering/threadblocks.h"
 
 #include <algorithm>
@@ -19,9 +20,9 @@ struct Pairing {
 std::vector<Pairing> ListPairings(const std::vector<Move>& moves) {
   std::vector<uint64_t> keys;
   for (const Move& move : moves)
-    if (move.feed != kNoMove)
-      keys.push_back(static_cast<uint64_t>(moves[static_cast<size_t>(move.feed)].path.index()) << 32 |
-                     move.path.index());
+    if (move.sends && move.feed != kNoMove)
+      keys.push_back(static_cast<uint64_t>(moves[static_cast<size_t>(move.feed)].way) << 32 |
+                     static_cast<uint64_t>(move.way));
   std::sort(keys.begin(), keys.end());
   std::vector<Pairing> pairings;
   for (size_t i = 0; i < keys.size();) {
@@ -36,14 +37,13 @@ std::vector<Pairing> ListPairings(const std::vector<Move>& moves) {
   return pairings;
 }
 
-// Chains of connections as a union-find, each with the (src, dst) pairs that have several paths.
+// Chains of connections as a union-find, each with what no second chain of its channel may have: of every
+// connection the entries of `shared_ends`, sorted.
 class Chains {
  public:
-  explicit Chains(const std::vector<int32_t>& shared_ends)
-      : parent_(shared_ends.size()), ends_(parent_.size()) {
+  explicit Chains(const std::vector<std::vector<int32_t>>& shared_ends)
+      : parent_(shared_ends.size()), ends_(shared_ends) {
     std::iota(parent_.begin(), parent_.end(), 0);
-    for (size_t c = 0; c < shared_ends.size(); ++c)
-      if (shared_ends[c] != kNoMove) ends_[c] = {shared_ends[c]};
   }
   int32_t Find(int32_t c) {
     while (parent_[c] != c) c = parent_[c] = parent_[parent_[c]];
@@ -69,26 +69,44 @@ class Chains {
   std::vector<std::vector<int32_t>> ends_;
 };
 
-// For every connection the index of its (src, dst), or kNoMove where it is the only one of that pair.
-std::vector<int32_t> SharedEnds(const std::vector<std::pair<Rank, Rank>>& ends) {
-  std::vector<int32_t> order(ends.size()), shared(ends.size(), kNoMove);
+// For every key the index of the first that is equal, or kNoMove where there is no other.
+template <typename Key>
+std::vector<int32_t> FirstOfEqual(const std::vector<Key>& keys) {
+  std::vector<int32_t> order(keys.size()), shared(keys.size(), kNoMove);
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(),
-            [&](int32_t a, int32_t b) { return std::tuple(ends[a], a) < std::tuple(ends[b], b); });
+            [&](int32_t a, int32_t b) { return std::tuple(keys[a], a) < std::tuple(keys[b], b); });
   for (size_t i = 0; i < order.size(); ++i) {
-    const bool like_last = i > 0 && ends[order[i]] == ends[order[i - 1]];
-    const bool like_next = i + 1 < order.size() && ends[order[i]] == ends[order[i + 1]];
+    const bool like_last = i > 0 && keys[order[i]] == keys[order[i - 1]];
+    const bool like_next = i + 1 < order.size() && keys[order[i]] == keys[order[i + 1]];
     if (like_last) shared[order[i]] = shared[order[i - 1]];
     if (!like_last && like_next) shared[order[i]] = order[i];
   }
   return shared;
 }
 
-void PairConnections(const std::vector<Move>& moves, const std::vector<int32_t>& shared_ends, Chains& chains,
-                     Assignment& assignment) {
-  std::vector<bool> taken(shared_ends.size(), false);
-  std::vector<int32_t> total(shared_ends.size(), 0);
-  for (const Move& move : moves) ++total[move.path.index()];
+// Of every way its (src, dst) and, of the first of a group, the group's (kind, root), where there are others
+// with the same.
+std::vector<std::vector<int32_t>> SharedEnds(const Ways& ways) {
+  std::vector<std::vector<int32_t>> shared(ways.ways.size());
+  std::vector<std::pair<Rank, Rank>> ends;
+  for (const Way& way : ways.ways) ends.emplace_back(way.src, way.dst);
+  const std::vector<int32_t> first = FirstOfEqual(ends);
+  for (size_t c = 0; c < first.size(); ++c)
+    if (first[c] != kNoMove) shared[c].push_back(first[c]);
+  std::vector<std::pair<Group::Kind, Rank>> roots;
+  for (const WayGroup& group : ways.groups) roots.emplace_back(group.kind, group.root);
+  const std::vector<int32_t> first_group = FirstOfEqual(roots);
+  for (size_t g = 0; g < first_group.size(); ++g)
+    if (first_group[g] != kNoMove)
+      shared[static_cast<size_t>(ways.groups[g].first)].push_back(ways.size() + first_group[g]);
+  return shared;
+}
+
+void PairConnections(const std::vector<Move>& moves, Chains& chains, Assignment& assignment) {
+  std::vector<bool> taken(assignment.channel.size(), false);
+  std::vector<int32_t> total(assignment.channel.size(), 0);
+  for (const Move& move : moves) ++total[move.way];
   for (const Pairing& pairing : ListPairings(moves)) {
     // A send that waits behind a receive which does not feed it loses more than fusing saves.
     if (2 * pairing.moves < std::max(total[pairing.in], total[pairing.out])) continue;
@@ -99,14 +117,15 @@ void PairConnections(const std::vector<Move>& moves, const std::vector<int32_t>&
   }
 }
 
-void GiveChannels(const std::vector<int32_t>& shared_ends, Chains& chains, Assignment& assignment) {
+void GiveChannels(const std::vector<std::vector<int32_t>>& shared_ends, size_t num_groups, Chains& chains,
+                  Assignment& assignment) {
   const int32_t count = static_cast<int32_t>(shared_ends.size());
-  // The (src, dst) of each chain that have several paths; a chain without any gets channel 0.
+  // What each chain has that others have, too; a chain without any gets channel 0.
   std::vector<std::vector<int32_t>> ends_of_chain(static_cast<size_t>(count));
   for (int32_t c = 0; c < count; ++c)
-    if (shared_ends[c] != kNoMove) ends_of_chain[chains.Find(c)].push_back(shared_ends[c]);
+    for (int32_t end : shared_ends[c]) ends_of_chain[chains.Find(c)].push_back(end);
   std::vector<int32_t> chain_channel(static_cast<size_t>(count), kNoMove);
-  std::vector<std::vector<bool>> used(static_cast<size_t>(count));
+  std::vector<std::vector<bool>> used(static_cast<size_t>(count) + num_groups);
   for (int32_t c = 0; c < count; ++c) {
     int32_t& channel = chain_channel[chains.Find(c)];
     if (channel == kNoMove) {
@@ -125,35 +144,55 @@ void GiveChannels(const std::vector<int32_t>& shared_ends, Chains& chains, Assig
   }
 }
 
-// One threadblock for every connection at its sender and one at its receiver, joined where paired.
-void MakeBlocks(const std::vector<std::pair<Rank, Rank>>& ends, Assignment& assignment) {
+void SendOn(const Ways& ways, int32_t way, Threadblock& block) {
+  if (const int32_t group = ways.ways[way].group;
+      group != kNoGroup && ways.groups[group].kind == Group::Kind::kMulticast)
+    block.send_group = group;
+  else
+    block.send_peer = ways.ways[way].dst;
+}
+void ReceiveOn(const Ways& ways, int32_t way, Threadblock& block) {
+  if (const int32_t group = ways.ways[way].group;
+      group != kNoGroup && ways.groups[group].kind == Group::Kind::kReduce)
+    block.recv_group = group;
+  else
+    block.recv_peer = ways.ways[way].src;
+}
+
+// One threadblock for every connection at its sender and one at its receiver, joined where paired; for those
+// of a group, at its root, one alone.
+void MakeBlocks(const Ways& ways, Assignment& assignment) {
   struct Made {
     Threadblock block;
     int32_t in, out;  // connections, or kNoMove
   };
   IdVector<Rank, std::vector<Made>> made(static_cast<size_t>(assignment.blocks.size()));
-  std::vector<bool> has_sender(ends.size(), false);
-  for (size_t c = 0; c < ends.size(); ++c) {
-    Made block{{}, static_cast<int32_t>(c), assignment.forwards_to[c]};
-    block.block.recv_peer = ends[c].first;
+  std::vector<bool> has_sender(ways.ways.size(), false);
+  for (int32_t c = 0; c < ways.size(); ++c) {
+    if (ways.RecvUnit(c) != c) continue;
+    Made block{{}, c, assignment.forwards_to[c]};
+    ReceiveOn(ways, c, block.block);
     block.block.channel = assignment.channel[c];
     if (block.out != kNoMove) {
-      block.block.send_peer = ends[block.out].second;
+      SendOn(ways, block.out, block.block);
       has_sender[block.out] = true;
     }
-    made[ends[c].second].push_back(std::move(block));
+    made[ways.ways[c].dst].push_back(std::move(block));
   }
-  for (size_t c = 0; c < ends.size(); ++c) {
-    if (has_sender[c]) continue;
-    Made block{{}, kNoMove, static_cast<int32_t>(c)};
-    block.block.send_peer = ends[c].second;
+  for (int32_t c = 0; c < ways.size(); ++c) {
+    if (has_sender[c] || ways.SendUnit(c) != c) continue;
+    Made block{{}, kNoMove, c};
+    SendOn(ways, c, block.block);
     block.block.channel = assignment.channel[c];
-    made[ends[c].first].push_back(std::move(block));
+    made[ways.ways[c].src].push_back(std::move(block));
   }
   for (Rank r(0); r.value < made.size(); ++r.value) {
     std::sort(made[r].begin(), made[r].end(), [](const Made& a, const Made& b) {
-      return std::tuple(a.block.channel, a.block.recv_peer, a.block.send_peer) <
-             std::tuple(b.block.channel, b.block.recv_peer, b.block.send_peer);
+      const auto key = [](const Threadblock& block) {
+        return std::tuple(block.channel, block.recv_peer, block.send_peer, block.recv_group,
+                          block.send_group);
+      };
+      return key(a.block) < key(b.block);
     });
     for (size_t i = 0; i < made[r].size(); ++i) {
       if (made[r][i].in != kNoMove) assignment.recv_block[made[r][i].in] = static_cast<int32_t>(i);
@@ -161,17 +200,18 @@ void MakeBlocks(const std::vector<std::pair<Rank, Rank>>& ends, Assignment& assi
       assignment.blocks[r].push_back(std::move(made[r][i].block));
     }
   }
+  for (int32_t c = 0; c < ways.size(); ++c) {
+    assignment.recv_block[c] = assignment.recv_block[ways.RecvUnit(c)];
+    assignment.send_block[c] = assignment.send_block[ways.SendUnit(c)];
+  }
 }
 
 }  // namespace
 
-Assignment AssignThreadblocks(const std::vector<Move>& moves, int32_t num_ranks, int32_t num_connections,
+Assignment AssignThreadblocks(const std::vector<Move>& moves, const Ways& ways, int32_t num_ranks,
                               bool pair) {
-  const size_t count = static_cast<size_t>(num_connections);
-  std::vector<std::pair<Rank, Rank>> ends(count);
-  for (const Move& move : moves) ends[move.path.index()] = {move.src, move.dst};
-  const std::vector<int32_t> shared_ends = SharedEnds(ends);
-
+  const size_t count = ways.ways.size();
+  const std::vector<std::vector<int32_t>> shared_ends = SharedEnds(ways);
   Assignment assignment;
   assignment.channel.assign(count, 0);
   assignment.send_block.assign(count, 0);
@@ -179,9 +219,11 @@ Assignment AssignThreadblocks(const std::vector<Move>& moves, int32_t num_ranks,
   assignment.forwards_to.assign(count, kNoMove);
   assignment.blocks.resize(static_cast<size_t>(num_ranks));
   Chains chains(shared_ends);
-  if (pair) PairConnections(moves, shared_ends, chains, assignment);
-  GiveChannels(shared_ends, chains, assignment);
-  MakeBlocks(ends, assignment);
+  for (const WayGroup& group : ways.groups)
+    for (int32_t i = 1; i < group.count; ++i) XCCL_CHECK(chains.Join(group.first, group.first + i));
+  if (pair) PairConnections(moves, chains, assignment);
+  GiveChannels(shared_ends, ways.groups.size(), chains, assignment);
+  MakeBlocks(ways, assignment);
   return assignment;
 }
 

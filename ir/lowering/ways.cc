@@ -22,7 +22,8 @@ Ways WaysOf(const Schedule& schedule, const Topology& topology) {
       std::ranges::sort(branches, {}, [&](const Way& way) { return sums ? way.src : way.dst; });
       for (Way& way : branches) way.group = static_cast<int32_t>(ways.groups.size());
       ways.groups.push_back({sums ? Group::Kind::kReduce : Group::Kind::kMulticast,
-                             sums ? branches[0].dst : branches[0].src, ways.size(),
+                             sums ? branches[0].dst : branches[0].src,
+                             ways.size(),
                              static_cast<int32_t>(branches.size()),
                              {path.begin(), path.end()}});
     }
