@@ -58,9 +58,9 @@ int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collecti
 Simulation Simulate(const Schedule& schedule, const Collective& collective, const Topology& topology,
                     const SimulateOptions& options);
 
-// When every chunk of every transfer leaves its source, of an in-switch reduction the last one, and has arrived,
-// of a multicast everywhere; pipelined and uncut; in order of transfer, then chunk. Requires: a normalized, plain
-// schedule that verifies. Cost as Simulate.
+// When every chunk of every transfer leaves its source, of an in-switch reduction the last one, and has
+// arrived, of a multicast everywhere; pipelined and uncut; in order of transfer, then chunk. Requires: a
+// normalized, plain schedule that verifies. Cost as Simulate.
 struct MoveTimes {
   std::vector<int64_t> start_ps, arrival_ps;
 };

@@ -2,8 +2,8 @@
 // list):
 //   P1 structure: peers exist and differ from the rank, each direction of a (peer, channel) has one
 //      threadblock and a declared connection, counts > 0, opcodes match the threadblock's peers; a group has
-//      a root and two or more members, a connection for each that is in no other group, and one threadblock of
-//      its root in place of the peer; groups need the simple protocol
+//      a root and two or more members, a connection for each that is in no other group, and one threadblock
+//      of its root in place of the peer; groups need the simple protocol
 //   P2 references in bounds: slots exist, operands of several chunks do not leave their buffer,
 //      the two operands of an instruction have equal chunk sizes, the input is not written
 //   P3 dependencies name instructions that exist and are not circular
