@@ -77,8 +77,8 @@ struct Table {
 };
 
 // The plan's run on GPUs, with what the CPU's options say alike.
-Status RunOnGpus(const std::string& file, const Plan& plan, const std::optional<std::string>& source,
-                 const Flags& flags, const RunOptions& common, Table& table) {
+Status RunOnGpus(const std::string& file, const Plan& plan, const KernelOrigin& origin, const Flags& flags,
+                 const RunOptions& common, Table& table) {
   cuda::RunOptions options;
   options.sizes_bytes = common.sizes_bytes;
   options.type = common.type;
@@ -89,7 +89,8 @@ Status RunOnGpus(const std::string& file, const Plan& plan, const std::optional<
   options.program.time_limit = common.time_limit;
   options.predicted_ps = common.predicted_ps;
   XCCL_RETURN_IF_ERROR(ApplyCudaFlags(flags.cuda, options));
-  XCCL_ASSIGN_OR_RETURN(cuda::RunReport report, RunOnCuda(file, plan, source, flags.cuda, options));
+  XCCL_ASSIGN_OR_RETURN(cuda::RunReport report, RunOnCuda(file, plan, origin, flags.cuda, options));
+  if (!report.notice.empty()) std::fprintf(stderr, "note: %s\n", report.notice.c_str());
   table.rows = std::move(report.rows);
   table.usage = report.usage;
   table.options.ranks += " on " + report.devices;
@@ -97,9 +98,8 @@ Status RunOnGpus(const std::string& file, const Plan& plan, const std::optional<
   return OkStatus();
 }
 
-StatusOr<Table> RunOnePlan(const std::string& file, const Plan& plan,
-                           const std::optional<std::string>& source, const Flags& flags,
-                           const std::vector<int64_t>& sizes) {
+StatusOr<Table> RunOnePlan(const std::string& file, const Plan& plan, const KernelOrigin& origin,
+                           const Flags& flags, const std::vector<int64_t>& sizes) {
   XCCL_ASSIGN_OR_RETURN(RunOptions options, MakeRunOptions(flags));
   options.sizes_bytes = sizes;
   const StatusOr<TimeModel> model = ParseTimeModel(plan.made_by.model);
@@ -120,7 +120,7 @@ StatusOr<Table> RunOnePlan(const std::string& file, const Plan& plan,
                    .iterations = options.iterations,
                    .warmup = options.warmup};
   if (flags.backend == "cuda") {
-    XCCL_RETURN_IF_ERROR(RunOnGpus(file, plan, source, flags, options, table));
+    XCCL_RETURN_IF_ERROR(RunOnGpus(file, plan, origin, flags, options, table));
     return table;
   }
   XCCL_ASSIGN_OR_RETURN(table.rows, RunProgram(plan.program->program, plan.program->collective, options));
@@ -154,12 +154,12 @@ StatusOr<std::vector<Table>> RunBook(const Flags& flags, std::vector<int64_t> si
       query.size_bytes = size;
       XCCL_ASSIGN_OR_RETURN(const size_t chosen, SelectPlan(book, query));
       XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadRunnablePlan(book.PathOf(book.entries[chosen])));
-      std::optional<std::string> source;
+      KernelOrigin origin{.from_book = true};
       if (flags.backend == "cuda" && !book.entries[chosen].kernel.empty()) {
-        XCCL_ASSIGN_OR_RETURN(source, ReadFile(book.KernelPathOf(book.entries[chosen])));
+        XCCL_ASSIGN_OR_RETURN(origin.source, ReadFile(book.KernelPathOf(book.entries[chosen])));
       }
       XCCL_ASSIGN_OR_RETURN(Table table,
-                            RunOnePlan(book.PathOf(book.entries[chosen]), plan, source, flags, {size}));
+                            RunOnePlan(book.PathOf(book.entries[chosen]), plan, origin, flags, {size}));
       whole.options = table.options;
       whole.usage = table.usage;
       whole.rows.insert(whole.rows.end(), table.rows.begin(), table.rows.end());
@@ -183,7 +183,7 @@ Status RunFile(const Flags& flags, bool json) {
   } else {
     XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadRunnablePlan(flags.file));
     if (sizes.empty()) sizes = {plan.made_by.size_bytes};
-    XCCL_ASSIGN_OR_RETURN(Table table, RunOnePlan(flags.file, plan, std::nullopt, flags, sizes));
+    XCCL_ASSIGN_OR_RETURN(Table table, RunOnePlan(flags.file, plan, {}, flags, sizes));
     tables.push_back(std::move(table));
   }
   std::vector<Row> cells;

@@ -31,6 +31,10 @@ void AddCudaFlags(CLI::App& command, CudaFlags& flags) {
       ->group(group);
   command.add_flag("--graph", flags.graph, "time replays of a captured CUDA graph")->group(group);
   command.add_flag("--staged", flags.staged, "never use peers' buffers directly")->group(group);
+  command
+      .add_flag("--interpreter", flags.interpreter,
+                "run on the interpreter kernel rather than generated code")
+      ->group(group);
   command.add_option("--memory-limit", flags.memory_limit, "device memory of a rank's slots and counters")
       ->capture_default_str()
       ->group(group);
@@ -51,33 +55,45 @@ Status ApplyCudaFlags(const CudaFlags& flags, cuda::RunOptions& options) {
   return OkStatus();
 }
 
-StatusOr<cuda::RunReport> RunOnCuda(const std::string& file, const Plan& plan,
-                                    const std::optional<std::string>& source, const CudaFlags& flags,
-                                    const cuda::RunOptions& options) {
-  std::string text;
-  if (source) {
-    text = *source;
+StatusOr<cuda::RunReport> RunOnCuda(const std::string& file, const Plan& plan, const KernelOrigin& origin,
+                                    const CudaFlags& flags, const cuda::RunOptions& given) {
+  cuda::RunOptions options = given;
+  const Program& program = plan.program->program;
+  const std::string directory =
+      flags.kernel_cache.empty() ? cuda::DefaultKernelCache(ProcessEnvironment) : flags.kernel_cache;
+  const auto cache = std::make_shared<cuda::KernelCache>(directory);
+  options.program.interpreter = cuda::ImagesOfInterpreter(program.protocol, cache);
+  std::string text = origin.source;
+  if (flags.interpreter) {
+    options.program.no_kernel = "--interpreter";
+    text.clear();
+  } else if (origin.from_book) {
+    options.program.no_kernel = "the plan book has no kernel for it; hint: xccl-synth emit BOOK --to cuda";
   } else {
     EmitOptions emit;
     emit.title = file;
-    XCCL_ASSIGN_OR_RETURN(text, Emit(plan.program->program, plan.program->collective, emit));
+    StatusOr<std::string> emitted = Emit(program, plan.program->collective, emit);
+    if (emitted.ok()) {
+      text = *std::move(emitted);
+    } else {
+      options.program.no_kernel = emitted.status().message();
+    }
   }
-  const std::string directory =
-      flags.kernel_cache.empty() ? cuda::DefaultKernelCache(ProcessEnvironment) : flags.kernel_cache;
   const cuda::KernelImages images =
-      cuda::ImagesOfSource(file, std::move(text), std::make_shared<cuda::KernelCache>(directory));
-  return cuda::RunProgram(file, plan.program->program, plan.program->collective, images, cuda::LoadDriver,
-                          options);
+      text.empty() ? cuda::KernelImages() : cuda::ImagesOfSource(file, std::move(text), cache);
+  return cuda::RunProgram(file, program, plan.program->collective, images, cuda::LoadDriver, options);
 }
 
 std::string DescribeUsage(const cuda::DeviceUsage& usage) {
   return fmt::format(
       "{} CTA{} of {} threads on a rank ({} instance{}, {} registers, {} on a multiprocessor); {} of slots "
-      "of {} and "
-      "counters, {} of scratch",
+      "of {} and counters, {} of scratch{}",
       usage.ctas, usage.ctas == 1 ? "" : "s", usage.threads, usage.instances, usage.instances == 1 ? "" : "s",
       usage.registers, usage.ctas_per_multiprocessor, FormatSize(usage.arena_bytes),
-      FormatSize(usage.slot_bytes), FormatSize(usage.scratch_bytes));
+      FormatSize(usage.slot_bytes), FormatSize(usage.scratch_bytes),
+      usage.table_bytes == 0
+          ? ""
+          : fmt::format("; interpreter kernel, {} of table", FormatSize(usage.table_bytes)));
 }
 
 }  // namespace xccl

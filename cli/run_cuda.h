@@ -22,6 +22,7 @@ struct CudaFlags {
   uint64_t jitter = 0;
   bool graph = false;
   bool staged = false;
+  bool interpreter = false;
   std::string memory_limit = "1GiB";
   std::string kernel_cache;  // the default directory where it is not given
 };
@@ -29,11 +30,15 @@ void AddCudaFlags(CLI::App& command, CudaFlags& flags);
 
 // Fills what the flags say into options that hold the rest.
 Status ApplyCudaFlags(const CudaFlags& flags, cuda::RunOptions& options);
-// The plan's kernel comes from `source` where there is one (a plan book's), else the plan's program is
-// emitted.
-StatusOr<cuda::RunReport> RunOnCuda(const std::string& file, const Plan& plan,
-                                    const std::optional<std::string>& source, const CudaFlags& flags,
-                                    const cuda::RunOptions& options);
+// Where the kernel of a plan comes from: a plan book, which may have none, or it is emitted.
+struct KernelOrigin {
+  bool from_book = false;
+  std::string source = {};  // the book's; empty: it has none, and the interpreter kernel runs the plan
+};
+// The interpreter kernel also runs what is too large to emit, what does not compile, and everything with
+// --interpreter; the report's notice says why.
+StatusOr<cuda::RunReport> RunOnCuda(const std::string& file, const Plan& plan, const KernelOrigin& origin,
+                                    const CudaFlags& flags, const cuda::RunOptions& options);
 // "8 CTAs of 512 threads on a rank, 2 instances, 1 CTA a multiprocessor ...": shown with every table.
 std::string DescribeUsage(const cuda::DeviceUsage& usage);
 

@@ -60,8 +60,7 @@ Measure OnGpus(const Flags& flags, const Topology& topology) {
     options.in_place = false;
     XCCL_RETURN_IF_ERROR(ApplyCudaFlags(flags.cuda, options));
     const Plan plan{topology, lowered.collective, {}, lowered, {}};
-    XCCL_ASSIGN_OR_RETURN(const cuda::RunReport report,
-                          RunOnCuda("tune", plan, std::nullopt, flags.cuda, options));
+    XCCL_ASSIGN_OR_RETURN(const cuda::RunReport report, RunOnCuda("tune", plan, {}, flags.cuda, options));
     if (!AllRight(report.rows)) return BugError("tune: elements are wrong");
     return report.rows.front().time_us;
   };

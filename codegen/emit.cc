@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <string_view>
 
 #include "codegen/block_text.h"
 #include "ir/kernel_form.h"
@@ -64,18 +63,6 @@ std::string Fill(const BlockText& text, const Table& table) {
     }
   }
   return code;
-}
-
-std::string_view ProtocolName(Protocol protocol) {
-  switch (protocol) {
-    case Protocol::kSimple:
-      return "kSimple";
-    case Protocol::kLl:
-      return "kLl";
-    case Protocol::kLl128:
-      return "kLl128";
-  }
-  return "";
 }
 
 class Emitter {
@@ -145,7 +132,7 @@ class Emitter {
       out_ +=
           fmt::format("#ifndef XCCL_OPERATOR\n#define XCCL_OPERATOR {}\n#endif\n", DeviceName(options_.op));
       out_ += fmt::format("#ifndef XCCL_PROTOCOL\n#define XCCL_PROTOCOL {}\n#endif\n",
-                          ProtocolName(program_.protocol));
+                          DeviceName(program_.protocol));
       out_ += fmt::format("#ifndef XCCL_THREADS\n#define XCCL_THREADS {}\n#endif\n\n",
                           options_.threads == 0 ? "kDefaultThreads<Protocol::XCCL_PROTOCOL>"
                                                 : std::to_string(options_.threads));
@@ -230,7 +217,7 @@ class Emitter {
           "extern const HostKernel {0};\nconst HostKernel {0} = {{\n    {{{1}, .protocol = "
           "Protocol::{2}}},\n    "
           "{3}, {4}, {0}_code::RunBlock}};\n\n",
-          options_.symbol, info, ProtocolName(program_.protocol), form_.members, form_.messages_order);
+          options_.symbol, info, DeviceName(program_.protocol), form_.members, form_.messages_order);
       out_ += "}  // namespace xccl::device\n";
       return;
     }

@@ -48,4 +48,16 @@ std::string_view DeviceName(ReduceOp op) {
   return "";
 }
 
+std::string_view DeviceName(Protocol protocol) {
+  switch (protocol) {
+    case Protocol::kSimple:
+      return "kSimple";
+    case Protocol::kLl:
+      return "kLl";
+    case Protocol::kLl128:
+      return "kLl128";
+  }
+  return "";
+}
+
 }  // namespace xccl

@@ -19,6 +19,7 @@ namespace xccl {
 // Loaded plans that run on a device in the order of its streams, without a thread of the communicator. All
 // functions may be called by any thread.
 struct ProgramRunner {
+  std::vector<std::string> notices;  // lines about what was loaded that its user should know
   // Queues a call and returns. All ranks launch the same calls in the same order.
   std::function<Status(size_t plan, const Call& call, const CollectiveSizes& sizes, bool in_place)> launch;
   std::function<Status()> synchronize;  // waits for everything launched

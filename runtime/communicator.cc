@@ -167,6 +167,14 @@ Status Communicator::LoadPlans(std::string name, std::vector<ServedPlan> plans) 
   return failure_;
 }
 
+std::vector<std::string> Communicator::Notices() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> all;
+  for (const std::shared_ptr<Loaded>& book : books_)
+    if (book->runner) all.insert(all.end(), book->runner->notices.begin(), book->runner->notices.end());
+  return all;
+}
+
 Status Communicator::Enqueue(const Call& call) {
   XCCL_RETURN_IF_ERROR(CheckCall(call, rank_, ranks_));
   const std::lock_guard launching(launching_);

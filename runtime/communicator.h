@@ -50,6 +50,9 @@ class Communicator {
   // The same for plans at hand. Requires: they verify and are for all ranks of this communicator.
   Status LoadPlans(std::string name, std::vector<ServedPlan> plans);
 
+  // What the back end says of the plans loaded so far, a line each.
+  std::vector<std::string> Notices() const;
+
   // Queues a call. Errors at once: no plan serves it, null buffers, a root that is no rank, an earlier
   // failure.
   Status Enqueue(const Call& call);

@@ -22,6 +22,7 @@
 #include "runtime/cuda/backends.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/kernel_cache.h"
+#include "runtime/cuda/kernel_source.h"
 
 namespace {
 
@@ -68,7 +69,7 @@ constexpr std::array<ReduceOp, 5> kOps = {ReduceOp::kSum, ReduceOp::kProd, Reduc
 
 // The text of this thread's last failed call, as errno is this thread's.
 thread_local std::string last_error;
-thread_local std::string shown_error;
+thread_local std::string shown_text;
 
 xcclResult_t Fail(xcclResult_t result, std::string text) {
   last_error = std::move(text);
@@ -111,6 +112,9 @@ xccl::StatusOr<xccl::Backend> CudaBackend(xcclComm& comm) {
   options.program = comm.cuda;
   options.program.time_limit = comm.options.time_limit;
   options.images = xccl::cuda::ImagesOfBook(Cache());
+  options.interpreter = [](xccl::Protocol protocol) {
+    return xccl::cuda::ImagesOfInterpreter(protocol, Cache());
+  };
   if (comm.everybody == nullptr)
     return xccl::cuda::ProcessBackend(*driver, comm.name, comm.rank, comm.ranks, *comm.device,
                                       comm.options.time_limit, options);
@@ -202,12 +206,19 @@ const char* xcclGetErrorString(xcclResult_t result) {
 }
 
 const char* xcclGetLastError(xcclComm_t comm) {
-  shown_error = last_error;
+  shown_text = last_error;
   if (comm != nullptr) {
     const Status status = comm->communicator == nullptr ? xccl::OkStatus() : comm->communicator->AsyncError();
-    shown_error = status.message();
+    shown_text = status.message();
   }
-  return shown_error.c_str();
+  return shown_text.c_str();
+}
+
+const char* xcclCommGetNotices(xcclComm_t comm) {
+  shown_text.clear();
+  if (comm != nullptr && comm->communicator != nullptr)
+    for (const std::string& line : comm->communicator->Notices()) shown_text += line + "\n";
+  return shown_text.c_str();
 }
 
 xcclResult_t xcclGetUniqueId(xcclUniqueId* id) {

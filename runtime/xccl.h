@@ -4,7 +4,8 @@
  * call that no plan serves fails with xcclInvalidUsage and a text that says what the book has.
  *
  * Devices. Buffers are this host's memory, or, after xcclCommUseCuda, a GPU's. Each plan of a book then needs
- * its generated kernel there (index.json: "kernel"), which is compiled once and cached.
+ * its generated kernel there (index.json: "kernel"), which is compiled once and cached; one that has none
+ * runs on the interpreter kernel, and xcclCommGetNotices says so.
  *
  * Streams. On the CPU every communicator executes its calls in order on a thread of its own; the stream
  * argument is ignored and may be NULL. On a GPU a call is one kernel on the CUDA stream given (NULL: the
@@ -84,6 +85,9 @@ xcclResult_t xcclCommInitAll(xcclComm_t* comms, int ndev, const int* devlist);
 
 /* All ranks load the same books in the same order. Among processes this waits for all of them. */
 xcclResult_t xcclCommLoadPlanBook(xcclComm_t comm, const char* directory);
+/* What the user should know of the books loaded so far, a line each: plans without a kernel, which run slower
+ * on the interpreter kernel. "" where there is nothing. Valid until the same thread asks again. */
+const char* xcclCommGetNotices(xcclComm_t comm);
 /* No rank moved for this long: stuck. Call it before the first book is loaded. */
 xcclResult_t xcclCommSetTimeLimit(xcclComm_t comm, double seconds);
 

@@ -55,6 +55,24 @@ class Machine {
       return std::string("fake");
     };
   }
+  cuda::KernelImages Interpreter(Protocol protocol) {
+    return [this, protocol](DataType type, ReduceOp op, int32_t) -> StatusOr<std::string> {
+      device::KernelInfo info;
+      info.threads = 384;
+      info.type = static_cast<device::Type>(type);
+      info.op = static_cast<device::Operator>(op);
+      info.protocol = static_cast<device::Protocol>(protocol);
+      fake_->AddGlobal("xccl_kernel_info", &info, sizeof info);
+      fake_->AddKernel("xccl_kernel", sizeof(device::LaunchArgs),
+                       [info](const std::byte* parameter, uint32_t, uint32_t) {
+                         device::LaunchArgs args;
+                         std::memcpy(&args, parameter, sizeof args);
+                         RunOnHost(device::InterpreterOnHost(args.table, args.instances), args, info.type,
+                                   info.op, info.protocol);
+                       });
+      return std::string("fake");
+    };
+  }
   std::string Leaks() const { return fake_ == nullptr ? "" : fake_->Leaks(); }
 
  private:
@@ -66,15 +84,22 @@ struct Way {
   std::string name;
   int32_t devices = 1, ranks_per_gpu = kRanks;
   bool processes = false, staged = false, legacy = false;
+  enum class Kernel : uint8_t { kOwn, kNone, kBroken } kernel = Kernel::kOwn;
   uint64_t jitter = 0;
 };
+
+// Made once: that takes longer than a run.
+const std::vector<KernelCase>& Cases() {
+  static const std::vector<KernelCase> cases = KernelCases(kRanks);
+  return cases;
+}
 
 void ExpectRight(const Way& way, const std::vector<int64_t>& sizes, int32_t every) {
   cuda::FakeOptions options;
   options.devices = way.devices;
   options.virtual_memory = !way.legacy;
   Machine machine(options);
-  const std::vector<KernelCase> cases = KernelCases(kRanks);
+  const std::vector<KernelCase>& cases = Cases();
   ASSERT_EQ(static_cast<size_t>(device::kNumKernels), cases.size());
   int32_t turn = 0;
   for (size_t i = 0; i < cases.size(); ++i) {
@@ -94,10 +119,21 @@ void ExpectRight(const Way& way, const std::vector<int64_t>& sizes, int32_t ever
       run.program.arena.slot_bytes = 4096;
       run.program.direct = !way.staged;
       run.program.jitter = way.jitter;
+      run.program.interpreter = machine.Interpreter(protocol);
+      cuda::KernelImages images = machine.ImagesOf(*device::kKernels[i], protocol);
+      std::string notice;
+      if (way.kernel == Way::Kernel::kNone) {
+        images = nullptr;
+        notice = cases[i].name + ": runs on the interpreter kernel: it has no kernel of its own";
+      } else if (way.kernel == Way::Kernel::kBroken) {
+        images = [](DataType, ReduceOp, int32_t) { return InvalidInput("x.cu: nvrtc for sm_90: bad\nlog"); };
+        notice = cases[i].name + ": runs on the interpreter kernel: x.cu: nvrtc for sm_90: bad";
+      }
       const auto report =
-          cuda::RunProgram(cases[i].name, program, cases[i].collective,
-                           machine.ImagesOf(*device::kKernels[i], protocol), machine.source(), run);
+          cuda::RunProgram(cases[i].name, program, cases[i].collective, images, machine.source(), run);
       ASSERT_TRUE(report.ok()) << way.name << ": " << report.status().message();
+      EXPECT_EQ(report->notice, notice);
+      EXPECT_EQ(report->usage.table_bytes > 0, way.kernel != Way::Kernel::kOwn);
       for (const RunRow& row : report->rows)
         ASSERT_TRUE(row.wrong == 0 && row.out_of_bounds == 0)
             << way.name << ": " << cases[i].name << " " << ToString(protocol) << " " << ToString(run.type)
@@ -114,6 +150,12 @@ TEST(CudaRun, AllRanksInOneLaunchThroughSlots) {
 }
 TEST(CudaRun, ALaunchForEveryDevice) {
   ExpectRight({.name = "devices", .devices = 3, .ranks_per_gpu = 1}, {52, 10012}, 3);
+}
+TEST(CudaRun, TheInterpreterKernelWhereThereIsNoOther) {
+  ExpectRight({.name = "no kernel", .kernel = Way::Kernel::kNone}, {10012}, 4);
+}
+TEST(CudaRun, TheInterpreterKernelWhereTheOtherDoesNotCompile) {
+  ExpectRight({.name = "broken", .processes = true, .kernel = Way::Kernel::kBroken}, {10012}, 17);
 }
 TEST(CudaRun, AProcessForEveryRank) { ExpectRight({.name = "processes", .processes = true}, {10012}, 5); }
 TEST(CudaRun, ProcessesWithoutVirtualMemory) {

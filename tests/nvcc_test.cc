@@ -32,6 +32,8 @@ struct Compiled {
   std::string ptx;
 };
 
+constexpr const char* kInterpreter = "interpreter";
+
 struct Choice {
   std::string plan, arch, protocol, type = "float", op = "kSum";
 };
@@ -44,7 +46,9 @@ void Compile(const std::string& nvcc, const Choice& choice, Compiled& compiled) 
   const fs::path here = fs::current_path(), folder = fs::path(testing::TempDir()) / "nvcc";
   fs::remove_all(folder);
   fs::create_directories(folder);
-  fs::copy_file(here / "tests/golden" / (choice.plan + ".cu.txt"), folder / "kernel.cu");
+  fs::copy_file(choice.plan == kInterpreter ? here / "device/interpret.cu"
+                                            : here / "tests/golden" / (choice.plan + ".cu.txt"),
+                folder / "kernel.cu");
   const Said said = Command(nvcc,
                             {"-std=c++20", "-arch=" + choice.arch, "-I" + here.string(),
                              "-DXCCL_PROTOCOL=" + choice.protocol, "-DXCCL_TYPE=" + choice.type,
@@ -180,6 +184,22 @@ TEST(Nvcc, TypesAndOperators) {
         for (const char* protocol : kProtocols)
           choices.push_back(
               {"allreduce-nvswitch-ring", kArchitectures[choices.size() % 3], protocol, type, op});
+  }
+  Check(choices);
+}
+
+// Types and operators that need the most registers.
+TEST(Nvcc, TheInterpreterKernel) {
+  std::vector<Choice> choices = {{kInterpreter, "sm_80", "kSimple"},
+                                 {kInterpreter, "sm_90", "kSimple", "int8_t", "kAvg"},
+                                 {kInterpreter, "sm_100", "kSimple", "double", "kAvg"}};
+  if (kAll) {
+    choices.clear();
+    for (const char* type : {"int8_t", "uint8_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "Half",
+                             "float", "double", "Bfloat16", "E4m3", "E5m2"})
+      for (const char* op : {"kSum", "kProd", "kAvg"})
+        for (const char* arch : kArchitectures)
+          for (const char* protocol : kProtocols) choices.push_back({kInterpreter, arch, protocol, type, op});
   }
   Check(choices);
 }

@@ -25,10 +25,13 @@ StatusOr<std::shared_ptr<Programs>> ConnectAll(const std::string& book, const st
     XCCL_ASSIGN_OR_RETURN(KernelImages images, options.images(name, plan));
     const DeviceCall first{plan.entry.types == TypeClass::kInteger ? DataType::kInt32 : DataType::kFloat,
                            ReduceOp::kSum, false};
+    DeviceProgramOptions program_options = options.program;
+    program_options.no_kernel = "the plan book has no kernel for it";
+    if (options.interpreter) program_options.interpreter = options.interpreter(plan.program.protocol);
     XCCL_ASSIGN_OR_RETURN(
         std::unique_ptr<DeviceProgram> program,
         DeviceProgram::Connect(name, plan.program, plan.collective, std::move(images), ranks, exchange, first,
-                               options.program,
+                               program_options,
                                options.residency != nullptr ? options.residency : Residency::OfProcess()));
     programs->push_back(std::move(program));
   }
@@ -37,6 +40,8 @@ StatusOr<std::shared_ptr<Programs>> ConnectAll(const std::string& book, const st
 
 ProgramRunner RunnerOf(Rank rank, const std::shared_ptr<Programs>& programs) {
   ProgramRunner runner;
+  for (const std::unique_ptr<DeviceProgram>& program : *programs)
+    if (!program->notice().empty()) runner.notices.push_back(program->notice());
   runner.launch = [rank, programs](size_t plan, const Call& call, const CollectiveSizes& sizes,
                                    bool in_place) {
     const DeviceBuffers buffers{reinterpret_cast<DevicePointer>(call.send),
@@ -94,11 +99,7 @@ class ProcessGroup {
 PlanImages ImagesOfBook(std::shared_ptr<KernelCache> cache) {
   return
       [cache = std::move(cache)](const std::string& name, const ServedPlan& plan) -> StatusOr<KernelImages> {
-        if (plan.kernel.empty())
-          return InvalidInput(
-              fmt::format("{}: the plan book has no kernel for it; hint: xccl-synth emit {} --to cuda, "
-                          "and name the file as \"kernel\" in index.json",
-                          name, plan.entry.file));
+        if (plan.kernel.empty()) return KernelImages();
         return ImagesOfSource(name, plan.kernel, cache);
       };
 }

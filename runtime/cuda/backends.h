@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "ir/program.h"
 #include "runtime/backend.h"
 #include "runtime/cuda/device_program.h"
 #include "runtime/cuda/driver.h"
@@ -18,12 +19,14 @@ namespace xccl::cuda {
 
 // The images of a plan's kernel.
 using PlanImages = std::function<StatusOr<KernelImages>(const std::string& name, const ServedPlan& plan)>;
-// From the source that the plan book has. Errors: kInvalidInput naming the plan and what makes its source.
+// From the source that the plan book has; none where it has none.
 PlanImages ImagesOfBook(std::shared_ptr<KernelCache> cache);
 
 struct BackendOptions {
   DeviceProgramOptions program;
   PlanImages images;
+  // The interpreter kernel of a protocol, for plans without a kernel. Empty: they are refused.
+  std::function<KernelImages(Protocol protocol)> interpreter = {};
   std::shared_ptr<Residency> residency;  // empty: the process's
 };
 

@@ -94,17 +94,16 @@ TEST(CudaBackends, AbortEndsTheOthers) {
   EXPECT_EQ(all[0]->Enqueue(Allreduce(in, out, nullptr)), LimitReached("rank 1: aborted"));
 }
 
-TEST(CudaBackends, ABookWithoutKernelsSaysWhatMakesThem) {
+TEST(CudaBackends, ABookWithoutKernelsSaysWhatMakesThemWhereThereIsNoInterpreter) {
   cuda::FakeDriver fake;
   cuda::BackendOptions options = TestOptions();
   options.images = cuda::ImagesOfBook(std::make_shared<cuda::KernelCache>(""));
   auto backends = cuda::ThreadBackends(fake.table(), {0}, options);
   ASSERT_TRUE(backends.ok());
   Communicator communicator(Rank(0), 1, std::move((*backends)[0]), {});
-  EXPECT_EQ(
-      communicator.LoadPlans("book", Rings(1)),
-      InvalidInput("book/allreduce: the plan book has no kernel for it; hint: xccl-synth emit allreduce --to "
-                   "cuda, and name the file as \"kernel\" in index.json"));
+  EXPECT_EQ(communicator.LoadPlans("book", Rings(1)),
+            InvalidInput(
+                "book/allreduce: the plan book has no kernel for it; hint: xccl-synth emit BOOK --to cuda"));
   EXPECT_EQ(cuda::ThreadBackends(fake.table(), {0, 1}, options).status(),
             InvalidInput("cuda: device 1; expected 0 to 0"));
 }

@@ -41,7 +41,6 @@ StatusOr<std::unique_ptr<DeviceProgram>> DeviceProgram::Connect(
   XCCL_CHECK(!ranks.empty());
   std::unique_ptr<DeviceProgram> made(new DeviceProgram(
       std::move(name), program, collective, std::move(images), std::move(ranks), exchange, options));
-  XCCL_ASSIGN_OR_RETURN(made->form_, MakeKernelForm(made->program_, made->collective_));
   made->everybody_here_ = exchange.parties == 1;
   XCCL_ASSIGN_OR_RETURN(made->record_,
                         PinnedMemory::Create(made->ranks_[0].gpu, kAbortAt + sizeof(uint32_t)));
@@ -63,6 +62,7 @@ StatusOr<std::unique_ptr<DeviceProgram>> DeviceProgram::Connect(
     XCCL_ASSIGN_OR_RETURN(state->done, OwnedEvent::Create(local.gpu));
     made->states_.push_back(std::move(state));
   }
+  XCCL_RETURN_IF_ERROR(made->ChooseKernel(first));
   XCCL_ASSIGN_OR_RETURN(const Kernel* kernel, made->KernelFor(*made->devices_.begin()->second, first));
   XCCL_RETURN_IF_ERROR(made->AgreeOnInstances(*kernel));
   XCCL_ASSIGN_OR_RETURN(made->shape_, ChooseShape(made->program_, made->form_.blocks_per_rank,
@@ -77,7 +77,8 @@ StatusOr<std::unique_ptr<DeviceProgram>> DeviceProgram::Connect(
 // As many as the program has, the budget allows and every device can run at once.
 Status DeviceProgram::AgreeOnInstances(const Kernel& kernel) {
   const int32_t blocks = std::max(1, form_.blocks_per_rank);
-  int64_t instances = std::min(program_.instances, kernel.info().instances);
+  int64_t instances =
+      interpreted_ ? program_.instances : std::min(program_.instances, kernel.info().instances);
   if (options_.max_ctas) {
     if (*options_.max_ctas < blocks)
       return InvalidInput(
@@ -212,13 +213,15 @@ StatusOr<const Kernel*> DeviceProgram::KernelFor(DeviceState& device, const Devi
   const std::pair key{call.type, call.op};
   auto at = device.kernels.find(key);
   if (at == device.kernels.end()) {
-    XCCL_ASSIGN_OR_RETURN(const std::string image,
-                          images_(call.type, call.op, device.gpu->properties().arch));
+    const KernelImages& images = interpreted_ ? options_.interpreter : images_;
+    XCCL_ASSIGN_OR_RETURN(const std::string image, images(call.type, call.op, device.gpu->properties().arch));
     XCCL_ASSIGN_OR_RETURN(Kernel kernel, Kernel::Load(device.gpu, image, name_));
     const device::KernelInfo& info = kernel.info();
-    if (info.ranks != program_.ranks.size() || info.blocks_per_rank != form_.blocks_per_rank ||
-        info.slots != program_.slots ||
-        static_cast<int32_t>(info.protocol) != static_cast<int32_t>(program_.protocol) ||
+    const bool same_program = interpreted_ ? info.ranks == 0
+                                           : info.ranks == program_.ranks.size() &&
+                                                 info.blocks_per_rank == form_.blocks_per_rank &&
+                                                 info.slots == program_.slots;
+    if (!same_program || static_cast<int32_t>(info.protocol) != static_cast<int32_t>(program_.protocol) ||
         static_cast<int32_t>(info.type) != static_cast<int32_t>(call.type) ||
         static_cast<int32_t>(info.op) != static_cast<int32_t>(call.op) ||
         (threads_ != 0 && info.threads != threads_))
@@ -320,6 +323,7 @@ Status DeviceProgram::Launch(Rank rank, const DeviceBuffers& buffers, const Coll
   XCCL_ASSIGN_OR_RETURN(const Prepared* prepared, Prepare(sizes, call));
   device::LaunchArgs args = ArgsFor(sizes, call, *prepared);
   args.ranks = PointerTo<const device::RankArgs>(state.device->rank_args.address()) + state.index;
+  args.table = PointerTo<const int32_t>(state.device->table.address());
   args.own = prepared->tables[i];
   if (form_.tables) args.part_elements = prepared->part_elements[i];
   args.own.input = PointerTo<const char>(buffers.input);
@@ -349,6 +353,7 @@ Status DeviceProgram::LaunchAll(std::span<const DeviceBuffers> buffers, const Co
     device::LaunchArgs args = ArgsFor(sizes, call, *prepared);
     XCCL_ASSIGN_OR_RETURN(const DevicePointer at, device->tables.Put(BytesOf<device::RankBuffers>(table)));
     args.ranks = PointerTo<const device::RankArgs>(device->rank_args.address());
+    args.table = PointerTo<const int32_t>(device->table.address());
     args.buffers = PointerTo<const device::RankBuffers>(at);
     if (form_.tables) args.part_elements = prepared->part_elements[first];
     args.first_rank = ranks_[first].rank.value;

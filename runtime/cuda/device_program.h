@@ -50,6 +50,10 @@ struct DeviceProgramOptions {
   bool direct = true;       // peers' buffers are used where they are mapped
   bool fabric = false;      // fabric handles rather than file descriptors
   uint64_t jitter = 0;      // not 0: seed of random delays
+  // The interpreter kernel, for a program that has no kernel of its own (`no_kernel` says why, for notice())
+  // or whose kernel cannot be compiled. Empty: such programs are refused.
+  KernelImages interpreter = {};
+  std::string no_kernel = "it has no kernel of its own";
 };
 
 // What is executed: the same on all ranks.
@@ -67,6 +71,7 @@ struct DeviceUsage {
   int32_t ctas = 0, threads = 0, instances = 0;
   int32_t ctas_per_multiprocessor = 0, registers = 0, local_bytes = 0;
   int64_t arena_bytes = 0, scratch_bytes = 0;
+  int64_t table_bytes = 0;  // of the interpreter kernel; 0: the kernel is generated code
   int64_t slot_bytes = 0;
   Sharing sharing = Sharing::kNone;
 };
@@ -74,10 +79,11 @@ struct DeviceUsage {
 // Safe from any thread.
 class DeviceProgram {
  public:
-  // All processes call it for the same program, in the same order. `first`: the pair that is compiled at
-  // once. Requires: the program verifies; `ranks` ascending, those of a device consecutive where one_launch.
-  // Errors: those of the kernel, of memory (with what is needed), of the exchange; kInvalidInput where the
-  // blocks do not fit.
+  // All processes call it for the same program, in the same order. `images`: empty where there is no
+  // generated kernel. `first`: the pair that is compiled at once. Where one process needs the interpreter
+  // kernel, all run it. Requires: the program verifies; `ranks` ascending, those of a device consecutive
+  // where one_launch. Errors: those of the kernel, of memory (with what is needed), of the exchange;
+  // kInvalidInput where the blocks do not fit.
   static StatusOr<std::unique_ptr<DeviceProgram>> Connect(std::string name, const Program& program,
                                                           const Collective& collective, KernelImages images,
                                                           std::vector<LocalRank> ranks,
@@ -104,6 +110,8 @@ class DeviceProgram {
   void Abort(const Status& reason);
 
   DeviceUsage usage() const;
+  // One line where the interpreter kernel runs it: "ring.json: runs on the interpreter kernel: ...".
+  const std::string& notice() const { return notice_; }
   const std::vector<LocalRank>& ranks() const { return ranks_; }
   size_t devices() const { return devices_.size(); }
 
@@ -119,6 +127,8 @@ class DeviceProgram {
 
   DeviceProgram(std::string name, const Program& program, const Collective& collective, KernelImages images,
                 std::vector<LocalRank> ranks, Exchange exchange, const DeviceProgramOptions& options);
+  Status ChooseKernel(const DeviceCall& first);
+  Status Interpret();
   Status AgreeOnInstances(const Kernel& kernel);
   Status MakeArenas();
   Status MapPeers();
@@ -149,6 +159,8 @@ class DeviceProgram {
   ArenaShape shape_;
   IdVector<Rank, ArenaLayout> layouts_;
   int32_t threads_ = 0;
+  bool interpreted_ = false;
+  std::string notice_;
   bool everybody_here_ = true;  // all ranks are this process's
   std::map<int32_t, std::unique_ptr<DeviceState>> devices_;
   std::vector<std::unique_ptr<RankState>> states_;  // by local rank

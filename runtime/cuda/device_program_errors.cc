@@ -127,6 +127,7 @@ DeviceUsage DeviceProgram::usage() const {
   usage.threads = threads_;
   usage.instances = shape_.instances;
   const DeviceState& device = *devices_.begin()->second;
+  usage.table_bytes = static_cast<int64_t>(device.table.bytes());
   if (!device.kernels.empty()) {
     const Kernel& kernel = device.kernels.begin()->second;
     usage.ctas_per_multiprocessor = kernel.blocks_per_multiprocessor();

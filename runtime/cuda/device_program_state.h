@@ -19,6 +19,7 @@ struct DeviceProgram::DeviceState {
   Reservation reservation;
   ConstantTables tables;
   std::map<std::pair<DataType, ReduceOp>, Kernel> kernels;
+  DeviceMemory table;      // the program, where the interpreter kernel runs it
   DeviceMemory rank_args;  // of the local ranks on this device, in order
   int32_t ranks = 0;
   size_t first_local = 0;  // its ranks are ranks_[first_local, first_local + ranks) where they share a launch

@@ -39,4 +39,15 @@ KernelImages ImagesOfSource(std::string name, std::string source, std::shared_pt
   };
 }
 
+KernelImages ImagesOfInterpreter(Protocol protocol, std::shared_ptr<KernelCache> cache) {
+  return [protocol, cache = std::move(cache)](DataType type, ReduceOp op,
+                                              int32_t arch) -> StatusOr<std::string> {
+    XCCL_ASSIGN_OR_RETURN(const Nvrtc* nvrtc, LoadNvrtc());
+    CompileRequest request =
+        KernelRequest("interpreter", "#include \"device/interpret.cu\"\n", type, op, arch);
+    request.options.push_back(fmt::format("-DXCCL_PROTOCOL={}", DeviceName(protocol)));
+    return cache->Get(*nvrtc, request);
+  };
+}
+
 }  // namespace xccl::cuda

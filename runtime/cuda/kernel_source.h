@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "ir/numbers.h"
+#include "ir/program.h"
 #include "runtime/cuda/device_program.h"
 #include "runtime/cuda/kernel_cache.h"
 #include "runtime/cuda/nvrtc.h"
@@ -25,5 +26,8 @@ CompileRequest KernelRequest(const std::string& name, const std::string& source,
 // Compiles with NVRTC, which is opened when the cache lacks an image. `cache` is shared by all programs of a
 // process.
 KernelImages ImagesOfSource(std::string name, std::string source, std::shared_ptr<KernelCache> cache);
+
+// The same of the interpreter kernel, which runs any program of this protocol.
+KernelImages ImagesOfInterpreter(Protocol protocol, std::shared_ptr<KernelCache> cache);
 
 }  // namespace xccl::cuda

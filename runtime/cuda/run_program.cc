@@ -44,6 +44,7 @@ struct Shared {
   StatusCode code = StatusCode::kOk;
   char text[2000] = {};
   char devices[200] = {};
+  char notice[500] = {};
   DeviceUsage usage;
 };
 
@@ -94,6 +95,7 @@ class Runner {
     }
     for (size_t c = 0; c < job_.cases.size(); ++c) XCCL_RETURN_IF_ERROR(RunCase(c));
     shared.usage = program_->usage();
+    program_->notice().copy(shared.notice, sizeof shared.notice - 1);
     const std::string devices =
         fmt::format("{} x {}", stream_of_device.size(), local_[0].gpu->properties().name);
     devices.copy(shared.devices, sizeof shared.devices - 1);
@@ -411,6 +413,7 @@ StatusOr<RunReport> RunProgram(const std::string& name, const Program& program, 
   RunReport report;
   report.usage = shared[0].usage;
   report.devices = shared[0].devices;
+  report.notice = shared[0].notice;
   for (size_t c = 0; c < cases.size(); ++c) report.rows.push_back(RowOf(job, c));
   return report;
 }

@@ -39,6 +39,7 @@ struct RunReport {
   std::vector<RunRow> rows;  // as runtime/cpu/run_program.h
   DeviceUsage usage;
   std::string devices;  // "1 x NVIDIA H200"
+  std::string notice;   // DeviceProgram::notice
 };
 
 // How this process gets at a driver: LoadDriver, or a fake. Called once in every process that runs ranks.
