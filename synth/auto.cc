@@ -19,7 +19,9 @@
 #include "synth/flow.h"
 #include "synth/forest.h"
 #include "synth/greedy.h"
+#include "synth/in_network.h"
 #include "synth/members_alone.h"
+#include "synth/multicast.h"
 #include "topologies/submachine.h"
 
 namespace xccl {
@@ -40,6 +42,7 @@ constexpr int32_t kMostPairwise = 8192;  // ranks that may be looked at pair by 
 
 // bfb, forest, flow: what they may cost to be tried first, to stay under a second.
 constexpr int64_t kMostSearches = 6'000'000;  // bfb: links × ranks
+constexpr int64_t kMostTreeLinks = 200'000;   // multicast, in-network: links × ranks
 constexpr int64_t kMostRows = 400;            // forest: of its program
 constexpr int64_t kMostWholeTrees = 500'000;  // forest with --chunks: links × ranks
 constexpr double kNotForTrees = 2.5;          // times the bound: forest is asked even where latency is most
@@ -114,8 +117,12 @@ class Portfolio {
                                              request_.model, BoundEffort::kFast));
     const std::function<bool()> deadline = DeadlineOf(request_);
     const auto out_of_time = [&] { return deadline && deadline(); };
+    TryOptimal(*multicast_, [this] { return AreSwitchesQuick(); });
     TryOptimal(*bfb_, [this] { return IsFewOrAlike() || IsBfbQuick(); });
     if (!IsDone()) TryOptimal(*forest_, [this] { return IsForestQuick(); });
+    // Where one switch joins all, trees over several have nothing to add.
+    if (!IsDone() && !multicast_->Serves(request_).ok())
+      TryOptimal(*in_network_, [this] { return AreSwitchesQuick(); });
     if (!IsDone())
       TryOptimal(
           *flow_, [this] { return FlowWork(request_) <= kMostFlow; }, kFlowUnits);
@@ -170,6 +177,11 @@ class Portfolio {
     const Topology& topology = *request_.topology;
     return topology.num_nodes() == topology.num_ranks() &&
            int64_t{topology.num_links()} * request_.collective->num_members() <= kMostSearches;
+  }
+
+  // One tree a rank, or a few, each a search.
+  bool AreSwitchesQuick() const {
+    return int64_t{request_.topology->num_links()} * request_.collective->num_members() <= kMostTreeLinks;
   }
 
   // Whole trees (a number of chunks is asked for) are packed without help of symmetry; and where latency is
@@ -323,6 +335,8 @@ class Portfolio {
   const SynthesisRequest& request_;
   std::optional<Grounds> grounds_;  // from Gather on: pairs of ranks, which bfb and forest do without
   const std::unique_ptr<Synthesizer> greedy_ = MakeGreedy();
+  const std::unique_ptr<Synthesizer> multicast_ = MakeMulticast();
+  const std::unique_ptr<Synthesizer> in_network_ = MakeInNetwork();
   const std::unique_ptr<Synthesizer> bfb_ = MakeBfb();
   const std::unique_ptr<Synthesizer> forest_ = MakeForest();
   const std::unique_ptr<Synthesizer> flow_ = MakeFlow();

@@ -10,6 +10,7 @@
 #include "ir/interpret.h"
 #include "ir/lower.h"
 #include "ir/program_test_util.h"
+#include "ir/tree_test_util.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/cpu/launch.h"
 #include "runtime/cpu/run_program.h"
@@ -38,6 +39,13 @@ std::vector<Lowered> Programs(CollectiveKind kind, int32_t ranks) {
     programs.push_back({std::string(ToString(kind)) + " " + std::string(ToString(algorithm)) + " on " +
                             std::to_string(ranks),
                         collective, std::move(*program)});
+  }
+  if (ranks == 3 || ranks == 8) {
+    const Topology trees = ranks % 2 == 0 ? TreeLeaves(ranks / 2, 1) : TreeSwitch(ranks);
+    const Collective collective = MakeCollective(kind, ranks).WithChunks(2);
+    const Schedule schedule = TreeSchedule(collective, trees, static_cast<uint64_t>(ranks));
+    programs.push_back({std::string(ToString(kind)) + " trees on " + std::to_string(ranks), collective,
+                        Lower(schedule, collective, trees).value()});
   }
   return programs;
 }

@@ -1,0 +1,28 @@
+// Plans over switches that work: data goes down trees that switches multicast, sums come up trees that
+// switches add up, and every link of a tree carries a byte once. Shared by `multicast`, whose trees pass one
+// switch, and `in-network`, whose trees pass any number and are joined by GPUs where no switch joins them.
+//
+// In: a request; out: trees, one for every share of a part or, for an allreduce, of the buffer, and their
+// schedule. An allreduce sums its shares up at their roots, which send them down again; all ranks get copies
+// of one sum. Cost: trees × links × log, and simulations of an allreduce in a few numbers of waves.
+#pragma once
+
+#include <string_view>
+
+#include "base/status.h"
+#include "synth/synthesizer.h"
+
+namespace xccl {
+
+struct SwitchTreesForm {
+  std::string_view engine;
+  bool one_switch = false;  // trees pass one switch, which joins all members
+};
+
+// Errors: kInvalidInput for a kind that has nothing to multicast or to add up, and for a machine whose
+// switches cannot, saying which.
+Status ServesSwitchTrees(const SwitchTreesForm& form, const SynthesisRequest& request);
+// Errors: also where members are joined by other ranks alone.
+StatusOr<Synthesis> MakeSwitchTrees(const SwitchTreesForm& form, const SynthesisRequest& request);
+
+}  // namespace xccl
