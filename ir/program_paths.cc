@@ -83,10 +83,10 @@ Status CheckPaths(const Program& program, const Topology& topology) {
 
 GroupTree TreeOf(const Program& program, const Group& group, const Topology& topology) {
   const size_t hops = group.path.size();
-  GroupTree tree{std::vector<std::vector<int32_t>>(hops),
-                 std::vector<int32_t>(hops, 0),
-                 {},
-                 std::vector<std::vector<int32_t>>(hops)};
+  GroupTree tree;
+  tree.next.resize(hops);
+  tree.feeds.assign(hops, 0);
+  tree.delivers.resize(hops);
   std::vector<std::vector<int32_t>> out_of(static_cast<size_t>(topology.num_nodes()));
   for (size_t h = 0; h < hops; ++h)
     out_of[topology.link(group.path[h]).from.index()].push_back(static_cast<int32_t>(h));
@@ -105,6 +105,7 @@ GroupTree TreeOf(const Program& program, const Group& group, const Topology& top
     tree.next[h] = out_of[to.index()];
     for (int32_t next : tree.next[h]) ++tree.feeds[static_cast<size_t>(next)];
   }
+  for (size_t h = 0; h < hops; ++h) tree.join.push_back(tree.feeds[h] > 1 ? tree.num_joins++ : -1);
   for (Rank member : group.members) {
     const Rank from = group.kind == Group::Kind::kReduce ? member : group.root;
     tree.first_hop.push_back(out_of[topology.NodeOf(from).index()].front());

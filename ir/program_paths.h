@@ -20,7 +20,10 @@ Status CheckPaths(const Program& program, const Topology& topology);
 struct GroupTree {
   std::vector<std::vector<int32_t>> next;  // hops that begin where each ends
   std::vector<int32_t> feeds;              // how many hops end where each begins
-  std::vector<int32_t> first_hop;  // of each member what its message leaves by; of a multicast the root's
+  std::vector<int32_t> join;               // of each hop before which several are added up: a number; else -1
+  int32_t num_joins = 0;
+  // Of each member what its message leaves by; of a multicast the root's.
+  std::vector<int32_t> first_hop;
   // Of each hop the connections whose messages it delivers, in order; empty where it ends at a switch.
   std::vector<std::vector<int32_t>> delivers;
 };

@@ -96,10 +96,17 @@ class ProgramRun {
     sender_.assign(program.connections.size(), -1);
     receiver_.assign(program.connections.size(), -1);
     group_of_ = GroupsOfConnections(program);
+    first_hop_.assign(program.connections.size(), 0);
     for (const Group& group : program.groups) {
-      trees_.push_back(TreeOf(program, group, topology));
-      group_connections_.push_back(ConnectionsOf(program, group));
-      for (int32_t i = 0; i < instances_; ++i) joins_.emplace_back(group.path.size());
+      const GroupTree& tree = trees_.emplace_back(TreeOf(program, group, topology));
+      const std::vector<int32_t> connections = ConnectionsOf(program, group);
+      first_connection_.push_back(connections.front());
+      for (size_t m = 0; m < connections.size(); ++m)
+        first_hop_[static_cast<size_t>(connections[m])] = tree.first_hop[m];
+      const size_t counted = tree.num_joins > 0 ? group.path.size() : 0;
+      for (int32_t i = 0; i < instances_; ++i)
+        sums_.push_back(
+            {std::vector<Join>(static_cast<size_t>(tree.num_joins)), std::vector<int64_t>(counted, 0)});
     }
     for (int32_t block = 0; block < index.num_blocks(); ++block) {
       for (int32_t connection : index.SendConnections(block)) sender_[connection] = block;
@@ -157,7 +164,10 @@ class ProgramRun {
     };
     std::deque<Part> waiting;
     int64_t gone = 0;  // messages that have gone on
-    int64_t came = 0;  // messages that have come by this hop
+  };
+  struct Sums {  // of one instance of a group
+    std::vector<Join> joins;
+    std::vector<int64_t> came;  // messages, by hop
   };
   using Waiting = std::tuple<int64_t, int32_t, int32_t>;  // since when, lane, message
   struct LinkState {
@@ -183,14 +193,6 @@ class ProgramRun {
     const int32_t group = GroupOf(message.lane);
     if (group < 0) return message.hop + 1 == static_cast<int32_t>(PathOf(message.lane).size());
     return TreeOfGroup(group).next[static_cast<size_t>(message.hop)].empty();
-  }
-  // The link by which a message leaves its sender.
-  int32_t FirstHop(int32_t connection) const {
-    const int32_t group = group_of_[static_cast<size_t>(connection)];
-    if (group < 0) return 0;
-    const std::vector<int32_t>& connections = group_connections_[static_cast<size_t>(group)];
-    const auto member = std::ranges::find(connections, connection) - connections.begin();
-    return TreeOfGroup(group).first_hop[static_cast<size_t>(member)];
   }
 
   void Settle(int64_t now) {
@@ -238,9 +240,10 @@ class ProgramRun {
       ++lanes_[LaneOf(connection, InstanceOf(id))].taken;
     runner.busy = true;
     const int32_t connection = index_.SendConnection(block);
-    Queue(NewMessage({static_cast<int32_t>(LaneOf(connection, InstanceOf(id))), FirstHop(connection), true,
-                      cost_.WireBytes(bytes), moved_at, 0}),
-          now);
+    Queue(
+        NewMessage({static_cast<int32_t>(LaneOf(connection, InstanceOf(id))),
+                    first_hop_[static_cast<size_t>(connection)], true, cost_.WireBytes(bytes), moved_at, 0}),
+        now);
     return false;
   }
 
@@ -383,10 +386,10 @@ class ProgramRun {
   bool Joins(int32_t id, int32_t next) {
     Message& message = messages_[static_cast<size_t>(id)];
     const size_t group = static_cast<size_t>(GroupOf(message.lane));
-    std::vector<Join>& joins =
-        joins_[group * static_cast<size_t>(instances_) + static_cast<size_t>(message.lane % instances_)];
-    Join& join = joins[static_cast<size_t>(next)];
-    const size_t place = static_cast<size_t>(joins[static_cast<size_t>(message.hop)].came++ - join.gone);
+    Sums& sums =
+        sums_[group * static_cast<size_t>(instances_) + static_cast<size_t>(message.lane % instances_)];
+    Join& join = sums.joins[static_cast<size_t>(trees_[group].join[static_cast<size_t>(next)])];
+    const size_t place = static_cast<size_t>(sums.came[static_cast<size_t>(message.hop)]++ - join.gone);
     if (place == join.waiting.size()) join.waiting.emplace_back();
     Join::Part& sum = join.waiting[place];
     sum.tail_arrives = std::max(sum.tail_arrives, message.tail_arrives);
@@ -395,7 +398,7 @@ class ProgramRun {
       return false;
     }
     message.tail_arrives = sum.tail_arrives;
-    message.lane = static_cast<int32_t>(LaneOf(group_connections_[group].front(), message.lane % instances_));
+    message.lane = static_cast<int32_t>(LaneOf(first_connection_[group], message.lane % instances_));
     join.waiting.pop_front();  // messages come in order by every hop
     ++join.gone;
     return true;
@@ -439,8 +442,9 @@ class ProgramRun {
   std::vector<int32_t> sender_, receiver_;  // blocks, by connection
   std::vector<int32_t> group_of_;           // by connection
   std::vector<GroupTree> trees_;            // by group
-  std::vector<std::vector<int32_t>> group_connections_;
-  std::vector<std::vector<Join>> joins_;  // by group, instance and hop
+  std::vector<int32_t> first_hop_;          // by connection: the link by which messages leave
+  std::vector<int32_t> first_connection_;   // by group
+  std::vector<Sums> sums_;                  // by group and instance
   std::vector<Message> messages_;
   std::vector<int32_t> free_, awake_, touched_;
   EventQueue queue_;

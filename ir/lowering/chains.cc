@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace xccl::lowering {
@@ -12,10 +13,12 @@ std::vector<std::vector<LinkId>> ChainsOf(const Topology& topology, std::span<co
   std::vector<Rank> sources, destinations;
   PathEnds(topology, tree, sources, destinations);
   const bool joins = sources.size() > 1;
-  const auto next = [&](NodeId at) {  // the link behind a source, or before a destination
-    return *std::find_if(tree.begin(), tree.end(), [&](LinkId l) {
-      return (joins ? topology.link(l).from : topology.link(l).to) == at;
-    });
+  // The link behind a source, or before a destination.
+  std::vector<std::pair<NodeId, LinkId>> links;
+  for (LinkId l : tree) links.emplace_back(joins ? topology.link(l).from : topology.link(l).to, l);
+  std::ranges::sort(links);
+  const auto next = [&](NodeId at) {
+    return std::ranges::lower_bound(links, at, {}, &std::pair<NodeId, LinkId>::first)->second;
   };
   std::vector<std::vector<LinkId>> chains;
   for (const Rank end : joins ? sources : destinations) {
