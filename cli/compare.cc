@@ -9,9 +9,8 @@
 #include "base/units.h"
 
 namespace xccl {
-namespace {
 
-StatusOr<std::vector<std::string>> EnginesOf(const std::vector<std::string>& wanted) {
+StatusOr<std::vector<std::string>> ComparedEngines(const std::vector<std::string>& wanted) {
   std::vector<std::string> names;
   for (const std::string& name : wanted) {
     XCCL_RETURN_IF_ERROR(FindSynthesizer(name).status());
@@ -24,12 +23,10 @@ StatusOr<std::vector<std::string>> EnginesOf(const std::vector<std::string>& wan
   return names;
 }
 
-}  // namespace
-
 StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
                              const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
                              const PipelineOptions& options) {
-  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> names, EnginesOf(engines));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> names, ComparedEngines(engines));
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
   Comparison comparison;
   comparison.title = fmt::format("{} on {}: {} ranks, {} model", collective.name(), topology.name(),

@@ -15,6 +15,9 @@ struct Comparison {
   std::vector<std::string> left_out;  // "ring: reason", engines that could not take part
 };
 
+// Empty: all but smt, which may search for long. Error: kUsage with "did you mean".
+StatusOr<std::vector<std::string>> ComparedEngines(const std::vector<std::string>& wanted);
+
 // Requires: engines that exist; empty: all but smt, which may search for long.
 StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
                              const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,

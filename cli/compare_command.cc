@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/compare.h"
+#include "cli/compare_failures.h"
 #include "cli/flags.h"
 #include "cli/output_json.h"
 #include "cli/plan_flags.h"
@@ -23,7 +24,30 @@ struct Flags {
   std::string engines;
   bool csv = false;
   std::string html;
+  FailureOptions failures;
 };
+
+// Prints one of three forms, and beside those for machines what was left out.
+void Print(const std::string& text, const std::vector<std::string>& left_out, bool for_people) {
+  std::fputs(text.c_str(), stdout);
+  if (for_people) return;
+  for (const std::string& reason : left_out) std::fprintf(stderr, "left out: %s\n", reason.c_str());
+}
+
+Status RunFailures(const Flags& flags, const Topology& topology, const Collective& collective,
+                   const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
+                   const PipelineOptions& options, bool json) {
+  const StatusOr<FailureComparison> comparison = [&] {
+    const Progress progress("comparing engines on failed " + topology.name());
+    return CompareFailures(topology, collective, engines, sizes, options, flags.failures);
+  }();
+  XCCL_RETURN_IF_ERROR(comparison.status());
+  Print(json        ? ToJson(FailureRows(*comparison))
+        : flags.csv ? FailuresCsv(*comparison)
+                    : FailuresText(*comparison),
+        comparison->left_out, !json && !flags.csv);
+  return OkStatus();
+}
 
 Status RunCompare(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(const PipelineOptions options, MakePipelineOptions(flags.plan));
@@ -34,6 +58,8 @@ Status RunCompare(const Flags& flags, bool json) {
   const Topology topology = UsableBy(collective, flags.collective, std::move(whole));
   const std::vector<std::string> engines =
       flags.engines.empty() ? std::vector<std::string>() : Split(flags.engines, ',');
+  if (flags.failures.draws > 0)
+    return RunFailures(flags, topology, collective, engines, sizes, options, json);
   const StatusOr<Comparison> comparison = [&] {
     const Progress progress("comparing engines on " + topology.name());
     return Compare(topology, collective, engines, sizes, options);
@@ -48,10 +74,7 @@ Status RunCompare(const Flags& flags, bool json) {
   } else {
     text = flags.csv ? CompareCsv(*comparison) : CompareText(*comparison);
   }
-  std::fputs(text.c_str(), stdout);
-  if (json || flags.csv)
-    for (const std::string& reason : comparison->left_out)
-      std::fprintf(stderr, "left out: %s\n", reason.c_str());
+  Print(text, comparison->left_out, !json && !flags.csv);
   return OkStatus();
 }
 
@@ -68,12 +91,25 @@ void AddCompareCommand(CLI::App& app, Session& session) {
                       "ring,tree,... (default: all but smt, which may search for long)");
   AddSearchFlags(*command, flags->plan);
   CLI::Option* csv = command->add_flag("--csv", flags->csv, "print CSV");
-  command->add_option("--html", flags->html, "also write a page with a chart to this file");
+  CLI::Option* html =
+      command->add_option("--html", flags->html, "also write a page with a chart to this file");
+  CLI::Option* failures =
+      command
+          ->add_option("--failures", flags->failures.draws,
+                       "compare on so many draws of the machine with failed cables, beside a repaired plan")
+          ->check(CLI::Range(1, 1000))
+          ->excludes(html);
+  command->add_option("--failed-cables", flags->failures.cables, "cables that fail in a draw")
+      ->check(CLI::Range(1, 1 << 20))
+      ->needs(failures)
+      ->capture_default_str();
   command->add_flag("--json", session.json, "print the result as JSON")->excludes(csv);
   command->footer(
       "Examples:\n"
       "  xccl-synth compare dgx-a100 -c allreduce --sizes 1KiB:1GiB:x4\n"
-      "  xccl-synth compare torus:8x8 -c allgather --engines ring,greedy,auto --html torus.html");
+      "  xccl-synth compare torus:8x8 -c allgather --engines ring,greedy,auto --html torus.html\n"
+      "  xccl-synth compare torus:8x8 -c allreduce --sizes 64MiB --engines auto --failures 10 "
+      "--failed-cables 2");
   command->callback(
       [&session, flags] { session.work = [&session, flags] { return RunCompare(*flags, session.json); }; });
 }

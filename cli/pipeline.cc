@@ -6,6 +6,7 @@
 #include "ir/simulate_program.h"
 #include "ir/verify_program.h"
 #include "ir/verify_schedule.h"
+#include "synth/replan.h"
 
 namespace xccl {
 namespace {
@@ -14,6 +15,18 @@ namespace {
 Status Proved(const std::vector<Violation>& violations, std::string_view engine) {
   const Status status = ToStatus(violations);
   return status.ok() ? status : BugError(std::string(engine) + " made a wrong plan: " + status.message());
+}
+
+// What cannot be repaired is planned from nothing, and says why.
+StatusOr<Synthesis> Make(const Synthesizer& engine, const SynthesisRequest& request, const Plan* damaged) {
+  if (damaged == nullptr) return engine.Synthesize(request);
+  StatusOr<Synthesis> repaired = Replan(*damaged, request);
+  if (repaired.ok()) return repaired;
+  StatusOr<Synthesis> made = engine.Synthesize(request);
+  if (made.ok())
+    made->note = "planned anew: " + std::string(repaired.status().message()) +
+                 (made->note.empty() ? "" : "; " + made->note);
+  return made;
 }
 
 }  // namespace
@@ -29,14 +42,15 @@ StatusOr<PipelineResult> RunPipeline(const Topology& topology, const Collective&
   XCCL_ASSIGN_OR_RETURN(const Synthesizer* const engine, FindSynthesizer(options.engine));
   const auto began = std::chrono::steady_clock::now();
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
-  XCCL_ASSIGN_OR_RETURN(Synthesis made, engine->Synthesize({.topology = &topology,
-                                                            .collective = &collective,
-                                                            .size_bytes = options.size_bytes,
-                                                            .model = options.model,
-                                                            .limits = options.limits,
-                                                            .seed = options.seed,
-                                                            .allow_divergent = options.allow_divergent,
-                                                            .start = options.start}));
+  const SynthesisRequest request{.topology = &topology,
+                                 .collective = &collective,
+                                 .size_bytes = options.size_bytes,
+                                 .model = options.model,
+                                 .limits = options.limits,
+                                 .seed = options.seed,
+                                 .allow_divergent = options.allow_divergent,
+                                 .start = options.start};
+  XCCL_ASSIGN_OR_RETURN(Synthesis made, Make(*engine, request, options.replan));
   PipelineResult result{
       .plan = Plan{topology, std::move(made.collective), std::move(made.schedule), std::nullopt, {}}};
   Plan& plan = result.plan;

@@ -27,6 +27,7 @@ struct PipelineOptions {
   uint64_t seed = 0;
   bool allow_divergent = false;
   const Synthesis* start = nullptr;          // for greedy to improve; a verified plan of the same two
+  const Plan* replan = nullptr;              // repaired for this machine in place of planning from nothing
   bool lower = false;                        // go on to a Program
   std::optional<MachineModel> machine = {};  // that the program is made for, and timed on
   std::optional<int32_t> max_blocks = {};    // threadblocks of one rank

@@ -39,20 +39,36 @@ std::string EngineHelp() {
   return help;
 }
 
-// The plan of a file, where it is for this collective on this machine.
-StatusOr<Synthesis> ReadStart(const std::string& file, const Topology& topology,
-                              const Collective& collective) {
-  XCCL_ASSIGN_OR_RETURN(Plan plan, ReadPlan(file));
-  if (!(plan.collective.spec() == collective.spec()))
-    return InvalidInput(file + ": a plan for " + plan.collective.name() + "; expected the same " +
-                        collective.name() + " on the same ranks");
-  if (WriteNativeXml(plan.topology) != WriteNativeXml(topology))
-    return InvalidInput(file + ": a plan for another machine, " + plan.topology.name() + "; expected " +
-                        topology.name() + ", link by link");
-  return Synthesis{.collective = std::move(plan.collective),
-                   .schedule = std::move(plan.schedule),
-                   .engine = std::move(plan.made_by.engine),
-                   .note = ""};
+// Where a plan starts that is given with --from: the same request again, to be improved by greedy, or the
+// same collective on a machine that has changed since, to be repaired.
+struct Start {
+  std::optional<Plan> plan;
+  std::optional<Synthesis> same;
+};
+
+Status ReadStart(const Flags& flags, const Topology& topology, const Collective& collective, Start& start,
+                 PipelineOptions& options) {
+  if (options.engine != "auto" && options.engine != "greedy")
+    return UsageError("--from: " + options.engine + " does not start from a plan; expected greedy");
+  if (options.limits.chunks)
+    return UsageError("--chunks: the plan's own chunks are kept with --from; expected one of the two");
+  XCCL_ASSIGN_OR_RETURN(start.plan, ReadPlan(flags.from));
+  Plan& plan = *start.plan;
+  if (plan.collective.kind() != collective.kind() || plan.collective.name() != collective.name())
+    return InvalidInput(flags.from + ": a plan for " + plan.collective.name() + "; expected " +
+                        collective.name());
+  if (plan.collective.spec() == collective.spec() &&
+      WriteNativeXml(plan.topology) == WriteNativeXml(topology)) {
+    options.engine = "greedy";
+    start.same = Synthesis{.collective = std::move(plan.collective),
+                           .schedule = std::move(plan.schedule),
+                           .engine = std::move(plan.made_by.engine),
+                           .note = ""};
+    options.start = &*start.same;
+    return OkStatus();
+  }
+  options.replan = &plan;
+  return OkStatus();
 }
 
 Status PlanCollective(const Flags& flags, bool json) {
@@ -63,16 +79,8 @@ Status PlanCollective(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(Topology whole, LoadTopology(flags.topology.topology, flags.topology.load));
   XCCL_ASSIGN_OR_RETURN(const Collective collective, MakeCollective(flags.collective, whole));
   const Topology topology = UsableBy(collective, flags.collective, std::move(whole));
-  std::optional<Synthesis> start;
-  if (!flags.from.empty()) {
-    if (options.engine != "auto" && options.engine != "greedy")
-      return UsageError("--from: " + options.engine + " does not start from a plan; expected greedy");
-    if (options.limits.chunks)
-      return UsageError("--chunks: the plan's own chunks are kept with --from; expected one of the two");
-    options.engine = "greedy";
-    XCCL_ASSIGN_OR_RETURN(start, ReadStart(flags.from, topology, collective));
-    options.start = &*start;
-  }
+  Start start;
+  if (!flags.from.empty()) XCCL_RETURN_IF_ERROR(ReadStart(flags, topology, collective, start, options));
   StatusOr<PipelineResult> result = [&] {
     const Progress progress("planning " + collective.name() + " on " + topology.name());
     return RunPipeline(topology, collective, options);
@@ -98,8 +106,10 @@ void AddPlanCommand(CLI::App& app, Session& session) {
       ->capture_default_str();
   AddSearchFlags(*command, flags->plan);
   AddExecutionFlags(*command, flags->execution);
-  command->add_option("--from", flags->from,
-                      "a plan file to start from: greedy keeps its chunks and makes it no slower");
+  command->add_option(
+      "--from", flags->from,
+      "a plan file to start from. Of this machine: greedy keeps its chunks and makes it no slower; of\n"
+      "the machine as it was: repaired, at a fraction of the time that a new plan takes");
   command->add_option("-o,--output", flags->output,
                       "lower the schedule to a program and write both to this plan file");
   command->add_flag("--json", session.json, "print the result as JSON");

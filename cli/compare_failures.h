@@ -1,0 +1,48 @@
+// Engines side by side over machines with randomly failed cables: how well each plans around the damage,
+// beside a plan for the whole machine that is repaired.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/pipeline.h"
+#include "cli/row.h"
+
+namespace xccl {
+
+struct FailureOptions {
+  int32_t draws = 0;   // machines
+  int32_t cables = 1;  // failed on each
+};
+
+// One engine at one size; the means are over the draws that it planned.
+struct FailureTimes {
+  std::string engine;
+  int64_t size_bytes = 0;
+  int32_t planned = 0;  // draws with a plan
+  double whole_us = 0;  // on the machine without failures; 0: no plan
+  double mean_us = 0, bound_us = 0, mean_ratio = 0, worst_ratio = 0;
+  double synthesis_s = 0;  // mean wall time
+};
+
+struct FailureComparison {
+  std::string title;
+  std::vector<std::string> failed;  // by draw: "0<->1, 2<->3"
+  int32_t draws = 0;
+  std::vector<FailureTimes> times;    // by size, then by mean time
+  std::vector<std::string> left_out;  // "ring: reason", once a reason
+};
+
+// Draw i is made with seed options.seed + i; draws leave all ranks within reach. `replan` starts from auto's
+// plan for the whole machine. Requires and errors as Compare; kInvalidInput where there are too few cables.
+StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Collective& collective,
+                                            const std::vector<std::string>& engines,
+                                            const std::vector<int64_t>& sizes, const PipelineOptions& options,
+                                            const FailureOptions& failures);
+
+std::string FailuresText(const FailureComparison& comparison);
+std::string FailuresCsv(const FailureComparison& comparison);
+std::vector<Row> FailureRows(const FailureComparison& comparison);
+
+}  // namespace xccl
