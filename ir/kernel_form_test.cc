@@ -26,6 +26,24 @@ Lowered Make(CollectiveKind kind, int32_t ranks, Algorithm algorithm) {
   return {collective, Lower(*HandSchedule(algorithm, collective, topology), collective, topology).value()};
 }
 
+// By hand: S bytes in a rank's whole buffer of N ranks, rings out of place.
+TEST(KernelTraffic, Rings) {
+  const int64_t n = 4, size = 1 << 20;
+  const auto traffic = [&](CollectiveKind kind, Protocol protocol, bool direct) {
+    const Lowered made = Make(kind, n, Algorithm::kRing);
+    return KernelTraffic(*MakeKernelForm(made.program, made.collective),
+                         CollectiveSizes(made.collective, size), protocol, direct);
+  };
+  // A rank copies its own share, and every other share comes to it once: read and written.
+  EXPECT_EQ(traffic(CollectiveKind::kAllgather, Protocol::kSimple, true), 2 * n * size);
+  // Through slots: a send reads and writes, a receive too, a receive that forwards writes twice.
+  EXPECT_EQ(traffic(CollectiveKind::kAllgather, Protocol::kSimple, false),
+            n * (2 + 2 + 2 + (n - 2) * 3) * size / n);
+  // LL's slots are twice as long.
+  EXPECT_EQ(traffic(CollectiveKind::kAllgather, Protocol::kLl, true),
+            n * (2 + 3 + 3 + (n - 2) * (2 + 1 + 2)) * size / n);
+}
+
 // Modes of all receives, each once, in order of appearance.
 std::vector<DirectMode> ReceiveModes(const Lowered& of) {
   const KernelForm form = MakeKernelForm(of.program, of.collective).value();

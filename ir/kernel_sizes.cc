@@ -118,4 +118,36 @@ StatusOr<int32_t> KernelPasses(const Program& program, const Collective& collect
   return static_cast<int32_t>(passes);
 }
 
+int64_t KernelTraffic(const KernelForm& form, const CollectiveSizes& sizes, Protocol protocol, bool direct) {
+  direct = direct && protocol == Protocol::kSimple;
+  int64_t traffic = 0;
+  for (const KernelRank& rank : form.ranks) {
+    for (const KernelBlock& block : rank.blocks) {
+      for (const KernelInstruction& i : block.instructions) {
+        const Opcode op = i.what.op;
+        if (op == Opcode::kNop) continue;
+        const bool lends_put = direct && IsPut(i.receive), lends_get = direct && IsGet(i.send);
+        const bool in_slot = i.from && !lends_put && !(direct && IsGet(i.receive));
+        const bool to_slot = i.to && !lends_get && !(direct && IsPut(i.send));
+        const bool stores =
+            WritesDestination(op) && !(lends_put && (op == Opcode::kRecv || op == Opcode::kRecvCopySend));
+        const bool sends = i.to && !lends_get;
+        if (!stores && !sends) continue;
+        const int64_t accesses = (ReadsSource(op) ? 1 : 0) + (op == Opcode::kReduce ? 1 : 0) +
+                                 (i.from && !in_slot ? 1 : 0) + (stores ? 1 : 0) +
+                                 (sends && !to_slot ? 1 : 0);
+        for (const KernelRun& run : i.runs) {
+          const int64_t elements = sizes.PartElements(run.part), total = std::max<int64_t>(run.total, 1);
+          const int64_t bytes = (Share(elements, run.before + run.count * run.weight, total) -
+                                 Share(elements, run.before, total)) *
+                                sizes.element_bytes();
+          const int64_t wire = protocol == Protocol::kSimple ? bytes : WireBytes(protocol, bytes);
+          traffic += accesses * bytes + ((in_slot ? 1 : 0) + (to_slot ? 1 : 0)) * wire;
+        }
+      }
+    }
+  }
+  return traffic;
+}
+
 }  // namespace xccl

@@ -27,4 +27,8 @@ int64_t ScratchBytes(const KernelForm& form, const CollectiveSizes& sizes, Rank 
 StatusOr<int32_t> KernelPasses(const Program& program, const Collective& collective, const KernelForm& form,
                                const CollectiveSizes& sizes, int64_t slot_bytes, Protocol protocol);
 
+// Bytes that all ranks' blocks read and write in memory, flags and slots included: what a kernel moves that
+// misses every cache. `direct`: peers' buffers are mapped. Requires: no multicast groups.
+int64_t KernelTraffic(const KernelForm& form, const CollectiveSizes& sizes, Protocol protocol, bool direct);
+
 }  // namespace xccl

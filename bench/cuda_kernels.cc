@@ -1,0 +1,265 @@
+// Generated code beside the interpreter kernel, an empty launch and the copy ceiling: 8 ranks on one GPU, the
+// same program each time, out of place, every element checked.
+//   bazel run --config=release //bench:cuda_kernels [-- --quick | --bytes]
+// Columns: size; time of generated code, of the interpreter kernel, and the second by the first; an empty
+// cooperative launch of the same grid; bytes that the program moves through device memory, that rate, and it
+// as a share of the rate of a large copy measured in the same run (sizes that stay in the L2 cache may exceed
+// it). Then issue 4's bars, PASS or MISS. Without a device it says so and ends with 0; --bytes needs none.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/units.h"
+#include "bench/gpu_times.h"
+#include "codegen/emit.h"
+#include "ir/collective.h"
+#include "ir/kernel_form.h"
+#include "ir/kernel_sizes.h"
+#include "ir/lower.h"
+#include "ir/machine_model.h"
+#include "runtime/cuda/driver.h"
+#include "runtime/cuda/gpu.h"
+#include "runtime/cuda/kernel_cache.h"
+#include "runtime/cuda/kernel_source.h"
+#include "runtime/cuda/run_program.h"
+#include "synth/synthesizer.h"
+#include "topologies/load.h"
+
+namespace xccl {
+namespace {
+
+constexpr int32_t kRanks = 8;
+constexpr int64_t kSmall = 8 << 10;
+constexpr double kTolerance = 0.98;  // "never slower", against noise
+
+struct Choice {
+  CollectiveKind kind;
+  const char* engine;
+  Protocol protocol;
+};
+constexpr Choice kChoices[] = {{CollectiveKind::kAllreduce, "direct", Protocol::kLl},
+                               {CollectiveKind::kAllreduce, "direct", Protocol::kLl128},
+                               {CollectiveKind::kAllreduce, "ring", Protocol::kLl},
+                               {CollectiveKind::kAllreduce, "ring", Protocol::kSimple},
+                               {CollectiveKind::kAllgather, "direct", Protocol::kSimple},
+                               {CollectiveKind::kAllgather, "ring", Protocol::kSimple}};
+
+struct Measured {
+  Choice choice;
+  int64_t size_bytes = 0;
+  double generated_us = 0, interpreter_us = 0, empty_us = 0;
+  double share = 0;  // of the copy ceiling
+  int64_t wrong = 0;
+};
+
+struct Machine {
+  const cuda::Driver* driver = nullptr;
+  std::shared_ptr<const cuda::Gpu> gpu;
+  cuda::OwnedStream stream;
+  double ceiling_bytes_per_s = 0;
+  std::shared_ptr<cuda::KernelCache> cache;
+};
+
+StatusOr<LoweredProgram> MakeProgram(const Choice& choice, int32_t ranks, int64_t size_bytes) {
+  XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadTopology(fmt::format("nvswitch:{}", ranks)));
+  CollectiveSpec spec;
+  spec.kind = choice.kind;
+  for (int32_t r = 0; r < ranks; ++r) spec.ranks.push_back(Rank(r));
+  XCCL_ASSIGN_OR_RETURN(const Collective collective, Collective::Create(spec));
+  XCCL_ASSIGN_OR_RETURN(const Synthesizer* engine, FindSynthesizer(choice.engine));
+  XCCL_ASSIGN_OR_RETURN(
+      const Synthesis made,
+      engine->Synthesize({.topology = &topology, .collective = &collective, .size_bytes = size_bytes}));
+  const MachineModel machine = HopperModel();
+  XCCL_ASSIGN_OR_RETURN(LoweredProgram lowered,
+                        LowerFolded(made.schedule, made.collective, topology,
+                                    {.size_bytes = size_bytes, .machine = &machine, .groups = false}));
+  lowered.program.protocol = choice.protocol;
+  return lowered;
+}
+
+StatusOr<cuda::RunReport> RunOnce(const Machine& machine, const LoweredProgram& lowered, int64_t size_bytes,
+                                  bool interpret) {
+  cuda::RunOptions options;
+  options.sizes_bytes = {size_bytes};
+  options.ranks_per_gpu = kRanks;
+  options.in_place = false;
+  options.program.no_kernel = "asked for";
+  cuda::KernelImages images;
+  if (interpret) {
+    options.program.interpreter = cuda::ImagesOfInterpreter(lowered.program.protocol, machine.cache);
+  } else {
+    XCCL_ASSIGN_OR_RETURN(std::string source, Emit(lowered.program, lowered.collective, {}));
+    images = cuda::ImagesOfSource("bench.cu", std::move(source), machine.cache);
+  }
+  const cuda::Driver* const driver = machine.driver;
+  return cuda::RunProgram(
+      "bench", lowered.program, lowered.collective, images,
+      [driver]() -> StatusOr<const cuda::Driver*> { return driver; }, options);
+}
+
+StatusOr<Measured> Measure(const Machine& machine, const Choice& choice, int64_t size_bytes) {
+  XCCL_ASSIGN_OR_RETURN(const LoweredProgram lowered, MakeProgram(choice, kRanks, size_bytes));
+  XCCL_ASSIGN_OR_RETURN(const cuda::RunReport generated, RunOnce(machine, lowered, size_bytes, false));
+  XCCL_ASSIGN_OR_RETURN(const cuda::RunReport interpreter, RunOnce(machine, lowered, size_bytes, true));
+  XCCL_ASSIGN_OR_RETURN(const double empty,
+                        cuda::EmptyLaunchSeconds(machine.gpu, machine.stream,
+                                                 static_cast<uint32_t>(generated.usage.ctas * kRanks),
+                                                 static_cast<uint32_t>(generated.usage.threads)));
+  XCCL_ASSIGN_OR_RETURN(const KernelForm form, MakeKernelForm(lowered.program, lowered.collective));
+  const CollectiveSizes sizes(lowered.collective, size_bytes);
+  const int64_t traffic = KernelTraffic(form, sizes, lowered.program.protocol, true);
+  const RunRow &fast = generated.rows.front(), &slow = interpreter.rows.front();
+  const double rate = static_cast<double>(traffic) / fast.time_us * 1e6;
+  Measured row{choice,
+               fast.size_bytes,
+               fast.time_us,
+               slow.time_us,
+               empty * 1e6,
+               rate / machine.ceiling_bytes_per_s,
+               fast.wrong + slow.wrong + fast.out_of_bounds + slow.out_of_bounds};
+  fmt::print("{:>10} {:>10.2f} {:>10.2f} {:>6.2f} {:>8.2f} {:>13} {:>8.1f} {:>6.1f}% {:>5}x{:<4} {:>5}\n",
+             FormatSize(row.size_bytes), row.generated_us, row.interpreter_us,
+             row.interpreter_us / row.generated_us, row.empty_us, traffic, rate / 1e9, row.share * 100,
+             generated.usage.ctas, generated.usage.threads, row.wrong);
+  return row;
+}
+
+// Time of one hop of LL: rings of 8 and of 2 ranks have 14 and 2.
+StatusOr<double> HopUs(const Machine& machine) {
+  double us[2] = {};
+  for (const int32_t ranks : {2, kRanks}) {
+    XCCL_ASSIGN_OR_RETURN(const LoweredProgram lowered,
+                          MakeProgram({CollectiveKind::kAllreduce, "ring", Protocol::kLl}, ranks, kSmall));
+    XCCL_ASSIGN_OR_RETURN(const cuda::RunReport report, RunOnce(machine, lowered, kSmall, false));
+    us[ranks == 2 ? 0 : 1] = report.rows.front().time_us;
+  }
+  return (us[1] - us[0]) / (2 * (kRanks - 1) - 2);
+}
+
+bool Bar(bool holds, const std::string& text) {
+  fmt::print("{}  {}\n", holds ? "PASS" : "MISS", text);
+  return holds;
+}
+
+bool PrintBars(const std::vector<Measured>& rows, double hop_us) {
+  int64_t wrong = 0, largest = 0;
+  double least_small = 1e9, least = 1e9, small_us = 1e9, small_empty_us = 0;
+  for (const Measured& row : rows) {
+    wrong += row.wrong;
+    largest = std::max(largest, row.size_bytes);
+    const double ratio = row.interpreter_us / row.generated_us;
+    least = std::min(least, ratio);
+    if (row.size_bytes <= 64 << 10) least_small = std::min(least_small, ratio);
+    if (row.choice.kind == CollectiveKind::kAllreduce && row.size_bytes == kSmall &&
+        row.choice.engine == std::string_view("direct") && row.generated_us < small_us) {
+      small_us = row.generated_us;
+      small_empty_us = row.empty_us;
+    }
+  }
+  bool all = Bar(wrong == 0, fmt::format("{} elements wrong; expected 0", wrong));
+  for (const CollectiveKind kind : {CollectiveKind::kAllgather, CollectiveKind::kAllreduce}) {
+    double share = 0;
+    for (const Measured& row : rows)
+      if (row.choice.kind == kind && row.size_bytes * 2 > largest) share = std::max(share, row.share);
+    all &= Bar(share >= 0.85, fmt::format("{} of {}: {:.1f} % of the copy ceiling; expected 85 % or more",
+                                          ToString(kind), FormatSize(largest), share * 100));
+  }
+  // The direct allreduce has two hops.
+  const double over = small_us - small_empty_us - 2 * hop_us;
+  all &=
+      Bar(over <= 2,
+          fmt::format("allreduce of 8 KiB: {:.2f} us, {:.2f} us above an empty launch of {:.2f} us and two "
+                      "hops of {:.2f} us; expected 2 us or less",
+                      small_us, over, small_empty_us, hop_us));
+  all &=
+      Bar(least_small >= 1.2,
+          fmt::format("up to 64 KiB the interpreter kernel takes at least {:.2f} times as long as generated "
+                      "code; expected 1.2 or more",
+                      least_small));
+  return Bar(least >= kTolerance,
+             fmt::format("generated code is never slower: least ratio {:.2f}; expected {} or more", least,
+                         kTolerance)) &&
+         all;
+}
+
+Status Run(bool quick, bool& bars_hold) {
+  Machine machine;
+  XCCL_ASSIGN_OR_RETURN(machine.driver, cuda::LoadDriver());
+  XCCL_ASSIGN_OR_RETURN(machine.gpu, cuda::Gpu::Open(*machine.driver, 0));
+  XCCL_ASSIGN_OR_RETURN(machine.stream, cuda::OwnedStream::Create(machine.gpu));
+  machine.cache = std::make_shared<cuda::KernelCache>("");
+  const size_t copied = size_t{1} << 30;
+  XCCL_ASSIGN_OR_RETURN(const double seconds, cuda::CopySeconds(machine.gpu, machine.stream, copied));
+  machine.ceiling_bytes_per_s = 2 * static_cast<double>(copied) / seconds;
+  fmt::print("{}: {} ranks on one GPU, float, sum; a copy of 1 GiB reads and writes {:.1f} GB/s\n",
+             machine.gpu->properties().name, kRanks, machine.ceiling_bytes_per_s / 1e9);
+  std::vector<int64_t> sizes = {1 << 10, 8 << 10, 64 << 10, 512 << 10, 4 << 20, 32 << 20};
+  if (!quick) sizes.insert(sizes.end(), {256LL << 20, 1LL << 30});
+  std::vector<Measured> rows;
+  for (const Choice& choice : kChoices) {
+    fmt::print("# {} by {}, {}\n{:>10} {:>10} {:>10} {:>6} {:>8} {:>13} {:>8} {:>7} {:>10} {:>5}\n",
+               ToString(choice.kind), choice.engine, ToString(choice.protocol), "size", "code us",
+               "interp us", "ratio", "empty us", "bytes moved", "GB/s", "of copy", "CTAs", "wrong");
+    for (const int64_t size : sizes) {
+      XCCL_ASSIGN_OR_RETURN(const Measured row, Measure(machine, choice, size));
+      rows.push_back(row);
+    }
+  }
+  XCCL_ASSIGN_OR_RETURN(const double hop_us, HopUs(machine));
+  bars_hold = PrintBars(rows, hop_us);
+  return OkStatus();
+}
+
+// Without a GPU: that all programs can be made and emitted, and what they move.
+Status PrintBytes() {
+  for (const Choice& choice : kChoices) {
+    for (const int64_t size : {kSmall, int64_t{1} << 30}) {
+      XCCL_ASSIGN_OR_RETURN(const LoweredProgram lowered, MakeProgram(choice, kRanks, size));
+      XCCL_ASSIGN_OR_RETURN(const KernelForm form, MakeKernelForm(lowered.program, lowered.collective));
+      XCCL_RETURN_IF_ERROR(Emit(lowered.program, lowered.collective, {}).status());
+      const int64_t traffic =
+          KernelTraffic(form, CollectiveSizes(lowered.collective, size), choice.protocol, true);
+      fmt::print(
+          "{:<10} {:<7} {:<7} {:>7}: {} x {} blocks a rank, {:.2f} bytes moved for each of {} ranks' bytes\n",
+          ToString(choice.kind), choice.engine, ToString(choice.protocol), FormatSize(size),
+          form.blocks_per_rank, lowered.program.instances,
+          static_cast<double>(traffic) / static_cast<double>(size * kRanks), kRanks);
+    }
+  }
+  return OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  const std::string_view flag = argc > 1 ? argv[1] : "";
+  const bool quick = flag == "--quick";
+  if (flag == "--bytes") {
+    const Status status = PrintBytes();
+    if (!status.ok()) fmt::print(stderr, "cuda_kernels: {}\n", status.message());
+    return status.ok() ? 0 : 1;
+  }
+  const StatusOr<const cuda::Driver*> driver = cuda::LoadDriver();
+  if (!driver.ok()) {
+    fmt::print("skipped: {}\n", driver.status().message());
+    return 0;
+  }
+  bool bars_hold = false;
+  const Status status = Run(quick, bars_hold);
+  if (!status.ok()) {
+    fmt::print(stderr, "cuda_kernels: {}\n", status.message());
+    return 1;
+  }
+  return bars_hold ? 0 : 3;
+}
+
+}  // namespace
+}  // namespace xccl
+
+int main(int argc, char** argv) { return xccl::Main(argc, argv); }
