@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <vector>
 
+#include "ir/simulate.h"
 #include "synth/allreduce_trees.h"
 #include "synth/forest_pairs.h"
 #include "synth/fractional_packing.h"

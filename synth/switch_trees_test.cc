@@ -13,8 +13,6 @@
 #include "ir/simulate_program.h"
 #include "ir/verify_program.h"
 #include "ir/verify_schedule.h"
-#include "synth/in_network.h"
-#include "synth/multicast.h"
 #include "synth/synthesizer.h"
 #include "synth/test_machines.h"
 #include "topologies/load.h"

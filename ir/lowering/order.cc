@@ -28,6 +28,8 @@ class Orderer {
         to_come_(moves.size(), 0),
         next_write_(moves.size(), kNoMove),
         offered_(moves.size(), false),
+        turn_(moves.size(), -1),
+        turns_(static_cast<size_t>(num_connections), 0),
         fed_(moves.size(), {kNoMove, kNoMove}) {
     const int32_t count = static_cast<int32_t>(moves.size());
     order_.events.reserve(2 * moves.size());
@@ -73,6 +75,7 @@ class Orderer {
  private:
   struct Lane {
     std::vector<int32_t> sent, waiting;  // moves, in order
+    std::vector<int32_t> parked;         // moves whose bundles' turns have not come
     size_t received = 0, resumed = 0;    // of them, how many are received, how many wait no longer
   };
   // Moves that one group feeds, of those that are being ordered.
@@ -113,7 +116,30 @@ class Orderer {
   Lane& LaneOf(int32_t m) { return lanes_[static_cast<size_t>(At(m).way)]; }
   const Lane& LaneOf(int32_t m) const { return lanes_[static_cast<size_t>(At(m).way)]; }
 
+  // A switch adds up the k-th messages of all members: bundles get their turns when the first of their moves
+  // would be sent, and the others wait for them.
+  bool IsItsTurn(int32_t m) {
+    const Move& move = At(m);
+    if (move.bundle_size == 1 || At(move.bundle + 1).receives) return true;
+    Lane& lane = LaneOf(m);
+    int32_t& turn = turn_[move.bundle];
+    if (turn < 0) turn = turns_[At(move.bundle).way]++;
+    if (turn == static_cast<int32_t>(lane.sent.size())) return true;
+    lane.parked.push_back(m);
+    return false;
+  }
+  void WakeParked(Lane& lane) {
+    for (size_t i = 0; i < lane.parked.size(); ++i) {
+      const int32_t m = lane.parked[i];
+      if (turn_[At(m).bundle] != static_cast<int32_t>(lane.sent.size())) continue;
+      lane.parked.erase(lane.parked.begin() + static_cast<int64_t>(i));
+      Push(2 * m);
+      return;
+    }
+  }
+
   void TrySend(int32_t m, int32_t slots) {
+    if (!IsItsTurn(m)) return;
     const auto [first, end] = SentWith(m);
     for (int32_t with = first; with < end; ++with) {
       Lane& lane = LaneOf(with);
@@ -133,6 +159,7 @@ class Orderer {
       Lane& lane = LaneOf(with);
       order_.send_place[with] = place;
       lane.sent.push_back(with);
+      if (!lane.parked.empty()) WakeParked(lane);
       order_.slots = std::max(order_.slots, static_cast<int32_t>(lane.sent.size() - lane.received));
       if (lane.sent.size() == lane.received + 1) Offer(with);
     }
@@ -195,10 +222,12 @@ class Orderer {
   std::vector<int32_t> to_come_;     // by the first of a group: how many are not received
   std::vector<int32_t> next_write_;  // by move: the next one that writes the same
   std::vector<bool> offered_;        // by move: its receive was queued
-  std::vector<Fed> fed_;             // by move
-  std::vector<size_t> full_;         // lanes in the order in which sends found no slot
-  int64_t expected_ = 0;             // events of the moves that are being ordered, and those before
-  size_t let_through_ = 0;           // of them, how many were looked at
+  std::vector<int32_t> turn_;   // by the first of a bundle that a switch adds up: its place; -1: none yet
+  std::vector<int32_t> turns_;  // by the first way of such a group: places that are given
+  std::vector<Fed> fed_;        // by move
+  std::vector<size_t> full_;    // lanes in the order in which sends found no slot
+  int64_t expected_ = 0;        // events of the moves that are being ordered, and those before
+  size_t let_through_ = 0;      // of them, how many were looked at
   std::priority_queue<Key, std::vector<Key>, std::greater<>> heap_;
 };
 
