@@ -1,17 +1,26 @@
-// emit: source text of a plan's program.
+// emit: source text of a plan's program, and what nvcc makes of it.
 #include <CLI/CLI.hpp>
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <vector>
 
 #include "base/files.h"
 #include "base/strings.h"
+#include "cli/book_kernels.h"
 #include "cli/commands.h"
+#include "cli/flags.h"
+#include "cli/progress.h"
 #include "codegen/emit.h"
 #include "ir/numbers.h"
 #include "ir/plan.h"
+#include "runtime/bootstrap.h"
+#include "runtime/cuda/nvcc.h"
+#include "runtime/plan_book.h"
 
 namespace xccl {
 namespace {
@@ -19,11 +28,52 @@ namespace {
 constexpr std::array<std::string_view, 2> kTargets = {"cuda", "host"};
 
 struct EmitFlags {
-  std::string plan, to, output, type = "float", op = "sum";
+  std::string plan, to, output, types, ops, archs, nvcc;
   int32_t threads = EmitOptions().threads;
 };
 
-StatusOr<EmitOptions> OptionsOf(const EmitFlags& flags) {
+// "sm_90", "90".
+StatusOr<int32_t> ParseArch(const std::string& text) {
+  const std::string_view digits = std::string_view(text).substr(text.starts_with("sm_") ? 3 : 0);
+  int32_t arch = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), arch);
+  if (error != std::errc() || end != digits.data() + digits.size() || arch < 50 || arch > 999)
+    return UsageError("--arch: no architecture '" + text + "'; expected sm_80, sm_90, sm_100 or the like");
+  return arch;
+}
+
+StatusOr<AheadOfTime> AheadOf(const EmitFlags& flags) {
+  AheadOfTime ahead;
+  if (!flags.types.empty())
+    for (const std::string_view name : Split(flags.types, ',')) {
+      const StatusOr<DataType> type = ParseDataType(name);
+      if (!type.ok()) return FlagError(type.status(), "--dtype");
+      ahead.types.push_back(*type);
+    }
+  if (!flags.ops.empty())
+    for (const std::string_view name : Split(flags.ops, ',')) {
+      const StatusOr<ReduceOp> op = ParseReduceOp(name);
+      if (!op.ok()) return FlagError(op.status(), "--redop");
+      ahead.ops.push_back(*op);
+    }
+  if (flags.archs.empty()) {
+    if (ahead.types.size() > 1 || ahead.ops.size() > 1)
+      return UsageError("--dtype, --redop: several; expected one of each without --arch");
+    return ahead;
+  }
+  if (flags.to != "cuda") return UsageError("--arch: needs --to cuda");
+  for (const std::string& name : Split(flags.archs, ',')) {
+    XCCL_ASSIGN_OR_RETURN(const int32_t arch, ParseArch(name));
+    ahead.archs.push_back(arch);
+  }
+  ahead.nvcc = flags.nvcc;
+  if (ahead.nvcc.empty()) {
+    XCCL_ASSIGN_OR_RETURN(ahead.nvcc, cuda::FindNvcc(ProcessEnvironment));
+  }
+  return ahead;
+}
+
+StatusOr<EmitOptions> OptionsOf(const EmitFlags& flags, const AheadOfTime& ahead) {
   EmitOptions options;
   if (flags.to == "host") {
     options.target = EmitTarget::kHost;
@@ -31,19 +81,35 @@ StatusOr<EmitOptions> OptionsOf(const EmitFlags& flags) {
     return UsageError("--to: no format '" + flags.to + "'; expected cuda or host" +
                       DidYouMean(flags.to, kTargets));
   }
-  XCCL_ASSIGN_OR_RETURN(options.type, ParseDataType(flags.type));
-  XCCL_ASSIGN_OR_RETURN(options.op, ParseReduceOp(flags.op));
+  if (!ahead.types.empty()) options.type = ahead.types[0];
+  if (!ahead.ops.empty()) options.op = ahead.ops[0];
   options.threads = flags.threads;
   options.title = flags.plan.substr(flags.plan.rfind('/') + 1);
   return options;
 }
 
+Status EmitBook(const EmitFlags& flags, const EmitOptions& options, const AheadOfTime& ahead) {
+  if (flags.to != "cuda" || !flags.output.empty())
+    return UsageError(flags.plan + ": a plan book; expected --to cuda and no -o: kernels go into the book");
+  XCCL_ASSIGN_OR_RETURN(const PlanBook book, ReadPlanBook(flags.plan));
+  const Progress progress("compiling " + flags.plan);
+  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> left_out, WriteBookKernels(book, options, ahead));
+  for (const std::string& line : left_out) std::fprintf(stderr, "note: %s\n", line.c_str());
+  return OkStatus();
+}
+
 Status EmitPlan(const EmitFlags& flags) {
-  XCCL_ASSIGN_OR_RETURN(const EmitOptions options, OptionsOf(flags));
+  XCCL_ASSIGN_OR_RETURN(const AheadOfTime ahead, AheadOf(flags));
+  XCCL_ASSIGN_OR_RETURN(const EmitOptions options, OptionsOf(flags, ahead));
+  if (IsPlanBook(flags.plan)) return EmitBook(flags, options, ahead);
   XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.plan));
   if (!plan.program) return InvalidInput(flags.plan + ": no program in the file; hint: plan -o writes one");
+  if (!ahead.archs.empty() && flags.output.empty())
+    return UsageError("--arch: needs -o FILE: cubins are written beside it");
   StatusOr<std::string> text = Emit(plan.program->program, plan.program->collective, options);
   if (!text.ok()) return Annotate(text.status(), flags.plan);
+  if (!ahead.archs.empty())
+    return WriteKernel(*text, flags.output, TypeClass::kAny, plan.collective.Reduces(), ahead).status();
   if (!flags.output.empty()) return WriteFileAtomically(flags.output, *text);
   std::fputs(text->c_str(), stdout);
   return OkStatus();
@@ -54,14 +120,29 @@ Status EmitPlan(const EmitFlags& flags) {
 void AddEmitCommand(CLI::App& app, Session& session) {
   CLI::App* command = app.add_subcommand("emit", "Write a plan's program as source code");
   auto flags = std::make_shared<EmitFlags>();
-  command->add_option("PLAN", flags->plan, "a plan file")->required();
+  command
+      ->add_option("PLAN", flags->plan,
+                   "a plan file, or a plan book: its plans get kernels that its index names")
+      ->required();
   command->add_option("--to", flags->to, "cuda or host")->required();
-  command->add_option("--dtype", flags->type, "element type where the compiler is not told (XCCL_TYPE)");
-  command->add_option("--redop", flags->op, "operator where the compiler is not told (XCCL_OPERATOR)");
+  command->add_option(
+      "--dtype", flags->types,
+      "element type where the compiler is not told (XCCL_TYPE); with --arch a list of those to "
+      "compile for (default float)");
+  command->add_option(
+      "--redop", flags->ops,
+      "operator where the compiler is not told (XCCL_OPERATOR); with --arch a list (default sum)");
+  command->add_option("--arch", flags->archs,
+                      "sm_90,sm_100: also compile with nvcc, to cubins beside the source");
+  command->add_option("--nvcc", flags->nvcc,
+                      "the compiler (default: of CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda)");
   command->add_option("--threads", flags->threads,
                       "threads of a block where the compiler is not told; 0: the protocol's");
   command->add_option("-o", flags->output, "write to this file");
-  command->footer("Example:\n  xccl-synth emit allreduce.plan.json --to cuda -o allreduce.cu");
+  command->footer(
+      "Examples:\n"
+      "  xccl-synth emit allreduce.plan.json --to cuda -o allreduce.cu\n"
+      "  xccl-synth emit BOOK --to cuda --arch sm_90,sm_100 --dtype float,bfloat16");
   command->callback([&session, flags] { session.work = [flags] { return EmitPlan(*flags); }; });
 }
 

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "cli/flags.h"
 #include "cli/output_json.h"
 #include "cli/run_cuda.h"
+#include "ir/machine_model.h"
 #include "ir/plan.h"
 #include "ir/simulate_program.h"
 #include "runtime/cpu/run_program.h"
@@ -99,14 +101,17 @@ Status RunOnGpus(const std::string& file, const Plan& plan, const KernelOrigin& 
 }
 
 StatusOr<Table> RunOnePlan(const std::string& file, const Plan& plan, const KernelOrigin& origin,
-                           const Flags& flags, const std::vector<int64_t>& sizes) {
+                           const Flags& flags, const std::vector<int64_t>& sizes,
+                           const std::optional<MachineModel>& machine = {}) {
   XCCL_ASSIGN_OR_RETURN(RunOptions options, MakeRunOptions(flags));
   options.sizes_bytes = sizes;
   const StatusOr<TimeModel> model = ParseTimeModel(plan.made_by.model);
   options.predicted_ps = [&](int64_t size) -> std::optional<int64_t> {
     const StatusOr<Simulation> simulation =
         SimulateProgram(plan.program->program, plan.program->collective, plan.topology,
-                        {.size_bytes = size, .model = model.ok() ? *model : TimeModel::kPipelined});
+                        {.size_bytes = size,
+                         .model = model.ok() ? *model : TimeModel::kPipelined,
+                         .machine = machine ? &*machine : nullptr});
     if (!simulation.ok()) return std::nullopt;
     return simulation->time_ps;
   };
@@ -134,11 +139,20 @@ StatusOr<Plan> ReadRunnablePlan(const std::string& file) {
   return plan;
 }
 
+// What `tune` measured when it made the book; none in other books.
+StatusOr<std::optional<MachineModel>> MachineOf(const PlanBook& book) {
+  const std::string path = book.directory + "/machine.json";
+  if (!std::filesystem::exists(path)) return std::optional<MachineModel>();
+  XCCL_ASSIGN_OR_RETURN(const MachineModel machine, ReadMachineModel(path));
+  return std::optional(machine);
+}
+
 // Every collective of a book, at every size the plan that the book has for it.
 StatusOr<std::vector<Table>> RunBook(const Flags& flags, std::vector<int64_t> sizes) {
   XCCL_ASSIGN_OR_RETURN(const PlanBook book, ReadPlanBook(flags.file));
   const StatusOr<DataType> type = ParseDataType(flags.type);
   if (!type.ok()) return FlagError(type.status(), "--dtype");
+  XCCL_ASSIGN_OR_RETURN(const std::optional<MachineModel> machine, MachineOf(book));
   std::vector<Table> tables;
   std::vector<PlanQuery> asked;
   for (const PlanBookEntry& entry : book.entries) {
@@ -157,9 +171,10 @@ StatusOr<std::vector<Table>> RunBook(const Flags& flags, std::vector<int64_t> si
       KernelOrigin origin{.from_book = true};
       if (flags.backend == "cuda" && !book.entries[chosen].kernel.empty()) {
         XCCL_ASSIGN_OR_RETURN(origin.source, ReadFile(book.KernelPathOf(book.entries[chosen])));
+        origin.cubins = book.CubinPathsOf(book.entries[chosen]);
       }
-      XCCL_ASSIGN_OR_RETURN(Table table,
-                            RunOnePlan(book.PathOf(book.entries[chosen]), plan, origin, flags, {size}));
+      XCCL_ASSIGN_OR_RETURN(
+          Table table, RunOnePlan(book.PathOf(book.entries[chosen]), plan, origin, flags, {size}, machine));
       whole.options = table.options;
       whole.usage = table.usage;
       whole.rows.insert(whole.rows.end(), table.rows.begin(), table.rows.end());
@@ -180,6 +195,10 @@ Status RunFile(const Flags& flags, bool json) {
   std::vector<Table> tables;
   if (IsPlanBook(flags.file)) {
     XCCL_ASSIGN_OR_RETURN(tables, RunBook(flags, sizes));
+  } else if (std::filesystem::is_directory(flags.file)) {
+    return InvalidInput(flags.file +
+                        ": a directory without index.json; expected a plan file or a plan book; hint: "
+                        "xccl-synth tune TOPOLOGY -o BOOK makes one");
   } else {
     XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadRunnablePlan(flags.file));
     if (sizes.empty()) sizes = {plan.made_by.size_bytes};

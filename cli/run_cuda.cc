@@ -80,7 +80,7 @@ StatusOr<cuda::RunReport> RunOnCuda(const std::string& file, const Plan& plan, c
     }
   }
   const cuda::KernelImages images =
-      text.empty() ? cuda::KernelImages() : cuda::ImagesOfSource(file, std::move(text), cache);
+      text.empty() ? cuda::KernelImages() : cuda::ImagesOfSource(file, std::move(text), cache, origin.cubins);
   return cuda::RunProgram(file, program, plan.program->collective, images, cuda::LoadDriver, options);
 }
 

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "ir/plan.h"
 #include "runtime/cuda/run_program.h"
+#include "runtime/plan_book.h"
 
 namespace CLI {
 class App;
@@ -33,6 +34,7 @@ Status ApplyCudaFlags(const CudaFlags& flags, cuda::RunOptions& options);
 // Where the kernel of a plan comes from: a plan book, which may have none, or it is emitted.
 struct KernelOrigin {
   bool from_book = false;
+  std::vector<PlanCubin> cubins = {};  // made from it ahead of time, files being paths
   std::string source = {};  // the book's; empty: it has none, and the interpreter kernel runs the plan
 };
 // The interpreter kernel also runs what is too large to emit, what does not compile, and everything with

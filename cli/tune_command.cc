@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "base/units.h"
+#include "cli/book_kernels.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/output_json.h"
@@ -141,6 +142,8 @@ Status TuneMachine(const Flags& flags, bool json) {
   }
   XCCL_ASSIGN_OR_RETURN(const Tuned tuned, Tune(topology, request, measure));
   XCCL_RETURN_IF_ERROR(WriteBook(tuned, *request.pipeline.machine, flags.output));
+  // What was measured is generated code; without it the book's plans would run on the interpreter kernel.
+  if (gpus) XCCL_RETURN_IF_ERROR(WriteBookKernels({flags.output, tuned.entries}, {}, {}).status());
   Print(tuned, *request.pipeline.machine, flags, json);
   return OkStatus();
 }

@@ -139,8 +139,8 @@ Status Communicator::LoadPlanBook(const std::string& directory) {
     if (backend_.load && !entry.kernel.empty()) {
       XCCL_ASSIGN_OR_RETURN(kernel, ReadFile(book.KernelPathOf(entry)));
     }
-    plans.push_back(
-        {entry, std::move(plan.program->collective), std::move(plan.program->program), std::move(kernel)});
+    plans.push_back({entry, std::move(plan.program->collective), std::move(plan.program->program),
+                     std::move(kernel), book.CubinPathsOf(entry)});
   }
   if (plans.empty()) return InvalidInput(fmt::format("{}: no plan for {} ranks", directory, ranks_));
   return LoadPlans(directory, std::move(plans));

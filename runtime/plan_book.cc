@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 
 #include <array>
+#include <charconv>
 #include <limits>
+#include <system_error>
 #include <utility>
 
 #include "base/files.h"
@@ -52,9 +54,35 @@ StatusOr<std::string> FileName(const JsonValue& value) {
   return std::string(name);
 }
 
+StatusOr<PlanCubin> ReadCubin(const JsonValue& object) {
+  XCCL_RETURN_IF_ERROR(object.CheckKeys({"file", "arch", "type", "op", "made_from"}));
+  PlanCubin cubin;
+  XCCL_ASSIGN_OR_RETURN(const JsonValue file, object.Get("file"));
+  XCCL_ASSIGN_OR_RETURN(cubin.file, FileName(file));
+  XCCL_ASSIGN_OR_RETURN(const JsonValue arch, object.Get("arch"));
+  XCCL_ASSIGN_OR_RETURN(const int64_t capability, arch.Integer(10, 999));
+  cubin.arch = static_cast<int32_t>(capability);
+  XCCL_ASSIGN_OR_RETURN(const JsonValue type, object.Get("type"));
+  XCCL_ASSIGN_OR_RETURN(const std::string_view type_name, type.String());
+  const StatusOr<DataType> known_type = ParseDataType(type_name);
+  if (!known_type.ok()) return type.Error(known_type.status().message());
+  cubin.type = *known_type;
+  XCCL_ASSIGN_OR_RETURN(const JsonValue op, object.Get("op"));
+  XCCL_ASSIGN_OR_RETURN(const std::string_view op_name, op.String());
+  const StatusOr<ReduceOp> known_op = ParseReduceOp(op_name);
+  if (!known_op.ok()) return op.Error(known_op.status().message());
+  cubin.op = *known_op;
+  XCCL_ASSIGN_OR_RETURN(const JsonValue made_from, object.Get("made_from"));
+  XCCL_ASSIGN_OR_RETURN(const std::string_view hash, made_from.String());
+  const auto [end, error] = std::from_chars(hash.data(), hash.data() + hash.size(), cubin.made_from, 16);
+  if (error != std::errc() || end != hash.data() + hash.size() || hash.size() != 16)
+    return made_from.Error(fmt::format("'{}'; expected 16 hexadecimal digits", hash));
+  return cubin;
+}
+
 StatusOr<PlanBookEntry> ReadEntry(const JsonValue& object) {
-  XCCL_RETURN_IF_ERROR(object.CheckKeys(
-      {"file", "collective", "ranks", "root", "min_bytes", "max_bytes", "types", "in_place", "kernel"}));
+  XCCL_RETURN_IF_ERROR(object.CheckKeys({"file", "collective", "ranks", "root", "min_bytes", "max_bytes",
+                                         "types", "in_place", "kernel", "cubins"}));
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   PlanBookEntry entry;
   XCCL_ASSIGN_OR_RETURN(const JsonValue file, object.Get("file"));
@@ -62,6 +90,15 @@ StatusOr<PlanBookEntry> ReadEntry(const JsonValue& object) {
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> kernel, object.Find("kernel"));
   if (kernel) {
     XCCL_ASSIGN_OR_RETURN(entry.kernel, FileName(*kernel));
+  }
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> cubins, object.Find("cubins"));
+  if (cubins) {
+    if (!kernel) return cubins->Error("cubins without a kernel; expected the source that they are made from");
+    XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> items, cubins->Items());
+    for (const JsonValue& item : items) {
+      XCCL_ASSIGN_OR_RETURN(PlanCubin cubin, ReadCubin(item));
+      entry.cubins.push_back(std::move(cubin));
+    }
   }
   XCCL_ASSIGN_OR_RETURN(const JsonValue collective, object.Get("collective"));
   XCCL_ASSIGN_OR_RETURN(const std::string_view name, collective.String());
@@ -89,6 +126,26 @@ StatusOr<PlanBookEntry> ReadEntry(const JsonValue& object) {
   return entry;
 }
 
+void WriteCubins(const std::vector<PlanCubin>& cubins, JsonWriter& json) {
+  json.Key("cubins");
+  json.BeginArray();
+  for (const PlanCubin& cubin : cubins) {
+    json.BeginObject();
+    json.Key("file");
+    json.String(cubin.file);
+    json.Key("arch");
+    json.Integer(cubin.arch);
+    json.Key("type");
+    json.String(ToString(cubin.type));
+    json.Key("op");
+    json.String(ToString(cubin.op));
+    json.Key("made_from");
+    json.String(fmt::format("{:016x}", cubin.made_from));
+    json.EndObject();
+  }
+  json.EndArray();
+}
+
 bool Serves(const PlanBookEntry& entry, const PlanQuery& query) {
   return entry.collective == query.collective && entry.ranks == query.ranks && entry.root == query.root &&
          query.size_bytes >= entry.min_bytes && (!entry.max_bytes || query.size_bytes <= *entry.max_bytes) &&
@@ -109,6 +166,12 @@ std::string Describe(const PlanBookEntry& entry) {
 }
 
 }  // namespace
+
+std::vector<PlanCubin> PlanBook::CubinPathsOf(const PlanBookEntry& entry) const {
+  std::vector<PlanCubin> cubins = entry.cubins;
+  for (PlanCubin& cubin : cubins) cubin.file = directory + "/" + cubin.file;
+  return cubins;
+}
 
 bool IsPlanBook(const std::string& path) {
   struct stat found = {};
@@ -168,6 +231,7 @@ Status WritePlanBook(const PlanBook& book) {
         json.Key("kernel");
         json.String(entry.kernel);
       }
+      if (!entry.cubins.empty()) WriteCubins(entry.cubins, json);
       json.EndObject();
     }
     json.EndArray();

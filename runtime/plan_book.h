@@ -3,7 +3,11 @@
 //     "min_bytes":0, "max_bytes":1048576, "types":"any", "in_place":"both"}, ...]}
 // root only for rooted kinds; max_bytes (inclusive) is left out where there is no end; types is any, floating
 // or integer; in_place is both, only or never; kernel, left out where there is none, is a file with the
-// plan's generated CUDA source. The first entry that serves a call wins.
+// plan's generated CUDA source; cubins, likewise, is what was compiled of it ahead of time:
+//   "cubins":[{"file":"ar.sm_90.float.sum.cubin", "arch":90, "type":"float", "op":"sum",
+//     "made_from":"0f1e2d3c4b5a6978"}, ...]
+// made_from being a hash of the source and the headers that it includes (runtime/cuda/kernel_source.h). The
+// first entry that serves a call wins.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +24,15 @@ namespace xccl {
 enum class TypeClass : uint8_t { kAny, kFloating, kInteger };
 enum class InPlaceMode : uint8_t { kBoth, kOnly, kNever };
 
+struct PlanCubin {
+  std::string file;   // within the book's directory
+  int32_t arch = 90;  // compute capability, major * 10 + minor
+  DataType type = DataType::kFloat;
+  ReduceOp op = ReduceOp::kSum;
+  uint64_t made_from = 0;
+  bool operator==(const PlanCubin&) const = default;
+};
+
 struct PlanBookEntry {
   std::string file;  // within the book's directory: no slashes
   CollectiveKind collective = CollectiveKind::kAllreduce;
@@ -29,7 +42,8 @@ struct PlanBookEntry {
   std::optional<int64_t> max_bytes;
   TypeClass types = TypeClass::kAny;
   InPlaceMode in_place = InPlaceMode::kBoth;
-  std::string kernel;  // as file; empty: none
+  std::string kernel;             // as file; empty: none
+  std::vector<PlanCubin> cubins;  // of the kernel
   bool operator==(const PlanBookEntry&) const = default;
 };
 
@@ -39,6 +53,7 @@ struct PlanBook {
   bool operator==(const PlanBook&) const = default;
   std::string PathOf(const PlanBookEntry& entry) const { return directory + "/" + entry.file; }
   std::string KernelPathOf(const PlanBookEntry& entry) const { return directory + "/" + entry.kernel; }
+  std::vector<PlanCubin> CubinPathsOf(const PlanBookEntry& entry) const;  // their files with the directory
 };
 
 // A call to be served.

@@ -35,6 +35,9 @@ PlanBook Sample(const std::string& directory) {
   book.entries[2].in_place = InPlaceMode::kOnly;
   book.entries[3].root = Rank(2);
   book.entries[3].kernel = "bcast.cu";
+  book.entries[3].cubins = {
+      {"bcast.sm_90.float.sum.cubin", 90, DataType::kFloat, ReduceOp::kSum, 0x0123456789abcdef},
+      {"bcast.sm_100.f8e4m3.avg.cubin", 100, DataType::kFp8E4m3, ReduceOp::kAvg, 1}};
   return book;
 }
 
@@ -92,7 +95,12 @@ TEST(PlanBook, SaysWhatIsWrongWithAnIndex) {
         Case{R"({"format":1,"plans":[{"file":"a","collective":"allreduce","ranks":8,"types":"float"}]})",
              ": plans[0].types: 'float'; expected any, floating, integer"},
         Case{R"({"format":1,"plans":[{"file":"a","collective":"allreduced","ranks":8}]})",
-             ": plans[0].collective: no collective 'allreduced'; did you mean 'allreduce'?"}}) {
+             ": plans[0].collective: no collective 'allreduced'; did you mean 'allreduce'?"},
+        Case{R"({"format":1,"plans":[{"file":"a","collective":"allreduce","ranks":8,"cubins":[]}]})",
+             ": plans[0].cubins: cubins without a kernel; expected the source that they are made from"},
+        Case{R"({"format":1,"plans":[{"file":"a","collective":"allreduce","ranks":8,"kernel":"a.cu","cubins":[
+                 {"file":"a.cubin","arch":90,"type":"float","op":"sum","made_from":"12"}]}]})",
+             ": plans[0].cubins[0].made_from: '12'; expected 16 hexadecimal digits"}}) {
     ASSERT_EQ(WriteFileAtomically(directory + "/index.json", c.text), OkStatus());
     EXPECT_EQ(ReadPlanBook(directory).status().message(), directory + "/index.json" + c.expected);
   }

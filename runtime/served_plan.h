@@ -33,7 +33,8 @@ struct ServedPlan {
   PlanBookEntry entry;
   Collective collective;
   Program program;
-  std::string kernel = {};  // generated source, where the book has it
+  std::string kernel = {};             // generated source, where the book has it
+  std::vector<PlanCubin> cubins = {};  // made from it; their files are paths
 };
 
 // Elements of every part for a call. Requires: a collective of the call's kind.

@@ -453,6 +453,61 @@ TEST_F(Cli, JsonKeys) {
   }
 }
 
+TEST_F(Cli, KernelsOfAPlanBook) {
+  fs::create_directories(folder_ + "/book");
+  fs::create_directories(folder_ + "/empty");
+  RingPlan("book/ag.plan.json");
+  Write("book/index.json",
+        R"({"format":1,"plans":[{"file":"ag.plan.json","collective":"allgather","ranks":4}]})");
+  // In nvcc's place: shows what it was given.
+  Write("nvcc", "#!/bin/sh\necho \"$2 $7 $8 $9\" >\"$6\"\n");
+  fs::permissions(folder_ + "/nvcc", fs::perms::owner_all);
+  const std::string nvcc = folder_ + "/nvcc";
+  Out({"emit", "book", "--to", "cuda"});
+  EXPECT_EQ(Json::parse(Read("book/index.json"))["plans"][0]["kernel"], "ag.cu");
+  const std::string source = Read("book/ag.cu");
+  EXPECT_NE(source.find("xccl_kernel"), std::string::npos);
+  Out({"emit", "book", "--to", "cuda", "--arch", "sm_90,100", "--dtype", "float,half", "--redop", "sum,max",
+       "--nvcc", nvcc});
+  const Json cubins = Json::parse(Read("book/index.json"))["plans"][0]["cubins"];
+  ASSERT_EQ(cubins.size(), 4u) << "an allgather needs no max";
+  EXPECT_EQ(Keys(cubins[3]), (Words{"file", "arch", "type", "op", "made_from"}));
+  EXPECT_EQ(cubins[3]["file"], "ag.sm_100.half.sum.cubin");
+  EXPECT_EQ(Read("book/ag.sm_100.half.sum.cubin").substr(0, 48),
+            "-arch=sm_100 -DXCCL_TYPE=Half -DXCCL_OPERATOR=kS");
+  EXPECT_EQ(Read("book/ag.cu"), source);
+  Out({"run", "book", "--sizes", "1KiB", "--iters", "1"});
+  struct Case {
+    Words arguments;
+    int code;
+    std::string text;
+  };
+  for (const Case& c : {Case{{"emit", "book", "--to", "host"},
+                             2,
+                             "book: a plan book; expected --to cuda and no -o: kernels go "
+                             "into the book\n"},
+                        Case{{"emit", "book/ag.plan.json", "--to", "cuda", "--arch", "sm_90", "--nvcc", nvcc},
+                             2,
+                             "--arch: needs -o FILE: cubins are written beside it\n"},
+                        Case{{"emit", "book", "--to", "cuda", "--arch", "hopper"},
+                             2,
+                             "--arch: no architecture 'hopper'; expected sm_80, sm_90, sm_100 or the like\n"},
+                        Case{{"emit", "book", "--to", "cuda", "--dtype", "float,half"},
+                             2,
+                             "--dtype, --redop: several; expected one of each without --arch\n"},
+                        Case{{"emit", "book", "--to", "cuda", "--arch", "sm_90", "--nvcc", "/nowhere/nvcc"},
+                             1,
+                             "/nowhere/nvcc: cannot run: No such file or directory\n"},
+                        Case{{"run", "empty"},
+                             1,
+                             "empty: a directory without index.json; expected a plan file or a plan book; "
+                             "hint: xccl-synth tune TOPOLOGY -o BOOK makes one\n"}}) {
+    const Said said = Run(c.arguments);
+    EXPECT_EQ(said.code, c.code) << said.err;
+    EXPECT_EQ(said.err.substr(0, 12 + c.text.size()), "xccl-synth: " + c.text);
+  }
+}
+
 TEST_F(Cli, Texts) {
   EXPECT_EQ(Out({"bound", "dgx1", "-c", "allgather", "-s", "1GiB"}).substr(0, 57),
             "allgather on dgx1: 8 ranks, 1GiB, pipelined model\n  bound");

@@ -100,7 +100,7 @@ PlanImages ImagesOfBook(std::shared_ptr<KernelCache> cache) {
   return
       [cache = std::move(cache)](const std::string& name, const ServedPlan& plan) -> StatusOr<KernelImages> {
         if (plan.kernel.empty()) return KernelImages();
-        return ImagesOfSource(name, plan.kernel, cache);
+        return ImagesOfSource(name, plan.kernel, cache, plan.cubins);
       };
 }
 

@@ -262,6 +262,9 @@ Status DeviceProgram::GrowScratch(const CollectiveSizes& sizes) {
 
 StatusOr<const DeviceProgram::Prepared*> DeviceProgram::Prepare(const CollectiveSizes& sizes,
                                                                 const DeviceCall& call) {
+  if (call.op == ReduceOp::kAvg && collective_.kind() == CollectiveKind::kCustom)
+    return InvalidInput(
+        fmt::format("{}: avg of {}; expected one of the named collectives", name_, collective_.name()));
   std::vector<int64_t> key = {SizeOf(call.type)};
   for (int32_t p = 0; p < collective_.num_parts(); ++p) key.push_back(sizes.PartElements(PartId(p)));
   if (const auto at = prepared_.find(key); at != prepared_.end()) return &at->second;

@@ -15,13 +15,6 @@ namespace {
 
 constexpr std::string_view kMagic = "xccl-cubin 1\n";
 
-// FNV-1a.
-uint64_t HashOf(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325ULL;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  return hash;
-}
-
 // Every field with its length before it, so that no two requests have one key.
 std::string KeyOf(const Nvrtc& nvrtc, const CompileRequest& request) {
   int major = 0, minor = 0;
@@ -62,6 +55,12 @@ std::optional<std::string> Decode(const std::string& file, const std::string& ke
 }
 
 }  // namespace
+
+uint64_t HashOf(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return hash;
+}
 
 std::string KernelCache::PathOf(const Nvrtc& nvrtc, const CompileRequest& request) const {
   return PathFor(directory_, KeyOf(nvrtc, request));

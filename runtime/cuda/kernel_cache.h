@@ -17,6 +17,9 @@
 
 namespace xccl::cuda {
 
+// FNV-1a: tells texts apart that were not made to collide.
+uint64_t HashOf(std::string_view text);
+
 // Safe from any thread.
 class KernelCache {
  public:

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/files.h"
 #include "ir/kernel_names.h"
 #include "runtime/cuda/device_headers.h"
 
@@ -31,11 +32,31 @@ CompileRequest KernelRequest(const std::string& name, const std::string& source,
   return request;
 }
 
-KernelImages ImagesOfSource(std::string name, std::string source, std::shared_ptr<KernelCache> cache) {
-  return [name = std::move(name), source = std::move(source), cache = std::move(cache)](
-             DataType type, ReduceOp op, int32_t arch) -> StatusOr<std::string> {
-    XCCL_ASSIGN_OR_RETURN(const Nvrtc* nvrtc, LoadNvrtc());
-    return cache->Get(*nvrtc, KernelRequest(name, source, type, op, arch));
+uint64_t MadeFrom(const std::string& source) {
+  std::string all = source;
+  for (const SourceFile& header : DeviceHeaders())
+    all += fmt::format("\n{} {}\n", header.name, header.text.size()) + header.text;
+  return HashOf(all);
+}
+
+KernelImages ImagesOfSource(std::string name, std::string source, std::shared_ptr<KernelCache> cache,
+                            std::vector<PlanCubin> cubins) {
+  const uint64_t made_from = MadeFrom(source);
+  return [name = std::move(name), source = std::move(source), cache = std::move(cache),
+          cubins = std::move(cubins),
+          made_from](DataType type, ReduceOp op, int32_t arch) -> StatusOr<std::string> {
+    std::string passed_over;
+    for (const PlanCubin& cubin : cubins) {
+      if (cubin.arch != arch || cubin.type != type || cubin.op != op) continue;
+      StatusOr<std::string> image = ReadFile(cubin.file);
+      if (cubin.made_from == made_from && image.ok()) return image;
+      passed_over = image.ok() ? cubin.file + ": made from other sources" : image.status().message();
+    }
+    const StatusOr<const Nvrtc*> nvrtc = LoadNvrtc();
+    StatusOr<std::string> image = nvrtc.status();
+    if (nvrtc.ok()) image = cache->Get(**nvrtc, KernelRequest(name, source, type, op, arch));
+    if (image.ok() || passed_over.empty()) return image;
+    return Annotate(image.status(), passed_over);
   };
 }
 

@@ -13,6 +13,7 @@
 #include "runtime/cuda/device_program.h"
 #include "runtime/cuda/kernel_cache.h"
 #include "runtime/cuda/nvrtc.h"
+#include "runtime/plan_book.h"
 
 namespace xccl::cuda {
 
@@ -23,9 +24,14 @@ const std::vector<SourceFile>& DeviceHeaders();
 CompileRequest KernelRequest(const std::string& name, const std::string& source, DataType type, ReduceOp op,
                              int32_t arch);
 
-// Compiles with NVRTC, which is opened when the cache lacks an image. `cache` is shared by all programs of a
-// process.
-KernelImages ImagesOfSource(std::string name, std::string source, std::shared_ptr<KernelCache> cache);
+// What a cubin ahead of time is made from, beside its type, operator and architecture: source and headers.
+uint64_t MadeFrom(const std::string& source);
+
+// The cubin of the device's architecture, where `cubins` (files being paths) has one that was made from this
+// source and these headers; else NVRTC, which is opened when the cache lacks an image, compiles. `cache` is
+// shared by all programs of a process. Errors: those of NVRTC, with the cubin that was passed over.
+KernelImages ImagesOfSource(std::string name, std::string source, std::shared_ptr<KernelCache> cache,
+                            std::vector<PlanCubin> cubins = {});
 
 // The same of the interpreter kernel, which runs any program of this protocol.
 KernelImages ImagesOfInterpreter(Protocol protocol, std::shared_ptr<KernelCache> cache);
