@@ -32,7 +32,12 @@ BandwidthBound AllreduceBound(const Topology& topology, const Collective& collec
 BandwidthBound DemandBound(const Topology& topology, const Collective& collective,
                            const CollectiveSizes& sizes, BoundEffort effort);
 
-// User-defined tables: for each destination, the cuts between it and what it needs (bound_custom.cc).
+// User-defined tables: hosts, sweeps over the machine, and how often bytes pass between GPUs or hosts
+// (bound_tables.cc).
+double TablesBoundPs(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes);
+
+// User-defined tables, all of it: also for each destination, the cuts between it and what it needs
+// (bound_custom.cc).
 BandwidthBound CustomBound(const Topology& topology, const Collective& collective,
                            const CollectiveSizes& sizes, BoundEffort effort);
 

@@ -93,7 +93,8 @@ constexpr int64_t kFlowWork = 20'000'000;  // destinations × (links + entries) 
 
 BandwidthBound CustomBound(const Topology& topology, const Collective& collective,
                            const CollectiveSizes& sizes, BoundEffort effort) {
-  double ps = DegreeBoundPs(topology, collective, sizes);
+  double ps =
+      std::max(DegreeBoundPs(topology, collective, sizes), TablesBoundPs(topology, collective, sizes));
   const int64_t work = static_cast<int64_t>(collective.num_members()) *
                        (topology.num_links() + static_cast<int64_t>(collective.spec().post.size()));
   if (effort == BoundEffort::kFast || work > kFlowWork) return {ps, BoundKind::kRelaxed};

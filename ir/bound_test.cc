@@ -366,6 +366,42 @@ TEST(BandwidthBound, CustomTables) {
   EXPECT_EQ(bound.kind, BoundKind::kRelaxed);
 }
 
+// Tables that say what a collective says have its bound where that is a cut or a count.
+TEST(BandwidthBound, TablesOfNamedCollectives) {
+  const Topology torus = MakeGraph("ring", 4, 0, Duplex({{0, 1, 1}, {1, 2, 1}, {2, 3, 1}, {3, 0, 1}}));
+  const Topology line = MakeGraph("line", 4, 0, Duplex({{0, 1, 1}, {1, 2, 1}, {2, 3, 1}}));
+  for (const Topology* const topology : {&torus, &line}) {
+    for (CollectiveKind kind :
+         {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kReduceScatter,
+          CollectiveKind::kReduce, CollectiveKind::kBroadcast}) {
+      const bool rooted = kind == CollectiveKind::kReduce || kind == CollectiveKind::kBroadcast;
+      const Collective named = MakeCollective(kind, 4, rooted ? std::optional(Rank(0)) : std::nullopt, {});
+      CollectiveSpec spec;
+      spec.kind = CollectiveKind::kCustom;
+      spec.custom_name = "tables";
+      spec.ranks = {Rank(0), Rank(1), Rank(2), Rank(3)};
+      std::vector<Holding> holdings;
+      for (int32_t p = 0; p < named.num_parts(); ++p) {
+        spec.custom_weights.push_back(1);
+        const auto table = [&](std::vector<TableEntry>& entries) {
+          for (const Holding& h : holdings)
+            entries.push_back({h.rank, PartId(p), {h.contributions.begin(), h.contributions.end()}});
+        };
+        named.Before(ChunkId(p), holdings);
+        table(spec.pre);
+        named.After(ChunkId(p), holdings);
+        table(spec.post);
+      }
+      const Collective tables = Collective::Create(spec).value();
+      const Bound expected = BoundOf(*topology, named, 4'000'000);
+      const Bound bound = BoundOf(*topology, tables, 4'000'000);
+      EXPECT_NEAR(bound.bandwidth_ps, expected.bandwidth_ps, 1e3)
+          << ToString(kind) << " " << topology->name();
+      EXPECT_EQ(bound.latency_ps, expected.latency_ps);
+    }
+  }
+}
+
 TEST(BandwidthBound, AlltoallvAndSendrecv) {
   const Topology topology = MakeGraph("line", 3, 0, Duplex({{0, 1, 1}, {1, 2, 1}}));
   // 0 -> 1: 1 MB, 0 -> 2: 2 MB, 1 -> 2: 3 MB: 5 MB cross 1 -> 2.

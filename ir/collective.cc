@@ -190,10 +190,17 @@ StatusOr<Collective> Collective::Create(CollectiveSpec spec) {
   if (own.kind == CollectiveKind::kCustom) {
     made.pre_of_part_.resize(own.custom_weights.size());
     made.post_of_part_.resize(own.custom_weights.size());
-    for (size_t i = 0; i < own.pre.size(); ++i)
-      made.pre_of_part_[own.pre[i].part.index()].push_back(static_cast<int32_t>(i));
-    for (size_t i = 0; i < own.post.size(); ++i)
-      made.post_of_part_[own.post[i].part.index()].push_back(static_cast<int32_t>(i));
+    const auto index = [&](const std::vector<TableEntry>& table, std::vector<std::vector<int32_t>>& of_part,
+                           std::vector<std::vector<PartId>>& of_member) {
+      of_member.resize(own.ranks.size());
+      for (size_t i = 0; i < table.size(); ++i) {
+        of_part[table[i].part.index()].push_back(static_cast<int32_t>(i));
+        of_member[static_cast<size_t>(made.member_of_rank_[table[i].rank.index()])].push_back(table[i].part);
+      }
+      for (std::vector<PartId>& parts : of_member) std::sort(parts.begin(), parts.end());
+    };
+    index(own.pre, made.pre_of_part_, made.pre_of_member_);
+    index(own.post, made.post_of_part_, made.post_of_member_);
     for (const TableEntry& entry : own.post) made.reduces_ |= entry.contributions.size() > 1;
   } else {
     made.reduces_ = own.kind == CollectiveKind::kAllreduce || own.kind == CollectiveKind::kReduce ||
@@ -358,9 +365,7 @@ std::vector<PartId> Collective::InputParts(Rank r) const {
         if (spec_.pairs[p].first == r) parts.push_back(PartId(static_cast<int64_t>(p)));
       break;
     case CollectiveKind::kCustom:
-      for (const TableEntry& entry : spec_.pre)
-        if (entry.rank == r) parts.push_back(entry.part);
-      std::sort(parts.begin(), parts.end());
+      parts = pre_of_member_[static_cast<size_t>(*member)];
       break;
   }
   return parts;
@@ -404,9 +409,7 @@ std::vector<PartId> Collective::OutputParts(Rank r) const {
         if (spec_.pairs[p].second == r) parts.push_back(PartId(static_cast<int64_t>(p)));
       break;
     case CollectiveKind::kCustom:
-      for (const TableEntry& entry : spec_.post)
-        if (entry.rank == r) parts.push_back(entry.part);
-      std::sort(parts.begin(), parts.end());
+      parts = post_of_member_[static_cast<size_t>(*member)];
       break;
   }
   return parts;

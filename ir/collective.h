@@ -144,8 +144,9 @@ class Collective {
   std::vector<int32_t> part_first_;      // chunk ids, num_parts + 1
   std::vector<PartId> chunk_part_;
   std::vector<int64_t> chunk_weight_, chunk_weight_before_, part_weight_;
-  std::vector<std::vector<int32_t>> pre_of_part_,
-      post_of_part_;  // kCustom: indices into spec_.pre, spec_.post
+  // kCustom: indices into spec_.pre, spec_.post by part; parts by member, ascending.
+  std::vector<std::vector<int32_t>> pre_of_part_, post_of_part_;
+  std::vector<std::vector<PartId>> pre_of_member_, post_of_member_;
   bool reduces_ = false;
 };
 

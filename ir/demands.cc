@@ -130,18 +130,24 @@ Demands DemandsOf(const Topology& topology, const Collective& collective, const 
   return demands;
 }
 
-double SweepCuts(const Topology& topology, const Demands& demands) {
+std::vector<std::vector<int32_t>> SweepKeys(const Topology& topology) {
   std::vector<int32_t> key(static_cast<size_t>(topology.num_nodes()));
   std::iota(key.begin(), key.end(), 0);
-  double seconds = Sweep(topology, demands, key);
-  seconds = std::max(seconds, HostCuts(topology, demands));
+  std::vector<std::vector<int32_t>> keys = {key};
   const std::vector<std::vector<int32_t>> landmarks = LandmarkHops(topology);
   for (size_t a = 0; a < landmarks.size(); ++a) {
     for (size_t b = a + 1; b < landmarks.size(); ++b) {
       for (size_t n = 0; n < key.size(); ++n) key[n] = landmarks[a][n] - landmarks[b][n];
-      seconds = std::max(seconds, Sweep(topology, demands, key));
+      keys.push_back(key);
     }
   }
+  return keys;
+}
+
+double SweepCuts(const Topology& topology, const Demands& demands) {
+  double seconds = HostCuts(topology, demands);
+  for (const std::vector<int32_t>& key : SweepKeys(topology))
+    seconds = std::max(seconds, Sweep(topology, demands, key));
   return seconds;
 }
 

@@ -26,9 +26,13 @@ struct Demands {
 Demands DemandsOf(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes,
                   double least_bytes = 0);
 
+// Numbers for all nodes by which to sweep over a machine, cutting between nodes of different ones: document
+// order, and by how much nearer a node is to one landmark than to another, which slices a grid along its
+// dimensions.
+std::vector<std::vector<int32_t>> SweepKeys(const Topology& topology);
+
 // The largest demand across ÷ bandwidth across, in seconds, over the cuts between the first nodes and the
-// rest in several orders: document order, and by how much nearer a node is to one landmark than to another,
-// which slices a grid along its dimensions. Cost: demands × orders.
+// rest by SweepKeys, and around each host. Cost: demands × keys.
 double SweepCuts(const Topology& topology, const Demands& demands);
 
 }  // namespace xccl

@@ -40,18 +40,23 @@ void AddPart(const Collective& collective, ChunkId chunk, NeedMap& map) {
   std::vector<Holding> before, after;
   collective.Before(chunk, before);
   collective.After(chunk, after);
+  std::map<Rank, std::vector<Rank>*> holders_of;  // of a contribution: its entry's destinations; null: nobody
+  for (const Holding& wanted : after)
+    for (Rank contribution : wanted.contributions) holders_of.emplace(contribution, nullptr);
+  for (auto& [contribution, destinations] : holders_of) {
+    std::vector<Rank> holders;
+    for (const Holding& held : before)
+      if (Covers(held.contributions, std::span(&contribution, 1))) holders.push_back(held.rank);
+    std::sort(holders.begin(), holders.end());
+    if (!holders.empty()) destinations = &map[std::move(holders)];
+  }
   for (const Holding& wanted : after) {
     const auto own =
         std::find_if(before.begin(), before.end(), [&](const Holding& h) { return h.rank == wanted.rank; });
     if (own != before.end() && Covers(own->contributions, wanted.contributions)) continue;
-    for (Rank contribution : wanted.contributions) {
-      std::vector<Rank> holders;
-      for (const Holding& held : before)
-        if (Covers(held.contributions, std::span(&contribution, 1))) holders.push_back(held.rank);
-      if (holders.empty()) continue;
-      std::sort(holders.begin(), holders.end());
-      map[holders].push_back(wanted.rank);
-    }
+    for (Rank contribution : wanted.contributions)
+      if (std::vector<Rank>* const destinations = holders_of.at(contribution))
+        destinations->push_back(wanted.rank);
   }
 }
 

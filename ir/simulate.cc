@@ -13,6 +13,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <string>
 
@@ -87,6 +88,35 @@ int64_t Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, in
     return static_cast<int64_t>(std::min<__int128>(kForever, last + rest));
   }
   return run(segments);
+}
+
+constexpr int64_t kRecordBudget = 1 << 20;  // jobs × segments of the run that parts are recorded of
+
+// When each part's last byte arrives, in a schedule that takes `time_ps`. Units are in order of message.
+std::vector<int64_t> PartTimes(const SimulationModel& model, const Schedule& schedule,
+                               const Collective& collective, const Topology& topology, TimeModel time_model,
+                               const Durations& durations, int64_t segments, int64_t time_ps) {
+  const size_t units = static_cast<size_t>(model.num_units());
+  MoveTimes by_unit{std::vector<int64_t>(units, 0), std::vector<int64_t>(units, 0)};
+  const int64_t run = std::clamp<int64_t>(kRecordBudget / std::max(model.num_jobs(), 1), 1, segments);
+  const int64_t ran_ps = RunEvents(model, topology, time_model, durations, run, &by_unit);
+  const MessageTable messages = GroupMessages(schedule);
+  std::vector<size_t> next(static_cast<size_t>(messages.num_messages) + 1, 0);
+  for (int64_t t = 0; t < schedule.size(); ++t)
+    next[static_cast<size_t>(messages.of_transfer[t]) + 1] += static_cast<size_t>(schedule.count[t]);
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  std::vector<int64_t> done(static_cast<size_t>(collective.num_parts()), 0);
+  for (int64_t t = 0; t < schedule.size(); ++t) {
+    for (int32_t i = 0; i < schedule.count[t]; ++i) {
+      const size_t message = static_cast<size_t>(messages.of_transfer[t]);
+      const size_t unit = time_model == TimeModel::kBlocking ? message : next[message]++;
+      int64_t& part = done[collective.PartOf(ChunkId(schedule.first[t].value + i)).index()];
+      part = std::max(part, by_unit.arrival_ps[unit]);
+    }
+  }
+  for (int64_t& part : done)
+    part = ran_ps > 0 ? static_cast<int64_t>(static_cast<__int128>(part) * time_ps / ran_ps) : 0;
+  return done;
 }
 
 }  // namespace
@@ -187,6 +217,11 @@ Simulation Run(const Schedule& schedule, const Collective& collective, const Col
     result.time_ps = run(segments);
   }
   for (int64_t load : loads) result.time_ps = std::max(result.time_ps, load);
+  if (options.record_parts) {
+    XCCL_CHECK(quotient == nullptr);  // required
+    result.part_done_ps =
+        PartTimes(model, schedule, collective, topology, options.model, durations, segments, result.time_ps);
+  }
   if (options.record_links) {
     if (quotient != nullptr)
       for (size_t l = 0; l < loads.size(); ++l) loads[l] = loads[quotient->link_representative[l].index()];

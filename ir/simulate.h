@@ -28,6 +28,7 @@ struct SimulateOptions {
   int64_t segment_bytes = 0;  // pipelined: largest slice of a chunk; 0: DefaultSegmentBytes.
                               // blocking: largest slice of a message; 0: whole messages
   bool record_links = false;  // fill Simulation::link_busy_ps
+  bool record_parts = false;  // fill Simulation::part_done_ps; plain schedules
   bool rough = false;         // longer segments where there are many: a quick look that ends a little late
   bool extrapolate = true;    // false: every segment is run, at a cost that grows with their number
   const MachineModel* machine = nullptr;  // SimulateProgram alone: what it adds; null: links are all
@@ -38,6 +39,9 @@ struct Simulation {
   int64_t size_bytes = 0;             // the real one
   int64_t segment_bytes = 0;          // as used
   std::vector<int64_t> link_busy_ps;  // by LinkId, when asked for: what the link carries, stalls excluded
+  // By PartId, when asked for: when the part's last byte has arrived anywhere; 0 where it does not move.
+  // Where there are too many segments to run them all, in proportion to those that are run.
+  std::vector<int64_t> part_done_ps;
   double algbw_bytes_per_s() const {
     return time_ps > 0 ? static_cast<double>(size_bytes) * 1e12 / static_cast<double>(time_ps) : 0;
   }

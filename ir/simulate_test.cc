@@ -371,5 +371,32 @@ TEST(SimulateMoves, SaysWhenEachMoveStartsAndArrives) {
   EXPECT_EQ(times.arrival_ps, std::vector<int64_t>({1'100'000, 2'100'000, 3'200'000, 2'200'000}));
 }
 
+// Two chains that share no link, parts of unlike size: each part is done when it would be by itself.
+TEST(Simulate, PartsAreDoneByThemselves) {
+  const Topology topology = MakeGraph("two lines", 4, 0, testing::Duplex({{0, 1, 1}, {2, 3, 1}}));
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kSendrecv;
+  spec.ranks = {Rank(0), Rank(1), Rank(2), Rank(3)};
+  spec.pairs = {{Rank(0), Rank(1)}, {Rank(2), Rank(3)}, {Rank(1), Rank(1)}};
+  const Collective collective = Collective::Create(spec).value().WithChunks(2);
+  Schedule schedule;
+  schedule.num_chunks = 6;
+  schedule.Add(ChunkId(0), 2, Rank(0), Rank(1), std::vector{LinkId(0)}, TransferOp::kCopy, 0);
+  schedule.Add(ChunkId(2), 1, Rank(2), Rank(3), std::vector{LinkId(2)}, TransferOp::kCopy, 0);
+  Normalize(schedule);
+  for (TimeModel model : {TimeModel::kPipelined, TimeModel::kBlocking}) {
+    SimulateOptions options;
+    options.size_bytes = 64 << 20;
+    options.model = model;
+    options.record_parts = true;
+    const Simulation simulation = Simulate(schedule, collective, topology, options);
+    ASSERT_EQ(simulation.part_done_ps.size(), 3u);
+    EXPECT_EQ(simulation.part_done_ps[0], simulation.time_ps);
+    EXPECT_NEAR(static_cast<double>(simulation.part_done_ps[1]), static_cast<double>(simulation.time_ps) / 2,
+                1e6);
+    EXPECT_EQ(simulation.part_done_ps[2], 0);
+  }
+}
+
 }  // namespace
 }  // namespace xccl

@@ -43,25 +43,31 @@ StatusOr<Synthesis> OnWholeMachine(Synthesis made, const Submachine& alone, cons
     weights[made.collective.PartOf(ChunkId(c)).index()].push_back(made.collective.Weight(ChunkId(c)));
   made.collective = whole.WithWeights(weights);
 
-  Schedule& schedule = made.schedule;
-  schedule = Schedule();
+  made.schedule = Renumber(
+      plain, [&](Rank r) { return alone.rank[r.index()]; }, [&](LinkId l) { return alone.link[l.index()]; });
+  return made;
+}
+
+Schedule Renumber(const Schedule& plain, const std::function<Rank(Rank)>& rank,
+                  const std::function<LinkId(LinkId)>& link) {
+  Schedule schedule;
   schedule.num_chunks = plain.num_chunks;
   schedule.Reserve(plain.size());
   std::vector<PathId> path;  // ids stay dense in order of first use
   std::vector<LinkId> links;
   for (int32_t p = 0; p < plain.paths.size(); ++p) {
     links.clear();
-    for (LinkId l : plain.paths[PathId(p)]) links.push_back(alone.link[l.index()]);
+    for (LinkId l : plain.paths[PathId(p)]) links.push_back(link(l));
     path.push_back(schedule.paths.Intern(links));
   }
   for (int64_t t = 0; t < plain.size(); ++t) {
     Transfer transfer = plain.at(t);
-    transfer.src = alone.rank[transfer.src.index()];
-    transfer.dst = alone.rank[transfer.dst.index()];
+    transfer.src = rank(transfer.src);
+    transfer.dst = rank(transfer.dst);
     transfer.path = path[transfer.path.index()];
     schedule.Add(transfer);
   }
-  return made;
+  return schedule;
 }
 
 }  // namespace xccl

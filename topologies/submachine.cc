@@ -21,7 +21,9 @@ std::vector<bool> IsIdleGpu(const Topology& topology, std::span<const Rank> memb
 class BetweenMembers {
  public:
   BetweenMembers(const Topology& topology, std::span<const Rank> members)
-      : topology_(topology), nodes_(static_cast<size_t>(topology.num_nodes())) {
+      : topology_(topology),
+        idle_(IsIdleGpu(topology, members)),
+        nodes_(static_cast<size_t>(topology.num_nodes())) {
     for (Rank r : members) nodes_[topology.NodeOf(r).index()].members = 1;
     for (Rank r : members)
       if (nodes_[topology.NodeOf(r).index()].order == kGone) Search(topology.NodeOf(r));
@@ -64,6 +66,7 @@ class BetweenMembers {
         continue;
       }
       const NodeId other = Neighbour(n, next++);
+      if (idle_[other.index()]) continue;
       State& node = nodes_[n.index()];
       if (nodes_[other.index()].order == kGone)
         meet(other, n.value);
@@ -85,22 +88,21 @@ class BetweenMembers {
   }
 
   const Topology& topology_;
+  const std::vector<bool> idle_;
   std::vector<State> nodes_;
   std::vector<NodeId> met_;
 };
 
-// The kept things of `items` moved together; where each went, or kGone.
+// Copies what is kept; where each went, or kGone.
 template <typename Item>
-std::vector<int32_t> Keep(std::vector<Item>& items, const std::vector<bool>& kept) {
+std::vector<int32_t> Keep(const std::vector<Item>& items, const std::vector<bool>& kept,
+                          std::vector<Item>& copies) {
   std::vector<int32_t> place(items.size(), kGone);
-  size_t next = 0;
   for (size_t i = 0; i < items.size(); ++i) {
     if (!kept[i]) continue;
-    place[i] = static_cast<int32_t>(next);
-    if (next != i) items[next] = std::move(items[i]);
-    ++next;
+    place[i] = static_cast<int32_t>(copies.size());
+    copies.push_back(items[i]);
   }
-  items.resize(next);
   return place;
 }
 
@@ -114,20 +116,21 @@ Topology WithoutRelays(const Topology& topology, std::span<const Rank> members) 
 }
 
 Submachine MembersAlone(const Topology& topology, std::span<const Rank> members) {
-  const std::vector<bool> kept_node = BetweenMembers(WithoutRelays(topology, members), members).Kept();
-
-  TopologySpec spec = topology.spec();
-  std::vector<bool> kept_host(spec.hosts.size(), false);
-  for (size_t n = 0; n < spec.nodes.size(); ++n)
-    if (kept_node[n] && spec.nodes[n].host) kept_host[spec.nodes[n].host->index()] = true;
+  const std::vector<bool> kept_node = BetweenMembers(topology, members).Kept();
+  const TopologySpec& whole = topology.spec();
+  std::vector<bool> kept_host(whole.hosts.size(), false), kept_link(whole.links.size(), false);
+  for (size_t n = 0; n < whole.nodes.size(); ++n)
+    if (kept_node[n] && whole.nodes[n].host) kept_host[whole.nodes[n].host->index()] = true;
   std::vector<LinkId> links;
-  std::vector<bool> kept_link(spec.links.size(), false);
-  for (size_t l = 0; l < spec.links.size(); ++l) {
-    kept_link[l] = kept_node[spec.links[l].from.index()] && kept_node[spec.links[l].to.index()];
+  for (size_t l = 0; l < whole.links.size(); ++l) {
+    kept_link[l] = kept_node[whole.links[l].from.index()] && kept_node[whole.links[l].to.index()];
     if (kept_link[l]) links.push_back(LinkId(static_cast<int64_t>(l)));
   }
-  Keep(spec.links, kept_link);
-  const std::vector<int32_t> host = Keep(spec.hosts, kept_host), node = Keep(spec.nodes, kept_node);
+  TopologySpec spec;
+  spec.name = whole.name;
+  Keep(whole.links, kept_link, spec.links);
+  const std::vector<int32_t> host = Keep(whole.hosts, kept_host, spec.hosts);
+  const std::vector<int32_t> node = Keep(whole.nodes, kept_node, spec.nodes);
   for (Node& n : spec.nodes)
     if (n.host) n.host = HostId(host[n.host->index()]);
   for (Link& l : spec.links) {
