@@ -36,6 +36,13 @@ std::string ToJson(const std::vector<Row>& rows) {
   return Text(array);
 }
 
+std::string ToJson(const Row& row, const std::string& name, const std::vector<Row>& rows) {
+  Json object = RowJson(row);
+  object[name] = Json::array();
+  for (const Row& each : rows) object[name].push_back(RowJson(each));
+  return Text(object);
+}
+
 std::string ViolationsJson(const std::vector<Violation>& violations) {
   Json array = Json::array();
   for (const Violation& violation : violations)

@@ -11,6 +11,8 @@ namespace xccl {
 
 std::string ToJson(const Row& row);
 std::string ToJson(const std::vector<Row>& rows);
+// The row with one cell more: an array of rows.
+std::string ToJson(const Row& row, const std::string& name, const std::vector<Row>& rows);
 // {"ok": ..., "violations": [{"rule", "where", "text"}]}
 std::string ViolationsJson(const std::vector<Violation>& violations);
 

@@ -51,15 +51,23 @@ StatusOr<PipelineResult> RunPipeline(const Topology& topology, const Collective&
                                  .allow_divergent = options.allow_divergent,
                                  .start = options.start};
   XCCL_ASSIGN_OR_RETURN(Synthesis made, Make(*engine, request, options.replan));
+  if (!made.simulation)
+    made.simulation = Simulate(made.schedule, made.collective, topology,
+                               {.size_bytes = options.size_bytes, .model = options.model});
+  XCCL_ASSIGN_OR_RETURN(const Bound bound,
+                        LowerBound(topology, made.collective, options.size_bytes, options.model));
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
+  return CompletePlan(topology, std::move(made), bound, seconds.count(), options);
+}
+
+StatusOr<PipelineResult> CompletePlan(const Topology& topology, Synthesis made, const Bound& bound,
+                                      double synthesis_s, const PipelineOptions& options) {
   PipelineResult result{
       .plan = Plan{topology, std::move(made.collective), std::move(made.schedule), std::nullopt, {}}};
   Plan& plan = result.plan;
-  const SimulateOptions simulate{.size_bytes = options.size_bytes, .model = options.model};
-  result.simulation = made.simulation ? *std::move(made.simulation)
-                                      : Simulate(plan.schedule, plan.collective, topology, simulate);
-  XCCL_ASSIGN_OR_RETURN(result.bound,
-                        LowerBound(topology, plan.collective, options.size_bytes, options.model));
-  result.synthesis_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  result.simulation = *std::move(made.simulation);
+  result.bound = bound;
+  result.synthesis_s = synthesis_s;
 
   // Schedule → proof and figures.
   XCCL_RETURN_IF_ERROR(Proved(VerifySchedule(plan.schedule, plan.collective, topology), made.engine));
@@ -89,10 +97,9 @@ StatusOr<PipelineResult> RunPipeline(const Topology& topology, const Collective&
                                                    .max_blocks = options.max_blocks}));
   const auto& [cut, program] = *plan.program;
   XCCL_RETURN_IF_ERROR(Proved(VerifyProgram(program, cut), made.engine));
-  SimulateOptions simulate_program = simulate;
-  simulate_program.machine = machine;
-  XCCL_ASSIGN_OR_RETURN(const Simulation program_time,
-                        SimulateProgram(program, cut, topology, simulate_program));
+  const SimulateOptions simulate{
+      .size_bytes = options.size_bytes, .model = options.model, .machine = machine};
+  XCCL_ASSIGN_OR_RETURN(const Simulation program_time, SimulateProgram(program, cut, topology, simulate));
   result.program_time_ps = program_time.time_ps;
   if (machine != nullptr) result.machine = machine->source;
   result.program_stats = Stats(program, CollectiveSizes(cut, options.size_bytes));

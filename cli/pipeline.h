@@ -51,6 +51,10 @@ struct PipelineResult {
 StatusOr<PipelineResult> RunPipeline(const Topology& topology, const Collective& collective,
                                      const PipelineOptions& options);
 
+// From a schedule on: proved, described and, where asked for, lowered. Requires: made.simulation.
+StatusOr<PipelineResult> CompletePlan(const Topology& topology, Synthesis made, const Bound& bound,
+                                      double synthesis_s, const PipelineOptions& options);
+
 // time ÷ bound, 1 where both are zero.
 double RatioOf(int64_t time_ps, int64_t bound_ps);
 

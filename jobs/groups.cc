@@ -84,7 +84,7 @@ StatusOr<CollectiveSpec> SpecOf(const JsonValue& group, int32_t num_ranks) {
   return spec;
 }
 
-StatusOr<Group> ReadGroup(const JsonValue& value, int32_t num_ranks) {
+StatusOr<ProcessGroup> ReadGroup(const JsonValue& value, int32_t num_ranks) {
   XCCL_RETURN_IF_ERROR(
       value.CheckKeys({"name", "collective", "size", "ranks", "root", "counts", "pairs", "count"}));
   XCCL_ASSIGN_OR_RETURN(const JsonValue name, value.Get("name"));
@@ -98,7 +98,7 @@ StatusOr<Group> ReadGroup(const JsonValue& value, int32_t num_ranks) {
   }
   StatusOr<Collective> collective = Collective::Create(std::move(spec));
   if (!collective.ok()) return value.Error(collective.status().message());
-  return Group{std::string(name_text), *std::move(collective), size_bytes, times};
+  return ProcessGroup{std::string(name_text), *std::move(collective), size_bytes, times};
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ StatusOr<GroupRequest> ReadGroups(const std::string& path, int32_t num_ranks) {
   if (items.empty()) return groups.Error("no groups; expected at least one");
   std::set<std::string> names;
   for (const JsonValue& item : items) {
-    XCCL_ASSIGN_OR_RETURN(Group group, ReadGroup(item, num_ranks));
+    XCCL_ASSIGN_OR_RETURN(ProcessGroup group, ReadGroup(item, num_ranks));
     if (!names.insert(group.name).second)
       return item.Error(fmt::format("a second group '{}'; expected another name", group.name));
     request.groups.push_back(std::move(group));

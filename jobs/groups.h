@@ -15,7 +15,7 @@
 
 namespace xccl {
 
-struct Group {
+struct ProcessGroup {
   std::string name;        // unique
   Collective collective;   // parts whole
   int64_t size_bytes = 0;  // nccl-tests'
@@ -24,7 +24,7 @@ struct Group {
 
 struct GroupRequest {
   std::string name;
-  std::vector<Group> groups;  // not empty
+  std::vector<ProcessGroup> groups;  // not empty
 };
 
 // Errors: kInvalidInput naming the file and the key.

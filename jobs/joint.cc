@@ -21,7 +21,7 @@ class Tables {
  public:
   explicit Tables(CollectiveSpec& spec) : spec_(spec) {}
 
-  Status Add(const Group& group) {
+  Status Add(const ProcessGroup& group) {
     const Collective& collective = group.collective;
     const CollectiveSizes sizes(collective, group.size_bytes);
     if (sizes.size_bytes() == 0)
@@ -44,8 +44,8 @@ class Tables {
     for (const Holding& h : holdings_) {
       contributions_ += static_cast<int64_t>(h.contributions.size());
       if (contributions_ > kMostContributions)
-        return LimitReached(fmt::format("{}: tables of more than 2^26 contributions; hint: fewer groups at once",
-                                        spec_.custom_name));
+        return LimitReached(fmt::format(
+            "{}: tables of more than 2^26 contributions; hint: fewer groups at once", spec_.custom_name));
       table.push_back({h.rank, part, {h.contributions.begin(), h.contributions.end()}});
     }
     return OkStatus();
@@ -65,7 +65,7 @@ StatusOr<Joint> MakeJoint(const GroupRequest& request) {
   std::vector<int32_t> first_part = {0};
   std::set<Rank> members;
   Tables tables(spec);
-  for (const Group& group : request.groups) {
+  for (const ProcessGroup& group : request.groups) {
     XCCL_RETURN_IF_ERROR(tables.Add(group));
     members.insert(group.collective.ranks().begin(), group.collective.ranks().end());
     first_part.push_back(static_cast<int32_t>(spec.custom_weights.size()));
@@ -76,9 +76,10 @@ StatusOr<Joint> MakeJoint(const GroupRequest& request) {
   for (int64_t& weight : spec.custom_weights) {
     weight /= divisor;
     if (weight > kMostWeight)
-      return InvalidInput(fmt::format("{}: parts of more than 2^40 times the smallest unit; expected sizes of "
-                                      "fewer digits",
-                                      request.name));
+      return InvalidInput(
+          fmt::format("{}: parts of more than 2^40 times the smallest unit; expected sizes of "
+                      "fewer digits",
+                      request.name));
   }
   XCCL_ASSIGN_OR_RETURN(Collective collective, Collective::Create(std::move(spec)));
   int64_t fullest = 0;

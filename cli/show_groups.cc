@@ -1,0 +1,131 @@
+#include "cli/show_groups.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "base/units.h"
+#include "cli/output_json.h"
+#include "cli/show.h"
+#include "ir/sizes.h"
+
+namespace xccl {
+namespace {
+
+constexpr size_t kShownEach = 32;  // groups; more are shown by kind
+
+// "0-7", "0 8 16 ..": consecutive ones as a range, at most a few others.
+std::string RanksText(std::span<const Rank> ranks) {
+  constexpr size_t kShown = 6;
+  bool consecutive = ranks.size() > 2;
+  for (size_t i = 1; i < ranks.size(); ++i) consecutive &= ranks[i].value == ranks[i - 1].value + 1;
+  if (consecutive) return fmt::format("{}-{}", ranks.front().value, ranks.back().value);
+  std::string text;
+  for (size_t i = 0; i < std::min(kShown, ranks.size()); ++i)
+    text += fmt::format("{}{}", i > 0 ? "," : "", ranks[i].value);
+  return text + (ranks.size() > kShown ? ",.." : "");
+}
+
+double BusBandwidth(const ProcessGroup& group, int64_t ps) {
+  if (ps <= 0) return 0;
+  const CollectiveSizes sizes(group.collective, group.size_bytes);
+  return static_cast<double>(sizes.size_bytes()) * 1e12 / static_cast<double>(ps) *
+         BusFactor(group.collective.kind(), group.collective.num_members());
+}
+
+// Groups of one kind: shown as the slowest of them.
+struct Kind {
+  size_t slowest = 0;
+  int64_t groups = 0;
+};
+
+std::vector<Kind> KindsOf(const GroupsResult& all) {
+  std::vector<Kind> kinds;
+  const bool each = all.groups.size() <= kShownEach;
+  const auto key = [&](size_t g) {
+    const ProcessGroup& group = all.groups[g];
+    return std::tuple(group.collective.kind(), group.collective.num_members(), group.size_bytes, group.count);
+  };
+  for (size_t g = 0; g < all.groups.size(); ++g) {
+    const auto same = std::ranges::find_if(kinds, [&](const Kind& k) { return key(k.slowest) == key(g); });
+    if (each || same == kinds.end()) {
+      kinds.push_back({g, 1});
+      continue;
+    }
+    ++same->groups;
+    if (all.outcomes[g].together_ps > all.outcomes[same->slowest].together_ps) same->slowest = g;
+  }
+  return kinds;
+}
+
+std::string Gain(const GroupsResult& all) {
+  return fmt::format("{} where each group has the plan that is fastest alone: {:.2f} times as long",
+                     FormatDurationShort(all.unaware_ps),
+                     RatioOf(all.unaware_ps, all.result.simulation.time_ps));
+}
+
+}  // namespace
+
+StatusOr<GroupsResult> RunGroups(const Topology& topology, GroupRequest request,
+                                 const PipelineOptions& options) {
+  const auto began = std::chrono::steady_clock::now();
+  XCCL_ASSIGN_OR_RETURN(JointPlan plan, PlanGroups(topology, request,
+                                                   {.engine = options.engine,
+                                                    .model = options.model,
+                                                    .seed = options.seed,
+                                                    .allow_divergent = options.allow_divergent}));
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
+  PipelineOptions joint = options;
+  joint.size_bytes = plan.joint.size_bytes;
+  XCCL_ASSIGN_OR_RETURN(PipelineResult result,
+                        CompletePlan(topology, std::move(plan.made), plan.bound, seconds.count(), joint));
+  return GroupsResult{std::move(request.groups), std::move(plan.groups), plan.unaware_ps, std::move(result)};
+}
+
+std::string GroupsText(const GroupsResult& all, const std::string& file) {
+  std::vector<std::vector<std::string>> table = {{"group", "collective", "ranks", "size", "count", "engine",
+                                                  "alone us", "together us", "bound us", "busbw GB/s"}};
+  for (const Kind& kind : KindsOf(all)) {
+    const ProcessGroup& group = all.groups[kind.slowest];
+    const GroupOutcome& outcome = all.outcomes[kind.slowest];
+    const std::string name =
+        kind.groups > 1 ? fmt::format("{} and {} more", group.name, kind.groups - 1) : group.name;
+    table.push_back(
+        {name, group.collective.name(), RanksText(group.collective.ranks()), FormatSize(group.size_bytes),
+         fmt::format("{}", group.count), outcome.engine, fmt::format("{:.1f}", PsToUs(outcome.alone_ps)),
+         fmt::format("{:.1f}", PsToUs(outcome.together_ps)), fmt::format("{:.1f}", PsToUs(outcome.bound_ps)),
+         fmt::format("{:.1f}", GbPerS(BusBandwidth(group, outcome.together_ps)))});
+  }
+  std::string text = PlanText(all.result, "auto", file);
+  text += fmt::format("  {:<10} {}\n", "unaware", Gain(all));
+  return text + TableText(table);
+}
+
+std::string GroupsJson(const GroupsResult& all, const std::string& file) {
+  std::vector<Row> rows;
+  for (size_t g = 0; g < all.groups.size(); ++g) {
+    const ProcessGroup& group = all.groups[g];
+    const GroupOutcome& outcome = all.outcomes[g];
+    std::vector<int64_t> ranks;
+    for (Rank r : group.collective.ranks()) ranks.push_back(r.value);
+    rows.push_back({{"name", group.name},
+                    {"collective", group.collective.name()},
+                    {"ranks", std::move(ranks)},
+                    {"size_bytes", group.size_bytes},
+                    {"count", group.count},
+                    {"engine", outcome.engine},
+                    {"time_alone_us", PsToUs(outcome.alone_ps)},
+                    {"time_together_us", PsToUs(outcome.together_ps)},
+                    {"bound_us", PsToUs(outcome.bound_ps)},
+                    {"busbw_gb_per_s", GbPerS(BusBandwidth(group, outcome.together_ps))}});
+  }
+  Row row = PlanRow(all.result, file);
+  row.emplace_back("unaware_us", PsToUs(all.unaware_ps));
+  return ToJson(row, "groups", rows);
+}
+
+}  // namespace xccl
