@@ -2,6 +2,9 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <set>
+#include <string_view>
+#include <utility>
 
 #include "base/files.h"
 #include "cli/commands.h"
@@ -11,8 +14,14 @@
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
 #include "cli/show.h"
+#include "cli/show_groups.h"
+#include "cli/training_flags.h"
+#include "cli/training_plan.h"
 #include "ir/plan.h"
+#include "jobs/groups.h"
+#include "jobs/training.h"
 #include "topologies/native_xml.h"
+#include "topologies/submachine.h"
 
 namespace xccl {
 namespace {
@@ -23,6 +32,8 @@ struct Flags {
   PlanFlags plan;
   ExecutionFlags execution;
   std::string from;
+  std::string groups;
+  TrainingFlags training;
   std::string output;
 };
 
@@ -71,11 +82,70 @@ Status ReadStart(const Flags& flags, const Topology& topology, const Collective&
   return OkStatus();
 }
 
+// What says which collective is not said beside a flag that says it for all.
+Status CheckNoCollective(const Flags& flags, const std::string& beside) {
+  const CollectiveFlags& collective = flags.collective;
+  const std::pair<std::string_view, bool> others[] = {
+      {"--collective", !collective.collective.empty()},
+      {"--collective-file", !collective.collective_file.empty()},
+      {"--ranks", !collective.ranks.empty()},
+      {"--root", collective.root.has_value()},
+      {"--counts", !collective.counts.empty()},
+      {"--pairs", !collective.pairs.empty()},
+      {"--from", !flags.from.empty()},
+      {"--chunks", flags.plan.chunks.has_value()},
+      {"--steps", flags.plan.steps.has_value()},
+      {"--rounds", flags.plan.rounds.has_value()},
+      {"--time-limit", !flags.plan.time_limit.empty()},
+  };
+  for (const auto& [flag, given] : others)
+    if (given) return UsageError(std::string(flag) + ": not together with " + beside);
+  return OkStatus();
+}
+
+Status PlanGroupsOfFile(const Flags& flags, const PipelineOptions& options, bool json) {
+  XCCL_RETURN_IF_ERROR(CheckNoCollective(flags, "--groups"));
+  XCCL_ASSIGN_OR_RETURN(Topology topology, LoadTopology(flags.topology.topology, flags.topology.load));
+  XCCL_ASSIGN_OR_RETURN(GroupRequest request, ReadGroups(flags.groups, topology.num_ranks()));
+  if (flags.collective.no_relays) {
+    std::set<Rank> members;
+    for (const ProcessGroup& group : request.groups)
+      members.insert(group.collective.ranks().begin(), group.collective.ranks().end());
+    topology = WithoutRelays(topology, std::vector(members.begin(), members.end()));
+  }
+  const StatusOr<GroupsResult> result = [&] {
+    const Progress progress("planning " + request.name + " on " + topology.name());
+    return RunGroups(topology, std::move(request), options);
+  }();
+  XCCL_RETURN_IF_ERROR(result.status());
+  if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(WritePlan(result->result.plan, flags.output));
+  std::fputs((json ? GroupsJson : GroupsText)(*result, flags.output).c_str(), stdout);
+  return OkStatus();
+}
+
+Status PlanTrainingStep(const Flags& flags, const PipelineOptions& options, bool json) {
+  XCCL_RETURN_IF_ERROR(CheckNoCollective(flags, "--for"));
+  if (!flags.groups.empty()) return UsageError("--groups: not together with --for");
+  XCCL_ASSIGN_OR_RETURN(const TrainingJob job, MakeTrainingJob(flags.training));
+  XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadTopology(flags.topology.topology, flags.topology.load));
+  const StatusOr<TrainingPlan> plan = [&] {
+    const Progress progress("planning a training step on " + topology.name());
+    return PlanTraining(topology, job, options, flags.output);
+  }();
+  XCCL_RETURN_IF_ERROR(plan.status());
+  std::fputs((json ? TrainingJson(*plan) : TrainingText(*plan, flags.output)).c_str(), stdout);
+  return OkStatus();
+}
+
 Status PlanCollective(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(PipelineOptions options, MakePipelineOptions(flags.plan));
   XCCL_RETURN_IF_ERROR(SetExecution(flags.execution, options));
+  if (!flags.training.of_interest.empty()) return PlanTrainingStep(flags, options, json);
+  if (const std::string flag = FlagWithoutJob(flags.training); !flag.empty())
+    return UsageError(flag + ": only together with --for");
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(flags.output));  // before a long search
   options.lower = !flags.output.empty();
+  if (!flags.groups.empty()) return PlanGroupsOfFile(flags, options, json);
   XCCL_ASSIGN_OR_RETURN(Topology whole, LoadTopology(flags.topology.topology, flags.topology.load));
   XCCL_ASSIGN_OR_RETURN(const Collective collective, MakeCollective(flags.collective, whole));
   const Topology topology = UsableBy(collective, flags.collective, std::move(whole));
@@ -106,18 +176,23 @@ void AddPlanCommand(CLI::App& app, Session& session) {
       ->capture_default_str();
   AddSearchFlags(*command, flags->plan);
   AddExecutionFlags(*command, flags->execution);
+  command->add_option("--groups", flags->groups,
+                      "plan the collectives of several groups of ranks at once: a JSON file that lists them");
   command->add_option(
       "--from", flags->from,
       "a plan file to start from. Of this machine: greedy keeps its chunks and makes it no slower; of\n"
       "the machine as it was: repaired, at a fraction of the time that a new plan takes");
+  AddTrainingFlags(*command, flags->training);
   command->add_option("-o,--output", flags->output,
-                      "lower the schedule to a program and write both to this plan file");
+                      "lower the schedule to a program and write both to this plan file; with --for a plan\n"
+                      "book, a directory");
   command->add_flag("--json", session.json, "print the result as JSON");
   command->footer(
       "Examples:\n"
       "  xccl-synth plan dgx-a100 -c allreduce -s 64MiB -o allreduce.plan.json\n"
       "  xccl-synth plan torus:8x8@bandwidth=50GB/s -c allgather --engine greedy --model blocking\n"
-      "  xccl-synth plan dgx1 -c allgather --engine smt --chunks 1 --steps 2 --rounds 2");
+      "  xccl-synth plan dgx1 -c allgather --engine smt --chunks 1 --steps 2 --rounds 2\n"
+      "  xccl-synth plan rail-8 --for sp,pp,zero1 --llm llama-3-70b --tp 8 --pp 4 -o book");
   command->callback([&session, flags] {
     session.work = [&session, flags] { return PlanCollective(*flags, session.json); };
   });

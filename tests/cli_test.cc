@@ -163,6 +163,74 @@ TEST_F(Cli, IdleRanksRelayUnlessTheyMustNot) {
               Run({"plan", "torus:4x4", "-c", "allreduce", "--ranks", "0,5", "--no-relays"}));
 }
 
+TEST_F(Cli, SeveralGroupsArePlannedTogether) {
+  Write("groups.json",
+        R"({"name":"step","groups":[{"name":"tp0","collective":"allreduce","size":"1MiB","ranks":"0-3"},
+            {"name":"tp1","collective":"allreduce","size":"1MiB","ranks":"4-7","count":2},
+            {"name":"dp0","collective":"allgather","size":65536,"ranks":[0,4]}]})");
+  const Json plan = Json::parse(Out({"plan", "dgx1", "--groups", "groups.json", "-o", "a.json", "--json"}));
+  EXPECT_EQ(plan["engine"], "groups");
+  EXPECT_EQ(plan["file"], "a.json");
+  EXPECT_LE(plan["time_us"], plan["unaware_us"]);
+  ASSERT_EQ(plan["groups"].size(), 3u);
+  for (const Json& group : plan["groups"]) {
+    EXPECT_EQ(Keys(group), (Words{"name", "collective", "ranks", "size_bytes", "count", "engine",
+                                  "time_alone_us", "time_together_us", "bound_us", "busbw_gb_per_s"}));
+    EXPECT_LE(group["time_together_us"], plan["time_us"]);
+  }
+  EXPECT_EQ(plan["groups"][1]["count"], 2);
+  // The plan of all is a plan like any other.
+  EXPECT_EQ(Json::parse(Out({"verify", "a.json", "--json"}))["ok"], true);
+  const Json simulated = Json::parse(Out({"simulate", "a.json", "--json"}));
+  EXPECT_EQ(simulated[0]["size_bytes"], plan["size_bytes"]);
+  EXPECT_EQ(simulated[0]["time_us"], plan["time_us"]);
+  EXPECT_EQ(Run({"run", "a.json", "--sizes", "64KiB", "--iters", "1"}).code, 0);
+  const std::string text = Out({"plan", "dgx1", "--groups", "groups.json"});
+  EXPECT_EQ(text.rfind("step on dgx1: 8 ranks, ", 0), 0u) << text;
+  EXPECT_NE(text.find("\ntp1    allreduce     4-7   1MiB "), std::string::npos) << text;
+  Write("two.json",
+        R"({"name":"step","groups":[{"name":"a","collective":"allreduce","size":"1MiB","ranks":"0,5"}]})");
+  ExpectWrong({{"groups"}, 1, "torus:4x4: no path from rank 0 to rank 5, which step needs"},
+              Run({"plan", "torus:4x4", "--groups", "two.json", "--no-relays"}));
+}
+
+TEST_F(Cli, ATrainingStepIsPlannedLineByLine) {
+  const Words arguments = {"plan",     "leaf-spine:2x2x4",
+                           "--for",    "sp,pp,zero1",
+                           "--llm",    "llama-3-8b",
+                           "--tp",     "4",
+                           "--pp",     "2",
+                           "--seq",    "512",
+                           "--params", "20000000",
+                           "-o",       "book"};
+  Words with_json = arguments;
+  with_json.push_back("--json");
+  const Json plan = Json::parse(Out(with_json));
+  EXPECT_EQ(Keys(plan), (Words{"model", "params", "tp", "ulysses", "dp", "ep", "pp", "step_us", "lines"}));
+  EXPECT_EQ(plan["params"], 20'000'000);
+  EXPECT_EQ(plan["dp"], 1);
+  // One rank holds each parameter, so there is nothing for zero1 to do.
+  ASSERT_EQ(plan["lines"].size(), 4u);
+  double share = 0, step_us = 0;
+  for (const Json& line : plan["lines"]) {
+    EXPECT_EQ(Keys(line),
+              (Words{"for", "what", "collective", "groups", "ranks", "size_bytes", "count", "engine",
+                     "time_us", "bound_us", "ratio", "busbw_gb_per_s", "step_us", "share", "file"}));
+    share += line["share"].get<double>();
+    step_us += line["step_us"].get<double>();
+  }
+  EXPECT_NEAR(share, 1, 1e-9);
+  EXPECT_NEAR(step_us, plan["step_us"].get<double>(), 1e-3);
+  EXPECT_EQ(plan["lines"][0]["size_bytes"], 512 * 4096 * 2);
+  EXPECT_EQ(plan["lines"][0]["count"], 4 * 16 * 2);
+  EXPECT_EQ(plan["lines"][0]["file"], "sp-activations-allgather.plan.json");
+  EXPECT_EQ(Json::parse(Read("book/index.json"))["plans"].size(), 3u);  // both ways of pp have one size
+  EXPECT_EQ(Run({"run", "book", "--sizes", "64KiB", "--iters", "1"}).code, 0);
+  EXPECT_EQ(
+      Out(arguments).rfind("llama-3-8b on leaf-spine:2x2x4: 0.0 billion parameters, tp 4 dp 1 pp 2\n", 0),
+      0u);
+}
+
 TEST_F(Cli, WrongCommandLines) {
   RingPlan();
   const std::vector<Wrong> cases = {
@@ -194,6 +262,29 @@ TEST_F(Cli, WrongCommandLines) {
       {{"plan", "torus:2x2", "-c", "allgather", "--chunks", "2", "--from", "a.json"},
        2,
        "--chunks: the plan's own chunks are kept with --from; expected one of the two"},
+      {{"plan", "torus:2x2", "-c", "allgather", "--groups", "g.json"},
+       2,
+       "--collective: not together with --groups"},
+      {{"plan", "torus:2x2", "--chunks", "2", "--groups", "g.json"},
+       2,
+       "--chunks: not together with --groups"},
+      {{"plan", "torus:2x2", "--ranks", "0,1", "--for", "tp"}, 2, "--ranks: not together with --for"},
+      {{"plan", "torus:2x2", "--groups", "g.json", "--for", "tp"}, 2, "--groups: not together with --for"},
+      {{"plan", "torus:2x2", "-c", "allgather", "--tp", "2"}, 2, "--tp: only together with --for"},
+      {{"plan", "torus:2x2", "--for", "tpp"},
+       2,
+       "--for: no parallelism 'tpp'; did you mean 'tp'?; expected dp, zero1, zero2, zero3, tp, sp, ulysses, "
+       "pp "
+       "or ep"},
+      {{"plan", "torus:2x2", "--for", "tp", "--llm", "llama-3-8"},
+       2,
+       "--llm: no model 'llama-3-8'; did you mean 'llama-3-8b'?"},
+      {{"plan", "torus:2x2", "--for", "tp"},
+       2,
+       "--layers: not given; hint: --llm=llama-3-8b has all of a model"},
+      {{"plan", "torus:2x2", "--for", "tp", "--llm", "llama-3-8b", "--tp", "3"},
+       2,
+       "degrees of parallelism multiply to 3; expected a divisor of 4 ranks"},
       {{"compare", "torus:2x2", "-c", "allgather", "--engines", "ring,rng"},
        2,
        "no engine 'rng'; did you mean 'ring'?"},

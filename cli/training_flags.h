@@ -1,0 +1,30 @@
+// --for and what describes a training job.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "jobs/training.h"
+
+namespace CLI {
+class App;
+}
+
+namespace xccl {
+
+struct TrainingFlags {
+  std::string of_interest;  // --for; empty: no training job
+  std::string llm;
+  std::optional<int64_t> layers, hidden, heads, kv_heads, ffn, vocab, sequence, experts, top_k, params;
+  std::optional<int64_t> tp, pp, dp, ep, ulysses;
+  std::optional<int64_t> micro_batch, micro_batches, bytes, grad_bytes;
+};
+void AddTrainingFlags(CLI::App& command, TrainingFlags& flags);
+// Requires: --for. Errors: kUsage.
+StatusOr<TrainingJob> MakeTrainingJob(const TrainingFlags& flags);
+// Is any of the flags given that mean something with --for alone? Its name, else empty.
+std::string FlagWithoutJob(const TrainingFlags& flags);
+
+}  // namespace xccl

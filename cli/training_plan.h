@@ -1,0 +1,43 @@
+// The collectives of a training step, planned: a line for each kind of group, all groups of a line at once,
+// and a plan book for the communicators of the groups.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "cli/pipeline.h"
+#include "cli/show_groups.h"
+#include "jobs/training.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+struct PlannedLine {
+  Parallelism parallelism = Parallelism::kDp;
+  std::string what;
+  int64_t count = 1;  // times per step
+  GroupsResult groups;
+  std::string file;  // in the book; empty: none
+  int64_t step_ps() const { return groups.result.simulation.time_ps * count; }
+};
+
+struct TrainingPlan {
+  std::string topology;
+  TrainingJob job;
+  Layout layout;
+  std::vector<PlannedLine> lines;
+};
+
+// Plans each line. With a book (a directory, made where there is none), the first group of each line is also
+// planned as a communicator of its own, on the machine that its members see alone, lowered and written;
+// groups that need relays have no such plan. Of lines of one collective, number of ranks and size the index
+// lists the first.
+StatusOr<TrainingPlan> PlanTraining(const Topology& topology, const TrainingJob& job,
+                                    const PipelineOptions& options, const std::string& book);
+
+std::string TrainingText(const TrainingPlan& plan, const std::string& book);
+std::string TrainingJson(const TrainingPlan& plan);
+
+}  // namespace xccl

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# The collectives of a training step of Llama 3 70B on eight hosts of eight H100s joined by rails: tensor and
+# sequence parallel inside a host, four pipeline stages, ZeRO-1 over what is left. Prints them with their times
+# and shares, and writes a plan book. What the columns mean: docs/training.md.
+#   bazel build --config=release //cli:xccl-synth && examples/llama70b.sh [BOOK]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+exec bazel-bin/cli/xccl-synth plan rail-8 --for sp,pp,zero1 --llm llama-3-70b \
+  --tp 8 --pp 4 --micro-batches 16 --grad-bytes 4 -o "${1:-llama70b-book}"
