@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace xccl::testing {
 namespace {
 
@@ -60,12 +62,22 @@ std::vector<Collective> AllCollectives(int32_t ranks) {
 
 std::vector<Collective> SubsetCollectives(const std::vector<Rank>& ranks) {
   std::vector<Collective> collectives;
-  for (CollectiveKind kind : {CollectiveKind::kAllreduce, CollectiveKind::kAllgather,
-                              CollectiveKind::kBroadcast, CollectiveKind::kAlltoall}) {
-    CollectiveSpec spec;
-    spec.kind = kind;
-    spec.ranks = ranks;
-    if (kind == CollectiveKind::kBroadcast) spec.root = ranks.back();
+  for (const Collective& collective : AllCollectives(static_cast<int32_t>(ranks.size()))) {
+    CollectiveSpec spec = collective.spec();
+    const auto rename = [&](Rank& r) { r = ranks[r.index()]; };
+    for (Rank& r : spec.ranks) rename(r);
+    if (spec.root) rename(*spec.root);
+    for (auto& [from, to] : spec.pairs) {
+      rename(from);
+      rename(to);
+    }
+    for (std::vector<TableEntry>* const table : {&spec.pre, &spec.post}) {
+      for (TableEntry& entry : *table) {
+        rename(entry.rank);
+        for (Rank& r : entry.contributions) rename(r);
+        std::ranges::sort(entry.contributions);
+      }
+    }
     collectives.push_back(Collective::Create(spec).value());
   }
   return collectives;
