@@ -32,6 +32,10 @@ void AddCudaFlags(CLI::App& command, CudaFlags& flags) {
   command.add_flag("--graph", flags.graph, "time replays of a captured CUDA graph")->group(group);
   command.add_flag("--staged", flags.staged, "never use peers' buffers directly")->group(group);
   command
+      .add_flag("--register", flags.registered,
+                "with --processes: peers reach the buffers, and messages may skip the slots")
+      ->group(group);
+  command
       .add_flag("--interpreter", flags.interpreter,
                 "run on the interpreter kernel rather than generated code")
       ->group(group);
@@ -49,6 +53,7 @@ Status ApplyCudaFlags(const CudaFlags& flags, cuda::RunOptions& options) {
                         ParseSizeFlag("--memory-limit", flags.memory_limit));
   options.ranks_per_gpu = flags.ranks_per_gpu;
   options.graph = flags.graph;
+  options.registered = flags.registered;
   options.program.max_ctas = flags.max_ctas;
   options.program.jitter = flags.jitter;
   options.program.direct = !flags.staged;

@@ -24,6 +24,7 @@ struct CudaFlags {
   bool graph = false;
   bool staged = false;
   bool interpreter = false;
+  bool registered = false;
   std::string memory_limit = "1GiB";
   std::string kernel_cache;  // the default directory where it is not given
 };

@@ -2,6 +2,8 @@
 // to run whole programs.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,6 +27,10 @@ struct ProgramRunner {
   std::function<Status()> synchronize;  // waits for everything launched
   std::function<Status()> error;        // the first failure, without waiting
   std::function<void(const Status& reason)> abort;
+  // Where peers do not reach a rank's buffers anyway: makes one reachable, on all ranks in the same order,
+  // and gives a handle; the reverse, when all calls that use it have ended. Empty: not needed.
+  std::function<StatusOr<int32_t>(const std::byte* buffer, size_t bytes)> register_buffer = {};
+  std::function<Status(int32_t handle)> deregister_buffer = {};
 };
 
 struct Backend {

@@ -167,6 +167,28 @@ Status Communicator::LoadPlans(std::string name, std::vector<ServedPlan> plans) 
   return failure_;
 }
 
+StatusOr<int32_t> Communicator::Register(const std::byte* buffer, size_t bytes) {
+  const std::lock_guard launching(launching_);
+  std::unique_lock lock(mutex_);
+  if (!failure_.ok()) return failure_;
+  if (loaded_ == nullptr) return InvalidInput("register: no plan book is loaded");
+  const std::shared_ptr<Loaded> loaded = loaded_;
+  lock.unlock();
+  if (!loaded->runner || !loaded->runner->register_buffer) return 0;
+  return loaded->runner->register_buffer(buffer, bytes);
+}
+
+Status Communicator::Deregister(int32_t handle) {
+  if (handle == 0) return OkStatus();
+  const std::lock_guard launching(launching_);
+  std::unique_lock lock(mutex_);
+  const std::shared_ptr<Loaded> loaded = loaded_;
+  lock.unlock();
+  if (loaded == nullptr || !loaded->runner || !loaded->runner->deregister_buffer)
+    return InvalidInput(fmt::format("deregister: no buffer is registered as {}", handle));
+  return loaded->runner->deregister_buffer(handle);
+}
+
 std::vector<std::string> Communicator::Notices() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> all;

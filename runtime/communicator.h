@@ -56,6 +56,10 @@ class Communicator {
   // Queues a call. Errors at once: no plan serves it, null buffers, a root that is no rank, an earlier
   // failure.
   Status Enqueue(const Call& call);
+  // Buffers that peers may read and write without a copy in between, until they are deregistered. All ranks
+  // call both in the same order, after a book was loaded. 0: peers reach all buffers, or none, as it is.
+  StatusOr<int32_t> Register(const std::byte* buffer, size_t bytes);
+  Status Deregister(int32_t handle);
   // Waits until everything queued is done. Returns the first failure.
   Status Synchronize();
   Status AsyncError() const;  // without waiting

@@ -325,6 +325,25 @@ xcclResult_t xcclCommLimitCuda(xcclComm_t comm, int max_ctas, size_t memory_byte
   return xcclSuccess;
 }
 
+xcclResult_t xcclCommRegister(xcclComm_t comm, void* buff, size_t size, void** handle) {
+  if (comm == nullptr) return NullComm();
+  if (buff == nullptr || handle == nullptr)
+    return Fail(xcclInvalidArgument, buff == nullptr ? "the buffer is null" : "handle is null");
+  *handle = nullptr;
+  if (comm->communicator == nullptr) return Fail(xcclInvalidUsage, "register: no plan book is loaded");
+  const xccl::StatusOr<int32_t> made = comm->communicator->Register(static_cast<std::byte*>(buff), size);
+  if (!made.ok()) return Report(made.status());
+  *handle = reinterpret_cast<void*>(static_cast<intptr_t>(*made));
+  return xcclSuccess;
+}
+
+xcclResult_t xcclCommDeregister(xcclComm_t comm, void* handle) {
+  if (comm == nullptr) return NullComm();
+  if (handle == nullptr) return xcclSuccess;
+  if (comm->communicator == nullptr) return Fail(xcclInvalidUsage, "register: no plan book is loaded");
+  return Report(comm->communicator->Deregister(static_cast<int32_t>(reinterpret_cast<intptr_t>(handle))));
+}
+
 xcclResult_t xcclCommSynchronize(xcclComm_t comm) {
   if (comm == nullptr) return NullComm();
   return comm->communicator == nullptr ? xcclSuccess : Report(comm->communicator->Synchronize());

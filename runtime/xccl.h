@@ -97,6 +97,14 @@ xcclResult_t xcclCommUseCuda(xcclComm_t comm, int device);
  * leaves either as it is. Call it before the first book is loaded, with the same values on all ranks. */
 xcclResult_t xcclCommLimitCuda(xcclComm_t comm, int max_ctas, size_t memory_bytes);
 
+/* Among processes: lets the other ranks read and write this buffer of a GPU, so that data needs no copy in
+ * between. All ranks call it, each with its buffer, in the same order and after a book was loaded; likewise
+ * Deregister, before the memory is freed and when no call or graph uses it. 31 at once. Calls whose buffers
+ * are within registered ones use them by themselves. *handle is NULL, and nothing is to be done, where it
+ * makes no difference. */
+xcclResult_t xcclCommRegister(xcclComm_t comm, void* buff, size_t size, void** handle);
+xcclResult_t xcclCommDeregister(xcclComm_t comm, void* handle);
+
 xcclResult_t xcclCommSynchronize(xcclComm_t comm); /* waits for all calls, returns their error */
 xcclResult_t xcclCommFinalize(xcclComm_t comm);    /* the same */
 xcclResult_t xcclCommDestroy(xcclComm_t comm);     /* waits for all calls; comm may be NULL */

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "device/host.h"
 #include "ir/numbers.h"
 #include "ir/program.h"
@@ -29,7 +30,8 @@ constexpr int32_t kRanks = 3;
 // A process's driver, with the kernel of the case that is run.
 class Machine {
  public:
-  explicit Machine(const cuda::FakeOptions& options) : options_(options) {}
+  explicit Machine(const cuda::FakeOptions& options, bool registered = false)
+      : options_(options), registered_(registered) {}
 
   cuda::DriverSource source() {
     return [this]() -> StatusOr<const cuda::Driver*> {
@@ -46,12 +48,14 @@ class Machine {
       info.op = static_cast<device::Operator>(op);
       info.protocol = static_cast<device::Protocol>(protocol);
       fake_->AddGlobal("xccl_kernel_info", &info, sizeof info);
-      fake_->AddKernel("xccl_kernel", sizeof(device::LaunchArgs),
-                       [&kernel, info](const std::byte* parameter, uint32_t, uint32_t) {
-                         device::LaunchArgs args;
-                         std::memcpy(&args, parameter, sizeof args);
-                         RunOnHost(kernel, args, info.type, info.op, info.protocol);
-                       });
+      fake_->AddKernel(
+          "xccl_kernel", sizeof(device::LaunchArgs),
+          [&kernel, info, registered = registered_](const std::byte* parameter, uint32_t, uint32_t) {
+            device::LaunchArgs args;
+            std::memcpy(&args, parameter, sizeof args);
+            if (registered) CheckRegistered(kernel, args);
+            RunOnHost(kernel, args, info.type, info.op, info.protocol);
+          });
       return std::string("fake");
     };
   }
@@ -76,14 +80,23 @@ class Machine {
   std::string Leaks() const { return fake_ == nullptr ? "" : fake_->Leaks(); }
 
  private:
+  // Peers know where this rank's buffers are, and that is not where it has them itself.
+  static void CheckRegistered(const device::HostKernel& kernel, const device::LaunchArgs& args) {
+    XCCL_CHECK(args.direct == kernel.info.direct && args.own.input_window == 1 &&
+               args.own.output_window == 1);
+    const uint64_t delta = args.ranks[0].connections[0].window_delta[1];
+    XCCL_CHECK(delta != device::kUnmapped && delta != 0);
+  }
+
   const cuda::FakeOptions options_;
+  const bool registered_;
   std::unique_ptr<cuda::FakeDriver> fake_;
 };
 
 struct Way {
   std::string name;
   int32_t devices = 1, ranks_per_gpu = kRanks;
-  bool processes = false, staged = false, legacy = false;
+  bool processes = false, staged = false, legacy = false, registered = false;
   enum class Kernel : uint8_t { kOwn, kNone, kBroken } kernel = Kernel::kOwn;
   uint64_t jitter = 0;
 };
@@ -98,7 +111,7 @@ void ExpectRight(const Way& way, const std::vector<int64_t>& sizes, int32_t ever
   cuda::FakeOptions options;
   options.devices = way.devices;
   options.virtual_memory = !way.legacy;
-  Machine machine(options);
+  Machine machine(options, way.registered);
   const std::vector<KernelCase>& cases = Cases();
   ASSERT_EQ(static_cast<size_t>(device::kNumKernels), cases.size());
   int32_t turn = 0;
@@ -118,6 +131,7 @@ void ExpectRight(const Way& way, const std::vector<int64_t>& sizes, int32_t ever
       run.op = AllReduceOps()[static_cast<size_t>(turn / every) % (AllReduceOps().size() - 1)];
       run.program.arena.slot_bytes = 4096;
       run.program.direct = !way.staged;
+      run.registered = way.registered;
       run.program.jitter = way.jitter;
       run.program.interpreter = machine.Interpreter(protocol);
       cuda::KernelImages images = machine.ImagesOf(*device::kKernels[i], protocol);
@@ -158,6 +172,9 @@ TEST(CudaRun, TheInterpreterKernelWhereTheOtherDoesNotCompile) {
   ExpectRight({.name = "broken", .processes = true, .kernel = Way::Kernel::kBroken}, {10012}, 17);
 }
 TEST(CudaRun, AProcessForEveryRank) { ExpectRight({.name = "processes", .processes = true}, {10012}, 5); }
+TEST(CudaRun, ProcessesThatReachEachOthersBuffers) {
+  ExpectRight({.name = "registered", .processes = true, .registered = true}, {0, 10012}, 5);
+}
 TEST(CudaRun, ProcessesWithoutVirtualMemory) {
   ExpectRight({.name = "legacy IPC", .processes = true, .legacy = true}, {10012}, 11);
 }

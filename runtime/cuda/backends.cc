@@ -9,6 +9,7 @@
 
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/kernel_source.h"
+#include "runtime/cuda/registry.h"
 
 namespace xccl::cuda {
 namespace {
@@ -62,6 +63,38 @@ ProgramRunner RunnerOf(Rank rank, const std::shared_ptr<Programs>& programs) {
     for (const std::unique_ptr<DeviceProgram>& program : *programs) program->Abort(reason);
   };
   return runner;
+}
+
+// What a process has that is one rank of several: all programs that its communicator ever loaded see its
+// buffers.
+struct OneRank {
+  std::optional<Exchange> met;
+  std::shared_ptr<BufferRegistry> buffers;
+  std::vector<std::weak_ptr<Programs>> loaded;
+
+  Status ForAll(const std::function<Status(DeviceProgram&)>& visit) const {
+    for (const std::weak_ptr<Programs>& each : loaded) {
+      const std::shared_ptr<Programs> programs = each.lock();
+      if (programs == nullptr) continue;
+      for (const std::unique_ptr<DeviceProgram>& program : *programs) XCCL_RETURN_IF_ERROR(visit(*program));
+    }
+    return OkStatus();
+  }
+};
+
+void AddRegistration(const std::shared_ptr<OneRank>& one, ProgramRunner& runner) {
+  const auto changed = [](DeviceProgram& program) { return program.BuffersChanged(); };
+  runner.register_buffer = [one, changed](const std::byte* buffer, size_t bytes) -> StatusOr<int32_t> {
+    XCCL_ASSIGN_OR_RETURN(const int32_t window,
+                          one->buffers->Register(reinterpret_cast<DevicePointer>(buffer), bytes));
+    XCCL_RETURN_IF_ERROR(one->ForAll(changed));
+    return window;
+  };
+  runner.deregister_buffer = [one, changed](int32_t window) {
+    XCCL_RETURN_IF_ERROR(one->ForAll([](DeviceProgram& program) { return program.Synchronize(); }));
+    XCCL_RETURN_IF_ERROR(one->buffers->Deregister(window));
+    return one->ForAll(changed);
+  };
 }
 
 // The communicators of one process. The k-th load of every rank yields the k-th programs, which the first to
@@ -137,15 +170,21 @@ StatusOr<Backend> ProcessBackend(const Driver& driver, const std::string& name, 
   XCCL_ASSIGN_OR_RETURN(std::shared_ptr<const Gpu> gpu, Gpu::Open(driver, device));
   Backend backend;
   const std::vector<LocalRank> local = {{rank, std::move(gpu)}};
-  backend.load = [=, met = std::optional<Exchange>()](
-                     const std::string& book,
-                     const std::vector<ServedPlan>& plans) mutable -> StatusOr<ProgramRunner> {
-    if (!met) {
-      XCCL_ASSIGN_OR_RETURN(met, SocketExchange(name, rank.value, ranks, time_limit));
+  const auto one = std::make_shared<OneRank>();
+  backend.load = [=](const std::string& book,
+                     const std::vector<ServedPlan>& plans) -> StatusOr<ProgramRunner> {
+    if (!one->met) {
+      XCCL_ASSIGN_OR_RETURN(one->met, SocketExchange(name, rank.value, ranks, time_limit));
+      one->buffers = std::make_shared<BufferRegistry>(local[0].gpu, rank, *one->met);
     }
+    BackendOptions with_buffers = options;
+    with_buffers.program.buffers = one->buffers;
     XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<Programs> programs,
-                          ConnectAll(book, plans, local, *met, options));
-    return RunnerOf(rank, programs);
+                          ConnectAll(book, plans, local, *one->met, with_buffers));
+    one->loaded.push_back(programs);
+    ProgramRunner runner = RunnerOf(rank, programs);
+    AddRegistration(one, runner);
+    return runner;
   };
   return backend;
 }

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -12,6 +13,7 @@
 #include "runtime/communicator.h"
 #include "runtime/cuda/fake_driver.h"
 #include "runtime/cuda/gpu.h"
+#include "runtime/cuda/memory.h"
 #include "runtime/cuda/test_kernel.h"
 #include "runtime/ring_programs.h"
 
@@ -108,6 +110,29 @@ TEST(CudaBackends, ABookWithoutKernelsSaysWhatMakesThemWhereThereIsNoInterpreter
             InvalidInput("cuda: device 1; expected 0 to 0"));
 }
 
+// Calls between registering and deregistering, and after it, on memory that can be registered.
+int RunRegistered(const cuda::FakeDriver& fake, Communicator& communicator, int32_t rank) {
+  std::vector<float> in(5000, static_cast<float>(rank + 1));
+  if (communicator.Register(reinterpret_cast<const std::byte*>(in.data()), 20000).ok()) return 10;
+  const auto memory = cuda::DeviceMemory::Create(*cuda::Gpu::Open(fake.table(), 0), 40000,
+                                                 cuda::Sharing::kLegacy, {}, "test");
+  auto* const buffer = cuda::PointerTo<float>(memory->address());
+  std::ranges::copy(in, buffer);
+  Call call = Allreduce(in, in, nullptr);
+  call.send = reinterpret_cast<const std::byte*>(buffer);
+  call.receive = reinterpret_cast<std::byte*>(buffer + 5000);
+  const StatusOr<int32_t> handle = communicator.Register(call.send, 40000);
+  if (!handle.ok() || *handle != 1) return 11;
+  for (const bool registered : {true, false}) {
+    std::fill_n(buffer + 5000, 5000, -1.0f);
+    if (!communicator.Enqueue(call).ok() || !communicator.Synchronize().ok()) return 12;
+    if (std::count(buffer + 5000, buffer + 10000, 3.0f) != 5000) return 13;
+    if (registered && communicator.Deregister(*handle) != OkStatus()) return 14;
+  }
+  return communicator.Deregister(*handle) == InvalidInput("deregister: no buffer is registered as 1") ? 0
+                                                                                                      : 15;
+}
+
 // One process of a group: 0 when all was as it should be.
 int RunProcess(const std::string& name, int32_t rank, bool dies) {
   cuda::FakeDriver fake;
@@ -122,7 +147,8 @@ int RunProcess(const std::string& name, int32_t rank, bool dies) {
   if (!communicator.Enqueue(Allreduce(in, out, nullptr)).ok()) return 3;
   const Status status = communicator.Synchronize();
   if (dies) return status == LimitReached(name + ": party 1: its process ended") ? 0 : 4;
-  return status.ok() && out == std::vector<float>(5000, 3.0f) ? 0 : 5;
+  if (!status.ok() || out != std::vector<float>(5000, 3.0f)) return 5;
+  return RunRegistered(fake, communicator, rank);
 }
 
 TEST(CudaBackends, ProcessesMeetUnderAName) {

@@ -10,6 +10,7 @@
 
 #include "ir/kernel_sizes.h"
 #include "runtime/cuda/device_program_state.h"
+#include "runtime/cuda/registry.h"
 
 namespace xccl::cuda {
 namespace {
@@ -38,7 +39,7 @@ StatusOr<std::unique_ptr<DeviceProgram>> DeviceProgram::Connect(
     std::string name, const Program& program, const Collective& collective, KernelImages images,
     std::vector<LocalRank> ranks, const Exchange& exchange, const DeviceCall& first,
     const DeviceProgramOptions& options, const std::shared_ptr<Residency>& residency) {
-  XCCL_CHECK(!ranks.empty());
+  XCCL_CHECK(!ranks.empty() && (options.buffers == nullptr || ranks.size() == 1));
   std::unique_ptr<DeviceProgram> made(new DeviceProgram(
       std::move(name), program, collective, std::move(images), std::move(ranks), exchange, options));
   made->everybody_here_ = exchange.parties == 1;
@@ -178,12 +179,8 @@ Status DeviceProgram::MapPeers() {
       if (addresses[end.peer.index()] == 0)
         return InvalidInput(fmt::format("{}: no process has rank {}", name_, end.peer.value));
     const std::vector<device::Connection> ends = ConnectionsOf(layouts_, shape_, ranks_[i].rank, addresses);
-    std::vector<uint64_t> windows(here.size() * kWindows, device::kUnmapped);
-    for (size_t r = 0; r < here.size(); ++r)
-      if (here[r]) windows[r * kWindows] = 0;
     const DevicePointer arena = states_[i]->arena.address();
-    XCCL_RETURN_IF_ERROR(ConstantTables::Write(ranks_[i].gpu, arena + static_cast<uint64_t>(layout.windows),
-                                               windows.data(), windows.size() * sizeof(uint64_t)));
+    XCCL_RETURN_IF_ERROR(WriteWindows(i));
     if (!ends.empty())
       XCCL_RETURN_IF_ERROR(ConstantTables::Write(ranks_[i].gpu,
                                                  arena + static_cast<uint64_t>(layout.connections),
@@ -192,6 +189,28 @@ Status DeviceProgram::MapPeers() {
   }
   // Nobody launches before all have mapped.
   return exchange_.all({}).status();
+}
+
+// By rank of the program: ranks of this process have the same addresses, the others what is registered.
+Status DeviceProgram::WriteWindows(size_t local) {
+  std::vector<uint64_t> windows(static_cast<size_t>(program_.ranks.size()) * kWindows, device::kUnmapped);
+  for (Rank r(0); r.value < program_.ranks.size(); ++r.value) {
+    uint64_t* const of_rank = windows.data() + r.index() * kWindows;
+    if (std::ranges::find(ranks_, r, &LocalRank::rank) != ranks_.end()) {
+      of_rank[0] = 0;
+    } else if (options_.buffers != nullptr) {
+      std::ranges::copy(options_.buffers->DeltasTo(r), of_rank);
+    }
+  }
+  const DevicePointer at =
+      states_[local]->arena.address() + static_cast<uint64_t>(layouts_[ranks_[local].rank].windows);
+  return ConstantTables::Write(ranks_[local].gpu, at, windows.data(), windows.size() * sizeof(uint64_t));
+}
+
+Status DeviceProgram::BuffersChanged() {
+  const std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < ranks_.size(); ++i) XCCL_RETURN_IF_ERROR(WriteWindows(i));
+  return OkStatus();
 }
 
 // The rank's RankArgs; again whenever its scratch moves.
@@ -273,6 +292,14 @@ StatusOr<const DeviceProgram::Prepared*> DeviceProgram::Prepare(const Collective
                                                       program_.protocol));
   XCCL_RETURN_IF_ERROR(GrowScratch(sizes));
   prepared.tables.resize(ranks_.size());
+  if (options_.buffers != nullptr) {
+    const auto bytes = [&](BufferKind buffer) {
+      return static_cast<size_t>(PartBegins(collective_, sizes, ranks_[0].rank, buffer).back() *
+                                 SizeOf(call.type));
+    };
+    prepared.input_bytes = bytes(BufferKind::kInput);
+    prepared.output_bytes = bytes(BufferKind::kOutput);
+  }
   if (form_.tables) {
     for (size_t i = 0; i < ranks_.size(); ++i) {
       const Rank rank = ranks_[i].rank;
@@ -306,7 +333,9 @@ device::LaunchArgs DeviceProgram::ArgsFor(const CollectiveSizes& sizes, const De
   args.passes = prepared.passes;
   args.instances = shape_.instances;
   args.in_place = call.in_place ? 1 : 0;
-  args.direct = options_.direct && everybody_here_ && form_.direct ? 1 : 0;
+  // The same on all ranks, since all register in the same order.
+  const bool reachable = everybody_here_ || (options_.buffers != nullptr && !options_.buffers->empty());
+  args.direct = options_.direct && reachable && form_.direct ? 1 : 0;
   return args;
 }
 
@@ -332,6 +361,10 @@ Status DeviceProgram::Launch(Rank rank, const DeviceBuffers& buffers, const Coll
   args.own.input = PointerTo<const char>(buffers.input);
   args.own.output = PointerTo<char>(buffers.output);
   args.own.input_window = args.own.output_window = everybody_here_ ? 0 : -1;
+  if (options_.buffers != nullptr) {
+    args.own.input_window = options_.buffers->Find(buffers.input, prepared->input_bytes);
+    args.own.output_window = options_.buffers->Find(buffers.output, prepared->output_bytes);
+  }
   args.first_rank = rank.value;
   args.stop = PointerTo<uint32_t>(state.arena.address() + static_cast<uint64_t>(layouts_[rank].stop));
   return LaunchOn(*state.device, args, call, false, state, stream);

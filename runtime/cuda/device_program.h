@@ -39,6 +39,8 @@ struct LocalRank {
   std::shared_ptr<const Gpu> gpu;
 };
 
+class BufferRegistry;
+
 // The image of the program's kernel for a type, an operator and an architecture.
 using KernelImages = std::function<StatusOr<std::string>(DataType type, ReduceOp op, int32_t arch)>;
 
@@ -54,6 +56,8 @@ struct DeviceProgramOptions {
   // or whose kernel cannot be compiled. Empty: such programs are refused.
   KernelImages interpreter = {};
   std::string no_kernel = "it has no kernel of its own";
+  // Buffers that the other processes' ranks may reach. Requires: one rank in this process.
+  std::shared_ptr<BufferRegistry> buffers = {};
 };
 
 // What is executed: the same on all ranks.
@@ -101,6 +105,9 @@ class DeviceProgram {
   Status LaunchAll(std::span<const DeviceBuffers> buffers, const CollectiveSizes& sizes,
                    const DeviceCall& call, std::span<const Stream> streams);
 
+  // Tells the kernels what is registered; on all ranks before the next launch, whenever that changes.
+  Status BuffersChanged();
+
   // The first failure, without waiting: a threadblock that gave up ("rank 3: threadblock 2, instruction 5
   // (recv): expected ..."), an abort, a peer's process that ended, an error of the driver.
   Status Error();
@@ -123,6 +130,7 @@ class DeviceProgram {
     int32_t passes = 1;
     std::vector<device::RankBuffers> tables;    // by local rank; no buffers in it
     std::vector<const int64_t*> part_elements;  // by local rank, where parts differ
+    size_t input_bytes = 0, output_bytes = 0;   // of the one rank, where there is a registry
   };
 
   DeviceProgram(std::string name, const Program& program, const Collective& collective, KernelImages images,
@@ -132,6 +140,7 @@ class DeviceProgram {
   Status AgreeOnInstances(const Kernel& kernel);
   Status MakeArenas();
   Status MapPeers();
+  Status WriteWindows(size_t local);
   Status WriteTables(size_t local);
   StatusOr<const Kernel*> KernelFor(DeviceState& device, const DeviceCall& call);
   StatusOr<const Prepared*> Prepare(const CollectiveSizes& sizes, const DeviceCall& call);

@@ -80,6 +80,8 @@ Status DeviceProgram::Error() {
   const std::lock_guard lock(mutex_);
   if (!Ready().ok()) return failure_;
   failure_ = exchange_.check();
+  // Asking for an event's state would end another thread's capture.
+  const CaptureRelaxed relaxed(*ranks_[0].gpu);
   for (size_t i = 0; i < states_.size() && failure_.ok(); ++i) {
     const ScopedContext context(*ranks_[i].gpu);
     const Result result = ranks_[i].gpu->driver().EventQuery(states_[i]->done.get());
@@ -92,6 +94,7 @@ Status DeviceProgram::Error() {
 // By polling: a peer whose process ends is noticed long before the kernels' own time limit.
 Status DeviceProgram::Wait(RankState& state) const {
   const Gpu& gpu = *state.device->gpu;
+  const CaptureRelaxed relaxed(gpu);
   const ScopedContext context(gpu);
   Status gone;
   while (true) {

@@ -150,6 +150,40 @@ TEST(DeviceProgram, ACapturedLaunchMayBeReplayed) {
   EXPECT_EQ(fake.Leaks(), "");
 }
 
+// The fake driver refuses what a real one does while a stream is captured.
+TEST(DeviceProgram, TheFirstCallOfASizeAndTypeMayBeCaptured) {
+  for (const CaptureMode mode : {CaptureMode::kGlobal, CaptureMode::kThreadLocal, CaptureMode::kRelaxed}) {
+    FakeDriver fake;
+    const Driver& driver = fake.table();
+    Ring ring(4);
+    AddTestKernel(fake, ring.program, ring.collective);
+    {
+      auto program = Connect(fake, ring, OneLaunch());
+      ASSERT_TRUE(program.ok()) << program.status().message();
+      const std::shared_ptr<const Gpu> gpu = (*program)->ranks()[0].gpu;
+      const OwnedStream stream = *OwnedStream::Create(gpu);
+      ASSERT_EQ((*program)->LaunchAll(ring.AllBuffers(), ring.sizes, {}, std::vector<Stream>{stream.get()}),
+                OkStatus());
+      const ScopedContext context(*gpu);
+      ASSERT_EQ(driver.StreamBeginCapture(stream.get(), mode), Result::kSuccess);
+      DevicePointer memory = 0;
+      EXPECT_EQ(driver.MemAlloc(&memory, 8) == Result::kSuccess, mode == CaptureMode::kRelaxed);
+      if (mode == CaptureMode::kRelaxed) driver.MemFree(memory);
+      // Buffers of the first size serve a smaller one.
+      const CollectiveSizes smaller(ring.collective, ring.sizes.size_bytes() / 2);
+      ASSERT_EQ((*program)->LaunchAll(ring.AllBuffers(), smaller, {}, std::vector<Stream>{stream.get()}),
+                OkStatus());
+      EXPECT_EQ((*program)->Error(), OkStatus());
+      Graph graph = nullptr;
+      ASSERT_EQ(driver.StreamEndCapture(stream.get(), &graph), Result::kSuccess);
+      EXPECT_EQ((*program)->Synchronize(), OkStatus());
+      EXPECT_EQ(fake.launches(), 1);
+      driver.GraphDestroy(graph);
+    }
+    EXPECT_EQ(fake.Leaks(), "");
+  }
+}
+
 TEST(DeviceProgram, ARankThatStaysAwayIsReported) {
   FakeDriver fake;
   Ring ring(2);

@@ -111,7 +111,7 @@ void FillDevices(Driver& d) {
 
 void FillModules(Driver& d) {
   d.ModuleLoadData = [](Module* module, const void* image) {
-    if (const auto error = BeginInContext()) return *error;
+    if (const auto error = BeginUnsafe()) return *error;
     if (std::strncmp(static_cast<const char*>(image), "fake", 4) != 0) return Result::kInvalidImage;
     const std::lock_guard lock(state->mutex);
     *module = new ModuleObject;

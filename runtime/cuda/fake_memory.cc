@@ -56,7 +56,7 @@ void FillAllocations(Driver& d) {
     return EndOf(BeginInContext(), true);
   };
   d.MemAlloc = [](DevicePointer* memory, size_t bytes) {
-    if (const auto error = BeginInContext()) return *error;
+    if (const auto error = BeginUnsafe()) return *error;
     const std::lock_guard lock(state->mutex);
     if (bytes == 0) return Result::kInvalidValue;
     if (!Reserve(bytes)) return Result::kOutOfMemory;
@@ -106,7 +106,7 @@ void FillAllocations(Driver& d) {
     return Result::kSuccess;
   };
   d.MemHostAlloc = [](void** memory, size_t bytes, unsigned) {
-    if (const auto error = BeginInContext()) return *error;
+    if (const auto error = BeginUnsafe()) return *error;
     const std::lock_guard lock(state->mutex);
     *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     state->host[*memory] = bytes;
@@ -130,6 +130,12 @@ void FillAllocations(Driver& d) {
       if (inside >= at && inside < at + allocation.bytes) {
         if (base != nullptr) *base = at;
         if (bytes != nullptr) *bytes = allocation.bytes;
+        return Result::kSuccess;
+      }
+    for (const auto& [at, mapping] : state->mappings)
+      if (inside >= at && inside < at + mapping.first) {
+        if (base != nullptr) *base = at;
+        if (bytes != nullptr) *bytes = mapping.first;
         return Result::kSuccess;
       }
     return Result::kInvalidValue;
@@ -187,8 +193,8 @@ void FillMappings(Driver& d) {
     const auto error = Begin();
     const std::lock_guard lock(state->mutex);
     const auto at = state->physical.find(handle);
-    if (at == state->physical.end() || at->second.released) return Result::kInvalidValue;
-    at->second.released = true;
+    if (at == state->physical.end() || at->second.handles == 0) return Result::kInvalidValue;
+    --at->second.handles;
     Drop(at);
     return EndOf(error, true);
   };
@@ -281,7 +287,7 @@ void FillSharing(Driver& d) {
         *handle = mapping.second;
         Physical& physical = state->physical[mapping.second];
         ++physical.references;
-        physical.released = false;
+        ++physical.handles;
         return Result::kSuccess;
       }
     return Result::kInvalidValue;

@@ -102,7 +102,7 @@ struct Physical {
   size_t bytes = 0;
   bool imported = false, multicast = false;
   int references = 1;  // the handle's own and the mappings'
-  bool released = false;
+  int handles = 1;  // not given back
   uint32_t team = 0, joined = 0;  // of a multicast object
 };
 
@@ -133,11 +133,13 @@ struct State {
   std::set<Module> modules;
   std::set<Graph> graphs;
   std::set<GraphExec> execs;
+  std::map<Stream, std::pair<CaptureMode, std::thread::id>> captures;  // under way, with who began them
   std::unique_ptr<StreamObject> default_stream;
 };
 
 inline State* state = nullptr;
 inline thread_local std::vector<Context> current;  // contexts
+inline thread_local CaptureMode capture_mode = CaptureMode::kGlobal;
 
 // The error that this call is to fail with, if any.
 inline std::optional<Result> Begin() {
@@ -150,6 +152,19 @@ inline std::optional<Result> Begin() {
 inline std::optional<Result> BeginInContext() {
   if (const auto error = Begin()) return error;
   if (current.empty()) return Result::kInvalidContext;
+  return std::nullopt;
+}
+
+// The same for calls that may not be made while a stream is captured, unless the thread says that it knows:
+// in mode global no thread may, in mode thread-local the one that began.
+inline std::optional<Result> BeginUnsafe() {
+  if (const auto error = BeginInContext()) return error;
+  if (capture_mode == CaptureMode::kRelaxed) return std::nullopt;
+  const std::lock_guard lock(state->mutex);
+  for (const auto& [stream, capture] : state->captures)
+    if ((capture.first == CaptureMode::kGlobal && capture_mode == CaptureMode::kGlobal) ||
+        (capture.first != CaptureMode::kRelaxed && capture.second == std::this_thread::get_id()))
+      return Result::kStreamCaptureUnsupported;
   return std::nullopt;
 }
 

@@ -24,7 +24,7 @@ void FillQueues(Driver& d) {
     return EndOf(error, true);
   };
   d.StreamSynchronize = [](Stream stream) {
-    if (const auto error = BeginInContext()) return *error;
+    if (const auto error = BeginUnsafe()) return *error;
     if (Queue(stream).capture) return Result::kStreamCaptureUnsupported;
     Queue(stream).Wait();
     const std::lock_guard lock(state->mutex);
@@ -32,7 +32,7 @@ void FillQueues(Driver& d) {
     return state->stream_error;
   };
   d.StreamQuery = [](Stream stream) {
-    if (const auto error = BeginInContext()) return *error;
+    if (const auto error = BeginUnsafe()) return *error;
     if (state->stream_error != Result::kSuccess) return state->stream_error;
     return Queue(stream).Idle() ? Result::kSuccess : Result::kNotReady;
   };
@@ -50,9 +50,11 @@ void FillQueues(Driver& d) {
     *status = Queue(stream).capture ? CaptureStatus::kActive : CaptureStatus::kNone;
     return Result::kSuccess;
   };
-  d.StreamBeginCapture = [](Stream stream, CaptureMode) {
+  d.StreamBeginCapture = [](Stream stream, CaptureMode mode) {
     if (const auto error = BeginInContext()) return *error;
     Queue(stream).capture.emplace();
+    const std::lock_guard lock(state->mutex);
+    state->captures[stream] = {mode, std::this_thread::get_id()};
     return Result::kSuccess;
   };
   d.StreamEndCapture = [](Stream stream, Graph* graph) {
@@ -61,12 +63,12 @@ void FillQueues(Driver& d) {
     *graph = new GraphObject(*std::move(Queue(stream).capture));
     Queue(stream).capture.reset();
     const std::lock_guard lock(state->mutex);
+    state->captures.erase(stream);
     state->graphs.insert(*graph);
     return Result::kSuccess;
   };
   d.ThreadExchangeStreamCaptureMode = [](CaptureMode* mode) {
-    static thread_local CaptureMode now = CaptureMode::kGlobal;
-    std::swap(now, *mode);
+    std::swap(capture_mode, *mode);
     return EndOf(Begin(), true);
   };
 }
@@ -123,7 +125,7 @@ void FillGraphsAndEvents(Driver& d) {
     return Result::kSuccess;
   };
   d.EventSynchronize = [](Event event) {
-    if (const auto error = BeginInContext()) return *error;
+    if (const auto error = BeginUnsafe()) return *error;
     std::unique_lock lock(event->mutex);
     event->done.wait(lock, [&] { return event->reached >= event->recorded; });
     const std::lock_guard counting(state->mutex);
@@ -131,7 +133,7 @@ void FillGraphsAndEvents(Driver& d) {
     return state->stream_error;
   };
   d.EventQuery = [](Event event) {
-    if (const auto error = BeginInContext()) return *error;
+    if (const auto error = BeginUnsafe()) return *error;
     if (state->stream_error != Result::kSuccess) return state->stream_error;
     const std::lock_guard lock(event->mutex);
     return event->reached >= event->recorded ? Result::kSuccess : Result::kNotReady;

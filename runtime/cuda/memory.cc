@@ -194,6 +194,34 @@ StatusOr<DeviceMemory> DeviceMemory::Create(const std::shared_ptr<const Gpu>& gp
   return memory;
 }
 
+StatusOr<DeviceMemory> DeviceMemory::Borrow(std::shared_ptr<const Gpu> gpu, DevicePointer address,
+                                            size_t bytes) {
+  const CaptureRelaxed relaxed(*gpu);
+  const ScopedContext context(*gpu);
+  const Driver& driver = gpu->driver();
+  DeviceMemory memory;
+  XCCL_RETURN_IF_ERROR(gpu->Check(driver.MemGetAddressRange(&memory.address_, &memory.bytes_, address),
+                                  "cuMemGetAddressRange of a buffer"));
+  const uint64_t at = address - memory.address_;
+  if (bytes == 0 || bytes > memory.bytes_ - at)
+    return InvalidInput(
+        fmt::format("cuda: device {}: a buffer of {} bytes, {} behind the begin of an allocation of {}; "
+                    "expected 1 byte or more, all within it",
+                    gpu->id(), bytes, at, memory.bytes_));
+  // Memory of cuMemAlloc has a legacy handle; what was mapped with the virtual memory functions has none.
+  IpcHandle handle;
+  memory.sharing_ = Sharing::kLegacy;
+  if (driver.IpcGetMemHandle(&handle, memory.address_) != Result::kSuccess) {
+    memory.sharing_ = Sharing::kFileDescriptor;
+    XCCL_RETURN_IF_ERROR(
+        gpu->Check(driver.MemRetainAllocationHandle(&memory.handle_, PointerTo<void>(memory.address_)),
+                   "cuMemRetainAllocationHandle of a buffer"));
+  }
+  memory.kind_ = Kind::kBorrowed;
+  memory.gpu_ = std::move(gpu);
+  return memory;
+}
+
 StatusOr<Parcel> DeviceMemory::Export() const {
   const ScopedContext context(*gpu_);
   Description description;
@@ -256,7 +284,9 @@ DeviceMemory::~DeviceMemory() {
   if (kind_ == Kind::kNothing || kind_ == Kind::kAlias) return;
   const ScopedContext context(*gpu_);
   const Driver& driver = gpu_->driver();
-  if (handle_ != 0) {
+  if (kind_ == Kind::kBorrowed) {
+    if (handle_ != 0) driver.MemRelease(handle_);
+  } else if (handle_ != 0) {
     if (mapped_) driver.MemUnmap(address_, bytes_);
     if (reserved_) driver.MemAddressFree(address_, bytes_);
     driver.MemRelease(handle_);

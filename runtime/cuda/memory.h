@@ -31,6 +31,9 @@ class DeviceMemory {
   static StatusOr<DeviceMemory> Create(const std::shared_ptr<const Gpu>& gpu, size_t bytes, Sharing sharing,
                                        std::span<const std::shared_ptr<const Gpu>> peers,
                                        const std::string& what);
+  // The allocation that holds these bytes, made by somebody else and not freed by this. Errors: kInvalidInput
+  // where they are not within one allocation.
+  static StatusOr<DeviceMemory> Borrow(std::shared_ptr<const Gpu> gpu, DevicePointer address, size_t bytes);
   // What another process needs: describes the range and may carry a file.
   StatusOr<Parcel> Export() const;
   // The memory of an exporter, as this process and `gpu` see it. A parcel of this process is mapped where it
@@ -48,7 +51,7 @@ class DeviceMemory {
   MemoryHandle handle() const { return handle_; }  // 0 for legacy memory
 
  private:
-  enum class Kind : uint8_t { kNothing, kOwned, kImported, kAlias };
+  enum class Kind : uint8_t { kNothing, kOwned, kImported, kAlias, kBorrowed };
   static StatusOr<DeviceMemory> CreateVirtual(std::shared_ptr<const Gpu> gpu, size_t bytes, Sharing sharing,
                                               std::span<const std::shared_ptr<const Gpu>> peers);
   Status Map(std::span<const AccessDescription> access);

@@ -21,6 +21,7 @@
 #include "runtime/cuda/exchange.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/memory.h"
+#include "runtime/cuda/registry.h"
 #include "runtime/run_layout.h"
 #include "runtime/test_data.h"
 
@@ -72,6 +73,8 @@ class Runner {
   Status Run(Shared& shared) {
     DeviceProgramOptions options = job_.options.program;
     options.one_launch = one_launch();
+    if (job_.options.processes && job_.options.registered)
+      options.buffers = buffers_ = std::make_shared<BufferRegistry>(local_[0].gpu, local_[0].rank, exchange_);
     const DeviceCall first{job_.options.type, job_.options.op, false};
     XCCL_ASSIGN_OR_RETURN(
         program_, DeviceProgram::Connect(job_.name, job_.program, job_.collective, job_.images, local_,
@@ -122,6 +125,7 @@ class Runner {
                                fmt::format("{}: buffers of rank {}", job_.name, local.rank.value)));
       buffers.push_back(std::move(each));
     }
+    XCCL_RETURN_IF_ERROR(RegisterAll(buffers));
     XCCL_RETURN_IF_ERROR(Refill(now, buffers));
     for (int32_t i = 0; i < job_.options.warmup; ++i) XCCL_RETURN_IF_ERROR(Launch(now, buffers));
     XCCL_RETURN_IF_ERROR(program_->Synchronize());
@@ -137,7 +141,18 @@ class Runner {
       result.seconds = seconds[stream_of_rank_[i]];
       XCCL_RETURN_IF_ERROR(Compare(now, i, buffers[i], result));
     }
+    if (window_ != 0) {
+      XCCL_RETURN_IF_ERROR(buffers_->Deregister(std::exchange(window_, 0)));
+      XCCL_RETURN_IF_ERROR(program_->BuffersChanged());
+    }
     return Meet(exchange_);
+  }
+
+  Status RegisterAll(const std::vector<Buffers>& buffers) {
+    if (buffers_ == nullptr) return OkStatus();
+    const DeviceMemory& memory = buffers[0].memory;
+    XCCL_ASSIGN_OR_RETURN(window_, buffers_->Register(memory.address(), memory.bytes()));
+    return program_->BuffersChanged();
   }
 
   RankResult& ResultOf(size_t index, Rank rank) const {
@@ -258,6 +273,8 @@ class Runner {
   const Job& job_;
   const std::vector<LocalRank> local_;
   const Exchange exchange_;
+  std::shared_ptr<BufferRegistry> buffers_;  // where they are registered
+  int32_t window_ = 0;
   std::unique_ptr<DeviceProgram> program_;
   std::vector<std::shared_ptr<const Gpu>> gpus_;  // by stream
   std::vector<OwnedStream> streams_;

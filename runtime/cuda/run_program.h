@@ -27,9 +27,10 @@ struct RunOptions {
   int32_t iterations = 20;
   int32_t warmup = 5;
   int32_t ranks_per_gpu = 1;
-  bool processes = false;  // a process for every rank
-  bool in_place = true;    // rows in place as well, where the program can
-  bool graph = false;      // iterations are replays of a captured graph
+  bool processes = false;   // a process for every rank
+  bool in_place = true;     // rows in place as well, where the program can
+  bool registered = false;  // between processes peers reach the buffers
+  bool graph = false;       // iterations are replays of a captured graph
   DeviceProgramOptions program;
   // What a simulation says for a size; absent where there is none.
   std::function<std::optional<int64_t>(int64_t size_bytes)> predicted_ps = {};

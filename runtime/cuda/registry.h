@@ -1,0 +1,63 @@
+// Buffers of callers that ranks of other processes may reach: puts and gets then go straight to them, without
+// a slot. One registry a process, for its one rank. A registered buffer is a *window* (device/abi.h): it has
+// the same number on all ranks, every peer maps the allocation that holds it and tells what to add to an
+// address here to get its own.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "runtime/cuda/arena.h"
+#include "runtime/cuda/exchange.h"
+#include "runtime/cuda/gpu.h"
+#include "runtime/cuda/memory.h"
+
+namespace xccl::cuda {
+
+// Safe from any thread; the exchange must not be used by another at the same time.
+class BufferRegistry {
+ public:
+  BufferRegistry(std::shared_ptr<const Gpu> gpu, Rank rank, Exchange exchange)
+      : gpu_(std::move(gpu)), rank_(rank), exchange_(std::move(exchange)) {}
+
+  // All processes call it in the same order, each with its buffer, of any size from 1 byte; returns its
+  // window. The memory stays the caller's until Deregister. Cost: two exchanges, a mapping a peer. Errors, on
+  // all ranks where one has one: kInvalidInput "rank 3: REASON"; kInvalidInput for more than 31 at once.
+  StatusOr<int32_t> Register(DevicePointer address, size_t bytes);
+  // All processes call it in the same order, after every launch that used the buffer; returns when all have.
+  // The windows are then unknown here; tables that still have them must be written anew before the next
+  // launch.
+  Status Deregister(int32_t window);
+
+  // The window that holds all of a buffer, -1: none.
+  int32_t Find(DevicePointer address, size_t bytes) const;
+  // For a rank: what each window adds, kUnmapped where it is not mapped there.
+  std::array<uint64_t, kWindows> DeltasTo(Rank rank) const;
+  bool empty() const;
+
+ private:
+  struct Window {
+    DevicePointer address = 0;
+    size_t bytes = 0;
+    DeviceMemory own;                                 // the allocation that holds it
+    std::vector<DeviceMemory> mapped;                 // the peers' buffers of this window
+    std::vector<std::pair<Rank, uint64_t>> deltas{};  // by peer
+  };
+  Status Map(const std::vector<Parcel>& offers, Window& window, std::vector<uint64_t>& seen) const;
+
+  const std::shared_ptr<const Gpu> gpu_;
+  const Rank rank_;
+  const Exchange exchange_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::array<std::optional<Window>, kWindows> windows_;
+};
+
+}  // namespace xccl::cuda
