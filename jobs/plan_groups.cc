@@ -114,16 +114,16 @@ class GroupsPlanner {
       std::optional<MemberPlan> alone;
       if (plans_.IsJoinedAlone(g)) {
         StatusOr<MemberPlan> made = plans_.Alone(g);
-        if (made.ok()) alone = *std::move(made);
         if (!made.ok() && !MayRelay()) return failed(made.status());
+        if (made.ok()) alone = *std::move(made);
       }
       const bool is_best = alone && static_cast<double>(alone->time_ps) <=
                                         static_cast<double>(outcomes_[g].bound_ps) * kGoodEnough;
       std::optional<MemberPlan> relayed;
       if (!alone || (!is_best && MayRelay())) {
         StatusOr<MemberPlan> made = plans_.OnWhole(g);
-        if (made.ok()) relayed = *std::move(made);
         if (!made.ok() && !alone) return failed(made.status());
+        if (made.ok()) relayed = *std::move(made);
       }
       const bool relays_win = relayed && (!alone || relayed->time_ps < alone->time_ps);
       outcomes_[g].alone_ps = relays_win ? relayed->time_ps : alone->time_ps;
