@@ -5,8 +5,8 @@
 // Blocks (each GPU, each host), as for an allreduce (bound_allreduce.cc): let E be the blocks that alone hold
 // some contribution and F those that need all of these. When the first block x knows them all, each of E but
 // x has sent at least once, and later each of F but x must receive: |E| + |F| - 2 passes between blocks; with
-// one block in E all of F but that. Who must give or take passes once anyway. Where nothing outside the blocks copies or sums, the passes of all parts
-// share the bandwidth out of the blocks, and into them.
+// one block in E all of F but that. Who must give or take passes once anyway. Where nothing outside the
+// blocks copies or sums, the passes of all parts share the bandwidth out of the blocks, and into them.
 //
 // Cost: contributions × needers of each part, times the sweeps.
 #include <algorithm>

@@ -21,8 +21,8 @@ Collective OnMembersAlone(const Collective& whole, const Submachine& alone);
 // ranks is for the caller to say. Errors: kLimit where the plain form has more than 4 million transfers.
 StatusOr<Synthesis> OnWholeMachine(Synthesis made, const Submachine& alone, const Collective& whole);
 
-// The schedule with other names for ranks and links. Requires: a plain schedule; different ranks and links get
-// different names.
+// The schedule with other names for ranks and links. Requires: a plain schedule; different ranks and links
+// get different names.
 Schedule Renumber(const Schedule& plain, const std::function<Rank(Rank)>& rank,
                   const std::function<LinkId(LinkId)>& link);
 
