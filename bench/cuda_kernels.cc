@@ -94,7 +94,7 @@ StatusOr<cuda::RunReport> RunOnce(const Machine& machine, const LoweredProgram& 
   options.program.no_kernel = "asked for";
   cuda::KernelImages images;
   if (interpret) {
-    options.program.interpreter = cuda::ImagesOfInterpreter(lowered.program.protocol, machine.cache);
+    options.program.interpreter = cuda::ImagesOfInterpreter(lowered.program, machine.cache);
   } else {
     XCCL_ASSIGN_OR_RETURN(std::string source, Emit(lowered.program, lowered.collective, {}));
     images = cuda::ImagesOfSource("bench.cu", std::move(source), machine.cache);

@@ -67,7 +67,7 @@ StatusOr<cuda::RunReport> RunOnCuda(const std::string& file, const Plan& plan, c
   const std::string directory =
       flags.kernel_cache.empty() ? cuda::DefaultKernelCache(ProcessEnvironment) : flags.kernel_cache;
   const auto cache = std::make_shared<cuda::KernelCache>(directory);
-  options.program.interpreter = cuda::ImagesOfInterpreter(program.protocol, cache);
+  options.program.interpreter = cuda::ImagesOfInterpreter(program, cache);
   std::string text = origin.source;
   if (flags.interpreter) {
     options.program.no_kernel = "--interpreter";
@@ -92,13 +92,14 @@ StatusOr<cuda::RunReport> RunOnCuda(const std::string& file, const Plan& plan, c
 std::string DescribeUsage(const cuda::DeviceUsage& usage) {
   return fmt::format(
       "{} CTA{} of {} threads on a rank ({} instance{}, {} registers, {} on a multiprocessor); {} of slots "
-      "of {} and counters, {} of scratch{}",
+      "of {} and counters, {} of scratch{}{}{}",
       usage.ctas, usage.ctas == 1 ? "" : "s", usage.threads, usage.instances, usage.instances == 1 ? "" : "s",
       usage.registers, usage.ctas_per_multiprocessor, FormatSize(usage.arena_bytes),
       FormatSize(usage.slot_bytes), FormatSize(usage.scratch_bytes),
       usage.table_bytes == 0
           ? ""
-          : fmt::format("; interpreter kernel, {} of table", FormatSize(usage.table_bytes)));
+          : fmt::format("; interpreter kernel, {} of table", FormatSize(usage.table_bytes)),
+      usage.groups[0] == 0 ? "" : "; groups ", usage.groups.data());
 }
 
 }  // namespace xccl

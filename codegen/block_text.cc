@@ -71,6 +71,11 @@ struct EndUse {
   int32_t connection = 0;
   std::string name;
   bool puts = false, gets = false;
+  bool group = false;  // `connection` is one of the rank's groups
+
+  bool Is(std::optional<int32_t> end, std::optional<int32_t> of_group) const {
+    return group ? of_group == connection : end == connection;
+  }
 };
 
 class Writer {
@@ -88,7 +93,7 @@ class Writer {
       if (end.gets) Line("  b.Drain({});", end.name);
     Line("  b.Leave();");
     for (const auto* ends : {&from_, &to_})
-      for (const EndUse& end : *ends) Line("  b.Close({});", end.name);
+      for (const EndUse& end : *ends) Line("  b.Close{}({});", end.group ? "Group" : "", end.name);
     text_.ends = static_cast<int32_t>(from_.size() + to_.size());
     return std::move(text_);
   }
@@ -113,8 +118,8 @@ class Writer {
   // code.
   void CollectEnds() {
     for (const KernelInstruction& i : block_.instructions) {
-      if (i.from) Use(from_, *i.from, i.receive);
-      if (i.to) Use(to_, *i.to, i.send);
+      if (i.from || i.from_group) Use(from_, i.from, i.from_group, i.receive);
+      if (i.to || i.to_group) Use(to_, i.to, i.to_group, i.send);
     }
     const auto name = [](std::vector<EndUse>& ends, std::string_view stem) {
       for (size_t k = 0; k < ends.size(); ++k)
@@ -123,11 +128,19 @@ class Writer {
     name(from_, "from");
     name(to_, "to");
   }
-  static void Use(std::vector<EndUse>& ends, int32_t connection, DirectMode mode) {
-    auto end = std::ranges::find(ends, connection, &EndUse::connection);
-    if (end == ends.end()) end = ends.insert(end, EndUse{connection, "", false, false});
-    end->puts = end->puts || IsPut(mode);
-    end->gets = end->gets || IsGet(mode);
+  static std::vector<EndUse>::const_iterator Find(const std::vector<EndUse>& ends,
+                                                  std::optional<int32_t> connection,
+                                                  std::optional<int32_t> group) {
+    return std::ranges::find_if(ends, [&](const EndUse& end) { return end.Is(connection, group); });
+  }
+  static void Use(std::vector<EndUse>& ends, std::optional<int32_t> connection, std::optional<int32_t> group,
+                  DirectMode mode) {
+    const auto place = Find(ends, connection, group) - ends.begin();
+    if (place == std::ssize(ends))
+      ends.push_back({group ? *group : *connection, "", false, false, group.has_value()});
+    EndUse& end = ends[static_cast<size_t>(place)];
+    end.puts = end.puts || IsPut(mode);
+    end.gets = end.gets || IsGet(mode);
   }
 
   const Connection& ConnectionOf(int32_t local) const {
@@ -139,6 +152,10 @@ class Writer {
     int32_t index = 0;
     for (const auto* ends : {&from_, &to_}) {
       for (const EndUse& end : *ends) {
+        if (end.group) {
+          Line("  End {} = b.OpenGroup({}, {});", end.name, index++, Numbers({end.connection}));
+          continue;
+        }
         const Rank peer =
             ends == &from_ ? ConnectionOf(end.connection).src : ConnectionOf(end.connection).dst;
         Line("  End {} = b.Open({}, {});", end.name, index++, Numbers({end.connection, peer.value}));
@@ -182,8 +199,9 @@ class Writer {
     return call + fmt::format(", Share<{}>(b, {}))", own.total, Numbers({own.before}));
   }
 
-  static std::string EndName(const std::vector<EndUse>& ends, const std::optional<int32_t>& connection) {
-    if (connection) return std::ranges::find(ends, *connection, &EndUse::connection)->name;
+  static std::string EndName(const std::vector<EndUse>& ends, std::optional<int32_t> connection,
+                             std::optional<int32_t> group) {
+    if (connection || group) return Find(ends, connection, group)->name;
     return ends.empty() ? "none" : ends[0].name;
   }
 
@@ -204,7 +222,7 @@ class Writer {
   }
 
   void WriteInstruction(const KernelInstruction& i) {
-    const std::string from = EndName(from_, i.from), to = EndName(to_, i.to);
+    const std::string from = EndName(from_, i.from, i.from_group), to = EndName(to_, i.to, i.to_group);
     text_.comments.push_back(Describe(i, program_, rank_, form_) + DirectComment(i));
     Line("    // {}", std::string(1, kComment));
     Line("    b.Begin({});", Numbers({i.threadblock, i.index}));
@@ -213,6 +231,8 @@ class Writer {
       Line("    b.AwaitBlock({});", Numbers({d.block, static_cast<int64_t>(instructions), d.index}));
     }
     if (i.from) Line("    b.AwaitMessage({});", from);
+    if (i.from_group) Line("    b.AwaitMessages({});", from);
+    if (i.to_group) Line("    b.AwaitSlots({});", to);
     if (i.to) {
       const bool puts = IsPut(i.send) && !i.runs.empty();
       Line("    b.AwaitSlot({}, {});", to,
@@ -225,7 +245,11 @@ class Writer {
       for (const KernelRun& run : i.runs) WriteRun(i, run, from, to);
       Line("    }}");
     }
-    Line("    Finish<{}, {}>(b, {}, {});", OpName(i.what.op), i.signals, from, to);
+    Line("    Finish{}<{}, {}>(b, {}, {});", OfGroup(i), OpName(i.what.op), i.signals, from, to);
+  }
+
+  static std::string_view OfGroup(const KernelInstruction& i) {
+    return i.from_group || i.to_group ? "Group" : "";
   }
 
   void WriteRun(const KernelInstruction& i, const KernelRun& run, const std::string& from,
@@ -234,8 +258,9 @@ class Writer {
     for (const auto& [set, name] : {std::pair(i.what.first, "kFirst"), std::pair(i.what.final, "kFinal"),
                                     std::pair(i.received_first, "kReceivedFirst")})
       if (set) marks += std::string(marks.empty() ? "" : " | ") + name;
-    Line("      Move<{}>(b, {}, {}, {}, Chunks<{}>{{{}}},", OpName(i.what.op), marks.empty() ? "0" : marks,
-         from, to, run.total, Numbers({run.part.value, run.before, run.weight, run.count}));
+    Line("      Move{}<{}>(b, {}, {}, {}, Chunks<{}>{{{}}},", OfGroup(i), OpName(i.what.op),
+         marks.empty() ? "0" : marks, from, to, run.total,
+         Numbers({run.part.value, run.before, run.weight, run.count}));
     std::string places;
     const auto place = [&](std::string_view name, const std::string& address) {
       places += fmt::format("{}.{} = {}", places.empty() ? "" : ", ", name, address);
@@ -245,6 +270,10 @@ class Writer {
     if (i.to && IsPut(i.send)) place("put", Address(run, run.peer, ConnectionOf(*i.to).dst, to, i.send));
     if (i.from && IsGet(i.receive))
       place("get", Address(run, run.peer_src, ConnectionOf(*i.from).src, from, i.receive));
+    if (!OfGroup(i).empty()) {
+      Line("           {{{}}});", places);
+      return;
+    }
     Line("           {{{}}}, {}, {});", places, LendsPut(i, from), LendsGet(i, to));
   }
 

@@ -23,6 +23,12 @@
 //          match.
 //   LL128  128-byte lines of 15 data words and one flag m + 1, 64 bits, which never comes back.
 // Slots must be zero at first.
+//
+// GroupConnection (group, instance): the connections between the root of a multicast or a reduce group and
+// its members, at the root. Members have ordinary Connections. Slots of a reduce group lie in the SENDERS'
+// memory, where a switch reads all of them at once; those of a multicast group, as ever, in the receivers'.
+// Where there is a switch, `multicast` is the address at which it serves the slots of all members and of the
+// root; docs/kernels.md, section 5.
 #pragma once
 
 #ifndef __CUDACC_RTC__
@@ -42,7 +48,7 @@ using int64_t = long long;
 using uint64_t = unsigned long long;
 #endif
 
-inline constexpr int32_t kAbiVersion = 2;
+inline constexpr int32_t kAbiVersion = 3;
 inline constexpr int32_t kLineBytes = 128;  // counters and slots are aligned to this
 
 // The same order as xccl::DataType, ReduceOp, Protocol and Opcode in ir/.
@@ -120,6 +126,28 @@ static_assert(sizeof(Connection) == 64);
 static_assert(offsetof(Connection, steps) == 24 && offsetof(Connection, slot_bytes) == 56);
 #endif
 
+// What a group's root sees of one member.
+struct GroupMember {
+  char* slots = nullptr;     // slots × slot_bytes
+  uint64_t* head = nullptr;  // where the receiver polls
+  uint64_t* tail = nullptr;  // where the sender polls
+  int32_t rank = 0;
+  int32_t reserved = 0;
+};
+static_assert(sizeof(GroupMember) == 32);
+
+struct GroupConnection {
+  const GroupMember* members = nullptr;  // [count], ascending
+  uint64_t* steps = nullptr;             // messages in earlier launches; this rank's memory
+  char* multicast = nullptr;  // the slots of all at once, of the root too; null: no switch serves the group
+  char* own = nullptr;        // reduce: the root's own slots there, which must hold a neutral element
+  uint64_t* holds = nullptr;  // reduce: of which type and operator (NeutralKey); this rank's memory
+  int64_t slot_bytes = 0;     // a multiple of kLineBytes
+  int32_t count = 0;
+  int32_t reserved[3] = {};
+};
+static_assert(sizeof(GroupConnection) == 64);
+
 // A threadblock copy's own state. `progress` is what others of the rank wait for: epoch × 2^32 + instructions
 // done in this launch. One line each.
 struct BlockState {
@@ -137,8 +165,12 @@ struct RankArgs {
   BlockState* blocks = nullptr;  // [instance × blocks_per_rank + block]
   char* scratch = nullptr;       // aligned to kLineBytes
   int64_t scratch_window = -1;   // as RankBuffers::input_window
+  // [k × instances + instance], k counting the Program's groups that this rank is the root of, in their
+  // order.
+  const GroupConnection* groups = nullptr;
+  uint64_t reserved = 0;
 };
-static_assert(sizeof(RankArgs) == 32);
+static_assert(sizeof(RankArgs) == 48);
 
 // What a call brings, one a rank. Buffers are aligned to their element size. A window of -1 says that peers
 // cannot reach the buffer. Tables only for programs whose parts differ (KernelInfo::tables), in elements and

@@ -4,125 +4,16 @@
 // where Await lets one thread each wait for dependencies, a message and a free slot, Ready is a barrier after
 // which all may go on, Move touches every element once, and End makes visible what was done: barrier, then
 // one thread each posts the message, returns the slot and counts the instruction as done. docs/kernels.md has
-// the orders of memory. A Block that gave up does nothing any more until the kernel ends.
+// the orders of memory. A Block that gave up does nothing any more until the kernel ends. Where a multicast
+// or reduce group stands in place of a peer, the same goes by OpenGroup, AwaitMessages, AwaitSlots,
+// MoveGroup, FinishGroup, CloseGroup.
 #pragma once
 
+#include "device/group.h"
+#include "device/instruction.h"
 #include "device/ll.h"
 
 namespace xccl::device {
-
-// The same order as xccl::Opcode.
-enum class Op : int32_t {
-  kSend,
-  kRecv,
-  kRecvCopySend,
-  kRecvReduceSend,
-  kRecvReduceCopy,
-  kRecvReduceCopySend,
-  kCopy,
-  kReduce,
-  kNop
-};
-XCCL_DEVICE constexpr bool Receives(Op op) { return op >= Op::kRecv && op <= Op::kRecvReduceCopySend; }
-XCCL_DEVICE constexpr bool Sends(Op op) {
-  return op == Op::kSend || op == Op::kRecvCopySend || op == Op::kRecvReduceSend ||
-         op == Op::kRecvReduceCopySend;
-}
-XCCL_DEVICE constexpr bool Reads(Op op) {
-  return op == Op::kSend || (op >= Op::kRecvReduceSend && op <= Op::kReduce);
-}
-XCCL_DEVICE constexpr bool Writes(Op op) {
-  return op != Op::kSend && op != Op::kRecvReduceSend && op != Op::kNop;
-}
-
-// The same order as xccl::BufferKind, DirectMode.
-enum class Buffer : int32_t { kInput, kOutput, kScratch };
-enum class Direct : int32_t { kNo, kPut, kPutOutOfPlace, kGet, kGetOutOfPlace };
-
-// Marks of an instruction: src is unscaled input; the result is the complete sum; so is what was read from a
-// peer unscaled input.
-inline constexpr uint32_t kFirst = 1, kFinal = 2, kReceivedFirst = 4;
-
-// Element counts are below 2^43 and weights below 2^31, so that nothing overflows.
-template <uint32_t kTotal>
-XCCL_DEVICE int64_t ShareOf(int64_t elements, int32_t of) {
-  const uint64_t e = static_cast<uint64_t>(elements), quotient = e / kTotal, rest = e % kTotal;
-  const uint32_t weight = static_cast<uint32_t>(of);
-  if constexpr (kTotal < 65536)
-    return static_cast<int64_t>(quotient * weight + static_cast<uint32_t>(rest) * weight / kTotal);
-  return static_cast<int64_t>(quotient * weight + rest * weight / kTotal);
-}
-
-// A run of `count` chunks of a part, each of `weight`, after chunks of weight `before`.
-template <uint32_t kTotal>
-struct Chunks {
-  int32_t part, before, weight, count;
-  XCCL_DEVICE int64_t Share(int64_t elements, int32_t of) const { return ShareOf<kTotal>(elements, of); }
-};
-struct AnyChunks {
-  int32_t part, before, weight, count, total;
-  XCCL_DEVICE int64_t Share(int64_t elements, int32_t of) const {
-    const uint64_t e = static_cast<uint64_t>(elements), t = static_cast<uint64_t>(total),
-                   w = static_cast<uint64_t>(of);
-    return static_cast<int64_t>(e / t * w + e % t * w / t);
-  }
-};
-
-// Where a run's elements are: addresses that element 0 of the part would have. Null: not there. `put`, `get`:
-// in a peer's memory.
-struct Places {
-  const char* src = nullptr;
-  char* dst = nullptr;
-  char* put = nullptr;
-  const char* get = nullptr;
-};
-
-// One end of a connection while a kernel runs.
-struct End {
-  uint64_t step = 0;  // messages so far
-  int32_t slot = 0;   // step mod slots
-  int32_t index = 0;  // of the block's ends
-};
-// What a block keeps in shared memory, since every thread needs it, but none often: an end, and the rank's
-// buffers.
-struct EndInfo {
-  const Connection* connection;
-  char* slots;
-  uint64_t* head;
-  uint64_t* tail;
-  char* buffer[3];  // the peer's, where this rank can reach them
-  uint32_t slot_bytes;
-  uint32_t lent;  // bit b: the peer can reach this rank's buffer b
-  int32_t peer;
-};
-struct RankInfo {
-  const char* input;
-  char* output;
-  char* scratch;
-  BlockState* states;  // of this instance
-  Waiter waiter;
-  const RankBuffers* buffers;
-};
-
-// What a kernel is made for.
-template <class N, Protocol kProtocolOf, int32_t kSlotsOf, int32_t kEndsOf, bool kTablesOf,
-          bool kMessagesOrderOf>
-struct Config {
-  using Numbers = N;
-  static constexpr Protocol kProtocol = kProtocolOf;
-  static constexpr int32_t kSlots = kSlotsOf;
-  static constexpr int32_t kEnds = kEndsOf;                 // most of one block, at least 1
-  static constexpr bool kTables = kTablesOf;                // parts differ
-  static constexpr bool kMessagesOrder = kMessagesOrderOf;  // some accesses are only ordered by messages
-};
-
-// Elements of a pass's slice: ir/program.h, SliceOf.
-XCCL_DEVICE_CALL int64_t SliceElements(int64_t elements, int32_t passes, int64_t unit) {
-  const uint64_t even = static_cast<uint64_t>(elements + passes - 1), divisor = static_cast<uint64_t>(passes);
-  const uint64_t share =
-      even >> 32 == 0 ? static_cast<uint32_t>(even) / static_cast<uint32_t>(divisor) : even / divisor;
-  return (static_cast<int64_t>(share) + unit - 1) / unit * unit;
-}
 
 template <class C>
 class Block {
@@ -159,8 +50,19 @@ class Block {
     if (ThreadIndex() == 0)
       Info(index) = {
           &c, c.slots, c.head, c.tail, {nullptr, nullptr, nullptr}, static_cast<uint32_t>(c.slot_bytes),
-          0,  peer};
+          0,  peer,    nullptr};
     const uint64_t step = *c.steps;
+    return {step, static_cast<int32_t>(step % static_cast<uint64_t>(config_.kSlots)), index};
+  }
+  // The same for a group that this rank is the root of. Enter follows before anything is received.
+  XCCL_DEVICE End OpenGroup(int32_t index, int32_t group) {
+    const GroupConnection& g = args_.ranks[rank_ - args_.first_rank]
+                                   .groups[static_cast<int64_t>(group) * args_.instances + instance_];
+    if (ThreadIndex() == 0)
+      Info(index) = {nullptr, nullptr, nullptr, nullptr, {nullptr, nullptr, nullptr}, 0, 0, rank_, &g};
+    if (NeedsNeutral(g) && *g.holds != NeutralKey(numbers_))
+      FillNeutral(numbers_, g.own, config_.kSlots * g.slot_bytes);
+    const uint64_t step = *g.steps;
     return {step, static_cast<int32_t>(step % static_cast<uint64_t>(config_.kSlots)), index};
   }
 
@@ -215,6 +117,12 @@ class Block {
   // Requires: Leave was called.
   XCCL_DEVICE void Close(const End& end) {
     if (ThreadIndex() == 0) *Info(end.index).connection->steps = end.step;
+  }
+  XCCL_DEVICE void CloseGroup(const End& end) {
+    if (ThreadIndex() != 0) return;
+    const GroupConnection& g = *Info(end.index).group;
+    *g.steps = end.step;
+    if (NeedsNeutral(g)) *g.holds = NeutralKey(numbers_);
   }
 
   // --- Addresses.
@@ -290,6 +198,11 @@ class Block {
     good_ = AwaitCounter<true>(info.tail, to.step + 1 - static_cast<uint64_t>(config_.kSlots), Who(),
                                Wait::kCredit, info.peer);
   }
+  // The next message of every member, a slot at every member: one thread each.
+  XCCL_DEVICE void AwaitMessages(const End& from) { AwaitMembers(from, false, from.step + 1); }
+  XCCL_DEVICE void AwaitSlots(const End& to) {
+    AwaitMembers(to, true, to.step + 1 - static_cast<uint64_t>(config_.kSlots));
+  }
   XCCL_DEVICE bool Ready() {
     // What the block did before must be seen by who learns of it through an LL message.
     if (!kSimple && config_.kMessagesOrder) FenceDevice();
@@ -304,23 +217,27 @@ class Block {
                         bool lends_put, bool lends_get) {
     const int64_t elements = Elements(run.part);
     const int32_t slices = args_.passes == 1 ? 1 : run.count;
-    const int32_t width = args_.passes == 1 ? run.count * run.weight : run.weight;
     for (int32_t s = 0; s < slices; ++s) {
-      const int32_t before = run.before + s * run.weight;
-      int64_t begin = run.Share(elements, before), end = run.Share(elements, before + width);
-      if (args_.passes != 1) {
-        const int64_t step = SliceElements(end - begin, args_.passes, Unit()), chunk_end = end;
-        begin += step * pass_;
-        if (begin > chunk_end) begin = chunk_end;
-        if (begin + step < end) end = begin + step;
-      }
-      const int64_t offset = begin * numbers_.bytes(), bytes = (end - begin) * numbers_.bytes();
+      int64_t offset, bytes;
+      FindSlice(run, elements, s, offset, bytes);
       if (bytes == 0) continue;
       if constexpr (kSimple || !(Sends(kOp) || Receives(kOp))) {
         MoveSlice<kOp>(marks, from, to, at, offset, bytes, lends_put, lends_get);
       } else {
         MoveFlagged<kOp>(marks, from, to, at, offset, bytes);
       }
+    }
+  }
+  // One of the ends is a group's.
+  template <class Run>
+  XCCL_DEVICE void MoveGroup(Op op, uint32_t marks, const End& from, const End& to, const Run& run,
+                             const Places& at) {
+    const int64_t elements = Elements(run.part);
+    const int32_t slices = args_.passes == 1 ? 1 : run.count;
+    for (int32_t s = 0; s < slices; ++s) {
+      int64_t offset, bytes;
+      FindSlice(run, elements, s, offset, bytes);
+      if (bytes != 0) MoveGroupSlice(op, marks, from, to, at, offset, bytes);
     }
   }
 
@@ -345,6 +262,20 @@ class Block {
     }
     if constexpr (kSignals)
       if (IsThread(2)) StoreReleaseDevice(&Info().states[block_].progress, done_);
+  }
+  XCCL_DEVICE void FinishGroup(Op op, bool signals, End& from, End& to) {
+    failed_ = SyncOr(failed_);
+    ++done_;
+    if (failed_) return;
+    if (Sends(op)) {
+      Post(to);
+      Advance(to);
+    }
+    if (Receives(op)) {
+      Return(from);
+      Advance(from);
+    }
+    if (signals && IsThread(2)) StoreReleaseDevice(&Info().states[block_].progress, done_);
   }
 
  private:
@@ -402,6 +333,61 @@ class Block {
     if ((x & 3) == 0) Sleep(static_cast<uint32_t>(x >> 40) & 8191);
   }
 
+  // Of the root of a reduce group: the switch will read its own slots, too.
+  XCCL_DEVICE bool NeedsNeutral(const GroupConnection& g) const {
+    return kHasSwitch && g.multicast != nullptr && g.own != nullptr && SwitchReduces(numbers_);
+  }
+  XCCL_DEVICE void AwaitMembers(const End& end, bool sends, uint64_t goal) {
+    const GroupConnection& g = *Info(end.index).group;
+    for (int32_t m = ThreadIndex(); m < g.count && good_; m += Threads()) {
+      const GroupMember& member = g.members[m];
+      good_ = AwaitCounter<true>(sends ? member.tail : member.head, goal, Who(),
+                                 sends ? Wait::kCredit : Wait::kMessage, member.rank);
+      // What members did at their own addresses comes before what this block does at the switch's.
+      if (kHasSwitch && g.multicast != nullptr) FenceAlias();
+    }
+  }
+  // After a barrier: the message, or the slots' return, to all that are on the other side.
+  XCCL_DEVICE void Post(const End& to) {
+    const GroupConnection* const g = Info(to.index).group;
+    if (g == nullptr) {
+      if (ThreadIndex() == 0) StoreReleaseSystem(Info(to.index).head, to.step + 1);
+      return;
+    }
+    for (int32_t m = ThreadIndex(); m < g->count; m += Threads()) {
+      if (kHasSwitch && g->multicast != nullptr) FenceAlias();
+      StoreReleaseSystem(g->members[m].head, to.step + 1);
+    }
+  }
+  XCCL_DEVICE void Return(const End& from) {
+    const GroupConnection* const g = Info(from.index).group;
+    if (g == nullptr) {
+      if (IsThread(1)) StoreCredit(Info(from.index).tail, from.step + 1);
+      return;
+    }
+    for (int32_t m = ThreadIndex(); m < g->count; m += Threads()) {
+      if (kHasSwitch && g->multicast != nullptr) FenceAlias();
+      StoreCredit(g->members[m].tail, from.step + 1);
+    }
+  }
+
+  // Slice `s` of this pass: bytes from where the part begins.
+  template <class Run>
+  XCCL_DEVICE void FindSlice(const Run& run, int64_t elements, int32_t s, int64_t& offset,
+                             int64_t& bytes) const {
+    const int32_t width = args_.passes == 1 ? run.count * run.weight : run.weight;
+    const int32_t before = run.before + s * run.weight;
+    int64_t begin = run.Share(elements, before), end = run.Share(elements, before + width);
+    if (args_.passes != 1) {
+      const int64_t step = SliceElements(end - begin, args_.passes, Unit()), chunk_end = end;
+      begin += step * pass_;
+      if (begin > chunk_end) begin = chunk_end;
+      if (begin + step < end) end = begin + step;
+    }
+    offset = begin * numbers_.bytes();
+    bytes = (end - begin) * numbers_.bytes();
+  }
+
   // Data in a slot keeps its place modulo 16, so that whole 16-byte accesses do on both sides. Where the
   // slice begins.
   XCCL_DEVICE static uint32_t Place(uint32_t& at, int64_t offset, int64_t bytes) {
@@ -453,6 +439,35 @@ class Block {
       MoveRange<kSources, 1>(numbers_, source[0], source[1], local != nullptr ? local : sent, nullptr, bytes,
                              does);
     }
+  }
+
+  XCCL_DEVICE void MoveGroupSlice(Op op, uint32_t marks, const End& from, const End& to, const Places& at,
+                                  int64_t offset, int64_t bytes) {
+    GroupMove move;
+    move.bytes = bytes;
+    if (Reads(op)) move.local = at.src + offset;
+    if (Writes(op)) move.stored = at.dst + offset;
+    if (Sends(op)) {
+      const uint32_t place = Place(sent_at_, offset, bytes);
+      move.to = Info(to.index).group;
+      if (move.to != nullptr) {
+        move.to_at = to.slot * move.to->slot_bytes + place;
+      } else {
+        move.sent = SlotOf(to) + place;
+      }
+    }
+    if (Receives(op)) {
+      const uint32_t place = Place(received_at_, offset, bytes);
+      move.from = Info(from.index).group;
+      if (move.from != nullptr) {
+        move.from_at = from.slot * move.from->slot_bytes + place;
+      } else {
+        move.received = SlotOf(from) + place;
+      }
+    }
+    if ((marks & kFirst) != 0) move.marks |= kScaleFirst;
+    if ((marks & kFinal) != 0) move.marks |= kFinish;
+    MoveGroupRange(numbers_, move);
   }
 
   template <Op kOp>
@@ -512,6 +527,15 @@ XCCL_DEVICE void Move(Block<C>& b, uint32_t marks, const End& from, const End& t
 template <Op kOp, bool kSignals, class C>
 XCCL_DEVICE void Finish(Block<C>& b, End& from, End& to) {
   b.template Finish<kOp, kSignals>(from, to);
+}
+template <Op kOp, class C, class Run>
+XCCL_DEVICE void MoveGroup(Block<C>& b, uint32_t marks, const End& from, const End& to, const Run& run,
+                           const Places& at) {
+  b.MoveGroup(kOp, marks, from, to, run, at);
+}
+template <Op kOp, bool kSignals, class C>
+XCCL_DEVICE void FinishGroup(Block<C>& b, End& from, End& to) {
+  b.FinishGroup(kOp, kSignals, from, to);
 }
 // Elements of a part before chunks, where all parts are alike.
 template <uint32_t kTotal, class C>

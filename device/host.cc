@@ -70,6 +70,19 @@ template void MoveRange<1, 2>(HostNumbers, const char*, const char*, char*, char
 template void MoveRange<2, 1>(HostNumbers, const char*, const char*, char*, char*, int64_t, uint32_t);
 template void MoveRange<2, 2>(HostNumbers, const char*, const char*, char*, char*, int64_t, uint32_t);
 
+void MoveGroupRange(HostNumbers numbers, const GroupMove& args) {
+  WithNumbers(numbers, [&](auto n) { MoveGroupRange<decltype(n)>(n, args); });
+}
+void FillNeutral(HostNumbers numbers, char* slots, int64_t bytes) {
+  WithNumbers(numbers, [&](auto n) { FillNeutral<decltype(n)>(n, slots, bytes); });
+}
+bool SwitchReduces(const HostNumbers& numbers) {
+  return WithNumbers(numbers, [](auto n) { return SwitchReduces<decltype(n)>(n); });
+}
+uint64_t NeutralKey(const HostNumbers& numbers) {
+  return WithNumbers(numbers, [](auto n) { return NeutralKey<decltype(n)>(n); });
+}
+
 template <bool kLocal, bool kReceive, bool kStore, bool kSend>
 bool MoveLl(HostNumbers numbers, LlArgs args, const Waiter* who) {
   return WithNumbers(
@@ -145,6 +158,7 @@ class HostBlockOf final : public HostBlock {
   End Open(int32_t index, int32_t connection, int32_t peer) override {
     return block_.Open(index, connection, peer);
   }
+  End OpenGroup(int32_t index, int32_t group) override { return block_.OpenGroup(index, group); }
   void Introduce(const End& end) override { block_.Introduce(end); }
   void Meet(const End& end) override { block_.Meet(end); }
   void Enter() override { block_.Enter(); }
@@ -152,6 +166,7 @@ class HostBlockOf final : public HostBlock {
   void Drain(const End& end) override { block_.Drain(end); }
   void Leave() override { block_.Leave(); }
   void Close(const End& end) override { block_.Close(end); }
+  void CloseGroup(const End& end) override { block_.CloseGroup(end); }
   int64_t Elements(int32_t part) const override { return block_.Elements(part); }
   const char* Input(int32_t position) const override { return block_.Input(position); }
   char* Output(int32_t position) const override { return block_.Output(position); }
@@ -179,6 +194,8 @@ class HostBlockOf final : public HostBlock {
   }
   void AwaitMessage(const End& from) override { block_.AwaitMessage(from); }
   void AwaitSlot(const End& to, bool direct) override { block_.AwaitSlot(to, direct); }
+  void AwaitMessages(const End& from) override { block_.AwaitMessages(from); }
+  void AwaitSlots(const End& to) override { block_.AwaitSlots(to); }
   bool Ready() override { return block_.Ready(); }
   void MoveAny(Op op, uint32_t marks, const End& from, const End& to, const AnyChunks& run, const Places& at,
                bool lends_put, bool lends_get) override {
@@ -192,6 +209,13 @@ class HostBlockOf final : public HostBlock {
       signals ? block_.template Finish<constant(), true>(from, to)
               : block_.template Finish<constant(), false>(from, to);
     });
+  }
+  void MoveGroup(Op op, uint32_t marks, const End& from, const End& to, const AnyChunks& run,
+                 const Places& at) override {
+    block_.MoveGroup(op, marks, from, to, run, at);
+  }
+  void FinishGroup(Op op, bool signals, End& from, End& to) override {
+    block_.FinishGroup(op, signals, from, to);
   }
 
  private:
@@ -217,7 +241,7 @@ HostKernel InterpreterOnHost(const int32_t* table, int32_t instances) {
   kernel.info.direct = 1;
   kernel.members = table[3];
   kernel.messages_order = true;
-  kernel.run = [](HostBlock& block) { InterpretBlock(block, block.args().table); };
+  kernel.run = [](HostBlock& block) { InterpretBlock<true>(block, block.args().table); };
   return kernel;
 }
 

@@ -20,6 +20,10 @@ struct HostNumbers {
 template <int kSources, int kDestinations>
 void MoveRange(HostNumbers numbers, const char* source0, const char* source1, char* destination0,
                char* destination1, int64_t bytes, uint32_t marks);
+void MoveGroupRange(HostNumbers numbers, const GroupMove& args);
+void FillNeutral(HostNumbers numbers, char* slots, int64_t bytes);
+bool SwitchReduces(const HostNumbers& numbers);
+uint64_t NeutralKey(const HostNumbers& numbers);
 template <bool kLocal, bool kReceive, bool kStore, bool kSend>
 bool MoveLl(HostNumbers numbers, LlArgs args, const Waiter* who);
 template <bool kLocal, bool kReceive, bool kStore, bool kSend>
@@ -33,6 +37,7 @@ class HostBlock {
   virtual int32_t rank() const = 0;
   virtual int32_t block() const = 0;
   virtual End Open(int32_t index, int32_t connection, int32_t peer) = 0;
+  virtual End OpenGroup(int32_t index, int32_t group) = 0;
   virtual void Introduce(const End& end) = 0;
   virtual void Meet(const End& end) = 0;
   virtual void Enter() = 0;
@@ -40,6 +45,7 @@ class HostBlock {
   virtual void Drain(const End& end) = 0;
   virtual void Leave() = 0;
   virtual void Close(const End& end) = 0;
+  virtual void CloseGroup(const End& end) = 0;
   virtual int64_t Elements(int32_t part) const = 0;
   virtual const char* Input(int32_t position) const = 0;
   virtual char* Output(int32_t position) const = 0;
@@ -53,10 +59,15 @@ class HostBlock {
   virtual void AwaitBlock(int32_t block, int32_t instructions, int32_t index) = 0;
   virtual void AwaitMessage(const End& from) = 0;
   virtual void AwaitSlot(const End& to, bool direct) = 0;
+  virtual void AwaitMessages(const End& from) = 0;
+  virtual void AwaitSlots(const End& to) = 0;
   virtual bool Ready() = 0;
   virtual void MoveAny(Op op, uint32_t marks, const End& from, const End& to, const AnyChunks& run,
                        const Places& at, bool lends_put, bool lends_get) = 0;
   virtual void FinishAny(Op op, bool signals, End& from, End& to) = 0;
+  virtual void MoveGroup(Op op, uint32_t marks, const End& from, const End& to, const AnyChunks& run,
+                         const Places& at) = 0;
+  virtual void FinishGroup(Op op, bool signals, End& from, End& to) = 0;
 };
 
 template <Op kOp, uint32_t kTotal>
@@ -73,6 +84,21 @@ void Move(HostBlock& b, uint32_t marks, const End& from, const End& to, const An
 template <Op kOp, bool kSignals>
 void Finish(HostBlock& b, End& from, End& to) {
   b.FinishAny(kOp, kSignals, from, to);
+}
+template <Op kOp, uint32_t kTotal>
+void MoveGroup(HostBlock& b, uint32_t marks, const End& from, const End& to, const Chunks<kTotal>& run,
+               const Places& at) {
+  b.MoveGroup(kOp, marks, from, to,
+              {run.part, run.before, run.weight, run.count, static_cast<int32_t>(kTotal)}, at);
+}
+template <Op kOp>
+void MoveGroup(HostBlock& b, uint32_t marks, const End& from, const End& to, const AnyChunks& run,
+               const Places& at) {
+  b.MoveGroup(kOp, marks, from, to, run, at);
+}
+template <Op kOp, bool kSignals>
+void FinishGroup(HostBlock& b, End& from, End& to) {
+  b.FinishGroup(kOp, kSignals, from, to);
 }
 template <uint32_t kTotal>
 int64_t Share(const HostBlock& b, int32_t weight) {

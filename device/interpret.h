@@ -3,17 +3,21 @@
 // every number is loaded. For plans that nobody has compiled, for programs too large to emit, and as the
 // yardstick of generated code.
 //
-// Table, 32-bit words:
-//   header    blocks per rank, slots, parts differ, members, then for every rank and block where its record
-//   begins, or 0 block     instructions, words of the first instruction, then two ends (from, to): connection
-//   or -1, peer, puts, gets instruction  words of it, opcode, marks, threadblock, index, receive mode, send
-//   mode, signals, buffer that sends,
-//                buffer that receives, put's buffer, dependencies, runs; then
-//     dependency   block, its instructions, index
-//     run          part, before, weight, count, total, then four places: src, dst, put, get
-//       place        buffer (-1: none), position, and for scratch: before and total of the scratch run, how
-//       many totals,
-//                    then so many totals with the weight before
+// Table, 32-bit words. First the header: blocks per rank, slots, parts differ, members, then for every rank
+// and block where its record begins, or 0. Then the records:
+//
+// - block: instructions, words before the first instruction, then two ends (from, to), each four words:
+//   connection (-1: none, -2 - k: the rank's group k), peer, puts, gets
+//
+// - instruction: words of it, opcode, marks, threadblock, index, receive mode, send mode, signals, buffer
+//   that sends, buffer that receives, put's buffer, dependencies, runs; then those
+//
+// - dependency: block, its instructions, index
+//
+// - run: part, before, weight, count, total, then four places: src, dst, put, get
+//
+// - place: buffer (-1: none), position, and for scratch: before and total of the scratch run, how many
+//   totals, then so many totals with the weight before
 #pragma once
 
 #include "device/block.h"
@@ -63,14 +67,17 @@ XCCL_DEVICE char* TablePlace(const B& b, TableReader& words, int32_t part, const
   return end != nullptr ? b.PeerScratch(mode, *end, position, sum, skip) : b.Scratch(position, sum, skip);
 }
 
-template <class B>
+// kGroups: programs may have groups.
+template <bool kGroups, class B>
 struct Interpreter {
   B& b;
   End from{}, to{};
   int32_t op = 0, marks = 0, signals = 0;
   Direct receive = Direct::kNo, send = Direct::kNo;
+  bool from_group = false, to_group = false;  // the end is a group's
 
-  template <Op kOp>
+  // kGroup: one of the ends is a group's; kOp counts for nothing.
+  template <Op kOp, bool kGroup>
   XCCL_DEVICE void Runs(TableReader words, int32_t runs, bool lends_put, bool lends_get) {
     for (int32_t r = 0; r < runs; ++r) {
       AnyChunks run;
@@ -84,12 +91,16 @@ struct Interpreter {
       at.dst = TablePlace(b, words, run.part, nullptr, Direct::kNo);
       at.put = TablePlace(b, words, run.part, &to, send);
       at.get = TablePlace(b, words, run.part, &from, receive);
-      Move<kOp>(b, static_cast<uint32_t>(marks), from, to, run, at, lends_put, lends_get);
+      if constexpr (kGroup) {
+        b.MoveGroup(static_cast<Op>(op), static_cast<uint32_t>(marks), from, to, run, at);
+      } else {
+        Move<kOp>(b, static_cast<uint32_t>(marks), from, to, run, at, lends_put, lends_get);
+      }
     }
   }
   template <Op kOp>
   XCCL_DEVICE void Do(TableReader words, int32_t runs, bool lends_put, bool lends_get) {
-    if (b.Ready()) Runs<kOp>(words, runs, lends_put, lends_get);
+    if (b.Ready()) Runs<kOp, false>(words, runs, lends_put, lends_get);
     if (signals != 0) {
       Finish<kOp, true>(b, from, to);
     } else {
@@ -116,8 +127,20 @@ struct Interpreter {
     const Op what = static_cast<Op>(op);
     const bool lends_put = IsPut(receive) && b.Lends(receive, from, received);
     const bool lends_get = IsGet(send) && b.Lends(send, to, sent);
-    if (Receives(what)) b.AwaitMessage(from);
-    if (Sends(what)) b.AwaitSlot(to, lends_get || (IsPut(send) && b.Reaches(send, to, put)));
+    const bool receives = Receives(what), sends = Sends(what);
+    if constexpr (kGroups) {
+      if (receives && from_group) b.AwaitMessages(from);
+      if (sends && to_group) b.AwaitSlots(to);
+    }
+    if (receives && !from_group) b.AwaitMessage(from);
+    if (sends && !to_group) b.AwaitSlot(to, lends_get || (IsPut(send) && b.Reaches(send, to, put)));
+    if constexpr (kGroups) {
+      if ((receives && from_group) || (sends && to_group)) {
+        if (b.Ready()) Runs<Op::kNop, true>(words, runs, false, false);
+        b.FinishGroup(what, signals != 0, from, to);
+        return;
+      }
+    }
     switch (what) {
       case Op::kSend:
         return Do<Op::kSend>(words, runs, lends_put, lends_get);
@@ -147,7 +170,7 @@ struct Interpreter {
   }
 };
 
-template <class B>
+template <bool kGroups, class B>
 XCCL_DEVICE void InterpretBlock(B& b, const int32_t* table) {
   const int32_t record = table[kTableHeaderWords + b.rank() * table[0] + b.block()];
   if (record == 0) return;
@@ -156,9 +179,15 @@ XCCL_DEVICE void InterpretBlock(B& b, const int32_t* table) {
   const int32_t from = words.Next(), from_peer = words.Next(), from_puts = words.Next(),
                 from_gets = words.Next();
   const int32_t to = words.Next(), to_peer = words.Next(), to_puts = words.Next(), to_gets = words.Next();
-  Interpreter<B> interpreter{b};
+  Interpreter<kGroups, B> interpreter{b};
+  interpreter.from_group = from < -1;
+  interpreter.to_group = to < -1;
   if (from >= 0) interpreter.from = b.Open(0, from, from_peer);
   if (to >= 0) interpreter.to = b.Open(1, to, to_peer);
+  if constexpr (kGroups) {
+    if (from < -1) interpreter.from = b.OpenGroup(0, -2 - from);
+    if (to < -1) interpreter.to = b.OpenGroup(1, -2 - to);
+  }
   if (from_puts != 0) b.Introduce(interpreter.from);
   if (to_gets != 0) b.Introduce(interpreter.to);
   if (from_gets != 0) b.Meet(interpreter.from);
@@ -175,6 +204,10 @@ XCCL_DEVICE void InterpretBlock(B& b, const int32_t* table) {
   b.Leave();
   if (from >= 0) b.Close(interpreter.from);
   if (to >= 0) b.Close(interpreter.to);
+  if constexpr (kGroups) {
+    if (from < -1) b.CloseGroup(interpreter.from);
+    if (to < -1) b.CloseGroup(interpreter.to);
+  }
 }
 
 #ifdef __CUDACC__
@@ -189,6 +222,10 @@ XCCL_DEVICE void InterpretBlock(B& b, const int32_t* table) {
 #endif
 // Fewer than generated code's 512 with simple: this kernel keeps more in registers, and 512 threads would
 // spill.
+// 1: for programs with groups; their code takes registers from the rest.
+#ifndef XCCL_GROUPS
+#define XCCL_GROUPS 0
+#endif
 #ifndef XCCL_THREADS
 #define XCCL_THREADS (Protocol::XCCL_PROTOCOL == Protocol::kSimple ? 384 : 256)
 #endif
@@ -204,7 +241,7 @@ extern "C" __global__ void __launch_bounds__(XCCL_THREADS, 1)
   using C = InterpretConfig<Numbers<XCCL_TYPE, Operator::XCCL_OPERATOR>, Protocol::XCCL_PROTOCOL>;
   const int32_t* const table = args.table;
   Block<C> b(C{table[1], table[2] != 0}, args, {table[3]}, BlockIndex(), table[0]);
-  InterpretBlock(b, table);
+  InterpretBlock<XCCL_GROUPS != 0>(b, table);
 }
 #endif
 

@@ -176,6 +176,34 @@ XCCL_DEVICE void StoreData(char* at, const Bits<kWidth>& v) {
   }
 }
 
+// A switch that multicasts and reduces. Every access to a multicast address is one of these; FenceAlias
+// stands between them and accesses to the same memory at its own address, in the threads that make the one's
+// counters from the other's.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+inline constexpr bool kHasSwitch = true;
+template <int kWidth>
+XCCL_DEVICE void SwitchStore(char* at, const Bits<kWidth>& v) {
+  if constexpr (kWidth == 16) {
+    asm volatile("multimem.st.relaxed.sys.global.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(Global(at)),
+                 "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3])
+                 : "memory");
+  } else if constexpr (kWidth == 8) {
+    asm volatile("multimem.st.relaxed.sys.global.b64 [%0], %1;" ::"l"(Global(at)),
+                 "l"(static_cast<uint64_t>(v.word[1]) << 32 | v.word[0])
+                 : "memory");
+  } else {
+    static_assert(kWidth == 4);
+    asm volatile("multimem.st.relaxed.sys.global.b32 [%0], %1;" ::"l"(Global(at)), "r"(v.word) : "memory");
+  }
+}
+#else
+inline constexpr bool kHasSwitch = false;
+template <int kWidth>
+XCCL_DEVICE void SwitchStore(char*, const Bits<kWidth>&) {}
+#endif
+XCCL_DEVICE void FenceAlias() { asm volatile("fence.proxy.alias;" ::: "memory"); }
+XCCL_DEVICE void FenceSystem() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+
 XCCL_DEVICE int64_t Nanoseconds() {
   uint64_t now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
@@ -227,6 +255,22 @@ template <int kWidth>
 inline void StoreData(char* at, const Bits<kWidth>& bits) {
   std::memcpy(at, &bits, kWidth);
 }
+
+// A test's switch: fills in the addresses of all the copies that a multicast address stands for, in order;
+// returns how many. Null: there is no switch. Set while no kernel runs.
+inline constexpr int32_t kMostHostCopies = 64;
+using HostSwitch = int32_t (*)(const char* multicast, char** copies);
+inline HostSwitch host_switch = nullptr;
+
+inline constexpr bool kHasSwitch = true;
+template <int kWidth>
+inline void SwitchStore(char* at, const Bits<kWidth>& bits) {
+  char* copies[kMostHostCopies];
+  const int32_t count = host_switch(at, copies);
+  for (int32_t i = 0; i < count; ++i) StoreData<kWidth>(copies[i], bits);
+}
+inline void FenceAlias() {}
+inline void FenceSystem() {}
 
 inline int64_t Nanoseconds() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(

@@ -44,6 +44,8 @@ class FormMaker {
       form_.ranks[program_.connections[c].src].connections.push_back(static_cast<int32_t>(c));
       form_.ranks[program_.connections[c].dst].connections.push_back(static_cast<int32_t>(c));
     }
+    for (size_t g = 0; g < program_.groups.size(); ++g)
+      form_.ranks[program_.groups[g].root].groups.push_back(static_cast<int32_t>(g));
     const std::vector<int32_t> order = TopologicalOrder(program_, index_, ProgramEdges::kLocal);
     place_.resize(order.size());
     for (size_t k = 0; k < order.size(); ++k) place_[static_cast<size_t>(order[k])] = static_cast<int32_t>(k);
@@ -209,7 +211,23 @@ class FormMaker {
     return static_cast<int32_t>(std::ranges::lower_bound(all, connection) - all.begin());
   }
 
+  int32_t LocalGroup(Rank r, int32_t group) const {
+    const std::vector<int32_t>& all = form_.ranks[r].groups;
+    return static_cast<int32_t>(std::ranges::lower_bound(all, group) - all.begin());
+  }
+
+  const Threadblock& ThreadblockOf(int32_t node) const {
+    const ProgramSite site = index_.Site(node);
+    return program_.ranks[site.rank].threadblocks[static_cast<size_t>(site.threadblock)];
+  }
+  bool UsesGroup(int32_t node) const {
+    const Opcode op = index_.instruction(node).op;
+    const Threadblock& threadblock = ThreadblockOf(node);
+    return (Sends(op) && threadblock.send_group) || (Receives(op) && threadblock.recv_group);
+  }
+
   DirectMode MessageMode(int32_t send, int32_t receive) {
+    if (UsesGroup(send) || UsesGroup(receive)) return DirectMode::kNo;
     const DirectMode mode = ModeOf(put_[static_cast<size_t>(receive)], get_[static_cast<size_t>(send)]);
     if (mode != DirectMode::kNo) form_.direct = true;
     return mode;
@@ -217,26 +235,34 @@ class FormMaker {
 
   Status AddMessages(Rank r, int32_t node, KernelInstruction& to) {
     const int32_t block = index_.BlockOf(node);
+    const Threadblock& threadblock = ThreadblockOf(node);
     std::vector<Side> sides = {{r, &to.what}};
     std::optional<size_t> from_side, to_side;
     if (Receives(to.what.op)) {
-      const int32_t connection = index_.RecvConnection(block);
-      const int32_t send = index_.SendsOf(connection)[static_cast<size_t>(index_.RecvOrdinal(node))];
-      to.from = LocalConnection(r, connection);
-      to.receive = MessageMode(send, node);
-      to.received_first =
-          IsGet(to.receive) && index_.instruction(send).op == Opcode::kSend && index_.instruction(send).first;
-      from_side = sides.size();
-      sides.push_back({program_.connections[static_cast<size_t>(connection)].src, &index_.instruction(send)});
+      for (int32_t connection : index_.RecvConnections(block)) {
+        const int32_t send = index_.SendsOf(connection)[static_cast<size_t>(index_.RecvOrdinal(node))];
+        from_side = sides.size();
+        sides.push_back(
+            {program_.connections[static_cast<size_t>(connection)].src, &index_.instruction(send)});
+        if (threadblock.recv_group) continue;
+        to.from = LocalConnection(r, connection);
+        to.receive = MessageMode(send, node);
+        to.received_first = IsGet(to.receive) && index_.instruction(send).op == Opcode::kSend &&
+                            index_.instruction(send).first;
+      }
+      if (threadblock.recv_group) to.from_group = LocalGroup(r, *threadblock.recv_group);
     }
     if (Sends(to.what.op)) {
-      const int32_t connection = index_.SendConnection(block);
-      const int32_t receive = index_.ReceivesOf(connection)[static_cast<size_t>(index_.SendOrdinal(node))];
-      to.to = LocalConnection(r, connection);
-      to.send = MessageMode(node, receive);
-      to_side = sides.size();
-      sides.push_back(
-          {program_.connections[static_cast<size_t>(connection)].dst, &index_.instruction(receive)});
+      for (int32_t connection : index_.SendConnections(block)) {
+        const int32_t receive = index_.ReceivesOf(connection)[static_cast<size_t>(index_.SendOrdinal(node))];
+        to_side = sides.size();
+        sides.push_back(
+            {program_.connections[static_cast<size_t>(connection)].dst, &index_.instruction(receive)});
+        if (threadblock.send_group) continue;
+        to.to = LocalConnection(r, connection);
+        to.send = MessageMode(node, receive);
+      }
+      if (threadblock.send_group) to.to_group = LocalGroup(r, *threadblock.send_group);
     }
     if (to.what.op == Opcode::kNop) return OkStatus();
     return AddRuns(node, sides, from_side, to_side, to);
@@ -318,7 +344,6 @@ class FormMaker {
 }  // namespace
 
 StatusOr<KernelForm> MakeKernelForm(const Program& program, const Collective& collective, bool merge) {
-  if (!program.groups.empty()) return InvalidInput("kernel: multicast groups are not there yet");
   return FormMaker(program, collective, merge).Make();
 }
 
@@ -340,6 +365,15 @@ std::string Describe(const KernelInstruction& instruction, const Program& progra
   if (WritesDestination(i.op)) text += (ReadsSource(i.op) ? " ->" : "") + slots(i.dst);
   if (instruction.from) text += fmt::format(", from rank {}", connection(*instruction.from).src.value);
   if (instruction.to) text += fmt::format(", to rank {}", connection(*instruction.to).dst.value);
+  const auto group = [&](int32_t local) {
+    const int32_t index = form.ranks[rank].groups[static_cast<size_t>(local)];
+    const std::vector<Rank>& members = program.groups[static_cast<size_t>(index)].members;
+    std::string list;
+    for (Rank member : members) list += fmt::format("{}{}", list.empty() ? "" : " ", member.value);
+    return list;
+  };
+  if (instruction.from_group) text += fmt::format(", reduced from ranks {}", group(*instruction.from_group));
+  if (instruction.to_group) text += fmt::format(", multicast to ranks {}", group(*instruction.to_group));
   if (i.first) text += ", first";
   if (i.final) text += ", final";
   for (int32_t d = 0; d < i.dep_count; ++d) {

@@ -15,6 +15,7 @@
 //   get  the receiver reads what the sender's instruction read or stored. Allowed where nothing writes these
 //   slots on
 //        the sending rank after, or maybe after, that instruction.
+// Messages of groups are never direct, nor others of an instruction that has one.
 // "Before" is what a rank's own threadblock order and dependencies say; orders that only messages make are
 // not used.
 #pragma once
@@ -60,8 +61,9 @@ struct KernelDependency {
 
 struct KernelInstruction {
   Instruction what;
-  int32_t threadblock = 0, index = 0;  // in the Program
-  std::optional<int32_t> from, to;     // ends: KernelRank::connections
+  int32_t threadblock = 0, index = 0;           // in the Program
+  std::optional<int32_t> from, to;              // ends: KernelRank::connections
+  std::optional<int32_t> from_group, to_group;  // in their place: KernelRank::groups
   DirectMode receive = DirectMode::kNo, send = DirectMode::kNo;
   bool received_first = false;  // a get reads input that avg has not scaled
   bool signals = false;         // another block waits for it
@@ -83,6 +85,7 @@ struct ScratchRun {
 
 struct KernelRank {
   std::vector<int32_t> connections;  // indices in Program::connections of which the rank is an end, ascending
+  std::vector<int32_t> groups;       // indices in Program::groups of which the rank is the root, ascending
   std::vector<ScratchRun> scratch;
   std::vector<KernelBlock> blocks;
 };
@@ -100,7 +103,7 @@ struct KernelForm {
 inline constexpr int32_t kMaxKernelEnds = 32;  // of connections, in one block
 inline constexpr int64_t kMaxKernelInstructions = 1 << 22;
 
-// Requires: the program verifies. Errors: kInvalidInput for multicast, for a message that arrives as other
+// Requires: the program verifies. Errors: kInvalidInput for a message that arrives as other
 // chunks than those sent, for weights of 2^31 and more, for more than kMaxKernelInstructions. Cost:
 // O(instructions × threadblocks of their rank + accesses of a slot squared); above 2^24 clock entries on a
 // rank nothing is direct there.

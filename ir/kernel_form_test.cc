@@ -11,6 +11,7 @@
 #include "ir/kernel_sizes.h"
 #include "ir/lower.h"
 #include "ir/program_test_util.h"
+#include "ir/verify_program.h"
 
 namespace xccl {
 namespace {
@@ -92,12 +93,36 @@ TEST(KernelForm, SignalsAreThoseThatSomebodyWaitsFor) {
   }
 }
 
-TEST(KernelForm, RefusesMulticast) {
-  Lowered lowered = Make(CollectiveKind::kAllreduce, 3, Algorithm::kDirect);
-  lowered.program.groups.push_back({Group::Kind::kMulticast, Rank(0), {Rank(1), Rank(2)}, 0, {}});
-  const StatusOr<KernelForm> form = MakeKernelForm(lowered.program, lowered.collective);
-  ASSERT_FALSE(form.ok());
-  EXPECT_EQ(form.status().message(), "kernel: multicast groups are not there yet");
+// Rank 0 has the groups with ranks 1 and 2; nothing of theirs is direct.
+TEST(KernelForm, GroupsAreEndsOfTheirRoots) {
+  const Collective collective = MakeCollective(CollectiveKind::kAllreduce, 3);
+  const Operand output = {BufferKind::kOutput, 0};
+  Program program;
+  program.ranks.resize(3);
+  for (Rank r : {Rank(1), Rank(2)}) {
+    Threadblock& block = program.ranks[r].threadblocks.emplace_back();
+    block.send_peer = block.recv_peer = Rank(0);
+    block.instructions = {{Opcode::kSend, 1, {}, {}, true}, {Opcode::kRecv, 1, {}, output}};
+    program.connections.push_back({Rank(0), r, 0, {}});
+  }
+  for (Rank r : {Rank(1), Rank(2)}) program.connections.push_back({r, Rank(0), 0, {}});
+  program.groups = {{Group::Kind::kMulticast, Rank(0), {Rank(1), Rank(2)}, 0, {}},
+                    {Group::Kind::kReduce, Rank(0), {Rank(1), Rank(2)}, 0, {}}};
+  Threadblock& root = program.ranks[Rank(0)].threadblocks.emplace_back();
+  root.send_group = 0;
+  root.recv_group = 1;
+  root.instructions = {{Opcode::kRecvReduceCopySend, 1, {}, output, true, true}};
+  ASSERT_TRUE(VerifyProgram(program, collective).empty());
+  const KernelForm form = MakeKernelForm(program, collective).value();
+  EXPECT_EQ(form.ranks[Rank(0)].groups, (std::vector<int32_t>{0, 1}));
+  EXPECT_TRUE(form.ranks[Rank(1)].groups.empty());
+  const KernelInstruction& i = form.ranks[Rank(0)].blocks[0].instructions[0];
+  EXPECT_TRUE(!i.from && !i.to && i.from_group == 1 && i.to_group == 0);
+  EXPECT_EQ(Describe(i, program, Rank(0), form),
+            "0.0: recv_reduce_copy_send i[0] -> o[0], reduced from ranks 1 2, multicast to ranks 1 2, first, "
+            "final");
+  EXPECT_FALSE(form.direct);
+  EXPECT_TRUE(form.ranks[Rank(1)].blocks[0].instructions[1].from == 0);
 }
 
 TEST(KernelSizes, ScratchRunsDoNotOverlap) {

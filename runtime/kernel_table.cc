@@ -36,8 +36,9 @@ class TableWriter {
  private:
   void Add(int64_t value) { words_.push_back(static_cast<int32_t>(value)); }
 
-  void AddEnd(Rank r, std::optional<int32_t> connection, bool sends, bool puts, bool gets) {
-    Add(connection ? *connection : -1);
+  void AddEnd(Rank r, std::optional<int32_t> connection, std::optional<int32_t> group, bool sends, bool puts,
+              bool gets) {
+    Add(connection ? *connection : group ? -2 - *group : -1);
     if (connection) {
       const Connection& c =
           program_
@@ -51,11 +52,13 @@ class TableWriter {
   }
 
   void Block(Rank r, const KernelBlock& block) {
-    std::optional<int32_t> from, to;
+    std::optional<int32_t> from, to, from_group, to_group;
     bool from_puts = false, from_gets = false, to_puts = false, to_gets = false;
     for (const KernelInstruction& i : block.instructions) {
       if (i.from) from = i.from;
       if (i.to) to = i.to;
+      if (i.from_group) from_group = i.from_group;
+      if (i.to_group) to_group = i.to_group;
       from_puts = from_puts || IsPut(i.receive);
       from_gets = from_gets || IsGet(i.receive);
       to_puts = to_puts || IsPut(i.send);
@@ -63,8 +66,8 @@ class TableWriter {
     }
     Add(static_cast<int64_t>(block.instructions.size()));
     Add(static_cast<int64_t>(words_.size()) + device::kTableBlockWords - 1);
-    AddEnd(r, from, false, from_puts, from_gets);
-    AddEnd(r, to, true, to_puts, to_gets);
+    AddEnd(r, from, from_group, false, from_puts, from_gets);
+    AddEnd(r, to, to_group, true, to_puts, to_gets);
     for (const KernelInstruction& i : block.instructions) {
       const size_t first = words_.size();
       AddInstruction(r, i);

@@ -112,8 +112,8 @@ xccl::StatusOr<xccl::Backend> CudaBackend(xcclComm& comm) {
   options.program = comm.cuda;
   options.program.time_limit = comm.options.time_limit;
   options.images = xccl::cuda::ImagesOfBook(Cache());
-  options.interpreter = [](xccl::Protocol protocol) {
-    return xccl::cuda::ImagesOfInterpreter(protocol, Cache());
+  options.interpreter = [](const xccl::Program& program) {
+    return xccl::cuda::ImagesOfInterpreter(program, Cache());
   };
   if (comm.everybody == nullptr)
     return xccl::cuda::ProcessBackend(*driver, comm.name, comm.rank, comm.ranks, *comm.device,

@@ -3,16 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <vector>
 
-#include "base/random.h"
 #include "device/host.h"
 #include "ir/interpret.h"
 #include "ir/numbers.h"
 #include "ir/program.h"
-#include "ir/sizes.h"
 #include "tests/testing/host_machine.h"
 #include "tests/testing/kernel_cases.h"
 
@@ -27,57 +24,6 @@ namespace {
 
 constexpr int64_t kSlotBytes = 4096;
 
-// Any bits for integers; for floating types numbers near one, some of them special.
-void Fill(DataType type, Random& random, std::byte* to) {
-  const double value = random.Unit() * 4 - 2;
-  const float narrow = static_cast<float>(value);
-  switch (type) {
-    case DataType::kFloat:
-      std::memcpy(to, &narrow, 4);
-      return;
-    case DataType::kDouble:
-      std::memcpy(to, &value, 8);
-      return;
-    case DataType::kHalf: {
-      const uint16_t bits = FloatToHalf(narrow);
-      std::memcpy(to, &bits, 2);
-      return;
-    }
-    case DataType::kBfloat16: {
-      const uint16_t bits = FloatToBfloat16(narrow);
-      std::memcpy(to, &bits, 2);
-      return;
-    }
-    case DataType::kFp8E4m3:
-      *to = std::byte{FloatToE4m3(narrow)};
-      return;
-    case DataType::kFp8E5m2:
-      *to = std::byte{FloatToE5m2(narrow)};
-      return;
-    case DataType::kInt8:
-    case DataType::kUint8:
-    case DataType::kInt32:
-    case DataType::kUint32:
-    case DataType::kInt64:
-    case DataType::kUint64:
-      for (int64_t b = 0; b < SizeOf(type); ++b) to[b] = std::byte(random.Below(256));
-      return;
-  }
-}
-
-Buffers RandomInputs(const KernelCase& of, const HostLaunch& launch) {
-  const CollectiveSizes sizes(of.collective, launch.size_bytes, SizeOf(launch.type));
-  Random random(7);
-  Buffers inputs(static_cast<size_t>(of.program.ranks.size()));
-  for (int32_t r = 0; r < of.program.ranks.size(); ++r) {
-    const int64_t elements = LayoutOf(of.program, of.collective, sizes, Rank(r), BufferKind::kInput).elements;
-    std::vector<std::byte>& input = inputs[static_cast<size_t>(r)];
-    input.resize(static_cast<size_t>(elements * SizeOf(launch.type)));
-    for (int64_t e = 0; e < elements; ++e) Fill(launch.type, random, input.data() + e * SizeOf(launch.type));
-  }
-  return inputs;
-}
-
 // One case with one protocol: a machine, which many launches share.
 class Runner {
  public:
@@ -91,7 +37,7 @@ class Runner {
   void Expect(const HostLaunch& launch) {
     if (launch.in_place && !case_.program.in_place) return;
     if (launch.op == ReduceOp::kAvg && case_.collective.kind() == CollectiveKind::kCustom) return;
-    const Buffers inputs = RandomInputs(case_, launch);
+    const Buffers inputs = RandomInputs(case_.program, case_.collective, launch);
     const StatusOr<Buffers> expected = Interpret(
         case_.program, case_.collective, inputs,
         {.type = launch.type, .op = launch.op, .size_bytes = launch.size_bytes, .in_place = launch.in_place});
@@ -219,7 +165,8 @@ TEST(Emitted, GivesUpWhenNobodyComes) {
     for (Protocol protocol : kProtocols) {
       HostMachine machine(cases[i].program, cases[i].collective, device::kKernels[i], protocol, kSlotBytes);
       const HostLaunch launch{.size_bytes = 4000, .spin_limit_ns = 50'000'000};
-      const StatusOr<Buffers> found = machine.RunRanks(RandomInputs(cases[i], launch), launch, 0, 1);
+      const StatusOr<Buffers> found =
+          machine.RunRanks(RandomInputs(cases[i].program, cases[i].collective, launch), launch, 0, 1);
       ASSERT_FALSE(found.ok());
       EXPECT_EQ(found.status().message().rfind("rank 0: threadblock ", 0), 0u) << found.status().message();
       EXPECT_NE(found.status().message().find("wait 2 for "), std::string::npos) << found.status().message();

@@ -189,6 +189,43 @@ TEST(Nvcc, TypesAndOperators) {
 }
 
 // Types and operators that need the most registers.
+// Groups go through the switch from sm_90 on; every way has its fences.
+TEST(Nvcc, GroupsHaveMultimem) {
+  const std::string nvcc = FindNvcc();
+  if (nvcc.empty()) GTEST_SKIP() << "no nvcc: not in CUDA_HOME, CUDA_PATH, /usr/local/cuda, /usr/bin";
+  struct Expected {
+    Choice choice;
+    std::vector<std::string> multimem;  // empty: none at all
+  };
+  const std::string store = "multimem.st.relaxed.sys.global.v4.f32",
+                    load = "multimem.ld_reduce.relaxed.sys.global.";
+  const std::string plan = "allreduce-nvls-multicast";
+  const std::vector<Expected> all = {
+      {{plan, "sm_80", "kSimple"}, {}},
+      {{plan, "sm_90", "kSimple"}, {store, load + "add.v4.f32"}},
+      {{plan, "sm_90", "kSimple", "Bfloat16", "kAvg"}, {store, load + "add.acc::f32.v4.bf16x2"}},
+      {{plan, "sm_100", "kSimple", "int32_t", "kMin"}, {store, load + "min.s32"}},
+      {{plan, "sm_100", "kSimple", "int8_t", "kMax"}, {store}}};
+  for (const Expected& expected : all) {
+    SCOPED_TRACE(ToString(expected.choice));
+    Compiled compiled;
+    Compile(nvcc, expected.choice, compiled);
+    if (testing::Test::HasFatalFailure()) return;
+    ExpectNoLocalMemory(compiled);
+    const std::string moves = FunctionsNamed(compiled.ptx, "MoveGroupRange");
+    EXPECT_NE(moves.find("ld.volatile.global.v4.u32"), std::string::npos);
+    for (const std::string& instruction : expected.multimem)
+      EXPECT_NE(moves.find(instruction), std::string::npos) << instruction;
+    const bool reduces = moves.find("multimem.ld_reduce") != std::string::npos;
+    EXPECT_EQ(reduces, expected.multimem.size() == 2);
+    EXPECT_EQ(compiled.ptx.find("multimem") == std::string::npos, expected.multimem.empty());
+    EXPECT_EQ(compiled.ptx.find("fence.proxy.alias") == std::string::npos, expected.multimem.empty());
+    const std::regex post(
+        R"(fence\.proxy\.alias;[\s\S]{0,300}?fence\.acq_rel\.sys;[\s\S]{0,200}?st\.relaxed\.sys\.global\.u64)");
+    EXPECT_EQ(std::regex_search(compiled.ptx, post), !expected.multimem.empty());
+  }
+}
+
 TEST(Nvcc, TheInterpreterKernel) {
   std::vector<Choice> choices = {{kInterpreter, "sm_80", "kSimple"},
                                  {kInterpreter, "sm_90", "kSimple", "int8_t", "kAvg"},

@@ -9,9 +9,7 @@ namespace {
 
 constexpr int64_t kLargestSlot = 1 << 20, kSmallestSlot = 4 << 10, kMostOfConnection = 16 << 20;
 
-int64_t RoundUp(int64_t bytes) {
-  return (bytes + device::kLineBytes - 1) / device::kLineBytes * device::kLineBytes;
-}
+int64_t RoundUp(int64_t bytes, int64_t to = device::kLineBytes) { return (bytes + to - 1) / to * to; }
 
 // Takes `bytes` at a line of its own.
 int64_t Take(ArenaLayout& layout, int64_t bytes) {
@@ -20,7 +18,87 @@ int64_t Take(ArenaLayout& layout, int64_t bytes) {
   return at;
 }
 
+// Where the slots of a connection of a group are.
+struct GroupSlots {
+  size_t team = 0;
+  int64_t at = 0;  // in the region, of instance 0
+  bool senders = false;
+};
+
+// By connection.
+std::vector<std::optional<GroupSlots>> GroupSlotsOf(const Program& program, const std::vector<Team>& teams,
+                                                    const ArenaShape& shape) {
+  std::vector<std::optional<GroupSlots>> of(program.connections.size());
+  for (size_t t = 0; t < teams.size(); ++t) {
+    for (size_t k = 0; k < teams[t].groups.size(); ++k) {
+      const Group& group = program.groups[static_cast<size_t>(teams[t].groups[k])];
+      const bool reduces = group.kind == Group::Kind::kReduce;
+      for (Rank member : group.members) {
+        const auto connection = FindConnection(program, reduces ? member : group.root,
+                                               reduces ? group.root : member, group.channel);
+        XCCL_CHECK(connection.has_value());
+        of[static_cast<size_t>(*connection)] = {
+            t, static_cast<int64_t>(k) * shape.instances * GroupSlotsBytes(shape), reduces};
+      }
+    }
+  }
+  return of;
+}
+
+void LayoutGroups(const Program& program, const std::vector<Team>& teams, const ArenaShape& shape,
+                  IdVector<Rank, ArenaLayout>& layouts) {
+  // Which connections each rank is an end of, as in device::RankArgs.
+  IdVector<Rank, std::vector<int32_t>> connections;
+  connections.resize(static_cast<size_t>(program.ranks.size()));
+  for (size_t c = 0; c < program.connections.size(); ++c)
+    for (Rank r : {program.connections[c].src, program.connections[c].dst})
+      connections[r].push_back(static_cast<int32_t>(c));
+  for (size_t g = 0; g < program.groups.size(); ++g) {
+    const Group& group = program.groups[g];
+    const bool reduces = group.kind == Group::Kind::kReduce;
+    ArenaLayout& layout = layouts[group.root];
+    for (int32_t i = 0; i < shape.instances; ++i) {
+      ArenaLayout::GroupEnd& end = layout.groups.emplace_back();
+      end.group = g;
+      while (!std::ranges::binary_search(teams[end.team].groups, static_cast<int32_t>(g))) ++end.team;
+      const auto& of_team = teams[end.team].groups;
+      const auto place = std::ranges::lower_bound(of_team, static_cast<int32_t>(g)) - of_team.begin();
+      end.slots = (place * shape.instances + i) * GroupSlotsBytes(shape);
+      for (Rank member : group.members) {
+        const auto c = FindConnection(program, reduces ? member : group.root, reduces ? group.root : member,
+                                      group.channel);
+        const std::vector<int32_t>& own = connections[group.root];
+        const auto k = std::ranges::lower_bound(own, *c) - own.begin();
+        end.ends.push_back(static_cast<size_t>(k * shape.instances + i));
+      }
+      end.steps = Take(layout, sizeof(uint64_t));
+      end.holds = Take(layout, sizeof(uint64_t));
+      end.members = Take(layout, static_cast<int64_t>(group.members.size() * sizeof(device::GroupMember)));
+    }
+  }
+  for (ArenaLayout& layout : layouts)
+    layout.group_connections =
+        Take(layout, static_cast<int64_t>(layout.groups.size() * sizeof(device::GroupConnection)));
+}
+
 }  // namespace
+
+int64_t GroupSlotsBytes(const ArenaShape& shape) { return RoundUp(shape.slots * shape.slot_bytes); }
+
+std::vector<Team> TeamsOf(const Program& program, const ArenaShape& shape) {
+  std::vector<Team> teams;
+  for (size_t g = 0; g < program.groups.size(); ++g) {
+    std::vector<Rank> ranks = program.groups[g].members;
+    ranks.insert(std::ranges::lower_bound(ranks, program.groups[g].root), program.groups[g].root);
+    auto team = std::ranges::find(teams, ranks, &Team::ranks);
+    if (team == teams.end()) team = teams.insert(team, {std::move(ranks), {}, 0});
+    team->groups.push_back(static_cast<int32_t>(g));
+  }
+  for (Team& team : teams)
+    team.bytes = RoundUp(static_cast<int64_t>(team.groups.size()) * shape.instances * GroupSlotsBytes(shape),
+                         kRegionAlignment);
+  return teams;
+}
 
 StatusOr<ArenaShape> ChooseShape(const Program& program, int32_t blocks_per_rank, int32_t instances,
                                  const ArenaOptions& options, const std::string& name) {
@@ -33,10 +111,14 @@ StatusOr<ArenaShape> ChooseShape(const Program& program, int32_t blocks_per_rank
   Rank widest(0);
   const IdVector<Rank, ArenaLayout> layouts = LayoutArenas(program, shape);
   for (Rank r(0); r.value < layouts.size(); ++r.value) {
-    const int64_t receives = std::ranges::count(layouts[r].ends, false, &ArenaLayout::End::sends);
-    if (receives * shape.slots > slots) widest = r;
-    slots = std::max(slots, receives * shape.slots);
-    fixed = std::max(fixed, layouts[r].bytes - receives * shape.slots * shape.slot_bytes);
+    const int64_t arrays = layouts[r].slot_arrays;
+    if (arrays * shape.slots > slots) widest = r;
+    slots = std::max(slots, arrays * shape.slots);
+    // However large slots are, a region takes less than twice its alignment more.
+    const int64_t regions =
+        std::ranges::count_if(layouts[r].regions, [](const auto& at) { return at.has_value(); });
+    fixed = std::max(
+        fixed, layouts[r].bytes - arrays * shape.slots * shape.slot_bytes + regions * 2 * kRegionAlignment);
   }
   const int64_t room = std::max<int64_t>(0, options.memory_limit - fixed);
   shape.slot_bytes = RoundUp(wanted);
@@ -56,7 +138,19 @@ StatusOr<ArenaShape> ChooseShape(const Program& program, int32_t blocks_per_rank
 IdVector<Rank, ArenaLayout> LayoutArenas(const Program& program, const ArenaShape& shape) {
   IdVector<Rank, ArenaLayout> layouts;
   layouts.resize(static_cast<size_t>(program.ranks.size()));
-  for (const Connection& connection : program.connections) {
+  const std::vector<Team> teams = TeamsOf(program, shape);
+  for (ArenaLayout& layout : layouts) layout.regions.resize(teams.size());
+  for (size_t t = 0; t < teams.size(); ++t) {
+    for (Rank r : teams[t].ranks) {
+      ArenaLayout& layout = layouts[r];
+      layout.bytes = RoundUp(layout.bytes, kRegionAlignment);
+      layout.regions[t] = Take(layout, teams[t].bytes);
+      layout.slot_arrays += std::ssize(teams[t].groups) * shape.instances;
+    }
+  }
+  const std::vector<std::optional<GroupSlots>> group_slots = GroupSlotsOf(program, teams, shape);
+  for (size_t c = 0; c < program.connections.size(); ++c) {
+    const Connection& connection = program.connections[c];
     ArenaLayout& src = layouts[connection.src];
     ArenaLayout& dst = layouts[connection.dst];
     for (int32_t i = 0; i < shape.instances; ++i) {
@@ -65,15 +159,23 @@ IdVector<Rank, ArenaLayout> LayoutArenas(const Program& program, const ArenaShap
       sender.counter = Take(src, sizeof(uint64_t));
       sender.steps = Take(src, sizeof(uint64_t));
       sender.entry = Take(src, sizeof(device::PeerEntry));
-      src.ends.push_back(sender);
       ArenaLayout::End receiver{.peer = connection.src, .sends = false, .peer_end = src_end};
       receiver.counter = Take(dst, sizeof(uint64_t));
       receiver.steps = Take(dst, sizeof(uint64_t));
       receiver.entry = Take(dst, sizeof(device::PeerEntry));
-      receiver.slots = Take(dst, shape.slots * shape.slot_bytes);
+      if (const auto& in_group = group_slots[c]) {
+        const ArenaLayout& holder = in_group->senders ? src : dst;
+        (in_group->senders ? sender : receiver).slots =
+            *holder.regions[in_group->team] + in_group->at + i * GroupSlotsBytes(shape);
+      } else {
+        receiver.slots = Take(dst, shape.slots * shape.slot_bytes);
+        ++dst.slot_arrays;
+      }
+      src.ends.push_back(sender);
       dst.ends.push_back(receiver);
     }
   }
+  LayoutGroups(program, teams, shape, layouts);
   for (Rank r(0); r.value < layouts.size(); ++r.value) {
     ArenaLayout& layout = layouts[r];
     const int64_t blocks = static_cast<int64_t>(shape.blocks_per_rank) * shape.instances;
@@ -100,7 +202,7 @@ std::vector<device::Connection> ConnectionsOf(const IdVector<Rank, ArenaLayout>&
     const ArenaLayout::End& receives = end.sends ? other : end;
     const ArenaLayout::End& sends = end.sends ? end : other;
     device::Connection c;
-    c.slots = at(receiver, receives.slots);
+    c.slots = receives.slots ? at(receiver, *receives.slots) : at(sender, *sends.slots);
     c.head = counter(receiver, receives.counter);
     c.tail = counter(sender, sends.counter);
     c.steps = counter(rank, end.steps);
@@ -112,6 +214,36 @@ std::vector<device::Connection> ConnectionsOf(const IdVector<Rank, ArenaLayout>&
     connections.push_back(c);
   }
   return connections;
+}
+
+GroupTables GroupTablesOf(const Program& program, const IdVector<Rank, ArenaLayout>& layouts,
+                          const ArenaShape& shape, Rank rank, std::span<const DevicePointer> arenas,
+                          std::span<const DevicePointer> multicast) {
+  GroupTables tables;
+  const ArenaLayout& mine = layouts[rank];
+  const DevicePointer arena = arenas[rank.index()];
+  const auto here = [&](int64_t offset) {
+    return PointerTo<uint64_t>(arena + static_cast<uint64_t>(offset));
+  };
+  const std::vector<device::Connection> connections = ConnectionsOf(layouts, shape, rank, arenas);
+  for (const ArenaLayout::GroupEnd& end : mine.groups) {
+    std::vector<device::GroupMember>& members = tables.members.emplace_back();
+    for (size_t e : end.ends) {
+      const device::Connection& c = connections[e];
+      members.push_back({c.slots, c.head, c.tail, mine.ends[e].peer.value, 0});
+    }
+    device::GroupConnection& group = tables.connections.emplace_back();
+    group.members = PointerTo<const device::GroupMember>(arena + static_cast<uint64_t>(end.members));
+    group.count = static_cast<int32_t>(members.size());
+    group.steps = here(end.steps);
+    group.slot_bytes = shape.slot_bytes;
+    if (multicast[end.team] == 0) continue;
+    group.multicast = PointerTo<char>(multicast[end.team] + static_cast<uint64_t>(end.slots));
+    if (program.groups[end.group].kind != Group::Kind::kReduce) continue;
+    group.own = PointerTo<char>(arena + static_cast<uint64_t>(*mine.regions[end.team] + end.slots));
+    group.holds = here(end.holds);
+  }
+  return tables;
 }
 
 }  // namespace xccl::cuda

@@ -2,10 +2,15 @@
 // into, its counters, what peers tell of their buffers, its threadblocks' state. Where things lie follows
 // from the Program alone, so that all ranks know it of each other and only the arena's address is exchanged.
 // From the addresses come the tables that a kernel reads (device/abi.h).
+//
+// Groups. The ranks of a group, root and members, are a *team*. Every rank of a team has one region in its
+// arena with slots for each group of the team, at the same place in all of them: one multicast object over
+// the regions serves all groups. A region begins and ends at a multiple of kRegionAlignment.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,6 +44,20 @@ struct ArenaOptions {
 StatusOr<ArenaShape> ChooseShape(const Program& program, int32_t blocks_per_rank, int32_t instances,
                                  const ArenaOptions& options, const std::string& name);
 
+// What a driver may demand of memory that is bound to a multicast object: 2 MiB on GPUs so far.
+inline constexpr int64_t kRegionAlignment = 2 << 20;
+
+struct Team {
+  std::vector<Rank> ranks;      // ascending
+  std::vector<int32_t> groups;  // in Program::groups, ascending
+  int64_t bytes = 0;            // of a region
+  bool operator==(const Team&) const = default;
+};
+// In the order of their first groups. The slots of groups[g] and instance i lie in a region at (g × instances
+// + i) × GroupSlotsBytes(shape).
+std::vector<Team> TeamsOf(const Program& program, const ArenaShape& shape);
+int64_t GroupSlotsBytes(const ArenaShape& shape);
+
 // Byte offsets within a rank's arena.
 struct ArenaLayout {
   struct End {
@@ -47,13 +66,25 @@ struct ArenaLayout {
     size_t peer_end = 0;  // index of the other end in the peer's layout
     int64_t counter = 0;  // head where it receives, tail where it sends
     int64_t steps = 0, entry = 0;
-    int64_t slots = 0;  // where it receives
+    std::optional<int64_t> slots = {};  // where they are this rank's: it receives, or sends to a reduce group
   };
-  std::vector<End> ends;  // [k × instances + instance], k as in device::RankArgs
-  int64_t blocks = 0;     // BlockStates
+  // Of a group that this rank is the root of.
+  struct GroupEnd {
+    size_t group = 0;          // in Program::groups
+    size_t team = 0;           // in TeamsOf
+    int64_t slots = 0;         // in the team's regions
+    std::vector<size_t> ends;  // of its members, ascending
+    int64_t steps = 0, holds = 0, members = 0;
+  };
+  std::vector<End> ends;                        // [k × instances + instance], k as in device::RankArgs
+  std::vector<GroupEnd> groups;                 // likewise
+  std::vector<std::optional<int64_t>> regions;  // by team
+  int64_t blocks = 0;                           // BlockStates
   int64_t stop = 0;
-  int64_t windows = 0;      // deltas: [rank of the program][kWindows]
-  int64_t connections = 0;  // device::Connection, one an end
+  int64_t windows = 0;            // deltas: [rank of the program][kWindows]
+  int64_t connections = 0;        // device::Connection, one an end
+  int64_t group_connections = 0;  // device::GroupConnection
+  int64_t slot_arrays = 0;        // that have slots × slot_bytes each
   int64_t bytes = 0;
 };
 
@@ -65,5 +96,15 @@ IdVector<Rank, ArenaLayout> LayoutArenas(const Program& program, const ArenaShap
 std::vector<device::Connection> ConnectionsOf(const IdVector<Rank, ArenaLayout>& layouts,
                                               const ArenaShape& shape, Rank rank,
                                               std::span<const DevicePointer> arenas);
+// What a root's arena holds of its groups: device::GroupMembers, to be written at ArenaLayout::GroupEnd::
+// members, and the GroupConnections. `multicast`: by team, the address at which a switch serves its regions;
+// 0: none does.
+struct GroupTables {
+  std::vector<std::vector<device::GroupMember>> members;  // as ArenaLayout::groups
+  std::vector<device::GroupConnection> connections;
+};
+GroupTables GroupTablesOf(const Program& program, const IdVector<Rank, ArenaLayout>& layouts,
+                          const ArenaShape& shape, Rank rank, std::span<const DevicePointer> arenas,
+                          std::span<const DevicePointer> multicast);
 
 }  // namespace xccl::cuda

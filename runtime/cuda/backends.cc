@@ -28,7 +28,7 @@ StatusOr<std::shared_ptr<Programs>> ConnectAll(const std::string& book, const st
                            ReduceOp::kSum, false};
     DeviceProgramOptions program_options = options.program;
     program_options.no_kernel = "the plan book has no kernel for it";
-    if (options.interpreter) program_options.interpreter = options.interpreter(plan.program.protocol);
+    if (options.interpreter) program_options.interpreter = options.interpreter(plan.program);
     XCCL_ASSIGN_OR_RETURN(
         std::unique_ptr<DeviceProgram> program,
         DeviceProgram::Connect(name, plan.program, plan.collective, std::move(images), ranks, exchange, first,

@@ -25,8 +25,8 @@ PlanImages ImagesOfBook(std::shared_ptr<KernelCache> cache);
 struct BackendOptions {
   DeviceProgramOptions program;
   PlanImages images;
-  // The interpreter kernel of a protocol, for plans without a kernel. Empty: they are refused.
-  std::function<KernelImages(Protocol protocol)> interpreter = {};
+  // The interpreter kernel of a program, for plans without a kernel. Empty: they are refused.
+  std::function<KernelImages(const Program& program)> interpreter = {};
   std::shared_ptr<Residency> residency;  // empty: the process's
 };
 

@@ -172,6 +172,7 @@ Status DeviceProgram::MapPeers() {
       }
     }
   }
+  XCCL_RETURN_IF_ERROR(ConnectGroups());
   for (size_t i = 0; i < ranks_.size(); ++i) {
     const std::vector<DevicePointer>& addresses = seen[ranks_[i].gpu->id()];
     const ArenaLayout& layout = layouts_[ranks_[i].rank];
@@ -185,6 +186,7 @@ Status DeviceProgram::MapPeers() {
       XCCL_RETURN_IF_ERROR(ConstantTables::Write(ranks_[i].gpu,
                                                  arena + static_cast<uint64_t>(layout.connections),
                                                  ends.data(), ends.size() * sizeof(device::Connection)));
+    XCCL_RETURN_IF_ERROR(WriteGroups(i, addresses));
     XCCL_RETURN_IF_ERROR(WriteTables(i));
   }
   // Nobody launches before all have mapped.
@@ -223,6 +225,8 @@ Status DeviceProgram::WriteTables(size_t local) {
   args.blocks = PointerTo<device::BlockState>(arena + static_cast<uint64_t>(layout.blocks));
   args.scratch = PointerTo<char>(state.scratch.address());
   args.scratch_window = everybody_here_ ? 0 : -1;
+  args.groups =
+      PointerTo<const device::GroupConnection>(arena + static_cast<uint64_t>(layout.group_connections));
   return ConstantTables::Write(
       ranks_[local].gpu, state.device->rank_args.address() + sizeof args * static_cast<size_t>(state.index),
       &args, sizeof args);

@@ -4,6 +4,7 @@
 // a launch that was captured into a graph may be replayed.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -31,6 +32,7 @@
 #include "runtime/cuda/kernel.h"
 #include "runtime/cuda/memory.h"
 #include "runtime/cuda/residency.h"
+#include "runtime/cuda/switches.h"
 
 namespace xccl::cuda {
 
@@ -51,6 +53,7 @@ struct DeviceProgramOptions {
   bool one_launch = false;  // all ranks of this process on a device in one cooperative launch
   bool direct = true;       // peers' buffers are used where they are mapped
   bool fabric = false;      // fabric handles rather than file descriptors
+  bool multicast = true;    // groups go through the switch where there is one
   uint64_t jitter = 0;      // not 0: seed of random delays
   // The interpreter kernel, for a program that has no kernel of its own (`no_kernel` says why, for notice())
   // or whose kernel cannot be compiled. Empty: such programs are refused.
@@ -78,6 +81,9 @@ struct DeviceUsage {
   int64_t table_bytes = 0;  // of the interpreter kernel; 0: the kernel is generated code
   int64_t slot_bytes = 0;
   Sharing sharing = Sharing::kNone;
+  // How messages of groups go: "" where there are none, "through the switch", or "member by member: " and
+  // why.
+  std::array<char, 200> groups = {};
 };
 
 // Safe from any thread.
@@ -141,6 +147,8 @@ class DeviceProgram {
   Status MakeArenas();
   Status MapPeers();
   Status WriteWindows(size_t local);
+  Status ConnectGroups();
+  Status WriteGroups(size_t local, std::span<const DevicePointer> arenas);
   Status WriteTables(size_t local);
   StatusOr<const Kernel*> KernelFor(DeviceState& device, const DeviceCall& call);
   StatusOr<const Prepared*> Prepare(const CollectiveSizes& sizes, const DeviceCall& call);
@@ -174,6 +182,7 @@ class DeviceProgram {
   std::map<int32_t, std::unique_ptr<DeviceState>> devices_;
   std::vector<std::unique_ptr<RankState>> states_;  // by local rank
   std::vector<DeviceMemory> mapped_;                // peers' arenas
+  Switches switches_;                               // over the arenas
   std::map<std::vector<int64_t>, Prepared> prepared_;
   PinnedMemory record_;  // ErrorRecord, and the abort word on the next line
   Status failure_;

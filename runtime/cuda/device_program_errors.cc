@@ -143,6 +143,11 @@ DeviceUsage DeviceProgram::usage() const {
     usage.sharing = state->arena.sharing();
   }
   usage.slot_bytes = shape_.slot_bytes;
+  if (!program_.groups.empty()) {
+    const std::string text =
+        switches_.why_not.empty() ? "through the switch" : "member by member: " + switches_.why_not;
+    text.copy(usage.groups.data(), usage.groups.size() - 1);
+  }
   return usage;
 }
 

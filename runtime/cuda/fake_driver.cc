@@ -283,6 +283,8 @@ size_t FakeDriver::memory_in_use() const {
   return fake::state->in_use;
 }
 
+std::vector<char*> FakeDriver::CopiesAt(DevicePointer address) { return fake::CopiesAt(address); }
+
 int64_t FakeDriver::launches() const {
   const std::lock_guard lock(fake::state->mutex);
   return fake::state->launches;

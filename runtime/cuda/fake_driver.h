@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/cuda/driver.h"
 
@@ -52,6 +53,9 @@ class FakeDriver {
   // What has not been given back: "2 handles, 1 mapping"; "" when all is.
   std::string Leaks() const;
   size_t memory_in_use() const;
+  // What a switch would do with a multicast address: the copies of that byte in the memory that the team has
+  // bound, whichever process it is of. Empty: it is no such address.
+  static std::vector<char*> CopiesAt(DevicePointer address);
   int64_t launches() const;
   int64_t host_waits() const;  // StreamSynchronize and EventSynchronize
 };

@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -44,9 +45,25 @@ bool Reserve(size_t bytes) {
 
 void Drop(std::map<MemoryHandle, Physical>::iterator at) {
   if (--at->second.references > 0) return;
-  if (!at->second.imported && !at->second.multicast) state->in_use -= at->second.bytes;
-  close(at->second.file);
+  Physical& gone = at->second;
+  if (!gone.imported && gone.multicast == nullptr) state->in_use -= gone.bytes;
+  if (gone.multicast != nullptr) munmap(gone.multicast, kMulticastFileBytes);
+  for (const auto& [copy, bytes] : gone.copies) munmap(copy, bytes);
+  close(gone.file);
   state->physical.erase(at);
+}
+
+bool Complete(const Multicast& multicast) {
+  return static_cast<uint32_t>(std::popcount(multicast.joined.load())) == multicast.team;
+}
+Multicast* MapMulticast(int file) {
+  void* const at = mmap(nullptr, kMulticastFileBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  XCCL_CHECK(at != MAP_FAILED);
+  return static_cast<Multicast*>(at);
+}
+Multicast* MulticastOf(MemoryHandle handle) {
+  const auto at = state->physical.find(handle);
+  return at == state->physical.end() ? nullptr : at->second.multicast;
 }
 
 void FillAllocations(Driver& d) {
@@ -187,7 +204,7 @@ void FillMappings(Driver& d) {
       return Result::kNotSupported;
     if (bytes == 0 || bytes % o.granularity != 0) return Result::kInvalidValue;
     if (!Reserve(bytes)) return Result::kOutOfMemory;
-    return NewHandle(handle, {.file = MakeFile(bytes), .bytes = bytes});
+    return NewHandle(handle, {.file = MakeFile(bytes), .bytes = bytes, .device = properties->location.id});
   };
   d.MemRelease = [](MemoryHandle handle) {
     const auto error = Begin();
@@ -221,10 +238,16 @@ void FillMappings(Driver& d) {
     if (const auto error = Begin()) return *error;
     const std::lock_guard lock(state->mutex);
     const auto at = state->physical.find(handle);
-    if (at == state->physical.end() || offset != 0 || bytes > at->second.bytes) return Result::kInvalidValue;
-    if (at->second.multicast && at->second.joined < at->second.team) return Result::kNotReady;
-    void* mapped = mmap(Host(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, at->second.file, 0);
-    XCCL_CHECK(mapped != MAP_FAILED);
+    if (at == state->physical.end() || offset != 0 ||
+        (at->second.multicast == nullptr && bytes > at->second.bytes))
+      return Result::kInvalidValue;
+    if (const Multicast* const multicast = at->second.multicast) {
+      // Nothing lies there: only a switch can do with the addresses.
+      if (!Complete(*multicast) || bytes > multicast->bytes) return Result::kNotReady;
+    } else {
+      void* mapped = mmap(Host(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, at->second.file, 0);
+      XCCL_CHECK(mapped != MAP_FAILED);
+    }
     ++at->second.references;
     state->mappings[address] = {bytes, handle};
     return Result::kSuccess;
@@ -241,10 +264,16 @@ void FillMappings(Driver& d) {
     state->mappings.erase(at);
     return EndOf(error, true);
   };
-  d.MemSetAccess = [](DevicePointer address, size_t bytes, const AccessDescription*, size_t count) {
+  d.MemSetAccess = [](DevicePointer address, size_t bytes, const AccessDescription* access, size_t count) {
     if (const auto error = Begin()) return *error;
     const std::lock_guard lock(state->mutex);
-    if (!state->mappings.contains(address) || count == 0) return Result::kInvalidValue;
+    const auto at = state->mappings.find(address);
+    if (at == state->mappings.end() || count == 0) return Result::kInvalidValue;
+    if (const Multicast* const multicast = state->physical[at->second.second].multicast) {
+      for (size_t i = 0; i < count; ++i)
+        if ((multicast->joined.load() >> access[i].location.id & 1) == 0) return Result::kInvalidDevice;
+      return Result::kSuccess;
+    }
     mprotect(Host(address), bytes, PROT_READ | PROT_WRITE);
     return Result::kSuccess;
   };
@@ -277,7 +306,9 @@ void FillSharing(Driver& d) {
     const off_t bytes = file < 0 ? -1 : lseek(file, 0, SEEK_END);
     if (bytes <= 0) return Result::kInvalidValue;
     const std::lock_guard lock(state->mutex);
-    return NewHandle(handle, {.file = file, .bytes = static_cast<size_t>(bytes), .imported = true});
+    Physical physical = {.file = file, .bytes = static_cast<size_t>(bytes), .imported = true};
+    if (physical.bytes == kMulticastFileBytes) physical.multicast = MapMulticast(file);
+    return NewHandle(handle, std::move(physical));
   };
   d.MemRetainAllocationHandle = [](MemoryHandle* handle, void* address) {
     if (const auto error = Begin()) return *error;
@@ -292,6 +323,9 @@ void FillSharing(Driver& d) {
       }
     return Result::kInvalidValue;
   };
+}
+
+void FillMulticast(Driver& d) {
   d.MulticastGetGranularity = [](size_t* bytes, const MulticastProperties*, int32_t) {
     *bytes = 2 * state->options.granularity;
     return EndOf(Begin(), state->options.multicast);
@@ -303,29 +337,54 @@ void FillSharing(Driver& d) {
     if (!state->options.multicast || properties->devices < 2 ||
         properties->size % (2 * state->options.granularity) != 0)
       return Result::kInvalidValue;
-    return NewHandle(handle, {.file = MakeFile(properties->size),
-                              .bytes = properties->size,
-                              .multicast = true,
-                              .team = properties->devices});
+    const int file = MakeFile(kMulticastFileBytes);
+    Multicast* const made = MapMulticast(file);
+    made->bytes = properties->size;
+    made->team = properties->devices;
+    return NewHandle(handle, {.file = file, .bytes = kMulticastFileBytes, .multicast = made});
   };
-  d.MulticastAddDevice = [](MemoryHandle handle, DeviceId) {
+  d.MulticastAddDevice = [](MemoryHandle handle, DeviceId device) {
     if (const auto error = Begin()) return *error;
     const std::lock_guard lock(state->mutex);
-    const auto at = state->physical.find(handle);
-    if (at == state->physical.end()) return Result::kInvalidValue;
-    ++at->second.joined;
-    return Result::kSuccess;
+    Multicast* const multicast = MulticastOf(handle);
+    if (multicast == nullptr || Complete(*multicast)) return Result::kInvalidValue;
+    const uint64_t bit = uint64_t{1} << device;
+    return EndOf({}, (multicast->joined.fetch_or(bit) & bit) == 0);
   };
-  d.MulticastBindMem = [](MemoryHandle handle, size_t, MemoryHandle memory, size_t, size_t bytes,
+  d.MulticastBindMem = [](MemoryHandle handle, size_t at, MemoryHandle memory, size_t offset, size_t bytes,
                           Driver::U64) {
     if (const auto error = Begin()) return *error;
     const std::lock_guard lock(state->mutex);
-    const auto at = state->physical.find(handle);
-    const auto bound = state->physical.find(memory);
-    return EndOf({}, at != state->physical.end() && bound != state->physical.end() &&
-                         bytes <= at->second.bytes && bytes <= bound->second.bytes);
+    Multicast* const multicast = MulticastOf(handle);
+    const auto part = state->physical.find(memory);
+    const size_t granularity = 2 * state->options.granularity;
+    if (multicast == nullptr || part == state->physical.end() || part->second.multicast != nullptr ||
+        at != 0 || bytes != multicast->bytes || offset % granularity != 0 ||
+        offset + bytes > part->second.bytes || (multicast->joined.load() >> part->second.device & 1) == 0)
+      return Result::kInvalidValue;
+    // The real one waits.
+    if (!Complete(*multicast)) return Result::kNotReady;
+    const uint32_t place = multicast->binds.fetch_add(1);
+    XCCL_CHECK(place < std::size(multicast->bound));
+    Multicast::Bound& bound = multicast->bound[place];
+    bound.file = part->second.file;
+    bound.device = part->second.device;
+    bound.offset = offset;
+    bound.process.store(getpid());
+    return Result::kSuccess;
   };
-  d.MulticastUnbind = [](MemoryHandle, DeviceId, size_t, size_t) { return EndOf(Begin(), true); };
+  d.MulticastUnbind = [](MemoryHandle handle, DeviceId device, size_t, size_t) {
+    const auto error = Begin();
+    const std::lock_guard lock(state->mutex);
+    Multicast* const multicast = MulticastOf(handle);
+    if (multicast == nullptr) return Result::kInvalidValue;
+    for (Multicast::Bound& bound : multicast->bound) {
+      if (bound.process.load() != getpid() || bound.device != device) continue;
+      bound.process.store(0);
+      return EndOf(error, true);
+    }
+    return Result::kInvalidValue;
+  };
 }
 
 }  // namespace
@@ -335,9 +394,34 @@ void FillMemory(Driver& d) {
   FillCopies(d);
 }
 
+std::vector<char*> CopiesAt(DevicePointer address) {
+  const std::lock_guard lock(state->mutex);
+  auto at = state->mappings.upper_bound(address);
+  if (at == state->mappings.begin()) return {};
+  --at;
+  Physical& physical = state->physical[at->second.second];
+  if (physical.multicast == nullptr || address - at->first >= at->second.first) return {};
+  if (physical.copies.empty()) {
+    for (const Multicast::Bound& bound : physical.multicast->bound) {
+      if (bound.process.load() == 0) continue;
+      const int file = OpenNamed({bound.process.load(), bound.file, 0});
+      const size_t bytes = physical.multicast->bytes;
+      void* const copy =
+          mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(bound.offset));
+      XCCL_CHECK(copy != MAP_FAILED);
+      close(file);
+      physical.copies.emplace_back(static_cast<char*>(copy), bytes);
+    }
+  }
+  std::vector<char*> copies;
+  for (const auto& [copy, bytes] : physical.copies) copies.push_back(copy + (address - at->first));
+  return copies;
+}
+
 void FillVirtualMemory(Driver& d) {
   FillMappings(d);
   FillSharing(d);
+  FillMulticast(d);
 }
 
 }  // namespace xccl::cuda::fake

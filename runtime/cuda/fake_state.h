@@ -3,6 +3,7 @@
 // this one is to fail.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -97,13 +98,32 @@ struct StreamObject {
 
 namespace fake {
 
+// A multicast object, in a file of its own that the processes of its team map.
+struct Multicast {
+  struct Bound {
+    std::atomic<int32_t> process = 0;  // whose memory it is; 0: none
+    int32_t file = -1;
+    DeviceId device = 0;
+    uint64_t offset = 0;  // in the memory
+  };
+  uint64_t bytes = 0;
+  uint32_t team = 0;
+  std::atomic<uint64_t> joined = 0;  // a bit for each device
+  std::atomic<uint32_t> binds = 0;   // ever
+  Bound bound[64];
+};
+inline constexpr size_t kMulticastFileBytes = 4096;  // no memory is so small
+static_assert(sizeof(Multicast) <= kMulticastFileBytes);
+
 struct Physical {
   int file = -1;
   size_t bytes = 0;
-  bool imported = false, multicast = false;
+  bool imported = false;
+  DeviceId device = 0;
   int references = 1;  // the handle's own and the mappings'
   int handles = 1;  // not given back
-  uint32_t team = 0, joined = 0;  // of a multicast object
+  Multicast* multicast = nullptr;
+  std::vector<std::pair<char*, size_t>> copies = {};  // of a multicast object: what CopiesAt has mapped
 };
 
 struct Allocation {  // MemAlloc
@@ -182,6 +202,9 @@ inline StreamObject& Queue(Stream stream) {
 
 inline void* Host(DevicePointer address) { return PointerTo<void>(address); }
 inline DevicePointer Device(const void* memory) { return reinterpret_cast<DevicePointer>(memory); }
+
+// All that a multicast address stands for; none for others. Requires: every member has bound.
+std::vector<char*> CopiesAt(DevicePointer address);
 
 // Each fills its share of the table.
 void FillDevices(Driver& d);

@@ -60,13 +60,14 @@ KernelImages ImagesOfSource(std::string name, std::string source, std::shared_pt
   };
 }
 
-KernelImages ImagesOfInterpreter(Protocol protocol, std::shared_ptr<KernelCache> cache) {
-  return [protocol, cache = std::move(cache)](DataType type, ReduceOp op,
-                                              int32_t arch) -> StatusOr<std::string> {
+KernelImages ImagesOfInterpreter(const Program& program, std::shared_ptr<KernelCache> cache) {
+  return [protocol = program.protocol, groups = !program.groups.empty(), cache = std::move(cache)](
+             DataType type, ReduceOp op, int32_t arch) -> StatusOr<std::string> {
     XCCL_ASSIGN_OR_RETURN(const Nvrtc* nvrtc, LoadNvrtc());
     CompileRequest request =
         KernelRequest("interpreter", "#include \"device/interpret.cu\"\n", type, op, arch);
     request.options.push_back(fmt::format("-DXCCL_PROTOCOL={}", DeviceName(protocol)));
+    if (groups) request.options.emplace_back("-DXCCL_GROUPS=1");
     return cache->Get(*nvrtc, request);
   };
 }

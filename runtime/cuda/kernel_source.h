@@ -33,7 +33,7 @@ uint64_t MadeFrom(const std::string& source);
 KernelImages ImagesOfSource(std::string name, std::string source, std::shared_ptr<KernelCache> cache,
                             std::vector<PlanCubin> cubins = {});
 
-// The same of the interpreter kernel, which runs any program of this protocol.
-KernelImages ImagesOfInterpreter(Protocol protocol, std::shared_ptr<KernelCache> cache);
+// The same of the interpreter kernel that runs any program of this one's protocol, with groups or without.
+KernelImages ImagesOfInterpreter(const Program& program, std::shared_ptr<KernelCache> cache);
 
 }  // namespace xccl::cuda

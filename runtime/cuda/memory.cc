@@ -298,20 +298,27 @@ DeviceMemory::~DeviceMemory() {
 }
 
 StatusOr<MulticastMemory> MulticastMemory::Create(std::shared_ptr<const Gpu> gpu, int32_t devices,
-                                                  size_t bytes) {
+                                                  size_t bytes, Sharing sharing) {
   if (devices < 2)
     return InvalidInput(fmt::format("cuda: a multicast group of {} device; expected 2 or more", devices));
+  if (sharing == Sharing::kLegacy)
+    return InvalidInput(fmt::format("cuda: {} memory in a multicast group", ToString(sharing)));
   const ScopedContext context(*gpu);
   MulticastProperties properties;
   properties.devices = static_cast<uint32_t>(devices);
   properties.size = bytes;
-  properties.handle_types = static_cast<uint32_t>(HandleType::kPosixFileDescriptor);
+  properties.handle_types = static_cast<uint32_t>(HandleTypeOf(sharing));
   size_t granularity = 0;
   XCCL_RETURN_IF_ERROR(
-      gpu->Check(gpu->driver().MulticastGetGranularity(&granularity, &properties, kRecommendedGranularity),
+      gpu->Check(gpu->driver().MulticastGetGranularity(&granularity, &properties, kMinimumGranularity),
                  "cuMulticastGetGranularity"));
+  if (granularity == 0 || bytes == 0 || bytes % granularity != 0)
+    return InvalidInput(
+        fmt::format("cuda: device {}: a multicast group of {} bytes; expected a multiple of {}", gpu->id(),
+                    bytes, granularity));
   MulticastMemory memory;
-  memory.bytes_ = properties.size = RoundUp(std::max<size_t>(bytes, 1), granularity);
+  memory.bytes_ = bytes;
+  memory.sharing_ = sharing;
   XCCL_RETURN_IF_ERROR(
       gpu->Check(gpu->driver().MulticastCreate(&memory.handle_, &properties),
                  fmt::format("cuMulticastCreate of {} bytes on {} devices", memory.bytes_, devices)));
@@ -323,7 +330,7 @@ StatusOr<Parcel> MulticastMemory::Export() const {
   const ScopedContext context(*gpu_);
   Description description;
   description.process = getpid();
-  description.sharing = Sharing::kFileDescriptor;
+  description.sharing = sharing_;
   description.bytes = bytes_;
   Parcel parcel;
   XCCL_RETURN_IF_ERROR(ExportHandle(*gpu_, handle_, description.sharing, description, parcel));
@@ -337,41 +344,52 @@ StatusOr<MulticastMemory> MulticastMemory::Import(std::shared_ptr<const Gpu> gpu
   MulticastMemory memory;
   XCCL_ASSIGN_OR_RETURN(memory.handle_, ImportHandle(*gpu, parcel, description));
   memory.bytes_ = description.bytes;
+  memory.sharing_ = description.sharing;
   memory.gpu_ = std::move(gpu);
   return memory;
 }
 
-Status MulticastMemory::Join() const {
-  const ScopedContext context(*gpu_);
-  return gpu_->Check(gpu_->driver().MulticastAddDevice(handle_, gpu_->id()), "cuMulticastAddDevice");
+Status MulticastMemory::Join(const Gpu& gpu) const {
+  const ScopedContext context(gpu);
+  return gpu.Check(gpu.driver().MulticastAddDevice(handle_, gpu.id()), "cuMulticastAddDevice");
 }
 
-Status MulticastMemory::Bind(const DeviceMemory& memory) {
+Status MulticastMemory::Bind(const std::shared_ptr<const Gpu>& gpu, const DeviceMemory& memory,
+                             size_t offset) {
+  const ScopedContext context(*gpu);
+  if (memory.handle() == 0 || memory.bytes() < offset + bytes_)
+    return InvalidInput(fmt::format("cuda: {} bytes of {} bound from {} on to a multicast group of {} bytes",
+                                    memory.bytes(), ToString(memory.sharing()), offset, bytes_));
+  XCCL_RETURN_IF_ERROR(
+      gpu->Check(gpu->driver().MulticastBindMem(handle_, 0, memory.handle(), offset, bytes_, 0),
+                 fmt::format("cuMulticastBindMem of {} bytes", bytes_)));
+  bound_.push_back(gpu);
+  return OkStatus();
+}
+
+Status MulticastMemory::Map(std::span<const std::shared_ptr<const Gpu>> gpus) {
   const ScopedContext context(*gpu_);
   const Driver& driver = gpu_->driver();
-  if (memory.handle() == 0 || memory.bytes() < bytes_)
-    return InvalidInput(fmt::format("cuda: {} bytes of {} bound to a multicast group of {} bytes",
-                                    memory.bytes(), ToString(memory.sharing()), bytes_));
-  XCCL_RETURN_IF_ERROR(gpu_->Check(driver.MulticastBindMem(handle_, 0, memory.handle(), 0, bytes_, 0),
-                                   fmt::format("cuMulticastBindMem of {} bytes", bytes_)));
-  bound_ = true;
   XCCL_RETURN_IF_ERROR(gpu_->Check(driver.MemAddressReserve(&address_, bytes_, 0, 0, 0),
                                    fmt::format("cuMemAddressReserve of {} bytes", bytes_)));
   reserved_ = true;
   XCCL_RETURN_IF_ERROR(
       gpu_->Check(driver.MemMap(address_, bytes_, 0, handle_, 0), "cuMemMap of a multicast group"));
   mapped_ = true;
-  const AccessDescription access{{kLocationDevice, gpu_->id()}, kReadWrite};
-  return gpu_->Check(driver.MemSetAccess(address_, bytes_, &access, 1),
+  std::vector<AccessDescription> access;
+  for (const std::shared_ptr<const Gpu>& gpu : gpus)
+    access.push_back({{kLocationDevice, gpu->id()}, kReadWrite});
+  return gpu_->Check(driver.MemSetAccess(address_, bytes_, access.data(), access.size()),
                      "cuMemSetAccess of a multicast group");
 }
 
 MulticastMemory& MulticastMemory::operator=(MulticastMemory&& other) noexcept {
   std::swap(gpu_, other.gpu_);
+  std::swap(bound_, other.bound_);
+  std::swap(sharing_, other.sharing_);
   std::swap(handle_, other.handle_);
   std::swap(address_, other.address_);
   std::swap(bytes_, other.bytes_);
-  std::swap(bound_, other.bound_);
   std::swap(reserved_, other.reserved_);
   std::swap(mapped_, other.mapped_);
   return *this;
@@ -383,7 +401,7 @@ MulticastMemory::~MulticastMemory() {
   const Driver& driver = gpu_->driver();
   if (mapped_) driver.MemUnmap(address_, bytes_);
   if (reserved_) driver.MemAddressFree(address_, bytes_);
-  if (bound_) driver.MulticastUnbind(handle_, gpu_->id(), 0, bytes_);
+  for (const std::shared_ptr<const Gpu>& gpu : bound_) driver.MulticastUnbind(handle_, gpu->id(), 0, bytes_);
   driver.MemRelease(handle_);
 }
 

@@ -64,18 +64,23 @@ class DeviceMemory {
   bool reserved_ = false, mapped_ = false;
 };
 
-// A range that every member of a team writes at once, over a switch that multicasts. All members call the
-// same functions in the same order: one creates and exports, the others import; all join before any binds.
+// A range of addresses at which a switch writes, and reads and reduces, memory of all devices of a team at
+// once. One object a process: one process creates and exports, the others import. Every process joins with
+// its devices; when all have, it binds their memory and maps.
 class MulticastMemory {
  public:
-  // Rounded up to the multicast granularity. Requires: the device's properties say multicast. Errors:
-  // kInvalidInput for a team of fewer than two devices: the driver refuses it.
-  static StatusOr<MulticastMemory> Create(std::shared_ptr<const Gpu> gpu, int32_t devices, size_t bytes);
+  // Requires: the device's properties say multicast. `sharing`: that of the memory to be bound; it and
+  // `bytes` must be right for all of it. Errors: kInvalidInput for a team of fewer than two devices, for
+  // bytes that are no multiple of what the driver can bind.
+  static StatusOr<MulticastMemory> Create(std::shared_ptr<const Gpu> gpu, int32_t devices, size_t bytes,
+                                          Sharing sharing);
   StatusOr<Parcel> Export() const;
   static StatusOr<MulticastMemory> Import(std::shared_ptr<const Gpu> gpu, const Parcel& parcel);
-  Status Join() const;
-  // After all have joined. `memory` is this member's part, as large as bytes(); it outlives this.
-  Status Bind(const DeviceMemory& memory);
+  Status Join(const Gpu& gpu) const;
+  // After all have joined. bytes() of `memory` from `offset` on become this device's part; it outlives this.
+  Status Bind(const std::shared_ptr<const Gpu>& gpu, const DeviceMemory& memory, size_t offset);
+  // After all have joined. For `gpus`, which have.
+  Status Map(std::span<const std::shared_ptr<const Gpu>> gpus);
 
   MulticastMemory(MulticastMemory&& other) noexcept { *this = std::move(other); }
   MulticastMemory& operator=(MulticastMemory&& other) noexcept;
@@ -86,10 +91,12 @@ class MulticastMemory {
  private:
   MulticastMemory() = default;
   std::shared_ptr<const Gpu> gpu_;
+  std::vector<std::shared_ptr<const Gpu>> bound_;
+  Sharing sharing_ = Sharing::kNone;
   MemoryHandle handle_ = 0;
   DevicePointer address_ = 0;
   size_t bytes_ = 0;
-  bool bound_ = false, reserved_ = false, mapped_ = false;
+  bool reserved_ = false, mapped_ = false;
 };
 
 }  // namespace xccl::cuda

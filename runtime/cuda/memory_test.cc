@@ -102,34 +102,61 @@ TEST(MulticastMemory, AllJoinBeforeAnyBinds) {
   machine.devices = 2;
   machine.multicast = true;
   FakeDriver fake(machine);
+  constexpr size_t kBytes = 131072, kOffset = 262144;
   {
-    const auto a = OpenGpu(fake, 0), b = OpenGpu(fake, 1);
-    auto group = MulticastMemory::Create(a, 2, 100000);
+    const std::vector<std::shared_ptr<const Gpu>> gpus = {OpenGpu(fake, 0), OpenGpu(fake, 1)};
+    std::vector<DeviceMemory> parts;
+    for (const auto& gpu : gpus) {
+      auto memory = DeviceMemory::Create(gpu, kOffset + kBytes, Sharing::kFileDescriptor, {}, "part");
+      ASSERT_TRUE(memory.ok());
+      parts.push_back(*std::move(memory));
+    }
+    auto group = MulticastMemory::Create(gpus[0], 2, kBytes, Sharing::kFileDescriptor);
     ASSERT_TRUE(group.ok()) << group.status().message();
-    EXPECT_EQ(group->bytes(), 131072U);
     const auto parcel = group->Export();
     ASSERT_TRUE(parcel.ok());
-    auto other = MulticastMemory::Import(b, *parcel);
+    auto other = MulticastMemory::Import(gpus[1], *parcel);
     ASSERT_TRUE(other.ok()) << other.status().message();
-    const auto memory = DeviceMemory::Create(a, group->bytes(), Sharing::kFileDescriptor, {}, "part");
-    ASSERT_TRUE(memory.ok());
-    EXPECT_EQ(group->Join(), OkStatus());
-    EXPECT_EQ(group->Bind(*memory).message(),
-              "cuda: device 0: cuMemMap of a multicast group: fake error (600, FAKE_ERROR)");
-    EXPECT_EQ(MulticastMemory::Create(a, 1, 100).status().message(),
-              "cuda: a multicast group of 1 device; expected 2 or more");
-    auto second = MulticastMemory::Create(a, 2, 100000);
-    ASSERT_TRUE(second.ok());
-    EXPECT_EQ(second->Join(), OkStatus());
-    EXPECT_EQ(second->Join(), OkStatus());
-    EXPECT_EQ(second->Bind(*memory), OkStatus());
-    EXPECT_NE(second->address(), 0U);
-    const auto legacy = DeviceMemory::Create(a, 131072, Sharing::kLegacy, {}, "part");
-    ASSERT_TRUE(legacy.ok());
-    EXPECT_EQ(group->Bind(*legacy).message(),
-              "cuda: 131072 bytes of legacy IPC bound to a multicast group of 131072 bytes");
+    EXPECT_EQ(group->Join(*gpus[0]), OkStatus());
+    EXPECT_EQ(group->Bind(gpus[0], parts[0], kOffset).message(),
+              "cuda: device 0: cuMulticastBindMem of 131072 bytes: fake error (600, FAKE_ERROR)");
+    EXPECT_EQ(other->Join(*gpus[1]), OkStatus());
+    EXPECT_EQ(group->Bind(gpus[0], parts[0], kOffset), OkStatus());
+    EXPECT_EQ(other->Bind(gpus[1], parts[1], kOffset), OkStatus());
+    EXPECT_EQ(group->Map({gpus.data(), 1}), OkStatus());
+    ASSERT_NE(group->address(), 0U);
+    // What is stored there would be in both.
+    const std::vector<char*> copies = FakeDriver::CopiesAt(group->address() + 5);
+    ASSERT_EQ(copies.size(), 2U);
+    for (size_t i = 0; i < 2; ++i) {
+      *copies[i] = 'x';
+      EXPECT_EQ(*reinterpret_cast<const char*>(parts[i].address() + kOffset + 5), 'x');
+    }
+    EXPECT_TRUE(FakeDriver::CopiesAt(parts[0].address()).empty());
   }
   EXPECT_EQ(fake.Leaks(), "");
+}
+
+TEST(MulticastMemory, RefusesWhatTheDriverWould) {
+  FakeOptions machine;
+  machine.devices = 2;
+  machine.multicast = true;
+  FakeDriver fake(machine);
+  const auto gpu = OpenGpu(fake);
+  EXPECT_EQ(MulticastMemory::Create(gpu, 1, 131072, Sharing::kNone).status().message(),
+            "cuda: a multicast group of 1 device; expected 2 or more");
+  EXPECT_EQ(MulticastMemory::Create(gpu, 2, 100000, Sharing::kNone).status().message(),
+            "cuda: device 0: a multicast group of 100000 bytes; expected a multiple of 131072");
+  EXPECT_EQ(MulticastMemory::Create(gpu, 2, 131072, Sharing::kLegacy).status().message(),
+            "cuda: legacy IPC memory in a multicast group");
+  auto group = MulticastMemory::Create(gpu, 2, 131072, Sharing::kNone);
+  ASSERT_TRUE(group.ok());
+  const auto legacy = DeviceMemory::Create(gpu, 131072, Sharing::kLegacy, {}, "part");
+  ASSERT_TRUE(legacy.ok());
+  EXPECT_EQ(group->Bind(gpu, *legacy, 0).message(),
+            "cuda: 131072 bytes of legacy IPC bound from 0 on to a multicast group of 131072 bytes");
+  EXPECT_EQ(group->Join(*gpu), OkStatus());
+  EXPECT_EQ(group->Join(*gpu).message(), "cuda: device 0: cuMulticastAddDevice: fake error (1, FAKE_ERROR)");
 }
 
 TEST(ConstantTables, KeepEachContentOnce) {

@@ -1,16 +1,20 @@
-// emit_cases RANKS: host code of all KernelCases(RANKS), and a list of them.
+// emit_cases RANKS: host code of all KernelCases(RANKS), and a list of them; emit_cases groups: of
+// GroupCases().
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "codegen/emit.h"
+#include "tests/testing/group_cases.h"
 #include "tests/testing/kernel_cases.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
-  const int32_t ranks = std::atoi(argv[1]);
-  const std::vector<xccl::testing::KernelCase> cases = xccl::testing::KernelCases(ranks);
+  const bool groups = std::string(argv[1]) == "groups";
+  const int32_t ranks = groups ? 0 : std::atoi(argv[1]);
+  const std::vector<xccl::testing::KernelCase> cases =
+      groups ? xccl::testing::GroupCases() : xccl::testing::KernelCases(ranks);
   for (size_t i = 0; i < cases.size(); ++i) {
     xccl::EmitOptions options;
     options.target = xccl::EmitTarget::kHost;

@@ -2,11 +2,15 @@
 #include "tests/testing/host_machine.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 
+#include "base/random.h"
 #include "ir/kernel_sizes.h"
 #include "ir/sizes.h"
 #include "runtime/kernel_table.h"
@@ -36,13 +40,86 @@ class Memory {
   char* data_;
 };
 
+// A multicast address range of a switch, where nothing lies, and the copies that it stands for.
+struct Multicast {
+  int64_t bytes = 0;
+  std::vector<char*> copies;
+};
+// All of the machines that there are.
+std::map<const char*, Multicast>& Multicasts() {
+  static std::map<const char*, Multicast> all;
+  return all;
+}
+std::atomic<int64_t> switch_accesses = 0;
+int32_t CopiesAt(const char* multicast, char** copies) {
+  switch_accesses.fetch_add(1, std::memory_order_relaxed);
+  auto at = Multicasts().upper_bound(multicast);
+  XCCL_CHECK(at != Multicasts().begin());
+  --at;
+  XCCL_CHECK(multicast - at->first < at->second.bytes);
+  int32_t count = 0;
+  for (char* copy : at->second.copies) copies[count++] = copy + (multicast - at->first);
+  return count;
+}
+
 // One rank's buffers of one launch.
 struct UserBuffers {
   std::vector<std::byte> memory;
   int64_t input_at = 0, output_at = 0, input_bytes = 0, output_bytes = 0;
 };
 
+// Any bits for integers; for floating types numbers near one, some of them special.
+void Fill(DataType type, Random& random, std::byte* to) {
+  const double value = random.Unit() * 4 - 2;
+  const float narrow = static_cast<float>(value);
+  switch (type) {
+    case DataType::kFloat:
+      std::memcpy(to, &narrow, 4);
+      return;
+    case DataType::kDouble:
+      std::memcpy(to, &value, 8);
+      return;
+    case DataType::kHalf: {
+      const uint16_t bits = FloatToHalf(narrow);
+      std::memcpy(to, &bits, 2);
+      return;
+    }
+    case DataType::kBfloat16: {
+      const uint16_t bits = FloatToBfloat16(narrow);
+      std::memcpy(to, &bits, 2);
+      return;
+    }
+    case DataType::kFp8E4m3:
+      *to = std::byte{FloatToE4m3(narrow)};
+      return;
+    case DataType::kFp8E5m2:
+      *to = std::byte{FloatToE5m2(narrow)};
+      return;
+    case DataType::kInt8:
+    case DataType::kUint8:
+    case DataType::kInt32:
+    case DataType::kUint32:
+    case DataType::kInt64:
+    case DataType::kUint64:
+      for (int64_t b = 0; b < SizeOf(type); ++b) to[b] = std::byte(random.Below(256));
+      return;
+  }
+}
+
 }  // namespace
+
+Buffers RandomInputs(const Program& program, const Collective& collective, const HostLaunch& launch) {
+  const CollectiveSizes sizes(collective, launch.size_bytes, SizeOf(launch.type));
+  Random random(7);
+  Buffers inputs(static_cast<size_t>(program.ranks.size()));
+  for (int32_t r = 0; r < program.ranks.size(); ++r) {
+    const int64_t elements = LayoutOf(program, collective, sizes, Rank(r), BufferKind::kInput).elements;
+    std::vector<std::byte>& input = inputs[static_cast<size_t>(r)];
+    input.resize(static_cast<size_t>(elements * SizeOf(launch.type)));
+    for (int64_t e = 0; e < elements; ++e) Fill(launch.type, random, input.data() + e * SizeOf(launch.type));
+  }
+  return inputs;
+}
 
 struct HostMachine::State {
   const Program& program;
@@ -55,7 +132,17 @@ struct HostMachine::State {
   std::vector<Memory> memory;
   std::vector<std::vector<device::Connection>> connections;  // by rank
   std::vector<std::vector<device::BlockState>> blocks;
+  std::vector<std::vector<device::GroupConnection>> groups;  // by rank
+  std::vector<std::vector<device::GroupMember>> members;
+  std::vector<const char*> multicasts;
   uint64_t one_space = 0;
+
+  ~State() {
+    for (const char* at : multicasts) {
+      munmap(const_cast<char*>(at), static_cast<size_t>(Multicasts()[at].bytes));
+      Multicasts().erase(at);
+    }
+  }
 
   uint64_t* Counter(uint64_t value) {
     uint64_t* const word = reinterpret_cast<uint64_t*>(memory.emplace_back(kAlign).data());
@@ -94,6 +181,54 @@ struct HostMachine::State {
     }
   }
 
+  // Address space for the slots of a group's members and of its root; a plain access there faults.
+  char* MakeMulticast(const std::vector<device::GroupMember>& group, char* own) {
+    Multicast made{program.slots * slot_bytes, {own}};
+    for (const device::GroupMember& member : group) made.copies.push_back(member.slots);
+    void* const at = mmap(nullptr, static_cast<size_t>(made.bytes), PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    XCCL_CHECK(at != MAP_FAILED);
+    multicasts.push_back(static_cast<char*>(at));
+    Multicasts()[multicasts.back()] = std::move(made);
+    device::host_switch = CopiesAt;
+    return static_cast<char*>(at);
+  }
+
+  void ConnectGroups(uint64_t first_step, bool with_switch) {
+    const int32_t instances = program.instances;
+    groups.resize(static_cast<size_t>(program.ranks.size()));
+    for (Rank r(0); r.value < program.ranks.size(); ++r.value)
+      groups[r.index()].resize(form.ranks[r].groups.size() * static_cast<size_t>(instances));
+    for (size_t g = 0; g < program.groups.size(); ++g) {
+      const Group& group = program.groups[g];
+      const bool sends = group.kind == Group::Kind::kMulticast;
+      const std::vector<int32_t>& own_groups = form.ranks[group.root].groups;
+      const auto k = std::ranges::lower_bound(own_groups, static_cast<int32_t>(g)) - own_groups.begin();
+      for (int32_t i = 0; i < instances; ++i) {
+        std::vector<device::GroupMember>& of_group = members.emplace_back();
+        for (Rank m : group.members) {
+          const int32_t c =
+              *FindConnection(program, sends ? group.root : m, sends ? m : group.root, group.channel);
+          const std::vector<int32_t>& all = form.ranks[group.root].connections;
+          const auto at = std::ranges::lower_bound(all, c) - all.begin();
+          const device::Connection& end =
+              connections[group.root.index()][static_cast<size_t>(at * instances + i)];
+          of_group.push_back({end.slots, end.head, end.tail, m.value, 0});
+        }
+        device::GroupConnection& made = groups[group.root.index()][static_cast<size_t>(k * instances + i)];
+        made.members = of_group.data();
+        made.count = static_cast<int32_t>(of_group.size());
+        made.steps = Counter(first_step);
+        made.slot_bytes = slot_bytes;
+        if (!with_switch) continue;
+        char* const own = memory.emplace_back(program.slots * slot_bytes).data();
+        made.multicast = MakeMulticast(of_group, own);
+        if (!sends) made.own = own;
+        if (!sends) made.holds = Counter(0);
+      }
+    }
+  }
+
   UserBuffers BuffersOf(Rank r, const CollectiveSizes& sizes, const std::vector<std::byte>& input,
                         const HostLaunch& launch) const {
     const int64_t element = SizeOf(launch.type);
@@ -123,13 +258,16 @@ struct HostMachine::State {
 
 HostMachine::HostMachine(const Program& program, const Collective& collective,
                          const device::HostKernel* kernel, Protocol protocol, int64_t slot_bytes,
-                         uint64_t first_step)
+                         uint64_t first_step, bool with_switch)
     : state_(new State{program,
                        collective,
                        {},
                        protocol,
                        slot_bytes,
                        MakeKernelForm(program, collective, kernel != nullptr).value(),
+                       {},
+                       {},
+                       {},
                        {},
                        {},
                        {},
@@ -141,8 +279,11 @@ HostMachine::HostMachine(const Program& program, const Collective& collective,
     state_->kernel = *kernel;
   }
   state_->Connect(first_step);
+  state_->ConnectGroups(first_step, with_switch);
 }
 HostMachine::~HostMachine() = default;
+
+int64_t HostMachine::SwitchAccesses() { return switch_accesses.load(); }
 
 StatusOr<Buffers> HostMachine::Run(const Buffers& inputs, const HostLaunch& launch) {
   return RunRanks(inputs, launch, 0, state_->program.ranks.size());
@@ -164,8 +305,8 @@ StatusOr<Buffers> HostMachine::RunRanks(const Buffers& inputs, const HostLaunch&
     const Rank r(first_rank + k);
     UserBuffers& own = user.emplace_back(s.BuffersOf(r, sizes, inputs[r.index()], launch));
     scratch.emplace_back(ScratchBytes(s.form, sizes, r));
-    rank_args.push_back(
-        {s.connections[r.index()].data(), s.blocks[r.index()].data(), scratch.back().data(), window});
+    rank_args.push_back({s.connections[r.index()].data(), s.blocks[r.index()].data(), scratch.back().data(),
+                         window, s.groups[r.index()].data()});
     // An address modulo 16 that the test chooses, wherever the vector lies.
     char* const base = reinterpret_cast<char*>(own.memory.data());
     buffers.push_back({base + own.input_at, base + own.output_at, nullptr, nullptr, nullptr, window, window});

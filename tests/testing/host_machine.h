@@ -30,12 +30,15 @@ struct HostLaunch {
   int64_t spin_limit_ns = 60'000'000'000;
 };
 
+// Any bits for integers; for floating types numbers near one, some of them special.
+Buffers RandomInputs(const Program& program, const Collective& collective, const HostLaunch& launch);
+
 class HostMachine {
  public:
   // Requires: the kernel was made from this program; null: the interpreter kernel. `first_step`: messages
-  // that every connection has had.
+  // that every connection has had. `with_switch`: groups have a multicast address.
   HostMachine(const Program& program, const Collective& collective, const device::HostKernel* kernel,
-              Protocol protocol, int64_t slot_bytes, uint64_t first_step = 0);
+              Protocol protocol, int64_t slot_bytes, uint64_t first_step = 0, bool with_switch = false);
   ~HostMachine();
 
   // inputs as Interpret takes them. Bytes that nobody writes are 0xCB. Errors: what the error record says.
@@ -43,6 +46,9 @@ class HostMachine {
   // The same for some ranks only, each call's ranks being one launch; for time-outs.
   StatusOr<Buffers> RunRanks(const Buffers& inputs, const HostLaunch& launch, int32_t first_rank,
                              int32_t ranks);
+
+  // Loads and stores at multicast addresses so far, of all machines.
+  static int64_t SwitchAccesses();
 
  private:
   struct State;

@@ -1,0 +1,123 @@
+// What the instructions of a kernel are written in: opcodes, chunks, places, the ends of connections, and
+// what a kernel is made for. docs/kernels.md.
+#pragma once
+
+#include "device/spin.h"
+
+namespace xccl::device {
+
+// The same order as xccl::Opcode.
+enum class Op : int32_t {
+  kSend,
+  kRecv,
+  kRecvCopySend,
+  kRecvReduceSend,
+  kRecvReduceCopy,
+  kRecvReduceCopySend,
+  kCopy,
+  kReduce,
+  kNop
+};
+XCCL_DEVICE constexpr bool Receives(Op op) { return op >= Op::kRecv && op <= Op::kRecvReduceCopySend; }
+XCCL_DEVICE constexpr bool Sends(Op op) {
+  return op == Op::kSend || op == Op::kRecvCopySend || op == Op::kRecvReduceSend ||
+         op == Op::kRecvReduceCopySend;
+}
+XCCL_DEVICE constexpr bool Reads(Op op) {
+  return op == Op::kSend || (op >= Op::kRecvReduceSend && op <= Op::kReduce);
+}
+XCCL_DEVICE constexpr bool Writes(Op op) {
+  return op != Op::kSend && op != Op::kRecvReduceSend && op != Op::kNop;
+}
+
+// The same order as xccl::BufferKind, DirectMode.
+enum class Buffer : int32_t { kInput, kOutput, kScratch };
+enum class Direct : int32_t { kNo, kPut, kPutOutOfPlace, kGet, kGetOutOfPlace };
+
+// Marks of an instruction: src is unscaled input; the result is the complete sum; so is what was read from a
+// peer unscaled input.
+inline constexpr uint32_t kFirst = 1, kFinal = 2, kReceivedFirst = 4;
+
+// Element counts are below 2^43 and weights below 2^31, so that nothing overflows.
+template <uint32_t kTotal>
+XCCL_DEVICE int64_t ShareOf(int64_t elements, int32_t of) {
+  const uint64_t e = static_cast<uint64_t>(elements), quotient = e / kTotal, rest = e % kTotal;
+  const uint32_t weight = static_cast<uint32_t>(of);
+  if constexpr (kTotal < 65536)
+    return static_cast<int64_t>(quotient * weight + static_cast<uint32_t>(rest) * weight / kTotal);
+  return static_cast<int64_t>(quotient * weight + rest * weight / kTotal);
+}
+
+// A run of `count` chunks of a part, each of `weight`, after chunks of weight `before`.
+template <uint32_t kTotal>
+struct Chunks {
+  int32_t part, before, weight, count;
+  XCCL_DEVICE int64_t Share(int64_t elements, int32_t of) const { return ShareOf<kTotal>(elements, of); }
+};
+struct AnyChunks {
+  int32_t part, before, weight, count, total;
+  XCCL_DEVICE int64_t Share(int64_t elements, int32_t of) const {
+    const uint64_t e = static_cast<uint64_t>(elements), t = static_cast<uint64_t>(total),
+                   w = static_cast<uint64_t>(of);
+    return static_cast<int64_t>(e / t * w + e % t * w / t);
+  }
+};
+
+// Where a run's elements are: addresses that element 0 of the part would have. Null: not there. `put`, `get`:
+// in a peer's memory.
+struct Places {
+  const char* src = nullptr;
+  char* dst = nullptr;
+  char* put = nullptr;
+  const char* get = nullptr;
+};
+
+// One end of a connection while a kernel runs.
+struct End {
+  uint64_t step = 0;  // messages so far
+  int32_t slot = 0;   // step mod slots
+  int32_t index = 0;  // of the block's ends
+};
+// What a block keeps in shared memory, since every thread needs it, but none often: an end, and the rank's
+// buffers.
+struct EndInfo {
+  const Connection* connection;  // null: a group's
+  char* slots;
+  uint64_t* head;
+  uint64_t* tail;
+  char* buffer[3];  // the peer's, where this rank can reach them
+  uint32_t slot_bytes;
+  uint32_t lent;  // bit b: the peer can reach this rank's buffer b
+  int32_t peer;
+  const GroupConnection* group;  // null: an ordinary connection's
+};
+struct RankInfo {
+  const char* input;
+  char* output;
+  char* scratch;
+  BlockState* states;  // of this instance
+  Waiter waiter;
+  const RankBuffers* buffers;
+};
+
+// What a kernel is made for.
+template <class N, Protocol kProtocolOf, int32_t kSlotsOf, int32_t kEndsOf, bool kTablesOf,
+          bool kMessagesOrderOf>
+struct Config {
+  using Numbers = N;
+  static constexpr Protocol kProtocol = kProtocolOf;
+  static constexpr int32_t kSlots = kSlotsOf;
+  static constexpr int32_t kEnds = kEndsOf;                 // most of one block, at least 1
+  static constexpr bool kTables = kTablesOf;                // parts differ
+  static constexpr bool kMessagesOrder = kMessagesOrderOf;  // some accesses are only ordered by messages
+};
+
+// Elements of a pass's slice: ir/program.h, SliceOf.
+XCCL_DEVICE_CALL int64_t SliceElements(int64_t elements, int32_t passes, int64_t unit) {
+  const uint64_t even = static_cast<uint64_t>(elements + passes - 1), divisor = static_cast<uint64_t>(passes);
+  const uint64_t share =
+      even >> 32 == 0 ? static_cast<uint32_t>(even) / static_cast<uint32_t>(divisor) : even / divisor;
+  return (static_cast<int64_t>(share) + unit - 1) / unit * unit;
+}
+
+}  // namespace xccl::device

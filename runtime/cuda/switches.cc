@@ -1,0 +1,229 @@
+// Steps: all learn of all devices; the process of a team's lowest rank creates, the others import; all join;
+// all bind and map. After each, every process tells all, for every team, why not, or nothing.
+#include "runtime/cuda/switches.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace xccl::cuda {
+namespace {
+
+constexpr int32_t kSwitchArch = 90;  // from which on kernels have multimem instructions
+
+// Travels between processes of one build.
+struct Facts {
+  int32_t rank = 0;
+  int32_t multicast = 0;
+  char uuid[16] = {};
+};
+// Of a rank, with the process that it is in.
+struct Place {
+  Facts facts;
+  int32_t party = -1;
+};
+
+void AppendNumber(std::string& to, size_t value) {
+  const auto number = static_cast<uint64_t>(value);
+  to.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+void AppendText(std::string& to, const std::string& text) {
+  AppendNumber(to, text.size());
+  to += text;
+}
+
+// Reads what the two above wrote; after an end that comes too early everything is empty.
+struct Words {
+  const std::string& bytes;
+  size_t at = 0;
+  size_t Number() {
+    uint64_t number = 0;
+    if (bytes.size() - at < sizeof number) return 0;
+    std::memcpy(&number, bytes.data() + at, sizeof number);
+    at += sizeof number;
+    return number;
+  }
+  std::string Text() {
+    const size_t length = std::min(Number(), bytes.size() - at);
+    at += length;
+    return bytes.substr(at - length, length);
+  }
+};
+
+// By team; "": nothing stands against it.
+using Reasons = std::vector<std::string>;
+
+std::string ToBytes(const Reasons& reasons) {
+  std::string bytes;
+  for (const std::string& reason : reasons) AppendText(bytes, reason);
+  return bytes;
+}
+void Merge(Words& words, Reasons& reasons) {
+  for (std::string& reason : reasons) {
+    const std::string theirs = words.Text();
+    if (reason.empty()) reason = theirs;
+  }
+}
+// Afterwards all processes have the same.
+Status AgreeOn(const Exchange& exchange, Reasons& reasons) {
+  XCCL_ASSIGN_OR_RETURN(const std::vector<Parcel> all, exchange.all({ToBytes(reasons), {}}));
+  Reasons agreed(reasons.size());
+  for (const Parcel& parcel : all) {
+    Words words{parcel.bytes};
+    Merge(words, agreed);
+  }
+  reasons = std::move(agreed);
+  return OkStatus();
+}
+
+std::string WhyNot(const Team& team, const std::vector<Place>& places) {
+  for (size_t i = 0; i < team.ranks.size(); ++i) {
+    const Facts& facts = places[team.ranks[i].index()].facts;
+    for (size_t j = 0; j < i; ++j)
+      if (std::memcmp(places[team.ranks[j].index()].facts.uuid, facts.uuid, sizeof facts.uuid) == 0)
+        return fmt::format("ranks {} and {} share a device", team.ranks[j].value, team.ranks[i].value);
+  }
+  for (Rank r : team.ranks)
+    if (places[r.index()].facts.multicast == 0)
+      return fmt::format("the device of rank {} cannot multicast", r.value);
+  return "";
+}
+
+void Keep(const Status& status, std::string& reason) {
+  if (!status.ok() && reason.empty()) reason = status.message();
+}
+
+class Connector {
+ public:
+  Connector(const std::vector<Team>& teams, std::span<const SwitchRank> local, const Exchange& exchange)
+      : teams_(teams), exchange_(exchange), reasons_(teams.size()), locals_(teams.size()) {
+    made_.teams.resize(teams.size());
+    for (size_t t = 0; t < teams.size(); ++t)
+      for (const SwitchRank& rank : local)
+        if (std::ranges::binary_search(teams[t].ranks, rank.rank)) locals_[t].push_back(&rank);
+  }
+
+  Status Learn(std::span<const SwitchRank> local, int32_t ranks, bool wanted) {
+    Parcel facts;
+    for (const SwitchRank& rank : local) {
+      const GpuProperties& p = rank.gpu->properties();
+      Facts own{rank.rank.value, 0, {}};
+      own.multicast = wanted && p.multicast && p.arch >= kSwitchArch && rank.arena->handle() != 0 ? 1 : 0;
+      std::memcpy(own.uuid, p.uuid.data(), std::min(sizeof own.uuid, p.uuid.size()));
+      facts.bytes.append(reinterpret_cast<const char*>(&own), sizeof own);
+    }
+    XCCL_ASSIGN_OR_RETURN(const std::vector<Parcel> all, exchange_.all(std::move(facts)));
+    std::vector<Place> places(static_cast<size_t>(ranks));
+    for (size_t p = 0; p < all.size(); ++p) {
+      for (size_t at = 0; at + sizeof(Facts) <= all[p].bytes.size(); at += sizeof(Facts)) {
+        Facts theirs;
+        std::memcpy(&theirs, all[p].bytes.data() + at, sizeof theirs);
+        if (theirs.rank >= 0 && theirs.rank < ranks)
+          places[static_cast<size_t>(theirs.rank)] = {theirs, static_cast<int32_t>(p)};
+      }
+    }
+    for (size_t t = 0; t < teams_.size(); ++t) {
+      reasons_[t] = WhyNot(teams_[t], places);
+      creators_.push_back(places[teams_[t].ranks[0].index()].party);
+    }
+    return OkStatus();
+  }
+
+  // The parcel: for every team why not, then for every team that this process made one how to import it.
+  Status Create() {
+    std::string handles;
+    Parcel mine;
+    for (size_t t = 0; t < teams_.size(); ++t) {
+      if (!reasons_[t].empty() || creators_[t] != exchange_.party) continue;
+      const SwitchRank& first = *locals_[t][0];
+      StatusOr<MulticastMemory> memory =
+          MulticastMemory::Create(first.gpu, static_cast<int32_t>(teams_[t].ranks.size()),
+                                  static_cast<size_t>(teams_[t].bytes), first.arena->sharing());
+      StatusOr<Parcel> exported = memory.ok() ? memory->Export() : StatusOr<Parcel>(memory.status());
+      Keep(exported.status(), reasons_[t]);
+      if (!exported.ok()) continue;
+      made_.teams[t] = *std::move(memory);
+      AppendNumber(handles, t);
+      AppendText(handles, exported->bytes);
+      AppendNumber(handles, exported->files.size());
+      for (OwnedFile& file : exported->files) mine.files.push_back(std::move(file));
+    }
+    mine.bytes = ToBytes(reasons_) + handles;
+    XCCL_ASSIGN_OR_RETURN(std::vector<Parcel> all, exchange_.all(std::move(mine)));
+    for (size_t p = 0; p < all.size(); ++p) {
+      Words words{all[p].bytes};
+      Merge(words, reasons_);
+      if (static_cast<int32_t>(p) != exchange_.party) Import(words, all[p].files);
+    }
+    return OkStatus();
+  }
+
+  Status Join() {
+    for (size_t t = 0; t < teams_.size(); ++t) {
+      if (!locals_[t].empty() && !made_.teams[t])
+        Keep(BugError("cuda: no multicast object came"), reasons_[t]);
+      for (const SwitchRank* rank : locals_[t])
+        if (reasons_[t].empty()) Keep(made_.teams[t]->Join(*rank->gpu), reasons_[t]);
+    }
+    return AgreeOn(exchange_, reasons_);
+  }
+
+  Status Bind() {
+    for (size_t t = 0; t < teams_.size(); ++t) {
+      std::vector<std::shared_ptr<const Gpu>> gpus;
+      for (const SwitchRank* rank : locals_[t]) {
+        gpus.push_back(rank->gpu);
+        const auto region = static_cast<size_t>(*rank->layout->regions[t]);
+        if (reasons_[t].empty()) Keep(made_.teams[t]->Bind(rank->gpu, *rank->arena, region), reasons_[t]);
+      }
+      if (reasons_[t].empty() && !gpus.empty()) Keep(made_.teams[t]->Map(gpus), reasons_[t]);
+    }
+    return AgreeOn(exchange_, reasons_);
+  }
+
+  Switches Take() {
+    for (size_t t = 0; t < teams_.size(); ++t) {
+      if (reasons_[t].empty()) continue;
+      made_.teams[t].reset();
+      if (made_.why_not.empty()) made_.why_not = reasons_[t];
+    }
+    return std::move(made_);
+  }
+
+ private:
+  void Import(Words& words, std::vector<OwnedFile>& files) {
+    for (size_t file = 0; words.at < words.bytes.size();) {
+      const size_t t = words.Number();
+      Parcel one{words.Text(), {}};
+      for (size_t count = words.Number(); count > 0 && file < files.size(); --count)
+        one.files.push_back(std::move(files[file++]));
+      if (t >= teams_.size() || locals_[t].empty()) continue;
+      StatusOr<MulticastMemory> memory = MulticastMemory::Import(locals_[t][0]->gpu, one);
+      Keep(memory.status(), reasons_[t]);
+      if (memory.ok()) made_.teams[t] = *std::move(memory);
+    }
+  }
+
+  const std::vector<Team>& teams_;
+  const Exchange& exchange_;
+  Reasons reasons_;
+  std::vector<std::vector<const SwitchRank*>> locals_;  // by team: this process's ranks
+  std::vector<int32_t> creators_;                       // by team: the party
+  Switches made_;
+};
+
+}  // namespace
+
+StatusOr<Switches> ConnectSwitches(const std::vector<Team>& teams, std::span<const SwitchRank> local,
+                                   int32_t ranks, bool wanted, const Exchange& exchange) {
+  Connector connector(teams, local, exchange);
+  XCCL_RETURN_IF_ERROR(connector.Learn(local, ranks, wanted));
+  XCCL_RETURN_IF_ERROR(connector.Create());
+  XCCL_RETURN_IF_ERROR(connector.Join());
+  XCCL_RETURN_IF_ERROR(connector.Bind());
+  return connector.Take();
+}
+
+}  // namespace xccl::cuda

@@ -1,0 +1,230 @@
+// Emitted code of programs with groups through the whole host side of runtime/cuda, on a driver in host
+// memory. Its multicast addresses reach what the ranks have bound, in whichever process: so regions, offsets
+// and the way of the objects are as they must be.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "device/host.h"
+#include "ir/numbers.h"
+#include "ir/program.h"
+#include "ir/sizes.h"
+#include "runtime/cuda/device_program.h"
+#include "runtime/cuda/exchange.h"
+#include "runtime/cuda/fake_driver.h"
+#include "runtime/cuda/gpu.h"
+#include "runtime/cuda/residency.h"
+#include "runtime/cuda/run_program.h"
+#include "runtime/run_row.h"
+#include "tests/testing/group_cases.h"
+#include "tests/testing/kernel_cases.h"
+
+namespace xccl::device {
+extern const HostKernel* const kKernels[];
+extern const int kNumKernels;
+}  // namespace xccl::device
+
+namespace xccl::testing {
+namespace {
+
+int64_t switch_accesses = 0;  // roughly: threads race
+int32_t CopiesOfFake(const char* multicast, char** copies) {
+  const std::vector<char*> all = cuda::FakeDriver::CopiesAt(reinterpret_cast<cuda::DevicePointer>(multicast));
+  XCCL_CHECK(all.size() >= 3);
+  std::ranges::copy(all, copies);
+  __atomic_fetch_add(&switch_accesses, 1, __ATOMIC_RELAXED);
+  return static_cast<int32_t>(all.size());
+}
+
+struct Way {
+  std::string name;
+  bool one_device = false, processes = false, multicast = true, virtual_memory = true, wanted = true;
+  std::string groups;  // what usage says
+};
+
+// A process's driver, with the kernel of the case that is run.
+class Machine {
+ public:
+  Machine(const Way& way, int32_t devices) {
+    options_.devices = devices;
+    options_.multicast = way.multicast;
+    options_.virtual_memory = way.virtual_memory;
+    device::host_switch = CopiesOfFake;
+  }
+  cuda::DriverSource source() {
+    return [this]() -> StatusOr<const cuda::Driver*> {
+      if (fake_ == nullptr) fake_ = std::make_unique<cuda::FakeDriver>(options_);
+      return &fake_->table();
+    };
+  }
+  cuda::KernelImages ImagesOf(const device::HostKernel& kernel) {
+    return [this, &kernel](DataType type, ReduceOp op, int32_t) -> StatusOr<std::string> {
+      device::KernelInfo info = kernel.info;
+      info.threads = 256;
+      info.type = static_cast<device::Type>(type);
+      info.op = static_cast<device::Operator>(op);
+      fake_->AddGlobal("xccl_kernel_info", &info, sizeof info);
+      fake_->AddKernel("xccl_kernel", sizeof(device::LaunchArgs),
+                       [&kernel, info](const std::byte* parameter, uint32_t, uint32_t) {
+                         device::LaunchArgs args;
+                         std::memcpy(&args, parameter, sizeof args);
+                         RunOnHost(kernel, args, info.type, info.op, info.protocol);
+                       });
+      return std::string("fake");
+    };
+  }
+  cuda::FakeDriver& fake() { return *fake_; }
+
+ private:
+  cuda::FakeOptions options_;
+  std::unique_ptr<cuda::FakeDriver> fake_;
+};
+
+StatusOr<cuda::RunReport> RunCase(Machine& machine, const Way& way, const KernelCase& of, size_t index,
+                                  int32_t turn) {
+  cuda::RunOptions run;
+  run.sizes_bytes = {52, 10012};
+  run.iterations = 1;
+  run.warmup = 1;
+  run.ranks_per_gpu = way.one_device ? of.program.ranks.size() : 1;
+  run.processes = way.processes;
+  // Turns through types and operators.
+  run.type = AllDataTypes()[static_cast<size_t>(turn) % AllDataTypes().size()];
+  run.op = AllReduceOps()[static_cast<size_t>(turn) % AllReduceOps().size()];
+  run.program.arena.slot_bytes = 4096;
+  run.program.multicast = way.wanted;
+  return cuda::RunProgram(of.name, of.program, of.collective, machine.ImagesOf(*device::kKernels[index]),
+                          machine.source(), run);
+}
+
+void ExpectRight(const Way& way, int32_t ranks, int32_t every) {
+  Machine machine(way, way.one_device ? 1 : ranks);
+  const std::vector<KernelCase> cases = GroupCases();
+  ASSERT_EQ(static_cast<size_t>(device::kNumKernels), cases.size());
+  int32_t turn = 0;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    if (cases[i].program.ranks.size() != ranks || cases[i].program.groups.empty() || ++turn % every != 0)
+      continue;
+    const auto report = RunCase(machine, way, cases[i], i, turn / every);
+    ASSERT_TRUE(report.ok()) << way.name << ": " << report.status().message();
+    for (const RunRow& row : report->rows)
+      ASSERT_TRUE(row.wrong == 0 && row.out_of_bounds == 0)
+          << way.name << ": " << cases[i].name << " of " << row.size_bytes << " bytes: " << row.wrong
+          << " wrong, " << row.out_of_bounds << " out of bounds";
+    EXPECT_STREQ(report->usage.groups.data(), way.groups.c_str()) << way.name;
+  }
+  if (!way.processes) {
+    EXPECT_EQ(machine.fake().Leaks(), "") << way.name;
+  }
+}
+
+TEST(CudaGroups, ThroughTheSwitch) {
+  const int64_t before = switch_accesses;
+  ExpectRight({.name = "devices", .groups = "through the switch"}, 4, 1);
+  EXPECT_GT(switch_accesses, before);
+}
+TEST(CudaGroups, ThroughTheSwitchBetweenProcesses) {
+  ExpectRight({.name = "processes", .processes = true, .groups = "through the switch"}, 3, 3);
+}
+TEST(CudaGroups, MemberByMember) {
+  const int64_t before = switch_accesses;
+  ExpectRight(
+      {.name = "one device", .one_device = true, .groups = "member by member: ranks 0 and 1 share a device"},
+      5, 3);
+  ExpectRight({.name = "no switch",
+               .multicast = false,
+               .groups = "member by member: the device of rank 0 cannot multicast"},
+              3, 2);
+  ExpectRight({.name = "not wanted",
+               .wanted = false,
+               .groups = "member by member: the device of rank 0 cannot multicast"},
+              3, 7);
+  ExpectRight({.name = "legacy",
+               .virtual_memory = false,
+               .groups = "member by member: the device of rank 0 cannot multicast"},
+              3, 5);
+  EXPECT_EQ(switch_accesses, before);
+}
+
+// An allreduce of ranks 0, 1, 2 once connected, if it can be; every element of rank r's input is r + 1.
+struct Connected {
+  Status status;
+  bool right = false;
+  int64_t calls = 0;  // to the driver, until it was connected or was not
+  std::string groups;
+};
+Connected ConnectAndRun(Machine& machine, const KernelCase& of, size_t index, const cuda::Driver& driver) {
+  constexpr int64_t kCount = 1000;
+  Connected result;
+  std::vector<std::vector<float>> input, output;
+  std::vector<cuda::LocalRank> ranks;
+  std::vector<cuda::OwnedStream> streams;
+  for (int32_t r = 0; r < 3; ++r) {
+    input.emplace_back(kCount, static_cast<float>(r + 1));
+    output.emplace_back(kCount, 0.0F);
+    const auto gpu = cuda::Gpu::Open(driver, r);
+    auto stream = gpu.ok() ? cuda::OwnedStream::Create(*gpu) : StatusOr<cuda::OwnedStream>(gpu.status());
+    result.status = stream.status();
+    if (!stream.ok()) return result;
+    ranks.push_back({Rank(r), *gpu});
+    streams.push_back(*std::move(stream));
+  }
+  cuda::DeviceProgramOptions options;
+  options.arena.slot_bytes = 4096;
+  auto program = cuda::DeviceProgram::Connect(
+      of.name, of.program, of.collective, machine.ImagesOf(*device::kKernels[index]), ranks,
+      cuda::AloneExchange(), {}, options, cuda::Residency::OfProcess());
+  result.status = program.status();
+  result.calls = machine.fake().calls();
+  machine.fake().FailCall(-1, cuda::Result::kSuccess);
+  if (!program.ok()) return result;
+  result.groups = (*program)->usage().groups.data();
+  const CollectiveSizes sizes(of.collective, kCount * 4, 4);
+  for (size_t r = 0; r < 3 && result.status.ok(); ++r)
+    result.status = (*program)->Launch(Rank(static_cast<int32_t>(r)),
+                                       {reinterpret_cast<cuda::DevicePointer>(input[r].data()),
+                                        reinterpret_cast<cuda::DevicePointer>(output[r].data())},
+                                       sizes, {}, streams[r].get());
+  if (!result.status.ok()) (*program)->Abort(result.status);
+  const Status done = (*program)->Synchronize();
+  if (result.status.ok()) result.status = done;
+  result.right = std::ranges::all_of(output, [](const std::vector<float>& of_rank) {
+    return std::ranges::all_of(of_rank, [](float value) { return value == 6; });
+  });
+  return result;
+}
+
+// Whichever call fails while ranks are connected: an error, or the switch is done without. Nothing is left
+// behind.
+TEST(CudaGroups, EveryCallMayFail) {
+  const std::vector<KernelCase> cases = GroupCases();
+  const auto wanted = std::ranges::find(cases, "allreduce fused on 3", &KernelCase::name);
+  ASSERT_TRUE(wanted != cases.end());
+  const Way way{.name = "failures", .groups = {}};
+  int32_t by_hand = 0;
+  bool fails = true;
+  for (int64_t call = 0; fails; ++call) {
+    Machine machine(way, 3);
+    const auto driver = machine.source()();
+    ASSERT_TRUE(driver.ok());
+    machine.fake().FailCall(call, cuda::Result::kNotSupported);
+    const Connected found =
+        ConnectAndRun(machine, *wanted, static_cast<size_t>(wanted - cases.begin()), **driver);
+    fails = found.calls == 0 || found.calls > call;
+    if (found.status.ok()) {
+      EXPECT_TRUE(found.right) << "call " << call;
+    }
+    if (found.groups.rfind("member by member: cuda: device", 0) == 0) ++by_hand;
+    EXPECT_EQ(machine.fake().Leaks(), "") << "call " << call;
+  }
+  // Creating, joining, binding, mapping.
+  EXPECT_GE(by_hand, 8);
+}
+
+}  // namespace
+}  // namespace xccl::testing

@@ -1,0 +1,177 @@
+// Emitted code of programs with multicast and reduce groups, run on the host, against the interpreter, bit by
+// bit: member after member, and through a switch that reduces in the same order.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "device/host.h"
+#include "ir/interpret.h"
+#include "ir/numbers.h"
+#include "ir/program.h"
+#include "tests/testing/group_cases.h"
+#include "tests/testing/host_machine.h"
+#include "tests/testing/kernel_cases.h"
+
+// Written by emit_cases: the kernels of GroupCases(), in order.
+namespace xccl::device {
+extern const HostKernel* const kKernels[];
+extern const int kNumKernels;
+}  // namespace xccl::device
+
+namespace xccl::testing {
+namespace {
+
+constexpr int64_t kSlotBytes = 4096;
+const bool kAll = std::getenv("XCCL_LONG") != nullptr;
+
+class Runner {
+ public:
+  Runner(const KernelCase& of, size_t index, bool with_switch, bool interpreter = false)
+      : case_(of),
+        with_switch_(with_switch),
+        machine_(of.program, of.collective, interpreter ? nullptr : device::kKernels[index],
+                 Protocol::kSimple, kSlotBytes, 0, with_switch) {}
+
+  void Expect(const HostLaunch& launch) {
+    const Buffers inputs = RandomInputs(case_.program, case_.collective, launch);
+    const StatusOr<Buffers> expected = Interpret(
+        case_.program, case_.collective, inputs,
+        {.type = launch.type, .op = launch.op, .size_bytes = launch.size_bytes, .in_place = launch.in_place});
+    ASSERT_TRUE(expected.ok()) << case_.name << ": " << expected.status().message();
+    const StatusOr<Buffers> found = machine_.Run(inputs, launch);
+    const std::string what = case_.name + " " + std::string(ToString(launch.type)) + " " +
+                             std::string(ToString(launch.op)) + " of " + std::to_string(launch.size_bytes) +
+                             " bytes, in place " + std::to_string(launch.in_place) + ", scattered " +
+                             std::to_string(launch.scattered) + ", switch " + std::to_string(with_switch_);
+    ASSERT_TRUE(found.ok()) << what << ": " << found.status().message();
+    for (size_t r = 0; r < found->size(); ++r)
+      ASSERT_TRUE((*found)[r] == (*expected)[r]) << what << ", rank " << r;
+  }
+
+ private:
+  const KernelCase& case_;
+  const bool with_switch_;
+  HostMachine machine_;
+};
+
+TEST(EmittedGroups, DoWhatTheInterpreterDoes) {
+  const std::vector<KernelCase> cases = GroupCases();
+  ASSERT_EQ(static_cast<size_t>(device::kNumKernels), cases.size());
+  for (size_t i = 0; i < cases.size(); ++i) {
+    for (bool with_switch : {false, true}) {
+      Runner runner(cases[i], i, with_switch);
+      int32_t turn = static_cast<int32_t>(i);
+      for (int64_t size : {0, 52, 10012}) {
+        for (bool in_place : {false, true}) {
+          for (bool scattered : {false, true}) {
+            if (!kAll && ++turn % 2 == 0) continue;
+            // Direct messages are allowed to the instructions that have no group.
+            runner.Expect(
+                {.size_bytes = size, .in_place = in_place, .direct = turn % 4 < 2, .scattered = scattered});
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
+// Types and operators follow each other on the same slots, so that neutral elements change.
+TEST(EmittedGroups, DoSoForEveryTypeAndOperator) {
+  const std::vector<KernelCase> cases = GroupCases();
+  int32_t turn = 0;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    for (bool with_switch : {false, true}) {
+      Runner runner(cases[i], i, with_switch);
+      for (DataType type : AllDataTypes()) {
+        for (ReduceOp op : AllReduceOps()) {
+          if (!cases[i].collective.Reduces() && op != ReduceOp::kSum) continue;
+          // Every pair with every collective, on some number of ranks.
+          if (++turn % 3 != 0 && cases[i].program.ranks.size() > 3 && !kAll) continue;
+          runner.Expect({.type = type,
+                         .op = op,
+                         .size_bytes = 1013 * SizeOf(type),
+                         .in_place = turn % 2 == 0,
+                         .scattered = turn % 5 == 0});
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST(EmittedGroups, DoSoWithRandomDelays) {
+  const std::vector<KernelCase> cases = GroupCases();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    for (bool with_switch : {false, true}) {
+      Runner runner(cases[i], i, with_switch);
+      runner.Expect({.size_bytes = 3000, .jitter = i + 1});
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(EmittedGroups, InterpreterKernelDoesTheSame) {
+  const std::vector<KernelCase> cases = GroupCases();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    for (bool with_switch : {false, true}) {
+      Runner runner(cases[i], i, with_switch, true);
+      for (int64_t size : {52, 10012}) runner.Expect({.size_bytes = size, .in_place = size == 52});
+      runner.Expect({.type = DataType::kHalf, .op = ReduceOp::kAvg, .size_bytes = 2222});
+      runner.Expect({.type = DataType::kInt8, .op = ReduceOp::kMax, .size_bytes = 1111});
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// Only what the switch has goes through it: 4 bytes at a time at least, to all; and to reduce, the types and
+// operators of multimem.ld_reduce.
+TEST(EmittedGroups, UseTheSwitchForWhatItHas) {
+  const std::vector<KernelCase> cases = GroupCases();
+  const auto reduced = [&](DataType type, ReduceOp op, bool with_switch) {
+    for (size_t i = 0; i < cases.size(); ++i) {
+      if (cases[i].name != "reduce fused on 5") continue;
+      Runner runner(cases[i], i, with_switch);
+      const int64_t before = HostMachine::SwitchAccesses();
+      runner.Expect({.type = type, .op = op, .size_bytes = 64 * SizeOf(type)});
+      return HostMachine::SwitchAccesses() - before;
+    }
+    return int64_t{-1};
+  };
+  EXPECT_EQ(reduced(DataType::kFloat, ReduceOp::kSum, false), 0);
+  for (DataType type : AllDataTypes()) {
+    for (ReduceOp op : AllReduceOps()) {
+      const bool integer = !IsFloating(type);
+      const bool has_type = integer ? SizeOf(type) >= 4 : SizeOf(type) >= 2;
+      const bool has = has_type && (op == ReduceOp::kSum || op == ReduceOp::kAvg ||
+                                    (integer && (op == ReduceOp::kMin || op == ReduceOp::kMax)));
+      EXPECT_EQ(reduced(type, op, true) > 0, has) << ToString(type) << " " << ToString(op);
+    }
+  }
+}
+
+// A root whose members never come says for which it waits.
+TEST(EmittedGroups, GiveUpWhenNobodyComes) {
+  const std::vector<KernelCase> cases = GroupCases();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    if (cases[i].name != "reduce fused on 3") continue;  // to rank 1
+    HostMachine machine(cases[i].program, cases[i].collective, device::kKernels[i], Protocol::kSimple,
+                        kSlotBytes);
+    const HostLaunch launch{.size_bytes = 4000, .spin_limit_ns = 50'000'000};
+    const StatusOr<Buffers> found =
+        machine.RunRanks(RandomInputs(cases[i].program, cases[i].collective, launch), launch, 1, 1);
+    ASSERT_FALSE(found.ok());
+    // The first of two instances says so.
+    const std::string& said = found.status().message();
+    EXPECT_EQ(said.rfind("rank 1: threadblock 0, instruction 0, pass ", 0), 0U) << said;
+    EXPECT_TRUE(said.ends_with(": wait 2 for 0, expected 1, saw 0")) << said;
+    return;
+  }
+  FAIL() << "the case is gone";
+}
+
+}  // namespace
+}  // namespace xccl::testing
