@@ -22,7 +22,7 @@ Status DeviceProgram::ChooseKernel(const DeviceCall& first) {
   bool mine = images_ == nullptr;
   if (!mine) {
     const int32_t arch = devices_.begin()->second->gpu->properties().arch;
-    const Status made = images_(first.type, first.op, arch).status();
+    Status made = images_(first.type, first.op, arch).status();
     if (!made.ok() && !options_.interpreter) return made;
     mine = !made.ok();
     reason = FirstLine(made.message());

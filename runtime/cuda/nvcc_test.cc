@@ -13,7 +13,7 @@ namespace xccl::cuda {
 namespace {
 
 std::string NewDirectory(const std::string& name) {
-  const std::string path = testing::TempDir() + "/" + name;
+  std::string path = testing::TempDir() + "/" + name;
   std::filesystem::remove_all(path);
   std::filesystem::create_directories(path);
   return path;

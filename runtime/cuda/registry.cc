@@ -111,7 +111,7 @@ Status BufferRegistry::Deregister(int32_t window) {
     return InvalidInput(fmt::format("deregister: no buffer is registered as {}", window));
   const CaptureRelaxed relaxed(*gpu_);
   // Nobody unmaps what another's kernel may still use.
-  const Status all = exchange_.all({}).status();
+  Status all = exchange_.all({}).status();
   windows_[static_cast<size_t>(window)].reset();
   return all;
 }
