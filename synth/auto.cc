@@ -19,6 +19,7 @@
 #include "synth/flow.h"
 #include "synth/forest.h"
 #include "synth/greedy.h"
+#include "synth/hierarchical_alltoall.h"
 #include "synth/in_network.h"
 #include "synth/members_alone.h"
 #include "synth/multicast.h"
@@ -48,6 +49,7 @@ constexpr int64_t kMostWholeTrees = 500'000;  // forest with --chunks: links × 
 constexpr double kNotForTrees = 2.5;          // times the bound: forest is asked even where latency is most
 constexpr int64_t kMostFlow = 20'000;         // flow: sources × links that differ
 constexpr int64_t kFlowUnits = 1'000'000;     // flow: of its own work units
+constexpr int64_t kMostHostParts = 300'000;   // hierarchical-alltoall: simulating it takes most of the time
 
 // greedy.
 constexpr double kGreedyNearBound = 1.1;      // where it stands in the order
@@ -126,6 +128,7 @@ class Portfolio {
     if (!IsDone())
       TryOptimal(
           *flow_, [this] { return FlowWork(request_) <= kMostFlow; }, kFlowUnits);
+    if (!IsDone()) TryOptimal(*hosts_, [this] { return request_.collective->num_parts() <= kMostHostParts; });
     if ((IsDone() && !IsCheapToTry()) || (best_ && out_of_time())) return Finished();
     Gather();
     int64_t left = Limit();
@@ -340,6 +343,7 @@ class Portfolio {
   const std::unique_ptr<Synthesizer> bfb_ = MakeBfb();
   const std::unique_ptr<Synthesizer> forest_ = MakeForest();
   const std::unique_ptr<Synthesizer> flow_ = MakeFlow();
+  const std::unique_ptr<Synthesizer> hosts_ = MakeHierarchicalAlltoall();
   Bound bound_;
   std::vector<Candidate> candidates_;
   std::vector<Status> refusals_ = {InvalidInput("none serves it")};

@@ -37,7 +37,7 @@ Positions IslandPositions(const Ground& ground, std::span<const Rank> members) {
 }
 
 StatusOr<std::vector<std::vector<Rank>>> EqualIslands(const Ground& ground, std::span<const Rank> members,
-                                                      std::string_view engine) {
+                                                      std::string_view engine, std::string_view hint) {
   std::vector<std::vector<Rank>> hosts;
   std::vector<int32_t> host_of(static_cast<size_t>(ground.num_islands()), -1);
   for (const Rank member : members) {
@@ -46,14 +46,14 @@ StatusOr<std::vector<std::vector<Rank>>> EqualIslands(const Ground& ground, std:
     hosts[static_cast<size_t>(h)].push_back(member);
   }
   if (hosts.size() == 1)
-    return InvalidInput(fmt::format("{}: all {} ranks are on one host; expected several; hint: --engine=ring",
-                                    engine, members.size()));
+    return InvalidInput(fmt::format("{}: all {} ranks are on one host; expected several; hint: --engine={}",
+                                    engine, members.size(), hint));
   for (const std::vector<Rank>& host : hosts)
     if (host.size() != hosts[0].size())
       return InvalidInput(
           fmt::format("{}: {} ranks on one host and {} on another; expected equal numbers; "
-                      "hint: --engine=ring",
-                      engine, hosts[0].size(), host.size()));
+                      "hint: --engine={}",
+                      engine, hosts[0].size(), host.size(), hint));
   return hosts;
 }
 

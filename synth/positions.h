@@ -25,9 +25,10 @@ struct Positions {
 // Islands one after another, in order of their first member; members of one as given.
 Positions IslandPositions(const Ground& ground, std::span<const Rank> members);
 // The members of each island, islands in order of their first member. Errors: kInvalidInput "ENGINE: ..." on
-// one island, or where islands have unequal numbers.
+// one island, or where islands have unequal numbers, with a hint of another engine.
 StatusOr<std::vector<std::vector<Rank>>> EqualIslands(const Ground& ground, std::span<const Rank> members,
-                                                      std::string_view engine);
+                                                      std::string_view engine,
+                                                      std::string_view hint = "ring");
 // For partners at position XOR 2^s: on a grid of all ranks a closed dimension of 4 is walked as a square, so
 // that both of its bits lead to neighbours; else IslandPositions.
 Positions CubePositions(const Ground& ground, std::span<const Rank> members);

@@ -10,6 +10,7 @@
 #include "synth/flow.h"
 #include "synth/forest.h"
 #include "synth/greedy.h"
+#include "synth/hierarchical_alltoall.h"
 #include "synth/in_network.h"
 #include "synth/multicast.h"
 #include "synth/smt.h"
@@ -20,6 +21,7 @@ std::span<const std::unique_ptr<Synthesizer>> AllSynthesizers() {
   static const std::vector<std::unique_ptr<Synthesizer>> all = [] {
     std::vector<std::unique_ptr<Synthesizer>> made;
     for (const TextbookEngine* engine : TextbookEngines()) made.push_back(MakeTextbook(*engine));
+    made.push_back(MakeHierarchicalAlltoall());
     made.push_back(MakeMulticast());
     made.push_back(MakeInNetwork());
     made.push_back(MakeBfb());
