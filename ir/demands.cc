@@ -1,10 +1,13 @@
 // Orders of the nodes, and every prefix of an order as a cut: moving one node across changes what its own
-// demands and links add, so a whole sweep costs one pass over demands and links.
+// demands and links add, so a whole sweep costs one pass over demands and links. Hosts, and what fast links
+// join, are cuts of their own.
 #include "ir/demands.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
+#include <set>
 
 namespace xccl {
 namespace {
@@ -77,30 +80,66 @@ double Sweep(const Topology& topology, const Demands& demands, const std::vector
   return seconds;
 }
 
-// Each host against all else.
-double HostCuts(const Topology& topology, const Demands& demands) {
-  const size_t hosts = static_cast<size_t>(topology.num_hosts());
-  std::vector<double> leave(hosts, 0), enter(hosts, 0), out(hosts, 0), in(hosts, 0);
-  const auto host = [&](int32_t node) { return topology.node(NodeId(node)).host; };
+// Each group of nodes against all else. A node of group -1 is in none.
+double GroupCuts(const Topology& topology, const Demands& demands, const std::vector<int32_t>& group) {
+  const size_t groups = static_cast<size_t>(*std::max_element(group.begin(), group.end()) + 1);
+  std::vector<double> leave(groups, 0), enter(groups, 0), out(groups, 0), in(groups, 0);
   for (const Link& link : topology.spec().links) {
-    const auto from = host(link.from.value), to = host(link.to.value);
+    const int32_t from = group[link.from.index()], to = group[link.to.index()];
     if (from == to) continue;
-    if (from) out[from->index()] += static_cast<double>(link.bandwidth_bytes_per_s);
-    if (to) in[to->index()] += static_cast<double>(link.bandwidth_bytes_per_s);
+    if (from >= 0) out[from] += static_cast<double>(link.bandwidth_bytes_per_s);
+    if (to >= 0) in[to] += static_cast<double>(link.bandwidth_bytes_per_s);
   }
   for (size_t s = 0; s < demands.sources.size(); ++s) {
     for (const Demands::To& to : demands.to[s]) {
-      const auto a = host(demands.sources[s]), b = host(to.node);
+      const int32_t a = group[demands.sources[s]], b = group[to.node];
       if (a == b) continue;
-      leave[a->index()] += to.bytes;
-      enter[b->index()] += to.bytes;
+      if (a >= 0) leave[a] += to.bytes;
+      if (b >= 0) enter[b] += to.bytes;
     }
   }
   double seconds = 0;
-  for (size_t h = 0; h < hosts; ++h) {
-    if (out[h] > 0) seconds = std::max(seconds, leave[h] / out[h]);
-    if (in[h] > 0) seconds = std::max(seconds, enter[h] / in[h]);
+  for (size_t g = 0; g < groups; ++g) {
+    if (out[g] > 0) seconds = std::max(seconds, leave[g] / out[g]);
+    if (in[g] > 0) seconds = std::max(seconds, enter[g] / in[g]);
   }
+  return seconds;
+}
+
+std::vector<int32_t> Hosts(const Topology& topology) {
+  std::vector<int32_t> group;
+  for (int32_t n = 0; n < topology.num_nodes(); ++n) {
+    const std::optional<HostId> host = topology.node(NodeId(n)).host;
+    group.push_back(host ? host->value : -1);
+  }
+  return group;
+}
+
+// What links of at least this bandwidth join: hosts where a file names none, and groups of hosts.
+std::vector<int32_t> JoinedBy(const Topology& topology, int64_t bandwidth_bytes_per_s) {
+  std::vector<int32_t> group(static_cast<size_t>(topology.num_nodes()));
+  std::iota(group.begin(), group.end(), 0);
+  const auto root = [&](int32_t node) {
+    while (group[node] != node) node = group[node] = group[group[node]];
+    return node;
+  };
+  for (const Link& link : topology.spec().links)
+    if (link.bandwidth_bytes_per_s >= bandwidth_bytes_per_s)
+      group[root(link.from.value)] = root(link.to.value);
+  for (int32_t n = 0; n < topology.num_nodes(); ++n) group[n] = root(n);
+  return group;
+}
+
+constexpr size_t kBandwidths = 8;
+
+double ClusterCuts(const Topology& topology, const Demands& demands) {
+  double seconds = GroupCuts(topology, demands, Hosts(topology));
+  std::set<int64_t, std::greater<>> bandwidths;
+  for (const Link& link : topology.spec().links) bandwidths.insert(link.bandwidth_bytes_per_s);
+  // The slowest joins all.
+  size_t left = std::min(kBandwidths, bandwidths.size() - std::min<size_t>(1, bandwidths.size()));
+  for (auto b = bandwidths.begin(); left > 0; ++b, --left)
+    seconds = std::max(seconds, GroupCuts(topology, demands, JoinedBy(topology, *b)));
   return seconds;
 }
 
@@ -145,7 +184,7 @@ std::vector<std::vector<int32_t>> SweepKeys(const Topology& topology) {
 }
 
 double SweepCuts(const Topology& topology, const Demands& demands) {
-  double seconds = HostCuts(topology, demands);
+  double seconds = ClusterCuts(topology, demands);
   for (const std::vector<int32_t>& key : SweepKeys(topology))
     seconds = std::max(seconds, Sweep(topology, demands, key));
   return seconds;

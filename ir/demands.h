@@ -32,7 +32,8 @@ Demands DemandsOf(const Topology& topology, const Collective& collective, const 
 std::vector<std::vector<int32_t>> SweepKeys(const Topology& topology);
 
 // The largest demand across ÷ bandwidth across, in seconds, over the cuts between the first nodes and the
-// rest by SweepKeys, and around each host. Cost: demands × keys.
+// rest by SweepKeys, and around each host and each group of nodes that links of one of the highest bandwidths
+// join. Cost: demands × keys.
 double SweepCuts(const Topology& topology, const Demands& demands);
 
 }  // namespace xccl
