@@ -208,36 +208,54 @@ StatusOr<Collective> Collective::Create(CollectiveSpec spec) {
                     own.kind == CollectiveKind::kReduceScatterv || own.kind == CollectiveKind::kBarrier;
   }
   made.part_first_.assign(static_cast<size_t>(NumParts(own)) + 1, 0);
-  made.Cut(nullptr, 1);
+  const int32_t whole = 1;
+  made.Cut(std::span(&whole, 1), {});
   return made;
 }
 
 Collective Collective::WithChunks(int32_t chunks) const {
   XCCL_CHECK(chunks >= 1);
   Collective cut = *this;
-  cut.Cut(nullptr, chunks);
+  cut.Cut(std::span(&chunks, 1), {});
   return cut;
 }
 
 Collective Collective::WithWeights(const std::vector<std::vector<int64_t>>& weights) const {
-  XCCL_CHECK(static_cast<int32_t>(weights.size()) == num_parts());
+  std::vector<int32_t> chunks;
+  std::vector<int64_t> flat;
+  chunks.reserve(weights.size());
+  for (const std::vector<int64_t>& part : weights) {
+    chunks.push_back(static_cast<int32_t>(part.size()));
+    flat.insert(flat.end(), part.begin(), part.end());
+  }
+  return WithWeights(chunks, flat);
+}
+
+Collective Collective::WithWeights(std::span<const int32_t> chunks, std::span<const int64_t> weights) const {
+  XCCL_CHECK(static_cast<int32_t>(chunks.size()) == num_parts());
+  XCCL_CHECK(std::accumulate(chunks.begin(), chunks.end(), size_t{0}) == weights.size());
   Collective cut = *this;
-  cut.Cut(&weights, 0);
+  cut.Cut(chunks, weights);
   return cut;
 }
 
-void Collective::Cut(const std::vector<std::vector<int64_t>>* weights, int32_t chunks) {
+void Collective::Cut(std::span<const int32_t> chunks, std::span<const int64_t> weights) {
   const size_t parts = part_first_.size() - 1;
+  const auto count_of = [&](size_t p) { return chunks.size() == 1 ? chunks[0] : chunks[p]; };
+  size_t total = 0;
+  for (size_t p = 0; p < parts; ++p) total += static_cast<size_t>(count_of(p));
   chunk_part_.clear();
   chunk_weight_.clear();
   chunk_weight_before_.clear();
+  chunk_part_.reserve(total);
+  chunk_weight_.reserve(total);
+  chunk_weight_before_.reserve(total);
   part_weight_.assign(parts, 0);
   for (size_t p = 0; p < parts; ++p) {
-    const size_t count = weights ? (*weights)[p].size() : static_cast<size_t>(chunks);
-    XCCL_CHECK(count >= 1);
+    XCCL_CHECK(count_of(p) >= 1);
     part_first_[p] = static_cast<int32_t>(chunk_part_.size());
-    for (size_t i = 0; i < count; ++i) {
-      const int64_t weight = weights ? (*weights)[p][i] : 1;
+    for (int32_t i = 0; i < count_of(p); ++i) {
+      const int64_t weight = weights.empty() ? 1 : weights[chunk_part_.size()];
       XCCL_CHECK(weight >= 0);
       chunk_part_.push_back(PartId(static_cast<int64_t>(p)));
       chunk_weight_.push_back(weight);

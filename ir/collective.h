@@ -84,6 +84,8 @@ class Collective {
   Collective WithChunks(int32_t chunks) const;
   // Part p cut into chunks of weights[p]. Requires: one non-empty list a part.
   Collective WithWeights(const std::vector<std::vector<int64_t>>& weights) const;
+  // The same in two flat lists: chunks of each part, and all weights, part by part. Requires: chunks >= 1.
+  Collective WithWeights(std::span<const int32_t> chunks, std::span<const int64_t> weights) const;
 
   const CollectiveSpec& spec() const { return spec_; }
   CollectiveKind kind() const { return spec_.kind; }
@@ -135,7 +137,8 @@ class Collective {
 
  private:
   Collective() = default;
-  void Cut(const std::vector<std::vector<int64_t>>* weights, int32_t chunks);
+  // Part p into chunks[p] chunks, or into chunks[0] if that is all; no weights: all 1.
+  void Cut(std::span<const int32_t> chunks, std::span<const int64_t> weights);
   void Conditions(PartId p, bool before, std::vector<Holding>& out) const;
 
   CollectiveSpec spec_;

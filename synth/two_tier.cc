@@ -118,18 +118,75 @@ int64_t UnitsOf(const Collective& collective, int64_t rails) {
   return most <= kMostUnits / rails ? rails : 1;
 }
 
-// The collective cut into its pieces; parts of one piece stay whole.
+// The collective cut into its pieces, which learn their chunks; parts of one piece stay whole.
 Collective CutInto(const Collective& collective, std::vector<RailPiece>& pieces) {
-  std::vector<std::vector<int64_t>> weights(static_cast<size_t>(collective.num_parts()));
-  for (RailPiece& piece : pieces) {
-    std::vector<int64_t>& own = weights[static_cast<size_t>(piece.part)];
-    piece.chunk = static_cast<int32_t>(own.size());
-    own.push_back(piece.amount);
+  const size_t parts = static_cast<size_t>(collective.num_parts());
+  std::vector<int32_t> chunks(parts, 0), next(parts);
+  for (const RailPiece& piece : pieces) ++chunks[static_cast<size_t>(piece.part)];
+  int32_t total = 0;
+  for (size_t p = 0; p < parts; ++p) {
+    chunks[p] = std::max(chunks[p], 1);
+    next[p] = total;
+    total += chunks[p];
   }
-  for (std::vector<int64_t>& own : weights)
-    if (own.size() < 2) own.assign(1, 1);
-  return collective.WithWeights(weights);
+  std::vector<int64_t> weights(static_cast<size_t>(total), 1);
+  for (RailPiece& piece : pieces) {
+    const size_t part = static_cast<size_t>(piece.part);
+    piece.chunk = next[part]++;
+    if (chunks[part] > 1) weights[static_cast<size_t>(piece.chunk)] = piece.amount;
+  }
+  return collective.WithWeights(chunks, weights);
 }
+
+// Hops of chunks, collected in any order.
+class HopList {
+ public:
+  void Reserve(size_t hops) { hops_.reserve(hops); }
+  void Add(int32_t chunk, HopId hop, int32_t step) {
+    hops_.push_back({chunk, hop, step});
+    steps_ = std::max(steps_, step + 1);
+  }
+  // Normalized: sorted by step, steps dense, neighbouring chunks of a message joined.
+  Schedule ToSchedule(const Ground& ground, int32_t num_chunks) const {
+    std::vector<int32_t> next(static_cast<size_t>(steps_) + 1, 0), dense(static_cast<size_t>(steps_), 0);
+    for (const ChunkHop& hop : hops_) ++next[static_cast<size_t>(hop.step) + 1];
+    for (size_t s = 0, used = 0; s < dense.size(); ++s) {
+      dense[s] = static_cast<int32_t>(used);
+      used += next[s + 1] > 0 ? 1 : 0;
+      next[s + 1] += next[s];
+    }
+    std::vector<ChunkHop> sorted(hops_.size());
+    for (const ChunkHop& hop : hops_)
+      sorted[static_cast<size_t>(next[static_cast<size_t>(hop.step)]++)] = hop;
+    Schedule schedule;
+    schedule.num_chunks = num_chunks;
+    schedule.Reserve(static_cast<int64_t>(sorted.size()));
+    std::vector<PathId> path(static_cast<size_t>(ground.num_hops()), PathId(-1));
+    const ChunkHop* before = nullptr;
+    for (const ChunkHop& hop : sorted) {
+      PathId& links = path[hop.hop.index()];
+      if (links.value < 0) links = schedule.paths.Intern(ground.Links(hop.hop));
+      if (before != nullptr && before->hop == hop.hop && before->step == hop.step &&
+          before->chunk + 1 == hop.chunk) {
+        ++schedule.count.back();
+      } else {
+        schedule.Add({ChunkId(hop.chunk), 1, ground.hop(hop.hop).from, ground.hop(hop.hop).to, links,
+                      TransferOp::kCopy, dense[static_cast<size_t>(hop.step)]});
+      }
+      before = &hop;
+    }
+    return schedule;
+  }
+
+ private:
+  struct ChunkHop {
+    int32_t chunk = 0;
+    HopId hop;
+    int32_t step = 0;
+  };
+  std::vector<ChunkHop> hops_;
+  int32_t steps_ = 0;
+};
 
 }  // namespace
 
@@ -211,24 +268,18 @@ Synthesis TwoTier::Plan(const Collective& collective) const {
 Schedule TwoTier::Move(std::span<const RailPiece> pieces, const Collective& cut, int32_t stages) const {
   const int32_t n = cut.num_members(), m = static_cast<int32_t>(hosts_.size());
   const int32_t g = static_cast<int32_t>(hosts_[0].size());
-  Schedule schedule;
-  schedule.num_chunks = cut.num_chunks();
-  schedule.Reserve(3 * static_cast<int64_t>(pieces.size()) + int64_t{n} * g);
-  std::vector<PathId> path(static_cast<size_t>(ground_->num_hops()), PathId(-1));
-  const auto send = [&](ChunkId chunk, int32_t a, int32_t b, int32_t step) {
-    if (a == b) return;
-    const HopId hop = hop_[static_cast<size_t>(a) * static_cast<size_t>(n) + static_cast<size_t>(b)];
-    if (path[hop.index()].value < 0) path[hop.index()] = schedule.paths.Intern(ground_->Links(hop));
-    schedule.Add(
-        {chunk, 1, ground_->hop(hop).from, ground_->hop(hop).to, path[hop.index()], TransferOp::kCopy, step});
+  HopList hops;
+  hops.Reserve(3 * pieces.size() + static_cast<size_t>(n) * static_cast<size_t>(g));
+  const auto send = [&](int32_t chunk, int32_t a, int32_t b, int32_t step) {
+    if (a != b)
+      hops.Add(chunk, hop_[static_cast<size_t>(a) * static_cast<size_t>(n) + static_cast<size_t>(b)], step);
   };
   for (const RailPiece& piece : pieces) {
     const int32_t a = piece.part / n, b = piece.part % n;
     const int32_t out = hosts_[host_[a]][piece.rail], in = hosts_[host_[b]][piece.rail];
-    const ChunkId chunk(cut.FirstChunk(PartId(piece.part)).value + piece.chunk);
-    send(chunk, a, out, piece.step);
-    send(chunk, out, in, piece.step + 1);
-    send(chunk, in, b, piece.step + 2);
+    send(piece.chunk, a, out, piece.step);
+    send(piece.chunk, out, in, piece.step + 1);
+    send(piece.chunk, in, b, piece.step + 2);
   }
   const bool even = cut.kind() == CollectiveKind::kAlltoall;
   for (int32_t h = 0; h < m; ++h) {
@@ -236,12 +287,11 @@ Schedule TwoTier::Move(std::span<const RailPiece> pieces, const Collective& cut,
       for (int32_t i = 0; i < g; ++i) {
         const int32_t a = hosts_[h][i], b = hosts_[h][(i + turn) % g], part = a * n + b;
         if (even || cut.spec().counts[static_cast<size_t>(part)] > 0)
-          send(cut.FirstChunk(PartId(part)), a, b, 1 + turn * stages / g);
+          send(cut.FirstChunk(PartId(part)).value, a, b, 1 + turn * stages / g);
       }
     }
   }
-  Normalize(schedule);
-  return schedule;
+  return hops.ToSchedule(*ground_, cut.num_chunks());
 }
 
 }  // namespace xccl

@@ -21,7 +21,7 @@ struct RailPiece {
   int32_t part = 0;
   int32_t rail = 0;
   int64_t amount = 0;
-  int32_t chunk = 0;  // within the part
+  int32_t chunk = 0;  // of the collective, once it is cut
   int32_t step = 0;   // of its first hop
 };
 

@@ -112,6 +112,9 @@ TEST(TwoTier, OddDemandsVerify) {
       const Collective collective = *Collective::Create(spec);
       const Synthesis made = hosts->Plan(collective);
       EXPECT_EQ(ToStatus(VerifySchedule(made.schedule, made.collective, cluster)), OkStatus());
+      Schedule normalized = made.schedule;
+      Normalize(normalized);
+      EXPECT_TRUE(normalized == made.schedule);
     }
   }
 }
