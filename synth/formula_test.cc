@@ -164,7 +164,7 @@ TEST(Formula, StepsWhereTimeHasNoOneFormula) {
   };
   const Case cases[] = {
       {"pairwise", kAlltoall, MakeSwitch(7), 6},
-      {"bruck", kAlltoall, MakeSwitch(7), 3},
+      {"bruck", kAlltoall, MakeSwitch(7), 2},                   // digits to radix 6
       {"2d-ring", kAllgather, MakeGrid({4, 6}, true), 5},       // 2 + 3: the diameter
       {"2d-torus", kAllgather, MakeGrid({5, 7}, true), 5},      // 2 + 3
       {"2d-torus", kAllreduce, MakeGrid({4, 4}, false), 12},    // 2 x (3 + 3)
