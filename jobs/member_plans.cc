@@ -115,7 +115,7 @@ StatusOr<MemberPlan> MemberPlans::Alone(size_t group, const std::vector<uint8_t>
   XCCL_ASSIGN_OR_RETURN(Synthesis made, OnWholeMachine(*found->second, alone, whole));
   return MemberPlan{{std::move(made.collective), std::move(made.schedule)},
                     std::move(made.engine),
-                    made.simulation->time_ps};
+                    found->second->simulation->time_ps};
 }
 
 std::optional<std::pair<MemberPlans::Seen*, int64_t>> MemberPlans::Translate(size_t group) {

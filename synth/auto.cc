@@ -134,10 +134,15 @@ class Portfolio {
     int64_t left = Limit();
     const int64_t most = kFirstPlan * left;
     bool first = true;
+    // The many that promise more than greedy leave it its share.
+    int64_t for_greedy = 0;
+    for (const Candidate& candidate : candidates_)
+      if (!candidate.placed && candidate.work <= left) for_greedy = candidate.work;
     for (const Candidate& candidate : candidates_) {
       // With few chunks a part greedy's estimate says little, and it gains most.
       const bool greedy = !candidate.placed && request_.limits.chunks;
-      if (candidate.work > (greedy ? 2 * most : first ? most : left)) continue;
+      if (!candidate.placed) for_greedy = 0;
+      if (candidate.work > (greedy ? 2 * most : first ? most : left - for_greedy)) continue;
       if (best_ && (candidate.estimate_ps > Hopeless() * best_ps_ || out_of_time())) break;
       if (best_ && GoodEnough() && !(IsCheapToTry() && candidate.placed && candidate.estimate_ps < best_ps_))
         continue;

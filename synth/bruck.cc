@@ -74,6 +74,11 @@ void PlaceAlltoall(const Positions& positions, const Ground& ground, const Synth
   const int32_t radix = BestRadix(n, int64_t{n} * CeilLog2(n), [&](int32_t k) {
     return MovesTimePs(AlltoallLoads(positions, k), ground, request, 1.0 / n);
   });
+  recipe.alltoall = [positions, radix](const Pairs& pairs, Moves& moves) {
+    BruckAlltoall(positions, radix, pairs, moves);
+  };
+  recipe.alltoall_hops = CeilLog2(n);
+  if (n > kMostMeasured) return;
   const Moves loads = AlltoallLoads(positions, radix);
   recipe.alltoall_cost = MeasureMoves(loads, ground, 1.0 / n, false);
   Router router(ground);
@@ -81,9 +86,6 @@ void PlaceAlltoall(const Positions& positions, const Ground& ground, const Synth
   for (const Move& move : loads.items())
     hops += static_cast<double>(move.chunks.count) * router.Distance(move.src, move.dst).value_or(1);
   recipe.alltoall_hops = hops / n / n;
-  recipe.alltoall = [positions, radix](const Pairs& pairs, Moves& moves) {
-    BruckAlltoall(positions, radix, pairs, moves);
-  };
 }
 
 StatusOr<Recipe> PlaceBruck(const Ground& ground, const SynthesisRequest& request) {

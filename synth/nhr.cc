@@ -55,8 +55,9 @@ void Broadcast(const Positions& positions, ChunkRange all, Moves& moves) {
   Allgather(positions, blocks, CeilLog2(n), moves);
 }
 
-Cost AllgatherCost(const Positions& positions, const Ground& ground) {
+std::optional<Cost> AllgatherCost(const Positions& positions, const Ground& ground) {
   const int32_t n = positions.size();
+  if (n > kMostMeasured) return std::nullopt;
   Moves moves;
   ForDistances(n, [&](int32_t step, int32_t distance) {
     for (int32_t p = 0; p < n; ++p)

@@ -5,9 +5,10 @@
 // that little waits to be passed on (n' is the power of 2 above n): log2 A + n'/A - 1 steps, (n-1)/n S bytes.
 // Small sizes take A = n'/2, which is log2 n' steps.
 #include <algorithm>
+#include <map>
 
 #include "synth/engines.h"
-#include "synth/positions.h"
+#include "synth/rounds.h"
 
 namespace xccl {
 namespace {
@@ -60,22 +61,43 @@ void ForSends(const std::vector<PatStep>& steps, int32_t n, F f) {
     for (int32_t p = 0; p < n; ++p) f(static_cast<int32_t>(s), steps[s], p, (p + steps[s].distance) % n);
 }
 
+// Steps of one distance are alike, but for how much they carry.
+std::optional<Cost> AllgatherCost(const Positions& positions, const std::vector<PatStep>& steps,
+                                  const Ground& ground) {
+  const int32_t n = positions.size();
+  if (n > kMostMeasured) return std::nullopt;
+  struct Sum {
+    double steps = 0, blocks = 0;
+  };
+  std::map<int32_t, Sum> by_distance;
+  for (const PatStep& step : steps) {
+    by_distance[step.distance].steps += 1;
+    by_distance[step.distance].blocks += static_cast<double>(step.offsets.size());
+  }
+  Cost total;
+  for (const auto& [distance, sum] : by_distance) {
+    Moves moves;
+    for (int32_t p = 0; p < n; ++p)
+      moves.Add({{0, 1},
+                 positions.rank[p],
+                 positions.rank[(p + distance) % n],
+                 0,
+                 TransferOp::kCopy,
+                 std::nullopt});
+    const Cost once = MeasureMoves(moves, ground, 1.0 / n, false);
+    total.fixed_ps += once.fixed_ps * sum.steps;
+    total.ps_per_byte += once.ps_per_byte * sum.blocks;
+  }
+  return total;
+}
+
 StatusOr<Recipe> PlacePat(const Ground& ground, const SynthesisRequest& request) {
   const Positions positions = IslandPositions(ground, request.collective->ranks());
   const int32_t n = positions.size();
   const std::vector<PatStep> steps = PatSteps(n, Aggregated(n, request.size_bytes));
-  Moves measured;
-  ForSends(steps, n, [&](int32_t s, const PatStep& step, int32_t from, int32_t to) {
-    measured.Add({{0, static_cast<int32_t>(step.offsets.size())},
-                  positions.rank[from],
-                  positions.rank[to],
-                  s,
-                  TransferOp::kCopy,
-                  std::nullopt});
-  });
   Recipe recipe;
   recipe.root = positions.rank[0];
-  recipe.allgather_cost = MeasureMoves(measured, ground, 1.0 / n, false);
+  recipe.allgather_cost = AllgatherCost(positions, steps, ground);
   recipe.allgather = [positions, steps, n](const Blocks& blocks, Moves& moves) {
     std::vector<int32_t> sent;
     ForSends(steps, n, [&](int32_t s, const PatStep& step, int32_t from, int32_t to) {

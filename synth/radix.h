@@ -12,6 +12,8 @@ template <typename TimePs>
 int32_t BestRadix(int32_t n, int64_t sends_of_two, TimePs time_ps) {
   constexpr int32_t kRadices[] = {2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 64};
   constexpr int64_t kMostSends = 100'000;
+  constexpr int32_t kMostRanks = 1024;
+  if (n > kMostRanks) return 2;
   int32_t best = 2;
   double best_ps = std::numeric_limits<double>::infinity();
   int64_t sends = 0;

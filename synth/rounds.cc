@@ -241,7 +241,8 @@ void AddRoundsAlltoallLoads(const Rounds& rounds, Moves& moves) {
   }
 }
 
-Cost RoundsAllgatherCost(std::span<const Rounds> lanes, const Ground& ground) {
+std::optional<Cost> RoundsAllgatherCost(std::span<const Rounds> lanes, const Ground& ground) {
+  if (lanes[0].size() > kMostMeasured) return std::nullopt;
   Moves moves;
   for (const Rounds& rounds : lanes) AddRoundsAllgatherLoads(rounds, moves);
   const double blocks = static_cast<double>(lanes.size()) * lanes[0].size();
@@ -250,6 +251,8 @@ Cost RoundsAllgatherCost(std::span<const Rounds> lanes, const Ground& ground) {
 
 void SetRoundsAlltoallCost(const Rounds& rounds, const Ground& ground, Recipe& recipe) {
   const double n = rounds.size();
+  recipe.alltoall_hops = static_cast<double>(rounds.rounds.size());
+  if (rounds.size() > kMostMeasured) return;
   Moves moves;
   AddRoundsAlltoallLoads(rounds, moves);
   Router router(ground);
@@ -294,7 +297,7 @@ double MovesTimePs(const Moves& moves, const Ground& ground, const SynthesisRequ
 void ExchangeWhereFaster(const Rounds& rounds, const Ground& ground, const SynthesisRequest& request,
                          Recipe& recipe) {
   if (request.collective->kind() != CollectiveKind::kAllreduce || !request.allow_divergent) return;
-  if (!AddsOnce(rounds)) return;
+  if (!recipe.allgather_cost || !AddsOnce(rounds)) return;
   Moves moves;
   for (size_t round = 0; round < rounds.rounds.size(); ++round) {
     for (const RoundSend& send : rounds.rounds[round]) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -44,9 +45,12 @@ void RoundsAlltoall(const Rounds& rounds, const Pairs& pairs, Moves& moves);
 // (exact where only one way leads from each position to each other). Linear in sends.
 void AddRoundsAllgatherLoads(const Rounds& rounds, Moves& moves);
 void AddRoundsAlltoallLoads(const Rounds& rounds, Moves& moves);
-// The cost of an allgather whose blocks are dealt out to these lanes evenly.
-Cost RoundsAllgatherCost(std::span<const Rounds> lanes, const Ground& ground);
-// Sets alltoall_cost and alltoall_hops.
+// Ranks up to which costs are measured: on more, ways over relays take long to find, and auto does without.
+inline constexpr int32_t kMostMeasured = 1024;
+// The cost of an allgather whose blocks are dealt out to these lanes evenly; absent on more ranks than are
+// measured.
+std::optional<Cost> RoundsAllgatherCost(std::span<const Rounds> lanes, const Ground& ground);
+// Sets alltoall_cost, where it is measured, and alltoall_hops.
 void SetRoundsAlltoallCost(const Rounds& rounds, const Ground& ground, Recipe& recipe);
 // alpha-beta time of moves of chunks that are each this fraction of the request's size, in the request's
 // model: a message occupies its links for their overhead, and when blocking for their latency too.
@@ -55,7 +59,7 @@ double MovesTimePs(const Moves& moves, const Ground& ground, const SynthesisRequ
 
 // Whole vectors exchanged in every round, sums on all sides, as the recipe's allreduce: where ranks may end
 // with sums of different orders (groups of these rounds overlap), where every contribution then comes once,
-// partners are next to each other, and it takes less time than two allgathers. Requires: allgather_cost.
+// partners are next to each other, and it takes less time than two allgathers of the recipe's cost.
 void ExchangeWhereFaster(const Rounds& rounds, const Ground& ground, const SynthesisRequest& request,
                          Recipe& recipe);
 
