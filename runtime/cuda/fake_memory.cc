@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "base/status.h"
 #include "runtime/cuda/fake_state.h"
@@ -185,7 +186,7 @@ void FillCopies(Driver& d) {
 Result NewHandle(MemoryHandle* handle, Physical physical) {
   if (physical.file < 0) return Result::kInvalidValue;
   *handle = state->next_handle++;
-  state->physical[*handle] = physical;
+  state->physical[*handle] = std::move(physical);
   return Result::kSuccess;
 }
 
