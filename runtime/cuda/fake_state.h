@@ -121,7 +121,7 @@ struct Physical {
   bool imported = false;
   DeviceId device = 0;
   int references = 1;  // the handle's own and the mappings'
-  int handles = 1;  // not given back
+  int handles = 1;     // not given back
   Multicast* multicast = nullptr;
   std::vector<std::pair<char*, size_t>> copies = {};  // of a multicast object: what CopiesAt has mapped
 };
