@@ -55,6 +55,7 @@ constexpr int64_t kMostHostParts = 300'000;   // hierarchical-alltoall: simulati
 constexpr double kGreedyNearBound = 1.1;      // where it stands in the order
 constexpr int64_t kGreedyWorkPerMove = 3;     // searching costs more than writing down
 constexpr int64_t kGreedyUnits = 20;          // of its own work units for one of ours
+constexpr double kGreedyMayBe = 1.1;          // it may be faster than its estimate by so much
 constexpr double kNotForGreedy = 1.5;         // times the bound: it would gain little on large machines,
 constexpr int64_t kGreedyNearWork = 200'000;  // unless it costs no more than this, or the chunks are few
 constexpr int32_t kGreedyFewNeighbours = 16;  // with more it costs more, as the square of their number
@@ -148,7 +149,8 @@ class Portfolio {
         continue;
       // Through switches greedy is dear, for a percent at most.
       if (best_ && IsNearBound() && !candidate.placed && !greedy && HasSwitches()) continue;
-      if (best_ && IsLarge() && candidate.work > kHeavyWork && candidate.estimate_ps > best_ps_ && !greedy)
+      if (best_ && IsLarge() && candidate.work > kHeavyWork && !greedy &&
+          candidate.estimate_ps > (candidate.placed ? 1 : kGreedyMayBe) * best_ps_)
         continue;
       Try(candidate, true, std::max(left, candidate.work));
       left = std::max<int64_t>(0, left - candidate.work);
