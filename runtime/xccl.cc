@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -333,7 +334,7 @@ xcclResult_t xcclCommRegister(xcclComm_t comm, void* buff, size_t size, void** h
   if (comm->communicator == nullptr) return Fail(xcclInvalidUsage, "register: no plan book is loaded");
   const xccl::StatusOr<int32_t> made = comm->communicator->Register(static_cast<std::byte*>(buff), size);
   if (!made.ok()) return Report(made.status());
-  *handle = reinterpret_cast<void*>(static_cast<intptr_t>(*made));
+  *handle = std::bit_cast<void*>(static_cast<intptr_t>(*made));
   return xcclSuccess;
 }
 
