@@ -1,140 +1,277 @@
+// Ways through switches are found by depth-first search over nodes that are no GPUs; parallel links count as
+// one.
 #include "synth/smt_instance.h"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <queue>
+#include <utility>
 
 #include "topologies/paths.h"
+#include "topologies/symmetry.h"
 
 namespace xccl::smt {
-
-Machine MakeMachine(const Topology& topology) {
-  Machine machine;
-  machine.ranks = topology.num_ranks();
-  machine.out.resize(static_cast<size_t>(machine.ranks));
-  machine.in.resize(static_cast<size_t>(machine.ranks));
-  const NeighbourTable neighbours = GpuNeighbours(topology);
-  std::map<LinkId, std::vector<int32_t>> users;
-  int64_t divisor = 0;
-  for (int32_t r = 0; r < machine.ranks; ++r) {
-    for (const Neighbour& neighbour : neighbours[Rank(r)]) {
-      Edge edge{.from = r, .to = neighbour.rank.value, .lanes = {}};
-      if (neighbour.path.size() == 1) {
-        for (LinkId l : topology.Out(topology.NodeOf(Rank(r))))
-          if (topology.link(l).to == topology.NodeOf(neighbour.rank)) edge.lanes.push_back({l});
-      } else {
-        edge.lanes.emplace_back(neighbour.path.begin(), neighbour.path.end());
-      }
-      const int32_t id = static_cast<int32_t>(machine.edges.size());
-      for (const std::vector<LinkId>& lane : edge.lanes) {
-        int64_t fixed = 0;
-        for (LinkId l : lane) {
-          users[l].push_back(id);
-          divisor = std::gcd(divisor, topology.link(l).bandwidth_bytes_per_s);
-          fixed += topology.link(l).latency_ps + topology.link(l).overhead_ps;
-        }
-        machine.alpha_ps = std::max(machine.alpha_ps, fixed);
-      }
-      machine.out[r].push_back(id);
-      machine.in[neighbour.rank.index()].push_back(id);
-      machine.edges.push_back(std::move(edge));
-    }
-  }
-  machine.bytes_per_s_of_one = std::max<int64_t>(1, divisor);
-  machine.in_per_round.assign(static_cast<size_t>(machine.ranks), 0);
-  machine.out_per_round.assign(static_cast<size_t>(machine.ranks), 0);
-  std::map<std::vector<int32_t>, int64_t> direct;  // lanes of one edge add up
-  for (const auto& [link, edges] : users) {
-    const int64_t per_round = topology.link(link).bandwidth_bytes_per_s / machine.bytes_per_s_of_one;
-    if (const auto tail = topology.RankOf(topology.link(link).from))
-      machine.out_per_round[tail->index()] += per_round;
-    if (const auto head = topology.RankOf(topology.link(link).to))
-      machine.in_per_round[head->index()] += per_round;
-    if (edges.size() == 1 && machine.edges[edges[0]].lanes.size() > 1) {
-      direct[edges] += per_round;
-    } else {
-      machine.capacities.push_back({edges, per_round});
-    }
-  }
-  for (const auto& [edges, per_round] : direct) machine.capacities.push_back({edges, per_round});
-  return machine;
-}
-
 namespace {
 
-// Edges from the nearest of some ranks to every rank; -1: not reached.
-std::vector<int32_t> Distances(const Machine& machine, const std::vector<int32_t>& from) {
-  std::vector<int32_t> distance(static_cast<size_t>(machine.ranks), -1);
-  std::queue<int32_t> queue;
-  for (int32_t r : from) {
-    distance[r] = 0;
-    queue.push(r);
+constexpr size_t kMostWays = 4;             // of one pair of GPUs
+constexpr int64_t kMostNodesSeen = 200'000;  // by the searches for ways of all GPUs
+
+class MachineMaker {
+ public:
+  explicit MachineMaker(const Topology& topology) : topology_(topology) {}
+
+  Machine Make() {
+    machine_.ranks = topology_.num_ranks();
+    for (const Node& node : topology_.spec().nodes)
+      if (node.kind == NodeKind::kSwitch && (node.multicast || node.reduce)) machine_.complete = false;
+    if (!FindWays()) {
+      machine_.complete = false;
+      TakeBestWays();
+    }
+    DropDominated();
+    NumberCapacities();
+    Index();
+    return std::move(machine_);
   }
-  while (!queue.empty()) {
-    const int32_t r = queue.front();
-    queue.pop();
-    for (int32_t e : machine.out[r])
-      if (const int32_t to = machine.edges[e].to; distance[to] < 0) {
-        distance[to] = distance[r] + 1;
-        queue.push(to);
+
+ private:
+  using Way = std::vector<int32_t>;  // nodes, both ends included
+
+  bool FindWays() {
+    seen_.assign(static_cast<size_t>(topology_.num_nodes()), 0);
+    for (int32_t r = 0; r < machine_.ranks; ++r) {
+      Way way = {topology_.NodeOf(Rank(r)).value};
+      seen_[way[0]] = 1;
+      const bool done = Extend(r, way);
+      seen_[way[0]] = 0;
+      if (!done) return false;
+    }
+    return true;
+  }
+
+  bool Extend(int32_t rank, Way& way) {
+    if (++nodes_seen_ > kMostNodesSeen) return false;
+    int32_t last = -1;
+    std::vector<int32_t> heads;
+    for (LinkId l : topology_.Out(NodeId(way.back()))) heads.push_back(topology_.link(l).to.value);
+    std::sort(heads.begin(), heads.end());
+    for (int32_t head : heads) {
+      if (head == std::exchange(last, head) || seen_[head] != 0) continue;
+      way.push_back(head);
+      if (const auto to = topology_.RankOf(NodeId(head))) {
+        ways_[{rank, to->value}].push_back(way);
+      } else {
+        seen_[head] = 1;
+        const bool done = Extend(rank, way);
+        seen_[head] = 0;
+        if (!done) return false;
       }
+      way.pop_back();
+    }
+    return true;
+  }
+
+  void TakeBestWays() {
+    ways_.clear();
+    const NeighbourTable neighbours = GpuNeighbours(topology_);
+    for (int32_t r = 0; r < machine_.ranks; ++r)
+      for (const Neighbour& neighbour : neighbours[Rank(r)]) {
+        Way way = {topology_.NodeOf(Rank(r)).value};
+        for (LinkId l : neighbour.path) way.push_back(topology_.link(l).to.value);
+        ways_[{r, neighbour.rank.value}].push_back(std::move(way));
+      }
+  }
+
+  // Does b take up all that a does?
+  static bool Contains(const Way& b, const Way& a) {
+    for (size_t i = 0; i + 1 < a.size(); ++i) {
+      bool found = false;
+      for (size_t j = 0; j + 1 < b.size() && !found; ++j) found = a[i] == b[j] && a[i + 1] == b[j + 1];
+      if (!found) return false;
+    }
+    return true;
+  }
+
+  void DropDominated() {
+    for (auto& [pair, ways] : ways_) {
+      std::stable_sort(ways.begin(), ways.end(),
+                       [](const Way& a, const Way& b) { return a.size() < b.size(); });
+      std::vector<Way> kept;
+      for (Way& way : ways)
+        if (std::none_of(kept.begin(), kept.end(), [&](const Way& k) { return Contains(way, k); }))
+          kept.push_back(std::move(way));
+      if (kept.size() > kMostWays) {
+        kept.resize(kMostWays);
+        machine_.complete = false;
+      }
+      ways = std::move(kept);
+    }
+  }
+
+  void NumberCapacities() {
+    std::map<std::pair<int32_t, int32_t>, int32_t> number;
+    int64_t divisor = 0;
+    for (const auto& [pair, ways] : ways_) {
+      for (const Way& way : ways) {
+        Edge edge{.from = pair.first, .to = pair.second, .over = {}};
+        int64_t fixed = 0;
+        for (size_t i = 0; i + 1 < way.size(); ++i) {
+          const auto [at, added] =
+              number.try_emplace({way[i], way[i + 1]}, static_cast<int32_t>(machine_.capacities.size()));
+          if (added) {
+            Capacity& capacity = machine_.capacities.emplace_back();
+            for (LinkId l : topology_.Out(NodeId(way[i])))
+              if (topology_.link(l).to.value == way[i + 1]) capacity.links.push_back(l);
+          }
+          edge.over.push_back(at->second);
+          int64_t most = 0;
+          for (LinkId l : machine_.capacities[at->second].links) {
+            divisor = std::gcd(divisor, topology_.link(l).bandwidth_bytes_per_s);
+            most = std::max(most, topology_.link(l).latency_ps + topology_.link(l).overhead_ps);
+          }
+          fixed += most;
+        }
+        machine_.alpha_ps = std::max(machine_.alpha_ps, fixed);
+        machine_.edges.push_back(std::move(edge));
+      }
+    }
+    machine_.bytes_per_s_of_one = std::max<int64_t>(1, divisor);
+    for (Capacity& capacity : machine_.capacities) {
+      int64_t sum = 0;
+      for (LinkId l : capacity.links)
+        sum += topology_.link(l).bandwidth_bytes_per_s / machine_.bytes_per_s_of_one;
+      capacity.per_round = static_cast<int32_t>(std::min<int64_t>(sum, 1 << 20));
+    }
+  }
+
+  void Index() {
+    const size_t ranks = static_cast<size_t>(machine_.ranks);
+    machine_.out.resize(ranks);
+    machine_.in.resize(ranks);
+    machine_.in_per_round.assign(ranks, 0);
+    machine_.out_per_round.assign(ranks, 0);
+    machine_.users.resize(machine_.capacities.size());
+    for (size_t e = 0; e < machine_.edges.size(); ++e) {
+      const Edge& edge = machine_.edges[e];
+      machine_.out[edge.from].push_back(static_cast<int32_t>(e));
+      machine_.in[edge.to].push_back(static_cast<int32_t>(e));
+      for (int32_t c : edge.over) machine_.users[c].push_back(static_cast<int32_t>(e));
+    }
+    for (const Capacity& capacity : machine_.capacities) {
+      const Link& link = topology_.link(capacity.links[0]);
+      if (const auto tail = topology_.RankOf(link.from))
+        machine_.out_per_round[tail->index()] += capacity.per_round;
+      if (const auto head = topology_.RankOf(link.to))
+        machine_.in_per_round[head->index()] += capacity.per_round;
+    }
+  }
+
+  const Topology& topology_;
+  Machine machine_;
+  std::map<std::pair<int32_t, int32_t>, std::vector<Way>> ways_;
+  std::vector<char> seen_;
+  int64_t nodes_seen_ = 0;
+};
+
+std::vector<int32_t> Distances(const Machine& machine, const std::vector<int32_t>& ranks, bool forwards) {
+  std::vector<int32_t> distance(static_cast<size_t>(machine.ranks), kFar);
+  std::vector<int32_t> queue;
+  for (int32_t r : ranks) {
+    distance[r] = 0;
+    queue.push_back(r);
+  }
+  for (size_t i = 0; i < queue.size(); ++i) {
+    const int32_t r = queue[i];
+    for (int32_t e : forwards ? machine.out[r] : machine.in[r]) {
+      const int32_t next = forwards ? machine.edges[e].to : machine.edges[e].from;
+      if (distance[next] < kFar) continue;
+      distance[next] = distance[r] + 1;
+      queue.push_back(next);
+    }
   }
   return distance;
 }
 
 }  // namespace
 
-Farthest FarthestNeed(const Machine& machine, const greedy::CopyProblem& problem) {
-  Farthest farthest;
-  for (int32_t c = 0; c < problem.chunks; ++c) {
-    if (problem.needers[c].empty()) continue;
-    const std::vector<int32_t> distance = Distances(machine, problem.holders[c]);
-    for (int32_t r : problem.needers[c])
-      if (distance[r] > farthest.steps)
-        farthest = {.steps = distance[r], .holder = problem.holders[c].front(), .needer = r};
-  }
-  return farthest;
-}
+Machine MakeMachine(const Topology& topology) { return MachineMaker(topology).Make(); }
 
-Fullest FullestRank(const Machine& machine, const greedy::CopyProblem& problem) {
-  std::vector<int64_t> in(static_cast<size_t>(machine.ranks), 0), out(static_cast<size_t>(machine.ranks), 0);
-  for (int32_t c = 0; c < problem.chunks; ++c) {
-    for (int32_t r : problem.needers[c]) ++in[r];
-    if (problem.holders[c].size() == 1 && !problem.needers[c].empty()) ++out[problem.holders[c][0]];
+std::vector<Image> ImagesOf(const Topology& topology, const Machine& machine, int64_t most) {
+  const SymmetryGroup group = FindTranslations(topology);
+  const int64_t order = group.order() <= most ? group.order() : 1;
+  std::map<LinkId, int32_t> capacity_of;
+  for (size_t c = 0; c < machine.capacities.size(); ++c)
+    for (LinkId l : machine.capacities[c].links) capacity_of[l] = static_cast<int32_t>(c);
+  std::map<std::pair<std::pair<int32_t, int32_t>, std::vector<int32_t>>, int32_t> edge_of;
+  for (size_t e = 0; e < machine.edges.size(); ++e) {
+    const Edge& edge = machine.edges[e];
+    edge_of[{{edge.from, edge.to}, edge.over}] = static_cast<int32_t>(e);
   }
-  Fullest fullest;
-  for (int32_t r = 0; r < machine.ranks; ++r) {
-    for (const bool incoming : {true, false}) {
-      const int64_t chunks = incoming ? in[r] : out[r];
-      const int64_t per_round = incoming ? machine.in_per_round[r] : machine.out_per_round[r];
-      if (chunks == 0 || per_round == 0) continue;
-      const int64_t rounds = (chunks + per_round - 1) / per_round;
-      if (rounds > fullest.rounds) fullest = {rounds, chunks, per_round, r, incoming};
+  std::vector<Image> images;
+  for (int64_t g = 0; g < order; ++g) {
+    Image image;
+    for (int32_t r = 0; r < machine.ranks; ++r) image.rank.push_back(group.Image(g, Rank(r)).value);
+    for (const Capacity& capacity : machine.capacities) {
+      const auto at = capacity_of.find(group.Image(g, capacity.links[0]));
+      image.capacity.push_back(at == capacity_of.end() ? -1 : at->second);
     }
+    for (const Edge& edge : machine.edges) {
+      std::vector<int32_t> over;
+      for (int32_t c : edge.over) over.push_back(image.capacity[c]);
+      const auto at = edge_of.find({{image.rank[edge.from], image.rank[edge.to]}, over});
+      image.edge.push_back(at == edge_of.end() ? -1 : at->second);
+    }
+    // Where ways were left out, translations may not keep the ones that are there.
+    if (std::count(image.edge.begin(), image.edge.end(), -1) == 0) images.push_back(std::move(image));
   }
-  return fullest;
+  if (static_cast<int64_t>(images.size()) < order) images.resize(1);
+  return images;
 }
 
-Total TotalSends(const Machine& machine, const greedy::CopyProblem& problem) {
-  Total total;
+std::vector<int32_t> DistancesFrom(const Machine& machine, const std::vector<int32_t>& ranks) {
+  return Distances(machine, ranks, true);
+}
+std::vector<int32_t> DistancesTo(const Machine& machine, const std::vector<int32_t>& ranks) {
+  return Distances(machine, ranks, false);
+}
+
+ChunkClasses ClassesOf(const greedy::CopyProblem& problem) {
+  ChunkClasses classes;
+  std::map<std::pair<std::vector<int32_t>, std::vector<int32_t>>, int32_t> number;
   for (int32_t c = 0; c < problem.chunks; ++c) {
-    if (problem.needers[c].empty()) continue;
-    const std::vector<int32_t> distance = Distances(machine, problem.holders[c]);
-    int64_t sends = static_cast<int64_t>(problem.needers[c].size());
-    for (int32_t r : problem.needers[c]) sends = std::max<int64_t>(sends, distance[r]);
-    total.sends += sends;
+    if (problem.needers[c].empty()) {
+      classes.of_chunk.push_back(-1);
+      continue;
+    }
+    const auto [at, added] = number.try_emplace({problem.holders[c], problem.needers[c]},
+                                                static_cast<int32_t>(classes.chunks.size()));
+    if (added) classes.chunks.emplace_back();
+    classes.of_chunk.push_back(at->second);
+    classes.chunks[at->second].push_back(c);
   }
-  total.per_round = std::accumulate(machine.in_per_round.begin(), machine.in_per_round.end(), int64_t{0});
-  total.per_round = std::max<int64_t>(1, total.per_round);
-  return total;
+  return classes;
 }
 
-int64_t EncodingSize(const Instance& instance) {
-  int64_t chunks = 0;
-  for (const std::vector<int32_t>& needers : instance.problem->needers) chunks += needers.empty() ? 0 : 1;
-  return chunks * static_cast<int64_t>(instance.machine->edges.size() + instance.machine->ranks) *
-         instance.steps;
+std::vector<int32_t> Moved(const Image& image, std::vector<int32_t> ranks) {
+  for (int32_t& r : ranks) r = image.rank[r];
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+std::vector<Image> ImagesThatKeep(const std::vector<Image>& images, const greedy::CopyProblem& problem) {
+  std::map<std::pair<std::vector<int32_t>, std::vector<int32_t>>, size_t> sizes;
+  const ChunkClasses classes = ClassesOf(problem);
+  for (const std::vector<int32_t>& chunks : classes.chunks)
+    sizes[{problem.holders[chunks[0]], problem.needers[chunks[0]]}] = chunks.size();
+  std::vector<Image> kept;
+  for (const Image& image : images) {
+    const bool keeps = std::all_of(sizes.begin(), sizes.end(), [&](const auto& one) {
+      const auto at = sizes.find({Moved(image, one.first.first), Moved(image, one.first.second)});
+      return at != sizes.end() && at->second == one.second;
+    });
+    if (keeps) kept.push_back(image);
+  }
+  return kept;
 }
 
 }  // namespace xccl::smt

@@ -1,85 +1,75 @@
-// One k-synchronous question, without a word of the solver, and what can be said about it without solving.
+// One k-synchronous question (chunks, steps, rounds), without a word of a solver: the machine as ways between
+// GPUs that share capacities, and what must be copied where.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "base/status.h"
+#include "base/ids.h"
 #include "synth/greedy_problem.h"
+#include "topologies/topology.h"
 
 namespace xccl::smt {
 
-// Ways between neighbouring GPUs. A way through switches is one edge over several links; parallel direct
-// links are one edge of several lanes.
-struct Edge {
-  int32_t from = 0, to = 0;                // ranks
-  std::vector<std::vector<LinkId>> lanes;  // each a path
+// All parallel links from one node to the next, as one: in a round they carry `per_round` chunks.
+struct Capacity {
+  std::vector<LinkId> links;
+  int32_t per_round = 0;
 };
 
-// Limits of what edges carry together: the lanes' links, each `chunks_per_round`.
-struct Capacity {
-  std::vector<int32_t> edges;
-  int64_t chunks_per_round = 0;
+// A way from one GPU to another that passes no third one: the capacities that a chunk takes up.
+struct Edge {
+  int32_t from = 0, to = 0;  // ranks
+  std::vector<int32_t> over;
 };
 
 struct Machine {
   int32_t ranks = 0;
   std::vector<Edge> edges;
   std::vector<Capacity> capacities;
-  std::vector<std::vector<int32_t>> out, in;         // edges of a rank
-  std::vector<int64_t> in_per_round, out_per_round;  // chunks into and out of a rank
-  int64_t bytes_per_s_of_one = 1;                    // bandwidth of one chunk a round
-  int64_t alpha_ps = 0;                              // largest fixed time of an edge: what a step costs
+  std::vector<std::vector<int32_t>> out, in;          // edges of a rank
+  std::vector<std::vector<int32_t>> users;            // edges over a capacity
+  std::vector<int64_t> in_per_round, out_per_round;   // chunks into and out of a rank
+  int64_t bytes_per_s_of_one = 1;                     // bandwidth of one chunk a round
+  int64_t alpha_ps = 0;                               // largest fixed time of an edge: what a step costs
+  // Is every schedule one over these edges? Not so where there are too many ways through switches to list, or
+  // where a switch multicasts or reduces: then no exhausted search proves anything.
+  bool complete = true;
 };
+// A round is the time that the greatest common divisor of the bandwidths takes for a chunk. Ways that take up
+// all of what another takes up, and more, are left out.
 Machine MakeMachine(const Topology& topology);
 
-struct Instance {
-  const Machine* machine = nullptr;
-  const greedy::CopyProblem* problem = nullptr;
-  int32_t steps = 0, rounds = 0;
+// A permutation of the ranks that keeps the machine: images of ranks, edges and capacities.
+struct Image {
+  std::vector<int32_t> rank, edge, capacity;
 };
+// All elements of the group of translations, the identity first; that alone where there are more than `most`.
+std::vector<Image> ImagesOf(const Topology& topology, const Machine& machine, int64_t most);
 
 struct Send {
   int32_t chunk = 0, edge = 0, step = 0;
 };
 
-enum class Verdict : uint8_t { kFeasible, kInfeasible, kStopped };
-struct Answer {
-  Verdict verdict = Verdict::kStopped;
-  std::vector<Send> sends;  // where feasible; may hold some that nobody needs
-  int64_t work = 0;         // solver resource units
-  int64_t variables = 0, constraints = 0;
-};
-struct SolveLimits {
-  int64_t work = 0;                    // solver resource units, reproducible
-  std::optional<double> time_limit_s;  // wall clock
-};
+// Edges from the nearest of some ranks to every rank, or backwards from every rank to the nearest; kFar where
+// there is no way.
+inline constexpr int32_t kFar = 1 << 20;
+std::vector<int32_t> DistancesFrom(const Machine& machine, const std::vector<int32_t>& ranks);
+std::vector<int32_t> DistancesTo(const Machine& machine, const std::vector<int32_t>& ranks);
 
-// Errors: kBug with the solver's text when it fails.
-StatusOr<Answer> Solve(const Instance& instance, const SolveLimits& limits);
+// Chunks that have the same holders and needers are interchangeable: numbered in order of their first, -1 for
+// those that nobody needs.
+struct ChunkClasses {
+  std::vector<int32_t> of_chunk;
+  std::vector<std::vector<int32_t>> chunks;  // of a class
+};
+ChunkClasses ClassesOf(const greedy::CopyProblem& problem);
 
-// Fewest steps: how many edges lie between a chunk and its farthest needer.
-struct Farthest {
-  int32_t steps = 0, holder = 0, needer = 0;
-};
-Farthest FarthestNeed(const Machine& machine, const greedy::CopyProblem& problem);
-// Fewest rounds: the rank whose chunks take longest to come in, or to go out where nobody else holds them.
-struct Fullest {
-  int64_t rounds = 0, chunks = 0, per_round = 0;
-  int32_t rank = 0;
-  bool incoming = true;
-};
-Fullest FullestRank(const Machine& machine, const greedy::CopyProblem& problem);
-// Sends in all, at least, and chunks that all ranks together can be sent a round.
-struct Total {
-  int64_t sends = 0, per_round = 1;
-  int64_t rounds() const { return (sends + per_round - 1) / per_round; }
-};
-Total TotalSends(const Machine& machine, const greedy::CopyProblem& problem);
-
-// Size of the encoding, to refuse what cannot end.
-int64_t EncodingSize(const Instance& instance);
+// The sorted images of some ranks.
+std::vector<int32_t> Moved(const Image& image, std::vector<int32_t> ranks);
+// Those of a group's elements that take every class to one of as many chunks: a group again. Requires: holders
+// and needers sorted.
+std::vector<Image> ImagesThatKeep(const std::vector<Image>& images, const greedy::CopyProblem& problem);
 
 }  // namespace xccl::smt

@@ -22,8 +22,8 @@ namespace xccl {
 // for.
 struct SynthesisLimits {
   std::optional<int32_t> chunks;  // exactly this many chunks a part
-  std::optional<int32_t> steps;   // smt: exactly; others: at most
-  std::optional<int32_t> rounds;  // smt
+  std::optional<int32_t> steps;   // at most
+  std::optional<int32_t> rounds;  // smt: at most
   int64_t work_units = 0;         // 0: the engine's default
   std::optional<double> time_limit_s;
 };
@@ -40,6 +40,10 @@ struct SynthesisRequest {
   bool allow_divergent = false;  // ranks may end with different roundings of one sum
   // A plan of this collective on this topology, verified: greedy improves it, others do not look at it.
   const Synthesis* start = nullptr;
+  // Asked now and then by engines that search for long: true ends the search with the best so far.
+  std::function<bool()> stopped = {};
+  // Told what such an engine is about.
+  std::function<void(const std::string&)> progress = {};
 };
 
 struct Synthesis {

@@ -1,0 +1,277 @@
+// Every question that SCCL was timed on (../shared/facts/sccl.md), put to smt: what it answers, checked, and CPU
+// seconds beside SCCL's. Then SCCL's printed bounds beside ours, and the fronts of the DGX-1.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "ir/collective.h"
+#include "ir/verify_schedule.h"
+#include "synth/smt.h"
+#include "synth/smt_pareto.h"
+#include "synth/smt_search.h"
+#include "topologies/load.h"
+
+namespace xccl {
+namespace {
+
+enum class Sccl : uint8_t { kFound, kRefuted, kTimeout };
+struct Row {
+  const char* machine;
+  CollectiveKind kind;
+  int32_t root, chunks, steps, rounds;
+  Sccl result;
+  double cpu_s;
+};
+
+// SCCL 2023 with Z3 4.8.12, one thread of a 2.6 GHz VM, CPU seconds of the whole process.
+constexpr Row kRows[] = {
+    {"DGX1", CollectiveKind::kAllgather, 0, 1, 2, 2, Sccl::kFound, 0.34},
+    {"DGX1", CollectiveKind::kAllgather, 0, 2, 2, 3, Sccl::kFound, 0.56},
+    {"DGX1", CollectiveKind::kAllgather, 0, 2, 3, 3, Sccl::kFound, 0.50},
+    {"DGX1", CollectiveKind::kAllgather, 0, 3, 4, 4, Sccl::kFound, 0.87},
+    {"DGX1", CollectiveKind::kAllgather, 0, 3, 3, 4, Sccl::kFound, 1.45},
+    {"DGX1", CollectiveKind::kAllgather, 0, 4, 5, 5, Sccl::kFound, 2.42},
+    {"DGX1", CollectiveKind::kAllgather, 0, 5, 6, 6, Sccl::kFound, 7.74},
+    {"DGX1", CollectiveKind::kAllgather, 0, 6, 7, 7, Sccl::kFound, 17.17},
+    {"DGX1", CollectiveKind::kAllgather, 0, 6, 3, 7, Sccl::kFound, 25.10},
+    {"DGX1", CollectiveKind::kAllgather, 0, 6, 2, 7, Sccl::kRefuted, 2.39},
+    {"DGX1", CollectiveKind::kBroadcast, 0, 2, 2, 2, Sccl::kFound, 0.25},
+    {"DGX1", CollectiveKind::kBroadcast, 0, 6, 3, 3, Sccl::kFound, 0.35},
+    {"DGX1", CollectiveKind::kBroadcast, 0, 12, 4, 4, Sccl::kFound, 0.65},
+    {"DGX1", CollectiveKind::kBroadcast, 0, 18, 5, 5, Sccl::kFound, 8.89},
+    {"DGX1", CollectiveKind::kBroadcast, 0, 6, 3, 5, Sccl::kFound, 0.37},
+    {"DGX1", CollectiveKind::kGather, 0, 1, 2, 2, Sccl::kFound, 0.35},
+    {"DGX1", CollectiveKind::kGather, 0, 6, 7, 7, Sccl::kFound, 6.35},
+    {"DGX1", CollectiveKind::kGather, 0, 6, 3, 7, Sccl::kFound, 4.63},
+    {"DGX1", CollectiveKind::kScatter, 0, 6, 3, 7, Sccl::kFound, 23.41},
+    {"DGX1", CollectiveKind::kReduceScatter, 0, 1, 2, 2, Sccl::kFound, 0.33},
+    {"DGX1", CollectiveKind::kReduceScatter, 0, 6, 7, 7, Sccl::kFound, 16.02},
+    {"DGX1", CollectiveKind::kReduceScatter, 0, 6, 3, 7, Sccl::kFound, 23.86},
+    {"DGX1", CollectiveKind::kReduce, 0, 2, 2, 2, Sccl::kFound, 0.29},
+    {"DGX1", CollectiveKind::kAlltoall, 0, 1, 2, 3, Sccl::kFound, 4.49},
+    {"DGX1", CollectiveKind::kAlltoall, 0, 1, 3, 3, Sccl::kFound, 5.74},
+    {"DGX1", CollectiveKind::kAlltoall, 0, 1, 2, 2, Sccl::kRefuted, 1.47},
+    {"DGX2", CollectiveKind::kAllgather, 0, 1, 1, 15, Sccl::kTimeout, 119.46},
+    {"DGX2", CollectiveKind::kAllgather, 0, 1, 4, 15, Sccl::kTimeout, 120.41},
+    {"DGX2", CollectiveKind::kBroadcast, 0, 1, 4, 4, Sccl::kFound, 0.59},
+    {"DGX2", CollectiveKind::kAlltoall, 0, 1, 1, 15, Sccl::kTimeout, 120.56},
+    {"AMD4", CollectiveKind::kAllgather, 0, 1, 2, 2, Sccl::kFound, 0.23},
+    {"AMD4", CollectiveKind::kAlltoall, 0, 1, 2, 2, Sccl::kFound, 0.27},
+    {"AMD8", CollectiveKind::kAllgather, 0, 1, 1, 1, Sccl::kFound, 0.37},
+    {"AMD8", CollectiveKind::kAllgather, 0, 5, 1, 1, Sccl::kFound, 1.15},
+    {"DGX1", CollectiveKind::kAlltoall, 0, 3, 8, 8, Sccl::kTimeout, 120.28},
+    {"DGX1", CollectiveKind::kAlltoall, 0, 3, 2, 8, Sccl::kFound, 100.69},
+    {"DGX1", CollectiveKind::kAllreduce, 0, 1, 2, 2, Sccl::kFound, 0.91},
+    {"DGX1", CollectiveKind::kAllreduce, 0, 1, 3, 3, Sccl::kFound, 0.92},
+    {"Ring:8", CollectiveKind::kAlltoall, 0, 1, 4, 8, Sccl::kFound, 4.58},
+    {"Ring:16", CollectiveKind::kAllgather, 0, 1, 8, 8, Sccl::kFound, 1.08},
+    {"Ring:16", CollectiveKind::kAllgather, 0, 2, 15, 15, Sccl::kTimeout, 237.62},
+    {"Line:8", CollectiveKind::kAllgather, 0, 1, 7, 7, Sccl::kFound, 0.36},
+    {"Star:8", CollectiveKind::kAllgather, 0, 1, 2, 7, Sccl::kFound, 0.30},
+    {"Star:8", CollectiveKind::kAllgather, 0, 1, 2, 8, Sccl::kFound, 0.31},
+    {"Star:8", CollectiveKind::kBroadcast, 1, 1, 2, 2, Sccl::kFound, 0.23},
+    {"Star:8", CollectiveKind::kGather, 0, 1, 1, 1, Sccl::kFound, 0.26},
+    {"Star:8", CollectiveKind::kAlltoall, 0, 1, 2, 12, Sccl::kFound, 1.79},
+    {"FullyConnected:4", CollectiveKind::kAllgather, 0, 1, 1, 1, Sccl::kFound, 0.23},
+    {"FullyConnected:8", CollectiveKind::kAllgather, 0, 1, 1, 1, Sccl::kFound, 0.38},
+    {"FullyConnected:8", CollectiveKind::kAlltoall, 0, 1, 1, 1, Sccl::kFound, 3.95},
+    {"FullyConnected:8", CollectiveKind::kBroadcast, 0, 7, 2, 2, Sccl::kFound, 0.56},
+    {"FullyConnected:16", CollectiveKind::kAllgather, 0, 1, 1, 1, Sccl::kTimeout, 238.29},
+    {"FullyConnected:16", CollectiveKind::kAlltoall, 0, 1, 1, 1, Sccl::kTimeout, 237.54},
+    {"FullyConnected:8", CollectiveKind::kReduceScatter, 0, 1, 1, 1, Sccl::kFound, 0.41},
+    {"HubAndSpoke:4", CollectiveKind::kAllgather, 0, 1, 1, 3, Sccl::kFound, 0.26},
+    {"HubAndSpoke:4", CollectiveKind::kAllgather, 0, 1, 2, 3, Sccl::kFound, 0.27},
+    {"HubAndSpoke:8", CollectiveKind::kAllgather, 0, 1, 1, 7, Sccl::kFound, 0.73},
+    {"HubAndSpoke:8", CollectiveKind::kAllgather, 0, 1, 7, 7, Sccl::kFound, 4.00},
+    {"HubAndSpoke:8", CollectiveKind::kAllgather, 0, 1, 3, 7, Sccl::kFound, 3.05},
+    {"HubAndSpoke:8", CollectiveKind::kAlltoall, 0, 1, 1, 7, Sccl::kFound, 25.10},
+    {"Ring:4", CollectiveKind::kAllgather, 0, 1, 2, 2, Sccl::kFound, 0.24},
+    {"Ring:4", CollectiveKind::kAllgather, 0, 2, 3, 3, Sccl::kFound, 0.27},
+    {"Ring:4", CollectiveKind::kAlltoall, 0, 1, 2, 2, Sccl::kFound, 0.29},
+    {"Ring:4", CollectiveKind::kAlltoall, 0, 1, 3, 3, Sccl::kFound, 0.32},
+    {"Ring:4", CollectiveKind::kReduceScatter, 0, 2, 3, 3, Sccl::kFound, 0.28},
+    {"Ring:8", CollectiveKind::kAllgather, 0, 1, 4, 4, Sccl::kFound, 0.34},
+    {"Ring:8", CollectiveKind::kAllgather, 0, 2, 7, 7, Sccl::kFound, 0.57},
+    {"Ring:8", CollectiveKind::kAllgather, 0, 2, 4, 7, Sccl::kFound, 0.50},
+    {"Ring:8", CollectiveKind::kBroadcast, 0, 2, 4, 4, Sccl::kFound, 0.26},
+    {"Ring:8", CollectiveKind::kBroadcast, 0, 10, 8, 8, Sccl::kFound, 0.48},
+    {"Ring:8", CollectiveKind::kGather, 0, 2, 4, 7, Sccl::kFound, 0.55},
+    {"HubAndSpoke:8", CollectiveKind::kAlltoall, 0, 1, 7, 7, Sccl::kTimeout, 119.84},
+};
+
+// As SCCL has them: links of one unit a round, a star's hub is a rank, a hub that is a switch has ports of one
+// unit. AMD8: every two GPUs joined by 5 or 6 units.
+Topology FromUnits(const std::string& name, const std::vector<std::vector<int>>& units) {
+  TopologySpec spec;
+  spec.name = name;
+  for (size_t r = 0; r < units.size(); ++r) spec.nodes.push_back({.kind = NodeKind::kGpu, .id = std::to_string(r), .host = {}});
+  for (size_t a = 0; a < units.size(); ++a)
+    for (size_t b = 0; b < units.size(); ++b)
+      if (units[a][b] > 0)
+        spec.links.push_back({.from = NodeId(static_cast<int32_t>(a)),
+                              .to = NodeId(static_cast<int32_t>(b)),
+                              .bandwidth_bytes_per_s = units[a][b] * int64_t{1'000'000'000},
+                              .latency_ps = 700'000});
+  return Topology::Create(std::move(spec)).value();
+}
+
+Topology MachineOf(const std::string& name) {
+  const size_t colon = name.find(':');
+  const std::string kind = name.substr(0, colon);
+  const int n = colon == std::string::npos ? 0 : std::stoi(name.substr(colon + 1));
+  if (kind == "DGX1") return LoadTopology("dgx1", {}).value();
+  if (kind == "DGX2") return LoadTopology("dgx2", {}).value();
+  if (kind == "Ring") return LoadTopology(fmt::format("ring:{}", n), {}).value();
+  if (kind == "Line") return LoadTopology(fmt::format("mesh:{}", n), {}).value();
+  if (kind == "FullyConnected") return LoadTopology(fmt::format("full-mesh:{}", n), {}).value();
+  if (kind == "HubAndSpoke") return LoadTopology(fmt::format("nvswitch:{}", n), {}).value();
+  if (kind == "AMD4") return LoadTopology("torus:2x2", {}).value();
+  if (kind == "Star") {
+    std::vector<std::vector<int>> units(static_cast<size_t>(n), std::vector<int>(static_cast<size_t>(n), 0));
+    for (size_t r = 1; r < units.size(); ++r) units[0][r] = units[r][0] = 1;
+    return FromUnits(name, units);
+  }
+  return FromUnits(name, {{0, 5, 6, 6, 5, 6, 5, 5},
+                          {5, 0, 5, 5, 6, 5, 6, 6},
+                          {6, 5, 0, 6, 5, 6, 5, 5},
+                          {6, 5, 6, 0, 5, 6, 5, 5},
+                          {5, 6, 5, 5, 0, 5, 6, 6},
+                          {6, 5, 6, 6, 5, 0, 5, 5},
+                          {5, 6, 5, 5, 6, 5, 0, 6},
+                          {5, 6, 5, 5, 6, 5, 6, 0}});
+}
+
+Collective CollectiveOf(CollectiveKind kind, int32_t ranks, int32_t root) {
+  CollectiveSpec spec;
+  spec.kind = kind;
+  for (int32_t r = 0; r < ranks; ++r) spec.ranks.push_back(Rank(r));
+  if (kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce ||
+      kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter)
+    spec.root = Rank(root);
+  return Collective::Create(spec).value();
+}
+
+// Of all threads.
+double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+std::string Told(const StatusOr<Synthesis>& made, const Topology& topology) {
+  if (!made.ok()) return made.status().code() == StatusCode::kInfeasible ? "refuted" : made.status().message();
+  const Status verified = xccl::ToStatus(VerifySchedule(made->schedule, made->collective, topology));
+  return verified.ok() ? "found" : "WRONG: " + verified.message();
+}
+
+// The bar: found or refuted; below SCCL's time in total, a tenth of it where that is above 5 s, 10 s where SCCL
+// timed out.
+bool MeetsBar(const Row& row, const std::string& told, double cpu_s) {
+  if (told != (row.result == Sccl::kRefuted ? "refuted" : "found")) return false;
+  if (row.result == Sccl::kTimeout) return cpu_s <= 10;
+  return row.cpu_s > 5 ? cpu_s <= row.cpu_s / 10 : cpu_s <= row.cpu_s;
+}
+
+void RunRows() {
+  double ours = 0, theirs = 0;
+  int missed = 0;
+  std::printf("%-18s %-15s %3s %3s %3s %-9s %9s %9s %8s  %s\n", "machine", "collective", "C", "S", "R", "told",
+              "CPU s", "SCCL s", "times", "how");
+  for (const Row& row : kRows) {
+    const Topology topology = MachineOf(row.machine);
+    const Collective collective = CollectiveOf(row.kind, topology.num_ranks(), row.root);
+    SynthesisRequest request;
+    request.topology = &topology;
+    request.collective = &collective;
+    request.limits.chunks = row.chunks;
+    request.limits.steps = row.steps;
+    request.limits.rounds = row.rounds;
+    request.allow_divergent = true;
+    const double began = CpuSeconds();
+    const StatusOr<Synthesis> made = MakeSmt()->Synthesize(request);
+    const double cpu_s = CpuSeconds() - began;
+    const std::string told = Told(made, topology);
+    const bool met = MeetsBar(row, told, cpu_s);
+    missed += met ? 0 : 1;
+    ours += cpu_s;
+    theirs += row.cpu_s;
+    std::printf("%-18s %-15s %3d %3d %3d %-9s %9.3f %s%8.2f %8.0f  %s%s\n", row.machine,
+                std::string(ToString(row.kind)).c_str(), row.chunks, row.steps, row.rounds, told.c_str(), cpu_s,
+                row.result == Sccl::kTimeout ? ">" : " ", row.cpu_s, row.cpu_s / std::max(cpu_s, 1e-3),
+                met ? "" : "MISS ",
+                made.ok() ? made->note.c_str() : made.status().message().c_str());
+    std::fflush(stdout);
+  }
+  std::printf("in all %.2f s, SCCL %.2f s; %d missed\n\n", ours, theirs, missed);
+}
+
+struct PrintedBound {
+  const char* machine;
+  CollectiveKind kind;
+  const char* sccl;
+};
+constexpr PrintedBound kBounds[] = {
+    {"DGX1", CollectiveKind::kAllgather, "7/6"},          {"DGX1", CollectiveKind::kBroadcast, "1/6"},
+    {"DGX1", CollectiveKind::kGather, "7/6"},             {"DGX1", CollectiveKind::kReduceScatter, "7/6"},
+    {"DGX1", CollectiveKind::kAlltoall, "5/3"},           {"Ring:8", CollectiveKind::kAllgather, "7/2"},
+    {"Ring:8", CollectiveKind::kAlltoall, "6"},           {"Star:8", CollectiveKind::kAllgather, "7"},
+    {"HubAndSpoke:8", CollectiveKind::kAllgather, "7"},   {"HubAndSpoke:8", CollectiveKind::kAlltoall, "7"},
+    {"FullyConnected:8", CollectiveKind::kBroadcast, "1/7"}, {"AMD8", CollectiveKind::kAllgather, "7/38"},
+    {"AMD8", CollectiveKind::kAlltoall, "11/58"},
+};
+
+void RunBounds() {
+  std::printf("rounds for a chunk of every part, whatever the steps\n");
+  for (const PrintedBound& row : kBounds) {
+    const Topology topology = MachineOf(row.machine);
+    const Collective collective = CollectiveOf(row.kind, topology.num_ranks(), 0);
+    SynthesisRequest request;
+    request.topology = &topology;
+    request.collective = &collective;
+    const double began = CpuSeconds();
+    const std::unique_ptr<smt::Search> search = smt::Search::Create(request).value();
+    const auto [bound, by] = search->BoundOf({});
+    std::printf("%-18s %-15s %8s by %-8s %7.3f s   SCCL %s\n", row.machine,
+                std::string(ToString(row.kind)).c_str(), smt::ToText(bound).c_str(),
+                std::string(smt::ToString(by)).c_str(), CpuSeconds() - began, row.sccl);
+  }
+  std::printf("\n");
+}
+
+void RunFronts() {
+  const Topology topology = MachineOf("DGX1");
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllgather, CollectiveKind::kAlltoall, CollectiveKind::kAllreduce}) {
+    const Collective collective = CollectiveOf(kind, topology.num_ranks(), 0);
+    SynthesisRequest request;
+    request.topology = &topology;
+    request.collective = &collective;
+    request.allow_divergent = true;
+    const double began = CpuSeconds();
+    const StatusOr<smt::Front> front = smt::FindFront(request);
+    const double cpu_s = CpuSeconds() - began;
+    std::printf("front of %s on dgx1: ", std::string(ToString(kind)).c_str());
+    if (!front.ok()) {
+      std::printf("%s\n", front.status().message().c_str());
+      continue;
+    }
+    std::printf("%s, %.2f s of CPU\n", front->complete ? "complete" : ("stopped by " + front->stopped).c_str(),
+                cpu_s);
+    for (const smt::FrontPoint& point : front->points)
+      std::printf("  C=%d S=%d R=%ld  R/C=%s  bound %s by %s, found by %s, %.2f s, %s\n", point.chunks, point.steps,
+                  static_cast<long>(point.rounds), smt::ToText({point.rounds, point.chunks}).c_str(),
+                  smt::ToText(point.bound).c_str(), std::string(smt::ToString(point.proved_by)).c_str(),
+                  point.found_by.c_str(), point.seconds, Told(point.made, topology).c_str());
+  }
+}
+
+}  // namespace
+}  // namespace xccl
+
+int main(int argc, char** argv) {
+  const std::string only = argc > 1 ? argv[1] : "";
+  if (only.empty() || only == "rows") xccl::RunRows();
+  if (only.empty() || only == "bounds") xccl::RunBounds();
+  if (only.empty() || only == "fronts") xccl::RunFronts();
+  return 0;
+}

@@ -1,0 +1,405 @@
+// A question with S steps is first put with fewer, down to the distance: what fits there fits, and shorter
+// questions are smaller. Sums that several ranks need are tried as a gather and then a spread before they are
+// asked for as sets of contributions, which alone can refute them.
+#include "synth/smt_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/simulate.h"
+#include "ir/verify_schedule.h"
+#include "synth/compose.h"
+#include "synth/greedy_search.h"
+#include "synth/reverse.h"
+
+namespace xccl::smt {
+namespace {
+
+constexpr int64_t kMostVariables = 400'000;
+constexpr int64_t kMostImages = 64;
+constexpr int64_t kDefaultWork = 40'000'000;  // Z3's resource units, in all: ten seconds or so
+constexpr int32_t kShorter = 4;               // of a question's work, what fewer steps may use up: one part
+
+std::string Ways(const RoundsBound& bound) {
+  return fmt::format("{} round{}", ToText(bound), bound == RoundsBound{1, 1} ? "" : "s");
+}
+
+}  // namespace
+
+Search::Search(const SynthesisRequest& request)
+    : request_(request),
+      topology_(*request.topology),
+      reversed_(ReverseTopology(topology_)),
+      forwards_(MakeMachine(topology_)),
+      backwards_(MakeMachine(reversed_)),
+      forward_images_(smt::ImagesOf(topology_, forwards_, kMostImages)),
+      backward_images_(smt::ImagesOf(reversed_, backwards_, kMostImages)),
+      began_(std::chrono::steady_clock::now()),
+      work_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
+      left_(work_) {}
+
+StatusOr<std::unique_ptr<Search>> Search::Create(const SynthesisRequest& request) {
+  std::unique_ptr<Search> search(new Search(request));
+  XCCL_RETURN_IF_ERROR(search->Prepare());
+  return search;
+}
+
+Status Search::Prepare() {
+  const StatusOr<const greedy::Phases*> phases = PhasesOf(1);
+  if (!phases.ok()) {
+    const std::optional<SumProblem> sums = SumsOf(request_.collective->WithChunks(1), forwards_.ranks);
+    if (!sums) return phases.status();
+    form_ = Form::kSums;
+    return OkStatus();
+  }
+  const greedy::Phases& one = **phases;
+  can_compose_ = one.has_gather && one.has_spread;
+  form_ = can_compose_      ? Form::kSums
+          : one.has_gather  ? Form::kGather
+          : one.has_spread  ? Form::kSpread
+                            : Form::kNothing;
+  if (form_ == Form::kSums && !SumsOf(request_.collective->WithChunks(1), forwards_.ranks))
+    return InvalidInput(fmt::format("smt: {}: more than 64 contributions in a sum", request_.collective->name()));
+  return OkStatus();
+}
+
+bool Search::TimeIsUp() const {
+  if (!request_.limits.time_limit_s) return false;
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
+  return passed.count() >= *request_.limits.time_limit_s;
+}
+
+DecideLimits Search::LimitsOf(int64_t work) const {
+  DecideLimits limits{.work = std::min(work, left_), .seconds_left = {}, .stopped = request_.stopped};
+  if (request_.limits.time_limit_s)
+    limits.seconds_left = [this] {
+      const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
+      return *request_.limits.time_limit_s - passed.count();
+    };
+  return limits;
+}
+
+StatusOr<const greedy::Phases*> Search::PhasesOf(int32_t chunks) {
+  const auto at = phases_.find(chunks);
+  if (at != phases_.end()) return &at->second;
+  XCCL_ASSIGN_OR_RETURN(greedy::Phases phases,
+                        greedy::MakePhases(topology_, reversed_, request_.collective->WithChunks(chunks),
+                                           request_.size_bytes, request_.model, greedy::SumAt::kEach));
+  return &phases_.emplace(chunks, std::move(phases)).first->second;
+}
+
+StatusOr<const greedy::CopyProblem*> Search::ProblemOf(int32_t chunks) {
+  XCCL_ASSIGN_OR_RETURN(const greedy::Phases* phases, PhasesOf(chunks));
+  return form_ == Form::kGather ? &phases->gather : &phases->spread;
+}
+
+const std::vector<Image>& Search::ImagesOf(bool gather, int32_t chunks) {
+  const auto [at, added] = images_.try_emplace({gather, chunks});
+  if (added) {
+    const greedy::Phases& phases = **PhasesOf(chunks);
+    at->second = ImagesThatKeep(gather ? backward_images_ : forward_images_,
+                                gather ? phases.gather : phases.spread);
+  }
+  return at->second;
+}
+
+std::vector<Image> Search::SumImages() const {
+  const bool all = request_.collective->kind() == CollectiveKind::kAllreduce &&
+                   request_.collective->num_members() == forwards_.ranks;
+  return all ? forward_images_ : std::vector<Image>{};
+}
+
+int32_t Search::LeastSteps() {
+  if (form_ == Form::kNothing) return 0;
+  if (form_ != Form::kSums) return FarthestNeed(machine(), **ProblemOf(1)).steps;
+  return Reach(forwards_, *request_.collective).steps;
+}
+
+RoundsBound Search::PricesOf(bool gather, std::optional<int32_t> steps) {
+  const Machine& machine = gather ? backwards_ : forwards_;
+  const int32_t most = std::max(1, machine.ranks - 1);
+  const auto [at, added] = prices_.try_emplace({gather, steps.value_or(0)});
+  const StatusOr<const greedy::Phases*> phases = PhasesOf(1);
+  if (!added || !machine.complete || !phases.ok()) return at->second;
+  PriceOptions options;
+  options.steps = steps.value_or(most);
+  options.untimed = !steps;
+  options.stopped = [this] { return TimeIsUp() || IsInterrupted(); };
+  const greedy::CopyProblem& problem = gather ? (*phases)->gather : (*phases)->spread;
+  at->second = PriceCopies(machine, problem, ImagesOf(gather, 1), options).bound;
+  return at->second;
+}
+
+std::pair<RoundsBound, ProvedBy> Search::BoundOf(std::optional<int32_t> steps) {
+  RoundsBound best;
+  ProvedBy by = ProvedBy::kNothing;
+  const auto raise = [&](const RoundsBound& bound, ProvedBy how) {
+    if (best.IsLessThan(bound)) best = bound, by = how;
+  };
+  if (form_ == Form::kSums) {
+    for (const RoundsBound& bound : SumBounds(topology_, forwards_, *request_.collective))
+      raise(bound, ProvedBy::kCut);
+    return {best, by};
+  }
+  if (form_ == Form::kNothing) return {best, by};
+  const bool gather = form_ == Form::kGather;
+  if (const auto cut = CutRounds(gather ? reversed_ : topology_, machine(), **ProblemOf(1)))
+    raise(*cut, ProvedBy::kCut);
+  if (by == ProvedBy::kNothing || steps) raise(PricesOf(gather, steps), ProvedBy::kFlow);
+  return {best, by};
+}
+
+int64_t Search::LeastRoundsOf(bool gather, int32_t steps, int32_t chunks) {
+  const StatusOr<const greedy::Phases*> phases = PhasesOf(chunks);
+  if (!phases.ok()) return steps;
+  const Machine& machine = gather ? backwards_ : forwards_;
+  const greedy::CopyProblem& problem = gather ? (*phases)->gather : (*phases)->spread;
+  // The owners of sums depend on the number of chunks: then what one chunk costs says nothing of several.
+  const int64_t prices = form_ == Form::kSums ? 0 : PricesOf(gather, steps).Rounds(chunks);
+  return std::max({int64_t{FarthestNeed(machine, problem).steps}, FullestRank(machine, problem).rounds,
+                   TotalSends(machine, problem).rounds(), prices});
+}
+
+int64_t Search::LeastRounds(int32_t steps, int32_t chunks) {
+  const int64_t by_distance = LeastSteps();
+  const int64_t by_bound = BoundOf(steps).first.Rounds(chunks);
+  if (form_ != Form::kSpread && form_ != Form::kGather) return std::max(by_distance, by_bound);
+  return std::max({by_distance, by_bound, LeastRoundsOf(form_ == Form::kGather, steps, chunks)});
+}
+
+std::optional<Refusal> Search::Forbidden(const Question& question) {
+  if (form_ == Form::kNothing) return std::nullopt;
+  const bool gather = form_ == Form::kGather;
+  const Farthest far = form_ == Form::kSums ? Reach(forwards_, *request_.collective)
+                                            : FarthestNeed(machine(), **ProblemOf(question.chunks));
+  const int64_t steps = std::min<int64_t>(question.steps, question.rounds);
+  if (far.steps > steps) {
+    Refusal refusal{ProvedBy::kDistance,
+                    fmt::format("rank {} is {} links from rank {}", gather ? far.holder : far.needer,
+                                far.steps, gather ? far.needer : far.holder),
+                    {},
+                    {}};
+    if (far.steps > question.steps) refusal.steps = far.steps;
+    if (far.steps > question.rounds) refusal.rounds = far.steps;
+    return refusal;
+  }
+  if (form_ != Form::kSums) {
+    const greedy::CopyProblem& problem = **ProblemOf(question.chunks);
+    const Fullest full = FullestRank(machine(), problem);
+    if (full.rounds > question.rounds)
+      return Refusal{ProvedBy::kCut,
+                     fmt::format("rank {} must {} {} chunks, {} a round", full.rank,
+                                 full.incoming != gather ? "receive" : "send", full.chunks, full.per_round),
+                     {},
+                     full.rounds};
+    const Total total = TotalSends(machine(), problem);
+    if (machine().complete && total.rounds() > question.rounds)
+      return Refusal{ProvedBy::kFlow,
+                     fmt::format("{} sends are needed, {} a round fit", total.sends, total.per_round),
+                     {},
+                     total.rounds()};
+  }
+  const auto always = BoundOf({});
+  if (always.first.Rounds(question.chunks) > question.rounds)
+    return Refusal{always.second,
+                   fmt::format("a chunk of every part needs {}", Ways(always.first)),
+                   {},
+                   always.first.Rounds(question.chunks)};
+  const auto now = BoundOf(static_cast<int32_t>(steps));
+  if (now.first.Rounds(question.chunks) > question.rounds)
+    return Refusal{now.second,
+                   fmt::format("a chunk of every part needs {} in {} steps", Ways(now.first), steps),
+                   {},
+                   now.first.Rounds(question.chunks)};
+  return std::nullopt;
+}
+
+Synthesis Search::Wrap(int32_t chunks, Schedule schedule) const {
+  return {.collective = request_.collective->WithChunks(chunks),
+          .schedule = std::move(schedule),
+          .exact = false,
+          .engine = "smt",
+          .note = {}};
+}
+
+StatusOr<Synthesis> Search::FromSends(int32_t chunks, const std::vector<Send>& sends) {
+  XCCL_ASSIGN_OR_RETURN(const greedy::CopyProblem* problem, ProblemOf(chunks));
+  const bool gather = form_ == Form::kGather;
+  Schedule schedule = CopiesOf(gather ? reversed_ : topology_, machine(), *problem, sends);
+  if (gather) schedule = greedy::RunBackwards(*problem, schedule);
+  Normalize(schedule);
+  return Wrap(chunks, std::move(schedule));
+}
+
+Synthesis Search::FromSums(int32_t chunks, const std::vector<SumSend>& sends) const {
+  Synthesis made = Wrap(chunks, {});
+  made.schedule = ScheduleOf(topology_, forwards_, made.collective.num_chunks(), sends);
+  Normalize(made.schedule);
+  return made;
+}
+
+StatusOr<Answer> Search::AskCopies(bool gather, int32_t chunks, int32_t steps, int64_t rounds, int64_t work) {
+  XCCL_ASSIGN_OR_RETURN(const greedy::Phases* phases, PhasesOf(chunks));
+  const Machine& machine = gather ? backwards_ : forwards_;
+  const greedy::CopyProblem& problem = gather ? phases->gather : phases->spread;
+  if (const int64_t size = EncodingSize(machine, problem, steps); size > kMostVariables) {
+    too_large_ = too_large_ == 0 ? size : std::min(too_large_, size);
+    return Answer{};
+  }
+  std::unique_ptr<CopyDecider>& decider = deciders_[{gather ? 1 : 0, chunks, steps, rounds}];
+  if (!decider)
+    decider = std::make_unique<CopyDecider>(machine, problem, ImagesOf(gather, chunks), steps,
+                                            static_cast<int32_t>(rounds));
+  XCCL_ASSIGN_OR_RETURN(Answer answer, decider->Decide(static_cast<int32_t>(rounds), LimitsOf(work)));
+  left_ -= answer.work;
+  return answer;
+}
+
+StatusOr<Outcome> Search::Ask(const Question& question, int64_t work) {
+  Outcome outcome;
+  if (form_ == Form::kNothing) {
+    outcome.verdict = Verdict::kFeasible;
+    outcome.made = NothingToMove("smt", request_);
+    return outcome;
+  }
+  if (std::optional<Refusal> refusal = Forbidden(question)) {
+    outcome.verdict = Verdict::kInfeasible;
+    outcome.refusal = std::move(refusal);
+    return outcome;
+  }
+  Say(fmt::format("{} chunks, {} steps, {} rounds", question.chunks, question.steps, question.rounds));
+  if (std::optional<Synthesis> witness =
+          FindWitness(request_, forwards_, question.chunks, {question.steps, question.rounds})) {
+    outcome.verdict = Verdict::kFeasible;
+    outcome.how = witness->engine;
+    witness->engine = "smt";
+    outcome.made = std::move(witness);
+    return outcome;
+  }
+  if (form_ == Form::kSums) return AskSums(question, work);
+  const int32_t last = static_cast<int32_t>(std::min<int64_t>(question.steps, question.rounds));
+  for (int32_t steps = LeastSteps(); steps <= last; ++steps) {
+    if (IsOver() || LeastRounds(steps, question.chunks) > question.rounds) continue;
+    const int64_t before = left_;
+    XCCL_ASSIGN_OR_RETURN(const Answer answer,
+                          AskCopies(form_ == Form::kGather, question.chunks, steps, question.rounds,
+                                    steps < last ? work / kShorter : work));
+    work -= before - left_;
+    if (answer.verdict == Verdict::kStopped || (answer.verdict == Verdict::kInfeasible && steps < last))
+      continue;
+    outcome.verdict = answer.verdict;
+    outcome.how = "z3";
+    if (answer.verdict == Verdict::kFeasible) {
+      XCCL_ASSIGN_OR_RETURN(outcome.made, FromSends(question.chunks, answer.sends));
+    } else if (machine().complete) {
+      outcome.refusal = Refusal{ProvedBy::kSmtUnsat, "", {}, {}};
+    } else {
+      outcome.verdict = Verdict::kStopped;  // over the ways that were listed alone
+    }
+    return outcome;
+  }
+  return outcome;
+}
+
+// A gather and then a spread that share out the steps and rounds.
+StatusOr<Outcome> Search::AskComposed(const Question& question, int64_t work) {
+  Outcome outcome;
+  XCCL_ASSIGN_OR_RETURN(const greedy::Phases* phases, PhasesOf(question.chunks));
+  const int32_t least_gather = FarthestNeed(backwards_, phases->gather).steps;
+  const int32_t least_spread = FarthestNeed(forwards_, phases->spread).steps;
+  for (int32_t first = least_gather; first + least_spread <= question.steps; ++first) {
+    const int32_t second = question.steps - first;
+    const int64_t most = question.rounds - LeastRoundsOf(false, second, question.chunks);
+    for (int64_t rounds = std::max<int64_t>(first, LeastRoundsOf(true, first, question.chunks)); rounds <= most;
+         ++rounds) {
+      if (IsOver() || question.rounds - rounds < second) break;
+      const int64_t before = left_;
+      XCCL_ASSIGN_OR_RETURN(const Answer gather,
+                            AskCopies(true, question.chunks, first, rounds, work / kShorter));
+      work -= before - left_;
+      if (gather.verdict != Verdict::kFeasible) continue;
+      const int64_t middle = left_;
+      XCCL_ASSIGN_OR_RETURN(const Answer spread, AskCopies(false, question.chunks, second,
+                                                           question.rounds - rounds, work / kShorter));
+      work -= middle - left_;
+      if (spread.verdict != Verdict::kFeasible) break;
+      Schedule sums = greedy::RunBackwards(phases->gather,
+                                           CopiesOf(reversed_, backwards_, phases->gather, gather.sends));
+      Schedule copies = CopiesOf(topology_, forwards_, phases->spread, spread.sends);
+      Normalize(sums);
+      Normalize(copies);
+      outcome.verdict = Verdict::kFeasible;
+      outcome.how = "z3";
+      outcome.made = Wrap(question.chunks, Compose(sums, copies));
+      return outcome;
+    }
+  }
+  return outcome;
+}
+
+StatusOr<Outcome> Search::AskSums(const Question& question, int64_t work) {
+  if (can_compose_) {
+    XCCL_ASSIGN_OR_RETURN(Outcome composed, AskComposed(question, work / 2));
+    if (composed.verdict == Verdict::kFeasible) return composed;
+  }
+  Outcome outcome;
+  const auto [at, added] = sums_.try_emplace(question.chunks);
+  if (added) at->second = *SumsOf(request_.collective->WithChunks(question.chunks), forwards_.ranks);
+  const int32_t steps = static_cast<int32_t>(std::min<int64_t>(question.steps, question.rounds));
+  const int64_t size = SumSize(forwards_, at->second, steps);
+  if (size > kMostVariables) {
+    too_large_ = too_large_ == 0 ? size : std::min(too_large_, size);
+    return outcome;
+  }
+  const std::vector<Image> symmetric = SumImages();
+  for (const bool is_symmetric : {true, false}) {
+    if (IsOver() || (is_symmetric && symmetric.size() < 2)) continue;
+    SumQuestion sums(forwards_, at->second, is_symmetric ? symmetric : std::vector<Image>{}, steps,
+                     static_cast<int32_t>(question.rounds));
+    const DecideLimits limits = LimitsOf(is_symmetric ? work / kShorter : work);
+    std::optional<double> seconds;
+    if (limits.seconds_left) seconds = std::max(0.001, limits.seconds_left());
+    XCCL_ASSIGN_OR_RETURN(const SumAnswer answer,
+                          sums.Ask(static_cast<int32_t>(question.rounds), {limits.work, seconds}));
+    left_ -= answer.work;
+    work -= answer.work;
+    if (answer.verdict == Verdict::kFeasible) {
+      outcome.made = FromSums(question.chunks, answer.sends);
+      outcome.divergent = !request_.allow_divergent &&
+                          !IsBitwiseSame(outcome.made->schedule, outcome.made->collective, topology_);
+      if (outcome.divergent) {
+        outcome.made.reset();
+        continue;
+      }
+      outcome.verdict = Verdict::kFeasible;
+      outcome.how = "z3";
+      return outcome;
+    }
+    if (answer.verdict == Verdict::kInfeasible && !is_symmetric && forwards_.complete) {
+      outcome.verdict = Verdict::kInfeasible;
+      outcome.refusal = Refusal{ProvedBy::kSmtUnsat, "", {}, {}};
+      return outcome;
+    }
+  }
+  return outcome;
+}
+
+std::string Search::Conflict(const Question& question) {
+  constexpr int64_t kWork = 2'000'000;
+  if (form_ == Form::kSums || form_ == Form::kNothing || IsOver()) return "";
+  const StatusOr<const greedy::CopyProblem*> problem = ProblemOf(question.chunks);
+  if (!problem.ok()) return "";
+  const std::vector<Image>& images = ImagesOf(form_ == Form::kGather, question.chunks);
+  const std::vector<Image> none(images.begin(), images.begin() + 1);
+  const int32_t steps = static_cast<int32_t>(std::min<int64_t>(question.steps, question.rounds));
+  CopyQuestion named(machine(), **problem, none, steps, static_cast<int32_t>(question.rounds), {}, true);
+  const DecideLimits limits = LimitsOf(kWork);
+  std::optional<double> seconds;
+  if (limits.seconds_left) seconds = std::max(0.001, limits.seconds_left());
+  const StatusOr<Answer> answer = named.Ask(static_cast<int32_t>(question.rounds), {limits.work, seconds});
+  if (!answer.ok() || answer->verdict != Verdict::kInfeasible) return "";
+  return Summary(named.LastCore());
+}
+
+}  // namespace xccl::smt
