@@ -160,7 +160,7 @@ double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 
 std::string Told(const StatusOr<Synthesis>& made, const Topology& topology) {
   if (!made.ok()) return made.status().code() == StatusCode::kInfeasible ? "refuted" : made.status().message();
-  const Status verified = xccl::ToStatus(VerifySchedule(made->schedule, made->collective, topology));
+  const Status verified = ToStatus(VerifySchedule(made->schedule, made->collective, topology));
   return verified.ok() ? "found" : "WRONG: " + verified.message();
 }
 
@@ -262,6 +262,7 @@ void RunFronts() {
                   static_cast<long>(point.rounds), smt::ToText({point.rounds, point.chunks}).c_str(),
                   smt::ToText(point.bound).c_str(), std::string(smt::ToString(point.proved_by)).c_str(),
                   point.found_by.c_str(), point.seconds, Told(point.made, topology).c_str());
+    std::fflush(stdout);
   }
 }
 

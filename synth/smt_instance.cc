@@ -196,6 +196,16 @@ std::vector<int32_t> Distances(const Machine& machine, const std::vector<int32_t
 
 Machine MakeMachine(const Topology& topology) { return MachineMaker(topology).Make(); }
 
+Image Identity(const Machine& machine) {
+  Image image;
+  image.rank.resize(static_cast<size_t>(machine.ranks));
+  image.edge.resize(machine.edges.size());
+  image.capacity.resize(machine.capacities.size());
+  for (std::vector<int32_t>* of : {&image.rank, &image.edge, &image.capacity})
+    std::iota(of->begin(), of->end(), 0);
+  return image;
+}
+
 std::vector<Image> ImagesOf(const Topology& topology, const Machine& machine, int64_t most) {
   const SymmetryGroup group = FindTranslations(topology);
   const int64_t order = group.order() <= most ? group.order() : 1;

@@ -45,6 +45,7 @@ Machine MakeMachine(const Topology& topology);
 struct Image {
   std::vector<int32_t> rank, edge, capacity;
 };
+Image Identity(const Machine& machine);
 // All elements of the group of translations, the identity first; that alone where there are more than `most`.
 std::vector<Image> ImagesOf(const Topology& topology, const Machine& machine, int64_t most);
 

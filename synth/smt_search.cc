@@ -12,6 +12,8 @@
 #include "synth/compose.h"
 #include "synth/greedy_search.h"
 #include "synth/reverse.h"
+#include "synth/smt_in_out.h"
+#include "synth/smt_sum_prices.h"
 
 namespace xccl::smt {
 namespace {
@@ -19,6 +21,9 @@ namespace {
 constexpr int64_t kMostVariables = 400'000;
 constexpr int64_t kMostImages = 64;
 constexpr int64_t kDefaultWork = 40'000'000;  // Z3's resource units, in all: ten seconds or so
+constexpr int32_t kMostPricedRanks = 10;      // of an allreduce whose patterns are priced
+constexpr int64_t kNarrowWork = 6'000'000;    // of a search among symmetric schedules of sums
+constexpr int32_t kFewChunks = 8;             // that all schedules of sums are searched for, in any case
 constexpr int32_t kShorter = 4;               // of a question's work, what fewer steps may use up: one part
 
 std::string Ways(const RoundsBound& bound) {
@@ -148,6 +153,22 @@ std::pair<RoundsBound, ProvedBy> Search::BoundOf(std::optional<int32_t> steps) {
     raise(*cut, ProvedBy::kCut);
   if (by == ProvedBy::kNothing || steps) raise(PricesOf(gather, steps), ProvedBy::kFlow);
   return {best, by};
+}
+
+std::pair<RoundsBound, ProvedBy> Search::SumBoundOf(int32_t steps) {
+  const std::pair<RoundsBound, ProvedBy> always = BoundOf({});
+  const Collective& collective = *request_.collective;
+  if (collective.kind() != CollectiveKind::kAllreduce || !forwards_.complete ||
+      collective.num_members() != forwards_.ranks || forwards_.ranks > kMostPricedRanks)
+    return always;
+  const std::optional<SumProblem> problem = smt::SumsOf(collective.WithChunks(1), forwards_.ranks);
+  const DecideLimits limits = LimitsOf(left_ / 2);
+  int64_t work = 0;
+  const PriceResult result = PriceSums(forwards_, *problem, SumImages(), steps, always.first,
+                                       {limits.work, limits.seconds_left, limits.stopped}, work);
+  left_ -= work;
+  if (always.first.IsLessThan(result.bound)) return {result.bound, ProvedBy::kSmtUnsat};
+  return always;
 }
 
 int64_t Search::LeastRoundsOf(bool gather, int32_t steps, int32_t chunks) {
@@ -338,49 +359,64 @@ StatusOr<Outcome> Search::AskComposed(const Question& question, int64_t work) {
   return outcome;
 }
 
+SolveLimits Search::SolverLimits(int64_t work) const {
+  const DecideLimits limits = LimitsOf(work);
+  SolveLimits solver{.work = limits.work, .time_limit_s = {}};
+  if (limits.seconds_left) solver.time_limit_s = std::max(0.001, limits.seconds_left());
+  return solver;
+}
+
+// Takes what the solver found, unless ranks would round a sum differently.
+bool Search::Accept(int32_t chunks, const SumAnswer& answer, Outcome& outcome) const {
+  if (answer.verdict != Verdict::kFeasible) return false;
+  Synthesis made = FromSums(chunks, answer.sends);
+  outcome.divergent =
+      !request_.allow_divergent && !IsBitwiseSame(made.schedule, made.collective, topology_);
+  if (outcome.divergent) return false;
+  outcome.verdict = Verdict::kFeasible;
+  outcome.how = "z3";
+  outcome.made = std::move(made);
+  return true;
+}
+
 StatusOr<Outcome> Search::AskSums(const Question& question, int64_t work) {
-  if (can_compose_) {
-    XCCL_ASSIGN_OR_RETURN(Outcome composed, AskComposed(question, work / 2));
-    if (composed.verdict == Verdict::kFeasible) return composed;
-  }
   Outcome outcome;
-  const auto [at, added] = sums_.try_emplace(question.chunks);
-  if (added) at->second = *SumsOf(request_.collective->WithChunks(question.chunks), forwards_.ranks);
+  const int32_t chunks = question.chunks;
   const int32_t steps = static_cast<int32_t>(std::min<int64_t>(question.steps, question.rounds));
-  const int64_t size = SumSize(forwards_, at->second, steps);
-  if (size > kMostVariables) {
+  const std::vector<Image> images = SumImages();
+  const auto [at, added] = sums_.try_emplace(chunks);
+  if (added) at->second = *SumsOf(request_.collective->WithChunks(chunks), forwards_.ranks);
+  const bool translates = !images.empty() && static_cast<size_t>(chunks) % images.size() == 0;
+  if (const int64_t size = SumSize(forwards_, at->second, steps) /
+                           static_cast<int64_t>(translates ? images.size() : 1);
+      size > kMostVariables) {
     too_large_ = too_large_ == 0 ? size : std::min(too_large_, size);
     return outcome;
   }
-  const std::vector<Image> symmetric = SumImages();
-  for (const bool is_symmetric : {true, false}) {
-    if (IsOver() || (is_symmetric && symmetric.size() < 2)) continue;
-    SumQuestion sums(forwards_, at->second, is_symmetric ? symmetric : std::vector<Image>{}, steps,
-                     static_cast<int32_t>(question.rounds));
-    const DecideLimits limits = LimitsOf(is_symmetric ? work / kShorter : work);
-    std::optional<double> seconds;
-    if (limits.seconds_left) seconds = std::max(0.001, limits.seconds_left());
-    XCCL_ASSIGN_OR_RETURN(const SumAnswer answer,
-                          sums.Ask(static_cast<int32_t>(question.rounds), {limits.work, seconds}));
+  if (!images.empty()) {
+    const std::vector<Image> group = translates ? images : std::vector<Image>{images[0]};
+    InOutQuestion in_out(forwards_, group, chunks / static_cast<int32_t>(group.size()), steps,
+                         static_cast<int32_t>(question.rounds));
+    XCCL_ASSIGN_OR_RETURN(const SumAnswer answer, in_out.Ask(SolverLimits(thorough_ ? work / 2 : work)));
     left_ -= answer.work;
-    work -= answer.work;
-    if (answer.verdict == Verdict::kFeasible) {
-      outcome.made = FromSums(question.chunks, answer.sends);
-      outcome.divergent = !request_.allow_divergent &&
-                          !IsBitwiseSame(outcome.made->schedule, outcome.made->collective, topology_);
-      if (outcome.divergent) {
-        outcome.made.reset();
-        continue;
-      }
-      outcome.verdict = Verdict::kFeasible;
-      outcome.how = "z3";
-      return outcome;
-    }
-    if (answer.verdict == Verdict::kInfeasible && !is_symmetric && forwards_.complete) {
-      outcome.verdict = Verdict::kInfeasible;
-      outcome.refusal = Refusal{ProvedBy::kSmtUnsat, "", {}, {}};
-      return outcome;
-    }
+    if (Accept(chunks, answer, outcome)) return outcome;
+  } else if (can_compose_) {
+    XCCL_ASSIGN_OR_RETURN(outcome, AskComposed(question, work / 2));
+    if (outcome.verdict == Verdict::kFeasible) return outcome;
+  }
+  for (const Shape shape : {Shape::kTranslated, Shape::kSymmetric, Shape::kAll}) {
+    if (IsOver() || (shape != Shape::kAll && images.size() < 2)) continue;
+    if (shape == Shape::kTranslated && !translates) continue;
+    if (shape == Shape::kAll && !thorough_ && chunks > kFewChunks) continue;
+    SumQuestion sums(forwards_, at->second, images, shape, steps, static_cast<int32_t>(question.rounds));
+    XCCL_ASSIGN_OR_RETURN(const SumAnswer answer,
+                          sums.Ask(static_cast<int32_t>(question.rounds),
+                                   SolverLimits(shape == Shape::kAll ? work : std::min(kNarrowWork, work))));
+    left_ -= answer.work;
+    if (Accept(chunks, answer, outcome)) return outcome;
+    if (answer.verdict != Verdict::kInfeasible || shape != Shape::kAll || !forwards_.complete) continue;
+    outcome.verdict = Verdict::kInfeasible;
+    outcome.refusal = Refusal{ProvedBy::kSmtUnsat, "", {}, {}};
   }
   return outcome;
 }
@@ -394,10 +430,7 @@ std::string Search::Conflict(const Question& question) {
   const std::vector<Image> none(images.begin(), images.begin() + 1);
   const int32_t steps = static_cast<int32_t>(std::min<int64_t>(question.steps, question.rounds));
   CopyQuestion named(machine(), **problem, none, steps, static_cast<int32_t>(question.rounds), {}, true);
-  const DecideLimits limits = LimitsOf(kWork);
-  std::optional<double> seconds;
-  if (limits.seconds_left) seconds = std::max(0.001, limits.seconds_left());
-  const StatusOr<Answer> answer = named.Ask(static_cast<int32_t>(question.rounds), {limits.work, seconds});
+  const StatusOr<Answer> answer = named.Ask(static_cast<int32_t>(question.rounds), SolverLimits(kWork));
   if (!answer.ok() || answer->verdict != Verdict::kInfeasible) return "";
   return Summary(named.LastCore());
 }

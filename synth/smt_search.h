@@ -70,12 +70,18 @@ class Search {
   int64_t LeastRounds(int32_t steps, int32_t chunks);
   // For one chunk a part, by cuts or prices alone; for any number of steps where `steps` is absent.
   std::pair<RoundsBound, ProvedBy> BoundOf(std::optional<int32_t> steps);
+  // An allreduce of all ranks in so many steps, by Z3's help: seconds. Nothing where that is not affordable.
+  std::pair<RoundsBound, ProvedBy> SumBoundOf(int32_t steps);
   std::optional<Refusal> Forbidden(const Question& question);
   // Uses up at most `work` of what is left.
   StatusOr<Outcome> Ask(const Question& question, int64_t work);
   // What of a refuted question cannot be had together: "load of 0->4, needs of rank 4 and rounds"; empty: not
   // found out.
   std::string Conflict(const Question& question);
+
+  // Questions with many chunks of sums are only searched among symmetric schedules, and refuted by bounds
+  // alone.
+  void SkipLongSearches() { thorough_ = false; }
 
   int64_t work_left() const { return left_; }
   int64_t work_limit() const { return work_; }
@@ -103,6 +109,8 @@ class Search {
   RoundsBound PricesOf(bool gather, std::optional<int32_t> steps);
   StatusOr<Outcome> AskComposed(const Question& question, int64_t work);
   StatusOr<Outcome> AskSums(const Question& question, int64_t work);
+  SolveLimits SolverLimits(int64_t work) const;
+  bool Accept(int32_t chunks, const SumAnswer& answer, Outcome& outcome) const;
   Synthesis Wrap(int32_t chunks, Schedule schedule) const;
 
   const SynthesisRequest& request_;
@@ -114,7 +122,7 @@ class Search {
   const int64_t work_;  // in all
   int64_t left_, too_large_ = 0;
   Form form_ = Form::kNothing;
-  bool can_compose_ = false;
+  bool can_compose_ = false, thorough_ = true;
   std::map<std::pair<bool, int32_t>, std::vector<Image>> images_;  // by phase and chunks
   std::map<int32_t, greedy::Phases> phases_;                 // by chunks
   std::map<int32_t, SumProblem> sums_;                       // by chunks

@@ -63,18 +63,19 @@ int64_t SumSize(const Machine& machine, const SumProblem& problem, int32_t steps
 
 class SumQuestion::Encoding {
  public:
-  Encoding(const Machine& machine, const SumProblem& problem, const std::vector<Image>& images, int32_t steps,
-           int32_t most_rounds, const Budget* budget)
+  Encoding(const Machine& machine, const SumProblem& problem, const std::vector<Image>& images, Shape shape,
+           int32_t steps, std::optional<int32_t> most_rounds)
       : machine_(machine),
         problem_(problem),
         images_(images),
+        shape_(shape),
+        run_(shape == Shape::kTranslated ? images.size() : 1),
         steps_(steps),
-        extra_(most_rounds - steps),
-        budget_(budget),
+        extra_(most_rounds.value_or(steps) - steps),
         solver_(context_, "QF_FD") {
     NumberOrbits();
-    for (size_t c = 0; c < problem.chunks.size(); ++c) EncodeChunk(c);
-    if (budget_ == nullptr) {
+    for (size_t c = 0; c * run_ < problem.chunks.size(); ++c) EncodeChunk(c);
+    if (most_rounds) {
       EncodeRounds();
       EncodeLoads();
       EncodeOrder();
@@ -82,8 +83,9 @@ class SumQuestion::Encoding {
   }
 
   SumAnswer Ask(const z3::expr& guard, const SolveLimits& limits);
+  int64_t Spent() const;
   z3::expr RoundsGuard(int32_t rounds);
-  z3::expr BudgetGuard(int64_t most);
+  z3::expr BudgetGuard(const EdgePrices& prices, int64_t most);
 
  private:
   struct ChunkVars {
@@ -96,8 +98,10 @@ class SumQuestion::Encoding {
   void NumberOrbits();
   void EncodeChunk(size_t chunk);
   void EncodeArrival(size_t chunk, int32_t rank, int32_t step);
+  void EncodeWaste(size_t chunk);
   void EncodeRounds();
   void EncodeLoads();
+  std::vector<int32_t> Loading(size_t capacity) const;
   void EncodeOrder();
   // Held before any step: known; later a variable.
   z3::expr Has(size_t c, int32_t r, int32_t q, int32_t s) {
@@ -120,8 +124,9 @@ class SumQuestion::Encoding {
   const Machine& machine_;
   const SumProblem& problem_;
   const std::vector<Image>& images_;
+  const Shape shape_;
+  const size_t run_;  // chunks that are images of one
   const int32_t steps_, extra_;
-  const Budget* budget_;
   std::vector<size_t> edge_orbit_, has_orbit_;
   size_t num_edges_ = 0, num_has_ = 0;
   z3::context context_;
@@ -139,7 +144,8 @@ void SumQuestion::Encoding::NumberOrbits() {
   for (size_t e = 0; e < machine_.edges.size(); ++e) {
     if (edge_orbit_[e] != kNone) continue;
     edge_orbit_[e] = num_edges_;
-    for (const Image& image : images_) edge_orbit_[image.edge[e]] = num_edges_;
+    if (shape_ == Shape::kSymmetric)
+      for (const Image& image : images_) edge_orbit_[image.edge[e]] = num_edges_;
     ++num_edges_;
   }
   for (size_t r = 0; r < static_cast<size_t>(machine_.ranks); ++r)
@@ -147,7 +153,7 @@ void SumQuestion::Encoding::NumberOrbits() {
       if (has_orbit_[r * 64 + q] != kNone) continue;
       has_orbit_[r * 64 + q] = num_has_;
       for (const Image& image : images_)
-        if (q < image.rank.size())
+        if (shape_ == Shape::kSymmetric && q < image.rank.size())
           has_orbit_[static_cast<size_t>(image.rank[r]) * 64 + static_cast<size_t>(image.rank[q])] = num_has_;
       ++num_has_;
     }
@@ -161,6 +167,7 @@ void SumQuestion::Encoding::EncodeChunk(size_t c) {
   const SumProblem::Chunk& chunk = problem_.chunks[c];
   for (int32_t s = 0; s < steps_; ++s)
     for (int32_t r = 0; r < machine_.ranks; ++r) EncodeArrival(c, r, s);
+  EncodeWaste(c);
   for (int32_t r = 0; r < machine_.ranks; ++r) {
     if (chunk.after[r] == 0) continue;
     for (int32_t q = 0; q < chunk.contributions; ++q) {
@@ -212,6 +219,40 @@ void SumQuestion::Encoding::EncodeArrival(size_t c, int32_t r, int32_t s) {
   }
 }
 
+// waste: whoever has the whole sum is sent nothing; and where every rank has one contribution of its own and
+// needs all, each sends and is sent to, 2 × (ranks − 1) sends in all (docs/ir.md, lower bounds). A schedule
+// that wastes stays right when such sends are left out and others from full ranks become copies.
+void SumQuestion::Encoding::EncodeWaste(size_t c) {
+  const SumProblem::Chunk& chunk = problem_.chunks[c];
+  const uint64_t all = chunk.contributions == 64 ? ~uint64_t{0} : (uint64_t{1} << chunk.contributions) - 1;
+  if (std::any_of(chunk.after.begin(), chunk.after.end(), [&](uint64_t after) { return after != all; })) return;
+  for (int32_t r = 0; r < machine_.ranks; ++r)
+    for (int32_t s = 1; s < steps_; ++s) {
+      z3::expr_vector lacks(context_);
+      for (int32_t q = 0; q < chunk.contributions; ++q) lacks.push_back(!Has(c, r, q, s));
+      const z3::expr full = !z3::mk_or(lacks);
+      for (int32_t e : machine_.in[r]) solver_.add(z3::implies(full, !Adds(c, e, s) && !Copies(c, e, s)));
+    }
+  if (chunk.contributions != machine_.ranks || machine_.ranks < 2 ||
+      std::any_of(chunk.before.begin(), chunk.before.end(),
+                  [](uint64_t before) { return before == 0 || (before & (before - 1)) != 0; }))
+    return;
+  z3::expr_vector sends(context_);
+  for (int32_t r = 0; r < machine_.ranks; ++r) {
+    z3::expr_vector in(context_), out(context_);
+    for (int32_t s = 0; s < steps_; ++s) {
+      for (int32_t e : machine_.in[r]) {
+        in.push_back(Adds(c, e, s) || Copies(c, e, s));
+        sends.push_back(in.back());
+      }
+      for (int32_t e : machine_.out[r]) out.push_back(Adds(c, e, s) || Copies(c, e, s));
+    }
+    solver_.add(z3::mk_or(in));
+    solver_.add(z3::mk_or(out));
+  }
+  solver_.add(z3::atleast(sends, static_cast<unsigned>(2 * (machine_.ranks - 1))));
+}
+
 void SumQuestion::Encoding::EncodeRounds() {
   for (int32_t s = 0; s < steps_; ++s) {
     longer_.emplace_back(context_);
@@ -229,8 +270,8 @@ void SumQuestion::Encoding::EncodeLoads() {
     for (int32_t s = 0; s < steps_; ++s) {
       z3::expr_vector terms(context_);
       std::vector<int> weights;
-      for (int32_t e : machine_.users[capacity])
-        for (size_t c = 0; c < problem_.chunks.size(); ++c) {
+      for (int32_t e : Loading(capacity))
+        for (size_t c = 0; c < vars_.size(); ++c) {
           terms.push_back(Adds(c, e, s) || Copies(c, e, s));
           weights.push_back(1);
         }
@@ -246,10 +287,21 @@ void SumQuestion::Encoding::EncodeLoads() {
   }
 }
 
+// Edges of the first chunk of a run that, or whose images for the others, are over the capacity.
+std::vector<int32_t> SumQuestion::Encoding::Loading(size_t capacity) const {
+  if (shape_ != Shape::kTranslated) return machine_.users[capacity];
+  std::vector<int32_t> edges;
+  for (const Image& image : images_)
+    for (size_t e = 0; e < machine_.edges.size(); ++e)
+      for (int32_t c : machine_.edges[image.edge[e]].over)
+        if (c == static_cast<int32_t>(capacity)) edges.push_back(static_cast<int32_t>(e));
+  return edges;
+}
+
 // Chunks that are alike: their sends over the first edges of the first step do not increase.
 void SumQuestion::Encoding::EncodeOrder() {
   if (machine_.edges.empty()) return;
-  for (size_t c = 0; c + 1 < problem_.chunks.size(); ++c)
+  for (size_t c = 0; c + 1 < vars_.size(); ++c)
     if (problem_.chunks[c] == problem_.chunks[c + 1])
       solver_.add(z3::implies(Adds(c + 1, 0, 0) || Copies(c + 1, 0, 0), Adds(c, 0, 0) || Copies(c, 0, 0)));
 }
@@ -267,18 +319,29 @@ z3::expr SumQuestion::Encoding::RoundsGuard(int32_t rounds) {
   return guard;
 }
 
-z3::expr SumQuestion::Encoding::BudgetGuard(int64_t most) {
+z3::expr SumQuestion::Encoding::BudgetGuard(const EdgePrices& prices, int64_t most) {
   const z3::expr guard = NewBool();
   z3::expr_vector terms(context_);
   std::vector<int> weights;
   for (int32_t s = 0; s < steps_; ++s)
     for (size_t e = 0; e < machine_.edges.size(); ++e) {
-      if (budget_->price[s][e] == 0) continue;
+      if (prices[s][e] == 0) continue;
       terms.push_back(Adds(0, static_cast<int32_t>(e), s) || Copies(0, static_cast<int32_t>(e), s));
-      weights.push_back(static_cast<int>(budget_->price[s][e]));
+      weights.push_back(static_cast<int>(prices[s][e]));
     }
   solver_.add(z3::implies(guard, z3::pble(terms, weights.data(), static_cast<int>(most))));
   return guard;
+}
+
+// Resource units since the beginning.
+int64_t SumQuestion::Encoding::Spent() const {
+  const z3::stats statistics = solver_.statistics();
+  int64_t work = 0;
+  for (unsigned i = 0; i < statistics.size(); ++i)
+    if (statistics.key(i) == "rlimit count")
+      work += statistics.is_uint(i) ? static_cast<int64_t>(statistics.uint_value(i))
+                                    : static_cast<int64_t>(statistics.double_value(i));
+  return work;
 }
 
 SumAnswer SumQuestion::Encoding::Ask(const z3::expr& guard, const SolveLimits& limits) {
@@ -291,29 +354,33 @@ SumAnswer SumQuestion::Encoding::Ask(const z3::expr& guard, const SolveLimits& l
   solver_.set(parameters);
   z3::expr_vector assumed(context_);
   assumed.push_back(guard);
+  const int64_t before = Spent();
   const z3::check_result result = solver_.check(assumed);
   SumAnswer answer;
-  const z3::stats statistics = solver_.statistics();
-  for (unsigned i = 0; i < statistics.size(); ++i)
-    if (statistics.key(i) == "rlimit count" && statistics.is_uint(i)) answer.work = statistics.uint_value(i);
+  answer.work = std::max<int64_t>(1, Spent() - before);
+  // What Z3 reports may be less than what it was given: then it did use it up.
+  if (result == z3::unknown) answer.work = std::max(answer.work, limits.work);
   if (result == z3::unsat) answer.verdict = Verdict::kInfeasible;
   if (result != z3::sat) return answer;
   answer.verdict = Verdict::kFeasible;
   const z3::model model = solver_.get_model();
   for (int32_t s = 0; s < steps_; ++s)
-    for (size_t c = 0; c < problem_.chunks.size(); ++c)
+    for (size_t c = 0; c < vars_.size(); ++c)
       for (size_t e = 0; e < machine_.edges.size(); ++e)
         for (const bool adds : {true, false}) {
           const std::optional<z3::expr>& var = (adds ? vars_[c].adds : vars_[c].copies)[s][edge_orbit_[e]];
-          if (var && model.eval(*var, true).is_true())
-            answer.sends.push_back({{static_cast<int32_t>(c), static_cast<int32_t>(e), s}, adds});
+          if (!var || !model.eval(*var, true).is_true()) continue;
+          for (size_t g = 0; g < run_; ++g)
+            answer.sends.push_back({{static_cast<int32_t>(c * run_ + g),
+                                     run_ == 1 ? static_cast<int32_t>(e) : images_[g].edge[e], s},
+                                    adds});
         }
   return answer;
 }
 
 SumQuestion::SumQuestion(const Machine& machine, const SumProblem& problem, const std::vector<Image>& images,
-                         int32_t steps, int32_t most_rounds, const Budget* budget)
-    : encoding_(std::make_unique<Encoding>(machine, problem, images, steps, most_rounds, budget)) {}
+                         Shape shape, int32_t steps, std::optional<int32_t> most_rounds)
+    : encoding_(std::make_unique<Encoding>(machine, problem, images, shape, steps, most_rounds)) {}
 
 SumQuestion::~SumQuestion() = default;
 
@@ -325,9 +392,9 @@ StatusOr<SumAnswer> SumQuestion::Ask(int32_t rounds, const SolveLimits& limits) 
   }
 }
 
-StatusOr<SumAnswer> SumQuestion::AskBelow(int64_t most, const SolveLimits& limits) {
+StatusOr<SumAnswer> SumQuestion::AskBelow(const EdgePrices& prices, int64_t most, const SolveLimits& limits) {
   try {
-    return encoding_->Ask(encoding_->BudgetGuard(most), limits);
+    return encoding_->Ask(encoding_->BudgetGuard(prices, most), limits);
   } catch (const z3::exception& error) {
     return BugError(std::string("smt: the solver failed: ") + error.msg());
   }

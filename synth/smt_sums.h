@@ -11,6 +11,7 @@
 #include "ir/collective.h"
 #include "synth/smt_encoding.h"
 #include "synth/smt_instance.h"
+#include "synth/smt_prices.h"
 
 namespace xccl::smt {
 
@@ -41,26 +42,27 @@ struct SumAnswer {
   int64_t work = 0;
 };
 
-// Sends of one chunk may not cost more than this in all: what a search over trees is for copies.
-struct Budget {
-  std::vector<std::vector<int64_t>> price;  // [step][edge]
-  int64_t most = 0;
+// Which schedules are asked for. A refusal of any but kAll proves nothing.
+enum class Shape : uint8_t {
+  kAll,
+  kSymmetric,   // every chunk's sends are kept by the group
+  kTranslated,  // chunks come in runs of one for each element of the group, each the image of the first
 };
 
 class SumQuestion {
  public:
-  // All arguments outlive the question. `images`: where not empty, only schedules that this group keeps are
-  // asked for, contribution q being that of rank q. `budget`: one chunk alone, loads do not matter. Requires:
-  // every rank that is sent to or from holds something, or may be copied to.
+  // All arguments outlive the question. `images`: a group under which contribution q is that of rank q and
+  // all chunks are alike; used unless the shape is kAll. kTranslated: it divides the number of chunks.
+  // `most_rounds` absent: one chunk alone, and links carry whatever it takes (AskBelow).
   SumQuestion(const Machine& machine, const SumProblem& problem, const std::vector<Image>& images,
-              int32_t steps, int32_t most_rounds, const Budget* budget = nullptr);
+              Shape shape, int32_t steps, std::optional<int32_t> most_rounds);
   ~SumQuestion();
   SumQuestion(const SumQuestion&) = delete;
   SumQuestion& operator=(const SumQuestion&) = delete;
 
   StatusOr<SumAnswer> Ask(int32_t rounds, const SolveLimits& limits);
-  // With a budget: no more than this.
-  StatusOr<SumAnswer> AskBelow(int64_t most, const SolveLimits& limits);
+  // All sends together cost at most so much, at these prices for an edge in a step. Requires: no rounds.
+  StatusOr<SumAnswer> AskBelow(const EdgePrices& prices, int64_t most, const SolveLimits& limits);
 
  private:
   class Encoding;
