@@ -49,7 +49,9 @@ StatusOr<PipelineResult> RunPipeline(const Topology& topology, const Collective&
                                  .limits = options.limits,
                                  .seed = options.seed,
                                  .allow_divergent = options.allow_divergent,
-                                 .start = options.start};
+                                 .start = options.start,
+                                 .stopped = options.stopped,
+                                 .progress = options.progress};
   XCCL_ASSIGN_OR_RETURN(Synthesis made, Make(*engine, request, options.replan));
   if (!made.simulation)
     made.simulation = Simulate(made.schedule, made.collective, topology,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ struct PipelineOptions {
   std::string limits_text;  // as written on the command line, kept in the plan
   uint64_t seed = 0;
   bool allow_divergent = false;
+  std::function<bool()> stopped = {};                     // ends a long search with the best so far
+  std::function<void(const std::string&)> progress = {};  // told what a long search is about
   const Synthesis* start = nullptr;          // for greedy to improve; a verified plan of the same two
   const Plan* replan = nullptr;              // repaired for this machine in place of planning from nothing
   bool lower = false;                        // go on to a Program

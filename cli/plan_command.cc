@@ -9,6 +9,8 @@
 #include "base/files.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
+#include "cli/front.h"
+#include "cli/interrupt.h"
 #include "cli/output_json.h"
 #include "cli/pipeline.h"
 #include "cli/plan_flags.h"
@@ -17,9 +19,11 @@
 #include "cli/show_groups.h"
 #include "cli/training_flags.h"
 #include "cli/training_plan.h"
+#include "ir/bound.h"
 #include "ir/plan.h"
 #include "jobs/groups.h"
 #include "jobs/training.h"
+#include "synth/smt_pareto.h"
 #include "topologies/native_xml.h"
 #include "topologies/submachine.h"
 
@@ -35,6 +39,7 @@ struct Flags {
   std::string groups;
   TrainingFlags training;
   std::string output;
+  bool pareto = false;
 };
 
 // All engines' names, broken into lines that fit beside the flag.
@@ -93,6 +98,7 @@ Status CheckNoCollective(const Flags& flags, const std::string& beside) {
       {"--counts", !collective.counts.empty()},
       {"--pairs", !collective.pairs.empty()},
       {"--from", !flags.from.empty()},
+      {"--pareto", flags.pareto},
       {"--chunks", flags.plan.chunks.has_value()},
       {"--steps", flags.plan.steps.has_value()},
       {"--rounds", flags.plan.rounds.has_value()},
@@ -137,8 +143,42 @@ Status PlanTrainingStep(const Flags& flags, const PipelineOptions& options, bool
   return OkStatus();
 }
 
+// plan --pareto: every point between fewest steps and fewest rounds a chunk.
+Status PrintFront(const Topology& topology, const Collective& collective, const PipelineOptions& options,
+                  bool json) {
+  XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
+  SynthesisRequest request{.topology = &topology, .collective = &collective};
+  request.size_bytes = options.size_bytes;
+  request.model = options.model;
+  request.limits = options.limits;
+  request.allow_divergent = options.allow_divergent;
+  request.stopped = options.stopped;
+  const StatusOr<smt::Front> front = [&] {
+    Progress progress("front of " + collective.name() + " on " + topology.name());
+    request.progress = [&](const std::string& what) { progress.Say(what); };
+    return smt::FindFront(request);
+  }();
+  XCCL_RETURN_IF_ERROR(front.status());
+  const std::string text = json ? ToJson(FrontRows(*front)) : FrontText(*front);
+  std::fputs(text.c_str(), stdout);
+  return OkStatus();
+}
+
+Status CheckPareto(const Flags& flags) {
+  if (flags.plan.engine != "auto" && flags.plan.engine != "smt")
+    return UsageError("--pareto: " + flags.plan.engine + " proves no front; expected smt");
+  if (!flags.from.empty()) return UsageError("--pareto: starts from no plan; expected no --from");
+  if (!flags.output.empty())
+    return UsageError(
+        "--pareto: writes no plan; expected no --output, or --chunks, --steps and --rounds of a point");
+  if (flags.plan.rounds) return UsageError("--pareto: finds the rounds; expected no --rounds");
+  return OkStatus();
+}
+
 Status PlanCollective(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(PipelineOptions options, MakePipelineOptions(flags.plan));
+  if (flags.pareto) XCCL_RETURN_IF_ERROR(CheckPareto(flags));
+  if (flags.pareto || flags.plan.engine == "smt") options.stopped = CatchInterrupt();
   XCCL_RETURN_IF_ERROR(SetExecution(flags.execution, options));
   if (!flags.training.of_interest.empty()) return PlanTrainingStep(flags, options, json);
   if (const std::string flag = FlagWithoutJob(flags.training); !flag.empty())
@@ -149,10 +189,12 @@ Status PlanCollective(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(Topology whole, LoadTopology(flags.topology.topology, flags.topology.load));
   XCCL_ASSIGN_OR_RETURN(const Collective collective, MakeCollective(flags.collective, whole));
   const Topology topology = UsableBy(collective, flags.collective, std::move(whole));
+  if (flags.pareto) return PrintFront(topology, collective, options, json);
   Start start;
   if (!flags.from.empty()) XCCL_RETURN_IF_ERROR(ReadStart(flags, topology, collective, start, options));
   StatusOr<PipelineResult> result = [&] {
-    const Progress progress("planning " + collective.name() + " on " + topology.name());
+    Progress progress("planning " + collective.name() + " on " + topology.name());
+    options.progress = [&](const std::string& what) { progress.Say(what); };
     return RunPipeline(topology, collective, options);
   }();
   XCCL_RETURN_IF_ERROR(result.status());
@@ -186,13 +228,18 @@ void AddPlanCommand(CLI::App& app, Session& session) {
   command->add_option("-o,--output", flags->output,
                       "lower the schedule to a program and write both to this plan file; with --for a plan\n"
                       "book, a directory");
+  command->add_flag(
+      "--pareto", flags->pareto,
+      "smt: every point between fewest steps and fewest rounds a chunk, each with a proof that\n"
+      "nothing better takes so few steps; --chunks and --steps are then the most that are tried");
   command->add_flag("--json", session.json, "print the result as JSON");
   command->footer(
       "Examples:\n"
       "  xccl-synth plan dgx-a100 -c allreduce -s 64MiB -o allreduce.plan.json\n"
       "  xccl-synth plan torus:8x8@bandwidth=50GB/s -c allgather --engine greedy --model blocking\n"
       "  xccl-synth plan dgx1 -c allgather --engine smt --chunks 1 --steps 2 --rounds 2\n"
-      "  xccl-synth plan rail-8 --for sp,pp,zero1 --llm llama-3-70b --tp 8 --pp 4 -o book");
+      "  xccl-synth plan rail-8 --for sp,pp,zero1 --llm llama-3-70b --tp 8 --pp 4 -o book\n"
+      "  xccl-synth plan dgx1 -c allgather --engine smt --pareto");
   command->callback([&session, flags] {
     session.work = [&session, flags] { return PlanCollective(*flags, session.json); };
   });

@@ -17,8 +17,8 @@ void AddSearchFlags(CLI::App& command, PlanFlags& flags) {
     command.add_option(name, value, what)->check(CLI::Range(1, 1 << 20));
   };
   count("--chunks", flags.chunks, "cut every part into this many chunks");
-  count("--steps", flags.steps, "steps of the schedule: smt exactly, others at most");
-  count("--rounds", flags.rounds, "smt: rounds of bandwidth in all steps together");
+  count("--steps", flags.steps, "most steps of the schedule");
+  count("--rounds", flags.rounds, "smt: most rounds of bandwidth in all steps together");
   command.add_option("--model", flags.model, "time model: pipelined or blocking")->capture_default_str();
   command.add_option("--seed", flags.seed, "of every random choice")
       ->check(CLI::NonNegativeNumber)

@@ -21,10 +21,16 @@ Progress::~Progress() {
   if (thread_.joinable()) thread_.join();
 }
 
+void Progress::Say(std::string detail) {
+  const std::lock_guard lock(mutex_);
+  detail_ = std::move(detail);
+}
+
 void Progress::Show() {
   std::unique_lock lock(mutex_);
   for (int seconds = 1; !wake_.wait_for(lock, std::chrono::seconds(1), [this] { return done_; }); ++seconds)
-    std::fprintf(stderr, "\r%s, %d s", what_.c_str(), seconds);
+    std::fprintf(stderr, "\r%s, %d s%s%s\033[K", what_.c_str(), seconds, detail_.empty() ? "" : ": ",
+                 detail_.c_str());
   std::fputs("\r\033[K", stderr);
 }
 

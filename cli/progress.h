@@ -15,6 +15,8 @@ class Progress {
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
+  // What it is about just now, shown behind the rest.
+  void Say(std::string detail);
 
  private:
   void Show();
@@ -23,6 +25,7 @@ class Progress {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool done_ = false;
+  std::string detail_;
   std::thread thread_;
 };
 

@@ -26,7 +26,10 @@ constexpr int32_t kMostRanks = 64;
 constexpr int32_t kFurtherSteps = 4;   // beyond the distance, where steps are not given
 constexpr int32_t kFurtherRounds = 2;  // beyond the bandwidth's need, where rounds are not given
 constexpr int32_t kMostChunks = 8;     // a part, where chunks are not given
-constexpr int32_t kShare = 8;          // of what is left, what one question of several may use up: one part
+constexpr size_t kMostAsked = 60;      // questions
+constexpr size_t kMostAskedOfSums = 12;
+constexpr int64_t kMostShare = 1'000'000;
+constexpr int32_t kShare = 8;  // of what is left, what one question of several may use up: one part
 
 struct Asked {
   Question question;
@@ -40,29 +43,33 @@ class Attempt {
   StatusOr<Synthesis> Run() {
     if (search_.form() == Form::kNothing) return NothingToMove("smt", request_);
     XCCL_ASSIGN_OR_RETURN(const std::vector<Asked> asked, Questions());
+    if (asked.size() > 1) search_.SkipLongSearches();
     bool stopped = false, divergent = false;
     std::optional<Question> refuted;
     for (const Asked& one : asked) {
-      const int64_t share =
-          asked.size() == 1 ? search_.work_left() : std::max<int64_t>(search_.work_left() / kShare, 1);
+      const int64_t share = asked.size() == 1
+                                ? search_.work_left()
+                                : std::min(kMostShare, std::max<int64_t>(search_.work_left() / kShare, 1));
       XCCL_ASSIGN_OR_RETURN(Outcome outcome, search_.Ask(one.question, share));
       if (outcome.verdict == Verdict::kFeasible) return Finish(one.question, outcome, stopped);
       stopped |= outcome.verdict == Verdict::kStopped;
       divergent |= outcome.divergent;
       if (outcome.verdict == Verdict::kInfeasible) refuted = one.question;
-      if (search_.IsOver()) return Stopped();
+      if (search_.IsOver()) break;
     }
+    if (search_.IsOver()) return BestSoFar(Stopped());
     if (divergent)
-      return LimitReached(fmt::format(
+      return BestSoFar(LimitReached(fmt::format(
           "smt: {} on {} ranks: only found with different roundings of a sum; hint: --allow-divergent",
-          Name(), Ranks()));
+          Name(), Ranks())));
     if (stopped && search_.too_large() > 0)
-      return LimitReached(fmt::format("smt: {} on {} ranks: the encoding has {} variables, too many to try",
-                                      Name(), Ranks(), search_.too_large()));
-    if (stopped) return Stopped();
-    return NothingFits(refuted.value_or(Question{request_.limits.chunks.value_or(1),
-                                                 request_.limits.steps.value_or(0),
-                                                 request_.limits.rounds.value_or(0)}));
+      return BestSoFar(
+          LimitReached(fmt::format("smt: {} on {} ranks: the encoding has {} variables, too many to try",
+                                   Name(), Ranks(), search_.too_large())));
+    if (stopped) return BestSoFar(Stopped());
+    return NothingFits(
+        refuted.value_or(Question{request_.limits.chunks.value_or(1), request_.limits.steps.value_or(0),
+                                  request_.limits.rounds.value_or(0)}));
   }
 
  private:
@@ -70,14 +77,18 @@ class Attempt {
   int32_t Ranks() const { return request_.collective->num_members(); }
 
   // Chunk counts worth asking for: one owner takes turns with the others where every rank needs the sum.
-  std::vector<int32_t> ChunkCounts() const {
+  std::vector<int32_t> ChunkCounts() {
     if (request_.limits.chunks) return {*request_.limits.chunks};
     const CollectiveKind kind = request_.collective->kind();
     if (kind == CollectiveKind::kBarrier) return {1};
     const bool in_turn = kind == CollectiveKind::kAllreduce;
     std::vector<int32_t> counts;
-    if (in_turn) counts.push_back(1);
-    for (int32_t c = 1; c <= kMostChunks; ++c) counts.push_back(in_turn ? c * Ranks() : c);
+    counts.push_back(1);
+    // What is too large for the solver is not asked; the first number may have a witness.
+    for (int32_t c = in_turn ? 1 : 2; c <= kMostChunks; ++c) {
+      const int32_t chunks = in_turn ? c * Ranks() : c;
+      if (search_.SizeOf(chunks, search_.LeastSteps()) <= Search::kMostVariables) counts.push_back(chunks);
+    }
     return counts;
   }
 
@@ -98,7 +109,7 @@ class Attempt {
     const int32_t least_steps = search_.LeastSteps();
     for (int32_t chunks : ChunkCounts()) {
       const double round_ps = RoundPs(chunks);
-      const int32_t first_step = limits.steps.value_or(least_steps),
+      const int32_t first_step = limits.steps.value_or(search_.FirstSteps()),
                     last_step = limits.steps.value_or(least_steps + FurtherSteps());
       for (int32_t steps = first_step; steps <= last_step; ++steps) {
         const int64_t least = search_.LeastRounds(std::max(steps, least_steps), chunks);
@@ -110,15 +121,17 @@ class Attempt {
             if (reason.ok()) reason = ToStatus(question, *why);
             continue;
           }
-          asked.push_back({question, static_cast<double>(steps) *
-                                             static_cast<double>(search_.machine().alpha_ps) +
-                                         static_cast<double>(rounds) * round_ps});
+          asked.push_back(
+              {question, static_cast<double>(steps) * static_cast<double>(search_.machine().alpha_ps) +
+                             static_cast<double>(rounds) * round_ps});
         }
       }
     }
     if (asked.empty() && !reason.ok()) return reason;
     std::stable_sort(asked.begin(), asked.end(),
                      [](const Asked& a, const Asked& b) { return a.promise_ps < b.promise_ps; });
+    const size_t most = search_.form() == Form::kSums ? kMostAskedOfSums : kMostAsked;
+    if (asked.size() > most) asked.resize(most);
     return asked;
   }
 
@@ -157,16 +170,44 @@ class Attempt {
     return made;
   }
 
+  // The fastest of other engines' plans within the limits of the request, where there is one.
+  StatusOr<Synthesis> BestSoFar(Status stopped) {
+    const smt::Witness* best = nullptr;
+    int32_t chunks_of_best = 0;
+    int64_t best_ps = 0;
+    for (int32_t chunks : ChunkCounts()) {
+      if (best != nullptr && search_.TimeIsUp()) break;
+      for (const smt::Witness& witness : search_.WitnessesOf(chunks)) {
+        if (witness.took.steps > request_.limits.steps.value_or(witness.took.steps) ||
+            witness.took.rounds > request_.limits.rounds.value_or(static_cast<int32_t>(witness.took.rounds)))
+          continue;
+        const int64_t time_ps = Simulate(witness.made.schedule, witness.made.collective, *request_.topology,
+                                         {.size_bytes = request_.size_bytes, .model = request_.model})
+                                    .time_ps;
+        if (best != nullptr && time_ps >= best_ps) continue;
+        best = &witness;
+        best_ps = time_ps;
+        chunks_of_best = chunks;
+      }
+    }
+    if (best == nullptr) return stopped;
+    Outcome outcome;
+    outcome.how = best->made.engine;
+    outcome.made = best->made;
+    outcome.made->engine = "smt";
+    return Finish({chunks_of_best, best->took.steps, best->took.rounds}, outcome, true);
+  }
+
   Status Stopped() const {
     if (search_.IsInterrupted())
       return LimitReached(fmt::format("smt: {} on {} ranks: interrupted, nothing found", Name(), Ranks()));
     if (search_.TimeIsUp())
       return LimitReached(fmt::format("smt: {} on {} ranks: nothing found within --time-limit={}s", Name(),
                                       Ranks(), *request_.limits.time_limit_s));
-    return LimitReached(fmt::format(
-        "smt: {} on {} ranks: nothing found within {} solver units; hint: "
-        "--time-limit=60s, or fewer --chunks",
-        Name(), Ranks(), search_.work_limit()));
+    return LimitReached(
+        fmt::format("smt: {} on {} ranks: nothing found within {} solver units; hint: "
+                    "--time-limit=60s, or fewer --chunks",
+                    Name(), Ranks(), search_.work_limit()));
   }
 
   // The solver proved it. What would work is tried with what is left of the work: more rounds, then more
@@ -185,8 +226,8 @@ class Attempt {
         if (other.rounds != question.rounds) hint += fmt::format(" --rounds={}", other.rounds);
       }
     }
-    return Infeasible(fmt::format("smt: no {} on {} ranks with {} chunks in {} steps and {} rounds{}{}", Name(),
-                                  Ranks(), question.chunks, question.steps, question.rounds,
+    return Infeasible(fmt::format("smt: no {} on {} ranks with {} chunks in {} steps and {} rounds{}{}",
+                                  Name(), Ranks(), question.chunks, question.steps, question.rounds,
                                   conflict.empty() ? "" : ": in conflict are " + conflict, hint));
   }
 

@@ -159,8 +159,9 @@ std::string_view ToString(ProvedBy by) {
 }
 
 std::string ToText(const RoundsBound& bound) {
-  return bound.denominator == 1 ? std::to_string(bound.numerator)
-                                : fmt::format("{}/{}", bound.numerator, bound.denominator);
+  const int64_t common = std::max<int64_t>(1, std::gcd(bound.numerator, bound.denominator));
+  const int64_t numerator = bound.numerator / common, denominator = bound.denominator / common;
+  return denominator == 1 ? std::to_string(numerator) : fmt::format("{}/{}", numerator, denominator);
 }
 
 }  // namespace xccl::smt

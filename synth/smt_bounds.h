@@ -43,8 +43,8 @@ std::optional<RoundsBound> CutRounds(const Topology& topology, const Machine& ma
 // Collectives whose sums several ranks need, or user-defined ones. Which contribution is farthest from a rank
 // that needs it:
 Farthest Reach(const Machine& machine, const Collective& collective);
-// Rounds of an allreduce for each chunk a part, whatever the steps: cuts in both directions, and every rank as
-// a block (docs/ir.md, lower bounds). Empty for other collectives.
+// Rounds of an allreduce for each chunk a part, whatever the steps: cuts in both directions, and every rank
+// as a block (docs/ir.md, lower bounds). Empty for other collectives.
 std::vector<RoundsBound> SumBounds(const Topology& topology, const Machine& machine,
                                    const Collective& collective);
 
@@ -52,7 +52,7 @@ std::vector<RoundsBound> SumBounds(const Topology& topology, const Machine& mach
 enum class ProvedBy : uint8_t { kNothing, kDistance, kCut, kFlow, kSmtUnsat };
 std::string_view ToString(ProvedBy by);  // "open", "distance", "cut", "flow", "smt-unsat"
 
-// "7", "3/2".
+// "7", "3/2", in lowest terms.
 std::string ToText(const RoundsBound& bound);
 
 }  // namespace xccl::smt

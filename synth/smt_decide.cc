@@ -21,8 +21,8 @@ void CopyDecider::RunSlice(int32_t rounds, int64_t work, const DecideLimits& lim
     entrant.answer = Answer{};
     if (entrant.refuted) return;
     if (!entrant.question)
-      entrant.question = std::make_unique<CopyQuestion>(machine_, problem_, images_, steps_, most_rounds_,
-                                                        entrant.style);
+      entrant.question =
+          std::make_unique<CopyQuestion>(machine_, problem_, images_, steps_, most_rounds_, entrant.style);
     std::optional<double> seconds;
     if (limits.seconds_left) seconds = std::max(0.001, limits.seconds_left());
     entrant.answer = entrant.question->Ask(rounds, {work, seconds});
@@ -52,8 +52,8 @@ StatusOr<Answer> CopyDecider::Decide(int32_t rounds, const DecideLimits& limits)
   for (int64_t slice = kFirstSlice; sum.work < limits.work;
        slice = std::min(running == 1 ? slice : 2 * slice, kLargestSlice), running = entrants_.size()) {
     if ((limits.stopped && limits.stopped()) || (limits.seconds_left && limits.seconds_left() <= 0)) break;
-    const int64_t work = std::max<int64_t>(1, std::min(slice, (limits.work - sum.work) /
-                                                                   static_cast<int64_t>(running)));
+    const int64_t work =
+        std::max<int64_t>(1, std::min(slice, (limits.work - sum.work) / static_cast<int64_t>(running)));
     RunSlice(rounds, work, limits, running);
     for (size_t i = 0; i < running; ++i) {
       Entrant& entrant = entrants_[i];

@@ -14,7 +14,7 @@
 namespace xccl::smt {
 
 struct DecideLimits {
-  int64_t work = 0;  // Z3's resource units, of all encodings together
+  int64_t work = 0;                           // Z3's resource units, of all encodings together
   std::function<double()> seconds_left = {};  // wall clock; empty: no limit
   std::function<bool()> stopped = {};         // asked between slices
 };

@@ -92,8 +92,9 @@ class CopyQuestion::Encoding {
   const int32_t steps_, extra_;
   const Style style_;
   const bool named_;
-  std::vector<std::vector<int32_t>> chunk_images_;  // by group element; the identity alone where not symmetric
-  std::vector<size_t> sent_orbit_, here_orbit_;     // of (chunk, edge), (chunk, rank)
+  std::vector<std::vector<int32_t>>
+      chunk_images_;                             // by group element; the identity alone where not symmetric
+  std::vector<size_t> sent_orbit_, here_orbit_;  // of (chunk, edge), (chunk, rank)
   size_t num_sent_ = 0, num_here_ = 0;
   z3::context context_;
   z3::solver solver_;
@@ -208,8 +209,7 @@ z3::expr CopyQuestion::Encoding::RoundsGuard(int32_t rounds) {
   z3::expr_vector all(context_);
   for (const z3::expr_vector& of_step : longer_)
     for (unsigned k = 0; k < of_step.size(); ++k) all.push_back(of_step[k]);
-  if (!all.empty())
-    solver_.add(z3::implies(guard, z3::atmost(all, static_cast<unsigned>(rounds - steps_))));
+  if (!all.empty()) solver_.add(z3::implies(guard, z3::atmost(all, static_cast<unsigned>(rounds - steps_))));
   rounds_guards_.emplace(rounds, guard);
   return guard;
 }
@@ -226,8 +226,8 @@ void CopyQuestion::Encoding::EncodeLoads() {
     }
     const int64_t per_round = machine_.capacities[capacity].per_round;
     const int32_t user = machine_.users[capacity][0];
-    const std::string about = fmt::format("load of {}->{}", machine_.edges[user].from,
-                                          machine_.edges[user].to);
+    const std::string about =
+        fmt::format("load of {}->{}", machine_.edges[user].from, machine_.edges[user].to);
     for (int32_t s = 0; s < steps_; ++s) {
       std::map<size_t, int> times;  // of each orbit
       int64_t sends = 0;
@@ -361,7 +361,8 @@ std::string Summary(const Core& core) {
   std::vector<std::string> parts;
   for (const auto& [family, of] : things) {
     const size_t shown = std::min(kShown, of.size());
-    std::string part = fmt::format("{} {}", family, fmt::join(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+    std::string part = fmt::format(
+        "{} {}", family, fmt::join(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
     if (of.size() > shown) part += fmt::format(" and {} more", of.size() - shown);
     parts.push_back(std::move(part));
   }
@@ -372,8 +373,7 @@ std::string Summary(const Core& core) {
 CopyQuestion::CopyQuestion(const Machine& machine, const greedy::CopyProblem& problem,
                            const std::vector<Image>& images, int32_t steps, int32_t most_rounds, Style style,
                            bool named)
-    : encoding_(
-          std::make_unique<Encoding>(machine, problem, images, steps, most_rounds, style, named)) {}
+    : encoding_(std::make_unique<Encoding>(machine, problem, images, steps, most_rounds, style, named)) {}
 
 CopyQuestion::~CopyQuestion() = default;
 

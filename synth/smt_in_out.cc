@@ -7,11 +7,11 @@
 //   here(c, r, s)   rank r holds the whole sum when step s begins
 //   longer(s, k)    step s has more than k rounds, k >= 1
 //
-// | family  | in words                                  | formula                                                 |
-// | once up | every rank but the owner sends up once    | Σ up(e,s) + owns(r) = 1, e out of r                     |
-// | gone    | after that it has gone                    | gone(r,s+1) → gone(r,s) ∨ owns(r) ∨ ⋁ up(e,s), and back |
-// | open    | nothing is added to what has gone         | up(e,s) → ¬gone(to e, s+1), of the owner ¬gone(to e, s) |
-// | arrives | the sum is there, or came, or is whole    | here(r,s+1) → here(r,s) ∨ ⋁ down(e,s) ∨ (owns(r) ∧ gone(r,s+1)) |
+// | family  | in words                                  | formula | | once up | every rank but the owner
+// sends up once    | Σ up(e,s) + owns(r) = 1, e out of r                     | | gone    | after that it has
+// gone                    | gone(r,s+1) → gone(r,s) ∨ owns(r) ∨ ⋁ up(e,s), and back | | open    | nothing is
+// added to what has gone         | up(e,s) → ¬gone(to e, s+1), of the owner ¬gone(to e, s) | | arrives | the
+// sum is there, or came, or is whole    | here(r,s+1) → here(r,s) ∨ ⋁ down(e,s) ∨ (owns(r) ∧ gone(r,s+1)) |
 // | holds, once, load, rounds: as for copies (smt_encoding.cc)                                              |
 #include "synth/smt_in_out.h"
 
@@ -226,6 +226,16 @@ SumAnswer InOutQuestion::Encoding::Ask(const SolveLimits& limits) {
                 {{static_cast<int32_t>(i * images_.size() + g), images_[g].edge[e], s}, adds});
         }
   return answer;
+}
+
+int32_t LeastInOutSteps(const Machine& machine) {
+  int32_t least = kFar;
+  for (int32_t r = 0; r < machine.ranks; ++r) {
+    const std::vector<int32_t> to = DistancesTo(machine, {r}), from = DistancesFrom(machine, {r});
+    least = std::min(least,
+                     *std::max_element(to.begin(), to.end()) + *std::max_element(from.begin(), from.end()));
+  }
+  return least;
 }
 
 InOutQuestion::InOutQuestion(const Machine& machine, const std::vector<Image>& images, int32_t runs,

@@ -13,7 +13,7 @@
 namespace xccl::smt {
 namespace {
 
-constexpr size_t kMostWays = 4;             // of one pair of GPUs
+constexpr size_t kMostWays = 4;              // of one pair of GPUs
 constexpr int64_t kMostNodesSeen = 200'000;  // by the searches for ways of all GPUs
 
 class MachineMaker {

@@ -28,11 +28,11 @@ struct Machine {
   int32_t ranks = 0;
   std::vector<Edge> edges;
   std::vector<Capacity> capacities;
-  std::vector<std::vector<int32_t>> out, in;          // edges of a rank
-  std::vector<std::vector<int32_t>> users;            // edges over a capacity
-  std::vector<int64_t> in_per_round, out_per_round;   // chunks into and out of a rank
-  int64_t bytes_per_s_of_one = 1;                     // bandwidth of one chunk a round
-  int64_t alpha_ps = 0;                               // largest fixed time of an edge: what a step costs
+  std::vector<std::vector<int32_t>> out, in;         // edges of a rank
+  std::vector<std::vector<int32_t>> users;           // edges over a capacity
+  std::vector<int64_t> in_per_round, out_per_round;  // chunks into and out of a rank
+  int64_t bytes_per_s_of_one = 1;                    // bandwidth of one chunk a round
+  int64_t alpha_ps = 0;                              // largest fixed time of an edge: what a step costs
   // Is every schedule one over these edges? Not so where there are too many ways through switches to list, or
   // where a switch multicasts or reduces: then no exhausted search proves anything.
   bool complete = true;
@@ -69,8 +69,8 @@ ChunkClasses ClassesOf(const greedy::CopyProblem& problem);
 
 // The sorted images of some ranks.
 std::vector<int32_t> Moved(const Image& image, std::vector<int32_t> ranks);
-// Those of a group's elements that take every class to one of as many chunks: a group again. Requires: holders
-// and needers sorted.
+// Those of a group's elements that take every class to one of as many chunks: a group again. Requires:
+// holders and needers sorted.
 std::vector<Image> ImagesThatKeep(const std::vector<Image>& images, const greedy::CopyProblem& problem);
 
 }  // namespace xccl::smt

@@ -15,13 +15,13 @@
 namespace xccl::smt {
 namespace {
 
-constexpr int32_t kMostChunks = 12;    // a part, where --chunks does not say
+constexpr int32_t kMostChunks = 12;       // a part, where --chunks does not say
 constexpr int32_t kMostChunksOfSums = 6;  // times the ranks
-constexpr int32_t kFurtherSteps = 8;   // beyond the distance, where --steps does not say
-constexpr int64_t kWork = 600'000'000;  // Z3's resource units in all, where none are given
-constexpr int32_t kShare = 4;          // of what is left, what one question may use up: one part
+constexpr int32_t kFurtherSteps = 8;      // beyond the distance, where --steps does not say
+constexpr int64_t kWork = 600'000'000;    // Z3's resource units in all, where none are given
+constexpr int32_t kShare = 4;             // of what is left, what one question may use up: one part
 constexpr int64_t kMostWork = 60'000'000;
-constexpr int32_t kMostAsked = 200;    // questions of one number of steps
+constexpr int32_t kMostAsked = 200;  // questions of one number of steps
 
 class FrontSearch {
  public:
@@ -43,12 +43,13 @@ class FrontSearch {
       if (IsDone() || search_.IsOver()) break;
     }
     if (front_.points.empty() && search_.IsOver())
-      return LimitReached(fmt::format("smt: {} on {} ranks: no point of the front was found; hint: --time-limit=60s",
-                                      search_.request().collective->name(),
-                                      search_.request().collective->num_members()));
-    front_.complete = IsDone() && !gaps_ && std::all_of(front_.points.begin(), front_.points.end(), [](const auto& point) {
-                        return point.proved_by != ProvedBy::kNothing && point.proved_chunks == 0;
-                      });
+      return LimitReached(
+          fmt::format("smt: {} on {} ranks: no point of the front was found; hint: --time-limit=60s",
+                      search_.request().collective->name(), search_.request().collective->num_members()));
+    front_.complete =
+        IsDone() && !gaps_ && std::all_of(front_.points.begin(), front_.points.end(), [](const auto& point) {
+          return point.proved_by != ProvedBy::kNothing && point.proved_chunks == 0;
+        });
     if (!front_.complete)
       front_.stopped = search_.IsInterrupted() ? "interrupted"
                        : search_.TimeIsUp()    ? "time"
@@ -59,9 +60,7 @@ class FrontSearch {
   }
 
  private:
-  bool IsDone() const {
-    return !front_.points.empty() && !front_.least_rounds.IsLessThan(Best());
-  }
+  bool IsDone() const { return !front_.points.empty() && !front_.least_rounds.IsLessThan(Best()); }
   // The least R/C so far.
   RoundsBound Best() const {
     if (front_.points.empty()) return {std::numeric_limits<int32_t>::max(), 1};
@@ -91,8 +90,18 @@ class FrontSearch {
   }
 
   Status Step(int32_t steps) {
-    const bool sums = search_.form() == Form::kSums;
-    auto [bound, by] = sums ? search_.SumBoundOf(steps) : search_.BoundOf(steps);
+    auto [bound, by] = search_.BoundOf(steps);
+    if (search_.form() == Form::kSums) {
+      const Search::SumBound priced = search_.SumBoundOf(steps);
+      gap_ = false;
+      if (priced.infeasible && front_.points.empty()) {
+        front_.least_steps = steps + 1;
+        front_.steps_by = ProvedBy::kSmtUnsat;
+        return OkStatus();
+      }
+      bound = priced.bound;
+      by = priced.by;
+    }
     if (!front_.points.empty() && !bound.IsLessThan(Best())) return OkStatus();
     gap_ = true;
     bool all_refuted = true;
@@ -140,7 +149,7 @@ class FrontSearch {
   std::chrono::steady_clock::time_point began_;
   Front front_;
   bool gaps_ = false;  // of any number of steps
-  bool gap_ = false;  // of the steps so far the last could still hold something better
+  bool gap_ = false;   // of the steps so far the last could still hold something better
 };
 
 }  // namespace

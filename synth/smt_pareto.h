@@ -15,17 +15,18 @@ namespace xccl::smt {
 struct FrontPoint {
   int32_t chunks = 0, steps = 0;
   int64_t rounds = 0;
-  RoundsBound bound;                         // R/C in so many steps is at least this
-  ProvedBy proved_by = ProvedBy::kNothing;   // that nothing better takes so few steps; kNothing: open
-  int32_t proved_chunks = 0;                 // the proof holds up to so many chunks a part; 0: any number
-  std::string found_by;                      // an engine's name, or "z3"
+  RoundsBound bound;                        // R/C in so many steps is at least this
+  ProvedBy proved_by = ProvedBy::kNothing;  // that nothing better takes so few steps; kNothing: open
+  int32_t proved_chunks = 0;                // the proof holds up to so many chunks a part; 0: any number
+  std::string found_by;                     // an engine's name, or "z3"
   double seconds = 0;
   Synthesis made;
 };
 
 struct Front {
-  int32_t least_steps = 0;       // fewer are forbidden by distance
-  RoundsBound least_rounds;      // R/C of any number of steps
+  int32_t least_steps = 0;  // fewer are forbidden
+  ProvedBy steps_by = ProvedBy::kDistance;
+  RoundsBound least_rounds;  // R/C of any number of steps
   ProvedBy least_by = ProvedBy::kNothing;
   // Fewer steps and more rounds first; each takes fewer rounds a chunk than those before it.
   std::vector<FrontPoint> points;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -57,12 +58,12 @@ class PriceProgram {
     for (int32_t round = 0; round < kMostRounds; ++round) {
       bool added = false;
       const Tried tried = Try(Whole(center), asked, program, added);
-      if (tried.stopped) break;
+      result.infeasible = tried.infeasible;
+      if (tried.stopped || tried.infeasible) break;
       if (tried.proved && result.bound.IsLessThan(tried.bound)) result.bound = tried.bound, best = center;
       if (added && !program.Solve(kIterations)) break;
       const double objective = program.Objective();
-      const RoundsBound& known =
-          result.bound.IsLessThan(options_.target) ? options_.target : result.bound;
+      const RoundsBound& known = result.bound.IsLessThan(options_.target) ? options_.target : result.bound;
       if (objective <= Value(known) * (1 + kGap)) {
         result.bound = known;
         result.optimal = true;
@@ -89,7 +90,7 @@ class PriceProgram {
   };
   struct Tried {
     RoundsBound bound;
-    bool proved = true, stopped = false;
+    bool proved = true, stopped = false, infeasible = false;
   };
 
   static double Value(const RoundsBound& bound) {
@@ -158,11 +159,13 @@ class PriceProgram {
       const int64_t below = asked[k] > 0 ? static_cast<int64_t>(std::ceil(asked[k] * whole.scale - 1e-6))
                                          : std::numeric_limits<int64_t>::max();
       const Priced priced = search_(k, of_edge, below);
-      if (priced.stopped) return {{}, false, true};
+      const bool none = priced.pattern.empty() && below == std::numeric_limits<int64_t>::max();
+      if (priced.stopped || none)
+        return {.bound = {}, .proved = false, .stopped = priced.stopped, .infeasible = none && priced.proved};
       tried.proved &= priced.proved;
       tried.bound.numerator += orbits_[k].chunks * (priced.pattern.empty() ? below : priced.cost);
-      if (priced.pattern.empty() || std::find(known_.begin(), known_.end(), std::pair(k, priced.pattern)) !=
-                                        known_.end())
+      if (priced.pattern.empty() ||
+          std::find(known_.begin(), known_.end(), std::pair(k, priced.pattern)) != known_.end())
         continue;
       added = true;
       known_.emplace_back(k, priced.pattern);
@@ -175,7 +178,7 @@ class PriceProgram {
       program.AddRow(terms, -LinearProgram::kInfinity, 0);
     }
     tried.bound.denominator = Room(whole.price);
-    if (tried.bound.denominator == 0) return {{}, false, false};
+    if (tried.bound.denominator == 0) return {.bound = {}, .proved = false};
     const int64_t common = std::gcd(tried.bound.numerator, tried.bound.denominator);
     tried.bound.numerator /= std::max<int64_t>(1, common);
     tried.bound.denominator /= std::max<int64_t>(1, common);

@@ -25,7 +25,8 @@ struct TimedSend {
 };
 using Pattern = std::vector<TimedSend>;
 
-// A rational, rounds for one chunk of every class: at least numerator ÷ denominator. Zero: nothing was proved.
+// A rational, rounds for one chunk of every class: at least numerator ÷ denominator. Zero: nothing was
+// proved.
 struct RoundsBound {
   int64_t numerator = 0, denominator = 1;
   bool operator==(const RoundsBound&) const = default;
@@ -36,8 +37,8 @@ struct RoundsBound {
 
 // Chunks that are alike, and alike under translations.
 struct ChunkOrbit {
-  int32_t chunk = 0;       // one of the class that represents the orbit
-  int64_t chunks = 0;      // of all its classes together
+  int32_t chunk = 0;   // one of the class that represents the orbit
+  int64_t chunks = 0;  // of all its classes together
 };
 
 using EdgePrices = std::vector<std::vector<int64_t>>;  // [step][edge], >= 0
@@ -52,16 +53,18 @@ using PatternSearch = std::function<Priced(size_t orbit, const EdgePrices& price
 
 struct PriceOptions {
   int32_t steps = 0;
-  // A price is the same in all steps: valid for any number of steps up to `steps`, weaker where there are few.
+  // A price is the same in all steps: valid for any number of steps up to `steps`, weaker where there are
+  // few.
   bool untimed = false;
   int64_t scale = int64_t{1} << 20;  // prices that are no small fractions are rounded to this
-  RoundsBound target = {};           // known by other means: no plan is better, and one that is as good will do
+  RoundsBound target = {};  // known by other means: no plan is better, and one that is as good will do
   std::function<bool()> stopped = {};
 };
 
 struct PriceResult {
-  RoundsBound bound;     // proved
-  bool optimal = false;  // bound is the optimum of all plans of these steps
+  RoundsBound bound;        // proved
+  bool optimal = false;     // bound is the optimum of all plans of these steps
+  bool infeasible = false;  // proved: some chunk has no pattern at all
   // The plan that reaches it, where it is optimal: patterns of orbits with weights; an orbit's weights sum to
   // one.
   struct Weighted {
@@ -84,7 +87,8 @@ std::vector<ChunkOrbit> OrbitsOf(const greedy::CopyProblem& problem, const std::
 bool CanPrice(const Machine& machine, const greedy::CopyProblem& problem, int32_t steps);
 PatternSearch TreePatterns(const Machine& machine, const greedy::CopyProblem& problem,
                            const std::vector<ChunkOrbit>& orbits, int32_t steps);
-// SolvePrices with these; nothing proved where CanPrice says no. Requires: every need can be met within steps.
+// SolvePrices with these; nothing proved where CanPrice says no. Requires: every need can be met within
+// steps.
 PriceResult PriceCopies(const Machine& machine, const greedy::CopyProblem& problem,
                         const std::vector<Image>& images, const PriceOptions& options);
 

@@ -92,43 +92,47 @@ StepsAndRounds Take(const Schedule& schedule, const Topology& topology, const Ma
     for (LinkId l : schedule.paths[schedule.path[t]]) load[{schedule.step[t], l}] += schedule.count[t];
   std::vector<int64_t> of_step(static_cast<size_t>(took.steps), 1);
   for (const auto& [where, chunks] : load) {
-    const int64_t per_round = std::max<int64_t>(
-        1, topology.link(where.second).bandwidth_bytes_per_s / machine.bytes_per_s_of_one);
+    const int64_t per_round =
+        std::max<int64_t>(1, topology.link(where.second).bandwidth_bytes_per_s / machine.bytes_per_s_of_one);
     of_step[where.first] = std::max(of_step[where.first], (chunks + per_round - 1) / per_round);
   }
   for (int64_t rounds : of_step) took.rounds += rounds;
   return took;
 }
 
-std::optional<Synthesis> FindWitness(const SynthesisRequest& request, const Machine& machine, int32_t chunks,
-                                     const StepsAndRounds& most) {
+std::vector<Witness> FindWitnesses(const SynthesisRequest& request, const Machine& machine, int32_t chunks) {
   SynthesisRequest asked = request;
   asked.limits = {};
   asked.limits.chunks = chunks;
-  asked.limits.steps = most.steps;
+  asked.limits.steps = request.limits.steps;
   asked.limits.work_units = kWitnessWork;
   std::vector<std::unique_ptr<Synthesizer>> engines;
   for (const TextbookEngine* engine : TextbookEngines()) engines.push_back(MakeTextbook(*engine));
   engines.push_back(MakeBfb());
   engines.push_back(MakeFlow());
   engines.push_back(MakeGreedy());
+  const Collective cut = request.collective->WithChunks(chunks);
+  std::vector<Witness> witnesses;
   for (const std::unique_ptr<Synthesizer>& engine : engines) {
     if (!engine->Serves(asked).ok()) continue;
     StatusOr<Synthesis> made = engine->Synthesize(asked);
-    if (!made.ok() || !(made->collective == request.collective->WithChunks(chunks))) continue;
+    if (!made.ok() || !(made->collective == cut)) continue;
     if (!made->schedule.symmetry.empty()) {
       StatusOr<Schedule> plain = Expand(made->schedule, made->collective, *request.topology);
       if (!plain.ok()) continue;
       made->schedule = *std::move(plain);
     }
     const StepsAndRounds took = Take(made->schedule, *request.topology, machine);
-    if (took.steps > most.steps || took.rounds > most.rounds) continue;
-    if (!request.allow_divergent && made->collective.Reduces() &&
+    if (std::any_of(witnesses.begin(), witnesses.end(), [&](const Witness& other) {
+          return other.took.steps <= took.steps && other.took.rounds <= took.rounds;
+        }))
+      continue;
+    if (!request.allow_divergent && cut.Reduces() &&
         !IsBitwiseSame(made->schedule, made->collective, *request.topology))
       continue;
-    return *std::move(made);
+    witnesses.push_back({*std::move(made), took});
   }
-  return std::nullopt;
+  return witnesses;
 }
 
 }  // namespace xccl::smt

@@ -27,9 +27,13 @@ struct StepsAndRounds {
 };
 StepsAndRounds Take(const Schedule& schedule, const Topology& topology, const Machine& machine);
 
-// The plan of another engine, a textbook's, bfb's, flow's or greedy's, that takes at most so many steps and
-// rounds with `chunks` a part: the first of a fixed list. Divergent sums only where the request allows them.
-std::optional<Synthesis> FindWitness(const SynthesisRequest& request, const Machine& machine, int32_t chunks,
-                                     const StepsAndRounds& most);
+// Plans of other engines, the textbook's, bfb, flow and greedy, with `chunks` a part, that none before them
+// in that order beats in both steps and rounds. The request's limit of steps is passed on. Divergent sums
+// only where the request allows them.
+struct Witness {
+  Synthesis made;
+  StepsAndRounds took;
+};
+std::vector<Witness> FindWitnesses(const SynthesisRequest& request, const Machine& machine, int32_t chunks);
 
 }  // namespace xccl::smt

@@ -18,11 +18,11 @@
 namespace xccl::smt {
 namespace {
 
-constexpr int64_t kMostVariables = 400'000;
 constexpr int64_t kMostImages = 64;
-constexpr int64_t kDefaultWork = 40'000'000;  // Z3's resource units, in all: ten seconds or so
+constexpr int64_t kDefaultWork = 20'000'000;  // Z3's resource units, in all: five seconds or so
 constexpr int32_t kMostPricedRanks = 10;      // of an allreduce whose patterns are priced
 constexpr int64_t kNarrowWork = 6'000'000;    // of a search among symmetric schedules of sums
+constexpr int64_t kPerVariable = 50;          // what making a question costs, in Z3's resource units
 constexpr int32_t kFewChunks = 8;             // that all schedules of sums are searched for, in any case
 constexpr int32_t kShorter = 4;               // of a question's work, what fewer steps may use up: one part
 
@@ -60,12 +60,13 @@ Status Search::Prepare() {
   }
   const greedy::Phases& one = **phases;
   can_compose_ = one.has_gather && one.has_spread;
-  form_ = can_compose_      ? Form::kSums
-          : one.has_gather  ? Form::kGather
-          : one.has_spread  ? Form::kSpread
-                            : Form::kNothing;
+  form_ = can_compose_     ? Form::kSums
+          : one.has_gather ? Form::kGather
+          : one.has_spread ? Form::kSpread
+                           : Form::kNothing;
   if (form_ == Form::kSums && !SumsOf(request_.collective->WithChunks(1), forwards_.ranks))
-    return InvalidInput(fmt::format("smt: {}: more than 64 contributions in a sum", request_.collective->name()));
+    return InvalidInput(
+        fmt::format("smt: {}: more than 64 contributions in a sum", request_.collective->name()));
   return OkStatus();
 }
 
@@ -103,8 +104,8 @@ const std::vector<Image>& Search::ImagesOf(bool gather, int32_t chunks) {
   const auto [at, added] = images_.try_emplace({gather, chunks});
   if (added) {
     const greedy::Phases& phases = **PhasesOf(chunks);
-    at->second = ImagesThatKeep(gather ? backward_images_ : forward_images_,
-                                gather ? phases.gather : phases.spread);
+    at->second =
+        ImagesThatKeep(gather ? backward_images_ : forward_images_, gather ? phases.gather : phases.spread);
   }
   return at->second;
 }
@@ -119,6 +120,11 @@ int32_t Search::LeastSteps() {
   if (form_ == Form::kNothing) return 0;
   if (form_ != Form::kSums) return FarthestNeed(machine(), **ProblemOf(1)).steps;
   return Reach(forwards_, *request_.collective).steps;
+}
+
+int32_t Search::FirstSteps() {
+  const bool in_and_out = form_ == Form::kSums && !request_.allow_divergent && !SumImages().empty();
+  return in_and_out ? std::max(LeastSteps(), LeastInOutSteps(forwards_)) : LeastSteps();
 }
 
 RoundsBound Search::PricesOf(bool gather, std::optional<int32_t> steps) {
@@ -155,8 +161,9 @@ std::pair<RoundsBound, ProvedBy> Search::BoundOf(std::optional<int32_t> steps) {
   return {best, by};
 }
 
-std::pair<RoundsBound, ProvedBy> Search::SumBoundOf(int32_t steps) {
-  const std::pair<RoundsBound, ProvedBy> always = BoundOf({});
+Search::SumBound Search::SumBoundOf(int32_t steps) {
+  const auto [bound, by] = BoundOf({});
+  const SumBound always{.bound = bound, .by = by};
   const Collective& collective = *request_.collective;
   if (collective.kind() != CollectiveKind::kAllreduce || !forwards_.complete ||
       collective.num_members() != forwards_.ranks || forwards_.ranks > kMostPricedRanks)
@@ -164,11 +171,11 @@ std::pair<RoundsBound, ProvedBy> Search::SumBoundOf(int32_t steps) {
   const std::optional<SumProblem> problem = smt::SumsOf(collective.WithChunks(1), forwards_.ranks);
   const DecideLimits limits = LimitsOf(left_ / 2);
   int64_t work = 0;
-  const PriceResult result = PriceSums(forwards_, *problem, SumImages(), steps, always.first,
+  const PriceResult result = PriceSums(forwards_, *problem, SumImages(), steps, bound,
                                        {limits.work, limits.seconds_left, limits.stopped}, work);
   left_ -= work;
-  if (always.first.IsLessThan(result.bound)) return {result.bound, ProvedBy::kSmtUnsat};
-  return always;
+  if (result.infeasible) return {.bound = bound, .by = by, .infeasible = true};
+  return bound.IsLessThan(result.bound) ? SumBound{.bound = result.bound, .by = ProvedBy::kSmtUnsat} : always;
 }
 
 int64_t Search::LeastRoundsOf(bool gather, int32_t steps, int32_t chunks) {
@@ -264,7 +271,7 @@ StatusOr<Answer> Search::AskCopies(bool gather, int32_t chunks, int32_t steps, i
   XCCL_ASSIGN_OR_RETURN(const greedy::Phases* phases, PhasesOf(chunks));
   const Machine& machine = gather ? backwards_ : forwards_;
   const greedy::CopyProblem& problem = gather ? phases->gather : phases->spread;
-  if (const int64_t size = EncodingSize(machine, problem, steps); size > kMostVariables) {
+  if (const int64_t size = EncodingSize(machine, problem, steps); size > Search::kMostVariables) {
     too_large_ = too_large_ == 0 ? size : std::min(too_large_, size);
     return Answer{};
   }
@@ -275,6 +282,36 @@ StatusOr<Answer> Search::AskCopies(bool gather, int32_t chunks, int32_t steps, i
   XCCL_ASSIGN_OR_RETURN(Answer answer, decider->Decide(static_cast<int32_t>(rounds), LimitsOf(work)));
   left_ -= answer.work;
   return answer;
+}
+
+int64_t Search::SizeOf(int32_t chunks, int32_t steps) {
+  if (form_ == Form::kNothing) return 0;
+  if (form_ != Form::kSums) {
+    const int64_t ways = static_cast<int64_t>(machine().edges.size()) + machine().ranks;
+    int64_t parts = 0;
+    for (const std::vector<int32_t>& needers : (*ProblemOf(1))->needers) parts += needers.empty() ? 0 : 1;
+    return parts * chunks * steps * ways;
+  }
+  const std::vector<Image> images = SumImages();
+  if (images.empty())
+    return SumSize(forwards_, *SumsOf(request_.collective->WithChunks(1), forwards_.ranks), steps);
+  const int64_t runs = chunks % static_cast<int32_t>(images.size()) == 0
+                           ? chunks / static_cast<int32_t>(images.size())
+                           : chunks;
+  return runs * steps * 2 *
+         static_cast<int64_t>(forwards_.edges.size() + static_cast<size_t>(forwards_.ranks));
+}
+
+const std::vector<Witness>& Search::WitnessesOf(int32_t chunks) {
+  const auto [at, added] = witnesses_.try_emplace(chunks);
+  if (added) at->second = FindWitnesses(request_, forwards_, chunks);
+  return at->second;
+}
+
+const Witness* Search::WitnessFor(const Question& question) {
+  for (const Witness& witness : WitnessesOf(question.chunks))
+    if (witness.took.steps <= question.steps && witness.took.rounds <= question.rounds) return &witness;
+  return nullptr;
 }
 
 StatusOr<Outcome> Search::Ask(const Question& question, int64_t work) {
@@ -290,12 +327,10 @@ StatusOr<Outcome> Search::Ask(const Question& question, int64_t work) {
     return outcome;
   }
   Say(fmt::format("{} chunks, {} steps, {} rounds", question.chunks, question.steps, question.rounds));
-  if (std::optional<Synthesis> witness =
-          FindWitness(request_, forwards_, question.chunks, {question.steps, question.rounds})) {
+  if (const Witness* witness = WitnessFor(question)) {
     outcome.verdict = Verdict::kFeasible;
-    outcome.how = witness->engine;
-    witness->engine = "smt";
-    outcome.made = std::move(witness);
+    outcome.how = witness->made.engine;
+    outcome.made = Wrap(question.chunks, witness->made.schedule);
     return outcome;
   }
   if (form_ == Form::kSums) return AskSums(question, work);
@@ -332,8 +367,8 @@ StatusOr<Outcome> Search::AskComposed(const Question& question, int64_t work) {
   for (int32_t first = least_gather; first + least_spread <= question.steps; ++first) {
     const int32_t second = question.steps - first;
     const int64_t most = question.rounds - LeastRoundsOf(false, second, question.chunks);
-    for (int64_t rounds = std::max<int64_t>(first, LeastRoundsOf(true, first, question.chunks)); rounds <= most;
-         ++rounds) {
+    for (int64_t rounds = std::max<int64_t>(first, LeastRoundsOf(true, first, question.chunks));
+         rounds <= most; ++rounds) {
       if (IsOver() || question.rounds - rounds < second) break;
       const int64_t before = left_;
       XCCL_ASSIGN_OR_RETURN(const Answer gather,
@@ -345,8 +380,8 @@ StatusOr<Outcome> Search::AskComposed(const Question& question, int64_t work) {
                                                            question.rounds - rounds, work / kShorter));
       work -= middle - left_;
       if (spread.verdict != Verdict::kFeasible) break;
-      Schedule sums = greedy::RunBackwards(phases->gather,
-                                           CopiesOf(reversed_, backwards_, phases->gather, gather.sends));
+      Schedule sums =
+          greedy::RunBackwards(phases->gather, CopiesOf(reversed_, backwards_, phases->gather, gather.sends));
       Schedule copies = CopiesOf(topology_, forwards_, phases->spread, spread.sends);
       Normalize(sums);
       Normalize(copies);
@@ -371,7 +406,7 @@ bool Search::Accept(int32_t chunks, const SumAnswer& answer, Outcome& outcome) c
   if (answer.verdict != Verdict::kFeasible) return false;
   Synthesis made = FromSums(chunks, answer.sends);
   outcome.divergent =
-      !request_.allow_divergent && !IsBitwiseSame(made.schedule, made.collective, topology_);
+      can_compose_ && !request_.allow_divergent && !IsBitwiseSame(made.schedule, made.collective, topology_);
   if (outcome.divergent) return false;
   outcome.verdict = Verdict::kFeasible;
   outcome.how = "z3";
@@ -387,27 +422,29 @@ StatusOr<Outcome> Search::AskSums(const Question& question, int64_t work) {
   const auto [at, added] = sums_.try_emplace(chunks);
   if (added) at->second = *SumsOf(request_.collective->WithChunks(chunks), forwards_.ranks);
   const bool translates = !images.empty() && static_cast<size_t>(chunks) % images.size() == 0;
-  if (const int64_t size = SumSize(forwards_, at->second, steps) /
-                           static_cast<int64_t>(translates ? images.size() : 1);
-      size > kMostVariables) {
+  if (const int64_t size = SizeOf(chunks, steps); size > kMostVariables) {
     too_large_ = too_large_ == 0 ? size : std::min(too_large_, size);
     return outcome;
   }
-  if (!images.empty()) {
+  const int64_t sum_size = SumSize(forwards_, at->second, steps);
+  if (!images.empty() && steps >= LeastInOutSteps(forwards_)) {
     const std::vector<Image> group = translates ? images : std::vector<Image>{images[0]};
     InOutQuestion in_out(forwards_, group, chunks / static_cast<int32_t>(group.size()), steps,
                          static_cast<int32_t>(question.rounds));
     XCCL_ASSIGN_OR_RETURN(const SumAnswer answer, in_out.Ask(SolverLimits(thorough_ ? work / 2 : work)));
-    left_ -= answer.work;
+    left_ -= answer.work + kPerVariable * SizeOf(chunks, steps);
     if (Accept(chunks, answer, outcome)) return outcome;
-  } else if (can_compose_) {
+  } else if (images.empty() && can_compose_) {
     XCCL_ASSIGN_OR_RETURN(outcome, AskComposed(question, work / 2));
     if (outcome.verdict == Verdict::kFeasible) return outcome;
   }
+  // What is found below mostly gives every rank an order of its own.
+  if (!thorough_ && !request_.allow_divergent && !images.empty()) return outcome;
   for (const Shape shape : {Shape::kTranslated, Shape::kSymmetric, Shape::kAll}) {
     if (IsOver() || (shape != Shape::kAll && images.size() < 2)) continue;
     if (shape == Shape::kTranslated && !translates) continue;
     if (shape == Shape::kAll && !thorough_ && chunks > kFewChunks) continue;
+    if (sum_size / static_cast<int64_t>(shape == Shape::kAll ? 1 : images.size()) > kMostVariables) continue;
     SumQuestion sums(forwards_, at->second, images, shape, steps, static_cast<int32_t>(question.rounds));
     XCCL_ASSIGN_OR_RETURN(const SumAnswer answer,
                           sums.Ask(static_cast<int32_t>(question.rounds),

@@ -66,15 +66,26 @@ class Search {
   std::vector<Image> SumImages() const;
 
   int32_t LeastSteps();
+  // Where a search that does not look for divergent sums had best begin: at least LeastSteps.
+  int32_t FirstSteps();
   // No arithmetic forbids so many rounds in so many steps (at least LeastSteps).
   int64_t LeastRounds(int32_t steps, int32_t chunks);
   // For one chunk a part, by cuts or prices alone; for any number of steps where `steps` is absent.
   std::pair<RoundsBound, ProvedBy> BoundOf(std::optional<int32_t> steps);
-  // An allreduce of all ranks in so many steps, by Z3's help: seconds. Nothing where that is not affordable.
-  std::pair<RoundsBound, ProvedBy> SumBoundOf(int32_t steps);
+  // An allreduce of all ranks in so many steps, by Z3's help: seconds. Nothing more than BoundOf({}) where
+  // that is not affordable.
+  struct SumBound {
+    RoundsBound bound;
+    ProvedBy by = ProvedBy::kNothing;
+    bool infeasible = false;  // proved: not in so few steps, whatever the rounds
+  };
+  SumBound SumBoundOf(int32_t steps);
   std::optional<Refusal> Forbidden(const Question& question);
   // Uses up at most `work` of what is left.
   StatusOr<Outcome> Ask(const Question& question, int64_t work);
+  // A plan of another engine that takes no more; null: none does. Of the first of them.
+  const Witness* WitnessFor(const Question& question);
+  const std::vector<Witness>& WitnessesOf(int32_t chunks);
   // What of a refuted question cannot be had together: "load of 0->4, needs of rank 4 and rounds"; empty: not
   // found out.
   std::string Conflict(const Question& question);
@@ -82,6 +93,11 @@ class Search {
   // Questions with many chunks of sums are only searched among symmetric schedules, and refuted by bounds
   // alone.
   void SkipLongSearches() { thorough_ = false; }
+
+  // Variables of the solver's smallest question with so many chunks and steps; more than kMostVariables are
+  // not put to it.
+  int64_t SizeOf(int32_t chunks, int32_t steps);
+  static constexpr int64_t kMostVariables = 400'000;
 
   int64_t work_left() const { return left_; }
   int64_t work_limit() const { return work_; }
@@ -124,9 +140,10 @@ class Search {
   Form form_ = Form::kNothing;
   bool can_compose_ = false, thorough_ = true;
   std::map<std::pair<bool, int32_t>, std::vector<Image>> images_;  // by phase and chunks
-  std::map<int32_t, greedy::Phases> phases_;                 // by chunks
-  std::map<int32_t, SumProblem> sums_;                       // by chunks
-  std::map<std::pair<bool, int32_t>, RoundsBound> prices_;   // by phase and steps, 0: any
+  std::map<int32_t, greedy::Phases> phases_;                       // by chunks
+  std::map<int32_t, std::vector<Witness>> witnesses_;              // by chunks
+  std::map<int32_t, SumProblem> sums_;                             // by chunks
+  std::map<std::pair<bool, int32_t>, RoundsBound> prices_;         // by phase and steps, 0: any
   std::map<std::vector<int64_t>, std::unique_ptr<CopyDecider>> deciders_;
 };
 

@@ -9,9 +9,9 @@
 namespace xccl::smt {
 namespace {
 
-constexpr int64_t kScale = 600;          // of prices: whole numbers that Z3 adds up
-constexpr int64_t kQuick = 300'000;      // Z3's resource units, to find a cheaper pattern than the last
-constexpr int32_t kMostNeeders = 11;     // for trees
+constexpr int64_t kScale = 600;       // of prices: whole numbers that Z3 adds up
+constexpr int64_t kQuick = 300'000;   // Z3's resource units, to find a cheaper pattern than the last
+constexpr int32_t kMostNeeders = 11;  // for trees
 constexpr int32_t kTries = 12;
 
 // The same edges and capacities the other way round.
@@ -51,7 +51,8 @@ class SumPatterns {
       const bool first = best.pattern.empty();
       const int64_t most = first ? asked - 1 : best.cost - 1 - best.cost / 16;
       StatusOr<SumAnswer> answer = Ask(prices, most, first ? limits_.work - work_ : kQuick);
-      if (!answer.ok() || (first && answer->verdict == Verdict::kStopped)) return {.pattern = {}, .cost = 0, .proved = false, .stopped = true};
+      if (!answer.ok() || (first && answer->verdict == Verdict::kStopped))
+        return {.pattern = {}, .cost = 0, .proved = false, .stopped = true};
       if (answer->verdict == Verdict::kInfeasible && first) {
         best.proved = true;
         best.cost = asked;
@@ -123,12 +124,12 @@ PriceResult PriceSums(const Machine& machine, const SumProblem& problem, const s
   SumPatterns patterns(machine, problem, steps, limits, work);
   std::vector<Image> group = images;
   if (group.empty()) group = {Identity(machine)};
-  PriceOptions options{.steps = steps, .untimed = false, .scale = kScale, .target = target, .stopped = limits.stopped};
-  return SolvePrices(machine, group, {{0, 1}},
-                     [&](size_t, const EdgePrices& prices, int64_t below) {
-                       return patterns.Search(prices, below);
-                     },
-                     options);
+  PriceOptions options{
+      .steps = steps, .untimed = false, .scale = kScale, .target = target, .stopped = limits.stopped};
+  return SolvePrices(
+      machine, group, {{0, 1}},
+      [&](size_t, const EdgePrices& prices, int64_t below) { return patterns.Search(prices, below); },
+      options);
 }
 
 }  // namespace xccl::smt

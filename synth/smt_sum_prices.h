@@ -1,6 +1,6 @@
-// The fewest rounds of an allreduce in a given number of steps, whatever the number of chunks: SolvePrices with
-// patterns of sums. Patterns are looked for among in-trees followed by out-trees first, then by Z3, which also
-// proves that none is cheaper.
+// The fewest rounds of an allreduce in a given number of steps, whatever the number of chunks: SolvePrices
+// with patterns of sums. Patterns are looked for among in-trees followed by out-trees first, then by Z3,
+// which also proves that none is cheaper.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct SumPriceLimits {
   std::function<bool()> stopped = {};
 };
 
-// `problem` has one chunk, which every rank contributes to and needs; `images` may be empty. `target`: a bound
-// that holds whatever the steps. Adds what Z3 used to `work`.
+// `problem` has one chunk, which every rank contributes to and needs; `images` may be empty. `target`: a
+// bound that holds whatever the steps. Adds what Z3 used to `work`.
 PriceResult PriceSums(const Machine& machine, const SumProblem& problem, const std::vector<Image>& images,
                       int32_t steps, const RoundsBound& target, const SumPriceLimits& limits, int64_t& work);
 

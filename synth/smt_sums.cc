@@ -5,15 +5,15 @@
 //   has(c, r, q, s)   what rank r holds of chunk c when step s begins contains contribution q
 //   longer(s, k)      step s has more than k rounds, k >= 1
 //
-// | family   | in words                                           | formula                                    |
-// | keeps    | without a copy nothing is lost                     | has(r,q,s) ∧ no copies → has(r,q,s+1)      |
-// | moves    | what is sent arrives                               | sent(e,s) ∧ has(from e,q,s) → has(to e,q,s+1) |
-// | nothing more | what is there was there or came                | has(r,q,s+1) → has(r,q,s) ∨ ⋁ sent ∧ has   |
-// | replaced | a copy leaves nothing of what was there            | copies(e,s) ∧ ¬has(from e,q,s) → ¬has(to e,q,s+1) |
-// | once     | nothing is added twice                             | adds(e,s) ∧ has(from e,q,s) → ¬has(to e,q,s), and of two adds one |
-// | alone    | a copy is the only send to its rank in its step    | copies(e,s) → ¬sent(f,s)                   |
-// | needs    | in the end ranks hold what they need, no more      | has(r,q,S) = after(r,q)                    |
-// | load, rounds | as for copies (smt_encoding.cc)                |                                            |
+// | family   | in words                                           | formula | | keeps    | without a copy
+// nothing is lost                     | has(r,q,s) ∧ no copies → has(r,q,s+1)      | | moves    | what is
+// sent arrives                               | sent(e,s) ∧ has(from e,q,s) → has(to e,q,s+1) | | nothing more
+// | what is there was there or came                | has(r,q,s+1) → has(r,q,s) ∨ ⋁ sent ∧ has   | | replaced
+// | a copy leaves nothing of what was there            | copies(e,s) ∧ ¬has(from e,q,s) → ¬has(to e,q,s+1) |
+// | once     | nothing is added twice                             | adds(e,s) ∧ has(from e,q,s) → ¬has(to
+// e,q,s), and of two adds one | | alone    | a copy is the only send to its rank in its step    | copies(e,s)
+// → ¬sent(f,s)                   | | needs    | in the end ranks hold what they need, no more      |
+// has(r,q,S) = after(r,q)                    | | load, rounds | as for copies (smt_encoding.cc) | |
 #include "synth/smt_sums.h"
 
 #include <z3++.h>
@@ -42,9 +42,9 @@ std::optional<SumProblem> SumsOf(const Collective& collective, int32_t ranks) {
     const auto set = [&](const std::vector<Holding>& holdings, std::vector<uint64_t>& bits) {
       for (const Holding& have : holdings)
         for (Rank q : have.contributions)
-          bits[have.rank.index()] |=
-              uint64_t{1} << (std::lower_bound(contributions.begin(), contributions.end(), q) -
-                              contributions.begin());
+          bits[have.rank.index()] |= uint64_t{1}
+                                     << (std::lower_bound(contributions.begin(), contributions.end(), q) -
+                                         contributions.begin());
     };
     set(before, chunk.before);
     set(after, chunk.after);
@@ -106,7 +106,8 @@ class SumQuestion::Encoding {
   // Held before any step: known; later a variable.
   z3::expr Has(size_t c, int32_t r, int32_t q, int32_t s) {
     if (s == 0) return context_.bool_val((problem_.chunks[c].before[r] >> q & 1) != 0);
-    std::optional<z3::expr>& var = vars_[c].has[s][has_orbit_[static_cast<size_t>(r) * 64 + static_cast<size_t>(q)]];
+    std::optional<z3::expr>& var =
+        vars_[c].has[s][has_orbit_[static_cast<size_t>(r) * 64 + static_cast<size_t>(q)]];
     if (!var) var = NewBool();
     return *var;
   }
@@ -225,7 +226,8 @@ void SumQuestion::Encoding::EncodeArrival(size_t c, int32_t r, int32_t s) {
 void SumQuestion::Encoding::EncodeWaste(size_t c) {
   const SumProblem::Chunk& chunk = problem_.chunks[c];
   const uint64_t all = chunk.contributions == 64 ? ~uint64_t{0} : (uint64_t{1} << chunk.contributions) - 1;
-  if (std::any_of(chunk.after.begin(), chunk.after.end(), [&](uint64_t after) { return after != all; })) return;
+  if (std::any_of(chunk.after.begin(), chunk.after.end(), [&](uint64_t after) { return after != all; }))
+    return;
   for (int32_t r = 0; r < machine_.ranks; ++r)
     for (int32_t s = 1; s < steps_; ++s) {
       z3::expr_vector lacks(context_);
@@ -313,8 +315,7 @@ z3::expr SumQuestion::Encoding::RoundsGuard(int32_t rounds) {
   z3::expr_vector all(context_);
   for (const z3::expr_vector& of_step : longer_)
     for (unsigned k = 0; k < of_step.size(); ++k) all.push_back(of_step[k]);
-  if (!all.empty())
-    solver_.add(z3::implies(guard, z3::atmost(all, static_cast<unsigned>(rounds - steps_))));
+  if (!all.empty()) solver_.add(z3::implies(guard, z3::atmost(all, static_cast<unsigned>(rounds - steps_))));
   guards_.emplace(rounds, guard);
   return guard;
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/verify_schedule.h"
+#include "synth/smt_schedule.h"
 #include "synth/test_machines.h"
 
 namespace xccl {
@@ -52,7 +53,9 @@ TEST(Smt, DecidesKnownRows) {
       const std::string_view what = ToString(row.kind);
       ASSERT_TRUE(made.ok()) << what << ": " << made.status().message();
       EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, topology)), OkStatus()) << what;
-      EXPECT_LE(made->schedule.num_steps(), 2 * row.steps) << what;
+      const smt::StepsAndRounds took = smt::Take(made->schedule, topology, smt::MakeMachine(topology));
+      EXPECT_LE(took.steps, row.steps) << what;
+      EXPECT_LE(took.rounds, row.rounds) << what;
     }
   };
   expect(dgx1, {{CollectiveKind::kAllgather, 1, 2, 2},
@@ -63,6 +66,10 @@ TEST(Smt, DecidesKnownRows) {
                 {CollectiveKind::kReduceScatter, 1, 2, 2},
                 {CollectiveKind::kReduce, 2, 2, 2},
                 {CollectiveKind::kAlltoall, 1, 3, 3},
+                {CollectiveKind::kAlltoall, 3, 2, 8},
+                {CollectiveKind::kAllgather, 6, 3, 7},
+                {CollectiveKind::kReduceScatter, 6, 3, 7},
+                {CollectiveKind::kScatter, 6, 3, 7},
                 {CollectiveKind::kAllreduce, 8, 4, 4}});
   expect(ring, {{CollectiveKind::kAllgather, 1, 4, 4},
                 {CollectiveKind::kAllgather, 2, 4, 7},
@@ -85,7 +92,7 @@ TEST(Smt, OneLinkWithinARingIsExact) {
   const Topology ring = testing::MakeRing(3);
   const StatusOr<Synthesis> made = Solve(ring, Of(CollectiveKind::kAllgather, 3), 1, 1, 1);
   ASSERT_TRUE(made.ok()) << made.status().message();
-  EXPECT_EQ(made->note, "1 steps, 1 rounds, 1 chunks a part");
+  EXPECT_EQ(made->note, "1 steps, 1 rounds, 1 chunks a part, found by swing");
 }
 
 struct Refusal {
@@ -111,13 +118,18 @@ TEST(Smt, Refusals) {
        Infeasible(
            "smt: no reduce_scatter on 8 ranks with 2 chunks in 6 rounds: rank 0 must send 14 chunks, 2 a "
            "round; hint: --rounds=7")},
-      {"fewer rounds than steps", 4, CollectiveKind::kAllgather, 1, 3, 2, 0,
+      {"fewer rounds than links", 8, CollectiveKind::kAllgather, 1, 4, 3, 0,
        Infeasible(
-           "smt: no allgather on 4 ranks in 3 steps and 2 rounds: a step has at least one round; hint: "
-           "--rounds=3")},
+           "smt: no allgather on 8 ranks with 1 chunks in 3 rounds: rank 4 is 4 links from rank 0; hint: "
+           "--rounds=4")},
+      {"distance of an allreduce", 8, CollectiveKind::kAllreduce, 1, 3, 9, 0,
+       Infeasible("smt: no allreduce on 8 ranks in 3 steps: rank 4 is 4 links from rank 0; hint: --steps=4")},
+      {"bandwidth of an allreduce", 8, CollectiveKind::kAllreduce, 8, 9, 6, 0,
+       Infeasible("smt: no allreduce on 8 ranks with 8 chunks in 6 rounds: a chunk of every part needs 7/8 "
+                  "rounds; hint: --rounds=7")},
       {"no steps", 4, CollectiveKind::kAllgather, 1, 0, 2, 0,
        InvalidInput("smt: --steps=0; expected 1 to 1000")},
-      {"little work", 8, CollectiveKind::kAlltoall, 1, 8, 8, 10,
+      {"little work", 8, CollectiveKind::kAlltoall, 1, 4, 8, 10,
        LimitReached(
            "smt: alltoall on 8 ranks: nothing found within 10 solver units; hint: --time-limit=60s, or "
            "fewer --chunks")},
@@ -136,11 +148,71 @@ TEST(Smt, Refusals) {
   }
 }
 
-TEST(Smt, NamesTheRoundsThatWorkAfterAProof) {
+// What SCCL's encoding takes seconds and more to refute.
+TEST(Smt, RefutesByPricesAndSaysWhatWouldDo) {
+  const Topology dgx1 = testing::MakeDgx1();
   EXPECT_EQ(
-      Solve(testing::MakeDgx1(), Of(CollectiveKind::kAlltoall, 8), 1, 2, 2).status(),
-      Infeasible(
-          "smt: no alltoall on 8 ranks with 1 chunks in 2 steps and 2 rounds; hint: --steps=3 --rounds=3"));
+      Solve(dgx1, Of(CollectiveKind::kAlltoall, 8), 1, 2, 2).status(),
+      Infeasible("smt: no alltoall on 8 ranks with 1 chunks in 2 rounds: a chunk of every part needs 8/3 "
+                 "rounds; hint: --rounds=3"));
+  EXPECT_EQ(
+      Solve(dgx1, Of(CollectiveKind::kAllgather, 8), 6, 2, 7).status(),
+      Infeasible("smt: no allgather on 8 ranks with 6 chunks in 7 rounds: a chunk of every part needs 3/2 "
+                 "rounds in 2 steps; hint: --rounds=9"));
+  EXPECT_EQ(
+      Solve(dgx1, Of(CollectiveKind::kAllgather, 8), 6, 6, 6).status(),
+      Infeasible("smt: no allgather on 8 ranks with 6 chunks in 6 rounds: rank 0 must receive 42 chunks, 6 "
+                 "a round; hint: --rounds=7"));
+}
+
+// A ring of 5 takes 3 steps at least, though no rank is more than 2 links away: two steps would add twice.
+// The hint is for the same bits everywhere.
+TEST(Smt, DirectAllreduceOfARingOfFiveEnds) {
+  const Topology ring = testing::MakeRing(5);
+  const Collective allreduce = Of(CollectiveKind::kAllreduce, 5);
+  const StatusOr<Synthesis> refuted = Solve(ring, allreduce, 1, 2, 9);
+  EXPECT_EQ(
+      refuted.status(),
+      Infeasible("smt: no allreduce on 5 ranks with 1 chunks in 2 steps and 9 rounds; hint: --steps=4"));
+  const StatusOr<Synthesis> made = Solve(ring, allreduce, 5, 4, 6);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, ring)), OkStatus());
+}
+
+// A table that is no gather and no spread: rank 0 needs a sum of two, rank 2 of all three.
+TEST(Smt, UserDefinedSums) {
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kCustom;
+  spec.custom_name = "prefix";
+  spec.ranks = {Rank(0), Rank(1), Rank(2)};
+  spec.custom_weights = {1};
+  for (int32_t r = 0; r < 3; ++r) spec.pre.push_back({Rank(r), PartId(0), {Rank(r)}});
+  spec.post = {{Rank(1), PartId(0), {Rank(0), Rank(1)}}, {Rank(2), PartId(0), {Rank(0), Rank(1), Rank(2)}}};
+  const Collective prefix = Collective::Create(spec).value();
+  const Topology line = testing::MakeGrid({3}, false);
+  const StatusOr<Synthesis> made = Solve(line, prefix, 1, 2, 2);
+  EXPECT_EQ(made.status().message(), "");
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, line)), OkStatus());
+  EXPECT_EQ(Solve(line, prefix, 1, 1, 1).status(),
+            Infeasible("smt: no prefix on 3 ranks in 1 steps: rank 2 is 2 links from rank 0; hint: --steps=2 "
+                       "--rounds=2"));
+}
+
+TEST(Smt, InterruptedSearchesGiveWhatThereIs) {
+  const Topology dgx1 = testing::MakeDgx1();
+  const Collective allgather = Of(CollectiveKind::kAllgather, 8);
+  SynthesisRequest request;
+  request.topology = &dgx1;
+  request.collective = &allgather;
+  request.stopped = [] { return true; };
+  const StatusOr<Synthesis> made = MakeSmt()->Synthesize(request);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_FALSE(made->exact);
+  EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, dgx1)), OkStatus());
+  request.limits = {.chunks = 6, .steps = 3, .rounds = 7, .work_units = 0, .time_limit_s = {}};
+  EXPECT_EQ(MakeSmt()->Synthesize(request).status(),
+            LimitReached("smt: allgather on 8 ranks: interrupted, nothing found"));
 }
 
 TEST(Smt, RefusesManyRanksAndUnequalParts) {

@@ -13,7 +13,6 @@
 
 namespace xccl::smt {
 
-
 // Edges of one pair of ranks count as the cheapest of them.
 class TreeSearch {
  public:
@@ -22,8 +21,8 @@ class TreeSearch {
 
   TreeSearch(const Machine& machine, int32_t steps) : machine_(machine), steps_(steps) {}
 
-  // price[step][edge]. Returns the cost of the cheapest tree, kInfinite where there is none. Requires: at most
-  // 20 needers, none of which is a holder.
+  // price[step][edge]. Returns the cost of the cheapest tree, kInfinite where there is none. Requires: at
+  // most 20 needers, none of which is a holder.
   Cost Search(const std::vector<std::vector<Cost>>& price, const std::vector<int32_t>& holders,
               const std::vector<int32_t>& needers) {
     price_ = &price;
@@ -115,8 +114,7 @@ class TreeSearch {
     }
     for (size_t i = hops.size(); i-- > 0;) {
       if (hops[i].price >= kInfinite) continue;
-      const uint32_t part =
-          PartOf(stages[i], best_[step + 1][hops[i].to], hops[i].price, stages[i + 1], set);
+      const uint32_t part = PartOf(stages[i], best_[step + 1][hops[i].to], hops[i].price, stages[i + 1], set);
       if (part == 0) continue;
       sends.push_back({.edge = hops[i].edge, .step = step});
       Unfold(step + 1, hops[i].to, part, sends);

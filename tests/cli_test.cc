@@ -495,8 +495,33 @@ TEST_F(Cli, SmtSaysInfeasibleAndStopped) {
                3,
                "smt: no allgather on 4 ranks in 1 steps: rank 3 is 2 links from rank 0; hint: --steps=2"},
               Run({"plan", "torus:2x2", "-c", "allgather", "-e", "smt", "--steps", "1"}));
-  ExpectWrong({{"stopped"}, 5, "smt: allreduce on 64 ranks: nothing found within --time-limit=0.2s"},
-              Run({"plan", "torus:8x8", "-c", "allreduce", "-e", "smt", "--time-limit", "0.2s"}));
+  ExpectWrong({{"stopped"}, 5, "smt: allgather on 8 ranks: nothing found within --time-limit=0.001s"},
+              Run({"plan", "dgx1", "-c", "allgather", "-e", "smt", "--chunks", "6", "--steps", "3",
+                   "--rounds", "7", "--time-limit", "0.001s"}));
+}
+
+TEST_F(Cli, ParetoFront) {
+  const Json front = Json::parse(Out({"plan", "dgx1", "-c", "alltoall", "--pareto", "--json"}));
+  ASSERT_EQ(front.size(), 1u);
+  EXPECT_EQ(Keys(front[0]), (Words{"chunks", "steps", "rounds", "cost", "cost_value", "bound", "proved_by",
+                                   "found_by", "seconds"}));
+  EXPECT_EQ(front[0]["cost"], "8/3");
+  EXPECT_EQ(front[0]["proved_by"], "flow");
+  const std::string text = Out({"plan", "ring:4", "-c", "allgather", "-e", "smt", "--pareto"});
+  EXPECT_NE(text.find("complete: no number of chunks does better in as many steps"), std::string::npos)
+      << text;
+  const auto plan = [](Words more) {
+    Words all = {"plan", "ring:4", "-c", "allgather", "--pareto"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  for (const Wrong& wrong : std::vector<Wrong>{
+           {plan({"-e", "ring"}), 2, "--pareto: ring proves no front; expected smt"},
+           {plan({"--rounds", "3"}), 2, "--pareto: finds the rounds; expected no --rounds"},
+           {plan({"--from", "a.json"}), 2, "--pareto: starts from no plan; expected no --from"},
+           {plan({"-o", "a.json"}), 2,
+            "--pareto: writes no plan; expected no --output, or --chunks, --steps and --rounds of a point"}})
+    ExpectWrong(wrong, Run(wrong.arguments));
 }
 
 TEST_F(Cli, JsonKeys) {

@@ -42,8 +42,7 @@ TEST_P(SmallDigraphs, EveryCollectiveByEveryEngine) {
       request.size_bytes = row.size_bytes;
       request.model = row.model;
       request.limits.chunks = row.chunks;
-      // smt with several chunks on four ranks takes hours.
-      CheckAllEngines(request, row.ranks > 3 && (!LongRun() || row.chunks.value_or(1) > 1));
+      CheckAllEngines(request);
       if (HasFatalFailure()) return;
     }
   }

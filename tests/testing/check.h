@@ -23,7 +23,6 @@ struct Answer {
 std::optional<Answer> CheckEngine(const Synthesizer& engine, const SynthesisRequest& request);
 
 // Asks all engines. At least one must serve the request, and no answer may be faster than an exact one.
-// `skip_slow` leaves out engines that search for long (smt).
-void CheckAllEngines(const SynthesisRequest& request, bool skip_slow);
+void CheckAllEngines(const SynthesisRequest& request);
 
 }  // namespace xccl::testing
