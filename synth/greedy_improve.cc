@@ -51,7 +51,10 @@ class Improver {
     double warmth = 0.02;
     while (work_ < options_.work && result.time_ps > options_.goal_ps && late > 0) {
       const Change change = Draw();
-      if (change.transfer < 0) continue;
+      if (change.transfer < 0) {
+        ++work_;  // on a chain there may be nothing to change
+        continue;
+      }
       const Change back = Apply(change);
       const bool possible = Time();
       const int64_t now = possible ? Lateness() : INT64_MAX;

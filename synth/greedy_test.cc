@@ -246,6 +246,34 @@ TEST(Greedy, AllgatherOnDgx1TakesThreeTurnsOfTheFastLinks) {
   EXPECT_EQ(simulation.time_ps, 3 * 2'500'700'000);
 }
 
+// The local search drew changes for ever where every chunk has one way and a link of its own.
+TEST(Greedy, OneWayRingsWithOneChunkEnd) {
+  TopologySpec machine;
+  machine.name = "one-way";
+  for (int32_t r = 0; r < 3; ++r) {
+    machine.nodes.push_back({.kind = NodeKind::kGpu, .id = std::to_string(r), .host = {}});
+    machine.links.push_back({.from = NodeId(r),
+                             .to = NodeId((r + 1) % 3),
+                             .bandwidth_bytes_per_s = 10'000'000'000,
+                             .latency_ps = 1'000'000});
+  }
+  const Topology ring = Topology::Create(std::move(machine)).value();
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kBroadcast;
+  spec.ranks = AllRanks(ring);
+  spec.root = Rank(0);
+  const Collective broadcast = Collective::Create(std::move(spec)).value();
+  SynthesisRequest request;
+  request.topology = &ring;
+  request.collective = &broadcast;
+  request.size_bytes = 1000;
+  request.model = TimeModel::kBlocking;
+  request.limits.chunks = 1;
+  const StatusOr<Synthesis> made = MakeGreedy()->Synthesize(request);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(made->schedule.num_steps(), 2);
+}
+
 TEST(Greedy, RefusesZeroChunks) {
   const Topology topology = LoadTopology("ring:4").value();
   Random random(0);
