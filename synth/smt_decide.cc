@@ -25,7 +25,7 @@ void CopyDecider::RunSlice(int32_t rounds, int64_t work, const DecideLimits& lim
           std::make_unique<CopyQuestion>(machine_, problem_, images_, steps_, most_rounds_, entrant.style);
     std::optional<double> seconds;
     if (limits.seconds_left) seconds = std::max(0.001, limits.seconds_left());
-    entrant.answer = entrant.question->Ask(rounds, {work, seconds});
+    entrant.answer = entrant.question->Ask(rounds, {work, seconds, limits.stopped});
   };
   std::atomic<size_t> next = 0;
   const auto take = [&] {

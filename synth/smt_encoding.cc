@@ -16,7 +16,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
+
+#include "synth/smt_z3.h"
 
 namespace xccl::smt {
 namespace {
@@ -278,12 +279,7 @@ void CopyQuestion::Encoding::EncodeOrder() {
 }
 
 Answer CopyQuestion::Encoding::Ask(int32_t rounds, const SolveLimits& limits) {
-  z3::params parameters(context_);
-  parameters.set("rlimit",
-                 static_cast<unsigned>(std::clamp<int64_t>(limits.work, 1, (int64_t{1} << 32) - 1)));
-  if (limits.time_limit_s)
-    parameters.set("timeout", static_cast<unsigned>(std::clamp(*limits.time_limit_s * 1000, 1.0, 4e9)));
-  parameters.set("random_seed", 0u);
+  z3::params parameters = ParametersOf(context_, limits);
   if (style_.networks) {
     parameters.set("cardinality.solver", false);
     parameters.set("pb.solver", "totalizer");
@@ -292,19 +288,8 @@ Answer CopyQuestion::Encoding::Ask(int32_t rounds, const SolveLimits& limits) {
   z3::expr_vector assumed(context_);
   assumed.push_back(RoundsGuard(rounds));
   for (const z3::expr& guard : guards_) assumed.push_back(guard);
-  const auto spent = [&] {
-    const z3::stats statistics = solver_.statistics();
-    int64_t work = 0;
-    for (unsigned i = 0; i < statistics.size(); ++i)
-      if (statistics.key(i) == "rlimit count")
-        work += statistics.is_uint(i) ? static_cast<int64_t>(statistics.uint_value(i))
-                                      : static_cast<int64_t>(statistics.double_value(i));
-    return work;
-  };
   Answer answer;
-  const int64_t before = spent();
-  const z3::check_result result = solver_.check(assumed);
-  answer.work = std::max<int64_t>(1, spent() - before);
+  const z3::check_result result = Check(context_, solver_, assumed, limits, answer.work);
   switch (result) {
     case z3::sat:
       answer.verdict = Verdict::kFeasible;

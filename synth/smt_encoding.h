@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@ enum class Verdict : uint8_t { kFeasible, kInfeasible, kStopped };
 struct SolveLimits {
   int64_t work = 0;                    // Z3's resource units, reproducible
   std::optional<double> time_limit_s;  // wall clock
+  std::function<bool()> stopped = {};  // ends the search from outside; asked from another thread
 };
 
 struct Answer {

@@ -20,6 +20,8 @@
 #include <algorithm>
 #include <string>
 
+#include "synth/smt_z3.h"
+
 namespace xccl::smt {
 
 class InOutQuestion::Encoding {
@@ -197,21 +199,10 @@ void InOutQuestion::Encoding::EncodeLoads() {
 }
 
 SumAnswer InOutQuestion::Encoding::Ask(const SolveLimits& limits) {
-  z3::params parameters(context_);
-  parameters.set("rlimit",
-                 static_cast<unsigned>(std::clamp<int64_t>(limits.work, 1, (int64_t{1} << 32) - 1)));
-  if (limits.time_limit_s)
-    parameters.set("timeout", static_cast<unsigned>(std::clamp(*limits.time_limit_s * 1000, 1.0, 4e9)));
-  parameters.set("random_seed", 0u);
-  solver_.set(parameters);
+  solver_.set(ParametersOf(context_, limits));
+  z3::expr_vector assumed(context_);
   SumAnswer answer;
-  const z3::check_result result = solver_.check();
-  const z3::stats statistics = solver_.statistics();
-  for (unsigned i = 0; i < statistics.size(); ++i)
-    if (statistics.key(i) == "rlimit count")
-      answer.work = statistics.is_uint(i) ? static_cast<int64_t>(statistics.uint_value(i))
-                                          : static_cast<int64_t>(statistics.double_value(i));
-  if (result == z3::unknown) answer.work = std::max(answer.work, limits.work);
+  const z3::check_result result = Check(context_, solver_, assumed, limits, answer.work);
   if (result == z3::unsat) answer.verdict = Verdict::kInfeasible;
   if (result != z3::sat) return answer;
   answer.verdict = Verdict::kFeasible;

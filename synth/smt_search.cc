@@ -396,7 +396,7 @@ StatusOr<Outcome> Search::AskComposed(const Question& question, int64_t work) {
 
 SolveLimits Search::SolverLimits(int64_t work) const {
   const DecideLimits limits = LimitsOf(work);
-  SolveLimits solver{.work = limits.work, .time_limit_s = {}};
+  SolveLimits solver{.work = limits.work, .time_limit_s = {}, .stopped = limits.stopped};
   if (limits.seconds_left) solver.time_limit_s = std::max(0.001, limits.seconds_left());
   return solver;
 }

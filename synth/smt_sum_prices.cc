@@ -75,7 +75,7 @@ class SumPatterns {
   StatusOr<SumAnswer> Ask(const EdgePrices& prices, int64_t most, int64_t work) {
     std::optional<double> seconds;
     if (limits_.seconds_left) seconds = std::max(0.001, limits_.seconds_left());
-    StatusOr<SumAnswer> answer = question_.AskBelow(prices, most, {work, seconds});
+    StatusOr<SumAnswer> answer = question_.AskBelow(prices, most, {work, seconds, limits_.stopped});
     if (answer.ok()) work_ += answer->work;
     return answer;
   }

@@ -21,6 +21,8 @@
 #include <algorithm>
 #include <map>
 
+#include "synth/smt_z3.h"
+
 namespace xccl::smt {
 
 std::optional<SumProblem> SumsOf(const Collective& collective, int32_t ranks) {
@@ -83,7 +85,6 @@ class SumQuestion::Encoding {
   }
 
   SumAnswer Ask(const z3::expr& guard, const SolveLimits& limits);
-  int64_t Spent() const;
   z3::expr RoundsGuard(int32_t rounds);
   z3::expr BudgetGuard(const EdgePrices& prices, int64_t most);
 
@@ -334,33 +335,12 @@ z3::expr SumQuestion::Encoding::BudgetGuard(const EdgePrices& prices, int64_t mo
   return guard;
 }
 
-// Resource units since the beginning.
-int64_t SumQuestion::Encoding::Spent() const {
-  const z3::stats statistics = solver_.statistics();
-  int64_t work = 0;
-  for (unsigned i = 0; i < statistics.size(); ++i)
-    if (statistics.key(i) == "rlimit count")
-      work += statistics.is_uint(i) ? static_cast<int64_t>(statistics.uint_value(i))
-                                    : static_cast<int64_t>(statistics.double_value(i));
-  return work;
-}
-
 SumAnswer SumQuestion::Encoding::Ask(const z3::expr& guard, const SolveLimits& limits) {
-  z3::params parameters(context_);
-  parameters.set("rlimit",
-                 static_cast<unsigned>(std::clamp<int64_t>(limits.work, 1, (int64_t{1} << 32) - 1)));
-  if (limits.time_limit_s)
-    parameters.set("timeout", static_cast<unsigned>(std::clamp(*limits.time_limit_s * 1000, 1.0, 4e9)));
-  parameters.set("random_seed", 0u);
-  solver_.set(parameters);
+  solver_.set(ParametersOf(context_, limits));
   z3::expr_vector assumed(context_);
   assumed.push_back(guard);
-  const int64_t before = Spent();
-  const z3::check_result result = solver_.check(assumed);
   SumAnswer answer;
-  answer.work = std::max<int64_t>(1, Spent() - before);
-  // What Z3 reports may be less than what it was given: then it did use it up.
-  if (result == z3::unknown) answer.work = std::max(answer.work, limits.work);
+  const z3::check_result result = Check(context_, solver_, assumed, limits, answer.work);
   if (result == z3::unsat) answer.verdict = Verdict::kInfeasible;
   if (result != z3::sat) return answer;
   answer.verdict = Verdict::kFeasible;
