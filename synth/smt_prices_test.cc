@@ -21,7 +21,7 @@
 namespace xccl::smt {
 namespace {
 
-constexpr SolveLimits kPlenty = {.work = 20'000'000, .time_limit_s = {}};
+const SolveLimits kPlenty = {.work = 20'000'000, .time_limit_s = {}, .stopped = {}};
 
 // One problem of copies with all that is needed to ask about it.
 struct Case {
