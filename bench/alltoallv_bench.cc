@@ -11,7 +11,7 @@
 #include "bench/machines.h"
 #include "ir/bound.h"
 #include "ir/simulate.h"
-#include "synth/two_tier.h"
+#include "synth/two_tier/two_tier.h"
 
 namespace xccl {
 namespace {

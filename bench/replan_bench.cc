@@ -14,7 +14,7 @@
 #include "ir/plan.h"
 #include "ir/simulate.h"
 #include "ir/verify_schedule.h"
-#include "synth/replan.h"
+#include "synth/replan/replan.h"
 #include "synth/synthesizer.h"
 #include "topologies/failures.h"
 #include "topologies/load.h"

@@ -10,9 +10,9 @@
 
 #include "ir/collective.h"
 #include "ir/verify_schedule.h"
-#include "synth/smt.h"
-#include "synth/smt_pareto.h"
-#include "synth/smt_search.h"
+#include "synth/smt/pareto.h"
+#include "synth/smt/search.h"
+#include "synth/smt/smt.h"
 #include "topologies/load.h"
 
 namespace xccl {

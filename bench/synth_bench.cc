@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "ir/bound.h"
 #include "ir/simulate.h"
-#include "synth/greedy.h"
+#include "synth/greedy/greedy.h"
 #include "topologies/load.h"
 
 namespace xccl {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/row.h"
-#include "synth/smt_pareto.h"
+#include "synth/smt/pareto.h"
 
 namespace xccl {
 

@@ -6,7 +6,7 @@
 #include "ir/simulate_program.h"
 #include "ir/verify_program.h"
 #include "ir/verify_schedule.h"
-#include "synth/replan.h"
+#include "synth/replan/replan.h"
 
 namespace xccl {
 namespace {

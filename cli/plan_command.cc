@@ -23,7 +23,7 @@
 #include "ir/plan.h"
 #include "jobs/groups.h"
 #include "jobs/training.h"
-#include "synth/smt_pareto.h"
+#include "synth/smt/pareto.h"
 #include "topologies/native_xml.h"
 #include "topologies/submachine.h"
 

@@ -5,15 +5,15 @@
 
 #include "base/strings.h"
 #include "synth/auto.h"
-#include "synth/bfb.h"
-#include "synth/engines.h"
-#include "synth/flow.h"
-#include "synth/forest.h"
-#include "synth/greedy.h"
-#include "synth/hierarchical_alltoall.h"
-#include "synth/in_network.h"
-#include "synth/multicast.h"
-#include "synth/smt.h"
+#include "synth/bfb/bfb.h"
+#include "synth/flow/flow.h"
+#include "synth/forest/forest.h"
+#include "synth/greedy/greedy.h"
+#include "synth/smt/smt.h"
+#include "synth/switches/in_network.h"
+#include "synth/switches/multicast.h"
+#include "synth/textbook/engines.h"
+#include "synth/two_tier/hierarchical_alltoall.h"
 
 namespace xccl {
 

@@ -1,0 +1,179 @@
+// Pouring in: types with the fewest ports first, each filled up to one level over its ports. Then, from every
+// port, a breadth-first search over "this type could move from here to there" for the port that would gain
+// most; units move along the path that it found. Loads of such a problem form a base of a polymatroid, where
+// no improving exchange means the optimum (Fujishige 1980).
+#include "synth/bfb/balance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace xccl {
+namespace {
+
+constexpr double kTiny = 1e-9;  // relative: less is rounding
+constexpr int32_t kMostRounds = 10'000;
+
+class Balancing {
+ public:
+  explicit Balancing(const BalanceProblem& problem)
+      : p_(problem), load_(problem.base), flow_(problem.port.size(), 0) {}
+
+  std::vector<int64_t> Run() {
+    std::vector<int32_t> order(p_.supply.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return Width(a) < Width(b); });
+    for (const int32_t t : order) Pour(t);
+    if (!LooksEven()) Exchange();
+    return std::move(flow_);
+  }
+
+ private:
+  int32_t Width(int32_t t) const { return p_.first[t + 1] - p_.first[t]; }
+  double Height(int32_t port) const { return load_[port] / p_.speed[port]; }
+  double HeightWith(int32_t port, double units) const { return (load_[port] + units) / p_.speed[port]; }
+
+  void Put(int32_t entry, int64_t units) {
+    flow_[entry] += units;
+    load_[p_.port[entry]] += static_cast<double>(units);
+  }
+
+  void Pour(int32_t t) {
+    const int32_t begin = p_.first[t], end = p_.first[t + 1];
+    if (end - begin == 1) return Put(begin, p_.supply[t]);
+    entries_.resize(static_cast<size_t>(end - begin));
+    std::iota(entries_.begin(), entries_.end(), begin);
+    std::stable_sort(entries_.begin(), entries_.end(),
+                     [&](int32_t a, int32_t b) { return Height(p_.port[a]) < Height(p_.port[b]); });
+    // The level at which the lowest ports together have taken everything.
+    double speed = 0, load = static_cast<double>(p_.supply[t]), level = 0;
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      const int32_t port = p_.port[entries_[i]];
+      if (i > 0 && Height(port) >= level) break;
+      speed += p_.speed[port];
+      load += load_[port];
+      level = load / speed;
+    }
+    int64_t left = p_.supply[t];
+    for (const int32_t e : entries_) {
+      const int32_t port = p_.port[e];
+      const double room = level * p_.speed[port] - load_[port];
+      const int64_t units = std::clamp<int64_t>(static_cast<int64_t>(std::floor(room + kTiny)), 0, left);
+      Put(e, units);
+      left -= units;
+    }
+    while (left > 0) {
+      int32_t best = begin;
+      for (int32_t e = begin + 1; e < end; ++e)
+        if (HeightWith(p_.port[e], 1) < HeightWith(p_.port[best], 1) * (1 - kTiny)) best = e;
+      Put(best, 1);
+      --left;
+    }
+  }
+
+  bool Helps(int32_t from, int32_t to) const { return HeightWith(to, 1) < Height(from) * (1 - kTiny); }
+
+  bool LooksEven() const {
+    double lowest = HeightWith(0, 1), highest = Height(0);
+    for (size_t port = 1; port < load_.size(); ++port) {
+      lowest = std::min(lowest, HeightWith(static_cast<int32_t>(port), 1));
+      highest = std::max(highest, Height(static_cast<int32_t>(port)));
+    }
+    return lowest >= highest * (1 - kTiny);
+  }
+
+  void Exchange() {
+    const size_t ports = load_.size();
+    types_of_.resize(ports);
+    for (size_t t = 0; t < p_.supply.size(); ++t)
+      for (int32_t e = p_.first[t]; e < p_.first[t + 1]; ++e)
+        if (Width(static_cast<int32_t>(t)) > 1)
+          types_of_[static_cast<size_t>(p_.port[e])].push_back({static_cast<int32_t>(t), e});
+    std::vector<int32_t> order(ports);
+    std::iota(order.begin(), order.end(), 0);
+    bool changed = true;
+    for (int32_t round = 0; changed && round < kMostRounds; ++round) {
+      changed = false;
+      std::stable_sort(order.begin(), order.end(),
+                       [&](int32_t a, int32_t b) { return Height(a) > Height(b); });
+      for (const int32_t port : order) {
+        if (!Relieve(port)) continue;
+        changed = true;
+        break;
+      }
+    }
+  }
+
+  // Moves units from `source` to the port that they weigh least on. False: nothing helps.
+  bool Relieve(int32_t source) {
+    const size_t ports = load_.size();
+    bool hope = false;
+    for (size_t port = 0; port < ports && !hope; ++port) hope = Helps(source, static_cast<int32_t>(port));
+    if (!hope) return false;
+    from_entry_.assign(ports, -1);
+    to_entry_.assign(ports, -1);
+    reached_ = {source};
+    std::vector<bool> type_done(p_.supply.size(), false);
+    int32_t best = source;
+    for (size_t i = 0; i < reached_.size(); ++i) {
+      const int32_t at = reached_[i];
+      for (const auto& [t, entry] : types_of_[static_cast<size_t>(at)]) {
+        if (flow_[entry] == 0 || type_done[static_cast<size_t>(t)]) continue;
+        type_done[static_cast<size_t>(t)] = true;
+        for (int32_t e = p_.first[t]; e < p_.first[t + 1]; ++e) {
+          const int32_t to = p_.port[e];
+          if (to == source || to_entry_[static_cast<size_t>(to)] >= 0) continue;
+          to_entry_[static_cast<size_t>(to)] = e;
+          from_entry_[static_cast<size_t>(to)] = entry;
+          reached_.push_back(to);
+          if (Helps(source, to) && (best == source || HeightWith(to, 1) < HeightWith(best, 1))) best = to;
+        }
+      }
+    }
+    if (best == source) return false;
+    Shift(source, best);
+    return true;
+  }
+
+  void Shift(int32_t source, int32_t target) {
+    const double even = (Height(source) - Height(target)) / (1 / p_.speed[source] + 1 / p_.speed[target]);
+    int64_t units = std::max<int64_t>(1, static_cast<int64_t>(std::floor(even)));
+    for (int32_t at = target; at != source; at = p_.port[from_entry_[static_cast<size_t>(at)]])
+      units = std::min(units, flow_[from_entry_[static_cast<size_t>(at)]]);
+    for (int32_t at = target; at != source;) {
+      const int32_t from = from_entry_[static_cast<size_t>(at)];
+      Put(to_entry_[static_cast<size_t>(at)], units);
+      Put(from, -units);
+      at = p_.port[from];
+    }
+  }
+
+  const BalanceProblem& p_;
+  std::vector<double> load_;
+  std::vector<int64_t> flow_;
+  std::vector<int32_t> entries_, from_entry_, to_entry_, reached_;
+  struct TypeAt {
+    int32_t type, entry;
+  };
+  std::vector<std::vector<TypeAt>> types_of_;  // by port
+};
+
+}  // namespace
+
+void BalanceProblem::Clear() {
+  base.clear();
+  speed.clear();
+  supply.clear();
+  first.assign(1, 0);
+  port.clear();
+}
+
+void BalanceProblem::AddType(int64_t units, std::span<const int32_t> ports) {
+  supply.push_back(units);
+  port.insert(port.end(), ports.begin(), ports.end());
+  first.push_back(static_cast<int32_t>(port.size()));
+}
+
+std::vector<int64_t> Balance(const BalanceProblem& problem) { return Balancing(problem).Run(); }
+
+}  // namespace xccl

@@ -1,0 +1,362 @@
+// The engine: which ranks start with what, which hops are of use, how many chunks; then one planner for each
+// direction. Machines whose ranks are all alike are planned for one of them.
+#include "synth/bfb/bfb.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "ir/sizes.h"
+#include "ir/translated.h"
+#include "synth/bfb/estimate.h"
+#include "synth/bfb/schedule.h"
+#include "synth/compose.h"
+#include "synth/reverse.h"
+#include "synth/step_limit.h"
+#include "synth/textbook/textbook.h"
+#include "topologies/symmetry.h"
+
+namespace xccl {
+namespace {
+
+constexpr int32_t kChunkChoices[] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16};
+constexpr int64_t kMostMoves = int64_t{1} << 20;      // of more than one chunk a part
+constexpr double kNearlyBest = 1.0005;                // fewer chunks may cost so much
+constexpr int32_t kScored = 12;                       // receivers that stand for all when chunks are chosen
+constexpr int64_t kMostDistances = int64_t{1} << 26;  // of all pairs
+constexpr int32_t kMostPieces = 16;                   // of a part, where it travels in waves;
+constexpr int64_t kMostWaveMoves = int64_t{1} << 18;  // then at most so many moves,
+constexpr int64_t kLeastWaveBytes = 64 << 10;         // of at least so much
+constexpr int32_t kMostCentres = 8;
+
+const TextbookEngine& Served() {
+  static const TextbookEngine served = {
+      "bfb",
+      "every chunk along shortest ways, links evenly loaded; fewest steps, and on tori, hypercubes, full "
+      "meshes least load too",
+      {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kAllgatherv,
+       CollectiveKind::kReduceScatter, CollectiveKind::kReduceScatterv, CollectiveKind::kBroadcast,
+       CollectiveKind::kReduce, CollectiveKind::kBarrier},
+      nullptr};
+  return served;
+}
+
+bool IsAllreduce(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllreduce || kind == CollectiveKind::kBarrier;
+}
+bool IsBackwards(CollectiveKind kind) {
+  return kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kReduceScatterv ||
+         kind == CollectiveKind::kReduce;
+}
+
+// Hops that are of use, and what counts as near.
+struct Choice {
+  int64_t most_latency_ps = 0;
+  BfbMetric metric = BfbMetric::kHops;
+};
+
+std::vector<Choice> ChoicesOf(const Ground& ground, std::span<const Rank> members) {
+  const std::vector<int64_t> classes = LatencyClasses(ground, members);
+  if (classes.empty()) return {};
+  std::vector<Choice> choices = {{classes.front(), BfbMetric::kHops}};
+  if (classes.size() == 1) return choices;
+  choices.push_back({classes.back(), BfbMetric::kHops});
+  choices.push_back({classes.back(), BfbMetric::kLatency});
+  return choices;
+}
+
+// Who has what before copies are made, `chunks` a part. Centres: the ranks where the sums of an allreduce are
+// made, each of an equal share of the whole.
+struct Start {
+  Collective cut;
+  BfbSources sources;
+};
+
+Start StartOf(const Collective& collective, std::span<const Rank> centres, int32_t chunks) {
+  Start start{collective.WithChunks(chunks), {}};
+  const auto add = [&](Rank rank, ChunkRange block, int64_t weight) {
+    if (block.count == 0) return;
+    start.sources.rank.push_back(rank);
+    start.sources.block.push_back(block);
+    start.sources.weight.push_back(weight);
+  };
+  const CollectiveSpec& spec = collective.spec();
+  if (IsAllreduce(spec.kind)) {
+    const int32_t n = static_cast<int32_t>(centres.size());
+    for (int32_t i = 0; i < n; ++i) add(centres[static_cast<size_t>(i)], Piece({0, chunks}, i, n), 1);
+  } else if (spec.root) {
+    add(*spec.root, {0, chunks}, 1);
+  } else {
+    int64_t all = 0;
+    for (const int64_t count : spec.counts) all = std::max(all, count);
+    // Counts may be as large as they like; a few significant digits do for balance.
+    const int64_t unit = std::max<int64_t>(1, all >> 20);
+    for (int32_t i = 0; i < collective.num_members(); ++i) {
+      const int64_t count = spec.counts.empty() ? 1 : spec.counts[static_cast<size_t>(i)];
+      if (count > 0)
+        add(spec.ranks[static_cast<size_t>(i)], {start.cut.FirstChunk(PartId(i)).value, chunks},
+            std::max<int64_t>(1, count / unit));
+    }
+  }
+  return start;
+}
+
+class Planning {
+ public:
+  explicit Planning(const SynthesisRequest& request)
+      : request_(request),
+        collective_(*request.collective),
+        grounds_(*request.topology),
+        budget_(Served().name, request) {}
+
+  StatusOr<Synthesis> Run() {
+    if (collective_.num_members() == 1) return NothingToMove(Served().name, request_);
+    FindSymmetry();
+    if (symmetry_ == nullptr &&
+        int64_t{request_.topology->num_ranks()} * collective_.num_members() > kMostDistances)
+      return LimitReached(fmt::format("bfb: {} ranks without symmetry; at most {} are planned one by one",
+                                      request_.topology->num_ranks(), 8192));
+    for (const Aim aim : {Aim::kTime, Aim::kNoWaves, Aim::kSteps}) {
+      aim_ = aim;
+      if (std::optional<Synthesis> made = Plan()) return *std::move(made);
+    }
+    return budget_.Refusal();
+  }
+
+ private:
+  // What plans are chosen by; the later where --steps leaves none of the earlier.
+  enum class Aim : uint8_t { kTime, kNoWaves, kSteps };
+
+  // nullopt: too many steps.
+  std::optional<Synthesis> Plan() {
+    if (!IsAllreduce(collective_.kind())) return PlanWith({});
+    std::vector<Rank> all(collective_.ranks().begin(), collective_.ranks().end());
+    if (symmetry_ != nullptr) return PlanWith(all);
+    const std::vector<Rank> centres = Centres();
+    if (collective_.kind() == CollectiveKind::kBarrier) return PlanWith(std::span(centres).first(1));
+    std::optional<Synthesis> shared = PlanWith(all);
+    const double shared_ps = total_ps_;
+    std::optional<Synthesis> central = PlanWith(centres);
+    return central && (!shared || total_ps_ < shared_ps) ? std::move(central) : std::move(shared);
+  }
+
+  int32_t ChunksAsked(int32_t otherwise) const { return request_.limits.chunks.value_or(otherwise); }
+
+  // Translations, where all ranks are members with equal parts and look alike.
+  void FindSymmetry() {
+    const CollectiveKind kind = collective_.kind();
+    const bool even = kind == CollectiveKind::kAllgather || kind == CollectiveKind::kReduceScatter ||
+                      kind == CollectiveKind::kAllreduce;
+    if (!even || collective_.num_members() != request_.topology->num_ranks()) return;
+    if (IsAllreduce(kind) && ChunksAsked(0) % collective_.num_members() != 0) return;
+    group_.emplace(FindTranslations(*request_.topology));
+    if (group_->IsTransitive()) symmetry_ = &*group_;
+  }
+
+  // Members from which, and to which, the farthest member is nearest.
+  std::vector<Rank> Centres() {
+    const BfbNetwork network(grounds_.forward(), std::numeric_limits<int64_t>::max(), BfbMetric::kLatency);
+    std::vector<int32_t> reach(static_cast<size_t>(request_.topology->num_ranks()), 0);
+    for (const Rank r : collective_.ranks()) {
+      const std::vector<int32_t> from = network.DistancesFrom(r);
+      int32_t farthest = 0;
+      for (const Rank other : collective_.ranks()) {
+        farthest = std::max(farthest, from[other.index()]);
+        to_[other.index()] = std::max(to_[other.index()], from[other.index()]);
+      }
+      reach[r.index()] = farthest;
+    }
+    std::vector<Rank> centres(collective_.ranks().begin(), collective_.ranks().end());
+    const auto eccentricity = [&](Rank r) { return reach[r.index()] + to_[r.index()]; };
+    std::stable_sort(centres.begin(), centres.end(),
+                     [&](Rank a, Rank b) { return eccentricity(a) < eccentricity(b); });
+    size_t n = 1;
+    while (n < centres.size() && n < kMostCentres && eccentricity(centres[n]) == eccentricity(centres[0]))
+      ++n;
+    centres.resize(n);
+    return centres;
+  }
+
+  std::optional<Synthesis> PlanWith(std::span<const Rank> centres) {
+    const CollectiveKind kind = collective_.kind();
+    total_ps_ = 0;
+    chunks_ = 0;
+    std::optional<Schedule> down, up;
+    if (IsBackwards(kind) || IsAllreduce(kind)) {
+      const Schedule copies = BestHalf(grounds_.reversed(), centres);
+      down = Reverse(copies, *request_.topology, StartOf(collective_, centres, chunks_).cut,
+                     TransferOp::kReduce);
+    }
+    if (!IsBackwards(kind)) up = BestHalf(grounds_.forward(), centres);
+    Collective cut = StartOf(collective_, centres, chunks_).cut;
+    if (down && up) return Finish(std::move(cut), Compose(*down, *up));
+    return Finish(std::move(cut), std::move(down ? *down : *up));
+  }
+
+  // The copies on one side of time, by the choice that promises most. Sets chunks_ where it is not set.
+  Schedule BestHalf(const Ground& ground, std::span<const Rank> centres) {
+    const std::vector<Choice> choices = ChoicesOf(ground, collective_.ranks());
+    const bool compare = choices.size() > 1 || IsAllreduce(collective_.kind());
+    std::optional<Half> best;
+    for (const Choice& choice : choices) {
+      Half half = HalfOf(ground, choice, centres, chunks_, false);
+      if (compare)
+        half.ps = EstimateSchedulePs(half.schedule, StartOf(collective_, centres, half.chunks).cut,
+                                     *request_.topology, symmetry_, Bytes(), request_.model);
+      if (best && (aim_ == Aim::kSteps ? half.levels >= best->levels : half.ps >= best->ps)) continue;
+      best = std::move(half);
+    }
+    const double promised_ps = best->ps;
+    if (aim_ == Aim::kTime && !LevelByLevel() && best->levels > 1 && ground.num_islands() > 1)
+      best =
+          HalfOf(ground, best->choice, centres, chunks_ > 0 ? chunks_ : InWaves(best->chunks, centres), true);
+    chunks_ = best->chunks;
+    total_ps_ += promised_ps;
+    return Pruned(std::move(best->schedule), centres);
+  }
+
+  struct Half {
+    Choice choice;
+    int32_t chunks = 1, levels = 1;
+    Schedule schedule;
+    double ps = 0;
+  };
+  Half HalfOf(const Ground& ground, const Choice& choice, std::span<const Rank> centres, int32_t chunks,
+              bool waves) const {
+    const BfbNetwork network(ground, choice.most_latency_ps, choice.metric);
+    BfbPlanner planner(network, StartOf(collective_, centres, LeastChunks(centres)).sources.rank, symmetry_);
+    if (waves) planner.SplitIntoWaves();
+    if (chunks == 0) chunks = ChooseChunks(planner, ground, centres);
+    const Start start = StartOf(collective_, centres, chunks);
+    return {choice, chunks, planner.num_levels(),
+            planner.Make(start.sources, LevelByLevel(), start.cut.num_chunks())};
+  }
+
+  // A multiple of `chunks`: the finer the waves, the sooner the first of them is through.
+  int32_t InWaves(int32_t chunks, std::span<const Rank> centres) const {
+    if (request_.limits.chunks) return chunks;
+    const int64_t starts = std::max<int64_t>(
+        1, static_cast<int64_t>(StartOf(collective_, centres, LeastChunks(centres)).sources.rank.size()));
+    const int64_t pieces = chunks / LeastChunks(centres);
+    const int64_t most =
+        std::min({int64_t{kMostPieces}, kMostWaveMoves / (starts * request_.topology->num_ranks()),
+                  Bytes() / (starts * kLeastWaveBytes)});
+    return chunks * static_cast<int32_t>(std::max<int64_t>(1, most / pieces));
+  }
+
+  bool LevelByLevel() const { return request_.model == TimeModel::kBlocking; }
+  int64_t Bytes() const { return collective_.kind() == CollectiveKind::kBarrier ? 0 : request_.size_bytes; }
+  int32_t LeastChunks(std::span<const Rank> centres) const {
+    const int32_t least = IsAllreduce(collective_.kind()) ? static_cast<int32_t>(centres.size()) : 1;
+    return ChunksAsked(least);
+  }
+
+  int32_t ChooseChunks(const BfbPlanner& planner, const Ground& ground, std::span<const Rank> centres) const {
+    const int32_t least = LeastChunks(centres);
+    if (request_.limits.chunks || Bytes() == 0) return least;
+    int64_t latency = 0;
+    for (int32_t h = 0; h < ground.num_hops(); ++h)
+      latency = std::max(latency, ground.hop(HopId(h)).latency_ps);
+    std::vector<std::pair<double, int32_t>> times;
+    for (const int32_t pieces : kChunkChoices) {
+      const Start start = StartOf(collective_, centres, least * pieces);
+      const int64_t moves = int64_t{start.cut.num_chunks()} * request_.topology->num_ranks();
+      if (pieces > 1 && moves > kMostMoves) break;
+      const ReceiverLoad load = planner.Score(start.sources, LevelByLevel(), kScored);
+      double units = 0;
+      for (size_t s = 0; s < start.sources.rank.size(); ++s)
+        units += static_cast<double>(start.sources.weight[s]) * start.sources.block[s].count;
+      const double ps =
+          (LevelByLevel() ? load.level_by_level : load.in_all) * 1e12 * static_cast<double>(Bytes()) / units;
+      times.emplace_back(ps + static_cast<double>(planner.num_levels() * latency), least * pieces);
+    }
+    double best = times[0].first;
+    for (const auto& [ps, chunks] : times) best = std::min(best, ps);
+    for (const auto& [ps, chunks] : times)
+      if (ps <= best * kNearlyBest) return chunks;
+    return least;
+  }
+
+  // Relays that nobody needs are left out.
+  Schedule Pruned(Schedule schedule, std::span<const Rank> centres) const {
+    if (collective_.num_members() == request_.topology->num_ranks()) return schedule;
+    const Start start = StartOf(collective_, centres, chunks_);
+    CopyGoal goal;
+    goal.members.assign(collective_.ranks().begin(), collective_.ranks().end());
+    goal.owner.assign(static_cast<size_t>(start.cut.num_chunks()), goal.members[0]);
+    for (size_t s = 0; s < start.sources.rank.size(); ++s)
+      std::fill_n(goal.owner.begin() + start.sources.block[s].first, start.sources.block[s].count,
+                  start.sources.rank[s]);
+    return KeepTrees(schedule, goal);
+  }
+
+  std::optional<Synthesis> Finish(Collective cut, Schedule schedule) {
+    schedule.num_chunks = cut.num_chunks();
+    schedule = ExpandWhereSmall(std::move(schedule), cut, *request_.topology);
+    if (!budget_.Allows(schedule.num_steps())) return std::nullopt;
+    const bool nothing = schedule.size() == 0;
+    return Synthesis{std::move(cut), std::move(schedule), nothing, std::string(Served().name), ""};
+  }
+
+  const SynthesisRequest& request_;
+  const Collective& collective_;
+  Grounds grounds_;
+  StepBudget budget_;
+  Aim aim_ = Aim::kTime;
+  std::optional<SymmetryGroup> group_;
+  const SymmetryGroup* symmetry_ = nullptr;
+  int32_t chunks_ = 0;   // a part; 0: to be chosen
+  double total_ps_ = 0;  // estimate of both halves
+  std::vector<int32_t> to_ = std::vector<int32_t>(static_cast<size_t>(request_.topology->num_ranks()), 0);
+};
+
+// Hops from the first member to the farthest × the latency that suffices, and the bytes that a rank needs
+// over its ports. Of a single root's, only one port may serve.
+double Guess(const SynthesisRequest& request) {
+  const Collective& collective = *request.collective;
+  if (collective.num_members() == 1) return 0;
+  const Ground ground(*request.topology);
+  const std::vector<int64_t> classes = LatencyClasses(ground, collective.ranks());
+  if (classes.empty()) return 0;
+  const BfbNetwork network(ground, classes.front(), BfbMetric::kHops);
+  const std::vector<int32_t> distance = network.DistancesFrom(collective.ranks()[0]);
+  int32_t hops = 0;
+  double slowest = 0;
+  for (const Rank r : collective.ranks()) {
+    hops = std::max(hops, distance[r.index()]);
+    double speed = 0;
+    for (const double port : network.PortSpeeds(r))
+      speed = collective.spec().root ? std::max(speed, port) : speed + port;
+    if (speed > 0) slowest = std::max(slowest, 1e12 / speed);
+  }
+  const double bytes =
+      collective.kind() == CollectiveKind::kBarrier ? 0 : static_cast<double>(request.size_bytes);
+  const double n = collective.num_members(), share = collective.spec().root ? 1 : (n - 1) / n;
+  const double once =
+      static_cast<double>(hops) * static_cast<double>(classes.front()) + bytes * share * slowest;
+  return IsAllreduce(collective.kind()) ? 2 * once : once;
+}
+
+class Bfb final : public Synthesizer {
+ public:
+  std::string_view name() const override { return Served().name; }
+  std::string_view summary() const override { return Served().summary; }
+  Status Serves(const SynthesisRequest& request) const override { return ServesKind(Served(), request); }
+  std::optional<double> EstimatePs(const SynthesisRequest& request) const override {
+    if (!Serves(request).ok()) return std::nullopt;
+    return Guess(request);
+  }
+  StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
+    XCCL_RETURN_IF_ERROR(Serves(request));
+    return Planning(request).Run();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Synthesizer> MakeBfb() { return std::make_unique<Bfb>(); }
+
+}  // namespace xccl

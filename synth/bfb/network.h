@@ -1,0 +1,65 @@
+// The machine as a receiver sees it: the hops that end at each rank, those over one last link being one port,
+// and how far it is from rank to rank. In: a Ground (turned round for reductions) and the slowest hop that is
+// of use; out: flat tables.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "synth/textbook/ground.h"
+
+namespace xccl {
+
+struct InHop {
+  Rank from;
+  HopId hop;
+  int32_t port = 0;  // of the receiver, from 0
+  int32_t cost = 1;  // of the distance; >= 1
+};
+
+enum class BfbMetric { kHops, kLatency };
+
+class BfbNetwork {
+ public:
+  // Hops of more than `most_latency_ps` are left out. `ground` must outlive the result. Linear in the hops.
+  BfbNetwork(const Ground& ground, int64_t most_latency_ps, BfbMetric metric);
+
+  const Ground& ground() const { return *ground_; }
+  int32_t num_ranks() const { return static_cast<int32_t>(first_in_.size()) - 1; }
+  // Sorted by the rank that they come from.
+  std::span<const InHop> In(Rank r) const {
+    return std::span(in_).subspan(first_in_[r.index()], first_in_[r.index() + 1] - first_in_[r.index()]);
+  }
+  // By port: bytes per second.
+  std::span<const double> PortSpeeds(Rank r) const {
+    return std::span(port_speed_)
+        .subspan(first_port_[r.index()], first_port_[r.index() + 1] - first_port_[r.index()]);
+  }
+  bool HopsCostOne() const { return hops_cost_one_; }
+
+  // Least cost to (from) `rank` of all ranks, by rank; -1: unreachable. Linear in the hops where each costs
+  // 1; stops when all are found.
+  std::vector<int32_t> DistancesTo(Rank rank) const;
+  std::vector<int32_t> DistancesFrom(Rank rank) const;
+
+ private:
+  std::vector<int32_t> Search(Rank start, bool backwards) const;
+
+  const Ground* ground_;
+  std::vector<int32_t> first_in_, first_port_, first_out_;
+  std::vector<InHop> in_;
+  std::vector<double> port_speed_;
+  struct Edge {
+    int32_t to, cost;
+  };
+  std::vector<Edge> out_;
+  bool hops_cost_one_ = true;
+};
+
+// Latencies of hops, ascending, each once, beginning with the least that joins `members` all to all.
+std::vector<int64_t> LatencyClasses(const Ground& ground, std::span<const Rank> members);
+
+}  // namespace xccl

@@ -1,0 +1,347 @@
+// The flow is found once; then parts are shared out in few pieces or in many, each with what is far to go
+// first or with one step a hop, and every candidate is simulated and the fastest kept.
+#include "synth/flow/flow.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <set>
+
+#include "ir/bound.h"
+#include "ir/concurrent_flow.h"
+#include "ir/simulate.h"
+#include "ir/sizes.h"
+#include "ir/translated.h"
+#include "synth/flow/routes.h"
+#include "synth/forest/packed_trees.h"
+#include "synth/step_limit.h"
+#include "synth/textbook/textbook.h"
+#include "topologies/symmetry.h"
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kMostFlowWork = 60'000;  // sources × orbits of links
+constexpr int64_t kMostHops = 1'000'000;   // that parts travel, on shortest ways
+constexpr double kLeastBytes = 1;          // of a part, that it gets a way
+constexpr double kGap = 2e-3;              // of the flow to its bound
+constexpr std::array<int32_t, 8> kPieces = {1, 2, 3, 4, 6, 8, 16, 64};
+constexpr double kFair = 1.002;       // times the flow: shared out well enough
+constexpr int32_t kFailures = 2;      // numbers of waves that are no better: more will not be
+constexpr double kBytesMatter = 0.3;  // of the time, at least
+constexpr double kPs = 1e12;
+constexpr double kNear = 1.002;                    // times the bound: good enough
+constexpr int64_t kDefaultWork = 14'000'000;       // links crossed, of all candidates
+constexpr int64_t kMostChunks = int64_t{1} << 24;  // of a plan
+constexpr double kLeastWaveBytes = 16 << 10;       // of a chunk, on average: a program pays for each
+constexpr std::array<int32_t, 4> kWaves = {3, 8, 20, 48};
+constexpr int64_t kMostWaveChunks = int64_t{1} << 22;  // of a plan in waves
+
+const TextbookEngine& Served() {
+  static const TextbookEngine served = {
+      "flow",
+      "every part over the ways of a maximum concurrent flow; least load for what is moved, not copied",
+      {CollectiveKind::kAlltoall, CollectiveKind::kAlltoallv, CollectiveKind::kSendrecv,
+       CollectiveKind::kGather, CollectiveKind::kScatter},
+      nullptr};
+  return served;
+}
+
+// What is ready at one link goes in this order.
+enum class HopOrder : uint8_t {
+  kFarFirst,  // what has most hops before it
+  kByHop      // first hops, then second hops, ...
+};
+
+class Planning {
+ public:
+  explicit Planning(const SynthesisRequest& request)
+      : request_(request),
+        topology_(*request.topology),
+        collective_(*request.collective),
+        sizes_(collective_, request.size_bytes),
+        group_(TranslationsFor(collective_, sizes_, topology_)),
+        problem_(FlowOf(topology_, DemandsOf(topology_, collective_, sizes_, kLeastBytes), group_)),
+        left_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
+        stopped_(DeadlineOf(request)),
+        budget_(Served().name, request) {}
+
+  StatusOr<Synthesis> Run() {
+    if (problem_.demands.sources.empty()) return NothingToMove(Served().name, request_);
+    const int64_t work =
+        static_cast<int64_t>(problem_.demands.sources.size()) * static_cast<int64_t>(problem_.share.size());
+    if (work > kMostFlowWork)
+      return LimitReached(
+          fmt::format("flow: {} sources x {} links that differ; at most {} together; hint: "
+                      "--engine=greedy",
+                      problem_.demands.sources.size(), problem_.share.size(), kMostFlowWork));
+    if (const int64_t hops = LeastHops(); hops > kMostHops)
+      return LimitReached(fmt::format(
+          "flow: its parts cross {} links at least; at most {}; hint: --engine=greedy", hops, kMostHops));
+    XCCL_ASSIGN_OR_RETURN(
+        bound_, LowerBound(topology_, collective_, request_.size_bytes, request_.model, BoundEffort::kFast));
+    const ConcurrentFlow flow =
+        SolveConcurrentFlow(problem_, {.gap = kGap, .rounds = 200, .stopped = stopped_});
+    if (flow.trees.empty()) return LimitReached("flow: the linear program was not solved");
+    Routes routes(problem_, flow);
+    XCCL_RETURN_IF_ERROR(TryPieces(routes, flow.load_s));
+    if (!best_) return budget_.Refusal();
+    best_->exact = MeetsBound(best_ps_, bound_);
+    return *std::move(best_);
+  }
+
+ private:
+  bool Near() const {
+    return best_ && static_cast<double>(best_ps_) <= kNear * static_cast<double>(bound_.bound_ps);
+  }
+  bool Stopped() const { return stopped_ && stopped_(); }
+
+  // Links between sources and destinations on ways of the fewest links, over all parts that move.
+  int64_t LeastHops() const {
+    int64_t hops = 0;
+    std::vector<int32_t> distance, queue;
+    for (size_t s = 0; s < problem_.demands.sources.size(); ++s) {
+      distance.assign(static_cast<size_t>(topology_.num_nodes()), -1);
+      queue.assign(1, problem_.demands.sources[s]);
+      distance[queue[0]] = 0;
+      for (size_t i = 0; i < queue.size(); ++i)
+        for (const LinkId l : topology_.Out(NodeId(queue[i]))) {
+          const int32_t next = topology_.link(l).to.value;
+          if (distance[next] >= 0) continue;
+          distance[next] = distance[queue[i]] + 1;
+          queue.push_back(next);
+        }
+      for (const Demands::To& to : problem_.demands.to[s]) hops += distance[to.node];
+    }
+    return hops;
+  }
+
+  Status TryPieces(Routes& routes, double flow_s) {
+    std::vector<int32_t> tried;
+    HopOrder best_order = HopOrder::kFarFirst;
+    int32_t best_pieces = 0;
+    bool bytes_matter = true;
+    for (const int32_t pieces : kPieces) {
+      const int32_t wanted = request_.limits.chunks.value_or(pieces);
+      if (int64_t{wanted} * collective_.num_parts() > kMostChunks)
+        return best_ ? OkStatus()
+                     : LimitReached(fmt::format("flow: {} chunks a part of {} parts; at most {} in all",
+                                                wanted, collective_.num_parts(), kMostChunks));
+      const double seconds = routes.ShareOut(wanted);
+      const int64_t hops = Work(routes);
+      if (!tried.empty() && (left_ < hops || Stopped())) break;
+      const bool fair = seconds <= flow_s * kFair;
+      if (!tried.empty() && !fair && pieces != kPieces.back()) continue;
+      for (const HopOrder order : {HopOrder::kFarFirst, HopOrder::kByHop}) {
+        if (Consider(routes, wanted, order, 1)) best_order = order, best_pieces = wanted;
+        left_ -= hops;
+        if (Near() || left_ < hops || Stopped()) break;
+      }
+      tried.push_back(wanted);
+      // Where latency is most of the time, a fairer share and waves bring nothing.
+      bytes_matter = seconds * kPs >= kBytesMatter * static_cast<double>(best_ps_);
+      if (request_.limits.chunks || !bytes_matter || fair || Near()) break;
+    }
+    if (request_.limits.chunks || !bytes_matter || !best_) return OkStatus();
+    // The fairest share promises most; the fastest may be one of fewer pieces.
+    routes.ShareOut(tried.back());
+    TryWaves(routes, tried.back(), best_order);
+    if (best_pieces == tried.back() || Near()) return OkStatus();
+    routes.ShareOut(best_pieces);
+    TryWaves(routes, best_pieces, best_order);
+    return OkStatus();
+  }
+
+  // What a simulation costs, about: links crossed. Translates that meet on a link are simulated one by one.
+  int64_t Work(const Routes& routes) const {
+    int64_t crossed = 0;
+    bool shared = false;
+    for (const RoutedPart& part : routes.parts())
+      for (const Way& way : routes.WaysOf(part)) {
+        if (way.pieces == 0) continue;
+        crossed += way.num_links;
+        for (const LinkId l : routes.Links(way)) shared |= !group_.IsFreeOn(l);
+      }
+    return crossed * (shared ? group_.order() : 1);
+  }
+
+  void TryWaves(const Routes& routes, int32_t pieces, HopOrder order) {
+    const int64_t hops = Work(routes);
+    int64_t ways = 0;
+    double bytes = 0;
+    for (const RoutedPart& part : routes.parts()) {
+      bytes += DemandOf(part).bytes;
+      ways += std::ranges::count_if(routes.WaysOf(part), [](const Way& way) { return way.pieces > 0; });
+    }
+    int32_t failures = 0, last = 1;
+    for (const int32_t wanted : kWaves) {
+      const int32_t waves = std::min(wanted, budget_.Most() / MostHops(routes));
+      if (waves <= last) break;
+      last = waves;
+      if (bytes < static_cast<double>(ways * waves) * kLeastWaveBytes) break;
+      if (Near() || left_ < hops * waves || Stopped() || ways * group_.order() * waves > kMostWaveChunks)
+        break;
+      left_ -= hops * waves;
+      failures += Consider(routes, pieces, order, waves) ? 0 : 1;
+      if (failures == kFailures) break;
+    }
+  }
+
+  // Is it the best so far?
+  bool Consider(const Routes& routes, int32_t pieces, HopOrder order, int32_t waves) {
+    Collective cut = Cut(routes, pieces, waves);
+    Schedule schedule = Move(routes, cut, order, waves);
+    if (!budget_.Allows(schedule.num_steps())) return false;
+    const Simulation simulation =
+        Simulate(schedule, cut, topology_, {.size_bytes = request_.size_bytes, .model = request_.model});
+    if (best_ && simulation.time_ps >= best_ps_) return false;
+    best_ps_ = simulation.time_ps;
+    best_ = Synthesis{.collective = std::move(cut),
+                      .schedule = std::move(schedule),
+                      .exact = false,
+                      .engine = "flow",
+                      .note = waves > 1 ? fmt::format("{} waves", waves) : "",
+                      .simulation = simulation};
+    return true;
+  }
+
+  const Demands::To& DemandOf(const RoutedPart& part) const {
+    return problem_.demands.to[static_cast<size_t>(part.source)][static_cast<size_t>(part.demand)];
+  }
+  Rank SourceOf(const RoutedPart& part) const {
+    return *topology_.RankOf(NodeId(problem_.demands.sources[static_cast<size_t>(part.source)]));
+  }
+  Rank DestinationOf(const RoutedPart& part) const { return *topology_.RankOf(NodeId(DemandOf(part).node)); }
+  // Where the e-th translation takes the part. Only parts of pairs (alltoall(v)) have translates.
+  PartId ImageOf(int64_t e, const RoutedPart& part) const {
+    if (e == 0) return DemandOf(part).part;
+    const auto member = [&](Rank r) {
+      return static_cast<int64_t>(*collective_.MemberIndex(group_.Image(e, r)));
+    };
+    return PartId(member(SourceOf(part)) * collective_.num_members() + member(DestinationOf(part)));
+  }
+
+  // One chunk a way that is used and wave, as large as its pieces; or equal chunks, where their number is
+  // given.
+  Collective Cut(const Routes& routes, int32_t pieces, int32_t waves) const {
+    if (request_.limits.chunks || (pieces == 1 && waves == 1)) return collective_.WithChunks(pieces);
+    const std::vector<int64_t> wave_weights = WaveWeights(waves);
+    std::vector<std::vector<int64_t>> weights(static_cast<size_t>(collective_.num_parts()));
+    for (const RoutedPart& part : routes.parts()) {
+      int64_t common = 0;
+      for (const Way& way : routes.WaysOf(part)) common = std::gcd(common, int64_t{way.pieces});
+      std::vector<int64_t> own;
+      for (const Way& way : routes.WaysOf(part))
+        for (int32_t w = 0; way.pieces > 0 && w < waves; ++w)
+          own.push_back(way.pieces / common * wave_weights[static_cast<size_t>(w)]);
+      for (int64_t e = 0; e < group_.order(); ++e) weights[ImageOf(e, part).index()] = own;
+    }
+    for (std::vector<int64_t>& part : weights)
+      if (part.empty()) part.push_back(1);
+    return collective_.WithWeights(weights);
+  }
+
+  // Parts in the order of how far, in rank, they go: so that not all sources start with one destination.
+  std::vector<RoutedPart> Ordered(const Routes& routes) const {
+    std::vector<RoutedPart> parts(routes.parts().begin(), routes.parts().end());
+    const int32_t n = topology_.num_ranks();
+    const auto turn = [&](const RoutedPart& part) {
+      return (DestinationOf(part).value - SourceOf(part).value + n) % n;
+    };
+    std::ranges::stable_sort(parts, {}, turn);
+    return parts;
+  }
+
+  int32_t HopsOf(std::span<const LinkId> links) const {
+    return static_cast<int32_t>(std::ranges::count_if(links, [this](LinkId l) { return EndsHop(l); }));
+  }
+  int32_t MostHops(const Routes& routes) const {
+    int32_t most = 1;
+    for (const RoutedPart& part : routes.parts())
+      for (const Way& way : routes.WaysOf(part))
+        if (way.pieces > 0) most = std::max(most, HopsOf(routes.Links(way)));
+    return most;
+  }
+  bool EndsHop(LinkId l) const { return topology_.IsGpu(topology_.link(l).to); }
+
+  Schedule Move(const Routes& routes, const Collective& cut, HopOrder order, int32_t waves) const {
+    Schedule schedule;
+    schedule.num_chunks = cut.num_chunks();
+    const int32_t most = MostHops(routes);
+    for (const RoutedPart& part : Ordered(routes)) {
+      ChunkId chunk = cut.FirstChunk(DemandOf(part).part);
+      for (const Way& way : routes.WaysOf(part)) {
+        if (way.pieces == 0) continue;
+        const std::span<const LinkId> links = routes.Links(way);
+        const int32_t chunks = request_.limits.chunks ? way.pieces : 1;
+        const int32_t late = order == HopOrder::kByHop ? 0 : most - HopsOf(links);
+        for (int32_t w = 0; w < waves; ++w) {
+          AddHops(links, chunk, chunks, w * most + late, schedule);
+          chunk = ChunkId(chunk.value + chunks);
+        }
+      }
+    }
+    return ExpandWhereSmall(Translate(std::move(schedule), group_), cut, topology_);
+  }
+
+  // One transfer from GPU to GPU on the way.
+  void AddHops(std::span<const LinkId> links, ChunkId chunk, int32_t chunks, int32_t step,
+               Schedule& schedule) const {
+    size_t first = 0;
+    for (size_t i = 0; i < links.size(); ++i) {
+      if (!EndsHop(links[i])) continue;
+      schedule.Add(chunk, chunks, *topology_.RankOf(topology_.link(links[first]).from),
+                   *topology_.RankOf(topology_.link(links[i]).to), links.subspan(first, i + 1 - first),
+                   TransferOp::kCopy, step++);
+      first = i + 1;
+    }
+  }
+
+  const SynthesisRequest& request_;
+  const Topology& topology_;
+  const Collective& collective_;
+  const CollectiveSizes sizes_;
+  const SymmetryGroup group_;
+  const FlowProblem problem_;
+  Bound bound_;
+  int64_t left_;
+  std::function<bool()> stopped_;
+  StepBudget budget_;
+  std::optional<Synthesis> best_;
+  int64_t best_ps_ = 0;
+};
+
+class Flow final : public Synthesizer {
+ public:
+  std::string_view name() const override { return Served().name; }
+  std::string_view summary() const override { return Served().summary; }
+  Status Serves(const SynthesisRequest& request) const override { return ServesKind(Served(), request); }
+  StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
+    XCCL_RETURN_IF_ERROR(Serves(request));
+    return Planning(request).Run();
+  }
+};
+
+// Ranks that send, one of each orbit. Only alltoall(v) keeps more than the trivial group.
+int64_t NumSources(const Collective& collective, const SymmetryGroup& group) {
+  if (collective.kind() == CollectiveKind::kScatter) return 1;
+  if (collective.kind() != CollectiveKind::kSendrecv) return group.num_rank_orbits();
+  std::set<Rank> senders;
+  for (const auto& [from, to] : collective.spec().pairs) senders.insert(from);
+  return static_cast<int64_t>(senders.size());
+}
+
+}  // namespace
+
+int64_t FlowWork(const SynthesisRequest& request) {
+  const SymmetryGroup group = TranslationsFor(*request.collective, *request.topology);
+  return NumSources(*request.collective, group) * group.num_link_orbits();
+}
+
+std::unique_ptr<Synthesizer> MakeFlow() { return std::make_unique<Flow>(); }
+
+}  // namespace xccl

@@ -1,0 +1,146 @@
+// Whole pieces: what is left over after rounding down goes, part by part, to the way that crowds its links
+// least, where a link's crowding grows exponentially as its load nears the flow's; then some sweeps move
+// single pieces while the sum of that falls.
+#include "synth/flow/routes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace xccl {
+namespace {
+
+constexpr double kSteepness =
+    60;                           // of crowding: a link twice as busy as the flow's busiest counts e^60 times
+constexpr double kSteepUpTo = 5;  // times as busy; from there on straight, within what a double holds
+constexpr int32_t kSweeps = 6;
+constexpr double kGains = 1e-12;
+
+// busy: time of a link ÷ time of the flow's busiest.
+double CrowdingOf(double busy) {
+  if (busy <= kSteepUpTo) return std::exp(kSteepness * (busy - 1));
+  return std::exp(kSteepness * (kSteepUpTo - 1)) * (1 + kSteepness * (busy - kSteepUpTo));
+}
+
+}  // namespace
+
+Routes::Routes(const FlowProblem& problem, const ConcurrentFlow& flow)
+    : problem_(problem), aim_s_(flow.load_s), load_(problem.share.size()) {
+  const Topology& topology = *problem.topology;
+  std::vector<std::vector<const FlowTree*>> trees(problem.demands.sources.size());
+  for (const FlowTree& tree : flow.trees) trees[static_cast<size_t>(tree.source)].push_back(&tree);
+  std::vector<LinkId> links;
+  for (size_t s = 0; s < trees.size(); ++s) {
+    for (size_t d = 0; d < problem.demands.to[s].size(); ++d) {
+      RoutedPart part{.source = static_cast<int32_t>(s),
+                      .demand = static_cast<int32_t>(d),
+                      .first_way = static_cast<int32_t>(ways_.size())};
+      for (const FlowTree* tree : trees[s]) {
+        links.clear();
+        for (NodeId at(problem.demands.to[s][d].node); at.value != problem.demands.sources[s];
+             at = topology.link(links.back()).from)
+          links.push_back(tree->into[at.index()]);
+        std::reverse(links.begin(), links.end());
+        AddWay(part, links, tree->weight);
+      }
+      parts_.push_back(part);
+    }
+  }
+}
+
+void Routes::AddWay(RoutedPart& part, std::span<const LinkId> links, double flow) {
+  for (Way& way : MutableWaysOf(part)) {
+    if (!std::ranges::equal(Links(way), links)) continue;
+    way.flow += flow;
+    return;
+  }
+  ways_.push_back({.first_link = static_cast<int32_t>(links_.size()),
+                   .num_links = static_cast<int32_t>(links.size()),
+                   .flow = flow,
+                   .pieces = 0});
+  links_.insert(links_.end(), links.begin(), links.end());
+  ++part.num_ways;
+}
+
+void Routes::Load(const Way& way, double bytes) {
+  for (const LinkId l : Links(way)) {
+    const auto o = static_cast<size_t>(problem_.orbit[l.index()]);
+    load_[o] += bytes * problem_.share[o];
+  }
+}
+
+// How much more crowded the links of a way become by so many bytes more. A link that a way crosses several
+// times over, because its orbit does, counts as often.
+double Routes::Crowding(const Way& way, double bytes) const {
+  double crowding = 0;
+  for (const LinkId l : Links(way)) {
+    const auto o = static_cast<size_t>(problem_.orbit[l.index()]);
+    const double full = problem_.capacity[o] * aim_s_;
+    const double before = load_[o] / full, after = (load_[o] + bytes * problem_.share[o]) / full;
+    crowding += CrowdingOf(after) - CrowdingOf(before);
+  }
+  return crowding;
+}
+
+double Routes::Busiest() const {
+  double seconds = 0;
+  for (size_t o = 0; o < load_.size(); ++o) seconds = std::max(seconds, load_[o] / problem_.capacity[o]);
+  return seconds;
+}
+
+double Routes::ShareOut(int32_t pieces) {
+  std::fill(load_.begin(), load_.end(), 0);
+  const auto bytes_of = [&](const RoutedPart& part) {
+    return problem_.demands.to[static_cast<size_t>(part.source)][static_cast<size_t>(part.demand)].bytes /
+           pieces;
+  };
+  const auto best_of = [&](std::span<Way> ways, double bytes) {
+    Way* best = nullptr;
+    double least = std::numeric_limits<double>::infinity();
+    for (Way& way : ways) {
+      const double crowding = Crowding(way, bytes);
+      if (crowding < least) least = crowding, best = &way;
+    }
+    return best;
+  };
+  for (const RoutedPart& part : parts_) {
+    for (Way& way : MutableWaysOf(part)) {
+      way.pieces = static_cast<int32_t>(std::floor(way.flow * pieces + 1e-6));
+      Load(way, way.pieces * bytes_of(part));
+    }
+  }
+  for (const RoutedPart& part : parts_) {
+    int32_t left = pieces;
+    for (const Way& way : WaysOf(part)) left -= way.pieces;
+    for (; left > 0; --left) {
+      Way* way = best_of(MutableWaysOf(part), bytes_of(part));
+      ++way->pieces;
+      Load(*way, bytes_of(part));
+    }
+  }
+  for (int32_t sweep = 0; sweep < kSweeps && Busiest() > aim_s_; ++sweep) {
+    bool moved = false;
+    for (const RoutedPart& part : parts_) {
+      if (part.num_ways == 1) continue;
+      const double bytes = bytes_of(part);
+      for (Way& from : MutableWaysOf(part)) {
+        if (from.pieces == 0) continue;
+        Load(from, -bytes);
+        const double stays = Crowding(from, bytes);
+        Way* to = best_of(MutableWaysOf(part), bytes);
+        if (to == &from || Crowding(*to, bytes) >= stays * (1 - kGains)) {
+          Load(from, bytes);
+          continue;
+        }
+        --from.pieces;
+        ++to->pieces;
+        Load(*to, bytes);
+        moved = true;
+      }
+    }
+    if (!moved) break;
+  }
+  return Busiest();
+}
+
+}  // namespace xccl

@@ -1,0 +1,323 @@
+// Links of opposite directions make cables, a packing of spanning trees (synth/forest/spanning_trees.h) says
+// which trees there are, and the size which of them are worth using and into how many chunks the buffer is
+// cut: few shallow trees for small sizes, all trees many times over for large ones.
+#include "synth/forest/allreduce.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "base/status.h"
+#include "ir/sizes.h"
+#include "synth/forest/allreduce_trees.h"
+#include "synth/forest/spanning_trees.h"
+
+namespace xccl {
+namespace {
+
+// A cable between two GPUs: a link each way.
+struct Cable {
+  Rank a, b;
+  LinkId there, back;                 // a -> b, b -> a
+  int64_t bandwidth_bytes_per_s = 0;  // of the slower way
+};
+
+// Links of opposite directions, the fastest with the fastest. What has no partner is left out.
+std::vector<Cable> PairLinks(const Topology& topology) {
+  struct Way {
+    Rank low, high;
+    bool up;  // from low to high
+    int64_t bandwidth_bytes_per_s;
+    LinkId link;
+  };
+  std::vector<Way> ways;
+  for (int32_t l = 0; l < topology.num_links(); ++l) {
+    const Link& link = topology.link(LinkId(l));
+    const Rank from = *topology.RankOf(link.from), to = *topology.RankOf(link.to);
+    ways.push_back(
+        {std::min(from, to), std::max(from, to), from < to, link.bandwidth_bytes_per_s, LinkId(l)});
+  }
+  std::stable_sort(ways.begin(), ways.end(), [](const Way& x, const Way& y) {
+    if (x.low != y.low) return x.low < y.low;
+    if (x.high != y.high) return x.high < y.high;
+    if (x.up != y.up) return x.up;
+    return x.bandwidth_bytes_per_s > y.bandwidth_bytes_per_s;
+  });
+  std::vector<Cable> cables;
+  for (size_t first = 0; first < ways.size();) {
+    const auto same = [&](size_t i, bool up) {
+      return i < ways.size() && ways[i].low == ways[first].low && ways[i].high == ways[first].high &&
+             ways[i].up == up;
+    };
+    size_t down = first;
+    while (same(down, true)) ++down;
+    size_t end = down;
+    while (same(end, false)) ++end;
+    for (size_t i = 0; first + i < down && down + i < end; ++i)
+      cables.push_back(
+          {ways[first].low, ways[first].high, ways[first + i].link, ways[down + i].link,
+           std::min(ways[first + i].bandwidth_bytes_per_s, ways[down + i].bandwidth_bytes_per_s)});
+    first = end;
+  }
+  return cables;
+}
+
+AllreduceTree UpAndDown(const SpanningTree& packed, std::span<const Cable> cables, PathTable& paths) {
+  const size_t ranks = packed.parent_edge.size();
+  std::vector<std::vector<int32_t>> children(ranks);
+  for (size_t n = 0; n < ranks; ++n) {
+    if (packed.parent_edge[n] < 0) continue;
+    const Cable& cable = cables[packed.parent_edge[n]];
+    children[(cable.a.index() == n ? cable.b : cable.a).index()].push_back(static_cast<int32_t>(n));
+  }
+  AllreduceTree tree;
+  tree.weight = 1;
+  tree.root = Rank(packed.root);
+  std::vector<int32_t> order = {packed.root};
+  for (size_t i = 0; i < order.size(); ++i) {
+    for (int32_t child : children[order[i]]) {
+      const Cable& cable = cables[packed.parent_edge[child]];
+      const bool child_is_a = cable.a.value == child;
+      const LinkId up[] = {child_is_a ? cable.there : cable.back};
+      const LinkId down[] = {child_is_a ? cable.back : cable.there};
+      tree.up.push_back({Rank(order[i]), Rank(child), paths.Intern(up)});
+      tree.down.push_back({Rank(order[i]), Rank(child), paths.Intern(down)});
+      order.push_back(child);
+    }
+  }
+  return tree;
+}
+
+constexpr double kMoreTrees = 0.998;  // more trees must take less than so much of what fewer take
+
+// Trees in order of depth, of which the first `trees` are used, `rounds` times each.
+struct Use {
+  int32_t trees = 1, rounds = 1;
+  double estimate_ps = std::numeric_limits<double>::infinity();
+};
+
+class Planner {
+ public:
+  Planner(const SynthesisRequest& request, std::span<const Cable> cables, StepBudget& budget)
+      : request_(request), cables_(cables), budget_(budget) {
+    for (const Cable& cable : cables)
+      for (LinkId l : {cable.there, cable.back}) {
+        const Link& link = request.topology->link(l);
+        alpha_ps_ = std::max(alpha_ps_, static_cast<double>(link.latency_ps + link.overhead_ps));
+        overhead_ps_ = std::max(overhead_ps_, static_cast<double>(link.overhead_ps));
+      }
+    bytes_ = static_cast<double>(CollectiveSizes(*request.collective, request.size_bytes).size_bytes());
+  }
+
+  // `trees`: by depth. `chunks`: exactly so many, all trees in each round. An infinite
+  // estimate: none is within the limit of steps.
+  Use Choose(std::span<const SpanningTree> trees, std::optional<int32_t> chunks) {
+    Use best;
+    std::vector<int64_t> load(cables_.size(), 0);
+    double ps_per_byte = 0;  // of the busiest cable, if each tree carried the whole buffer
+    for (size_t t = 0; t < trees.size(); ++t) {
+      for (int32_t e : trees[t].parent_edge) {
+        if (e < 0) continue;
+        ++load[e];
+        ps_per_byte = std::max(ps_per_byte, static_cast<double>(load[e]) * PsPerByte(e));
+      }
+      const uint32_t used = static_cast<uint32_t>(t) + 1;
+      const bool deeper_next = used < trees.size() && trees[used].depth > trees[t].depth;
+      if (used < trees.size() && (chunks || (!deeper_next && !std::has_single_bit(used)))) continue;
+      const Use use = Rounds(static_cast<int32_t>(used), trees[t].depth, ps_per_byte, chunks);
+      if (use.estimate_ps < best.estimate_ps * kMoreTrees) best = use;
+    }
+    return best;
+  }
+
+ private:
+  // Transfers of a plan at most, but for one round.
+  static constexpr double kMostTransfers = 400'000, kMostTransfersLarge = 600'000;
+  static constexpr int32_t kLarge = 128;             // ranks
+  static constexpr double kLeastChunkBytes = 16384;  // smaller ones cost more to handle than they gain
+  // A chunk waits at each hop for about so much of a chunk's time, as simulations of meshes show.
+  static constexpr double kWait = 0.4;
+  static constexpr double kGoodEnough =
+      0.004;  // waits of so much of the whole time are not worth more chunks
+
+  double PsPerByte(int32_t cable) const {
+    return 1e12 / static_cast<double>(cables_[cable].bandwidth_bytes_per_s);
+  }
+
+  Use Rounds(int32_t trees, int32_t depth, double ps_per_byte, std::optional<int32_t> chunks) {
+    const double busy_ps = bytes_ * ps_per_byte / trees;
+    double slowest = 0;
+    for (int32_t e = 0; e < static_cast<int32_t>(cables_.size()); ++e)
+      slowest = std::max(slowest, PsPerByte(e));
+    const int32_t ranks = request_.topology->num_ranks();
+    const double transfers = 2.0 * trees * (ranks - 1);
+    Use best;
+    for (int32_t rounds = 1;; rounds = rounds < 4 ? rounds + 1 : rounds + rounds / 4) {
+      if (chunks) rounds = *chunks / trees;
+      // Every chunk a step after the one before.
+      if (!budget_.Allows(2 * depth + trees * rounds - 1)) return best;
+      const double chunk_bytes = bytes_ / trees / rounds;
+      const double waits_ps = kWait * 2 * depth * chunk_bytes * slowest;
+      Use use{trees, rounds, 0};
+      if (request_.model == TimeModel::kPipelined) {
+        use.estimate_ps = busy_ps * (1 + overhead_ps_ / std::max(1.0, chunk_bytes * slowest)) + waits_ps +
+                          2 * depth * alpha_ps_;
+      } else {
+        const double hop_ps = chunk_bytes * slowest + alpha_ps_;
+        use.estimate_ps = busy_ps * hop_ps / std::max(1.0, chunk_bytes * slowest) + 2 * depth * hop_ps;
+      }
+      if (use.estimate_ps < best.estimate_ps) best = use;
+      const int32_t more = rounds + rounds / 4 + 1;
+      if (chunks || waits_ps <= kGoodEnough * busy_ps || chunk_bytes < 2 * kLeastChunkBytes ||
+          more * transfers > (ranks > kLarge ? kMostTransfersLarge : kMostTransfers))
+        return best;
+    }
+  }
+
+  const SynthesisRequest& request_;
+  std::span<const Cable> cables_;
+  StepBudget& budget_;
+  double alpha_ps_ = 0, overhead_ps_ = 0, bytes_ = 0;
+};
+
+// The packing and how much of it is used.
+struct Packed {
+  TreePacking packing;
+  Use use;
+};
+
+constexpr int32_t kMostGivenTrees = 128;
+
+constexpr int64_t kMostCapacity = int64_t{1} << 39;  // of all cables together, in units
+
+// The unit that capacities are counted in: the common divisor of the bandwidths, or a coarser
+// one where that makes large numbers.
+int64_t UnitOf(std::span<const Cable> cables) {
+  int64_t divisor = 0;
+  __int128 total = 0;
+  for (const Cable& cable : cables) {
+    divisor = std::gcd(divisor, cable.bandwidth_bytes_per_s);
+    total += cable.bandwidth_bytes_per_s;
+  }
+  return std::max(divisor, static_cast<int64_t>(total / kMostCapacity));
+}
+
+bool JoinAll(std::span<const Cable> cables, int32_t ranks) {
+  std::vector<int32_t> group(static_cast<size_t>(ranks));
+  std::iota(group.begin(), group.end(), 0);
+  const auto top = [&](Rank r) {
+    int32_t at = r.value;
+    while (group[at] != at) at = group[at] = group[group[at]];
+    return at;
+  };
+  for (const Cable& cable : cables) {
+    const int32_t a = top(cable.a), b = top(cable.b);
+    if (a != b) group[a] = b, --ranks;
+  }
+  return ranks == 1;
+}
+
+// The cables whose bandwidth counts. Errors: those do not join all ranks.
+StatusOr<std::vector<Cable>> CablesOf(const Topology& topology) {
+  std::vector<Cable> cables = PairLinks(topology);
+  if (!JoinAll(cables, topology.num_ranks()))
+    return InvalidInput(
+        fmt::format("forest: {}: some ranks are joined one way only; spanning trees need links both ways",
+                    topology.name()));
+  const int64_t unit = UnitOf(cables);
+  std::erase_if(cables, [unit](const Cable& cable) { return cable.bandwidth_bytes_per_s < unit; });
+  if (!JoinAll(cables, topology.num_ranks()))
+    return InvalidInput(
+        fmt::format("forest: {}: some ranks are joined by less than {} B/s, 2^-39 of all bandwidth; spanning "
+                    "trees need more",
+                    topology.name(), unit));
+  return cables;
+}
+
+// The best of the most trees and one tree alone, which is the shallowest; with a given number of chunks, of
+// each of its divisors as the number of trees. nullopt: all take more steps than `budget` allows.
+std::optional<Packed> Pack(const SynthesisRequest& request, std::span<const Cable> cables,
+                           StepBudget& budget) {
+  std::vector<CapacityEdge> edges;
+  const int64_t unit = UnitOf(cables);
+  for (const Cable& cable : cables)
+    edges.push_back({cable.a.value, cable.b.value, cable.bandwidth_bytes_per_s / unit});
+  Planner planner(request, cables, budget);
+  TreePackingLimits limits;
+  limits.stopped = DeadlineOf(request);
+  if (request.limits.work_units > 0) limits.work = request.limits.work_units;
+  std::vector<std::optional<int32_t>> numbers = {1, std::nullopt};
+  const std::optional<int32_t> chunks = request.limits.chunks;
+  if (chunks) {
+    numbers.clear();
+    for (int32_t trees = 1; trees <= std::min(*chunks, kMostGivenTrees); ++trees)
+      if (*chunks % trees == 0) numbers.emplace_back(trees);
+  }
+  std::optional<Packed> best;
+  for (const std::optional<int32_t>& trees : numbers) {
+    limits.trees = trees;
+    std::optional<TreePacking> packing = PackSpanningTrees(request.topology->num_ranks(), edges, limits);
+    XCCL_CHECK(packing.has_value());
+    std::stable_sort(packing->trees.begin(), packing->trees.end(),
+                     [](const SpanningTree& a, const SpanningTree& b) { return a.depth < b.depth; });
+    const Use use = planner.Choose(packing->trees, chunks);
+    if (std::isfinite(use.estimate_ps) && (!best || use.estimate_ps < best->use.estimate_ps * kMoreTrees))
+      best = Packed{*std::move(packing), use};
+  }
+  return best;
+}
+
+}  // namespace
+
+Status NeedsGpusAlone(const SynthesisRequest& request) {
+  const int32_t members = request.collective->num_members(), nodes = request.topology->num_nodes();
+  if (members == nodes) return OkStatus();
+  return InvalidInput(fmt::format(
+      "forest: {}: {} members among {} nodes; spanning trees need GPUs alone, all of them members",
+      request.topology->name(), members, nodes));
+}
+
+bool HasEvenCables(const SynthesisRequest& request) {
+  if (!NeedsGpusAlone(request).ok()) return false;
+  std::map<std::pair<NodeId, NodeId>, int64_t> surplus;
+  for (const Link& link : request.topology->spec().links) {
+    if (link.from < link.to) {
+      surplus[{link.from, link.to}] += link.bandwidth_bytes_per_s;
+    } else {
+      surplus[{link.to, link.from}] -= link.bandwidth_bytes_per_s;
+    }
+  }
+  return std::all_of(surplus.begin(), surplus.end(), [](const auto& pair) { return pair.second == 0; });
+}
+
+StatusOr<Synthesis> SynthesizeAllreduceTrees(const SynthesisRequest& request, StepBudget& budget) {
+  const Topology& topology = *request.topology;
+  const Collective& collective = *request.collective;
+  XCCL_RETURN_IF_ERROR(NeedsGpusAlone(request));
+  if (collective.num_members() == 1) return NothingToMove("forest", request);
+  XCCL_ASSIGN_OR_RETURN(const std::vector<Cable> cables, CablesOf(topology));
+  const std::optional<Packed> packed = Pack(request, cables, budget);
+  if (!packed) return budget.Refusal();
+  AllreduceTrees trees;
+  int32_t depth = 0;
+  for (int32_t t = 0; t < packed->use.trees; ++t) {
+    const SpanningTree& tree = packed->packing.trees[t];
+    depth = std::max(depth, tree.depth);
+    trees.trees.push_back(UpAndDown(tree, cables, trees.paths));
+  }
+  ChunkedSchedule made = MakeAllreduceSchedule(
+      trees, std::vector<int64_t>(static_cast<size_t>(packed->use.rounds), 1), collective);
+  std::string note = fmt::format(
+      "{} of {} spanning trees, of depth {} at most; all of them: {:.2f}% of what partitions allow",
+      trees.trees.size(), packed->packing.trees.size(), depth,
+      100 * packed->packing.rate / packed->packing.bound());
+  return Synthesis{std::move(made.collective), std::move(made.schedule), false, "forest", std::move(note)};
+}
+
+}  // namespace xccl

@@ -1,0 +1,242 @@
+// The least cut says how many trees of which rate there can be (synth/forest/arborescences.h makes them); a
+// reduction is the same on the links turned round. Each tree's chunk is cut into slices that run one behind
+// the other, all of one before the first step of the next, which lets the simulator and the program cut
+// finely within them.
+#include "synth/forest/broadcast.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "ir/bound_cut.h"
+#include "ir/sizes.h"
+#include "synth/forest/allreduce.h"
+#include "synth/forest/arborescences.h"
+#include "synth/step_limit.h"
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kMostTransfers = 300'000;
+constexpr int32_t kMostSlices = 8;            // where no two trees share a link
+constexpr int32_t kMostSharedSlices = 256;    // where trees wait for each other
+constexpr int64_t kLeastSliceBytes = 131072;  // smaller ones gain nothing
+constexpr double kPieceBytes = 65536;         // what the simulator cuts slices into
+constexpr int32_t kRoomSearch = 12;           // halvings of the room's scale
+
+struct Packed {
+  std::vector<Arborescence> trees;
+  bool shared = false;  // a link may be in several trees
+};
+
+// Least bandwidth between the root and any rank when link l has room[l] B/s; 0: not reached.
+int64_t LeastCut(const Topology& topology, Rank root, bool reversed, std::span<const int64_t> room) {
+  TopologySpec spec = topology.spec();
+  spec.links.clear();
+  for (int32_t l = 0; l < topology.num_links(); ++l) {
+    if (room[l] == 0) continue;
+    spec.links.push_back(topology.link(LinkId(l)));
+    spec.links.back().bandwidth_bytes_per_s = room[l];
+  }
+  const StatusOr<Topology> limited = Topology::Create(std::move(spec));
+  if (!limited.ok()) return 0;
+  CutProblem problem;
+  problem.reversed = reversed;
+  problem.supply_bytes.assign(static_cast<size_t>(topology.num_nodes()), 0);
+  problem.supply_bytes[topology.NodeOf(root).index()] = 1;
+  for (int32_t r = 0; r < topology.num_ranks(); ++r)
+    if (Rank(r) != root) problem.sinks.push_back(topology.NodeOf(Rank(r)));
+  const std::optional<WorstCut> cut = FindWorstCut(*limited, problem);
+  return cut ? cut->bytes_per_s / cut->bytes : 0;
+}
+
+std::optional<Packed> PackWithRoom(const Topology& topology, Rank root, bool reversed, int64_t k,
+                                   std::span<const int64_t> room) {
+  std::vector<RoomyArc> arcs;
+  Packed packed;
+  for (int32_t l = 0; l < topology.num_links(); ++l) {
+    const Link& link = topology.link(LinkId(l));
+    const int32_t from = topology.RankOf(link.from)->value, to = topology.RankOf(link.to)->value;
+    const int32_t trees = static_cast<int32_t>(std::min(room[l], k));
+    packed.shared |= trees > 1;
+    arcs.push_back(reversed ? RoomyArc{to, from, trees} : RoomyArc{from, to, trees});
+  }
+  std::optional<std::vector<Arborescence>> trees =
+      PackArborescences(topology.num_ranks(), root.value, static_cast<int32_t>(k), arcs);
+  if (!trees) return std::nullopt;
+  packed.trees = *std::move(trees);
+  return packed;
+}
+
+// Bandwidths without their common divisor.
+std::vector<int64_t> UnitsOf(const Topology& topology) {
+  std::vector<int64_t> units;
+  int64_t divisor = 0;
+  for (const Link& link : topology.spec().links) divisor = std::gcd(divisor, link.bandwidth_bytes_per_s);
+  for (const Link& link : topology.spec().links) units.push_back(link.bandwidth_bytes_per_s / divisor);
+  return units;
+}
+
+// As many trees as the least cut allows where that is a small number of the unit of all bandwidths, or
+// `given` ones: then room in proportion to the bandwidths, as little as lets them through.
+std::optional<Packed> Pack(const Topology& topology, Rank root, bool reversed, std::optional<int32_t> given) {
+  const std::vector<int64_t> bandwidth = UnitsOf(topology);
+  const int64_t cut = LeastCut(topology, root, reversed, bandwidth);
+  if (cut == 0) return std::nullopt;
+  int64_t unit = cut;
+  for (int64_t b : bandwidth) unit = std::gcd(unit, b);
+  std::vector<int64_t> room;
+  if (!given && cut / unit <= std::max(topology.num_ranks(), kMostArborescences)) {
+    for (int64_t b : bandwidth) room.push_back(b / unit);
+    if (std::optional<Packed> packed = PackWithRoom(topology, root, reversed, cut / unit, room))
+      return packed;
+  }
+  const int64_t k = given.value_or(kMostArborescences);
+  double low = static_cast<double>(k) / static_cast<double>(cut) * (1 - 1e-12), high = 0;
+  const auto set_room = [&](double scale) {
+    room.clear();
+    for (int64_t b : bandwidth)
+      room.push_back(static_cast<int64_t>(std::min(static_cast<double>(k), static_cast<double>(b) * scale)));
+  };
+  for (double step = low / 64; high == 0; step *= 2) {
+    set_room(low + step);
+    if (LeastCut(topology, root, reversed, room) >= k) high = low + step;
+  }
+  for (int32_t i = 0; i < kRoomSearch; ++i) {
+    const double middle = (low + high) / 2;
+    set_room(middle);
+    (LeastCut(topology, root, reversed, room) >= k ? high : low) = middle;
+  }
+  set_room(high);
+  return PackWithRoom(topology, root, reversed, k, room);
+}
+
+int32_t DepthOf(const Packed& packed) {
+  int32_t depth = 0;
+  for (const Arborescence& tree : packed.trees) depth = std::max(depth, tree.depth);
+  return depth;
+}
+
+// Bytes over the busiest link, and the way to the deepest rank for a small piece. Chunks are dealt out to
+// the trees in turn. Where trees share links and chunks cannot be made smaller, whole chunks wait for others.
+double EstimatePs(const SynthesisRequest& request, const Packed& packed, int32_t chunks) {
+  const Topology& topology = *request.topology;
+  const double bytes =
+      static_cast<double>(CollectiveSizes(*request.collective, request.size_bytes).size_bytes());
+  const double chunk = bytes / chunks;
+  std::vector<int32_t> load(static_cast<size_t>(topology.num_links()), 0);
+  const bool pieces =
+      request.model == TimeModel::kPipelined && !(packed.shared && request.limits.chunks.has_value());
+  double busiest_ps = 0, hop_ps = 0;
+  const int32_t trees = static_cast<int32_t>(packed.trees.size());
+  for (int32_t t = 0; t < trees; ++t) {
+    const int32_t own = chunks / trees + (t < chunks % trees ? 1 : 0);
+    for (int32_t a : packed.trees[t].arcs) {
+      const Link& link = topology.link(LinkId(a));
+      const double ps_per_byte = 1e12 / static_cast<double>(link.bandwidth_bytes_per_s);
+      busiest_ps = std::max(busiest_ps, (load[a] += own) * chunk * ps_per_byte);
+      const double piece = pieces ? std::min(chunk, kPieceBytes) : chunk;
+      hop_ps =
+          std::max(hop_ps, static_cast<double>(link.latency_ps + link.overhead_ps) + piece * ps_per_byte);
+    }
+  }
+  return busiest_ps + DepthOf(packed) * hop_ps;
+}
+
+// A slice's steps come before those of the next.
+int32_t Slices(const SynthesisRequest& request, const Packed& packed) {
+  const int64_t trees = static_cast<int64_t>(packed.trees.size());
+  const int64_t bytes = CollectiveSizes(*request.collective, request.size_bytes).size_bytes();
+  const int64_t slices = std::min(
+      {int64_t{packed.shared ? kMostSharedSlices : kMostSlices},
+       kMostTransfers / (trees * (request.topology->num_ranks() - 1)), bytes / trees / kLeastSliceBytes,
+       int64_t{request.limits.steps.value_or(std::numeric_limits<int32_t>::max())} /
+           std::max(1, DepthOf(packed))});
+  return static_cast<int32_t>(std::max<int64_t>(1, slices));
+}
+
+// Chunk c is slice c ÷ trees of tree c mod trees.
+Synthesis MakeSchedule(const SynthesisRequest& request, const Packed& packed, int32_t chunks, bool reversed) {
+  const Topology& topology = *request.topology;
+  const int32_t trees = static_cast<int32_t>(packed.trees.size());
+  Synthesis made{request.collective->WithChunks(chunks), {}, false, "forest", ""};
+  Schedule& schedule = made.schedule;
+  schedule.num_chunks = chunks;
+  const int32_t depth = DepthOf(packed);
+  std::vector<int32_t> level(static_cast<size_t>(topology.num_ranks()));
+  for (int32_t c = 0; c < schedule.num_chunks; ++c) {
+    const int32_t before = c / trees * depth;
+    std::fill(level.begin(), level.end(), 0);
+    for (int32_t a : packed.trees[c % trees].arcs) {
+      const LinkId path[] = {LinkId(a)};
+      const Link& link = topology.link(path[0]);
+      const Rank from = *topology.RankOf(link.from), to = *topology.RankOf(link.to);
+      const Rank parent = reversed ? to : from, child = reversed ? from : to;
+      const int32_t below = level[child.index()] = level[parent.index()] + 1;
+      if (reversed) {
+        schedule.Add(ChunkId(c), 1, from, to, path, TransferOp::kReduce, before + depth - below);
+      } else {
+        schedule.Add(ChunkId(c), 1, from, to, path, TransferOp::kCopy, before + below - 1);
+      }
+    }
+  }
+  Normalize(schedule);
+  made.note = fmt::format("{} trees, depth {}", trees, depth);
+  return made;
+}
+
+// Numbers of trees to try: what the cut allows, which is absent, and one, the shallowest. Given chunks must
+// go round: as many trees as chunks, or as divide them.
+std::vector<std::optional<int32_t>> TreesToTry(std::optional<int32_t> chunks) {
+  if (!chunks) return {std::nullopt, 1};
+  const int32_t most = std::min(*chunks, kMostArborescences);
+  std::vector<std::optional<int32_t>> numbers = {std::nullopt, most};
+  int32_t divisor = most;
+  while (*chunks % divisor != 0) --divisor;
+  if (divisor != most) numbers.emplace_back(divisor);
+  if (divisor != 1 && most != 1) numbers.emplace_back(1);
+  return numbers;
+}
+
+struct Choice {
+  Packed packed;
+  int32_t chunks = 1;
+  double estimate_ps = 0;
+};
+
+}  // namespace
+
+StatusOr<Synthesis> SynthesizeBroadcastTrees(const SynthesisRequest& request) {
+  const Topology& topology = *request.topology;
+  const Collective& collective = *request.collective;
+  XCCL_RETURN_IF_ERROR(NeedsGpusAlone(request));
+  if (collective.num_members() == 1) return NothingToMove("forest", request);
+  const Rank root = *collective.spec().root;
+  const bool reversed = collective.kind() == CollectiveKind::kReduce;
+  const std::optional<int32_t> given = request.limits.chunks;
+  StepBudget budget("forest", request);
+  std::optional<Choice> best;
+  for (const std::optional<int32_t> number : TreesToTry(given)) {
+    std::optional<Packed> packed = Pack(topology, root, reversed, number);
+    if (!packed) continue;
+    const int32_t trees = static_cast<int32_t>(packed->trees.size());
+    if (given && trees > *given) continue;
+    const int32_t slices = given ? (*given + trees - 1) / trees : Slices(request, *packed);
+    if (!budget.Allows(slices * DepthOf(*packed))) continue;
+    const double estimate_ps = EstimatePs(request, *packed, given.value_or(trees));
+    if (best && estimate_ps >= best->estimate_ps) continue;
+    best = Choice{*std::move(packed), given.value_or(trees * slices), estimate_ps};
+  }
+  if (!best && budget.HasRefused()) return budget.Refusal();
+  if (!best)
+    return InvalidInput(
+        fmt::format("forest: {}: bandwidths add up to 2^62 times their common "
+                    "divisor or more; expected less; hint: "
+                    "--engine=greedy",
+                    topology.name()));
+  return MakeSchedule(request, best->packed, best->chunks, reversed);
+}
+
+}  // namespace xccl

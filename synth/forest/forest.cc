@@ -1,0 +1,160 @@
+// Which trees a request takes: spanning trees where GPUs are joined directly, else those that linear programs
+// pack; for an allreduce whichever are faster.
+#include "synth/forest/forest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "ir/bound.h"
+#include "ir/simulate.h"
+#include "synth/forest/allreduce.h"
+#include "synth/forest/attempt.h"
+#include "synth/forest/broadcast.h"
+#include "synth/forest/request.h"
+#include "synth/step_limit.h"
+#include "synth/textbook/textbook.h"
+#include "topologies/symmetry.h"
+
+namespace xccl {
+namespace {
+
+// Times the bound that another kind of packing is worth, where its program has more than so many rows. The
+// bound is not always attained.
+struct Worth {
+  int64_t rows;
+  double ratio;
+};
+constexpr int64_t kLongProgram = 200;
+constexpr Worth kWorth[] = {{2 * kLongProgram, 1.3}, {kLongProgram, 1.1}, {0, 1.01}};
+
+// The least that an allgather of so much takes.
+double AllgatherPs(const SynthesisRequest& request) {
+  const std::span<const Rank> ranks = request.collective->ranks();
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kAllgather;
+  spec.ranks.assign(ranks.begin(), ranks.end());
+  const StatusOr<Collective> collective = Collective::Create(std::move(spec));
+  if (!collective.ok()) return 0;
+  const StatusOr<Bound> bound =
+      LowerBound(*request.topology, *collective, request.size_bytes, request.model, BoundEffort::kFast);
+  return bound.ok() ? static_cast<double>(bound->bound_ps) : 0;
+}
+
+// The same with its time, and whether that is the bound's.
+StatusOr<Synthesis> Simulated(const SynthesisRequest& request, StatusOr<Synthesis> made) {
+  if (!made.ok()) return made;
+  XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(*request.topology, *request.collective,
+                                                      request.size_bytes, request.model, BoundEffort::kFast));
+  made->simulation = Simulate(made->schedule, made->collective, *request.topology,
+                              {.size_bytes = request.size_bytes, .model = request.model});
+  made->exact = made->schedule.size() == 0 || MeetsBound(made->simulation->time_ps, bound);
+  return made;
+}
+
+// Not worth another kind of packing: on large machines without symmetry that is a long program.
+bool IsNear(const SynthesisRequest& request, const Synthesis& made) {
+  const StatusOr<Bound> bound = LowerBound(*request.topology, *request.collective, request.size_bytes,
+                                           request.model, BoundEffort::kExact);
+  const int64_t rows = ForestRows(request);
+  const double near = std::ranges::find_if(kWorth, [rows](const Worth& w) { return rows > w.rows; })->ratio;
+  if (!bound.ok()) return false;
+  // Where latency is most of the time, rates are not what matters.
+  if (rows > kLongProgram && 2 * bound->latency_ps > bound->bound_ps) return true;
+  return static_cast<double>(made.simulation->time_ps) <= near * static_cast<double>(bound->bound_ps);
+}
+
+// Is this faster than any reduce_scatter and then allgather, and are there no better trees?
+bool IsBetterThanApart(const SynthesisRequest& request, const Synthesis& made) {
+  return HasEvenCables(request) && static_cast<double>(made.simulation->time_ps) <= 2 * AllgatherPs(request);
+}
+
+class Forest final : public Synthesizer {
+ public:
+  std::string_view name() const override { return "forest"; }
+  std::string_view summary() const override {
+    return "trees at the rate of the worst cut, as shallow as that allows; optimal in bandwidth";
+  }
+  Status Serves(const SynthesisRequest& request) const override {
+    const Collective& collective = *request.collective;
+    if (!forest::IsServed(collective.kind()))
+      return InvalidInput(
+          fmt::format("forest: {} is not served; it serves allgather(v), reduce_scatter(v), "
+                      "broadcast, reduce, allreduce and barrier",
+                      collective.name()));
+    XCCL_RETURN_IF_ERROR(CheckMembers(name(), request));
+    if (request.limits.chunks && !collective.spec().counts.empty())
+      return InvalidInput(fmt::format(
+          "forest: --chunks with {}: uneven parts have uneven trees; expected none", collective.name()));
+    Status gpus_alone = NeedsGpusAlone(request);
+    if (collective.kind() == CollectiveKind::kBarrier ||
+        (collective.kind() == CollectiveKind::kAllreduce && request.limits.chunks))
+      return gpus_alone;
+    const bool packs_alone =
+        gpus_alone.ok() && (collective.spec().root || collective.kind() == CollectiveKind::kAllreduce);
+    if (!request.limits.chunks && forest::NumRows(request) > forest::kMostRows &&
+        !forest::MayUseSymmetry(*request.topology, collective) && !packs_alone)
+      return InvalidInput(
+          fmt::format("forest: {} links and {} ranks; at most {} together without symmetry; "
+                      "hint: --engine=greedy",
+                      request.topology->num_links(), collective.num_members(), forest::kMostRows));
+    return OkStatus();
+  }
+
+  std::optional<double> EstimatePs(const SynthesisRequest& request) const override {
+    const StatusOr<Bound> bound = LowerBound(*request.topology, *request.collective, request.size_bytes,
+                                             request.model, BoundEffort::kFast);
+    if (!bound.ok()) return std::nullopt;
+    return 1.01 * bound->bandwidth_ps + 2 * static_cast<double>(bound->latency_ps);
+  }
+
+  StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
+    XCCL_RETURN_IF_ERROR(Serves(request));
+    XCCL_RETURN_IF_ERROR(CheckChunks(request));
+    const CollectiveKind kind = request.collective->kind();
+    if (request.collective->spec().root && NeedsGpusAlone(request).ok())
+      return Simulated(request, SynthesizeBroadcastTrees(request));
+    StepBudget budget("forest", request);
+    if (kind != CollectiveKind::kAllreduce && kind != CollectiveKind::kBarrier)
+      return forest::PackAndCut(request, budget);
+    // Trees that need not be rooted everywhere are better where some ranks have less bandwidth than others.
+    StatusOr<Synthesis> together = Together(request, budget);
+    if (kind == CollectiveKind::kBarrier || request.limits.chunks ||
+        (together.ok() && (IsNear(request, *together) || IsBetterThanApart(request, *together))) ||
+        (forest::NumRows(request) > forest::kMostRows &&
+         !forest::MayUseSymmetry(*request.topology, *request.collective)))
+      return together;
+    if (!together.ok()) return forest::PackAndCut(request, budget);
+    const int64_t together_ps = together->simulation->time_ps;
+    StatusOr<Synthesis> apart = forest::PackAndCut(request, budget, static_cast<double>(together_ps));
+    return apart.ok() && apart->simulation->time_ps <= together_ps ? std::move(apart) : std::move(together);
+  }
+
+ private:
+  // Chunks that would be so many transfers that no limit of work could stop them in time.
+  static Status CheckChunks(const SynthesisRequest& request) {
+    const int64_t each = int64_t{request.collective->num_parts()} * request.collective->num_members();
+    const int64_t chunks = request.limits.chunks.value_or(1);
+    if (chunks == 1 || each * chunks <= forest::kMostTransfers) return OkStatus();
+    const int64_t most = std::max<int64_t>(1, forest::kMostTransfers / each);
+    return LimitReached(fmt::format("forest: {} chunks a part on {} ranks; at most {}; hint: --chunks={}",
+                                    chunks, request.collective->num_members(), most, most));
+  }
+
+  static StatusOr<Synthesis> Together(const SynthesisRequest& request, StepBudget& budget) {
+    XCCL_RETURN_IF_ERROR(NeedsGpusAlone(request));
+    return Simulated(request, SynthesizeAllreduceTrees(request, budget));
+  }
+};
+
+}  // namespace
+
+int64_t ForestRows(const SynthesisRequest& request) {
+  if (!forest::MayUseSymmetry(*request.topology, *request.collective)) return forest::NumRows(request);
+  return forest::NumRows(FindTranslations(*request.topology));
+}
+
+std::unique_ptr<Synthesizer> MakeForest() { return std::make_unique<Forest>(); }
+
+}  // namespace xccl

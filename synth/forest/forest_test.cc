@@ -1,0 +1,322 @@
+#include "synth/forest/forest.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/random.h"
+#include "base/units.h"
+#include "ir/bound.h"
+#include "ir/simulate.h"
+#include "ir/verify_schedule.h"
+#include "synth/forest/graph.h"
+#include "synth/test_machines.h"
+#include "tests/shared_data.h"
+#include "topologies/load.h"
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+constexpr CollectiveKind kServed[] = {CollectiveKind::kAllgather,     CollectiveKind::kAllgatherv,
+                                      CollectiveKind::kReduceScatter, CollectiveKind::kReduceScatterv,
+                                      CollectiveKind::kBroadcast,     CollectiveKind::kReduce};
+
+Collective Of(CollectiveKind kind, const std::vector<Rank>& ranks) {
+  return Collective::Create(testing::SpecOf(kind, ranks)).value();
+}
+
+std::vector<Rank> All(const Topology& topology) {
+  std::vector<Rank> ranks;
+  for (int32_t r = 0; r < topology.num_ranks(); ++r) ranks.emplace_back(r);
+  return ranks;
+}
+
+struct Made {
+  std::optional<Synthesis> synthesis;
+  Bound bound;
+  double ratio = 0;       // time ÷ bound
+  double load_ratio = 0;  // the busiest link's time for the bytes ÷ bandwidth bound
+};
+
+void Make(const Topology& topology, const Collective& collective, std::optional<int32_t> chunks, Made& made,
+          int64_t size_bytes = kGiB) {
+  SynthesisRequest request;
+  request.topology = &topology;
+  request.collective = &collective;
+  request.size_bytes = size_bytes;
+  request.limits.chunks = chunks;
+  StatusOr<Synthesis> answer = MakeForest()->Synthesize(request);
+  ASSERT_TRUE(answer.ok()) << answer.status().message();
+  ASSERT_EQ(ToStatus(VerifySchedule(answer->schedule, answer->collective, topology)).message(), "");
+  made.synthesis.emplace(std::move(answer).value());
+  made.bound = LowerBound(topology, collective, size_bytes, TimeModel::kPipelined).value();
+  SimulateOptions options;
+  options.size_bytes = size_bytes;
+  options.record_links = true;
+  const Simulation simulation =
+      Simulate(made.synthesis->schedule, made.synthesis->collective, topology, options);
+  EXPECT_EQ(simulation.time_ps, made.synthesis->simulation->time_ps);
+  int64_t busiest = 0;
+  for (int64_t ps : simulation.link_busy_ps) busiest = std::max(busiest, ps);
+  made.ratio = static_cast<double>(simulation.time_ps) / static_cast<double>(made.bound.bound_ps);
+  made.load_ratio = made.bound.bandwidth_ps > 0 ? static_cast<double>(busiest) / made.bound.bandwidth_ps : 1;
+}
+
+// A machine whose every node has as much bandwidth in as out: random circles through GPUs and switches.
+Topology RandomEulerian(uint64_t seed) {
+  Random random(seed);
+  TopologySpec spec;
+  spec.name = fmt::format("circles {}", seed);
+  const size_t gpus = 2 + random.Below(6), switches = random.Below(4);
+  for (size_t g = 0; g < gpus; ++g) {
+    spec.nodes.emplace_back().id = fmt::format("{}", g);
+  }
+  for (size_t s = 0; s < switches; ++s) {
+    spec.nodes.emplace_back().id = fmt::format("s{}", s);
+    spec.nodes.back().kind = NodeKind::kSwitch;
+  }
+  const size_t circles = 2 + random.Below(5);
+  for (size_t c = 0; c < circles; ++c) {
+    std::vector<NodeId> nodes;
+    for (size_t n = 0; n < spec.nodes.size(); ++n)
+      if (c == 0 || random.Below(2) == 0) nodes.emplace_back(static_cast<int64_t>(n));
+    if (nodes.size() < 2) continue;
+    random.Shuffle(std::span(nodes));
+    const int64_t bandwidth = static_cast<int64_t>(1 + random.Below(7)) * 10'000'000'000;
+    for (size_t n = 0; n < nodes.size(); ++n)
+      spec.links.push_back({.from = nodes[n],
+                            .to = nodes[(n + 1) % nodes.size()],
+                            .bandwidth_bytes_per_s = bandwidth,
+                            .latency_ps = 500'000});
+  }
+  return Topology::Create(std::move(spec)).value();
+}
+
+TEST(Forest, MeetsTheCutOnEulerianMachines) {
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    const Topology topology = RandomEulerian(seed);
+    for (CollectiveKind kind : kServed) {
+      SCOPED_TRACE(fmt::format("{}, {}", ToString(kind), topology.name()));
+      Made made;
+      Make(topology, Of(kind, All(topology)), std::nullopt, made);
+      if (HasFatalFailure()) return;
+      // The linear program stops within 1e-5 of its bound, and trees of less than 1e-4 of a root's data are
+      // left out.
+      EXPECT_LE(made.load_ratio, 1 + 1e-4);
+    }
+  }
+}
+
+TEST(Forest, ServesSomeRanksOverTheOthers) {
+  for (const testing::Machine& machine : testing::Machines()) {
+    for (const std::vector<Rank>& members : testing::MemberLists(machine.topology.num_ranks())) {
+      for (CollectiveKind kind : kServed) {
+        SCOPED_TRACE(fmt::format("{} of {} ranks, {}", ToString(kind), members.size(), machine.name));
+        Made made;
+        Make(machine.topology, Of(kind, members), std::nullopt, made, kGiB / 64);
+        if (HasFatalFailure()) return;
+        // The same, and chunk boundaries at whole elements: of 16 MiB in waves up to 1e-3.
+        EXPECT_LE(made.load_ratio, 1 + 1e-3);
+      }
+    }
+  }
+}
+
+struct Row {
+  std::string_view topology;  // of ../shared/data/graphs, or a short form
+  std::optional<int32_t> trees;
+  double gb_per_s;  // least algbw; 0: what the bound allows
+  double ratio;     // most time ÷ bound
+  int32_t depth;    // at most
+};
+
+void PrintTo(const Row& row, std::ostream* out) { *out << row.topology; }
+
+class ForestRow : public ::testing::TestWithParam<Row> {};
+
+TEST_P(ForestRow, IsReached) {
+  const Row& row = GetParam();
+  std::string name(row.topology);
+  if (name.ends_with(".xml")) {
+    const std::optional<std::string> path = SharedData("data/graphs/" + name);
+    if (!path) GTEST_SKIP() << SharedDataMissing("data/graphs/" + name);
+    name = *path;
+  }
+  const StatusOr<Topology> topology = LoadTopology(name);
+  ASSERT_TRUE(topology.ok()) << topology.status().message();
+  for (CollectiveKind kind : {CollectiveKind::kAllgather, CollectiveKind::kReduceScatter}) {
+    Made made;
+    Make(*topology, Of(kind, All(*topology)), row.trees, made);
+    if (HasFatalFailure()) return;
+    if (!row.trees) {
+      EXPECT_LE(made.load_ratio, 1 + 1e-4) << ToString(kind);
+    }
+    EXPECT_LE(made.ratio, row.ratio) << ToString(kind);
+    const double busy_s = made.load_ratio * made.bound.bandwidth_ps / static_cast<double>(kPsPerSecond);
+    EXPECT_GE(static_cast<double>(kGiB) / busy_s / 1e9, row.gb_per_s * (1 - 1e-4)) << ToString(kind);
+    if (row.trees) {
+      EXPECT_EQ(made.synthesis->collective.num_chunks(), topology->num_ranks() * *row.trees);
+    }
+    const std::string depth = fmt::format("depth {}", row.depth);
+    const std::string& note = made.synthesis->note;
+    const size_t at = note.find("depth ");
+    ASSERT_NE(at, std::string::npos) << note;
+    EXPECT_LE(std::stoi(note.substr(at + 6)), row.depth) << ToString(kind);
+  }
+}
+
+// The rates are ForestColl's, which are optimal (its dgx1 and mi250x1 have links of 25 and 50 GB/s, these
+// GiB/s); for a fixed number of trees the best that it allows.
+INSTANTIATE_TEST_SUITE_P(
+    Table, ForestRow,
+    ::testing::Values(Row{"dgx1.xml", {}, 171.43 * 1.073741824, 1.01, 6},
+                      Row{"a100x2.xml", {}, 346.6667, 1.01, 8}, Row{"a100x2.xml", 1, 342.857, 2, 4},
+                      Row{"a100x4.xml", {}, 266.6667, 1.01, 3},
+                      Row{"mi250x1.xml", {}, 342.857 * 1.073741824, 1.02, 13},
+                      Row{"mi250x1.xml", 1, 266.6667 * 1.073741824, 2, 14},
+                      Row{"mi250x1.xml", 2, 320 * 1.073741824, 2, 14}, Row{"torus:8x8", {}, 0, 1.01, 8},
+                      Row{"torus:4x4", {}, 0, 1.01, 4}, Row{"hypercube:4", {}, 0, 1.01, 4},
+                      Row{"nvswitch:32", {}, 0, 1.01, 1}, Row{"full-mesh:16", {}, 0, 1.01, 1},
+                      Row{"fat-tree:k=4", {}, 0, 1.01, 4}, Row{"hmesh5x5_50_75.xml", {}, 0, 1.01, 10},
+                      Row{"2xtorus4x4_slow4.xml", {}, 0, 1.01, 9},
+                      Row{"torus8x8_5failed.xml", {}, 0, 1.01, 14}));
+
+TEST(Forest, SaysWhyItRefuses) {
+  const Topology ring = testing::MakeRing(4);
+  const auto message = [&](const Topology& topology, CollectiveKind kind, std::optional<int32_t> chunks,
+                           std::optional<int32_t> steps, int64_t work) {
+    const Collective collective = Of(kind, All(topology));
+    SynthesisRequest request;
+    request.topology = &topology;
+    request.collective = &collective;
+    request.limits.chunks = chunks;
+    request.limits.steps = steps;
+    request.limits.work_units = work;
+    const StatusOr<Synthesis> made = MakeForest()->Synthesize(request);
+    return made.ok() ? std::string("made") : std::string(made.status().message());
+  };
+  EXPECT_EQ(message(ring, CollectiveKind::kAlltoall, {}, {}, 0),
+            "forest: alltoall is not served; it serves allgather(v), reduce_scatter(v), broadcast, reduce, "
+            "allreduce and barrier");
+  EXPECT_EQ(message(ring, CollectiveKind::kAllgatherv, 2, {}, 0),
+            "forest: --chunks with allgatherv: uneven parts have uneven trees; expected none");
+  EXPECT_EQ(message(ring, CollectiveKind::kAllgather, {}, 1, 0),
+            "forest: allgather on test: 2 steps at least were used; at most 1 are allowed; hint: --steps=2");
+  const Topology behind = testing::MakeSwitch(4);
+  EXPECT_EQ(message(behind, CollectiveKind::kAllreduce, {}, 1, 0),
+            "forest: allreduce on test: 4 steps at least were used; at most 1 are allowed; hint: --steps=4");
+  EXPECT_EQ(message(behind, CollectiveKind::kBarrier, {}, {}, 0),
+            "forest: test: 4 members among 5 nodes; spanning trees need GPUs alone, all of them members");
+  EXPECT_EQ(message(behind, CollectiveKind::kAllreduce, 2, {}, 0),
+            "forest: test: 4 members among 5 nodes; spanning trees need GPUs alone, all of them members");
+  EXPECT_EQ(message(behind, CollectiveKind::kBroadcast, {}, 0, 0),
+            "forest: broadcast on test: 3 steps at least were used; at most 0 are allowed; hint: --steps=3");
+  EXPECT_EQ(message(ring, CollectiveKind::kBroadcast, 1 << 21, {}, 0),
+            "forest: 2097152 chunks a part on 4 ranks; at most 1048576; hint: --chunks=1048576");
+  EXPECT_EQ(message(ring, CollectiveKind::kAllgather, 1 << 20, {}, 0),
+            "forest: 1048576 chunks a part on 4 ranks; at most 262144; hint: --chunks=262144");
+  EXPECT_EQ(message(ring, CollectiveKind::kAllgather, {}, {}, 1),
+            "forest: the limit of work was reached before a tree was packed");
+  EXPECT_EQ(message(ring, CollectiveKind::kAllgather, 1, {}, 4),
+            "forest: the limit of work was reached while trees were packed");
+  EXPECT_EQ(message(testing::MakeSwitch(4), CollectiveKind::kAllgather, 1, {}, 4),
+            "forest: the limit of work was reached while switches were taken out");
+}
+
+TEST(Forest, KeepsToTheStepsThatAreAskedFor) {
+  for (const Topology& topology : {testing::MakeGrid({3, 3}, false), testing::MakeCluster(2, 4)})
+    for (CollectiveKind kind : {CollectiveKind::kAllgather, CollectiveKind::kReduceScatter,
+                                CollectiveKind::kBroadcast, CollectiveKind::kAllreduce}) {
+      const Collective collective = Of(kind, All(topology));
+      SynthesisRequest request;
+      request.topology = &topology;
+      request.collective = &collective;
+      request.size_bytes = kGiB;
+      const StatusOr<Synthesis> made = MakeForest()->Synthesize(request);
+      ASSERT_TRUE(made.ok()) << made.status().message();
+      for (int32_t steps = made->schedule.num_steps(); steps > 0; steps = steps * 2 / 3) {
+        SCOPED_TRACE(fmt::format("{} on {}: {} steps", collective.name(), topology.name(), steps));
+        request.limits.steps = steps;
+        const StatusOr<Synthesis> limited = MakeForest()->Synthesize(request);
+        if (!limited.ok()) {
+          EXPECT_EQ(limited.status().code(), StatusCode::kLimit);
+          EXPECT_LT(steps, 20);
+          continue;
+        }
+        EXPECT_LE(limited->schedule.num_steps(), steps);
+        EXPECT_EQ(ToStatus(VerifySchedule(limited->schedule, limited->collective, topology)), OkStatus());
+      }
+    }
+}
+
+// The linear program of all roots would take a minute, for a bound that no plan attains.
+TEST(Forest, ALargeMachineWithDamageKeepsItsSpanningTrees) {
+  TopologySpec spec = testing::MakeGrid({10, 10}, true).spec();
+  spec.links[0].bandwidth_bytes_per_s /= 4;
+  const Topology torus = Topology::Create(std::move(spec)).value();
+  for (const int64_t size_bytes : {int64_t{1}, int64_t{1} << 26}) {
+    Made made;
+    Make(torus, Of(CollectiveKind::kAllreduce, All(torus)), std::nullopt, made, size_bytes);
+    ASSERT_TRUE(made.synthesis);
+    EXPECT_NE(made.synthesis->note.find("spanning trees"), std::string::npos) << made.synthesis->note;
+  }
+}
+
+TEST(Forest, RootsWithAlmostNothing) {
+  const Topology mesh = testing::MakeGrid({2, 4}, false);
+  CollectiveSpec spec;
+  spec.ranks = All(mesh);
+  spec.counts = {1, 100'000'000, 1, 1, 100'000'000, 1, 1, 1};
+  for (CollectiveKind kind : {CollectiveKind::kAllgatherv, CollectiveKind::kReduceScatterv}) {
+    spec.kind = kind;
+    Made made;
+    Make(mesh, Collective::Create(spec).value(), std::nullopt, made, kGiB);
+    EXPECT_LE(made.ratio, 1.02);
+  }
+}
+
+TEST(Forest, NothingToMove) {
+  const Topology ring = testing::MakeRing(4);
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kAllgatherv;
+  spec.ranks = All(ring);
+  spec.counts = {0, 0, 0, 0};
+  for (const Collective& collective :
+       {Collective::Create(spec).value(), Of(CollectiveKind::kAllgather, {Rank(2)}),
+        Of(CollectiveKind::kBroadcast, {Rank(2)})}) {
+    SynthesisRequest request;
+    request.topology = &ring;
+    request.collective = &collective;
+    const StatusOr<Synthesis> made = MakeForest()->Synthesize(request);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    EXPECT_EQ(made->schedule.size(), 0);
+    EXPECT_TRUE(made->exact);
+    EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, ring)), OkStatus());
+  }
+}
+
+TEST(ForestGraph, FindsCuts) {
+  // Two pairs of nodes, joined by one arc each way.
+  forest::CapacityGraph graph(4);
+  for (const auto& [from, to, capacity] :
+       std::vector<std::array<int32_t, 3>>{{0, 1, 5}, {1, 0, 5}, {2, 3, 5}, {3, 2, 5}, {1, 2, 2}, {2, 1, 2}})
+    graph.capacity(graph.ArcOf(from, to)) = capacity;
+  const std::vector<int32_t> sinks = {0, 1, 2, 3};
+  forest::CutOracle oracle(graph, sinks);
+  EXPECT_TRUE(oracle.FindViolated({{1, 1, 1, 1}, 4}, 8).empty());
+  const forest::Demands two_each{{2, 2, 2, 2}, 8};
+  const std::vector<forest::Cut> cuts = oracle.FindViolated(two_each, 8);
+  ASSERT_EQ(cuts.size(), 3u);  // one side, the other, and an end
+  for (const forest::Cut& cut : cuts) {
+    EXPECT_LT(cut.slack, 0);
+    EXPECT_EQ(cut.slack, forest::SlackOf(graph, two_each, cut.inside));
+  }
+  EXPECT_EQ(oracle.LeastSlack({{1, 1, 1, 1}, 4}, 2, 1, 100), 0);
+  EXPECT_EQ(oracle.LastInside(), (std::vector<bool>{false, false, true, true}));
+  EXPECT_EQ(oracle.LeastSlack({{1, 1, 1, 1}, 4}, 3, 2, 1), 1);
+}
+
+}  // namespace
+}  // namespace xccl

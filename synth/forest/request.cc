@@ -1,0 +1,62 @@
+#include "synth/forest/request.h"
+
+#include <algorithm>
+
+namespace xccl::forest {
+
+bool IsServed(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllgather:
+    case CollectiveKind::kAllgatherv:
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kReduceScatterv:
+    case CollectiveKind::kBroadcast:
+    case CollectiveKind::kReduce:
+    case CollectiveKind::kAllreduce:
+    case CollectiveKind::kBarrier:
+      return true;
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter:
+    case CollectiveKind::kAlltoall:
+    case CollectiveKind::kAlltoallv:
+    case CollectiveKind::kSendrecv:
+    case CollectiveKind::kCustom:
+      return false;
+  }
+  return false;
+}
+
+bool HasManyRoots(const Collective& collective) {
+  return collective.kind() != CollectiveKind::kBroadcast && collective.kind() != CollectiveKind::kReduce;
+}
+
+bool IsUneven(const Collective& collective) {
+  return collective.kind() == CollectiveKind::kAllgatherv ||
+         collective.kind() == CollectiveKind::kReduceScatterv;
+}
+
+bool MayUseSymmetry(const Topology& topology, const Collective& collective) {
+  return HasManyRoots(collective) && !IsUneven(collective) &&
+         collective.num_members() == topology.num_ranks() && topology.num_ranks() > 1 &&
+         std::is_sorted(collective.ranks().begin(), collective.ranks().end());
+}
+
+void TakeOrbits(const SymmetryGroup& group, PackingProblem& problem) {
+  problem.roots.clear();
+  for (int32_t o = 0; o < group.num_rank_orbits(); ++o) problem.roots.push_back(group.Representative(o));
+  problem.demand.assign(problem.roots.size(), 1.0);
+  for (size_t l = 0; l < problem.orbit.size(); ++l)
+    problem.orbit[l] = group.OrbitOf(LinkId(static_cast<int64_t>(l)));
+  problem.share.clear();
+  for (int32_t o = 0; o < group.num_link_orbits(); ++o) problem.share.push_back(group.LinkShare(o));
+}
+
+int64_t NumRows(const SynthesisRequest& request) {
+  return int64_t{request.topology->num_links()} + request.collective->num_members();
+}
+
+int64_t NumRows(const SymmetryGroup& group) {
+  return int64_t{group.num_link_orbits()} + group.num_rank_orbits();
+}
+
+}  // namespace xccl::forest

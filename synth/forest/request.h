@@ -1,0 +1,28 @@
+// What forest asks of a request before it packs trees: does it serve the kind, does the machine's symmetry
+// help, how large would the linear program be. Linear in the machine.
+#pragma once
+
+#include <cstdint>
+
+#include "ir/collective.h"
+#include "synth/forest/fractional_packing.h"
+#include "synth/synthesizer.h"
+#include "topologies/symmetry.h"
+#include "topologies/topology.h"
+
+namespace xccl::forest {
+
+bool IsServed(CollectiveKind kind);
+// allgather and the like, in contrast to broadcast and reduce.
+bool HasManyRoots(const Collective& collective);
+bool IsUneven(const Collective& collective);
+// Symmetry serves where all ranks do the same.
+bool MayUseSymmetry(const Topology& topology, const Collective& collective);
+// One root an orbit; links of an orbit are alike.
+void TakeOrbits(const SymmetryGroup& group, PackingProblem& problem);
+// Rows of the linear program without symmetry.
+int64_t NumRows(const SynthesisRequest& request);
+// With symmetry orbits are the rows.
+int64_t NumRows(const SymmetryGroup& group);
+
+}  // namespace xccl::forest

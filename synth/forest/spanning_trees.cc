@@ -1,0 +1,470 @@
+// The trees start as breadth-first trees that share the edges evenly. Edges that are in more trees than they
+// have room for pass the surplus on: in some tree such an edge is exchanged for another one that closes a
+// cycle with it, which then may itself be too full, until an edge with room takes it. A breadth-first search
+// from all edges with room, in all trees at once, finds a shortest such chain; a shortest one can be carried
+// out exchange by exchange, from the end with room on. Exchanges that would make a tree deep are left alone
+// as long as others are enough.
+//
+// Where no chain exists at any depth, every edge between the components of what the search reached is full or
+// more, and all trees cross between components as seldom as they can: a partition that proves that so many
+// trees need more capacity. Number of trees and room are then chosen anew, so that all partitions seen allow
+// them (Newton's method, as for the strength of a network).
+#include "synth/forest/spanning_trees.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace xccl {
+namespace {
+
+// Neighbours of all nodes, flat.
+class Adjacency {
+ public:
+  struct Arc {
+    int32_t to, edge;
+  };
+  Adjacency(int32_t nodes, std::span<const CapacityEdge> edges) : first_(static_cast<size_t>(nodes) + 1, 0) {
+    for (const CapacityEdge& edge : edges) ++first_[edge.a + 1], ++first_[edge.b + 1];
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    arcs_.resize(edges.size() * 2);
+    std::vector<int32_t> next(first_.begin(), first_.end() - 1);
+    for (size_t e = 0; e < edges.size(); ++e) {
+      arcs_[next[edges[e].a]++] = {edges[e].b, static_cast<int32_t>(e)};
+      arcs_[next[edges[e].b]++] = {edges[e].a, static_cast<int32_t>(e)};
+    }
+  }
+  std::span<const Arc> operator[](int32_t node) const {
+    return std::span(arcs_).subspan(first_[node], first_[node + 1] - first_[node]);
+  }
+  int32_t nodes() const { return static_cast<int32_t>(first_.size()) - 1; }
+
+ private:
+  std::vector<int32_t> first_;
+  std::vector<Arc> arcs_;
+};
+
+// Edges from `from`, by node, -1 where there is no way; `order`: the nodes, nearest first.
+std::vector<int32_t> Distances(const Adjacency& adjacency, int32_t from, std::vector<int32_t>& order) {
+  std::vector<int32_t> distance(static_cast<size_t>(adjacency.nodes()), -1);
+  order.assign(1, from);
+  distance[from] = 0;
+  for (size_t i = 0; i < order.size(); ++i)
+    for (const Adjacency::Arc& arc : adjacency[order[i]])
+      if (distance[arc.to] < 0) distance[arc.to] = distance[order[i]] + 1, order.push_back(arc.to);
+  return distance;
+}
+
+struct Tree {
+  int32_t root = 0;
+  std::vector<int32_t> parent, parent_edge;  // by node; -1 at the root
+  std::vector<int32_t> depth, height;        // by node: edges up to the root, and down to the deepest below
+};
+
+void SetDepths(Tree& tree) {
+  const int32_t nodes = static_cast<int32_t>(tree.parent.size());
+  tree.depth.assign(tree.parent.size(), -1);
+  tree.height.assign(tree.parent.size(), 0);
+  tree.depth[tree.root] = 0;
+  std::vector<int32_t> up;
+  for (int32_t n = 0; n < nodes; ++n) {
+    int32_t at = n;
+    for (; tree.depth[at] < 0; at = tree.parent[at]) up.push_back(at);
+    for (int32_t d = tree.depth[at]; !up.empty(); up.pop_back()) tree.depth[up.back()] = ++d;
+    for (int32_t h = 1, m = n; tree.parent[m] >= 0 && tree.height[tree.parent[m]] < h; ++h)
+      tree.height[m = tree.parent[m]] = h;
+  }
+}
+
+class Packer {
+ public:
+  // room: trees that each edge may be in.
+  Packer(const Adjacency& adjacency, std::span<const CapacityEdge> edges, std::vector<int64_t> room,
+         const std::function<bool()>& stopped, int64_t& work)
+      : adjacency_(adjacency),
+        edges_(edges),
+        room_(std::move(room)),
+        load_(edges.size(), 0),
+        stopped_(stopped),
+        work_(work) {}
+
+  void Start(int32_t trees, std::span<const int32_t> roots) {
+    for (int32_t t = 0; t < trees; ++t) {
+      trees_.push_back(Balanced(roots[static_cast<size_t>(t) % roots.size()]));
+      deepest_ = std::max(deepest_, trees_.back().height[trees_.back().root]);
+    }
+  }
+
+  enum class Outcome : uint8_t { kFits, kStuck, kStopped };
+
+  Outcome Fit() {
+    while (true) {
+      bool full = false;
+      for (size_t e = 0; e < edges_.size(); ++e) full |= load_[e] > room_[e];
+      if (!full) return Outcome::kFits;
+      if (work_ <= 0 || (stopped_ && stopped_())) return Outcome::kStopped;
+      Search();
+      work_ -= static_cast<int64_t>(edges_.size());
+      bool passed_on = false;
+      for (int32_t e : found_)
+        if (load_[e] > room_[e]) passed_on |= PassOn(e);
+      if (passed_on) continue;
+      // Only a search that left nothing alone for its depth proves anything.
+      if (!held_back_) return found_.empty() ? Outcome::kStuck : Outcome::kStopped;
+      deepest_ += 1 + deepest_ / 8;
+    }
+  }
+
+  // After kStuck: the components of the edges that the search reached, dense from 0. Returns how many.
+  int32_t Blocks(std::vector<int32_t>& block_of) const {
+    block_of.assign(static_cast<size_t>(adjacency_.nodes()), -1);
+    int32_t blocks = 0;
+    std::vector<int32_t> stack;
+    for (int32_t n = 0; n < adjacency_.nodes(); ++n) {
+      if (block_of[n] >= 0) continue;
+      block_of[n] = blocks;
+      for (stack.push_back(n); !stack.empty();) {
+        const int32_t at = stack.back();
+        stack.pop_back();
+        for (const Adjacency::Arc& arc : adjacency_[at])
+          if (reached_[arc.edge] && block_of[arc.to] < 0) block_of[arc.to] = blocks, stack.push_back(arc.to);
+      }
+      ++blocks;
+    }
+    return blocks;
+  }
+
+  // Do these blocks show that there is not room enough for all trees?
+  bool IsViolated(const std::vector<int32_t>& block_of, int32_t blocks) const {
+    int64_t room = 0;
+    for (size_t e = 0; e < edges_.size(); ++e)
+      if (block_of[edges_[e].a] != block_of[edges_[e].b]) room += room_[e];
+    return room < static_cast<int64_t>(trees_.size()) * (blocks - 1);
+  }
+
+  const std::vector<Tree>& trees() const { return trees_; }
+  int64_t Load(size_t edge) const { return load_[edge]; }
+
+ private:
+  struct Copy {
+    int32_t tree;
+    Tree changed;
+  };
+
+  // Nodes hang from a neighbour nearer to the root, by the edge that is the least full.
+  Tree Balanced(int32_t root) {
+    std::vector<int32_t> order;
+    const std::vector<int32_t> distance = Distances(adjacency_, root, order);
+    Tree tree;
+    tree.root = root;
+    tree.parent.assign(distance.size(), -1);
+    tree.parent_edge.assign(distance.size(), -1);
+    for (int32_t n : order) {
+      double least = std::numeric_limits<double>::infinity();
+      for (const Adjacency::Arc& arc : adjacency_[n]) {
+        if (distance[arc.to] != distance[n] - 1) continue;
+        const double full =
+            static_cast<double>(load_[arc.edge] + 1) / (static_cast<double>(room_[arc.edge]) + 0.25);
+        if (full >= least) continue;
+        least = full;
+        tree.parent[n] = arc.to;
+        tree.parent_edge[n] = arc.edge;
+      }
+      if (n != root) ++load_[tree.parent_edge[n]];
+    }
+    SetDepths(tree);
+    return tree;
+  }
+
+  // Fills found_ with edges that are too full, the nearest that the search reaches, and how they were
+  // reached: by_tree_[e] may exchange e for by_edge_[e]. A tree's edges that are reached or crossed are
+  // contracted, so that the next path skips them.
+  void Search() {
+    const size_t nodes = static_cast<size_t>(adjacency_.nodes());
+    held_back_ = false;
+    reached_.assign(edges_.size(), false);
+    by_edge_.assign(edges_.size(), -1);
+    by_tree_.assign(edges_.size(), -1);
+    found_.clear();
+    top_.resize(trees_.size() * nodes);
+    for (size_t i = 0; i < top_.size(); ++i) top_[i] = static_cast<int32_t>(i % nodes);
+    std::vector<int32_t> queue, level(edges_.size(), 0);
+    for (size_t e = 0; e < edges_.size(); ++e)
+      if (load_[e] < room_[e]) reached_[e] = true, queue.push_back(static_cast<int32_t>(e));
+    int32_t last_level = std::numeric_limits<int32_t>::max();
+    for (size_t i = 0; i < queue.size(); ++i) {
+      const int32_t edge = queue[i];
+      if (level[edge] >= last_level) return;
+      for (size_t t = 0; t < trees_.size(); ++t) {
+        for (int32_t e : Reach(edge, static_cast<int32_t>(t))) {
+          level[e] = level[edge] + 1;
+          queue.push_back(e);
+          if (load_[e] > room_[e]) found_.push_back(e), last_level = level[e];
+        }
+      }
+      work_ -= static_cast<int64_t>(trees_.size());
+    }
+  }
+
+  // The edges of tree t on the cycle that `in` closes which were not reached before.
+  std::span<const int32_t> Reach(int32_t in, int32_t t) {
+    const Tree& tree = trees_[t];
+    int32_t* top = top_.data() + static_cast<size_t>(t) * static_cast<size_t>(adjacency_.nodes());
+    const auto above = [top](int32_t n) {
+      while (top[n] != n) n = top[n] = top[top[n]];
+      return n;
+    };
+    reach_.clear();
+    int32_t a = edges_[in].a, b = edges_[in].b;
+    int32_t u = above(a), v = above(b);  // climb from a and from b
+    while (u != v) {
+      if (tree.depth[u] < tree.depth[v]) std::swap(u, v), std::swap(a, b);
+      const int32_t cut = u, out = tree.parent_edge[u];
+      u = above(tree.parent[u]);
+      --work_;
+      // What hangs below `cut` would hang from b by way of a: no deeper than this.
+      if (!reached_[out] &&
+          tree.depth[b] + 1 + tree.depth[a] - tree.depth[cut] + tree.height[cut] > deepest_) {
+        held_back_ = true;
+        continue;
+      }
+      top[cut] = u;
+      if (reached_[out]) continue;
+      reached_[out] = true;
+      by_edge_[out] = in;
+      by_tree_[out] = t;
+      reach_.push_back(out);
+    }
+    return reach_;
+  }
+
+  // Exchanges along the chain that reached `full`, if all are still possible: earlier chains of the same
+  // search may have changed trees, and chains are the shortest only where no depth is left alone.
+  bool PassOn(int32_t full) {
+    chain_.clear();
+    for (int32_t e = full; by_edge_[e] >= 0; e = by_edge_[e]) chain_.push_back(e);
+    const int32_t with_room = by_edge_[chain_.back()];
+    if (load_[with_room] >= room_[with_room]) return false;
+    std::vector<Copy> copies;
+    for (size_t i = chain_.size(); i-- > 0;) {
+      const int32_t t = by_tree_[chain_[i]];
+      auto copy = std::find_if(copies.begin(), copies.end(), [&](const Copy& c) { return c.tree == t; });
+      if (copy == copies.end()) copy = copies.insert(copy, {t, trees_[t]});
+      if (!Exchange(copy->changed, chain_[i], by_edge_[chain_[i]])) return false;
+    }
+    --load_[full];
+    ++load_[with_room];
+    for (Copy& copy : copies) trees_[copy.tree] = std::move(copy.changed);
+    return true;
+  }
+
+  // Puts edge `in` in the place of `out`; false where `out` is not on the cycle that `in` closes.
+  bool Exchange(Tree& tree, int32_t out, int32_t in) const {
+    int32_t a = edges_[in].a, b = edges_[in].b, u = a, v = b;
+    while (true) {
+      if (u == v) return false;
+      if (tree.depth[u] < tree.depth[v]) std::swap(u, v), std::swap(a, b);
+      if (tree.parent_edge[u] == out) break;
+      u = tree.parent[u];
+    }
+    // What hung from `out` turns round to hang from b, by way of a.
+    for (int32_t node = a, parent = b, edge = in;;) {
+      const int32_t old_parent = tree.parent[node], old_edge = tree.parent_edge[node];
+      tree.parent[node] = parent;
+      tree.parent_edge[node] = edge;
+      if (node == u) break;
+      parent = node;
+      edge = old_edge;
+      node = old_parent;
+    }
+    SetDepths(tree);
+    return true;
+  }
+
+  const Adjacency& adjacency_;
+  std::span<const CapacityEdge> edges_;
+  std::vector<int64_t> room_, load_;
+  const std::function<bool()>& stopped_;
+  int64_t& work_;
+  int32_t deepest_ = 0;     // exchanges that may make a tree deeper are left alone
+  bool held_back_ = false;  // did the last search leave any alone?
+  std::vector<Tree> trees_;
+  std::vector<bool> reached_;
+  std::vector<int32_t> by_edge_, by_tree_, found_, top_, chain_, reach_;
+};
+
+// Nodes from which all others are near, the nearest first.
+std::vector<int32_t> CentralNodes(const Adjacency& adjacency) {
+  const int32_t nodes = adjacency.nodes();
+  std::vector<int32_t> farthest, order;
+  for (int32_t n = 0; n < nodes; ++n) {
+    const std::vector<int32_t> distance = Distances(adjacency, n, order);
+    farthest.push_back(distance[order.back()]);
+  }
+  const int32_t least = *std::min_element(farthest.begin(), farthest.end());
+  std::vector<int32_t> central;
+  for (int32_t n = 0; n < nodes; ++n)
+    if (farthest[n] <= least + (least + 3) / 4) central.push_back(n);
+  std::stable_sort(central.begin(), central.end(),
+                   [&](int32_t a, int32_t b) { return farthest[a] < farthest[b]; });
+  return central;
+}
+
+// The same tree, rooted in the middle of a longest path.
+SpanningTree Centred(const Tree& tree, std::span<const CapacityEdge> edges) {
+  const int32_t nodes = static_cast<int32_t>(tree.parent.size());
+  std::vector<CapacityEdge> kept;
+  std::vector<int32_t> id, order;
+  for (int32_t e : tree.parent_edge)
+    if (e >= 0) kept.push_back(edges[e]), id.push_back(e);
+  const Adjacency adjacency(nodes, kept);
+  Distances(adjacency, tree.root, order);
+  const std::vector<int32_t> from_end = Distances(adjacency, order.back(), order);
+  const int32_t other = order.back(), length = from_end[other];
+  const std::vector<int32_t> from_other = Distances(adjacency, other, order);
+  SpanningTree centred;
+  for (int32_t n = 0; n < nodes; ++n)
+    if (from_end[n] == length / 2 && from_other[n] == length - length / 2) centred.root = n;
+  const std::vector<int32_t> distance = Distances(adjacency, centred.root, order);
+  centred.depth = distance[order.back()];
+  centred.parent_edge.assign(static_cast<size_t>(nodes), -1);
+  for (int32_t n = 0; n < nodes; ++n)
+    for (const Adjacency::Arc& arc : adjacency[n])
+      if (distance[arc.to] == distance[n] - 1) centred.parent_edge[n] = id[arc.edge];
+  return centred;
+}
+
+// Partitions seen, and how many trees with how much room an edge they allow.
+class Choice {
+ public:
+  explicit Choice(std::span<const CapacityEdge> edges) {
+    for (const CapacityEdge& edge : edges) capacities_.push_back(edge.capacity);
+    std::sort(capacities_.begin(), capacities_.end());
+    capacities_.erase(std::unique(capacities_.begin(), capacities_.end()), capacities_.end());
+  }
+
+  // Returns the capacity between the blocks.
+  int64_t Add(std::span<const CapacityEdge> edges, const std::vector<int32_t>& block_of, int32_t blocks) {
+    Partition partition{blocks, std::vector<int64_t>(capacities_.size(), 0)};
+    int64_t between = 0;
+    for (const CapacityEdge& edge : edges) {
+      if (block_of[edge.a] == block_of[edge.b]) continue;
+      ++partition.edges[Class(edge.capacity)];
+      between += edge.capacity;
+    }
+    partitions_.push_back(std::move(partition));
+    bound_ = std::min(bound_, static_cast<double>(between) / (blocks - 1));
+    return between;
+  }
+
+  // Least trees in an edge per capacity with which `trees` fit, as far as the partitions tell.
+  double Scale(int32_t trees) const {
+    double low = 0, high = trees / bound_;
+    while (!Allows(trees, high)) low = high, high *= 2;
+    for (int32_t i = 0; i < 60 && high - low > high * 1e-12; ++i) {
+      const double middle = (low + high) / 2;
+      (Allows(trees, middle) ? high : low) = middle;
+    }
+    return high;
+  }
+
+  int32_t Trees(int32_t nodes, const TreePackingLimits& limits) const {
+    if (limits.trees) return *limits.trees;
+    int32_t best = 1;
+    double best_rate = 0;
+    const int32_t most = limits.most_trees > 0 ? limits.most_trees : std::clamp(32768 / nodes, 128, 1024);
+    for (int32_t trees = 1; trees <= most; ++trees) {
+      const double rate = trees / Scale(trees);
+      if (rate > best_rate * (1 + 1e-9)) best = trees, best_rate = rate;
+      if (rate >= bound_ * (1 - kTreeTolerance)) break;
+    }
+    return best;
+  }
+
+  static int64_t Room(int64_t capacity, double scale) {
+    return static_cast<int64_t>(std::floor(static_cast<double>(capacity) * scale * (1 + 1e-11)));
+  }
+
+ private:
+  struct Partition {
+    int32_t blocks;
+    std::vector<int64_t> edges;  // between blocks, by capacity
+  };
+
+  size_t Class(int64_t capacity) const {
+    return static_cast<size_t>(std::lower_bound(capacities_.begin(), capacities_.end(), capacity) -
+                               capacities_.begin());
+  }
+
+  bool Allows(int32_t trees, double scale) const {
+    for (const Partition& partition : partitions_) {
+      double room = 0;
+      for (size_t c = 0; c < capacities_.size(); ++c)
+        if (partition.edges[c] > 0)
+          room += static_cast<double>(partition.edges[c]) * static_cast<double>(Room(capacities_[c], scale));
+      if (room < static_cast<double>(trees) * (partition.blocks - 1)) return false;
+    }
+    return true;
+  }
+
+  std::vector<int64_t> capacities_;  // distinct, ascending
+  std::vector<Partition> partitions_;
+  double bound_ = std::numeric_limits<double>::infinity();
+};
+
+void Finish(const Packer& packer, std::span<const CapacityEdge> edges, TreePacking& packing) {
+  packing.rate = std::numeric_limits<double>::infinity();
+  const int64_t trees = static_cast<int64_t>(packer.trees().size());
+  for (size_t e = 0; e < edges.size(); ++e)
+    if (packer.Load(e) > 0)
+      packing.rate = std::min(
+          packing.rate, static_cast<double>(edges[e].capacity * trees) / static_cast<double>(packer.Load(e)));
+  for (const Tree& tree : packer.trees()) packing.trees.push_back(Centred(tree, edges));
+}
+
+}  // namespace
+
+std::optional<TreePacking> PackSpanningTrees(int32_t nodes, std::span<const CapacityEdge> edges,
+                                             const TreePackingLimits& limits) {
+  __int128 total = 0;
+  for (const CapacityEdge& edge : edges) total += edge.capacity;
+  if (nodes < 2 || total >= (static_cast<__int128>(1) << 40)) return std::nullopt;
+  const Adjacency adjacency(nodes, edges);
+  std::vector<int32_t> order;
+  Distances(adjacency, 0, order);
+  if (order.size() != static_cast<size_t>(nodes)) return std::nullopt;
+
+  const std::vector<int32_t> roots = CentralNodes(adjacency);
+  TreePacking packing;
+  packing.block_of.resize(static_cast<size_t>(nodes));
+  std::iota(packing.block_of.begin(), packing.block_of.end(), 0);
+  packing.blocks = nodes;
+  Choice choice(edges);
+  packing.between = choice.Add(edges, packing.block_of, packing.blocks);
+  int64_t work = limits.work;
+  while (true) {
+    const int32_t trees = choice.Trees(nodes, limits);
+    const double scale = choice.Scale(trees);
+    std::vector<int64_t> room;
+    for (const CapacityEdge& edge : edges) room.push_back(Choice::Room(edge.capacity, scale));
+    Packer packer(adjacency, edges, std::move(room), limits.stopped, work);
+    packer.Start(trees, roots);
+    const bool stuck = packer.Fit() == Packer::Outcome::kStuck;
+    std::vector<int32_t> block_of;
+    const int32_t blocks = stuck ? packer.Blocks(block_of) : 1;
+    if (!stuck || !packer.IsViolated(block_of, blocks)) {
+      Finish(packer, edges, packing);
+      return packing;
+    }
+    const int64_t between = choice.Add(edges, block_of, blocks);
+    if (static_cast<__int128>(between) * (packing.blocks - 1) <
+        static_cast<__int128>(packing.between) * (blocks - 1)) {
+      packing.block_of = std::move(block_of);
+      packing.blocks = blocks;
+      packing.between = between;
+    }
+  }
+}
+
+}  // namespace xccl

@@ -1,0 +1,366 @@
+// Event loop: at each time, all messages that end are delivered; the ranks whose situation changed are
+// marked; then every marked rank's idle links are given chunks. A direct link is given work by its head
+// (which sees all its idle links at once and so never asks two of them for one chunk); links into switches
+// are given work by the rank at their tail, which looks for a head that is free by the time the chunk gets
+// there. Nothing is looked at twice without a reason, so that cost follows the number of moves.
+#include "synth/greedy/flood.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <map>
+
+#include "base/units.h"
+
+namespace xccl::greedy {
+
+Flood::~Flood() = default;
+
+Flood::Flood(const CopyProblem& problem)
+    : problem_(problem),
+      topology_(*problem.topology),
+      ranks_(topology_.num_ranks()),
+      words_((problem.chunks + 63) / 64),
+      costs_(LinkCosts(topology_, problem.model)) {
+  const int32_t links = topology_.num_links();
+  head_rank_.assign(static_cast<size_t>(links), -1);
+  tail_rank_.assign(static_cast<size_t>(links), -1);
+  direct_in_.resize(static_cast<size_t>(ranks_));
+  direct_out_.resize(static_cast<size_t>(ranks_));
+  uplinks_.resize(static_cast<size_t>(ranks_));
+  for (int32_t l = 0; l < links; ++l) {
+    const Link& link = topology_.link(LinkId(l));
+    const std::optional<Rank> tail = topology_.RankOf(link.from), head = topology_.RankOf(link.to);
+    if (tail) tail_rank_[l] = tail->value;
+    if (head) head_rank_[l] = head->value;
+    if (tail && head) {
+      direct_out_[tail->index()].push_back(LinkId(l));
+      direct_in_[head->index()].push_back(LinkId(l));
+    } else if (tail) {
+      uplinks_[tail->index()].push_back(LinkId(l));
+      has_fabric_ = true;
+    }
+    const LinkId self(l);
+    paths_.Intern(std::span(&self, 1));
+  }
+  if (!problem.bytes.empty() && std::all_of(problem.bytes.begin(), problem.bytes.end(),
+                                            [&](int64_t b) { return b == problem.bytes[0]; }))
+    common_bytes_ = problem.bytes[0];
+  for (int32_t l = 0; l < links && common_bytes_ >= 0; ++l)
+    common_duration_ps_.push_back(BusyPs(costs_[l], common_bytes_));
+  initial_ = BitTable(ranks_, problem.chunks);
+  wants_ = BitTable(ranks_, problem.chunks);
+  for (int32_t c = 0; c < problem.chunks; ++c) {
+    for (int32_t r : problem.holders[c]) initial_.Set(r, c);
+    for (int32_t r : problem.needers[c]) wants_.Set(r, c);
+  }
+  slow_.assign(static_cast<size_t>(links), 0);
+  for (const std::vector<LinkId>& into : direct_in_) {
+    int64_t fastest = 0;
+    for (LinkId l : into) fastest = std::max(fastest, topology_.link(l).bandwidth_bytes_per_s);
+    for (LinkId l : into) slow_[l.index()] = topology_.link(l).bandwidth_bytes_per_s < fastest;
+  }
+  scratch_.resize(static_cast<size_t>(words_));
+  seen_at_.assign(static_cast<size_t>(topology_.num_nodes()), 0);
+  BuildGroups();
+}
+
+// Of each rank, with ranks joined by links of at least this bandwidth; 0: ranks behind one switch.
+std::vector<int32_t> Flood::GroupsJoinedAt(int64_t bytes_per_s) const {
+  std::vector<int32_t> parent(static_cast<size_t>(topology_.num_nodes()));
+  for (size_t i = 0; i < parent.size(); ++i) parent[i] = static_cast<int32_t>(i);
+  const auto find = [&](int32_t n) {
+    while (parent[n] != n) n = parent[n] = parent[parent[n]];
+    return n;
+  };
+  for (const Link& link : topology_.spec().links) {
+    const bool ends_at_rank = topology_.IsGpu(link.from) || topology_.IsGpu(link.to);
+    if (bytes_per_s > 0 ? link.bandwidth_bytes_per_s >= bytes_per_s : ends_at_rank)
+      parent[find(link.from.value)] = find(link.to.value);
+  }
+  std::map<int32_t, int32_t> group_of_root;
+  std::vector<int32_t> groups;
+  for (int32_t r = 0; r < ranks_; ++r) {
+    const int32_t root = find(topology_.NodeOf(Rank(r)).value);
+    groups.push_back(
+        group_of_root.try_emplace(root, static_cast<int32_t>(group_of_root.size())).first->second);
+  }
+  return groups;
+}
+
+// Coarse: joined above the largest gap between two bandwidths; where there is no such gap, ranks behind one
+// switch; else all ranks are one group. Fine: joined above the uppermost gap.
+void Flood::BuildGroups() {
+  std::vector<int64_t> speeds;
+  for (const Link& link : topology_.spec().links) speeds.push_back(link.bandwidth_bytes_per_s);
+  std::sort(speeds.begin(), speeds.end());
+  int64_t coarse = 0, fine = 0;
+  double gap = 1.9;
+  for (size_t i = 1; i < speeds.size(); ++i) {
+    const double ratio = static_cast<double>(speeds[i]) / static_cast<double>(speeds[i - 1]);
+    if (ratio >= 1.25) fine = speeds[i];
+    if (ratio >= gap) gap = ratio, coarse = speeds[i];
+  }
+  coarse_group_ = GroupsJoinedAt(coarse);
+  fine_group_ = GroupsJoinedAt(fine);
+  grouped_ = *std::max_element(coarse_group_.begin(), coarse_group_.end()) > 0;
+}
+
+int64_t Flood::Duration(LinkId link, int64_t bytes) const {
+  if (bytes == common_bytes_) return common_duration_ps_[link.index()];
+  return BusyPs(costs_[link.index()], bytes);
+}
+
+void Flood::Reset(const FloodPolicy& policy) {
+  policy_ = policy;
+  random_ = Random(policy.seed);
+  now_ps_ = time_ps_ = work_ = missing_ = 0;
+  failed_ = false;
+  group_ = policy.fine_groups ? fine_group_ : coarse_group_;
+  has_ = initial_;
+  has_or_coming_ = initial_;
+  group_has_ = BitTable(ranks_, problem_.chunks);
+  copies_.assign(static_cast<size_t>(problem_.chunks), 0);
+  if (policy.rare_inside)
+    group_copies_.assign(static_cast<size_t>(ranks_) * static_cast<size_t>(problem_.chunks), 0);
+  for (int32_t c = 0; c < problem_.chunks; ++c) {
+    missing_ += static_cast<int64_t>(problem_.needers[c].size());
+    for (int32_t r : problem_.holders[c]) {
+      group_has_.Set(group_[r], c);
+      CountCopy(c, r);
+    }
+  }
+  arrival_step_.assign(static_cast<size_t>(ranks_) * static_cast<size_t>(problem_.chunks), -1);
+  free_ps_.assign(static_cast<size_t>(topology_.num_links()), 0);
+  last_step_.assign(static_cast<size_t>(topology_.num_links()), -1);
+  messages_.clear();
+  moves_.clear();
+  moves_.reserve(static_cast<size_t>(missing_));
+  heap_.clear();
+  destination_marked_.assign(static_cast<size_t>(ranks_), 0);
+  source_marked_.assign(static_cast<size_t>(ranks_), 0);
+  starved_.assign(static_cast<size_t>(ranks_), 0);
+  rotation_.assign(static_cast<size_t>(topology_.num_links()), -1);
+  marked_destinations_.clear();
+  marked_sources_.clear();
+}
+
+void Flood::MarkDestination(int32_t rank) {
+  if (destination_marked_[rank]) return;
+  destination_marked_[rank] = 1;
+  marked_destinations_.push_back(rank);
+}
+
+void Flood::MarkSource(int32_t rank) {
+  if (source_marked_[rank]) return;
+  source_marked_[rank] = 1;
+  marked_sources_.push_back(rank);
+}
+
+bool Flood::Run(const FloodPolicy& policy) {
+  Reset(policy);
+  for (int32_t r = 0; r < ranks_; ++r) {
+    MarkDestination(r);
+    if (!uplinks_[r].empty()) MarkSource(r);
+  }
+  std::vector<int32_t> turn;
+  while (missing_ > 0) {
+    turn.swap(marked_destinations_);
+    marked_destinations_.clear();
+    random_.Shuffle(std::span(turn));
+    for (int32_t rank : turn) destination_marked_[rank] = 0;
+    for (int32_t rank : turn) ServeDestination(rank);
+    turn.swap(marked_sources_);
+    marked_sources_.clear();
+    random_.Shuffle(std::span(turn));
+    for (int32_t rank : turn) source_marked_[rank] = 0;
+    for (int32_t rank : turn) ServeSource(rank);
+    if (heap_.empty()) return false;
+    now_ps_ = heap_.front().at_ps;
+    while (!heap_.empty() && heap_.front().at_ps == now_ps_) {
+      std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+      const Event event = heap_.back();
+      heap_.pop_back();
+      if (event.message >= 0) {
+        Deliver(messages_[event.message]);
+      } else if (event.node < ranks_) {
+        MarkDestination(event.node);
+      } else if (event.node < 2 * ranks_) {
+        MarkSource(event.node - ranks_);
+      } else {
+        for (int32_t r = 0; r < ranks_; ++r)
+          if (starved_[r]) MarkSource(r);
+      }
+    }
+  }
+  return true;
+}
+
+void Flood::Deliver(const Message& message) {
+  const int32_t rank = message.destination;
+  for (int32_t m = message.first; m < message.first + message.count; ++m) {
+    const int32_t chunk = moves_[m].chunk;
+    has_.Set(rank, chunk);
+    arrival_step_[static_cast<size_t>(rank) * problem_.chunks + chunk] = message.step;
+  }
+  missing_ -= message.count;
+  time_ps_ = now_ps_;
+  MarkDestination(rank);
+  for (LinkId l : direct_out_[rank])
+    if (free_ps_[l.index()] <= now_ps_) MarkDestination(head_rank_[l.index()]);
+  if (starved_[rank]) MarkSource(rank);
+}
+
+int32_t Flood::FillCandidates(int32_t source, int32_t destination, bool crosses, uint64_t* row) {
+  const uint64_t* has = has_.Row(source);
+  const uint64_t* taken = has_or_coming_.Row(destination);
+  const uint64_t* wants = wants_.Row(destination);
+  int32_t count = 0;
+  for (int32_t w = 0; w < words_; ++w) row[w] = has[w] & wants[w] & ~taken[w];
+  if (crosses) {
+    const uint64_t* group = group_has_.Row(group_[destination]);
+    for (int32_t w = 0; w < words_; ++w) row[w] &= ~group[w];
+  }
+  for (int32_t w = 0; w < words_; ++w) count += std::popcount(row[w]);
+  work_ += words_;
+  return count;
+}
+
+bool Flood::Useful(int32_t source, int32_t destination, bool crosses) {
+  const uint64_t* has = has_.Row(source);
+  const uint64_t* taken = has_or_coming_.Row(destination);
+  const uint64_t* wants = wants_.Row(destination);
+  const uint64_t* group = group_has_.Row(group_[destination]);
+  for (int32_t w = 0; w < words_; ++w) {
+    ++work_;
+    uint64_t bits = has[w] & wants[w] & ~taken[w];
+    if (crosses) bits &= ~group[w];
+    if (bits != 0) return true;
+  }
+  return false;
+}
+
+void Flood::CountCopy(int32_t chunk, int32_t destination) {
+  ++copies_[chunk];
+  if (policy_.rare_inside)
+    ++group_copies_[static_cast<size_t>(group_[destination]) * static_cast<size_t>(problem_.chunks) +
+                    static_cast<size_t>(chunk)];
+}
+
+// The rarest of some candidates: all of them where they are few, else a random sample.
+int32_t Flood::Choose(const uint64_t* row, int32_t count, int32_t destination) {
+  int32_t best = -1;
+  int64_t best_score = INT64_MAX;
+  const int32_t* const inside = policy_.rare_inside
+                                    ? group_copies_.data() + static_cast<size_t>(group_[destination]) *
+                                                                 static_cast<size_t>(problem_.chunks)
+                                    : nullptr;
+  const auto look = [&](int32_t chunk) {
+    const int64_t score = (inside != nullptr ? static_cast<int64_t>(inside[chunk]) << 41 : 0) |
+                          static_cast<int64_t>(copies_[chunk]) << 20 |
+                          static_cast<int64_t>(random_.Below(1 << 20));
+    if (score < best_score) best_score = score, best = chunk;
+  };
+  if (count <= policy_.samples) {
+    for (int32_t w = 0; w < words_; ++w)
+      for (uint64_t bits = row[w]; bits != 0; bits &= bits - 1) look(w * 64 + std::countr_zero(bits));
+    return best;
+  }
+  for (int32_t i = 0; i < policy_.samples; ++i) {
+    const uint64_t draw = random_.Next();
+    int32_t w = static_cast<int32_t>((draw >> 32) % static_cast<uint64_t>(words_));
+    while (row[w] == 0) w = w + 1 == words_ ? 0 : w + 1;
+    const int32_t turn = static_cast<int32_t>(draw & 63);
+    const uint64_t bits = std::rotr(row[w], turn);
+    look(w * 64 + ((std::countr_zero(bits) + turn) & 63));
+  }
+  return best;
+}
+
+void Flood::ServeDestination(int32_t rank) {
+  struct Offer {
+    LinkId link;
+    int32_t count;
+    std::vector<int32_t> picked;
+    int64_t bytes = 0;
+    bool closed = false;
+  };
+  // Links that are idle and have something to give.
+  std::vector<Offer> offers;
+  for (LinkId l : direct_in_[rank]) {
+    if (free_ps_[l.index()] > now_ps_) continue;
+    if (policy_.hesitant && slow_[l.index()] && random_.Below(3) != 0) continue;
+    const int32_t source = tail_rank_[l.index()];
+    const bool crosses = policy_.import_once && group_[source] != group_[rank];
+    const size_t at = offers.size() * static_cast<size_t>(words_);
+    if (scratch_.size() < at + static_cast<size_t>(words_)) scratch_.resize(at + static_cast<size_t>(words_));
+    const int32_t count = FillCandidates(source, rank, crosses, scratch_.data() + at);
+    if (count > 0) offers.push_back({.link = l, .count = count, .picked = {}});
+  }
+  if (offers.empty()) return;
+  const auto row = [&](size_t i) { return scratch_.data() + i * static_cast<size_t>(words_); };
+  const auto before = [&](const Offer& a, const Offer& b) {
+    const int64_t speed_a = costs_[a.link.index()].bytes_per_s, speed_b = costs_[b.link.index()].bytes_per_s;
+    return policy_.fast_first && speed_a != speed_b ? speed_a > speed_b : a.count < b.count;
+  };
+  // Round robin, the link with the fewest candidates first, so that no link is left without.
+  bool more = true;
+  while (more) {
+    more = false;
+    std::vector<size_t> order;
+    for (size_t i = 0; i < offers.size(); ++i) order.push_back(i);
+    for (size_t left = order.size(); left > 0; --left) {
+      size_t best = 0;
+      for (size_t k = 1; k < left; ++k)
+        if (before(offers[order[k]], offers[order[best]])) best = k;
+      const size_t i = order[best];
+      order[best] = order[left - 1];
+      Offer& offer = offers[i];
+      if (offer.closed) continue;
+      if (offer.count == 0) {
+        offer.closed = true;
+        continue;
+      }
+      const int32_t chunk = Choose(row(i), offer.count, rank);
+      const int64_t bytes = offer.bytes + problem_.bytes[chunk];
+      const bool fits = offer.picked.empty() || bytes <= policy_.batch_bytes;
+      const int64_t arrival = now_ps_ + Duration(offer.link, bytes) + costs_[offer.link.index()].delay_ps;
+      if (!fits || arrival >= policy_.deadline_ps ||
+          (policy_.patient && WorthWaiting(offer.link, chunk, arrival))) {
+        offer.closed = true;
+        continue;
+      }
+      offer.picked.push_back(chunk);
+      offer.bytes = bytes;
+      CountCopy(chunk, rank);
+      for (size_t k = 0; k < offers.size(); ++k) {
+        uint64_t& word = row(k)[chunk >> 6];
+        const uint64_t bit = uint64_t{1} << (chunk & 63);
+        if (word & bit) --offers[k].count;
+        word &= ~bit;
+      }
+      if (policy_.batch_bytes > bytes) more = true;
+      if (policy_.batch_bytes <= bytes) offer.closed = true;
+    }
+  }
+  for (const Offer& offer : offers)
+    if (!offer.picked.empty()) Send(std::span(&offer.link, 1), offer.picked, offer.bytes);
+}
+
+void Flood::Push(const Event& event) {
+  heap_.push_back(event);
+  std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+}
+
+bool Flood::WorthWaiting(LinkId link, int32_t chunk, int64_t arrival_ps) {
+  const int32_t rank = head_rank_[link.index()];
+  for (LinkId other : direct_in_[rank]) {
+    if (other == link || !has_or_coming_.Get(tail_rank_[other.index()], chunk)) continue;
+    const int64_t free = std::max(now_ps_, free_ps_[other.index()]);
+    if (free + Duration(other, problem_.bytes[chunk]) + costs_[other.index()].delay_ps < arrival_ps)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace xccl::greedy

@@ -1,0 +1,323 @@
+// Candidates are methods × cuts into chunks × batches of chunks in a message; each is simulated and the
+// fastest kept. More chunks are tried while they help and the work lasts: moves × about 50 units, so that the
+// default is about a tenth of a second, and one candidate alone where that is already more.
+#include "synth/greedy/greedy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/units.h"
+#include "ir/bound.h"
+#include "ir/simulate.h"
+#include "ir/sizes.h"
+#include "ir/translated.h"
+#include "synth/compose.h"
+#include "synth/greedy/phases.h"
+#include "synth/greedy/search.h"
+#include "synth/greedy/start.h"
+#include "synth/reverse.h"
+#include "synth/step_limit.h"
+
+namespace xccl {
+namespace {
+
+using greedy::Method;
+using greedy::Phases;
+using greedy::SearchOptions;
+using greedy::SearchResult;
+using greedy::SumAt;
+
+constexpr int64_t kDefaultWork = 12'000'000;
+constexpr int64_t kWorkPerMove = 60;
+constexpr int32_t kMostChunks = 512;  // a part is cut into where no number is given
+
+class Attempt {
+ public:
+  explicit Attempt(const SynthesisRequest& request)
+      : request_(request),
+        topology_(*request.topology),
+        reversed_(request.collective->Reduces() ? ReverseTopology(topology_) : topology_),
+        left_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
+        began_(std::chrono::steady_clock::now()) {}
+
+  StatusOr<Synthesis> Run() {
+    XCCL_ASSIGN_OR_RETURN(bound_, LowerBound(topology_, *request_.collective, request_.size_bytes,
+                                             request_.model, BoundEffort::kFast));
+    if (request_.start != nullptr) return FromStart(*request_.start);
+    const bool sums_everywhere = request_.collective->kind() == CollectiveKind::kAllreduce ||
+                                 request_.collective->kind() == CollectiveKind::kBarrier ||
+                                 request_.collective->kind() == CollectiveKind::kCustom;
+    if (request_.collective->Reduces() && sums_everywhere) {
+      XCCL_RETURN_IF_ERROR(TryCuts(SumAt::kCenter));
+      XCCL_RETURN_IF_ERROR(TryCuts(SumAt::kEach));
+    } else {
+      XCCL_RETURN_IF_ERROR(TryCuts(SumAt::kEach));
+    }
+    if (best_) {
+      best_->exact = MeetsBound(best_ps_, bound_);
+      return *std::move(best_);
+    }
+    if (fewest_steps_ > 0) return StepsUsed("greedy", request_, fewest_steps_);
+    return BugError("greedy: no candidate delivers everything although all ranks are reachable");
+  }
+
+ private:
+  bool Stopped() const {
+    if (!request_.limits.time_limit_s) return false;
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
+    return passed.count() > *request_.limits.time_limit_s;
+  }
+
+  // The plan itself, what local search makes of it, and an own search in its chunks.
+  StatusOr<Synthesis> FromStart(const Synthesis& start) {
+    XCCL_ASSIGN_OR_RETURN(const Schedule plain, Expand(start.schedule, start.collective, topology_));
+    Consider(start.collective, plain);
+    XCCL_ASSIGN_OR_RETURN(const Phases phases, MakePhases(topology_, reversed_, start.collective,
+                                                          request_.size_bytes, request_.model, SumAt::kEach));
+    const greedy::ImproveOptions improve{
+        .seed = request_.seed, .goal_ps = bound_.bound_ps, .work = left_ / 2};
+    if (phases.has_spread && !phases.has_gather) {
+      if (std::optional<Schedule> better = greedy::ImproveSchedule(phases.spread, plain, improve))
+        Consider(start.collective, *std::move(better));
+    } else if (phases.has_gather && !phases.has_spread) {
+      // What is summed up on the way in is copied on the way out of the machine turned round.
+      const Schedule copies = Reverse(plain, reversed_, start.collective, TransferOp::kCopy);
+      if (const std::optional<Schedule> better = greedy::ImproveSchedule(phases.gather, copies, improve)) {
+        Schedule sums = RunBackwards(phases.gather, *better);
+        Normalize(sums);
+        Consider(start.collective, std::move(sums));
+      }
+    }
+    left_ /= 4;
+    if (phases.has_gather || phases.has_spread) XCCL_RETURN_IF_ERROR(Search(start.collective, phases));
+    if (!best_) return StepsUsed("greedy", request_, fewest_steps_);
+    best_->exact = MeetsBound(best_ps_, bound_);
+    return *std::move(best_);
+  }
+
+  // Chunks that one cut of each part adds to the work: moves when nothing is cut.
+  int64_t WholeMoves() const {
+    const Collective& collective = *request_.collective;
+    std::vector<Holding> holdings;
+    int64_t moves = 0;
+    for (int32_t c = 0; c < collective.num_chunks(); ++c) {
+      collective.After(ChunkId(c), holdings);
+      moves += static_cast<int64_t>(holdings.size());
+      if (!collective.Reduces()) continue;
+      collective.Before(ChunkId(c), holdings);
+      moves += static_cast<int64_t>(holdings.size());
+    }
+    return std::max<int64_t>(moves, 1);
+  }
+
+  // 1, 2, 4.. chunks a part (for sums made in turn: multiples of the members) while they help and work lasts.
+  Status TryCuts(SumAt sum_at) {
+    if (request_.limits.chunks) return TryCut(*request_.limits.chunks, sum_at);
+    const bool in_turn = sum_at == SumAt::kEach && request_.collective->num_parts() == 1 &&
+                         request_.collective->Reduces() &&
+                         request_.collective->kind() != CollectiveKind::kReduce;
+    const int64_t unit = in_turn ? request_.collective->num_members() : 1;
+    const int64_t moves = WholeMoves() * unit;
+    const int64_t share = sum_at == SumAt::kCenter ? left_ / 3 : left_;
+    const int64_t floor = left_ - share;
+    int32_t without_gain = 0;
+    for (int64_t cut = 1; cut * unit <= std::max<int64_t>(kMostChunks, unit); cut *= 2) {
+      const bool first = cut == 1;
+      if (!first && (Stopped() || moves * cut * kWorkPerMove > left_ - floor)) break;
+      const int64_t before = best_ps_;
+      XCCL_RETURN_IF_ERROR(TryCut(static_cast<int32_t>(cut * unit), sum_at));
+      if (best_ && best_ps_ <= bound_.bound_ps + bound_.bound_ps / 256) break;
+      without_gain = first || best_ps_ < before - before / 256 ? 0 : without_gain + 1;
+      if (without_gain == 3) break;
+    }
+    return OkStatus();
+  }
+
+  Status TryCut(int32_t chunks, SumAt sum_at) {
+    Collective collective = request_.collective->WithChunks(chunks);
+    XCCL_ASSIGN_OR_RETURN(const Phases phases, MakePhases(topology_, reversed_, collective,
+                                                          request_.size_bytes, request_.model, sum_at));
+    if (!phases.has_gather && !phases.has_spread) {
+      Schedule nothing;
+      nothing.num_chunks = collective.num_chunks();
+      Consider(collective, std::move(nothing));
+      return OkStatus();
+    }
+    return Search(collective, phases);
+  }
+
+  Status Search(const Collective& collective, const Phases& phases) {
+    const bool floods =
+        (!phases.has_gather || Floods(phases.gather)) && (!phases.has_spread || Floods(phases.spread));
+    const std::vector<int64_t> batches = Batches(phases.spread);
+    bool found = false;
+    for (size_t b = 0; b < batches.size(); ++b) {
+      if (b > 0 && (left_ <= 0 || Stopped())) break;
+      if (floods) found |= TryMethod(collective, phases, Method::kFlood, batches[b]);
+      if (found && (left_ <= 0 || Stopped())) break;
+      for (Method method : {Method::kShortTrees, Method::kCompromiseTrees, Method::kLightTrees}) {
+        if (found && tight_) break;
+        const int64_t cost = static_cast<int64_t>(collective.num_chunks()) * topology_.num_links() * 10;
+        if (found && (cost > left_ || Stopped())) break;
+        if (best_ && MeetsBound(best_ps_, bound_)) break;
+        found |= TryMethod(collective, phases, method, batches[b]);
+        if (!SeveralNeeders(phases)) break;  // the methods differ in trees of several needers alone
+      }
+    }
+    return OkStatus();
+  }
+
+  static bool SeveralNeeders(const Phases& phases) {
+    for (const greedy::CopyProblem* problem : {&phases.gather, &phases.spread})
+      for (const std::vector<int32_t>& needers : problem->needers)
+        if (needers.size() > 1) return true;
+    return false;
+  }
+
+  // Sizes of messages worth trying: single chunks first; several where a link's fixed time matters.
+  std::vector<int64_t> Batches(const greedy::CopyProblem& problem) const {
+    std::vector<int64_t> batches = {0};
+    int64_t largest = 0, fixed_bytes = 0;
+    for (int64_t bytes : problem.bytes) largest = std::max(largest, bytes);
+    for (const greedy::LinkCost& cost : greedy::LinkCosts(topology_, request_.model))
+      fixed_bytes = std::max(fixed_bytes, static_cast<int64_t>(static_cast<double>(cost.fixed_ps) *
+                                                               static_cast<double>(cost.bytes_per_s) / 1e12));
+    if (problem.chunks < 2 || 50 * fixed_bytes < largest || fixed_bytes == 0) return batches;
+    for (int64_t factor : {int64_t{1} << 20, int64_t{16}, int64_t{4}, int64_t{1}})
+      if (factor * fixed_bytes >= 2 * largest) batches.push_back(std::max<int64_t>(1, factor * fixed_bytes));
+    return batches;
+  }
+
+  bool TryMethod(const Collective& collective, const Phases& phases, Method method, int64_t batch_bytes) {
+    const bool both = phases.has_gather && phases.has_spread;
+    SearchOptions options{
+        .method = method,
+        .seed = request_.seed,
+        .batch_bytes = batch_bytes,
+        .work = std::max<int64_t>(0, left_ / (both                     ? 12
+                                              : request_.limits.chunks ? 2
+                                                                       : 6)),
+        .one_round = !request_.limits.chunks && request_.model == TimeModel::kBlocking,
+        .improve_work = request_.limits.chunks && !both ? 2 * std::max<int64_t>(0, left_) : 0,
+        .stopped = [this] { return Stopped(); }};
+    std::optional<SearchResult> gather, spread;
+    int64_t work = 0;
+    if (phases.has_gather) {
+      gather = greedy::Search(phases.gather, options, work);
+      left_ -= work;
+      if (!gather) return false;
+    }
+    work = 0;
+    if (phases.has_spread) {
+      spread = greedy::Search(phases.spread, options, work);
+      left_ -= work;
+      if (!spread) return false;
+    }
+    tight_ = (!gather || gather->tight) && (!spread || spread->tight);
+    Schedule schedule;
+    if (gather) {
+      schedule = RunBackwards(phases.gather, gather->copies);
+      Normalize(schedule);
+    }
+    if (spread) {
+      Normalize(spread->copies);
+      schedule = gather ? Compose(schedule, spread->copies) : std::move(spread->copies);
+    }
+    Consider(collective, std::move(schedule));
+    return true;
+  }
+
+  void Consider(const Collective& collective, Schedule schedule) {
+    const int32_t steps = schedule.num_steps();
+    if (request_.limits.steps && steps > *request_.limits.steps) {
+      fewest_steps_ = fewest_steps_ == 0 ? steps : std::min(fewest_steps_, steps);
+      return;
+    }
+    left_ -= 30 * schedule.size();
+    // Where no other candidate will follow there is nothing to compare.
+    const bool alone = !best_ && left_ <= 0;
+    const int64_t time_ps = alone ? INT64_MAX - 1
+                                  : Simulate(schedule, collective, topology_,
+                                             {.size_bytes = request_.size_bytes, .model = request_.model})
+                                        .time_ps;
+    if (best_ && time_ps >= best_ps_) return;
+    best_ps_ = time_ps;
+    best_ = Synthesis{.collective = collective,
+                      .schedule = std::move(schedule),
+                      .exact = false,
+                      .engine = "greedy",
+                      .note = {}};
+  }
+
+  const SynthesisRequest& request_;
+  const Topology& topology_;
+  const Topology reversed_;
+  int64_t left_;
+  const std::chrono::steady_clock::time_point began_;
+  Bound bound_;
+  int64_t best_ps_ = INT64_MAX;
+  std::optional<Synthesis> best_;
+  bool tight_ = false;  // the last method's result: SearchResult::tight
+  int32_t fewest_steps_ = 0;
+};
+
+class Greedy : public Synthesizer {
+ public:
+  std::string_view name() const override { return "greedy"; }
+  std::string_view summary() const override {
+    return "time-expanded matching of links and chunks, any collective on any topology; not exact";
+  }
+
+  Status Serves(const SynthesisRequest& request) const override {
+    const Collective& collective = *request.collective;
+    if (request.limits.chunks && *request.limits.chunks < 1)
+      return InvalidInput(
+          fmt::format("greedy: {} chunks a part; expected at least 1", *request.limits.chunks));
+    if (request.limits.chunks &&
+        static_cast<int64_t>(*request.limits.chunks) * collective.num_parts() > int64_t{1} << 28)
+      return InvalidInput(
+          fmt::format("greedy: {} chunks a part of {} parts; expected at most 2^28 chunks in all",
+                      *request.limits.chunks, collective.num_parts()));
+    if (collective.kind() != CollectiveKind::kCustom) return OkStatus();
+    return MakePhases(*request.topology, *request.topology, collective, request.size_bytes, request.model,
+                      SumAt::kEach)
+        .status();
+  }
+
+  // The fullest rank's bytes over all its links, and a hop for each doubling of the ranks.
+  std::optional<double> EstimatePs(const SynthesisRequest& request) const override {
+    const Topology& topology = *request.topology;
+    const Collective& collective = *request.collective;
+    const CollectiveSizes sizes(collective, request.size_bytes);
+    double slowest = 0, alpha = 0;
+    for (const Link& link : topology.spec().links)
+      alpha = std::max(alpha, static_cast<double>(link.latency_ps + link.overhead_ps));
+    for (Rank r : collective.ranks()) {
+      double in = 0, out = 0, in_speed = 1, out_speed = 1;
+      for (PartId p : collective.OutputParts(r)) in += static_cast<double>(sizes.PartBytes(p));
+      for (PartId p : collective.InputParts(r)) out += static_cast<double>(sizes.PartBytes(p));
+      for (LinkId l : topology.In(topology.NodeOf(r)))
+        in_speed += static_cast<double>(topology.link(l).bandwidth_bytes_per_s);
+      for (LinkId l : topology.Out(topology.NodeOf(r)))
+        out_speed += static_cast<double>(topology.link(l).bandwidth_bytes_per_s);
+      const bool twice = collective.kind() == CollectiveKind::kAllreduce;
+      slowest = std::max(slowest, (twice ? 2.0 : 1.0) * std::max(in / in_speed, out / out_speed));
+    }
+    double hops = 1;
+    for (int32_t n = collective.num_members(); n > 1; n /= 2) ++hops;
+    return slowest * 1e12 * 1.1 + alpha * hops;
+  }
+
+  StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
+    XCCL_RETURN_IF_ERROR(Serves(request));
+    return Attempt(request).Run();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Synthesizer> MakeGreedy() { return std::make_unique<Greedy>(); }
+
+}  // namespace xccl

@@ -1,0 +1,221 @@
+// Every link has a queue. At a path's first link the transfer goes first that has the longest way before it,
+// counted to the farthest rank that its chunk still has to reach; at later links the one that set out first.
+#include "synth/greedy/list.h"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+
+#include "base/units.h"
+
+namespace xccl::greedy {
+namespace {
+
+class ListScheduler {
+ public:
+  ListScheduler(const CopyProblem& problem, const Routes& routes, int64_t batch_bytes)
+      : problem_(problem),
+        routes_(routes),
+        batch_bytes_(batch_bytes),
+        costs_(LinkCosts(*problem.topology, problem.model)),
+        queues_(costs_.size()),
+        free_ps_(costs_.size(), 0),
+        last_step_(costs_.size(), -1),
+        waiting_(static_cast<size_t>(routes.paths.size())) {}
+
+  ListResult Run() {
+    Index();
+    for (size_t t = 0; t < routes_.transfers.size(); ++t)
+      if (routes_.transfers[t].parent < 0) Ready(static_cast<int32_t>(t), 0);
+    while (!events_.empty()) {
+      const int64_t now = events_.top().at_ps;
+      while (!events_.empty() && events_.top().at_ps == now) {
+        const Event event = events_.top();
+        events_.pop();
+        if (event.message < 0) {
+          touched_.push_back(event.position);
+        } else if (event.position < static_cast<int32_t>(Path(event.message).size())) {
+          const LinkId link = Path(event.message)[static_cast<size_t>(event.position)];
+          queues_[link.index()].push({event.message, 0, event.message, event.position});
+          touched_.push_back(link.value);
+        } else {
+          Deliver(event.message, now);
+        }
+      }
+      std::sort(touched_.begin(), touched_.end());
+      for (size_t i = 0; i < touched_.size(); ++i)
+        if (i == 0 || touched_[i] != touched_[i - 1]) Serve(touched_[i], now);
+      touched_.clear();
+    }
+    return std::move(result_);
+  }
+
+ private:
+  struct Event {
+    int64_t at_ps;
+    int32_t message;   // -1: link `position` is free
+    int32_t position;  // next link of the message's path; past the end: arrival
+    bool operator>(const Event& other) const {
+      if (at_ps != other.at_ps) return at_ps > other.at_ps;
+      return message != other.message ? message > other.message : position > other.position;
+    }
+  };
+  // Of a link: a transfer that is ready to set out (position 0), or a message under way.
+  struct Entry {
+    int64_t key;   // least first
+    int32_t turn;  // then this: which destination's turn it is at this source
+    int32_t id;    // transfer or message
+    int32_t position;
+    bool operator>(const Entry& other) const {
+      if (key != other.key) return key > other.key;
+      return turn != other.turn ? turn > other.turn : id > other.id;
+    }
+  };
+  struct Message {
+    int32_t path = 0, step = 0;
+    int64_t bytes = 0;
+    int64_t end_ps = 0;  // of its occupation of links so far, delays included
+    std::vector<int32_t> transfers;
+  };
+
+  std::span<const LinkId> Path(int32_t message) const {
+    return routes_.paths[PathId(messages_[message].path)];
+  }
+
+  int64_t Duration(LinkId link, int64_t bytes) const { return BusyPs(costs_[link.index()], bytes); }
+
+  // Children of every transfer, and its remaining way. Children come after their parent.
+  void Index() {
+    const size_t n = routes_.transfers.size();
+    first_child_.assign(n + 1, 0);
+    for (const RoutedTransfer& t : routes_.transfers)
+      if (t.parent >= 0) ++first_child_[static_cast<size_t>(t.parent) + 1];
+    for (size_t i = 0; i < n; ++i) first_child_[i + 1] += first_child_[i];
+    children_.resize(static_cast<size_t>(first_child_[n]));
+    std::vector<int32_t> next(first_child_.begin(), first_child_.end());
+    remaining_ps_.assign(n, 0);
+    for (size_t i = 0; i < n; ++i)
+      if (const int32_t parent = routes_.transfers[i].parent; parent >= 0)
+        children_[static_cast<size_t>(next[static_cast<size_t>(parent)]++)] = static_cast<int32_t>(i);
+    for (size_t i = n; i-- > 0;) {
+      const RoutedTransfer& t = routes_.transfers[i];
+      for (LinkId l : routes_.paths[PathId(t.path)])
+        remaining_ps_[i] += Duration(l, problem_.bytes[t.chunk]) + costs_[l.index()].delay_ps;
+      if (t.parent >= 0)
+        remaining_ps_[static_cast<size_t>(t.parent)] =
+            std::max(remaining_ps_[static_cast<size_t>(t.parent)], remaining_ps_[i]);
+    }
+    started_.assign(n, 0);
+    step_.assign(n, -1);
+  }
+
+  // Sources that send to all in turn begin behind themselves, so that at one time no two send to one rank.
+  int32_t Turn(int32_t path) const {
+    const std::span<const LinkId> links = routes_.paths[PathId(path)];
+    const Topology& topology = *problem_.topology;
+    const int32_t from = topology.link(links.front()).from.value, to = topology.link(links.back()).to.value;
+    return to > from ? to - from : to - from + topology.num_nodes();
+  }
+
+  void Ready(int32_t transfer, int64_t now) {
+    const int32_t path = routes_.transfers[static_cast<size_t>(transfer)].path;
+    const LinkId link = routes_.paths[PathId(path)].front();
+    queues_[link.index()].push({-remaining_ps_[static_cast<size_t>(transfer)], Turn(path), transfer, 0});
+    if (batch_bytes_ > 0) waiting_[static_cast<size_t>(path)].push_back(transfer);
+    if (now == 0) {
+      events_.push({0, -1, link.value});
+    } else {
+      touched_.push_back(link.value);
+    }
+  }
+
+  void Deliver(int32_t message, int64_t now) {
+    result_.time_ps = std::max(result_.time_ps, now);
+    for (int32_t t : messages_[message].transfers)
+      for (int32_t i = first_child_[static_cast<size_t>(t)]; i < first_child_[static_cast<size_t>(t) + 1];
+           ++i)
+        Ready(children_[static_cast<size_t>(i)], now);
+  }
+
+  void Serve(int32_t link, int64_t now) {
+    while (free_ps_[link] <= now && !queues_[link].empty()) {
+      const Entry entry = queues_[link].top();
+      queues_[link].pop();
+      if (entry.position > 0) {
+        Occupy(entry.id, entry.position, now);
+      } else if (!started_[static_cast<size_t>(entry.id)]) {
+        Occupy(SetOut(entry.id), 0, now);
+      }
+    }
+  }
+
+  // A message of one ready transfer and, within the batch, of others that wait for the same path.
+  int32_t SetOut(int32_t transfer) {
+    const int32_t path = routes_.transfers[static_cast<size_t>(transfer)].path;
+    const LinkId first = routes_.paths[PathId(path)].front();
+    Message message{
+        .path = path, .step = last_step_[first.index()] + 1, .bytes = 0, .end_ps = 0, .transfers = {}};
+    const auto add = [&](int32_t t) {
+      const RoutedTransfer& routed = routes_.transfers[static_cast<size_t>(t)];
+      started_[static_cast<size_t>(t)] = 1;
+      message.transfers.push_back(t);
+      message.bytes += problem_.bytes[routed.chunk];
+      if (routed.parent >= 0)
+        message.step = std::max(message.step, step_[static_cast<size_t>(routed.parent)] + 1);
+    };
+    add(transfer);
+    std::vector<int32_t>& others = waiting_[static_cast<size_t>(path)];
+    size_t kept = 0;
+    for (int32_t t : others) {
+      if (started_[static_cast<size_t>(t)]) continue;
+      if (message.bytes + problem_.bytes[routes_.transfers[static_cast<size_t>(t)].chunk] <= batch_bytes_) {
+        add(t);
+      } else {
+        others[kept++] = t;
+      }
+    }
+    others.resize(kept);
+    last_step_[first.index()] = message.step;
+    for (int32_t t : message.transfers) {
+      step_[static_cast<size_t>(t)] = message.step;
+      result_.moves.push_back({routes_.transfers[static_cast<size_t>(t)].chunk, path, message.step});
+    }
+    messages_.push_back(std::move(message));
+    return static_cast<int32_t>(messages_.size()) - 1;
+  }
+
+  void Occupy(int32_t id, int32_t position, int64_t now) {
+    Message& message = messages_[static_cast<size_t>(id)];
+    const LinkId link = Path(id)[static_cast<size_t>(position)];
+    const int64_t end = now + Duration(link, message.bytes), delay = costs_[link.index()].delay_ps;
+    free_ps_[link.index()] = end;
+    message.end_ps = std::max(end, message.end_ps) + delay;
+    events_.push({end, -1, link.value});
+    const bool last = position + 1 == static_cast<int32_t>(Path(id).size());
+    const bool whole = last || problem_.model == TimeModel::kBlocking;
+    events_.push({whole ? message.end_ps : now + delay, id, position + 1});
+  }
+
+  const CopyProblem& problem_;
+  const Routes& routes_;
+  const int64_t batch_bytes_;
+  std::vector<LinkCost> costs_;
+  std::vector<std::priority_queue<Entry, std::vector<Entry>, std::greater<>>> queues_;
+  std::vector<int64_t> free_ps_;
+  std::vector<int32_t> last_step_;
+  std::vector<std::vector<int32_t>> waiting_;  // of a path: transfers ready to set out
+  std::vector<int32_t> first_child_, children_, step_, touched_;
+  std::vector<int64_t> remaining_ps_;
+  std::vector<char> started_;
+  std::vector<Message> messages_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  ListResult result_;
+};
+
+}  // namespace
+
+ListResult ListSchedule(const CopyProblem& problem, const Routes& routes, int64_t batch_bytes) {
+  return ListScheduler(problem, routes, batch_bytes).Run();
+}
+
+}  // namespace xccl::greedy

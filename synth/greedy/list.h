@@ -1,0 +1,20 @@
+// The order in which routed transfers take their links: list scheduling, most remaining way first.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "synth/greedy/trees.h"
+
+namespace xccl::greedy {
+
+struct ListResult {
+  int64_t time_ps = 0;
+  std::vector<GreedyMove> moves;  // one a transfer, in the order in which they start
+};
+
+// A message takes further ready chunks of the same path while it stays within batch_bytes. Cost: n log n in
+// transfers × links of a path.
+ListResult ListSchedule(const CopyProblem& problem, const Routes& routes, int64_t batch_bytes);
+
+}  // namespace xccl::greedy

@@ -1,0 +1,247 @@
+// Prices: a link costs the time that the chunk takes it, times a factor that grows with the cube of the
+// link's load over the heaviest load of the pass before. A chunk with one needer takes the shortest way; ways
+// from one holder are searched together, a share of the needers at a time. A chunk with more grows a tree as
+// Takahashi and Matsuyama (1980): the nearest needer joins, and from then on ways may start at any rank of
+// the tree, at `depth_weight` of its distance from the root.
+#include "synth/greedy/trees.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+
+#include "base/random.h"
+#include "base/units.h"
+
+namespace xccl::greedy {
+namespace {
+
+constexpr int32_t kShares = 8;        // searches a source makes for its chunks of one needer
+constexpr double kLoadedPrice = 8.0;  // further price of the most loaded link
+
+class TreeBuilder {
+ public:
+  TreeBuilder(const CopyProblem& problem, const TreePolicy& policy)
+      : problem_(problem),
+        topology_(*problem.topology),
+        policy_(policy),
+        random_(policy.seed),
+        costs_(LinkCosts(topology_, problem.model)),
+        load_(costs_.size(), 0),
+        price_(costs_.size(), 0),
+        nodes_(static_cast<size_t>(topology_.num_nodes())) {
+    for (int32_t l = 0; l < topology_.num_links(); ++l) {
+      const LinkId self(l);
+      routes_.paths.Intern(std::span(&self, 1));
+    }
+    for (int32_t c = 0; c < problem.chunks; ++c) {
+      if (problem.needers[c].empty()) continue;
+      if (problem.needers[c].size() == 1) {
+        singles_[problem.holders[c]].push_back(c);
+      } else {
+        multiples_.push_back(c);
+      }
+    }
+    chosen_.resize(static_cast<size_t>(problem.chunks));
+  }
+
+  Routes Build() {
+    random_.Shuffle(std::span(multiples_));
+    for (auto& [holders, chunks] : singles_) random_.Shuffle(std::span(chunks));
+    for (int32_t pass = 0; pass < policy_.passes; ++pass) {
+      heaviest_ = *std::max_element(load_.begin(), load_.end());
+      RouteSingles();
+      for (int32_t chunk : multiples_) {
+        Release(chunk);
+        SetPrices(problem_.bytes[chunk]);
+        Grow(chunk);
+        Commit(chunk);
+      }
+    }
+    Emit();
+    return std::move(routes_);
+  }
+
+ private:
+  struct NodeState {
+    double distance = 0;
+    double depth = 0;  // distance from the root along the tree, for nodes of the tree
+    int32_t via = -1;  // link that leads here
+    int32_t search = 0;
+    int32_t tree = 0;  // search in which the node was taken into the tree
+  };
+  struct Label {
+    double distance;
+    int32_t node;
+    bool operator>(const Label& other) const {
+      return distance != other.distance ? distance > other.distance : node > other.node;
+    }
+  };
+
+  double Busy(int32_t link, int64_t bytes) const {
+    return static_cast<double>(BusyPs(costs_[link], bytes)) + 1;
+  }
+
+  void SetPrices(int64_t bytes) {
+    double heaviest = heaviest_;
+    if (heaviest <= 0) heaviest = *std::max_element(load_.begin(), load_.end());
+    for (int32_t l = 0; l < topology_.num_links(); ++l) {
+      const double busy = Busy(l, bytes);
+      const double full = heaviest > 0 ? (load_[l] + busy) / (heaviest + busy) : 0;
+      const double factor = policy_.balance ? 1 + kLoadedPrice * full * full * full : 1;
+      price_[l] = (static_cast<double>(costs_[l].delay_ps) + busy * factor) * (1 + 1e-4 * random_.Unit());
+    }
+    routes_.work += topology_.num_links();
+  }
+
+  void Reach(int32_t node, double distance, int32_t via) {
+    NodeState& state = nodes_[node];
+    if (state.search == search_ && state.distance <= distance) return;
+    state.distance = distance;
+    state.via = via;
+    state.search = search_;
+    heap_.push({distance, node});
+  }
+
+  void Start(const std::vector<int32_t>& holders) {
+    ++search_;
+    heap_ = {};
+    for (int32_t rank : holders) {
+      const int32_t node = topology_.NodeOf(Rank(rank)).value;
+      Reach(node, 0, -1);
+      nodes_[node].tree = search_;
+      nodes_[node].depth = 0;
+    }
+  }
+
+  // Settles the nearest node; absent: all that can be reached is settled.
+  std::optional<int32_t> Settle() {
+    while (!heap_.empty()) {
+      const Label label = heap_.top();
+      heap_.pop();
+      if (label.distance > nodes_[label.node].distance) continue;
+      for (LinkId l : topology_.Out(NodeId(label.node)))
+        Reach(topology_.link(l).to.value, label.distance + price_[l.index()], l.value);
+      routes_.work += static_cast<int64_t>(topology_.Out(NodeId(label.node)).size()) + 4;
+      return label.node;
+    }
+    return std::nullopt;
+  }
+
+  // The links from the tree (or a holder) to a node, first link first.
+  std::vector<int32_t> Way(int32_t node) const {
+    std::vector<int32_t> links;
+    while (nodes_[node].tree != search_) {
+      links.push_back(nodes_[node].via);
+      node = topology_.link(LinkId(nodes_[node].via)).from.value;
+    }
+    std::reverse(links.begin(), links.end());
+    return links;
+  }
+
+  void RouteSingles() {
+    for (int32_t share = 0; share < kShares; ++share) {
+      for (const auto& [holders, chunks] : singles_) {
+        const size_t from = chunks.size() * share / kShares, to = chunks.size() * (share + 1) / kShares;
+        if (from == to) continue;
+        for (size_t i = from; i < to; ++i) Release(chunks[i]);
+        SetPrices(problem_.bytes[chunks[from]]);
+        Start(holders);
+        while (Settle()) continue;
+        for (size_t i = from; i < to; ++i) {
+          const int32_t node = topology_.NodeOf(Rank(problem_.needers[chunks[i]][0])).value;
+          if (nodes_[node].search != search_) {
+            routes_.complete = false;
+            continue;
+          }
+          chosen_[chunks[i]] = Way(node);
+          Commit(chunks[i]);
+        }
+      }
+    }
+  }
+
+  void Grow(int32_t chunk) {
+    Start(problem_.holders[chunk]);
+    std::vector<int32_t>& links = chosen_[chunk];
+    needed_.assign(static_cast<size_t>(topology_.num_nodes()), 0);
+    size_t left = problem_.needers[chunk].size();
+    for (int32_t rank : problem_.needers[chunk]) needed_[topology_.NodeOf(Rank(rank)).index()] = 1;
+    while (left > 0) {
+      const std::optional<int32_t> node = Settle();
+      if (!node) {
+        routes_.complete = false;
+        return;
+      }
+      if (!needed_[*node] || nodes_[*node].tree == search_) continue;
+      // Every rank on the way joins the tree; what a switch has seen does not stay there.
+      const std::vector<int32_t> way = Way(*node);
+      double depth = nodes_[topology_.link(LinkId(way.front())).from.index()].depth;
+      for (int32_t l : way) {
+        links.push_back(l);
+        depth += price_[l];
+        const NodeId head = topology_.link(LinkId(l)).to;
+        if (!topology_.IsGpu(head)) continue;
+        NodeState& state = nodes_[head.index()];
+        if (needed_[head.index()] && state.tree != search_) --left;
+        state.tree = search_;
+        state.depth = depth;
+        state.search = search_ - 1;  // forget the distance, so that the new one is taken
+        const int32_t via = state.via;
+        Reach(head.value, depth * policy_.depth_weight, via);
+      }
+    }
+  }
+
+  void Commit(int32_t chunk) {
+    for (int32_t l : chosen_[chunk]) load_[l] += Busy(l, problem_.bytes[chunk]);
+  }
+  void Release(int32_t chunk) {
+    for (int32_t l : chosen_[chunk]) load_[l] -= Busy(l, problem_.bytes[chunk]);
+    chosen_[chunk].clear();
+  }
+
+  // Links come way by way, so that a transfer's source was reached by one listed before.
+  void Emit() {
+    std::vector<int32_t> brought(static_cast<size_t>(topology_.num_nodes()), -1);
+    std::vector<LinkId> path;
+    for (int32_t c = 0; c < problem_.chunks; ++c) {
+      std::vector<int32_t> reached;
+      int32_t source = -1;
+      for (int32_t l : chosen_[c]) {
+        const Link& link = topology_.link(LinkId(l));
+        if (path.empty()) source = link.from.value;
+        path.push_back(LinkId(l));
+        if (!topology_.IsGpu(link.to)) continue;
+        brought[link.to.index()] = static_cast<int32_t>(routes_.transfers.size());
+        reached.push_back(link.to.value);
+        routes_.transfers.push_back({c, routes_.paths.Intern(path).value, brought[source]});
+        path.clear();
+      }
+      for (int32_t node : reached) brought[node] = -1;
+    }
+  }
+
+  const CopyProblem& problem_;
+  const Topology& topology_;
+  const TreePolicy policy_;
+  Random random_;
+  std::vector<LinkCost> costs_;
+  std::vector<double> load_, price_;
+  std::vector<NodeState> nodes_;
+  std::vector<char> needed_;
+  std::priority_queue<Label, std::vector<Label>, std::greater<>> heap_;
+  int32_t search_ = 0;
+  double heaviest_ = 0;
+  std::map<std::vector<int32_t>, std::vector<int32_t>> singles_;  // chunks of one needer, by their holders
+  std::vector<int32_t> multiples_;
+  std::vector<std::vector<int32_t>> chosen_;  // links of each chunk's tree
+  Routes routes_;
+};
+
+}  // namespace
+
+Routes ChooseTrees(const CopyProblem& problem, const TreePolicy& policy) {
+  return TreeBuilder(problem, policy).Build();
+}
+
+}  // namespace xccl::greedy

@@ -1,0 +1,218 @@
+#include "synth/replan/replan.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "ir/bound.h"
+#include "ir/simulate.h"
+#include "ir/verify_schedule.h"
+#include "synth/test_machines.h"
+#include "topologies/failures.h"
+
+namespace xccl {
+namespace {
+
+using testing::Machine;
+
+Collective MakeCollective(CollectiveKind kind, const std::vector<Rank>& ranks) {
+  return Collective::Create(testing::SpecOf(kind, ranks)).value();
+}
+
+std::vector<Rank> AllRanks(const Topology& topology) {
+  std::vector<Rank> ranks;
+  for (int32_t r = 0; r < topology.num_ranks(); ++r) ranks.emplace_back(r);
+  return ranks;
+}
+
+Plan MakePlan(const Topology& topology, const Collective& collective, const std::string& engine,
+              int64_t size = 1 << 20) {
+  Synthesis made = FindSynthesizer(engine)
+                       .value()
+                       ->Synthesize({.topology = &topology, .collective = &collective, .size_bytes = size})
+                       .value();
+  Plan plan{topology, std::move(made.collective), std::move(made.schedule), std::nullopt, {}};
+  plan.made_by.engine = engine;
+  return plan;
+}
+
+Topology Spoilt(const Topology& topology, void (*spoil)(TopologySpec&)) {
+  TopologySpec spec = topology.spec();
+  spoil(spec);
+  return Topology::Create(std::move(spec)).value();
+}
+
+void ExpectRight(const StatusOr<Synthesis>& made, const SynthesisRequest& request, const std::string& what) {
+  ASSERT_TRUE(made.ok()) << what << ": " << made.status().message();
+  EXPECT_EQ(made->collective.spec(), request.collective->spec()) << what;
+  const std::vector<Violation> violations =
+      VerifySchedule(made->schedule, made->collective, *request.topology);
+  EXPECT_TRUE(violations.empty()) << what << ": " << ToString(violations.front());
+}
+
+constexpr CollectiveKind kKinds[] = {
+    CollectiveKind::kAllreduce,     CollectiveKind::kAllgather,      CollectiveKind::kAllgatherv,
+    CollectiveKind::kReduceScatter, CollectiveKind::kReduceScatterv, CollectiveKind::kBroadcast,
+    CollectiveKind::kReduce,        CollectiveKind::kGather,         CollectiveKind::kScatter,
+    CollectiveKind::kAlltoall,      CollectiveKind::kAlltoallv,      CollectiveKind::kSendrecv,
+    CollectiveKind::kBarrier};
+
+// Every collective on every shape of machine, with one or three failed cables; members may be a subset, then
+// others relay. The engines whose plans look least alike take turns; XCCL_LONG=1: all of them everywhere.
+TEST(Replan, RepairedPlansAreRight) {
+  const bool all = std::getenv("XCCL_LONG") != nullptr;
+  int repaired = 0, turn = 0;
+  for (const Machine& machine : testing::Machines()) {
+    if (machine.topology.num_ranks() < 3) continue;
+    for (CollectiveKind kind : kKinds) {
+      for (const std::vector<Rank>& members : testing::MemberLists(machine.topology.num_ranks())) {
+        const Collective collective = MakeCollective(kind, members);
+        int engine_turn = turn++;
+        for (const char* engine : {"bfb", "flow", "ring", "forest", "halving-doubling", "direct", "greedy"}) {
+          if (++engine_turn % 4 != 0 && !all) continue;
+          const SynthesisRequest whole{
+              .topology = &machine.topology, .collective = &collective, .size_bytes = 1 << 20};
+          if (!FindSynthesizer(engine).value()->Serves(whole).ok()) continue;
+          const StatusOr<Synthesis> made = FindSynthesizer(engine).value()->Synthesize(whole);
+          if (!made.ok()) continue;
+          Plan plan{machine.topology, made->collective, made->schedule, std::nullopt, {}};
+          for (int32_t cables = 1; cables <= 3; cables += 2) {
+            const StatusOr<Failure> failure =
+                FailCables(machine.topology, cables, static_cast<uint64_t>(cables),
+                           [&](const Topology& left) { return CheckReachable(left, collective).ok(); });
+            if (!failure.ok()) continue;
+            SynthesisRequest request = whole;
+            request.topology = &failure->topology;
+            const StatusOr<Synthesis> again = Replan(plan, request);
+            const std::string what = machine.name + " " + std::string(ToString(kind)) + " " + engine;
+            if (!again.ok()) {
+              EXPECT_NE(again.status().message().find("partial sums"), std::string::npos)
+                  << what << ": " << again.status().message();
+              continue;
+            }
+            ExpectRight(again, request, what);
+            ++repaired;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(repaired, 200);
+}
+
+TEST(Replan, KeepsAPlanThatNothingHappenedTo) {
+  const Topology topology = testing::MakeGrid({4, 4}, true);
+  const Collective collective = MakeCollective(CollectiveKind::kAllgather, AllRanks(topology));
+  const Plan plan = MakePlan(topology, collective, "bfb");
+  const SynthesisRequest request{.topology = &topology, .collective = &collective, .size_bytes = 1 << 20};
+  const StatusOr<Synthesis> again = Replan(plan, request);
+  ExpectRight(again, request, "unharmed");
+  EXPECT_EQ(again->note, "from a plan by bfb: 0 edges joined anew, 0 moved off busy links");
+  const SimulateOptions options{.size_bytes = 1 << 20};
+  EXPECT_EQ(Simulate(again->schedule, again->collective, topology, options).time_ps,
+            Simulate(plan.schedule, plan.collective, topology, options).time_ps);
+}
+
+// A slow link loses load: no slower than the plan left as it is, and near the bound.
+TEST(Replan, RelievesSlowLinks) {
+  const Topology topology = testing::MakeFullMesh(8);
+  const Topology slow =
+      Spoilt(topology, [](TopologySpec& spec) { spec.links[0].bandwidth_bytes_per_s /= 10; });
+  const Collective collective = MakeCollective(CollectiveKind::kAllgather, AllRanks(topology));
+  const Plan plan = MakePlan(topology, collective, "direct", 64 << 20);
+  const SynthesisRequest request{.topology = &slow, .collective = &collective, .size_bytes = 64 << 20};
+  const StatusOr<Synthesis> again = Replan(plan, request);
+  ExpectRight(again, request, "slow");
+  const SimulateOptions options{.size_bytes = 64 << 20};
+  const int64_t left = Simulate(plan.schedule, plan.collective, slow, options).time_ps;
+  const int64_t repaired = Simulate(again->schedule, again->collective, slow, options).time_ps;
+  EXPECT_LT(repaired * 4, left);
+  EXPECT_LT(static_cast<double>(repaired),
+            1.1 * static_cast<double>(
+                      LowerBound(slow, collective, 64 << 20, TimeModel::kPipelined).value().bound_ps));
+}
+
+// Without a GPU the ranks after it are renumbered; nodes are told by name.
+TEST(Replan, PlansForTheRanksThatAreLeft) {
+  const Topology topology = testing::MakeGrid({3, 3}, true);
+  const Topology left = Spoilt(topology, [](TopologySpec& spec) {
+    const NodeId gone(4);
+    std::erase_if(spec.links, [&](const Link& l) { return l.from == gone || l.to == gone; });
+    for (Link& link : spec.links)
+      for (NodeId* end : {&link.from, &link.to})
+        if (*end > gone) --end->value;
+    spec.nodes.erase(spec.nodes.begin() + gone.value);
+  });
+  for (CollectiveKind kind :
+       {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kAlltoall,
+        CollectiveKind::kReduceScatter, CollectiveKind::kBarrier}) {
+    const Collective old = MakeCollective(kind, AllRanks(topology));
+    const Collective now = MakeCollective(kind, AllRanks(left));
+    const SynthesisRequest request{.topology = &left, .collective = &now, .size_bytes = 1 << 20};
+    for (const char* engine : {"bfb", "forest", "greedy", "flow", "ring"}) {
+      const SynthesisRequest whole{.topology = &topology, .collective = &old, .size_bytes = 1 << 20};
+      if (!FindSynthesizer(engine).value()->Serves(whole).ok()) continue;
+      ExpectRight(Replan(MakePlan(topology, old, engine), request), request,
+                  std::string(ToString(kind)) + " " + engine);
+    }
+  }
+}
+
+TEST(Replan, SameInputSameBytes) {
+  const Topology topology = testing::MakeHypercube(4);
+  const Collective collective = MakeCollective(CollectiveKind::kAllreduce, AllRanks(topology));
+  const Plan plan = MakePlan(topology, collective, "forest");
+  const Failure failure = FailCables(topology, 2, 5, {}).value();
+  const SynthesisRequest request{
+      .topology = &failure.topology, .collective = &collective, .size_bytes = 1 << 20};
+  EXPECT_EQ(Replan(plan, request)->schedule, Replan(plan, request)->schedule);
+}
+
+TEST(Replan, SaysWhatItCannotRepair) {
+  const Topology mesh = testing::MakeFullMesh(4);
+  const Collective allreduce = MakeCollective(CollectiveKind::kAllreduce, AllRanks(mesh));
+  const Collective allgather = MakeCollective(CollectiveKind::kAllgather, AllRanks(mesh));
+  const Collective some = MakeCollective(CollectiveKind::kAllgather, {Rank(0), Rank(1)});
+  const Collective broadcast = MakeCollective(CollectiveKind::kBroadcast, AllRanks(mesh));
+  CollectiveSpec other_root = broadcast.spec();
+  other_root.root = Rank(other_root.root->value == 0 ? 1 : 0);
+  const Collective rerooted = Collective::Create(other_root).value();
+  const struct {
+    Plan plan;
+    const Collective* wanted;
+    std::string error;
+  } cases[] = {
+      {MakePlan(mesh, allreduce, "recursive-doubling"), &allreduce,
+       "rank 0 sends two partial sums of chunk 0"},
+      {MakePlan(mesh, allgather, "ring"), &allreduce, "the plan is for allgather; expected allreduce"},
+      {MakePlan(mesh, some, "direct"), &allgather,
+       "the plan is for allgather on other ranks; expected all of its ranks, or some"},
+      {MakePlan(mesh, broadcast, "tree"), &rerooted,
+       "the plan is for broadcast with root " + std::to_string(broadcast.spec().root->value) +
+           "; expected the same root"},
+  };
+  for (const auto& c : cases) {
+    const StatusOr<Synthesis> made =
+        Replan(c.plan, {.topology = &mesh, .collective = c.wanted, .size_bytes = 1 << 20});
+    ASSERT_FALSE(made.ok());
+    EXPECT_EQ(made.status().message(), c.error);
+  }
+}
+
+TEST(FailCables, TakesBothWaysAndKeepsWhatServes) {
+  const Topology ring = testing::MakeRing(5);
+  const Failure failure = FailCables(ring, 1, 3, {}).value();
+  EXPECT_EQ(failure.topology.num_links(), ring.num_links() - 2);
+  ASSERT_EQ(failure.cables.size(), 1U);
+  EXPECT_NE(failure.cables[0].find("<->"), std::string::npos);
+  EXPECT_EQ(FailCables(ring, 1, 3, {})->cables, failure.cables);
+  EXPECT_EQ(FailCables(ring, 2, 0, [](const Topology&) { return false; }).status().message(),
+            "2 failed cables: 100 draws left no machine on which all ranks are reached");
+  EXPECT_NE(FailCables(ring, 6, 0, {}).status().message().find("6 cables to fail; expected 1 to 5"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace xccl

@@ -1,0 +1,341 @@
+// A search runs against the data: from the rank that needs an edge, over links and through whatever lies
+// between, to the nearest rank that hangs on the root. Ranks in between become relays, and ranks that are cut
+// off themselves are turned round on the way.
+#include "synth/replan/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <queue>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "synth/greedy/problem.h"
+
+namespace xccl::replan {
+namespace {
+
+// Balancing ends when the busiest link is this near the mean, or a round over all links makes it less busy by
+// less than this part.
+constexpr int64_t kNear = 400;
+constexpr int64_t kLittle = 4000;
+
+class Search {
+ public:
+  Search(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes,
+         const SearchOptions& options, Trees& trees)
+      : topology_(topology),
+        options_(options),
+        trees_(trees),
+        load_(static_cast<size_t>(topology.num_links()), 0),
+        users_(load_.size()),
+        needed_(trees.places.size(), false),
+        children_(trees.places.size(), 0),
+        label_(static_cast<size_t>(topology.num_nodes())),
+        hangs_(static_cast<size_t>(trees.num_ranks)) {
+    FillBusy(sizes);
+    std::vector<Holding> holdings;
+    for (int32_t t = 0; t < static_cast<int32_t>(trees_.trees.size()); ++t) {
+      const Tree& tree = trees_.trees[static_cast<size_t>(t)];
+      tree.sums ? collective.Before(tree.chunks.front(), holdings)
+                : collective.After(tree.chunks.front(), holdings);
+      for (const Holding& h : holdings) needed_[trees_.Index(t, h.rank.value)] = true;
+      for (int32_t r = 0; r < trees_.num_ranks; ++r)
+        if (trees_.At(t, r).next >= 0) Link(t, r);
+    }
+  }
+
+  StatusOr<SearchResult> Run() {
+    XCCL_RETURN_IF_ERROR(JoinAll());
+    result_.busiest_before_ps = Busiest();
+    result_.work = 0;
+    Balance();
+    result_.busiest_ps = Busiest();
+    return result_;
+  }
+
+ private:
+  // Smaller is better: how far a link goes beyond `soft_`, then when the data is there.
+  struct Cost {
+    int64_t beyond = 0;
+    int64_t delay = 0;
+    auto operator<=>(const Cost&) const = default;
+  };
+  struct Label {
+    uint32_t stamp = 0;
+    bool done = false;
+    Cost cost;
+    LinkId by;  // the link by which the search came
+  };
+  struct Undo {
+    int32_t tree = 0, rank = 0;
+    Place place;
+  };
+
+  int64_t Busiest() const { return load_.empty() ? 0 : *std::max_element(load_.begin(), load_.end()); }
+
+  // Trees are of few different sizes.
+  void FillBusy(const CollectiveSizes& sizes) {
+    std::map<std::pair<int64_t, int64_t>, int32_t> rows;
+    const std::vector<greedy::LinkCost> costs = greedy::LinkCosts(topology_, options_.model);
+    for (const Tree& tree : trees_.trees) {
+      int64_t bytes = 0;
+      const int64_t chunks = static_cast<int64_t>(tree.chunks.size());
+      for (ChunkId c : tree.chunks) bytes += sizes.ChunkBytes(c);
+      const auto [row, fresh] = rows.emplace(std::pair(bytes, chunks), static_cast<int32_t>(rows.size()));
+      busy_row_.push_back(row->second);
+      if (!fresh) continue;
+      for (const greedy::LinkCost& cost : costs)
+        busy_.push_back(greedy::BusyPs(cost, bytes) + (chunks - 1) * cost.fixed_ps);
+    }
+  }
+
+  int64_t Busy(int32_t tree, LinkId l) const {
+    return busy_[static_cast<size_t>(busy_row_[static_cast<size_t>(tree)]) * load_.size() + l.index()];
+  }
+
+  void Load(int32_t tree, const Place& place, int32_t sign) {
+    for (LinkId l : trees_.paths[place.path]) load_[l.index()] += sign * Busy(tree, l);
+    children_[trees_.Index(tree, place.next)] += sign;
+  }
+
+  // Takes r's edge into account.
+  void Link(int32_t tree, int32_t r) {
+    const Place& place = trees_.At(tree, r);
+    Load(tree, place, +1);
+    for (LinkId l : trees_.paths[place.path]) users_[l.index()].push_back(trees_.Index(tree, r));
+  }
+
+  // Gives r another place, and remembers the old one.
+  void Set(int32_t tree, int32_t r, const Place& place) {
+    Place& old = trees_.At(tree, r);
+    undo_.push_back({tree, r, old});
+    if (old.next >= 0) Load(tree, old, -1);
+    old = place;
+    if (place.next >= 0) Link(tree, r);
+  }
+
+  void RollBack() {
+    for (; !undo_.empty(); undo_.pop_back()) {
+      const Undo& undo = undo_.back();
+      Place& place = trees_.At(undo.tree, undo.rank);
+      if (place.next >= 0) Load(undo.tree, place, -1);
+      place = undo.place;
+      if (place.next >= 0) Load(undo.tree, place, +1);
+    }
+  }
+
+  bool IsRelay(int32_t tree, int32_t r) const { return !needed_[trees_.Index(tree, r)]; }
+
+  // Cuts r off, with the relays around it that serve nothing else: those before it that feed nobody but r,
+  // and r itself and those behind it that have one rank to feed. Returns the rank that is then cut off.
+  int32_t CutOff(int32_t tree, int32_t r) {
+    int32_t before = trees_.At(tree, r).next;
+    int32_t at = r;
+    while (IsRelay(tree, at) && children_[trees_.Index(tree, at)] == 1) {
+      int32_t child = 0;
+      while (trees_.At(tree, child).next != at) ++child;
+      Set(tree, at, {});
+      at = child;
+    }
+    const bool serves = !IsRelay(tree, at) || children_[trees_.Index(tree, at)] > 0;
+    Set(tree, at, {.next = serves ? kCutOff : kAbsent, .path = {}, .step = 0});
+    while (before >= 0 && trees_.At(tree, before).next >= 0 && IsRelay(tree, before) &&
+           children_[trees_.Index(tree, before)] == 0) {
+      const int32_t further = trees_.At(tree, before).next;
+      Set(tree, before, {});
+      before = further;
+    }
+    return serves ? at : -1;
+  }
+
+  Status JoinAll() {
+    soft_ = Busiest();
+    for (int32_t l = 0; l < topology_.num_links(); ++l) soft_ = std::max(soft_, Latency(LinkId(l)));
+    for (int32_t t = 0; t < static_cast<int32_t>(trees_.trees.size()); ++t) {
+      for (int32_t r = 0; r < trees_.num_ranks; ++r) {
+        if (trees_.At(t, r).next != kCutOff) continue;
+        const int32_t cut_off = CutOff(t, r);
+        if (cut_off < 0) continue;
+        if (!Join(t, cut_off))
+          return InvalidInput(fmt::format("rank {} cannot be reached over what is left of the machine", r));
+        ++result_.joined;
+      }
+    }
+    undo_.clear();
+    return OkStatus();
+  }
+
+  // Does r hang on a root? Remembered until the next search.
+  bool HangsOnRoot(int32_t tree, int32_t r) {
+    walk_.clear();
+    int32_t at = r;
+    bool hangs = false;
+    while (true) {
+      const std::pair<uint32_t, bool>& known = hangs_[static_cast<size_t>(at)];
+      if (known.first == stamp_) {
+        hangs = known.second;
+        break;
+      }
+      walk_.push_back(at);
+      const int32_t next = trees_.At(tree, at).next;
+      if (next < 0) {
+        hangs = next == kRoot;
+        break;
+      }
+      at = next;
+    }
+    for (int32_t seen : walk_) hangs_[static_cast<size_t>(seen)] = {stamp_, hangs};
+    return hangs;
+  }
+
+  int64_t Latency(LinkId l) const { return topology_.link(l).latency_ps + topology_.link(l).overhead_ps + 1; }
+
+  int64_t DelayOf(int32_t tree, int32_t r) const {
+    int64_t delay = 0;
+    for (int32_t at = r; trees_.At(tree, at).next >= 0; at = trees_.At(tree, at).next)
+      for (LinkId l : trees_.paths[trees_.At(tree, at).path]) delay += Latency(l);
+    return delay;
+  }
+
+  // Gives v, which is cut off, an edge to what hangs on the root. No link gets as busy as `hard_`.
+  bool Join(int32_t tree, int32_t v) {
+    ++stamp_;
+    const bool sums = trees_.trees[static_cast<size_t>(tree)].sums;
+    using Entry = std::tuple<Cost, int32_t, bool>;  // node; is the cost that of ending there?
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+    const NodeId start = topology_.NodeOf(Rank(v));
+    label_[start.index()] = {.stamp = stamp_, .done = false, .cost = {}, .by = LinkId(-1)};
+    queue.push({Cost{}, start.value, false});
+    while (!queue.empty()) {
+      const auto [cost, at, ends] = queue.top();
+      queue.pop();
+      const NodeId node(at);
+      if (ends) return Connect(tree, v, *topology_.RankOf(node));
+      Label& label = label_[node.index()];
+      if (label.done) continue;
+      label.done = true;
+      if (const std::optional<Rank> rank = topology_.RankOf(node); rank && node != start) {
+        if (HangsOnRoot(tree, rank->value)) {
+          queue.push({Cost{cost.beyond, cost.delay + DelayOf(tree, rank->value)}, at, true});
+          continue;
+        }
+      }
+      for (LinkId l : sums ? topology_.Out(node) : topology_.In(node)) {
+        ++result_.work;
+        const NodeId next = sums ? topology_.link(l).to : topology_.link(l).from;
+        const int64_t load = load_[l.index()] + Busy(tree, l);
+        if (load >= hard_) continue;
+        const Cost reached{std::max(cost.beyond, load - soft_), cost.delay + Latency(l)};
+        Label& other = label_[next.index()];
+        if (other.stamp == stamp_ && (other.done || other.cost <= reached)) continue;
+        other = {.stamp = stamp_, .done = false, .cost = reached, .by = l};
+        queue.push({reached, next.value, false});
+      }
+    }
+    return false;
+  }
+
+  // Lays the way from `root_side` back to v, rank by rank.
+  bool Connect(int32_t tree, int32_t v, Rank root_side) {
+    const bool sums = trees_.trees[static_cast<size_t>(tree)].sums;
+    NodeId at = topology_.NodeOf(root_side);
+    int32_t next = root_side.value;
+    std::vector<LinkId> links;  // from the root outwards
+    while (at != topology_.NodeOf(Rank(v))) {
+      const LinkId by = label_[at.index()].by;
+      links.push_back(by);
+      at = sums ? topology_.link(by).from : topology_.link(by).to;
+      const std::optional<Rank> rank = topology_.RankOf(at);
+      if (!rank) continue;
+      if (sums) std::reverse(links.begin(), links.end());
+      Set(tree, rank->value, {.next = next, .path = trees_.paths.Intern(links), .step = 0});
+      next = rank->value;
+      links.clear();
+    }
+    return true;
+  }
+
+  // Busy links first; one that nothing can be moved off waits until the links around it are less busy. Every
+  // move makes the sorted list of loads smaller.
+  void Balance() {
+    const int64_t links = std::max<int64_t>(1, static_cast<int64_t>(load_.size()));
+    int64_t mean = 0;
+    for (int64_t load : load_) mean += load / links;
+    std::vector<int32_t> order(load_.size());
+    std::iota(order.begin(), order.end(), 0);
+    int64_t busiest = std::numeric_limits<int64_t>::max();
+    for (bool moved = true; moved && result_.work < options_.work;) {
+      const int64_t now = Busiest();
+      if (now - mean < mean / kNear || busiest - now < now / kLittle) break;
+      busiest = now;
+      moved = false;
+      std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+        return load_[static_cast<size_t>(a)] > load_[static_cast<size_t>(b)];
+      });
+      for (int32_t l : order) {
+        if (load_[static_cast<size_t>(l)] <= mean) break;
+        while (result_.work < options_.work && Relieve(LinkId(l))) {
+          ++result_.moved;
+          moved = true;
+        }
+      }
+    }
+  }
+
+  // Moves one edge off a link, to where nothing gets as busy as this link is.
+  bool Relieve(LinkId l) {
+    hard_ = load_[l.index()];
+    soft_ = hard_ - hard_ / 8;
+    std::vector<size_t>& users = users_[l.index()];
+    for (size_t tried = users.size(); tried-- > 0 && result_.work < options_.work;) {
+      const size_t index = users[tried];
+      const int32_t tree = static_cast<int32_t>(index / static_cast<size_t>(trees_.num_ranks));
+      const int32_t r = static_cast<int32_t>(index % static_cast<size_t>(trees_.num_ranks));
+      const Place before = trees_.places[index];
+      const std::span<const LinkId> path =
+          before.next >= 0 ? trees_.paths[before.path] : std::span<const LinkId>();
+      if (std::find(path.begin(), path.end(), l) == path.end() || Busy(tree, l) == 0) {
+        users[tried] = users.back();  // an edge of old
+        users.pop_back();
+        continue;
+      }
+      undo_.clear();
+      const int32_t cut_off = CutOff(tree, r);
+      if (cut_off < 0 || Join(tree, cut_off)) return true;
+      RollBack();
+    }
+    return false;
+  }
+
+  const Topology& topology_;
+  const SearchOptions options_;
+  Trees& trees_;
+  std::vector<int32_t> busy_row_;           // by tree
+  std::vector<int64_t> busy_;               // [row × links + link]: ps that a tree's chunk takes a link
+  std::vector<int64_t> load_;               // ps that a link is taken
+  std::vector<std::vector<size_t>> users_;  // places whose edge takes, or took, a link
+  std::vector<bool> needed_;                // by place: more than a relay
+  std::vector<int32_t> children_;           // by place: edges that lead there
+  std::vector<Undo> undo_;
+  int64_t soft_ = 0, hard_ = std::numeric_limits<int64_t>::max();
+  std::vector<Label> label_;
+  std::vector<std::pair<uint32_t, bool>> hangs_;  // by rank: search, answer
+  std::vector<int32_t> walk_;
+  uint32_t stamp_ = 0;
+  SearchResult result_;
+};
+
+}  // namespace
+
+StatusOr<SearchResult> Repair(const Topology& topology, const Collective& collective,
+                              const CollectiveSizes& sizes, const SearchOptions& options, Trees& trees) {
+  return Search(topology, collective, sizes, options, trees).Run();
+}
+
+}  // namespace xccl::replan

@@ -1,0 +1,437 @@
+// Which tree a transfer belongs to is told by counting: a rank that sends a chunk with fewer contributions
+// than anybody ends with sends a partial sum.
+#include "synth/replan/trees.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <span>
+#include <utility>
+
+namespace xccl::replan {
+namespace {
+
+// Links that carry fewer trees than this show when they carry one too many. A sum that is copied on is a
+// pipeline of so many chunks at least. No more is cut or dealt out where it would make more places.
+constexpr int64_t kFewTrees = 24;
+constexpr int32_t kFewWaves = 8;
+constexpr int64_t kMostPlacesDealt = int64_t{1} << 20;
+
+// Transfers of every chunk, in the order of the columns.
+struct ByChunk {
+  std::vector<int64_t> first;
+  std::vector<int32_t> transfer;
+};
+
+ByChunk GroupByChunk(const Schedule& schedule) {
+  ByChunk by;
+  by.first.assign(static_cast<size_t>(schedule.num_chunks) + 1, 0);
+  for (int64_t t = 0; t < schedule.size(); ++t)
+    for (int32_t i = 0; i < schedule.count[t]; ++i) ++by.first[schedule.first[t].index() + i + 1];
+  std::partial_sum(by.first.begin(), by.first.end(), by.first.begin());
+  by.transfer.resize(static_cast<size_t>(by.first.back()));
+  std::vector<int64_t> next(by.first.begin(), by.first.end() - 1);
+  for (int64_t t = 0; t < schedule.size(); ++t)
+    for (int32_t i = 0; i < schedule.count[t]; ++i)
+      by.transfer[static_cast<size_t>(next[schedule.first[t].index() + i]++)] = static_cast<int32_t>(t);
+  return by;
+}
+
+// What one chunk does: whose edge each of its transfers is.
+struct Ways {
+  std::vector<std::pair<int32_t, int32_t>> up, down;  // (old rank, transfer), by rank
+  int32_t up_root = -1;                               // where the sum ends, if there is one
+  int32_t first_step = 0;
+};
+
+// Old chunks of one part that take the same ways, in the order of their steps.
+struct Group {
+  Ways ways;                                        // of the first
+  std::vector<std::pair<int32_t, int32_t>> chunks;  // first step, old chunk
+};
+
+class Reader {
+ public:
+  Reader(const Schedule& schedule, const Collective& collective, const Topology& old,
+         const Renaming& renaming, int32_t new_ranks)
+      : schedule_(schedule),
+        collective_(collective),
+        old_(old),
+        renaming_(renaming),
+        steps_(schedule.num_steps()) {
+    out_.trees.num_ranks = new_ranks;
+    const size_t ranks = static_cast<size_t>(old.num_ranks());
+    held_.assign(ranks, 0);
+    up_.assign(ranks, -1);
+    down_.assign(ranks, -1);
+  }
+
+  StatusOr<CutTrees> Read() {
+    XCCL_RETURN_IF_ERROR(RenamePaths());
+    const ByChunk by = GroupByChunk(schedule_);
+    for (int32_t c = 0; c < schedule_.num_chunks; ++c) {
+      if (renaming_.part[collective_.PartOf(ChunkId(c)).index()] < 0 || by.first[c] == by.first[c + 1] ||
+          collective_.AlwaysEmpty(ChunkId(c)))
+        continue;
+      const std::span<const int32_t> transfers =
+          std::span(by.transfer)
+              .subspan(static_cast<size_t>(by.first[c]), static_cast<size_t>(by.first[c + 1] - by.first[c]));
+      XCCL_ASSIGN_OR_RETURN(Ways ways, Sort(c, transfers));
+      AddToGroup(c, std::move(ways));
+    }
+    const int32_t dealt = Deal();
+    NumberChunks();
+    for (Group& group : groups_) XCCL_RETURN_IF_ERROR(AddTrees(group, dealt));
+    return std::move(out_);
+  }
+
+ private:
+  Status RenamePaths() {
+    std::vector<LinkId> links;
+    for (int32_t p = 0; p < schedule_.paths.size(); ++p) {
+      links.clear();
+      bool whole = true;
+      for (LinkId l : schedule_.paths[PathId(p)]) {
+        whole &= renaming_.link[l.index()] >= 0;
+        links.emplace_back(renaming_.link[l.index()]);
+      }
+      if (!IsChain(old_, schedule_.paths[PathId(p)]))
+        return InvalidInput("a switch multicasts or reduces; such plans are not repaired");
+      path_.push_back(whole ? out_.trees.paths.Intern(links).value : -1);
+    }
+    return OkStatus();
+  }
+
+  // Which transfers of a chunk carry partial sums and which the whole.
+  StatusOr<Ways> Sort(int32_t c, std::span<const int32_t> transfers) {
+    Ways ways;
+    ways.first_step = schedule_.step[transfers.front()];
+    int32_t whole = 0;
+    collective_.After(ChunkId(c), holdings_);
+    for (const Holding& h : holdings_) whole = std::max(whole, static_cast<int32_t>(h.contributions.size()));
+    collective_.Before(ChunkId(c), holdings_);
+    for (const Holding& h : holdings_) held_[h.rank.index()] = static_cast<int32_t>(h.contributions.size());
+    for (size_t i = 0; i < transfers.size();) {
+      size_t end = i;
+      read_.clear();
+      for (; end < transfers.size() && schedule_.step[transfers[end]] == schedule_.step[transfers[i]]; ++end)
+        read_.push_back(held_[schedule_.src[transfers[end]].index()]);
+      for (size_t k = i; k < end; ++k) {
+        const int32_t t = transfers[k];
+        const Rank from = schedule_.src[t], to = schedule_.dst[t];
+        const int32_t amount = read_[k - i];
+        int32_t& held = held_[to.index()];
+        held = schedule_.op[t] == TransferOp::kReduce ? held + amount : amount;
+        const bool sums = amount < whole;
+        int32_t& edge = sums ? up_[from.index()] : down_[to.index()];
+        if (edge >= 0)
+          return InvalidInput(sums ? fmt::format("rank {} sends two partial sums of chunk {}", from.value, c)
+                                   : fmt::format("rank {} is sent chunk {} twice", to.value, c));
+        edge = t;
+        (sums ? ways.up : ways.down).emplace_back(sums ? from.value : to.value, t);
+      }
+      i = end;
+    }
+    for (const auto& [rank, t] : ways.up) {
+      const int32_t to = schedule_.dst[t].value;
+      if (up_[static_cast<size_t>(to)] >= 0 || to == ways.up_root) continue;
+      if (ways.up_root >= 0)
+        return InvalidInput(
+            fmt::format("chunk {} is summed up at two ranks, {} and {}", c, ways.up_root, to));
+      ways.up_root = to;
+    }
+    for (const Holding& h : holdings_) held_[h.rank.index()] = 0;
+    for (int32_t t : transfers) held_[schedule_.dst[t].index()] = 0;
+    for (const auto& [rank, t] : ways.up) up_[static_cast<size_t>(rank)] = -1;
+    for (const auto& [rank, t] : ways.down) down_[static_cast<size_t>(rank)] = -1;
+    std::sort(ways.up.begin(), ways.up.end());
+    std::sort(ways.down.begin(), ways.down.end());
+    return ways;
+  }
+
+  // The part, and for every edge its ends and its path.
+  std::vector<int32_t> Signature(int32_t c, const Ways& ways) const {
+    std::vector<int32_t> signature = {collective_.PartOf(ChunkId(c)).value,
+                                      static_cast<int32_t>(ways.up.size())};
+    for (const auto* edges : {&ways.up, &ways.down})
+      for (const auto& [rank, t] : *edges)
+        signature.insert(signature.end(),
+                         {schedule_.src[t].value, schedule_.dst[t].value, schedule_.path[t].value});
+    return signature;
+  }
+
+  void AddToGroup(int32_t c, Ways ways) {
+    const auto [at, fresh] = group_of_.emplace(Signature(c, ways), groups_.size());
+    if (fresh) groups_.emplace_back();
+    Group& group = groups_[at->second];
+    group.chunks.emplace_back(ways.first_step, c);
+    if (fresh || ways.first_step < group.ways.first_step) group.ways = std::move(ways);
+  }
+
+  // Into how many trees a group's chunks are dealt; cuts chunks so that there are enough of them.
+  int32_t Deal() {
+    std::vector<int64_t> trees(static_cast<size_t>(old_.num_links()), 0);
+    size_t fewest = std::numeric_limits<size_t>::max();
+    int64_t places = 0;
+    bool pipeline = false;
+    for (const Group& group : groups_) {
+      fewest = std::min(fewest, group.chunks.size());
+      const bool both = !group.ways.up.empty() && !group.ways.down.empty();
+      pipeline |= both;
+      places += static_cast<int64_t>(both ? 2 : 1) * out_.trees.num_ranks;
+      for (const auto* edges : {&group.ways.up, &group.ways.down})
+        for (const auto& [rank, t] : *edges)
+          for (LinkId l : schedule_.paths[schedule_.path[t]]) ++trees[l.index()];
+    }
+    const int64_t most = trees.empty() ? 0 : *std::max_element(trees.begin(), trees.end());
+    int32_t dealt = 1;
+    while (most * dealt < kFewTrees && places * dealt * 2 <= kMostPlacesDealt) dealt *= 2;
+    const int32_t least = std::max(dealt, pipeline ? kFewWaves : 1);
+    while (out_.cut * 2 <= renaming_.most_cut && static_cast<int64_t>(fewest) * out_.cut < least &&
+           places * dealt * out_.cut <= kMostPlacesDealt)
+      out_.cut *= 2;
+    return dealt;
+  }
+
+  // The first new chunk of every old one.
+  void NumberChunks() {
+    std::vector<std::pair<int32_t, int32_t>> parts;  // new, old
+    for (int32_t p = 0; p < collective_.num_parts(); ++p)
+      if (renaming_.part[static_cast<size_t>(p)] >= 0)
+        parts.emplace_back(renaming_.part[static_cast<size_t>(p)], p);
+    std::sort(parts.begin(), parts.end());
+    new_chunk_.assign(static_cast<size_t>(collective_.num_chunks()), -1);
+    int32_t next = 0;
+    for (const auto& [now, old] : parts) {
+      const int32_t first = collective_.FirstChunk(PartId(old)).value;
+      for (int32_t i = 0; i < collective_.ChunksOf(PartId(old)); ++i, next += out_.cut)
+        new_chunk_[static_cast<size_t>(first + i)] = next;
+    }
+  }
+
+  // Pieces of all chunks come before the next pieces of any.
+  Status AddTrees(Group& group, int32_t dealt) {
+    std::sort(group.chunks.begin(), group.chunks.end());
+    std::vector<Tree> trees(static_cast<size_t>(dealt));
+    size_t turn = 0;
+    for (int32_t piece = 0; piece < out_.cut; ++piece) {
+      for (const auto& [step, chunk] : group.chunks) {
+        Tree& tree = trees[turn++ % trees.size()];
+        tree.chunks.emplace_back(new_chunk_[static_cast<size_t>(chunk)] + piece);
+        tree.later.push_back(piece * steps_ + step - group.ways.first_step);
+      }
+    }
+    for (Tree& tree : trees) {
+      if (tree.chunks.empty()) continue;
+      if (!group.ways.up.empty()) {
+        tree.sums = true;
+        XCCL_RETURN_IF_ERROR(AddTree(tree, group.ways.up, -1));
+      }
+      if (group.ways.down.empty()) continue;
+      tree.sums = false;
+      XCCL_RETURN_IF_ERROR(AddTree(tree, group.ways.down, group.ways.up_root));
+    }
+    return OkStatus();
+  }
+
+  Status AddTree(const Tree& tree, const std::vector<std::pair<int32_t, int32_t>>& edges, int32_t up_root) {
+    Trees& out = out_.trees;
+    const int64_t places = static_cast<int64_t>(out.places.size()) + out.num_ranks;
+    if (places > kMostPlaces)
+      return LimitReached(fmt::format("a plan of more than {} edges is not repaired", kMostPlaces));
+    const int32_t index = static_cast<int32_t>(out.trees.size());
+    out.trees.push_back(tree);
+    out.places.resize(static_cast<size_t>(places));
+    std::vector<int32_t>& mine = up_;  // all -1 between chunks
+    for (const auto& [rank, t] : edges) mine[static_cast<size_t>(rank)] = t;
+    int32_t orphan = -1;  // the first rank whose edge led to a root that is gone
+    for (const auto& [old_rank, t] : edges) {
+      const Rank old_next = tree.sums ? schedule_.dst[t] : schedule_.src[t];
+      const int32_t next = renaming_.rank[old_next.index()];
+      const int32_t rank = renaming_.rank[static_cast<size_t>(old_rank)];
+      const bool next_is_root = mine[old_next.index()] < 0;
+      if (next_is_root && next >= 0) out.At(index, next).next = kRoot;
+      if (rank < 0) continue;
+      if (next_is_root && next < 0 && orphan < 0) orphan = rank;
+      const int32_t path = path_[schedule_.path[t].index()];
+      const bool alive = next >= 0 && path >= 0;
+      out.At(index, rank) = {
+          .next = alive ? next : kCutOff, .path = PathId(std::max(path, 0)), .step = schedule_.step[t]};
+    }
+    for (const auto& [rank, t] : edges) mine[static_cast<size_t>(rank)] = -1;
+    if (orphan >= 0) Crown(index, up_root >= 0, orphan);
+    return OkStatus();
+  }
+
+  // Gives a tree whose root is gone another: of copies after sums, where the sum now is.
+  void Crown(int32_t tree, bool after_sums, int32_t orphan) {
+    int32_t root = orphan;
+    if (after_sums)
+      for (int32_t r = 0; r < out_.trees.num_ranks; ++r)
+        if (out_.trees.At(tree - 1, r).next == kRoot) root = r;
+    out_.trees.At(tree, root) = {.next = kRoot, .path = {}, .step = 0};
+  }
+
+  const Schedule& schedule_;
+  const Collective& collective_;
+  const Topology& old_;
+  const Renaming& renaming_;
+  const int32_t steps_;
+  std::vector<int32_t> path_;  // by old path; -1: a link is gone
+  CutTrees out_;
+  std::vector<int32_t> held_;       // contributions, by old rank
+  std::vector<int32_t> up_, down_;  // by old rank: the transfer that is its edge, or -1
+  std::vector<int32_t> read_;
+  std::vector<Holding> holdings_;
+  std::map<std::vector<int32_t>, size_t> group_of_;
+  std::vector<Group> groups_;
+  std::vector<int32_t> new_chunk_;  // by old chunk
+};
+
+// Writes one tree after the other; sums of a chunk come before its copies.
+class Writer {
+ public:
+  Writer(const Trees& trees, const Collective& collective) : trees_(trees), collective_(collective) {
+    out_.num_chunks = collective.num_chunks();
+    for (int32_t p = 0; p < trees.paths.size(); ++p) out_.paths.Intern(trees.paths[PathId(p)]);
+    step_.resize(static_cast<size_t>(trees.num_ranks));
+    needed_.resize(step_.size());
+    first_child_.resize(step_.size() + 1);
+  }
+
+  Schedule Write() {
+    for (int32_t t = 0; t < static_cast<int32_t>(trees_.trees.size()); ++t) {
+      const Tree& tree = trees_.trees[static_cast<size_t>(t)];
+      const bool after_sums =
+          !tree.sums && t > 0 && trees_.trees[static_cast<size_t>(t) - 1].chunks == tree.chunks;
+      if (!after_sums) ready_ = 0;
+      Order(t);
+      MarkNeeded(t, tree);
+      const int64_t first = out_.size();
+      tree.sums ? WriteSums(t, tree) : WriteCopies(t, tree);
+      RepeatFrom(first, tree);
+    }
+    Normalize(out_);
+    return std::move(out_);
+  }
+
+ private:
+  // What was written for a tree's first chunk, for the others.
+  void RepeatFrom(int64_t first, const Tree& tree) {
+    const int64_t end = out_.size();
+    for (size_t i = 1; i < tree.chunks.size(); ++i) {
+      for (int64_t t = first; t < end; ++t) {
+        Transfer transfer = out_.at(t);
+        transfer.first = tree.chunks[i];
+        transfer.step += tree.later[i];
+        out_.Add(transfer);
+      }
+    }
+    for (int64_t t = first; t < end; ++t) out_.step[static_cast<size_t>(t)] += tree.later[0];
+  }
+
+  // Ranks of the tree from the root outwards, and the children of each.
+  void Order(int32_t t) {
+    const int32_t ranks = trees_.num_ranks;
+    std::fill(first_child_.begin(), first_child_.end(), 0);
+    for (int32_t r = 0; r < ranks; ++r)
+      if (const int32_t next = trees_.At(t, r).next; next >= 0) ++first_child_[static_cast<size_t>(next) + 1];
+    std::partial_sum(first_child_.begin(), first_child_.end(), first_child_.begin());
+    child_.resize(static_cast<size_t>(first_child_.back()));
+    std::vector<int32_t>& cursor = cursor_;
+    cursor.assign(first_child_.begin(), first_child_.end() - 1);
+    order_.clear();
+    for (int32_t r = 0; r < ranks; ++r) {
+      const int32_t next = trees_.At(t, r).next;
+      XCCL_CHECK(next != kCutOff);
+      if (next >= 0) child_[static_cast<size_t>(cursor[static_cast<size_t>(next)]++)] = r;
+      if (next == kRoot) order_.push_back(r);
+    }
+    for (size_t i = 0; i < order_.size(); ++i)
+      for (int32_t child : Children(order_[i])) order_.push_back(child);
+  }
+
+  std::span<const int32_t> Children(int32_t r) const {
+    const size_t first = static_cast<size_t>(first_child_[static_cast<size_t>(r)]);
+    return std::span(child_).subspan(first,
+                                     static_cast<size_t>(first_child_[static_cast<size_t>(r) + 1]) - first);
+  }
+
+  // A rank has something for the root, or is for something: itself or what lies behind it.
+  void MarkNeeded(int32_t t, const Tree& tree) {
+    std::fill(needed_.begin(), needed_.end(), false);
+    const ChunkId chunk = tree.chunks.front();
+    tree.sums ? collective_.Before(chunk, holdings_) : collective_.After(chunk, holdings_);
+    for (const Holding& h : holdings_) needed_[h.rank.index()] = true;
+    own_ = needed_;
+    for (size_t i = order_.size(); i-- > 0;) {
+      const int32_t next = trees_.At(t, order_[i]).next;
+      if (next >= 0 && needed_[static_cast<size_t>(order_[i])]) needed_[static_cast<size_t>(next)] = true;
+    }
+  }
+
+  void WriteCopies(int32_t t, const Tree& tree) {
+    for (int32_t r : order_) {
+      const Place& place = trees_.At(t, r);
+      if (place.next < 0) {
+        step_[static_cast<size_t>(r)] = ready_ - 1;
+        continue;
+      }
+      const int32_t step = std::max(place.step, step_[static_cast<size_t>(place.next)] + 1);
+      step_[static_cast<size_t>(r)] = step;
+      if (needed_[static_cast<size_t>(r)])
+        out_.Add({tree.chunks.front(), 1, Rank(place.next), Rank(r), place.path, TransferOp::kCopy, step});
+    }
+  }
+
+  // From the leaves inwards; a rank without anything of its own is copied to first, then added to.
+  void WriteSums(int32_t t, const Tree& tree) {
+    for (size_t i = order_.size(); i-- > 0;) {
+      const int32_t r = order_[i];
+      feeders_.clear();
+      for (int32_t child : Children(r))
+        if (needed_[static_cast<size_t>(child)]) feeders_.push_back(child);
+      std::stable_sort(feeders_.begin(), feeders_.end(), [&](int32_t a, int32_t b) {
+        return step_[static_cast<size_t>(a)] < step_[static_cast<size_t>(b)];
+      });
+      bool empty = !own_[static_cast<size_t>(r)];
+      int32_t last = -1, after = 0;
+      for (int32_t child : feeders_) {
+        const int32_t step = std::max(step_[static_cast<size_t>(child)], after);
+        out_.Add({tree.chunks.front(), 1, Rank(child), Rank(r), trees_.At(t, child).path,
+                  empty ? TransferOp::kCopy : TransferOp::kReduce, step});
+        if (empty) after = step + 1;
+        empty = false;
+        last = std::max(last, step);
+      }
+      // The step of r's own edge.
+      step_[static_cast<size_t>(r)] = std::max(trees_.At(t, r).step, last + 1);
+      if (trees_.At(t, r).next == kRoot) ready_ = last + 1;
+    }
+  }
+
+  const Trees& trees_;
+  const Collective& collective_;
+  Schedule out_;
+  int32_t ready_ = 0;  // the first step in which the chunk's sum may be sent on
+  std::vector<int32_t> order_, first_child_, child_, cursor_, feeders_;
+  std::vector<int32_t> step_;
+  std::vector<bool> needed_, own_;
+  std::vector<Holding> holdings_;
+};
+
+}  // namespace
+
+StatusOr<CutTrees> TreesOf(const Schedule& schedule, const Collective& collective, const Topology& old,
+                           const Renaming& renaming, int32_t new_ranks) {
+  return Reader(schedule, collective, old, renaming, new_ranks).Read();
+}
+
+Schedule ScheduleOf(const Trees& trees, const Collective& collective) {
+  return Writer(trees, collective).Write();
+}
+
+}  // namespace xccl::replan

@@ -1,0 +1,167 @@
+#include "synth/smt/bounds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "ir/bound_cut.h"
+
+namespace xccl::smt {
+
+Farthest FarthestNeed(const Machine& machine, const greedy::CopyProblem& problem) {
+  Farthest farthest;
+  for (const std::vector<int32_t>& chunks : ClassesOf(problem).chunks) {
+    const std::vector<int32_t>& holders = problem.holders[chunks[0]];
+    const std::vector<int32_t> distance = DistancesFrom(machine, holders);
+    for (int32_t r : problem.needers[chunks[0]])
+      if (distance[r] > farthest.steps)
+        farthest = {.steps = distance[r], .holder = holders.front(), .needer = r};
+  }
+  return farthest;
+}
+
+Fullest FullestRank(const Machine& machine, const greedy::CopyProblem& problem) {
+  std::vector<int64_t> in(static_cast<size_t>(machine.ranks), 0), out(static_cast<size_t>(machine.ranks), 0);
+  for (int32_t c = 0; c < problem.chunks; ++c) {
+    for (int32_t r : problem.needers[c]) ++in[r];
+    if (problem.holders[c].size() == 1 && !problem.needers[c].empty()) ++out[problem.holders[c][0]];
+  }
+  Fullest fullest;
+  for (int32_t r = 0; r < machine.ranks; ++r) {
+    for (const bool incoming : {true, false}) {
+      const int64_t chunks = incoming ? in[r] : out[r];
+      const int64_t per_round = incoming ? machine.in_per_round[r] : machine.out_per_round[r];
+      if (chunks == 0 || per_round == 0) continue;
+      const int64_t rounds = (chunks + per_round - 1) / per_round;
+      if (rounds > fullest.rounds) fullest = {rounds, chunks, per_round, r, incoming};
+    }
+  }
+  return fullest;
+}
+
+Total TotalSends(const Machine& machine, const greedy::CopyProblem& problem) {
+  Total total;
+  for (const std::vector<int32_t>& chunks : ClassesOf(problem).chunks) {
+    const std::vector<int32_t>& needers = problem.needers[chunks[0]];
+    const std::vector<int32_t> distance = DistancesFrom(machine, problem.holders[chunks[0]]);
+    int64_t sends = static_cast<int64_t>(needers.size());
+    for (int32_t r : needers) sends = std::max<int64_t>(sends, distance[r]);
+    total.sends += sends * static_cast<int64_t>(chunks.size());
+  }
+  total.per_round = std::accumulate(machine.in_per_round.begin(), machine.in_per_round.end(), int64_t{0});
+  total.per_round = std::max<int64_t>(1, total.per_round);
+  return total;
+}
+
+namespace {
+
+// bytes ÷ bandwidth as chunks ÷ (chunks a round).
+std::optional<RoundsBound> InRounds(const WorstCut& worst, const Machine& machine) {
+  const __int128 numerator = static_cast<__int128>(worst.bytes) * machine.bytes_per_s_of_one;
+  if (numerator > std::numeric_limits<int64_t>::max()) return std::nullopt;
+  RoundsBound bound{static_cast<int64_t>(numerator), worst.bytes_per_s};
+  const int64_t common = std::max<int64_t>(1, std::gcd(bound.numerator, bound.denominator));
+  bound.numerator /= common;
+  bound.denominator /= common;
+  return bound;
+}
+
+}  // namespace
+
+std::optional<RoundsBound> CutRounds(const Topology& topology, const Machine& machine,
+                                     const greedy::CopyProblem& problem) {
+  CutProblem cut;
+  cut.supply_bytes.assign(static_cast<size_t>(topology.num_nodes()), 0);
+  const ChunkClasses classes = ClassesOf(problem);
+  std::vector<char> is_sink(static_cast<size_t>(machine.ranks), 0);
+  int64_t sinks = 0;
+  for (const std::vector<int32_t>& chunks : classes.chunks)
+    for (int32_t r : problem.needers[chunks[0]]) sinks += std::exchange(is_sink[r], 1) == 0 ? 1 : 0;
+  for (const std::vector<int32_t>& chunks : classes.chunks) {
+    const std::vector<int32_t>& holders = problem.holders[chunks[0]];
+    if (holders.size() != 1) return std::nullopt;
+    const int64_t needed = static_cast<int64_t>(problem.needers[chunks[0]].size()) + is_sink[holders[0]];
+    if (needed != sinks) return std::nullopt;
+    cut.supply_bytes[topology.NodeOf(Rank(holders[0])).index()] += static_cast<int64_t>(chunks.size());
+  }
+  for (int32_t r = 0; r < machine.ranks; ++r)
+    if (is_sink[r] != 0) cut.sinks.push_back(topology.NodeOf(Rank(r)));
+  if (cut.sinks.empty()) return std::nullopt;
+  const std::optional<WorstCut> worst = FindWorstCut(topology, cut);
+  if (!worst) return std::nullopt;
+  return InRounds(*worst, machine);
+}
+
+Farthest Reach(const Machine& machine, const Collective& collective) {
+  Farthest farthest;
+  std::vector<Holding> before, after;
+  for (int32_t p = 0; p < collective.num_parts(); ++p) {
+    const ChunkId chunk = collective.FirstChunk(PartId(p));
+    collective.Before(chunk, before);
+    collective.After(chunk, after);
+    std::map<Rank, std::vector<int32_t>> holders;  // of a contribution
+    for (const Holding& have : before)
+      for (Rank q : have.contributions) holders[q].push_back(have.rank.value);
+    for (const auto& [contribution, ranks] : holders) {
+      const std::vector<int32_t> distance = DistancesFrom(machine, ranks);
+      for (const Holding& need : after)
+        if (std::find(need.contributions.begin(), need.contributions.end(), contribution) !=
+                need.contributions.end() &&
+            distance[need.rank.index()] > farthest.steps)
+          farthest = {.steps = distance[need.rank.index()], .holder = ranks[0], .needer = need.rank.value};
+    }
+  }
+  return farthest;
+}
+
+std::vector<RoundsBound> SumBounds(const Topology& topology, const Machine& machine,
+                                   const Collective& collective) {
+  if (collective.kind() != CollectiveKind::kAllreduce || collective.num_members() < 2) return {};
+  std::vector<RoundsBound> bounds;
+  CutProblem cut;
+  cut.supply_bytes.assign(static_cast<size_t>(topology.num_nodes()), 0);
+  for (Rank r : collective.ranks()) cut.sinks.push_back(topology.NodeOf(r));
+  cut.supply_bytes[cut.sinks[0].index()] = 1;
+  for (const bool reversed : {false, true}) {
+    cut.reversed = reversed;
+    if (const std::optional<WorstCut> worst = FindWorstCut(topology, cut))
+      if (const auto bound = InRounds(*worst, machine)) bounds.push_back(*bound);
+  }
+  const bool alone = machine.complete && collective.num_members() == machine.ranks;
+  const int64_t in = std::accumulate(machine.in_per_round.begin(), machine.in_per_round.end(), int64_t{0});
+  const int64_t out = std::accumulate(machine.out_per_round.begin(), machine.out_per_round.end(), int64_t{0});
+  if (alone && std::min(in, out) > 0) {
+    RoundsBound each{2 * (int64_t{machine.ranks} - 1), std::min(in, out)};
+    const int64_t common = std::gcd(each.numerator, each.denominator);
+    bounds.push_back({each.numerator / common, each.denominator / common});
+  }
+  return bounds;
+}
+
+std::string_view ToString(ProvedBy by) {
+  switch (by) {
+    case ProvedBy::kNothing:
+      return "open";
+    case ProvedBy::kDistance:
+      return "distance";
+    case ProvedBy::kCut:
+      return "cut";
+    case ProvedBy::kFlow:
+      return "flow";
+    case ProvedBy::kSmtUnsat:
+      return "smt-unsat";
+  }
+  return "open";
+}
+
+std::string ToText(const RoundsBound& bound) {
+  const int64_t common = std::max<int64_t>(1, std::gcd(bound.numerator, bound.denominator));
+  const int64_t numerator = bound.numerator / common, denominator = bound.denominator / common;
+  return denominator == 1 ? std::to_string(numerator) : fmt::format("{}/{}", numerator, denominator);
+}
+
+}  // namespace xccl::smt

@@ -1,0 +1,81 @@
+// Entrants in order: symmetric schedules alone where there are translations, then all schedules in two
+// encodings. The first slice is the first entrant's alone, since most questions end there.
+#include "synth/smt/decide.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <thread>
+
+namespace xccl::smt {
+namespace {
+
+constexpr int64_t kFirstSlice = 400'000;
+constexpr int64_t kLargestSlice = 6'400'000;  // a second or two: how long an interrupt waits
+
+}  // namespace
+
+void CopyDecider::RunSlice(int32_t rounds, int64_t work, const DecideLimits& limits, size_t entrants) {
+  const auto run = [&](size_t i) {
+    Entrant& entrant = entrants_[i];
+    entrant.answer = Answer{};
+    if (entrant.refuted) return;
+    if (!entrant.question)
+      entrant.question =
+          std::make_unique<CopyQuestion>(machine_, problem_, images_, steps_, most_rounds_, entrant.style);
+    std::optional<double> seconds;
+    if (limits.seconds_left) seconds = std::max(0.001, limits.seconds_left());
+    entrant.answer = entrant.question->Ask(rounds, {work, seconds, limits.stopped});
+  };
+  std::atomic<size_t> next = 0;
+  const auto take = [&] {
+    for (size_t i = next++; i < entrants; i = next++) run(i);
+  };
+  if (entrants == 1) {
+    run(0);
+    return;
+  }
+  std::thread other(take);
+  take();
+  other.join();
+}
+
+StatusOr<Answer> CopyDecider::Decide(int32_t rounds, const DecideLimits& limits) {
+  if (entrants_.empty()) {
+    if (images_.size() > 1) entrants_.push_back({{.symmetric = true}, nullptr});
+    entrants_.push_back({{}, nullptr});
+    entrants_.push_back({{.ordered = true, .networks = true}, nullptr});
+  }
+  for (Entrant& entrant : entrants_) entrant.refuted = false;
+  Answer sum;
+  size_t running = 1;
+  for (int64_t slice = kFirstSlice; sum.work < limits.work;
+       slice = std::min(running == 1 ? slice : 2 * slice, kLargestSlice), running = entrants_.size()) {
+    if ((limits.stopped && limits.stopped()) || (limits.seconds_left && limits.seconds_left() <= 0)) break;
+    const int64_t work =
+        std::max<int64_t>(1, std::min(slice, (limits.work - sum.work) / static_cast<int64_t>(running)));
+    RunSlice(rounds, work, limits, running);
+    for (size_t i = 0; i < running; ++i) {
+      Entrant& entrant = entrants_[i];
+      if (entrant.refuted) continue;
+      XCCL_RETURN_IF_ERROR(entrant.answer.status());
+      // What Z3 reports may be less than what it was given: then it did use it up.
+      const Answer& answer = *entrant.answer;
+      sum.work += answer.verdict == Verdict::kStopped ? std::max(work, answer.work) : answer.work;
+    }
+    for (size_t i = 0; i < running; ++i) {
+      Entrant& entrant = entrants_[i];
+      if (entrant.refuted || entrant.answer->verdict == Verdict::kStopped) continue;
+      if (entrant.answer->verdict == Verdict::kInfeasible && entrant.style.symmetric) {
+        entrant.refuted = true;
+        continue;
+      }
+      sum.verdict = entrant.answer->verdict;
+      sum.sends = std::move(entrant.answer->sends);
+      return sum;
+    }
+  }
+  return sum;
+}
+
+}  // namespace xccl::smt

@@ -1,0 +1,287 @@
+// Ways through switches are found by depth-first search over nodes that are no GPUs; parallel links count as
+// one.
+#include "synth/smt/instance.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "topologies/paths.h"
+#include "topologies/symmetry.h"
+
+namespace xccl::smt {
+namespace {
+
+constexpr size_t kMostWays = 4;              // of one pair of GPUs
+constexpr int64_t kMostNodesSeen = 200'000;  // by the searches for ways of all GPUs
+
+class MachineMaker {
+ public:
+  explicit MachineMaker(const Topology& topology) : topology_(topology) {}
+
+  Machine Make() {
+    machine_.ranks = topology_.num_ranks();
+    for (const Node& node : topology_.spec().nodes)
+      if (node.kind == NodeKind::kSwitch && (node.multicast || node.reduce)) machine_.complete = false;
+    if (!FindWays()) {
+      machine_.complete = false;
+      TakeBestWays();
+    }
+    DropDominated();
+    NumberCapacities();
+    Index();
+    return std::move(machine_);
+  }
+
+ private:
+  using Way = std::vector<int32_t>;  // nodes, both ends included
+
+  bool FindWays() {
+    seen_.assign(static_cast<size_t>(topology_.num_nodes()), 0);
+    for (int32_t r = 0; r < machine_.ranks; ++r) {
+      Way way = {topology_.NodeOf(Rank(r)).value};
+      seen_[way[0]] = 1;
+      const bool done = Extend(r, way);
+      seen_[way[0]] = 0;
+      if (!done) return false;
+    }
+    return true;
+  }
+
+  bool Extend(int32_t rank, Way& way) {
+    if (++nodes_seen_ > kMostNodesSeen) return false;
+    int32_t last = -1;
+    std::vector<int32_t> heads;
+    for (LinkId l : topology_.Out(NodeId(way.back()))) heads.push_back(topology_.link(l).to.value);
+    std::sort(heads.begin(), heads.end());
+    for (int32_t head : heads) {
+      if (head == std::exchange(last, head) || seen_[head] != 0) continue;
+      way.push_back(head);
+      if (const auto to = topology_.RankOf(NodeId(head))) {
+        ways_[{rank, to->value}].push_back(way);
+      } else {
+        seen_[head] = 1;
+        const bool done = Extend(rank, way);
+        seen_[head] = 0;
+        if (!done) return false;
+      }
+      way.pop_back();
+    }
+    return true;
+  }
+
+  void TakeBestWays() {
+    ways_.clear();
+    const NeighbourTable neighbours = GpuNeighbours(topology_);
+    for (int32_t r = 0; r < machine_.ranks; ++r)
+      for (const Neighbour& neighbour : neighbours[Rank(r)]) {
+        Way way = {topology_.NodeOf(Rank(r)).value};
+        for (LinkId l : neighbour.path) way.push_back(topology_.link(l).to.value);
+        ways_[{r, neighbour.rank.value}].push_back(std::move(way));
+      }
+  }
+
+  // Does b take up all that a does?
+  static bool Contains(const Way& b, const Way& a) {
+    for (size_t i = 0; i + 1 < a.size(); ++i) {
+      bool found = false;
+      for (size_t j = 0; j + 1 < b.size() && !found; ++j) found = a[i] == b[j] && a[i + 1] == b[j + 1];
+      if (!found) return false;
+    }
+    return true;
+  }
+
+  void DropDominated() {
+    for (auto& [pair, ways] : ways_) {
+      std::stable_sort(ways.begin(), ways.end(),
+                       [](const Way& a, const Way& b) { return a.size() < b.size(); });
+      std::vector<Way> kept;
+      for (Way& way : ways)
+        if (std::none_of(kept.begin(), kept.end(), [&](const Way& k) { return Contains(way, k); }))
+          kept.push_back(std::move(way));
+      if (kept.size() > kMostWays) {
+        kept.resize(kMostWays);
+        machine_.complete = false;
+      }
+      ways = std::move(kept);
+    }
+  }
+
+  void NumberCapacities() {
+    std::map<std::pair<int32_t, int32_t>, int32_t> number;
+    int64_t divisor = 0;
+    for (const auto& [pair, ways] : ways_) {
+      for (const Way& way : ways) {
+        Edge edge{.from = pair.first, .to = pair.second, .over = {}};
+        int64_t fixed = 0;
+        for (size_t i = 0; i + 1 < way.size(); ++i) {
+          const auto [at, added] =
+              number.try_emplace({way[i], way[i + 1]}, static_cast<int32_t>(machine_.capacities.size()));
+          if (added) {
+            Capacity& capacity = machine_.capacities.emplace_back();
+            for (LinkId l : topology_.Out(NodeId(way[i])))
+              if (topology_.link(l).to.value == way[i + 1]) capacity.links.push_back(l);
+          }
+          edge.over.push_back(at->second);
+          int64_t most = 0;
+          for (LinkId l : machine_.capacities[at->second].links) {
+            divisor = std::gcd(divisor, topology_.link(l).bandwidth_bytes_per_s);
+            most = std::max(most, topology_.link(l).latency_ps + topology_.link(l).overhead_ps);
+          }
+          fixed += most;
+        }
+        machine_.alpha_ps = std::max(machine_.alpha_ps, fixed);
+        machine_.edges.push_back(std::move(edge));
+      }
+    }
+    machine_.bytes_per_s_of_one = std::max<int64_t>(1, divisor);
+    for (Capacity& capacity : machine_.capacities) {
+      int64_t sum = 0;
+      for (LinkId l : capacity.links)
+        sum += topology_.link(l).bandwidth_bytes_per_s / machine_.bytes_per_s_of_one;
+      capacity.per_round = static_cast<int32_t>(std::min<int64_t>(sum, 1 << 20));
+    }
+  }
+
+  void Index() {
+    const size_t ranks = static_cast<size_t>(machine_.ranks);
+    machine_.out.resize(ranks);
+    machine_.in.resize(ranks);
+    machine_.in_per_round.assign(ranks, 0);
+    machine_.out_per_round.assign(ranks, 0);
+    machine_.users.resize(machine_.capacities.size());
+    for (size_t e = 0; e < machine_.edges.size(); ++e) {
+      const Edge& edge = machine_.edges[e];
+      machine_.out[edge.from].push_back(static_cast<int32_t>(e));
+      machine_.in[edge.to].push_back(static_cast<int32_t>(e));
+      for (int32_t c : edge.over) machine_.users[c].push_back(static_cast<int32_t>(e));
+    }
+    for (const Capacity& capacity : machine_.capacities) {
+      const Link& link = topology_.link(capacity.links[0]);
+      if (const auto tail = topology_.RankOf(link.from))
+        machine_.out_per_round[tail->index()] += capacity.per_round;
+      if (const auto head = topology_.RankOf(link.to))
+        machine_.in_per_round[head->index()] += capacity.per_round;
+    }
+  }
+
+  const Topology& topology_;
+  Machine machine_;
+  std::map<std::pair<int32_t, int32_t>, std::vector<Way>> ways_;
+  std::vector<char> seen_;
+  int64_t nodes_seen_ = 0;
+};
+
+std::vector<int32_t> Distances(const Machine& machine, const std::vector<int32_t>& ranks, bool forwards) {
+  std::vector<int32_t> distance(static_cast<size_t>(machine.ranks), kFar);
+  std::vector<int32_t> queue;
+  for (int32_t r : ranks) {
+    distance[r] = 0;
+    queue.push_back(r);
+  }
+  for (size_t i = 0; i < queue.size(); ++i) {
+    const int32_t r = queue[i];
+    for (int32_t e : forwards ? machine.out[r] : machine.in[r]) {
+      const int32_t next = forwards ? machine.edges[e].to : machine.edges[e].from;
+      if (distance[next] < kFar) continue;
+      distance[next] = distance[r] + 1;
+      queue.push_back(next);
+    }
+  }
+  return distance;
+}
+
+}  // namespace
+
+Machine MakeMachine(const Topology& topology) { return MachineMaker(topology).Make(); }
+
+Image Identity(const Machine& machine) {
+  Image image;
+  image.rank.resize(static_cast<size_t>(machine.ranks));
+  image.edge.resize(machine.edges.size());
+  image.capacity.resize(machine.capacities.size());
+  for (std::vector<int32_t>* of : {&image.rank, &image.edge, &image.capacity})
+    std::iota(of->begin(), of->end(), 0);
+  return image;
+}
+
+std::vector<Image> ImagesOf(const Topology& topology, const Machine& machine, int64_t most) {
+  const SymmetryGroup group = FindTranslations(topology);
+  const int64_t order = group.order() <= most ? group.order() : 1;
+  std::map<LinkId, int32_t> capacity_of;
+  for (size_t c = 0; c < machine.capacities.size(); ++c)
+    for (LinkId l : machine.capacities[c].links) capacity_of[l] = static_cast<int32_t>(c);
+  std::map<std::pair<std::pair<int32_t, int32_t>, std::vector<int32_t>>, int32_t> edge_of;
+  for (size_t e = 0; e < machine.edges.size(); ++e) {
+    const Edge& edge = machine.edges[e];
+    edge_of[{{edge.from, edge.to}, edge.over}] = static_cast<int32_t>(e);
+  }
+  std::vector<Image> images;
+  for (int64_t g = 0; g < order; ++g) {
+    Image image;
+    for (int32_t r = 0; r < machine.ranks; ++r) image.rank.push_back(group.Image(g, Rank(r)).value);
+    for (const Capacity& capacity : machine.capacities) {
+      const auto at = capacity_of.find(group.Image(g, capacity.links[0]));
+      image.capacity.push_back(at == capacity_of.end() ? -1 : at->second);
+    }
+    for (const Edge& edge : machine.edges) {
+      std::vector<int32_t> over;
+      for (int32_t c : edge.over) over.push_back(image.capacity[c]);
+      const auto at = edge_of.find({{image.rank[edge.from], image.rank[edge.to]}, over});
+      image.edge.push_back(at == edge_of.end() ? -1 : at->second);
+    }
+    // Where ways were left out, translations may not keep the ones that are there.
+    if (std::count(image.edge.begin(), image.edge.end(), -1) == 0) images.push_back(std::move(image));
+  }
+  if (static_cast<int64_t>(images.size()) < order) images.resize(1);
+  return images;
+}
+
+std::vector<int32_t> DistancesFrom(const Machine& machine, const std::vector<int32_t>& ranks) {
+  return Distances(machine, ranks, true);
+}
+std::vector<int32_t> DistancesTo(const Machine& machine, const std::vector<int32_t>& ranks) {
+  return Distances(machine, ranks, false);
+}
+
+ChunkClasses ClassesOf(const greedy::CopyProblem& problem) {
+  ChunkClasses classes;
+  std::map<std::pair<std::vector<int32_t>, std::vector<int32_t>>, int32_t> number;
+  for (int32_t c = 0; c < problem.chunks; ++c) {
+    if (problem.needers[c].empty()) {
+      classes.of_chunk.push_back(-1);
+      continue;
+    }
+    const auto [at, added] = number.try_emplace({problem.holders[c], problem.needers[c]},
+                                                static_cast<int32_t>(classes.chunks.size()));
+    if (added) classes.chunks.emplace_back();
+    classes.of_chunk.push_back(at->second);
+    classes.chunks[at->second].push_back(c);
+  }
+  return classes;
+}
+
+std::vector<int32_t> Moved(const Image& image, std::vector<int32_t> ranks) {
+  for (int32_t& r : ranks) r = image.rank[r];
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+std::vector<Image> ImagesThatKeep(const std::vector<Image>& images, const greedy::CopyProblem& problem) {
+  std::map<std::pair<std::vector<int32_t>, std::vector<int32_t>>, size_t> sizes;
+  const ChunkClasses classes = ClassesOf(problem);
+  for (const std::vector<int32_t>& chunks : classes.chunks)
+    sizes[{problem.holders[chunks[0]], problem.needers[chunks[0]]}] = chunks.size();
+  std::vector<Image> kept;
+  for (const Image& image : images) {
+    const bool keeps = std::all_of(sizes.begin(), sizes.end(), [&](const auto& one) {
+      const auto at = sizes.find({Moved(image, one.first.first), Moved(image, one.first.second)});
+      return at != sizes.end() && at->second == one.second;
+    });
+    if (keeps) kept.push_back(image);
+  }
+  return kept;
+}
+
+}  // namespace xccl::smt

@@ -1,0 +1,76 @@
+// One k-synchronous question (chunks, steps, rounds), without a word of a solver: the machine as ways between
+// GPUs that share capacities, and what must be copied where.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "synth/greedy/problem.h"
+#include "topologies/topology.h"
+
+namespace xccl::smt {
+
+// All parallel links from one node to the next, as one: in a round they carry `per_round` chunks.
+struct Capacity {
+  std::vector<LinkId> links;
+  int32_t per_round = 0;
+};
+
+// A way from one GPU to another that passes no third one: the capacities that a chunk takes up.
+struct Edge {
+  int32_t from = 0, to = 0;  // ranks
+  std::vector<int32_t> over;
+};
+
+struct Machine {
+  int32_t ranks = 0;
+  std::vector<Edge> edges;
+  std::vector<Capacity> capacities;
+  std::vector<std::vector<int32_t>> out, in;         // edges of a rank
+  std::vector<std::vector<int32_t>> users;           // edges over a capacity
+  std::vector<int64_t> in_per_round, out_per_round;  // chunks into and out of a rank
+  int64_t bytes_per_s_of_one = 1;                    // bandwidth of one chunk a round
+  int64_t alpha_ps = 0;                              // largest fixed time of an edge: what a step costs
+  // Is every schedule one over these edges? Not so where there are too many ways through switches to list, or
+  // where a switch multicasts or reduces: then no exhausted search proves anything.
+  bool complete = true;
+};
+// A round is the time that the greatest common divisor of the bandwidths takes for a chunk. Ways that take up
+// all of what another takes up, and more, are left out.
+Machine MakeMachine(const Topology& topology);
+
+// A permutation of the ranks that keeps the machine: images of ranks, edges and capacities.
+struct Image {
+  std::vector<int32_t> rank, edge, capacity;
+};
+Image Identity(const Machine& machine);
+// All elements of the group of translations, the identity first; that alone where there are more than `most`.
+std::vector<Image> ImagesOf(const Topology& topology, const Machine& machine, int64_t most);
+
+struct Send {
+  int32_t chunk = 0, edge = 0, step = 0;
+};
+
+// Edges from the nearest of some ranks to every rank, or backwards from every rank to the nearest; kFar where
+// there is no way.
+inline constexpr int32_t kFar = 1 << 20;
+std::vector<int32_t> DistancesFrom(const Machine& machine, const std::vector<int32_t>& ranks);
+std::vector<int32_t> DistancesTo(const Machine& machine, const std::vector<int32_t>& ranks);
+
+// Chunks that have the same holders and needers are interchangeable: numbered in order of their first, -1 for
+// those that nobody needs.
+struct ChunkClasses {
+  std::vector<int32_t> of_chunk;
+  std::vector<std::vector<int32_t>> chunks;  // of a class
+};
+ChunkClasses ClassesOf(const greedy::CopyProblem& problem);
+
+// The sorted images of some ranks.
+std::vector<int32_t> Moved(const Image& image, std::vector<int32_t> ranks);
+// Those of a group's elements that take every class to one of as many chunks: a group again. Requires:
+// holders and needers sorted.
+std::vector<Image> ImagesThatKeep(const std::vector<Image>& images, const greedy::CopyProblem& problem);
+
+}  // namespace xccl::smt

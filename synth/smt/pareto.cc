@@ -1,0 +1,170 @@
+// For S steps, S rising: the bound b on R/C, from cuts and prices. Then questions (C, R) with R/C in [b, the
+// best of fewer steps), in order of R/C and of C: an answer ends S. If the answer's R/C is b, that is the
+// proof; else refuted questions are, as far as chunks were tried.
+#include "synth/smt/pareto.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <tuple>
+
+#include "synth/smt/search.h"
+
+namespace xccl::smt {
+namespace {
+
+constexpr int32_t kMostChunks = 12;       // a part, where --chunks does not say
+constexpr int32_t kMostChunksOfSums = 6;  // times the ranks
+constexpr int32_t kFurtherSteps = 8;      // beyond the distance, where --steps does not say
+constexpr int64_t kWork = 600'000'000;    // Z3's resource units in all, where none are given
+constexpr int32_t kShare = 4;             // of what is left, what one question may use up: one part
+constexpr int64_t kMostWork = 60'000'000;
+constexpr int32_t kMostAsked = 200;  // questions of one number of steps
+
+class FrontSearch {
+ public:
+  FrontSearch(Search& search, const SynthesisRequest& request)
+      : search_(search),
+        order_(search.SumImages().empty() ? 1 : static_cast<int32_t>(search.SumImages().size())),
+        most_chunks_(request.limits.chunks.value_or(
+            search.form() == Form::kSums ? kMostChunksOfSums * search.machine().ranks : kMostChunks)),
+        most_steps_(request.limits.steps.value_or(search.LeastSteps() + kFurtherSteps)) {}
+
+  StatusOr<Front> Run() {
+    front_.least_steps = search_.LeastSteps();
+    std::tie(front_.least_rounds, front_.least_by) = search_.BoundOf({});
+    for (int32_t steps = std::max(1, front_.least_steps); steps <= most_steps_; ++steps) {
+      began_ = std::chrono::steady_clock::now();
+      search_.Say(fmt::format("{} steps", steps));
+      XCCL_RETURN_IF_ERROR(Step(steps));
+      gaps_ |= gap_;
+      if (IsDone() || search_.IsOver()) break;
+    }
+    if (front_.points.empty() && search_.IsOver())
+      return LimitReached(
+          fmt::format("smt: {} on {} ranks: no point of the front was found; hint: --time-limit=60s",
+                      search_.request().collective->name(), search_.request().collective->num_members()));
+    front_.complete =
+        IsDone() && !gaps_ && std::all_of(front_.points.begin(), front_.points.end(), [](const auto& point) {
+          return point.proved_by != ProvedBy::kNothing && point.proved_chunks == 0;
+        });
+    if (!front_.complete)
+      front_.stopped = search_.IsInterrupted() ? "interrupted"
+                       : search_.TimeIsUp()    ? "time"
+                       : search_.IsOver()      ? "work"
+                       : IsDone()              ? fmt::format("--chunks={}", most_chunks_)
+                                               : fmt::format("--steps={}", most_steps_);
+    return std::move(front_);
+  }
+
+ private:
+  bool IsDone() const { return !front_.points.empty() && !front_.least_rounds.IsLessThan(Best()); }
+  // The least R/C so far.
+  RoundsBound Best() const {
+    if (front_.points.empty()) return {std::numeric_limits<int32_t>::max(), 1};
+    return {front_.points.back().rounds, front_.points.back().chunks};
+  }
+
+  struct Ratio {
+    int32_t chunks;
+    int64_t rounds;
+  };
+  // All (C, R) with bound <= R/C < best, least R/C first, then fewest chunks; of one ratio all multiples.
+  std::vector<Ratio> Ratios(const RoundsBound& bound, const RoundsBound& best, int32_t steps) const {
+    // Beyond the bound only small numbers of chunks, so that the next best is found soon.
+    std::vector<Ratio> ratios;
+    for (int32_t c = 1; c <= most_chunks_; ++c)
+      for (int64_t r = std::max<int64_t>(1, bound.Rounds(c)); r <= bound.Rounds(c) + kMostChunks; ++r) {
+        if (!RoundsBound{r, c}.IsLessThan(best)) break;
+        if (r >= steps && (c <= kMostChunks || !bound.IsLessThan({r, c}))) ratios.push_back({c, r});
+      }
+    // Translated chunks are found soonest.
+    std::stable_sort(ratios.begin(), ratios.end(), [&](const Ratio& a, const Ratio& b) {
+      const RoundsBound cost_a{a.rounds, a.chunks}, cost_b{b.rounds, b.chunks};
+      if (cost_a.IsLessThan(cost_b) || cost_b.IsLessThan(cost_a)) return cost_a.IsLessThan(cost_b);
+      return (a.chunks % order_ != 0) < (b.chunks % order_ != 0);
+    });
+    return ratios;
+  }
+
+  Status Step(int32_t steps) {
+    auto [bound, by] = search_.BoundOf(steps);
+    if (search_.form() == Form::kSums) {
+      const Search::SumBound priced = search_.SumBoundOf(steps);
+      gap_ = false;
+      if (priced.infeasible && front_.points.empty()) {
+        front_.least_steps = steps + 1;
+        front_.steps_by = ProvedBy::kSmtUnsat;
+        return OkStatus();
+      }
+      bound = priced.bound;
+      by = priced.by;
+    }
+    if (!front_.points.empty() && !bound.IsLessThan(Best())) return OkStatus();
+    gap_ = true;
+    bool all_refuted = true;
+    int32_t asked = 0;
+    for (const Ratio& ratio : Ratios(bound, Best(), steps)) {
+      if (search_.IsOver()) break;
+      if (++asked > kMostAsked) {
+        all_refuted = false;
+        break;
+      }
+      const Question question{ratio.chunks, steps, ratio.rounds};
+      const int64_t work = std::min(search_.work_left() / kShare, kMostWork);
+      XCCL_ASSIGN_OR_RETURN(Outcome outcome, search_.Ask(question, work));
+      if (outcome.verdict != Verdict::kFeasible) {
+        all_refuted &= outcome.verdict == Verdict::kInfeasible;
+        continue;
+      }
+      FrontPoint point{.chunks = ratio.chunks,
+                       .steps = steps,
+                       .rounds = ratio.rounds,
+                       .bound = bound,
+                       .proved_by = ProvedBy::kNothing,
+                       .proved_chunks = 0,
+                       .found_by = outcome.how,
+                       .seconds = 0,
+                       .made = std::move(*outcome.made)};
+      if (!bound.IsLessThan({ratio.rounds, ratio.chunks})) {
+        point.proved_by = steps == front_.least_steps && by == ProvedBy::kNothing ? ProvedBy::kDistance : by;
+      } else if (all_refuted) {
+        point.proved_by = ProvedBy::kSmtUnsat;
+        point.proved_chunks = most_chunks_;
+      }
+      const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
+      point.seconds = passed.count();
+      gap_ = point.proved_by == ProvedBy::kNothing;
+      front_.points.push_back(std::move(point));
+      break;
+    }
+    return OkStatus();
+  }
+
+  Search& search_;
+  const int32_t order_;  // of the group that an allreduce's chunks may be translated by
+  const int32_t most_chunks_, most_steps_;
+  std::chrono::steady_clock::time_point began_;
+  Front front_;
+  bool gaps_ = false;  // of any number of steps
+  bool gap_ = false;   // of the steps so far the last could still hold something better
+};
+
+}  // namespace
+
+StatusOr<Front> FindFront(const SynthesisRequest& request) {
+  SynthesisRequest asked = request;
+  if (asked.limits.work_units == 0) asked.limits.work_units = kWork;
+  XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<Search> search, Search::Create(asked));
+  if (search->form() == Form::kNothing) {
+    Front front;
+    front.complete = true;
+    return front;
+  }
+  search->SkipLongSearches();
+  return FrontSearch(*search, asked).Run();
+}
+
+}  // namespace xccl::smt

@@ -1,0 +1,41 @@
+// The whole front between fewest steps and fewest rounds a chunk: for every number of steps the fewest rounds
+// a chunk of each part (R/C), with a schedule that takes no more and a proof that none takes less.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "synth/smt/bounds.h"
+#include "synth/synthesizer.h"
+
+namespace xccl::smt {
+
+struct FrontPoint {
+  int32_t chunks = 0, steps = 0;
+  int64_t rounds = 0;
+  RoundsBound bound;                        // R/C in so many steps is at least this
+  ProvedBy proved_by = ProvedBy::kNothing;  // that nothing better takes so few steps; kNothing: open
+  int32_t proved_chunks = 0;                // the proof holds up to so many chunks a part; 0: any number
+  std::string found_by;                     // an engine's name, or "z3"
+  double seconds = 0;
+  Synthesis made;
+};
+
+struct Front {
+  int32_t least_steps = 0;  // fewer are forbidden
+  ProvedBy steps_by = ProvedBy::kDistance;
+  RoundsBound least_rounds;  // R/C of any number of steps
+  ProvedBy least_by = ProvedBy::kNothing;
+  // Fewer steps and more rounds first; each takes fewer rounds a chunk than those before it.
+  std::vector<FrontPoint> points;
+  bool complete = false;  // every point is proved, and the last one reaches least_rounds
+  std::string stopped;    // why it is not complete: "--steps=6", "work", "time", "interrupted"
+};
+
+// limits.chunks: at most so many a part (default 12); limits.steps: at most so many. Errors: as Synthesize;
+// kLimit where nothing at all was found.
+StatusOr<Front> FindFront(const SynthesisRequest& request);
+
+}  // namespace xccl::smt

@@ -1,0 +1,282 @@
+// The dual program by cutting planes (Kelley 1960), smoothed (Wentges 1997): variables are the prices and the
+// cost of each orbit's cheapest pattern, a row for every pattern found. Capacities that translations make
+// alike share a price. All prices are tried as whole numbers, so that every bound is exact; a corner of the
+// program is mostly made of small fractions, which are found.
+#include "synth/smt/prices.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "ir/lp.h"
+#include "synth/smt/trees.h"
+
+namespace xccl::smt {
+namespace {
+
+constexpr int64_t kMostTreeWork = 20'000'000;  // of one search
+constexpr size_t kMostNeeders = 12;
+constexpr int32_t kMostRounds = 400;
+constexpr int32_t kIterations = 1'000'000;  // of the linear program's solver
+constexpr double kGap = 1e-9;
+constexpr int64_t kMostDenominator = 5000;  // of prices tried as small fractions
+constexpr double kEven = 1e-7;              // how close to a whole number is one
+
+class PriceProgram {
+ public:
+  PriceProgram(const Machine& machine, const std::vector<Image>& images,
+               const std::vector<ChunkOrbit>& orbits, const PatternSearch& search,
+               const PriceOptions& options)
+      : machine_(machine),
+        orbits_(orbits),
+        search_(search),
+        options_(options),
+        times_(options.untimed ? 1 : options.steps) {
+    share_.assign(machine_.capacities.size(), -1);
+    for (size_t c = 0; c < share_.size(); ++c) {
+      if (share_[c] >= 0) continue;
+      for (const Image& image : images) share_[image.capacity[c]] = static_cast<int32_t>(num_shares_);
+      ++num_shares_;
+    }
+  }
+
+  PriceResult Solve() {
+    if (orbits_.empty() || options_.steps == 0) return {};
+    num_prices_ = num_shares_ * static_cast<size_t>(times_);
+    std::vector<double> costs(num_prices_, 0);
+    for (const ChunkOrbit& orbit : orbits_) costs.push_back(static_cast<double>(orbit.chunks));
+    LinearProgram program(costs);
+    AddRoom(program);
+    double total = 0;
+    for (const Capacity& capacity : machine_.capacities) total += capacity.per_round;
+    std::vector<double> center(num_prices_, 1 / std::max(1.0, total)), best = center;
+    std::vector<double> asked(orbits_.size(), 0);  // zero: whatever it costs
+    PriceResult result;
+    for (int32_t round = 0; round < kMostRounds; ++round) {
+      bool added = false;
+      const Tried tried = Try(Whole(center), asked, program, added);
+      result.infeasible = tried.infeasible;
+      if (tried.stopped || tried.infeasible) break;
+      if (tried.proved && result.bound.IsLessThan(tried.bound)) result.bound = tried.bound, best = center;
+      if (added && !program.Solve(kIterations)) break;
+      const double objective = program.Objective();
+      const RoundsBound& known = result.bound.IsLessThan(options_.target) ? options_.target : result.bound;
+      if (objective <= Value(known) * (1 + kGap)) {
+        result.bound = known;
+        result.optimal = true;
+        TakePlan(program, result);
+        break;
+      }
+      if (options_.stopped && options_.stopped()) break;
+      const std::span<const double> values = program.Values();
+      for (size_t k = 0; k < orbits_.size(); ++k) asked[k] = values[num_prices_ + k];
+      // Half way between the best and the program's own prices; these by themselves where that brought
+      // nothing, and now and then.
+      const bool corner = !added || round % 3 == 2 || round > kMostRounds / 2;
+      for (size_t i = 0; i < num_prices_; ++i)
+        center[i] = std::max(0.0, corner ? values[i] : 0.5 * (values[i] + best[i]));
+      if (!corner) std::fill(asked.begin(), asked.end(), 0);
+    }
+    return result;
+  }
+
+ private:
+  struct WholePrices {
+    std::vector<int64_t> price;
+    double scale = 1;  // whole price for one of the program's
+  };
+  struct Tried {
+    RoundsBound bound;
+    bool proved = true, stopped = false, infeasible = false;
+  };
+
+  static double Value(const RoundsBound& bound) {
+    return static_cast<double>(bound.numerator) / static_cast<double>(bound.denominator);
+  }
+  size_t Variable(int32_t step, int32_t capacity) const {
+    return static_cast<size_t>(options_.untimed ? 0 : step) * num_shares_ +
+           static_cast<size_t>(share_[capacity]);
+  }
+
+  // The room of a round is worth at most one in every step.
+  void AddRoom(LinearProgram& program) const {
+    for (int32_t t = 0; t < times_; ++t) {
+      std::map<int32_t, double> room;
+      for (size_t c = 0; c < machine_.capacities.size(); ++c)
+        room[static_cast<int32_t>(Variable(t, static_cast<int32_t>(c)))] += machine_.capacities[c].per_round;
+      const std::vector<std::pair<int32_t, double>> terms(room.begin(), room.end());
+      program.AddRow(terms, -LinearProgram::kInfinity, 1);
+    }
+  }
+
+  // As small fractions, or rounded.
+  WholePrices Whole(const std::vector<double>& prices) const {
+    int64_t denominator = options_.scale;
+    for (int64_t d = 1; d <= std::min(kMostDenominator, options_.scale); ++d) {
+      const bool even = std::all_of(prices.begin(), prices.end(), [&](double price) {
+        const double times = price * static_cast<double>(d);
+        return std::abs(times - std::round(times)) < kEven * static_cast<double>(d);
+      });
+      if (!even) continue;
+      denominator = d;
+      break;
+    }
+    WholePrices whole{.price = {}, .scale = static_cast<double>(denominator)};
+    for (double price : prices) whole.price.push_back(std::llround(price * whole.scale));
+    return whole;
+  }
+
+  EdgePrices OfEdges(const std::vector<int64_t>& price) const {
+    EdgePrices of_edge(static_cast<size_t>(options_.steps));
+    for (int32_t s = 0; s < options_.steps; ++s)
+      for (const Edge& edge : machine_.edges) {
+        int64_t sum = 0;
+        for (int32_t c : edge.over) sum += price[Variable(s, c)];
+        of_edge[s].push_back(sum);
+      }
+    return of_edge;
+  }
+
+  int64_t Room(const std::vector<int64_t>& price) const {
+    int64_t most = 0;
+    for (int32_t t = 0; t < times_; ++t) {
+      int64_t sum = 0;
+      for (size_t c = 0; c < machine_.capacities.size(); ++c)
+        sum += machine_.capacities[c].per_round * price[Variable(t, static_cast<int32_t>(c))];
+      most = std::max(most, sum);
+    }
+    return most;
+  }
+
+  // What these prices prove; patterns that are cheaper than the program thinks become rows.
+  Tried Try(const WholePrices& whole, const std::vector<double>& asked, LinearProgram& program, bool& added) {
+    const EdgePrices of_edge = OfEdges(whole.price);
+    Tried tried;
+    for (size_t k = 0; k < orbits_.size(); ++k) {
+      const int64_t below = asked[k] > 0 ? static_cast<int64_t>(std::ceil(asked[k] * whole.scale - 1e-6))
+                                         : std::numeric_limits<int64_t>::max();
+      const Priced priced = search_(k, of_edge, below);
+      const bool none = priced.pattern.empty() && below == std::numeric_limits<int64_t>::max();
+      if (priced.stopped || none)
+        return {.bound = {}, .proved = false, .stopped = priced.stopped, .infeasible = none && priced.proved};
+      tried.proved &= priced.proved;
+      tried.bound.numerator += orbits_[k].chunks * (priced.pattern.empty() ? below : priced.cost);
+      if (priced.pattern.empty() ||
+          std::find(known_.begin(), known_.end(), std::pair(k, priced.pattern)) != known_.end())
+        continue;
+      added = true;
+      known_.emplace_back(k, priced.pattern);
+      std::map<int32_t, double> row;
+      for (const TimedSend& send : priced.pattern)
+        for (int32_t c : machine_.edges[send.edge].over)
+          row[static_cast<int32_t>(Variable(send.step, c))] -= 1;
+      row[static_cast<int32_t>(num_prices_ + k)] += 1;
+      const std::vector<std::pair<int32_t, double>> terms(row.begin(), row.end());
+      program.AddRow(terms, -LinearProgram::kInfinity, 0);
+    }
+    tried.bound.denominator = Room(whole.price);
+    if (tried.bound.denominator == 0) return {.bound = {}, .proved = false};
+    const int64_t common = std::gcd(tried.bound.numerator, tried.bound.denominator);
+    tried.bound.numerator /= std::max<int64_t>(1, common);
+    tried.bound.denominator /= std::max<int64_t>(1, common);
+    return tried;
+  }
+
+  void TakePlan(const LinearProgram& program, PriceResult& result) const {
+    const std::span<const double> prices = program.RowPrices();
+    for (size_t i = 0; i < known_.size(); ++i) {
+      const auto& [orbit, pattern] = known_[i];
+      const double weight =
+          prices[static_cast<size_t>(times_) + i] / static_cast<double>(orbits_[orbit].chunks);
+      if (weight > kEven) result.plan.push_back({orbit, pattern, weight});
+    }
+  }
+
+  const Machine& machine_;
+  const std::vector<ChunkOrbit>& orbits_;
+  const PatternSearch& search_;
+  const PriceOptions& options_;
+  const int32_t times_;
+  std::vector<int32_t> share_;  // of a capacity: which price
+  size_t num_shares_ = 0, num_prices_ = 0;
+  std::vector<std::pair<size_t, Pattern>> known_;  // by row, after the rooms
+};
+
+int64_t TreeWork(const Machine& machine, size_t needers, int32_t steps) {
+  int64_t work = int64_t{steps} * static_cast<int64_t>(machine.edges.size() + machine.ranks);
+  for (size_t i = 0; i < needers && work <= kMostTreeWork; ++i) work *= 3;
+  return work;
+}
+
+}  // namespace
+
+bool RoundsBound::IsLessThan(const RoundsBound& other) const {
+  return static_cast<__int128>(numerator) * other.denominator <
+         static_cast<__int128>(other.numerator) * denominator;
+}
+
+int64_t RoundsBound::Rounds(int64_t times) const {
+  const __int128 product = static_cast<__int128>(numerator) * times;
+  return static_cast<int64_t>((product + denominator - 1) / denominator);
+}
+
+PriceResult SolvePrices(const Machine& machine, const std::vector<Image>& images,
+                        const std::vector<ChunkOrbit>& orbits, const PatternSearch& search,
+                        const PriceOptions& options) {
+  return PriceProgram(machine, images, orbits, search, options).Solve();
+}
+
+std::vector<ChunkOrbit> OrbitsOf(const greedy::CopyProblem& problem, const std::vector<Image>& images) {
+  std::vector<ChunkOrbit> orbits;
+  std::map<std::pair<std::vector<int32_t>, std::vector<int32_t>>, size_t> known;
+  for (const std::vector<int32_t>& chunks : ClassesOf(problem).chunks) {
+    const auto& holders = problem.holders[chunks[0]];
+    const auto& needers = problem.needers[chunks[0]];
+    const auto at = known.find({holders, needers});
+    if (at != known.end()) {
+      orbits[at->second].chunks += static_cast<int64_t>(chunks.size());
+      continue;
+    }
+    for (const Image& image : images)
+      known.try_emplace({Moved(image, holders), Moved(image, needers)}, orbits.size());
+    orbits.push_back({chunks[0], static_cast<int64_t>(chunks.size())});
+  }
+  return orbits;
+}
+
+bool CanPrice(const Machine& machine, const greedy::CopyProblem& problem, int32_t steps) {
+  int64_t work = 0;
+  for (const std::vector<int32_t>& chunks : ClassesOf(problem).chunks) {
+    const size_t needers = problem.needers[chunks[0]].size();
+    if (needers > kMostNeeders) return false;
+    work += TreeWork(machine, needers, steps);
+  }
+  return work <= kMostTreeWork;
+}
+
+PatternSearch TreePatterns(const Machine& machine, const greedy::CopyProblem& problem,
+                           const std::vector<ChunkOrbit>& orbits, int32_t steps) {
+  return [&machine, &problem, &orbits, steps](size_t orbit, const EdgePrices& prices, int64_t) {
+    TreeSearch search(machine, steps);
+    const int32_t chunk = orbits[orbit].chunk;
+    Priced priced;
+    priced.cost = search.Search(prices, problem.holders[chunk], problem.needers[chunk]);
+    priced.stopped = priced.cost >= TreeSearch::kInfinite;  // the caller promised otherwise
+    priced.proved = true;
+    if (!priced.stopped) priced.pattern = search.Tree();
+    return priced;
+  };
+}
+
+PriceResult PriceCopies(const Machine& machine, const greedy::CopyProblem& problem,
+                        const std::vector<Image>& images, const PriceOptions& options) {
+  if (!CanPrice(machine, problem, options.steps)) return {};
+  const std::vector<ChunkOrbit> orbits = OrbitsOf(problem, images);
+  const PatternSearch search = TreePatterns(machine, problem, orbits, options.steps);
+  return SolvePrices(machine, images, orbits, search, options);
+}
+
+}  // namespace xccl::smt

@@ -1,0 +1,95 @@
+// How many rounds a collective needs in a given number of steps, whatever the number of chunks: a linear
+// program over all ways to serve one chunk, and an exact rational from its prices.
+//
+// Every chunk is served by a *pattern*: sends (edge, step) by which it gets where it must within the steps
+// (for copies a tree). Let a send over a capacity in a step cost price(capacity, step). All chunks together
+// cost at least Σ chunks × cheapest pattern, and R rounds have room for at most R × the largest, over steps,
+// of Σ per_round × price. So R >= (Σ chunks × cheapest pattern) ÷ (that largest sum), for any prices. The
+// best prices are the dual of the program that shares the chunks out over patterns, which is solved by adding
+// patterns (Gilmore and Gomory 1961). Chunks disturb each other at the capacities alone, so enough chunks
+// reach that bound: the program's weights are such a plan.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "synth/smt/instance.h"
+
+namespace xccl::smt {
+
+struct TimedSend {
+  int32_t edge = 0, step = 0;
+  bool adds = false;  // of sums: what is sent is added to what is there
+  bool operator==(const TimedSend&) const = default;
+};
+using Pattern = std::vector<TimedSend>;
+
+// A rational, rounds for one chunk of every class: at least numerator ÷ denominator. Zero: nothing was
+// proved.
+struct RoundsBound {
+  int64_t numerator = 0, denominator = 1;
+  bool operator==(const RoundsBound&) const = default;
+  bool IsLessThan(const RoundsBound& other) const;
+  // Of `times` as many chunks, rounded up.
+  int64_t Rounds(int64_t times = 1) const;
+};
+
+// Chunks that are alike, and alike under translations.
+struct ChunkOrbit {
+  int32_t chunk = 0;   // one of the class that represents the orbit
+  int64_t chunks = 0;  // of all its classes together
+};
+
+using EdgePrices = std::vector<std::vector<int64_t>>;  // [step][edge], >= 0
+struct Priced {
+  Pattern pattern;       // the cheapest that was found; empty: none is cheaper than what was asked for
+  int64_t cost = 0;      // of it
+  bool proved = false;   // no pattern costs less (where the pattern is empty: less than what was asked for)
+  bool stopped = false;  // a limit was met: nothing is known
+};
+// Patterns of an orbit's representative that cost less than `below`. It need not be the cheapest.
+using PatternSearch = std::function<Priced(size_t orbit, const EdgePrices& prices, int64_t below)>;
+
+struct PriceOptions {
+  int32_t steps = 0;
+  // A price is the same in all steps: valid for any number of steps up to `steps`, weaker where there are
+  // few.
+  bool untimed = false;
+  int64_t scale = int64_t{1} << 20;  // prices that are no small fractions are rounded to this
+  RoundsBound target = {};  // known by other means: no plan is better, and one that is as good will do
+  std::function<bool()> stopped = {};
+};
+
+struct PriceResult {
+  RoundsBound bound;        // proved
+  bool optimal = false;     // bound is the optimum of all plans of these steps
+  bool infeasible = false;  // proved: some chunk has no pattern at all
+  // The plan that reaches it, where it is optimal: patterns of orbits with weights; an orbit's weights sum to
+  // one.
+  struct Weighted {
+    size_t orbit = 0;
+    Pattern pattern;
+    double weight = 0;
+  };
+  std::vector<Weighted> plan;
+};
+
+// `images` is a group that keeps the chunks' classes. Deterministic as long as `stopped` is. Cost: rounds of
+// the program (tens to some hundreds) × orbits × one search.
+PriceResult SolvePrices(const Machine& machine, const std::vector<Image>& images,
+                        const std::vector<ChunkOrbit>& orbits, const PatternSearch& search,
+                        const PriceOptions& options);
+
+// Copies: the patterns are trees.
+std::vector<ChunkOrbit> OrbitsOf(const greedy::CopyProblem& problem, const std::vector<Image>& images);
+// Would a search over trees of so many steps be short?
+bool CanPrice(const Machine& machine, const greedy::CopyProblem& problem, int32_t steps);
+PatternSearch TreePatterns(const Machine& machine, const greedy::CopyProblem& problem,
+                           const std::vector<ChunkOrbit>& orbits, int32_t steps);
+// SolvePrices with these; nothing proved where CanPrice says no. Requires: every need can be met within
+// steps.
+PriceResult PriceCopies(const Machine& machine, const greedy::CopyProblem& problem,
+                        const std::vector<Image>& images, const PriceOptions& options);
+
+}  // namespace xccl::smt

@@ -1,0 +1,138 @@
+#include "synth/smt/schedule.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "ir/translated.h"
+#include "ir/verify_schedule.h"
+#include "synth/bfb/bfb.h"
+#include "synth/flow/flow.h"
+#include "synth/greedy/greedy.h"
+#include "synth/textbook/engines.h"
+
+namespace xccl::smt {
+namespace {
+
+constexpr int64_t kWitnessWork = 200'000;  // of the work units of each other engine
+
+// Gives each send its links: of parallel ones the least loaded in this step, by bandwidth.
+class LinkChoice {
+ public:
+  LinkChoice(const Topology& topology, const Machine& machine) : topology_(topology), machine_(machine) {}
+
+  const std::vector<LinkId>& Path(const Send& send) {
+    path_.clear();
+    for (int32_t c : machine_.edges[send.edge].over) {
+      const std::vector<LinkId>& links = machine_.capacities[c].links;
+      LinkId least = links[0];
+      for (LinkId l : links)
+        if (With(l, send.step) < With(least, send.step)) least = l;
+      ++load_[{send.step, least}];
+      path_.push_back(least);
+    }
+    return path_;
+  }
+
+ private:
+  double With(LinkId l, int32_t step) const {
+    const auto at = load_.find({step, l});
+    return static_cast<double>(1 + (at == load_.end() ? 0 : at->second)) /
+           static_cast<double>(topology_.link(l).bandwidth_bytes_per_s);
+  }
+  const Topology& topology_;
+  const Machine& machine_;
+  std::map<std::pair<int32_t, LinkId>, int64_t> load_;
+  std::vector<LinkId> path_;
+};
+
+}  // namespace
+
+Schedule CopiesOf(const Topology& topology, const Machine& machine, const greedy::CopyProblem& problem,
+                  const std::vector<Send>& sends) {
+  greedy::BitTable needed(machine.ranks, problem.chunks);
+  for (int32_t c = 0; c < problem.chunks; ++c)
+    for (int32_t r : problem.needers[c]) needed.Set(r, c);
+  std::vector<char> keep(sends.size(), 0);
+  for (size_t i = sends.size(); i-- > 0;) {
+    const Edge& edge = machine.edges[sends[i].edge];
+    if (!needed.Get(edge.to, sends[i].chunk)) continue;
+    keep[i] = 1;
+    needed.Set(edge.from, sends[i].chunk);
+  }
+  Schedule schedule;
+  schedule.num_chunks = problem.chunks;
+  LinkChoice choice(topology, machine);
+  for (size_t i = 0; i < sends.size(); ++i) {
+    if (keep[i] == 0) continue;
+    const Edge& edge = machine.edges[sends[i].edge];
+    schedule.Add(ChunkId(sends[i].chunk), 1, Rank(edge.from), Rank(edge.to), choice.Path(sends[i]),
+                 TransferOp::kCopy, sends[i].step);
+  }
+  return schedule;
+}
+
+Schedule ScheduleOf(const Topology& topology, const Machine& machine, int32_t chunks,
+                    const std::vector<SumSend>& sends) {
+  Schedule schedule;
+  schedule.num_chunks = chunks;
+  LinkChoice choice(topology, machine);
+  for (const SumSend& sum : sends) {
+    const Edge& edge = machine.edges[sum.send.edge];
+    schedule.Add(ChunkId(sum.send.chunk), 1, Rank(edge.from), Rank(edge.to), choice.Path(sum.send),
+                 sum.adds ? TransferOp::kReduce : TransferOp::kCopy, sum.send.step);
+  }
+  return schedule;
+}
+
+StepsAndRounds Take(const Schedule& schedule, const Topology& topology, const Machine& machine) {
+  StepsAndRounds took{.steps = schedule.num_steps(), .rounds = 0};
+  std::map<std::pair<int32_t, LinkId>, int64_t> load;
+  for (int64_t t = 0; t < schedule.size(); ++t)
+    for (LinkId l : schedule.paths[schedule.path[t]]) load[{schedule.step[t], l}] += schedule.count[t];
+  std::vector<int64_t> of_step(static_cast<size_t>(took.steps), 1);
+  for (const auto& [where, chunks] : load) {
+    const int64_t per_round =
+        std::max<int64_t>(1, topology.link(where.second).bandwidth_bytes_per_s / machine.bytes_per_s_of_one);
+    of_step[where.first] = std::max(of_step[where.first], (chunks + per_round - 1) / per_round);
+  }
+  for (int64_t rounds : of_step) took.rounds += rounds;
+  return took;
+}
+
+std::vector<Witness> FindWitnesses(const SynthesisRequest& request, const Machine& machine, int32_t chunks) {
+  SynthesisRequest asked = request;
+  asked.limits = {};
+  asked.limits.chunks = chunks;
+  asked.limits.steps = request.limits.steps;
+  asked.limits.work_units = kWitnessWork;
+  std::vector<std::unique_ptr<Synthesizer>> engines;
+  for (const TextbookEngine* engine : TextbookEngines()) engines.push_back(MakeTextbook(*engine));
+  engines.push_back(MakeBfb());
+  engines.push_back(MakeFlow());
+  engines.push_back(MakeGreedy());
+  const Collective cut = request.collective->WithChunks(chunks);
+  std::vector<Witness> witnesses;
+  for (const std::unique_ptr<Synthesizer>& engine : engines) {
+    if (!engine->Serves(asked).ok()) continue;
+    StatusOr<Synthesis> made = engine->Synthesize(asked);
+    if (!made.ok() || !(made->collective == cut)) continue;
+    if (!made->schedule.symmetry.empty()) {
+      StatusOr<Schedule> plain = Expand(made->schedule, made->collective, *request.topology);
+      if (!plain.ok()) continue;
+      made->schedule = *std::move(plain);
+    }
+    const StepsAndRounds took = Take(made->schedule, *request.topology, machine);
+    if (std::any_of(witnesses.begin(), witnesses.end(), [&](const Witness& other) {
+          return other.took.steps <= took.steps && other.took.rounds <= took.rounds;
+        }))
+      continue;
+    if (!request.allow_divergent && cut.Reduces() &&
+        !IsBitwiseSame(made->schedule, made->collective, *request.topology))
+      continue;
+    witnesses.push_back({*std::move(made), took});
+  }
+  return witnesses;
+}
+
+}  // namespace xccl::smt

@@ -1,0 +1,39 @@
+// From answers to schedules, and from schedules to the steps and rounds that they take.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ir/collective.h"
+#include "ir/schedule.h"
+#include "synth/smt/instance.h"
+#include "synth/smt/sums.h"
+#include "synth/synthesizer.h"
+
+namespace xccl::smt {
+
+// Copies of the sends that somebody needs, not normalized. Of parallel links those that are least loaded in
+// the step are taken. `sends` in order of steps.
+Schedule CopiesOf(const Topology& topology, const Machine& machine, const greedy::CopyProblem& problem,
+                  const std::vector<Send>& sends);
+Schedule ScheduleOf(const Topology& topology, const Machine& machine, int32_t chunks,
+                    const std::vector<SumSend>& sends);
+
+// What a schedule takes as a k-synchronous one.
+struct StepsAndRounds {
+  int32_t steps = 0;
+  int64_t rounds = 0;
+};
+StepsAndRounds Take(const Schedule& schedule, const Topology& topology, const Machine& machine);
+
+// Plans of other engines, the textbook's, bfb, flow and greedy, with `chunks` a part, that none before them
+// in that order beats in both steps and rounds. The request's limit of steps is passed on. Divergent sums
+// only where the request allows them.
+struct Witness {
+  Synthesis made;
+  StepsAndRounds took;
+};
+std::vector<Witness> FindWitnesses(const SynthesisRequest& request, const Machine& machine, int32_t chunks);
+
+}  // namespace xccl::smt

@@ -1,0 +1,475 @@
+// A question with S steps is first put with fewer, down to the distance: what fits there fits, and shorter
+// questions are smaller. Sums that several ranks need are tried as a gather and then a spread before they are
+// asked for as sets of contributions, which alone can refute them.
+#include "synth/smt/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/simulate.h"
+#include "ir/verify_schedule.h"
+#include "synth/compose.h"
+#include "synth/greedy/search.h"
+#include "synth/reverse.h"
+#include "synth/smt/in_out.h"
+#include "synth/smt/sum_prices.h"
+
+namespace xccl::smt {
+namespace {
+
+constexpr int64_t kMostImages = 64;
+constexpr int64_t kDefaultWork = 20'000'000;  // Z3's resource units, in all: five seconds or so
+constexpr int32_t kMostPricedRanks = 10;      // of an allreduce whose patterns are priced
+constexpr int64_t kNarrowWork = 6'000'000;    // of a search among symmetric schedules of sums
+constexpr int64_t kPerVariable = 50;          // what making a question costs, in Z3's resource units
+constexpr int32_t kFewChunks = 8;             // that all schedules of sums are searched for, in any case
+constexpr int32_t kShorter = 4;               // of a question's work, what fewer steps may use up: one part
+
+std::string Ways(const RoundsBound& bound) {
+  return fmt::format("{} round{}", ToText(bound), bound == RoundsBound{1, 1} ? "" : "s");
+}
+
+}  // namespace
+
+Search::Search(const SynthesisRequest& request)
+    : request_(request),
+      topology_(*request.topology),
+      reversed_(ReverseTopology(topology_)),
+      forwards_(MakeMachine(topology_)),
+      backwards_(MakeMachine(reversed_)),
+      forward_images_(smt::ImagesOf(topology_, forwards_, kMostImages)),
+      backward_images_(smt::ImagesOf(reversed_, backwards_, kMostImages)),
+      began_(std::chrono::steady_clock::now()),
+      work_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
+      left_(work_) {}
+
+StatusOr<std::unique_ptr<Search>> Search::Create(const SynthesisRequest& request) {
+  std::unique_ptr<Search> search(new Search(request));
+  XCCL_RETURN_IF_ERROR(search->Prepare());
+  return search;
+}
+
+Status Search::Prepare() {
+  const StatusOr<const greedy::Phases*> phases = PhasesOf(1);
+  if (!phases.ok()) {
+    const std::optional<SumProblem> sums = SumsOf(request_.collective->WithChunks(1), forwards_.ranks);
+    if (!sums) return phases.status();
+    form_ = Form::kSums;
+    return OkStatus();
+  }
+  const greedy::Phases& one = **phases;
+  can_compose_ = one.has_gather && one.has_spread;
+  form_ = can_compose_     ? Form::kSums
+          : one.has_gather ? Form::kGather
+          : one.has_spread ? Form::kSpread
+                           : Form::kNothing;
+  if (form_ == Form::kSums && !SumsOf(request_.collective->WithChunks(1), forwards_.ranks))
+    return InvalidInput(
+        fmt::format("smt: {}: more than 64 contributions in a sum", request_.collective->name()));
+  return OkStatus();
+}
+
+bool Search::TimeIsUp() const {
+  if (!request_.limits.time_limit_s) return false;
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
+  return passed.count() >= *request_.limits.time_limit_s;
+}
+
+DecideLimits Search::LimitsOf(int64_t work) const {
+  DecideLimits limits{.work = std::min(work, left_), .seconds_left = {}, .stopped = request_.stopped};
+  if (request_.limits.time_limit_s)
+    limits.seconds_left = [this] {
+      const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
+      return *request_.limits.time_limit_s - passed.count();
+    };
+  return limits;
+}
+
+StatusOr<const greedy::Phases*> Search::PhasesOf(int32_t chunks) {
+  const auto at = phases_.find(chunks);
+  if (at != phases_.end()) return &at->second;
+  XCCL_ASSIGN_OR_RETURN(greedy::Phases phases,
+                        greedy::MakePhases(topology_, reversed_, request_.collective->WithChunks(chunks),
+                                           request_.size_bytes, request_.model, greedy::SumAt::kEach));
+  return &phases_.emplace(chunks, std::move(phases)).first->second;
+}
+
+StatusOr<const greedy::CopyProblem*> Search::ProblemOf(int32_t chunks) {
+  XCCL_ASSIGN_OR_RETURN(const greedy::Phases* phases, PhasesOf(chunks));
+  return form_ == Form::kGather ? &phases->gather : &phases->spread;
+}
+
+const std::vector<Image>& Search::ImagesOf(bool gather, int32_t chunks) {
+  const auto [at, added] = images_.try_emplace({gather, chunks});
+  if (added) {
+    const greedy::Phases& phases = **PhasesOf(chunks);
+    at->second =
+        ImagesThatKeep(gather ? backward_images_ : forward_images_, gather ? phases.gather : phases.spread);
+  }
+  return at->second;
+}
+
+std::vector<Image> Search::SumImages() const {
+  const bool all = request_.collective->kind() == CollectiveKind::kAllreduce &&
+                   request_.collective->num_members() == forwards_.ranks;
+  return all ? forward_images_ : std::vector<Image>{};
+}
+
+int32_t Search::LeastSteps() {
+  if (form_ == Form::kNothing) return 0;
+  if (form_ != Form::kSums) return FarthestNeed(machine(), **ProblemOf(1)).steps;
+  return Reach(forwards_, *request_.collective).steps;
+}
+
+int32_t Search::FirstSteps() {
+  const bool in_and_out = form_ == Form::kSums && !request_.allow_divergent && !SumImages().empty();
+  return in_and_out ? std::max(LeastSteps(), LeastInOutSteps(forwards_)) : LeastSteps();
+}
+
+RoundsBound Search::PricesOf(bool gather, std::optional<int32_t> steps) {
+  const Machine& machine = gather ? backwards_ : forwards_;
+  const int32_t most = std::max(1, machine.ranks - 1);
+  const auto [at, added] = prices_.try_emplace({gather, steps.value_or(0)});
+  const StatusOr<const greedy::Phases*> phases = PhasesOf(1);
+  if (!added || !machine.complete || !phases.ok()) return at->second;
+  PriceOptions options;
+  options.steps = steps.value_or(most);
+  options.untimed = !steps;
+  options.stopped = [this] { return TimeIsUp() || IsInterrupted(); };
+  const greedy::CopyProblem& problem = gather ? (*phases)->gather : (*phases)->spread;
+  at->second = PriceCopies(machine, problem, ImagesOf(gather, 1), options).bound;
+  return at->second;
+}
+
+std::pair<RoundsBound, ProvedBy> Search::BoundOf(std::optional<int32_t> steps) {
+  RoundsBound best;
+  ProvedBy by = ProvedBy::kNothing;
+  const auto raise = [&](const RoundsBound& bound, ProvedBy how) {
+    if (best.IsLessThan(bound)) best = bound, by = how;
+  };
+  if (form_ == Form::kSums) {
+    for (const RoundsBound& bound : SumBounds(topology_, forwards_, *request_.collective))
+      raise(bound, ProvedBy::kCut);
+    return {best, by};
+  }
+  if (form_ == Form::kNothing) return {best, by};
+  const bool gather = form_ == Form::kGather;
+  if (const auto cut = CutRounds(gather ? reversed_ : topology_, machine(), **ProblemOf(1)))
+    raise(*cut, ProvedBy::kCut);
+  if (by == ProvedBy::kNothing || steps) raise(PricesOf(gather, steps), ProvedBy::kFlow);
+  return {best, by};
+}
+
+Search::SumBound Search::SumBoundOf(int32_t steps) {
+  const auto [bound, by] = BoundOf({});
+  const SumBound always{.bound = bound, .by = by};
+  const Collective& collective = *request_.collective;
+  if (collective.kind() != CollectiveKind::kAllreduce || !forwards_.complete ||
+      collective.num_members() != forwards_.ranks || forwards_.ranks > kMostPricedRanks)
+    return always;
+  const std::optional<SumProblem> problem = smt::SumsOf(collective.WithChunks(1), forwards_.ranks);
+  const DecideLimits limits = LimitsOf(left_ / 2);
+  int64_t work = 0;
+  const PriceResult result = PriceSums(forwards_, *problem, SumImages(), steps, bound,
+                                       {limits.work, limits.seconds_left, limits.stopped}, work);
+  left_ -= work;
+  if (result.infeasible) return {.bound = bound, .by = by, .infeasible = true};
+  return bound.IsLessThan(result.bound) ? SumBound{.bound = result.bound, .by = ProvedBy::kSmtUnsat} : always;
+}
+
+int64_t Search::LeastRoundsOf(bool gather, int32_t steps, int32_t chunks) {
+  const StatusOr<const greedy::Phases*> phases = PhasesOf(chunks);
+  if (!phases.ok()) return steps;
+  const Machine& machine = gather ? backwards_ : forwards_;
+  const greedy::CopyProblem& problem = gather ? (*phases)->gather : (*phases)->spread;
+  // The owners of sums depend on the number of chunks: then what one chunk costs says nothing of several.
+  const int64_t prices = form_ == Form::kSums ? 0 : PricesOf(gather, steps).Rounds(chunks);
+  return std::max({int64_t{FarthestNeed(machine, problem).steps}, FullestRank(machine, problem).rounds,
+                   TotalSends(machine, problem).rounds(), prices});
+}
+
+int64_t Search::LeastRounds(int32_t steps, int32_t chunks) {
+  const int64_t by_distance = LeastSteps();
+  const int64_t by_bound = BoundOf(steps).first.Rounds(chunks);
+  if (form_ != Form::kSpread && form_ != Form::kGather) return std::max(by_distance, by_bound);
+  return std::max({by_distance, by_bound, LeastRoundsOf(form_ == Form::kGather, steps, chunks)});
+}
+
+std::optional<Refusal> Search::Forbidden(const Question& question) {
+  if (form_ == Form::kNothing) return std::nullopt;
+  const bool gather = form_ == Form::kGather;
+  const Farthest far = form_ == Form::kSums ? Reach(forwards_, *request_.collective)
+                                            : FarthestNeed(machine(), **ProblemOf(question.chunks));
+  const int64_t steps = std::min<int64_t>(question.steps, question.rounds);
+  if (far.steps > steps) {
+    Refusal refusal{ProvedBy::kDistance,
+                    fmt::format("rank {} is {} links from rank {}", gather ? far.holder : far.needer,
+                                far.steps, gather ? far.needer : far.holder),
+                    {},
+                    {}};
+    if (far.steps > question.steps) refusal.steps = far.steps;
+    if (far.steps > question.rounds) refusal.rounds = far.steps;
+    return refusal;
+  }
+  if (form_ != Form::kSums) {
+    const greedy::CopyProblem& problem = **ProblemOf(question.chunks);
+    const Fullest full = FullestRank(machine(), problem);
+    if (full.rounds > question.rounds)
+      return Refusal{ProvedBy::kCut,
+                     fmt::format("rank {} must {} {} chunks, {} a round", full.rank,
+                                 full.incoming != gather ? "receive" : "send", full.chunks, full.per_round),
+                     {},
+                     full.rounds};
+    const Total total = TotalSends(machine(), problem);
+    if (machine().complete && total.rounds() > question.rounds)
+      return Refusal{ProvedBy::kFlow,
+                     fmt::format("{} sends are needed, {} a round fit", total.sends, total.per_round),
+                     {},
+                     total.rounds()};
+  }
+  const auto always = BoundOf({});
+  if (always.first.Rounds(question.chunks) > question.rounds)
+    return Refusal{always.second,
+                   fmt::format("a chunk of every part needs {}", Ways(always.first)),
+                   {},
+                   always.first.Rounds(question.chunks)};
+  const auto now = BoundOf(static_cast<int32_t>(steps));
+  if (now.first.Rounds(question.chunks) > question.rounds)
+    return Refusal{now.second,
+                   fmt::format("a chunk of every part needs {} in {} steps", Ways(now.first), steps),
+                   {},
+                   now.first.Rounds(question.chunks)};
+  return std::nullopt;
+}
+
+Synthesis Search::Wrap(int32_t chunks, Schedule schedule) const {
+  return {.collective = request_.collective->WithChunks(chunks),
+          .schedule = std::move(schedule),
+          .exact = false,
+          .engine = "smt",
+          .note = {}};
+}
+
+StatusOr<Synthesis> Search::FromSends(int32_t chunks, const std::vector<Send>& sends) {
+  XCCL_ASSIGN_OR_RETURN(const greedy::CopyProblem* problem, ProblemOf(chunks));
+  const bool gather = form_ == Form::kGather;
+  Schedule schedule = CopiesOf(gather ? reversed_ : topology_, machine(), *problem, sends);
+  if (gather) schedule = greedy::RunBackwards(*problem, schedule);
+  Normalize(schedule);
+  return Wrap(chunks, std::move(schedule));
+}
+
+Synthesis Search::FromSums(int32_t chunks, const std::vector<SumSend>& sends) const {
+  Synthesis made = Wrap(chunks, {});
+  made.schedule = ScheduleOf(topology_, forwards_, made.collective.num_chunks(), sends);
+  Normalize(made.schedule);
+  return made;
+}
+
+StatusOr<Answer> Search::AskCopies(bool gather, int32_t chunks, int32_t steps, int64_t rounds, int64_t work) {
+  XCCL_ASSIGN_OR_RETURN(const greedy::Phases* phases, PhasesOf(chunks));
+  const Machine& machine = gather ? backwards_ : forwards_;
+  const greedy::CopyProblem& problem = gather ? phases->gather : phases->spread;
+  if (const int64_t size = EncodingSize(machine, problem, steps); size > Search::kMostVariables) {
+    too_large_ = too_large_ == 0 ? size : std::min(too_large_, size);
+    return Answer{};
+  }
+  std::unique_ptr<CopyDecider>& decider = deciders_[{gather ? 1 : 0, chunks, steps, rounds}];
+  if (!decider)
+    decider = std::make_unique<CopyDecider>(machine, problem, ImagesOf(gather, chunks), steps,
+                                            static_cast<int32_t>(rounds));
+  XCCL_ASSIGN_OR_RETURN(Answer answer, decider->Decide(static_cast<int32_t>(rounds), LimitsOf(work)));
+  left_ -= answer.work;
+  return answer;
+}
+
+int64_t Search::SizeOf(int32_t chunks, int32_t steps) {
+  if (form_ == Form::kNothing) return 0;
+  if (form_ != Form::kSums) {
+    const int64_t ways = static_cast<int64_t>(machine().edges.size()) + machine().ranks;
+    int64_t parts = 0;
+    for (const std::vector<int32_t>& needers : (*ProblemOf(1))->needers) parts += needers.empty() ? 0 : 1;
+    return parts * chunks * steps * ways;
+  }
+  const std::vector<Image> images = SumImages();
+  if (images.empty())
+    return SumSize(forwards_, *SumsOf(request_.collective->WithChunks(1), forwards_.ranks), steps);
+  const int64_t runs = chunks % static_cast<int32_t>(images.size()) == 0
+                           ? chunks / static_cast<int32_t>(images.size())
+                           : chunks;
+  return runs * steps * 2 *
+         static_cast<int64_t>(forwards_.edges.size() + static_cast<size_t>(forwards_.ranks));
+}
+
+const std::vector<Witness>& Search::WitnessesOf(int32_t chunks) {
+  const auto [at, added] = witnesses_.try_emplace(chunks);
+  if (added) at->second = FindWitnesses(request_, forwards_, chunks);
+  return at->second;
+}
+
+const Witness* Search::WitnessFor(const Question& question) {
+  for (const Witness& witness : WitnessesOf(question.chunks))
+    if (witness.took.steps <= question.steps && witness.took.rounds <= question.rounds) return &witness;
+  return nullptr;
+}
+
+StatusOr<Outcome> Search::Ask(const Question& question, int64_t work) {
+  Outcome outcome;
+  if (form_ == Form::kNothing) {
+    outcome.verdict = Verdict::kFeasible;
+    outcome.made = NothingToMove("smt", request_);
+    return outcome;
+  }
+  if (std::optional<Refusal> refusal = Forbidden(question)) {
+    outcome.verdict = Verdict::kInfeasible;
+    outcome.refusal = std::move(refusal);
+    return outcome;
+  }
+  Say(fmt::format("{} chunks, {} steps, {} rounds", question.chunks, question.steps, question.rounds));
+  if (const Witness* witness = WitnessFor(question)) {
+    outcome.verdict = Verdict::kFeasible;
+    outcome.how = witness->made.engine;
+    outcome.made = Wrap(question.chunks, witness->made.schedule);
+    return outcome;
+  }
+  if (form_ == Form::kSums) return AskSums(question, work);
+  const int32_t last = static_cast<int32_t>(std::min<int64_t>(question.steps, question.rounds));
+  for (int32_t steps = LeastSteps(); steps <= last; ++steps) {
+    if (IsOver() || LeastRounds(steps, question.chunks) > question.rounds) continue;
+    const int64_t before = left_;
+    XCCL_ASSIGN_OR_RETURN(const Answer answer,
+                          AskCopies(form_ == Form::kGather, question.chunks, steps, question.rounds,
+                                    steps < last ? work / kShorter : work));
+    work -= before - left_;
+    if (answer.verdict == Verdict::kStopped || (answer.verdict == Verdict::kInfeasible && steps < last))
+      continue;
+    outcome.verdict = answer.verdict;
+    outcome.how = "z3";
+    if (answer.verdict == Verdict::kFeasible) {
+      XCCL_ASSIGN_OR_RETURN(outcome.made, FromSends(question.chunks, answer.sends));
+    } else if (machine().complete) {
+      outcome.refusal = Refusal{ProvedBy::kSmtUnsat, "", {}, {}};
+    } else {
+      outcome.verdict = Verdict::kStopped;  // over the ways that were listed alone
+    }
+    return outcome;
+  }
+  return outcome;
+}
+
+// A gather and then a spread that share out the steps and rounds.
+StatusOr<Outcome> Search::AskComposed(const Question& question, int64_t work) {
+  Outcome outcome;
+  XCCL_ASSIGN_OR_RETURN(const greedy::Phases* phases, PhasesOf(question.chunks));
+  const int32_t least_gather = FarthestNeed(backwards_, phases->gather).steps;
+  const int32_t least_spread = FarthestNeed(forwards_, phases->spread).steps;
+  for (int32_t first = least_gather; first + least_spread <= question.steps; ++first) {
+    const int32_t second = question.steps - first;
+    const int64_t most = question.rounds - LeastRoundsOf(false, second, question.chunks);
+    for (int64_t rounds = std::max<int64_t>(first, LeastRoundsOf(true, first, question.chunks));
+         rounds <= most; ++rounds) {
+      if (IsOver() || question.rounds - rounds < second) break;
+      const int64_t before = left_;
+      XCCL_ASSIGN_OR_RETURN(const Answer gather,
+                            AskCopies(true, question.chunks, first, rounds, work / kShorter));
+      work -= before - left_;
+      if (gather.verdict != Verdict::kFeasible) continue;
+      const int64_t middle = left_;
+      XCCL_ASSIGN_OR_RETURN(const Answer spread, AskCopies(false, question.chunks, second,
+                                                           question.rounds - rounds, work / kShorter));
+      work -= middle - left_;
+      if (spread.verdict != Verdict::kFeasible) break;
+      Schedule sums =
+          greedy::RunBackwards(phases->gather, CopiesOf(reversed_, backwards_, phases->gather, gather.sends));
+      Schedule copies = CopiesOf(topology_, forwards_, phases->spread, spread.sends);
+      Normalize(sums);
+      Normalize(copies);
+      outcome.verdict = Verdict::kFeasible;
+      outcome.how = "z3";
+      outcome.made = Wrap(question.chunks, Compose(sums, copies));
+      return outcome;
+    }
+  }
+  return outcome;
+}
+
+SolveLimits Search::SolverLimits(int64_t work) const {
+  const DecideLimits limits = LimitsOf(work);
+  SolveLimits solver{.work = limits.work, .time_limit_s = {}, .stopped = limits.stopped};
+  if (limits.seconds_left) solver.time_limit_s = std::max(0.001, limits.seconds_left());
+  return solver;
+}
+
+// Takes what the solver found, unless ranks would round a sum differently.
+bool Search::Accept(int32_t chunks, const SumAnswer& answer, Outcome& outcome) const {
+  if (answer.verdict != Verdict::kFeasible) return false;
+  Synthesis made = FromSums(chunks, answer.sends);
+  outcome.divergent =
+      can_compose_ && !request_.allow_divergent && !IsBitwiseSame(made.schedule, made.collective, topology_);
+  if (outcome.divergent) return false;
+  outcome.verdict = Verdict::kFeasible;
+  outcome.how = "z3";
+  outcome.made = std::move(made);
+  return true;
+}
+
+StatusOr<Outcome> Search::AskSums(const Question& question, int64_t work) {
+  Outcome outcome;
+  const int32_t chunks = question.chunks;
+  const int32_t steps = static_cast<int32_t>(std::min<int64_t>(question.steps, question.rounds));
+  const std::vector<Image> images = SumImages();
+  const auto [at, added] = sums_.try_emplace(chunks);
+  if (added) at->second = *SumsOf(request_.collective->WithChunks(chunks), forwards_.ranks);
+  const bool translates = !images.empty() && static_cast<size_t>(chunks) % images.size() == 0;
+  if (const int64_t size = SizeOf(chunks, steps); size > kMostVariables) {
+    too_large_ = too_large_ == 0 ? size : std::min(too_large_, size);
+    return outcome;
+  }
+  const int64_t sum_size = SumSize(forwards_, at->second, steps);
+  if (!images.empty() && steps >= LeastInOutSteps(forwards_)) {
+    const std::vector<Image> group = translates ? images : std::vector<Image>{images[0]};
+    InOutQuestion in_out(forwards_, group, chunks / static_cast<int32_t>(group.size()), steps,
+                         static_cast<int32_t>(question.rounds));
+    XCCL_ASSIGN_OR_RETURN(const SumAnswer answer, in_out.Ask(SolverLimits(thorough_ ? work / 2 : work)));
+    left_ -= answer.work + kPerVariable * SizeOf(chunks, steps);
+    if (Accept(chunks, answer, outcome)) return outcome;
+  } else if (images.empty() && can_compose_) {
+    XCCL_ASSIGN_OR_RETURN(outcome, AskComposed(question, work / 2));
+    if (outcome.verdict == Verdict::kFeasible) return outcome;
+  }
+  // What is found below mostly gives every rank an order of its own.
+  if (!thorough_ && !request_.allow_divergent && !images.empty()) return outcome;
+  for (const Shape shape : {Shape::kTranslated, Shape::kSymmetric, Shape::kAll}) {
+    if (IsOver() || (shape != Shape::kAll && images.size() < 2)) continue;
+    if (shape == Shape::kTranslated && !translates) continue;
+    if (shape == Shape::kAll && !thorough_ && chunks > kFewChunks) continue;
+    if (sum_size / static_cast<int64_t>(shape == Shape::kAll ? 1 : images.size()) > kMostVariables) continue;
+    SumQuestion sums(forwards_, at->second, images, shape, steps, static_cast<int32_t>(question.rounds));
+    XCCL_ASSIGN_OR_RETURN(const SumAnswer answer,
+                          sums.Ask(static_cast<int32_t>(question.rounds),
+                                   SolverLimits(shape == Shape::kAll ? work : std::min(kNarrowWork, work))));
+    left_ -= answer.work;
+    if (Accept(chunks, answer, outcome)) return outcome;
+    if (answer.verdict != Verdict::kInfeasible || shape != Shape::kAll || !forwards_.complete) continue;
+    outcome.verdict = Verdict::kInfeasible;
+    outcome.refusal = Refusal{ProvedBy::kSmtUnsat, "", {}, {}};
+  }
+  return outcome;
+}
+
+std::string Search::Conflict(const Question& question) {
+  constexpr int64_t kWork = 2'000'000;
+  if (form_ == Form::kSums || form_ == Form::kNothing || IsOver()) return "";
+  const StatusOr<const greedy::CopyProblem*> problem = ProblemOf(question.chunks);
+  if (!problem.ok()) return "";
+  const std::vector<Image>& images = ImagesOf(form_ == Form::kGather, question.chunks);
+  const std::vector<Image> none(images.begin(), images.begin() + 1);
+  const int32_t steps = static_cast<int32_t>(std::min<int64_t>(question.steps, question.rounds));
+  CopyQuestion named(machine(), **problem, none, steps, static_cast<int32_t>(question.rounds), {}, true);
+  const StatusOr<Answer> answer = named.Ask(static_cast<int32_t>(question.rounds), SolverLimits(kWork));
+  if (!answer.ok() || answer->verdict != Verdict::kInfeasible) return "";
+  return Summary(named.LastCore());
+}
+
+}  // namespace xccl::smt

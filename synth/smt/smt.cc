@@ -1,0 +1,286 @@
+// Questions (chunks, steps, rounds) that the limits leave open are asked in order of the time that they
+// promise, steps × alpha + rounds × the time of one, so that the first that has an answer is the best of
+// them. What arithmetic alone forbids is not asked.
+#include "synth/smt/smt.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/bound.h"
+#include "ir/simulate.h"
+#include "ir/sizes.h"
+#include "synth/smt/search.h"
+
+namespace xccl {
+namespace {
+
+using smt::Form;
+using smt::Outcome;
+using smt::Question;
+using smt::Refusal;
+using smt::Search;
+using smt::Verdict;
+
+constexpr int32_t kMostRanks = 64;
+constexpr int32_t kFurtherSteps = 4;   // beyond the distance, where steps are not given
+constexpr int32_t kFurtherRounds = 2;  // beyond the bandwidth's need, where rounds are not given
+constexpr int32_t kMostChunks = 8;     // a part, where chunks are not given
+constexpr size_t kMostAsked = 60;      // questions
+constexpr size_t kMostAskedOfSums = 12;
+constexpr int64_t kMostShare = 1'000'000;
+constexpr int32_t kShare = 8;  // of what is left, what one question of several may use up: one part
+
+struct Asked {
+  Question question;
+  double promise_ps = 0;
+};
+
+class Attempt {
+ public:
+  Attempt(const SynthesisRequest& request, Search& search) : request_(request), search_(search) {}
+
+  StatusOr<Synthesis> Run() {
+    if (search_.form() == Form::kNothing) return NothingToMove("smt", request_);
+    XCCL_ASSIGN_OR_RETURN(const std::vector<Asked> asked, Questions());
+    if (asked.size() > 1) search_.SkipLongSearches();
+    bool stopped = false, divergent = false;
+    std::optional<Question> refuted;
+    for (const Asked& one : asked) {
+      const int64_t share = asked.size() == 1
+                                ? search_.work_left()
+                                : std::min(kMostShare, std::max<int64_t>(search_.work_left() / kShare, 1));
+      XCCL_ASSIGN_OR_RETURN(Outcome outcome, search_.Ask(one.question, share));
+      if (outcome.verdict == Verdict::kFeasible) return Finish(one.question, outcome, stopped);
+      stopped |= outcome.verdict == Verdict::kStopped;
+      divergent |= outcome.divergent;
+      if (outcome.verdict == Verdict::kInfeasible) refuted = one.question;
+      if (search_.IsOver()) break;
+    }
+    if (search_.IsOver()) return BestSoFar(Stopped());
+    if (divergent)
+      return BestSoFar(LimitReached(fmt::format(
+          "smt: {} on {} ranks: only found with different roundings of a sum; hint: --allow-divergent",
+          Name(), Ranks())));
+    if (stopped && search_.too_large() > 0)
+      return BestSoFar(
+          LimitReached(fmt::format("smt: {} on {} ranks: the encoding has {} variables, too many to try",
+                                   Name(), Ranks(), search_.too_large())));
+    if (stopped) return BestSoFar(Stopped());
+    return NothingFits(
+        refuted.value_or(Question{request_.limits.chunks.value_or(1), request_.limits.steps.value_or(0),
+                                  request_.limits.rounds.value_or(0)}));
+  }
+
+ private:
+  std::string Name() const { return request_.collective->name(); }
+  int32_t Ranks() const { return request_.collective->num_members(); }
+
+  // Chunk counts worth asking for: one owner takes turns with the others where every rank needs the sum.
+  std::vector<int32_t> ChunkCounts() {
+    if (request_.limits.chunks) return {*request_.limits.chunks};
+    const CollectiveKind kind = request_.collective->kind();
+    if (kind == CollectiveKind::kBarrier) return {1};
+    const bool in_turn = kind == CollectiveKind::kAllreduce;
+    std::vector<int32_t> counts;
+    counts.push_back(1);
+    // What is too large for the solver is not asked; the first number may have a witness.
+    for (int32_t c = in_turn ? 1 : 2; c <= kMostChunks; ++c) {
+      const int32_t chunks = in_turn ? c * Ranks() : c;
+      if (search_.SizeOf(chunks, search_.LeastSteps()) <= Search::kMostVariables) counts.push_back(chunks);
+    }
+    return counts;
+  }
+
+  // What a round takes, in seconds × 10^12.
+  double RoundPs(int32_t chunks) const {
+    const Collective cut = request_.collective->WithChunks(chunks);
+    const CollectiveSizes sizes(cut, request_.size_bytes);
+    int64_t largest = 0;
+    for (int32_t c = 0; c < cut.num_chunks(); ++c) largest = std::max(largest, sizes.ChunkBytes(ChunkId(c)));
+    return static_cast<double>(largest) / static_cast<double>(search_.machine().bytes_per_s_of_one) * 1e12;
+  }
+
+  // Error: why no question within the given limits can have an answer.
+  StatusOr<std::vector<Asked>> Questions() {
+    const SynthesisLimits& limits = request_.limits;
+    std::vector<Asked> asked;
+    Status reason = OkStatus();
+    const int32_t least_steps = search_.LeastSteps();
+    for (int32_t chunks : ChunkCounts()) {
+      const double round_ps = RoundPs(chunks);
+      const int32_t first_step = limits.steps.value_or(search_.FirstSteps()),
+                    last_step = limits.steps.value_or(least_steps + FurtherSteps());
+      for (int32_t steps = first_step; steps <= last_step; ++steps) {
+        const int64_t least = search_.LeastRounds(std::max(steps, least_steps), chunks);
+        const int64_t first_round = limits.rounds ? *limits.rounds : least,
+                      last_round = limits.rounds ? *limits.rounds : least + FurtherRounds();
+        for (int64_t rounds = first_round; rounds <= last_round; ++rounds) {
+          const Question question{chunks, steps, rounds};
+          if (const std::optional<Refusal> why = search_.Forbidden(question)) {
+            if (reason.ok()) reason = ToStatus(question, *why);
+            continue;
+          }
+          asked.push_back(
+              {question, static_cast<double>(steps) * static_cast<double>(search_.machine().alpha_ps) +
+                             static_cast<double>(rounds) * round_ps});
+        }
+      }
+    }
+    if (asked.empty() && !reason.ok()) return reason;
+    std::stable_sort(asked.begin(), asked.end(),
+                     [](const Asked& a, const Asked& b) { return a.promise_ps < b.promise_ps; });
+    const size_t most = search_.form() == Form::kSums ? kMostAskedOfSums : kMostAsked;
+    if (asked.size() > most) asked.resize(most);
+    return asked;
+  }
+
+  // A gather and then a spread take twice the steps and rounds that the farthest need says.
+  int32_t FurtherSteps() const {
+    return search_.form() == Form::kSums ? search_.LeastSteps() + kFurtherSteps : kFurtherSteps;
+  }
+  int64_t FurtherRounds() {
+    return search_.form() == Form::kSums ? search_.LeastSteps() + kFurtherRounds : kFurtherRounds;
+  }
+
+  Status ToStatus(const Question& question, const Refusal& refusal) const {
+    std::string text = fmt::format("smt: no {} on {} ranks", Name(), Ranks());
+    if (refusal.steps) {
+      text += fmt::format(" in {} steps: {}", question.steps, refusal.text);
+    } else {
+      text += fmt::format(" with {} chunks in {} rounds: {}", question.chunks, question.rounds, refusal.text);
+    }
+    if (refusal.steps || refusal.rounds) text += "; hint:";
+    if (refusal.steps) text += fmt::format(" --steps={}", *refusal.steps);
+    if (refusal.rounds) text += fmt::format(" --rounds={}", *refusal.rounds);
+    return Infeasible(std::move(text));
+  }
+
+  StatusOr<Synthesis> Finish(const Question& question, Outcome& outcome, bool stopped_before) {
+    Synthesis made = std::move(*outcome.made);
+    const StatusOr<Bound> bound =
+        LowerBound(*request_.topology, *request_.collective, request_.size_bytes, request_.model);
+    made.simulation = Simulate(made.schedule, made.collective, *request_.topology,
+                               {.size_bytes = request_.size_bytes, .model = request_.model});
+    made.exact = bound.ok() && MeetsBound(made.simulation->time_ps, *bound);
+    const smt::StepsAndRounds took = smt::Take(made.schedule, *request_.topology, search_.machine());
+    made.note = fmt::format("{} steps, {} rounds, {} chunks a part, found by {}{}", took.steps, took.rounds,
+                            question.chunks, outcome.how,
+                            stopped_before ? "; cheaper ones were not decided within the limit" : "");
+    return made;
+  }
+
+  // The fastest of other engines' plans within the limits of the request, where there is one.
+  StatusOr<Synthesis> BestSoFar(Status stopped) {
+    const smt::Witness* best = nullptr;
+    int32_t chunks_of_best = 0;
+    int64_t best_ps = 0;
+    for (int32_t chunks : ChunkCounts()) {
+      if (best != nullptr && search_.TimeIsUp()) break;
+      for (const smt::Witness& witness : search_.WitnessesOf(chunks)) {
+        if (witness.took.steps > request_.limits.steps.value_or(witness.took.steps) ||
+            witness.took.rounds > request_.limits.rounds.value_or(static_cast<int32_t>(witness.took.rounds)))
+          continue;
+        const int64_t time_ps = Simulate(witness.made.schedule, witness.made.collective, *request_.topology,
+                                         {.size_bytes = request_.size_bytes, .model = request_.model})
+                                    .time_ps;
+        if (best != nullptr && time_ps >= best_ps) continue;
+        best = &witness;
+        best_ps = time_ps;
+        chunks_of_best = chunks;
+      }
+    }
+    if (best == nullptr) return stopped;
+    Outcome outcome;
+    outcome.how = best->made.engine;
+    outcome.made = best->made;
+    outcome.made->engine = "smt";
+    return Finish({chunks_of_best, best->took.steps, best->took.rounds}, outcome, true);
+  }
+
+  Status Stopped() const {
+    if (search_.IsInterrupted())
+      return LimitReached(fmt::format("smt: {} on {} ranks: interrupted, nothing found", Name(), Ranks()));
+    if (search_.TimeIsUp())
+      return LimitReached(fmt::format("smt: {} on {} ranks: nothing found within --time-limit={}s", Name(),
+                                      Ranks(), *request_.limits.time_limit_s));
+    return LimitReached(
+        fmt::format("smt: {} on {} ranks: nothing found within {} solver units; hint: "
+                    "--time-limit=60s, or fewer --chunks",
+                    Name(), Ranks(), search_.work_limit()));
+  }
+
+  // The solver proved it. What would work is tried with what is left of the work: more rounds, then more
+  // steps.
+  Status NothingFits(const Question& question) {
+    const std::string conflict = search_.Conflict(question);
+    std::string hint;
+    for (int32_t more = 1; more <= kFurtherSteps && hint.empty() && !search_.IsOver(); ++more) {
+      for (const Question& other : {Question{question.chunks, question.steps, question.rounds + more},
+                                    Question{question.chunks, question.steps + more, question.rounds}}) {
+        const StatusOr<Outcome> outcome = search_.Ask(other, search_.work_left() / 2);
+        if (!outcome.ok()) return outcome.status();
+        if (outcome->verdict != Verdict::kFeasible || !hint.empty()) continue;
+        hint = "; hint:";
+        if (other.steps != question.steps) hint += fmt::format(" --steps={}", other.steps);
+        if (other.rounds != question.rounds) hint += fmt::format(" --rounds={}", other.rounds);
+      }
+    }
+    return Infeasible(fmt::format("smt: no {} on {} ranks with {} chunks in {} steps and {} rounds{}{}",
+                                  Name(), Ranks(), question.chunks, question.steps, question.rounds,
+                                  conflict.empty() ? "" : ": in conflict are " + conflict, hint));
+  }
+
+  const SynthesisRequest& request_;
+  Search& search_;
+};
+
+bool EqualParts(const Collective& collective) {
+  const std::vector<int64_t>& weights = collective.kind() == CollectiveKind::kCustom
+                                            ? collective.spec().custom_weights
+                                            : collective.spec().counts;
+  int64_t common = 0;
+  for (int64_t weight : weights) {
+    if (weight != 0 && common != 0 && weight != common) return false;
+    if (weight != 0) common = weight;
+  }
+  return true;
+}
+
+class Smt : public Synthesizer {
+ public:
+  std::string_view name() const override { return "smt"; }
+  std::string_view summary() const override {
+    return "k-synchronous schedules by Z3 for small machines; exact where the time meets the bound";
+  }
+
+  Status Serves(const SynthesisRequest& request) const override {
+    const Collective& collective = *request.collective;
+    const SynthesisLimits& limits = request.limits;
+    if (request.topology->num_ranks() > kMostRanks)
+      return InvalidInput(fmt::format("smt: {} ranks; at most {} are served; hint: --engine=greedy",
+                                      request.topology->num_ranks(), kMostRanks));
+    for (const auto& [flag, value] : {std::pair("chunks", limits.chunks), std::pair("steps", limits.steps),
+                                      std::pair("rounds", limits.rounds)})
+      if (value && (*value < 1 || *value > 1000))
+        return InvalidInput(fmt::format("smt: --{}={}; expected 1 to 1000", flag, *value));
+    if (!EqualParts(collective))
+      return InvalidInput(
+          fmt::format("smt: {}: parts of different sizes; expected equal ones; hint: "
+                      "--engine=greedy",
+                      collective.name()));
+    return OkStatus();
+  }
+
+  StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
+    XCCL_RETURN_IF_ERROR(Serves(request));
+    XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<Search> search, Search::Create(request));
+    return Attempt(request, *search).Run();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Synthesizer> MakeSmt() { return std::make_unique<Smt>(); }
+
+}  // namespace xccl

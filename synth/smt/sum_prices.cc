@@ -1,0 +1,135 @@
+#include "synth/smt/sum_prices.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "synth/smt/trees.h"
+
+namespace xccl::smt {
+namespace {
+
+constexpr int64_t kScale = 600;       // of prices: whole numbers that Z3 adds up
+constexpr int64_t kQuick = 300'000;   // Z3's resource units, to find a cheaper pattern than the last
+constexpr int32_t kMostNeeders = 11;  // for trees
+constexpr int32_t kTries = 12;
+
+// The same edges and capacities the other way round.
+Machine Reversed(const Machine& machine) {
+  Machine reversed = machine;
+  for (Edge& edge : reversed.edges) std::swap(edge.from, edge.to);
+  std::swap(reversed.in, reversed.out);
+  std::swap(reversed.in_per_round, reversed.out_per_round);
+  return reversed;
+}
+
+class SumPatterns {
+ public:
+  SumPatterns(const Machine& machine, const SumProblem& problem, int32_t steps, const SumPriceLimits& limits,
+              int64_t& work)
+      : machine_(machine),
+        reversed_(Reversed(machine)),
+        steps_(steps),
+        limits_(limits),
+        work_(work),
+        question_(machine, problem, none_, Shape::kAll, steps, std::nullopt) {}
+
+  Priced Search(const EdgePrices& prices, int64_t below) {
+    Priced best;
+    int64_t asked = below;
+    if (machine_.ranks - 1 <= kMostNeeders) best = InAndOut(prices, below);
+    if (!best.pattern.empty()) {
+      if (below != std::numeric_limits<int64_t>::max()) return best;
+      asked = best.cost;
+    }
+    int64_t all = 0;
+    for (const std::vector<int64_t>& of_step : prices)
+      for (int64_t price : of_step) all += price;
+    asked = std::min(asked, all + 1);
+    for (int32_t i = 0; i < kTries; ++i) {
+      // The first answer matters; what is cheaper still is looked for in leaps, as long as that is quick.
+      const bool first = best.pattern.empty();
+      const int64_t most = first ? asked - 1 : best.cost - 1 - best.cost / 16;
+      StatusOr<SumAnswer> answer = Ask(prices, most, first ? limits_.work - work_ : kQuick);
+      if (!answer.ok() || (first && answer->verdict == Verdict::kStopped))
+        return {.pattern = {}, .cost = 0, .proved = false, .stopped = true};
+      if (answer->verdict == Verdict::kInfeasible && first) {
+        best.proved = true;
+        best.cost = asked;
+        return best;
+      }
+      if (answer->verdict != Verdict::kFeasible) return best;
+      Pattern pattern;
+      int64_t cost = 0;
+      for (const SumSend& sum : answer->sends) {
+        pattern.push_back({sum.send.edge, sum.send.step, sum.adds});
+        cost += prices[sum.send.step][sum.send.edge];
+      }
+      best.pattern = std::move(pattern);
+      best.cost = cost;
+    }
+    return best;
+  }
+
+ private:
+  StatusOr<SumAnswer> Ask(const EdgePrices& prices, int64_t most, int64_t work) {
+    std::optional<double> seconds;
+    if (limits_.seconds_left) seconds = std::max(0.001, limits_.seconds_left());
+    StatusOr<SumAnswer> answer = question_.AskBelow(prices, most, {work, seconds, limits_.stopped});
+    if (answer.ok()) work_ += answer->work;
+    return answer;
+  }
+
+  // All to one rank in the first steps, and back to all in the others: the cheapest, if it is below.
+  Priced InAndOut(const EdgePrices& prices, int64_t below) const {
+    Priced best{.pattern = {}, .cost = below, .proved = false, .stopped = false};
+    for (int32_t in = 1; in < steps_; ++in) {
+      EdgePrices backwards(prices.begin(), prices.begin() + in);
+      std::reverse(backwards.begin(), backwards.end());
+      const EdgePrices forwards(prices.begin() + in, prices.end());
+      TreeSearch gather(reversed_, in), spread(machine_, steps_ - in);
+      for (int32_t r = 0; r < machine_.ranks; ++r) {
+        std::vector<int32_t> others;
+        for (int32_t q = 0; q < machine_.ranks; ++q)
+          if (q != r) others.push_back(q);
+        const std::vector<int32_t> self = {r};
+        const int64_t first = gather.Search(backwards, self, others);
+        if (first >= std::min(best.cost, TreeSearch::kInfinite)) continue;
+        const int64_t second = spread.Search(forwards, self, others);
+        if (second >= TreeSearch::kInfinite || first + second >= best.cost) continue;
+        best.cost = first + second;
+        best.pattern.clear();
+        for (const TimedSend& send : gather.Tree())
+          best.pattern.push_back({.edge = send.edge, .step = in - 1 - send.step, .adds = true});
+        for (const TimedSend& send : spread.Tree())
+          best.pattern.push_back({.edge = send.edge, .step = in + send.step, .adds = false});
+      }
+    }
+    return best;
+  }
+
+  const Machine& machine_;
+  const Machine reversed_;
+  const int32_t steps_;
+  const SumPriceLimits& limits_;
+  int64_t& work_;
+  const std::vector<Image> none_;
+  SumQuestion question_;
+};
+
+}  // namespace
+
+PriceResult PriceSums(const Machine& machine, const SumProblem& problem, const std::vector<Image>& images,
+                      int32_t steps, const RoundsBound& target, const SumPriceLimits& limits, int64_t& work) {
+  SumPatterns patterns(machine, problem, steps, limits, work);
+  std::vector<Image> group = images;
+  if (group.empty()) group = {Identity(machine)};
+  PriceOptions options{
+      .steps = steps, .untimed = false, .scale = kScale, .target = target, .stopped = limits.stopped};
+  return SolvePrices(
+      machine, group, {{0, 1}},
+      [&](size_t, const EdgePrices& prices, int64_t below) { return patterns.Search(prices, below); },
+      options);
+}
+
+}  // namespace xccl::smt

@@ -1,0 +1,26 @@
+// The fewest rounds of an allreduce in a given number of steps, whatever the number of chunks: SolvePrices
+// with patterns of sums. Patterns are looked for among in-trees followed by out-trees first, then by Z3,
+// which also proves that none is cheaper.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "synth/smt/encoding.h"
+#include "synth/smt/prices.h"
+#include "synth/smt/sums.h"
+
+namespace xccl::smt {
+
+struct SumPriceLimits {
+  int64_t work = 0;  // Z3's resource units, in all
+  std::function<double()> seconds_left = {};
+  std::function<bool()> stopped = {};
+};
+
+// `problem` has one chunk, which every rank contributes to and needs; `images` may be empty. `target`: a
+// bound that holds whatever the steps. Adds what Z3 used to `work`.
+PriceResult PriceSums(const Machine& machine, const SumProblem& problem, const std::vector<Image>& images,
+                      int32_t steps, const RoundsBound& target, const SumPriceLimits& limits, int64_t& work);
+
+}  // namespace xccl::smt

@@ -1,0 +1,265 @@
+// Trees are grown one after the other, each as Prim's algorithm does (synth/forest/tree_grower.h); a link
+// costs what a byte takes times one more than the trees that use it, so that parallel switches and rails
+// share the work.
+#include "synth/switches/switch_trees.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "ir/simulate.h"
+#include "synth/forest/allreduce_trees.h"
+#include "synth/forest/fractional_packing.h"
+#include "synth/forest/pairs.h"
+#include "synth/forest/tree_grower.h"
+#include "synth/reverse.h"
+#include "synth/step_limit.h"
+#include "synth/textbook/textbook.h"
+
+namespace xccl {
+namespace {
+
+constexpr int32_t kMostWays = 16;   // trees of one root
+constexpr int32_t kMostRoots = 32;  // of an allreduce: the loads of links are the same with any number
+constexpr int32_t kWaves[] = {1, 4, 16, 64};  // of an allreduce, as far as chunks are long enough
+constexpr int64_t kLeastChunkBytes = 8192;
+constexpr int64_t kMostArcs = 200'000;  // of an allreduce in several waves
+constexpr double kClosed = 1e9;         // the cost of a link that trees may not use, far above all others
+
+bool GoesUp(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllreduce || kind == CollectiveKind::kBarrier ||
+         kind == CollectiveKind::kReduce || kind == CollectiveKind::kReduceScatter ||
+         kind == CollectiveKind::kReduceScatterv;
+}
+bool GoesDown(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllreduce || kind == CollectiveKind::kBarrier ||
+         kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kAllgather ||
+         kind == CollectiveKind::kAllgatherv;
+}
+bool IsAllreduce(CollectiveKind kind) { return GoesUp(kind) && GoesDown(kind); }
+
+bool Can(const Node& node, CollectiveKind kind) {
+  return node.kind == NodeKind::kSwitch && (node.multicast || !GoesDown(kind)) &&
+         (node.reduce || !GoesUp(kind));
+}
+std::string_view Verb(CollectiveKind kind) {
+  return IsAllreduce(kind) ? "multicasts and reduces" : GoesUp(kind) ? "reduces" : "multicasts";
+}
+
+// Is every member joined to the switch, both ways?
+bool JoinsAll(const Topology& topology, NodeId at, const Collective& collective) {
+  const auto reaches = [&](std::span<const LinkId> links, NodeId member, bool out) {
+    return std::ranges::any_of(
+        links, [&](LinkId l) { return (out ? topology.link(l).to : topology.link(l).from) == member; });
+  };
+  return std::ranges::all_of(collective.ranks(), [&](Rank r) {
+    const NodeId member = topology.NodeOf(r);
+    return reaches(topology.Out(at), member, true) && reaches(topology.Out(member), at, true);
+  });
+}
+
+class Maker {
+ public:
+  Maker(const SwitchTreesForm& form, const SynthesisRequest& request)
+      : form_(form),
+        request_(request),
+        topology_(*request.topology),
+        collective_(*request.collective),
+        kind_(collective_.kind()),
+        reversed_(ReverseTopology(topology_)),
+        load_(static_cast<size_t>(topology_.num_links()), 0) {
+    Close();
+  }
+
+  StatusOr<Synthesis> Make() {
+    if (collective_.num_members() == 1) return NothingToMove(form_.engine, request_);
+    XCCL_ASSIGN_OR_RETURN(const AllreduceTrees trees, Grow(Roots()));
+    StatusOr<Synthesis> best = IsAllreduce(kind_) ? MakeAllreduce(trees) : MakeOneWay(trees);
+    if (best.ok()) XCCL_RETURN_IF_ERROR(CheckSteps(form_.engine, request_, best->schedule.num_steps()));
+    return best;
+  }
+
+ private:
+  // Links that no tree may use: into ranks that are no members; of `multicast`, to and from all switches but
+  // those that join all members.
+  void Close() {
+    std::vector<bool> open(static_cast<size_t>(topology_.num_nodes()), !form_.one_switch);
+    for (int32_t n = 0; n < topology_.num_nodes(); ++n)
+      if (form_.one_switch && Can(topology_.node(NodeId(n)), kind_))
+        open[static_cast<size_t>(n)] = JoinsAll(topology_, NodeId(n), collective_);
+    for (int32_t r = 0; r < topology_.num_ranks(); ++r)
+      open[topology_.NodeOf(Rank(r)).index()] = collective_.MemberIndex(Rank(r)).has_value();
+    for (const Link& link : topology_.spec().links) {
+      const bool direct = topology_.IsGpu(link.from) && topology_.IsGpu(link.to);
+      closed_.push_back(!open[link.from.index()] || !open[link.to.index()] || (form_.one_switch && direct));
+    }
+  }
+
+  int32_t Ways() const {
+    if (request_.limits.chunks && !IsAllreduce(kind_)) return *request_.limits.chunks;
+    int32_t ways = 1;
+    for (Rank r : collective_.ranks()) {
+      int32_t own = 0;
+      for (LinkId l : topology_.Out(topology_.NodeOf(r))) own += closed_[l.index()] ? 0 : 1;
+      ways = std::max(ways, own);
+    }
+    return std::min(ways, kMostWays);
+  }
+
+  // Of every tree; those of one part, or of one round of an allreduce, follow one another.
+  std::vector<Rank> Roots() const {
+    const int32_t n = collective_.num_members(), ways = Ways();
+    std::vector<Rank> roots;
+    if (IsAllreduce(kind_)) {
+      const int32_t spread = std::min(n, kMostRoots), stride = n / spread;
+      const int32_t count =
+          kind_ == CollectiveKind::kBarrier ? 1 : request_.limits.chunks.value_or(ways * spread);
+      for (int32_t i = 0; i < count; ++i) {
+        const int32_t root = i % spread;  // neighbours in turn, so that strides miss no rail
+        roots.push_back(collective_.ranks()[static_cast<size_t>(root * stride + root % stride)]);
+      }
+      return roots;
+    }
+    for (int32_t p = 0; p < collective_.num_parts(); ++p)
+      for (int32_t w = 0; w < ways; ++w)
+        roots.push_back(collective_.spec().root.value_or(
+            collective_.ranks()[static_cast<size_t>(collective_.spec().root ? 0 : p)]));
+    return roots;
+  }
+
+  StatusOr<AllreduceTrees> Grow(const std::vector<Rank>& roots) {
+    TreeGrower down(topology_, collective_.ranks(), Branching::kMulticast);
+    TreeGrower up(reversed_, collective_.ranks(), Branching::kReduce);
+    FractionalPacking packing;
+    for (size_t t = 0; t < roots.size(); ++t) {
+      FractionalTree& tree = packing.trees.emplace_back();
+      tree.root = static_cast<int32_t>(t);
+      tree.weight = 1.0 / static_cast<double>(roots.size());
+      if (GoesDown(kind_))
+        XCCL_RETURN_IF_ERROR(GrowOne(down, roots[t], roots.size(), tree.arcs, packing.links));
+      if (GoesUp(kind_)) XCCL_RETURN_IF_ERROR(GrowOne(up, roots[t], roots.size(), tree.up, packing.links));
+    }
+    return WholePairs(packing, roots, topology_);
+  }
+
+  Status GrowOne(TreeGrower& grower, Rank root, size_t trees, std::vector<PackedArc>& arcs,
+                 std::vector<LinkId>& links) {
+    std::vector<double> cost;
+    for (int32_t l = 0; l < topology_.num_links(); ++l) {
+      const size_t i = static_cast<size_t>(l);
+      const double s_per_byte = 1.0 / static_cast<double>(topology_.link(LinkId(l)).bandwidth_bytes_per_s);
+      cost.push_back(closed_[i] ? kClosed : s_per_byte * (1 + load_[i]));
+    }
+    const double share =
+        static_cast<double>(std::max<int64_t>(1, request_.size_bytes)) / static_cast<double>(trees);
+    const size_t before = links.size();
+    GrownTree tree = grower.Grow(root, cost, 1e-12 / share, links);
+    if (tree.cost >= kClosed || static_cast<int32_t>(tree.arcs.size()) < collective_.num_members() - 1)
+      return InvalidInput(
+          fmt::format("{}: no tree joins rank {} with all members over members and switches alone; hint: "
+                      "--engine=auto",
+                      form_.engine, root.value));
+    for (size_t i = before; i < links.size(); ++i) load_[links[i].index()] += 1;
+    arcs = std::move(tree.arcs);
+    return OkStatus();
+  }
+
+  // Of several numbers of waves the fastest.
+  StatusOr<Synthesis> MakeAllreduce(const AllreduceTrees& trees) const {
+    std::optional<Synthesis> best;
+    const int64_t arcs = 2 * static_cast<int64_t>(trees.trees.size()) * collective_.num_members();
+    const int64_t chunk_bytes = request_.size_bytes / static_cast<int64_t>(trees.trees.size());
+    for (int32_t waves : kWaves) {
+      if (waves > 1 && (arcs * waves > kMostArcs || request_.limits.chunks ||
+                        kind_ == CollectiveKind::kBarrier || chunk_bytes / waves < kLeastChunkBytes))
+        break;
+      ChunkedSchedule made =
+          MakeAllreduceSchedule(trees, std::vector<int64_t>(static_cast<size_t>(waves), 1), collective_);
+      Synthesis synthesis{std::move(made.collective), std::move(made.schedule), false,
+                          std::string(form_.engine), ""};
+      synthesis.simulation = Simulate(synthesis.schedule, synthesis.collective, topology_,
+                                      {.size_bytes = request_.size_bytes, .model = request_.model});
+      if (best && synthesis.simulation->time_ps >= best->simulation->time_ps) break;
+      best = std::move(synthesis);
+    }
+    return *std::move(best);
+  }
+
+  StatusOr<Synthesis> MakeOneWay(const AllreduceTrees& trees) const {
+    const int32_t ways = static_cast<int32_t>(trees.trees.size()) / collective_.num_parts();
+    Collective cut = collective_.WithChunks(ways);
+    Schedule schedule;
+    schedule.num_chunks = cut.num_chunks();
+    schedule.paths = trees.paths;
+    for (size_t t = 0; t < trees.trees.size(); ++t) {
+      const ChunkId chunk(static_cast<int64_t>(t));
+      const bool up = GoesUp(kind_);
+      const std::vector<TreeEdge>& edges = up ? trees.trees[t].up : trees.trees[t].down;
+      const std::vector<int32_t> depth = Depths(edges);
+      const int32_t deepest = *std::ranges::max_element(depth);
+      for (size_t e = 0; e < edges.size(); ++e) {
+        const TreeEdge& edge = edges[e];
+        if (edge.shared) continue;
+        if (up)
+          schedule.Add(
+              {chunk, 1, edge.child, edge.parent, edge.path, TransferOp::kReduce, deepest - depth[e]});
+        else
+          schedule.Add({chunk, 1, edge.parent, edge.child, edge.path, TransferOp::kCopy, depth[e] - 1});
+      }
+    }
+    Normalize(schedule);
+    return Synthesis{std::move(cut), std::move(schedule), false, std::string(form_.engine), ""};
+  }
+
+  // Transfers from the root, from 1, by edge.
+  std::vector<int32_t> Depths(const std::vector<TreeEdge>& edges) const {
+    std::vector<int32_t> of_rank(static_cast<size_t>(topology_.num_ranks()), 0), depth;
+    for (const TreeEdge& edge : edges) {
+      depth.push_back(of_rank[edge.parent.index()] + 1);
+      of_rank[edge.child.index()] = depth.back();
+    }
+    return depth;
+  }
+
+  const SwitchTreesForm& form_;
+  const SynthesisRequest& request_;
+  const Topology& topology_;
+  const Collective& collective_;
+  const CollectiveKind kind_;
+  const Topology reversed_;
+  std::vector<double> load_;  // by link: trees that use it
+  std::vector<bool> closed_;  // by link
+};
+
+}  // namespace
+
+Status ServesSwitchTrees(const SwitchTreesForm& form, const SynthesisRequest& request) {
+  const CollectiveKind kind = request.collective->kind();
+  if (!GoesUp(kind) && !GoesDown(kind))
+    return InvalidInput(
+        fmt::format("{}: does not serve {}; it serves allreduce, allgather, allgatherv, reduce_scatter, "
+                    "reduce_scatterv, broadcast, reduce, barrier; hint: --engine=auto",
+                    form.engine, request.collective->name()));
+  XCCL_RETURN_IF_ERROR(CheckMembers(form.engine, request));
+  if (request.limits.chunks && *request.limits.chunks < 1)
+    return InvalidInput(
+        fmt::format("{}: {} chunks; expected at least 1", form.engine, *request.limits.chunks));
+  const Topology& topology = *request.topology;
+  bool any = false;
+  for (int32_t n = 0; n < topology.num_nodes() && !any; ++n)
+    any = Can(topology.node(NodeId(n)), kind) &&
+          (!form.one_switch || JoinsAll(topology, NodeId(n), *request.collective));
+  if (any || request.collective->num_members() == 1) return OkStatus();
+  return InvalidInput(fmt::format("{}: no switch of {} {}{}; hint: --engine=auto", form.engine,
+                                  topology.name(), form.one_switch ? "joins all members and " : "",
+                                  Verb(kind)));
+}
+
+StatusOr<Synthesis> MakeSwitchTrees(const SwitchTreesForm& form, const SynthesisRequest& request) {
+  XCCL_RETURN_IF_ERROR(ServesSwitchTrees(form, request));
+  return Maker(form, request).Make();
+}
+
+}  // namespace xccl

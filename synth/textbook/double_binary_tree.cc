@@ -1,0 +1,130 @@
+// Two binary trees over all but the root, each for half of the data, such that who is inside one is a leaf of
+// the other: every port is busy both ways, at logarithmic depth (Sanders, Speck and Traeff, 2009; NCCL's
+// trees). Several islands: the trees join islands, each tree enters an island at another GPU (so over another
+// NIC), and a chain serves the inside.
+#include <algorithm>
+
+#include "synth/textbook/engines.h"
+#include "synth/textbook/positions.h"
+
+namespace xccl {
+namespace {
+
+// In-order binary tree over 1..m: odd numbers are leaves. Parent of each, 0 for the top.
+std::vector<int32_t> InOrderParents(int32_t m) {
+  std::vector<int32_t> parent(static_cast<size_t>(m) + 1, 0);
+  const int32_t top = PowerBelow(m);
+  for (int32_t v = 1; v <= m; ++v) {
+    if (v == top) continue;
+    // Up the levels until the number exists: where the right end is cut off, its nearest ancestor takes over.
+    int32_t at = v;
+    do {
+      const int32_t low = at & -at;
+      at = (at ^ low) | (low << 1);
+    } while (at > m);
+    parent[v] = at;
+  }
+  return parent;
+}
+
+struct Edge {
+  Rank parent, child;
+  int32_t depth = 0;
+};
+
+// An island as a chain whose first rank is where a tree enters.
+using Chain = std::vector<Rank>;
+
+class TwoTrees {
+ public:
+  TwoTrees(const Ground& ground, std::span<const Rank> members, Rank root) {
+    const Positions positions = StartingAt(IslandPositions(ground, members), root, false);
+    if (ground.num_islands() > 1) {
+      std::vector<int32_t> chain_of(static_cast<size_t>(ground.num_islands()), -1);
+      for (Rank r : positions.rank) {
+        int32_t& c = chain_of[ground.Island(r)];
+        if (c < 0) c = static_cast<int32_t>(chains_.size()), chains_.emplace_back();
+        chains_[c].push_back(r);
+      }
+      home_ = chains_[0];
+      chains_.erase(chains_.begin());
+    } else {
+      home_ = {root};
+      for (int32_t p = 1; p < positions.size(); ++p) chains_.push_back({positions.rank[p]});
+    }
+  }
+
+  // Tree t = 0 or 1, parents before children.
+  std::vector<Edge> Edges(int32_t t) const {
+    std::vector<Edge> edges;
+    const auto chain = [&](Chain c, int32_t depth) {
+      for (size_t i = 0; i + 1 < c.size(); ++i)
+        edges.push_back({c[i], c[i + 1], depth + static_cast<int32_t>(i) + 1});
+    };
+    chain(home_, 0);
+    const int32_t m = static_cast<int32_t>(chains_.size());
+    if (m == 0) return edges;
+    const std::vector<int32_t> parent = InOrderParents(m);
+    // The second tree is the mirror image, or, where that would make the same leaves, moved on by one.
+    const auto place = [&](int32_t v) { return t == 0 ? v - 1 : m % 2 == 0 ? m - v : v % m; };
+    std::vector<int32_t> order, depth(static_cast<size_t>(m) + 1, 0);
+    const int32_t entry_hop = t == 1 && home_.size() > 1 ? 1 : 0;
+    for (int32_t v = 1; v <= m; ++v) order.push_back(v);
+    const auto low = [](int32_t v) { return v & -v; };
+    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return low(a) > low(b); });
+    for (int32_t v : order) {
+      const Chain at = Turned(chains_[place(v)], t);
+      if (parent[v] == 0) {
+        depth[v] = entry_hop + 1;
+        edges.push_back({home_[static_cast<size_t>(entry_hop)], at[0], depth[v]});
+      } else {
+        const Chain above = Turned(chains_[place(parent[v])], t);
+        // Left children hang below the entry, right ones below the next of the chain.
+        const size_t from = parent[v] < v && above.size() > 1 ? 1 : 0;
+        depth[v] = depth[parent[v]] + static_cast<int32_t>(from) + 1;
+        edges.push_back({above[from], at[0], depth[v]});
+      }
+      chain(at, depth[v]);
+    }
+    return edges;
+  }
+
+ private:
+  static Chain Turned(Chain c, int32_t t) {
+    if (t == 1 && c.size() > 1)
+      std::rotate(c.begin(), c.begin() + static_cast<std::ptrdiff_t>(c.size()) / 2, c.end());
+    return c;
+  }
+  Chain home_;
+  std::vector<Chain> chains_;
+};
+
+StatusOr<Recipe> PlaceDoubleBinaryTree(const Ground& ground, const SynthesisRequest& request) {
+  const std::vector<Rank> members(request.collective->ranks().begin(), request.collective->ranks().end());
+  Recipe recipe;
+  recipe.lanes = 2;
+  recipe.root = members[0];
+  recipe.pipelines = true;
+  recipe.broadcast = [&ground, members](Rank root, ChunkRange all, Moves& moves) {
+    const TwoTrees trees(ground, members, root);
+    for (int32_t t = 0; t < 2; ++t)
+      for (const Edge& edge : trees.Edges(t))
+        moves.Add(
+            {Piece(all, t, 2), edge.parent, edge.child, edge.depth - 1, TransferOp::kCopy, std::nullopt});
+  };
+  return recipe;
+}
+
+}  // namespace
+
+const TextbookEngine& DoubleBinaryTreeEngine() {
+  static const TextbookEngine engine = {
+      "double-binary-tree",
+      "two complementary binary trees, half of the data each: full bandwidth at log2 n depth; not exact",
+      {CollectiveKind::kAllreduce, CollectiveKind::kBroadcast, CollectiveKind::kReduce,
+       CollectiveKind::kBarrier},
+      PlaceDoubleBinaryTree};
+  return engine;
+}
+
+}  // namespace xccl

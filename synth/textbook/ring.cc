@@ -1,0 +1,81 @@
+// Ring. allgather: in step s every rank hands its successor the block that started s ranks before it: n-1
+// steps, every link of the ring busy in each. broadcast: the chunk runs round the ring, cut into segments.
+// Several rings each take a piece of every block (Patarasuk and Yuan, 2009; NCCL's rings).
+#include <algorithm>
+
+#include "synth/textbook/engines.h"
+#include "synth/textbook/rings.h"
+
+namespace xccl {
+namespace {
+
+void RingAllgather(const Rings& rings, const std::vector<int32_t>& member_of, const Blocks& blocks,
+                   Moves& moves) {
+  const int32_t k = static_cast<int32_t>(rings.rings.size());
+  const int32_t n = static_cast<int32_t>(blocks.size());
+  moves.Reserve(static_cast<size_t>(n) * static_cast<size_t>(n) * static_cast<size_t>(k));
+  for (int32_t s = 0; s + 1 < n; ++s) {
+    for (int32_t r = 0; r < k; ++r) {
+      const Ring& ring = rings.rings[r];
+      for (int32_t p = 0; p < n; ++p) {
+        const Rank owner = ring.order[(p - s + n) % n];
+        const int32_t member = member_of[owner.index()];
+        moves.Add({Share(blocks[member], r, k, member), ring.order[p], ring.order[(p + 1) % n], s,
+                   TransferOp::kCopy, ring.hops[p]});
+      }
+    }
+  }
+}
+
+void RingBroadcast(const Rings& rings, Rank root, ChunkRange all, Moves& moves) {
+  const int32_t k = static_cast<int32_t>(rings.rings.size());
+  for (int32_t r = 0; r < k; ++r) {
+    const Ring& ring = rings.rings[r];
+    const size_t n = ring.order.size();
+    const size_t start =
+        static_cast<size_t>(std::find(ring.order.begin(), ring.order.end(), root) - ring.order.begin());
+    for (size_t s = 0; s + 1 < n; ++s) {
+      const size_t p = (start + s) % n;
+      moves.Add({Piece(all, r, k), ring.order[p], ring.order[(p + 1) % n], static_cast<int32_t>(s),
+                 TransferOp::kCopy, ring.hops[p]});
+    }
+  }
+}
+
+StatusOr<Recipe> PlaceRing(const Ground& ground, const SynthesisRequest& request) {
+  const std::span<const Rank> members = request.collective->ranks();
+  XCCL_ASSIGN_OR_RETURN(const Rings rings, PlaceRings(ground, members, "ring"));
+  std::vector<int32_t> member_of(static_cast<size_t>(ground.num_ranks()), -1);
+  for (size_t i = 0; i < members.size(); ++i) member_of[members[i].index()] = static_cast<int32_t>(i);
+  const double n = static_cast<double>(members.size());
+  const double total =
+      static_cast<double>(rings.bandwidth_bytes_per_s) * static_cast<double>(rings.rings.size());
+  const double fixed = (n - 1) * static_cast<double>(rings.latency_ps);
+  Recipe recipe;
+  recipe.lanes = static_cast<int32_t>(rings.rings.size());
+  recipe.root = members[0];
+  recipe.allgather_cost = Cost{fixed, n > 1 ? (n - 1) / n * 1e12 / total : 0};
+  recipe.broadcast_cost = Cost{fixed, n > 1 ? 1e12 / total : 0};
+  recipe.allgather = [rings, member_of](const Blocks& blocks, Moves& moves) {
+    RingAllgather(rings, member_of, blocks, moves);
+  };
+  recipe.broadcast = [rings](Rank root, ChunkRange all, Moves& moves) {
+    RingBroadcast(rings, root, all, moves);
+  };
+  return recipe;
+}
+
+}  // namespace
+
+const TextbookEngine& RingEngine() {
+  static const TextbookEngine engine = {
+      "ring",
+      "rings along the links, as many as share them well; bandwidth-optimal where they use all; not exact",
+      {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kAllgatherv,
+       CollectiveKind::kReduceScatter, CollectiveKind::kReduceScatterv, CollectiveKind::kBroadcast,
+       CollectiveKind::kReduce, CollectiveKind::kBarrier},
+      PlaceRing};
+  return engine;
+}
+
+}  // namespace xccl

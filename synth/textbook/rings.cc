@@ -1,0 +1,361 @@
+// Grids and full meshes by construction (synth/textbook/grid.h). Elsewhere, for each bandwidth that a hop
+// has: rings are searched one after another, each takes that bandwidth from its links, until no more is
+// found; the bandwidth whose rings carry most together wins. One ring: depth-first, inside an island until it
+// is done, alternate islands in opposite order (so that a ring that enters over NIC k of one host leaves the
+// next over NIC k), next the hop of least latency, most bandwidth left and fewest ways onwards; where that
+// runs dry on symmetric links, paths are extended and rotated at random (Posa, 1976). All within a fixed
+// number of steps.
+#include "synth/textbook/rings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "base/random.h"
+#include "synth/textbook/grid.h"
+
+namespace xccl {
+namespace {
+
+constexpr size_t kBranches = 12;  // candidates kept a vertex
+
+class RingSearch {
+ public:
+  RingSearch(const Ground& ground, std::span<const Rank> members)
+      : ground_(ground), members_(members), index_(static_cast<size_t>(ground.num_ranks()), -1) {
+    for (size_t i = 0; i < members.size(); ++i) index_[members[i].index()] = static_cast<int32_t>(i);
+  }
+
+  std::set<int64_t, std::greater<>> Bandwidths() const {
+    std::set<int64_t, std::greater<>> found;
+    int64_t last = -1;
+    for (Rank r : members_) {
+      for (HopId h = ground_.FirstOut(r); h < ground_.EndOut(r); ++h.value) {
+        const Hop& hop = ground_.hop(h);
+        if (index_[hop.to.index()] < 0 || hop.bandwidth_bytes_per_s == last) continue;
+        last = hop.bandwidth_bytes_per_s;
+        found.insert(last);
+      }
+    }
+    return found;
+  }
+
+  // All rings of one bandwidth, the first search turned by `turn`.
+  std::vector<Ring> FindAll(int64_t bandwidth, int32_t turn) {
+    bandwidth_ = bandwidth;
+    if (turn == 0) expansions_left_ = 60'000 + 100 * static_cast<int64_t>(members_.size());
+    left_.clear();
+    for (int32_t l = 0; l < ground_.topology().num_links(); ++l)
+      left_.push_back(ground_.topology().link(LinkId(l)).bandwidth_bytes_per_s);
+    std::vector<Ring> rings;
+    if (!Joined()) return rings;
+    while (static_cast<int32_t>(rings.size()) < kMaxRings) {
+      Ring ring;
+      if (!DepthFirst(turn + static_cast<int32_t>(rings.size()), ring) && !Rotate(ring)) break;
+      Take(ring, rings);
+      std::vector<Rank> back = rings.back().order;
+      std::reverse(back.begin(), back.end());
+      Ring reversed;
+      if (static_cast<int32_t>(rings.size()) < kMaxRings && members_.size() > 2 && Bind(back, reversed))
+        Take(reversed, rings);
+    }
+    return rings;
+  }
+
+ private:
+  // Does everyone reach everyone over free hops? Else no ring is worth a search.
+  bool Joined() const {
+    std::vector<std::vector<int32_t>> onwards(members_.size()), back(members_.size());
+    for (size_t from = 0; from < members_.size(); ++from) {
+      for (HopId h = ground_.FirstOut(members_[from]); h < ground_.EndOut(members_[from]); ++h.value) {
+        const int32_t to = index_[ground_.hop(h).to.index()];
+        if (to < 0 || !Free(h)) continue;
+        onwards[from].push_back(to);
+        back[to].push_back(static_cast<int32_t>(from));
+      }
+    }
+    for (const auto* next : {&onwards, &back}) {
+      std::vector<bool> seen(members_.size(), false);
+      std::vector<int32_t> queue = {0};
+      seen[0] = true;
+      for (size_t i = 0; i < queue.size(); ++i) {
+        for (int32_t to : (*next)[queue[i]]) {
+          if (!seen[to]) queue.push_back(to);
+          seen[to] = true;
+        }
+      }
+      if (queue.size() < members_.size()) return false;
+    }
+    return true;
+  }
+  bool Free(HopId h) const {
+    for (LinkId l : ground_.Links(h))
+      if (left_[l.index()] < bandwidth_) return false;
+    return true;
+  }
+  std::optional<HopId> FreeHop(Rank a, Rank b) const {
+    const std::optional<HopId> best = ground_.Find(a, b);
+    if (!best) return std::nullopt;
+    for (int32_t i = 0, n = ground_.Parallel(*best); i < n; ++i)
+      if (Free(HopId(best->value + i))) return HopId(best->value + i);
+    return std::nullopt;
+  }
+  // Finds hops for an order; false where one is missing. Hops of one ring may share no link's last bandwidth.
+  bool Bind(const std::vector<Rank>& order, Ring& ring) {
+    ring = Ring{order, {}};
+    bool bound = true;
+    for (size_t i = 0; i < order.size() && bound; ++i) {
+      const std::optional<HopId> hop = FreeHop(order[i], order[(i + 1) % order.size()]);
+      bound = hop.has_value();
+      if (bound) Use(*hop, -1), ring.hops.push_back(*hop);
+    }
+    for (HopId h : ring.hops) Use(h, 1);
+    return bound;
+  }
+  void Use(HopId h, int sign) {
+    for (LinkId l : ground_.Links(h)) left_[l.index()] += sign * bandwidth_;
+  }
+  void Take(const Ring& ring, std::vector<Ring>& rings) {
+    for (HopId h : ring.hops) Use(h, -1);
+    rings.push_back(ring);
+  }
+
+  struct Candidate {
+    int64_t latency_ps, minus_left;
+    int32_t onward, offset;
+    HopId hop;
+    auto operator<=>(const Candidate&) const = default;
+  };
+
+  void Candidates(Rank at, std::vector<Candidate>& out) const {
+    out.clear();
+    const int32_t island = ground_.Island(at), n = static_cast<int32_t>(members_.size());
+    const bool stay = unvisited_in_[island] > 0;
+    const bool sparse = ground_.EndOut(at).value - ground_.FirstOut(at).value <= 16;
+    std::optional<Rank> last;
+    for (HopId h = ground_.FirstOut(at); h < ground_.EndOut(at); ++h.value) {
+      const Hop& hop = ground_.hop(h);
+      const int32_t to = index_[hop.to.index()];
+      if (to < 0 || visited_[to] || (last && *last == hop.to) || !Free(h)) continue;
+      if (stay && ground_.Island(hop.to) != island) continue;
+      last = hop.to;
+      Candidate c{hop.latency_ps, 0, 0, 0, h};
+      const int32_t along = (to - index_[at.index()] + n) % n;
+      c.offset = stay && islands_done_ % 2 == 1 ? n - along : along;
+      if (sparse) {
+        int64_t most = 0;
+        for (LinkId l : ground_.Links(h)) most = std::max(most, left_[l.index()]);
+        c.minus_left = -most;
+        for (HopId g = ground_.FirstOut(hop.to); g < ground_.EndOut(hop.to); ++g.value) {
+          const int32_t onto = index_[ground_.hop(g).to.index()];
+          if (onto >= 0 && !visited_[onto] && Free(g)) ++c.onward;
+        }
+      }
+      out.push_back(c);
+    }
+    const size_t keep = std::min(out.size(), kBranches);
+    std::partial_sort(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(keep), out.end());
+    out.resize(keep);
+  }
+
+  bool DepthFirst(int32_t turn, Ring& ring) {
+    const size_t n = members_.size();
+    visited_.assign(n, false);
+    unvisited_in_.assign(static_cast<size_t>(ground_.num_islands()), 0);
+    for (Rank r : members_) ++unvisited_in_[ground_.Island(r)];
+    const int32_t home = ground_.Island(members_[0]);
+    std::vector<Rank> starts;
+    for (Rank r : members_)
+      if (ground_.Island(r) == home) starts.push_back(r);
+    islands_done_ = 0;
+    struct Frame {
+      std::vector<Candidate> candidates;
+      size_t next = 0;
+    };
+    std::vector<Frame> frames;
+    ring = Ring{};
+    const auto enter = [&](Rank r) {
+      visited_[index_[r.index()]] = true;
+      if (--unvisited_in_[ground_.Island(r)] == 0) ++islands_done_;
+      ring.order.push_back(r);
+      frames.emplace_back();
+      Candidates(r, frames.back().candidates);
+    };
+    const auto leave = [&] {
+      const Rank r = ring.order.back();
+      visited_[index_[r.index()]] = false;
+      if (unvisited_in_[ground_.Island(r)]++ == 0) --islands_done_;
+      ring.order.pop_back();
+      frames.pop_back();
+      if (!ring.hops.empty()) Use(ring.hops.back(), 1), ring.hops.pop_back();
+    };
+    enter(starts[static_cast<size_t>(turn) % starts.size()]);
+    int64_t budget = 20'000 + 4 * static_cast<int64_t>(n);
+    while (!frames.empty() && budget-- > 0 && expansions_left_-- > 0) {
+      if (ring.order.size() == n) {
+        if (const auto close = FreeHop(ring.order.back(), ring.order.front())) {
+          for (HopId h : ring.hops) Use(h, 1);
+          ring.hops.push_back(*close);
+          return true;
+        }
+        leave();
+        continue;
+      }
+      Frame& frame = frames.back();
+      if (frame.next == frame.candidates.size()) {
+        leave();
+        continue;
+      }
+      const HopId h = frame.candidates[frame.next++].hop;
+      Use(h, -1);
+      ring.hops.push_back(h);
+      enter(ground_.hop(h).to);
+    }
+    for (HopId h : ring.hops) Use(h, 1);
+    return false;
+  }
+
+  // Random extension and rotation over hops that are free both ways.
+  bool Rotate(Ring& ring) {
+    const size_t n = members_.size();
+    if (n < 16) return false;
+    std::vector<std::vector<int32_t>> near(n);
+    size_t edges = 0;
+    for (size_t i = 0; i < n; ++i) {
+      for (HopId h = ground_.FirstOut(members_[i]); h < ground_.EndOut(members_[i]); ++h.value) {
+        const int32_t to = index_[ground_.hop(h).to.index()];
+        if (to < 0 || (!near[i].empty() && near[i].back() == to)) continue;
+        if (!FreeHop(members_[i], members_[to]) || !FreeHop(members_[to], members_[i])) continue;
+        near[i].push_back(to);
+      }
+      if (near[i].size() < 2) return false;
+      edges += near[i].size();
+    }
+    if (edges > 12 * n) return false;
+    Random random(n);
+    std::vector<int32_t> path = {0}, place(n, -1);
+    place[0] = 0;
+    int64_t budget = std::min<int64_t>(1'000'000, rotations_left_);
+    const int64_t before = budget;
+    const auto spent = [&](bool found) {
+      rotations_left_ -= before - std::max<int64_t>(budget, 0);
+      return found;
+    };
+    while (budget > 0) {
+      const std::vector<int32_t>& next = near[path.back()];
+      const auto open = std::find_if(next.begin(), next.end(), [&](int32_t v) { return place[v] < 0; });
+      --budget;
+      if (open != next.end()) {
+        place[*open] = static_cast<int32_t>(path.size());
+        path.push_back(*open);
+        continue;
+      }
+      if (path.size() == n && std::find(next.begin(), next.end(), path[0]) != next.end()) {
+        std::vector<Rank> order;
+        for (int32_t v : path) order.push_back(members_[v]);
+        if (Bind(order, ring)) return spent(true);
+      }
+      size_t from = static_cast<size_t>(place[next[random.Below(next.size())]]) + 1;
+      if (from + 1 >= path.size() || random.Below(16) == 0) from = 0;  // turn the whole path round
+      std::reverse(path.begin() + static_cast<std::ptrdiff_t>(from), path.end());
+      for (size_t i = from; i < path.size(); ++i) place[path[i]] = static_cast<int32_t>(i);
+      budget -= static_cast<int64_t>(path.size() - from);
+    }
+    return spent(false);
+  }
+
+  const Ground& ground_;
+  std::span<const Rank> members_;
+  std::vector<int32_t> index_;  // by rank: place in members_, -1 outside
+  int64_t bandwidth_ = 0;
+  std::vector<int64_t> left_;  // by link
+  // Work left: vertices entered at this bandwidth, and vertices moved by all rotations.
+  int64_t expansions_left_ = 0, rotations_left_ = 3'000'000;
+  std::vector<bool> visited_;
+  std::vector<int32_t> unvisited_in_;
+  int32_t islands_done_ = 0;
+};
+
+Rings Measure(const Ground& ground, std::vector<Ring> rings, std::optional<int64_t> bandwidth) {
+  Rings measured;
+  measured.rings = std::move(rings);
+  int64_t narrowest = std::numeric_limits<int64_t>::max();
+  for (const Ring& ring : measured.rings) {
+    for (HopId h : ring.hops) {
+      narrowest = std::min(narrowest, ground.hop(h).bandwidth_bytes_per_s);
+      measured.latency_ps = std::max(measured.latency_ps, ground.hop(h).latency_ps);
+    }
+  }
+  measured.bandwidth_bytes_per_s = bandwidth.value_or(narrowest);
+  return measured;
+}
+
+// Both directions of undirected cycles; empty where a hop is missing.
+std::vector<Ring> BothWays(const Ground& ground, const std::vector<std::vector<int32_t>>& cycles) {
+  std::vector<Ring> rings;
+  for (std::vector<int32_t> cycle : cycles) {
+    for (int direction = 0; direction < 2; ++direction) {
+      if (static_cast<int32_t>(rings.size()) == kMaxRings) return rings;
+      Ring ring;
+      for (int32_t v : cycle) ring.order.push_back(Rank(v));
+      for (size_t i = 0; i < cycle.size(); ++i) {
+        const auto hop = ground.Find(ring.order[i], ring.order[(i + 1) % cycle.size()]);
+        if (!hop) return {};
+        ring.hops.push_back(*hop);
+      }
+      rings.push_back(std::move(ring));
+      std::reverse(cycle.begin(), cycle.end());
+    }
+  }
+  return rings;
+}
+
+std::vector<Ring> Constructed(const Ground& ground) {
+  const int32_t n = ground.num_ranks();
+  bool all_direct = ground.num_hops() == int64_t{n} * (n - 1);
+  for (int32_t h = 0; h < ground.num_hops() && all_direct; ++h)
+    all_direct = ground.hop(HopId(h)).num_links == 1;
+  if (all_direct) return BothWays(ground, CompleteCycles(n));
+  if (const std::optional<Grid> grid = DetectGrid(ground)) return BothWays(ground, DisjointCycles(*grid));
+  return {};
+}
+
+}  // namespace
+
+StatusOr<Rings> PlaceRings(const Ground& ground, std::span<const Rank> members, std::string_view engine) {
+  Rings best;
+  if (members.size() == 1) {
+    best.rings = {Ring{{members[0]}, {}}};
+    return best;
+  }
+  RingSearch search(ground, members);
+  if (static_cast<int32_t>(members.size()) == ground.num_ranks() && members.size() > 2) {
+    const bool uniform = search.Bandwidths().size() == 1;
+    std::vector<Ring> rings = Constructed(ground);
+    if (!rings.empty()) best = Measure(ground, std::move(rings), std::nullopt);
+    if (!best.rings.empty() && (uniform || members.size() > 64)) return best;
+  }
+  const auto total = [](const Rings& rings) {
+    return static_cast<double>(rings.bandwidth_bytes_per_s) * static_cast<double>(rings.rings.size());
+  };
+  const int32_t turns = members.size() <= 16 ? static_cast<int32_t>(members.size()) : 1;
+  int32_t levels = 0;
+  for (int64_t bandwidth : search.Bandwidths()) {
+    if (++levels > 8) break;
+    for (int32_t turn = 0; turn < turns; ++turn) {
+      std::vector<Ring> rings = search.FindAll(bandwidth, turn);
+      if (rings.empty()) break;
+      Rings found = Measure(ground, std::move(rings), bandwidth);
+      if (best.rings.empty() || total(found) > total(best)) best = std::move(found);
+    }
+  }
+  if (best.rings.empty())
+    return InvalidInput(fmt::format(
+        "{}: found no cycle through all {} ranks over paths between neighbours; hint: --engine=greedy",
+        engine, members.size()));
+  return best;
+}
+
+}  // namespace xccl

@@ -1,0 +1,115 @@
+// The textbook algorithms' common frame. An algorithm, placed on a machine, is a Recipe: how it gathers,
+// broadcasts or exchanges chunks. Everything else follows: a reduction is the same on the machine turned
+// round, played backwards (synth/reverse.h), an allreduce is a reduction and its gather.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/collective.h"
+#include "synth/synthesizer.h"
+#include "synth/textbook/ground.h"
+#include "synth/textbook/moves.h"
+
+namespace xccl {
+
+// Alpha-beta: fixed_ps + ps_per_byte × size, where size is nccl-tests' (ir/sizes.h).
+struct Cost {
+  double fixed_ps = 0;
+  double ps_per_byte = 0;
+};
+
+using Blocks = std::vector<ChunkRange>;  // by member: what it has, or shall have, of the whole
+
+// The chunks of each (source member, destination member).
+struct Pairs {
+  const Collective* collective = nullptr;
+  ChunkRange Of(int32_t source, int32_t destination) const;
+};
+
+// An algorithm placed on a machine for some members. What is unset it does not do. Functions add copies only,
+// but for allreduce; steps start at 0. Costs that are unset are measured on the moves.
+struct Recipe {
+  int32_t lanes = 1;  // pieces that each block, or a broadcast's whole, is best cut into
+  Rank root;          // for allreduce by trees: where they meet
+  std::function<void(const Blocks&, Moves&)> allgather;
+  std::function<void(Rank root, ChunkRange, Moves&)> broadcast;
+  std::function<void(Rank root, const Blocks&, Moves&)> gather;
+  std::function<void(const Pairs&, Moves&)> alltoall;
+  std::function<void(const Collective&, Moves&)> sendrecv;
+  std::function<void(ChunkRange, Moves&)> allreduce;
+  std::vector<int32_t> allreduce_owners;  // members that own a block of an allreduce by allgather; empty: all
+  int32_t broadcast_pieces = 1;           // more than lanes where a broadcast deals the whole out first
+  bool repeats = false;                   // may give a rank what it has
+  bool pipelines = false;                 // steps overlap: what counts is a link's load in all of them
+  std::optional<Cost> allgather_cost, broadcast_cost, gather_cost, alltoall_cost, allreduce_cost;
+  double alltoall_hops = 1;  // times that a chunk is moved
+};
+
+struct TextbookEngine {
+  std::string_view name;
+  std::string_view summary;
+  std::vector<CollectiveKind> kinds;
+  // Ground is turned round for reductions. Requires: all members are joined. Errors: kInvalidInput "NAME:
+  // why; hint: ...".
+  StatusOr<Recipe> (*place)(const Ground& ground, const SynthesisRequest& request);
+};
+
+// A machine both ways round, the second on demand.
+class Grounds {
+ public:
+  explicit Grounds(const Topology& topology) : forward_(topology) {}
+  const Ground& forward() const { return forward_; }
+  const Ground& reversed() {
+    if (!reversed_) reversed_ = std::make_unique<Ground>(forward_.Reversed());
+    return *reversed_;
+  }
+
+ private:
+  Ground forward_;
+  std::unique_ptr<Ground> reversed_;
+};
+
+// An engine placed for a request: estimate it, then perhaps make its schedule.
+class PlacedEngine {
+ public:
+  // Errors: those of Serves and place. `grounds` and what `request` points to must outlive the result.
+  static StatusOr<PlacedEngine> Place(const TextbookEngine& engine, Grounds& grounds,
+                                      const SynthesisRequest& request);
+  double EstimatePs() const;
+  // Chunks that the schedule moves, each counted once a hop; saturates.
+  int64_t Work() const;
+  StatusOr<Synthesis> Make() const;
+
+ private:
+  PlacedEngine() = default;
+  int32_t Chunks() const;
+  StatusOr<Schedule> Gather(const Ground& ground, const Recipe& recipe, const Collective& cut) const;
+  void AddMoves(const Recipe& recipe, const Collective& cut, Moves& moves) const;
+  Cost BaseCost(const Ground& ground, const Recipe& recipe) const;
+
+  const TextbookEngine* engine_ = nullptr;
+  const SynthesisRequest* request_ = nullptr;
+  const Ground* forward_ = nullptr;
+  const Ground* reversed_ = nullptr;
+  std::optional<Recipe> recipe_, reversed_recipe_;  // those that the collective's kind asks for
+};
+
+// Errors: kInvalidInput naming a member that the topology does not have.
+Status CheckMembers(std::string_view engine, const SynthesisRequest& request);
+// Does it serve the kind, with these members and limits? Errors: kInvalidInput.
+Status ServesKind(const TextbookEngine& engine, const SynthesisRequest& request);
+std::unique_ptr<Synthesizer> MakeTextbook(const TextbookEngine& engine);
+
+// Time of moves of chunks of size × `fraction` each, step after step: the worst way's latency and the busiest
+// link's load, of every step, or, where they overlap, of all.
+Cost MeasureMoves(const Moves& moves, const Ground& ground, double fraction, bool overlap);
+
+}  // namespace xccl

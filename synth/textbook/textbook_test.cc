@@ -1,0 +1,62 @@
+#include "synth/textbook/textbook.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "ir/verify_schedule.h"
+#include "synth/synthesizer.h"
+#include "synth/test_machines.h"
+#include "synth/textbook/engines.h"
+
+namespace xccl {
+namespace {
+
+using testing::Machine;
+using testing::Machines;
+using testing::MemberLists;
+using testing::SpecOf;
+
+// Every engine on every machine for every collective that it serves either verifies or says why not.
+TEST(Textbook, EveryPlanVerifies) {
+  int32_t made = 0;
+  for (const Machine& machine : Machines()) {
+    Grounds grounds(machine.topology);
+    for (const TextbookEngine* engine : TextbookEngines()) {
+      for (CollectiveKind kind : engine->kinds) {
+        for (const std::vector<Rank>& ranks : MemberLists(machine.topology.num_ranks())) {
+          const Collective collective = *Collective::Create(SpecOf(kind, ranks));
+          SynthesisRequest request;
+          request.topology = &machine.topology;
+          request.collective = &collective;
+          for (std::optional<int32_t> chunks : {std::optional<int32_t>(), std::optional(3)}) {
+            if (chunks && ranks.size() > 8) continue;
+            request.limits.chunks = chunks;
+            const std::string where =
+                fmt::format("{}, {}, {} on {} ranks, chunks {}", machine.name, engine->name,
+                            collective.name(), ranks.size(), chunks.value_or(0));
+            const StatusOr<PlacedEngine> placed = PlacedEngine::Place(*engine, grounds, request);
+            if (!placed.ok()) {
+              EXPECT_EQ(placed.status().code(), StatusCode::kInvalidInput) << where;
+              continue;
+            }
+            EXPECT_GE(placed->EstimatePs(), 0) << where;
+            const StatusOr<Synthesis> synthesis = placed->Make();
+            if (!synthesis.ok()) continue;
+            ++made;
+            const std::vector<Violation> violations =
+                VerifySchedule(synthesis->schedule, synthesis->collective, machine.topology);
+            if (!violations.empty()) {
+              ADD_FAILURE() << where << ": " << ToString(violations[0]);
+              continue;
+            }
+            EXPECT_TRUE(IsBitwiseSame(synthesis->schedule, synthesis->collective, machine.topology)) << where;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(made, 500);
+}
+
+}  // namespace
+}  // namespace xccl
