@@ -6,35 +6,52 @@
 
 #include <algorithm>
 
+#include "base/strings.h"
 #include "base/units.h"
 
 namespace xccl {
 
-StatusOr<std::vector<std::string>> ComparedEngines(const std::vector<std::string>& wanted) {
-  std::vector<std::string> names;
-  for (const std::string& name : wanted) {
-    XCCL_RETURN_IF_ERROR(FindSynthesizer(name).status());
-    names.push_back(name);
+StatusOr<ComparedEngines> EnginesToCompare(const std::vector<std::string>& wanted,
+                                           const Collective& collective) {
+  ComparedEngines compared;
+  const bool all = std::find(wanted.begin(), wanted.end(), "all") != wanted.end();
+  if (!all && !wanted.empty()) {
+    for (const std::string& name : wanted) {
+      XCCL_RETURN_IF_ERROR(FindSynthesizer(name).status());
+      compared.names.push_back(name);
+    }
+    return compared;
   }
-  if (names.empty()) {
-    for (const auto& engine : AllSynthesizers())
-      if (engine->name() != "smt") names.emplace_back(engine->name());
+  std::vector<std::string> others;
+  for (const auto& engine : AllSynthesizers()) {
+    if (engine->name() == "smt" && !all) continue;
+    (engine->MayServe(collective.kind()) ? compared.names : others).emplace_back(engine->name());
   }
-  return names;
+  if (!others.empty())
+    compared.left_out.push_back(fmt::format("{}: not for {}", Join(others, ", "), collective.name()));
+  return compared;
+}
+
+void LeaveOut(std::string_view name, const Status& why, std::vector<std::string>& left_out) {
+  const std::string place = fmt::format("{}: ", name);
+  std::string line = why.message().starts_with(place) ? why.message() : place + why.message();
+  if (std::find(left_out.begin(), left_out.end(), line) == left_out.end())
+    left_out.push_back(std::move(line));
 }
 
 StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
                              const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
                              const PipelineOptions& options) {
-  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> names, ComparedEngines(engines));
+  XCCL_ASSIGN_OR_RETURN(ComparedEngines compared, EnginesToCompare(engines, collective));
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
   Comparison comparison;
+  comparison.left_out = std::move(compared.left_out);
   comparison.title = fmt::format("{} on {}: {} ranks, {} model", collective.name(), topology.name(),
                                  collective.num_members(), ToString(options.model));
   for (int64_t size : sizes) {
     std::vector<TimedPlan> times;
     XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(topology, collective, size, options.model));
-    for (const std::string& name : names) {
+    for (const std::string& name : compared.names) {
       XCCL_ASSIGN_OR_RETURN(const Synthesizer* const engine, FindSynthesizer(name));
       const StatusOr<Synthesis> made = engine->Synthesize({.topology = &topology,
                                                            .collective = &collective,
@@ -44,10 +61,7 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
                                                            .seed = options.seed,
                                                            .allow_divergent = options.allow_divergent});
       if (!made.ok()) {
-        const std::string reason = name + ": " + made.status().message();
-        if (std::find(comparison.left_out.begin(), comparison.left_out.end(), reason) ==
-            comparison.left_out.end())
-          comparison.left_out.push_back(reason);
+        LeaveOut(name, made.status(), comparison.left_out);
         continue;
       }
       const Simulation simulation =

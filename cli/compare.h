@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/pipeline.h"
@@ -15,10 +16,21 @@ struct Comparison {
   std::vector<std::string> left_out;  // "ring: reason", engines that could not take part
 };
 
-// Empty: all but smt, which may search for long. Error: kUsage with "did you mean".
-StatusOr<std::vector<std::string>> ComparedEngines(const std::vector<std::string>& wanted);
+// Engines that are compared, and lines about those that were not.
+struct ComparedEngines {
+  std::vector<std::string> names;
+  std::vector<std::string> left_out;  // "ring, tree: not for alltoall"
+};
 
-// Requires: engines that exist; empty: all but smt, which may search for long.
+// Empty: those for this collective but smt, which may search for long; "all": with smt. Error: kUsage with
+// "did you mean".
+StatusOr<ComparedEngines> EnginesToCompare(const std::vector<std::string>& wanted,
+                                           const Collective& collective);
+
+// Adds "NAME: why", once.
+void LeaveOut(std::string_view name, const Status& why, std::vector<std::string>& left_out);
+
+// Engines as EnginesToCompare.
 StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
                              const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
                              const PipelineOptions& options);

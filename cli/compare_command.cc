@@ -88,7 +88,7 @@ void AddCompareCommand(CLI::App& app, Session& session) {
   AddCollectiveFlags(*command, flags->collective);
   command->add_option("--sizes", flags->sizes, "1KiB,1MiB or 1KiB:1GiB:x4")->capture_default_str();
   command->add_option("--engines", flags->engines,
-                      "ring,tree,... (default: all but smt, which may search for long)");
+                      "ring,tree,... or all (default: all but smt, which may search for long)");
   AddSearchFlags(*command, flags->plan);
   CLI::Option* csv = command->add_flag("--csv", flags->csv, "print CSV");
   CLI::Option* html =

@@ -66,12 +66,6 @@ class Comparer {
     return OkStatus();
   }
 
-  void LeaveOut(const std::string& name, const Status& status) {
-    const std::string reason = name + ": " + status.message();
-    if (std::find(out_.left_out.begin(), out_.left_out.end(), reason) == out_.left_out.end())
-      out_.left_out.push_back(reason);
-  }
-
   static void Add(const FailureTimes& row, std::vector<FailureTimes>& times) {
     if (row.planned > 0) times.push_back(row);
   }
@@ -99,7 +93,7 @@ class Comparer {
       const auto start = std::chrono::steady_clock::now();
       const StatusOr<Synthesis> made = make(request);
       if (!made.ok()) {
-        LeaveOut(name, made.status());
+        LeaveOut(name, made.status(), out_.left_out);
         continue;
       }
       row.synthesis_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -129,7 +123,7 @@ class Comparer {
       XCCL_ASSIGN_OR_RETURN(const Synthesizer* const engine, FindSynthesizer("auto"));
       StatusOr<Synthesis> made = engine->Synthesize(request);
       if (!made.ok()) {
-        LeaveOut(kReplan, made.status());
+        LeaveOut(kReplan, made.status(), out_.left_out);
         return OkStatus();
       }
       whole = PlanOf(std::move(*made));
@@ -157,7 +151,7 @@ StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Coll
                                             const std::vector<std::string>& engines,
                                             const std::vector<int64_t>& sizes, const PipelineOptions& options,
                                             const FailureOptions& failures) {
-  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> names, ComparedEngines(engines));
+  XCCL_ASSIGN_OR_RETURN(const ComparedEngines compared, EnginesToCompare(engines, collective));
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
   std::vector<Failure> drawn;
   for (int32_t i = 0; i < failures.draws; ++i) {
@@ -168,7 +162,8 @@ StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Coll
     drawn.push_back(std::move(failure));
   }
   XCCL_ASSIGN_OR_RETURN(FailureComparison comparison,
-                        Comparer(topology, collective, options, std::move(drawn)).Run(names, sizes));
+                        Comparer(topology, collective, options, std::move(drawn)).Run(compared.names, sizes));
+  comparison.left_out.insert(comparison.left_out.begin(), compared.left_out.begin(), compared.left_out.end());
   comparison.title = fmt::format("{} on {} with {} of its cables failed, {} draws: {} ranks, {} model",
                                  collective.name(), topology.name(), failures.cables, failures.draws,
                                  collective.num_members(), ToString(options.model));

@@ -164,6 +164,8 @@ TEST(Auto, NamesRanksThatTheTopologyLacks) {
 
 TEST(Auto, TheRegistryEndsWithIt) {
   EXPECT_EQ(AllSynthesizers().back()->name(), "auto");
+  const std::string unlike = FindSynthesizer("xyzzy").status().message();
+  EXPECT_TRUE(unlike.starts_with("no engine 'xyzzy'; expected one of ring, tree, ")) << unlike;
   EXPECT_EQ(FindSynthesizer("rign").status(), UsageError("no engine 'rign'; did you mean 'ring'?"));
 }
 

@@ -41,7 +41,9 @@ StatusOr<const Synthesizer*> FindSynthesizer(std::string_view name) {
     if (synthesizer->name() == name) return synthesizer.get();
     known.push_back(synthesizer->name());
   }
-  return UsageError(fmt::format("no engine '{}'{}", name, DidYouMean(name, known)));
+  std::string near = DidYouMean(name, known);
+  if (near.empty()) near = fmt::format("; expected one of {}", fmt::join(known, ", "));
+  return UsageError(fmt::format("no engine '{}'{}", name, near));
 }
 
 }  // namespace xccl

@@ -68,6 +68,11 @@ class Synthesizer {
   virtual ~Synthesizer() = default;
   virtual std::string_view name() const = 0;
   virtual std::string_view summary() const = 0;  // one line: what it optimises, whether it is exact
+  // Whether there are requests for such a collective that it serves.
+  virtual bool MayServe(CollectiveKind kind) const {
+    (void)kind;
+    return true;
+  }
   // Cheap test before any search: kOk, or why this engine does not serve this request (kInvalidInput).
   virtual Status Serves(const SynthesisRequest& request) const = 0;
   // Closed-form guess of the time in ps, for ordering candidates; absent: unknown.

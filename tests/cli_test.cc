@@ -139,6 +139,21 @@ TEST_F(Cli, ComparesOnFailedMachines) {
   EXPECT_EQ(Run({"compare", "ring:4", "-c", "allgather", "--failed-cables", "2"}).code, 2);
 }
 
+TEST_F(Cli, CompareNamesEnginesForOtherCollectivesInOneLine) {
+  const std::string all = Out({"compare", "ring:3", "-c", "alltoall", "--sizes", "1KiB", "--engines", "all"});
+  EXPECT_NE(all.find("\nleft out: ring, tree, "), std::string::npos) << all;
+  EXPECT_NE(all.find(", bfb, forest: not for alltoall\n"), std::string::npos) << all;
+  EXPECT_NE(all.find(" smt "), std::string::npos) << all;
+  EXPECT_EQ(all.find("does not serve"), std::string::npos) << all;
+  const std::string most = Out({"compare", "ring:3", "-c", "alltoall", "--sizes", "1KiB"});
+  EXPECT_EQ(most.find("smt"), std::string::npos) << most;
+  // An engine that was asked for says itself what it serves.
+  const std::string ring =
+      Out({"compare", "ring:3", "-c", "alltoall", "--sizes", "1KiB", "--engines", "ring,direct"});
+  EXPECT_NE(ring.find("\nleft out: ring: does not serve alltoall; it serves allreduce, "), std::string::npos)
+      << ring;
+}
+
 TEST_F(Cli, IdleRanksRelayUnlessTheyMustNot) {
   const auto plan = [&](const Words& more) {
     Words arguments = {"plan", "torus:4x4", "-c", "allreduce", "--ranks", "0-3", "-s", "1MiB"};

@@ -344,6 +344,7 @@ class Bfb final : public Synthesizer {
  public:
   std::string_view name() const override { return Served().name; }
   std::string_view summary() const override { return Served().summary; }
+  bool MayServe(CollectiveKind kind) const override { return xccl::MayServe(Served(), kind); }
   Status Serves(const SynthesisRequest& request) const override { return ServesKind(Served(), request); }
   std::optional<double> EstimatePs(const SynthesisRequest& request) const override {
     if (!Serves(request).ok()) return std::nullopt;

@@ -319,6 +319,7 @@ class Flow final : public Synthesizer {
  public:
   std::string_view name() const override { return Served().name; }
   std::string_view summary() const override { return Served().summary; }
+  bool MayServe(CollectiveKind kind) const override { return xccl::MayServe(Served(), kind); }
   Status Serves(const SynthesisRequest& request) const override { return ServesKind(Served(), request); }
   StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
     XCCL_RETURN_IF_ERROR(Serves(request));

@@ -76,6 +76,7 @@ class Forest final : public Synthesizer {
   std::string_view summary() const override {
     return "trees at the rate of the worst cut, as shallow as that allows; optimal in bandwidth";
   }
+  bool MayServe(CollectiveKind kind) const override { return forest::IsServed(kind); }
   Status Serves(const SynthesisRequest& request) const override {
     const Collective& collective = *request.collective;
     if (!forest::IsServed(collective.kind()))

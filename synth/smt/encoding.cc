@@ -206,7 +206,7 @@ void CopyQuestion::Encoding::EncodeRounds() {
 z3::expr CopyQuestion::Encoding::RoundsGuard(int32_t rounds) {
   const auto at = rounds_guards_.find(rounds);
   if (at != rounds_guards_.end()) return at->second;
-  const z3::expr guard = NewBool();
+  z3::expr guard = NewBool();
   z3::expr_vector all(context_);
   for (const z3::expr_vector& of_step : longer_)
     for (unsigned k = 0; k < of_step.size(); ++k) all.push_back(of_step[k]);

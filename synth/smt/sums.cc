@@ -312,7 +312,7 @@ void SumQuestion::Encoding::EncodeOrder() {
 z3::expr SumQuestion::Encoding::RoundsGuard(int32_t rounds) {
   const auto at = guards_.find(rounds);
   if (at != guards_.end()) return at->second;
-  const z3::expr guard = NewBool();
+  z3::expr guard = NewBool();
   z3::expr_vector all(context_);
   for (const z3::expr_vector& of_step : longer_)
     for (unsigned k = 0; k < of_step.size(); ++k) all.push_back(of_step[k]);
@@ -322,7 +322,7 @@ z3::expr SumQuestion::Encoding::RoundsGuard(int32_t rounds) {
 }
 
 z3::expr SumQuestion::Encoding::BudgetGuard(const EdgePrices& prices, int64_t most) {
-  const z3::expr guard = NewBool();
+  z3::expr guard = NewBool();
   z3::expr_vector terms(context_);
   std::vector<int> weights;
   for (int32_t s = 0; s < steps_; ++s)

@@ -22,6 +22,7 @@ class InNetwork final : public Synthesizer {
   std::string_view summary() const override {
     return "trees whose switches multicast and add up on the way (SHARP); not exact";
   }
+  bool MayServe(CollectiveKind kind) const override { return MayServeSwitchTrees(kind); }
   Status Serves(const SynthesisRequest& request) const override { return ServesSwitchTrees(kForm, request); }
   StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
     return MakeSwitchTrees(kForm, request);

@@ -22,6 +22,7 @@ class Multicast final : public Synthesizer {
   std::string_view summary() const override {
     return "one switch that joins all ranks multicasts and adds up (NVLS); not exact";
   }
+  bool MayServe(CollectiveKind kind) const override { return MayServeSwitchTrees(kind); }
   Status Serves(const SynthesisRequest& request) const override { return ServesSwitchTrees(kForm, request); }
   StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
     return MakeSwitchTrees(kForm, request);

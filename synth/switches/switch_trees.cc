@@ -235,9 +235,11 @@ class Maker {
 
 }  // namespace
 
+bool MayServeSwitchTrees(CollectiveKind kind) { return GoesUp(kind) || GoesDown(kind); }
+
 Status ServesSwitchTrees(const SwitchTreesForm& form, const SynthesisRequest& request) {
   const CollectiveKind kind = request.collective->kind();
-  if (!GoesUp(kind) && !GoesDown(kind))
+  if (!MayServeSwitchTrees(kind))
     return InvalidInput(
         fmt::format("{}: does not serve {}; it serves allreduce, allgather, allgatherv, reduce_scatter, "
                     "reduce_scatterv, broadcast, reduce, barrier; hint: --engine=auto",

@@ -19,6 +19,8 @@ struct SwitchTreesForm {
   bool one_switch = false;  // trees pass one switch, which joins all members
 };
 
+// Whether there is anything to multicast or to add up.
+bool MayServeSwitchTrees(CollectiveKind kind);
 // Errors: kInvalidInput for a kind that has nothing to multicast or to add up, and for a machine whose
 // switches cannot, saying which.
 Status ServesSwitchTrees(const SwitchTreesForm& form, const SynthesisRequest& request);

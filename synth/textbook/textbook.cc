@@ -97,9 +97,12 @@ Status CheckMembers(std::string_view engine, const SynthesisRequest& request) {
   return OkStatus();
 }
 
+bool MayServe(const TextbookEngine& engine, CollectiveKind kind) {
+  return std::find(engine.kinds.begin(), engine.kinds.end(), kind) != engine.kinds.end();
+}
+
 Status ServesKind(const TextbookEngine& engine, const SynthesisRequest& request) {
-  const CollectiveKind kind = request.collective->kind();
-  if (std::find(engine.kinds.begin(), engine.kinds.end(), kind) == engine.kinds.end()) {
+  if (!MayServe(engine, request.collective->kind())) {
     std::vector<std::string> served;
     for (CollectiveKind k : engine.kinds) served.emplace_back(ToString(k));
     return InvalidInput(fmt::format("{}: does not serve {}; it serves {}; hint: --engine=auto", engine.name,
@@ -367,6 +370,7 @@ class Textbook final : public Synthesizer {
   explicit Textbook(const TextbookEngine& engine) : engine_(engine) {}
   std::string_view name() const override { return engine_.name; }
   std::string_view summary() const override { return engine_.summary; }
+  bool MayServe(CollectiveKind kind) const override { return xccl::MayServe(engine_, kind); }
   Status Serves(const SynthesisRequest& request) const override { return ServesKind(engine_, request); }
   std::optional<double> EstimatePs(const SynthesisRequest& request) const override {
     Grounds grounds(*request.topology);

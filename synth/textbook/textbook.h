@@ -104,6 +104,7 @@ class PlacedEngine {
 
 // Errors: kInvalidInput naming a member that the topology does not have.
 Status CheckMembers(std::string_view engine, const SynthesisRequest& request);
+bool MayServe(const TextbookEngine& engine, CollectiveKind kind);
 // Does it serve the kind, with these members and limits? Errors: kInvalidInput.
 Status ServesKind(const TextbookEngine& engine, const SynthesisRequest& request);
 std::unique_ptr<Synthesizer> MakeTextbook(const TextbookEngine& engine);

@@ -51,6 +51,7 @@ class HierarchicalAlltoall final : public Synthesizer {
  public:
   std::string_view name() const override { return kName; }
   std::string_view summary() const override { return Combined().summary; }
+  bool MayServe(CollectiveKind kind) const override { return xccl::MayServe(Combined(), kind); }
   Status Serves(const SynthesisRequest& request) const override { return ServesKind(Combined(), request); }
   StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
     XCCL_RETURN_IF_ERROR(Serves(request));
