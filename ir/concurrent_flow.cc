@@ -189,10 +189,16 @@ class CuttingPlanes {
   void TakeTrees(ConcurrentFlow& flow) {
     const std::span<const double> weights = program_.RowPrices();
     std::vector<double> total(sources_, 0);
+    std::vector<size_t> last(sources_, 0);
     for (size_t t = 0; t < trees_.size(); ++t) {
       trees_[t].weight = weights[t + 1];  // row 0 scales the prices
-      if (trees_[t].weight > kLeast) total[static_cast<size_t>(trees_[t].source)] += trees_[t].weight;
+      const auto source = static_cast<size_t>(trees_[t].source);
+      last[source] = t;
+      if (trees_[t].weight > kLeast) total[source] += trees_[t].weight;
     }
+    // What is next to nothing beside the others' demands the program does not see: any way will do.
+    for (size_t s = 0; s < sources_; ++s)
+      if (total[s] == 0) total[s] = trees_[last[s]].weight = 1;
     for (FlowTree& tree : trees_) {
       if (tree.weight <= kLeast) continue;
       tree.weight /= total[static_cast<size_t>(tree.source)];

@@ -87,6 +87,21 @@ TEST(ConcurrentFlow, OfNothingIsNothing) {
   EXPECT_EQ(flow.bound_s, 0);
 }
 
+// Beside the others' demands the program does not see it; it had no tree, and the engine flow fell over that.
+TEST(ConcurrentFlow, ASourceOfNextToNothingHasATree) {
+  const Topology topology = LoadTopology("ring:3").value();
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kAlltoallv;
+  spec.ranks = {Rank(0), Rank(1), Rank(2)};
+  spec.counts = {0, 1'000'000'000'000'000, 5, 3, 0, 7, 1, 1, 1};
+  const Collective collective = Collective::Create(spec).value();
+  const Demands demands = DemandsOf(topology, collective, CollectiveSizes(collective, int64_t{1} << 50), 1);
+  ASSERT_EQ(demands.sources.size(), 3u);
+  const FlowProblem problem = FlowOf(topology, demands, SymmetryGroup(topology));
+  const ConcurrentFlow flow = SolveConcurrentFlow(problem, {});
+  EXPECT_NEAR(BusiestOf(topology, problem, flow) / flow.bound_s, 1, 1e-6);
+}
+
 // One round gives trees, the worse for it.
 TEST(ConcurrentFlow, StopsWhenItIsToldTo) {
   const Topology topology = LoadTopology("mesh:4x4").value();
