@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "ir/simulate.h"
+#include "ir/sizes.h"
 #include "ir/verify_schedule.h"
 #include "synth/reverse.h"
 #include "synth/synthesizer.h"
@@ -215,6 +217,60 @@ TEST(Formula, StepsBySize) {
     ASSERT_TRUE(made.ok()) << c.engine << ": " << made.status().message();
     EXPECT_EQ(made->schedule.num_steps(), c.steps)
         << c.engine << " " << ToString(c.kind) << " on " << c.topology.num_ranks();
+  }
+}
+
+// What the busiest rank sends in each step, in blocks of an n-th of the size: the papers' counts. They add up
+// to n - 1 where every rank passes on as much as it keeps.
+TEST(Formula, BlocksSentInEachStep) {
+  using enum CollectiveKind;
+  struct Case {
+    std::string engine;
+    CollectiveKind kind;
+    Topology topology;
+    std::vector<int64_t> blocks;
+  };
+  const Case cases[] = {
+      {"halving-doubling", kAllgather, MakeHypercube(3), {1, 2, 4}},
+      {"halving-doubling", kReduceScatter, MakeHypercube(3), {4, 2, 1}},
+      {"bruck", kAllgather, MakeFullMesh(7), {1, 2, 3}},
+      {"nhr", kAllgather, MakeFullMesh(8), {1, 2, 4}},
+      {"nhr", kAllgather, MakeFullMesh(6), {1, 1, 3}},  // (n - 1 + d) / 2d over d = 4, 2, 1
+      {"nhr", kAllgather, MakeFullMesh(11), {1, 1, 3, 5}},
+      {"nhr", kReduceScatter, MakeFullMesh(6), {3, 1, 1}},
+      {"nhr", kScatter, MakeFullMesh(8), {4, 2, 1}},
+      {"swing", kAllgather, MakeFullMesh(16), {1, 2, 4, 8}},
+      {"swing", kReduceScatter, MakeFullMesh(16), {8, 4, 2, 1}},
+      {"bine", kAllgather, MakeFullMesh(16), {1, 2, 4, 8}},
+      {"bine", kScatter, MakeFullMesh(16), {8, 4, 2, 1}},
+      {"bine", kGather, MakeFullMesh(16), {1, 2, 4, 8}},
+      {"bine", kAlltoall, MakeFullMesh(16), {8, 8, 8, 8}},     // half of the buffer
+      {"pat", kAllgather, MakeFullMesh(16), {1, 2, 4, 4, 4}},  // blocks of 1 MiB, 4 MiB at once
+      {"pat", kReduceScatter, MakeFullMesh(16), {4, 4, 4, 2, 1}},
+      {"recursive-multiplying", kAllgather, MakeFullMesh(16), {3, 3 * 4}},
+      {"recursive-multiplying", kAlltoall, MakeFullMesh(9), {6, 6}},  // (k - 1) / k of the buffer
+      {"2d-mesh", kAlltoall, MakeFullMesh(16), {12, 12}},
+  };
+  for (const Case& c : cases) {
+    const int32_t n = c.topology.num_ranks();
+    const int64_t share = 1 << 20;
+    CollectiveSpec spec = SpecOf(c.kind, AllRanks(c.topology));
+    if (spec.root) spec.root = Rank(0);
+    const Collective collective = *Collective::Create(spec);
+    const StatusOr<Synthesis> made = Make(c.topology, collective, c.engine, {}, share * n);
+    ASSERT_TRUE(made.ok()) << c.engine << ": " << made.status().message();
+    const CollectiveSizes sizes(made->collective, share * n);
+    std::vector<std::vector<int64_t>> sent(static_cast<size_t>(made->schedule.num_steps()),
+                                           std::vector<int64_t>(static_cast<size_t>(n), 0));
+    for (int64_t t = 0; t < made->schedule.size(); ++t) {
+      const Transfer transfer = made->schedule.at(t);
+      for (int32_t i = 0; i < transfer.count; ++i)
+        sent[static_cast<size_t>(transfer.step)][transfer.src.index()] +=
+            sizes.ChunkBytes(ChunkId(transfer.first.value + i));
+    }
+    std::vector<int64_t> blocks;
+    for (const std::vector<int64_t>& by_rank : sent) blocks.push_back(std::ranges::max(by_rank) / share);
+    EXPECT_EQ(blocks, c.blocks) << c.engine << " " << ToString(c.kind) << " on " << n;
   }
 }
 
