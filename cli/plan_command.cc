@@ -40,6 +40,7 @@ struct Flags {
   TrainingFlags training;
   std::string output;
   bool pareto = false;
+  bool has_size = false;
 };
 
 // All engines' names, broken into lines that fit beside the flag.
@@ -65,7 +66,7 @@ struct Start {
 Status ReadStart(const Flags& flags, const Topology& topology, const Collective& collective, Start& start,
                  PipelineOptions& options) {
   if (options.engine != "auto" && options.engine != "greedy")
-    return UsageError("--from: " + options.engine + " does not start from a plan; expected greedy");
+    return UsageError("--from: " + options.engine + " does not start from a plan; expected auto or greedy");
   if (options.limits.chunks)
     return UsageError("--chunks: the plan's own chunks are kept with --from; expected one of the two");
   XCCL_ASSIGN_OR_RETURN(start.plan, ReadPlan(flags.from));
@@ -97,6 +98,7 @@ Status CheckNoCollective(const Flags& flags, const std::string& beside) {
       {"--root", collective.root.has_value()},
       {"--counts", !collective.counts.empty()},
       {"--pairs", !collective.pairs.empty()},
+      {"--size", flags.has_size},
       {"--from", !flags.from.empty()},
       {"--pareto", flags.pareto},
       {"--chunks", flags.plan.chunks.has_value()},
@@ -214,8 +216,9 @@ void AddPlanCommand(CLI::App& app, Session& session) {
   AddTopologyFlags(*command, flags->topology);
   AddCollectiveFlags(*command, flags->collective);
   command->add_option("--engine,-e", flags->plan.engine, EngineHelp())->capture_default_str();
-  command->add_option("--size,-s", flags->plan.size, "size that the plan is made for: 1KiB, 256MiB")
-      ->capture_default_str();
+  const CLI::Option* const size =
+      command->add_option("--size,-s", flags->plan.size, "size that the plan is made for: 1KiB, 256MiB")
+          ->capture_default_str();
   AddSearchFlags(*command, flags->plan);
   AddExecutionFlags(*command, flags->execution);
   command->add_option("--groups", flags->groups,
@@ -240,7 +243,8 @@ void AddPlanCommand(CLI::App& app, Session& session) {
       "  xccl-synth plan dgx1 -c allgather --engine smt --chunks 1 --steps 2 --rounds 2\n"
       "  xccl-synth plan rail-8 --for sp,pp,zero1 --llm llama-3-70b --tp 8 --pp 4 -o book\n"
       "  xccl-synth plan dgx1 -c allgather --engine smt --pareto");
-  command->callback([&session, flags] {
+  command->callback([&session, flags, size] {
+    flags->has_size = size->count() > 0;
     session.work = [&session, flags] { return PlanCollective(*flags, session.json); };
   });
 }

@@ -35,6 +35,18 @@ std::string RelaysText(const std::vector<Rank>& relays, int32_t idle) {
 
 }  // namespace
 
+std::string FormatSizeShort(int64_t bytes) {
+  constexpr std::string_view kUnits[] = {"TiB", "GiB", "MiB", "KiB"};
+  int shift = 40;
+  for (const std::string_view unit : kUnits) {
+    if (bytes >> shift > 0)
+      return fmt::format("{:.4g}{}", static_cast<double>(bytes) / static_cast<double>(int64_t{1} << shift),
+                         unit);
+    shift -= 10;
+  }
+  return fmt::format("{}B", bytes);
+}
+
 TimedPlan MakeTimedPlan(const std::string& engine, const std::string& made_by, const Collective& collective,
                         const Simulation& simulation, int64_t bound_ps) {
   return {.engine = engine,

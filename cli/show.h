@@ -30,6 +30,9 @@ Row PlanRow(const PipelineResult& result, const std::string& file);
 std::string PlanText(const PipelineResult& result, const std::string& requested_engine,
                      const std::string& file);
 
+// For people, four significant digits: "64MiB", "4.107GiB", "77B".
+std::string FormatSizeShort(int64_t bytes);
+
 // Columns as wide as their widest cell; cells starting with a digit or a minus sign are right-aligned.
 std::string TableText(const std::vector<std::vector<std::string>>& rows);
 

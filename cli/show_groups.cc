@@ -94,11 +94,12 @@ std::string GroupsText(const GroupsResult& all, const std::string& file) {
     const GroupOutcome& outcome = all.outcomes[kind.slowest];
     const std::string name =
         kind.groups > 1 ? fmt::format("{} and {} more", group.name, kind.groups - 1) : group.name;
-    table.push_back(
-        {name, group.collective.name(), RanksText(group.collective.ranks()), FormatSize(group.size_bytes),
-         fmt::format("{}", group.count), outcome.engine, fmt::format("{:.1f}", PsToUs(outcome.alone_ps)),
-         fmt::format("{:.1f}", PsToUs(outcome.together_ps)), fmt::format("{:.1f}", PsToUs(outcome.bound_ps)),
-         fmt::format("{:.1f}", GbPerS(BusBandwidth(group, outcome.together_ps)))});
+    table.push_back({name, group.collective.name(), RanksText(group.collective.ranks()),
+                     FormatSizeShort(group.size_bytes), fmt::format("{}", group.count), outcome.engine,
+                     fmt::format("{:.1f}", PsToUs(outcome.alone_ps)),
+                     fmt::format("{:.1f}", PsToUs(outcome.together_ps)),
+                     fmt::format("{:.1f}", PsToUs(outcome.bound_ps)),
+                     fmt::format("{:.1f}", GbPerS(BusBandwidth(group, outcome.together_ps)))});
   }
   std::string text = PlanText(all.result, "auto", file);
   text += fmt::format("  {:<10} {}\n", "unaware", Gain(all));

@@ -22,6 +22,8 @@
 namespace xccl {
 namespace {
 
+constexpr int64_t kMostStepPs = 86'400 * kPsPerSecond;  // what bounds allow single collectives
+
 Status MakeFolder(const std::string& directory) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
@@ -80,7 +82,8 @@ Status WriteBook(const Topology& topology, const PipelineOptions& options, const
     const bool listed = std::ranges::any_of(entries, [&](const PlanBookEntry& e) {
       return e.collective == entry.collective && e.ranks == entry.ranks && e.min_bytes == entry.min_bytes;
     });
-    if (!listed) entries.push_back(std::move(entry));
+    line.listed = !listed;
+    if (line.listed) entries.push_back(std::move(entry));
   }
   CloseRanges(entries);
   return WritePlanBook({directory, std::move(entries)});
@@ -126,7 +129,12 @@ StatusOr<TrainingPlan> PlanTraining(const Topology& topology, const TrainingJob&
     StatusOr<GroupsResult> groups = RunGroups(topology, std::move(line.request), only_planned);
     if (!groups.ok())
       return Annotate(groups.status(), fmt::format("{} {}", ToString(line.parallelism), line.what));
-    plan.lines.push_back({line.parallelism, line.what, line.count, *std::move(groups), ""});
+    const int64_t time_ps = groups->result.simulation.time_ps;
+    if (time_ps > kMostStepPs / line.count)
+      return UsageError(fmt::format("--for {}: {} take {} times {}; at most 1 day a step is supported",
+                                    ToString(line.parallelism), line.what, line.count,
+                                    FormatDurationShort(time_ps)));
+    plan.lines.push_back({line.parallelism, line.what, line.count, *std::move(groups), "", false});
   }
   if (!book.empty()) XCCL_RETURN_IF_ERROR(WriteBook(topology, options, book, plan));
   return plan;
@@ -149,19 +157,21 @@ std::string TrainingText(const TrainingPlan& plan, const std::string& book) {
     const ProcessGroup& group = line.groups.groups.front();
     table.push_back({std::string(ToString(line.parallelism)), line.what, group.collective.name(),
                      fmt::format("{} x {}", line.groups.groups.size(), group.collective.num_members()),
-                     FormatSize(group.size_bytes), fmt::format("{}", line.count), EngineOf(line),
+                     FormatSizeShort(group.size_bytes), fmt::format("{}", line.count), EngineOf(line),
                      fmt::format("{:.1f}", PsToUs(result.simulation.time_ps)),
                      fmt::format("{:.1f}", PsToUs(result.bound.bound_ps)),
                      fmt::format("{:.3f}", result.ratio), fmt::format("{:.1f}", GbPerS(BusBandwidth(line))),
                      fmt::format("{:.2f}", PsToUs(line.step_ps()) / 1e3),
                      fmt::format("{:.1f}", 100 * Share(line, step_ps))});
   }
+  if (plan.lines.empty()) return text + "nothing to communicate: all groups are of one rank\n";
   text += TableText(table);
   text += fmt::format("communication of a step, one after the other: {}\n", FormatDurationShort(step_ps));
   if (!book.empty()) {
     const auto written =
         std::ranges::count_if(plan.lines, [](const PlannedLine& l) { return !l.file.empty(); });
-    text += fmt::format("book: {}, {} plans\n", book, written);
+    const auto listed = std::ranges::count_if(plan.lines, &PlannedLine::listed);
+    text += fmt::format("book: {}, {} plans, {} in its index\n", book, written, listed);
   }
   return text;
 }

@@ -19,7 +19,8 @@ struct PlannedLine {
   std::string what;
   int64_t count = 1;  // times per step
   GroupsResult groups;
-  std::string file;  // in the book; empty: none
+  std::string file;     // in the book; empty: none
+  bool listed = false;  // in its index
   int64_t step_ps() const { return groups.result.simulation.time_ps * count; }
 };
 

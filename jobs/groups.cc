@@ -81,6 +81,8 @@ StatusOr<CollectiveSpec> SpecOf(const JsonValue& group, int32_t num_ranks) {
     if (!parsed.ok()) return pairs->Error(parsed.status().message());
     spec.pairs = *std::move(parsed);
   }
+  if (spec.kind == CollectiveKind::kSendrecv && spec.pairs.empty())
+    return group.Error("sendrecv: no pairs; expected pairs such as \"0>1,1>0\"");
   return spec;
 }
 

@@ -25,8 +25,9 @@ class Tables {
     const Collective& collective = group.collective;
     const CollectiveSizes sizes(collective, group.size_bytes);
     if (sizes.size_bytes() == 0)
-      return InvalidInput(fmt::format("group {}: {} leaves no bytes for each part; expected a larger size",
-                                      group.name, FormatSize(group.size_bytes)));
+      return InvalidInput(
+          fmt::format("group {}: {} bytes leave none for each part of {} on {} ranks; expected a larger size",
+                      group.name, group.size_bytes, collective.name(), collective.num_members()));
     for (int32_t p = 0; p < collective.num_parts(); ++p) {
       const PartId part(static_cast<int64_t>(spec_.custom_weights.size()));
       spec_.custom_weights.push_back(sizes.PartElements(PartId(p)));

@@ -203,7 +203,7 @@ class GroupsPlanner {
       bool changed = false;
       for (size_t g : turn) {
         const std::vector<double> busy = Busy(choice);
-        const double most = *std::ranges::max_element(busy);
+        const double most = busy.empty() ? 0 : *std::ranges::max_element(busy);
         if (IsGoodEnough() || most * static_cast<double>(kPsPerSecond) <= BoundPs() * kGoodEnough)
           return OkStatus();
         if (plans_.searches() - begun >= kMostSearches) break;

@@ -176,6 +176,16 @@ TEST(PlanGroups, OneGroupMakesRoomForTheOther) {
             1.2 * static_cast<double>(plan.bound.bound_ps));
 }
 
+// No links at all: the busiest of them was looked up all the same.
+TEST(PlanGroups, GroupsOfOneRankOnAMachineWithoutLinks) {
+  const Topology topology = LoadTopology("full-mesh:1").value();
+  const JointPlan plan = Planned(
+      topology,
+      {"alone", {MakeGroup("a", kAllreduce, {0}, 1 << 20), MakeGroup("b", kAllgather, {0}, 1 << 20)}});
+  EXPECT_EQ(plan.made.schedule.size(), 0);
+  EXPECT_EQ(plan.made.simulation->time_ps, 0);
+}
+
 TEST(PlanGroups, WrongRequests) {
   LoadOptions damage;
   damage.without_links = {"0->1", "1->0"};
@@ -183,7 +193,7 @@ TEST(PlanGroups, WrongRequests) {
   EXPECT_EQ(PlanGroups(line, {"step", {MakeGroup("a", kAllreduce, {0, 1}, 1 << 20)}}, {}).status().message(),
             "mesh:1x3: no path from rank 0 to rank 1, which step needs");
   EXPECT_EQ(PlanGroups(line, {"step", {MakeGroup("a", kAllgather, {1, 2}, 16)}}, {}).status().message(),
-            "group a: 16 leaves no bytes for each part; expected a larger size");
+            "group a: 16 bytes leave none for each part of allgather on 2 ranks; expected a larger size");
   MemberPlanOptions options;
   options.engine = "rng";
   EXPECT_EQ(
@@ -232,6 +242,10 @@ TEST(ReadGroups, FilesAndTheirErrors) {
       {one(R"({"name":"a","collective":"allreduce","size":1,"root":0})"),
        "groups[0]: allreduce: takes no root"},
       {one(R"({"name":"a","collective":"allreduce","size":1,"times":2})"), "groups[0]: unknown key 'times'"},
+      {one(R"({"name":"a","collective":"allreduce","size":1,"ranks":[]})"),
+       "groups[0]: allreduce: no ranks; expected at least one"},
+      {one(R"({"name":"a","collective":"sendrecv","size":1})"),
+       "groups[0]: sendrecv: no pairs; expected pairs such as \"0>1,1>0\""},
       {one(R"({"name":"a","collective":"sendrecv","size":1,"pairs":"0-1"})"),
        "groups[0].pairs: '0-1': '0-1'; expected a pair such as 0>1"},
       {one(R"({"name":"a","collective":"allreduce","size":1},{"name":"a","collective":"allreduce","size":1})"),

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
+#include <numeric>
 #include <utility>
 
 #include "base/strings.h"
@@ -25,6 +27,17 @@ constexpr std::array<std::pair<Parallelism, std::string_view>, 9> kNames = {{
 }};
 
 constexpr int64_t kMostBytes = int64_t{1} << 50;
+constexpr int64_t kMostCount = 1'000'000'000;  // times a step
+
+// Of positive numbers; where it is more than kMostBytes, one more than that.
+int64_t Product(std::initializer_list<int64_t> factors) {
+  __int128 product = 1;
+  for (int64_t factor : factors) {
+    product *= factor;
+    if (product > kMostBytes) return kMostBytes + 1;
+  }
+  return static_cast<int64_t>(product);
+}
 
 bool IsData(Parallelism p) {
   return p == Parallelism::kDp || p == Parallelism::kZero1 || p == Parallelism::kZero2 ||
@@ -76,9 +89,13 @@ class Lines {
         layout_(layout),
         micro_batches_(job.micro_batches.value_or(layout.pp)),
         layers_(job.model.layers / layout.pp),
+        activation_(
+            Product({job.micro_batch, job.model.sequence / layout.ulysses, job.model.hidden, job.bytes})),
         parameters_(CountParameters(job.model)) {}
 
   Status Add(Parallelism parallelism) {
+    if (activation_ > kMostBytes)
+      return UsageError("--micro-batch: activations of more than 2^50 bytes; hint: --micro-batch=1");
     switch (parallelism) {
       case Parallelism::kTp:
         return AddActivations(parallelism, {CollectiveKind::kAllreduce});
@@ -104,17 +121,18 @@ class Lines {
   std::vector<TrainingLine> Take() { return std::move(lines_); }
 
  private:
-  // Of one rank's tokens in one micro-batch.
-  int64_t Activation() const {
-    return job_.micro_batch * (job_.model.sequence / layout_.ulysses) * job_.model.hidden * job_.bytes;
-  }
-
   Status AddLine(Parallelism parallelism, std::string what, CollectiveKind kind, int64_t bytes, int64_t count,
                  const std::vector<std::vector<Rank>>& groups) {
     if (groups.front().size() < 2) return OkStatus();
-    if (bytes < 1 || bytes > kMostBytes)
+    if (bytes < 1)
       return UsageError(
-          fmt::format("--for {}: {} of {} bytes; expected 1 to 2^50", ToString(parallelism), what, bytes));
+          fmt::format("--for {}: {} of no bytes; expected 1 to 2^50", ToString(parallelism), what));
+    if (bytes > kMostBytes)
+      return UsageError(fmt::format("--for {}: {} of more than 2^50 bytes; expected 1 to 2^50",
+                                    ToString(parallelism), what));
+    if (count > kMostCount)
+      return UsageError(fmt::format("--for {}: {} more than 10^9 times a step; hint: --micro-batches=1",
+                                    ToString(parallelism), what));
     TrainingLine line{parallelism, std::move(what), {}, count};
     line.request.name = fmt::format("{}-{}", ToString(parallelism), line.what);
     for (size_t g = 0; g < groups.size(); ++g) {
@@ -145,8 +163,8 @@ class Lines {
   // Twice forwards and twice backwards in every layer.
   Status AddActivations(Parallelism parallelism, const std::vector<CollectiveKind>& kinds) {
     for (CollectiveKind kind : kinds)
-      XCCL_RETURN_IF_ERROR(AddLine(parallelism, "activations", kind, Activation(),
-                                   4 * layers_ * micro_batches_, TensorGroups()));
+      XCCL_RETURN_IF_ERROR(AddLine(parallelism, "activations", kind, activation_,
+                                   Product({4, layers_, micro_batches_}), TensorGroups()));
     return OkStatus();
   }
 
@@ -156,9 +174,9 @@ class Lines {
     const auto groups = GroupsBy(
         layout_, [&](const Coordinates& c) { return (c.pp * layout_.dp + c.dp) * layout_.tp + c.tp; });
     const ModelConfig& model = job_.model;
-    const int64_t result = Activation() / layout_.tp;
+    const int64_t result = activation_ / layout_.tp;
     const int64_t projected = result + 2 * (result / model.heads * model.kv_heads);
-    const int64_t count = 2 * layers_ * micro_batches_;
+    const int64_t count = Product({2, layers_, micro_batches_});
     XCCL_RETURN_IF_ERROR(
         AddLine(Parallelism::kUlysses, "projections", CollectiveKind::kAlltoall, projected, count, groups));
     return AddLine(Parallelism::kUlysses, "results", CollectiveKind::kAlltoall, result, count, groups);
@@ -169,7 +187,7 @@ class Lines {
       return (c.dp * layout_.ulysses + c.ulysses) * layout_.tp + c.tp;
     });
     // With sequence parallelism every tensor parallel rank has a share of the tokens.
-    const int64_t bytes = Asks(job_, Parallelism::kSp) ? Activation() / layout_.tp : Activation();
+    const int64_t bytes = Asks(job_, Parallelism::kSp) ? activation_ / layout_.tp : activation_;
     XCCL_RETURN_IF_ERROR(
         AddLine(Parallelism::kPp, "activations", CollectiveKind::kSendrecv, bytes, micro_batches_, groups));
     return AddLine(Parallelism::kPp, "gradients", CollectiveKind::kSendrecv, bytes, micro_batches_, groups);
@@ -182,9 +200,9 @@ class Lines {
                  layout_.tp +
              c.tp;
     });
-    const int64_t own = Asks(job_, Parallelism::kSp) ? Activation() / layout_.tp : Activation();
-    return AddLine(Parallelism::kEp, "tokens", CollectiveKind::kAlltoall, own * job_.model.top_k,
-                   4 * layers_ * micro_batches_, groups);
+    const int64_t own = Asks(job_, Parallelism::kSp) ? activation_ / layout_.tp : activation_;
+    return AddLine(Parallelism::kEp, "tokens", CollectiveKind::kAlltoall, Product({own, job_.model.top_k}),
+                   Product({4, layers_, micro_batches_}), groups);
   }
 
   // Parameters that this many ranks hold alike; of experts those of one expert parallel rank.
@@ -198,13 +216,13 @@ class Lines {
     const std::string gradients = prefix + "gradients", weights = prefix + "parameters";
     const auto add = [&](const std::string& what, CollectiveKind kind, int64_t number, int64_t bytes,
                          int64_t count) {
-      return AddLine(parallelism, what, kind, number * bytes, count, groups);
+      return AddLine(parallelism, what, kind, Product({number, bytes}), count, groups);
     };
     if (parallelism == Parallelism::kDp)
       return add(gradients, CollectiveKind::kAllreduce, own, job_.grad_bytes, 1);
     if (parallelism == Parallelism::kZero3) {
-      const int64_t layer = own / layers_, passes = layers_ * micro_batches_;
-      XCCL_RETURN_IF_ERROR(add(weights, CollectiveKind::kAllgather, layer, job_.bytes, 2 * passes));
+      const int64_t layer = own / layers_, passes = Product({layers_, micro_batches_});
+      XCCL_RETURN_IF_ERROR(add(weights, CollectiveKind::kAllgather, layer, job_.bytes, Product({2, passes})));
       return add(gradients, CollectiveKind::kReduceScatter, layer, job_.grad_bytes, passes);
     }
     const int64_t reductions = parallelism == Parallelism::kZero2 ? micro_batches_ : 1;
@@ -215,7 +233,8 @@ class Lines {
   const TrainingJob& job_;
   const Layout layout_;
   const int64_t micro_batches_;
-  const int64_t layers_;  // of a stage
+  const int64_t layers_;      // of a stage
+  const int64_t activation_;  // bytes of one rank's tokens in one micro-batch
   const ParameterCount parameters_;
   std::vector<TrainingLine> lines_;
 };
@@ -223,14 +242,29 @@ class Lines {
 Status CheckModel(const TrainingJob& job) {
   const ModelConfig& model = job.model;
   const std::pair<std::string_view, int64_t> needed[] = {
-      {"--layers", model.layers}, {"--hidden", model.hidden}, {"--heads", model.heads},
-      {"--ffn", model.ffn},       {"--seq", model.sequence},
+      {"--layers", model.layers},     {"--hidden", model.hidden}, {"--heads", model.heads},
+      {"--kv-heads", model.kv_heads}, {"--ffn", model.ffn},       {"--seq", model.sequence},
+  };
+  const auto missing = [](std::string_view flag) {
+    return UsageError(fmt::format("{}: not given; hint: --llm=llama-3-8b has all of a model", flag));
   };
   for (const auto& [flag, value] : needed)
-    if (value <= 0)
-      return UsageError(fmt::format("{}: not given; hint: --llm=llama-3-8b has all of a model", flag));
+    if (value <= 0) return missing(flag);
+  if (model.vocab <= 0 && model.params <= 0 && std::ranges::any_of(job.of_interest, IsData))
+    return missing("--vocab");
   if (model.hidden % model.heads != 0)
     return UsageError(fmt::format("--heads {}: does not divide hidden size {}", model.heads, model.hidden));
+  XCCL_RETURN_IF_ERROR(CheckDivides(model.kv_heads, "--kv-heads", model.heads, "heads"));
+  if (model.top_k > model.experts)
+    return UsageError(
+        fmt::format("--top-k {}: expected at most {}, the experts of a layer", model.top_k, model.experts));
+  // An upper limit, in floating point, of what CountParameters adds up in integers.
+  const auto h = static_cast<double>(model.hidden), ffn = static_cast<double>(model.ffn);
+  const double layer = 4 * h * h + h * static_cast<double>(model.experts) * (3 * ffn + 1) + 2 * h;
+  const double tables = h * (2 * static_cast<double>(model.vocab) + static_cast<double>(model.sequence) + 1);
+  if (static_cast<double>(model.layers) * layer + tables > static_cast<double>(kMostBytes))
+    return UsageError(fmt::format("--layers {} --hidden {}: a model of more than 2^50 parameters",
+                                  model.layers, model.hidden));
   return OkStatus();
 }
 
@@ -266,6 +300,17 @@ StatusOr<std::vector<Parallelism>> ParseParallelisms(std::string_view text) {
   return parsed;
 }
 
+namespace {
+
+// Exact as far as anybody reads it, and never an overflow.
+Status Multiply(int64_t degree, std::string_view flag, int64_t ranks, int64_t& product) {
+  if (degree > ranks) return UsageError(fmt::format("{} {}: expected at most {} ranks", flag, degree, ranks));
+  product = std::min(product, int64_t{1} << 31) * degree;
+  return OkStatus();
+}
+
+}  // namespace
+
 StatusOr<Layout> LayoutOf(const TrainingJob& job, int64_t ranks) {
   XCCL_RETURN_IF_ERROR(CheckModel(job));
   struct Degree {
@@ -286,7 +331,7 @@ StatusOr<Layout> LayoutOf(const TrainingJob& job, int64_t ranks) {
   for (const Degree& degree : degrees) {
     if (degree.given) {
       layout.*degree.value = *degree.given;
-      product *= *degree.given;
+      XCCL_RETURN_IF_ERROR(Multiply(*degree.given, degree.flag, ranks, product));
     } else if (degree.asked) {
       if (open != nullptr || (data && !job.dp))
         return UsageError(fmt::format("{}: not given, and not the only degree that is open; hint: {}=2",
@@ -295,7 +340,7 @@ StatusOr<Layout> LayoutOf(const TrainingJob& job, int64_t ranks) {
     }
   }
   layout.dp = job.dp.value_or(1);
-  product *= layout.dp;
+  XCCL_RETURN_IF_ERROR(Multiply(layout.dp, "--dp", ranks, product));
   if (product > ranks || ranks % product != 0)
     return UsageError(
         fmt::format("degrees of parallelism multiply to {}; expected a divisor of {} ranks", product, ranks));
@@ -306,9 +351,9 @@ StatusOr<Layout> LayoutOf(const TrainingJob& job, int64_t ranks) {
   else if (product != ranks)
     return UsageError(
         fmt::format("degrees of parallelism multiply to {}; expected {} ranks", product, ranks));
-  layout.ep = job.ep.value_or(Asks(job, Parallelism::kEp) ? std::min(layout.dp, job.model.experts) : 1);
+  layout.ep = job.ep.value_or(Asks(job, Parallelism::kEp) ? std::gcd(layout.dp, job.model.experts) : 1);
   if (job.model.experts == 1 && layout.ep > 1)
-    return UsageError("--for ep: a model without experts; hint: --llm=mixtral-8x7b");
+    return UsageError(fmt::format("--ep {}: a model without experts; hint: --llm=mixtral-8x7b", layout.ep));
   XCCL_RETURN_IF_ERROR(CheckDivides(layout.pp, "--pp", job.model.layers, "layers"));
   XCCL_RETURN_IF_ERROR(
       CheckDivides(layout.tp * layout.ulysses, "--tp times --ulysses", job.model.heads, "heads"));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -144,6 +145,14 @@ TEST(TrainingLines, Experts) {
                {"zero1 expert parameters allgather", 8, 2, 2 * (params.experts / 8), 1}});
 }
 
+// Where the degree is open it is the largest that divides data parallel ranks and experts.
+TEST(TrainingLines, ExpertsAreSharedByAsManyRanksAsDivide) {
+  const TrainingJob job = Job("mixtral-8x7b", "ep");
+  EXPECT_EQ(LayoutOf(job, 12).value(), (Layout{.tp = 1, .ulysses = 1, .ep = 4, .dp = 12, .pp = 1}));
+  EXPECT_EQ(LayoutOf(job, 16).value(), (Layout{.tp = 1, .ulysses = 1, .ep = 8, .dp = 16, .pp = 1}));
+  EXPECT_EQ(LayoutOf(job, 7).value(), (Layout{.tp = 1, .ulysses = 1, .ep = 1, .dp = 7, .pp = 1}));
+}
+
 // Jacobs et al. 2023: per layer forwards an alltoall of queries, keys and values, N·h each, and one of the
 // result, over P ranks; grouped queries have fewer keys and values.
 TEST(TrainingLines, Ulysses) {
@@ -214,6 +223,38 @@ TEST(TrainingLines, WrongJobs) {
     const Status status = TrainingLines(job, c.ranks).status();
     EXPECT_EQ(status.message(), c.message);
     EXPECT_EQ(status.code(), StatusCode::kUsage);
+  }
+  struct Numbers {
+    std::function<void(TrainingJob&)> change;
+    std::string message;
+  };
+  static constexpr int64_t kHuge = int64_t{1} << 50;  // products of such numbers overflowed
+  const std::vector<Numbers> numbers = {
+      {[](TrainingJob& j) { j.tp = kHuge, j.pp = kHuge; }, "--tp 1125899906842624: expected at most 8 ranks"},
+      {[](TrainingJob& j) { j.tp = 8, j.pp = 8, j.dp = 8; },
+       "degrees of parallelism multiply to 512; expected a divisor of 8 ranks"},
+      {[](TrainingJob& j) { j.ep = 2; }, "--ep 2: a model without experts; hint: --llm=mixtral-8x7b"},
+      {[](TrainingJob& j) { j.micro_batch = kHuge; },
+       "--micro-batch: activations of more than 2^50 bytes; hint: --micro-batch=1"},
+      {[](TrainingJob& j) { j.micro_batches = kHuge; },
+       "--for tp: activations more than 10^9 times a step; hint: --micro-batches=1"},
+      {[](TrainingJob& j) { j.model.layers = kHuge; },
+       "--layers 1125899906842624 --hidden 4096: a model of more than 2^50 parameters"},
+      {[](TrainingJob& j) { j.model.params = kHuge, j.grad_bytes = 8; },
+       "--for dp: gradients of more than 2^50 bytes; expected 1 to 2^50"},
+      {[](TrainingJob& j) { j.model.params = 1, j.tp = 2; },
+       "--for dp: gradients of no bytes; expected 1 to 2^50"},
+      {[](TrainingJob& j) { j.model.vocab = 0; },
+       "--vocab: not given; hint: --llm=llama-3-8b has all of a model"},
+      {[](TrainingJob& j) { j.model.heads = 3; }, "--heads 3: does not divide hidden size 4096"},
+      {[](TrainingJob& j) { j.model.kv_heads = 7; }, "--kv-heads 7: does not divide 32 heads"},
+      {[](TrainingJob& j) { j.model.top_k = 2; }, "--top-k 2: expected at most 1, the experts of a layer"},
+  };
+  for (const Numbers& c : numbers) {
+    TrainingJob job = Job("llama-3-8b", "tp,dp");
+    job.tp = 4;
+    c.change(job);
+    EXPECT_EQ(TrainingLines(job, 8).status().message(), c.message);
   }
   EXPECT_EQ(TrainingLines(Job("llama-3-8b", "ep"), 8).status().message(),
             "--for ep: a model without experts; hint: --llm=mixtral-8x7b");

@@ -134,8 +134,11 @@ TEST_F(Cli, ComparesOnFailedMachines) {
     EXPECT_EQ(row["draws"], 3);
     EXPECT_LE(row["planned"], 3);
   }
-  EXPECT_EQ(Run({"compare", "ring:4", "-c", "allgather", "--failures", "2", "--failed-cables", "2"}).err,
-            "xccl-synth: 2 failed cables: 100 draws left no machine on which all ranks are reached\n");
+  EXPECT_EQ(
+      Run({"compare", "ring:4", "-c", "allgather", "--failures", "2", "--failed-cables", "2"}).err,
+      "xccl-synth: ring:4 with 2 of its 4 cables failed: none of 100 draws left all ranks within reach\n");
+  EXPECT_EQ(Run({"compare", "ring:1", "-c", "allgather", "--failures", "2"}).err,
+            "xccl-synth: ring:1: no cables that could fail\n");
   EXPECT_EQ(Run({"compare", "ring:4", "-c", "allgather", "--failed-cables", "2"}).code, 2);
 }
 
@@ -273,7 +276,7 @@ TEST_F(Cli, WrongCommandLines) {
       {{"plan", "torus:2x2", "-c", "allgather", "-e", "rng"}, 2, "no engine 'rng'; did you mean 'ring'?"},
       {{"plan", "torus:2x2", "-c", "allgather", "-e", "ring", "--from", "a.json"},
        2,
-       "--from: ring does not start from a plan; expected greedy"},
+       "--from: ring does not start from a plan; expected auto or greedy"},
       {{"plan", "torus:2x2", "-c", "allgather", "--chunks", "2", "--from", "a.json"},
        2,
        "--chunks: the plan's own chunks are kept with --from; expected one of the two"},
@@ -283,6 +286,11 @@ TEST_F(Cli, WrongCommandLines) {
       {{"plan", "torus:2x2", "--chunks", "2", "--groups", "g.json"},
        2,
        "--chunks: not together with --groups"},
+      {{"plan", "torus:2x2", "-s", "1KiB", "--groups", "g.json"}, 2, "--size: not together with --groups"},
+      {{"plan", "torus:2x2", "-s", "64MiB", "--for", "tp"}, 2, "--size: not together with --for"},
+      {{"plan", "torus:2x2", "--for", "tp", "--llm", "llama-3-8b", "--micro-batches", "7812500"},
+       2,
+       "--for tp: activations take 1000000000 times 1.007ms; at most 1 day a step is supported"},
       {{"plan", "torus:2x2", "--ranks", "0,1", "--for", "tp"}, 2, "--ranks: not together with --for"},
       {{"plan", "torus:2x2", "--groups", "g.json", "--for", "tp"}, 2, "--groups: not together with --for"},
       {{"plan", "torus:2x2", "-c", "allgather", "--tp", "2"}, 2, "--tp: only together with --for"},

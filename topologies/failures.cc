@@ -47,9 +47,10 @@ StatusOr<Failure> FailCables(const Topology& topology, int32_t cables, uint64_t 
                              const std::function<bool(const Topology&)>& serves) {
   constexpr int kDraws = 100;
   std::vector<Cable> all = CablesOf(topology);
+  if (all.empty()) return InvalidInput(topology.name() + ": no cables that could fail");
   if (cables < 1 || static_cast<size_t>(cables) > all.size())
-    return InvalidInput(fmt::format("{} cables to fail; expected 1 to {}, which {} has", cables, all.size(),
-                                    topology.name()));
+    return InvalidInput(
+        fmt::format("{}: {} failed cables; expected 1 to {}", topology.name(), cables, all.size()));
   Random random(seed);
   for (int draw = 0; draw < kDraws; ++draw) {
     random.Shuffle(std::span(all));
@@ -69,8 +70,9 @@ StatusOr<Failure> FailCables(const Topology& topology, int32_t cables, uint64_t 
     XCCL_ASSIGN_OR_RETURN(Topology left, Topology::Create(std::move(spec)));
     if (!serves || serves(left)) return Failure{std::move(left), std::move(names)};
   }
-  return LimitReached(fmt::format("{} failed cables: {} draws left no machine on which all ranks are reached",
-                                  cables, kDraws));
+  return LimitReached(
+      fmt::format("{} with {} of its {} cables failed: none of {} draws left all ranks within reach",
+                  topology.name(), cables, all.size(), kDraws));
 }
 
 }  // namespace xccl

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -85,6 +86,34 @@ std::vector<std::pair<int32_t, int32_t>> PartNames(const CollectiveSpec& spec) {
   return names;
 }
 
+bool IsEmpty(const Collective& collective, int32_t part) {
+  const int32_t first = collective.FirstChunk(PartId(part)).value;
+  for (int32_t i = 0; i < collective.ChunksOf(PartId(part)); ++i)
+    if (!collective.AlwaysEmpty(ChunkId(first + i))) return false;
+  return true;
+}
+
+// A table in the new machine's names, in one order.
+std::vector<TableEntry> Renamed(std::vector<TableEntry> table, const std::vector<int32_t>& rank) {
+  for (TableEntry& entry : table) {
+    entry.rank = Rank(rank[entry.rank.index()]);
+    for (Rank& r : entry.contributions) r = Rank(rank[r.index()]);
+    std::sort(entry.contributions.begin(), entry.contributions.end());
+  }
+  std::sort(table.begin(), table.end(), [](const TableEntry& a, const TableEntry& b) {
+    return std::pair(a.part, a.rank) < std::pair(b.part, b.rank);
+  });
+  return table;
+}
+
+bool SameTables(const CollectiveSpec& old, const CollectiveSpec& now, const std::vector<int32_t>& rank,
+                int32_t ranks_now) {
+  std::vector<int32_t> same(static_cast<size_t>(ranks_now));
+  std::iota(same.begin(), same.end(), 0);
+  return Renamed(old.pre, rank) == Renamed(now.pre, same) &&
+         Renamed(old.post, rank) == Renamed(now.post, same);
+}
+
 struct Mapping {
   replan::Renaming renaming;
   std::vector<int32_t> part;  // by new part: the old one
@@ -115,6 +144,9 @@ StatusOr<Mapping> Match(const Plan& plan, const SynthesisRequest& request) {
     return differ(fmt::format(" with root {}; expected the same root", old.root->value));
   if (now.kind == CollectiveKind::kCustom && now.ranks.size() != old.ranks.size())
     return differ(", made by a user; expected all of its ranks");
+  if (now.kind == CollectiveKind::kCustom &&
+      !SameTables(old, now, mapping.renaming.rank, request.topology->num_ranks()))
+    return differ(" with other tables");
 
   std::map<std::pair<int32_t, int32_t>, int32_t> old_part;
   const auto old_names = PartNames(old), names = PartNames(now);
@@ -126,6 +158,9 @@ StatusOr<Mapping> Match(const Plan& plan, const SynthesisRequest& request) {
   for (const auto& name : names) {
     const auto found = old_part.find(name);
     if (found == old_part.end()) return differ(" of other parts");
+    if (IsEmpty(plan.collective, found->second) &&
+        !IsEmpty(*request.collective, static_cast<int32_t>(mapping.part.size())))
+      return differ(" with nothing to move of some parts that are not empty");
     mapping.renaming.part[static_cast<size_t>(found->second)] = static_cast<int32_t>(mapping.part.size());
     mapping.part.push_back(found->second);
   }

@@ -111,7 +111,12 @@ class Reader {
     ways.first_step = schedule_.step[transfers.front()];
     int32_t whole = 0;
     collective_.After(ChunkId(c), holdings_);
-    for (const Holding& h : holdings_) whole = std::max(whole, static_cast<int32_t>(h.contributions.size()));
+    for (const Holding& h : holdings_) {
+      const auto needed = static_cast<int32_t>(h.contributions.size());
+      if (whole > 0 && needed != whole)
+        return InvalidInput(fmt::format("ranks end with different sums of chunk {}", c));
+      whole = needed;
+    }
     collective_.Before(ChunkId(c), holdings_);
     for (const Holding& h : holdings_) held_[h.rank.index()] = static_cast<int32_t>(h.contributions.size());
     for (size_t i = 0; i < transfers.size();) {
@@ -173,6 +178,7 @@ class Reader {
 
   // Into how many trees a group's chunks are dealt; cuts chunks so that there are enough of them.
   int32_t Deal() {
+    if (groups_.empty()) return 1;
     std::vector<int64_t> trees(static_cast<size_t>(old_.num_links()), 0);
     size_t fewest = std::numeric_limits<size_t>::max();
     int64_t places = 0;
