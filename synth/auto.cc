@@ -2,7 +2,9 @@
 // Then place every textbook engine that serves, sort by the closed-form estimate, and make and simulate one
 // after the other while work is left: a plan's work is the chunk moves that it would make, known before it is
 // made. greedy stands in the order as if it came close to the bound. Stops as soon as a plan meets the bound,
-// or nearly. Where one plan alone is beyond the limit of work, the cheapest is made and not simulated.
+// or nearly. On small machines the fastest are made again with shorter chunks: below the simulator's least
+// segment a chunk moves whole, and a step waits for all of it. Where one plan alone is beyond the limit of
+// work, the cheapest is made and not simulated.
 #include "synth/auto.h"
 
 #include <fmt/format.h>
@@ -10,6 +12,8 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "ir/bound.h"
 #include "ir/simulate.h"
@@ -51,6 +55,14 @@ constexpr int64_t kMostFlow = 20'000;         // flow: sources × links that dif
 constexpr int64_t kFlowUnits = 1'000'000;     // flow: of its own work units
 constexpr int64_t kMostHostParts = 300'000;   // hierarchical-alltoall: simulating it takes most of the time
 
+// Shorter chunks, where steps of a textbook engine may overlap further.
+constexpr size_t kRefined = 3;               // engines, the fastest ones
+constexpr double kRefinable = 2;             // times the best
+constexpr double kWorthFiner = 0.99;         // what four times as many chunks must come to
+constexpr int64_t kLongChunkBytes = 16'384;  // longer ones the simulator and the program cut by themselves
+constexpr int64_t kShortChunkBytes = 128;    // a line of LL128
+constexpr int64_t kMostFinerChunks = 1024;   // a part
+
 // greedy.
 constexpr double kGreedyNearBound = 1.1;      // where it stands in the order
 constexpr int64_t kGreedyWorkPerMove = 3;     // searching costs more than writing down
@@ -70,6 +82,7 @@ struct Candidate {
 struct Tried {
   std::string_view name;
   double time_ps = 0;
+  int32_t chunks = 1;  // a part
 };
 
 // Chunk moves that an engine without relays makes for a collective with one chunk a part.
@@ -102,6 +115,12 @@ bool SeveralGetASum(const Collective& collective) {
   return collective.Reduces() && collective.kind() != CollectiveKind::kReduce &&
          collective.kind() != CollectiveKind::kReduceScatter &&
          collective.kind() != CollectiveKind::kReduceScatterv;
+}
+
+const TextbookEngine* FindTextbook(std::string_view name) {
+  const auto engines = TextbookEngines();
+  const auto found = std::ranges::find(engines, name, &TextbookEngine::name);
+  return found == engines.end() ? nullptr : *found;
 }
 
 class Portfolio {
@@ -164,7 +183,49 @@ class Portfolio {
       Try(candidate, false, kDefaultWork);
     }
     if (!best_) return Refusal();
+    Refine(left);
     return Finished();
+  }
+
+  // Makes bfb's and the fastest textbook plans again with shorter chunks, while that gains.
+  void Refine(int64_t left) {
+    if (request_.limits.chunks || IsLarge() || GoodEnough()) return;
+    std::vector<Tried> fastest;
+    for (const Tried& tried : tried_)
+      if (tried.time_ps <= kRefinable * best_ps_ &&
+          (tried.name == bfb_->name() || FindTextbook(tried.name) != nullptr))
+        fastest.push_back(tried);
+    std::ranges::stable_sort(fastest, {}, &Tried::time_ps);
+    if (fastest.size() > kRefined) fastest.resize(kRefined);
+    for (const Tried& tried : fastest) RefineOne(tried, left);
+  }
+
+  void RefineOne(const Tried& tried, int64_t left) {
+    const int64_t part_bytes = request_.size_bytes / request_.collective->num_parts();
+    int64_t chunks = 4 * int64_t{tried.chunks};
+    while (part_bytes / chunks > kLongChunkBytes) chunks *= 4;
+    double time_ps = tried.time_ps;
+    for (; chunks <= kMostFinerChunks && part_bytes / chunks >= kShortChunkBytes; chunks *= 4) {
+      SynthesisRequest finer = request_;
+      finer.limits.chunks = static_cast<int32_t>(chunks);
+      if (LeastMoves(*request_.collective) * (chunks / tried.chunks) > left) return;
+      StatusOr<Synthesis> made = MakeFiner(tried.name, finer, left);
+      if (!made.ok()) return;
+      made->simulation = Simulate(made->schedule, made->collective, *request_.topology,
+                                  {.size_bytes = request_.size_bytes, .model = request_.model});
+      const double finer_ps = static_cast<double>(made->simulation->time_ps);
+      if (finer_ps > kWorthFiner * time_ps) return;
+      time_ps = finer_ps;
+      Consider(tried.name, std::move(made).value(), true);
+    }
+  }
+
+  StatusOr<Synthesis> MakeFiner(std::string_view name, const SynthesisRequest& finer, int64_t most) {
+    if (name == bfb_->name()) return bfb_->Synthesize(finer);
+    XCCL_ASSIGN_OR_RETURN(const PlacedEngine placed,
+                          PlacedEngine::Place(*FindTextbook(name), *grounds_, finer));
+    if (placed.Work() > most) return LimitReached("work");
+    return placed.Make();
   }
 
   Synthesis Finished() {
@@ -303,7 +364,7 @@ class Portfolio {
         made.simulation = Simulate(made.schedule, made.collective, *request_.topology,
                                    {.size_bytes = request_.size_bytes, .model = request_.model});
       time_ps = static_cast<double>(made.simulation->time_ps);
-      tried_.push_back({name, time_ps});
+      tried_.push_back({name, time_ps, made.collective.ChunksOf(PartId(0))});
     }
     if (best_ && time_ps >= best_ps_) return;
     best_ps_ = time_ps;

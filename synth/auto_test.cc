@@ -145,6 +145,26 @@ TEST(Auto, IsDeterministic) {
   EXPECT_EQ(first.note, second.note);
 }
 
+// One chunk that moves whole takes three times its time on a link and three latencies.
+TEST(Auto, ShortensChunksSoThatStepsOverlap) {
+  const Topology topology = MakeHypercube(3);
+  std::vector<Rank> ranks;
+  for (int32_t r = 0; r < 8; ++r) ranks.push_back(Rank(r));
+  const Collective collective = *Collective::Create(SpecOf(CollectiveKind::kAllreduce, ranks));
+  SynthesisRequest request = RequestFor(topology, collective);
+  request.size_bytes = 8192;
+  const Synthesis made = *MakeAuto()->Synthesize(request);
+  const Synthesis whole = *FindSynthesizer("recursive-doubling").value()->Synthesize(request);
+  const auto time_ps = [&](const Synthesis& plan) {
+    return static_cast<double>(
+        Simulate(plan.schedule, plan.collective, topology, {.size_bytes = request.size_bytes}).time_ps);
+  };
+  EXPECT_LE(time_ps(made), 0.9 * time_ps(whole));
+  EXPECT_GT(made.collective.num_chunks(), whole.collective.num_chunks());
+  request.limits.chunks = 1;
+  EXPECT_EQ(MakeAuto()->Synthesize(request)->collective.num_chunks(), 1);
+}
+
 TEST(Auto, NamesRanksThatAreNotJoined) {
   const Topology topology = MakeGraph(4, {{0, 1}, {2, 3}});
   const Collective collective =
