@@ -24,6 +24,7 @@ struct Bar {
   std::string_view group;    // one letter
   std::string machine = {};  // as LoadMachine takes it
   CollectiveKind collective = CollectiveKind::kAllgather;
+  int32_t first_member = 0;  // ranks before it take no part
   int64_t size_bytes = int64_t{1} << 30;
   TimeModel model = TimeModel::kPipelined;
   int32_t chunks = 0;  // a part, exactly; 0: the engine's choice

@@ -323,6 +323,32 @@ void AddTeccl(std::vector<Bar>& bars) {
                     .peer = fmt::format("TE-CCL {:g} s", row.solver_s)});
 }
 
+// (e) TE-CCL's alltoalls at its best finish times. On two NDv2 it turns GPU 0 into a switch: 15 GPUs take
+// part.
+void AddTecclAlltoall(std::vector<Bar>& bars) {
+  struct Row {
+    const char* size;
+    double dgx2_us, dgx2_solver_s, ndv2_us, ndv2_solver_s;
+  };
+  for (const Row& row : {Row{"1KB", 4.06, 1333, 4.2385, 653}, Row{"4KB", 4.21, 958, 4.6, 1373},
+                         Row{"16KB", 4.704, 1307, 7.94, 1390}, Row{"64KB", 8.464, 1206, 21.68, 1476},
+                         Row{"256KB", 24, 1169, 77.12, 1507}, Row{"1MB", 84.25, 1204, 290, 1487},
+                         Row{"4MB", 327, 1221, 1155, 1520}, Row{"16MB", 1292, 1465, 4540, 1507},
+                         Row{"64MB", 5168, 1448, 18160, 1498}, Row{"256MB", 20608, 1413, 72640, 1509},
+                         Row{"1GB", 80500, 1590, 283750, 1482}}) {
+    const int64_t size = ParseSize(row.size).value();
+    for (const bool dgx2 : {true, false})
+      bars.push_back({.group = "e",
+                      .machine = dgx2 ? "graphs/teccl_dgx2_2" : "ndv2-one-nic:2:GB",
+                      .collective = CollectiveKind::kAlltoall,
+                      .first_member = dgx2 ? 0 : 1,
+                      .size_bytes = dgx2 ? size : size / 16 * 15,
+                      .most_us = dgx2 ? row.dgx2_us : row.ndv2_us,
+                      .most_seconds = kOneSecond,
+                      .peer = fmt::format("TE-CCL {:g} s", dgx2 ? row.dgx2_solver_s : row.ndv2_solver_s)});
+  }
+}
+
 // (f) 40,000 ranks planned, verified and simulated in 60 s and 8 GiB.
 void AddHuge(std::vector<Bar>& bars) {
   bars.push_back({.group = "f",
@@ -464,6 +490,7 @@ std::vector<Bar> AllBars() {
   AddForest(bars);
   AddAllreduce(bars);
   AddTeccl(bars);
+  AddTecclAlltoall(bars);
   AddHuge(bars);
   AddSmall(bars);
   AddClusters(bars);

@@ -49,7 +49,7 @@ StatusOr<Made> MakePlan(const Synthesizer& engine, const SynthesisRequest& reque
 Collective CollectiveOf(const Bar& bar, const Topology& topology) {
   CollectiveSpec spec;
   spec.kind = bar.collective;
-  for (int32_t r = 0; r < topology.num_ranks(); ++r) spec.ranks.push_back(Rank(r));
+  for (int32_t r = bar.first_member; r < topology.num_ranks(); ++r) spec.ranks.push_back(Rank(r));
   return Collective::Create(std::move(spec)).value();
 }
 
