@@ -75,12 +75,15 @@ Status ProgramLoss(const Made& made, const SynthesisRequest& request, BarResult&
   return OkStatus();
 }
 
-// The best of all engines but auto. smt is asked for no more than its default limit.
+// The best of all engines but auto. Of smt little is asked: it may search for long.
+constexpr int64_t kSmtWork = 2'000'000;
 void BestOther(const SynthesisRequest& request, int64_t auto_ps, BarResult& result) {
   int64_t best_ps = 0;
   for (const std::unique_ptr<Synthesizer>& engine : AllSynthesizers()) {
     if (engine->name() == "auto") continue;
-    const StatusOr<Made> made = MakePlan(*engine, request);
+    SynthesisRequest asked = request;
+    if (engine->name() == "smt") asked.limits.work_units = kSmtWork;
+    const StatusOr<Made> made = MakePlan(*engine, asked);
     if (!made.ok() || (best_ps > 0 && made->time_ps >= best_ps)) continue;
     best_ps = made->time_ps;
     result.other = engine->name();

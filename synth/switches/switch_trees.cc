@@ -27,14 +27,16 @@ namespace {
 
 constexpr int32_t kMostWays = 16;   // trees of one root
 constexpr int32_t kMostRoots = 32;  // of an allreduce: the loads of links are the same with any number
-constexpr int32_t kWaves[] = {1, 4, 16, 64};  // of an allreduce, as far as chunks are long enough
+constexpr int32_t kMostWaves = 64;  // of an allreduce, as far as chunks are long enough
 // Between two trees of an allreduce a root's link turns from its sums to its results, which costs a latency;
 // more roots share what GPUs have to do. As many as cost at most this more than the best number.
-constexpr double kCostOfRoots = 1.025;
-constexpr double kWorth = 1.005;  // what four times as many waves must gain
-constexpr int64_t kLeastChunkBytes = 8192;
-constexpr int64_t kMostArcs = 200'000;  // of an allreduce in several waves
-constexpr double kClosed = 1e9;         // the cost of a link that trees may not use, far above all others
+constexpr double kCostOfRoots = 1.015;
+constexpr double kWorth = 1.005;  // what more waves must gain
+constexpr double kNear = 1.02;    // times the busiest link: not worth more waves
+constexpr int64_t kLeastChunkBytes = 1024;
+constexpr int64_t kLongChunkBytes = 65'536;  // the simulator cuts longer ones: 1, 4, 16, .. waves will do
+constexpr int64_t kMostArcs = 200'000;       // of an allreduce in several waves
+constexpr double kClosed = 1e9;  // the cost of a link that trees may not use, far above all others
 
 bool GoesUp(CollectiveKind kind) {
   return kind == CollectiveKind::kAllreduce || kind == CollectiveKind::kBarrier ||
@@ -206,19 +208,19 @@ class Maker {
       made.push_back(InWaves(trees));
       times_ps.push_back(static_cast<double>(made.back().simulation->time_ps));
       least_ps = std::min(least_ps, times_ps.back());
-      if (times_ps.back() <= kCostOfRoots * BusiestLinkPs(ways * spread)) return std::move(made.back());
+      if (times_ps.back() <= kCostOfRoots * BusiestLinkPs(ways * spread)) break;  // fewer gain nothing
     }
     const auto best =
         std::ranges::find_if(times_ps, [&](double time_ps) { return time_ps <= kCostOfRoots * least_ps; });
     return std::move(made[static_cast<size_t>(best - times_ps.begin())]);
   }
 
-  // As many waves as each fourfold makes it faster.
+  // Of several numbers of waves the fewest that are about as fast as any.
   Synthesis InWaves(const AllreduceTrees& trees) const {
     std::optional<Synthesis> best;
     const int64_t arcs = 2 * static_cast<int64_t>(trees.trees.size()) * collective_.num_members();
     const int64_t chunk_bytes = request_.size_bytes / static_cast<int64_t>(trees.trees.size());
-    for (int32_t waves : kWaves) {
+    for (int32_t waves = 1; waves <= kMostWaves; waves *= chunk_bytes / waves > kLongChunkBytes ? 4 : 2) {
       if (waves > 1 && (arcs * waves > kMostArcs || request_.limits.chunks ||
                         kind_ == CollectiveKind::kBarrier || chunk_bytes / waves < kLeastChunkBytes))
         break;
@@ -228,10 +230,10 @@ class Maker {
                           std::string(form_.engine), ""};
       synthesis.simulation = Simulate(synthesis.schedule, synthesis.collective, topology_,
                                       {.size_bytes = request_.size_bytes, .model = request_.model});
-      const bool worth = !best || kWorth * static_cast<double>(synthesis.simulation->time_ps) <
-                                      static_cast<double>(best->simulation->time_ps);
-      if (!worth) break;
+      const double time_ps = static_cast<double>(synthesis.simulation->time_ps);
+      if (best && kWorth * time_ps >= static_cast<double>(best->simulation->time_ps)) continue;
       best = std::move(synthesis);
+      if (time_ps <= kNear * BusiestLinkPs(static_cast<int32_t>(trees.trees.size()))) break;
     }
     return *std::move(best);
   }
