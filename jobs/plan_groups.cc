@@ -152,7 +152,8 @@ class GroupsPlanner {
     }
     together_ps_ = Consider(Merge(joint_, plans, StepOrder::kTogether), choice, how);
     if (IsGoodEnough() || groups_.size() < 2) return;
-    if (shortest < longest) Consider(Merge(joint_, plans, StepOrder::kStretched), choice, how);
+    if (shortest < longest)
+      Consider(Merge(joint_, plans, StepOrder::kStretched), choice, how + ", steps of short plans spread");
     if (IsGoodEnough() || moves > kFewMoves) return;
     Choice turn(groups_.size());
     std::iota(turn.begin(), turn.end(), 0);
@@ -160,7 +161,7 @@ class GroupsPlanner {
       return of_group_[a][choice[a]].plan.time_ps > of_group_[b][choice[b]].plan.time_ps;
     });
     const std::vector<int32_t> order(turn.begin(), turn.end());
-    Consider(Merge(joint_, plans, StepOrder::kInTurn, order), choice, how);
+    Consider(Merge(joint_, plans, StepOrder::kInTurn, order), choice, how + ", slow groups first");
   }
 
   int64_t Consider(MergedPlan merged, const Choice& choice, const std::string& how) {

@@ -91,15 +91,17 @@ class Attempt {
       }
     }
     left_ /= 4;
-    if (phases.has_gather || phases.has_spread) XCCL_RETURN_IF_ERROR(Search(start.collective, phases));
+    // A search runs to its end once it has begun.
+    const bool fits = WholeMoves(start.collective) * kWorkPerMove <= left_;
+    if (fits && (phases.has_gather || phases.has_spread))
+      XCCL_RETURN_IF_ERROR(Search(start.collective, phases));
     if (!best_) return StepsUsed("greedy", request_, fewest_steps_);
     best_->exact = MeetsBound(best_ps_, bound_);
     return *std::move(best_);
   }
 
-  // Chunks that one cut of each part adds to the work: moves when nothing is cut.
-  int64_t WholeMoves() const {
-    const Collective& collective = *request_.collective;
+  // Moves of a collective's chunks; where nothing is cut, what one more cut of each part adds to the work.
+  static int64_t WholeMoves(const Collective& collective) {
     std::vector<Holding> holdings;
     int64_t moves = 0;
     for (int32_t c = 0; c < collective.num_chunks(); ++c) {
@@ -119,7 +121,7 @@ class Attempt {
                          request_.collective->Reduces() &&
                          request_.collective->kind() != CollectiveKind::kReduce;
     const int64_t unit = in_turn ? request_.collective->num_members() : 1;
-    const int64_t moves = WholeMoves() * unit;
+    const int64_t moves = WholeMoves(*request_.collective) * unit;
     const int64_t share = sum_at == SumAt::kCenter ? left_ / 3 : left_;
     const int64_t floor = left_ - share;
     int32_t without_gain = 0;
