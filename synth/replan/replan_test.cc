@@ -176,6 +176,14 @@ TEST(Replan, SaysWhatItCannotRepair) {
   const Collective allreduce = MakeCollective(CollectiveKind::kAllreduce, AllRanks(mesh));
   const Collective allgather = MakeCollective(CollectiveKind::kAllgather, AllRanks(mesh));
   const Collective some = MakeCollective(CollectiveKind::kAllgather, {Rank(0), Rank(1)});
+  // Both end with the sum, and neither is the root: walks along such edges did not end.
+  const Collective pair = MakeCollective(CollectiveKind::kAllreduce, {Rank(0), Rank(1)});
+  Plan sent_back = MakePlan(mesh, allgather, "direct");
+  ASSERT_EQ(sent_back.collective.num_chunks(), 4);
+  for (int32_t l = 0; l < mesh.num_links(); ++l)
+    if (mesh.link(LinkId(l)).from == NodeId(1) && mesh.link(LinkId(l)).to == NodeId(0))
+      sent_back.schedule.Add(ChunkId(0), 1, Rank(1), Rank(0), {{LinkId(l)}}, TransferOp::kCopy, 1);
+  ASSERT_TRUE(VerifySchedule(sent_back.schedule, sent_back.collective, mesh).empty());
   const Collective broadcast = MakeCollective(CollectiveKind::kBroadcast, AllRanks(mesh));
   CollectiveSpec other_root = broadcast.spec();
   other_root.root = Rank(other_root.root->value == 0 ? 1 : 0);
@@ -187,6 +195,8 @@ TEST(Replan, SaysWhatItCannotRepair) {
   } cases[] = {
       {MakePlan(mesh, allreduce, "recursive-doubling"), &allreduce,
        "rank 0 sends two partial sums of chunk 0"},
+      {MakePlan(mesh, pair, "recursive-doubling"), &pair, "ranks exchange partial sums of chunk 0"},
+      {sent_back, &allgather, "a rank is sent chunk 0, which it has"},
       {MakePlan(mesh, allgather, "ring"), &allreduce, "the plan is for allgather; expected allreduce"},
       {MakePlan(mesh, some, "direct"), &allgather,
        "the plan is for allgather on other ranks; expected all of its ranks, or some"},

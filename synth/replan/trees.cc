@@ -67,6 +67,7 @@ class Reader {
     held_.assign(ranks, 0);
     up_.assign(ranks, -1);
     down_.assign(ranks, -1);
+    walked_.assign(ranks, 0);
   }
 
   StatusOr<CutTrees> Read() {
@@ -148,6 +149,10 @@ class Reader {
             fmt::format("chunk {} is summed up at two ranks, {} and {}", c, ways.up_root, to));
       ways.up_root = to;
     }
+    if (HasCycle(ways.up, up_, schedule_.dst))
+      return InvalidInput(fmt::format("ranks exchange partial sums of chunk {}", c));
+    if (HasCycle(ways.down, down_, schedule_.src) || (ways.up_root >= 0 && down_[ways.up_root] >= 0))
+      return InvalidInput(fmt::format("a rank is sent chunk {}, which it has", c));
     for (const Holding& h : holdings_) held_[h.rank.index()] = 0;
     for (int32_t t : transfers) held_[schedule_.dst[t].index()] = 0;
     for (const auto& [rank, t] : ways.up) up_[static_cast<size_t>(rank)] = -1;
@@ -155,6 +160,22 @@ class Reader {
     std::sort(ways.up.begin(), ways.up.end());
     std::sort(ways.down.begin(), ways.down.end());
     return ways;
+  }
+
+  // Does a way along these edges come back to where it was? Linear.
+  bool HasCycle(const std::vector<std::pair<int32_t, int32_t>>& edges, const std::vector<int32_t>& edge_of,
+                const std::vector<Rank>& next) {
+    const int64_t before = walks_;
+    for (const auto& [rank, t] : edges) {
+      ++walks_;
+      for (int32_t at = rank; edge_of[at] >= 0; at = next[edge_of[at]].value) {
+        int64_t& walked = walked_[at];
+        if (walked == walks_) return true;
+        if (walked > before) break;
+        walked = walks_;
+      }
+    }
+    return false;
   }
 
   // The part, and for every edge its ends and its path.
@@ -290,6 +311,8 @@ class Reader {
   CutTrees out_;
   std::vector<int32_t> held_;       // contributions, by old rank
   std::vector<int32_t> up_, down_;  // by old rank: the transfer that is its edge, or -1
+  std::vector<int64_t> walked_;     // by old rank: the last walk that passed it
+  int64_t walks_ = 0;
   std::vector<int32_t> read_;
   std::vector<Holding> holdings_;
   std::map<std::vector<int32_t>, size_t> group_of_;
