@@ -64,6 +64,7 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
         LeaveOut(name, made.status(), comparison.left_out);
         continue;
       }
+      XCCL_RETURN_IF_ERROR(CheckMade(*made, topology));
       const Simulation simulation =
           Simulate(made->schedule, made->collective, topology, {.size_bytes = size, .model = options.model});
       times.push_back(MakeTimedPlan(name, made->engine, made->collective, simulation, bound.bound_ps));

@@ -32,7 +32,9 @@ class Comparer {
       for (const std::string& name : engines) {
         XCCL_ASSIGN_OR_RETURN(const Synthesizer* const engine, FindSynthesizer(name));
         const auto make = [&](const SynthesisRequest& request) { return engine->Synthesize(request); };
-        Add(TimesOf(name, size, make, name == "auto" ? &whole : nullptr), times);
+        XCCL_ASSIGN_OR_RETURN(const FailureTimes row,
+                              TimesOf(name, size, make, name == "auto" ? &whole : nullptr));
+        Add(row, times);
       }
       XCCL_RETURN_IF_ERROR(AddReplan(size, std::move(whole), times));
       std::stable_sort(times.begin(), times.end(), [](const FailureTimes& a, const FailureTimes& b) {
@@ -79,7 +81,8 @@ class Comparer {
 
   // `keep`: where the plan for the whole machine goes.
   template <typename MakePlan>
-  FailureTimes TimesOf(const std::string& name, int64_t size, MakePlan make, std::optional<Plan>* keep) {
+  StatusOr<FailureTimes> TimesOf(const std::string& name, int64_t size, MakePlan make,
+                                 std::optional<Plan>* keep) {
     FailureTimes row{.engine = name, .size_bytes = size};
     if (name != kReplan) {
       const SynthesisRequest request = Request(topology_, size);
@@ -97,6 +100,7 @@ class Comparer {
         continue;
       }
       row.synthesis_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      XCCL_RETURN_IF_ERROR(CheckMade(*made, failures_[i].topology));
       const double us = TimeUs(*made, request, row.size_bytes);
       const double ratio = bounds_us_[i] > 0 ? us / bounds_us_[i] : 1;
       ++row.planned;
@@ -129,7 +133,7 @@ class Comparer {
       whole = PlanOf(std::move(*made));
     }
     const auto make = [&](const SynthesisRequest& damaged) { return Replan(*whole, damaged); };
-    FailureTimes row = TimesOf(kReplan, size, make, nullptr);
+    XCCL_ASSIGN_OR_RETURN(FailureTimes row, TimesOf(kReplan, size, make, nullptr));
     row.whole_us = PsToUs(
         Simulate(whole->schedule, whole->collective, topology_, {.size_bytes = size, .model = options_.model})
             .time_ps);

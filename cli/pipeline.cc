@@ -31,6 +31,10 @@ StatusOr<Synthesis> Make(const Synthesizer& engine, const SynthesisRequest& requ
 
 }  // namespace
 
+Status CheckMade(const Synthesis& made, const Topology& topology) {
+  return Proved(VerifySchedule(made.schedule, made.collective, topology), made.engine);
+}
+
 double RatioOf(int64_t time_ps, int64_t bound_ps) {
   if (bound_ps <= 0) return 1;
   return static_cast<double>(time_ps) / static_cast<double>(bound_ps);

@@ -58,6 +58,9 @@ StatusOr<PipelineResult> RunPipeline(const Topology& topology, const Collective&
 StatusOr<PipelineResult> CompletePlan(const Topology& topology, Synthesis made, const Bound& bound,
                                       double synthesis_s, const PipelineOptions& options);
 
+// kBug where an engine's plan is wrong.
+Status CheckMade(const Synthesis& made, const Topology& topology);
+
 // time ÷ bound, 1 where both are zero.
 double RatioOf(int64_t time_ps, int64_t bound_ps);
 
