@@ -6,26 +6,38 @@
 #include <atomic>
 #include <optional>
 #include <thread>
+#include <utility>
 
 namespace xccl::smt {
 namespace {
 
 constexpr int64_t kFirstSlice = 400'000;
+constexpr int64_t kPerVariable = 10;          // what making an encoding costs
 constexpr int64_t kLargestSlice = 6'400'000;  // a second or two: how long an interrupt waits
 
 }  // namespace
 
-void CopyDecider::RunSlice(int32_t rounds, int64_t work, const DecideLimits& limits, size_t entrants) {
+CopyDecider::CopyDecider(const Machine& machine, const greedy::CopyProblem& problem,
+                         const std::vector<Image>& images, int32_t steps, int32_t rounds)
+    : machine_(machine), problem_(problem), images_(images), steps_(steps), rounds_(rounds) {
+  const int64_t making = kPerVariable * EncodingSize(machine, problem, steps);
+  if (images.size() > 1)
+    entrants_.push_back({{.symmetric = true}, nullptr, making / static_cast<int64_t>(images.size())});
+  entrants_.push_back({{}, nullptr, making});
+  entrants_.push_back({{.ordered = true, .networks = true}, nullptr, making});
+}
+
+void CopyDecider::RunSlice(int64_t work, const DecideLimits& limits, size_t entrants) {
   const auto run = [&](size_t i) {
     Entrant& entrant = entrants_[i];
     entrant.answer = Answer{};
     if (entrant.refuted) return;
     if (!entrant.question)
       entrant.question =
-          std::make_unique<CopyQuestion>(machine_, problem_, images_, steps_, most_rounds_, entrant.style);
+          std::make_unique<CopyQuestion>(machine_, problem_, images_, steps_, rounds_, entrant.style);
     std::optional<double> seconds;
     if (limits.seconds_left) seconds = std::max(0.001, limits.seconds_left());
-    entrant.answer = entrant.question->Ask(rounds, {work, seconds, limits.stopped});
+    entrant.answer = entrant.question->Ask(rounds_, {work, seconds, limits.stopped});
   };
   std::atomic<size_t> next = 0;
   const auto take = [&] {
@@ -40,13 +52,7 @@ void CopyDecider::RunSlice(int32_t rounds, int64_t work, const DecideLimits& lim
   other.join();
 }
 
-StatusOr<Answer> CopyDecider::Decide(int32_t rounds, const DecideLimits& limits) {
-  if (entrants_.empty()) {
-    if (images_.size() > 1) entrants_.push_back({{.symmetric = true}, nullptr});
-    entrants_.push_back({{}, nullptr});
-    entrants_.push_back({{.ordered = true, .networks = true}, nullptr});
-  }
-  for (Entrant& entrant : entrants_) entrant.refuted = false;
+StatusOr<Answer> CopyDecider::Decide(const DecideLimits& limits) {
   Answer sum;
   size_t running = 1;
   for (int64_t slice = kFirstSlice; sum.work < limits.work;
@@ -54,13 +60,14 @@ StatusOr<Answer> CopyDecider::Decide(int32_t rounds, const DecideLimits& limits)
     if ((limits.stopped && limits.stopped()) || (limits.seconds_left && limits.seconds_left() <= 0)) break;
     const int64_t work =
         std::max<int64_t>(1, std::min(slice, (limits.work - sum.work) / static_cast<int64_t>(running)));
-    RunSlice(rounds, work, limits, running);
+    RunSlice(work, limits, running);
     for (size_t i = 0; i < running; ++i) {
       Entrant& entrant = entrants_[i];
       if (entrant.refuted) continue;
       XCCL_RETURN_IF_ERROR(entrant.answer.status());
       // What Z3 reports may be less than what it was given: then it did use it up.
       const Answer& answer = *entrant.answer;
+      sum.work += std::exchange(entrant.making, 0);
       sum.work += answer.verdict == Verdict::kStopped ? std::max(work, answer.work) : answer.work;
     }
     for (size_t i = 0; i < running; ++i) {

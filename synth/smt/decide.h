@@ -19,32 +19,31 @@ struct DecideLimits {
   std::function<bool()> stopped = {};         // asked between slices
 };
 
-// The same problem asked for one number of rounds after the other; encodings are made once.
 class CopyDecider {
  public:
-  // `machine`, `problem` and `images` (that keep the problem) outlive it.
+  // `machine`, `problem` and `images` (that keep the problem) outlive it. Requires: steps <= rounds, every
+  // need within reach in the steps.
   CopyDecider(const Machine& machine, const greedy::CopyProblem& problem, const std::vector<Image>& images,
-              int32_t steps, int32_t most_rounds)
-      : machine_(machine), problem_(problem), images_(images), steps_(steps), most_rounds_(most_rounds) {}
+              int32_t steps, int32_t rounds);
 
-  // Requires: steps <= rounds <= most_rounds, every need within reach in the steps. The work is split into
-  // slices that double; in a slice every encoding gets as much. The answer is that of the first encoding, in
-  // their order, of the first slice that has one.
-  StatusOr<Answer> Decide(int32_t rounds, const DecideLimits& limits);
+  // The work is split into slices that double; in a slice every encoding gets as much, and making one counts
+  // as work too. The answer is that of the first encoding, in their order, of the first slice that has one.
+  StatusOr<Answer> Decide(const DecideLimits& limits);
 
  private:
   struct Entrant {
     Style style;
     std::unique_ptr<CopyQuestion> question;
+    int64_t making = 0;    // what making it costs
     bool refuted = false;  // its own, narrower question
     StatusOr<Answer> answer = Answer{};
   };
-  void RunSlice(int32_t rounds, int64_t work, const DecideLimits& limits, size_t entrants);
+  void RunSlice(int64_t work, const DecideLimits& limits, size_t entrants);
 
   const Machine& machine_;
   const greedy::CopyProblem& problem_;
   const std::vector<Image>& images_;
-  const int32_t steps_, most_rounds_;
+  const int32_t steps_, rounds_;
   std::vector<Entrant> entrants_;
 };
 

@@ -20,11 +20,6 @@
 #include "synth/smt/z3_check.h"
 
 namespace xccl::smt {
-namespace {
-
-enum class Family : uint8_t { kHolds, kArrives, kOnce, kNeeds, kLoad, kRounds, kLongerOrder, kChunkOrder };
-
-}  // namespace
 
 class CopyQuestion::Encoding {
  public:
@@ -46,6 +41,7 @@ class CopyQuestion::Encoding {
       if (problem_.needers[c].empty() || done[c] != 0) continue;
       for (const std::vector<int32_t>& image : chunk_images_) done[image[c]] = 1;
       EncodeChunk(c);
+      if (!problem_.contributing_holders.empty()) EncodeEmpty(c);
     }
     EncodeRounds();
     EncodeLoads();
@@ -58,13 +54,12 @@ class CopyQuestion::Encoding {
  private:
   z3::expr NewBool() { return context_.bool_const(std::to_string(++variables_).c_str()); }
   // `about` names the link, rank or the like; the constraint may be left out if its name is not assumed.
-  void Add(Family family, const z3::expr& what, const std::string& about = "") {
+  void Add(const z3::expr& what, const std::string& about = "") {
     XCCL_CHECK(what.is_bool());  // Z3 aborts on anything else
     if (!named_ || about.empty()) {
       solver_.add(what);
       return;
     }
-    (void)family;
     auto at = names_.find(about);
     if (at == names_.end()) {
       at = names_.emplace(about, names_.size()).first;
@@ -74,6 +69,7 @@ class CopyQuestion::Encoding {
   }
   void NumberOrbits();
   void EncodeChunk(int32_t chunk);
+  void EncodeEmpty(int32_t chunk);
   void EncodeLoads();
   void EncodeRounds();
   void EncodeOrder();
@@ -168,7 +164,7 @@ void CopyQuestion::Encoding::EncodeChunk(int32_t chunk) {
       std::optional<z3::expr>& sent = Sent(chunk, static_cast<int32_t>(e), s);
       if (!sent) sent = NewBool();
       // holds: who sends a chunk holds it when the step begins. sent(c,e,s) -> here(c,from(e),s)
-      if (after[edge.from] > 0) Add(Family::kHolds, z3::implies(*sent, *Here(chunk, edge.from, s)));
+      if (after[edge.from] > 0) Add(z3::implies(*sent, *Here(chunk, edge.from, s)));
       now[edge.to].push_back(*sent);
       arrivals[edge.to].push_back(*sent);
     }
@@ -178,16 +174,41 @@ void CopyQuestion::Encoding::EncodeChunk(int32_t chunk) {
       if (after[r] == 0 || after[r] > s + 1) continue;
       z3::expr_vector ways = now[r];
       if (after[r] <= s) ways.push_back(*Here(chunk, r, s));
-      Add(Family::kArrives, z3::implies(*Here(chunk, r, s + 1), z3::mk_or(ways)));
+      Add(z3::implies(*Here(chunk, r, s + 1), z3::mk_or(ways)));
     }
   }
   // once: a rank is sent a chunk at most once. sum over e into r and s of sent(c,e,s) <= 1
   for (int32_t r = 0; r < machine_.ranks; ++r)
-    if (arrivals[r].size() > 1) Add(Family::kOnce, z3::atmost(arrivals[r], 1));
+    if (arrivals[r].size() > 1) Add(z3::atmost(arrivals[r], 1));
   // needs: at the end every needer holds the chunk. here(c,r,S)
   for (int32_t r : problem_.needers[chunk])
-    Add(Family::kNeeds, after[r] <= steps_ ? *Here(chunk, r, steps_) : context_.bool_val(false),
+    Add(after[r] <= steps_ ? *Here(chunk, r, steps_) : context_.bool_val(false),
         fmt::format("needs of rank {}", r));
+}
+
+// Where the copies will run backwards as sums, a rank without a contribution is empty until the first comes,
+// which is copied there and must come alone; here that is the last that it sends.
+void CopyQuestion::Encoding::EncodeEmpty(int32_t chunk) {
+  std::vector<char> is_empty(static_cast<size_t>(machine_.ranks), 1);
+  for (int32_t r : problem_.needers[chunk]) is_empty[r] = 0;
+  for (int32_t r : problem_.contributing_holders[chunk]) is_empty[r] = 0;
+  for (int32_t r = 0; r < machine_.ranks; ++r) {
+    if (is_empty[r] == 0) continue;
+    z3::expr_vector later(context_);
+    for (int32_t s = steps_ - 1; s >= 0; --s) {
+      std::vector<z3::expr> now;
+      for (int32_t e : machine_.out[r])
+        if (Sent(chunk, e, s)) now.push_back(*Sent(chunk, e, s));
+      // last alone: who sends two in a step sends again. sent(c,e,s) and sent(c,f,s) -> some sent(c,g,t), t >
+      // s
+      for (size_t i = 0; i < now.size(); ++i)
+        for (size_t j = 0; j < i; ++j) Add(z3::implies(now[i] && now[j], z3::mk_or(later)));
+      // of use: who is sent the chunk sends it on. sent(c,e,s), e into r -> some sent(c,g,t), t > s
+      for (int32_t e : machine_.in[r])
+        if (Sent(chunk, e, s)) Add(z3::implies(*Sent(chunk, e, s), z3::mk_or(later)));
+      for (const z3::expr& sent : now) later.push_back(sent);
+    }
+  }
 }
 
 void CopyQuestion::Encoding::EncodeRounds() {
@@ -196,7 +217,7 @@ void CopyQuestion::Encoding::EncodeRounds() {
     for (int32_t k = 0; k < extra_; ++k) {
       const z3::expr more = NewBool();
       // longer order: more than k+1 rounds are more than k. longer(s,k+1) -> longer(s,k)
-      if (k > 0) Add(Family::kLongerOrder, z3::implies(more, longer_.back()[static_cast<unsigned>(k - 1)]));
+      if (k > 0) Add(z3::implies(more, longer_.back()[static_cast<unsigned>(k - 1)]));
       longer_.back().push_back(more);
     }
   }
@@ -226,9 +247,7 @@ void CopyQuestion::Encoding::EncodeLoads() {
       if (style_.symmetric) done[image.capacity[capacity]] = 1;
     }
     const int64_t per_round = machine_.capacities[capacity].per_round;
-    const int32_t user = machine_.users[capacity][0];
-    const std::string about =
-        fmt::format("load of {}->{}", machine_.edges[user].from, machine_.edges[user].to);
+    const std::string about = "load of " + machine_.capacities[capacity].name;
     for (int32_t s = 0; s < steps_; ++s) {
       std::map<size_t, int> times;  // of each orbit
       int64_t sends = 0;
@@ -252,8 +271,7 @@ void CopyQuestion::Encoding::EncodeLoads() {
       }
       const int limit = static_cast<int>(per_round * (1 + useful));
       const bool plain = std::all_of(weights.begin(), weights.end(), [](int w) { return w == 1; });
-      Add(Family::kLoad,
-          plain ? z3::atmost(terms, static_cast<unsigned>(limit)) : z3::pble(terms, weights.data(), limit),
+      Add(plain ? z3::atmost(terms, static_cast<unsigned>(limit)) : z3::pble(terms, weights.data(), limit),
           about);
     }
   }
@@ -271,8 +289,7 @@ void CopyQuestion::Encoding::EncodeOrder() {
         for (int32_t e : out)
           if (Sent(chunks[i], e, s)) before.push_back(*Sent(chunks[i], e, s));
         for (int32_t e : out)
-          if (Sent(chunks[i + 1], e, s))
-            Add(Family::kChunkOrder, z3::implies(*Sent(chunks[i + 1], e, s), z3::mk_or(before)));
+          if (Sent(chunks[i + 1], e, s)) Add(z3::implies(*Sent(chunks[i + 1], e, s), z3::mk_or(before)));
       }
     }
   }

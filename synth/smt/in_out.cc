@@ -7,12 +7,16 @@
 //   here(c, r, s)   rank r holds the whole sum when step s begins
 //   longer(s, k)    step s has more than k rounds, k >= 1
 //
-// | family  | in words                                  | formula | | once up | every rank but the owner
-// sends up once    | Σ up(e,s) + owns(r) = 1, e out of r                     | | gone    | after that it has
-// gone                    | gone(r,s+1) → gone(r,s) ∨ owns(r) ∨ ⋁ up(e,s), and back | | open    | nothing is
-// added to what has gone         | up(e,s) → ¬gone(to e, s+1), of the owner ¬gone(to e, s) | | arrives | the
-// sum is there, or came, or is whole    | here(r,s+1) → here(r,s) ∨ ⋁ down(e,s) ∨ (owns(r) ∧ gone(r,s+1)) |
-// | holds, once, load, rounds: as for copies (smt_encoding.cc)                                              |
+// Families:
+//
+//   once up   every rank but the owner sends up once: sum of up(e,s) + owns(r) = 1, e out of r
+//   gone      after that it has gone: gone(r,s+1) -> gone(r,s) or owns(r) or some up(e,s), and back
+//   open      nothing is added to what has gone: up(e,s) -> not gone(h,s+1), of an owner not gone(h,s), h the
+//             head of e
+//   arrives   the sum is there, or came, or is whole: here(r,s+1) -> here(r,s) or some down(e,s) or owns(r)
+//             and gone(r,s+1)
+//
+// Holds, once, load and rounds are as for copies (encoding.cc).
 #include "synth/smt/in_out.h"
 
 #include <z3++.h>

@@ -1,5 +1,5 @@
 // Ways through switches are found by depth-first search over nodes that are no GPUs; parallel links count as
-// one.
+// one. Where some are left out, what a rank can take in or give away is still counted over all its links.
 #include "synth/smt/instance.h"
 
 #include <algorithm>
@@ -15,10 +15,12 @@ namespace {
 
 constexpr size_t kMostWays = 4;              // of one pair of GPUs
 constexpr int64_t kMostNodesSeen = 200'000;  // by the searches for ways of all GPUs
+// More than all sends of the largest question that is served, so that this forbids nothing.
+constexpr int64_t kMostPerRound = 1 << 30;
 
 class MachineMaker {
  public:
-  explicit MachineMaker(const Topology& topology) : topology_(topology) {}
+  MachineMaker(const Topology& topology, const Topology& named) : topology_(topology), named_(named) {}
 
   Machine Make() {
     machine_.ranks = topology_.num_ranks();
@@ -28,7 +30,7 @@ class MachineMaker {
       machine_.complete = false;
       TakeBestWays();
     }
-    DropDominated();
+    DropLongest();
     NumberCapacities();
     Index();
     return std::move(machine_);
@@ -82,29 +84,13 @@ class MachineMaker {
       }
   }
 
-  // Does b take up all that a does?
-  static bool Contains(const Way& b, const Way& a) {
-    for (size_t i = 0; i + 1 < a.size(); ++i) {
-      bool found = false;
-      for (size_t j = 0; j + 1 < b.size() && !found; ++j) found = a[i] == b[j] && a[i + 1] == b[j + 1];
-      if (!found) return false;
-    }
-    return true;
-  }
-
-  void DropDominated() {
+  void DropLongest() {
     for (auto& [pair, ways] : ways_) {
       std::stable_sort(ways.begin(), ways.end(),
                        [](const Way& a, const Way& b) { return a.size() < b.size(); });
-      std::vector<Way> kept;
-      for (Way& way : ways)
-        if (std::none_of(kept.begin(), kept.end(), [&](const Way& k) { return Contains(way, k); }))
-          kept.push_back(std::move(way));
-      if (kept.size() > kMostWays) {
-        kept.resize(kMostWays);
-        machine_.complete = false;
-      }
-      ways = std::move(kept);
+      if (ways.size() <= kMostWays) continue;
+      ways.resize(kMostWays);
+      machine_.complete = false;
     }
   }
 
@@ -122,6 +108,7 @@ class MachineMaker {
             Capacity& capacity = machine_.capacities.emplace_back();
             for (LinkId l : topology_.Out(NodeId(way[i])))
               if (topology_.link(l).to.value == way[i + 1]) capacity.links.push_back(l);
+            capacity.name = named_.LinkName(capacity.links[0]);
           }
           edge.over.push_back(at->second);
           int64_t most = 0;
@@ -140,7 +127,7 @@ class MachineMaker {
       int64_t sum = 0;
       for (LinkId l : capacity.links)
         sum += topology_.link(l).bandwidth_bytes_per_s / machine_.bytes_per_s_of_one;
-      capacity.per_round = static_cast<int32_t>(std::min<int64_t>(sum, 1 << 20));
+      capacity.per_round = static_cast<int32_t>(std::min(sum, kMostPerRound));
     }
   }
 
@@ -157,6 +144,11 @@ class MachineMaker {
       machine_.in[edge.to].push_back(static_cast<int32_t>(e));
       for (int32_t c : edge.over) machine_.users[c].push_back(static_cast<int32_t>(e));
     }
+    for (const Edge& edge : machine_.edges) machine_.splits = machine_.splits && edge.over.size() <= 2;
+    if (!machine_.complete) {
+      CountAllLinks();
+      return;
+    }
     for (const Capacity& capacity : machine_.capacities) {
       const Link& link = topology_.link(capacity.links[0]);
       if (const auto tail = topology_.RankOf(link.from))
@@ -166,7 +158,20 @@ class MachineMaker {
     }
   }
 
+  // Rounded up: a link of no listed way need not be a multiple of the divisor.
+  void CountAllLinks() {
+    const int64_t one = machine_.bytes_per_s_of_one;
+    for (int32_t l = 0; l < topology_.num_links(); ++l) {
+      const Link& link = topology_.link(LinkId(l));
+      const int64_t per_round =
+          link.bandwidth_bytes_per_s / one + (link.bandwidth_bytes_per_s % one != 0 ? 1 : 0);
+      if (const auto tail = topology_.RankOf(link.from)) machine_.out_per_round[tail->index()] += per_round;
+      if (const auto head = topology_.RankOf(link.to)) machine_.in_per_round[head->index()] += per_round;
+    }
+  }
+
   const Topology& topology_;
+  const Topology& named_;
   Machine machine_;
   std::map<std::pair<int32_t, int32_t>, std::vector<Way>> ways_;
   std::vector<char> seen_;
@@ -194,7 +199,10 @@ std::vector<int32_t> Distances(const Machine& machine, const std::vector<int32_t
 
 }  // namespace
 
-Machine MakeMachine(const Topology& topology) { return MachineMaker(topology).Make(); }
+Machine MakeMachine(const Topology& topology) { return MachineMaker(topology, topology).Make(); }
+Machine MakeMachine(const Topology& topology, const Topology& named) {
+  return MachineMaker(topology, named).Make();
+}
 
 Image Identity(const Machine& machine) {
   Image image;

@@ -16,6 +16,7 @@ namespace xccl::smt {
 struct Capacity {
   std::vector<LinkId> links;
   int32_t per_round = 0;
+  std::string name;  // of the first link: "0->nvswitch"
 };
 
 // A way from one GPU to another that passes no third one: the capacities that a chunk takes up.
@@ -30,16 +31,21 @@ struct Machine {
   std::vector<Capacity> capacities;
   std::vector<std::vector<int32_t>> out, in;         // edges of a rank
   std::vector<std::vector<int32_t>> users;           // edges over a capacity
-  std::vector<int64_t> in_per_round, out_per_round;  // chunks into and out of a rank
+  std::vector<int64_t> in_per_round, out_per_round;  // chunks into and out of a rank, at most
   int64_t bytes_per_s_of_one = 1;                    // bandwidth of one chunk a round
   int64_t alpha_ps = 0;                              // largest fixed time of an edge: what a step costs
   // Is every schedule one over these edges? Not so where there are too many ways through switches to list, or
   // where a switch multicasts or reduces: then no exhausted search proves anything.
   bool complete = true;
+  // Can a step of r rounds of copies always be two of r1 + r2 = r? So where a way takes up two capacities at
+  // most, one out of its tail and one into its head: a bipartite multigraph of degree r is the sum of two of
+  // degrees r1 and r2. Not so over longer ways.
+  bool splits = true;
 };
-// A round is the time that the greatest common divisor of the bandwidths takes for a chunk. Ways that take up
-// all of what another takes up, and more, are left out.
+// A round is the time that the greatest common divisor of the bandwidths takes for a chunk.
 Machine MakeMachine(const Topology& topology);
+// Capacities are named as in another topology of the same links: of a reversed one the one that people know.
+Machine MakeMachine(const Topology& topology, const Topology& named);
 
 // A permutation of the ranks that keeps the machine: images of ranks, edges and capacities.
 struct Image {

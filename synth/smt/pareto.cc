@@ -78,7 +78,9 @@ class FrontSearch {
     for (int32_t c = 1; c <= most_chunks_; ++c)
       for (int64_t r = std::max<int64_t>(1, bound.Rounds(c)); r <= bound.Rounds(c) + kMostChunks; ++r) {
         if (!RoundsBound{r, c}.IsLessThan(best)) break;
-        if (r >= steps && (c <= kMostChunks || !bound.IsLessThan({r, c}))) ratios.push_back({c, r});
+        // Fewer rounds than steps are a question about fewer steps, which has its answer.
+        if (r < steps && !gaps_) continue;
+        if (c <= kMostChunks || !bound.IsLessThan({r, c})) ratios.push_back({c, r});
       }
     // Translated chunks are found soonest.
     std::stable_sort(ratios.begin(), ratios.end(), [&](const Ratio& a, const Ratio& b) {
@@ -87,6 +89,19 @@ class FrontSearch {
       return (a.chunks % order_ != 0) < (b.chunks % order_ != 0);
     });
     return ratios;
+  }
+
+  // Up to how many chunks a part Ratios holds all that is below the ratio found.
+  int32_t ChunksBelow(const RoundsBound& bound, const Ratio& found) const {
+    for (int32_t c = 1; c <= most_chunks_; ++c) {
+      const int64_t most = (found.rounds * c - 1) / found.chunks;  // r/c < found
+      const int64_t least = std::max<int64_t>(1, bound.Rounds(c));
+      const int64_t listed = c <= kMostChunks               ? least + kMostChunks
+                             : bound.IsLessThan({least, c}) ? least - 1
+                                                            : least;
+      if (most > listed) return c - 1;
+    }
+    return most_chunks_;
   }
 
   Status Step(int32_t steps) {
@@ -131,8 +146,8 @@ class FrontSearch {
       if (!bound.IsLessThan({ratio.rounds, ratio.chunks})) {
         point.proved_by = steps == front_.least_steps && by == ProvedBy::kNothing ? ProvedBy::kDistance : by;
       } else if (all_refuted) {
-        point.proved_by = ProvedBy::kSmtUnsat;
-        point.proved_chunks = most_chunks_;
+        point.proved_chunks = ChunksBelow(bound, ratio);
+        if (point.proved_chunks > 0) point.proved_by = ProvedBy::kSmtUnsat;
       }
       const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
       point.seconds = passed.count();

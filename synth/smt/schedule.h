@@ -17,6 +17,9 @@ namespace xccl::smt {
 // the step are taken. `sends` in order of steps.
 Schedule CopiesOf(const Topology& topology, const Machine& machine, const greedy::CopyProblem& problem,
                   const std::vector<Send>& sends);
+// Copies of a problem whose moves run backwards, made by CopiesOf, as sums on the machine itself: as many
+// steps and rounds. Not normalized.
+Schedule Backwards(const greedy::CopyProblem& problem, const Schedule& copies);
 Schedule ScheduleOf(const Topology& topology, const Machine& machine, int32_t chunks,
                     const std::vector<SumSend>& sends);
 

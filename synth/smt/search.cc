@@ -10,7 +10,6 @@
 #include "ir/simulate.h"
 #include "ir/verify_schedule.h"
 #include "synth/compose.h"
-#include "synth/greedy/search.h"
 #include "synth/reverse.h"
 #include "synth/smt/in_out.h"
 #include "synth/smt/sum_prices.h"
@@ -37,7 +36,7 @@ Search::Search(const SynthesisRequest& request)
       topology_(*request.topology),
       reversed_(ReverseTopology(topology_)),
       forwards_(MakeMachine(topology_)),
-      backwards_(MakeMachine(reversed_)),
+      backwards_(MakeMachine(reversed_, topology_)),
       forward_images_(smt::ImagesOf(topology_, forwards_, kMostImages)),
       backward_images_(smt::ImagesOf(reversed_, backwards_, kMostImages)),
       began_(std::chrono::steady_clock::now()),
@@ -59,11 +58,21 @@ Status Search::Prepare() {
     return OkStatus();
   }
   const greedy::Phases& one = **phases;
+  // Chunks that are alike as copies are alike as sums only where the ranks that need them all contribute, or
+  // all do not.
+  bool alike = true;
+  std::optional<bool> contributes;
+  for (size_t c = 0; c < one.gather.needers.size(); ++c) {
+    if (one.gather.needers[c].empty()) continue;
+    const bool does = !one.gather.contributing_holders[c].empty();
+    alike = alike && contributes.value_or(does) == does;
+    contributes = does;
+  }
   can_compose_ = one.has_gather && one.has_spread;
-  form_ = can_compose_     ? Form::kSums
-          : one.has_gather ? Form::kGather
-          : one.has_spread ? Form::kSpread
-                           : Form::kNothing;
+  form_ = can_compose_ || !alike ? Form::kSums
+          : one.has_gather       ? Form::kGather
+          : one.has_spread       ? Form::kSpread
+                                 : Form::kNothing;
   if (form_ == Form::kSums && !SumsOf(request_.collective->WithChunks(1), forwards_.ranks))
     return InvalidInput(
         fmt::format("smt: {}: more than 64 contributions in a sum", request_.collective->name()));
@@ -196,6 +205,18 @@ int64_t Search::LeastRounds(int32_t steps, int32_t chunks) {
   return std::max({by_distance, by_bound, LeastRoundsOf(form_ == Form::kGather, steps, chunks)});
 }
 
+// In a step a chunk goes over an edge once.
+int64_t Search::MostRounds(int32_t steps, int32_t chunks) {
+  const int64_t all = request_.collective->WithChunks(chunks).num_chunks();
+  int64_t most = 1;
+  for (size_t c = 0; c < machine().capacities.size(); ++c) {
+    const int64_t per_round = machine().capacities[c].per_round;
+    const int64_t sends = all * static_cast<int64_t>(machine().users[c].size());
+    most = std::max(most, (sends + per_round - 1) / per_round);
+  }
+  return most * steps;
+}
+
 std::optional<Refusal> Search::Forbidden(const Question& question) {
   if (form_ == Form::kNothing) return std::nullopt;
   const bool gather = form_ == Form::kGather;
@@ -255,7 +276,7 @@ StatusOr<Synthesis> Search::FromSends(int32_t chunks, const std::vector<Send>& s
   XCCL_ASSIGN_OR_RETURN(const greedy::CopyProblem* problem, ProblemOf(chunks));
   const bool gather = form_ == Form::kGather;
   Schedule schedule = CopiesOf(gather ? reversed_ : topology_, machine(), *problem, sends);
-  if (gather) schedule = greedy::RunBackwards(*problem, schedule);
+  if (gather) schedule = Backwards(*problem, schedule);
   Normalize(schedule);
   return Wrap(chunks, std::move(schedule));
 }
@@ -275,11 +296,8 @@ StatusOr<Answer> Search::AskCopies(bool gather, int32_t chunks, int32_t steps, i
     too_large_ = too_large_ == 0 ? size : std::min(too_large_, size);
     return Answer{};
   }
-  std::unique_ptr<CopyDecider>& decider = deciders_[{gather ? 1 : 0, chunks, steps, rounds}];
-  if (!decider)
-    decider = std::make_unique<CopyDecider>(machine, problem, ImagesOf(gather, chunks), steps,
-                                            static_cast<int32_t>(rounds));
-  XCCL_ASSIGN_OR_RETURN(Answer answer, decider->Decide(static_cast<int32_t>(rounds), LimitsOf(work)));
+  CopyDecider decider(machine, problem, ImagesOf(gather, chunks), steps, static_cast<int32_t>(rounds));
+  XCCL_ASSIGN_OR_RETURN(Answer answer, decider.Decide(LimitsOf(work)));
   left_ -= answer.work;
   return answer;
 }
@@ -315,6 +333,16 @@ const Witness* Search::WitnessFor(const Question& question) {
 }
 
 StatusOr<Outcome> Search::Ask(const Question& question, int64_t work) {
+  XCCL_ASSIGN_OR_RETURN(Outcome outcome, Answered(question, work));
+  if (!outcome.made) return outcome;
+  const StepsAndRounds took = Take(outcome.made->schedule, topology_, forwards_);
+  if (took.steps > question.steps || took.rounds > question.rounds)
+    return BugError(fmt::format("smt: {} steps and {} rounds were found where {} and {} were asked for",
+                                took.steps, took.rounds, question.steps, question.rounds));
+  return outcome;
+}
+
+StatusOr<Outcome> Search::Answered(const Question& question, int64_t work) {
   Outcome outcome;
   if (form_ == Form::kNothing) {
     outcome.verdict = Verdict::kFeasible;
@@ -335,25 +363,27 @@ StatusOr<Outcome> Search::Ask(const Question& question, int64_t work) {
   }
   if (form_ == Form::kSums) return AskSums(question, work);
   const int32_t last = static_cast<int32_t>(std::min<int64_t>(question.steps, question.rounds));
+  bool open = false;  // is a smaller number of steps undecided, and not decided with the last one?
   for (int32_t steps = LeastSteps(); steps <= last; ++steps) {
-    if (IsOver() || LeastRounds(steps, question.chunks) > question.rounds) continue;
+    if (IsOver()) break;
+    if (machine().complete && LeastRounds(steps, question.chunks) > question.rounds) continue;
     const int64_t before = left_;
     XCCL_ASSIGN_OR_RETURN(const Answer answer,
                           AskCopies(form_ == Form::kGather, question.chunks, steps, question.rounds,
                                     steps < last ? work / kShorter : work));
     work -= before - left_;
-    if (answer.verdict == Verdict::kStopped || (answer.verdict == Verdict::kInfeasible && steps < last))
-      continue;
-    outcome.verdict = answer.verdict;
-    outcome.how = "z3";
     if (answer.verdict == Verdict::kFeasible) {
+      outcome.verdict = answer.verdict;
+      outcome.how = "z3";
       XCCL_ASSIGN_OR_RETURN(outcome.made, FromSends(question.chunks, answer.sends));
-    } else if (machine().complete) {
-      outcome.refusal = Refusal{ProvedBy::kSmtUnsat, "", {}, {}};
-    } else {
-      outcome.verdict = Verdict::kStopped;  // over the ways that were listed alone
+      return outcome;
     }
-    return outcome;
+    open |= answer.verdict == Verdict::kStopped && !machine().splits;
+    // Otherwise refused over the ways that were listed alone.
+    if (steps == last && answer.verdict == Verdict::kInfeasible && machine().complete && !open) {
+      outcome.verdict = answer.verdict;
+      outcome.refusal = Refusal{ProvedBy::kSmtUnsat, "", {}, {}};
+    }
   }
   return outcome;
 }
@@ -381,7 +411,7 @@ StatusOr<Outcome> Search::AskComposed(const Question& question, int64_t work) {
       work -= middle - left_;
       if (spread.verdict != Verdict::kFeasible) break;
       Schedule sums =
-          greedy::RunBackwards(phases->gather, CopiesOf(reversed_, backwards_, phases->gather, gather.sends));
+          Backwards(phases->gather, CopiesOf(reversed_, backwards_, phases->gather, gather.sends));
       Schedule copies = CopiesOf(topology_, forwards_, phases->spread, spread.sends);
       Normalize(sums);
       Normalize(copies);
@@ -452,10 +482,27 @@ StatusOr<Outcome> Search::AskSums(const Question& question, int64_t work) {
     left_ -= answer.work;
     if (Accept(chunks, answer, outcome)) return outcome;
     if (answer.verdict != Verdict::kInfeasible || shape != Shape::kAll || !forwards_.complete) continue;
-    outcome.verdict = Verdict::kInfeasible;
-    outcome.refusal = Refusal{ProvedBy::kSmtUnsat, "", {}, {}};
+    XCCL_RETURN_IF_ERROR(AskSumsInFewer(question, steps, work, outcome));
   }
   return outcome;
+}
+
+// A question about S steps has at least one round in each, and a step of sums is not always the sum of two:
+// ranks that exchange what they hold do so at once. So fewer and longer steps are asked for too: infeasible
+// where that is so of all of them.
+Status Search::AskSumsInFewer(const Question& question, int32_t steps, int64_t work, Outcome& outcome) {
+  const std::vector<Image> none;
+  const int32_t rounds = static_cast<int32_t>(question.rounds);
+  for (int32_t fewer = LeastSteps(); fewer < steps; ++fewer) {
+    if (IsOver()) return OkStatus();
+    SumQuestion sums(forwards_, sums_.at(question.chunks), none, Shape::kAll, fewer, rounds);
+    XCCL_ASSIGN_OR_RETURN(const SumAnswer answer, sums.Ask(rounds, SolverLimits(work)));
+    left_ -= answer.work;
+    if (Accept(question.chunks, answer, outcome) || answer.verdict != Verdict::kInfeasible) return OkStatus();
+  }
+  outcome.verdict = Verdict::kInfeasible;
+  outcome.refusal = Refusal{ProvedBy::kSmtUnsat, "", {}, {}};
+  return OkStatus();
 }
 
 std::string Search::Conflict(const Question& question) {
@@ -469,7 +516,12 @@ std::string Search::Conflict(const Question& question) {
   CopyQuestion named(machine(), **problem, none, steps, static_cast<int32_t>(question.rounds), {}, true);
   const StatusOr<Answer> answer = named.Ask(static_cast<int32_t>(question.rounds), SolverLimits(kWork));
   if (!answer.ok() || answer->verdict != Verdict::kInfeasible) return "";
-  return Summary(named.LastCore());
+  Core core = named.LastCore();
+  constexpr std::string_view kNeeds = "needs of rank";
+  if (form_ == Form::kGather)
+    for (std::string& name : core.names)
+      if (name.starts_with(kNeeds)) name.replace(0, kNeeds.size(), "sends of rank");
+  return Summary(core);
 }
 
 }  // namespace xccl::smt

@@ -70,6 +70,8 @@ class Search {
   int32_t FirstSteps();
   // No arithmetic forbids so many rounds in so many steps (at least LeastSteps).
   int64_t LeastRounds(int32_t steps, int32_t chunks);
+  // More rounds help no schedule of so many steps.
+  int64_t MostRounds(int32_t steps, int32_t chunks);
   // For one chunk a part, by cuts or prices alone; for any number of steps where `steps` is absent.
   std::pair<RoundsBound, ProvedBy> BoundOf(std::optional<int32_t> steps);
   // An allreduce of all ranks in so many steps, by Z3's help: seconds. Nothing more than BoundOf({}) where
@@ -81,7 +83,7 @@ class Search {
   };
   SumBound SumBoundOf(int32_t steps);
   std::optional<Refusal> Forbidden(const Question& question);
-  // Uses up at most `work` of what is left.
+  // Uses up at most `work` of what is left. What is found takes no more steps and rounds than asked for.
   StatusOr<Outcome> Ask(const Question& question, int64_t work);
   // A plan of another engine that takes no more; null: none does. Of the first of them.
   const Witness* WitnessFor(const Question& question);
@@ -123,8 +125,10 @@ class Search {
   StatusOr<Answer> AskCopies(bool gather, int32_t chunks, int32_t steps, int64_t rounds, int64_t work);
   int64_t LeastRoundsOf(bool gather, int32_t steps, int32_t chunks);
   RoundsBound PricesOf(bool gather, std::optional<int32_t> steps);
+  StatusOr<Outcome> Answered(const Question& question, int64_t work);
   StatusOr<Outcome> AskComposed(const Question& question, int64_t work);
   StatusOr<Outcome> AskSums(const Question& question, int64_t work);
+  Status AskSumsInFewer(const Question& question, int32_t steps, int64_t work, Outcome& outcome);
   SolveLimits SolverLimits(int64_t work) const;
   bool Accept(int32_t chunks, const SumAnswer& answer, Outcome& outcome) const;
   Synthesis Wrap(int32_t chunks, Schedule schedule) const;
@@ -144,7 +148,6 @@ class Search {
   std::map<int32_t, std::vector<Witness>> witnesses_;              // by chunks
   std::map<int32_t, SumProblem> sums_;                             // by chunks
   std::map<std::pair<bool, int32_t>, RoundsBound> prices_;         // by phase and steps, 0: any
-  std::map<std::vector<int64_t>, std::unique_ptr<CopyDecider>> deciders_;
 };
 
 }  // namespace xccl::smt

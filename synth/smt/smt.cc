@@ -45,7 +45,7 @@ class Attempt {
     XCCL_ASSIGN_OR_RETURN(const std::vector<Asked> asked, Questions());
     if (asked.size() > 1) search_.SkipLongSearches();
     bool stopped = false, divergent = false;
-    std::optional<Question> refuted;
+    std::optional<Question> refuted;  // that proves the whole request infeasible
     for (const Asked& one : asked) {
       const int64_t share = asked.size() == 1
                                 ? search_.work_left()
@@ -54,9 +54,10 @@ class Attempt {
       if (outcome.verdict == Verdict::kFeasible) return Finish(one.question, outcome, stopped);
       stopped |= outcome.verdict == Verdict::kStopped;
       divergent |= outcome.divergent;
-      if (outcome.verdict == Verdict::kInfeasible) refuted = one.question;
+      if (outcome.verdict == Verdict::kInfeasible && IsHardest(one.question)) refuted = one.question;
       if (search_.IsOver()) break;
     }
+    if (refuted) return NothingFits(*refuted);
     if (search_.IsOver()) return BestSoFar(Stopped());
     if (divergent)
       return BestSoFar(LimitReached(fmt::format(
@@ -67,12 +68,26 @@ class Attempt {
           LimitReached(fmt::format("smt: {} on {} ranks: the encoding has {} variables, too many to try",
                                    Name(), Ranks(), search_.too_large())));
     if (stopped) return BestSoFar(Stopped());
-    return NothingFits(
-        refuted.value_or(Question{request_.limits.chunks.value_or(1), request_.limits.steps.value_or(0),
-                                  request_.limits.rounds.value_or(0)}));
+    return BestSoFar(LimitReached(
+        fmt::format("smt: {} on {} ranks: none of the {} questions that were tried has an answer; hint: "
+                    "--chunks, --steps and --rounds ask another one",
+                    Name(), Ranks(), asked.size())));
   }
 
  private:
+  // Does anything that the request allows fit this question too, if with some chunks, or after some
+  // waiting, left out?
+  bool IsHardest(const Question& question) const {
+    const SynthesisLimits& limits = request_.limits;
+    const bool chunks = question.chunks == limits.chunks.value_or(1);
+    const bool steps =
+        limits.steps ? question.steps == *limits.steps : limits.rounds && question.steps >= *limits.rounds;
+    const bool rounds = limits.rounds
+                            ? question.rounds == *limits.rounds
+                            : question.rounds >= search_.MostRounds(question.steps, question.chunks);
+    return chunks && steps && rounds;
+  }
+
   std::string Name() const { return request_.collective->name(); }
   int32_t Ranks() const { return request_.collective->num_members(); }
 
@@ -107,18 +122,24 @@ class Attempt {
     std::vector<Asked> asked;
     Status reason = OkStatus();
     const int32_t least_steps = search_.LeastSteps();
-    for (int32_t chunks : ChunkCounts()) {
+    const std::vector<int32_t> chunk_counts = ChunkCounts();
+    const int32_t first_chunks = chunk_counts[0];
+    for (int32_t chunks : chunk_counts) {
       const double round_ps = RoundPs(chunks);
       const int32_t first_step = limits.steps.value_or(search_.FirstSteps()),
                     last_step = limits.steps.value_or(least_steps + FurtherSteps());
-      for (int32_t steps = first_step; steps <= last_step; ++steps) {
+      std::vector<int32_t> step_counts;
+      for (int32_t steps = first_step; steps <= last_step; ++steps) step_counts.push_back(steps);
+      // No schedule has more steps than rounds.
+      if (!limits.steps && limits.rounds && *limits.rounds > last_step) step_counts.push_back(*limits.rounds);
+      for (int32_t steps : step_counts) {
         const int64_t least = search_.LeastRounds(std::max(steps, least_steps), chunks);
         const int64_t first_round = limits.rounds ? *limits.rounds : least,
                       last_round = limits.rounds ? *limits.rounds : least + FurtherRounds();
         for (int64_t rounds = first_round; rounds <= last_round; ++rounds) {
           const Question question{chunks, steps, rounds};
           if (const std::optional<Refusal> why = search_.Forbidden(question)) {
-            if (reason.ok()) reason = ToStatus(question, *why);
+            if (reason.ok() || chunks == first_chunks) reason = ToStatus(question, *why);
             continue;
           }
           asked.push_back(

@@ -5,15 +5,18 @@
 //   has(c, r, q, s)   what rank r holds of chunk c when step s begins contains contribution q
 //   longer(s, k)      step s has more than k rounds, k >= 1
 //
-// | family   | in words                                           | formula | | keeps    | without a copy
-// nothing is lost                     | has(r,q,s) ∧ no copies → has(r,q,s+1)      | | moves    | what is
-// sent arrives                               | sent(e,s) ∧ has(from e,q,s) → has(to e,q,s+1) | | nothing more
-// | what is there was there or came                | has(r,q,s+1) → has(r,q,s) ∨ ⋁ sent ∧ has   | | replaced
-// | a copy leaves nothing of what was there            | copies(e,s) ∧ ¬has(from e,q,s) → ¬has(to e,q,s+1) |
-// | once     | nothing is added twice                             | adds(e,s) ∧ has(from e,q,s) → ¬has(to
-// e,q,s), and of two adds one | | alone    | a copy is the only send to its rank in its step    | copies(e,s)
-// → ¬sent(f,s)                   | | needs    | in the end ranks hold what they need, no more      |
-// has(r,q,S) = after(r,q)                    | | load, rounds | as for copies (smt_encoding.cc) | |
+// Families, where sent(e,s) is adds or copies, t the tail of e and h its head:
+//
+//   keeps     without a copy nothing is lost: has(r,q,s) and no copies into r -> has(r,q,s+1)
+//   moves     what is sent arrives: sent(e,s) and has(t,q,s) -> has(h,q,s+1)
+//   came      what is there was there or came: has(r,q,s+1) -> has(r,q,s) or some sent(e,s) with has(t,q,s)
+//   replaced  a copy leaves nothing of what was there: copies(e,s) and not has(t,q,s) -> not has(h,q,s+1)
+//   once      nothing is added twice: adds(e,s) and has(t,q,s) -> not has(h,q,s), and of two adds only one
+//             has q
+//   alone     a copy is the only send to its rank in its step: copies(e,s) -> not sent(f,s), f into h
+//   needs     in the end ranks hold what they need and no more: has(r,q,S) = after(r,q)
+//
+// Load and rounds are as for copies (encoding.cc).
 #include "synth/smt/sums.h"
 
 #include <z3++.h>
@@ -331,6 +334,10 @@ z3::expr SumQuestion::Encoding::BudgetGuard(const EdgePrices& prices, int64_t mo
       terms.push_back(Adds(0, static_cast<int32_t>(e), s) || Copies(0, static_cast<int32_t>(e), s));
       weights.push_back(static_cast<int>(prices[s][e]));
     }
+  if (terms.empty() || most < 0) {
+    if (most < 0) solver_.add(!guard);
+    return guard;
+  }
   solver_.add(z3::implies(guard, z3::pble(terms, weights.data(), static_cast<int>(most))));
   return guard;
 }
