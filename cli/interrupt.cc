@@ -1,14 +1,16 @@
 #include "cli/interrupt.h"
 
+#include <atomic>
 #include <csignal>
 
 namespace xccl {
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;
+std::atomic<bool> interrupted = false;  // asked by several threads
+static_assert(std::atomic<bool>::is_always_lock_free);
 
 extern "C" void OnInterrupt(int) {
-  interrupted = 1;
+  interrupted = true;
   std::signal(SIGINT, SIG_DFL);
 }
 
@@ -16,7 +18,7 @@ extern "C" void OnInterrupt(int) {
 
 std::function<bool()> CatchInterrupt() {
   std::signal(SIGINT, OnInterrupt);
-  return [] { return interrupted != 0; };
+  return [] { return interrupted.load(); };
 }
 
 }  // namespace xccl

@@ -12,7 +12,7 @@ namespace xccl::smt {
 namespace {
 
 constexpr int64_t kFirstSlice = 400'000;
-constexpr int64_t kPerVariable = 10;          // what making an encoding costs
+constexpr int64_t kPerVariable = 25;          // what making an encoding costs
 constexpr int64_t kLargestSlice = 6'400'000;  // a second or two: how long an interrupt waits
 
 }  // namespace

@@ -16,6 +16,7 @@ namespace xccl::smt {
 namespace {
 
 constexpr int32_t kMostChunks = 12;       // a part, where --chunks does not say
+constexpr int64_t kMostOfBound = 64;      // where the bound on R/C is a fraction of so many
 constexpr int32_t kMostChunksOfSums = 6;  // times the ranks
 constexpr int32_t kFurtherSteps = 8;      // beyond the distance, where --steps does not say
 constexpr int64_t kWork = 600'000'000;    // Z3's resource units in all, where none are given
@@ -28,6 +29,7 @@ class FrontSearch {
   FrontSearch(Search& search, const SynthesisRequest& request)
       : search_(search),
         order_(search.SumImages().empty() ? 1 : static_cast<int32_t>(search.SumImages().size())),
+        most_given_(request.limits.chunks.has_value()),
         most_chunks_(request.limits.chunks.value_or(
             search.form() == Form::kSums ? kMostChunksOfSums * search.machine().ranks : kMostChunks)),
         most_steps_(request.limits.steps.value_or(search.LeastSteps() + kFurtherSteps)) {}
@@ -75,6 +77,10 @@ class FrontSearch {
   std::vector<Ratio> Ratios(const RoundsBound& bound, const RoundsBound& best, int32_t steps) const {
     // Beyond the bound only small numbers of chunks, so that the next best is found soon.
     std::vector<Ratio> ratios;
+    // The bound itself may take more.
+    if (!most_given_ && bound.denominator > most_chunks_ && bound.denominator <= kMostOfBound &&
+        bound.numerator >= steps && bound.IsLessThan(best))
+      ratios.push_back({static_cast<int32_t>(bound.denominator), bound.numerator});
     for (int32_t c = 1; c <= most_chunks_; ++c)
       for (int64_t r = std::max<int64_t>(1, bound.Rounds(c)); r <= bound.Rounds(c) + kMostChunks; ++r) {
         if (!RoundsBound{r, c}.IsLessThan(best)) break;
@@ -160,6 +166,7 @@ class FrontSearch {
 
   Search& search_;
   const int32_t order_;  // of the group that an allreduce's chunks may be translated by
+  const bool most_given_;
   const int32_t most_chunks_, most_steps_;
   std::chrono::steady_clock::time_point began_;
   Front front_;

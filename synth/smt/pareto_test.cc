@@ -67,6 +67,29 @@ TEST(SmtPareto, KnownFronts) {
   }
 }
 
+// Beyond 12 chunks only what meets the bound is asked for, so that no more can be claimed; and of machines
+// whose links carry many chunks a round only the bound's own number of chunks.
+TEST(SmtPareto, ProofsHoldForTheChunksThatWereTried) {
+  TopologySpec spec = testing::MakeFullMesh(3).spec();
+  for (Link& link : spec.links) {
+    const bool first = link.from.value + link.to.value == 1;
+    link.bandwidth_bytes_per_s = first ? 17'000'000'000 : 25'000'000'000;
+  }
+  const Topology mesh = Topology::Create(spec).value();
+  const Collective allgather =
+      Collective::Create(testing::SpecOf(CollectiveKind::kAllgather, {Rank(0), Rank(1), Rank(2)})).value();
+  SynthesisRequest request;
+  request.topology = &mesh;
+  request.collective = &allgather;
+  request.limits.steps = 1;
+  EXPECT_EQ(Text(*FindFront(request)), "1: 1/17 by flow, stopped by --steps=1");
+  request.limits.chunks = 16;
+  const StatusOr<Front> front = FindFront(request);
+  ASSERT_EQ(front->points.size(), 1u);
+  EXPECT_EQ(front->points[0].chunks, 12);
+  EXPECT_EQ(front->points[0].proved_chunks, 12);
+}
+
 TEST(SmtPareto, LimitsLeaveItIncomplete) {
   const Topology dgx1 = testing::MakeDgx1();
   std::vector<Rank> ranks;

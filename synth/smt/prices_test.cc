@@ -149,6 +149,16 @@ TEST(SmtEncoding, NamesWhatCannotBeHadTogether) {
   EXPECT_EQ(conflict, "load of 0->1, 2->1; needs of rank 1");
 }
 
+TEST(SmtEncoding, LinksOfAReversedMachineAreNamedAsTheyRun) {
+  const Topology topology = testing::MakeDigraph(3, {{0, 1}, {1, 2}, {2, 0}});
+  std::vector<std::string> names;
+  for (const Capacity& capacity : MakeMachine(ReverseTopology(topology), topology).capacities)
+    names.push_back(capacity.name);
+  EXPECT_EQ(fmt::format("{}", fmt::join(names, " ")), "2->0 0->1 1->2");
+  const Machine hub = MakeMachine(testing::MakeSwitch(2));
+  EXPECT_EQ(hub.capacities[0].name, "0->switch");
+}
+
 SumProblem OneSum(int32_t ranks) {
   SumProblem problem;
   SumProblem::Chunk chunk{.contributions = ranks, .before = {}, .after = {}};

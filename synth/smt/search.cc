@@ -1,15 +1,11 @@
 // A question with S steps is first put with fewer, down to the distance: what fits there fits, and shorter
-// questions are smaller. Sums that several ranks need are tried as a gather and then a spread before they are
-// asked for as sets of contributions, which alone can refute them.
+// questions are smaller. Sums that several ranks need are asked for in search_sums.cc.
 #include "synth/smt/search.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "ir/simulate.h"
-#include "ir/verify_schedule.h"
-#include "synth/compose.h"
 #include "synth/reverse.h"
 #include "synth/smt/in_out.h"
 #include "synth/smt/sum_prices.h"
@@ -20,9 +16,6 @@ namespace {
 constexpr int64_t kMostImages = 64;
 constexpr int64_t kDefaultWork = 20'000'000;  // Z3's resource units, in all: five seconds or so
 constexpr int32_t kMostPricedRanks = 10;      // of an allreduce whose patterns are priced
-constexpr int64_t kNarrowWork = 6'000'000;    // of a search among symmetric schedules of sums
-constexpr int64_t kPerVariable = 50;          // what making a question costs, in Z3's resource units
-constexpr int32_t kFewChunks = 8;             // that all schedules of sums are searched for, in any case
 constexpr int32_t kShorter = 4;               // of a question's work, what fewer steps may use up: one part
 
 std::string Ways(const RoundsBound& bound) {
@@ -195,7 +188,7 @@ int64_t Search::LeastRoundsOf(bool gather, int32_t steps, int32_t chunks) {
   // The owners of sums depend on the number of chunks: then what one chunk costs says nothing of several.
   const int64_t prices = form_ == Form::kSums ? 0 : PricesOf(gather, steps).Rounds(chunks);
   return std::max({int64_t{FarthestNeed(machine, problem).steps}, FullestRank(machine, problem).rounds,
-                   TotalSends(machine, problem).rounds(), prices});
+                   machine.complete ? TotalSends(machine, problem).rounds() : 0, prices});
 }
 
 int64_t Search::LeastRounds(int32_t steps, int32_t chunks) {
@@ -366,7 +359,7 @@ StatusOr<Outcome> Search::Answered(const Question& question, int64_t work) {
   bool open = false;  // is a smaller number of steps undecided, and not decided with the last one?
   for (int32_t steps = LeastSteps(); steps <= last; ++steps) {
     if (IsOver()) break;
-    if (machine().complete && LeastRounds(steps, question.chunks) > question.rounds) continue;
+    if (LeastRounds(steps, question.chunks) > question.rounds) continue;
     const int64_t before = left_;
     XCCL_ASSIGN_OR_RETURN(const Answer answer,
                           AskCopies(form_ == Form::kGather, question.chunks, steps, question.rounds,
@@ -386,123 +379,6 @@ StatusOr<Outcome> Search::Answered(const Question& question, int64_t work) {
     }
   }
   return outcome;
-}
-
-// A gather and then a spread that share out the steps and rounds.
-StatusOr<Outcome> Search::AskComposed(const Question& question, int64_t work) {
-  Outcome outcome;
-  XCCL_ASSIGN_OR_RETURN(const greedy::Phases* phases, PhasesOf(question.chunks));
-  const int32_t least_gather = FarthestNeed(backwards_, phases->gather).steps;
-  const int32_t least_spread = FarthestNeed(forwards_, phases->spread).steps;
-  for (int32_t first = least_gather; first + least_spread <= question.steps; ++first) {
-    const int32_t second = question.steps - first;
-    const int64_t most = question.rounds - LeastRoundsOf(false, second, question.chunks);
-    for (int64_t rounds = std::max<int64_t>(first, LeastRoundsOf(true, first, question.chunks));
-         rounds <= most; ++rounds) {
-      if (IsOver() || question.rounds - rounds < second) break;
-      const int64_t before = left_;
-      XCCL_ASSIGN_OR_RETURN(const Answer gather,
-                            AskCopies(true, question.chunks, first, rounds, work / kShorter));
-      work -= before - left_;
-      if (gather.verdict != Verdict::kFeasible) continue;
-      const int64_t middle = left_;
-      XCCL_ASSIGN_OR_RETURN(const Answer spread, AskCopies(false, question.chunks, second,
-                                                           question.rounds - rounds, work / kShorter));
-      work -= middle - left_;
-      if (spread.verdict != Verdict::kFeasible) break;
-      Schedule sums =
-          Backwards(phases->gather, CopiesOf(reversed_, backwards_, phases->gather, gather.sends));
-      Schedule copies = CopiesOf(topology_, forwards_, phases->spread, spread.sends);
-      Normalize(sums);
-      Normalize(copies);
-      outcome.verdict = Verdict::kFeasible;
-      outcome.how = "z3";
-      outcome.made = Wrap(question.chunks, Compose(sums, copies));
-      return outcome;
-    }
-  }
-  return outcome;
-}
-
-SolveLimits Search::SolverLimits(int64_t work) const {
-  const DecideLimits limits = LimitsOf(work);
-  SolveLimits solver{.work = limits.work, .time_limit_s = {}, .stopped = limits.stopped};
-  if (limits.seconds_left) solver.time_limit_s = std::max(0.001, limits.seconds_left());
-  return solver;
-}
-
-// Takes what the solver found, unless ranks would round a sum differently.
-bool Search::Accept(int32_t chunks, const SumAnswer& answer, Outcome& outcome) const {
-  if (answer.verdict != Verdict::kFeasible) return false;
-  Synthesis made = FromSums(chunks, answer.sends);
-  outcome.divergent =
-      can_compose_ && !request_.allow_divergent && !IsBitwiseSame(made.schedule, made.collective, topology_);
-  if (outcome.divergent) return false;
-  outcome.verdict = Verdict::kFeasible;
-  outcome.how = "z3";
-  outcome.made = std::move(made);
-  return true;
-}
-
-StatusOr<Outcome> Search::AskSums(const Question& question, int64_t work) {
-  Outcome outcome;
-  const int32_t chunks = question.chunks;
-  const int32_t steps = static_cast<int32_t>(std::min<int64_t>(question.steps, question.rounds));
-  const std::vector<Image> images = SumImages();
-  const auto [at, added] = sums_.try_emplace(chunks);
-  if (added) at->second = *SumsOf(request_.collective->WithChunks(chunks), forwards_.ranks);
-  const bool translates = !images.empty() && static_cast<size_t>(chunks) % images.size() == 0;
-  if (const int64_t size = SizeOf(chunks, steps); size > kMostVariables) {
-    too_large_ = too_large_ == 0 ? size : std::min(too_large_, size);
-    return outcome;
-  }
-  const int64_t sum_size = SumSize(forwards_, at->second, steps);
-  if (!images.empty() && steps >= LeastInOutSteps(forwards_)) {
-    const std::vector<Image> group = translates ? images : std::vector<Image>{images[0]};
-    InOutQuestion in_out(forwards_, group, chunks / static_cast<int32_t>(group.size()), steps,
-                         static_cast<int32_t>(question.rounds));
-    XCCL_ASSIGN_OR_RETURN(const SumAnswer answer, in_out.Ask(SolverLimits(thorough_ ? work / 2 : work)));
-    left_ -= answer.work + kPerVariable * SizeOf(chunks, steps);
-    if (Accept(chunks, answer, outcome)) return outcome;
-  } else if (images.empty() && can_compose_) {
-    XCCL_ASSIGN_OR_RETURN(outcome, AskComposed(question, work / 2));
-    if (outcome.verdict == Verdict::kFeasible) return outcome;
-  }
-  // What is found below mostly gives every rank an order of its own.
-  if (!thorough_ && !request_.allow_divergent && !images.empty()) return outcome;
-  for (const Shape shape : {Shape::kTranslated, Shape::kSymmetric, Shape::kAll}) {
-    if (IsOver() || (shape != Shape::kAll && images.size() < 2)) continue;
-    if (shape == Shape::kTranslated && !translates) continue;
-    if (shape == Shape::kAll && !thorough_ && chunks > kFewChunks) continue;
-    if (sum_size / static_cast<int64_t>(shape == Shape::kAll ? 1 : images.size()) > kMostVariables) continue;
-    SumQuestion sums(forwards_, at->second, images, shape, steps, static_cast<int32_t>(question.rounds));
-    XCCL_ASSIGN_OR_RETURN(const SumAnswer answer,
-                          sums.Ask(static_cast<int32_t>(question.rounds),
-                                   SolverLimits(shape == Shape::kAll ? work : std::min(kNarrowWork, work))));
-    left_ -= answer.work;
-    if (Accept(chunks, answer, outcome)) return outcome;
-    if (answer.verdict != Verdict::kInfeasible || shape != Shape::kAll || !forwards_.complete) continue;
-    XCCL_RETURN_IF_ERROR(AskSumsInFewer(question, steps, work, outcome));
-  }
-  return outcome;
-}
-
-// A question about S steps has at least one round in each, and a step of sums is not always the sum of two:
-// ranks that exchange what they hold do so at once. So fewer and longer steps are asked for too: infeasible
-// where that is so of all of them.
-Status Search::AskSumsInFewer(const Question& question, int32_t steps, int64_t work, Outcome& outcome) {
-  const std::vector<Image> none;
-  const int32_t rounds = static_cast<int32_t>(question.rounds);
-  for (int32_t fewer = LeastSteps(); fewer < steps; ++fewer) {
-    if (IsOver()) return OkStatus();
-    SumQuestion sums(forwards_, sums_.at(question.chunks), none, Shape::kAll, fewer, rounds);
-    XCCL_ASSIGN_OR_RETURN(const SumAnswer answer, sums.Ask(rounds, SolverLimits(work)));
-    left_ -= answer.work;
-    if (Accept(question.chunks, answer, outcome) || answer.verdict != Verdict::kInfeasible) return OkStatus();
-  }
-  outcome.verdict = Verdict::kInfeasible;
-  outcome.refusal = Refusal{ProvedBy::kSmtUnsat, "", {}, {}};
-  return OkStatus();
 }
 
 std::string Search::Conflict(const Question& question) {

@@ -95,6 +95,7 @@ class Search {
   // Questions with many chunks of sums are only searched among symmetric schedules, and refuted by bounds
   // alone.
   void SkipLongSearches() { thorough_ = false; }
+  void SearchLong() { thorough_ = true; }
 
   // Variables of the solver's smallest question with so many chunks and steps; more than kMostVariables are
   // not put to it.

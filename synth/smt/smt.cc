@@ -23,6 +23,7 @@ using smt::Search;
 using smt::Verdict;
 
 constexpr int32_t kMostRanks = 64;
+constexpr int32_t kMostLimit = 1000;   // of chunks, steps and rounds
 constexpr int32_t kFurtherSteps = 4;   // beyond the distance, where steps are not given
 constexpr int32_t kFurtherRounds = 2;  // beyond the bandwidth's need, where rounds are not given
 constexpr int32_t kMostChunks = 8;     // a part, where chunks are not given
@@ -44,37 +45,55 @@ class Attempt {
     if (search_.form() == Form::kNothing) return NothingToMove("smt", request_);
     XCCL_ASSIGN_OR_RETURN(const std::vector<Asked> asked, Questions());
     if (asked.size() > 1) search_.SkipLongSearches();
-    bool stopped = false, divergent = false;
-    std::optional<Question> refuted;  // that proves the whole request infeasible
     for (const Asked& one : asked) {
       const int64_t share = asked.size() == 1
                                 ? search_.work_left()
                                 : std::min(kMostShare, std::max<int64_t>(search_.work_left() / kShare, 1));
-      XCCL_ASSIGN_OR_RETURN(Outcome outcome, search_.Ask(one.question, share));
-      if (outcome.verdict == Verdict::kFeasible) return Finish(one.question, outcome, stopped);
-      stopped |= outcome.verdict == Verdict::kStopped;
-      divergent |= outcome.divergent;
-      if (outcome.verdict == Verdict::kInfeasible && IsHardest(one.question)) refuted = one.question;
+      XCCL_RETURN_IF_ERROR(Ask(one.question, share));
+      if (made_) return *std::move(made_);
       if (search_.IsOver()) break;
     }
-    if (refuted) return NothingFits(*refuted);
-    if (search_.IsOver()) return BestSoFar(Stopped());
-    if (divergent)
-      return BestSoFar(LimitReached(fmt::format(
-          "smt: {} on {} ranks: only found with different roundings of a sum; hint: --allow-divergent",
-          Name(), Ranks())));
-    if (stopped && search_.too_large() > 0)
-      return BestSoFar(
-          LimitReached(fmt::format("smt: {} on {} ranks: the encoding has {} variables, too many to try",
-                                   Name(), Ranks(), search_.too_large())));
-    if (stopped) return BestSoFar(Stopped());
-    return BestSoFar(LimitReached(
-        fmt::format("smt: {} on {} ranks: none of the {} questions that were tried has an answer; hint: "
-                    "--chunks, --steps and --rounds ask another one",
-                    Name(), Ranks(), asked.size())));
+    // Whether the request has an answer at all is one question, worth all that is left.
+    const auto hardest =
+        std::find_if(asked.begin(), asked.end(), [&](const Asked& one) { return IsHardest(one.question); });
+    if (!refuted_ && asked.size() > 1 && hardest != asked.end() && !search_.IsOver()) {
+      search_.SearchLong();
+      XCCL_RETURN_IF_ERROR(Ask(hardest->question, search_.work_left()));
+      if (made_) return *std::move(made_);
+    }
+    if (refuted_) return NothingFits(*refuted_);
+    return BestSoFar(WhyOpen(asked.size()));
   }
 
  private:
+  Status Ask(const Question& question, int64_t work) {
+    XCCL_ASSIGN_OR_RETURN(Outcome outcome, search_.Ask(question, work));
+    if (outcome.verdict == Verdict::kFeasible) {
+      XCCL_ASSIGN_OR_RETURN(made_, Finish(question, outcome, stopped_));
+    }
+    stopped_ |= outcome.verdict == Verdict::kStopped;
+    divergent_ |= outcome.divergent;
+    if (outcome.verdict == Verdict::kInfeasible && IsHardest(question)) refuted_ = question;
+    return OkStatus();
+  }
+
+  // Why nothing was found, and no proof that there is nothing.
+  Status WhyOpen(size_t questions) const {
+    if (search_.IsOver()) return Stopped();
+    if (divergent_)
+      return LimitReached(fmt::format(
+          "smt: {} on {} ranks: only found with different roundings of a sum; hint: --allow-divergent",
+          Name(), Ranks()));
+    if (stopped_ && search_.too_large() > 0)
+      return LimitReached(fmt::format("smt: {} on {} ranks: the encoding has {} variables, too many to try",
+                                      Name(), Ranks(), search_.too_large()));
+    if (questions == 1) return Stopped();
+    return LimitReached(
+        fmt::format("smt: {} on {} ranks: nothing found by {} short searches; hint: --chunks, --steps and "
+                    "--rounds for one long one",
+                    Name(), Ranks(), questions));
+  }
+
   // Does anything that the request allows fit this question too, if with some chunks, or after some
   // waiting, left out?
   bool IsHardest(const Question& question) const {
@@ -136,7 +155,14 @@ class Attempt {
         const int64_t least = search_.LeastRounds(std::max(steps, least_steps), chunks);
         const int64_t first_round = limits.rounds ? *limits.rounds : least,
                       last_round = limits.rounds ? *limits.rounds : least + FurtherRounds();
-        for (int64_t rounds = first_round; rounds <= last_round; ++rounds) {
+        std::vector<int64_t> round_counts;
+        for (int64_t rounds = first_round; rounds <= last_round; ++rounds) round_counts.push_back(rounds);
+        // Whatever fits the steps fits so many rounds.
+        const int64_t most = search_.MostRounds(steps, chunks);
+        if (limits.steps && !limits.rounds && chunks == first_chunks && most > last_round &&
+            most <= kMostLimit)
+          round_counts.push_back(most);
+        for (int64_t rounds : round_counts) {
           const Question question{chunks, steps, rounds};
           if (const std::optional<Refusal> why = search_.Forbidden(question)) {
             if (reason.ok() || chunks == first_chunks) reason = ToStatus(question, *why);
@@ -152,7 +178,12 @@ class Attempt {
     std::stable_sort(asked.begin(), asked.end(),
                      [](const Asked& a, const Asked& b) { return a.promise_ps < b.promise_ps; });
     const size_t most = search_.form() == Form::kSums ? kMostAskedOfSums : kMostAsked;
-    if (asked.size() > most) asked.resize(most);
+    if (asked.size() <= most) return asked;
+    const auto hardest = std::find_if(asked.begin() + static_cast<std::ptrdiff_t>(most), asked.end(),
+                                      [&](const Asked& one) { return IsHardest(one.question); });
+    if (hardest != asked.end())
+      std::iter_swap(hardest, asked.begin() + static_cast<std::ptrdiff_t>(most) - 1);
+    asked.resize(most);
     return asked;
   }
 
@@ -237,23 +268,34 @@ class Attempt {
     const std::string conflict = search_.Conflict(question);
     std::string hint;
     for (int32_t more = 1; more <= kFurtherSteps && hint.empty() && !search_.IsOver(); ++more) {
-      for (const Question& other : {Question{question.chunks, question.steps, question.rounds + more},
-                                    Question{question.chunks, question.steps + more, question.rounds}}) {
+      for (const Question& other :
+           {Question{question.chunks, question.steps, question.rounds + more},
+            Question{question.chunks, question.steps + more, question.rounds},
+            Question{question.chunks, question.steps + more, question.rounds + more}}) {
+        if (other.steps > other.rounds) continue;
         const StatusOr<Outcome> outcome = search_.Ask(other, search_.work_left() / 2);
         if (!outcome.ok()) return outcome.status();
         if (outcome->verdict != Verdict::kFeasible || !hint.empty()) continue;
         hint = "; hint:";
         if (other.steps != question.steps) hint += fmt::format(" --steps={}", other.steps);
-        if (other.rounds != question.rounds) hint += fmt::format(" --rounds={}", other.rounds);
+        if (other.rounds != question.rounds && request_.limits.rounds)
+          hint += fmt::format(" --rounds={}", other.rounds);
       }
     }
-    return Infeasible(fmt::format("smt: no {} on {} ranks with {} chunks in {} steps and {} rounds{}{}",
-                                  Name(), Ranks(), question.chunks, question.steps, question.rounds,
+    std::string limits = fmt::format("{} steps and {} rounds", question.steps, question.rounds);
+    if (!request_.limits.rounds) limits = fmt::format("{} steps", question.steps);
+    if (!request_.limits.steps) limits = fmt::format("{} rounds", question.rounds);
+    return Infeasible(fmt::format("smt: no {} on {} ranks with {} chunks in {}{}{}", Name(), Ranks(),
+                                  question.chunks, limits,
                                   conflict.empty() ? "" : ": in conflict are " + conflict, hint));
   }
 
   const SynthesisRequest& request_;
   Search& search_;
+  std::optional<Synthesis> made_;
+  std::optional<Question> refuted_;  // proves the whole request infeasible
+  // Was a question left undecided; one because only divergent sums were found?
+  bool stopped_ = false, divergent_ = false;
 };
 
 bool EqualParts(const Collective& collective) {
@@ -283,8 +325,8 @@ class Smt : public Synthesizer {
                                       request.topology->num_ranks(), kMostRanks));
     for (const auto& [flag, value] : {std::pair("chunks", limits.chunks), std::pair("steps", limits.steps),
                                       std::pair("rounds", limits.rounds)})
-      if (value && (*value < 1 || *value > 1000))
-        return InvalidInput(fmt::format("smt: --{}={}; expected 1 to 1000", flag, *value));
+      if (value && (*value < 1 || *value > kMostLimit))
+        return InvalidInput(fmt::format("smt: --{}={}; expected 1 to {}", flag, *value, kMostLimit));
     if (!EqualParts(collective))
       return InvalidInput(
           fmt::format("smt: {}: parts of different sizes; expected equal ones; hint: "

@@ -199,6 +199,71 @@ TEST(Smt, UserDefinedSums) {
                        "--rounds=2"));
 }
 
+// Two GPUs, five switches between them: only four of the five ways are listed.
+TEST(Smt, WaysThatAreLeftOutStillCountForWhatARankCanTakeIn) {
+  TopologySpec spec;
+  spec.name = "planes";
+  spec.hosts.push_back({"host"});
+  for (int32_t v = 0; v < 7; ++v)
+    spec.nodes.push_back({v < 2 ? NodeKind::kGpu : NodeKind::kSwitch, std::to_string(v), HostId(0)});
+  for (int32_t gpu = 0; gpu < 2; ++gpu)
+    for (int32_t v = 2; v < 7; ++v) {
+      spec.links.push_back({NodeId(gpu), NodeId(v), 10'000'000'000, 1'000'000, 0});
+      spec.links.push_back({NodeId(v), NodeId(gpu), 10'000'000'000, 1'000'000, 0});
+    }
+  const Topology planes = Topology::Create(spec).value();
+  const StatusOr<Synthesis> made = Solve(planes, Of(CollectiveKind::kAllgather, 2), 5, 1, 1);
+  EXPECT_EQ(made.status(), OkStatus());
+  EXPECT_EQ(
+      Solve(planes, Of(CollectiveKind::kAllgather, 2), 6, 1, 1).status(),
+      Infeasible("smt: no allgather on 2 ranks with 6 chunks in 1 rounds: rank 0 must receive 6 chunks, 5 a "
+                 "round; hint: --rounds=2"));
+}
+
+// All three send to both others at once: one step of two rounds, which two steps of one cannot replace.
+TEST(Smt, SumsInFewerAndLongerStepsAreNotRefuted) {
+  const Topology hub = testing::MakeSwitch(3);
+  const Collective allreduce = Of(CollectiveKind::kAllreduce, 3);
+  SynthesisRequest request;
+  request.topology = &hub;
+  request.collective = &allreduce;
+  request.allow_divergent = true;
+  request.limits = {.chunks = 1, .steps = 2, .rounds = 2, .work_units = 0, .time_limit_s = {}};
+  const StatusOr<Synthesis> made = MakeSmt()->Synthesize(request);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(made->schedule.num_steps(), 1);
+}
+
+// The hub holds nothing, so that the first that it is sent is a copy and comes alone.
+TEST(Smt, SumsOverAnEmptyRelayKeepToTheStepsAskedFor) {
+  const Topology star = testing::MakeGraph(4, {{0, 1}, {0, 2}, {0, 3}});
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kReduce;
+  spec.ranks = {Rank(1), Rank(2), Rank(3)};
+  spec.root = Rank(3);
+  const Collective reduce = Collective::Create(spec).value();
+  EXPECT_EQ(
+      Solve(star, reduce, 1, 2, 2).status(),
+      Infeasible("smt: no reduce on 3 ranks with 1 chunks in 2 steps and 2 rounds: in conflict are sends "
+                 "of rank 1, 2; hint: --steps=3 --rounds=3"));
+  const StatusOr<Synthesis> made = Solve(star, reduce, 1, 3, 3);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, star)), OkStatus());
+}
+
+// Several questions are asked for one request; that all of those have no answer says nothing of the others.
+TEST(Smt, OnlyTheHardestQuestionRefutesARequest) {
+  const Topology ring = testing::MakeRing(5);
+  const Collective allreduce = Of(CollectiveKind::kAllreduce, 5);
+  EXPECT_EQ(Solve(ring, allreduce, {}, 2, {}).status(),
+            Infeasible("smt: no allreduce on 5 ranks with 1 chunks in 2 steps; hint: --steps=4"));
+  EXPECT_EQ(Solve(ring, allreduce, {}, {}, 2).status(),
+            Infeasible("smt: no allreduce on 5 ranks with 1 chunks in 2 rounds; hint: --rounds=4"));
+  EXPECT_EQ(Solve(ring, allreduce, {}, 3, {}).status(),
+            LimitReached("smt: allreduce on 5 ranks: only found with different roundings of a sum; hint: "
+                         "--allow-divergent"));
+}
+
 TEST(Smt, InterruptedSearchesGiveWhatThereIs) {
   const Topology dgx1 = testing::MakeDgx1();
   const Collective allgather = Of(CollectiveKind::kAllgather, 8);

@@ -121,6 +121,9 @@ class SumPatterns {
 
 PriceResult PriceSums(const Machine& machine, const SumProblem& problem, const std::vector<Image>& images,
                       int32_t steps, const RoundsBound& target, const SumPriceLimits& limits, int64_t& work) {
+  int64_t room = 0;
+  for (const Capacity& capacity : machine.capacities) room += capacity.per_round;
+  if (room > kScale) return {};
   SumPatterns patterns(machine, problem, steps, limits, work);
   std::vector<Image> group = images;
   if (group.empty()) group = {Identity(machine)};

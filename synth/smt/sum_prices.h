@@ -18,8 +18,9 @@ struct SumPriceLimits {
   std::function<bool()> stopped = {};
 };
 
-// `problem` has one chunk, which every rank contributes to and needs; `images` may be empty. `target`: a
-// bound that holds whatever the steps. Adds what Z3 used to `work`.
+// Nothing proved where links carry so many chunks a round that their prices, whole numbers, would be too
+// small. `problem` has one chunk, which every rank contributes to and needs; `images` may be empty. `target`:
+// a bound that holds whatever the steps. Adds what Z3 used to `work`.
 PriceResult PriceSums(const Machine& machine, const SumProblem& problem, const std::vector<Image>& images,
                       int32_t steps, const RoundsBound& target, const SumPriceLimits& limits, int64_t& work);
 
