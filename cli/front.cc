@@ -26,9 +26,11 @@ std::vector<Row> FrontRows(const smt::Front& front) {
                     {"cost", Cost(point)},
                     {"cost_value", static_cast<double>(point.rounds) / point.chunks},
                     {"bound", smt::ToText(point.bound)},
-                    {"proved_by", Proof(point)},
+                    {"proved_by", std::string(smt::ToString(point.proved_by))},
+                    {"proved_chunks", point.proved_chunks == 0 ? Cell() : Cell(int64_t{point.proved_chunks})},
                     {"found_by", point.found_by},
-                    {"seconds", point.seconds}});
+                    {"seconds", point.seconds},
+                    {"front_complete", front.complete}});
   return rows;
 }
 

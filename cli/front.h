@@ -9,8 +9,8 @@
 
 namespace xccl {
 
-// One object a point: chunks, steps, rounds, cost (R/C as text), cost_value, bound, proved_by, found_by,
-// seconds.
+// One object a point: chunks, steps, rounds, cost (R/C as text), cost_value, bound, proved_by,
+// proved_chunks (null: for any number), found_by, seconds, front_complete.
 std::vector<Row> FrontRows(const smt::Front& front);
 std::string FrontText(const smt::Front& front);
 

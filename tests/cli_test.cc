@@ -527,7 +527,7 @@ TEST_F(Cli, ParetoFront) {
   const Json front = Json::parse(Out({"plan", "dgx1", "-c", "alltoall", "--pareto", "--json"}));
   ASSERT_EQ(front.size(), 1u);
   EXPECT_EQ(Keys(front[0]), (Words{"chunks", "steps", "rounds", "cost", "cost_value", "bound", "proved_by",
-                                   "found_by", "seconds"}));
+                                   "proved_chunks", "found_by", "seconds", "front_complete"}));
   EXPECT_EQ(front[0]["cost"], "8/3");
   EXPECT_EQ(front[0]["proved_by"], "flow");
   const std::string text = Out({"plan", "ring:4", "-c", "allgather", "-e", "smt", "--pareto"});

@@ -256,7 +256,8 @@ TEST(SmtBruteForce, TheDigraphOfTwo) {
   Count count;
   for (const Collective& collective : AllCollectives(2))
     for (int32_t chunks = 1; chunks <= 4; ++chunks) Compare(pair, collective, chunks, "pair", count);
-  EXPECT_EQ(count.stopped + count.too_long, 0);
+  EXPECT_GT(count.yes, 100);
+  EXPECT_EQ(count.stopped, 0);
 }
 
 TEST(SmtBruteForce, EveryDigraphOfThree) { CompareDigraphs(3, 0, 1); }

@@ -315,7 +315,10 @@ int64_t Search::SizeOf(int32_t chunks, int32_t steps) {
 
 const std::vector<Witness>& Search::WitnessesOf(int32_t chunks) {
   const auto [at, added] = witnesses_.try_emplace(chunks);
-  if (added) at->second = FindWitnesses(request_, forwards_, chunks);
+  if (!added) return at->second;
+  SynthesisRequest asked = request_;
+  if (asked.limits.time_limit_s) asked.stopped = [this] { return TimeIsUp() || IsInterrupted(); };
+  at->second = FindWitnesses(asked, forwards_, chunks);
   return at->second;
 }
 
