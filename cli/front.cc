@@ -19,7 +19,9 @@ std::string Proof(const smt::FrontPoint& point) {
 
 std::vector<Row> FrontRows(const smt::Front& front) {
   std::vector<Row> rows;
-  for (const smt::FrontPoint& point : front.points)
+  for (const smt::FrontPoint& point : front.points) {
+    Cell proved_chunks;
+    if (point.proved_chunks > 0) proved_chunks = int64_t{point.proved_chunks};
     rows.push_back({{"chunks", int64_t{point.chunks}},
                     {"steps", int64_t{point.steps}},
                     {"rounds", point.rounds},
@@ -27,10 +29,11 @@ std::vector<Row> FrontRows(const smt::Front& front) {
                     {"cost_value", static_cast<double>(point.rounds) / point.chunks},
                     {"bound", smt::ToText(point.bound)},
                     {"proved_by", std::string(smt::ToString(point.proved_by))},
-                    {"proved_chunks", point.proved_chunks == 0 ? Cell() : Cell(int64_t{point.proved_chunks})},
+                    {"proved_chunks", proved_chunks},
                     {"found_by", point.found_by},
                     {"seconds", point.seconds},
                     {"front_complete", front.complete}});
+  }
   return rows;
 }
 
