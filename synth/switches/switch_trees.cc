@@ -6,9 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstdint>
-#include <limits>
 #include <optional>
 #include <vector>
 
@@ -27,12 +24,10 @@ namespace {
 
 constexpr int32_t kMostWays = 16;   // trees of one root
 constexpr int32_t kMostRoots = 32;  // of an allreduce: the loads of links are the same with any number
-constexpr int32_t kMostWaves = 64;  // of an allreduce, as far as chunks are long enough
-// Between two trees of an allreduce a root's link turns from its sums to its results, which costs a latency;
-// more roots share what GPUs have to do. As many as cost at most this more than the best number.
-constexpr double kCostOfRoots = 1.015;
-constexpr double kWorth = 1.005;  // what more waves must gain
-constexpr double kNear = 1.02;    // times the busiest link: not worth more waves
+// Of an allreduce: in how many waves roots take turns. Every chunk costs a few instructions of a program.
+constexpr int32_t kMostChunks = 128;  // in several waves
+constexpr double kWorth = 1.005;      // what more waves must gain
+constexpr double kNear = 1.02;        // times the busiest link: not worth more waves
 constexpr int64_t kLeastChunkBytes = 1024;
 constexpr int64_t kLongChunkBytes = 65'536;  // the simulator cuts longer ones: 1, 4, 16, .. waves will do
 constexpr int64_t kMostArcs = 200'000;       // of an allreduce in several waves
@@ -85,7 +80,8 @@ class Maker {
 
   StatusOr<Synthesis> Make() {
     if (collective_.num_members() == 1) return NothingToMove(form_.engine, request_);
-    StatusOr<Synthesis> best = IsAllreduce(kind_) ? MakeAllreduce() : MakeOneWay();
+    XCCL_ASSIGN_OR_RETURN(const AllreduceTrees trees, Grow(Roots()));
+    StatusOr<Synthesis> best = IsAllreduce(kind_) ? MakeAllreduce(trees) : MakeOneWay(trees);
     if (best.ok()) XCCL_RETURN_IF_ERROR(CheckSteps(form_.engine, request_, best->schedule.num_steps()));
     return best;
   }
@@ -117,21 +113,20 @@ class Maker {
     return std::min(ways, kMostWays);
   }
 
-  // Of every tree of an allreduce, in rounds over `spread` ranks.
-  std::vector<Rank> AllreduceRoots(int32_t spread, int32_t count) const {
-    const int32_t stride = collective_.num_members() / spread;
-    std::vector<Rank> roots;
-    for (int32_t i = 0; i < count; ++i) {
-      const int32_t root = i % spread;  // neighbours in turn, so that strides miss no rail
-      roots.push_back(collective_.ranks()[static_cast<size_t>(root * stride + root % stride)]);
-    }
-    return roots;
-  }
-
-  // Of every tree; those of one part follow one another.
+  // Of every tree; those of one part, or of one round of an allreduce, follow one another.
   std::vector<Rank> Roots() const {
-    const int32_t ways = Ways();
+    const int32_t n = collective_.num_members(), ways = Ways();
     std::vector<Rank> roots;
+    if (IsAllreduce(kind_)) {
+      const int32_t spread = std::min(n, kMostRoots), stride = n / spread;
+      const int32_t count =
+          kind_ == CollectiveKind::kBarrier ? 1 : request_.limits.chunks.value_or(ways * spread);
+      for (int32_t i = 0; i < count; ++i) {
+        const int32_t root = i % spread;  // neighbours in turn, so that strides miss no rail
+        roots.push_back(collective_.ranks()[static_cast<size_t>(root * stride + root % stride)]);
+      }
+      return roots;
+    }
     for (int32_t p = 0; p < collective_.num_parts(); ++p)
       for (int32_t w = 0; w < ways; ++w)
         roots.push_back(collective_.spec().root.value_or(
@@ -143,7 +138,6 @@ class Maker {
     TreeGrower down(topology_, collective_.ranks(), Branching::kMulticast);
     TreeGrower up(reversed_, collective_.ranks(), Branching::kReduce);
     FractionalPacking packing;
-    std::ranges::fill(load_, 0);
     for (size_t t = 0; t < roots.size(); ++t) {
       FractionalTree& tree = packing.trees.emplace_back();
       tree.root = static_cast<int32_t>(t);
@@ -177,12 +171,7 @@ class Maker {
     return OkStatus();
   }
 
-  // The largest power of two below it; 0 below 1.
-  static int32_t HalfOrLess(int32_t spread) {
-    return spread <= 1 ? 0 : static_cast<int32_t>(std::bit_floor(static_cast<uint32_t>(spread - 1)));
-  }
-
-  // What the links of the trees grown last take at least.
+  // What the links of the trees take at least.
   double BusiestLinkPs(int32_t trees) const {
     double most = 0;
     for (int32_t l = 0; l < topology_.num_links(); ++l)
@@ -191,38 +180,16 @@ class Maker {
     return most * static_cast<double>(request_.size_bytes) / trees * static_cast<double>(kPsPerSecond);
   }
 
-  // Of several numbers of roots the most that are about as fast as any.
-  StatusOr<Synthesis> MakeAllreduce() {
-    const int32_t most = std::min(collective_.num_members(), kMostRoots), ways = Ways();
-    if (kind_ == CollectiveKind::kBarrier || request_.limits.chunks) {
-      const bool barrier = kind_ == CollectiveKind::kBarrier;
-      XCCL_ASSIGN_OR_RETURN(const AllreduceTrees trees,
-                            Grow(AllreduceRoots(most, barrier ? 1 : *request_.limits.chunks)));
-      return InWaves(trees);
-    }
-    std::vector<Synthesis> made;
-    std::vector<double> times_ps;
-    double least_ps = std::numeric_limits<double>::infinity();
-    for (int32_t spread = most; spread >= 1; spread = HalfOrLess(spread)) {
-      XCCL_ASSIGN_OR_RETURN(const AllreduceTrees trees, Grow(AllreduceRoots(spread, ways * spread)));
-      made.push_back(InWaves(trees));
-      times_ps.push_back(static_cast<double>(made.back().simulation->time_ps));
-      least_ps = std::min(least_ps, times_ps.back());
-      if (times_ps.back() <= kCostOfRoots * BusiestLinkPs(ways * spread)) break;  // fewer gain nothing
-    }
-    const auto best =
-        std::ranges::find_if(times_ps, [&](double time_ps) { return time_ps <= kCostOfRoots * least_ps; });
-    return std::move(made[static_cast<size_t>(best - times_ps.begin())]);
-  }
-
   // Of several numbers of waves the fewest that are about as fast as any.
-  Synthesis InWaves(const AllreduceTrees& trees) const {
+  StatusOr<Synthesis> MakeAllreduce(const AllreduceTrees& trees) const {
     std::optional<Synthesis> best;
-    const int64_t arcs = 2 * static_cast<int64_t>(trees.trees.size()) * collective_.num_members();
-    const int64_t chunk_bytes = request_.size_bytes / static_cast<int64_t>(trees.trees.size());
-    for (int32_t waves = 1; waves <= kMostWaves; waves *= chunk_bytes / waves > kLongChunkBytes ? 4 : 2) {
-      if (waves > 1 && (arcs * waves > kMostArcs || request_.limits.chunks ||
-                        kind_ == CollectiveKind::kBarrier || chunk_bytes / waves < kLeastChunkBytes))
+    const int64_t num_trees = static_cast<int64_t>(trees.trees.size());
+    const int64_t arcs = 2 * num_trees * collective_.num_members();
+    const int64_t chunk_bytes = request_.size_bytes / num_trees;
+    for (int32_t waves = 1;; waves *= chunk_bytes / waves > kLongChunkBytes ? 4 : 2) {
+      if (waves > 1 &&
+          (arcs * waves > kMostArcs || num_trees * waves > kMostChunks || request_.limits.chunks ||
+           kind_ == CollectiveKind::kBarrier || chunk_bytes / waves < kLeastChunkBytes))
         break;
       ChunkedSchedule made =
           MakeAllreduceSchedule(trees, std::vector<int64_t>(static_cast<size_t>(waves), 1), collective_);
@@ -233,13 +200,12 @@ class Maker {
       const double time_ps = static_cast<double>(synthesis.simulation->time_ps);
       if (best && kWorth * time_ps >= static_cast<double>(best->simulation->time_ps)) continue;
       best = std::move(synthesis);
-      if (time_ps <= kNear * BusiestLinkPs(static_cast<int32_t>(trees.trees.size()))) break;
+      if (time_ps <= kNear * BusiestLinkPs(static_cast<int32_t>(num_trees))) break;
     }
     return *std::move(best);
   }
 
-  StatusOr<Synthesis> MakeOneWay() {
-    XCCL_ASSIGN_OR_RETURN(const AllreduceTrees trees, Grow(Roots()));
+  StatusOr<Synthesis> MakeOneWay(const AllreduceTrees& trees) const {
     const int32_t ways = static_cast<int32_t>(trees.trees.size()) / collective_.num_parts();
     Collective cut = collective_.WithChunks(ways);
     Schedule schedule;

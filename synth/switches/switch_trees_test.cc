@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "ir/bound.h"
@@ -99,7 +97,7 @@ TEST(SwitchTrees, OnePortTimesSuffice) {
     CollectiveKind kind;
     double most;  // in times of S over a port
   };
-  for (const Case& c : {Case{kAllreduce, 1.03}, Case{kBroadcast, 1.02}, Case{kReduce, 1.02},
+  for (const Case& c : {Case{kAllreduce, 1.07}, Case{kBroadcast, 1.02}, Case{kReduce, 1.02},
                         Case{kAllgather, 0.92}, Case{kReduceScatter, 0.92}}) {
     const Synthesis made = Plan("multicast", topology, All(c.kind, topology)).value();
     EXPECT_LE(static_cast<double>(TimePs(made, topology)), c.most * port_ps) << ToString(c.kind);
@@ -108,19 +106,6 @@ TEST(SwitchTrees, OnePortTimesSuffice) {
     const int64_t program_ps =
         SimulateProgram(lowered.program, lowered.collective, topology, {}).value().time_ps;
     EXPECT_LE(program_ps, TimePs(made, topology) * 21 / 20) << ToString(c.kind);
-  }
-}
-
-// A root costs a latency: the larger the size, the more of them share the work.
-TEST(SwitchTrees, AllreduceHasAsManyRootsAsItsSizeAllows) {
-  const Topology topology = Load("nvswitch:8@multicast=true,reduce=true");
-  const Collective allreduce = All(kAllreduce, topology);
-  for (const auto& [size_bytes, roots] : {std::pair<int64_t, size_t>{64 << 20, 2}, {int64_t{1} << 30, 8}}) {
-    const Synthesis made = Plan("multicast", topology, allreduce, {}, size_bytes).value();
-    std::set<Rank> senders;
-    for (int64_t i = 0; i < made.schedule.size(); ++i)
-      if (made.schedule.op[i] == TransferOp::kCopy) senders.insert(made.schedule.src[i]);
-    EXPECT_EQ(senders.size(), roots) << size_bytes;
   }
 }
 
