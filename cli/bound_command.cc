@@ -27,7 +27,7 @@ Status ShowBound(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(const TimeModel model, ParseModelFlag(flags.model));
   XCCL_ASSIGN_OR_RETURN(Topology whole, LoadTopology(flags.topology.topology, flags.topology.load));
   XCCL_ASSIGN_OR_RETURN(const Collective collective, MakeCollective(flags.collective, whole));
-  const Topology topology = UsableBy(collective, flags.collective, std::move(whole));
+  XCCL_ASSIGN_OR_RETURN(const Topology topology, UsableBy(collective, flags.collective, std::move(whole)));
   const StatusOr<Bound> bound = [&] {
     const Progress progress("bounding " + collective.name() + " on " + topology.name());
     return LowerBound(topology, collective, size_bytes, model);

@@ -55,7 +55,7 @@ Status RunCompare(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ParseSizesFlag("--sizes", flags.sizes));
   XCCL_ASSIGN_OR_RETURN(Topology whole, LoadTopology(flags.topology.topology, flags.topology.load));
   XCCL_ASSIGN_OR_RETURN(const Collective collective, MakeCollective(flags.collective, whole));
-  const Topology topology = UsableBy(collective, flags.collective, std::move(whole));
+  XCCL_ASSIGN_OR_RETURN(const Topology topology, UsableBy(collective, flags.collective, std::move(whole)));
   const std::vector<std::string> engines =
       flags.engines.empty() ? std::vector<std::string>() : Split(flags.engines, ',');
   if (flags.failures.draws > 0)

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/units.h"
+#include "ir/bound.h"
 #include "ir/collective_args.h"
 #include "ir/collective_json.h"
 #include "topologies/submachine.h"
@@ -137,9 +138,14 @@ StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology
   return collective;
 }
 
-Topology UsableBy(const Collective& collective, const CollectiveFlags& flags, Topology topology) {
+StatusOr<Topology> UsableBy(const Collective& collective, const CollectiveFlags& flags, Topology topology) {
   const bool all = collective.num_members() == topology.num_ranks();
-  return flags.no_relays && !all ? WithoutRelays(topology, collective.ranks()) : std::move(topology);
+  if (!flags.no_relays || all) return topology;
+  Topology left = WithoutRelays(topology, collective.ranks());
+  const Status reachable = CheckReachable(left, collective);
+  if (!reachable.ok() && CheckReachable(topology, collective).ok())
+    return Status(reachable.code(), reachable.message() + "; hint: without --no-relays");
+  return left;
 }
 
 }  // namespace xccl

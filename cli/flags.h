@@ -39,8 +39,8 @@ struct CollectiveFlags {
 void AddCollectiveFlags(CLI::App& command, CollectiveFlags& flags);
 StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology& topology);
 // The machine as the collective may use it: with --no-relays without the links of ranks that do not take
-// part.
-Topology UsableBy(const Collective& collective, const CollectiveFlags& flags, Topology topology);
+// part. Errors: kInvalidInput where members are joined by such ranks alone.
+StatusOr<Topology> UsableBy(const Collective& collective, const CollectiveFlags& flags, Topology topology);
 
 // The same status as a command line error, with `--flag: ` in front.
 Status FlagError(const Status& status, const std::string& flag);

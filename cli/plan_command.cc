@@ -190,7 +190,7 @@ Status PlanCollective(const Flags& flags, bool json) {
   if (!flags.groups.empty()) return PlanGroupsOfFile(flags, options, json);
   XCCL_ASSIGN_OR_RETURN(Topology whole, LoadTopology(flags.topology.topology, flags.topology.load));
   XCCL_ASSIGN_OR_RETURN(const Collective collective, MakeCollective(flags.collective, whole));
-  const Topology topology = UsableBy(collective, flags.collective, std::move(whole));
+  XCCL_ASSIGN_OR_RETURN(const Topology topology, UsableBy(collective, flags.collective, std::move(whole)));
   if (flags.pareto) return PrintFront(topology, collective, options, json);
   Start start;
   if (!flags.from.empty()) XCCL_RETURN_IF_ERROR(ReadStart(flags, topology, collective, start, options));

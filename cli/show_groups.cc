@@ -101,7 +101,7 @@ std::string GroupsText(const GroupsResult& all, const std::string& file) {
                      fmt::format("{:.1f}", PsToUs(outcome.bound_ps)),
                      fmt::format("{:.1f}", GbPerS(BusBandwidth(group, outcome.together_ps)))});
   }
-  std::string text = PlanText(all.result, "auto", file);
+  std::string text = PlanText(all.result, all.result.plan.made_by.engine, file);
   text += fmt::format("  {:<10} {}\n", "unaware", Gain(all));
   return text + TableText(table);
 }

@@ -177,7 +177,9 @@ TEST_F(Cli, IdleRanksRelayUnlessTheyMustNot) {
   const Words bound = {"bound", "torus:4x4", "-c",   "allreduce",  "--ranks",
                        "0-3",   "-s",        "1MiB", "--no-relays"};
   EXPECT_NE(Out(bound), Out({bound.begin(), bound.end() - 1}));
-  ExpectWrong({{"apart"}, 1, "torus:4x4: no path from rank 0 to rank 5, which allreduce needs"},
+  ExpectWrong({{"apart"},
+               1,
+               "torus:4x4: no path from rank 0 to rank 5, which allreduce needs; hint: without --no-relays"},
               Run({"plan", "torus:4x4", "-c", "allreduce", "--ranks", "0,5", "--no-relays"}));
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "ir/simulate.h"
 #include "ir/sizes.h"
@@ -203,6 +204,7 @@ TEST(Formula, StepsBySize) {
       {"pat", kAllgather, MakeSwitch(16), 16 * mib, 2 + 3},  // 4 trees of 1 MiB: log2 A + n'/A - 1
       {"pat", kReduceScatter, MakeSwitch(12), 12 * mib, 2 + 3},
       {"pat", kAllgather, MakeSwitch(16), 1024 * mib, 15},  // one tree: n - 1
+      {"pat", kAllgather, MakeSwitch(12), 1024 * mib, 11},
       {"pat", kAllreduce, MakeSwitch(5), 1024 * mib, 8},
       {"k-nomial", kBroadcast, MakeSwitch(16), 1 * kib, 2},  // radix 4 and more
       {"k-nomial", kReduce, MakeSwitch(16), 64 * mib, 4},    // radix 2
@@ -287,6 +289,12 @@ TEST(Formula, BroadcastOnAMeshTakesHalfTheSize) {
     const double half_ps = static_cast<double>(options.size_bytes) / 2 * kPsPerByte;
     EXPECT_GE(static_cast<double>(simulation.time_ps), half_ps);
     EXPECT_LE(static_cast<double>(simulation.time_ps), half_ps * 1.01);
+  }
+  for (const auto& [rows, columns, steps] : {std::tuple(4, 5, 7), {3, 3, 4}, {2, 5, 6}, {2, 2, 3}}) {
+    const Topology from_corner = MakeGrid({rows, columns}, false);
+    const Collective collective = Rooted(CollectiveKind::kBroadcast, AllRanks(from_corner), Rank(0));
+    EXPECT_EQ(Make(from_corner, collective, "2d-mesh")->schedule.num_steps(), steps)
+        << rows << "x" << columns;
   }
 }
 

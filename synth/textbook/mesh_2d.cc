@@ -6,8 +6,8 @@
 // Where the machine is a mesh or torus, lines are its links and a message passes the ranks between. There a
 // broadcast goes down two trees that share no link, half of the data each: along the root's row and from it
 // along the columns, and the other way about; what the first cannot reach, the root's column, it enters from
-// the column beside. S/2 beta + (rows + columns) alpha: a corner has two links, so that no broadcast on a
-// mesh takes less than S/2 beta.
+// the column beside. S/2 beta + (rows + columns - 2) alpha from a corner, one alpha more where a side is 2: a
+// corner has two links, so that no broadcast on a mesh takes less than S/2 beta.
 #include <algorithm>
 #include <limits>
 

@@ -2,8 +2,9 @@
 // block goes down the same binomial tree, turned to start at that rank, far children first. A message carries
 // the blocks of up to A trees, A a power of 2 that keeps it within a buffer: first log2 A steps in which what
 // is sent together doubles, then n'/A - 1 steps of A blocks each that go through the rest depth first, so
-// that little waits to be passed on (n' is the power of 2 above n): log2 A + n'/A - 1 steps, (n-1)/n S bytes.
-// Small sizes take A = n'/2, which is log2 n' steps.
+// that little waits to be passed on (n' is the power of 2 from n on): log2 A + n'/A - 1 steps, n - 1 for A =
+// 1, since steps in which nobody lacks anything are left out; (n-1)/n S bytes. Small sizes take A = n'/2,
+// which is log2 n' steps.
 #include <algorithm>
 #include <map>
 
