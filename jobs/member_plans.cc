@@ -93,11 +93,49 @@ SynthesisRequest MemberPlans::Request(const Topology& topology, const Collective
 
 StatusOr<MemberPlan> MemberPlans::Alone(size_t group, const std::vector<uint8_t>* eighths) {
   const Submachine& alone = SubmachineOf(group);
-  const Collective& whole = groups_[group].collective;
-  const Collective collective = OnMembersAlone(whole, alone);
+  const Collective collective = OnMembersAlone(groups_[group].collective, alone);
   std::optional<Topology> narrowed;
   if (eighths != nullptr) narrowed = WithEighths(alone.topology, &alone.link, *eighths);
-  const Topology& machine = narrowed ? *narrowed : alone.topology;
+  return PlanOn(group, alone, narrowed ? *narrowed : alone.topology, collective);
+}
+
+std::optional<Submachine> MemberPlans::OwnLinksOf(size_t group) {
+  if (users_.empty()) {
+    users_.assign(static_cast<size_t>(topology_.num_links()), 0);
+    for (size_t g = 0; g < groups_.size(); ++g)
+      for (LinkId l : SubmachineOf(g).link) ++users_[l.index()];
+  }
+  const Submachine& alone = SubmachineOf(group);
+  const auto is_own = [&](LinkId l) { return users_[l.index()] == 1; };
+  if (std::ranges::all_of(alone.link, is_own)) return std::nullopt;
+  TopologySpec spec = alone.topology.spec();
+  const std::vector<Link> links = std::exchange(spec.links, {});
+  std::vector<LinkId> kept;
+  for (size_t l = 0; l < links.size(); ++l) {
+    if (!is_own(alone.link[l])) continue;
+    spec.links.push_back(links[l]);
+    kept.push_back(alone.link[l]);
+  }
+  const Topology own = Topology::Create(std::move(spec)).value();
+  const Collective collective = OnMembersAlone(groups_[group].collective, alone);
+  Submachine inner = MembersAlone(own, collective.ranks());
+  if (!CheckReachable(inner.topology, OnMembersAlone(collective, inner)).ok()) return std::nullopt;
+  for (Rank& r : inner.rank) r = alone.rank[r.index()];
+  for (LinkId& l : inner.link) l = kept[l.index()];
+  return inner;
+}
+
+StatusOr<std::optional<MemberPlan>> MemberPlans::OnOwnLinks(size_t group) {
+  const std::optional<Submachine> own = OwnLinksOf(group);
+  if (!own) return std::optional<MemberPlan>();
+  XCCL_ASSIGN_OR_RETURN(MemberPlan plan,
+                        PlanOn(group, *own, own->topology, OnMembersAlone(groups_[group].collective, *own)));
+  return std::optional(std::move(plan));
+}
+
+StatusOr<MemberPlan> MemberPlans::PlanOn(size_t group, const Submachine& alone, const Topology& machine,
+                                         const Collective& collective) {
+  const Collective& whole = groups_[group].collective;
   const std::string key = KeyOf(machine, collective, groups_[group].size_bytes);
   auto found = alone_.find(key);
   if (found == alone_.end()) {

@@ -45,6 +45,9 @@ class MemberPlans {
   // Requires: IsJoinedAlone. `eighths`, where given, says of each link how many eighths of it are
   // there, 1..8.
   StatusOr<MemberPlan> Alone(size_t group, const std::vector<uint8_t>* eighths = nullptr);
+  // On links that lie between no other group's members, so that nobody else is in the way; absent where
+  // these do not join the members, and where nothing that Alone may use is anybody else's.
+  StatusOr<std::optional<MemberPlan>> OnOwnLinks(size_t group);
   // With relays, by the engine on the whole machine.
   StatusOr<MemberPlan> OnWhole(size_t group, const std::vector<uint8_t>* eighths = nullptr);
   // How fast any plan of the group could be that has the machine for itself.
@@ -60,6 +63,11 @@ class MemberPlans {
     std::optional<Bound> bound;
   };
   const Submachine& SubmachineOf(size_t group);
+  // Without the links that other groups' submachines have, too.
+  std::optional<Submachine> OwnLinksOf(size_t group);
+  // By the engine, on a submachine of the group whose links may be narrower in `machine`.
+  StatusOr<MemberPlan> PlanOn(size_t group, const Submachine& alone, const Topology& machine,
+                              const Collective& collective);
   // A seen group that a translation takes to this one, and the translation.
   std::optional<std::pair<Seen*, int64_t>> Translate(size_t group);
   SynthesisRequest Request(const Topology& topology, const Collective& collective, size_t group) const;
@@ -68,6 +76,7 @@ class MemberPlans {
   const std::vector<ProcessGroup>& groups_;
   const MemberPlanOptions options_;
   std::vector<std::optional<Submachine>> submachines_;
+  std::vector<int32_t> users_;                        // by link: submachines that have it; empty: not counted
   std::map<std::string, StatusOr<Synthesis>> alone_;  // by what the submachine and the collective are
   std::vector<Seen> seen_;
   std::optional<SymmetryGroup> translations_;

@@ -69,6 +69,7 @@ class GroupsPlanner {
     Evaluate(fastest_, "each group's fastest plan");
     unaware_ps_ = together_ps_;
     if (alone_ != fastest_) Evaluate(alone_, "each group without relays");
+    if (!IsGoodEnough()) EvaluateOnOwnLinks();
     if (options_.engine == "auto") {
       XCCL_RETURN_IF_ERROR(ShareBandwidth());
       TryGreedy();
@@ -134,6 +135,15 @@ class GroupsPlanner {
     return OkStatus();
   }
   bool MayRelay() const { return topology_.num_ranks() <= kMostRelayed; }
+
+  // Groups that need not meet others on any link do not.
+  void EvaluateOnOwnLinks() {
+    Choice choice = best_choice_;
+    for (size_t g = 0; g < groups_.size(); ++g)
+      if (StatusOr<std::optional<MemberPlan>> made = plans_.OnOwnLinks(g); made.ok() && *made)
+        choice[g] = AddOption(g, **std::move(made));
+    if (choice != best_choice_) Evaluate(choice, "groups on links of their own");
+  }
 
   double BoundPs() const { return static_cast<double>(bound_.bound_ps); }
   bool IsGoodEnough() const { return static_cast<double>(best_ps_) <= BoundPs() * kGoodEnough; }

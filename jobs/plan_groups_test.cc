@@ -163,6 +163,23 @@ TEST(PlanGroups, GroupsThatShareNothingTakeTheTimeOfOne) {
   EXPECT_GE(plan.unaware_ps, plan.made.simulation->time_ps);
 }
 
+// Alone a host's GPUs gain a little by going round over rails and spines; all hosts at once took four times
+// as long there as over their own NVSwitches.
+TEST(PlanGroups, HostsKeepOffTheFabricThatAllShare) {
+  const Topology topology = LoadTopology("rail-16").value();
+  GroupRequest request{"hosts", {}};
+  for (int32_t host = 0; host < 16; ++host) {
+    std::vector<int32_t> ranks;
+    for (int32_t gpu = 0; gpu < 8; ++gpu) ranks.push_back(8 * host + gpu);
+    request.groups.push_back(MakeGroup("host" + std::to_string(host), kAllgather, ranks, 256 << 20));
+  }
+  const JointPlan plan = Planned(topology, request);
+  EXPECT_EQ(ToStatus(VerifySchedule(plan.made.schedule, plan.made.collective, topology)).message(), "");
+  const double own_ps = 7.0 / 8 * (256 << 20) / 450e9 * 1e12;  // what a GPU receives, at 450 GB/s
+  EXPECT_LE(static_cast<double>(plan.made.simulation->time_ps), 1.01 * own_ps);
+  EXPECT_EQ(plan.made.note, "groups on links of their own");
+}
+
 // Two pairs whose shortest ways share a cable, with a way round that is free.
 TEST(PlanGroups, OneGroupMakesRoomForTheOther) {
   const Topology topology = LoadTopology("ring:6").value();
