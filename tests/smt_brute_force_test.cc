@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "base/random.h"
 #include "ir/verify_schedule.h"
 #include "synth/smt/smt.h"
 #include "tests/testing/collectives.h"
@@ -42,7 +43,7 @@ class BruteForce {
       collective.After(ChunkId(c), holdings);
       Set(c, holdings, goal_);
     }
-    sums_ = collective.Reduces();
+    sums_ = collective.Reduces() || collective.kind() == CollectiveKind::kCustom;
   }
 
   Answer Solve(int32_t steps, int32_t rounds) {
@@ -265,6 +266,43 @@ TEST(SmtBruteForce, EveryDigraphOfThree) { CompareDigraphs(3, 0, 1); }
 class SmtBruteForceOfFour : public ::testing::TestWithParam<size_t> {};
 TEST_P(SmtBruteForceOfFour, EveryDigraph) { CompareDigraphs(4, GetParam(), 4); }
 INSTANTIATE_TEST_SUITE_P(Parts, SmtBruteForceOfFour, ::testing::Range<size_t>(0, 4));
+
+// Two parts; some ranks have a contribution to each, some need a sum of some.
+Collective RandomTables(Random& random, int32_t ranks) {
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kCustom;
+  spec.custom_name = "tables";
+  spec.custom_weights = {1, 1};
+  const uint64_t subsets = uint64_t{1} << ranks;
+  for (int32_t r = 0; r < ranks; ++r) spec.ranks.push_back(Rank(r));
+  for (int32_t part = 0; part < 2; ++part) {
+    const uint64_t have = 1 + random.Below(subsets - 1);
+    for (int32_t r = 0; r < ranks; ++r) {
+      if ((have >> r & 1) != 0) spec.pre.push_back({Rank(r), PartId(part), {Rank(r)}});
+      TableEntry need{Rank(r), PartId(part), {}};
+      const uint64_t terms = have & random.Below(subsets);
+      for (int32_t q = 0; q < ranks; ++q)
+        if ((terms >> q & 1) != 0) need.contributions.push_back(Rank(q));
+      if (!need.contributions.empty() && random.Below(2) == 0) spec.post.push_back(std::move(need));
+    }
+  }
+  return Collective::Create(spec).value();
+}
+
+TEST(SmtBruteForce, UserDefinedTables) {
+  Random random(5);
+  Count count;
+  const std::vector<Topology> three = StronglyConnectedDigraphs(3), four = StronglyConnectedDigraphs(4);
+  for (size_t i = 0; i < 60; ++i) {
+    const Topology& topology =
+        i % 4 == 3 ? four[random.Below(four.size())] : three[random.Below(three.size())];
+    const Collective tables = RandomTables(random, topology.num_ranks());
+    Compare(topology, tables, 1, "tables " + std::to_string(i), count);
+  }
+  EXPECT_GT(count.yes, 300);
+  EXPECT_GT(count.no, 100);
+  EXPECT_EQ(count.stopped, 0);
+}
 
 // Switches, parallel and unlike links, long ways, one-way links; members with relays between.
 TEST(SmtBruteForce, MachinesOfEveryKind) {

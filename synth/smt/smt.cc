@@ -53,16 +53,15 @@ class Attempt {
       if (made_) return *std::move(made_);
       if (search_.IsOver()) break;
     }
-    // Whether the request has an answer at all is one question, worth all that is left.
-    const auto hardest =
-        std::find_if(asked.begin(), asked.end(), [&](const Asked& one) { return IsHardest(one.question); });
-    if (!refuted_ && asked.size() > 1 && hardest != asked.end() && !search_.IsOver()) {
+    if (!refuted_) {
+      StatusOr<Synthesis> best = BestSoFar(WhyOpen(asked.size()));
+      if (best.ok() || asked.size() == 1 || search_.IsOver()) return best;
+      // Whether the request has an answer at all is one question, worth all that is left.
       search_.SearchLong();
-      XCCL_RETURN_IF_ERROR(Ask(hardest->question, search_.work_left()));
+      XCCL_RETURN_IF_ERROR(Ask(Widest(), search_.work_left()));
       if (made_) return *std::move(made_);
     }
-    if (refuted_) return NothingFits(*refuted_);
-    return BestSoFar(WhyOpen(asked.size()));
+    return refuted_ ? NothingFits(*refuted_) : WhyOpen(asked.size());
   }
 
  private:
@@ -92,6 +91,17 @@ class Attempt {
         fmt::format("smt: {} on {} ranks: nothing found by {} short searches; hint: --chunks, --steps and "
                     "--rounds for one long one",
                     Name(), Ranks(), questions));
+  }
+
+  // The fewest chunks with the most steps and rounds that may help.
+  Question Widest() {
+    const SynthesisLimits& limits = request_.limits;
+    Question widest{.chunks = limits.chunks.value_or(1), .steps = 0, .rounds = 0};
+    widest.steps = limits.steps.value_or(limits.rounds.value_or(search_.LeastSteps() + FurtherSteps()));
+    widest.rounds = limits.rounds
+                        ? *limits.rounds
+                        : std::min<int64_t>(search_.MostRounds(widest.steps, widest.chunks), kMostLimit);
+    return widest;
   }
 
   // Does anything that the request allows fit this question too, if with some chunks, or after some
@@ -155,14 +165,7 @@ class Attempt {
         const int64_t least = search_.LeastRounds(std::max(steps, least_steps), chunks);
         const int64_t first_round = limits.rounds ? *limits.rounds : least,
                       last_round = limits.rounds ? *limits.rounds : least + FurtherRounds();
-        std::vector<int64_t> round_counts;
-        for (int64_t rounds = first_round; rounds <= last_round; ++rounds) round_counts.push_back(rounds);
-        // Whatever fits the steps fits so many rounds.
-        const int64_t most = search_.MostRounds(steps, chunks);
-        if (limits.steps && !limits.rounds && chunks == first_chunks && most > last_round &&
-            most <= kMostLimit)
-          round_counts.push_back(most);
-        for (int64_t rounds : round_counts) {
+        for (int64_t rounds = first_round; rounds <= last_round; ++rounds) {
           const Question question{chunks, steps, rounds};
           if (const std::optional<Refusal> why = search_.Forbidden(question)) {
             if (reason.ok() || chunks == first_chunks) reason = ToStatus(question, *why);
@@ -178,12 +181,7 @@ class Attempt {
     std::stable_sort(asked.begin(), asked.end(),
                      [](const Asked& a, const Asked& b) { return a.promise_ps < b.promise_ps; });
     const size_t most = search_.form() == Form::kSums ? kMostAskedOfSums : kMostAsked;
-    if (asked.size() <= most) return asked;
-    const auto hardest = std::find_if(asked.begin() + static_cast<std::ptrdiff_t>(most), asked.end(),
-                                      [&](const Asked& one) { return IsHardest(one.question); });
-    if (hardest != asked.end())
-      std::iter_swap(hardest, asked.begin() + static_cast<std::ptrdiff_t>(most) - 1);
-    asked.resize(most);
+    if (asked.size() > most) asked.resize(most);
     return asked;
   }
 
@@ -256,6 +254,11 @@ class Attempt {
     if (search_.TimeIsUp())
       return LimitReached(fmt::format("smt: {} on {} ranks: nothing found within --time-limit={}s", Name(),
                                       Ranks(), *request_.limits.time_limit_s));
+    if (!search_.IsOver() && !search_.machine().complete)
+      return LimitReached(fmt::format(
+          "smt: {} on {} ranks: nothing found, and no proof: not searched are in-switch multicast "
+          "and reduction, and more than a few ways between two GPUs",
+          Name(), Ranks()));
     return LimitReached(
         fmt::format("smt: {} on {} ranks: nothing found within {} solver units; hint: "
                     "--time-limit=60s, or fewer --chunks",

@@ -264,6 +264,26 @@ TEST(Smt, OnlyTheHardestQuestionRefutesARequest) {
                          "--allow-divergent"));
 }
 
+// Short searches for what promises most fail; no other engine has a plan to fall back on.
+TEST(Smt, UserDefinedSumsAreFoundWithoutLimits) {
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kCustom;
+  spec.custom_name = "scan";
+  spec.custom_weights = {1};
+  std::vector<Rank> up_to;
+  for (int32_t r = 0; r < 4; ++r) {
+    spec.ranks.push_back(Rank(r));
+    up_to.push_back(Rank(r));
+    spec.pre.push_back({Rank(r), PartId(0), {Rank(r)}});
+    spec.post.push_back({Rank(r), PartId(0), up_to});
+  }
+  const Collective scan = Collective::Create(spec).value();
+  const Topology ring = testing::MakeRing(4);
+  const StatusOr<Synthesis> made = Solve(ring, scan, {}, {}, {});
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, ring)), OkStatus());
+}
+
 TEST(Smt, InterruptedSearchesGiveWhatThereIs) {
   const Topology dgx1 = testing::MakeDgx1();
   const Collective allgather = Of(CollectiveKind::kAllgather, 8);
