@@ -275,12 +275,13 @@ class Attempt {
            {Question{question.chunks, question.steps, question.rounds + more},
             Question{question.chunks, question.steps + more, question.rounds},
             Question{question.chunks, question.steps + more, question.rounds + more}}) {
-        if (other.steps > other.rounds) continue;
+        if (other.steps > other.rounds || !hint.empty()) continue;
         const StatusOr<Outcome> outcome = search_.Ask(other, search_.work_left() / 2);
         if (!outcome.ok()) return outcome.status();
-        if (outcome->verdict != Verdict::kFeasible || !hint.empty()) continue;
+        if (outcome->verdict != Verdict::kFeasible) continue;
         hint = "; hint:";
-        if (other.steps != question.steps) hint += fmt::format(" --steps={}", other.steps);
+        if (other.steps != question.steps && request_.limits.steps)
+          hint += fmt::format(" --steps={}", other.steps);
         if (other.rounds != question.rounds && request_.limits.rounds)
           hint += fmt::format(" --rounds={}", other.rounds);
       }
