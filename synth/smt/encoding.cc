@@ -374,16 +374,22 @@ std::string Summary(const Core& core) {
 
 CopyQuestion::CopyQuestion(const Machine& machine, const greedy::CopyProblem& problem,
                            const std::vector<Image>& images, int32_t steps, int32_t most_rounds, Style style,
-                           bool named)
-    : encoding_(std::make_unique<Encoding>(machine, problem, images, steps, most_rounds, style, named)) {}
+                           bool named) {
+  try {
+    encoding_ = std::make_unique<Encoding>(machine, problem, images, steps, most_rounds, style, named);
+  } catch (const z3::exception& error) {
+    failure_ = error.msg();
+  }
+}
 
 CopyQuestion::~CopyQuestion() = default;
 
 StatusOr<Answer> CopyQuestion::Ask(int32_t rounds, const SolveLimits& limits) {
+  if (!encoding_) return AfterFailure<Answer>(failure_, limits);
   try {
     return encoding_->Ask(rounds, limits);
   } catch (const z3::exception& error) {
-    return BugError(std::string("smt: the solver failed: ") + error.msg());
+    return AfterFailure<Answer>(error.msg(), limits);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -66,6 +67,7 @@ class SumQuestion {
 
  private:
   class Encoding;
+  std::string failure_;  // of making the encoding; it is absent then
   std::unique_ptr<Encoding> encoding_;
 };
 

@@ -10,8 +10,10 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
 
+#include "base/status.h"
 #include "synth/smt/encoding.h"
 
 namespace xccl::smt {
@@ -45,7 +47,20 @@ class Watch {
   std::thread thread_;
 };
 
+// What Z3 may hold, of the whole process; beyond it a check ends undecided.
+inline constexpr const char* kMostMebibytes = "1536";
+
+// Tells Z3 once. Call before the first context is made.
+inline void LimitMemory() {
+  static const bool told = [] {
+    z3::set_param("memory_high_watermark", kMostMebibytes);
+    return true;
+  }();
+  (void)told;
+}
+
 inline z3::params ParametersOf(z3::context& context, const SolveLimits& limits) {
+  LimitMemory();
   z3::params parameters(context);
   parameters.set("rlimit",
                  static_cast<unsigned>(std::clamp<int64_t>(limits.work, 1, (int64_t{1} << 32) - 1)));
@@ -81,6 +96,15 @@ inline z3::check_result Check(z3::context& context, z3::solver& solver, z3::expr
   const bool ended = limits.stopped && limits.stopped();
   work += result == z3::unknown && !limits.time_limit_s && !ended ? std::max(used, limits.work) : used;
   return result;
+}
+
+// Without memory a question is undecided, and has used up what it was given; anything else is a bug.
+template <typename AnswerOf>
+StatusOr<AnswerOf> AfterFailure(const std::string& failure, const SolveLimits& limits) {
+  if (failure.find("memory") == std::string::npos) return BugError("smt: the solver failed: " + failure);
+  AnswerOf undecided;
+  undecided.work = limits.work;
+  return undecided;
 }
 
 }  // namespace xccl::smt
