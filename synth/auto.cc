@@ -61,6 +61,7 @@ constexpr double kRefinable = 2;             // times the best
 constexpr double kWorthFiner = 0.99;         // what four times as many chunks must come to
 constexpr int64_t kLongChunkBytes = 16'384;  // longer ones the simulator and the program cut by themselves
 constexpr int64_t kShortChunkBytes = 128;    // a line of LL128
+constexpr int64_t kMoreTransfers = 2;        // times as many: each costs instructions, which is not seen here
 constexpr int64_t kMostFinerChunks = 1024;   // a part
 
 // greedy.
@@ -82,7 +83,8 @@ struct Candidate {
 struct Tried {
   std::string_view name;
   double time_ps = 0;
-  int32_t chunks = 1;  // a part
+  int32_t chunks = 1;     // a part
+  int64_t transfers = 0;  // of its schedule
 };
 
 // Chunk moves that an engine without relays makes for a collective with one chunk a part.
@@ -210,7 +212,7 @@ class Portfolio {
       finer.limits.chunks = static_cast<int32_t>(chunks);
       if (LeastMoves(*request_.collective) * (chunks / tried.chunks) > left) return;
       StatusOr<Synthesis> made = MakeFiner(tried.name, finer, left);
-      if (!made.ok()) return;
+      if (!made.ok() || made->schedule.size() > kMoreTransfers * tried.transfers) return;
       made->simulation = Simulate(made->schedule, made->collective, *request_.topology,
                                   {.size_bytes = request_.size_bytes, .model = request_.model});
       const double finer_ps = static_cast<double>(made->simulation->time_ps);
@@ -364,7 +366,7 @@ class Portfolio {
         made.simulation = Simulate(made.schedule, made.collective, *request_.topology,
                                    {.size_bytes = request_.size_bytes, .model = request_.model});
       time_ps = static_cast<double>(made.simulation->time_ps);
-      tried_.push_back({name, time_ps, made.collective.ChunksOf(PartId(0))});
+      tried_.push_back({name, time_ps, made.collective.ChunksOf(PartId(0)), made.schedule.size()});
     }
     if (best_ && time_ps >= best_ps_) return;
     best_ps_ = time_ps;
