@@ -374,23 +374,15 @@ std::string Summary(const Core& core) {
 
 CopyQuestion::CopyQuestion(const Machine& machine, const greedy::CopyProblem& problem,
                            const std::vector<Image>& images, int32_t steps, int32_t most_rounds, Style style,
-                           bool named) {
-  try {
-    encoding_ = std::make_unique<Encoding>(machine, problem, images, steps, most_rounds, style, named);
-  } catch (const z3::exception& error) {
-    failure_ = error.msg();
-  }
-}
+                           bool named)
+    : encoding_(
+          MakeEncoding<Encoding>(failure_, machine, problem, images, steps, most_rounds, style, named)) {}
 
 CopyQuestion::~CopyQuestion() = default;
 
 StatusOr<Answer> CopyQuestion::Ask(int32_t rounds, const SolveLimits& limits) {
-  if (!encoding_) return AfterFailure<Answer>(failure_, limits);
-  try {
-    return encoding_->Ask(rounds, limits);
-  } catch (const z3::exception& error) {
-    return AfterFailure<Answer>(error.msg(), limits);
-  }
+  return AskEncoding<Answer>(encoding_.get(), failure_, limits,
+                             [&](Encoding& encoding) { return encoding.Ask(rounds, limits); });
 }
 
 Core CopyQuestion::LastCore() const { return encoding_->LastCore(); }

@@ -234,23 +234,14 @@ int32_t LeastInOutSteps(const Machine& machine) {
 }
 
 InOutQuestion::InOutQuestion(const Machine& machine, const std::vector<Image>& images, int32_t runs,
-                             int32_t steps, int32_t rounds) {
-  try {
-    encoding_ = std::make_unique<Encoding>(machine, images, runs, steps, rounds);
-  } catch (const z3::exception& error) {
-    failure_ = error.msg();
-  }
-}
+                             int32_t steps, int32_t rounds)
+    : encoding_(MakeEncoding<Encoding>(failure_, machine, images, runs, steps, rounds)) {}
 
 InOutQuestion::~InOutQuestion() = default;
 
 StatusOr<SumAnswer> InOutQuestion::Ask(const SolveLimits& limits) {
-  if (!encoding_) return AfterFailure<SumAnswer>(failure_, limits);
-  try {
-    return encoding_->Ask(limits);
-  } catch (const z3::exception& error) {
-    return AfterFailure<SumAnswer>(error.msg(), limits);
-  }
+  return AskEncoding<SumAnswer>(encoding_.get(), failure_, limits,
+                                [&](Encoding& encoding) { return encoding.Ask(limits); });
 }
 
 }  // namespace xccl::smt

@@ -367,32 +367,21 @@ SumAnswer SumQuestion::Encoding::Ask(const z3::expr& guard, const SolveLimits& l
 }
 
 SumQuestion::SumQuestion(const Machine& machine, const SumProblem& problem, const std::vector<Image>& images,
-                         Shape shape, int32_t steps, std::optional<int32_t> most_rounds) {
-  try {
-    encoding_ = std::make_unique<Encoding>(machine, problem, images, shape, steps, most_rounds);
-  } catch (const z3::exception& error) {
-    failure_ = error.msg();
-  }
-}
+                         Shape shape, int32_t steps, std::optional<int32_t> most_rounds)
+    : encoding_(MakeEncoding<Encoding>(failure_, machine, problem, images, shape, steps, most_rounds)) {}
 
 SumQuestion::~SumQuestion() = default;
 
 StatusOr<SumAnswer> SumQuestion::Ask(int32_t rounds, const SolveLimits& limits) {
-  if (!encoding_) return AfterFailure<SumAnswer>(failure_, limits);
-  try {
-    return encoding_->Ask(encoding_->RoundsGuard(rounds), limits);
-  } catch (const z3::exception& error) {
-    return AfterFailure<SumAnswer>(error.msg(), limits);
-  }
+  return AskEncoding<SumAnswer>(encoding_.get(), failure_, limits, [&](Encoding& encoding) {
+    return encoding.Ask(encoding.RoundsGuard(rounds), limits);
+  });
 }
 
 StatusOr<SumAnswer> SumQuestion::AskBelow(const EdgePrices& prices, int64_t most, const SolveLimits& limits) {
-  if (!encoding_) return AfterFailure<SumAnswer>(failure_, limits);
-  try {
-    return encoding_->Ask(encoding_->BudgetGuard(prices, most), limits);
-  } catch (const z3::exception& error) {
-    return AfterFailure<SumAnswer>(error.msg(), limits);
-  }
+  return AskEncoding<SumAnswer>(encoding_.get(), failure_, limits, [&](Encoding& encoding) {
+    return encoding.Ask(encoding.BudgetGuard(prices, most), limits);
+  });
 }
 
 }  // namespace xccl::smt

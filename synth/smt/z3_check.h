@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -47,20 +48,7 @@ class Watch {
   std::thread thread_;
 };
 
-// What Z3 may hold, of the whole process; beyond it a check ends undecided.
-inline constexpr const char* kMostMebibytes = "1536";
-
-// Tells Z3 once. Call before the first context is made.
-inline void LimitMemory() {
-  static const bool told = [] {
-    z3::set_param("memory_high_watermark", kMostMebibytes);
-    return true;
-  }();
-  (void)told;
-}
-
 inline z3::params ParametersOf(z3::context& context, const SolveLimits& limits) {
-  LimitMemory();
   z3::params parameters(context);
   parameters.set("rlimit",
                  static_cast<unsigned>(std::clamp<int64_t>(limits.work, 1, (int64_t{1} << 32) - 1)));
@@ -105,6 +93,29 @@ StatusOr<AnswerOf> AfterFailure(const std::string& failure, const SolveLimits& l
   AnswerOf undecided;
   undecided.work = limits.work;
   return undecided;
+}
+
+// An encoding; absent, with `failure` saying why, where Z3 gave up.
+template <typename Encoding, typename... Of>
+std::unique_ptr<Encoding> MakeEncoding(std::string& failure, const Of&... of) {
+  try {
+    return std::make_unique<Encoding>(of...);
+  } catch (const z3::exception& error) {
+    failure = error.msg();
+    return nullptr;
+  }
+}
+
+// What `ask` says of an encoding, or what its failure means.
+template <typename AnswerOf, typename Encoding, typename AskIt>
+StatusOr<AnswerOf> AskEncoding(Encoding* encoding, const std::string& failure, const SolveLimits& limits,
+                               AskIt ask) {
+  if (encoding == nullptr) return AfterFailure<AnswerOf>(failure, limits);
+  try {
+    return ask(*encoding);
+  } catch (const z3::exception& error) {
+    return AfterFailure<AnswerOf>(error.msg(), limits);
+  }
 }
 
 }  // namespace xccl::smt
