@@ -213,9 +213,7 @@ class Portfolio {
       if (LeastMoves(*request_.collective) * (chunks / tried.chunks) > left) return;
       StatusOr<Synthesis> made = MakeFiner(tried.name, finer, left);
       if (!made.ok() || made->schedule.size() > kMoreTransfers * tried.transfers) return;
-      made->simulation = Simulate(made->schedule, made->collective, *request_.topology,
-                                  {.size_bytes = request_.size_bytes, .model = request_.model});
-      const double finer_ps = static_cast<double>(made->simulation->time_ps);
+      const double finer_ps = SimulatedPs(*made);
       if (finer_ps > kWorthFiner * time_ps) return;
       time_ps = finer_ps;
       Consider(tried.name, std::move(made).value(), true);
@@ -355,6 +353,14 @@ class Portfolio {
     Consider(candidate.name, std::move(made).value(), simulate);
   }
 
+  // Simulates it unless that was done.
+  double SimulatedPs(Synthesis& made) const {
+    if (!made.simulation)
+      made.simulation = Simulate(made.schedule, made.collective, *request_.topology,
+                                 {.size_bytes = request_.size_bytes, .model = request_.model});
+    return static_cast<double>(made.simulation->time_ps);
+  }
+
   // Keeps it if it is the fastest so far.
   void Consider(std::string_view name, Synthesis made, bool simulate) {
     if (!request_.allow_divergent && SeveralGetASum(made.collective) &&
@@ -362,10 +368,7 @@ class Portfolio {
       return;
     double time_ps = 0;
     if (simulate) {
-      if (!made.simulation)
-        made.simulation = Simulate(made.schedule, made.collective, *request_.topology,
-                                   {.size_bytes = request_.size_bytes, .model = request_.model});
-      time_ps = static_cast<double>(made.simulation->time_ps);
+      time_ps = SimulatedPs(made);
       tried_.push_back({name, time_ps, made.collective.ChunksOf(PartId(0)), made.schedule.size()});
     }
     if (best_ && time_ps >= best_ps_) return;

@@ -12,25 +12,10 @@
 #include "synth/switches/switch_trees.h"
 
 namespace xccl {
-namespace {
 
-constexpr SwitchTreesForm kForm = {"in-network", false};
-
-class InNetwork final : public Synthesizer {
- public:
-  std::string_view name() const override { return kForm.engine; }
-  std::string_view summary() const override {
-    return "trees whose switches multicast and add up on the way (SHARP); not exact";
-  }
-  bool MayServe(CollectiveKind kind) const override { return MayServeSwitchTrees(kind); }
-  Status Serves(const SynthesisRequest& request) const override { return ServesSwitchTrees(kForm, request); }
-  StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
-    return MakeSwitchTrees(kForm, request);
-  }
-};
-
-}  // namespace
-
-std::unique_ptr<Synthesizer> MakeInNetwork() { return std::make_unique<InNetwork>(); }
+std::unique_ptr<Synthesizer> MakeInNetwork() {
+  return MakeSwitchTrees(
+      {"in-network", "trees whose switches multicast and add up on the way (SHARP); not exact", false});
+}
 
 }  // namespace xccl

@@ -12,25 +12,10 @@
 #include "synth/switches/switch_trees.h"
 
 namespace xccl {
-namespace {
 
-constexpr SwitchTreesForm kForm = {"multicast", true};
-
-class Multicast final : public Synthesizer {
- public:
-  std::string_view name() const override { return kForm.engine; }
-  std::string_view summary() const override {
-    return "one switch that joins all ranks multicasts and adds up (NVLS); not exact";
-  }
-  bool MayServe(CollectiveKind kind) const override { return MayServeSwitchTrees(kind); }
-  Status Serves(const SynthesisRequest& request) const override { return ServesSwitchTrees(kForm, request); }
-  StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
-    return MakeSwitchTrees(kForm, request);
-  }
-};
-
-}  // namespace
-
-std::unique_ptr<Synthesizer> MakeMulticast() { return std::make_unique<Multicast>(); }
+std::unique_ptr<Synthesizer> MakeMulticast() {
+  return MakeSwitchTrees(
+      {"multicast", "one switch that joins all ranks multicasts and adds up (NVLS); not exact", true});
+}
 
 }  // namespace xccl

@@ -251,35 +251,45 @@ class Maker {
   std::vector<bool> closed_;  // by link
 };
 
+const std::vector<CollectiveKind> kKinds = {CollectiveKind::kAllreduce,      CollectiveKind::kAllgather,
+                                            CollectiveKind::kAllgatherv,     CollectiveKind::kReduceScatter,
+                                            CollectiveKind::kReduceScatterv, CollectiveKind::kBroadcast,
+                                            CollectiveKind::kReduce,         CollectiveKind::kBarrier};
+
+class SwitchTrees final : public Synthesizer {
+ public:
+  explicit SwitchTrees(const SwitchTreesForm& form)
+      : form_(form), engine_{form.engine, form.summary, kKinds, nullptr} {}
+  std::string_view name() const override { return form_.engine; }
+  std::string_view summary() const override { return form_.summary; }
+  bool MayServe(CollectiveKind kind) const override { return xccl::MayServe(engine_, kind); }
+  Status Serves(const SynthesisRequest& request) const override {
+    XCCL_RETURN_IF_ERROR(ServesKind(engine_, request));
+    const CollectiveKind kind = request.collective->kind();
+    const Topology& topology = *request.topology;
+    bool any = false;
+    for (int32_t n = 0; n < topology.num_nodes() && !any; ++n)
+      any = Can(topology.node(NodeId(n)), kind) &&
+            (!form_.one_switch || JoinsAll(topology, NodeId(n), *request.collective));
+    if (any || request.collective->num_members() == 1) return OkStatus();
+    return InvalidInput(fmt::format("{}: no switch of {} {}{}; hint: --engine=auto", form_.engine,
+                                    topology.name(), form_.one_switch ? "joins all members and " : "",
+                                    Verb(kind)));
+  }
+  StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
+    XCCL_RETURN_IF_ERROR(Serves(request));
+    return Maker(form_, request).Make();
+  }
+
+ private:
+  const SwitchTreesForm form_;
+  const TextbookEngine engine_;
+};
+
 }  // namespace
 
-bool MayServeSwitchTrees(CollectiveKind kind) { return GoesUp(kind) || GoesDown(kind); }
-
-Status ServesSwitchTrees(const SwitchTreesForm& form, const SynthesisRequest& request) {
-  const CollectiveKind kind = request.collective->kind();
-  if (!MayServeSwitchTrees(kind))
-    return InvalidInput(
-        fmt::format("{}: does not serve {}; it serves allreduce, allgather, allgatherv, reduce_scatter, "
-                    "reduce_scatterv, broadcast, reduce, barrier; hint: --engine=auto",
-                    form.engine, request.collective->name()));
-  XCCL_RETURN_IF_ERROR(CheckMembers(form.engine, request));
-  if (request.limits.chunks && *request.limits.chunks < 1)
-    return InvalidInput(
-        fmt::format("{}: {} chunks; expected at least 1", form.engine, *request.limits.chunks));
-  const Topology& topology = *request.topology;
-  bool any = false;
-  for (int32_t n = 0; n < topology.num_nodes() && !any; ++n)
-    any = Can(topology.node(NodeId(n)), kind) &&
-          (!form.one_switch || JoinsAll(topology, NodeId(n), *request.collective));
-  if (any || request.collective->num_members() == 1) return OkStatus();
-  return InvalidInput(fmt::format("{}: no switch of {} {}{}; hint: --engine=auto", form.engine,
-                                  topology.name(), form.one_switch ? "joins all members and " : "",
-                                  Verb(kind)));
-}
-
-StatusOr<Synthesis> MakeSwitchTrees(const SwitchTreesForm& form, const SynthesisRequest& request) {
-  XCCL_RETURN_IF_ERROR(ServesSwitchTrees(form, request));
-  return Maker(form, request).Make();
+std::unique_ptr<Synthesizer> MakeSwitchTrees(const SwitchTreesForm& form) {
+  return std::make_unique<SwitchTrees>(form);
 }
 
 }  // namespace xccl

@@ -7,24 +7,20 @@
 // of one sum. Cost: trees × links × log, and simulations of an allreduce in a few numbers of waves.
 #pragma once
 
+#include <memory>
 #include <string_view>
 
-#include "base/status.h"
 #include "synth/synthesizer.h"
 
 namespace xccl {
 
 struct SwitchTreesForm {
-  std::string_view engine;
+  std::string_view engine, summary;
   bool one_switch = false;  // trees pass one switch, which joins all members
 };
 
-// Whether there is anything to multicast or to add up.
-bool MayServeSwitchTrees(CollectiveKind kind);
-// Errors: kInvalidInput for a kind that has nothing to multicast or to add up, and for a machine whose
-// switches cannot, saying which.
-Status ServesSwitchTrees(const SwitchTreesForm& form, const SynthesisRequest& request);
-// Errors: also where members are joined by other ranks alone.
-StatusOr<Synthesis> MakeSwitchTrees(const SwitchTreesForm& form, const SynthesisRequest& request);
+// Errors of its plans: kInvalidInput for a kind that has nothing to multicast or to add up, for a machine
+// whose switches cannot, saying which, and where members are joined by other ranks alone.
+std::unique_ptr<Synthesizer> MakeSwitchTrees(const SwitchTreesForm& form);
 
 }  // namespace xccl
