@@ -9,9 +9,9 @@
 
 #include "base/random.h"
 #include "bench/machines.h"
-#include "ir/bound.h"
-#include "ir/simulate.h"
-#include "synth/two_tier/two_tier.h"
+#include "ir/bounds/bound.h"
+#include "ir/simulate/simulate.h"
+#include "synth/textbook/two_tier.h"
 
 namespace xccl {
 namespace {

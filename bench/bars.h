@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ir/collective.h"
-#include "ir/simulate.h"
+#include "ir/simulate/simulate.h"
 
 namespace xccl {
 

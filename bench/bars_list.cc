@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "bench/bars.h"
+#include "ir/time_model.h"
 
 namespace xccl {
 namespace {

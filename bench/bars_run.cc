@@ -14,13 +14,14 @@
 #include "base/units.h"
 #include "bench/bars.h"
 #include "bench/machines.h"
-#include "ir/bound.h"
-#include "ir/lower.h"
+#include "ir/bounds/bound.h"
+#include "ir/lower/lower.h"
 #include "ir/schedule_stats.h"
-#include "ir/simulate_program.h"
-#include "ir/verify_program.h"
-#include "ir/verify_schedule.h"
-#include "synth/synthesizer.h"
+#include "ir/simulate/simulate_program.h"
+#include "ir/verify/verify_program.h"
+#include "ir/verify/verify_schedule.h"
+#include "synth/common/synthesizer.h"
+#include "synth/engines.h"
 
 namespace xccl {
 namespace {

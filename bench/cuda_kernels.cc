@@ -20,17 +20,18 @@
 #include "bench/gpu_times.h"
 #include "codegen/emit.h"
 #include "ir/collective.h"
-#include "ir/kernel_form.h"
-#include "ir/kernel_sizes.h"
-#include "ir/lower.h"
+#include "ir/kernel/kernel_form.h"
+#include "ir/kernel/kernel_sizes.h"
+#include "ir/lower/lower.h"
 #include "ir/machine_model.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/kernel_cache.h"
 #include "runtime/cuda/kernel_source.h"
 #include "runtime/cuda/run_program.h"
-#include "synth/synthesizer.h"
-#include "topologies/load.h"
+#include "synth/common/synthesizer.h"
+#include "synth/engines.h"
+#include "topologies/load/load.h"
 
 namespace xccl {
 namespace {

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "ir/bound.h"
-#include "ir/simulate.h"
-#include "topologies/load.h"
+#include "ir/bounds/bound.h"
+#include "ir/simulate/simulate.h"
+#include "topologies/load/load.h"
 #include "topologies/paths.h"
 
 namespace xccl {

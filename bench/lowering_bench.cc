@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "base/units.h"
-#include "ir/lower.h"
-#include "ir/simulate.h"
-#include "ir/simulate_program.h"
-#include "ir/verify_program.h"
-#include "synth/synthesizer.h"
-#include "topologies/load.h"
+#include "ir/lower/lower.h"
+#include "ir/simulate/simulate.h"
+#include "ir/simulate/simulate_program.h"
+#include "ir/verify/verify_program.h"
+#include "synth/common/synthesizer.h"
+#include "synth/engines.h"
+#include "topologies/load/load.h"
 
 namespace xccl {
 namespace {

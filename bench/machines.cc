@@ -8,7 +8,7 @@
 
 #include "base/strings.h"
 #include "base/units.h"
-#include "topologies/load.h"
+#include "topologies/load/load.h"
 
 namespace xccl {
 namespace {

@@ -10,14 +10,15 @@
 #include <string>
 #include <vector>
 
-#include "ir/bound.h"
+#include "ir/bounds/bound.h"
 #include "ir/plan.h"
-#include "ir/simulate.h"
-#include "ir/verify_schedule.h"
+#include "ir/simulate/simulate.h"
+#include "ir/verify/verify_schedule.h"
+#include "synth/common/synthesizer.h"
+#include "synth/engines.h"
 #include "synth/replan/replan.h"
-#include "synth/synthesizer.h"
 #include "topologies/failures.h"
-#include "topologies/load.h"
+#include "topologies/load/load.h"
 
 namespace xccl {
 namespace {

@@ -8,14 +8,15 @@
 #include <cstdlib>
 #include <string>
 
-#include "ir/bound.h"
-#include "ir/lower.h"
-#include "ir/simulate.h"
-#include "ir/verify_program.h"
-#include "ir/verify_schedule.h"
+#include "ir/bounds/bound.h"
+#include "ir/lower/lower.h"
+#include "ir/simulate/simulate.h"
+#include "ir/verify/verify_program.h"
+#include "ir/verify/verify_schedule.h"
 #include "runtime/cpu/run_program.h"
-#include "synth/synthesizer.h"
-#include "topologies/load.h"
+#include "synth/common/synthesizer.h"
+#include "synth/engines.h"
+#include "topologies/load/load.h"
 
 namespace xccl {
 namespace {

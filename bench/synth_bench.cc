@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/units.h"
-#include "ir/bound.h"
-#include "ir/simulate.h"
+#include "ir/bounds/bound.h"
+#include "ir/simulate/simulate.h"
 #include "synth/greedy/greedy.h"
-#include "topologies/load.h"
+#include "topologies/load/load.h"
 
 namespace xccl {
 namespace {

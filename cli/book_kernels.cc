@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "ir/plan.h"
+#include "ir/verify/read_plan.h"
 #include "runtime/cuda/kernel_source.h"
 #include "runtime/cuda/nvcc.h"
 

@@ -10,7 +10,8 @@
 #include "cli/flags.h"
 #include "cli/output_json.h"
 #include "cli/progress.h"
-#include "ir/bound.h"
+#include "ir/bounds/bound.h"
+#include "ir/time_model.h"
 
 namespace xccl {
 namespace {

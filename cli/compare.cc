@@ -8,6 +8,7 @@
 
 #include "base/strings.h"
 #include "base/units.h"
+#include "synth/engines.h"
 
 namespace xccl {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/pipeline.h"
 #include "cli/show.h"
+#include "pipeline/pipeline.h"
 
 namespace xccl {
 

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "cli/compare.h"
 #include "cli/show.h"
+#include "synth/engines.h"
 #include "synth/replan/replan.h"
 #include "topologies/failures.h"
 

@@ -18,6 +18,7 @@
 #include "codegen/emit.h"
 #include "ir/numbers.h"
 #include "ir/plan.h"
+#include "ir/verify/read_plan.h"
 #include "runtime/bootstrap.h"
 #include "runtime/cuda/nvcc.h"
 #include "runtime/plan_book.h"

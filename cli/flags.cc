@@ -4,9 +4,10 @@
 #include <numeric>
 
 #include "base/units.h"
-#include "ir/bound.h"
+#include "ir/bounds/bound.h"
 #include "ir/collective_args.h"
 #include "ir/collective_json.h"
+#include "ir/time_model.h"
 #include "topologies/submachine.h"
 
 namespace xccl {

@@ -9,8 +9,8 @@
 
 #include "base/status.h"
 #include "ir/collective.h"
-#include "ir/simulate.h"
-#include "topologies/load.h"
+#include "ir/simulate/simulate.h"
+#include "topologies/load/load.h"
 #include "topologies/topology.h"
 
 namespace CLI {

@@ -11,7 +11,7 @@
 
 #include "base/strings.h"
 #include "cli/commands.h"
-#include "cli/pipeline.h"
+#include "pipeline/pipeline.h"
 
 namespace {
 

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "ir/violation.h"
+
 namespace xccl {
 namespace {
 

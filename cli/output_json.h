@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/row.h"
-#include "ir/verify_schedule.h"
+#include "ir/verify/verify_schedule.h"
 
 namespace xccl {
 

@@ -12,20 +12,22 @@
 #include "cli/front.h"
 #include "cli/interrupt.h"
 #include "cli/output_json.h"
-#include "cli/pipeline.h"
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
 #include "cli/show.h"
 #include "cli/show_groups.h"
 #include "cli/training_flags.h"
 #include "cli/training_plan.h"
-#include "ir/bound.h"
+#include "ir/bounds/bound.h"
 #include "ir/plan.h"
-#include "jobs/groups.h"
-#include "jobs/training.h"
+#include "ir/verify/read_plan.h"
+#include "pipeline/pipeline.h"
+#include "synth/engines.h"
+#include "synth/groups/groups.h"
+#include "synth/groups/training.h"
 #include "synth/smt/pareto.h"
-#include "topologies/native_xml.h"
 #include "topologies/submachine.h"
+#include "topologies/xml/native_xml.h"
 
 namespace xccl {
 namespace {
@@ -158,7 +160,7 @@ Status PrintFront(const Topology& topology, const Collective& collective, const 
   const StatusOr<smt::Front> front = [&] {
     Progress progress("front of " + collective.name() + " on " + topology.name());
     request.progress = [&](const std::string& what) { progress.Say(what); };
-    return smt::FindFront(request);
+    return smt::FindFront(request, WitnessEngines());
   }();
   XCCL_RETURN_IF_ERROR(front.status());
   const std::string text = json ? ToJson(FrontRows(*front)) : FrontText(*front);

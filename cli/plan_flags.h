@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "cli/pipeline.h"
+#include "pipeline/pipeline.h"
 
 namespace CLI {
 class App;

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/pipeline.h"
 #include "cli/row.h"
+#include "pipeline/pipeline.h"
 
 namespace xccl {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/pipeline.h"
-#include "jobs/groups.h"
-#include "jobs/plan_groups.h"
+#include "pipeline/pipeline.h"
+#include "synth/groups/groups.h"
+#include "synth/groups/plan_groups.h"
 
 namespace xccl {
 

@@ -12,7 +12,9 @@
 #include "cli/progress.h"
 #include "cli/show.h"
 #include "ir/plan.h"
-#include "ir/simulate_program.h"
+#include "ir/simulate/simulate_program.h"
+#include "ir/time_model.h"
+#include "ir/verify/read_plan.h"
 
 namespace xccl {
 namespace {

@@ -4,10 +4,10 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/describe/describe.h"
 #include "cli/flags.h"
-#include "topologies/describe.h"
-#include "topologies/native_xml.h"
-#include "topologies/this_machine.h"
+#include "topologies/nccl/this_machine.h"
+#include "topologies/xml/native_xml.h"
 
 namespace xccl {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/strings.h"
 #include "cli/flags.h"
-#include "jobs/model.h"
+#include "synth/groups/model.h"
 
 namespace xccl {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/status.h"
-#include "jobs/training.h"
+#include "synth/groups/training.h"
 
 namespace CLI {
 class App;

@@ -16,7 +16,7 @@
 #include "ir/plan.h"
 #include "ir/sizes.h"
 #include "runtime/plan_book.h"
-#include "synth/members_alone.h"
+#include "synth/common/members_alone.h"
 #include "topologies/submachine.h"
 
 namespace xccl {

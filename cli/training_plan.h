@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "cli/pipeline.h"
 #include "cli/show_groups.h"
-#include "jobs/training.h"
+#include "pipeline/pipeline.h"
+#include "synth/groups/training.h"
 #include "topologies/topology.h"
 
 namespace xccl {

@@ -6,8 +6,8 @@
 
 #include "base/strings.h"
 #include "base/units.h"
-#include "ir/lower.h"
-#include "ir/simulate_program.h"
+#include "ir/lower/lower.h"
+#include "ir/simulate/simulate_program.h"
 #include "topologies/paths.h"
 
 namespace xccl {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "cli/pipeline.h"
 #include "ir/machine_model.h"
 #include "ir/plan.h"
+#include "pipeline/pipeline.h"
 #include "runtime/plan_book.h"
 #include "topologies/topology.h"
 

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/simulate_program.h"
-#include "ir/verify_program.h"
-#include "topologies/load.h"
+#include "ir/simulate/simulate_program.h"
+#include "ir/verify/verify_program.h"
+#include "topologies/load/load.h"
 
 namespace xccl {
 namespace {

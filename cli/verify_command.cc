@@ -8,8 +8,8 @@
 #include "cli/progress.h"
 #include "ir/plan.h"
 #include "ir/translated.h"
-#include "ir/verify_program.h"
-#include "ir/verify_schedule.h"
+#include "ir/verify/verify_program.h"
+#include "ir/verify/verify_schedule.h"
 
 namespace xccl {
 namespace {

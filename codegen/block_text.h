@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "ir/kernel_form.h"
+#include "ir/kernel/kernel_form.h"
 #include "ir/program.h"
 
 namespace xccl {

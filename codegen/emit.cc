@@ -9,8 +9,8 @@
 #include <map>
 
 #include "codegen/block_text.h"
-#include "ir/kernel_form.h"
-#include "ir/kernel_names.h"
+#include "ir/kernel/kernel_form.h"
+#include "ir/kernel/kernel_names.h"
 
 namespace xccl {
 namespace {

@@ -1,10 +1,11 @@
 // Plays every chunk with hashes in place of numbers: a leaf is its rank, a sum is a hash of its two operands
 // that commutes and does not associate. Two ranks with equal hashes hold the same expression (up to a 64-bit
 // collision). Linear in transfers × chunks each moves.
+#include "ir/bitwise_same.h"
+
 #include <optional>
 
 #include "ir/chunk_index.h"
-#include "ir/verify_schedule.h"
 
 namespace xccl {
 namespace {

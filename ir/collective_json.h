@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <string>
 
+#include "base/json/json_value.h"
+#include "base/json/json_writer.h"
 #include "base/status.h"
 #include "ir/collective.h"
-#include "ir/json_value.h"
-#include "ir/json_writer.h"
 
 namespace xccl {
 

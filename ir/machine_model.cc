@@ -6,9 +6,9 @@
 #include <ostream>
 
 #include "base/files.h"
+#include "base/json/json_value.h"
+#include "base/json/json_writer.h"
 #include "base/units.h"
-#include "ir/json_value.h"
-#include "ir/json_writer.h"
 
 namespace xccl {
 namespace {

@@ -8,15 +8,13 @@
 #include <ostream>
 
 #include "base/files.h"
+#include "base/json/json_value.h"
+#include "base/json/json_writer.h"
 #include "ir/collective_json.h"
-#include "ir/json_value.h"
-#include "ir/json_writer.h"
 #include "ir/program_json.h"
 #include "ir/schedule_json.h"
 #include "ir/translated.h"
-#include "ir/verify_program.h"
-#include "ir/verify_schedule.h"
-#include "topologies/native_xml.h"
+#include "topologies/xml/native_xml.h"
 
 namespace xccl {
 namespace {
@@ -144,16 +142,6 @@ StatusOr<Plan> ReadPlanUnverified(const std::string& path) {
   XCCL_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, path));
   text = std::string();
   return ReadPlanJson(document.root(), path);
-}
-
-StatusOr<Plan> ReadPlan(const std::string& path) {
-  XCCL_ASSIGN_OR_RETURN(Plan plan, ReadPlanUnverified(path));
-  XCCL_RETURN_IF_ERROR(
-      Annotate(ToStatus(VerifySchedule(plan.schedule, plan.collective, plan.topology)), path));
-  if (plan.program)
-    XCCL_RETURN_IF_ERROR(
-        Annotate(ToStatus(VerifyProgram(plan.program->program, plan.program->collective)), path));
-  return plan;
 }
 
 }  // namespace xccl

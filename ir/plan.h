@@ -40,9 +40,8 @@ inline constexpr int64_t kMostPlainTransfers = 4'000'000;
 
 Status WritePlan(const Plan& plan, const std::string& path,
                  int64_t most_plain_transfers = kMostPlainTransfers);
-// Reads and verifies: a plan that comes back does what it says. Errors: kInvalidInput with the place and, for
-// wrong plans, the first violation. `verify` wants the violations themselves: ReadPlanUnverified.
-StatusOr<Plan> ReadPlan(const std::string& path);
+// Reads the format and proves nothing: whoever executes or trusts a plan calls ReadPlan
+// (ir/verify/read_plan.h). Errors: kInvalidInput with the place.
 StatusOr<Plan> ReadPlanUnverified(const std::string& path);
 
 }  // namespace xccl

@@ -1,10 +1,10 @@
 // A Program as JSON: the `program` of a plan file. Format: docs/ir.md, Programs.
 #pragma once
 
+#include "base/json/json_value.h"
+#include "base/json/json_writer.h"
 #include "base/status.h"
 #include "ir/collective.h"
-#include "ir/json_value.h"
-#include "ir/json_writer.h"
 #include "ir/program.h"
 
 namespace xccl {

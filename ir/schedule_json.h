@@ -1,9 +1,9 @@
 // A Schedule as JSON: the `schedule` of a plan file. Format: docs/ir.md, Plan files.
 #pragma once
 
+#include "base/json/json_value.h"
+#include "base/json/json_writer.h"
 #include "base/status.h"
-#include "ir/json_value.h"
-#include "ir/json_writer.h"
 #include "ir/schedule.h"
 #include "topologies/topology.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/test_graphs.h"
+#include "ir/testing/graphs.h"
 
 namespace xccl {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "ir/plan.h"
+#include "ir/verify/read_plan.h"
 #include "runtime/rank_work.h"
 
 namespace xccl {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "ir/kernel_form.h"
+#include "ir/kernel/kernel_form.h"
 #include "ir/program.h"
 
 namespace xccl {

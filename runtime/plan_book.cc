@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/json/json_value.h"
+#include "base/json/json_writer.h"
 #include "base/strings.h"
-#include "ir/json_value.h"
-#include "ir/json_writer.h"
 
 namespace xccl {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "ir/lower.h"
+#include "ir/lower/lower.h"
 #include "ir/plan.h"
-#include "ir/program_test_util.h"
+#include "ir/testing/programs.h"
 #include "runtime/plan_book.h"
 
 namespace xccl {

@@ -8,16 +8,18 @@
 
 #include "base/random.h"
 #include "ir/plan.h"
-#include "ir/simulate.h"
-#include "ir/test_translated.h"
+#include "ir/simulate/simulate.h"
+#include "ir/testing/translated.h"
 #include "ir/translated.h"
-#include "ir/verify_schedule.h"
-#include "synth/synthesizer.h"
+#include "ir/verify/read_plan.h"
+#include "ir/verify/verify_schedule.h"
+#include "synth/common/synthesizer.h"
+#include "synth/engines.h"
 #include "tests/testing/check.h"
 #include "tests/testing/collectives.h"
 #include "tests/testing/mutate.h"
 #include "tests/testing/topologies.h"
-#include "topologies/load.h"
+#include "topologies/load/load.h"
 #include "topologies/symmetry.h"
 
 namespace xccl::testing {

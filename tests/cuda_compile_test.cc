@@ -7,8 +7,9 @@
 #include <string>
 
 #include "codegen/emit.h"
-#include "ir/lower.h"
+#include "ir/lower/lower.h"
 #include "ir/plan.h"
+#include "ir/verify/read_plan.h"
 #include "runtime/cuda/kernel_source.h"
 #include "runtime/cuda/nvrtc.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "device/host.h"
-#include "ir/interpret.h"
+#include "ir/interpret/interpret.h"
 #include "ir/numbers.h"
 #include "ir/program.h"
 #include "tests/testing/group_cases.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "device/host.h"
-#include "ir/interpret.h"
+#include "ir/interpret/interpret.h"
 #include "ir/numbers.h"
 #include "ir/program.h"
 #include "tests/testing/host_machine.h"

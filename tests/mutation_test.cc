@@ -5,8 +5,9 @@
 #include <map>
 
 #include "ir/translated.h"
-#include "ir/verify_schedule.h"
-#include "synth/synthesizer.h"
+#include "ir/verify/verify_schedule.h"
+#include "synth/common/synthesizer.h"
+#include "synth/engines.h"
 #include "tests/testing/check.h"
 #include "tests/testing/collectives.h"
 #include "tests/testing/mutate.h"

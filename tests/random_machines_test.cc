@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "ir/bound.h"
+#include "ir/bounds/bound.h"
+#include "ir/time_model.h"
+#include "synth/engines.h"
 #include "tests/testing/check.h"
 #include "tests/testing/collectives.h"
 #include "tests/testing/topologies.h"

@@ -1,6 +1,7 @@
 // Every strongly connected digraph on up to four GPUs, every collective, every engine.
 #include <gtest/gtest.h>
 
+#include "ir/time_model.h"
 #include "tests/testing/check.h"
 #include "tests/testing/collectives.h"
 #include "tests/testing/topologies.h"

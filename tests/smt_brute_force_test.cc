@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "base/random.h"
-#include "ir/verify_schedule.h"
-#include "synth/smt/smt.h"
+#include "ir/verify/verify_schedule.h"
+#include "synth/engines.h"
 #include "tests/testing/collectives.h"
 #include "tests/testing/topologies.h"
-#include "topologies/native_xml.h"
+#include "topologies/xml/native_xml.h"
 
 namespace xccl::testing {
 namespace {
@@ -210,7 +210,7 @@ void Compare(const Topology& topology, const Collective& whole, int32_t chunks, 
   request.collective = &whole;
   request.allow_divergent = true;
   request.limits.chunks = chunks;
-  if (!MakeSmt()->Serves(request).ok()) return;
+  if (!FindSynthesizer("smt").value()->Serves(request).ok()) return;
   const Collective collective = whole.WithChunks(chunks);
   BruteForce brute(topology, collective);
   for (int32_t steps = 1; steps <= kMostSteps; ++steps)
@@ -224,7 +224,7 @@ void Compare(const Topology& topology, const Collective& whole, int32_t chunks, 
       ++(yes ? count.yes : count.no);
       request.limits.steps = steps;
       request.limits.rounds = rounds;
-      const StatusOr<Synthesis> made = MakeSmt()->Synthesize(request);
+      const StatusOr<Synthesis> made = FindSynthesizer("smt").value()->Synthesize(request);
       if (made.status().code() == StatusCode::kLimit) {
         ++count.stopped;
         continue;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "topologies/max_flow.h"
+#include "base/graph/max_flow.h"
 #include "topologies/topology.h"
 
 namespace xccl {

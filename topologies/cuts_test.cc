@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "topologies/native_xml.h"
+#include "topologies/xml/native_xml.h"
 
 namespace xccl {
 namespace {

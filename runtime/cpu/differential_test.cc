@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/random.h"
-#include "ir/interpret.h"
-#include "ir/lower.h"
-#include "ir/program_test_util.h"
-#include "ir/tree_test_util.h"
+#include "ir/interpret/interpret.h"
+#include "ir/lower/lower.h"
+#include "ir/testing/programs.h"
+#include "ir/testing/trees.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/cpu/launch.h"
 #include "runtime/cpu/run_program.h"

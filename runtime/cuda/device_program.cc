@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ir/kernel_sizes.h"
+#include "ir/kernel/kernel_sizes.h"
 #include "runtime/cuda/device_program_state.h"
 #include "runtime/cuda/registry.h"
 

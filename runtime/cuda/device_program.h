@@ -21,7 +21,7 @@
 #include "base/status.h"
 #include "device/abi.h"
 #include "ir/collective.h"
-#include "ir/kernel_form.h"
+#include "ir/kernel/kernel_form.h"
 #include "ir/numbers.h"
 #include "ir/program.h"
 #include "ir/sizes.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/files.h"
-#include "ir/kernel_names.h"
+#include "ir/kernel/kernel_names.h"
 #include "runtime/cuda/device_headers.h"
 
 namespace xccl::cuda {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "ir/kernel_form.h"
-#include "ir/kernel_sizes.h"
+#include "ir/kernel/kernel_form.h"
+#include "ir/kernel/kernel_sizes.h"
 #include "ir/sizes.h"
 
 namespace xccl::cuda {

@@ -10,13 +10,14 @@
 #include <optional>
 
 #include "ir/sizes.h"
+#include "ir/time_model.h"
 #include "ir/translated.h"
 #include "synth/bfb/estimate.h"
 #include "synth/bfb/schedule.h"
-#include "synth/compose.h"
-#include "synth/reverse.h"
-#include "synth/step_limit.h"
-#include "synth/textbook/textbook.h"
+#include "synth/common/compose.h"
+#include "synth/common/reverse.h"
+#include "synth/common/serves.h"
+#include "synth/common/step_limit.h"
 #include "topologies/symmetry.h"
 
 namespace xccl {
@@ -32,17 +33,14 @@ constexpr int64_t kMostWaveMoves = int64_t{1} << 18;  // then at most so many mo
 constexpr int64_t kLeastWaveBytes = 64 << 10;         // of at least so much
 constexpr int32_t kMostCentres = 8;
 
-const TextbookEngine& Served() {
-  static const TextbookEngine served = {
-      "bfb",
-      "every chunk along shortest ways, links evenly loaded; fewest steps, and on tori, hypercubes, full "
-      "meshes least load too",
-      {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kAllgatherv,
-       CollectiveKind::kReduceScatter, CollectiveKind::kReduceScatterv, CollectiveKind::kBroadcast,
-       CollectiveKind::kReduce, CollectiveKind::kBarrier},
-      nullptr};
-  return served;
-}
+constexpr std::string_view kName = "bfb";
+constexpr std::string_view kSummary =
+    "every chunk along shortest ways, links evenly loaded; fewest steps, and on tori, hypercubes, full "
+    "meshes least load too";
+constexpr CollectiveKind kServed[] = {CollectiveKind::kAllreduce,      CollectiveKind::kAllgather,
+                                      CollectiveKind::kAllgatherv,     CollectiveKind::kReduceScatter,
+                                      CollectiveKind::kReduceScatterv, CollectiveKind::kBroadcast,
+                                      CollectiveKind::kReduce,         CollectiveKind::kBarrier};
 
 bool IsAllreduce(CollectiveKind kind) {
   return kind == CollectiveKind::kAllreduce || kind == CollectiveKind::kBarrier;
@@ -110,10 +108,10 @@ class Planning {
       : request_(request),
         collective_(*request.collective),
         grounds_(*request.topology),
-        budget_(Served().name, request) {}
+        budget_(kName, request) {}
 
   StatusOr<Synthesis> Run() {
-    if (collective_.num_members() == 1) return NothingToMove(Served().name, request_);
+    if (collective_.num_members() == 1) return NothingToMove(kName, request_);
     FindSymmetry();
     if (symmetry_ == nullptr &&
         int64_t{request_.topology->num_ranks()} * collective_.num_members() > kMostDistances)
@@ -298,7 +296,7 @@ class Planning {
     schedule = ExpandWhereSmall(std::move(schedule), cut, *request_.topology);
     if (!budget_.Allows(schedule.num_steps())) return std::nullopt;
     const bool nothing = schedule.size() == 0;
-    return Synthesis{std::move(cut), std::move(schedule), nothing, std::string(Served().name), ""};
+    return Synthesis{std::move(cut), std::move(schedule), nothing, std::string(kName), ""};
   }
 
   const SynthesisRequest& request_;
@@ -342,10 +340,12 @@ double Guess(const SynthesisRequest& request) {
 
 class Bfb final : public Synthesizer {
  public:
-  std::string_view name() const override { return Served().name; }
-  std::string_view summary() const override { return Served().summary; }
-  bool MayServe(CollectiveKind kind) const override { return xccl::MayServe(Served(), kind); }
-  Status Serves(const SynthesisRequest& request) const override { return ServesKind(Served(), request); }
+  std::string_view name() const override { return kName; }
+  std::string_view summary() const override { return kSummary; }
+  bool MayServe(CollectiveKind kind) const override { return xccl::MayServe(kServed, kind); }
+  Status Serves(const SynthesisRequest& request) const override {
+    return ServesKind(kName, kServed, request);
+  }
   std::optional<double> EstimatePs(const SynthesisRequest& request) const override {
     if (!Serves(request).ok()) return std::nullopt;
     return Guess(request);

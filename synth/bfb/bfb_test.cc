@@ -10,13 +10,13 @@
 #include <numeric>
 
 #include "base/random.h"
-#include "ir/bound.h"
-#include "ir/simulate.h"
+#include "ir/bounds/bound.h"
+#include "ir/simulate/simulate.h"
 #include "ir/translated.h"
-#include "ir/verify_schedule.h"
+#include "ir/verify/verify_schedule.h"
 #include "synth/bfb/balance.h"
-#include "synth/test_machines.h"
-#include "topologies/load.h"
+#include "synth/common/test_machines.h"
+#include "topologies/load/load.h"
 #include "topologies/paths.h"
 
 namespace xccl {

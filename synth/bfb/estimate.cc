@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/sizes.h"
+#include "ir/time_model.h"
 
 namespace xccl {
 namespace {

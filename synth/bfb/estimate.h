@@ -3,7 +3,7 @@
 
 #include "ir/collective.h"
 #include "ir/schedule.h"
-#include "ir/simulate.h"
+#include "ir/simulate/simulate.h"
 #include "topologies/symmetry.h"
 #include "topologies/topology.h"
 

@@ -10,7 +10,7 @@
 
 #include "synth/bfb/balance.h"
 #include "synth/bfb/network.h"
-#include "synth/textbook/moves.h"
+#include "synth/common/moves.h"
 
 namespace xccl {
 

@@ -11,15 +11,15 @@
 #include <optional>
 #include <set>
 
-#include "ir/bound.h"
-#include "ir/concurrent_flow.h"
-#include "ir/simulate.h"
+#include "ir/bounds/bound.h"
+#include "ir/bounds/concurrent_flow.h"
+#include "ir/simulate/simulate.h"
 #include "ir/sizes.h"
 #include "ir/translated.h"
+#include "synth/common/packed_trees.h"
+#include "synth/common/serves.h"
+#include "synth/common/step_limit.h"
 #include "synth/flow/routes.h"
-#include "synth/forest/packed_trees.h"
-#include "synth/step_limit.h"
-#include "synth/textbook/textbook.h"
 #include "topologies/symmetry.h"
 
 namespace xccl {
@@ -41,15 +41,12 @@ constexpr double kLeastWaveBytes = 16 << 10;       // of a chunk, on average: a 
 constexpr std::array<int32_t, 4> kWaves = {3, 8, 20, 48};
 constexpr int64_t kMostWaveChunks = int64_t{1} << 22;  // of a plan in waves
 
-const TextbookEngine& Served() {
-  static const TextbookEngine served = {
-      "flow",
-      "every part over the ways of a maximum concurrent flow; least load for what is moved, not copied",
-      {CollectiveKind::kAlltoall, CollectiveKind::kAlltoallv, CollectiveKind::kSendrecv,
-       CollectiveKind::kGather, CollectiveKind::kScatter},
-      nullptr};
-  return served;
-}
+constexpr std::string_view kName = "flow";
+constexpr std::string_view kSummary =
+    "every part over the ways of a maximum concurrent flow; least load for what is moved, not copied";
+constexpr CollectiveKind kServed[] = {CollectiveKind::kAlltoall, CollectiveKind::kAlltoallv,
+                                      CollectiveKind::kSendrecv, CollectiveKind::kGather,
+                                      CollectiveKind::kScatter};
 
 // What is ready at one link goes in this order.
 enum class HopOrder : uint8_t {
@@ -68,10 +65,10 @@ class Planning {
         problem_(FlowOf(topology_, DemandsOf(topology_, collective_, sizes_, kLeastBytes), group_)),
         left_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
         stopped_(DeadlineOf(request)),
-        budget_(Served().name, request) {}
+        budget_(kName, request) {}
 
   StatusOr<Synthesis> Run() {
-    if (problem_.demands.sources.empty()) return NothingToMove(Served().name, request_);
+    if (problem_.demands.sources.empty()) return NothingToMove(kName, request_);
     const int64_t work =
         static_cast<int64_t>(problem_.demands.sources.size()) * static_cast<int64_t>(problem_.share.size());
     if (work > kMostFlowWork)
@@ -317,10 +314,12 @@ class Planning {
 
 class Flow final : public Synthesizer {
  public:
-  std::string_view name() const override { return Served().name; }
-  std::string_view summary() const override { return Served().summary; }
-  bool MayServe(CollectiveKind kind) const override { return xccl::MayServe(Served(), kind); }
-  Status Serves(const SynthesisRequest& request) const override { return ServesKind(Served(), request); }
+  std::string_view name() const override { return kName; }
+  std::string_view summary() const override { return kSummary; }
+  bool MayServe(CollectiveKind kind) const override { return xccl::MayServe(kServed, kind); }
+  Status Serves(const SynthesisRequest& request) const override {
+    return ServesKind(kName, kServed, request);
+  }
   StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
     XCCL_RETURN_IF_ERROR(Serves(request));
     return Planning(request).Run();

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-#include "ir/bound.h"
-#include "ir/simulate.h"
+#include "base/testing/shared_data.h"
+#include "ir/bounds/bound.h"
+#include "ir/simulate/simulate.h"
 #include "ir/translated.h"
-#include "ir/verify_schedule.h"
-#include "synth/test_machines.h"
-#include "tests/shared_data.h"
-#include "topologies/load.h"
+#include "ir/verify/verify_schedule.h"
+#include "synth/common/test_machines.h"
+#include "topologies/load/load.h"
 
 namespace xccl {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "ir/concurrent_flow.h"
+#include "ir/bounds/concurrent_flow.h"
 #include "topologies/topology.h"
 
 namespace xccl {

@@ -6,8 +6,8 @@
 
 #include "ir/collective.h"
 #include "ir/sizes.h"
-#include "synth/test_machines.h"
-#include "topologies/load.h"
+#include "synth/common/test_machines.h"
+#include "topologies/load/load.h"
 #include "topologies/symmetry.h"
 
 namespace xccl {

@@ -15,7 +15,8 @@
 
 #include "base/status.h"
 #include "ir/sizes.h"
-#include "synth/forest/allreduce_trees.h"
+#include "ir/time_model.h"
+#include "synth/common/allreduce_trees.h"
 #include "synth/forest/spanning_trees.h"
 
 namespace xccl {

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "base/status.h"
-#include "synth/step_limit.h"
-#include "synth/synthesizer.h"
+#include "synth/common/step_limit.h"
+#include "synth/common/synthesizer.h"
 
 namespace xccl {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include "base/graph/max_flow.h"
 #include "base/random.h"
-#include "topologies/max_flow.h"
 
 namespace xccl {
 namespace {

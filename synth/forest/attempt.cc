@@ -10,20 +10,20 @@
 #include <optional>
 #include <string>
 
-#include "ir/bound.h"
-#include "ir/simulate.h"
+#include "ir/bounds/bound.h"
+#include "ir/simulate/simulate.h"
 #include "ir/sizes.h"
+#include "synth/common/allreduce_trees.h"
+#include "synth/common/fractional_packing.h"
+#include "synth/common/packed_trees.h"
+#include "synth/common/pairs.h"
+#include "synth/common/reverse.h"
 #include "synth/forest/allreduce.h"
-#include "synth/forest/allreduce_trees.h"
-#include "synth/forest/fractional_packing.h"
 #include "synth/forest/network.h"
 #include "synth/forest/pack.h"
-#include "synth/forest/packed_trees.h"
-#include "synth/forest/pairs.h"
 #include "synth/forest/request.h"
 #include "synth/forest/split.h"
 #include "synth/forest/trees.h"
-#include "synth/reverse.h"
 #include "topologies/symmetry.h"
 
 namespace xccl {

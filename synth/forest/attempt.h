@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "base/status.h"
-#include "synth/step_limit.h"
-#include "synth/synthesizer.h"
+#include "synth/common/step_limit.h"
+#include "synth/common/synthesizer.h"
 
 namespace xccl::forest {
 

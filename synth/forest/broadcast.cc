@@ -10,11 +10,12 @@
 #include <limits>
 #include <numeric>
 
-#include "ir/bound_cut.h"
+#include "ir/bounds/bound_cut.h"
 #include "ir/sizes.h"
+#include "ir/time_model.h"
+#include "synth/common/step_limit.h"
 #include "synth/forest/allreduce.h"
 #include "synth/forest/arborescences.h"
-#include "synth/step_limit.h"
 
 namespace xccl {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "synth/synthesizer.h"
+#include "synth/common/synthesizer.h"
 
 namespace xccl {
 

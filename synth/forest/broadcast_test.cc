@@ -7,10 +7,10 @@
 #include <optional>
 
 #include "base/random.h"
-#include "ir/bound.h"
-#include "ir/simulate.h"
-#include "ir/verify_schedule.h"
-#include "synth/test_machines.h"
+#include "ir/bounds/bound.h"
+#include "ir/simulate/simulate.h"
+#include "ir/verify/verify_schedule.h"
+#include "synth/common/test_machines.h"
 
 namespace xccl {
 namespace {

@@ -7,14 +7,14 @@
 #include <algorithm>
 #include <optional>
 
-#include "ir/bound.h"
-#include "ir/simulate.h"
+#include "ir/bounds/bound.h"
+#include "ir/simulate/simulate.h"
+#include "synth/common/serves.h"
+#include "synth/common/step_limit.h"
 #include "synth/forest/allreduce.h"
 #include "synth/forest/attempt.h"
 #include "synth/forest/broadcast.h"
 #include "synth/forest/request.h"
-#include "synth/step_limit.h"
-#include "synth/textbook/textbook.h"
 #include "topologies/symmetry.h"
 
 namespace xccl {

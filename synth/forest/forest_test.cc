@@ -6,14 +6,14 @@
 #include <algorithm>
 
 #include "base/random.h"
+#include "base/testing/shared_data.h"
 #include "base/units.h"
-#include "ir/bound.h"
-#include "ir/simulate.h"
-#include "ir/verify_schedule.h"
+#include "ir/bounds/bound.h"
+#include "ir/simulate/simulate.h"
+#include "ir/verify/verify_schedule.h"
+#include "synth/common/test_machines.h"
 #include "synth/forest/graph.h"
-#include "synth/test_machines.h"
-#include "tests/shared_data.h"
-#include "topologies/load.h"
+#include "topologies/load/load.h"
 
 namespace xccl {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ir/bound_cut.h"
+#include "ir/bounds/bound_cut.h"
 
 namespace xccl::forest {
 namespace {

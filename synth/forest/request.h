@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "ir/collective.h"
-#include "synth/forest/fractional_packing.h"
-#include "synth/synthesizer.h"
+#include "synth/common/fractional_packing.h"
+#include "synth/common/synthesizer.h"
 #include "topologies/symmetry.h"
 #include "topologies/topology.h"
 

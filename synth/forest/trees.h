@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "ir/collective.h"
+#include "synth/common/packed_trees.h"
 #include "synth/forest/network.h"
 #include "synth/forest/pack.h"
-#include "synth/forest/packed_trees.h"
 #include "topologies/topology.h"
 
 namespace xccl::forest {

@@ -10,7 +10,7 @@
 
 #include "base/random.h"
 #include "ir/schedule.h"
-#include "synth/greedy/problem.h"
+#include "synth/common/problem.h"
 
 namespace xccl::greedy {
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/units.h"
+#include "ir/time_model.h"
 #include "synth/greedy/flood.h"
 
 namespace xccl::greedy {

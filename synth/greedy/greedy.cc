@@ -9,16 +9,16 @@
 #include <chrono>
 
 #include "base/units.h"
-#include "ir/bound.h"
-#include "ir/simulate.h"
+#include "ir/bounds/bound.h"
+#include "ir/simulate/simulate.h"
 #include "ir/sizes.h"
 #include "ir/translated.h"
-#include "synth/compose.h"
-#include "synth/greedy/phases.h"
+#include "synth/common/compose.h"
+#include "synth/common/phases.h"
+#include "synth/common/reverse.h"
+#include "synth/common/step_limit.h"
 #include "synth/greedy/search.h"
 #include "synth/greedy/start.h"
-#include "synth/reverse.h"
-#include "synth/step_limit.h"
 
 namespace xccl {
 namespace {

@@ -5,10 +5,11 @@
 
 #include "base/random.h"
 #include "base/units.h"
-#include "ir/bound.h"
-#include "ir/simulate.h"
-#include "ir/verify_schedule.h"
-#include "topologies/load.h"
+#include "ir/bitwise_same.h"
+#include "ir/bounds/bound.h"
+#include "ir/simulate/simulate.h"
+#include "ir/verify/verify_schedule.h"
+#include "topologies/load/load.h"
 
 namespace xccl {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "synth/greedy/problem.h"
+#include "synth/common/problem.h"
 
 namespace xccl::greedy {
 

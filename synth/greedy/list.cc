@@ -7,6 +7,7 @@
 #include <queue>
 
 #include "base/units.h"
+#include "ir/time_model.h"
 
 namespace xccl::greedy {
 namespace {

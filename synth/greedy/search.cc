@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/units.h"
+#include "ir/time_model.h"
 #include "synth/greedy/flood.h"
 #include "synth/greedy/improve.h"
 #include "synth/greedy/list.h"

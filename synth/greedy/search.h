@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "ir/schedule.h"
-#include "synth/greedy/problem.h"
+#include "synth/common/problem.h"
 
 namespace xccl::greedy {
 

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "ir/schedule.h"
+#include "synth/common/problem.h"
 #include "synth/greedy/improve.h"
-#include "synth/greedy/problem.h"
 
 namespace xccl::greedy {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ir/schedule.h"
-#include "synth/greedy/problem.h"
+#include "synth/common/problem.h"
 
 namespace xccl::greedy {
 

@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 #include "ir/plan.h"
-#include "synth/synthesizer.h"
+#include "synth/common/synthesizer.h"
 
 namespace xccl {
 

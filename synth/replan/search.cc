@@ -15,7 +15,7 @@
 #include <tuple>
 #include <vector>
 
-#include "synth/greedy/problem.h"
+#include "synth/common/problem.h"
 
 namespace xccl::replan {
 namespace {

@@ -6,8 +6,9 @@
 
 #include "base/status.h"
 #include "ir/collective.h"
-#include "ir/simulation_model.h"
+#include "ir/simulate/simulation_model.h"
 #include "ir/sizes.h"
+#include "ir/time_model.h"
 #include "synth/replan/trees.h"
 #include "topologies/topology.h"
 

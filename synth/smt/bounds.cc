@@ -8,7 +8,7 @@
 #include <numeric>
 #include <utility>
 
-#include "ir/bound_cut.h"
+#include "ir/bounds/bound_cut.h"
 
 namespace xccl::smt {
 

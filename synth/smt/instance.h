@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "synth/greedy/problem.h"
+#include "synth/common/problem.h"
 #include "topologies/topology.h"
 
 namespace xccl::smt {

@@ -3,12 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "synth/common/synthesizer.h"
 #include "synth/smt/bounds.h"
-#include "synth/synthesizer.h"
 
 namespace xccl::smt {
 
@@ -34,8 +35,10 @@ struct Front {
   std::string stopped;    // why it is not complete: "--steps=6", "work", "time", "interrupted"
 };
 
-// limits.chunks: at most so many a part (default 12); limits.steps: at most so many. Errors: as Synthesize;
-// kLimit where nothing at all was found.
-StatusOr<Front> FindFront(const SynthesisRequest& request);
+// Plans of `witness_engines` answer what they can before the solver is asked. limits.chunks: at most so many
+// a part (default 12); limits.steps: at most so many. Errors: as Synthesize; kLimit where nothing at all was
+// found.
+StatusOr<Front> FindFront(const SynthesisRequest& request,
+                          std::span<const Synthesizer* const> witness_engines);
 
 }  // namespace xccl::smt

@@ -11,7 +11,7 @@
 #include <numeric>
 #include <optional>
 
-#include "ir/lp.h"
+#include "base/graph/lp.h"
 #include "synth/smt/trees.h"
 
 namespace xccl::smt {

@@ -9,14 +9,15 @@
 #include <set>
 
 #include "base/random.h"
-#include "synth/greedy/phases.h"
-#include "synth/reverse.h"
+#include "ir/time_model.h"
+#include "synth/common/phases.h"
+#include "synth/common/reverse.h"
+#include "synth/common/test_machines.h"
 #include "synth/smt/bounds.h"
 #include "synth/smt/encoding.h"
 #include "synth/smt/in_out.h"
 #include "synth/smt/sum_prices.h"
 #include "synth/smt/sums.h"
-#include "synth/test_machines.h"
 
 namespace xccl::smt {
 namespace {

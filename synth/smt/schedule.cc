@@ -4,12 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "ir/bitwise_same.h"
 #include "ir/translated.h"
-#include "ir/verify_schedule.h"
-#include "synth/bfb/bfb.h"
-#include "synth/flow/flow.h"
-#include "synth/greedy/greedy.h"
-#include "synth/textbook/engines.h"
 
 namespace xccl::smt {
 namespace {
@@ -120,20 +116,16 @@ StepsAndRounds Take(const Schedule& schedule, const Topology& topology, const Ma
   return took;
 }
 
-std::vector<Witness> FindWitnesses(const SynthesisRequest& request, const Machine& machine, int32_t chunks) {
+std::vector<Witness> FindWitnesses(const SynthesisRequest& request, const Machine& machine, int32_t chunks,
+                                   std::span<const Synthesizer* const> engines) {
   SynthesisRequest asked = request;
   asked.limits = {};
   asked.limits.chunks = chunks;
   asked.limits.steps = request.limits.steps;
   asked.limits.work_units = kWitnessWork;
-  std::vector<std::unique_ptr<Synthesizer>> engines;
-  for (const TextbookEngine* engine : TextbookEngines()) engines.push_back(MakeTextbook(*engine));
-  engines.push_back(MakeBfb());
-  engines.push_back(MakeFlow());
-  engines.push_back(MakeGreedy());
   const Collective cut = request.collective->WithChunks(chunks);
   std::vector<Witness> witnesses;
-  for (const std::unique_ptr<Synthesizer>& engine : engines) {
+  for (const Synthesizer* const engine : engines) {
     if (!engine->Serves(asked).ok()) continue;
     StatusOr<Synthesis> made = engine->Synthesize(asked);
     if (!made.ok() || !(made->collective == cut)) continue;

@@ -3,13 +3,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "ir/collective.h"
 #include "ir/schedule.h"
+#include "synth/common/synthesizer.h"
 #include "synth/smt/instance.h"
 #include "synth/smt/sums.h"
-#include "synth/synthesizer.h"
 
 namespace xccl::smt {
 
@@ -30,13 +31,13 @@ struct StepsAndRounds {
 };
 StepsAndRounds Take(const Schedule& schedule, const Topology& topology, const Machine& machine);
 
-// Plans of other engines, the textbook's, bfb, flow and greedy, with `chunks` a part, that none before them
-// in that order beats in both steps and rounds. The request's limit of steps is passed on. Divergent sums
-// only where the request allows them.
+// Plans of these engines with `chunks` a part that none before them in that order beats in both steps and
+// rounds. The request's limit of steps is passed on. Divergent sums only where the request allows them.
 struct Witness {
   Synthesis made;
   StepsAndRounds took;
 };
-std::vector<Witness> FindWitnesses(const SynthesisRequest& request, const Machine& machine, int32_t chunks);
+std::vector<Witness> FindWitnesses(const SynthesisRequest& request, const Machine& machine, int32_t chunks,
+                                   std::span<const Synthesizer* const> engines);
 
 }  // namespace xccl::smt

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "synth/reverse.h"
+#include "synth/common/reverse.h"
 #include "synth/smt/in_out.h"
 #include "synth/smt/sum_prices.h"
 
@@ -24,8 +24,9 @@ std::string Ways(const RoundsBound& bound) {
 
 }  // namespace
 
-Search::Search(const SynthesisRequest& request)
+Search::Search(const SynthesisRequest& request, std::span<const Synthesizer* const> witness_engines)
     : request_(request),
+      witness_engines_(witness_engines),
       topology_(*request.topology),
       reversed_(ReverseTopology(topology_)),
       forwards_(MakeMachine(topology_)),
@@ -36,8 +37,9 @@ Search::Search(const SynthesisRequest& request)
       work_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
       left_(work_) {}
 
-StatusOr<std::unique_ptr<Search>> Search::Create(const SynthesisRequest& request) {
-  std::unique_ptr<Search> search(new Search(request));
+StatusOr<std::unique_ptr<Search>> Search::Create(const SynthesisRequest& request,
+                                                 std::span<const Synthesizer* const> witness_engines) {
+  std::unique_ptr<Search> search(new Search(request, witness_engines));
   XCCL_RETURN_IF_ERROR(search->Prepare());
   return search;
 }
@@ -318,7 +320,7 @@ const std::vector<Witness>& Search::WitnessesOf(int32_t chunks) {
   if (!added) return at->second;
   SynthesisRequest asked = request_;
   if (asked.limits.time_limit_s) asked.stopped = [this] { return TimeIsUp() || IsInterrupted(); };
-  at->second = FindWitnesses(asked, forwards_, chunks);
+  at->second = FindWitnesses(asked, forwards_, chunks, witness_engines_);
   return at->second;
 }
 

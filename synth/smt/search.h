@@ -7,17 +7,18 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
-#include "synth/greedy/phases.h"
+#include "synth/common/phases.h"
+#include "synth/common/synthesizer.h"
 #include "synth/smt/bounds.h"
 #include "synth/smt/decide.h"
 #include "synth/smt/prices.h"
 #include "synth/smt/schedule.h"
 #include "synth/smt/sums.h"
-#include "synth/synthesizer.h"
 
 namespace xccl::smt {
 
@@ -52,8 +53,10 @@ enum class Form : uint8_t {
 
 class Search {
  public:
-  // The request outlives it. Limits of work and time count from here on.
-  static StatusOr<std::unique_ptr<Search>> Create(const SynthesisRequest& request);
+  // The request and the engines outlive it; the engines' plans are witnesses. Limits of work and time count
+  // from here on.
+  static StatusOr<std::unique_ptr<Search>> Create(const SynthesisRequest& request,
+                                                  std::span<const Synthesizer* const> witness_engines);
 
   Form form() const { return form_; }
   bool can_compose() const { return can_compose_; }  // kSums that may be a gather and then a spread
@@ -119,7 +122,7 @@ class Search {
   StatusOr<const greedy::CopyProblem*> ProblemOf(int32_t chunks);
 
  private:
-  explicit Search(const SynthesisRequest& request);
+  Search(const SynthesisRequest& request, std::span<const Synthesizer* const> witness_engines);
   Status Prepare();
   StatusOr<const greedy::Phases*> PhasesOf(int32_t chunks);
   DecideLimits LimitsOf(int64_t work) const;
@@ -135,6 +138,7 @@ class Search {
   Synthesis Wrap(int32_t chunks, Schedule schedule) const;
 
   const SynthesisRequest& request_;
+  const std::span<const Synthesizer* const> witness_engines_;
   const Topology& topology_;
   const Topology reversed_;
   const Machine forwards_, backwards_;

@@ -3,8 +3,8 @@
 // them.
 #include <algorithm>
 
-#include "ir/verify_schedule.h"
-#include "synth/compose.h"
+#include "ir/bitwise_same.h"
+#include "synth/common/compose.h"
 #include "synth/smt/in_out.h"
 #include "synth/smt/search.h"
 

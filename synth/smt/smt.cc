@@ -7,9 +7,10 @@
 
 #include <algorithm>
 
-#include "ir/bound.h"
-#include "ir/simulate.h"
+#include "ir/bounds/bound.h"
+#include "ir/simulate/simulate.h"
 #include "ir/sizes.h"
+#include "ir/violation.h"
 #include "synth/smt/search.h"
 
 namespace xccl {
@@ -316,6 +317,8 @@ bool EqualParts(const Collective& collective) {
 
 class Smt : public Synthesizer {
  public:
+  explicit Smt(std::vector<const Synthesizer*> witness_engines)
+      : witness_engines_(std::move(witness_engines)) {}
   std::string_view name() const override { return "smt"; }
   std::string_view summary() const override {
     return "k-synchronous schedules by Z3 for small machines; exact where the time meets the bound";
@@ -341,13 +344,18 @@ class Smt : public Synthesizer {
 
   StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
     XCCL_RETURN_IF_ERROR(Serves(request));
-    XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<Search> search, Search::Create(request));
+    XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<Search> search, Search::Create(request, witness_engines_));
     return Attempt(request, *search).Run();
   }
+
+ private:
+  const std::vector<const Synthesizer*> witness_engines_;
 };
 
 }  // namespace
 
-std::unique_ptr<Synthesizer> MakeSmt() { return std::make_unique<Smt>(); }
+std::unique_ptr<Synthesizer> MakeSmt(std::vector<const Synthesizer*> witness_engines) {
+  return std::make_unique<Smt>(std::move(witness_engines));
+}
 
 }  // namespace xccl

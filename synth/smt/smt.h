@@ -4,11 +4,14 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
-#include "synth/synthesizer.h"
+#include "synth/common/synthesizer.h"
 
 namespace xccl {
 
-std::unique_ptr<Synthesizer> MakeSmt();
+// Plans of the other engines, which outlive it, are witnesses: they answer what they can before the solver is
+// asked.
+std::unique_ptr<Synthesizer> MakeSmt(std::vector<const Synthesizer*> witness_engines);
 
 }  // namespace xccl

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "synth/synthesizer.h"
+#include "synth/common/synthesizer.h"
 
 namespace xccl {
 

@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "base/units.h"
-#include "ir/simulate.h"
-#include "synth/forest/allreduce_trees.h"
-#include "synth/forest/fractional_packing.h"
-#include "synth/forest/pairs.h"
-#include "synth/forest/tree_grower.h"
-#include "synth/reverse.h"
-#include "synth/step_limit.h"
-#include "synth/textbook/textbook.h"
+#include "ir/simulate/simulate.h"
+#include "synth/common/allreduce_trees.h"
+#include "synth/common/fractional_packing.h"
+#include "synth/common/pairs.h"
+#include "synth/common/reverse.h"
+#include "synth/common/serves.h"
+#include "synth/common/step_limit.h"
+#include "synth/common/tree_grower.h"
 
 namespace xccl {
 namespace {
@@ -251,20 +251,19 @@ class Maker {
   std::vector<bool> closed_;  // by link
 };
 
-const std::vector<CollectiveKind> kKinds = {CollectiveKind::kAllreduce,      CollectiveKind::kAllgather,
-                                            CollectiveKind::kAllgatherv,     CollectiveKind::kReduceScatter,
-                                            CollectiveKind::kReduceScatterv, CollectiveKind::kBroadcast,
-                                            CollectiveKind::kReduce,         CollectiveKind::kBarrier};
+constexpr CollectiveKind kServed[] = {CollectiveKind::kAllreduce,      CollectiveKind::kAllgather,
+                                      CollectiveKind::kAllgatherv,     CollectiveKind::kReduceScatter,
+                                      CollectiveKind::kReduceScatterv, CollectiveKind::kBroadcast,
+                                      CollectiveKind::kReduce,         CollectiveKind::kBarrier};
 
 class SwitchTrees final : public Synthesizer {
  public:
-  explicit SwitchTrees(const SwitchTreesForm& form)
-      : form_(form), engine_{form.engine, form.summary, kKinds, nullptr} {}
+  explicit SwitchTrees(const SwitchTreesForm& form) : form_(form) {}
   std::string_view name() const override { return form_.engine; }
   std::string_view summary() const override { return form_.summary; }
-  bool MayServe(CollectiveKind kind) const override { return xccl::MayServe(engine_, kind); }
+  bool MayServe(CollectiveKind kind) const override { return xccl::MayServe(kServed, kind); }
   Status Serves(const SynthesisRequest& request) const override {
-    XCCL_RETURN_IF_ERROR(ServesKind(engine_, request));
+    XCCL_RETURN_IF_ERROR(ServesKind(form_.engine, kServed, request));
     const CollectiveKind kind = request.collective->kind();
     const Topology& topology = *request.topology;
     bool any = false;
@@ -283,7 +282,6 @@ class SwitchTrees final : public Synthesizer {
 
  private:
   const SwitchTreesForm form_;
-  const TextbookEngine engine_;
 };
 
 }  // namespace

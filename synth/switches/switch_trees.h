@@ -10,7 +10,7 @@
 #include <memory>
 #include <string_view>
 
-#include "synth/synthesizer.h"
+#include "synth/common/synthesizer.h"
 
 namespace xccl {
 

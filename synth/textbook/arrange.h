@@ -8,8 +8,8 @@
 
 #include "base/ids.h"
 #include "base/status.h"
+#include "synth/common/ground.h"
 #include "synth/textbook/grid.h"
-#include "synth/textbook/ground.h"
 
 namespace xccl {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "synth/textbook/ground.h"
+#include "synth/common/ground.h"
 
 namespace xccl {
 

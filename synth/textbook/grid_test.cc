@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "synth/test_machines.h"
+#include "synth/common/test_machines.h"
 #include "synth/textbook/rings.h"
 
 namespace xccl {

@@ -8,7 +8,7 @@
 
 #include "base/ids.h"
 #include "base/status.h"
-#include "synth/textbook/ground.h"
+#include "synth/common/ground.h"
 #include "synth/textbook/textbook.h"
 
 namespace xccl {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "synth/textbook/ground.h"
+#include "synth/common/ground.h"
 
 namespace xccl {
 

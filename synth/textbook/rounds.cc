@@ -6,6 +6,8 @@
 #include <bit>
 #include <set>
 
+#include "ir/time_model.h"
+
 namespace xccl {
 namespace {
 

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "synth/textbook/ground.h"
-#include "synth/textbook/moves.h"
+#include "synth/common/ground.h"
+#include "synth/common/moves.h"
 #include "synth/textbook/positions.h"
 #include "synth/textbook/textbook.h"
 

@@ -9,9 +9,9 @@
 #include <numeric>
 
 #include "base/strings.h"
-#include "synth/compose.h"
-#include "synth/reverse.h"
-#include "synth/step_limit.h"
+#include "synth/common/compose.h"
+#include "synth/common/reverse.h"
+#include "synth/common/step_limit.h"
 #include "synth/textbook/engines.h"
 
 namespace xccl {
@@ -89,33 +89,9 @@ ChunkRange Pairs::Of(int32_t source, int32_t destination) const {
   return {collective->FirstChunk(part).value, collective->ChunksOf(part)};
 }
 
-Status CheckMembers(std::string_view engine, const SynthesisRequest& request) {
-  for (Rank r : request.collective->ranks())
-    if (r.value >= request.topology->num_ranks())
-      return InvalidInput(fmt::format("{}: rank {}; ranks of {} are 0..{}", engine, r.value,
-                                      request.topology->name(), request.topology->num_ranks() - 1));
-  return OkStatus();
-}
-
-bool MayServe(const TextbookEngine& engine, CollectiveKind kind) {
-  return std::find(engine.kinds.begin(), engine.kinds.end(), kind) != engine.kinds.end();
-}
-
+bool MayServe(const TextbookEngine& engine, CollectiveKind kind) { return MayServe(engine.kinds, kind); }
 Status ServesKind(const TextbookEngine& engine, const SynthesisRequest& request) {
-  if (!MayServe(engine, request.collective->kind())) {
-    std::vector<std::string> served;
-    for (CollectiveKind k : engine.kinds) served.emplace_back(ToString(k));
-    return InvalidInput(fmt::format("{}: does not serve {}; it serves {}; hint: --engine=auto", engine.name,
-                                    request.collective->name(), Join(served, ", ")));
-  }
-  XCCL_RETURN_IF_ERROR(CheckMembers(engine.name, request));
-  if (request.limits.chunks && *request.limits.chunks < 1)
-    return InvalidInput(
-        fmt::format("{}: {} chunks; expected at least 1", engine.name, *request.limits.chunks));
-  const int64_t chunks = int64_t{request.limits.chunks.value_or(1)} * request.collective->num_parts();
-  if (chunks > std::numeric_limits<int32_t>::max() / 4)
-    return InvalidInput(fmt::format("{}: {} chunks in all; at most 2^29 are supported", engine.name, chunks));
-  return OkStatus();
+  return ServesKind(engine.name, engine.kinds, request);
 }
 
 StatusOr<PlacedEngine> PlacedEngine::Place(const TextbookEngine& engine, Grounds& grounds,

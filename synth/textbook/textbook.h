@@ -14,9 +14,10 @@
 
 #include "base/status.h"
 #include "ir/collective.h"
-#include "synth/synthesizer.h"
-#include "synth/textbook/ground.h"
-#include "synth/textbook/moves.h"
+#include "synth/common/ground.h"
+#include "synth/common/moves.h"
+#include "synth/common/serves.h"
+#include "synth/common/synthesizer.h"
 
 namespace xccl {
 
@@ -62,21 +63,6 @@ struct TextbookEngine {
   StatusOr<Recipe> (*place)(const Ground& ground, const SynthesisRequest& request);
 };
 
-// A machine both ways round, the second on demand.
-class Grounds {
- public:
-  explicit Grounds(const Topology& topology) : forward_(topology) {}
-  const Ground& forward() const { return forward_; }
-  const Ground& reversed() {
-    if (!reversed_) reversed_ = std::make_unique<Ground>(forward_.Reversed());
-    return *reversed_;
-  }
-
- private:
-  Ground forward_;
-  std::unique_ptr<Ground> reversed_;
-};
-
 // An engine placed for a request: estimate it, then perhaps make its schedule.
 class PlacedEngine {
  public:
@@ -102,10 +88,7 @@ class PlacedEngine {
   std::optional<Recipe> recipe_, reversed_recipe_;  // those that the collective's kind asks for
 };
 
-// Errors: kInvalidInput naming a member that the topology does not have.
-Status CheckMembers(std::string_view engine, const SynthesisRequest& request);
 bool MayServe(const TextbookEngine& engine, CollectiveKind kind);
-// Does it serve the kind, with these members and limits? Errors: kInvalidInput.
 Status ServesKind(const TextbookEngine& engine, const SynthesisRequest& request);
 std::unique_ptr<Synthesizer> MakeTextbook(const TextbookEngine& engine);
 

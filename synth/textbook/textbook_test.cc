@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "ir/verify_schedule.h"
-#include "synth/synthesizer.h"
-#include "synth/test_machines.h"
+#include "ir/bitwise_same.h"
+#include "ir/verify/verify_schedule.h"
+#include "synth/common/synthesizer.h"
+#include "synth/common/test_machines.h"
 #include "synth/textbook/engines.h"
 
 namespace xccl {

@@ -6,14 +6,15 @@
 #include <map>
 #include <string>
 
-#include "ir/bound.h"
-#include "ir/interpret.h"
-#include "ir/lower.h"
-#include "ir/simulate.h"
+#include "ir/bounds/bound.h"
+#include "ir/interpret/interpret.h"
+#include "ir/lower/lower.h"
+#include "ir/simulate/simulate.h"
 #include "ir/sizes.h"
 #include "ir/translated.h"
-#include "ir/verify_program.h"
-#include "ir/verify_schedule.h"
+#include "ir/verify/verify_program.h"
+#include "ir/verify/verify_schedule.h"
+#include "synth/engines.h"
 #include "tests/testing/collectives.h"
 
 namespace xccl::testing {

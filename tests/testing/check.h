@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "synth/synthesizer.h"
+#include "synth/common/synthesizer.h"
 
 namespace xccl::testing {
 

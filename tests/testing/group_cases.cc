@@ -10,8 +10,8 @@
 #include <tuple>
 #include <utility>
 
-#include "ir/program_test_util.h"
-#include "ir/verify_program.h"
+#include "ir/testing/programs.h"
+#include "ir/verify/verify_program.h"
 
 namespace xccl::testing {
 namespace {

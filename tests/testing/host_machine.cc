@@ -11,7 +11,7 @@
 #include <map>
 
 #include "base/random.h"
-#include "ir/kernel_sizes.h"
+#include "ir/kernel/kernel_sizes.h"
 #include "ir/sizes.h"
 #include "runtime/kernel_table.h"
 

@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "device/host.h"
 #include "ir/collective.h"
-#include "ir/kernel_form.h"
+#include "ir/kernel/kernel_form.h"
 #include "ir/numbers.h"
 #include "ir/program.h"
 

@@ -5,11 +5,12 @@
 #include <optional>
 #include <utility>
 
-#include "ir/lower.h"
-#include "ir/program_test_util.h"
-#include "ir/verify_program.h"
-#include "ir/verify_schedule.h"
-#include "synth/synthesizer.h"
+#include "ir/lower/lower.h"
+#include "ir/testing/programs.h"
+#include "ir/verify/verify_program.h"
+#include "ir/verify/verify_schedule.h"
+#include "synth/common/synthesizer.h"
+#include "synth/engines.h"
 #include "tests/testing/collectives.h"
 
 namespace xccl::testing {

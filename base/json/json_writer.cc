@@ -1,0 +1,145 @@
+#include "base/json/json_writer.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "base/status.h"
+
+namespace xccl {
+namespace {
+
+// Length of the valid UTF-8 sequence at the start of text, or 0.
+size_t Utf8Length(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  const size_t length = lead < 0x80 ? 1 : lead >> 5 == 6 ? 2 : lead >> 4 == 14 ? 3 : lead >> 3 == 30 ? 4 : 0;
+  if (length == 0 || text.size() < length) return 0;
+  uint32_t code = length == 1 ? lead : lead & (0x7Fu >> length);
+  for (size_t i = 1; i < length; ++i) {
+    if (byte(i) >> 6 != 2) return 0;
+    code = code << 6 | (byte(i) & 0x3Fu);
+  }
+  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
+  return code >= kLeast[length] && code <= 0x10FFFF && !surrogate ? length : 0;
+}
+
+}  // namespace
+
+void JsonWriter::Flush() {
+  out_.write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+  buffer_.clear();
+}
+
+void JsonWriter::Finish() {
+  XCCL_CHECK(levels_.empty() && done_);
+  buffer_ += '\n';
+  Flush();
+}
+
+void JsonWriter::Separate() {
+  if (levels_.empty()) return;
+  Level& level = levels_.back();
+  if (!level.empty) buffer_ += ',';
+  if (level.lines) {
+    buffer_ += '\n';
+    buffer_.append(levels_.size(), ' ');
+  }
+  level.empty = false;
+}
+
+void JsonWriter::BeforeValue() {
+  XCCL_CHECK(!done_);
+  if (levels_.empty()) {
+    done_ = true;
+  } else if (levels_.back().close == '}') {
+    XCCL_CHECK(after_key_);
+    after_key_ = false;
+  } else {
+    Separate();
+  }
+}
+
+void JsonWriter::Key(std::string_view key) {
+  XCCL_CHECK(!levels_.empty() && levels_.back().close == '}' && !after_key_);
+  Separate();
+  Quoted(key);
+  Raw(":");
+  after_key_ = true;
+}
+
+void JsonWriter::Begin(char open, char close, Layout layout) {
+  BeforeValue();
+  done_ = false;
+  buffer_ += open;
+  levels_.push_back(Level{close, layout == Layout::kLines});
+}
+
+void JsonWriter::End(char close) {
+  XCCL_CHECK(!levels_.empty() && levels_.back().close == close && !after_key_);
+  const Level level = levels_.back();
+  levels_.pop_back();
+  if (level.lines && !level.empty) {
+    buffer_ += '\n';
+    buffer_.append(levels_.size(), ' ');
+  }
+  Raw(std::string_view(&close, 1));
+  done_ = levels_.empty();
+}
+
+void JsonWriter::Integer(int64_t value) {
+  BeforeValue();
+  char text[24];
+  const auto [end, error] = std::to_chars(text, text + sizeof text, value);
+  Raw(std::string_view(text, static_cast<size_t>(end - text)));
+}
+
+void JsonWriter::Unsigned(uint64_t value) {
+  BeforeValue();
+  Raw(fmt::format("{}", value));
+}
+
+void JsonWriter::Number(double value) {
+  XCCL_CHECK(std::isfinite(value));
+  BeforeValue();
+  Raw(fmt::format("{}", value));
+}
+
+void JsonWriter::Bool(bool value) {
+  BeforeValue();
+  Raw(value ? "true" : "false");
+}
+
+void JsonWriter::Null() {
+  BeforeValue();
+  Raw("null");
+}
+
+void JsonWriter::String(std::string_view value) {
+  BeforeValue();
+  Quoted(value);
+}
+
+void JsonWriter::Quoted(std::string_view text) {
+  buffer_ += '"';
+  while (!text.empty()) {
+    const unsigned char c = static_cast<unsigned char>(text[0]);
+    const size_t length = Utf8Length(text);
+    if (c == '"' || c == '\\') {
+      buffer_ += '\\';
+      buffer_ += static_cast<char>(c);
+    } else if (c == '\n') {
+      buffer_ += "\\n";
+    } else if (c < 0x20 || length == 0) {
+      buffer_ += fmt::format("\\u{:04x}", c);
+    } else {
+      buffer_ += text.substr(0, length);
+    }
+    text.remove_prefix(std::max<size_t>(1, length));
+  }
+  Raw("\"");
+}
+
+}  // namespace xccl

@@ -1,0 +1,71 @@
+#include "ir/bounds/bound.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "base/units.h"
+#include "ir/bounds/bound_bandwidth.h"
+#include "ir/bounds/bound_latency.h"
+#include "ir/sizes.h"
+#include "ir/time_model.h"
+#include "topologies/dead_ends.h"
+
+namespace xccl {
+namespace {
+
+// What schedules may take beyond the bound must still fit into 64 bits of picoseconds.
+constexpr double kPsPerDay = 86'400e12;
+constexpr double kLongestPs = kPsPerDay;
+constexpr double kRounding = 1e-9;
+
+}  // namespace
+
+std::string_view ToString(BoundKind kind) {
+  switch (kind) {
+    case BoundKind::kCut:
+      return "cut";
+    case BoundKind::kFlow:
+      return "flow";
+    case BoundKind::kLp:
+      return "lp";
+    case BoundKind::kCounting:
+      return "counting";
+    case BoundKind::kRelaxed:
+      return "relaxed";
+  }
+  return "";
+}
+
+bool MeetsBound(int64_t time_ps, const Bound& bound) {
+  const double bound_ps = static_cast<double>(bound.bound_ps);
+  return static_cast<double>(time_ps) <= bound_ps * (1 + kRounding) + 1;
+}
+
+StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collective, int64_t size_bytes,
+                           TimeModel model, BoundEffort effort) {
+  Bound bound;
+  XCCL_ASSIGN_OR_RETURN(bound.latency_ps, LatencyBound(topology, collective, model));
+  const CollectiveSizes sizes(collective, size_bytes);
+  bound.size_bytes = sizes.size_bytes();
+  // Bandwidth into dead ends serves nobody, but partitions would count it.
+  const std::optional<Topology> pruned = WithoutDeadEnds(topology);
+  const BandwidthBound bandwidth = BandwidthBoundOf(pruned ? *pruned : topology, collective, sizes, effort);
+  bound.bandwidth_ps = bandwidth.ps;
+  bound.kind = bandwidth.kind;
+  const double least_ps = std::max(static_cast<double>(bound.latency_ps), bound.bandwidth_ps);
+  if (least_ps > kLongestPs)
+    return InvalidInput(fmt::format(
+        "{}: {} of {} takes {:.1f} days at least; times of up to {:.0f} day are supported", topology.name(),
+        collective.name(), FormatSize(bound.size_bytes), least_ps / kPsPerDay, kLongestPs / kPsPerDay));
+  bound.bound_ps = std::max(bound.latency_ps, static_cast<int64_t>(std::floor(bound.bandwidth_ps)));
+  return bound;
+}
+
+Status CheckReachable(const Topology& topology, const Collective& collective) {
+  return LatencyBound(topology, collective, TimeModel::kPipelined).status();
+}
+
+}  // namespace xccl

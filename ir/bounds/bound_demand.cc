@@ -1,0 +1,44 @@
+// Flows from both sides (ir/concurrent_flow.h), cuts found by sweeps, and what each rank's links can take:
+// the best of them. Machines with translations are priced by orbit, from one source an orbit.
+#include <algorithm>
+
+#include "base/units.h"
+#include "ir/bounds/bound_bandwidth.h"
+#include "ir/bounds/concurrent_flow.h"
+#include "ir/bounds/demands.h"
+#include "ir/translated.h"
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kLpWork = 6'500;    // sources × orbits of links up to which the optimum is sought
+constexpr int64_t kFastLpWork = 500;  // the same where a quick answer is asked for
+constexpr double kMeets = 1e-9;
+constexpr int64_t kCrowdWork = 3'000'000;  // sources × links × rounds
+constexpr int32_t kCrowdRounds = 30;
+
+}  // namespace
+
+BandwidthBound DemandBound(const Topology& topology, const Collective& collective,
+                           const CollectiveSizes& sizes, BoundEffort effort) {
+  const Demands demands = DemandsOf(topology, collective, sizes);
+  if (demands.sources.empty()) return {0, BoundKind::kCut};
+  const double scale = static_cast<double>(kPsPerSecond);
+  double seconds = std::max(DegreeBoundPs(topology, collective, sizes) / scale, SweepCuts(topology, demands));
+  const FlowProblem problem = FlowOf(topology, demands, TranslationsFor(collective, sizes, topology));
+  const int64_t sources = static_cast<int64_t>(problem.demands.sources.size());
+  const int64_t rows = static_cast<int64_t>(problem.share.size());
+  if (effort == BoundEffort::kFast && sources * rows > kFastLpWork)
+    return {std::max(seconds, CrowdedFlowBound(problem, 1)) * scale, BoundKind::kRelaxed};
+  if (sources * rows <= kLpWork) {
+    const ConcurrentFlow flow = SolveConcurrentFlow(problem, {});
+    seconds = std::max(seconds, flow.bound_s);
+    if (flow.load_s <= seconds * (1 + kMeets)) return {seconds * scale, BoundKind::kLp};
+  }
+  const int64_t work = sources * topology.num_links();
+  const int32_t rounds = static_cast<int32_t>(std::clamp<int64_t>(kCrowdWork / work, 1, kCrowdRounds));
+  seconds = std::max(seconds, CrowdedFlowBound(problem, rounds));
+  return {seconds * scale, BoundKind::kRelaxed};
+}
+
+}  // namespace xccl

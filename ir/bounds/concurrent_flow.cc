@@ -1,0 +1,265 @@
+// Give every link a length y >= 0; a byte that travels a distance takes up that much of Σ bandwidth × y, so
+//   T >= Σ demand × distance under y ÷ Σ bandwidth × y    for any y,
+// and the best y attains the optimum of the linear program. Every y here is evaluated like this, so that a
+// bound is valid whatever a solver returned. With symmetry y is the same on all links of an orbit, and what
+// one source of an orbit does is done by all: prices are y ÷ share, one source stands for its orbit.
+//
+// Maximise Σ z_s, z_s <= what source s's demands pay along any one tree of paths, Σ bandwidth × price = 1.
+// Each round adds, for prices between the best so far and the program's, the shortest-path tree of every
+// source. The program's value is an upper bound on what any prices give, and its dual values are the weights
+// of the trees: a flow of that load.
+#include "ir/bounds/concurrent_flow.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <tuple>
+
+#include "base/graph/lp.h"
+
+namespace xccl {
+namespace {
+
+constexpr double kTie = 1e-9;            // relative: distances this close are equal, and latency decides
+constexpr double kLeast = 1e-7;          // trees of less weight are left out
+constexpr double kGrowth = 0.3;          // of the price of the most crowded orbit in a round
+constexpr int32_t kIterations = 20'000;  // of the simplex algorithm in a round
+
+class ShortestWays {
+ public:
+  explicit ShortestWays(const FlowProblem& problem)
+      : problem_(problem), topology_(*problem.topology), cost_(problem.orbit.size()) {
+    const size_t nodes = static_cast<size_t>(topology_.num_nodes());
+    labels_.resize(nodes);
+    load_.resize(nodes);
+  }
+
+  // Seconds that the prices prove. Calls tree(source, links into nodes, bytes × share by orbit) for each
+  // source.
+  template <typename Tree>
+  double Bound(const std::vector<double>& prices, Tree tree) {
+    for (size_t l = 0; l < cost_.size(); ++l) {
+      const auto o = static_cast<size_t>(problem_.orbit[l]);
+      cost_[l] = prices[o] * problem_.share[o];
+    }
+    double paid = 0, capacity = 0;
+    for (size_t o = 0; o < prices.size(); ++o) capacity += prices[o] * problem_.capacity[o];
+    const Demands& demands = problem_.demands;
+    std::vector<double> uses(prices.size());
+    for (size_t s = 0; s < demands.sources.size(); ++s) {
+      Search(demands.sources[s]);
+      std::fill(load_.begin(), load_.end(), 0);
+      for (const Demands::To& to : demands.to[s]) {
+        paid += to.bytes * labels_[static_cast<size_t>(to.node)].distance;
+        load_[static_cast<size_t>(to.node)] += to.bytes;
+      }
+      std::fill(uses.begin(), uses.end(), 0);
+      for (auto it = settled_.rbegin(); it != settled_.rend(); ++it) {
+        const double load = load_[static_cast<size_t>(*it)];
+        if (*it == demands.sources[s] || load == 0) continue;
+        const LinkId via = labels_[static_cast<size_t>(*it)].via;
+        const auto o = static_cast<size_t>(problem_.orbit[via.index()]);
+        uses[o] += load * problem_.share[o];
+        load_[topology_.link(via).from.index()] += load;
+      }
+      tree(s, labels_, uses);
+    }
+    return capacity > 0 ? paid / capacity : 0;
+  }
+
+  struct Label {
+    double distance = std::numeric_limits<double>::infinity();
+    int64_t latency_ps = 0;
+    LinkId via;
+  };
+
+ private:
+  void Search(int32_t source) {
+    std::fill(labels_.begin(), labels_.end(), Label{});
+    settled_.clear();
+    std::vector<bool> done(labels_.size(), false);
+    using Entry = std::tuple<double, int64_t, int32_t>;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap;
+    labels_[static_cast<size_t>(source)].distance = 0;
+    heap.push({0, 0, source});
+    while (!heap.empty()) {
+      const int32_t node = std::get<2>(heap.top());
+      heap.pop();
+      if (done[static_cast<size_t>(node)]) continue;
+      done[static_cast<size_t>(node)] = true;
+      settled_.push_back(node);
+      const Label from = labels_[static_cast<size_t>(node)];
+      for (const LinkId l : topology_.Out(NodeId(node))) {
+        const Link& link = topology_.link(l);
+        if (done[link.to.index()]) continue;
+        Label& to = labels_[link.to.index()];
+        const double distance = from.distance + cost_[l.index()];
+        const int64_t latency_ps = from.latency_ps + link.latency_ps + link.overhead_ps;
+        const double tie = kTie * distance;
+        if (distance > to.distance + tie) continue;
+        if (distance >= to.distance - tie && latency_ps >= to.latency_ps) continue;
+        to = {distance, latency_ps, l};
+        heap.push({distance, latency_ps, link.to.value});
+      }
+    }
+  }
+
+  const FlowProblem& problem_;
+  const Topology& topology_;
+  std::vector<double> cost_;  // by link
+  std::vector<double> load_;
+  std::vector<Label> labels_;
+  std::vector<int32_t> settled_;
+};
+
+// Trees as rows of the program, in the order in which they were added.
+class CuttingPlanes {
+ public:
+  CuttingPlanes(const FlowProblem& problem, const FlowOptions& options)
+      : options_(options),
+        sources_(problem.demands.sources.size()),
+        orbits_(problem.share.size()),
+        ways_(problem),
+        program_(Costs()) {
+    for (const double capacity : problem.capacity) bandwidth_ += capacity;
+    bandwidth_ /= static_cast<double>(orbits_);
+    for (const auto& to : problem.demands.to)
+      for (const Demands::To& each : to) bytes_ += each.bytes;
+    bytes_ /= static_cast<double>(sources_);
+    std::vector<std::pair<int32_t, double>> row;
+    for (size_t o = 0; o < orbits_; ++o)
+      row.emplace_back(static_cast<int32_t>(o), problem.capacity[o] / bandwidth_);
+    program_.AddRow(row, 1, 1);
+  }
+
+  ConcurrentFlow Run() {
+    ConcurrentFlow flow;
+    flow.load_s = std::numeric_limits<double>::infinity();
+    std::vector<double> prices(orbits_, 1.0 / static_cast<double>(orbits_));
+    const double unit = bytes_ / bandwidth_;
+    for (int32_t round = 0; round < options_.rounds; ++round) {
+      Query(prices, true, flow);
+      if (!program_.Solve(kIterations)) {
+        flow.load_s = std::numeric_limits<double>::infinity();
+        return flow;
+      }
+      flow.load_s = program_.Objective() * unit;
+      if (flow.load_s <= flow.bound_s * (1 + options_.gap)) break;
+      const std::vector<double> optimum(program_.Values().begin(),
+                                        program_.Values().begin() + static_cast<int64_t>(orbits_));
+      for (size_t o = 0; o < orbits_; ++o) prices[o] = std::max(0.0, optimum[o]);
+      Query(prices, false, flow);
+      if (flow.load_s <= flow.bound_s * (1 + options_.gap) || (options_.stopped && options_.stopped())) break;
+      if (round % 4 != 3)
+        for (size_t o = 0; o < orbits_; ++o) prices[o] = 0.5 * prices[o] + 0.5 * best_[o];
+    }
+    TakeTrees(flow);
+    return flow;
+  }
+
+ private:
+  std::vector<double> Costs() const {
+    std::vector<double> costs(orbits_ + sources_, 0);
+    std::fill(costs.begin() + static_cast<int64_t>(orbits_), costs.end(), 1);
+    return costs;
+  }
+
+  // What the prices prove; their trees become rows where asked for.
+  void Query(const std::vector<double>& prices, bool add, ConcurrentFlow& flow) {
+    const double bound = ways_.Bound(prices, [&](size_t s, const std::vector<ShortestWays::Label>& labels,
+                                                 const std::vector<double>& uses) {
+      if (add) AddTree(s, labels, uses);
+    });
+    if (bound <= flow.bound_s) return;
+    flow.bound_s = bound;
+    best_ = prices;
+  }
+
+  void AddTree(size_t s, const std::vector<ShortestWays::Label>& labels, const std::vector<double>& uses) {
+    row_.assign(1, {static_cast<int32_t>(orbits_ + s), 1.0});
+    for (size_t o = 0; o < orbits_; ++o)
+      if (uses[o] > 0) row_.emplace_back(static_cast<int32_t>(o), -uses[o] / bytes_);
+    program_.AddRow(row_, -LinearProgram::kInfinity, 0);
+    FlowTree tree{.source = static_cast<int32_t>(s), .weight = 0, .into = {}};
+    for (const ShortestWays::Label& label : labels) tree.into.push_back(label.via);
+    trees_.push_back(std::move(tree));
+  }
+
+  void TakeTrees(ConcurrentFlow& flow) {
+    const std::span<const double> weights = program_.RowPrices();
+    std::vector<double> total(sources_, 0);
+    std::vector<size_t> last(sources_, 0);
+    for (size_t t = 0; t < trees_.size(); ++t) {
+      trees_[t].weight = weights[t + 1];  // row 0 scales the prices
+      const auto source = static_cast<size_t>(trees_[t].source);
+      last[source] = t;
+      if (trees_[t].weight > kLeast) total[source] += trees_[t].weight;
+    }
+    // What is next to nothing beside the others' demands the program does not see: any way will do.
+    for (size_t s = 0; s < sources_; ++s)
+      if (total[s] == 0) total[s] = trees_[last[s]].weight = 1;
+    for (FlowTree& tree : trees_) {
+      if (tree.weight <= kLeast) continue;
+      tree.weight /= total[static_cast<size_t>(tree.source)];
+      flow.trees.push_back(std::move(tree));
+    }
+  }
+
+  const FlowOptions options_;
+  const size_t sources_, orbits_;
+  ShortestWays ways_;
+  LinearProgram program_;
+  double bandwidth_ = 0, bytes_ = 0;  // means: in their units numbers are near one
+  std::vector<double> best_;
+  std::vector<FlowTree> trees_;
+  std::vector<std::pair<int32_t, double>> row_;
+};
+
+}  // namespace
+
+FlowProblem FlowOf(const Topology& topology, const Demands& demands, const SymmetryGroup& group) {
+  FlowProblem problem{.topology = &topology, .demands = {}, .orbit = {}, .share = {}, .capacity = {}};
+  for (size_t s = 0; s < demands.sources.size(); ++s) {
+    const Rank rank = *topology.RankOf(NodeId(demands.sources[s]));
+    if (group.Representative(group.OrbitOf(rank)) != rank) continue;
+    problem.demands.sources.push_back(demands.sources[s]);
+    problem.demands.to.push_back(demands.to[s]);
+  }
+  for (int32_t l = 0; l < topology.num_links(); ++l) problem.orbit.push_back(group.OrbitOf(LinkId(l)));
+  for (int32_t o = 0; o < group.num_link_orbits(); ++o) {
+    problem.share.push_back(group.LinkShare(o));
+    problem.capacity.push_back(
+        static_cast<double>(topology.link(group.LinkRepresentative(o)).bandwidth_bytes_per_s));
+  }
+  return problem;
+}
+
+ConcurrentFlow SolveConcurrentFlow(const FlowProblem& problem, const FlowOptions& options) {
+  if (problem.demands.sources.empty()) return {};
+  return CuttingPlanes(problem, options).Run();
+}
+
+double CrowdedFlowBound(const FlowProblem& problem, int32_t rounds) {
+  ShortestWays ways(problem);
+  // Equal lengths of all links first.
+  std::vector<double> prices, load(problem.share.size());
+  for (const double share : problem.share) prices.push_back(1 / share);
+  double best = 0;
+  for (int32_t round = 0; round < rounds; ++round) {
+    std::fill(load.begin(), load.end(), 0);
+    best = std::max(best, ways.Bound(prices, [&](size_t, const std::vector<ShortestWays::Label>&,
+                                                 const std::vector<double>& uses) {
+      for (size_t o = 0; o < uses.size(); ++o) load[o] += uses[o];
+    }));
+    double most = 0;
+    for (size_t o = 0; o < load.size(); ++o) {
+      load[o] /= problem.capacity[o];
+      most = std::max(most, load[o]);
+    }
+    for (size_t o = 0; o < load.size(); ++o) prices[o] *= 1 + kGrowth * load[o] / most;
+  }
+  return best;
+}
+
+}  // namespace xccl

@@ -1,0 +1,153 @@
+// Scratch runs. Where all parts have the same elements e, run r begins at the next whole 16 bytes after
+//   Σ over totals T of floor(e × W(T, r) ÷ T) + r × (unit + 2)
+// elements, W being the weights of the runs before r in parts of weight T and unit the elements in 16 bytes.
+// A run of weight w has at most e·w/T + 1 elements, so runs do not overlap; and a kernel computes the sum
+// from constants and e alone. Where parts differ, runs are laid one after another and kernels read a table.
+#include "ir/kernel/kernel_sizes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kSliceBytes = 16;
+// What a run of chunks may take in a slot beyond its bytes: its own skew, and the skew of what came before.
+constexpr int64_t kSkewBytes = 32;
+
+int64_t UnitOf(const CollectiveSizes& sizes) {
+  return std::max<int64_t>(1, kSliceBytes / sizes.element_bytes());
+}
+
+int64_t AlignUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+int64_t Share(int64_t elements, int64_t weight, int64_t total) {
+  return static_cast<int64_t>(static_cast<__int128>(elements) * weight / total);
+}
+
+// Bytes of a slot that a slice takes.
+int64_t WireBytes(Protocol protocol, int64_t bytes) {
+  switch (protocol) {
+    case Protocol::kSimple:
+      return bytes + kSkewBytes;
+    case Protocol::kLl:
+      return AlignUp(bytes, 8) * 2;
+    case Protocol::kLl128:
+      return AlignUp(bytes, 120) / 120 * 128;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<int64_t> ScratchRunBegins(const KernelForm& form, const CollectiveSizes& sizes, Rank rank) {
+  const std::vector<ScratchRun>& runs = form.ranks[rank].scratch;
+  const int64_t unit = UnitOf(sizes);
+  std::vector<int64_t> begins;
+  std::map<int64_t, int64_t> weight_before;  // by total
+  int64_t end = 0;
+  for (size_t r = 0; r <= runs.size(); ++r) {
+    int64_t begin = end;
+    if (!form.tables && !runs.empty()) {
+      const int64_t elements = sizes.PartElements(runs[0].part);
+      begin = static_cast<int64_t>(r) * (unit + 2);
+      for (const auto& [total, weight] : weight_before) begin += Share(elements, weight, total);
+    }
+    begins.push_back(AlignUp(begin, unit));
+    if (r == runs.size()) break;
+    const ScratchRun& run = runs[r];
+    const int64_t elements = sizes.PartElements(run.part);
+    if (run.total > 0) {
+      weight_before[run.total] += run.weight;
+      end = begins.back() + Share(elements, run.before + run.weight, run.total) -
+            Share(elements, run.before, run.total);
+    }
+  }
+  return begins;
+}
+
+std::vector<int64_t> PartBegins(const Collective& collective, const CollectiveSizes& sizes, Rank rank,
+                                BufferKind buffer) {
+  std::vector<int64_t> begins = {0};
+  for (PartId part :
+       buffer == BufferKind::kInput ? collective.InputParts(rank) : collective.OutputParts(rank))
+    begins.push_back(begins.back() + sizes.PartElements(part));
+  return begins;
+}
+
+int64_t ScratchBytes(const KernelForm& form, const CollectiveSizes& sizes, Rank rank) {
+  return ScratchRunBegins(form, sizes, rank).back() * sizes.element_bytes();
+}
+
+StatusOr<int32_t> KernelPasses(const Program& program, const Collective& collective, const KernelForm& form,
+                               const CollectiveSizes& sizes, int64_t slot_bytes, Protocol protocol) {
+  int64_t passes = NumPasses(program, collective, sizes);
+  for (Rank r(0); r.value < form.ranks.size(); ++r.value) {
+    for (const KernelBlock& block : form.ranks[r].blocks) {
+      for (const KernelInstruction& i : block.instructions) {
+        if (!i.to) continue;
+        // More passes until the message fits: its bytes shrink in proportion, what its chunks cost does not.
+        const auto wire = [&](int64_t k) {
+          int64_t bytes = 0;
+          for (const KernelRun& run : i.runs) {
+            const int64_t elements = sizes.PartElements(run.part);
+            const int64_t total = std::max<int64_t>(run.total, 1);
+            if (k == 1) {
+              bytes += WireBytes(protocol, (Share(elements, run.before + run.count * run.weight, total) -
+                                            Share(elements, run.before, total)) *
+                                               sizes.element_bytes());
+              continue;
+            }
+            const int64_t chunk = Share(elements, run.weight, total) + 1;
+            const int64_t slice = std::min(chunk, AlignUp((chunk + k - 1) / k, UnitOf(sizes)));
+            bytes += run.count * WireBytes(protocol, slice * sizes.element_bytes());
+          }
+          return bytes;
+        };
+        while (wire(passes) > slot_bytes && passes < kMaxPasses)
+          passes = std::min<int64_t>(kMaxPasses, std::max(passes + 1, passes * wire(passes) / slot_bytes));
+        if (wire(passes) > slot_bytes)
+          return InvalidInput(fmt::format(
+              "rank {}: threadblock {}, instruction {} ({}): {} chunks do not fit a slot of {} bytes",
+              r.value, i.threadblock, i.index, ToString(i.what.op), i.what.count, slot_bytes));
+      }
+    }
+  }
+  return static_cast<int32_t>(passes);
+}
+
+int64_t KernelTraffic(const KernelForm& form, const CollectiveSizes& sizes, Protocol protocol, bool direct) {
+  direct = direct && protocol == Protocol::kSimple;
+  int64_t traffic = 0;
+  for (const KernelRank& rank : form.ranks) {
+    for (const KernelBlock& block : rank.blocks) {
+      for (const KernelInstruction& i : block.instructions) {
+        const Opcode op = i.what.op;
+        if (op == Opcode::kNop) continue;
+        const bool lends_put = direct && IsPut(i.receive), lends_get = direct && IsGet(i.send);
+        const bool in_slot = i.from && !lends_put && !(direct && IsGet(i.receive));
+        const bool to_slot = i.to && !lends_get && !(direct && IsPut(i.send));
+        const bool stores =
+            WritesDestination(op) && !(lends_put && (op == Opcode::kRecv || op == Opcode::kRecvCopySend));
+        const bool sends = i.to && !lends_get;
+        if (!stores && !sends) continue;
+        const int64_t accesses = (ReadsSource(op) ? 1 : 0) + (op == Opcode::kReduce ? 1 : 0) +
+                                 (i.from && !in_slot ? 1 : 0) + (stores ? 1 : 0) +
+                                 (sends && !to_slot ? 1 : 0);
+        for (const KernelRun& run : i.runs) {
+          const int64_t elements = sizes.PartElements(run.part), total = std::max<int64_t>(run.total, 1);
+          const int64_t bytes = (Share(elements, run.before + run.count * run.weight, total) -
+                                 Share(elements, run.before, total)) *
+                                sizes.element_bytes();
+          const int64_t wire = protocol == Protocol::kSimple ? bytes : WireBytes(protocol, bytes);
+          traffic += accesses * bytes + ((in_slot ? 1 : 0) + (to_slot ? 1 : 0)) * wire;
+        }
+      }
+    }
+  }
+  return traffic;
+}
+
+}  // namespace xccl

@@ -1,0 +1,115 @@
+// A clock says, for every threadblock of the rank, how many of its instructions are done when an instruction
+// starts. Questions about slots go over the pairs of accesses of a slot, of which there are few; a slot with
+// more than kMostAccesses answers "not known to be ordered".
+#include "ir/kernel/local_order.h"
+
+#include <algorithm>
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kMostClockEntries = 1 << 24;
+constexpr size_t kMostAccesses = 256;
+
+}  // namespace
+
+LocalOrder::LocalOrder(const ProgramIndex& index, const std::vector<int32_t>& order, Rank rank)
+    : index_(index), first_block_(index.RankFirstBlock(rank)) {
+  const int32_t end_block = index.RankFirstBlock(Rank(rank.value + 1));
+  blocks_ = static_cast<size_t>(end_block - first_block_);
+  first_node_ = index.BlockFirst(first_block_);
+  const size_t nodes = static_cast<size_t>(index.BlockFirst(end_block) - first_node_);
+  known_ = static_cast<int64_t>(nodes * blocks_) <= kMostClockEntries;
+  if (!known_) return;
+  clocks_.assign(nodes * blocks_, 0);
+  std::vector<int32_t> before;
+  for (int32_t node : order) {
+    if (index.BlockOf(node) < first_block_ || index.BlockOf(node) >= end_block) continue;
+    int32_t* const clock = &clocks_[static_cast<size_t>(node - first_node_) * blocks_];
+    Predecessors(index, node, ProgramEdges::kLocal, 0, before);
+    for (int32_t p : before) {
+      const int32_t* const other = &clocks_[static_cast<size_t>(p - first_node_) * blocks_];
+      for (size_t k = 0; k < blocks_; ++k) clock[k] = std::max(clock[k], other[k]);
+      int32_t& done = clock[static_cast<size_t>(index.BlockOf(p) - first_block_)];
+      done = std::max(done, p - index.BlockFirst(index.BlockOf(p)) + 1);
+    }
+  }
+}
+
+bool LocalOrder::Before(int32_t a, int32_t b) const {
+  if (!known_) return false;
+  const int32_t block = index_.BlockOf(a);
+  return clocks_[static_cast<size_t>(b - first_node_) * blocks_ + static_cast<size_t>(block - first_block_)] >
+         a - index_.BlockFirst(block);
+}
+
+SlotAccesses::SlotAccesses(const Program& program, const Collective& collective, const ProgramIndex& index,
+                           Rank rank, bool in_place)
+    : index_(index) {
+  const auto slots = [&](BufferKind kind) {
+    return static_cast<int64_t>(SlotChunks(program, collective, rank, kind).size());
+  };
+  const int64_t inputs = slots(BufferKind::kInput), outputs = slots(BufferKind::kOutput);
+  output_at_ = inputs;
+  if (const std::optional<int32_t> shift = InPlaceShift(collective, rank); in_place && shift) {
+    input_at_ = std::max(*shift, 0);
+    output_at_ = std::max(-*shift, 0);
+  }
+  scratch_at_ = std::max(input_at_ + inputs, output_at_ + outputs);
+  of_slot_.resize(static_cast<size_t>(scratch_at_ + slots(BufferKind::kScratch)));
+  const int32_t end = index.BlockFirst(index.RankFirstBlock(Rank(rank.value + 1)));
+  for (int32_t node = index.BlockFirst(index.RankFirstBlock(rank)); node < end; ++node) {
+    const Instruction& i = index.instruction(node);
+    // In place, what is copied onto itself is left alone.
+    if (i.op == Opcode::kCopy && !i.first && !i.final && SlotOf(i.src, 0) == SlotOf(i.dst, 0)) continue;
+    if (ReadsSource(i.op)) Add(i.src, i.count, node, false);
+    if (WritesDestination(i.op)) Add(i.dst, i.count, node, true);
+  }
+}
+
+size_t SlotAccesses::SlotOf(const Operand& operand, int32_t k) const {
+  const int64_t base = operand.buffer == BufferKind::kInput    ? input_at_
+                       : operand.buffer == BufferKind::kOutput ? output_at_
+                                                               : scratch_at_;
+  return static_cast<size_t>(base + operand.slot + k);
+}
+
+void SlotAccesses::Add(const Operand& operand, int32_t count, int32_t node, bool writes) {
+  for (int32_t k = 0; k < count; ++k) of_slot_[SlotOf(operand, k)].push_back({node, writes});
+}
+
+bool SlotAccesses::NothingBefore(int32_t node, const LocalOrder& order) const {
+  const Instruction& i = index_.instruction(node);
+  for (int32_t k = 0; k < i.count; ++k) {
+    const std::vector<Access>& accesses = of_slot_[SlotOf(i.dst, k)];
+    if (accesses.size() > kMostAccesses) return false;
+    for (const Access& other : accesses)
+      if (other.node != node && !order.Before(node, other.node)) return false;
+  }
+  return true;
+}
+
+bool SlotAccesses::NothingWritesAfter(int32_t node, const Operand& operand, const LocalOrder& order) const {
+  for (int32_t k = 0; k < index_.instruction(node).count; ++k) {
+    const std::vector<Access>& accesses = of_slot_[SlotOf(operand, k)];
+    if (accesses.size() > kMostAccesses) return false;
+    for (const Access& other : accesses)
+      if (other.writes && other.node != node && !order.Before(other.node, node)) return false;
+  }
+  return true;
+}
+
+bool SlotAccesses::AllOrdered(const LocalOrder& order) const {
+  for (const std::vector<Access>& accesses : of_slot_) {
+    if (accesses.size() > kMostAccesses) return false;
+    for (size_t a = 0; a < accesses.size(); ++a)
+      for (size_t b = a + 1; b < accesses.size(); ++b)
+        if ((accesses[a].writes || accesses[b].writes) && accesses[a].node != accesses[b].node &&
+            !order.Before(accesses[a].node, accesses[b].node) &&
+            !order.Before(accesses[b].node, accesses[a].node))
+          return false;
+  }
+  return true;
+}
+
+}  // namespace xccl

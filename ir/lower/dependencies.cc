@@ -1,0 +1,180 @@
+// Per rank, instructions in order of place. Every slot remembers who wrote it last and who has read it since;
+// an instruction waits for the last writer of what it reads, and for the readers and the writer of what it
+// writes. With pacing, a link remembers who sent on it last, and who sends next waits for that.
+#include "ir/lower/dependencies.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <tuple>
+
+namespace xccl::lowering {
+namespace {
+
+// An instruction of the rank at hand.
+struct Site {
+  int32_t place;
+  int32_t threadblock;
+  int32_t index;
+};
+
+class RankAccesses {
+ public:
+  RankAccesses(const Collective& collective, Rank rank, const RankProgram& program,
+               std::vector<int32_t> first_links)
+      : shift_(InPlaceShift(collective, rank)), first_links_(std::move(first_links)) {
+    const auto links = std::max_element(first_links_.begin(), first_links_.end());
+    last_send_.resize(links == first_links_.end() ? 0 : static_cast<size_t>(*links + 1));
+    const auto slots = [&](const std::vector<PartId>& parts) {
+      int32_t count = 0;
+      for (PartId part : parts) count += collective.ChunksOf(part);
+      return count;
+    };
+    const int32_t input = slots(collective.InputParts(rank)), output = slots(collective.OutputParts(rank));
+    // One line of slots: scratch, then the user buffers, which overlap in place.
+    output_base_ = static_cast<int32_t>(program.scratch.size()) + std::max(0, -shift_.value_or(0));
+    input_base_ = shift_ ? output_base_ + *shift_ : output_base_ + output;
+    slots_.resize(static_cast<size_t>(std::max(output_base_ + output, input_base_ + input)));
+    const size_t blocks = program.threadblocks.size();
+    known_.assign(blocks * blocks, -1);
+    blocks_ = blocks;
+  }
+
+  void Visit(const Site& site, const Instruction& instruction, std::vector<Dependency>& waits) {
+    waits.clear();
+    if (IsIdle(instruction)) return;
+    const auto each = [&](const Operand& operand, auto action) {
+      for (int32_t i = 0; i < instruction.count; ++i)
+        action(slots_[SlotOf(operand) + static_cast<size_t>(i)]);
+    };
+    // reduce reads its destination too, which the write below covers.
+    if (ReadsSource(instruction.op))
+      each(instruction.src, [&](Slot& slot) { Wait(site, slot.writer, waits); });
+    if (WritesDestination(instruction.op)) {
+      each(instruction.dst, [&](Slot& slot) {
+        Wait(site, slot.writer, waits);
+        for (const Dependency& reader : slot.readers) Wait(site, reader, waits);
+      });
+    }
+    const Dependency self{site.threadblock, site.index};
+    if (!first_links_.empty() && Sends(instruction.op)) {
+      std::optional<Dependency>& last = last_send_[static_cast<size_t>(first_links_[site.threadblock])];
+      Wait(site, last, waits);
+      last = self;
+    }
+    if (ReadsSource(instruction.op)) each(instruction.src, [&](Slot& slot) { slot.readers.push_back(self); });
+    if (WritesDestination(instruction.op)) {
+      each(instruction.dst, [&](Slot& slot) {
+        slot.writer = self;
+        slot.readers.clear();
+      });
+    }
+    Reduce(waits);
+  }
+
+ private:
+  struct Slot {
+    std::optional<Dependency> writer;
+    std::vector<Dependency> readers;  // since that write
+  };
+
+  // In place, a copy from input to output may be a copy onto itself: nothing to order.
+  bool IsIdle(const Instruction& instruction) const {
+    return instruction.op == Opcode::kCopy && !instruction.first &&
+           SlotOf(instruction.src) == SlotOf(instruction.dst);
+  }
+
+  size_t SlotOf(const Operand& operand) const {
+    switch (operand.buffer) {
+      case BufferKind::kScratch:
+        return static_cast<size_t>(operand.slot);
+      case BufferKind::kOutput:
+        return static_cast<size_t>(output_base_ + operand.slot);
+      case BufferKind::kInput:
+        return static_cast<size_t>(input_base_ + operand.slot);
+    }
+    return 0;
+  }
+
+  void Wait(const Site& site, const std::optional<Dependency>& on, std::vector<Dependency>& waits) {
+    if (!on || on->threadblock == site.threadblock) return;
+    int32_t& known =
+        known_[static_cast<size_t>(site.threadblock) * blocks_ + static_cast<size_t>(on->threadblock)];
+    if (known >= on->index) return;
+    known = on->index;
+    waits.push_back(*on);
+  }
+
+  // The last instruction of each threadblock is enough.
+  static void Reduce(std::vector<Dependency>& waits) {
+    std::sort(waits.begin(), waits.end(), [](const Dependency& a, const Dependency& b) {
+      return std::tuple(a.threadblock, -a.index) < std::tuple(b.threadblock, -b.index);
+    });
+    waits.erase(
+        std::unique(waits.begin(), waits.end(),
+                    [](const Dependency& a, const Dependency& b) { return a.threadblock == b.threadblock; }),
+        waits.end());
+  }
+
+  std::optional<int32_t> shift_;
+  std::vector<int32_t> first_links_;                  // of each threadblock, dense; empty: no pacing
+  std::vector<std::optional<Dependency>> last_send_;  // by first link
+  int32_t output_base_ = 0, input_base_ = 0;
+  std::vector<Slot> slots_;
+  size_t blocks_ = 0;
+  std::vector<int32_t> known_;  // [waiting threadblock][other]: the last of the other that it has waited for
+};
+
+// For every threadblock of a rank a number of the link that what it sends goes out by, or of none.
+std::vector<int32_t> FirstLinks(const Program& program, Rank rank) {
+  std::vector<LinkId> seen;
+  std::vector<int32_t> numbers;
+  for (const Threadblock& block : program.ranks[rank].threadblocks) {
+    numbers.push_back(0);
+    const std::span<const Rank> peers = SendPeers(program, block);
+    if (peers.empty()) continue;  // of a group all connections begin with one link
+    const std::optional<int32_t> c = FindConnection(program, rank, peers.front(), block.channel);
+    const LinkId link = program.connections[static_cast<size_t>(*c)].path.front();
+    const auto it = std::find(seen.begin(), seen.end(), link);
+    numbers.back() = static_cast<int32_t>(it - seen.begin());
+    if (it == seen.end()) seen.push_back(link);
+  }
+  return numbers;
+}
+
+}  // namespace
+
+// Waits of a rank's instructions, gathered in order of place, are laid out in order of threadblock.
+void AddDependencies(const Places& places, const Collective& collective, bool pace, Program& program) {
+  std::vector<Site> sites;
+  std::vector<Dependency> waits, gathered;
+  for (Rank r(0); r.value < program.ranks.size(); ++r.value) {
+    RankProgram& rank = program.ranks[r];
+    sites.clear();
+    gathered.clear();
+    for (size_t tb = 0; tb < rank.threadblocks.size(); ++tb)
+      for (size_t i = 0; i < rank.threadblocks[tb].instructions.size(); ++i)
+        sites.push_back({places[r][tb][i], static_cast<int32_t>(tb), static_cast<int32_t>(i)});
+    std::sort(sites.begin(), sites.end(), [](const Site& a, const Site& b) {
+      return std::tuple(a.place, a.threadblock, a.index) < std::tuple(b.place, b.threadblock, b.index);
+    });
+    RankAccesses accesses(collective, r, rank, pace ? FirstLinks(program, r) : std::vector<int32_t>());
+    for (const Site& site : sites) {
+      Instruction& instruction = rank.threadblocks[static_cast<size_t>(site.threadblock)]
+                                     .instructions[static_cast<size_t>(site.index)];
+      accesses.Visit(site, instruction, waits);
+      instruction.dep_first = static_cast<int32_t>(gathered.size());
+      instruction.dep_count = static_cast<int32_t>(waits.size());
+      gathered.insert(gathered.end(), waits.begin(), waits.end());
+    }
+    for (Threadblock& block : rank.threadblocks) {
+      for (Instruction& instruction : block.instructions) {
+        const auto begin = gathered.begin() + instruction.dep_first;
+        instruction.dep_first = static_cast<int32_t>(program.dependencies.size());
+        program.dependencies.insert(program.dependencies.end(), begin, begin + instruction.dep_count);
+      }
+    }
+  }
+}
+
+}  // namespace xccl::lowering

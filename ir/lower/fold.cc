@@ -1,0 +1,85 @@
+// What a chunk does is told by its own transfers alone, so that any chunk of a part may move in the steps of
+// any other that takes the same ways.
+#include "ir/lower/fold.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <tuple>
+#include <vector>
+
+namespace xccl::lowering {
+namespace {
+
+// The transfers of every chunk, in order of step; those of a step in one order for all chunks.
+class Journeys {
+ public:
+  Journeys(const Schedule& schedule, int32_t num_chunks)
+      : schedule_(schedule), begin_(static_cast<size_t>(num_chunks) + 1) {
+    const auto for_each = [&](auto visit) {
+      for (int64_t t = 0; t < schedule.size(); ++t)
+        for (int32_t i = 0; i < schedule.count[t]; ++i) visit(schedule.first[t].index() + i, t);
+    };
+    for_each([&](size_t chunk, int64_t) { ++begin_[chunk + 1]; });
+    for (size_t c = 1; c < begin_.size(); ++c) begin_[c] += begin_[c - 1];
+    transfers_.resize(static_cast<size_t>(begin_.back()));
+    std::vector<int64_t> end(begin_.begin(), begin_.end() - 1);
+    for_each([&](size_t chunk, int64_t t) {
+      transfers_[static_cast<size_t>(end[chunk]++)] = static_cast<int32_t>(t);
+    });
+    for (int32_t c = 0; c < num_chunks; ++c) {
+      const std::span<int32_t> own = Own(c);
+      std::ranges::sort(own, {}, [&](int32_t t) { return std::tuple(schedule_.step[t], WayOf(t)); });
+    }
+  }
+
+  std::span<const int32_t> Of(int32_t chunk) const { return const_cast<Journeys*>(this)->Own(chunk); }
+  bool AreAlike(int32_t a, int32_t b) const {
+    return std::ranges::equal(
+        Of(a), Of(b), {}, [&](int32_t t) { return WayOf(t); }, [&](int32_t t) { return WayOf(t); });
+  }
+
+ private:
+  std::span<int32_t> Own(int32_t chunk) {
+    const auto c = static_cast<size_t>(chunk);
+    return std::span(transfers_)
+        .subspan(static_cast<size_t>(begin_[c]), static_cast<size_t>(begin_[c + 1] - begin_[c]));
+  }
+  std::tuple<Rank, Rank, PathId, TransferOp> WayOf(int32_t t) const {
+    return {schedule_.src[t], schedule_.dst[t], schedule_.path[t], schedule_.op[t]};
+  }
+
+  const Schedule& schedule_;
+  std::vector<int64_t> begin_;  // by chunk
+  std::vector<int32_t> transfers_;
+};
+
+}  // namespace
+
+std::optional<Folded> FoldWaves(const Schedule& schedule, const Collective& collective) {
+  const Journeys journeys(schedule, collective.num_chunks());
+  std::vector<std::vector<int64_t>> weights;
+  std::vector<int32_t> firsts;  // of the chunks that become one
+  for (int32_t p = 0; p < collective.num_parts(); ++p) {
+    weights.emplace_back();
+    const int32_t first = collective.FirstChunk(PartId(p)).value;
+    for (int32_t c = first; c < first + collective.ChunksOf(PartId(p)); ++c) {
+      if (c == first || !journeys.AreAlike(firsts.back(), c)) {
+        firsts.push_back(c);
+        weights.back().push_back(0);
+      }
+      weights.back().back() += collective.Weight(ChunkId(c));
+    }
+  }
+  if (static_cast<int32_t>(firsts.size()) == collective.num_chunks()) return std::nullopt;
+  Folded folded{.schedule = {}, .collective = collective.WithWeights(weights)};
+  folded.schedule.num_chunks = static_cast<int32_t>(firsts.size());
+  for (size_t c = 0; c < firsts.size(); ++c)
+    for (const int32_t t : journeys.Of(firsts[c]))
+      folded.schedule.Add(ChunkId(static_cast<int64_t>(c)), 1, schedule.src[t], schedule.dst[t],
+                          schedule.paths[schedule.path[t]], schedule.op[t], schedule.step[t]);
+  Normalize(folded.schedule);
+  return folded;
+}
+
+}  // namespace xccl::lowering

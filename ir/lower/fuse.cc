@@ -1,0 +1,53 @@
+// Each connection's sends in order. Send j may move to the place of the receive that feeds it when send j-1
+// is before that place, and so is the receive of send j-slots.
+#include "ir/lower/fuse.h"
+
+#include <algorithm>
+
+namespace xccl::lowering {
+namespace {
+
+// Where the last of the moves is received that are sent with b.
+int32_t LastReceived(const std::vector<Move>& moves, const Order& order, int32_t b) {
+  int32_t last = order.recv_place[static_cast<size_t>(b)];
+  const Move& move = moves[static_cast<size_t>(b)];
+  for (int32_t i = b + 1; move.bundle == b && i < b + move.bundle_size; ++i)
+    last = std::max(last, order.recv_place[static_cast<size_t>(i)]);
+  return last;
+}
+
+}  // namespace
+
+Fusion FuseForwards(const std::vector<Move>& moves, const Order& order, const Assignment& assignment,
+                    int32_t program_slots, bool fuse) {
+  Fusion fusion;
+  fusion.send_of.assign(moves.size(), kNoMove);
+  fusion.recv_of.assign(moves.size(), kNoMove);
+  if (!fuse) return fusion;
+  const size_t connections = assignment.channel.size();
+  const size_t slots = static_cast<size_t>(program_slots);
+  std::vector<int32_t> last_place(connections, -1);           // of the connection's last send
+  std::vector<int32_t> recv_places(connections * slots, -1);  // of its last `slots` moves, a ring
+  std::vector<int64_t> sends(connections, 0);
+  for (int32_t event : order.events) {
+    if (event % 2 != 0) continue;
+    const int32_t b = event / 2, a = moves[static_cast<size_t>(b)].feed;
+    const size_t c = static_cast<size_t>(moves[static_cast<size_t>(b)].way);
+    int32_t& oldest_recv = recv_places[c * slots + static_cast<size_t>(sends[c]) % slots];
+    int32_t place = order.send_place[b];
+    if (a != kNoMove && fusion.send_of[a] == kNoMove &&
+        assignment.forwards_to[static_cast<size_t>(moves[static_cast<size_t>(a)].way)] ==
+            static_cast<int32_t>(c) &&
+        last_place[c] < order.recv_place[a] && oldest_recv < order.recv_place[a]) {
+      fusion.send_of[a] = b;
+      fusion.recv_of[b] = a;
+      place = order.recv_place[a];
+    }
+    last_place[c] = place;
+    oldest_recv = LastReceived(moves, order, b);
+    ++sends[c];
+  }
+  return fusion;
+}
+
+}  // namespace xccl::lowering

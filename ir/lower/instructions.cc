@@ -1,0 +1,162 @@
+#include "ir/lower/instructions.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <tuple>
+
+namespace xccl::lowering {
+namespace {
+
+class Writer {
+ public:
+  Writer(const Moves& moves, const Fusion& fusion, const Buffers& buffers, bool reduces)
+      : moves_(moves), fusion_(fusion), buffers_(buffers), reduces_(reduces) {}
+
+  Instruction Send(int32_t m, int32_t count) const {
+    const Move& move = At(m);
+    Instruction send;
+    send.op = Opcode::kSend;
+    send.count = count;
+    send.src =
+        move.feed == kNoMove ? buffers_.Input(move.src, move.chunk) : buffers_.Held(move.src, move.chunk);
+    send.first = reduces_ && move.feed == kNoMove;
+    return send;
+  }
+
+  Instruction Receive(int32_t m, int32_t count) const {
+    const Move& move = At(m);
+    const bool stored = IsStored(moves_, fusion_, m), fused = fusion_.send_of[m] != kNoMove;
+    Instruction recv;
+    recv.count = count;
+    if (move.reduces) {
+      recv.op = !stored ? Opcode::kRecvReduceSend
+                : fused ? Opcode::kRecvReduceCopySend
+                        : Opcode::kRecvReduceCopy;
+      recv.src =
+          move.local_input ? buffers_.Input(move.dst, move.chunk) : buffers_.Held(move.dst, move.chunk);
+      recv.first = reduces_ && move.local_input;
+      recv.final = move.complete;
+    } else {
+      recv.op = fused ? Opcode::kRecvCopySend : Opcode::kRecv;
+      recv.final = move.complete;
+    }
+    if (stored) recv.dst = buffers_.Held(move.dst, move.chunk);
+    return recv;
+  }
+
+  Instruction Copy(const LocalCopy& copy, int32_t count) const {
+    Instruction made;
+    made.op = Opcode::kCopy;
+    made.count = count;
+    made.src = buffers_.Input(copy.rank, copy.chunk);
+    made.dst = buffers_.Held(copy.rank, copy.chunk);
+    made.first = reduces_;
+    return made;
+  }
+
+ private:
+  const Move& At(int32_t m) const { return moves_.moves[static_cast<size_t>(m)]; }
+
+  const Moves& moves_;
+  const Fusion& fusion_;
+  const Buffers& buffers_;
+  const bool reduces_;
+};
+
+std::vector<Connection> ListConnections(const Ways& ways, const Assignment& assignment) {
+  std::vector<Connection> connections;
+  for (size_t c = 0; c < ways.ways.size(); ++c)
+    connections.push_back({ways.ways[c].src, ways.ways[c].dst, assignment.channel[c], ways.ways[c].path});
+  std::sort(connections.begin(), connections.end(), [](const Connection& a, const Connection& b) {
+    return std::tuple(a.src, a.dst, a.channel) < std::tuple(b.src, b.dst, b.channel);
+  });
+  return connections;
+}
+
+// Groups in a program's order; threadblocks name them by their place in Ways.
+void ListGroups(const Ways& ways, const Assignment& assignment, Program& program) {
+  std::vector<int32_t> order(ways.groups.size()), place(order.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto channel = [&](const WayGroup& group) {
+    return assignment.channel[static_cast<size_t>(group.first)];
+  };
+  std::ranges::sort(order, {}, [&](int32_t g) {
+    const WayGroup& group = ways.groups[static_cast<size_t>(g)];
+    return std::tuple(group.kind, group.root, channel(group));
+  });
+  for (size_t i = 0; i < order.size(); ++i) {
+    const WayGroup& group = ways.groups[static_cast<size_t>(order[i])];
+    place[static_cast<size_t>(order[i])] = static_cast<int32_t>(i);
+    Group& made = program.groups.emplace_back(Group{group.kind, group.root, {}, channel(group), group.path});
+    for (int32_t w = group.first; w < group.first + group.count; ++w) {
+      const Way& way = ways.ways[static_cast<size_t>(w)];
+      made.members.push_back(group.kind == Group::Kind::kMulticast ? way.dst : way.src);
+    }
+  }
+  for (RankProgram& rank : program.ranks)
+    for (Threadblock& block : rank.threadblocks)
+      for (std::optional<int32_t>* group : {&block.send_group, &block.recv_group})
+        if (*group) *group = place[static_cast<size_t>(**group)];
+}
+
+// One threadblock more for every rank that has something in its input that belongs in its output.
+void AppendCopies(const Moves& moves, const Writer& writer, Program& program, Places& places) {
+  for (size_t i = 0; i < moves.copies.size();) {
+    const LocalCopy& copy = moves.copies[i];
+    size_t end = i + 1;
+    while (end < moves.copies.size() && moves.copies[end].rank == copy.rank &&
+           moves.copies[end].chunk.value == moves.copies[end - 1].chunk.value + 1)
+      ++end;
+    if (i == 0 || moves.copies[i - 1].rank != copy.rank) {
+      program.ranks[copy.rank].threadblocks.emplace_back();
+      places[copy.rank].emplace_back();
+    }
+    program.ranks[copy.rank].threadblocks.back().instructions.push_back(
+        writer.Copy(copy, static_cast<int32_t>(end - i)));
+    places[copy.rank].back().push_back(static_cast<int32_t>(2 * moves.moves.size()));  // after all events
+    i = end;
+  }
+}
+
+}  // namespace
+
+Places WriteInstructions(const Moves& moves, const Order& order, const Assignment& assignment,
+                         const Fusion& fusion, const Runs& runs, const Buffers& buffers, const Ways& ways,
+                         bool reduces, Program& program) {
+  program.connections = ListConnections(ways, assignment);
+  program.ranks = IdVector<Rank, RankProgram>(static_cast<size_t>(assignment.blocks.size()));
+  Places places(static_cast<size_t>(assignment.blocks.size()));
+  for (Rank r(0); r.value < program.ranks.size(); ++r.value) {
+    program.ranks[r].threadblocks = assignment.blocks[r];
+    program.ranks[r].scratch = buffers.Scratch(r);
+    places[r].resize(assignment.blocks[r].size());
+  }
+  ListGroups(ways, assignment, program);
+  const Writer writer(moves, fusion, buffers, reduces);
+  const auto append = [&](Rank r, int32_t block, const Instruction& instruction, int32_t place) {
+    program.ranks[r].threadblocks[static_cast<size_t>(block)].instructions.push_back(instruction);
+    places[r][static_cast<size_t>(block)].push_back(place);
+  };
+  // The first move of the run that a move belongs to: runs arrive in order on their connection.
+  std::vector<int32_t> head(assignment.channel.size(), kNoMove);
+  for (size_t place = 0; place < order.events.size(); ++place) {
+    const int32_t m = order.events[place] / 2;
+    const Move& move = moves.moves[static_cast<size_t>(m)];
+    const size_t c = static_cast<size_t>(move.way);
+    if (order.events[place] % 2 == 0) {
+      if (fusion.recv_of[m] == kNoMove && runs.length[m] > 0)
+        append(move.src, assignment.send_block[c], writer.Send(m, runs.length[m]),
+               static_cast<int32_t>(place));
+      continue;
+    }
+    if (runs.length[m] > 0) head[c] = m;
+    if (runs.last[m])
+      append(move.dst, assignment.recv_block[c], writer.Receive(head[c], runs.length[head[c]]),
+             static_cast<int32_t>(place));
+  }
+  AppendCopies(moves, writer, program, places);
+  return places;
+}
+
+}  // namespace xccl::lowering

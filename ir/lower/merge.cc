@@ -1,0 +1,205 @@
+// First every join that is possible at its own two ends; then those fall that a fused partner cannot follow,
+// until nothing changes; then long runs are cut, and runs whose early send or late receive would pass another
+// access to one of their chunks. A bundle joins as a whole or not at all.
+#include "ir/lower/merge.h"
+
+namespace xccl::lowering {
+namespace {
+
+// What two moves of one way must have in common at both ends to be one instruction; the ends of bundles that
+// others stand for aside.
+bool SameShape(const Moves& moves, const Fusion& fusion, const Buffers& buffers, int32_t a, int32_t b) {
+  const Move& x = moves.moves[static_cast<size_t>(a)];
+  const Move& y = moves.moves[static_cast<size_t>(b)];
+  const auto fed_from = [&](const Move& m) {
+    return m.feed == kNoMove ? 0 : buffers.InOutput(m.src, m.chunk) ? 1 : 2;
+  };
+  if (x.step != y.step || x.chunk.value + 1 != y.chunk.value) return false;
+  const bool sent_alike =
+      fed_from(x) == fed_from(y) && (fusion.recv_of[a] == kNoMove) == (fusion.recv_of[b] == kNoMove);
+  // Where several add to one chunk in a step, each keeps its place among them.
+  const bool received_alike = !x.crowded && !y.crowded && x.reduces == y.reduces &&
+                              x.local_input == y.local_input && x.complete == y.complete &&
+                              IsStored(moves, fusion, a) == IsStored(moves, fusion, b) &&
+                              buffers.InOutput(x.dst, x.chunk) == buffers.InOutput(y.dst, y.chunk) &&
+                              (fusion.send_of[a] == kNoMove) == (fusion.send_of[b] == kNoMove);
+  return (!x.sends || sent_alike) && (!x.receives || received_alike);
+}
+
+// Of the moves that are sent with m, the one behind the last.
+int32_t EndOfSent(const Moves& moves, int32_t m) {
+  const Move& move = moves.moves[static_cast<size_t>(m)];
+  const bool all = move.bundle == m && move.bundle_size > 1 && !moves.moves[static_cast<size_t>(m) + 1].sends;
+  return all ? m + move.bundle_size : m + 1;
+}
+
+// The previous move of every move's way, where both are neighbours in the lists of both threadblocks.
+std::vector<int32_t> Neighbours(const Moves& moves, const Order& order, const Assignment& assignment,
+                                const Fusion& fusion) {
+  const size_t count = moves.moves.size();
+  IdVector<Rank, std::vector<int32_t>> length(static_cast<size_t>(assignment.blocks.size()));
+  for (Rank r(0); r.value < length.size(); ++r.value) length[r].assign(assignment.blocks[r].size(), 0);
+  std::vector<int32_t> sent_at(count), received_at(count), before(count, kNoMove);
+  std::vector<int32_t> last_of(assignment.channel.size(), kNoMove);
+  for (int32_t event : order.events) {
+    const int32_t m = event / 2;
+    const Move& move = moves.moves[static_cast<size_t>(m)];
+    const size_t c = static_cast<size_t>(move.way);
+    if (event % 2 != 0) {
+      received_at[m] = length[move.dst][assignment.recv_block[c]]++;
+      continue;
+    }
+    if (fusion.recv_of[m] == kNoMove) sent_at[m] = length[move.src][assignment.send_block[c]]++;
+    for (int32_t with = m; with < EndOfSent(moves, m); ++with) {
+      int32_t& last = last_of[static_cast<size_t>(moves.moves[static_cast<size_t>(with)].way)];
+      before[with] = last;
+      last = with;
+    }
+  }
+  for (size_t m = 0; m < count; ++m) {
+    const int32_t p = before[m];
+    if (p == kNoMove) continue;
+    const Move& move = moves.moves[m];
+    // A fused send stands where its receive stands.
+    const bool apart_sent = move.sends && fusion.recv_of[m] == kNoMove && sent_at[m] != sent_at[p] + 1;
+    const bool apart_received = move.receives && received_at[m] != received_at[p] + 1;
+    if (apart_sent || apart_received) before[m] = kNoMove;
+  }
+  return before;
+}
+
+// Bundles that do not join as a whole do not join.
+void JoinWholeBundles(const Moves& moves, std::vector<int32_t>& previous) {
+  for (size_t m = 0; m < previous.size(); m += static_cast<size_t>(moves.moves[m].bundle_size)) {
+    const size_t end = m + static_cast<size_t>(moves.moves[m].bundle_size);
+    const int32_t before = previous[m];
+    bool whole = true;
+    for (size_t i = m; i < end; ++i)
+      whole = whole && before != kNoMove && previous[i] == before + static_cast<int32_t>(i - m);
+    for (size_t i = m; i < end && !whole; ++i) previous[i] = kNoMove;
+  }
+}
+
+class Merger {
+ public:
+  Merger(const Moves& moves, const Order& order, const Fusion& fusion)
+      : moves_(moves), order_(order), fusion_(fusion), count_(static_cast<int32_t>(moves.moves.size())) {}
+
+  Runs Merge(std::vector<int32_t> previous, int32_t max_count) {
+    runs_.previous = std::move(previous);
+    for (int32_t m = 0; m < count_; ++m) Check(m);
+    do {
+      LetFall();
+      Measure(max_count);
+    } while (CutWhereOrderBreaks());
+    return std::move(runs_);
+  }
+
+ private:
+  const Move& At(int32_t m) const { return moves_.moves[static_cast<size_t>(m)]; }
+
+  void Cut(int32_t m) {
+    const int32_t first = At(m).bundle, end = first + At(m).bundle_size;
+    for (int32_t with = first; with < end; ++with) {
+      runs_.previous[with] = kNoMove;
+      fallen_.push_back(with);
+    }
+  }
+
+  // A join holds where its fused partners join in the same way.
+  void Check(int32_t m) {
+    const int32_t p = runs_.previous[m];
+    if (p == kNoMove) return;
+    const auto follows = [&](int32_t partner, int32_t partner_of_previous) {
+      return partner == kNoMove || runs_.previous[partner] == partner_of_previous;
+    };
+    if (!follows(fusion_.send_of[m], fusion_.send_of[p]) || !follows(fusion_.recv_of[m], fusion_.recv_of[p]))
+      Cut(m);
+  }
+  void LetFall() {
+    while (!fallen_.empty()) {
+      const int32_t m = fallen_.back();
+      fallen_.pop_back();
+      if (fusion_.send_of[m] != kNoMove) Check(fusion_.send_of[m]);
+      if (fusion_.recv_of[m] != kNoMove) Check(fusion_.recv_of[m]);
+    }
+  }
+
+  void Measure(int32_t max_count) {
+    runs_.length.assign(static_cast<size_t>(count_), 0);
+    runs_.last.assign(static_cast<size_t>(count_), true);
+    head_.assign(static_cast<size_t>(count_), kNoMove);
+    next_.assign(static_cast<size_t>(count_), kNoMove);
+    last_.assign(static_cast<size_t>(count_), kNoMove);
+    for (int32_t event : order_.events) {
+      if (event % 2 != 0) continue;
+      for (int32_t m = event / 2; m < EndOfSent(moves_, event / 2); ++m) Measure(m, max_count);
+    }
+  }
+  void Measure(int32_t m, int32_t max_count) {
+    int32_t& p = runs_.previous[m];
+    if (p != kNoMove && runs_.length[head_[p]] == max_count) p = kNoMove;
+    head_[m] = p == kNoMove ? m : head_[p];
+    last_[head_[m]] = m;
+    if (p != kNoMove) {
+      runs_.last[p] = false;
+      next_[p] = m;
+    }
+    ++runs_.length[head_[m]];
+  }
+
+  // Where the instructions of a move stand.
+  int32_t ReceivedAt(int32_t m) const { return order_.recv_place[last_[head_[m]]]; }
+  int32_t SentAt(int32_t m) const {
+    if (!At(m).sends) m = At(m).bundle;
+    const int32_t fused = fusion_.recv_of[m];
+    return fused != kNoMove ? ReceivedAt(fused) : order_.send_place[head_[m]];
+  }
+  void CutBefore(int32_t m) {
+    if (runs_.previous[m] != kNoMove) Cut(m);
+  }
+  void CutAfter(int32_t m) {
+    if (next_[m] != kNoMove) CutBefore(next_[m]);
+  }
+
+  // A chunk's accesses at one rank must stay in order: what a move sends is received before, and is not
+  // overwritten before; writes follow one another.
+  bool CutWhereOrderBreaks() {
+    for (int32_t m = 0; m < count_; ++m) {
+      const Move& move = At(m);
+      if (move.sends && move.feed != kNoMove && fusion_.recv_of[m] != move.feed &&
+          ReceivedAt(move.feed) > SentAt(m)) {
+        CutBefore(m);
+        CutAfter(move.feed);
+      }
+      if (move.previous != kNoMove && ReceivedAt(move.previous) > ReceivedAt(m)) CutAfter(move.previous);
+      if (move.overwriter != kNoMove && SentAt(m) > ReceivedAt(move.overwriter))
+        CutAfter(fusion_.recv_of[m]);  // only the receive that it is fused with makes a send late
+    }
+    return !fallen_.empty();
+  }
+
+  const Moves& moves_;
+  const Order& order_;
+  const Fusion& fusion_;
+  const int32_t count_;
+  Runs runs_;
+  std::vector<int32_t> fallen_;
+  std::vector<int32_t> head_, next_;  // by move: the first of its run; the next one in it
+  std::vector<int32_t> last_;         // by the first of a run
+};
+
+}  // namespace
+
+Runs MergeRuns(const Moves& moves, const Order& order, const Assignment& assignment, const Fusion& fusion,
+               const Buffers& buffers, int32_t max_count) {
+  std::vector<int32_t> previous = Neighbours(moves, order, assignment, fusion);
+  for (int32_t m = 0; m < static_cast<int32_t>(previous.size()); ++m) {
+    int32_t& p = previous[m];
+    if (p != kNoMove && (max_count <= 1 || !SameShape(moves, fusion, buffers, p, m))) p = kNoMove;
+  }
+  JoinWholeBundles(moves, previous);
+  return Merger(moves, order, fusion).Merge(std::move(previous), max_count);
+}
+
+}  // namespace xccl::lowering

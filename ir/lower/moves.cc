@@ -1,0 +1,269 @@
+// Chunk by chunk: where each rank holds the chunk, which move left it there and how many contributions it
+// has. A chunk's moves are visited in order of step; the reads of a step come before its writes. Moves that
+// add to one place with no read in between may come in any order: theirs is fixed when the sum is read.
+#include "ir/lower/moves.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <tuple>
+
+namespace xccl::lowering {
+namespace {
+
+StatusOr<std::vector<Move>> ListMoves(const Schedule& schedule, const Ways& ways) {
+  int64_t total = 0;
+  const auto ways_of = [&](int64_t t) {
+    const size_t path = schedule.path[t].index();
+    return std::pair(ways.first_of_path[path], ways.first_of_path[path + 1]);
+  };
+  for (int64_t t = 0; t < schedule.size(); ++t)
+    total += static_cast<int64_t>(schedule.count[t]) * (ways_of(t).second - ways_of(t).first);
+  if (total > kMaxMoves)
+    return InvalidInput(fmt::format(
+        "schedule: moves {} chunks in all; a program holds at most {}; hint: fewer chunks with --chunks",
+        total, kMaxMoves));
+  std::vector<Move> moves;
+  moves.reserve(static_cast<size_t>(total));
+  for (int64_t t = 0; t < schedule.size(); ++t) {
+    const Transfer transfer = schedule.at(t);
+    const auto [first_way, end_way] = ways_of(t);
+    for (int32_t i = 0; i < transfer.count; ++i) {
+      for (int32_t way = first_way; way < end_way; ++way) {
+        Move& move = moves.emplace_back();
+        move.chunk = ChunkId(transfer.first.value + i);
+        move.src = ways.ways[static_cast<size_t>(way)].src;
+        move.dst = ways.ways[static_cast<size_t>(way)].dst;
+        move.way = way;
+        move.step = transfer.step;
+        move.number = static_cast<int32_t>(moves.size()) - 1;
+        move.bundle_size = end_way - first_way;
+        move.sends = ways.SendUnit(way) == way;
+        move.receives = ways.RecvUnit(way) == way;
+        move.reduces = transfer.op == TransferOp::kReduce;
+      }
+    }
+  }
+  std::stable_sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) {
+    return std::tuple(a.step, a.chunk) < std::tuple(b.step, b.chunk);
+  });
+  for (size_t m = 0; m < moves.size(); m += static_cast<size_t>(moves[m].bundle_size))
+    for (size_t i = m; i < m + static_cast<size_t>(moves[m].bundle_size); ++i)
+      moves[i].bundle = static_cast<int32_t>(m);
+  return moves;
+}
+
+// One rank's share of the chunk that is being followed.
+struct Cell {
+  bool has_input = false;   // in the rank's input buffer
+  bool has_output = false;  // the rank's output buffer has room for it
+  bool held = false;        // some move has put it into output or scratch
+  int32_t writer = kNoMove;
+  int32_t contributions = 0;
+  int32_t last_read = kNoMove;   // a list of the moves that sent it since it was last written
+  int32_t last_added = kNoMove;  // a list of the moves that add to it, whose order is not settled
+};
+
+class Follower {
+ public:
+  Follower(const Collective& collective, int32_t num_ranks, const MoveTimes* times, std::vector<Move>& moves)
+      : collective_(collective),
+        moves_(moves),
+        times_(collective.kind() == CollectiveKind::kCustom ? nullptr : times),
+        cells_(static_cast<size_t>(num_ranks)),
+        before_(moves.size(), kNoMove),
+        added_before_(moves.size(), kNoMove),
+        complete_(collective.Reduces() && collective.kind() != CollectiveKind::kCustom
+                      ? collective.num_members()
+                      : std::numeric_limits<int32_t>::max()) {}
+
+  // `own` are the moves of chunk c, in order.
+  void Follow(ChunkId c, std::span<const int32_t> own, std::vector<LocalCopy>& copies) {
+    by_time_ = times_ != nullptr && (collective_.kind() != CollectiveKind::kAllreduce || SumsOnce(c, own));
+    Begin(c);
+    EachStep(own, [&](std::span<const int32_t> same_step) { Step(same_step); });
+    for (Rank r : touched_) {
+      Cell& cell = cells_[r];
+      Settle(cell);
+      if (cell.has_output && cell.writer != kNoMove) ++moves_[cell.writer].readers;
+      if (cell.has_output && cell.has_input && !cell.held) copies.push_back({r, c});
+      cell = Cell();
+    }
+    touched_.clear();
+  }
+
+ private:
+  Cell& Touch(Rank r) {
+    touched_.push_back(r);
+    return cells_[r];
+  }
+
+  template <typename Action>
+  void EachStep(std::span<const int32_t> own, Action action) const {
+    for (size_t i = 0; i < own.size();) {
+      size_t end = i;
+      while (end < own.size() && moves_[own[end]].step == moves_[own[i]].step) ++end;
+      action(own.subspan(i, end - i));
+      i = end;
+    }
+  }
+
+  void Begin(ChunkId c) {
+    collective_.Before(c, holdings_);
+    for (const Holding& holding : holdings_) {
+      Cell& cell = Touch(holding.rank);
+      cell.has_input = true;
+      cell.contributions = static_cast<int32_t>(holding.contributions.size());
+    }
+    collective_.After(c, holdings_);
+    for (const Holding& holding : holdings_) Touch(holding.rank).has_output = true;
+  }
+
+  // What each move of a step carries, as it was before the step.
+  void Read(std::span<const int32_t> own) {
+    sent_.clear();
+    for (int32_t m : own) sent_.push_back(Touch(moves_[m].src).contributions);
+  }
+
+  // Does a switch add up what the move and its bundle carry?
+  bool AddsOnTheWay(const Move& move) const {
+    return move.bundle_size > 1 && !moves_[static_cast<size_t>(move.bundle) + 1].receives;
+  }
+  // Contributions that the move at `own[i]` brings with its bundle. Requires: Read(own); it receives.
+  int32_t Brings(std::span<const int32_t> own, size_t i) const {
+    const Move& move = moves_[static_cast<size_t>(own[i])];
+    if (!AddsOnTheWay(move)) return sent_[i];
+    const auto first = sent_.begin() + static_cast<int64_t>(i);  // a bundle stands together
+    return std::accumulate(first, first + move.bundle_size, 0);
+  }
+
+  // Whether one rank alone adds up the sum, so that all get the same bits in whichever order.
+  bool SumsOnce(ChunkId c, std::span<const int32_t> own) {
+    Begin(c);
+    int32_t sums = 0;
+    EachStep(own, [&](std::span<const int32_t> same_step) {
+      Read(same_step);
+      for (size_t i = 0; i < same_step.size(); ++i) {
+        const Move& move = moves_[same_step[i]];
+        if (!move.receives) continue;
+        int32_t& contributions = Touch(move.dst).contributions;
+        contributions = (move.reduces ? contributions : 0) + Brings(same_step, i);
+        sums += (move.reduces || AddsOnTheWay(move)) && contributions == complete_ ? 1 : 0;
+      }
+    });
+    for (Rank r : touched_) cells_[r] = Cell();
+    touched_.clear();
+    return sums <= 1;
+  }
+
+  void Step(std::span<const int32_t> own) {
+    Read(own);
+    for (int32_t m : own) {
+      if (!moves_[m].sends) {
+        moves_[m].feed = moves_[moves_[m].bundle].feed;
+        continue;
+      }
+      Cell& from = cells_[moves_[m].src];
+      Settle(from);
+      before_[m] = from.last_read;
+      from.last_read = m;
+      moves_[m].feed = from.writer;
+      if (from.writer != kNoMove) ++moves_[from.writer].readers;
+    }
+    for (size_t i = 0; i < own.size(); ++i) {
+      Move& move = moves_[own[i]];
+      if (!move.receives) continue;
+      Cell& to = Touch(move.dst);
+      if (move.reduces) {
+        to.contributions += Brings(own, i);
+        added_before_[own[i]] = to.last_added;
+        to.last_added = own[i];
+      } else {
+        Settle(to);
+        to.contributions = Brings(own, i);
+        Write(own[i], to);
+        move.complete = AddsOnTheWay(move) && to.contributions == complete_;
+      }
+    }
+  }
+
+  // Fixes the order of the moves that add to a cell, since it was last read or replaced.
+  void Settle(Cell& cell) {
+    if (cell.last_added == kNoMove) return;
+    group_.clear();
+    for (int32_t m = cell.last_added; m != kNoMove; m = added_before_[m]) group_.push_back(m);
+    cell.last_added = kNoMove;
+    std::reverse(group_.begin(), group_.end());
+    for (size_t i = 1; i < group_.size(); ++i)
+      if (moves_[group_[i]].step == moves_[group_[i - 1]].step)
+        moves_[group_[i]].crowded = moves_[group_[i - 1]].crowded = true;
+    if (by_time_) {
+      std::stable_sort(group_.begin(), group_.end(), [&](int32_t a, int32_t b) {
+        return times_->arrival_ps[static_cast<size_t>(moves_[a].number)] <
+               times_->arrival_ps[static_cast<size_t>(moves_[b].number)];
+      });
+    }
+    for (int32_t m : group_) {
+      Move& move = moves_[m];
+      if (!cell.held && !cell.has_input) move.reduces = false;  // nothing there to add to
+      move.local_input = move.reduces && !cell.held;
+      if (move.reduces && cell.writer != kNoMove) ++moves_[cell.writer].readers;
+      Write(m, cell);
+      if (by_time_) move.group = group_.front();
+    }
+    Move& last = moves_[cell.writer];
+    last.complete = (last.reduces || AddsOnTheWay(last)) && cell.contributions == complete_;
+  }
+
+  void Write(int32_t m, Cell& to) {
+    moves_[m].previous = to.writer;
+    moves_[m].group = m;
+    for (int32_t& r = to.last_read; r != kNoMove; r = before_[r]) moves_[r].overwriter = m;
+    to.held = true;
+    to.writer = m;
+  }
+
+  const Collective& collective_;
+  std::vector<Move>& moves_;
+  const MoveTimes* const times_;
+  IdVector<Rank, Cell> cells_;
+  std::vector<int32_t> before_;        // by move: the one before it in its Cell::last_read
+  std::vector<int32_t> added_before_;  // by move: the one before it in its Cell::last_added
+  const int32_t complete_;
+  bool by_time_ = false;
+  std::vector<Rank> touched_;
+  std::vector<Holding> holdings_;
+  std::vector<int32_t> sent_, group_;
+};
+
+}  // namespace
+
+StatusOr<Moves> SplitByRank(const Schedule& schedule, const Ways& ways, const Collective& collective,
+                            const Topology& topology, const MoveTimes* times) {
+  Moves result;
+  XCCL_ASSIGN_OR_RETURN(result.moves, ListMoves(schedule, ways));
+
+  // Moves by chunk: a counting sort, which keeps the order.
+  const size_t chunks = static_cast<size_t>(collective.num_chunks());
+  std::vector<int32_t> first(chunks + 1, 0), by_chunk(result.moves.size());
+  for (const Move& move : result.moves) ++first[move.chunk.index() + 1];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<int32_t> next(first.begin(), first.end() - 1);
+  for (size_t m = 0; m < result.moves.size(); ++m)
+    by_chunk[static_cast<size_t>(next[result.moves[m].chunk.index()]++)] = static_cast<int32_t>(m);
+
+  Follower follower(collective, topology.num_ranks(), times, result.moves);
+  for (size_t c = 0; c < chunks; ++c)
+    follower.Follow(ChunkId(static_cast<int64_t>(c)),
+                    std::span(by_chunk).subspan(static_cast<size_t>(first[c]),
+                                                static_cast<size_t>(first[c + 1] - first[c])),
+                    result.copies);
+  std::sort(result.copies.begin(), result.copies.end(), [](const LocalCopy& a, const LocalCopy& b) {
+    return std::tuple(a.rank, a.chunk) < std::tuple(b.rank, b.chunk);
+  });
+  return result;
+}
+
+}  // namespace xccl::lowering

@@ -1,0 +1,256 @@
+// A topological sort of the events, those that are simulated to happen first in front. A send waits for what
+// feeds it and for a slot; a receive for its send, for the receive before it on its connection, for the
+// writes before its group and for all reads of what that overwrites.
+//
+// By time, later steps may overtake earlier ones on a connection, and then first-in-first-out may close a
+// circle with the order of reads and writes. Step by step it cannot: all that a step sends is there before
+// it, and its connections carry moves as they are sorted. A send that only lacks a slot is let through when
+// nothing else can go on.
+#include "ir/lower/order.h"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+#include <tuple>
+
+namespace xccl::lowering {
+namespace {
+
+class Orderer {
+ public:
+  // `times`: null for the order in which moves are sorted.
+  Orderer(const std::vector<Move>& moves, int32_t num_connections, int32_t slots, const MoveTimes* times)
+      : moves_(moves),
+        slots_(slots),
+        times_(times),
+        lanes_(static_cast<size_t>(num_connections)),
+        unread_(moves.size(), 0),
+        to_come_(moves.size(), 0),
+        next_write_(moves.size(), kNoMove),
+        offered_(moves.size(), false),
+        turn_(moves.size(), -1),
+        turns_(static_cast<size_t>(num_connections), 0),
+        fed_(moves.size(), {kNoMove, kNoMove}) {
+    const int32_t count = static_cast<int32_t>(moves.size());
+    order_.events.reserve(2 * moves.size());
+    order_.send_place.assign(moves.size(), -1);
+    order_.recv_place.assign(moves.size(), -1);
+    for (int32_t m = 0; m < count; ++m) {
+      if (At(m).overwriter != kNoMove) ++unread_[At(m).overwriter];
+      if (At(m).previous != kNoMove) next_write_[At(m).previous] = m;
+      if (At(m).receives) ++to_come_[At(m).group];
+    }
+  }
+
+  // Orders the moves [begin, end). False where they cannot all be. Requires: all before are ordered.
+  bool Run(int32_t begin, int32_t end) {
+    for (int32_t m = begin; m < end; ++m) {
+      expected_ += (At(m).sends ? 1 : 0) + (At(m).receives ? 1 : 0);
+      if (!At(m).sends) continue;
+      const int32_t feed = At(m).feed;
+      if (IsWritten(feed)) {
+        Push(2 * m);
+      } else {
+        int32_t& first = fed_[At(feed).group].first;
+        fed_[m].next = first;
+        first = m;
+      }
+    }
+    while (true) {
+      while (!heap_.empty()) {
+        const int32_t event = std::get<2>(heap_.top());
+        heap_.pop();
+        if (event % 2 == 0) {
+          TrySend(event / 2, slots_);
+        } else {
+          Receive(event / 2);
+        }
+      }
+      if (static_cast<int64_t>(order_.events.size()) == expected_) return true;
+      if (!LetOneThrough()) return false;
+    }
+  }
+  Order Take() { return std::move(order_); }
+
+ private:
+  struct Lane {
+    std::vector<int32_t> sent, waiting;  // moves, in order
+    std::vector<int32_t> parked;         // moves whose bundles' turns have not come
+    size_t received = 0, resumed = 0;    // of them, how many are received, how many wait no longer
+  };
+  // Moves that one group feeds, of those that are being ordered.
+  struct Fed {
+    int32_t first, next;
+  };
+  using Key = std::tuple<int64_t, int32_t, int32_t>;  // when, in case of a tie, event
+
+  const Move& At(int32_t m) const { return moves_[static_cast<size_t>(m)]; }
+
+  // Is what move m leaves complete, its whole group received?
+  bool IsWritten(int32_t m) const { return m == kNoMove || to_come_[At(m).group] == 0; }
+
+  // At equal times receives come first: they free slots, and feed sends.
+  void Push(int32_t event) {
+    const int32_t m = event / 2;
+    if (times_ == nullptr) {
+      heap_.emplace(m, 0, event);
+      return;
+    }
+    const size_t number = static_cast<size_t>(At(m).number);
+    if (event % 2 == 0) {
+      heap_.emplace(times_->start_ps[number], At(m).number, event);
+    } else {
+      heap_.emplace(times_->arrival_ps[number], -1, event);
+    }
+  }
+
+  // The moves that are sent, or received, with m, which is the first of them.
+  std::pair<int32_t, int32_t> SentWith(int32_t m) const {
+    const bool all = At(m).bundle == m && At(m).bundle_size > 1 && !At(m + 1).sends;
+    return {m, all ? m + At(m).bundle_size : m + 1};
+  }
+  std::pair<int32_t, int32_t> ReceivedWith(int32_t m) const {
+    const bool all = At(m).bundle == m && At(m).bundle_size > 1 && !At(m + 1).receives;
+    return {m, all ? m + At(m).bundle_size : m + 1};
+  }
+  Lane& LaneOf(int32_t m) { return lanes_[static_cast<size_t>(At(m).way)]; }
+  const Lane& LaneOf(int32_t m) const { return lanes_[static_cast<size_t>(At(m).way)]; }
+
+  // A switch adds up the k-th messages of all members: bundles get their turns when the first of their moves
+  // would be sent, and the others wait for them.
+  bool IsItsTurn(int32_t m) {
+    const Move& move = At(m);
+    if (move.bundle_size == 1 || At(move.bundle + 1).receives) return true;
+    Lane& lane = LaneOf(m);
+    int32_t& turn = turn_[move.bundle];
+    if (turn < 0) turn = turns_[At(move.bundle).way]++;
+    if (turn == static_cast<int32_t>(lane.sent.size())) return true;
+    lane.parked.push_back(m);
+    return false;
+  }
+  void WakeParked(Lane& lane) {
+    for (size_t i = 0; i < lane.parked.size(); ++i) {
+      const int32_t m = lane.parked[i];
+      if (turn_[At(m).bundle] != static_cast<int32_t>(lane.sent.size())) continue;
+      lane.parked.erase(lane.parked.begin() + static_cast<int64_t>(i));
+      Push(2 * m);
+      return;
+    }
+  }
+
+  void TrySend(int32_t m, int32_t slots) {
+    if (!IsItsTurn(m)) return;
+    const auto [first, end] = SentWith(m);
+    for (int32_t with = first; with < end; ++with) {
+      Lane& lane = LaneOf(with);
+      if (lane.sent.size() - lane.received < static_cast<size_t>(slots)) continue;
+      lane.waiting.push_back(m);
+      full_.push_back(static_cast<size_t>(At(with).way));
+      return;
+    }
+    Send(m);
+  }
+
+  void Send(int32_t m) {
+    const auto [first, end] = SentWith(m);
+    const int32_t place = static_cast<int32_t>(order_.events.size());
+    order_.events.push_back(2 * m);
+    for (int32_t with = first; with < end; ++with) {
+      Lane& lane = LaneOf(with);
+      order_.send_place[with] = place;
+      lane.sent.push_back(with);
+      if (!lane.parked.empty()) WakeParked(lane);
+      order_.slots = std::max(order_.slots, static_cast<int32_t>(lane.sent.size() - lane.received));
+      if (lane.sent.size() == lane.received + 1) Offer(with);
+    }
+    if (At(m).overwriter != kNoMove && --unread_[At(m).overwriter] == 0) OfferGroup(At(m).overwriter);
+  }
+
+  // Queues the receive of m if nothing holds it up. Called whenever one of its reasons to wait is gone.
+  void Offer(int32_t m) {
+    if (!At(m).receives) m = At(m).bundle;
+    if (offered_[m]) return;
+    const Move& move = At(m);
+    const auto [first, end] = ReceivedWith(m);
+    for (int32_t with = first; with < end; ++with)
+      if (order_.send_place[with] < 0 || LaneOf(with).sent[LaneOf(with).received] != with) return;
+    if (unread_[move.group] > 0 || !IsWritten(At(move.group).previous)) return;
+    offered_[m] = true;
+    Push(2 * m + 1);
+  }
+  void OfferGroup(int32_t first) {
+    for (int32_t m = first; m != kNoMove && At(m).group == first; m = next_write_[m]) Offer(m);
+  }
+
+  void Receive(int32_t m) {
+    const int32_t place = static_cast<int32_t>(order_.events.size());
+    order_.events.push_back(2 * m + 1);
+    const auto [begin, end] = ReceivedWith(m);
+    for (int32_t with = begin; with < end; ++with) {
+      order_.recv_place[with] = place;
+      ++LaneOf(with).received;
+    }
+    for (int32_t with = begin; with < end; ++with) {
+      Lane& lane = LaneOf(with);
+      if (lane.received < lane.sent.size()) Offer(lane.sent[lane.received]);
+      if (lane.resumed < lane.waiting.size()) Push(2 * lane.waiting[lane.resumed++]);
+    }
+    const int32_t first = At(m).group;
+    if (--to_come_[first] > 0) return;
+    int32_t next = first;
+    while (next != kNoMove && At(next).group == first) next = next_write_[next];
+    if (next != kNoMove) OfferGroup(next);
+    for (next = fed_[first].first; next != kNoMove; next = fed_[next].next) Push(2 * next);
+  }
+
+  bool LetOneThrough() {
+    for (; let_through_ < full_.size(); ++let_through_) {
+      Lane& lane = lanes_[full_[let_through_]];
+      if (lane.resumed == lane.waiting.size()) continue;
+      Send(lane.waiting[lane.resumed++]);
+      return true;
+    }
+    return false;
+  }
+
+  const std::vector<Move>& moves_;
+  const int32_t slots_;
+  const MoveTimes* const times_;
+  Order order_;
+  std::vector<Lane> lanes_;          // by connection
+  std::vector<int32_t> unread_;      // by the first of a group: sends to come of what it overwrites
+  std::vector<int32_t> to_come_;     // by the first of a group: how many are not received
+  std::vector<int32_t> next_write_;  // by move: the next one that writes the same
+  std::vector<bool> offered_;        // by move: its receive was queued
+  std::vector<int32_t> turn_;   // by the first of a bundle that a switch adds up: its place; -1: none yet
+  std::vector<int32_t> turns_;  // by the first way of such a group: places that are given
+  std::vector<Fed> fed_;        // by move
+  std::vector<size_t> full_;    // lanes in the order in which sends found no slot
+  int64_t expected_ = 0;        // events of the moves that are being ordered, and those before
+  size_t let_through_ = 0;      // of them, how many were looked at
+  std::priority_queue<Key, std::vector<Key>, std::greater<>> heap_;
+};
+
+}  // namespace
+
+std::optional<Order> OrderByTime(const std::vector<Move>& moves, int32_t num_connections, int32_t slots,
+                                 const MoveTimes& times) {
+  Orderer orderer(moves, num_connections, slots, &times);
+  if (!orderer.Run(0, static_cast<int32_t>(moves.size()))) return std::nullopt;
+  return orderer.Take();
+}
+
+Order OrderByStep(const std::vector<Move>& moves, int32_t num_connections, int32_t slots) {
+  const int32_t size = static_cast<int32_t>(moves.size());
+  Orderer orderer(moves, num_connections, slots, nullptr);
+  for (int32_t begin = 0; begin < size;) {
+    int32_t end = begin;
+    while (end < size && moves[static_cast<size_t>(end)].step == moves[static_cast<size_t>(begin)].step)
+      ++end;
+    XCCL_CHECK(orderer.Run(begin, end));
+    begin = end;
+  }
+  return orderer.Take();
+}
+
+}  // namespace xccl::lowering

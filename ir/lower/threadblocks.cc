@@ -1,0 +1,230 @@
+// Pairing is a greedy matching of incoming with outgoing connections at every rank, the pairs with most
+// forwarded moves first. Paired connections form chains and rings that must share a channel; a chain never
+// takes in a second path between two ranks that it already joins. The ways of a group are on one chain from
+// the start. Channels are then given chain by chain.
+#include "ir/lower/threadblocks.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+#include <unordered_map>
+
+namespace xccl::lowering {
+namespace {
+
+struct Pairing {
+  int32_t in = 0, out = 0;  // connections
+  int32_t moves = 0;        // forwarded from one to the other
+};
+
+std::vector<Pairing> ListPairings(const std::vector<Move>& moves) {
+  std::vector<uint64_t> keys;
+  for (const Move& move : moves)
+    if (move.sends && move.feed != kNoMove)
+      keys.push_back(static_cast<uint64_t>(moves[static_cast<size_t>(move.feed)].way) << 32 |
+                     static_cast<uint64_t>(move.way));
+  std::sort(keys.begin(), keys.end());
+  std::vector<Pairing> pairings;
+  for (size_t i = 0; i < keys.size();) {
+    size_t end = i;
+    while (end < keys.size() && keys[end] == keys[i]) ++end;
+    pairings.push_back(
+        {static_cast<int32_t>(keys[i] >> 32), static_cast<int32_t>(keys[i]), static_cast<int32_t>(end - i)});
+    i = end;
+  }
+  std::stable_sort(pairings.begin(), pairings.end(),
+                   [](const Pairing& a, const Pairing& b) { return a.moves > b.moves; });
+  return pairings;
+}
+
+// Chains of connections as a union-find, each with what no second chain of its channel may have: of every
+// connection the entries of `shared_ends`, sorted.
+class Chains {
+ public:
+  explicit Chains(const std::vector<std::vector<int32_t>>& shared_ends)
+      : parent_(shared_ends.size()), ends_(shared_ends) {
+    std::iota(parent_.begin(), parent_.end(), 0);
+  }
+  int32_t Find(int32_t c) {
+    while (parent_[c] != c) c = parent_[c] = parent_[parent_[c]];
+    return c;
+  }
+  // False where the two would then join two ranks by two paths.
+  bool Join(int32_t a, int32_t b) {
+    a = Find(a), b = Find(b);
+    if (a == b) return true;
+    if (ends_[a].size() < ends_[b].size()) std::swap(a, b);
+    for (int32_t e : ends_[b])
+      if (std::binary_search(ends_[a].begin(), ends_[a].end(), e)) return false;
+    std::vector<int32_t> both;
+    std::merge(ends_[a].begin(), ends_[a].end(), ends_[b].begin(), ends_[b].end(), std::back_inserter(both));
+    ends_[a] = std::move(both);
+    ends_[b].clear();
+    parent_[b] = a;
+    return true;
+  }
+
+ private:
+  std::vector<int32_t> parent_;
+  std::vector<std::vector<int32_t>> ends_;
+};
+
+// For every key the index of the first that is equal, or kNoMove where there is no other.
+template <typename Key>
+std::vector<int32_t> FirstOfEqual(const std::vector<Key>& keys) {
+  std::vector<int32_t> order(keys.size()), shared(keys.size(), kNoMove);
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(),
+            [&](int32_t a, int32_t b) { return std::tuple(keys[a], a) < std::tuple(keys[b], b); });
+  for (size_t i = 0; i < order.size(); ++i) {
+    const bool like_last = i > 0 && keys[order[i]] == keys[order[i - 1]];
+    const bool like_next = i + 1 < order.size() && keys[order[i]] == keys[order[i + 1]];
+    if (like_last) shared[order[i]] = shared[order[i - 1]];
+    if (!like_last && like_next) shared[order[i]] = order[i];
+  }
+  return shared;
+}
+
+// Of every way its (src, dst) and, of the first of a group, the group's (kind, root), where there are others
+// with the same.
+std::vector<std::vector<int32_t>> SharedEnds(const Ways& ways) {
+  std::vector<std::vector<int32_t>> shared(ways.ways.size());
+  std::vector<std::pair<Rank, Rank>> ends;
+  for (const Way& way : ways.ways) ends.emplace_back(way.src, way.dst);
+  const std::vector<int32_t> first = FirstOfEqual(ends);
+  for (size_t c = 0; c < first.size(); ++c)
+    if (first[c] != kNoMove) shared[c].push_back(first[c]);
+  std::vector<std::pair<Group::Kind, Rank>> roots;
+  for (const WayGroup& group : ways.groups) roots.emplace_back(group.kind, group.root);
+  const std::vector<int32_t> first_group = FirstOfEqual(roots);
+  for (size_t g = 0; g < first_group.size(); ++g)
+    if (first_group[g] != kNoMove)
+      shared[static_cast<size_t>(ways.groups[g].first)].push_back(ways.size() + first_group[g]);
+  return shared;
+}
+
+void PairConnections(const std::vector<Move>& moves, Chains& chains, Assignment& assignment) {
+  std::vector<bool> taken(assignment.channel.size(), false);
+  std::vector<int32_t> total(assignment.channel.size(), 0);
+  for (const Move& move : moves) ++total[move.way];
+  for (const Pairing& pairing : ListPairings(moves)) {
+    // A send that waits behind a receive which does not feed it loses more than fusing saves.
+    if (2 * pairing.moves < std::max(total[pairing.in], total[pairing.out])) continue;
+    if (assignment.forwards_to[pairing.in] != kNoMove || taken[pairing.out]) continue;
+    if (!chains.Join(pairing.in, pairing.out)) continue;
+    assignment.forwards_to[pairing.in] = pairing.out;
+    taken[pairing.out] = true;
+  }
+}
+
+void GiveChannels(const std::vector<std::vector<int32_t>>& shared_ends, size_t num_groups, Chains& chains,
+                  Assignment& assignment) {
+  const int32_t count = static_cast<int32_t>(shared_ends.size());
+  // What each chain has that others have, too; a chain without any gets channel 0.
+  std::vector<std::vector<int32_t>> ends_of_chain(static_cast<size_t>(count));
+  for (int32_t c = 0; c < count; ++c)
+    for (int32_t end : shared_ends[c]) ends_of_chain[chains.Find(c)].push_back(end);
+  std::vector<int32_t> chain_channel(static_cast<size_t>(count), kNoMove);
+  std::vector<std::vector<bool>> used(static_cast<size_t>(count) + num_groups);
+  for (int32_t c = 0; c < count; ++c) {
+    int32_t& channel = chain_channel[chains.Find(c)];
+    if (channel == kNoMove) {
+      const auto is_used = [&](int32_t end) {
+        return static_cast<size_t>(channel) < used[end].size() && used[end][channel];
+      };
+      const std::vector<int32_t>& ends = ends_of_chain[chains.Find(c)];
+      channel = 0;
+      while (std::any_of(ends.begin(), ends.end(), is_used)) ++channel;
+      for (int32_t end : ends) {
+        if (used[end].size() <= static_cast<size_t>(channel)) used[end].resize(channel + 1, false);
+        used[end][channel] = true;
+      }
+    }
+    assignment.channel[c] = channel;
+  }
+}
+
+void SendOn(const Ways& ways, int32_t way, Threadblock& block) {
+  if (const int32_t group = ways.ways[way].group;
+      group != kNoGroup && ways.groups[group].kind == Group::Kind::kMulticast)
+    block.send_group = group;
+  else
+    block.send_peer = ways.ways[way].dst;
+}
+void ReceiveOn(const Ways& ways, int32_t way, Threadblock& block) {
+  if (const int32_t group = ways.ways[way].group;
+      group != kNoGroup && ways.groups[group].kind == Group::Kind::kReduce)
+    block.recv_group = group;
+  else
+    block.recv_peer = ways.ways[way].src;
+}
+
+// One threadblock for every connection at its sender and one at its receiver, joined where paired; for those
+// of a group, at its root, one alone.
+void MakeBlocks(const Ways& ways, Assignment& assignment) {
+  struct Made {
+    Threadblock block;
+    int32_t in, out;  // connections, or kNoMove
+  };
+  IdVector<Rank, std::vector<Made>> made(static_cast<size_t>(assignment.blocks.size()));
+  std::vector<bool> has_sender(ways.ways.size(), false);
+  for (int32_t c = 0; c < ways.size(); ++c) {
+    if (ways.RecvUnit(c) != c) continue;
+    Made block{{}, c, assignment.forwards_to[c]};
+    ReceiveOn(ways, c, block.block);
+    block.block.channel = assignment.channel[c];
+    if (block.out != kNoMove) {
+      SendOn(ways, block.out, block.block);
+      has_sender[block.out] = true;
+    }
+    made[ways.ways[c].dst].push_back(std::move(block));
+  }
+  for (int32_t c = 0; c < ways.size(); ++c) {
+    if (has_sender[c] || ways.SendUnit(c) != c) continue;
+    Made block{{}, kNoMove, c};
+    SendOn(ways, c, block.block);
+    block.block.channel = assignment.channel[c];
+    made[ways.ways[c].src].push_back(std::move(block));
+  }
+  for (Rank r(0); r.value < made.size(); ++r.value) {
+    std::sort(made[r].begin(), made[r].end(), [](const Made& a, const Made& b) {
+      const auto key = [](const Threadblock& block) {
+        return std::tuple(block.channel, block.recv_peer, block.send_peer, block.recv_group,
+                          block.send_group);
+      };
+      return key(a.block) < key(b.block);
+    });
+    for (size_t i = 0; i < made[r].size(); ++i) {
+      if (made[r][i].in != kNoMove) assignment.recv_block[made[r][i].in] = static_cast<int32_t>(i);
+      if (made[r][i].out != kNoMove) assignment.send_block[made[r][i].out] = static_cast<int32_t>(i);
+      assignment.blocks[r].push_back(std::move(made[r][i].block));
+    }
+  }
+  for (int32_t c = 0; c < ways.size(); ++c) {
+    assignment.recv_block[c] = assignment.recv_block[ways.RecvUnit(c)];
+    assignment.send_block[c] = assignment.send_block[ways.SendUnit(c)];
+  }
+}
+
+}  // namespace
+
+Assignment AssignThreadblocks(const std::vector<Move>& moves, const Ways& ways, int32_t num_ranks,
+                              bool pair) {
+  const size_t count = ways.ways.size();
+  const std::vector<std::vector<int32_t>> shared_ends = SharedEnds(ways);
+  Assignment assignment;
+  assignment.channel.assign(count, 0);
+  assignment.send_block.assign(count, 0);
+  assignment.recv_block.assign(count, 0);
+  assignment.forwards_to.assign(count, kNoMove);
+  assignment.blocks.resize(static_cast<size_t>(num_ranks));
+  Chains chains(shared_ends);
+  for (const WayGroup& group : ways.groups)
+    for (int32_t i = 1; i < group.count; ++i) XCCL_CHECK(chains.Join(group.first, group.first + i));
+  if (pair) PairConnections(moves, chains, assignment);
+  GiveChannels(shared_ends, ways.groups.size(), chains, assignment);
+  MakeBlocks(ways, assignment);
+  return assignment;
+}
+
+}  // namespace xccl::lowering

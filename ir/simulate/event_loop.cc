@@ -1,0 +1,254 @@
+// An instant is handled in two halves: first everything that happens at it (links fall idle, heads and whole
+// segments arrive, and what waited for them becomes ready), then every idle link that was touched takes the
+// least ready job. Both are order-free, so the result does not depend on how events of one time are ordered.
+#include "ir/simulate/event_loop.h"
+
+#include <algorithm>
+
+#include "base/status.h"
+#include "base/units.h"
+#include "ir/simulate/event_queue.h"
+#include "ir/time_model.h"
+
+namespace xccl {
+namespace {
+
+// One run with the first `segments` segments of every unit.
+class EventLoop {
+ public:
+  // `record`, where given, is filled by unit.
+  EventLoop(const SimulationModel& model, const Topology& topology, TimeModel time_model,
+            const Durations& durations, int64_t segments, MoveTimes* record = nullptr)
+      : model_(model),
+        blocking_(time_model == TimeModel::kBlocking),
+        durations_(durations),
+        n_(segments),
+        record_(record) {
+    const size_t jobs = static_cast<size_t>(model.num_jobs()), n = static_cast<size_t>(segments);
+    missing_.resize(jobs * n);
+    for (size_t j = 0; j < jobs; ++j)
+      std::fill_n(missing_.begin() + static_cast<int64_t>(j * n), n, model.job_missing[j]);
+    if (!model.single_hop && !blocking_) tail_arrives_.assign(jobs * n, 0);
+    landed_.assign(model.writes.size() * n, 0);
+    cells_.resize(model.cells.size() * n);
+    for (size_t c = 0; c < model.cells.size(); ++c)
+      std::fill_n(cells_.begin() + static_cast<int64_t>(c * n), n, CellState{0, model.cells[c].first_reader});
+    links_.resize(static_cast<size_t>(topology.num_links()));
+    bool overhead = false;
+    for (const Link& link : topology.spec().links) {
+      fixed_.push_back({std::min(link.latency_ps, kForever), std::min(link.overhead_ps, kForever)});
+      overhead |= link.overhead_ps > 0;
+    }
+    if (overhead && !blocking_) MarkMessages();
+  }
+
+  int64_t Run() {
+    for (int32_t j = 0; j < model_.num_jobs(); ++j)
+      if (model_.job_missing[j] == 0)
+        for (int64_t s = 0; s < n_; ++s) MakeReady(j, s);
+    Choose(0);
+    while (!queue_.empty()) {
+      const int64_t now = queue_.PopBatch(batch_);
+      for (const Event& event : batch_) Handle(event);
+      Choose(now);
+    }
+    XCCL_CHECK(started_ == static_cast<int64_t>(model_.num_jobs()) * n_);  // else the schedule is wrong
+    return last_arrival_;
+  }
+
+ private:
+  enum What : uint64_t { kIdle = 0, kHead = 1ULL << 62, kArrival = 2ULL << 62, kMask = 3ULL << 62 };
+  struct LinkState {
+    std::vector<uint64_t> ready;  // min-heap of keys
+    bool busy = false;
+    bool touched = false;
+  };
+  struct Fixed {
+    int64_t latency_ps, overhead_ps;
+  };
+  struct CellState {
+    int32_t landed = 0;  // writes, in order of step, that have landed without a gap
+    int32_t reader = -1;
+  };
+
+  static uint64_t Key(int32_t job, int64_t segment) {
+    return static_cast<uint64_t>(job) << 32 | static_cast<uint64_t>(segment);
+  }
+  size_t At(int32_t job, int64_t segment) const {
+    return static_cast<size_t>(job) * static_cast<size_t>(n_) + static_cast<size_t>(segment);
+  }
+
+  // Message m on hop h of its path is flag first_hop_of_message_[m] + h.
+  void MarkMessages() {
+    first_hop_of_message_.assign(static_cast<size_t>(model_.num_messages), 0);
+    std::vector<int32_t> length(static_cast<size_t>(model_.num_messages), 0);
+    for (int32_t u = 0; u < model_.num_units(); ++u)
+      length[model_.unit_message[u]] = model_.unit_first_job[u + 1] - model_.unit_first_job[u];
+    int64_t flags = 0;
+    for (size_t m = 0; m < length.size(); ++m) {
+      first_hop_of_message_[m] = flags;
+      flags += length[m];
+    }
+    message_started_.assign(static_cast<size_t>(flags), false);
+  }
+
+  void Touch(int32_t link) {
+    if (links_[link].touched) return;
+    links_[link].touched = true;
+    touched_.push_back(link);
+  }
+
+  void MakeReady(int32_t job, int64_t segment) {
+    const int32_t link = model_.HopOf(job).link;
+    std::vector<uint64_t>& ready = links_[link].ready;
+    ready.push_back(Key(job, segment));
+    std::push_heap(ready.begin(), ready.end(), std::greater<>());
+    if (!links_[link].busy) Touch(link);
+  }
+
+  void Choose(int64_t now) {
+    for (size_t i = 0; i < touched_.size(); ++i) {
+      LinkState& link = links_[touched_[i]];
+      link.touched = false;
+      if (link.busy || link.ready.empty()) continue;
+      std::pop_heap(link.ready.begin(), link.ready.end(), std::greater<>());
+      const uint64_t key = link.ready.back();
+      link.ready.pop_back();
+      link.busy = true;
+      Start(static_cast<int32_t>(key >> 32), static_cast<int64_t>(key & 0xffffffffU), touched_[i], now);
+    }
+    touched_.clear();
+  }
+
+  void Start(int32_t job, int64_t segment, int32_t link_id, int64_t now) {
+    ++started_;
+    const Fixed& link = fixed_[link_id];
+    const int32_t unit = model_.job_unit[job];
+    const int32_t place = job - model_.unit_first_job[unit];
+    const SimulationModel::Hop& hop = model_.hops[model_.path_first[model_.unit_path[unit]] + place];
+    int64_t end = std::min(kForever, now + durations_(model_.unit_class[unit], link_id));
+    int64_t arrival = end, head = end;
+    if (blocking_) {
+      arrival = head = end = std::min(kForever, end + link.overhead_ps + link.latency_ps);
+    } else {
+      if (!message_started_.empty()) {
+        auto flag = message_started_[first_hop_of_message_[model_.unit_message[unit]] + place];
+        if (!flag) end = std::min(kForever, end + link.overhead_ps);
+        flag = true;
+      }
+      if (!tail_arrives_.empty()) end = std::max(end, tail_arrives_[At(job, segment)]);
+      head = std::min(kForever, now + link.latency_ps);
+      arrival = std::min(kForever, end + link.latency_ps);
+    }
+    queue_.Push(end, kIdle | static_cast<uint64_t>(link_id));
+    for (int32_t i = hop.next_first; i < hop.next_first + hop.next_count; ++i) {
+      const int32_t next = model_.unit_first_job[unit] + model_.next_hops[i];
+      if (!tail_arrives_.empty()) {
+        int64_t& tail = tail_arrives_[At(next, segment)];
+        tail = std::max(tail, arrival);
+      }
+      queue_.Push(head, kHead | Key(next, segment));
+    }
+    if (hop.to_gpu) queue_.Push(arrival, kArrival | Key(job, segment));
+    last_arrival_ = std::max(last_arrival_, arrival);
+    if (record_ == nullptr) return;
+    if (hop.from_gpu) record_->start_ps[static_cast<size_t>(unit)] = now;
+    if (hop.to_gpu) {
+      int64_t& last = record_->arrival_ps[static_cast<size_t>(unit)];
+      last = std::max(last, arrival);
+    }
+  }
+
+  void Handle(const Event& event) {
+    const uint64_t key = event.what & ~static_cast<uint64_t>(kMask);
+    switch (event.what & kMask) {
+      case kIdle:
+        links_[key].busy = false;
+        Touch(static_cast<int32_t>(key));
+        return;
+      case kHead:
+        Satisfy(static_cast<int32_t>(key >> 32), static_cast<int64_t>(key & 0xffffffffU));
+        return;
+      case kArrival:
+        Land(static_cast<int32_t>(key >> 32), static_cast<int64_t>(key & 0xffffffffU));
+        return;
+    }
+  }
+
+  void Satisfy(int32_t job, int64_t segment) {
+    if (--missing_[At(job, segment)] == 0) MakeReady(job, segment);
+  }
+
+  void Land(int32_t job, int64_t segment) {
+    for (int32_t w = model_.job_first_write[job]; w < model_.job_first_write[job + 1]; ++w) {
+      const SimulationModel::Write& write = model_.writes[w];
+      const SimulationModel::Cell& cell = model_.cells[write.cell];
+      CellState& state = cells_[At(write.cell, segment)];
+      const auto flag = [&](int32_t place) -> uint8_t& {
+        return landed_[static_cast<size_t>(cell.first_write + place) * static_cast<size_t>(n_) +
+                       static_cast<size_t>(segment)];
+      };
+      if (write.place != state.landed) {
+        flag(write.place) = 1;
+        continue;
+      }
+      ++state.landed;
+      while (state.landed < cell.num_writes && flag(state.landed) != 0) ++state.landed;
+      while (state.reader >= 0 && model_.readers[state.reader].need <= state.landed) {
+        const SimulationModel::Reader& reader = model_.readers[state.reader];
+        state.reader = reader.next;
+        Satisfy(reader.job, segment);
+      }
+    }
+  }
+
+  const SimulationModel& model_;
+  const bool blocking_;
+  const Durations& durations_;
+  const int64_t n_;
+  MoveTimes* const record_;
+  std::vector<int32_t> missing_;       // by job and segment
+  std::vector<int64_t> tail_arrives_;  // by job and segment: when the last input's end is at the tail
+  std::vector<uint8_t> landed_;        // by write and segment; set only for writes that land out of order
+  std::vector<CellState> cells_;       // by cell and segment
+  std::vector<LinkState> links_;
+  std::vector<Fixed> fixed_;  // by link
+  std::vector<int64_t> first_hop_of_message_;
+  std::vector<bool> message_started_;
+  EventQueue queue_;
+  std::vector<Event> batch_;
+  std::vector<int32_t> touched_;
+  int64_t started_ = 0;
+  int64_t last_arrival_ = 0;
+};
+
+}  // namespace
+
+// ceil(bytes / (bytes_per_s * parts)) in picoseconds.
+int64_t PartPs(int64_t bytes, int64_t bytes_per_s, int64_t parts) {
+  const unsigned __int128 numerator = static_cast<unsigned __int128>(bytes) * kPsPerSecond;
+  const unsigned __int128 denominator = static_cast<unsigned __int128>(bytes_per_s) * parts;
+  const unsigned __int128 ps = (numerator + denominator - 1) / denominator;
+  return ps > static_cast<unsigned __int128>(kForever) ? kForever : static_cast<int64_t>(ps);
+}
+
+Durations::Durations(const SimulationModel& model, const Topology& topology, int64_t segments)
+    : model_(model), topology_(topology), segments_(segments) {
+  for (const Link& link : topology.spec().links) bandwidths_.push_back(link.bandwidth_bytes_per_s);
+  std::sort(bandwidths_.begin(), bandwidths_.end());
+  bandwidths_.erase(std::unique(bandwidths_.begin(), bandwidths_.end()), bandwidths_.end());
+  for (const Link& link : topology.spec().links)
+    class_of_link_.push_back(static_cast<int32_t>(
+        std::lower_bound(bandwidths_.begin(), bandwidths_.end(), link.bandwidth_bytes_per_s) -
+        bandwidths_.begin()));
+  if (model.size_classes.size() * bandwidths_.size() > kTableLimit) return;
+  for (int64_t bytes : model.size_classes)
+    for (int64_t bandwidth : bandwidths_) table_.push_back(PartPs(bytes, bandwidth, segments));
+}
+
+int64_t RunEvents(const SimulationModel& model, const Topology& topology, TimeModel time_model,
+                  const Durations& durations, int64_t segments, MoveTimes* record) {
+  return EventLoop(model, topology, time_model, durations, segments, record).Run();
+}
+
+}  // namespace xccl

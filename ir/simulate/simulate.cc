@@ -1,0 +1,251 @@
+// Runs of the event loop, and the extrapolation of a steady state.
+//
+// With many segments a schedule settles into a steady state in which each further segment costs the same:
+// runs with m, 2m, 4m, ... segments of the final length show it, and the rest is a straight line. No link can
+// be done sooner than it takes to carry its bytes; that floor is exact, so no bound is undercut.
+//
+// A compressed schedule whose translates never share a link is simulated by its columns alone: the machine
+// and the schedule look the same from every translate, the rules of a run do not depend on names, so
+// translates happen at the same time, and each link of an orbit does what its representative does.
+#include "ir/simulate/simulate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <string>
+
+#include "base/strings.h"
+#include "base/units.h"
+#include "ir/simulate/event_loop.h"
+#include "ir/simulate/simulation_model.h"
+#include "ir/sizes.h"
+#include "ir/translated.h"
+
+namespace xccl {
+namespace {
+
+// What each link must carry, whatever the order: no run can be shorter.
+std::vector<int64_t> LinkLoads(const SimulationModel& model, const Topology& topology, TimeModel time_model,
+                               int64_t segments) {
+  const size_t links = static_cast<size_t>(topology.num_links());
+  std::vector<__int128> bytes(links, 0), fixed_ps(links, 0);
+  int32_t message = -1;
+  for (int32_t u = 0; u < model.num_units(); ++u) {
+    const int32_t path = model.unit_path[u];
+    const bool first = model.unit_message[u] != message;
+    message = model.unit_message[u];
+    for (int32_t h = model.path_first[path]; h < model.path_first[path + 1]; ++h) {
+      const Link& link = topology.link(LinkId(model.hops[h].link));
+      const size_t l = static_cast<size_t>(model.hops[h].link);
+      bytes[l] += model.size_classes[model.unit_class[u]];
+      if (time_model == TimeModel::kBlocking) {
+        fixed_ps[l] += segments * (static_cast<__int128>(link.overhead_ps) + link.latency_ps);
+      } else if (first) {
+        fixed_ps[l] += link.overhead_ps;
+      }
+    }
+  }
+  std::vector<int64_t> loads(links, 0);
+  for (size_t l = 0; l < links; ++l) {
+    const int64_t bandwidth = topology.spec().links[l].bandwidth_bytes_per_s;
+    const __int128 ps = (bytes[l] * kPsPerSecond + bandwidth - 1) / bandwidth + fixed_ps[l];
+    loads[l] = ps > kForever ? kForever : static_cast<int64_t>(ps);
+  }
+  return loads;
+}
+
+int64_t SegmentCount(int64_t bytes, int64_t segment_bytes) {
+  if (segment_bytes <= 0 || bytes <= segment_bytes) return 1;
+  return std::min<int64_t>((bytes - 1) / segment_bytes + 1, std::numeric_limits<int32_t>::max());
+}
+
+// Two doublings in a row must agree with the one before on what a segment costs, to this fraction of it.
+constexpr double kSteady = 1e-5;
+constexpr int32_t kAgreements = 2;
+constexpr int64_t kFewSegments = 8;        // the shortest run that may show a steady state
+constexpr int64_t kFewJobs = 1024;         // jobs × segments of it are at least this many
+constexpr int64_t kJobBudget = 4'000'000;  // jobs × segments of the longest run that is not asked for
+
+// The time of `segments` segments from runs of m, 2m, 4m, ... of them.
+int64_t Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, int64_t segments) {
+  int64_t m = std::max(kFewSegments, kFewJobs / std::max<int64_t>(jobs, 1));
+  while (m > 1 && 4 * m * jobs > kJobBudget) m /= 2;
+  if (4 * m >= segments) return run(segments);
+  int64_t before = run(m), last = run(2 * m), longest = 2 * m;
+  int32_t agreements = 0;
+  while (2 * longest < segments) {
+    const int64_t time = run(2 * longest);
+    const double rise = static_cast<double>(time - last), expected = 2 * static_cast<double>(last - before);
+    agreements = std::abs(rise - expected) <= kSteady * rise ? agreements + 1 : 0;
+    before = last;
+    last = time;
+    longest *= 2;
+    if (agreements < kAgreements && 2 * longest * jobs <= kJobBudget) continue;
+    const __int128 rest = static_cast<__int128>(last - before) * (segments - longest) / (longest / 2);
+    return static_cast<int64_t>(std::min<__int128>(kForever, last + rest));
+  }
+  return run(segments);
+}
+
+constexpr int64_t kRecordBudget = 1 << 20;  // jobs × segments of the run that parts are recorded of
+
+// When each part's last byte arrives, in a schedule that takes `time_ps`. Units are in order of message.
+std::vector<int64_t> PartTimes(const SimulationModel& model, const Schedule& schedule,
+                               const Collective& collective, const Topology& topology, TimeModel time_model,
+                               const Durations& durations, int64_t segments, int64_t time_ps) {
+  const size_t units = static_cast<size_t>(model.num_units());
+  MoveTimes by_unit{std::vector<int64_t>(units, 0), std::vector<int64_t>(units, 0)};
+  const int64_t run = std::clamp<int64_t>(kRecordBudget / std::max(model.num_jobs(), 1), 1, segments);
+  const int64_t ran_ps = RunEvents(model, topology, time_model, durations, run, &by_unit);
+  const MessageTable messages = GroupMessages(schedule);
+  std::vector<size_t> next(static_cast<size_t>(messages.num_messages) + 1, 0);
+  for (int64_t t = 0; t < schedule.size(); ++t)
+    next[static_cast<size_t>(messages.of_transfer[t]) + 1] += static_cast<size_t>(schedule.count[t]);
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  std::vector<int64_t> done(static_cast<size_t>(collective.num_parts()), 0);
+  for (int64_t t = 0; t < schedule.size(); ++t) {
+    for (int32_t i = 0; i < schedule.count[t]; ++i) {
+      const size_t message = static_cast<size_t>(messages.of_transfer[t]);
+      const size_t unit = time_model == TimeModel::kBlocking ? message : next[message]++;
+      int64_t& part = done[collective.PartOf(ChunkId(schedule.first[t].value + i)).index()];
+      part = std::max(part, by_unit.arrival_ps[unit]);
+    }
+  }
+  for (int64_t& part : done)
+    part = ran_ps > 0 ? static_cast<int64_t>(static_cast<__int128>(part) * time_ps / ran_ps) : 0;
+  return done;
+}
+
+}  // namespace
+
+namespace {
+
+// How the rest of the file sees a compressed schedule.
+struct Folded {
+  std::optional<Quotient> quotient;  // absent: plain
+  int64_t copies = 1;                // translates of each transfer
+};
+
+int64_t SegmentBytes(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
+                     const Folded& folded, bool rough = false) {
+  constexpr int64_t kLeast = 64 << 10;
+  constexpr double kFill = 64;                           // filling may cost 1/64 of the busiest path's time
+  constexpr int64_t kMoves = 1 << 16;                    // segments in all that are always affordable
+  const int64_t most_moves = rough ? 1 << 18 : 1 << 21;  // and that are the most
+  int64_t largest = 0;
+  for (int32_t c = 0; c < collective.num_chunks(); ++c)
+    largest = std::max(largest, sizes.ChunkBytes(ChunkId(c)));
+  if (largest <= kLeast) return std::max<int64_t>(largest, 1);
+  int64_t moves = 0;
+  std::vector<double> carried(static_cast<size_t>(schedule.paths.size()), 0);
+  for (int64_t t = 0; t < schedule.size(); ++t) {
+    moves += schedule.count[t] * folded.copies;
+    const size_t path = folded.quotient
+                            ? static_cast<size_t>(folded.quotient->path_class[schedule.path[t].index()])
+                            : schedule.path[t].index();
+    for (int32_t i = 0; i < schedule.count[t]; ++i)
+      carried[path] += static_cast<double>(sizes.ChunkBytes(ChunkId(schedule.first[t].value + i)));
+  }
+  double busiest = static_cast<double>(largest);
+  for (double bytes : carried) busiest = std::max(busiest, bytes);
+  const double depth = schedule.num_steps() * static_cast<double>(largest) / busiest;
+  const int64_t affordable = kMoves / std::max<int64_t>(moves, 1);
+  const int64_t most = (largest - 1) / kLeast + 1;
+  const int64_t bearable = most_moves / std::max<int64_t>(moves, 1);
+  const double wanted = std::min(std::max(std::ceil(kFill * (depth - 1)), static_cast<double>(affordable)),
+                                 static_cast<double>(bearable));
+  const double segments = std::clamp(wanted, 1.0, static_cast<double>(most));
+  const int64_t n = static_cast<int64_t>(segments);
+  return std::max(kLeast, (largest - 1) / n + 1);
+}
+
+// Links that translations keep in place carry all translates of a transfer that keep them: as if so much
+// slower.
+Topology SharedLinks(const Topology& topology, const SymmetryGroup& group) {
+  TopologySpec spec = topology.spec();
+  for (int32_t l = 0; l < topology.num_links(); ++l) {
+    const int64_t share = group.order() / group.LinkOrbitSize(group.OrbitOf(LinkId(l)));
+    Link& link = spec.links[l];
+    link.bandwidth_bytes_per_s = std::max<int64_t>(1, link.bandwidth_bytes_per_s / share);
+    link.overhead_ps = std::min(kForever, link.overhead_ps) * share;
+  }
+  return Topology::Create(std::move(spec)).value();
+}
+
+Simulation Run(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
+               const Topology& topology, const SimulateOptions& options, const Folded& folded) {
+  Simulation result;
+  result.size_bytes = sizes.size_bytes();
+  result.segment_bytes = options.segment_bytes;
+  if (result.segment_bytes <= 0 && options.model == TimeModel::kPipelined)
+    result.segment_bytes = SegmentBytes(schedule, collective, sizes, folded, options.rough);
+
+  const Quotient* const quotient = folded.quotient ? &*folded.quotient : nullptr;
+  const SimulationModel model =
+      BuildSimulationModel(schedule, collective, sizes, topology, options.model, quotient);
+  int64_t largest = 0;
+  for (int64_t bytes : model.size_classes) largest = std::max(largest, bytes);
+  const int64_t segments = SegmentCount(largest, result.segment_bytes);
+  if (result.segment_bytes <= 0) result.segment_bytes = largest;
+  const Durations durations(model, topology, segments);
+  const auto run = [&](int64_t n) { return RunEvents(model, topology, options.model, durations, n); };
+  std::vector<int64_t> loads = LinkLoads(model, topology, options.model, segments);
+  if (options.extrapolate) {
+    result.time_ps = Extrapolate(run, model.num_jobs() * folded.copies, segments);
+  } else {
+    result.time_ps = run(segments);
+  }
+  for (int64_t load : loads) result.time_ps = std::max(result.time_ps, load);
+  if (options.record_parts) {
+    XCCL_CHECK(quotient == nullptr);  // required
+    result.part_done_ps =
+        PartTimes(model, schedule, collective, topology, options.model, durations, segments, result.time_ps);
+  }
+  if (options.record_links) {
+    if (quotient != nullptr)
+      for (size_t l = 0; l < loads.size(); ++l) loads[l] = loads[quotient->link_representative[l].index()];
+    result.link_busy_ps = std::move(loads);
+  }
+  return result;
+}
+
+// A compressed schedule: its columns alone where that is exact, or where the plain form is too long to be
+// written out; else the plain form.
+Simulation SimulateCompressed(const Schedule& schedule, const Collective& collective,
+                              const CollectiveSizes& sizes, const Topology& topology,
+                              const SimulateOptions& options) {
+  const StatusOr<Translations> translations = Translations::Create(schedule, collective, topology);
+  XCCL_CHECK(translations.ok());  // required
+  const SymmetryGroup& group = translations->group();
+  const bool free = translations->AreFreeOn(schedule.paths);
+  if (!free || !translations->KeepSizes(sizes)) {
+    const StatusOr<Schedule> plain = Expand(schedule, collective, topology);
+    if (plain.ok()) return Run(*plain, collective, sizes, topology, options, {});
+  }
+  Folded folded;
+  folded.copies = group.order();
+  Quotient& quotient = folded.quotient.emplace();
+  quotient.path_class = translations->PathClasses(schedule.paths);
+  for (int32_t l = 0; l < topology.num_links(); ++l)
+    quotient.link_representative.push_back(group.LinkRepresentative(group.OrbitOf(LinkId(l))));
+  if (free) return Run(schedule, collective, sizes, topology, options, folded);
+  return Run(schedule, collective, sizes, SharedLinks(topology, group), options, folded);
+}
+
+}  // namespace
+
+Simulation Simulate(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                    const SimulateOptions& options) {
+  const CollectiveSizes sizes(collective, options.size_bytes);
+  if (!schedule.symmetry.empty()) return SimulateCompressed(schedule, collective, sizes, topology, options);
+  return Run(schedule, collective, sizes, topology, options, {});
+}
+
+int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collective, int64_t size_bytes) {
+  return SegmentBytes(schedule, collective, CollectiveSizes(collective, size_bytes), {});
+}
+
+}  // namespace xccl

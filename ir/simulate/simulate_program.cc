@@ -1,0 +1,535 @@
+// An event simulation. A runner is one instance of a threadblock; it does one instruction at a time. A send
+// holds its runner until its last byte has left the sender; receives and local instructions take no time. A
+// link serves what came first to its tail, then the lower connection. The slot that a message took is free
+// again when the instruction that received it is done. A group's message takes each link of its tree once:
+// behind a switch that multicasts it goes on as several, and where one adds up it waits for all.
+//
+// As in ir/simulate.cc everything of one instant happens before idle links choose, so that the result does
+// not depend on the order of events. Passes beyond a steady state are a straight line.
+#include "ir/simulate/simulate_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <tuple>
+
+#include "base/units.h"
+#include "ir/machine_model.h"
+#include "ir/program_index.h"
+#include "ir/simulate/event_queue.h"
+#include "ir/simulate/program_paths.h"
+#include "ir/sizes.h"
+#include "ir/time_model.h"
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kForever = std::numeric_limits<int64_t>::max() / 4;  // times are capped here
+constexpr int64_t kExactWork = 1 << 18;  // instructions × passes that are simulated to the last
+constexpr int64_t kSteadyPasses = 16;    // passes, times instances, after which a steady state is looked for
+constexpr double kSteady = 0.001;        // two rates that differ by less are one
+
+// Bytes that each instruction moves in a pass.
+class InstructionBytes {
+ public:
+  // `all`: of every instruction; else of those that send. `whole`: passes past the end count as if the chunks
+  // went on, for looking at a steady state.
+  InstructionBytes(const Program& program, const Collective& collective, const CollectiveSizes& sizes,
+                   const ProgramIndex& index, int32_t passes, bool all, bool whole)
+      : sizes_(sizes), passes_(passes), whole_(whole), first_(static_cast<size_t>(index.size()) + 1, 0) {
+    for (Rank r(0); r.value < program.ranks.size(); ++r.value) {
+      std::vector<ChunkId> slots[3];
+      for (BufferKind buffer : {BufferKind::kInput, BufferKind::kOutput, BufferKind::kScratch})
+        slots[static_cast<size_t>(buffer)] = SlotChunks(program, collective, r, buffer);
+      const int32_t begin = index.BlockFirst(index.RankFirstBlock(r));
+      const int32_t end = index.BlockFirst(index.RankFirstBlock(Rank(r.value + 1)));
+      for (int32_t node = begin; node < end; ++node) {
+        const Instruction& i = index.instruction(node);
+        const Operand& operand = ReadsSource(i.op) ? i.src : i.dst;
+        if (Sends(i.op) || all)
+          for (int32_t k = 0; k < i.count; ++k)
+            elements_.push_back(sizes.ChunkElements(
+                slots[static_cast<size_t>(operand.buffer)][static_cast<size_t>(operand.slot + k)]));
+        first_[static_cast<size_t>(node) + 1] = static_cast<int64_t>(elements_.size());
+      }
+    }
+  }
+
+  int64_t operator()(int32_t node, int32_t pass) const {
+    int64_t elements = 0;
+    for (int64_t e = first_[static_cast<size_t>(node)]; e < first_[static_cast<size_t>(node) + 1]; ++e) {
+      const Slice slice =
+          SliceOf(elements_[static_cast<size_t>(e)], sizes_.element_bytes(), passes_, whole_ ? 0 : pass);
+      elements += slice.end - slice.begin;
+    }
+    return elements * sizes_.element_bytes();
+  }
+
+ private:
+  const CollectiveSizes& sizes_;
+  const int32_t passes_;
+  const bool whole_;
+  std::vector<int64_t> first_;     // of every instruction, into elements_
+  std::vector<int64_t> elements_;  // of the chunks that instructions move
+};
+
+class ProgramRun {
+ public:
+  ProgramRun(const Program& program, const ProgramIndex& index, const Topology& topology,
+             const SimulateOptions& options, const InstructionBytes& bytes, int32_t passes)
+      : program_(program),
+        index_(index),
+        topology_(topology),
+        blocking_(options.model == TimeModel::kBlocking),
+        timed_blocks_(options.machine != nullptr),
+        cost_(timed_blocks_ ? options.machine->CostOf(program.protocol) : ProtocolCost{}),
+        bytes_(bytes),
+        passes_(passes),
+        instances_(std::min(program.instances, passes)),
+        runners_(static_cast<size_t>(index.num_blocks()) * static_cast<size_t>(instances_)),
+        lanes_(program.connections.size() * static_cast<size_t>(instances_)),
+        links_(static_cast<size_t>(topology.num_links())) {
+    busy_ps_.assign(links_.size(), 0);
+    sender_.assign(program.connections.size(), -1);
+    receiver_.assign(program.connections.size(), -1);
+    group_of_ = GroupsOfConnections(program);
+    first_hop_.assign(program.connections.size(), 0);
+    for (const Group& group : program.groups) {
+      const GroupTree& tree = trees_.emplace_back(TreeOf(program, group, topology));
+      const std::vector<int32_t> connections = ConnectionsOf(program, group);
+      first_connection_.push_back(connections.front());
+      for (size_t m = 0; m < connections.size(); ++m)
+        first_hop_[static_cast<size_t>(connections[m])] = tree.first_hop[m];
+      const size_t counted = tree.num_joins > 0 ? group.path.size() : 0;
+      for (int32_t i = 0; i < instances_; ++i)
+        sums_.push_back(
+            {std::vector<Join>(static_cast<size_t>(tree.num_joins)), std::vector<int64_t>(counted, 0)});
+    }
+    for (int32_t block = 0; block < index.num_blocks(); ++block) {
+      for (int32_t connection : index.SendConnections(block)) sender_[connection] = block;
+      for (int32_t connection : index.RecvConnections(block)) receiver_[connection] = block;
+      left_ += index.BlockFirst(block + 1) > index.BlockFirst(block) ? instances_ : 0;
+      for (int32_t i = 0; i < instances_; ++i) runners_[RunnerOf(block, i)].pass = i;
+    }
+  }
+
+  StatusOr<int64_t> Run() {
+    for (size_t runner = 0; runner < runners_.size(); ++runner)
+      awake_.push_back(static_cast<int32_t>(runner));
+    Settle(0);
+    while (!queue_.empty()) {
+      const int64_t now = queue_.PopBatch(batch_);
+      for (const Event& event : batch_) Handle(event);
+      Settle(now);
+    }
+    if (left_ > 0) return Stuck();
+    return last_;
+  }
+  const std::vector<int64_t>& busy_ps() const { return busy_ps_; }
+
+ private:
+  enum What : uint64_t {
+    kIdle = 0,
+    kHead = 1ULL << 62,
+    kArrival = 2ULL << 62,
+    kDone = 3ULL << 62,
+    kMask = 3ULL << 62
+  };
+  struct Runner {
+    int32_t next = 0, pass = 0;
+    bool busy = false;
+    std::vector<int32_t> waiters;  // runners that wait for something of this one
+  };
+  // One instance of a connection.
+  struct Lane {
+    int32_t arrived = 0, taken = 0;  // messages that lie ready; slots in use
+  };
+  // One on its way; of a group's message the part that waits for one link.
+  struct Message {
+    int32_t lane = 0;  // of a group any of its members'
+    int32_t hop = 0;
+    bool leaves = true;        // waits for the link out of its sender
+    int64_t bytes = 0;         // on links
+    int64_t moved_at = 0;      // when its sender, which moves no faster, may have handed out the last byte
+    int64_t tail_arrives = 0;  // of its last byte at the tail of the link that it waits for
+  };
+  // Where a tree of a reduction joins: what has come of the messages that have not gone on.
+  struct Join {
+    struct Part {
+      int32_t parts = 0;
+      int64_t tail_arrives = 0;
+    };
+    std::deque<Part> waiting;
+    int64_t gone = 0;  // messages that have gone on
+  };
+  struct Sums {  // of one instance of a group
+    std::vector<Join> joins;
+    std::vector<int64_t> came;  // messages, by hop
+  };
+  using Waiting = std::tuple<int64_t, int32_t, int32_t>;  // since when, lane, message
+  struct LinkState {
+    std::vector<Waiting> ready;  // a min-heap
+    bool busy = false, touched = false;
+  };
+
+  size_t RunnerOf(int32_t block, int32_t instance) const {
+    return static_cast<size_t>(block) * static_cast<size_t>(instances_) + static_cast<size_t>(instance);
+  }
+  int32_t InstanceOf(int32_t runner) const { return runner % instances_; }
+  size_t LaneOf(int32_t connection, int32_t instance) const {
+    return static_cast<size_t>(connection) * static_cast<size_t>(instances_) + static_cast<size_t>(instance);
+  }
+  int32_t GroupOf(int32_t lane) const { return group_of_[static_cast<size_t>(lane / instances_)]; }
+  const std::vector<LinkId>& PathOf(int32_t lane) const {
+    const int32_t group = GroupOf(lane);
+    return group < 0 ? program_.connections[static_cast<size_t>(lane / instances_)].path
+                     : program_.groups[static_cast<size_t>(group)].path;
+  }
+  const GroupTree& TreeOfGroup(int32_t group) const { return trees_[static_cast<size_t>(group)]; }
+  bool IsLastHop(const Message& message) const {
+    const int32_t group = GroupOf(message.lane);
+    if (group < 0) return message.hop + 1 == static_cast<int32_t>(PathOf(message.lane).size());
+    return TreeOfGroup(group).next[static_cast<size_t>(message.hop)].empty();
+  }
+
+  void Settle(int64_t now) {
+    while (!awake_.empty()) {
+      const int32_t runner = awake_.back();
+      awake_.pop_back();
+      while (Advance(runner, now)) {
+      }
+    }
+    for (size_t i = 0; i < touched_.size(); ++i) Choose(touched_[i], now);
+    touched_.clear();
+  }
+
+  // Does the runner's next instruction, or as much of it as takes no time; false where it must wait.
+  bool Advance(int32_t id, int64_t now) {
+    Runner& runner = runners_[static_cast<size_t>(id)];
+    const int32_t block = id / instances_, first = index_.BlockFirst(block);
+    if (runner.busy || runner.pass >= passes_ || index_.BlockFirst(block + 1) == first) return false;
+    const int32_t node = first + runner.next;
+    const Instruction& i = index_.instruction(node);
+    for (const Dependency& on : index_.Dependencies(node)) {
+      const int32_t other = index_.RankFirstBlock(index_.BlockRank(block)) + on.threadblock;
+      Runner& source = runners_[RunnerOf(other, InstanceOf(id))];
+      if (source.pass > runner.pass || (source.pass == runner.pass && source.next > on.index)) continue;
+      source.waiters.push_back(id);
+      return false;
+    }
+    if (Receives(i.op))
+      for (int32_t connection : index_.RecvConnections(block))
+        if (lanes_[LaneOf(connection, InstanceOf(id))].arrived == 0) return false;
+    if (!Sends(i.op) && (!timed_blocks_ || i.op == Opcode::kNop)) {
+      Finish(id);
+      return true;
+    }
+    const int64_t bytes = bytes_(node, runner.pass);
+    const int64_t moved_at = std::min(kForever, now + std::min(kForever, cost_.BlockPs(bytes)));
+    if (!Sends(i.op)) {
+      runner.busy = true;
+      queue_.Push(moved_at, kDone | static_cast<uint64_t>(id));
+      return false;
+    }
+    for (int32_t connection : index_.SendConnections(block))
+      if (lanes_[LaneOf(connection, InstanceOf(id))].taken == program_.slots) return false;
+    for (int32_t connection : index_.SendConnections(block))
+      ++lanes_[LaneOf(connection, InstanceOf(id))].taken;
+    runner.busy = true;
+    const int32_t connection = index_.SendConnection(block);
+    Queue(
+        NewMessage({static_cast<int32_t>(LaneOf(connection, InstanceOf(id))),
+                    first_hop_[static_cast<size_t>(connection)], true, cost_.WireBytes(bytes), moved_at, 0}),
+        now);
+    return false;
+  }
+
+  void Finish(int32_t id) {
+    Runner& runner = runners_[static_cast<size_t>(id)];
+    const int32_t block = id / instances_;
+    const Instruction& i = index_.instruction(index_.BlockFirst(block) + runner.next);
+    if (Receives(i.op)) {
+      for (int32_t connection : index_.RecvConnections(block)) {
+        Lane& lane = lanes_[LaneOf(connection, InstanceOf(id))];
+        --lane.arrived;
+        --lane.taken;
+        awake_.push_back(static_cast<int32_t>(RunnerOf(sender_[connection], InstanceOf(id))));
+      }
+    }
+    if (++runner.next == index_.BlockFirst(block + 1) - index_.BlockFirst(block)) {
+      runner.next = 0;
+      runner.pass += instances_;
+      if (runner.pass >= passes_) --left_;
+    }
+    awake_.insert(awake_.end(), runner.waiters.begin(), runner.waiters.end());
+    runner.waiters.clear();
+  }
+
+  int32_t NewMessage(const Message& message) {
+    if (free_.empty()) {
+      messages_.push_back(message);
+      return static_cast<int32_t>(messages_.size()) - 1;
+    }
+    const int32_t id = free_.back();
+    free_.pop_back();
+    messages_[static_cast<size_t>(id)] = message;
+    return id;
+  }
+
+  void Touch(int32_t link) {
+    if (links_[static_cast<size_t>(link)].touched) return;
+    links_[static_cast<size_t>(link)].touched = true;
+    touched_.push_back(link);
+  }
+
+  void Queue(int32_t id, int64_t now) {
+    const Message& message = messages_[static_cast<size_t>(id)];
+    const LinkId link = PathOf(message.lane)[static_cast<size_t>(message.hop)];
+    LinkState& state = links_[link.index()];
+    state.ready.emplace_back(now, message.lane, id);
+    std::push_heap(state.ready.begin(), state.ready.end(), std::greater<>());
+    Touch(link.value);
+  }
+
+  void Choose(int32_t link_id, int64_t now) {
+    LinkState& state = links_[static_cast<size_t>(link_id)];
+    state.touched = false;
+    if (state.busy || state.ready.empty()) return;
+    std::pop_heap(state.ready.begin(), state.ready.end(), std::greater<>());
+    const int32_t id = std::get<2>(state.ready.back());
+    state.ready.pop_back();
+    state.busy = true;
+    Start(id, LinkId(link_id), now);
+  }
+
+  void Start(int32_t id, LinkId link_id, int64_t now) {
+    Message& message = messages_[static_cast<size_t>(id)];
+    const Link& link = topology_.link(link_id);
+    const bool last = IsLastHop(message);
+    const __int128 transfer_ps =
+        static_cast<__int128>(message.bytes) * kPsPerSecond / link.bandwidth_bytes_per_s;
+    int64_t end = transfer_ps > kForever
+                      ? kForever
+                      : std::min(kForever, now + link.overhead_ps +
+                                               TransferPs(message.bytes, link.bandwidth_bytes_per_s));
+    int64_t head = 0, arrival = 0;
+    if (blocking_) {
+      head = arrival = end = std::min(kForever, end + link.latency_ps);
+    } else {
+      end = std::max(end, message.tail_arrives);
+      head = std::min(kForever, now + link.latency_ps);
+      arrival = std::min(kForever, end + link.latency_ps);
+    }
+    busy_ps_[link_id.index()] += end - now;
+    queue_.Push(end, kIdle | static_cast<uint64_t>(link_id.value));
+    // A threadblock slower than the link leaves it to others in between, as if it sent what it has in the
+    // end.
+    if (message.leaves) {
+      message.leaves = false;
+      const int64_t sent = std::max(end, message.moved_at);
+      arrival += sent - end;
+      head += sent - end;
+      const size_t runner = RunnerOf(sender_[message.lane / instances_], message.lane % instances_);
+      queue_.Push(sent, kDone | static_cast<uint64_t>(runner));
+    }
+    message.tail_arrives = arrival;
+    if (last) arrival = std::min(kForever, arrival + cost_.hop_ps);
+    queue_.Push(last ? arrival : head, (last ? kArrival : kHead) | static_cast<uint64_t>(id));
+    last_ = std::max(last_, arrival);
+  }
+
+  void Handle(const Event& event) {
+    const int32_t id = static_cast<int32_t>(event.what & ~static_cast<uint64_t>(kMask));
+    switch (event.what & kMask) {
+      case kIdle:
+        links_[static_cast<size_t>(id)].busy = false;
+        Touch(id);
+        return;
+      case kHead:
+        GoOn(id, event.time_ps);
+        return;
+      case kArrival:
+        Deliver(id);
+        return;
+      case kDone:
+        runners_[static_cast<size_t>(id)].busy = false;
+        last_ = std::max(last_, timed_blocks_ ? event.time_ps : 0);
+        Finish(id);
+        awake_.push_back(id);
+        return;
+    }
+  }
+
+  // A message's first byte has come to the end of a link.
+  void GoOn(int32_t id, int64_t now) {
+    Message& message = messages_[static_cast<size_t>(id)];
+    const int32_t group = GroupOf(message.lane);
+    if (group < 0) {
+      ++message.hop;
+      return Queue(id, now);
+    }
+    const std::vector<int32_t>& next = TreeOfGroup(group).next[static_cast<size_t>(message.hop)];
+    if (TreeOfGroup(group).feeds[static_cast<size_t>(next.front())] > 1 && !Joins(id, next.front())) return;
+    message.hop = next.front();
+    Message branch = message;
+    Queue(id, now);
+    for (size_t i = 1; i < next.size(); ++i) {
+      branch.hop = next[i];
+      Queue(NewMessage(branch), now);
+    }
+  }
+
+  // Is the message the last of those that are added up before `next`? It then goes on for all.
+  bool Joins(int32_t id, int32_t next) {
+    Message& message = messages_[static_cast<size_t>(id)];
+    const size_t group = static_cast<size_t>(GroupOf(message.lane));
+    Sums& sums =
+        sums_[group * static_cast<size_t>(instances_) + static_cast<size_t>(message.lane % instances_)];
+    Join& join = sums.joins[static_cast<size_t>(trees_[group].join[static_cast<size_t>(next)])];
+    const size_t place = static_cast<size_t>(sums.came[static_cast<size_t>(message.hop)]++ - join.gone);
+    if (place == join.waiting.size()) join.waiting.emplace_back();
+    Join::Part& sum = join.waiting[place];
+    sum.tail_arrives = std::max(sum.tail_arrives, message.tail_arrives);
+    if (++sum.parts < trees_[group].feeds[static_cast<size_t>(next)]) {
+      free_.push_back(id);
+      return false;
+    }
+    message.tail_arrives = sum.tail_arrives;
+    message.lane = static_cast<int32_t>(LaneOf(first_connection_[group], message.lane % instances_));
+    join.waiting.pop_front();  // messages come in order by every hop
+    ++join.gone;
+    return true;
+  }
+
+  void Deliver(int32_t id) {
+    const Message message = messages_[static_cast<size_t>(id)];
+    free_.push_back(id);
+    const int32_t group = GroupOf(message.lane), instance = message.lane % instances_;
+    const auto arrive = [&](int32_t connection) {
+      ++lanes_[LaneOf(connection, instance)].arrived;
+      awake_.push_back(static_cast<int32_t>(RunnerOf(receiver_[connection], instance)));
+    };
+    if (group < 0) return arrive(message.lane / instances_);
+    for (int32_t connection : TreeOfGroup(group).delivers[static_cast<size_t>(message.hop)])
+      arrive(connection);
+  }
+
+  Status Stuck() const {
+    for (size_t id = 0; id < runners_.size(); ++id) {
+      const int32_t block = static_cast<int32_t>(id) / instances_;
+      if (runners_[id].pass >= passes_ || index_.BlockFirst(block + 1) == index_.BlockFirst(block)) continue;
+      return InvalidInput(fmt::format("{} of pass {}: can never go on; expected a program that verifies",
+                                      ToString(index_.Site(index_.BlockFirst(block) + runners_[id].next)),
+                                      runners_[id].pass));
+    }
+    return BugError("simulate: every threadblock is done, but work is left");
+  }
+
+  const Program& program_;
+  const ProgramIndex& index_;
+  const Topology& topology_;
+  const bool blocking_, timed_blocks_;
+  const ProtocolCost cost_;
+  const InstructionBytes& bytes_;
+  const int32_t passes_, instances_;
+  std::vector<Runner> runners_;
+  std::vector<Lane> lanes_;
+  std::vector<LinkState> links_;
+  std::vector<int64_t> busy_ps_;
+  std::vector<int32_t> sender_, receiver_;  // blocks, by connection
+  std::vector<int32_t> group_of_;           // by connection
+  std::vector<GroupTree> trees_;            // by group
+  std::vector<int32_t> first_hop_;          // by connection: the link by which messages leave
+  std::vector<int32_t> first_connection_;   // by group
+  std::vector<Sums> sums_;                  // by group and instance
+  std::vector<Message> messages_;
+  std::vector<int32_t> free_, awake_, touched_;
+  EventQueue queue_;
+  std::vector<Event> batch_;
+  int64_t left_ = 0;  // runners that are not done
+  int64_t last_ = 0;  // arrival; where threadblocks are timed, end of an instruction, too
+};
+
+class ProgramTimer {
+ public:
+  ProgramTimer(const Program& program, const Collective& collective, const Topology& topology,
+               const SimulateOptions& options)
+      : program_(program),
+        collective_(collective),
+        topology_(topology),
+        options_(options),
+        sizes_(collective, options.size_bytes),
+        index_(program),
+        passes_(NumPasses(program, collective, sizes_)) {}
+
+  StatusOr<Simulation> Time() {
+    Simulation simulation;
+    simulation.size_bytes = sizes_.size_bytes();
+    simulation.segment_bytes = program_.segment_bytes;
+    const int64_t work = std::max<int64_t>(1, index_.size()) * passes_;
+    const int64_t warm = kSteadyPasses * program_.instances;
+    if (work <= kExactWork || passes_ <= 4 * warm) {
+      XCCL_ASSIGN_OR_RETURN(simulation.time_ps, Passes(passes_, false, simulation));
+      return simulation;
+    }
+    // The passes as a real number: the last may be shorter than the others.
+    double passes = 0;
+    for (int32_t c = 0; c < collective_.num_chunks(); ++c) {
+      const int64_t elements = sizes_.ChunkElements(ChunkId(c));
+      const Slice slice = SliceOf(elements, sizes_.element_bytes(), passes_, 0);
+      if (slice.end > 0)
+        passes = std::max(passes, static_cast<double>(elements) / static_cast<double>(slice.end));
+    }
+    XCCL_ASSIGN_OR_RETURN(int64_t before, Passes(warm, true, simulation));
+    XCCL_ASSIGN_OR_RETURN(int64_t now, Passes(2 * warm, true, simulation));
+    double rate = static_cast<double>(now - before) / static_cast<double>(warm);
+    int64_t done = 2 * warm;
+    while (2 * done < passes_) {
+      before = now;
+      XCCL_ASSIGN_OR_RETURN(now, Passes(2 * done, true, simulation));
+      const double last_rate = rate;
+      rate = static_cast<double>(now - before) / static_cast<double>(done);
+      done *= 2;
+      if (std::abs(rate - last_rate) <= kSteady * rate) break;
+    }
+    simulation.time_ps =
+        now + static_cast<int64_t>(std::llround(rate * (passes - static_cast<double>(done))));
+    for (int64_t& busy : simulation.link_busy_ps)
+      busy = static_cast<int64_t>(static_cast<double>(busy) * passes / static_cast<double>(done));
+    return simulation;
+  }
+
+ private:
+  StatusOr<int64_t> Passes(int64_t passes, bool whole, Simulation& simulation) {
+    const InstructionBytes bytes(program_, collective_, sizes_, index_, passes_, options_.machine != nullptr,
+                                 whole);
+    ProgramRun run(program_, index_, topology_, options_, bytes, static_cast<int32_t>(passes));
+    XCCL_ASSIGN_OR_RETURN(const int64_t time_ps, run.Run());
+    if (options_.record_links) simulation.link_busy_ps = run.busy_ps();
+    return time_ps;
+  }
+
+  const Program& program_;
+  const Collective& collective_;
+  const Topology& topology_;
+  const SimulateOptions& options_;
+  const CollectiveSizes sizes_;
+  const ProgramIndex index_;
+  const int32_t passes_;
+};
+
+}  // namespace
+
+StatusOr<Simulation> SimulateProgram(const Program& program, const Collective& collective,
+                                     const Topology& topology, const SimulateOptions& options) {
+  XCCL_RETURN_IF_ERROR(CheckPaths(program, topology));
+  XCCL_ASSIGN_OR_RETURN(Simulation simulation, ProgramTimer(program, collective, topology, options).Time());
+  if (options.machine != nullptr) simulation.time_ps += options.machine->launch_ps;
+  return simulation;
+}
+
+}  // namespace xccl

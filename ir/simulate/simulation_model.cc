@@ -1,0 +1,296 @@
+// Messages by a stamp per path; units by a counting sort over messages; cells chunk by chunk: the moves of a
+// chunk are met in order of step, first all reads of a step, then its writes, so that a read's `need` is the
+// number of writes met before.
+#include "ir/simulate/simulation_model.h"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+
+#include "ir/time_model.h"
+
+namespace xccl {
+namespace {
+
+class Builder {
+ public:
+  Builder(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
+          const Topology& topology, TimeModel model, const Quotient* quotient)
+      : schedule_(schedule),
+        collective_(collective),
+        sizes_(sizes),
+        topology_(topology),
+        model_(model),
+        quotient_(quotient) {}
+
+  SimulationModel Build() {
+    AddPaths();
+    NumberMessages();
+    if (model_ == TimeModel::kPipelined) {
+      AddUnitPerChunk();
+    } else {
+      AddUnitPerMessage();
+    }
+    AddJobs();
+    AddCells();
+    if (quotient_ != nullptr)
+      for (Hop& hop : made_.hops)
+        hop.link = quotient_->link_representative[static_cast<size_t>(hop.link)].value;
+    return std::move(made_);
+  }
+
+ private:
+  using Hop = SimulationModel::Hop;
+
+  void AddPaths() {
+    const int32_t paths = schedule_.paths.size();
+    made_.path_first.assign(static_cast<size_t>(paths) + 1, 0);
+    std::vector<std::pair<NodeId, int32_t>> by_tail;
+    for (int32_t p = 0; p < paths; ++p) {
+      const std::span<const LinkId> links = schedule_.paths[PathId(p)];
+      made_.path_first[p + 1] = made_.path_first[p] + static_cast<int32_t>(links.size());
+      made_.single_hop &= links.size() <= 1;
+      by_tail.clear();
+      for (size_t i = 0; i < links.size(); ++i)
+        by_tail.emplace_back(topology_.link(links[i]).from, static_cast<int32_t>(i));
+      std::sort(by_tail.begin(), by_tail.end());
+      const size_t base = made_.hops.size();
+      made_.hops.resize(base + links.size());
+      for (size_t i = 0; i < links.size(); ++i) {
+        const Link& link = topology_.link(links[i]);
+        Hop& hop = made_.hops[base + i];
+        hop.link = links[i].value;
+        hop.from_gpu = topology_.IsGpu(link.from);
+        hop.to_gpu = topology_.IsGpu(link.to);
+        hop.next_first = static_cast<int32_t>(made_.next_hops.size());
+        if (hop.to_gpu) continue;
+        auto it = std::lower_bound(by_tail.begin(), by_tail.end(), std::pair(link.to, 0));
+        for (; it != by_tail.end() && it->first == link.to; ++it) {
+          made_.next_hops.push_back(it->second);
+          ++hop.next_count;
+          ++made_.hops[base + static_cast<size_t>(it->second)].inputs;
+        }
+      }
+    }
+  }
+
+  void NumberMessages() {
+    const int64_t transfers = schedule_.size();
+    message_of_transfer_.resize(static_cast<size_t>(transfers));
+    std::vector<int32_t> step_seen(static_cast<size_t>(schedule_.paths.size()), -1);
+    std::vector<int32_t> message(static_cast<size_t>(schedule_.paths.size()), 0);
+    for (int64_t t = 0; t < transfers; ++t) {
+      const size_t path = quotient_ != nullptr
+                              ? static_cast<size_t>(quotient_->path_class[schedule_.path[t].index()])
+                              : schedule_.path[t].index();
+      if (step_seen[path] != schedule_.step[t]) {
+        step_seen[path] = schedule_.step[t];
+        message[path] = made_.num_messages++;
+      }
+      message_of_transfer_[t] = message[path];
+    }
+  }
+
+  int32_t ClassOf(int64_t bytes) {
+    if (!made_.size_classes.empty() && made_.size_classes[last_class_] == bytes) return last_class_;
+    const auto [it, added] =
+        class_of_size_.try_emplace(bytes, static_cast<int32_t>(made_.size_classes.size()));
+    if (added) made_.size_classes.push_back(bytes);
+    last_class_ = it->second;
+    return last_class_;
+  }
+
+  // Transfers in order of message; place of a transfer's first unit.
+  void AddUnitPerChunk() {
+    const int64_t transfers = schedule_.size();
+    std::vector<int64_t> next(static_cast<size_t>(made_.num_messages) + 1, 0);
+    for (int64_t t = 0; t < transfers; ++t) next[message_of_transfer_[t] + 1] += schedule_.count[t];
+    std::partial_sum(next.begin(), next.end(), next.begin());
+    const size_t units = static_cast<size_t>(next.back());
+    made_.unit_path.resize(units);
+    made_.unit_class.resize(units);
+    made_.unit_message.resize(units);
+    first_unit_of_transfer_.resize(static_cast<size_t>(transfers));
+    std::vector<int32_t> chunk_class(static_cast<size_t>(collective_.num_chunks()));
+    for (size_t c = 0; c < chunk_class.size(); ++c)
+      chunk_class[c] = ClassOf(sizes_.ChunkBytes(ChunkId(static_cast<int64_t>(c))));
+    for (int64_t t = 0; t < transfers; ++t) {
+      int64_t& unit = next[message_of_transfer_[t]];
+      first_unit_of_transfer_[t] = static_cast<int32_t>(unit);
+      for (int32_t i = 0; i < schedule_.count[t]; ++i, ++unit) {
+        made_.unit_path[unit] = schedule_.path[t].value;
+        made_.unit_class[unit] = chunk_class[schedule_.first[t].index() + static_cast<size_t>(i)];
+        made_.unit_message[unit] = message_of_transfer_[t];
+      }
+    }
+  }
+
+  void AddUnitPerMessage() {
+    const size_t messages = static_cast<size_t>(made_.num_messages);
+    std::vector<int64_t> bytes(messages, 0);
+    made_.unit_path.resize(messages);
+    made_.unit_class.resize(messages);
+    made_.unit_message.resize(messages);
+    for (int64_t t = 0; t < schedule_.size(); ++t) {
+      const int32_t message = message_of_transfer_[t];
+      made_.unit_path[message] = schedule_.path[t].value;
+      for (int32_t i = 0; i < schedule_.count[t]; ++i)
+        bytes[message] += sizes_.ChunkBytes(ChunkId(schedule_.first[t].value + i));
+    }
+    for (size_t m = 0; m < messages; ++m) {
+      made_.unit_class[m] = ClassOf(bytes[m]);
+      made_.unit_message[m] = static_cast<int32_t>(m);
+    }
+  }
+
+  int32_t UnitOf(int64_t transfer, int32_t place) const {
+    return model_ == TimeModel::kPipelined ? first_unit_of_transfer_[transfer] + place
+                                           : message_of_transfer_[transfer];
+  }
+
+  void AddJobs() {
+    const int32_t units = made_.num_units();
+    made_.unit_first_job.resize(static_cast<size_t>(units) + 1);
+    int64_t jobs = 0;
+    for (int32_t u = 0; u < units; ++u) {
+      made_.unit_first_job[u] = static_cast<int32_t>(jobs);
+      jobs += made_.path_first[made_.unit_path[u] + 1] - made_.path_first[made_.unit_path[u]];
+      XCCL_CHECK(jobs < (1LL << 30));
+    }
+    made_.unit_first_job[units] = static_cast<int32_t>(jobs);
+    made_.job_unit.resize(static_cast<size_t>(jobs));
+    made_.job_missing.resize(static_cast<size_t>(jobs));
+    made_.job_first_write.assign(static_cast<size_t>(jobs) + 1, 0);
+    for (int32_t u = 0; u < units; ++u) {
+      const int32_t path = made_.path_first[made_.unit_path[u]];
+      for (int32_t j = made_.unit_first_job[u]; j < made_.unit_first_job[u + 1]; ++j) {
+        made_.job_unit[j] = u;
+        made_.job_missing[j] = made_.hops[path + j - made_.unit_first_job[u]].inputs;
+      }
+    }
+  }
+
+  // Calls visit(job, hop) for the links of a move that start or end at a GPU.
+  template <typename Visit>
+  void ForEachHop(int64_t transfer, int32_t place, Visit visit) const {
+    const int32_t path = schedule_.path[transfer].value;
+    const int32_t first_job = made_.unit_first_job[UnitOf(transfer, place)];
+    const int32_t first_hop = made_.path_first[path];
+    for (int32_t h = first_hop; h < made_.path_first[path + 1]; ++h)
+      visit(first_job + h - first_hop, made_.hops[h]);
+  }
+
+  // One move: chunk first[transfer] + place.
+  struct Move {
+    int32_t transfer;
+    int32_t place;
+  };
+
+  void AddCells() {
+    // Moves by chunk, in order of step.
+    std::vector<int64_t> next(static_cast<size_t>(collective_.num_chunks()) + 1, 0);
+    for (int64_t t = 0; t < schedule_.size(); ++t) {
+      for (int32_t i = 0; i < schedule_.count[t]; ++i) {
+        ++next[schedule_.first[t].index() + static_cast<size_t>(i) + 1];
+        ForEachHop(t, i, [&](int32_t job, const Hop& hop) {
+          if (hop.to_gpu) ++made_.job_first_write[static_cast<size_t>(job) + 1];
+        });
+      }
+    }
+    std::partial_sum(next.begin(), next.end(), next.begin());
+    std::partial_sum(made_.job_first_write.begin(), made_.job_first_write.end(),
+                     made_.job_first_write.begin());
+    made_.writes.resize(static_cast<size_t>(made_.job_first_write.back()));
+    next_write_.assign(made_.job_first_write.begin(), made_.job_first_write.end() - 1);
+    std::vector<Move> moves(static_cast<size_t>(next.back()));
+    std::vector<int64_t> begin = next;
+    for (int64_t t = 0; t < schedule_.size(); ++t)
+      for (int32_t i = 0; i < schedule_.count[t]; ++i)
+        moves[next[schedule_.first[t].index() + static_cast<size_t>(i)]++] = {static_cast<int32_t>(t), i};
+
+    cell_of_rank_.assign(static_cast<size_t>(topology_.num_ranks()), -1);
+    for (int32_t c = 0; c < collective_.num_chunks(); ++c) {
+      const std::span<const Move> all(moves.data() + begin[c], static_cast<size_t>(begin[c + 1] - begin[c]));
+      for (size_t i = 0; i < all.size();) {
+        size_t end = i;
+        while (end < all.size() && schedule_.step[all[end].transfer] == schedule_.step[all[i].transfer])
+          ++end;
+        AddStep(all.subspan(i, end - i));
+        i = end;
+      }
+      FinishChunk();
+    }
+  }
+
+  int32_t CellOf(Rank rank) {
+    int32_t& cell = cell_of_rank_[rank.index()];
+    if (cell < 0) {
+      cell = static_cast<int32_t>(made_.cells.size());
+      made_.cells.emplace_back();
+      last_reader_.push_back(-1);
+      touched_.push_back(rank);
+    }
+    return cell;
+  }
+
+  void AddStep(std::span<const Move> moves) {
+    for (const Move& move : moves) {
+      ForEachHop(move.transfer, move.place, [&](int32_t job, const Hop& hop) {
+        if (!hop.from_gpu) return;
+        const int32_t cell = CellOf(*topology_.RankOf(topology_.link(LinkId(hop.link)).from));
+        const int32_t need = made_.cells[cell].num_writes;
+        if (need == 0) return;
+        ++made_.job_missing[job];
+        const int32_t reader = static_cast<int32_t>(made_.readers.size());
+        made_.readers.push_back({job, need, -1});
+        int32_t& last = last_reader_[static_cast<size_t>(cell) - first_cell_];
+        (last < 0 ? made_.cells[cell].first_reader : made_.readers[last].next) = reader;
+        last = reader;
+      });
+    }
+    for (const Move& move : moves) {
+      ForEachHop(move.transfer, move.place, [&](int32_t job, const Hop& hop) {
+        if (!hop.to_gpu) return;
+        const int32_t cell = CellOf(*topology_.RankOf(topology_.link(LinkId(hop.link)).to));
+        made_.writes[next_write_[job]++] = {cell, made_.cells[cell].num_writes++};
+      });
+    }
+  }
+
+  void FinishChunk() {
+    for (size_t c = first_cell_; c < made_.cells.size(); ++c) {
+      made_.cells[c].first_write = num_writes_;
+      num_writes_ += made_.cells[c].num_writes;
+    }
+    for (Rank rank : touched_) cell_of_rank_[rank.index()] = -1;
+    touched_.clear();
+    last_reader_.clear();
+    first_cell_ = made_.cells.size();
+  }
+
+  const Schedule& schedule_;
+  const Collective& collective_;
+  const CollectiveSizes& sizes_;
+  const Topology& topology_;
+  const TimeModel model_;
+  const Quotient* const quotient_;  // null for plain schedules
+  SimulationModel made_;
+  std::vector<int32_t> message_of_transfer_, first_unit_of_transfer_, next_write_;
+  std::unordered_map<int64_t, int32_t> class_of_size_;
+  int32_t last_class_ = 0;
+  // Of the chunk at hand.
+  std::vector<int32_t> cell_of_rank_, last_reader_;
+  std::vector<Rank> touched_;
+  size_t first_cell_ = 0;
+  int64_t num_writes_ = 0;
+};
+
+}  // namespace
+
+SimulationModel BuildSimulationModel(const Schedule& schedule, const Collective& collective,
+                                     const CollectiveSizes& sizes, const Topology& topology, TimeModel model,
+                                     const Quotient* quotient) {
+  return Builder(schedule, collective, sizes, topology, model, quotient).Build();
+}
+
+}  // namespace xccl

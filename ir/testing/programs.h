@@ -1,0 +1,50 @@
+// Small machines, schedules written out by hand, and an oracle that knows what a collective's outputs are
+// without any schedule.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "ir/collective.h"
+#include "ir/interpret/interpret.h"
+#include "ir/numbers.h"
+#include "ir/program.h"
+#include "ir/schedule.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+// Every two ranks joined by a link in each direction. Link a -> b has id a * (ranks - 1) + (b < a ? b : b -
+// 1).
+Topology FullMesh(int32_t ranks);
+// One switch in the middle: link 2r leads from rank r to it, 2r + 1 back.
+Topology OneSwitch(int32_t ranks);
+// Rank r's cable to rank r + 1: link 2r leads there, 2r + 1 back. Two ranks have one cable.
+Topology RingOf(int32_t ranks);
+
+// On a full mesh: `kind` over all ranks, root ranks / 2, pairs (r, r + 1), counts 1, 2, 0, 3, 1, 2, 0, 3 ...
+Collective MakeCollective(CollectiveKind kind, int32_t ranks);
+
+using Path = std::vector<LinkId>;
+Path LinkBetween(const Topology& topology, Rank src,
+                 Rank dst);  // the single link; a switch between is passed
+
+// Hand-written algorithms for every kind over all ranks of a topology where any two are joined.
+enum class Algorithm { kDirect, kRing, kTree };
+std::string_view ToString(Algorithm algorithm);
+// Absent where the algorithm does not serve the kind.
+std::optional<Schedule> HandSchedule(Algorithm algorithm, const Collective& collective,
+                                     const Topology& topology);
+
+// Inputs whose sums and products in every order are exact in `type`, unlike for every rank and element.
+std::vector<std::vector<std::byte>> ExactInputs(const Program& program, const Collective& collective,
+                                                const InterpretOptions& options);
+// The output buffers by the postcondition alone. Elements that nobody needs are 0xCB bytes.
+std::vector<std::vector<std::byte>> ExpectedOutputs(const Program& program, const Collective& collective,
+                                                    const std::vector<std::vector<std::byte>>& inputs,
+                                                    const InterpretOptions& options);
+
+}  // namespace xccl

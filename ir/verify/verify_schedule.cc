@@ -1,0 +1,465 @@
+// S1 over the columns, S2 once per distinct path, then S3..S6 by playing the transfers of one chunk after the
+// other: a bitset of contributions for every rank that holds the chunk, all reads of a step before its
+// writes. Of a compressed schedule, the symmetry (S7) and then the chunks that represent their translates: no
+// translate of another transfer moves them, so what holds for them holds, translated, for all. Time: linear
+// in transfers × chunks each moves × (members ÷ 64). Memory: ranks × members bits.
+#include "ir/verify/verify_schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "ir/chunk_index.h"
+#include "ir/verify/verify_symmetry.h"
+
+namespace xccl {
+namespace {
+
+constexpr int32_t kMaxSteps = 1 << 24;
+constexpr int64_t kMaxMoves = int64_t{1} << 32;
+constexpr int32_t kNoStep = std::numeric_limits<int32_t>::max();
+
+// Keeps the first kMaxViolations by step, in order of discovery within a step.
+class Collector {
+ public:
+  void Add(std::string_view rule, int32_t step, std::string where, std::string text) {
+    found_.push_back({step, Violation{std::string(rule), std::move(where), std::move(text)}});
+    if (found_.size() >= 64 * kMaxViolations) Trim();
+  }
+  void AddAtStep(std::string_view rule, int32_t step, std::string text) {
+    Add(rule, step, fmt::format("step {}", step), std::move(text));
+  }
+  bool empty() const { return found_.empty(); }
+  std::vector<Violation> Take() {
+    Trim();
+    std::vector<Violation> violations;
+    for (Found& found : found_) violations.push_back(std::move(found.violation));
+    return violations;
+  }
+
+ private:
+  struct Found {
+    int32_t step;
+    Violation violation;
+  };
+  void Trim() {
+    std::stable_sort(found_.begin(), found_.end(),
+                     [](const Found& a, const Found& b) { return a.step < b.step; });
+    if (found_.size() > kMaxViolations) found_.resize(kMaxViolations);
+  }
+  std::vector<Found> found_;
+};
+
+// ---- S1 ----
+
+void CheckColumnLengths(const Schedule& s, Collector& out) {
+  const auto check = [&](std::string_view name, size_t size) {
+    if (size != s.first.size())
+      out.Add("S1", 0, fmt::format("schedule.{}", name),
+              fmt::format("{} entries; schedule.first has {}", size, s.first.size()));
+  };
+  check("count", s.count.size());
+  check("src", s.src.size());
+  check("dst", s.dst.size());
+  check("path", s.path.size());
+  check("op", s.op.size());
+  check("step", s.step.size());
+  if (s.first.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
+    out.Add("S1", 0, "schedule.first", fmt::format("{} transfers; at most 2^31-1 are supported", s.size()));
+}
+
+void CheckWhole(const Schedule& s, const Collective& collective, const Topology& topology, Collector& out) {
+  if (s.num_chunks != collective.num_chunks())
+    out.Add("S1", 0, "schedule.chunks",
+            fmt::format("{}; {} has {}", s.num_chunks, collective.name(), collective.num_chunks()));
+  for (Rank r : collective.ranks())
+    if (r.value >= topology.num_ranks()) {
+      out.Add(
+          "S1", 0, "collective.ranks",
+          fmt::format("rank {}; ranks of {} are 0..{}", r.value, topology.name(), topology.num_ranks() - 1));
+      break;
+    }
+}
+
+// What is out of range in transfer t, or "".
+std::string RangeError(const Schedule& s, int64_t t, int32_t ranks) {
+  const Transfer x = s.at(t);
+  if (x.count < 1) return fmt::format("count {}; expected at least 1", x.count);
+  if (x.first.value < 0 || x.first.value >= s.num_chunks || x.count > s.num_chunks - x.first.value)
+    return fmt::format("{} chunks from {} on; chunks are 0..{}", x.count, x.first.value, s.num_chunks - 1);
+  if (x.src.value < 0 || x.src.value >= ranks)
+    return fmt::format("src {}; ranks are 0..{}", x.src.value, ranks - 1);
+  if (x.dst.value < 0 || x.dst.value >= ranks)
+    return fmt::format("dst {}; ranks are 0..{}", x.dst.value, ranks - 1);
+  if (x.src == x.dst) return fmt::format("rank {} sends to itself", x.src.value);
+  if (x.path.value < 0 || x.path.value >= s.paths.size())
+    return fmt::format("path {}; paths are 0..{}", x.path.value, s.paths.size() - 1);
+  if (x.op != TransferOp::kCopy && x.op != TransferOp::kReduce) return "op is neither copy nor reduce";
+  const int32_t before = t > 0 ? s.step[t - 1] : 0;
+  if (t == 0 && x.step != 0) return fmt::format("step {}; the first step is 0", x.step);
+  if (x.step < before) return fmt::format("step {} after step {}", x.step, before);
+  if (x.step >= kMaxSteps) return fmt::format("step {}; at most {} steps are supported", x.step, kMaxSteps);
+  return "";
+}
+
+void CheckTransfers(const Schedule& s, const Topology& topology, Collector& out) {
+  int64_t moves = 0;
+  for (int64_t t = 0; t < s.size(); ++t) {
+    if (std::string error = RangeError(s, t, topology.num_ranks()); !error.empty())
+      out.Add("S1", 0, fmt::format("transfer {}", t), std::move(error));
+    moves += s.count[t];
+  }
+  if (moves > kMaxMoves)
+    out.Add("S1", 0, "schedule.count",
+            fmt::format("{} chunks are moved in all; at most 2^32 are supported", moves));
+}
+
+// ---- S2 ----
+
+struct PathShape {
+  bool ok = false;
+  bool reported = false;
+  std::string error;  // where !ok
+  std::vector<Rank> sources, destinations;
+};
+
+// Checks one path at a time; the arrays by node are kept clean between paths.
+class PathChecker {
+ public:
+  explicit PathChecker(const Topology& topology)
+      : topology_(topology), degree_(topology.num_nodes()), reached_(topology.num_nodes()) {}
+
+  PathShape Check(std::span<const LinkId> links) {
+    PathShape shape;
+    shape.error = Ends(links, shape);
+    if (shape.error.empty()) {
+      const bool in_tree = shape.sources.size() > 1;
+      shape.error = in_tree ? Tree<true>(links) : Tree<false>(links);
+      for (LinkId l : links) {
+        for (NodeId n : {topology_.link(l).from, topology_.link(l).to}) {
+          degree_[n.index()] = 0;
+          reached_[n.index()] = false;
+        }
+      }
+    }
+    shape.ok = shape.error.empty();
+    return shape;
+  }
+
+ private:
+  std::string Ends(std::span<const LinkId> links, PathShape& shape) const {
+    if (links.empty()) return "has no links";
+    for (LinkId l : links)
+      if (l.value < 0 || l.value >= topology_.num_links())
+        return fmt::format("names link {}; links are 0..{}", l.value, topology_.num_links() - 1);
+    const auto add = [&](std::vector<Rank>& ranks, NodeId n) {
+      const std::optional<Rank> rank = topology_.RankOf(n);
+      if (rank && std::find(ranks.begin(), ranks.end(), *rank) == ranks.end()) ranks.push_back(*rank);
+    };
+    for (LinkId l : links) {
+      add(shape.sources, topology_.link(l).from);
+      add(shape.destinations, topology_.link(l).to);
+    }
+    for (Rank r : shape.sources)
+      if (std::find(shape.destinations.begin(), shape.destinations.end(), r) != shape.destinations.end())
+        return fmt::format("passes {}; through a GPU it is two transfers",
+                           topology_.NodeName(topology_.NodeOf(r)));
+    if (shape.sources.empty())
+      return fmt::format("starts at {}; expected a gpu", topology_.NodeName(topology_.link(links[0]).from));
+    if (shape.destinations.empty())
+      return fmt::format("ends at {}; expected a gpu", topology_.NodeName(topology_.link(links.back()).to));
+    if (shape.sources.size() > 1 && shape.destinations.size() > 1)
+      return fmt::format("joins {} sources with {} destinations; expected one of either",
+                         shape.sources.size(), shape.destinations.size());
+    return "";
+  }
+
+  // Out-tree from its one source, links parents first; or in-tree to its one destination, which is an
+  // out-tree when it is walked backwards.
+  template <bool kInTree>
+  std::string Tree(std::span<const LinkId> links) {
+    const auto inner = [&](LinkId l) { return kInTree ? topology_.link(l).to : topology_.link(l).from; };
+    const auto outer = [&](LinkId l) { return kInTree ? topology_.link(l).from : topology_.link(l).to; };
+    const auto nth = [&](size_t i) { return kInTree ? links[links.size() - 1 - i] : links[i]; };
+    for (size_t i = 0; i < links.size(); ++i) {
+      const LinkId l = nth(i);
+      const NodeId n = inner(l);
+      if (i == 0) reached_[n.index()] = true;
+      if (i == 0 && !topology_.IsGpu(n)) return NoGpuAt(!kInTree, n);
+      if (!reached_[n.index()])
+        return fmt::format("link {} {}", topology_.LinkName(l),
+                           kInTree ? "ends where no later link starts" : "starts where no earlier link ends");
+      if (reached_[outer(l).index()]) return fmt::format("visits {} twice", topology_.NodeName(outer(l)));
+      if (++degree_[n.index()] > 1 && !(kInTree ? topology_.node(n).reduce : topology_.node(n).multicast))
+        return fmt::format("{} at {}, which does not {}", kInTree ? "joins" : "branches",
+                           topology_.NodeName(n), kInTree ? "reduce" : "multicast");
+      reached_[outer(l).index()] = true;
+    }
+    for (LinkId l : links)
+      if (const NodeId n = outer(l); degree_[n.index()] == 0 && !topology_.IsGpu(n))
+        return NoGpuAt(kInTree, n);
+    return "";
+  }
+
+  std::string NoGpuAt(bool start, NodeId n) const {
+    return fmt::format("{} at {}; expected a gpu", start ? "starts" : "ends", topology_.NodeName(n));
+  }
+
+  const Topology& topology_;
+  std::vector<int32_t> degree_;
+  std::vector<bool> reached_;
+};
+
+std::vector<PathShape> CheckPaths(const Schedule& s, const Topology& topology, Collector& out) {
+  PathChecker checker(topology);
+  std::vector<PathShape> shapes(static_cast<size_t>(s.paths.size()));
+  for (int32_t p = 0; p < s.paths.size(); ++p) shapes[p] = checker.Check(s.paths[PathId(p)]);
+  for (int64_t t = 0; t < s.size(); ++t) {
+    PathShape& shape = shapes[s.path[t].index()];
+    const auto violate = [&](std::string_view text) {
+      out.AddAtStep("S2", s.step[t],
+                    fmt::format("path from rank {} to rank {} {}", s.src[t].value, s.dst[t].value, text));
+    };
+    if (!shape.ok) {
+      if (!shape.reported) violate(shape.error);
+      shape.reported = true;
+    } else if (shape.sources.front() != s.src[t] || shape.destinations.front() != s.dst[t]) {
+      violate(fmt::format("goes from rank {} to rank {}", shape.sources.front().value,
+                          shape.destinations.front().value));
+    }
+  }
+  return shapes;
+}
+
+// ---- S3..S6 ----
+
+// "{0,1,2}", "{0..7}", "nothing": contributions for people, at most eight runs of them.
+std::string SetText(std::vector<Rank> ranks) {
+  if (ranks.empty()) return "nothing";
+  std::sort(ranks.begin(), ranks.end());
+  std::string text = "{";
+  int32_t runs = 0;
+  for (size_t i = 0; i < ranks.size();) {
+    size_t j = i;
+    while (j + 1 < ranks.size() && ranks[j + 1].value == ranks[j].value + 1) ++j;
+    if (i > 0) text += ",";
+    if (++runs > 8) return text + "...}";
+    text +=
+        j > i + 1 ? fmt::format("{}..{}", ranks[i].value, ranks[j].value) : fmt::format("{}", ranks[i].value);
+    i = j > i + 1 ? j + 1 : i + 1;
+  }
+  return text + "}";
+}
+
+class ChunkPlayer {
+ public:
+  ChunkPlayer(const Schedule& schedule, const Collective& collective, const Topology& topology,
+              const std::vector<PathShape>& shapes, Collector& out)
+      : s_(schedule),
+        collective_(collective),
+        shapes_(shapes),
+        out_(out),
+        words_((static_cast<size_t>(collective.num_members()) + 63) / 64),
+        sets_(words_ * static_cast<size_t>(topology.num_ranks())),
+        wanted_(words_),
+        holds_(topology.num_ranks(), 0),
+        written_(topology.num_ranks(), Write::kNone) {}
+
+  void Play(ChunkId chunk, std::span<const int32_t> transfers) {
+    chunk_ = chunk;
+    transfers_ = transfers;
+    collective_.Before(chunk, conditions_);
+    for (const Holding& holding : conditions_) {
+      Hold(holding.rank);
+      Union(Set(holding.rank), holding.contributions);
+    }
+    for (size_t begin = 0; begin < transfers.size();) {
+      size_t end = begin;
+      while (end < transfers.size() && s_.step[transfers[end]] == s_.step[transfers[begin]]) ++end;
+      PlayStep(transfers.subspan(begin, end - begin));
+      begin = end;
+    }
+    CheckPostcondition();
+    for (Rank r : holders_) {
+      holds_[r.index()] = 0;
+      std::fill_n(Set(r), words_, 0);
+    }
+    holders_.clear();
+  }
+
+ private:
+  enum class Write : uint8_t { kNone, kCopy, kReduce };
+
+  uint64_t* Set(Rank r) { return sets_.data() + r.index() * words_; }
+  void Hold(Rank r) {
+    if (!holds_[r.index()]) holders_.push_back(r);
+    holds_[r.index()] = 1;
+  }
+  void Union(uint64_t* set, std::span<const Rank> ranks) const {
+    for (Rank r : ranks) {
+      const int32_t member = *collective_.MemberIndex(r);
+      set[member / 64] |= uint64_t{1} << (member % 64);
+    }
+  }
+  std::vector<Rank> Members(const uint64_t* set) const {
+    std::vector<Rank> members;
+    for (size_t m = 0; m < collective_.ranks().size(); ++m)
+      if (set[m / 64] >> (m % 64) & 1) members.push_back(collective_.ranks()[m]);
+    return members;
+  }
+  // First common member of two sets.
+  std::optional<Rank> Common(const uint64_t* a, const uint64_t* b) const {
+    for (size_t w = 0; w < words_; ++w)
+      if (const uint64_t both = a[w] & b[w]; both != 0)
+        return collective_.ranks()[w * 64 + static_cast<size_t>(__builtin_ctzll(both))];
+    return std::nullopt;
+  }
+  std::span<const Rank> Sources(int32_t t) const {
+    const PathShape& shape = shapes_[s_.path[t].index()];
+    return shape.ok ? std::span<const Rank>(shape.sources) : std::span(&s_.src[t], 1);
+  }
+  std::span<const Rank> Destinations(int32_t t) const {
+    const PathShape& shape = shapes_[s_.path[t].index()];
+    return shape.ok ? std::span<const Rank>(shape.destinations) : std::span(&s_.dst[t], 1);
+  }
+
+  // "which it first holds at step 3" or "which it never holds".
+  std::string FirstHeld(Rank rank) const {
+    for (int32_t t : transfers_) {
+      const std::span<const Rank> to = Destinations(t);
+      if (s_.op[t] == TransferOp::kCopy && std::find(to.begin(), to.end(), rank) != to.end())
+        return fmt::format("which it first holds at step {}", s_.step[t] + 1);
+    }
+    return "which it never holds";
+  }
+
+  void PlayStep(std::span<const int32_t> transfers) {
+    values_.assign(transfers.size() * words_, 0);
+    readable_.assign(transfers.size(), 1);
+    for (size_t i = 0; i < transfers.size(); ++i) readable_[i] = Read(transfers[i], &values_[i * words_]);
+    for (size_t i = 0; i < transfers.size(); ++i)
+      if (readable_[i]) Store(transfers[i], &values_[i * words_]);
+    for (int32_t t : transfers)
+      for (Rank to : Destinations(t)) written_[to.index()] = Write::kNone;
+  }
+
+  // What transfer t carries, as it was before the step.
+  bool Read(int32_t t, uint64_t* value) {
+    for (Rank from : Sources(t)) {
+      if (!holds_[from.index()]) {
+        out_.AddAtStep("S3", s_.step[t],
+                       fmt::format("rank {} sends chunk {}, {}", from.value, chunk_.value, FirstHeld(from)));
+        return false;
+      }
+      const uint64_t* held = Set(from);
+      if (const std::optional<Rank> twice = Common(value, held)) {
+        out_.AddAtStep("S4", s_.step[t],
+                       fmt::format("the switch before rank {} reduces chunk {} with contribution {} twice",
+                                   s_.dst[t].value, chunk_.value, twice->value));
+        return false;
+      }
+      for (size_t w = 0; w < words_; ++w) value[w] |= held[w];
+    }
+    return true;
+  }
+
+  void Store(int32_t t, const uint64_t* value) {
+    const bool reduce = s_.op[t] == TransferOp::kReduce;
+    for (Rank to : Destinations(t)) {
+      Write& written = written_[to.index()];
+      if (written == Write::kCopy || (written == Write::kReduce && !reduce)) {
+        out_.AddAtStep(
+            "S5", s_.step[t],
+            fmt::format("rank {} is sent chunk {} twice, not both to reduce", to.value, chunk_.value));
+        continue;
+      }
+      written = reduce ? Write::kReduce : Write::kCopy;
+      uint64_t* held = Set(to);
+      if (!reduce) {
+        Hold(to);
+        std::copy_n(value, words_, held);
+        continue;
+      }
+      if (!holds_[to.index()]) {
+        out_.AddAtStep(
+            "S3", s_.step[t],
+            fmt::format("rank {} reduces into chunk {}, {}", to.value, chunk_.value, FirstHeld(to)));
+        continue;
+      }
+      if (const std::optional<Rank> twice = Common(value, held)) {
+        out_.AddAtStep("S4", s_.step[t],
+                       fmt::format("rank {} reduces contribution {} of chunk {} twice", to.value,
+                                   twice->value, chunk_.value));
+        continue;
+      }
+      for (size_t w = 0; w < words_; ++w) held[w] |= value[w];
+    }
+  }
+
+  void CheckPostcondition() {
+    collective_.After(chunk_, conditions_);
+    const Rank* same = nullptr;  // contributions of the previous entry, often shared
+    for (const Holding& holding : conditions_) {
+      if (holding.contributions.data() != same) {
+        std::fill(wanted_.begin(), wanted_.end(), 0);
+        Union(wanted_.data(), holding.contributions);
+        same = holding.contributions.data();
+      }
+      const uint64_t* held = Set(holding.rank);
+      if (holds_[holding.rank.index()] && std::equal(wanted_.begin(), wanted_.end(), held)) continue;
+      const std::string have = holds_[holding.rank.index()] ? SetText(Members(held)) : "nothing";
+      out_.Add("S6", kNoStep, "end",
+               fmt::format("rank {} has {} of chunk {}; expected {}", holding.rank.value, have, chunk_.value,
+                           SetText(Members(wanted_.data()))));
+    }
+  }
+
+  const Schedule& s_;
+  const Collective& collective_;
+  const std::vector<PathShape>& shapes_;
+  Collector& out_;
+  size_t words_;                // of one set
+  std::vector<uint64_t> sets_;  // by rank, zero where not held
+  std::vector<uint64_t> wanted_;
+  std::vector<uint8_t> holds_;  // by rank
+  std::vector<Write> written_;  // by rank, in the step being played
+  std::vector<Rank> holders_;
+  std::vector<uint64_t> values_;  // of the step's transfers
+  std::vector<uint8_t> readable_;
+  std::vector<Holding> conditions_;
+  ChunkId chunk_;
+  std::span<const int32_t> transfers_;
+};
+
+}  // namespace
+
+std::vector<Violation> VerifySchedule(const Schedule& schedule, const Collective& collective,
+                                      const Topology& topology) {
+  Collector out;
+  CheckColumnLengths(schedule, out);
+  if (!out.empty()) return out.Take();
+  CheckWhole(schedule, collective, topology, out);
+  CheckTransfers(schedule, topology, out);
+  if (!out.empty()) return out.Take();
+  std::vector<bool> represents;  // by chunk; empty: plain, all do
+  if (!schedule.symmetry.empty()) {
+    represents = CheckSymmetry(schedule, collective, topology, [&](std::string where, std::string text) {
+      out.Add("S7", 0, std::move(where), std::move(text));
+    });
+    if (!out.empty()) return out.Take();
+  }
+  const std::vector<PathShape> shapes = CheckPaths(schedule, topology, out);
+  ChunkPlayer player(schedule, collective, topology, shapes, out);
+  ForEachChunk(schedule, [&](ChunkId chunk, std::span<const int32_t> transfers) {
+    if (represents.empty() || represents[chunk.index()]) return player.Play(chunk, transfers);
+    if (!transfers.empty())
+      out.AddAtStep(
+          "S7", schedule.step[transfers[0]],
+          fmt::format("chunk {} is moved, which is not of the lowest rank of its orbit", chunk.value));
+  });
+  return out.Take();
+}
+
+}  // namespace xccl

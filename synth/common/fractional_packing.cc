@@ -1,0 +1,283 @@
+// The dual program has a price for each orbit (what a byte on one of its links costs, scaled so that Σ price
+// × bandwidth = 1) and a value for each root; each tree says that its root's value is at most what the tree
+// costs. A round prices the links, grows one cheap tree a root and adds those that cut the current solution
+// off. The trees' cost tells how far there is to go. Pairs of trees have one value for all roots together.
+#include "synth/common/fractional_packing.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "base/graph/lp.h"
+#include "base/status.h"
+
+namespace xccl {
+namespace {
+
+constexpr double kTie = 1e-9;  // relative: costs this close are equal
+
+class Packing {
+ public:
+  explicit Packing(const PackingProblem& problem)
+      : problem_(problem),
+        topology_(*problem.topology),
+        orbits_(problem.share.size()),
+        roots_(problem.roots.size()),
+        down_(*problem.topology, problem.members,
+              problem.reversed != nullptr ? Branching::kMulticast : Branching::kNone),
+        capacity_(orbits_, std::numeric_limits<double>::infinity()),
+        link_cost_(static_cast<size_t>(topology_.num_links())) {
+    if (problem.reversed != nullptr) up_.emplace(*problem.reversed, problem.members, Branching::kReduce);
+    for (int32_t l = 0; l < topology_.num_links(); ++l) {
+      double& capacity = capacity_[problem.orbit[l]];
+      capacity =
+          std::min(capacity, static_cast<double>(topology_.link(LinkId(l)).bandwidth_bytes_per_s) * kGiga);
+    }
+  }
+
+  FractionalPacking Run() {
+    std::vector<double> costs(orbits_, 0.0);
+    if (up_) {
+      costs.push_back(1.0);
+    } else {
+      most_demand_ = *std::max_element(problem_.demand.begin(), problem_.demand.end());
+      costs.insert(costs.end(), roots_, most_demand_);
+    }
+    LinearProgram program(costs, LinearProgramForm::kTurned);
+    std::vector<std::pair<int32_t, double>> terms;
+    for (size_t o = 0; o < orbits_; ++o) terms.emplace_back(static_cast<int32_t>(o), capacity_[o]);
+    program.AddRow(terms, 1, 1);
+
+    std::vector<double> prices(orbits_), center, optimum;
+    for (size_t o = 0; o < orbits_; ++o) prices[o] = 1 / (static_cast<double>(orbits_) * capacity_[o]);
+    center = prices;
+    double best_value = 0, load = std::numeric_limits<double>::infinity();
+    FractionalPacking packing;
+    for (bool smoothed = false; packing.rounds < problem_.max_rounds;) {
+      ++packing.rounds;
+      const Priced priced = AddTrees(prices, optimum, program);
+      if (!priced.cuts && !smoothed) break;  // no tree is cheaper than those that there are
+      if (priced.value > best_value) {
+        best_value = priced.value;
+        center = prices;
+      }
+      if (priced.cuts && !program.Solve(kSimplexIterations)) return {};
+      load = program.Objective();
+      const double known = problem_.known_bound_s_per_byte / kGiga;
+      if (load <= (known > 0 ? known : best_value) * (1 + problem_.gap)) break;
+      if (problem_.stopped && problem_.stopped()) break;
+      optimum.assign(program.Values().begin(), program.Values().end());
+      smoothed = priced.cuts;
+      const double pull = smoothed ? kSmoothing : 0;
+      for (size_t o = 0; o < orbits_; ++o)
+        prices[o] = pull * center[o] + (1 - pull) * std::max(0.0, optimum[o]);
+    }
+    packing.s_per_byte = load * kGiga;
+    TakeTrees(program.RowPrices(), packing);
+    return packing;
+  }
+
+ private:
+  static constexpr double kGiga = 1e-9;      // loads are in seconds a gigabyte: numbers near one
+  static constexpr double kSmoothing = 0.5;  // of the prices with the best bound so far
+  static constexpr double kLeast = 1e-4;     // trees of less weight are left out
+  static constexpr int32_t kSimplexIterations = 100'000;
+
+  struct Priced {
+    // Σ demand × cost, or the cheapest pair, which no packing undercuts where trees are cheapest.
+    double value = 0;
+    bool cuts = false;  // does any tree cost less than its root's value?
+  };
+
+  // One tree a root at these prices. `optimum`: prices and values of the last solution, or empty.
+  Priced AddTrees(std::span<const double> prices, std::span<const double> optimum, LinearProgram& program) {
+    for (size_t l = 0; l < link_cost_.size(); ++l) {
+      const auto o = static_cast<size_t>(problem_.orbit[l]);
+      link_cost_[l] = prices[o] * problem_.share[o];
+    }
+    Priced priced;
+    if (up_) priced.value = std::numeric_limits<double>::infinity();
+    for (size_t i = 0; i < roots_; ++i) {
+      const double s_per_ps = problem_.s_per_ps / kGiga;
+      GrownTree tree = down_.Grow(problem_.roots[i], link_cost_, s_per_ps, links_);
+      FractionalTree& added = trees_.emplace_back();
+      added.root = static_cast<int32_t>(i);
+      added.arcs = std::move(tree.arcs);
+      added.latency_ps = tree.latency_ps;
+      if (up_) {
+        GrownTree up = up_->Grow(problem_.roots[i], link_cost_, s_per_ps, links_);
+        added.up = std::move(up.arcs);
+        added.latency_ps += up.latency_ps;
+        priced.value = std::min(priced.value, tree.cost + up.cost);
+      } else {
+        priced.value += problem_.demand[i] * tree.cost;
+      }
+      priced.cuts |= AddRow(added, optimum, program);
+    }
+    return priced;
+  }
+
+  // A root's value among the variables, which is in shares of the largest demand: so the prices of its trees'
+  // rows are as large as any root's, however little it has.
+  size_t ValueOf(int32_t root) const { return orbits_ + (up_ ? 0 : static_cast<size_t>(root)); }
+  double ShareOfMost(int32_t root) const {
+    return up_ ? 1 : problem_.demand[static_cast<size_t>(root)] / most_demand_;
+  }
+
+  void CountUses(std::span<const PackedArc> arcs) {
+    for (const PackedArc& arc : arcs)
+      for (int32_t k = 0; k < arc.num_links; ++k) {
+        const auto o =
+            static_cast<size_t>(problem_.orbit[links_[static_cast<size_t>(arc.first_link + k)].index()]);
+        uses_[o] += problem_.share[o];
+      }
+  }
+
+  // The root's value is at most what the tree costs. True: the last solution says more.
+  bool AddRow(const FractionalTree& tree, std::span<const double> optimum, LinearProgram& program) {
+    uses_.assign(orbits_, 0.0);
+    CountUses(tree.arcs);
+    CountUses(tree.up);
+    const size_t value = ValueOf(tree.root);
+    const double share = ShareOfMost(tree.root);
+    terms_.assign(1, {static_cast<int32_t>(value), 1.0});
+    double cost = 0;
+    for (size_t o = 0; o < orbits_; ++o) {
+      if (uses_[o] == 0) continue;
+      terms_.emplace_back(static_cast<int32_t>(o), -share * uses_[o]);
+      if (!optimum.empty()) cost += share * uses_[o] * optimum[o];
+    }
+    program.AddRow(terms_, -LinearProgram::kInfinity, 0);
+    return optimum.empty() || cost < optimum[value] * (1 - kTie);
+  }
+
+  void TakeTrees(std::span<const double> row_prices, FractionalPacking& packing) {
+    const size_t kinds = up_ ? 1 : roots_;
+    std::vector<double> total(kinds, 0.0);
+    std::vector<FractionalTree*> heaviest(kinds, nullptr);
+    const auto kind_of = [&](const FractionalTree& tree) { return up_ ? 0 : static_cast<size_t>(tree.root); };
+    const double least = up_ ? kLeast / static_cast<double>(roots_) : kLeast;
+    trees_.resize(row_prices.size() - 1);  // those of the last round may not have been asked for
+    for (size_t t = 0; t < trees_.size(); ++t) {
+      FractionalTree& tree = trees_[t];
+      tree.weight = std::abs(row_prices[t + 1]);
+      if (!up_) tree.weight /= most_demand_;
+      FractionalTree*& most = heaviest[kind_of(tree)];
+      if (most == nullptr || tree.weight > most->weight) most = &tree;
+      if (tree.weight >= least) total[kind_of(tree)] += tree.weight;
+    }
+    // A solver's rounding may leave a root nothing of weight.
+    for (size_t k = 0; k < kinds; ++k)
+      if (total[k] == 0) total[k] = heaviest[k]->weight = 1;
+    for (FractionalTree& tree : trees_) {
+      if (tree.weight < least) continue;
+      tree.weight /= total[kind_of(tree)];
+      packing.trees.push_back(std::move(tree));
+    }
+    packing.links = std::move(links_);
+  }
+
+  const PackingProblem& problem_;
+  const Topology& topology_;
+  size_t orbits_, roots_;
+  double most_demand_ = 1;
+  TreeGrower down_;
+  std::optional<TreeGrower> up_;  // of pairs
+  std::vector<double> capacity_;  // by orbit, GB/s
+  std::vector<double> link_cost_;
+  std::vector<double> uses_;                       // by orbit, of one tree
+  std::vector<std::pair<int32_t, double>> terms_;  // of one row
+  std::vector<LinkId> links_;
+  std::vector<FractionalTree> trees_;  // one a row after the first, in order
+};
+
+}  // namespace
+
+namespace {
+
+constexpr int64_t kFine = 1 << 20;  // parts of a weight that is no simple fraction
+constexpr int64_t kSimple = 128;    // largest denominator of a simple one
+constexpr double kSimpleError = 1e-7;
+
+// The least denominator that makes all the shares whole.
+int64_t Denominator(std::span<const double> shares) {
+  for (int64_t d = 1; d <= kSimple; ++d) {
+    const bool whole = std::all_of(shares.begin(), shares.end(), [d](double share) {
+      const double times = share * static_cast<double>(d);
+      return std::abs(times - std::round(times)) < kSimpleError * static_cast<double>(d);
+    });
+    if (whole) return d;
+  }
+  return kFine;
+}
+
+// Sum `total` and each at most one away from its share: the largest remainders are rounded up.
+std::vector<int64_t> Apportion(std::span<const double> shares, int64_t total) {
+  XCCL_CHECK(!shares.empty());
+  std::vector<int64_t> whole(shares.size());
+  std::vector<size_t> order(shares.size());
+  int64_t left = total;
+  for (size_t i = 0; i < shares.size(); ++i) {
+    order[i] = i;
+    whole[i] = static_cast<int64_t>(std::floor(shares[i] * static_cast<double>(total)));
+    left -= whole[i];
+  }
+  const auto rest = [&](size_t i) {
+    return shares[i] * static_cast<double>(total) - static_cast<double>(whole[i]);
+  };
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return rest(a) > rest(b); });
+  for (size_t i = 0; left > 0; i = (i + 1) % order.size(), --left) ++whole[order[i]];
+  return whole;
+}
+
+}  // namespace
+
+PackedTrees WholeTrees(const FractionalPacking& packing, std::span<const Rank> roots,
+                       std::span<const PartId> part_of) {
+  PackedTrees made;
+  std::vector<double> all;
+  for (const FractionalTree& tree : packing.trees) all.push_back(tree.weight);
+  const int64_t total = Denominator(all);
+  for (size_t root = 0; root < roots.size(); ++root) {
+    std::vector<const FractionalTree*> trees;
+    std::vector<double> shares;
+    for (const FractionalTree& tree : packing.trees) {
+      if (static_cast<size_t>(tree.root) != root) continue;
+      trees.push_back(&tree);
+      shares.push_back(tree.weight);
+    }
+    const std::vector<int64_t> weights = Apportion(shares, total);
+    for (size_t t = 0; t < trees.size(); ++t) {
+      if (weights[t] <= 0) continue;
+      PackedTree& tree = made.trees.emplace_back();
+      tree.part = part_of[root];
+      tree.root = roots[root];
+      tree.weight = weights[t];
+      for (const PackedArc& arc : trees[t]->arcs)
+        tree.arcs.push_back({arc.from, arc.to, made.paths.Intern(packing.Links(arc)), arc.depth});
+    }
+  }
+  return made;
+}
+
+std::vector<int64_t> WholeShares(std::span<const double> shares) {
+  return Apportion(shares, Denominator(shares));
+}
+
+PackingProblem PlainPacking(const Topology& topology, std::vector<Rank> members) {
+  PackingProblem problem;
+  problem.topology = &topology;
+  problem.roots = members;
+  problem.demand.assign(members.size(), 1.0);
+  problem.members = std::move(members);
+  problem.orbit.resize(static_cast<size_t>(topology.num_links()));
+  std::iota(problem.orbit.begin(), problem.orbit.end(), 0);
+  problem.share.assign(problem.orbit.size(), 1.0);
+  return problem;
+}
+
+FractionalPacking PackTrees(const PackingProblem& problem) { return Packing(problem).Run(); }
+
+}  // namespace xccl

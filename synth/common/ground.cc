@@ -1,0 +1,191 @@
+// Hops come from GpuNeighbours; a hop of one link is repeated for each parallel cable. Turning the machine
+// round swaps the ends of every hop and the order of its links. Linear in hops and their links, but for one
+// sort.
+#include "synth/common/ground.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "topologies/paths.h"
+
+namespace xccl {
+
+Ground::Ground(const Topology& topology) : topology_(&topology) {
+  const NeighbourTable neighbours = GpuNeighbours(topology);
+  std::vector<Hop> hops;
+  std::vector<LinkId> links;
+  for (int32_t r = 0; r < topology.num_ranks(); ++r) {
+    const Rank from(r);
+    for (const Neighbour& n : neighbours[from]) {
+      const auto add = [&](std::span<const LinkId> path) {
+        Hop hop{from,
+                n.rank,
+                topology.link(path[0]).bandwidth_bytes_per_s,
+                0,
+                static_cast<int32_t>(links.size()),
+                static_cast<int32_t>(path.size())};
+        for (LinkId l : path) {
+          const Link& link = topology.link(l);
+          hop.bandwidth_bytes_per_s = std::min(hop.bandwidth_bytes_per_s, link.bandwidth_bytes_per_s);
+          hop.latency_ps += link.latency_ps + link.overhead_ps;
+        }
+        links.insert(links.end(), path.begin(), path.end());
+        hops.push_back(hop);
+      };
+      add(n.path);
+      if (n.path.size() != 1) continue;
+      for (LinkId l : topology.Out(topology.NodeOf(from)))
+        if (l != n.path[0] && topology.link(l).to == topology.NodeOf(n.rank)) add(std::span(&l, 1));
+    }
+  }
+  Index(std::move(hops), links);
+  FindIslands();
+}
+
+Ground Ground::Reversed() const {
+  Ground turned;
+  turned.topology_ = topology_;
+  turned.island_ = island_;
+  turned.num_islands_ = num_islands_;
+  std::vector<Hop> hops = hops_;
+  std::vector<LinkId> links = links_;
+  for (Hop& hop : hops) {
+    std::swap(hop.from, hop.to);
+    std::reverse(links.begin() + hop.first_link, links.begin() + hop.first_link + hop.num_links);
+  }
+  turned.Index(std::move(hops), links);
+  return turned;
+}
+
+// Sorts hops by (from, to), keeping the order of parallel ones, and lays their links out in that order.
+void Ground::Index(std::vector<Hop> hops, const std::vector<LinkId>& links) {
+  const size_t ranks = static_cast<size_t>(topology_->num_ranks());
+  const auto counting_sort = [&](Rank Hop::*key) {
+    std::vector<int32_t> next(ranks + 1, 0);
+    for (const Hop& hop : hops) ++next[(hop.*key).index() + 1];
+    std::partial_sum(next.begin(), next.end(), next.begin());
+    std::vector<int32_t> first = next;
+    std::vector<Hop> sorted(hops.size());
+    for (const Hop& hop : hops) sorted[next[(hop.*key).index()]++] = hop;
+    hops = std::move(sorted);
+    return first;
+  };
+  counting_sort(&Hop::to);
+  first_ = counting_sort(&Hop::from);
+  links_.reserve(links.size());
+  for (Hop& hop : hops) {
+    const auto begin = links.begin() + hop.first_link;
+    hop.first_link = static_cast<int32_t>(links_.size());
+    links_.insert(links_.end(), begin, begin + hop.num_links);
+  }
+  hops_ = std::move(hops);
+}
+
+std::optional<HopId> Ground::Find(Rank a, Rank b) const {
+  const auto begin = hops_.begin() + first_[a.index()], end = hops_.begin() + first_[a.index() + 1];
+  const auto it = std::lower_bound(begin, end, b, [](const Hop& hop, Rank to) { return hop.to < to; });
+  if (it == end || it->to != b) return std::nullopt;
+  return HopId(it - hops_.begin());
+}
+
+int32_t Ground::Parallel(HopId h) const {
+  int32_t count = 0;
+  for (size_t i = h.index(); i < hops_.size() && hops_[i].from == hop(h).from && hops_[i].to == hop(h).to;
+       ++i)
+    ++count;
+  return count;
+}
+
+// With one host and switches: components of the ranks under their widest hops, where these are all alike and
+// neither single ranks nor everything.
+void Ground::FindIslands() {
+  const int32_t ranks = num_ranks();
+  island_.assign(static_cast<size_t>(ranks), 0);
+  std::vector<int32_t> label;
+  if (topology_->num_hosts() > 1) {
+    for (int32_t r = 0; r < ranks; ++r) label.push_back(topology_->HostOf(Rank(r)).value);
+  } else {
+    int64_t widest = 0;
+    for (const Hop& hop : hops_)
+      if (hop.num_links > 1) widest = std::max(widest, hop.bandwidth_bytes_per_s);
+    label.resize(static_cast<size_t>(ranks));
+    std::iota(label.begin(), label.end(), 0);
+    // Through switches everyone of an island is next to everyone: the lowest such rank names it.
+    for (const Hop& hop : hops_)
+      if (hop.num_links > 1 && hop.bandwidth_bytes_per_s == widest)
+        label[hop.from.index()] = std::min(label[hop.from.index()], hop.to.value);
+    const std::set<int32_t> names(label.begin(), label.end());
+    bool alike = true;
+    for (int32_t name : names)
+      alike &= std::count(label.begin(), label.end(), name) * static_cast<int64_t>(names.size()) == ranks;
+    if (!alike || static_cast<int32_t>(names.size()) == ranks) label.assign(label.size(), 0);
+  }
+  std::vector<int32_t> dense(static_cast<size_t>(std::max(ranks, topology_->num_hosts())), -1);
+  for (int32_t r = 0; r < ranks; ++r) {
+    int32_t& id = dense[static_cast<size_t>(label[r])];
+    if (id < 0) id = num_islands_++;
+    island_[static_cast<size_t>(r)] = id;
+  }
+}
+
+const std::vector<int32_t>& Router::DistancesFrom(Rank a) {
+  if (distance_.empty()) {
+    distance_.resize(static_cast<size_t>(ground_->num_ranks()));
+    in_.resize(distance_.size());
+    for (int32_t h = 0; h < ground_->num_hops(); ++h)
+      in_[ground_->hop(HopId(h)).to.index()].push_back(HopId(h));
+  }
+  std::vector<int32_t>& distance = distance_[a.index()];
+  if (!distance.empty()) return distance;
+  distance.assign(distance_.size(), -1);
+  std::vector<Rank> queue = {a};
+  distance[a.index()] = 0;
+  // Behind switches the first rank reaches all.
+  for (size_t i = 0; i < queue.size() && queue.size() < distance.size(); ++i) {
+    const Rank at = queue[i];
+    for (HopId h = ground_->FirstOut(at); h < ground_->EndOut(at); ++h.value) {
+      const Rank to = ground_->hop(h).to;
+      if (distance[to.index()] >= 0) continue;
+      distance[to.index()] = distance[at.index()] + 1;
+      queue.push_back(to);
+    }
+  }
+  return distance;
+}
+
+std::optional<int32_t> Router::Distance(Rank a, Rank b) {
+  const int32_t d = DistancesFrom(a)[b.index()];
+  return d < 0 ? std::nullopt : std::optional(d);
+}
+
+std::vector<Rank> Router::Route(Rank a, Rank b) {
+  const std::vector<int32_t>& distance = DistancesFrom(a);
+  if (distance[b.index()] < 0) return {};
+  std::vector<Rank> back = {b};
+  while (back.back() != a) {
+    const Rank at = back.back();
+    const int32_t closer = distance[at.index()] - 1;
+    int64_t widest = 0;
+    uint32_t equals = 0;
+    for (HopId h : in_[at.index()]) {
+      const Hop& hop = ground_->hop(h);
+      if (distance[hop.from.index()] != closer || hop.bandwidth_bytes_per_s < widest) continue;
+      equals = hop.bandwidth_bytes_per_s > widest ? 1 : equals + 1;
+      widest = hop.bandwidth_bytes_per_s;
+    }
+    uint32_t pick = (static_cast<uint32_t>(a.value) * 7 + static_cast<uint32_t>(b.value) * 3 +
+                     static_cast<uint32_t>(closer)) %
+                    equals;
+    for (HopId h : in_[at.index()]) {
+      const Hop& hop = ground_->hop(h);
+      if (distance[hop.from.index()] != closer || hop.bandwidth_bytes_per_s < widest) continue;
+      if (pick-- > 0) continue;
+      back.push_back(hop.from);
+      break;
+    }
+  }
+  return {back.rbegin(), back.rend()};
+}
+
+}  // namespace xccl

@@ -1,0 +1,100 @@
+// What a textbook algorithm needs to know of a topology: which ranks are next to each other and over which
+// links (parallel cables each by itself), and which ranks belong together. Built once, shared by all engines
+// that `auto` tries.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+// One way from a rank to a rank next to it, through no other GPU.
+struct Hop {
+  Rank from, to;
+  int64_t bandwidth_bytes_per_s = 0;  // of the narrowest link
+  int64_t latency_ps = 0;             // latencies and overheads along it
+  int32_t first_link = 0, num_links = 0;
+};
+using HopId = TypedId<struct HopTag>;
+
+// Invariants: hops of a rank are sorted by the rank they lead to, the best of parallel ones first.
+// Immutable.
+class Ground {
+ public:
+  // `topology` must outlive the Ground. Cost: one search a rank, and the hops.
+  explicit Ground(const Topology& topology);
+  // The same machine with every link turned round; link ids stay.
+  Ground Reversed() const;
+
+  const Topology& topology() const { return *topology_; }
+  int32_t num_ranks() const { return static_cast<int32_t>(first_.size()) - 1; }
+  const Hop& hop(HopId h) const { return hops_[h.index()]; }
+  int32_t num_hops() const { return static_cast<int32_t>(hops_.size()); }
+  std::span<const LinkId> Links(HopId h) const {
+    return std::span(links_).subspan(hop(h).first_link, hop(h).num_links);
+  }
+  // Ids of the hops that leave r are consecutive.
+  HopId FirstOut(Rank r) const { return HopId(first_[r.index()]); }
+  HopId EndOut(Rank r) const { return HopId(first_[r.index() + 1]); }
+  // The best hop from a to b; absent when they are not next to each other. Logarithmic.
+  std::optional<HopId> Find(Rank a, Rank b) const;
+  // How many parallel hops start at Find's.
+  int32_t Parallel(HopId h) const;
+
+  // Hosts, or, where a single host has islands of ranks joined better than the rest, those islands. Dense
+  // from 0 in order of first rank.
+  int32_t Island(Rank r) const { return island_[r.index()]; }
+  int32_t num_islands() const { return num_islands_; }
+
+ private:
+  Ground() = default;
+  void Index(std::vector<Hop> hops, const std::vector<LinkId>& links);
+  void FindIslands();
+
+  const Topology* topology_ = nullptr;
+  std::vector<Hop> hops_;
+  std::vector<LinkId> links_;
+  std::vector<int32_t> first_;
+  std::vector<int32_t> island_;
+  int32_t num_islands_ = 0;
+};
+
+// A way for copies from a to b over GPUs: consecutive ranks are next to each other. Fewest hops; among
+// those the ones with the widest, spread over equals by (a, b). Keeps one search a source.
+class Router {
+ public:
+  explicit Router(const Ground& ground) : ground_(&ground) {}
+  // a, relays.., b; empty when b cannot be reached.
+  std::vector<Rank> Route(Rank a, Rank b);
+  std::optional<int32_t> Distance(Rank a, Rank b);
+
+ private:
+  const std::vector<int32_t>& DistancesFrom(Rank a);
+
+  const Ground* ground_;
+  std::vector<std::vector<int32_t>> distance_;  // by source, filled on demand; -1: unreachable
+  std::vector<std::vector<HopId>> in_;          // hops that enter a rank
+};
+
+// A machine both ways round, the second on demand.
+class Grounds {
+ public:
+  explicit Grounds(const Topology& topology) : forward_(topology) {}
+  const Ground& forward() const { return forward_; }
+  const Ground& reversed() {
+    if (!reversed_) reversed_ = std::make_unique<Ground>(forward_.Reversed());
+    return *reversed_;
+  }
+
+ private:
+  Ground forward_;
+  std::unique_ptr<Ground> reversed_;
+};
+
+}  // namespace xccl

@@ -1,0 +1,120 @@
+// A direct move is one transfer. A relayed one becomes a transfer a hop in consecutive steps; every step is
+// stretched to the longest way in it, so that the order of steps stays. Relays hold copies that they, or
+// others before them, may be given again by the algorithm: KeepTrees drops the later ones.
+#include "synth/common/moves.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace xccl {
+namespace {
+
+struct Ways {
+  std::vector<std::vector<Rank>> relays;  // by pair of ranks that needs them; a, relays.., b
+  std::vector<int32_t> of_move;           // index into relays, -1: direct
+  std::vector<int32_t> first_step;        // by logical step
+};
+
+StatusOr<Ways> FindWays(const Moves& moves, const Ground& ground, std::string_view engine) {
+  Ways ways;
+  Router router(ground);
+  int32_t steps = 0;
+  bool sums = false;
+  std::unordered_map<int64_t, int32_t> way_of;
+  for (const Move& move : moves.items()) {
+    steps = std::max(steps, move.step + 1);
+    sums |= move.op == TransferOp::kReduce;
+  }
+  std::vector<int32_t> length(static_cast<size_t>(steps) + 1, 1);
+  ways.of_move.reserve(moves.items().size());
+  for (const Move& move : moves.items()) {
+    ways.of_move.push_back(-1);
+    if (move.hop || ground.Find(move.src, move.dst)) continue;
+    if (sums)
+      return InvalidInput(fmt::format(
+          "{}: ranks {} and {} exchange partial sums and are not next to each other; expected a path through "
+          "no other gpu; hint: --engine=halving-doubling",
+          engine, move.src.value, move.dst.value));
+    const int64_t pair = int64_t{move.src.value} << 32 | move.dst.value;
+    const auto [known, added] = way_of.try_emplace(pair, static_cast<int32_t>(ways.relays.size()));
+    if (added) ways.relays.push_back(router.Route(move.src, move.dst));
+    const std::vector<Rank>& way = ways.relays[known->second];
+    if (way.empty())
+      return InvalidInput(
+          fmt::format("{}: no path from rank {} to rank {}", engine, move.src.value, move.dst.value));
+    length[move.step] = std::max(length[move.step], static_cast<int32_t>(way.size()) - 1);
+    ways.of_move.back() = known->second;
+  }
+  ways.first_step.assign(static_cast<size_t>(steps) + 1, 0);
+  for (int32_t s = 0; s < steps; ++s) ways.first_step[s + 1] = ways.first_step[s] + length[s];
+  return ways;
+}
+
+// Adds transfers over hops; parallel cables of one pair take turns, or share a range of chunks.
+class Sender {
+ public:
+  Sender(const Ground& ground, Schedule& schedule)
+      : ground_(ground),
+        schedule_(schedule),
+        path_(static_cast<size_t>(ground.num_hops()), -1),
+        turn_(static_cast<size_t>(ground.num_hops()), 0) {}
+
+  void Send(const Move& move, Rank from, Rank to, std::optional<HopId> hop, int32_t step) {
+    if (hop) return Over(*hop, move, move.chunks, step);
+    const HopId best = *ground_.Find(from, to);
+    const int32_t cables = ground_.Parallel(best);
+    const int32_t pieces = std::min(cables, move.chunks.count);
+    for (int32_t i = 0; i < pieces; ++i) {
+      const HopId h(best.value + turn_[best.index()]++ % cables);
+      Over(h, move, Piece(move.chunks, i, pieces), step);
+    }
+  }
+
+ private:
+  void Over(HopId h, const Move& move, ChunkRange chunks, int32_t step) {
+    int32_t& path = path_[h.index()];
+    if (path < 0) path = schedule_.paths.Intern(ground_.Links(h)).value;
+    const Hop& hop = ground_.hop(h);
+    schedule_.Add(
+        Transfer{ChunkId(chunks.first), chunks.count, hop.from, hop.to, PathId(path), move.op, step});
+  }
+
+  const Ground& ground_;
+  Schedule& schedule_;
+  std::vector<int32_t> path_, turn_;  // by hop
+};
+
+}  // namespace
+
+ChunkRange Piece(ChunkRange range, int32_t k, int32_t n) {
+  const auto at = [&](int64_t i) { return static_cast<int32_t>(range.count * i / n); };
+  return {range.first + at(k), at(k + 1) - at(k)};
+}
+
+StatusOr<Schedule> RouteMoves(const Moves& moves, const Ground& ground, const CopyGoal& goal, bool repeats,
+                              std::string_view engine) {
+  XCCL_ASSIGN_OR_RETURN(const Ways ways, FindWays(moves, ground, engine));
+  Schedule schedule;
+  schedule.num_chunks = static_cast<int32_t>(goal.owner.size());
+  schedule.Reserve(static_cast<int64_t>(moves.items().size()));
+  Sender sender(ground, schedule);
+  for (size_t m = 0; m < moves.items().size(); ++m) {
+    const Move& move = moves.items()[m];
+    const int32_t step = ways.first_step[move.step];
+    if (ways.of_move[m] < 0) {
+      sender.Send(move, move.src, move.dst, move.hop, step);
+      continue;
+    }
+    const std::vector<Rank>& way = ways.relays[ways.of_move[m]];
+    for (size_t i = 0; i + 1 < way.size(); ++i)
+      sender.Send(move, way[i], way[i + 1], std::nullopt, step + static_cast<int32_t>(i));
+  }
+  Normalize(schedule);
+  // A chunk with one destination takes one way: nobody is given it by two.
+  if (repeats || (!ways.relays.empty() && goal.target.empty())) schedule = KeepTrees(schedule, goal);
+  return schedule;
+}
+
+}  // namespace xccl

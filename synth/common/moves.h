@@ -1,0 +1,61 @@
+// What an algorithm does before anyone asks which links carry it: chunks from rank to rank in steps.
+// RouteMoves turns moves into a Schedule.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/collective.h"
+#include "ir/schedule.h"
+#include "synth/common/ground.h"
+#include "synth/common/reverse.h"
+
+namespace xccl {
+
+struct ChunkRange {
+  int32_t first = 0;
+  int32_t count = 0;  // zero: nothing
+  bool operator==(const ChunkRange&) const = default;
+};
+
+// The k-th of n nearly equal pieces of a range.
+ChunkRange Piece(ChunkRange range, int32_t k, int32_t n);
+// Lane k's piece of a block: the pieces are dealt out from lane `turn` on, so that blocks of fewer chunks
+// than lanes spread over all lanes when their turns differ.
+inline ChunkRange Share(ChunkRange block, int32_t k, int32_t lanes, int32_t turn) {
+  return Piece(block, (k + turn) % lanes, lanes);
+}
+
+struct Move {
+  ChunkRange chunks;
+  Rank src, dst;
+  int32_t step = 0;
+  TransferOp op = TransferOp::kCopy;
+  std::optional<HopId> hop;  // absent: the best one, or over relays
+};
+
+class Moves {
+ public:
+  // Moves of no chunks, and of a rank to itself, are dropped.
+  void Add(const Move& move) {
+    if (move.chunks.count > 0 && move.src != move.dst) moves_.push_back(move);
+  }
+  void Reserve(size_t moves) { moves_.reserve(moves); }
+  const std::vector<Move>& items() const { return moves_; }
+
+ private:
+  std::vector<Move> moves_;
+};
+
+// Ranks that are not next to each other are joined by relays, copies only: a step then lasts as many steps as
+// its longest way has hops, and what a rank would get twice it gets once (likewise where the moves
+// themselves repeat). Parallel cables take turns.
+// Errors: kInvalidInput "ENGINE: ..." where a sum would have to pass a relay, or no way exists.
+// `goal` has one owner for each chunk that is moved. The result is normalized. Linear in the transfers.
+StatusOr<Schedule> RouteMoves(const Moves& moves, const Ground& ground, const CopyGoal& goal, bool repeats,
+                              std::string_view engine);
+
+}  // namespace xccl

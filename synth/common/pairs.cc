@@ -1,0 +1,100 @@
+// Arcs with one trunk become one path: the trunk's links, then each branch's. On the machine turned round
+// that is the order of a multicast; backwards, that of a reduction. A branch that would pass a node twice,
+// since what lies behind the switch where it starts does not branch, becomes a path of its own.
+#include "synth/common/pairs.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace xccl {
+namespace {
+
+class PathJoiner {
+ public:
+  PathJoiner(const FractionalPacking& packing, const Topology& topology, PathTable& paths)
+      : packing_(packing), topology_(topology), paths_(paths) {}
+
+  // upward: the arcs lie on the machine turned round.
+  std::vector<TreeEdge> Edges(std::span<const PackedArc> arcs, bool upward) {
+    upward_ = upward;
+    std::vector<std::vector<size_t>> branches(arcs.size());  // by trunk, itself first
+    for (size_t a = 0; a < arcs.size(); ++a)
+      branches[arcs[a].trunk >= 0 ? static_cast<size_t>(arcs[a].trunk) : a].push_back(a);
+    std::vector<TreeEdge> edges(arcs.size());
+    for (const std::vector<size_t>& group : branches) {
+      if (group.empty()) continue;
+      links_.clear();
+      std::vector<size_t> together;
+      for (const size_t a : group) {
+        const std::span<const LinkId> links = packing_.Links(arcs[a]);
+        edges[a] = {.parent = arcs[a].from, .child = arcs[a].to, .path = PathId(0)};
+        if (!links_.empty() && Revisits(links)) {
+          edges[a].path = InternForward(WholeWay(links));
+          continue;
+        }
+        links_.insert(links_.end(), links.begin(), links.end());
+        together.push_back(a);
+      }
+      const PathId path = InternForward(links_);
+      const size_t first = upward ? together.back() : together.front();
+      for (const size_t a : together) {
+        edges[a].path = path;
+        edges[a].shared = a != first;
+      }
+    }
+    return edges;
+  }
+
+ private:
+  NodeId Tail(LinkId l) const { return upward_ ? topology_.link(l).to : topology_.link(l).from; }
+  NodeId Head(LinkId l) const { return upward_ ? topology_.link(l).from : topology_.link(l).to; }
+
+  // Do these links end at a node where some of the group do?
+  bool Revisits(std::span<const LinkId> links) const {
+    return std::any_of(links.begin(), links.end(), [&](LinkId l) {
+      return std::any_of(links_.begin(), links_.end(), [&](LinkId k) { return Head(k) == Head(l); });
+    });
+  }
+
+  // From the GPU over the group's links to where `links` start, and on.
+  std::vector<LinkId> WholeWay(std::span<const LinkId> links) const {
+    std::vector<LinkId> way(links.begin(), links.end());
+    while (!topology_.IsGpu(Tail(way.front())))
+      way.insert(way.begin(), *std::find_if(links_.begin(), links_.end(),
+                                            [&](LinkId l) { return Head(l) == Tail(way.front()); }));
+    return way;
+  }
+
+  PathId InternForward(std::vector<LinkId> links) {
+    if (upward_) std::reverse(links.begin(), links.end());
+    return paths_.Intern(links);
+  }
+
+  const FractionalPacking& packing_;
+  const Topology& topology_;
+  PathTable& paths_;
+  bool upward_ = false;
+  std::vector<LinkId> links_;  // of the group
+};
+
+}  // namespace
+
+AllreduceTrees WholePairs(const FractionalPacking& packing, std::span<const Rank> roots,
+                          const Topology& topology) {
+  std::vector<double> shares;
+  for (const FractionalTree& tree : packing.trees) shares.push_back(tree.weight);
+  const std::vector<int64_t> weights = WholeShares(shares);
+  AllreduceTrees made;
+  PathJoiner joiner(packing, topology, made.paths);
+  for (size_t t = 0; t < packing.trees.size(); ++t) {
+    if (weights[t] <= 0) continue;
+    AllreduceTree& tree = made.trees.emplace_back();
+    tree.weight = weights[t];
+    tree.root = roots[static_cast<size_t>(packing.trees[t].root)];
+    tree.up = joiner.Edges(packing.trees[t].up, true);
+    tree.down = joiner.Edges(packing.trees[t].arcs, false);
+  }
+  return made;
+}
+
+}  // namespace xccl

@@ -1,0 +1,31 @@
+// A collective as at most two copy problems: contributions come together (searched backwards, on the reversed
+// topology), and what is whole spreads.
+#pragma once
+
+#include <cstdint>
+
+#include "base/status.h"
+#include "ir/time_model.h"
+#include "synth/common/problem.h"
+
+namespace xccl::greedy {
+
+// Which rank makes a chunk's sum, where the collective leaves it open.
+enum class SumAt : uint8_t {
+  kEach,    // the ranks that need it, chunk by chunk in turn: reduce_scatter and allgather
+  kCenter,  // one rank for all chunks, near to all: reduce and broadcast
+};
+
+// Requires: `reversed` is `topology` with every link turned round; both outlive the Phases.
+struct Phases {
+  CopyProblem
+      gather;  // on `reversed`: from where the sum is made to the contributors; its moves run backwards
+  CopyProblem spread;  // on `topology`
+  bool has_gather = false, has_spread = false;
+};
+
+// Errors: kInvalidInput for user-defined collectives whose sums do not have this form.
+StatusOr<Phases> MakePhases(const Topology& topology, const Topology& reversed, const Collective& collective,
+                            int64_t size_bytes, TimeModel model, SumAt sum_at);
+
+}  // namespace xccl::greedy

@@ -1,0 +1,69 @@
+// What greedy searches on: chunks with holders and needers, copies only, and how long each link is taken by a
+// message. Collectives that reduce are this problem on the reversed topology.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "base/units.h"
+#include "ir/collective.h"
+#include "ir/simulate/simulate.h"
+#include "topologies/topology.h"
+
+namespace xccl::greedy {
+
+// A table of ranks × chunks bits, rows padded to whole words.
+class BitTable {
+ public:
+  BitTable() = default;
+  BitTable(int32_t rows, int32_t columns)
+      : words_((columns + 63) / 64), bits_(static_cast<size_t>(rows) * static_cast<size_t>(words_), 0) {}
+  int32_t words() const { return words_; }
+  uint64_t* Row(int32_t r) { return bits_.data() + static_cast<size_t>(r) * static_cast<size_t>(words_); }
+  const uint64_t* Row(int32_t r) const {
+    return bits_.data() + static_cast<size_t>(r) * static_cast<size_t>(words_);
+  }
+  bool Get(int32_t r, int32_t c) const { return Row(r)[c >> 6] >> (c & 63) & 1; }
+  void Set(int32_t r, int32_t c) { Row(r)[c >> 6] |= uint64_t{1} << (c & 63); }
+
+ private:
+  int32_t words_ = 0;
+  std::vector<uint64_t> bits_;
+};
+
+// How a message of some bytes takes a link, in the model that the plan is judged by.
+struct LinkCost {
+  int64_t fixed_ps = 0;     // occupied once a message
+  int64_t delay_ps = 0;     // further delay of arrival
+  int64_t bytes_per_s = 1;  // bandwidth
+};
+std::vector<LinkCost> LinkCosts(const Topology& topology, TimeModel model);
+// How long a message occupies a link; so cut off that a few of them can be added.
+inline int64_t BusyPs(const LinkCost& cost, int64_t bytes) {
+  constexpr int64_t kForever = std::numeric_limits<int64_t>::max() / 4;
+  const __int128 numerator = static_cast<__int128>(bytes) * kPsPerSecond;
+  const __int128 ps = cost.fixed_ps + (numerator + cost.bytes_per_s - 1) / cost.bytes_per_s;
+  return ps < kForever ? static_cast<int64_t>(ps) : kForever;
+}
+
+// Requires: initial and need have one row a rank of the topology and one column a chunk.
+struct CopyProblem {
+  const Topology* topology = nullptr;
+  TimeModel model = TimeModel::kPipelined;
+  int32_t chunks = 0;
+  std::vector<int64_t> bytes;                          // of each chunk
+  std::vector<std::vector<int32_t>> holders, needers;  // of each chunk: ranks; needers hold nothing before
+  // Where the moves will run backwards as sums: holders that have a contribution of their own.
+  std::vector<std::vector<int32_t>> contributing_holders;
+};
+
+// One chunk moved once. Equal (path, step) is one message. Path ids: a link's id for that link alone, beyond
+// them an index into the search's own table.
+struct GreedyMove {
+  int32_t chunk = 0;
+  int32_t path = 0;
+  int32_t step = 0;
+};
+
+}  // namespace xccl::greedy

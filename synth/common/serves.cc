@@ -1,0 +1,43 @@
+#include "synth/common/serves.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/strings.h"
+
+namespace xccl {
+
+Status CheckMembers(std::string_view engine, const SynthesisRequest& request) {
+  for (Rank r : request.collective->ranks())
+    if (r.value >= request.topology->num_ranks())
+      return InvalidInput(fmt::format("{}: rank {}; ranks of {} are 0..{}", engine, r.value,
+                                      request.topology->name(), request.topology->num_ranks() - 1));
+  return OkStatus();
+}
+
+bool MayServe(std::span<const CollectiveKind> served, CollectiveKind kind) {
+  return std::ranges::find(served, kind) != served.end();
+}
+
+Status ServesKind(std::string_view engine, std::span<const CollectiveKind> served,
+                  const SynthesisRequest& request) {
+  if (!MayServe(served, request.collective->kind())) {
+    std::vector<std::string> names;
+    for (CollectiveKind k : served) names.emplace_back(ToString(k));
+    return InvalidInput(fmt::format("{}: does not serve {}; it serves {}; hint: --engine=auto", engine,
+                                    request.collective->name(), Join(names, ", ")));
+  }
+  XCCL_RETURN_IF_ERROR(CheckMembers(engine, request));
+  if (request.limits.chunks && *request.limits.chunks < 1)
+    return InvalidInput(fmt::format("{}: {} chunks; expected at least 1", engine, *request.limits.chunks));
+  const int64_t chunks = int64_t{request.limits.chunks.value_or(1)} * request.collective->num_parts();
+  if (chunks > std::numeric_limits<int32_t>::max() / 4)
+    return InvalidInput(fmt::format("{}: {} chunks in all; at most 2^29 are supported", engine, chunks));
+  return OkStatus();
+}
+
+}  // namespace xccl

@@ -1,0 +1,143 @@
+#include "synth/groups/joint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/units.h"
+#include "ir/sizes.h"
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kMostWeight = int64_t{1} << 40;  // what plan files hold
+constexpr int64_t kMostContributions = int64_t{1} << 26;
+
+class Tables {
+ public:
+  explicit Tables(CollectiveSpec& spec) : spec_(spec) {}
+
+  Status Add(const ProcessGroup& group) {
+    const Collective& collective = group.collective;
+    const CollectiveSizes sizes(collective, group.size_bytes);
+    if (sizes.size_bytes() == 0)
+      return InvalidInput(
+          fmt::format("group {}: {} bytes leave none for each part of {} on {} ranks; expected a larger size",
+                      group.name, group.size_bytes, collective.name(), collective.num_members()));
+    for (int32_t p = 0; p < collective.num_parts(); ++p) {
+      const PartId part(static_cast<int64_t>(spec_.custom_weights.size()));
+      spec_.custom_weights.push_back(sizes.PartElements(PartId(p)));
+      const ChunkId chunk = collective.FirstChunk(PartId(p));
+      collective.Before(chunk, holdings_);
+      XCCL_RETURN_IF_ERROR(AddEntries(part, spec_.pre));
+      collective.After(chunk, holdings_);
+      XCCL_RETURN_IF_ERROR(AddEntries(part, spec_.post));
+    }
+    return OkStatus();
+  }
+
+ private:
+  Status AddEntries(PartId part, std::vector<TableEntry>& table) {
+    for (const Holding& h : holdings_) {
+      contributions_ += static_cast<int64_t>(h.contributions.size());
+      if (contributions_ > kMostContributions)
+        return LimitReached(fmt::format(
+            "{}: tables of more than 2^26 contributions; hint: fewer groups at once", spec_.custom_name));
+      table.push_back({h.rank, part, {h.contributions.begin(), h.contributions.end()}});
+    }
+    return OkStatus();
+  }
+
+  CollectiveSpec& spec_;
+  std::vector<Holding> holdings_;
+  int64_t contributions_ = 0;
+};
+
+}  // namespace
+
+StatusOr<Joint> MakeJoint(const GroupRequest& request) {
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kCustom;
+  spec.custom_name = request.name;
+  std::vector<int32_t> first_part = {0};
+  std::set<Rank> members;
+  Tables tables(spec);
+  for (const ProcessGroup& group : request.groups) {
+    XCCL_RETURN_IF_ERROR(tables.Add(group));
+    members.insert(group.collective.ranks().begin(), group.collective.ranks().end());
+    first_part.push_back(static_cast<int32_t>(spec.custom_weights.size()));
+  }
+  spec.ranks.assign(members.begin(), members.end());
+  int64_t divisor = 0;
+  for (int64_t weight : spec.custom_weights) divisor = std::gcd(divisor, weight);
+  for (int64_t& weight : spec.custom_weights) {
+    weight /= divisor;
+    if (weight > kMostWeight)
+      return InvalidInput(
+          fmt::format("{}: parts of more than 2^40 times the smallest unit; expected sizes of "
+                      "fewer digits",
+                      request.name));
+  }
+  XCCL_ASSIGN_OR_RETURN(Collective collective, Collective::Create(std::move(spec)));
+  int64_t fullest = 0;
+  for (Rank r : collective.ranks()) {
+    for (const std::vector<PartId>& buffer : {collective.InputParts(r), collective.OutputParts(r)}) {
+      int64_t sum = 0;
+      for (PartId p : buffer) sum += collective.spec().custom_weights[p.index()];
+      fullest = std::max(fullest, sum);
+    }
+  }
+  return Joint{std::move(collective), fullest * divisor * kDefaultElementBytes, std::move(first_part)};
+}
+
+MergedPlan Merge(const Joint& joint, const std::vector<const GroupSchedule*>& plans, StepOrder order,
+                 const std::vector<int32_t>& turn) {
+  std::vector<std::vector<int64_t>> weights;
+  int64_t transfers = 0, longest = 1;
+  for (const GroupSchedule* const plan : plans) {
+    const Collective& cut = plan->collective;
+    for (int32_t p = 0; p < cut.num_parts(); ++p) {
+      std::vector<int64_t>& part = weights.emplace_back();
+      const int32_t first = cut.FirstChunk(PartId(p)).value;
+      for (int32_t c = 0; c < cut.ChunksOf(PartId(p)); ++c) part.push_back(cut.Weight(ChunkId(first + c)));
+    }
+    transfers += plan->schedule.size();
+    longest = std::max<int64_t>(longest, plan->schedule.num_steps());
+  }
+  std::vector<int64_t> begin(plans.size(), 0);
+  int64_t before = 0;
+  if (order == StepOrder::kInTurn) {
+    for (int32_t g : turn) {
+      begin[static_cast<size_t>(g)] = before;
+      before += plans[static_cast<size_t>(g)]->schedule.num_steps();
+    }
+  }
+  MergedPlan merged{joint.collective.WithWeights(weights), {}};
+  merged.schedule.num_chunks = merged.collective.num_chunks();
+  merged.schedule.Reserve(transfers);
+  std::vector<PathId> path;
+  for (size_t g = 0; g < plans.size(); ++g) {
+    const Schedule& own = plans[g]->schedule;
+    const int32_t first_chunk = merged.collective.FirstChunk(PartId(joint.first_part[g])).value;
+    const int64_t steps = std::max<int64_t>(1, own.num_steps());
+    path.clear();
+    for (int32_t p = 0; p < own.paths.size(); ++p)
+      path.push_back(merged.schedule.paths.Intern(own.paths[PathId(p)]));
+    for (int64_t t = 0; t < own.size(); ++t) {
+      Transfer transfer = own.at(t);
+      transfer.first = ChunkId(transfer.first.value + first_chunk);
+      transfer.path = path[transfer.path.index()];
+      const int64_t step = order == StepOrder::kStretched ? transfer.step * longest / steps : transfer.step;
+      transfer.step = static_cast<int32_t>(begin[g] + step);
+      merged.schedule.Add(transfer);
+    }
+  }
+  Normalize(merged.schedule);
+  return merged;
+}
+
+}  // namespace xccl

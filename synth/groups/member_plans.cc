@@ -1,0 +1,228 @@
+#include "synth/groups/member_plans.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "ir/simulate/simulate.h"
+#include "ir/translated.h"
+#include "synth/common/members_alone.h"
+#include "synth/engines.h"
+
+namespace xccl {
+namespace {
+
+constexpr int32_t kFewRanks = 256;  // more: bounds of single groups are quick ones
+constexpr int64_t kMostTransfers = 4'000'000;
+
+// All numbers of a value, one after the other, for comparing.
+class Key {
+ public:
+  Key& Add(int64_t value) {
+    char bytes[sizeof value];
+    std::memcpy(bytes, &value, sizeof value);
+    text_.append(bytes, sizeof value);
+    return *this;
+  }
+  std::string Take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+// Equal for groups that the same plan serves, in the numbers of their submachines.
+std::string KeyOf(const Topology& topology, const Collective& collective, int64_t size_bytes) {
+  Key key;
+  for (const Node& n : topology.spec().nodes)
+    key.Add(static_cast<int64_t>(n.kind)).Add(n.multicast).Add(n.reduce).Add(n.host ? n.host->value : -1);
+  for (const Link& l : topology.spec().links)
+    key.Add(l.from.value).Add(l.to.value).Add(l.bandwidth_bytes_per_s).Add(l.latency_ps).Add(l.overhead_ps);
+  const CollectiveSpec& spec = collective.spec();
+  key.Add(static_cast<int64_t>(spec.kind)).Add(size_bytes).Add(spec.root ? spec.root->value : -1);
+  for (Rank r : spec.ranks) key.Add(r.value);
+  for (int64_t count : spec.counts) key.Add(count);
+  for (const auto& [from, to] : spec.pairs) key.Add(from.value).Add(to.value);
+  return key.Take();
+}
+
+Topology WithEighths(const Topology& topology, const std::vector<LinkId>* whole,
+                     const std::vector<uint8_t>& eighths) {
+  TopologySpec spec = topology.spec();
+  for (size_t l = 0; l < spec.links.size(); ++l) {
+    int64_t& bandwidth = spec.links[l].bandwidth_bytes_per_s;
+    const size_t there = whole != nullptr ? (*whole)[l].index() : l;
+    bandwidth = std::max<int64_t>(1, bandwidth / 8 * eighths[there] + bandwidth % 8 * eighths[there] / 8);
+  }
+  return Topology::Create(std::move(spec)).value();
+}
+
+int64_t TimeOf(const Synthesis& made, const SynthesisRequest& request) {
+  if (made.simulation) return made.simulation->time_ps;
+  return Simulate(made.schedule, made.collective, *request.topology,
+                  {.size_bytes = request.size_bytes, .model = request.model})
+      .time_ps;
+}
+
+}  // namespace
+
+MemberPlans::MemberPlans(const Topology& topology, const std::vector<ProcessGroup>& groups,
+                         const MemberPlanOptions& options)
+    : topology_(topology), groups_(groups), options_(options), submachines_(groups.size()) {}
+
+const Submachine& MemberPlans::SubmachineOf(size_t group) {
+  std::optional<Submachine>& alone = submachines_[group];
+  if (!alone) alone = MembersAlone(topology_, groups_[group].collective.ranks());
+  return *alone;
+}
+
+bool MemberPlans::IsJoinedAlone(size_t group) {
+  const Submachine& alone = SubmachineOf(group);
+  return CheckReachable(alone.topology, OnMembersAlone(groups_[group].collective, alone)).ok();
+}
+
+SynthesisRequest MemberPlans::Request(const Topology& topology, const Collective& collective,
+                                      size_t group) const {
+  SynthesisRequest request;
+  request.topology = &topology;
+  request.collective = &collective;
+  request.size_bytes = groups_[group].size_bytes;
+  request.model = options_.model;
+  request.seed = options_.seed;
+  request.allow_divergent = options_.allow_divergent;
+  return request;
+}
+
+StatusOr<MemberPlan> MemberPlans::Alone(size_t group, const std::vector<uint8_t>* eighths) {
+  const Submachine& alone = SubmachineOf(group);
+  const Collective collective = OnMembersAlone(groups_[group].collective, alone);
+  std::optional<Topology> narrowed;
+  if (eighths != nullptr) narrowed = WithEighths(alone.topology, &alone.link, *eighths);
+  return PlanOn(group, alone, narrowed ? *narrowed : alone.topology, collective);
+}
+
+std::optional<Submachine> MemberPlans::OwnLinksOf(size_t group) {
+  if (users_.empty()) {
+    users_.assign(static_cast<size_t>(topology_.num_links()), 0);
+    for (size_t g = 0; g < groups_.size(); ++g)
+      for (LinkId l : SubmachineOf(g).link) ++users_[l.index()];
+  }
+  const Submachine& alone = SubmachineOf(group);
+  const auto is_own = [&](LinkId l) { return users_[l.index()] == 1; };
+  if (std::ranges::all_of(alone.link, is_own)) return std::nullopt;
+  TopologySpec spec = alone.topology.spec();
+  const std::vector<Link> links = std::exchange(spec.links, {});
+  std::vector<LinkId> kept;
+  for (size_t l = 0; l < links.size(); ++l) {
+    if (!is_own(alone.link[l])) continue;
+    spec.links.push_back(links[l]);
+    kept.push_back(alone.link[l]);
+  }
+  const Topology own = Topology::Create(std::move(spec)).value();
+  const Collective collective = OnMembersAlone(groups_[group].collective, alone);
+  Submachine inner = MembersAlone(own, collective.ranks());
+  if (!CheckReachable(inner.topology, OnMembersAlone(collective, inner)).ok()) return std::nullopt;
+  for (Rank& r : inner.rank) r = alone.rank[r.index()];
+  for (LinkId& l : inner.link) l = kept[l.index()];
+  return inner;
+}
+
+StatusOr<std::optional<MemberPlan>> MemberPlans::OnOwnLinks(size_t group) {
+  const std::optional<Submachine> own = OwnLinksOf(group);
+  if (!own) return std::optional<MemberPlan>();
+  XCCL_ASSIGN_OR_RETURN(MemberPlan plan,
+                        PlanOn(group, *own, own->topology, OnMembersAlone(groups_[group].collective, *own)));
+  return std::optional(std::move(plan));
+}
+
+StatusOr<MemberPlan> MemberPlans::PlanOn(size_t group, const Submachine& alone, const Topology& machine,
+                                         const Collective& collective) {
+  const Collective& whole = groups_[group].collective;
+  const std::string key = KeyOf(machine, collective, groups_[group].size_bytes);
+  auto found = alone_.find(key);
+  if (found == alone_.end()) {
+    XCCL_ASSIGN_OR_RETURN(const Synthesizer* const engine, FindSynthesizer(options_.engine));
+    const SynthesisRequest request = Request(machine, collective, group);
+    ++searches_;
+    StatusOr<Synthesis> made = engine->Synthesize(request);
+    if (made.ok() && !made->simulation) {
+      made->simulation.emplace();
+      made->simulation->time_ps = TimeOf(*made, request);
+    }
+    found = alone_.emplace(key, std::move(made)).first;
+  }
+  XCCL_RETURN_IF_ERROR(found->second.status());
+  XCCL_ASSIGN_OR_RETURN(Synthesis made, OnWholeMachine(*found->second, alone, whole));
+  return MemberPlan{{std::move(made.collective), std::move(made.schedule)},
+                    std::move(made.engine),
+                    found->second->simulation->time_ps};
+}
+
+std::optional<std::pair<MemberPlans::Seen*, int64_t>> MemberPlans::Translate(size_t group) {
+  const CollectiveSpec& spec = groups_[group].collective.spec();
+  if (!translations_) translations_ = FindTranslations(topology_);
+  for (Seen& seen : seen_) {
+    const CollectiveSpec& other = groups_[seen.group].collective.spec();
+    if (other.kind != spec.kind || groups_[seen.group].size_bytes != groups_[group].size_bytes ||
+        other.ranks.size() != spec.ranks.size() || other.counts != spec.counts || !spec.pairs.empty() ||
+        translations_->OrbitOf(other.ranks[0]) != translations_->OrbitOf(spec.ranks[0]))
+      continue;
+    const int64_t e =
+        translations_->Compose(translations_->ElementOf(spec.ranks[0]),
+                               translations_->Inverse(translations_->ElementOf(other.ranks[0])));
+    bool same = !spec.root || translations_->Image(e, *other.root) == *spec.root;
+    for (size_t i = 0; same && i < spec.ranks.size(); ++i)
+      same = translations_->Image(e, other.ranks[i]) == spec.ranks[i];
+    if (same) return std::pair(&seen, e);
+  }
+  return std::nullopt;
+}
+
+StatusOr<MemberPlan> MemberPlans::OnWhole(size_t group, const std::vector<uint8_t>* eighths) {
+  const Collective& whole = groups_[group].collective;
+  Seen* seen = nullptr;
+  if (eighths == nullptr) {
+    if (const auto found = Translate(group); found && found->first->plan) {
+      MemberPlan plan = *found->first->plan;
+      plan.plan.schedule = Renumber(
+          plan.plan.schedule, [&](Rank r) { return translations_->Image(found->second, r); },
+          [&](LinkId l) { return translations_->Image(found->second, l); });
+      // The parts of one are those of the other in the same order.
+      std::vector<std::vector<int64_t>> weights(static_cast<size_t>(whole.num_parts()));
+      const Collective& cut = plan.plan.collective;
+      for (int32_t c = 0; c < cut.num_chunks(); ++c)
+        weights[cut.PartOf(ChunkId(c)).index()].push_back(cut.Weight(ChunkId(c)));
+      plan.plan.collective = whole.WithWeights(weights);
+      return plan;
+    } else if (found && found->second == 0) {
+      seen = found->first;
+    }
+    if (seen == nullptr) seen = &seen_.emplace_back(Seen{group, {}, {}});
+  }
+  std::optional<Topology> narrowed;
+  if (eighths != nullptr) narrowed = WithEighths(topology_, nullptr, *eighths);
+  const SynthesisRequest request = Request(narrowed ? *narrowed : topology_, whole, group);
+  XCCL_ASSIGN_OR_RETURN(const Synthesizer* const engine, FindSynthesizer(options_.engine));
+  ++searches_;
+  XCCL_ASSIGN_OR_RETURN(Synthesis made, engine->Synthesize(request));
+  const int64_t time_ps = TimeOf(made, request);
+  XCCL_ASSIGN_OR_RETURN(Schedule plain,
+                        Expand(made.schedule, made.collective, *request.topology, kMostTransfers));
+  MemberPlan plan{{std::move(made.collective), std::move(plain)}, std::move(made.engine), time_ps};
+  if (seen != nullptr) seen->plan = plan;
+  return plan;
+}
+
+StatusOr<Bound> MemberPlans::BoundOf(size_t group) {
+  const auto found = Translate(group);
+  if (found && found->first->bound) return *found->first->bound;
+  const BoundEffort effort = topology_.num_ranks() > kFewRanks ? BoundEffort::kFast : BoundEffort::kExact;
+  XCCL_ASSIGN_OR_RETURN(Bound bound, LowerBound(topology_, groups_[group].collective,
+                                                groups_[group].size_bytes, options_.model, effort));
+  if (found)
+    found->first->bound = bound;
+  else
+    seen_.push_back({group, {}, bound});
+  return bound;
+}
+
+}  // namespace xccl

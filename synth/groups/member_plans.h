@@ -1,0 +1,87 @@
+// Plans of single groups, each made once for all groups that hang alike: on the submachine of its members
+// alone (topologies/submachine.h; equal submachines have equal plans), or on the whole machine with the other
+// ranks as relays (groups that a translation of the machine takes to each other share a plan). Links may have
+// less bandwidth than the machine says: what other groups leave.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/bounds/bound.h"
+#include "ir/time_model.h"
+#include "synth/common/synthesizer.h"
+#include "synth/groups/groups.h"
+#include "synth/groups/joint.h"
+#include "topologies/submachine.h"
+#include "topologies/symmetry.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+struct MemberPlanOptions {
+  std::string engine = "auto";
+  TimeModel model = TimeModel::kPipelined;
+  uint64_t seed = 0;
+  bool allow_divergent = false;
+};
+
+struct MemberPlan {
+  GroupSchedule plan;
+  std::string engine;
+  int64_t time_ps = 0;  // on the links that it was made for
+};
+
+class MemberPlans {
+ public:
+  // Keeps references. Errors of later calls come from the engine.
+  MemberPlans(const Topology& topology, const std::vector<ProcessGroup>& groups,
+              const MemberPlanOptions& options);
+
+  // Can the members do without relays?
+  bool IsJoinedAlone(size_t group);
+  // Requires: IsJoinedAlone. `eighths`, where given, says of each link how many eighths of it are
+  // there, 1..8.
+  StatusOr<MemberPlan> Alone(size_t group, const std::vector<uint8_t>* eighths = nullptr);
+  // On links that lie between no other group's members, so that nobody else is in the way; absent where
+  // these do not join the members, and where nothing that Alone may use is anybody else's.
+  StatusOr<std::optional<MemberPlan>> OnOwnLinks(size_t group);
+  // With relays, by the engine on the whole machine.
+  StatusOr<MemberPlan> OnWhole(size_t group, const std::vector<uint8_t>* eighths = nullptr);
+  // How fast any plan of the group could be that has the machine for itself.
+  StatusOr<Bound> BoundOf(size_t group);
+
+  // How often an engine was asked.
+  int64_t searches() const { return searches_; }
+
+ private:
+  struct Seen {  // a group on the whole machine
+    size_t group = 0;
+    std::optional<MemberPlan> plan;
+    std::optional<Bound> bound;
+  };
+  const Submachine& SubmachineOf(size_t group);
+  // Without the links that other groups' submachines have, too.
+  std::optional<Submachine> OwnLinksOf(size_t group);
+  // By the engine, on a submachine of the group whose links may be narrower in `machine`.
+  StatusOr<MemberPlan> PlanOn(size_t group, const Submachine& alone, const Topology& machine,
+                              const Collective& collective);
+  // A seen group that a translation takes to this one, and the translation.
+  std::optional<std::pair<Seen*, int64_t>> Translate(size_t group);
+  SynthesisRequest Request(const Topology& topology, const Collective& collective, size_t group) const;
+
+  const Topology& topology_;
+  const std::vector<ProcessGroup>& groups_;
+  const MemberPlanOptions options_;
+  std::vector<std::optional<Submachine>> submachines_;
+  std::vector<int32_t> users_;                        // by link: submachines that have it; empty: not counted
+  std::map<std::string, StatusOr<Synthesis>> alone_;  // by what the submachine and the collective are
+  std::vector<Seen> seen_;
+  std::optional<SymmetryGroup> translations_;
+  int64_t searches_ = 0;
+};
+
+}  // namespace xccl

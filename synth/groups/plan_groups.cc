@@ -1,0 +1,342 @@
+#include "synth/groups/plan_groups.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "base/units.h"
+#include "ir/bitwise_same.h"
+#include "ir/simulate/simulate.h"
+#include "ir/sizes.h"
+#include "synth/engines.h"
+
+namespace xccl {
+namespace {
+
+constexpr double kGoodEnough = 1.01;      // times the bound: nothing more is tried
+constexpr int32_t kMostRelayed = 256;     // ranks of machines on which relays are tried where not needed
+constexpr int64_t kMostSearches = 24;     // of engines for plans on what others leave
+constexpr int32_t kRounds = 3;            // of them
+constexpr double kWorthIt = 0.999;        // of the measure of crowding: less is an improvement
+constexpr double kSharpness = 8;          // of that measure: the busiest links count most
+constexpr int64_t kFewMoves = 300'000;    // more: fewer orders are tried
+constexpr int64_t kGreedyMoves = 20'000;  // parts × members at once that greedy is asked for
+constexpr int32_t kGreedyRanks = 64;
+
+using Loads = std::vector<std::pair<int32_t, double>>;  // link, seconds
+
+Loads LoadsOf(const MemberPlan& plan, const ProcessGroup& group, const Topology& topology) {
+  const CollectiveSizes sizes(plan.plan.collective, group.size_bytes);
+  const Schedule& schedule = plan.plan.schedule;
+  std::vector<double> by_path(static_cast<size_t>(schedule.paths.size()), 0);
+  for (int64_t t = 0; t < schedule.size(); ++t)
+    for (int32_t i = 0; i < schedule.count[t]; ++i)
+      by_path[schedule.path[t].index()] +=
+          static_cast<double>(sizes.ChunkBytes(ChunkId(schedule.first[t].value + i)));
+  std::vector<std::pair<int32_t, double>> all;
+  for (int32_t p = 0; p < schedule.paths.size(); ++p)
+    for (LinkId l : schedule.paths[PathId(p)])
+      all.emplace_back(l.value, by_path[static_cast<size_t>(p)] /
+                                    static_cast<double>(topology.link(l).bandwidth_bytes_per_s));
+  std::ranges::sort(all);
+  Loads loads;
+  for (const auto& [link, seconds] : all) {
+    if (!loads.empty() && loads.back().first == link)
+      loads.back().second += seconds;
+    else
+      loads.emplace_back(link, seconds);
+  }
+  return loads;
+}
+
+class GroupsPlanner {
+ public:
+  GroupsPlanner(const Topology& topology, const GroupRequest& request, const MemberPlanOptions& options,
+                Joint joint)
+      : topology_(topology),
+        groups_(request.groups),
+        options_(options),
+        plans_(topology, request.groups, options),
+        joint_(std::move(joint)),
+        outcomes_(request.groups.size()) {}
+
+  StatusOr<JointPlan> Run() && {
+    XCCL_RETURN_IF_ERROR(FindBounds());
+    XCCL_RETURN_IF_ERROR(PlanEach());
+    Evaluate(fastest_, "each group's fastest plan");
+    unaware_ps_ = together_ps_;
+    if (alone_ != fastest_) Evaluate(alone_, "each group without relays");
+    if (!IsGoodEnough()) EvaluateOnOwnLinks();
+    if (options_.engine == "auto") {
+      XCCL_RETURN_IF_ERROR(ShareBandwidth());
+      TryGreedy();
+    }
+    return Finished();
+  }
+
+ private:
+  using Choice = std::vector<size_t>;  // by group: index into its options
+
+  struct Option {
+    MemberPlan plan;
+    Loads loads;
+  };
+
+  Status FindBounds() {
+    XCCL_ASSIGN_OR_RETURN(bound_,
+                          LowerBound(topology_, joint_.collective, joint_.size_bytes, options_.model));
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      XCCL_ASSIGN_OR_RETURN(const Bound bound, plans_.BoundOf(g));
+      outcomes_[g].bound_ps = bound.bound_ps;
+      bound_.latency_ps = std::max(bound_.latency_ps, bound.latency_ps);
+      if (bound.bandwidth_ps > bound_.bandwidth_ps) {
+        bound_.bandwidth_ps = bound.bandwidth_ps;
+        bound_.kind = bound.kind;
+      }
+      bound_.bound_ps = std::max(bound_.bound_ps, bound.bound_ps);
+    }
+    return OkStatus();
+  }
+
+  size_t AddOption(size_t group, MemberPlan plan) {
+    Loads loads = LoadsOf(plan, groups_[group], topology_);
+    of_group_[group].push_back({std::move(plan), std::move(loads)});
+    return of_group_[group].size() - 1;
+  }
+
+  // The fastest plan of each group, and the one without relays.
+  Status PlanEach() {
+    of_group_.resize(groups_.size());
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const auto failed = [&](const Status& why) { return Annotate(why, "group " + groups_[g].name); };
+      std::optional<MemberPlan> alone;
+      if (plans_.IsJoinedAlone(g)) {
+        StatusOr<MemberPlan> made = plans_.Alone(g);
+        if (!made.ok() && !MayRelay()) return failed(made.status());
+        if (made.ok()) alone = *std::move(made);
+      }
+      const bool is_best = alone && static_cast<double>(alone->time_ps) <=
+                                        static_cast<double>(outcomes_[g].bound_ps) * kGoodEnough;
+      std::optional<MemberPlan> relayed;
+      if (!alone || (!is_best && MayRelay())) {
+        StatusOr<MemberPlan> made = plans_.OnWhole(g);
+        if (!made.ok() && !alone) return failed(made.status());
+        if (made.ok()) relayed = *std::move(made);
+      }
+      const bool relays_win = relayed && (!alone || relayed->time_ps < alone->time_ps);
+      outcomes_[g].alone_ps = relays_win ? relayed->time_ps : alone->time_ps;
+      alone_.push_back(AddOption(g, alone ? *std::move(alone) : *relayed));
+      fastest_.push_back(relays_win && plans_.IsJoinedAlone(g) ? AddOption(g, *std::move(relayed))
+                                                               : alone_.back());
+    }
+    return OkStatus();
+  }
+  bool MayRelay() const { return topology_.num_ranks() <= kMostRelayed; }
+
+  // Groups that need not meet others on any link do not.
+  void EvaluateOnOwnLinks() {
+    Choice choice = best_choice_;
+    for (size_t g = 0; g < groups_.size(); ++g)
+      if (StatusOr<std::optional<MemberPlan>> made = plans_.OnOwnLinks(g); made.ok() && *made)
+        choice[g] = AddOption(g, **std::move(made));
+    if (choice != best_choice_) Evaluate(choice, "groups on links of their own");
+  }
+
+  double BoundPs() const { return static_cast<double>(bound_.bound_ps); }
+  bool IsGoodEnough() const { return static_cast<double>(best_ps_) <= BoundPs() * kGoodEnough; }
+
+  // All groups at once by these plans; kept where it is the fastest so far. together_ps_: with all groups
+  // beginning with their first step.
+  void Evaluate(const Choice& choice, const std::string& how) {
+    std::vector<const GroupSchedule*> plans;
+    int64_t moves = 0;
+    int32_t shortest = INT32_MAX, longest = 0;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      plans.push_back(&of_group_[g][choice[g]].plan.plan);
+      moves += plans.back()->schedule.size();
+      shortest = std::min(shortest, plans.back()->schedule.num_steps());
+      longest = std::max(longest, plans.back()->schedule.num_steps());
+    }
+    together_ps_ = Consider(Merge(joint_, plans, StepOrder::kTogether), choice, how);
+    if (IsGoodEnough() || groups_.size() < 2) return;
+    if (shortest < longest)
+      Consider(Merge(joint_, plans, StepOrder::kStretched), choice, how + ", steps of short plans spread");
+    if (IsGoodEnough() || moves > kFewMoves) return;
+    Choice turn(groups_.size());
+    std::iota(turn.begin(), turn.end(), 0);
+    std::ranges::stable_sort(turn, [&](size_t a, size_t b) {
+      return of_group_[a][choice[a]].plan.time_ps > of_group_[b][choice[b]].plan.time_ps;
+    });
+    const std::vector<int32_t> order(turn.begin(), turn.end());
+    Consider(Merge(joint_, plans, StepOrder::kInTurn, order), choice, how + ", slow groups first");
+  }
+
+  int64_t Consider(MergedPlan merged, const Choice& choice, const std::string& how) {
+    const int64_t time_ps = Simulate(merged.schedule, merged.collective, topology_, Options()).time_ps;
+    if (best_ && time_ps >= best_ps_) return time_ps;
+    best_ps_ = time_ps;
+    best_choice_ = choice;
+    best_ = std::move(merged);
+    note_ = how;
+    return time_ps;
+  }
+  SimulateOptions Options() const { return {.size_bytes = joint_.size_bytes, .model = options_.model}; }
+
+  // Seconds that each link is busy by these plans.
+  std::vector<double> Busy(const Choice& choice) const {
+    std::vector<double> busy(static_cast<size_t>(topology_.num_links()), 0);
+    for (size_t g = 0; g < groups_.size(); ++g)
+      for (const auto& [link, seconds] : of_group_[g][choice[g]].loads)
+        busy[static_cast<size_t>(link)] += seconds;
+    return busy;
+  }
+
+  static double Crowding(const std::vector<double>& busy, double scale) {
+    double sum = 0;
+    for (double seconds : busy)
+      if (seconds > 0) sum += std::pow(seconds / scale, kSharpness);
+    return sum;
+  }
+
+  // Groups in turn, those that take longest first, are planned on what the others leave of the time that the
+  // busiest link needs; a plan is taken where links are less crowded by it.
+  Status ShareBandwidth() {
+    Choice choice = best_choice_;
+    std::vector<size_t> turn(groups_.size());
+    std::iota(turn.begin(), turn.end(), 0);
+    std::ranges::stable_sort(
+        turn, [&](size_t a, size_t b) { return outcomes_[a].alone_ps > outcomes_[b].alone_ps; });
+    const int64_t begun = plans_.searches();
+    for (int32_t round = 0; round < kRounds && groups_.size() > 1; ++round) {
+      bool changed = false;
+      for (size_t g : turn) {
+        const std::vector<double> busy = Busy(choice);
+        const double most = busy.empty() ? 0 : *std::ranges::max_element(busy);
+        if (IsGoodEnough() || most * static_cast<double>(kPsPerSecond) <= BoundPs() * kGoodEnough)
+          return OkStatus();
+        if (plans_.searches() - begun >= kMostSearches) break;
+        changed |= Replan(g, busy, most, choice);
+      }
+      if (!changed) break;
+      const int64_t before_ps = best_ps_;
+      Evaluate(choice, fmt::format("groups on what the others leave, round {}", round + 1));
+      if (best_ps_ >= before_ps && round > 0) break;
+    }
+    return OkStatus();
+  }
+
+  bool Replan(size_t g, const std::vector<double>& busy, double most, Choice& choice) {
+    std::vector<double> others = busy;
+    for (const auto& [link, seconds] : of_group_[g][choice[g]].loads)
+      others[static_cast<size_t>(link)] -= seconds;
+    std::vector<uint8_t> eighths;
+    for (double seconds : others)
+      eighths.push_back(static_cast<uint8_t>(std::clamp(8 * (1 - seconds / most), 1.0, 8.0)));
+    double best = Crowding(busy, most) * kWorthIt;
+    bool changed = false;
+    const auto consider = [&](size_t option) {
+      std::vector<double> with = others;
+      for (const auto& [link, seconds] : of_group_[g][option].loads)
+        with[static_cast<size_t>(link)] += seconds;
+      const double crowding = Crowding(with, most);
+      if (crowding >= best) return;
+      best = crowding;
+      choice[g] = option;
+      changed = true;
+    };
+    for (size_t option = 0; option < of_group_[g].size(); ++option)
+      if (option != choice[g]) consider(option);
+    if (std::ranges::all_of(of_group_[g][choice[g]].loads,
+                            [&](const auto& load) { return eighths[static_cast<size_t>(load.first)] == 8; }))
+      return changed;  // nobody is in its way
+    if (plans_.IsJoinedAlone(g))
+      if (StatusOr<MemberPlan> made = plans_.Alone(g, &eighths); made.ok())
+        consider(AddOption(g, *std::move(made)));
+    if (MayRelay())
+      if (StatusOr<MemberPlan> made = plans_.OnWhole(g, &eighths); made.ok())
+        consider(AddOption(g, *std::move(made)));
+    return changed;
+  }
+
+  // All groups as one collective, from the best plan and from nothing.
+  void TryGreedy() {
+    const int64_t moves = int64_t{joint_.collective.num_parts()} * joint_.collective.num_members();
+    if (IsGoodEnough() || moves > kGreedyMoves || topology_.num_ranks() > kGreedyRanks || groups_.size() < 2)
+      return;
+    const StatusOr<const Synthesizer*> greedy = FindSynthesizer("greedy");
+    const Synthesis start{.collective = best_->collective,
+                          .schedule = best_->schedule,
+                          .exact = false,
+                          .engine = "groups",
+                          .note = "",
+                          .simulation = {}};
+    SynthesisRequest request{.topology = &topology_,
+                             .collective = &joint_.collective,
+                             .size_bytes = joint_.size_bytes,
+                             .model = options_.model,
+                             .seed = options_.seed,
+                             .allow_divergent = options_.allow_divergent};
+    for (const Synthesis* const from : {&start, static_cast<const Synthesis*>(nullptr)}) {
+      request.start = from;
+      if (!(*greedy)->Serves(request).ok()) continue;
+      StatusOr<Synthesis> made = (*greedy)->Synthesize(request);
+      if (!made.ok() || !made->schedule.symmetry.empty()) continue;
+      if (!options_.allow_divergent && !IsBitwiseSame(made->schedule, made->collective, topology_)) continue;
+      const int64_t before_ps = best_ps_;
+      Consider({std::move(made->collective), std::move(made->schedule)}, best_choice_,
+               from != nullptr ? "greedy, from the groups' plans" : "greedy, all groups at once");
+      by_greedy_ |= best_ps_ < before_ps;
+    }
+  }
+
+  JointPlan Finished() {
+    SimulateOptions options = Options();
+    options.record_parts = true;
+    Simulation simulation = Simulate(best_->schedule, best_->collective, topology_, options);
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      GroupOutcome& outcome = outcomes_[g];
+      outcome.engine = by_greedy_ ? "greedy" : of_group_[g][best_choice_[g]].plan.engine;
+      for (int32_t p = joint_.first_part[g]; p < joint_.first_part[g + 1]; ++p)
+        outcome.together_ps = std::max(outcome.together_ps, simulation.part_done_ps[static_cast<size_t>(p)]);
+    }
+    const bool exact = MeetsBound(simulation.time_ps, bound_);
+    Synthesis made{.collective = std::move(best_->collective),
+                   .schedule = std::move(best_->schedule),
+                   .exact = exact,
+                   .engine = "groups",
+                   .note = note_,
+                   .simulation = std::move(simulation)};
+    return {std::move(joint_), std::move(made), bound_, std::move(outcomes_), unaware_ps_};
+  }
+
+  const Topology& topology_;
+  const std::vector<ProcessGroup>& groups_;
+  const MemberPlanOptions& options_;
+  MemberPlans plans_;
+  Joint joint_;
+  std::vector<GroupOutcome> outcomes_;
+  Bound bound_;
+  int64_t unaware_ps_ = 0;
+  std::vector<std::vector<Option>> of_group_;
+  Choice fastest_, alone_, best_choice_;
+  std::optional<MergedPlan> best_;
+  int64_t best_ps_ = 0;
+  int64_t together_ps_ = 0;
+  bool by_greedy_ = false;
+  std::string note_;
+};
+
+}  // namespace
+
+StatusOr<JointPlan> PlanGroups(const Topology& topology, const GroupRequest& request,
+                               const MemberPlanOptions& options) {
+  XCCL_ASSIGN_OR_RETURN(Joint joint, MakeJoint(request));
+  XCCL_RETURN_IF_ERROR(CheckReachable(topology, joint.collective));
+  return GroupsPlanner(topology, request, options, std::move(joint)).Run();
+}
+
+}  // namespace xccl

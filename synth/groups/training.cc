@@ -1,0 +1,375 @@
+// Each strategy adds its lines: groups are all sets of ranks that differ in some coordinates alone.
+#include "synth/groups/training.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <numeric>
+#include <utility>
+
+#include "base/strings.h"
+
+namespace xccl {
+namespace {
+
+constexpr std::array<std::pair<Parallelism, std::string_view>, 9> kNames = {{
+    {Parallelism::kDp, "dp"},
+    {Parallelism::kZero1, "zero1"},
+    {Parallelism::kZero2, "zero2"},
+    {Parallelism::kZero3, "zero3"},
+    {Parallelism::kTp, "tp"},
+    {Parallelism::kSp, "sp"},
+    {Parallelism::kUlysses, "ulysses"},
+    {Parallelism::kPp, "pp"},
+    {Parallelism::kEp, "ep"},
+}};
+
+constexpr int64_t kMostBytes = int64_t{1} << 50;
+constexpr int64_t kMostCount = 1'000'000'000;  // times a step
+
+// Of positive numbers; where it is more than kMostBytes, one more than that.
+int64_t Product(std::initializer_list<int64_t> factors) {
+  __int128 product = 1;
+  for (int64_t factor : factors) {
+    product *= factor;
+    if (product > kMostBytes) return kMostBytes + 1;
+  }
+  return static_cast<int64_t>(product);
+}
+
+bool IsData(Parallelism p) {
+  return p == Parallelism::kDp || p == Parallelism::kZero1 || p == Parallelism::kZero2 ||
+         p == Parallelism::kZero3;
+}
+bool IsTensor(Parallelism p) { return p == Parallelism::kTp || p == Parallelism::kSp; }
+
+bool Asks(const TrainingJob& job, Parallelism parallelism) {
+  return std::ranges::find(job.of_interest, parallelism) != job.of_interest.end();
+}
+
+Status CheckDivides(int64_t divisor, std::string_view flag, int64_t number, std::string_view what) {
+  if (number % divisor == 0) return OkStatus();
+  return UsageError(fmt::format("{} {}: does not divide {} {}", flag, divisor, number, what));
+}
+
+// Coordinates of ranks: tp fastest, pp slowest.
+struct Coordinates {
+  int64_t tp = 0, ulysses = 0, dp = 0, pp = 0;
+};
+
+// All groups of ranks for which `key` is the same, in order of their first rank.
+template <typename KeyOf>
+std::vector<std::vector<Rank>> GroupsBy(const Layout& layout, KeyOf key_of) {
+  std::vector<std::pair<int64_t, std::vector<Rank>>> groups;
+  std::vector<int64_t> place;  // by key
+  int64_t rank = 0;
+  for (int64_t pp = 0; pp < layout.pp; ++pp)
+    for (int64_t dp = 0; dp < layout.dp; ++dp)
+      for (int64_t ulysses = 0; ulysses < layout.ulysses; ++ulysses)
+        for (int64_t tp = 0; tp < layout.tp; ++tp, ++rank) {
+          const auto key = static_cast<size_t>(key_of(Coordinates{tp, ulysses, dp, pp}));
+          if (key >= place.size()) place.resize(key + 1, -1);
+          if (place[key] < 0) {
+            place[key] = static_cast<int64_t>(groups.size());
+            groups.emplace_back(key, std::vector<Rank>());
+          }
+          groups[static_cast<size_t>(place[key])].second.push_back(Rank(rank));
+        }
+  std::vector<std::vector<Rank>> ranks;
+  for (auto& [key, group] : groups) ranks.push_back(std::move(group));
+  return ranks;
+}
+
+class Lines {
+ public:
+  Lines(const TrainingJob& job, const Layout& layout)
+      : job_(job),
+        layout_(layout),
+        micro_batches_(job.micro_batches.value_or(layout.pp)),
+        layers_(job.model.layers / layout.pp),
+        activation_(
+            Product({job.micro_batch, job.model.sequence / layout.ulysses, job.model.hidden, job.bytes})),
+        parameters_(CountParameters(job.model)) {}
+
+  Status Add(Parallelism parallelism) {
+    if (activation_ > kMostBytes)
+      return UsageError("--micro-batch: activations of more than 2^50 bytes; hint: --micro-batch=1");
+    switch (parallelism) {
+      case Parallelism::kTp:
+        return AddActivations(parallelism, {CollectiveKind::kAllreduce});
+      case Parallelism::kSp:
+        return AddActivations(parallelism, {CollectiveKind::kAllgather, CollectiveKind::kReduceScatter});
+      case Parallelism::kUlysses:
+        return AddUlysses();
+      case Parallelism::kPp:
+        return AddStages();
+      case Parallelism::kEp:
+        return AddExperts();
+      case Parallelism::kDp:
+      case Parallelism::kZero1:
+      case Parallelism::kZero2:
+      case Parallelism::kZero3:
+        XCCL_RETURN_IF_ERROR(AddData(parallelism, parameters_.dense, false));
+        if (parameters_.experts == 0) return OkStatus();
+        return AddData(parallelism, parameters_.experts, true);
+    }
+    return OkStatus();
+  }
+
+  std::vector<TrainingLine> Take() { return std::move(lines_); }
+
+ private:
+  Status AddLine(Parallelism parallelism, std::string what, CollectiveKind kind, int64_t bytes, int64_t count,
+                 const std::vector<std::vector<Rank>>& groups) {
+    if (groups.front().size() < 2) return OkStatus();
+    if (bytes < 1)
+      return UsageError(
+          fmt::format("--for {}: {} of no bytes; expected 1 to 2^50", ToString(parallelism), what));
+    if (bytes > kMostBytes)
+      return UsageError(fmt::format("--for {}: {} of more than 2^50 bytes; expected 1 to 2^50",
+                                    ToString(parallelism), what));
+    if (count > kMostCount)
+      return UsageError(fmt::format("--for {}: {} more than 10^9 times a step; hint: --micro-batches=1",
+                                    ToString(parallelism), what));
+    TrainingLine line{parallelism, std::move(what), {}, count};
+    line.request.name = fmt::format("{}-{}", ToString(parallelism), line.what);
+    for (size_t g = 0; g < groups.size(); ++g) {
+      CollectiveSpec spec;
+      spec.kind = kind;
+      spec.ranks = groups[g];
+      if (kind == CollectiveKind::kSendrecv) {
+        const bool back = line.what == "gradients";
+        for (size_t i = 0; i + 1 < groups[g].size(); ++i) {
+          const Rank here = groups[g][i], next = groups[g][i + 1];
+          spec.pairs.push_back(back ? std::pair(next, here) : std::pair(here, next));
+        }
+      }
+      XCCL_ASSIGN_OR_RETURN(Collective collective, Collective::Create(std::move(spec)));
+      line.request.groups.push_back(
+          {fmt::format("{}{}", ToString(parallelism), g), std::move(collective), bytes, count});
+    }
+    lines_.push_back(std::move(line));
+    return OkStatus();
+  }
+
+  std::vector<std::vector<Rank>> TensorGroups() const {
+    return GroupsBy(layout_, [&](const Coordinates& c) {
+      return (c.pp * layout_.dp + c.dp) * layout_.ulysses + c.ulysses;
+    });
+  }
+
+  // Twice forwards and twice backwards in every layer.
+  Status AddActivations(Parallelism parallelism, const std::vector<CollectiveKind>& kinds) {
+    for (CollectiveKind kind : kinds)
+      XCCL_RETURN_IF_ERROR(AddLine(parallelism, "activations", kind, activation_,
+                                   Product({4, layers_, micro_batches_}), TensorGroups()));
+    return OkStatus();
+  }
+
+  // Before attention queries, keys and values, behind it the result; forwards and backwards. Ranks hold the
+  // heads of their tensor parallel share.
+  Status AddUlysses() {
+    const auto groups = GroupsBy(
+        layout_, [&](const Coordinates& c) { return (c.pp * layout_.dp + c.dp) * layout_.tp + c.tp; });
+    const ModelConfig& model = job_.model;
+    const int64_t result = activation_ / layout_.tp;
+    const int64_t projected = result + 2 * (result / model.heads * model.kv_heads);
+    const int64_t count = Product({2, layers_, micro_batches_});
+    XCCL_RETURN_IF_ERROR(
+        AddLine(Parallelism::kUlysses, "projections", CollectiveKind::kAlltoall, projected, count, groups));
+    return AddLine(Parallelism::kUlysses, "results", CollectiveKind::kAlltoall, result, count, groups);
+  }
+
+  Status AddStages() {
+    const auto groups = GroupsBy(layout_, [&](const Coordinates& c) {
+      return (c.dp * layout_.ulysses + c.ulysses) * layout_.tp + c.tp;
+    });
+    // With sequence parallelism every tensor parallel rank has a share of the tokens.
+    const int64_t bytes = Asks(job_, Parallelism::kSp) ? activation_ / layout_.tp : activation_;
+    XCCL_RETURN_IF_ERROR(
+        AddLine(Parallelism::kPp, "activations", CollectiveKind::kSendrecv, bytes, micro_batches_, groups));
+    return AddLine(Parallelism::kPp, "gradients", CollectiveKind::kSendrecv, bytes, micro_batches_, groups);
+  }
+
+  // Tokens to their experts and back, forwards and backwards, in every layer; experts alike busy.
+  Status AddExperts() {
+    const auto groups = GroupsBy(layout_, [&](const Coordinates& c) {
+      return ((c.pp * (layout_.dp / layout_.ep) + c.dp / layout_.ep) * layout_.ulysses + c.ulysses) *
+                 layout_.tp +
+             c.tp;
+    });
+    const int64_t own = Asks(job_, Parallelism::kSp) ? activation_ / layout_.tp : activation_;
+    return AddLine(Parallelism::kEp, "tokens", CollectiveKind::kAlltoall, Product({own, job_.model.top_k}),
+                   Product({4, layers_, micro_batches_}), groups);
+  }
+
+  // Parameters that this many ranks hold alike; of experts those of one expert parallel rank.
+  Status AddData(Parallelism parallelism, int64_t parameters, bool experts) {
+    const int64_t ep = experts ? layout_.ep : 1;
+    const auto groups = GroupsBy(layout_, [&](const Coordinates& c) {
+      return (c.pp * layout_.tp + c.tp) * ep + (experts ? c.dp % ep : 0);
+    });
+    const int64_t own = parameters / (layout_.tp * layout_.pp * ep);
+    const std::string prefix = experts ? "expert " : "";
+    const std::string gradients = prefix + "gradients", weights = prefix + "parameters";
+    const auto add = [&](const std::string& what, CollectiveKind kind, int64_t number, int64_t bytes,
+                         int64_t count) {
+      return AddLine(parallelism, what, kind, Product({number, bytes}), count, groups);
+    };
+    if (parallelism == Parallelism::kDp)
+      return add(gradients, CollectiveKind::kAllreduce, own, job_.grad_bytes, 1);
+    if (parallelism == Parallelism::kZero3) {
+      const int64_t layer = own / layers_, passes = Product({layers_, micro_batches_});
+      XCCL_RETURN_IF_ERROR(add(weights, CollectiveKind::kAllgather, layer, job_.bytes, Product({2, passes})));
+      return add(gradients, CollectiveKind::kReduceScatter, layer, job_.grad_bytes, passes);
+    }
+    const int64_t reductions = parallelism == Parallelism::kZero2 ? micro_batches_ : 1;
+    XCCL_RETURN_IF_ERROR(add(gradients, CollectiveKind::kReduceScatter, own, job_.grad_bytes, reductions));
+    return add(weights, CollectiveKind::kAllgather, own, job_.bytes, 1);
+  }
+
+  const TrainingJob& job_;
+  const Layout layout_;
+  const int64_t micro_batches_;
+  const int64_t layers_;      // of a stage
+  const int64_t activation_;  // bytes of one rank's tokens in one micro-batch
+  const ParameterCount parameters_;
+  std::vector<TrainingLine> lines_;
+};
+
+Status CheckModel(const TrainingJob& job) {
+  const ModelConfig& model = job.model;
+  const std::pair<std::string_view, int64_t> needed[] = {
+      {"--layers", model.layers},     {"--hidden", model.hidden}, {"--heads", model.heads},
+      {"--kv-heads", model.kv_heads}, {"--ffn", model.ffn},       {"--seq", model.sequence},
+  };
+  const auto missing = [](std::string_view flag) {
+    return UsageError(fmt::format("{}: not given; hint: --llm=llama-3-8b has all of a model", flag));
+  };
+  for (const auto& [flag, value] : needed)
+    if (value <= 0) return missing(flag);
+  if (model.vocab <= 0 && model.params <= 0 && std::ranges::any_of(job.of_interest, IsData))
+    return missing("--vocab");
+  if (model.hidden % model.heads != 0)
+    return UsageError(fmt::format("--heads {}: does not divide hidden size {}", model.heads, model.hidden));
+  XCCL_RETURN_IF_ERROR(CheckDivides(model.kv_heads, "--kv-heads", model.heads, "heads"));
+  if (model.top_k > model.experts)
+    return UsageError(
+        fmt::format("--top-k {}: expected at most {}, the experts of a layer", model.top_k, model.experts));
+  // An upper limit, in floating point, of what CountParameters adds up in integers.
+  const auto h = static_cast<double>(model.hidden), ffn = static_cast<double>(model.ffn);
+  const double layer = 4 * h * h + h * static_cast<double>(model.experts) * (3 * ffn + 1) + 2 * h;
+  const double tables = h * (2 * static_cast<double>(model.vocab) + static_cast<double>(model.sequence) + 1);
+  if (static_cast<double>(model.layers) * layer + tables > static_cast<double>(kMostBytes))
+    return UsageError(fmt::format("--layers {} --hidden {}: a model of more than 2^50 parameters",
+                                  model.layers, model.hidden));
+  return OkStatus();
+}
+
+}  // namespace
+
+std::string_view ToString(Parallelism parallelism) {
+  for (const auto& [value, name] : kNames)
+    if (value == parallelism) return name;
+  return "";
+}
+
+StatusOr<std::vector<Parallelism>> ParseParallelisms(std::string_view text) {
+  std::vector<Parallelism> parsed;
+  std::vector<std::string_view> known;
+  for (const auto& [value, name] : kNames) known.push_back(name);
+  const auto has = [&](auto is) { return std::ranges::any_of(parsed, is); };
+  for (const std::string& word : Split(text, ',')) {
+    const auto found = std::ranges::find(kNames, word, [](const auto& entry) { return entry.second; });
+    if (found == kNames.end())
+      return UsageError(
+          fmt::format("no parallelism '{}'{}; expected dp, zero1, zero2, zero3, tp, sp, "
+                      "ulysses, pp or ep",
+                      word, DidYouMean(word, known)));
+    const Parallelism value = found->first;
+    if (has([&](Parallelism p) { return p == value; }))
+      return UsageError(fmt::format("'{}' is given twice", word));
+    if (IsData(value) && has(IsData))
+      return UsageError(fmt::format("'{}': one of dp, zero1, zero2, zero3 at a time", word));
+    if (IsTensor(value) && has(IsTensor))
+      return UsageError(fmt::format("'{}': sp is tp with its tokens in shards; expected one of them", word));
+    parsed.push_back(value);
+  }
+  return parsed;
+}
+
+namespace {
+
+// Exact as far as anybody reads it, and never an overflow.
+Status Multiply(int64_t degree, std::string_view flag, int64_t ranks, int64_t& product) {
+  if (degree > ranks) return UsageError(fmt::format("{} {}: expected at most {} ranks", flag, degree, ranks));
+  product = std::min(product, int64_t{1} << 31) * degree;
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<Layout> LayoutOf(const TrainingJob& job, int64_t ranks) {
+  XCCL_RETURN_IF_ERROR(CheckModel(job));
+  struct Degree {
+    std::string_view flag;
+    std::optional<int64_t> given;
+    bool asked;
+    int64_t Layout::*value;
+  };
+  const bool data = std::ranges::any_of(job.of_interest, IsData) || Asks(job, Parallelism::kEp);
+  const Degree degrees[] = {
+      {"--tp", job.tp, std::ranges::any_of(job.of_interest, IsTensor), &Layout::tp},
+      {"--ulysses", job.ulysses, Asks(job, Parallelism::kUlysses), &Layout::ulysses},
+      {"--pp", job.pp, Asks(job, Parallelism::kPp), &Layout::pp},
+  };
+  Layout layout;
+  int64_t product = 1;
+  const Degree* open = nullptr;
+  for (const Degree& degree : degrees) {
+    if (degree.given) {
+      layout.*degree.value = *degree.given;
+      XCCL_RETURN_IF_ERROR(Multiply(*degree.given, degree.flag, ranks, product));
+    } else if (degree.asked) {
+      if (open != nullptr || (data && !job.dp))
+        return UsageError(fmt::format("{}: not given, and not the only degree that is open; hint: {}=2",
+                                      degree.flag, degree.flag));
+      open = &degree;
+    }
+  }
+  layout.dp = job.dp.value_or(1);
+  XCCL_RETURN_IF_ERROR(Multiply(layout.dp, "--dp", ranks, product));
+  if (product > ranks || ranks % product != 0)
+    return UsageError(
+        fmt::format("degrees of parallelism multiply to {}; expected a divisor of {} ranks", product, ranks));
+  if (open != nullptr)
+    layout.*open->value = ranks / product;
+  else if (!job.dp)
+    layout.dp = ranks / product;
+  else if (product != ranks)
+    return UsageError(
+        fmt::format("degrees of parallelism multiply to {}; expected {} ranks", product, ranks));
+  layout.ep = job.ep.value_or(Asks(job, Parallelism::kEp) ? std::gcd(layout.dp, job.model.experts) : 1);
+  if (job.model.experts == 1 && layout.ep > 1)
+    return UsageError(fmt::format("--ep {}: a model without experts; hint: --llm=mixtral-8x7b", layout.ep));
+  XCCL_RETURN_IF_ERROR(CheckDivides(layout.pp, "--pp", job.model.layers, "layers"));
+  XCCL_RETURN_IF_ERROR(
+      CheckDivides(layout.tp * layout.ulysses, "--tp times --ulysses", job.model.heads, "heads"));
+  XCCL_RETURN_IF_ERROR(CheckDivides(layout.ulysses, "--ulysses", job.model.sequence, "tokens of a sequence"));
+  XCCL_RETURN_IF_ERROR(CheckDivides(layout.ep, "--ep", layout.dp, "data parallel ranks"));
+  XCCL_RETURN_IF_ERROR(CheckDivides(layout.ep, "--ep", job.model.experts, "experts"));
+  return layout;
+}
+
+StatusOr<std::vector<TrainingLine>> TrainingLines(const TrainingJob& job, int64_t ranks) {
+  XCCL_ASSIGN_OR_RETURN(const Layout layout, LayoutOf(job, ranks));
+  if (Asks(job, Parallelism::kEp) && job.model.experts == 1)
+    return UsageError("--for ep: a model without experts; hint: --llm=mixtral-8x7b");
+  Lines lines(job, layout);
+  for (Parallelism parallelism : job.of_interest) XCCL_RETURN_IF_ERROR(lines.Add(parallelism));
+  return lines.Take();
+}
+
+}  // namespace xccl

@@ -1,0 +1,13 @@
+// alltoall(v) on hosts of equal size, planned in microseconds: parts balanced over rails, or, where that is
+// faster, messages combined by host. Not exact.
+#pragma once
+
+#include <memory>
+
+#include "synth/common/synthesizer.h"
+
+namespace xccl {
+
+std::unique_ptr<Synthesizer> MakeHierarchicalAlltoall();
+
+}  // namespace xccl

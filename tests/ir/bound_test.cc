@@ -1,0 +1,442 @@
+#include "ir/bounds/bound.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "base/testing/shared_data.h"
+#include "ir/simulate/simulate.h"
+#include "ir/sizes.h"
+#include "ir/testing/graphs.h"
+#include "ir/testing/schedules.h"
+#include "ir/time_model.h"
+#include "ir/verify/verify_schedule.h"
+#include "topologies/load/load.h"
+
+namespace xccl {
+namespace {
+
+using testing::Duplex;
+using testing::Edge;
+using testing::kGb;
+using testing::MakeCollective;
+using testing::MakeGraph;
+using testing::MakeGrid;
+
+Bound BoundOf(const Topology& topology, const Collective& collective, int64_t bytes,
+              TimeModel model = TimeModel::kPipelined) {
+  return LowerBound(topology, collective, bytes, model).value();
+}
+
+TEST(CheckReachable, NamesTwoRanks) {
+  const Topology topology = MakeGraph("pair", 2, 0, {{0, 1}});
+  EXPECT_EQ(CheckReachable(topology, MakeCollective(CollectiveKind::kAllgather, 2)),
+            InvalidInput("pair: no path from rank 1 to rank 0, which allgather needs"));
+  EXPECT_EQ(CheckReachable(topology, MakeCollective(CollectiveKind::kBroadcast, 2, Rank(0))), OkStatus());
+  EXPECT_EQ(CheckReachable(topology, MakeCollective(CollectiveKind::kReduce, 2, Rank(0))),
+            InvalidInput("pair: no path from rank 1 to rank 0, which reduce needs"));
+  EXPECT_EQ(CheckReachable(topology, MakeCollective(CollectiveKind::kBroadcast, 3, Rank(0))),
+            InvalidInput("pair: no rank 2, which broadcast needs; ranks are 0..1"));
+}
+
+TEST(CheckReachable, LeavesOutWhatIsAlwaysEmpty) {
+  const Topology topology = MakeGraph("pair", 2, 0, {{0, 1}});
+  EXPECT_EQ(CheckReachable(topology, MakeCollective(CollectiveKind::kAllgatherv, 2, std::nullopt, {1, 0})),
+            OkStatus());
+}
+
+TEST(LatencyBound, CountsOverheadWhereEveryUnitPaysIt) {
+  // 0 -> 1 -> 2 and a slower shortcut 0 -> 2.
+  const Topology topology =
+      MakeGraph("line", 3, 0, {{0, 1, 1, 100, 10}, {1, 2, 1, 100, 10}, {0, 2, 1, 250, 5}});
+  const Collective broadcast = MakeCollective(CollectiveKind::kBroadcast, 3, Rank(0));
+  EXPECT_EQ(BoundOf(topology, broadcast, 4).latency_ps, 210'000);
+  EXPECT_EQ(BoundOf(topology, broadcast, 4, TimeModel::kBlocking).latency_ps, 220'000);
+}
+
+TEST(LowerBound, RefusesTimesThatDoNotFit) {
+  const Collective allgather = MakeCollective(CollectiveKind::kAllgather, 8);
+  const auto refusal = [&](const char* topology, int64_t bytes) {
+    return LowerBound(LoadTopology(topology).value(), allgather, bytes, TimeModel::kPipelined)
+        .status()
+        .message();
+  };
+  EXPECT_EQ(refusal("ring:8@bandwidth=1B/s", int64_t{4} << 30),
+            "ring:8@bandwidth=1B/s: allgather of 4GiB takes 21748.2 days at least; times of up to 1 day are "
+            "supported");
+  EXPECT_EQ(
+      refusal("ring:8@latency=90000s", 1024),
+      "ring:8@latency=90000s: allgather of 1KiB takes 4.2 days at least; times of up to 1 day are supported");
+}
+
+struct Known {
+  std::string topology;
+  CollectiveKind kind;
+  double algbw_gb_per_s;
+  BoundKind bound_kind;
+};
+
+// ForestColl's optima (allgather), closed forms for grids with links of 50 GB/s: allreduce on an n × n mesh
+// 2n/(n+1) links, on tori half of allgather.
+TEST(BandwidthBound, KnownOptima) {
+  const std::vector<Known> rows = {
+      {"mesh:3x3", CollectiveKind::kAllgather, 50 * 9 / 4.0, BoundKind::kCut},
+      {"mesh:3x3", CollectiveKind::kAllreduce, 50 * 6 / 4.0, BoundKind::kCounting},
+      {"mesh:4x4", CollectiveKind::kAllreduce, 50 * 8 / 5.0, BoundKind::kCounting},
+      {"mesh:5x5", CollectiveKind::kAllreduce, 50 * 10 / 6.0, BoundKind::kCounting},
+      {"mesh:8x8", CollectiveKind::kAllreduce, 50 * 16 / 9.0, BoundKind::kCounting},
+      {"mesh:8x8", CollectiveKind::kReduceScatter, 50 * 128 / 63.0, BoundKind::kCut},
+      {"torus:8x8", CollectiveKind::kAllgather, 50 * 256 / 63.0, BoundKind::kCut},
+      {"torus:8x8", CollectiveKind::kAllreduce, 50 * 128 / 63.0, BoundKind::kCounting},
+      {"torus:8x8", CollectiveKind::kGather, 50 * 256 / 63.0, BoundKind::kFlow},
+      {"torus:8x8", CollectiveKind::kBroadcast, 200, BoundKind::kCut},
+      {"torus:4x4x4", CollectiveKind::kAllgather, 50 * 6.0 * 64 / 63, BoundKind::kCut},
+      {"torus:4x4", CollectiveKind::kAlltoall, 100, BoundKind::kLp},
+      {"hypercube:4", CollectiveKind::kAlltoall, 100, BoundKind::kLp},
+      {"mesh:4x4", CollectiveKind::kAlltoall, 50, BoundKind::kLp},
+      {"full-mesh:8", CollectiveKind::kAllreduce, 200, BoundKind::kCounting},
+      {"nvswitch:8", CollectiveKind::kAllgather, 450 * 8 / 7.0, BoundKind::kCut},
+      {"nvswitch:8", CollectiveKind::kAllreduce, 450 * 4 / 7.0, BoundKind::kCounting},
+      {"nvswitch:8@multicast=true,reduce=true", CollectiveKind::kAllreduce, 450, BoundKind::kCut},
+  };
+  for (const Known& row : rows) {
+    SCOPED_TRACE(row.topology + " " + std::string(ToString(row.kind)));
+    const StatusOr<Topology> topology = LoadTopology(row.topology);
+    ASSERT_TRUE(topology.ok()) << topology.status().message();
+    const bool rooted = row.kind == CollectiveKind::kBroadcast || row.kind == CollectiveKind::kGather;
+    const Collective collective =
+        MakeCollective(row.kind, topology->num_ranks(), rooted ? std::optional<Rank>(Rank(0)) : std::nullopt);
+    // A size that divides by all of 9, 25, 64 ranks and 16 bytes.
+    const Bound bound = BoundOf(*topology, collective, 64LL * 9 * 25 * 16 * 1000);
+    EXPECT_NEAR(static_cast<double>(bound.size_bytes) / bound.bandwidth_ps * 1e3, row.algbw_gb_per_s,
+                1e-6 * row.algbw_gb_per_s);
+    EXPECT_EQ(bound.kind, row.bound_kind);
+  }
+}
+
+TEST(BandwidthBound, ForestCollOptima) {
+  const std::vector<std::pair<std::string, double>> rows = {
+      {"dgx1", 171.4286 * 1.073741824},
+      {"a100x2", 346.6667},
+      {"a100x4", 266.6667},
+      {"mi250x2", 354.1333},
+      {"mi250x4", 341.3333},
+  };
+  for (const auto& [name, algbw] : rows) {
+    const std::string relative = "data/graphs/" + name + ".xml";
+    const std::optional<std::string> file = SharedData(relative);
+    if (!file) GTEST_SKIP() << SharedDataMissing(relative);
+    const StatusOr<Topology> topology = LoadTopology(*file);
+    ASSERT_TRUE(topology.ok()) << topology.status().message();
+    const Bound bound =
+        BoundOf(*topology, MakeCollective(CollectiveKind::kAllgather, topology->num_ranks()), 1LL << 30);
+    EXPECT_NEAR(static_cast<double>(bound.size_bytes) / bound.bandwidth_ps * 1e3, algbw, 1e-3) << name;
+    EXPECT_EQ(bound.kind, BoundKind::kCut);
+  }
+}
+
+// A random strongly connected graph; the last `switches` nodes are switches.
+Topology RandomGraph(Random& random, int32_t gpus, int32_t switches) {
+  const int32_t nodes = gpus + switches;
+  std::vector<Edge> edges;
+  for (int32_t n = 0; n < nodes; ++n)
+    edges.push_back({n, (n + 1) % nodes, 1 + static_cast<int64_t>(random.Below(9))});
+  for (int32_t i = 0; i < 2 * nodes; ++i) {
+    const int32_t from = static_cast<int32_t>(random.Below(nodes)),
+                  to = static_cast<int32_t>(random.Below(nodes));
+    if (from != to) edges.push_back({from, to, 1 + static_cast<int64_t>(random.Below(9))});
+  }
+  return MakeGraph("random", gpus, switches, edges);
+}
+
+// Largest supply inside ÷ bandwidth out over all sets that leave out a sink, in ps.
+double WorstCutByTrial(const Topology& topology, const std::vector<int64_t>& supply,
+                       const std::vector<bool>& sink, bool reversed) {
+  double worst = 0;
+  for (uint32_t set = 1; set < 1U << topology.num_nodes(); ++set) {
+    double inside = 0, out = 0;
+    bool leaves_out = false;
+    for (int32_t n = 0; n < topology.num_nodes(); ++n) {
+      if (set >> n & 1)
+        inside += static_cast<double>(supply[n]);
+      else
+        leaves_out |= sink[n];
+    }
+    for (const Link& link : topology.spec().links) {
+      const bool from = set >> link.from.value & 1, to = set >> link.to.value & 1;
+      if (reversed ? to && !from : from && !to) out += static_cast<double>(link.bandwidth_bytes_per_s);
+    }
+    if (leaves_out && inside > 0) worst = std::max(worst, inside / out * 1e12);
+  }
+  return worst;
+}
+
+TEST(BandwidthBound, WorstOfAllCuts) {
+  Random random(1);
+  for (int trial = 0; trial < 150; ++trial) {
+    const int32_t gpus = 2 + static_cast<int32_t>(random.Below(5));
+    const Topology topology = RandomGraph(random, gpus, static_cast<int32_t>(random.Below(4)));
+    std::vector<int64_t> counts;
+    for (int32_t r = 0; r < gpus; ++r) counts.push_back(static_cast<int64_t>(random.Below(4)));
+    counts[random.Below(static_cast<uint64_t>(gpus))] = 2;
+    for (CollectiveKind kind :
+         {CollectiveKind::kAllgather, CollectiveKind::kReduceScatter, CollectiveKind::kAllgatherv,
+          CollectiveKind::kReduceScatterv, CollectiveKind::kBroadcast, CollectiveKind::kReduce,
+          CollectiveKind::kGather, CollectiveKind::kScatter}) {
+      SCOPED_TRACE(std::to_string(trial) + " " + std::string(ToString(kind)));
+      const bool counted = kind == CollectiveKind::kAllgatherv || kind == CollectiveKind::kReduceScatterv;
+      const bool whole = kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce;
+      const bool to_one = kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter;
+      const bool reversed = kind == CollectiveKind::kReduceScatter ||
+                            kind == CollectiveKind::kReduceScatterv || kind == CollectiveKind::kReduce ||
+                            kind == CollectiveKind::kScatter;
+      const Collective collective =
+          MakeCollective(kind, gpus, whole || to_one ? std::optional<Rank>(Rank(0)) : std::nullopt,
+                         counted ? counts : std::vector<int64_t>());
+      const CollectiveSizes sizes(collective, 1 << 20);
+      std::vector<int64_t> supply(static_cast<size_t>(topology.num_nodes()), 0);
+      std::vector<bool> sink(supply.size(), false);
+      for (int32_t r = 0; r < gpus; ++r) {
+        if (whole)
+          supply[r] = r == 0 ? sizes.PartBytes(PartId(0)) : 0;
+        else
+          supply[r] = sizes.PartBytes(PartId(r));
+        sink[r] = !to_one || r == 0;
+      }
+      const double expected = WorstCutByTrial(topology, supply, sink, reversed);
+      EXPECT_NEAR(BoundOf(topology, collective, 1 << 20).bandwidth_ps, expected, 1e-9 * expected);
+    }
+  }
+}
+
+// Allreduce: worst partition of GPUs by trying all, where bandwidths are equal both ways.
+double WorstPartitionByTrial(const Topology& topology, double bytes) {
+  const int32_t n = topology.num_nodes();
+  double worst = 0;
+  std::vector<int32_t> block(static_cast<size_t>(n), 0);
+  while (true) {
+    int32_t blocks = 0;
+    double between = 0;
+    for (int32_t b : block) blocks = std::max(blocks, b + 1);
+    for (const Link& link : topology.spec().links)
+      if (block[link.from.index()] != block[link.to.index()])
+        between += static_cast<double>(link.bandwidth_bytes_per_s);
+    if (blocks > 1) worst = std::max(worst, 2 * (blocks - 1) * bytes / between * 1e12);
+    // The next restricted growth string.
+    int32_t i = n - 1;
+    for (; i > 0; --i) {
+      const int32_t most = *std::max_element(block.begin(), block.begin() + i);
+      if (block[i] <= most) break;
+    }
+    if (i == 0) return worst;
+    ++block[i];
+    std::fill(block.begin() + i + 1, block.end(), 0);
+  }
+}
+
+TEST(BandwidthBound, AllreduceIsTheWorstPartition) {
+  Random random(2);
+  for (int trial = 0; trial < 60; ++trial) {
+    const int32_t gpus = 2 + static_cast<int32_t>(random.Below(6));
+    std::vector<Edge> edges;
+    for (int32_t n = 1; n < gpus; ++n)
+      edges.push_back({static_cast<int32_t>(random.Below(n)), n, 1 + static_cast<int64_t>(random.Below(9))});
+    for (int32_t i = 0; i < gpus; ++i) {
+      const int32_t a = static_cast<int32_t>(random.Below(gpus)),
+                    b = static_cast<int32_t>(random.Below(gpus));
+      if (a != b) edges.push_back({a, b, 1 + static_cast<int64_t>(random.Below(9))});
+    }
+    const Topology topology = MakeGraph("random", gpus, 0, Duplex(edges));
+    const double expected = WorstPartitionByTrial(topology, 1 << 20);
+    EXPECT_NEAR(BoundOf(topology, MakeCollective(CollectiveKind::kAllreduce, gpus), 1 << 20).bandwidth_ps,
+                expected, 1e-9 * expected)
+        << trial;
+  }
+}
+
+TEST(BandwidthBound, HostsArePartsOfAllreduce) {
+  // Four hosts of two GPUs and an inner switch; one slow link to a fabric switch each.
+  TopologySpec spec;
+  spec.name = "hosts";
+  for (int h = 0; h < 4; ++h) spec.hosts.push_back({"h" + std::to_string(h)});
+  for (int h = 0; h < 4; ++h) {
+    for (int i = 0; i < 3; ++i) {
+      Node node;
+      node.kind = i < 2 ? NodeKind::kGpu : NodeKind::kSwitch;
+      node.id = std::to_string(i);
+      node.host = HostId(h);
+      spec.nodes.push_back(node);
+    }
+  }
+  Node fabric;
+  fabric.kind = NodeKind::kSwitch;
+  fabric.id = "fabric";
+  spec.nodes.push_back(fabric);
+  const auto cable = [&](int a, int b, int64_t gb) {
+    spec.links.push_back({NodeId(a), NodeId(b), gb * kGb, 0, 0});
+    spec.links.push_back({NodeId(b), NodeId(a), gb * kGb, 0, 0});
+  };
+  for (int h = 0; h < 4; ++h) {
+    cable(3 * h, 3 * h + 2, 100);
+    cable(3 * h + 1, 3 * h + 2, 100);
+    cable(3 * h + 2, 12, 1);
+  }
+  const Topology topology = Topology::Create(spec).value();
+  // 2 (4 - 1) S ÷ (4 × 1 GB/s).
+  const Bound bound = BoundOf(topology, MakeCollective(CollectiveKind::kAllreduce, 8), 1'000'000);
+  EXPECT_NEAR(bound.bandwidth_ps, 1.5e9, 1);
+  EXPECT_EQ(bound.kind, BoundKind::kCounting);
+}
+
+// No plan is faster than the bound: random trees in both time models.
+TEST(LowerBound, IsNotBeaten) {
+  Random random(3);
+  for (int trial = 0; trial < 60; ++trial) {
+    const int32_t n = 2 + static_cast<int32_t>(random.Below(7));
+    TopologySpec spec = RandomGraph(random, n, 0).spec();
+    for (Link& link : spec.links) {
+      link.latency_ps = static_cast<int64_t>(random.Below(3)) * 500'000;
+      link.overhead_ps = static_cast<int64_t>(random.Below(3)) * 200'000;
+    }
+    const Topology topology = Topology::Create(spec).value();
+    const int32_t chunks = 1 + static_cast<int32_t>(random.Below(4));
+    for (CollectiveKind kind :
+         {CollectiveKind::kAllgather, CollectiveKind::kBroadcast, CollectiveKind::kReduce,
+          CollectiveKind::kReduceScatter, CollectiveKind::kAllreduce}) {
+      const bool rooted = kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce;
+      const Collective collective =
+          MakeCollective(kind, n, rooted ? std::optional<Rank>(Rank(0)) : std::nullopt).WithChunks(chunks);
+      const Schedule schedule = collective.Reduces() ? testing::RandomSums(random, topology, collective,
+                                                                           kind == CollectiveKind::kAllreduce)
+                                                     : testing::RandomTrees(random, topology, collective);
+      ASSERT_EQ(ToStatus(VerifySchedule(schedule, collective, topology)), OkStatus());
+      for (TimeModel model : {TimeModel::kPipelined, TimeModel::kBlocking}) {
+        for (int64_t bytes : {int64_t{0}, int64_t{4096}, int64_t{1} << 24}) {
+          SCOPED_TRACE(fmt::format("{} {} {} {}", trial, ToString(kind), ToString(model), bytes));
+          SimulateOptions options;
+          options.size_bytes = bytes;
+          options.model = model;
+          EXPECT_GE(Simulate(schedule, collective, topology, options).time_ps,
+                    BoundOf(topology, collective, bytes, model).bound_ps);
+        }
+      }
+    }
+  }
+}
+
+// The bounds of allreduce hold for plans that are no trees: halves exchanged in each dimension of a cube.
+TEST(LowerBound, HoldsForRecursiveDoubling) {
+  for (int32_t dimensions = 1; dimensions <= 4; ++dimensions) {
+    const StatusOr<Topology> topology = LoadTopology("hypercube:" + std::to_string(dimensions));
+    ASSERT_TRUE(topology.ok());
+    const int32_t n = 1 << dimensions;
+    const Collective allreduce = MakeCollective(CollectiveKind::kAllreduce, n);
+    Schedule schedule;
+    schedule.num_chunks = 1;
+    for (int32_t d = 0; d < dimensions; ++d)
+      for (int32_t l = 0; l < topology->num_links(); ++l) {
+        const Link& link = topology->link(LinkId(l));
+        if ((link.from.value ^ link.to.value) == 1 << d)
+          schedule.Add(ChunkId(0), 1, Rank(link.from.value), Rank(link.to.value), std::vector{LinkId(l)},
+                       TransferOp::kReduce, d);
+      }
+    Normalize(schedule);
+    ASSERT_EQ(ToStatus(VerifySchedule(schedule, allreduce, *topology)), OkStatus());
+    SimulateOptions options;
+    options.size_bytes = 1 << 20;
+    EXPECT_GE(Simulate(schedule, allreduce, *topology, options).time_ps,
+              BoundOf(*topology, allreduce, 1 << 20).bound_ps);
+  }
+}
+
+// A table of two parts: rank 2 needs both, over 1 GB/s and 3 GB/s links from their holders, 3 GB/s in all.
+TEST(BandwidthBound, CustomTables) {
+  const Topology topology = MakeGraph("custom", 3, 1, {{0, 3, 1}, {1, 3, 3}, {3, 2, 3}});
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kCustom;
+  spec.custom_name = "two parts";
+  spec.ranks = {Rank(0), Rank(1), Rank(2)};
+  spec.custom_weights = {2, 1};
+  spec.pre = {{Rank(0), PartId(0), {Rank(0)}}, {Rank(1), PartId(1), {Rank(1)}}};
+  spec.post = {{Rank(2), PartId(0), {Rank(0)}}, {Rank(2), PartId(1), {Rank(1)}}};
+  const Bound bound = BoundOf(topology, Collective::Create(spec).value(), 3'000'000);
+  EXPECT_NEAR(bound.bandwidth_ps, 2e9, 1e3);  // 2 MB at 1 GB/s
+  EXPECT_EQ(bound.kind, BoundKind::kRelaxed);
+}
+
+// Tables that say what a collective says have its bound where that is a cut or a count.
+TEST(BandwidthBound, TablesOfNamedCollectives) {
+  const Topology torus = MakeGraph("ring", 4, 0, Duplex({{0, 1, 1}, {1, 2, 1}, {2, 3, 1}, {3, 0, 1}}));
+  const Topology line = MakeGraph("line", 4, 0, Duplex({{0, 1, 1}, {1, 2, 1}, {2, 3, 1}}));
+  for (const Topology* const topology : {&torus, &line}) {
+    for (CollectiveKind kind :
+         {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kReduceScatter,
+          CollectiveKind::kReduce, CollectiveKind::kBroadcast}) {
+      const bool rooted = kind == CollectiveKind::kReduce || kind == CollectiveKind::kBroadcast;
+      const Collective named = MakeCollective(kind, 4, rooted ? std::optional(Rank(0)) : std::nullopt, {});
+      CollectiveSpec spec;
+      spec.kind = CollectiveKind::kCustom;
+      spec.custom_name = "tables";
+      spec.ranks = {Rank(0), Rank(1), Rank(2), Rank(3)};
+      std::vector<Holding> holdings;
+      for (int32_t p = 0; p < named.num_parts(); ++p) {
+        spec.custom_weights.push_back(1);
+        const auto table = [&](std::vector<TableEntry>& entries) {
+          for (const Holding& h : holdings)
+            entries.push_back({h.rank, PartId(p), {h.contributions.begin(), h.contributions.end()}});
+        };
+        named.Before(ChunkId(p), holdings);
+        table(spec.pre);
+        named.After(ChunkId(p), holdings);
+        table(spec.post);
+      }
+      const Collective tables = Collective::Create(spec).value();
+      const Bound expected = BoundOf(*topology, named, 4'000'000);
+      const Bound bound = BoundOf(*topology, tables, 4'000'000);
+      EXPECT_NEAR(bound.bandwidth_ps, expected.bandwidth_ps, 1e3)
+          << ToString(kind) << " " << topology->name();
+      EXPECT_EQ(bound.latency_ps, expected.latency_ps);
+    }
+  }
+}
+
+TEST(BandwidthBound, AlltoallvAndSendrecv) {
+  const Topology topology = MakeGraph("line", 3, 0, Duplex({{0, 1, 1}, {1, 2, 1}}));
+  // 0 -> 1: 1 MB, 0 -> 2: 2 MB, 1 -> 2: 3 MB: 5 MB cross 1 -> 2.
+  const Collective alltoallv =
+      MakeCollective(CollectiveKind::kAlltoallv, 3, std::nullopt, {0, 1, 2, 0, 0, 3, 0, 0, 0});
+  const Bound bound = BoundOf(topology, alltoallv, 5'000'000);
+  EXPECT_NEAR(bound.bandwidth_ps, 5e9, 1e3);
+  EXPECT_EQ(bound.kind, BoundKind::kLp);
+  CollectiveSpec pairs;
+  pairs.kind = CollectiveKind::kSendrecv;
+  pairs.ranks = {Rank(0), Rank(1), Rank(2)};
+  pairs.pairs = {{Rank(0), Rank(2)}, {Rank(1), Rank(2)}, {Rank(2), Rank(2)}};
+  EXPECT_NEAR(BoundOf(topology, Collective::Create(pairs).value(), 1'000'000).bandwidth_ps, 2e9, 1e3);
+}
+
+TEST(Bound, IsMetButForRounding) {
+  struct Case {
+    int64_t time_ps, bound_ps;
+    bool meets;
+  };
+  for (const Case& c : std::vector<Case>{{0, 0, true},
+                                         {1, 0, true},
+                                         {2, 0, false},
+                                         {1000, 1000, true},
+                                         {1002, 1000, false},
+                                         {1'000'000'001, 1'000'000'000, true},
+                                         {5'000'000'000'004, 5'000'000'000'000, true},
+                                         {5'000'000'006'000, 5'000'000'000'000, false}}) {
+    Bound bound;
+    bound.bound_ps = c.bound_ps;
+    EXPECT_EQ(MeetsBound(c.time_ps, bound), c.meets) << c.time_ps;
+  }
+}
+
+}  // namespace
+}  // namespace xccl

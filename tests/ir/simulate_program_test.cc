@@ -1,0 +1,144 @@
+#include "ir/simulate/simulate_program.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/lower/lower.h"
+#include "ir/testing/programs.h"
+#include "ir/time_model.h"
+
+namespace xccl {
+namespace {
+
+// Links of 50 GB/s and 500 ns: a megabyte (10^6) takes 20 us.
+constexpr int64_t kMegabyte = 1'000'000;
+constexpr int64_t kUs = 1'000'000;
+
+Program Lowered(const Collective& collective, const Topology& topology, Algorithm algorithm, int64_t segment,
+                int32_t instances = 1) {
+  Program program = Lower(*HandSchedule(algorithm, collective, topology), collective, topology).value();
+  program.segment_bytes = segment;
+  program.slots = 16;  // enough for what a latency holds up
+  program.instances = instances;
+  return program;
+}
+
+int64_t TimePs(const Program& program, const Collective& collective, const Topology& topology, int64_t size,
+               TimeModel model = TimeModel::kPipelined) {
+  SimulateOptions options;
+  options.size_bytes = size;
+  options.model = model;
+  const StatusOr<Simulation> simulation = SimulateProgram(program, collective, topology, options);
+  EXPECT_TRUE(simulation.ok()) << simulation.status().message();
+  return simulation.ok() ? simulation->time_ps : -1;
+}
+
+TEST(SimulateProgram, OneSendTakesItsTimeOnTheLink) {
+  const Topology topology = FullMesh(2);
+  const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 2);
+  const Program program = Lowered(collective, topology, Algorithm::kDirect, 0);
+  EXPECT_EQ(TimePs(program, collective, topology, kMegabyte), 20 * kUs + kUs / 2);
+  EXPECT_EQ(TimePs(program, collective, topology, kMegabyte, TimeModel::kBlocking), 20 * kUs + kUs / 2);
+  // Four passes follow one another on the link.
+  Program four = program;
+  four.segment_bytes = kMegabyte / 4;
+  EXPECT_EQ(TimePs(four, collective, topology, kMegabyte), 20 * kUs + kUs / 2);
+}
+
+TEST(SimulateProgram, SwitchesAreCutThroughOrStoreAndForward) {
+  const Topology topology = OneSwitch(2);
+  const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 2);
+  const Program program = Lowered(collective, topology, Algorithm::kDirect, 0);
+  EXPECT_EQ(TimePs(program, collective, topology, kMegabyte), 20 * kUs + kUs);
+  EXPECT_EQ(TimePs(program, collective, topology, kMegabyte, TimeModel::kBlocking), 41 * kUs);
+}
+
+// A chain of three links: K passes take (K + 2) of their times and three latencies.
+TEST(SimulateProgram, PassesFillAPipeline) {
+  const Topology topology = FullMesh(4);
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kBroadcast;
+  spec.ranks = {Rank(0), Rank(1), Rank(2), Rank(3)};
+  spec.root = Rank(0);
+  const Collective collective = Collective::Create(spec).value();
+  for (int64_t passes : {1, 2, 10}) {
+    const Program program = Lowered(collective, topology, Algorithm::kRing, kMegabyte / passes);
+    EXPECT_EQ(TimePs(program, collective, topology, kMegabyte),
+              20 * kUs * (passes + 2) / passes + 3 * kUs / 2)
+        << passes;
+  }
+}
+
+// More passes than are simulated one by one: the rest is a straight line.
+TEST(SimulateProgram, ManyPassesAreExtrapolated) {
+  const Topology topology = FullMesh(4);
+  const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 4);
+  const int64_t size = kMegabyte * 1000, passes = 250'000;
+  const Program program = Lowered(collective, topology, Algorithm::kRing, size / passes);
+  const double expected =
+      20e6 * 1000 * (static_cast<double>(passes) + 2) / static_cast<double>(passes) + 1.5e6;
+  EXPECT_NEAR(static_cast<double>(TimePs(program, collective, topology, size)), expected, expected * 1e-4);
+}
+
+// One threadblock that forwards leaves its link idle for a latency in every step; two instances hide it.
+TEST(SimulateProgram, InstancesHideLatency) {
+  const Topology topology = FullMesh(4);
+  const Collective collective = MakeCollective(CollectiveKind::kAllgather, 4);
+  const int64_t size = 4 * kMegabyte;
+  EXPECT_EQ(TimePs(Lowered(collective, topology, Algorithm::kRing, 0), collective, topology, size),
+            3 * (20 * kUs + kUs / 2));
+  EXPECT_EQ(
+      TimePs(Lowered(collective, topology, Algorithm::kRing, kMegabyte / 2, 2), collective, topology, size),
+      60 * kUs + kUs / 2);
+}
+
+// A message of a chain takes 2 us a link, and half a microsecond to arrive; its slot is free when it was sent
+// on. With two slots, two messages pass in 4.5 us.
+TEST(SimulateProgram, ASlotIsFreeWhenItsMessageWasTaken) {
+  const Topology topology = FullMesh(3);
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kBroadcast;
+  spec.ranks = {Rank(0), Rank(1), Rank(2)};
+  spec.root = Rank(0);
+  const Collective collective = Collective::Create(spec).value();
+  Program program = Lowered(collective, topology, Algorithm::kRing, kMegabyte / 10);
+  EXPECT_EQ(TimePs(program, collective, topology, kMegabyte), 23 * kUs);
+  program.slots = 2;
+  EXPECT_EQ(TimePs(program, collective, topology, kMegabyte), 25 * kUs);
+}
+
+TEST(SimulateProgram, RecordsHowLongLinksAreBusy) {
+  const Topology topology = FullMesh(3);
+  const Collective collective = MakeCollective(CollectiveKind::kGather, 3);
+  const Program program = Lowered(collective, topology, Algorithm::kDirect, 0);
+  SimulateOptions options;
+  options.record_links = true;
+  options.size_bytes = 3 * kMegabyte;
+  const Simulation simulation = SimulateProgram(program, collective, topology, options).value();
+  EXPECT_EQ(simulation.time_ps, 20 * kUs + kUs / 2);
+  int64_t busy = 0;
+  for (int64_t ps : simulation.link_busy_ps) busy += ps;
+  EXPECT_NEAR(static_cast<double>(busy), 40e6, 10);
+}
+
+TEST(SimulateProgram, SaysWhatCannotBeTimed) {
+  const Topology topology = FullMesh(3);
+  const Collective collective = MakeCollective(CollectiveKind::kAllgather, 3);
+  const Program good = Lowered(collective, topology, Algorithm::kRing, 0);
+  const auto message = [&](auto spoil) {
+    Program program = good;
+    spoil(program);
+    return SimulateProgram(program, collective, topology, {}).status().message();
+  };
+  EXPECT_EQ(message([](Program& p) { p.connections[0].path.clear(); }),
+            "connection 0->1 channel 0: no path; expected links of test");
+  EXPECT_EQ(message([](Program& p) { p.connections[0].path = {LinkId(5)}; }),
+            "connection 0->1 channel 0: link 5 does not leave gpu 0; expected a chain of links of test");
+  EXPECT_EQ(message([](Program& p) { p.connections[0].path = {LinkId(1)}; }),
+            "connection 0->1 channel 0: its path ends at gpu 2; expected gpu 1");
+  EXPECT_EQ(
+      message([](Program& p) { p.slots = 1; }),
+      "rank 0 threadblock 0 instruction 1 of pass 0: can never go on; expected a program that verifies");
+}
+
+}  // namespace
+}  // namespace xccl

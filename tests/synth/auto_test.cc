@@ -1,0 +1,195 @@
+#include "synth/portfolio/auto.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "ir/bitwise_same.h"
+#include "ir/bounds/bound.h"
+#include "ir/simulate/simulate.h"
+#include "ir/verify/verify_schedule.h"
+#include "synth/common/synthesizer.h"
+#include "synth/common/test_machines.h"
+#include "synth/engines.h"
+
+namespace xccl {
+namespace {
+
+using testing::Machine;
+using testing::MakeDigraph;
+using testing::MakeFullMesh;
+using testing::MakeGraph;
+using testing::MakeGrid;
+using testing::MakeHypercube;
+using testing::MakeRing;
+using testing::SpecOf;
+
+SynthesisRequest RequestFor(const Topology& topology, const Collective& collective) {
+  SynthesisRequest request;
+  request.topology = &topology;
+  request.collective = &collective;
+  return request;
+}
+
+TEST(Auto, HasAPlanForEveryCollective) {
+  std::vector<Machine> machines;
+  machines.push_back({"one rank", MakeFullMesh(1)});
+  machines.push_back({"two ranks", MakeFullMesh(2)});
+  machines.push_back({"ring", MakeRing(5)});
+  machines.push_back({"mesh", MakeGrid({2, 3}, false)});
+  machines.push_back({"switch", testing::MakeSwitch(7)});
+  machines.push_back({"dgx1", testing::MakeDgx1()});
+  machines.push_back({"cluster", testing::MakeCluster(2, 3)});
+  machines.push_back({"star", MakeGraph(5, {{0, 1}, {0, 2}, {0, 3}, {0, 4}})});
+  machines.push_back({"one-way ring with a chord", MakeDigraph(4, {{0, 1}, {1, 2}, {2, 3}, {3, 0}, {0, 2}})});
+  int64_t small = 0;
+  for (const Machine& machine : machines) {
+    const std::vector<std::vector<Rank>> lists = testing::MemberLists(machine.topology.num_ranks());
+    for (CollectiveKind kind : AllNamedCollectives()) {
+      for (const std::vector<Rank>& ranks : lists) {
+        const Collective collective = *Collective::Create(SpecOf(kind, ranks));
+        SynthesisRequest request = RequestFor(machine.topology, collective);
+        request.limits.work_units = 5'000;
+        request.size_bytes = small++ % 2 == 0 ? 4096 : 64 << 20;
+        const std::string where = fmt::format("{}, {} on {} ranks, {} bytes", machine.name, collective.name(),
+                                              ranks.size(), request.size_bytes);
+        const StatusOr<Synthesis> synthesis = MakeAuto()->Synthesize(request);
+        ASSERT_TRUE(synthesis.ok()) << where << ": " << synthesis.status().message();
+        EXPECT_EQ(ToStatus(VerifySchedule(synthesis->schedule, synthesis->collective, machine.topology)),
+                  OkStatus())
+            << where << " by " << synthesis->engine;
+        EXPECT_TRUE(IsBitwiseSame(synthesis->schedule, synthesis->collective, machine.topology)) << where;
+        EXPECT_TRUE(synthesis->note.starts_with(synthesis->engine + "; "))
+            << where << ": " << synthesis->note;
+      }
+    }
+  }
+}
+
+TEST(Auto, StopsAtTheBoundAndSaysSo) {
+  struct Case {
+    std::string name;
+    Topology topology;
+    CollectiveKind kind;
+    std::string engine;
+  };
+  const Case cases[] = {
+      {"full mesh", MakeFullMesh(8), CollectiveKind::kAlltoall, "direct"},
+      {"hypercube", MakeHypercube(1), CollectiveKind::kAllgather, "ring"},
+  };
+  for (const Case& c : cases) {
+    std::vector<Rank> ranks;
+    for (int32_t r = 0; r < c.topology.num_ranks(); ++r) ranks.push_back(Rank(r));
+    const Collective collective = *Collective::Create(SpecOf(c.kind, ranks));
+    SynthesisRequest request = RequestFor(c.topology, collective);
+    const Synthesis made = *MakeAuto()->Synthesize(request);
+    const Bound bound = *LowerBound(c.topology, collective, request.size_bytes, request.model);
+    const Simulation simulation =
+        Simulate(made.schedule, made.collective, c.topology, {.size_bytes = request.size_bytes});
+    EXPECT_LE(static_cast<double>(simulation.time_ps), 1.002 * static_cast<double>(bound.bound_ps)) << c.name;
+    EXPECT_EQ(made.exact, simulation.time_ps <= bound.bound_ps + 1) << c.name;
+  }
+}
+
+// Which engine has the plan, where bfb, forest and flow are asked first or left out.
+TEST(Auto, AsksTheEnginesThatComeNearTheBound) {
+  struct Case {
+    std::string name;
+    Topology topology;
+    CollectiveKind kind;
+    int64_t size_bytes;
+    std::optional<int32_t> chunks;
+    std::string engine;
+  };
+  constexpr int64_t kGiB = int64_t{1} << 30;
+  for (const Case& c : std::vector<Case>{
+           // Every rank hears everything on shortest ways, links evenly loaded.
+           {"bfb on a torus", MakeGrid({4, 4}, true), CollectiveKind::kAllgather, kGiB, {}, "bfb"},
+           {"corners starve without whole trees",
+            MakeGrid({5, 5}, false),
+            CollectiveKind::kAllreduce,
+            kGiB,
+            {},
+            "forest"},
+           {"a broadcast by disjoint trees",
+            MakeGrid({6, 6}, true),
+            CollectiveKind::kBroadcast,
+            kGiB,
+            {},
+            "forest"},
+           {"ways round the corner", MakeGrid({4, 5}, false), CollectiveKind::kAlltoall, kGiB, {}, "flow"},
+           {"one source on a large mesh",
+            MakeGrid({16, 16}, false),
+            CollectiveKind::kScatter,
+            kGiB,
+            {},
+            "flow"},
+       }) {
+    std::vector<Rank> ranks;
+    for (int32_t r = 0; r < c.topology.num_ranks(); ++r) ranks.push_back(Rank(r));
+    const Collective collective = *Collective::Create(SpecOf(c.kind, ranks));
+    SynthesisRequest request = RequestFor(c.topology, collective);
+    request.size_bytes = c.size_bytes;
+    request.limits.chunks = c.chunks;
+    const StatusOr<Synthesis> made = MakeAuto()->Synthesize(request);
+    ASSERT_TRUE(made.ok()) << c.name << ": " << made.status().message();
+    EXPECT_EQ(made->engine, c.engine) << c.name << ": " << made->note;
+  }
+}
+
+TEST(Auto, IsDeterministic) {
+  const Topology topology = MakeGrid({4, 4}, true);
+  std::vector<Rank> ranks;
+  for (int32_t r = 0; r < 16; ++r) ranks.push_back(Rank(r));
+  const Collective collective = *Collective::Create(SpecOf(CollectiveKind::kAllreduce, ranks));
+  const SynthesisRequest request = RequestFor(topology, collective);
+  const Synthesis first = *MakeAuto()->Synthesize(request), second = *MakeAuto()->Synthesize(request);
+  EXPECT_EQ(first.schedule, second.schedule);
+  EXPECT_EQ(first.note, second.note);
+}
+
+// One chunk that moves whole takes three times its time on a link and three latencies.
+TEST(Auto, ShortensChunksSoThatStepsOverlap) {
+  const Topology topology = MakeHypercube(3);
+  std::vector<Rank> ranks;
+  for (int32_t r = 0; r < 8; ++r) ranks.push_back(Rank(r));
+  const Collective collective = *Collective::Create(SpecOf(CollectiveKind::kAllreduce, ranks));
+  SynthesisRequest request = RequestFor(topology, collective);
+  request.size_bytes = 8192;
+  const Synthesis made = *MakeAuto()->Synthesize(request);
+  const Synthesis whole = *FindSynthesizer("recursive-doubling").value()->Synthesize(request);
+  const auto time_ps = [&](const Synthesis& plan) {
+    return static_cast<double>(
+        Simulate(plan.schedule, plan.collective, topology, {.size_bytes = request.size_bytes}).time_ps);
+  };
+  EXPECT_LE(time_ps(made), 0.9 * time_ps(whole));
+  EXPECT_GT(made.collective.num_chunks(), whole.collective.num_chunks());
+  request.limits.chunks = 1;
+  EXPECT_EQ(MakeAuto()->Synthesize(request)->collective.num_chunks(), 1);
+}
+
+TEST(Auto, NamesRanksThatAreNotJoined) {
+  const Topology topology = MakeGraph(4, {{0, 1}, {2, 3}});
+  const Collective collective =
+      *Collective::Create(SpecOf(CollectiveKind::kAllgather, {Rank(0), Rank(1), Rank(2), Rank(3)}));
+  const Status status = MakeAuto()->Synthesize(RequestFor(topology, collective)).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidInput);
+  EXPECT_EQ(status.message(), "test: no path from rank 0 to rank 2, which allgather needs");
+}
+
+TEST(Auto, NamesRanksThatTheTopologyLacks) {
+  const Topology topology = MakeRing(4);
+  const Collective collective = *Collective::Create(SpecOf(CollectiveKind::kAllgather, {Rank(0), Rank(9)}));
+  const Status status = MakeAuto()->Synthesize(RequestFor(topology, collective)).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidInput);
+  EXPECT_EQ(status.message(), "auto: rank 9; ranks of test are 0..3");
+}
+
+TEST(Auto, TheRegistryEndsWithIt) {
+  EXPECT_EQ(AllSynthesizers().back()->name(), "auto");
+  const std::string unlike = FindSynthesizer("xyzzy").status().message();
+  EXPECT_TRUE(unlike.starts_with("no engine 'xyzzy'; expected one of ring, tree, ")) << unlike;
+  EXPECT_EQ(FindSynthesizer("rign").status(), UsageError("no engine 'rign'; did you mean 'ring'?"));
+}
+
+}  // namespace
+}  // namespace xccl

@@ -1,0 +1,111 @@
+// greedy starting from a plan of another engine.
+#include "synth/greedy/start.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/simulate/simulate.h"
+#include "ir/verify/verify_schedule.h"
+#include "synth/common/phases.h"
+#include "synth/common/synthesizer.h"
+#include "synth/engines.h"
+#include "topologies/load/load.h"
+#include "topologies/paths.h"
+
+namespace xccl {
+namespace {
+
+Collective All(CollectiveKind kind, int32_t ranks) {
+  CollectiveSpec spec;
+  spec.kind = kind;
+  for (int32_t r = 0; r < ranks; ++r) spec.ranks.push_back(Rank(r));
+  if (kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce) spec.root = Rank(1);
+  return Collective::Create(spec).value();
+}
+
+int64_t TimeOf(const Synthesis& made, const SynthesisRequest& request) {
+  return Simulate(made.schedule, made.collective, *request.topology,
+                  {.size_bytes = request.size_bytes, .model = request.model})
+      .time_ps;
+}
+
+TEST(GreedyFrom, IsNeverSlowerThanThePlanItStartsFromAndKeepsItsChunks) {
+  const Synthesizer& greedy = *FindSynthesizer("greedy").value();
+  int improved = 0, kept = 0;
+  for (const char* machine : {"torus:3x3", "mesh:2x4", "dgx1", "nvswitch:4", "rail-2", "ring:6"}) {
+    const Topology topology = LoadTopology(machine).value();
+    for (const CollectiveKind kind :
+         {CollectiveKind::kAllgather, CollectiveKind::kReduceScatter, CollectiveKind::kBroadcast,
+          CollectiveKind::kReduce, CollectiveKind::kAllreduce, CollectiveKind::kAlltoall}) {
+      const Collective whole = All(kind, topology.num_ranks());
+      for (const char* engine : {"ring", "direct", "tree", "bfb"}) {
+        for (const TimeModel model : {TimeModel::kPipelined, TimeModel::kBlocking}) {
+          SCOPED_TRACE(std::string(machine) + " " + std::string(ToString(kind)) + " " + engine);
+          SynthesisRequest request{
+              .topology = &topology, .collective = &whole, .size_bytes = 1 << 20, .model = model};
+          request.limits.work_units = 200'000;
+          const StatusOr<Synthesis> start = FindSynthesizer(engine).value()->Synthesize(request);
+          if (!start.ok()) continue;
+          request.start = &*start;
+          const StatusOr<Synthesis> made = greedy.Synthesize(request);
+          ASSERT_TRUE(made.ok()) << made.status().message();
+          EXPECT_EQ(made->collective, start->collective);
+          ASSERT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, topology)).message(), "");
+          const int64_t before = TimeOf(*start, request), after = TimeOf(*made, request);
+          EXPECT_LE(after, before);
+          ++(after < before ? improved : kept);
+        }
+      }
+    }
+  }
+  EXPECT_GT(improved, 40);
+  EXPECT_GT(kept, 40);
+}
+
+TEST(GreedyFrom, ImprovesASumInTheOrderOfItsLinks) {
+  const Topology topology = LoadTopology("mesh:3x3").value();
+  const Collective whole = All(CollectiveKind::kReduceScatter, 9);
+  SynthesisRequest request{.topology = &topology, .collective = &whole, .size_bytes = 9 << 20};
+  const Synthesis start = FindSynthesizer("direct").value()->Synthesize(request).value();
+  request.start = &start;
+  const Synthesis made = FindSynthesizer("greedy").value()->Synthesize(request).value();
+  EXPECT_LT(TimeOf(made, request), TimeOf(start, request));
+}
+
+// Local search takes copies over direct links that no rank gets twice; all else is left to greedy's own
+// search.
+TEST(GreedyFrom, ImprovesOnlyWhatLocalSearchTakes) {
+  const Topology mesh = LoadTopology("full-mesh:3").value();
+  const Topology star = LoadTopology("nvswitch:3").value();
+  struct Case {
+    const char* name;
+    const Topology& topology;
+    bool twice, taken;
+  };
+  for (const Case& c : {Case{"once", mesh, false, true}, Case{"twice", mesh, true, false},
+                        Case{"through a switch", star, false, false}}) {
+    const Collective collective = All(CollectiveKind::kBroadcast, 3);
+    Schedule schedule;
+    schedule.num_chunks = 1;
+    const auto send = [&](int32_t from, int32_t to, int32_t step) {
+      const NeighbourTable neighbours = GpuNeighbours(c.topology);
+      schedule.Add(ChunkId(0), 1, Rank(from), Rank(to),
+                   neighbours.Find(static_cast<size_t>(from), Rank(to))->path, TransferOp::kCopy, step);
+    };
+    send(1, 0, 0);
+    send(0, 2, 1);
+    if (c.twice) send(1, 2, 2);
+    Normalize(schedule);
+    ASSERT_EQ(ToStatus(VerifySchedule(schedule, collective, c.topology)).message(), "") << c.name;
+    const greedy::Phases phases = greedy::MakePhases(c.topology, c.topology, collective, 1 << 20,
+                                                     TimeModel::kPipelined, greedy::SumAt::kEach)
+                                      .value();
+    const std::optional<Schedule> improved =
+        greedy::ImproveSchedule(phases.spread, schedule, {.seed = 0, .goal_ps = 0, .work = 10'000});
+    ASSERT_EQ(improved.has_value(), c.taken) << c.name;
+    if (!improved) continue;
+    EXPECT_EQ(ToStatus(VerifySchedule(*improved, collective, c.topology)).message(), "") << c.name;
+  }
+}
+
+}  // namespace
+}  // namespace xccl

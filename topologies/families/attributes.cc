@@ -1,0 +1,100 @@
+#include "topologies/families/attributes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/strings.h"
+#include "base/units.h"
+
+namespace xccl {
+
+std::optional<std::string_view> AttributeReader::Text(std::string_view name) {
+  asked_.push_back(name);
+  for (const Attribute& attribute : attributes_)
+    if (attribute.first == name) return attribute.second;
+  return std::nullopt;
+}
+
+bool AttributeReader::Has(std::string_view name) { return Text(name).has_value(); }
+
+void AttributeReader::Fail(std::string_view text) {
+  if (status_.ok()) status_ = InvalidInput(fmt::format("{}: {}", element_, text));
+}
+
+void AttributeReader::FailValue(std::string_view name, const Status& why) {
+  Fail(fmt::format("{} {}", name, why.message()));
+}
+
+std::string_view AttributeReader::RequiredText(std::string_view name) {
+  const std::optional<std::string_view> text = Text(name);
+  if (!text) {
+    // A misspelt name is the likelier story than a missing one.
+    for (const Attribute& attribute : attributes_)
+      if (NearestName(attribute.first, std::array{name}) == name)
+        Fail(fmt::format("unknown attribute '{}'; did you mean '{}'?", attribute.first, name));
+    Fail(fmt::format("no attribute '{}'", name));
+  }
+  return text.value_or("");
+}
+
+int64_t AttributeReader::RequiredInteger(std::string_view name, int64_t low, int64_t high) {
+  RequiredText(name);
+  return Integer(name, low, high, low);
+}
+
+int64_t AttributeReader::RequiredBandwidth(std::string_view name) {
+  RequiredText(name);
+  return Bandwidth(name, 1);
+}
+
+int64_t AttributeReader::Integer(std::string_view name, int64_t low, int64_t high, int64_t otherwise) {
+  const std::optional<std::string_view> text = Text(name);
+  if (!text) return otherwise;
+  const StatusOr<int64_t> value = ParseInteger(*text, low, high);
+  if (!value.ok()) FailValue(name, value.status());
+  return value.ok() ? *value : otherwise;
+}
+
+int64_t AttributeReader::Bandwidth(std::string_view name, int64_t otherwise) {
+  const std::optional<std::string_view> text = Text(name);
+  if (!text) return otherwise;
+  if (text->starts_with('-')) Fail(fmt::format("{} '{}': below zero", name, *text));
+  const StatusOr<int64_t> value = ParseBandwidth(*text);
+  if (!value.ok()) FailValue(name, value.status());
+  return value.ok() ? *value : otherwise;
+}
+
+int64_t AttributeReader::Duration(std::string_view name, int64_t otherwise) {
+  const std::optional<std::string_view> text = Text(name);
+  if (!text) return otherwise;
+  if (text->starts_with('-')) Fail(fmt::format("{} '{}': below zero", name, *text));
+  const StatusOr<int64_t> value = ParseDuration(*text);
+  if (!value.ok()) FailValue(name, value.status());
+  return value.ok() ? *value : otherwise;
+}
+
+bool AttributeReader::Bool(std::string_view name, bool otherwise) {
+  const std::optional<std::string_view> text = Text(name);
+  if (!text) return otherwise;
+  if (*text != "true" && *text != "false") Fail(fmt::format("{} '{}': expected true or false", name, *text));
+  return *text == "true";
+}
+
+Status AttributeReader::Finish() {
+  constexpr size_t kMost = 64;  // far above what any element knows; what follows is quadratic
+  if (attributes_.size() > kMost) Fail(fmt::format("{} attributes", attributes_.size()));
+  if (failed()) return status_;
+  for (size_t i = 1; i < attributes_.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (attributes_[i].first == attributes_[j].first)
+        Fail(fmt::format("attribute '{}' twice", attributes_[i].first));
+  for (const Attribute& attribute : attributes_) {
+    if (std::find(asked_.begin(), asked_.end(), attribute.first) != asked_.end()) continue;
+    Fail(fmt::format("unknown attribute '{}'{}", attribute.first, DidYouMean(attribute.first, asked_)));
+  }
+  return status_;
+}
+
+}  // namespace xccl

@@ -1,0 +1,280 @@
+// Every network is two loops: end points to their leaf (or rail, edge switch, router), then switches to
+// switches. Switches are added level by level from the end points up, so ids and links are in that order.
+#include "topologies/families/networks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "base/units.h"
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kCap = int64_t{1} << 61;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// The leaf that an end point hangs off, and how many leaves there are.
+int64_t NumLeaves(const Network& network) {
+  switch (network.kind) {
+    case NetworkKind::kSwitch:
+      return 1;
+    case NetworkKind::kRails:
+    case NetworkKind::kLeafSpine:
+      return network.leaves;
+    case NetworkKind::kFatTree:
+      return CappedProduct(network.k, network.k / 2);
+    case NetworkKind::kDragonfly:
+      return CappedProduct(network.groups, network.routers);
+  }
+  return 1;
+}
+
+int64_t EndpointsPerLeaf(const Network& network, int64_t endpoints) {
+  if (network.kind == NetworkKind::kFatTree) return network.k / 2;
+  return std::max<int64_t>(1, CeilDiv(endpoints, NumLeaves(network)));
+}
+
+int64_t LeafOf(const Network& network, int64_t endpoint, int64_t endpoints) {
+  if (network.kind == NetworkKind::kRails) return endpoint % network.leaves;
+  return endpoint / EndpointsPerLeaf(network, endpoints);
+}
+
+// Bandwidth of one uplink of a leaf: downlinks ÷ uplinks ÷ ratio, rounded down.
+int64_t UplinkBandwidth(const Network& network, int64_t endpoints) {
+  if (network.oversubscription_num == 0) return network.uplink.bandwidth_bytes_per_s;
+  const int64_t uplinks = network.kind == NetworkKind::kFatTree ? network.k / 2 : network.spines;
+  const __int128 down = static_cast<__int128>(network.access.bandwidth_bytes_per_s) *
+                        EndpointsPerLeaf(network, endpoints) * network.oversubscription_den;
+  const __int128 each = down / (static_cast<__int128>(uplinks) * network.oversubscription_num);
+  return static_cast<int64_t>(std::min<__int128>(each, kCap));
+}
+
+void ReadOversubscription(AttributeReader& reader, Network& network) {
+  if (const auto text = reader.Text("uplink-bandwidth"); text && reader.Has("oversubscription"))
+    return reader.Fail("both uplink-bandwidth and oversubscription; expected one of them");
+  const std::optional<std::string_view> ratio = reader.Text("oversubscription");
+  if (!ratio) return;
+  const std::vector<std::string> parts = Split(*ratio, ':');
+  const StatusOr<int64_t> num = ParseInteger(parts[0], 1, 1'000'000);
+  const StatusOr<int64_t> den = parts.size() == 2 ? ParseInteger(parts[1], 1, 1'000'000) : 1;
+  if (parts.size() > 2 || !num.ok() || !den.ok())
+    return reader.Fail(fmt::format("oversubscription '{}': expected a ratio such as 2 or 3:2", *ratio));
+  network.oversubscription_num = *num;
+  network.oversubscription_den = *den;
+}
+
+}  // namespace
+
+int64_t CappedProduct(int64_t a, int64_t b) {
+  return static_cast<int64_t>(std::min<__int128>(static_cast<__int128>(a) * b, kCap));
+}
+
+Status CheckSize(const TopologySize& size) {
+  const auto check = [](int64_t count, int64_t most, std::string_view what) {
+    if (count <= most) return OkStatus();
+    const std::string shown = count >= kCap ? "2^61 or more" : std::to_string(count);
+    return InvalidInput(fmt::format("{} {}; at most {} are supported", shown, what, most));
+  };
+  XCCL_RETURN_IF_ERROR(check(size.nodes, kMaxNodes, "nodes"));
+  return check(size.links, kMaxLinks, "links");
+}
+
+NodeId AddNode(NodeKind kind, std::string id, std::optional<HostId> host, TopologySpec& spec) {
+  spec.nodes.push_back(Node{kind, std::move(id), host, false, false});
+  return NodeId(static_cast<int64_t>(spec.nodes.size()) - 1);
+}
+
+void AddCable(NodeId a, NodeId b, const LinkNumbers& numbers, TopologySpec& spec) {
+  spec.links.push_back({a, b, numbers.bandwidth_bytes_per_s, numbers.latency_ps, numbers.overhead_ps});
+  spec.links.push_back({b, a, numbers.bandwidth_bytes_per_s, numbers.latency_ps, numbers.overhead_ps});
+}
+
+LinkNumbers ReadNumbers(AttributeReader& reader, const LinkNumbers& otherwise) {
+  return {reader.Bandwidth("bandwidth", otherwise.bandwidth_bytes_per_s),
+          reader.Duration("latency", otherwise.latency_ps),
+          reader.Duration("overhead", otherwise.overhead_ps)};
+}
+
+Network ReadNetwork(NetworkKind kind, AttributeReader& reader) {
+  constexpr int64_t kMost = 1'000'000'000;
+  Network network;
+  network.kind = kind;
+  network.access = ReadNumbers(reader);
+  network.uplink = network.access;
+  if (kind != NetworkKind::kSwitch)
+    network.uplink.latency_ps = reader.Duration("uplink-latency", network.access.latency_ps);
+  network.global = network.uplink;
+  network.multicast = reader.Bool("multicast", false);
+  network.reduce = reader.Bool("reduce", false);
+  switch (kind) {
+    case NetworkKind::kSwitch:
+      if (const auto id = reader.Text("id")) network.id = *id;
+      return network;
+    case NetworkKind::kRails:
+      network.spines = reader.Integer("spines", 0, kMost, 0);
+      break;
+    case NetworkKind::kLeafSpine:
+      network.leaves = reader.RequiredInteger("leaves", 1, kMost);
+      network.spines = reader.RequiredInteger("spines", 1, kMost);
+      break;
+    case NetworkKind::kFatTree:
+      network.k = reader.RequiredInteger("k", 2, kMost);
+      if (network.k % 2 != 0) reader.Fail(fmt::format("k '{}': expected an even number", network.k));
+      break;
+    case NetworkKind::kDragonfly:
+      network.groups = reader.RequiredInteger("groups", 1, kMost);
+      network.routers = reader.RequiredInteger("routers", 1, kMost);
+      network.global.bandwidth_bytes_per_s =
+          reader.Bandwidth("global-bandwidth", network.access.bandwidth_bytes_per_s);
+      network.global.latency_ps = reader.Duration("global-latency", network.uplink.latency_ps);
+      return network;
+  }
+  network.uplink.bandwidth_bytes_per_s =
+      reader.Bandwidth("uplink-bandwidth", network.access.bandwidth_bytes_per_s);
+  ReadOversubscription(reader, network);
+  if (network.oversubscription_num != 0 && network.kind == NetworkKind::kRails && network.spines == 0)
+    reader.Fail("oversubscription without spines; expected spines of 1 or more");
+  return network;
+}
+
+Status CheckNetwork(const Network& network, int64_t endpoints) {
+  if (network.kind == NetworkKind::kFatTree) {
+    const int64_t most = CappedProduct(CappedProduct(network.k, network.k / 2), network.k / 2);
+    if (endpoints > most)
+      return InvalidInput(
+          fmt::format("{} end points; a fat tree of k={} has {} ports", endpoints, network.k, most));
+  }
+  if (UplinkBandwidth(network, endpoints) <= 0)
+    return InvalidInput("the oversubscription leaves an uplink less than 1 B/s");
+  return OkStatus();
+}
+
+TopologySize SizeOf(const Network& network, int64_t endpoints) {
+  TopologySize size{NumLeaves(network), CappedProduct(2, endpoints)};
+  const auto add = [](int64_t& to, int64_t more) { to = std::min(kCap, to + std::min(more, kCap)); };
+  switch (network.kind) {
+    case NetworkKind::kSwitch:
+      break;
+    case NetworkKind::kRails:
+    case NetworkKind::kLeafSpine:
+      add(size.nodes, network.spines);
+      add(size.links, CappedProduct(2 * network.leaves, network.spines));
+      break;
+    case NetworkKind::kFatTree: {
+      const int64_t half = network.k / 2, per_layer = CappedProduct(size.nodes, half);
+      add(size.nodes, CappedProduct(network.k, half));
+      add(size.nodes, CappedProduct(half, half));
+      add(size.links, CappedProduct(4, per_layer));
+      break;
+    }
+    case NetworkKind::kDragonfly:
+      add(size.links, CappedProduct(size.nodes, network.routers - 1));
+      add(size.links, CappedProduct(network.groups, network.groups - 1));
+      break;
+  }
+  return size;
+}
+
+namespace {
+
+class NetworkAdder {
+ public:
+  NetworkAdder(const Network& network, const Place& place, TopologySpec& spec)
+      : network_(network), place_(place), spec_(spec) {}
+
+  std::vector<NodeId> Switches(std::string_view name, int64_t count) {
+    std::vector<NodeId> switches;
+    for (int64_t i = 0; i < count; ++i) switches.push_back(Switch(fmt::format("{}{}", name, i)));
+    return switches;
+  }
+  NodeId Switch(std::string id) {
+    if (!place_.host) id = place_.prefix + id;
+    const NodeId added = AddNode(NodeKind::kSwitch, std::move(id), place_.host, spec_);
+    spec_.nodes.back().multicast = network_.multicast;
+    spec_.nodes.back().reduce = network_.reduce;
+    return added;
+  }
+  void Attach(std::span<const NodeId> endpoints, std::span<const NodeId> leaves) {
+    const auto count = static_cast<int64_t>(endpoints.size());
+    for (int64_t e = 0; e < count; ++e)
+      AddCable(endpoints[e], leaves[LeafOf(network_, e, count)], network_.access, spec_);
+  }
+
+  // Edge switches of pod p are leaves p*half.., its aggregation switches likewise; aggregation switch a of
+  // every pod goes to cores a*half..
+  std::vector<NodeId> FatTree(std::span<const NodeId> endpoints, const LinkNumbers& uplink) {
+    const int64_t half = network_.k / 2;
+    const std::vector<NodeId> edge = Switches("edge", network_.k * half);
+    const std::vector<NodeId> aggregation = Switches("aggregation", network_.k * half);
+    std::vector<NodeId> core = Switches("core", half * half);
+    Attach(endpoints, edge);
+    for (int64_t pod = 0; pod < network_.k; ++pod)
+      for (int64_t e = 0; e < half; ++e)
+        for (int64_t a = 0; a < half; ++a)
+          AddCable(edge[pod * half + e], aggregation[pod * half + a], uplink, spec_);
+    for (int64_t pod = 0; pod < network_.k; ++pod)
+      for (int64_t a = 0; a < half; ++a)
+        for (int64_t c = 0; c < half; ++c)
+          AddCable(aggregation[pod * half + a], core[a * half + c], uplink, spec_);
+    return core;
+  }
+
+  // Routers of a group are a full mesh; each pair of groups has one cable. The cables of group g to
+  // g+1, g+2, ... leave from its routers in turn.
+  std::vector<NodeId> Dragonfly(std::span<const NodeId> endpoints) {
+    const int64_t groups = network_.groups, per_group = network_.routers;
+    std::vector<NodeId> routers = Switches("router", groups * per_group);
+    Attach(endpoints, routers);
+    for (int64_t g = 0; g < groups; ++g)
+      for (int64_t i = 0; i < per_group; ++i)
+        for (int64_t j = i + 1; j < per_group; ++j)
+          AddCable(routers[g * per_group + i], routers[g * per_group + j], network_.uplink, spec_);
+    const auto end = [&](int64_t group, int64_t other) {
+      return routers[group * per_group + (other - group - 1 + groups) % groups % per_group];
+    };
+    for (int64_t g = 0; g < groups; ++g)
+      for (int64_t h = g + 1; h < groups; ++h) AddCable(end(g, h), end(h, g), network_.global, spec_);
+    return routers;
+  }
+
+ private:
+  const Network& network_;
+  const Place& place_;
+  TopologySpec& spec_;
+};
+
+}  // namespace
+
+std::vector<NodeId> AddNetwork(const Network& network, std::span<const NodeId> endpoints, const Place& place,
+                               TopologySpec& spec) {
+  NetworkAdder add(network, place, spec);
+  LinkNumbers uplink = network.uplink;
+  uplink.bandwidth_bytes_per_s = UplinkBandwidth(network, static_cast<int64_t>(endpoints.size()));
+  switch (network.kind) {
+    case NetworkKind::kSwitch: {
+      std::vector<NodeId> one = {add.Switch(network.id)};
+      add.Attach(endpoints, one);
+      return one;
+    }
+    case NetworkKind::kRails:
+    case NetworkKind::kLeafSpine: {
+      const std::string_view name = network.kind == NetworkKind::kRails ? "rail" : "leaf";
+      std::vector<NodeId> leaves = add.Switches(name, network.leaves);
+      std::vector<NodeId> spines = add.Switches("spine", network.spines);
+      add.Attach(endpoints, leaves);
+      for (NodeId leaf : leaves)
+        for (NodeId spine : spines) AddCable(leaf, spine, uplink, spec);
+      return spines.empty() ? leaves : spines;
+    }
+    case NetworkKind::kFatTree:
+      return add.FatTree(endpoints, uplink);
+    case NetworkKind::kDragonfly:
+      return add.Dragonfly(endpoints);
+  }
+  return {};
+}
+
+}  // namespace xccl

@@ -1,0 +1,428 @@
+// Short forms, names, flags: what they give, and every message.
+#include "topologies/load/load.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "topologies/families/short_forms.h"
+
+namespace xccl {
+namespace {
+
+// "0--1 50GB/s 500ns" a cable, "0->1" where only one direction is there.
+std::vector<std::string> Cables(const Topology& topology) {
+  std::vector<std::string> cables;
+  for (int32_t l = 0; l < topology.num_links(); ++l) {
+    const Link& link = topology.link(LinkId(l));
+    std::string name = topology.LinkName(LinkId(l));
+    if (l + 1 < topology.num_links()) {
+      const Link& next = topology.link(LinkId(l + 1));
+      if (next.from == link.to && next.to == link.from) {
+        name.replace(name.find("->"), 2, "--");
+        ++l;
+      }
+    }
+    cables.push_back(fmt::format("{} {} {}", name, FormatBandwidth(link.bandwidth_bytes_per_s),
+                                 FormatDuration(link.latency_ps)));
+  }
+  return cables;
+}
+
+struct Shape {
+  const char* form;
+  int ranks, hosts, nodes;
+  std::vector<std::string> cables;
+};
+
+TEST(ShortForms, GiveTheseCables) {
+  const std::vector<Shape> shapes = {
+      {"ring:1", 1, 1, 1, {}},
+      {"ring:2", 2, 1, 2, {"0--1 50GB/s 500ns"}},
+      {"ring:3", 3, 1, 3, {"0--1 50GB/s 500ns", "1--2 50GB/s 500ns", "2--0 50GB/s 500ns"}},
+      {"mesh:3", 3, 1, 3, {"0--1 50GB/s 500ns", "1--2 50GB/s 500ns"}},
+      {"torus:2x2",
+       4,
+       1,
+       4,
+       {"0--2 50GB/s 500ns", "0--1 50GB/s 500ns", "1--3 50GB/s 500ns", "2--3 50GB/s 500ns"}},
+      {"torus:1x3@bandwidth=1GB/s,2GB/s,latency=1us,2us,overhead=0ns",
+       3,
+       1,
+       3,
+       {"0--1 2GB/s 2us", "1--2 2GB/s 2us", "2--0 2GB/s 2us"}},
+      {"mesh:2x2@bandwidth=1GB/s,2GB/s",
+       4,
+       1,
+       4,
+       {"0--2 1GB/s 500ns", "0--1 2GB/s 500ns", "1--3 1GB/s 500ns", "2--3 2GB/s 500ns"}},
+      {"full-mesh:3@latency=1us", 3, 1, 3, {"0--1 50GB/s 1us", "0--2 50GB/s 1us", "1--2 50GB/s 1us"}},
+      {"nvswitch:2", 2, 1, 3, {"0--nvswitch 450GB/s 500ns", "1--nvswitch 450GB/s 500ns"}},
+      {"hypercube:0", 1, 1, 1, {}},
+      {"hypercube:2",
+       4,
+       1,
+       4,
+       {"0--1 50GB/s 500ns", "0--2 50GB/s 500ns", "1--3 50GB/s 500ns", "2--3 50GB/s 500ns"}},
+      {"fat-tree:k=2",
+       2,
+       2,
+       7,
+       {"h0/0--edge0 50GB/s 500ns", "h1/1--edge1 50GB/s 500ns", "edge0--aggregation0 50GB/s 500ns",
+        "edge1--aggregation1 50GB/s 500ns", "aggregation0--core0 50GB/s 500ns",
+        "aggregation1--core0 50GB/s 500ns"}},
+      {"leaf-spine:2x1x1@uplink-bandwidth=25GB/s,uplink-latency=1us",
+       2,
+       2,
+       5,
+       {"h0/0--leaf0 50GB/s 500ns", "h1/1--leaf1 50GB/s 500ns", "leaf0--spine0 25GB/s 1us",
+        "leaf1--spine0 25GB/s 1us"}},
+      {"leaf-spine:1x2x4@oversubscription=2",
+       4,
+       4,
+       7,
+       {"h0/0--leaf0 50GB/s 500ns", "h1/1--leaf0 50GB/s 500ns", "h2/2--leaf0 50GB/s 500ns",
+        "h3/3--leaf0 50GB/s 500ns", "leaf0--spine0 50GB/s 500ns", "leaf0--spine1 50GB/s 500ns"}},
+      {"fat-tree:rails=2,hosts=2",
+       4,
+       2,
+       7,
+       {"h0/0--rail0 50GB/s 500ns", "h0/1--rail1 50GB/s 500ns", "h1/0--rail0 50GB/s 500ns",
+        "h1/1--rail1 50GB/s 500ns", "rail0--spine0 50GB/s 500ns", "rail1--spine0 50GB/s 500ns"}},
+      {"dragonfly:3x2x1@global-bandwidth=25GB/s,global-latency=2us",
+       6,
+       6,
+       12,
+       {"h0/0--router0 50GB/s 500ns", "h1/1--router1 50GB/s 500ns", "h2/2--router2 50GB/s 500ns",
+        "h3/3--router3 50GB/s 500ns", "h4/4--router4 50GB/s 500ns", "h5/5--router5 50GB/s 500ns",
+        "router0--router1 50GB/s 500ns", "router2--router3 50GB/s 500ns", "router4--router5 50GB/s 500ns",
+        "router0--router3 25GB/s 2us", "router1--router4 25GB/s 2us", "router2--router5 25GB/s 2us"}},
+  };
+  for (const Shape& shape : shapes) {
+    SCOPED_TRACE(shape.form);
+    const StatusOr<Topology> topology = LoadTopology(shape.form);
+    ASSERT_TRUE(topology.ok()) << topology.status().message();
+    EXPECT_EQ(topology->name(), shape.form);
+    EXPECT_EQ(topology->num_ranks(), shape.ranks);
+    EXPECT_EQ(topology->num_hosts(), shape.hosts);
+    EXPECT_EQ(topology->num_nodes(), shape.nodes);
+    EXPECT_EQ(Cables(*topology), shape.cables);
+  }
+}
+
+TEST(ShortForms, HaveTheseSizes) {
+  constexpr std::tuple<const char*, int, int, int> kSizes[] = {
+      {"torus:4x4x4", 64, 64, 384},
+      {"mesh:8x8", 64, 64, 224},
+      {"full-mesh:8", 8, 8, 56},
+      {"nvswitch:8", 8, 9, 16},
+      {"ring:16", 16, 16, 32},
+      {"hypercube:6", 64, 64, 384},
+      {"fat-tree:k=4", 16, 36, 96},
+      {"leaf-spine:4x2x8", 32, 38, 80},
+      {"dragonfly:5x2x2", 20, 30, 70},
+      {"torus:32x32", 1024, 1024, 4096},
+      {"fat-tree:rails=8,hosts=4,spines=2", 32, 42, 96}};
+  for (const auto& [form, ranks, nodes, links] : kSizes) {
+    SCOPED_TRACE(form);
+    const StatusOr<Topology> topology = LoadTopology(form);
+    ASSERT_TRUE(topology.ok()) << topology.status().message();
+    EXPECT_EQ(topology->num_ranks(), ranks);
+    EXPECT_EQ(topology->num_nodes(), nodes);
+    EXPECT_EQ(topology->num_links(), links);
+  }
+}
+
+// Each pair of groups has one cable, and the cables are spread over a group's routers.
+TEST(ShortForms, DragonflyJoinsEveryPairOfGroupsOnce) {
+  const StatusOr<Topology> topology = LoadTopology("dragonfly:9x4x2");
+  ASSERT_TRUE(topology.ok());
+  std::map<std::pair<int, int>, int> cables;
+  std::map<int, int> of_router;
+  const int gpus = topology->num_ranks();
+  for (const Link& link : topology->spec().links) {
+    const int from = link.from.value - gpus, to = link.to.value - gpus;
+    if (from < 0 || to < 0 || from / 4 == to / 4) continue;
+    ++cables[{from / 4, to / 4}];
+    ++of_router[from];
+  }
+  EXPECT_EQ(cables.size(), 72u);
+  for (const auto& [groups, count] : cables) EXPECT_EQ(count, 1) << groups.first << " " << groups.second;
+  for (const auto& [router, count] : of_router) EXPECT_EQ(count, 2) << router;
+}
+
+TEST(ShortForms, ExamplesLoad) {
+  EXPECT_EQ(ShortFormExamples().size(), 9u);
+  for (const std::string_view example : ShortFormExamples())
+    EXPECT_TRUE(LoadTopology(example).ok()) << example;
+}
+
+TEST(ShortForms, SwitchesTakeMulticastAndReduce) {
+  const StatusOr<Topology> topology = LoadTopology("nvswitch:2@multicast=true,reduce=true");
+  ASSERT_TRUE(topology.ok());
+  EXPECT_TRUE(topology->node(NodeId(2)).multicast);
+  EXPECT_TRUE(topology->node(NodeId(2)).reduce);
+}
+
+struct Rejection {
+  const char* form;
+  const char* message;
+};
+
+TEST(LoadTopology, Rejects) {
+  constexpr Rejection kRejections[] = {
+      {"torus:", "torus:: '': expected something like torus:4x4x4"},
+      {"torus:4xa", "torus:4xa: torus: dims '4xa': expected whole numbers from 1 up, such as 4x4x4"},
+      {"ring:0", "ring:0: ring: ranks '0': expected a whole number from 1 to 1000000000"},
+      {"fat-tree:4", "fat-tree:4: '4': expected name=value"},
+      {"leaf-spine:4x2", "leaf-spine:4x2: '2': expected something like leaf-spine:4x2x8"},
+      {"dragonfly:4x2x2x2", "dragonfly:4x2x2x2: '2x2': expected something like dragonfly:5x2x2"},
+      {"ring:4@bandwidth", "ring:4@bandwidth: 'bandwidth': expected name=value"},
+      {"ring:4@bandwidth=50",
+       "ring:4@bandwidth=50: ring: bandwidth '50': no unit; a bandwidth is written like 450GB/s"},
+      {"ring:4@bandwith=50GB/s",
+       "ring:4@bandwith=50GB/s: ring: unknown attribute 'bandwith'; did you mean 'bandwidth'?"},
+      {"ring:4@latency=1us,latency=2us", "ring:4@latency=1us,latency=2us: latency is given twice"},
+      {"ring:4@ranks=5", "ring:4@ranks=5: ranks is given twice"},
+      {"torus:1000000x1000000",
+       "torus:1000000x1000000: torus: 1000000000000 nodes; at most 4194304 are supported"},
+      {"torsu:4x4", "'torsu:4x4': no short form 'torsu'; did you mean 'torus:4x4'?"},
+      {"pyramid:4",
+       "'pyramid:4': no such file, and no short form 'pyramid'; short forms are nvswitch, full-mesh, ring, "
+       "mesh, "
+       "torus, hypercube, fat-tree, leaf-spine, dragonfly"},
+      {"dgx-a10", "'dgx-a10': no such file, library machine or short form; did you mean 'dgx-a100'?"},
+      {"no/such.xml", "no/such.xml: cannot read: No such file or directory"},
+  };
+  for (const Rejection& rejection : kRejections) {
+    const StatusOr<Topology> topology = LoadTopology(rejection.form);
+    ASSERT_FALSE(topology.ok()) << rejection.form;
+    EXPECT_EQ(topology.status().message(), rejection.message);
+    EXPECT_EQ(topology.status().code(), StatusCode::kInvalidInput);
+  }
+}
+
+TEST(LoadTopology, AnUnlikeNameListsTheLibrary) {
+  const StatusOr<Topology> topology = LoadTopology("a-machine-of-mine");
+  ASSERT_FALSE(topology.ok());
+  EXPECT_EQ(
+      topology.status().message(),
+      fmt::format("'a-machine-of-mine': no such file, library machine or short form; library machines are {}",
+                  fmt::join(LibraryNames(), ", ")));
+}
+
+class File {
+ public:
+  explicit File(std::string_view text) : path_(testing::TempDir() + "/load_test_file") {
+    std::ofstream(path_) << text;
+  }
+  ~File() { std::filesystem::remove(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+TEST(LoadTopology, TellsFilesApartByTheirRoot) {
+  const File native("<!-- <system> --><topology name='a'><gpu id='0'/></topology>");
+  const StatusOr<Topology> topology = LoadTopology(native.path());
+  ASSERT_TRUE(topology.ok()) << topology.status().message();
+  EXPECT_EQ(topology->name(), "a");
+  const File graphs("<graphs version=\"1\"/>");
+  EXPECT_EQ(LoadTopology(graphs.path()).status().message(),
+            graphs.path() +
+                ":1:1: an NCCL graph file (<graphs>), not a topology; expected <system>; hint: "
+                "NCCL_TOPO_DUMP_FILE writes one");
+  const File other("<html/>");
+  EXPECT_EQ(LoadTopology(other.path()).status().message(),
+            other.path() + ":1:1: root element <html>; expected <topology>");
+}
+
+TEST(Library, HasTheseMachines) {
+  constexpr std::tuple<const char*, int, int> kMachines[] = {{"ascend-8", 8, 1},
+                                                             {"dgx-a100", 8, 1},
+                                                             {"dgx-h100", 8, 1},
+                                                             {"dgx1", 8, 1},
+                                                             {"dgx1-full", 8, 1},
+                                                             {"dgx2", 16, 1},
+                                                             {"dragonfly-72", 72, 72},
+                                                             {"fat-tree-128", 128, 128},
+                                                             {"gb200-nvl72", 72, 18},
+                                                             {"mi250x", 16, 1},
+                                                             {"mi250x-full", 16, 1},
+                                                             {"mi300x", 8, 1},
+                                                             {"ndv2", 8, 1},
+                                                             {"ndv4", 8, 1},
+                                                             {"ndv5", 8, 1},
+                                                             {"p4d", 8, 1},
+                                                             {"p5", 8, 1},
+                                                             {"rail-128", 1024, 128},
+                                                             {"rail-16", 128, 16},
+                                                             {"rail-2", 16, 2},
+                                                             {"rail-32", 256, 32},
+                                                             {"rail-4", 32, 4},
+                                                             {"rail-64", 512, 64},
+                                                             {"rail-8", 64, 8},
+                                                             {"tpu-v4", 64, 1},
+                                                             {"tpu-v5e", 256, 1}};
+  std::vector<std::string> names;
+  for (const auto& [name, ranks, hosts] : kMachines) {
+    SCOPED_TRACE(name);
+    const StatusOr<Topology> topology = LoadTopology(name);
+    ASSERT_TRUE(topology.ok()) << topology.status().message();
+    EXPECT_EQ(topology->name(), name);
+    EXPECT_EQ(topology->num_ranks(), ranks);
+    EXPECT_EQ(topology->num_hosts(), hosts);
+    EXPECT_NE(topology->spec().source, "");
+    names.emplace_back(name);
+  }
+  EXPECT_EQ(LibraryNames(), names);
+}
+
+// Bandwidth out of a GPU, NICs not counted: the datasheets' figures.
+TEST(Library, GpusHaveTheBandwidthOfTheirDatasheets) {
+  constexpr std::tuple<const char*, int64_t> kPerGpu[] = {
+      {"dgx1", 150},   {"dgx2", 150},     {"dgx-a100", 300}, {"dgx-h100", 450},
+      {"ndv4", 300},   {"ndv5", 450},     {"p5", 450},       {"gb200-nvl72", 900},
+      {"mi300x", 448}, {"ascend-8", 196}, {"tpu-v4", 300},   {"tpu-v5e", 200}};
+  for (const auto& [name, gb_per_s] : kPerGpu) {
+    SCOPED_TRACE(name);
+    const StatusOr<Topology> topology = LoadTopology(name);
+    ASSERT_TRUE(topology.ok());
+    for (int32_t r = 0; r < topology->num_ranks(); ++r) {
+      int64_t out = 0, in = 0;
+      const NodeId gpu = topology->NodeOf(Rank(r));
+      for (LinkId link : topology->Out(gpu))
+        if (topology->node(topology->link(link).to).kind != NodeKind::kNic)
+          out += topology->link(link).bandwidth_bytes_per_s;
+      for (LinkId link : topology->In(gpu))
+        if (topology->node(topology->link(link).from).kind != NodeKind::kNic)
+          in += topology->link(link).bandwidth_bytes_per_s;
+      EXPECT_EQ(out, gb_per_s * 1'000'000'000) << r;
+      EXPECT_EQ(in, out) << r;
+    }
+  }
+}
+
+LoadOptions Hosts(int32_t hosts) {
+  LoadOptions options;
+  options.hosts = hosts;
+  return options;
+}
+
+TEST(Flags, HostsJoinsCopiesByTheirNics) {
+  const File file(R"(<topology name="t"><gpu count="2"/><switch id="s"/><nic count="2"/><nic id="idle"/>
+  <link from="gpu:*" to="s" bandwidth="9GB/s"/><link from="s" to="nic0" bandwidth="1GB/s"/>
+  <link from="s" to="nic1" bandwidth="2GB/s"/></topology>)");
+  const StatusOr<Topology> topology = LoadTopology(file.path(), Hosts(2));
+  ASSERT_TRUE(topology.ok()) << topology.status().message();
+  EXPECT_EQ(topology->name(), "2x t");
+  EXPECT_EQ(topology->num_ranks(), 4);
+  EXPECT_EQ(topology->HostOf(Rank(3)), HostId(1));
+  EXPECT_EQ(Cables(*topology), (std::vector<std::string>{
+                                   "h0/0--h0/s 9GB/s 0ns", "h0/1--h0/s 9GB/s 0ns", "h0/s--h0/nic0 1GB/s 0ns",
+                                   "h0/s--h0/nic1 2GB/s 0ns", "h1/0--h1/s 9GB/s 0ns", "h1/1--h1/s 9GB/s 0ns",
+                                   "h1/s--h1/nic0 1GB/s 0ns", "h1/s--h1/nic1 2GB/s 0ns",
+                                   "h0/nic0--fabric 1GB/s 1.3us", "h0/nic1--fabric 2GB/s 1.3us",
+                                   "h1/nic0--fabric 1GB/s 1.3us", "h1/nic1--fabric 2GB/s 1.3us"}));
+}
+
+TEST(Flags, HostsRejects) {
+  struct HostsRejection {
+    const char* topology;
+    int32_t hosts;
+    const char* message;
+  };
+  constexpr HostsRejection kRejections[] = {
+      {"dgx1", 2,
+       "--hosts 2: dgx1 has no nic to join copies by; hint: add <nic> elements and their links to its XML"},
+      {"rail-2", 2, "--hosts 2: rail-2 has 2 hosts; expected a machine of one host to copy"},
+      {"dgx-a100", 0, "--hosts 0: expected 1 or more"},
+      {"dgx-a100", 1'000'000, "--hosts 1000000: 17000001 nodes; at most 4194304 are supported"},
+  };
+  for (const HostsRejection& rejection : kRejections) {
+    const StatusOr<Topology> topology = LoadTopology(rejection.topology, Hosts(rejection.hosts));
+    ASSERT_FALSE(topology.ok());
+    EXPECT_EQ(topology.status().message(), rejection.message);
+    EXPECT_EQ(topology.status().code(),
+              rejection.hosts == 0 ? StatusCode::kUsage : StatusCode::kInvalidInput);
+  }
+}
+
+TEST(Flags, LinksAreRemovedAndDegraded) {
+  const File file(R"(<topology name="t"><gpu count="3"/><link from="0" to="1" count="2" bandwidth="3B/s"/>
+  <link from="1" to="2" bandwidth="10GB/s"/></topology>)");
+  struct Change {
+    std::vector<std::string> without, degrades, cables;
+  };
+  const std::vector<Change> changes = {
+      {{"0->1"}, {}, {"1->0 3B/s 0ns", "1->0 3B/s 0ns", "1--2 10GB/s 0ns"}},
+      {{"0<->1"}, {}, {"1--2 10GB/s 0ns"}},
+      {{"gpu:0 -> gpu:*", "1->2"}, {}, {"1->0 3B/s 0ns", "1->0 3B/s 0ns", "2->1 10GB/s 0ns"}},
+      {{"0<->1", "1<->2"}, {}, {}},
+      {{}, {"1->2=0.25"}, {"0--1 3B/s 0ns", "0--1 3B/s 0ns", "1--2 2.5GB/s 0ns"}},
+      {{"0<->1"}, {"1->2=.5", "1<->2=1"}, {"1--2 5GB/s 0ns"}},
+  };
+  for (const Change& change : changes) {
+    LoadOptions options;
+    options.without_links = change.without;
+    options.degrades = change.degrades;
+    const StatusOr<Topology> topology = LoadTopology(file.path(), options);
+    ASSERT_TRUE(topology.ok()) << topology.status().message();
+    EXPECT_EQ(Cables(*topology), change.cables);
+  }
+}
+
+TEST(Flags, LinksReject) {
+  struct LinkRejection {
+    const char* without;
+    const char* degrade;
+    StatusCode code;
+    const char* message;
+  };
+  constexpr LinkRejection kRejections[] = {
+      {"0-1", "", StatusCode::kUsage,
+       "--without-link: '0-1': expected A->B, such as 0->1 or h0/gpu:3->h0/nvswitch"},
+      {"->1", "", StatusCode::kUsage,
+       "--without-link: '->1': expected A->B, such as 0->1 or h0/gpu:3->h0/nvswitch"},
+      {"0->16", "", StatusCode::kInvalidInput, "--without-link: link 0->16: no node 16; nodes are 0..15"},
+      {"0->", "", StatusCode::kInvalidInput,
+       "--without-link: link 0->: an empty reference; expected a node such as 0, gpu:3 or h0/gpu:3"},
+      {"0->2", "", StatusCode::kInvalidInput,
+       "--without-link: link 0->2: no such link; 0 has links to 4, 1, 3, 12"},
+      {"", "0->1", StatusCode::kUsage, "--degrade '0->1': no factor; expected A->B=F, such as 0->1=0.5"},
+      {"", "0->1=", StatusCode::kUsage,
+       "--degrade: factor '': expected a number above 0 and at most 1, such as 0.5"},
+      {"", "0->1=0", StatusCode::kUsage,
+       "--degrade: factor '0': expected a number above 0 and at most 1, such as 0.5"},
+      {"", "0->1=1.5", StatusCode::kUsage,
+       "--degrade: factor '1.5': expected a number above 0 and at most 1, such as 0.5"},
+      {"", "0->1=half", StatusCode::kUsage,
+       "--degrade: factor 'half': expected a number above 0 and at most 1, such as 0.5"},
+      {"", "0->2=0.5", StatusCode::kInvalidInput,
+       "--degrade: link 0->2: no such link; 0 has links to 4, 1, 3, 12"},
+  };
+  for (const LinkRejection& rejection : kRejections) {
+    LoadOptions options;
+    if (*rejection.without != '\0') options.without_links = {rejection.without};
+    if (*rejection.degrade != '\0') options.degrades = {rejection.degrade};
+    const StatusOr<Topology> topology = LoadTopology("torus:4x4", options);
+    ASSERT_FALSE(topology.ok());
+    EXPECT_EQ(topology.status().message(), rejection.message);
+    EXPECT_EQ(topology.status().code(), rejection.code) << rejection.message;
+  }
+  LoadOptions options;
+  options.degrades = {"0->1=0.0000001"};
+  EXPECT_EQ(LoadTopology("ring:2@bandwidth=1KB/s", options).status().message(),
+            "--degrade: link 0->1: less than 1 B/s is left; expected a larger factor");
+}
+
+}  // namespace
+}  // namespace xccl

@@ -1,0 +1,484 @@
+#include "topologies/nccl/nccl_xml.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/files.h"
+#include "base/random.h"
+#include "base/strings.h"
+#include "base/testing/shared_data.h"
+#include "base/units.h"
+#include "topologies/nccl/nccl_constants.h"
+
+namespace xccl {
+namespace {
+
+constexpr const char* kCpu =
+    R"(<cpu numaid="0" arch="x86_64" vendor="AuthenticAMD" familyid="175" modelid="1">)";
+
+std::string Gpu(int rank, std::string_view links = "") {
+  return fmt::format(
+      R"(<pci busid="0000:0{0}:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16">)"
+      R"(<gpu dev="{0}" sm="80" rank="{0}" gdr="1">{1}</gpu></pci>)",
+      rank, links);
+}
+
+std::string System(std::string_view inside) {
+  return fmt::format("<system version=\"1\">{}{}</cpu></system>", kCpu, inside);
+}
+
+// "0->1 20GB/s 600ns" a line; a duplex pair is shown once, as "0--1".
+std::string Links(const Topology& t) {
+  std::string text;
+  for (int32_t l = 0; l < t.num_links(); ++l) {
+    const Link& link = t.link(LinkId(l));
+    std::string name = t.LinkName(LinkId(l));
+    if (l + 1 < t.num_links()) {
+      const Link& next = t.link(LinkId(l + 1));
+      if (next.from == link.to && next.to == link.from &&
+          next.bandwidth_bytes_per_s == link.bandwidth_bytes_per_s) {
+        name.replace(name.find("->"), 2, "--");
+        ++l;
+      }
+    }
+    text += fmt::format("{} {} {}\n", name, FormatBandwidth(link.bandwidth_bytes_per_s),
+                        FormatDuration(link.latency_ps));
+  }
+  return text;
+}
+
+std::string Read(std::string_view text, const LoadOptions& options = {}) {
+  const StatusOr<Topology> t = ReadNcclXml(text, "dir/box.xml", options);
+  if (!t.ok()) return t.status().message();
+  std::string result = Links(*t);
+  for (const std::string& warning : t->spec().warnings) result += "! " + warning + "\n";
+  return result;
+}
+
+LoadOptions Arch(std::string arch) {
+  LoadOptions options;
+  options.gpu_arch = std::move(arch);
+  return options;
+}
+
+TEST(NcclXml, Machines) {
+  struct Case {
+    const char* name;
+    std::string text;
+    LoadOptions options;
+    std::string expected;
+  };
+  const std::string pair = R"(<nvlink target="0000:01:00.0" count="4" tclass="0x030200"/>)";
+  const std::string back = R"(<nvlink target="0000:00:00.0" count="4" tclass="0x030200"/>)";
+  const std::vector<Case> cases = {
+      {"bridged pair",
+       System(Gpu(0, pair) + Gpu(1, back)),
+       {},
+       "0--1 80GB/s 600ns\n0--numa0 24GB/s 500ns\n1--numa0 24GB/s 500ns\n"},
+      {"busids compare as numbers",
+       System(Gpu(0, R"(<nvlink target="00000000:01:00.0" count="4" tclass="0x030200"/>)") + Gpu(1, back)),
+       {},
+       "0--1 80GB/s 600ns\n0--numa0 24GB/s 500ns\n1--numa0 24GB/s 500ns\n"},
+      {"one side lists nothing",
+       System(Gpu(0, pair) + Gpu(1)),
+       {},
+       "0->1 80GB/s 600ns\n0--numa0 24GB/s 500ns\n1--numa0 24GB/s 500ns\n"
+       "! dir/box.xml:1:1: gpu 0 lists 80GB/s to gpu 1, which lists none back\n"},
+      {"sides differ",
+       System(Gpu(0, pair) + Gpu(1, R"(<nvlink target="0000:00:00.0" count="2" tclass="0x030200"/>)")),
+       {},
+       "0->1 80GB/s 600ns\n1->0 40GB/s 600ns\n0--numa0 24GB/s 500ns\n1--numa0 24GB/s 500ns\n"
+       "! dir/box.xml:1:1: gpu 0 lists 80GB/s to gpu 1, which lists 40GB/s back\n"},
+      {"hidden NVSwitches are one switch",
+       System(Gpu(0, R"(<nvlink target="fffffff:ff:ff.0" count="12" tclass="0x068000"/>)") +
+              Gpu(1, R"(<nvlink target="0000:c0:00.0" count="5" tclass="0x068000"/>)"
+                     R"(<nvlink target="0000:c1:00.0" count="7" tclass="0x068000"/>)")),
+       {},
+       "0--nvswitch 240GB/s 300ns\n1--nvswitch 240GB/s 300ns\n0--numa0 24GB/s 500ns\n1--numa0 24GB/s "
+       "500ns\n"},
+      {"a hidden NVSwitch without class",
+       System(Gpu(0, R"(<nvlink target="fffffff:ff:ff.0" count="12"/>)")),
+       {},
+       "0--nvswitch 240GB/s 300ns\n0--numa0 24GB/s 500ns\n"},
+      {"NVLink to the CPU, and C2C",
+       System(Gpu(0, R"(<nvlink target="0000:cc:00.0" count="3" tclass="0x068001"/>)") +
+              Gpu(1, R"(<c2c bw="44712" count="5"/>)")),
+       {},
+       "0--numa0 60GB/s 600ns\n1--numa0 223.56GB/s 600ns\n0--numa0 24GB/s 500ns\n1--numa0 24GB/s 500ns\n"},
+      {"links to itself, to nothing, of no count",
+       System(Gpu(0, back + R"(<nvlink target="0000:77:00.0" count="1"/>)" +
+                         R"(<nvlink target="0000:c0:00.0" tclass="0x068000"/>)")),
+       {},
+       "0--nvswitch 20GB/s 300ns\n0--numa0 24GB/s 500ns\n"
+       "! dir/box.xml:1:225: a link of a GPU to itself; left out\n"
+       "! dir/box.xml:1:284: a link to 0000:77:00.0, which is neither a GPU of this file nor an NVSwitch; "
+       "left out\n"
+       "! dir/box.xml:1:325: nvlink without count; 1 assumed\n"},
+      {"xGMI of gfx90a as RCCL writes it",
+       System(
+           R"(<pci busid="0:1:0.0" class="0x038000" link_speed="32 GT/s" link_width="16"><gpu dev="0" sm="104" gcn="910" rank="0"><xgmi target="0:2:0.0" count="4" tclass="0x038000"/></gpu></pci>)"
+           R"(<pci busid="0:2:0.0" class="0x038000" link_speed="32 GT/s" link_width="16"><gpu dev="1" sm="104" gcn="910" rank="1"><xgmi target="0:1:0.0" count="4" tclass="0x038000"/></gpu></pci>)"),
+       {},
+       "0--1 144GB/s 600ns\n0--numa0 48GB/s 500ns\n1--numa0 48GB/s 500ns\n"},
+      {"comment, declaration, CRLF and blank lines before the root",
+       "\r\n<?xml version=\"1.0\"?>\r\n<!-- <system> -->\r\n" + System("\r\n" + Gpu(0) + "\r\n"),
+       {},
+       "0--numa0 24GB/s 500ns\n"},
+      {"gpus by class",
+       System(R"(<pci busid="0001:00:00.0" class="0x030200" link_speed="16 GT/s" link_width="16"/>)"
+              R"(<pci busid="0002:00:00.0" class="0x120000" link_speed="16 GT/s" link_width="16"/>)"
+              R"(<pci busid="0003:00:00.0" class="0x020700" link_speed="16 GT/s" link_width="8"/>)"
+              R"(<pci busid="0004:00:00.0" class="0x010802" link_speed="16 GT/s" link_width="4"/>)"),
+       Arch("sm70"),
+       "0--numa0 24GB/s 500ns\n1--numa0 24GB/s 500ns\nnic-0003.00--numa0 12GB/s 500ns\n"
+       "! dir/box.xml:1:1: no <gpu> elements, so no NVLinks: only PCIe joins the GPUs (the library's "
+       "machines have "
+       "both)\n"
+       "! dir/box.xml:1:262: a NIC without <net>, so without a speed; that of its PCIe link assumed\n"},
+      {"a bridge with one device is a part of its way; with two, a switch",
+       System(
+           R"(<pci busid="0000:0a:00.0" class="0x060400" link_speed="8 GT/s" link_width="16">)"
+           R"(<pci busid="0000:0b:00.0" class="0x060400" link_speed="32 GT/s" link_width="16">)" +
+           Gpu(0) + Gpu(1) +
+           R"(</pci></pci><pci busid="0000:0c:00.0" class="0x060400" link_speed="8 GT/s" link_width="16">)" +
+           Gpu(2) + "</pci>"),
+       {},
+       "pci-0b--numa0 12GB/s 500ns\n0--pci-0b 24GB/s 500ns\n1--pci-0b 24GB/s 500ns\n2--numa0 12GB/s 500ns\n"},
+      {"a bridge of one slow lane is virtual",
+       System(R"(<pci busid="0000:0a:00.0" class="0x060400" link_speed="2.5 GT/s PCIe" link_width="1">)" +
+              Gpu(0) + Gpu(1) + "</pci>"),
+       {},
+       "pci-0a--numa0 24GB/s 500ns\n0--pci-0a 24GB/s 500ns\n1--pci-0a 24GB/s 500ns\n"
+       "! dir/box.xml:1:100: a bridge of 2.5 GT/s x1 above a faster device; taken for virtual, as fast as "
+       "the "
+       "device\n"},
+      {"a slow NIC is not virtual",
+       System(Gpu(0) +
+              R"(<pci busid="0000:60:00.0" class="0x020000" link_speed="2.5 GT/s" link_width="1"><nic>)"
+              R"(<net name="eth0" dev="0" speed="10000" port="0" gdr="0"/></nic></pci>)"),
+       {},
+       "0--numa0 24GB/s 500ns\neth0--numa0 187.5MB/s 500ns\n"},
+      {"both levels of a Broadcom Gen4 switch",
+       System(
+           R"(<pci busid="0000:0a:00.0" class="0x060400" vendor="0x1000" device="0xc010" subsystem_vendor="0x1000" subsystem_device="0xa096" link_speed="16 GT/s" link_width="16">)"
+           R"(<pci busid="0000:0b:00.0" class="0x060400" vendor="0x1000" device="0xc010" subsystem_vendor="0x1000" subsystem_device="0xa096" link_speed="16 GT/s" link_width="16">)" +
+           Gpu(0) + Gpu(1) + "</pci>" + Gpu(2) + "</pci>"),
+       {},
+       "pci-0a--numa0 24GB/s 500ns\n0--pci-0a 24GB/s 500ns\n1--pci-0a 24GB/s 500ns\n2--pci-0a 24GB/s "
+       "500ns\n"},
+      {"several nets on one nic, a nic without PCI, odd speeds",
+       System(
+           Gpu(0) +
+           R"(<pci busid="0000:61:00.0" class="0x020000" link_speed="32.0 GT/s PCIe" link_width="16"><nic>)"
+           R"(<net name="m0" dev="0" speed="180000" port="1"/><net name="m0" dev="1" speed="180000" port="2"/></nic></pci>)"
+           R"(<nic><net name="veth" dev="2" speed="-1" port="0" latency="2.5"/></nic>)"),
+       {},
+       "0--numa0 24GB/s 500ns\npci-61--numa0 48GB/s 500ns\nm0--pci-61 22.5GB/s 0ns\nm0-2--pci-61 22.5GB/s "
+       "0ns\n"
+       "veth--numa0 1.25GB/s 2.5us\n"
+       "! dir/box.xml:1:442: net without speed; 10000 Mbit/s assumed, as NCCL does\n"},
+      {"names that references could not say",
+       System(Gpu(0) + "<nic><net name=\"a/b:*..\xc3\xa9\" dev=\"0\" speed=\"8000\"/></nic>"),
+       {},
+       "0--numa0 24GB/s 500ns\na_b__.___--numa0 1GB/s 0ns\n"},
+      {"a pcilink between switches",
+       System(R"(<pci busid="0000:0a:00.0" class="0x060400" link_speed="16 GT/s" link_width="16">)" + Gpu(0) +
+              Gpu(1) +
+              R"(<pcilink target="0000:0b:00.0"/></pci>)"
+              R"(<pci busid="0000:0b:00.0" class="0x060400" link_speed="16 GT/s" link_width="16">)" +
+              Gpu(2) + Gpu(3) + R"(<pcilink target="0000:0a:00.0"/><pcilink target="0000:77:00.0"/></pci>)"),
+       {},
+       "pci-0a--numa0 24GB/s 500ns\n0--pci-0a 24GB/s 500ns\n1--pci-0a 24GB/s 500ns\npci-0b--numa0 24GB/s "
+       "500ns\n"
+       "2--pci-0b 24GB/s 500ns\n3--pci-0b 24GB/s 500ns\npci-0a--pci-0b 5000GB/s 500ns\n"
+       "! dir/box.xml:1:878: a pcilink to 0000:77:00.0, which is no other switch of this file; left out\n"},
+      {"unknown elements and versions",
+       "<system version=\"3\"><cpu numaid=\"0\"><odd/>" + Gpu(0) + "</cpu><even/></system>",
+       {},
+       "0--numa0 24GB/s 500ns\n"
+       "! dir/box.xml:1:1: system version=\"3\"; known are 1 (NCCL) and 2 (RCCL)\n"
+       "! dir/box.xml:1:37: unknown element <odd> left out\n"
+       "! dir/box.xml:1:186: unknown element <even> left out\n"},
+      {"the file beats the flag", System(Gpu(0)), Arch("sm90"),
+       "0--numa0 24GB/s 500ns\n! dir/box.xml:1:100: the file says sm80; --gpu-arch=sm90 has no effect\n"},
+  };
+  for (const Case& c : cases) EXPECT_EQ(Read(c.text, c.options), c.expected) << c.name;
+}
+
+TEST(NcclXml, RanksOrderTheGpusAndDevNamesThem) {
+  const std::string text =
+      "<system version=\"1\"><cpu numaid=\"1\" arch=\"arm64\">" + Gpu(2) +
+      "</cpu><cpu numaid=\"0\" arch=\"arm64\">" +
+      R"(<pci busid="0000:08:00.0" class="0x030200"><gpu dev="7" sm="80" rank="0"/></pci>)"
+      R"(<pci busid="0000:09:00.0" class="0x030200"><gpu dev="9" sm="80"/></pci>)"
+      "</cpu></system>";
+  const StatusOr<Topology> t = ReadNcclXml(text, "box.xml");
+  ASSERT_TRUE(t.ok()) << t.status().message();
+  EXPECT_EQ(t->NodeName(t->NodeOf(Rank(0))), "gpu 7");
+  EXPECT_EQ(t->NodeName(t->NodeOf(Rank(1))), "gpu 2");
+  EXPECT_EQ(Join(t->spec().warnings, "\n"),
+            "box.xml:1:222: a PCI device without link_speed; 8 GT/s assumed, as NCCL does\n"
+            "box.xml:1:222: ranks are not 0..1; renumbered in their order\n"
+            "box.xml:1:302: a <gpu> without rank among others with one; left out, as NCCL does");
+  EXPECT_EQ(Links(*t), "2--numa1 24GB/s 500ns\n7--numa0 12GB/s 500ns\nnuma1--numa0 6GB/s 500ns\n");
+}
+
+// A dump of an NVLink domain of several hosts: host_hash tells them apart, the NVSwitch belongs to none.
+TEST(NcclXml, SeveralHosts) {
+  const auto host = [](std::string_view hash, int rank) {
+    return fmt::format(
+        R"(<cpu numaid="0" host_hash="{}" arch="arm64"><pci busid="0000:0{}:00.0" class="0x030200" )"
+        R"(link_speed="32.0 GT/s PCIe" link_width="16"><gpu dev="0" sm="100" rank="{}">)"
+        R"(<nvlink target="fffffff:ff:ff.0" count="18" tclass="0x068000"/></gpu></pci></cpu>)",
+        hash, rank, rank);
+  };
+  const StatusOr<Topology> t =
+      ReadNcclXml("<system version=\"1\">" + host("0xb", 1) + host("0xa", 0) + "</system>", "nvl.xml");
+  ASSERT_TRUE(t.ok()) << t.status().message();
+  EXPECT_EQ(t->num_hosts(), 2);
+  EXPECT_EQ(Links(*t),
+            "h0/0--nvswitch 721.8GB/s 300ns\nh1/0--nvswitch 721.8GB/s 300ns\n"
+            "h1/0--h1/numa0 48GB/s 500ns\nh0/0--h0/numa0 48GB/s 500ns\n");
+  const Node& nvswitch = t->node(t->link(LinkId(0)).to);
+  EXPECT_FALSE(nvswitch.host.has_value());
+  EXPECT_TRUE(nvswitch.multicast && nvswitch.reduce);
+}
+
+TEST(NcclXml, Rejections) {
+  struct Case {
+    const char* name;
+    std::string text;
+    LoadOptions options;
+    std::string expected;
+  };
+  LoadOptions zero_per_switch;
+  zero_per_switch.gpus_per_switch = 0;
+  zero_per_switch.gpu_arch = "sm90";
+  LoadOptions one_per_switch;
+  one_per_switch.gpus_per_switch = 1;
+  const std::string by_class = System(R"(<pci busid="0001:00:00.0" class="0x030200"/>)");
+  const std::vector<Case> cases = {
+      {"graphs",
+       "\n<graphs version=\"1\"/>",
+       {},
+       "dir/box.xml:2:1: an NCCL graph file (<graphs>), not a topology; expected <system>; hint: "
+       "NCCL_TOPO_DUMP_FILE "
+       "writes one"},
+      {"other root", "<topology/>", {}, "dir/box.xml:1:1: root element <topology>; expected <system>"},
+      {"malformed",
+       "<system version=\"1\">\n<cpu>\n</system>",
+       {},
+       "dir/box.xml:3:3: not well-formed XML: start-end tags mismatch"},
+      {"empty", "", {}, "dir/box.xml:1:1: not well-formed XML: no document element found"},
+      {"no cpu",
+       "<system version=\"1\"/>",
+       {},
+       "dir/box.xml:1:1: a <system> without <cpu>; expected at least one"},
+      {"a number that is none",
+       System(R"(<pci busid="0000:01:00.0" link_width="x16"/>)"),
+       {},
+       "dir/box.xml:1:100: pci: link_width=\"x16\": expected a whole number from 0 to 1024"},
+      {"absurd count",
+       System(Gpu(0, R"(<nvlink target="0000:01:00.0" count="99999999999"/>)")),
+       {},
+       "dir/box.xml:1:225: nvlink: count=\"99999999999\": expected a whole number from 0 to 1048576"},
+      {"no target",
+       System(Gpu(0, R"(<nvlink count="1"/>)")),
+       {},
+       "dir/box.xml:1:225: nvlink: no target; expected a busid"},
+      {"c2c without bw",
+       System(Gpu(0, R"(<c2c count="1"/>)")),
+       {},
+       "dir/box.xml:1:225: c2c: no bw; expected the MB/s of one link"},
+      {"arch of devices unknown",
+       by_class,
+       {},
+       "dir/box.xml:1:100: no <gpu> element; expected the GPU's architecture; hint: --gpu-arch=sm90"},
+      {"arch of gpu unknown",
+       System(R"(<pci busid="0001:00:00.0"><gpu dev="0"/></pci>)"),
+       {},
+       "dir/box.xml:1:100: gpu: neither sm nor gcn; expected the GPU's architecture; hint: --gpu-arch=sm90"},
+      {"no such arch", by_class, Arch("h100"),
+       "--gpu-arch=h100: no GPU architecture; expected one such as sm90 or gfx942"},
+      {"no GPUs at all",
+       System(R"(<pci busid="0001:00:00.0" class="0x020000"/>)"),
+       {},
+       "dir/box.xml:1:1: neither <gpu> elements nor devices of a GPU's class; expected one of them; hint: "
+       "--gpus-per-switch=1 --gpu-arch=sm90"},
+      {"no GPUs, arch given", System(R"(<pci busid="0001:00:00.0" class="0x020000"/>)"), Arch("sm90"),
+       "dir/box.xml:1:1: neither <gpu> elements nor devices of a GPU's class; expected one of them; hint: "
+       "--gpus-per-switch=1"},
+      {"no GPUs a switch", System(R"(<pci busid="0001:00:00.0"><pci busid="0002:00:00.0"/></pci>)"),
+       zero_per_switch, "--gpus-per-switch=0: expected 1 to 1024"},
+      {"no switch to hang GPUs on", System(R"(<pci busid="0001:00:00.0" class="0x020000"/>)"), one_per_switch,
+       "dir/box.xml:1:1: no PCI switch for --gpus-per-switch; expected a <pci> that holds devices"},
+      {"GPUs by flag still need an arch",
+       System(R"(<pci busid="0001:00:00.0"><pci busid="0002:00:00.0"/></pci>)"), one_per_switch,
+       "dir/box.xml:1:100: no <gpu> element; expected the GPU's architecture; hint: --gpu-arch=sm90"},
+      {"a rank twice",
+       System(Gpu(0) + Gpu(0)),
+       {},
+       "dir/box.xml:1:237: gpu: rank=\"0\": an earlier <gpu> has it; expected each rank once"},
+  };
+  for (const Case& c : cases) EXPECT_EQ(Read(c.text, c.options), c.expected) << c.name;
+}
+
+TEST(NcclXml, DeepNestingIsRefused) {
+  std::string open, close;
+  for (int i = 0; i < 5000; ++i) {
+    open += fmt::format("<pci busid=\"{}\">", i);
+    close += "</pci>";
+  }
+  EXPECT_EQ(Read(System(open + close)), "dir/box.xml:1:1098: pci: nested deeper than 64");
+}
+
+// Bytes changed, taken out and put in at random: an error or a topology, never a crash.
+TEST(NcclXml, MutatedFiles) {
+  const std::string text = System(
+      R"(<pci busid="0000:0a:00.0" class="0x060400" link_speed="2.5 GT/s PCIe" link_width="1">)" +
+      Gpu(0, R"(<nvlink target="0000:01:00.0" count="4" tclass="0x030200"/><c2c bw="44712" count="5"/>)") +
+      Gpu(1, R"(<nvlink target="fffffff:ff:ff.0" count="12" tclass="0x068000"/>)") +
+      R"(<pci busid="0000:61:00.0" class="0x020000"><nic><net name="m" dev="0" speed="180000"/><net dev="1"/></nic></pci>)"
+      R"(<pcilink target="0000:0a:00.0"/></pci><pci busid="0000:70:00.0" class="0x120000"/>)");
+  Random random(5);
+  const std::string_view alphabet = "<>/\"= 019xacgpiu:.-";
+  int read = 0;
+  for (int trial = 0; trial < 3000; ++trial) {
+    std::string mutated = text;
+    for (uint64_t n = 1 + random.Below(4); n > 0; --n) {
+      const size_t at = random.Below(mutated.size());
+      const char c = alphabet[random.Below(alphabet.size())];
+      switch (random.Below(4)) {
+        case 0:
+          mutated[at] = c;
+          break;
+        case 1:
+          mutated.erase(at, 1 + random.Below(40));
+          break;
+        case 2:
+          mutated.insert(at, 1, c);
+          break;
+        case 3:
+          mutated.insert(at, text.substr(random.Below(text.size()), random.Below(60)));
+          break;
+      }
+    }
+    LoadOptions options = Arch("sm90");
+    if (trial % 2 == 0) options.gpus_per_switch = 1;
+    const StatusOr<Topology> t = ReadNcclXml(mutated, "m.xml", options);
+    read += t.ok() ? 1 : 0;
+    ASSERT_TRUE(t.ok() || t.status().code() == StatusCode::kInvalidInput) << t.status().message() << "\n"
+                                                                          << mutated;
+  }
+  EXPECT_GT(read, 300);
+}
+
+TEST(NcclXml, TellsItsRoots) {
+  EXPECT_TRUE(IsNcclXml("<system version=\"1\">"));
+  EXPECT_TRUE(IsNcclXml("\r\n <?xml version=\"1.0\"?><!-- <topology> -->\n<graphs>"));
+  EXPECT_FALSE(IsNcclXml("<topology/>"));
+  EXPECT_FALSE(IsNcclXml("<systems/>"));
+  EXPECT_FALSE(IsNcclXml("<!-- never closed <system>"));
+  EXPECT_FALSE(IsNcclXml(""));
+}
+
+TEST(NcclConstants, Tables) {
+  EXPECT_EQ(GpuLinkBytesPerS(*ParseGpuArch("sm100")), 40'100'000'000);
+  EXPECT_EQ(GpuLinkBytesPerS(*ParseGpuArch("sm_121")), 40'100'000'000);
+  EXPECT_EQ(GpuLinkBytesPerS(*ParseGpuArch("sm90")), 20'600'000'000);
+  EXPECT_EQ(GpuLinkBytesPerS(*ParseGpuArch("sm86")), 12'000'000'000);
+  EXPECT_EQ(GpuLinkBytesPerS(*ParseGpuArch("sm80")), 20'000'000'000);
+  EXPECT_EQ(GpuLinkBytesPerS(*ParseGpuArch("sm60")), 18'000'000'000);
+  EXPECT_EQ(GpuLinkBytesPerS(*ParseGpuArch("gfx90a")), 36'000'000'000);
+  EXPECT_EQ(GpuLinkBytesPerS(*ParseGpuArch("gfx942")), 48'000'000'000);
+  EXPECT_EQ(GpuLinkBytesPerS(GpuArchOfGcn("908")), 24'000'000'000);
+  struct Case {
+    const char* text;
+    int64_t per_lane;
+    bool known, present;
+  };
+  for (const Case& c :
+       {Case{"16 GT/s", 1'500'000'000, true, true}, Case{"16.0 GT/s PCIe", 1'500'000'000, true, true},
+        Case{"2.5 GT/s", 187'500'000, true, true}, Case{"64.0 GT/s PCIe", 6'000'000'000, true, true},
+        Case{"32 GT/s PCIe/s", 3'000'000'000, false, true}, Case{"", 750'000'000, false, false},
+        Case{"Unknown speed", 750'000'000, false, false}}) {
+    const PcieSpeed speed = ParsePcieSpeed(c.text);
+    EXPECT_EQ(speed.bytes_per_s_per_lane, c.per_lane) << c.text;
+    EXPECT_EQ(speed.known, c.known) << c.text;
+    EXPECT_EQ(speed.present, c.present) << c.text;
+  }
+  const auto cpu = [](const char* arch, const char* vendor, int32_t family, int32_t model) {
+    return CpuLinkOf(CpuModel{arch, vendor, family, model}).bytes_per_s;
+  };
+  EXPECT_EQ(cpu("x86_64", "GenuineIntel", 6, 79), 6'000'000'000);
+  EXPECT_EQ(cpu("x86_64", "GenuineIntel", 6, 85), 10'000'000'000);
+  EXPECT_EQ(cpu("x86_64", "GenuineIntel", 6, 143), 22'000'000'000);
+  EXPECT_EQ(cpu("x86_64", "GenuineIntel", 6, 207), 40'000'000'000);
+  EXPECT_EQ(cpu("x86_64", "AuthenticAMD", 23, 49), 16'000'000'000);
+  EXPECT_EQ(cpu("ppc64", "", 0, 0), 32'000'000'000);
+  EXPECT_EQ(cpu("arm64", "", 0, 0), 6'000'000'000);
+  EXPECT_EQ(cpu("x86_64", "  Shanghai  ", 7, 0x5b), 9'000'000'000);
+  EXPECT_FALSE(CpuLinkOf(CpuModel{}).known);
+}
+
+// The files that vendors and users published.
+struct Sample {
+  const char* file;
+  const char* gpu_arch;  // "": the file says it
+  int32_t gpus_per_switch;
+  int32_t ranks;
+  int64_t gpu_gb_per_s_x10;  // over NVLink or xGMI, out of each GPU
+  int32_t nics;
+  size_t warnings;
+};
+constexpr Sample kSamples[] = {
+    {"aws-p4d.xml", "sm80", 0, 8, 0, 4, 2},    {"aws-p5.xml", "sm90", 1, 8, 0, 32, 7},
+    {"azure-ndv2.xml", "sm70", 0, 8, 0, 1, 2}, {"azure-ndv4.xml", "sm80", 0, 8, 0, 8, 2},
+    {"azure-ncv4.xml", "", 0, 4, 0, 1, 3},  // its 12 NVLinks a GPU lead to the GPU itself
+    {"oci-h100.xml", "", 0, 8, 3708, 16, 0},   {"dgx-a100.xml", "", 0, 8, 2400, 8, 0},
+    {"mi300x.xml", "", 0, 8, 3360, 2, 0},      {"8a100-4cx6.xml", "", 0, 8, 2400, 5, 0},
+    {"rccl-8p-940.xml", "", 0, 8, 3360, 8, 0}, {"rccl-16p1h.xml", "", 0, 16, 2520, 8, 0},
+    {"rccl-4p3l.xml", "", 0, 4, 720, 2, 0},    {"rccl-8p6l.xml", "", 0, 8, 1440, 1, 0},
+};
+
+TEST(NcclXml, FilesFoundInTheWild) {
+  constexpr std::string_view kFolder = "data/nccl-topologies";
+  const std::optional<std::string> folder = SharedData(kFolder);
+  if (!folder) GTEST_SKIP() << SharedDataMissing(kFolder);
+  for (const Sample& s : kSamples) {
+    const StatusOr<std::string> text = ReadFile(*folder + "/" + s.file);
+    ASSERT_TRUE(text.ok()) << text.status().message();
+    LoadOptions options;
+    if (*s.gpu_arch != '\0') options.gpu_arch = s.gpu_arch;
+    if (s.gpus_per_switch > 0) options.gpus_per_switch = s.gpus_per_switch;
+    const StatusOr<Topology> t = ReadNcclXml(*text, s.file, options);
+    ASSERT_TRUE(t.ok()) << t.status().message();
+    EXPECT_EQ(t->num_ranks(), s.ranks) << s.file;
+    EXPECT_EQ(t->spec().warnings.size(), s.warnings) << s.file << "\n" << Join(t->spec().warnings, "\n");
+    EXPECT_EQ(std::ranges::count(t->spec().nodes, NodeKind::kNic, &Node::kind), s.nics) << s.file;
+    for (int32_t r = 0; r < t->num_ranks(); ++r) {
+      int64_t out = 0, in = 0;
+      const auto is_gpu_link = [&](NodeId other) {
+        return t->IsGpu(other) || t->node(other).id == "nvswitch";
+      };
+      for (LinkId l : t->Out(t->NodeOf(Rank(r))))
+        if (is_gpu_link(t->link(l).to)) out += t->link(l).bandwidth_bytes_per_s;
+      for (LinkId l : t->In(t->NodeOf(Rank(r))))
+        if (is_gpu_link(t->link(l).from)) in += t->link(l).bandwidth_bytes_per_s;
+      EXPECT_EQ(out, s.gpu_gb_per_s_x10 * 100'000'000) << s.file << " rank " << r;
+      EXPECT_EQ(in, out) << s.file << " rank " << r;
+    }
+  }
+  const StatusOr<std::string> graph = ReadFile(*folder + "/azure-ncv4-graph.xml");
+  ASSERT_TRUE(graph.ok());
+  EXPECT_EQ(
+      ReadNcclXml(*graph, "azure-ncv4-graph.xml").status().message(),
+      "azure-ncv4-graph.xml:1:1: an NCCL graph file (<graphs>), not a topology; expected <system>; hint: "
+      "NCCL_TOPO_DUMP_FILE writes one");
+}
+
+}  // namespace
+}  // namespace xccl

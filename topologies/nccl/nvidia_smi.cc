@@ -1,0 +1,384 @@
+// The text is read as a stream of words, since its tabs do not align and its lines may be wrapped: names of
+// devices until the first one comes again, then a row a device. Devices are then joined by class with
+// union-find: PIX under one PCIe switch, PXB under one more above, PHB and NODE under one CPU.
+#include "topologies/nccl/nvidia_smi.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "base/strings.h"
+#include "base/units.h"
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kMostDevices = 1024;
+
+struct Connection {
+  enum class Kind { kSelf, kNvlink, kPix, kPxb, kPhb, kNode, kSys };
+  Kind kind = Kind::kSys;
+  int64_t links = 0;  // kNvlink
+};
+
+struct Device {
+  std::string name;  // GPU0, mlx5_0
+  bool gpu = false;
+  std::optional<int32_t> numa;
+  std::string cpus;  // affinity: "0-31,64-95"; may be empty
+  GpuArch arch;
+  int64_t pcie_bytes_per_s = 0;  // 0: not known
+};
+
+struct Matrix {
+  std::vector<Device> devices;  // columns
+  std::vector<std::vector<Connection>> rows;
+};
+
+Status Bad(std::string_view message) { return InvalidInput(fmt::format("nvidia-smi topo -m: {}", message)); }
+
+// Terminals get an underlined header: escape sequences are removed.
+std::string WithoutEscapes(std::string_view text) {
+  std::string plain;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\x1b') {
+      plain += text[i];
+      continue;
+    }
+    if (i + 1 < text.size() && text[i + 1] == '[') ++i;
+    while (i + 1 < text.size() && (text[i + 1] < '@' || text[i + 1] > '~')) ++i;
+    ++i;
+  }
+  return plain;
+}
+
+std::vector<std::string> Words(std::string_view text) {
+  std::vector<std::string> words;
+  std::string word;
+  for (char c : text) {
+    if (c == ' ' || c == '\t' || c == '\r' || c == '\n') {
+      if (!word.empty()) words.push_back(std::move(word));
+      word.clear();
+    } else {
+      word += c;
+    }
+  }
+  if (!word.empty()) words.push_back(std::move(word));
+  return words;
+}
+
+std::optional<int64_t> NumberAfter(std::string_view word, std::string_view prefix) {
+  if (!word.starts_with(prefix)) return std::nullopt;
+  const StatusOr<int64_t> number = ParseInteger(word.substr(prefix.size()), 0, 1'000'000);
+  return number.ok() ? std::optional(*number) : std::nullopt;
+}
+
+std::optional<Connection> ParseConnection(std::string_view word) {
+  using Kind = Connection::Kind;
+  if (word == "X") return Connection{Kind::kSelf, 0};
+  if (word == "PIX") return Connection{Kind::kPix, 0};
+  if (word == "PXB") return Connection{Kind::kPxb, 0};
+  if (word == "PHB") return Connection{Kind::kPhb, 0};
+  if (word == "NODE") return Connection{Kind::kNode, 0};
+  if (word == "SYS" || word == "SOC") return Connection{Kind::kSys, 0};  // SOC: drivers before 390
+  if (const auto links = NumberAfter(word, "NV"); links && *links > 0)
+    return Connection{Kind::kNvlink, *links};
+  return std::nullopt;
+}
+
+// Names in the header, up to the word at `at`, where the first row begins.
+StatusOr<std::vector<Device>> ReadHeader(const std::vector<std::string>& words, size_t& at) {
+  static const std::set<std::string> kOtherColumns = {"CPU", "NUMA", "GPU", "Affinity", "ID"};
+  std::vector<Device> devices;
+  while (at < words.size() && !NumberAfter(words[at], "GPU")) ++at;
+  for (; at < words.size(); ++at) {
+    if (kOtherColumns.contains(words[at])) continue;
+    if (!devices.empty() && words[at] == devices.front().name) return devices;
+    if (words[at] == "Legend:" || ParseConnection(words[at])) break;
+    devices.push_back(Device{words[at], NumberAfter(words[at], "GPU").has_value(), std::nullopt, "", {}, 0});
+    if (static_cast<int64_t>(devices.size()) > kMostDevices)
+      return Bad(fmt::format("more than {} devices", kMostDevices));
+  }
+  return Bad("no matrix of GPUs; expected a header 'GPU0 GPU1 ...' and a row for each");
+}
+
+// The columns after the matrix: CPU affinity "0-31,64-95", NUMA affinity "0", "0-1" or "N/A". Only a single
+// NUMA node is of use.
+std::optional<int32_t> NumaOf(const std::vector<std::string>& words, size_t at, size_t end) {
+  if (at + 1 >= end) return std::nullopt;
+  const auto numa = NumberAfter(words[at + 1], "");
+  return numa ? std::optional(static_cast<int32_t>(*numa)) : std::nullopt;
+}
+
+// "NIC0: mlx5_0" after the matrix.
+void NameNics(const std::vector<std::string>& words, size_t at, std::vector<Device>& devices) {
+  for (; at + 1 < words.size(); ++at) {
+    if (!words[at].ends_with(':')) continue;
+    for (Device& device : devices)
+      if (!device.gpu && device.name + ":" == words[at]) device.name = words[at + 1];
+  }
+}
+
+StatusOr<Matrix> ReadMatrix(std::string_view text) {
+  const std::vector<std::string> words = Words(WithoutEscapes(text));
+  size_t at = 0;
+  Matrix matrix;
+  XCCL_ASSIGN_OR_RETURN(matrix.devices, ReadHeader(words, at));
+  const size_t count = matrix.devices.size();
+  const auto row_starts = [&](size_t w, size_t row) {
+    return row < count && words[w] == matrix.devices[row].name;
+  };
+  for (size_t row = 0; row < count; ++row) {
+    const std::string& name = matrix.devices[row].name;
+    if (at >= words.size() || !row_starts(at, row))
+      return Bad(fmt::format("no row {}; expected one for each column", name));
+    ++at;
+    std::vector<Connection>& cells = matrix.rows.emplace_back();
+    for (size_t column = 0; column < count; ++column, ++at) {
+      const auto connection = at < words.size() ? ParseConnection(words[at]) : std::nullopt;
+      const std::string place = fmt::format("{} to {}", name, matrix.devices[column].name);
+      if (at >= words.size()) return Bad(fmt::format("{}: the text ends", place));
+      if (!connection)
+        return Bad(fmt::format("{}: '{}'; expected X, NV#, PIX, PXB, PHB, NODE or SYS", place, words[at]));
+      if ((connection->kind == Connection::Kind::kSelf) != (row == column))
+        return Bad(fmt::format("{}: '{}'; expected X on the diagonal alone", place, words[at]));
+      cells.push_back(*connection);
+    }
+    size_t end = at;
+    while (end < words.size() && !row_starts(end, row + 1) && words[end] != "Legend:") ++end;
+    matrix.devices[row].numa = NumaOf(words, at, end);
+    if (at < end && words[at].find_first_of("0123456789") == 0) matrix.devices[row].cpus = words[at];
+    at = end;
+  }
+  NameNics(words, at, matrix.devices);
+  return matrix;
+}
+
+// Fills in arch and PCIe bandwidth of the GPUs from the query's lines.
+Status ReadGpus(const NvidiaSmiTexts& texts, const LoadOptions& options, std::vector<Device>& devices) {
+  std::optional<GpuArch> flag;
+  if (options.gpu_arch) {
+    XCCL_ASSIGN_OR_RETURN(flag, ParseGpuArch(*options.gpu_arch));
+  }
+  std::map<std::string, std::vector<std::string>> lines;
+  for (const std::string& line : Split(texts.gpus, '\n')) {
+    std::vector<std::string> fields;
+    for (const std::string& field : Split(line, ',')) fields.emplace_back(Trim(field));
+    lines.emplace("GPU" + fields[0], std::move(fields));
+  }
+  for (Device& device : devices) {
+    if (!device.gpu) continue;
+    std::vector<std::string> fields;
+    if (const auto known = lines.find(device.name); known != lines.end()) fields = known->second;
+    fields.resize(4);
+    std::erase(fields[1], '.');
+    const StatusOr<int64_t> sm = ParseInteger(fields[1], 10, 999);
+    if (!sm.ok() && !flag)
+      return InvalidInput(fmt::format(
+          "nvidia-smi: no compute_cap of {}; expected one such as 9.0; hint: --gpu-arch=sm90", device.name));
+    device.arch = sm.ok() ? GpuArch{static_cast<int32_t>(*sm), ""} : *flag;
+    const StatusOr<int64_t> generation = ParseInteger(fields[2], 1, 6),
+                            width = ParseInteger(fields[3], 1, 32);
+    if (generation.ok() && width.ok()) {
+      constexpr std::string_view kRates[] = {"2.5", "5", "8", "16", "32", "64"};
+      device.pcie_bytes_per_s =
+          *width * ParsePcieSpeed(fmt::format("{} GT/s", kRates[*generation - 1])).bytes_per_s_per_lane;
+    }
+  }
+  return OkStatus();
+}
+
+// NVLinks that such a GPU has.
+int64_t MostNvlinks(const GpuArch& arch) {
+  const int32_t sm = arch.sm.value_or(90);
+  if (sm >= 90) return 18;
+  if (sm == 80) return 12;
+  if (sm >= 80) return 4;
+  return sm >= 70 ? 6 : 4;
+}
+
+class Groups {
+ public:
+  explicit Groups(size_t size) : parent_(size) { std::iota(parent_.begin(), parent_.end(), size_t{0}); }
+  size_t Of(size_t i) {
+    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
+    return i;
+  }
+  // The lower index stands for the group.
+  void Join(size_t a, size_t b) { parent_[std::max(Of(a), Of(b))] = std::min(Of(a), Of(b)); }
+
+ private:
+  std::vector<size_t> parent_;
+};
+
+class Builder {
+ public:
+  Builder(Matrix matrix, const NvidiaSmiTexts& texts)
+      : devices_(std::move(matrix.devices)), rows_(std::move(matrix.rows)), texts_(texts) {}
+
+  StatusOr<Topology> Build() {
+    spec_.name = texts_.name;
+    spec_.source = "nvidia-smi topo -m; bandwidths and latencies as NCCL 2.28.9 assumes them";
+    spec_.hosts = {Host{"h0"}};
+    AddDevices(true);
+    AddNvlinks();
+    AddPcie();
+    return Topology::Create(std::move(spec_));
+  }
+
+ private:
+  NodeId AddNode(NodeKind kind, std::string id) {
+    spec_.nodes.push_back(Node{kind, std::move(id), HostId(0), false, false});
+    return NodeId(static_cast<int64_t>(spec_.nodes.size()) - 1);
+  }
+  void AddCable(NodeId a, NodeId b, int64_t bandwidth, int64_t latency) {
+    spec_.links.push_back(Link{a, b, bandwidth, latency, 0});
+    spec_.links.push_back(Link{b, a, bandwidth, latency, 0});
+  }
+  void AddDevices(bool gpus) {
+    nodes_.resize(devices_.size());
+    for (size_t i = 0; i < devices_.size(); ++i)
+      if (devices_[i].gpu == gpus)
+        nodes_[i] = AddNode(gpus ? NodeKind::kGpu : NodeKind::kNic,
+                            gpus ? devices_[i].name.substr(3) : devices_[i].name);
+  }
+  // A device, or a PCIe switch with devices below it.
+  struct Unit {
+    std::optional<NodeId> node;  // absent: the device
+    size_t device = 0;           // of a switch: one of those below
+    int64_t bandwidth = 0;       // upwards
+  };
+  void AddNvlinks();
+  std::vector<Unit> AddSwitches();
+  void AddPcie();
+  int64_t PcieOf(size_t device);
+  Groups GroupsOf(const std::set<Connection::Kind>& kinds) {
+    Groups groups(devices_.size());
+    for (size_t i = 0; i < devices_.size(); ++i)
+      for (size_t j = 0; j < devices_.size(); ++j)
+        if (kinds.contains(rows_[i][j].kind)) groups.Join(i, j);
+    return groups;
+  }
+
+  std::vector<Device> devices_;
+  std::vector<std::vector<Connection>> rows_;
+  const NvidiaSmiTexts& texts_;
+  std::vector<NodeId> nodes_;  // by device
+  std::vector<std::pair<Unit, NodeId>> below_switches_;
+  TopologySpec spec_;
+};
+
+void Builder::AddNvlinks() {
+  std::optional<NodeId> nvswitch;
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    if (!devices_[i].gpu) continue;
+    int64_t sum = 0, most = 0;
+    for (const Connection& c : rows_[i]) {
+      sum += c.links;
+      most = std::max(most, c.links);
+    }
+    const int64_t per_link = GpuLinkBytesPerS(devices_[i].arch);
+    if (sum > MostNvlinks(devices_[i].arch)) {
+      if (!nvswitch) {
+        nvswitch = AddNode(NodeKind::kSwitch, "nvswitch");
+        Node& node = spec_.nodes[nvswitch->index()];
+        node.multicast = node.reduce = HasNvls(devices_[i].arch);
+      }
+      AddCable(nodes_[i], *nvswitch, most * per_link, kGpuSwitchLatencyPs);
+      continue;
+    }
+    for (size_t j = i + 1; j < devices_.size(); ++j)
+      if (rows_[i][j].links > 0)
+        AddCable(nodes_[i], nodes_[j], rows_[i][j].links * per_link, kGpuLinkLatencyPs);
+  }
+}
+
+// Of a device's own slot; where it is not known, NCCL's assumption for such a string (Gen3 x16).
+int64_t Builder::PcieOf(size_t device) {
+  const Device& d = devices_[device];
+  if (!d.gpu) {
+    if (const auto known = texts_.nic_bytes_per_s.find(d.name); known != texts_.nic_bytes_per_s.end())
+      return known->second;
+    spec_.warnings.push_back(
+        fmt::format("nvidia-smi topo -m: the speed of {} is not known; 12GB/s assumed", d.name));
+  } else if (d.pcie_bytes_per_s > 0) {
+    return d.pcie_bytes_per_s;
+  } else {
+    spec_.warnings.push_back(
+        fmt::format("nvidia-smi topo -m: the PCIe link of {} is not known; 12GB/s assumed", d.name));
+  }
+  return kPcieLanes * ParsePcieSpeed("8 GT/s").bytes_per_s_per_lane;
+}
+
+// One PCIe switch a PIX group of two devices or more, one more above a PXB group of several of those; returns
+// what hangs on a CPU, by any of its devices.
+std::vector<Builder::Unit> Builder::AddSwitches() {
+  using Kind = Connection::Kind;
+  Groups pix = GroupsOf({Kind::kPix}), pxb = GroupsOf({Kind::kPix, Kind::kPxb});
+  std::map<size_t, std::map<size_t, std::vector<Unit>>> trees;  // PXB group -> PIX group -> devices
+  for (size_t i = 0; i < devices_.size(); ++i)
+    trees[pxb.Of(i)][pix.Of(i)].push_back(Unit{std::nullopt, i, PcieOf(i)});
+  int32_t switches = 0;
+  const auto join = [&](const std::vector<Unit>& units) {
+    if (units.size() == 1) return units[0];
+    Unit joined{AddNode(NodeKind::kSwitch, fmt::format("pci{}", switches++)), units[0].device, 0};
+    for (const Unit& unit : units) {
+      below_switches_.emplace_back(unit, *joined.node);
+      joined.bandwidth = std::max(joined.bandwidth, unit.bandwidth);
+    }
+    return joined;
+  };
+  std::vector<Unit> tops;
+  for (const auto& [top, tree] : trees) {
+    std::vector<Unit> parts;
+    for (const auto& [group, units] : tree) parts.push_back(join(units));
+    tops.push_back(join(parts));
+  }
+  return tops;
+}
+
+void Builder::AddPcie() {
+  using Kind = Connection::Kind;
+  const std::vector<Unit> tops = AddSwitches();
+  AddDevices(false);
+  Groups group = GroupsOf({Kind::kPix, Kind::kPxb, Kind::kPhb, Kind::kNode});
+  std::map<std::string, size_t> first_of_node;  // by NUMA node, else by the list of its CPUs
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    const std::string node = devices_[i].numa ? fmt::format("numa {}", *devices_[i].numa) : devices_[i].cpus;
+    if (!node.empty()) group.Join(first_of_node.emplace(node, i).first->second, i);
+  }
+  std::map<size_t, int32_t> numa;  // of the groups
+  for (size_t i = 0; i < devices_.size(); ++i)
+    if (devices_[i].numa) numa.emplace(group.Of(i), *devices_[i].numa);
+  std::map<size_t, NodeId> cpus;
+  std::set<std::string> ids;
+  for (const Unit& top : tops) {
+    const size_t of = group.Of(top.device);
+    if (cpus.contains(of)) continue;
+    std::string id = numa.contains(of) ? fmt::format("numa{}", numa[of]) : "cpu0";
+    for (int n = 1; !ids.insert(id).second; ++n) id = fmt::format("cpu{}", n);
+    cpus.emplace(of, AddNode(NodeKind::kCpu, id));
+  }
+  const auto node = [&](const Unit& unit) { return unit.node.value_or(nodes_[unit.device]); };
+  for (const auto& [unit, above] : below_switches_)
+    AddCable(node(unit), above, unit.bandwidth, kPcieLatencyPs);
+  for (const Unit& top : tops)
+    AddCable(node(top), cpus.at(group.Of(top.device)), top.bandwidth, kPcieLatencyPs);
+  const int64_t between = CpuLinkOf(texts_.cpu).bytes_per_s;
+  for (auto a = cpus.begin(); a != cpus.end(); ++a)
+    for (auto b = std::next(a); b != cpus.end(); ++b) AddCable(a->second, b->second, between, kPcieLatencyPs);
+}
+
+}  // namespace
+
+StatusOr<Topology> ReadNvidiaSmi(const NvidiaSmiTexts& texts, const LoadOptions& options) {
+  XCCL_ASSIGN_OR_RETURN(Matrix matrix, ReadMatrix(texts.matrix));
+  XCCL_RETURN_IF_ERROR(ReadGpus(texts, options, matrix.devices));
+  return Builder(std::move(matrix), texts).Build();
+}
+
+}  // namespace xccl

@@ -1,0 +1,77 @@
+#include "topologies/nccl/this_machine.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace xccl {
+namespace {
+
+// A PATH of one folder, which holds a script named nvidia-smi, or nothing.
+class ThisMachine : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(testing::TempDir()) /
+              testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::create_directories(folder_);
+    setenv("PATH", folder_.c_str(), 1);
+  }
+  void WriteScript(std::string_view body) {
+    const std::filesystem::path path = folder_ / "nvidia-smi";
+    std::ofstream(path) << "#!/bin/sh\n" << body;
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  }
+  static std::string Error() {
+    ThisMachineOptions how;
+    how.use_nccl = false;
+    const StatusOr<Topology> t = ReadThisMachine({}, how);
+    return t.ok() ? "ok" : t.status().message();
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(ThisMachine, NoDriver) {
+  EXPECT_EQ(Error(),
+            "this machine: no nvidia-smi on PATH; expected an NVIDIA GPU and its driver; hint: any NCCL "
+            "program run "
+            "with NCCL_TOPO_DUMP_FILE=topo.xml writes a file that topo reads");
+}
+
+TEST_F(ThisMachine, DriverFails) {
+  WriteScript("echo 'Failed to initialize NVML: Driver/library version mismatch.'\nexit 18\n");
+  EXPECT_EQ(
+      Error(),
+      "this machine: nvidia-smi -L: Failed to initialize NVML: Driver/library version mismatch; expected an "
+      "NVIDIA GPU and its driver");
+}
+
+TEST_F(ThisMachine, NoGpu) {
+  WriteScript("echo 'No devices found.'\n");
+  EXPECT_EQ(Error(), "this machine: nvidia-smi -L: No devices found; expected at least one GPU");
+}
+
+TEST_F(ThisMachine, TwoGpus) {
+  WriteScript(
+      "case \"$1\" in\n"
+      "-L) echo 'GPU 0: A'; echo 'GPU 1: A';;\n"
+      "topo) printf '\\tGPU0\\tGPU1\\tCPU Affinity\\nGPU0\\t X \\tNV12\\t0-7\\nGPU1\\tNV12\\t X "
+      "\\t0-7\\n';;\n"
+      "*) echo '0, 8.0, 4, 16'; echo '1, 8.0, 4, 16';;\n"
+      "esac\n");
+  ThisMachineOptions how;
+  how.use_nccl = false;
+  LoadOptions options;
+  options.without_links = {"gpu:0->cpu0"};
+  const StatusOr<Topology> t = ReadThisMachine(options, how);
+  ASSERT_TRUE(t.ok()) << t.status().message();
+  EXPECT_EQ(t->num_ranks(), 2);
+  EXPECT_EQ(t->LinkName(LinkId(0)), "0->1");
+  EXPECT_EQ(t->link(LinkId(0)).bandwidth_bytes_per_s, 240'000'000'000);
+  EXPECT_EQ(t->num_links(), 5);  // two NVLink, four PCIe less one
+}
+
+}  // namespace
+}  // namespace xccl

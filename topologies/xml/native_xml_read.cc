@@ -1,0 +1,375 @@
+// One walk over the document adds nodes and the links of families, and lists the link elements with the scope
+// where they stand; a second pass looks up their ends, so that a link may stand before its nodes. A cluster
+// walks its contents once for every copy. Linear in nodes + links.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "base/diagnostics.h"
+#include "base/strings.h"
+#include "topologies/families/families.h"
+#include "topologies/xml/native_xml.h"
+#include "topologies/xml/native_xml_reader.h"
+
+namespace xccl {
+namespace native_xml {
+namespace {
+
+constexpr std::array<std::string_view, 4> kNodeElements = {"gpu", "switch", "nic", "cpu"};
+constexpr std::array<std::string_view, 9> kElements = {"gpu",  "switch",  "nic",    "cpu",     "link",
+                                                       "host", "cluster", "fabric", "topology"};
+
+bool IsOneOf(std::string_view name, std::span<const std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+NodeKind KindOf(std::string_view element) {
+  for (NodeKind kind : {NodeKind::kSwitch, NodeKind::kNic, NodeKind::kCpu})
+    if (NodeKindName(kind) == element) return kind;
+  return NodeKind::kGpu;
+}
+
+std::string DescribeParseError(const pugi::xml_parse_result& parsed) {
+  const auto unfinished = [](std::string_view what) {
+    return fmt::format("malformed XML: {} that is not finished", what);
+  };
+  switch (parsed.status) {
+    case pugi::status_no_document_element:
+      return "no element; expected <topology>";
+    case pugi::status_end_element_mismatch:
+      return "malformed XML: an end tag that does not match its start tag";
+    case pugi::status_bad_start_element:
+      return unfinished("a start tag");
+    case pugi::status_bad_end_element:
+      return unfinished("an end tag");
+    case pugi::status_bad_attribute:
+      return unfinished("an attribute") + "; expected name=\"value\"";
+    case pugi::status_bad_comment:
+      return unfinished("a comment");
+    case pugi::status_bad_pi:
+      return unfinished("a declaration");
+    case pugi::status_bad_cdata:
+      return unfinished("a CDATA section");
+    case pugi::status_bad_doctype:
+      return unfinished("a DOCTYPE");
+    case pugi::status_unrecognized_tag:
+      return "malformed XML: '<' that starts no tag";
+    default:
+      return fmt::format("malformed XML: {}", parsed.description());
+  }
+}
+
+// The offset of the first byte that is no UTF-8 text, or the text's size.
+size_t FirstBadByte(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const size_t length = byte < 0x80   ? 1
+                          : byte < 0xC2 ? 0
+                          : byte < 0xE0 ? 2
+                          : byte < 0xF0 ? 3
+                          : byte < 0xF5 ? 4
+                                        : 0;
+    if (byte == 0 || length == 0 || i + length > text.size()) return i;
+    for (size_t k = 1; k < length; ++k)
+      if ((static_cast<unsigned char>(text[i + k]) & 0xC0) != 0x80) return i;
+    i += length;
+  }
+  return text.size();
+}
+
+std::string BaseName(std::string_view file) {
+  if (const size_t slash = file.rfind('/'); slash != std::string_view::npos) file.remove_prefix(slash + 1);
+  if (file.ends_with(".xml")) file.remove_suffix(4);
+  return std::string(file);
+}
+
+}  // namespace
+
+std::vector<Attribute> AttributesOf(pugi::xml_node element) {
+  std::vector<Attribute> attributes;
+  for (const pugi::xml_attribute& attribute : element.attributes())
+    attributes.emplace_back(attribute.name(), attribute.value());
+  return attributes;
+}
+
+StatusOr<Topology> Reader::Read() {
+  if (const size_t bad = FirstBadByte(text_); bad < text_.size())
+    return AtOffset(bad,
+                    fmt::format("byte {:#04x}; expected UTF-8 text", static_cast<unsigned char>(text_[bad])));
+  pugi::xml_document document;
+  const pugi::xml_parse_result parsed =
+      document.load_buffer(text_.data(), text_.size(), pugi::parse_default, pugi::encoding_utf8);
+  if (!parsed) return AtOffset(static_cast<size_t>(parsed.offset), DescribeParseError(parsed));
+  const pugi::xml_node root = document.document_element();
+  if (std::string_view(root.name()) != "topology")
+    return At(root, fmt::format("root element <{}>; expected <topology>", root.name()));
+  for (pugi::xml_node next = root.next_sibling(); next; next = next.next_sibling())
+    if (next.type() == pugi::node_element) return At(next, "a second root element; expected one <topology>");
+  XCCL_RETURN_IF_ERROR(ReadRoot(root));
+  XCCL_RETURN_IF_ERROR(ResolveLinks());
+  for (const std::string& source : sources_) {
+    if (!spec_.source.empty()) spec_.source += "; ";
+    spec_.source += source;
+  }
+  StatusOr<Topology> topology = Topology::Create(std::move(spec_));
+  if (!topology.ok()) return Annotate(topology.status(), file_);
+  return topology;
+}
+
+Status Reader::ReadRoot(pugi::xml_node root) {
+  AttributeReader reader("topology", AttributesOf(root));
+  spec_.name = reader.Text("name").value_or(BaseName(file_));
+  XCCL_RETURN_IF_ERROR(Finish(root, reader));
+  const ScopeIndex top = AddScope({});
+  XCCL_RETURN_IF_ERROR(Walk(root, Context::kTopology, top, 0));
+  const auto is_gpu = [](const Node& node) { return node.kind == NodeKind::kGpu; };
+  if (std::none_of(spec_.nodes.begin(), spec_.nodes.end(), is_gpu))
+    return At(root, "topology: no gpu; expected at least one");
+  if (gpu_outside_hosts_ && !spec_.hosts.empty())
+    return At(gpu_outside_hosts_,
+              "a gpu outside of every host, while others have one; expected all in hosts");
+  return OkStatus();
+}
+
+// The children of a topology, a host or one copy of a cluster.
+Status Reader::Walk(pugi::xml_node parent, Context context, ScopeIndex scope, int nesting) {
+  for (pugi::xml_node child = parent.first_child(); child; child = child.next_sibling()) {
+    if (child.type() == pugi::node_pcdata || child.type() == pugi::node_cdata)
+      return At(child, fmt::format("text inside <{}>; expected elements", parent.name()));
+    if (child.type() == pugi::node_element) XCCL_RETURN_IF_ERROR(ReadElement(child, context, scope, nesting));
+  }
+  return OkStatus();
+}
+
+Status Reader::ReadElement(pugi::xml_node element, Context context, ScopeIndex scope, int nesting) {
+  const std::string_view name = element.name();
+  if (name == "host" && context != Context::kHost) return ReadHost(element, scope, "", nesting);
+  if (name == "cluster" && context != Context::kHost) return ReadCluster(element, scope, nesting);
+  const bool is_node = IsOneOf(name, kNodeElements), is_family = IsOneOf(name, FamilyNames());
+  const bool is_fabric = name == "fabric" && context != Context::kHost;
+  if (!is_node && !is_family && !is_fabric && name != "link") return Unexpected(element, context);
+  for (const pugi::xml_node& child : element.children())
+    if (child.type() != pugi::node_comment)
+      return At(child, fmt::format("contents inside <{}>; expected none", name));
+  if (is_node) return ReadNodes(element, scope);
+  if (is_family) return ReadFamilyElement(element, scope);
+  if (is_fabric) return context == Context::kTopology ? ReadFabricOfHosts(element, scope) : OkStatus();
+  pending_.push_back({element, scope, spec_.links.size()});
+  return Update(element);
+}
+
+Status Reader::Unexpected(pugi::xml_node element, Context context) const {
+  const std::string_view name = element.name();
+  const std::string_view where = context == Context::kTopology ? "topology"
+                                 : context == Context::kHost   ? "host"
+                                                               : "cluster";
+  if (IsOneOf(name, kElements))
+    return At(element, fmt::format("<{}> inside <{}>; it does not stand there", name, where));
+  std::vector<std::string_view> known(kElements.begin(), kElements.end() - 1);
+  known.insert(known.end(), FamilyNames().begin(), FamilyNames().end());
+  return At(element, fmt::format("unknown element <{}>{}", name, DidYouMean(name, known)));
+}
+
+Status Reader::ReadNodes(pugi::xml_node element, ScopeIndex scope) {
+  AttributeReader reader(element.name(), AttributesOf(element));
+  const NodeKind kind = KindOf(element.name());
+  const bool counted = reader.Has("count");
+  const int64_t count = reader.Integer("count", 1, kMaxNodes, 1);
+  std::string id(counted ? reader.Text("id").value_or(kind == NodeKind::kGpu ? "" : element.name())
+                         : reader.RequiredText("id"));
+  const bool multicast = kind == NodeKind::kSwitch && reader.Bool("multicast", false);
+  const bool reduce = kind == NodeKind::kSwitch && reader.Bool("reduce", false);
+  XCCL_RETURN_IF_ERROR(Finish(element, reader));
+  TopologySize size = SizeSoFar();
+  size.nodes += count;
+  XCCL_RETURN_IF_ERROR(Check(element, CheckSize(size)));
+  const ReferenceScope& in = scopes_[scope].references;
+  if (kind == NodeKind::kGpu && !in.host && !gpu_outside_hosts_) gpu_outside_hosts_ = element;
+  if (!in.host) id = in.prefix + id;
+  for (int64_t i = 0; i < count; ++i) {
+    std::string own = counted ? id + std::to_string(i) : id;
+    XCCL_RETURN_IF_ERROR(Check(element, CheckNodeName(own)));
+    AddNode(kind, std::move(own), in.host, spec_);
+    spec_.nodes.back().multicast = multicast;
+    spec_.nodes.back().reduce = reduce;
+  }
+  return Update(element);
+}
+
+Status Reader::ReadFamilyElement(pugi::xml_node element, ScopeIndex scope) {
+  AttributeReader reader(element.name(), AttributesOf(element));
+  const Family family = ReadFamily(reader);
+  XCCL_RETURN_IF_ERROR(Finish(element, reader));
+  XCCL_RETURN_IF_ERROR(Check(element, CheckNodeName(family.id)));
+  const TopologySize more = SizeOf(family);
+  TopologySize size = SizeSoFar();
+  size.nodes += more.nodes;
+  size.links += more.links;
+  XCCL_RETURN_IF_ERROR(Check(element, CheckSize(size)));
+  const ReferenceScope& in = scopes_[scope].references;
+  Place place{in.host, in.prefix, index_.GpusOf(in.host)};
+  if (!in.host && family.kind == FamilyKind::kNetwork) {
+    place.first_gpu = network_gpus_;
+    network_gpus_ += family.hosts;
+  } else if (!in.host && !gpu_outside_hosts_) {
+    gpu_outside_hosts_ = element;
+  }
+  AddFamily(family, place, spec_);
+  return Update(element);
+}
+
+// With `name_of_copy`, the host of one copy of a cluster.
+Status Reader::ReadHost(pugi::xml_node element, ScopeIndex scope, const std::string& name_of_copy,
+                        int nesting) {
+  AttributeReader reader("host", AttributesOf(element));
+  const std::string own(reader.Text("name").value_or(fmt::format("h{}", spec_.hosts.size())));
+  const bool continued = reader.Bool("continued", false);
+  XCCL_RETURN_IF_ERROR(Finish(element, reader));
+  const std::string& prefix = scopes_[scope].references.prefix;
+  std::string name = name_of_copy.empty() ? prefix + own : name_of_copy;
+  XCCL_ASSIGN_OR_RETURN(const HostId host, OpenHost(element, std::move(name), continued));
+  const ScopeIndex inside = AddScope({host, 0, std::nullopt, prefix});
+  return Walk(element, Context::kHost, inside, nesting);
+}
+
+StatusOr<HostId> Reader::OpenHost(pugi::xml_node element, std::string name, bool continued) {
+  XCCL_RETURN_IF_ERROR(Check(element, CheckNodeName(name)));
+  const std::optional<HostId> known = index_.FindHost(name);
+  if (continued && !known) return At(element, fmt::format("host {} continued; there is none before", name));
+  if (continued) return *known;
+  if (known) return At(element, fmt::format("a second host {}; expected another name", name));
+  spec_.hosts.push_back(Host{std::move(name)});
+  XCCL_RETURN_IF_ERROR(Check(element, CheckSize({static_cast<int64_t>(spec_.hosts.size()), 0})));
+  XCCL_RETURN_IF_ERROR(Update(element));
+  return HostId(static_cast<int64_t>(spec_.hosts.size()) - 1);
+}
+
+Status Reader::ResolveLinks() {
+  if (pending_.empty()) return OkStatus();
+  std::vector<Link> links;
+  links.reserve(spec_.links.size() + 2 * pending_.size());
+  size_t copied = 0;
+  const auto copy_up_to = [&](size_t end) {
+    links.insert(links.end(), spec_.links.begin() + static_cast<ptrdiff_t>(copied),
+                 spec_.links.begin() + static_cast<ptrdiff_t>(end));
+    copied = end;
+  };
+  for (const PendingLink& pending : pending_) {
+    copy_up_to(pending.links_before);
+    XCCL_RETURN_IF_ERROR(ResolveLink(pending, links));
+  }
+  copy_up_to(spec_.links.size());
+  spec_.links = std::move(links);
+  return OkStatus();
+}
+
+Status Reader::ResolveLink(const PendingLink& pending, std::vector<Link>& links) {
+  AttributeReader reader("link", AttributesOf(pending.element));
+  const std::string_view from_text = reader.RequiredText("from"), to_text = reader.RequiredText("to");
+  LinkNumbers numbers;
+  numbers.bandwidth_bytes_per_s = reader.RequiredBandwidth("bandwidth");
+  numbers.latency_ps = reader.Duration("latency", 0);
+  numbers.overhead_ps = reader.Duration("overhead", 0);
+  const bool duplex = reader.Bool("duplex", true), pairwise = reader.Bool("pairwise", false);
+  const int64_t count = reader.Integer("count", 1, kMaxLinks, 1);
+  XCCL_RETURN_IF_ERROR(Finish(pending.element, reader));
+  const auto bad = [&](std::string_view why) {
+    return At(pending.element, fmt::format("link {}->{}: {}", from_text, to_text, why));
+  };
+  const ReferenceScope& scope = scopes_[pending.scope].references;
+  const StatusOr<std::vector<NodeId>> from = index_.Resolve(from_text, scope);
+  if (!from.ok()) return bad(from.status().message());
+  const StatusOr<std::vector<NodeId>> to = index_.Resolve(to_text, scope);
+  if (!to.ok()) return bad(to.status().message());
+  if (pairwise && from->size() != to->size())
+    return bad(fmt::format("pairwise joins {} nodes with {}; expected as many", from->size(), to->size()));
+  const int64_t pairs =
+      pairwise ? static_cast<int64_t>(from->size()) : CappedProduct(from->size(), to->size());
+  const int64_t more = CappedProduct(pairs, (duplex ? 2 : 1) * count);
+  const Status fits = CheckSize({0, more + static_cast<int64_t>(links.size())});
+  if (!fits.ok()) return bad(fits.message());
+
+  const size_t before = links.size();
+  const auto add = [&](NodeId a, NodeId b) {
+    for (int64_t i = 0; a != b && i < count; ++i) {
+      links.push_back({a, b, numbers.bandwidth_bytes_per_s, numbers.latency_ps, numbers.overhead_ps});
+      if (duplex)
+        links.push_back({b, a, numbers.bandwidth_bytes_per_s, numbers.latency_ps, numbers.overhead_ps});
+    }
+  };
+  if (pairwise) {
+    for (size_t i = 0; i < from->size(); ++i) add((*from)[i], (*to)[i]);
+  } else {
+    // A duplex cable between two nodes that are on both sides is added once.
+    std::unordered_map<int32_t, size_t> place_in_from;
+    if (duplex && from->size() > 1 && to->size() > 1)
+      for (size_t i = 0; i < from->size(); ++i) place_in_from.emplace((*from)[i].value, i);
+    const std::set<NodeId> targets(to->begin(), place_in_from.empty() ? to->begin() : to->end());
+    for (size_t i = 0; i < from->size(); ++i) {
+      for (NodeId b : *to) {
+        const auto earlier = place_in_from.find(b.value);
+        const bool added =
+            earlier != place_in_from.end() && earlier->second < i && targets.contains((*from)[i]);
+        if (!added) add((*from)[i], b);
+      }
+    }
+  }
+  if (links.size() == before) return bad("joins a node to itself; expected two nodes");
+  return OkStatus();
+}
+
+Status Reader::Update(pugi::xml_node element) {
+  XCCL_RETURN_IF_ERROR(Check(element, CheckSize(SizeSoFar())));
+  const std::optional<NodeId> twice = index_.Update();
+  if (!twice) return OkStatus();
+  const Node& node = spec_.nodes[twice->index()];
+  const std::string where = node.host ? " in host " + spec_.hosts[node.host->index()].name : "";
+  return At(element,
+            fmt::format("a second {} {}{}; expected another id", NodeKindName(node.kind), node.id, where));
+}
+
+Status Reader::Finish(pugi::xml_node element, AttributeReader& reader) {
+  if (const auto source = reader.Text("source");
+      source && !source->empty() && !known_sources_.contains(*source)) {
+    known_sources_.emplace(*source);
+    sources_.emplace_back(*source);
+  }
+  return Check(element, reader.Finish());
+}
+
+ScopeIndex Reader::AddScope(ReferenceScope scope) {
+  scopes_.push_back({std::move(scope), {}});
+  return scopes_.size() - 1;
+}
+
+TopologySize Reader::SizeSoFar() const {
+  return {static_cast<int64_t>(spec_.nodes.size()),
+          static_cast<int64_t>(spec_.links.size() + pending_.size())};
+}
+
+Status Reader::AtOffset(size_t offset, std::string_view message) const {
+  return InvalidAt(LocationOfOffset(file_, text_, offset), message);
+}
+
+Status Reader::At(pugi::xml_node element, std::string_view message) const {
+  // pugixml's offset of an element is that of its name, of text that of its first character.
+  const ptrdiff_t offset = std::max<ptrdiff_t>(0, element.offset_debug());
+  const bool after_bracket = element.type() == pugi::node_element && offset > 0;
+  return AtOffset(static_cast<size_t>(after_bracket ? offset - 1 : offset), message);
+}
+
+Status Reader::Check(pugi::xml_node element, const Status& status) const {
+  return status.ok() ? status : At(element, status.message());
+}
+
+}  // namespace native_xml
+
+StatusOr<Topology> ReadNativeXml(std::string_view text, std::string_view file) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  return native_xml::Reader(text, file).Read();
+}
+
+}  // namespace xccl

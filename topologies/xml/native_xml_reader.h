@@ -1,0 +1,86 @@
+// The reader behind ReadNativeXml, in two files: native_xml_read.cc has the document, nodes, links, hosts and
+// families, native_xml_cluster.cc clusters and fabrics. Not for use elsewhere.
+#pragma once
+
+#include <pugixml.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "topologies/families/attributes.h"
+#include "topologies/families/networks.h"
+#include "topologies/references.h"
+#include "topologies/topology.h"
+
+namespace xccl::native_xml {
+
+enum class Context { kTopology, kHost, kCluster };
+
+using ScopeIndex = size_t;
+
+class Reader {
+ public:
+  Reader(std::string_view text, std::string_view file) : text_(text), file_(file), index_(spec_) {}
+  StatusOr<Topology> Read();
+
+ private:
+  // A link element whose ends are looked up when all nodes are known.
+  struct PendingLink {
+    pugi::xml_node element;
+    ScopeIndex scope;
+    size_t links_before;  // of families
+  };
+  struct Scope {
+    ReferenceScope references;
+    std::vector<NodeId> tops;  // topmost switches of the clusters inside
+  };
+
+  // native_xml_read.cc
+  Status ReadRoot(pugi::xml_node root);
+  Status Walk(pugi::xml_node parent, Context context, ScopeIndex scope, int nesting);
+  Status ReadElement(pugi::xml_node element, Context context, ScopeIndex scope, int nesting);
+  Status ReadNodes(pugi::xml_node element, ScopeIndex scope);
+  Status ReadFamilyElement(pugi::xml_node element, ScopeIndex scope);
+  Status ReadHost(pugi::xml_node element, ScopeIndex scope, const std::string& name_of_copy, int nesting);
+  StatusOr<HostId> OpenHost(pugi::xml_node element, std::string name, bool continued);
+  Status ResolveLinks();
+  Status ResolveLink(const PendingLink& pending, std::vector<Link>& links);
+  Status Unexpected(pugi::xml_node element, Context context) const;
+
+  // native_xml_cluster.cc
+  Status ReadCluster(pugi::xml_node element, ScopeIndex scope, int nesting);
+  Status ReadCopies(pugi::xml_node element, ScopeIndex scope, int64_t copies, std::string_view name,
+                    int nesting, std::vector<ScopeIndex>& members);
+  Status CheckCopies(pugi::xml_node element, int64_t copies, const TopologySize& before, size_t hosts_before);
+  StatusOr<std::vector<NodeId>> ReadFabric(pugi::xml_node element, const std::vector<ScopeIndex>& members,
+                                           ScopeIndex scope);
+  StatusOr<std::vector<NodeId>> AttachedTo(pugi::xml_node fabric, std::optional<std::string_view> attach,
+                                           ScopeIndex member) const;
+  Status ReadFabricOfHosts(pugi::xml_node element, ScopeIndex scope);
+
+  // Takes in what an element added: sizes and ids.
+  Status Update(pugi::xml_node element);
+  // Unknown attributes; keeps the element's source.
+  Status Finish(pugi::xml_node element, AttributeReader& reader);
+  ScopeIndex AddScope(ReferenceScope scope);
+  TopologySize SizeSoFar() const;
+  Status AtOffset(size_t offset, std::string_view message) const;
+  Status At(pugi::xml_node element, std::string_view message) const;
+  Status Check(pugi::xml_node element, const Status& status) const;  // the same status with its place
+
+  std::string_view text_, file_;
+  TopologySpec spec_;
+  NodeIndex index_;
+  std::vector<Scope> scopes_;
+  std::vector<PendingLink> pending_;
+  pugi::xml_node gpu_outside_hosts_;
+  int64_t network_gpus_ = 0;  // GPUs of fat trees and the like, which are numbered through
+  std::vector<std::string> sources_;
+  std::set<std::string, std::less<>> known_sources_;
+};
+
+std::vector<Attribute> AttributesOf(pugi::xml_node element);
+
+}  // namespace xccl::native_xml
