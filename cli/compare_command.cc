@@ -6,12 +6,12 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "cli/commands.h"
-#include "cli/compare.h"
-#include "cli/compare_failures.h"
 #include "cli/flags.h"
 #include "cli/output_json.h"
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
+#include "cli/show.h"
+#include "cli/show_compare.h"
 
 namespace xccl {
 namespace {
@@ -36,7 +36,7 @@ void Print(const std::string& text, const std::vector<std::string>& left_out, bo
 
 Status RunFailures(const Flags& flags, const Topology& topology, const Collective& collective,
                    const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
-                   const PipelineOptions& options, bool json) {
+                   const PlanOptions& options, bool json) {
   const StatusOr<FailureComparison> comparison = [&] {
     const Progress progress("comparing engines on failed " + topology.name());
     return CompareFailures(topology, collective, engines, sizes, options, flags.failures);
@@ -50,7 +50,7 @@ Status RunFailures(const Flags& flags, const Topology& topology, const Collectiv
 }
 
 Status RunCompare(const Flags& flags, bool json) {
-  XCCL_ASSIGN_OR_RETURN(const PipelineOptions options, MakePipelineOptions(flags.plan));
+  XCCL_ASSIGN_OR_RETURN(const PlanOptions options, PlanOptionsOf(flags.plan));
   if (!flags.html.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(flags.html));  // before a long search
   XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ParseSizesFlag("--sizes", flags.sizes));
   XCCL_ASSIGN_OR_RETURN(Topology whole, LoadTopology(flags.topology.topology, flags.topology.load));

@@ -3,8 +3,9 @@
 
 #include "base/units.h"
 #include "cli/chart_js.h"
-#include "cli/compare.h"
 #include "cli/output_json.h"
+#include "cli/show.h"
+#include "cli/show_compare.h"
 
 namespace xccl {
 namespace {

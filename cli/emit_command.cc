@@ -11,7 +11,6 @@
 
 #include "base/files.h"
 #include "base/strings.h"
-#include "cli/book_kernels.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/progress.h"
@@ -19,6 +18,7 @@
 #include "ir/numbers.h"
 #include "ir/plan.h"
 #include "ir/verify/read_plan.h"
+#include "pipeline/emit.h"
 #include "runtime/bootstrap.h"
 #include "runtime/cuda/nvcc.h"
 #include "runtime/plan_book.h"

@@ -16,18 +16,15 @@
 #include "cli/progress.h"
 #include "cli/show.h"
 #include "cli/show_groups.h"
+#include "cli/show_training.h"
 #include "cli/training_flags.h"
-#include "cli/training_plan.h"
-#include "ir/bounds/bound.h"
 #include "ir/plan.h"
 #include "ir/verify/read_plan.h"
 #include "pipeline/pipeline.h"
 #include "synth/engines.h"
 #include "synth/groups/groups.h"
 #include "synth/groups/training.h"
-#include "synth/smt/pareto.h"
 #include "topologies/submachine.h"
-#include "topologies/xml/native_xml.h"
 
 namespace xccl {
 namespace {
@@ -58,35 +55,11 @@ std::string EngineHelp() {
   return help;
 }
 
-// Where a plan starts that is given with --from: the same request again, to be improved by greedy, or the
-// same collective on a machine that has changed since, to be repaired.
-struct Start {
-  std::optional<Plan> plan;
-  std::optional<Synthesis> same;
-};
-
-Status ReadStart(const Flags& flags, const Topology& topology, const Collective& collective, Start& start,
-                 PipelineOptions& options) {
+Status CheckFrom(const PlanOptions& options) {
   if (options.engine != "auto" && options.engine != "greedy")
     return UsageError("--from: " + options.engine + " does not start from a plan; expected auto or greedy");
   if (options.limits.chunks)
     return UsageError("--chunks: the plan's own chunks are kept with --from; expected one of the two");
-  XCCL_ASSIGN_OR_RETURN(start.plan, ReadPlan(flags.from));
-  Plan& plan = *start.plan;
-  if (plan.collective.kind() != collective.kind() || plan.collective.name() != collective.name())
-    return InvalidInput(flags.from + ": a plan for " + plan.collective.name() + "; expected " +
-                        collective.name());
-  if (plan.collective.spec() == collective.spec() &&
-      WriteNativeXml(plan.topology) == WriteNativeXml(topology)) {
-    options.engine = "greedy";
-    start.same = Synthesis{.collective = std::move(plan.collective),
-                           .schedule = std::move(plan.schedule),
-                           .engine = std::move(plan.made_by.engine),
-                           .note = ""};
-    options.start = &*start.same;
-    return OkStatus();
-  }
-  options.replan = &plan;
   return OkStatus();
 }
 
@@ -113,7 +86,7 @@ Status CheckNoCollective(const Flags& flags, const std::string& beside) {
   return OkStatus();
 }
 
-Status PlanGroupsOfFile(const Flags& flags, const PipelineOptions& options, bool json) {
+Status PlanGroupsOfFile(const Flags& flags, const PlanOptions& options, bool json) {
   XCCL_RETURN_IF_ERROR(CheckNoCollective(flags, "--groups"));
   XCCL_ASSIGN_OR_RETURN(Topology topology, LoadTopology(flags.topology.topology, flags.topology.load));
   XCCL_ASSIGN_OR_RETURN(GroupRequest request, ReadGroups(flags.groups, topology.num_ranks()));
@@ -125,7 +98,7 @@ Status PlanGroupsOfFile(const Flags& flags, const PipelineOptions& options, bool
   }
   const StatusOr<GroupsResult> result = [&] {
     const Progress progress("planning " + request.name + " on " + topology.name());
-    return RunGroups(topology, std::move(request), options);
+    return PlanGroupsTogether(topology, std::move(request), options);
   }();
   XCCL_RETURN_IF_ERROR(result.status());
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(WritePlan(result->result.plan, flags.output));
@@ -133,7 +106,7 @@ Status PlanGroupsOfFile(const Flags& flags, const PipelineOptions& options, bool
   return OkStatus();
 }
 
-Status PlanTrainingStep(const Flags& flags, const PipelineOptions& options, bool json) {
+Status PlanTrainingStep(const Flags& flags, const PlanOptions& options, bool json) {
   XCCL_RETURN_IF_ERROR(CheckNoCollective(flags, "--for"));
   if (!flags.groups.empty()) return UsageError("--groups: not together with --for");
   XCCL_ASSIGN_OR_RETURN(const TrainingJob job, MakeTrainingJob(flags.training));
@@ -148,19 +121,11 @@ Status PlanTrainingStep(const Flags& flags, const PipelineOptions& options, bool
 }
 
 // plan --pareto: every point between fewest steps and fewest rounds a chunk.
-Status PrintFront(const Topology& topology, const Collective& collective, const PipelineOptions& options,
-                  bool json) {
-  XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
-  SynthesisRequest request{.topology = &topology, .collective = &collective};
-  request.size_bytes = options.size_bytes;
-  request.model = options.model;
-  request.limits = options.limits;
-  request.allow_divergent = options.allow_divergent;
-  request.stopped = options.stopped;
+Status PrintFront(const Topology& topology, const Collective& collective, PlanOptions options, bool json) {
   const StatusOr<smt::Front> front = [&] {
     Progress progress("front of " + collective.name() + " on " + topology.name());
-    request.progress = [&](const std::string& what) { progress.Say(what); };
-    return smt::FindFront(request, WitnessEngines());
+    options.progress = [&](const std::string& what) { progress.Say(what); };
+    return PlanFront(topology, collective, options);
   }();
   XCCL_RETURN_IF_ERROR(front.status());
   const std::string text = json ? ToJson(FrontRows(*front)) : FrontText(*front);
@@ -180,7 +145,7 @@ Status CheckPareto(const Flags& flags) {
 }
 
 Status PlanCollective(const Flags& flags, bool json) {
-  XCCL_ASSIGN_OR_RETURN(PipelineOptions options, MakePipelineOptions(flags.plan));
+  XCCL_ASSIGN_OR_RETURN(PlanOptions options, PlanOptionsOf(flags.plan));
   if (flags.pareto) XCCL_RETURN_IF_ERROR(CheckPareto(flags));
   if (flags.pareto || flags.plan.engine == "smt") options.stopped = CatchInterrupt();
   XCCL_RETURN_IF_ERROR(SetExecution(flags.execution, options));
@@ -194,12 +159,16 @@ Status PlanCollective(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(const Collective collective, MakeCollective(flags.collective, whole));
   XCCL_ASSIGN_OR_RETURN(const Topology topology, UsableBy(collective, flags.collective, std::move(whole)));
   if (flags.pareto) return PrintFront(topology, collective, options, json);
-  Start start;
-  if (!flags.from.empty()) XCCL_RETURN_IF_ERROR(ReadStart(flags, topology, collective, start, options));
-  StatusOr<PipelineResult> result = [&] {
+  std::optional<Plan> from;
+  if (!flags.from.empty()) {
+    XCCL_RETURN_IF_ERROR(CheckFrom(options));
+    XCCL_ASSIGN_OR_RETURN(from, ReadPlan(flags.from));
+  }
+  const StatusOr<PlanResult> result = [&] {
     Progress progress("planning " + collective.name() + " on " + topology.name());
     options.progress = [&](const std::string& what) { progress.Say(what); };
-    return RunPipeline(topology, collective, options);
+    return from ? RepairPlan(*from, flags.from, topology, collective, options)
+                : MakePlan(topology, collective, options);
   }();
   XCCL_RETURN_IF_ERROR(result.status());
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(WritePlan(result->plan, flags.output));

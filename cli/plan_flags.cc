@@ -31,8 +31,8 @@ void AddSearchFlags(CLI::App& command, PlanFlags& flags) {
                    "let ranks end with different roundings of one sum");
 }
 
-StatusOr<PipelineOptions> MakePipelineOptions(const PlanFlags& flags) {
-  PipelineOptions options;
+StatusOr<PlanOptions> PlanOptionsOf(const PlanFlags& flags) {
+  PlanOptions options;
   options.engine = flags.engine;
   XCCL_ASSIGN_OR_RETURN(options.size_bytes, ParseSizeFlag("--size", flags.size));
   XCCL_ASSIGN_OR_RETURN(options.model, ParseModelFlag(flags.model));
@@ -64,7 +64,7 @@ void AddExecutionFlags(CLI::App& command, ExecutionFlags& flags) {
       ->check(CLI::Range(1, 1 << 20));
 }
 
-Status SetExecution(const ExecutionFlags& flags, PipelineOptions& options) {
+Status SetExecution(const ExecutionFlags& flags, PlanOptions& options) {
   options.max_blocks = flags.max_ctas;
   if (flags.machine.empty()) return OkStatus();
   if (flags.machine == "hopper") {

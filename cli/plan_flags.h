@@ -28,10 +28,10 @@ struct ExecutionFlags {
   std::optional<int32_t> max_ctas;
 };
 void AddExecutionFlags(CLI::App& command, ExecutionFlags& flags);
-Status SetExecution(const ExecutionFlags& flags, PipelineOptions& options);
+Status SetExecution(const ExecutionFlags& flags, PlanOptions& options);
 
 // Everything but --engine and --size, which compare has in the plural.
 void AddSearchFlags(CLI::App& command, PlanFlags& flags);
-StatusOr<PipelineOptions> MakePipelineOptions(const PlanFlags& flags);
+StatusOr<PlanOptions> PlanOptionsOf(const PlanFlags& flags);
 
 }  // namespace xccl

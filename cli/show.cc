@@ -47,18 +47,6 @@ std::string FormatSizeShort(int64_t bytes) {
   return fmt::format("{}B", bytes);
 }
 
-TimedPlan MakeTimedPlan(const std::string& engine, const std::string& made_by, const Collective& collective,
-                        const Simulation& simulation, int64_t bound_ps) {
-  return {.engine = engine,
-          .made_by = made_by,
-          .size_bytes = simulation.size_bytes,
-          .time_ps = simulation.time_ps,
-          .algbw_bytes_per_s = simulation.algbw_bytes_per_s(),
-          .busbw_bytes_per_s = BusBandwidth(collective, simulation),
-          .bound_ps = bound_ps,
-          .ratio = RatioOf(simulation.time_ps, bound_ps)};
-}
-
 std::string ShownName(const TimedPlan& timed) {
   return timed.engine == timed.made_by ? timed.engine : timed.engine + " (" + timed.made_by + ")";
 }
@@ -73,7 +61,7 @@ Row ToRow(const TimedPlan& timed) {
           {"ratio", timed.ratio}};
 }
 
-Row PlanRow(const PipelineResult& result, const std::string& file) {
+Row PlanRow(const PlanResult& result, const std::string& file) {
   const Plan& plan = result.plan;
   const ScheduleStats& stats = result.schedule_stats;
   const Cell none;
@@ -109,8 +97,7 @@ Row PlanRow(const PipelineResult& result, const std::string& file) {
           {"file", file.empty() ? none : Cell(file)}};
 }
 
-std::string PlanText(const PipelineResult& result, const std::string& requested_engine,
-                     const std::string& file) {
+std::string PlanText(const PlanResult& result, const std::string& requested_engine, const std::string& file) {
   const Plan& plan = result.plan;
   const ScheduleStats& stats = result.schedule_stats;
   const Collective& collective = plan.collective;

@@ -7,28 +7,15 @@
 
 #include "cli/row.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/predict.h"
 
 namespace xccl {
 
-// One line of simulate and compare.
-struct TimedPlan {
-  std::string engine;   // as asked for
-  std::string made_by;  // who made the plan: auto's winner
-  int64_t size_bytes = 0;
-  int64_t time_ps = 0;
-  double algbw_bytes_per_s = 0;
-  double busbw_bytes_per_s = 0;
-  int64_t bound_ps = 0;
-  double ratio = 0;
-};
-TimedPlan MakeTimedPlan(const std::string& engine, const std::string& made_by, const Collective& collective,
-                        const Simulation& simulation, int64_t bound_ps);
 Row ToRow(const TimedPlan& timed);
 std::string ShownName(const TimedPlan& timed);  // "auto (ring)" where somebody else made the plan
 
-Row PlanRow(const PipelineResult& result, const std::string& file);
-std::string PlanText(const PipelineResult& result, const std::string& requested_engine,
-                     const std::string& file);
+Row PlanRow(const PlanResult& result, const std::string& file);
+std::string PlanText(const PlanResult& result, const std::string& requested_engine, const std::string& file);
 
 // For people, four significant digits: "64MiB", "4.107GiB", "77B".
 std::string FormatSizeShort(int64_t bytes);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <span>
 #include <tuple>
 #include <vector>
@@ -69,22 +68,6 @@ std::string Gain(const GroupsResult& all) {
 }
 
 }  // namespace
-
-StatusOr<GroupsResult> RunGroups(const Topology& topology, GroupRequest request,
-                                 const PipelineOptions& options) {
-  const auto began = std::chrono::steady_clock::now();
-  XCCL_ASSIGN_OR_RETURN(JointPlan plan, PlanGroups(topology, request,
-                                                   {.engine = options.engine,
-                                                    .model = options.model,
-                                                    .seed = options.seed,
-                                                    .allow_divergent = options.allow_divergent}));
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
-  PipelineOptions joint = options;
-  joint.size_bytes = plan.joint.size_bytes;
-  XCCL_ASSIGN_OR_RETURN(PipelineResult result,
-                        CompletePlan(topology, std::move(plan.made), plan.bound, seconds.count(), joint));
-  return GroupsResult{std::move(request.groups), std::move(plan.groups), plan.unaware_ps, std::move(result)};
-}
 
 std::string GroupsText(const GroupsResult& all, const std::string& file) {
   std::vector<std::vector<std::string>> table = {{"group", "collective", "ranks", "size", "count", "engine",

@@ -12,9 +12,9 @@
 #include "cli/progress.h"
 #include "cli/show.h"
 #include "ir/plan.h"
-#include "ir/simulate/simulate_program.h"
 #include "ir/time_model.h"
 #include "ir/verify/read_plan.h"
+#include "pipeline/predict.h"
 
 namespace xccl {
 namespace {
@@ -35,21 +35,7 @@ StatusOr<std::vector<TimedPlan>> Times(const Plan& plan, const Flags& flags) {
                         ParseModelFlag(flags.model.empty() ? plan.made_by.model : flags.model));
   if (flags.level == "program" && !plan.program)
     return InvalidInput(flags.file + ": no program in the plan; hint: --level=schedule");
-  std::vector<TimedPlan> times;
-  for (int64_t size : sizes) {
-    const SimulateOptions options{.size_bytes = size, .model = model};
-    Simulation simulation;
-    if (flags.level == "program") {
-      XCCL_ASSIGN_OR_RETURN(simulation, SimulateProgram(plan.program->program, plan.program->collective,
-                                                        plan.topology, options));
-    } else {
-      simulation = Simulate(plan.schedule, plan.collective, plan.topology, options);
-    }
-    XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(plan.topology, plan.collective, size, model));
-    times.push_back(
-        MakeTimedPlan(plan.made_by.engine, plan.made_by.engine, plan.collective, simulation, bound.bound_ps));
-  }
-  return times;
+  return Predict(plan, sizes, model, flags.level == "program" ? PlanLevel::kProgram : PlanLevel::kSchedule);
 }
 
 Status SimulateFile(const Flags& flags, bool json) {

@@ -12,7 +12,6 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "base/units.h"
-#include "cli/book_kernels.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/output_json.h"
@@ -20,7 +19,8 @@
 #include "cli/progress.h"
 #include "cli/run_cuda.h"
 #include "cli/show.h"
-#include "cli/tune.h"
+#include "pipeline/emit.h"
+#include "pipeline/tune.h"
 #include "runtime/cpu/run_program.h"
 
 namespace xccl {
@@ -124,7 +124,7 @@ void Print(const Tuned& tuned, const MachineModel& machine, const Flags& flags, 
 Status TuneMachine(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadTopology(flags.topology.topology, flags.topology.load));
   TuneRequest request;
-  XCCL_ASSIGN_OR_RETURN(request.pipeline, MakePipelineOptions(flags.plan));
+  XCCL_ASSIGN_OR_RETURN(request.pipeline, PlanOptionsOf(flags.plan));
   XCCL_RETURN_IF_ERROR(SetExecution(flags.execution, request.pipeline));
   XCCL_ASSIGN_OR_RETURN(request.sizes_bytes, ParseSizesFlag("--sizes", flags.sizes));
   std::ranges::sort(request.sizes_bytes);

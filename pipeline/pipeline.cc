@@ -1,6 +1,8 @@
 #include "pipeline/pipeline.h"
 
 #include <chrono>
+#include <string_view>
+#include <utility>
 
 #include "ir/bitwise_same.h"
 #include "ir/lower/lower.h"
@@ -9,6 +11,7 @@
 #include "ir/verify/verify_schedule.h"
 #include "synth/engines.h"
 #include "synth/replan/replan.h"
+#include "topologies/xml/native_xml.h"
 
 namespace xccl {
 namespace {
@@ -19,46 +22,13 @@ Status Proved(const std::vector<Violation>& violations, std::string_view engine)
   return status.ok() ? status : BugError(std::string(engine) + " made a wrong plan: " + status.message());
 }
 
-// What cannot be repaired is planned from nothing, and says why.
-StatusOr<Synthesis> Make(const Synthesizer& engine, const SynthesisRequest& request, const Plan* damaged) {
-  if (damaged == nullptr) return engine.Synthesize(request);
-  StatusOr<Synthesis> repaired = Replan(*damaged, request);
-  if (repaired.ok()) return repaired;
-  StatusOr<Synthesis> made = engine.Synthesize(request);
-  if (made.ok())
-    made->note = "planned anew: " + std::string(repaired.status().message()) +
-                 (made->note.empty() ? "" : "; " + made->note);
-  return made;
-}
-
-}  // namespace
-
-Status CheckMade(const Synthesis& made, const Topology& topology) {
-  return Proved(VerifySchedule(made.schedule, made.collective, topology), made.engine);
-}
-
-double RatioOf(int64_t time_ps, int64_t bound_ps) {
-  if (bound_ps <= 0) return 1;
-  return static_cast<double>(time_ps) / static_cast<double>(bound_ps);
-}
-
-StatusOr<PipelineResult> RunPipeline(const Topology& topology, const Collective& collective,
-                                     const PipelineOptions& options) {
-  // Topology and collective → schedule, its time and the bound.
-  XCCL_ASSIGN_OR_RETURN(const Synthesizer* const engine, FindSynthesizer(options.engine));
+// Topology and collective → schedule, its time and the bound; then the rest.
+StatusOr<PlanResult> PlanWith(const Topology& topology, const Collective& collective,
+                              const PlanOptions& options,
+                              const std::function<StatusOr<Synthesis>(const SynthesisRequest&)>& synthesize) {
   const auto began = std::chrono::steady_clock::now();
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
-  const SynthesisRequest request{.topology = &topology,
-                                 .collective = &collective,
-                                 .size_bytes = options.size_bytes,
-                                 .model = options.model,
-                                 .limits = options.limits,
-                                 .seed = options.seed,
-                                 .allow_divergent = options.allow_divergent,
-                                 .start = options.start,
-                                 .stopped = options.stopped,
-                                 .progress = options.progress};
-  XCCL_ASSIGN_OR_RETURN(Synthesis made, Make(*engine, request, options.replan));
+  XCCL_ASSIGN_OR_RETURN(Synthesis made, synthesize(RequestOf(topology, collective, options)));
   if (!made.simulation)
     made.simulation = Simulate(made.schedule, made.collective, topology,
                                {.size_bytes = options.size_bytes, .model = options.model});
@@ -68,19 +38,74 @@ StatusOr<PipelineResult> RunPipeline(const Topology& topology, const Collective&
   return CompletePlan(topology, std::move(made), bound, seconds.count(), options);
 }
 
-StatusOr<PipelineResult> CompletePlan(const Topology& topology, Synthesis made, const Bound& bound,
-                                      double synthesis_s, const PipelineOptions& options) {
-  PipelineResult result{
+// Schedule → program, verified and simulated.
+Status LowerPlan(const Topology& topology, std::string_view engine, const PlanOptions& options,
+                 PlanResult& result) {
+  Plan& plan = result.plan;
+  const MachineModel* const machine = options.machine ? &*options.machine : nullptr;
+  XCCL_ASSIGN_OR_RETURN(plan.program, LowerFolded(plan.schedule, plan.collective, topology,
+                                                  {.size_bytes = options.size_bytes,
+                                                   .model = options.model,
+                                                   .machine = machine,
+                                                   .max_blocks = options.max_blocks}));
+  const auto& [collective, program] = *plan.program;
+  XCCL_RETURN_IF_ERROR(Proved(VerifyProgram(program, collective), engine));
+  XCCL_ASSIGN_OR_RETURN(
+      const Simulation simulation,
+      SimulateProgram(program, collective, topology,
+                      {.size_bytes = options.size_bytes, .model = options.model, .machine = machine}));
+  result.program_time_ps = simulation.time_ps;
+  if (machine != nullptr) result.machine = machine->source;
+  result.program_stats = Stats(program, CollectiveSizes(collective, options.size_bytes));
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<PlanResult> MakePlan(const Topology& topology, const Collective& collective,
+                              const PlanOptions& options) {
+  XCCL_ASSIGN_OR_RETURN(const Synthesizer* const engine, FindSynthesizer(options.engine));
+  return PlanWith(topology, collective, options,
+                  [&](const SynthesisRequest& request) { return engine->Synthesize(request); });
+}
+
+StatusOr<PlanResult> RepairPlan(const Plan& from, const std::string& place, const Topology& topology,
+                                const Collective& collective, const PlanOptions& options) {
+  if (from.collective.kind() != collective.kind() || from.collective.name() != collective.name())
+    return InvalidInput(place + ": a plan for " + from.collective.name() + "; expected " + collective.name());
+  const bool same = from.collective.spec() == collective.spec() &&
+                    WriteNativeXml(from.topology) == WriteNativeXml(topology);
+  XCCL_ASSIGN_OR_RETURN(const Synthesizer* const engine, FindSynthesizer(same ? "greedy" : options.engine));
+  return PlanWith(topology, collective, options, [&](SynthesisRequest request) -> StatusOr<Synthesis> {
+    if (same) {
+      const Synthesis start{.collective = from.collective,
+                            .schedule = from.schedule,
+                            .engine = from.made_by.engine,
+                            .note = ""};
+      request.start = &start;
+      return engine->Synthesize(request);
+    }
+    StatusOr<Synthesis> repaired = Replan(from, request);
+    if (repaired.ok()) return repaired;
+    StatusOr<Synthesis> made = engine->Synthesize(request);
+    if (made.ok())
+      made->note = "planned anew: " + std::string(repaired.status().message()) +
+                   (made->note.empty() ? "" : "; " + made->note);
+    return made;
+  });
+}
+
+StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, const Bound& bound,
+                                  double synthesis_s, const PlanOptions& options) {
+  PlanResult result{
       .plan = Plan{topology, std::move(made.collective), std::move(made.schedule), std::nullopt, {}}};
   Plan& plan = result.plan;
+  XCCL_RETURN_IF_ERROR(Proved(VerifySchedule(plan.schedule, plan.collective, topology), made.engine));
+  result.note = std::move(made.note);
+  result.synthesis_s = synthesis_s;
   result.simulation = *std::move(made.simulation);
   result.bound = bound;
-  result.synthesis_s = synthesis_s;
-
-  // Schedule → proof and figures.
-  XCCL_RETURN_IF_ERROR(Proved(VerifySchedule(plan.schedule, plan.collective, topology), made.engine));
-  result.note = made.note;
-  result.ratio = RatioOf(result.simulation.time_ps, result.bound.bound_ps);
+  result.ratio = RatioOf(result.simulation.time_ps, bound.bound_ps);
   result.bitwise_same = IsBitwiseSame(plan.schedule, plan.collective, topology);
   result.schedule_stats = Stats(plan.schedule, plan.collective, topology);
   result.relays = RelaysOf(plan.schedule, plan.collective, topology);
@@ -94,24 +119,36 @@ StatusOr<PipelineResult> CompletePlan(const Topology& topology, Synthesis made, 
   // A compressed schedule too long to be written out is kept without a program.
   const bool too_long =
       !plan.schedule.symmetry.empty() && result.schedule_stats.transfers > kMostLoweredTransfers;
-  if (!options.lower || too_long) return result;
-
-  // Schedule → program, proved and timed again.
-  const MachineModel* const machine = options.machine ? &*options.machine : nullptr;
-  XCCL_ASSIGN_OR_RETURN(plan.program, LowerFolded(plan.schedule, plan.collective, topology,
-                                                  {.size_bytes = options.size_bytes,
-                                                   .model = options.model,
-                                                   .machine = machine,
-                                                   .max_blocks = options.max_blocks}));
-  const auto& [cut, program] = *plan.program;
-  XCCL_RETURN_IF_ERROR(Proved(VerifyProgram(program, cut), made.engine));
-  const SimulateOptions simulate{
-      .size_bytes = options.size_bytes, .model = options.model, .machine = machine};
-  XCCL_ASSIGN_OR_RETURN(const Simulation program_time, SimulateProgram(program, cut, topology, simulate));
-  result.program_time_ps = program_time.time_ps;
-  if (machine != nullptr) result.machine = machine->source;
-  result.program_stats = Stats(program, CollectiveSizes(cut, options.size_bytes));
+  if (options.lower && !too_long) XCCL_RETURN_IF_ERROR(LowerPlan(topology, made.engine, options, result));
   return result;
+}
+
+StatusOr<smt::Front> PlanFront(const Topology& topology, const Collective& collective,
+                               const PlanOptions& options) {
+  XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
+  return smt::FindFront(RequestOf(topology, collective, options), WitnessEngines());
+}
+
+SynthesisRequest RequestOf(const Topology& topology, const Collective& collective,
+                           const PlanOptions& options) {
+  return {.topology = &topology,
+          .collective = &collective,
+          .size_bytes = options.size_bytes,
+          .model = options.model,
+          .limits = options.limits,
+          .seed = options.seed,
+          .allow_divergent = options.allow_divergent,
+          .stopped = options.stopped,
+          .progress = options.progress};
+}
+
+Status CheckMade(const Synthesis& made, const Topology& topology) {
+  return Proved(VerifySchedule(made.schedule, made.collective, topology), made.engine);
+}
+
+double RatioOf(int64_t time_ps, int64_t bound_ps) {
+  if (bound_ps <= 0) return 1;
+  return static_cast<double>(time_ps) / static_cast<double>(bound_ps);
 }
 
 }  // namespace xccl

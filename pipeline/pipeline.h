@@ -1,5 +1,16 @@
-// The map of the project: topology and collective → schedule → proved, timed → program → plan, as one
-// function.
+// The map of the project. Every stage is one function that takes values and returns a value or an error, and
+// this folder writes out how they follow each other:
+//
+//   TOPOLOGY ─LoadTopology→ Topology ┐                                       topologies/, topologies/load
+//             Collective::Create ────┴─Synthesize→ Schedule ─Lower→ Program   synth/, ir/lower
+//                                        │ Verify    ir/verify   │ Verify
+//                                        │ Simulate  ir/simulate │ Simulate
+//                                        └ LowerBound ir/bounds
+//   Program ─Emit→ KernelSource   codegen/         Program ─Run→ rows   runtime/cpu, runtime/cuda
+//
+// pipeline.h plans one collective and repairs a plan; groups.h and training.h plan several at once; compare.h
+// and compare_failures.h put engines side by side; predict.h times a plan at other sizes; emit.h, run.h and
+// tune.h take plans to kernels, to rows and to a plan book. Nothing here prints or reads flags.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +26,15 @@
 #include "ir/program.h"
 #include "ir/schedule_stats.h"
 #include "ir/simulate/simulate.h"
+#include "ir/time_model.h"
 #include "synth/common/synthesizer.h"
+#include "synth/smt/pareto.h"
 
 namespace xccl {
 
-struct PipelineOptions {
+inline constexpr const char* kVersion = "0.1.0";
+
+struct PlanOptions {
   std::string engine = "auto";
   int64_t size_bytes = 64LL << 20;
   TimeModel model = TimeModel::kPipelined;
@@ -29,14 +44,12 @@ struct PipelineOptions {
   bool allow_divergent = false;
   std::function<bool()> stopped = {};                     // ends a long search with the best so far
   std::function<void(const std::string&)> progress = {};  // told what a long search is about
-  const Synthesis* start = nullptr;          // for greedy to improve; a verified plan of the same two
-  const Plan* replan = nullptr;              // repaired for this machine in place of planning from nothing
-  bool lower = false;                        // go on to a Program
-  std::optional<MachineModel> machine = {};  // that the program is made for, and timed on
-  std::optional<int32_t> max_blocks = {};    // threadblocks of one rank
+  bool lower = false;                                     // go on to a Program
+  std::optional<MachineModel> machine = {};               // that the program is made for, and timed on
+  std::optional<int32_t> max_blocks = {};                 // threadblocks of one rank
 };
 
-struct PipelineResult {
+struct PlanResult {
   Plan plan;
   std::string note = {};   // the engine's line for people
   double synthesis_s = 0;  // wall time from topology to chosen schedule, simulation and bound included
@@ -51,19 +64,33 @@ struct PipelineResult {
   std::string machine = {};  // source of the machine model that the program is timed on; empty: links alone
 };
 
-StatusOr<PipelineResult> RunPipeline(const Topology& topology, const Collective& collective,
-                                     const PipelineOptions& options);
+// Synthesize, Simulate and LowerBound; then CompletePlan. Errors: those of the engine, and CompletePlan's.
+StatusOr<PlanResult> MakePlan(const Topology& topology, const Collective& collective,
+                              const PlanOptions& options);
 
-// From a schedule on: proved, described and, where asked for, lowered. Requires: made.simulation.
-StatusOr<PipelineResult> CompletePlan(const Topology& topology, Synthesis made, const Bound& bound,
-                                      double synthesis_s, const PipelineOptions& options);
+// As MakePlan, from a plan: on the machine that the plan is for, greedy makes it no slower; on another it is
+// repaired, or, where that cannot be done, planned anew with a note that says why. Errors: kInvalidInput
+// where the plan is for another collective; `place` opens the message.
+StatusOr<PlanResult> RepairPlan(const Plan& from, const std::string& place, const Topology& topology,
+                                const Collective& collective, const PlanOptions& options);
+
+// From a schedule on: verified, described and, where asked for, lowered, verified and simulated again.
+// Errors: kBug where a stage made something wrong. Requires: made.simulation.
+StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, const Bound& bound,
+                                  double synthesis_s, const PlanOptions& options);
+
+// All that latency and bandwidth allow, proved by smt.
+StatusOr<smt::Front> PlanFront(const Topology& topology, const Collective& collective,
+                               const PlanOptions& options);
+
+// What an engine is asked for one plan. Topology, collective and options outlive it.
+SynthesisRequest RequestOf(const Topology& topology, const Collective& collective,
+                           const PlanOptions& options);
 
 // kBug where an engine's plan is wrong.
 Status CheckMade(const Synthesis& made, const Topology& topology);
 
 // time ÷ bound, 1 where both are zero.
 double RatioOf(int64_t time_ps, int64_t bound_ps);
-
-inline constexpr const char* kVersion = "0.1.0";
 
 }  // namespace xccl

@@ -1,4 +1,4 @@
-#include "cli/book_kernels.h"
+#include "pipeline/emit.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cli/tune.h"
+#include "pipeline/tune.h"
 
 #include <algorithm>
 #include <cmath>
@@ -59,10 +59,10 @@ StatusOr<std::vector<Proposal>> Propose(const Topology& topology, const Collecti
                                         const TuneRequest& request) {
   std::vector<Proposal> proposals;
   for (const int64_t size : request.sizes_bytes) {
-    PipelineOptions options = request.pipeline;
+    PlanOptions options = request.pipeline;
     options.size_bytes = size;
     options.lower = true;
-    XCCL_ASSIGN_OR_RETURN(PipelineResult made, RunPipeline(topology, collective, options));
+    XCCL_ASSIGN_OR_RETURN(PlanResult made, MakePlan(topology, collective, options));
     if (!made.plan.program)
       return LimitReached(collective.name() + " on " + topology.name() +
                           ": the schedule is too long to be lowered");
@@ -73,7 +73,7 @@ StatusOr<std::vector<Proposal>> Propose(const Topology& topology, const Collecti
   return proposals;
 }
 
-double PredictedUs(const Plan& plan, int64_t size_bytes, const PipelineOptions& options) {
+double PredictedUs(const Plan& plan, int64_t size_bytes, const PlanOptions& options) {
   const StatusOr<Simulation> simulation =
       SimulateProgram(plan.program->program, plan.program->collective, plan.topology,
                       {.size_bytes = size_bytes,
@@ -90,7 +90,7 @@ struct Choice {
 };
 
 StatusOr<Choice> Choose(const std::vector<Proposal>& proposals, int64_t size_bytes,
-                        const PipelineOptions& options, const Measure& measure) {
+                        const PlanOptions& options, const Measure& measure) {
   std::vector<double> predicted;
   for (const Proposal& p : proposals) predicted.push_back(PredictedUs(p.plan, size_bytes, options));
   const double best = *std::ranges::min_element(predicted);

@@ -1,6 +1,6 @@
 // Every engine makes a plan for every size (an engine may choose other chunks at another size); the bound is
 // found once a size.
-#include "cli/compare.h"
+#include "pipeline/compare.h"
 
 #include <fmt/format.h>
 
@@ -42,7 +42,7 @@ void LeaveOut(std::string_view name, const Status& why, std::vector<std::string>
 
 StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
                              const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
-                             const PipelineOptions& options) {
+                             const PlanOptions& options) {
   XCCL_ASSIGN_OR_RETURN(ComparedEngines compared, EnginesToCompare(engines, collective));
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
   Comparison comparison;
@@ -51,16 +51,12 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
                                  collective.num_members(), ToString(options.model));
   for (int64_t size : sizes) {
     std::vector<TimedPlan> times;
+    PlanOptions at_size = options;
+    at_size.size_bytes = size;
     XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(topology, collective, size, options.model));
     for (const std::string& name : compared.names) {
       XCCL_ASSIGN_OR_RETURN(const Synthesizer* const engine, FindSynthesizer(name));
-      const StatusOr<Synthesis> made = engine->Synthesize({.topology = &topology,
-                                                           .collective = &collective,
-                                                           .size_bytes = size,
-                                                           .model = options.model,
-                                                           .limits = options.limits,
-                                                           .seed = options.seed,
-                                                           .allow_divergent = options.allow_divergent});
+      const StatusOr<Synthesis> made = engine->Synthesize(RequestOf(topology, collective, at_size));
       if (!made.ok()) {
         LeaveOut(name, made.status(), comparison.left_out);
         continue;
@@ -75,31 +71,6 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
     comparison.times.insert(comparison.times.end(), times.begin(), times.end());
   }
   return comparison;
-}
-
-std::string CompareText(const Comparison& comparison) {
-  std::vector<std::vector<std::string>> table = {
-      {"size", "engine", "time us", "algbw GB/s", "busbw GB/s", "time/bound"}};
-  int64_t last = -1;
-  for (const TimedPlan& timed : comparison.times) {
-    table.push_back(
-        {timed.size_bytes == last ? "" : FormatSize(timed.size_bytes), ShownName(timed),
-         fmt::format("{:.3f}", PsToUs(timed.time_ps)), fmt::format("{:.2f}", GbPerS(timed.algbw_bytes_per_s)),
-         fmt::format("{:.2f}", GbPerS(timed.busbw_bytes_per_s)), fmt::format("{:.4f}", timed.ratio)});
-    last = timed.size_bytes;
-  }
-  std::string text = comparison.title + "\n" + TableText(table);
-  for (const std::string& reason : comparison.left_out) text += "left out: " + reason + "\n";
-  return text;
-}
-
-std::string CompareCsv(const Comparison& comparison) {
-  std::string text = "engine,size_bytes,time_us,algbw_gb_per_s,busbw_gb_per_s,bound_us,ratio\n";
-  for (const TimedPlan& timed : comparison.times)
-    text += fmt::format("{},{},{},{},{},{},{}\n", timed.engine, timed.size_bytes, PsToUs(timed.time_ps),
-                        GbPerS(timed.algbw_bytes_per_s), GbPerS(timed.busbw_bytes_per_s),
-                        PsToUs(timed.bound_ps), timed.ratio);
-  return text;
 }
 
 }  // namespace xccl

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/row.h"
 #include "pipeline/pipeline.h"
 
 namespace xccl {
@@ -38,11 +37,7 @@ struct FailureComparison {
 // plan for the whole machine. Requires and errors as Compare; kInvalidInput where there are too few cables.
 StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Collective& collective,
                                             const std::vector<std::string>& engines,
-                                            const std::vector<int64_t>& sizes, const PipelineOptions& options,
+                                            const std::vector<int64_t>& sizes, const PlanOptions& options,
                                             const FailureOptions& failures);
-
-std::string FailuresText(const FailureComparison& comparison);
-std::string FailuresCsv(const FailureComparison& comparison);
-std::vector<Row> FailureRows(const FailureComparison& comparison);
 
 }  // namespace xccl

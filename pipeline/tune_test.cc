@@ -1,4 +1,4 @@
-#include "cli/tune.h"
+#include "pipeline/tune.h"
 
 #include <gtest/gtest.h>
 

@@ -1,93 +1,17 @@
-#include "cli/training_plan.h"
+#include "cli/show_training.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <optional>
-#include <system_error>
-#include <tuple>
-#include <utility>
+#include <vector>
 
-#include "base/files.h"
 #include "base/units.h"
 #include "cli/output_json.h"
 #include "cli/show.h"
-#include "ir/plan.h"
 #include "ir/sizes.h"
-#include "runtime/plan_book.h"
-#include "synth/common/members_alone.h"
-#include "topologies/submachine.h"
 
 namespace xccl {
 namespace {
-
-constexpr int64_t kMostStepPs = 86'400 * kPsPerSecond;  // what bounds allow single collectives
-
-Status MakeFolder(const std::string& directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) return InvalidInput(directory + ": cannot make the directory: " + error.message());
-  return CheckWritable(directory + "/index.json");
-}
-
-// The group's plan as a communicator of its own; absent where it needs relays.
-StatusOr<std::optional<Plan>> CommunicatorPlan(const Topology& topology, const ProcessGroup& group,
-                                               const PipelineOptions& options) {
-  const Submachine alone = MembersAlone(topology, group.collective.ranks());
-  const Collective collective = OnMembersAlone(group.collective, alone);
-  if (!CheckReachable(alone.topology, collective).ok()) return std::optional<Plan>();
-  PipelineOptions lowered = options;
-  lowered.lower = true;
-  lowered.size_bytes = group.size_bytes;
-  XCCL_ASSIGN_OR_RETURN(PipelineResult result, RunPipeline(alone.topology, collective, lowered));
-  return std::optional(std::move(result.plan));
-}
-
-std::string FileOf(const PlannedLine& line) {
-  std::string name = fmt::format("{}-{}-{}.plan.json", ToString(line.parallelism), line.what,
-                                 line.groups.groups.front().collective.name());
-  std::ranges::replace(name, ' ', '-');
-  return name;
-}
-
-// Sizes between those that were planned are served by the plan of the next smaller one.
-void CloseRanges(std::vector<PlanBookEntry>& entries) {
-  std::ranges::stable_sort(
-      entries, {}, [](const PlanBookEntry& e) { return std::tuple(e.collective, e.ranks, e.min_bytes); });
-  for (size_t i = 0; i < entries.size(); ++i) {
-    const auto same = [&](size_t other) {
-      return other < entries.size() && entries[other].collective == entries[i].collective &&
-             entries[other].ranks == entries[i].ranks;
-    };
-    if (same(i + 1)) entries[i].max_bytes = entries[i + 1].min_bytes - 1;
-    if (i == 0 || !same(i - 1)) entries[i].min_bytes = 0;
-  }
-}
-
-Status WriteBook(const Topology& topology, const PipelineOptions& options, const std::string& directory,
-                 TrainingPlan& plan) {
-  std::vector<PlanBookEntry> entries;
-  for (PlannedLine& line : plan.lines) {
-    const ProcessGroup& group = line.groups.groups.front();
-    XCCL_ASSIGN_OR_RETURN(const std::optional<Plan> made, CommunicatorPlan(topology, group, options));
-    if (!made) continue;
-    line.file = FileOf(line);
-    XCCL_RETURN_IF_ERROR(WritePlan(*made, directory + "/" + line.file));
-    PlanBookEntry entry;
-    entry.file = line.file;
-    entry.collective = group.collective.kind();
-    entry.ranks = group.collective.num_members();
-    entry.min_bytes = CollectiveSizes(group.collective, group.size_bytes).size_bytes();
-    const bool listed = std::ranges::any_of(entries, [&](const PlanBookEntry& e) {
-      return e.collective == entry.collective && e.ranks == entry.ranks && e.min_bytes == entry.min_bytes;
-    });
-    line.listed = !listed;
-    if (line.listed) entries.push_back(std::move(entry));
-  }
-  CloseRanges(entries);
-  return WritePlanBook({directory, std::move(entries)});
-}
 
 int64_t StepPs(const TrainingPlan& plan) {
   int64_t sum = 0;
@@ -117,29 +41,6 @@ std::string EngineOf(const PlannedLine& line) {
 
 }  // namespace
 
-StatusOr<TrainingPlan> PlanTraining(const Topology& topology, const TrainingJob& job,
-                                    const PipelineOptions& options, const std::string& book) {
-  if (!book.empty()) XCCL_RETURN_IF_ERROR(MakeFolder(book));  // before long searches
-  TrainingPlan plan{topology.name(), job, {}, {}};
-  XCCL_ASSIGN_OR_RETURN(plan.layout, LayoutOf(job, topology.num_ranks()));
-  XCCL_ASSIGN_OR_RETURN(std::vector<TrainingLine> lines, TrainingLines(job, topology.num_ranks()));
-  PipelineOptions only_planned = options;
-  only_planned.lower = false;
-  for (TrainingLine& line : lines) {
-    StatusOr<GroupsResult> groups = RunGroups(topology, std::move(line.request), only_planned);
-    if (!groups.ok())
-      return Annotate(groups.status(), fmt::format("{} {}", ToString(line.parallelism), line.what));
-    const int64_t time_ps = groups->result.simulation.time_ps;
-    if (time_ps > kMostStepPs / line.count)
-      return UsageError(fmt::format("--for {}: {} take {} times {}; at most 1 day a step is supported",
-                                    ToString(line.parallelism), line.what, line.count,
-                                    FormatDurationShort(time_ps)));
-    plan.lines.push_back({line.parallelism, line.what, line.count, *std::move(groups), "", false});
-  }
-  if (!book.empty()) XCCL_RETURN_IF_ERROR(WriteBook(topology, options, book, plan));
-  return plan;
-}
-
 std::string TrainingText(const TrainingPlan& plan, const std::string& book) {
   const Layout& layout = plan.layout;
   const ParameterCount parameters = CountParameters(plan.job.model);
@@ -153,7 +54,7 @@ std::string TrainingText(const TrainingPlan& plan, const std::string& book) {
                                                   "engine", "time us", "bound us", "ratio", "busbw GB/s",
                                                   "step ms", "share %"}};
   for (const PlannedLine& line : plan.lines) {
-    const PipelineResult& result = line.groups.result;
+    const PlanResult& result = line.groups.result;
     const ProcessGroup& group = line.groups.groups.front();
     table.push_back({std::string(ToString(line.parallelism)), line.what, group.collective.name(),
                      fmt::format("{} x {}", line.groups.groups.size(), group.collective.num_members()),
@@ -180,7 +81,7 @@ std::string TrainingJson(const TrainingPlan& plan) {
   const int64_t step_ps = StepPs(plan);
   std::vector<Row> rows;
   for (const PlannedLine& line : plan.lines) {
-    const PipelineResult& result = line.groups.result;
+    const PlanResult& result = line.groups.result;
     const ProcessGroup& group = line.groups.groups.front();
     rows.push_back({{"for", std::string(ToString(line.parallelism))},
                     {"what", line.what},

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "cli/show_groups.h"
+#include "pipeline/groups.h"
 #include "pipeline/pipeline.h"
 #include "synth/groups/training.h"
 #include "topologies/topology.h"
@@ -36,9 +36,6 @@ struct TrainingPlan {
 // groups that need relays have no such plan. Of lines of one collective, number of ranks and size the index
 // lists the first.
 StatusOr<TrainingPlan> PlanTraining(const Topology& topology, const TrainingJob& job,
-                                    const PipelineOptions& options, const std::string& book);
-
-std::string TrainingText(const TrainingPlan& plan, const std::string& book);
-std::string TrainingJson(const TrainingPlan& plan);
+                                    const PlanOptions& options, const std::string& book);
 
 }  // namespace xccl

@@ -1,4 +1,4 @@
-#include "cli/compare_failures.h"
+#include "pipeline/compare_failures.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,7 @@
 
 #include "base/strings.h"
 #include "base/units.h"
-#include "cli/compare.h"
-#include "cli/show.h"
+#include "pipeline/compare.h"
 #include "synth/engines.h"
 #include "synth/replan/replan.h"
 #include "topologies/failures.h"
@@ -20,7 +19,7 @@ constexpr const char* kReplan = "replan";
 
 class Comparer {
  public:
-  Comparer(const Topology& topology, const Collective& collective, const PipelineOptions& options,
+  Comparer(const Topology& topology, const Collective& collective, const PlanOptions& options,
            std::vector<Failure> failures)
       : topology_(topology), collective_(collective), options_(options), failures_(std::move(failures)) {}
 
@@ -50,13 +49,9 @@ class Comparer {
 
  private:
   SynthesisRequest Request(const Topology& topology, int64_t size) const {
-    return {.topology = &topology,
-            .collective = &collective_,
-            .size_bytes = size,
-            .model = options_.model,
-            .limits = options_.limits,
-            .seed = options_.seed,
-            .allow_divergent = options_.allow_divergent};
+    PlanOptions at_size = options_;
+    at_size.size_bytes = size;
+    return RequestOf(topology, collective_, at_size);
   }
 
   Status FindBounds(int64_t size) {
@@ -144,7 +139,7 @@ class Comparer {
 
   const Topology& topology_;
   const Collective& collective_;
-  const PipelineOptions& options_;
+  const PlanOptions& options_;
   const std::vector<Failure> failures_;
   std::vector<double> bounds_us_;  // by draw
   FailureComparison out_;
@@ -154,7 +149,7 @@ class Comparer {
 
 StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Collective& collective,
                                             const std::vector<std::string>& engines,
-                                            const std::vector<int64_t>& sizes, const PipelineOptions& options,
+                                            const std::vector<int64_t>& sizes, const PlanOptions& options,
                                             const FailureOptions& failures) {
   XCCL_ASSIGN_OR_RETURN(const ComparedEngines compared, EnginesToCompare(engines, collective));
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
@@ -173,55 +168,6 @@ StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Coll
                                  collective.name(), topology.name(), failures.cables, failures.draws,
                                  collective.num_members(), ToString(options.model));
   return comparison;
-}
-
-std::string FailuresText(const FailureComparison& comparison) {
-  std::vector<std::vector<std::string>> table = {
-      {"size", "engine", "whole us", "mean us", "mean/bound", "worst/bound", "planned", "synthesis ms"}};
-  int64_t last = -1;
-  for (const FailureTimes& row : comparison.times) {
-    table.push_back(
-        {row.size_bytes == last ? "" : FormatSize(row.size_bytes), row.engine,
-         row.whole_us > 0 ? fmt::format("{:.3f}", row.whole_us) : "-", fmt::format("{:.3f}", row.mean_us),
-         fmt::format("{:.4f}", row.mean_ratio), fmt::format("{:.4f}", row.worst_ratio),
-         fmt::format("{}/{}", row.planned, comparison.draws), fmt::format("{:.1f}", 1e3 * row.synthesis_s)});
-    last = row.size_bytes;
-  }
-  std::string text = comparison.title + "\n";
-  for (size_t i = 0; i < comparison.failed.size(); ++i)
-    text += fmt::format("draw {}: {}\n", i, comparison.failed[i]);
-  text += TableText(table);
-  for (const std::string& reason : comparison.left_out) text += "left out: " + reason + "\n";
-  return text;
-}
-
-std::string FailuresCsv(const FailureComparison& comparison) {
-  std::string text =
-      "engine,size_bytes,time_us,bound_us,ratio,worst_ratio,whole_us,planned,draws,synthesis_s\n";
-  for (const FailureTimes& row : comparison.times)
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", row.engine, row.size_bytes, row.mean_us,
-                        row.bound_us, row.mean_ratio, row.worst_ratio, row.whole_us, row.planned,
-                        comparison.draws, row.synthesis_s);
-  return text;
-}
-
-std::vector<Row> FailureRows(const FailureComparison& comparison) {
-  std::vector<Row> rows;
-  for (const FailureTimes& row : comparison.times) {
-    Row cells = {{"engine", row.engine},
-                 {"size_bytes", row.size_bytes},
-                 {"time_us", row.mean_us},
-                 {"bound_us", row.bound_us},
-                 {"ratio", row.mean_ratio},
-                 {"worst_ratio", row.worst_ratio},
-                 {"planned", int64_t{row.planned}},
-                 {"draws", int64_t{comparison.draws}},
-                 {"synthesis_s", row.synthesis_s}};
-    cells.emplace_back("whole_us", std::monostate());
-    if (row.whole_us > 0) cells.back().second = row.whole_us;
-    rows.push_back(std::move(cells));
-  }
-  return rows;
 }
 
 }  // namespace xccl

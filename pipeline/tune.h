@@ -30,7 +30,7 @@ StatusOr<MachineModel> MeasureMachine(const Topology& topology, const std::strin
 struct TuneRequest {
   std::vector<Collective> collectives;
   std::vector<int64_t> sizes_bytes;  // ascending
-  PipelineOptions pipeline;          // engine, machine, limits; size and lowering are set here
+  PlanOptions pipeline;              // engine, machine, limits; size and lowering are set here
 };
 
 struct TunedRow {
@@ -47,7 +47,7 @@ struct Tuned {
 };
 
 // Sizes between two of the list are served as the nearer one, by ratio. A plan that is predicted to be four
-// times slower than the best is not run. Cost: sizes² runs a collective at most. Errors: those of RunPipeline
+// times slower than the best is not run. Cost: sizes² runs a collective at most. Errors: those of MakePlan
 // and `measure`.
 StatusOr<Tuned> Tune(const Topology& topology, const TuneRequest& request, const Measure& measure);
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/show.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/predict.h"
 
 namespace xccl {
 
@@ -33,11 +33,6 @@ void LeaveOut(std::string_view name, const Status& why, std::vector<std::string>
 // Engines as EnginesToCompare.
 StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
                              const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
-                             const PipelineOptions& options);
-
-std::string CompareText(const Comparison& comparison);
-std::string CompareCsv(const Comparison& comparison);
-// One self-contained page with a chart and the table.
-std::string CompareHtml(const Comparison& comparison);
+                             const PlanOptions& options);
 
 }  // namespace xccl

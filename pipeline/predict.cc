@@ -1,0 +1,42 @@
+#include "pipeline/predict.h"
+
+#include "ir/bounds/bound.h"
+#include "ir/simulate/simulate_program.h"
+#include "ir/sizes.h"
+#include "pipeline/pipeline.h"
+
+namespace xccl {
+
+TimedPlan MakeTimedPlan(const std::string& engine, const std::string& made_by, const Collective& collective,
+                        const Simulation& simulation, int64_t bound_ps) {
+  return {.engine = engine,
+          .made_by = made_by,
+          .size_bytes = simulation.size_bytes,
+          .time_ps = simulation.time_ps,
+          .algbw_bytes_per_s = simulation.algbw_bytes_per_s(),
+          .busbw_bytes_per_s =
+              simulation.algbw_bytes_per_s() * BusFactor(collective.kind(), collective.num_members()),
+          .bound_ps = bound_ps,
+          .ratio = RatioOf(simulation.time_ps, bound_ps)};
+}
+
+StatusOr<std::vector<TimedPlan>> Predict(const Plan& plan, std::span<const int64_t> sizes, TimeModel model,
+                                         PlanLevel level) {
+  std::vector<TimedPlan> times;
+  for (const int64_t size : sizes) {
+    const SimulateOptions options{.size_bytes = size, .model = model};
+    Simulation simulation;
+    if (level == PlanLevel::kProgram) {
+      XCCL_ASSIGN_OR_RETURN(simulation, SimulateProgram(plan.program->program, plan.program->collective,
+                                                        plan.topology, options));
+    } else {
+      simulation = Simulate(plan.schedule, plan.collective, plan.topology, options);
+    }
+    XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(plan.topology, plan.collective, size, model));
+    times.push_back(
+        MakeTimedPlan(plan.made_by.engine, plan.made_by.engine, plan.collective, simulation, bound.bound_ps));
+  }
+  return times;
+}
+
+}  // namespace xccl

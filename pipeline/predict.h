@@ -1,0 +1,38 @@
+// The time of a plan at other sizes than the one that it was made for.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/collective.h"
+#include "ir/plan.h"
+#include "ir/simulate/simulate.h"
+#include "ir/time_model.h"
+
+namespace xccl {
+
+// One line of simulate and compare.
+struct TimedPlan {
+  std::string engine;   // as asked for
+  std::string made_by;  // who made the plan: auto's winner
+  int64_t size_bytes = 0;
+  int64_t time_ps = 0;
+  double algbw_bytes_per_s = 0;
+  double busbw_bytes_per_s = 0;
+  int64_t bound_ps = 0;
+  double ratio = 0;
+};
+TimedPlan MakeTimedPlan(const std::string& engine, const std::string& made_by, const Collective& collective,
+                        const Simulation& simulation, int64_t bound_ps);
+
+enum class PlanLevel : uint8_t { kSchedule, kProgram };
+
+// Of each size the simulated time of the plan's schedule or program, and the bound. Errors: kInvalidInput
+// where a program cannot be simulated. Requires: a program, for its level.
+StatusOr<std::vector<TimedPlan>> Predict(const Plan& plan, std::span<const int64_t> sizes, TimeModel model,
+                                         PlanLevel level);
+
+}  // namespace xccl
