@@ -88,14 +88,15 @@ StatusOr<LoweredProgram> MakeProgram(const Choice& choice, int32_t ranks, int64_
 
 StatusOr<cuda::RunReport> RunOnce(const Machine& machine, const LoweredProgram& lowered, int64_t size_bytes,
                                   bool interpret) {
-  cuda::RunOptions options;
+  RunOptions options;
   options.sizes_bytes = {size_bytes};
-  options.ranks_per_gpu = kRanks;
   options.in_place = false;
-  options.program.no_kernel = "asked for";
+  cuda::GpuRunOptions gpu;
+  gpu.ranks_per_gpu = kRanks;
+  gpu.program.no_kernel = "asked for";
   cuda::KernelImages images;
   if (interpret) {
-    options.program.interpreter = cuda::ImagesOfInterpreter(lowered.program, machine.cache);
+    gpu.program.interpreter = cuda::ImagesOfInterpreter(lowered.program, machine.cache);
   } else {
     XCCL_ASSIGN_OR_RETURN(std::string source, Emit(lowered.program, lowered.collective, {}));
     images = cuda::ImagesOfSource("bench.cu", std::move(source), machine.cache);
@@ -103,7 +104,7 @@ StatusOr<cuda::RunReport> RunOnce(const Machine& machine, const LoweredProgram& 
   const cuda::Driver* const driver = machine.driver;
   return cuda::RunProgram(
       "bench", lowered.program, lowered.collective, images,
-      [driver]() -> StatusOr<const cuda::Driver*> { return driver; }, options);
+      [driver]() -> StatusOr<const cuda::Driver*> { return driver; }, options, gpu);
 }
 
 StatusOr<Measured> Measure(const Machine& machine, const Choice& choice, int64_t size_bytes) {

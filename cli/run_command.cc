@@ -23,6 +23,7 @@
 #include "runtime/cpu/run_program.h"
 #include "runtime/plan_book.h"
 #include "runtime/run_row.h"
+#include "runtime/run_table.h"
 
 namespace xccl {
 namespace {
@@ -80,19 +81,8 @@ struct Table {
   std::optional<cuda::DeviceUsage> usage;
 };
 
-// The plan's run on GPUs, with what the CPU's options say alike.
 Status RunOnGpus(const std::string& file, const Plan& plan, const KernelOrigin& origin, const Flags& flags,
-                 const RunOptions& common, Table& table) {
-  cuda::RunOptions options;
-  options.sizes_bytes = common.sizes_bytes;
-  options.type = common.type;
-  options.op = common.op;
-  options.iterations = common.iterations;
-  options.warmup = common.warmup;
-  options.processes = common.processes;
-  options.program.time_limit = common.time_limit;
-  options.predicted_ps = common.predicted_ps;
-  XCCL_RETURN_IF_ERROR(ApplyCudaFlags(flags.cuda, options));
+                 const RunOptions& options, Table& table) {
   XCCL_ASSIGN_OR_RETURN(cuda::RunReport report, RunOnCuda(file, plan, origin, flags.cuda, options));
   if (!report.notice.empty()) std::fprintf(stderr, "note: %s\n", report.notice.c_str());
   table.rows = std::move(report.rows);
@@ -188,8 +178,7 @@ StatusOr<std::vector<Table>> RunBook(const Flags& flags, std::vector<int64_t> si
 
 Status RunFile(const Flags& flags, bool json) {
   XCCL_RETURN_IF_ERROR(MakeRunOptions(flags).status());
-  cuda::RunOptions checked;
-  XCCL_RETURN_IF_ERROR(ApplyCudaFlags(flags.cuda, checked));
+  XCCL_RETURN_IF_ERROR(GpuOptionsOf(flags.cuda).status());
   std::vector<int64_t> sizes;
   if (!flags.sizes.empty()) {
     XCCL_ASSIGN_OR_RETURN(sizes, ParseSizesFlag("--sizes", flags.sizes));

@@ -48,7 +48,8 @@ void AddCudaFlags(CLI::App& command, CudaFlags& flags) {
       ->group(group);
 }
 
-Status ApplyCudaFlags(const CudaFlags& flags, cuda::RunOptions& options) {
+StatusOr<cuda::GpuRunOptions> GpuOptionsOf(const CudaFlags& flags) {
+  cuda::GpuRunOptions options;
   XCCL_ASSIGN_OR_RETURN(options.program.arena.memory_limit,
                         ParseSizeFlag("--memory-limit", flags.memory_limit));
   options.ranks_per_gpu = flags.ranks_per_gpu;
@@ -57,23 +58,23 @@ Status ApplyCudaFlags(const CudaFlags& flags, cuda::RunOptions& options) {
   options.program.max_ctas = flags.max_ctas;
   options.program.jitter = flags.jitter;
   options.program.direct = !flags.staged;
-  return OkStatus();
+  return options;
 }
 
 StatusOr<cuda::RunReport> RunOnCuda(const std::string& file, const Plan& plan, const KernelOrigin& origin,
-                                    const CudaFlags& flags, const cuda::RunOptions& given) {
-  cuda::RunOptions options = given;
+                                    const CudaFlags& flags, const RunOptions& options) {
+  XCCL_ASSIGN_OR_RETURN(cuda::GpuRunOptions gpu, GpuOptionsOf(flags));
   const Program& program = plan.program->program;
   const std::string directory =
       flags.kernel_cache.empty() ? cuda::DefaultKernelCache(ProcessEnvironment) : flags.kernel_cache;
   const auto cache = std::make_shared<cuda::KernelCache>(directory);
-  options.program.interpreter = cuda::ImagesOfInterpreter(program, cache);
+  gpu.program.interpreter = cuda::ImagesOfInterpreter(program, cache);
   std::string text = origin.source;
   if (flags.interpreter) {
-    options.program.no_kernel = "--interpreter";
+    gpu.program.no_kernel = "--interpreter";
     text.clear();
   } else if (origin.from_book) {
-    options.program.no_kernel = "the plan book has no kernel for it; hint: xccl-synth emit BOOK --to cuda";
+    gpu.program.no_kernel = "the plan book has no kernel for it; hint: xccl-synth emit BOOK --to cuda";
   } else {
     EmitOptions emit;
     emit.title = file;
@@ -81,12 +82,12 @@ StatusOr<cuda::RunReport> RunOnCuda(const std::string& file, const Plan& plan, c
     if (emitted.ok()) {
       text = *std::move(emitted);
     } else {
-      options.program.no_kernel = emitted.status().message();
+      gpu.program.no_kernel = emitted.status().message();
     }
   }
   const cuda::KernelImages images =
       text.empty() ? cuda::KernelImages() : cuda::ImagesOfSource(file, std::move(text), cache, origin.cubins);
-  return cuda::RunProgram(file, program, plan.program->collective, images, cuda::LoadDriver, options);
+  return cuda::RunProgram(file, program, plan.program->collective, images, cuda::LoadDriver, options, gpu);
 }
 
 std::string DescribeUsage(const cuda::DeviceUsage& usage) {

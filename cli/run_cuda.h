@@ -10,6 +10,7 @@
 #include "ir/plan.h"
 #include "runtime/cuda/run_program.h"
 #include "runtime/plan_book.h"
+#include "runtime/run_table.h"
 
 namespace CLI {
 class App;
@@ -30,8 +31,7 @@ struct CudaFlags {
 };
 void AddCudaFlags(CLI::App& command, CudaFlags& flags);
 
-// Fills what the flags say into options that hold the rest.
-Status ApplyCudaFlags(const CudaFlags& flags, cuda::RunOptions& options);
+StatusOr<cuda::GpuRunOptions> GpuOptionsOf(const CudaFlags& flags);
 // Where the kernel of a plan comes from: a plan book, which may have none, or it is emitted.
 struct KernelOrigin {
   bool from_book = false;
@@ -41,7 +41,7 @@ struct KernelOrigin {
 // The interpreter kernel also runs what is too large to emit, what does not compile, and everything with
 // --interpreter; the report's notice says why.
 StatusOr<cuda::RunReport> RunOnCuda(const std::string& file, const Plan& plan, const KernelOrigin& origin,
-                                    const CudaFlags& flags, const cuda::RunOptions& options);
+                                    const CudaFlags& flags, const RunOptions& options);
 // "8 CTAs of 512 threads on a rank, 2 instances, 1 CTA a multiprocessor ...": shown with every table.
 std::string DescribeUsage(const cuda::DeviceUsage& usage);
 

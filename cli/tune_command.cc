@@ -22,6 +22,8 @@
 #include "pipeline/emit.h"
 #include "pipeline/tune.h"
 #include "runtime/cpu/run_program.h"
+#include "runtime/run_row.h"
+#include "runtime/run_table.h"
 
 namespace xccl {
 namespace {
@@ -38,32 +40,29 @@ struct Flags {
   std::string output;
 };
 
+RunOptions OptionsFor(const Flags& flags, int64_t size_bytes) {
+  return {.sizes_bytes = {size_bytes}, .iterations = flags.iterations, .warmup = 1, .in_place = false};
+}
+
+StatusOr<double> TimeOf(const std::vector<RunRow>& rows) {
+  if (!AllRight(rows)) return BugError("tune: elements are wrong");
+  return rows.front().time_us;
+}
+
 Measure OnCpu(const Flags& flags) {
   return [&flags](const LoweredProgram& lowered, int64_t size_bytes) -> StatusOr<double> {
-    RunOptions options;
-    options.sizes_bytes = {size_bytes};
-    options.iterations = flags.iterations;
-    options.warmup = 1;
-    options.in_place = false;
     XCCL_ASSIGN_OR_RETURN(const std::vector<RunRow> rows,
-                          RunProgram(lowered.program, lowered.collective, options));
-    if (!AllRight(rows)) return BugError("tune: elements are wrong");
-    return rows.front().time_us;
+                          RunProgram(lowered.program, lowered.collective, OptionsFor(flags, size_bytes)));
+    return TimeOf(rows);
   };
 }
 
 Measure OnGpus(const Flags& flags, const Topology& topology) {
   return [&flags, &topology](const LoweredProgram& lowered, int64_t size_bytes) -> StatusOr<double> {
-    cuda::RunOptions options;
-    options.sizes_bytes = {size_bytes};
-    options.iterations = flags.iterations;
-    options.warmup = 1;
-    options.in_place = false;
-    XCCL_RETURN_IF_ERROR(ApplyCudaFlags(flags.cuda, options));
     const Plan plan{topology, lowered.collective, {}, lowered, {}};
-    XCCL_ASSIGN_OR_RETURN(const cuda::RunReport report, RunOnCuda("tune", plan, {}, flags.cuda, options));
-    if (!AllRight(report.rows)) return BugError("tune: elements are wrong");
-    return report.rows.front().time_us;
+    XCCL_ASSIGN_OR_RETURN(const cuda::RunReport report,
+                          RunOnCuda("tune", plan, {}, flags.cuda, OptionsFor(flags, size_bytes)));
+    return TimeOf(report.rows);
   };
 }
 

@@ -1,5 +1,5 @@
-// What a communicator needs of a back end: a device and a way to connect its rank with the others, or a way
-// to run whole programs.
+// What a communicator needs of a back end: a way to connect its rank with the others, whose messages its own
+// thread then moves (CPU), or a way to run whole programs (CUDA).
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,6 @@
 
 #include "base/status.h"
 #include "ir/sizes.h"
-#include "runtime/device.h"
 #include "runtime/served_plan.h"
 #include "runtime/transport.h"
 #include "runtime/wiring.h"
@@ -34,12 +33,11 @@ struct ProgramRunner {
 };
 
 struct Backend {
-  std::unique_ptr<Device> device;
-  bool one_address_space = false;  // ranks may read each other's buffers
+  bool one_address_space = false;  // connected ranks may read each other's buffers
   // This rank's end of new connections. All ranks call it with the same wirings in the same order. The
   // transport must not outlive the back end.
   std::function<StatusOr<std::unique_ptr<Transport>>(const Wiring&)> connect;
-  // Set where the back end runs whole programs; then the members above are not used. All ranks call it with
+  // Set where the back end runs whole programs; then `connect` is not used. All ranks call it with
   // the same plans in the same order. The runner must not outlive the back end.
   std::function<StatusOr<ProgramRunner>(const std::string& name, const std::vector<ServedPlan>& plans)> load;
 };

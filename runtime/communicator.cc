@@ -264,8 +264,7 @@ Status Communicator::Execute(Loaded& loaded, size_t plan, const Call& call, bool
   const size_t scratch = static_cast<size_t>((*work)->scratch_bytes);
   if (loaded.scratch.size() < scratch) loaded.scratch.resize(scratch);
   return ExecuteRank(**work, ExecuteOptions{call.type, call.op, options_.time_limit},
-                     RankBuffers{call.send, call.receive, loaded.scratch.data()}, *backend_.device,
-                     *loaded.transport);
+                     RankBuffers{call.send, call.receive, loaded.scratch.data()}, *loaded.transport);
 }
 
 Status Communicator::Synchronize() {

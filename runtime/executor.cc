@@ -10,9 +10,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "runtime/reduce.h"
 
 namespace xccl {
 namespace {
@@ -24,8 +27,8 @@ constexpr int64_t kBlockBytes = 16 << 10;
 class RankExecution {
  public:
   RankExecution(const RankWork& work, const ExecuteOptions& options, const RankBuffers& buffers,
-                const Device& device, Transport& transport)
-      : work_(work), options_(options), device_(device), transport_(transport) {
+                Transport& transport)
+      : work_(work), options_(options), reduce_(FindReduce(options.type, options.op)), transport_(transport) {
     // Reads go through these pointers too; nothing writes through the input's.
     base_ = {const_cast<std::byte*>(buffers.input), buffers.output, buffers.scratch};
     for (const Lane& lane : work.lanes) {
@@ -236,18 +239,22 @@ class RankExecution {
       pieces.received = received_.empty() ? nullptr : received_[0];
       pieces.sent = sent_.empty() ? nullptr : sent_[0];
       if (received_.size() > 1) {
-        device_.ReduceMembers(options_.type, options_.op, gathered_.data(), received_, pieces.elements);
+        ReduceMembers(options_.type, options_.op, gathered_.data(), received_, pieces.elements);
         pieces.received = gathered_.data();
       }
       MoveBlock(step, pieces);
       for (size_t i = 1; i < sent_.size(); ++i)
-        device_.Copy(sent_[i], sent_[0], pieces.elements * work_.element_bytes, false);
+        Copy(sent_[i], sent_[0], pieces.elements * work_.element_bytes);
       const int64_t bytes = block * work_.element_bytes;
       pieces.src += bytes;
       pieces.dst += bytes;
       for (const std::byte*& from : received_) from += bytes;
       for (std::byte*& to : sent_) to += bytes;
     }
+  }
+
+  static void Copy(std::byte* dst, const std::byte* src, int64_t bytes) {
+    if (dst != src && bytes > 0) std::memcpy(dst, src, static_cast<size_t>(bytes));
   }
 
   void MoveBlock(const Step& step, const Pieces& p) {
@@ -257,13 +264,13 @@ class RankExecution {
         if (p.sent != nullptr) Load(step, p.sent, p);
         return;
       case Opcode::kRecv:
-        device_.Copy(p.dst, p.received, bytes, false);
+        Copy(p.dst, p.received, bytes);
         Finish(step, p.dst, p);
         return;
       case Opcode::kRecvCopySend:
-        device_.Copy(p.dst, p.received, bytes, false);
+        Copy(p.dst, p.received, bytes);
         Finish(step, p.dst, p);
-        if (p.sent != nullptr) device_.Copy(p.sent, p.dst, bytes, false);
+        if (p.sent != nullptr) Copy(p.sent, p.dst, bytes);
         return;
       case Opcode::kRecvReduceSend:
         Combine(step, p.sent, p);
@@ -273,7 +280,7 @@ class RankExecution {
       case Opcode::kRecvReduceCopySend:
         Combine(step, p.dst, p);
         Finish(step, p.dst, p);
-        if (p.sent != nullptr) device_.Copy(p.sent, p.dst, bytes, false);
+        if (p.sent != nullptr) Copy(p.sent, p.dst, bytes);
         return;
       case Opcode::kCopy:
         Load(step, p.dst, p);
@@ -281,10 +288,10 @@ class RankExecution {
         return;
       case Opcode::kReduce:
         if (step.first && scales_) {
-          device_.Scale(options_.type, options_.op, work_.members, block_.data(), p.src, p.elements);
-          device_.Reduce(options_.type, options_.op, p.dst, p.dst, block_.data(), p.elements, false);
+          ScaleReference(options_.type, options_.op, work_.members, block_.data(), p.src, p.elements);
+          reduce_(p.dst, p.dst, block_.data(), p.elements);
         } else {
-          device_.Reduce(options_.type, options_.op, p.dst, p.dst, p.src, p.elements, false);
+          reduce_(p.dst, p.dst, p.src, p.elements);
         }
         Finish(step, p.dst, p);
         return;
@@ -296,23 +303,23 @@ class RankExecution {
   // to = source, scaled where avg wants it.
   void Load(const Step& step, std::byte* to, const Pieces& p) const {
     if (step.first && scales_)
-      device_.Scale(options_.type, options_.op, work_.members, to, p.src, p.elements);
+      ScaleReference(options_.type, options_.op, work_.members, to, p.src, p.elements);
     else
-      device_.Copy(to, p.src, p.elements * work_.element_bytes, false);
+      Copy(to, p.src, p.elements * work_.element_bytes);
   }
 
   // to = source op received, the source scaled where avg wants it.
   void Combine(const Step& step, std::byte* to, const Pieces& p) {
     const std::byte* local = p.src;
     if (step.first && scales_) {
-      device_.Scale(options_.type, options_.op, work_.members, block_.data(), p.src, p.elements);
+      ScaleReference(options_.type, options_.op, work_.members, block_.data(), p.src, p.elements);
       local = block_.data();
     }
-    device_.Reduce(options_.type, options_.op, to, local, p.received, p.elements, false);
+    reduce_(to, local, p.received, p.elements);
   }
 
   void Finish(const Step& step, std::byte* data, const Pieces& p) const {
-    if (step.final && finishes_) device_.Finish(options_.type, options_.op, work_.members, data, p.elements);
+    if (step.final && finishes_) FinishReference(options_.type, options_.op, work_.members, data, p.elements);
   }
 
   // The first threadblock that is not done, and what it waits for.
@@ -354,7 +361,7 @@ class RankExecution {
 
   const RankWork& work_;
   const ExecuteOptions& options_;
-  const Device& device_;
+  const ReduceFunction reduce_;
   Transport& transport_;
   std::array<std::byte*, 3> base_;
   std::vector<LaneState> lanes_;
@@ -369,13 +376,13 @@ class RankExecution {
 }  // namespace
 
 Status ExecuteRank(const RankWork& work, const ExecuteOptions& options, const RankBuffers& buffers,
-                   const Device& device, Transport& transport) {
+                   Transport& transport) {
   transport.Enter();
   Status status = OkStatus();
   if (std::optional<Status> failure = transport.Failure()) {
     status = *failure;
   } else {
-    status = RankExecution(work, options, buffers, device, transport).Run();
+    status = RankExecution(work, options, buffers, transport).Run();
   }
   transport.Leave();
   return status;

@@ -1,7 +1,8 @@
 // Runs one rank's part of a Program. One thread drives all threadblocks of its rank in turn: each is a list
 // with a position, and an instruction runs when its dependencies are done, its message has come and a slot is
 // free. An instruction moves one slot-sized message, so none is ever half done. Threadblocks cost no threads:
-// 64 ranks of 63 threadblocks run on two cores.
+// 64 ranks of 63 threadblocks run on two cores. The rank's buffers are memory of the host, and the thread
+// computes on them itself; messages go through a Transport.
 #pragma once
 
 #include <chrono>
@@ -9,7 +10,6 @@
 
 #include "base/status.h"
 #include "ir/numbers.h"
-#include "runtime/device.h"
 #include "runtime/rank_work.h"
 #include "runtime/transport.h"
 
@@ -32,6 +32,6 @@ struct RankBuffers {
 // failed, on whichever rank; kLimit "rank 3: threadblock 2, instruction 5 (recv): ..." when it is stuck.
 // Requires: in place, input and output overlap as Collective::InPlaceOf says.
 Status ExecuteRank(const RankWork& work, const ExecuteOptions& options, const RankBuffers& buffers,
-                   const Device& device, Transport& transport);
+                   Transport& transport);
 
 }  // namespace xccl

@@ -1,7 +1,8 @@
-// How bytes and counters travel between ranks. One of the runtime's two interfaces (the other is Device). A
-// connection is `slots` slots and two counters that only grow: `head`, messages put by the sender, and
-// `tail`, messages taken by the receiver. Message m lies in slot m % slots. A put writes the data and then
-// makes the head visible; a receiver that sees head > m sees message m's bytes.
+// How bytes and counters travel between ranks that a CPU drives: the executor's interface to what connects
+// them. GPUs connect themselves (runtime/cuda/device_program.h). A connection is `slots` slots and two
+// counters that only grow: `head`, messages put by the sender, and `tail`, messages taken by the receiver.
+// Message m lies in slot m % slots. A put writes the data and then makes the head visible; a receiver that
+// sees head > m sees message m's bytes.
 #pragma once
 
 #include <atomic>

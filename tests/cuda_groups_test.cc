@@ -21,6 +21,7 @@
 #include "runtime/cuda/residency.h"
 #include "runtime/cuda/run_program.h"
 #include "runtime/run_row.h"
+#include "runtime/run_table.h"
 #include "tests/testing/group_cases.h"
 #include "tests/testing/kernel_cases.h"
 
@@ -87,19 +88,20 @@ class Machine {
 
 StatusOr<cuda::RunReport> RunCase(Machine& machine, const Way& way, const KernelCase& of, size_t index,
                                   int32_t turn) {
-  cuda::RunOptions run;
+  RunOptions run;
+  cuda::GpuRunOptions gpu;
   run.sizes_bytes = {52, 10012};
   run.iterations = 1;
   run.warmup = 1;
-  run.ranks_per_gpu = way.one_device ? of.program.ranks.size() : 1;
+  gpu.ranks_per_gpu = way.one_device ? of.program.ranks.size() : 1;
   run.processes = way.processes;
   // Turns through types and operators.
   run.type = AllDataTypes()[static_cast<size_t>(turn) % AllDataTypes().size()];
   run.op = AllReduceOps()[static_cast<size_t>(turn) % AllReduceOps().size()];
-  run.program.arena.slot_bytes = 4096;
-  run.program.multicast = way.wanted;
+  gpu.program.arena.slot_bytes = 4096;
+  gpu.program.multicast = way.wanted;
   return cuda::RunProgram(of.name, of.program, of.collective, machine.ImagesOf(*device::kKernels[index]),
-                          machine.source(), run);
+                          machine.source(), run, gpu);
 }
 
 void ExpectRight(const Way& way, int32_t ranks, int32_t every) {

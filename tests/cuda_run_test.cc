@@ -15,6 +15,7 @@
 #include "runtime/cuda/fake_driver.h"
 #include "runtime/cuda/run_program.h"
 #include "runtime/run_row.h"
+#include "runtime/run_table.h"
 #include "tests/testing/kernel_cases.h"
 
 namespace xccl::device {
@@ -119,20 +120,21 @@ void ExpectRight(const Way& way, const std::vector<int64_t>& sizes, int32_t ever
       if (++turn % every != 0) continue;
       Program program = cases[i].program;
       program.protocol = protocol;
-      cuda::RunOptions run;
+      RunOptions run;
+      cuda::GpuRunOptions gpu;
       run.sizes_bytes = sizes;
       run.iterations = 2;
       run.warmup = 1;
-      run.ranks_per_gpu = way.ranks_per_gpu;
+      gpu.ranks_per_gpu = way.ranks_per_gpu;
       run.processes = way.processes;
       // Turns through types and operators; user-defined collectives have no avg.
       run.type = AllDataTypes()[static_cast<size_t>(turn / every) % AllDataTypes().size()];
       run.op = AllReduceOps()[static_cast<size_t>(turn / every) % (AllReduceOps().size() - 1)];
-      run.program.arena.slot_bytes = 4096;
-      run.program.direct = !way.staged;
-      run.registered = way.registered;
-      run.program.jitter = way.jitter;
-      run.program.interpreter = machine.Interpreter(protocol);
+      gpu.program.arena.slot_bytes = 4096;
+      gpu.program.direct = !way.staged;
+      gpu.registered = way.registered;
+      gpu.program.jitter = way.jitter;
+      gpu.program.interpreter = machine.Interpreter(protocol);
       cuda::KernelImages images = machine.ImagesOf(*device::kKernels[i], protocol);
       std::string notice;
       if (way.kernel == Way::Kernel::kNone) {
@@ -143,7 +145,7 @@ void ExpectRight(const Way& way, const std::vector<int64_t>& sizes, int32_t ever
         notice = cases[i].name + ": runs on the interpreter kernel: x.cu: nvrtc for sm_90: bad";
       }
       const auto report =
-          cuda::RunProgram(cases[i].name, program, cases[i].collective, images, machine.source(), run);
+          cuda::RunProgram(cases[i].name, program, cases[i].collective, images, machine.source(), run, gpu);
       ASSERT_TRUE(report.ok()) << way.name << ": " << report.status().message();
       EXPECT_EQ(report->notice, notice);
       EXPECT_EQ(report->usage.table_bytes > 0, way.kernel != Way::Kernel::kOwn);

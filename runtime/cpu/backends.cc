@@ -8,7 +8,6 @@
 #include <thread>
 #include <utility>
 
-#include "runtime/cpu/cpu_device.h"
 #include "runtime/cpu/shared_region.h"
 #include "runtime/cpu/shared_transport.h"
 
@@ -85,7 +84,6 @@ std::vector<Backend> ThreadBackends(int32_t ranks) {
   std::vector<Backend> backends;
   for (int32_t r = 0; r < ranks; ++r) {
     Backend backend;
-    backend.device = std::make_unique<CpuDevice>();
     backend.one_address_space = true;
     backend.connect =
         [regions, r, next = size_t{0}](const Wiring& wiring) mutable -> StatusOr<std::unique_ptr<Transport>> {
@@ -101,7 +99,6 @@ std::vector<Backend> ThreadBackends(int32_t ranks) {
 
 Backend SharedMemoryBackend(const std::string& name, Rank rank, std::chrono::nanoseconds time_limit) {
   Backend backend;
-  backend.device = std::make_unique<CpuDevice>();
   // Shared only because std::function must be copyable.
   auto regions = std::make_shared<NamedRegions>();
   backend.connect = [=](const Wiring& wiring) {

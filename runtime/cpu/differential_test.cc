@@ -11,7 +11,6 @@
 #include "ir/lower/lower.h"
 #include "ir/testing/programs.h"
 #include "ir/testing/trees.h"
-#include "runtime/cpu/cpu_device.h"
 #include "runtime/cpu/launch.h"
 #include "runtime/cpu/run_program.h"
 #include "runtime/executor.h"
@@ -107,10 +106,9 @@ Buffers Execute(const Lowered& lowered, const Buffers& inputs, const InterpretOp
             std::byte{0xCB});
         std::vector<std::byte> scratch(static_cast<size_t>(work.scratch_bytes));
         std::copy(inputs[rank.index()].begin(), inputs[rank.index()].end(), memory.begin() + input_at);
-        CpuDevice device;
-        XCCL_RETURN_IF_ERROR(ExecuteRank(
-            work, {options.type, options.op, std::chrono::seconds(10)},
-            {memory.data() + input_at, memory.data() + output_at, scratch.data()}, device, transport));
+        XCCL_RETURN_IF_ERROR(
+            ExecuteRank(work, {options.type, options.op, std::chrono::seconds(10)},
+                        {memory.data() + input_at, memory.data() + output_at, scratch.data()}, transport));
         outputs[rank.index()].assign(memory.begin() + output_at,
                                      memory.begin() + output_at + work.output_bytes);
         return transport.Barrier(std::chrono::seconds(10));
@@ -175,11 +173,11 @@ TEST(RunProgram, EveryCollectiveIsRightOnThreadsAndProcesses) {
         for (bool processes : {false, true}) {
           RunOptions options;
           options.sizes_bytes = {1000, 90001};
-          options.wiring.slot_bytes = 8192;
           options.iterations = options.warmup = 1;
           options.processes = processes;
           options.op = kind == CollectiveKind::kReduce ? ReduceOp::kAvg : ReduceOp::kSum;
-          const StatusOr<std::vector<RunRow>> rows = RunProgram(lowered.program, lowered.collective, options);
+          const StatusOr<std::vector<RunRow>> rows =
+              RunProgram(lowered.program, lowered.collective, options, {.wiring = {.slot_bytes = 8192}});
           ASSERT_TRUE(rows.ok()) << lowered.name << ": " << rows.status().message();
           for (const RunRow& row : *rows) {
             EXPECT_EQ(row.wrong, 0) << lowered.name << " of " << row.size_bytes << " in place "

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -12,7 +11,6 @@
 #include <cerrno>
 #include <cstring>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "runtime/cpu/shared_transport.h"
@@ -121,27 +119,6 @@ Status RunRanks(const SharedRegion& region, std::span<const Rank> ranks, std::ch
   XCCL_CHECK(region.sharing() != Sharing::kNamed);
   if (region.sharing() == Sharing::kThreads) return RunThreads(region, ranks, body);
   return RunChildren(region, ranks, time_limit, body);
-}
-
-StatusOr<SharedMemory> SharedMemory::Create(int64_t bytes) {
-  const int64_t size = std::max<int64_t>(bytes, 1);
-  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED)
-    return InvalidInput(fmt::format("shared memory of {} bytes: {}", bytes, std::strerror(errno)));
-  return SharedMemory(static_cast<std::byte*>(memory), size);
-}
-
-SharedMemory::SharedMemory(SharedMemory&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-
-SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
-SharedMemory::~SharedMemory() {
-  if (data_ != nullptr) munmap(data_, bytes_);
 }
 
 }  // namespace xccl

@@ -23,19 +23,4 @@ using RankBody = std::function<Status(Transport&)>;
 Status RunRanks(const SharedRegion& region, std::span<const Rank> ranks, std::chrono::nanoseconds time_limit,
                 const RankBody& body);
 
-// Zeroed memory that children see as well, for their results. Errors: kInvalidInput.
-class SharedMemory {
- public:
-  static StatusOr<SharedMemory> Create(int64_t bytes);
-  SharedMemory(SharedMemory&& other) noexcept;
-  SharedMemory& operator=(SharedMemory&& other) noexcept;
-  ~SharedMemory();
-  std::byte* data() const { return data_; }
-
- private:
-  SharedMemory(std::byte* data, int64_t bytes) : data_(data), bytes_(bytes) {}
-  std::byte* data_ = nullptr;
-  int64_t bytes_ = 0;
-};
-
 }  // namespace xccl

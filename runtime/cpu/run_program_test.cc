@@ -52,9 +52,9 @@ TEST(RunProgram, RingsOnProcesses) {
 }
 
 TEST(RunProgram, ManyPassesThroughSmallSlots) {
-  RunOptions options = Quick({1 << 20});
-  options.wiring.slot_bytes = 4096;
-  ExpectRight(RunProgram(RingAllreduce(3), AllMembers(CollectiveKind::kAllreduce, 3, 3), options), 2);
+  ExpectRight(RunProgram(RingAllreduce(3), AllMembers(CollectiveKind::kAllreduce, 3, 3), Quick({1 << 20}),
+                         {.wiring = {.slot_bytes = 4096}}),
+              2);
 }
 
 TEST(RunProgram, EveryTypeAndOperator) {
@@ -118,16 +118,14 @@ TEST(RunProgram, AProgramThatCannotGoOnSaysWhere) {
 }
 
 TEST(RunProgram, RefusesWhatMemoryCannotHold) {
-  RunOptions options = Quick({int64_t{1} << 20});
-  options.memory_limit = 1 << 20;
-  const Status status =
-      RunProgram(RingAllreduce(2), AllMembers(CollectiveKind::kAllreduce, 2, 2), options).status();
-  EXPECT_EQ(status,
+  const auto refusal = [](int64_t size, const CpuRunOptions& cpu) {
+    return RunProgram(RingAllreduce(2), AllMembers(CollectiveKind::kAllreduce, 2, 2), Quick({size}), cpu)
+        .status();
+  };
+  EXPECT_EQ(refusal(int64_t{1} << 20, {.memory_limit = 1 << 20}),
             InvalidInput("allreduce of 1048576 bytes on 2 ranks: needs 4730880 bytes of memory; 1048576 "
                          "are free; hint: --sizes"));
-  options = Quick({1024});
-  options.wiring.memory_limit = 1000;
-  EXPECT_EQ(RunProgram(RingAllreduce(2), AllMembers(CollectiveKind::kAllreduce, 2, 2), options).status(),
+  EXPECT_EQ(refusal(1024, {.wiring = {.memory_limit = 1000}}),
             InvalidInput("2 connections of 2 slots of 4096 bytes need 16384 bytes; the limit is 1000 bytes"));
 }
 

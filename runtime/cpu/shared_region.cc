@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
-#include <utility>
 
 namespace xccl {
 namespace {
@@ -71,7 +70,7 @@ StatusOr<SharedRegion> SharedRegion::Create(const Wiring& wiring, Sharing sharin
     return CannotMap("memory for connections", bytes, error);
   }
   Construct(static_cast<std::byte*>(memory), wiring);
-  SharedRegion region(wiring, sharing, static_cast<std::byte*>(memory));
+  SharedRegion region(wiring, sharing, HostMemory(memory, bytes));
   region.header().creator = getpid();
   region.header().participants = static_cast<uint32_t>(participants > 0 ? participants : wiring.ranks);
   region.header().ready.store(kReady, std::memory_order_release);
@@ -98,7 +97,7 @@ StatusOr<SharedRegion> SharedRegion::Open(const Wiring& wiring, const std::strin
   const int error = errno;
   close(descriptor);
   if (memory == MAP_FAILED) return CannotMap("shared memory " + name, bytes, error);
-  SharedRegion region(wiring, Sharing::kNamed, static_cast<std::byte*>(memory));
+  SharedRegion region(wiring, Sharing::kNamed, HostMemory(memory, bytes));
   // Acquire: the creator's cells are complete when its mark is there.
   if (region.header().ready.load(std::memory_order_acquire) != kReady)
     return LimitReached("shared memory " + name + ": not ready");
@@ -110,36 +109,19 @@ StatusOr<SharedRegion> SharedRegion::Open(const Wiring& wiring, const std::strin
 
 void SharedRegion::Unlink(const std::string& name) { shm_unlink(name.c_str()); }
 
-SharedRegion::SharedRegion(Wiring wiring, Sharing sharing, std::byte* memory)
-    : wiring_(std::move(wiring)), sharing_(sharing), memory_(memory), bytes_(RegionBytes(wiring_)) {}
-
-SharedRegion::SharedRegion(SharedRegion&& other) noexcept { *this = std::move(other); }
-
-SharedRegion& SharedRegion::operator=(SharedRegion&& other) noexcept {
-  std::swap(wiring_, other.wiring_);
-  std::swap(sharing_, other.sharing_);
-  std::swap(memory_, other.memory_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
-SharedRegion::~SharedRegion() {
-  if (memory_ != nullptr) munmap(memory_, bytes_);
-}
-
-RegionHeader& SharedRegion::header() const { return *reinterpret_cast<RegionHeader*>(memory_); }
+RegionHeader& SharedRegion::header() const { return *reinterpret_cast<RegionHeader*>(memory_.data()); }
 
 RankCell& SharedRegion::rank(int32_t r) const {
-  return *reinterpret_cast<RankCell*>(memory_ + RanksAt() + r * int64_t{sizeof(RankCell)});
+  return *reinterpret_cast<RankCell*>(memory_.data() + RanksAt() + r * int64_t{sizeof(RankCell)});
 }
 
 ConnectionCell& SharedRegion::connection(int32_t c) const {
-  return *reinterpret_cast<ConnectionCell*>(memory_ + ConnectionsAt(wiring_) +
+  return *reinterpret_cast<ConnectionCell*>(memory_.data() + ConnectionsAt(wiring_) +
                                             c * int64_t{sizeof(ConnectionCell)});
 }
 
 std::byte* SharedRegion::slots(int32_t c) const {
-  return memory_ + SlotsAt(wiring_) + c * wiring_.slots * wiring_.slot_bytes;
+  return memory_.data() + SlotsAt(wiring_) + c * wiring_.slots * wiring_.slot_bytes;
 }
 
 }  // namespace xccl

@@ -8,8 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "base/status.h"
+#include "runtime/host_memory.h"
 #include "runtime/wiring.h"
 
 namespace xccl {
@@ -55,10 +57,6 @@ class SharedRegion {
   // The name goes; the memory stays until all have unmapped it. Harmless twice.
   static void Unlink(const std::string& name);
 
-  SharedRegion(SharedRegion&& other) noexcept;
-  SharedRegion& operator=(SharedRegion&& other) noexcept;
-  ~SharedRegion();
-
   Sharing sharing() const { return sharing_; }
   const Wiring& wiring() const { return wiring_; }
   RegionHeader& header() const;
@@ -67,11 +65,11 @@ class SharedRegion {
   std::byte* slots(int32_t c) const;
 
  private:
-  SharedRegion(Wiring wiring, Sharing sharing, std::byte* memory);
+  SharedRegion(Wiring wiring, Sharing sharing, HostMemory memory)
+      : wiring_(std::move(wiring)), sharing_(sharing), memory_(std::move(memory)) {}
   Wiring wiring_;
   Sharing sharing_ = Sharing::kThreads;
-  std::byte* memory_ = nullptr;
-  int64_t bytes_ = 0;
+  HostMemory memory_;
 };
 
 // Bytes that a region takes; slots that are never used are never backed by memory.

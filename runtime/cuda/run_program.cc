@@ -4,7 +4,6 @@
 #include "runtime/cuda/run_program.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,27 +16,14 @@
 #include <span>
 #include <utility>
 
-#include "ir/sizes.h"
 #include "runtime/cuda/exchange.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/memory.h"
 #include "runtime/cuda/registry.h"
-#include "runtime/run_layout.h"
-#include "runtime/test_data.h"
+#include "runtime/host_memory.h"
 
 namespace xccl::cuda {
 namespace {
-
-struct Case {
-  CollectiveSizes sizes;
-  bool in_place = false;
-};
-
-struct RankResult {
-  double seconds = 0;
-  int64_t wrong = 0;
-  int64_t out_of_bounds = 0;
-};
 
 // What processes leave for their parent.
 struct Shared {
@@ -54,11 +40,9 @@ struct Job {
   const Program& program;
   const Collective& collective;
   const KernelImages& images;
-  const RunOptions& options;
-  const std::vector<Case>& cases;
-  const TestData& data;
-  std::vector<Rank> ranks;        // all that take part
-  std::span<RankResult> results;  // [case][place in ranks]
+  const GpuRunOptions& gpu;
+  const RunTable& table;
+  const RunOptions& options = table.options();
 };
 
 // Reached after both ends of a timing by all processes.
@@ -71,9 +55,10 @@ class Runner {
       : job_(job), local_(std::move(local)), exchange_(std::move(exchange)) {}
 
   Status Run(Shared& shared) {
-    DeviceProgramOptions options = job_.options.program;
+    DeviceProgramOptions options = job_.gpu.program;
+    options.time_limit = job_.options.time_limit;
     options.one_launch = one_launch();
-    if (job_.options.processes && job_.options.registered)
+    if (job_.options.processes && job_.gpu.registered)
       options.buffers = buffers_ = std::make_shared<BufferRegistry>(local_[0].gpu, local_[0].rank, exchange_);
     const DeviceCall first{job_.options.type, job_.options.op, false};
     XCCL_ASSIGN_OR_RETURN(
@@ -96,7 +81,7 @@ class Runner {
       begins_.push_back(std::move(begin));
       ends_.push_back(std::move(end));
     }
-    for (size_t c = 0; c < job_.cases.size(); ++c) XCCL_RETURN_IF_ERROR(RunCase(c));
+    for (size_t c = 0; c < job_.table.cases().size(); ++c) XCCL_RETURN_IF_ERROR(RunCase(c));
     shared.usage = program_->usage();
     program_->notice().copy(shared.notice, sizeof shared.notice - 1);
     const std::string devices =
@@ -106,7 +91,7 @@ class Runner {
   }
 
  private:
-  bool one_launch() const { return !job_.options.processes && job_.options.ranks_per_gpu > 1; }
+  bool one_launch() const { return !job_.options.processes && job_.gpu.ranks_per_gpu > 1; }
 
   struct Buffers {
     RunLayout layout;
@@ -114,11 +99,11 @@ class Runner {
   };
 
   Status RunCase(size_t index) {
-    const Case& now = job_.cases[index];
+    const RunTable::Case& now = job_.table.cases()[index];
     std::vector<Buffers> buffers;
     for (const LocalRank& local : local_) {
       Buffers each;
-      each.layout = RunLayoutOf(job_.collective, now.sizes, local.rank, now.in_place);
+      each.layout = job_.table.LayoutOf(now, local.rank);
       XCCL_ASSIGN_OR_RETURN(
           each.memory,
           DeviceMemory::Create(local.gpu, static_cast<size_t>(each.layout.bytes), Sharing::kLegacy, {},
@@ -137,7 +122,7 @@ class Runner {
     XCCL_RETURN_IF_ERROR(Launch(now, buffers));
     XCCL_RETURN_IF_ERROR(program_->Synchronize());
     for (size_t i = 0; i < local_.size(); ++i) {
-      RankResult& result = ResultOf(index, local_[i].rank);
+      RankResult& result = job_.table.ResultOf(index, local_[i].rank);
       result.seconds = seconds[stream_of_rank_[i]];
       XCCL_RETURN_IF_ERROR(Compare(now, i, buffers[i], result));
     }
@@ -155,12 +140,7 @@ class Runner {
     return program_->BuffersChanged();
   }
 
-  RankResult& ResultOf(size_t index, Rank rank) const {
-    const auto at = std::ranges::find(job_.ranks, rank);
-    return job_.results[index * job_.ranks.size() + static_cast<size_t>(at - job_.ranks.begin())];
-  }
-
-  Status Launch(const Case& now, const std::vector<Buffers>& buffers) {
+  Status Launch(const RunTable::Case& now, const std::vector<Buffers>& buffers) {
     const DeviceCall call{job_.options.type, job_.options.op, now.in_place};
     std::vector<DeviceBuffers> pointers;
     for (const Buffers& each : buffers)
@@ -186,10 +166,10 @@ class Runner {
     return OkStatus();
   }
 
-  Status Time(const Case& now, const std::vector<Buffers>& buffers, std::vector<double>& seconds) {
+  Status Time(const RunTable::Case& now, const std::vector<Buffers>& buffers, std::vector<double>& seconds) {
     const int32_t iterations = std::max(1, job_.options.iterations);
     GraphExec graph = nullptr;
-    if (job_.options.graph) XCCL_RETURN_IF_ERROR(Capture(now, buffers, graph));
+    if (job_.gpu.graph) XCCL_RETURN_IF_ERROR(Capture(now, buffers, graph));
     XCCL_RETURN_IF_ERROR(Record(begins_));
     for (int32_t i = 0; i < iterations; ++i) {
       if (graph == nullptr) {
@@ -215,7 +195,7 @@ class Runner {
   }
 
   // One launch as a graph.
-  Status Capture(const Case& now, const std::vector<Buffers>& buffers, GraphExec& exec) {
+  Status Capture(const RunTable::Case& now, const std::vector<Buffers>& buffers, GraphExec& exec) {
     if (streams_.size() != 1)
       return InvalidInput(fmt::format("{}: a graph of {} streams; expected one: all ranks on one GPU",
                                       job_.name, streams_.size()));
@@ -247,26 +227,19 @@ class Runner {
     return stream.Synchronize();
   }
 
-  Status Refill(const Case& now, const std::vector<Buffers>& buffers) {
+  Status Refill(const RunTable::Case& now, const std::vector<Buffers>& buffers) {
     for (size_t i = 0; i < local_.size(); ++i) {
-      const RunLayout& layout = buffers[i].layout;
-      host_.resize(static_cast<size_t>(layout.bytes));
-      PoisonRun(layout, host_);
-      job_.data.Fill(now.sizes, local_[i].rank, host_.data() + layout.input_at);
+      host_.resize(static_cast<size_t>(buffers[i].layout.bytes));
+      job_.table.Fill(now, local_[i].rank, host_);
       XCCL_RETURN_IF_ERROR(Copy(i, buffers[i], true));
     }
     return Meet(exchange_);
   }
 
-  Status Compare(const Case& now, size_t i, const Buffers& buffers, RankResult& result) {
-    const RunLayout& layout = buffers.layout;
-    host_.resize(static_cast<size_t>(layout.bytes));
+  Status Compare(const RunTable::Case& now, size_t i, const Buffers& buffers, RankResult& result) {
+    host_.resize(static_cast<size_t>(buffers.layout.bytes));
     XCCL_RETURN_IF_ERROR(Copy(i, buffers, false));
-    result.wrong = job_.data.CountWrong(now.sizes, local_[i].rank, host_.data() + layout.output_at);
-    result.out_of_bounds = OverwrittenGuards(layout, host_);
-    if (!layout.overlaps)
-      result.out_of_bounds +=
-          job_.data.CountChanged(now.sizes, local_[i].rank, host_.data() + layout.input_at);
+    job_.table.Check(now, local_[i].rank, host_, result);
     return OkStatus();
   }
 
@@ -304,19 +277,6 @@ StatusOr<std::vector<LocalRank>> Place(const Driver& driver, std::span<const Ran
   return local;
 }
 
-// Zeroed memory that children share.
-struct SharedMapping {
-  explicit SharedMapping(size_t size)
-      : bytes(size), data(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {}
-  ~SharedMapping() {
-    if (data != MAP_FAILED) munmap(data, bytes);
-  }
-  SharedMapping(const SharedMapping&) = delete;
-  SharedMapping& operator=(const SharedMapping&) = delete;
-  size_t bytes;
-  void* data;
-};
-
 void Keep(const Status& status, Shared& shared) {
   if (status.ok()) return;
   shared.failed = 1;
@@ -328,10 +288,10 @@ Status RunChild(const Job& job, const DriverSource& source, const std::string& m
                 Shared& shared) {
   XCCL_ASSIGN_OR_RETURN(const Driver* driver, source());
   XCCL_ASSIGN_OR_RETURN(std::vector<LocalRank> local,
-                        Place(*driver, job.ranks, place, 1, job.options.ranks_per_gpu));
+                        Place(*driver, job.table.ranks(), place, 1, job.gpu.ranks_per_gpu));
   XCCL_ASSIGN_OR_RETURN(Exchange exchange, SocketExchange(meeting, static_cast<int32_t>(place),
-                                                          static_cast<int32_t>(job.ranks.size()),
-                                                          3 * job.options.program.time_limit));
+                                                          static_cast<int32_t>(job.table.ranks().size()),
+                                                          3 * job.options.time_limit));
   return Runner(job, std::move(local), std::move(exchange)).Run(shared);
 }
 
@@ -352,7 +312,7 @@ Status FirstFailure(std::span<Shared> all, std::span<const int> endings, std::sp
 Status RunProcesses(const Job& job, const DriverSource& source, std::span<Shared> shared) {
   const std::string meeting = fmt::format("xccl-run-{}", getpid());
   std::vector<pid_t> children;
-  for (size_t i = 0; i < job.ranks.size(); ++i) {
+  for (size_t i = 0; i < job.table.ranks().size(); ++i) {
     const pid_t child = fork();
     if (child == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -362,77 +322,41 @@ Status RunProcesses(const Job& job, const DriverSource& source, std::span<Shared
     if (child < 0) {
       for (const pid_t other : children) kill(other, SIGKILL);
       return InvalidInput(
-          fmt::format("cannot start a process for rank {}: {}", job.ranks[i].value, strerror(errno)));
+          fmt::format("cannot start a process for rank {}: {}", job.table.ranks()[i].value, strerror(errno)));
     }
     children.push_back(child);
   }
   std::vector<int> endings(children.size());
   for (size_t i = 0; i < children.size(); ++i) waitpid(children[i], &endings[i], 0);
-  return FirstFailure(shared, endings, job.ranks);
-}
-
-RunRow RowOf(const Job& job, size_t index) {
-  const Case& now = job.cases[index];
-  RunRow row;
-  row.size_bytes = now.sizes.size_bytes();
-  row.count = RunCountOf(job.collective, now.sizes);
-  row.in_place = now.in_place;
-  for (const RankResult& result : job.results.subspan(index * job.ranks.size(), job.ranks.size())) {
-    row.time_us += result.seconds * 1e6 / static_cast<double>(job.ranks.size());
-    row.wrong += result.wrong;
-    row.out_of_bounds += result.out_of_bounds;
-  }
-  if (row.time_us > 0) row.algbw_gb_per_s = static_cast<double>(row.size_bytes) / row.time_us / 1e3;
-  row.busbw_gb_per_s = row.algbw_gb_per_s * BusFactor(job.collective.kind(), job.collective.num_members());
-  if (job.options.predicted_ps)
-    if (const auto predicted = job.options.predicted_ps(row.size_bytes))
-      row.predicted_us = static_cast<double>(*predicted) / 1e6;
-  return row;
+  return FirstFailure(shared, endings, job.table.ranks());
 }
 
 }  // namespace
 
 StatusOr<RunReport> RunProgram(const std::string& name, const Program& program, const Collective& collective,
                                const KernelImages& images, const DriverSource& driver,
-                               const RunOptions& given) {
-  RunOptions options = given;
-  if (!collective.Reduces()) options.op = ReduceOp::kSum;
-  std::vector<Case> cases;
-  int64_t largest = 0;
-  for (int64_t size : options.sizes_bytes) {
-    const CollectiveSizes sizes(collective, size, SizeOf(options.type));
-    largest = std::max(largest, RunCountOf(collective, sizes));
-    cases.push_back({sizes, false});
-    if (options.in_place && HasInPlace(program, collective)) cases.push_back({sizes, true});
-  }
-  XCCL_ASSIGN_OR_RETURN(const TestData data, TestData::Create(collective, options.type, options.op, largest));
+                               const RunOptions& options, const GpuRunOptions& gpu) {
   std::vector<Rank> ranks = ActiveRanks(program, collective);
   // A launch runs a range of ranks: those in between are idle.
-  if (!options.processes && options.ranks_per_gpu > 1) {
+  if (!options.processes && gpu.ranks_per_gpu > 1) {
     const Rank first = ranks.front(), last = ranks.back();
     ranks.clear();
     for (Rank r = first; r <= last; ++r.value) ranks.push_back(r);
   }
-  const SharedMapping memory(ranks.size() * (sizeof(Shared) + cases.size() * sizeof(RankResult)));
-  if (memory.data == MAP_FAILED) return InvalidInput(name + ": no memory for the results");
-  const std::span<Shared> shared(static_cast<Shared*>(memory.data), ranks.size());
-  const std::span<RankResult> results(reinterpret_cast<RankResult*>(shared.data() + shared.size()),
-                                      ranks.size() * cases.size());
-  const Job job{name, program, collective, images, options, cases, data, ranks, results};
+  XCCL_ASSIGN_OR_RETURN(const RunTable table, RunTable::Create(program, collective, options, ranks));
+  XCCL_ASSIGN_OR_RETURN(const HostMemory memory,
+                        HostMemory::CreateShared(static_cast<int64_t>(ranks.size() * sizeof(Shared))));
+  const std::span<Shared> shared = memory.As<Shared>(ranks.size());
+  const Job job{name, program, collective, images, gpu, table};
   if (options.processes) {
     XCCL_RETURN_IF_ERROR(RunProcesses(job, driver, shared));
   } else {
     XCCL_ASSIGN_OR_RETURN(const Driver* loaded, driver());
     XCCL_ASSIGN_OR_RETURN(std::vector<LocalRank> local,
-                          Place(*loaded, ranks, 0, ranks.size(), options.ranks_per_gpu));
+                          Place(*loaded, ranks, 0, ranks.size(), gpu.ranks_per_gpu));
     XCCL_RETURN_IF_ERROR(Runner(job, std::move(local), AloneExchange()).Run(shared[0]));
   }
-  RunReport report;
-  report.usage = shared[0].usage;
-  report.devices = shared[0].devices;
-  report.notice = shared[0].notice;
-  for (size_t c = 0; c < cases.size(); ++c) report.rows.push_back(RowOf(job, c));
-  return report;
+  return RunReport{table.Rows(), shared[0].usage, shared[0].devices, shared[0].notice};
 }
 
 }  // namespace xccl::cuda

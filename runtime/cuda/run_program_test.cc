@@ -22,13 +22,13 @@ struct Allreduce {
   Program program;
 };
 
-RunOptions Options(int32_t ranks_per_gpu) {
+RunOptions Options(bool processes = false) {
   RunOptions options;
   options.sizes_bytes = {0, 4, 1000, 4096};
   options.iterations = 3;
   options.warmup = 1;
-  options.ranks_per_gpu = ranks_per_gpu;
-  options.program.time_limit = std::chrono::seconds(20);
+  options.processes = processes;
+  options.time_limit = std::chrono::seconds(20);
   return options;
 }
 
@@ -45,15 +45,19 @@ TEST(CudaRun, ManyRanksOnOneGpu) {
   const Allreduce a(5);
   AddTestKernel(fake, a.program, a.collective);
   const DriverSource driver = [&]() -> StatusOr<const Driver*> { return &fake.table(); };
-  RunOptions options = Options(8);
+  RunOptions options = Options();
   options.predicted_ps = [](int64_t size) { return size * 1000000; };
-  const auto report = RunProgram("ring", a.program, a.collective, FakeImage, driver, options);
+  const auto report =
+      RunProgram("ring", a.program, a.collective, FakeImage, driver, options, {.ranks_per_gpu = 8});
   ExpectRight(report, 8);
   EXPECT_EQ(report->devices, "1 x Fake GPU 0");
   EXPECT_EQ(report->rows[4].predicted_us, 1000.0);
-  options.graph = true;
-  ExpectRight(RunProgram("ring", a.program, a.collective, FakeImage, driver, options), 8);
-  EXPECT_EQ(RunProgram("ring", a.program, a.collective, FakeImage, driver, Options(2)).status().message(),
+  ExpectRight(RunProgram("ring", a.program, a.collective, FakeImage, driver, options,
+                         {.ranks_per_gpu = 8, .graph = true}),
+              8);
+  EXPECT_EQ(RunProgram("ring", a.program, a.collective, FakeImage, driver, Options(), {.ranks_per_gpu = 2})
+                .status()
+                .message(),
             "cuda: 5 ranks on 1 device, 2 on each; hint: --ranks-per-gpu 5");
   EXPECT_EQ(fake.Leaks(), "");
 }
@@ -65,8 +69,9 @@ TEST(CudaRun, SeveralGpusOfOneProcess) {
   const Allreduce a(4);
   AddTestKernel(fake, a.program, a.collective);
   const DriverSource driver = [&]() -> StatusOr<const Driver*> { return &fake.table(); };
-  ExpectRight(RunProgram("ring", a.program, a.collective, FakeImage, driver, Options(1)), 8);
-  const auto pairs = RunProgram("ring", a.program, a.collective, FakeImage, driver, Options(2));
+  ExpectRight(RunProgram("ring", a.program, a.collective, FakeImage, driver, Options(), {}), 8);
+  const auto pairs =
+      RunProgram("ring", a.program, a.collective, FakeImage, driver, Options(), {.ranks_per_gpu = 2});
   ExpectRight(pairs, 8);
   EXPECT_EQ(pairs->devices, "2 x Fake GPU 0");
   EXPECT_EQ(fake.Leaks(), "");
@@ -79,9 +84,10 @@ TEST(CudaRun, CountsWhatIsWrong) {
   AddTestKernel(fake, a.program, a.collective);
   fake.AddKernel("xccl_kernel", sizeof(device::LaunchArgs), [](const std::byte*, uint32_t, uint32_t) {});
   const DriverSource driver = [&]() -> StatusOr<const Driver*> { return &fake.table(); };
-  RunOptions options = Options(2);
+  RunOptions options = Options();
   options.sizes_bytes = {4096};
-  const auto report = RunProgram("ring", a.program, a.collective, FakeImage, driver, options);
+  const auto report =
+      RunProgram("ring", a.program, a.collective, FakeImage, driver, options, {.ranks_per_gpu = 2});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->rows[0].wrong, 2048);
   EXPECT_FALSE(AllRight(report->rows));
@@ -94,12 +100,11 @@ TEST(CudaRun, AProcessForEveryRank) {
     AddTestKernel(*fake, a.program, a.collective);
     return &fake->table();
   };
-  RunOptions options = Options(3);
-  options.processes = true;
-  ExpectRight(RunProgram("ring", a.program, a.collective, FakeImage, driver, options), 8);
-  options.ranks_per_gpu = 1;
-  EXPECT_EQ(RunProgram("ring", a.program, a.collective, FakeImage, driver, options).status().message(),
-            "cuda: 3 ranks on 1 device, 1 on each; hint: --ranks-per-gpu 3");
+  ExpectRight(
+      RunProgram("ring", a.program, a.collective, FakeImage, driver, Options(true), {.ranks_per_gpu = 3}), 8);
+  EXPECT_EQ(
+      RunProgram("ring", a.program, a.collective, FakeImage, driver, Options(true), {}).status().message(),
+      "cuda: 3 ranks on 1 device, 1 on each; hint: --ranks-per-gpu 3");
 }
 
 TEST(CudaRun, SaysWhichProcessWasEnded) {
@@ -108,10 +113,11 @@ TEST(CudaRun, SaysWhichProcessWasEnded) {
     raise(SIGKILL);
     return InvalidInput("not reached");
   };
-  RunOptions options = Options(2);
-  options.processes = true;
-  EXPECT_EQ(RunProgram("ring", a.program, a.collective, FakeImage, driver, options).status().message(),
-            "rank 0: its process was ended by signal 9 (Killed)");
+  EXPECT_EQ(
+      RunProgram("ring", a.program, a.collective, FakeImage, driver, Options(true), {.ranks_per_gpu = 2})
+          .status()
+          .message(),
+      "rank 0: its process was ended by signal 9 (Killed)");
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // One loop, instantiated for every type and operator and left to the compiler's vectoriser, in two versions:
 // for any processor and for AVX2 with F16C. fp8 has so few values that a table of all 65,536 results is both
 // exact by construction and fast. half without F16C is converted element by element.
-#include "runtime/cpu/reduce.h"
+#include "runtime/reduce.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -13,6 +13,7 @@
 #include <cstring>
 #include <memory>
 #include <type_traits>
+#include <vector>
 
 namespace xccl {
 namespace {
@@ -215,6 +216,19 @@ ReduceFunction FindReduce(DataType type, ReduceOp op) {
       return FindFor<ReduceOp::kMax>(type);
   }
   return nullptr;
+}
+
+void ReduceMembers(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte* const> members,
+                   int64_t elements) {
+  const bool narrow = IsFloating(type) && SizeOf(type) < 4;
+  if (narrow || members.size() < 2) {
+    const std::vector<const void*> untyped(members.begin(), members.end());
+    ReduceMembersReference(type, op, dst, untyped, elements);
+    return;
+  }
+  const ReduceFunction reduce = FindReduce(type, op);
+  reduce(dst, members[0], members[1], elements);
+  for (const std::byte* member : members.subspan(2)) reduce(dst, dst, member, elements);
 }
 
 }  // namespace xccl

@@ -1,4 +1,4 @@
-#include "runtime/cpu/reduce.h"
+#include "runtime/reduce.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,39 @@
+// Pages of this host's memory, owned: for buffers, for what child processes share, for regions with a name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/status.h"
+
+namespace xccl {
+
+// Movable owner of one mapping.
+class HostMemory {
+ public:
+  // Zeroed memory of this process, in huge pages where the system gives them. Errors: kInvalidInput saying
+  // how much was asked for.
+  static StatusOr<HostMemory> Create(int64_t bytes);
+  // The same for memory that processes forked from here on share.
+  static StatusOr<HostMemory> CreateShared(int64_t bytes);
+  // Takes over what mmap returned.
+  HostMemory(void* mapped, int64_t bytes) : data_(static_cast<std::byte*>(mapped)), bytes_(bytes) {}
+
+  HostMemory() = default;
+  HostMemory(HostMemory&& other) noexcept;
+  HostMemory& operator=(HostMemory&& other) noexcept;
+  ~HostMemory();
+  std::byte* data() const { return data_; }
+  // The first `count` objects. Requires: they fit, and all zeros are a valid T.
+  template <typename T>
+  std::span<T> As(size_t count) const {
+    return {reinterpret_cast<T*>(data_), count};
+  }
+
+ private:
+  std::byte* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace xccl

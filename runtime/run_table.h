@@ -1,0 +1,105 @@
+// The table of `xccl-synth run`, whatever the ranks run on: which cases there are, what a rank's memory holds
+// before an operation and must hold after it, and one row a case made from what the ranks found. A driver
+// (runtime/cpu/run_program.h, runtime/cuda/run_program.h) does for each of its ranks and each case: lay out
+// memory, fill, warm up, time, fill again, run once more, check.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "ir/collective.h"
+#include "ir/numbers.h"
+#include "ir/program.h"
+#include "ir/sizes.h"
+#include "runtime/host_memory.h"
+#include "runtime/run_row.h"
+#include "runtime/test_data.h"
+
+namespace xccl {
+
+struct RunOptions {
+  std::vector<int64_t> sizes_bytes = {64LL << 20};  // nccl-tests' sizes
+  DataType type = DataType::kFloat;
+  ReduceOp op = ReduceOp::kSum;
+  int32_t iterations = 20;
+  int32_t warmup = 5;
+  bool processes = false;  // a process for every rank; else all ranks are of one
+  bool in_place = true;    // rows in place as well, where the program can
+  std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // without progress on any rank
+  // What a simulation says for a size; absent where there is none.
+  std::function<std::optional<int64_t>(int64_t size_bytes)> predicted_ps = {};
+};
+
+// What one rank found in one case.
+struct RankResult {
+  double seconds = 0;         // of one operation, mean over iterations
+  int64_t wrong = 0;          // elements of its output
+  int64_t out_of_bounds = 0;  // as RunRow
+};
+
+// Where a rank's input and output lie in one allocation of `bytes` bytes. Everything else in it is guard; in
+// place they overlap as the collective says.
+struct RunLayout {
+  int64_t input_at = 0, input_bytes = 0;
+  int64_t output_at = 0, output_bytes = 0;
+  int64_t bytes = 0;
+  bool overlaps = false;  // in place, where this rank has such a form
+};
+
+// Safe from any thread and, for results, from processes that are forked after Create.
+class RunTable {
+ public:
+  struct Case {
+    CollectiveSizes sizes;
+    bool in_place = false;
+  };
+  // `ranks`: who reports a result for every case. Errors: kInvalidInput for a result that is not defined (avg
+  // of a user-defined collective), for no memory. Program and collective outlive the table. Requires: the
+  // program verifies.
+  static StatusOr<RunTable> Create(const Program& program, const Collective& collective,
+                                   const RunOptions& options, std::vector<Rank> ranks);
+
+  // As given, but for the operator of what moves data only: that is sum, so that nothing is scaled.
+  const RunOptions& options() const { return options_; }
+  const std::vector<Rank>& ranks() const { return ranks_; }
+  // In order of size, out of place before in place; none in place for kinds or programs that have no such
+  // mode.
+  const std::vector<Case>& cases() const { return cases_; }
+
+  RunLayout LayoutOf(const Case& now, Rank rank) const;
+  // Guard everywhere, poison in the output, then the input. Requires: memory.size() == LayoutOf().bytes.
+  void Fill(const Case& now, Rank rank, std::span<std::byte> memory) const;
+  // Counts what is not as it must be after an operation.
+  void Check(const Case& now, Rank rank, std::span<const std::byte> memory, RankResult& result) const;
+
+  RankResult& ResultOf(size_t index, Rank rank) const {
+    const size_t ranks = static_cast<size_t>(program_->ranks.size());
+    return results_.As<RankResult>(cases_.size() * ranks)[index * ranks + rank.index()];
+  }
+  std::vector<RunRow> Rows() const;  // by case
+
+ private:
+  RunTable(const Program& program, const Collective& collective, RunOptions options, std::vector<Rank> ranks,
+           std::vector<Case> cases, TestData data, HostMemory results);
+  RunRow RowOf(size_t index) const;
+
+  const Program* program_;
+  const Collective* collective_;
+  RunOptions options_;
+  std::vector<Rank> ranks_;
+  std::vector<Case> cases_;
+  TestData data_;
+  HostMemory results_;  // [case][rank of the program]
+};
+
+// Ranks that hold data or forward it.
+std::vector<Rank> ActiveRanks(const Program& program, const Collective& collective);
+
+}  // namespace xccl
