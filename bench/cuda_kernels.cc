@@ -196,7 +196,7 @@ Status Run(bool quick, bool& bars_hold) {
   Machine machine;
   XCCL_ASSIGN_OR_RETURN(machine.driver, cuda::LoadDriver());
   XCCL_ASSIGN_OR_RETURN(machine.gpu, cuda::Gpu::Open(*machine.driver, 0));
-  XCCL_ASSIGN_OR_RETURN(machine.stream, cuda::OwnedStream::Create(machine.gpu));
+  XCCL_ASSIGN_OR_RETURN(machine.stream, cuda::CreateStream(machine.gpu));
   machine.cache = std::make_shared<cuda::KernelCache>("");
   const size_t copied = size_t{1} << 30;
   XCCL_ASSIGN_OR_RETURN(const double seconds, cuda::CopySeconds(machine.gpu, machine.stream, copied));

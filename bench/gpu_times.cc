@@ -16,8 +16,8 @@ constexpr int kRepeats = 20, kAttempts = 5;
 
 StatusOr<double> SecondsOf(const std::shared_ptr<const Gpu>& gpu, const OwnedStream& stream,
                            const std::function<Result()>& call) {
-  XCCL_ASSIGN_OR_RETURN(const OwnedEvent begin, OwnedEvent::Create(gpu));
-  XCCL_ASSIGN_OR_RETURN(const OwnedEvent end, OwnedEvent::Create(gpu));
+  XCCL_ASSIGN_OR_RETURN(const OwnedEvent begin, CreateEvent(gpu));
+  XCCL_ASSIGN_OR_RETURN(const OwnedEvent end, CreateEvent(gpu));
   const Driver& driver = gpu->driver();
   double least = 1e9;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -57,15 +57,12 @@ StatusOr<double> EmptyLaunchSeconds(const std::shared_ptr<const Gpu>& gpu, const
   Module module = nullptr;
   Function function = nullptr;
   XCCL_RETURN_IF_ERROR(gpu->Check(driver.ModuleLoadData(&module, cubin.c_str()), "cuModuleLoadData"));
-  const Status found =
-      gpu->Check(driver.ModuleGetFunction(&function, module, "empty"), "cuModuleGetFunction");
-  StatusOr<double> seconds = found;
-  if (found.ok())
-    seconds = SecondsOf(gpu, stream, [&] {
-      return driver.LaunchCooperativeKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream.get(), nullptr);
-    });
-  driver.ModuleUnload(module);
-  return seconds;
+  const Owned<Module, &Driver::ModuleUnload> loaded(gpu, module);
+  XCCL_RETURN_IF_ERROR(
+      gpu->Check(driver.ModuleGetFunction(&function, module, "empty"), "cuModuleGetFunction"));
+  return SecondsOf(gpu, stream, [&] {
+    return driver.LaunchCooperativeKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream.get(), nullptr);
+  });
 }
 
 }  // namespace xccl::cuda

@@ -170,7 +170,7 @@ Connected ConnectAndRun(Machine& machine, const KernelCase& of, size_t index, co
     input.emplace_back(kCount, static_cast<float>(r + 1));
     output.emplace_back(kCount, 0.0F);
     const auto gpu = cuda::Gpu::Open(driver, r);
-    auto stream = gpu.ok() ? cuda::OwnedStream::Create(*gpu) : StatusOr<cuda::OwnedStream>(gpu.status());
+    auto stream = gpu.ok() ? cuda::CreateStream(*gpu) : StatusOr<cuda::OwnedStream>(gpu.status());
     result.status = stream.status();
     if (!stream.ok()) return result;
     ranks.push_back({Rank(r), *gpu});

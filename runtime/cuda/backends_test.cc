@@ -70,7 +70,7 @@ TEST(CudaBackends, OneThreadDrivesSeveralRanksOnSeveralDevices) {
     std::vector<cuda::OwnedStream> streams;
     for (int32_t r = 0; r < 3; ++r) {
       std::iota(in[r].begin(), in[r].end(), static_cast<float>(r * 10000));
-      streams.push_back(*cuda::OwnedStream::Create(*cuda::Gpu::Open(fake.table(), r == 0 ? 0 : 1)));
+      streams.push_back(*cuda::CreateStream(*cuda::Gpu::Open(fake.table(), r == 0 ? 0 : 1)));
     }
     for (int32_t repeat = 0; repeat < 2; ++repeat)
       for (int32_t r = 0; r < 3; ++r)

@@ -14,16 +14,9 @@ constexpr size_t kChunkBytes = 1 << 20, kMostBytes = 64 << 20, kAlignment = 128;
 
 Status ConstantTables::Write(const std::shared_ptr<const Gpu>& gpu, DevicePointer to, const void* from,
                              size_t bytes) {
-  const CaptureRelaxed relaxed(*gpu);
-  XCCL_ASSIGN_OR_RETURN(const OwnedStream stream, OwnedStream::Create(gpu));
-  Status status;
-  {
-    const ScopedContext context(*gpu);
-    status = gpu->Check(gpu->driver().MemcpyHtoDAsync(to, from, bytes, stream.get()),
-                        fmt::format("cuMemcpyHtoDAsync of {} bytes", bytes));
-  }
-  XCCL_RETURN_IF_ERROR(status);
-  return stream.Synchronize();
+  return RunAlone(
+      gpu, fmt::format("cuMemcpyHtoDAsync of {} bytes", bytes),
+      [&](const Driver& driver, Stream stream) { return driver.MemcpyHtoDAsync(to, from, bytes, stream); });
 }
 
 StatusOr<DevicePointer> ConstantTables::Put(const std::string& bytes) {

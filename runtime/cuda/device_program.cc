@@ -60,7 +60,7 @@ StatusOr<std::unique_ptr<DeviceProgram>> DeviceProgram::Connect(
     auto state = std::make_unique<RankState>();
     state->device = device.get();
     state->index = device->ranks++;
-    XCCL_ASSIGN_OR_RETURN(state->done, OwnedEvent::Create(local.gpu));
+    XCCL_ASSIGN_OR_RETURN(state->done, CreateEvent(local.gpu));
     made->states_.push_back(std::move(state));
   }
   XCCL_RETURN_IF_ERROR(made->ChooseKernel(first));

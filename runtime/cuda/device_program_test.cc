@@ -103,7 +103,7 @@ TEST(DeviceProgram, OneLaunchARankOnStreamsOfTheCaller) {
     auto program = Connect(fake, ring, {});
     ASSERT_TRUE(program.ok()) << program.status().message();
     std::vector<OwnedStream> streams;
-    for (int32_t r = 0; r < 3; ++r) streams.push_back(*OwnedStream::Create((*program)->ranks()[0].gpu));
+    for (int32_t r = 0; r < 3; ++r) streams.push_back(*CreateStream((*program)->ranks()[0].gpu));
     const int64_t waits = fake.host_waits();
     for (int repeat = 0; repeat < 4; ++repeat)
       for (int32_t r = 0; r < 3; ++r)
@@ -127,7 +127,7 @@ TEST(DeviceProgram, ACapturedLaunchMayBeReplayed) {
     auto program = Connect(fake, ring, OneLaunch());
     ASSERT_TRUE(program.ok()) << program.status().message();
     const std::shared_ptr<const Gpu> gpu = (*program)->ranks()[0].gpu;
-    const OwnedStream stream = *OwnedStream::Create(gpu);
+    const OwnedStream stream = *CreateStream(gpu);
     const ScopedContext context(*gpu);
     ASSERT_EQ(driver.StreamBeginCapture(stream.get(), CaptureMode::kGlobal), Result::kSuccess);
     ASSERT_EQ((*program)->LaunchAll(ring.AllBuffers(), ring.sizes, {}, std::vector<Stream>{stream.get()}),
@@ -140,7 +140,7 @@ TEST(DeviceProgram, ACapturedLaunchMayBeReplayed) {
     for (int replay = 0; replay < 5; ++replay) {
       for (std::vector<float>& out : ring.output) std::ranges::fill(out, -1.0f);
       ASSERT_EQ(driver.GraphLaunch(exec, stream.get()), Result::kSuccess);
-      EXPECT_EQ(stream.Synchronize(), OkStatus());
+      EXPECT_EQ(Synchronize(stream), OkStatus());
       EXPECT_EQ(ring.Wrong(), 0) << "replay " << replay;
     }
     EXPECT_EQ(fake.launches(), 5);
@@ -161,7 +161,7 @@ TEST(DeviceProgram, TheFirstCallOfASizeAndTypeMayBeCaptured) {
       auto program = Connect(fake, ring, OneLaunch());
       ASSERT_TRUE(program.ok()) << program.status().message();
       const std::shared_ptr<const Gpu> gpu = (*program)->ranks()[0].gpu;
-      const OwnedStream stream = *OwnedStream::Create(gpu);
+      const OwnedStream stream = *CreateStream(gpu);
       ASSERT_EQ((*program)->LaunchAll(ring.AllBuffers(), ring.sizes, {}, std::vector<Stream>{stream.get()}),
                 OkStatus());
       const ScopedContext context(*gpu);
@@ -303,8 +303,8 @@ TEST(DeviceProgram, NothingLeaksWhateverFails) {
     DeviceProgramOptions options;
     options.time_limit = std::chrono::milliseconds(200);
     XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<DeviceProgram> program, Connect(fake, ring, options));
-    XCCL_ASSIGN_OR_RETURN(const OwnedStream first, OwnedStream::Create(program->ranks()[0].gpu));
-    XCCL_ASSIGN_OR_RETURN(const OwnedStream other, OwnedStream::Create(program->ranks()[0].gpu));
+    XCCL_ASSIGN_OR_RETURN(const OwnedStream first, CreateStream(program->ranks()[0].gpu));
+    XCCL_ASSIGN_OR_RETURN(const OwnedStream other, CreateStream(program->ranks()[0].gpu));
     XCCL_RETURN_IF_ERROR(program->Launch(Rank(0), ring.Buffers(0), ring.sizes, {}, first.get()));
     const Status second = program->Launch(Rank(1), ring.Buffers(1), ring.sizes, {}, other.get());
     if (!second.ok()) program->Abort(second);

@@ -77,77 +77,49 @@ ScopedContext::~ScopedContext() {
   if (pushed_) gpu_.driver().CtxPopCurrent(nullptr);
 }
 
-StatusOr<OwnedStream> OwnedStream::Create(std::shared_ptr<const Gpu> gpu) {
+StatusOr<OwnedEvent> CreateEvent(std::shared_ptr<const Gpu> gpu) {
   const ScopedContext context(*gpu);
-  OwnedStream stream;
-  XCCL_RETURN_IF_ERROR(
-      gpu->Check(gpu->driver().StreamCreate(&stream.stream_, kNonBlockingStream), "cuStreamCreate"));
-  stream.gpu_ = std::move(gpu);
-  return stream;
+  Event event = nullptr;
+  XCCL_RETURN_IF_ERROR(gpu->Check(gpu->driver().EventCreate(&event, 0), "cuEventCreate"));
+  return OwnedEvent(std::move(gpu), event);
 }
 
-OwnedStream& OwnedStream::operator=(OwnedStream&& other) noexcept {
-  std::swap(gpu_, other.gpu_);
-  std::swap(stream_, other.stream_);
-  return *this;
+StatusOr<OwnedStream> CreateStream(std::shared_ptr<const Gpu> gpu) {
+  const ScopedContext context(*gpu);
+  Stream stream = nullptr;
+  XCCL_RETURN_IF_ERROR(gpu->Check(gpu->driver().StreamCreate(&stream, kNonBlockingStream), "cuStreamCreate"));
+  return OwnedStream(std::move(gpu), stream);
 }
 
-OwnedStream::~OwnedStream() {
-  if (stream_ == nullptr) return;
-  const ScopedContext context(*gpu_);
-  gpu_->driver().StreamDestroy(stream_);
+Status Synchronize(const OwnedStream& stream) {
+  const Gpu& gpu = *stream.gpu();
+  const ScopedContext context(gpu);
+  return gpu.Check(gpu.driver().StreamSynchronize(stream.get()), "cuStreamSynchronize");
 }
 
-Status OwnedStream::Synchronize() const {
-  const ScopedContext context(*gpu_);
-  return gpu_->Check(gpu_->driver().StreamSynchronize(stream_), "cuStreamSynchronize");
+Status RunAlone(const std::shared_ptr<const Gpu>& gpu, const std::string& call,
+                const std::function<Result(const Driver&, Stream)>& queue) {
+  const CaptureRelaxed relaxed(*gpu);
+  XCCL_ASSIGN_OR_RETURN(const OwnedStream stream, CreateStream(gpu));
+  {
+    const ScopedContext context(*gpu);
+    XCCL_RETURN_IF_ERROR(gpu->Check(queue(gpu->driver(), stream.get()), call));
+  }
+  return Synchronize(stream);
 }
 
 StatusOr<PinnedMemory> PinnedMemory::Create(std::shared_ptr<const Gpu> gpu, size_t bytes) {
   const ScopedContext context(*gpu);
+  const Driver& driver = gpu->driver();
   PinnedMemory memory;
   void* host = nullptr;
-  XCCL_RETURN_IF_ERROR(gpu->Check(gpu->driver().MemHostAlloc(&host, bytes, kHostPortable | kHostMapped),
+  XCCL_RETURN_IF_ERROR(gpu->Check(driver.MemHostAlloc(&host, bytes, kHostPortable | kHostMapped),
                                   fmt::format("cuMemHostAlloc of {} bytes", bytes)));
-  memory.gpu_ = std::move(gpu);
-  memory.host_ = static_cast<std::byte*>(host);
-  XCCL_RETURN_IF_ERROR(memory.gpu_->Check(
-      memory.gpu_->driver().MemHostGetDevicePointer(&memory.device_, host, 0), "cuMemHostGetDevicePointer"));
+  memory.host_ = {gpu, host};
+  XCCL_RETURN_IF_ERROR(
+      gpu->Check(driver.MemHostGetDevicePointer(&memory.device_, host, 0), "cuMemHostGetDevicePointer"));
   std::memset(host, 0, bytes);
   return memory;
-}
-
-PinnedMemory& PinnedMemory::operator=(PinnedMemory&& other) noexcept {
-  std::swap(gpu_, other.gpu_);
-  std::swap(host_, other.host_);
-  std::swap(device_, other.device_);
-  return *this;
-}
-
-PinnedMemory::~PinnedMemory() {
-  if (host_ == nullptr) return;
-  const ScopedContext context(*gpu_);
-  gpu_->driver().MemFreeHost(host_);
-}
-
-StatusOr<OwnedEvent> OwnedEvent::Create(std::shared_ptr<const Gpu> gpu) {
-  const ScopedContext context(*gpu);
-  OwnedEvent event;
-  XCCL_RETURN_IF_ERROR(gpu->Check(gpu->driver().EventCreate(&event.event_, 0), "cuEventCreate"));
-  event.gpu_ = std::move(gpu);
-  return event;
-}
-
-OwnedEvent& OwnedEvent::operator=(OwnedEvent&& other) noexcept {
-  std::swap(gpu_, other.gpu_);
-  std::swap(event_, other.event_);
-  return *this;
-}
-
-OwnedEvent::~OwnedEvent() {
-  if (event_ == nullptr) return;
-  const ScopedContext context(*gpu_);
-  gpu_->driver().EventDestroy(event_);
 }
 
 CaptureRelaxed::CaptureRelaxed(const Gpu& gpu) : gpu_(gpu) {

@@ -5,8 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/status.h"
 #include "runtime/cuda/driver.h"
@@ -60,53 +62,53 @@ class ScopedContext {
   bool pushed_;
 };
 
-// A stream that does not wait for the default stream.
-class OwnedStream {
+// What a device holds for its owner; the driver takes it back through kRelease. Movable.
+template <typename T, Result (*Driver::*kRelease)(T)>
+class Owned {
  public:
-  static StatusOr<OwnedStream> Create(std::shared_ptr<const Gpu> gpu);
-  OwnedStream() = default;
-  OwnedStream(OwnedStream&& other) noexcept { *this = std::move(other); }
-  OwnedStream& operator=(OwnedStream&& other) noexcept;
-  ~OwnedStream();
-
-  Stream get() const { return stream_; }
-  Status Synchronize() const;
+  Owned() = default;
+  Owned(std::shared_ptr<const Gpu> gpu, T object) : gpu_(std::move(gpu)), object_(object) {}
+  Owned(Owned&& other) noexcept { *this = std::move(other); }
+  Owned& operator=(Owned&& other) noexcept {
+    std::swap(gpu_, other.gpu_);
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Owned() {
+    if (gpu_ == nullptr) return;
+    const ScopedContext context(*gpu_);
+    (gpu_->driver().*kRelease)(object_);
+  }
+  T get() const { return object_; }
+  const std::shared_ptr<const Gpu>& gpu() const { return gpu_; }
 
  private:
   std::shared_ptr<const Gpu> gpu_;
-  Stream stream_ = nullptr;
+  T object_ = {};
 };
+
+using OwnedEvent = Owned<Event, &Driver::EventDestroy>;
+StatusOr<OwnedEvent> CreateEvent(std::shared_ptr<const Gpu> gpu);
+
+using OwnedStream = Owned<Stream, &Driver::StreamDestroy>;
+// One that does not wait for the default stream.
+StatusOr<OwnedStream> CreateStream(std::shared_ptr<const Gpu> gpu);
+Status Synchronize(const OwnedStream& stream);
+// Has `queue` put work on a stream of its own and waits for it, also while another stream is captured.
+// `call`: what that is called in messages.
+Status RunAlone(const std::shared_ptr<const Gpu>& gpu, const std::string& call,
+                const std::function<Result(const Driver&, Stream)>& queue);
 
 // Memory of the host that kernels reach at `device()`. Zeroed.
 class PinnedMemory {
  public:
   static StatusOr<PinnedMemory> Create(std::shared_ptr<const Gpu> gpu, size_t bytes);
-  PinnedMemory() = default;
-  PinnedMemory(PinnedMemory&& other) noexcept { *this = std::move(other); }
-  PinnedMemory& operator=(PinnedMemory&& other) noexcept;
-  ~PinnedMemory();
-
-  std::byte* host() const { return host_; }
+  std::byte* host() const { return static_cast<std::byte*>(host_.get()); }
   DevicePointer device() const { return device_; }
 
  private:
-  std::shared_ptr<const Gpu> gpu_;
-  std::byte* host_ = nullptr;
+  Owned<void*, &Driver::MemFreeHost> host_;
   DevicePointer device_ = 0;
-};
-
-class OwnedEvent {
- public:
-  static StatusOr<OwnedEvent> Create(std::shared_ptr<const Gpu> gpu);
-  OwnedEvent() = default;
-  OwnedEvent(OwnedEvent&& other) noexcept { *this = std::move(other); }
-  OwnedEvent& operator=(OwnedEvent&& other) noexcept;
-  ~OwnedEvent();
-  Event get() const { return event_; }
-
- private:
-  std::shared_ptr<const Gpu> gpu_;
-  Event event_ = nullptr;
 };
 
 // Lets this thread set things up (allocate, copy on a stream of its own, wait for it) while another of the

@@ -16,10 +16,12 @@ StatusOr<Kernel> Kernel::Load(std::shared_ptr<const Gpu> gpu, const std::string&
   const auto check = [&](Result result, const std::string& call) {
     return Annotate(kernel.gpu_->Check(result, call), name);
   };
+  Module module = nullptr;
   XCCL_RETURN_IF_ERROR(check(
-      driver.ModuleLoadData(&kernel.module_, image.c_str()),
+      driver.ModuleLoadData(&module, image.c_str()),
       fmt::format("cuModuleLoadData of {} bytes for sm_{}", image.size(), kernel.gpu_->properties().arch)));
-  XCCL_RETURN_IF_ERROR(check(driver.ModuleGetFunction(&kernel.function_, kernel.module_, "xccl_kernel"),
+  kernel.module_ = {kernel.gpu_, module};
+  XCCL_RETURN_IF_ERROR(check(driver.ModuleGetFunction(&kernel.function_, module, "xccl_kernel"),
                              "cuModuleGetFunction of xccl_kernel"));
   XCCL_RETURN_IF_ERROR(kernel.ReadInfo(name));
   int value = 0;
@@ -46,17 +48,17 @@ Status Kernel::ReadInfo(const std::string& name) {
   DevicePointer address = 0;
   size_t bytes = 0;
   XCCL_RETURN_IF_ERROR(
-      Annotate(gpu_->Check(driver.ModuleGetGlobal(&address, &bytes, module_, "xccl_kernel_info"),
+      Annotate(gpu_->Check(driver.ModuleGetGlobal(&address, &bytes, module_.get(), "xccl_kernel_info"),
                            "cuModuleGetGlobal of xccl_kernel_info"),
                name));
   if (bytes != sizeof info_)
     return InvalidInput(fmt::format("{}: xccl_kernel_info has {} bytes; expected {}: compile it anew", name,
                                     bytes, sizeof info_));
-  XCCL_ASSIGN_OR_RETURN(const OwnedStream stream, OwnedStream::Create(gpu_));
+  XCCL_ASSIGN_OR_RETURN(const OwnedStream stream, CreateStream(gpu_));
   const Status copied = gpu_->Check(driver.MemcpyDtoHAsync(&info_, address, bytes, stream.get()),
                                     "cuMemcpyDtoHAsync of xccl_kernel_info");
   XCCL_RETURN_IF_ERROR(Annotate(copied, name));
-  XCCL_RETURN_IF_ERROR(stream.Synchronize());
+  XCCL_RETURN_IF_ERROR(Synchronize(stream));
   if (info_.abi_version != device::kAbiVersion)
     return InvalidInput(fmt::format("{}: the kernel has ABI {}; expected {}: compile it anew", name,
                                     info_.abi_version, device::kAbiVersion));
@@ -75,23 +77,6 @@ Status Kernel::Launch(const device::LaunchArgs& args, int32_t blocks, bool coope
   return gpu_->Check(
       driver.LaunchKernel(function_, grid, 1, 1, threads, 1, 1, 0, stream, parameters, nullptr),
       fmt::format("cuLaunchKernel of {} blocks of {} threads", blocks, info_.threads));
-}
-
-Kernel& Kernel::operator=(Kernel&& other) noexcept {
-  std::swap(gpu_, other.gpu_);
-  std::swap(module_, other.module_);
-  std::swap(function_, other.function_);
-  std::swap(info_, other.info_);
-  std::swap(blocks_per_multiprocessor_, other.blocks_per_multiprocessor_);
-  std::swap(registers_, other.registers_);
-  std::swap(local_bytes_, other.local_bytes_);
-  return *this;
-}
-
-Kernel::~Kernel() {
-  if (module_ == nullptr) return;
-  const ScopedContext context(*gpu_);
-  gpu_->driver().ModuleUnload(module_);
 }
 
 }  // namespace xccl::cuda

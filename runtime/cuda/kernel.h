@@ -19,10 +19,6 @@ class Kernel {
   // xccl_kernel or xccl_kernel_info, that is of another ABI, or whose blocks do not fit the device.
   static StatusOr<Kernel> Load(std::shared_ptr<const Gpu> gpu, const std::string& image,
                                const std::string& name);
-  Kernel(Kernel&& other) noexcept { *this = std::move(other); }
-  Kernel& operator=(Kernel&& other) noexcept;
-  ~Kernel();
-
   const device::KernelInfo& info() const { return info_; }
   int32_t blocks_per_multiprocessor() const { return blocks_per_multiprocessor_; }
   int32_t registers() const { return registers_; }
@@ -39,7 +35,7 @@ class Kernel {
   Kernel() = default;
   Status ReadInfo(const std::string& name);
   std::shared_ptr<const Gpu> gpu_;
-  Module module_ = nullptr;
+  Owned<Module, &Driver::ModuleUnload> module_;
   Function function_ = nullptr;
   device::KernelInfo info_;
   int32_t blocks_per_multiprocessor_ = 0, registers_ = 0, local_bytes_ = 0;

@@ -85,17 +85,6 @@ StatusOr<MemoryHandle> ImportHandle(const Gpu& gpu, const Parcel& parcel, Descri
   return handle;
 }
 
-Status Zero(const std::shared_ptr<const Gpu>& gpu, DevicePointer address, size_t bytes) {
-  const CaptureRelaxed relaxed(*gpu);
-  XCCL_ASSIGN_OR_RETURN(const OwnedStream stream, OwnedStream::Create(gpu));
-  {
-    const ScopedContext context(*gpu);
-    XCCL_RETURN_IF_ERROR(
-        gpu->Check(gpu->driver().MemsetD8Async(address, 0, bytes, stream.get()), "cuMemsetD8Async"));
-  }
-  return stream.Synchronize();
-}
-
 }  // namespace
 
 std::string_view ToString(Sharing sharing) {
@@ -118,7 +107,38 @@ Sharing BestSharing(const GpuProperties& properties, bool fabric) {
   return Sharing::kLegacy;
 }
 
-StatusOr<DeviceMemory> DeviceMemory::CreateVirtual(std::shared_ptr<const Gpu> gpu, size_t bytes,
+StatusOr<MappedRange> MappedRange::Create(const std::shared_ptr<const Gpu>& gpu, MemoryHandle handle,
+                                          size_t bytes, std::span<const AccessDescription> access,
+                                          const std::string& map, const std::string& grant) {
+  const Driver& driver = gpu->driver();
+  MappedRange range;
+  XCCL_RETURN_IF_ERROR(gpu->Check(driver.MemAddressReserve(&range.address_, bytes, 0, 0, 0),
+                                  fmt::format("cuMemAddressReserve of {} bytes", bytes)));
+  range.gpu_ = gpu;
+  range.bytes_ = bytes;
+  XCCL_RETURN_IF_ERROR(gpu->Check(driver.MemMap(range.address_, bytes, 0, handle, 0), map));
+  range.mapped_ = true;
+  XCCL_RETURN_IF_ERROR(
+      gpu->Check(driver.MemSetAccess(range.address_, bytes, access.data(), access.size()), grant));
+  return range;
+}
+
+MappedRange& MappedRange::operator=(MappedRange&& other) noexcept {
+  std::swap(gpu_, other.gpu_);
+  std::swap(address_, other.address_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(mapped_, other.mapped_);
+  return *this;
+}
+
+MappedRange::~MappedRange() {
+  if (gpu_ == nullptr) return;
+  const ScopedContext context(*gpu_);
+  if (mapped_) gpu_->driver().MemUnmap(address_, bytes_);
+  gpu_->driver().MemAddressFree(address_, bytes_);
+}
+
+StatusOr<DeviceMemory> DeviceMemory::CreateVirtual(const std::shared_ptr<const Gpu>& gpu, size_t bytes,
                                                    Sharing sharing,
                                                    std::span<const std::shared_ptr<const Gpu>> peers) {
   const Driver& driver = gpu->driver();
@@ -130,29 +150,48 @@ StatusOr<DeviceMemory> DeviceMemory::CreateVirtual(std::shared_ptr<const Gpu> gp
       gpu->Check(driver.MemGetAllocationGranularity(&granularity, &properties, kRecommendedGranularity),
                  "cuMemGetAllocationGranularity"));
   DeviceMemory memory;
+  memory.gpu_ = gpu;
   memory.bytes_ = RoundUp(bytes, granularity);
   memory.sharing_ = sharing;
-  XCCL_RETURN_IF_ERROR(gpu->Check(driver.MemCreate(&memory.handle_, memory.bytes_, &properties, 0),
+  MemoryHandle handle = 0;
+  XCCL_RETURN_IF_ERROR(gpu->Check(driver.MemCreate(&handle, memory.bytes_, &properties, 0),
                                   fmt::format("cuMemCreate of {} bytes", memory.bytes_)));
-  memory.gpu_ = std::move(gpu);
-  memory.kind_ = Kind::kOwned;
-  std::vector<AccessDescription> access = {{{kLocationDevice, memory.gpu_->id()}, kReadWrite}};
+  memory.handle_ = {gpu, handle};
+  std::vector<AccessDescription> access = {{{kLocationDevice, gpu->id()}, kReadWrite}};
   for (const std::shared_ptr<const Gpu>& peer : peers)
-    if (peer->id() != memory.gpu_->id()) access.push_back({{kLocationDevice, peer->id()}, kReadWrite});
+    if (peer->id() != gpu->id()) access.push_back({{kLocationDevice, peer->id()}, kReadWrite});
   XCCL_RETURN_IF_ERROR(memory.Map(access));
   return memory;
 }
 
 Status DeviceMemory::Map(std::span<const AccessDescription> access) {
-  const Driver& driver = gpu_->driver();
-  XCCL_RETURN_IF_ERROR(gpu_->Check(driver.MemAddressReserve(&address_, bytes_, 0, 0, 0),
-                                   fmt::format("cuMemAddressReserve of {} bytes", bytes_)));
-  reserved_ = true;
-  XCCL_RETURN_IF_ERROR(gpu_->Check(driver.MemMap(address_, bytes_, 0, handle_, 0),
-                                   fmt::format("cuMemMap of {} bytes", bytes_)));
-  mapped_ = true;
-  return gpu_->Check(driver.MemSetAccess(address_, bytes_, access.data(), access.size()),
-                     fmt::format("cuMemSetAccess for {} devices", access.size()));
+  XCCL_ASSIGN_OR_RETURN(
+      range_,
+      MappedRange::Create(gpu_, handle_.get(), bytes_, access, fmt::format("cuMemMap of {} bytes", bytes_),
+                          fmt::format("cuMemSetAccess for {} devices", access.size())));
+  address_ = range_.address();
+  return OkStatus();
+}
+
+StatusOr<DeviceMemory> DeviceMemory::CreateLegacy(const std::shared_ptr<const Gpu>& gpu, size_t bytes,
+                                                  std::span<const std::shared_ptr<const Gpu>> peers) {
+  const Driver& driver = gpu->driver();
+  DeviceMemory memory;
+  memory.gpu_ = gpu;
+  memory.bytes_ = bytes;
+  memory.sharing_ = Sharing::kLegacy;
+  XCCL_RETURN_IF_ERROR(
+      gpu->Check(driver.MemAlloc(&memory.address_, bytes), fmt::format("cuMemAlloc of {} bytes", bytes)));
+  memory.made_ = {gpu, memory.address_};
+  // Peers of this process get there by the context.
+  for (const std::shared_ptr<const Gpu>& peer : peers) {
+    if (peer->id() == gpu->id()) continue;
+    const ScopedContext theirs(*peer);
+    const Result result = driver.CtxEnablePeerAccess(gpu->context(), 0);
+    if (result != Result::kPeerAccessAlreadyEnabled)
+      XCCL_RETURN_IF_ERROR(peer->Check(result, fmt::format("cuCtxEnablePeerAccess to device {}", gpu->id())));
+  }
+  return memory;
 }
 
 StatusOr<DeviceMemory> DeviceMemory::Create(const std::shared_ptr<const Gpu>& gpu, size_t bytes,
@@ -160,37 +199,19 @@ StatusOr<DeviceMemory> DeviceMemory::Create(const std::shared_ptr<const Gpu>& gp
                                             std::span<const std::shared_ptr<const Gpu>> peers,
                                             const std::string& what) {
   const ScopedContext context(*gpu);
-  const Driver& driver = gpu->driver();
   if (bytes == 0) bytes = 1;
   size_t free = 0, total = 0;
-  XCCL_RETURN_IF_ERROR(gpu->Check(driver.MemGetInfo(&free, &total), "cuMemGetInfo"));
+  XCCL_RETURN_IF_ERROR(gpu->Check(gpu->driver().MemGetInfo(&free, &total), "cuMemGetInfo"));
   if (bytes > free)
     return InvalidInput(fmt::format("cuda: device {}: {}: needs {} bytes of device memory; {} of {} are free",
                                     gpu->id(), what, bytes, free, total));
-  DeviceMemory memory;
-  if (sharing != Sharing::kLegacy && gpu->properties().virtual_memory) {
-    StatusOr<DeviceMemory> made = CreateVirtual(gpu, bytes, sharing, peers);
-    if (!made.ok()) return Annotate(made.status(), what);
-    memory = *std::move(made);
-  } else {
-    memory.sharing_ = Sharing::kLegacy;
-    memory.bytes_ = bytes;
-    XCCL_RETURN_IF_ERROR(Annotate(
-        gpu->Check(driver.MemAlloc(&memory.address_, bytes), fmt::format("cuMemAlloc of {} bytes", bytes)),
-        what));
-    memory.kind_ = Kind::kOwned;
-    memory.gpu_ = gpu;
-    // Peers of this process get there by the context.
-    for (const std::shared_ptr<const Gpu>& peer : peers) {
-      if (peer->id() == gpu->id()) continue;
-      const ScopedContext theirs(*peer);
-      const Result result = driver.CtxEnablePeerAccess(gpu->context(), 0);
-      if (result != Result::kPeerAccessAlreadyEnabled)
-        XCCL_RETURN_IF_ERROR(
-            peer->Check(result, fmt::format("cuCtxEnablePeerAccess to device {}", gpu->id())));
-    }
-  }
-  XCCL_RETURN_IF_ERROR(Zero(gpu, memory.address_, memory.bytes_));
+  StatusOr<DeviceMemory> memory = sharing != Sharing::kLegacy && gpu->properties().virtual_memory
+                                      ? CreateVirtual(gpu, bytes, sharing, peers)
+                                      : CreateLegacy(gpu, bytes, peers);
+  if (!memory.ok()) return Annotate(memory.status(), what);
+  XCCL_RETURN_IF_ERROR(RunAlone(gpu, "cuMemsetD8Async", [&](const Driver& driver, Stream stream) {
+    return driver.MemsetD8Async(memory->address_, 0, memory->bytes_, stream);
+  }));
   return memory;
 }
 
@@ -213,11 +234,12 @@ StatusOr<DeviceMemory> DeviceMemory::Borrow(std::shared_ptr<const Gpu> gpu, Devi
   memory.sharing_ = Sharing::kLegacy;
   if (driver.IpcGetMemHandle(&handle, memory.address_) != Result::kSuccess) {
     memory.sharing_ = Sharing::kFileDescriptor;
+    MemoryHandle retained = 0;
     XCCL_RETURN_IF_ERROR(
-        gpu->Check(driver.MemRetainAllocationHandle(&memory.handle_, PointerTo<void>(memory.address_)),
+        gpu->Check(driver.MemRetainAllocationHandle(&retained, PointerTo<void>(memory.address_)),
                    "cuMemRetainAllocationHandle of a buffer"));
+    memory.handle_ = {gpu, retained};
   }
-  memory.kind_ = Kind::kBorrowed;
   memory.gpu_ = std::move(gpu);
   return memory;
 }
@@ -235,7 +257,7 @@ StatusOr<Parcel> DeviceMemory::Export() const {
   if (sharing_ == Sharing::kLegacy)
     XCCL_RETURN_IF_ERROR(
         gpu_->Check(gpu_->driver().IpcGetMemHandle(&description.legacy, address_), "cuIpcGetMemHandle"));
-  XCCL_RETURN_IF_ERROR(ExportHandle(*gpu_, handle_, sharing_, description, parcel));
+  XCCL_RETURN_IF_ERROR(ExportHandle(*gpu_, handle_.get(), sharing_, description, parcel));
   parcel.bytes.assign(reinterpret_cast<const char*>(&description), sizeof description);
   return parcel;
 }
@@ -244,57 +266,25 @@ StatusOr<DeviceMemory> DeviceMemory::Import(std::shared_ptr<const Gpu> gpu, cons
   const ScopedContext context(*gpu);
   XCCL_ASSIGN_OR_RETURN(Description description, DescriptionOf(parcel));
   DeviceMemory memory;
+  memory.gpu_ = std::move(gpu);
   memory.sharing_ = description.sharing;
   memory.bytes_ = description.bytes;
   if (description.process == getpid()) {
-    memory.kind_ = Kind::kAlias;
     memory.address_ = description.address;
-    memory.gpu_ = std::move(gpu);
     return memory;
   }
   if (description.sharing == Sharing::kLegacy) {
-    XCCL_RETURN_IF_ERROR(
-        gpu->Check(gpu->driver().IpcOpenMemHandle(&memory.address_, description.legacy, kLazyPeerAccess),
-                   "cuIpcOpenMemHandle of a peer's memory"));
-    memory.kind_ = Kind::kImported;
-    memory.gpu_ = std::move(gpu);
+    XCCL_RETURN_IF_ERROR(memory.gpu_->Check(
+        memory.gpu_->driver().IpcOpenMemHandle(&memory.address_, description.legacy, kLazyPeerAccess),
+        "cuIpcOpenMemHandle of a peer's memory"));
+    memory.opened_ = {memory.gpu_, memory.address_};
     return memory;
   }
-  XCCL_ASSIGN_OR_RETURN(memory.handle_, ImportHandle(*gpu, parcel, description));
-  memory.kind_ = Kind::kImported;
-  memory.gpu_ = std::move(gpu);
+  XCCL_ASSIGN_OR_RETURN(const MemoryHandle handle, ImportHandle(*memory.gpu_, parcel, description));
+  memory.handle_ = {memory.gpu_, handle};
   const AccessDescription access{{kLocationDevice, memory.gpu_->id()}, kReadWrite};
   XCCL_RETURN_IF_ERROR(memory.Map({&access, 1}));
   return memory;
-}
-
-DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
-  std::swap(gpu_, other.gpu_);
-  std::swap(kind_, other.kind_);
-  std::swap(sharing_, other.sharing_);
-  std::swap(address_, other.address_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(handle_, other.handle_);
-  std::swap(reserved_, other.reserved_);
-  std::swap(mapped_, other.mapped_);
-  return *this;
-}
-
-DeviceMemory::~DeviceMemory() {
-  if (kind_ == Kind::kNothing || kind_ == Kind::kAlias) return;
-  const ScopedContext context(*gpu_);
-  const Driver& driver = gpu_->driver();
-  if (kind_ == Kind::kBorrowed) {
-    if (handle_ != 0) driver.MemRelease(handle_);
-  } else if (handle_ != 0) {
-    if (mapped_) driver.MemUnmap(address_, bytes_);
-    if (reserved_) driver.MemAddressFree(address_, bytes_);
-    driver.MemRelease(handle_);
-  } else if (kind_ == Kind::kImported) {
-    driver.IpcCloseMemHandle(address_);
-  } else {
-    driver.MemFree(address_);
-  }
 }
 
 StatusOr<MulticastMemory> MulticastMemory::Create(std::shared_ptr<const Gpu> gpu, int32_t devices,
@@ -319,9 +309,11 @@ StatusOr<MulticastMemory> MulticastMemory::Create(std::shared_ptr<const Gpu> gpu
   MulticastMemory memory;
   memory.bytes_ = bytes;
   memory.sharing_ = sharing;
+  MemoryHandle handle = 0;
   XCCL_RETURN_IF_ERROR(
-      gpu->Check(gpu->driver().MulticastCreate(&memory.handle_, &properties),
+      gpu->Check(gpu->driver().MulticastCreate(&handle, &properties),
                  fmt::format("cuMulticastCreate of {} bytes on {} devices", memory.bytes_, devices)));
+  memory.handle_ = {gpu, handle};
   memory.gpu_ = std::move(gpu);
   return memory;
 }
@@ -333,7 +325,7 @@ StatusOr<Parcel> MulticastMemory::Export() const {
   description.sharing = sharing_;
   description.bytes = bytes_;
   Parcel parcel;
-  XCCL_RETURN_IF_ERROR(ExportHandle(*gpu_, handle_, description.sharing, description, parcel));
+  XCCL_RETURN_IF_ERROR(ExportHandle(*gpu_, handle_.get(), description.sharing, description, parcel));
   parcel.bytes.assign(reinterpret_cast<const char*>(&description), sizeof description);
   return parcel;
 }
@@ -342,7 +334,8 @@ StatusOr<MulticastMemory> MulticastMemory::Import(std::shared_ptr<const Gpu> gpu
   const ScopedContext context(*gpu);
   XCCL_ASSIGN_OR_RETURN(Description description, DescriptionOf(parcel));
   MulticastMemory memory;
-  XCCL_ASSIGN_OR_RETURN(memory.handle_, ImportHandle(*gpu, parcel, description));
+  XCCL_ASSIGN_OR_RETURN(const MemoryHandle handle, ImportHandle(*gpu, parcel, description));
+  memory.handle_ = {gpu, handle};
   memory.bytes_ = description.bytes;
   memory.sharing_ = description.sharing;
   memory.gpu_ = std::move(gpu);
@@ -351,7 +344,7 @@ StatusOr<MulticastMemory> MulticastMemory::Import(std::shared_ptr<const Gpu> gpu
 
 Status MulticastMemory::Join(const Gpu& gpu) const {
   const ScopedContext context(gpu);
-  return gpu.Check(gpu.driver().MulticastAddDevice(handle_, gpu.id()), "cuMulticastAddDevice");
+  return gpu.Check(gpu.driver().MulticastAddDevice(handle_.get(), gpu.id()), "cuMulticastAddDevice");
 }
 
 Status MulticastMemory::Bind(const std::shared_ptr<const Gpu>& gpu, const DeviceMemory& memory,
@@ -361,48 +354,27 @@ Status MulticastMemory::Bind(const std::shared_ptr<const Gpu>& gpu, const Device
     return InvalidInput(fmt::format("cuda: {} bytes of {} bound from {} on to a multicast group of {} bytes",
                                     memory.bytes(), ToString(memory.sharing()), offset, bytes_));
   XCCL_RETURN_IF_ERROR(
-      gpu->Check(gpu->driver().MulticastBindMem(handle_, 0, memory.handle(), offset, bytes_, 0),
+      gpu->Check(gpu->driver().MulticastBindMem(handle_.get(), 0, memory.handle(), offset, bytes_, 0),
                  fmt::format("cuMulticastBindMem of {} bytes", bytes_)));
-  bound_.push_back(gpu);
+  bound_.emplace_back(gpu, handle_.get(), bytes_);
   return OkStatus();
 }
 
 Status MulticastMemory::Map(std::span<const std::shared_ptr<const Gpu>> gpus) {
   const ScopedContext context(*gpu_);
-  const Driver& driver = gpu_->driver();
-  XCCL_RETURN_IF_ERROR(gpu_->Check(driver.MemAddressReserve(&address_, bytes_, 0, 0, 0),
-                                   fmt::format("cuMemAddressReserve of {} bytes", bytes_)));
-  reserved_ = true;
-  XCCL_RETURN_IF_ERROR(
-      gpu_->Check(driver.MemMap(address_, bytes_, 0, handle_, 0), "cuMemMap of a multicast group"));
-  mapped_ = true;
   std::vector<AccessDescription> access;
   for (const std::shared_ptr<const Gpu>& gpu : gpus)
     access.push_back({{kLocationDevice, gpu->id()}, kReadWrite});
-  return gpu_->Check(driver.MemSetAccess(address_, bytes_, access.data(), access.size()),
-                     "cuMemSetAccess of a multicast group");
+  XCCL_ASSIGN_OR_RETURN(
+      range_, MappedRange::Create(gpu_, handle_.get(), bytes_, access, "cuMemMap of a multicast group",
+                                  "cuMemSetAccess of a multicast group"));
+  return OkStatus();
 }
 
-MulticastMemory& MulticastMemory::operator=(MulticastMemory&& other) noexcept {
-  std::swap(gpu_, other.gpu_);
-  std::swap(bound_, other.bound_);
-  std::swap(sharing_, other.sharing_);
-  std::swap(handle_, other.handle_);
-  std::swap(address_, other.address_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(reserved_, other.reserved_);
-  std::swap(mapped_, other.mapped_);
-  return *this;
-}
-
-MulticastMemory::~MulticastMemory() {
-  if (handle_ == 0) return;
+MulticastMemory::Binding::~Binding() {
+  if (gpu_ == nullptr) return;
   const ScopedContext context(*gpu_);
-  const Driver& driver = gpu_->driver();
-  if (mapped_) driver.MemUnmap(address_, bytes_);
-  if (reserved_) driver.MemAddressFree(address_, bytes_);
-  for (const std::shared_ptr<const Gpu>& gpu : bound_) driver.MulticastUnbind(handle_, gpu->id(), 0, bytes_);
-  driver.MemRelease(handle_);
+  gpu_->driver().MulticastUnbind(handle_, gpu_->id(), 0, bytes_);
 }
 
 }  // namespace xccl::cuda

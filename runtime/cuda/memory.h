@@ -23,6 +23,29 @@ std::string_view ToString(Sharing sharing);  // "file descriptors"
 // The best way that a device has: fabric only where it is asked for, since it needs a running IMEX daemon.
 Sharing BestSharing(const GpuProperties& properties, bool fabric);
 
+// A range of addresses that memory of the driver's virtual memory functions is mapped at. Movable.
+class MappedRange {
+ public:
+  // Maps all of `handle`, for the devices of `access`. `map`, `grant`: what the driver's calls are called in
+  // messages.
+  static StatusOr<MappedRange> Create(const std::shared_ptr<const Gpu>& gpu, MemoryHandle handle,
+                                      size_t bytes, std::span<const AccessDescription> access,
+                                      const std::string& map, const std::string& grant);
+  MappedRange() = default;
+  MappedRange(MappedRange&& other) noexcept { *this = std::move(other); }
+  MappedRange& operator=(MappedRange&& other) noexcept;
+  ~MappedRange();
+  DevicePointer address() const { return address_; }
+
+ private:
+  std::shared_ptr<const Gpu> gpu_;  // null: nothing is reserved
+  DevicePointer address_ = 0;
+  size_t bytes_ = 0;
+  bool mapped_ = false;
+};
+
+using OwnedHandle = Owned<MemoryHandle, &Driver::MemRelease>;
+
 // Owns one range of device memory, or one mapping of a peer's. Movable.
 class DeviceMemory {
  public:
@@ -40,28 +63,28 @@ class DeviceMemory {
   // is: it must outlive the result. Errors: kInvalidInput saying whose device cannot be reached.
   static StatusOr<DeviceMemory> Import(std::shared_ptr<const Gpu> gpu, const Parcel& parcel);
 
-  DeviceMemory() = default;
-  DeviceMemory(DeviceMemory&& other) noexcept { *this = std::move(other); }
-  DeviceMemory& operator=(DeviceMemory&& other) noexcept;
-  ~DeviceMemory();
-
   DevicePointer address() const { return address_; }
   size_t bytes() const { return bytes_; }
   Sharing sharing() const { return sharing_; }
-  MemoryHandle handle() const { return handle_; }  // 0 for legacy memory
+  MemoryHandle handle() const { return handle_.get(); }  // 0 for legacy memory
 
  private:
-  enum class Kind : uint8_t { kNothing, kOwned, kImported, kAlias, kBorrowed };
-  static StatusOr<DeviceMemory> CreateVirtual(std::shared_ptr<const Gpu> gpu, size_t bytes, Sharing sharing,
+  static StatusOr<DeviceMemory> CreateVirtual(const std::shared_ptr<const Gpu>& gpu, size_t bytes,
+                                              Sharing sharing,
                                               std::span<const std::shared_ptr<const Gpu>> peers);
+  static StatusOr<DeviceMemory> CreateLegacy(const std::shared_ptr<const Gpu>& gpu, size_t bytes,
+                                             std::span<const std::shared_ptr<const Gpu>> peers);
   Status Map(std::span<const AccessDescription> access);
   std::shared_ptr<const Gpu> gpu_;
-  Kind kind_ = Kind::kNothing;
   Sharing sharing_ = Sharing::kNone;
   DevicePointer address_ = 0;
   size_t bytes_ = 0;
-  MemoryHandle handle_ = 0;
-  bool reserved_ = false, mapped_ = false;
+  // What is given back at the end: of virtual memory the handle, after the range that it is mapped at; of
+  // legacy memory what was made or opened here. Of what this process exported to itself, nothing.
+  OwnedHandle handle_;
+  MappedRange range_;
+  Owned<DevicePointer, &Driver::MemFree> made_;
+  Owned<DevicePointer, &Driver::IpcCloseMemHandle> opened_;
 };
 
 // A range of addresses at which a switch writes, and reads and reduces, memory of all devices of a team at
@@ -82,21 +105,32 @@ class MulticastMemory {
   // After all have joined. For `gpus`, which have.
   Status Map(std::span<const std::shared_ptr<const Gpu>> gpus);
 
-  MulticastMemory(MulticastMemory&& other) noexcept { *this = std::move(other); }
-  MulticastMemory& operator=(MulticastMemory&& other) noexcept;
-  ~MulticastMemory();
-  DevicePointer address() const { return address_; }
+  DevicePointer address() const { return range_.address(); }
   size_t bytes() const { return bytes_; }
 
  private:
+  // One device's part. Movable.
+  class Binding {
+   public:
+    Binding(std::shared_ptr<const Gpu> gpu, MemoryHandle handle, size_t bytes)
+        : gpu_(std::move(gpu)), handle_(handle), bytes_(bytes) {}
+    Binding(Binding&& other) noexcept = default;
+    Binding& operator=(Binding&& other) = delete;
+    ~Binding();
+
+   private:
+    std::shared_ptr<const Gpu> gpu_;
+    MemoryHandle handle_;
+    size_t bytes_;
+  };
   MulticastMemory() = default;
   std::shared_ptr<const Gpu> gpu_;
-  std::vector<std::shared_ptr<const Gpu>> bound_;
   Sharing sharing_ = Sharing::kNone;
-  MemoryHandle handle_ = 0;
-  DevicePointer address_ = 0;
   size_t bytes_ = 0;
-  bool reserved_ = false, mapped_ = false;
+  // Given back in the reverse of this order.
+  OwnedHandle handle_;
+  std::vector<Binding> bound_;
+  MappedRange range_;
 };
 
 }  // namespace xccl::cuda

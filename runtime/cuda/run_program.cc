@@ -64,28 +64,24 @@ class Runner {
     XCCL_ASSIGN_OR_RETURN(
         program_, DeviceProgram::Connect(job_.name, job_.program, job_.collective, job_.images, local_,
                                          exchange_, first, options, Residency::OfProcess()));
-    std::map<int32_t, size_t> stream_of_device;
+    std::map<int32_t, size_t> queue_of_device;
     for (const LocalRank& local : local_) {
-      // One stream a launch: for a device's ranks together, or for each.
-      if (one_launch() && stream_of_device.contains(local.gpu->id())) {
-        stream_of_rank_.push_back(stream_of_device[local.gpu->id()]);
-        continue;
+      const auto [at, first_rank] = queue_of_device.try_emplace(local.gpu->id(), queues_.size());
+      if (first_rank || !one_launch()) {
+        Queue queue;
+        XCCL_ASSIGN_OR_RETURN(queue.stream, CreateStream(local.gpu));
+        XCCL_ASSIGN_OR_RETURN(queue.begin, CreateEvent(local.gpu));
+        XCCL_ASSIGN_OR_RETURN(queue.end, CreateEvent(local.gpu));
+        at->second = queues_.size();
+        queues_.push_back(std::move(queue));
       }
-      stream_of_device[local.gpu->id()] = streams_.size();
-      stream_of_rank_.push_back(streams_.size());
-      gpus_.push_back(local.gpu);
-      XCCL_ASSIGN_OR_RETURN(OwnedStream stream, OwnedStream::Create(local.gpu));
-      XCCL_ASSIGN_OR_RETURN(OwnedEvent begin, OwnedEvent::Create(local.gpu));
-      XCCL_ASSIGN_OR_RETURN(OwnedEvent end, OwnedEvent::Create(local.gpu));
-      streams_.push_back(std::move(stream));
-      begins_.push_back(std::move(begin));
-      ends_.push_back(std::move(end));
+      queue_of_rank_.push_back(at->second);
     }
     for (size_t c = 0; c < job_.table.cases().size(); ++c) XCCL_RETURN_IF_ERROR(RunCase(c));
     shared.usage = program_->usage();
     program_->notice().copy(shared.notice, sizeof shared.notice - 1);
     const std::string devices =
-        fmt::format("{} x {}", stream_of_device.size(), local_[0].gpu->properties().name);
+        fmt::format("{} x {}", queue_of_device.size(), local_[0].gpu->properties().name);
     devices.copy(shared.devices, sizeof shared.devices - 1);
     return OkStatus();
   }
@@ -97,6 +93,12 @@ class Runner {
     RunLayout layout;
     DeviceMemory memory;
   };
+  // One a launch: for a device's ranks together, or for each.
+  struct Queue {
+    OwnedStream stream;
+    OwnedEvent begin, end;  // of a timing
+  };
+  using OwnedGraph = Owned<GraphExec, &Driver::GraphExecDestroy>;
 
   Status RunCase(size_t index) {
     const RunTable::Case& now = job_.table.cases()[index];
@@ -123,7 +125,7 @@ class Runner {
     XCCL_RETURN_IF_ERROR(program_->Synchronize());
     for (size_t i = 0; i < local_.size(); ++i) {
       RankResult& result = job_.table.ResultOf(index, local_[i].rank);
-      result.seconds = seconds[stream_of_rank_[i]];
+      result.seconds = seconds[queue_of_rank_[i]];
       XCCL_RETURN_IF_ERROR(Compare(now, i, buffers[i], result));
     }
     if (window_ != 0) {
@@ -148,73 +150,80 @@ class Runner {
                           each.memory.address() + static_cast<uint64_t>(each.layout.output_at)});
     if (one_launch()) {
       std::vector<Stream> streams;
-      for (const OwnedStream& stream : streams_) streams.push_back(stream.get());
+      for (const Queue& queue : queues_) streams.push_back(queue.stream.get());
       return program_->LaunchAll(pointers, now.sizes, call, streams);
     }
     for (size_t i = 0; i < local_.size(); ++i)
-      XCCL_RETURN_IF_ERROR(
-          program_->Launch(local_[i].rank, pointers[i], now.sizes, call, streams_[stream_of_rank_[i]].get()));
+      XCCL_RETURN_IF_ERROR(program_->Launch(local_[i].rank, pointers[i], now.sizes, call,
+                                            queues_[queue_of_rank_[i]].stream.get()));
     return OkStatus();
   }
 
-  Status Record(const std::vector<OwnedEvent>& events) {
-    for (size_t s = 0; s < streams_.size(); ++s) {
-      const ScopedContext context(*gpus_[s]);
-      XCCL_RETURN_IF_ERROR(gpus_[s]->Check(gpus_[s]->driver().EventRecord(events[s].get(), streams_[s].get()),
-                                           "cuEventRecord"));
+  Status Record(OwnedEvent Queue::*event) {
+    for (const Queue& queue : queues_) {
+      const Gpu& gpu = *queue.stream.gpu();
+      const ScopedContext context(gpu);
+      XCCL_RETURN_IF_ERROR(
+          gpu.Check(gpu.driver().EventRecord((queue.*event).get(), queue.stream.get()), "cuEventRecord"));
     }
     return OkStatus();
   }
 
   Status Time(const RunTable::Case& now, const std::vector<Buffers>& buffers, std::vector<double>& seconds) {
     const int32_t iterations = std::max(1, job_.options.iterations);
-    GraphExec graph = nullptr;
-    if (job_.gpu.graph) XCCL_RETURN_IF_ERROR(Capture(now, buffers, graph));
-    XCCL_RETURN_IF_ERROR(Record(begins_));
+    OwnedGraph graph;
+    if (job_.gpu.graph) {
+      XCCL_ASSIGN_OR_RETURN(graph, Capture(now, buffers));
+    }
+    XCCL_RETURN_IF_ERROR(Record(&Queue::begin));
     for (int32_t i = 0; i < iterations; ++i) {
-      if (graph == nullptr) {
+      if (graph.get() == nullptr) {
         XCCL_RETURN_IF_ERROR(Launch(now, buffers));
         continue;
       }
-      const ScopedContext context(*gpus_[0]);
+      const Gpu& gpu = *graph.gpu();
+      const ScopedContext context(gpu);
       XCCL_RETURN_IF_ERROR(
-          gpus_[0]->Check(gpus_[0]->driver().GraphLaunch(graph, streams_[0].get()), "cuGraphLaunch"));
+          gpu.Check(gpu.driver().GraphLaunch(graph.get(), queues_[0].stream.get()), "cuGraphLaunch"));
     }
-    XCCL_RETURN_IF_ERROR(Record(ends_));
-    for (size_t s = 0; s < streams_.size(); ++s) {
-      XCCL_RETURN_IF_ERROR(streams_[s].Synchronize());
-      const ScopedContext context(*gpus_[s]);
+    XCCL_RETURN_IF_ERROR(Record(&Queue::end));
+    for (const Queue& queue : queues_) {
+      XCCL_RETURN_IF_ERROR(Synchronize(queue.stream));
+      const Gpu& gpu = *queue.stream.gpu();
+      const ScopedContext context(gpu);
       float milliseconds = 0;
-      XCCL_RETURN_IF_ERROR(gpus_[s]->Check(
-          gpus_[s]->driver().EventElapsedTime(&milliseconds, begins_[s].get(), ends_[s].get()),
-          "cuEventElapsedTime"));
+      XCCL_RETURN_IF_ERROR(
+          gpu.Check(gpu.driver().EventElapsedTime(&milliseconds, queue.begin.get(), queue.end.get()),
+                    "cuEventElapsedTime"));
       seconds.push_back(static_cast<double>(milliseconds) / 1e3 / iterations);
     }
-    if (graph != nullptr) gpus_[0]->driver().GraphExecDestroy(graph);
     return program_->Error();
   }
 
   // One launch as a graph.
-  Status Capture(const RunTable::Case& now, const std::vector<Buffers>& buffers, GraphExec& exec) {
-    if (streams_.size() != 1)
+  StatusOr<OwnedGraph> Capture(const RunTable::Case& now, const std::vector<Buffers>& buffers) {
+    if (queues_.size() != 1)
       return InvalidInput(fmt::format("{}: a graph of {} streams; expected one: all ranks on one GPU",
-                                      job_.name, streams_.size()));
-    const Gpu& gpu = *gpus_[0];
+                                      job_.name, queues_.size()));
+    const OwnedStream& stream = queues_[0].stream;
+    const Gpu& gpu = *stream.gpu();
     const ScopedContext context(gpu);
     const Driver& driver = gpu.driver();
-    XCCL_RETURN_IF_ERROR(gpu.Check(driver.StreamBeginCapture(streams_[0].get(), CaptureMode::kThreadLocal),
+    XCCL_RETURN_IF_ERROR(gpu.Check(driver.StreamBeginCapture(stream.get(), CaptureMode::kThreadLocal),
                                    "cuStreamBeginCapture"));
     const Status launched = Launch(now, buffers);
     Graph graph = nullptr;
-    XCCL_RETURN_IF_ERROR(gpu.Check(driver.StreamEndCapture(streams_[0].get(), &graph), "cuStreamEndCapture"));
-    const Status made = gpu.Check(driver.GraphInstantiate(&exec, graph, 0), "cuGraphInstantiate");
-    driver.GraphDestroy(graph);
-    return launched.ok() ? made : launched;
+    XCCL_RETURN_IF_ERROR(gpu.Check(driver.StreamEndCapture(stream.get(), &graph), "cuStreamEndCapture"));
+    const Owned<Graph, &Driver::GraphDestroy> captured(stream.gpu(), graph);
+    XCCL_RETURN_IF_ERROR(launched);
+    GraphExec exec = nullptr;
+    XCCL_RETURN_IF_ERROR(gpu.Check(driver.GraphInstantiate(&exec, graph, 0), "cuGraphInstantiate"));
+    return OwnedGraph(stream.gpu(), exec);
   }
 
   Status Copy(size_t i, const Buffers& buffers, bool to_device) {
     const Gpu& gpu = *local_[i].gpu;
-    const OwnedStream& stream = streams_[stream_of_rank_[i]];
+    const OwnedStream& stream = queues_[queue_of_rank_[i]].stream;
     const size_t bytes = host_.size();
     {
       const ScopedContext context(gpu);
@@ -224,7 +233,7 @@ class Runner {
                     : driver.MemcpyDtoHAsync(host_.data(), buffers.memory.address(), bytes, stream.get());
       XCCL_RETURN_IF_ERROR(gpu.Check(result, fmt::format("copy of {} bytes", bytes)));
     }
-    return stream.Synchronize();
+    return Synchronize(stream);
   }
 
   Status Refill(const RunTable::Case& now, const std::vector<Buffers>& buffers) {
@@ -249,10 +258,8 @@ class Runner {
   std::shared_ptr<BufferRegistry> buffers_;  // where they are registered
   int32_t window_ = 0;
   std::unique_ptr<DeviceProgram> program_;
-  std::vector<std::shared_ptr<const Gpu>> gpus_;  // by stream
-  std::vector<OwnedStream> streams_;
-  std::vector<OwnedEvent> begins_, ends_;  // by stream
-  std::vector<size_t> stream_of_rank_;
+  std::vector<Queue> queues_;
+  std::vector<size_t> queue_of_rank_;
   std::vector<std::byte> host_;
 };
 
