@@ -4,9 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -30,6 +33,29 @@ struct ProgramRunner {
   // and gives a handle; the reverse, when all calls that use it have ended. Empty: not needed.
   std::function<StatusOr<int32_t>(const std::byte* buffer, size_t bytes)> register_buffer = {};
   std::function<Status(int32_t handle)> deregister_buffer = {};
+};
+
+// What the ranks of one process share, made in turn: the k-th call of every rank gets the k-th T, which the
+// first rank to come makes. Safe from any thread; what it gave stays where it is.
+template <typename T>
+class SharedInTurn {
+ public:
+  // `make` gives a StatusOr<T>; `fits` says whether a T is what this rank asks for too.
+  template <typename Make, typename Fits>
+  StatusOr<T*> Get(size_t k, const Make& make, const Fits& fits) {
+    const std::lock_guard lock(mutex_);
+    if (k == made_.size()) {
+      XCCL_ASSIGN_OR_RETURN(T one, make());
+      made_.push_back(std::move(one));
+    }
+    if (k > made_.size() || !fits(made_[k]))
+      return InvalidInput("ranks load different plan books; expected the same in the same order");
+    return &made_[k];
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<T> made_;
 };
 
 struct Backend {

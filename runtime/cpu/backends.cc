@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <deque>
-#include <map>
-#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -16,28 +14,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The regions of communicators in one process. The k-th connect of every rank yields the k-th region, which
-// the first to come makes. Shared by the ranks' back ends, which end in any order.
-class ThreadRegions {
- public:
-  struct Region {
-    SharedRegion region;
-    std::vector<DirectSource> directs;
-  };
-  StatusOr<Region*> Get(size_t k, const Wiring& wiring) {
-    const std::lock_guard lock(mutex_);
-    if (k == regions_.size()) {
-      XCCL_ASSIGN_OR_RETURN(SharedRegion region, SharedRegion::Create(wiring, Sharing::kThreads));
-      regions_.push_back({std::move(region), SharedTransport::MakeDirects(wiring)});
-    }
-    if (k > regions_.size() || regions_[k].region.wiring() != wiring)
-      return InvalidInput("ranks load different plan books; expected the same in the same order");
-    return &regions_[k];
-  }
-
- private:
-  std::mutex mutex_;
-  std::deque<Region> regions_;  // never moved
+// What the communicators of one process share of a region.
+struct ThreadRegion {
+  SharedRegion region;
+  std::vector<DirectSource> directs;
 };
 
 StatusOr<SharedRegion> OpenWhenReady(const Wiring& wiring, const std::string& name, Rank rank,
@@ -54,22 +34,20 @@ StatusOr<SharedRegion> OpenWhenReady(const Wiring& wiring, const std::string& na
   }
 }
 
-struct NamedRegions {
-  std::deque<SharedRegion> regions;
-};
+using NamedRegions = std::deque<SharedRegion>;
 
 StatusOr<std::unique_ptr<Transport>> ConnectNamed(NamedRegions& all, const std::string& prefix, Rank rank,
                                                   std::chrono::nanoseconds time_limit, const Wiring& wiring) {
-  const std::string name = fmt::format("/{}.{}", prefix, all.regions.size());
+  const std::string name = fmt::format("/{}.{}", prefix, all.size());
   if (rank == Rank(0)) {
     SharedRegion::Unlink(name);  // of a run that was killed
     XCCL_ASSIGN_OR_RETURN(SharedRegion region, SharedRegion::Create(wiring, Sharing::kNamed, name));
-    all.regions.push_back(std::move(region));
+    all.push_back(std::move(region));
   } else {
     XCCL_ASSIGN_OR_RETURN(SharedRegion region, OpenWhenReady(wiring, name, rank, time_limit));
-    all.regions.push_back(std::move(region));
+    all.push_back(std::move(region));
   }
-  auto transport = std::make_unique<SharedTransport>(all.regions.back(), rank, nullptr);
+  auto transport = std::make_unique<SharedTransport>(all.back(), rank, nullptr);
   const Status met = transport->Barrier(time_limit);
   if (rank == Rank(0)) SharedRegion::Unlink(name);
   XCCL_RETURN_IF_ERROR(met);
@@ -80,17 +58,22 @@ StatusOr<std::unique_ptr<Transport>> ConnectNamed(NamedRegions& all, const std::
 }  // namespace
 
 std::vector<Backend> ThreadBackends(int32_t ranks) {
-  auto regions = std::make_shared<ThreadRegions>();
+  auto regions = std::make_shared<SharedInTurn<ThreadRegion>>();
   std::vector<Backend> backends;
   for (int32_t r = 0; r < ranks; ++r) {
     Backend backend;
     backend.one_address_space = true;
     backend.connect =
         [regions, r, next = size_t{0}](const Wiring& wiring) mutable -> StatusOr<std::unique_ptr<Transport>> {
-      XCCL_ASSIGN_OR_RETURN(ThreadRegions::Region* const region, regions->Get(next, wiring));
+      const auto make = [&]() -> StatusOr<ThreadRegion> {
+        XCCL_ASSIGN_OR_RETURN(SharedRegion region, SharedRegion::Create(wiring, Sharing::kThreads));
+        return ThreadRegion{std::move(region), SharedTransport::MakeDirects(wiring)};
+      };
+      const auto fits = [&](const ThreadRegion& made) { return made.region.wiring() == wiring; };
+      XCCL_ASSIGN_OR_RETURN(ThreadRegion* const shared, regions->Get(next, make, fits));
       ++next;
       return std::unique_ptr<Transport>(
-          std::make_unique<SharedTransport>(region->region, Rank(r), &region->directs));
+          std::make_unique<SharedTransport>(shared->region, Rank(r), &shared->directs));
     };
     backends.push_back(std::move(backend));
   }

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <deque>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -97,34 +95,10 @@ void AddRegistration(const std::shared_ptr<OneRank>& one, ProgramRunner& runner)
   };
 }
 
-// The communicators of one process. The k-th load of every rank yields the k-th programs, which the first to
-// come connects.
-class ProcessGroup {
- public:
-  ProcessGroup(std::vector<LocalRank> ranks, BackendOptions options)
-      : ranks_(std::move(ranks)), options_(std::move(options)) {}
-  StatusOr<std::shared_ptr<Programs>> Get(size_t k, const std::string& book,
-                                          const std::vector<ServedPlan>& plans) {
-    const std::lock_guard lock(mutex_);
-    if (k == loads_.size()) {
-      XCCL_ASSIGN_OR_RETURN(std::shared_ptr<Programs> programs,
-                            ConnectAll(book, plans, ranks_, AloneExchange(), options_));
-      loads_.push_back({std::move(programs), plans.size()});
-    }
-    if (k > loads_.size() || loads_[k].plans != plans.size())
-      return InvalidInput("ranks load different plan books; expected the same in the same order");
-    return loads_[k].programs;
-  }
-
- private:
-  struct Load {
-    std::shared_ptr<Programs> programs;
-    size_t plans = 0;
-  };
-  const std::vector<LocalRank> ranks_;
-  const BackendOptions options_;
-  std::mutex mutex_;
-  std::deque<Load> loads_;
+// One load of all of a process's ranks.
+struct Load {
+  std::shared_ptr<Programs> programs;
+  size_t plans = 0;
 };
 
 }  // namespace
@@ -148,16 +122,22 @@ StatusOr<std::vector<Backend>> ThreadBackends(const Driver& driver, const std::v
     }
     ranks.push_back({Rank(static_cast<int32_t>(r)), gpu});
   }
-  const auto group = std::make_shared<ProcessGroup>(ranks, options);
+  const auto loads = std::make_shared<SharedInTurn<Load>>();
   std::vector<Backend> backends;
   for (const LocalRank& local : ranks) {
     Backend backend;
-    backend.load = [group, rank = local.rank, next = size_t{0}](
-                       const std::string& name,
+    backend.load = [loads, ranks, options, rank = local.rank, next = size_t{0}](
+                       const std::string& book,
                        const std::vector<ServedPlan>& plans) mutable -> StatusOr<ProgramRunner> {
-      XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<Programs> programs, group->Get(next, name, plans));
+      const auto make = [&]() -> StatusOr<Load> {
+        XCCL_ASSIGN_OR_RETURN(std::shared_ptr<Programs> programs,
+                              ConnectAll(book, plans, ranks, AloneExchange(), options));
+        return Load{std::move(programs), plans.size()};
+      };
+      const auto fits = [&](const Load& made) { return made.plans == plans.size(); };
+      XCCL_ASSIGN_OR_RETURN(const Load* load, loads->Get(next, make, fits));
       ++next;
-      return RunnerOf(rank, programs);
+      return RunnerOf(rank, load->programs);
     };
     backends.push_back(std::move(backend));
   }
