@@ -107,6 +107,7 @@ static_assert(sizeof(PeerEntry) == 128);
 
 // A peer cannot reach memory whose window has this delta.
 inline constexpr uint64_t kUnmapped = ~uint64_t{0};
+inline constexpr int32_t kNoWindow = -1;  // of a buffer that peers cannot reach
 
 // One end of a connection, as its rank sees it.
 struct Connection {
@@ -162,9 +163,9 @@ struct RankArgs {
   // [k × instances + instance], k counting the Program's connections that this rank is an end of, in their
   // order.
   const Connection* connections = nullptr;
-  BlockState* blocks = nullptr;  // [instance × blocks_per_rank + block]
-  char* scratch = nullptr;       // aligned to kLineBytes
-  int64_t scratch_window = -1;   // as RankBuffers::input_window
+  BlockState* blocks = nullptr;        // [instance × blocks_per_rank + block]
+  char* scratch = nullptr;             // aligned to kLineBytes
+  int64_t scratch_window = kNoWindow;  // as RankBuffers::input_window
   // [k × instances + instance], k counting the Program's groups that this rank is the root of, in their
   // order.
   const GroupConnection* groups = nullptr;
@@ -172,17 +173,17 @@ struct RankArgs {
 };
 static_assert(sizeof(RankArgs) == 48);
 
-// What a call brings, one a rank. Buffers are aligned to their element size. A window of -1 says that peers
-// cannot reach the buffer. Tables only for programs whose parts differ (KernelInfo::tables), in elements and
-// for this rank: where the parts of its input and of its output begin, by position, and its scratch runs.
+// What a call brings, one a rank. Buffers are aligned to their element size. Tables only for programs whose
+// parts differ (KernelInfo::tables), in elements and for this rank: where the parts of its input and of its
+// output begin, by position, and its scratch runs.
 struct RankBuffers {
   const char* input = nullptr;
   char* output = nullptr;
   const int64_t* input_begin = nullptr;
   const int64_t* output_begin = nullptr;
   const int64_t* scratch_begin = nullptr;
-  int32_t input_window = -1;
-  int32_t output_window = -1;
+  int32_t input_window = kNoWindow;
+  int32_t output_window = kNoWindow;
 };
 static_assert(sizeof(RankBuffers) == 48);
 

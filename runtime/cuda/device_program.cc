@@ -127,70 +127,61 @@ Status DeviceProgram::MakeArenas() {
   return OkStatus();
 }
 
-// A parcel holds this process's ranks, each as {rank, length, description}; files in the same order.
+// A parcel holds this process's ranks, each with what describes its arena.
 Status DeviceProgram::MapPeers() {
   Parcel mine;
-  if (!everybody_here_) {
-    for (size_t i = 0; i < ranks_.size(); ++i) {
-      XCCL_ASSIGN_OR_RETURN(Parcel one, states_[i]->arena.Export());
-      const int32_t head[3] = {ranks_[i].rank.value, static_cast<int32_t>(one.bytes.size()),
-                               static_cast<int32_t>(one.files.size())};
-      mine.bytes.append(reinterpret_cast<const char*>(head), sizeof head);
-      mine.bytes += one.bytes;
-      for (OwnedFile& file : one.files) mine.files.push_back(std::move(file));
-    }
+  for (size_t i = 0; i < ranks_.size() && !everybody_here_; ++i) {
+    XCCL_ASSIGN_OR_RETURN(Parcel arena, states_[i]->arena.Export());
+    AppendNumber(mine, static_cast<uint64_t>(ranks_[i].rank.value));
+    AppendParcel(mine, std::move(arena));
   }
   XCCL_ASSIGN_OR_RETURN(std::vector<Parcel> all, exchange_.all(std::move(mine)));
-  // What each local device sees of each rank.
-  std::map<int32_t, std::vector<DevicePointer>> seen;
-  std::vector<bool> here(static_cast<size_t>(program_.ranks.size()));
-  for (const auto& [id, device] : devices_) seen[id].resize(here.size());
+  const size_t ranks = static_cast<size_t>(program_.ranks.size());
+  std::vector<bool> here(ranks);
+  SeenArenas seen;
+  for (const auto& [id, device] : devices_) seen[id].resize(ranks);
   for (size_t i = 0; i < ranks_.size(); ++i) {
     here[ranks_[i].rank.index()] = true;
     for (auto& [id, addresses] : seen) addresses[ranks_[i].rank.index()] = states_[i]->arena.address();
   }
   for (size_t p = 0; p < all.size(); ++p) {
     if (static_cast<int32_t>(p) == exchange_.party) continue;
-    size_t at = 0, file = 0;
-    while (at < all[p].bytes.size()) {
-      int32_t head[3] = {};
-      if (all[p].bytes.size() - at < sizeof head)
-        return InvalidInput(name_ + ": a process sent a broken description");
-      std::memcpy(head, all[p].bytes.data() + at, sizeof head);
-      at += sizeof head;
-      Parcel one{all[p].bytes.substr(at, static_cast<size_t>(head[1])), {}};
-      at += static_cast<size_t>(head[1]);
-      for (int32_t f = 0; f < head[2] && file < all[p].files.size(); ++f)
-        one.files.push_back(std::move(all[p].files[file++]));
-      if (head[0] < 0 || head[0] >= program_.ranks.size() || here[static_cast<size_t>(head[0])])
-        return InvalidInput(fmt::format("{}: rank {} is in two processes", name_, head[0]));
+    ParcelReader reader(std::move(all[p]));
+    while (!reader.AtEnd()) {
+      const uint64_t rank = reader.Number();
+      const Parcel arena = reader.One();
+      if (reader.broken()) return InvalidInput(name_ + ": a process sent a broken description");
+      if (rank >= ranks || here[rank])
+        return InvalidInput(fmt::format("{}: rank {} is in two processes", name_, rank));
       for (auto& [id, addresses] : seen) {
-        StatusOr<DeviceMemory> memory = DeviceMemory::Import(devices_[id]->gpu, one);
-        if (!memory.ok()) return Annotate(memory.status(), fmt::format("{}: rank {}", name_, head[0]));
-        addresses[static_cast<size_t>(head[0])] = memory->address();
+        StatusOr<DeviceMemory> memory = DeviceMemory::Import(devices_[id]->gpu, arena);
+        if (!memory.ok()) return Annotate(memory.status(), fmt::format("{}: rank {}", name_, rank));
+        addresses[rank] = memory->address();
         mapped_.push_back(*std::move(memory));
       }
     }
   }
   XCCL_RETURN_IF_ERROR(ConnectGroups());
-  for (size_t i = 0; i < ranks_.size(); ++i) {
-    const std::vector<DevicePointer>& addresses = seen[ranks_[i].gpu->id()];
-    const ArenaLayout& layout = layouts_[ranks_[i].rank];
-    for (const ArenaLayout::End& end : layout.ends)
-      if (addresses[end.peer.index()] == 0)
-        return InvalidInput(fmt::format("{}: no process has rank {}", name_, end.peer.value));
-    const std::vector<device::Connection> ends = ConnectionsOf(layouts_, shape_, ranks_[i].rank, addresses);
-    const DevicePointer arena = states_[i]->arena.address();
-    XCCL_RETURN_IF_ERROR(WriteWindows(i));
-    if (!ends.empty())
-      XCCL_RETURN_IF_ERROR(ConstantTables::Write(ranks_[i].gpu,
-                                                 arena + static_cast<uint64_t>(layout.connections),
-                                                 ends.data(), ends.size() * sizeof(device::Connection)));
-    XCCL_RETURN_IF_ERROR(WriteGroups(i, addresses));
-    XCCL_RETURN_IF_ERROR(WriteTables(i));
-  }
+  for (size_t i = 0; i < ranks_.size(); ++i) XCCL_RETURN_IF_ERROR(WriteArena(i, seen[ranks_[i].gpu->id()]));
   // Nobody launches before all have mapped.
   return exchange_.all({}).status();
+}
+
+// Everything that a rank's arena holds from the start.
+Status DeviceProgram::WriteArena(size_t local, std::span<const DevicePointer> arenas) {
+  const Rank rank = ranks_[local].rank;
+  const ArenaLayout& layout = layouts_[rank];
+  for (const ArenaLayout::End& end : layout.ends)
+    if (arenas[end.peer.index()] == 0)
+      return InvalidInput(fmt::format("{}: no process has rank {}", name_, end.peer.value));
+  XCCL_RETURN_IF_ERROR(WriteWindows(local));
+  const std::vector<device::Connection> ends = ConnectionsOf(layouts_, shape_, rank, arenas);
+  if (!ends.empty())
+    XCCL_RETURN_IF_ERROR(ConstantTables::Write(
+        ranks_[local].gpu, states_[local]->arena.address() + static_cast<uint64_t>(layout.connections),
+        ends.data(), ends.size() * sizeof(device::Connection)));
+  XCCL_RETURN_IF_ERROR(WriteGroups(local, arenas));
+  return WriteTables(local);
 }
 
 // By rank of the program: ranks of this process have the same addresses, the others what is registered.
@@ -224,7 +215,7 @@ Status DeviceProgram::WriteTables(size_t local) {
   args.connections = PointerTo<const device::Connection>(arena + static_cast<uint64_t>(layout.connections));
   args.blocks = PointerTo<device::BlockState>(arena + static_cast<uint64_t>(layout.blocks));
   args.scratch = PointerTo<char>(state.scratch.address());
-  args.scratch_window = everybody_here_ ? 0 : -1;
+  args.scratch_window = everybody_here_ ? 0 : device::kNoWindow;
   args.groups =
       PointerTo<const device::GroupConnection>(arena + static_cast<uint64_t>(layout.group_connections));
   return ConstantTables::Write(
@@ -364,10 +355,12 @@ Status DeviceProgram::Launch(Rank rank, const DeviceBuffers& buffers, const Coll
   if (form_.tables) args.part_elements = prepared->part_elements[i];
   args.own.input = PointerTo<const char>(buffers.input);
   args.own.output = PointerTo<char>(buffers.output);
-  args.own.input_window = args.own.output_window = everybody_here_ ? 0 : -1;
+  args.own.input_window = args.own.output_window = everybody_here_ ? 0 : device::kNoWindow;
   if (options_.buffers != nullptr) {
-    args.own.input_window = options_.buffers->Find(buffers.input, prepared->input_bytes);
-    args.own.output_window = options_.buffers->Find(buffers.output, prepared->output_bytes);
+    args.own.input_window =
+        options_.buffers->Find(buffers.input, prepared->input_bytes).value_or(device::kNoWindow);
+    args.own.output_window =
+        options_.buffers->Find(buffers.output, prepared->output_bytes).value_or(device::kNoWindow);
   }
   args.first_rank = rank.value;
   args.stop = PointerTo<uint32_t>(state.arena.address() + static_cast<uint64_t>(layouts_[rank].stop));
@@ -388,7 +381,7 @@ Status DeviceProgram::LaunchAll(std::span<const DeviceBuffers> buffers, const Co
       table.push_back(prepared->tables[i]);
       table.back().input = PointerTo<const char>(buffers[i].input);
       table.back().output = PointerTo<char>(buffers[i].output);
-      table.back().input_window = table.back().output_window = everybody_here_ ? 0 : -1;
+      table.back().input_window = table.back().output_window = everybody_here_ ? 0 : device::kNoWindow;
     }
     device::LaunchArgs args = ArgsFor(sizes, call, *prepared);
     XCCL_ASSIGN_OR_RETURN(const DevicePointer at, device->tables.Put(BytesOf<device::RankBuffers>(table)));

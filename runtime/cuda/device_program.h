@@ -131,6 +131,8 @@ class DeviceProgram {
  private:
   struct RankState;
   struct DeviceState;
+  // By device, what it sees of each rank's arena; 0: nothing.
+  using SeenArenas = std::map<int32_t, std::vector<DevicePointer>>;
   // What follows from the sizes.
   struct Prepared {
     int32_t passes = 1;
@@ -146,6 +148,7 @@ class DeviceProgram {
   Status AgreeOnInstances(const Kernel& kernel);
   Status MakeArenas();
   Status MapPeers();
+  Status WriteArena(size_t local, std::span<const DevicePointer> arenas);
   Status WriteWindows(size_t local);
   Status ConnectGroups();
   Status WriteGroups(size_t local, std::span<const DevicePointer> arenas);

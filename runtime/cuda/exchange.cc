@@ -302,10 +302,6 @@ Status Meeting::Check() const {
 
 }  // namespace
 
-OwnedFile::~OwnedFile() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
 Exchange AloneExchange() {
   return {0, 1,
           [](Parcel mine) -> StatusOr<std::vector<Parcel>> {

@@ -6,37 +6,13 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "runtime/cuda/parcel.h"
 
 namespace xccl::cuda {
-
-// Owns a file descriptor.
-class OwnedFile {
- public:
-  OwnedFile() = default;
-  explicit OwnedFile(int descriptor) : descriptor_(descriptor) {}
-  OwnedFile(OwnedFile&& other) noexcept : descriptor_(other.descriptor_) { other.descriptor_ = -1; }
-  OwnedFile& operator=(OwnedFile&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    return *this;
-  }
-  ~OwnedFile();
-  int get() const { return descriptor_; }
-  bool open() const { return descriptor_ >= 0; }
-
- private:
-  int descriptor_ = -1;
-};
-
-// What one party gives to all: bytes, and files in order.
-struct Parcel {
-  std::string bytes;
-  std::vector<OwnedFile> files;
-};
 
 struct Exchange {
   int32_t party = 0, parties = 1;

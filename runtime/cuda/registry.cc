@@ -116,13 +116,13 @@ Status BufferRegistry::Deregister(int32_t window) {
   return all;
 }
 
-int32_t BufferRegistry::Find(DevicePointer address, size_t bytes) const {
+std::optional<int32_t> BufferRegistry::Find(DevicePointer address, size_t bytes) const {
   const std::lock_guard lock(mutex_);
   for (size_t w = 1; w < windows_.size(); ++w)
     if (windows_[w] && address >= windows_[w]->address && bytes <= windows_[w]->bytes &&
         address - windows_[w]->address <= windows_[w]->bytes - bytes)
       return static_cast<int32_t>(w);
-  return -1;
+  return std::nullopt;
 }
 
 std::array<uint64_t, kWindows> BufferRegistry::DeltasTo(Rank rank) const {

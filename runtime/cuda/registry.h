@@ -37,8 +37,8 @@ class BufferRegistry {
   // launch.
   Status Deregister(int32_t window);
 
-  // The window that holds all of a buffer, -1: none.
-  int32_t Find(DevicePointer address, size_t bytes) const;
+  // The window that holds all of a buffer.
+  std::optional<int32_t> Find(DevicePointer address, size_t bytes) const;
   // For a rank: what each window adds, kUnmapped where it is not mapped there.
   std::array<uint64_t, kWindows> DeltasTo(Rank rank) const;
   bool empty() const;

@@ -57,11 +57,11 @@ TEST(BufferRegistry, APeersBufferIsWhereTheDeltaSays) {
       const DeviceMemory memory = *DeviceMemory::Create(side.gpu, bytes, sharing, {}, "test");
       const DevicePointer buffer = memory.address() + 1000;
       std::memset(PointerTo<char>(buffer), 'a' + side.rank, 5000);
-      if (!side.registry.empty() || side.registry.Find(buffer, 1) != -1) return 1;
+      if (!side.registry.empty() || side.registry.Find(buffer, 1)) return 1;
       const StatusOr<int32_t> window = side.registry.Register(buffer, 5000);
       if (!window.ok() || *window != 1 || side.registry.empty()) return 2;
       if (side.registry.Find(buffer, 5000) != 1 || side.registry.Find(buffer + 4999, 1) != 1) return 3;
-      if (side.registry.Find(buffer, 5001) != -1 || side.registry.Find(buffer - 1, 2) != -1) return 4;
+      if (side.registry.Find(buffer, 5001) || side.registry.Find(buffer - 1, 2)) return 4;
       const uint64_t delta = side.registry.DeltasTo(Rank(1 - side.rank))[1];
       if (delta == device::kUnmapped || side.registry.DeltasTo(Rank(side.rank))[1] != device::kUnmapped)
         return 5;

@@ -25,54 +25,27 @@ struct Place {
   int32_t party = -1;
 };
 
-void AppendNumber(std::string& to, size_t value) {
-  const auto number = static_cast<uint64_t>(value);
-  to.append(reinterpret_cast<const char*>(&number), sizeof number);
-}
-void AppendText(std::string& to, const std::string& text) {
-  AppendNumber(to, text.size());
-  to += text;
-}
-
-// Reads what the two above wrote; after an end that comes too early everything is empty.
-struct Words {
-  const std::string& bytes;
-  size_t at = 0;
-  size_t Number() {
-    uint64_t number = 0;
-    if (bytes.size() - at < sizeof number) return 0;
-    std::memcpy(&number, bytes.data() + at, sizeof number);
-    at += sizeof number;
-    return number;
-  }
-  std::string Text() {
-    const size_t length = std::min(Number(), bytes.size() - at);
-    at += length;
-    return bytes.substr(at - length, length);
-  }
-};
-
 // By team; "": nothing stands against it.
 using Reasons = std::vector<std::string>;
 
-std::string ToBytes(const Reasons& reasons) {
-  std::string bytes;
-  for (const std::string& reason : reasons) AppendText(bytes, reason);
-  return bytes;
+Parcel Pack(const Reasons& reasons) {
+  Parcel parcel;
+  for (const std::string& reason : reasons) AppendText(parcel, reason);
+  return parcel;
 }
-void Merge(Words& words, Reasons& reasons) {
+void Merge(ParcelReader& reader, Reasons& reasons) {
   for (std::string& reason : reasons) {
-    const std::string theirs = words.Text();
+    const std::string theirs = reader.Text();
     if (reason.empty()) reason = theirs;
   }
 }
 // Afterwards all processes have the same.
 Status AgreeOn(const Exchange& exchange, Reasons& reasons) {
-  XCCL_ASSIGN_OR_RETURN(const std::vector<Parcel> all, exchange.all({ToBytes(reasons), {}}));
+  XCCL_ASSIGN_OR_RETURN(std::vector<Parcel> all, exchange.all(Pack(reasons)));
   Reasons agreed(reasons.size());
-  for (const Parcel& parcel : all) {
-    Words words{parcel.bytes};
-    Merge(words, agreed);
+  for (Parcel& parcel : all) {
+    ParcelReader reader(std::move(parcel));
+    Merge(reader, agreed);
   }
   reasons = std::move(agreed);
   return OkStatus();
@@ -133,8 +106,7 @@ class Connector {
 
   // The parcel: for every team why not, then for every team that this process made one how to import it.
   Status Create() {
-    std::string handles;
-    Parcel mine;
+    Parcel handles;
     for (size_t t = 0; t < teams_.size(); ++t) {
       if (!reasons_[t].empty() || creators_[t] != exchange_.party) continue;
       const SwitchRank& first = *locals_[t][0];
@@ -146,16 +118,16 @@ class Connector {
       if (!exported.ok()) continue;
       made_.teams[t] = *std::move(memory);
       AppendNumber(handles, t);
-      AppendText(handles, exported->bytes);
-      AppendNumber(handles, exported->files.size());
-      for (OwnedFile& file : exported->files) mine.files.push_back(std::move(file));
+      AppendParcel(handles, *std::move(exported));
     }
-    mine.bytes = ToBytes(reasons_) + handles;
+    Parcel mine = Pack(reasons_);
+    mine.bytes += handles.bytes;
+    mine.files = std::move(handles.files);
     XCCL_ASSIGN_OR_RETURN(std::vector<Parcel> all, exchange_.all(std::move(mine)));
     for (size_t p = 0; p < all.size(); ++p) {
-      Words words{all[p].bytes};
-      Merge(words, reasons_);
-      if (static_cast<int32_t>(p) != exchange_.party) Import(words, all[p].files);
+      ParcelReader reader(std::move(all[p]));
+      Merge(reader, reasons_);
+      if (static_cast<int32_t>(p) != exchange_.party) Import(reader);
     }
     return OkStatus();
   }
@@ -193,12 +165,10 @@ class Connector {
   }
 
  private:
-  void Import(Words& words, std::vector<OwnedFile>& files) {
-    for (size_t file = 0; words.at < words.bytes.size();) {
-      const size_t t = words.Number();
-      Parcel one{words.Text(), {}};
-      for (size_t count = words.Number(); count > 0 && file < files.size(); --count)
-        one.files.push_back(std::move(files[file++]));
+  void Import(ParcelReader& reader) {
+    while (!reader.AtEnd()) {
+      const size_t t = reader.Number();
+      const Parcel one = reader.One();
       if (t >= teams_.size() || locals_[t].empty()) continue;
       StatusOr<MulticastMemory> memory = MulticastMemory::Import(locals_[t][0]->gpu, one);
       Keep(memory.status(), reasons_[t]);

@@ -1,0 +1,58 @@
+// What processes of a communicator give each other, bytes and open files, and how several things are packed
+// into one. All of it travels between processes of one build.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace xccl::cuda {
+
+// Owns a file descriptor.
+class OwnedFile {
+ public:
+  OwnedFile() = default;
+  explicit OwnedFile(int descriptor) : descriptor_(descriptor) {}
+  OwnedFile(OwnedFile&& other) noexcept : descriptor_(other.descriptor_) { other.descriptor_ = -1; }
+  OwnedFile& operator=(OwnedFile&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  ~OwnedFile();
+  int get() const { return descriptor_; }
+  bool open() const { return descriptor_ >= 0; }
+
+ private:
+  int descriptor_ = -1;
+};
+
+// What one party gives to all: bytes, and files in order.
+struct Parcel {
+  std::string bytes;
+  std::vector<OwnedFile> files;
+};
+
+// Appends to a parcel what ParcelReader then reads in the same order.
+void AppendNumber(Parcel& to, uint64_t number);
+void AppendText(Parcel& to, const std::string& text);
+void AppendParcel(Parcel& to, Parcel one);
+
+// Takes a parcel apart. What lies behind an end that comes too early is 0 or empty.
+class ParcelReader {
+ public:
+  explicit ParcelReader(Parcel parcel) : parcel_(std::move(parcel)) {}
+  uint64_t Number();
+  std::string Text();
+  Parcel One();
+  bool AtEnd() const { return at_ == parcel_.bytes.size(); }
+  bool broken() const { return broken_; }  // something was asked for behind the end
+
+ private:
+  Parcel parcel_;
+  size_t at_ = 0, file_ = 0;
+  bool broken_ = false;
+};
+
+}  // namespace xccl::cuda
