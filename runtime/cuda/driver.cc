@@ -41,7 +41,6 @@ void FillBasics(Driver& driver, Loader& load) {
   load.Need(driver.DeviceGetName, "cuDeviceGetName");
   load.Need(driver.DeviceGetAttribute, "cuDeviceGetAttribute");
   load.Need(driver.DeviceGetUuid, "cuDeviceGetUuid_v2");
-  load.Need(driver.DeviceCanAccessPeer, "cuDeviceCanAccessPeer");
   load.Need(driver.DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
   load.Need(driver.DevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2");
   load.Need(driver.CtxPushCurrent, "cuCtxPushCurrent_v2");
@@ -94,7 +93,6 @@ void FillLaunch(Driver& driver, Loader& load) {
   load.Need(driver.StreamCreate, "cuStreamCreate");
   load.Need(driver.StreamDestroy, "cuStreamDestroy_v2");
   load.Need(driver.StreamSynchronize, "cuStreamSynchronize");
-  load.Need(driver.StreamQuery, "cuStreamQuery");
   load.Need(driver.StreamWaitEvent, "cuStreamWaitEvent");
   load.Need(driver.StreamIsCapturing, "cuStreamIsCapturing");
   load.Need(driver.StreamBeginCapture, "cuStreamBeginCapture_v2");
@@ -107,7 +105,6 @@ void FillLaunch(Driver& driver, Loader& load) {
   load.Need(driver.EventCreate, "cuEventCreate");
   load.Need(driver.EventDestroy, "cuEventDestroy_v2");
   load.Need(driver.EventRecord, "cuEventRecord");
-  load.Need(driver.EventSynchronize, "cuEventSynchronize");
   load.Need(driver.EventQuery, "cuEventQuery");
   load.Need(driver.EventElapsedTime, "cuEventElapsedTime");
 }

@@ -16,7 +16,6 @@ enum class Result : int32_t {
   kSuccess = 0,
   kInvalidValue = 1,
   kOutOfMemory = 2,
-  kNotInitialized = 3,
   kNoDevice = 100,
   kInvalidDevice = 101,
   kInvalidImage = 200,
@@ -26,7 +25,6 @@ enum class Result : int32_t {
   kNotReady = 600,
   kIllegalAddress = 700,
   kPeerAccessAlreadyEnabled = 704,
-  kLaunchFailed = 719,
   kCooperativeLaunchTooLarge = 720,
   kNotPermitted = 800,
   kNotSupported = 801,
@@ -45,9 +43,7 @@ using Graph = struct GraphObject*;
 using GraphExec = struct GraphExecObject*;
 
 enum class DeviceAttribute : int32_t {
-  kMaxThreadsPerBlock = 1,
   kMultiprocessorCount = 16,
-  kCanMapHostMemory = 19,
   kComputeCapabilityMajor = 75,
   kComputeCapabilityMinor = 76,
   kCooperativeLaunch = 95,
@@ -57,8 +53,6 @@ enum class DeviceAttribute : int32_t {
   kMulticast = 132,
 };
 enum class FunctionAttribute : int32_t {
-  kMaxThreadsPerBlock = 0,
-  kSharedBytes = 1,
   kLocalBytes = 3,
   kRegisters = 4,
 };
@@ -132,7 +126,6 @@ struct Driver {
   Result (*DeviceGetName)(char* name, int length, DeviceId device) = nullptr;
   Result (*DeviceGetAttribute)(int* value, DeviceAttribute attribute, DeviceId device) = nullptr;
   Result (*DeviceGetUuid)(Uuid* uuid, DeviceId device) = nullptr;
-  Result (*DeviceCanAccessPeer)(int* can, DeviceId device, DeviceId peer) = nullptr;
   Result (*DevicePrimaryCtxRetain)(Context* context, DeviceId device) = nullptr;
   Result (*DevicePrimaryCtxRelease)(DeviceId device) = nullptr;
   Result (*CtxPushCurrent)(Context context) = nullptr;
@@ -196,7 +189,6 @@ struct Driver {
   Result (*StreamCreate)(Stream* stream, unsigned flags) = nullptr;
   Result (*StreamDestroy)(Stream stream) = nullptr;
   Result (*StreamSynchronize)(Stream stream) = nullptr;
-  Result (*StreamQuery)(Stream stream) = nullptr;
   Result (*StreamWaitEvent)(Stream stream, Event event, unsigned flags) = nullptr;
   Result (*StreamIsCapturing)(Stream stream, CaptureStatus* status) = nullptr;
   Result (*StreamBeginCapture)(Stream stream, CaptureMode mode) = nullptr;
@@ -209,7 +201,6 @@ struct Driver {
   Result (*EventCreate)(Event* event, unsigned flags) = nullptr;
   Result (*EventDestroy)(Event event) = nullptr;
   Result (*EventRecord)(Event event, Stream stream) = nullptr;
-  Result (*EventSynchronize)(Event event) = nullptr;
   Result (*EventQuery)(Event event) = nullptr;
   Result (*EventElapsedTime)(float* milliseconds, Event start, Event end) = nullptr;
 };

@@ -63,7 +63,6 @@ static_assert(Matches<&Driver::DeviceGet, decltype(&cuDeviceGet)>());
 static_assert(Matches<&Driver::DeviceGetName, decltype(&cuDeviceGetName)>());
 static_assert(Matches<&Driver::DeviceGetAttribute, decltype(&cuDeviceGetAttribute)>());
 static_assert(Matches<&Driver::DeviceGetUuid, decltype(&cuDeviceGetUuid_v2)>());
-static_assert(Matches<&Driver::DeviceCanAccessPeer, decltype(&cuDeviceCanAccessPeer)>());
 static_assert(Matches<&Driver::DevicePrimaryCtxRetain, decltype(&cuDevicePrimaryCtxRetain)>());
 static_assert(Matches<&Driver::DevicePrimaryCtxRelease, decltype(&cuDevicePrimaryCtxRelease_v2)>());
 static_assert(Matches<&Driver::CtxPushCurrent, decltype(&cuCtxPushCurrent_v2)>());
@@ -111,7 +110,6 @@ static_assert(Matches<&Driver::LaunchCooperativeKernel, decltype(&cuLaunchCooper
 static_assert(Matches<&Driver::StreamCreate, decltype(&cuStreamCreate)>());
 static_assert(Matches<&Driver::StreamDestroy, decltype(&cuStreamDestroy_v2)>());
 static_assert(Matches<&Driver::StreamSynchronize, decltype(&cuStreamSynchronize)>());
-static_assert(Matches<&Driver::StreamQuery, decltype(&cuStreamQuery)>());
 static_assert(Matches<&Driver::StreamWaitEvent, decltype(&cuStreamWaitEvent)>());
 static_assert(Matches<&Driver::StreamIsCapturing, decltype(&cuStreamIsCapturing)>());
 static_assert(Matches<&Driver::StreamBeginCapture, decltype(&cuStreamBeginCapture_v2)>());
@@ -125,7 +123,6 @@ static_assert(Matches<&Driver::GraphDestroy, decltype(&cuGraphDestroy)>());
 static_assert(Matches<&Driver::EventCreate, decltype(&cuEventCreate)>());
 static_assert(Matches<&Driver::EventDestroy, decltype(&cuEventDestroy_v2)>());
 static_assert(Matches<&Driver::EventRecord, decltype(&cuEventRecord)>());
-static_assert(Matches<&Driver::EventSynchronize, decltype(&cuEventSynchronize)>());
 static_assert(Matches<&Driver::EventQuery, decltype(&cuEventQuery)>());
 static_assert(Matches<&Driver::EventElapsedTime, decltype(&cuEventElapsedTime)>());
 
@@ -149,7 +146,6 @@ constexpr bool Equal(A ours, B theirs) {
 }
 static_assert(Equal(Result::kInvalidValue, CUDA_ERROR_INVALID_VALUE));
 static_assert(Equal(Result::kOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY));
-static_assert(Equal(Result::kNotInitialized, CUDA_ERROR_NOT_INITIALIZED));
 static_assert(Equal(Result::kNoDevice, CUDA_ERROR_NO_DEVICE));
 static_assert(Equal(Result::kInvalidDevice, CUDA_ERROR_INVALID_DEVICE));
 static_assert(Equal(Result::kInvalidImage, CUDA_ERROR_INVALID_IMAGE));
@@ -159,14 +155,11 @@ static_assert(Equal(Result::kNotFound, CUDA_ERROR_NOT_FOUND));
 static_assert(Equal(Result::kNotReady, CUDA_ERROR_NOT_READY));
 static_assert(Equal(Result::kIllegalAddress, CUDA_ERROR_ILLEGAL_ADDRESS));
 static_assert(Equal(Result::kPeerAccessAlreadyEnabled, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED));
-static_assert(Equal(Result::kLaunchFailed, CUDA_ERROR_LAUNCH_FAILED));
 static_assert(Equal(Result::kCooperativeLaunchTooLarge, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE));
 static_assert(Equal(Result::kNotPermitted, CUDA_ERROR_NOT_PERMITTED));
 static_assert(Equal(Result::kNotSupported, CUDA_ERROR_NOT_SUPPORTED));
 static_assert(Equal(Result::kStreamCaptureUnsupported, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
-static_assert(Equal(DeviceAttribute::kMaxThreadsPerBlock, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
 static_assert(Equal(DeviceAttribute::kMultiprocessorCount, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-static_assert(Equal(DeviceAttribute::kCanMapHostMemory, CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY));
 static_assert(Equal(DeviceAttribute::kComputeCapabilityMajor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
 static_assert(Equal(DeviceAttribute::kComputeCapabilityMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
 static_assert(Equal(DeviceAttribute::kCooperativeLaunch, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH));
@@ -176,8 +169,6 @@ static_assert(Equal(DeviceAttribute::kPosixFileDescriptors,
                     CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED));
 static_assert(Equal(DeviceAttribute::kFabricHandles, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED));
 static_assert(Equal(DeviceAttribute::kMulticast, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED));
-static_assert(Equal(FunctionAttribute::kMaxThreadsPerBlock, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
-static_assert(Equal(FunctionAttribute::kSharedBytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES));
 static_assert(Equal(FunctionAttribute::kLocalBytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES));
 static_assert(Equal(FunctionAttribute::kRegisters, CU_FUNC_ATTRIBUTE_NUM_REGS));
 static_assert(Equal(HandleType::kPosixFileDescriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));

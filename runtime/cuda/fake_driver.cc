@@ -44,16 +44,9 @@ void FillDevices(Driver& d) {
     uuid->bytes[0] = static_cast<unsigned char>(device + 1);
     return EndOf(Begin(), true);
   };
-  d.DeviceCanAccessPeer = [](int* can, DeviceId, DeviceId) {
-    *can = state->options.peers ? 1 : 0;
-    return EndOf(Begin(), true);
-  };
   d.DeviceGetAttribute = [](int* value, DeviceAttribute attribute, DeviceId) {
     const FakeOptions& o = state->options;
     switch (attribute) {
-      case DeviceAttribute::kMaxThreadsPerBlock:
-        *value = 1024;
-        break;
       case DeviceAttribute::kMultiprocessorCount:
         *value = o.multiprocessors;
         break;
@@ -63,7 +56,6 @@ void FillDevices(Driver& d) {
       case DeviceAttribute::kComputeCapabilityMinor:
         *value = o.capability % 10;
         break;
-      case DeviceAttribute::kCanMapHostMemory:
       case DeviceAttribute::kCooperativeLaunch:
         *value = 1;
         break;
@@ -145,13 +137,9 @@ void FillModules(Driver& d) {
   d.FuncGetAttribute = [](int* value, FunctionAttribute attribute, Function) {
     if (const auto error = BeginInContext()) return *error;
     switch (attribute) {
-      case FunctionAttribute::kMaxThreadsPerBlock:
-        *value = 1024;
-        break;
       case FunctionAttribute::kRegisters:
         *value = 64;
         break;
-      case FunctionAttribute::kSharedBytes:
       case FunctionAttribute::kLocalBytes:
         *value = 0;
         break;

@@ -57,7 +57,7 @@ class FakeDriver {
   // bound, whichever process it is of. Empty: it is no such address.
   static std::vector<char*> CopiesAt(DevicePointer address);
   int64_t launches() const;
-  int64_t host_waits() const;  // StreamSynchronize and EventSynchronize
+  int64_t host_waits() const;  // StreamSynchronize
 };
 
 }  // namespace xccl::cuda

@@ -90,10 +90,6 @@ struct StreamObject {
     std::unique_lock lock(mutex);
     changed.wait(lock, [this] { return queue.empty() && !busy; });
   }
-  bool Idle() {
-    const std::lock_guard lock(mutex);
-    return queue.empty() && !busy;
-  }
 };
 
 namespace fake {

@@ -31,11 +31,6 @@ void FillQueues(Driver& d) {
     ++state->host_waits;
     return state->stream_error;
   };
-  d.StreamQuery = [](Stream stream) {
-    if (const auto error = BeginUnsafe()) return *error;
-    if (state->stream_error != Result::kSuccess) return state->stream_error;
-    return Queue(stream).Idle() ? Result::kSuccess : Result::kNotReady;
-  };
   d.StreamWaitEvent = [](Stream stream, Event event, unsigned) {
     if (const auto error = BeginInContext()) return *error;
     const int64_t wanted = event->recorded;
@@ -123,14 +118,6 @@ void FillGraphsAndEvents(Driver& d) {
       event->done.notify_all();
     });
     return Result::kSuccess;
-  };
-  d.EventSynchronize = [](Event event) {
-    if (const auto error = BeginUnsafe()) return *error;
-    std::unique_lock lock(event->mutex);
-    event->done.wait(lock, [&] { return event->reached >= event->recorded; });
-    const std::lock_guard counting(state->mutex);
-    ++state->host_waits;
-    return state->stream_error;
   };
   d.EventQuery = [](Event event) {
     if (const auto error = BeginUnsafe()) return *error;
