@@ -14,29 +14,19 @@
 namespace xccl {
 namespace {
 
-std::string_view OpName(Opcode op) {
-  switch (op) {
-    case Opcode::kSend:
-      return "Op::kSend";
-    case Opcode::kRecv:
-      return "Op::kRecv";
-    case Opcode::kRecvCopySend:
-      return "Op::kRecvCopySend";
-    case Opcode::kRecvReduceSend:
-      return "Op::kRecvReduceSend";
-    case Opcode::kRecvReduceCopy:
-      return "Op::kRecvReduceCopy";
-    case Opcode::kRecvReduceCopySend:
-      return "Op::kRecvReduceCopySend";
-    case Opcode::kCopy:
-      return "Op::kCopy";
-    case Opcode::kReduce:
-      return "Op::kReduce";
-    case Opcode::kNop:
-      return "Op::kNop";
+// "recv_copy_send" to "RecvCopySend": what device/ calls it.
+std::string CamelCase(std::string_view name) {
+  std::string text;
+  bool begins = true;
+  for (const char c : name) {
+    if (c != '_') text += begins ? static_cast<char>(c - 'a' + 'A') : c;
+    begins = c == '_';
   }
-  return "";
+  return text;
 }
+
+std::string OpName(Opcode op) { return "Op::k" + CamelCase(ToString(op)); }
+std::string BufferName(BufferKind kind) { return CamelCase(ToString(kind)); }
 
 std::string_view ModeName(DirectMode mode) {
   switch (mode) {
@@ -50,18 +40,6 @@ std::string_view ModeName(DirectMode mode) {
       return "Direct::kGet";
     case DirectMode::kGetOutOfPlace:
       return "Direct::kGetOutOfPlace";
-  }
-  return "";
-}
-
-std::string_view BufferName(BufferKind kind) {
-  switch (kind) {
-    case BufferKind::kInput:
-      return "Input";
-    case BufferKind::kOutput:
-      return "Output";
-    case BufferKind::kScratch:
-      return "Scratch";
   }
   return "";
 }
@@ -143,11 +121,6 @@ class Writer {
     end.gets = end.gets || IsGet(mode);
   }
 
-  const Connection& ConnectionOf(int32_t local) const {
-    return program_
-        .connections[static_cast<size_t>(form_.ranks[rank_].connections[static_cast<size_t>(local)])];
-  }
-
   void OpenEnds() {
     int32_t index = 0;
     for (const auto* ends : {&from_, &to_}) {
@@ -156,8 +129,8 @@ class Writer {
           Line("  End {} = b.OpenGroup({}, {});", end.name, index++, Numbers({end.connection}));
           continue;
         }
-        const Rank peer =
-            ends == &from_ ? ConnectionOf(end.connection).src : ConnectionOf(end.connection).dst;
+        const Connection& c = ConnectionOf(program_, form_.ranks[rank_], end.connection);
+        const Rank peer = ends == &from_ ? c.src : c.dst;
         Line("  End {} = b.Open({}, {});", end.name, index++, Numbers({end.connection, peer.value}));
       }
     }
@@ -209,9 +182,6 @@ class Writer {
   static std::string Straight(std::string_view question, DirectMode mode, const std::string& end,
                               BufferKind buffer) {
     return fmt::format("b.{}({}, {}, Buffer::k{})", question, ModeName(mode), end, BufferName(buffer));
-  }
-  static BufferKind SentFrom(const KernelInstruction& i) {
-    return i.what.op == Opcode::kSend ? i.what.src.buffer : i.what.dst.buffer;
   }
   // Does the peer put what is received, does it get what is sent?
   static std::string LendsPut(const KernelInstruction& i, const std::string& from) {
@@ -267,9 +237,11 @@ class Writer {
     };
     if (ReadsSource(i.what.op)) place("src", Address(run, run.src, rank_, "", DirectMode::kNo));
     if (WritesDestination(i.what.op)) place("dst", Address(run, run.dst, rank_, "", DirectMode::kNo));
-    if (i.to && IsPut(i.send)) place("put", Address(run, run.peer, ConnectionOf(*i.to).dst, to, i.send));
+    if (i.to && IsPut(i.send))
+      place("put", Address(run, run.peer, ConnectionOf(program_, form_.ranks[rank_], *i.to).dst, to, i.send));
     if (i.from && IsGet(i.receive))
-      place("get", Address(run, run.peer_src, ConnectionOf(*i.from).src, from, i.receive));
+      place("get", Address(run, run.peer_src, ConnectionOf(program_, form_.ranks[rank_], *i.from).src, from,
+                           i.receive));
     if (!OfGroup(i).empty()) {
       Line("           {{{}}});", places);
       return;

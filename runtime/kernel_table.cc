@@ -36,17 +36,15 @@ class TableWriter {
  private:
   void Add(int64_t value) { words_.push_back(static_cast<int32_t>(value)); }
 
+  Rank Peer(Rank r, int32_t connection, bool sends) const {
+    const Connection& c = ConnectionOf(program_, form_.ranks[r], connection);
+    return sends ? c.dst : c.src;
+  }
+
   void AddEnd(Rank r, std::optional<int32_t> connection, std::optional<int32_t> group, bool sends, bool puts,
               bool gets) {
     Add(connection ? *connection : group ? -2 - *group : -1);
-    if (connection) {
-      const Connection& c =
-          program_
-              .connections[static_cast<size_t>(form_.ranks[r].connections[static_cast<size_t>(*connection)])];
-      Add(sends ? c.dst.value : c.src.value);
-    } else {
-      Add(0);
-    }
+    Add(connection ? Peer(r, *connection, sends).value : 0);
     Add(puts ? 1 : 0);
     Add(gets ? 1 : 0);
   }
@@ -76,35 +74,28 @@ class TableWriter {
   }
 
   void AddInstruction(Rank r, const KernelInstruction& i) {
-    const BufferKind sent = i.what.op == Opcode::kSend ? i.what.src.buffer : i.what.dst.buffer;
     const BufferKind put = i.runs.empty() ? BufferKind::kInput : i.runs[0].peer.buffer;
     const int64_t marks = (i.what.first ? device::kFirst : 0) | (i.what.final ? device::kFinal : 0) |
                           (i.received_first ? device::kReceivedFirst : 0);
     Add(0);  // words, filled in at the end
-    for (int64_t v :
-         {static_cast<int64_t>(i.what.op), marks, int64_t{i.threadblock}, int64_t{i.index},
-          static_cast<int64_t>(i.receive), static_cast<int64_t>(i.send), int64_t{i.signals},
-          static_cast<int64_t>(sent), static_cast<int64_t>(i.what.dst.buffer), static_cast<int64_t>(put),
-          static_cast<int64_t>(i.after.size()), static_cast<int64_t>(i.runs.size())})
+    for (int64_t v : {static_cast<int64_t>(i.what.op), marks, int64_t{i.threadblock}, int64_t{i.index},
+                      static_cast<int64_t>(i.receive), static_cast<int64_t>(i.send), int64_t{i.signals},
+                      static_cast<int64_t>(SentFrom(i)), static_cast<int64_t>(i.what.dst.buffer),
+                      static_cast<int64_t>(put), static_cast<int64_t>(i.after.size()),
+                      static_cast<int64_t>(i.runs.size())})
       Add(v);
     for (const KernelDependency& d : i.after) {
       Add(d.block);
       Add(static_cast<int64_t>(form_.ranks[r].blocks[static_cast<size_t>(d.block)].instructions.size()));
       Add(d.index);
     }
-    const auto peer = [&](int32_t connection, bool sends) {
-      const Connection& c =
-          program_
-              .connections[static_cast<size_t>(form_.ranks[r].connections[static_cast<size_t>(connection)])];
-      return sends ? c.dst : c.src;
-    };
     for (const KernelRun& run : i.runs) {
       for (int64_t v : {int64_t{run.part.value}, run.before, run.weight, int64_t{run.count}, run.total})
         Add(v);
       AddPlace(ReadsSource(i.what.op), run.src, r);
       AddPlace(WritesDestination(i.what.op), run.dst, r);
-      AddPlace(i.to && IsPut(i.send), run.peer, i.to ? peer(*i.to, true) : r);
-      AddPlace(i.from && IsGet(i.receive), run.peer_src, i.from ? peer(*i.from, false) : r);
+      AddPlace(i.to && IsPut(i.send), run.peer, i.to ? Peer(r, *i.to, true) : r);
+      AddPlace(i.from && IsGet(i.receive), run.peer_src, i.from ? Peer(r, *i.from, false) : r);
     }
   }
 

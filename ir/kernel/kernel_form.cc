@@ -357,16 +357,16 @@ std::string Describe(const KernelInstruction& instruction, const Program& progra
     return i.count == 1 ? fmt::format(" {}[{}]", letter, operand.slot)
                         : fmt::format(" {}[{}..{}]", letter, operand.slot, operand.slot + i.count - 1);
   };
-  const auto connection = [&](int32_t local) -> const Connection& {
-    return program.connections[static_cast<size_t>(form.ranks[rank].connections[static_cast<size_t>(local)])];
-  };
+  const KernelRank& here = form.ranks[rank];
   std::string text = fmt::format("{}.{}: {}", instruction.threadblock, instruction.index, ToString(i.op));
   if (ReadsSource(i.op)) text += slots(i.src);
   if (WritesDestination(i.op)) text += (ReadsSource(i.op) ? " ->" : "") + slots(i.dst);
-  if (instruction.from) text += fmt::format(", from rank {}", connection(*instruction.from).src.value);
-  if (instruction.to) text += fmt::format(", to rank {}", connection(*instruction.to).dst.value);
+  if (instruction.from)
+    text += fmt::format(", from rank {}", ConnectionOf(program, here, *instruction.from).src.value);
+  if (instruction.to)
+    text += fmt::format(", to rank {}", ConnectionOf(program, here, *instruction.to).dst.value);
   const auto group = [&](int32_t local) {
-    const int32_t index = form.ranks[rank].groups[static_cast<size_t>(local)];
+    const int32_t index = here.groups[static_cast<size_t>(local)];
     const std::vector<Rank>& members = program.groups[static_cast<size_t>(index)].members;
     std::string list;
     for (Rank member : members) list += fmt::format("{}{}", list.empty() ? "" : " ", member.value);

@@ -71,6 +71,11 @@ struct KernelInstruction {
   std::vector<KernelRun> runs;
 };
 
+// Where what an instruction sends lies on its rank.
+inline BufferKind SentFrom(const KernelInstruction& i) {
+  return i.what.op == Opcode::kSend ? i.what.src.buffer : i.what.dst.buffer;
+}
+
 struct KernelBlock {
   std::vector<KernelInstruction> instructions;
 };
@@ -89,6 +94,11 @@ struct KernelRank {
   std::vector<ScratchRun> scratch;
   std::vector<KernelBlock> blocks;
 };
+
+// `local`: as in KernelInstruction::from and to.
+inline const Connection& ConnectionOf(const Program& program, const KernelRank& rank, int32_t local) {
+  return program.connections[static_cast<size_t>(rank.connections[static_cast<size_t>(local)])];
+}
 
 struct KernelForm {
   IdVector<Rank, KernelRank> ranks;
