@@ -13,7 +13,9 @@
 namespace xccl::cuda {
 namespace fake {
 
-void FillDevices(Driver& d) {
+namespace {
+
+void FillProperties(Driver& d) {
   d.Init = [](unsigned) { return EndOf(Begin(), true); };
   d.DriverGetVersion = [](int* version) {
     *version = 13000;
@@ -74,6 +76,12 @@ void FillDevices(Driver& d) {
     }
     return EndOf(Begin(), true);
   };
+}
+
+}  // namespace
+
+void FillDevices(Driver& d) {
+  FillProperties(d);
   d.DevicePrimaryCtxRetain = [](Context* context, DeviceId device) {
     if (const auto error = Begin()) return *error;
     const std::lock_guard lock(state->mutex);
@@ -110,13 +118,7 @@ void FillModules(Driver& d) {
     state->modules.insert(*module);
     return Result::kSuccess;
   };
-  d.ModuleUnload = [](Module module) {
-    const auto error = BeginInContext();
-    const std::lock_guard lock(state->mutex);
-    if (state->modules.erase(module) == 0) return Result::kInvalidHandle;
-    delete module;
-    return EndOf(error, true);
-  };
+  d.ModuleUnload = [](Module module) { return Destroy(state->modules, module); };
   d.ModuleGetFunction = [](Function* function, Module, const char* name) {
     if (const auto error = BeginInContext()) return *error;
     const std::lock_guard lock(state->mutex);

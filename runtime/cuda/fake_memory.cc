@@ -123,6 +123,9 @@ void FillAllocations(Driver& d) {
     state->allocations[*memory] = {file, named.bytes, true};
     return Result::kSuccess;
   };
+}
+
+void FillHostMemory(Driver& d) {
   d.MemHostAlloc = [](void** memory, size_t bytes, unsigned) {
     if (const auto error = BeginUnsafe()) return *error;
     const std::lock_guard lock(state->mutex);
@@ -141,6 +144,9 @@ void FillAllocations(Driver& d) {
     std::free(memory);
     return EndOf(error, true);
   };
+}
+
+void FillRanges(Driver& d) {
   d.MemGetAddressRange = [](DevicePointer* base, size_t* bytes, DevicePointer inside) {
     if (const auto error = BeginInContext()) return *error;
     const std::lock_guard lock(state->mutex);
@@ -190,7 +196,7 @@ Result NewHandle(MemoryHandle* handle, Physical physical) {
   return Result::kSuccess;
 }
 
-void FillMappings(Driver& d) {
+void FillPhysicalMemory(Driver& d) {
   d.MemGetAllocationGranularity = [](size_t* bytes, const AllocationProperties*, int32_t) {
     *bytes = state->options.granularity;
     return EndOf(Begin(), state->options.virtual_memory);
@@ -235,6 +241,9 @@ void FillMappings(Driver& d) {
     state->reservations.erase(at);
     return EndOf(error, true);
   };
+}
+
+void FillMappings(Driver& d) {
   d.MemMap = [](DevicePointer address, size_t bytes, size_t offset, MemoryHandle handle, Driver::U64) {
     if (const auto error = Begin()) return *error;
     const std::lock_guard lock(state->mutex);
@@ -392,6 +401,8 @@ void FillMulticast(Driver& d) {
 
 void FillMemory(Driver& d) {
   FillAllocations(d);
+  FillHostMemory(d);
+  FillRanges(d);
   FillCopies(d);
 }
 
@@ -420,6 +431,7 @@ std::vector<char*> CopiesAt(DevicePointer address) {
 }
 
 void FillVirtualMemory(Driver& d) {
+  FillPhysicalMemory(d);
   FillMappings(d);
   FillSharing(d);
   FillMulticast(d);

@@ -189,6 +189,26 @@ inline Result EndOf(std::optional<Result> error, bool known) {
   return known ? Result::kSuccess : Result::kInvalidValue;
 }
 
+// Objects that the caller makes and gives back: `all` are those that there are.
+template <typename T, typename... Args>
+Result Make(std::set<T*>& all, T** made, Args&&... args) {
+  if (const auto error = BeginInContext()) return *error;
+  const std::lock_guard lock(state->mutex);
+  *made = new T{std::forward<Args>(args)...};
+  all.insert(*made);
+  return Result::kSuccess;
+}
+template <typename T>
+Result Destroy(std::set<T*>& all, T* object) {
+  const auto error = BeginInContext();
+  {
+    const std::lock_guard lock(state->mutex);
+    if (all.erase(object) == 0) return Result::kInvalidHandle;
+  }
+  delete object;
+  return EndOf(error, true);
+}
+
 inline StreamObject& Queue(Stream stream) {
   if (stream != nullptr) return *stream;
   const std::lock_guard lock(state->mutex);

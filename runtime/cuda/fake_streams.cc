@@ -7,22 +7,8 @@ namespace xccl::cuda::fake {
 namespace {
 
 void FillQueues(Driver& d) {
-  d.StreamCreate = [](Stream* stream, unsigned) {
-    if (const auto error = BeginInContext()) return *error;
-    const std::lock_guard lock(state->mutex);
-    *stream = new StreamObject;
-    state->streams.insert(*stream);
-    return Result::kSuccess;
-  };
-  d.StreamDestroy = [](Stream stream) {
-    const auto error = BeginInContext();
-    {
-      const std::lock_guard lock(state->mutex);
-      if (state->streams.erase(stream) == 0) return Result::kInvalidHandle;
-    }
-    delete stream;
-    return EndOf(error, true);
-  };
+  d.StreamCreate = [](Stream* stream, unsigned) { return Make(state->streams, stream); };
+  d.StreamDestroy = [](Stream stream) { return Destroy(state->streams, stream); };
   d.StreamSynchronize = [](Stream stream) {
     if (const auto error = BeginUnsafe()) return *error;
     if (Queue(stream).capture) return Result::kStreamCaptureUnsupported;
@@ -70,45 +56,17 @@ void FillQueues(Driver& d) {
 
 void FillGraphsAndEvents(Driver& d) {
   d.GraphInstantiate = [](GraphExec* exec, Graph graph, Driver::U64) {
-    if (const auto error = BeginInContext()) return *error;
-    *exec = new GraphExecObject{graph->work};
-    const std::lock_guard lock(state->mutex);
-    state->execs.insert(*exec);
-    return Result::kSuccess;
+    return Make(state->execs, exec, graph->work);
   };
   d.GraphLaunch = [](GraphExec exec, Stream stream) {
     if (const auto error = BeginInContext()) return *error;
     for (const std::function<void()>& work : exec->work) Queue(stream).Add(work);
     return Result::kSuccess;
   };
-  d.GraphExecDestroy = [](GraphExec exec) {
-    const auto error = BeginInContext();
-    const std::lock_guard lock(state->mutex);
-    if (state->execs.erase(exec) == 0) return Result::kInvalidHandle;
-    delete exec;
-    return EndOf(error, true);
-  };
-  d.GraphDestroy = [](Graph graph) {
-    const auto error = BeginInContext();
-    const std::lock_guard lock(state->mutex);
-    if (state->graphs.erase(graph) == 0) return Result::kInvalidHandle;
-    delete graph;
-    return EndOf(error, true);
-  };
-  d.EventCreate = [](Event* event, unsigned) {
-    if (const auto error = BeginInContext()) return *error;
-    *event = new EventObject;
-    const std::lock_guard lock(state->mutex);
-    state->events.insert(*event);
-    return Result::kSuccess;
-  };
-  d.EventDestroy = [](Event event) {
-    const auto error = BeginInContext();
-    const std::lock_guard lock(state->mutex);
-    if (state->events.erase(event) == 0) return Result::kInvalidHandle;
-    delete event;
-    return EndOf(error, true);
-  };
+  d.GraphExecDestroy = [](GraphExec exec) { return Destroy(state->execs, exec); };
+  d.GraphDestroy = [](Graph graph) { return Destroy(state->graphs, graph); };
+  d.EventCreate = [](Event* event, unsigned) { return Make(state->events, event); };
+  d.EventDestroy = [](Event event) { return Destroy(state->events, event); };
   d.EventRecord = [](Event event, Stream stream) {
     if (const auto error = BeginInContext()) return *error;
     const int64_t number = ++event->recorded;
