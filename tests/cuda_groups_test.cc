@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,15 +19,12 @@
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/residency.h"
 #include "runtime/cuda/run_program.h"
+#include "runtime/cuda/test_kernel.h"
 #include "runtime/run_row.h"
 #include "runtime/run_table.h"
+#include "tests/testing/emitted_kernels.h"
 #include "tests/testing/group_cases.h"
 #include "tests/testing/kernel_cases.h"
-
-namespace xccl::device {
-extern const HostKernel* const kKernels[];
-extern const int kNumKernels;
-}  // namespace xccl::device
 
 namespace xccl::testing {
 namespace {
@@ -63,19 +59,9 @@ class Machine {
       return &fake_->table();
     };
   }
-  cuda::KernelImages ImagesOf(const device::HostKernel& kernel) {
-    return [this, &kernel](DataType type, ReduceOp op, int32_t) -> StatusOr<std::string> {
-      device::KernelInfo info = kernel.info;
-      info.threads = 256;
-      info.type = static_cast<device::Type>(type);
-      info.op = static_cast<device::Operator>(op);
-      fake_->AddGlobal("xccl_kernel_info", &info, sizeof info);
-      fake_->AddKernel("xccl_kernel", sizeof(device::LaunchArgs),
-                       [&kernel, info](const std::byte* parameter, uint32_t, uint32_t) {
-                         device::LaunchArgs args;
-                         std::memcpy(&args, parameter, sizeof args);
-                         RunOnHost(kernel, args, info.type, info.op, info.protocol);
-                       });
+  cuda::KernelImages ImagesOf(const device::HostKernel* kernel) {
+    return [this, kernel](DataType type, ReduceOp op, int32_t) -> StatusOr<std::string> {
+      cuda::AddHostKernel(*fake_, kernel, type, op, Protocol::kSimple);
       return std::string("fake");
     };
   }
@@ -100,7 +86,7 @@ StatusOr<cuda::RunReport> RunCase(Machine& machine, const Way& way, const Kernel
   run.op = AllReduceOps()[static_cast<size_t>(turn) % AllReduceOps().size()];
   gpu.program.arena.slot_bytes = 4096;
   gpu.program.multicast = way.wanted;
-  return cuda::RunProgram(of.name, of.program, of.collective, machine.ImagesOf(*device::kKernels[index]),
+  return cuda::RunProgram(of.name, of.program, of.collective, machine.ImagesOf(device::kKernels[index]),
                           machine.source(), run, gpu);
 }
 
@@ -179,7 +165,7 @@ Connected ConnectAndRun(Machine& machine, const KernelCase& of, size_t index, co
   cuda::DeviceProgramOptions options;
   options.arena.slot_bytes = 4096;
   auto program = cuda::DeviceProgram::Connect(
-      of.name, of.program, of.collective, machine.ImagesOf(*device::kKernels[index]), ranks,
+      of.name, of.program, of.collective, machine.ImagesOf(device::kKernels[index]), ranks,
       cuda::AloneExchange(), {}, options, cuda::Residency::OfProcess());
   result.status = program.status();
   result.calls = machine.fake().calls();

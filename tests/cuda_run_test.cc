@@ -3,25 +3,21 @@
 // devices and of several processes.
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
-#include "device/host.h"
 #include "ir/numbers.h"
 #include "ir/program.h"
 #include "runtime/cuda/fake_driver.h"
 #include "runtime/cuda/run_program.h"
+#include "runtime/cuda/test_kernel.h"
 #include "runtime/run_row.h"
 #include "runtime/run_table.h"
+#include "tests/testing/emitted_kernels.h"
 #include "tests/testing/kernel_cases.h"
-
-namespace xccl::device {
-extern const HostKernel* const kKernels[];
-extern const int kNumKernels;
-}  // namespace xccl::device
 
 namespace xccl::testing {
 namespace {
@@ -40,41 +36,13 @@ class Machine {
       return &fake_->table();
     };
   }
-  // What stands in a module for this kernel, type and operator.
-  cuda::KernelImages ImagesOf(const device::HostKernel& kernel, Protocol protocol) {
-    return [this, &kernel, protocol](DataType type, ReduceOp op, int32_t) -> StatusOr<std::string> {
-      device::KernelInfo info = kernel.info;
-      info.threads = 256;
-      info.type = static_cast<device::Type>(type);
-      info.op = static_cast<device::Operator>(op);
-      info.protocol = static_cast<device::Protocol>(protocol);
-      fake_->AddGlobal("xccl_kernel_info", &info, sizeof info);
-      fake_->AddKernel(
-          "xccl_kernel", sizeof(device::LaunchArgs),
-          [&kernel, info, registered = registered_](const std::byte* parameter, uint32_t, uint32_t) {
-            device::LaunchArgs args;
-            std::memcpy(&args, parameter, sizeof args);
-            if (registered) CheckRegistered(kernel, args);
-            RunOnHost(kernel, args, info.type, info.op, info.protocol);
-          });
-      return std::string("fake");
-    };
-  }
-  cuda::KernelImages Interpreter(Protocol protocol) {
-    return [this, protocol](DataType type, ReduceOp op, int32_t) -> StatusOr<std::string> {
-      device::KernelInfo info;
-      info.threads = 384;
-      info.type = static_cast<device::Type>(type);
-      info.op = static_cast<device::Operator>(op);
-      info.protocol = static_cast<device::Protocol>(protocol);
-      fake_->AddGlobal("xccl_kernel_info", &info, sizeof info);
-      fake_->AddKernel("xccl_kernel", sizeof(device::LaunchArgs),
-                       [info](const std::byte* parameter, uint32_t, uint32_t) {
-                         device::LaunchArgs args;
-                         std::memcpy(&args, parameter, sizeof args);
-                         RunOnHost(device::InterpreterOnHost(args.table, args.instances), args, info.type,
-                                   info.op, info.protocol);
-                       });
+  // What stands in a module for this kernel, type and operator; null: the interpreter kernel.
+  cuda::KernelImages ImagesOf(const device::HostKernel* kernel, Protocol protocol) {
+    return [this, kernel, protocol](DataType type, ReduceOp op, int32_t) -> StatusOr<std::string> {
+      std::function<void(const device::LaunchArgs&)> check;
+      if (registered_ && kernel != nullptr)
+        check = [kernel](const device::LaunchArgs& args) { CheckRegistered(*kernel, args); };
+      cuda::AddHostKernel(*fake_, kernel, type, op, protocol, check);
       return std::string("fake");
     };
   }
@@ -134,8 +102,8 @@ void ExpectRight(const Way& way, const std::vector<int64_t>& sizes, int32_t ever
       gpu.program.direct = !way.staged;
       gpu.registered = way.registered;
       gpu.program.jitter = way.jitter;
-      gpu.program.interpreter = machine.Interpreter(protocol);
-      cuda::KernelImages images = machine.ImagesOf(*device::kKernels[i], protocol);
+      gpu.program.interpreter = machine.ImagesOf(nullptr, protocol);
+      cuda::KernelImages images = machine.ImagesOf(device::kKernels[i], protocol);
       std::string notice;
       if (way.kernel == Way::Kernel::kNone) {
         images = nullptr;

@@ -7,19 +7,13 @@
 #include <vector>
 
 #include "base/status.h"
-#include "device/host.h"
 #include "ir/interpret/interpret.h"
 #include "ir/numbers.h"
 #include "ir/program.h"
+#include "tests/testing/emitted_kernels.h"
 #include "tests/testing/group_cases.h"
 #include "tests/testing/host_machine.h"
 #include "tests/testing/kernel_cases.h"
-
-// Written by emit_cases: the kernels of GroupCases(), in order.
-namespace xccl::device {
-extern const HostKernel* const kKernels[];
-extern const int kNumKernels;
-}  // namespace xccl::device
 
 namespace xccl::testing {
 namespace {

@@ -6,18 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "device/host.h"
 #include "ir/interpret/interpret.h"
 #include "ir/numbers.h"
 #include "ir/program.h"
+#include "tests/testing/emitted_kernels.h"
 #include "tests/testing/host_machine.h"
 #include "tests/testing/kernel_cases.h"
-
-// Written by emit_cases: the kernels of KernelCases(XCCL_RANKS), in order.
-namespace xccl::device {
-extern const HostKernel* const kKernels[];
-extern const int kNumKernels;
-}  // namespace xccl::device
 
 namespace xccl::testing {
 namespace {
