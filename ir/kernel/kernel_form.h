@@ -3,7 +3,7 @@
 // busy at once merged), for every instruction its runs of chunks, the ends that it uses, what waits for it,
 // and whether its message can go straight to or from a buffer of the peer. Nothing depends on sizes; what
 // does is a formula of the element counts of the parts (device/block.h), and for the launcher
-// ir/kernel_sizes.h.
+// ir/kernel/kernel_sizes.h.
 //
 // A *run* is a sequence of chunks of one part with equal weights that lie without gaps in every operand, on
 // the sender's and on the receiver's side. A message is its runs one after another.

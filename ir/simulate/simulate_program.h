@@ -1,4 +1,4 @@
-// How long a Program takes: the same links and rules as ir/simulate.h, with what a Program adds: a
+// How long a Program takes: the same links and rules as ir/simulate/simulate.h, with what a Program adds: a
 // threadblock runs one instruction at a time, passes follow one another, a sender waits for a free slot.
 // With a machine model further: the launch; a message's flags take room on links and its receiver sees it a
 // hop later; an instruction holds its threadblock for as long as that takes to move the bytes.

@@ -1,4 +1,4 @@
-// Rule P6 of ir/verify_program.h.
+// Rule P6 of ir/verify/verify_program.h.
 #pragma once
 
 #include <cstdint>

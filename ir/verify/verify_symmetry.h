@@ -1,4 +1,4 @@
-// Rule S7, about the symmetry of a compressed schedule: part of VerifySchedule (ir/verify_schedule.h).
+// Rule S7, about the symmetry of a compressed schedule: part of VerifySchedule (ir/verify/verify_schedule.h).
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Rules P7 to P9 of ir/verify_program.h.
+// Rules P7 to P9 of ir/verify/verify_program.h.
 #pragma once
 
 #include <cstdint>

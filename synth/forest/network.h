@@ -3,7 +3,7 @@
 //
 // In the time of one tree unit a link of bandwidth b carries floor(U·b) units and a member of weight w sends
 // w·k. U ÷ k is the time of a unit of weight: least where the worst cut is full. With the exact rate p ÷ q of
-// that cut (ir/bound_cut.h), U = p and k = q, bandwidths and weights taken without common divisors.
+// that cut (ir/bounds/bound_cut.h), U = p and k = q, bandwidths and weights taken without common divisors.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Trees are grown one after the other, each as Prim's algorithm does (synth/forest/tree_grower.h); a link
+// Trees are grown one after the other, each as Prim's algorithm does (synth/common/tree_grower.h); a link
 // costs what a byte takes times one more than the trees that use it, so that parallel switches and rails
 // share the work.
 #include "synth/switches/switch_trees.h"

@@ -1,4 +1,4 @@
-// Two plans, of which the one that simulates faster is taken. Balanced: synth/two_tier/two_tier.h. Combined:
+// Two plans, of which the one that simulates faster is taken. Balanced: synth/textbook/two_tier.h. Combined:
 // a GPU hands the j-th GPU of its host all that it has for the j-th GPUs of all hosts, and that one sends
 // each of them what its host has for it, in one message: 2 steps, g - 1 and H - 1 messages in place of H g -
 // 1, for small sizes where every message costs; each byte crosses once.

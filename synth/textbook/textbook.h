@@ -1,6 +1,6 @@
 // The textbook algorithms' common frame. An algorithm, placed on a machine, is a Recipe: how it gathers,
 // broadcasts or exchanges chunks. Everything else follows: a reduction is the same on the machine turned
-// round, played backwards (synth/reverse.h), an allreduce is a reduction and its gather.
+// round, played backwards (synth/common/reverse.h), an allreduce is a reduction and its gather.
 #pragma once
 
 #include <cstdint>

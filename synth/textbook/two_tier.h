@@ -1,7 +1,7 @@
 // alltoall(v) on hosts of equal size with fast links inside, after FAST (NSDI 2026), however skewed. What
 // goes from host to host is dealt out evenly to the rails (the j-th GPU of every host): a GPU with more than
 // its share hands the rest to others of its host, rails cross, and the destination's host hands on. Hosts
-// meet in Birkhoff's stages (synth/two_tier/birkhoff.h), so that no receiver is crowded. Where links inside
+// meet in Birkhoff's stages (synth/textbook/birkhoff.h), so that no receiver is crowded. Where links inside
 // are fast enough that takes what the fullest host sends or receives, over all its NICs: the least there is.
 #pragma once
 
