@@ -1,7 +1,6 @@
 // bound: how fast any plan could be.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
@@ -59,16 +58,16 @@ Status ShowBound(const Flags& flags, bool json) {
 
 }  // namespace
 
-void AddBoundCommand(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand("bound", "How fast any plan could be: distance, cuts, flows");
+void AddBoundCommand(CommandLine& line, Session& session) {
+  Command command = line.AddCommand("bound", "How fast any plan could be: distance, cuts, flows");
   auto flags = std::make_shared<Flags>();
-  AddTopologyFlags(*command, flags->topology);
-  AddCollectiveFlags(*command, flags->collective);
-  command->add_option("--size,-s", flags->size, "size: 1KiB, 256MiB")->capture_default_str();
-  command->add_option("--model", flags->model, "time model: pipelined or blocking")->capture_default_str();
-  command->add_flag("--json", session.json, "print the result as JSON");
-  command->footer("Example:\n  xccl-synth bound dgx1 -c allgather -s 1GiB");
-  command->callback(
+  AddTopologyFlags(command, flags->topology);
+  AddCollectiveFlags(command, flags->collective);
+  command.AddOption("--size,-s", flags->size, "size: 1KiB, 256MiB").ShowDefault();
+  command.AddOption("--model", flags->model, "time model: pipelined or blocking").ShowDefault();
+  command.AddFlag("--json", session.json, "print the result as JSON");
+  command.Footer("Example:\n  xccl-synth bound dgx1 -c allgather -s 1GiB");
+  command.WhenChosen(
       [&session, flags] { session.work = [&session, flags] { return ShowBound(*flags, session.json); }; });
 }
 

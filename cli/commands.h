@@ -5,10 +5,7 @@
 #include <functional>
 
 #include "base/status.h"
-
-namespace CLI {
-class App;
-}
+#include "cli/command_line.h"
 
 namespace xccl {
 
@@ -18,14 +15,14 @@ struct Session {
   std::function<Status()> work;
 };
 
-void AddTopoCommand(CLI::App& app, Session& session);
-void AddBoundCommand(CLI::App& app, Session& session);
-void AddPlanCommand(CLI::App& app, Session& session);
-void AddVerifyCommand(CLI::App& app, Session& session);
-void AddSimulateCommand(CLI::App& app, Session& session);
-void AddCompareCommand(CLI::App& app, Session& session);
-void AddEmitCommand(CLI::App& app, Session& session);
-void AddRunCommand(CLI::App& app, Session& session);
-void AddTuneCommand(CLI::App& app, Session& session);
+void AddTopoCommand(CommandLine& line, Session& session);
+void AddBoundCommand(CommandLine& line, Session& session);
+void AddPlanCommand(CommandLine& line, Session& session);
+void AddVerifyCommand(CommandLine& line, Session& session);
+void AddSimulateCommand(CommandLine& line, Session& session);
+void AddCompareCommand(CommandLine& line, Session& session);
+void AddEmitCommand(CommandLine& line, Session& session);
+void AddRunCommand(CommandLine& line, Session& session);
+void AddTuneCommand(CommandLine& line, Session& session);
 
 }  // namespace xccl

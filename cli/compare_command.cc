@@ -1,5 +1,4 @@
 // compare: engines ranked per size, with their distance from the bound.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
@@ -80,37 +79,35 @@ Status RunCompare(const Flags& flags, bool json) {
 
 }  // namespace
 
-void AddCompareCommand(CLI::App& app, Session& session) {
-  CLI::App* command =
-      app.add_subcommand("compare", "Rank engines per size, with their distance from the bound");
+void AddCompareCommand(CommandLine& line, Session& session) {
+  Command command = line.AddCommand("compare", "Rank engines per size, with their distance from the bound");
   auto flags = std::make_shared<Flags>();
-  AddTopologyFlags(*command, flags->topology);
-  AddCollectiveFlags(*command, flags->collective);
-  command->add_option("--sizes", flags->sizes, "1KiB,1MiB or 1KiB:1GiB:x4")->capture_default_str();
-  command->add_option("--engines", flags->engines,
-                      "ring,tree,... or all (default: all but smt, which may search for long)");
-  AddSearchFlags(*command, flags->plan);
-  CLI::Option* csv = command->add_flag("--csv", flags->csv, "print CSV");
-  CLI::Option* html =
-      command->add_option("--html", flags->html, "also write a page with a chart to this file");
-  CLI::Option* failures =
+  AddTopologyFlags(command, flags->topology);
+  AddCollectiveFlags(command, flags->collective);
+  command.AddOption("--sizes", flags->sizes, "1KiB,1MiB or 1KiB:1GiB:x4").ShowDefault();
+  command.AddOption("--engines", flags->engines,
+                    "ring,tree,... or all (default: all but smt, which may search for long)");
+  AddSearchFlags(command, flags->plan);
+  const Option csv = command.AddFlag("--csv", flags->csv, "print CSV");
+  const Option html = command.AddOption("--html", flags->html, "also write a page with a chart to this file");
+  const Option failures =
       command
-          ->add_option("--failures", flags->failures.draws,
-                       "compare on so many draws of the machine with failed cables, beside a repaired plan")
-          ->check(CLI::Range(1, 1000))
-          ->excludes(html);
-  command->add_option("--failed-cables", flags->failures.cables, "cables that fail in a draw")
-      ->check(CLI::Range(1, 1 << 20))
-      ->needs(failures)
-      ->capture_default_str();
-  command->add_flag("--json", session.json, "print the result as JSON")->excludes(csv);
-  command->footer(
+          .AddOption("--failures", flags->failures.draws,
+                     "compare on so many draws of the machine with failed cables, beside a repaired plan")
+          .Between(1, 1000)
+          .Excludes(html);
+  command.AddOption("--failed-cables", flags->failures.cables, "cables that fail in a draw")
+      .Between(1, 1 << 20)
+      .Needs(failures)
+      .ShowDefault();
+  command.AddFlag("--json", session.json, "print the result as JSON").Excludes(csv);
+  command.Footer(
       "Examples:\n"
       "  xccl-synth compare dgx-a100 -c allreduce --sizes 1KiB:1GiB:x4\n"
       "  xccl-synth compare torus:8x8 -c allgather --engines ring,greedy,auto --html torus.html\n"
       "  xccl-synth compare torus:8x8 -c allreduce --sizes 64MiB --engines auto --failures 10 "
       "--failed-cables 2");
-  command->callback(
+  command.WhenChosen(
       [&session, flags] { session.work = [&session, flags] { return RunCompare(*flags, session.json); }; });
 }
 

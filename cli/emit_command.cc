@@ -1,5 +1,4 @@
 // emit: source text of a plan's program, and what nvcc makes of it.
-#include <CLI/CLI.hpp>
 #include <array>
 #include <charconv>
 #include <cstdio>
@@ -118,33 +117,32 @@ Status EmitPlan(const EmitFlags& flags) {
 
 }  // namespace
 
-void AddEmitCommand(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand("emit", "Write a plan's program as source code");
+void AddEmitCommand(CommandLine& line, Session& session) {
+  Command command = line.AddCommand("emit", "Write a plan's program as source code");
   auto flags = std::make_shared<EmitFlags>();
   command
-      ->add_option("PLAN", flags->plan,
-                   "a plan file, or a plan book: its plans get kernels that its index names")
-      ->required();
-  command->add_option("--to", flags->to, "cuda or host")->required();
-  command->add_option(
-      "--dtype", flags->types,
-      "element type where the compiler is not told (XCCL_TYPE); with --arch a list of those to "
-      "compile for (default float)");
-  command->add_option(
+      .AddOption("PLAN", flags->plan,
+                 "a plan file, or a plan book: its plans get kernels that its index names")
+      .Required();
+  command.AddOption("--to", flags->to, "cuda or host").Required();
+  command.AddOption("--dtype", flags->types,
+                    "element type where the compiler is not told (XCCL_TYPE); with --arch a list of those to "
+                    "compile for (default float)");
+  command.AddOption(
       "--redop", flags->ops,
       "operator where the compiler is not told (XCCL_OPERATOR); with --arch a list (default sum)");
-  command->add_option("--arch", flags->archs,
-                      "sm_90,sm_100: also compile with nvcc, to cubins beside the source");
-  command->add_option("--nvcc", flags->nvcc,
-                      "the compiler (default: of CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda)");
-  command->add_option("--threads", flags->threads,
-                      "threads of a block where the compiler is not told; 0: the protocol's");
-  command->add_option("-o", flags->output, "write to this file");
-  command->footer(
+  command.AddOption("--arch", flags->archs,
+                    "sm_90,sm_100: also compile with nvcc, to cubins beside the source");
+  command.AddOption("--nvcc", flags->nvcc,
+                    "the compiler (default: of CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda)");
+  command.AddOption("--threads", flags->threads,
+                    "threads of a block where the compiler is not told; 0: the protocol's");
+  command.AddOption("-o", flags->output, "write to this file");
+  command.Footer(
       "Examples:\n"
       "  xccl-synth emit allreduce.plan.json --to cuda -o allreduce.cu\n"
       "  xccl-synth emit BOOK --to cuda --arch sm_90,sm_100 --dtype float,bfloat16");
-  command->callback([&session, flags] { session.work = [flags] { return EmitPlan(*flags); }; });
+  command.WhenChosen([&session, flags] { session.work = [flags] { return EmitPlan(*flags); }; });
 }
 
 }  // namespace xccl

@@ -1,6 +1,5 @@
 #include "cli/flags.h"
 
-#include <CLI/CLI.hpp>
 #include <numeric>
 
 #include "base/units.h"
@@ -12,40 +11,39 @@
 
 namespace xccl {
 
-void AddTopologyFlags(CLI::App& command, TopologyFlags& flags, bool required) {
+void AddTopologyFlags(Command& command, TopologyFlags& flags, bool required) {
   command
-      .add_option("TOPOLOGY", flags.topology,
-                  "a file (native XML or an NCCL/RCCL dump), a library machine (dgx-a100), or a short form\n"
-                  "(torus:4x4x4@bandwidth=50GB/s,latency=500ns, nvswitch:8, fat-tree:k=4, ...)")
-      ->required(required);
-  command.add_option("--gpu-arch", flags.load.gpu_arch,
-                     "GPU architecture that a dump leaves out: sm90, gfx942");
-  command.add_option("--gpus-per-switch", flags.load.gpus_per_switch,
-                     "GPUs under each PCIe switch, for dumps that list none");
-  command.add_option("--hosts", flags.load.hosts, "join this many copies of the host through a fabric");
-  command.add_option("--without-link", flags.load.without_links, "remove the links A->B (repeatable)")
-      ->type_name("A->B");
+      .AddOption("TOPOLOGY", flags.topology,
+                 "a file (native XML or an NCCL/RCCL dump), a library machine (dgx-a100), or a short form\n"
+                 "(torus:4x4x4@bandwidth=50GB/s,latency=500ns, nvswitch:8, fat-tree:k=4, ...)")
+      .Required(required);
+  command.AddOption("--gpu-arch", flags.load.gpu_arch,
+                    "GPU architecture that a dump leaves out: sm90, gfx942");
+  command.AddOption("--gpus-per-switch", flags.load.gpus_per_switch,
+                    "GPUs under each PCIe switch, for dumps that list none");
+  command.AddOption("--hosts", flags.load.hosts, "join this many copies of the host through a fabric");
+  command.AddOption("--without-link", flags.load.without_links, "remove the links A->B (repeatable)")
+      .TypeName("A->B");
   command
-      .add_option("--degrade", flags.load.degrades,
-                  "multiply the bandwidth of the links A->B by F (repeatable)")
-      ->type_name("A->B=F");
+      .AddOption("--degrade", flags.load.degrades,
+                 "multiply the bandwidth of the links A->B by F (repeatable)")
+      .TypeName("A->B=F");
 }
 
-void AddCollectiveFlags(CLI::App& command, CollectiveFlags& flags) {
-  command.add_option(
+void AddCollectiveFlags(Command& command, CollectiveFlags& flags) {
+  command.AddOption(
       "--collective,-c", flags.collective,
       "allreduce, allgather(v), reduce_scatter(v), broadcast, reduce, gather, scatter, alltoall(v),\n"
       "sendrecv, barrier");
-  command.add_option("--root", flags.root,
-                     "root of broadcast, reduce, gather, scatter (default: the first rank)");
-  command.add_option("--ranks", flags.ranks, "the ranks that take part: 0,2,4-7 (default: all)");
-  command.add_flag("--no-relays", flags.no_relays,
-                   "ranks that do not take part carry nothing for the others");
-  command.add_option("--collective-file", flags.collective_file,
-                     "a collective of your own: its two tables as JSON");
-  command.add_option("--counts", flags.counts,
-                     "CSV with the counts of allgatherv, reduce_scatterv, alltoallv");
-  command.add_option("--pairs", flags.pairs, "source and destination pairs of sendrecv: 0>1,2>3");
+  command.AddOption("--root", flags.root,
+                    "root of broadcast, reduce, gather, scatter (default: the first rank)");
+  command.AddOption("--ranks", flags.ranks, "the ranks that take part: 0,2,4-7 (default: all)");
+  command.AddFlag("--no-relays", flags.no_relays, "ranks that do not take part carry nothing for the others");
+  command.AddOption("--collective-file", flags.collective_file,
+                    "a collective of your own: its two tables as JSON");
+  command.AddOption("--counts", flags.counts,
+                    "CSV with the counts of allgatherv, reduce_scatterv, alltoallv");
+  command.AddOption("--pairs", flags.pairs, "source and destination pairs of sendrecv: 0>1,2>3");
 }
 
 Status FlagError(const Status& status, const std::string& flag) {

@@ -8,14 +8,11 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cli/command_line.h"
 #include "ir/collective.h"
 #include "ir/simulate/simulate.h"
 #include "topologies/load/load.h"
 #include "topologies/topology.h"
-
-namespace CLI {
-class App;
-}
 
 namespace xccl {
 
@@ -24,7 +21,7 @@ struct TopologyFlags {
   std::string topology;
   LoadOptions load;
 };
-void AddTopologyFlags(CLI::App& command, TopologyFlags& flags, bool required = true);
+void AddTopologyFlags(Command& command, TopologyFlags& flags, bool required = true);
 
 // What to plan.
 struct CollectiveFlags {
@@ -36,7 +33,7 @@ struct CollectiveFlags {
   std::string pairs;            // "0>1,2>3"
   bool no_relays = false;
 };
-void AddCollectiveFlags(CLI::App& command, CollectiveFlags& flags);
+void AddCollectiveFlags(Command& command, CollectiveFlags& flags);
 StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology& topology);
 // The machine as the collective may use it: with --no-relays without the links of ranks that do not take
 // part. Errors: kInvalidInput where members are joined by such ranks alone.

@@ -1,5 +1,4 @@
 // plan: one collective on one topology, proved and timed, optionally lowered and kept.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <set>
@@ -180,42 +179,41 @@ Status PlanCollective(const Flags& flags, bool json) {
 
 }  // namespace
 
-void AddPlanCommand(CLI::App& app, Session& session) {
-  CLI::App* command =
-      app.add_subcommand("plan", "Plan a collective: search, prove, predict, and keep it in a file");
+void AddPlanCommand(CommandLine& line, Session& session) {
+  Command command =
+      line.AddCommand("plan", "Plan a collective: search, prove, predict, and keep it in a file");
   auto flags = std::make_shared<Flags>();
-  AddTopologyFlags(*command, flags->topology);
-  AddCollectiveFlags(*command, flags->collective);
-  command->add_option("--engine,-e", flags->plan.engine, EngineHelp())->capture_default_str();
-  const CLI::Option* const size =
-      command->add_option("--size,-s", flags->plan.size, "size that the plan is made for: 1KiB, 256MiB")
-          ->capture_default_str();
-  AddSearchFlags(*command, flags->plan);
-  AddExecutionFlags(*command, flags->execution);
-  command->add_option("--groups", flags->groups,
-                      "plan the collectives of several groups of ranks at once: a JSON file that lists them");
-  command->add_option(
+  AddTopologyFlags(command, flags->topology);
+  AddCollectiveFlags(command, flags->collective);
+  command.AddOption("--engine,-e", flags->plan.engine, EngineHelp()).ShowDefault();
+  const Option size =
+      command.AddOption("--size,-s", flags->plan.size, "size that the plan is made for: 1KiB, 256MiB")
+          .ShowDefault();
+  AddSearchFlags(command, flags->plan);
+  AddExecutionFlags(command, flags->execution);
+  command.AddOption("--groups", flags->groups,
+                    "plan the collectives of several groups of ranks at once: a JSON file that lists them");
+  command.AddOption(
       "--from", flags->from,
       "a plan file to start from. Of this machine: greedy keeps its chunks and makes it no slower; of\n"
       "the machine as it was: repaired, at a fraction of the time that a new plan takes");
-  AddTrainingFlags(*command, flags->training);
-  command->add_option("-o,--output", flags->output,
-                      "lower the schedule to a program and write both to this plan file; with --for a plan\n"
-                      "book, a directory");
-  command->add_flag(
-      "--pareto", flags->pareto,
-      "smt: every point between fewest steps and fewest rounds a chunk, each with a proof that\n"
-      "nothing better takes so few steps; --chunks and --steps are then the most that are tried");
-  command->add_flag("--json", session.json, "print the result as JSON");
-  command->footer(
+  AddTrainingFlags(command, flags->training);
+  command.AddOption("-o,--output", flags->output,
+                    "lower the schedule to a program and write both to this plan file; with --for a plan\n"
+                    "book, a directory");
+  command.AddFlag("--pareto", flags->pareto,
+                  "smt: every point between fewest steps and fewest rounds a chunk, each with a proof that\n"
+                  "nothing better takes so few steps; --chunks and --steps are then the most that are tried");
+  command.AddFlag("--json", session.json, "print the result as JSON");
+  command.Footer(
       "Examples:\n"
       "  xccl-synth plan dgx-a100 -c allreduce -s 64MiB -o allreduce.plan.json\n"
       "  xccl-synth plan torus:8x8@bandwidth=50GB/s -c allgather --engine greedy --model blocking\n"
       "  xccl-synth plan dgx1 -c allgather --engine smt --chunks 1 --steps 2 --rounds 2\n"
       "  xccl-synth plan rail-8 --for sp,pp,zero1 --llm llama-3-70b --tp 8 --pp 4 -o book\n"
       "  xccl-synth plan dgx1 -c allgather --engine smt --pareto");
-  command->callback([&session, flags, size] {
-    flags->has_size = size->count() > 0;
+  command.WhenChosen([&session, flags, size] {
+    flags->has_size = size.IsGiven();
     session.work = [&session, flags] { return PlanCollective(*flags, session.json); };
   });
 }

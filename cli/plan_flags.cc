@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <system_error>
 
@@ -12,23 +11,21 @@
 
 namespace xccl {
 
-void AddSearchFlags(CLI::App& command, PlanFlags& flags) {
+void AddSearchFlags(Command& command, PlanFlags& flags) {
   const auto count = [&](const char* name, std::optional<int32_t>& value, const char* what) {
-    command.add_option(name, value, what)->check(CLI::Range(1, 1 << 20));
+    command.AddOption(name, value, what).Between(1, 1 << 20);
   };
   count("--chunks", flags.chunks, "cut every part into this many chunks");
   count("--steps", flags.steps, "most steps of the schedule");
   count("--rounds", flags.rounds, "smt: most rounds of bandwidth in all steps together");
-  command.add_option("--model", flags.model, "time model: pipelined or blocking")->capture_default_str();
-  command.add_option("--seed", flags.seed, "of every random choice")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command.add_option(
+  command.AddOption("--model", flags.model, "time model: pipelined or blocking").ShowDefault();
+  command.AddOption("--seed", flags.seed, "of every random choice").NotNegative().ShowDefault();
+  command.AddOption(
       "--time-limit", flags.time_limit,
       "stop after this wall time (10s); without it limits are counted in work, so that the same\n"
       "flags give the same plan");
-  command.add_flag("--allow-divergent", flags.allow_divergent,
-                   "let ranks end with different roundings of one sum");
+  command.AddFlag("--allow-divergent", flags.allow_divergent,
+                  "let ranks end with different roundings of one sum");
 }
 
 StatusOr<PlanOptions> PlanOptionsOf(const PlanFlags& flags) {
@@ -55,13 +52,12 @@ StatusOr<PlanOptions> PlanOptionsOf(const PlanFlags& flags) {
   return options;
 }
 
-void AddExecutionFlags(CLI::App& command, ExecutionFlags& flags) {
-  command.add_option(
+void AddExecutionFlags(Command& command, ExecutionFlags& flags) {
+  command.AddOption(
       "--machine", flags.machine,
       "choose the program's protocol, instances and segment for this machine: a machine.json, a plan\n"
       "book that tune wrote, or hopper (NCCL's figures); without it links are all");
-  command.add_option("--max-ctas", flags.max_ctas, "threadblocks of one rank at most")
-      ->check(CLI::Range(1, 1 << 20));
+  command.AddOption("--max-ctas", flags.max_ctas, "threadblocks of one rank at most").Between(1, 1 << 20);
 }
 
 Status SetExecution(const ExecutionFlags& flags, PlanOptions& options) {

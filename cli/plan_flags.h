@@ -5,11 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "cli/command_line.h"
 #include "pipeline/pipeline.h"
-
-namespace CLI {
-class App;
-}
 
 namespace xccl {
 
@@ -27,11 +24,11 @@ struct ExecutionFlags {
   std::string machine;
   std::optional<int32_t> max_ctas;
 };
-void AddExecutionFlags(CLI::App& command, ExecutionFlags& flags);
+void AddExecutionFlags(Command& command, ExecutionFlags& flags);
 Status SetExecution(const ExecutionFlags& flags, PlanOptions& options);
 
 // Everything but --engine and --size, which compare has in the plural.
-void AddSearchFlags(CLI::App& command, PlanFlags& flags);
+void AddSearchFlags(Command& command, PlanFlags& flags);
 StatusOr<PlanOptions> PlanOptionsOf(const PlanFlags& flags);
 
 }  // namespace xccl

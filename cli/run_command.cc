@@ -1,7 +1,6 @@
 // run: executes a plan and checks every element.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -209,40 +208,35 @@ Status RunFile(const Flags& flags, bool json) {
 
 }  // namespace
 
-void AddRunCommand(CLI::App& app, Session& session) {
-  CLI::App* command =
-      app.add_subcommand("run", "Run a plan and check every element; prints nccl-tests' table");
+void AddRunCommand(CommandLine& line, Session& session) {
+  Command command = line.AddCommand("run", "Run a plan and check every element; prints nccl-tests' table");
   auto flags = std::make_shared<Flags>();
   command
-      ->add_option("PLAN", flags->file,
-                   "a plan file with a program, or a plan book (a directory with an index.json)")
-      ->required();
-  command->add_option("--backend", flags->backend, "where it runs: cpu, cuda")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
-      ->capture_default_str();
-  command->add_flag("--processes", flags->processes, "a process for every rank instead of a thread");
-  command->add_option("--sizes", flags->sizes, "1KiB,1MiB or 1KiB:1GiB:x4 (default: the plan's size)");
+      .AddOption("PLAN", flags->file,
+                 "a plan file with a program, or a plan book (a directory with an index.json)")
+      .Required();
+  command.AddOption("--backend", flags->backend, "where it runs: cpu, cuda")
+      .OneOf({"cpu", "cuda"})
+      .ShowDefault();
+  command.AddFlag("--processes", flags->processes, "a process for every rank instead of a thread");
+  command.AddOption("--sizes", flags->sizes, "1KiB,1MiB or 1KiB:1GiB:x4 (default: the plan's size)");
   command
-      ->add_option("--dtype", flags->type,
-                   "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2")
-      ->capture_default_str();
-  command->add_option("--redop", flags->op, "sum prod min max avg")->capture_default_str();
-  command->add_option("--iters", flags->iterations, "timed iterations")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  command->add_option("--warmup", flags->warmup, "iterations before")
-      ->check(CLI::Range(0, 1 << 20))
-      ->capture_default_str();
-  command->add_option("--timeout", flags->timeout, "give up when no rank makes progress for this long")
-      ->capture_default_str();
-  AddCudaFlags(*command, flags->cuda);
-  command->add_flag("--json", session.json, "print the rows as JSON");
-  command->footer(
+      .AddOption("--dtype", flags->type,
+                 "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2")
+      .ShowDefault();
+  command.AddOption("--redop", flags->op, "sum prod min max avg").ShowDefault();
+  command.AddOption("--iters", flags->iterations, "timed iterations").Between(1, 1 << 20).ShowDefault();
+  command.AddOption("--warmup", flags->warmup, "iterations before").Between(0, 1 << 20).ShowDefault();
+  command.AddOption("--timeout", flags->timeout, "give up when no rank makes progress for this long")
+      .ShowDefault();
+  AddCudaFlags(command, flags->cuda);
+  command.AddFlag("--json", session.json, "print the rows as JSON");
+  command.Footer(
       "Examples:\n"
       "  xccl-synth run allreduce.plan.json --sizes 1KiB:64MiB:x4\n"
       "  xccl-synth run allreduce.plan.json --processes --dtype bfloat16 --redop max\n"
       "  xccl-synth run allreduce.plan.json --backend cuda --ranks-per-gpu 8");
-  command->callback(
+  command.WhenChosen(
       [&session, flags] { session.work = [&session, flags] { return RunFile(*flags, session.json); }; });
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <utility>
 
@@ -16,36 +15,35 @@
 
 namespace xccl {
 
-void AddCudaFlags(CLI::App& command, CudaFlags& flags) {
+void AddCudaFlags(Command& command, CudaFlags& flags) {
   const std::string group = "With --backend cuda";
   command
-      .add_option("--ranks-per-gpu", flags.ranks_per_gpu, "ranks that share a GPU, in one cooperative launch")
-      ->check(CLI::Range(1, 1 << 16))
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--max-ctas", flags.max_ctas, "thread blocks that one rank may have")
-      ->check(CLI::Range(1, 1 << 16))
-      ->group(group);
-  command.add_option("--jitter", flags.jitter, "seed of random delays in the kernel, to find races; 0: none")
-      ->capture_default_str()
-      ->group(group);
-  command.add_flag("--graph", flags.graph, "time replays of a captured CUDA graph")->group(group);
-  command.add_flag("--staged", flags.staged, "never use peers' buffers directly")->group(group);
+      .AddOption("--ranks-per-gpu", flags.ranks_per_gpu, "ranks that share a GPU, in one cooperative launch")
+      .Between(1, 1 << 16)
+      .ShowDefault()
+      .Group(group);
+  command.AddOption("--max-ctas", flags.max_ctas, "thread blocks that one rank may have")
+      .Between(1, 1 << 16)
+      .Group(group);
+  command.AddOption("--jitter", flags.jitter, "seed of random delays in the kernel, to find races; 0: none")
+      .ShowDefault()
+      .Group(group);
+  command.AddFlag("--graph", flags.graph, "time replays of a captured CUDA graph").Group(group);
+  command.AddFlag("--staged", flags.staged, "never use peers' buffers directly").Group(group);
   command
-      .add_flag("--register", flags.registered,
-                "with --processes: peers reach the buffers, and messages may skip the slots")
-      ->group(group);
+      .AddFlag("--register", flags.registered,
+               "with --processes: peers reach the buffers, and messages may skip the slots")
+      .Group(group);
   command
-      .add_flag("--interpreter", flags.interpreter,
-                "run on the interpreter kernel rather than generated code")
-      ->group(group);
-  command.add_option("--memory-limit", flags.memory_limit, "device memory of a rank's slots and counters")
-      ->capture_default_str()
-      ->group(group);
+      .AddFlag("--interpreter", flags.interpreter, "run on the interpreter kernel rather than generated code")
+      .Group(group);
+  command.AddOption("--memory-limit", flags.memory_limit, "device memory of a rank's slots and counters")
+      .ShowDefault()
+      .Group(group);
   command
-      .add_option("--kernel-cache", flags.kernel_cache,
-                  "directory of compiled kernels (default: $XDG_CACHE_HOME/xccl or ~/.cache/xccl)")
-      ->group(group);
+      .AddOption("--kernel-cache", flags.kernel_cache,
+                 "directory of compiled kernels (default: $XDG_CACHE_HOME/xccl or ~/.cache/xccl)")
+      .Group(group);
 }
 
 StatusOr<cuda::GpuRunOptions> GpuOptionsOf(const CudaFlags& flags) {

@@ -7,14 +7,11 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cli/command_line.h"
 #include "ir/plan.h"
 #include "runtime/cuda/run_program.h"
 #include "runtime/plan_book.h"
 #include "runtime/run_table.h"
-
-namespace CLI {
-class App;
-}
 
 namespace xccl {
 
@@ -29,7 +26,7 @@ struct CudaFlags {
   std::string memory_limit = "1GiB";
   std::string kernel_cache;  // the default directory where it is not given
 };
-void AddCudaFlags(CLI::App& command, CudaFlags& flags);
+void AddCudaFlags(Command& command, CudaFlags& flags);
 
 StatusOr<cuda::GpuRunOptions> GpuOptionsOf(const CudaFlags& flags);
 // Where the kernel of a plan comes from: a plan book, which may have none, or it is emitted.

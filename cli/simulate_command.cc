@@ -1,7 +1,6 @@
 // simulate: predicts the time of a plan file at any sizes, from its schedule or its program.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
@@ -66,18 +65,18 @@ Status SimulateFile(const Flags& flags, bool json) {
 
 }  // namespace
 
-void AddSimulateCommand(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand("simulate", "Predict the time of a plan file at any sizes");
+void AddSimulateCommand(CommandLine& line, Session& session) {
+  Command command = line.AddCommand("simulate", "Predict the time of a plan file at any sizes");
   auto flags = std::make_shared<Flags>();
-  command->add_option("PLAN", flags->file, "a plan file")->required();
-  command->add_option("--sizes", flags->sizes, "1KiB,1MiB or 1KiB:1GiB:x4 (default: the plan's size)");
-  command->add_option("--model", flags->model, "time model: pipelined or blocking (default: the plan's)");
-  command->add_option("--level", flags->level, "what is simulated: schedule or program")
-      ->check(CLI::IsMember({"schedule", "program"}))
-      ->capture_default_str();
-  command->add_flag("--json", session.json, "print the result as JSON");
-  command->footer("Example:\n  xccl-synth simulate allreduce.plan.json --sizes 1KiB:1GiB:x4 --level program");
-  command->callback(
+  command.AddOption("PLAN", flags->file, "a plan file").Required();
+  command.AddOption("--sizes", flags->sizes, "1KiB,1MiB or 1KiB:1GiB:x4 (default: the plan's size)");
+  command.AddOption("--model", flags->model, "time model: pipelined or blocking (default: the plan's)");
+  command.AddOption("--level", flags->level, "what is simulated: schedule or program")
+      .OneOf({"schedule", "program"})
+      .ShowDefault();
+  command.AddFlag("--json", session.json, "print the result as JSON");
+  command.Footer("Example:\n  xccl-synth simulate allreduce.plan.json --sizes 1KiB:1GiB:x4 --level program");
+  command.WhenChosen(
       [&session, flags] { session.work = [&session, flags] { return SimulateFile(*flags, session.json); }; });
 }
 

@@ -1,5 +1,4 @@
 // topo: shows a machine, or writes it as XML, JSON or dot.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
@@ -51,23 +50,23 @@ Status Topo(const Flags& flags, bool json) {
 
 }  // namespace
 
-void AddTopoCommand(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand("topo", "Show a machine, or write it in another format");
+void AddTopoCommand(CommandLine& line, Session& session) {
+  Command command = line.AddCommand("topo", "Show a machine, or write it in another format");
   auto flags = std::make_shared<Flags>();
-  AddTopologyFlags(*command, flags->topology, false);
-  command->add_flag("--this-machine", flags->this_machine,
-                    "read the machine that this runs on (NCCL or nvidia-smi)");
-  command->add_flag("--list", flags->list, "names of the library's machines");
-  command->add_option("--format", flags->format, "text, xml, json or dot")
-      ->check(CLI::IsMember({"text", "xml", "json", "dot"}))
-      ->capture_default_str();
-  command->add_flag("--json", session.json, "same as --format json");
-  command->footer(
+  AddTopologyFlags(command, flags->topology, false);
+  command.AddFlag("--this-machine", flags->this_machine,
+                  "read the machine that this runs on (NCCL or nvidia-smi)");
+  command.AddFlag("--list", flags->list, "names of the library's machines");
+  command.AddOption("--format", flags->format, "text, xml, json or dot")
+      .OneOf({"text", "xml", "json", "dot"})
+      .ShowDefault();
+  command.AddFlag("--json", session.json, "same as --format json");
+  command.Footer(
       "Examples:\n"
       "  xccl-synth topo dgx-h100\n"
       "  xccl-synth topo torus:4x4x4@bandwidth=50GB/s,latency=500ns --format xml\n"
       "  xccl-synth topo nccl-dump.xml --gpu-arch sm90 --hosts 4");
-  command->callback(
+  command.WhenChosen(
       [&session, flags] { session.work = [&session, flags] { return Topo(*flags, session.json); }; });
 }
 

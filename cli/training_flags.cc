@@ -1,7 +1,5 @@
 #include "cli/training_flags.h"
 
-#include <CLI/CLI.hpp>
-
 #include "base/strings.h"
 #include "cli/flags.h"
 #include "synth/groups/model.h"
@@ -45,15 +43,14 @@ std::string ModelNames() {
 
 }  // namespace
 
-void AddTrainingFlags(CLI::App& command, TrainingFlags& flags) {
-  command.add_option(
+void AddTrainingFlags(Command& command, TrainingFlags& flags) {
+  command.AddOption(
       "--for", flags.of_interest,
       "plan all collectives of a training step: tp,pp,zero1 and the like, of dp, zero1, zero2,\n"
       "zero3, tp, sp, ulysses, pp, ep; ranks in Megatron-LM's order");
-  command.add_option("--llm", flags.llm, "--for: a known model: " + ModelNames());
+  command.AddOption("--llm", flags.llm, "--for: a known model: " + ModelNames());
   for (const Number& number : kNumbers)
-    command.add_option(number.flag, flags.*number.value, number.what)
-        ->check(CLI::Range(int64_t{1}, int64_t{1} << 50));
+    command.AddOption(number.flag, flags.*number.value, number.what).Between(int64_t{1}, int64_t{1} << 50);
 }
 
 std::string FlagWithoutJob(const TrainingFlags& flags) {

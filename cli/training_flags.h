@@ -6,11 +6,8 @@
 #include <string>
 
 #include "base/status.h"
+#include "cli/command_line.h"
 #include "synth/groups/training.h"
-
-namespace CLI {
-class App;
-}
 
 namespace xccl {
 
@@ -21,7 +18,7 @@ struct TrainingFlags {
   std::optional<int64_t> tp, pp, dp, ep, ulysses;
   std::optional<int64_t> micro_batch, micro_batches, bytes, grad_bytes;
 };
-void AddTrainingFlags(CLI::App& command, TrainingFlags& flags);
+void AddTrainingFlags(Command& command, TrainingFlags& flags);
 // Requires: --for. Errors: kUsage.
 StatusOr<TrainingJob> MakeTrainingJob(const TrainingFlags& flags);
 // Is any of the flags given that mean something with --for alone? Its name, else empty.

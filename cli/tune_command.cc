@@ -2,7 +2,6 @@
 // plan book.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -149,31 +148,30 @@ Status TuneMachine(const Flags& flags, bool json) {
 
 }  // namespace
 
-void AddTuneCommand(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand("tune", "Measure this machine and make a plan book for it");
+void AddTuneCommand(CommandLine& line, Session& session) {
+  Command command = line.AddCommand("tune", "Measure this machine and make a plan book for it");
   auto flags = std::make_shared<Flags>();
-  AddTopologyFlags(*command, flags->topology);
-  command->add_option("--collectives", flags->collectives, "what to plan, with commas between")
-      ->capture_default_str();
-  command->add_option("--sizes", flags->sizes, "sizes to plan and measure: 1KiB,1MiB or 1KiB:1GiB:x4")
-      ->capture_default_str();
-  command->add_option("--backend", flags->backend, "where ranks run: cpu (threads) or cuda")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
-      ->capture_default_str();
-  command->add_option("--engine,-e", flags->plan.engine, "who makes the plans")->capture_default_str();
-  command->add_option("--iters", flags->iterations, "operations that a time is the mean of")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  command->add_option("--ranks-per-gpu", flags->cuda.ranks_per_gpu, "cuda: ranks that share a GPU")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  AddSearchFlags(*command, flags->plan);
-  AddExecutionFlags(*command, flags->execution);
-  command->add_option("-o,--output", flags->output, "the plan book: a directory, made where there is none")
-      ->required();
-  command->add_flag("--json", session.json, "print the measured rows as JSON");
-  command->footer("Example:\n  xccl-synth tune full-mesh:4 --collectives allreduce -o book");
-  command->callback(
+  AddTopologyFlags(command, flags->topology);
+  command.AddOption("--collectives", flags->collectives, "what to plan, with commas between").ShowDefault();
+  command.AddOption("--sizes", flags->sizes, "sizes to plan and measure: 1KiB,1MiB or 1KiB:1GiB:x4")
+      .ShowDefault();
+  command.AddOption("--backend", flags->backend, "where ranks run: cpu (threads) or cuda")
+      .OneOf({"cpu", "cuda"})
+      .ShowDefault();
+  command.AddOption("--engine,-e", flags->plan.engine, "who makes the plans").ShowDefault();
+  command.AddOption("--iters", flags->iterations, "operations that a time is the mean of")
+      .Between(1, 1'000'000)
+      .ShowDefault();
+  command.AddOption("--ranks-per-gpu", flags->cuda.ranks_per_gpu, "cuda: ranks that share a GPU")
+      .Between(1, 1024)
+      .ShowDefault();
+  AddSearchFlags(command, flags->plan);
+  AddExecutionFlags(command, flags->execution);
+  command.AddOption("-o,--output", flags->output, "the plan book: a directory, made where there is none")
+      .Required();
+  command.AddFlag("--json", session.json, "print the measured rows as JSON");
+  command.Footer("Example:\n  xccl-synth tune full-mesh:4 --collectives allreduce -o book");
+  command.WhenChosen(
       [&session, flags] { session.work = [&session, flags] { return TuneMachine(*flags, session.json); }; });
 }
 

@@ -1,5 +1,4 @@
 // verify: proves a plan file again, both of its levels.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
@@ -45,13 +44,13 @@ Status VerifyFile(const std::string& file, bool json) {
 
 }  // namespace
 
-void AddVerifyCommand(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand("verify", "Prove a plan file again");
+void AddVerifyCommand(CommandLine& line, Session& session) {
+  Command command = line.AddCommand("verify", "Prove a plan file again");
   auto file = std::make_shared<std::string>();
-  command->add_option("PLAN", *file, "a plan file")->required();
-  command->add_flag("--json", session.json, "print the result as JSON");
-  command->footer("Example:\n  xccl-synth verify allreduce.plan.json");
-  command->callback(
+  command.AddOption("PLAN", *file, "a plan file").Required();
+  command.AddFlag("--json", session.json, "print the result as JSON");
+  command.Footer("Example:\n  xccl-synth verify allreduce.plan.json");
+  command.WhenChosen(
       [&session, file] { session.work = [&session, file] { return VerifyFile(*file, session.json); }; });
 }
 

@@ -1,0 +1,155 @@
+#include "cli/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <string_view>
+#include <utility>
+
+#include "base/status.h"
+#include "base/strings.h"
+
+namespace xccl {
+namespace {
+
+// What CLI11 says of an argument that no command takes, with the nearest name that would do.
+std::string UnexpectedText(const CLI::App& app) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const CLI::App& command = chosen.empty() ? app : *chosen.front();
+  const std::vector<std::string> left = app.remaining(true);
+  const bool flag = std::any_of(left.begin(), left.end(), [](const auto& word) { return word[0] == '-'; });
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  if (chosen.empty() && !flag) {
+    names.clear();
+    for (const CLI::App* each : app.get_subcommands({})) names.push_back(each->get_name());
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  const std::string place = chosen.empty() ? "" : command.get_name() + ": ";
+  for (const std::string& word : left) {
+    if (flag && word[0] != '-') continue;
+    const std::string name = word.substr(0, word.find('='));
+    if (flag) return fmt::format("{}no option '{}'{}", place, name, DidYouMean(name, known));
+    if (chosen.empty()) return "no command '" + name + "'" + DidYouMean(name, known);
+    return fmt::format("{}unexpected '{}'", place, word);
+  }
+  return place + "unexpected arguments";
+}
+
+// "topo, bound, plan or run": the commands in the order that help lists them.
+std::string CommandNames(const CLI::App& app) {
+  std::string names;
+  const std::vector<const CLI::App*> commands = app.get_subcommands([](const CLI::App*) { return true; });
+  for (size_t i = 0; i < commands.size(); ++i)
+    names += (i == 0 ? "" : i + 1 < commands.size() ? ", " : " or ") + commands[i]->get_name();
+  return names;
+}
+
+// One line, and where to read more.
+int ReportUsage(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const bool words_left = !app.remaining(true).empty();
+  const bool unexpected =
+      dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr || (chosen.empty() && words_left);
+  std::string text = unexpected ? UnexpectedText(app) : std::string(error.what());
+  if (!unexpected && chosen.empty()) text = "no command; expected " + CommandNames(app);
+  std::fprintf(stderr, "xccl-synth: %s\nTry: xccl-synth %s--help\n", text.c_str(),
+               chosen.empty() ? "" : (chosen.front()->get_name() + " ").c_str());
+  return ExitCode(StatusCode::kUsage);
+}
+
+}  // namespace
+
+Option Option::Required(bool required) {
+  option_->required(required);
+  return *this;
+}
+Option Option::ShowDefault() {
+  option_->capture_default_str();
+  return *this;
+}
+Option Option::Between(int64_t low, int64_t high) {
+  option_->check(CLI::Range(low, high));
+  return *this;
+}
+Option Option::NotNegative() {
+  option_->check(CLI::NonNegativeNumber);
+  return *this;
+}
+Option Option::OneOf(std::initializer_list<const char*> values) {
+  option_->check(CLI::IsMember(std::vector<std::string>(values.begin(), values.end())));
+  return *this;
+}
+Option Option::Group(const std::string& heading) {
+  option_->group(heading);
+  return *this;
+}
+Option Option::TypeName(const std::string& name) {
+  option_->type_name(name);
+  return *this;
+}
+Option Option::Excludes(Option other) {
+  option_->excludes(other.option_);
+  return *this;
+}
+Option Option::Needs(Option other) {
+  option_->needs(other.option_);
+  return *this;
+}
+bool Option::IsGiven() const { return option_->count() > 0; }
+
+Option Command::AddOption(const std::string& name, std::string& value, const std::string& help) {
+  return Option(app_->add_option(name, value, help));
+}
+Option Command::AddOption(const std::string& name, int32_t& value, const std::string& help) {
+  return Option(app_->add_option(name, value, help));
+}
+Option Command::AddOption(const std::string& name, uint64_t& value, const std::string& help) {
+  return Option(app_->add_option(name, value, help));
+}
+Option Command::AddOption(const std::string& name, std::optional<int32_t>& value, const std::string& help) {
+  return Option(app_->add_option(name, value, help));
+}
+Option Command::AddOption(const std::string& name, std::optional<int64_t>& value, const std::string& help) {
+  return Option(app_->add_option(name, value, help));
+}
+Option Command::AddOption(const std::string& name, std::optional<std::string>& value,
+                          const std::string& help) {
+  return Option(app_->add_option(name, value, help));
+}
+Option Command::AddOption(const std::string& name, std::vector<std::string>& values,
+                          const std::string& help) {
+  return Option(app_->add_option(name, values, help));
+}
+Option Command::AddFlag(const std::string& name, bool& value, const std::string& help) {
+  return Option(app_->add_flag(name, value, help));
+}
+void Command::Footer(const std::string& text) { app_->footer(text); }
+void Command::WhenChosen(std::function<void()> chosen) { app_->callback(std::move(chosen)); }
+
+CommandLine::CommandLine(const std::string& description, const std::string& program,
+                         const std::string& version)
+    : app_(std::make_unique<CLI::App>(description, program)) {
+  app_->set_version_flag("--version", version);
+  app_->require_subcommand(1);
+  app_->get_formatter()->column_width(34);
+}
+CommandLine::~CommandLine() = default;
+
+Command CommandLine::AddCommand(const std::string& name, const std::string& summary) {
+  return Command(app_->add_subcommand(name, summary));
+}
+
+std::optional<int> CommandLine::Parse(int argc, char** argv) {
+  try {
+    app_->parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return error.get_exit_code() == 0 ? app_->exit(error) : ReportUsage(*app_, error);
+  }
+  return std::nullopt;
+}
+
+}  // namespace xccl

@@ -1,0 +1,76 @@
+// The command line: commands with their options. command_line.cc is the only file that knows the library that
+// parses it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace xccl {
+
+// One option of a command; a view, valid as long as its CommandLine.
+class Option {
+ public:
+  explicit Option(CLI::Option* option) : option_(option) {}
+
+  Option Required(bool required = true);
+  Option ShowDefault();  // help says what the value is when the option is not given
+  Option Between(int64_t low, int64_t high);
+  Option NotNegative();
+  Option OneOf(std::initializer_list<const char*> values);
+  Option Group(const std::string& heading);  // where help lists it
+  Option TypeName(const std::string& name);  // what help shows for the value
+  Option Excludes(Option other);
+  Option Needs(Option other);
+  bool IsGiven() const;
+
+ private:
+  CLI::Option* option_;
+};
+
+// One subcommand; a view, valid as long as its CommandLine. What values refer to must outlive the parsing.
+class Command {
+ public:
+  explicit Command(CLI::App* app) : app_(app) {}
+
+  // `name` as "--size,-s", or "PLAN" for a positional argument.
+  Option AddOption(const std::string& name, std::string& value, const std::string& help);
+  Option AddOption(const std::string& name, int32_t& value, const std::string& help);
+  Option AddOption(const std::string& name, uint64_t& value, const std::string& help);
+  Option AddOption(const std::string& name, std::optional<int32_t>& value, const std::string& help);
+  Option AddOption(const std::string& name, std::optional<int64_t>& value, const std::string& help);
+  Option AddOption(const std::string& name, std::optional<std::string>& value, const std::string& help);
+  Option AddOption(const std::string& name, std::vector<std::string>& values, const std::string& help);
+  Option AddFlag(const std::string& name, bool& value, const std::string& help);
+  void Footer(const std::string& text);
+  // Called after parsing, when this command was chosen.
+  void WhenChosen(std::function<void()> chosen);
+
+ private:
+  CLI::App* app_;
+};
+
+class CommandLine {
+ public:
+  CommandLine(const std::string& description, const std::string& program, const std::string& version);
+  ~CommandLine();
+
+  Command AddCommand(const std::string& name, const std::string& summary);
+  // The exit code, where the program ends here: after --help and --version, and after a command line that is
+  // wrong, which is reported on standard error with the nearest name that would do.
+  std::optional<int> Parse(int argc, char** argv);
+
+ private:
+  std::unique_ptr<CLI::App> app_;
+};
+
+}  // namespace xccl
