@@ -12,15 +12,15 @@
 #include "base/strings.h"
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/cuda_flags.h"
 #include "cli/flags.h"
 #include "cli/output_json.h"
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
-#include "cli/run_cuda.h"
 #include "cli/show.h"
 #include "pipeline/emit.h"
+#include "pipeline/run.h"
 #include "pipeline/tune.h"
-#include "runtime/cpu/run_program.h"
 #include "runtime/run_row.h"
 #include "runtime/run_table.h"
 
@@ -39,30 +39,22 @@ struct Flags {
   std::string output;
 };
 
-RunOptions OptionsFor(const Flags& flags, int64_t size_bytes) {
-  return {.sizes_bytes = {size_bytes}, .iterations = flags.iterations, .warmup = 1, .in_place = false};
-}
-
-StatusOr<double> TimeOf(const std::vector<RunRow>& rows) {
-  if (!AllRight(rows)) return BugError("tune: elements are wrong");
-  return rows.front().time_us;
-}
-
-Measure OnCpu(const Flags& flags) {
-  return [&flags](const LoweredProgram& lowered, int64_t size_bytes) -> StatusOr<double> {
-    XCCL_ASSIGN_OR_RETURN(const std::vector<RunRow> rows,
-                          RunProgram(lowered.program, lowered.collective, OptionsFor(flags, size_bytes)));
-    return TimeOf(rows);
-  };
-}
-
-Measure OnGpus(const Flags& flags, const Topology& topology) {
-  return [&flags, &topology](const LoweredProgram& lowered, int64_t size_bytes) -> StatusOr<double> {
-    const Plan plan{topology, lowered.collective, {}, lowered, {}};
-    XCCL_ASSIGN_OR_RETURN(const cuda::RunReport report,
-                          RunOnCuda("tune", plan, {}, flags.cuda, OptionsFor(flags, size_bytes)));
-    return TimeOf(report.rows);
-  };
+// Times a program on CPU ranks, or on GPUs.
+StatusOr<Measure> MeasureOf(const Flags& flags, const Topology& topology) {
+  RunSettings settings;
+  settings.options.iterations = flags.iterations;
+  settings.options.warmup = 1;
+  settings.options.in_place = false;
+  if (flags.backend == "cuda") {
+    XCCL_ASSIGN_OR_RETURN(settings.gpus, GpuRunOf(flags.cuda));
+  }
+  return Measure(
+      [settings, &topology](const LoweredProgram& lowered, int64_t size_bytes) -> StatusOr<double> {
+        const Plan plan{topology, lowered.collective, {}, lowered, {}};
+        XCCL_ASSIGN_OR_RETURN(const RunResult result, RunPlan("tune", plan, {}, {size_bytes}, settings, {}));
+        if (!AllRight(result.rows)) return BugError("tune: elements are wrong");
+        return result.rows.front().time_us;
+      });
 }
 
 StatusOr<std::vector<Collective>> Collectives(const std::string& names, const Topology& topology) {
@@ -131,7 +123,7 @@ Status TuneMachine(const Flags& flags, bool json) {
     return InvalidInput(topology.name() + ": 1 rank; expected at least 2, to measure a hop");
   XCCL_RETURN_IF_ERROR(MakeFolder(flags.output));  // before long measurements
   const bool gpus = flags.backend == "cuda";
-  const Measure measure = gpus ? OnGpus(flags, topology) : OnCpu(flags);
+  XCCL_ASSIGN_OR_RETURN(const Measure measure, MeasureOf(flags, topology));
   const Progress progress("tuning " + topology.name());
   if (!request.pipeline.machine) {
     XCCL_ASSIGN_OR_RETURN(

@@ -1,17 +1,9 @@
-#include "cli/run_cuda.h"
+#include "cli/cuda_flags.h"
 
 #include <fmt/format.h>
 
-#include <memory>
-#include <utility>
-
 #include "base/units.h"
 #include "cli/flags.h"
-#include "codegen/emit.h"
-#include "runtime/bootstrap.h"
-#include "runtime/cuda/driver.h"
-#include "runtime/cuda/kernel_cache.h"
-#include "runtime/cuda/kernel_source.h"
 
 namespace xccl {
 
@@ -46,46 +38,17 @@ void AddCudaFlags(Command& command, CudaFlags& flags) {
       .Group(group);
 }
 
-StatusOr<cuda::GpuRunOptions> GpuOptionsOf(const CudaFlags& flags) {
-  cuda::GpuRunOptions options;
-  XCCL_ASSIGN_OR_RETURN(options.program.arena.memory_limit,
+StatusOr<GpuRun> GpuRunOf(const CudaFlags& flags) {
+  GpuRun run{.options = {}, .kernel_cache = flags.kernel_cache, .interpreter = flags.interpreter};
+  XCCL_ASSIGN_OR_RETURN(run.options.program.arena.memory_limit,
                         ParseSizeFlag("--memory-limit", flags.memory_limit));
-  options.ranks_per_gpu = flags.ranks_per_gpu;
-  options.graph = flags.graph;
-  options.registered = flags.registered;
-  options.program.max_ctas = flags.max_ctas;
-  options.program.jitter = flags.jitter;
-  options.program.direct = !flags.staged;
-  return options;
-}
-
-StatusOr<cuda::RunReport> RunOnCuda(const std::string& file, const Plan& plan, const KernelOrigin& origin,
-                                    const CudaFlags& flags, const RunOptions& options) {
-  XCCL_ASSIGN_OR_RETURN(cuda::GpuRunOptions gpu, GpuOptionsOf(flags));
-  const Program& program = plan.program->program;
-  const std::string directory =
-      flags.kernel_cache.empty() ? cuda::DefaultKernelCache(ProcessEnvironment) : flags.kernel_cache;
-  const auto cache = std::make_shared<cuda::KernelCache>(directory);
-  gpu.program.interpreter = cuda::ImagesOfInterpreter(program, cache);
-  std::string text = origin.source;
-  if (flags.interpreter) {
-    gpu.program.no_kernel = "--interpreter";
-    text.clear();
-  } else if (origin.from_book) {
-    gpu.program.no_kernel = "the plan book has no kernel for it; hint: xccl-synth emit BOOK --to cuda";
-  } else {
-    EmitOptions emit;
-    emit.title = file;
-    StatusOr<std::string> emitted = Emit(program, plan.program->collective, emit);
-    if (emitted.ok()) {
-      text = *std::move(emitted);
-    } else {
-      gpu.program.no_kernel = emitted.status().message();
-    }
-  }
-  const cuda::KernelImages images =
-      text.empty() ? cuda::KernelImages() : cuda::ImagesOfSource(file, std::move(text), cache, origin.cubins);
-  return cuda::RunProgram(file, program, plan.program->collective, images, cuda::LoadDriver, options, gpu);
+  run.options.ranks_per_gpu = flags.ranks_per_gpu;
+  run.options.graph = flags.graph;
+  run.options.registered = flags.registered;
+  run.options.program.max_ctas = flags.max_ctas;
+  run.options.program.jitter = flags.jitter;
+  run.options.program.direct = !flags.staged;
+  return run;
 }
 
 std::string DescribeUsage(const cuda::DeviceUsage& usage) {

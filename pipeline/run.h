@@ -1,0 +1,60 @@
+// Plans executed: on CPU ranks, as threads or processes, or on GPUs; every element checked.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/machine_model.h"
+#include "ir/plan.h"
+#include "runtime/cuda/run_program.h"
+#include "runtime/plan_book.h"
+#include "runtime/run_row.h"
+#include "runtime/run_table.h"
+
+namespace xccl {
+
+struct GpuRun {
+  cuda::GpuRunOptions options;
+  std::string kernel_cache;  // a directory; empty: the default one
+  bool interpreter = false;  // run on the interpreter kernel rather than generated code
+};
+
+// How plans are run; sizes and predictions are set for each run.
+struct RunSettings {
+  RunOptions options;
+  std::optional<GpuRun> gpus;  // absent: CPU ranks
+};
+
+// Where the kernel of a plan comes from: a plan book, which may have none, or it is emitted.
+struct KernelOrigin {
+  bool from_book = false;
+  std::vector<PlanCubin> cubins = {};  // made from it ahead of time, files being paths
+  std::string source = {};  // the book's; empty: it has none, and the interpreter kernel runs the plan
+};
+
+struct RunResult {
+  RunTableOptions ran;  // what the table's head says
+  std::vector<RunRow> rows;
+  std::optional<cuda::DeviceUsage> usage;  // of GPUs
+  std::vector<std::string> notices;        // why the interpreter kernel ran
+};
+
+// ReadPlan, and kInvalidInput for a plan without a program.
+StatusOr<Plan> ReadRunnablePlan(const std::string& file);
+
+// Runs the plan's program at these sizes, beside what a simulation predicts for each, with the machine's
+// model where there is one. The interpreter kernel runs what is too large to emit, what does not compile, and
+// everything where the settings say so. Requires: a program. Errors: those of the back end.
+StatusOr<RunResult> RunPlan(const std::string& name, const Plan& plan, const KernelOrigin& origin,
+                            const std::vector<int64_t>& sizes, const RunSettings& settings,
+                            const std::optional<MachineModel>& machine);
+
+// Every collective of the book, at every size with the plan that the book has for it; predictions use the
+// machine that tune measured. One result a collective. No sizes: 64 MiB.
+StatusOr<std::vector<RunResult>> RunBook(const std::string& directory, std::vector<int64_t> sizes,
+                                         const RunSettings& settings);
+
+}  // namespace xccl
