@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
+
 namespace xccl {
 
 template <typename Tag>
@@ -17,7 +19,8 @@ struct TypedId {
   int32_t value = 0;
 
   constexpr TypedId() = default;
-  constexpr explicit TypedId(int64_t v) : value(static_cast<int32_t>(v)) {}
+  // Requires: `v` fits 32 bits. The check costs nothing where the argument is an int32_t.
+  constexpr explicit TypedId(int64_t v) : value(static_cast<int32_t>(v)) { XCCL_CHECK(value == v); }
   constexpr auto operator<=>(const TypedId&) const = default;
   constexpr size_t index() const { return static_cast<size_t>(value); }
 };

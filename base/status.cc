@@ -1,8 +1,5 @@
 #include "base/status.h"
 
-#include <cstdio>
-#include <cstdlib>
-
 namespace xccl {
 
 int ExitCode(StatusCode code) {
@@ -28,9 +25,8 @@ Status Annotate(Status status, std::string_view prefix) {
   return Status(status.code(), std::string(prefix) + ": " + status.message());
 }
 
-void CheckFailed(const char* file, int line, const char* text) {
-  std::fprintf(stderr, "%s:%d: check failed: %s\n", file, line, text);
-  std::abort();
+void ReadWithoutValue(const Status& status) {
+  CheckFailed(__FILE__, __LINE__, ("a StatusOr was read that has no value: " + status.message()).c_str());
 }
 
 }  // namespace xccl

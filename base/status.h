@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/check.h"
+
 namespace xccl {
 
 // What went wrong, by what the caller can do about it. The command line's exit status is ExitCode(code).
@@ -51,7 +53,10 @@ inline Status LimitReached(std::string message) { return Status(StatusCode::kLim
 // The same status with `prefix: ` before its message.
 Status Annotate(Status status, std::string_view prefix);
 
-// A value or the reason why there is none. value() requires ok().
+// Aborts as XCCL_CHECK does, with the status' message: somebody read a value that is not there.
+[[noreturn]] void ReadWithoutValue(const Status& status);
+
+// A value or the reason why there is none. value(), * and -> check ok().
 template <typename T>
 class [[nodiscard]] StatusOr {
  public:
@@ -62,28 +67,30 @@ class [[nodiscard]] StatusOr {
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
-  T& value() & { return *value_; }
-  const T& value() const& { return *value_; }
-  T&& value() && { return *std::move(value_); }
-  T& operator*() & { return *value_; }
-  const T& operator*() const& { return *value_; }
-  T&& operator*() && { return *std::move(value_); }
-  T* operator->() { return &*value_; }
-  const T* operator->() const { return &*value_; }
+  T& value() & { return Checked(); }
+  const T& value() const& { return Checked(); }
+  T&& value() && { return std::move(Checked()); }
+  T& operator*() & { return Checked(); }
+  const T& operator*() const& { return Checked(); }
+  T&& operator*() && { return std::move(Checked()); }
+  T* operator->() { return &Checked(); }
+  const T* operator->() const { return &Checked(); }
 
  private:
+  T& Checked() {
+    if (__builtin_expect(!ok(), 0)) ReadWithoutValue(status_);
+    return *value_;
+  }
+  const T& Checked() const {
+    if (__builtin_expect(!ok(), 0)) ReadWithoutValue(status_);
+    return *value_;
+  }
+
   std::optional<T> value_;
   Status status_;
 };
 
-// Prints `file:line: check failed: text` and aborts. Use through XCCL_CHECK.
-[[noreturn]] void CheckFailed(const char* file, int line, const char* text);
-
 }  // namespace xccl
-
-#define XCCL_CHECK(condition)                                  \
-  (__builtin_expect(static_cast<bool>(condition), 1) ? (void)0 \
-                                                     : ::xccl::CheckFailed(__FILE__, __LINE__, #condition))
 
 #define XCCL_RETURN_IF_ERROR(expression)                                                     \
   do {                                                                                       \
