@@ -31,10 +31,21 @@ StatusOr<Target> FindTarget(const std::string& path) {
   const bool exists = std::filesystem::exists(found);
   if (exists && !std::filesystem::is_regular_file(found)) return Target{path, path, true};
   const std::string final = exists ? std::filesystem::canonical(path, error).string() : path;
+  if (exists && error) return IoError(path, "write", error.value());
   return Target{final + ".tmp" + std::to_string(getpid()), final, false};
 }
 
 }  // namespace
+
+bool PathExists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+bool IsDirectory(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
 
 StatusOr<std::string> ReadFile(const std::string& path) {
   errno = 0;

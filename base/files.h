@@ -11,6 +11,9 @@
 
 namespace xccl {
 
+// False too where nobody can tell, as for a name that is too long.
+bool PathExists(const std::string& path);
+bool IsDirectory(const std::string& path);
 // Errors: kInvalidInput "PATH: cannot read: REASON".
 StatusOr<std::string> ReadFile(const std::string& path);
 // Errors: kInvalidInput "PATH: cannot write: REASON"; the temporary file is removed.

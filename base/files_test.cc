@@ -25,6 +25,16 @@ class Files : public testing::Test {
   fs::path directory_;
 };
 
+TEST_F(Files, ANameThatIsTooLongIsNotThereAndThrowsNothing) {
+  const std::string name(300, 'a');
+  EXPECT_FALSE(PathExists(name));
+  EXPECT_FALSE(IsDirectory(name));
+  EXPECT_EQ(ReadFile(name).status(), InvalidInput(name + ": cannot read: File name too long"));
+  EXPECT_TRUE(PathExists(directory_.string()));
+  EXPECT_TRUE(IsDirectory(directory_.string()));
+  EXPECT_FALSE(PathExists(Path("f")));
+}
+
 TEST_F(Files, ReadsWhatItWrites) {
   const std::string contents("a\0b\r\n", 5);
   EXPECT_EQ(WriteFileAtomically(Path("f"), contents), OkStatus());

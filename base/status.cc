@@ -15,6 +15,8 @@ int ExitCode(StatusCode code) {
     case StatusCode::kBug:
       return 4;
     case StatusCode::kLimit:
+    case StatusCode::kSystem:
+    case StatusCode::kPeerEnded:
       return 5;
   }
   return 4;

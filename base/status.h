@@ -20,6 +20,8 @@ enum class StatusCode {
   kInfeasible,    // proved that no answer exists: exit 3
   kBug,           // our own invariant is broken: exit 4
   kLimit,         // a limit was reached with nothing found: exit 5
+  kSystem,        // the machine has no more memory or threads: exit 5
+  kPeerEnded,     // another process of the run ended; its own failure says more: exit 5
 };
 
 int ExitCode(StatusCode code);
@@ -49,6 +51,8 @@ inline Status UsageError(std::string message) { return Status(StatusCode::kUsage
 inline Status Infeasible(std::string message) { return Status(StatusCode::kInfeasible, std::move(message)); }
 inline Status BugError(std::string message) { return Status(StatusCode::kBug, std::move(message)); }
 inline Status LimitReached(std::string message) { return Status(StatusCode::kLimit, std::move(message)); }
+inline Status SystemError(std::string message) { return Status(StatusCode::kSystem, std::move(message)); }
+inline Status PeerEnded(std::string message) { return Status(StatusCode::kPeerEnded, std::move(message)); }
 
 // The same status with `prefix: ` before its message.
 Status Annotate(Status status, std::string_view prefix);

@@ -1,9 +1,11 @@
 // xccl-synth: parses the command line, runs one command, maps its status to the exit code.
 #include <cstdio>
+#include <exception>
 #include <new>
 #include <optional>
 #include <string>
 
+#include "base/exceptions.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "pipeline/pipeline.h"
@@ -15,9 +17,7 @@ int Report(const xccl::Status& status) {
   return xccl::ExitCode(status.code());
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int Run(int argc, char** argv) {
   xccl::CommandLine line(
       "xccl-synth plans collective communication for a machine's wiring: it reads a topology, searches for a "
       "chunk\n"
@@ -34,9 +34,17 @@ int main(int argc, char** argv) {
   xccl::AddRunCommand(line, session);
   xccl::AddTuneCommand(line, session);
   if (const std::optional<int> ended = line.Parse(argc, argv)) return *ended;
+  return Report(session.work());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
   try {
-    return Report(session.work());
+    return Run(argc, argv);
   } catch (const std::bad_alloc&) {
     return Report(xccl::LimitReached("out of memory; hint: fewer ranks or --chunks=1"));
+  } catch (const std::exception& error) {
+    return Report(xccl::StatusOf(error));
   }
 }

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <system_error>
-
+#include "base/files.h"
 #include "base/units.h"
 #include "cli/flags.h"
 #include "ir/machine_model.h"
@@ -67,10 +65,9 @@ Status SetExecution(const ExecutionFlags& flags, PlanOptions& options) {
     options.machine = HopperModel();
     return OkStatus();
   }
-  std::error_code ignored;
-  const bool is_book = std::filesystem::is_directory(flags.machine, ignored);
-  XCCL_ASSIGN_OR_RETURN(options.machine,
-                        ReadMachineModel(is_book ? flags.machine + "/machine.json" : flags.machine));
+  XCCL_ASSIGN_OR_RETURN(
+      options.machine,
+      ReadMachineModel(IsDirectory(flags.machine) ? flags.machine + "/machine.json" : flags.machine));
   return OkStatus();
 }
 

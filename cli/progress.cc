@@ -6,10 +6,14 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/threads.h"
+
 namespace xccl {
 
 Progress::Progress(std::string what) : what_(std::move(what)) {
-  if (isatty(STDERR_FILENO) != 0) thread_ = std::thread([this] { Show(); });
+  if (isatty(STDERR_FILENO) == 0) return;
+  if (StatusOr<std::thread> thread = StartThread([this] { Show(); }); thread.ok())
+    thread_ = *std::move(thread);
 }
 
 Progress::~Progress() {

@@ -1,5 +1,6 @@
 // One line on the terminal for work that takes longer than a second: what is being done and for how long.
-// Prints nothing where standard error is no terminal. The line is removed when the object goes.
+// Prints nothing where standard error is no terminal, or no thread can be had. The line is removed when the
+// object goes.
 #pragma once
 
 #include <condition_variable>

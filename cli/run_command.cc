@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <optional>
-#include <system_error>
 #include <utility>
 
+#include "base/files.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/cuda_flags.h"
@@ -79,10 +78,9 @@ Status RunFile(const Flags& flags, bool json) {
     XCCL_ASSIGN_OR_RETURN(sizes, ParseSizesFlag("--sizes", flags.sizes));
   }
   std::vector<RunResult> results;
-  std::error_code ignored;
   if (IsPlanBook(flags.file)) {
     XCCL_ASSIGN_OR_RETURN(results, RunBook(flags.file, sizes, settings));
-  } else if (std::filesystem::is_directory(flags.file, ignored)) {
+  } else if (IsDirectory(flags.file)) {
     return InvalidInput(flags.file +
                         ": a directory without index.json; expected a plan file or a plan book; hint: "
                         "xccl-synth tune TOPOLOGY -o BOOK makes one");

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
-#include <system_error>
 #include <utility>
 
 #include "base/files.h"
@@ -54,8 +52,7 @@ StatusOr<cuda::RunReport> RunOnGpus(const std::string& name, const Plan& plan, c
 // What `tune` measured when it made the book; none in other books.
 StatusOr<std::optional<MachineModel>> MachineOf(const PlanBook& book) {
   const std::string path = book.directory + "/machine.json";
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return std::optional<MachineModel>();
+  if (!PathExists(path)) return std::optional<MachineModel>();
   XCCL_ASSIGN_OR_RETURN(const MachineModel machine, ReadMachineModel(path));
   return std::optional(machine);
 }

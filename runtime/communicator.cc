@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
+#include "base/exceptions.h"
 #include "base/files.h"
+#include "base/threads.h"
 #include "ir/plan.h"
 #include "ir/verify/read_plan.h"
 #include "runtime/rank_work.h"
@@ -88,9 +91,7 @@ bool IsInPlace(const Call& call, Rank rank) {
 }
 
 Communicator::Communicator(Rank rank, int32_t ranks, Backend backend, const CommunicatorOptions& options)
-    : rank_(rank), ranks_(ranks), backend_(std::move(backend)), options_(options), worker_([this] {
-        Work();
-      }) {}
+    : rank_(rank), ranks_(ranks), backend_(std::move(backend)), options_(options) {}
 
 Communicator::~Communicator() {
   {
@@ -98,7 +99,14 @@ Communicator::~Communicator() {
     stopping_ = true;
   }
   changed_.notify_all();
-  worker_.join();
+  if (worker_.joinable()) worker_.join();
+}
+
+Status Communicator::StartWorker() {
+  const std::lock_guard lock(mutex_);
+  if (worker_.joinable()) return OkStatus();
+  XCCL_ASSIGN_OR_RETURN(worker_, StartThread([this] { Work(); }));
+  return OkStatus();
 }
 
 void Communicator::Work() {
@@ -159,6 +167,7 @@ Status Communicator::LoadPlans(std::string name, std::vector<ServedPlan> plans) 
   if (backend_.load) {
     XCCL_ASSIGN_OR_RETURN(loaded->runner, backend_.load(loaded->book.directory, loaded->plans));
   } else {
+    XCCL_RETURN_IF_ERROR(StartWorker());
     XCCL_ASSIGN_OR_RETURN(loaded->wiring, WiringOf(programs, options_.wiring));
     XCCL_ASSIGN_OR_RETURN(loaded->transport, backend_.connect(loaded->wiring));
   }
@@ -256,15 +265,21 @@ StatusOr<const RankWork*> Communicator::WorkFor(Loaded& loaded, size_t plan, con
 }
 
 Status Communicator::Execute(Loaded& loaded, size_t plan, const Call& call, bool in_place) {
-  StatusOr<const RankWork*> work = WorkFor(loaded, plan, call, in_place);
-  if (!work.ok()) {
-    loaded.transport->Fail(work.status());
-    return work.status();
+  Status failure;
+  try {
+    const StatusOr<const RankWork*> work = WorkFor(loaded, plan, call, in_place);
+    if (work.ok()) {
+      const size_t scratch = static_cast<size_t>((*work)->scratch_bytes);
+      if (loaded.scratch.size() < scratch) loaded.scratch.resize(scratch);
+      return ExecuteRank(**work, ExecuteOptions{call.type, call.op, options_.time_limit},
+                         RankBuffers{call.send, call.receive, loaded.scratch.data()}, *loaded.transport);
+    }
+    failure = work.status();
+  } catch (const std::exception& error) {
+    failure = Annotate(StatusOf(error), fmt::format("rank {}", rank_.value));
   }
-  const size_t scratch = static_cast<size_t>((*work)->scratch_bytes);
-  if (loaded.scratch.size() < scratch) loaded.scratch.resize(scratch);
-  return ExecuteRank(**work, ExecuteOptions{call.type, call.op, options_.time_limit},
-                     RankBuffers{call.send, call.receive, loaded.scratch.data()}, *loaded.transport);
+  loaded.transport->Fail(failure);
+  return failure;
 }
 
 Status Communicator::Synchronize() {

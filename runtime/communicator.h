@@ -45,7 +45,7 @@ class Communicator {
 
   // Reads and verifies the plans of a book that are for this number of ranks, and connects. All ranks load
   // the same books in the same order; calls in between use the book before. Errors: those of reading; no plan
-  // for `ranks`.
+  // for `ranks`; kSystem without a thread to execute calls on.
   Status LoadPlanBook(const std::string& directory);
   // The same for plans at hand. Requires: they verify and are for all ranks of this communicator.
   Status LoadPlans(std::string name, std::vector<ServedPlan> plans);
@@ -71,6 +71,7 @@ class Communicator {
   // Plan, count, element size, in place: what a RankWork depends on.
   using WorkKey = std::tuple<size_t, int64_t, int64_t, bool>;
 
+  Status StartWorker();
   void Work();
   Status EnqueueToRunner(Loaded& loaded, size_t plan, const Call& call, bool in_place);
   Status Execute(Loaded& loaded, size_t plan, const Call& call, bool in_place);
@@ -88,7 +89,7 @@ class Communicator {
   std::vector<std::shared_ptr<Loaded>> books_;  // all of them, for Abort
   mutable Status failure_;                      // also found by looking at a runner
   bool busy_ = false, stopping_ = false;
-  std::thread worker_;
+  std::thread worker_;  // from the first load of a book whose ranks are connected
 };
 
 // Do the call's buffers overlap as NCCL's in-place rules say, on this rank?

@@ -11,10 +11,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <exception>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/exceptions.h"
 #include "runtime/reduce.h"
 
 namespace xccl {
@@ -379,10 +381,15 @@ Status ExecuteRank(const RankWork& work, const ExecuteOptions& options, const Ra
                    Transport& transport) {
   transport.Enter();
   Status status = OkStatus();
-  if (std::optional<Status> failure = transport.Failure()) {
-    status = *failure;
-  } else {
-    status = RankExecution(work, options, buffers, transport).Run();
+  try {
+    if (std::optional<Status> failure = transport.Failure()) {
+      status = *failure;
+    } else {
+      status = RankExecution(work, options, buffers, transport).Run();
+    }
+  } catch (const std::exception& error) {  // others wait until this rank has left
+    status = Annotate(StatusOf(error), fmt::format("rank {}", transport.rank().value));
+    transport.Fail(status);
   }
   transport.Leave();
   return status;

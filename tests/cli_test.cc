@@ -649,6 +649,13 @@ TEST_F(Cli, KernelsOfAPlanBook) {
   }
 }
 
+TEST_F(Cli, RunOfANameThatIsTooLongIsAnErrorAndNoCrash) {
+  const std::string name(300, 'a');
+  const Said said = Run({"run", name});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_EQ(said.err, "xccl-synth: " + name + ": cannot read: File name too long\n");
+}
+
 TEST_F(Cli, Texts) {
   EXPECT_EQ(Out({"bound", "dgx1", "-c", "allgather", "-s", "1GiB"}).substr(0, 57),
             "allgather on dgx1: 8 ranks, 1GiB, pipelined model\n  bound");

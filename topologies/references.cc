@@ -294,7 +294,9 @@ Status NodeIndex::NotFound(const Item& item, const ReferenceScope& scope) const 
 std::string NodeIndex::Reference(NodeId n) const {
   const Node& node = spec_.nodes[n.index()];
   const std::string_view kind = NodeKindName(node.kind);
-  const int32_t first = first_of_id_.at(node.id);
+  const auto with_id = first_of_id_.find(node.id);
+  XCCL_CHECK(with_id != first_of_id_.end());
+  const int32_t first = with_id->second;
   int of_kind = 0;
   for (int32_t same = first; same >= 0 && of_kind < 2; same = next_of_id_[same])
     of_kind += spec_.nodes[same].kind == node.kind;

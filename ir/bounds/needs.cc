@@ -55,7 +55,7 @@ void AddPart(const Collective& collective, ChunkId chunk, NeedMap& map) {
         std::find_if(before.begin(), before.end(), [&](const Holding& h) { return h.rank == wanted.rank; });
     if (own != before.end() && Covers(own->contributions, wanted.contributions)) continue;
     for (Rank contribution : wanted.contributions)
-      if (std::vector<Rank>* const destinations = holders_of.at(contribution))
+      if (std::vector<Rank>* const destinations = holders_of[contribution])
         destinations->push_back(wanted.rank);
   }
 }

@@ -1,5 +1,5 @@
-// A thin layer over Communicator: numbers of types and operators, Status to result codes, texts kept for
-// xcclGetLastError.
+// A thin layer over Communicator: numbers of types and operators, Status and exceptions to result codes,
+// texts kept for xcclGetLastError.
 #include "runtime/xccl.h"
 
 #include <fmt/format.h>
@@ -9,14 +9,17 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/exceptions.h"
 #include "runtime/bootstrap.h"
 #include "runtime/communicator.h"
 #include "runtime/cpu/backends.h"
@@ -72,8 +75,12 @@ constexpr std::array<ReduceOp, 5> kOps = {ReduceOp::kSum, ReduceOp::kProd, Reduc
 thread_local std::string last_error;
 thread_local std::string shown_text;
 
-xcclResult_t Fail(xcclResult_t result, std::string text) {
-  last_error = std::move(text);
+xcclResult_t Fail(xcclResult_t result, std::string_view text) noexcept {
+  try {
+    last_error = text;
+  } catch (const std::exception&) {
+    last_error.clear();
+  }
   return result;
 }
 
@@ -89,13 +96,25 @@ xcclResult_t ResultOf(const Status& status) {
     case StatusCode::kBug:
       return xcclInternalError;
     case StatusCode::kLimit:
+    case StatusCode::kPeerEnded:
       return xcclRemoteError;
+    case StatusCode::kSystem:
+      return xcclSystemError;
   }
   return xcclInternalError;
 }
 
 xcclResult_t Report(const Status& status) {
   return status.ok() ? xcclSuccess : Fail(ResultOf(status), status.message());
+}
+
+// No exception crosses the C API.
+xcclResult_t Report(const std::exception& error) noexcept {
+  try {
+    return Report(xccl::StatusOf(error));
+  } catch (const std::exception&) {
+    return Fail(xcclSystemError, "out of memory");
+  }
 }
 
 xcclResult_t NullComm() { return Fail(xcclInvalidArgument, "the communicator is null"); }
@@ -152,7 +171,7 @@ xcclResult_t BeforeTheFirstBook(const xcclComm& comm, const char* what) {
 }
 
 xcclResult_t Enqueue(xcclComm_t comm, CollectiveKind kind, const void* send, void* receive, size_t count,
-                     xcclDataType_t type, xcclRedOp_t op, std::optional<Rank> root, xcclStream_t stream) {
+                     xcclDataType_t type, xcclRedOp_t op, std::optional<Rank> root, xcclStream_t stream) try {
   if (comm == nullptr) return NullComm();
   if (static_cast<size_t>(type) >= kTypes.size())
     return Fail(xcclInvalidArgument, fmt::format("data type {}; expected 0 to 11", static_cast<int>(type)));
@@ -170,6 +189,8 @@ xcclResult_t Enqueue(xcclComm_t comm, CollectiveKind kind, const void* send, voi
   call.root = root;
   call.stream = stream;
   return Report(comm->communicator->Enqueue(call));
+} catch (const std::exception& thrown) {
+  return Report(thrown);
 }
 
 xcclResult_t CheckSize(int ranks, int rank) {
@@ -206,23 +227,27 @@ const char* xcclGetErrorString(xcclResult_t result) {
   return "unknown result code";
 }
 
-const char* xcclGetLastError(xcclComm_t comm) {
+const char* xcclGetLastError(xcclComm_t comm) try {
   shown_text = last_error;
   if (comm != nullptr) {
     const Status status = comm->communicator == nullptr ? xccl::OkStatus() : comm->communicator->AsyncError();
     shown_text = status.message();
   }
   return shown_text.c_str();
+} catch (const std::exception&) {
+  return "out of memory";
 }
 
-const char* xcclCommGetNotices(xcclComm_t comm) {
+const char* xcclCommGetNotices(xcclComm_t comm) try {
   shown_text.clear();
   if (comm != nullptr && comm->communicator != nullptr)
     for (const std::string& line : comm->communicator->Notices()) shown_text += line + "\n";
   return shown_text.c_str();
+} catch (const std::exception&) {
+  return "";
 }
 
-xcclResult_t xcclGetUniqueId(xcclUniqueId* id) {
+xcclResult_t xcclGetUniqueId(xcclUniqueId* id) try {
   if (id == nullptr) return Fail(xcclInvalidArgument, "id is null");
   std::array<unsigned char, 16> random = {};
   if (getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size()))
@@ -232,9 +257,11 @@ xcclResult_t xcclGetUniqueId(xcclUniqueId* id) {
   std::memset(id->internal, 0, sizeof id->internal);
   std::memcpy(id->internal, name.data(), name.size());
   return xcclSuccess;
+} catch (const std::exception& thrown) {
+  return Report(thrown);
 }
 
-xcclResult_t xcclCommInitRank(xcclComm_t* comm, int nranks, xcclUniqueId id, int rank) {
+xcclResult_t xcclCommInitRank(xcclComm_t* comm, int nranks, xcclUniqueId id, int rank) try {
   if (comm == nullptr) return NullComm();
   if (const xcclResult_t bad = CheckSize(nranks, rank); bad != xcclSuccess) return bad;
   const std::string name(id.internal, strnlen(id.internal, sizeof id.internal));
@@ -246,9 +273,11 @@ xcclResult_t xcclCommInitRank(xcclComm_t* comm, int nranks, xcclUniqueId id, int
   made->name = name;
   *comm = made.release();
   return xcclSuccess;
+} catch (const std::exception& thrown) {
+  return Report(thrown);
 }
 
-xcclResult_t xcclCommInitFromLauncher(xcclComm_t* comm) {
+xcclResult_t xcclCommInitFromLauncher(xcclComm_t* comm) try {
   if (comm == nullptr) return NullComm();
   const xccl::StatusOr<xccl::Placement> placement = xccl::FindPlacement(xccl::ProcessEnvironment);
   if (!placement.ok()) return Report(placement.status());
@@ -262,9 +291,11 @@ xcclResult_t xcclCommInitFromLauncher(xcclComm_t* comm) {
   made->name = "xccl-" + placement->job;
   *comm = made.release();
   return xcclSuccess;
+} catch (const std::exception& thrown) {
+  return Report(thrown);
 }
 
-xcclResult_t xcclCommInitAll(xcclComm_t* comms, int ndev, const int* devlist) {
+xcclResult_t xcclCommInitAll(xcclComm_t* comms, int ndev, const int* devlist) try {
   if (comms == nullptr) return NullComm();
   if (const xcclResult_t bad = CheckSize(ndev, 0); bad != xcclSuccess) return bad;
   for (int r = 0; devlist != nullptr && r < ndev; ++r)
@@ -283,16 +314,20 @@ xcclResult_t xcclCommInitAll(xcclComm_t* comms, int ndev, const int* devlist) {
     comms[r] = made.release();
   }
   return xcclSuccess;
+} catch (const std::exception& thrown) {
+  return Report(thrown);
 }
 
-xcclResult_t xcclCommLoadPlanBook(xcclComm_t comm, const char* directory) {
+xcclResult_t xcclCommLoadPlanBook(xcclComm_t comm, const char* directory) try {
   if (comm == nullptr) return NullComm();
   if (directory == nullptr) return Fail(xcclInvalidArgument, "the directory is null");
   if (const Status connected = Connect(*comm); !connected.ok()) return Report(connected);
   return Report(comm->communicator->LoadPlanBook(directory));
+} catch (const std::exception& thrown) {
+  return Report(thrown);
 }
 
-xcclResult_t xcclCommSetTimeLimit(xcclComm_t comm, double seconds) {
+xcclResult_t xcclCommSetTimeLimit(xcclComm_t comm, double seconds) try {
   if (comm == nullptr) return NullComm();
   if (!(seconds > 0) || seconds > 1e6)
     return Fail(xcclInvalidArgument,
@@ -301,9 +336,11 @@ xcclResult_t xcclCommSetTimeLimit(xcclComm_t comm, double seconds) {
     return late;
   comm->options.time_limit = std::chrono::nanoseconds(std::llround(seconds * 1e9));
   return xcclSuccess;
+} catch (const std::exception& thrown) {
+  return Report(thrown);
 }
 
-xcclResult_t xcclCommUseCuda(xcclComm_t comm, int device) {
+xcclResult_t xcclCommUseCuda(xcclComm_t comm, int device) try {
   if (comm == nullptr) return NullComm();
   if (device < 0) return Fail(xcclInvalidArgument, fmt::format("GPU {}; expected 0 or more", device));
   if (const xcclResult_t late = BeforeTheFirstBook(*comm, "a GPU is chosen"); late != xcclSuccess)
@@ -313,9 +350,11 @@ xcclResult_t xcclCommUseCuda(xcclComm_t comm, int device) {
   const std::lock_guard lock(comm->everybody->mutex);
   comm->everybody->devices[comm->rank.index()] = device;
   return xcclSuccess;
+} catch (const std::exception& thrown) {
+  return Report(thrown);
 }
 
-xcclResult_t xcclCommLimitCuda(xcclComm_t comm, int max_ctas, size_t memory_bytes) {
+xcclResult_t xcclCommLimitCuda(xcclComm_t comm, int max_ctas, size_t memory_bytes) try {
   if (comm == nullptr) return NullComm();
   if (max_ctas < 0 || memory_bytes > size_t{1} << 50)
     return Fail(xcclInvalidArgument,
@@ -324,9 +363,11 @@ xcclResult_t xcclCommLimitCuda(xcclComm_t comm, int max_ctas, size_t memory_byte
   if (max_ctas != 0) comm->cuda.max_ctas = max_ctas;
   if (memory_bytes != 0) comm->cuda.arena.memory_limit = static_cast<int64_t>(memory_bytes);
   return xcclSuccess;
+} catch (const std::exception& thrown) {
+  return Report(thrown);
 }
 
-xcclResult_t xcclCommRegister(xcclComm_t comm, void* buff, size_t size, void** handle) {
+xcclResult_t xcclCommRegister(xcclComm_t comm, void* buff, size_t size, void** handle) try {
   if (comm == nullptr) return NullComm();
   if (buff == nullptr || handle == nullptr)
     return Fail(xcclInvalidArgument, buff == nullptr ? "the buffer is null" : "handle is null");
@@ -336,18 +377,24 @@ xcclResult_t xcclCommRegister(xcclComm_t comm, void* buff, size_t size, void** h
   if (!made.ok()) return Report(made.status());
   *handle = std::bit_cast<void*>(static_cast<intptr_t>(*made));
   return xcclSuccess;
+} catch (const std::exception& thrown) {
+  return Report(thrown);
 }
 
-xcclResult_t xcclCommDeregister(xcclComm_t comm, void* handle) {
+xcclResult_t xcclCommDeregister(xcclComm_t comm, void* handle) try {
   if (comm == nullptr) return NullComm();
   if (handle == nullptr) return xcclSuccess;
   if (comm->communicator == nullptr) return Fail(xcclInvalidUsage, "register: no plan book is loaded");
   return Report(comm->communicator->Deregister(static_cast<int32_t>(reinterpret_cast<intptr_t>(handle))));
+} catch (const std::exception& thrown) {
+  return Report(thrown);
 }
 
-xcclResult_t xcclCommSynchronize(xcclComm_t comm) {
+xcclResult_t xcclCommSynchronize(xcclComm_t comm) try {
   if (comm == nullptr) return NullComm();
   return comm->communicator == nullptr ? xcclSuccess : Report(comm->communicator->Synchronize());
+} catch (const std::exception& thrown) {
+  return Report(thrown);
 }
 
 xcclResult_t xcclCommFinalize(xcclComm_t comm) { return xcclCommSynchronize(comm); }
@@ -357,16 +404,20 @@ xcclResult_t xcclCommDestroy(xcclComm_t comm) {
   return xcclSuccess;
 }
 
-xcclResult_t xcclCommAbort(xcclComm_t comm) {
+xcclResult_t xcclCommAbort(xcclComm_t comm) try {
   if (comm != nullptr && comm->communicator != nullptr) comm->communicator->Abort();
   return xcclCommDestroy(comm);
+} catch (const std::exception& thrown) {
+  return Report(thrown);
 }
 
-xcclResult_t xcclCommGetAsyncError(xcclComm_t comm, xcclResult_t* error) {
+xcclResult_t xcclCommGetAsyncError(xcclComm_t comm, xcclResult_t* error) try {
   if (comm == nullptr) return NullComm();
   if (error == nullptr) return Fail(xcclInvalidArgument, "error is null");
   *error = comm->communicator == nullptr ? xcclSuccess : ResultOf(comm->communicator->AsyncError());
   return xcclSuccess;
+} catch (const std::exception& thrown) {
+  return Report(thrown);
 }
 
 xcclResult_t xcclCommCount(xcclComm_t comm, int* count) {

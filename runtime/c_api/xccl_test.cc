@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/no_threads.h"
 #include "ir/lower/lower.h"
 #include "ir/plan.h"
 #include "ir/testing/programs.h"
@@ -36,6 +37,19 @@ std::string MakeBook(const std::string& name, int32_t ranks, std::initializer_li
   }
   EXPECT_EQ(WritePlanBook(book), OkStatus());
   return book.directory;
+}
+
+TEST(Xccl, AThreadThatCannotBeHadIsAResultCodeAndNoException) {
+  const std::string book = MakeBook("no_threads", 1, {CollectiveKind::kAllgather});
+  xcclComm_t comm = nullptr;
+  ASSERT_EQ(xcclCommInitAll(&comm, 1, nullptr), xcclSuccess);
+  {
+    const NoThreads none;
+    EXPECT_EQ(xcclCommLoadPlanBook(comm, book.c_str()), xcclSystemError);
+    EXPECT_STREQ(xcclGetLastError(nullptr), "cannot start a thread: Resource temporarily unavailable");
+  }
+  EXPECT_EQ(xcclCommLoadPlanBook(comm, book.c_str()), xcclSuccess) << xcclGetLastError(nullptr);
+  EXPECT_EQ(xcclCommDestroy(comm), xcclSuccess);
 }
 
 TEST(Xccl, RunsEveryCall) {

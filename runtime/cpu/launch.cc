@@ -10,9 +10,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <thread>
 #include <vector>
 
+#include "base/exceptions.h"
+#include "base/threads.h"
 #include "runtime/cpu/shared_transport.h"
 
 namespace xccl {
@@ -24,14 +27,28 @@ Status FailureOf(const SharedRegion& region) {
   return SharedTransport(region, Rank(0), nullptr).Failure().value_or(OkStatus());
 }
 
+// No exception leaves a rank's thread or process.
+Status Guarded(const RankBody& body, SharedTransport& transport) {
+  try {
+    return body(transport);
+  } catch (const std::exception& error) {
+    return Annotate(StatusOf(error), fmt::format("rank {}", transport.rank().value));
+  }
+}
+
 Status RunThreads(const SharedRegion& region, std::span<const Rank> ranks, const RankBody& body) {
   std::vector<DirectSource> directs = SharedTransport::MakeDirects(region.wiring());
   std::vector<std::thread> threads;
   for (Rank rank : ranks) {
-    threads.emplace_back([&, rank] {
+    StatusOr<std::thread> thread = StartThread([&, rank] {
       SharedTransport transport(region, rank, &directs);
-      if (Status status = body(transport); !status.ok()) transport.Fail(status);
+      if (Status status = Guarded(body, transport); !status.ok()) transport.Fail(status);
     });
+    if (!thread.ok()) {
+      FailRegion(region, Annotate(thread.status(), fmt::format("rank {}", rank.value)));
+      break;
+    }
+    threads.push_back(*std::move(thread));
   }
   for (std::thread& thread : threads) thread.join();
   return FailureOf(region);
@@ -48,7 +65,7 @@ struct Child {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before the line above
   SharedTransport transport(region, rank, nullptr);
-  const Status status = body(transport);
+  const Status status = Guarded(body, transport);
   if (!status.ok()) transport.Fail(status);
   // Not exit: buffered output and destructors are the parent's.
   _exit(0);

@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <new>
 #include <string>
 #include <thread>
+
+#include "base/testing/no_threads.h"
 
 namespace xccl {
 namespace {
@@ -52,6 +55,25 @@ TEST(RunRanks, AChildThatDoesNotStopIsKilled) {
     return OkStatus();
   });
   EXPECT_EQ(status, InvalidInput("rank 0 gives up"));
+}
+
+TEST(RunRanks, AThreadThatCannotBeHadDoesNotEndTheProgram) {
+  const SharedRegion region = Region(Sharing::kThreads, 3);
+  const NoThreads none;
+  EXPECT_EQ(RunRanks(region, kThree, milliseconds(5000), [](Transport&) { return OkStatus(); }),
+            SystemError("rank 0: cannot start a thread: Resource temporarily unavailable"));
+}
+
+TEST(RunRanks, AnExceptionOfARankDoesNotEndTheProgram) {
+  for (Sharing sharing : {Sharing::kThreads, Sharing::kChildren}) {
+    const SharedRegion region = Region(sharing, 3);
+    EXPECT_EQ(RunRanks(region, kThree, milliseconds(5000),
+                       [](Transport& transport) -> Status {
+                         if (transport.rank() == Rank(1)) throw std::bad_alloc();
+                         return transport.Barrier(std::chrono::seconds(60));
+                       }),
+              SystemError("rank 1: out of memory"));
+  }
 }
 
 TEST(RunRanks, TheFirstFailureIsEverybodys) {

@@ -8,6 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/threads.h"
+
 namespace xccl::smt {
 namespace {
 
@@ -47,9 +49,9 @@ void CopyDecider::RunSlice(int64_t work, const DecideLimits& limits, size_t entr
     run(0);
     return;
   }
-  std::thread other(take);
-  take();
-  other.join();
+  StatusOr<std::thread> other = StartThread(take);
+  take();  // all of them where the machine has no thread left
+  if (other.ok()) other->join();
 }
 
 StatusOr<Answer> CopyDecider::Decide(const DecideLimits& limits) {

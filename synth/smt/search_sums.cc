@@ -123,9 +123,11 @@ StatusOr<Outcome> Search::AskSums(const Question& question, int64_t work) {
 Status Search::AskSumsInFewer(const Question& question, int32_t steps, int64_t work, Outcome& outcome) {
   const std::vector<Image> none;
   const int32_t rounds = static_cast<int32_t>(question.rounds);
+  const auto problem = sums_.find(question.chunks);
+  XCCL_CHECK(problem != sums_.end());
   for (int32_t fewer = LeastSteps(); fewer < steps; ++fewer) {
     if (IsOver()) return OkStatus();
-    SumQuestion sums(forwards_, sums_.at(question.chunks), none, Shape::kAll, fewer, rounds);
+    SumQuestion sums(forwards_, problem->second, none, Shape::kAll, fewer, rounds);
     XCCL_ASSIGN_OR_RETURN(const SumAnswer answer, sums.Ask(rounds, SolverLimits(work)));
     left_ -= answer.work;
     if (Accept(question.chunks, answer, outcome) || answer.verdict != Verdict::kInfeasible) return OkStatus();

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "base/files.h"
 #include "base/strings.h"
 #include "topologies/families/families.h"
@@ -41,9 +39,8 @@ StatusOr<Topology> LoadUnmodified(std::string_view topology, const LoadOptions& 
   for (const LibraryFile& file : LibraryFiles())
     if (file.name == topology) return ReadNativeXml(file.text, fmt::format("{}.xml", file.name));
   const std::string path(topology);
-  std::error_code ignored;
   const bool is_path = path.find('/') != std::string::npos || path.ends_with(".xml");
-  if (!is_path && !std::filesystem::exists(path, ignored)) return UnknownTopology(topology);
+  if (!is_path && !PathExists(path)) return UnknownTopology(topology);
   XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   if (IsNcclXml(text)) return ReadNcclXml(text, path, options);
   return ReadNativeXml(text, path);

@@ -366,8 +366,11 @@ void Builder::AddPcie() {
   const auto node = [&](const Unit& unit) { return unit.node.value_or(nodes_[unit.device]); };
   for (const auto& [unit, above] : below_switches_)
     AddCable(node(unit), above, unit.bandwidth, kPcieLatencyPs);
-  for (const Unit& top : tops)
-    AddCable(node(top), cpus.at(group.Of(top.device)), top.bandwidth, kPcieLatencyPs);
+  for (const Unit& top : tops) {
+    const auto cpu = cpus.find(group.Of(top.device));
+    XCCL_CHECK(cpu != cpus.end());
+    AddCable(node(top), cpu->second, top.bandwidth, kPcieLatencyPs);
+  }
   const int64_t between = CpuLinkOf(texts_.cpu).bytes_per_s;
   for (auto a = cpus.begin(); a != cpus.end(); ++a)
     for (auto b = std::next(a); b != cpus.end(); ++b) AddCable(a->second, b->second, between, kPcieLatencyPs);

@@ -139,7 +139,13 @@ std::string HostName() {
 
 // Absent: NCCL is not there or gave nothing; `why` says what happened where it was there.
 std::optional<Topology> ReadThroughNccl(int gpus, const LoadOptions& options, std::string& why) {
-  std::string file = (std::filesystem::temp_directory_path() / (HostName() + "-XXXXXX")).string();
+  std::error_code no_folder;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(no_folder);
+  if (no_folder) {
+    why = "NCCL gave no dump: no temporary directory: " + no_folder.message();
+    return std::nullopt;
+  }
+  std::string file = (folder / (HostName() + "-XXXXXX")).string();
   const int handle = mkstemp(file.data());
   if (handle < 0) return std::nullopt;
   close(handle);

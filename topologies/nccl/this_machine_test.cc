@@ -73,5 +73,23 @@ TEST_F(ThisMachine, TwoGpus) {
   EXPECT_EQ(t->num_links(), 5);  // two NVLink, four PCIe less one
 }
 
+TEST_F(ThisMachine, ATemporaryDirectoryThatIsNotThereIsAWarningAndNoCrash) {
+  WriteScript(
+      "case \"$1\" in\n"
+      "-L) echo 'GPU 0: A';;\n"
+      "topo) printf '\\tGPU0\\tCPU Affinity\\nGPU0\\t X \\t0-7\\n';;\n"
+      "*) echo '0, 8.0, 4, 16';;\n"
+      "esac\n");
+  setenv("TMPDIR", "/nowhere", 1);
+  const StatusOr<Topology> t = ReadThisMachine({}, {});
+  unsetenv("TMPDIR");
+  ASSERT_TRUE(t.ok()) << t.status().message();
+  ASSERT_FALSE(t->spec().warnings.empty());
+  EXPECT_EQ(t->spec().warnings.back(),
+            "this machine: NCCL gave no dump: no temporary directory: No such file or directory; nvidia-smi "
+            "topo -m was "
+            "read instead");
+}
+
 }  // namespace
 }  // namespace xccl
