@@ -377,5 +377,34 @@ TEST(DeviceProgram, ProcessesOfAHostMapEachOthersArenas) {
   }
 }
 
+// The other party agrees to all that is short, and describes its arena by these bytes.
+Status ConnectTo(const FakeDriver& fake, const Ring& ring, const std::string& description) {
+  XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<const Gpu> gpu, Gpu::Open(fake.table(), 0));
+  Exchange exchange = AloneExchange();
+  exchange.parties = 2;
+  exchange.all = [&description](Parcel mine) -> StatusOr<std::vector<Parcel>> {
+    const std::string theirs = mine.bytes.size() <= 16 ? mine.bytes : description;
+    std::vector<Parcel> all(2);
+    all[0] = std::move(mine);
+    all[1].bytes = theirs;
+    return all;
+  };
+  return DeviceProgram::Connect("ring", ring.program, ring.collective, FakeImage, {{Rank(0), gpu}}, exchange,
+                                {}, {}, std::make_shared<Residency>())
+      .status();
+}
+
+TEST(DeviceProgram, APeersLengthThatItsDescriptionDoesNotHaveIsRefusedAndNotRead) {
+  FakeDriver fake;
+  const Ring ring(2);
+  AddTestKernel(fake, ring.program, ring.collective);
+  for (const uint64_t length : {uint64_t{5}, uint64_t{1} << 62, UINT64_MAX}) {
+    const uint64_t head[2] = {1, length};
+    const std::string bytes = std::string(reinterpret_cast<const char*>(head), sizeof head) + "four";
+    EXPECT_EQ(ConnectTo(fake, ring, bytes).message(), "ring: a process sent a broken description") << length;
+  }
+  EXPECT_EQ(ConnectTo(fake, ring, "short").message(), "ring: a process sent a broken description");
+}
+
 }  // namespace
 }  // namespace xccl::cuda
