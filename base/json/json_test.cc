@@ -119,6 +119,8 @@ TEST(JsonDocument, SyntaxErrors) {
        "f.json:2:11: truncated: the text ends before its value is complete"},
       {"cut in a string", "{\"abc", "f.json:1:6: truncated: the text ends before its value is complete"},
       {"cut in an object", "{\"a\": 1,", "f.json:1:9: truncated: the text ends before its value is complete"},
+      {"a zero byte, which nlohmann takes for the end", std::string("[1,\0 2]", 7),
+       "f.json:1:4: not JSON: unexpected byte 0x00"},
       {"XML", "<topology/>", "f.json:1:1: not JSON: unexpected '<'"},
       {"wrong bracket", "{\"a\":\n [1}", "f.json:2:4: not JSON: unexpected '}'"},
       {"text after the value", "{} x", "f.json:1:4: not JSON: unexpected 'x'"},

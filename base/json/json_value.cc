@@ -99,19 +99,15 @@ class Builder : public nlohmann::json_sax<json> {
     std::get<std::unique_ptr<JsonObject>>(open_.back().value)->keys.push_back(std::move(name));
     return true;
   }
-  bool parse_error(size_t position, const std::string&, const json::exception& exception) override {
-    const std::string_view text = exception.what();
+  bool parse_error(size_t position, const std::string&, const json::exception&) override {
     position_ = position;
-    truncated_ =
-        text.find("unexpected end of input") != text.npos || text.find("missing closing quote") != text.npos;
     return false;
   }
 
   JsonNode root;
   const std::string& error() const { return error_; }
-  // Bytes read when the parser gave up.
+  // Bytes read when the parser gave up; the end of the text counts as one.
   std::optional<size_t> position() const { return position_; }
-  bool truncated() const { return truncated_; }
 
  private:
   bool AttachInteger(int64_t value) {
@@ -175,7 +171,6 @@ class Builder : public nlohmann::json_sax<json> {
   std::vector<JsonNode> open_;
   std::string error_;
   std::optional<size_t> position_;
-  bool truncated_ = false;
 };
 
 std::string_view KindName(const JsonNode& node) {
@@ -235,8 +230,7 @@ StatusOr<JsonDocument> JsonDocument::Parse(std::string_view text, std::string fi
   if (!builder.position()) return InvalidInput(fmt::format("{}: {}", file, builder.error()));
   const size_t at = *builder.position() > 0 ? *builder.position() - 1 : 0;
   const Location location = LocationOfOffset(file, text, at);
-  if (builder.truncated() || at >= text.size())
-    return InvalidAt(location, "truncated: the text ends before its value is complete");
+  if (at >= text.size()) return InvalidAt(location, "truncated: the text ends before its value is complete");
   const char seen = text[at];
   return InvalidAt(location, seen >= 0x20 && seen < 0x7F ? fmt::format("not JSON: unexpected '{}'", seen)
                                                          : fmt::format("not JSON: unexpected byte 0x{:02x}",

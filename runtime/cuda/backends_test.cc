@@ -146,7 +146,7 @@ int RunProcess(const std::string& name, int32_t rank, bool dies) {
   if (dies && rank == 1) _exit(9);
   if (!communicator.Enqueue(Allreduce(in, out, nullptr)).ok()) return 3;
   const Status status = communicator.Synchronize();
-  if (dies) return status == LimitReached(name + ": party 1: its process ended") ? 0 : 4;
+  if (dies) return status == PeerEnded(name + ": party 1: its process ended") ? 0 : 4;
   if (!status.ok() || out != std::vector<float>(5000, 3.0f)) return 5;
   return RunRegistered(fake, communicator, rank);
 }

@@ -55,7 +55,7 @@ struct Line {
       } else if (errno == EAGAIN || errno == EINTR) {
         XCCL_RETURN_IF_ERROR(Wait(POLLOUT));
       } else {
-        return LimitReached(fmt::format("its process ended ({})", std::strerror(errno)));
+        return PeerEnded(fmt::format("its process ended ({})", std::strerror(errno)));
       }
     }
     return OkStatus();
@@ -67,7 +67,7 @@ struct Line {
       if (got > 0) {
         bytes = bytes.subspan(static_cast<size_t>(got));
       } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
-        return LimitReached("its process ended");
+        return PeerEnded("its process ended");
       }
     }
     return OkStatus();
@@ -119,7 +119,7 @@ struct Line {
       XCCL_RETURN_IF_ERROR(Wait(POLLIN));
       const ssize_t got = recvmsg(socket.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
       if (got == 1) break;
-      if (got == 0 || (errno != EAGAIN && errno != EINTR)) return LimitReached("its process ended");
+      if (got == 0 || (errno != EAGAIN && errno != EINTR)) return PeerEnded("its process ended");
     }
     size_t seen = 0;
     for (cmsghdr* rights = CMSG_FIRSTHDR(&message); rights != nullptr;
@@ -295,7 +295,7 @@ Status Meeting::Check() const {
   for (size_t p = 0; p < processes.size(); ++p) {
     pollfd ended{processes[p].get(), POLLIN, 0};
     if (processes[p].open() && poll(&ended, 1, 0) > 0 && left[p].load(std::memory_order_acquire) == 0)
-      return LimitReached(fmt::format("{}: party {}: its process ended", name, p));
+      return PeerEnded(fmt::format("{}: party {}: its process ended", name, p));
   }
   return OkStatus();
 }

@@ -17,9 +17,9 @@ namespace xccl::cuda {
 struct Exchange {
   int32_t party = 0, parties = 1;
   // Everybody's parcels, by party, one's own included. All parties call it equally often. Errors: kLimit when
-  // a party does not come within the time limit, or is gone.
+  // a party does not come within the time limit, kPeerEnded when one is gone.
   std::function<StatusOr<std::vector<Parcel>>(Parcel mine)> all;
-  // Without waiting: kLimit "party 2: its process ended" when that is known. A party whose Exchange was
+  // Without waiting: kPeerEnded "party 2: its process ended" when that is known. A party whose Exchange was
   // destroyed before left in good order.
   std::function<Status()> check;
 };

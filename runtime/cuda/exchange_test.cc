@@ -102,7 +102,7 @@ TEST(Exchange, AProcessThatEndsIsNoticedUnlessItLeft) {
     int ending = 0;
     waitpid(child, &ending, 0);
     EXPECT_EQ(WEXITSTATUS(ending), 0);
-    const Status ended = LimitReached(name + ": party 1: its process ended");
+    const Status ended = PeerEnded(name + ": party 1: its process ended");
     EXPECT_EQ(exchange->check(), leaves ? OkStatus() : ended);
     EXPECT_EQ(exchange->all({}).status(), ended);
   }

@@ -11,11 +11,13 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <exception>
 #include <map>
 #include <memory>
 #include <span>
 #include <utility>
 
+#include "base/exceptions.h"
 #include "runtime/cuda/exchange.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/memory.h"
@@ -291,8 +293,8 @@ void Keep(const Status& status, Shared& shared) {
   status.message().copy(shared.text, sizeof shared.text - 1);
 }
 
-Status RunChild(const Job& job, const DriverSource& source, const std::string& meeting, size_t place,
-                Shared& shared) {
+Status RunRank(const Job& job, const DriverSource& source, const std::string& meeting, size_t place,
+               Shared& shared) {
   XCCL_ASSIGN_OR_RETURN(const Driver* driver, source());
   XCCL_ASSIGN_OR_RETURN(std::vector<LocalRank> local,
                         Place(*driver, job.table.ranks(), place, 1, job.gpu.ranks_per_gpu));
@@ -302,7 +304,19 @@ Status RunChild(const Job& job, const DriverSource& source, const std::string& m
   return Runner(job, std::move(local), std::move(exchange)).Run(shared);
 }
 
-// The first failure that is not just somebody else's end.
+// In the child process, which no exception leaves.
+[[noreturn]] void RunChild(const Job& job, const DriverSource& source, const std::string& meeting,
+                           size_t place, Shared& shared) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  try {
+    Keep(RunRank(job, source, meeting, place, shared), shared);
+  } catch (const std::exception& error) {
+    Keep(StatusOf(error), shared);
+  }
+  _exit(0);
+}
+
+// The first failure that is not just another process's end.
 Status FirstFailure(std::span<Shared> all, std::span<const int> endings, std::span<const Rank> ranks) {
   Status last;
   for (size_t i = 0; i < all.size(); ++i) {
@@ -311,7 +325,7 @@ Status FirstFailure(std::span<Shared> all, std::span<const int> endings, std::sp
                                       WTERMSIG(endings[i]), strsignal(WTERMSIG(endings[i]))));
     if (all[i].failed == 0) continue;
     last = Status(all[i].code, all[i].text);
-    if (last.message().find("its process ended") == std::string::npos) return last;
+    if (last.code() != StatusCode::kPeerEnded) return last;
   }
   return last;
 }
@@ -321,11 +335,7 @@ Status RunProcesses(const Job& job, const DriverSource& source, std::span<Shared
   std::vector<pid_t> children;
   for (size_t i = 0; i < job.table.ranks().size(); ++i) {
     const pid_t child = fork();
-    if (child == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      Keep(RunChild(job, source, meeting, i, shared[i]), shared[i]);
-      _exit(0);
-    }
+    if (child == 0) RunChild(job, source, meeting, i, shared[i]);
     if (child < 0) {
       for (const pid_t other : children) kill(other, SIGKILL);
       return InvalidInput(

@@ -1,9 +1,12 @@
 #include "runtime/cuda/run_program.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <atomic>
 #include <csignal>
 #include <memory>
+#include <new>
 #include <string>
 
 #include "runtime/cuda/fake_driver.h"
@@ -118,6 +121,31 @@ TEST(CudaRun, SaysWhichProcessWasEnded) {
           .status()
           .message(),
       "rank 0: its process was ended by signal 9 (Killed)");
+}
+
+// The others' "its process ended" is no reason, whoever speaks first and whatever the reason's own text says.
+TEST(CudaRun, TheFailureThatEndsTheOtherProcessesIsReported) {
+  const Allreduce a(3);
+  void* const memory =
+      mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  std::atomic<int>& started = *new (memory) std::atomic<int>(0);
+  bool fails = false;
+  const DriverSource driver = [&]() -> StatusOr<const Driver*> {
+    fails = started++ == 2;
+    static FakeDriver* const fake = new FakeDriver;  // as long as the process
+    AddTestKernel(*fake, a.program, a.collective);
+    return &fake->table();
+  };
+  const KernelImages images = [&](DataType, ReduceOp, int32_t) -> StatusOr<std::string> {
+    if (fails) return InvalidInput("its process ended the compiler");
+    return std::string("fake");
+  };
+  RunOptions options = Options(3);
+  options.processes = true;
+  EXPECT_EQ(RunProgram("ring", a.program, a.collective, images, driver, options).status(),
+            InvalidInput("its process ended the compiler"));
+  munmap(memory, sizeof(std::atomic<int>));
 }
 
 }  // namespace

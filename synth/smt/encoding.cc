@@ -93,7 +93,7 @@ class CopyQuestion::Encoding {
       chunk_images_;                             // by group element; the identity alone where not symmetric
   std::vector<size_t> sent_orbit_, here_orbit_;  // of (chunk, edge), (chunk, rank)
   size_t num_sent_ = 0, num_here_ = 0;
-  z3::context context_;
+  Context context_;
   z3::solver solver_;
   std::vector<std::vector<std::optional<z3::expr>>> sent_, here_;  // [step][orbit]
   std::vector<z3::expr_vector> longer_;                            // of a step
@@ -119,8 +119,10 @@ void CopyQuestion::Encoding::NumberOrbits() {
     std::vector<int32_t> of(chunks);
     for (size_t c = 0; c < chunks; ++c) of[c] = static_cast<int32_t>(c);
     for (const std::vector<int32_t>& from : classes.chunks) {
-      const auto& to = classes.chunks[number.at(
-          {Moved(image, problem_.holders[from[0]]), Moved(image, problem_.needers[from[0]])})];
+      const auto moved =
+          number.find({Moved(image, problem_.holders[from[0]]), Moved(image, problem_.needers[from[0]])});
+      XCCL_CHECK(moved != number.end());
+      const auto& to = classes.chunks[moved->second];
       for (size_t i = 0; i < from.size(); ++i) of[from[i]] = to[i];
     }
     chunk_images_.push_back(std::move(of));

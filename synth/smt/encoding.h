@@ -66,7 +66,7 @@ class CopyQuestion {
 
  private:
   class Encoding;
-  std::string failure_;  // of making the encoding; it is absent then
+  Status failure_;  // of making the encoding; it is absent then
   std::unique_ptr<Encoding> encoding_;
 };
 

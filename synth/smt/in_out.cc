@@ -67,7 +67,7 @@ class InOutQuestion::Encoding {
   const Machine& machine_;
   const std::vector<Image>& images_;
   const int32_t steps_, extra_;
-  z3::context context_;
+  Context context_;
   z3::solver solver_;
   std::vector<Run> runs_;
   int64_t variables_ = 0;

@@ -29,7 +29,7 @@ class InOutQuestion {
 
  private:
   class Encoding;
-  std::string failure_;  // of making the encoding; it is absent then
+  Status failure_;  // of making the encoding; it is absent then
   std::unique_ptr<Encoding> encoding_;
 };
 

@@ -134,7 +134,7 @@ class SumQuestion::Encoding {
   const int32_t steps_, extra_;
   std::vector<size_t> edge_orbit_, has_orbit_;
   size_t num_edges_ = 0, num_has_ = 0;
-  z3::context context_;
+  Context context_;
   z3::solver solver_;
   std::vector<ChunkVars> vars_;
   std::vector<z3::expr_vector> longer_;

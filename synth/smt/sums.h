@@ -67,7 +67,7 @@ class SumQuestion {
 
  private:
   class Encoding;
-  std::string failure_;  // of making the encoding; it is absent then
+  Status failure_;  // of making the encoding; it is absent then
   std::unique_ptr<Encoding> encoding_;
 };
 

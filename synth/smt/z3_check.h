@@ -1,5 +1,5 @@
-// What all questions to Z3 share: limits, what a check used up, and the end of a check from outside. Only for
-// the files that include Z3.
+// What all questions to Z3 share: limits, what a check used up, its end from outside, and what a failure
+// means. Only for the files that include Z3.
 #pragma once
 
 #include <z3++.h>
@@ -8,22 +8,40 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 
+#include "base/exceptions.h"
 #include "base/status.h"
+#include "base/threads.h"
 #include "synth/smt/encoding.h"
 
 namespace xccl::smt {
 
-// Interrupts what the context is doing as soon as `stopped` says so; looks twenty times a second.
+// The code of this thread's last failed call to Z3. Z3 itself forgets it before an exception is caught, since
+// the destructors on the way call Z3 again.
+inline thread_local Z3_error_code last_failure = Z3_OK;
+
+// A context that keeps `last_failure`.
+class Context : public z3::context {
+ public:
+  Context() {
+    Z3_set_error_handler(*this, [](Z3_context, Z3_error_code code) { last_failure = code; });
+  }
+};
+
+// Interrupts what the context is doing as soon as `stopped` says so; looks twenty times a second. Where the
+// machine has no thread left the check runs to its limits.
 class Watch {
  public:
   Watch(z3::context& context, const std::function<bool()>& stopped) {
-    if (stopped) thread_ = std::thread([this, &context, &stopped] { Run(context, stopped); });
+    if (!stopped) return;
+    if (auto thread = StartThread([this, &context, &stopped] { Run(context, stopped); }); thread.ok())
+      thread_ = *std::move(thread);
   }
   ~Watch() {
     {
@@ -86,10 +104,18 @@ inline z3::check_result Check(z3::context& context, z3::solver& solver, z3::expr
   return result;
 }
 
-// Without memory a question is undecided, and has used up what it was given; anything else is a bug.
+// What the exception means that Z3, or what calls it, has thrown: kSystem without memory or threads, else
+// kBug.
+inline Status FailureOf(const std::exception& error) {
+  if (dynamic_cast<const z3::exception*>(&error) == nullptr) return StatusOf(error);
+  if (last_failure == Z3_MEMOUT_FAIL) return SystemError("smt: the solver is out of memory");
+  return BugError(std::string("smt: the solver failed: ") + error.what());
+}
+
+// Without memory or threads a question is undecided, and has used up what it was given.
 template <typename AnswerOf>
-StatusOr<AnswerOf> AfterFailure(const std::string& failure, const SolveLimits& limits) {
-  if (failure.find("memory") == std::string::npos) return BugError("smt: the solver failed: " + failure);
+StatusOr<AnswerOf> AfterFailure(const Status& failure, const SolveLimits& limits) {
+  if (failure.code() != StatusCode::kSystem) return failure;
   AnswerOf undecided;
   undecided.work = limits.work;
   return undecided;
@@ -97,24 +123,26 @@ StatusOr<AnswerOf> AfterFailure(const std::string& failure, const SolveLimits& l
 
 // An encoding; absent, with `failure` saying why, where Z3 gave up.
 template <typename Encoding, typename... Of>
-std::unique_ptr<Encoding> MakeEncoding(std::string& failure, const Of&... of) {
+std::unique_ptr<Encoding> MakeEncoding(Status& failure, const Of&... of) {
+  last_failure = Z3_OK;
   try {
     return std::make_unique<Encoding>(of...);
-  } catch (const z3::exception& error) {
-    failure = error.msg();
+  } catch (const std::exception& error) {
+    failure = FailureOf(error);
     return nullptr;
   }
 }
 
 // What `ask` says of an encoding, or what its failure means.
 template <typename AnswerOf, typename Encoding, typename AskIt>
-StatusOr<AnswerOf> AskEncoding(Encoding* encoding, const std::string& failure, const SolveLimits& limits,
+StatusOr<AnswerOf> AskEncoding(Encoding* encoding, const Status& failure, const SolveLimits& limits,
                                AskIt ask) {
   if (encoding == nullptr) return AfterFailure<AnswerOf>(failure, limits);
+  last_failure = Z3_OK;
   try {
     return ask(*encoding);
-  } catch (const z3::exception& error) {
-    return AfterFailure<AnswerOf>(error.msg(), limits);
+  } catch (const std::exception& error) {
+    return AfterFailure<AnswerOf>(FailureOf(error), limits);
   }
 }
 
