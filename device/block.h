@@ -136,8 +136,8 @@ class Block {
   XCCL_DEVICE char* Output(int32_t position) const {
     return Info().output + PartBegin(Info().buffers->output_begin, position);
   }
-  // Scratch run `run`; `before`: the shares of the runs before it (ir/kernel/kernel_sizes.h), `skip`: of the part
-  // before it.
+  // Scratch run `run`; `before`: the shares of the runs before it (ir/kernel/kernel_sizes.h), `skip`: of the
+  // part before it.
   XCCL_DEVICE char* Scratch(int32_t run, int64_t before, int64_t skip) const {
     return Info().scratch + ScratchBegin(run, before, skip);
   }

@@ -1,6 +1,7 @@
 // The machine: a directed multigraph of GPUs (ranks), switches, NICs and CPUs joined by links.
 // A TopologySpec is the plain description that readers and generators fill in; Topology::Create validates it
-// once, after which it never changes. XML: topologies/xml/native_xml.h, NCCL dumps: topologies/nccl/nccl_xml.h.
+// once, after which it never changes. XML: topologies/xml/native_xml.h, NCCL dumps:
+// topologies/nccl/nccl_xml.h.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Flows from both sides (ir/bounds/concurrent_flow.h), cuts found by sweeps, and what each rank's links can take:
-// the best of them. Machines with translations are priced by orbit, from one source an orbit.
+// Flows from both sides (ir/bounds/concurrent_flow.h), cuts found by sweeps, and what each rank's links can
+// take: the best of them. Machines with translations are priced by orbit, from one source an orbit.
 #include <algorithm>
 
 #include "base/units.h"

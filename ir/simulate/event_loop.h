@@ -1,6 +1,7 @@
 // One run of the event simulation: when everything has arrived, with so many segments of every unit. In: the
 // model of a schedule; out: a time, and where asked for when each unit starts and arrives. Cost: one heap
-// operation and two or three events a job and segment. Simulate (ir/simulate/simulate.h) says what a run means.
+// operation and two or three events a job and segment. Simulate (ir/simulate/simulate.h) says what a run
+// means.
 #pragma once
 
 #include <cstddef>

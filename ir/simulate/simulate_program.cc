@@ -4,8 +4,8 @@
 // again when the instruction that received it is done. A group's message takes each link of its tree once:
 // behind a switch that multicasts it goes on as several, and where one adds up it waits for all.
 //
-// As in ir/simulate/simulate.cc everything of one instant happens before idle links choose, so that the result does
-// not depend on the order of events. Passes beyond a steady state are a straight line.
+// As in ir/simulate/simulate.cc everything of one instant happens before idle links choose, so that the
+// result does not depend on the order of events. Passes beyond a steady state are a straight line.
 #include "ir/simulate/simulate_program.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // From flows to routes: the ways on which each part travels, and how the part is shared between them. In:
-// trees of shortest ways with weights (ir/bounds/concurrent_flow.h); out: for every part that moves, its distinct
-// ways with whole weights, few pieces where few do.
+// trees of shortest ways with weights (ir/bounds/concurrent_flow.h); out: for every part that moves, its
+// distinct ways with whole weights, few pieces where few do.
 #pragma once
 
 #include <cstdint>

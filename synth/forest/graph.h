@@ -52,7 +52,8 @@ struct Cut {
 int64_t SlackOf(const CapacityGraph& graph, const Demands& demands, const std::vector<bool>& inside);
 
 // Finds cuts of a graph whose capacities change. One maximum flow a sink, searched backward from it and
-// mostly local: a sink that is certified serves those after it as a source without limit (ir/bounds/bound_cut.cc).
+// mostly local: a sink that is certified serves those after it as a source without limit
+// (ir/bounds/bound_cut.cc).
 class CutOracle {
  public:
   // The graph and the sinks stay with the caller and outlive this.

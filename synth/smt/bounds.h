@@ -35,8 +35,8 @@ struct Total {
 };
 Total TotalSends(const Machine& machine, const greedy::CopyProblem& problem);
 
-// The worst cut (ir/bounds/bound_cut.h): rounds for the problem's chunks, however many steps there are. Absent where
-// chunks differ in who needs them, or have several holders.
+// The worst cut (ir/bounds/bound_cut.h): rounds for the problem's chunks, however many steps there are.
+// Absent where chunks differ in who needs them, or have several holders.
 std::optional<RoundsBound> CutRounds(const Topology& topology, const Machine& machine,
                                      const greedy::CopyProblem& problem);
 
