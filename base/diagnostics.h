@@ -17,7 +17,7 @@ struct Location {
   bool operator==(const Location&) const = default;
 };
 
-// The place of byte `offset` in `text`. Linear in offset.
+// The location of byte `offset` in `text`. Cost: linear in offset.
 Location LocationOfOffset(std::string_view file, std::string_view text, size_t offset);
 // "dgx.xml:14:5"
 std::string ToString(const Location& location);

@@ -16,14 +16,14 @@ Status IoError(const std::string& path, const char* verb, int error) {
   return InvalidInput(path + ": cannot " + verb + ": " + std::strerror(error));
 }
 
-// Where contents go first and last.
+// The two names of an output file: while it is written, and when it is complete.
 struct Target {
   std::string written;  // the temporary file, unless direct
   std::string final;
-  bool direct = false;  // a device or pipe, which cannot be replaced by renaming
+  bool direct = false;  // a device or pipe; a rename cannot replace it
 };
 
-// A symbolic link stays one: the file that it names is replaced.
+// Follows a symbolic link, so that the file it names is replaced and the link stays.
 StatusOr<Target> FindTarget(const std::string& path) {
   std::error_code error;
   const std::filesystem::file_status found = std::filesystem::status(path, error);
@@ -83,7 +83,7 @@ Status WriteFileAtomically(const std::string& path, const std::function<Status(s
 Status CheckWritable(const std::string& path) {
   XCCL_ASSIGN_OR_RETURN(const Target target, FindTarget(path));
   if (target.direct) return access(path.c_str(), W_OK) == 0 ? OkStatus() : IoError(path, "write", errno);
-  // Only making the file tells: folders may be read-only for more reasons than their permissions.
+  // A trial file is the only reliable test: a folder can be read-only for reasons other than its permissions.
   std::FILE* const file = std::fopen(target.written.c_str(), "wb");
   if (file == nullptr) return IoError(path, "write", errno);
   std::fclose(file);

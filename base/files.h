@@ -1,5 +1,5 @@
-// Whole files in, whole files out. An output is written beside its target and renamed, so that a failure or a
-// kill leaves the old file as it was. A target that is a device or a pipe is written straight.
+// Reads and writes whole files. An output is written beside its target and then renamed, so a failure or a
+// kill leaves the old file as it was. A target that is a device or a pipe is written directly.
 #pragma once
 
 #include <functional>
@@ -18,9 +18,9 @@ bool IsDirectory(const std::string& path);
 StatusOr<std::string> ReadFile(const std::string& path);
 // Errors: kInvalidInput "PATH: cannot write: REASON"; the temporary file is removed.
 Status WriteFileAtomically(const std::string& path, std::string_view contents);
-// Could a file be written there? Leaves everything as it is. Errors: as WriteFileAtomically.
+// Checks that a file could be written there; changes nothing. Errors: as WriteFileAtomically.
 Status CheckWritable(const std::string& path);
-// The same for contents too large to hold: `write` streams them and may fail with its own Status.
+// Writes contents that are too large to hold: `write` streams them and may fail with its own Status.
 Status WriteFileAtomically(const std::string& path, const std::function<Status(std::ostream&)>& write);
 
 }  // namespace xccl

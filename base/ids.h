@@ -1,5 +1,6 @@
 // Dense typed ids: a Rank cannot be passed where a NodeId is meant. An id is an index into the vector that
-// owns the values; absent is std::optional, never -1. IdVector is that vector, indexed by its id type alone.
+// owns the values; absent is std::optional, never -1. IdVector is such a vector that only its own id type
+// can index.
 #pragma once
 
 #include <compare>

@@ -1,5 +1,5 @@
-// Seeded pseudo-random numbers, the same on every machine (the standard library's distributions are not).
-// SplitMix64 seeds xoshiro256** (Blackman and Vigna, 2018).
+// Seeded pseudo-random numbers that are the same on every machine, unlike the standard library's
+// distributions. SplitMix64 seeds xoshiro256** (Blackman and Vigna, 2018).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Errors as values. A function that a user's file, flag or machine can make fail returns Status or
-// StatusOr<T>; what only a programmer can break is an XCCL_CHECK, on in all builds. No exception leaves the
-// file that includes a throwing library. Texts follow `place: what was seen; what was expected`.
+// StatusOr<T>. Only a programmer's mistake fails an XCCL_CHECK, which is on in all builds. No exception
+// leaves the file that includes a throwing library. Texts follow `place: what was seen; what was expected`.
 #pragma once
 
 #include <optional>
@@ -12,14 +12,14 @@
 
 namespace xccl {
 
-// What went wrong, by what the caller can do about it. The command line's exit status is ExitCode(code).
+// Kinds of error, grouped by what the caller can do about them. The command line exits with ExitCode(code).
 enum class StatusCode {
   kOk,
   kInvalidInput,  // a file, a plan or a machine is wrong: exit 1
   kUsage,         // the command line is wrong: exit 2
   kInfeasible,    // proved that no answer exists: exit 3
   kBug,           // our own invariant is broken: exit 4
-  kLimit,         // a limit was reached with nothing found: exit 5
+  kLimit,         // a limit was reached before anything was found: exit 5
   kSystem,        // the machine has no more memory or threads: exit 5
   kPeerEnded,     // another process of the run ended; its own failure says more: exit 5
 };
@@ -60,7 +60,7 @@ Status Annotate(Status status, std::string_view prefix);
 // Aborts as XCCL_CHECK does, with the status' message: somebody read a value that is not there.
 [[noreturn]] void ReadWithoutValue(const Status& status);
 
-// A value or the reason why there is none. value(), * and -> check ok().
+// A value, or the reason why there is none. value(), * and -> check ok().
 template <typename T>
 class [[nodiscard]] StatusOr {
  public:
@@ -107,6 +107,6 @@ class [[nodiscard]] StatusOr {
   auto temporary = (expression);                                   \
   if (!temporary.ok()) return temporary.status();                  \
   target = std::move(temporary).value()
-// XCCL_ASSIGN_OR_RETURN(auto x, F()): returns F's status when it failed, else assigns its value.
+// XCCL_ASSIGN_OR_RETURN(auto x, F()): returns F's status if it failed, else assigns its value to x.
 #define XCCL_ASSIGN_OR_RETURN(target, expression) \
   XCCL_ASSIGN_OR_RETURN_IMPL_(XCCL_CONCAT_(xccl_result_, __LINE__), target, expression)

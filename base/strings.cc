@@ -42,7 +42,7 @@ size_t ReplaceCost(char a, char b) {
              : kEdit;
 }
 
-// Edit distance with insertions, deletions and replacements, one row of the table at a time.
+// The weighted edit distance (insertions, deletions, replacements), computed one row of the table at a time.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j * kEdit;

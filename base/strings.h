@@ -9,10 +9,10 @@
 namespace xccl {
 
 std::vector<std::string> Split(std::string_view text, char separator);  // keeps empty fields
-std::string_view Trim(std::string_view text);                           // blanks at both ends removed
+std::string_view Trim(std::string_view text);                           // removes blanks at both ends
 std::string Join(std::span<const std::string> items, std::string_view separator);
 
-// The known name nearest to `name` in edit distance, or "" when none is near enough to suggest.
+// The known name with the least edit distance to `name`, or "" if none is close enough to suggest.
 std::string NearestName(std::string_view name, std::span<const std::string_view> known);
 // "; did you mean 'torus'?" or "".
 std::string DidYouMean(std::string_view name, std::span<const std::string_view> known);

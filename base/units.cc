@@ -37,7 +37,7 @@ constexpr std::array<Unit, 14> kSizeUnits = {{{"", 1},
                                               {"TB", 1'000'000'000'000}}};
 constexpr std::array<Unit, 5> kTimeUnits = {
     {{"ps", 1}, {"ns", kPsPerNs}, {"us", kPsPerUs}, {"ms", 1'000'000'000}, {"s", kPsPerSecond}}};
-// Bits are scaled to bytes: 8 bits a byte divide every scale here.
+// Rates in bits are scaled to bytes, which is exact for every unit here.
 constexpr std::array<Unit, 11> kBandwidthUnits = {{{"B/s", 1},
                                                    {"KB/s", 1'000},
                                                    {"MB/s", 1'000'000},
@@ -50,7 +50,7 @@ constexpr std::array<Unit, 11> kBandwidthUnits = {{{"B/s", 1},
                                                    {"Gbit/s", 125'000'000},
                                                    {"Tbit/s", 125'000'000'000}}};
 
-// A decimal number times a unit, exactly: digits are kept as an integer and a power of ten.
+// Parses a decimal number with a unit exactly: the digits are kept as an integer and a power of ten.
 StatusOr<int64_t> ParseScaled(std::string_view text, std::span<const Unit> units, std::string_view what,
                               std::string_view example) {
   const auto bad = [&](std::string_view why) {
@@ -86,7 +86,7 @@ StatusOr<int64_t> ParseScaled(std::string_view text, std::span<const Unit> units
   return bad(fmt::format("unknown unit '{}'{}", suffix, DidYouMean(suffix, names)));
 }
 
-// Exact decimal text of value / scale, or "" when it needs more than `places` places.
+// The exact decimal text of value / scale, or "" if it needs more than `places` decimal places.
 std::string Decimal(int64_t value, int64_t scale, int places) {
   std::string text = std::to_string(value / scale);
   __int128 rest = value % scale;

@@ -1,5 +1,5 @@
-// Sizes, times and bandwidths: their text forms and the only conversions between them. Stored as int64:
-// bytes (_bytes), picoseconds (_ps), bytes per second (_bytes_per_s).
+// Sizes, times and bandwidths: their text forms and the only conversions between them. They are stored as
+// int64 in bytes (_bytes), picoseconds (_ps) and bytes per second (_bytes_per_s).
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,26 @@ inline constexpr int64_t kPsPerNs = 1'000;
 inline constexpr int64_t kPsPerUs = 1'000'000;
 inline constexpr int64_t kPsPerSecond = 1'000'000'000'000;
 
-// "4096", "1KiB", "1K", "1KB": K, M, G, T and KiB.. are powers of 2, KB, MB, GB, TB powers of 10; case
-// matters. Fractions are accepted where the result is whole ("1.5MiB"). Never negative.
+// "4096", "1KiB", "1K", "1KB". K, M, G, T and KiB.. are powers of 2; KB, MB, GB, TB are powers of 10. Case
+// matters. Fractions are accepted if the result is a whole number ("1.5MiB"). Never negative.
 StatusOr<int64_t> ParseSize(std::string_view text);
-// One size, a list "1KiB,1MiB" or a range "1KiB:1GiB:x4" (both ends included when reached). Sorted as
+// One size, a list "1KiB,1MiB" or a range "1KiB:1GiB:x4" (both ends included when reached). The order is as
 // written.
 StatusOr<std::vector<int64_t>> ParseSizeList(std::string_view text);
-// "500ns", "0.7us", "1ms", "2s", "30ps": a number and one of these units, case matters, never negative.
+// "500ns", "0.7us", "1ms", "2s", "30ps": a number and one of these units. Case matters; never negative.
 StatusOr<int64_t> ParseDuration(std::string_view text);
-// "50GB/s" (10^9), "50GiB/s" (2^30), "400Gbit/s", also B/s, KB/s, MB/s, TB/s, KiB/s, MiB/s, Mbit/s; more than
-// zero.
+// "50GB/s" (10^9), "50GiB/s" (2^30), "400Gbit/s", also B/s, KB/s, MB/s, TB/s, KiB/s, MiB/s, Mbit/s, Tbit/s.
+// More than zero.
 StatusOr<int64_t> ParseBandwidth(std::string_view text);
 // A whole number within [low, high]; the error names both.
 StatusOr<int64_t> ParseInteger(std::string_view text, int64_t low, int64_t high);
 
-// Shortest text that parses back to the same value: "64MiB", "1000B" stays "1000".
+// These texts parse back to the same value. Sizes use the largest binary unit that divides them: "64MiB",
+// "1000".
 std::string FormatSize(int64_t bytes);
 std::string FormatDuration(int64_t ps);            // "500ns", "1.25us"
 std::string FormatBandwidth(int64_t bytes_per_s);  // "450GB/s", "50GiB/s"
-// For people, three or four significant digits: "12.9us", "346.7GB/s".
+// Rounded to four significant digits, for people: "12.9us", "346.7GB/s".
 std::string FormatDurationShort(int64_t ps);
 std::string FormatBandwidthShort(double bytes_per_s);
 

@@ -1,6 +1,6 @@
-// Turned, Clp is given the dual program: a row of ours is a column there, and a variable of ours a row. Rows
-// that are added later are then columns outside the basis, and the primal simplex goes on from the last
-// solution.
+// In the turned form Clp solves the dual program: each of our rows is a column there, and each of our
+// variables a row. Rows added later are then columns outside the basis, so the primal simplex continues
+// from the last solution.
 #include "base/graph/lp.h"
 
 #include <coin/Clp_C_Interface.h>
@@ -11,7 +11,7 @@
 
 namespace xccl {
 
-// Rows wait here until the next Solve.
+// Added rows wait here until the next Solve.
 struct LinearProgram::Model {
   Clp_Simplex* clp = nullptr;
   bool turned = false;
@@ -22,7 +22,7 @@ struct LinearProgram::Model {
     const int rows = static_cast<int>(low.size());
     if (rows == 0) return;
     if (turned) {
-      // A free price where low = high, else one >= 0.
+      // The price of an equation is free; that of an inequality is >= 0.
       std::vector<double> least(low.size()), most(low.size(), kInfinity);
       for (size_t i = 0; i < low.size(); ++i) least[i] = low[i] == high[i] ? -kInfinity : 0;
       Clp_addColumns(clp, rows, least.data(), most.data(), high.data(), starts.data(), variables.data(),

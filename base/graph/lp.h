@@ -1,5 +1,6 @@
-// Linear programs that grow by rows: maximise costs · x, x >= 0, row · x = or <= a bound. The one door to the
-// LP library (Clp); simplex, which starts from the last solution when rows are added. Deterministic.
+// Linear programs that grow by rows: maximise costs · x where x >= 0 and each row · x is equal to, or at
+// most, a bound. Only this file uses the LP library (Clp). Simplex restarts from the last solution when
+// rows are added. Deterministic.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +12,18 @@
 
 namespace xccl {
 
-// How it is given to the solver. Answers are as good, but where several are optimal they may differ.
+// The form in which the solver gets the program. Both find an optimum; where there are several, they may
+// differ.
 enum class LinearProgramForm : uint8_t {
   kPlain,
-  kTurned,  // the dual program: several times as fast where rows come to be many more than variables
+  kTurned,  // the dual program: several times as fast when rows far outnumber variables
 };
 
 class LinearProgram {
  public:
   static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-  // One cost a variable.
+  // `costs` holds one entry per variable.
   explicit LinearProgram(std::span<const double> costs, LinearProgramForm form = LinearProgramForm::kPlain);
   ~LinearProgram();
   LinearProgram(const LinearProgram&) = delete;
@@ -29,11 +31,12 @@ class LinearProgram {
 
   // Requires: low = high, or low = -kInfinity.
   void AddRow(std::span<const std::pair<int32_t, double>> terms, double low, double high);
-  // Is an optimum found? False: infeasible, unbounded, or the solver's limit of `iterations`.
+  // True if an optimum was found; false if infeasible, unbounded, or stopped after `iterations`.
   bool Solve(int32_t iterations);
-  double Objective() const;                // Requires: Solve() was true
-  std::span<const double> Values() const;  // likewise; one a variable
-  // Likewise; one for each row that Solve() knew, >= 0 where `high` holds the optimum back.
+  double Objective() const;                // Requires: Solve() returned true
+  std::span<const double> Values() const;  // one per variable. Requires: as Objective
+  // One price per row that Solve() had; >= 0, and positive only where `high` limits the optimum. Requires:
+  // as Objective.
   std::span<const double> RowPrices() const;
 
  private:

@@ -1,5 +1,6 @@
-// Dinic: phases of a breadth-first level graph and a blocking flow in it. The depth-first walk keeps its path
-// in an array, so that deep graphs cost no stack. O(nodes² · arcs), far less on the unit-like networks here.
+// Dinic's algorithm: each phase builds a breadth-first level graph and finds a blocking flow in it. The
+// depth-first walk keeps its path in an array, so deep graphs need no stack. O(nodes² · arcs) at worst, far
+// less in practice.
 #include "base/graph/max_flow.h"
 
 #include <algorithm>
@@ -36,8 +37,8 @@ int64_t FlowNetwork::Flow(int32_t arc) const {
   return forward.capacity - forward.residual;
 }
 
-// Levels count arcs from the source; false where the sink is out of reach. Nodes at the sink's level or
-// beyond are of no use and stay unvisited.
+// Sets each node's level, its distance in arcs from the source. Returns false if the sink is out of reach.
+// Nodes at the sink's level or beyond stay unvisited, since no shortest path uses them.
 bool FlowNetwork::BuildLevels(int32_t source, int32_t sink) {
   level_.assign(head_.size(), kNone);
   level_[source] = 0;
@@ -63,7 +64,7 @@ int64_t FlowNetwork::BlockingFlow(int32_t source, int32_t sink, int64_t limit) {
     if (node == sink) {
       int64_t width = limit - total;
       for (int32_t a : path_) width = std::min(width, arcs_[a].residual);
-      size_t keep = path_.size();  // the walk goes on from the tail of the first arc that is full
+      size_t keep = path_.size();  // the walk resumes at the tail of the first full arc
       for (size_t i = path_.size(); i-- > 0;) {
         arcs_[path_[i]].residual -= width;
         arcs_[path_[i] ^ 1].residual += width;

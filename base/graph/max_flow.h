@@ -18,13 +18,13 @@ class FlowNetwork {
   // Requires: 0 <= capacity <= kInfinite.
   int32_t AddArc(int32_t from, int32_t to, int64_t capacity);
   void SetCapacity(int32_t arc, int64_t capacity);
-  // What the last MaxFlow sends over the arc.
+  // The flow over the arc after the last MaxFlow.
   int64_t Flow(int32_t arc) const;
-  // Largest flow from source to sink, from scratch, or `enough` where the network carries that much.
-  // Requires: source != sink, enough <= kInfinite.
+  // The largest flow from source to sink, computed from scratch; stops early at `enough`. Requires: source
+  // != sink, enough <= kInfinite.
   int64_t MaxFlow(int32_t source, int32_t sink, int64_t enough = kInfinite);
-  // After MaxFlow: which nodes are on the source's side of a minimum cut. Means nothing where MaxFlow stopped
-  // at `enough`.
+  // After MaxFlow: the nodes on the source's side of a minimum cut. Meaningless if MaxFlow stopped at
+  // `enough`.
   std::vector<bool> SourceSide() const;
 
  private:

@@ -1,6 +1,6 @@
 // nlohmann's SAX parser drives a builder that keeps a stack of open containers. An array stays a column of
-// integers until an entry comes that is neither an integer nor a list of them. Key paths for messages are
-// found by searching the tree, which costs only where there is an error.
+// integers until it gets an entry that is neither an integer nor a list of integers. Key paths for messages
+// are found by searching the tree, so only errors pay for them.
 #include "base/json/json_value.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
-// Reads JSON into a light tree. Arrays of integers, and arrays of such arrays, are flat columns of int64 (8
-// bytes an entry), so that a schedule of a million transfers costs little more than its numbers; any other
-// value costs about 40 bytes. Syntax errors say file:line:column, errors of meaning `file: key.path: text`.
+// Reads JSON into a compact tree. Arrays of integers, and arrays of such arrays, are flat columns of int64
+// (8 bytes an entry), so a schedule of a million transfers costs little more than its numbers. Any other
+// value costs about 40 bytes. Syntax errors say file:line:column; other errors say `file: key.path: text`.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ namespace xccl {
 
 struct JsonNode;
 
-// Entry i of an array whose entries are integers or lists of integers: items first[i] .. first[i+1], or a
-// single item where it is a bare integer.
+// An array whose entries are integers or lists of integers. Entry i holds items first[i] up to first[i+1],
+// or one item where it is a bare integer.
 struct IntegerLists {
   std::span<const int64_t> items;
   std::span<const int64_t> first;  // empty: every entry is a bare integer, entry i is item i
-  std::span<const uint8_t> bare;   // by entry, as long as first - 1; empty where first is
+  std::span<const uint8_t> bare;   // 1 where entry i is a bare integer; empty if `first` is
   int64_t size() const { return static_cast<int64_t>(first.empty() ? items.size() : first.size() - 1); }
   std::span<const int64_t> operator[](int64_t i) const {
     return first.empty() ? items.subspan(i, 1) : items.subspan(first[i], first[i + 1] - first[i]);
@@ -31,8 +31,8 @@ struct IntegerLists {
   bool IsBare(int64_t i) const { return first.empty() || bare[i] != 0; }
 };
 
-// A handle on one value of a JsonDocument, cheap to copy; must not outlive it. Every reader returns the value
-// or an error that names its place.
+// A handle on one value of a JsonDocument; cheap to copy, and must not outlive the document. Every reader
+// returns the value or an error that names its place.
 class JsonValue {
  public:
   // InvalidInput("file: key.path: text").
@@ -49,14 +49,13 @@ class JsonValue {
   // Arrays of integers, each within low..high; the error names the first entry that is not.
   StatusOr<std::span<const int64_t>> Integers(int64_t low, int64_t high) const;
   StatusOr<IntegerLists> Lists(int64_t low, int64_t high) const;
-  // The entries of an array of anything else; an array of integers or of lists of integers is an error unless
-  // it is empty.
+  // The entries of any other array. A non-empty array of integers, or of lists of integers, is an error.
   StatusOr<std::vector<JsonValue>> Items() const;
 
-  // Objects. Find: nullopt where there is no such key. Get: an error that names the key.
+  // Members of an object. Find returns nullopt if the key is missing; Get returns an error that names it.
   StatusOr<std::optional<JsonValue>> Find(std::string_view key) const;
   StatusOr<JsonValue> Get(std::string_view key) const;
-  // Error, with "did you mean", when the object has another key than these.
+  // An error, with "did you mean", if the object has a key that is not in `known`.
   Status CheckKeys(std::initializer_list<std::string_view> known) const;
 
  private:

@@ -10,7 +10,7 @@
 namespace xccl {
 namespace {
 
-// Length of the valid UTF-8 sequence at the start of text, or 0.
+// The length of the valid UTF-8 sequence at the start of `text`, or 0. Requires: text is not empty.
 size_t Utf8Length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);

@@ -1,5 +1,5 @@
-// Writes JSON as a stream: values go out in the order of the calls, nothing is held but one buffer. The same
-// calls give the same bytes. A container opened with Layout::kLines puts each entry on a line of its own.
+// Writes JSON as a stream: values go out in the order of the calls, and only one buffer is held. The same
+// calls give the same bytes. A container opened with Layout::kLines puts each entry on its own line.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace xccl {
 
-// Every Begin needs its End; within an object every value follows a Key. Both are checked.
+// Every Begin needs its End, and in an object every value needs a Key before it. Both are checked.
 class JsonWriter {
  public:
   enum class Layout : uint8_t { kInline, kLines };
@@ -18,7 +18,7 @@ class JsonWriter {
   explicit JsonWriter(std::ostream& out) : out_(out) {}
   JsonWriter(const JsonWriter&) = delete;
   JsonWriter& operator=(const JsonWriter&) = delete;
-  // Ends the text with a line break and hands all to the stream. Requires: one complete value was written.
+  // Ends the text with a line break and flushes it to the stream. Requires: one complete value was written.
   void Finish();
 
   void BeginObject(Layout layout = Layout::kInline) { Begin('{', '}', layout); }
@@ -32,7 +32,7 @@ class JsonWriter {
   void Number(double value);  // shortest text that reads back to the same value. Requires: finite
   void Bool(bool value);
   void Null();
-  // Bytes that are not UTF-8 are written as the characters U+0080..U+00FF.
+  // Each byte that is not valid UTF-8 is written as the character U+0080..U+00FF.
   void String(std::string_view value);
   // An array of value(item) for every item.
   template <typename Items, typename Value>

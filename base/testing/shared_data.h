@@ -1,6 +1,6 @@
-// Where tests find inputs that others wrote and that the project does not carry: the folder `shared` beside
-// the workspace, or the one that XCCL_SHARED names (bazel test --test_env=XCCL_SHARED=DIR). A test skips with
-// SharedDataMissing where SharedData gives nothing.
+// Finds test inputs that the project does not carry: in the folder `shared` beside the workspace, or in the
+// one that XCCL_SHARED names (bazel test --test_env=XCCL_SHARED=DIR). If SharedData returns nothing, a test
+// skips with SharedDataMissing.
 #pragma once
 
 #include <cstdlib>
@@ -11,7 +11,7 @@
 
 namespace xccl {
 
-// The file or folder `relative` of the shared folder, if it exists.
+// The path of file or folder `relative` in the shared folder, if it exists.
 inline std::optional<std::string> SharedData(std::string_view relative) {
   namespace fs = std::filesystem;
   std::error_code error;
