@@ -1,4 +1,4 @@
-// Leaves of the graph are peeled off one after the other, as when finding the 2-core.
+// Leaves of the graph are removed one after the other, as when finding the 2-core.
 #include "topologies/dead_ends.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace xccl {
 namespace {
 
-// Distinct nodes joined to `node` by a link in either direction, gone ones left out; at most two are counted.
+// The number of remaining nodes joined to `node` by a link in either direction; counting stops at two.
 int32_t CountNeighbours(const Topology& topology, NodeId node, const std::vector<bool>& gone) {
   std::optional<NodeId> first;
   const auto other = [&](NodeId end) {

@@ -1,4 +1,5 @@
-// Links that no transfer can use: those to a NIC, CPU or switch from which the only way on is back.
+// Removes links that no transfer can use: those of a NIC, CPU or switch that only leads back where it came
+// from.
 #pragma once
 
 #include <optional>
@@ -7,8 +8,8 @@
 
 namespace xccl {
 
-// The same nodes without the links of dead ends: non-GPU nodes with a single neighbour, taken away until none
-// is left. Absent where there is no such node. Linear.
+// The topology without the links of dead ends, with all its nodes. Dead ends are non-GPU nodes with a
+// single neighbour, removed until none is left. Absent if there is none. Cost: linear.
 std::optional<Topology> WithoutDeadEnds(const Topology& topology);
 
 }  // namespace xccl

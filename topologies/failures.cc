@@ -18,14 +18,14 @@ struct Cable {
   std::optional<LinkId> back;
 };
 
-// Links are paired with links back in document order.
+// Pairs each link with a reverse link, in document order.
 std::vector<Cable> CablesOf(const Topology& topology) {
   using Key = std::tuple<int32_t, int32_t, int64_t, int64_t, int64_t>;
   const auto key = [](const Link& l, bool turned) {
     return Key{turned ? l.to.value : l.from.value, turned ? l.from.value : l.to.value,
                l.bandwidth_bytes_per_s, l.latency_ps, l.overhead_ps};
   };
-  std::map<Key, std::vector<size_t>> alone;  // cables that still want a way back
+  std::map<Key, std::vector<size_t>> alone;  // cables that have no reverse link yet
   std::vector<Cable> cables;
   for (int32_t l = 0; l < topology.num_links(); ++l) {
     const Link& link = topology.link(LinkId(l));

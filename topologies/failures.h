@@ -1,4 +1,4 @@
-// Machines with failed cables, drawn at random: what `compare --failures` and benches plan on.
+// Machines with random failed cables, for `compare --failures` and benchmarks.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 namespace xccl {
 
 struct Failure {
-  Topology topology;                // without the links; everything else keeps its name
-  std::vector<std::string> cables;  // "0<->1", or "0->1" for a link without a way back
+  Topology topology;                // without the failed links; node names stay
+  std::vector<std::string> cables;  // "0<->1", or "0->1" for a link without a reverse
 };
 
-// Takes away `cables` random cables: a link and, where there is one, a link of equal numbers the other way.
-// Of draws that `serves` refuses (it may be empty) the next one is taken, up to 100.
-// Errors: kInvalidInput where the machine has fewer cables; kLimit where no draw serves.
+// Removes `cables` random cables. A cable is a link and, where there is one, the reverse link with equal
+// numbers. A draw that `serves` refuses is replaced by another, up to 100 draws; `serves` may be empty.
+// Errors: kInvalidInput if the machine has fewer cables; kLimit if no draw serves.
 StatusOr<Failure> FailCables(const Topology& topology, int32_t cables, uint64_t seed,
                              const std::function<bool(const Topology&)>& serves);
 

@@ -1,4 +1,4 @@
-// What every command with a TOPOLOGY takes as flags.
+// The flags of every command that takes a TOPOLOGY.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 namespace xccl {
 
 struct LoadOptions {
-  std::optional<std::string> gpu_arch;     // --gpu-arch: sm90, gfx942; what an NCCL dump leaves out
+  std::optional<std::string> gpu_arch;     // --gpu-arch: sm90, gfx942; for NCCL dumps that do not state it
   std::optional<int32_t> gpus_per_switch;  // --gpus-per-switch: for dumps without GPU-class devices
-  std::optional<int32_t> hosts;            // --hosts: join this many copies of one host through a fabric
+  std::optional<int32_t> hosts;            // --hosts: this many copies of one host, joined by a fabric
   std::vector<std::string> without_links;  // --without-link A->B, node references as in XML
   std::vector<std::string> degrades;       // --degrade A->B=F: bandwidth × F, 0 < F <= 1
 };

@@ -12,7 +12,7 @@
 namespace xccl {
 namespace {
 
-// Which links "A->B" or "A<->B" names.
+// The links that "A->B" or "A<->B" names.
 StatusOr<std::vector<LinkId>> FindLinks(const Topology& topology, const NodeIndex& index,
                                         std::string_view text) {
   const size_t arrow = text.find("->");
@@ -50,7 +50,7 @@ StatusOr<std::vector<LinkId>> FindLinks(const Topology& topology, const NodeInde
                                   names.empty() ? "nothing" : Join(names, ", ")));
 }
 
-// "0.25" as 25 / 100.
+// Parses "0.25" as 25 / 100.
 StatusOr<std::pair<int64_t, int64_t>> ParseFactor(std::string_view text) {
   const auto bad = [&] {
     return UsageError(fmt::format("factor '{}': expected a number above 0 and at most 1, such as 0.5", text));

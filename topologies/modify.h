@@ -1,4 +1,4 @@
-// What --without-link and --degrade do to a topology.
+// The --without-link and --degrade flags.
 #pragma once
 
 #include <string>
@@ -9,10 +9,9 @@
 
 namespace xccl {
 
-// Removes the links named by each "A->B" (all parallel ones of that direction; "A<->B" takes both
-// directions), then multiplies the bandwidths of those named by each "A->B=F", 0 < F <= 1, rounded down to
-// whole B/s. A and B are node references as in XML from the top. Errors: text that is none of this, a node or
-// link that does not exist.
+// Removes the links that each "A->B" names: all parallel links in that direction, or in both for "A<->B".
+// Then multiplies the bandwidths of the links named by each "A->B=F", 0 < F <= 1, rounded down to whole
+// B/s. A and B are node references as in XML, from the top. Errors: malformed text; no such node or link.
 StatusOr<Topology> ModifyLinks(const Topology& topology, const std::vector<std::string>& without,
                                const std::vector<std::string>& degrades);
 

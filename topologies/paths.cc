@@ -1,7 +1,8 @@
-// Neighbours: from each GPU, first the widest bottleneck to every GPU that it reaches through other kinds of
-// nodes (Dijkstra on width), then, for each width that occurs, Dijkstra on (latency, links, link ids) over
-// the links at least that wide: the lexicographic optimum, which one search with a combined key would miss.
-// Marks are stamped, so that a search costs what it reaches and not the size of the machine.
+// Neighbours are found in two steps. From each GPU, Dijkstra on width finds the widest bottleneck to every
+// GPU that it reaches through other kinds of nodes. Then, for each width that occurs, Dijkstra on (latency,
+// links, link ids) runs over the links at least that wide. This gives the lexicographic optimum, which one
+// search with a combined key would miss. Marks carry the number of their search, so a search costs what it
+// reaches and not the size of the machine.
 #include "topologies/paths.h"
 
 #include <algorithm>
@@ -30,14 +31,14 @@ class NeighbourSearch {
       one_width_ = Width(LinkId(l)) == Width(LinkId(0));
   }
 
-  // Appends `from`'s row, its paths as offsets until Finish.
+  // Appends the row of `from`, with its paths as offsets until Finish.
   void AddRow(Rank from);
   NeighbourTable Finish() &&;
 
  private:
   struct State {
-    uint32_t reached = 0, settled = 0;  // the search that did so
-    int64_t width = 0;                  // widest bottleneck, valid through the row
+    uint32_t reached = 0, settled = 0;  // the number of the last search that did so
+    int64_t width = 0;                  // the widest bottleneck in row width_row
     uint32_t width_row = 0;
     int64_t latency_ps = 0;
     int32_t hops = 0;
@@ -61,7 +62,7 @@ class NeighbourSearch {
   std::vector<State> states_;  // by node
   bool one_width_ = true;
   uint32_t row_ = 0, search_ = 0;
-  std::vector<int64_t> widths_;  // that occur in this row, widest first
+  std::vector<int64_t> widths_;  // the widths in this row, widest first
   std::vector<Found> found_;
   std::vector<std::pair<int64_t, int32_t>> width_heap_;
   std::vector<std::tuple<int64_t, int32_t, int32_t>> heap_;
@@ -69,7 +70,7 @@ class NeighbourSearch {
   std::vector<std::pair<size_t, size_t>> path_places_;  // first and size, of table_.items_
 };
 
-// Dijkstra on the bottleneck: sets `width` of every node that the source reaches, and widths_.
+// Dijkstra on the bottleneck: sets the `width` of every node that the source reaches, and widths_.
 void NeighbourSearch::FindWidths(NodeId source) {
   ++search_;
   widths_.clear();
@@ -102,7 +103,7 @@ void NeighbourSearch::FindWidths(NodeId source) {
   widths_.erase(std::unique(widths_.begin(), widths_.end()), widths_.end());
 }
 
-// Of two paths of equally many links that end with `a` and `b`: is a's sequence of link ids the lower one?
+// Compares two paths with equally many links that end with `a` and `b`: is a's sequence of link ids lower?
 bool NeighbourSearch::PathBefore(LinkId a, LinkId b) const {
   bool before = a < b;
   NodeId tail_a = topology_.link(a).from, tail_b = topology_.link(b).from;
@@ -123,7 +124,7 @@ bool NeighbourSearch::Better(LinkId link, const State& tail, const State& head) 
   return key != old ? key < old : PathBefore(link, head.parent);
 }
 
-// Dijkstra on (latency, links, ids) over links at least `width` wide; takes the GPUs whose widest path is
+// Dijkstra on (latency, links, ids) over links at least `width` wide. Accepts the GPUs whose widest path is
 // exactly that wide.
 void NeighbourSearch::FindPaths(NodeId source, int64_t width) {
   ++search_;
@@ -231,7 +232,7 @@ Distances LeastLatency(const Topology& topology, NodeId start, std::span<const i
   return distance;
 }
 
-// Breadth first, hop by hop: within a hop the search spreads through all nodes that are no GPUs.
+// Breadth-first search, hop by hop: within a hop it spreads through all nodes that are not GPUs.
 class HopSearch {
  public:
   HopSearch(const Topology& topology, bool backwards)
@@ -269,7 +270,7 @@ class HopSearch {
 
   const Topology& topology_;
   bool backwards_;
-  std::vector<uint32_t> seen_;  // the search that saw the node
+  std::vector<uint32_t> seen_;  // the last search that saw the node
   uint32_t search_ = 0;
   std::vector<int32_t> hops_;
   std::vector<NodeId> frontier_, next_;

@@ -1,6 +1,7 @@
-// Look-up order of an exact id: in the host that is named, else in the host where the reference stands, else
-// among the nodes without a host of the enclosing copies, inside out, else in the enclosing copy, else in the
-// whole document. Several nodes with the id: the GPU where no kind is written, then the one without a host.
+// An exact id is looked up in the host that is named, else in the host where the reference stands.
+// Otherwise it is sought among the nodes without a host of the enclosing copies, from the inside out, then
+// in the enclosing copy, then in the whole document. Among several nodes with the id, the GPU wins where no
+// kind is written, then the one without a host.
 #include "topologies/references.h"
 
 #include <fmt/format.h>
@@ -34,7 +35,7 @@ std::optional<int64_t> Number(std::string_view text) {
   return value;
 }
 
-// "gpu:3" as its kind and "3"; text without a kind as it is.
+// Splits "gpu:3" into its kind and "3"; text without a kind stays as it is.
 std::pair<std::optional<NodeKind>, std::string_view> SplitKind(std::string_view text) {
   for (NodeKind kind : kKinds) {
     const std::string_view name = NodeKindName(kind);
@@ -44,7 +45,7 @@ std::pair<std::optional<NodeKind>, std::string_view> SplitKind(std::string_view 
   return {std::nullopt, text};
 }
 
-// "0..7, nvswitch": runs of numbers joined, at most eight entries.
+// "0..7, nvswitch": runs of numbers are joined; at most eight entries.
 std::string IdRuns(const std::vector<std::string_view>& ids) {
   std::vector<std::string> runs;
   for (size_t i = 0; i < ids.size();) {
@@ -133,7 +134,7 @@ StatusOr<std::vector<NodeId>> NodeIndex::Resolve(std::string_view reference,
   return found;
 }
 
-// Takes "HOST/" off the item's text.
+// Moves "HOST/" from the item's text to its host fields.
 Status NodeIndex::TakeHost(const ReferenceScope& scope, Item& item) const {
   const size_t slash = item.id.find('/');
   if (slash == std::string_view::npos) return OkStatus();
@@ -151,7 +152,7 @@ Status NodeIndex::TakeHost(const ReferenceScope& scope, Item& item) const {
       fmt::format("no host {}; hosts are {}{}", host, IdRuns(names), DidYouMean(host, names)));
 }
 
-// "gpu:0..3": each number by itself.
+// Resolves each number of "gpu:0..3" by itself.
 Status NodeIndex::ResolveRange(const Item& item, size_t dots, const ReferenceScope& scope,
                                std::vector<NodeId>& found) const {
   const auto first = Number(item.id.substr(0, dots)), last = Number(item.id.substr(dots + 2));
@@ -193,7 +194,7 @@ Status NodeIndex::ResolveItem(std::string_view text, const ReferenceScope& scope
   return ResolvePlain(item, scope, found);
 }
 
-// Nodes of the item's host or the scope, of its kind.
+// The nodes of the item's kind in its host, or in the scope.
 std::vector<NodeId> NodeIndex::InScope(const Item& item, const ReferenceScope& scope) const {
   const std::optional<HostId> host = item.host ? item.host : item.any_host ? std::nullopt : scope.host;
   std::vector<NodeId> nodes;
@@ -232,7 +233,7 @@ std::vector<NodeId> NodeIndex::Exact(const Item& item, const ReferenceScope& sco
       if (!item.kind || spec_.nodes[n].kind == *item.kind) nodes.push_back(NodeId(n));
     return nodes;
   };
-  // Several: the GPU where no kind is written, then the one without a host.
+  // Among several nodes, the GPU wins where no kind is written, then the one without a host.
   const auto pick = [&](std::vector<NodeId> nodes) {
     const auto only = [&](auto wanted) {
       const auto count = std::count_if(nodes.begin(), nodes.end(), wanted);
@@ -273,7 +274,7 @@ Status NodeIndex::NotFound(const Item& item, const ReferenceScope& scope) const 
   std::vector<std::string_view> sorted = ids;
   std::sort(sorted.begin(), sorted.end());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
-    // The same ids on several hosts: each once, in order of first appearance.
+    // Ids that several hosts share are listed once, in order of first appearance.
     std::vector<std::string_view> once;
     for (std::string_view id : ids) {
       const auto at = std::lower_bound(sorted.begin(), sorted.end(), id);

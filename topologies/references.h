@@ -1,5 +1,5 @@
-// Names of nodes as XML, flags and messages write them: `0`, `nvswitch`, `gpu:3`, `h0/gpu:3`, `gpu:*`,
-// `leaf*`, `gpu:0..3`, and lists of these with commas. docs/topologies.md has the rules of looking up.
+// References to nodes in XML, flags and messages: `0`, `nvswitch`, `gpu:3`, `h0/gpu:3`, `gpu:*`, `leaf*`,
+// `gpu:0..3`, and lists of these with commas. docs/topologies.md has the rules of look-up.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace xccl {
 
 std::string_view NodeKindName(NodeKind kind);  // "gpu"
 
-// Where a reference stands: inside a host, inside one copy of a cluster (nodes first..last-1), or at the top.
+// Where a reference stands: in a host, in one copy of a cluster (nodes first..last-1), or at the top.
 struct ReferenceScope {
   std::optional<HostId> host;
   int32_t first = 0;
@@ -24,18 +24,20 @@ struct ReferenceScope {
   std::string prefix;           // of the copy: "pod1."
 };
 
-// Indexes the nodes of a description that may still grow. Keeps a reference to it.
+// An index of the nodes of a description that may still grow. Keeps a reference to the description.
 class NodeIndex {
  public:
   explicit NodeIndex(const TopologySpec& spec) : spec_(spec) {}
-  // Takes in the nodes and hosts added since. Returns the first whose host, kind and id are taken.
+  // Adds the nodes and hosts that are new since the last call. Returns the first node whose host, kind and
+  // id are already taken.
   std::optional<NodeId> Update();
 
-  // Nodes that a reference names, in the order of the list and of the document, at least one. Errors, without
-  // a place: "no node 9; nodes are 0..8". Cost: one look-up an item; with a wildcard, a pass over the scope.
+  // The nodes that a reference names, at least one, in the order of the list and of the document. Errors,
+  // without a place: "no node 9; nodes are 0..8". Cost: one look-up per item, or a pass over the scope for
+  // a wildcard.
   StatusOr<std::vector<NodeId>> Resolve(std::string_view reference, const ReferenceScope& scope = {}) const;
   std::optional<HostId> FindHost(std::string_view name) const;
-  // The shortest reference that means this node alone from the top.
+  // The shortest reference that means only this node when used at the top.
   std::string Reference(NodeId node) const;
   int64_t GpusOf(std::optional<HostId> host) const;
   const std::vector<NodeId>& NodesOf(HostId host) const { return of_host_[host.index()]; }
@@ -56,9 +58,11 @@ class NodeIndex {
   const TopologySpec& spec_;
   size_t hosts_taken_ = 0;
   std::unordered_map<std::string, int32_t> host_named_;
-  std::unordered_map<std::string, int32_t> first_in_host_;  // Key(host, id) -> node; others by next_in_host_
-  std::unordered_map<std::string, int32_t> first_of_id_;    // id -> node; others by next_of_id_
-  std::vector<int32_t> next_in_host_, next_of_id_;          // -1: none
+  // Key(host, id) -> first such node; next_in_host_ links the others.
+  std::unordered_map<std::string, int32_t> first_in_host_;
+  // id -> first such node; next_of_id_ links the others.
+  std::unordered_map<std::string, int32_t> first_of_id_;
+  std::vector<int32_t> next_in_host_, next_of_id_;  // -1: none
   std::vector<std::vector<NodeId>> of_host_;
   std::vector<int64_t> gpus_of_host_;
   int64_t gpus_without_host_ = 0;

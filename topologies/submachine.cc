@@ -15,9 +15,9 @@ std::vector<bool> IsIdleGpu(const Topology& topology, std::span<const Rank> memb
   return idle;
 }
 
-// Which nodes lie on a way from one member to another that passes no node twice, links taken in either
-// direction. Depth first from a member: what hangs below a node, reaches nothing above it but that node, and
-// has no member, is on no such way (Hopcroft and Tarjan 1973, blocks of a graph).
+// Finds the nodes on a path from one member to another that visits no node twice; links count in either
+// direction. In a depth-first search from a member, a subtree is on no such path if it has no member and
+// reaches nothing above its parent (Hopcroft and Tarjan 1973, blocks of a graph).
 class BetweenMembers {
  public:
   BetweenMembers(const Topology& topology, std::span<const Rank> members)
@@ -37,10 +37,10 @@ class BetweenMembers {
 
  private:
   struct State {
-    int32_t order = kGone;   // in which nodes are met
-    int32_t lowest = kGone;  // of the nodes next to it and below it
+    int32_t order = kGone;   // position in the order of visits
+    int32_t lowest = kGone;  // the lowest `order` next to it or to a node below it
     int32_t parent = kGone;
-    int32_t members = 0;  // it and below it
+    int32_t members = 0;  // among it and the nodes below it
     bool kept = false;
   };
   NodeId Neighbour(NodeId n, size_t i) const {
@@ -51,7 +51,7 @@ class BetweenMembers {
 
   void Search(NodeId root) {
     const size_t first = met_.size();
-    std::vector<std::pair<NodeId, size_t>> stack;  // nodes, and which of their neighbours comes next
+    std::vector<std::pair<NodeId, size_t>> stack;  // nodes, each with the index of its next neighbour
     const auto meet = [&](NodeId n, int32_t parent) {
       nodes_[n.index()].order = nodes_[n.index()].lowest = static_cast<int32_t>(met_.size());
       nodes_[n.index()].parent = parent;
@@ -93,7 +93,7 @@ class BetweenMembers {
   std::vector<NodeId> met_;
 };
 
-// Copies what is kept; where each went, or kGone.
+// Copies the kept items. Returns the new index of each item, or kGone.
 template <typename Item>
 std::vector<int32_t> Keep(const std::vector<Item>& items, const std::vector<bool>& kept,
                           std::vector<Item>& copies) {

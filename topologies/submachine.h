@@ -1,6 +1,6 @@
-// The machine as some of its ranks see it that nobody else carries anything for: their GPUs and the switches,
-// NICs and CPUs between them. Engines that take time with every rank of a machine take it with the members
-// alone there, and groups that hang alike have equal submachines, so that one plan serves them all.
+// Submachines: some ranks of a machine and the switches, NICs and CPUs between them, for plans in which no
+// other rank relays. Engines whose cost grows with the ranks of a machine plan on the members alone. Groups
+// with identical surroundings have equal submachines, so one plan serves them all.
 #pragma once
 
 #include <span>
@@ -11,16 +11,16 @@
 namespace xccl {
 
 struct Submachine {
-  Topology topology;       // what is kept of hosts, nodes and links, in their order; the name is the whole's
-  std::vector<Rank> rank;  // by rank of `topology`: the whole machine's, ascending
-  std::vector<LinkId> link;  // by link of `topology`: the whole machine's, ascending
+  Topology topology;       // the kept hosts, nodes and links in their order; the name is the whole machine's
+  std::vector<Rank> rank;  // by rank of `topology`: its rank in the whole machine, ascending
+  std::vector<LinkId> link;  // by link of `topology`: its id in the whole machine, ascending
 };
 
-// The members, and of the switches, NICs and CPUs those that lie on a way from one member to another which
-// passes no node twice and no other GPU; with all links between them. Requires: at least one member. Linear.
+// Keeps the members, and the switches, NICs and CPUs on a path from one member to another that visits no
+// node twice and no other GPU. All links between kept nodes stay. Requires: at least one member. Linear.
 Submachine MembersAlone(const Topology& topology, std::span<const Rank> members);
 
-// The same nodes, ranks and links but for those of GPUs that are no members.
+// Removes the links of GPUs that are not members; all nodes and ranks stay.
 Topology WithoutRelays(const Topology& topology, std::span<const Rank> members);
 
 }  // namespace xccl

@@ -1,6 +1,6 @@
-// Permutations are kept as cycles, so that a power is one addition. Orbits are found by walking generators
-// from the lowest item of each. Links are matched by sorting both sides by (ends, numbers, id). Linear in
-// generators × (nodes + links), but for that sort.
+// Permutations are kept as cycles, so a power is one addition. Orbits are found by applying generators to
+// the lowest item of each. Links are matched by sorting both sides by (ends, numbers, id). Linear in
+// generators × (nodes + links), except for that sort.
 #include "topologies/symmetry.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 namespace xccl {
 namespace {
 
-// Orbits of items 0..n-1 under permutations, numbered by lowest item.
+// The orbits of items 0..n-1 under permutations, numbered by lowest item.
 std::vector<int32_t> Orbits(size_t n, const std::vector<std::vector<int32_t>>& permutations,
                             std::vector<int64_t>& sizes) {
   std::vector<int32_t> orbit(n, -1), queue;
@@ -64,7 +64,7 @@ StatusOr<std::vector<LinkId>> LinkImages(const Topology& topology, std::span<con
     const Link& link = topology.link(LinkId(l));
     return std::tuple(link.bandwidth_bytes_per_s, link.latency_ps, link.overhead_ps);
   };
-  // Links by (tail, head, numbers, id), once with their own ends and once with the images of them.
+  // Sorts links by (tail, head, numbers, id), once with their own ends and once with the images of these.
   const auto sorted_by = [&](const auto& tail, const auto& head) {
     std::vector<int32_t> order(links);
     std::iota(order.begin(), order.end(), 0);
@@ -183,8 +183,8 @@ Status SymmetryGroup::AddGenerator(const Topology& topology, Automorphism genera
   return OkStatus();
 }
 
-// An element that keeps one rank of an orbit keeps all of it, the group being abelian: the group is free when
-// every orbit has as many ranks as there are elements.
+// The group is abelian, so an element that keeps one rank of an orbit keeps all of it. Hence the group is
+// free if every orbit has as many ranks as the group has elements.
 Status SymmetryGroup::CheckFree(const Topology& topology) const {
   for (int32_t r = 0; r < topology.num_ranks(); ++r) {
     const NodeId node = topology.NodeOf(Rank(r));

@@ -1,12 +1,13 @@
-// Translations, one generator after the other. Colour refinement first: the order of a group that moves every
-// GPU divides the size of each class of GPUs that look alike, so a damaged machine is given up at once.
+// Translations are found one generator after the other. Colour refinement comes first: the order of a group
+// that moves every GPU divides the size of each colour class of GPUs, so a damaged machine is given up at
+// once.
 //
-// A generator h is a search over partial maps. It starts at rank 0 -> target and spreads over neighbours: a
-// node goes to a node of its colour, with equal links to the images of all its mapped neighbours, and, since
-// h commutes with the generators g found before, g(u) goes to g(h(u)). Neighbours that keep the displacement
-// of the seed or of the node before them go first, because machines are numbered regularly; what is left
-// between two nodes follows by elimination or is guessed, and a contradiction takes back the last guess. A
-// budget of work bounds each search and all of them together: linear in nodes + links.
+// A generator h is found by a search over partial maps. It starts with rank 0 -> target and spreads over
+// neighbours. A node maps to a node of its colour with equal links to the images of all its mapped
+// neighbours. Because h commutes with the generators g found before, g(u) maps to g(h(u)). Candidates that
+// keep the displacement of rank 0 or of the previous node come first, because machines are numbered
+// regularly. Other images follow by elimination or are guessed; a contradiction takes back the last guess.
+// A work limit, linear in nodes + links, bounds each search and all of them together.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -18,10 +19,10 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kRefineWork = 40'000'000;  // neighbours looked at by colour refinement
-constexpr int64_t kSearchWork = 24;          // candidates tried per node and link, in one search
-constexpr int64_t kTotalWork = 400;          // and in all of them
-constexpr int32_t kFound = 3;                // generators to choose one from
+constexpr int64_t kRefineWork = 40'000'000;  // neighbours visited by colour refinement
+constexpr int64_t kSearchWork = 24;          // candidates tried per node and link in one search
+constexpr int64_t kTotalWork = 400;          // and in all searches together
+constexpr int32_t kFound = 3;                // generators found before the one of largest order is taken
 
 uint64_t Mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -29,7 +30,8 @@ uint64_t Mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// A neighbour and the kind of bond with it: equal bonds are equal multisets of links, in both directions.
+// A neighbour and a hash of the links to it. Equal bonds stand for equal multisets of links, in both
+// directions.
 struct Neighbour {
   int32_t node;
   int32_t bond;
@@ -38,7 +40,7 @@ struct Neighbour {
 class Graph {
  public:
   explicit Graph(const Topology& topology) : first_(static_cast<size_t>(topology.num_nodes()) + 1, 0) {
-    // One entry a link and end; sorted, the entries of one bond stand together.
+    // Each link gives one entry per end; once sorted, the entries of one bond are adjacent.
     std::vector<std::tuple<int32_t, int32_t, bool, int64_t, int64_t, int64_t>> ends;
     for (const Link& l : topology.spec().links) {
       ends.emplace_back(l.from.value, l.to.value, true, l.bandwidth_bytes_per_s, l.latency_ps, l.overhead_ps);
@@ -85,8 +87,8 @@ class Graph {
   std::vector<Neighbour> neighbours_;  // by node, then neighbour
 };
 
-// Colours such that nodes of one colour have equally coloured neighbours over equal bonds (or as far as the
-// limit on work goes), as hashes.
+// Colours, as hashes, such that nodes of one colour have equally coloured neighbours over equal bonds
+// (unless the limit on work stops the refinement).
 std::vector<uint64_t> Colour(const Topology& topology, const Graph& graph) {
   const size_t nodes = static_cast<size_t>(topology.num_nodes());
   std::vector<uint64_t> colour(nodes), next(nodes), sorted;
@@ -112,10 +114,10 @@ std::vector<uint64_t> Colour(const Topology& topology, const Graph& graph) {
   return colour;
 }
 
-// One generator's search.
+// The search for one generator.
 class Search {
  public:
-  // `orbit`: of every node under the generators so far.
+  // `earlier` are the generators of `group`; `budget` is a limit on work.
   Search(const Topology& topology, const Graph& graph, const std::vector<uint64_t>& colour,
          const std::vector<Automorphism>& earlier, const SymmetryGroup& group, int64_t budget)
       : topology_(topology),
@@ -142,14 +144,14 @@ class Search {
   int64_t budget() const { return budget_; }
 
  private:
-  // u's neighbour w (or any w, where u is -1) went to its candidate number `tried`.
+  // The image of u's neighbour w (of any w where u is -1) is its candidate number tried - 1.
   struct Decision {
     int32_t u, w;
     int32_t tried;
     size_t trail, head, scan;
   };
 
-  // May w go to x, by what is mapped so far?
+  // True if w may map to x, given what is mapped so far.
   bool Fits(int32_t w, int32_t x) {
     --budget_;
     if (back_[x] >= 0 || colour_[w] != colour_[x]) return false;
@@ -165,7 +167,7 @@ class Search {
         first_gpu = n.node;
       }
     }
-    // A switch must leave its GPUs somewhere to go.
+    // Some GPU next to x must be left for the switch's GPUs.
     if (gpu || first_gpu < 0) return true;
     const int32_t own = group_.OrbitOf(NodeId(first_gpu));
     const std::span<const Neighbour> others = graph_.Of(x);
@@ -175,7 +177,7 @@ class Search {
     });
   }
 
-  // w goes to x, and its translates follow.
+  // Maps w to x, and their translates accordingly.
   bool Assign(int32_t w, int32_t x) {
     const size_t begin = trail_.size();
     Put(w, x);
@@ -196,7 +198,7 @@ class Search {
     trail_.push_back(w);
   }
 
-  // The candidates for w, best first; u is mapped and its neighbour, or -1.
+  // Sets candidates_ for w, best first. u is a mapped neighbour of w, or -1.
   void Candidates(int32_t u, int32_t w) {
     candidates_.clear();
     const auto add = [&](int64_t x) {
@@ -232,7 +234,7 @@ class Search {
     }
   }
 
-  // Neighbours of the next mapped node that have a preferred image.
+  // Maps those neighbours of the next mapped node that have a preferred image.
   bool Spread() {
     const int32_t u = trail_[head_];
     for (const Neighbour& n : graph_.Of(u)) {
@@ -251,7 +253,7 @@ class Search {
     return true;
   }
 
-  // One of the neighbours that Spread left: the one with the fewest candidates among the next few.
+  // Guesses an image for a neighbour that Spread left: the one with the fewest candidates among the next few.
   bool Guess() {
     constexpr int32_t kLook = 8;
     int32_t best_u = -1, best_w = -1, looked = 0;
@@ -282,7 +284,7 @@ class Search {
     return Assign(best_w, candidates_[0]);
   }
 
-  // Back to the last decision with another candidate.
+  // Returns to the last decision that has another candidate, and takes that.
   bool TakeBack() {
     while (!decisions_.empty() && budget_ > 0) {
       Decision& last = decisions_.back();
@@ -315,12 +317,12 @@ class Search {
   std::vector<int32_t> trail_;       // mapped nodes in order
   std::vector<Decision> decisions_;
   std::vector<int32_t> candidates_;
-  size_t head_ = 0, scan_ = 0;  // places in the trail: Spread is done before head, Guess before scan
+  size_t head_ = 0, scan_ = 0;  // positions in trail_: Spread is done before head_, Guess before scan_
   int32_t lowest_ = 0;
 };
 
-// The order of h when it moves every GPU orbit of the group in cycles of that same length and is the identity
-// afterwards.
+// The order of h if every cycle of h on the GPU orbits of the group has that length and that power of h is
+// the identity; else nothing.
 std::optional<int32_t> OrderOf(const Topology& topology, const SymmetryGroup& group,
                                const std::vector<int32_t>& h) {
   int32_t order = 1;
@@ -347,7 +349,7 @@ std::optional<int32_t> OrderOf(const Topology& topology, const SymmetryGroup& gr
   return order;
 }
 
-// Is every rank but those at some edge shifted by as much? Then the machine is numbered along it.
+// True if at least half of the ranks move by as many node ids as rank 0, as in a regularly numbered machine.
 bool KeepsDisplacement(const Topology& topology, const std::vector<int32_t>& h) {
   const int32_t seed = topology.NodeOf(Rank(0)).value;
   int32_t kept = 0;
@@ -367,7 +369,7 @@ SymmetryGroup FindTranslations(const Topology& topology) {
   for (int32_t r = 0; r < topology.num_ranks(); ++r)
     of_ranks.push_back(colour[topology.NodeOf(Rank(r)).index()]);
   std::sort(of_ranks.begin(), of_ranks.end());
-  int64_t largest = 0;  // order of any such group
+  int64_t largest = 0;  // an upper bound on the group's order
   for (size_t i = 0, j = 0; i < of_ranks.size(); i = j) {
     while (j < of_ranks.size() && of_ranks[j] == of_ranks[i]) ++j;
     largest = std::gcd(largest, static_cast<int64_t>(j - i));
@@ -397,7 +399,7 @@ SymmetryGroup FindTranslations(const Topology& topology) {
     }
     if (!best) break;
     StatusOr<SymmetryGroup> larger = group.With(topology, *std::move(best));
-    if (!larger.ok()) break;  // two bonds of one hash
+    if (!larger.ok()) break;  // two different bonds have the same hash
     group = std::move(*larger);
   }
   return group;

@@ -1,4 +1,4 @@
-// Validation, and adjacency in compressed rows: linear in nodes + links.
+// Validation, and adjacency in compressed rows. All is linear in nodes + links.
 #include "topologies/topology.h"
 
 #include <fmt/format.h>
@@ -52,7 +52,7 @@ Status CheckLinks(const Topology& topology) {
   return OkStatus();
 }
 
-// Ids unique within (host, kind), host names unique, all well formed.
+// Checks that ids are unique within (host, kind), host names are unique, and all are well formed.
 Status CheckNames(const TopologySpec& spec) {
   std::vector<std::string_view> hosts;
   for (const Host& host : spec.hosts) {

@@ -1,7 +1,6 @@
-// The machine: a directed multigraph of GPUs (ranks), switches, NICs and CPUs joined by links.
-// A TopologySpec is the plain description that readers and generators fill in; Topology::Create validates it
-// once, after which it never changes. XML: topologies/xml/native_xml.h, NCCL dumps:
-// topologies/nccl/nccl_xml.h.
+// The machine: a directed multigraph of GPUs (ranks), switches, NICs and CPUs joined by links. Readers and
+// generators fill in a TopologySpec; Topology::Create validates it once, after which it never changes. XML:
+// topologies/xml/native_xml.h; NCCL dumps: topologies/nccl/nccl_xml.h.
 #pragma once
 
 #include <cstdint>
@@ -42,14 +41,14 @@ struct Link {
   NodeId from;
   NodeId to;
   int64_t bandwidth_bytes_per_s = 0;  // > 0
-  int64_t latency_ps = 0;             // alpha: delay of arrival, does not occupy the link; >= 0
+  int64_t latency_ps = 0;             // alpha: delays arrival, does not occupy the link; >= 0
   int64_t overhead_ps = 0;            // occupies the link once per message; >= 0
   bool operator==(const Link&) const = default;
 };
 
 struct TopologySpec {
   std::string name;
-  std::string source;       // where the numbers come from; may be empty
+  std::string source;       // source of the numbers; may be empty
   std::vector<Host> hosts;  // indexed by HostId; never empty in a Topology
   std::vector<Node> nodes;  // indexed by NodeId, document order
   std::vector<Link> links;  // indexed by LinkId, document order; a duplex cable is two, forward first
@@ -61,18 +60,18 @@ struct TopologySpec {
   }
 };
 
-// Names of hosts and ids of nodes: not empty; no '/', ',', '*', '<', '>', '"', "..", blanks or control
-// characters, which mean something in references. Errors: "id 'a/b': ...".
+// Checks the name of a host or the id of a node. It must not be empty or contain '/', ',', '*', '<', '>',
+// '"', "..", blanks or control characters, which mean something in references. Errors: "id 'a/b': ...".
 Status CheckNodeName(std::string_view name);
 
-// Invariants: 1. at least one GPU; 2. ranks are the GPUs in node order; 3. every GPU has a host; 4. links
-// join different nodes that exist and have bandwidth > 0, latency and overhead >= 0; 5. ids are unique in
-// (host, kind), hosts' names unique, all of them good by CheckNodeName. Immutable, safe to share between
-// threads.
+// Invariants: 1. there is at least one GPU; 2. ranks are the GPUs in node order; 3. every GPU has a host;
+// 4. links join different existing nodes and have bandwidth > 0, latency and overhead >= 0; 5. ids are
+// unique in (host, kind), host names are unique, and all pass CheckNodeName. Immutable, safe to share
+// between threads.
 class Topology {
  public:
   // Errors: kInvalidInput naming the node or link that breaks an invariant. GPUs without a host get the
-  // implicit one.
+  // implicit host.
   static StatusOr<Topology> Create(TopologySpec spec);
 
   const TopologySpec& spec() const { return spec_; }
@@ -93,7 +92,7 @@ class Topology {
   std::span<const LinkId> In(NodeId n) const {
     return Slice(in_, in_first_, n);
   }  // links that enter n, by id
-  // "gpu 3", "switch nvswitch", with "h0/" before the id when there are several hosts: for messages.
+  // Node name for messages: "gpu 3", "switch nvswitch", with "h0/" before the id if there are several hosts.
   std::string NodeName(NodeId n) const;
   std::string LinkName(LinkId l) const;  // "0->1", with node names as in XML references
 

@@ -35,8 +35,8 @@ class LinearProgram {
   bool Solve(int32_t iterations);
   double Objective() const;                // Requires: Solve() returned true
   std::span<const double> Values() const;  // one per variable. Requires: as Objective
-  // One price per row that Solve() had; >= 0, and positive only where `high` limits the optimum. Requires:
-  // as Objective.
+  // One price per row that Solve() had; an inequality's is >= 0, and positive only where `high` limits the
+  // optimum. Requires: as Objective.
   std::span<const double> RowPrices() const;
 
  private:

@@ -30,7 +30,7 @@ void AttributeReader::FailValue(std::string_view name, const Status& why) {
 std::string_view AttributeReader::RequiredText(std::string_view name) {
   const std::optional<std::string_view> text = Text(name);
   if (!text) {
-    // A misspelt name is the likelier story than a missing one.
+    // A misspelt name is more likely than a missing one.
     for (const Attribute& attribute : attributes_)
       if (NearestName(attribute.first, std::array{name}) == name)
         Fail(fmt::format("unknown attribute '{}'; did you mean '{}'?", attribute.first, name));
@@ -83,7 +83,7 @@ bool AttributeReader::Bool(std::string_view name, bool otherwise) {
 }
 
 Status AttributeReader::Finish() {
-  constexpr size_t kMost = 64;  // far above what any element knows; what follows is quadratic
+  constexpr size_t kMost = 64;  // far above what any element has; the checks below are quadratic
   if (attributes_.size() > kMost) Fail(fmt::format("{} attributes", attributes_.size()));
   if (failed()) return status_;
   for (size_t i = 1; i < attributes_.size(); ++i)

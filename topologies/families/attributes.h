@@ -1,5 +1,5 @@
-// Named values as a user wrote them, of an XML element or a short form, read by name with units. The first
-// error sticks, so that a reader asks for everything and looks once at the end.
+// Named values as a user wrote them, in an XML element or a short form; read by name, with units. The
+// reader keeps the first error, so that its user reads every value and checks once at the end.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class AttributeReader {
   std::string_view element() const { return element_; }
   bool Has(std::string_view name);
   std::optional<std::string_view> Text(std::string_view name);
-  // The required ones: their absence is the error "ELEMENT: no NAME".
+  // These are required: a missing one is the error "ELEMENT: no attribute 'NAME'".
   std::string_view RequiredText(std::string_view name);
   int64_t RequiredInteger(std::string_view name, int64_t low, int64_t high);
   int64_t RequiredBandwidth(std::string_view name);
@@ -37,7 +37,7 @@ class AttributeReader {
   // Keeps the first error: "ELEMENT: text".
   void Fail(std::string_view text);
   bool failed() const { return !status_.ok(); }
-  // The first error, or the first attribute that is there twice or that nothing asked for.
+  // The first error, or the first attribute that is given twice or that nothing read.
   Status Finish();
 
  private:

@@ -1,5 +1,5 @@
-// Grids are row-major, the last dimension fastest; each cable is added from its lower end, a torus' wrapping
-// cable from the last coordinate to the first. All linear in nodes + links.
+// Grids are row-major, the last dimension fastest. Each cable is added from its lower end, and a torus'
+// wrapping cable from the last coordinate to the first. All is linear in nodes + links.
 #include "topologies/families/families.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 9> kNames = {
 constexpr int64_t kMost = 1'000'000'000;
 constexpr int64_t kNvswitchBandwidth = 450'000'000'000;
 
-// One dimension: how many cables a line or ring of n has.
+// The number of cables in one line or ring of n nodes.
 int64_t CablesOfLine(int64_t n, bool wraps) { return wraps && n > 2 ? n : n - 1; }
 
 void ReadDims(AttributeReader& reader, Family& family) {
@@ -34,7 +34,7 @@ void ReadDims(AttributeReader& reader, Family& family) {
     reader.Fail(fmt::format("dims of {} dimensions; at most 32 are supported", family.dims.size()));
 }
 
-// Mesh and torus take one value for all dimensions or a list with one each.
+// Mesh and torus take one value for all dimensions, or a list with one value per dimension.
 template <typename Parse>
 void ReadPerDimension(AttributeReader& reader, std::string_view name, Parse parse,
                       int64_t LinkNumbers::*field, Family& family) {
@@ -68,7 +68,7 @@ void ReadNetworkFamily(AttributeReader& reader, Family& family) {
     case NetworkKind::kRails:
       family.gpus_per_host = network.leaves = reader.RequiredInteger("rails", 1, kMost);
       family.hosts = reader.RequiredInteger("hosts", 1, kMost);
-      if (network.spines == 0) network.spines = 1;  // nothing else joins the rails
+      if (network.spines == 0) network.spines = 1;  // rails that no spine joins would not be connected
       break;
     case NetworkKind::kLeafSpine:
       family.hosts = CappedProduct(network.leaves, reader.RequiredInteger("hosts", 1, kMost));

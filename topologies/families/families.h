@@ -1,5 +1,6 @@
-// The shapes that have a name: grids, switches, trees. Parameters come from an XML element or a short form
-// (docs/topologies.md lists both); expanding adds nodes and links to a description, linear in their number.
+// The topologies that have a name: grids, switches, trees. Parameters come from an XML element or a short
+// form (docs/topologies.md lists both). Expanding a family adds its nodes and links to a TopologySpec; cost
+// linear in them.
 #pragma once
 
 #include <cstdint>
@@ -20,27 +21,27 @@ enum class FamilyKind { kNvswitch, kFullMesh, kRing, kMesh, kTorus, kHypercube, 
 
 struct Family {
   FamilyKind kind = FamilyKind::kRing;
-  // Extents of a mesh or torus; the number of ranks of nvswitch, full-mesh, ring; the dimension of a
-  // hypercube.
+  // The extents of a mesh or torus, the number of ranks of an nvswitch, full-mesh or ring, or the dimension
+  // of a hypercube.
   std::vector<int64_t> dims;
-  std::vector<LinkNumbers> links;  // one; mesh and torus: one a dimension
+  std::vector<LinkNumbers> links;  // one entry; mesh and torus: one per dimension
   bool multicast = false;          // of the nvswitch
   bool reduce = false;
   std::string id = "nvswitch";
-  Network network;            // of a kNetwork, whose end points are GPUs
-  int64_t hosts = 0;          // hosts of a kNetwork
-  int64_t gpus_per_host = 1;  // more than one with rails
+  Network network;            // for kNetwork; its end points are GPUs
+  int64_t hosts = 0;          // for kNetwork
+  int64_t gpus_per_host = 1;  // for kNetwork; more than one with rails
 };
 
 // nvswitch, full-mesh, ring, mesh, torus, hypercube, fat-tree, leaf-spine, dragonfly
 std::span<const std::string_view> FamilyNames();
-// Reads the attributes of the family named reader.element() and checks its size; the errors stay in the
-// reader.
+// Reads the attributes of the family named reader.element() and checks its size; the reader keeps the errors.
 Family ReadFamily(AttributeReader& reader);
-// GPUs are numbered from place.first_gpu; those of a network get a host each where the place has none.
+// Numbers GPUs from place.first_gpu. If the place has no host, a network's hosts are added, and hosts of
+// several GPUs number their own from 0.
 // Requires: the family's size was checked.
 void AddFamily(const Family& family, const Place& place, TopologySpec& spec);
-// Nodes and links that AddFamily adds; saturates at 2^62.
+// The nodes and links that AddFamily adds; saturates at 2^62.
 TopologySize SizeOf(const Family& family);
 
 }  // namespace xccl

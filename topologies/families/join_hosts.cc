@@ -24,7 +24,7 @@ StatusOr<Topology> JoinHosts(const Topology& topology, int32_t hosts) {
   if (hosts < 1) return UsageError(fmt::format("--hosts {}: expected 1 or more", hosts));
   if (topology.num_hosts() != 1)
     return bad(fmt::format("has {} hosts; expected a machine of one host to copy", topology.num_hosts()));
-  std::vector<std::pair<NodeId, int64_t>> nics;  // with the bandwidth of their fastest link
+  std::vector<std::pair<NodeId, int64_t>> nics;  // each with the bandwidth of its fastest link
   for (int32_t n = 0; n < topology.num_nodes(); ++n) {
     if (topology.node(NodeId(n)).kind != NodeKind::kNic) continue;
     int64_t fastest = 0;

@@ -1,5 +1,6 @@
-// Every network is two loops: end points to their leaf (or rail, edge switch, router), then switches to
-// switches. Switches are added level by level from the end points up, so ids and links are in that order.
+// Every network is built in two loops: end points to their leaf (or rail, edge switch, router), then
+// switches to switches. Switches are added level by level from the end points up, so ids and links have
+// that order.
 #include "topologies/families/networks.h"
 
 #include <fmt/format.h>
@@ -16,7 +17,7 @@ constexpr int64_t kCap = int64_t{1} << 61;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// The leaf that an end point hangs off, and how many leaves there are.
+// The number of switches that end points attach to.
 int64_t NumLeaves(const Network& network) {
   switch (network.kind) {
     case NetworkKind::kSwitch:
@@ -42,7 +43,7 @@ int64_t LeafOf(const Network& network, int64_t endpoint, int64_t endpoints) {
   return endpoint / EndpointsPerLeaf(network, endpoints);
 }
 
-// Bandwidth of one uplink of a leaf: downlinks ÷ uplinks ÷ ratio, rounded down.
+// The bandwidth of one uplink of a leaf: its downlinks ÷ its uplinks ÷ the ratio, rounded down.
 int64_t UplinkBandwidth(const Network& network, int64_t endpoints) {
   if (network.oversubscription_num == 0) return network.uplink.bandwidth_bytes_per_s;
   const int64_t uplinks = network.kind == NetworkKind::kFatTree ? network.k / 2 : network.spines;
@@ -203,8 +204,8 @@ class NetworkAdder {
       AddCable(endpoints[e], leaves[LeafOf(network_, e, count)], network_.access, spec_);
   }
 
-  // Edge switches of pod p are leaves p*half.., its aggregation switches likewise; aggregation switch a of
-  // every pod goes to cores a*half..
+  // Edge and aggregation switches of pod p start at p*half. Aggregation switch a of every pod joins the
+  // cores from a*half on.
   std::vector<NodeId> FatTree(std::span<const NodeId> endpoints, const LinkNumbers& uplink) {
     const int64_t half = network_.k / 2;
     const std::vector<NodeId> edge = Switches("edge", network_.k * half);
@@ -222,8 +223,8 @@ class NetworkAdder {
     return core;
   }
 
-  // Routers of a group are a full mesh; each pair of groups has one cable. The cables of group g to
-  // g+1, g+2, ... leave from its routers in turn.
+  // The routers of a group form a full mesh, and each pair of groups has one cable. The cables of group g
+  // to g+1, g+2, ... start at its routers in turn.
   std::vector<NodeId> Dragonfly(std::span<const NodeId> endpoints) {
     const int64_t groups = network_.groups, per_group = network_.routers;
     std::vector<NodeId> routers = Switches("router", groups * per_group);

@@ -12,7 +12,7 @@
 namespace xccl {
 namespace {
 
-// The attributes that the text between ':' and '@' gives, joined by 'x' where there are several.
+// `attributes` names the values between ':' and '@'; values after the first follow an 'x'.
 struct Shape {
   std::string_view family;
   std::vector<std::string_view> attributes;
@@ -42,7 +42,7 @@ const Shape* FindShape(std::string_view text) {
   return nullptr;
 }
 
-// name=value,name=value; a part without '=' continues the value before it (one value a dimension).
+// Reads name=value,name=value. A part without '=' continues the value before it (one value per dimension).
 Status ReadPairs(std::string_view text, std::vector<Attribute>& attributes) {
   while (!text.empty()) {
     const size_t equals = text.find('=');

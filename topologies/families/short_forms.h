@@ -9,11 +9,11 @@
 
 namespace xccl {
 
-// Whether the text has the look of one: a known family's name before a colon.
+// True if a known family's name stands before the first colon.
 bool IsShortForm(std::string_view text);
 // Errors: "torus:4xa: torus: dims '4xa': expected ...". The topology's name is the text.
 StatusOr<Topology> ReadShortForm(std::string_view text);
-// One of each family, for help texts: "torus:4x4x4".
+// One example of each family, for help texts: "torus:4x4x4".
 std::vector<std::string_view> ShortFormExamples();
 
 }  // namespace xccl

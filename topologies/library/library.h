@@ -16,7 +16,8 @@ struct LibraryFile {
 std::vector<LibraryFile> LibraryFiles();
 
 namespace internal {
-std::span<const LibraryFile> EmbeddedLibrary();  // generated; in the order of the build
-}
+// Generated, in the order of the build.
+std::span<const LibraryFile> EmbeddedLibrary();
+}  // namespace internal
 
 }  // namespace xccl

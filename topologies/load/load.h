@@ -1,6 +1,5 @@
-// The one door for TOPOLOGY arguments: a file (native XML or an NCCL/RCCL dump, told apart by the root
-// element), the name of a library machine, or a short form such as
-// torus:4x4x4@bandwidth=50GB/s,latency=500ns.
+// Loads a TOPOLOGY argument: a file (native XML or an NCCL/RCCL dump, told apart by the root element), the
+// name of a library machine, or a short form such as torus:4x4x4@bandwidth=50GB/s,latency=500ns.
 #pragma once
 
 #include <string>
@@ -14,7 +13,7 @@
 namespace xccl {
 
 StatusOr<Topology> LoadTopology(std::string_view topology, const LoadOptions& options = {});
-// Library machines' names, sorted.
+// The names of the library's machines, sorted.
 std::vector<std::string> LibraryNames();
 
 }  // namespace xccl

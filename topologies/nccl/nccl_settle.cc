@@ -1,4 +1,4 @@
-// One pass a rule over the flat tree, parents before children. Linear.
+// Each rule is one pass over the flat tree, parents before children. Linear.
 #include "topologies/nccl/nccl_settle.h"
 
 #include <fmt/format.h>
@@ -66,7 +66,8 @@ std::vector<int32_t> Settler::ChildCounts() const {
   return counts;
 }
 
-// <gpu> elements; where there is none, PCI devices of a GPU's class; else the flag's number per switch.
+// GPUs are the <gpu> elements; if there are none, PCI devices of a GPU's class; else the flag's number per
+// switch.
 Status Settler::FindGpus() {
   const bool listed = !system_.Live(NcclItemKind::kGpu).empty();
   bool derived = false;
@@ -161,8 +162,7 @@ Status Settler::SettleArchs(bool derived) {
   return OkStatus();
 }
 
-// <net> elements; where there is none, PCI devices of a NIC's class, and in a file of devices without class
-// those.
+// NICs are the <net> elements; if there are none, PCI devices of a NIC's class or without a class.
 void Settler::FindNics() {
   if (!system_.Live(NcclItemKind::kNet).empty()) return;
   for (int32_t index : system_.Live(NcclItemKind::kDevice)) {
@@ -174,9 +174,8 @@ void Settler::FindNics() {
   }
 }
 
-// Bandwidths towards the parent that the file does not state, or states for a bridge that only exists in
-// software. Children come after their parents, so that one backward pass sees all of a bridge's devices
-// first.
+// Sets bandwidths towards the parent that the file does not state, or that it states for a virtual bridge.
+// Children come after their parents, so one backward pass sees all devices of a bridge before the bridge.
 void Settler::SettleBandwidths() {
   std::vector<int64_t> fastest(items_.size());
   for (int32_t i = size() - 1; i >= 0; --i) {
@@ -200,7 +199,7 @@ void Settler::SettleBandwidths() {
   }
 }
 
-// Devices that are neither GPU nor NIC, then bridges with nothing left below them.
+// Removes devices that are neither GPU nor NIC, then bridges and CPUs with nothing left below them.
 void Settler::RemoveUnused() {
   std::vector<int32_t> children = ChildCounts();
   for (int32_t i = size() - 1; i >= 0; --i) {
@@ -212,8 +211,8 @@ void Settler::RemoveUnused() {
   }
 }
 
-// Broadcom's PEX chips show two levels of switches for one chip (NCCL removes the lower level too). Gen4
-// parts are 1000:c010 1000:a0xx on both levels, Gen5 parts 1000:c030 with 1000:0xxx above and 1000:1xxx
+// Broadcom's PEX chips show two levels of switches for one chip; NCCL removes the lower level too. Gen4
+// parts are 1000:c010 1000:a0xx on both levels; Gen5 parts are 1000:c030 with 1000:0xxx above and 1000:1xxx
 // below.
 int BroadcomGeneration(uint64_t pci_id, uint64_t level) {
   if ((pci_id & 0xfffffffffffff000) == 0x1000c0101000a000) return 4;
@@ -235,7 +234,7 @@ void Settler::FlattenBroadcomSwitches() {
   }
 }
 
-// A bridge with one device below it is part of that device's way up.
+// Merges a bridge that has only one device below it into that device's link to its parent.
 void Settler::JoinChains() {
   const std::vector<int32_t> children = ChildCounts();
   for (int32_t i = 0; i < size(); ++i) {

@@ -1,5 +1,6 @@
-// The second step of reading an NCCL dump: what the tree leaves out is filled in from PCI classes, neighbours
-// and flags, and PCIe switches that are one chip, or none, are merged. What had to be guessed is a warning.
+// The second step of reading an NCCL dump. What the tree leaves out is filled in from PCI classes,
+// neighbours and flags; chained PCIe switches that are one chip, or only virtual, are merged. Each guess
+// becomes a warning.
 #pragma once
 
 #include <string_view>
@@ -10,9 +11,9 @@
 
 namespace xccl {
 
-// Afterwards: at least one GPU is there; every GPU has an architecture, every item below a CPU a bandwidth;
-// no item is a kDevice; every bridge and CPU that is not removed has something below it. Errors:
-// kInvalidInput with the flag that would help; kUsage for a flag that makes no sense.
+// Guarantees that there is at least one GPU; that every GPU has an architecture and every item below a CPU
+// a bandwidth; that no item is a kDevice; and that every remaining bridge and CPU has something below it.
+// Errors: kInvalidInput with the flag that would help; kUsage for a flag that makes no sense.
 Status SettleNcclTree(NcclSystem& system, std::string_view text, std::string_view file,
                       const LoadOptions& options);
 

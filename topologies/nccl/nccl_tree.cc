@@ -1,5 +1,5 @@
-// One walk over the document. A <pci> becomes one item: a GPU or a net where it holds just that, a bridge
-// where it holds more, a device where it holds nothing. Unknown elements are left out, as NCCL does.
+// One walk over the document. A <pci> becomes one item: a GPU or a net if it holds just that, a bridge if
+// it holds more, a device if it holds nothing. Unknown elements are ignored, as in NCCL.
 #include "topologies/nccl/nccl_tree.h"
 
 #include <fmt/format.h>
@@ -97,7 +97,7 @@ void Reader::ReadCpu(pugi::xml_node node) {
   ReadChildren(node, index, 1);
 }
 
-// The children of a <cpu> or of a bridge: `parent` is its item.
+// Reads the children of a <cpu> or of a bridge; `parent` is the index of its item.
 void Reader::ReadChildren(pugi::xml_node node, int32_t parent, int depth) {
   for (pugi::xml_node child : node.children()) {
     if (child.type() != pugi::node_element || !status_.ok()) continue;
@@ -120,7 +120,7 @@ void Reader::ReadChildren(pugi::xml_node node, int32_t parent, int depth) {
   }
 }
 
-// What a <pci> holds, without the devices below its own <pci> children.
+// The contents of a <pci>, without the devices below its own <pci> children.
 struct Contents {
   int pcis = 0, gpus = 0, nets = 0;
   pugi::xml_node gpu, net;
@@ -224,7 +224,7 @@ void Reader::ReadNet(pugi::xml_node node, NcclItem& item) {
     mbps = kDefaultNetMbps;
   }
   const int64_t net = mbps * kBytesPerSPerMbps;
-  // A PCIe slot narrower than its net limits it; a slot that states nothing does not.
+  // A PCIe slot slower than its net limits it; a slot without a stated speed does not.
   item.bandwidth_bytes_per_s =
       item.bandwidth_bytes_per_s == 0 ? net : std::min(item.bandwidth_bytes_per_s, net);
   const double latency_us = node.attribute("latency").as_double();

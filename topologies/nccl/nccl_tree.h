@@ -1,6 +1,6 @@
-// What an NCCL or RCCL dump (<system version=...>, docs/topologies.md) says, as a flat tree: CPUs on
-// top, PCI bridges below them, GPUs, nets and devices as leaves. Only nccl_xml.cc, which makes a Topology of
-// it, and its tests need this header.
+// The contents of an NCCL or RCCL dump (<system version=...>, docs/topologies.md) as a flat tree: CPUs on
+// top, PCI bridges below them, GPUs, nets and devices as leaves. Only the other files of this folder, which
+// make a Topology of it, and their tests need this header.
 #pragma once
 
 #include <cstddef>
@@ -29,18 +29,18 @@ struct NcclEdge {
   Kind kind = Kind::kGpuLink;
   std::string target;                 // busid; empty for c2c
   std::string target_class;           // "0x068000"; empty: not stated
-  int64_t count = 0;                  // of bonded links
-  int64_t bandwidth_bytes_per_s = 0;  // kC2c: of all of them
+  int64_t count = 0;                  // number of bonded links
+  int64_t bandwidth_bytes_per_s = 0;  // kC2c: of all its links together
   size_t offset = 0;
 };
 
 struct NcclItem {
   NcclItemKind kind = NcclItemKind::kDevice;
-  int32_t parent = -1;  // -1: a CPU's
+  int32_t parent = -1;  // -1 for a CPU
   size_t offset = 0;    // of the element, in bytes
   bool removed = false;
-  int32_t replaced_by = -1;  // of a removed bridge: the item that stands for it
-  // Towards the parent. 0: not stated.
+  int32_t replaced_by = -1;  // for a removed bridge: the item that stands for it
+  // Bandwidth towards the parent. 0: not stated.
   int64_t bandwidth_bytes_per_s = 0;
   bool local = false;          // joined without PCIe
   bool one_slow_lane = false;  // states 2.5 GT/s x1
@@ -60,11 +60,11 @@ struct NcclItem {
   std::vector<NcclEdge> edges;  // kGpu, kBridge
 };
 
-// Oddities of one file, each text once with its first place and how often it occurs.
+// Warnings about one file. Each text appears once, with its first place and its number of occurrences.
 class NcclWarnings {
  public:
   void Add(size_t offset, std::string text);
-  // "dgx.xml:3:5: TEXT (4 times)", in order of their places.
+  // "dgx.xml:3:5: TEXT (4 times)", in the order of their places.
   std::vector<std::string> Format(std::string_view file, std::string_view text) const;
 
  private:
@@ -81,11 +81,10 @@ struct NcclSystem {
   std::vector<NcclItem> items;  // parents before children, document order
   NcclWarnings warnings;
 
-  std::vector<int32_t> Live(NcclItemKind kind) const;  // indices of what is not removed
+  std::vector<int32_t> Live(NcclItemKind kind) const;  // indices of the items of a kind that are not removed
 };
 
-// Errors: kInvalidInput "file:line:column: ..." for what is no XML, no <system>, or has a number that is
-// none.
+// Errors: kInvalidInput "file:line:column: ..." for malformed XML, a missing <system>, or a malformed number.
 StatusOr<NcclSystem> ReadNcclTree(std::string_view text, std::string_view file);
 
 }  // namespace xccl

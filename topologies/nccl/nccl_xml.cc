@@ -1,6 +1,6 @@
-// The tree of the file is settled step by step (GPUs and NICs found, missing bandwidths, PCIe switches that
-// are one chip or none), then written out as nodes and links. Linear in the file, but for the links between
-// the NUMA nodes of a host, which are all pairs, and a sort of the GPUs.
+// The tree of the file is completed step by step (nccl_settle.h), then written out as nodes and links.
+// Cost: linear in the file, except for a sort of the GPUs and the links between all pairs of a host's NUMA
+// nodes.
 #include "topologies/nccl/nccl_xml.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr size_t kMaxCpusPerHost = 256;
 
-// Busids are compared as NCCL does: their hexadecimal digits alone.
+// The key that NCCL compares busids by: their hexadecimal digits alone, without leading zeros.
 std::string BusKey(std::string_view busid) {
   std::string key;
   for (char c : busid)
@@ -32,8 +32,8 @@ std::string BusKey(std::string_view busid) {
   return key;
 }
 
-// "0000:0c:00.0" -> "0c", "0101:00:00.0" -> "0101.00", "ffff:ff:01.0" -> "ffff.ff.01.0": without what all
-// busids share and without the characters that references to nodes use.
+// "0000:0c:00.0" -> "0c", "0101:00:00.0" -> "0101.00", "ffff:ff:01.0" -> "ffff.ff.01.0". Drops what all
+// busids share and the characters that node references use.
 std::string ShortBusId(std::string_view busid) {
   std::string text(busid.starts_with("0000:") ? busid.substr(5) : busid);
   if (text.ends_with(":00.0")) text.resize(text.size() - 5);
@@ -41,7 +41,7 @@ std::string ShortBusId(std::string_view busid) {
   return text;
 }
 
-// Names of nodes are printable, have no characters that references use, and no two dots in a row.
+// Makes a valid node name: printable, without the characters that references use or two dots in a row.
 std::string SafeId(std::string_view text) {
   std::string id;
   for (char c : text) {
@@ -89,7 +89,7 @@ class Builder {
   std::vector<HostId> host_of_cpu_;          // by item
   std::vector<std::optional<NodeId>> node_;  // by item
   std::map<std::string, int32_t> item_of_bus_;
-  std::map<std::pair<int32_t, int32_t>, int64_t> gpu_links_;  // (node, node) -> bandwidth, own direction
+  std::map<std::pair<int32_t, int32_t>, int64_t> gpu_links_;  // (node, node) -> bandwidth in that direction
   std::map<int32_t, int64_t> switch_links_, cpu_links_;       // node -> bandwidth to the NVSwitch, to its CPU
   std::set<std::tuple<int32_t, NodeKind, std::string>> taken_;
   TopologySpec spec_;
@@ -100,7 +100,7 @@ int32_t Builder::CpuOf(int32_t index) {
   return index;
 }
 
-// Order: rank where all have one, else dev, else the document's.
+// Orders GPUs by rank if they have ranks, else by dev, else by document order.
 Status Builder::OrderGpus() {
   gpus_ = system_.Live(NcclItemKind::kGpu);
   if (Item(gpus_.front()).rank) {
@@ -119,7 +119,7 @@ Status Builder::OrderGpus() {
   return OkStatus();
 }
 
-// Hosts are the CPUs' host_hash values, in the order of their first ranks; ranks are grouped by host.
+// Hosts are the CPUs' host_hash values, in the order of their first ranks. Ranks are grouped by host.
 void Builder::OrderHosts() {
   std::map<std::string, HostId> hosts;
   const auto host = [&](int32_t cpu) {
@@ -223,7 +223,7 @@ void Builder::AddGpuLink(int32_t gpu, const NcclEdge& edge, int64_t bandwidth) {
   }
 }
 
-// Sums the counts of parallel links to one target.
+// Reads the GPUs' links; parallel links to one target are summed.
 void Builder::ReadGpuLinks() {
   for (int32_t i = 0; i < size(); ++i)
     if (!Item(i).busid.empty() && !item_of_bus_.emplace(BusKey(Item(i).busid), i).second)
@@ -256,7 +256,7 @@ void Builder::AddGpuLinks() {
       AddCable(node, *node_[static_cast<size_t>(CpuOf(gpu))], cpu->second, kGpuLinkLatencyPs);
   }
   if (switch_links_.empty()) return;
-  // NCCL merges all NVSwitches into one node, also where several hosts share them.
+  // NCCL merges all NVSwitches into one node, even when several hosts share them.
   std::set<HostId> hosts;
   bool nvls = true;
   for (int32_t gpu : gpus_) {

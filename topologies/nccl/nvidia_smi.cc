@@ -1,6 +1,6 @@
-// The text is read as a stream of words, since its tabs do not align and its lines may be wrapped: names of
-// devices until the first one comes again, then a row a device. Devices are then joined by class with
-// union-find: PIX under one PCIe switch, PXB under one more above, PHB and NODE under one CPU.
+// The text is read as a stream of words, since its tabs do not align and its lines may be wrapped. Names of
+// devices come until the first one repeats, then one row per device. Union-find then groups devices by
+// class: PIX under one PCIe switch, PXB under one more above it, PHB and NODE under one CPU.
 #include "topologies/nccl/nvidia_smi.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ struct Device {
   std::optional<int32_t> numa;
   std::string cpus;  // affinity: "0-31,64-95"; may be empty
   GpuArch arch;
-  int64_t pcie_bytes_per_s = 0;  // 0: not known
+  int64_t pcie_bytes_per_s = 0;  // 0: unknown
 };
 
 struct Matrix {
@@ -41,7 +41,7 @@ struct Matrix {
 
 Status Bad(std::string_view message) { return InvalidInput(fmt::format("nvidia-smi topo -m: {}", message)); }
 
-// Terminals get an underlined header: escape sequences are removed.
+// Removes escape sequences: on terminals the header is underlined.
 std::string WithoutEscapes(std::string_view text) {
   std::string plain;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -90,7 +90,7 @@ std::optional<Connection> ParseConnection(std::string_view word) {
   return std::nullopt;
 }
 
-// Names in the header, up to the word at `at`, where the first row begins.
+// Reads the names in the header, up to the word at `at`, where the first row begins.
 StatusOr<std::vector<Device>> ReadHeader(const std::vector<std::string>& words, size_t& at) {
   static const std::set<std::string> kOtherColumns = {"CPU", "NUMA", "GPU", "Affinity", "ID"};
   std::vector<Device> devices;
@@ -106,15 +106,15 @@ StatusOr<std::vector<Device>> ReadHeader(const std::vector<std::string>& words, 
   return Bad("no matrix of GPUs; expected a header 'GPU0 GPU1 ...' and a row for each");
 }
 
-// The columns after the matrix: CPU affinity "0-31,64-95", NUMA affinity "0", "0-1" or "N/A". Only a single
-// NUMA node is of use.
+// Reads the columns after the matrix: CPU affinity "0-31,64-95", then NUMA affinity "0", "0-1" or "N/A".
+// Absent unless the latter is a single NUMA node.
 std::optional<int32_t> NumaOf(const std::vector<std::string>& words, size_t at, size_t end) {
   if (at + 1 >= end) return std::nullopt;
   const auto numa = NumberAfter(words[at + 1], "");
   return numa ? std::optional(static_cast<int32_t>(*numa)) : std::nullopt;
 }
 
-// "NIC0: mlx5_0" after the matrix.
+// Reads "NIC0: mlx5_0" lines after the matrix.
 void NameNics(const std::vector<std::string>& words, size_t at, std::vector<Device>& devices) {
   for (; at + 1 < words.size(); ++at) {
     if (!words[at].ends_with(':')) continue;
@@ -158,7 +158,7 @@ StatusOr<Matrix> ReadMatrix(std::string_view text) {
   return matrix;
 }
 
-// Fills in arch and PCIe bandwidth of the GPUs from the query's lines.
+// Sets the architecture and PCIe bandwidth of the GPUs from the lines of the query.
 Status ReadGpus(const NvidiaSmiTexts& texts, const LoadOptions& options, std::vector<Device>& devices) {
   std::optional<GpuArch> flag;
   if (options.gpu_arch) {
@@ -192,7 +192,7 @@ Status ReadGpus(const NvidiaSmiTexts& texts, const LoadOptions& options, std::ve
   return OkStatus();
 }
 
-// NVLinks that such a GPU has.
+// The number of NVLinks on a GPU of this architecture; an unknown one counts as sm90.
 int64_t MostNvlinks(const GpuArch& arch) {
   const int32_t sm = arch.sm.value_or(90);
   if (sm >= 90) return 18;
@@ -208,7 +208,7 @@ class Groups {
     while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
     return i;
   }
-  // The lower index stands for the group.
+  // The lowest index represents the group.
   void Join(size_t a, size_t b) { parent_[std::max(Of(a), Of(b))] = std::min(Of(a), Of(b)); }
 
  private:
@@ -249,8 +249,8 @@ class Builder {
   // A device, or a PCIe switch with devices below it.
   struct Unit {
     std::optional<NodeId> node;  // absent: the device
-    size_t device = 0;           // of a switch: one of those below
-    int64_t bandwidth = 0;       // upwards
+    size_t device = 0;           // for a switch: one of the devices below it
+    int64_t bandwidth = 0;       // towards the parent
   };
   void AddNvlinks();
   std::vector<Unit> AddSwitches();
@@ -267,7 +267,7 @@ class Builder {
   std::vector<Device> devices_;
   std::vector<std::vector<Connection>> rows_;
   const NvidiaSmiTexts& texts_;
-  std::vector<NodeId> nodes_;  // by device
+  std::vector<NodeId> nodes_;  // by device index
   std::vector<std::pair<Unit, NodeId>> below_switches_;
   TopologySpec spec_;
 };
@@ -297,7 +297,7 @@ void Builder::AddNvlinks() {
   }
 }
 
-// Of a device's own slot; where it is not known, NCCL's assumption for such a string (Gen3 x16).
+// The bandwidth of a device's own slot; if unknown, what NCCL assumes (Gen3 x16).
 int64_t Builder::PcieOf(size_t device) {
   const Device& d = devices_[device];
   if (!d.gpu) {
@@ -314,8 +314,8 @@ int64_t Builder::PcieOf(size_t device) {
   return kPcieLanes * ParsePcieSpeed("8 GT/s").bytes_per_s_per_lane;
 }
 
-// One PCIe switch a PIX group of two devices or more, one more above a PXB group of several of those; returns
-// what hangs on a CPU, by any of its devices.
+// Adds a PCIe switch for each PIX group of two or more devices, and one above each PXB group of two or more
+// of those. Returns what joins a CPU directly, each identified by one of its devices.
 std::vector<Builder::Unit> Builder::AddSwitches() {
   using Kind = Connection::Kind;
   Groups pix = GroupsOf({Kind::kPix}), pxb = GroupsOf({Kind::kPix, Kind::kPxb});
@@ -346,12 +346,12 @@ void Builder::AddPcie() {
   const std::vector<Unit> tops = AddSwitches();
   AddDevices(false);
   Groups group = GroupsOf({Kind::kPix, Kind::kPxb, Kind::kPhb, Kind::kNode});
-  std::map<std::string, size_t> first_of_node;  // by NUMA node, else by the list of its CPUs
+  std::map<std::string, size_t> first_of_node;  // by NUMA node, else by CPU list
   for (size_t i = 0; i < devices_.size(); ++i) {
     const std::string node = devices_[i].numa ? fmt::format("numa {}", *devices_[i].numa) : devices_[i].cpus;
     if (!node.empty()) group.Join(first_of_node.emplace(node, i).first->second, i);
   }
-  std::map<size_t, int32_t> numa;  // of the groups
+  std::map<size_t, int32_t> numa;  // by group
   for (size_t i = 0; i < devices_.size(); ++i)
     if (devices_[i].numa) numa.emplace(group.Of(i), *devices_[i].numa);
   std::map<size_t, NodeId> cpus;

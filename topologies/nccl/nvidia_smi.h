@@ -1,6 +1,6 @@
-// A Topology from what `nvidia-smi topo -m` prints: a matrix of link classes between GPUs and NICs. It has no
-// bandwidths; those come from NVLink counts and PCIe generations (nccl_constants.h), and its PCIe tree is the
-// smallest that gives each pair its class.
+// Makes a Topology of what `nvidia-smi topo -m` prints: a matrix of link classes between GPUs and NICs. It
+// states no bandwidths; those come from NVLink counts and PCIe generations (nccl_constants.h). The PCIe
+// tree is the smallest one that gives each pair its class.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@ struct NvidiaSmiTexts {
   // nvidia-smi --query-gpu=index,compute_cap,pcie.link.gen.max,pcie.link.width.max --format=csv,noheader; a
   // line may be missing or hold [N/A].
   std::string gpus;
-  std::map<std::string, int64_t> nic_bytes_per_s;  // by name, where known
+  std::map<std::string, int64_t> nic_bytes_per_s;  // by name; only the known ones
   CpuModel cpu;                                    // for the links between NUMA nodes
 };
 
-// NV# counts that add up to more links than the GPU has lead to an NVSwitch. Of the options only gpu_arch is
-// read. Errors: kInvalidInput "nvidia-smi topo -m: ...".
+// A GPU whose NV# counts add up to more links than it has is joined to an NVSwitch. Of the options, only
+// gpu_arch is read. Errors: kInvalidInput "nvidia-smi topo -m: ...".
 StatusOr<Topology> ReadNvidiaSmi(const NvidiaSmiTexts& texts, const LoadOptions& options = {});
 
 }  // namespace xccl

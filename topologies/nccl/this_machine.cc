@@ -30,14 +30,14 @@ namespace {
 
 constexpr int kCommandSeconds = 30;
 constexpr int kNcclSeconds = 120;
-constexpr int kNotFound = 127;  // as the shell says it
+constexpr int kNotFound = 127;  // the shell's status for a missing command
 
 struct Finished {
   std::string output;  // stdout and stderr
   int status = 0;      // exit status; 128 + signal; kNotFound; -1: the time limit
 };
 
-// Runs `work` in a child process; what it returns is the exit status.
+// Runs `work` in a child process; its result is the exit status.
 Finished RunInChild(const std::function<int()>& work, int seconds) {
   Finished finished;
   int ends[2];
@@ -86,7 +86,7 @@ Finished RunCommand(const std::vector<std::string>& command) {
       kCommandSeconds);
 }
 
-// Without the period at its end.
+// The first line that is not blank, without final periods.
 std::string FirstLine(const std::string& text) {
   for (const std::string& line : Split(text, '\n')) {
     std::string trimmed(Trim(line));
@@ -118,8 +118,8 @@ StatusOr<std::string> NvidiaSmi(const std::vector<std::string>& arguments) {
   return std::move(finished.output);
 }
 
-// NCCL writes what it finds when a communicator of all GPUs starts. Exit statuses of the child: 3 no library,
-// 4 no such function, 5 NCCL's error.
+// NCCL writes its dump when a communicator of all GPUs starts. Returns the exit status of the child: 3 no
+// library, 4 no such function, 5 NCCL's error.
 int StartNccl(const std::string& dump_file, int gpus) {
   using Init = int (*)(void**, int, const int*);
   setenv("NCCL_TOPO_DUMP_FILE", dump_file.c_str(), 1);
@@ -137,7 +137,7 @@ std::string HostName() {
   return gethostname(name, sizeof(name) - 1) == 0 && name[0] != '\0' ? name : "this-machine";
 }
 
-// Absent: NCCL is not there or gave nothing; `why` says what happened where it was there.
+// Returns nothing if NCCL is missing or gave no dump. In the latter case `why` says what happened.
 std::optional<Topology> ReadThroughNccl(int gpus, const LoadOptions& options, std::string& why) {
   std::error_code no_folder;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(no_folder);
@@ -165,7 +165,7 @@ std::optional<Topology> ReadThroughNccl(int gpus, const LoadOptions& options, st
   return std::nullopt;
 }
 
-// The first processor of /proc/cpuinfo.
+// Reads the first processor of /proc/cpuinfo.
 CpuModel ReadCpu() {
   CpuModel cpu;
 #if defined(__x86_64__)
@@ -190,7 +190,7 @@ CpuModel ReadCpu() {
   return cpu;
 }
 
-// /sys/class/infiniband/NAME/ports/N/rate is "400 Gb/sec (4X NDR)": the sum over ports, by name.
+// Sums the rates of each NIC's ports: /sys/class/infiniband/NAME/ports/N/rate is "400 Gb/sec (4X NDR)".
 std::map<std::string, int64_t> ReadNicRates() {
   namespace fs = std::filesystem;
   std::map<std::string, int64_t> rates;

@@ -1,4 +1,4 @@
-// The machine that this process runs on: NCCL's own dump where libnccl.so.2 and a GPU are there, else
+// The machine that this process runs on: NCCL's own dump where libnccl.so.2 and a GPU are present, else
 // nvidia-smi's matrix.
 #pragma once
 
@@ -9,12 +9,12 @@
 namespace xccl {
 
 struct ThisMachineOptions {
-  bool use_nccl = true;  // false: nvidia-smi alone
+  bool use_nccl = true;  // false: use nvidia-smi only
 };
 
-// Runs nvidia-smi, found on PATH, and loads NCCL in a child process, each with a time limit, so that neither
-// can hang or crash the caller. Honours every flag of a TOPOLOGY argument. Errors: kInvalidInput "this
-// machine: ...". Not for use in a process with several threads (it forks).
+// Runs nvidia-smi from PATH and loads NCCL, each in a child process with a time limit, so that neither can
+// hang or crash the caller. Honours every flag of a TOPOLOGY argument. Errors: kInvalidInput "this machine:
+// ...". Requires: a process with a single thread (it forks).
 StatusOr<Topology> ReadThisMachine(const LoadOptions& options, const ThisMachineOptions& how = {});
 
 }  // namespace xccl

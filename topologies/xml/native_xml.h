@@ -1,5 +1,5 @@
-// The project's own topology format: docs/topologies.md. Reading expands families and wildcards and reports
-// errors as file:line:column; writing gives the expanded form, which reads back to the same value.
+// The project's own topology format (docs/topologies.md). Reading expands families and wildcards and
+// reports errors as file:line:column. Writing gives the expanded form, which reads back to the same value.
 #pragma once
 
 #include <string>

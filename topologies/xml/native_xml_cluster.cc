@@ -1,5 +1,5 @@
-// Clusters: N copies of the contents. Where these are one host (its parts, or one <host>), copy i is the host
-// NAMEi; where they are several hosts or clusters, copy i is a pod, and "NAMEi." goes before the names
+// A cluster is N copies of its contents. If these are one host (its parts, or one <host>), copy i is the
+// host NAMEi. If they are several hosts or clusters, copy i is a pod, and "NAMEi." precedes the names
 // inside. A fabric joins the copies: one network over the nodes that each copy attaches to it.
 #include <fmt/format.h>
 
@@ -89,7 +89,7 @@ Status Reader::ReadCopies(pugi::xml_node element, ScopeIndex scope, int64_t copi
   return OkStatus();
 }
 
-// After the first copy: whether all of them will fit.
+// Checks, after the first copy, that all copies will fit.
 Status Reader::CheckCopies(pugi::xml_node element, int64_t copies, const TopologySize& before,
                            size_t hosts_before) {
   const TopologySize first = SizeSoFar();
@@ -102,7 +102,7 @@ Status Reader::CheckCopies(pugi::xml_node element, int64_t copies, const Topolog
   return OkStatus();
 }
 
-// A fabric directly in the topology joins the hosts before it.
+// Reads a fabric directly in the topology, which joins the hosts before it.
 Status Reader::ReadFabricOfHosts(pugi::xml_node element, ScopeIndex scope) {
   if (spec_.hosts.empty())
     return At(element, "fabric: no host before it; expected <host> or <cluster> elements");
@@ -146,8 +146,8 @@ StatusOr<std::vector<NodeId>> Reader::ReadFabric(pugi::xml_node element,
   return tops;
 }
 
-// What a copy attaches: what the fabric says, else the topmost switches of the clusters inside, else its
-// NICs, else its GPUs.
+// The nodes that a copy attaches: those the fabric names, else the topmost switches of the clusters inside,
+// else its NICs, else its GPUs.
 StatusOr<std::vector<NodeId>> Reader::AttachedTo(pugi::xml_node fabric,
                                                  std::optional<std::string_view> attach,
                                                  ScopeIndex member) const {

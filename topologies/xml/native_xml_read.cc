@@ -1,6 +1,6 @@
-// One walk over the document adds nodes and the links of families, and lists the link elements with the scope
-// where they stand; a second pass looks up their ends, so that a link may stand before its nodes. A cluster
-// walks its contents once for every copy. Linear in nodes + links.
+// One walk over the document adds nodes and the links of families, and lists the link elements with their
+// scopes. A second pass looks up their ends, so a link may stand before its nodes. A cluster walks its
+// contents once per copy. Linear in nodes + links.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ std::string DescribeParseError(const pugi::xml_parse_result& parsed) {
   }
 }
 
-// The offset of the first byte that is no UTF-8 text, or the text's size.
+// The offset of the first byte that is not UTF-8 text, or the text's size.
 size_t FirstBadByte(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const auto byte = static_cast<unsigned char>(text[i]);
@@ -133,7 +133,7 @@ Status Reader::ReadRoot(pugi::xml_node root) {
   return OkStatus();
 }
 
-// The children of a topology, a host or one copy of a cluster.
+// Reads the children of a topology, a host or one copy of a cluster.
 Status Reader::Walk(pugi::xml_node parent, Context context, ScopeIndex scope, int nesting) {
   for (pugi::xml_node child = parent.first_child(); child; child = child.next_sibling()) {
     if (child.type() == pugi::node_pcdata || child.type() == pugi::node_cdata)
@@ -220,7 +220,7 @@ Status Reader::ReadFamilyElement(pugi::xml_node element, ScopeIndex scope) {
   return Update(element);
 }
 
-// With `name_of_copy`, the host of one copy of a cluster.
+// If `name_of_copy` is not empty, this is the host of one copy of a cluster.
 Status Reader::ReadHost(pugi::xml_node element, ScopeIndex scope, const std::string& name_of_copy,
                         int nesting) {
   AttributeReader reader("host", AttributesOf(element));
@@ -354,7 +354,7 @@ Status Reader::AtOffset(size_t offset, std::string_view message) const {
 }
 
 Status Reader::At(pugi::xml_node element, std::string_view message) const {
-  // pugixml's offset of an element is that of its name, of text that of its first character.
+  // pugixml gives the offset of an element's name, and of a text's first character.
   const ptrdiff_t offset = std::max<ptrdiff_t>(0, element.offset_debug());
   const bool after_bracket = element.type() == pugi::node_element && offset > 0;
   return AtOffset(static_cast<size_t>(after_bracket ? offset - 1 : offset), message);

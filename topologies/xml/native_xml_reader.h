@@ -1,5 +1,5 @@
-// The reader behind ReadNativeXml, in two files: native_xml_read.cc has the document, nodes, links, hosts and
-// families, native_xml_cluster.cc clusters and fabrics. Not for use elsewhere.
+// The implementation of ReadNativeXml, in two files: native_xml_read.cc reads the document, nodes, links,
+// hosts and families; native_xml_cluster.cc reads clusters and fabrics. Not for use elsewhere.
 #pragma once
 
 #include <pugixml.hpp>
@@ -26,11 +26,11 @@ class Reader {
   StatusOr<Topology> Read();
 
  private:
-  // A link element whose ends are looked up when all nodes are known.
+  // A link element whose ends are looked up once all nodes are known.
   struct PendingLink {
     pugi::xml_node element;
     ScopeIndex scope;
-    size_t links_before;  // of families
+    size_t links_before;  // links that families added before it
   };
   struct Scope {
     ReferenceScope references;
@@ -60,15 +60,16 @@ class Reader {
                                            ScopeIndex member) const;
   Status ReadFabricOfHosts(pugi::xml_node element, ScopeIndex scope);
 
-  // Takes in what an element added: sizes and ids.
+  // Registers what an element added: checks sizes and ids.
   Status Update(pugi::xml_node element);
-  // Unknown attributes; keeps the element's source.
+  // Reports unknown attributes, and keeps the element's source.
   Status Finish(pugi::xml_node element, AttributeReader& reader);
   ScopeIndex AddScope(ReferenceScope scope);
   TopologySize SizeSoFar() const;
   Status AtOffset(size_t offset, std::string_view message) const;
   Status At(pugi::xml_node element, std::string_view message) const;
-  Status Check(pugi::xml_node element, const Status& status) const;  // the same status with its place
+  Status Check(pugi::xml_node element,
+               const Status& status) const;  // the same status, with the element's place
 
   std::string_view text_, file_;
   TopologySpec spec_;
@@ -76,7 +77,7 @@ class Reader {
   std::vector<Scope> scopes_;
   std::vector<PendingLink> pending_;
   pugi::xml_node gpu_outside_hosts_;
-  int64_t network_gpus_ = 0;  // GPUs of fat trees and the like, which are numbered through
+  int64_t network_gpus_ = 0;  // GPUs of fat trees and the like, which share one numbering
   std::vector<std::string> sources_;
   std::set<std::string, std::less<>> known_sources_;
 };

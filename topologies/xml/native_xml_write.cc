@@ -1,5 +1,5 @@
-// The expanded form: every node, then every link, in the order of their ids; consecutive links that are each
-// other's reverse are one duplex element. Linear.
+// Writes the expanded form: every node, then every link, in the order of their ids. Consecutive links that
+// are each other's reverse become one duplex element. Linear.
 #include <fmt/format.h>
 
 #include <iterator>
@@ -60,7 +60,7 @@ class Writer {
     text_ += '\n';
   }
 
-  // True where the reader, seeing no host element, makes up the same hosts.
+  // True if the reader would make up the same hosts when there is no host element.
   bool HasImplicitHost() const {
     if (spec_.hosts.size() != 1 || spec_.hosts[0].name != "host") return false;
     for (const Node& node : spec_.nodes)
@@ -73,7 +73,8 @@ class Writer {
          node.multicast ? " multicast=\"true\"" : "", node.reduce ? " reduce=\"true\"" : "");
   }
 
-  // Runs of nodes of one host. Hosts appear in the order of their ids, so some appear before their nodes.
+  // Writes runs of nodes of one host. Hosts are declared in the order of their ids, so some precede their
+  // nodes.
   void WriteHosts() {
     size_t declared = 0;
     const auto declare_up_to = [&](size_t end) {
