@@ -1,6 +1,6 @@
-// Plays every chunk with hashes in place of numbers: a leaf is its rank, a sum is a hash of its two operands
-// that commutes and does not associate. Two ranks with equal hashes hold the same expression (up to a 64-bit
-// collision). Linear in transfers × chunks each moves.
+// Plays every chunk with hashes in place of numbers. A leaf is the hash of its rank; a sum is a hash of its
+// two operands that commutes but does not associate. Two ranks with equal hashes hold the same expression,
+// up to a 64-bit collision. Linear in transfers × chunks each moves.
 #include "ir/bitwise_same.h"
 
 #include <optional>
@@ -31,7 +31,7 @@ class Expressions {
       PathEnds(topology, schedule.paths[PathId(p)], ends_[p].sources, ends_[p].destinations);
   }
 
-  // Do all ranks that end with a sum of this chunk have the same hash?
+  // True if all ranks that end with a sum of this chunk have the same hash.
   bool Same(ChunkId chunk, std::span<const int32_t> transfers) {
     collective_.Before(chunk, conditions_);
     for (const Holding& holding : conditions_) {
@@ -79,7 +79,7 @@ class Expressions {
   const Schedule& s_;
   const Collective& collective_;
   std::vector<Ends> ends_;      // by path
-  std::vector<uint64_t> hash_;  // by rank; what a rank does not hold is never read
+  std::vector<uint64_t> hash_;  // by rank; never read where a rank holds nothing
   std::vector<uint64_t> values_;
   std::vector<Holding> conditions_;
 };
@@ -90,7 +90,7 @@ bool IsBitwiseSame(const Schedule& schedule, const Collective& collective, const
   if (!collective.Reduces()) return true;
   Expressions expressions(schedule, collective, topology);
   bool same = true;
-  // Translates of a chunk are alike; those that the columns move stand for them.
+  // All translates of a chunk give the same answer, so only chunks that the columns move are played.
   const bool compressed = !schedule.symmetry.empty();
   ForEachChunk(schedule, [&](ChunkId chunk, std::span<const int32_t> transfers) {
     same = same && ((compressed && transfers.empty()) || expressions.Same(chunk, transfers));

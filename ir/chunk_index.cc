@@ -1,5 +1,6 @@
-// Compressed rows chunk -> transfers: a difference array counts, a second pass over the transfers fills. Done
-// for blocks of chunks so that schedules of very many wide transfers need no more memory than narrow ones.
+// Builds compressed rows chunk -> transfers: a difference array counts, then a second pass over the
+// transfers fills. Working in blocks of chunks bounds the memory of schedules with very many wide
+// transfers.
 #include "ir/chunk_index.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The transfers of each chunk, for whoever checks a schedule chunk by chunk: ranges are expanded, a bounded
-// block of chunks at a time.
+// The transfers of each chunk, for code that checks a schedule chunk by chunk. Ranges are expanded for a
+// bounded block of chunks at a time.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace xccl {
 
-// Calls `visit` for every chunk in order, with the indices of the transfers that move it in column order.
+// Calls `visit` for every chunk in order, with the indices of the transfers that move it, in column order.
 // Requires: columns of equal length, fewer than 2^31 transfers, chunk ranges within 0..num_chunks. Cost:
-// linear in Σ count, with one more pass over the transfers for every 64 million of it; memory is bounded.
+// linear in Σ count, plus a pass over the transfers for every 64 million of it. Memory is bounded.
 void ForEachChunk(const Schedule& schedule,
                   const std::function<void(ChunkId, std::span<const int32_t>)>& visit);
 

@@ -1,6 +1,6 @@
-// Each kind is three answers: how many parts, who holds a part before, who needs it after. Everything is
-// derived from Conditions; buffers follow from it too, since a rank's input is what it holds and its output
-// what it needs.
+// Each kind answers three questions: how many parts it has, who holds a part before, and who needs it
+// after. Conditions gives the last two; buffers follow from it, since a rank's input is what it holds and
+// its output what it needs.
 #include "ir/collective.h"
 
 #include <fmt/format.h>

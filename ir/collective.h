@@ -1,10 +1,11 @@
-// What is to be achieved: who holds which data before and after. Chunks, their sizes and both conditions
-// follow from the kind, the members and the counts; nothing else in the project knows what an allgather is.
+// Collectives: which rank holds which data before and after. Chunks, their sizes and both conditions follow
+// from the kind, the members and the counts. Only this file defines what an allgather is.
 //
-// Parts (pieces of user data) come in this order: allgather(v), gather: one per source member;
+// Parts (pieces of user data) come in this order. allgather(v), gather: one per source member;
 // reduce_scatter(v), scatter: one per destination member; alltoall(v): one per (source, destination),
-// source-major; sendrecv: one per pair; broadcast, reduce, allreduce, barrier: one. A part is cut into chunks
-// of integer weight; chunk ids run part by part. Contributions are named by the rank whose data they are.
+// source-major; sendrecv: one per pair; broadcast, reduce, allreduce, barrier: one. A part is cut into
+// chunks of integer weight, and chunk ids run part by part. A contribution is named by the rank whose data
+// it is.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +50,7 @@ struct Holding {
   std::span<const Rank> contributions;  // points into the Collective
 };
 
-// One line of a user-defined table.
+// One row of a user-defined table.
 struct TableEntry {
   Rank rank;
   PartId part;
@@ -57,7 +58,7 @@ struct TableEntry {
   bool operator==(const TableEntry&) const = default;
 };
 
-// What a Collective is made from. Ranks are those of the topology; members must be distinct.
+// The definition of a Collective. Ranks are those of the topology; members must be distinct.
 struct CollectiveSpec {
   CollectiveKind kind = CollectiveKind::kAllgather;
   std::vector<Rank> ranks;      // members, in order: member i is ranks[i]
@@ -71,20 +72,22 @@ struct CollectiveSpec {
   bool operator==(const CollectiveSpec&) const = default;
 };
 
-// Parts that a collective of this spec has, before anything else of it is checked.
+// The number of parts of a collective with this spec. The spec need not be checked yet.
 int64_t NumParts(const CollectiveSpec& spec);
 
-// Invariants: spec is consistent; every part has at least one chunk; weights >= 0 and, per part, not all zero
-// unless the part is empty. Immutable; sets returned by Before and After live as long as the Collective.
+// Invariants: the spec is consistent; every part has at least one chunk; weights are >= 0 and, unless a
+// part is empty, not all zero in it. Immutable. Spans that Before and After return live as long as the
+// Collective.
 class Collective {
  public:
-  // Every part whole: one chunk a part. Errors: kInvalidInput naming what is inconsistent.
+  // Makes one chunk of every part. Errors: kInvalidInput naming what is inconsistent.
   static StatusOr<Collective> Create(CollectiveSpec spec);
   // The same collective with every part cut into `chunks` chunks of weight 1. Requires: chunks >= 1.
   Collective WithChunks(int32_t chunks) const;
-  // Part p cut into chunks of weights[p]. Requires: one non-empty list a part.
+  // Cuts part p into chunks of weights[p]. Requires: one non-empty list per part.
   Collective WithWeights(const std::vector<std::vector<int64_t>>& weights) const;
-  // The same in two flat lists: chunks of each part, and all weights, part by part. Requires: chunks >= 1.
+  // The same in two flat lists: the number of chunks of each part, and all weights part by part. Requires:
+  // every part has at least one chunk.
   Collective WithWeights(std::span<const int32_t> chunks, std::span<const int64_t> weights) const;
 
   const CollectiveSpec& spec() const { return spec_; }
@@ -99,31 +102,32 @@ class Collective {
   ChunkId FirstChunk(PartId p) const { return ChunkId(part_first_[p.index()]); }
   int32_t ChunksOf(PartId p) const { return part_first_[p.index() + 1] - part_first_[p.index()]; }
   int64_t Weight(ChunkId c) const { return chunk_weight_[c.index()]; }
-  // Σ weights of the chunks of c's part before c, and of all of them.
+  // The sum of the weights in c's part before c.
   int64_t WeightBefore(ChunkId c) const { return chunk_weight_before_[c.index()]; }
   int64_t PartWeight(PartId p) const { return part_weight_[p.index()]; }
   bool HasEvenParts() const;  // every part has the same number of chunks
-  // Does any rank need a sum of several contributions?
+  // True if some rank needs a sum of several contributions.
   bool Reduces() const { return reduces_; }
 
-  // Is the chunk empty at every size, because its weight or its part's count is zero? Nobody needs it then.
+  // True if the chunk is empty at every size, because its weight or its part's count is zero. No rank needs
+  // it.
   bool AlwaysEmpty(ChunkId c) const;
 
-  // The pre- and postcondition of a chunk, one entry a rank that holds or needs something, in member order.
-  // After has no entry for a chunk that is always empty. Cost: linear in the entries. `out` is cleared first.
+  // The precondition or postcondition of a chunk: one entry per rank that holds or needs something, in
+  // member order. After has no entry for a chunk that is always empty. Clears `out` first. Cost: linear in
+  // the entries.
   void Before(ChunkId c, std::vector<Holding>& out) const { Conditions(PartOf(c), true, out); }
   void After(ChunkId c, std::vector<Holding>& out) const {
     AlwaysEmpty(c) ? out.clear() : Conditions(PartOf(c), false, out);
   }
 
-  // User buffers: the parts that lie, in this order and without gaps, in a rank's input and output buffer.
-  // Not both are of use everywhere: only a broadcast's root reads its input. A part may be in both.
+  // The parts in a rank's input and output buffer, in this order and without gaps. A part may be in both.
+  // Some buffers are unused: in a broadcast, only the root reads its input.
   std::vector<PartId> InputParts(Rank r) const;
   std::vector<PartId> OutputParts(Rank r) const;
-  // In place (NCCL's rules), input and output share memory. Byte offset zero of the input lies at the start
-  // of this position of OutputParts (allgather, gather's root), or output at this position of InputParts
-  // (reduce_scatter, scatter's root). Absent: the kind has no in-place form for this rank (alltoall,
-  // sendrecv, custom).
+  // In place (NCCL's rules), input and output share memory. The input starts at this position of
+  // OutputParts (allgather, gather's root), or the output at this position of InputParts (reduce_scatter,
+  // scatter's root). Absent if the kind has no in-place form for this rank (alltoall, sendrecv, custom).
   struct InPlace {
     int32_t input_at_output_part = 0;
     int32_t output_at_input_part = 0;
@@ -137,17 +141,18 @@ class Collective {
 
  private:
   Collective() = default;
-  // Part p into chunks[p] chunks, or into chunks[0] if that is all; no weights: all 1.
+  // Cuts part p into chunks[p] chunks, or every part into chunks[0] if that is the only entry. Without
+  // weights, all are 1.
   void Cut(std::span<const int32_t> chunks, std::span<const int64_t> weights);
   void Conditions(PartId p, bool before, std::vector<Holding>& out) const;
 
   CollectiveSpec spec_;
   std::vector<Rank> sorted_ranks_;
   std::vector<int32_t> member_of_rank_;  // -1 where not a member
-  std::vector<int32_t> part_first_;      // chunk ids, num_parts + 1
+  std::vector<int32_t> part_first_;      // first chunk id by part, num_parts + 1 entries
   std::vector<PartId> chunk_part_;
   std::vector<int64_t> chunk_weight_, chunk_weight_before_, part_weight_;
-  // kCustom: indices into spec_.pre, spec_.post by part; parts by member, ascending.
+  // kCustom: indices into spec_.pre and spec_.post, by part; and parts by member, ascending.
   std::vector<std::vector<int32_t>> pre_of_part_, post_of_part_;
   std::vector<std::vector<PartId>> pre_of_member_, post_of_member_;
   bool reduces_ = false;

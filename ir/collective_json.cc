@@ -128,7 +128,7 @@ StatusOr<CollectiveSpec> ReadSpec(const JsonValue& value, int32_t num_ranks) {
   return spec;
 }
 
-// `parts` and `weights`: the chunks of every part. Checked against `num_parts` before anything is made.
+// Reads `parts` and `weights`, the chunks of every part. Checks them against `num_parts` before it allocates.
 StatusOr<std::vector<std::vector<int64_t>>> ReadCut(const JsonValue& value, const JsonValue& parts,
                                                     int64_t num_parts) {
   XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> sizes, parts.Integers(1, kMost));

@@ -1,5 +1,5 @@
-// A Collective as JSON: the `collective` of a plan file, and user-defined collectives in files of their own.
-// Format: docs/ir.md, Plan files and User-defined collectives.
+// JSON of a Collective, in plan files and in files of user-defined collectives. Format: docs/ir.md, Plan
+// files and User-defined collectives.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 namespace xccl {
 
 void WriteCollectiveJson(const Collective& collective, JsonWriter& writer);
-// `num_ranks`: of the topology; members must be below it, and are all of them where `ranks` is missing. Parts
-// are whole where `parts` is missing. Errors: kInvalidInput naming the key.
+// `num_ranks` is the topology's. Members must be below it; if `ranks` is missing, all ranks are members. If
+// `parts` is missing, each part is one chunk. Errors: kInvalidInput naming the key.
 StatusOr<Collective> ReadCollectiveJson(const JsonValue& value, int32_t num_ranks);
 
-// How the parts are cut into chunks alone, two keys of an object: `parts` and `weights`.
+// Writes only how the parts are cut into chunks: the keys `parts` and `weights` of an object.
 void WriteCutJson(const Collective& collective, JsonWriter& writer);
-// The collective cut as the object says, or as it is where the object has no `parts`. Errors: kInvalidInput
-// naming the key.
+// The collective with its parts cut as the object says, or unchanged if the object has no `parts`. Errors:
+// kInvalidInput naming the key.
 StatusOr<Collective> ReadCutJson(const JsonValue& value, const Collective& collective);
 
-// A user-defined collective: a JSON file with the tables `pre` and `post`.
+// Reads a user-defined collective: a JSON file with the tables `pre` and `post`.
 StatusOr<Collective> ReadCollectiveFile(const std::string& path, int32_t num_ranks);
 
 }  // namespace xccl

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kFormat = 1;
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-constexpr int64_t kMostPs = 1000 * kPsPerSecond;  // a launch or a hop that takes longer is a mistake
+constexpr int64_t kMostPs = 1000 * kPsPerSecond;  // a launch or hop that takes longer is a mistake
 constexpr int64_t kMostRatio = 1 << 20;
 constexpr Protocol kProtocols[] = {Protocol::kSimple, Protocol::kLl, Protocol::kLl128};
 
@@ -54,7 +54,7 @@ MachineModel HopperModel() {
   MachineModel model;
   model.source = "NCCL 2.30 tuning tables, Hopper on NVLink; launch estimated";
   model.launch_ps = 3'000'000;
-  // Hops of a ring: 0.6 us LL, 1.9 us LL128, 3.4 us simple.
+  // NCCL's time for a hop of a ring: 0.6 us LL, 1.9 us LL128, 3.4 us simple.
   model.protocols[static_cast<size_t>(Protocol::kSimple)] = {2'800'000, 38'700'000'000, 1, 1};
   model.protocols[static_cast<size_t>(Protocol::kLl)] = {0, 18 * kGb, 8, 16};
   model.protocols[static_cast<size_t>(Protocol::kLl128)] = {1'300'000, 36'700'000'000, 120, 128};

@@ -1,7 +1,6 @@
-// Small floating types are widened to float, which holds every value of theirs exactly, and rounded back
-// once, to nearest even. Rounding works on the bits: the kept part is incremented where the dropped part is
-// above half, or is half and the kept part odd; a carry out of the mantissa is the next exponent, as it
-// should be.
+// Small floating types are widened to float, which holds all their values exactly, and rounded back once,
+// to nearest even. Rounding works on the bits: the kept part is incremented if the dropped part is above
+// half, or is half and the kept part is odd. A carry out of the mantissa correctly increments the exponent.
 #include "ir/numbers.h"
 
 #include <fmt/format.h>
@@ -54,21 +53,21 @@ uint32_t RoundShift(uint32_t bits, int shift) {
   return kept + (dropped > half || (dropped == half && (kept & 1) != 0) ? 1 : 0);
 }
 
-// The magnitude bits of a finite float in a format of `mantissa` bits and exponent bias `bias`, before any
-// overflow handling: a result too large runs into the exponents above.
+// The magnitude bits of a finite float in a format with `mantissa` bits and exponent bias `bias`. Overflow
+// is not handled: a result that is too large runs into higher exponents.
 uint32_t RoundMagnitude(uint32_t magnitude, int mantissa, int bias) {
   const int exponent = static_cast<int>(magnitude >> 23) - 127 + bias;
   if (exponent > 0) {
     const uint32_t rebased = magnitude - (static_cast<uint32_t>(127 - bias) << 23);
     return RoundShift(rebased, 23 - mantissa);
   }
-  // Subnormal there: the implied one becomes explicit and moves right.
+  // The result is subnormal there: the implied one becomes explicit and moves right.
   const int shift = 23 - mantissa + 1 - exponent;
   if (shift > 30 || magnitude < (1u << 23)) return 0;
   return RoundShift((magnitude & 0x7fffff) | 0x800000, shift);
 }
 
-// The value of magnitude bits of such a format, for codes that are numbers.
+// The value of magnitude bits in such a format. Requires: not infinity or NaN.
 float WidenMagnitude(uint32_t magnitude, int mantissa, int bias) {
   const uint32_t exponent = magnitude >> mantissa;
   const uint32_t fraction = magnitude & ((1u << mantissa) - 1);
@@ -123,7 +122,7 @@ template <typename T>
 T Combine(ReduceOp op, T a, T b) {
   if constexpr (std::is_integral_v<T>) {
     using U = std::make_unsigned_t<T>;
-    // 64 bits wide, so that narrow operands are not promoted to a signed type that overflows.
+    // Operands are 64 bits wide, since narrow ones would be promoted to a signed type that can overflow.
     const uint64_t x = static_cast<U>(a), y = static_cast<U>(b);
     switch (op) {
       case ReduceOp::kSum:
@@ -175,7 +174,7 @@ void WithType(DataType type, Visit visit) {
   }
 }
 
-// Elements may lie at any address.
+// Elements need not be aligned.
 template <typename T>
 T Load(const void* base, int64_t i) {
   T value;
@@ -324,7 +323,7 @@ void FinishReference(DataType type, ReduceOp op, int32_t n, void* data, int64_t 
   WithType(type, [&](auto zero) {
     using T = decltype(zero);
     if constexpr (std::is_integral_v<T>) {
-      // An int8 divided by n > 127 must not first make n an int8.
+      // Converting n > 127 to int8 before dividing would be wrong.
       for (int64_t i = 0; i < count; ++i) {
         if constexpr (std::is_signed_v<T>) {
           Store<T>(data, i, static_cast<T>(static_cast<int64_t>(Load<T>(data, i)) / n));

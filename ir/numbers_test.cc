@@ -11,12 +11,12 @@
 namespace xccl {
 namespace {
 
-// A small format as a table of its finite magnitudes, from which the nearest is found by looking.
+// A table of a small format's finite magnitudes; the nearest one is found by search.
 struct Format {
   const char* name;
   int32_t codes;   // finite magnitudes are codes 0..codes-1
   uint32_t sign;   // the sign bit
-  bool saturates;  // else what rounds beyond the last becomes infinity, code `codes`
+  bool saturates;  // else a value that rounds beyond the last becomes infinity, code `codes`
   float (*widen)(uint32_t);
   uint32_t (*narrow)(float);
 };

@@ -1,5 +1,5 @@
-// The parts of a plan know their own JSON; this file joins them. Reading checks the format first, then the
-// topology, since everything else refers to it.
+// Each part of a plan has its own JSON code; this file combines them. Reading checks the format first, then
+// the topology, since everything else refers to it.
 #include "ir/plan.h"
 
 #include <fmt/format.h>
@@ -108,7 +108,7 @@ StatusOr<Plan> ReadPlanJson(const JsonValue& root, const std::string& file) {
 }  // namespace
 
 Status WritePlan(const Plan& plan, const std::string& path, int64_t most_plain_transfers) {
-  // Others read the plain form more easily, as long as it is not huge.
+  // The plain form is easier to read for other tools, unless it is huge.
   if (!plan.schedule.symmetry.empty()) {
     StatusOr<Schedule> plain = Expand(plan.schedule, plan.collective, plan.topology, most_plain_transfers);
     if (plain.ok())

@@ -1,5 +1,5 @@
-// A plan: everything that a collective needs to be checked, timed and run, in one self-contained file
-// (*.plan.json, design: a plan file; docs/ir.md). Written and read as a stream, deterministic.
+// A plan: all that is needed to check, time and run a collective, in one self-contained file (*.plan.json;
+// docs/ir.md, Plan files). Written and read as a stream; deterministic.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct MadeBy {
   uint64_t seed = 0;
   std::string limits;  // the flags that bounded the search, as written
   std::string version;
-  int64_t size_bytes = 0;  // the size that it was planned for
+  int64_t size_bytes = 0;  // the size that the plan is made for
   std::string model;       // "pipelined"
   bool exact = false;
   bool operator==(const MadeBy&) const = default;
@@ -34,13 +34,12 @@ struct Plan {
   MadeBy made_by;
 };
 
-// A compressed schedule is written compressed when its plain form has more transfers than
-// `most_plain_transfers`.
+// A compressed schedule is written in its plain form if that has at most this many transfers.
 inline constexpr int64_t kMostPlainTransfers = 4'000'000;
 
 Status WritePlan(const Plan& plan, const std::string& path,
                  int64_t most_plain_transfers = kMostPlainTransfers);
-// Reads the format and proves nothing: whoever executes or trusts a plan calls ReadPlan
+// Reads the format but proves nothing. Code that executes or trusts a plan calls ReadPlan
 // (ir/verify/read_plan.h). Errors: kInvalidInput with the place.
 StatusOr<Plan> ReadPlanUnverified(const std::string& path);
 

@@ -1,5 +1,5 @@
-// Names, totals and layouts of a Program. Layouts follow from the collective's buffers: parts in order, the
-// chunks of each part in order.
+// Names, totals and layouts of a Program. Layouts follow from the collective's buffers: parts in order, and
+// the chunks of each part in order.
 #include "ir/program.h"
 
 #include <algorithm>
@@ -28,9 +28,9 @@ constexpr std::array<OpcodeInfo, 9> kOpcodes = {{
 
 const OpcodeInfo& InfoOf(Opcode op) { return kOpcodes[static_cast<size_t>(op)]; }
 
-constexpr int64_t kSliceBytes = 16;  // slices and runs of scratch start at multiples of this
+constexpr int64_t kSliceBytes = 16;  // slices, and runs in scratch, start at multiples of this
 
-// Elements in the smallest whole number of 16-byte units: 16 bytes where an element divides them.
+// Rounds up to whole units of 16 bytes, or of one element if that is larger.
 int64_t AlignElements(int64_t elements, int64_t element_bytes) {
   const int64_t unit = std::max<int64_t>(1, kSliceBytes / element_bytes);
   return (elements + unit - 1) / unit * unit;

@@ -1,22 +1,23 @@
-// The physical answer: for every rank its threadblocks, for every threadblock a list of instructions, at most
-// one send peer and one receive peer on one channel. MSCCL's execution model. docs/ir.md has the JSON and an
-// example.
+// The physical plan: for every rank its threadblocks, and for every threadblock a list of instructions. A
+// threadblock has at most one send peer and one receive peer, on one channel (MSCCL's execution model).
+// docs/ir.md has the JSON and an example.
 //
-// Execution. A program runs its instruction lists once for every segment k = 0..K-1: each chunk is cut into K
-// slices (SliceOf) and pass k touches the k-th slice of every chunk. Within a pass a threadblock runs its
-// instructions in order; an instruction waits for its dependencies of the same pass. The connection (src,
-// dst, channel) is a FIFO of `slots` slots; a sending instruction takes one slot, the k-th send feeds the
-// k-th receive. Passes touch different elements, so that they may run side by side: `instances` says how many
-// copies of every threadblock and connection are worth having, copy i running the passes k with k mod
+// Execution. A program runs its instruction lists once for every segment k = 0..K-1: each chunk is cut into
+// K slices (SliceOf), and pass k touches the k-th slice of every chunk. Within a pass a threadblock runs
+// its instructions in order; an instruction waits for its dependencies in the same pass. The connection
+// (src, dst, channel) is a FIFO of `slots` slots; a sending instruction takes one slot, and the k-th send
+// feeds the k-th receive. Passes touch different elements, so they may run in parallel: `instances` is the
+// number of useful copies of every threadblock and connection, and copy i runs the passes k with k mod
 // instances = i. An executor may have fewer copies; the result is the same.
 //
 // Memory. Every rank has three buffers addressed in slots of one chunk each. Slot i of input and output is
 // the i-th chunk of Collective::InputParts/OutputParts in order; scratch slot i is as large as chunk
-// scratch[i]. Slots of consecutive chunks of one part lie without gaps.
+// scratch[i]. Slots of consecutive chunks of one part are adjacent, without gaps.
 //
-// Groups. A switch that multicasts or reduces serves several connections with one message. A threadblock has
-// a group in place of a peer: it sends to all members, or receives the reduction of what they send. Executors
-// without such a switch send to, and receive from, the members one after the other.
+// Groups. A switch that multicasts or reduces serves several connections with one message. A threadblock
+// has a group in place of a peer: it sends to all members, or receives the reduction of what they send.
+// Executors without such a switch send to and receive from the members one at a time; the result is the
+// same.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +61,7 @@ struct Operand {
   bool operator==(const Operand&) const = default;
 };
 
-// Waits until instruction `index` of threadblock `threadblock` of the same rank is done in this pass.
+// Waits until instruction `index` of threadblock `threadblock` of the same rank is done in the same pass.
 struct Dependency {
   int32_t threadblock = 0;  // index within the rank
   int32_t index = 0;        // index within that threadblock
@@ -69,27 +70,27 @@ struct Dependency {
 
 struct Instruction {
   Opcode op = Opcode::kNop;
-  int32_t count = 0;  // chunks, consecutive slots from each operand on
+  int32_t count = 0;  // chunks, in consecutive slots from each operand on
   Operand src;        // meaning by opcode; {input, 0} where unused
   Operand dst;
-  bool first = false;     // src is the rank's own unscaled input: avg scales it when it is read
-  bool final = false;     // what is written to dst, or sent, is the complete sum: avg of integers divides it
+  bool first = false;     // src is the rank's own unscaled input; avg scales it when it is read
+  bool final = false;     // the complete sum is written to dst or sent; avg of integers divides it
   int32_t dep_first = 0;  // dependencies: Program::dependencies[dep_first .. dep_first + dep_count)
   int32_t dep_count = 0;
   bool operator==(const Instruction&) const = default;
 };
 
 // Connections that a switch serves together. Multicast: the root sends, and every message reaches all
-// members. Reduce: the members send, and the root receives the reduction of their k-th messages, in ascending
-// order of rank; types narrower than float are added up in float and rounded once (ReduceMembers in
-// numbers.h).
+// members. Reduce: the members send, and the root receives the reduction of their k-th messages, in
+// ascending order of rank. Types narrower than float are added in float and rounded once
+// (ReduceMembersReference in numbers.h).
 struct Group {
   enum class Kind : uint8_t { kMulticast, kReduce };
   Kind kind = Kind::kMulticast;
   Rank root;
   std::vector<Rank> members;  // ascending, without the root, at least two
   int32_t channel = 0;
-  // A tree: out of the root, or into it. Each link carries a message once. Empty where it is not known: then
+  // A tree out of the root, or into it; each link carries a message once. If empty, the path is unknown and
   // the program cannot be timed.
   std::vector<LinkId> path;
   bool operator==(const Group&) const = default;
@@ -97,29 +98,31 @@ struct Group {
 std::string_view ToString(Group::Kind kind);
 std::optional<Group::Kind> ParseGroupKind(std::string_view name);
 
-// The threadblocks of a group's members are ordinary ones, with the root as their peer.
+// The threadblocks of a group's members are ordinary ones; their peer is the root.
 struct Threadblock {
   std::optional<Rank> send_peer;
   std::optional<Rank> recv_peer;
-  std::optional<int32_t> send_group;  // in Program::groups, a multicast of this rank; then no send_peer
-  std::optional<int32_t> recv_group;  // in Program::groups, a reduction at this rank; then no recv_peer
-  int32_t channel = 0;                // of both directions
+  std::optional<int32_t>
+      send_group;  // index in Program::groups of a multicast of this rank; then no send_peer
+  std::optional<int32_t>
+      recv_group;       // index in Program::groups of a reduction at this rank; then no recv_peer
+  int32_t channel = 0;  // of both directions
   std::vector<Instruction> instructions;
   bool operator==(const Threadblock&) const = default;
 };
 
-// A FIFO from one rank to another. Its links are those of the topology that the program was lowered for. The
-// k-th send of a group is the k-th message of each of its connections, its k-th receive takes the k-th of
-// all.
+// A FIFO from one rank to another. Its links are those of the topology that the program was lowered for.
+// The k-th send of a group is the k-th message of each of its connections; its k-th receive takes the k-th
+// message of each.
 struct Connection {
   Rank src, dst;
   int32_t channel = 0;
-  std::vector<LinkId> path;  // a chain; empty where it is not known: then the program cannot be timed
+  std::vector<LinkId> path;  // a chain; if empty, the path is unknown and the program cannot be timed
   bool operator==(const Connection&) const = default;
 };
 
 struct RankProgram {
-  std::vector<ChunkId> scratch;  // the chunk whose size each scratch slot has
+  std::vector<ChunkId> scratch;  // by scratch slot: the chunk whose size it has
   std::vector<Threadblock> threadblocks;
   bool operator==(const RankProgram&) const = default;
 };
@@ -135,9 +138,10 @@ inline constexpr int32_t kMaxInstances = 64;
 struct Program {
   IdVector<Rank, RankProgram> ranks;    // every rank of the topology; idle ones have no threadblocks
   std::vector<Connection> connections;  // sorted by (src, dst, channel), each once
-  std::vector<Group> groups;  // sorted by (kind, root, channel), each once; a connection is in at most one
+  // Sorted by (kind, root, channel), each once; a connection is in at most one group.
+  std::vector<Group> groups;
   std::vector<Dependency> dependencies;  // of all instructions
-  bool in_place = false;  // also right when input and output share memory (Collective::InPlaceOf)
+  bool in_place = false;  // also correct if input and output share memory (Collective::InPlaceOf)
   int32_t slots = 2;      // of every connection, 1..kMaxSlots
   int32_t instances = 1;  // copies of every threadblock that share the passes, 1..kMaxInstances
   Protocol protocol = Protocol::kSimple;
@@ -145,26 +149,26 @@ struct Program {
   bool operator==(const Program&) const = default;
 };
 
-// A program and the collective in the chunks that its slots stand for: those of the schedule that it was
-// lowered from, or several neighbours as one.
+// A program, and the collective whose chunks its slots hold. Each of these chunks is a chunk of the
+// schedule that it was lowered from, or several neighbouring ones.
 struct LoweredProgram {
   Collective collective;
   Program program;
   bool operator==(const LoweredProgram&) const = default;
 };
 
-// Totals for `plan`.
+// Totals that `plan` prints.
 struct ProgramStats {
-  int32_t threadblocks = 0;  // most on one rank, all instances
-  int32_t channels = 0;      // all instances
+  int32_t threadblocks = 0;  // the most on one rank, over all instances
+  int32_t channels = 0;      // over all instances
   int64_t instructions = 0;
-  int64_t scratch_bytes = 0;  // most on one rank, at the given sizes
+  int64_t scratch_bytes = 0;  // the most on one rank, at the given sizes
 };
 ProgramStats Stats(const Program& program, const CollectiveSizes& sizes);
 
-// Passes at these sizes, and the elements [begin, end) of a chunk (relative to its start) that pass k
-// touches. Slices start at multiples of 16 bytes; those of short chunks may be empty. There are at most
-// kMaxPasses, and segments larger than segment_bytes where that is too few.
+// The number of passes at these sizes, and the elements [begin, end) of a chunk (relative to its start)
+// that pass k touches. Slices start at multiples of 16 bytes; those of short chunks may be empty. There are
+// at most kMaxPasses; if that is too few, segments become larger than segment_bytes.
 inline constexpr int32_t kMaxPasses = 1 << 20;
 int32_t NumPasses(const Program& program, const Collective& collective, const CollectiveSizes& sizes);
 struct Slice {
@@ -172,8 +176,8 @@ struct Slice {
 };
 Slice SliceOf(int64_t chunk_elements, int64_t element_bytes, int32_t passes, int32_t pass);
 
-// Where slots lie: the chunk in every slot of a rank's buffer and its first element, without gaps. Scratch
-// starts every run of consecutive chunks at a multiple of 16 bytes.
+// The layout of a buffer, without gaps: the chunk in every slot and its first element. In scratch, every
+// run of consecutive chunks starts at a multiple of 16 bytes.
 struct BufferLayout {
   std::vector<ChunkId> chunk;
   std::vector<int64_t> begin;  // element offset of each slot
@@ -181,16 +185,16 @@ struct BufferLayout {
 };
 BufferLayout LayoutOf(const Program& program, const Collective& collective, const CollectiveSizes& sizes,
                       Rank rank, BufferKind buffer);
-// The chunk in every slot of a buffer, without sizes.
+// The chunk in every slot of a buffer. Needs no sizes.
 std::vector<ChunkId> SlotChunks(const Program& program, const Collective& collective, Rank rank,
                                 BufferKind buffer);
 // In place, slot i of a rank's input is slot i + shift of its output, where both exist (shift may be
-// negative). Absent: the kind has no in-place form for this rank.
+// negative). Absent if the kind has no in-place form for this rank.
 std::optional<int32_t> InPlaceShift(const Collective& collective, Rank rank);
 // Index in Program::connections, which must be sorted. Logarithmic.
 std::optional<int32_t> FindConnection(const Program& program, Rank src, Rank dst, int32_t channel);
-// The ranks that a threadblock sends to, receives from: its peer, the members of its group, or nobody. They
-// point into the program.
+// The ranks that a threadblock sends to or receives from: its peer, the members of its group, or none. The
+// spans point into the program.
 std::span<const Rank> SendPeers(const Program& program, const Threadblock& block);
 std::span<const Rank> RecvPeers(const Program& program, const Threadblock& block);
 

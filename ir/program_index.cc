@@ -69,7 +69,7 @@ void Predecessors(const ProgramIndex& index, int32_t node, ProgramEdges edges, i
 
 std::vector<int32_t> TopologicalOrder(const Program& program, const ProgramIndex& index, ProgramEdges edges) {
   const size_t size = static_cast<size_t>(index.size());
-  // Successors, as one flat list.
+  // Successors in one flat list.
   std::vector<int32_t> first(size + 1, 0), waiting(size, 0), predecessors;
   for (int32_t node = 0; node < index.size(); ++node) {
     Predecessors(index, node, edges, program.slots, predecessors);

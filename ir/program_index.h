@@ -1,5 +1,5 @@
-// Every instruction of a program under one number, with the edges between them: what the verifier and the
-// program simulator walk along. Numbers run by rank, threadblock and index.
+// Numbers every instruction of a program (its "node") and gives the edges between them, for the verifier
+// and the program simulator. Numbers run by rank, threadblock and index.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace xccl {
 
-inline constexpr int32_t kNoNode = -1;  // in columns of instruction numbers
+inline constexpr int32_t kNoNode = -1;  // absent, in columns of instruction numbers
 
 struct ProgramSite {
   Rank rank;
@@ -23,7 +23,7 @@ struct ProgramSite {
 // "rank 2 threadblock 0 instruction 5"
 std::string ToString(const ProgramSite& site);
 
-// Requires: rules P1 to P3 hold, circular dependencies aside. Linear in the program.
+// Requires: rules P1 to P3 hold, except that dependencies may be circular. Cost: linear in the program.
 class ProgramIndex {
  public:
   explicit ProgramIndex(const Program& program);
@@ -31,7 +31,7 @@ class ProgramIndex {
   int32_t size() const { return static_cast<int32_t>(instruction_.size()); }
   const Instruction& instruction(int32_t node) const { return *instruction_[static_cast<size_t>(node)]; }
   ProgramSite Site(int32_t node) const;
-  // Global number of a threadblock, and the first instruction of it; blocks run by rank.
+  // A threadblock's number in the whole program and its first instruction. Blocks are numbered by rank.
   int32_t num_blocks() const { return static_cast<int32_t>(block_first_.size()) - 1; }
   int32_t BlockOf(int32_t node) const { return block_[static_cast<size_t>(node)]; }
   int32_t BlockFirst(int32_t block) const { return block_first_[static_cast<size_t>(block)]; }
@@ -46,21 +46,21 @@ class ProgramIndex {
         .subspan(static_cast<size_t>(i.dep_first), static_cast<size_t>(i.dep_count));
   }
 
-  // Of every connection of the program, its sends and its receives in order.
+  // The sends, and the receives, on a connection of the program, in order.
   std::span<const int32_t> SendsOf(int32_t connection) const {
     return sends_[static_cast<size_t>(connection)];
   }
   std::span<const int32_t> ReceivesOf(int32_t connection) const {
     return receives_[static_cast<size_t>(connection)];
   }
-  // The connections that a block sends on, receives from, in ascending order of the other rank: one, those of
-  // a group, or none.
+  // The connections that a block sends on or receives from, by ascending other rank: one, those of a group,
+  // or none.
   std::span<const int32_t> SendConnections(int32_t block) const { return Connections(block, true); }
   std::span<const int32_t> RecvConnections(int32_t block) const { return Connections(block, false); }
-  // The first of them; -1 where there is none.
+  // The first of them, or -1 if there is none.
   int32_t SendConnection(int32_t block) const { return FirstOf(SendConnections(block)); }
   int32_t RecvConnection(int32_t block) const { return FirstOf(RecvConnections(block)); }
-  // Which send, which receive of each of its connections an instruction is; -1: it is none.
+  // The index of a send or receive among those of each of its connections; -1 if the instruction is none.
   int32_t SendOrdinal(int32_t node) const { return send_ordinal_[static_cast<size_t>(node)]; }
   int32_t RecvOrdinal(int32_t node) const { return recv_ordinal_[static_cast<size_t>(node)]; }
 
@@ -79,23 +79,24 @@ class ProgramIndex {
   std::vector<const Instruction*> instruction_;
   std::vector<int32_t> block_, block_first_, rank_first_block_;
   std::vector<Rank> block_rank_;
-  // Of each block the connections to send on and those to receive from.
+  // By block: the connections to send on, then those to receive from.
   std::vector<int32_t> connections_, connections_first_ = {0};
   std::vector<int32_t> send_ordinal_, recv_ordinal_;
   std::vector<std::vector<int32_t>> sends_, receives_;
 };
 
-// Which edges of a pass a topological order respects.
+// The edges of a pass that a topological order respects.
 enum class ProgramEdges : uint8_t {
-  kLocal,  // a threadblock's order and dependencies
-  kAll,    // and: a receive waits for its send, a send for a free slot
+  kLocal,  // the order in each threadblock, and dependencies
+  kAll,    // also: a receive waits for its send, and a send for a free slot
 };
 
-// An order of all instructions in which every edge points forward, as far as there is one: shorter than
-// size() where instructions wait for one another in a circle. Requires for kAll: rule P4. Linear.
+// An order of all instructions in which every edge points forward. It is shorter than size() if
+// instructions wait for each other in a cycle. Requires for kAll: rule P4. Cost: linear.
 std::vector<int32_t> TopologicalOrder(const Program& program, const ProgramIndex& index, ProgramEdges edges);
 
-// What an instruction waits for, along the same edges. `slots` 0: leaves out waiting for free slots.
+// Sets `out` to what an instruction waits for along these edges. If `slots` is 0, waits for free slots are
+// left out.
 void Predecessors(const ProgramIndex& index, int32_t node, ProgramEdges edges, int32_t slots,
                   std::vector<int32_t>& out);
 

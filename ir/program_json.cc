@@ -1,5 +1,5 @@
-// Instructions are columns of their threadblock: two strings of names, strings of one character an
-// instruction for buffers and flags, and columns of integers. docs/ir.md has an example.
+// A threadblock's instructions are stored in columns: a string of opcode names, strings with one character
+// per instruction for buffers and flags, and columns of integers. docs/ir.md has an example.
 #include "ir/program_json.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace xccl {
 namespace {
 
 constexpr int32_t kMax = std::numeric_limits<int32_t>::max();
-// In order of Opcode; MSCCL's names where it has one.
+// In the order of Opcode; MSCCL's names where they exist.
 constexpr std::array<std::string_view, 9> kShortNames = {"s",    "r",   "rcs", "rrs", "rrc",
                                                          "rrcs", "cpy", "re",  "nop"};
 constexpr std::string_view kBuffers = "ios-";  // '-': the opcode has no such operand
@@ -69,7 +69,7 @@ void WriteThreadblock(const Program& program, const Threadblock& block, JsonWrit
   column("dst", [](const Instruction& i) { return WritesDestination(i.op) ? i.dst.slot : 0; });
   writer.Key("flags");
   writer.String(flags);
-  // [instruction, threadblock, index] for every dependency.
+  // Each dependency is three entries: instruction, threadblock, index.
   writer.Key("deps");
   writer.BeginArray();
   for (size_t i = 0; i < block.instructions.size(); ++i) {
@@ -107,7 +107,7 @@ StatusOr<std::vector<Opcode>> ReadOpcodes(const JsonValue& object) {
   return ops;
 }
 
-// A column of `count` entries.
+// Reads a column of `count` entries, each at least `low`.
 StatusOr<std::span<const int64_t>> ReadColumn(const JsonValue& object, std::string_view key, size_t count,
                                               int32_t low) {
   XCCL_ASSIGN_OR_RETURN(const JsonValue value, object.Get(key));
@@ -117,7 +117,7 @@ StatusOr<std::span<const int64_t>> ReadColumn(const JsonValue& object, std::stri
   return column;
 }
 
-// A string of one of `codes` for every instruction.
+// Reads a string with one of `codes` for every instruction, as indices into `codes`.
 StatusOr<std::vector<size_t>> ReadCodes(const JsonValue& object, std::string_view key, size_t count,
                                         std::string_view codes) {
   XCCL_ASSIGN_OR_RETURN(const JsonValue value, object.Get(key));
@@ -134,7 +134,7 @@ StatusOr<std::vector<size_t>> ReadCodes(const JsonValue& object, std::string_vie
   return indices;
 }
 
-// A rank, or the number of a group.
+// Reads a rank, or the number of a group.
 template <typename Id>
 StatusOr<std::optional<Id>> ReadPeer(const JsonValue& object, std::string_view key) {
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> value, object.Find(key));

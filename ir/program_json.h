@@ -9,9 +9,9 @@
 
 namespace xccl {
 
-// `schedule_cut`: the collective in the chunks of the schedule. A program that has other chunks says which.
+// `schedule_cut` is the collective in the schedule's chunks. A program with other chunks says which it has.
 void WriteProgramJson(const LoweredProgram& lowered, const Collective& schedule_cut, JsonWriter& writer);
-// What comes back may be wrong in meaning: VerifyProgram tells. Errors: kInvalidInput naming the key.
+// The result may be wrong in meaning; VerifyProgram checks that. Errors: kInvalidInput naming the key.
 StatusOr<LoweredProgram> ReadProgramJson(const JsonValue& value, const Collective& schedule_cut);
 
 }  // namespace xccl

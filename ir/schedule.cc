@@ -1,5 +1,5 @@
-// Columns, path interning by hash, and the normal form. Everything is linear in the transfers but the sort by
-// step, which counts.
+// Columns, path interning by hash, and the normal form. All is linear in the transfers; the sort by step is
+// a counting sort.
 #include "ir/schedule.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace xccl {
 
-// Where these links are, or the free slot where they belong.
+// The slot of these links, or the free slot where they belong.
 size_t PathTable::SlotOf(std::span<const LinkId> links) const {
   uint64_t hash = 0xcbf29ce484222325ULL;
   for (LinkId l : links) hash = (hash ^ static_cast<uint32_t>(l.value)) * 0x100000001b3ULL;
@@ -69,7 +69,7 @@ int32_t Schedule::num_steps() const {
 
 void Normalize(Schedule& schedule) {
   const int64_t n = schedule.size();
-  // Dense step numbers, then a counting sort: stable, linear.
+  // Steps are numbered densely, then counting sort orders the transfers: stable and linear.
   std::vector<int32_t> dense(static_cast<size_t>(schedule.num_steps()), 0);
   for (int32_t s : schedule.step) dense[s] = 1;
   int32_t steps = 0;
@@ -108,8 +108,8 @@ MessageTable GroupMessages(const Schedule& schedule) {
   MessageTable table;
   const int64_t n = schedule.size();
   table.of_transfer.resize(static_cast<size_t>(n));
-  // A message is (src, path) within a step: dst follows from the path. The ids that a step handed out are
-  // kept in a hash map that is emptied at the next step.
+  // Within a step a message is (src, path), since dst follows from the path. The hash map holds the ids of
+  // one step.
   std::unordered_map<uint64_t, int32_t> ids;
   for (int64_t t = 0; t < n; ++t) {
     if (t > 0 && schedule.step[t] != schedule.step[t - 1]) ids.clear();

@@ -1,10 +1,10 @@
-// The logical, size-free answer of a synthesizer: which chunks move over which links in which step. Columns,
-// one entry a transfer, no per-transfer allocation; paths are interned. Design and JSON: docs/ir.md.
+// The logical, size-free result of a synthesizer: which chunks move over which links in which step. Stored
+// in columns with one entry per transfer; paths are interned. Design and JSON: docs/ir.md.
 //
-// A transfer moves the chunks first..first+count-1 from rank src to rank dst along a path of links, as a copy
-// or as a reduction into what dst holds. It reads its source as it was before its step. Transfers of the same
-// (src, dst, path, step) form one message. A path whose links form a tree is a multicast (one GPU tail, many
-// GPU heads) or an in-switch reduction (many GPU tails, one GPU head).
+// A transfer moves the chunks first..first+count-1 from rank src to rank dst along a path of links. It
+// copies them, or reduces them into what dst holds. It reads its source as it was before its step.
+// Transfers of the same (src, dst, path, step) form one message. A path whose links form a tree is a
+// multicast (one GPU tail, many GPU heads) or an in-switch reduction (many GPU tails, one GPU head).
 #pragma once
 
 #include <cstdint>
@@ -35,16 +35,16 @@ class PathTable {
 
   std::vector<LinkId> links_;
   std::vector<int32_t> first_ = {0};
-  std::vector<int32_t> slots_;  // open addressing, at most half full: path, or -1
+  std::vector<int32_t> slots_;  // open addressing, at most half full: path id, or -1
 };
 
 enum class TransferOp : uint8_t { kCopy, kReduce };
 
-// One transfer as a value, for writing and for reading one at a time.
+// One transfer as a value, to write and read single entries.
 struct Transfer {
   ChunkId first;
   int32_t count = 1;
-  Rank src;  // the tree's root, or the first GPU tail of an in-switch reduction
+  Rank src;  // the root of a multicast, or the first GPU tail of an in-switch reduction
   Rank dst;  // the first GPU head of a multicast
   PathId path;
   TransferOp op = TransferOp::kCopy;
@@ -52,7 +52,7 @@ struct Transfer {
   bool operator==(const Transfer&) const = default;
 };
 
-// Invariant (rule S1): steps do not decrease along the columns. Add keeps no order; Normalize sorts.
+// Invariant (rule S1): steps do not decrease along the columns. Add does not sort; Normalize does.
 struct Schedule {
   int32_t num_chunks = 0;  // of the collective
   PathTable paths;
@@ -63,8 +63,9 @@ struct Schedule {
   std::vector<PathId> path;
   std::vector<TransferOp> op;
   std::vector<int32_t> step;
-  // Generators of a group of translations of the machine (topologies/symmetry.h); empty in a plain schedule.
-  // With them the schedule is compressed: it means all translates of its columns (ir/translated.h, rule S7).
+  // Generators of a group of translations of the machine (topologies/symmetry.h); empty in a plain
+  // schedule. With them the schedule is compressed: it stands for all translates of its columns
+  // (ir/translated.h, rule S7).
   std::vector<Automorphism> symmetry;
 
   int64_t size() const { return static_cast<int64_t>(first.size()); }
@@ -79,21 +80,21 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 };
 
-// Stable-sorts transfers by step, joins neighbours of one message whose chunk ranges continue each other, and
-// renumbers steps densely from 0 and paths in order of first use. Linear in the transfers.
+// Stable-sorts transfers by step and joins adjacent ones of one message whose chunk ranges are consecutive.
+// Renumbers steps densely from 0, and paths in order of first use. Linear in the transfers.
 void Normalize(Schedule& schedule);
 
-// The message of every transfer: transfers of equal (src, dst, path, step) share one id. Ids are dense,
-// ordered by (step, first appearance). Requires: a normalized schedule. Linear.
+// The message of every transfer: transfers with equal (src, dst, path, step) share one id. Ids are dense
+// and ordered by (step, first appearance). Requires: a normalized schedule. Linear.
 struct MessageTable {
   std::vector<int32_t> of_transfer;
   int32_t num_messages = 0;
 };
 MessageTable GroupMessages(const Schedule& schedule);
 
-// Is the path a plain chain of links (not a tree)?
+// True if the path is a chain of links (not a tree).
 bool IsChain(const Topology& topology, std::span<const LinkId> path);
-// GPU tails and heads of a path, in link order, each once. A chain has one of each.
+// The GPU tails and heads of a path, in link order, each once. A chain has one of each.
 void PathEnds(const Topology& topology, std::span<const LinkId> path, std::vector<Rank>& sources,
               std::vector<Rank>& destinations);
 

@@ -17,7 +17,7 @@ std::string RankList(std::span<const Rank> ranks) {
   return "[" + text + "]";
 }
 
-// One column of ranks: a number where the path has one end on that side, else the list of them.
+// Writes one column of ranks: a number if the path has one end on that side, else the list of its ends.
 void WriteEnds(const Schedule& s, const Topology& topology, bool sources, JsonWriter& writer) {
   const std::vector<Rank>& own = sources ? s.src : s.dst;
   std::vector<std::vector<Rank>> of_path(static_cast<size_t>(s.paths.size()));
@@ -64,7 +64,7 @@ StatusOr<std::vector<Rank>> ReadRanks(const JsonValue& column) {
   return ranks;
 }
 
-// Lists of several ranks say what the path says already: they must agree.
+// Lists of several ranks repeat the ends of the path, so they must agree with it.
 Status CheckLists(const JsonValue& column, const Schedule& s, const Topology& topology, bool sources) {
   XCCL_ASSIGN_OR_RETURN(const IntegerLists lists, column.Lists(0, kMost));
   std::vector<Rank> listed, from, to;
@@ -72,7 +72,7 @@ Status CheckLists(const JsonValue& column, const Schedule& s, const Topology& to
     if (lists[t].size() < 2) continue;
     const std::span<const LinkId> path = s.paths[s.path[t]];
     const auto exists = [&](LinkId l) { return l.value < topology.num_links(); };
-    if (!std::all_of(path.begin(), path.end(), exists)) continue;  // for the verifier to say
+    if (!std::all_of(path.begin(), path.end(), exists)) continue;  // VerifySchedule reports it
     listed.clear();
     for (int64_t rank : lists[t]) listed.push_back(Rank(rank));
     PathEnds(topology, path, from, to);

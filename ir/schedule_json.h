@@ -11,8 +11,8 @@ namespace xccl {
 
 // Requires: columns of equal length and paths of links that exist.
 void WriteScheduleJson(const Schedule& schedule, const Topology& topology, JsonWriter& writer);
-// What comes back has columns of equal length and may be wrong otherwise: VerifySchedule tells. Errors:
-// kInvalidInput naming the key, also where a list of ranks is not the ends of its path.
+// The result has columns of equal length but may be wrong otherwise; VerifySchedule checks that. Errors:
+// kInvalidInput naming the key, also if a list of ranks differs from the ends of its path.
 StatusOr<Schedule> ReadScheduleJson(const JsonValue& value, const Topology& topology);
 
 }  // namespace xccl

@@ -89,7 +89,7 @@ TEST(ScheduleJson, Errors) {
   }
 }
 
-// Links that do not exist are read as they are: the verifier names them.
+// Links that do not exist are read without an error; the verifier reports them.
 TEST(ScheduleJson, LeavesMeaningToTheVerifier) {
   std::string text(kExample);
   text.replace(text.find("[0,3,5]"), 7, "[0,3,9]");

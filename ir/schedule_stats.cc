@@ -1,6 +1,6 @@
-// Rounds: one pass over the steps with the load of every link. Depth: chunk by chunk (an index by chunk,
-// built by a counting sort), each write remembers the length of the longest chain of transfers behind it.
-// What holds for the columns of a compressed schedule holds for their translates, so nothing is written out.
+// Rounds: one pass over the steps adds up the load of every link. Depth: an index by chunk is built by a
+// counting sort; for each chunk, each write stores the length of the longest chain of transfers before it.
+// Columns of a compressed schedule stand for their translates, so nothing is expanded.
 #include "ir/schedule_stats.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace xccl {
 namespace {
 
-// What one transfer puts on the links of its path, or, of a compressed schedule, on their orbits.
+// How a transfer loads links; in a compressed schedule, loads are counted per orbit of links.
 struct Load {
   const SymmetryGroup* group = nullptr;  // null: plain
   size_t Place(LinkId l) const {
@@ -50,7 +50,7 @@ int64_t CountRounds(const Schedule& schedule, const Topology& topology, const Lo
   return rounds;
 }
 
-// Messages of the columns alone, translates of one path being one.
+// Counts the messages of the columns; translates of one path count as one.
 int64_t CountMessages(const Schedule& schedule, const std::vector<int32_t>& path_class) {
   std::vector<int32_t> step_seen(path_class.size(), -1);
   int64_t messages = 0;
@@ -111,7 +111,7 @@ ScheduleStats Stats(const Schedule& schedule, const Collective& collective, cons
     return stats;
   }
   const StatusOr<Translations> translations = Translations::Create(schedule, collective, topology);
-  XCCL_CHECK(translations.ok());  // required
+  XCCL_CHECK(translations.ok());  // guaranteed by Requires
   const SymmetryGroup& group = translations->group();
   stats.transfers = ExpandedTransfers(schedule, collective, topology);
   stats.messages = CountMessages(schedule, translations->PathClasses(schedule.paths)) * group.order();
@@ -131,7 +131,7 @@ std::vector<Rank> RelaysOf(const Schedule& schedule, const Collective& collectiv
   }
   if (!schedule.symmetry.empty()) {
     const StatusOr<Translations> translations = Translations::Create(schedule, collective, topology);
-    XCCL_CHECK(translations.ok());  // required
+    XCCL_CHECK(translations.ok());  // guaranteed by Requires
     const SymmetryGroup& group = translations->group();
     std::vector<bool> orbit_carries(static_cast<size_t>(group.num_rank_orbits()), false);
     for (int32_t r = 0; r < topology.num_ranks(); ++r)

@@ -1,4 +1,4 @@
-// Counts that describe a schedule to people: none of them is a time.
+// Counts that describe a schedule to people; none is a time.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@ struct ScheduleStats {
   int64_t transfers = 0;
   int64_t messages = 0;
   int32_t steps = 0;
-  // SCCL's rounds: a link carries bandwidth ÷ gcd of all bandwidths chunks in one round; a step takes as many
-  // rounds as its fullest link.
+  // Rounds as in SCCL: in one round a link carries (its bandwidth ÷ the gcd of all bandwidths) chunks. A
+  // step takes as many rounds as its fullest link.
   int64_t rounds = 0;
-  int32_t depth = 0;  // most transfers that any piece of data goes through, one after the other
+  int32_t depth = 0;  // the most transfers that any piece of data goes through in sequence
 };
 
-// Of a compressed schedule, the counts of its plain form. Requires: a normalized schedule that verifies.
-// Cost: linear in transfers × chunks each moves × links of a path.
+// For a compressed schedule, these are the counts of its plain form. Requires: a normalized schedule that
+// verifies. Cost: linear in transfers × chunks each moves × links of a path.
 ScheduleStats Stats(const Schedule& schedule, const Collective& collective, const Topology& topology);
 
-// The ranks that are no members and carry data for those that are, ascending. Requires: as Stats. Linear.
+// The ranks, ascending, that carry data but are not members. Requires: as Stats. Linear.
 std::vector<Rank> RelaysOf(const Schedule& schedule, const Collective& collective, const Topology& topology);
 
 }  // namespace xccl

@@ -65,7 +65,7 @@ TEST(GroupMessages, ByEndsPathAndStep) {
   s.num_chunks = 8;
   s.Add(ChunkId(0), 1, Rank(0), Rank(1), Links({0}), kCopy, 0);
   s.Add(ChunkId(0), 1, Rank(1), Rank(0), Links({1}), kCopy, 0);
-  s.Add(ChunkId(2), 1, Rank(0), Rank(1), Links({0}), kReduce, 0);  // of the first message
+  s.Add(ChunkId(2), 1, Rank(0), Rank(1), Links({0}), kReduce, 0);  // part of the first message
   s.Add(ChunkId(4), 1, Rank(0), Rank(1), Links({2}), kCopy, 0);    // a parallel link
   s.Add(ChunkId(5), 1, Rank(0), Rank(1), Links({0}), kCopy, 1);    // another step
   const MessageTable table = GroupMessages(s);

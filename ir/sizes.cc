@@ -10,7 +10,7 @@ int64_t Scaled(int64_t value, int64_t numerator, int64_t denominator) {
   return static_cast<int64_t>(static_cast<__int128>(value) * numerator / denominator);
 }
 
-// nccl-tests: an even share is rounded down to 16 bytes.
+// As in nccl-tests, an even share is rounded down to 16 bytes.
 int64_t EvenShare(int64_t elements, int64_t members, int64_t element_bytes) {
   const int64_t step = std::max<int64_t>(1, 16 / element_bytes);
   return elements / members / step * step;
@@ -62,7 +62,7 @@ CollectiveSizes::CollectiveSizes(const Collective& collective, int64_t size_byte
     }
     case CollectiveKind::kAlltoallv:
     case CollectiveKind::kCustom: {
-      // The fullest buffer has the given size; the others are in proportion.
+      // The fullest buffer gets the given size; all parts are scaled in proportion.
       const auto weight = [&](PartId p) {
         return spec.kind == CollectiveKind::kCustom ? spec.custom_weights[p.index()] : spec.counts[p.index()];
       };

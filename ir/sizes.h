@@ -1,5 +1,5 @@
-// Bytes of a collective at a given size, by nccl-tests' rules (design: Collectives, Sizes). The size is the
-// larger of a rank's send and receive buffer; what is moved is the size rounded down as the rules say.
+// Bytes of a collective at a given size, by nccl-tests' rules (docs/ir.md, Sizes). The size is the larger
+// of a rank's send and receive buffer; it is rounded down as the rules say.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace xccl {
 
-// Simulation and bounds count in elements of this many bytes where no type is given (nccl-tests' default,
-// float).
+// Simulation and bounds count elements of this size if no type is given (float, nccl-tests' default).
 inline constexpr int64_t kDefaultElementBytes = 4;
 
-// Element counts of one collective at one size. All boundaries are whole elements; chunks may be empty.
+// Element counts of one collective at one size. All boundaries are whole elements, and chunks may be empty.
 class CollectiveSizes {
  public:
   // Requires: size_bytes >= 0, element_bytes > 0. Cost: linear in parts + chunks.
   CollectiveSizes(const Collective& collective, int64_t size_bytes,
                   int64_t element_bytes = kDefaultElementBytes);
-  // The parts exactly as given, without nccl-tests' rounding. Requires: one count a part, none negative.
+  // Takes the parts exactly as given, without nccl-tests' rounding. Requires: one count per part, none
+  // negative.
   static CollectiveSizes OfParts(const Collective& collective, std::vector<int64_t> part_elements,
                                  int64_t element_bytes);
 
@@ -29,7 +29,7 @@ class CollectiveSizes {
   }  // the real one, after rounding down: nccl-tests' size column
   int64_t PartElements(PartId p) const { return part_elements_[p.index()]; }
   int64_t PartBytes(PartId p) const { return part_elements_[p.index()] * element_bytes_; }
-  // First element of c within its part, and how many there are.
+  // The first element of c within its part, and the number of its elements.
   int64_t ChunkBegin(ChunkId c) const { return chunk_begin_[c.index()]; }
   int64_t ChunkElements(ChunkId c) const { return chunk_elements_[c.index()]; }
   int64_t ChunkBytes(ChunkId c) const { return chunk_elements_[c.index()] * element_bytes_; }

@@ -1,4 +1,4 @@
-// How a link is occupied while data passes: the one choice that simulators and lower bounds have in common.
+// How long data occupies a link: the only assumption that simulators and lower bounds share.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,9 @@
 namespace xccl {
 
 enum class TimeModel : uint8_t {
-  kPipelined,  // segments move singly and cut through; alpha delays, overhead occupies once per message
-  kBlocking,   // a message is stored and forwarded whole; alpha and overhead occupy the link
+  kPipelined,  // segments move independently and cut through; alpha delays, overhead occupies once per
+               // message
+  kBlocking,   // each node stores a whole message before forwarding it; alpha and overhead occupy the link
 };
 std::string_view ToString(TimeModel model);
 StatusOr<TimeModel> ParseTimeModel(std::string_view name);

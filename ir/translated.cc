@@ -1,4 +1,4 @@
-// Translations by composition of three maps: element and rank to rank, rank to member, member(s) to block.
+// A translation is composed of three maps: element and rank to rank, rank to member, member or pair to block.
 #include "ir/translated.h"
 
 #include <fmt/format.h>
@@ -88,7 +88,7 @@ ChunkId Translations::Image(int64_t e, ChunkId c) const {
 template <typename Same>
 bool Translations::ForAllImages(Same same) const {
   const size_t n = members_.size();
-  std::vector<size_t> image(n);  // of members
+  std::vector<size_t> image(n);  // by member
   int64_t e = 1;
   for (const Automorphism& generator : group_.generators()) {
     for (size_t m = 0; m < n; ++m)
@@ -135,7 +135,7 @@ bool Translations::AreFreeOn(const PathTable& paths) const {
 }
 
 std::vector<int32_t> Translations::PathClasses(const PathTable& paths) const {
-  // The translate whose first link leaves the lowest rank of its orbit stands for all.
+  // The translate whose first link leaves the lowest rank of its orbit represents its class.
   PathTable canonical;
   std::vector<int32_t> classes;
   std::vector<LinkId> links;
@@ -150,7 +150,7 @@ std::vector<int32_t> Translations::PathClasses(const PathTable& paths) const {
 
 namespace {
 
-// Calls visit(first, count) for the runs of a transfer that a translation keeps together.
+// Calls visit(first, count) for each run of the transfer's chunks that lies in one block.
 template <typename Visit>
 void ForEachRun(const Translations& translations, const Transfer& transfer, Visit visit) {
   const int32_t end = transfer.first.value + transfer.count;

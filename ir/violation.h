@@ -1,4 +1,4 @@
-// What a verifier reports: the rule that is broken, the place, and what was seen there.
+// A verifier's finding: the rule that is broken, the place, and what was seen there.
 #pragma once
 
 #include <cstdint>

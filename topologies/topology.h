@@ -86,12 +86,9 @@ class Topology {
   std::optional<Rank> RankOf(NodeId n) const { return node_rank_[n.index()]; }
   bool IsGpu(NodeId n) const { return node(n).kind == NodeKind::kGpu; }
   HostId HostOf(Rank r) const { return *node(NodeOf(r)).host; }
-  std::span<const LinkId> Out(NodeId n) const {
-    return Slice(out_, out_first_, n);
-  }  // links that leave n, by id
-  std::span<const LinkId> In(NodeId n) const {
-    return Slice(in_, in_first_, n);
-  }  // links that enter n, by id
+  // The links that leave n, and those that enter it, by id.
+  std::span<const LinkId> Out(NodeId n) const { return Slice(out_, out_first_, n); }
+  std::span<const LinkId> In(NodeId n) const { return Slice(in_, in_first_, n); }
   // Node name for messages: "gpu 3", "switch nvswitch", with "h0/" before the id if there are several hosts.
   std::string NodeName(NodeId n) const;
   std::string LinkName(LinkId l) const;  // "0->1", with node names as in XML references
