@@ -24,9 +24,8 @@ class CollectiveSizes {
                                  int64_t element_bytes);
 
   int64_t element_bytes() const { return element_bytes_; }
-  int64_t size_bytes() const {
-    return size_bytes_;
-  }  // the real one, after rounding down: nccl-tests' size column
+  // The real size, after rounding down: nccl-tests' size column.
+  int64_t size_bytes() const { return size_bytes_; }
   int64_t PartElements(PartId p) const { return part_elements_[p.index()]; }
   int64_t PartBytes(PartId p) const { return part_elements_[p.index()] * element_bytes_; }
   // The first element of c within its part, and the number of its elements.

@@ -1,4 +1,4 @@
-// Plan files as everyone but `verify` reads them: proved on load.
+// Reads plan files for every command but `verify`: a plan is proved when it is loaded.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace xccl {
 
-// A plan that comes back does what it says, schedule and program. Errors: kInvalidInput with the place and,
-// for wrong plans, the first violation. `verify` wants the violations themselves: ReadPlanUnverified.
+// Returns a plan whose schedule and program do what it says. Errors: kInvalidInput with the place and, for
+// wrong plans, the first violation. To get all violations, use ReadPlanUnverified.
 StatusOr<Plan> ReadPlan(const std::string& path);
 
 }  // namespace xccl

@@ -1,6 +1,6 @@
-// Instructions of one rank in topological order. Every slot keeps its last writer and the readers since; each
-// access must come after those that it conflicts with. If every access is ordered after the conflicting ones
-// next before it, then all are ordered (Flanagan and Freund, FastTrack, 2009).
+// Walks the instructions of one rank in topological order. Every slot keeps its last writer and the readers
+// since; each access must come after those that it conflicts with. If every access is ordered after the
+// conflicting ones just before it, then all are ordered (Flanagan and Freund, FastTrack, 2009).
 #include "ir/verify/verify_accesses.h"
 
 #include <fmt/format.h>
@@ -13,10 +13,10 @@
 namespace xccl {
 namespace {
 
-// Steps that the search for orders through other ranks may take, over the whole program.
+// Limit on the steps of the search for orders through other ranks, over the whole program.
 constexpr int64_t kSearchLimit = 20'000'000;
 
-// "Is a before b" along threadblocks, dependencies and connections, by walking backwards from b.
+// Decides whether a comes before b along threadblocks, dependencies and connections, by walking back from b.
 class OrderSearch {
  public:
   OrderSearch(const ProgramIndex& index, const std::vector<int32_t>& order)
@@ -49,8 +49,8 @@ class OrderSearch {
   int64_t steps_ = 0;
 };
 
-// What each instruction of one rank knows to be done: for every threadblock the last instruction. A clock is
-// stored only where a dependency changes it.
+// Vector clocks: for each instruction of one rank, the last instruction of every threadblock that is done
+// before it. A clock is stored only where a dependency changes it.
 class RankClocks {
  public:
   RankClocks(const ProgramIndex& index, Rank rank)
@@ -87,7 +87,7 @@ class RankClocks {
     stored_[static_cast<size_t>(node - first_node_)] = latest_[own];
   }
 
-  // Is a done before b starts, as far as this rank tells? Requires: both visited.
+  // True if a is done before b starts, judging by this rank alone. Requires: both visited.
   bool Before(int32_t a, int32_t b) const {
     const int32_t block_a = index_.BlockOf(a), block_b = index_.BlockOf(b);
     if (block_a == block_b) return a < b;
@@ -102,9 +102,8 @@ class RankClocks {
   size_t blocks_;
   int32_t first_node_ = 0;
   std::vector<int32_t> current_, pool_;
-  std::vector<int64_t>
-      stored_;  // of every instruction: offset of its clock in the pool; -1: it knows nothing
-  std::vector<int64_t> latest_;  // of every threadblock
+  std::vector<int64_t> stored_;  // by instruction: offset of its clock in the pool; -1: none
+  std::vector<int64_t> latest_;  // likewise, of the last instruction visited in every threadblock
 };
 
 struct SlotAccesses {
@@ -121,7 +120,7 @@ class RankAccessCheck {
     sizes_[1] = SlotChunks(program, collective, rank, BufferKind::kOutput).size();
     sizes_[2] = program.ranks[rank].scratch.size();
     if (in_place) shift_ = InPlaceShift(collective, rank);
-    // Room for the output on both sides of the input, whichever way the shift goes.
+    // There is room for the output on both sides of the input, since the shift may have either sign.
     const size_t reach = sizes_[0] + sizes_[1];
     user_.resize(2 * reach);
     scratch_.resize(sizes_[2]);
@@ -145,7 +144,7 @@ class RankAccessCheck {
       case BufferKind::kScratch:
         return scratch_[static_cast<size_t>(slot)];
       case BufferKind::kOutput:
-        // Out of place the output lies behind the input.
+        // Out of place, the output follows the input.
         return user_[static_cast<size_t>(origin_ + slot)];
       case BufferKind::kInput:
         return user_[static_cast<size_t>(shift_ ? origin_ + slot + *shift_

@@ -1,5 +1,6 @@
-// Rules in order, each resting on those before: P1 to P3 make the program safe to walk along, P4 gives the
-// edges between ranks, P5 an order in which everything can happen; P6 to P9 follow that order.
+// Checks the rules in order, since each relies on those before. P1 to P3 make the program safe to traverse,
+// P4 gives the edges between ranks, and P5 an order in which everything can happen; P6 to P9 follow that
+// order.
 #include "ir/verify/verify_program.h"
 
 #include <fmt/format.h>
@@ -17,7 +18,7 @@
 namespace xccl {
 namespace {
 
-// Chunks of one shape have the same number of elements at every size.
+// Numbers the chunks' shapes: chunks of one shape have the same number of elements at every size.
 std::vector<int32_t> Shapes(const Collective& collective) {
   const CollectiveSpec& spec = collective.spec();
   std::vector<int32_t> shape;
@@ -29,7 +30,7 @@ std::vector<int32_t> Shapes(const Collective& collective) {
     switch (spec.kind) {
       case CollectiveKind::kAllgatherv:
       case CollectiveKind::kReduceScatterv:
-        size_class = part.value;  // parts are rounded one by one
+        size_class = part.value;  // each part is rounded by itself
         break;
       case CollectiveKind::kAlltoallv:
         size_class = spec.counts[part.index()];
@@ -47,7 +48,7 @@ std::vector<int32_t> Shapes(const Collective& collective) {
       case CollectiveKind::kAlltoall:
       case CollectiveKind::kSendrecv:
       case CollectiveKind::kBarrier:
-        break;  // all parts are as large
+        break;  // all parts have the same size
     }
     const std::array<int64_t, 4> key = {size_class, collective.WeightBefore(chunk), collective.Weight(chunk),
                                         collective.PartWeight(part)};
@@ -192,7 +193,7 @@ class StructureCheck {
     }
   }
 
-  // Does the group that a threadblock names, if any, exist and belong to its rank and channel?
+  // True if the threadblock names no group, or one that exists and belongs to its rank and channel.
   bool CheckGroup(Rank r, const Threadblock& block, bool sends, const std::string& where) {
     const std::optional<int32_t>& index = sends ? block.send_group : block.recv_group;
     if (!index) return true;
@@ -236,7 +237,7 @@ class StructureCheck {
           fmt::format("{} rank {} on channel {}, as an earlier threadblock does", does, peer.value, channel));
   }
 
-  // Is the connection of a group whose root is at this end?
+  // True if the connection is in a group whose root is at this end.
   bool RootServes(int32_t connection, bool at_sender) const {
     const int32_t group = group_of_[static_cast<size_t>(connection)];
     return group >= 0 && program_.groups[static_cast<size_t>(group)].kind ==
@@ -301,7 +302,7 @@ class StructureCheck {
     return slots_[static_cast<size_t>(operand.buffer)][static_cast<size_t>(operand.slot + k)];
   }
 
-  // The slots whose sizes an instruction's message has.
+  // The chunk of the k-th slot that determines the size of an instruction's message.
   ChunkId MessageChunk(const ProgramIndex& index, int32_t node, int32_t k, bool sending) const {
     const Instruction& i = index.instruction(node);
     const bool by_source = sending ? ReadsSource(i.op) : !WritesDestination(i.op);
@@ -338,19 +339,19 @@ class StructureCheck {
   const Collective& collective_;
   std::vector<Violation>& violations_;
   std::vector<int32_t> shape_;
-  std::vector<int32_t> group_of_;              // of every connection its group; -1: it is in none
-  std::array<std::vector<ChunkId>, 3> slots_;  // of the rank at hand
+  std::vector<int32_t> group_of_;              // by connection: its group, or -1
+  std::array<std::vector<ChunkId>, 3> slots_;  // of the current rank
   mutable std::map<std::pair<Rank, BufferKind>, std::vector<ChunkId>> user_slots_;
 };
 
-// Reports the first instruction of a circle among those that `order` lacks.
+// Reports the first instruction of a cycle among those that `order` lacks.
 void ReportCircle(const Program& program, const ProgramIndex& index, const std::vector<int32_t>& order,
                   ProgramEdges edges, std::vector<Violation>& violations) {
   std::vector<bool> done(static_cast<size_t>(index.size()), false);
   for (int32_t node : order) done[static_cast<size_t>(node)] = true;
   int32_t node = 0;
   while (done[static_cast<size_t>(node)]) ++node;
-  // Every instruction left has a predecessor that is left: walking back ends in a circle.
+  // Every remaining instruction has a remaining predecessor, so walking back ends in a cycle.
   std::vector<int32_t> walk, predecessors, seen_at(static_cast<size_t>(index.size()), -1);
   while (seen_at[static_cast<size_t>(node)] < 0) {
     seen_at[static_cast<size_t>(node)] = static_cast<int32_t>(walk.size());

@@ -1,4 +1,4 @@
-// Proves that a program does what its collective says, by symbolic execution. Rules (docs/ir.md has the same
+// Proves by symbolic execution that a program does what its collective says. Rules (docs/ir.md has the same
 // list):
 //   P1 structure: peers exist and differ from the rank, each direction of a (peer, channel) has one
 //      threadblock and a declared connection, counts > 0, opcodes match the threadblock's peers; a group has

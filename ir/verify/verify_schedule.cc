@@ -1,8 +1,9 @@
-// S1 over the columns, S2 once per distinct path, then S3..S6 by playing the transfers of one chunk after the
-// other: a bitset of contributions for every rank that holds the chunk, all reads of a step before its
-// writes. Of a compressed schedule, the symmetry (S7) and then the chunks that represent their translates: no
-// translate of another transfer moves them, so what holds for them holds, translated, for all. Time: linear
-// in transfers × chunks each moves × (members ÷ 64). Memory: ranks × members bits.
+// Checks S1 over the columns and S2 once per distinct path, then S3..S6 by playing the transfers of one
+// chunk after the other. Every rank that holds the chunk has a bitset of contributions, and all reads of a
+// step come before its writes. In a compressed schedule, S7 comes first; then only chunks that represent
+// their orbits are played. No translate of another transfer moves them, so what holds for them holds,
+// translated, for all. Time: linear in transfers × chunks each moves × (members ÷ 64). Memory: ranks ×
+// members bits.
 #include "ir/verify/verify_schedule.h"
 
 #include <fmt/format.h>
@@ -21,7 +22,7 @@ constexpr int32_t kMaxSteps = 1 << 24;
 constexpr int64_t kMaxMoves = int64_t{1} << 32;
 constexpr int32_t kNoStep = std::numeric_limits<int32_t>::max();
 
-// Keeps the first kMaxViolations by step, in order of discovery within a step.
+// Keeps the first kMaxViolations by step; within a step, in order of discovery.
 class Collector {
  public:
   void Add(std::string_view rule, int32_t step, std::string where, std::string text) {
@@ -83,7 +84,7 @@ void CheckWhole(const Schedule& s, const Collective& collective, const Topology&
     }
 }
 
-// What is out of range in transfer t, or "".
+// The first value of transfer t that is out of range, or "".
 std::string RangeError(const Schedule& s, int64_t t, int32_t ranks) {
   const Transfer x = s.at(t);
   if (x.count < 1) return fmt::format("count {}; expected at least 1", x.count);
@@ -125,7 +126,7 @@ struct PathShape {
   std::vector<Rank> sources, destinations;
 };
 
-// Checks one path at a time; the arrays by node are kept clean between paths.
+// Checks one path at a time. The arrays by node are cleared after each path.
 class PathChecker {
  public:
   explicit PathChecker(const Topology& topology)
@@ -176,8 +177,8 @@ class PathChecker {
     return "";
   }
 
-  // Out-tree from its one source, links parents first; or in-tree to its one destination, which is an
-  // out-tree when it is walked backwards.
+  // Checks an out-tree from its one source, with parents' links first, or an in-tree to its one
+  // destination. An in-tree is an out-tree when its links are walked backwards.
   template <bool kInTree>
   std::string Tree(std::span<const LinkId> links) {
     const auto inner = [&](LinkId l) { return kInTree ? topology_.link(l).to : topology_.link(l).from; };
@@ -235,7 +236,7 @@ std::vector<PathShape> CheckPaths(const Schedule& s, const Topology& topology, C
 
 // ---- S3..S6 ----
 
-// "{0,1,2}", "{0..7}", "nothing": contributions for people, at most eight runs of them.
+// Contributions for people: "{0,1,2}", "{0..7}", "nothing"; at most eight runs.
 std::string SetText(std::vector<Rank> ranks) {
   if (ranks.empty()) return "nothing";
   std::sort(ranks.begin(), ranks.end());
@@ -309,7 +310,7 @@ class ChunkPlayer {
       if (set[m / 64] >> (m % 64) & 1) members.push_back(collective_.ranks()[m]);
     return members;
   }
-  // First common member of two sets.
+  // The first common member of two sets.
   std::optional<Rank> Common(const uint64_t* a, const uint64_t* b) const {
     for (size_t w = 0; w < words_; ++w)
       if (const uint64_t both = a[w] & b[w]; both != 0)
@@ -345,7 +346,7 @@ class ChunkPlayer {
       for (Rank to : Destinations(t)) written_[to.index()] = Write::kNone;
   }
 
-  // What transfer t carries, as it was before the step.
+  // Reads what transfer t carries, as it was before the step.
   bool Read(int32_t t, uint64_t* value) {
     for (Rank from : Sources(t)) {
       if (!holds_[from.index()]) {
@@ -400,7 +401,7 @@ class ChunkPlayer {
 
   void CheckPostcondition() {
     collective_.After(chunk_, conditions_);
-    const Rank* same = nullptr;  // contributions of the previous entry, often shared
+    const Rank* same = nullptr;  // contributions of the previous entry; entries often share them
     for (const Holding& holding : conditions_) {
       if (holding.contributions.data() != same) {
         std::fill(wanted_.begin(), wanted_.end(), 0);
@@ -420,8 +421,8 @@ class ChunkPlayer {
   const Collective& collective_;
   const std::vector<PathShape>& shapes_;
   Collector& out_;
-  size_t words_;                // of one set
-  std::vector<uint64_t> sets_;  // by rank, zero where not held
+  size_t words_;                // 64-bit words in one set
+  std::vector<uint64_t> sets_;  // by rank; zero if it holds nothing
   std::vector<uint64_t> wanted_;
   std::vector<uint8_t> holds_;  // by rank
   std::vector<Write> written_;  // by rank, in the step being played
@@ -443,7 +444,7 @@ std::vector<Violation> VerifySchedule(const Schedule& schedule, const Collective
   CheckWhole(schedule, collective, topology, out);
   CheckTransfers(schedule, topology, out);
   if (!out.empty()) return out.Take();
-  std::vector<bool> represents;  // by chunk; empty: plain, all do
+  std::vector<bool> represents;  // by chunk; empty in a plain schedule, where all do
   if (!schedule.symmetry.empty()) {
     represents = CheckSymmetry(schedule, collective, topology, [&](std::string where, std::string text) {
       out.Add("S7", 0, std::move(where), std::move(text));

@@ -1,16 +1,15 @@
 // Proves that a schedule does what its collective says on its topology. Rules (docs/ir.md has the same list):
 //   S1 columns agree in length, steps start at 0 and do not decrease, values are in range
-//   S2 a path is a chain or tree of links from src to dst that passes no GPU; every link of a multicast
-//   starts
-//      where an earlier one ended, every link of an in-switch reduction ends where a later one starts; only
-//      switches that multicast branch, only switches that reduce join
+//   S2 a path is a chain or tree of links from src to dst that passes no GPU; every link of a
+//      multicast starts where an earlier one ended, every link of an in-switch reduction ends where a
+//      later one starts; only switches that multicast branch, only switches that reduce join
 //   S3 a sender holds what it sends, from before the transfer's step; so does the target of a reduction
 //   S4 nothing is reduced twice: what a reduction adds is disjoint from what is there
 //   S5 two writes to one (rank, chunk) in one step both reduce
 //   S6 the postcondition holds at the end
-//   S7 of a compressed schedule: generators are commuting automorphisms of the orders stated, no translation
-//      keeps a rank in its place, members and their parts go to members and equal parts, and the columns move
-//      chunks of the lowest rank of each orbit alone
+//   S7 in a compressed schedule: generators are commuting automorphisms of the orders stated, no
+//      translation keeps a rank in place, members map to members and parts to equal parts, and the
+//      columns move only chunks of the lowest rank of each orbit
 // Never repairs. Shares no code with synthesizers or the simulator.
 #pragma once
 
@@ -26,8 +25,8 @@ namespace xccl {
 
 inline constexpr std::string_view kScheduleRules[] = {"S1", "S2", "S3", "S4", "S5", "S6", "S7"};
 
-// All violations up to kMaxViolations, in order of step where there is one. Cost: linear in transfers ×
-// chunks each moves, chunk by chunk; memory for one chunk's sets (ranks² bits) beside the index. A compressed
+// All violations up to kMaxViolations, by step where there is one. Cost: linear in transfers × chunks each
+// moves, chunk by chunk; besides the index, memory for one chunk's sets (ranks² bits). A compressed
 // schedule costs what its columns cost.
 std::vector<Violation> VerifySchedule(const Schedule& schedule, const Collective& collective,
                                       const Topology& topology);

@@ -1,6 +1,6 @@
-// Each generator against the definition of an automorphism (nodes and links as sorted lists), then the group:
-// commuting generators make an abelian group, whose elements that keep one rank of an orbit keep all of it,
-// so it is free of order Π n_i when every orbit has so many ranks. Shares no code with
+// Checks each generator against the definition of an automorphism (nodes and links as sorted lists), then
+// the group. Commuting generators make an abelian group, whose elements that keep one rank of an orbit keep
+// all of it. So the group is free of order Π n_i if every orbit has that many ranks. Shares no code with
 // topologies/symmetry.cc.
 #include "ir/verify/verify_symmetry.h"
 
@@ -12,7 +12,7 @@
 namespace xccl {
 namespace {
 
-// What is wrong with one generator by itself, or "".
+// Finds what is wrong with one generator by itself, or "".
 std::string GeneratorError(const Automorphism& generator, const Topology& topology) {
   const std::vector<NodeId>& image = generator.image;
   const int32_t nodes = topology.num_nodes();
@@ -47,7 +47,8 @@ std::string GeneratorError(const Automorphism& generator, const Topology& topolo
   return "";
 }
 
-// g applied `times` times is the identity first for times == order?
+// Checks that `order` applications of the generator give the identity. That fewer do not follows from
+// FreeError.
 std::string OrderError(const Automorphism& generator) {
   const size_t nodes = generator.image.size();
   std::vector<int64_t> lengths;
@@ -87,8 +88,8 @@ std::vector<int32_t> RankOrbits(const std::vector<Automorphism>& generators, con
   return lowest;
 }
 
-// Where a chunk goes when the members are permuted, told by the first chunk of each piece: a piece is a
-// rank's, or a pair's.
+// Where chunks go when members are permuted. Each piece belongs to a rank or to a pair of ranks; `begin`
+// holds its first chunk.
 struct Pieces {
   std::string error;
   bool pairs = false;
@@ -115,7 +116,7 @@ Pieces PiecesOf(const Collective& collective) {
   return pieces;
 }
 
-// Does a piece look like its image?
+// Checks that a piece has the same chunks as its image.
 std::string ImageError(const Collective& collective, const Pieces& pieces, size_t from, size_t to) {
   const int32_t chunks = pieces.begin[from + 1] - pieces.begin[from];
   if (chunks != pieces.begin[to + 1] - pieces.begin[to])
@@ -133,7 +134,7 @@ std::string ImageError(const Collective& collective, const Pieces& pieces, size_
   return "";
 }
 
-// What a generator does to the members and their pieces.
+// Checks what a generator does to the members and their pieces.
 std::string MembersError(const Automorphism& generator, const Collective& collective, const Pieces& pieces,
                          const Topology& topology) {
   std::vector<size_t> image;
@@ -165,11 +166,11 @@ std::string CommuteError(const std::vector<Automorphism>& generators, const Topo
   return "";
 }
 
-// Every orbit has as many ranks as the group has elements.
+// Checks that every orbit has as many ranks as the group has elements.
 std::string FreeError(const std::vector<Automorphism>& generators, const std::vector<int64_t>& orbit_sizes) {
   int64_t order = 1;
   for (const Automorphism& g : generators) {
-    if (order > static_cast<int64_t>(orbit_sizes.size())) break;  // too many already
+    if (order > static_cast<int64_t>(orbit_sizes.size())) break;  // more than there are ranks already
     order *= g.order;
   }
   for (size_t r = 0; r < orbit_sizes.size(); ++r)

@@ -1,4 +1,4 @@
-// Rule S7, about the symmetry of a compressed schedule: part of VerifySchedule (ir/verify/verify_schedule.h).
+// Rule S7, on the symmetry of a compressed schedule: part of VerifySchedule (ir/verify/verify_schedule.h).
 #pragma once
 
 #include <functional>
@@ -11,9 +11,9 @@
 
 namespace xccl {
 
-// Calls report(where, text) for what is wrong with the generators, or with what they do to the collective.
-// Requires: the collective's ranks are the topology's. Returns, when nothing is wrong, which chunks represent
-// their translates; else nothing. Cost: generators × (nodes + links log links).
+// Calls report(where, text) for what is wrong with the generators, or with their effect on the collective.
+// If nothing is wrong, returns which chunks represent their translates; otherwise an empty vector.
+// Requires: the collective's ranks are the topology's. Cost: generators × (nodes + links log links).
 std::vector<bool> CheckSymmetry(const Schedule& schedule, const Collective& collective,
                                 const Topology& topology,
                                 const std::function<void(std::string where, std::string text)>& report);

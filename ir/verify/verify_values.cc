@@ -1,4 +1,4 @@
-// Sets of contributions are interned bit sets, so that a value is three words and equal sets are equal ids.
+// Sets of contributions are interned bit sets, so values are small and equal sets have equal ids.
 #include "ir/verify/verify_values.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ class ContributionSets {
  public:
   explicit ContributionSets(int32_t num_ranks) : words_(static_cast<size_t>(num_ranks + 63) / 64) {}
 
-  // Conditions name the same ranks again and again, by the same span.
+  // Conditions often name the same ranks in a row by the same span, so the last one is cached.
   SetId Of(std::span<const Rank> ranks) {
     if (last_ && last_ranks_.data() == ranks.data() && last_ranks_.size() == ranks.size()) return *last_;
     std::vector<uint64_t> bits(words_, 0);
@@ -28,7 +28,7 @@ class ContributionSets {
     last_ = Intern(bits);
     return *last_;
   }
-  // A rank that is in both, if any.
+  // A rank that is in both sets, if any.
   std::optional<Rank> Common(SetId a, SetId b) const {
     for (size_t w = 0; w < words_; ++w)
       if (const uint64_t both = Word(a, w) & Word(b, w); both != 0)
@@ -77,20 +77,20 @@ class ContributionSets {
   std::unordered_multimap<uint64_t, size_t> ids_;
 };
 
-// What a slot holds.
+// The contents of a slot.
 struct Value {
   enum class Kind : uint8_t {
     kNothing,  // never written
-    kSum,      // of `set`'s contributions to `chunk`
-    kUnknown,  // follows from something that was reported already
+    kSum,      // the sum of the contributions in `set` to `chunk`
+    kUnknown,  // follows from something already reported
   };
   Kind kind = Kind::kNothing;
-  bool raw = false;  // the rank's own input, which avg has not scaled
+  bool raw = false;  // the rank's own input, not yet scaled by avg
   ChunkId chunk;
   SetId set = 0;
 };
 
-// The values on their way through a connection.
+// The values in flight on a connection.
 class Fifo {
  public:
   void Push(const Value& value) { values_.push_back(value); }
@@ -166,11 +166,11 @@ class Execution {
  private:
   struct Memory {
     std::vector<Value> user, scratch;
-    int64_t input = 0, output = 0;                                     // where slot 0 of each lies in `user`
+    int64_t input = 0, output = 0;                                     // where slot 0 of each is in `user`
     std::vector<std::pair<ChunkId, int32_t>> input_slot, output_slot;  // sorted by chunk
   };
 
-  // A group's messages are added up on their way.
+  // Messages of a group are added up as they arrive.
   Value Received(std::span<const int32_t> connections) {
     Value value = under_way_[connections.front()].Pop();
     for (int32_t connection : connections.subspan(1)) value = Sum(value, under_way_[connection].Pop());
@@ -252,7 +252,7 @@ class Execution {
     return {Value::Kind::kUnknown, false, ChunkId(), 0};
   }
 
-  // The src operand: `first` must say whether it is raw input.
+  // Reads the src operand; `first` must say whether it is raw input.
   Value Read(const Value& stored, const Instruction& i, const Operand& operand, int32_t k) {
     Value value = Written(stored, operand, k);
     if (value.kind != Value::Kind::kSum) return value;
@@ -268,7 +268,7 @@ class Execution {
     return value;
   }
 
-  // The dst operand of reduce, which is not scaled when it is read.
+  // Reads the dst operand of reduce, which is not scaled when it is read.
   Value ReadSum(const Value& stored, const Operand& operand, int32_t k) {
     const Value value = Written(stored, operand, k);
     if (value.kind == Value::Kind::kSum && value.raw)

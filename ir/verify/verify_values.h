@@ -11,9 +11,9 @@
 
 namespace xccl {
 
-// Runs the program on symbolic values (a chunk and the set of ranks whose contributions are in it) and
-// compares the output buffers with the postcondition. Requires: P1 to P6 hold, so that any topological order
-// gives the same values. Cost: linear in chunks moved, times ranks ÷ 64 for sums.
+// Runs the program on symbolic values (a chunk and the set of ranks whose contributions it includes) and
+// compares the output buffers with the postcondition. Requires: P1 to P6 hold, so that any topological
+// order gives the same values. Cost: linear in chunks moved, times ranks ÷ 64 for sums.
 void CheckValues(const Program& program, const Collective& collective, const ProgramIndex& index,
                  const std::vector<int32_t>& order, bool in_place, std::vector<Violation>& violations);
 
