@@ -1,5 +1,5 @@
-// Every threadblock has a program counter and a pass. A seeded choice picks among them; one that cannot go on
-// is skipped. A message is the bytes of an instruction's slices, one after another.
+// Every threadblock has a program counter and a pass. A seeded random choice picks the next threadblock;
+// one that must wait is skipped. A message is the bytes of an instruction's slices, one after another.
 #include "ir/interpret/interpret.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ using Bytes = std::vector<std::byte>;
 constexpr std::byte kUnwritten{0xCB};
 
 struct RankMemory {
-  Bytes user, output, scratch;          // in place, the output lies in user; else user is the input
+  Bytes user, output, scratch;          // in place, user holds the output too; else the input alone
   int64_t input_at = 0, output_at = 0;  // element offsets of the buffers
   BufferLayout input_layout, output_layout, scratch_layout;
 };
@@ -79,7 +79,7 @@ class Interpreter {
       random.Shuffle(std::span(order));
       bool moved = false;
       for (int32_t block : order) {
-        // A threadblock goes on for a while, so that some run far ahead of others.
+        // A threadblock takes several steps in a row, so that some run far ahead of others.
         for (uint64_t burst = random.Below(4) + 1; burst > 0 && CanGoOn(block); --burst) {
           Step(block);
           --left;
@@ -106,7 +106,7 @@ class Interpreter {
   }
 
  private:
-  // Input and output share one allocation.
+  // Gives input and output one shared allocation.
   Status Overlay(Rank r, RankMemory& memory) {
     const std::optional<int32_t> shift = InPlaceShift(collective_, r);
     if (!shift) return InvalidInput(fmt::format("interpret: {} has no in-place form", collective_.name()));
@@ -146,7 +146,7 @@ class Interpreter {
     return true;
   }
 
-  // The elements of slot `operand + k` that this pass touches.
+  // The elements of slot `operand.slot + k` that this pass touches.
   std::span<std::byte> SliceAt(RankMemory& memory, const Operand& operand, int32_t k, int32_t pass) {
     const bool input = operand.buffer == BufferKind::kInput, output = operand.buffer == BufferKind::kOutput;
     const BufferLayout& layout = input    ? memory.input_layout
@@ -162,7 +162,7 @@ class Interpreter {
         static_cast<size_t>((slice.end - slice.begin) * element_bytes_));
   }
 
-  // The next message, of a group the reduction of all its members' next messages.
+  // Takes the next message; for a group, the reduction of all its members' next messages.
   Bytes Take(std::span<const int32_t> connections) {
     std::vector<Bytes> messages;
     std::vector<const void*> members;
@@ -206,7 +206,7 @@ class Interpreter {
     }
   }
 
-  // value: what was received, or nothing; afterwards what the instruction makes of it.
+  // `value` holds what was received, if anything; the result of the instruction replaces it.
   void Combine(const Instruction& i, RankMemory& memory, int32_t k, int32_t pass, Bytes& value) {
     const int64_t count = static_cast<int64_t>(value.size()) / element_bytes_;
     const int32_t n = collective_.num_members();

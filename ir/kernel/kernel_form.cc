@@ -1,7 +1,7 @@
-// One walk over the ranks for order, merging and direct modes, then one over the instructions for their runs.
-// All operands of an instruction and of its messages' other ends must hold the same chunks, so that a run,
-// which ends where the chunk does not follow its neighbour in one part or has another weight, is the same
-// everywhere.
+// One walk over the ranks finds order, merged blocks and direct modes; another over the instructions finds
+// their runs. All operands of an instruction, and those at the other ends of its messages, hold the same
+// chunks. A run ends where the next chunk is not its neighbour in the part or has another weight, so runs
+// are the same everywhere.
 #include "ir/kernel/kernel_form.h"
 
 #include <fmt/format.h>
@@ -59,7 +59,7 @@ class FormMaker {
   struct Allowed {
     bool out_of_place = false, in_place = false;
   };
-  // Chunks of all slots of a rank, and where each slot lies.
+  // The chunk in every slot of a rank, and the position of each slot.
   struct Slots {
     std::array<std::vector<ChunkId>, 3> chunks;
     std::array<std::vector<int32_t>, 3> position;
@@ -78,7 +78,7 @@ class FormMaker {
     const std::unique_ptr<SlotAccesses> over =
         program_.in_place ? std::make_unique<SlotAccesses>(program_, collective_, index_, r, true) : nullptr;
     if (!apart.AllOrdered(local) || (over && !over->AllOrdered(local))) form_.messages_order = true;
-    // Begins in a peer's tables are not known to this rank.
+    // A rank does not know the begins in its peers' tables.
     if (form_.tables) return;
     const auto allowed = [&](auto question) {
       const bool first = question(apart);
@@ -98,8 +98,8 @@ class FormMaker {
     }
   }
 
-  // A threadblock follows another in one block where it cannot start before the other is done. With several
-  // passes that would cost their overlap.
+  // Appends a threadblock to a block that ends before it can start. With several passes this would prevent
+  // them from overlapping, so only single-pass programs are merged.
   void MergeBlocks(Rank r, const LocalOrder& local) {
     struct Chain {
       int32_t last_node, length, threadblocks;
@@ -107,8 +107,7 @@ class FormMaker {
     std::vector<Chain> chains;
     const int32_t first_block = index_.RankFirstBlock(r),
                   end_block = index_.RankFirstBlock(Rank(r.value + 1));
-    // In the order of their first instructions, so that what comes before in the rank's order comes before
-    // here.
+    // Sorted by first instruction, so that threadblocks are met in the rank's order.
     std::vector<int32_t> blocks;
     for (int32_t b = first_block; b < end_block; ++b)
       if (index_.BlockFirst(b) < index_.BlockFirst(b + 1)) blocks.push_back(b);
@@ -187,7 +186,7 @@ class FormMaker {
   void AddDependency(Rank r, int32_t node, int32_t on) {
     const KernelDependency& here = node_place_[static_cast<size_t>(node)];
     const KernelDependency& there = node_place_[static_cast<size_t>(on)];
-    if (here.block == there.block) return;  // their order says it
+    if (here.block == there.block) return;  // the order within the block suffices
     std::vector<KernelDependency>& after = At(r, node).after;
     for (KernelDependency& d : after) {
       if (d.block != there.block) continue;
@@ -336,7 +335,7 @@ class FormMaker {
   const bool merges_;
   KernelForm form_;
   std::vector<KernelDependency> node_place_;  // block and index of each instruction
-  std::vector<int32_t> place_;                // of each instruction in a rank's order
+  std::vector<int32_t> place_;                // by instruction: its position in a topological order
   std::vector<Allowed> put_, get_;            // by instruction
   std::vector<Slots> slots_;                  // by rank
 };

@@ -1,5 +1,4 @@
-// What types, operators and protocols are called in device/: what generated sources, and their compiler, are
-// told.
+// The names of types, operators and protocols in device/, for generated sources and their compiler.
 #pragma once
 
 #include <string_view>

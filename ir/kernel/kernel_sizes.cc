@@ -1,8 +1,10 @@
-// Scratch runs. Where all parts have the same elements e, run r begins at the next whole 16 bytes after
+// Scratch runs. If all parts have the same number of elements e, run r begins at the next whole 16 bytes
+// after
 //   Σ over totals T of floor(e × W(T, r) ÷ T) + r × (unit + 2)
-// elements, W being the weights of the runs before r in parts of weight T and unit the elements in 16 bytes.
-// A run of weight w has at most e·w/T + 1 elements, so runs do not overlap; and a kernel computes the sum
-// from constants and e alone. Where parts differ, runs are laid one after another and kernels read a table.
+// elements. W(T, r) is the sum of weights of the runs before r in parts of weight T; unit is the number of
+// elements in 16 bytes. A run of weight w has at most e·w/T + 1 elements, so runs do not overlap, and a
+// kernel can compute the sum from constants and e alone. If parts differ, runs are laid one after another
+// and kernels read a table.
 #include "ir/kernel/kernel_sizes.h"
 
 #include <fmt/format.h>
@@ -14,7 +16,7 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kSliceBytes = 16;
-// What a run of chunks may take in a slot beyond its bytes: its own skew, and the skew of what came before.
+// The most that a run of chunks needs in a slot beyond its bytes: its own skew and that of what precedes it.
 constexpr int64_t kSkewBytes = 32;
 
 int64_t UnitOf(const CollectiveSizes& sizes) {
@@ -27,7 +29,7 @@ int64_t Share(int64_t elements, int64_t weight, int64_t total) {
   return static_cast<int64_t>(static_cast<__int128>(elements) * weight / total);
 }
 
-// Bytes of a slot that a slice takes.
+// The bytes of a slot that a slice occupies.
 int64_t WireBytes(Protocol protocol, int64_t bytes) {
   switch (protocol) {
     case Protocol::kSimple:
@@ -88,7 +90,8 @@ StatusOr<int32_t> KernelPasses(const Program& program, const Collective& collect
     for (const KernelBlock& block : form.ranks[r].blocks) {
       for (const KernelInstruction& i : block.instructions) {
         if (!i.to) continue;
-        // More passes until the message fits: its bytes shrink in proportion, what its chunks cost does not.
+        // Adds passes until the message fits. Its bytes shrink in proportion; the overhead of its chunks
+        // does not.
         const auto wire = [&](int64_t k) {
           int64_t bytes = 0;
           for (const KernelRun& run : i.runs) {

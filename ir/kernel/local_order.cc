@@ -1,6 +1,6 @@
-// A clock says, for every threadblock of the rank, how many of its instructions are done when an instruction
-// starts. Questions about slots go over the pairs of accesses of a slot, of which there are few; a slot with
-// more than kMostAccesses answers "not known to be ordered".
+// A clock holds, for every threadblock of the rank, how many of its instructions are done when an
+// instruction starts. Questions about slots compare the accesses of a slot in pairs, of which there are
+// few. A slot with more than kMostAccesses counts as not ordered.
 #include "ir/kernel/local_order.h"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ SlotAccesses::SlotAccesses(const Program& program, const Collective& collective,
   const int32_t end = index.BlockFirst(index.RankFirstBlock(Rank(rank.value + 1)));
   for (int32_t node = index.BlockFirst(index.RankFirstBlock(rank)); node < end; ++node) {
     const Instruction& i = index.instruction(node);
-    // In place, what is copied onto itself is left alone.
+    // In place, an instruction that copies data onto itself does nothing.
     if (i.op == Opcode::kCopy && !i.first && !i.final && SlotOf(i.src, 0) == SlotOf(i.dst, 0)) continue;
     if (ReadsSource(i.op)) Add(i.src, i.count, node, false);
     if (WritesDestination(i.op)) Add(i.dst, i.count, node, true);

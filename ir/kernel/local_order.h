@@ -1,6 +1,5 @@
-// What a rank's own threadblock order and dependencies say of its accesses: which instruction is surely done
-// when another starts, and from that which messages may go straight between buffers. In: one rank of a
-// Program. docs/kernels.md.
+// The order that a rank's own threadblocks and dependencies give its accesses: which instructions are
+// certainly done when another starts, and hence which messages may be direct. docs/kernels.md.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +12,15 @@
 
 namespace xccl {
 
-// Vector clocks of one rank's instructions. Above 2^24 entries nothing is known to be ordered.
+// Vector clocks of one rank's instructions. If they need more than 2^24 entries, no order is known.
 class LocalOrder {
  public:
-  // `order`: TopologicalOrder(program, index, kLocal). Cost: O(instructions of the rank × its threadblocks).
+  // `order` is TopologicalOrder(program, index, kLocal). Cost: O(instructions of the rank × its
+  // threadblocks).
   LocalOrder(const ProgramIndex& index, const std::vector<int32_t>& order, Rank rank);
 
   bool known() const { return known_; }
-  // Is instruction a done before b starts, both of this rank? Constant time.
+  // True if instruction a is certainly done before b starts. Requires: both of this rank. Constant time.
   bool Before(int32_t a, int32_t b) const;
 
  private:
@@ -28,20 +28,20 @@ class LocalOrder {
   int32_t first_node_, first_block_;
   size_t blocks_;
   bool known_;
-  std::vector<int32_t> clocks_;  // [instruction][threadblock]: instructions done
+  std::vector<int32_t> clocks_;  // [instruction][threadblock]: number of instructions done
 };
 
-// The accesses to a rank's slots, with input and output apart or, in place, one over the other.
+// The accesses to a rank's slots. Input and output are separate or, in place, overlap.
 class SlotAccesses {
  public:
   SlotAccesses(const Program& program, const Collective& collective, const ProgramIndex& index, Rank rank,
                bool in_place);
 
-  // Does everything else that touches what `node` writes come surely after it?
+  // True if every other access to what `node` writes certainly comes after it.
   bool NothingBefore(int32_t node, const LocalOrder& order) const;
-  // Is everything else that writes these slots surely over when `node` starts?
+  // True if every other write to these slots is certainly done when `node` starts.
   bool NothingWritesAfter(int32_t node, const Operand& operand, const LocalOrder& order) const;
-  // Are any two conflicting accesses ordered by the rank itself?
+  // True if the rank's own order covers every two conflicting accesses.
   bool AllOrdered(const LocalOrder& order) const;
 
  private:

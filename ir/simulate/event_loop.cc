@@ -1,6 +1,6 @@
-// An instant is handled in two halves: first everything that happens at it (links fall idle, heads and whole
-// segments arrive, and what waited for them becomes ready), then every idle link that was touched takes the
-// least ready job. Both are order-free, so the result does not depend on how events of one time are ordered.
+// Each instant is handled in two halves. First everything that happens at it is applied: links become idle,
+// heads and whole segments arrive, and what waited for them becomes ready. Then every idle link that was
+// touched takes its least ready job. Neither half depends on the order of events, so the result is unique.
 #include "ir/simulate/event_loop.h"
 
 #include <algorithm>
@@ -13,10 +13,10 @@
 namespace xccl {
 namespace {
 
-// One run with the first `segments` segments of every unit.
+// One run with `segments` segments of every unit.
 class EventLoop {
  public:
-  // `record`, where given, is filled by unit.
+  // `record`, unless null, gets one entry per unit.
   EventLoop(const SimulationModel& model, const Topology& topology, TimeModel time_model,
             const Durations& durations, int64_t segments, MoveTimes* record = nullptr)
       : model_(model),
@@ -52,7 +52,8 @@ class EventLoop {
       for (const Event& event : batch_) Handle(event);
       Choose(now);
     }
-    XCCL_CHECK(started_ == static_cast<int64_t>(model_.num_jobs()) * n_);  // else the schedule is wrong
+    XCCL_CHECK(started_ ==
+               static_cast<int64_t>(model_.num_jobs()) * n_);  // otherwise the schedule does not verify
     return last_arrival_;
   }
 
@@ -67,7 +68,7 @@ class EventLoop {
     int64_t latency_ps, overhead_ps;
   };
   struct CellState {
-    int32_t landed = 0;  // writes, in order of step, that have landed without a gap
+    int32_t landed = 0;  // number of its first writes, in order of step, that have all landed
     int32_t reader = -1;
   };
 
@@ -78,7 +79,7 @@ class EventLoop {
     return static_cast<size_t>(job) * static_cast<size_t>(n_) + static_cast<size_t>(segment);
   }
 
-  // Message m on hop h of its path is flag first_hop_of_message_[m] + h.
+  // The flag of message m on hop h of its path is first_hop_of_message_[m] + h.
   void MarkMessages() {
     first_hop_of_message_.assign(static_cast<size_t>(model_.num_messages), 0);
     std::vector<int32_t> length(static_cast<size_t>(model_.num_messages), 0);
@@ -208,7 +209,7 @@ class EventLoop {
   const int64_t n_;
   MoveTimes* const record_;
   std::vector<int32_t> missing_;       // by job and segment
-  std::vector<int64_t> tail_arrives_;  // by job and segment: when the last input's end is at the tail
+  std::vector<int64_t> tail_arrives_;  // by job and segment: when the last input's end arrives at the tail
   std::vector<uint8_t> landed_;        // by write and segment; set only for writes that land out of order
   std::vector<CellState> cells_;       // by cell and segment
   std::vector<LinkState> links_;
@@ -224,7 +225,6 @@ class EventLoop {
 
 }  // namespace
 
-// ceil(bytes / (bytes_per_s * parts)) in picoseconds.
 int64_t PartPs(int64_t bytes, int64_t bytes_per_s, int64_t parts) {
   const unsigned __int128 numerator = static_cast<unsigned __int128>(bytes) * kPsPerSecond;
   const unsigned __int128 denominator = static_cast<unsigned __int128>(bytes_per_s) * parts;

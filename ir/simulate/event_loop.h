@@ -1,7 +1,6 @@
-// One run of the event simulation: when everything has arrived, with so many segments of every unit. In: the
-// model of a schedule; out: a time, and where asked for when each unit starts and arrives. Cost: one heap
-// operation and two or three events a job and segment. Simulate (ir/simulate/simulate.h) says what a run
-// means.
+// One run of the event simulation with a given number of segments per unit. Takes the model of a schedule;
+// returns the time of the last arrival and, on request, when each unit starts and arrives. Cost: one heap
+// operation and two or three events per job and segment. ir/simulate/simulate.h defines what is simulated.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +16,11 @@ namespace xccl {
 
 inline constexpr int64_t kForever = std::numeric_limits<int64_t>::max() / 4;  // times are capped here
 
-// ceil(bytes / (bytes_per_s * parts)) in picoseconds.
+// Computes ceil(bytes / (bytes_per_s * parts)) in picoseconds.
 int64_t PartPs(int64_t bytes, int64_t bytes_per_s, int64_t parts);
 
-// How long a unit's segment occupies a link, overhead excluded: a table over distinct sizes and bandwidths.
+// The time that a unit's segment occupies a link, without overhead: a table over distinct sizes and
+// bandwidths.
 class Durations {
  public:
   Durations(const SimulationModel& model, const Topology& topology, int64_t segments);
@@ -41,7 +41,8 @@ class Durations {
   std::vector<int32_t> class_of_link_;
 };
 
-// The last arrival. `record`, where given, is filled by unit. Requires: a schedule that verifies.
+// Returns the last arrival. `record`, unless null, gets one entry per unit. Requires: a schedule that
+// verifies.
 int64_t RunEvents(const SimulationModel& model, const Topology& topology, TimeModel time_model,
                   const Durations& durations, int64_t segments, MoveTimes* record = nullptr);
 

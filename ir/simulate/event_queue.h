@@ -1,6 +1,6 @@
-// A queue of timed events for simulators: events are taken in batches of equal time, and none is pushed into
-// the past. A radix heap (Ahuja, Mehlhorn, Orlin, Tarjan 1990): an event moves at most once per bit in which
-// its time differs from the present, in practice two or three times.
+// A queue of timed events for simulators: events are taken in batches of equal time, and none is pushed
+// into the past. A radix heap (Ahuja, Mehlhorn, Orlin, Tarjan 1990): an event moves at most once per bit in
+// which its time differs from the present, in practice two or three times.
 #pragma once
 
 #include <array>
@@ -26,8 +26,8 @@ class EventQueue {
   }
   bool empty() const { return size_ == 0; }
 
-  // Moves all events of the least time into `batch` (cleared first) and returns that time. Events of this
-  // same time that are pushed later make a further batch. Requires: not empty.
+  // Moves all events of the least time into `batch` (cleared first) and returns that time. Events of the
+  // same time that are pushed later form another batch. Requires: not empty.
   int64_t PopBatch(std::vector<Event>& batch) {
     XCCL_CHECK(size_ > 0);
     if (buckets_[0].empty()) Refill();

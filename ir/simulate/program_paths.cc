@@ -22,10 +22,11 @@ Status CheckChain(const Connection& c, const std::string& where, const Topology&
   return OkStatus();
 }
 
-// A tree of links, walked from its root: forwards for a multicast, backwards for a reduction.
+// Checks a tree of links from its root: forwards for a multicast, backwards for a reduction.
 Status CheckTree(const Group& group, const std::string& where, const Topology& topology) {
   const bool multicast = group.kind == Group::Kind::kMulticast;
-  std::vector<int32_t> below(static_cast<size_t>(topology.num_nodes()), -1);  // links on the leaves' side
+  std::vector<int32_t> below(static_cast<size_t>(topology.num_nodes()),
+                             -1);  // by node: links towards the leaves, -1 if not reached
   below[topology.NodeOf(group.root).index()] = 0;
   for (size_t i = 0; i < group.path.size(); ++i) {
     const LinkId l = group.path[multicast ? i : group.path.size() - 1 - i];

@@ -1,12 +1,13 @@
-// Runs of the event loop, and the extrapolation of a steady state.
+// Runs the event loop and extrapolates a steady state.
 //
-// With many segments a schedule settles into a steady state in which each further segment costs the same:
-// runs with m, 2m, 4m, ... segments of the final length show it, and the rest is a straight line. No link can
-// be done sooner than it takes to carry its bytes; that floor is exact, so no bound is undercut.
+// With many segments a schedule settles into a steady state in which each further segment costs the same.
+// Runs with m, 2m, 4m, ... segments of the final length reveal it, and the rest is a straight line. No link
+// can finish before it has carried its bytes; that floor is exact, so the result never falls below a lower
+// bound.
 //
-// A compressed schedule whose translates never share a link is simulated by its columns alone: the machine
-// and the schedule look the same from every translate, the rules of a run do not depend on names, so
-// translates happen at the same time, and each link of an orbit does what its representative does.
+// A compressed schedule whose translates never share a link is simulated by its columns alone. The machine
+// and the schedule look the same from every translate, and the rules do not depend on names. So translates
+// happen at the same time, and each link of an orbit does what its representative does.
 #include "ir/simulate/simulate.h"
 
 #include <algorithm>
@@ -27,7 +28,7 @@
 namespace xccl {
 namespace {
 
-// What each link must carry, whatever the order: no run can be shorter.
+// The time that each link needs for its load in any order; no run can be shorter.
 std::vector<int64_t> LinkLoads(const SimulationModel& model, const Topology& topology, TimeModel time_model,
                                int64_t segments) {
   const size_t links = static_cast<size_t>(topology.num_links());
@@ -62,14 +63,14 @@ int64_t SegmentCount(int64_t bytes, int64_t segment_bytes) {
   return std::min<int64_t>((bytes - 1) / segment_bytes + 1, std::numeric_limits<int32_t>::max());
 }
 
-// Two doublings in a row must agree with the one before on what a segment costs, to this fraction of it.
+// Successive doublings must agree on the cost of a segment to this fraction, kAgreements times in a row.
 constexpr double kSteady = 1e-5;
 constexpr int32_t kAgreements = 2;
-constexpr int64_t kFewSegments = 8;        // the shortest run that may show a steady state
-constexpr int64_t kFewJobs = 1024;         // jobs × segments of it are at least this many
-constexpr int64_t kJobBudget = 4'000'000;  // jobs × segments of the longest run that is not asked for
+constexpr int64_t kFewSegments = 8;        // the shortest run that may reveal a steady state
+constexpr int64_t kFewJobs = 1024;         // jobs × segments of that run are at least this many
+constexpr int64_t kJobBudget = 4'000'000;  // jobs × segments of the longest run, unless extrapolation is off
 
-// The time of `segments` segments from runs of m, 2m, 4m, ... of them.
+// The time of `segments` segments, from runs with m, 2m, 4m, ... segments.
 int64_t Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, int64_t segments) {
   int64_t m = std::max(kFewSegments, kFewJobs / std::max<int64_t>(jobs, 1));
   while (m > 1 && 4 * m * jobs > kJobBudget) m /= 2;
@@ -90,9 +91,9 @@ int64_t Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, in
   return run(segments);
 }
 
-constexpr int64_t kRecordBudget = 1 << 20;  // jobs × segments of the run that parts are recorded of
+constexpr int64_t kRecordBudget = 1 << 20;  // jobs × segments of the run that records parts
 
-// When each part's last byte arrives, in a schedule that takes `time_ps`. Units are in order of message.
+// When each part's last byte arrives in a schedule that takes `time_ps`. Units are in message order.
 std::vector<int64_t> PartTimes(const SimulationModel& model, const Schedule& schedule,
                                const Collective& collective, const Topology& topology, TimeModel time_model,
                                const Durations& durations, int64_t segments, int64_t time_ps) {
@@ -123,10 +124,10 @@ std::vector<int64_t> PartTimes(const SimulationModel& model, const Schedule& sch
 
 namespace {
 
-// How the rest of the file sees a compressed schedule.
+// A compressed schedule as the rest of this file sees it.
 struct Folded {
-  std::optional<Quotient> quotient;  // absent: plain
-  int64_t copies = 1;                // translates of each transfer
+  std::optional<Quotient> quotient;  // absent for a plain schedule
+  int64_t copies = 1;                // number of translates of each transfer
 };
 
 int64_t SegmentBytes(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
@@ -134,7 +135,7 @@ int64_t SegmentBytes(const Schedule& schedule, const Collective& collective, con
   constexpr int64_t kLeast = 64 << 10;
   constexpr double kFill = 64;                           // filling may cost 1/64 of the busiest path's time
   constexpr int64_t kMoves = 1 << 16;                    // segments in all that are always affordable
-  const int64_t most_moves = rough ? 1 << 18 : 1 << 21;  // and that are the most
+  const int64_t most_moves = rough ? 1 << 18 : 1 << 21;  // the most segments in all
   int64_t largest = 0;
   for (int32_t c = 0; c < collective.num_chunks(); ++c)
     largest = std::max(largest, sizes.ChunkBytes(ChunkId(c)));
@@ -162,8 +163,8 @@ int64_t SegmentBytes(const Schedule& schedule, const Collective& collective, con
   return std::max(kLeast, (largest - 1) / n + 1);
 }
 
-// Links that translations keep in place carry all translates of a transfer that keep them: as if so much
-// slower.
+// A link that translations keep in place carries several translates of a transfer; it is modelled as that
+// many times slower.
 Topology SharedLinks(const Topology& topology, const SymmetryGroup& group) {
   TopologySpec spec = topology.spec();
   for (int32_t l = 0; l < topology.num_links(); ++l) {
@@ -200,7 +201,7 @@ Simulation Run(const Schedule& schedule, const Collective& collective, const Col
   }
   for (int64_t load : loads) result.time_ps = std::max(result.time_ps, load);
   if (options.record_parts) {
-    XCCL_CHECK(quotient == nullptr);  // required
+    XCCL_CHECK(quotient == nullptr);  // guaranteed by Requires
     result.part_done_ps =
         PartTimes(model, schedule, collective, topology, options.model, durations, segments, result.time_ps);
   }
@@ -212,13 +213,13 @@ Simulation Run(const Schedule& schedule, const Collective& collective, const Col
   return result;
 }
 
-// A compressed schedule: its columns alone where that is exact, or where the plain form is too long to be
-// written out; else the plain form.
+// Simulates the columns of a compressed schedule if that is exact, or if the plain form is too long to
+// expand; otherwise simulates the plain form.
 Simulation SimulateCompressed(const Schedule& schedule, const Collective& collective,
                               const CollectiveSizes& sizes, const Topology& topology,
                               const SimulateOptions& options) {
   const StatusOr<Translations> translations = Translations::Create(schedule, collective, topology);
-  XCCL_CHECK(translations.ok());  // required
+  XCCL_CHECK(translations.ok());  // guaranteed by Requires
   const SymmetryGroup& group = translations->group();
   const bool free = translations->AreFreeOn(schedule.paths);
   if (!free || !translations->KeepSizes(sizes)) {

@@ -1,5 +1,5 @@
-// How long a schedule takes on a topology: an event simulation of segments (pipelined) or messages (blocking)
-// over links. The rules are in docs/ir.md; the cost does not grow with the number of segments.
+// Computes how long a schedule takes on a topology: an event simulation of segments (pipelined) or messages
+// (blocking) over links. The rules are in docs/ir.md. The cost does not grow with the number of segments.
 #pragma once
 
 #include <cstdint>
@@ -17,46 +17,48 @@ struct MachineModel;  // ir/machine_model.h
 struct SimulateOptions {
   int64_t size_bytes = 64LL << 20;  // nccl-tests' size; rounded as ir/sizes.h says
   TimeModel model = TimeModel::kPipelined;
-  int64_t segment_bytes = 0;  // pipelined: largest slice of a chunk; 0: DefaultSegmentBytes.
-                              // blocking: largest slice of a message; 0: whole messages
+  // Pipelined: the largest slice of a chunk; 0 means DefaultSegmentBytes. Blocking: the largest slice of a
+  // message; 0 means whole messages.
+  int64_t segment_bytes = 0;
   bool record_links = false;  // fill Simulation::link_busy_ps
-  bool record_parts = false;  // fill Simulation::part_done_ps; plain schedules
-  bool rough = false;         // longer segments where there are many: a quick look that ends a little late
-  bool extrapolate = true;    // false: every segment is run, at a cost that grows with their number
-  const MachineModel* machine = nullptr;  // SimulateProgram alone: what it adds; null: links are all
+  bool record_parts = false;  // fill Simulation::part_done_ps. Requires: a plain schedule
+  bool rough = false;         // longer segments if there are many: faster, and overestimates a little
+  bool extrapolate = true;    // false: run every segment, at a cost that grows with their number
+  const MachineModel* machine = nullptr;  // for SimulateProgram; null: only links take time
 };
 
 struct Simulation {
   int64_t time_ps = 0;                // last arrival
-  int64_t size_bytes = 0;             // the real one
+  int64_t size_bytes = 0;             // the real size, after rounding down
   int64_t segment_bytes = 0;          // as used
-  std::vector<int64_t> link_busy_ps;  // by LinkId, when asked for: what the link carries, stalls excluded
-  // By PartId, when asked for: when the part's last byte has arrived anywhere; 0 where it does not move.
-  // Where there are too many segments to run them all, in proportion to those that are run.
+  std::vector<int64_t> link_busy_ps;  // by LinkId, if requested: time to carry its load, without stalls
+  // By PartId, if requested: when the part's last byte has arrived everywhere it goes; 0 if it does not
+  // move. If there are too many segments to run, the times of a shorter run are scaled.
   std::vector<int64_t> part_done_ps;
   double algbw_bytes_per_s() const {
     return time_ps > 0 ? static_cast<double>(size_bytes) * 1e12 / static_cast<double>(time_ps) : 0;
   }
 };
 
-// The segment used where none is given, for the pipelined model: at least 64 KiB, or a whole chunk when the
-// largest is smaller; as large as it can be while filling the pipeline (steps beyond what the busiest path
-// carries, in largest chunks) costs at most 1/64 of that path's time, or while all segments together are at
-// least 65,536; all segments together are at most 2^21 where chunks are so few.
-// Depends on its arguments alone. Requires: a plain schedule.
+// The default segment of the pipelined model. A largest chunk of at most 64 KiB is one segment. A larger
+// one is cut into so many segments that filling the pipeline costs at most 1/64 of the busiest path's time,
+// or into more as long as all segments together are at most 65,536. Segments have at least 64 KiB, and all
+// together are at most 2^21 unless whole chunks are more. Depends only on its arguments. Requires: a plain
+// schedule.
 int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collective, int64_t size_bytes);
 
-// Requires: a normalized schedule that verifies. Cost: O(n log n) in transfers × chunks each moves × links of
-// a path. A compressed schedule takes the time of its plain form, exactly, at the cost of its columns where
-// all translates of a chunk have the same bytes and no two translates of a transfer share a link; otherwise
-// the plain form is made. Where that is beyond kMostExpanded, links that translates share are taken to be so
-// many times slower, and all translates of a chunk to have the bytes of the first.
+// Requires: a normalized schedule that verifies. Cost: O(n log n) in transfers × chunks each moves × links
+// of a path. A compressed schedule takes exactly the time of its plain form. It costs only as much as its
+// columns if all translates of a chunk have the same bytes and no two translates of a transfer share a
+// link. Otherwise the plain form is expanded. If that would exceed kMostExpanded, the result is
+// approximate: a link that translates share counts as that many times slower, and all translates of a chunk
+// as large as the first.
 Simulation Simulate(const Schedule& schedule, const Collective& collective, const Topology& topology,
                     const SimulateOptions& options);
 
-// When every chunk of every transfer leaves its source, of an in-switch reduction the last one, and has
-// arrived, of a multicast everywhere; pipelined and uncut; in order of transfer, then chunk. Requires: a
-// normalized, plain schedule that verifies. Cost as Simulate.
+// When every chunk of every transfer leaves its source and has arrived; by transfer, then chunk. For an
+// in-switch reduction the last source counts, for a multicast the last destination. Pipelined, without
+// segments. Requires: a normalized, plain schedule that verifies. Cost as Simulate.
 struct MoveTimes {
   std::vector<int64_t> start_ps, arrival_ps;
 };

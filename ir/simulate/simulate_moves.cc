@@ -1,4 +1,4 @@
-// The units of one run, told by transfer and chunk.
+// Reports the units of one run by transfer and chunk.
 #include <numeric>
 
 #include "ir/simulate/event_loop.h"
@@ -17,7 +17,7 @@ MoveTimes SimulateMoves(const Schedule& schedule, const Collective& collective, 
   MoveTimes by_unit{std::vector<int64_t>(units, 0), std::vector<int64_t>(units, 0)};
   RunEvents(model, topology, TimeModel::kPipelined, Durations(model, topology, 1), 1, &by_unit);
 
-  // Units are in order of message.
+  // Units are in message order.
   const MessageTable messages = GroupMessages(schedule);
   std::vector<size_t> next(static_cast<size_t>(messages.num_messages) + 1, 0);
   for (int64_t t = 0; t < schedule.size(); ++t)

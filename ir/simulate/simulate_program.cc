@@ -1,11 +1,11 @@
-// An event simulation. A runner is one instance of a threadblock; it does one instruction at a time. A send
+// An event simulation. A runner is one instance of a threadblock; it runs one instruction at a time. A send
 // holds its runner until its last byte has left the sender; receives and local instructions take no time. A
-// link serves what came first to its tail, then the lower connection. The slot that a message took is free
-// again when the instruction that received it is done. A group's message takes each link of its tree once:
-// behind a switch that multicasts it goes on as several, and where one adds up it waits for all.
+// link serves the message that reached its tail first, then the lower connection. A message's slot becomes
+// free when the instruction that received it is done. A group's message takes each link of its tree once:
+// after a switch that multicasts it continues as several, and a switch that reduces waits for all.
 //
-// As in ir/simulate/simulate.cc everything of one instant happens before idle links choose, so that the
-// result does not depend on the order of events. Passes beyond a steady state are a straight line.
+// As in ir/simulate/simulate.cc, everything of one instant happens before idle links choose, so the result
+// does not depend on the order of events. Passes beyond a steady state are extrapolated linearly.
 #include "ir/simulate/simulate_program.h"
 
 #include <fmt/format.h>
@@ -29,15 +29,15 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kForever = std::numeric_limits<int64_t>::max() / 4;  // times are capped here
-constexpr int64_t kExactWork = 1 << 18;  // instructions × passes that are simulated to the last
-constexpr int64_t kSteadyPasses = 16;    // passes, times instances, after which a steady state is looked for
-constexpr double kSteady = 0.001;        // two rates that differ by less are one
+constexpr int64_t kExactWork = 1 << 18;  // instructions × passes up to which all passes are simulated
+constexpr int64_t kSteadyPasses = 16;    // passes, times instances, before the first test for a steady state
+constexpr double kSteady = 0.001;        // rates that differ by less than this fraction are equal
 
-// Bytes that each instruction moves in a pass.
+// The bytes that each instruction moves in a pass.
 class InstructionBytes {
  public:
-  // `all`: of every instruction; else of those that send. `whole`: passes past the end count as if the chunks
-  // went on, for looking at a steady state.
+  // `all`: covers every instruction, not only those that send. `whole`: passes past the end count as if the
+  // chunks continued, to observe a steady state.
   InstructionBytes(const Program& program, const Collective& collective, const CollectiveSizes& sizes,
                    const ProgramIndex& index, int32_t passes, bool all, bool whole)
       : sizes_(sizes), passes_(passes), whole_(whole), first_(static_cast<size_t>(index.size()) + 1, 0) {
@@ -73,7 +73,7 @@ class InstructionBytes {
   const CollectiveSizes& sizes_;
   const int32_t passes_;
   const bool whole_;
-  std::vector<int64_t> first_;     // of every instruction, into elements_
+  std::vector<int64_t> first_;     // by instruction: its first index in elements_
   std::vector<int64_t> elements_;  // of the chunks that instructions move
 };
 
@@ -142,33 +142,33 @@ class ProgramRun {
   struct Runner {
     int32_t next = 0, pass = 0;
     bool busy = false;
-    std::vector<int32_t> waiters;  // runners that wait for something of this one
+    std::vector<int32_t> waiters;  // runners that wait for this one
   };
   // One instance of a connection.
   struct Lane {
-    int32_t arrived = 0, taken = 0;  // messages that lie ready; slots in use
+    int32_t arrived = 0, taken = 0;  // messages that have arrived; slots in use
   };
-  // One on its way; of a group's message the part that waits for one link.
+  // A message in flight. A group's message is several of these, each waiting for one link.
   struct Message {
-    int32_t lane = 0;  // of a group any of its members'
+    int32_t lane = 0;  // for a group: the lane of any member
     int32_t hop = 0;
-    bool leaves = true;        // waits for the link out of its sender
-    int64_t bytes = 0;         // on links
-    int64_t moved_at = 0;      // when its sender, which moves no faster, may have handed out the last byte
-    int64_t tail_arrives = 0;  // of its last byte at the tail of the link that it waits for
+    bool leaves = true;    // waits for the link out of its sender
+    int64_t bytes = 0;     // on a link
+    int64_t moved_at = 0;  // when its sender, which may be slower than the link, can have sent the last byte
+    int64_t tail_arrives = 0;  // when its last byte reaches the tail of the link that it waits for
   };
-  // Where a tree of a reduction joins: what has come of the messages that have not gone on.
+  // The joining point of a reduction tree: the parts of messages that have not all arrived.
   struct Join {
     struct Part {
       int32_t parts = 0;
       int64_t tail_arrives = 0;
     };
     std::deque<Part> waiting;
-    int64_t gone = 0;  // messages that have gone on
+    int64_t gone = 0;  // number of messages that have moved on
   };
-  struct Sums {  // of one instance of a group
+  struct Sums {  // state of one instance of a group
     std::vector<Join> joins;
-    std::vector<int64_t> came;  // messages, by hop
+    std::vector<int64_t> came;  // number of messages that arrived, by hop
   };
   using Waiting = std::tuple<int64_t, int32_t, int32_t>;  // since when, lane, message
   struct LinkState {
@@ -207,7 +207,7 @@ class ProgramRun {
     touched_.clear();
   }
 
-  // Does the runner's next instruction, or as much of it as takes no time; false where it must wait.
+  // Runs the runner's next instruction, or as much of it as takes no time. Returns false if it must wait.
   bool Advance(int32_t id, int64_t now) {
     Runner& runner = runners_[static_cast<size_t>(id)];
     const int32_t block = id / instances_, first = index_.BlockFirst(block);
@@ -326,8 +326,7 @@ class ProgramRun {
     }
     busy_ps_[link_id.index()] += end - now;
     queue_.Push(end, kIdle | static_cast<uint64_t>(link_id.value));
-    // A threadblock slower than the link leaves it to others in between, as if it sent what it has in the
-    // end.
+    // A threadblock slower than the link lets others use the link, as if it sent its bytes at the end.
     if (message.leaves) {
       message.leaves = false;
       const int64_t sent = std::max(end, message.moved_at);
@@ -364,7 +363,7 @@ class ProgramRun {
     }
   }
 
-  // A message's first byte has come to the end of a link.
+  // The message's first byte has reached the end of a link.
   void GoOn(int32_t id, int64_t now) {
     Message& message = messages_[static_cast<size_t>(id)];
     const int32_t group = GroupOf(message.lane);
@@ -383,7 +382,7 @@ class ProgramRun {
     }
   }
 
-  // Is the message the last of those that are added up before `next`? It then goes on for all.
+  // True if the message is the last of those added up before `next`; it then continues for all.
   bool Joins(int32_t id, int32_t next) {
     Message& message = messages_[static_cast<size_t>(id)];
     const size_t group = static_cast<size_t>(GroupOf(message.lane));
@@ -400,7 +399,7 @@ class ProgramRun {
     }
     message.tail_arrives = sum.tail_arrives;
     message.lane = static_cast<int32_t>(LaneOf(first_connection_[group], message.lane % instances_));
-    join.waiting.pop_front();  // messages come in order by every hop
+    join.waiting.pop_front();  // messages arrive in order on every hop
     ++join.gone;
     return true;
   }
@@ -450,8 +449,9 @@ class ProgramRun {
   std::vector<int32_t> free_, awake_, touched_;
   EventQueue queue_;
   std::vector<Event> batch_;
-  int64_t left_ = 0;  // runners that are not done
-  int64_t last_ = 0;  // arrival; where threadblocks are timed, end of an instruction, too
+  int64_t left_ = 0;  // runners that are not finished
+  // The last arrival, or the last end of an instruction if threadblocks are timed.
+  int64_t last_ = 0;
 };
 
 class ProgramTimer {
@@ -476,7 +476,7 @@ class ProgramTimer {
       XCCL_ASSIGN_OR_RETURN(simulation.time_ps, Passes(passes_, false, simulation));
       return simulation;
     }
-    // The passes as a real number: the last may be shorter than the others.
+    // The number of passes as a real number, since the last may be shorter than the others.
     double passes = 0;
     for (int32_t c = 0; c < collective_.num_chunks(); ++c) {
       const int64_t elements = sizes_.ChunkElements(ChunkId(c));

@@ -1,6 +1,7 @@
-// How long a Program takes: the same links and rules as ir/simulate/simulate.h, with what a Program adds: a
-// threadblock runs one instruction at a time, passes follow one another, a sender waits for a free slot.
-// With a machine model further: the launch; a message's flags take room on links and its receiver sees it a
+// Computes how long a Program takes, on the same links and by the same rules as ir/simulate/simulate.h. A
+// threadblock runs one instruction at a time, passes follow one another, and a sender waits for a free
+// slot. A machine model adds the launch, the room that flags take on links, a hop before a receiver sees a
+// message, and the time that a threadblock needs to move an instruction's bytes.
 // hop later; an instruction holds its threadblock for as long as that takes to move the bytes.
 #pragma once
 
@@ -11,8 +12,8 @@
 
 namespace xccl {
 
-// options.segment_bytes is not used: the program has its own. Errors: kInvalidInput when a threadblock can
-// never go on, and where a connection has no path on this topology.
+// Ignores options.segment_bytes, since the program has its own. Errors: kInvalidInput if a threadblock
+// waits forever, or if a connection has no path on this topology.
 StatusOr<Simulation> SimulateProgram(const Program& program, const Collective& collective,
                                      const Topology& topology, const SimulateOptions& options);
 

@@ -1,5 +1,5 @@
-// A slow, obvious simulator for tests: it knows the rules (docs/ir.md, simulation) and nothing about speed.
-// At each instant it looks at every job again.
+// A slow, obvious simulator for tests. It implements the rules (docs/ir.md, Simulation) and nothing for
+// speed: at each instant it looks at every job again.
 #pragma once
 
 #include <algorithm>
@@ -86,7 +86,7 @@ class ReferenceSimulator {
     int64_t segment, segments;
     std::vector<int32_t> chunks;
     int64_t bytes = 0;
-    std::vector<Job> jobs;  // one a link of the path
+    std::vector<Job> jobs;  // one per link of the path
   };
 
   void AddUnit(const Schedule& schedule, int64_t t, int32_t message, int32_t place, int64_t segment,
@@ -127,7 +127,7 @@ class ReferenceSimulator {
     return true;
   }
 
-  // Lets every idle link take what it prefers; false when none takes anything.
+  // Lets every idle link take the job it prefers. Returns false if no link takes one.
   bool StartAll(int64_t now) {
     using Key = std::tuple<int32_t, int32_t, int64_t>;
     std::map<LinkId, std::pair<Key, std::pair<Unit*, Job*>>> chosen;

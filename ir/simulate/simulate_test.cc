@@ -67,14 +67,14 @@ TEST(Simulate, OverheadOncePerMessage) {
   schedule.num_chunks = 4;
   schedule.Add(ChunkId(0), 2, Rank(0), Rank(1), Links({0}), TransferOp::kCopy, 0);  // one message
   schedule.Add(ChunkId(3), 1, Rank(0), Rank(1), Links({0}), TransferOp::kCopy, 0);
-  schedule.Add(ChunkId(2), 1, Rank(0), Rank(1), Links({0}), TransferOp::kCopy, 1);  // another
+  schedule.Add(ChunkId(2), 1, Rank(0), Rank(1), Links({0}), TransferOp::kCopy, 1);  // another message
   EXPECT_EQ(TimeNs(schedule, collective, topology, 4000, 500), 4000 + 2 * 30 + 100);
   EXPECT_EQ(TimeNs(schedule, collective, topology, 4000, 0, TimeModel::kBlocking), 4000 + 2 * (30 + 100));
 }
 
 TEST(Simulate, LinksTakeTheEarliestStepThatIsReady) {
-  // 0 -> 1 fast, 1 -> 2 slow: rank 1's own chunk of step 5 goes before the chunk of step 1, which is not
-  // there yet; of those that wait at 100 ns, the earlier step goes first.
+  // 0 -> 1 is fast, 1 -> 2 slow. Rank 1's own chunk of step 5 goes before the chunk of step 1, which has
+  // not arrived yet. Of the chunks that wait at 100 ns, the earlier step goes first.
   const Topology topology = MakeGraph("line", 3, 0, {{0, 1, 10}, {1, 2, 1}});
   const Collective collective = MakeCollective(CollectiveKind::kAllgather, 3).WithChunks(2);
   Schedule schedule;
@@ -116,7 +116,7 @@ TEST(Simulate, MulticastAndSumInASwitch) {
   Schedule multicast;
   multicast.num_chunks = 1;
   multicast.Add(ChunkId(0), 1, Rank(0), Rank(1), Links({0, 3, 5}), TransferOp::kCopy, 0);
-  // Up 1000 ns; both ways down end no sooner than the bytes come: 1010; the farther is 40 away.
+  // Up takes 1000 ns; neither link down ends before the bytes arrive, at 1010; the farther rank is 40 away.
   EXPECT_EQ(TimeNs(multicast, broadcast, topology, 1000, 1000), 1010 + 40);
   EXPECT_EQ(TimeNs(multicast, broadcast, topology, 1000, 0, TimeModel::kBlocking), 1010 + 520);
   const Collective reduce = MakeCollective(CollectiveKind::kReduce, 3, Rank(2));
@@ -127,7 +127,7 @@ TEST(Simulate, MulticastAndSumInASwitch) {
   EXPECT_EQ(TimeNs(sum, reduce, topology, 1000, 0, TimeModel::kBlocking), 1010 + 290);
 }
 
-// Chunks go around a ring of `n` both ways, as far as half of it.
+// Chunks go around a ring of `n` in both directions, each up to half of it.
 Schedule RingAllgather(int32_t n, const Topology& topology) {
   Schedule schedule;
   schedule.num_chunks = n;
@@ -160,7 +160,7 @@ TEST(Simulate, TacosTimesOfRings) {
     const Collective allgather = MakeCollective(CollectiveKind::kAllgather, n);
     EXPECT_EQ(TimeNs(RingAllgather(n, topology), allgather, topology, 1LL << 30, 0, TimeModel::kBlocking),
               time_ns);
-    // Pipelined, no link is ever idle before its end; a segment's time is rounded up to a picosecond.
+    // Pipelined, no link is idle before its end; a segment's time is rounded up to a picosecond.
     const int64_t pipelined = TimeNs(RingAllgather(n, topology), allgather, topology, 1LL << 30, 64 << 10);
     EXPECT_GE(pipelined, 10'000'500);
     EXPECT_LE(pipelined, 10'000'508);
@@ -225,7 +225,7 @@ TEST(DefaultSegmentBytes, GrowsWithWhatNeedsNoPipeline) {
   EXPECT_EQ(DefaultSegmentBytes(RingAllgather(300, large), many, 300LL << 20), 1 << 20);
 }
 
-// A chain of one chunk, whose segments fill it: a quick look takes fewer, where few are not enough anyway.
+// Segments of one chunk fill a chain. A rough simulation uses fewer segments and so ends a little later.
 TEST(Simulate, RoughlyEndsALittleLater) {
   constexpr int32_t kRanks = 300;
   const Topology topology = MakeGrid("line", 1, kRanks, false);
@@ -298,8 +298,8 @@ Playground RandomPlayground(Random& random) {
   return made;
 }
 
-// Timing does not look at what is sent, so any transfers will do; the test of the order in which things land
-// is that many write one (rank, chunk).
+// Timing ignores what is sent, so any transfers will do. Many write one (rank, chunk), which tests the
+// order in which they land.
 Schedule RandomSchedule(Random& random, const Playground& playground, int32_t chunks) {
   Schedule schedule;
   schedule.num_chunks = chunks;
@@ -366,12 +366,12 @@ TEST(SimulateMoves, SaysWhenEachMoveStartsAndArrives) {
   schedule.Add(ChunkId(0), 2, Rank(1), Rank(2), std::vector<LinkId>{LinkId(1)}, TransferOp::kCopy, 2);
   Normalize(schedule);
   const MoveTimes times = SimulateMoves(schedule, collective, topology, 2000);
-  // Chunk 1 is there first, and its link serves it first, though chunk 0 stands before it in the message.
+  // Chunk 1 arrives first, and its link serves it first, though chunk 0 comes before it in the message.
   EXPECT_EQ(times.start_ps, std::vector<int64_t>({0, 1'000'000, 2'100'000, 1'100'000}));
   EXPECT_EQ(times.arrival_ps, std::vector<int64_t>({1'100'000, 2'100'000, 3'200'000, 2'200'000}));
 }
 
-// Two chains that share no link, parts of unlike size: each part is done when it would be by itself.
+// Two chains that share no link, with parts of different sizes: each part is done as if it were alone.
 TEST(Simulate, PartsAreDoneByThemselves) {
   const Topology topology = MakeGraph("two lines", 4, 0, testing::Duplex({{0, 1, 1}, {2, 3, 1}}));
   CollectiveSpec spec;

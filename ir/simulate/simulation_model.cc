@@ -1,6 +1,6 @@
-// Messages by a stamp per path; units by a counting sort over messages; cells chunk by chunk: the moves of a
-// chunk are met in order of step, first all reads of a step, then its writes, so that a read's `need` is the
-// number of writes met before.
+// Messages are found by a stamp per path, units by a counting sort over messages. Cells are built chunk by
+// chunk: a chunk's moves are visited in order of step, reads before writes. A read's `need` is the number
+// of writes visited before.
 #include "ir/simulate/simulation_model.h"
 
 #include <algorithm>
@@ -100,7 +100,7 @@ class Builder {
     return last_class_;
   }
 
-  // Transfers in order of message; place of a transfer's first unit.
+  // Makes the units, transfers in message order, and records each transfer's first unit.
   void AddUnitPerChunk() {
     const int64_t transfers = schedule_.size();
     std::vector<int64_t> next(static_cast<size_t>(made_.num_messages) + 1, 0);
@@ -170,7 +170,7 @@ class Builder {
     }
   }
 
-  // Calls visit(job, hop) for the links of a move that start or end at a GPU.
+  // Calls visit(job, hop) for every link on the path of a move.
   template <typename Visit>
   void ForEachHop(int64_t transfer, int32_t place, Visit visit) const {
     const int32_t path = schedule_.path[transfer].value;
@@ -180,14 +180,14 @@ class Builder {
       visit(first_job + h - first_hop, made_.hops[h]);
   }
 
-  // One move: chunk first[transfer] + place.
+  // The move of chunk first[transfer] + place.
   struct Move {
     int32_t transfer;
     int32_t place;
   };
 
   void AddCells() {
-    // Moves by chunk, in order of step.
+    // Sorts moves by chunk, in order of step.
     std::vector<int64_t> next(static_cast<size_t>(collective_.num_chunks()) + 1, 0);
     for (int64_t t = 0; t < schedule_.size(); ++t) {
       for (int32_t i = 0; i < schedule_.count[t]; ++i) {
@@ -278,7 +278,7 @@ class Builder {
   std::vector<int32_t> message_of_transfer_, first_unit_of_transfer_, next_write_;
   std::unordered_map<int64_t, int32_t> class_of_size_;
   int32_t last_class_ = 0;
-  // Of the chunk at hand.
+  // State of the current chunk.
   std::vector<int32_t> cell_of_rank_, last_reader_;
   std::vector<Rank> touched_;
   size_t first_cell_ = 0;

@@ -1,9 +1,10 @@
-// A schedule as the simulator sees it: flat arrays of jobs and of what waits for what. Built once, then run
-// with any number of segments.
+// A schedule in the form that the simulator needs: flat arrays of jobs and of their dependencies. Built
+// once, then run with any number of segments.
 //
-// A unit is what moves as one: pipelined, one chunk of one transfer; blocking, a whole message. A job is one
-// unit on one link of its path. Units, and so jobs, are numbered in the order in which a link prefers them:
-// (step, message, place in the message). A cell is one (rank, chunk) that is read or written.
+// A unit moves as one: in the pipelined model one chunk of one transfer, in the blocking model a whole
+// message. A job is one unit on one link of its path. Units, and hence jobs, are numbered in the order in
+// which a link prefers them: (step, message, position in the message). A cell is one (rank, chunk) that is
+// read or written.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +22,9 @@ struct SimulationModel {
   // One link of an interned path. Equal paths share their hops.
   struct Hop {
     int32_t link = 0;
-    int32_t inputs = 0;      // links of the path that end where this one begins
+    int32_t inputs = 0;      // number of the path's links that end where this one begins
     int32_t next_first = 0;  // hops that begin where this one ends: next_hops[next_first..+next_count),
-    int32_t next_count = 0;  //   as places within the path
+    int32_t next_count = 0;  //   as positions within the path
     bool from_gpu = false;   // reads a cell of its tail
     bool to_gpu = false;     // writes a cell of its head
   };
@@ -31,7 +32,7 @@ struct SimulationModel {
   struct Reader {
     int32_t job = 0;
     int32_t need = 0;
-    int32_t next = -1;  // the cell's next reader, need not smaller; -1: last
+    int32_t next = -1;  // the cell's next reader, whose need is not smaller; -1: last
   };
   struct Write {
     int32_t cell = 0;
@@ -40,7 +41,7 @@ struct SimulationModel {
   struct Cell {
     int32_t first_reader = -1;
     int32_t num_writes = 0;
-    int64_t first_write = 0;  // Σ num_writes of the cells before
+    int64_t first_write = 0;  // the sum of num_writes of earlier cells
   };
 
   std::vector<Hop> hops;
@@ -51,7 +52,7 @@ struct SimulationModel {
   std::vector<int64_t> size_classes;  // distinct byte counts of units
   std::vector<int32_t> unit_path, unit_class, unit_message, unit_first_job;
   std::vector<int32_t> job_unit;
-  std::vector<int32_t> job_missing;      // inputs and reads that a job waits for
+  std::vector<int32_t> job_missing;      // number of inputs and reads that a job waits for
   std::vector<int32_t> job_first_write;  // writes of job j: job_first_write[j]..[j+1)
   std::vector<Write> writes;
   std::vector<Reader> readers;
@@ -66,15 +67,15 @@ struct SimulationModel {
   }
 };
 
-// Of a compressed schedule, whose translates happen all at the same time, what is simulated is the columns
-// alone, each link standing for its orbit: paths that are translates of each other make one message, and a
-// link is replaced by its representative.
+// The translates of a compressed schedule happen all at the same time, so only its columns are simulated,
+// and each link stands for its orbit. Paths that are translates of each other form one message, and a link
+// is replaced by its representative.
 struct Quotient {
   std::vector<int32_t> path_class;          // by path; equal for translates, dense from 0
   std::vector<LinkId> link_representative;  // by link
 };
 
-// Requires: a normalized schedule that verifies, with `quotient` where it has a symmetry. Linear in transfers
+// Requires: a normalized schedule that verifies, with `quotient` if it has a symmetry. Linear in transfers
 // × chunks each moves × links of a path.
 SimulationModel BuildSimulationModel(const Schedule& schedule, const Collective& collective,
                                      const CollectiveSizes& sizes, const Topology& topology, TimeModel model,

@@ -1,4 +1,4 @@
-// Small topologies and collectives, written down in a line, for tests.
+// Small topologies and collectives for tests, each written in one line.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Edge {
   int64_t gb_per_s = 1, latency_ns = 0, overhead_ns = 0;
 };
 
-// Nodes 0..gpus-1 are GPUs, the rest switches.
+// Nodes 0..gpus-1 are GPUs; the rest are switches.
 inline Topology MakeGraph(const std::string& name, int32_t gpus, int32_t switches,
                           const std::vector<Edge>& edges) {
   TopologySpec spec;
@@ -35,7 +35,7 @@ inline Topology MakeGraph(const std::string& name, int32_t gpus, int32_t switche
   return Topology::Create(spec).value();
 }
 
-// Both directions of each.
+// Both directions of each edge.
 inline std::vector<Edge> Duplex(const std::vector<Edge>& edges) {
   std::vector<Edge> both;
   for (const Edge& e : edges) {

@@ -25,7 +25,7 @@ Topology Made(TopologySpec spec) {
   return std::move(topology).value();
 }
 
-// The member who must hold the part first and those who need it, for every part of a kind that copies.
+// For a part of a kind that copies: the member that holds it first, and those that need it.
 struct Copying {
   Rank from;
   std::vector<Rank> to;
@@ -55,14 +55,14 @@ class Hand {
   int32_t IndexOf(Rank r) const { return *collective_.MemberIndex(r); }
   int32_t size() const { return n_; }
 
-  // Broadcast of one chunk from `from` to `to`, from `step` on.
+  // Broadcasts one chunk from `from` to `to`, from `step` on.
   void Spread(Algorithm algorithm, ChunkId c, Rank from, const std::vector<Rank>& to, int32_t step) {
     switch (algorithm) {
       case Algorithm::kDirect:
         for (Rank r : to) Send(c, from, r, TransferOp::kCopy, step);
         return;
       case Algorithm::kRing: {
-        int32_t last = 0;  // the farthest that needs it
+        int32_t last = 0;  // the farthest member that needs it
         for (Rank r : to) last = std::max(last, (IndexOf(r) - IndexOf(from) + n_) % n_);
         for (int32_t i = 0; i < last; ++i)
           Send(c, Member(IndexOf(from) + i), Member(IndexOf(from) + i + 1), TransferOp::kCopy, step + i);
@@ -76,7 +76,7 @@ class Hand {
     }
   }
 
-  // Reduction of one chunk into `to`; returns the first step after it.
+  // Reduces one chunk into `to`; returns the first step after it.
   int32_t Gather(Algorithm algorithm, ChunkId c, Rank to) {
     switch (algorithm) {
       case Algorithm::kDirect:
@@ -174,12 +174,12 @@ void FromDouble(DataType type, double value, std::byte* at) {
   }
 }
 
-// Small whole numbers: their sums over 8 ranks fit three bits of mantissa where powers of two are used.
+// Small whole numbers, whose sums over 8 ranks are exact in the type.
 double ExactValue(const InterpretOptions& options, int32_t members, Rank r, int64_t element) {
   const int64_t mixed = (r.value * 5 + element * 3 + r.value * element) % 7;
   switch (options.op) {
     case ReduceOp::kSum:
-      // fp8 e5m2 counts exactly to 8: one rank at most gives something other than 0 or 1.
+      // fp8 e5m2 counts exactly up to 8, so its values are 0 or 1.
       return SizeOf(options.type) == 1 && IsFloating(options.type) ? static_cast<double>(mixed % 2) : mixed;
     case ReduceOp::kProd:
       return mixed < 2 ? 2 : 1;
@@ -187,7 +187,7 @@ double ExactValue(const InterpretOptions& options, int32_t members, Rank r, int6
     case ReduceOp::kMax:
       return static_cast<double>(mixed);
     case ReduceOp::kAvg:
-      // What every rank adds must survive the division by n: n times 0 or 1, or the same everywhere.
+      // Each contribution must survive the division by n, so it is 0 or n.
       return static_cast<double>(members * (mixed % 2));
   }
   return 0;
@@ -302,7 +302,7 @@ std::optional<Schedule> HandSchedule(Algorithm algorithm, const Collective& coll
     }
     std::vector<Holding> after;
     collective.After(c, after);
-    // Chunks of an allreduce are summed up at ranks in turn.
+    // Chunks of an allreduce are summed at the ranks in turn.
     const Rank owner = after.size() == 1 ? after.front().rank : hand.Member(i);
     const int32_t step = hand.Gather(algorithm, c, owner);
     if (after.size() == 1) continue;

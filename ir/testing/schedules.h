@@ -11,7 +11,8 @@
 
 namespace xccl::testing {
 
-// Every chunk over a random tree from its source to all. Requires: GPUs joined directly, one holder a chunk.
+// Copies every chunk over a random tree from its source to all. Requires: GPUs joined directly, one holder
+// per chunk.
 inline Schedule RandomTrees(Random& random, const Topology& topology, const Collective& collective) {
   Schedule schedule;
   schedule.num_chunks = collective.num_chunks();
@@ -40,8 +41,8 @@ inline Schedule RandomTrees(Random& random, const Topology& topology, const Coll
   return schedule;
 }
 
-// The same backward: every chunk is summed over a random tree of reversed links and, where `and_back`, then
-// sent to all over another tree, from a random root.
+// The reverse: every chunk is summed over a random tree of reversed links. If `and_back`, it is then copied
+// to all over another tree from a random root.
 inline Schedule RandomSums(Random& random, const Topology& topology, const Collective& collective,
                            bool and_back) {
   Schedule schedule;

@@ -23,11 +23,11 @@ inline Collective Make(CollectiveKind kind, int32_t ranks, std::vector<int64_t> 
   return Collective::Create(std::move(spec)).value();
 }
 
-// Random ways from GPU to GPU, through what is no GPU.
+// Random paths from GPU to GPU that pass through no other GPU.
 class Ways {
  public:
   Ways(const Topology& topology, Random& random) : topology_(topology), random_(random) {}
-  // To a GPU that is not yet reached; empty where the walk ends at another.
+  // A path to a GPU that is not yet reached, or nothing if the random walk ends elsewhere.
   std::vector<LinkId> From(Rank r, const std::vector<int32_t>& reached) {
     std::vector<LinkId> path;
     std::set<int32_t> met;
@@ -47,7 +47,7 @@ class Ways {
   Random& random_;
 };
 
-// Copies of one chunk from its root to all, over a random tree.
+// Copies one chunk from its root to all over a random tree.
 inline void AddTree(const Topology& topology, Random& random, ChunkId chunk, Rank root, int32_t first_step,
                     Schedule& schedule) {
   Ways ways(topology, random);
@@ -65,7 +65,8 @@ inline void AddTree(const Topology& topology, Random& random, ChunkId chunk, Ran
   }
 }
 
-// The same turned round in time and space: a sum of all at the root. Requires: a cable is links 2i and 2i+1.
+// Reverses the trees in time and direction, which gives a sum at the root. Requires: a cable is links 2i
+// and 2i+1.
 inline Schedule Backwards(const Schedule& trees) {
   Schedule sums;
   sums.num_chunks = trees.num_chunks;

@@ -40,18 +40,18 @@ class Grower {
         clock_(static_cast<size_t>(topology.num_ranks()), first_step),
         schedule_(schedule) {}
 
-  // What all of `ranks` hold is added up at `root`, which is one of them.
+  // Sums at `root`, one of `ranks`, what all of `ranks` hold.
   void Sum(ChunkId chunk, Rank root, std::vector<Rank> ranks) {
     std::erase(ranks, root);
     while (!ranks.empty()) {
       const std::vector<Rank> some = TakeSome(ranks);
-      // A detour adds up at one of those that are left, which adds the sum to the root's later.
+      // A detour sums at one of the remaining ranks, which later adds its sum to the root's.
       const bool detour = detours_ && !ranks.empty() && random_.Below(2) == 0;
       const Rank to = detour ? ranks[random_.Below(ranks.size())] : root;
       Move(chunk, to, some, true);
     }
   }
-  // `root` holds what `ranks` need.
+  // Copies the chunk from `root` to `ranks`.
   void Spread(ChunkId chunk, Rank root, std::vector<Rank> ranks) {
     std::erase(ranks, root);
     std::vector<Rank> holders = {root};
@@ -121,7 +121,7 @@ Topology TreeLeaves(int32_t per_leaf, int32_t rails) {
 
 std::vector<LinkId> TreePath(const Topology& topology, Rank root, std::span<const Rank> ends, bool into_root,
                              int32_t turn) {
-  // Breadth first from the root, links in a rotated order.
+  // Breadth-first from the root, with links in a rotated order.
   std::vector<LinkId> by(static_cast<size_t>(topology.num_nodes()), LinkId(-1));
   std::vector<NodeId> order = {topology.NodeOf(root)};
   const auto near = [&](LinkId l) { return into_root ? topology.link(l).to : topology.link(l).from; };
@@ -130,7 +130,7 @@ std::vector<LinkId> TreePath(const Topology& topology, Rank root, std::span<cons
     const NodeId at = order[i];
     if (i > 0 && topology.IsGpu(at)) continue;
     for (int32_t k = 0; k < topology.num_links(); ++k) {
-      // An odd turn takes the second half of the links first: the other rail.
+      // An odd `turn` tries the second half of the links first, which prefers the other rail.
       const LinkId l((k + (turn % 2) * topology.num_links() / 2) % topology.num_links());
       const NodeId next = far(l);
       if (near(l) != at || next == order[0] || by[next.index()].value >= 0) continue;

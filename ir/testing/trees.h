@@ -1,4 +1,4 @@
-// Machines whose switches multicast and reduce, and schedules over trees of links for them: what becomes
+// Machines whose switches multicast and reduce, and schedules over trees of links for them, which lower to
 // groups.
 #pragma once
 
@@ -15,17 +15,17 @@ namespace xccl {
 
 // Ranks around one switch: link 2r leads from rank r to it, 2r + 1 back.
 Topology TreeSwitch(int32_t ranks);
-// Two leaves of `per_leaf` ranks each under one spine; and the same twice, side by side: two rails.
+// Two leaf switches with `per_leaf` ranks each under one spine, once per rail.
 Topology TreeLeaves(int32_t per_leaf, int32_t rails);
 
-// Links from `root` to `ends` through switches, parents first; backwards, children first. One end: a chain.
-// `turn` picks among equally short ways.
+// Links from `root` to `ends` through switches, parents first; if into_root, from `ends` to `root`,
+// children first. With one end it is a chain. `turn` picks among equally short paths.
 std::vector<LinkId> TreePath(const Topology& topology, Rank root, std::span<const Rank> ends, bool into_root,
                              int32_t turn);
 
-// The kind's own algorithm with one tree, or two, a chunk: multicasts for copies to several ranks, reductions
-// in switches for sums; what has one destination alone goes directly. `seed` above 0: the sums and the copies
-// take random detours, in up to three trees each.
+// A schedule of the kind's own algorithm with one or two trees per chunk: multicasts for copies to several
+// ranks, in-switch reductions for sums. Chunks with one destination are sent directly. If `seed` > 0, sums
+// and copies take random detours in up to three trees each.
 Schedule TreeSchedule(const Collective& collective, const Topology& topology, uint64_t seed);
 
 }  // namespace xccl

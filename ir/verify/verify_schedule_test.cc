@@ -276,7 +276,7 @@ std::vector<Case> RejectedCases() {
         "[S6] end: rank 1 has {0,1} of chunk 0; expected {0..2}",
         "[S6] end: rank 2 has {0,1} of chunk 0; expected {0..2}"}},
 
-      {"no symmetry of the machine",  // more of them in translated_test
+      {"no symmetry of the machine",  // translated_test has more of them
        kGather2,
        {kZero, kOne},
        {"[S7] generator 0: 2 images; machine has 5 nodes"},
@@ -312,7 +312,7 @@ TEST(VerifySchedule, EveryRuleHasARejection) {
 TEST(VerifySchedule, FirstViolationsByStepAreKept) {
   const Collective gather = Make(CollectiveKind::kAllgather, 2).WithChunks(2000);
   std::vector<Move> moves;
-  for (int c = 0; c < 1999; ++c) moves.push_back({c, 1, 1, 0, {9}, kCopy, c});  // rank 1 holds 2000 and more
+  for (int c = 0; c < 1999; ++c) moves.push_back({c, 1, 1, 0, {9}, kCopy, c});  // rank 1 does not hold these
   Schedule schedule = Build(gather.num_chunks(), moves);
   const std::vector<Violation> violations = VerifySchedule(schedule, gather, Machine(false, false));
   ASSERT_EQ(violations.size(), static_cast<size_t>(kMaxViolations));
