@@ -16,7 +16,7 @@
 namespace xccl {
 namespace {
 
-// What schedules may take beyond the bound must still fit into 64 bits of picoseconds.
+// Longer bounds are errors, so that the times of schedules still fit into 64 bits of picoseconds.
 constexpr double kPsPerDay = 86'400e12;
 constexpr double kLongestPs = kPsPerDay;
 constexpr double kRounding = 1e-9;
@@ -50,7 +50,7 @@ StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collectiv
   XCCL_ASSIGN_OR_RETURN(bound.latency_ps, LatencyBound(topology, collective, model));
   const CollectiveSizes sizes(collective, size_bytes);
   bound.size_bytes = sizes.size_bytes();
-  // Bandwidth into dead ends serves nobody, but partitions would count it.
+  // Bandwidth into dead ends is useless, but partitions would count it.
   const std::optional<Topology> pruned = WithoutDeadEnds(topology);
   const BandwidthBound bandwidth = BandwidthBoundOf(pruned ? *pruned : topology, collective, sizes, effort);
   bound.bandwidth_ps = bandwidth.ps;

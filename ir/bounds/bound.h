@@ -1,5 +1,6 @@
-// How fast any plan could be: the larger of a latency bound (distance) and a bandwidth bound (cuts, flows,
-// LP). Every plan is shown with time ÷ bound. Which theorem gives which bound: docs/ir.md, lower bounds.
+// Lower bounds on the time of any plan: the larger of a latency bound (distance) and a bandwidth bound
+// (cuts, flows, LP). Every plan is shown with time ÷ bound. docs/ir.md, Lower bounds, says which theorem
+// gives which bound.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +14,11 @@
 namespace xccl {
 
 enum class BoundKind : uint8_t {
-  kCut,       // exact: a minimum cut (allreduce: valid, not always attained)
+  kCut,       // exact: a minimum cut (allreduce: valid, but not always attained)
   kFlow,      // exact: a maximum flow with supplies
   kLp,        // exact: a linear program
-  kCounting,  // every byte must be moved so many times over this much bandwidth in all
-  kRelaxed,   // a weaker bound where the exact one would take too long
+  kCounting,  // bytes times the number of moves that each needs, over their total bandwidth
+  kRelaxed,   // a weaker bound, because the exact one would take too long
 };
 std::string_view ToString(BoundKind kind);
 
@@ -25,22 +26,23 @@ struct Bound {
   int64_t latency_ps = 0;                // for the farthest byte, at size zero
   double bandwidth_ps = 0;               // for the size, at alpha zero
   int64_t bound_ps = 0;                  // the larger, rounded down
-  BoundKind kind = BoundKind::kRelaxed;  // of bandwidth_ps
-  int64_t size_bytes = 0;                // the real one
+  BoundKind kind = BoundKind::kRelaxed;  // kind of bandwidth_ps
+  int64_t size_bytes = 0;                // the real size, after rounding down
 };
 
-// Is a plan's time the bound, but for rounding: to picoseconds, and of floating point?
+// True if a plan's time equals the bound up to rounding, to picoseconds and of floating point.
 bool MeetsBound(int64_t time_ps, const Bound& bound);
 
-// How much work a bound may cost: kFast keeps 1,024 ranks within a fraction of a second and may be relaxed.
+// The work that a bound may cost. kFast takes a fraction of a second on 1,024 ranks and may give a relaxed
+// bound.
 enum class BoundEffort : uint8_t { kFast, kExact };
 
-// Errors: kInvalidInput naming two ranks that the collective needs joined and the topology does not; also for
-// more than a day.
+// Errors: kInvalidInput naming two ranks that the collective needs joined but the topology does not join;
+// also for bounds above one day.
 StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collective, int64_t size_bytes,
                            TimeModel model, BoundEffort effort = BoundEffort::kExact);
 
-// OK when every rank that needs a contribution can be reached from its holder; else kInvalidInput naming
+// OK if every rank that needs a contribution can be reached from a holder of it; else kInvalidInput naming
 // both.
 Status CheckReachable(const Topology& topology, const Collective& collective);
 

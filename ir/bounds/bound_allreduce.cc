@@ -1,21 +1,21 @@
-// Allreduce. Whatever a plan does with one byte, it obeys two facts.
+// Bounds for allreduce. Whatever a plan does with one byte, it obeys two facts.
 //
-// Cuts: a set that holds some members and lacks others must let the sum of its contributions out and the
-// result in, so the bytes leave it once and enter it once.
+// Cuts: a set that holds some members but not all must send out the sum of its contributions and receive
+// the result. So the bytes leave it once and enter it once.
 //
-// Partitions: let blocks of nodes hold all members, k of them one or more each, and let nothing outside the
-// blocks store, copy or sum. Then the byte passes from block to block at least 2(k-1) times. Proof: treat a
-// block as one node that knows all that its nodes know. When the first block, x, knows all contributions,
-// each other block with members has sent at least once (k-1 messages, k where x has no members); none of them
-// but x knows all, so each must receive once more (k-1 messages, all later). So T >= 2(k-1) × bytes ÷
-// (bandwidth out of the blocks), and the same for the bandwidth into them. It holds for trees, rings,
-// recursive doubling, any plan.
+// Partitions: let disjoint blocks of nodes hold all members, let k blocks have members, and let nothing
+// outside the blocks store, copy or sum. Then the byte passes from block to block at least 2(k-1) times.
+// Proof: treat a block as one node that knows all that its nodes know. Let x be the first block that knows
+// all contributions. By then each other block with members has sent at least once: k-1 messages, or k if x
+// has no members. Of these blocks only x knows all, so each other one must still receive: k-1 more
+// messages. So T >= 2(k-1) × bytes ÷ (bandwidth out of the blocks), and the same holds for the bandwidth
+// into them. This is true of trees, rings, recursive doubling and any other plan.
 //
-// Which partitions: every GPU alone; every host a block; what the faster links join; and, where GPUs are
-// joined directly and all are members, the worst of all partitions, found by Newton's method on Cunningham's
-// network strength (1985). With equal bandwidth in both directions of each cable that last bound is attained:
-// Nash-Williams' and Tutte's theorem packs spanning trees of exactly that rate, and each serves once as
-// in-tree and once as out-tree.
+// These partitions are tried: every GPU alone; every host as a block; the components that the faster links
+// join; and, where GPUs are joined directly and all are members, the worst of all partitions. Newton's
+// method on Cunningham's network strength (1985) finds the last one. If both directions of each cable have
+// equal bandwidth, its bound is attained: by the theorem of Nash-Williams and Tutte, spanning trees pack at
+// exactly that rate, and each serves once as in-tree and once as out-tree.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -30,7 +30,7 @@ namespace {
 
 bool CopiesOrSums(const Node& node) { return node.multicast || node.reduce; }
 
-// Seconds per byte by blocks; block_of[node] < 0: outside all. nullopt where the proof does not hold.
+// Seconds per byte, given blocks; block_of[node] < 0 means outside all. nullopt if the proof does not apply.
 std::optional<double> PartitionSeconds(const Topology& topology, const Collective& collective,
                                        const std::vector<int32_t>& block_of) {
   for (int32_t n = 0; n < topology.num_nodes(); ++n)
@@ -58,7 +58,7 @@ std::vector<int32_t> EachGpuAlone(const Topology& topology) {
   return block_of;
 }
 
-// What stays together without the links slower than `least`; parts without a GPU are outside.
+// The components that links of at least `least` join; components without a GPU are outside.
 std::vector<int32_t> JoinedBy(const Topology& topology, int64_t least) {
   const size_t nodes = static_cast<size_t>(topology.num_nodes());
   std::vector<int32_t> root(nodes);
@@ -91,7 +91,7 @@ std::vector<int32_t> EachHost(const Topology& topology) {
   return block_of;
 }
 
-// The worst partition of a graph of members alone, by bandwidth between blocks ÷ (blocks - 1).
+// Finds the partition with the least bandwidth between blocks ÷ (blocks - 1), in a graph of members only.
 class Strength {
  public:
   explicit Strength(const Topology& topology) : nodes_(topology.num_nodes()) {
@@ -111,11 +111,11 @@ class Strength {
         if (weight[a][b] > 0) edges_.push_back({a, b, weight[a][b]});
   }
 
-  // Block of every node in a worst partition.
+  // The block of every node in a worst partition.
   std::optional<std::vector<int32_t>> WorstPartition() const {
     std::vector<int32_t> best(static_cast<size_t>(nodes_));
     std::iota(best.begin(), best.end(), 0);
-    int64_t p = 0, q = nodes_ - 1;  // the guess p ÷ q
+    int64_t p = 0, q = nodes_ - 1;  // the current value p ÷ q
     for (const Edge& edge : edges_) p += edge.weight;
     if (!fits_ || q < 1 || static_cast<__int128>(p) * q >= (static_cast<__int128>(1) << 60))
       return std::nullopt;
@@ -141,8 +141,8 @@ class Strength {
   };
 
   // The partition with the least (weight between blocks) - p/q × (blocks - 1), by Dilworth truncation: each
-  // node in turn gets the most that every set of nodes up to it allows, and sets that are full grow together.
-  // Everything is multiplied by 2q. block[n] is the least node of n's block.
+  // node in turn gets the most that every set of the nodes so far allows, and tight sets that meet are
+  // joined. Everything is multiplied by 2q. block[n] is the least node of n's block.
   std::vector<int32_t> BestFor(int64_t p, int64_t q) const {
     std::vector<int32_t> block(static_cast<size_t>(nodes_));
     std::iota(block.begin(), block.end(), 0);
@@ -187,7 +187,7 @@ class Strength {
   std::vector<Edge> edges_;
 };
 
-constexpr int32_t kStrengthNodes = 128;  // up to here the worst partition takes less than a second
+constexpr int32_t kStrengthNodes = 128;  // with so many nodes, the worst partition takes less than a second
 
 constexpr size_t kFewBandwidths = 32;
 

@@ -9,7 +9,7 @@
 namespace xccl {
 namespace {
 
-// Parts that start at (reversed: end at) one member each, all needed by all sinks.
+// Every member holds one part at the start (reversed: at the end), and all sinks need all parts.
 CutProblem PartPerMember(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes,
                          bool reversed) {
   CutProblem problem;
@@ -29,9 +29,9 @@ BandwidthBound Cut(const Topology& topology, const Collective& collective, const
   return {DegreeBoundPs(topology, collective, sizes), BoundKind::kRelaxed};
 }
 
-// Orbits of nodes where all ranks are sinks and translations keep the supplies; else empty.
+// The orbits of nodes if all ranks are sinks and translations keep the supplies; otherwise empty.
 std::vector<int32_t> AlikeSinks(const Topology& topology, const CutProblem& problem) {
-  constexpr size_t kMany = 64;  // fewer sinks cost less than finding translations
+  constexpr size_t kMany = 64;  // with fewer sinks, finding translations costs more than it saves
   if (problem.sinks.size() < kMany || problem.sinks.size() != static_cast<size_t>(topology.num_ranks()))
     return {};
   const SymmetryGroup group = FindTranslations(topology);

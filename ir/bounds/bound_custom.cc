@@ -1,9 +1,8 @@
-// User-defined tables, one destination at a time: what it must end with and does not hold comes to it from
-// the ranks that hold contributions to it, each part once, over links that all parts share.
+// User-defined tables, one destination at a time. What a destination needs and does not hold comes from the
+// ranks that hold contributions to it: each part once, over links that all parts share.
 //
-// A part's source is a node of its own, joined to all its holders without limit, so that a cut counts the
-// part only where all that could give it away lie behind the cut. The worst cut of the widened graph is a
-// bound.
+// Each part has a source node of its own, joined to all its holders without limit. So a cut counts the part
+// only if all its holders lie behind the cut. The worst cut of the extended graph is a bound.
 #include <algorithm>
 
 #include "base/graph/max_flow.h"
@@ -18,7 +17,7 @@ struct Wanted {
   std::vector<int32_t> holders;  // nodes
 };
 
-// Parts that the rank must take in.
+// The parts that the rank must receive.
 std::vector<Wanted> WantedBy(const Topology& topology, const Collective& collective,
                              const CollectiveSizes& sizes, Rank rank) {
   std::vector<Wanted> wanted;
@@ -48,8 +47,8 @@ std::vector<Wanted> WantedBy(const Topology& topology, const Collective& collect
   return wanted;
 }
 
-// Newton's method as in bound_cut.cc, on doubles turned into capacities; any cut that is found is evaluated
-// by itself, so rounding costs sharpness only.
+// Newton's method as in bound_cut.cc, with doubles scaled to integer capacities. Every cut that is found is
+// evaluated by itself, so rounding can only weaken the bound.
 double WorstSeconds(const Topology& topology, const std::vector<Wanted>& wanted, int32_t sink) {
   constexpr double kUnits = 1LL << 40;
   const int32_t nodes = topology.num_nodes(), source = nodes;
@@ -87,7 +86,7 @@ double WorstSeconds(const Topology& topology, const std::vector<Wanted>& wanted,
   }
 }
 
-constexpr int64_t kFlowWork = 20'000'000;  // destinations × (links + entries) that flows are run for
+constexpr int64_t kFlowWork = 20'000'000;  // destinations × (links + entries) up to which flows are computed
 
 }  // namespace
 

@@ -1,6 +1,6 @@
-// One rank at a time. A rank that does not hold what it must end with takes in at least the part once,
-// whether as a copy or as a sum. A rank that alone holds a contribution which another needs gives at least
-// the part away once: switches may multiply what it sends, not what it is.
+// Bounds for one rank at a time. A rank that does not hold what it must end with receives at least that
+// part once, as copies or as a sum. A rank that alone holds a contribution which another needs sends at
+// least that part once: switches can copy what it sends, but it must send it.
 #include <algorithm>
 
 #include "base/units.h"
@@ -9,7 +9,7 @@
 namespace xccl {
 namespace {
 
-// Bytes by rank that must cross its own links.
+// Bytes that must cross each rank's own links.
 class Traffic {
  public:
   Traffic(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes)

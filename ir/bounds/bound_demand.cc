@@ -1,5 +1,6 @@
-// Flows from both sides (ir/bounds/concurrent_flow.h), cuts found by sweeps, and what each rank's links can
-// take: the best of them. Machines with translations are priced by orbit, from one source an orbit.
+// The best of three bounds: flows from both sides (ir/bounds/concurrent_flow.h), cuts found by sweeps, and
+// the capacity of each rank's links. With translations, links are priced by orbit, from one source per
+// orbit.
 #include <algorithm>
 
 #include "base/units.h"
@@ -11,8 +12,8 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kLpWork = 6'500;    // sources × orbits of links up to which the optimum is sought
-constexpr int64_t kFastLpWork = 500;  // the same where a quick answer is asked for
+constexpr int64_t kLpWork = 6'500;    // sources × orbits of links up to which the optimum is computed
+constexpr int64_t kFastLpWork = 500;  // the same for BoundEffort::kFast
 constexpr double kMeets = 1e-9;
 constexpr int64_t kCrowdWork = 3'000'000;  // sources × links × rounds
 constexpr int32_t kCrowdRounds = 30;

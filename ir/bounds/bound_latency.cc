@@ -1,10 +1,10 @@
-// Shortest paths with few distinct link costs: one first-in-first-out queue a cost. Nodes are settled in
-// order of distance, so each queue is sorted by itself, and the next node is the least of the queues' heads:
-// O((nodes + links) × costs). With many costs, a binary heap.
+// Shortest paths with few distinct link costs use one first-in-first-out queue per cost. Nodes are settled
+// in order of distance, so each queue is sorted, and the next node is the least of the queues' heads:
+// O((nodes + links) × costs). With many costs, a binary heap is used.
 //
-// Two GPUs that hang on the same nodes by equal links are interchangeable (exchanging them maps the topology
-// onto itself), so they are equally far from all others and one search serves both. One search serves all
-// translates of a rank, too.
+// Two GPUs with equal links to the same nodes are interchangeable, since exchanging them maps the topology
+// onto itself. They are equally far from all other nodes, so one search serves both. One search also serves
+// all translates of a rank.
 #include "ir/bounds/bound_latency.h"
 
 #include <fmt/format.h>
@@ -53,7 +53,7 @@ class Distances {
     }
   }
 
-  // distance[n] from the nearest of the holders; kFar: unreachable.
+  // The distance of every node from the nearest holder; kFar: unreachable.
   const std::vector<int64_t>& From(std::span<const Rank> holders) {
     distance_.assign(static_cast<size_t>(topology_.num_nodes()), kFar);
     starts_.clear();
@@ -79,7 +79,7 @@ class Distances {
     int32_t to = 0;
     int32_t queue = 0;
     int64_t cost = 0;
-    int64_t first_cost = 0;  // of a link that leaves a holder
+    int64_t first_cost = 0;  // cost where the link leaves a holder
   };
   using Entry = std::pair<int64_t, int32_t>;  // distance, node
 
@@ -88,7 +88,7 @@ class Distances {
     distance_[node] = distance;
     farthest_ = std::max(farthest_, distance);
   }
-  // Nothing that is settled from `distance` on can make any node nearer.
+  // True if no node settled at `distance` or later can bring any node nearer.
   bool Done(int64_t distance) const {
     return left_ == 0 && !costs_.empty() && distance + costs_.front() >= farthest_;
   }
@@ -143,13 +143,13 @@ class Distances {
   std::vector<std::vector<Entry>> queues_;
   std::vector<size_t> heads_;
   std::vector<Entry> starts_;
-  int32_t left_ = 0;      // nodes not reached
-  int64_t farthest_ = 0;  // no reached node is farther
+  int32_t left_ = 0;      // number of nodes not yet reached
+  int64_t farthest_ = 0;  // the largest distance of a reached node
 };
 
-constexpr size_t kFewLinks = 64;  // beyond, comparing costs more than searching
+constexpr size_t kFewLinks = 64;  // with more links, comparing costs more than searching
 
-// Equal for GPUs that hang alike on the same nodes: (other end, direction, alpha, overhead), sorted.
+// Links of a GPU, equal for interchangeable GPUs: (other end, direction, alpha, overhead), sorted.
 using Hanging = std::vector<std::tuple<int32_t, bool, int64_t, int64_t>>;
 
 Hanging HangingOf(const Topology& topology, Rank rank) {
@@ -167,9 +167,9 @@ Hanging HangingOf(const Topology& topology, Rank rank) {
   return hanging;
 }
 
-constexpr int32_t kManyRanks = 64;  // below, searches cost less than finding translations
+constexpr int32_t kManyRanks = 64;  // with fewer ranks, finding translations costs more than it saves
 
-// Holders that are equally far from the destinations.
+// Finds holders that are equally far from the destinations.
 class Alike {
  public:
   Alike(const Topology& topology, const AllToAll& all) : topology_(topology) {
@@ -178,7 +178,7 @@ class Alike {
     if (topology.num_ranks() >= kManyRanks && holders == ranks && everyone_)
       translations_ = FindTranslations(topology);
   }
-  // Was a rank like this one asked for before?
+  // True if an equivalent rank was seen before.
   bool Met(Rank r) {
     if (translations_ && translations_->Representative(translations_->OrbitOf(r)) != r) return true;
     const NodeId node = topology_.NodeOf(r);
@@ -188,7 +188,7 @@ class Alike {
 
  private:
   const Topology& topology_;
-  bool everyone_ = false;  // each single rank is needed by all others
+  bool everyone_ = false;  // each rank is needed by all others
   std::optional<SymmetryGroup> translations_;
   std::set<Hanging> seen_;
 };
@@ -202,7 +202,7 @@ StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& colle
                                       r.value, collective.name(), topology.num_ranks() - 1));
   Distances distances(topology, model);
   int64_t farthest = 0;
-  // The farthest destination of these holders.
+  // Updates `farthest` with the farthest destination of these holders.
   const auto search = [&](std::span<const Rank> holders, std::span<const Rank> destinations) -> Status {
     const std::vector<int64_t>& from = distances.From(holders);
     for (Rank r : destinations) {

@@ -1,4 +1,4 @@
-// The latency bound: how long the farthest byte takes when nothing is in its way.
+// The latency bound: how long the farthest byte takes if nothing is in its way.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,13 @@
 
 namespace xccl {
 
-// The largest, over needs and their destinations, of the cheapest path from a holder. A link costs its alpha
-// and, where every unit pays it, its overhead: on all links in the blocking model; pipelined, where a later
-// chunk of the same message finds it paid, on the links that leave the holder.
+// The cost of the cheapest path from a holder to a destination, maximised over needs and their
+// destinations. A link costs its alpha and, where every unit pays it, its overhead. In the blocking model
+// that is on all links. In the pipelined model a later chunk of the same message pays none, so only links
+// that leave the holder count it.
 // Errors: kInvalidInput naming two ranks without a path that the collective needs.
-// Cost: a search per holder; holders that hang alike on the same nodes, or are translates, are searched once.
+// Cost: one search per holder; of holders with equal links to the same nodes, or in one orbit, only one is
+// searched.
 StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& collective, TimeModel model);
 
 }  // namespace xccl

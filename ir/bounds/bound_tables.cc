@@ -1,12 +1,13 @@
-// What user-defined tables move across cuts, all parts together. A part must leave a set of nodes when a
-// contribution that only ranks inside hold is needed outside, and must enter it when one that only ranks
-// outside hold is needed inside; the parts' bytes add up against the bandwidth of the cut.
+// The traffic of user-defined tables across cuts, all parts together. A part must leave a set of nodes if a
+// contribution that only ranks inside hold is needed outside. It must enter the set if one that only ranks
+// outside hold is needed inside. The parts' bytes add up and share the bandwidth of the cut.
 //
-// Blocks (each GPU, each host), as for an allreduce (bound_allreduce.cc): let E be the blocks that alone hold
-// some contribution and F those that need all of these. When the first block x knows them all, each of E but
-// x has sent at least once, and later each of F but x must receive: |E| + |F| - 2 passes between blocks; with
-// one block in E all of F but that. Who must give or take passes once anyway. Where nothing outside the
-// blocks copies or sums, the passes of all parts share the bandwidth out of the blocks, and into them.
+// Blocks (each GPU, each host) as for an allreduce (bound_allreduce.cc): let E be the blocks that alone
+// hold some contribution, and F those that need all of these. When the first block x knows them all, each
+// block of E but x has sent at least once; later each block of F but x must receive. That makes |E|+|F|-2
+// passes between blocks or, if E is one block, one for every other block of F. The blocks that must send,
+// and those that must receive, give the least number of passes in any case. If nothing outside the blocks
+// copies or sums, the passes of all parts share the bandwidth out of the blocks, and that into them.
 //
 // Cost: contributions × needers of each part, times the sweeps.
 #include <algorithm>
@@ -22,7 +23,7 @@
 namespace xccl {
 namespace {
 
-// A contribution, or several that the same ranks hold and the same ranks need.
+// A contribution, or several with the same holders and the same needers.
 struct Fact {
   std::vector<int32_t> holders, needers;  // nodes
 };
@@ -31,7 +32,7 @@ struct PartFacts {
   std::vector<Fact> facts;
 };
 
-// Contributions that somebody needs and does not hold.
+// The contributions that some rank needs and does not hold.
 std::vector<PartFacts> FactsOf(const Topology& topology, const Collective& collective,
                                const CollectiveSizes& sizes) {
   std::vector<PartFacts> all;
@@ -69,7 +70,7 @@ struct Both {
   double out = 0, in = 0;
 };
 
-// Of each block, and of all together. block_of[node] < 0: outside.
+// Bytes that must cross the edges of each block, and of all together. block_of[node] < 0: outside.
 struct Crossing {
   std::vector<Both> block;
   double passes = 0;
@@ -88,7 +89,7 @@ Crossing CrossingOf(const std::vector<PartFacts>& parts, const std::vector<int32
   };
   for (const PartFacts& part : parts) {
     std::set<int32_t> leaves, enters, alone;
-    std::map<int32_t, size_t> needed;  // by block: of the contributions that one block holds alone
+    std::map<int32_t, size_t> needed;  // by block: contributions that it needs and one block alone holds
     size_t exclusive = 0;
     for (const Fact& fact : part.facts) {
       const std::vector<int32_t> holders = blocks_of(fact.holders), needers = blocks_of(fact.needers);
@@ -140,7 +141,7 @@ double BlockSeconds(const Topology& topology, const std::vector<PartFacts>& part
   return least > 0 ? std::max(seconds, crossing.passes / least) : seconds;
 }
 
-// [from, to) in ranks of keys: the cuts that one part crosses, whole.
+// Intervals [from, to) of cuts that one part must cross.
 using Intervals = std::vector<std::pair<int32_t, int32_t>>;
 
 void AddUnion(Intervals& intervals, double bytes, std::vector<double>& change) {
@@ -155,7 +156,7 @@ void AddUnion(Intervals& intervals, double bytes, std::vector<double>& change) {
   }
 }
 
-// Cuts between nodes of different keys: cut i has the nodes of the i + 1 lowest keys on its low side.
+// Cuts between nodes of different keys: cut i has the nodes with the i + 1 lowest keys on its low side.
 double SweepSeconds(const Topology& topology, const std::vector<PartFacts>& parts,
                     const std::vector<int32_t>& key) {
   std::vector<int32_t> distinct(key);

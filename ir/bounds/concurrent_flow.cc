@@ -1,13 +1,13 @@
-// Give every link a length y >= 0; a byte that travels a distance takes up that much of Σ bandwidth × y, so
+// Give every link a length y >= 0. A byte that travels a distance uses up that much of Σ bandwidth × y, so
 //   T >= Σ demand × distance under y ÷ Σ bandwidth × y    for any y,
-// and the best y attains the optimum of the linear program. Every y here is evaluated like this, so that a
-// bound is valid whatever a solver returned. With symmetry y is the same on all links of an orbit, and what
-// one source of an orbit does is done by all: prices are y ÷ share, one source stands for its orbit.
+// and the best y attains the optimum of the linear program. Every y here is evaluated by this formula, so a
+// bound is valid whatever the solver returned. With symmetry y is equal on all links of an orbit, and all
+// sources of an orbit do the same: prices are y ÷ share, and one source stands for its orbit.
 //
-// Maximise Σ z_s, z_s <= what source s's demands pay along any one tree of paths, Σ bandwidth × price = 1.
-// Each round adds, for prices between the best so far and the program's, the shortest-path tree of every
-// source. The program's value is an upper bound on what any prices give, and its dual values are the weights
-// of the trees: a flow of that load.
+// The program: maximise Σ z_s, where z_s <= what source s's demands pay along any one tree of paths, and Σ
+// bandwidth × price = 1. Each round adds the shortest-path tree of every source, at prices between the best
+// so far and the program's. The program's value is an upper bound for all prices, and its dual values are
+// the weights of the trees: a flow with that load.
 #include "ir/bounds/concurrent_flow.h"
 
 #include <algorithm>
@@ -21,10 +21,10 @@
 namespace xccl {
 namespace {
 
-constexpr double kTie = 1e-9;            // relative: distances this close are equal, and latency decides
-constexpr double kLeast = 1e-7;          // trees of less weight are left out
-constexpr double kGrowth = 0.3;          // of the price of the most crowded orbit in a round
-constexpr int32_t kIterations = 20'000;  // of the simplex algorithm in a round
+constexpr double kTie = 1e-9;            // relative: distances this close count as equal, and latency decides
+constexpr double kLeast = 1e-7;          // trees of less weight are dropped
+constexpr double kGrowth = 0.3;          // growth of the price of the most crowded orbit per round
+constexpr int32_t kIterations = 20'000;  // limit of simplex iterations per round
 
 class ShortestWays {
  public:
@@ -35,8 +35,8 @@ class ShortestWays {
     load_.resize(nodes);
   }
 
-  // Seconds that the prices prove. Calls tree(source, links into nodes, bytes × share by orbit) for each
-  // source.
+  // Returns the seconds that the prices prove. Calls tree(source, links into nodes, bytes × share by orbit)
+  // for each source.
   template <typename Tree>
   double Bound(const std::vector<double>& prices, Tree tree) {
     for (size_t l = 0; l < cost_.size(); ++l) {
@@ -113,7 +113,7 @@ class ShortestWays {
   std::vector<int32_t> settled_;
 };
 
-// Trees as rows of the program, in the order in which they were added.
+// The trees, as rows of the program, in the order in which they were added.
 class CuttingPlanes {
  public:
   CuttingPlanes(const FlowProblem& problem, const FlowOptions& options)
@@ -165,7 +165,7 @@ class CuttingPlanes {
     return costs;
   }
 
-  // What the prices prove; their trees become rows where asked for.
+  // Evaluates the bound that the prices prove. If `add`, the trees of the prices become rows.
   void Query(const std::vector<double>& prices, bool add, ConcurrentFlow& flow) {
     const double bound = ways_.Bound(prices, [&](size_t s, const std::vector<ShortestWays::Label>& labels,
                                                  const std::vector<double>& uses) {
@@ -196,7 +196,7 @@ class CuttingPlanes {
       last[source] = t;
       if (trees_[t].weight > kLeast) total[source] += trees_[t].weight;
     }
-    // What is next to nothing beside the others' demands the program does not see: any way will do.
+    // The program may ignore a source whose demands are tiny beside the others'; any tree serves it.
     for (size_t s = 0; s < sources_; ++s)
       if (total[s] == 0) total[s] = trees_[last[s]].weight = 1;
     for (FlowTree& tree : trees_) {
@@ -210,7 +210,7 @@ class CuttingPlanes {
   const size_t sources_, orbits_;
   ShortestWays ways_;
   LinearProgram program_;
-  double bandwidth_ = 0, bytes_ = 0;  // means: in their units numbers are near one
+  double bandwidth_ = 0, bytes_ = 0;  // means, used as units so that numbers are near one
   std::vector<double> best_;
   std::vector<FlowTree> trees_;
   std::vector<std::pair<int32_t, double>> row_;
@@ -242,7 +242,7 @@ ConcurrentFlow SolveConcurrentFlow(const FlowProblem& problem, const FlowOptions
 
 double CrowdedFlowBound(const FlowProblem& problem, int32_t rounds) {
   ShortestWays ways(problem);
-  // Equal lengths of all links first.
+  // Starts with equal lengths of all links.
   std::vector<double> prices, load(problem.share.size());
   for (const double share : problem.share) prices.push_back(1 / share);
   double best = 0;

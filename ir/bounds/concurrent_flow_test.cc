@@ -18,7 +18,7 @@ Collective Alltoall(int32_t ranks) {
   return Collective::Create(spec).value();
 }
 
-// Loads of all links by the trees, the symmetric ones translated; seconds of the busiest.
+// Adds up the loads of all links by the trees and their translates; returns the seconds of the busiest link.
 double BusiestOf(const Topology& topology, const FlowProblem& problem, const ConcurrentFlow& flow) {
   std::vector<double> load(problem.share.size(), 0);
   std::vector<double> weight(problem.demands.sources.size(), 0);
@@ -45,13 +45,13 @@ double BusiestOf(const Topology& topology, const FlowProblem& problem, const Con
 
 struct Row {
   const char* machine;
-  double load;  // times that a part crosses the busiest link, when all links are alike
+  double load;  // how often parts cross the busiest link, if all links are equal
 };
 
 class ConcurrentFlowOf : public ::testing::TestWithParam<Row> {};
 
-// By hand, in parts: n²/8 on an even ring of n, (n²-1)/8 on an odd one, n times as many on a square torus of
-// such rings; 2^(d-1) on a cube; n³/4 on a square mesh of even side n; 1 on a full mesh.
+// Computed by hand, in parts: n²/8 on an even ring of n, (n²-1)/8 on an odd one, n times as many on a
+// square torus of such rings; 2^(d-1) on a cube; n³/4 on a square mesh of even side n; 1 on a full mesh.
 TEST_P(ConcurrentFlowOf, LoadsAreTheKnownOptimum) {
   const Topology topology = LoadTopology(GetParam().machine).value();
   const Collective collective = Alltoall(topology.num_ranks());
@@ -87,7 +87,8 @@ TEST(ConcurrentFlow, OfNothingIsNothing) {
   EXPECT_EQ(flow.bound_s, 0);
 }
 
-// Beside the others' demands the program does not see it; it had no tree, and the engine flow fell over that.
+// The program ignores a source that is tiny beside the others. Such a source had no tree, and the flow
+// engine crashed.
 TEST(ConcurrentFlow, ASourceOfNextToNothingHasATree) {
   const Topology topology = LoadTopology("ring:3").value();
   CollectiveSpec spec;
@@ -102,7 +103,7 @@ TEST(ConcurrentFlow, ASourceOfNextToNothingHasATree) {
   EXPECT_NEAR(BusiestOf(topology, problem, flow) / flow.bound_s, 1, 1e-6);
 }
 
-// One round gives trees, the worse for it.
+// One round already gives trees, though worse ones.
 TEST(ConcurrentFlow, StopsWhenItIsToldTo) {
   const Topology topology = LoadTopology("mesh:4x4").value();
   const Collective collective = Alltoall(topology.num_ranks());
@@ -118,7 +119,7 @@ TEST(ConcurrentFlow, StopsWhenItIsToldTo) {
   EXPECT_NEAR(BusiestOf(topology, problem, stopped) / stopped.load_s, 1, 1e-4);
 }
 
-// A symmetric machine of 256 ranks is a program of four rows.
+// For a symmetric machine of 256 ranks, the program has four rows.
 TEST(ConcurrentFlow, SymmetryLeavesOneSourceAnOrbit) {
   const Topology topology = LoadTopology("torus:16x16").value();
   const Collective collective = Alltoall(topology.num_ranks());

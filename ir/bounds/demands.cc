@@ -1,6 +1,6 @@
-// Orders of the nodes, and every prefix of an order as a cut: moving one node across changes what its own
-// demands and links add, so a whole sweep costs one pass over demands and links. Hosts, and what fast links
-// join, are cuts of their own.
+// Every prefix of an order of the nodes is a cut. Moving one node across only changes what its own demands
+// and links add, so a sweep costs one pass over demands and links. Hosts, and groups that fast links join,
+// are cuts of their own.
 #include "ir/bounds/demands.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace xccl {
 namespace {
 
-// Links from the node to all others, either way.
+// The number of links from the node to every other, in either direction.
 std::vector<int32_t> Hops(const Topology& topology, int32_t from) {
   std::vector<int32_t> hops(static_cast<size_t>(topology.num_nodes()), -1);
   std::vector<int32_t> queue = {from};
@@ -31,7 +31,7 @@ std::vector<int32_t> Hops(const Topology& topology, int32_t from) {
 
 constexpr size_t kLandmarks = 4;
 
-// Nodes far from each other: each the farthest from those before.
+// Picks nodes far from each other: each is the farthest from those before.
 std::vector<std::vector<int32_t>> LandmarkHops(const Topology& topology) {
   std::vector<std::vector<int32_t>> landmarks = {Hops(topology, 0)};
   std::vector<int32_t> nearest = landmarks[0];
@@ -45,14 +45,14 @@ std::vector<std::vector<int32_t>> LandmarkHops(const Topology& topology) {
   return landmarks;
 }
 
-// Cuts only between nodes of different keys.
+// Sweeps over the cuts between nodes of different keys.
 double Sweep(const Topology& topology, const Demands& demands, const std::vector<int32_t>& key) {
   const size_t nodes = key.size();
   std::vector<int32_t> order(nodes), place(nodes);
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return key[a] < key[b]; });
   for (size_t i = 0; i < nodes; ++i) place[order[i]] = static_cast<int32_t>(i);
-  // A thing from place a to place b > a crosses the cuts after a, ..., b - 1 forward; backward otherwise.
+  // What goes from place a to place b > a crosses the cuts after a, ..., b - 1 forward; otherwise backward.
   struct Step {
     double demand = 0, bandwidth = 0;
   };
@@ -80,7 +80,7 @@ double Sweep(const Topology& topology, const Demands& demands, const std::vector
   return seconds;
 }
 
-// Each group of nodes against all else. A node of group -1 is in none.
+// The cuts between each group and all other nodes. Group -1 means none.
 double GroupCuts(const Topology& topology, const Demands& demands, const std::vector<int32_t>& group) {
   const size_t groups = static_cast<size_t>(*std::max_element(group.begin(), group.end()) + 1);
   std::vector<double> leave(groups, 0), enter(groups, 0), out(groups, 0), in(groups, 0);
@@ -115,7 +115,7 @@ std::vector<int32_t> Hosts(const Topology& topology) {
   return group;
 }
 
-// What links of at least this bandwidth join: hosts where a file names none, and groups of hosts.
+// Groups of nodes that links of at least this bandwidth join: unnamed hosts, and groups of hosts.
 std::vector<int32_t> JoinedBy(const Topology& topology, int64_t bandwidth_bytes_per_s) {
   std::vector<int32_t> group(static_cast<size_t>(topology.num_nodes()));
   std::iota(group.begin(), group.end(), 0);
@@ -136,7 +136,7 @@ double ClusterCuts(const Topology& topology, const Demands& demands) {
   double seconds = GroupCuts(topology, demands, Hosts(topology));
   std::set<int64_t, std::greater<>> bandwidths;
   for (const Link& link : topology.spec().links) bandwidths.insert(link.bandwidth_bytes_per_s);
-  // The slowest joins all.
+  // All links together join all nodes, so the slowest kind is left out.
   size_t left = std::min(kBandwidths, bandwidths.size() - std::min<size_t>(1, bandwidths.size()));
   for (auto b = bandwidths.begin(); left > 0; ++b, --left)
     seconds = std::max(seconds, GroupCuts(topology, demands, JoinedBy(topology, *b)));

@@ -1,5 +1,5 @@
-// What alltoall(v), sendrecv, gather and scatter move, by source, and the cuts that a sweep over the nodes
-// finds.
+// The demands of alltoall(v), sendrecv, gather and scatter by source, and bounds from cuts that a sweep
+// over the nodes finds.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,18 @@ struct Demands {
   std::vector<std::vector<To>> to;  // by source
 };
 
-// What must move. A part that has no bytes at this size counts as `least_bytes`, or not at all where that is
-// 0.
+// The demands. A part without bytes at this size counts as `least_bytes`, or is left out if that is 0.
 Demands DemandsOf(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes,
                   double least_bytes = 0);
 
-// Numbers for all nodes by which to sweep over a machine, cutting between nodes of different ones: document
-// order, and by how much nearer a node is to one landmark than to another, which slices a grid along its
+// Keys of all nodes for sweeps, which cut between nodes with different keys. The first is document order.
+// The others say how much nearer a node is to one landmark than to another, which slices a grid along its
 // dimensions.
 std::vector<std::vector<int32_t>> SweepKeys(const Topology& topology);
 
-// The largest demand across ÷ bandwidth across, in seconds, over the cuts between the first nodes and the
-// rest by SweepKeys, and around each host and each group of nodes that links of one of the highest bandwidths
-// join. Cost: demands × keys.
+// The largest demand across ÷ bandwidth across, in seconds, over many cuts: between the first nodes and the
+// rest by each of SweepKeys, around each host, and around each group of nodes that the fastest kinds of
+// links join. Cost: demands × keys.
 double SweepCuts(const Topology& topology, const Demands& demands);
 
 }  // namespace xccl

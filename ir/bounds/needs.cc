@@ -24,7 +24,7 @@ std::vector<Need> Finish(NeedMap& map) {
   return needs;
 }
 
-// A chunk of the part that is not empty at every size.
+// A chunk of the part that is not always empty.
 std::optional<ChunkId> SomeChunk(const Collective& collective, PartId part) {
   const ChunkId first = collective.FirstChunk(part);
   for (int32_t i = 0; i < collective.ChunksOf(part); ++i)
@@ -40,7 +40,8 @@ void AddPart(const Collective& collective, ChunkId chunk, NeedMap& map) {
   std::vector<Holding> before, after;
   collective.Before(chunk, before);
   collective.After(chunk, after);
-  std::map<Rank, std::vector<Rank>*> holders_of;  // of a contribution: its entry's destinations; null: nobody
+  std::map<Rank, std::vector<Rank>*>
+      holders_of;  // by contribution: the destinations of its need; null: it has no holder
   for (const Holding& wanted : after)
     for (Rank contribution : wanted.contributions) holders_of.emplace(contribution, nullptr);
   for (auto& [contribution, destinations] : holders_of) {
@@ -73,7 +74,7 @@ std::vector<Need> NeedsOf(const Collective& collective) {
     case CollectiveKind::kAllgatherv:
     case CollectiveKind::kReduceScatter:
     case CollectiveKind::kReduceScatterv:
-      XCCL_CHECK(false);  // AllToAllOf
+      XCCL_CHECK(false);  // required: AllToAllOf handles these
       break;
     case CollectiveKind::kReduce:
       for (Rank r : spec.ranks) map[{r}].push_back(*spec.root);

@@ -1,4 +1,4 @@
-// Who needs whose data, without how much: what distances and reachability are about.
+// Which ranks need whose data, without amounts: the input of distances and reachability.
 #pragma once
 
 #include <optional>
@@ -9,22 +9,22 @@
 
 namespace xccl {
 
-// Every destination must get something that, before, only the holders have.
+// Every destination must get something that at first only the holders have.
 struct Need {
   std::vector<Rank> holders;       // sorted, not empty
   std::vector<Rank> destinations;  // sorted; none of them a holder
   bool operator==(const Need&) const = default;
 };
 
-// One need a set of holders, ordered by holders; chunks that are always empty are left out. A sum needs each
-// of its contributions from some rank that holds it. Contributions that nobody holds are left out: the
-// collective cannot be met, which verification says.
-// Requires: AllToAllOf has none. Cost: linear in the conditions.
+// One need per set of holders, ordered by holders; chunks that are always empty are left out. A sum needs
+// each of its contributions from some rank that holds it. Contributions that nobody holds are left out: the
+// collective is then impossible, which verification reports.
+// Requires: AllToAllOf returns nothing. Cost: linear in the conditions.
 std::vector<Need> NeedsOf(const Collective& collective);
 
-// Kinds in which each destination needs something of each other member: too many pairs to list.
+// Kinds in which each destination needs something from every other member: too many pairs to list.
 struct AllToAll {
-  std::vector<Rank> holders;       // sorted; what each of them has must get to every destination but itself
+  std::vector<Rank> holders;       // sorted; each one's data must reach every destination but itself
   std::vector<Rank> destinations;  // sorted
 };
 std::optional<AllToAll> AllToAllOf(const Collective& collective);

@@ -15,7 +15,6 @@
 //        these slots on the sending rank certainly comes before that instruction.
 // Messages of groups are never direct, nor are other messages of an instruction that has one. Only a rank's
 // own threadblock order and dependencies count here; orders that messages make are not used.
-// not used.
 #pragma once
 
 #include <cstdint>
