@@ -39,9 +39,11 @@ void AddCudaFlags(Command& command, CudaFlags& flags) {
 }
 
 StatusOr<GpuRun> GpuRunOf(const CudaFlags& flags) {
-  GpuRun run{.options = {}, .kernel_cache = flags.kernel_cache, .interpreter = flags.interpreter};
-  XCCL_ASSIGN_OR_RETURN(run.options.program.arena.memory_limit,
-                        ParseSizeFlag("--memory-limit", flags.memory_limit));
+  XCCL_ASSIGN_OR_RETURN(const int64_t memory_limit, ParseSizeFlag("--memory-limit", flags.memory_limit));
+  GpuRun run;
+  run.kernel_cache = flags.kernel_cache;
+  run.interpreter = flags.interpreter;
+  run.options.program.arena.memory_limit = memory_limit;
   run.options.ranks_per_gpu = flags.ranks_per_gpu;
   run.options.graph = flags.graph;
   run.options.registered = flags.registered;

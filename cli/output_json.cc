@@ -30,6 +30,11 @@ std::string Text(const Json& json) { return json.dump(2, ' ', false, Json::error
 
 }  // namespace
 
+Cell OrNull(const std::optional<double>& value) {
+  if (value) return *value;
+  return std::monostate();
+}
+
 std::string ToJson(const Row& row) { return Text(RowJson(row)); }
 
 std::string ToJson(const std::vector<Row>& rows) {

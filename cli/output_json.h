@@ -1,6 +1,7 @@
 // Rows as JSON text, one line break at the end.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,9 @@
 #include "ir/verify/verify_schedule.h"
 
 namespace xccl {
+
+// The value, or null where there is none.
+Cell OrNull(const std::optional<double>& value);
 
 std::string ToJson(const Row& row);
 std::string ToJson(const std::vector<Row>& rows);

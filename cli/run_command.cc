@@ -41,7 +41,7 @@ Row ToRow(const RunRow& row, const std::optional<cuda::DeviceUsage>& usage) {
                {"time_us", row.time_us},
                {"algbw_gb_per_s", row.algbw_gb_per_s},
                {"busbw_gb_per_s", row.busbw_gb_per_s},
-               {"predicted_us", row.predicted_us ? Cell(*row.predicted_us) : Cell()},
+               {"predicted_us", OrNull(row.predicted_us)},
                {"wrong", row.wrong}};
   if (usage) {
     cells.emplace_back("ctas", int64_t{usage->ctas});
