@@ -1,6 +1,7 @@
-// One loop, instantiated for every type and operator and left to the compiler's vectoriser, in two versions:
-// for any processor and for AVX2 with F16C. fp8 has so few values that a table of all 65,536 results is both
-// exact by construction and fast. half without F16C is converted element by element.
+// One loop over device/numbers.h, instantiated for every type and operator and left to the compiler's
+// vectoriser, in two versions: for any processor and for AVX2 with F16C. fp8 has so few values that a table
+// of all 65,536 results is both exact by construction and fast. half without F16C is converted element by
+// element.
 #include "runtime/reduce.h"
 
 #if defined(__x86_64__)
@@ -8,53 +9,17 @@
 #endif
 
 #include <array>
-#include <bit>
-#include <cmath>
-#include <cstring>
 #include <memory>
 #include <type_traits>
 #include <vector>
 
+#include "device/numbers.h"
+
 namespace xccl {
 namespace {
 
-struct Bfloat16 {
-  uint16_t bits;
-};
-struct Half {
-  uint16_t bits;
-};
-
-template <typename T>
-[[gnu::always_inline]] inline T Combine(ReduceOp op, T a, T b) {
-  if constexpr (std::is_integral_v<T>) {
-    // Wraps: signed arithmetic is done unsigned, and wide enough that nothing is promoted to int and
-    // overflows.
-    using U = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
-    if (op == ReduceOp::kSum || op == ReduceOp::kAvg)
-      return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
-    if (op == ReduceOp::kProd) return static_cast<T>(static_cast<U>(a) * static_cast<U>(b));
-    if (op == ReduceOp::kMin) return b < a ? b : a;
-    return a < b ? b : a;
-  } else {
-    if (op == ReduceOp::kSum || op == ReduceOp::kAvg) return a + b;
-    if (op == ReduceOp::kProd) return a * b;
-    // The first NaN wins; equal values keep the local one.
-    const bool takes_b = op == ReduceOp::kMin ? b < a : a < b;
-    return (takes_b || b != b) && a == a ? b : a;
-  }
-}
-
-[[gnu::always_inline]] inline float Widen(Bfloat16 x) {
-  return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16);
-}
-
-[[gnu::always_inline]] inline Bfloat16 Narrow(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-  const uint32_t quiet = (bits >> 16) | 0x40;  // rounding must not turn a NaN into infinity
-  return {static_cast<uint16_t>((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded)};
-}
+using device::Bfloat16;
+using device::Half;
 
 template <typename T, ReduceOp kOp>
 [[gnu::always_inline]] inline void Loop(std::byte* dst, const std::byte* local, const std::byte* received,
@@ -68,23 +33,8 @@ template <typename T, ReduceOp kOp>
 #else
 #pragma GCC ivdep
 #endif
-  for (int64_t i = 0; i < elements; ++i) {
-    if constexpr (std::is_same_v<T, Bfloat16>) {
-      d[i] = Narrow(Combine<float>(kOp, Widen(a[i]), Widen(b[i])));
-    } else {
-      d[i] = Combine<T>(kOp, a[i], b[i]);
-    }
-  }
-}
-
-// HalfToFloat and FloatToHalf are calls, so there is nothing to vectorise.
-template <ReduceOp kOp>
-void ReduceHalf(std::byte* dst, const std::byte* local, const std::byte* received, int64_t elements) {
-  Half* const d = reinterpret_cast<Half*>(dst);
-  const Half* const a = reinterpret_cast<const Half*>(local);
-  const Half* const b = reinterpret_cast<const Half*>(received);
   for (int64_t i = 0; i < elements; ++i)
-    d[i] = Half{FloatToHalf(Combine<float>(kOp, HalfToFloat(a[i].bits), HalfToFloat(b[i].bits)))};
+    d[i] = device::Combine<T>(static_cast<device::Operator>(kOp), a[i], b[i]);
 }
 
 template <typename T, ReduceOp kOp>
@@ -120,7 +70,7 @@ template <ReduceOp kOp>
         reinterpret_cast<__m128i*>(dst + 2 * i),
         _mm256_cvtps_ph(CombineVector<kOp>(a, b), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
   }
-  ReduceHalf<kOp>(dst + 2 * whole, local + 2 * whole, received + 2 * whole, elements - whole);
+  Loop<Half, kOp>(dst + 2 * whole, local + 2 * whole, received + 2 * whole, elements - whole);
 }
 
 // Every processor with AVX2 has F16C.
@@ -140,10 +90,7 @@ ReduceFunction Version() {
       return ReduceAvx2<T, kOp>;
   }
 #endif
-  if constexpr (std::is_same_v<T, Half>)
-    return ReduceHalf<kOp>;
-  else
-    return ReduceAnywhere<T, kOp>;
+  return ReduceAnywhere<T, kOp>;
 }
 
 using Table = std::array<uint8_t, 65536>;  // [local][received]
