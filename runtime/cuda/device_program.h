@@ -76,11 +76,10 @@ struct DeviceBuffers {
 // What it takes, of one rank.
 struct DeviceUsage {
   int32_t ctas = 0, threads = 0, instances = 0;
-  int32_t ctas_per_multiprocessor = 0, registers = 0, local_bytes = 0;
+  int32_t ctas_per_multiprocessor = 0, registers = 0;
   int64_t arena_bytes = 0, scratch_bytes = 0;
   int64_t table_bytes = 0;  // of the interpreter kernel; 0: the kernel is generated code
   int64_t slot_bytes = 0;
-  Sharing sharing = Sharing::kNone;
   // How messages of groups go: "" where there are none, "through the switch", or "member by member: " and
   // why.
   std::array<char, 200> groups = {};
@@ -126,7 +125,6 @@ class DeviceProgram {
   // One line where the interpreter kernel runs it: "ring.json: runs on the interpreter kernel: ...".
   const std::string& notice() const { return notice_; }
   const std::vector<LocalRank>& ranks() const { return ranks_; }
-  size_t devices() const { return devices_.size(); }
 
  private:
   struct RankState;

@@ -135,12 +135,10 @@ DeviceUsage DeviceProgram::usage() const {
     const Kernel& kernel = device.kernels.begin()->second;
     usage.ctas_per_multiprocessor = kernel.blocks_per_multiprocessor();
     usage.registers = kernel.registers();
-    usage.local_bytes = kernel.local_bytes();
   }
   for (const std::unique_ptr<RankState>& state : states_) {
     usage.arena_bytes = std::max(usage.arena_bytes, static_cast<int64_t>(state->arena.bytes()));
     usage.scratch_bytes = std::max(usage.scratch_bytes, state->scratch_bytes);
-    usage.sharing = state->arena.sharing();
   }
   usage.slot_bytes = shape_.slot_bytes;
   if (!program_.groups.empty()) {

@@ -52,10 +52,7 @@ enum class DeviceAttribute : int32_t {
   kFabricHandles = 128,
   kMulticast = 132,
 };
-enum class FunctionAttribute : int32_t {
-  kLocalBytes = 3,
-  kRegisters = 4,
-};
+enum class FunctionAttribute : int32_t { kRegisters = 4 };
 enum class HandleType : int32_t { kNone = 0, kPosixFileDescriptor = 1, kFabric = 8 };
 enum class CaptureMode : int32_t { kGlobal = 0, kThreadLocal = 1, kRelaxed = 2 };
 enum class CaptureStatus : int32_t { kNone = 0, kActive = 1, kInvalidated = 2 };

@@ -169,7 +169,6 @@ static_assert(Equal(DeviceAttribute::kPosixFileDescriptors,
                     CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED));
 static_assert(Equal(DeviceAttribute::kFabricHandles, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED));
 static_assert(Equal(DeviceAttribute::kMulticast, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED));
-static_assert(Equal(FunctionAttribute::kLocalBytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES));
 static_assert(Equal(FunctionAttribute::kRegisters, CU_FUNC_ATTRIBUTE_NUM_REGS));
 static_assert(Equal(HandleType::kPosixFileDescriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
 static_assert(Equal(HandleType::kFabric, CU_MEM_HANDLE_TYPE_FABRIC));

@@ -138,14 +138,8 @@ void FillModules(Driver& d) {
   };
   d.FuncGetAttribute = [](int* value, FunctionAttribute attribute, Function) {
     if (const auto error = BeginInContext()) return *error;
-    switch (attribute) {
-      case FunctionAttribute::kRegisters:
-        *value = 64;
-        break;
-      case FunctionAttribute::kLocalBytes:
-        *value = 0;
-        break;
-    }
+    if (attribute != FunctionAttribute::kRegisters) return Result::kInvalidValue;
+    *value = 64;
     return Result::kSuccess;
   };
   d.OccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, Function, int threads, size_t) {

@@ -28,10 +28,6 @@ StatusOr<Kernel> Kernel::Load(std::shared_ptr<const Gpu> gpu, const std::string&
   XCCL_RETURN_IF_ERROR(check(driver.FuncGetAttribute(&value, FunctionAttribute::kRegisters, kernel.function_),
                              "cuFuncGetAttribute of the registers"));
   kernel.registers_ = value;
-  XCCL_RETURN_IF_ERROR(
-      check(driver.FuncGetAttribute(&value, FunctionAttribute::kLocalBytes, kernel.function_),
-            "cuFuncGetAttribute of local memory"));
-  kernel.local_bytes_ = value;
   XCCL_RETURN_IF_ERROR(check(
       driver.OccupancyMaxActiveBlocksPerMultiprocessor(&value, kernel.function_, kernel.info_.threads, 0),
       "cuOccupancyMaxActiveBlocksPerMultiprocessor"));

@@ -22,7 +22,6 @@ class Kernel {
   const device::KernelInfo& info() const { return info_; }
   int32_t blocks_per_multiprocessor() const { return blocks_per_multiprocessor_; }
   int32_t registers() const { return registers_; }
-  int32_t local_bytes() const { return local_bytes_; }
   // Multiprocessors that a grid fills.
   int32_t MultiprocessorsFor(int32_t blocks) const {
     return (blocks + blocks_per_multiprocessor_ - 1) / blocks_per_multiprocessor_;
@@ -38,7 +37,7 @@ class Kernel {
   Owned<Module, &Driver::ModuleUnload> module_;
   Function function_ = nullptr;
   device::KernelInfo info_;
-  int32_t blocks_per_multiprocessor_ = 0, registers_ = 0, local_bytes_ = 0;
+  int32_t blocks_per_multiprocessor_ = 0, registers_ = 0;
 };
 
 }  // namespace xccl::cuda

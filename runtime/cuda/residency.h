@@ -44,7 +44,6 @@ class Reservation {
   // kInvalidInput "WHAT: 80 blocks need 40 multiprocessors at once; device 0 has 132, and other communicators
   // of this process hold 102; hint: --max-ctas".
   Status Raise(int32_t multiprocessors, int32_t blocks, const std::string& what);
-  int32_t held() const { return held_; }
 
  private:
   std::shared_ptr<Residency> residency_;
