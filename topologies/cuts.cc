@@ -2,23 +2,20 @@
 
 #include <vector>
 
+#include "base/graph/min_cut.h"
 #include "base/status.h"
 
 namespace xccl {
 
-FlowNetwork NetworkOf(const Topology& topology) {
-  FlowNetwork network(topology.num_nodes() + 2);
-  for (const Link& link : topology.spec().links)
-    network.AddArc(link.from.value, link.to.value, link.bandwidth_bytes_per_s);
-  return network;
-}
-
 int64_t MinCut(const Topology& topology, std::span<const Rank> from, std::span<const Rank> to) {
   XCCL_CHECK(!from.empty() && !to.empty());
-  FlowNetwork network = NetworkOf(topology);
-  for (Rank r : from) network.AddArc(ExtraSource(topology), topology.NodeOf(r).value, FlowNetwork::kInfinite);
-  for (Rank r : to) network.AddArc(topology.NodeOf(r).value, ExtraSink(topology), FlowNetwork::kInfinite);
-  return network.MaxFlow(ExtraSource(topology), ExtraSink(topology));
+  const int32_t source = topology.num_nodes(), sink = source + 1;
+  std::vector<CapacityArc> arcs;
+  for (const Link& link : topology.spec().links)
+    arcs.push_back({link.from.value, link.to.value, link.bandwidth_bytes_per_s});
+  for (Rank r : from) arcs.push_back({source, topology.NodeOf(r).value, kUnlimitedCapacity});
+  for (Rank r : to) arcs.push_back({topology.NodeOf(r).value, sink, kUnlimitedCapacity});
+  return FindMinCut(sink + 1, arcs, source, sink).capacity;
 }
 
 int64_t CutBetweenHalves(const Topology& topology) {

@@ -4,20 +4,12 @@
 #include <cstdint>
 #include <span>
 
-#include "base/graph/max_flow.h"
 #include "topologies/topology.h"
 
 namespace xccl {
 
-// The topology as a flow network: nodes by id, arcs by link id, and two more nodes without arcs,
-// ExtraSource and ExtraSink.
-FlowNetwork NetworkOf(const Topology& topology);
-inline int32_t ExtraSource(const Topology& topology) { return topology.num_nodes(); }
-inline int32_t ExtraSink(const Topology& topology) { return topology.num_nodes() + 1; }
-
-// The least total bandwidth, in bytes per second, of links whose removal separates all of `from` from all
-// of `to` in that direction. Traffic may pass through every other node, GPUs too. Requires: both not empty,
-// disjoint.
+// Least bandwidth, in bytes per second, of links whose loss would part all of `from` from all of `to`, in
+// that direction; traffic may pass every other node, GPUs too. Requires: both not empty, disjoint.
 int64_t MinCut(const Topology& topology, std::span<const Rank> from, std::span<const Rank> to);
 // The cut between the first half of the ranks (rounded down) and the rest; for a grid, the cut across its
 // first dimension. Requires: two ranks or more.

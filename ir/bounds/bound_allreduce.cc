@@ -20,7 +20,7 @@
 #include <numeric>
 #include <optional>
 
-#include "base/graph/max_flow.h"
+#include "base/graph/min_cut.h"
 #include "base/units.h"
 #include "ir/bounds/bound_bandwidth.h"
 #include "ir/bounds/bound_cut.h"
@@ -149,27 +149,28 @@ class Strength {
     std::vector<int64_t> given(static_cast<size_t>(nodes_), 0);
     for (int32_t v = 0; v < nodes_; ++v) {
       const int32_t source = nodes_, sink = nodes_ + 1;
-      FlowNetwork network(nodes_ + 2);
+      std::vector<CapacityArc> arcs;
       int64_t offset = 0;
       for (const Edge& edge : edges_) {
         if (edge.b <= v) {
-          network.AddArc(edge.a, edge.b, edge.weight * q);
-          network.AddArc(edge.b, edge.a, edge.weight * q);
+          arcs.push_back({edge.a, edge.b, edge.weight * q});
+          arcs.push_back({edge.b, edge.a, edge.weight * q});
         } else if (edge.a <= v) {
-          network.AddArc(edge.a, sink, edge.weight * q);
+          arcs.push_back({edge.a, sink, edge.weight * q});
         }
       }
       for (int32_t w = 0; w < v; ++w) {
         if (given[w] > 0) {
-          network.AddArc(source, w, given[w]);
+          arcs.push_back({source, w, given[w]});
           offset += given[w];
         } else if (given[w] < 0) {
-          network.AddArc(w, sink, -given[w]);
+          arcs.push_back({w, sink, -given[w]});
         }
       }
-      network.AddArc(source, v, FlowNetwork::kInfinite);
-      given[v] = network.MaxFlow(source, sink) - offset - 2 * p;
-      const std::vector<bool> full = network.SourceSide();
+      arcs.push_back({source, v, kUnlimitedCapacity});
+      const MinimumCut cut = FindMinCut(nodes_ + 2, arcs, source, sink);
+      const std::vector<bool>& full = cut.source_side;
+      given[v] = cut.capacity - offset - 2 * p;
       std::vector<bool> joined(static_cast<size_t>(nodes_), false);
       for (int32_t w = 0; w <= v; ++w)
         if (full[w]) joined[block[w]] = true;

@@ -5,7 +5,7 @@
 // only if all its holders lie behind the cut. The worst cut of the extended graph is a bound.
 #include <algorithm>
 
-#include "base/graph/max_flow.h"
+#include "base/graph/min_cut.h"
 #include "base/units.h"
 #include "ir/bounds/bound_bandwidth.h"
 
@@ -47,8 +47,8 @@ std::vector<Wanted> WantedBy(const Topology& topology, const Collective& collect
   return wanted;
 }
 
-// Newton's method as in bound_cut.cc, with doubles scaled to integer capacities. Every cut that is found is
-// evaluated by itself, so rounding can only weaken the bound.
+// Newton's method as in base/graph/ratio_cut.cc, on doubles turned into capacities; any cut that is found is
+// evaluated by itself, so rounding costs sharpness only.
 double WorstSeconds(const Topology& topology, const std::vector<Wanted>& wanted, int32_t sink) {
   constexpr double kUnits = 1LL << 40;
   const int32_t nodes = topology.num_nodes(), source = nodes;
@@ -59,20 +59,20 @@ double WorstSeconds(const Topology& topology, const std::vector<Wanted>& wanted,
     into += static_cast<double>(topology.link(l).bandwidth_bytes_per_s);
   double seconds = total / into;
   while (true) {
-    FlowNetwork network(nodes + 1 + static_cast<int32_t>(wanted.size()));
+    std::vector<CapacityArc> arcs;
     for (const Link& link : topology.spec().links)
-      network.AddArc(
-          link.from.value, link.to.value,
-          static_cast<int64_t>(
-              std::min(1.0, static_cast<double>(link.bandwidth_bytes_per_s) * seconds / total) * kUnits));
+      arcs.push_back(
+          {link.from.value, link.to.value,
+           static_cast<int64_t>(
+               std::min(1.0, static_cast<double>(link.bandwidth_bytes_per_s) * seconds / total) * kUnits)});
     for (size_t i = 0; i < wanted.size(); ++i) {
       const int32_t part = nodes + 1 + static_cast<int32_t>(i);
-      network.AddArc(source, part,
-                     static_cast<int64_t>(static_cast<double>(wanted[i].bytes) / total * kUnits));
-      for (int32_t holder : wanted[i].holders) network.AddArc(part, holder, FlowNetwork::kInfinite);
+      arcs.push_back(
+          {source, part, static_cast<int64_t>(static_cast<double>(wanted[i].bytes) / total * kUnits)});
+      for (int32_t holder : wanted[i].holders) arcs.push_back({part, holder, kUnlimitedCapacity});
     }
-    network.MaxFlow(source, sink);
-    const std::vector<bool> side = network.SourceSide();
+    const int32_t all_nodes = nodes + 1 + static_cast<int32_t>(wanted.size());
+    const std::vector<bool> side = FindMinCut(all_nodes, arcs, source, sink).source_side;
     double inside = 0, out = 0;
     for (const Wanted& part : wanted) {
       const bool all = std::ranges::all_of(part.holders, [&](int32_t h) { return side[h]; });

@@ -7,7 +7,6 @@
 #include <optional>
 #include <vector>
 
-#include "ir/collective.h"
 #include "topologies/topology.h"
 
 namespace xccl {
@@ -28,8 +27,8 @@ struct WorstCut {
   int64_t bytes_per_s = 1;
 };
 
-// nullopt if some sink cannot be reached from a supply, or if sums of the numbers exceed 2^62.
-// Cost: one maximum flow for the first sink, and mostly local ones for the others.
+// nullopt: a sink cannot be reached from a supply, or the numbers' sums pass 2^62.
+// Cost: see base/graph/ratio_cut.h.
 std::optional<WorstCut> FindWorstCut(const Topology& topology, const CutProblem& problem);
 
 }  // namespace xccl

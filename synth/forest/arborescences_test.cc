@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "base/graph/max_flow.h"
+#include "base/graph/min_cut.h"
 #include "base/random.h"
 
 namespace xccl {
@@ -14,11 +14,11 @@ namespace {
 using Arcs = std::vector<RoomyArc>;
 
 int64_t LeastFlow(int32_t nodes, int32_t root, const Arcs& arcs) {
-  FlowNetwork network(nodes);
-  for (const RoomyArc& arc : arcs) network.AddArc(arc.from, arc.to, arc.room);
-  int64_t least = FlowNetwork::kInfinite;
+  std::vector<CapacityArc> capacities;
+  for (const RoomyArc& arc : arcs) capacities.push_back({arc.from, arc.to, arc.room});
+  int64_t least = kUnlimitedCapacity;
   for (int32_t n = 0; n < nodes; ++n)
-    if (n != root) least = std::min(least, network.MaxFlow(root, n));
+    if (n != root) least = std::min(least, FindMinCut(nodes, capacities, root, n).capacity);
   return least;
 }
 

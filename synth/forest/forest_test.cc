@@ -314,7 +314,6 @@ TEST(ForestGraph, FindsCuts) {
     EXPECT_EQ(cut.slack, forest::SlackOf(graph, two_each, cut.inside));
   }
   EXPECT_EQ(oracle.LeastSlack({{1, 1, 1, 1}, 4}, 2, 1, 100), 0);
-  EXPECT_EQ(oracle.LastInside(), (std::vector<bool>{false, false, true, true}));
   EXPECT_EQ(oracle.LeastSlack({{1, 1, 1, 1}, 4}, 3, 2, 1), 1);
 }
 

@@ -10,15 +10,14 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/graph/cut_search.h"
+
 namespace xccl::forest {
 
 // Arcs have distinct (from, to); capacities change, arcs stay.
 class CapacityGraph {
  public:
-  struct Arc {
-    int32_t from, to;
-    int64_t capacity;
-  };
+  using Arc = CapacityArc;
   struct Incident {
     int32_t code;   // 2 × arc where this node is its head, 2 × arc + 1 where it is its tail
     int32_t other;  // the arc's other end
@@ -31,7 +30,7 @@ class CapacityGraph {
   int32_t ArcOf(int32_t from, int32_t to);
   const Arc& arc(int32_t a) const { return arcs_[a]; }
   int64_t& capacity(int32_t a) { return arcs_[a].capacity; }
-  std::span<const Arc> arcs() const { return arcs_; }
+  const std::vector<Arc>& arcs() const { return arcs_; }
   std::span<const Incident> At(int32_t node) const { return incident_[node]; }
 
  private:
@@ -51,39 +50,26 @@ struct Cut {
 };
 int64_t SlackOf(const CapacityGraph& graph, const Demands& demands, const std::vector<bool>& inside);
 
-// Finds cuts of a graph whose capacities change. One maximum flow a sink, searched backward from it and
-// mostly local: a sink that is certified serves those after it as a source without limit
-// (ir/bounds/bound_cut.cc).
+// Finds cuts of a graph whose capacities change.
 class CutOracle {
  public:
   // The graph and the sinks stay with the caller and outlive this.
-  CutOracle(const CapacityGraph& graph, const std::vector<int32_t>& sinks);
+  CutOracle(const CapacityGraph& graph, const std::vector<int32_t>& sinks)
+      : sinks_(sinks), search_(graph.num_nodes(), graph.arcs()) {}
 
   // Cuts with negative slack, at most `most`; none exactly when every demand can be met.
   std::vector<Cut> FindViolated(const Demands& demands, int32_t most);
   // The least slack, but at most `enough`, of the sets with `sink` inside and `outside` not.
   int64_t LeastSlack(const Demands& demands, int32_t sink, int32_t outside, int64_t enough);
-  // After LeastSlack returned less than `enough`: the set that has it.
-  std::vector<bool> LastInside() const;
   // Arcs looked at.
-  int64_t work() const { return work_; }
+  int64_t work() const { return search_.work(); }
 
  private:
-  int64_t Residual(int32_t code) const;
-  void Prepare();
-  bool BuildLevels(const Demands& demands, int32_t sink);
-  int64_t Pull(const Demands& demands, int32_t node, int64_t wanted);
-  int64_t Bring(const Demands& demands, int32_t sink, int64_t wanted);
+  void Start(const Demands& demands);
 
-  const CapacityGraph& graph_;
   const std::vector<int32_t>& sinks_;
+  CutSearch<int64_t> search_;
   std::vector<int32_t> order_;
-  std::vector<int64_t> flow_, used_;
-  std::vector<bool> unlimited_;
-  std::vector<int32_t> touched_arcs_, touched_nodes_, visited_, level_;
-  std::vector<size_t> cursor_;
-  int32_t level_limit_ = 0;
-  int64_t work_ = 0;
 };
 
 }  // namespace xccl::forest
