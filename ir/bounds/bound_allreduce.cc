@@ -21,6 +21,7 @@
 #include <optional>
 
 #include "base/graph/min_cut.h"
+#include "base/graph/union_find.h"
 #include "base/units.h"
 #include "ir/bounds/bound_bandwidth.h"
 #include "ir/bounds/bound_cut.h"
@@ -61,18 +62,15 @@ std::vector<int32_t> EachGpuAlone(const Topology& topology) {
 // The components that links of at least `least` join; components without a GPU are outside.
 std::vector<int32_t> JoinedBy(const Topology& topology, int64_t least) {
   const size_t nodes = static_cast<size_t>(topology.num_nodes());
-  std::vector<int32_t> root(nodes);
-  std::iota(root.begin(), root.end(), 0);
-  const auto find = [&](int32_t n) {
-    while (root[n] != n) n = root[n] = root[root[n]];
-    return n;
-  };
+  UnionFind joined(nodes);
   for (const Link& link : topology.spec().links)
-    if (link.bandwidth_bytes_per_s >= least) root[find(link.from.value)] = find(link.to.value);
+    if (link.bandwidth_bytes_per_s >= least) joined.Join(link.from.value, link.to.value);
   std::vector<bool> has_gpu(nodes, false);
-  for (int32_t r = 0; r < topology.num_ranks(); ++r) has_gpu[find(topology.NodeOf(Rank(r)).value)] = true;
+  for (int32_t r = 0; r < topology.num_ranks(); ++r)
+    has_gpu[joined.Find(topology.NodeOf(Rank(r)).value)] = true;
   std::vector<int32_t> block_of(nodes);
-  for (int32_t n = 0; n < topology.num_nodes(); ++n) block_of[n] = has_gpu[find(n)] ? find(n) : -1;
+  for (int32_t n = 0; n < topology.num_nodes(); ++n)
+    block_of[n] = has_gpu[joined.Find(n)] ? joined.Find(n) : -1;
   return block_of;
 }
 

@@ -9,6 +9,8 @@
 #include <numeric>
 #include <set>
 
+#include "base/graph/union_find.h"
+
 namespace xccl {
 namespace {
 
@@ -117,16 +119,11 @@ std::vector<int32_t> Hosts(const Topology& topology) {
 
 // Groups of nodes that links of at least this bandwidth join: unnamed hosts, and groups of hosts.
 std::vector<int32_t> JoinedBy(const Topology& topology, int64_t bandwidth_bytes_per_s) {
-  std::vector<int32_t> group(static_cast<size_t>(topology.num_nodes()));
-  std::iota(group.begin(), group.end(), 0);
-  const auto root = [&](int32_t node) {
-    while (group[node] != node) node = group[node] = group[group[node]];
-    return node;
-  };
+  UnionFind joined(static_cast<size_t>(topology.num_nodes()));
   for (const Link& link : topology.spec().links)
-    if (link.bandwidth_bytes_per_s >= bandwidth_bytes_per_s)
-      group[root(link.from.value)] = root(link.to.value);
-  for (int32_t n = 0; n < topology.num_nodes(); ++n) group[n] = root(n);
+    if (link.bandwidth_bytes_per_s >= bandwidth_bytes_per_s) joined.Join(link.from.value, link.to.value);
+  std::vector<int32_t> group;
+  for (int32_t n = 0; n < topology.num_nodes(); ++n) group.push_back(joined.Find(n));
   return group;
 }
 

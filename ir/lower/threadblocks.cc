@@ -9,6 +9,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/graph/union_find.h"
+
 namespace xccl::lowering {
 namespace {
 
@@ -42,13 +44,8 @@ std::vector<Pairing> ListPairings(const std::vector<Move>& moves) {
 class Chains {
  public:
   explicit Chains(const std::vector<std::vector<int32_t>>& shared_ends)
-      : parent_(shared_ends.size()), ends_(shared_ends) {
-    std::iota(parent_.begin(), parent_.end(), 0);
-  }
-  int32_t Find(int32_t c) {
-    while (parent_[c] != c) c = parent_[c] = parent_[parent_[c]];
-    return c;
-  }
+      : sets_(shared_ends.size()), ends_(shared_ends) {}
+  int32_t Find(int32_t c) { return sets_.Find(c); }
   // False where the two would then join two ranks by two paths.
   bool Join(int32_t a, int32_t b) {
     a = Find(a), b = Find(b);
@@ -60,12 +57,12 @@ class Chains {
     std::merge(ends_[a].begin(), ends_[a].end(), ends_[b].begin(), ends_[b].end(), std::back_inserter(both));
     ends_[a] = std::move(both);
     ends_[b].clear();
-    parent_[b] = a;
+    sets_.Join(b, a);
     return true;
   }
 
  private:
-  std::vector<int32_t> parent_;
+  UnionFind sets_;
   std::vector<std::vector<int32_t>> ends_;
 };
 

@@ -13,6 +13,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/graph/union_find.h"
 #include "base/status.h"
 #include "ir/sizes.h"
 #include "ir/time_model.h"
@@ -210,17 +211,8 @@ int64_t UnitOf(std::span<const Cable> cables) {
 }
 
 bool JoinAll(std::span<const Cable> cables, int32_t ranks) {
-  std::vector<int32_t> group(static_cast<size_t>(ranks));
-  std::iota(group.begin(), group.end(), 0);
-  const auto top = [&](Rank r) {
-    int32_t at = r.value;
-    while (group[at] != at) at = group[at] = group[group[at]];
-    return at;
-  };
-  for (const Cable& cable : cables) {
-    const int32_t a = top(cable.a), b = top(cable.b);
-    if (a != b) group[a] = b, --ranks;
-  }
+  UnionFind joined(static_cast<size_t>(ranks));
+  for (const Cable& cable : cables) ranks -= joined.Join(cable.a.value, cable.b.value) ? 1 : 0;
   return ranks == 1;
 }
 

@@ -11,26 +11,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+
+#include "base/graph/union_find.h"
 
 namespace xccl::forest {
 namespace {
 
 constexpr int32_t kCutsAtOnce = 64;
-
-// Disjoint sets of nodes.
-class Groups {
- public:
-  explicit Groups(int32_t nodes) : of_(static_cast<size_t>(nodes)) { std::iota(of_.begin(), of_.end(), 0); }
-  int32_t Find(int32_t node) {
-    while (of_[node] != node) node = of_[node] = of_[of_[node]];
-    return node;
-  }
-  void Join(int32_t a, int32_t b) { of_[Find(a)] = Find(b); }
-
- private:
-  std::vector<int32_t> of_;
-};
 
 struct Port {
   int32_t node = 0;
@@ -184,7 +171,7 @@ class Splitter {
       widest = std::max({widest, port.in, port.out});
       is_port[port.node] = true;
     }
-    Groups groups(graph_.num_nodes());
+    UnionFind groups(member_.size());
     for (const CapacityGraph::Arc& arc : graph_.arcs())
       if (arc.capacity > widest && arc.from != relay && arc.to != relay) groups.Join(arc.from, arc.to);
     std::vector<int32_t> next_place(member_.size(), 0), island(member_.size(), -1);

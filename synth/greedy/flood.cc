@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 
+#include "base/graph/union_find.h"
 #include "base/units.h"
 
 namespace xccl::greedy {
@@ -67,21 +68,16 @@ Flood::Flood(const CopyProblem& problem)
 
 // Of each rank, with ranks joined by links of at least this bandwidth; 0: ranks behind one switch.
 std::vector<int32_t> Flood::GroupsJoinedAt(int64_t bytes_per_s) const {
-  std::vector<int32_t> parent(static_cast<size_t>(topology_.num_nodes()));
-  for (size_t i = 0; i < parent.size(); ++i) parent[i] = static_cast<int32_t>(i);
-  const auto find = [&](int32_t n) {
-    while (parent[n] != n) n = parent[n] = parent[parent[n]];
-    return n;
-  };
+  UnionFind joined(static_cast<size_t>(topology_.num_nodes()));
   for (const Link& link : topology_.spec().links) {
     const bool ends_at_rank = topology_.IsGpu(link.from) || topology_.IsGpu(link.to);
     if (bytes_per_s > 0 ? link.bandwidth_bytes_per_s >= bytes_per_s : ends_at_rank)
-      parent[find(link.from.value)] = find(link.to.value);
+      joined.Join(link.from.value, link.to.value);
   }
   std::map<int32_t, int32_t> group_of_root;
   std::vector<int32_t> groups;
   for (int32_t r = 0; r < ranks_; ++r) {
-    const int32_t root = find(topology_.NodeOf(Rank(r)).value);
+    const int32_t root = joined.Find(topology_.NodeOf(Rank(r)).value);
     groups.push_back(
         group_of_root.try_emplace(root, static_cast<int32_t>(group_of_root.size())).first->second);
   }

@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <vector>
 
+#include "base/graph/union_find.h"
 #include "base/strings.h"
 #include "base/units.h"
 
@@ -201,18 +201,15 @@ int64_t MostNvlinks(const GpuArch& arch) {
   return sm >= 70 ? 6 : 4;
 }
 
+// The lowest index stands for a group.
 class Groups {
  public:
-  explicit Groups(size_t size) : parent_(size) { std::iota(parent_.begin(), parent_.end(), size_t{0}); }
-  size_t Of(size_t i) {
-    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
-    return i;
-  }
-  // The lowest index represents the group.
-  void Join(size_t a, size_t b) { parent_[std::max(Of(a), Of(b))] = std::min(Of(a), Of(b)); }
+  explicit Groups(size_t size) : sets_(size) {}
+  int32_t Of(size_t i) { return sets_.Find(static_cast<int32_t>(i)); }
+  void Join(size_t a, size_t b) { sets_.Join(std::max(Of(a), Of(b)), std::min(Of(a), Of(b))); }
 
  private:
-  std::vector<size_t> parent_;
+  UnionFind sets_;
 };
 
 class Builder {
@@ -319,7 +316,7 @@ int64_t Builder::PcieOf(size_t device) {
 std::vector<Builder::Unit> Builder::AddSwitches() {
   using Kind = Connection::Kind;
   Groups pix = GroupsOf({Kind::kPix}), pxb = GroupsOf({Kind::kPix, Kind::kPxb});
-  std::map<size_t, std::map<size_t, std::vector<Unit>>> trees;  // PXB group -> PIX group -> devices
+  std::map<int32_t, std::map<int32_t, std::vector<Unit>>> trees;  // PXB group -> PIX group -> devices
   for (size_t i = 0; i < devices_.size(); ++i)
     trees[pxb.Of(i)][pix.Of(i)].push_back(Unit{std::nullopt, i, PcieOf(i)});
   int32_t switches = 0;
@@ -351,13 +348,13 @@ void Builder::AddPcie() {
     const std::string node = devices_[i].numa ? fmt::format("numa {}", *devices_[i].numa) : devices_[i].cpus;
     if (!node.empty()) group.Join(first_of_node.emplace(node, i).first->second, i);
   }
-  std::map<size_t, int32_t> numa;  // by group
+  std::map<int32_t, int32_t> numa;  // of the groups
   for (size_t i = 0; i < devices_.size(); ++i)
     if (devices_[i].numa) numa.emplace(group.Of(i), *devices_[i].numa);
-  std::map<size_t, NodeId> cpus;
+  std::map<int32_t, NodeId> cpus;
   std::set<std::string> ids;
   for (const Unit& top : tops) {
-    const size_t of = group.Of(top.device);
+    const int32_t of = group.Of(top.device);
     if (cpus.contains(of)) continue;
     std::string id = numa.contains(of) ? fmt::format("numa{}", numa[of]) : "cpu0";
     for (int n = 1; !ids.insert(id).second; ++n) id = fmt::format("cpu{}", n);
