@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <numeric>
+#include "base/graph/grouped.h"
 
 namespace xccl {
 
@@ -69,29 +69,21 @@ void Predecessors(const ProgramIndex& index, int32_t node, ProgramEdges edges, i
 
 std::vector<int32_t> TopologicalOrder(const Program& program, const ProgramIndex& index, ProgramEdges edges) {
   const size_t size = static_cast<size_t>(index.size());
-  // Successors in one flat list.
-  std::vector<int32_t> first(size + 1, 0), waiting(size, 0), predecessors;
-  for (int32_t node = 0; node < index.size(); ++node) {
-    Predecessors(index, node, edges, program.slots, predecessors);
-    waiting[static_cast<size_t>(node)] = static_cast<int32_t>(predecessors.size());
-    for (int32_t p : predecessors) ++first[static_cast<size_t>(p) + 1];
-  }
-  std::partial_sum(first.begin(), first.end(), first.begin());
-  std::vector<int32_t> successors(static_cast<size_t>(first.back())), next(first.begin(), first.end() - 1);
-  for (int32_t node = 0; node < index.size(); ++node) {
-    Predecessors(index, node, edges, program.slots, predecessors);
-    for (int32_t p : predecessors) successors[static_cast<size_t>(next[static_cast<size_t>(p)]++)] = node;
-  }
+  std::vector<int32_t> waiting(size, 0), predecessors;
+  const auto successors = GroupItems<int32_t>(size, [&](auto add) {
+    for (int32_t node = 0; node < index.size(); ++node) {
+      Predecessors(index, node, edges, program.slots, predecessors);
+      waiting[static_cast<size_t>(node)] = static_cast<int32_t>(predecessors.size());
+      for (int32_t p : predecessors) add(p, node);
+    }
+  });
   std::vector<int32_t> order;
   order.reserve(size);
   for (int32_t node = 0; node < index.size(); ++node)
     if (waiting[static_cast<size_t>(node)] == 0) order.push_back(node);
-  for (size_t i = 0; i < order.size(); ++i) {
-    const size_t node = static_cast<size_t>(order[i]);
-    for (int32_t s = first[node]; s < first[node + 1]; ++s)
-      if (--waiting[static_cast<size_t>(successors[static_cast<size_t>(s)])] == 0)
-        order.push_back(successors[static_cast<size_t>(s)]);
-  }
+  for (size_t i = 0; i < order.size(); ++i)
+    for (int32_t next : successors[order[i]])
+      if (--waiting[static_cast<size_t>(next)] == 0) order.push_back(next);
   return order;
 }
 

@@ -3,8 +3,9 @@
 #include "ir/schedule.h"
 
 #include <algorithm>
-#include <numeric>
 #include <unordered_map>
+
+#include "base/graph/grouped.h"
 
 namespace xccl {
 
@@ -74,18 +75,16 @@ void Normalize(Schedule& schedule) {
   for (int32_t s : schedule.step) dense[s] = 1;
   int32_t steps = 0;
   for (int32_t& s : dense) s = s != 0 ? steps++ : 0;
-  std::vector<int64_t> next(static_cast<size_t>(steps) + 1, 0);
-  for (int32_t s : schedule.step) ++next[dense[s] + 1];
-  std::partial_sum(next.begin(), next.end(), next.begin());
-  std::vector<int64_t> order(static_cast<size_t>(n));
-  for (int64_t t = 0; t < n; ++t) order[next[dense[schedule.step[t]]]++] = t;
+  const auto by_step = GroupItems<int64_t, int64_t>(static_cast<size_t>(steps), [&](auto add) {
+    for (int64_t t = 0; t < n; ++t) add(dense[schedule.step[t]], t);
+  });
 
   Schedule sorted;
   sorted.num_chunks = schedule.num_chunks;
   sorted.symmetry = std::move(schedule.symmetry);
   sorted.Reserve(n);
   std::vector<int32_t> path_of(static_cast<size_t>(schedule.paths.size()), -1);
-  for (int64_t t : order) {
+  for (int64_t t : by_step.items) {
     Transfer transfer = schedule.at(t);
     transfer.step = dense[transfer.step];
     int32_t& path = path_of[transfer.path.index()];

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "ir/chunk_index.h"
 #include "ir/translated.h"
 
 namespace xccl {
@@ -63,28 +64,18 @@ int64_t CountMessages(const Schedule& schedule, const std::vector<int32_t>& path
 }
 
 int32_t FindDepth(const Schedule& schedule, const Topology& topology) {
-  std::vector<int64_t> first(static_cast<size_t>(schedule.num_chunks) + 1, 0);
-  for (int64_t t = 0; t < schedule.size(); ++t)
-    for (int32_t c = 0; c < schedule.count[t]; ++c) ++first[schedule.first[t].index() + c + 1];
-  std::partial_sum(first.begin(), first.end(), first.begin());
-  std::vector<int64_t> by_chunk(static_cast<size_t>(first.back()));
-  std::vector<int64_t> next(first.begin(), first.end() - 1);
-  for (int64_t t = 0; t < schedule.size(); ++t)
-    for (int32_t c = 0; c < schedule.count[t]; ++c) by_chunk[next[schedule.first[t].index() + c]++] = t;
-
   int32_t deepest = 0;
   std::vector<int32_t> depth(static_cast<size_t>(topology.num_ranks()), 0);
   std::vector<std::pair<Rank, int32_t>> writes;
   std::vector<Rank> sources, destinations;
-  for (int32_t chunk = 0; chunk < schedule.num_chunks; ++chunk) {
-    if (first[chunk] == first[chunk + 1]) continue;
+  ForEachChunk(schedule, [&](ChunkId, std::span<const int32_t> transfers) {
+    if (transfers.empty()) return;
     std::fill(depth.begin(), depth.end(), 0);
-    for (int64_t i = first[chunk]; i < first[chunk + 1];) {
-      const int32_t step = schedule.step[by_chunk[i]];
+    for (size_t i = 0; i < transfers.size();) {
+      const int32_t step = schedule.step[transfers[i]];
       writes.clear();
-      for (; i < first[chunk + 1] && schedule.step[by_chunk[i]] == step; ++i) {
-        const int64_t t = by_chunk[i];
-        PathEnds(topology, schedule.paths[schedule.path[t]], sources, destinations);
+      for (; i < transfers.size() && schedule.step[transfers[i]] == step; ++i) {
+        PathEnds(topology, schedule.paths[schedule.path[transfers[i]]], sources, destinations);
         int32_t behind = 0;
         for (Rank r : sources) behind = std::max(behind, depth[r.index()]);
         for (Rank r : destinations) writes.emplace_back(r, behind + 1);
@@ -94,7 +85,7 @@ int32_t FindDepth(const Schedule& schedule, const Topology& topology) {
         deepest = std::max(deepest, reached);
       }
     }
-  }
+  });
   return deepest;
 }
 

@@ -10,6 +10,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "base/graph/grouped.h"
+
 namespace xccl::lowering {
 namespace {
 
@@ -245,21 +247,14 @@ StatusOr<Moves> SplitByRank(const Schedule& schedule, const Ways& ways, const Co
   Moves result;
   XCCL_ASSIGN_OR_RETURN(result.moves, ListMoves(schedule, ways));
 
-  // Moves by chunk: a counting sort, which keeps the order.
-  const size_t chunks = static_cast<size_t>(collective.num_chunks());
-  std::vector<int32_t> first(chunks + 1, 0), by_chunk(result.moves.size());
-  for (const Move& move : result.moves) ++first[move.chunk.index() + 1];
-  std::partial_sum(first.begin(), first.end(), first.begin());
-  std::vector<int32_t> next(first.begin(), first.end() - 1);
-  for (size_t m = 0; m < result.moves.size(); ++m)
-    by_chunk[static_cast<size_t>(next[result.moves[m].chunk.index()]++)] = static_cast<int32_t>(m);
+  const auto by_chunk = GroupItems<int32_t>(static_cast<size_t>(collective.num_chunks()), [&](auto add) {
+    for (size_t m = 0; m < result.moves.size(); ++m)
+      add(result.moves[m].chunk.index(), static_cast<int32_t>(m));
+  });
 
   Follower follower(collective, topology.num_ranks(), times, result.moves);
-  for (size_t c = 0; c < chunks; ++c)
-    follower.Follow(ChunkId(static_cast<int64_t>(c)),
-                    std::span(by_chunk).subspan(static_cast<size_t>(first[c]),
-                                                static_cast<size_t>(first[c + 1] - first[c])),
-                    result.copies);
+  for (size_t c = 0; c < by_chunk.size(); ++c)
+    follower.Follow(ChunkId(static_cast<int64_t>(c)), by_chunk[c], result.copies);
   std::sort(result.copies.begin(), result.copies.end(), [](const LocalCopy& a, const LocalCopy& b) {
     return std::tuple(a.rank, a.chunk) < std::tuple(b.rank, b.chunk);
   });

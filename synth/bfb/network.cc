@@ -43,39 +43,38 @@ BfbNetwork::BfbNetwork(const Ground& ground, int64_t most_latency_ps, BfbMetric 
   const size_t ranks = static_cast<size_t>(ground.num_ranks());
   const HopCosts costs(ground, most_latency_ps, metric);
   hops_cost_one_ = costs.AreOne();
-  std::vector<int32_t> in_degree(ranks + 1, 0);
-  first_out_.assign(ranks + 1, 0);
-  const auto used = [&](const Hop& hop) { return hop.latency_ps <= most_latency_ps; };
-  for (int32_t h = 0; h < ground.num_hops(); ++h)
-    if (const Hop& hop = ground.hop(HopId(h)); used(hop)) {
-      ++in_degree[hop.to.index() + 1];
-      out_.push_back({hop.to.value, costs(hop.latency_ps)});
-      ++first_out_[hop.from.index() + 1];
-    }
-  std::partial_sum(in_degree.begin(), in_degree.end(), in_degree.begin());
-  std::partial_sum(first_out_.begin(), first_out_.end(), first_out_.begin());
-  first_in_ = in_degree;
-  in_.resize(out_.size());
+  const auto for_each_used = [&](auto visit) {
+    for (int32_t h = 0; h < ground.num_hops(); ++h)
+      if (const Hop& hop = ground.hop(HopId(h)); hop.latency_ps <= most_latency_ps) visit(HopId(h), hop);
+  };
+  out_ = GroupItems<Edge>(ranks, [&](auto add) {
+    for_each_used([&](HopId, const Hop& hop) {
+      add(hop.from.index(), Edge{hop.to.value, costs(hop.latency_ps)});
+    });
+  });
   // Hops are sorted by the rank that they leave, so those into a rank come in that order.
-  for (int32_t h = 0; h < ground.num_hops(); ++h)
-    if (const Hop& hop = ground.hop(HopId(h)); used(hop))
-      in_[in_degree[hop.to.index()]++] = InHop{hop.from, HopId(h), 0, costs(hop.latency_ps)};
+  in_ = GroupItems<InHop>(ranks, [&](auto add) {
+    for_each_used([&](HopId h, const Hop& hop) {
+      add(hop.to.index(), InHop{hop.from, h, 0, costs(hop.latency_ps)});
+    });
+  });
 
-  first_port_ = {0};
+  std::vector<double>& speeds = port_speed_.items;
   std::vector<int32_t> port_of_link(static_cast<size_t>(ground.topology().num_links()), -1);
   for (size_t r = 0; r < ranks; ++r) {
-    for (int32_t i = first_in_[r]; i < first_in_[r + 1]; ++i) {
-      const Hop& hop = ground.hop(in_[i].hop);
-      int32_t& port = port_of_link[ground.Links(in_[i].hop).back().index()];
+    for (int32_t i = in_.first[r]; i < in_.first[r + 1]; ++i) {
+      InHop& in = in_.items[i];
+      const Hop& hop = ground.hop(in.hop);
+      int32_t& port = port_of_link[ground.Links(in.hop).back().index()];
       if (port < 0) {
-        port = static_cast<int32_t>(port_speed_.size()) - first_port_.back();
-        port_speed_.push_back(0);
+        port = static_cast<int32_t>(speeds.size()) - port_speed_.first.back();
+        speeds.push_back(0);
       }
-      in_[i].port = port;
-      double& speed = port_speed_[static_cast<size_t>(first_port_.back() + port)];
+      in.port = port;
+      double& speed = speeds[static_cast<size_t>(port_speed_.first.back() + port)];
       speed = std::max(speed, static_cast<double>(hop.bandwidth_bytes_per_s));
     }
-    first_port_.push_back(static_cast<int32_t>(port_speed_.size()));
+    port_speed_.first.push_back(static_cast<int32_t>(speeds.size()));
   }
 }
 
@@ -90,7 +89,7 @@ std::vector<int32_t> BfbNetwork::Search(Rank start, bool backwards) const {
     if (backwards) {
       for (const InHop& hop : In(Rank(at))) visit(hop.from.value, hop.cost);
     } else {
-      for (int32_t i = first_out_[at]; i < first_out_[at + 1]; ++i) visit(out_[i].to, out_[i].cost);
+      for (const Edge& edge : out_[at]) visit(edge.to, edge.cost);
     }
   };
   if (hops_cost_one_) {

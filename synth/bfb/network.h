@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/graph/grouped.h"
 #include "base/ids.h"
 #include "synth/common/ground.h"
 
@@ -28,16 +29,11 @@ class BfbNetwork {
   BfbNetwork(const Ground& ground, int64_t most_latency_ps, BfbMetric metric);
 
   const Ground& ground() const { return *ground_; }
-  int32_t num_ranks() const { return static_cast<int32_t>(first_in_.size()) - 1; }
+  int32_t num_ranks() const { return static_cast<int32_t>(in_.size()); }
   // Sorted by the rank that they come from.
-  std::span<const InHop> In(Rank r) const {
-    return std::span(in_).subspan(first_in_[r.index()], first_in_[r.index() + 1] - first_in_[r.index()]);
-  }
+  std::span<const InHop> In(Rank r) const { return in_[r.index()]; }
   // By port: bytes per second.
-  std::span<const double> PortSpeeds(Rank r) const {
-    return std::span(port_speed_)
-        .subspan(first_port_[r.index()], first_port_[r.index() + 1] - first_port_[r.index()]);
-  }
+  std::span<const double> PortSpeeds(Rank r) const { return port_speed_[r.index()]; }
   bool HopsCostOne() const { return hops_cost_one_; }
 
   // Least cost to (from) `rank` of all ranks, by rank; -1: unreachable. Linear in the hops where each costs
@@ -49,13 +45,13 @@ class BfbNetwork {
   std::vector<int32_t> Search(Rank start, bool backwards) const;
 
   const Ground* ground_;
-  std::vector<int32_t> first_in_, first_port_, first_out_;
-  std::vector<InHop> in_;
-  std::vector<double> port_speed_;
   struct Edge {
     int32_t to, cost;
   };
-  std::vector<Edge> out_;
+  // By rank.
+  Grouped<InHop> in_;
+  Grouped<Edge> out_;
+  Grouped<double> port_speed_;
   bool hops_cost_one_ = true;
 };
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
+#include "base/graph/grouped.h"
 #include "base/status.h"
 
 namespace xccl {
@@ -42,21 +42,13 @@ ReceiverLoad Receiver::Plan(const ReceiverView& view, std::vector<int64_t>& sent
     all_units_ += static_cast<double>(sources_.weight[static_cast<size_t>(s)]) *
                   sources_.block[static_cast<size_t>(s)].count;
   }
-  first_of_level_.assign(static_cast<size_t>(levels) + 2, 0);
-  for (const int32_t s : view.order)
-    if (view.distance[static_cast<size_t>(s)] > 0) ++first_of_level_[static_cast<size_t>(view.level[s]) + 1];
-  std::partial_sum(first_of_level_.begin(), first_of_level_.end(), first_of_level_.begin());
-  by_level_items_.resize(static_cast<size_t>(first_of_level_.back()));
-  std::vector<int32_t> next = first_of_level_;
-  for (const int32_t s : view.order)
-    if (view.distance[static_cast<size_t>(s)] > 0)
-      by_level_items_[static_cast<size_t>(next[static_cast<size_t>(view.level[s])]++)] = s;
+  const auto by_level = GroupItems<int32_t>(static_cast<size_t>(levels) + 1, [&](auto add) {
+    for (const int32_t s : view.order)
+      if (view.distance[static_cast<size_t>(s)] > 0) add(view.level[static_cast<size_t>(s)], s);
+  });
 
   if (levels > 1) FindPorts(view);
-  for (int32_t level = 1; level <= levels; ++level)
-    PlanLevel(view, std::span(by_level_items_)
-                        .subspan(static_cast<size_t>(first_of_level_[level]),
-                                 static_cast<size_t>(first_of_level_[level + 1] - first_of_level_[level])));
+  for (int32_t level = 1; level <= levels; ++level) PlanLevel(view, by_level[level]);
   double in_all = 0;
   for (size_t p = 0; p < total_.size(); ++p) in_all = std::max(in_all, total_[p] / view.speeds[p]);
   return {level_by_level_, in_all};

@@ -73,9 +73,8 @@ class Receiver {
   double all_units_ = 0;
   std::vector<std::vector<int32_t>> hops_of_port_;  // indices into view.hops
   std::vector<uint64_t> mask_;                      // by source: ports that could bring it, up to 64 ports
-  std::vector<int32_t> by_level_items_, first_of_level_;
-  std::unordered_map<uint64_t, int32_t> types_;  // of a level, by mask
-  std::vector<int32_t> type_of_;                 // by item of the level
+  std::unordered_map<uint64_t, int32_t> types_;     // of a level, by mask
+  std::vector<int32_t> type_of_;                    // by item of the level
   BalanceProblem problem_;
 };
 

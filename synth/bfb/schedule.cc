@@ -11,6 +11,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "base/graph/grouped.h"
 #include "base/status.h"
 
 namespace xccl {
@@ -245,7 +246,6 @@ Schedule BfbPlanner::MakePlain(const BfbSources& sources, bool level_by_level, i
   std::vector<int64_t> sent(static_cast<size_t>(ground.topology().num_links()), 0);
   std::vector<BfbPiece> pieces;
   std::vector<Item> items;
-  std::vector<int64_t> next(at_.size() + 1, 0);
   for (int32_t r = 0; r < network_.num_ranks(); ++r) {
     pieces.clear();
     const View view = ViewOf(Rank(r));
@@ -259,20 +259,18 @@ Schedule BfbPlanner::MakePlain(const BfbSources& sources, bool level_by_level, i
       const int32_t key = TurnKey(hop.from, Rank(r));
       ForEachStep(Rank(r), piece, sources, [&](int32_t step, ChunkRange chunks) {
         items.push_back({chunks, hop.hop, step, key});
-        ++next[static_cast<size_t>(key) + 1];
       });
     }
   }
-  std::partial_sum(next.begin(), next.end(), next.begin());
-  std::vector<int32_t> order(items.size());
-  for (size_t i = 0; i < items.size(); ++i)
-    order[static_cast<size_t>(next[static_cast<size_t>(items[i].key)]++)] = static_cast<int32_t>(i);
+  const auto by_key = GroupItems<int32_t, int64_t>(at_.size(), [&](auto add) {
+    for (size_t i = 0; i < items.size(); ++i) add(items[i].key, static_cast<int32_t>(i));
+  });
 
   Schedule schedule;
   schedule.num_chunks = num_chunks;
   schedule.Reserve(static_cast<int64_t>(items.size()));
   std::vector<int32_t> path(static_cast<size_t>(ground.num_hops()), -1);
-  for (const int32_t i : order) {
+  for (const int32_t i : by_key.items) {
     const Item& item = items[static_cast<size_t>(i)];
     int32_t& id = path[item.hop.index()];
     if (id < 0) id = schedule.paths.Intern(ground.Links(item.hop)).value;

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/graph/grouped.h"
 #include "topologies/paths.h"
 
 namespace xccl {
@@ -62,14 +63,11 @@ Ground Ground::Reversed() const {
 void Ground::Index(std::vector<Hop> hops, const std::vector<LinkId>& links) {
   const size_t ranks = static_cast<size_t>(topology_->num_ranks());
   const auto counting_sort = [&](Rank Hop::*key) {
-    std::vector<int32_t> next(ranks + 1, 0);
-    for (const Hop& hop : hops) ++next[(hop.*key).index() + 1];
-    std::partial_sum(next.begin(), next.end(), next.begin());
-    std::vector<int32_t> first = next;
-    std::vector<Hop> sorted(hops.size());
-    for (const Hop& hop : hops) sorted[next[(hop.*key).index()]++] = hop;
-    hops = std::move(sorted);
-    return first;
+    Grouped<Hop> sorted = GroupItems<Hop>(ranks, [&](auto add) {
+      for (const Hop& hop : hops) add((hop.*key).index(), hop);
+    });
+    hops = std::move(sorted.items);
+    return std::move(sorted.first);
   };
   counting_sort(&Hop::to);
   first_ = counting_sort(&Hop::from);

@@ -10,40 +10,34 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
+
+#include "base/graph/grouped.h"
 
 namespace xccl {
 namespace {
 
 class Graph {
  public:
-  Graph(int32_t nodes, std::span<const RoomyArc> arcs) : arcs_(arcs) {
-    Index(nodes, out_first_, out_, [](const RoomyArc& arc) { return arc.from; });
-    Index(nodes, in_first_, in_, [](const RoomyArc& arc) { return arc.to; });
-  }
+  Graph(int32_t nodes, std::span<const RoomyArc> arcs)
+      : arcs_(arcs),
+        out_(ByEnd(nodes, [](const RoomyArc& arc) { return arc.from; })),
+        in_(ByEnd(nodes, [](const RoomyArc& arc) { return arc.to; })) {}
   const RoomyArc& arc(int32_t a) const { return arcs_[a]; }
-  std::span<const int32_t> Out(int32_t node) const { return Slice(out_first_, out_, node); }
-  std::span<const int32_t> In(int32_t node) const { return Slice(in_first_, in_, node); }
-  int32_t nodes() const { return static_cast<int32_t>(out_first_.size()) - 1; }
+  std::span<const int32_t> Out(int32_t node) const { return out_[node]; }
+  std::span<const int32_t> In(int32_t node) const { return in_[node]; }
+  int32_t nodes() const { return static_cast<int32_t>(out_.size()); }
   int32_t num_arcs() const { return static_cast<int32_t>(arcs_.size()); }
 
  private:
   template <typename End>
-  void Index(int32_t nodes, std::vector<int32_t>& first, std::vector<int32_t>& list, End end) const {
-    first.assign(static_cast<size_t>(nodes) + 1, 0);
-    for (const RoomyArc& arc : arcs_) ++first[end(arc) + 1];
-    std::partial_sum(first.begin(), first.end(), first.begin());
-    list.resize(arcs_.size());
-    std::vector<int32_t> next(first.begin(), first.end() - 1);
-    for (size_t a = 0; a < arcs_.size(); ++a) list[next[end(arcs_[a])]++] = static_cast<int32_t>(a);
-  }
-  static std::span<const int32_t> Slice(const std::vector<int32_t>& first, const std::vector<int32_t>& list,
-                                        int32_t node) {
-    return std::span(list).subspan(first[node], first[node + 1] - first[node]);
+  Grouped<int32_t> ByEnd(int32_t nodes, End end) const {
+    return GroupItems<int32_t>(static_cast<size_t>(nodes), [&](auto add) {
+      for (int32_t a = 0; a < num_arcs(); ++a) add(end(arcs_[a]), a);
+    });
   }
 
   std::span<const RoomyArc> arcs_;
-  std::vector<int32_t> out_first_, out_, in_first_, in_;
+  Grouped<int32_t> out_, in_;
 };
 
 // What both ways of growing share: a queue of nodes for each tree, taken in turns, level by level.

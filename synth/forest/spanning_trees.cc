@@ -16,42 +16,32 @@
 #include <limits>
 #include <numeric>
 
+#include "base/graph/grouped.h"
+
 namespace xccl {
 namespace {
 
-// Neighbours of all nodes, flat.
-class Adjacency {
- public:
-  struct Arc {
-    int32_t to, edge;
-  };
-  Adjacency(int32_t nodes, std::span<const CapacityEdge> edges) : first_(static_cast<size_t>(nodes) + 1, 0) {
-    for (const CapacityEdge& edge : edges) ++first_[edge.a + 1], ++first_[edge.b + 1];
-    std::partial_sum(first_.begin(), first_.end(), first_.begin());
-    arcs_.resize(edges.size() * 2);
-    std::vector<int32_t> next(first_.begin(), first_.end() - 1);
-    for (size_t e = 0; e < edges.size(); ++e) {
-      arcs_[next[edges[e].a]++] = {edges[e].b, static_cast<int32_t>(e)};
-      arcs_[next[edges[e].b]++] = {edges[e].a, static_cast<int32_t>(e)};
-    }
-  }
-  std::span<const Arc> operator[](int32_t node) const {
-    return std::span(arcs_).subspan(first_[node], first_[node + 1] - first_[node]);
-  }
-  int32_t nodes() const { return static_cast<int32_t>(first_.size()) - 1; }
-
- private:
-  std::vector<int32_t> first_;
-  std::vector<Arc> arcs_;
+struct Arc {
+  int32_t to, edge;
 };
+using Adjacency = Grouped<Arc>;  // by node
+
+Adjacency AdjacencyOf(int32_t nodes, std::span<const CapacityEdge> edges) {
+  return GroupItems<Arc>(static_cast<size_t>(nodes), [&](auto add) {
+    for (size_t e = 0; e < edges.size(); ++e) {
+      add(edges[e].a, Arc{edges[e].b, static_cast<int32_t>(e)});
+      add(edges[e].b, Arc{edges[e].a, static_cast<int32_t>(e)});
+    }
+  });
+}
 
 // Edges from `from`, by node, -1 where there is no way; `order`: the nodes, nearest first.
 std::vector<int32_t> Distances(const Adjacency& adjacency, int32_t from, std::vector<int32_t>& order) {
-  std::vector<int32_t> distance(static_cast<size_t>(adjacency.nodes()), -1);
+  std::vector<int32_t> distance(adjacency.size(), -1);
   order.assign(1, from);
   distance[from] = 0;
   for (size_t i = 0; i < order.size(); ++i)
-    for (const Adjacency::Arc& arc : adjacency[order[i]])
+    for (const Arc& arc : adjacency[order[i]])
       if (distance[arc.to] < 0) distance[arc.to] = distance[order[i]] + 1, order.push_back(arc.to);
   return distance;
 }
@@ -118,16 +108,16 @@ class Packer {
 
   // After kStuck: the components of the edges that the search reached, dense from 0. Returns how many.
   int32_t Blocks(std::vector<int32_t>& block_of) const {
-    block_of.assign(static_cast<size_t>(adjacency_.nodes()), -1);
+    block_of.assign(adjacency_.size(), -1);
     int32_t blocks = 0;
     std::vector<int32_t> stack;
-    for (int32_t n = 0; n < adjacency_.nodes(); ++n) {
+    for (int32_t n = 0; n < static_cast<int32_t>(adjacency_.size()); ++n) {
       if (block_of[n] >= 0) continue;
       block_of[n] = blocks;
       for (stack.push_back(n); !stack.empty();) {
         const int32_t at = stack.back();
         stack.pop_back();
-        for (const Adjacency::Arc& arc : adjacency_[at])
+        for (const Arc& arc : adjacency_[at])
           if (reached_[arc.edge] && block_of[arc.to] < 0) block_of[arc.to] = blocks, stack.push_back(arc.to);
       }
       ++blocks;
@@ -162,7 +152,7 @@ class Packer {
     tree.parent_edge.assign(distance.size(), -1);
     for (int32_t n : order) {
       double least = std::numeric_limits<double>::infinity();
-      for (const Adjacency::Arc& arc : adjacency_[n]) {
+      for (const Arc& arc : adjacency_[n]) {
         if (distance[arc.to] != distance[n] - 1) continue;
         const double full =
             static_cast<double>(load_[arc.edge] + 1) / (static_cast<double>(room_[arc.edge]) + 0.25);
@@ -181,7 +171,7 @@ class Packer {
   // reached: by_tree_[e] may exchange e for by_edge_[e]. A tree's edges that are reached or crossed are
   // contracted, so that the next path skips them.
   void Search() {
-    const size_t nodes = static_cast<size_t>(adjacency_.nodes());
+    const size_t nodes = adjacency_.size();
     held_back_ = false;
     reached_.assign(edges_.size(), false);
     by_edge_.assign(edges_.size(), -1);
@@ -210,7 +200,7 @@ class Packer {
   // The edges of tree t on the cycle that `in` closes which were not reached before.
   std::span<const int32_t> Reach(int32_t in, int32_t t) {
     const Tree& tree = trees_[t];
-    int32_t* top = top_.data() + static_cast<size_t>(t) * static_cast<size_t>(adjacency_.nodes());
+    int32_t* top = top_.data() + static_cast<size_t>(t) * adjacency_.size();
     const auto above = [top](int32_t n) {
       while (top[n] != n) n = top[n] = top[top[n]];
       return n;
@@ -296,7 +286,7 @@ class Packer {
 
 // Nodes from which all others are near, the nearest first.
 std::vector<int32_t> CentralNodes(const Adjacency& adjacency) {
-  const int32_t nodes = adjacency.nodes();
+  const int32_t nodes = static_cast<int32_t>(adjacency.size());
   std::vector<int32_t> farthest, order;
   for (int32_t n = 0; n < nodes; ++n) {
     const std::vector<int32_t> distance = Distances(adjacency, n, order);
@@ -318,7 +308,7 @@ SpanningTree Centred(const Tree& tree, std::span<const CapacityEdge> edges) {
   std::vector<int32_t> id, order;
   for (int32_t e : tree.parent_edge)
     if (e >= 0) kept.push_back(edges[e]), id.push_back(e);
-  const Adjacency adjacency(nodes, kept);
+  const Adjacency adjacency = AdjacencyOf(nodes, kept);
   Distances(adjacency, tree.root, order);
   const std::vector<int32_t> from_end = Distances(adjacency, order.back(), order);
   const int32_t other = order.back(), length = from_end[other];
@@ -330,7 +320,7 @@ SpanningTree Centred(const Tree& tree, std::span<const CapacityEdge> edges) {
   centred.depth = distance[order.back()];
   centred.parent_edge.assign(static_cast<size_t>(nodes), -1);
   for (int32_t n = 0; n < nodes; ++n)
-    for (const Adjacency::Arc& arc : adjacency[n])
+    for (const Arc& arc : adjacency[n])
       if (distance[arc.to] == distance[n] - 1) centred.parent_edge[n] = id[arc.edge];
   return centred;
 }
@@ -430,7 +420,7 @@ std::optional<TreePacking> PackSpanningTrees(int32_t nodes, std::span<const Capa
   __int128 total = 0;
   for (const CapacityEdge& edge : edges) total += edge.capacity;
   if (nodes < 2 || total >= (static_cast<__int128>(1) << 40)) return std::nullopt;
-  const Adjacency adjacency(nodes, edges);
+  const Adjacency adjacency = AdjacencyOf(nodes, edges);
   std::vector<int32_t> order;
   Distances(adjacency, 0, order);
   if (order.size() != static_cast<size_t>(nodes)) return std::nullopt;

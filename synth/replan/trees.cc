@@ -11,6 +11,8 @@
 #include <span>
 #include <utility>
 
+#include "ir/chunk_index.h"
+
 namespace xccl::replan {
 namespace {
 
@@ -19,26 +21,6 @@ namespace {
 constexpr int64_t kFewTrees = 24;
 constexpr int32_t kFewWaves = 8;
 constexpr int64_t kMostPlacesDealt = int64_t{1} << 20;
-
-// Transfers of every chunk, in the order of the columns.
-struct ByChunk {
-  std::vector<int64_t> first;
-  std::vector<int32_t> transfer;
-};
-
-ByChunk GroupByChunk(const Schedule& schedule) {
-  ByChunk by;
-  by.first.assign(static_cast<size_t>(schedule.num_chunks) + 1, 0);
-  for (int64_t t = 0; t < schedule.size(); ++t)
-    for (int32_t i = 0; i < schedule.count[t]; ++i) ++by.first[schedule.first[t].index() + i + 1];
-  std::partial_sum(by.first.begin(), by.first.end(), by.first.begin());
-  by.transfer.resize(static_cast<size_t>(by.first.back()));
-  std::vector<int64_t> next(by.first.begin(), by.first.end() - 1);
-  for (int64_t t = 0; t < schedule.size(); ++t)
-    for (int32_t i = 0; i < schedule.count[t]; ++i)
-      by.transfer[static_cast<size_t>(next[schedule.first[t].index() + i]++)] = static_cast<int32_t>(t);
-  return by;
-}
 
 // What one chunk does: whose edge each of its transfers is.
 struct Ways {
@@ -72,17 +54,15 @@ class Reader {
 
   StatusOr<CutTrees> Read() {
     XCCL_RETURN_IF_ERROR(RenamePaths());
-    const ByChunk by = GroupByChunk(schedule_);
-    for (int32_t c = 0; c < schedule_.num_chunks; ++c) {
-      if (renaming_.part[collective_.PartOf(ChunkId(c)).index()] < 0 || by.first[c] == by.first[c + 1] ||
-          collective_.AlwaysEmpty(ChunkId(c)))
-        continue;
-      const std::span<const int32_t> transfers =
-          std::span(by.transfer)
-              .subspan(static_cast<size_t>(by.first[c]), static_cast<size_t>(by.first[c + 1] - by.first[c]));
-      XCCL_ASSIGN_OR_RETURN(Ways ways, Sort(c, transfers));
-      AddToGroup(c, std::move(ways));
-    }
+    Status read = OkStatus();
+    ForEachChunk(schedule_, [&](ChunkId c, std::span<const int32_t> transfers) {
+      if (!read.ok() || renaming_.part[collective_.PartOf(c).index()] < 0 || transfers.empty() ||
+          collective_.AlwaysEmpty(c))
+        return;
+      StatusOr<Ways> ways = Sort(c.value, transfers);
+      ways.ok() ? AddToGroup(c.value, *std::move(ways)) : void(read = ways.status());
+    });
+    XCCL_RETURN_IF_ERROR(read);
     const int32_t dealt = Deal();
     NumberChunks();
     for (Group& group : groups_) XCCL_RETURN_IF_ERROR(AddTrees(group, dealt));
