@@ -68,27 +68,43 @@ class Decomposition {
     return sum;
   }
 
-  // Kuhn: a column for this row, others moving on.
-  bool Augment(int32_t row) {
-    for (int32_t c = 0; c < n_; ++c)
-      if (from_[c] < 0 && At(row, c) > 0) return Match(row, c);
-    for (int32_t c = 0; c < n_; ++c) {
-      if (seen_[c] != 0 || At(row, c) == 0) continue;
-      seen_[c] = 1;
-      if (Augment(from_[c])) return Match(row, c);
+  // A column for this row, others moving on (Kuhn 1955): depth first, with the rows on the way in an array.
+  bool Augment(int32_t first_row) {
+    way_.assign(1, {first_row, 0});
+    while (!way_.empty()) {
+      auto& [row, next] = way_.back();
+      for (int32_t c = 0; next == 0 && c < n_; ++c)
+        if (from_[c] < 0 && At(row, c) > 0) return MatchAlong(c);
+      while (next < n_ && (seen_[next] != 0 || At(row, next) == 0)) ++next;
+      if (next == n_) {
+        way_.pop_back();
+        continue;
+      }
+      seen_[next] = 1;
+      way_.push_back({from_[next++], 0});
     }
     return false;
   }
-  bool Match(int32_t row, int32_t column) {
-    to_[row] = column;
-    from_[column] = row;
-    return true;
+  // The last row of the way gets the column, each before it the one that its successor had.
+  bool MatchAlong(int32_t column) {
+    while (true) {
+      const int32_t row = way_.back().row;
+      to_[row] = column;
+      from_[column] = row;
+      way_.pop_back();
+      if (way_.empty()) return true;
+      column = way_.back().next - 1;
+    }
   }
 
   std::vector<int64_t> left_;
   int32_t n_;
   std::vector<int32_t> to_, from_;
   std::vector<char> seen_;  // columns
+  struct Visited {
+    int32_t row, next;  // the next column to try
+  };
+  std::vector<Visited> way_;
 };
 
 }  // namespace
