@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,10 +41,16 @@ std::string FormatBandwidthShort(double bytes_per_s);
 
 inline double PsToUs(int64_t ps) { return static_cast<double>(ps) / 1e6; }
 inline double GbPerS(double bytes_per_s) { return bytes_per_s / 1e9; }
-// Time to move `bytes` at `bytes_per_s`, rounded up to a whole picosecond. Requires: bytes_per_s > 0.
-inline int64_t TransferPs(int64_t bytes, int64_t bytes_per_s) {
-  const __int128 numerator = static_cast<__int128>(bytes) * kPsPerSecond;
-  return static_cast<int64_t>((numerator + bytes_per_s - 1) / bytes_per_s);
+
+// Simulated times are capped here, so that a few of them can be added.
+inline constexpr int64_t kForeverPs = std::numeric_limits<int64_t>::max() / 4;
+// Time to move one of `parts` equal parts of `bytes` at `bytes_per_s`, rounded up to a whole picosecond; at
+// most kForeverPs. Requires: bytes >= 0, the others > 0.
+inline int64_t TransferPs(int64_t bytes, int64_t bytes_per_s, int64_t parts = 1) {
+  const unsigned __int128 numerator = static_cast<unsigned __int128>(bytes) * kPsPerSecond;
+  const unsigned __int128 denominator = static_cast<unsigned __int128>(bytes_per_s) * parts;
+  const unsigned __int128 ps = (numerator + denominator - 1) / denominator;
+  return ps < kForeverPs ? static_cast<int64_t>(ps) : kForeverPs;
 }
 
 }  // namespace xccl

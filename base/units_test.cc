@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace xccl {
 namespace {
 
@@ -131,6 +133,9 @@ TEST(Units, TransferTimesRoundUp) {
   EXPECT_EQ(TransferPs(1, 1'000'000'000'000), 1);
   EXPECT_EQ(TransferPs(1, 3'000'000'000'000), 1);
   EXPECT_EQ(TransferPs(int64_t{1} << 40, 1'000'000'000), 1'099'511'627'776'000);
+  EXPECT_EQ(TransferPs(10, 1'000'000'000'000, 3), 4);
+  EXPECT_EQ(TransferPs(std::numeric_limits<int64_t>::max(), 1), kForeverPs);
+  EXPECT_EQ(TransferPs(1, std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::max()), 1);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ class EventLoop {
     links_.resize(static_cast<size_t>(topology.num_links()));
     bool overhead = false;
     for (const Link& link : topology.spec().links) {
-      fixed_.push_back({std::min(link.latency_ps, kForever), std::min(link.overhead_ps, kForever)});
+      fixed_.push_back({std::min(link.latency_ps, kForeverPs), std::min(link.overhead_ps, kForeverPs)});
       overhead |= link.overhead_ps > 0;
     }
     if (overhead && !blocking_) MarkMessages();
@@ -127,19 +127,19 @@ class EventLoop {
     const int32_t unit = model_.job_unit[job];
     const int32_t place = job - model_.unit_first_job[unit];
     const SimulationModel::Hop& hop = model_.hops[model_.path_first[model_.unit_path[unit]] + place];
-    int64_t end = std::min(kForever, now + durations_(model_.unit_class[unit], link_id));
+    int64_t end = std::min(kForeverPs, now + durations_(model_.unit_class[unit], link_id));
     int64_t arrival = end, head = end;
     if (blocking_) {
-      arrival = head = end = std::min(kForever, end + link.overhead_ps + link.latency_ps);
+      arrival = head = end = std::min(kForeverPs, end + link.overhead_ps + link.latency_ps);
     } else {
       if (!message_started_.empty()) {
         auto flag = message_started_[first_hop_of_message_[model_.unit_message[unit]] + place];
-        if (!flag) end = std::min(kForever, end + link.overhead_ps);
+        if (!flag) end = std::min(kForeverPs, end + link.overhead_ps);
         flag = true;
       }
       if (!tail_arrives_.empty()) end = std::max(end, tail_arrives_[At(job, segment)]);
-      head = std::min(kForever, now + link.latency_ps);
-      arrival = std::min(kForever, end + link.latency_ps);
+      head = std::min(kForeverPs, now + link.latency_ps);
+      arrival = std::min(kForeverPs, end + link.latency_ps);
     }
     queue_.Push(end, kIdle | static_cast<uint64_t>(link_id));
     for (int32_t i = hop.next_first; i < hop.next_first + hop.next_count; ++i) {
@@ -225,13 +225,6 @@ class EventLoop {
 
 }  // namespace
 
-int64_t PartPs(int64_t bytes, int64_t bytes_per_s, int64_t parts) {
-  const unsigned __int128 numerator = static_cast<unsigned __int128>(bytes) * kPsPerSecond;
-  const unsigned __int128 denominator = static_cast<unsigned __int128>(bytes_per_s) * parts;
-  const unsigned __int128 ps = (numerator + denominator - 1) / denominator;
-  return ps > static_cast<unsigned __int128>(kForever) ? kForever : static_cast<int64_t>(ps);
-}
-
 Durations::Durations(const SimulationModel& model, const Topology& topology, int64_t segments)
     : model_(model), topology_(topology), segments_(segments) {
   for (const Link& link : topology.spec().links) bandwidths_.push_back(link.bandwidth_bytes_per_s);
@@ -243,7 +236,7 @@ Durations::Durations(const SimulationModel& model, const Topology& topology, int
         bandwidths_.begin()));
   if (model.size_classes.size() * bandwidths_.size() > kTableLimit) return;
   for (int64_t bytes : model.size_classes)
-    for (int64_t bandwidth : bandwidths_) table_.push_back(PartPs(bytes, bandwidth, segments));
+    for (int64_t bandwidth : bandwidths_) table_.push_back(TransferPs(bytes, bandwidth, segments));
 }
 
 int64_t RunEvents(const SimulationModel& model, const Topology& topology, TimeModel time_model,

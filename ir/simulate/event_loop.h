@@ -5,22 +5,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
+#include "base/units.h"
 #include "ir/simulate/simulate.h"
 #include "ir/simulate/simulation_model.h"
 #include "topologies/topology.h"
 
 namespace xccl {
 
-inline constexpr int64_t kForever = std::numeric_limits<int64_t>::max() / 4;  // times are capped here
-
-// Computes ceil(bytes / (bytes_per_s * parts)) in picoseconds.
-int64_t PartPs(int64_t bytes, int64_t bytes_per_s, int64_t parts);
-
-// The time that a unit's segment occupies a link, without overhead: a table over distinct sizes and
-// bandwidths.
+// How long a unit's segment occupies a link, overhead excluded: a table over distinct sizes and bandwidths.
 class Durations {
  public:
   Durations(const SimulationModel& model, const Topology& topology, int64_t segments);
@@ -28,8 +22,8 @@ class Durations {
     if (!table_.empty())
       return table_[static_cast<size_t>(size_class) * bandwidths_.size() +
                     static_cast<size_t>(class_of_link_[link])];
-    return PartPs(model_.size_classes[size_class], topology_.link(LinkId(link)).bandwidth_bytes_per_s,
-                  segments_);
+    return TransferPs(model_.size_classes[size_class], topology_.link(LinkId(link)).bandwidth_bytes_per_s,
+                      segments_);
   }
 
  private:

@@ -53,7 +53,7 @@ std::vector<int64_t> LinkLoads(const SimulationModel& model, const Topology& top
   for (size_t l = 0; l < links; ++l) {
     const int64_t bandwidth = topology.spec().links[l].bandwidth_bytes_per_s;
     const __int128 ps = (bytes[l] * kPsPerSecond + bandwidth - 1) / bandwidth + fixed_ps[l];
-    loads[l] = ps > kForever ? kForever : static_cast<int64_t>(ps);
+    loads[l] = ps > kForeverPs ? kForeverPs : static_cast<int64_t>(ps);
   }
   return loads;
 }
@@ -86,7 +86,7 @@ int64_t Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, in
     longest *= 2;
     if (agreements < kAgreements && 2 * longest * jobs <= kJobBudget) continue;
     const __int128 rest = static_cast<__int128>(last - before) * (segments - longest) / (longest / 2);
-    return static_cast<int64_t>(std::min<__int128>(kForever, last + rest));
+    return static_cast<int64_t>(std::min<__int128>(kForeverPs, last + rest));
   }
   return run(segments);
 }
@@ -171,7 +171,7 @@ Topology SharedLinks(const Topology& topology, const SymmetryGroup& group) {
     const int64_t share = group.order() / group.LinkOrbitSize(group.OrbitOf(LinkId(l)));
     Link& link = spec.links[l];
     link.bandwidth_bytes_per_s = std::max<int64_t>(1, link.bandwidth_bytes_per_s / share);
-    link.overhead_ps = std::min(kForever, link.overhead_ps) * share;
+    link.overhead_ps = std::min(kForeverPs, link.overhead_ps) * share;
   }
   return Topology::Create(std::move(spec)).value();
 }

@@ -14,7 +14,6 @@
 #include <cmath>
 #include <deque>
 #include <functional>
-#include <limits>
 #include <tuple>
 
 #include "base/units.h"
@@ -28,10 +27,9 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kForever = std::numeric_limits<int64_t>::max() / 4;  // times are capped here
-constexpr int64_t kExactWork = 1 << 18;  // instructions × passes up to which all passes are simulated
-constexpr int64_t kSteadyPasses = 16;    // passes, times instances, before the first test for a steady state
-constexpr double kSteady = 0.001;        // rates that differ by less than this fraction are equal
+constexpr int64_t kExactWork = 1 << 18;  // instructions × passes that are simulated to the last
+constexpr int64_t kSteadyPasses = 16;    // passes, times instances, after which a steady state is looked for
+constexpr double kSteady = 0.001;        // two rates that differ by less are one
 
 // The bytes that each instruction moves in a pass.
 class InstructionBytes {
@@ -229,7 +227,7 @@ class ProgramRun {
       return true;
     }
     const int64_t bytes = bytes_(node, runner.pass);
-    const int64_t moved_at = std::min(kForever, now + std::min(kForever, cost_.BlockPs(bytes)));
+    const int64_t moved_at = std::min(kForeverPs, now + std::min(kForeverPs, cost_.BlockPs(bytes)));
     if (!Sends(i.op)) {
       runner.busy = true;
       queue_.Push(moved_at, kDone | static_cast<uint64_t>(id));
@@ -310,19 +308,15 @@ class ProgramRun {
     Message& message = messages_[static_cast<size_t>(id)];
     const Link& link = topology_.link(link_id);
     const bool last = IsLastHop(message);
-    const __int128 transfer_ps =
-        static_cast<__int128>(message.bytes) * kPsPerSecond / link.bandwidth_bytes_per_s;
-    int64_t end = transfer_ps > kForever
-                      ? kForever
-                      : std::min(kForever, now + link.overhead_ps +
-                                               TransferPs(message.bytes, link.bandwidth_bytes_per_s));
+    int64_t end =
+        std::min(kForeverPs, now + link.overhead_ps + TransferPs(message.bytes, link.bandwidth_bytes_per_s));
     int64_t head = 0, arrival = 0;
     if (blocking_) {
-      head = arrival = end = std::min(kForever, end + link.latency_ps);
+      head = arrival = end = std::min(kForeverPs, end + link.latency_ps);
     } else {
       end = std::max(end, message.tail_arrives);
-      head = std::min(kForever, now + link.latency_ps);
-      arrival = std::min(kForever, end + link.latency_ps);
+      head = std::min(kForeverPs, now + link.latency_ps);
+      arrival = std::min(kForeverPs, end + link.latency_ps);
     }
     busy_ps_[link_id.index()] += end - now;
     queue_.Push(end, kIdle | static_cast<uint64_t>(link_id.value));
@@ -336,7 +330,7 @@ class ProgramRun {
       queue_.Push(sent, kDone | static_cast<uint64_t>(runner));
     }
     message.tail_arrives = arrival;
-    if (last) arrival = std::min(kForever, arrival + cost_.hop_ps);
+    if (last) arrival = std::min(kForeverPs, arrival + cost_.hop_ps);
     queue_.Push(last ? arrival : head, (last ? kArrival : kHead) | static_cast<uint64_t>(id));
     last_ = std::max(last_, arrival);
   }

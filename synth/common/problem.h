@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "base/units.h"
@@ -41,10 +40,8 @@ struct LinkCost {
 std::vector<LinkCost> LinkCosts(const Topology& topology, TimeModel model);
 // How long a message occupies a link; so cut off that a few of them can be added.
 inline int64_t BusyPs(const LinkCost& cost, int64_t bytes) {
-  constexpr int64_t kForever = std::numeric_limits<int64_t>::max() / 4;
-  const __int128 numerator = static_cast<__int128>(bytes) * kPsPerSecond;
-  const __int128 ps = cost.fixed_ps + (numerator + cost.bytes_per_s - 1) / cost.bytes_per_s;
-  return ps < kForever ? static_cast<int64_t>(ps) : kForever;
+  const __int128 ps = static_cast<__int128>(cost.fixed_ps) + TransferPs(bytes, cost.bytes_per_s);
+  return ps < kForeverPs ? static_cast<int64_t>(ps) : kForeverPs;
 }
 
 // Requires: initial and need have one row a rank of the topology and one column a chunk.
