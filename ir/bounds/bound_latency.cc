@@ -150,47 +150,47 @@ class Distances {
 constexpr size_t kFewLinks = 64;  // with more links, comparing costs more than searching
 
 // Links of a GPU, equal for interchangeable GPUs: (other end, direction, alpha, overhead), sorted.
-using Hanging = std::vector<std::tuple<int32_t, bool, int64_t, int64_t>>;
+using Attachment = std::vector<std::tuple<int32_t, bool, int64_t, int64_t>>;
 
-Hanging HangingOf(const Topology& topology, Rank rank) {
-  Hanging hanging;
+Attachment AttachmentOf(const Topology& topology, Rank rank) {
+  Attachment attachment;
   const NodeId node = topology.NodeOf(rank);
   for (LinkId l : topology.Out(node)) {
     const Link& link = topology.link(l);
-    hanging.emplace_back(link.to.value, false, link.latency_ps, link.overhead_ps);
+    attachment.emplace_back(link.to.value, false, link.latency_ps, link.overhead_ps);
   }
   for (LinkId l : topology.In(node)) {
     const Link& link = topology.link(l);
-    hanging.emplace_back(link.from.value, true, link.latency_ps, link.overhead_ps);
+    attachment.emplace_back(link.from.value, true, link.latency_ps, link.overhead_ps);
   }
-  std::sort(hanging.begin(), hanging.end());
-  return hanging;
+  std::sort(attachment.begin(), attachment.end());
+  return attachment;
 }
 
 constexpr int32_t kManyRanks = 64;  // with fewer ranks, finding translations costs more than it saves
 
 // Finds holders that are equally far from the destinations.
-class Alike {
+class EquivalentHolders {
  public:
-  Alike(const Topology& topology, const AllToAll& all) : topology_(topology) {
+  EquivalentHolders(const Topology& topology, const AllToAll& all) : topology_(topology) {
     const size_t ranks = static_cast<size_t>(topology.num_ranks()), holders = all.holders.size();
     everyone_ = holders == all.destinations.size();
     if (topology.num_ranks() >= kManyRanks && holders == ranks && everyone_)
       translations_ = FindTranslations(topology);
   }
   // True if an equivalent rank was seen before.
-  bool Met(Rank r) {
+  bool Seen(Rank r) {
     if (translations_ && translations_->Representative(translations_->OrbitOf(r)) != r) return true;
     const NodeId node = topology_.NodeOf(r);
     const bool few_links = topology_.Out(node).size() + topology_.In(node).size() <= kFewLinks;
-    return everyone_ && few_links && !seen_.emplace(HangingOf(topology_, r)).second;
+    return everyone_ && few_links && !seen_.emplace(AttachmentOf(topology_, r)).second;
   }
 
  private:
   const Topology& topology_;
   bool everyone_ = false;  // each rank is needed by all others
   std::optional<SymmetryGroup> translations_;
-  std::set<Hanging> seen_;
+  std::set<Attachment> seen_;
 };
 
 }  // namespace
@@ -220,9 +220,9 @@ StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& colle
       XCCL_RETURN_IF_ERROR(search(need.holders, need.destinations));
     return farthest;
   }
-  Alike alike(topology, *all);
+  EquivalentHolders equivalent(topology, *all);
   for (const Rank& r : all->holders)
-    if (!alike.Met(r)) XCCL_RETURN_IF_ERROR(search(std::span(&r, 1), all->destinations));
+    if (!equivalent.Seen(r)) XCCL_RETURN_IF_ERROR(search(std::span(&r, 1), all->destinations));
   return farthest;
 }
 

@@ -26,9 +26,9 @@ constexpr double kLeast = 1e-7;          // trees of less weight are dropped
 constexpr double kGrowth = 0.3;          // growth of the price of the most crowded orbit per round
 constexpr int32_t kIterations = 20'000;  // limit of simplex iterations per round
 
-class ShortestWays {
+class ShortestPaths {
  public:
-  explicit ShortestWays(const FlowProblem& problem)
+  explicit ShortestPaths(const FlowProblem& problem)
       : problem_(problem), topology_(*problem.topology), cost_(problem.orbit.size()) {
     const size_t nodes = static_cast<size_t>(topology_.num_nodes());
     labels_.resize(nodes);
@@ -120,7 +120,7 @@ class CuttingPlanes {
       : options_(options),
         sources_(problem.demands.sources.size()),
         orbits_(problem.share.size()),
-        ways_(problem),
+        shortest_(problem),
         program_(Costs()) {
     for (const double capacity : problem.capacity) bandwidth_ += capacity;
     bandwidth_ /= static_cast<double>(orbits_);
@@ -167,22 +167,23 @@ class CuttingPlanes {
 
   // Evaluates the bound that the prices prove. If `add`, the trees of the prices become rows.
   void Query(const std::vector<double>& prices, bool add, ConcurrentFlow& flow) {
-    const double bound = ways_.Bound(prices, [&](size_t s, const std::vector<ShortestWays::Label>& labels,
-                                                 const std::vector<double>& uses) {
-      if (add) AddTree(s, labels, uses);
-    });
+    const double bound = shortest_.Bound(
+        prices,
+        [&](size_t s, const std::vector<ShortestPaths::Label>& labels, const std::vector<double>& uses) {
+          if (add) AddTree(s, labels, uses);
+        });
     if (bound <= flow.bound_s) return;
     flow.bound_s = bound;
     best_ = prices;
   }
 
-  void AddTree(size_t s, const std::vector<ShortestWays::Label>& labels, const std::vector<double>& uses) {
+  void AddTree(size_t s, const std::vector<ShortestPaths::Label>& labels, const std::vector<double>& uses) {
     row_.assign(1, {static_cast<int32_t>(orbits_ + s), 1.0});
     for (size_t o = 0; o < orbits_; ++o)
       if (uses[o] > 0) row_.emplace_back(static_cast<int32_t>(o), -uses[o] / bytes_);
     program_.AddRow(row_, -LinearProgram::kInfinity, 0);
     FlowTree tree{.source = static_cast<int32_t>(s), .weight = 0, .into = {}};
-    for (const ShortestWays::Label& label : labels) tree.into.push_back(label.via);
+    for (const ShortestPaths::Label& label : labels) tree.into.push_back(label.via);
     trees_.push_back(std::move(tree));
   }
 
@@ -208,7 +209,7 @@ class CuttingPlanes {
 
   const FlowOptions options_;
   const size_t sources_, orbits_;
-  ShortestWays ways_;
+  ShortestPaths shortest_;
   LinearProgram program_;
   double bandwidth_ = 0, bytes_ = 0;  // means, used as units so that numbers are near one
   std::vector<double> best_;
@@ -241,15 +242,15 @@ ConcurrentFlow SolveConcurrentFlow(const FlowProblem& problem, const FlowOptions
 }
 
 double CrowdedFlowBound(const FlowProblem& problem, int32_t rounds) {
-  ShortestWays ways(problem);
+  ShortestPaths shortest(problem);
   // Starts with equal lengths of all links.
   std::vector<double> prices, load(problem.share.size());
   for (const double share : problem.share) prices.push_back(1 / share);
   double best = 0;
   for (int32_t round = 0; round < rounds; ++round) {
     std::fill(load.begin(), load.end(), 0);
-    best = std::max(best, ways.Bound(prices, [&](size_t, const std::vector<ShortestWays::Label>&,
-                                                 const std::vector<double>& uses) {
+    best = std::max(best, shortest.Bound(prices, [&](size_t, const std::vector<ShortestPaths::Label>&,
+                                                     const std::vector<double>& uses) {
       for (size_t o = 0; o < uses.size(); ++o) load[o] += uses[o];
     }));
     double most = 0;

@@ -24,9 +24,9 @@ inline Collective Make(CollectiveKind kind, int32_t ranks, std::vector<int64_t> 
 }
 
 // Random paths from GPU to GPU that pass through no other GPU.
-class Ways {
+class RandomPaths {
  public:
-  Ways(const Topology& topology, Random& random) : topology_(topology), random_(random) {}
+  RandomPaths(const Topology& topology, Random& random) : topology_(topology), random_(random) {}
   // A path to a GPU that is not yet reached, or nothing if the random walk ends elsewhere.
   std::vector<LinkId> From(Rank r, const std::vector<int32_t>& reached) {
     std::vector<LinkId> path;
@@ -50,13 +50,13 @@ class Ways {
 // Copies one chunk from its root to all over a random tree.
 inline void AddTree(const Topology& topology, Random& random, ChunkId chunk, Rank root, int32_t first_step,
                     Schedule& schedule) {
-  Ways ways(topology, random);
+  RandomPaths paths(topology, random);
   std::vector<int32_t> step(static_cast<size_t>(topology.num_ranks()), -1);
   step[root.index()] = first_step;
   for (int32_t left = topology.num_ranks() - 1; left > 0;) {
     const Rank from(static_cast<int64_t>(random.Below(static_cast<uint64_t>(topology.num_ranks()))));
     if (step[from.index()] < 0) continue;
-    const std::vector<LinkId> path = ways.From(from, step);
+    const std::vector<LinkId> path = paths.From(from, step);
     if (path.empty()) continue;
     const Rank to = *topology.RankOf(topology.link(path.back()).to);
     schedule.Add(chunk, 1, from, to, path, TransferOp::kCopy, step[from.index()]);

@@ -106,7 +106,7 @@ class RankClocks {
   std::vector<int64_t> latest_;  // likewise, of the last instruction visited in every threadblock
 };
 
-struct SlotAccesses {
+struct SlotHistory {
   int32_t writer = kNoNode;
   std::vector<int32_t> readers;
 };
@@ -138,7 +138,7 @@ class RankAccessCheck {
   }
 
  private:
-  SlotAccesses& At(const Operand& operand, int32_t k) {
+  SlotHistory& At(const Operand& operand, int32_t k) {
     const int64_t slot = operand.slot + k;
     switch (operand.buffer) {
       case BufferKind::kScratch:
@@ -154,13 +154,13 @@ class RankAccessCheck {
   }
 
   void Read(int32_t node, const Operand& operand, int32_t k) {
-    SlotAccesses& slot = At(operand, k);
+    SlotHistory& slot = At(operand, k);
     Order(slot.writer, node, operand, k, "reads", "written");
     slot.readers.push_back(node);
   }
 
   void Write(int32_t node, const Operand& operand, int32_t k) {
-    SlotAccesses& slot = At(operand, k);
+    SlotHistory& slot = At(operand, k);
     Order(slot.writer, node, operand, k, "writes", "written");
     for (int32_t reader : slot.readers) Order(reader, node, operand, k, "writes", "read");
     slot.writer = node;
@@ -188,7 +188,7 @@ class RankAccessCheck {
   size_t sizes_[3] = {0, 0, 0};
   std::optional<int32_t> shift_;
   int64_t origin_ = 0;
-  std::vector<SlotAccesses> user_, scratch_;
+  std::vector<SlotHistory> user_, scratch_;
 };
 
 }  // namespace
