@@ -1,5 +1,4 @@
-// The outsider: plans of every engine, checked and timed by examples/check_plan.py, which shares no code with
-// us.
+// Checks and times plans of every engine with examples/check_plan.py, which shares no code with this project.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -25,7 +24,7 @@
 namespace xccl::testing {
 namespace {
 
-// What the script prints.
+// Returns what the script prints.
 std::string Outsider(const std::string& arguments) {
   const std::string command = "python3 examples/check_plan.py " + arguments + " 2>&1";
   std::FILE* pipe = popen(command.c_str(), "r");
@@ -97,7 +96,7 @@ TEST_P(CheckPlan, AgreesOnRulesAndTimes) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, CheckPlan, ::testing::Range(0, 4));
 
-// Compressed plans, free on their links and not, right and wrong.
+// Compressed plans, right and wrong, some of which have translates that share links.
 TEST(CheckPlanCompressed, AgreesOnRulesAndTimes) {
   if (!HavePython()) GTEST_SKIP() << "no python3";
   const std::string path = ::testing::TempDir() + "/compressed.plan.json";
@@ -133,7 +132,7 @@ TEST(CheckPlanCompressed, AgreesOnRulesAndTimes) {
   }
 }
 
-// The example of docs/ir.md, section 10.
+// Checks the example of docs/ir.md, section 10.
 TEST(CheckPlanExample, OfTheDocumentation) {
   if (!HavePython()) GTEST_SKIP() << "no python3";
   std::FILE* file = std::fopen("docs/ir.md", "r");

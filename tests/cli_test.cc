@@ -1,4 +1,4 @@
-// xccl-synth as a user meets it: what it prints, its exit codes, the files it leaves.
+// Tests xccl-synth from outside: its output, its exit codes and the files that it leaves.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -34,7 +34,7 @@ class Cli : public testing::Test {
     fs::create_directories(folder_);
   }
   Said Run(const Words& arguments) const { return Command(Program(), arguments, folder_).Wait(); }
-  // Runs what must work.
+  // Runs a command that must succeed, and returns its output.
   std::string Out(const Words& arguments) const {
     const Said said = Run(arguments);
     EXPECT_EQ(said.code, 0) << said.err;
@@ -111,7 +111,7 @@ TEST_F(Cli, PlansForAMachineAsItWasAreRepaired) {
   EXPECT_NE(Out(with({"--from", "a.json"})).find("edges joined anew"), std::string::npos);
   Out(with({"--from", "a.json", "-o", "b.json"}));
   EXPECT_NE(Out({"verify", "b.json"}).find("b.json"), std::string::npos);
-  // Ranks that exchange partial sums are no trees: planned from nothing, and said so.
+  // Ranks that exchange partial sums form no trees, so the plan is made from scratch, and the output says so.
   Out({"plan", "full-mesh:4", "-c", "allreduce", "-e", "recursive-doubling", "-s", "1KiB", "-o", "c.json"});
   const std::string anew = Out({"plan", "full-mesh:4", "-c", "allreduce", "-s", "1KiB", "--without-link",
                                 "0<->1", "--from", "c.json"});
@@ -150,7 +150,7 @@ TEST_F(Cli, CompareNamesEnginesForOtherCollectivesInOneLine) {
   EXPECT_EQ(all.find("does not serve"), std::string::npos) << all;
   const std::string most = Out({"compare", "ring:3", "-c", "alltoall", "--sizes", "1KiB"});
   EXPECT_EQ(most.find("smt"), std::string::npos) << most;
-  // An engine that was asked for says itself what it serves.
+  // An engine that the user named gives its own reason.
   const std::string ring =
       Out({"compare", "ring:3", "-c", "alltoall", "--sizes", "1KiB", "--engines", "ring,direct"});
   EXPECT_NE(ring.find("\nleft out: ring: does not serve alltoall; it serves allreduce, "), std::string::npos)
@@ -199,7 +199,7 @@ TEST_F(Cli, SeveralGroupsArePlannedTogether) {
     EXPECT_LE(group["time_together_us"], plan["time_us"]);
   }
   EXPECT_EQ(plan["groups"][1]["count"], 2);
-  // The plan of all is a plan like any other.
+  // The plan of all groups is a plan like any other.
   EXPECT_EQ(Json::parse(Out({"verify", "a.json", "--json"}))["ok"], true);
   const Json simulated = Json::parse(Out({"simulate", "a.json", "--json"}));
   EXPECT_EQ(simulated[0]["size_bytes"], plan["size_bytes"]);
@@ -244,7 +244,7 @@ TEST_F(Cli, ATrainingStepIsPlannedLineByLine) {
   EXPECT_EQ(plan["lines"][0]["size_bytes"], 512 * 4096 * 2);
   EXPECT_EQ(plan["lines"][0]["count"], 4 * 16 * 2);
   EXPECT_EQ(plan["lines"][0]["file"], "sp-activations-allgather.plan.json");
-  EXPECT_EQ(Json::parse(Read("book/index.json"))["plans"].size(), 3u);  // both ways of pp have one size
+  EXPECT_EQ(Json::parse(Read("book/index.json"))["plans"].size(), 3u);  // both directions of pp have one size
   EXPECT_EQ(Run({"run", "book", "--sizes", "64KiB", "--iters", "1"}).code, 0);
   EXPECT_EQ(
       Out(arguments).rfind("llama-3-8b on leaf-spine:2x2x4: 0.0 billion parameters, tp 4 dp 1 pp 2\n", 0),
@@ -440,7 +440,7 @@ TEST_F(Cli, PlansEditedByHandAreRefused) {
   };
   struct Case {
     std::string text;
-    std::string err;  // after "bad.json: "; of proof alone where it begins with [
+    std::string err;  // after "bad.json: "; what begins with [ comes from proof alone
   };
   const std::vector<Case> cases = {
       {"", "1:1: truncated: the text ends before its value is complete"},
@@ -469,7 +469,7 @@ TEST_F(Cli, PlansEditedByHandAreRefused) {
     EXPECT_EQ(verified.code, 1);
     EXPECT_EQ(verified.err, "xccl-synth: " + err + "\n");
   }
-  // One transfer less in every column: what it carried is missing at the end.
+  // One transfer fewer in every column: what it carried is missing at the end.
   Json less = Json::parse(text);
   each_column(less, [](Json& c) { c.erase(23); });
   std::string ops = less["schedule"]["op"];
@@ -483,7 +483,7 @@ TEST_F(Cli, PlansEditedByHandAreRefused) {
   ASSERT_FALSE(report["violations"].empty());
   EXPECT_EQ(Keys(report["violations"][0]), (Words{"rule", "where", "text"}));
   EXPECT_EQ(report["violations"][0]["rule"], "S6");
-  // Every prefix of a plan is refused, never a crash.
+  // Every prefix of a plan is refused without a crash.
   for (size_t end = 1; end + 2 < text.size(); end += text.size() / 40) {
     Write("bad.json", text.substr(0, end));
     EXPECT_EQ(Run({"verify", "bad.json"}).code, 1) << end;
@@ -506,7 +506,7 @@ TEST_F(Cli, UnwritableOutputsLeaveNothingBehind) {
     ExpectWrong({{path}, 1, err},
                 Run({"compare", "torus:2x2", "-c", "allgather", "--sizes", "1KiB", "--html", path}));
   }
-  // Said before anything is read or searched.
+  // The error comes before anything is read or searched.
   ExpectWrong({{"early"}, 1, "none/a: cannot write: No such file or directory"},
               Run({"plan", "no-such-machine", "-c", "allgather", "-o", "none/a"}));
   ExpectWrong({{"early"}, 1, "none/a: cannot write: No such file or directory"},
@@ -600,7 +600,7 @@ TEST_F(Cli, KernelsOfAPlanBook) {
   RingPlan("book/ag.plan.json");
   Write("book/index.json",
         R"({"format":1,"plans":[{"file":"ag.plan.json","collective":"allgather","ranks":4}]})");
-  // In nvcc's place: shows what it was given.
+  // Stands in for nvcc: shows its arguments.
   Write("nvcc", "#!/bin/sh\necho \"$2 $7 $8 $9\" >\"$6\"\n");
   fs::permissions(folder_ + "/nvcc", fs::perms::owner_all);
   const std::string nvcc = folder_ + "/nvcc";
@@ -700,7 +700,7 @@ TEST_F(Cli, TheSameFlagsGiveTheSameBytes) {
   }
 }
 
-// Where there is a device this is a run; where there is none, the reason why not.
+// With a device this runs; without one it prints the reason.
 TEST_F(Cli, RunsOnGpusOrSaysWhatIsMissing) {
   RingPlan();
   for (const bool processes : {false, true}) {
@@ -731,7 +731,7 @@ TEST_F(Cli, RunsABook) {
   EXPECT_NE(beyond.err.find("allgather"), std::string::npos) << beyond.err;
 }
 
-// Processes whose parent is `parent`, from /proc.
+// The processes whose parent is `parent`, from /proc.
 std::vector<pid_t> Children(pid_t parent) {
   std::vector<pid_t> found;
   const std::string pid = std::to_string(parent);

@@ -1,5 +1,5 @@
-// NVRTC takes what codegen emits: every golden plan, for every architecture that matters. It needs the
-// toolkit's library and no device.
+// Compiles the CUDA of every golden plan with NVRTC for several architectures. This needs the toolkit's
+// library but no device.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -31,7 +31,7 @@ TEST(CudaCompile, EveryGoldenPlanForEveryArchitecture) {
     ASSERT_TRUE(lowered.ok()) << lowered.status().message();
     const auto source = Emit(*lowered, plan->collective, {});
     ASSERT_TRUE(source.ok()) << source.status().message();
-    // A type and an operator each; all of them are the device headers' tests.
+    // One type and one operator per plan; tests of the device headers cover them all.
     const DataType type = AllDataTypes()[static_cast<size_t>(number) % AllDataTypes().size()];
     const ReduceOp op = AllReduceOps()[static_cast<size_t>(number) % AllReduceOps().size()];
     ++number;

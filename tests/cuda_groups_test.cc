@@ -1,6 +1,6 @@
-// Emitted code of programs with groups through the whole host side of runtime/cuda, on a driver in host
-// memory. Its multicast addresses reach what the ranks have bound, in whichever process: so regions, offsets
-// and the way of the objects are as they must be.
+// Runs emitted code of programs with groups through the host side of runtime/cuda, on a driver in host
+// memory. A multicast address there reaches what the ranks have bound, in any process. So the test fails if
+// regions or offsets are wrong, or if an object does not reach a process.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@
 namespace xccl::testing {
 namespace {
 
-int64_t switch_accesses = 0;  // roughly: threads race
+int64_t switch_accesses = 0;  // approximate, since threads race
 int32_t CopiesOfFake(const char* multicast, char** copies) {
   const std::vector<char*> all = cuda::FakeDriver::CopiesAt(reinterpret_cast<cuda::DevicePointer>(multicast));
   XCCL_CHECK(all.size() >= 3);
@@ -41,10 +41,10 @@ int32_t CopiesOfFake(const char* multicast, char** copies) {
 struct Way {
   std::string name;
   bool one_device = false, processes = false, multicast = true, virtual_memory = true, wanted = true;
-  std::string groups;  // what usage says
+  std::string groups;  // as reported by usage
 };
 
-// A process's driver, with the kernel of the case that is run.
+// The driver of one process, with the kernel of the current case.
 class Machine {
  public:
   Machine(const Way& way, int32_t devices) {
@@ -81,7 +81,7 @@ StatusOr<cuda::RunReport> RunCase(Machine& machine, const Way& way, const Kernel
   run.warmup = 1;
   gpu.ranks_per_gpu = way.one_device ? of.program.ranks.size() : 1;
   run.processes = way.processes;
-  // Turns through types and operators.
+  // Cycles through types and operators.
   run.type = AllDataTypes()[static_cast<size_t>(turn) % AllDataTypes().size()];
   run.op = AllReduceOps()[static_cast<size_t>(turn) % AllReduceOps().size()];
   gpu.program.arena.slot_bytes = 4096;
@@ -139,11 +139,11 @@ TEST(CudaGroups, MemberByMember) {
   EXPECT_EQ(switch_accesses, before);
 }
 
-// An allreduce of ranks 0, 1, 2 once connected, if it can be; every element of rank r's input is r + 1.
+// The result of connecting ranks 0, 1, 2 and running an allreduce. Every element of rank r's input is r + 1.
 struct Connected {
   Status status;
   bool right = false;
-  int64_t calls = 0;  // to the driver, until it was connected or was not
+  int64_t calls = 0;  // to the driver, until connecting ended
   std::string groups;
 };
 Connected ConnectAndRun(Machine& machine, const KernelCase& of, size_t index, const cuda::Driver& driver) {
@@ -187,8 +187,8 @@ Connected ConnectAndRun(Machine& machine, const KernelCase& of, size_t index, co
   return result;
 }
 
-// Whichever call fails while ranks are connected: an error, or the switch is done without. Nothing is left
-// behind.
+// If any call fails while ranks are connected, the result is an error or a communicator that does not use
+// the switch. Nothing is leaked.
 TEST(CudaGroups, EveryCallMayFail) {
   const std::vector<KernelCase> cases = GroupCases();
   const auto wanted = std::ranges::find(cases, "allreduce fused on 3", &KernelCase::name);
@@ -210,7 +210,7 @@ TEST(CudaGroups, EveryCallMayFail) {
     if (found.groups.rfind("member by member: cuda: device", 0) == 0) ++by_hand;
     EXPECT_EQ(machine.fake().Leaks(), "") << "call " << call;
   }
-  // Creating, joining, binding, mapping.
+  // These are failures of creating, joining, binding and mapping.
   EXPECT_GE(by_hand, 8);
 }
 

@@ -1,6 +1,6 @@
-// Emitted code through the whole host side of runtime/cuda: the driver is in host memory and its kernel is
-// what codegen emitted for the host. Every collective, every protocol, ranks of one launch, of several
-// devices and of several processes.
+// Runs emitted code through the host side of runtime/cuda: the driver is in host memory and its kernel is
+// what codegen emitted for the host. Covers every collective and protocol, with ranks in one launch, on
+// several devices and in several processes.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr int32_t kRanks = 3;
 
-// A process's driver, with the kernel of the case that is run.
+// The driver of one process, with the kernel of the current case.
 class Machine {
  public:
   explicit Machine(const cuda::FakeOptions& options, bool registered = false)
@@ -49,7 +49,7 @@ class Machine {
   std::string Leaks() const { return fake_ == nullptr ? "" : fake_->Leaks(); }
 
  private:
-  // Peers have this rank's buffers mapped; at the same address where chance has it so.
+  // Peers have mapped this rank's buffers, possibly at the same address.
   static void CheckRegistered(const device::HostKernel& kernel, const device::LaunchArgs& args) {
     XCCL_CHECK(args.direct == kernel.info.direct && args.own.input_window == 1 &&
                args.own.output_window == 1);
@@ -69,7 +69,7 @@ struct Way {
   uint64_t jitter = 0;
 };
 
-// Made once: that takes longer than a run.
+// Made only once, since that takes longer than a run.
 const std::vector<KernelCase>& Cases() {
   static const std::vector<KernelCase> cases = KernelCases(kRanks);
   return cases;
@@ -95,7 +95,7 @@ void ExpectRight(const Way& way, const std::vector<int64_t>& sizes, int32_t ever
       run.warmup = 1;
       gpu.ranks_per_gpu = way.ranks_per_gpu;
       run.processes = way.processes;
-      // Turns through types and operators; user-defined collectives have no avg.
+      // Cycles through types and operators; user-defined collectives have no avg.
       run.type = AllDataTypes()[static_cast<size_t>(turn / every) % AllDataTypes().size()];
       run.op = AllReduceOps()[static_cast<size_t>(turn / every) % (AllReduceOps().size() - 1)];
       gpu.program.arena.slot_bytes = 4096;

@@ -1,5 +1,5 @@
-// The arithmetic of kernels, as the host compiles it, against ir/numbers.h: every fp8 pair, every 16-bit
-// value with some others, random bits of the wider types.
+// Compares the arithmetic of kernels, compiled for the host, with ir/numbers.h: every fp8 pair, every
+// 16-bit value with some others, random bits of the wider types.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -12,7 +12,7 @@
 namespace xccl {
 namespace {
 
-// Two results are the same when their bits are, or both are NaN: which NaN is the processor's choice.
+// True if the bits are equal or both are NaN. The processor may choose which NaN.
 template <class T>
 bool Same(T a, T b) {
   if (std::memcmp(&a, &b, sizeof(T)) == 0) return true;
@@ -58,7 +58,7 @@ TYPED_TEST(DeviceNumbers, AreTheReferences) {
   std::vector<TypeParam> a(1 << 16), b(1 << 16);
   for (size_t i = 0; i < a.size(); ++i) {
     uint64_t x = random.Next(), y = random.Next();
-    // Bytes: every pair. Two bytes: every value.
+    // All pairs of bytes; all 16-bit values.
     if (sizeof(TypeParam) == 1) x = i & 255, y = i >> 8;
     if (sizeof(TypeParam) == 2) x = i;
     std::memcpy(&a[i], &x, sizeof(TypeParam));

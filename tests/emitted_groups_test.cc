@@ -1,5 +1,5 @@
-// Emitted code of programs with multicast and reduce groups, run on the host, against the interpreter, bit by
-// bit: member after member, and through a switch that reduces in the same order.
+// Compares emitted code of programs with groups, run on the host, with the interpreter bit by bit. Groups
+// are served one member at a time, and by a switch that reduces in the same order.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -62,7 +62,7 @@ TEST(EmittedGroups, DoWhatTheInterpreterDoes) {
         for (bool in_place : {false, true}) {
           for (bool scattered : {false, true}) {
             if (!kAll && ++turn % 2 == 0) continue;
-            // Direct messages are allowed to the instructions that have no group.
+            // Instructions without a group may have direct messages.
             runner.Expect(
                 {.size_bytes = size, .in_place = in_place, .direct = turn % 4 < 2, .scattered = scattered});
             if (HasFatalFailure()) return;
@@ -73,7 +73,7 @@ TEST(EmittedGroups, DoWhatTheInterpreterDoes) {
   }
 }
 
-// Types and operators follow each other on the same slots, so that neutral elements change.
+// Types and operators alternate on the same slots, so neutral elements change.
 TEST(EmittedGroups, DoSoForEveryTypeAndOperator) {
   const std::vector<KernelCase> cases = GroupCases();
   int32_t turn = 0;
@@ -83,7 +83,7 @@ TEST(EmittedGroups, DoSoForEveryTypeAndOperator) {
       for (DataType type : AllDataTypes()) {
         for (ReduceOp op : AllReduceOps()) {
           if (!cases[i].collective.Reduces() && op != ReduceOp::kSum) continue;
-          // Every pair with every collective, on some number of ranks.
+          // Every pair is run with every collective, but not on every number of ranks.
           if (++turn % 3 != 0 && cases[i].program.ranks.size() > 3 && !kAll) continue;
           runner.Expect({.type = type,
                          .op = op,
@@ -121,8 +121,8 @@ TEST(EmittedGroups, InterpreterKernelDoesTheSame) {
   }
 }
 
-// Only what the switch has goes through it: 4 bytes at a time at least, to all; and to reduce, the types and
-// operators of multimem.ld_reduce.
+// Only what the switch supports goes through it: multicasts of at least 4 bytes, and reductions of the
+// types and operators of multimem.ld_reduce.
 TEST(EmittedGroups, UseTheSwitchForWhatItHas) {
   const std::vector<KernelCase> cases = GroupCases();
   const auto reduced = [&](DataType type, ReduceOp op, bool with_switch) {
@@ -147,7 +147,7 @@ TEST(EmittedGroups, UseTheSwitchForWhatItHas) {
   }
 }
 
-// A root whose members never come says for which it waits.
+// A root whose members never come reports which one it waits for.
 TEST(EmittedGroups, GiveUpWhenNobodyComes) {
   const std::vector<KernelCase> cases = GroupCases();
   for (size_t i = 0; i < cases.size(); ++i) {
@@ -158,7 +158,7 @@ TEST(EmittedGroups, GiveUpWhenNobodyComes) {
     const StatusOr<Buffers> found =
         machine.RunRanks(RandomInputs(cases[i].program, cases[i].collective, launch), launch, 1, 1);
     ASSERT_FALSE(found.ok());
-    // The first of two instances says so.
+    // The first of two instances reports it.
     const std::string& said = found.status().message();
     EXPECT_EQ(said.rfind("rank 1: threadblock 0, instruction 0, pass ", 0), 0U) << said;
     EXPECT_TRUE(said.ends_with(": wait 2 for 0, expected 1, saw 0")) << said;

@@ -1,5 +1,5 @@
-// Emitted code, run on the host, against the interpreter: bit by bit, on numbers whose sums depend on their
-// order.
+// Compares emitted code, run on the host, with the interpreter bit by bit, on numbers whose sums depend on
+// their order.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kSlotBytes = 4096;
 
-// One case with one protocol: a machine, which many launches share.
+// One case with one protocol, on a machine that many launches share.
 class Runner {
  public:
   Runner(const KernelCase& of, size_t index, Protocol protocol, bool interpreter = false,
@@ -53,12 +53,12 @@ class Runner {
   HostMachine machine_;
 };
 
-// All of everything on few ranks, or when asked for; else each once, with one protocol or another.
+// On few ranks, or on request, every combination is run; else each case once, with one of the protocols.
 const bool kAll = XCCL_RANKS <= 3 || std::getenv("XCCL_LONG") != nullptr;
 
 constexpr Protocol kProtocols[] = {Protocol::kSimple, Protocol::kLl, Protocol::kLl128};
 
-// Sizes, places and direct access, for one type.
+// All sizes, both placements and direct access, for one type.
 TEST(Emitted, DoesWhatTheInterpreterDoes) {
   const std::vector<KernelCase> cases = KernelCases(XCCL_RANKS);
   ASSERT_EQ(static_cast<size_t>(device::kNumKernels), cases.size());
@@ -150,7 +150,7 @@ TEST(Emitted, DoesSoWithRandomDelays) {
   }
 }
 
-// A rank whose peers never come gives up, and says where. The others are free to start again elsewhere.
+// A rank whose peers never come gives up and reports where. The others can start again elsewhere.
 TEST(Emitted, GivesUpWhenNobodyComes) {
   if (XCCL_RANKS == 1) GTEST_SKIP() << "one rank waits for nobody";
   const std::vector<KernelCase> cases = KernelCases(XCCL_RANKS);

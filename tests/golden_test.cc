@@ -1,6 +1,7 @@
-// Plan files of small cases and what is emitted from them, byte for byte. Where a change is meant:
+// Compares plan files of small cases, and the code emitted from them, byte for byte. After an intended
+// change,
 //   XCCL_GOLDEN_DIR=$PWD/tests/golden bazel run //tests:golden_test
-// writes them anew, and the difference is read before it is committed.
+// rewrites them; review the difference before you commit it.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -54,7 +55,7 @@ TEST(Golden, PlanFilesAreTheSameBytes) {
   }
 }
 
-// What is emitted from the plan files: CUDA of all, and the host's of one.
+// The code emitted from the plan files: CUDA for all, host code for one.
 TEST(Golden, EmittedTextIsTheSameBytes) {
   const std::string here = std::filesystem::current_path().string();
   const char* const rewrite = std::getenv("XCCL_GOLDEN_DIR");

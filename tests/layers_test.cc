@@ -1,6 +1,6 @@
-// The stages and what each may see, as Bazel itself tells it (the genquery `layers`). Visibility refuses a
-// wrong arrow between two folders; this test refuses what visibility cannot say: a path over several targets,
-// a cycle of packages, a header with two owners.
+// Checks the stages and what each may depend on, as Bazel itself reports it (the genquery `layers`).
+// Visibility refuses a wrong dependency between two folders. This test refuses what visibility cannot
+// express: a path over several targets, a cycle of packages, a header with two owners.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ struct Target {
 
 std::string PackageOf(std::string_view label) { return std::string(label.substr(2, label.find(':') - 2)); }
 
-// Production targets of this repository by label.
+// The production targets of this repository, by label.
 std::map<std::string, Target> ReadTargets() {
   pugi::xml_document document;
   EXPECT_TRUE(document.load_file("tests/layers.xml"));
@@ -52,7 +52,7 @@ std::map<std::string, Target> ReadTargets() {
   return targets;
 }
 
-// Everything that can be reached from the first targets, with the target that led there.
+// Everything that the first targets reach, each with the target that led there.
 std::map<std::string, std::string> Reach(const Edges& edges, const std::vector<std::string>& from) {
   std::map<std::string, std::string> reached;
   std::vector<std::string> queue = from;
@@ -81,7 +81,7 @@ class LayersTest : public testing::Test {
     return labels;
   }
 
-  // "//a:b <- //c:d" for every target of `to` that targets of `from` see, directly or not.
+  // "//a:b <- //c:d" for every target of `to` that targets of `from` depend on, directly or not.
   std::vector<std::string> Paths(std::string_view from, std::string_view to) const {
     std::vector<std::string> paths;
     const std::map<std::string, std::string> reached = Reach(edges_, In(from));

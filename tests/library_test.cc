@@ -1,6 +1,7 @@
-// The promise of `plan`: on every machine of the library, for every collective, `auto` yields a plan that
-// verifies, lowers to a program that verifies, and (up to 64 ranks) runs on the CPU without a wrong element.
-// Above 64 ranks allgather and allreduce are planned; above 256 only with XCCL_LONG=1.
+// Tests the promise of `plan`: on every machine of the library and for every collective, `auto` returns a
+// plan that verifies and lowers to a program that verifies. Up to 64 ranks the program also runs on the CPU
+// and gives the right result. Above 64 ranks only allgather and allreduce are planned; above 256, only with
+// XCCL_LONG=1.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -23,7 +24,7 @@ constexpr int64_t kPlanSize = 1 << 20;
 
 bool IsLong() { return std::getenv("XCCL_LONG") != nullptr; }
 
-// Counts that are uneven and have zeros; pairs that are a shifted ring.
+// Counts are uneven and include zeros; pairs form a shifted ring.
 CollectiveSpec SpecOf(CollectiveKind kind, int32_t ranks) {
   CollectiveSpec spec;
   spec.kind = kind;

@@ -1,5 +1,5 @@
-// Valid schedules, changed a little: the verifier must agree with a slow replay on each, and so object to
-// every change that breaks one.
+// Changes valid schedules a little. The verifier must agree with a slow replay on each, and so reject every
+// change that breaks one.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -21,7 +21,7 @@ struct Score {
   int rejected = 0, harmless = 0;
 };
 
-// Mutates one answer some times by every operator.
+// Applies every mutation to one answer several times.
 void MutateAnswer(const Synthesis& answer, const Topology& topology, Random& random,
                   std::map<std::string_view, Score>& scores) {
   for (const Mutation& mutation : AllMutations()) {
@@ -65,7 +65,7 @@ TEST(Mutation, TheVerifierAgreesWithReplay) {
     RecordProperty(std::string(mutation.name) + " harmless", scores[mutation.name].harmless);
     EXPECT_GT(scores[mutation.name].rejected, 0) << mutation.name;
   }
-  // Engines send nothing twice: without a transfer, something is missing.
+  // Engines send nothing twice, so without a transfer something is missing.
   EXPECT_GT(scores["delete"].rejected, 10 * scores["delete"].harmless);
 }
 

@@ -1,6 +1,6 @@
-// What nvcc makes of emitted CUDA: no registers spilled and no local memory (ptxas says so), 16-byte
-// accesses, acquire loads and fences where they belong (PTX). Skipped where there is no nvcc. XCCL_LONG=1
-// tries all types.
+// Inspects what nvcc makes of emitted CUDA: no spilled registers and no local memory (ptxas), 16-byte
+// accesses, acquire loads and fences in the right places (PTX). Skipped without nvcc. XCCL_LONG=1 tries all
+// types.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ std::string FindNvcc() {
 }
 
 struct Compiled {
-  std::string ptxas;  // what ptxas -v said
+  std::string ptxas;  // the output of ptxas -v
   std::string ptx;
 };
 
@@ -76,7 +76,7 @@ void ExpectNoLocalMemory(const Compiled& compiled) {
   EXPECT_EQ(compiled.ptx.find(".local "), std::string::npos) << "local memory in the PTX";
 }
 
-// The text of a function of the PTX whose name has `part`; of each, one after another.
+// The text of every PTX function whose name contains `part`, one after another.
 std::string FunctionsNamed(const std::string& ptx, const std::string& part) {
   std::string bodies;
   std::istringstream lines(ptx);
@@ -103,8 +103,8 @@ std::string FunctionsNamed(const std::string& ptx, const std::string& part) {
   return bodies;
 }
 
-// Memory that others write is never read by a plain load, which a compiler may keep in a register and a
-// multiprocessor in its cache.
+// A plain load must never read memory that others write: a compiler may keep its result in a register, and
+// a multiprocessor in its cache.
 void ExpectNoWeakLoads(const std::string& body, const std::string& what) {
   std::istringstream lines(body);
   for (std::string line; std::getline(lines, line);) {
@@ -188,8 +188,7 @@ TEST(Nvcc, TypesAndOperators) {
   Check(choices);
 }
 
-// Types and operators that need the most registers.
-// Groups go through the switch from sm_90 on; every way has its fences.
+// Groups use the switch from sm_90 on; with and without it, fences are in place.
 TEST(Nvcc, GroupsHaveMultimem) {
   const std::string nvcc = FindNvcc();
   if (nvcc.empty()) GTEST_SKIP() << "no nvcc: not in CUDA_HOME, CUDA_PATH, /usr/local/cuda, /usr/bin";

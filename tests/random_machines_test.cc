@@ -1,4 +1,4 @@
-// Seeded random machines, every collective on all ranks and on some of them, every engine.
+// Seeded random machines with every collective, on all ranks and on some of them, by every engine.
 #include <gtest/gtest.h>
 
 #include "base/random.h"
@@ -36,12 +36,12 @@ void CheckMachine(uint64_t seed) {
     CheckAllEngines(request);
   };
   for (const Collective& collective : AllCollectives(topology.num_ranks())) check(topology, collective);
-  // Every third kind of collective on some ranks; the seeds' turns cover all.
+  // Every third kind of collective on some ranks; three consecutive seeds cover all.
   const std::vector<Collective> kinds = SubsetCollectives(SomeRanks(topology.num_ranks(), random));
   std::vector<Collective> subset;
   for (size_t k = seed % 3; k < kinds.size(); k += 3) subset.push_back(kinds[k]);
   for (const Collective& collective : subset) check(topology, collective);
-  // The same where idle ranks carry nothing.
+  // The same, if idle ranks may carry nothing.
   const Topology without = WithoutRelays(topology, subset.front().ranks());
   if (without == topology || !CheckReachable(without, subset.front()).ok()) return;
   for (const Collective& collective : subset) check(without, collective);

@@ -22,7 +22,7 @@ struct Row {
   int64_t size_bytes;
   TimeModel model;
   std::optional<int32_t> chunks;
-  size_t part = 0, parts = 1;  // which of the digraphs: every parts-th, so that shards share them
+  size_t part = 0, parts = 1;  // takes every parts-th digraph, so that shards divide them
 };
 
 std::string NameOf(const Row& row) {

@@ -1,5 +1,5 @@
-// What smt proves and finds, beside a search that tries everything: every strongly connected digraph on up to
-// four GPUs, and small machines with switches, parallel and unlike links, relays and one-way links.
+// Compares what smt proves and finds with an exhaustive search: every strongly connected digraph on up to
+// four GPUs, and small machines with switches, parallel and unequal links, relays and one-way links.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -19,8 +19,8 @@
 namespace xccl::testing {
 namespace {
 
-// Every k-synchronous schedule of a collective, tried one after the other, up to so many. A state is the set
-// of contributions that each rank holds of each chunk, as bits. Slow, and obviously right.
+// Tries every k-synchronous schedule of a collective, up to a limit on states. A state is the set of
+// contributions that each rank holds of each chunk, as bits. Slow and obviously right.
 class BruteForce {
  public:
   enum class Answer : uint8_t { kNo, kYes, kTooLong };
@@ -52,7 +52,7 @@ class BruteForce {
     return found ? Answer::kYes : nodes_ > kMostNodes ? Answer::kTooLong : Answer::kNo;
   }
 
-  // Rounds of a schedule by its links' loads.
+  // The rounds of a schedule, from the loads of its links.
   int64_t RoundsOf(const Schedule& schedule) const {
     std::map<std::pair<int32_t, LinkId>, int64_t> load;
     for (int64_t t = 0; t < schedule.size(); ++t)
@@ -118,14 +118,14 @@ class BruteForce {
     return false;
   }
 
-  // All states that one step of so many rounds leads to; of copies only those that hold most.
+  // All states that one step of `rounds` rounds leads to; for copies, only those that no other includes.
   std::vector<State> Next(const State& state, int32_t rounds) {
     std::set<State> all;
     State next = state;
     std::vector<int64_t> load(static_cast<size_t>(topology_.num_links()), 0);
     Extend(state, rounds, 0, next, load, all);
     if (sums_) return {all.begin(), all.end()};
-    nodes_ += static_cast<int64_t>(all.size() * all.size() / 20);  // what looking for the most takes
+    nodes_ += static_cast<int64_t>(all.size() * all.size() / 20);  // cost of finding the largest ones
     if (nodes_ > kMostNodes) return {};
     std::vector<State> most;
     for (const State& one : all)
@@ -147,7 +147,7 @@ class BruteForce {
     for (LinkId l : path.links) --load[l.index()];
   }
 
-  // What is sent to place i (a rank's of a chunk) and those after it.
+  // Chooses what is sent to position i (one rank and chunk) and to those after it.
   void Extend(const State& state, int32_t rounds, size_t i, State& next, std::vector<int64_t>& load,
               std::set<State>& all) {
     if (++nodes_ > kMostNodes) return;
@@ -170,7 +170,7 @@ class BruteForce {
     Extend(state, rounds, i + 1, next, load, all);
   }
 
-  // Sums at place i, from path k on.
+  // Adds sums at position i, from path k on.
   void Add(const State& state, int32_t rounds, size_t i, size_t k, State& next, std::vector<int64_t>& load,
            std::set<State>& all) {
     const std::vector<Path>& paths = into_[static_cast<int32_t>(i) / chunks_];
@@ -197,7 +197,7 @@ class BruteForce {
   std::map<std::pair<State, std::pair<int32_t, int32_t>>, bool> known_;
 };
 
-// Questions that brute force answered, and those that it or smt gave up.
+// Numbers of questions that brute force answered, and of those that it or smt gave up on.
 struct Count {
   int yes = 0, no = 0, too_long = 0, stopped = 0;
 };
@@ -267,7 +267,7 @@ class SmtBruteForceOfFour : public ::testing::TestWithParam<size_t> {};
 TEST_P(SmtBruteForceOfFour, EveryDigraph) { CompareDigraphs(4, GetParam(), 4); }
 INSTANTIATE_TEST_SUITE_P(Parts, SmtBruteForceOfFour, ::testing::Range<size_t>(0, 4));
 
-// Two parts; some ranks have a contribution to each, some need a sum of some.
+// Two parts; some ranks contribute to each, and some need a sum of some contributions.
 Collective RandomTables(Random& random, int32_t ranks) {
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kCustom;
@@ -304,7 +304,7 @@ TEST(SmtBruteForce, UserDefinedTables) {
   EXPECT_EQ(count.stopped, 0);
 }
 
-// Switches, parallel and unlike links, long ways, one-way links; members with relays between.
+// Switches, parallel and unequal links, long paths, one-way links; members with relays between them.
 TEST(SmtBruteForce, MachinesOfEveryKind) {
   struct Row {
     std::string name, xml;

@@ -9,7 +9,7 @@ Link Joined(int32_t from, int32_t to) {
   return Link{.from = NodeId(from), .to = NodeId(to), .bandwidth_bytes_per_s = 1'000'000'000};
 }
 
-// Nodes 0 and 1 are GPUs behind switch 2; 3 is a NIC at GPU 0, behind it the CPU 4.
+// GPUs 0 and 1 behind switch 2; NIC 3 at GPU 0, and CPU 4 behind it.
 Topology Machine(bool with_nic) {
   TopologySpec spec{.name = "m", .source = "", .hosts = {}, .nodes = {}, .links = {}, .warnings = {}};
   const NodeKind kinds[] = {NodeKind::kGpu, NodeKind::kGpu, NodeKind::kSwitch, NodeKind::kNic,

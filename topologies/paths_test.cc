@@ -16,7 +16,7 @@ struct TestLink {
   int64_t bandwidth = 1, latency = 0, overhead = 0;
 };
 
-// One node a letter: g GPU, s switch, n NIC, c CPU.
+// One node per letter: g GPU, s switch, n NIC, c CPU.
 Topology Make(std::string_view kinds, const std::vector<TestLink>& links) {
   TopologySpec spec;
   spec.name = "test";
@@ -109,7 +109,7 @@ Topology RandomTopology(Random& random) {
   return Make(kinds, links);
 }
 
-// All simple paths, depth first.
+// All simple paths, depth-first.
 void BestPaths(const Topology& t, NodeId at, std::vector<LinkId>& path, std::vector<bool>& seen,
                const std::function<void(NodeId, const std::vector<LinkId>&)>& visit) {
   for (LinkId l : t.Out(at)) {
@@ -210,7 +210,7 @@ TEST(RankHops, DiameterOfARing) {
   EXPECT_EQ(RankDiameter(Make("g", {})), 0);
 }
 
-// A switch per 64 GPUs under spines: memory and time are near linear in the pairs.
+// One switch per 64 GPUs, under spines: memory and time are near linear in the pairs.
 TEST(GpuNeighbours, TwoLevelTreeOf512Gpus) {
   std::string kinds(512, 'g');
   std::vector<TestLink> links;

@@ -80,8 +80,8 @@ struct Known {
   BoundKind bound_kind;
 };
 
-// ForestColl's optima (allgather), closed forms for grids with links of 50 GB/s: allreduce on an n × n mesh
-// 2n/(n+1) links, on tori half of allgather.
+// ForestColl's optima for allgather, and closed forms for grids with links of 50 GB/s: allreduce reaches
+// 2n/(n+1) links on an n × n mesh, and half of allgather on tori.
 TEST(BandwidthBound, KnownOptima) {
   const std::vector<Known> rows = {
       {"mesh:3x3", CollectiveKind::kAllgather, 50 * 9 / 4.0, BoundKind::kCut},
@@ -110,7 +110,7 @@ TEST(BandwidthBound, KnownOptima) {
     const bool rooted = row.kind == CollectiveKind::kBroadcast || row.kind == CollectiveKind::kGather;
     const Collective collective =
         MakeCollective(row.kind, topology->num_ranks(), rooted ? std::optional<Rank>(Rank(0)) : std::nullopt);
-    // A size that divides by all of 9, 25, 64 ranks and 16 bytes.
+    // A size that is divisible by 9, 25 and 64 ranks and by 16 bytes.
     const Bound bound = BoundOf(*topology, collective, 64LL * 9 * 25 * 16 * 1000);
     EXPECT_NEAR(static_cast<double>(bound.size_bytes) / bound.bandwidth_ps * 1e3, row.algbw_gb_per_s,
                 1e-6 * row.algbw_gb_per_s);
@@ -153,7 +153,7 @@ Topology RandomGraph(Random& random, int32_t gpus, int32_t switches) {
   return MakeGraph("random", gpus, switches, edges);
 }
 
-// Largest supply inside ÷ bandwidth out over all sets that leave out a sink, in ps.
+// The largest supply inside ÷ bandwidth out, in ps, over all sets that leave out a sink.
 double WorstCutByTrial(const Topology& topology, const std::vector<int64_t>& supply,
                        const std::vector<bool>& sink, bool reversed) {
   double worst = 0;
@@ -213,7 +213,8 @@ TEST(BandwidthBound, WorstOfAllCuts) {
   }
 }
 
-// Allreduce: worst partition of GPUs by trying all, where bandwidths are equal both ways.
+// The worst partition of GPUs for allreduce, found by trying all. Requires: equal bandwidth in both
+// directions.
 double WorstPartitionByTrial(const Topology& topology, double bytes) {
   const int32_t n = topology.num_nodes();
   double worst = 0;
@@ -259,7 +260,7 @@ TEST(BandwidthBound, AllreduceIsTheWorstPartition) {
 }
 
 TEST(BandwidthBound, HostsArePartsOfAllreduce) {
-  // Four hosts of two GPUs and an inner switch; one slow link to a fabric switch each.
+  // Four hosts with two GPUs and an inner switch, each with one slow link to a fabric switch.
   TopologySpec spec;
   spec.name = "hosts";
   for (int h = 0; h < 4; ++h) spec.hosts.push_back({"h" + std::to_string(h)});
@@ -292,7 +293,7 @@ TEST(BandwidthBound, HostsArePartsOfAllreduce) {
   EXPECT_EQ(bound.kind, BoundKind::kCounting);
 }
 
-// No plan is faster than the bound: random trees in both time models.
+// No plan is faster than the bound: tries random trees in both time models.
 TEST(LowerBound, IsNotBeaten) {
   Random random(3);
   for (int trial = 0; trial < 60; ++trial) {
@@ -328,7 +329,8 @@ TEST(LowerBound, IsNotBeaten) {
   }
 }
 
-// The bounds of allreduce hold for plans that are no trees: halves exchanged in each dimension of a cube.
+// The bounds of allreduce hold for plans that are not trees: here halves are exchanged in each dimension of
+// a cube.
 TEST(LowerBound, HoldsForRecursiveDoubling) {
   for (int32_t dimensions = 1; dimensions <= 4; ++dimensions) {
     const StatusOr<Topology> topology = LoadTopology("hypercube:" + std::to_string(dimensions));
@@ -368,7 +370,7 @@ TEST(BandwidthBound, CustomTables) {
   EXPECT_EQ(bound.kind, BoundKind::kRelaxed);
 }
 
-// Tables that say what a collective says have its bound where that is a cut or a count.
+// A table that describes a named collective has the same bound if that is a cut or a count.
 TEST(BandwidthBound, TablesOfNamedCollectives) {
   const Topology torus = MakeGraph("ring", 4, 0, Duplex({{0, 1, 1}, {1, 2, 1}, {2, 3, 1}, {3, 0, 1}}));
   const Topology line = MakeGraph("line", 4, 0, Duplex({{0, 1, 1}, {1, 2, 1}, {2, 3, 1}}));

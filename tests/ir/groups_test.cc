@@ -1,4 +1,4 @@
-// Trees of links as groups of programs: lowering, verifier, interpreter and timing together.
+// Trees of links become groups of programs: tests lowering, verifier, interpreter and timing together.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,8 +39,8 @@ std::vector<Topology> Machines() {
   return {TreeSwitch(2), TreeSwitch(3), TreeSwitch(5), TreeLeaves(2, 1), TreeLeaves(3, 2)};
 }
 
-// Every kind on every machine, straight and with detours; slots, fusing, pacing, merging and passes take
-// turns.
+// Every kind on every machine, with and without detours; the options for slots, fusing, pacing, merging and
+// passes alternate.
 TEST(Groups, ComputeThePostconditionOfEveryKind) {
   constexpr int32_t kSlots[] = {1, 2, 8};
   int turn = 0, with_groups = 0;
@@ -95,7 +95,7 @@ Program LoweredOn(const Topology& topology, const Collective& collective, const 
   return Lower(TreeSchedule(collective, topology, 0), collective, topology, options).value();
 }
 
-// Each byte is touched once at the root: what comes from the switch is added to its own and sent out.
+// The root touches each byte once: it adds what comes from the switch to its own and sends the sum out.
 TEST(Groups, AllreduceIsOneInstructionAtItsRoot) {
   const Collective collective = MakeCollective(CollectiveKind::kAllreduce, 3);
   const Program program = LoweredOn(TreeSwitch(3), collective, {.size_bytes = 1000});
@@ -115,8 +115,8 @@ TEST(Groups, AllreduceIsOneInstructionAtItsRoot) {
   EXPECT_TRUE(root.instructions[0].final);
 }
 
-// The program of the test above: rank 0 is the root of both groups; ranks 1 and 2 send by threadblock 0 and
-// receive by threadblock 1.
+// The program of the test above. Rank 0 is the root of both groups; ranks 1 and 2 send in threadblock 0 and
+// receive in threadblock 1.
 struct Rejection {
   const char* what;
   void (*spoil)(Program&);
@@ -207,8 +207,8 @@ Instruction Make(Opcode op, Operand src, Operand dst) {
   return i;
 }
 
-// Rank 0 multicasts chunks 0 and 1. Rank 1 takes them after a message that rank 0 sends when both are under
-// way: one slot is too few, though rank 2 takes its own at once.
+// Rank 0 multicasts chunks 0 and 1. Rank 1 receives them after a message that rank 0 sends once both are in
+// flight. One slot is too few, though rank 2 receives its copies at once.
 TEST(Groups, TakeASlotOfEveryMember) {
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kBroadcast;
@@ -255,7 +255,7 @@ TEST(Groups, TakeASlotOfEveryMember) {
   EXPECT_FALSE(Interpret(program, collective, ExactInputs(program, collective, options), options).ok());
 }
 
-// Changes a program a little: what the verifier lets pass computes the right result in every order.
+// Changes a program a little. If the verifier accepts it, it computes the right result in every order.
 TEST(Groups, MutationsAreRejectedOrHarmless) {
   int rejected = 0, harmless = 0;
   const Topology topology = TreeLeaves(2, 1);
@@ -336,20 +336,20 @@ TEST(Groups, CannotBeTimedWhereTheirPathIsNotATree) {
     program.groups[0].path = c.path;
     EXPECT_EQ(SimulateProgram(program, collective, topology, {}).status().message(), c.message);
   }
-  // A switch that forwards alone.
+  // A switch that only forwards.
   EXPECT_EQ(
       SimulateProgram(good, collective, OneSwitch(3), {}).status().message(),
       "multicast group of rank 0 on channel 0: several links meet at switch s, which does not multicast");
 }
 
-// A reduction that replaces what its root has: a program without groups cannot say it.
+// A reduction that replaces what its root holds; a program without groups cannot express it.
 TEST(Groups, ReductionsThatReplaceBecomeReceives) {
   const Topology topology = TreeSwitch(4);
   const Collective collective = MakeCollective(CollectiveKind::kReduce, 4);  // to rank 2
   Schedule schedule;
   schedule.num_chunks = 1;
   const std::vector<Rank> pair = {Rank(0), Rank(2)}, rest = {Rank(1), Rank(3)};
-  // Rank 2 gives its own away and gets the sum of all in exchange.
+  // Rank 2 gives its own contribution away and gets the sum of all in exchange.
   schedule.Add(ChunkId(0), 1, Rank(2), Rank(3), TreePath(topology, Rank(3), std::vector{Rank(2)}, true, 0),
                TransferOp::kReduce, 0);
   schedule.Add(ChunkId(0), 1, Rank(0), Rank(1), TreePath(topology, Rank(1), std::vector{Rank(0)}, true, 0),
@@ -369,7 +369,7 @@ TEST(Groups, ReductionsThatReplaceBecomeReceives) {
   EXPECT_FALSE(Lower(schedule, collective, topology, {.size_bytes = 1000, .groups = false}).ok());
 }
 
-// What a switch does once a program does once; without groups every member has its own.
+// A program does once what a switch does once; without groups it repeats it for every member.
 TEST(Groups, KeepTheScheduleTime) {
   constexpr int64_t kSize = 64 << 20;
   for (const Topology& topology : {TreeSwitch(4), TreeLeaves(3, 1), TreeLeaves(2, 2)}) {
@@ -393,7 +393,7 @@ TEST(Groups, KeepTheScheduleTime) {
               .time_ps;
         };
         EXPECT_LE(time_of(true), wanted + wanted / 20);
-        // One rank sends all, or receives all: without groups as often as there are others.
+        // One rank sends all or receives all; without groups it does so once per other rank.
         if (collective.spec().root && model == TimeModel::kPipelined) {
           EXPECT_GT(time_of(false), wanted + wanted / 4);
         }

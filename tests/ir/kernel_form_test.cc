@@ -1,4 +1,4 @@
-// Blocks, runs and direct modes of small programs; what is refused.
+// Blocks, runs and direct modes of small programs, and programs that are refused.
 #include "ir/kernel/kernel_form.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ Lowered Make(CollectiveKind kind, int32_t ranks, Algorithm algorithm) {
   return {collective, Lower(*HandSchedule(algorithm, collective, topology), collective, topology).value()};
 }
 
-// By hand: S bytes in a rank's whole buffer of N ranks, rings out of place.
+// Traffic computed by hand: rings of N ranks, out of place; a rank's whole buffer has S bytes.
 TEST(KernelTraffic, Rings) {
   const int64_t n = 4, size = 1 << 20;
   const auto traffic = [&](CollectiveKind kind, Protocol protocol, bool direct) {
@@ -35,9 +35,9 @@ TEST(KernelTraffic, Rings) {
     return KernelTraffic(*MakeKernelForm(made.program, made.collective),
                          CollectiveSizes(made.collective, size), protocol, direct);
   };
-  // A rank copies its own share, and every other share comes to it once: read and written.
+  // A rank copies its own share, and receives every other share once; each is read and written.
   EXPECT_EQ(traffic(CollectiveKind::kAllgather, Protocol::kSimple, true), 2 * n * size);
-  // Through slots: a send reads and writes, a receive too, a receive that forwards writes twice.
+  // Through slots, a send reads and writes, and so does a receive; a receive that forwards writes twice.
   EXPECT_EQ(traffic(CollectiveKind::kAllgather, Protocol::kSimple, false),
             n * (2 + 2 + 2 + (n - 2) * 3) * size / n);
   // LL's slots are twice as long.
@@ -45,7 +45,7 @@ TEST(KernelTraffic, Rings) {
             n * (2 + 3 + 3 + (n - 2) * (2 + 1 + 2)) * size / n);
 }
 
-// Modes of all receives, each once, in order of appearance.
+// The modes of all receives, each once, in order of appearance.
 std::vector<DirectMode> ReceiveModes(const Lowered& of) {
   const KernelForm form = MakeKernelForm(of.program, of.collective).value();
   std::vector<DirectMode> modes;
@@ -58,7 +58,7 @@ std::vector<DirectMode> ReceiveModes(const Lowered& of) {
 }
 
 TEST(KernelForm, OutputsThatNobodyTouchedBeforeArePut) {
-  // Every rank's parts arrive where nothing was read or written, also in place.
+  // The parts arrive in slots that nothing has read or written yet, also in place.
   EXPECT_EQ(ReceiveModes(Make(CollectiveKind::kAllgather, 4, Algorithm::kRing)),
             std::vector{DirectMode::kPut});
   EXPECT_EQ(ReceiveModes(Make(CollectiveKind::kAlltoall, 3, Algorithm::kDirect)),
@@ -66,7 +66,7 @@ TEST(KernelForm, OutputsThatNobodyTouchedBeforeArePut) {
 }
 
 TEST(KernelForm, ContributionsOfAReduceAreReadWhereTheyLie) {
-  // A leaf's input stays as it is; the root adds it from there.
+  // A leaf's input does not change; the root adds it from where it is.
   EXPECT_EQ(ReceiveModes(Make(CollectiveKind::kReduce, 3, Algorithm::kDirect)),
             std::vector{DirectMode::kGet});
 }
@@ -93,7 +93,7 @@ TEST(KernelForm, SignalsAreThoseThatSomebodyWaitsFor) {
   }
 }
 
-// Rank 0 has the groups with ranks 1 and 2; nothing of theirs is direct.
+// Rank 0 is the root of groups with ranks 1 and 2; none of their messages is direct.
 TEST(KernelForm, GroupsAreEndsOfTheirRoots) {
   const Collective collective = MakeCollective(CollectiveKind::kAllreduce, 3);
   const Operand output = {BufferKind::kOutput, 0};

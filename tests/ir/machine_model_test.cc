@@ -65,7 +65,7 @@ TEST_F(MachineFile, RejectsWhatIsNotAMachine) {
   }
 }
 
-// Rank 0 sends 1000 bytes over 1 GB/s and 500 ns to rank 1.
+// Rank 0 sends 1000 bytes to rank 1 over 1 GB/s and 500 ns.
 struct OneSend {
   Topology topology = testing::MakeGraph("pair", 2, 0, {{0, 1, 1, 500, 0}});
   Collective collective = [] {
@@ -98,7 +98,7 @@ TEST(SimulateOnMachine, AddsLaunchHopFlagsAndTheThreadblocksOwnTime) {
   EXPECT_EQ(one.TimeUnder(&machine), links + 3 * kUs);
   machine.protocols[0] = {.hop_ps = 2 * kUs, .data_bytes = 1, .wire_bytes = 2};
   EXPECT_EQ(one.TimeUnder(&machine), links + 3 * kUs + 2 * kUs + kUs);  // 1000 bytes more on the wire
-  // The sender takes 4 us, as long as the receiver, which starts when all is there.
+  // The sender takes 4 us; the receiver starts when all has arrived and takes as long.
   machine.protocols[0] = {.block_bytes_per_s = 250'000'000};
   EXPECT_EQ(one.TimeUnder(&machine), 3 * kUs + 4 * kUs + 500'000 + 4 * kUs);
 }

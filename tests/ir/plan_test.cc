@@ -30,7 +30,7 @@ Plan Pair() {
   schedule.Add(ChunkId(1), 1, Rank(1), Rank(0), Links({1}), TransferOp::kCopy, 1);
   Normalize(schedule);
   Program program = Lower(schedule, collective, topology).value();
-  // Through XML, as every plan from a file: names of hosts are filled in.
+  // Goes through XML, like every plan from a file, so that names of hosts are filled in.
   return Plan{ReadNativeXml(WriteNativeXml(topology), "pair").value(), collective, schedule,
               LoweredProgram{collective, program},
               MadeBy{"ring", UINT64_MAX, "--steps=2", "1.0", 64 << 20, "pipelined", true}};
@@ -120,7 +120,7 @@ TEST_F(PlanFile, Errors) {
   }
 }
 
-// Wherever a plan is cut off, reading says so and where.
+// Wherever a plan is cut off, the error says so.
 TEST_F(PlanFile, Truncated) {
   for (size_t length = 0; length + 2 < text_.size(); length += 7) {
     const std::string error = ErrorOf(text_.substr(0, length));

@@ -17,7 +17,7 @@ Program Lowered(const Collective& collective, const Topology& topology, Algorith
                 int32_t instances = 1) {
   Program program = Lower(*HandSchedule(algorithm, collective, topology), collective, topology).value();
   program.segment_bytes = segment;
-  program.slots = 16;  // enough for what a latency holds up
+  program.slots = 16;  // enough for the messages in flight during a latency
   program.instances = instances;
   return program;
 }
@@ -52,7 +52,7 @@ TEST(SimulateProgram, SwitchesAreCutThroughOrStoreAndForward) {
   EXPECT_EQ(TimePs(program, collective, topology, kMegabyte, TimeModel::kBlocking), 41 * kUs);
 }
 
-// A chain of three links: K passes take (K + 2) of their times and three latencies.
+// On a chain of three links, K passes take the time of K + 2 passes and three latencies.
 TEST(SimulateProgram, PassesFillAPipeline) {
   const Topology topology = FullMesh(4);
   CollectiveSpec spec;
@@ -68,7 +68,7 @@ TEST(SimulateProgram, PassesFillAPipeline) {
   }
 }
 
-// More passes than are simulated one by one: the rest is a straight line.
+// Passes beyond those that are simulated are extrapolated linearly.
 TEST(SimulateProgram, ManyPassesAreExtrapolated) {
   const Topology topology = FullMesh(4);
   const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 4);
@@ -79,7 +79,7 @@ TEST(SimulateProgram, ManyPassesAreExtrapolated) {
   EXPECT_NEAR(static_cast<double>(TimePs(program, collective, topology, size)), expected, expected * 1e-4);
 }
 
-// One threadblock that forwards leaves its link idle for a latency in every step; two instances hide it.
+// With one threadblock that forwards, the link is idle for a latency in every step; two instances hide it.
 TEST(SimulateProgram, InstancesHideLatency) {
   const Topology topology = FullMesh(4);
   const Collective collective = MakeCollective(CollectiveKind::kAllgather, 4);
@@ -91,8 +91,8 @@ TEST(SimulateProgram, InstancesHideLatency) {
       60 * kUs + kUs / 2);
 }
 
-// A message of a chain takes 2 us a link, and half a microsecond to arrive; its slot is free when it was sent
-// on. With two slots, two messages pass in 4.5 us.
+// On a chain, a message takes 2 us per link and half a microsecond to arrive. Its slot becomes free when it
+// has been forwarded. With two slots, two messages pass in 4.5 us.
 TEST(SimulateProgram, ASlotIsFreeWhenItsMessageWasTaken) {
   const Topology topology = FullMesh(3);
   CollectiveSpec spec;

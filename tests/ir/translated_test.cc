@@ -36,7 +36,7 @@ std::vector<std::string> Texts(const std::vector<Violation>& violations) {
   return texts;
 }
 
-// Everything that is said of the compressed form is said of the plain one.
+// Checks that everything reported for the compressed form equals that for the plain form.
 void ExpectSame(const TranslatedAnswer& answer, const Topology& topology, const std::string& name) {
   const auto& [collective, schedule] = answer;
   ASSERT_EQ(Texts(VerifySchedule(schedule, collective, topology)), std::vector<std::string>{}) << name;
@@ -121,7 +121,7 @@ TEST(Translated, Alltoall) {
   }
 }
 
-// Ranges of chunks that cross from one orbit's part to the next's.
+// Ranges of chunks that extend from one orbit's part into the next one's.
 TEST(Translated, RangesOverSeveralParts) {
   const Topology topology = Load("mesh:1x4");  // orbits {0, 3} and {1, 2}
   const SymmetryGroup group = FindTranslations(topology);
@@ -155,7 +155,8 @@ TEST(Translated, LimitOnThePlainForm) {
             LimitReached("schedule: 72 transfers without its symmetry; at most 71 are written out"));
 }
 
-// An unevenly rounded allreduce: translates of a chunk differ by an element, so the plain form is timed.
+// An allreduce with uneven rounding: translates of a chunk differ by an element, so the plain form is
+// simulated.
 TEST(Translated, UnevenBytes) {
   Random random(3);
   const Topology topology = Load("torus:3x3");
@@ -208,7 +209,7 @@ std::vector<NodeId> Nodes(std::initializer_list<int32_t> images) {
   return nodes;
 }
 
-// An allgather on ring:4, one way round: links 2i: i -> i+1.
+// An allgather on ring:4 in one direction; link 2i joins i to i+1.
 TEST(Translated, Rejects) {
   const Topology ring = Load("ring:4");
   const Collective gather = Make(CollectiveKind::kAllgather, 4);
@@ -304,7 +305,7 @@ TEST(Translated, RejectsWhatTranslationsDoToTheCollective) {
   }
 }
 
-// Any one change to a compressed schedule is objected to, or leaves one whose plain form is right.
+// After any one change, a compressed schedule is rejected or its plain form is right.
 TEST(Translated, Mutations) {
   Random random(9);
   int32_t objected = 0;

@@ -197,7 +197,7 @@ TEST(VerifyProgram, EveryRuleHasARejection) {
   EXPECT_EQ(rules, (std::set<std::string>{"P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9"}));
 }
 
-// Out of place, sending one's input and writing the output need no order; in place they do.
+// Sending one's input while writing the output needs an order in place, but not out of place.
 TEST(VerifyProgram, SeesConflictsThatExistOnlyInPlace) {
   const Topology topology = FullMesh(2);
   const Collective collective = MakeCollective(CollectiveKind::kAllreduce, 2);
@@ -219,8 +219,8 @@ TEST(VerifyProgram, SeesConflictsThatExistOnlyInPlace) {
   EXPECT_TRUE(VerifyProgram(program, collective).empty());
 }
 
-// Deletes, swaps and retargets one instruction at a time. What the verifier lets pass must still compute the
-// right result in every order that is tried.
+// Deletes, swaps and retargets one instruction at a time. If the verifier accepts a change, the program
+// must still compute the right result in every order that is tried.
 class Mutations : public ::testing::TestWithParam<Algorithm> {};
 
 TEST_P(Mutations, AreRejectedOrHarmless) {

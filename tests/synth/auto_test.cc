@@ -90,7 +90,7 @@ TEST(Auto, StopsAtTheBoundAndSaysSo) {
   }
 }
 
-// Which engine has the plan, where bfb, forest and flow are asked first or left out.
+// Checks which engine makes the plan, where bfb, forest and flow are asked first or left out.
 TEST(Auto, AsksTheEnginesThatComeNearTheBound) {
   struct Case {
     std::string name;
@@ -102,7 +102,7 @@ TEST(Auto, AsksTheEnginesThatComeNearTheBound) {
   };
   constexpr int64_t kGiB = int64_t{1} << 30;
   for (const Case& c : std::vector<Case>{
-           // Every rank hears everything on shortest ways, links evenly loaded.
+           // Every rank receives everything on shortest paths, and links are evenly loaded.
            {"bfb on a torus", MakeGrid({4, 4}, true), CollectiveKind::kAllgather, kGiB, {}, "bfb"},
            {"corners starve without whole trees",
             MakeGrid({5, 5}, false),
@@ -147,7 +147,7 @@ TEST(Auto, IsDeterministic) {
   EXPECT_EQ(first.note, second.note);
 }
 
-// One chunk that moves whole takes three times its time on a link and three latencies.
+// One chunk that moves as a whole takes three times its time on a link, and three latencies.
 TEST(Auto, ShortensChunksSoThatStepsOverlap) {
   const Topology topology = MakeHypercube(3);
   std::vector<Rank> ranks;

@@ -1,5 +1,5 @@
-// The engines' plans against the formulas of the papers, in the model that these use: a message takes alpha +
-// bytes x beta and is stored and forwarded whole.
+// Compares the engines' plans with the formulas of the papers, in the papers' model: a message takes alpha
+// + bytes × beta and is stored and forwarded whole.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -75,8 +75,8 @@ struct FormulaCase {
   std::string engine;
   CollectiveKind kind;
   Topology topology;
-  int32_t alphas;  // steps too
-  // Of size / ranks, each over one link in turn; absent: links of their own let steps overlap.
+  int32_t alphas;  // also the number of steps
+  // Multiples of size / ranks that one link carries in sequence. Absent if separate links let steps overlap.
   std::optional<double> shares;
 };
 
@@ -102,7 +102,7 @@ TEST(Formula, StepsAndTime) {
     cases.push_back({"nhr", kReduceScatter, MakeFullMesh(n), logs, gathered});
     cases.push_back({"nhr", kBroadcast, MakeFullMesh(n), 2 * logs, std::nullopt});
     cases.push_back({"nhr", kGather, MakeFullMesh(n), logs, gathered});
-    // An odd number's last rank is served on the side.
+    // With an odd number of ranks, the last one is served in addition.
     const int32_t pairs = n % 2 == 0 ? logs : static_cast<int32_t>(std::ceil(std::log2(n - 1)));
     for (const char* engine : {"swing", "bine"}) {
       cases.push_back({engine, kAllgather, MakeFullMesh(n), pairs, gathered});
@@ -123,14 +123,14 @@ TEST(Formula, StepsAndTime) {
     cases.push_back({"halving-doubling", kReduceScatter, MakeHypercube(dim), dim, n - 1.0});
     cases.push_back({"halving-doubling", kAllreduce, MakeHypercube(dim), 2 * dim, 2 * (n - 1.0)});
     cases.push_back({"halving-doubling", kBroadcast, MakeHypercube(dim), 2 * dim, std::nullopt});
-    // A lane a dimension, so that all links work.
+    // One lane per dimension, so that all links are used.
     cases.push_back({"swing", kAllgather, MakeHypercube(dim), dim, (n - 1.0) / dim});
     cases.push_back({"swing", kAllreduce, MakeHypercube(dim), 2 * dim, 2 * (n - 1.0) / dim});
     cases.push_back({"binomial", kScatter, MakeHypercube(dim), dim, n - 1.0});
     cases.push_back({"binomial", kGather, MakeHypercube(dim), dim, n - 1.0});
   }
   cases.push_back({"swing", kAllgather, MakeGrid({4, 4}, true), 4, 15 / 4.0});
-  // Groups of 4 over links of their own: a block each, then four.
+  // Groups of 4 over links of their own: first one block each, then four.
   cases.push_back({"recursive-multiplying", kAllgather, MakeFullMesh(16), 2, 1 + 4});
   cases.push_back({"recursive-multiplying", kReduceScatter, MakeFullMesh(9), 2, 1 + 3});
   cases.push_back({"recursive-multiplying", kAlltoall, MakeFullMesh(9), 2, 3 + 3});
@@ -153,7 +153,7 @@ TEST(Formula, StepsAndTime) {
     options.model = TimeModel::kBlocking;
     const Simulation simulation = Simulate(made->schedule, made->collective, c.topology, options);
     const double expected = c.alphas * kAlphaPs + *c.shares * static_cast<double>(share) * kPsPerByte;
-    // Chunks that do not divide the size are a few elements longer than their share.
+    // Chunks that do not divide the size exceed their share by a few elements.
     EXPECT_NEAR(static_cast<double>(simulation.time_ps), expected, 1 + expected * 1e-5) << where;
   }
 }
@@ -188,7 +188,7 @@ TEST(Formula, StepsWhereTimeHasNoOneFormula) {
   }
 }
 
-// What the size decides: how many trees pat aggregates, and radices.
+// What the size decides: how many trees pat aggregates, and the radices.
 TEST(Formula, StepsBySize) {
   using enum CollectiveKind;
   struct Case {
@@ -223,8 +223,8 @@ TEST(Formula, StepsBySize) {
   }
 }
 
-// What the busiest rank sends in each step, in blocks of an n-th of the size: the papers' counts. They add up
-// to n - 1 where every rank passes on as much as it keeps.
+// The number of blocks, each 1/n of the size, that the busiest rank sends in each step, from the papers.
+// They add up to n - 1 if every rank forwards as much as it keeps.
 TEST(Formula, BlocksSentInEachStep) {
   using enum CollectiveKind;
   struct Case {
@@ -277,7 +277,7 @@ TEST(Formula, BlocksSentInEachStep) {
   }
 }
 
-// Half of the data down each of two trees; a corner's two links allow no less.
+// Each of two trees carries half of the data; a corner's two links allow no less.
 TEST(Formula, BroadcastOnAMeshTakesHalfTheSize) {
   const Topology mesh = MakeGrid({4, 5}, false);
   for (Rank root : {Rank(0), Rank(7), Rank(19)}) {
@@ -299,7 +299,7 @@ TEST(Formula, BroadcastOnAMeshTakesHalfTheSize) {
   }
 }
 
-// Where ranks may end with different roundings, whole vectors go in half the steps.
+// If ranks may end with different roundings, whole vectors need only half the steps.
 TEST(Formula, WholeVectorsWhereDivergentIsAllowed) {
   const Topology machine = MakeSwitch(16);
   const Collective allreduce = *Collective::Create(SpecOf(CollectiveKind::kAllreduce, AllRanks(machine)));
@@ -392,7 +392,7 @@ TEST(Rejections, SayWhyAndWhatToUse) {
       "hierarchical-ring: 2 ranks on one host and 1 on another; expected equal numbers; hint: --engine=ring");
 }
 
-// On a line 0-1-2 with members 0 and 2, rank 1 relays, also what is to be added up.
+// On a line 0-1-2 with members 0 and 2, rank 1 relays, including what is to be summed.
 TEST(Reverse, SumsPassRelaysThatHoldNothing) {
   const Topology line = MakeGrid({3}, false);
   const Collective reduce = Rooted(CollectiveKind::kReduce, {Rank(0), Rank(2)}, Rank(0));
@@ -416,7 +416,7 @@ TEST(KeepTrees, DropsWhatComesTwiceAndWhatNobodyNeeds) {
                  TransferOp::kCopy, step);
   };
   add(0, 1, 0);
-  add(0, 3, 0);  // of no use: 2 has it from 1 first
+  add(0, 3, 0);  // useless, since 2 has it from 1 earlier
   add(1, 2, 1);
   add(3, 2, 2);
   Normalize(schedule);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-// All its switches multicast and reduce as told.
+// The topology with multicast and reduction of all switches set.
 Topology With(const Topology& topology, bool multicast, bool reduce) {
   TopologySpec spec = topology.spec();
   for (Node& node : spec.nodes) {
@@ -30,7 +30,7 @@ Topology With(const Topology& topology, bool multicast, bool reduce) {
   return Topology::Create(std::move(spec)).value();
 }
 
-// GPU 0 on a switch that multicasts and reduces, behind which one that does neither has the others.
+// GPU 0 is on a switch that multicasts and reduces; the others are behind a second switch that does neither.
 Topology SwitchBehindASwitch() {
   TopologySpec spec;
   spec.name = "two-switches";
@@ -47,7 +47,7 @@ Topology SwitchBehindASwitch() {
 struct Row {
   std::string name;
   Topology topology;
-  double most = 0;  // time over the bound, at 1 GiB
+  double most = 0;  // largest time ÷ bound allowed, at 1 GiB
 };
 
 std::vector<Row> Rows() {
@@ -90,7 +90,7 @@ TEST(ForestPairs, UseWhatSwitchesCanDo) {
   for (const Row& row : Rows()) EXPECT_LE(CheckedRatio(row.topology), row.most) << row.name;
 }
 
-// Unlike roots: 1.05 with the same share for every rank.
+// Roots need different shares: equal shares give a ratio of 1.05.
 TEST(ForestPairs, GiveRootsUnlikeShares) {
   const std::string name = "teccl_dgx2_2.xml";
   const auto path = SharedData("data/graphs/" + name);

@@ -68,8 +68,8 @@ TEST(SmtPareto, KnownFronts) {
   }
 }
 
-// Beyond 12 chunks only what meets the bound is asked for, so that no more can be claimed; and of machines
-// whose links carry many chunks a round only the bound's own number of chunks.
+// Beyond 12 chunks only points that meet the bound are searched, so no more can be claimed. If links carry
+// many chunks per round, only the bound's own number of chunks is searched.
 TEST(SmtPareto, ProofsHoldForTheChunksThatWereTried) {
   TopologySpec spec = testing::MakeFullMesh(3).spec();
   for (Link& link : spec.links) {

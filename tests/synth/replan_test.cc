@@ -61,8 +61,9 @@ constexpr CollectiveKind kKinds[] = {
     CollectiveKind::kAlltoall,      CollectiveKind::kAlltoallv,      CollectiveKind::kSendrecv,
     CollectiveKind::kBarrier};
 
-// Every collective on every shape of machine, with one or three failed cables; members may be a subset, then
-// others relay. The engines whose plans look least alike take turns; XCCL_LONG=1: all of them everywhere.
+// Every collective on every shape of machine, with one or three failed cables. Members may be a subset;
+// then other ranks relay. Engines with very different plans alternate; XCCL_LONG=1 runs all of them
+// everywhere.
 TEST(Replan, RepairedPlansAreRight) {
   const bool all = std::getenv("XCCL_LONG") != nullptr;
   int repaired = 0, turn = 0;
@@ -117,7 +118,7 @@ TEST(Replan, KeepsAPlanThatNothingHappenedTo) {
             Simulate(plan.schedule, plan.collective, topology, options).time_ps);
 }
 
-// A slow link loses load: no slower than the plan left as it is, and near the bound.
+// A slow link gets less load: the plan is no slower than the unchanged one, and near the bound.
 TEST(Replan, RelievesSlowLinks) {
   const Topology topology = testing::MakeFullMesh(8);
   const Topology slow =
@@ -136,7 +137,7 @@ TEST(Replan, RelievesSlowLinks) {
                       LowerBound(slow, collective, 64 << 20, TimeModel::kPipelined).value().bound_ps));
 }
 
-// Without a GPU the ranks after it are renumbered; nodes are told by name.
+// Without a GPU, the ranks after it are renumbered; nodes are identified by name.
 TEST(Replan, PlansForTheRanksThatAreLeft) {
   const Topology topology = testing::MakeGrid({3, 3}, true);
   const Topology left = Spoilt(topology, [](TopologySpec& spec) {
@@ -177,7 +178,7 @@ TEST(Replan, SaysWhatItCannotRepair) {
   const Collective allreduce = MakeCollective(CollectiveKind::kAllreduce, AllRanks(mesh));
   const Collective allgather = MakeCollective(CollectiveKind::kAllgather, AllRanks(mesh));
   const Collective some = MakeCollective(CollectiveKind::kAllgather, {Rank(0), Rank(1)});
-  // Both end with the sum, and neither is the root: walks along such edges did not end.
+  // Both ranks end with the sum, and neither is the root: walking along such edges once did not terminate.
   const Collective pair = MakeCollective(CollectiveKind::kAllreduce, {Rank(0), Rank(1)});
   Plan sent_back = MakePlan(mesh, allgather, "direct");
   ASSERT_EQ(sent_back.collective.num_chunks(), 4);
@@ -213,7 +214,7 @@ TEST(Replan, SaysWhatItCannotRepair) {
   }
 }
 
-// Such plans have no trees at all; dealing them out did not end.
+// Such plans have no trees at all; distributing them once did not terminate.
 TEST(Replan, PlansThatMoveNothingStayAsTheyAre) {
   const Topology ring = testing::MakeRing(4);
   const Failure failure = FailCables(ring, 1, 0, {}).value();
@@ -232,7 +233,7 @@ TEST(Replan, PlansThatMoveNothingStayAsTheyAre) {
   }
 }
 
-// The old plan has no way for what it did not have to move: taken as it was, it came out wrong.
+// The old plan has no path for data that it did not have to move. Taken over unchanged, it was wrong.
 TEST(Replan, PlansOfOtherCountsAndTablesAreNotTakenForThese) {
   const Topology ring = testing::MakeRing(3);
   CollectiveSpec counts = testing::SpecOf(CollectiveKind::kAllgatherv, AllRanks(ring));

@@ -44,7 +44,7 @@ struct Row {
   int32_t chunks, steps, rounds;
 };
 
-// Rows of SCCL's table for the DGX-1 and for rings that are quick.
+// Rows of SCCL's table for the DGX-1, and for rings, that are quick to decide.
 TEST(Smt, DecidesKnownRows) {
   const Topology dgx1 = testing::MakeDgx1(), ring = testing::MakeRing(8), hub = testing::MakeSwitch(4);
   const auto expect = [](const Topology& topology, const std::vector<Row>& rows) {
@@ -159,7 +159,7 @@ TEST(Smt, Refusals) {
   }
 }
 
-// What SCCL's encoding takes seconds and more to refute.
+// SCCL's encoding takes seconds or more to refute these.
 TEST(Smt, RefutesByPricesAndSaysWhatWouldDo) {
   const Topology dgx1 = testing::MakeDgx1();
   EXPECT_EQ(
@@ -176,8 +176,8 @@ TEST(Smt, RefutesByPricesAndSaysWhatWouldDo) {
                  "a round; hint: --rounds=7"));
 }
 
-// A ring of 5 takes 3 steps at least, though no rank is more than 2 links away: two steps would add twice.
-// The hint is for the same bits everywhere.
+// A ring of 5 needs at least 3 steps, though no two ranks are more than 2 links apart: in two steps
+// something would be added twice. The hint is for the same bits everywhere.
 TEST(Smt, DirectAllreduceOfARingOfFiveEnds) {
   const Topology ring = testing::MakeRing(5);
   const Collective allreduce = Of(CollectiveKind::kAllreduce, 5);
@@ -190,7 +190,7 @@ TEST(Smt, DirectAllreduceOfARingOfFiveEnds) {
   EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, ring)), OkStatus());
 }
 
-// A table that is no gather and no spread: rank 0 needs a sum of two, rank 2 of all three.
+// This table is neither a gather nor a broadcast: rank 0 needs a sum of two, rank 2 of all three.
 TEST(Smt, UserDefinedSums) {
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kCustom;
@@ -210,7 +210,7 @@ TEST(Smt, UserDefinedSums) {
                        "--rounds=2"));
 }
 
-// Two GPUs, five switches between them: only four of the five ways are listed.
+// Two GPUs with five switches between them: only four of the five paths are listed.
 TEST(Smt, WaysThatAreLeftOutStillCountForWhatARankCanTakeIn) {
   TopologySpec spec;
   spec.name = "planes";
@@ -231,7 +231,8 @@ TEST(Smt, WaysThatAreLeftOutStillCountForWhatARankCanTakeIn) {
                  "round; hint: --rounds=2"));
 }
 
-// All three send to both others at once: one step of two rounds, which two steps of one cannot replace.
+// All three ranks send to both others at once: one step of two rounds, which two steps of one round cannot
+// replace.
 TEST(Smt, SumsInFewerAndLongerStepsAreNotRefuted) {
   const Topology hub = testing::MakeSwitch(3);
   const Collective allreduce = Of(CollectiveKind::kAllreduce, 3);
@@ -245,7 +246,7 @@ TEST(Smt, SumsInFewerAndLongerStepsAreNotRefuted) {
   EXPECT_EQ(made->schedule.num_steps(), 1);
 }
 
-// The hub holds nothing, so that the first that it is sent is a copy and comes alone.
+// The hub holds nothing, so the first message to it is a copy and must arrive alone.
 TEST(Smt, SumsOverAnEmptyRelayKeepToTheStepsAskedFor) {
   const Topology star = testing::MakeGraph(4, {{0, 1}, {0, 2}, {0, 3}});
   CollectiveSpec spec;
@@ -262,7 +263,8 @@ TEST(Smt, SumsOverAnEmptyRelayKeepToTheStepsAskedFor) {
   EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, star)), OkStatus());
 }
 
-// Several questions are asked for one request; that all of those have no answer says nothing of the others.
+// One request leads to several questions. If all that were asked have no solution, the others may still
+// have one.
 TEST(Smt, OnlyTheHardestQuestionRefutesARequest) {
   const Topology ring = testing::MakeRing(5);
   const Collective allreduce = Of(CollectiveKind::kAllreduce, 5);
@@ -275,7 +277,7 @@ TEST(Smt, OnlyTheHardestQuestionRefutesARequest) {
                          "--allow-divergent"));
 }
 
-// Short searches for what promises most fail; no other engine has a plan to fall back on.
+// Short searches for the most promising questions fail, and no other engine has a plan to fall back on.
 TEST(Smt, UserDefinedSumsAreFoundWithoutLimits) {
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kCustom;

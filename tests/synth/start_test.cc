@@ -1,4 +1,4 @@
-// greedy starting from a plan of another engine.
+// The greedy engine, starting from a plan of another engine.
 #include "synth/greedy/start.h"
 
 #include <gtest/gtest.h>
@@ -71,8 +71,8 @@ TEST(GreedyFrom, ImprovesASumInTheOrderOfItsLinks) {
   EXPECT_LT(TimeOf(made, request), TimeOf(start, request));
 }
 
-// Local search takes copies over direct links that no rank gets twice; all else is left to greedy's own
-// search.
+// Local search accepts copies over direct links of which no rank gets two. Everything else is left to
+// greedy's own search.
 TEST(GreedyFrom, ImprovesOnlyWhatLocalSearchTakes) {
   const Topology mesh = LoadTopology("full-mesh:3").value();
   const Topology star = LoadTopology("nvswitch:3").value();

@@ -1,4 +1,5 @@
-// multicast and in-network: plans that verify, times against what ports and trees allow, programs, refusals.
+// multicast and in-network: plans that verify, times against the limits of ports and trees, programs,
+// refusals.
 #include "synth/switches/switch_trees.h"
 
 #include <fmt/format.h>
@@ -91,13 +92,14 @@ TEST(SwitchTrees, EveryPlanVerifiesAndSoDoesItsProgram) {
   }
 }
 
-// A port carries every byte of an allreduce once each way; one switch needs no more. The program keeps that.
+// In an allreduce a port carries every byte once in each direction; one switch needs no more, nor does the
+// program.
 TEST(SwitchTrees, OnePortTimesSuffice) {
   const Topology topology = Load("nvswitch:8@multicast=true,reduce=true");
   const double port_ps = 64.0 * (1 << 20) / 450e9 * 1e12;
   struct Case {
     CollectiveKind kind;
-    double most;  // in times of S over a port
+    double most;  // in units of S over one port
   };
   for (const Case& c : {Case{kAllreduce, 1.07}, Case{kBroadcast, 1.02}, Case{kReduce, 1.02},
                         Case{kAllgather, 0.92}, Case{kReduceScatter, 0.92}}) {
@@ -111,7 +113,7 @@ TEST(SwitchTrees, OnePortTimesSuffice) {
   }
 }
 
-// Trees over a fat tree whose switches work cost what its ports allow, where ranks alone need almost twice
+// Trees over a fat tree whose switches reduce need only what its ports allow; ranks alone need almost twice
 // that.
 TEST(SwitchTrees, InNetworkUsesTheWholeTree) {
   const Topology topology = Load("fat-tree:k=4@multicast=true,reduce=true");

@@ -20,7 +20,7 @@
 namespace xccl::testing {
 namespace {
 
-// What is said of a compressed schedule is true of its plain form.
+// Checks that what holds for a compressed schedule holds for its plain form.
 void CheckPlainForm(const Synthesis& answer, const SynthesisRequest& request) {
   const Topology& topology = *request.topology;
   const StatusOr<Schedule> plain = Expand(answer.schedule, answer.collective, topology);
@@ -42,7 +42,7 @@ bool CheckAnswer(const Synthesis& answer, const SynthesisRequest& request) {
   return verified.ok();
 }
 
-// Element e of what `rank` contributes to `part`.
+// Element e of the contribution of `rank` to `part`.
 int32_t Value(Rank rank, PartId part, int64_t e) {
   uint32_t x = static_cast<uint32_t>(rank.value) * 0x9e3779b1u +
                static_cast<uint32_t>(part.value) * 0x85ebca6bu + static_cast<uint32_t>(e) * 0xc2b2ae35u;
@@ -50,8 +50,8 @@ int32_t Value(Rank rank, PartId part, int64_t e) {
   return static_cast<int32_t>(x * 0x2c1b3c6du);
 }
 
-// One int32 buffer for each rank: its parts in order, every element the sum of what `contributors` says of
-// the chunk.
+// One int32 buffer per rank: its parts in order. Every element is the sum over the ranks that
+// `contributors` returns.
 template <typename Contributors>
 std::vector<std::vector<std::byte>> Buffers(const Collective& collective, const CollectiveSizes& sizes,
                                             int32_t ranks, bool inputs, Contributors&& contributors) {
@@ -71,7 +71,8 @@ std::vector<std::vector<std::byte>> Buffers(const Collective& collective, const 
   return buffers;
 }
 
-// Of any chunk of the part that may have data; the others are needed nowhere.
+// The contributions of a chunk of the part that may have data; chunks that are always empty are needed
+// nowhere.
 std::vector<Rank> Contributions(const Collective& collective, bool before, Rank rank, PartId part) {
   ChunkId chunk = collective.FirstChunk(part);
   for (int32_t c = 0; c < collective.ChunksOf(part); ++c) {
@@ -132,7 +133,7 @@ std::optional<Answer> CheckEngine(const Synthesizer& engine, const SynthesisRequ
                request.topology->name());
   if (!engine.Serves(request).ok()) return std::nullopt;
   SynthesisRequest asked = request;
-  // By itself smt may take seconds for each of these thousands of requests.
+  // Without this limit smt may take seconds for each of these thousands of requests.
   if (engine.name() == "smt") asked.limits.work_units = 500'000;
   const StatusOr<Synthesis> answer = engine.Synthesize(asked);
   if (!answer.ok()) {

@@ -1,4 +1,4 @@
-// What every engine's answer must stand up to, whoever made it.
+// What every engine's answer must satisfy.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace xccl::testing {
 
-// The whole of a suite is run, not only its default part: XCCL_LONG=1.
+// True if XCCL_LONG=1 asks for the whole of each suite and not only its default part.
 bool LongRun();
 
 struct Answer {
@@ -17,12 +17,12 @@ struct Answer {
   bool exact = false;
 };
 
-// Asks one engine and reports a test failure for an answer that is wrong: it must verify, be normalized, keep
-// the request's collective, take no less time than the lower bound, and claim exactness only at or above no
-// other. Absent: the engine does not serve the request, or stopped at a limit.
+// Runs one engine and reports a test failure if its answer is wrong. The answer must verify, be normalized,
+// keep the request's collective and lower to programs that compute it; it must not be faster than the lower
+// bound. Absent if the engine does not serve the request or stopped at a limit.
 std::optional<Answer> CheckEngine(const Synthesizer& engine, const SynthesisRequest& request);
 
-// Asks all engines. At least one must serve the request, and no answer may be faster than an exact one.
+// Runs all engines. At least one must serve the request, and no answer may be faster than an exact one.
 void CheckAllEngines(const SynthesisRequest& request);
 
 }  // namespace xccl::testing

@@ -1,4 +1,4 @@
-// Collectives for tests that run over all of them.
+// Collectives for tests that cover all kinds.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace xccl::testing {
 
-// One of every kind on ranks 0..ranks-1, a user-defined one among them: rooted kinds with the first and with
-// the last rank as root, uneven and zero counts, pairs that share ends.
+// At least one of every kind on ranks 0..ranks-1, including a user-defined one: rooted kinds with the first
+// and the last rank as root, uneven and zero counts, pairs that share ends.
 std::vector<Collective> AllCollectives(int32_t ranks);
-// The same on the ranks given, in their order.
+// The same on the given ranks, in their order.
 std::vector<Collective> SubsetCollectives(const std::vector<Rank>& ranks);
 // "broadcast root 1", for failure messages.
 std::string Describe(const Collective& collective);

@@ -1,4 +1,4 @@
-// Starts a program as a user would, and keeps what it said.
+// Runs a program as a user would, and captures its output.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,7 @@ struct Said {
   std::string err;
 };
 
-// A program that runs in `directory`, its outputs in two files of the temporary folder.
+// A program that runs in `directory`; its outputs go to two files in the temporary folder.
 class Command {
  public:
   Command(const std::string& program, const std::vector<std::string>& arguments,
@@ -28,6 +28,6 @@ class Command {
   std::string err_;
 };
 
-std::string WholeFile(const std::string& path);  // "" where there is none
+std::string WholeFile(const std::string& path);  // "" if there is none
 
 }  // namespace xccl

@@ -1,5 +1,5 @@
-// emit_cases RANKS: host code of all KernelCases(RANKS), and a list of them; emit_cases groups: of
-// GroupCases().
+// emit_cases RANKS prints host code of all KernelCases(RANKS) and a list of them; emit_cases groups prints
+// that of GroupCases().
 #include <cstdio>
 #include <cstdlib>
 #include <string>

@@ -1,5 +1,5 @@
-// Chunk after chunk: those who contribute send it to its root, those who need it receive it from there, as
-// groups where they are two or more. Threadblocks are found or made by their ends.
+// Programs are built chunk by chunk: contributors send a chunk to its root, and ranks that need it receive
+// it from there. Two or more of them form a group. Threadblocks are found or made by their ends.
 #include "tests/testing/group_cases.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ namespace xccl::testing {
 namespace {
 
 struct Ends {
-  std::vector<Rank> from, to;  // one: a peer; more: a group
+  std::vector<Rank> from, to;  // one rank: a peer; more: a group
   int32_t channel = 0;
   bool operator==(const Ends&) const = default;
 };
@@ -30,7 +30,7 @@ class Maker {
     program_.in_place = true;
   }
 
-  // Appends to the threadblock with these ends; what it did last is done before.
+  // Appends to the threadblock with these ends, after its last instruction.
   Dependency Add(Rank r, const Ends& ends, Instruction instruction, std::vector<Dependency> after = {}) {
     std::vector<Ends>& known = ends_[r.index()];
     std::vector<Threadblock>& blocks = program_.ranks[r].threadblocks;
@@ -95,10 +95,10 @@ class Maker {
  private:
   const Collective& collective_;
   Program program_;
-  std::vector<std::vector<Ends>> ends_;  // of every rank's threadblocks
+  std::vector<std::vector<Ends>> ends_;  // ends of each rank's threadblocks
 };
 
-// One chunk's way.
+// Builds the instructions of one chunk.
 class ChunkMaker {
  public:
   ChunkMaker(Maker& maker, const Collective& collective, ChunkId chunk, GroupForm form)
@@ -110,10 +110,10 @@ class ChunkMaker {
     for (const Holding& holding : after) needs_.push_back(holding.rank);
     const size_t turn = static_cast<size_t>(chunk.value);
     root_ = needs_.size() == 1 ? needs_[0] : sources_[turn % sources_.size()];
-    // Of its own, so that no connection is used both to a root and from another.
+    // Each root has a channel of its own, so no connection is used both to a root and from another.
     channel_ = root_.value;
     hub_ = root_;
-    // The groups are at another member, which hands on what it gets or gets what it hands on.
+    // The groups are at another member, which exchanges what they carry with the root.
     if (form == GroupForm::kRelay) {
       const std::span<const Rank> all = collective.ranks();
       const size_t place = static_cast<size_t>(std::ranges::find(all, root_) - all.begin());
@@ -156,7 +156,7 @@ class ChunkMaker {
       maker_.Add(r, {{hub_}, {}, channel_}, Do(Opcode::kRecv, std::nullopt, Output(r), false, false));
   }
 
-  // Members send; a member's threadblock for a hub also receives from it.
+  // Members send; a member's threadblock for the hub also receives from it.
   void Reduce() {
     const bool spreads = needs_.size() > 1;
     const std::vector<Rank> senders = Without(sources_, hub_, root_),
@@ -199,7 +199,7 @@ class ChunkMaker {
         break;
       }
       case GroupForm::kRelay:
-        // Up to the root, and down again.
+        // Up to the root and down again.
         maker_.Add(hub_, {senders, {root_}, channel_},
                    Do(Opcode::kRecvReduceSend, Input(hub_), std::nullopt, true, false));
         if (spreads) {

@@ -1,6 +1,6 @@
-// Programs with multicast and reduce groups, written by hand: every collective that a switch helps with, on
-// several numbers of ranks, every opcode with a group on either side. For emit_cases and the tests that run
-// what it writes, as kernel_cases.h.
+// Hand-written programs with multicast and reduce groups: every collective that a switch helps with, on
+// several numbers of ranks, every opcode with a group at either end. For emit_cases and the tests that run
+// its output, like kernel_cases.h.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace xccl::testing {
 
-// How a chunk's root, which gathers its sum or has it first, deals with it.
+// How the root of a chunk, which collects its sum or holds it first, handles it.
 enum class GroupForm {
   kFused,     // one instruction receives, reduces, stores and sends
   kSeparate,  // one threadblock receives, another sends
-  kScratch,   // received as it is, then added to a copy
-  kRelay,     // through a neighbour of the root, which has the groups
+  kScratch,   // received into scratch, then added to a copy
+  kRelay,     // through a neighbour of the root, which is the root of the groups
 };
 
-// A collective over `ranks` ranks, cut; one that sums or copies to or from all: allreduce, allgather(v),
-// reduce_scatter(v), broadcast, reduce. Requires: three ranks; kRelay: four.
+// A program for a collective over `ranks` ranks, cut into chunks: allreduce, allgather(v),
+// reduce_scatter(v), broadcast or reduce. Requires: three ranks; kRelay: four.
 Program MakeGroupProgram(const Collective& collective, int32_t ranks, GroupForm form);
 // All forms and collectives. Deterministic.
 std::vector<KernelCase> GroupCases();

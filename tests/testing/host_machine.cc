@@ -1,4 +1,4 @@
-// What a runtime does for a GPU, in host memory.
+// Does in host memory what a runtime does for a GPU.
 #include "tests/testing/host_machine.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kAlign = 128;
 
-// Zeroed memory, aligned to a line.
+// Zeroed memory, aligned to a cache line.
 class Memory {
  public:
   explicit Memory(int64_t bytes) : data_(static_cast<char*>(std::aligned_alloc(kAlign, Rounded(bytes)))) {
@@ -40,12 +40,12 @@ class Memory {
   char* data_;
 };
 
-// A multicast address range of a switch, where nothing lies, and the copies that it stands for.
+// A multicast address range of a switch, which has no memory itself, and the copies that it stands for.
 struct Multicast {
   int64_t bytes = 0;
   std::vector<char*> copies;
 };
-// All of the machines that there are.
+// The multicast ranges of all machines.
 std::map<const char*, Multicast>& Multicasts() {
   static std::map<const char*, Multicast> all;
   return all;
@@ -62,13 +62,13 @@ int32_t CopiesAt(const char* multicast, char** copies) {
   return count;
 }
 
-// One rank's buffers of one launch.
+// One rank's buffers in one launch.
 struct UserBuffers {
   std::vector<std::byte> memory;
   int64_t input_at = 0, output_at = 0, input_bytes = 0, output_bytes = 0;
 };
 
-// Any bits for integers; for floating types numbers near one, some of them special.
+// Arbitrary bits for integers; for floating types numbers near one, some of them special.
 void Fill(DataType type, Random& random, std::byte* to) {
   const double value = random.Unit() * 4 - 2;
   const float narrow = static_cast<float>(value);
@@ -128,7 +128,7 @@ struct HostMachine::State {
   const Protocol protocol;
   const int64_t slot_bytes;
   KernelForm form;
-  std::vector<int32_t> table;  // of the interpreter kernel
+  std::vector<int32_t> table;  // for the interpreter kernel
   std::vector<Memory> memory;
   std::vector<std::vector<device::Connection>> connections;  // by rank
   std::vector<std::vector<device::BlockState>> blocks;
@@ -181,7 +181,7 @@ struct HostMachine::State {
     }
   }
 
-  // Address space for the slots of a group's members and of its root; a plain access there faults.
+  // Reserves address space for the slots of a group's members and of its root; a plain access there faults.
   char* MakeMulticast(const std::vector<device::GroupMember>& group, char* own) {
     Multicast made{program.slots * slot_bytes, {own}};
     for (const device::GroupMember& member : group) made.copies.push_back(member.slots);
@@ -307,7 +307,7 @@ StatusOr<Buffers> HostMachine::RunRanks(const Buffers& inputs, const HostLaunch&
     scratch.emplace_back(ScratchBytes(s.form, sizes, r));
     rank_args.push_back({s.connections[r.index()].data(), s.blocks[r.index()].data(), scratch.back().data(),
                          window, s.groups[r.index()].data()});
-    // An address modulo 16 that the test chooses, wherever the vector lies.
+    // The test chooses the address modulo 16, wherever the vector lies.
     char* const base = reinterpret_cast<char*>(own.memory.data());
     buffers.push_back({base + own.input_at, base + own.output_at, nullptr, nullptr, nullptr, window, window});
     if (!s.form.tables) continue;

@@ -1,6 +1,6 @@
-// All ranks of a program in one process, with everything that a kernel finds in memory: connections,
-// counters, scratch, tables. In: a HostKernel; out: every rank's output. Launches follow each other on the
-// same counters.
+// All ranks of a program in one process, with everything that a kernel expects in memory: connections,
+// counters, scratch, tables. Runs a HostKernel and returns every rank's output. Successive launches share
+// the counters.
 #pragma once
 
 #include <cstddef>
@@ -25,29 +25,31 @@ struct HostLaunch {
   int64_t size_bytes = 0;
   bool in_place = false;
   bool direct = false;     // peers' buffers are mapped
-  bool scattered = false;  // buffers begin one element behind a multiple of 16 bytes, or two
+  bool scattered = false;  // buffers start one or two elements after a multiple of 16 bytes
   uint64_t jitter = 0;
   int64_t spin_limit_ns = 60'000'000'000;
 };
 
-// Any bits for integers; for floating types numbers near one, some of them special.
+// Arbitrary bits for integers; for floating types numbers near one, some of them special.
 Buffers RandomInputs(const Program& program, const Collective& collective, const HostLaunch& launch);
 
 class HostMachine {
  public:
-  // Requires: the kernel was made from this program; null: the interpreter kernel. `first_step`: messages
-  // that every connection has had. `with_switch`: groups have a multicast address.
+  // `first_step` is the number of messages that every connection has already had. `with_switch`: groups
+  // have a multicast address. Requires: the kernel was made from this program, or is null for the
+  // interpreter kernel.
   HostMachine(const Program& program, const Collective& collective, const device::HostKernel* kernel,
               Protocol protocol, int64_t slot_bytes, uint64_t first_step = 0, bool with_switch = false);
   ~HostMachine();
 
-  // inputs as Interpret takes them. Bytes that nobody writes are 0xCB. Errors: what the error record says.
+  // `inputs` are as for Interpret. Bytes that nobody writes are 0xCB. Errors: the contents of the error
+  // record.
   StatusOr<Buffers> Run(const Buffers& inputs, const HostLaunch& launch);
-  // The same for some ranks only, each call's ranks being one launch; for time-outs.
+  // Runs only some ranks, in one launch per call; for time-outs.
   StatusOr<Buffers> RunRanks(const Buffers& inputs, const HostLaunch& launch, int32_t first_rank,
                              int32_t ranks);
 
-  // Loads and stores at multicast addresses so far, of all machines.
+  // The number of loads and stores at multicast addresses so far, over all machines.
   static int64_t SwitchAccesses();
 
  private:

@@ -16,7 +16,7 @@
 namespace xccl::testing {
 namespace {
 
-// One cut a form: whole parts, three equal chunks, chunks of unequal weights.
+// Each algorithm has its own cut: whole parts, three equal chunks, or chunks of unequal weights.
 Collective Cut(const Collective& collective, Algorithm algorithm) {
   if (algorithm == Algorithm::kDirect) return collective;
   if (algorithm == Algorithm::kRing) return collective.WithChunks(3);
@@ -28,7 +28,8 @@ Collective Cut(const Collective& collective, Algorithm algorithm) {
 
 void AddCase(const std::string& name, const Collective& collective, const Schedule& schedule,
              const Topology& topology, bool segments, std::vector<KernelCase>& cases) {
-  if (!VerifySchedule(schedule, collective, topology).empty()) return;  // not made for this collective
+  if (!VerifySchedule(schedule, collective, topology).empty())
+    return;  // the algorithm does not fit this collective
   StatusOr<Program> program = Lower(schedule, collective, topology);
   XCCL_CHECK(program.ok());
   if (segments) {
@@ -48,8 +49,8 @@ std::vector<KernelCase> KernelCases(int32_t ranks) {
   for (const Collective& whole : AllCollectives(ranks)) {
     ++turn;
     for (Algorithm algorithm : {Algorithm::kDirect, Algorithm::kRing, Algorithm::kTree}) {
-      // On many ranks one form a collective, another on each number of ranks; for pairs the one that stays
-      // short.
+      // On many ranks, one algorithm per collective, which differs by the number of ranks; for pairs, the
+      // short one.
       const bool pairs = whole.num_parts() > ranks && whole.kind() != CollectiveKind::kCustom;
       if (ranks > 3 && static_cast<int32_t>(algorithm) != (pairs ? 0 : turn % 3)) continue;
       const Collective collective = Cut(whole, algorithm);

@@ -1,5 +1,5 @@
-// The programs that emitted host code is tested with: every collective, small machines. The same list for the
-// tool that writes the code at build time (emit_cases) and for the test that runs it.
+// The programs that test emitted host code: every collective on small machines. The tool that writes the
+// code at build time (emit_cases) and the test that runs it use the same list.
 #pragma once
 
 #include <cstdint>

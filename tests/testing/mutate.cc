@@ -10,7 +10,7 @@ int64_t Pick(const Schedule& s, Random& random) {
   return static_cast<int64_t>(random.Below(static_cast<uint64_t>(s.size())));
 }
 
-// The schedule with transfer t replaced by `with` (none, one or more), in order of step.
+// Replaces transfer t by `with` (none, one or more), in order of step.
 void Replace(Schedule& s, int64_t t, const std::vector<Transfer>& with) {
   std::vector<Transfer> transfers;
   for (int64_t i = 0; i < s.size(); ++i) {
@@ -48,7 +48,7 @@ void SwapPlaces(Schedule& s, const Topology&, Random& random) {
   std::swap(s.path[a], s.path[b]);
 }
 
-// Along the path of another transfer.
+// Sends along the path of another transfer.
 void Redirect(Schedule& s, const Topology&, Random& random) {
   const int64_t a = Pick(s, random), b = Pick(s, random);
   s.src[a] = s.src[b];
@@ -56,7 +56,7 @@ void Redirect(Schedule& s, const Topology&, Random& random) {
   s.path[a] = s.path[b];
 }
 
-// To another rank without changing the path.
+// Sends to another rank without changing the path.
 void Retarget(Schedule& s, const Topology& topology, Random& random) {
   const int64_t t = Pick(s, random);
   s.dst[t] = Rank(static_cast<int64_t>(random.Below(static_cast<uint64_t>(topology.num_ranks()))));
@@ -80,7 +80,7 @@ void ChangeStep(Schedule& s, const Topology&, Random& random) {
   Replace(s, t, {moved});
 }
 
-// One link of the path becomes another link of the topology.
+// Replaces one link of the path by another link of the topology.
 void ChangeLink(Schedule& s, const Topology& topology, Random& random) {
   const int64_t t = Pick(s, random);
   const std::span<const LinkId> path = s.paths[s.path[t]];

@@ -1,4 +1,4 @@
-// Small changes to a schedule, for tests that the verifier objects to wrong ones.
+// Small changes to a schedule, to test that the verifier rejects wrong ones.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ namespace xccl::testing {
 
 struct Mutation {
   std::string_view name;
-  // Changes one transfer or two, chosen by `random`; ids stay in range. Requires: a transfer.
+  // Changes one or two transfers, chosen by `random`; ids stay in range. Requires: at least one transfer.
   void (*apply)(Schedule& schedule, const Topology& topology, Random& random);
 };
 std::span<const Mutation> AllMutations();

@@ -16,8 +16,8 @@ struct Ends {
   std::vector<Rank> from, to;
 };
 
-// Walks links from one node outwards: every link continues what was reached, nothing is reached twice, only
-// nodes that may branch do. `tail` and `head` swap ends for reductions.
+// Follows links from one node outwards: every link must continue what was reached, nothing may be reached
+// twice, and only nodes that may branch do. For reductions, `tail` and `head` are swapped.
 template <typename Tail, typename Head, typename MayBranch>
 std::optional<std::vector<Rank>> Leaves(const std::vector<LinkId>& links, const Topology& topology, Tail tail,
                                         Head head, MayBranch may_branch) {
@@ -54,7 +54,7 @@ std::optional<Ends> EndsOf(std::span<const LinkId> path, const Topology& topolog
   return std::nullopt;
 }
 
-// Adds `more` to `sum`; false when they overlap.
+// Adds `more` to `sum`. Returns false if they overlap.
 bool AddTo(Contributions& sum, const Contributions& more) {
   for (Rank r : more)
     if (!sum.insert(r).second) return false;
@@ -64,7 +64,7 @@ bool AddTo(Contributions& sum, const Contributions& more) {
 bool PlayStep(const Schedule& s, const std::vector<int64_t>& transfers, const std::vector<Ends>& ends,
               State& state) {
   const State before = state;
-  std::map<std::pair<Rank, ChunkId>, bool> written;  // by reductions alone?
+  std::map<std::pair<Rank, ChunkId>, bool> written;  // true if all writes are reductions
   for (int64_t t : transfers) {
     for (int32_t i = 0; i < s.count[t]; ++i) {
       const ChunkId chunk(s.first[t].value + i);

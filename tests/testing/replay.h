@@ -1,5 +1,5 @@
-// A slow, obvious second opinion on schedules: sets of ranks, one transfer at a time. For tests only; says
-// nothing but yes or no.
+// A slow, obvious second opinion on schedules, for tests only: sets of ranks, one transfer at a time.
+// Answers only yes or no.
 #pragma once
 
 #include "ir/collective.h"
@@ -8,7 +8,7 @@
 
 namespace xccl::testing {
 
-// Does the schedule do what the collective says? Requires: columns of equal length, ids in range, no
+// True if the schedule does what the collective says. Requires: columns of equal length, ids in range, no
 // symmetry.
 bool Replay(const Schedule& schedule, const Collective& collective, const Topology& topology);
 

@@ -19,7 +19,7 @@ Node Gpu(int32_t id) {
   return node;
 }
 
-// A digraph is a bit for each ordered pair of different nodes, by source.
+// A digraph as bits: one for each ordered pair of nodes, by source.
 struct Arcs {
   int32_t nodes;
   uint32_t bits;
@@ -35,7 +35,7 @@ bool ReachesAll(const Arcs& arcs, bool forward) {
   return seen == (1u << arcs.nodes) - 1;
 }
 
-// The least of all relabelled bit patterns.
+// The least bit pattern over all relabellings.
 uint32_t Canonical(const Arcs& arcs) {
   std::vector<int32_t> label(static_cast<size_t>(arcs.nodes));
   std::iota(label.begin(), label.end(), 0);

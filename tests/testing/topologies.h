@@ -1,4 +1,4 @@
-// Topologies for tests that run over many: every small digraph, and seeded random machines.
+// Topologies for tests that cover many: every small digraph, and seeded random machines.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace xccl::testing {
 
-// Every strongly connected digraph on `ranks` GPUs, one of each isomorphism class, links of 1 GB/s and 500
+// Every strongly connected digraph on `ranks` GPUs, one per isomorphism class, with links of 1 GB/s and 500
 // ns. There are 1, 1, 5 and 83 of them. Requires: 1 <= ranks <= 4.
 std::vector<Topology> StronglyConnectedDigraphs(int32_t ranks);
 
@@ -17,8 +17,8 @@ struct RandomMachine {
   int32_t max_ranks = 8;
   int32_t max_switches = 3;
 };
-// A connected machine: GPUs, switches, NICs and CPUs, some switches with multicast or reduction, unlike
-// bandwidths, latencies and overheads, one-way and parallel links, one to three hosts.
+// A connected machine with GPUs, switches, NICs and CPUs, some switches with multicast or reduction,
+// unequal bandwidths, latencies and overheads, one-way and parallel links, and one to three hosts.
 Topology MakeRandomMachine(uint64_t seed, const RandomMachine& options = {});
 
 }  // namespace xccl::testing

@@ -1,5 +1,5 @@
-// The examples of docs/topologies.md: every XML block has the counts that stand under it, every short form of
-// the table and every name of the library section loads.
+// Tests the examples of docs/topologies.md: every XML block has the counts stated below it, and every short
+// form of the table and every name of the library section loads.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +52,7 @@ TEST(TopologiesDocument, ShortFormsOfTheTableLoad) {
 TEST(TopologiesDocument, NamesTheLibrary) {
   const std::string document = Document();
   for (const std::string& name : LibraryNames()) {
-    if (name.starts_with("rail-")) continue;  // a range
+    if (name.starts_with("rail-")) continue;  // the document lists these as a range
     EXPECT_NE(document.find("`" + name + "`"), std::string::npos) << name;
   }
 }

@@ -1,5 +1,5 @@
-// What the native format means (each document beside its expanded form), and that writing and reading give
-// the same value back.
+// Tests the meaning of the native format (each document beside its expanded form), and that writing and
+// reading return the same value.
 #include "topologies/xml/native_xml.h"
 
 #include <fmt/format.h>
@@ -342,8 +342,8 @@ TEST(NativeXml, EveryFamilyReadsBackTheSame) {
   }
 }
 
-// Hosts in any order and in pieces, nodes without hosts, ids that are shared, look like references or need
-// escaping, links of every kind.
+// Hosts in any order and in pieces, nodes without hosts, links of every kind. Some ids are shared, look
+// like references or need escaping.
 TopologySpec RandomSpec(Random& random) {
   constexpr const char* kNames[] = {"0",   "1",    "7",   "gpu:0",        "nic:x",
                                     "a&b", "it's", "x.y", "0000:07:00.0", "-"};
@@ -388,7 +388,7 @@ TEST(NativeXml, RandomTopologiesReadBackTheSame) {
   int valid = 0;
   for (int i = 0; i < 1500; ++i) {
     const StatusOr<Topology> topology = Topology::Create(RandomSpec(random));
-    if (!topology.ok()) continue;  // ids that collide
+    if (!topology.ok()) continue;  // some ids collide
     ++valid;
     SCOPED_TRACE(i);
     ExpectRoundTrip(*topology);
@@ -406,7 +406,7 @@ TEST(NativeXml, ReadsItsOwnFormOfFortyThousandRanks) {
   EXPECT_TRUE(*read == *topology);
 }
 
-// Any file gives a value or a message with a place in it.
+// Any file gives a value, or a message with a place in it.
 TEST(NativeXml, MutatedFilesGiveAValueOrAPlacedMessage) {
   Random random(21);
   std::vector<std::string> files;
@@ -436,7 +436,7 @@ TEST(NativeXml, MutatedFilesGiveAValueOrAPlacedMessage) {
           text.resize(at + 1);
       }
     }
-    // Digits put together make large machines; those have tests of their own.
+    // Joined digits make large machines, which have tests of their own.
     if (text.find("hosts=\"") != std::string::npos && text.find("hosts=\"2\"") == std::string::npos) continue;
     const StatusOr<Topology> read = ReadNativeXml(text, "m.xml");
     if (read.ok()) {
@@ -449,7 +449,7 @@ TEST(NativeXml, MutatedFilesGiveAValueOrAPlacedMessage) {
   }
 }
 
-// The library's machines have the published graphs' links, at datasheet bandwidths: GB for GiB.
+// The library's machines have the links of the published graphs at datasheet bandwidths, GB for GiB.
 TEST(NativeXml, LibraryHasTheLinksOfThePublishedGraphs) {
   if (!SharedData("data/graphs")) GTEST_SKIP() << SharedDataMissing("data/graphs");
   for (const auto& [name, graph] : {std::pair("dgx1", "dgx1"), std::pair("mi250x", "mi250x1")}) {

@@ -25,13 +25,13 @@ TEST(MembersAlone, KeepsWhatLiesBetweenThem) {
   };
   const std::vector<Case> cases = {
       {"ring:8", {0, 1, 2, 3}, 4, 6, 1},      // a line
-      {"ring:8", {0, 4}, 2, 0, 1},            // not joined without the others
+      {"ring:8", {0, 4}, 2, 0, 1},            // not connected without the others
       {"torus:4x4", {0, 1, 2, 3}, 4, 8, 1},   // one ring
       {"nvswitch:8", {2, 5}, 3, 4, 1},        // the switch stays
       {"nvswitch:8", {2}, 1, 0, 1},           // a switch with one neighbour is a dead end
       {"leaf-spine:2x2x2", {0, 1}, 3, 4, 2},  // the spines lead nowhere
       {"leaf-spine:2x2x2", {0, 2}, 6, 12, 2},
-      {"rail-2", {0, 8}, 0, 0, 2},           // numbers below
+      {"rail-2", {0, 8}, 0, 0, 2},           // the numbers are checked below
       {"torus:2x2", {3, 1, 0, 2}, 4, 8, 1},  // all of them
   };
   for (const Case& c : cases) {

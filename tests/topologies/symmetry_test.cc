@@ -21,7 +21,7 @@ Topology Load(const std::string& name) {
   return *std::move(topology);
 }
 
-// Everything that the header promises, element by element, from the definition of an automorphism.
+// Checks every promise of the header, element by element, from the definition of an automorphism.
 void ExpectGroup(const Topology& t, const SymmetryGroup& group, const std::string& name) {
   int64_t product = 1;
   for (const Automorphism& g : group.generators()) product *= g.order;
@@ -103,7 +103,7 @@ TEST(Symmetry, FindsTranslations) {
       {"mi250x", 4},
       {"mi300x", 8},
       {"ndv2", 2},
-      {"p4d", 8},  // two GPUs a switch of PCIe
+      {"p4d", 8},  // two GPUs per PCIe switch
       {"tpu-v4", 64},
   };
   for (const Case& c : cases) {

@@ -1,4 +1,4 @@
-// Short forms, names, flags: what they give, and every message.
+// Short forms, names and flags: their topologies, and every message.
 #include "topologies/load/load.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 namespace xccl {
 namespace {
 
-// "0--1 50GB/s 500ns" a cable, "0->1" where only one direction is there.
+// A cable is "0--1 50GB/s 500ns"; "0->1" if it has only one direction.
 std::vector<std::string> Cables(const Topology& topology) {
   std::vector<std::string> cables;
   for (int32_t l = 0; l < topology.num_links(); ++l) {
@@ -286,7 +286,7 @@ TEST(Library, HasTheseMachines) {
   EXPECT_EQ(LibraryNames(), names);
 }
 
-// Bandwidth out of a GPU, NICs not counted: the datasheets' figures.
+// Bandwidth out of a GPU without NICs, against the datasheets' figures.
 TEST(Library, GpusHaveTheBandwidthOfTheirDatasheets) {
   constexpr std::tuple<const char*, int64_t> kPerGpu[] = {
       {"dgx1", 150},   {"dgx2", 150},     {"dgx-a100", 300}, {"dgx-h100", 450},

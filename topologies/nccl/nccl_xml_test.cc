@@ -30,7 +30,7 @@ std::string System(std::string_view inside) {
   return fmt::format("<system version=\"1\">{}{}</cpu></system>", kCpu, inside);
 }
 
-// "0->1 20GB/s 600ns" a line; a duplex pair is shown once, as "0--1".
+// One line per link, "0->1 20GB/s 600ns"; a duplex pair is shown once, as "0--1".
 std::string Links(const Topology& t) {
   std::string text;
   for (int32_t l = 0; l < t.num_links(); ++l) {
@@ -226,7 +226,7 @@ TEST(NcclXml, RanksOrderTheGpusAndDevNamesThem) {
   EXPECT_EQ(Links(*t), "2--numa1 24GB/s 500ns\n7--numa0 12GB/s 500ns\nnuma1--numa0 6GB/s 500ns\n");
 }
 
-// A dump of an NVLink domain of several hosts: host_hash tells them apart, the NVSwitch belongs to none.
+// A dump of an NVLink domain of several hosts: host_hash tells them apart, and the NVSwitch belongs to none.
 TEST(NcclXml, SeveralHosts) {
   const auto host = [](std::string_view hash, int rank) {
     return fmt::format(
@@ -335,7 +335,7 @@ TEST(NcclXml, DeepNestingIsRefused) {
   EXPECT_EQ(Read(System(open + close)), "dir/box.xml:1:1098: pci: nested deeper than 64");
 }
 
-// Bytes changed, taken out and put in at random: an error or a topology, never a crash.
+// Random bytes are changed, removed and inserted: the result is an error or a topology, never a crash.
 TEST(NcclXml, MutatedFiles) {
   const std::string text = System(
       R"(<pci busid="0000:0a:00.0" class="0x060400" link_speed="2.5 GT/s PCIe" link_width="1">)" +
@@ -424,10 +424,10 @@ TEST(NcclConstants, Tables) {
   EXPECT_FALSE(CpuLinkOf(CpuModel{}).known);
 }
 
-// The files that vendors and users published.
+// Files that vendors and users published.
 struct Sample {
   const char* file;
-  const char* gpu_arch;  // "": the file says it
+  const char* gpu_arch;  // "": the file states it
   int32_t gpus_per_switch;
   int32_t ranks;
   int64_t gpu_gb_per_s_x10;  // over NVLink or xGMI, out of each GPU
@@ -437,7 +437,7 @@ struct Sample {
 constexpr Sample kSamples[] = {
     {"aws-p4d.xml", "sm80", 0, 8, 0, 4, 2},    {"aws-p5.xml", "sm90", 1, 8, 0, 32, 7},
     {"azure-ndv2.xml", "sm70", 0, 8, 0, 1, 2}, {"azure-ndv4.xml", "sm80", 0, 8, 0, 8, 2},
-    {"azure-ncv4.xml", "", 0, 4, 0, 1, 3},  // its 12 NVLinks a GPU lead to the GPU itself
+    {"azure-ncv4.xml", "", 0, 4, 0, 1, 3},  // its 12 NVLinks per GPU lead to the GPU itself
     {"oci-h100.xml", "", 0, 8, 3708, 16, 0},   {"dgx-a100.xml", "", 0, 8, 2400, 8, 0},
     {"mi300x.xml", "", 0, 8, 3360, 2, 0},      {"8a100-4cx6.xml", "", 0, 8, 2400, 5, 0},
     {"rccl-8p-940.xml", "", 0, 8, 3360, 8, 0}, {"rccl-16p1h.xml", "", 0, 16, 2520, 8, 0},

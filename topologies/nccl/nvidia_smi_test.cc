@@ -10,7 +10,7 @@
 namespace xccl {
 namespace {
 
-// "0--1 20GB/s 600ns" a line, a duplex pair once; then warnings.
+// One line per duplex pair, "0--1 20GB/s 600ns"; then the warnings.
 std::string Show(const StatusOr<Topology>& t) {
   if (!t.ok()) return t.status().message();
   std::string text;
@@ -117,7 +117,7 @@ TEST(NvidiaSmi, Machines) {
     EXPECT_EQ(Show(ReadNvidiaSmi(Texts(c.matrix, c.capability, c.gpus, c.generation))), c.expected) << c.name;
 }
 
-// Words dropped, doubled and swapped: an error or a topology, never a crash.
+// Words are dropped, doubled and swapped: the result is an error or a topology, never a crash.
 TEST(NvidiaSmi, MutatedTexts) {
   const std::vector<std::string> words = Split(
       "GPU0 GPU1 NIC0 CPU Affinity NUMA Affinity GPU0 X NV4 PIX 0-7 0 GPU1 NV4 X SYS 8-15 1 NIC0 PIX SYS X "

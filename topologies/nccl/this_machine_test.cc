@@ -9,7 +9,7 @@
 namespace xccl {
 namespace {
 
-// A PATH of one folder, which holds a script named nvidia-smi, or nothing.
+// A PATH of one folder, which holds a script named nvidia-smi or nothing.
 class ThisMachine : public testing::Test {
  protected:
   void SetUp() override {
@@ -70,7 +70,7 @@ TEST_F(ThisMachine, TwoGpus) {
   EXPECT_EQ(t->num_ranks(), 2);
   EXPECT_EQ(t->LinkName(LinkId(0)), "0->1");
   EXPECT_EQ(t->link(LinkId(0)).bandwidth_bytes_per_s, 240'000'000'000);
-  EXPECT_EQ(t->num_links(), 5);  // two NVLink, four PCIe less one
+  EXPECT_EQ(t->num_links(), 5);  // two for NVLink; four for PCIe, one of them missing
 }
 
 TEST_F(ThisMachine, ATemporaryDirectoryThatIsNotThereIsAWarningAndNoCrash) {

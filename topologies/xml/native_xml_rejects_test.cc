@@ -1,4 +1,4 @@
-// Every message of the native reader, whole.
+// Tests every message of the native reader in full.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -73,7 +73,7 @@ const Rejection kDocuments[] = {
      R"(2:4: malformed XML: '<' that starts no tag)"},
 };
 
-// What stands between <topology name="t">, a line break, two blanks and a line break, </topology>.
+// What stands between "<topology name="t">, a line break, two blanks" and "a line break, </topology>".
 const Rejection kContents[] = {
     {"TextInside", R"(<gpu id="0"/> gpu 1)", R"(2:16: text inside <topology>; expected elements)"},
     {"UnknownElement", R"(<gpus id="0"/>)", R"(2:3: unknown element <gpus>; did you mean 'gpu'?)"},
