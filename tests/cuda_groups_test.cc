@@ -38,7 +38,7 @@ int32_t CopiesOfFake(const char* multicast, char** copies) {
   return static_cast<int32_t>(all.size());
 }
 
-struct Way {
+struct MachineSetup {
   std::string name;
   bool one_device = false, processes = false, multicast = true, virtual_memory = true, wanted = true;
   std::string groups;  // as reported by usage
@@ -47,10 +47,10 @@ struct Way {
 // The driver of one process, with the kernel of the current case.
 class Machine {
  public:
-  Machine(const Way& way, int32_t devices) {
+  Machine(const MachineSetup& setup, int32_t devices) {
     options_.devices = devices;
-    options_.multicast = way.multicast;
-    options_.virtual_memory = way.virtual_memory;
+    options_.multicast = setup.multicast;
+    options_.virtual_memory = setup.virtual_memory;
     device::host_switch = CopiesOfFake;
   }
   cuda::DriverSource source() {
@@ -90,24 +90,24 @@ StatusOr<cuda::RunReport> RunCase(Machine& machine, const Way& way, const Kernel
                           machine.source(), run, gpu);
 }
 
-void ExpectRight(const Way& way, int32_t ranks, int32_t every) {
-  Machine machine(way, way.one_device ? 1 : ranks);
+void ExpectRight(const MachineSetup& setup, int32_t ranks, int32_t every) {
+  Machine machine(setup, setup.one_device ? 1 : ranks);
   const std::vector<KernelCase> cases = GroupCases();
   ASSERT_EQ(static_cast<size_t>(device::kNumKernels), cases.size());
   int32_t turn = 0;
   for (size_t i = 0; i < cases.size(); ++i) {
     if (cases[i].program.ranks.size() != ranks || cases[i].program.groups.empty() || ++turn % every != 0)
       continue;
-    const auto report = RunCase(machine, way, cases[i], i, turn / every);
-    ASSERT_TRUE(report.ok()) << way.name << ": " << report.status().message();
+    const auto report = RunCase(machine, setup, cases[i], i, turn / every);
+    ASSERT_TRUE(report.ok()) << setup.name << ": " << report.status().message();
     for (const RunRow& row : report->rows)
       ASSERT_TRUE(row.wrong == 0 && row.out_of_bounds == 0)
-          << way.name << ": " << cases[i].name << " of " << row.size_bytes << " bytes: " << row.wrong
+          << setup.name << ": " << cases[i].name << " of " << row.size_bytes << " bytes: " << row.wrong
           << " wrong, " << row.out_of_bounds << " out of bounds";
-    EXPECT_STREQ(report->usage.groups.data(), way.groups.c_str()) << way.name;
+    EXPECT_STREQ(report->usage.groups.data(), setup.groups.c_str()) << setup.name;
   }
-  if (!way.processes) {
-    EXPECT_EQ(machine.fake().Leaks(), "") << way.name;
+  if (!setup.processes) {
+    EXPECT_EQ(machine.fake().Leaks(), "") << setup.name;
   }
 }
 
@@ -193,11 +193,11 @@ TEST(CudaGroups, EveryCallMayFail) {
   const std::vector<KernelCase> cases = GroupCases();
   const auto wanted = std::ranges::find(cases, "allreduce fused on 3", &KernelCase::name);
   ASSERT_TRUE(wanted != cases.end());
-  const Way way{.name = "failures", .groups = {}};
+  const MachineSetup setup{.name = "failures", .groups = {}};
   int32_t by_hand = 0;
   bool fails = true;
   for (int64_t call = 0; fails; ++call) {
-    Machine machine(way, 3);
+    Machine machine(setup, 3);
     const auto driver = machine.source()();
     ASSERT_TRUE(driver.ok());
     machine.fake().FailCall(call, cuda::Result::kNotSupported);

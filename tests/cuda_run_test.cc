@@ -61,7 +61,7 @@ class Machine {
   std::unique_ptr<cuda::FakeDriver> fake_;
 };
 
-struct Way {
+struct MachineSetup {
   std::string name;
   int32_t devices = 1, ranks_per_gpu = kRanks;
   bool processes = false, staged = false, legacy = false, registered = false;
@@ -75,11 +75,11 @@ const std::vector<KernelCase>& Cases() {
   return cases;
 }
 
-void ExpectRight(const Way& way, const std::vector<int64_t>& sizes, int32_t every) {
+void ExpectRight(const MachineSetup& setup, const std::vector<int64_t>& sizes, int32_t every) {
   cuda::FakeOptions options;
-  options.devices = way.devices;
-  options.virtual_memory = !way.legacy;
-  Machine machine(options, way.registered);
+  options.devices = setup.devices;
+  options.virtual_memory = !setup.legacy;
+  Machine machine(options, setup.registered);
   const std::vector<KernelCase>& cases = Cases();
   ASSERT_EQ(static_cast<size_t>(device::kNumKernels), cases.size());
   int32_t turn = 0;
@@ -105,10 +105,10 @@ void ExpectRight(const Way& way, const std::vector<int64_t>& sizes, int32_t ever
       gpu.program.interpreter = machine.ImagesOf(nullptr, protocol);
       cuda::KernelImages images = machine.ImagesOf(device::kKernels[i], protocol);
       std::string notice;
-      if (way.kernel == Way::Kernel::kNone) {
+      if (setup.kernel == MachineSetup::Kernel::kNone) {
         images = nullptr;
         notice = cases[i].name + ": runs on the interpreter kernel: it has no kernel of its own";
-      } else if (way.kernel == Way::Kernel::kBroken) {
+      } else if (setup.kernel == MachineSetup::Kernel::kBroken) {
         images = [](DataType, ReduceOp, int32_t) { return InvalidInput("x.cu: nvrtc for sm_90: bad\nlog"); };
         notice = cases[i].name + ": runs on the interpreter kernel: x.cu: nvrtc for sm_90: bad";
       }
@@ -116,15 +116,15 @@ void ExpectRight(const Way& way, const std::vector<int64_t>& sizes, int32_t ever
           cuda::RunProgram(cases[i].name, program, cases[i].collective, images, machine.source(), run, gpu);
       ASSERT_TRUE(report.ok()) << way.name << ": " << report.status().message();
       EXPECT_EQ(report->notice, notice);
-      EXPECT_EQ(report->usage.table_bytes > 0, way.kernel != Way::Kernel::kOwn);
+      EXPECT_EQ(report->usage.table_bytes > 0, setup.kernel != MachineSetup::Kernel::kOwn);
       for (const RunRow& row : report->rows)
         ASSERT_TRUE(row.wrong == 0 && row.out_of_bounds == 0)
-            << way.name << ": " << cases[i].name << " " << ToString(protocol) << " " << ToString(run.type)
+            << setup.name << ": " << cases[i].name << " " << ToString(protocol) << " " << ToString(run.type)
             << " " << ToString(run.op) << " of " << row.size_bytes << " bytes, in place " << row.in_place
             << ": " << row.wrong << " wrong, " << row.out_of_bounds << " out of bounds";
     }
   }
-  EXPECT_EQ(machine.Leaks(), "") << way.name;
+  EXPECT_EQ(machine.Leaks(), "") << setup.name;
 }
 
 TEST(CudaRun, AllRanksInOneLaunch) { ExpectRight({.name = "one launch"}, {0, 52, 10012}, 1); }
@@ -135,10 +135,10 @@ TEST(CudaRun, ALaunchForEveryDevice) {
   ExpectRight({.name = "devices", .devices = 3, .ranks_per_gpu = 1}, {52, 10012}, 3);
 }
 TEST(CudaRun, TheInterpreterKernelWhereThereIsNoOther) {
-  ExpectRight({.name = "no kernel", .kernel = Way::Kernel::kNone}, {10012}, 4);
+  ExpectRight({.name = "no kernel", .kernel = MachineSetup::Kernel::kNone}, {10012}, 4);
 }
 TEST(CudaRun, TheInterpreterKernelWhereTheOtherDoesNotCompile) {
-  ExpectRight({.name = "broken", .processes = true, .kernel = Way::Kernel::kBroken}, {10012}, 17);
+  ExpectRight({.name = "broken", .processes = true, .kernel = MachineSetup::Kernel::kBroken}, {10012}, 17);
 }
 TEST(CudaRun, AProcessForEveryRank) { ExpectRight({.name = "processes", .processes = true}, {10012}, 5); }
 TEST(CudaRun, ProcessesThatReachEachOthersBuffers) {

@@ -133,13 +133,13 @@ Schedule RingAllgather(int32_t n, const Topology& topology) {
   schedule.num_chunks = n;
   for (int32_t step = 0; step < n / 2; ++step) {
     for (int32_t r = 0; r < n; ++r) {
-      for (int32_t way : {1, -1}) {
-        if (way < 0 && step >= (n - 1) / 2) continue;
-        const Rank to((r + way + n) % n);
+      for (int32_t direction : {1, -1}) {
+        if (direction < 0 && step >= (n - 1) / 2) continue;
+        const Rank to((r + direction + n) % n);
         for (LinkId l : topology.Out(NodeId(r)))
           if (topology.RankOf(topology.link(l).to) == to)
-            schedule.Add(ChunkId((r - way * step + n) % n), 1, Rank(r), to, std::vector{l}, TransferOp::kCopy,
-                         step);
+            schedule.Add(ChunkId((r - direction * step + n) % n), 1, Rank(r), to, std::vector{l},
+                         TransferOp::kCopy, step);
       }
     }
   }
