@@ -1,6 +1,6 @@
-// Instruction after instruction: what it waits for, one Move a run, what it makes visible. What stands in the
-// code as a number is left open; what decides which code is called (opcode, marks, direct mode, weights'
-// total) is not.
+// Writes the code of each instruction: its waits, one Move per run, and what makes its results visible.
+// Numbers that appear as values are left open. What decides which code is called (opcode, marks, direct
+// mode, total weight) is fixed.
 #include "codegen/block_text.h"
 
 #include <fmt/format.h>
@@ -81,7 +81,7 @@ class Writer {
   void Line(fmt::format_string<Args...> format, Args&&... args) {
     text_.code += fmt::format(format, std::forward<Args>(args)...) + "\n";
   }
-  // Numbers stand in the code in the order of these calls.
+  // Numbers appear in the code in the order of these calls.
   std::string Numbers(std::initializer_list<int64_t> values) {
     std::string list;
     for (int64_t value : values) {
@@ -92,8 +92,8 @@ class Writer {
     return list;
   }
 
-  // Named in the order of their first use, so that ranks whose connections are sorted otherwise have the same
-  // code.
+  // Ends are named in the order of their first use, so that ranks with differently sorted connections have
+  // the same code.
   void CollectEnds() {
     for (const KernelInstruction& i : block_.instructions) {
       if (i.from || i.from_group) Use(from_, i.from, i.from_group, i.receive);
@@ -135,7 +135,8 @@ class Writer {
       }
     }
     if (from_.empty() || to_.empty()) Line("  End none{{}};");
-    // Who receives a put or is read by a get says where its buffers are; the other waits to hear it.
+    // The rank that receives a put, or that a get reads, sends the addresses of its buffers; the other rank
+    // waits for them.
     for (const EndUse& end : from_)
       if (end.puts) Line("  b.Introduce({});", end.name);
     for (const EndUse& end : to_)
@@ -147,7 +148,7 @@ class Writer {
     Line("  b.Enter();");
   }
 
-  // "b.Output(3)", "b.PeerScratch(Direct::kGet, from, 0, Share<8>(b, 2), Share<8>(b, 1))".
+  // Writes an address: "b.Output(3)", "b.PeerScratch(Direct::kGet, from, 0, Share<8>(b, 2), Share<8>(b, 1))".
   std::string Address(const KernelRun& run, const KernelPlace& place, Rank owner, const std::string& peer_of,
                       DirectMode mode) {
     std::string call =
@@ -161,7 +162,8 @@ class Writer {
       call += fmt::format(", 0, ShareOf<{}>(b.Elements({}), ", own.total, Numbers({run.part.value}));
       return call + Numbers({own.before}) + "))";
     }
-    std::map<int64_t, int64_t> weight_before;  // by total; all totals, so that ranks have the same code
+    std::map<int64_t, int64_t>
+        weight_before;  // by total; includes all totals, so that ranks have the same code
     for (const ScratchRun& r : runs) weight_before[r.total] = 0;
     for (int32_t r = 0; r < place.position; ++r)
       weight_before[runs[static_cast<size_t>(r)].total] += runs[static_cast<size_t>(r)].weight;
@@ -178,7 +180,7 @@ class Writer {
     return ends.empty() ? "none" : ends[0].name;
   }
 
-  // Whether a message goes straight, as seen from this end.
+  // The test whether a message is direct, as seen from this end.
   static std::string Straight(std::string_view question, DirectMode mode, const std::string& end,
                               BufferKind buffer) {
     return fmt::format("b.{}({}, {}, Buffer::k{})", question, ModeName(mode), end, BufferName(buffer));

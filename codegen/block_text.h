@@ -1,5 +1,5 @@
-// The code of one block with its numbers taken out, so that blocks that do the same at other places are
-// recognised and share it. In: one block of a KernelForm.
+// The code of one block without its numbers, so that blocks that differ only in numbers can share it. Made
+// from one block of a KernelForm.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 namespace xccl {
 
 struct BlockText {
-  std::string code;                   // kNumber where a number stands, kComment where a comment
+  std::string code;                   // kNumber in place of each number, kComment in place of each comment
   std::vector<int64_t> numbers;       // in order
   std::vector<std::string> comments;  // in order
-  int32_t ends = 0;                   // of connections
+  int32_t ends = 0;                   // number of ends of connections
 };
 inline constexpr char kNumber = '\1', kComment = '\2';
 
-// The body of a function that gets a Block `b` and the numbers.
+// The body of a function whose parameters are a Block `b` and the numbers.
 BlockText TextOf(const Program& program, const KernelForm& form, Rank rank, const KernelBlock& block);
 
 }  // namespace xccl

@@ -1,5 +1,5 @@
-// Blocks with the same code and comments' places are one class. In a class a number that all members share is
-// written where it stands, the others are columns of a table with one row a member, equal columns once.
+// Blocks whose code differs only in numbers form one class. A number that all members share is written into
+// the code. The others are columns of a table with one row per member; equal columns are stored once.
 #include "codegen/emit.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kMostConstantNumbers = 12 << 10;  // tables up to this size lie in constant memory (64 KiB)
+constexpr int64_t kMostConstantNumbers = 12 << 10;  // tables up to this size go into constant memory (64 KiB)
 
 struct Site {
   Rank rank;
@@ -27,7 +27,7 @@ struct BlockClass {
   std::vector<BlockText> texts;
 };
 
-// Of one class: the numbers that differ, one row a member, and how each number is written.
+// For one class: the numbers that differ, one row per member, and the text of each number.
 struct Table {
   std::vector<std::vector<int64_t>> columns;
   std::vector<std::string> spelled;
@@ -137,13 +137,13 @@ class Emitter {
                           options_.threads == 0 ? "kDefaultThreads<Protocol::XCCL_PROTOCOL>"
                                                 : std::to_string(options_.threads));
     }
-    // Host code of several programs may stand in one file.
+    // One file may hold host code of several programs.
     out_ += "namespace xccl::device {\n";
     out_ += options_.target == EmitTarget::kHost ? fmt::format("namespace {}_code {{\n\n", options_.symbol)
                                                  : "namespace {\n\n";
   }
 
-  // On a GPU a function is made for one configuration; on the host one serves all.
+  // On a GPU a function is compiled for one configuration; on the host one function serves all.
   const char* Declared() const {
     return options_.target == EmitTarget::kHost ? "void" : "template <class C>\nXCCL_DEVICE void";
   }
@@ -175,7 +175,7 @@ class Emitter {
     out_ += "}\n\n";
   }
 
-  // Which function, and which row of its numbers, each block of each rank has.
+  // Writes which function, and which row of its numbers, each block of each rank uses.
   void Dispatch() {
     const int64_t sites = static_cast<int64_t>(form_.ranks.size()) * form_.blocks_per_rank;
     std::vector<std::pair<int32_t, int32_t>> of_site(static_cast<size_t>(sites), {-1, 0});
@@ -240,7 +240,7 @@ class Emitter {
   const EmitOptions& options_;
   std::vector<BlockClass> classes_;
   std::vector<Table> tables_;
-  int32_t ends_ = 1;  // most of one block
+  int32_t ends_ = 1;  // the most of one block
   std::string constant_, out_;
 };
 

@@ -1,12 +1,12 @@
-// Program → source text. In: a Program that verifies, its Collective. Out: one kernel for all ranks, for nvcc
-// and NVRTC (kCuda) or for the host compiler (kHost), that includes device/kernel.h and nothing else.
-// Straight-line code per block of the rank; blocks that differ only in numbers share one function, the
-// numbers that differ being in a table. The same input gives the same bytes.
+// Program → source text: one kernel for all ranks, for nvcc and NVRTC (kCuda) or for the host compiler
+// (kHost). Requires a Program that verifies, and its Collective. CUDA text includes device/kernel.h and
+// nothing else, host text device/host.h. Each block of a rank is straight-line code. Blocks that differ
+// only in numbers share one function, with those numbers in a table. The same input gives the same bytes.
 //
-// Macros choose at compile time, with defaults from the options: XCCL_TYPE (int8_t uint8_t int32_t uint32_t
-// int64_t uint64_t Half float double Bfloat16 E4m3 E5m2), XCCL_OPERATOR (kSum kProd kMin kMax kAvg),
-// XCCL_PROTOCOL (kSimple kLl kLl128), XCCL_THREADS (a multiple of 32). Host code takes type, operator and
-// protocol at run time.
+// Macros, with defaults from the options, choose at compile time: XCCL_TYPE (int8_t uint8_t int32_t
+// uint32_t int64_t uint64_t Half float double Bfloat16 E4m3 E5m2), XCCL_OPERATOR (kSum kProd kMin kMax
+// kAvg), XCCL_PROTOCOL (kSimple kLl kLl128), XCCL_THREADS (a multiple of 32). Host code takes type,
+// operator and protocol at run time.
 #pragma once
 
 #include <cstdint>
@@ -25,16 +25,16 @@ struct EmitOptions {
   EmitTarget target = EmitTarget::kCuda;
   DataType type = DataType::kFloat;
   ReduceOp op = ReduceOp::kSum;
-  int32_t threads = 0;                 // of a block, kCuda; 0: 512 for simple, 256 for LL and LL128
+  int32_t threads = 0;                 // per block, kCuda; 0: 512 for simple, 256 for LL and LL128
   std::string symbol = "xccl_kernel";  // kHost: the HostKernel's name
-  std::string title;                   // first comment line, as "allreduce-nvswitch-ring.plan.json"
+  std::string title;                   // first comment line, such as "allreduce-nvswitch-ring.plan.json"
 };
 
-// What is distinct in a program, and so the text, is bounded; above, the interpreter kernel runs it.
+// Limits on what is distinct in a program, and so on the text. Larger programs run on the interpreter kernel.
 inline constexpr int64_t kMaxEmittedInstructions = 10'000;
 inline constexpr int64_t kMaxTableNumbers = 1 << 20;
 
-// Errors: those of MakeKernelForm; kInvalidInput above the limits.
+// Errors: those of MakeKernelForm; kInvalidInput above these limits.
 StatusOr<std::string> Emit(const Program& program, const Collective& collective, const EmitOptions& options);
 
 }  // namespace xccl

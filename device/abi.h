@@ -1,34 +1,32 @@
-// What a kernel finds in memory: plain structs shared by the host compiler, nvcc and NVRTC (which has no
-// standard headers). In: a LaunchArgs by value. Everything else is reached from it. Generated kernels and the
-// interpreter kernel (device/interpret.h) have the same ABI.
+// The memory layout of kernels: plain structs shared by the host compiler, nvcc and NVRTC (which has no
+// standard headers). A kernel takes a LaunchArgs by value and reaches everything else from it. Generated
+// kernels and the interpreter kernel (device/interpret.h) have the same ABI.
 //
-// Grid. blocks = ranks_here × blocks per rank (KernelInfo) × instances; of block b
+// Grid: blocks = ranks_here × blocks per rank (KernelInfo) × instances. For block b,
 //   rank = first_rank + b / (blocks_per_rank × instances), then threadblock copy c = b mod that product,
 //   instance = c / blocks_per_rank, block of the rank = c mod blocks_per_rank.
-// One rank a launch in production; all ranks of a device in one cooperative launch where they share it.
+// In production a launch has one rank; ranks that share a device are in one cooperative launch.
 //
-// Counters. All only grow (modulo 2^64), live in device memory, start at zero and are never launch arguments:
-// each end loads its own count when a launch starts and stores it when it ends, so that replaying a CUDA
-// graph needs no work by the host. What is loaded with one (program, instances, slots, slot_bytes, protocol)
-// stays with it: two programs do not share connections or BlockStates. All ranks launch a program equally
-// often.
+// Counters only grow (modulo 2^64), are in device memory, start at zero and are never launch arguments.
+// Each end loads its own count when a launch starts and stores it when the launch ends, so replaying a CUDA
+// graph needs no work by the host. Connections and BlockStates belong to one (program, instances, slots,
+// slot_bytes, protocol); two programs do not share them. All ranks launch a program equally often.
 //
 // Connection (source, destination, channel, instance): a FIFO of KernelInfo::slots slots in the RECEIVER's
-// memory; `head` beside them, counts messages put, polled by the receiver; `tail` in the SENDER's memory,
-// counts messages taken (credits), polled by the sender. Each of them on a 128-byte line of its own. Message
-// m lies in slot m mod slots. LL and LL128 carry flags in the data and do not use head:
-//   LL     8-byte words {data u32, flag u32}, flag = low 32 bits of m + 1. A slot is rewritten whole in one
-//   lap of every
-//          2^31 messages, so that a word's flag is never older than that, and 2^32 messages later it cannot
-//          match.
-//   LL128  128-byte lines of 15 data words and one flag m + 1, 64 bits, which never comes back.
+// memory. `head`, beside them, counts messages put and is polled by the receiver. `tail`, in the SENDER's
+// memory, counts messages taken (credits) and is polled by the sender. Each counter has a 128-byte line of
+// its own. Message m is in slot m mod slots. LL and LL128 carry flags in the data and do not use head:
+//   LL     8-byte words {data u32, flag u32}, flag = low 32 bits of m + 1. Once in every 2^31 messages each
+//          slot is rewritten as a whole. So no flag in a slot is older than that, and a flag of 2^32 messages
+//          ago cannot match.
+//   LL128  128-byte lines of 15 data words and one 64-bit flag m + 1, which never repeats.
 // Slots must be zero at first.
 //
-// GroupConnection (group, instance): the connections between the root of a multicast or a reduce group and
-// its members, at the root. Members have ordinary Connections. Slots of a reduce group lie in the SENDERS'
-// memory, where a switch reads all of them at once; those of a multicast group, as ever, in the receivers'.
-// Where there is a switch, `multicast` is the address at which it serves the slots of all members and of the
-// root; docs/kernels.md, section 5.
+// GroupConnection (group, instance): the root's side of the connections between the root of a multicast or
+// reduce group and its members. Members have ordinary Connections. The slots of a reduce group are in the
+// SENDERS' memory, where a switch reads all of them at once; those of a multicast group are in the
+// receivers' memory, as usual. If a switch serves the group, `multicast` is the address at which it reaches
+// the slots of all members and of the root; docs/kernels.md, section 5.
 #pragma once
 
 #ifndef __CUDACC_RTC__
@@ -51,7 +49,7 @@ using uint64_t = unsigned long long;
 inline constexpr int32_t kAbiVersion = 3;
 inline constexpr int32_t kLineBytes = 128;  // counters and slots are aligned to this
 
-// The same order as xccl::DataType, ReduceOp, Protocol and Opcode in ir/.
+// In the same order as xccl::DataType, ReduceOp, Protocol and Opcode in ir/.
 enum class Type : int32_t {
   kInt8,
   kUint8,
@@ -70,7 +68,7 @@ enum class Operator : int32_t { kSum, kProd, kMin, kMax, kAvg };
 enum class Protocol : int32_t { kSimple, kLl, kLl128 };
 
 #ifndef __CUDACC_RTC__
-// Data bytes that a slot holds. LL: 8 bytes carry 4. LL128: 128 carry 120.
+// The data bytes that a slot holds. LL: 8 bytes carry 4. LL128: 128 carry 120.
 constexpr int64_t PayloadBytes(Protocol protocol, int64_t slot_bytes) {
   return protocol == Protocol::kSimple ? slot_bytes
          : protocol == Protocol::kLl   ? slot_bytes / 2
@@ -78,26 +76,27 @@ constexpr int64_t PayloadBytes(Protocol protocol, int64_t slot_bytes) {
 }
 #endif
 
-// Why a threadblock gave up. Written once, by the first threadblock that did; in memory that the host can
-// read while the kernel runs.
+// Why a threadblock gave up. Only the first threadblock that gives up writes it, to memory that the host
+// can read while the kernel runs.
 enum class Wait : int32_t { kNone, kDependency, kMessage, kCredit, kEntry, kDrain, kAborted };
 struct ErrorRecord {
-  uint32_t state = 0;  // 0 nothing, 2 complete: the fields may be read
+  uint32_t state = 0;  // 0: nothing; 2: complete, the fields may be read
   int32_t rank = 0;
   int32_t threadblock = 0;  // of the Program
   int32_t instruction = 0;  // index within the threadblock; -1 before the first and after the last
   int32_t instance = 0;
   int32_t pass = 0;
   Wait wait = Wait::kNone;
-  int32_t peer = 0;  // kMessage, kCredit, kEntry, kDrain: the other rank; kDependency: threadblock waited for
-  uint64_t expected = 0;  // the counter's value that was waited for, and the last one seen
+  // kMessage, kCredit, kEntry, kDrain: the other rank; kDependency: the block of this rank waited for.
+  int32_t peer = 0;
+  uint64_t expected = 0;  // the counter's awaited value, and the last one seen
   uint64_t seen = 0;
   uint64_t reserved[2] = {};
 };
 static_assert(sizeof(ErrorRecord) == 64);
 
-// Where a peer's buffers are, in the reader's address space; written by that peer when it enters a launch.
-// Zero: not mapped. `epoch` is stored last, with release.
+// The addresses of a peer's buffers in the reader's address space, written by that peer when it enters a
+// launch. Zero: not mapped. `epoch` is stored last, with release.
 struct PeerEntry {
   uint64_t epoch = 0;
   uint64_t input = 0, output = 0, scratch = 0;
@@ -105,7 +104,7 @@ struct PeerEntry {
 };
 static_assert(sizeof(PeerEntry) == 128);
 
-// A peer cannot reach memory whose window has this delta.
+// The delta of a window that a peer cannot reach.
 inline constexpr uint64_t kUnmapped = ~uint64_t{0};
 inline constexpr int32_t kNoWindow = -1;  // of a buffer that peers cannot reach
 
@@ -115,10 +114,10 @@ struct Connection {
   uint64_t* head = nullptr;               // the receiver's memory
   uint64_t* tail = nullptr;               // the sender's memory
   uint64_t* steps = nullptr;              // this end's messages in earlier launches; this rank's memory
-  const PeerEntry* entry_here = nullptr;  // what the peer said of its buffers; this rank's memory
-  PeerEntry* entry_there = nullptr;       // what this rank says of its own; the peer's memory
-  // For every window of this rank: what to add to an address in it to get the peer's address of the same
-  // byte, or kUnmapped. Window 0 is by custom "one address space": delta 0, or kUnmapped.
+  const PeerEntry* entry_here = nullptr;  // what the peer wrote about its buffers; this rank's memory
+  PeerEntry* entry_there = nullptr;       // what this rank writes about its buffers; the peer's memory
+  // By window of this rank: the difference between the peer's address and this rank's address of the same
+  // byte, or kUnmapped. By convention window 0 is "one address space": delta 0, or kUnmapped.
   const uint64_t* window_delta = nullptr;
   int64_t slot_bytes = 0;  // a multiple of kLineBytes
 };
@@ -127,7 +126,7 @@ static_assert(sizeof(Connection) == 64);
 static_assert(offsetof(Connection, steps) == 24 && offsetof(Connection, slot_bytes) == 56);
 #endif
 
-// What a group's root sees of one member.
+// One member of a group, as the root sees it.
 struct GroupMember {
   char* slots = nullptr;     // slots × slot_bytes
   uint64_t* head = nullptr;  // where the receiver polls
@@ -140,27 +139,29 @@ static_assert(sizeof(GroupMember) == 32);
 struct GroupConnection {
   const GroupMember* members = nullptr;  // [count], ascending
   uint64_t* steps = nullptr;             // messages in earlier launches; this rank's memory
-  char* multicast = nullptr;  // the slots of all at once, of the root too; null: no switch serves the group
-  char* own = nullptr;        // reduce: the root's own slots there, which must hold a neutral element
-  uint64_t* holds = nullptr;  // reduce: of which type and operator (NeutralKey); this rank's memory
-  int64_t slot_bytes = 0;     // a multiple of kLineBytes
+  // The slots of all members and of the root at once; null: no switch serves the group.
+  char* multicast = nullptr;
+  char* own = nullptr;  // reduce: the root's own slots, which must hold a neutral element
+  uint64_t* holds =
+      nullptr;             // reduce: the type and operator of that element (NeutralKey); this rank's memory
+  int64_t slot_bytes = 0;  // a multiple of kLineBytes
   int32_t count = 0;
   int32_t reserved[3] = {};
 };
 static_assert(sizeof(GroupConnection) == 64);
 
-// A threadblock copy's own state. `progress` is what others of the rank wait for: epoch × 2^32 + instructions
-// done in this launch. One line each.
+// The state of one threadblock copy, on one line. Other blocks of the rank wait for `progress`: epoch ×
+// 2^32 + number of instructions done in this launch.
 struct BlockState {
   uint64_t progress = 0;
-  uint64_t epoch = 0;  // launches that are over
+  uint64_t epoch = 0;  // number of finished launches
   uint64_t reserved[14] = {};
 };
 static_assert(sizeof(BlockState) == 128);
 
-// What stays the same from launch to launch, one a rank.
+// What stays the same from launch to launch, one per rank.
 struct RankArgs {
-  // [k × instances + instance], k counting the Program's connections that this rank is an end of, in their
+  // [k × instances + instance], where k counts the Program's connections with an end at this rank, in their
   // order.
   const Connection* connections = nullptr;
   BlockState* blocks = nullptr;        // [instance × blocks_per_rank + block]
@@ -190,37 +191,37 @@ static_assert(sizeof(RankBuffers) == 48);
 // The kernel's one parameter.
 struct LaunchArgs {
   const RankArgs* ranks = nullptr;         // [ranks_here]
-  const RankBuffers* buffers = nullptr;    // [ranks_here]; null: `own` is the one rank's
-  const int64_t* part_elements = nullptr;  // [parts], only where KernelInfo::tables
-  ErrorRecord* error = nullptr;            // memory that the host sees, or null
-  uint32_t* stop = nullptr;                // device memory, zero: set by the first threadblock that gives up
-  const uint32_t* abort = nullptr;         // memory that the host writes: not zero ends the launch; or null
+  const RankBuffers* buffers = nullptr;    // [ranks_here]; null: `own` serves the one rank
+  const int64_t* part_elements = nullptr;  // [parts]; only with KernelInfo::tables
+  ErrorRecord* error = nullptr;            // memory that the host can read, or null
+  uint32_t* stop = nullptr;                // device memory, zero; set by the first threadblock that gives up
+  const uint32_t* abort = nullptr;         // memory that the host writes, or null; nonzero ends the launch
   const int32_t* table = nullptr;          // interpreter kernel only: the program (device/interpret.h)
   RankBuffers own;
-  int64_t elements = 0;       // of every part, where not KernelInfo::tables
-  int64_t spin_limit_ns = 0;  // without progress of what is waited for; 0: none
-  uint64_t jitter = 0;        // not 0: seed of random delays before instructions
+  int64_t elements = 0;       // of every part, without KernelInfo::tables
+  int64_t spin_limit_ns = 0;  // limit on a wait without progress; 0: none
+  uint64_t jitter = 0;        // if not 0, the seed of random delays before instructions
   int32_t first_rank = 0, ranks_here = 1;
-  int32_t passes = 1;     // the same on all ranks; every message fits a slot
+  int32_t passes = 1;     // the same on all ranks; with it every message fits a slot
   int32_t instances = 1;  // copies of every threadblock, at most KernelInfo::instances
-  int32_t in_place = 0;   // input and output overlap as the collective says
-  int32_t direct = 0;     // peers' buffers may be used where both sides mapped them; the same on all ranks
+  int32_t in_place = 0;   // input and output overlap as the collective defines
+  int32_t direct = 0;     // peers' buffers may be used if both sides mapped them; the same on all ranks
 };
 static_assert(sizeof(LaunchArgs) == 152);
 #ifndef __CUDACC_RTC__
 static_assert(offsetof(LaunchArgs, own) == 56 && offsetof(LaunchArgs, first_rank) == 128);
 #endif
 
-// What a compiled kernel says of itself: the symbol xccl_kernel_info in a module (constant memory) and in
-// host builds. The kernel is xccl_kernel.
+// A compiled kernel's description of itself: the symbol xccl_kernel_info in a module (constant memory) and
+// in host builds. The kernel itself is xccl_kernel.
 struct KernelInfo {
   int32_t abi_version = kAbiVersion;
   int32_t ranks = 0;
-  int32_t blocks_per_rank = 0;  // one copy
-  int32_t threads = 0;          // of a block
+  int32_t blocks_per_rank = 0;  // of one copy
+  int32_t threads = 0;          // per block
   int32_t slots = 0;
-  int32_t instances = 0;  // most
-  int32_t tables = 0;     // parts differ: part tables are needed
+  int32_t instances = 0;  // the most copies
+  int32_t tables = 0;     // parts differ, so part tables are needed
   int32_t direct = 0;     // some message can be direct
   Protocol protocol = Protocol::kSimple;
   Type type = Type::kFloat;

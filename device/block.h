@@ -1,12 +1,12 @@
-// What one threadblock of a kernel does, instruction by instruction: the interface that generated code and
-// the interpreter kernel call. An instruction is
-//   Begin; Await...; if (Ready()) Move, once a run; End
-// where Await lets one thread each wait for dependencies, a message and a free slot, Ready is a barrier after
-// which all may go on, Move touches every element once, and End makes visible what was done: barrier, then
-// one thread each posts the message, returns the slot and counts the instruction as done. docs/kernels.md has
-// the orders of memory. A Block that gave up does nothing any more until the kernel ends. Where a multicast
-// or reduce group stands in place of a peer, the same goes by OpenGroup, AwaitMessages, AwaitSlots,
-// MoveGroup, FinishGroup, CloseGroup.
+// One threadblock of a kernel, instruction by instruction: the interface that generated code and the
+// interpreter kernel call. An instruction is
+//   Begin; Await...; if (Ready()) Move, once per run; Finish
+// In Await one thread each waits for dependencies, for a message and for a free slot. Ready is a barrier
+// after which all threads may continue. Move touches every element once. Finish makes the results visible:
+// after a barrier, one thread each posts the message, returns the slot and counts the instruction as done.
+// docs/kernels.md has the memory orders. A Block that gave up does nothing more until the kernel ends. With
+// a multicast or reduce group in place of a peer, the calls are OpenGroup, AwaitMessages, AwaitSlots,
+// MoveGroup, FinishGroup and CloseGroup.
 #pragma once
 
 #include "device/group.h"
@@ -43,7 +43,7 @@ class Block {
 
   // --- Ends, entering and leaving.
 
-  // `index` of the block's ends, counted from 0.
+  // `index` counts the block's ends from 0.
   XCCL_DEVICE End Open(int32_t index, int32_t connection, int32_t peer) {
     const Connection& c = args_.ranks[rank_ - args_.first_rank]
                               .connections[static_cast<int64_t>(connection) * args_.instances + instance_];
@@ -54,7 +54,7 @@ class Block {
     const uint64_t step = *c.steps;
     return {step, static_cast<int32_t>(step % static_cast<uint64_t>(config_.kSlots)), index};
   }
-  // The same for a group that this rank is the root of. Enter follows before anything is received.
+  // Opens a group that this rank is the root of. Enter must follow before anything is received.
   XCCL_DEVICE End OpenGroup(int32_t index, int32_t group) {
     const GroupConnection& g = args_.ranks[rank_ - args_.first_rank]
                                    .groups[static_cast<int64_t>(group) * args_.instances + instance_];
@@ -66,8 +66,9 @@ class Block {
     return {step, static_cast<int32_t>(step % static_cast<uint64_t>(config_.kSlots)), index};
   }
 
-  // Tells the peer where this rank's buffers are; Meet waits for the same from the peer. Both only where the
-  // program has direct messages on the connection, and do nothing where the launch allows none.
+  // Introduce tells the peer where this rank's buffers are; Meet waits for the same from the peer. Both are
+  // called only if the program has direct messages on the connection, and do nothing if the launch allows
+  // none.
   XCCL_DEVICE void Introduce(const End& end) {
     if (!kSimple || args_.direct == 0 || ThreadIndex() != 0) return;
     EndInfo& info = Info(end.index);
@@ -95,7 +96,7 @@ class Block {
   // After Open, Introduce and Meet.
   XCCL_DEVICE void Enter() { failed_ = SyncOr(!good_); }
 
-  // The next pass of this copy; `instructions`: of this block, a pass.
+  // Starts the next pass of this copy. `instructions`: this block's number of instructions per pass.
   XCCL_DEVICE bool NextPass(int32_t instructions) {
     pass_ += args_.instances;
     done_ =
@@ -103,7 +104,8 @@ class Block {
     return !failed_ && pass_ < args_.passes;
   }
 
-  // Who read this rank's buffers, or what it said of them, must be done before the kernel ends.
+  // Waits until the peer has finished with this rank's buffers and with their addresses; the kernel must
+  // not end earlier.
   XCCL_DEVICE void Drain(const End& end) {
     if (!kSimple || args_.direct == 0 || ThreadIndex() != 0 || failed_) return;
     Info().waiter.instruction = -1;
@@ -111,7 +113,7 @@ class Block {
     failed_ = !AwaitCounter<true>(info.tail, end.step, Who(), Wait::kDrain, info.peer);
   }
   XCCL_DEVICE void Leave() {
-    Sync();  // nobody still reads what is stored at last
+    Sync();  // other threads may still read the progress stored last
     if (ThreadIndex() == 0) Info().states[block_].epoch = epoch_;
   }
   // Requires: Leave was called.
@@ -141,7 +143,7 @@ class Block {
   XCCL_DEVICE char* Scratch(int32_t run, int64_t before, int64_t skip) const {
     return Info().scratch + ScratchBegin(run, before, skip);
   }
-  // The same in the peer's memory; null where it cannot be reached or the launch is not such that it may be.
+  // The same in the peer's memory; null if it cannot be reached or the launch does not allow it.
   XCCL_DEVICE char* PeerInput(Direct mode, const End& end, int32_t position) const {
     return Reaches(mode, end, Buffer::kInput) ? Info(end.index).buffer[0] + PartBegin(nullptr, position)
                                               : nullptr;
@@ -155,7 +157,8 @@ class Block {
     return Reaches(mode, end, Buffer::kScratch) ? Info(end.index).buffer[2] + ScratchBegin(run, before, skip)
                                                 : nullptr;
   }
-  // May this rank reach that buffer of the peer, and the reverse, for a message of this mode?
+  // Reaches: true if this rank may access that buffer of the peer for a message of this mode. Lends: true
+  // if the peer may access this rank's.
   XCCL_DEVICE bool Reaches(Direct mode, const End& end, Buffer buffer) const {
     return Allowed(mode) && Info(end.index).buffer[static_cast<int32_t>(buffer)] != nullptr;
   }
@@ -177,7 +180,7 @@ class Block {
     waits_ = 0;
     if (args_.jitter != 0) Jitter();
   }
-  // Instruction `index` of another block of this rank, which has `instructions`, in this pass.
+  // Waits for instruction `index` of another block of this rank, which has `instructions`, in this pass.
   XCCL_DEVICE void AwaitBlock(int32_t block, int32_t instructions, int32_t index) {
     if (!Mine() || !good_) return;
     const uint64_t goal =
@@ -191,27 +194,27 @@ class Block {
     good_ = AwaitCounter<true>(Info(from.index).head, from.step + 1, Who(), Wait::kMessage,
                                Info(from.index).peer);
   }
-  // A direct message takes no slot.
+  // A direct message needs no slot.
   XCCL_DEVICE void AwaitSlot(const End& to, bool direct) {
     if (direct || !Mine() || !good_) return;
     const EndInfo& info = Info(to.index);
     good_ = AwaitCounter<true>(info.tail, to.step + 1 - static_cast<uint64_t>(config_.kSlots), Who(),
                                Wait::kCredit, info.peer);
   }
-  // The next message of every member, a slot at every member: one thread each.
+  // Waits for the next message of every member, or for a free slot at every member, with one thread for each.
   XCCL_DEVICE void AwaitMessages(const End& from) { AwaitMembers(from, false, from.step + 1); }
   XCCL_DEVICE void AwaitSlots(const End& to) {
     AwaitMembers(to, true, to.step + 1 - static_cast<uint64_t>(config_.kSlots));
   }
   XCCL_DEVICE bool Ready() {
-    // What the block did before must be seen by who learns of it through an LL message.
+    // A rank that learns of this block's earlier results through an LL message must also see them.
     if (!kSimple && config_.kMessagesOrder) FenceDevice();
     failed_ = SyncOr(!good_ || failed_);
     return !failed_;
   }
 
-  // One run. `from`, `to`: the ends, any where the instruction has none. `lends_put`: the peer has stored
-  // what is received at `dst`; `lends_get`: the peer reads what is sent there, or at src.
+  // Moves one run. `from` and `to` are the ends; an unused one may be any. `lends_put`: the peer has stored
+  // what is received at `dst`. `lends_get`: the peer reads what is sent at `dst`, or else at `src`.
   template <Op kOp, class Run>
   XCCL_DEVICE void Move(uint32_t marks, const End& from, const End& to, const Run& run, const Places& at,
                         bool lends_put, bool lends_get) {
@@ -228,7 +231,7 @@ class Block {
       }
     }
   }
-  // One of the ends is a group's.
+  // The same where one of the ends is a group's.
   template <class Run>
   XCCL_DEVICE void MoveGroup(Op op, uint32_t marks, const End& from, const End& to, const Run& run,
                              const Places& at) {
@@ -241,12 +244,12 @@ class Block {
     }
   }
 
-  // What the instruction did becomes visible. kSignals: another block waits for it.
+  // Makes the instruction's results visible. kSignals: another block waits for it.
   template <Op kOp, bool kSignals>
   XCCL_DEVICE void Finish(End& from, End& to) {
     if (C::kProtocol == Protocol::kLl && Sends(kOp)) RefreshSlot(to);
     if constexpr (!kSimple && kOp == Op::kSend && !kSignals) {
-      // Nothing to post. Ready's barrier of the next instruction keeps the block together.
+      // There is nothing to post, and the barrier in the next instruction's Ready keeps the block together.
     } else {
       failed_ = SyncOr(failed_);
     }
@@ -281,7 +284,7 @@ class Block {
  private:
   XCCL_DEVICE const Waiter* Who() const { return &Info().waiter; }
   XCCL_DEVICE static bool IsThread(int32_t role) { return ThreadIndex() == role * 32 % Threads(); }
-  // Waits of one instruction are shared out to one thread each, of different warps.
+  // The waits of one instruction are distributed to one thread each, in different warps.
   XCCL_DEVICE bool Mine() { return IsThread(waits_++); }
   XCCL_DEVICE bool Allowed(Direct mode) const {
     if (!kSimple || args_.direct == 0) return false;
@@ -333,7 +336,7 @@ class Block {
     if ((x & 3) == 0) Sleep(static_cast<uint32_t>(x >> 40) & 8191);
   }
 
-  // Of the root of a reduce group: the switch will read its own slots, too.
+  // True at the root of a reduce group whose switch will also read the root's own slots.
   XCCL_DEVICE bool NeedsNeutral(const GroupConnection& g) const {
     return kHasSwitch && g.multicast != nullptr && g.own != nullptr && SwitchReduces(numbers_);
   }
@@ -343,11 +346,12 @@ class Block {
       const GroupMember& member = g.members[m];
       good_ = AwaitCounter<true>(sends ? member.tail : member.head, goal, Who(),
                                  sends ? Wait::kCredit : Wait::kMessage, member.rank);
-      // What members did at their own addresses comes before what this block does at the switch's.
+      // Members' accesses at their own addresses come before this block's accesses at the switch's.
       if (kHasSwitch && g.multicast != nullptr) FenceAlias();
     }
   }
-  // After a barrier: the message, or the slots' return, to all that are on the other side.
+  // Requires a barrier before. Post tells all receivers of the message; Return gives the slots back to all
+  // senders.
   XCCL_DEVICE void Post(const End& to) {
     const GroupConnection* const g = Info(to.index).group;
     if (g == nullptr) {
@@ -371,7 +375,7 @@ class Block {
     }
   }
 
-  // Slice `s` of this pass: bytes from where the part begins.
+  // Finds slice `s` of this pass: offset from the start of the part, and size, in bytes.
   template <class Run>
   XCCL_DEVICE void FindSlice(const Run& run, int64_t elements, int32_t s, int64_t& offset,
                              int64_t& bytes) const {
@@ -388,8 +392,8 @@ class Block {
     bytes = (end - begin) * numbers_.bytes();
   }
 
-  // Data in a slot keeps its place modulo 16, so that whole 16-byte accesses do on both sides. Where the
-  // slice begins.
+  // Where the slice begins in the slot: data keep their address modulo 16, so both sides can use 16-byte
+  // accesses.
   XCCL_DEVICE static uint32_t Place(uint32_t& at, int64_t offset, int64_t bytes) {
     const uint32_t begin = ((at + 15) & ~15u) + (static_cast<uint32_t>(offset) & 15);
     at = begin + static_cast<uint32_t>(bytes);
@@ -424,12 +428,12 @@ class Block {
       if ((marks & kFirst) != 0) does |= kScaleFirst;
     }
     if ((marks & kFinal) != 0) does |= kFinish;
-    // What a peer has put is where it belongs, unless something is still to be done with it.
+    // What a peer has put is already in place, unless it must still be changed.
     const bool changes = (numbers_.scales() && (does & (kScaleFirst | kScaleSecond)) != 0) ||
                          (numbers_.finishes() && (does & kFinish) != 0);
     if constexpr (kOp == Op::kRecv || kOp == Op::kRecvCopySend)
       if (lends_put && !changes) local = nullptr;
-    // In place a rank's own share may be copied onto itself, while others read it.
+    // In place, copying a rank's own share onto itself is skipped, since others may be reading it.
     if constexpr (kOp == Op::kCopy)
       if (source[0] == local && !changes) return;
     constexpr int kSources = kOp == Op::kReduce || (Reads(kOp) && Receives(kOp)) ? 2 : 1;
@@ -501,7 +505,7 @@ class Block {
     }
   }
 
-  // In one lap of every 2^31 messages the rest of the slot gets the message's flag, too.
+  // Once in every 2^31 messages, the rest of the slot gets the message's flag, too.
   XCCL_DEVICE void RefreshSlot(const End& to) {
     if ((to.step & 0x7fffffff) < static_cast<uint64_t>(config_.kSlots) && !failed_)
       RefreshLl(SlotOf(to) + sent_at_, SlotOf(to) + Info(to.index).slot_bytes,
@@ -512,13 +516,13 @@ class Block {
   const LaunchArgs& args_;
   typename C::Numbers numbers_;
   uint64_t epoch_, done_ = 0;
-  uint32_t received_at_ = 0, sent_at_ = 0;  // bytes of the message so far
+  uint32_t received_at_ = 0, sent_at_ = 0;  // bytes of the current message so far
   int32_t rank_, instance_, block_, pass_;
   int32_t waits_ = 0;
   bool good_ = true, failed_ = false;
 };
 
-// What generated code writes.
+// The functions that generated code calls.
 template <Op kOp, class C, class Run>
 XCCL_DEVICE void Move(Block<C>& b, uint32_t marks, const End& from, const End& to, const Run& run,
                       const Places& at, bool lends_put, bool lends_get) {
@@ -537,7 +541,7 @@ template <Op kOp, bool kSignals, class C>
 XCCL_DEVICE void FinishGroup(Block<C>& b, End& from, End& to) {
   b.FinishGroup(kOp, kSignals, from, to);
 }
-// Elements of a part before chunks, where all parts are alike.
+// The elements of a part before chunks of this weight, if all parts have equal sizes.
 template <uint32_t kTotal, class C>
 XCCL_DEVICE int64_t Share(const Block<C>& b, int32_t weight) {
   return ShareOf<kTotal>(b.Elements(0), weight);

@@ -1,10 +1,11 @@
-// Moving elements where a multicast or a reduce group takes the place of a slot: received is what the switch,
-// or this rank, makes of the members' messages; sent is stored at all members. Two ways, chosen by whether
-// the group has a multicast address:
-//   switch    one multimem.ld_reduce, one multimem.st for each unit. Needs sm_90, units of 4 bytes or more,
-//             and to reduce, a type and operator that the instruction has with this library's meaning.
-//   by hand   every member's slot is read, in ascending order and reduced in float where the type is
-//             narrower, rounded once (ReduceMembersReference of ir/numbers.h); every member's slot is stored.
+// Moves elements where a multicast or reduce group takes the place of a slot. What is received is the
+// reduction of the members' messages, by the switch or by this rank; what is sent is stored at all members.
+// There are two methods, chosen by whether the group has a multicast address:
+//   switch    one multimem.ld_reduce or multimem.st per unit. Needs sm_90 and units of 4 bytes or more;
+//   reducing
+//             also needs a type and operator that the instruction supports with this library's meaning.
+//   by hand   reads every member's slot in ascending order and reduces in float if the type is narrower,
+//             rounding once (ReduceMembersReference of ir/numbers.h); stores to every member's slot.
 // Elements before and after the whole units of a slice always go by hand. docs/kernels.md, section 5.
 #pragma once
 
@@ -12,7 +13,7 @@
 
 namespace xccl::device {
 
-// In what the members' values are reduced.
+// The type in which the members' values are reduced.
 template <class T>
 struct WideOf {
   using Type = float;
@@ -47,7 +48,7 @@ XCCL_DEVICE T FromWide(Wide<T> value) {
   }
 }
 
-// Types that multimem.ld_reduce has. 8-bit integers are missing there; fp8 needs sm_100a.
+// Types that multimem.ld_reduce supports. It has no 8-bit integers, and fp8 needs sm_100a.
 template <class T>
 inline constexpr bool kSwitchType = sizeof(T) >= 4;
 template <>
@@ -55,8 +56,8 @@ inline constexpr bool kSwitchType<Half> = true;
 template <>
 inline constexpr bool kSwitchType<Bfloat16> = true;
 
-// Whether a switch reduces so. No product; no minimum of float and double. Of half and bfloat16 it has one,
-// but PTX does not say that NaN wins.
+// True if a switch performs this reduction. It has no product, and no minimum of float and double. It has
+// one of half and bfloat16, but PTX does not guarantee that NaN wins.
 template <class N>
 XCCL_DEVICE constexpr bool SwitchReduces(const N& numbers) {
   using T = typename N::Element;
@@ -69,7 +70,8 @@ XCCL_DEVICE constexpr bool SwitchReduces(const N& numbers) {
   }
 }
 
-// What changes no value that it is reduced with: -0, since -0 + -0 is not 0.
+// An element that changes no value it is reduced with. For floats it is -0, since adding 0 would turn -0
+// into 0.
 template <class T>
 XCCL_DEVICE T Neutral(Operator op) {
   if constexpr (kIsInteger<T>) {
@@ -82,7 +84,7 @@ XCCL_DEVICE T Neutral(Operator op) {
     return FromWide<T>(static_cast<Wide<T>>(-0.0));
   }
 }
-// What GroupConnection::holds says of slots that hold it.
+// The value of GroupConnection::holds for slots that hold the neutral element.
 template <class N>
 XCCL_DEVICE uint64_t NeutralKey(const N& numbers) {
   return 1 + (static_cast<uint64_t>(kTypeOf<typename N::Element>) << 8 | static_cast<uint64_t>(numbers.op()));
@@ -216,7 +218,7 @@ Bits<kWidth> SwitchLoad(Operator op, const char* from) {
 }
 #endif
 
-// One slice. At most one of `received` and `from`, and of `sent` and `to`.
+// One slice. At most one of `received` and `from` is set, and at most one of `sent` and `to`.
 struct GroupMove {
   const char* received = nullptr;         // an ordinary message
   const GroupConnection* from = nullptr;  // a reduce group
@@ -224,12 +226,12 @@ struct GroupMove {
   char* stored = nullptr;
   char* sent = nullptr;                 // an ordinary message
   const GroupConnection* to = nullptr;  // a multicast group
-  int64_t from_at = 0, to_at = 0;       // where the slice lies in the groups' slots
+  int64_t from_at = 0, to_at = 0;       // offset of the slice in the groups' slots
   int64_t bytes = 0;                    // whole elements
-  uint32_t marks = 0;                   // kScaleFirst: of `local`; kFinish
+  uint32_t marks = 0;                   // kScaleFirst applies to `local`; kFinish
 };
 
-// kUnits units of every member, from `at` in its slots on.
+// Reduces kUnits units of every member, from offset `at` in its slots on.
 template <int kWidth, int kUnits, class N>
 XCCL_DEVICE void ReduceMembers(const N& numbers, const GroupConnection& group, int64_t at, int64_t stride,
                                Bits<kWidth>* value) {
@@ -248,12 +250,12 @@ XCCL_DEVICE void ReduceMembers(const N& numbers, const GroupConnection& group, i
   for (int u = 0; u < kUnits; ++u) value[u] = sum.Get(u);
 }
 
-// What a unit of arithmetic is at most. Bytes by fours: every one is widened by itself, and sixteen at once
+// The largest unit of arithmetic. Each byte is widened by itself, so bytes go by fours; sixteen at once
 // would be far too much code.
 template <class T>
 inline constexpr int kGroupWidth = sizeof(T) == 1 ? 4 : 16;
 
-// The values of kUnits units of kWidth bytes, `stride` apart.
+// Computes the values of kUnits units of kWidth bytes, `stride` apart.
 template <int kWidth, int kUnits, class N>
 XCCL_DEVICE void GroupValues(const N& numbers, const GroupMove& args, int64_t at, int64_t stride,
                              Bits<kWidth>* value) {
@@ -270,7 +272,7 @@ XCCL_DEVICE void GroupValues(const N& numbers, const GroupMove& args, int64_t at
       }
     }
     if (!pulled) {
-      // Narrow elements are widened: fewer units at once, so that registers suffice.
+      // Narrow elements are widened, so fewer units are handled at once to save registers.
       constexpr int kPart = kUnits > 2 && sizeof(T) == 2 ? 2 : kUnits;
       XCCL_UNROLL
       for (int u = 0; u < kUnits; u += kPart)
@@ -325,7 +327,7 @@ XCCL_DEVICE void GroupStore(const GroupMove& args, int64_t at, int64_t stride, c
   }
 }
 
-// kCopies: there is one source and nothing to be done with it.
+// kCopies: there is one source, and its values are not changed.
 template <bool kCopies, int kWidth, int kUnits, class N>
 XCCL_DEVICE void GroupUnits(const N& numbers, const GroupMove& args, int64_t at, int64_t stride) {
   Bits<kWidth> value[kUnits];
@@ -376,7 +378,7 @@ XCCL_DEVICE void GroupAny(const N& numbers, const GroupMove& args, uint64_t addr
   }
 }
 
-// Requires: as MoveRange; a group on one side or on both.
+// Requires: as MoveRange; a group at one end or at both.
 template <ElementNumbers N>
 XCCL_DEVICE_CALL void MoveGroupRange(N numbers, const GroupMove args) {
   const uint64_t address = static_cast<uint64_t>(args.to != nullptr ? args.to_at : args.from_at);
@@ -395,7 +397,8 @@ XCCL_DEVICE_CALL void MoveGroupRange(N numbers, const GroupMove args) {
   }
 }
 
-// `bytes` of a root's own slots, a multiple of 16; before they are read through the switch.
+// Fills `bytes` (a multiple of 16) of a root's own slots with the neutral element, before the switch reads
+// them.
 template <ElementNumbers N>
 XCCL_DEVICE_CALL void FillNeutral(N numbers, char* slots, int64_t bytes) {
   using T = typename N::Element;

@@ -9,7 +9,7 @@
 namespace xccl::device {
 namespace {
 
-// Calls visit(AnyOperator<T>) with the C++ type of the numbers.
+// Calls visit(AnyOperator<T>) with the C++ type of the elements.
 template <class Visit>
 auto WithNumbers(const HostNumbers& numbers, Visit visit) {
   const auto of = [&](auto zero) {

@@ -1,6 +1,6 @@
-// Kernels on the host: a threadblock is a thread. In: a HostKernel, which generated source defines, and the
-// same LaunchArgs as on a GPU. Type, operator and protocol are chosen at run time, and what moves elements is
-// compiled once (host.cc), so that generated source compiles quickly.
+// Kernels on the host, where a threadblock is a thread. Runs a HostKernel, which generated source defines,
+// with the same LaunchArgs as on a GPU. Type, operator and protocol are chosen at run time, and the code
+// that moves elements is compiled once (host.cc), so that generated source compiles quickly.
 #pragma once
 
 #include "device/block.h"
@@ -29,7 +29,7 @@ bool MoveLl(HostNumbers numbers, LlArgs args, const Waiter* who);
 template <bool kLocal, bool kReceive, bool kStore, bool kSend>
 bool MoveLl128(HostNumbers numbers, LlArgs args, const Waiter* who);
 
-// A Block whose protocol, slots and tables are values, so that generated code is plain calls.
+// A Block whose protocol, slots and tables are run-time values, so that generated code is plain calls.
 class HostBlock {
  public:
   virtual ~HostBlock() = default;
@@ -108,14 +108,14 @@ int64_t Share(const HostBlock& b, int32_t weight) {
 struct HostKernel {
   KernelInfo info;
   int32_t members;                // n of avg
-  bool messages_order;            // some accesses are only ordered by messages
-  void (*run)(HostBlock& block);  // one block to its end
+  bool messages_order;            // only messages order some accesses
+  void (*run)(HostBlock& block);  // runs one block to its end
 };
 
-// The interpreter kernel, for a program's table.
+// The interpreter kernel for a program's table.
 HostKernel InterpreterOnHost(const int32_t* table, int32_t instances);
 
-// All blocks of a launch, one thread each; returns when all are done.
+// Runs all blocks of a launch, one thread each; returns when all are done.
 void RunOnHost(const HostKernel& kernel, const LaunchArgs& args, Type type, Operator op, Protocol protocol);
 
 }  // namespace xccl::device

@@ -1,12 +1,12 @@
-// What the instructions of a kernel are written in: opcodes, chunks, places, the ends of connections, and
-// what a kernel is made for. docs/kernels.md.
+// The vocabulary of a kernel's instructions: opcodes, chunks, addresses, the ends of connections, and a
+// kernel's configuration. docs/kernels.md.
 #pragma once
 
 #include "device/spin.h"
 
 namespace xccl::device {
 
-// The same order as xccl::Opcode.
+// In the same order as xccl::Opcode.
 enum class Op : int32_t {
   kSend,
   kRecv,
@@ -30,15 +30,16 @@ XCCL_DEVICE constexpr bool Writes(Op op) {
   return op != Op::kSend && op != Op::kRecvReduceSend && op != Op::kNop;
 }
 
-// The same order as xccl::BufferKind, DirectMode.
+// In the same order as xccl::BufferKind and DirectMode.
 enum class Buffer : int32_t { kInput, kOutput, kScratch };
 enum class Direct : int32_t { kNo, kPut, kPutOutOfPlace, kGet, kGetOutOfPlace };
 
-// Marks of an instruction: src is unscaled input; the result is the complete sum; so is what was read from a
-// peer unscaled input.
+// Marks of an instruction. kFirst: src is unscaled input. kFinal: the result is the complete sum.
+// kReceivedFirst: what was read from a peer is unscaled input.
 inline constexpr uint32_t kFirst = 1, kFinal = 2, kReceivedFirst = 4;
 
-// Element counts are below 2^43 and weights below 2^31, so that nothing overflows.
+// The elements of `of` ÷ kTotal of a part, rounded down. Requires: elements < 2^43 and weights < 2^31, so
+// that nothing overflows.
 template <uint32_t kTotal>
 XCCL_DEVICE int64_t ShareOf(int64_t elements, int32_t of) {
   const uint64_t e = static_cast<uint64_t>(elements), quotient = e / kTotal, rest = e % kTotal;
@@ -48,7 +49,7 @@ XCCL_DEVICE int64_t ShareOf(int64_t elements, int32_t of) {
   return static_cast<int64_t>(quotient * weight + rest * weight / kTotal);
 }
 
-// A run of `count` chunks of a part, each of `weight`, after chunks of weight `before`.
+// A run of `count` chunks of a part, each with weight `weight`, after chunks with total weight `before`.
 template <uint32_t kTotal>
 struct Chunks {
   int32_t part, before, weight, count;
@@ -63,8 +64,8 @@ struct AnyChunks {
   }
 };
 
-// Where a run's elements are: addresses that element 0 of the part would have. Null: not there. `put`, `get`:
-// in a peer's memory.
+// The addresses of a run's elements, given as the address that element 0 of the part would have. Null:
+// unused. `put` and `get` are in a peer's memory.
 struct Places {
   const char* src = nullptr;
   char* dst = nullptr;
@@ -74,22 +75,22 @@ struct Places {
 
 // One end of a connection while a kernel runs.
 struct End {
-  uint64_t step = 0;  // messages so far
+  uint64_t step = 0;  // number of messages so far
   int32_t slot = 0;   // step mod slots
-  int32_t index = 0;  // of the block's ends
+  int32_t index = 0;  // number among the block's ends
 };
-// What a block keeps in shared memory, since every thread needs it, but none often: an end, and the rank's
-// buffers.
+// State that every thread needs, but rarely, and that a block therefore keeps in shared memory: its ends,
+// and the rank's buffers.
 struct EndInfo {
-  const Connection* connection;  // null: a group's
+  const Connection* connection;  // null for a group
   char* slots;
   uint64_t* head;
   uint64_t* tail;
-  char* buffer[3];  // the peer's, where this rank can reach them
+  char* buffer[3];  // the peer's buffers that this rank can reach, or null
   uint32_t slot_bytes;
   uint32_t lent;  // bit b: the peer can reach this rank's buffer b
   int32_t peer;
-  const GroupConnection* group;  // null: an ordinary connection's
+  const GroupConnection* group;  // null for an ordinary connection
 };
 struct RankInfo {
   const char* input;
@@ -100,19 +101,19 @@ struct RankInfo {
   const RankBuffers* buffers;
 };
 
-// What a kernel is made for.
+// A kernel's configuration.
 template <class N, Protocol kProtocolOf, int32_t kSlotsOf, int32_t kEndsOf, bool kTablesOf,
           bool kMessagesOrderOf>
 struct Config {
   using Numbers = N;
   static constexpr Protocol kProtocol = kProtocolOf;
   static constexpr int32_t kSlots = kSlotsOf;
-  static constexpr int32_t kEnds = kEndsOf;                 // most of one block, at least 1
+  static constexpr int32_t kEnds = kEndsOf;                 // the most of one block, at least 1
   static constexpr bool kTables = kTablesOf;                // parts differ
-  static constexpr bool kMessagesOrder = kMessagesOrderOf;  // some accesses are only ordered by messages
+  static constexpr bool kMessagesOrder = kMessagesOrderOf;  // only messages order some accesses
 };
 
-// Elements of a pass's slice: ir/program.h, SliceOf.
+// The number of elements in a pass's slice: ir/program.h, SliceOf.
 XCCL_DEVICE_CALL int64_t SliceElements(int64_t elements, int32_t passes, int64_t unit) {
   const uint64_t even = static_cast<uint64_t>(elements + passes - 1), divisor = static_cast<uint64_t>(passes);
   const uint64_t share =

@@ -1,23 +1,23 @@
-// The interpreter kernel: one fixed source for all programs, which it reads from a table in memory
-// (runtime/kernel_table.h writes it). The same Block, the same orders as generated code; what differs is that
-// every number is loaded. For plans that nobody has compiled, for programs too large to emit, and as the
-// yardstick of generated code.
+// The interpreter kernel: one fixed source for all programs, which it reads from a table in memory (written
+// by runtime/kernel_table.h). It uses the same Block and the same memory orders as generated code, but
+// loads every number. It runs plans that nobody has compiled and programs too large to emit, and is the
+// baseline for generated code.
 //
-// Table, 32-bit words. First the header: blocks per rank, slots, parts differ, members, then for every rank
-// and block where its record begins, or 0. Then the records:
+// The table consists of 32-bit words. First the header: blocks per rank, slots, parts differ, members;
+// then, for every rank and block, the offset of its record, or 0. Then the records:
 //
-// - block: instructions, words before the first instruction, then two ends (from, to), each four words:
+// - block: instructions, offset of the first instruction, then two ends (from, to) of four words each:
 //   connection (-1: none, -2 - k: the rank's group k), peer, puts, gets
 //
-// - instruction: words of it, opcode, marks, threadblock, index, receive mode, send mode, signals, buffer
-//   that sends, buffer that receives, put's buffer, dependencies, runs; then those
+// - instruction: its number of words, opcode, marks, threadblock, index, receive mode, send mode, signals,
+//   buffer that sends, buffer that receives, put's buffer, number of dependencies, number of runs; then those
 //
 // - dependency: block, its instructions, index
 //
 // - run: part, before, weight, count, total, then four places: src, dst, put, get
 //
-// - place: buffer (-1: none), position, and for scratch: before and total of the scratch run, how many
-//   totals, then so many totals with the weight before
+// - place: buffer (-1: none), position; for scratch also before and total of the scratch run, the number
+//   of totals, then for each total the weight before
 #pragma once
 
 #include "device/block.h"
@@ -46,7 +46,7 @@ struct TableReader {
   XCCL_DEVICE int32_t Next() { return *at++; }
 };
 
-// A place of a run. `end`: the peer's; null for this rank's own.
+// Reads the address of a place. `end` is the peer's end, or null for this rank's own memory.
 template <class B>
 XCCL_DEVICE char* TablePlace(const B& b, TableReader& words, int32_t part, const End* end, Direct mode) {
   const int32_t buffer = words.Next(), position = words.Next();
@@ -67,7 +67,7 @@ XCCL_DEVICE char* TablePlace(const B& b, TableReader& words, int32_t part, const
   return end != nullptr ? b.PeerScratch(mode, *end, position, sum, skip) : b.Scratch(position, sum, skip);
 }
 
-// kGroups: programs may have groups.
+// kGroups: the program may have groups.
 template <bool kGroups, class B>
 struct Interpreter {
   B& b;
@@ -76,7 +76,7 @@ struct Interpreter {
   Direct receive = Direct::kNo, send = Direct::kNo;
   bool from_group = false, to_group = false;  // the end is a group's
 
-  // kGroup: one of the ends is a group's; kOp counts for nothing.
+  // kGroup: one of the ends is a group's; kOp is then ignored.
   template <Op kOp, bool kGroup>
   XCCL_DEVICE void Runs(TableReader words, int32_t runs, bool lends_put, bool lends_get) {
     for (int32_t r = 0; r < runs; ++r) {
@@ -220,16 +220,15 @@ XCCL_DEVICE void InterpretBlock(B& b, const int32_t* table) {
 #ifndef XCCL_PROTOCOL
 #define XCCL_PROTOCOL kSimple
 #endif
-// Fewer than generated code's 512 with simple: this kernel keeps more in registers, and 512 threads would
-// spill.
-// 1: for programs with groups; their code takes registers from the rest.
+// XCCL_GROUPS is 1 for programs with groups, whose code takes registers from the rest. XCCL_THREADS for
+// simple is less than generated code's 512: this kernel needs more registers, and 512 threads would spill.
 #ifndef XCCL_GROUPS
 #define XCCL_GROUPS 0
 #endif
 #ifndef XCCL_THREADS
 #define XCCL_THREADS (Protocol::XCCL_PROTOCOL == Protocol::kSimple ? 384 : 256)
 #endif
-// Blocks per rank and slots are the table's.
+// Blocks per rank and slots come from the table.
 extern "C" __constant__ const KernelInfo xccl_kernel_info = {.threads = XCCL_THREADS,
                                                              .direct = 1,
                                                              .protocol = Protocol::XCCL_PROTOCOL,

@@ -1,12 +1,13 @@
-// What generated CUDA source includes.
+// The one header that generated CUDA source includes.
 #pragma once
 
 #include "device/block.h"
 
 namespace xccl::device {
 
-// Threads of a block: enough loads under way for bandwidth; few, and so cheap barriers and many registers
-// each, where latency counts.
+// The default number of threads per block. Simple has many, so that enough loads are in flight for
+// bandwidth. LL and LL128 are for latency; with few threads barriers are cheap and each thread has many
+// registers.
 template <Protocol kProtocol>
 inline constexpr int32_t kDefaultThreads = kProtocol == Protocol::kSimple ? 512 : 256;
 

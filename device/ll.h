@@ -1,11 +1,10 @@
-// Moving with flags in the data. The sender writes data and flag together, the receiver polls the data
-// itself: no counter, no fence, no barrier between the two.
-//   LL     lines of 16 bytes, two 8-byte words {4 bytes of data, flag}; only 8-byte stores need be whole.
-//   LL128  lines of 128 bytes, 120 of data and at the end the flag; eight neighbouring lanes store one line
-//   in one
-//          instruction, and its 128 bytes must not be seen in another order (NVLink and one GPU's memory keep
+// Moves data with flags among them. The sender writes data and flag together, and the receiver polls the
+// data themselves: no counter, fence or barrier is needed between the two.
+//   LL     16-byte lines of two 8-byte words {4 bytes of data, flag}; only 8-byte stores must be atomic.
+//   LL128  128-byte lines: 120 bytes of data, then the flag. Eight neighbouring lanes store one line in one
+//          instruction, and its 128 bytes must become visible in order (NVLink and one GPU's memory ensure
 //          it).
-// Data begins at a new line for every slice.
+// Every slice starts at a new line.
 #pragma once
 
 #include "device/move.h"
@@ -16,7 +15,7 @@ namespace xccl::device {
 inline constexpr int kLlData = 8, kLlLine = 16;
 inline constexpr int kLl128Data = 120, kLl128Line = 128;
 
-// One slice. `in`, `out`: the lines received and sent. False when waiting was given up.
+// One slice. `in` and `out` are the lines received and sent. Functions return false if a wait was given up.
 struct LlArgs {
   const char* source = nullptr;
   char* destination = nullptr;
@@ -30,7 +29,7 @@ struct LlArgs {
 XCCL_DEVICE bool Has(const LlLine& line, uint32_t flag) {
   return line.low_flag == flag && line.high_flag == flag;
 }
-// Until the line has the flag, or waiting is over for nothing.
+// Waits until the line has the flag, or until waiting is given up.
 XCCL_DEVICE_CALL LlLine AwaitLl(const char* at, uint32_t flag, int32_t peer, const Waiter* who) {
   LlLine line = LoadLl(at);
   for (Patience patience; !Has(line, flag) && patience.Poll(who, Wait::kMessage, peer, flag, line.low_flag);)
@@ -74,7 +73,7 @@ XCCL_DEVICE_CALL bool MoveLl(N numbers, LlArgs args, const Waiter* who) {
   return true;
 }
 
-// Gives every line of a slot from `at` on this flag, with any data: see device/abi.h on flags that wrap.
+// Writes this flag to every line of a slot from `at` on, with any data: see device/abi.h on flags that wrap.
 XCCL_DEVICE_CALL void RefreshLl(char* at, char* end, uint32_t flag) {
   for (char* line = at + static_cast<int64_t>(ThreadIndex()) * kLlLine; line < end;
        line += static_cast<int64_t>(Threads()) * kLlLine)
@@ -83,8 +82,8 @@ XCCL_DEVICE_CALL void RefreshLl(char* at, char* end, uint32_t flag) {
 
 #ifdef __CUDACC__
 
-// All lanes of a warp call it: until the lines of those that look at a flag have it, or waiting is over for
-// nothing.
+// All lanes of a warp must call it. Waits until every lane with `flagged` sees its flag, or until waiting
+// is given up.
 XCCL_DEVICE_CALL Pair AwaitLl128(const char* at, bool flagged, uint64_t flag, int32_t peer,
                                  const Waiter* who) {
   Pair pair = LoadPair(at);
@@ -96,15 +95,15 @@ XCCL_DEVICE_CALL Pair AwaitLl128(const char* at, bool flagged, uint64_t flag, in
   return pair;
 }
 
-// Lanes 0..6 of a line carry 16 bytes, lane 7 carries 8 and the flag. A warp moves four lines at a time,
-// kUnroll times.
+// Lanes 0..6 of a line carry 16 bytes each; lane 7 carries 8 bytes and the flag. A warp moves four lines at
+// a time, kUnroll times.
 template <bool kLocal, bool kReceive, bool kStore, bool kSend, ElementNumbers N>
 XCCL_DEVICE_CALL bool MoveLl128(N numbers, LlArgs args, const Waiter* who) {
   constexpr int kUnroll = 4;
   const int lane = ThreadIndex() & 7;
   const bool flagged = lane == 7;
   const int32_t lines = (args.bytes + kLl128Data - 1) / kLl128Data, stride = Threads() / 8;
-  // The same for all lanes of a warp, so that they vote together.
+  // The first line is the same for all lanes of a warp, so that they vote together.
   const int32_t warp_line = ThreadIndex() / 32 * 4, own = (ThreadIndex() & 31) / 8;
   for (int32_t first = warp_line; first < lines; first += kUnroll * stride) {
     Pair in[kUnroll];
@@ -131,7 +130,8 @@ XCCL_DEVICE_CALL bool MoveLl128(N numbers, LlArgs args, const Waiter* who) {
         if (__any_sync(~0u, flags && in[u].high != args.in_flag))
           in[u] = AwaitLl128(at_line, flags, args.in_flag, args.peer, who);
         if (__any_sync(~0u, flags && in[u].high != args.in_flag)) return false;
-        // The flag may have been seen after the data of the same load was taken.
+        // The flag may have been seen after the data of the same load were read, so the data are loaded
+        // again.
         in[u] = LoadPair(at_line);
       }
       Pair out;

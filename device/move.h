@@ -1,7 +1,7 @@
-// Moving elements from memory to memory: one or two sources, combined, into one or two destinations, each
-// element touched once. Sixteen bytes at a time where all addresses agree modulo 16, else the widest power of
-// two that they agree to; what lies before the first and after the last whole unit goes element by element.
-// Several loads are under way in every thread.
+// Moves elements from memory to memory: one or two sources, combined, into one or two destinations. Each
+// element is touched once. If all addresses agree modulo 16, units are 16 bytes; else they are the largest
+// power of two on which the addresses agree. Elements before the first and after the last whole unit go one
+// by one. Every thread has several loads in flight.
 #pragma once
 
 #include "device/numbers.h"
@@ -9,14 +9,14 @@
 namespace xccl::device {
 
 struct MoveArgs {
-  const char* source[2];  // the second only where there are two
+  const char* source[2];  // the second is used only with two sources
   char* destination[2];
   int64_t bytes = 0;  // whole elements
   uint32_t marks = 0;
 };
 
-// `units` units of kWidth bytes from offset `begin` on. Requires: addresses at `begin` are multiples of
-// kWidth.
+// Moves `units` units of kWidth bytes, from offset `begin` on. Requires: addresses at `begin` are multiples
+// of kWidth.
 template <int kSources, int kDestinations, int kWidth, class N>
 XCCL_DEVICE void MoveUnits(const N& numbers, const MoveArgs& args, int64_t begin, int64_t units) {
   constexpr int kUnroll = kWidth == 16 ? (kSources == 1 ? 8 : 4) : (kWidth == 8 ? 4 : 1);
@@ -66,7 +66,7 @@ XCCL_DEVICE void MoveAligned(const N& numbers, const MoveArgs& args, uint64_t ad
   }
 }
 
-// Not inlined: a kernel's code stays small, which counts where the instruction cache is cold.
+// Not inlined, so that a kernel's code stays small, which helps when the instruction cache is cold.
 // Requires: addresses are multiples of the element size; a source is a destination or does not overlap it.
 template <int kSources, int kDestinations, ElementNumbers N>
 XCCL_DEVICE_CALL void MoveRange(N numbers, const char* source0, const char* source1, char* destination0,
@@ -89,7 +89,7 @@ XCCL_DEVICE_CALL void MoveRange(N numbers, const char* source0, const char* sour
   }
 }
 
-// One unit of up to 8 bytes, `bytes` of it there. Whole units at addresses that allow it go in one access.
+// Loads or stores one unit of 8 bytes, of which only `bytes` exist. A whole aligned unit takes one access.
 template <class N>
 XCCL_DEVICE uint64_t LoadUpTo8(const char* at, int32_t bytes) {
   constexpr int kElement = static_cast<int>(sizeof(typename N::Element));
@@ -125,7 +125,7 @@ XCCL_DEVICE void StoreUpTo8(char* at, uint64_t value, int32_t bytes) {
     StoreData<kElement>(at + i, bits);
   }
 }
-// What an instruction with flags in its data does with 8 bytes.
+// Combines 8 bytes for an instruction with flags in its data.
 template <bool kLocal, bool kReceive, class N>
 XCCL_DEVICE uint64_t Combine8(const N& numbers, uint32_t marks, uint64_t local, uint64_t received) {
   constexpr int kSources = kLocal && kReceive ? 2 : 1;

@@ -1,7 +1,7 @@
-// Element types, operators and their arithmetic on a GPU and on the host, bit for bit as ir/numbers.h says
-// (NaN payloads aside, which a processor chooses): small floating types through float, rounded once to
-// nearest even, fp8 saturating; NaN wins in min and max; integers wrap. Conversions use the hardware's
-// instructions where they do exactly that.
+// Element types, operators and their arithmetic on a GPU and on the host, bit for bit as ir/numbers.h
+// defines them, except NaN payloads, which a processor chooses. Small floating types go through float and
+// are rounded once to nearest even; fp8 saturates. NaN wins in min and max; integers wrap. Conversions use
+// hardware instructions that do exactly this.
 #pragma once
 
 #include "device/platform.h"
@@ -26,8 +26,8 @@ XCCL_DEVICE uint32_t RoundShift(uint32_t bits, int shift) {
   const uint32_t kept = bits >> shift, dropped = bits & ((1u << shift) - 1), half = 1u << (shift - 1);
   return kept + ((dropped > half || (dropped == half && (kept & 1) != 0)) ? 1 : 0);
 }
-// Magnitude bits of a finite float in a format of so many mantissa bits and this bias; what is too large runs
-// over.
+// The magnitude bits of a finite float in a format with `mantissa` bits and exponent bias `bias`. A result
+// that is too large runs into higher exponents.
 XCCL_DEVICE uint32_t Shrink(uint32_t magnitude, int mantissa, int bias) {
   const int exponent = static_cast<int>(magnitude >> 23) - 127 + bias;
   if (exponent > 0) return RoundShift(magnitude - (static_cast<uint32_t>(127 - bias) << 23), 23 - mantissa);
@@ -138,7 +138,7 @@ XCCL_DEVICE T Combine(Operator op, T a, T b) {
     return narrow;
   }
 }
-// A floating contribution of an avg over n, when it is first read.
+// Scales a floating contribution of an avg over n when it is first read; other types are unchanged.
 template <class T>
 XCCL_DEVICE T Scaled(T value, int32_t n) {
   if constexpr (!kIsInteger<T>) {
@@ -147,7 +147,7 @@ XCCL_DEVICE T Scaled(T value, int32_t n) {
   }
   return value;
 }
-// The complete sum of an integer avg.
+// Divides the complete sum of an integer avg by n; other types are unchanged.
 template <class T>
 XCCL_DEVICE T Finished(T value, int32_t n) {
   if constexpr (kIsInteger<T>) {
@@ -157,8 +157,8 @@ XCCL_DEVICE T Finished(T value, int32_t n) {
   return value;
 }
 
-// The type and operator of a kernel. Fixed at compile time on a GPU; the operator a value on the host, where
-// one compilation serves all.
+// The type and operator of a kernel. On a GPU both are fixed at compile time; on the host the operator is a
+// value, so that one compilation serves all.
 template <class T, Operator kOp>
 struct Numbers {
   using Element = T;
@@ -183,13 +183,13 @@ struct AnyOperator {
   XCCL_DEVICE bool finishes() const { return kFinishes && the_op == Operator::kAvg; }
 };
 
-// Numbers of one element type; the host also has numbers whose type is a value (device/host.h).
+// Numbers with one element type. The host also has numbers whose type is a run-time value (device/host.h).
 template <class N>
 concept ElementNumbers = requires {
   typename N::Element;
 };
 
-// The name of an element type.
+// The Type of an element type.
 template <class T>
 inline constexpr Type kTypeOf = Type::kFloat;
 template <>
@@ -215,10 +215,10 @@ inline constexpr Type kTypeOf<E4m3> = Type::kFp8E4m3;
 template <>
 inline constexpr Type kTypeOf<E5m2> = Type::kFp8E5m2;
 
-// What becomes of a value on its way: bits of `marks`.
+// Changes of a value on its way: bits of `marks`.
 inline constexpr uint32_t kScaleFirst = 1, kScaleSecond = 2, kFinish = 4;
 
-// kWidth bytes of elements at a time. b is only looked at where there are two sources.
+// Combines kWidth bytes of elements. `b` is used only with two sources.
 template <int kSources, int kWidth, class N>
 XCCL_DEVICE Bits<kWidth> CombineBits(const N& numbers, uint32_t marks, const Bits<kWidth>& a,
                                      const Bits<kWidth>& b) {

@@ -1,13 +1,13 @@
-// What differs between a GPU and the host: who I am in the block, barriers, and accesses to memory that
-// others write or read at the same time. On the host a block is one thread, so barriers are nothing. Orders
-// on a GPU are PTX's (ISA, memory consistency model): acquire loads, and a fence before a relaxed store of a
-// counter.
+// The differences between a GPU and the host: thread indices, barriers, and accesses to memory that other
+// threads access at the same time. On the host a block is one thread, so barriers do nothing. On a GPU the
+// memory orders are PTX's (ISA, memory consistency model): acquire loads, and a fence before a relaxed
+// store of a counter.
 #pragma once
 
 #include "device/abi.h"
 
 #ifdef __CUDACC__
-// Macros, since attributes have no other spelling that both compilers take.
+// These are macros, since no other spelling of attributes suits both compilers.
 #define XCCL_DEVICE __device__ __forceinline__
 #define XCCL_DEVICE_CALL __device__ __noinline__ inline
 #define XCCL_UNROLL _Pragma("unroll")
@@ -22,8 +22,8 @@
 
 namespace xccl::device {
 
-// One LL word pair: 8 bytes of data under two flags. One piece of an LL128 line: 16 bytes, in the last piece
-// of a line 8 bytes and the flag.
+// LlLine is two LL words: 8 bytes of data with two flags. Pair is 16 bytes of an LL128 line; the last pair
+// of a line is 8 bytes of data and the flag.
 struct LlLine {
   uint32_t low, low_flag, high, high_flag;
 };
@@ -74,7 +74,8 @@ XCCL_DEVICE uint64_t LoadAcquireDevice(const uint64_t* word) {
   asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(Global(word)) : "memory");
   return value;
 }
-// What this thread saw and, after a barrier, what its block stored before, is visible to who sees the word.
+// Whatever this thread saw, and what its block stored before the last barrier, is visible to readers of the
+// word.
 XCCL_DEVICE void StoreReleaseSystem(uint64_t* word, uint64_t value) {
   asm volatile("fence.acq_rel.sys;" ::: "memory");
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(Global(word)), "l"(value) : "memory");
@@ -83,8 +84,8 @@ XCCL_DEVICE void StoreReleaseDevice(uint64_t* word, uint64_t value) {
   asm volatile("fence.acq_rel.gpu;" ::: "memory");
   asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(Global(word)), "l"(value) : "memory");
 }
-// A credit says that a slot has been read. The loads' values were used before the barrier in front of it, so
-// they are done.
+// A credit says that a slot has been read. The loads are complete, since their values were used before the
+// preceding barrier.
 XCCL_DEVICE void StoreCredit(uint64_t* word, uint64_t value) {
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(Global(word)), "l"(value) : "memory");
 }
@@ -106,7 +107,7 @@ XCCL_DEVICE void StoreWatched(uint32_t* word, uint32_t value) {
   asm volatile("fence.acq_rel.sys;" ::: "memory");
   asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(Global(word)), "r"(value) : "memory");
 }
-// True for the first caller.
+// Returns true to the first caller only.
 XCCL_DEVICE bool Claim(uint32_t* word) { return atomicExch(word, 1u) == 0; }
 
 XCCL_DEVICE LlLine LoadLl(const char* line) {
@@ -135,7 +136,8 @@ XCCL_DEVICE void StorePair(char* at, const Pair& v) {
                : "memory");
 }
 
-// Data. Volatile, so that no cache of a multiprocessor keeps what a peer rewrites; not flags.
+// Accesses to data, not to flags. Loads are volatile, so that no multiprocessor's cache keeps what a peer
+// rewrites.
 template <int kWidth>
 XCCL_DEVICE Bits<kWidth> LoadData(const char* at) {
   Bits<kWidth> v;
@@ -176,9 +178,9 @@ XCCL_DEVICE void StoreData(char* at, const Bits<kWidth>& v) {
   }
 }
 
-// A switch that multicasts and reduces. Every access to a multicast address is one of these; FenceAlias
-// stands between them and accesses to the same memory at its own address, in the threads that make the one's
-// counters from the other's.
+// A switch that multicasts and reduces. Every access to a multicast address is one of these. FenceAlias
+// separates them from accesses to the same memory at its own address; the threads that wait for or post the
+// counters in between call it.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 inline constexpr bool kHasSwitch = true;
 template <int kWidth>
@@ -231,7 +233,7 @@ inline void StoreWatched(uint64_t* word, uint64_t v) { __atomic_store_n(word, v,
 inline void StoreWatched(uint32_t* word, uint32_t v) { __atomic_store_n(word, v, __ATOMIC_RELEASE); }
 inline bool Claim(uint32_t* word) { return __atomic_exchange_n(word, 1u, __ATOMIC_ACQ_REL) == 0; }
 
-// Flags on the host carry the order too, as a GPU's in-order volatile accesses do in practice.
+// On the host, flags carry memory order too, as a GPU's in-order volatile accesses do in practice.
 inline LlLine LoadLl(const char* line) {
   const uint64_t* const words = reinterpret_cast<const uint64_t*>(line);
   const uint64_t low = __atomic_load_n(words, __ATOMIC_ACQUIRE),
@@ -256,8 +258,8 @@ inline void StoreData(char* at, const Bits<kWidth>& bits) {
   std::memcpy(at, &bits, kWidth);
 }
 
-// A test's switch: fills in the addresses of all the copies that a multicast address stands for, in order;
-// returns how many. Null: there is no switch. Set while no kernel runs.
+// A test's switch: it fills in the addresses of all copies that a multicast address stands for, in order,
+// and returns their number. Null: there is no switch. It must be set while no kernel runs.
 inline constexpr int32_t kMostHostCopies = 64;
 using HostSwitch = int32_t (*)(const char* multicast, char** copies);
 inline HostSwitch host_switch = nullptr;

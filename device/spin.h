@@ -1,13 +1,13 @@
-// Waiting, never for ever: a threadblock gives up when another of its launch did, when the host says so, or
-// when what it waits for has not come for LaunchArgs::spin_limit_ns. The first to give up writes the error
-// record.
+// Waits with a limit. A threadblock gives up when another of its launch did, when the host asks for it, or
+// when what it waits for has not come within LaunchArgs::spin_limit_ns. The first to give up writes the
+// error record.
 #pragma once
 
 #include "device/platform.h"
 
 namespace xccl::device {
 
-// Who waits: one a block, in shared memory. Cold: only looked at when something takes long or is wrong.
+// Identifies the waiting block; one per block, in shared memory. Read only when a wait is long or fails.
 struct Waiter {
   const LaunchArgs* args;
   int32_t rank, instance, threadblock, instruction, pass;
@@ -28,7 +28,7 @@ XCCL_DEVICE_CALL void Report(const Waiter* who, Wait wait, int32_t peer, uint64_
   StoreWatched(&record->state, 2);
 }
 
-// Now and then while waiting: since when, or -1 when it is time to give up.
+// Called now and then during a wait. Returns when the wait started, or -1 to give up.
 XCCL_DEVICE_CALL int64_t KeepWaiting(const Waiter* who, uint32_t polls, int64_t since, Wait wait,
                                      int32_t peer, uint64_t expected, uint64_t seen) {
   const LaunchArgs& args = *who->args;
@@ -47,7 +47,7 @@ XCCL_DEVICE_CALL int64_t KeepWaiting(const Waiter* who, uint32_t polls, int64_t 
   return since;
 }
 
-// What a wait remembers between polls. Poll returns false when it is over for nothing.
+// The state of a wait between polls. Poll returns false to give up.
 struct Patience {
   uint32_t polls = 0;
   int64_t since = 0;
@@ -73,7 +73,8 @@ XCCL_DEVICE_CALL bool AwaitSlowly(const uint64_t* word, uint64_t goal, const Wai
     if (!patience.Poll(who, wait, peer, goal, seen)) return false;
   }
 }
-// Until a counter that only grows has reached `goal`; what its writer stored before is visible then.
+// Waits until a counter that only grows has reached `goal`. Then all that its writer stored before is
+// visible.
 template <bool kSystem>
 XCCL_DEVICE bool AwaitCounter(const uint64_t* word, uint64_t goal, const Waiter* who, Wait wait,
                               int32_t peer) {
