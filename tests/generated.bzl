@@ -1,5 +1,5 @@
-"""A source file that a program of this repository writes. Unlike a genrule's tool, the program is the one that the build
-makes anyway, not a second build of everything for the machine that builds."""
+"""A source file that a program of this repository writes. Unlike a genrule, it uses the target build of that program
+and needs no second build for the host configuration."""
 
 def _generated_impl(ctx):
     out = ctx.actions.declare_file(ctx.attr.out)
