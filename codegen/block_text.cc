@@ -181,16 +181,16 @@ class Writer {
   }
 
   // The test whether a message is direct, as seen from this end.
-  static std::string Straight(std::string_view question, DirectMode mode, const std::string& end,
-                              BufferKind buffer) {
+  static std::string DirectTest(std::string_view question, DirectMode mode, const std::string& end,
+                                BufferKind buffer) {
     return fmt::format("b.{}({}, {}, Buffer::k{})", question, ModeName(mode), end, BufferName(buffer));
   }
   // Does the peer put what is received, does it get what is sent?
   static std::string LendsPut(const KernelInstruction& i, const std::string& from) {
-    return i.from && IsPut(i.receive) ? Straight("Lends", i.receive, from, i.what.dst.buffer) : "false";
+    return i.from && IsPut(i.receive) ? DirectTest("Lends", i.receive, from, i.what.dst.buffer) : "false";
   }
   static std::string LendsGet(const KernelInstruction& i, const std::string& to) {
-    return i.to && IsGet(i.send) ? Straight("Lends", i.send, to, SentFrom(i)) : "false";
+    return i.to && IsGet(i.send) ? DirectTest("Lends", i.send, to, SentFrom(i)) : "false";
   }
 
   void WriteInstruction(const KernelInstruction& i) {
@@ -208,7 +208,7 @@ class Writer {
     if (i.to) {
       const bool puts = IsPut(i.send) && !i.runs.empty();
       Line("    b.AwaitSlot({}, {});", to,
-           puts ? Straight("Reaches", i.send, to, i.runs[0].peer.buffer) : LendsGet(i, to));
+           puts ? DirectTest("Reaches", i.send, to, i.runs[0].peer.buffer) : LendsGet(i, to));
     }
     if (i.runs.empty()) {
       Line("    b.Ready();");

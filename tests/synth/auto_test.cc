@@ -116,7 +116,7 @@ TEST(Auto, AsksTheEnginesThatComeNearTheBound) {
             kGiB,
             {},
             "forest"},
-           {"ways round the corner", MakeGrid({4, 5}, false), CollectiveKind::kAlltoall, kGiB, {}, "flow"},
+           {"paths around the corner", MakeGrid({4, 5}, false), CollectiveKind::kAlltoall, kGiB, {}, "flow"},
            {"one source on a large mesh",
             MakeGrid({16, 16}, false),
             CollectiveKind::kScatter,

@@ -138,7 +138,7 @@ TEST(NcclXml, Machines) {
        "machines have "
        "both)\n"
        "! dir/box.xml:1:262: a NIC without <net>, so without a speed; that of its PCIe link assumed\n"},
-      {"a bridge with one device is a part of its way; with two, a switch",
+      {"a bridge with one device is part of its link; with two, a switch",
        System(
            R"(<pci busid="0000:0a:00.0" class="0x060400" link_speed="8 GT/s" link_width="16">)"
            R"(<pci busid="0000:0b:00.0" class="0x060400" link_speed="32 GT/s" link_width="16">)" +
@@ -313,7 +313,8 @@ TEST(NcclXml, Rejections) {
        "--gpus-per-switch=1"},
       {"no GPUs a switch", System(R"(<pci busid="0001:00:00.0"><pci busid="0002:00:00.0"/></pci>)"),
        zero_per_switch, "--gpus-per-switch=0: expected 1 to 1024"},
-      {"no switch to hang GPUs on", System(R"(<pci busid="0001:00:00.0" class="0x020000"/>)"), one_per_switch,
+      {"no switch to attach GPUs to", System(R"(<pci busid="0001:00:00.0" class="0x020000"/>)"),
+       one_per_switch,
        "dir/box.xml:1:1: no PCI switch for --gpus-per-switch; expected a <pci> that holds devices"},
       {"GPUs by flag still need an arch",
        System(R"(<pci busid="0001:00:00.0"><pci busid="0002:00:00.0"/></pci>)"), one_per_switch,
