@@ -1,6 +1,6 @@
 // Writes the code of each instruction: its waits, one Move per run, and what makes its results visible.
-// Numbers that appear as values are left open. What decides which code is called (opcode, marks, direct
-// mode, total weight) is fixed.
+// Numbers that appear as values are left open. The opcode, marks, direct mode and total weight decide which
+// code is called, so they are fixed.
 #include "codegen/block_text.h"
 
 #include <fmt/format.h>

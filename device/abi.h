@@ -159,7 +159,7 @@ struct BlockState {
 };
 static_assert(sizeof(BlockState) == 128);
 
-// What stays the same from launch to launch, one per rank.
+// Arguments that stay the same from launch to launch, one per rank.
 struct RankArgs {
   // [k × instances + instance], where k counts the Program's connections with an end at this rank, in their
   // order.

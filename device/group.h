@@ -1,9 +1,9 @@
-// Moves elements where a multicast or reduce group takes the place of a slot. What is received is the
-// reduction of the members' messages, by the switch or by this rank; what is sent is stored at all members.
+// Moves elements where a multicast or reduce group takes the place of a slot. A received value is the
+// reduction of the members' messages, by the switch or by this rank; a sent value is stored at all members.
 // There are two methods, chosen by whether the group has a multicast address:
 //   switch    one multimem.ld_reduce or multimem.st per unit. Needs sm_90 and units of 4 bytes or more;
-//   reducing
-//             also needs a type and operator that the instruction supports with this library's meaning.
+//             a reduction also needs a type and operator that the instruction supports with this
+//             library's meaning.
 //   by hand   reads every member's slot in ascending order and reduces in float if the type is narrower,
 //             rounding once (ReduceMembersReference of ir/numbers.h); stores to every member's slot.
 // Elements before and after the whole units of a slice always go by hand. docs/kernels.md, section 5.

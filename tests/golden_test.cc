@@ -1,7 +1,6 @@
 // Compares plan files of small cases, and the code emitted from them, byte for byte. After an intended
-// change,
+// change, this command rewrites them; review the difference before you commit it:
 //   XCCL_GOLDEN_DIR=$PWD/tests/golden bazel run //tests:golden_test
-// rewrites them; review the difference before you commit it.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

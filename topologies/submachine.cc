@@ -16,7 +16,7 @@ std::vector<bool> IsIdleGpu(const Topology& topology, std::span<const Rank> memb
 }
 
 // Finds the nodes on a path from one member to another that visits no node twice; links count in either
-// direction. In a depth-first search from a member, a subtree is on no such path if it has no member and
+// direction. Searches depth-first from a member: a subtree is on no such path if it has no member and
 // reaches nothing above its parent (Hopcroft and Tarjan 1973, blocks of a graph).
 class BetweenMembers {
  public:

@@ -1,5 +1,5 @@
-// User-defined tables, one destination at a time. What a destination needs and does not hold comes from the
-// ranks that hold contributions to it: each part once, over links that all parts share.
+// User-defined tables, one destination at a time. A destination gets what it needs and does not hold from
+// the ranks that hold contributions to it: each part once, over links that all parts share.
 //
 // Each part has a source node of its own, joined to all its holders without limit. So a cut counts the part
 // only if all its holders lie behind the cut. The worst cut of the extended graph is a bound.

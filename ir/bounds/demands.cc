@@ -54,7 +54,7 @@ double Sweep(const Topology& topology, const Demands& demands, const std::vector
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return key[a] < key[b]; });
   for (size_t i = 0; i < nodes; ++i) place[order[i]] = static_cast<int32_t>(i);
-  // What goes from place a to place b > a crosses the cuts after a, ..., b - 1 forward; otherwise backward.
+  // A demand or link from place a to place b > a crosses the cuts after a, ..., b - 1 forward; else backward.
   struct Step {
     double demand = 0, bandwidth = 0;
   };

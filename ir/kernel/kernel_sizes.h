@@ -1,4 +1,4 @@
-// What the launch of a kernel needs to know at given sizes: scratch, tables of begins, passes. Computed
+// Figures that the launch of a kernel needs at given sizes: scratch, tables of begins, passes. Computed
 // from a KernelForm and the element counts of the parts, by the same formulas as in device/block.h.
 #pragma once
 

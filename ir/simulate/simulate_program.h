@@ -1,8 +1,7 @@
 // Computes how long a Program takes, on the same links and by the same rules as ir/simulate/simulate.h. A
 // threadblock runs one instruction at a time, passes follow one another, and a sender waits for a free
-// slot. A machine model adds the launch, the room that flags take on links, a hop before a receiver sees a
-// message, and the time that a threadblock needs to move an instruction's bytes.
-// hop later; an instruction holds its threadblock for as long as that takes to move the bytes.
+// slot. A machine model adds the launch and the room that flags take on links. A receiver then sees a
+// message one hop later, and an instruction holds its threadblock while that moves the bytes.
 #pragma once
 
 #include "base/status.h"

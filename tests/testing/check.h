@@ -1,4 +1,4 @@
-// What every engine's answer must satisfy.
+// Checks that every engine's answer must pass.
 #pragma once
 
 #include <cstdint>

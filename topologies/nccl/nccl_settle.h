@@ -1,6 +1,5 @@
-// The second step of reading an NCCL dump. What the tree leaves out is filled in from PCI classes,
-// neighbours and flags; chained PCIe switches that are one chip, or only virtual, are merged. Each guess
-// becomes a warning.
+// The second step of reading an NCCL dump. PCI classes, neighbours and flags supply what the tree leaves
+// out. Chained PCIe switches that are one chip, or only virtual, are merged. Each guess becomes a warning.
 #pragma once
 
 #include <string_view>

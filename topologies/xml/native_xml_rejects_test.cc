@@ -73,7 +73,8 @@ const Rejection kDocuments[] = {
      R"(2:4: malformed XML: '<' that starts no tag)"},
 };
 
-// What stands between "<topology name="t">, a line break, two blanks" and "a line break, </topology>".
+// Contents, which follow <topology name="t">, a line break and two blanks, and precede a line break and
+// </topology>.
 const Rejection kContents[] = {
     {"TextInside", R"(<gpu id="0"/> gpu 1)", R"(2:16: text inside <topology>; expected elements)"},
     {"UnknownElement", R"(<gpus id="0"/>)", R"(2:3: unknown element <gpus>; did you mean 'gpu'?)"},
