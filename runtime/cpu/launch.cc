@@ -39,6 +39,7 @@ Status Guarded(const RankBody& body, SharedTransport& transport) {
 Status RunThreads(const SharedRegion& region, std::span<const Rank> ranks, const RankBody& body) {
   std::vector<DirectSource> directs = SharedTransport::MakeDirects(region.wiring());
   std::vector<std::thread> threads;
+  threads.reserve(ranks.size());
   for (Rank rank : ranks) {
     StatusOr<std::thread> thread = StartThread([&, rank] {
       SharedTransport transport(region, rank, &directs);
