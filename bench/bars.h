@@ -9,6 +9,7 @@
 
 #include "ir/collective.h"
 #include "ir/simulate/simulate.h"
+#include "synth/common/synthesizer.h"
 
 namespace xccl {
 
@@ -28,7 +29,7 @@ struct Bar {
   int64_t size_bytes = int64_t{1} << 30;
   TimeModel model = TimeModel::kPipelined;
   int32_t chunks = 0;  // a part, exactly; 0: the engine's choice
-  std::string engine = "auto";
+  std::string engine = kDefaultEngine;
   BarCheck check = BarCheck::kPlan;
   // Met when all that are not 0 hold.
   double most_ratio = 0;

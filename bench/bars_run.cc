@@ -35,7 +35,7 @@ struct Made {
   double seconds = 0;
 };
 
-StatusOr<Made> MakePlan(const Synthesizer& engine, const SynthesisRequest& request) {
+StatusOr<Made> MakePlan(const Engine& engine, const SynthesisRequest& request) {
   const double began = CpuSeconds();
   XCCL_RETURN_IF_ERROR(engine.Serves(request));
   XCCL_ASSIGN_OR_RETURN(Synthesis synthesis, engine.Synthesize(request));
@@ -80,14 +80,14 @@ Status ProgramLoss(const Made& made, const SynthesisRequest& request, BarResult&
 constexpr int64_t kSmtWork = 2'000'000;
 void BestOther(const SynthesisRequest& request, int64_t auto_ps, BarResult& result) {
   int64_t best_ps = 0;
-  for (const std::unique_ptr<Synthesizer>& engine : AllSynthesizers()) {
-    if (engine->name() == "auto") continue;
+  for (const Engine& engine : AllEngines()) {
+    if (engine.asks_others) continue;
     SynthesisRequest asked = request;
-    if (engine->name() == "smt") asked.limits.work_units = kSmtWork;
-    const StatusOr<Made> made = MakePlan(*engine, asked);
+    if (engine.searches_long) asked.limits.work_units = kSmtWork;
+    const StatusOr<Made> made = MakePlan(engine, asked);
     if (!made.ok() || (best_ps > 0 && made->time_ps >= best_ps)) continue;
     best_ps = made->time_ps;
-    result.other = engine->name();
+    result.other = engine.name;
   }
   result.loss = best_ps > 0 ? static_cast<double>(auto_ps) / static_cast<double>(best_ps) : 1;
 }
@@ -95,14 +95,14 @@ void BestOther(const SynthesisRequest& request, int64_t auto_ps, BarResult& resu
 Status Measure(const Bar& bar, const BarLimits& limits, BarResult& result) {
   XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadMachine(bar.machine, limits.graphs_folder));
   result.ranks = topology.num_ranks();
-  XCCL_ASSIGN_OR_RETURN(const Synthesizer* const engine, FindSynthesizer(bar.engine));
+  XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(bar.engine));
   const Collective collective = CollectiveOf(bar, topology);
   SynthesisRequest request{
       .topology = &topology, .collective = &collective, .size_bytes = bar.size_bytes, .model = bar.model};
   if (bar.chunks > 0) request.limits.chunks = bar.chunks;
   const double began = CpuSeconds();
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
-  XCCL_ASSIGN_OR_RETURN(const Made made, MakePlan(*engine, request));
+  XCCL_ASSIGN_OR_RETURN(const Made made, MakePlan(engine, request));
   XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(topology, collective, bar.size_bytes, bar.model));
   result.seconds = CpuSeconds() - began;
   XCCL_RETURN_IF_ERROR(

@@ -74,7 +74,7 @@ StatusOr<LoweredProgram> MakeProgram(const Choice& choice, int32_t ranks, int64_
   spec.kind = choice.kind;
   for (int32_t r = 0; r < ranks; ++r) spec.ranks.push_back(Rank(r));
   XCCL_ASSIGN_OR_RETURN(const Collective collective, Collective::Create(spec));
-  XCCL_ASSIGN_OR_RETURN(const Synthesizer* engine, FindSynthesizer(choice.engine));
+  XCCL_ASSIGN_OR_RETURN(const Engine* engine, FindEngine(choice.engine));
   XCCL_ASSIGN_OR_RETURN(
       const Synthesis made,
       engine->Synthesize({.topology = &topology, .collective = &collective, .size_bytes = size_bytes}));

@@ -41,7 +41,7 @@ struct Count {
 };
 
 void PrintRow(const Wanted& wanted, const std::string& machine, const Topology& topology,
-              const Collective& whole, const Synthesizer& engine, Count& count) {
+              const Collective& whole, const Engine& engine, Count& count) {
   const SynthesisRequest request{
       .topology = &topology, .collective = &whole, .size_bytes = wanted.size_bytes, .allow_divergent = true};
   if (!engine.Serves(request).ok()) return;
@@ -53,8 +53,7 @@ void PrintRow(const Wanted& wanted, const std::string& machine, const Topology& 
   const StatusOr<LoweredProgram> lowered =
       LowerFolded(made->schedule, made->collective, topology, {.size_bytes = wanted.size_bytes});
   const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-  const std::string name =
-      fmt::format("{:<18} {:<15} {:<20}", machine, ToString(whole.kind()), engine.name());
+  const std::string name = fmt::format("{:<18} {:<15} {:<20}", machine, ToString(whole.kind()), engine.name);
   if (!lowered.ok()) {
     ++count.failed;
     fmt::print("{} {}\n", name, lowered.status().message());
@@ -118,10 +117,10 @@ int Main(int argc, char** argv) {
                           kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter;
       if (rooted) spec.root = Rank(0);
       const Collective whole = Collective::Create(spec).value();
-      for (const auto& engine : AllSynthesizers()) {
-        if (engine->name() == "auto" || engine->name() == "smt") continue;
-        if (wanted.names.size() > 2 && wanted.names[2] != engine->name()) continue;
-        PrintRow(wanted, machine, topology, whole, *engine, count);
+      for (const Engine& engine : AllEngines()) {
+        if (engine.asks_others || engine.searches_long) continue;
+        if (wanted.names.size() > 2 && wanted.names[2] != engine.name) continue;
+        PrintRow(wanted, machine, topology, whole, engine, count);
       }
     }
   }

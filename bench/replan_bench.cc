@@ -62,9 +62,9 @@ Status PrintRow(const std::string& name, CollectiveKind kind) {
   for (int32_t r = 0; r < topology.num_ranks(); ++r) spec.ranks.emplace_back(r);
   if (kind == CollectiveKind::kBroadcast) spec.root = Rank(0);
   XCCL_ASSIGN_OR_RETURN(const Collective collective, Collective::Create(spec));
-  XCCL_ASSIGN_OR_RETURN(const Synthesizer* const engine, FindSynthesizer("auto"));
+  const Engine& engine = DefaultEngine();
   SynthesisRequest request{.topology = &topology, .collective = &collective, .size_bytes = kSize};
-  XCCL_ASSIGN_OR_RETURN(Synthesis whole, engine->Synthesize(request));
+  XCCL_ASSIGN_OR_RETURN(Synthesis whole, engine.Synthesize(request));
   Plan plan{topology, whole.collective, whole.schedule, std::nullopt, {}};
   plan.made_by.engine = whole.engine;
   Timed anew, again;
@@ -75,7 +75,7 @@ Status PrintRow(const std::string& name, CollectiveKind kind) {
                             return CheckReachable(left, collective).ok();
                           }));
     request.topology = &failure.topology;
-    XCCL_ASSIGN_OR_RETURN(const Timed one, Time(request, [&] { return engine->Synthesize(request); }));
+    XCCL_ASSIGN_OR_RETURN(const Timed one, Time(request, [&] { return engine.Synthesize(request); }));
     XCCL_ASSIGN_OR_RETURN(const Timed two, Time(request, [&] { return Replan(plan, request); }));
     anew.seconds += one.seconds / kDraws;
     anew.ratio += one.ratio / kDraws;

@@ -198,7 +198,7 @@ void RunRows() {
     request.limits.rounds = row.rounds;
     request.allow_divergent = true;
     const double began = CpuSeconds();
-    const StatusOr<Synthesis> made = FindSynthesizer("smt").value()->Synthesize(request);
+    const StatusOr<Synthesis> made = FindEngine("smt").value()->Synthesize(request);
     const double cpu_s = CpuSeconds() - began;
     const std::string told = Told(made, topology, row);
     const bool met = MeetsBar(row, told, cpu_s);
@@ -244,7 +244,7 @@ void RunBounds() {
     request.topology = &topology;
     request.collective = &collective;
     const double began = CpuSeconds();
-    const std::unique_ptr<smt::Search> search = smt::Search::Create(request, WitnessEngines()).value();
+    const std::unique_ptr<smt::Search> search = smt::Search::Create(request, AllEngines()).value();
     const auto [bound, by] = search->BoundOf({});
     std::printf("%-18s %-15s %8s by %-8s %7.3f s   SCCL %s\n", row.machine,
                 std::string(ToString(row.kind)).c_str(), smt::ToText(bound).c_str(),
@@ -263,7 +263,7 @@ void RunFronts() {
     request.collective = &collective;
     request.allow_divergent = true;
     const double began = CpuSeconds();
-    const StatusOr<smt::Front> front = smt::FindFront(request, WitnessEngines());
+    const StatusOr<smt::Front> front = smt::FindFront(request, AllEngines());
     const double cpu_s = CpuSeconds() - began;
     std::printf("front of %s on dgx1: ", std::string(ToString(kind)).c_str());
     if (!front.ok()) {

@@ -48,7 +48,7 @@ Collective Whole(const Topology& topology, CollectiveKind kind) {
 Synthesis Make(const Topology& topology, const Case& work) {
   const Collective collective = Whole(topology, work.kind);
   const SynthesisRequest request{.topology = &topology, .collective = &collective, .size_bytes = kSize};
-  return OrDie(OrDie(FindSynthesizer(work.engine))->Synthesize(request));
+  return OrDie(OrDie(FindEngine(work.engine))->Synthesize(request));
 }
 
 void CountItems(benchmark::State& state, const Schedule& schedule) {

@@ -39,7 +39,7 @@ int PrintRow(const Row& row) {
   request.model = TimeModel::kBlocking;
   request.limits.chunks = row.chunks;
   const std::clock_t start = std::clock();
-  const StatusOr<Synthesis> made = MakeGreedy()->Synthesize(request);
+  const StatusOr<Synthesis> made = GreedyEngine().Synthesize(request);
   const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   if (!made.ok()) {
     fmt::print(stderr, "{}: {}\n", row.topology, made.status().message());

@@ -1,4 +1,7 @@
 // plan: one collective on one topology, proved and timed, optionally lowered and kept.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <set>
@@ -46,17 +49,24 @@ std::string EngineHelp() {
   constexpr size_t kWidth = 88;
   std::string help = "who makes the schedule:";
   size_t line = help.size();
-  for (const auto& engine : AllSynthesizers()) {
-    const bool fits = line + 1 + engine->name().size() <= kWidth;
-    help += (fits ? " " : "\n") + std::string(engine->name());
-    line = (fits ? line + 1 : 0) + engine->name().size();
+  for (const Engine& engine : AllEngines()) {
+    const bool fits = line + 1 + engine.name.size() <= kWidth;
+    help += (fits ? " " : "\n") + std::string(engine.name);
+    line = (fits ? line + 1 : 0) + engine.name.size();
   }
   return help;
 }
 
+// Does the engine of this name do it, or one that it may ask?
+bool Can(const std::string& name, bool Engine::*what) {
+  const StatusOr<const Engine*> engine = FindEngine(name);
+  return engine.ok() && ((*engine)->asks_others || (*engine)->*what);
+}
+
 Status CheckFrom(const PlanOptions& options) {
-  if (options.engine != "auto" && options.engine != "greedy")
-    return UsageError("--from: " + options.engine + " does not start from a plan; expected auto or greedy");
+  if (!Can(options.engine, &Engine::starts_from_plan))
+    return UsageError(fmt::format("--from: {} does not start from a plan; expected {} or {}", options.engine,
+                                  kDefaultEngine, ImprovingEngine().name));
   if (options.limits.chunks)
     return UsageError("--chunks: the plan's own chunks are kept with --from; expected one of the two");
   return OkStatus();
@@ -133,8 +143,9 @@ Status PrintFront(const Topology& topology, const Collective& collective, PlanOp
 }
 
 Status CheckPareto(const Flags& flags) {
-  if (flags.plan.engine != "auto" && flags.plan.engine != "smt")
-    return UsageError("--pareto: " + flags.plan.engine + " proves no front; expected smt");
+  if (!Can(flags.plan.engine, &Engine::proves_fronts))
+    return UsageError(fmt::format("--pareto: {} proves no front; expected {}", flags.plan.engine,
+                                  std::ranges::find_if(AllEngines(), &Engine::proves_fronts)->name));
   if (!flags.from.empty()) return UsageError("--pareto: starts from no plan; expected no --from");
   if (!flags.output.empty())
     return UsageError(
@@ -146,7 +157,8 @@ Status CheckPareto(const Flags& flags) {
 Status PlanCollective(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(PlanOptions options, PlanOptionsOf(flags.plan));
   if (flags.pareto) XCCL_RETURN_IF_ERROR(CheckPareto(flags));
-  if (flags.pareto || flags.plan.engine == "smt") options.stopped = CatchInterrupt();
+  const StatusOr<const Engine*> engine = FindEngine(flags.plan.engine);
+  if (flags.pareto || (engine.ok() && (*engine)->searches_long)) options.stopped = CatchInterrupt();
   XCCL_RETURN_IF_ERROR(SetExecution(flags.execution, options));
   if (!flags.training.of_interest.empty()) return PlanTrainingStep(flags, options, json);
   if (const std::string flag = FlagWithoutJob(flags.training); !flag.empty())

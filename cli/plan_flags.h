@@ -11,7 +11,7 @@
 namespace xccl {
 
 struct PlanFlags {
-  std::string engine = "auto";
+  std::string engine = kDefaultEngine;
   std::string size = "64MiB";
   std::string model = "pipelined";
   std::optional<int32_t> chunks, steps, rounds;

@@ -18,15 +18,15 @@ StatusOr<ComparedEngines> EnginesToCompare(const std::vector<std::string>& wante
   const bool all = std::find(wanted.begin(), wanted.end(), "all") != wanted.end();
   if (!all && !wanted.empty()) {
     for (const std::string& name : wanted) {
-      XCCL_RETURN_IF_ERROR(FindSynthesizer(name).status());
+      XCCL_RETURN_IF_ERROR(FindEngine(name).status());
       compared.names.push_back(name);
     }
     return compared;
   }
   std::vector<std::string> others;
-  for (const auto& engine : AllSynthesizers()) {
-    if (engine->name() == "smt" && !all) continue;
-    (engine->MayServe(collective.kind()) ? compared.names : others).emplace_back(engine->name());
+  for (const Engine& engine : AllEngines()) {
+    if (engine.searches_long && !all) continue;
+    (engine.MayServe(collective.kind()) ? compared.names : others).emplace_back(engine.name);
   }
   if (!others.empty())
     compared.left_out.push_back(fmt::format("{}: not for {}", Join(others, ", "), collective.name()));
@@ -55,7 +55,7 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
     at_size.size_bytes = size;
     XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(topology, collective, size, options.model));
     for (const std::string& name : compared.names) {
-      XCCL_ASSIGN_OR_RETURN(const Synthesizer* const engine, FindSynthesizer(name));
+      XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(name));
       const StatusOr<Synthesis> made = engine->Synthesize(RequestOf(topology, collective, at_size));
       if (!made.ok()) {
         LeaveOut(name, made.status(), comparison.left_out);

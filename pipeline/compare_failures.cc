@@ -30,10 +30,10 @@ class Comparer {
       XCCL_RETURN_IF_ERROR(FindBounds(size));
       std::optional<Plan> whole;
       for (const std::string& name : engines) {
-        XCCL_ASSIGN_OR_RETURN(const Synthesizer* const engine, FindSynthesizer(name));
+        XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(name));
         const auto make = [&](const SynthesisRequest& request) { return engine->Synthesize(request); };
         XCCL_ASSIGN_OR_RETURN(const FailureTimes row,
-                              TimesOf(name, size, make, name == "auto" ? &whole : nullptr));
+                              TimesOf(name, size, make, engine->asks_others ? &whole : nullptr));
         Add(row, times);
       }
       XCCL_RETURN_IF_ERROR(AddReplan(size, std::move(whole), times));
@@ -120,8 +120,7 @@ class Comparer {
   Status AddReplan(int64_t size, std::optional<Plan> whole, std::vector<FailureTimes>& times) {
     const SynthesisRequest request = Request(topology_, size);
     if (!whole) {
-      XCCL_ASSIGN_OR_RETURN(const Synthesizer* const engine, FindSynthesizer("auto"));
-      StatusOr<Synthesis> made = engine->Synthesize(request);
+      StatusOr<Synthesis> made = DefaultEngine().Synthesize(request);
       if (!made.ok()) {
         LeaveOut(kReplan, made.status(), out_.left_out);
         return OkStatus();

@@ -64,7 +64,7 @@ Status LowerPlan(const Topology& topology, std::string_view engine, const PlanOp
 
 StatusOr<PlanResult> MakePlan(const Topology& topology, const Collective& collective,
                               const PlanOptions& options) {
-  XCCL_ASSIGN_OR_RETURN(const Synthesizer* const engine, FindSynthesizer(options.engine));
+  XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(options.engine));
   return PlanWith(topology, collective, options,
                   [&](const SynthesisRequest& request) { return engine->Synthesize(request); });
 }
@@ -75,7 +75,8 @@ StatusOr<PlanResult> RepairPlan(const Plan& from, const std::string& place, cons
     return InvalidInput(place + ": a plan for " + from.collective.name() + "; expected " + collective.name());
   const bool same = from.collective.spec() == collective.spec() &&
                     WriteNativeXml(from.topology) == WriteNativeXml(topology);
-  XCCL_ASSIGN_OR_RETURN(const Synthesizer* const engine, FindSynthesizer(same ? "greedy" : options.engine));
+  XCCL_ASSIGN_OR_RETURN(const Engine* const chosen, FindEngine(options.engine));
+  const Engine* const engine = same ? &ImprovingEngine() : chosen;
   return PlanWith(topology, collective, options, [&](SynthesisRequest request) -> StatusOr<Synthesis> {
     if (same) {
       const Synthesis start{.collective = from.collective,
@@ -126,7 +127,7 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
 StatusOr<smt::Front> PlanFront(const Topology& topology, const Collective& collective,
                                const PlanOptions& options) {
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
-  return smt::FindFront(RequestOf(topology, collective, options), WitnessEngines());
+  return smt::FindFront(RequestOf(topology, collective, options), AllEngines());
 }
 
 SynthesisRequest RequestOf(const Topology& topology, const Collective& collective,

@@ -35,7 +35,7 @@ namespace xccl {
 inline constexpr const char* kVersion = "0.1.0";
 
 struct PlanOptions {
-  std::string engine = "auto";
+  std::string engine = kDefaultEngine;
   int64_t size_bytes = 64LL << 20;
   TimeModel model = TimeModel::kPipelined;
   SynthesisLimits limits;

@@ -1,21 +1,22 @@
-// All engines.
+// The table of all engines: `auto`, smt's witnesses, `compare`, `--help`, the docs' list and the tests read
+// it.
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "base/status.h"
 #include "synth/common/synthesizer.h"
 
 namespace xccl {
 
-// All engines in a fixed order, `auto` last.
-std::span<const std::unique_ptr<Synthesizer>> AllSynthesizers();
-// Those whose plans serve smt as witnesses.
-std::span<const Synthesizer* const> WitnessEngines();
+// All engines in a fixed order, the default one last.
+std::span<const Engine> AllEngines();
 // Error: kUsage with "did you mean".
-StatusOr<const Synthesizer*> FindSynthesizer(std::string_view name);
+StatusOr<const Engine*> FindEngine(std::string_view name);
+// The row whose plans are made where no engine is named.
+const Engine& DefaultEngine();
+// The row that improves a plan.
+const Engine& ImprovingEngine();
 
 }  // namespace xccl

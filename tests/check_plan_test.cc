@@ -74,10 +74,10 @@ TEST_P(CheckPlan, AgreesOnRulesAndTimes) {
     SynthesisRequest request;
     request.topology = &topology;
     request.collective = &collective;
-    for (const std::unique_ptr<Synthesizer>& engine : AllSynthesizers()) {
-      if (engine->name() == "smt" || engine->name() == "auto" || !engine->Serves(request).ok()) continue;
+    for (const Engine& engine : AllEngines()) {
+      if (engine.name == "smt" || engine.name == "auto" || !engine.Serves(request).ok()) continue;
       if (!LongRun() && random.Below(8) > 0) continue;
-      StatusOr<Synthesis> answer = engine->Synthesize(request);
+      StatusOr<Synthesis> answer = engine.Synthesize(request);
       if (answer.ok()) answer->schedule = Expand(answer->schedule, answer->collective, topology).value();
       if (!answer.ok() || answer->schedule.size() == 0) continue;
       Plan plan = PlanOf(*answer, topology, request);

@@ -69,7 +69,7 @@ void PlanAndRun(const Topology& topology, CollectiveKind kind) {
   SCOPED_TRACE(topology.name() + " " + std::string(ToString(kind)));
   const StatusOr<Collective> collective = Collective::Create(SpecOf(kind, topology.num_ranks()));
   ASSERT_TRUE(collective.ok()) << collective.status().message();
-  const Synthesizer* const engine = *FindSynthesizer("auto");
+  const Engine* const engine = *FindEngine("auto");
   const StatusOr<Synthesis> made =
       engine->Synthesize({.topology = &topology, .collective = &*collective, .size_bytes = kPlanSize});
   ASSERT_TRUE(made.ok()) << made.status().message();

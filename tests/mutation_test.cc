@@ -47,13 +47,13 @@ TEST(Mutation, TheVerifierAgreesWithReplay) {
       SynthesisRequest request;
       request.topology = &topology;
       request.collective = &collective;
-      for (const std::unique_ptr<Synthesizer>& engine : AllSynthesizers()) {
-        if (engine->name() == "smt" || engine->name() == "auto" || !engine->Serves(request).ok()) continue;
-        if (engine->name() != "greedy" && !LongRun() && random.Below(8) > 0) continue;
-        StatusOr<Synthesis> answer = engine->Synthesize(request);
+      for (const Engine& engine : AllEngines()) {
+        if (engine.name == "smt" || engine.name == "auto" || !engine.Serves(request).ok()) continue;
+        if (engine.name != "greedy" && !LongRun() && random.Below(8) > 0) continue;
+        StatusOr<Synthesis> answer = engine.Synthesize(request);
         if (answer.ok()) answer->schedule = Expand(answer->schedule, answer->collective, topology).value();
         if (!answer.ok() || answer->schedule.size() == 0 || answer->schedule.size() > 500) continue;
-        ASSERT_TRUE(Replay(answer->schedule, answer->collective, topology)) << engine->name();
+        ASSERT_TRUE(Replay(answer->schedule, answer->collective, topology)) << engine.name;
         ++answers;
         MutateAnswer(*answer, topology, random, scores);
       }

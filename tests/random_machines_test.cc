@@ -65,13 +65,13 @@ TEST(RandomMachines, EnginesAreDeterministic) {
     SynthesisRequest request;
     request.topology = &topology;
     request.collective = &collective;
-    for (const std::unique_ptr<Synthesizer>& engine : AllSynthesizers()) {
-      if (!engine->Serves(request).ok()) continue;
-      const StatusOr<Synthesis> first = engine->Synthesize(request), second = engine->Synthesize(request);
+    for (const Engine& engine : AllEngines()) {
+      if (!engine.Serves(request).ok()) continue;
+      const StatusOr<Synthesis> first = engine.Synthesize(request), second = engine.Synthesize(request);
       ASSERT_EQ(first.ok(), second.ok());
       if (first.ok()) {
         EXPECT_TRUE(first->schedule == second->schedule && first->collective == second->collective)
-            << engine->name() << ": " << Describe(collective);
+            << engine.name << ": " << Describe(collective);
       }
     }
   }

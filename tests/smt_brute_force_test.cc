@@ -210,7 +210,7 @@ void Compare(const Topology& topology, const Collective& whole, int32_t chunks, 
   request.collective = &whole;
   request.allow_divergent = true;
   request.limits.chunks = chunks;
-  if (!FindSynthesizer("smt").value()->Serves(request).ok()) return;
+  if (!FindEngine("smt").value()->Serves(request).ok()) return;
   const Collective collective = whole.WithChunks(chunks);
   BruteForce brute(topology, collective);
   for (int32_t steps = 1; steps <= kMostSteps; ++steps)
@@ -224,7 +224,7 @@ void Compare(const Topology& topology, const Collective& whole, int32_t chunks, 
       ++(yes ? count.yes : count.no);
       request.limits.steps = steps;
       request.limits.rounds = rounds;
-      const StatusOr<Synthesis> made = FindSynthesizer("smt").value()->Synthesize(request);
+      const StatusOr<Synthesis> made = FindEngine("smt").value()->Synthesize(request);
       if (made.status().code() == StatusCode::kLimit) {
         ++count.stopped;
         continue;

@@ -313,7 +313,7 @@ class Planning {
 
 // Hops from the first member to the farthest × the latency that suffices, and the bytes that a rank needs
 // over its ports. Of a single root's, only one port may serve.
-double Guess(const SynthesisRequest& request) {
+std::optional<double> Guess(const SynthesisRequest& request) {
   const Collective& collective = *request.collective;
   if (collective.num_members() == 1) return 0;
   const Ground ground(*request.topology);
@@ -338,26 +338,16 @@ double Guess(const SynthesisRequest& request) {
   return IsAllreduce(collective.kind()) ? 2 * once : once;
 }
 
-class Bfb final : public Synthesizer {
- public:
-  std::string_view name() const override { return kName; }
-  std::string_view summary() const override { return kSummary; }
-  bool MayServe(CollectiveKind kind) const override { return xccl::MayServe(kServed, kind); }
-  Status Serves(const SynthesisRequest& request) const override {
-    return ServesKind(kName, kServed, request);
-  }
-  std::optional<double> EstimatePs(const SynthesisRequest& request) const override {
-    if (!Serves(request).ok()) return std::nullopt;
-    return Guess(request);
-  }
-  StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
-    XCCL_RETURN_IF_ERROR(Serves(request));
-    return Planning(request).Run();
-  }
-};
-
 }  // namespace
 
-std::unique_ptr<Synthesizer> MakeBfb() { return std::make_unique<Bfb>(); }
+Engine BfbEngine() {
+  return {.name = kName,
+          .summary = kSummary,
+          .kinds = std::vector<CollectiveKind>(std::begin(kServed), std::end(kServed)),
+          .exact_on = ExactOn::kNothing,
+          .is_witness = true,
+          .estimate_ps = Guess,
+          .make = [](const SynthesisRequest& request) { return Planning(request).Run(); }};
+}
 
 }  // namespace xccl

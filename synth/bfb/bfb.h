@@ -3,12 +3,10 @@
 // as the machine's diameter; on tori, hypercubes, full meshes and the like at full bandwidth as well.
 #pragma once
 
-#include <memory>
-
 #include "synth/common/synthesizer.h"
 
 namespace xccl {
 
-std::unique_ptr<Synthesizer> MakeBfb();
+Engine BfbEngine();
 
 }  // namespace xccl

@@ -138,7 +138,7 @@ TEST_P(BfbExact, TakesLatencyPlusBandwidthInTheBlockingModel) {
     const int64_t part = 240 * 1024;  // divides by every number of chunks in use
     const SynthesisRequest request =
         RequestFor(topology, collective, part * topology.num_ranks(), TimeModel::kBlocking);
-    const Synthesis made = *MakeBfb()->Synthesize(request);
+    const Synthesis made = *BfbEngine().Synthesize(request);
     const Schedule plain = *Expand(made.schedule, made.collective, topology);
     EXPECT_EQ(ToStatus(VerifySchedule(plain, made.collective, topology)), OkStatus());
     EXPECT_EQ(made.schedule.num_steps(), row.steps);
@@ -179,7 +179,7 @@ TEST(Bfb, IsNearTheBoundAtLargeSizes) {
       const Collective collective = *Collective::Create(SpecOf(kind, AllRanks(topology.num_ranks())));
       const SynthesisRequest request =
           RequestFor(topology, collective, int64_t{1} << 30, TimeModel::kPipelined);
-      const Synthesis made = *MakeBfb()->Synthesize(request);
+      const Synthesis made = *BfbEngine().Synthesize(request);
       EXPECT_EQ(ToStatus(VerifySchedule(made.schedule, made.collective, topology)), OkStatus())
           << row.topology;
       const Bound bound = *LowerBound(topology, collective, request.size_bytes, request.model);
@@ -198,10 +198,10 @@ TEST(Bfb, EstimatesWhatTheSimulatorSaysOfGridsAndRails) {
       const Collective collective = *Collective::Create(SpecOf(kind, AllRanks(topology.num_ranks())));
       for (const int64_t size : {int64_t{64} << 10, int64_t{1} << 30}) {
         const SynthesisRequest request = RequestFor(topology, collective, size, TimeModel::kPipelined);
-        const Synthesis made = *MakeBfb()->Synthesize(request);
+        const Synthesis made = *BfbEngine().Synthesize(request);
         const Simulation simulation =
             Simulate(made.schedule, made.collective, topology, {.size_bytes = size});
-        const double ratio = *MakeBfb()->EstimatePs(request) / static_cast<double>(simulation.time_ps);
+        const double ratio = *BfbEngine().estimate_ps(request) / static_cast<double>(simulation.time_ps);
         EXPECT_GT(ratio, 0.7) << name << ", " << collective.name() << ", " << size;
         EXPECT_LT(ratio, 1.5) << name << ", " << collective.name() << ", " << size;
       }
@@ -215,7 +215,7 @@ TEST(Bfb, KeepsLargeMachinesCompressed) {
        {CollectiveKind::kAllgather, CollectiveKind::kReduceScatter, CollectiveKind::kAllreduce}) {
     const Collective collective = *Collective::Create(SpecOf(kind, AllRanks(1600)));
     const Synthesis made =
-        *MakeBfb()->Synthesize(RequestFor(topology, collective, 64 << 20, TimeModel::kPipelined));
+        *BfbEngine().Synthesize(RequestFor(topology, collective, 64 << 20, TimeModel::kPipelined));
     EXPECT_FALSE(made.schedule.symmetry.empty());
     EXPECT_LT(made.schedule.size(), 2 * 16 * 1600);
     EXPECT_EQ(made.schedule.num_steps(), kind == CollectiveKind::kAllreduce ? 80 : 40);
@@ -236,7 +236,7 @@ TEST(Bfb, ServesEveryShapeAndSubset) {
           for (const int32_t chunks : {0, 1, 5}) {
             SynthesisRequest request = RequestFor(machine.topology, collective, 1 << 20, model);
             if (chunks > 0) request.limits.chunks = chunks;
-            const Synthesis made = *MakeBfb()->Synthesize(request);
+            const Synthesis made = *BfbEngine().Synthesize(request);
             const std::string where = fmt::format("{}, {} of {} ranks, {} chunks", machine.name,
                                                   collective.name(), members.size(), chunks);
             EXPECT_EQ(ToStatus(VerifySchedule(made.schedule, made.collective, machine.topology)), OkStatus())
@@ -258,7 +258,7 @@ TEST(Bfb, TakesAsManyStepsAsAnyoneIsHopsAway) {
     const Collective collective =
         *Collective::Create(SpecOf(CollectiveKind::kAllgather, AllRanks(machine.topology.num_ranks())));
     const Synthesis made =
-        *MakeBfb()->Synthesize(RequestFor(machine.topology, collective, 4096, TimeModel::kBlocking));
+        *BfbEngine().Synthesize(RequestFor(machine.topology, collective, 4096, TimeModel::kBlocking));
     EXPECT_GE(made.schedule.num_steps(), *RankDiameter(machine.topology)) << machine.name;
     EXPECT_LE(made.schedule.num_steps(), *RankDiameter(machine.topology) + 1) << machine.name;
   }
@@ -267,9 +267,10 @@ TEST(Bfb, TakesAsManyStepsAsAnyoneIsHopsAway) {
 TEST(Bfb, AnAllreduceOfLittleMeetsInTheMiddle) {
   const Topology topology = MakeGraph(5, {{0, 1}, {1, 2}, {2, 3}, {3, 4}});
   const Collective collective = *Collective::Create(SpecOf(CollectiveKind::kAllreduce, AllRanks(5)));
-  EXPECT_EQ(
-      MakeBfb()->Synthesize(RequestFor(topology, collective, 64, TimeModel::kBlocking))->schedule.num_steps(),
-      4);
+  EXPECT_EQ(BfbEngine()
+                .Synthesize(RequestFor(topology, collective, 64, TimeModel::kBlocking))
+                ->schedule.num_steps(),
+            4);
 }
 
 // Waves take more steps than shortest ways need; over switches and NICs ways differ in their hops, too.
@@ -279,11 +280,11 @@ TEST(Bfb, KeepsToTheStepsThatShortestWaysNeed) {
        {CollectiveKind::kAllgather, CollectiveKind::kReduceScatter, CollectiveKind::kAllreduce}) {
     const Collective collective = *Collective::Create(SpecOf(kind, AllRanks(16)));
     SynthesisRequest request = RequestFor(topology, collective, 1 << 30, TimeModel::kPipelined);
-    const int32_t free = MakeBfb()->Synthesize(request)->schedule.num_steps();
+    const int32_t free = BfbEngine().Synthesize(request)->schedule.num_steps();
     int32_t fewest = free;
     for (int32_t steps = free; steps > 0; --steps) {
       request.limits.steps = steps;
-      const StatusOr<Synthesis> made = MakeBfb()->Synthesize(request);
+      const StatusOr<Synthesis> made = BfbEngine().Synthesize(request);
       if (made.ok()) {
         EXPECT_LE(made->schedule.num_steps(), steps);
         EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, topology)), OkStatus());
@@ -302,13 +303,13 @@ TEST(Bfb, KeepsToTheStepsThatShortestWaysNeed) {
 TEST(Bfb, SaysWhatItDoesNotServe) {
   const Topology topology = MakeDgx1();
   const Collective alltoall = *Collective::Create(SpecOf(CollectiveKind::kAlltoall, AllRanks(8)));
-  EXPECT_EQ(MakeBfb()->Synthesize(RequestFor(topology, alltoall, 64, TimeModel::kBlocking)).status(),
+  EXPECT_EQ(BfbEngine().Synthesize(RequestFor(topology, alltoall, 64, TimeModel::kBlocking)).status(),
             InvalidInput("bfb: does not serve alltoall; it serves allreduce, allgather, allgatherv, "
                          "reduce_scatter, reduce_scatterv, broadcast, reduce, barrier; hint: --engine=auto"));
   const Collective allgather = *Collective::Create(SpecOf(CollectiveKind::kAllgather, AllRanks(8)));
   SynthesisRequest request = RequestFor(topology, allgather, 64, TimeModel::kBlocking);
   request.limits.steps = 1;
-  EXPECT_EQ(MakeBfb()->Synthesize(request).status(),
+  EXPECT_EQ(BfbEngine().Synthesize(request).status(),
             LimitReached(fmt::format(
                 "bfb: allgather on {}: 2 steps at least were used; at most 1 are allowed; hint: --steps=2",
                 topology.name())));

@@ -40,4 +40,29 @@ Status ServesKind(std::string_view engine, std::span<const CollectiveKind> serve
   return OkStatus();
 }
 
+std::string_view ToString(ExactOn exact) {
+  switch (exact) {
+    case ExactOn::kNothing:
+      return "nothing";
+    case ExactOn::kMetBound:
+      return "plans that meet the bound";
+    case ExactOn::kBandwidth:
+      return "bandwidth";
+    case ExactOn::kModel:
+      return "steps and rounds";
+  }
+  return "?";
+}
+
+bool Engine::MayServe(CollectiveKind kind) const { return kinds.empty() || xccl::MayServe(kinds, kind); }
+
+Status Engine::Serves(const SynthesisRequest& request) const {
+  return serves ? serves(request) : ServesKind(name, kinds, request);
+}
+
+StatusOr<Synthesis> Engine::Synthesize(const SynthesisRequest& request) const {
+  XCCL_RETURN_IF_ERROR(Serves(request));
+  return make(request);
+}
+
 }  // namespace xccl

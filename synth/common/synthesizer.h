@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -62,26 +61,47 @@ Synthesis NothingToMove(std::string_view engine, const SynthesisRequest& request
 // Has the request's time limit passed since this call? Empty where it has none.
 std::function<bool()> DeadlineOf(const SynthesisRequest& request);
 
-// Stateless, safe to share between threads.
-class Synthesizer {
- public:
-  virtual ~Synthesizer() = default;
-  virtual std::string_view name() const = 0;
-  virtual std::string_view summary() const = 0;  // one line: what it optimises, whether it is exact
-  // Whether there are requests for such a collective that it serves.
-  virtual bool MayServe(CollectiveKind kind) const {
-    (void)kind;
-    return true;
-  }
-  // Cheap test before any search: kOk, or why this engine does not serve this request (kInvalidInput).
-  virtual Status Serves(const SynthesisRequest& request) const = 0;
-  // Closed-form guess of the time in ps, for ordering candidates; absent: unknown.
-  virtual std::optional<double> EstimatePs(const SynthesisRequest& request) const {
-    (void)request;
-    return std::nullopt;
-  }
-  // Requires: CheckReachable. Errors: kInvalidInput (not served), kInfeasible (proved), kLimit (stopped).
-  virtual StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const = 0;
+// What an engine's plans are the best in, whatever the request.
+enum class ExactOn : uint8_t {
+  kNothing,    // `exact` is never set where something moves
+  kMetBound,   // `exact` is set where the time meets the lower bound, which the engine may miss
+  kBandwidth,  // as kMetBound, and the rate of a stream without end is the best there is
+  kModel,      // as kMetBound, and proves what is best in its own model of steps and rounds
 };
+std::string_view ToString(ExactOn exact);
+
+// One row of the table of engines (synth/engines.h): everything that the rest may know of an engine. Its
+// functions are stateless and safe to share between threads.
+struct Engine {
+  std::string_view name;
+  std::string_view summary;           // one line: what it optimises, whether it is exact
+  std::vector<CollectiveKind> kinds;  // that it may serve; empty: every kind
+  ExactOn exact_on = ExactOn::kNothing;
+  bool is_witness = false;        // its plans answer smt's questions before the solver is asked
+  bool searches_long = false;     // for seconds to hours; ends where SynthesisRequest::stopped says so
+  bool starts_from_plan = false;  // improves SynthesisRequest::start
+  bool proves_fronts = false;     // of steps and rounds, `plan --pareto`
+  bool asks_others = false;       // its plans are those of other rows, under their names
+
+  // What Serves does; empty: the kinds, the members and the limits are checked (synth/common/serves.h).
+  std::function<Status(const SynthesisRequest&)> serves = {};
+  // Closed-form guess of the time in ps, for ordering candidates; empty or absent: unknown.
+  std::function<std::optional<double>(const SynthesisRequest&)> estimate_ps = {};
+  // What Synthesize does for a request that is served.
+  std::function<StatusOr<Synthesis>(const SynthesisRequest&)> make;
+
+  // Whether there are requests for such a collective that it serves.
+  bool MayServe(CollectiveKind kind) const;
+  // Cheap test before any search: kOk, or why this engine does not serve this request (kInvalidInput).
+  Status Serves(const SynthesisRequest& request) const;
+  // Requires: CheckReachable. Errors: kInvalidInput (not served), kInfeasible (proved), kLimit (stopped).
+  StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const;
+};
+
+// The whole table, asked for when it is used: two of its rows ask the others.
+using EngineTable = std::span<const Engine> (*)();
+
+// The row that makes plans where no engine is named.
+inline constexpr const char* kDefaultEngine = "auto";
 
 }  // namespace xccl

@@ -312,20 +312,6 @@ class Planning {
   int64_t best_ps_ = 0;
 };
 
-class Flow final : public Synthesizer {
- public:
-  std::string_view name() const override { return kName; }
-  std::string_view summary() const override { return kSummary; }
-  bool MayServe(CollectiveKind kind) const override { return xccl::MayServe(kServed, kind); }
-  Status Serves(const SynthesisRequest& request) const override {
-    return ServesKind(kName, kServed, request);
-  }
-  StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
-    XCCL_RETURN_IF_ERROR(Serves(request));
-    return Planning(request).Run();
-  }
-};
-
 // Ranks that send, one of each orbit. Only alltoall(v) keeps more than the trivial group.
 int64_t NumSources(const Collective& collective, const SymmetryGroup& group) {
   if (collective.kind() == CollectiveKind::kScatter) return 1;
@@ -342,6 +328,13 @@ int64_t FlowWork(const SynthesisRequest& request) {
   return NumSources(*request.collective, group) * group.num_link_orbits();
 }
 
-std::unique_ptr<Synthesizer> MakeFlow() { return std::make_unique<Flow>(); }
+Engine FlowEngine() {
+  return {.name = kName,
+          .summary = kSummary,
+          .kinds = std::vector<CollectiveKind>(std::begin(kServed), std::end(kServed)),
+          .exact_on = ExactOn::kBandwidth,
+          .is_witness = true,
+          .make = [](const SynthesisRequest& request) { return Planning(request).Run(); }};
+}
 
 }  // namespace xccl

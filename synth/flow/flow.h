@@ -3,13 +3,11 @@
 // docs/synthesis.md, flow.
 #pragma once
 
-#include <memory>
-
 #include "synth/common/synthesizer.h"
 
 namespace xccl {
 
-std::unique_ptr<Synthesizer> MakeFlow();
+Engine FlowEngine();
 
 // Sources × links that its linear program tells apart: what its time grows with. Linear in the machine.
 int64_t FlowWork(const SynthesisRequest& request);

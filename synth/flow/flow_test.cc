@@ -45,7 +45,7 @@ StatusOr<Synthesis> Plan(const Topology& topology, const Collective& collective,
   request.size_bytes = size_bytes;
   request.model = model;
   request.limits = limits;
-  return MakeFlow()->Synthesize(request);
+  return FlowEngine().Synthesize(request);
 }
 
 TEST(Flow, VerifiesAndKeepsAboveItsBoundOnEveryMachine) {

@@ -26,6 +26,7 @@ struct Worth {
   int64_t rows;
   double ratio;
 };
+constexpr std::string_view kName = "forest";
 constexpr int64_t kLongProgram = 200;
 constexpr Worth kWorth[] = {{2 * kLongProgram, 1.3}, {kLongProgram, 1.1}, {0, 1.01}};
 
@@ -70,84 +71,81 @@ bool IsBetterThanApart(const SynthesisRequest& request, const Synthesis& made) {
   return HasEvenCables(request) && static_cast<double>(made.simulation->time_ps) <= 2 * AllgatherPs(request);
 }
 
-class Forest final : public Synthesizer {
- public:
-  std::string_view name() const override { return "forest"; }
-  std::string_view summary() const override {
-    return "trees at the rate of the worst cut, as shallow as that allows; optimal in bandwidth";
-  }
-  bool MayServe(CollectiveKind kind) const override { return forest::IsServed(kind); }
-  Status Serves(const SynthesisRequest& request) const override {
-    const Collective& collective = *request.collective;
-    if (!forest::IsServed(collective.kind()))
-      return InvalidInput(
-          fmt::format("forest: {} is not served; it serves allgather(v), reduce_scatter(v), "
-                      "broadcast, reduce, allreduce and barrier",
-                      collective.name()));
-    XCCL_RETURN_IF_ERROR(CheckMembers(name(), request));
-    if (request.limits.chunks && !collective.spec().counts.empty())
-      return InvalidInput(fmt::format(
-          "forest: --chunks with {}: uneven parts have uneven trees; expected none", collective.name()));
-    Status gpus_alone = NeedsGpusAlone(request);
-    if (collective.kind() == CollectiveKind::kBarrier ||
-        (collective.kind() == CollectiveKind::kAllreduce && request.limits.chunks))
-      return gpus_alone;
-    const bool packs_alone =
-        gpus_alone.ok() && (collective.spec().root || collective.kind() == CollectiveKind::kAllreduce);
-    if (!request.limits.chunks && forest::NumRows(request) > forest::kMostRows &&
-        !forest::MayUseSymmetry(*request.topology, collective) && !packs_alone)
-      return InvalidInput(
-          fmt::format("forest: {} links and {} ranks; at most {} together without symmetry; "
-                      "hint: --engine=greedy",
-                      request.topology->num_links(), collective.num_members(), forest::kMostRows));
-    return OkStatus();
-  }
+Status Serves(const SynthesisRequest& request) {
+  const Collective& collective = *request.collective;
+  if (!forest::IsServed(collective.kind()))
+    return InvalidInput(
+        fmt::format("forest: {} is not served; it serves allgather(v), reduce_scatter(v), "
+                    "broadcast, reduce, allreduce and barrier",
+                    collective.name()));
+  XCCL_RETURN_IF_ERROR(CheckMembers(kName, request));
+  if (request.limits.chunks && !collective.spec().counts.empty())
+    return InvalidInput(fmt::format("forest: --chunks with {}: uneven parts have uneven trees; expected none",
+                                    collective.name()));
+  Status gpus_alone = NeedsGpusAlone(request);
+  if (collective.kind() == CollectiveKind::kBarrier ||
+      (collective.kind() == CollectiveKind::kAllreduce && request.limits.chunks))
+    return gpus_alone;
+  const bool packs_alone =
+      gpus_alone.ok() && (collective.spec().root || collective.kind() == CollectiveKind::kAllreduce);
+  if (!request.limits.chunks && forest::NumRows(request) > forest::kMostRows &&
+      !forest::MayUseSymmetry(*request.topology, collective) && !packs_alone)
+    return InvalidInput(
+        fmt::format("forest: {} links and {} ranks; at most {} together without symmetry; "
+                    "hint: --engine=greedy",
+                    request.topology->num_links(), collective.num_members(), forest::kMostRows));
+  return OkStatus();
+}
 
-  std::optional<double> EstimatePs(const SynthesisRequest& request) const override {
-    const StatusOr<Bound> bound = LowerBound(*request.topology, *request.collective, request.size_bytes,
-                                             request.model, BoundEffort::kFast);
-    if (!bound.ok()) return std::nullopt;
-    return 1.01 * bound->bandwidth_ps + 2 * static_cast<double>(bound->latency_ps);
-  }
+std::optional<double> EstimatePs(const SynthesisRequest& request) {
+  const StatusOr<Bound> bound = LowerBound(*request.topology, *request.collective, request.size_bytes,
+                                           request.model, BoundEffort::kFast);
+  if (!bound.ok()) return std::nullopt;
+  return 1.01 * bound->bandwidth_ps + 2 * static_cast<double>(bound->latency_ps);
+}
 
-  StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
-    XCCL_RETURN_IF_ERROR(Serves(request));
-    XCCL_RETURN_IF_ERROR(CheckChunks(request));
-    const CollectiveKind kind = request.collective->kind();
-    if (request.collective->spec().root && NeedsGpusAlone(request).ok())
-      return Simulated(request, SynthesizeBroadcastTrees(request));
-    StepBudget budget("forest", request);
-    if (kind != CollectiveKind::kAllreduce && kind != CollectiveKind::kBarrier)
-      return forest::PackAndCut(request, budget);
-    // Trees that need not be rooted everywhere are better where some ranks have less bandwidth than others.
-    StatusOr<Synthesis> together = Together(request, budget);
-    if (kind == CollectiveKind::kBarrier || request.limits.chunks ||
-        (together.ok() && (IsNear(request, *together) || IsBetterThanApart(request, *together))) ||
-        (forest::NumRows(request) > forest::kMostRows &&
-         !forest::MayUseSymmetry(*request.topology, *request.collective)))
-      return together;
-    if (!together.ok()) return forest::PackAndCut(request, budget);
-    const int64_t together_ps = together->simulation->time_ps;
-    StatusOr<Synthesis> apart = forest::PackAndCut(request, budget, static_cast<double>(together_ps));
-    return apart.ok() && apart->simulation->time_ps <= together_ps ? std::move(apart) : std::move(together);
-  }
+// Chunks that would be so many transfers that no limit of work could stop them in time.
+Status CheckChunks(const SynthesisRequest& request) {
+  const int64_t each = int64_t{request.collective->num_parts()} * request.collective->num_members();
+  const int64_t chunks = request.limits.chunks.value_or(1);
+  if (chunks == 1 || each * chunks <= forest::kMostTransfers) return OkStatus();
+  const int64_t most = std::max<int64_t>(1, forest::kMostTransfers / each);
+  return LimitReached(fmt::format("forest: {} chunks a part on {} ranks; at most {}; hint: --chunks={}",
+                                  chunks, request.collective->num_members(), most, most));
+}
 
- private:
-  // Chunks that would be so many transfers that no limit of work could stop them in time.
-  static Status CheckChunks(const SynthesisRequest& request) {
-    const int64_t each = int64_t{request.collective->num_parts()} * request.collective->num_members();
-    const int64_t chunks = request.limits.chunks.value_or(1);
-    if (chunks == 1 || each * chunks <= forest::kMostTransfers) return OkStatus();
-    const int64_t most = std::max<int64_t>(1, forest::kMostTransfers / each);
-    return LimitReached(fmt::format("forest: {} chunks a part on {} ranks; at most {}; hint: --chunks={}",
-                                    chunks, request.collective->num_members(), most, most));
-  }
+StatusOr<Synthesis> Together(const SynthesisRequest& request, StepBudget& budget) {
+  XCCL_RETURN_IF_ERROR(NeedsGpusAlone(request));
+  return Simulated(request, SynthesizeAllreduceTrees(request, budget));
+}
 
-  static StatusOr<Synthesis> Together(const SynthesisRequest& request, StepBudget& budget) {
-    XCCL_RETURN_IF_ERROR(NeedsGpusAlone(request));
-    return Simulated(request, SynthesizeAllreduceTrees(request, budget));
-  }
-};
+StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
+  XCCL_RETURN_IF_ERROR(CheckChunks(request));
+  const CollectiveKind kind = request.collective->kind();
+  if (request.collective->spec().root && NeedsGpusAlone(request).ok())
+    return Simulated(request, SynthesizeBroadcastTrees(request));
+  StepBudget budget(kName, request);
+  if (kind != CollectiveKind::kAllreduce && kind != CollectiveKind::kBarrier)
+    return forest::PackAndCut(request, budget);
+  // Trees that need not be rooted everywhere are better where some ranks have less bandwidth than others.
+  StatusOr<Synthesis> together = Together(request, budget);
+  if (kind == CollectiveKind::kBarrier || request.limits.chunks ||
+      (together.ok() && (IsNear(request, *together) || IsBetterThanApart(request, *together))) ||
+      (forest::NumRows(request) > forest::kMostRows &&
+       !forest::MayUseSymmetry(*request.topology, *request.collective)))
+    return together;
+  if (!together.ok()) return forest::PackAndCut(request, budget);
+  const int64_t together_ps = together->simulation->time_ps;
+  StatusOr<Synthesis> apart = forest::PackAndCut(request, budget, static_cast<double>(together_ps));
+  return apart.ok() && apart->simulation->time_ps <= together_ps ? std::move(apart) : std::move(together);
+}
+
+std::vector<CollectiveKind> ServedKinds() {
+  std::vector<CollectiveKind> kinds;
+  for (const CollectiveKind kind : AllNamedCollectives())
+    if (forest::IsServed(kind)) kinds.push_back(kind);
+  return kinds;
+}
 
 }  // namespace
 
@@ -156,6 +154,14 @@ int64_t ForestRows(const SynthesisRequest& request) {
   return forest::NumRows(FindTranslations(*request.topology));
 }
 
-std::unique_ptr<Synthesizer> MakeForest() { return std::make_unique<Forest>(); }
+Engine ForestEngine() {
+  return {.name = kName,
+          .summary = "trees at the rate of the worst cut, as shallow as that allows; optimal in bandwidth",
+          .kinds = ServedKinds(),
+          .exact_on = ExactOn::kBandwidth,
+          .serves = Serves,
+          .estimate_ps = EstimatePs,
+          .make = MakePlan};
+}
 
 }  // namespace xccl

@@ -3,13 +3,11 @@
 // Jackson). Reductions are the same trees on the reversed topology, run backwards. docs/synthesis.md, forest.
 #pragma once
 
-#include <memory>
-
 #include "synth/common/synthesizer.h"
 
 namespace xccl {
 
-std::unique_ptr<Synthesizer> MakeForest();
+Engine ForestEngine();
 
 // How many kinds of links and roots its linear program tells apart: what its time grows with. Linear in the
 // machine.

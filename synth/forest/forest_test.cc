@@ -47,7 +47,7 @@ void Make(const Topology& topology, const Collective& collective, std::optional<
   request.collective = &collective;
   request.size_bytes = size_bytes;
   request.limits.chunks = chunks;
-  StatusOr<Synthesis> answer = MakeForest()->Synthesize(request);
+  StatusOr<Synthesis> answer = ForestEngine().Synthesize(request);
   ASSERT_TRUE(answer.ok()) << answer.status().message();
   ASSERT_EQ(ToStatus(VerifySchedule(answer->schedule, answer->collective, topology)).message(), "");
   made.synthesis.emplace(std::move(answer).value());
@@ -194,7 +194,7 @@ TEST(Forest, SaysWhyItRefuses) {
     request.limits.chunks = chunks;
     request.limits.steps = steps;
     request.limits.work_units = work;
-    const StatusOr<Synthesis> made = MakeForest()->Synthesize(request);
+    const StatusOr<Synthesis> made = ForestEngine().Synthesize(request);
     return made.ok() ? std::string("made") : std::string(made.status().message());
   };
   EXPECT_EQ(message(ring, CollectiveKind::kAlltoall, {}, {}, 0),
@@ -234,12 +234,12 @@ TEST(Forest, KeepsToTheStepsThatAreAskedFor) {
       request.topology = &topology;
       request.collective = &collective;
       request.size_bytes = kGiB;
-      const StatusOr<Synthesis> made = MakeForest()->Synthesize(request);
+      const StatusOr<Synthesis> made = ForestEngine().Synthesize(request);
       ASSERT_TRUE(made.ok()) << made.status().message();
       for (int32_t steps = made->schedule.num_steps(); steps > 0; steps = steps * 2 / 3) {
         SCOPED_TRACE(fmt::format("{} on {}: {} steps", collective.name(), topology.name(), steps));
         request.limits.steps = steps;
-        const StatusOr<Synthesis> limited = MakeForest()->Synthesize(request);
+        const StatusOr<Synthesis> limited = ForestEngine().Synthesize(request);
         if (!limited.ok()) {
           EXPECT_EQ(limited.status().code(), StatusCode::kLimit);
           EXPECT_LT(steps, 20);
@@ -289,7 +289,7 @@ TEST(Forest, NothingToMove) {
     SynthesisRequest request;
     request.topology = &ring;
     request.collective = &collective;
-    const StatusOr<Synthesis> made = MakeForest()->Synthesize(request);
+    const StatusOr<Synthesis> made = ForestEngine().Synthesize(request);
     ASSERT_TRUE(made.ok()) << made.status().message();
     EXPECT_EQ(made->schedule.size(), 0);
     EXPECT_TRUE(made->exact);

@@ -29,6 +29,7 @@ using greedy::SearchOptions;
 using greedy::SearchResult;
 using greedy::SumAt;
 
+constexpr std::string_view kName = "greedy";
 constexpr int64_t kDefaultWork = 12'000'000;
 constexpr int64_t kWorkPerMove = 60;
 constexpr int32_t kMostChunks = 512;  // a part is cut into where no number is given
@@ -59,7 +60,7 @@ class Attempt {
       best_->exact = MeetsBound(best_ps_, bound_);
       return *std::move(best_);
     }
-    if (fewest_steps_ > 0) return StepsUsed("greedy", request_, fewest_steps_);
+    if (fewest_steps_ > 0) return StepsUsed(kName, request_, fewest_steps_);
     return BugError("greedy: no candidate delivers everything although all ranks are reachable");
   }
 
@@ -95,7 +96,7 @@ class Attempt {
     const bool fits = WholeMoves(start.collective) * kWorkPerMove <= left_;
     if (fits && (phases.has_gather || phases.has_spread))
       XCCL_RETURN_IF_ERROR(Search(start.collective, phases));
-    if (!best_) return StepsUsed("greedy", request_, fewest_steps_);
+    if (!best_) return StepsUsed(kName, request_, fewest_steps_);
     best_->exact = MeetsBound(best_ps_, bound_);
     return *std::move(best_);
   }
@@ -249,7 +250,7 @@ class Attempt {
     best_ = Synthesis{.collective = collective,
                       .schedule = std::move(schedule),
                       .exact = false,
-                      .engine = "greedy",
+                      .engine = std::string(kName),
                       .note = {}};
   }
 
@@ -265,61 +266,56 @@ class Attempt {
   int32_t fewest_steps_ = 0;
 };
 
-class Greedy : public Synthesizer {
- public:
-  std::string_view name() const override { return "greedy"; }
-  std::string_view summary() const override {
-    return "time-expanded matching of links and chunks, any collective on any topology; not exact";
-  }
+Status Serves(const SynthesisRequest& request) {
+  const Collective& collective = *request.collective;
+  if (request.limits.chunks && *request.limits.chunks < 1)
+    return InvalidInput(fmt::format("greedy: {} chunks a part; expected at least 1", *request.limits.chunks));
+  if (request.limits.chunks &&
+      static_cast<int64_t>(*request.limits.chunks) * collective.num_parts() > int64_t{1} << 28)
+    return InvalidInput(
+        fmt::format("greedy: {} chunks a part of {} parts; expected at most 2^28 chunks in all",
+                    *request.limits.chunks, collective.num_parts()));
+  if (collective.kind() != CollectiveKind::kCustom) return OkStatus();
+  return MakePhases(*request.topology, *request.topology, collective, request.size_bytes, request.model,
+                    SumAt::kEach)
+      .status();
+}
 
-  Status Serves(const SynthesisRequest& request) const override {
-    const Collective& collective = *request.collective;
-    if (request.limits.chunks && *request.limits.chunks < 1)
-      return InvalidInput(
-          fmt::format("greedy: {} chunks a part; expected at least 1", *request.limits.chunks));
-    if (request.limits.chunks &&
-        static_cast<int64_t>(*request.limits.chunks) * collective.num_parts() > int64_t{1} << 28)
-      return InvalidInput(
-          fmt::format("greedy: {} chunks a part of {} parts; expected at most 2^28 chunks in all",
-                      *request.limits.chunks, collective.num_parts()));
-    if (collective.kind() != CollectiveKind::kCustom) return OkStatus();
-    return MakePhases(*request.topology, *request.topology, collective, request.size_bytes, request.model,
-                      SumAt::kEach)
-        .status();
+// The fullest rank's bytes over all its links, and a hop for each doubling of the ranks.
+std::optional<double> EstimatePs(const SynthesisRequest& request) {
+  const Topology& topology = *request.topology;
+  const Collective& collective = *request.collective;
+  const CollectiveSizes sizes(collective, request.size_bytes);
+  double slowest = 0, alpha = 0;
+  for (const Link& link : topology.spec().links)
+    alpha = std::max(alpha, static_cast<double>(link.latency_ps + link.overhead_ps));
+  for (Rank r : collective.ranks()) {
+    double in = 0, out = 0, in_speed = 1, out_speed = 1;
+    for (PartId p : collective.OutputParts(r)) in += static_cast<double>(sizes.PartBytes(p));
+    for (PartId p : collective.InputParts(r)) out += static_cast<double>(sizes.PartBytes(p));
+    for (LinkId l : topology.In(topology.NodeOf(r)))
+      in_speed += static_cast<double>(topology.link(l).bandwidth_bytes_per_s);
+    for (LinkId l : topology.Out(topology.NodeOf(r)))
+      out_speed += static_cast<double>(topology.link(l).bandwidth_bytes_per_s);
+    const bool twice = collective.kind() == CollectiveKind::kAllreduce;
+    slowest = std::max(slowest, (twice ? 2.0 : 1.0) * std::max(in / in_speed, out / out_speed));
   }
-
-  // The fullest rank's bytes over all its links, and a hop for each doubling of the ranks.
-  std::optional<double> EstimatePs(const SynthesisRequest& request) const override {
-    const Topology& topology = *request.topology;
-    const Collective& collective = *request.collective;
-    const CollectiveSizes sizes(collective, request.size_bytes);
-    double slowest = 0, alpha = 0;
-    for (const Link& link : topology.spec().links)
-      alpha = std::max(alpha, static_cast<double>(link.latency_ps + link.overhead_ps));
-    for (Rank r : collective.ranks()) {
-      double in = 0, out = 0, in_speed = 1, out_speed = 1;
-      for (PartId p : collective.OutputParts(r)) in += static_cast<double>(sizes.PartBytes(p));
-      for (PartId p : collective.InputParts(r)) out += static_cast<double>(sizes.PartBytes(p));
-      for (LinkId l : topology.In(topology.NodeOf(r)))
-        in_speed += static_cast<double>(topology.link(l).bandwidth_bytes_per_s);
-      for (LinkId l : topology.Out(topology.NodeOf(r)))
-        out_speed += static_cast<double>(topology.link(l).bandwidth_bytes_per_s);
-      const bool twice = collective.kind() == CollectiveKind::kAllreduce;
-      slowest = std::max(slowest, (twice ? 2.0 : 1.0) * std::max(in / in_speed, out / out_speed));
-    }
-    double hops = 1;
-    for (int32_t n = collective.num_members(); n > 1; n /= 2) ++hops;
-    return slowest * 1e12 * 1.1 + alpha * hops;
-  }
-
-  StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
-    XCCL_RETURN_IF_ERROR(Serves(request));
-    return Attempt(request).Run();
-  }
-};
+  double hops = 1;
+  for (int32_t n = collective.num_members(); n > 1; n /= 2) ++hops;
+  return slowest * 1e12 * 1.1 + alpha * hops;
+}
 
 }  // namespace
 
-std::unique_ptr<Synthesizer> MakeGreedy() { return std::make_unique<Greedy>(); }
+Engine GreedyEngine() {
+  return {.name = kName,
+          .summary = "time-expanded matching of links and chunks, any collective on any topology; not exact",
+          .exact_on = ExactOn::kMetBound,
+          .is_witness = true,
+          .starts_from_plan = true,
+          .serves = Serves,
+          .estimate_ps = EstimatePs,
+          .make = [](const SynthesisRequest& request) { return Attempt(request).Run(); }};
+}
 
 }  // namespace xccl

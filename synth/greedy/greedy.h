@@ -4,12 +4,10 @@
 // reversed topology. Not exact. docs/synthesis.md, greedy.
 #pragma once
 
-#include <memory>
-
 #include "synth/common/synthesizer.h"
 
 namespace xccl {
 
-std::unique_ptr<Synthesizer> MakeGreedy();
+Engine GreedyEngine();
 
 }  // namespace xccl

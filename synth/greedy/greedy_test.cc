@@ -61,7 +61,7 @@ void ExpectGood(const Topology& topology, const Collective& collective, TimeMode
   request.size_bytes = size;
   request.model = model;
   request.limits.work_units = kSmallWork;
-  const StatusOr<Synthesis> made = MakeGreedy()->Synthesize(request);
+  const StatusOr<Synthesis> made = GreedyEngine().Synthesize(request);
   const std::string what = fmt::format("{}: {} {}", where, collective.name(), ToString(model));
   ASSERT_TRUE(made.ok()) << what << ": " << made.status().message();
   EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, topology)), OkStatus()) << what;
@@ -179,7 +179,7 @@ void ExpectRows(const std::vector<Row>& rows) {
     request.model = TimeModel::kBlocking;
     request.limits.chunks = row.chunks;
     request.limits.work_units = 2'000'000;
-    const StatusOr<Synthesis> made = MakeGreedy()->Synthesize(request);
+    const StatusOr<Synthesis> made = GreedyEngine().Synthesize(request);
     ASSERT_TRUE(made.ok()) << made.status().message();
     const Simulation simulation = Simulate(made->schedule, made->collective, topology,
                                            {.size_bytes = row.size, .model = TimeModel::kBlocking});
@@ -239,7 +239,7 @@ TEST(Greedy, AllgatherOnDgx1TakesThreeTurnsOfTheFastLinks) {
   request.size_bytes = kGiB;
   request.model = TimeModel::kBlocking;
   request.limits.chunks = 1;
-  const StatusOr<Synthesis> made = MakeGreedy()->Synthesize(request);
+  const StatusOr<Synthesis> made = GreedyEngine().Synthesize(request);
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, topology)), OkStatus());
   const Simulation simulation = Simulate(made->schedule, made->collective, topology,
@@ -270,7 +270,7 @@ TEST(Greedy, OneWayRingsWithOneChunkEnd) {
   request.size_bytes = 1000;
   request.model = TimeModel::kBlocking;
   request.limits.chunks = 1;
-  const StatusOr<Synthesis> made = MakeGreedy()->Synthesize(request);
+  const StatusOr<Synthesis> made = GreedyEngine().Synthesize(request);
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_EQ(made->schedule.num_steps(), 2);
 }
@@ -284,7 +284,7 @@ TEST(Greedy, RefusesZeroChunks) {
   request.topology = &topology;
   request.collective = &allgather;
   request.limits.chunks = 0;
-  EXPECT_EQ(MakeGreedy()->Synthesize(request).status(),
+  EXPECT_EQ(GreedyEngine().Synthesize(request).status(),
             InvalidInput("greedy: 0 chunks a part; expected at least 1"));
 }
 
@@ -299,7 +299,7 @@ TEST(Greedy, NamesTheStepsItNeeds) {
   request.limits.steps = 3;
   request.limits.chunks = 1;
   EXPECT_EQ(
-      MakeGreedy()->Synthesize(request).status(),
+      GreedyEngine().Synthesize(request).status(),
       LimitReached("greedy: allgather on ring:8: 4 steps at least were used; at most 3 are allowed; hint: "
                    "--steps=4"));
 }

@@ -140,7 +140,7 @@ StatusOr<MemberPlan> MemberPlans::PlanOn(size_t group, const Submachine& alone, 
   const std::string key = KeyOf(machine, collective, groups_[group].size_bytes);
   auto found = alone_.find(key);
   if (found == alone_.end()) {
-    XCCL_ASSIGN_OR_RETURN(const Synthesizer* const engine, FindSynthesizer(options_.engine));
+    XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(options_.engine));
     const SynthesisRequest request = Request(machine, collective, group);
     ++searches_;
     StatusOr<Synthesis> made = engine->Synthesize(request);
@@ -201,7 +201,7 @@ StatusOr<MemberPlan> MemberPlans::OnWhole(size_t group, const std::vector<uint8_
   std::optional<Topology> narrowed;
   if (eighths != nullptr) narrowed = WithEighths(topology_, nullptr, *eighths);
   const SynthesisRequest request = Request(narrowed ? *narrowed : topology_, whole, group);
-  XCCL_ASSIGN_OR_RETURN(const Synthesizer* const engine, FindSynthesizer(options_.engine));
+  XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(options_.engine));
   ++searches_;
   XCCL_ASSIGN_OR_RETURN(Synthesis made, engine->Synthesize(request));
   const int64_t time_ps = TimeOf(made, request);

@@ -23,7 +23,7 @@
 namespace xccl {
 
 struct MemberPlanOptions {
-  std::string engine = "auto";
+  std::string engine = kDefaultEngine;
   TimeModel model = TimeModel::kPipelined;
   uint64_t seed = 0;
   bool allow_divergent = false;

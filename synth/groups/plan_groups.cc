@@ -71,7 +71,8 @@ class GroupsPlanner {
     unaware_ps_ = together_ps_;
     if (alone_ != fastest_) Evaluate(alone_, "each group without relays");
     if (!IsGoodEnough()) EvaluateOnOwnLinks();
-    if (options_.engine == "auto") {
+    XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(options_.engine));
+    if (engine->asks_others) {
       XCCL_RETURN_IF_ERROR(ShareBandwidth());
       TryGreedy();
     }
@@ -267,7 +268,7 @@ class GroupsPlanner {
     const int64_t moves = int64_t{joint_.collective.num_parts()} * joint_.collective.num_members();
     if (IsGoodEnough() || moves > kGreedyMoves || topology_.num_ranks() > kGreedyRanks || groups_.size() < 2)
       return;
-    const StatusOr<const Synthesizer*> greedy = FindSynthesizer("greedy");
+    const Engine& greedy = ImprovingEngine();
     const Synthesis start{.collective = best_->collective,
                           .schedule = best_->schedule,
                           .exact = false,
@@ -282,8 +283,7 @@ class GroupsPlanner {
                              .allow_divergent = options_.allow_divergent};
     for (const Synthesis* const from : {&start, static_cast<const Synthesis*>(nullptr)}) {
       request.start = from;
-      if (!(*greedy)->Serves(request).ok()) continue;
-      StatusOr<Synthesis> made = (*greedy)->Synthesize(request);
+      StatusOr<Synthesis> made = greedy.Synthesize(request);
       if (!made.ok() || !made->schedule.symmetry.empty()) continue;
       if (!options_.allow_divergent && !IsBitwiseSame(made->schedule, made->collective, topology_)) continue;
       const int64_t before_ps = best_ps_;
@@ -299,7 +299,8 @@ class GroupsPlanner {
     Simulation simulation = Simulate(best_->schedule, best_->collective, topology_, options);
     for (size_t g = 0; g < groups_.size(); ++g) {
       GroupOutcome& outcome = outcomes_[g];
-      outcome.engine = by_greedy_ ? "greedy" : of_group_[g][best_choice_[g]].plan.engine;
+      outcome.engine =
+          by_greedy_ ? std::string(ImprovingEngine().name) : of_group_[g][best_choice_[g]].plan.engine;
       for (int32_t p = joint_.first_part[g]; p < joint_.first_part[g + 1]; ++p)
         outcome.together_ps = std::max(outcome.together_ps, simulation.part_done_ps[static_cast<size_t>(p)]);
     }

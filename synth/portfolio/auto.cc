@@ -142,16 +142,16 @@ class Portfolio {
                                              request_.model, BoundEffort::kFast));
     const std::function<bool()> deadline = DeadlineOf(request_);
     const auto out_of_time = [&] { return deadline && deadline(); };
-    TryOptimal(*multicast_, [this] { return AreSwitchesQuick(); });
-    TryOptimal(*bfb_, [this] { return IsFewOrAlike() || IsBfbQuick(); });
-    if (!IsDone()) TryOptimal(*forest_, [this] { return IsForestQuick(); });
+    TryOptimal(multicast_, [this] { return AreSwitchesQuick(); });
+    TryOptimal(bfb_, [this] { return IsFewOrAlike() || IsBfbQuick(); });
+    if (!IsDone()) TryOptimal(forest_, [this] { return IsForestQuick(); });
     // Where one switch joins all, trees over several have nothing to add.
-    if (!IsDone() && !multicast_->Serves(request_).ok())
-      TryOptimal(*in_network_, [this] { return AreSwitchesQuick(); });
+    if (!IsDone() && !multicast_.Serves(request_).ok())
+      TryOptimal(in_network_, [this] { return AreSwitchesQuick(); });
     if (!IsDone())
       TryOptimal(
-          *flow_, [this] { return FlowWork(request_) <= kMostFlow; }, kFlowUnits);
-    if (!IsDone()) TryOptimal(*hosts_, [this] { return request_.collective->num_parts() <= kMostHostParts; });
+          flow_, [this] { return FlowWork(request_) <= kMostFlow; }, kFlowUnits);
+    if (!IsDone()) TryOptimal(hosts_, [this] { return request_.collective->num_parts() <= kMostHostParts; });
     if ((IsDone() && !IsCheapToTry()) || (best_ && out_of_time())) return Finished();
     Gather();
     int64_t left = Limit();
@@ -196,7 +196,7 @@ class Portfolio {
     std::vector<Tried> fastest;
     for (const Tried& tried : tried_)
       if (tried.time_ps <= kRefinable * best_ps_ &&
-          (tried.name == bfb_->name() || FindTextbook(tried.name) != nullptr))
+          (tried.name == bfb_.name || FindTextbook(tried.name) != nullptr))
         fastest.push_back(tried);
     std::ranges::stable_sort(fastest, {}, &Tried::time_ps);
     if (fastest.size() > kRefined) fastest.resize(kRefined);
@@ -222,7 +222,7 @@ class Portfolio {
   }
 
   StatusOr<Synthesis> MakeFiner(std::string_view name, const SynthesisRequest& finer, int64_t most) {
-    if (name == bfb_->name()) return bfb_->Synthesize(finer);
+    if (name == bfb_.name) return bfb_.Synthesize(finer);
     XCCL_ASSIGN_OR_RETURN(const PlacedEngine placed,
                           PlacedEngine::Place(*FindTextbook(name), *grounds_, finer));
     if (placed.Work() > most) return LimitReached("work");
@@ -282,7 +282,7 @@ class Portfolio {
 
   // The engines that come close to the bound by themselves.
   template <typename IsAffordable>
-  void TryOptimal(const Synthesizer& engine, IsAffordable is_affordable, int64_t work_units = 0) {
+  void TryOptimal(const Engine& engine, IsAffordable is_affordable, int64_t work_units = 0) {
     if (const Status serves = engine.Serves(request_); !serves.ok()) {
       Refuse(serves);
       return;
@@ -295,7 +295,7 @@ class Portfolio {
       Refuse(made.status());
       return;
     }
-    Consider(engine.name(), std::move(made).value(), true);
+    Consider(engine.name, std::move(made).value(), true);
   }
 
   bool IsLarge() const { return request_.collective->num_members() > kLarge; }
@@ -323,7 +323,7 @@ class Portfolio {
           work > kFirstPlan * Limit() ? std::numeric_limits<double>::infinity() : placed->EstimatePs();
       candidates_.push_back({engine->name, estimate, work, std::move(placed).value()});
     }
-    if (const Status serves = greedy_->Serves(request_); serves.ok()) {
+    if (const Status serves = greedy_.Serves(request_); serves.ok()) {
       const double close = kGreedyNearBound * static_cast<double>(std::max<int64_t>(bound_.bound_ps, 1));
       const int64_t chunks = request_.limits.chunks.value_or(1);
       int64_t moves = chunks * LeastMoves(*request_.collective);
@@ -335,7 +335,7 @@ class Portfolio {
           best_ && IsLarge() && best_ps_ <= kNotForGreedy * static_cast<double>(bound_.bound_ps);
       if (!near || work <= kGreedyNearWork || request_.limits.chunks)
         candidates_.push_back(
-            {greedy_->name(), greedy_->EstimatePs(request_).value_or(close), work, std::nullopt});
+            {greedy_.name, greedy_.estimate_ps(request_).value_or(close), work, std::nullopt});
     } else {
       Refuse(serves);
     }
@@ -346,7 +346,7 @@ class Portfolio {
   void Try(const Candidate& candidate, bool simulate, int64_t left) {
     SynthesisRequest searching = request_;
     searching.limits.work_units = kGreedyUnits * left;
-    StatusOr<Synthesis> made = candidate.placed ? candidate.placed->Make() : greedy_->Synthesize(searching);
+    StatusOr<Synthesis> made = candidate.placed ? candidate.placed->Make() : greedy_.Synthesize(searching);
     if (!made.ok()) {
       Refuse(made.status());
       return;
@@ -411,13 +411,13 @@ class Portfolio {
 
   const SynthesisRequest& request_;
   std::optional<Grounds> grounds_;  // from Gather on: pairs of ranks, which bfb and forest do without
-  const std::unique_ptr<Synthesizer> greedy_ = MakeGreedy();
-  const std::unique_ptr<Synthesizer> multicast_ = MakeMulticast();
-  const std::unique_ptr<Synthesizer> in_network_ = MakeInNetwork();
-  const std::unique_ptr<Synthesizer> bfb_ = MakeBfb();
-  const std::unique_ptr<Synthesizer> forest_ = MakeForest();
-  const std::unique_ptr<Synthesizer> flow_ = MakeFlow();
-  const std::unique_ptr<Synthesizer> hosts_ = MakeHierarchicalAlltoall();
+  const Engine greedy_ = GreedyEngine();
+  const Engine multicast_ = MulticastEngine();
+  const Engine in_network_ = InNetworkEngine();
+  const Engine bfb_ = BfbEngine();
+  const Engine forest_ = ForestEngine();
+  const Engine flow_ = FlowEngine();
+  const Engine hosts_ = HierarchicalAlltoallEngine();
   Bound bound_;
   std::vector<Candidate> candidates_;
   std::vector<Status> refusals_ = {InvalidInput("none serves it")};
@@ -428,77 +428,74 @@ class Portfolio {
   double best_ps_ = std::numeric_limits<double>::infinity();
 };
 
-class Auto final : public Synthesizer {
- public:
-  std::string_view name() const override { return "auto"; }
-  std::string_view summary() const override {
-    return "tries the engines in order of their estimates, simulates, keeps the fastest; exact where it "
-           "meets the "
-           "bound";
-  }
-  Status Serves(const SynthesisRequest& request) const override { return CheckMembers(name(), request); }
-  StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
-    XCCL_RETURN_IF_ERROR(CheckMembers(name(), request));
-    if (request.collective->num_members() < request.topology->num_ranks()) return OfSomeRanks(request);
-    return OfAllRanks(request);
-  }
+// Has a rank that is no member a link in and a link out?
+bool CanRelay(const Topology& topology, std::span<const Rank> members) {
+  std::vector<bool> idle(static_cast<size_t>(topology.num_ranks()), true);
+  for (Rank r : members) idle[r.index()] = false;
+  for (int32_t r = 0; r < topology.num_ranks(); ++r)
+    if (const NodeId n = topology.NodeOf(Rank(r));
+        idle[static_cast<size_t>(r)] && !topology.In(n).empty() && !topology.Out(n).empty())
+      return true;
+  return false;
+}
 
- private:
-  StatusOr<Synthesis> OfAllRanks(const SynthesisRequest& request) const {
-    if (request.topology->num_ranks() > kMostPairwise && bfb_->Serves(request).ok()) {
-      StatusOr<Synthesis> made = bfb_->Synthesize(request);
-      if (made.ok()) made->note = "the rest place ranks pair by pair, too many here";
-      if (made.ok()) return made;
-    }
-    return Portfolio(request).Run();
+StatusOr<Synthesis> OfAllRanks(const SynthesisRequest& request) {
+  const Engine bfb = BfbEngine();
+  if (request.topology->num_ranks() > kMostPairwise && bfb.Serves(request).ok()) {
+    StatusOr<Synthesis> made = bfb.Synthesize(request);
+    if (made.ok()) made->note = "the rest place ranks pair by pair, too many here";
+    if (made.ok()) return made;
   }
+  return Portfolio(request).Run();
+}
 
-  // First as if there were no other ranks. With the others as relays, too, where they can carry anything,
-  // more than a percent is to be gained and the machine is not too large to be searched.
-  StatusOr<Synthesis> OfSomeRanks(const SynthesisRequest& request) const {
-    const Submachine alone = MembersAlone(*request.topology, request.collective->ranks());
-    const Collective collective = OnMembersAlone(*request.collective, alone);
-    if (!CheckReachable(alone.topology, collective).ok()) return OfAllRanks(request);
-    SynthesisRequest smaller = request;
-    smaller.topology = &alone.topology;
-    smaller.collective = &collective;
-    smaller.start = nullptr;
-    StatusOr<Synthesis> made = OfAllRanks(smaller);
-    if (!made.ok()) return OfAllRanks(request);
-    const bool proved = made->exact;
-    StatusOr<Synthesis> best = OnWholeMachine(std::move(*made), alone, *request.collective);
-    if (!best.ok() || !best->simulation) return OfAllRanks(request);
-    if (!CanRelay(*request.topology, request.collective->ranks())) return best;
-    best->note += ", both of its ranks alone";
-    XCCL_ASSIGN_OR_RETURN(const Bound bound,
-                          LowerBound(*request.topology, *request.collective, request.size_bytes,
-                                     request.model, BoundEffort::kFast));
-    best->exact = proved && MeetsBound(best->simulation->time_ps, bound);
-    const double worth_ps = static_cast<double>(bound.bound_ps) * kNearBound;
-    if (request.topology->num_ranks() > kHuge || static_cast<double>(best->simulation->time_ps) <= worth_ps)
-      return best;
-    StatusOr<Synthesis> relayed = OfAllRanks(request);
-    if (!relayed.ok()) return relayed.status().code() == StatusCode::kBug ? relayed : best;
-    if (!relayed->simulation || relayed->simulation->time_ps >= best->simulation->time_ps) return best;
-    return relayed;
-  }
+// First as if there were no other ranks. With the others as relays, too, where they can carry anything,
+// more than a percent is to be gained and the machine is not too large to be searched.
+StatusOr<Synthesis> OfSomeRanks(const SynthesisRequest& request) {
+  const Submachine alone = MembersAlone(*request.topology, request.collective->ranks());
+  const Collective collective = OnMembersAlone(*request.collective, alone);
+  if (!CheckReachable(alone.topology, collective).ok()) return OfAllRanks(request);
+  SynthesisRequest smaller = request;
+  smaller.topology = &alone.topology;
+  smaller.collective = &collective;
+  smaller.start = nullptr;
+  StatusOr<Synthesis> made = OfAllRanks(smaller);
+  if (!made.ok()) return OfAllRanks(request);
+  const bool proved = made->exact;
+  StatusOr<Synthesis> best = OnWholeMachine(std::move(*made), alone, *request.collective);
+  if (!best.ok() || !best->simulation) return OfAllRanks(request);
+  if (!CanRelay(*request.topology, request.collective->ranks())) return best;
+  best->note += ", both of its ranks alone";
+  XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(*request.topology, *request.collective,
+                                                      request.size_bytes, request.model, BoundEffort::kFast));
+  best->exact = proved && MeetsBound(best->simulation->time_ps, bound);
+  const double worth_ps = static_cast<double>(bound.bound_ps) * kNearBound;
+  if (request.topology->num_ranks() > kHuge || static_cast<double>(best->simulation->time_ps) <= worth_ps)
+    return best;
+  StatusOr<Synthesis> relayed = OfAllRanks(request);
+  if (!relayed.ok()) return relayed.status().code() == StatusCode::kBug ? relayed : best;
+  if (!relayed->simulation || relayed->simulation->time_ps >= best->simulation->time_ps) return best;
+  return relayed;
+}
 
-  // Has a rank that is no member a link in and a link out?
-  static bool CanRelay(const Topology& topology, std::span<const Rank> members) {
-    std::vector<bool> idle(static_cast<size_t>(topology.num_ranks()), true);
-    for (Rank r : members) idle[r.index()] = false;
-    for (int32_t r = 0; r < topology.num_ranks(); ++r)
-      if (const NodeId n = topology.NodeOf(Rank(r));
-          idle[static_cast<size_t>(r)] && !topology.In(n).empty() && !topology.Out(n).empty())
-        return true;
-    return false;
-  }
+Status Serves(const SynthesisRequest& request) { return CheckMembers(kDefaultEngine, request); }
 
-  const std::unique_ptr<Synthesizer> bfb_ = MakeBfb();
-};
+StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
+  if (request.collective->num_members() < request.topology->num_ranks()) return OfSomeRanks(request);
+  return OfAllRanks(request);
+}
 
 }  // namespace
 
-std::unique_ptr<Synthesizer> MakeAuto() { return std::make_unique<Auto>(); }
+Engine AutoEngine() {
+  return {.name = kDefaultEngine,
+          .summary =
+              "tries the engines in order of their estimates, simulates, keeps the fastest; exact where it "
+              "meets the bound",
+          .exact_on = ExactOn::kMetBound,
+          .asks_others = true,
+          .serves = Serves,
+          .make = MakePlan};
+}
 
 }  // namespace xccl

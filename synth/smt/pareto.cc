@@ -176,11 +176,10 @@ class FrontSearch {
 
 }  // namespace
 
-StatusOr<Front> FindFront(const SynthesisRequest& request,
-                          std::span<const Synthesizer* const> witness_engines) {
+StatusOr<Front> FindFront(const SynthesisRequest& request, std::span<const Engine> engines) {
   SynthesisRequest asked = request;
   if (asked.limits.work_units == 0) asked.limits.work_units = kWork;
-  XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<Search> search, Search::Create(asked, witness_engines));
+  XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<Search> search, Search::Create(asked, engines));
   if (search->form() == Form::kNothing) {
     Front front;
     front.complete = true;

@@ -35,10 +35,9 @@ struct Front {
   std::string stopped;    // why it is not complete: "--steps=6", "work", "time", "interrupted"
 };
 
-// Plans of `witness_engines` answer what they can before the solver is asked. limits.chunks: at most so many
+// Plans of `engines` answer what they can before the solver is asked. limits.chunks: at most so many
 // a part (default 12); limits.steps: at most so many. Errors: as Synthesize; kLimit where nothing at all was
 // found.
-StatusOr<Front> FindFront(const SynthesisRequest& request,
-                          std::span<const Synthesizer* const> witness_engines);
+StatusOr<Front> FindFront(const SynthesisRequest& request, std::span<const Engine> engines);
 
 }  // namespace xccl::smt

@@ -117,7 +117,7 @@ StepsAndRounds Take(const Schedule& schedule, const Topology& topology, const Ma
 }
 
 std::vector<Witness> FindWitnesses(const SynthesisRequest& request, const Machine& machine, int32_t chunks,
-                                   std::span<const Synthesizer* const> engines) {
+                                   std::span<const Engine> engines) {
   SynthesisRequest asked = request;
   asked.limits = {};
   asked.limits.chunks = chunks;
@@ -125,9 +125,9 @@ std::vector<Witness> FindWitnesses(const SynthesisRequest& request, const Machin
   asked.limits.work_units = kWitnessWork;
   const Collective cut = request.collective->WithChunks(chunks);
   std::vector<Witness> witnesses;
-  for (const Synthesizer* const engine : engines) {
-    if (!engine->Serves(asked).ok()) continue;
-    StatusOr<Synthesis> made = engine->Synthesize(asked);
+  for (const Engine& engine : engines) {
+    if (!engine.is_witness) continue;
+    StatusOr<Synthesis> made = engine.Synthesize(asked);
     if (!made.ok() || !(made->collective == cut)) continue;
     if (!made->schedule.symmetry.empty()) {
       StatusOr<Schedule> plain = Expand(made->schedule, made->collective, *request.topology);

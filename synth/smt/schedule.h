@@ -38,6 +38,6 @@ struct Witness {
   StepsAndRounds took;
 };
 std::vector<Witness> FindWitnesses(const SynthesisRequest& request, const Machine& machine, int32_t chunks,
-                                   std::span<const Synthesizer* const> engines);
+                                   std::span<const Engine> engines);
 
 }  // namespace xccl::smt

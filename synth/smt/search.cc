@@ -24,9 +24,9 @@ std::string Ways(const RoundsBound& bound) {
 
 }  // namespace
 
-Search::Search(const SynthesisRequest& request, std::span<const Synthesizer* const> witness_engines)
+Search::Search(const SynthesisRequest& request, std::span<const Engine> engines)
     : request_(request),
-      witness_engines_(witness_engines),
+      engines_(engines),
       topology_(*request.topology),
       reversed_(ReverseTopology(topology_)),
       forwards_(MakeMachine(topology_)),
@@ -38,8 +38,8 @@ Search::Search(const SynthesisRequest& request, std::span<const Synthesizer* con
       left_(work_) {}
 
 StatusOr<std::unique_ptr<Search>> Search::Create(const SynthesisRequest& request,
-                                                 std::span<const Synthesizer* const> witness_engines) {
-  std::unique_ptr<Search> search(new Search(request, witness_engines));
+                                                 std::span<const Engine> engines) {
+  std::unique_ptr<Search> search(new Search(request, engines));
   XCCL_RETURN_IF_ERROR(search->Prepare());
   return search;
 }
@@ -320,7 +320,7 @@ const std::vector<Witness>& Search::WitnessesOf(int32_t chunks) {
   if (!added) return at->second;
   SynthesisRequest asked = request_;
   if (asked.limits.time_limit_s) asked.stopped = [this] { return TimeIsUp() || IsInterrupted(); };
-  at->second = FindWitnesses(asked, forwards_, chunks, witness_engines_);
+  at->second = FindWitnesses(asked, forwards_, chunks, engines_);
   return at->second;
 }
 

@@ -56,7 +56,7 @@ class Search {
   // The request and the engines outlive it; the engines' plans are witnesses. Limits of work and time count
   // from here on.
   static StatusOr<std::unique_ptr<Search>> Create(const SynthesisRequest& request,
-                                                  std::span<const Synthesizer* const> witness_engines);
+                                                  std::span<const Engine> engines);
 
   Form form() const { return form_; }
   bool can_compose() const { return can_compose_; }  // kSums that may be a gather and then a spread
@@ -122,7 +122,7 @@ class Search {
   StatusOr<const greedy::CopyProblem*> ProblemOf(int32_t chunks);
 
  private:
-  Search(const SynthesisRequest& request, std::span<const Synthesizer* const> witness_engines);
+  Search(const SynthesisRequest& request, std::span<const Engine> engines);
   Status Prepare();
   StatusOr<const greedy::Phases*> PhasesOf(int32_t chunks);
   DecideLimits LimitsOf(int64_t work) const;
@@ -138,7 +138,7 @@ class Search {
   Synthesis Wrap(int32_t chunks, Schedule schedule) const;
 
   const SynthesisRequest& request_;
-  const std::span<const Synthesizer* const> witness_engines_;
+  const std::span<const Engine> engines_;
   const Topology& topology_;
   const Topology reversed_;
   const Machine forwards_, backwards_;

@@ -23,6 +23,7 @@ using smt::Refusal;
 using smt::Search;
 using smt::Verdict;
 
+constexpr const char* kName = "smt";
 constexpr int32_t kMostRanks = 64;
 constexpr int32_t kMostLimit = 1000;   // of chunks, steps and rounds
 constexpr int32_t kFurtherSteps = 4;   // beyond the distance, where steps are not given
@@ -43,7 +44,7 @@ class Attempt {
   Attempt(const SynthesisRequest& request, Search& search) : request_(request), search_(search) {}
 
   StatusOr<Synthesis> Run() {
-    if (search_.form() == Form::kNothing) return NothingToMove("smt", request_);
+    if (search_.form() == Form::kNothing) return NothingToMove(kName, request_);
     XCCL_ASSIGN_OR_RETURN(const std::vector<Asked> asked, Questions());
     if (asked.size() > 1) search_.SkipLongSearches();
     for (const Asked& one : asked) {
@@ -245,7 +246,7 @@ class Attempt {
     Outcome outcome;
     outcome.how = best->made.engine;
     outcome.made = best->made;
-    outcome.made->engine = "smt";
+    outcome.made->engine = kName;
     return Finish({chunks_of_best, best->took.steps, best->took.rounds}, outcome, true);
   }
 
@@ -315,47 +316,37 @@ bool EqualParts(const Collective& collective) {
   return true;
 }
 
-class Smt : public Synthesizer {
- public:
-  explicit Smt(std::vector<const Synthesizer*> witness_engines)
-      : witness_engines_(std::move(witness_engines)) {}
-  std::string_view name() const override { return "smt"; }
-  std::string_view summary() const override {
-    return "k-synchronous schedules by Z3 for small machines; exact where the time meets the bound";
-  }
-
-  Status Serves(const SynthesisRequest& request) const override {
-    const Collective& collective = *request.collective;
-    const SynthesisLimits& limits = request.limits;
-    if (request.topology->num_ranks() > kMostRanks)
-      return InvalidInput(fmt::format("smt: {} ranks; at most {} are served; hint: --engine=greedy",
-                                      request.topology->num_ranks(), kMostRanks));
-    for (const auto& [flag, value] : {std::pair("chunks", limits.chunks), std::pair("steps", limits.steps),
-                                      std::pair("rounds", limits.rounds)})
-      if (value && (*value < 1 || *value > kMostLimit))
-        return InvalidInput(fmt::format("smt: --{}={}; expected 1 to {}", flag, *value, kMostLimit));
-    if (!EqualParts(collective))
-      return InvalidInput(
-          fmt::format("smt: {}: parts of different sizes; expected equal ones; hint: "
-                      "--engine=greedy",
-                      collective.name()));
-    return OkStatus();
-  }
-
-  StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
-    XCCL_RETURN_IF_ERROR(Serves(request));
-    XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<Search> search, Search::Create(request, witness_engines_));
-    return Attempt(request, *search).Run();
-  }
-
- private:
-  const std::vector<const Synthesizer*> witness_engines_;
-};
+Status Serves(const SynthesisRequest& request) {
+  const Collective& collective = *request.collective;
+  const SynthesisLimits& limits = request.limits;
+  if (request.topology->num_ranks() > kMostRanks)
+    return InvalidInput(fmt::format("smt: {} ranks; at most {} are served; hint: --engine=greedy",
+                                    request.topology->num_ranks(), kMostRanks));
+  for (const auto& [flag, value] : {std::pair("chunks", limits.chunks), std::pair("steps", limits.steps),
+                                    std::pair("rounds", limits.rounds)})
+    if (value && (*value < 1 || *value > kMostLimit))
+      return InvalidInput(fmt::format("smt: --{}={}; expected 1 to {}", flag, *value, kMostLimit));
+  if (!EqualParts(collective))
+    return InvalidInput(
+        fmt::format("smt: {}: parts of different sizes; expected equal ones; hint: "
+                    "--engine=greedy",
+                    collective.name()));
+  return OkStatus();
+}
 
 }  // namespace
 
-std::unique_ptr<Synthesizer> MakeSmt(std::vector<const Synthesizer*> witness_engines) {
-  return std::make_unique<Smt>(std::move(witness_engines));
+Engine SmtEngine(EngineTable table) {
+  return {.name = kName,
+          .summary = "k-synchronous schedules by Z3 for small machines; exact where the time meets the bound",
+          .exact_on = ExactOn::kModel,
+          .searches_long = true,
+          .proves_fronts = true,
+          .serves = Serves,
+          .make = [table](const SynthesisRequest& request) -> StatusOr<Synthesis> {
+            XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<Search> search, Search::Create(request, table()));
+            return Attempt(request, *search).Run();
+          }};
 }
 
 }  // namespace xccl

@@ -3,15 +3,11 @@
 // bandwidths chunks. Decides small machines; docs/synthesis.md, smt.
 #pragma once
 
-#include <memory>
-#include <vector>
-
 #include "synth/common/synthesizer.h"
 
 namespace xccl {
 
-// Plans of the other engines, which outlive it, are witnesses: they answer what they can before the solver is
-// asked.
-std::unique_ptr<Synthesizer> MakeSmt(std::vector<const Synthesizer*> witness_engines);
+// Plans of the table's witnesses answer what they can before the solver is asked.
+Engine SmtEngine(EngineTable table);
 
 }  // namespace xccl

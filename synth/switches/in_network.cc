@@ -13,8 +13,8 @@
 
 namespace xccl {
 
-std::unique_ptr<Synthesizer> MakeInNetwork() {
-  return MakeSwitchTrees(
+Engine InNetworkEngine() {
+  return SwitchTreesEngine(
       {"in-network", "trees whose switches multicast and add up on the way (SHARP); not exact", false});
 }
 

@@ -13,8 +13,8 @@
 
 namespace xccl {
 
-std::unique_ptr<Synthesizer> MakeMulticast() {
-  return MakeSwitchTrees(
+Engine MulticastEngine() {
+  return SwitchTreesEngine(
       {"multicast", "one switch that joins all ranks multicasts and adds up (NVLS); not exact", true});
 }
 

@@ -256,38 +256,28 @@ constexpr CollectiveKind kServed[] = {CollectiveKind::kAllreduce,      Collectiv
                                       CollectiveKind::kReduceScatterv, CollectiveKind::kBroadcast,
                                       CollectiveKind::kReduce,         CollectiveKind::kBarrier};
 
-class SwitchTrees final : public Synthesizer {
- public:
-  explicit SwitchTrees(const SwitchTreesForm& form) : form_(form) {}
-  std::string_view name() const override { return form_.engine; }
-  std::string_view summary() const override { return form_.summary; }
-  bool MayServe(CollectiveKind kind) const override { return xccl::MayServe(kServed, kind); }
-  Status Serves(const SynthesisRequest& request) const override {
-    XCCL_RETURN_IF_ERROR(ServesKind(form_.engine, kServed, request));
-    const CollectiveKind kind = request.collective->kind();
-    const Topology& topology = *request.topology;
-    bool any = false;
-    for (int32_t n = 0; n < topology.num_nodes() && !any; ++n)
-      any = Can(topology.node(NodeId(n)), kind) &&
-            (!form_.one_switch || JoinsAll(topology, NodeId(n), *request.collective));
-    if (any || request.collective->num_members() == 1) return OkStatus();
-    return InvalidInput(fmt::format("{}: no switch of {} {}{}; hint: --engine=auto", form_.engine,
-                                    topology.name(), form_.one_switch ? "joins all members and " : "",
-                                    Verb(kind)));
-  }
-  StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
-    XCCL_RETURN_IF_ERROR(Serves(request));
-    return Maker(form_, request).Make();
-  }
-
- private:
-  const SwitchTreesForm form_;
-};
+Status Serves(const SwitchTreesForm& form, const SynthesisRequest& request) {
+  XCCL_RETURN_IF_ERROR(ServesKind(form.engine, kServed, request));
+  const CollectiveKind kind = request.collective->kind();
+  const Topology& topology = *request.topology;
+  bool any = false;
+  for (int32_t n = 0; n < topology.num_nodes() && !any; ++n)
+    any = Can(topology.node(NodeId(n)), kind) &&
+          (!form.one_switch || JoinsAll(topology, NodeId(n), *request.collective));
+  if (any || request.collective->num_members() == 1) return OkStatus();
+  return InvalidInput(fmt::format("{}: no switch of {} {}{}; hint: --engine=auto", form.engine,
+                                  topology.name(), form.one_switch ? "joins all members and " : "",
+                                  Verb(kind)));
+}
 
 }  // namespace
 
-std::unique_ptr<Synthesizer> MakeSwitchTrees(const SwitchTreesForm& form) {
-  return std::make_unique<SwitchTrees>(form);
+Engine SwitchTreesEngine(const SwitchTreesForm& form) {
+  return {.name = form.engine,
+          .summary = form.summary,
+          .kinds = std::vector<CollectiveKind>(std::begin(kServed), std::end(kServed)),
+          .serves = [form](const SynthesisRequest& request) { return Serves(form, request); },
+          .make = [form](const SynthesisRequest& request) { return Maker(form, request).Make(); }};
 }
 
 }  // namespace xccl

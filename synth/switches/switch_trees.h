@@ -7,7 +7,6 @@
 // of one sum. Cost: trees × links × log, and simulations of an allreduce in a few numbers of waves.
 #pragma once
 
-#include <memory>
 #include <string_view>
 
 #include "synth/common/synthesizer.h"
@@ -21,6 +20,6 @@ struct SwitchTreesForm {
 
 // Errors of its plans: kInvalidInput for a kind that has nothing to multicast or to add up, for a machine
 // whose switches cannot, saying which, and where members are joined by other ranks alone.
-std::unique_ptr<Synthesizer> MakeSwitchTrees(const SwitchTreesForm& form);
+Engine SwitchTreesEngine(const SwitchTreesForm& form);
 
 }  // namespace xccl

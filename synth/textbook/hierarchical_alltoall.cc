@@ -47,44 +47,35 @@ const TextbookEngine& Combined() {
   return engine;
 }
 
-class HierarchicalAlltoall final : public Synthesizer {
- public:
-  std::string_view name() const override { return kName; }
-  std::string_view summary() const override { return Combined().summary; }
-  bool MayServe(CollectiveKind kind) const override { return xccl::MayServe(Combined(), kind); }
-  Status Serves(const SynthesisRequest& request) const override { return ServesKind(Combined(), request); }
-  StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
-    XCCL_RETURN_IF_ERROR(Serves(request));
-    Grounds grounds(*request.topology);
-    XCCL_ASSIGN_OR_RETURN(const PlacedEngine placed, PlacedEngine::Place(Combined(), grounds, request));
-    // A number of chunks leaves no room for balancing.
-    if (request.limits.chunks) return placed.Make();
-    XCCL_ASSIGN_OR_RETURN(const TwoTier hosts,
-                          TwoTier::Place(grounds.forward(), request.collective->ranks()));
-    Synthesis balanced = hosts.Plan(*request.collective);
-    Simulated(request, balanced);
-    const bool short_enough = CheckSteps(kName, request, balanced.schedule.num_steps()).ok();
-    if (short_enough && static_cast<double>(balanced.simulation->time_ps) <= placed.EstimatePs() &&
-        request.model == TimeModel::kPipelined)
-      return balanced;
-    StatusOr<Synthesis> combined = placed.Make();
-    if (!combined.ok()) return short_enough ? StatusOr<Synthesis>(std::move(balanced)) : combined.status();
-    Simulated(request, *combined);
-    combined->note = "combined by host";
-    return short_enough && balanced.simulation->time_ps <= combined->simulation->time_ps
-               ? std::move(balanced)
-               : *std::move(combined);
-  }
+void Simulated(const SynthesisRequest& request, Synthesis& synthesis) {
+  synthesis.simulation = Simulate(synthesis.schedule, synthesis.collective, *request.topology,
+                                  {.size_bytes = request.size_bytes, .model = request.model});
+}
 
- private:
-  static void Simulated(const SynthesisRequest& request, Synthesis& synthesis) {
-    synthesis.simulation = Simulate(synthesis.schedule, synthesis.collective, *request.topology,
-                                    {.size_bytes = request.size_bytes, .model = request.model});
-  }
-};
+StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
+  Grounds grounds(*request.topology);
+  XCCL_ASSIGN_OR_RETURN(const PlacedEngine placed, PlacedEngine::Place(Combined(), grounds, request));
+  // A number of chunks leaves no room for balancing.
+  if (request.limits.chunks) return placed.Make();
+  XCCL_ASSIGN_OR_RETURN(const TwoTier hosts, TwoTier::Place(grounds.forward(), request.collective->ranks()));
+  Synthesis balanced = hosts.Plan(*request.collective);
+  Simulated(request, balanced);
+  const bool short_enough = CheckSteps(kName, request, balanced.schedule.num_steps()).ok();
+  if (short_enough && static_cast<double>(balanced.simulation->time_ps) <= placed.EstimatePs() &&
+      request.model == TimeModel::kPipelined)
+    return balanced;
+  StatusOr<Synthesis> combined = placed.Make();
+  if (!combined.ok()) return short_enough ? StatusOr<Synthesis>(std::move(balanced)) : combined.status();
+  Simulated(request, *combined);
+  combined->note = "combined by host";
+  return short_enough && balanced.simulation->time_ps <= combined->simulation->time_ps ? std::move(balanced)
+                                                                                       : *std::move(combined);
+}
 
 }  // namespace
 
-std::unique_ptr<Synthesizer> MakeHierarchicalAlltoall() { return std::make_unique<HierarchicalAlltoall>(); }
+Engine HierarchicalAlltoallEngine() {
+  return {.name = kName, .summary = Combined().summary, .kinds = Combined().kinds, .make = MakePlan};
+}
 
 }  // namespace xccl

@@ -2,12 +2,10 @@
 // faster, messages combined by host. Not exact.
 #pragma once
 
-#include <memory>
-
 #include "synth/common/synthesizer.h"
 
 namespace xccl {
 
-std::unique_ptr<Synthesizer> MakeHierarchicalAlltoall();
+Engine HierarchicalAlltoallEngine();
 
 }  // namespace xccl

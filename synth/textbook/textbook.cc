@@ -89,14 +89,9 @@ ChunkRange Pairs::Of(int32_t source, int32_t destination) const {
   return {collective->FirstChunk(part).value, collective->ChunksOf(part)};
 }
 
-bool MayServe(const TextbookEngine& engine, CollectiveKind kind) { return MayServe(engine.kinds, kind); }
-Status ServesKind(const TextbookEngine& engine, const SynthesisRequest& request) {
-  return ServesKind(engine.name, engine.kinds, request);
-}
-
 StatusOr<PlacedEngine> PlacedEngine::Place(const TextbookEngine& engine, Grounds& grounds,
                                            const SynthesisRequest& request) {
-  XCCL_RETURN_IF_ERROR(ServesKind(engine, request));
+  XCCL_RETURN_IF_ERROR(ServesKind(engine.name, engine.kinds, request));
   const CollectiveKind kind = request.collective->kind();
   PlacedEngine placed;
   placed.engine_ = &engine;
@@ -341,27 +336,17 @@ Cost MeasureMoves(const Moves& moves, const Ground& ground, double fraction, boo
 
 namespace {
 
-class Textbook final : public Synthesizer {
- public:
-  explicit Textbook(const TextbookEngine& engine) : engine_(engine) {}
-  std::string_view name() const override { return engine_.name; }
-  std::string_view summary() const override { return engine_.summary; }
-  bool MayServe(CollectiveKind kind) const override { return xccl::MayServe(engine_, kind); }
-  Status Serves(const SynthesisRequest& request) const override { return ServesKind(engine_, request); }
-  std::optional<double> EstimatePs(const SynthesisRequest& request) const override {
-    Grounds grounds(*request.topology);
-    const StatusOr<PlacedEngine> placed = PlacedEngine::Place(engine_, grounds, request);
-    return placed.ok() ? std::optional(placed->EstimatePs()) : std::nullopt;
-  }
-  StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const override {
-    Grounds grounds(*request.topology);
-    XCCL_ASSIGN_OR_RETURN(const PlacedEngine placed, PlacedEngine::Place(engine_, grounds, request));
-    return placed.Make();
-  }
+std::optional<double> Estimate(const TextbookEngine& engine, const SynthesisRequest& request) {
+  Grounds grounds(*request.topology);
+  const StatusOr<PlacedEngine> placed = PlacedEngine::Place(engine, grounds, request);
+  return placed.ok() ? std::optional(placed->EstimatePs()) : std::nullopt;
+}
 
- private:
-  const TextbookEngine& engine_;
-};
+StatusOr<Synthesis> MakePlan(const TextbookEngine& engine, const SynthesisRequest& request) {
+  Grounds grounds(*request.topology);
+  XCCL_ASSIGN_OR_RETURN(const PlacedEngine placed, PlacedEngine::Place(engine, grounds, request));
+  return placed.Make();
+}
 
 }  // namespace
 
@@ -389,8 +374,13 @@ std::span<const TextbookEngine* const> TextbookEngines() {
   return engines;
 }
 
-std::unique_ptr<Synthesizer> MakeTextbook(const TextbookEngine& engine) {
-  return std::make_unique<Textbook>(engine);
+Engine RowOf(const TextbookEngine& engine) {
+  return {.name = engine.name,
+          .summary = engine.summary,
+          .kinds = engine.kinds,
+          .is_witness = true,
+          .estimate_ps = [&engine](const SynthesisRequest& request) { return Estimate(engine, request); },
+          .make = [&engine](const SynthesisRequest& request) { return MakePlan(engine, request); }};
 }
 
 }  // namespace xccl

@@ -88,9 +88,8 @@ class PlacedEngine {
   std::optional<Recipe> recipe_, reversed_recipe_;  // those that the collective's kind asks for
 };
 
-bool MayServe(const TextbookEngine& engine, CollectiveKind kind);
-Status ServesKind(const TextbookEngine& engine, const SynthesisRequest& request);
-std::unique_ptr<Synthesizer> MakeTextbook(const TextbookEngine& engine);
+// `engine` must outlive the row.
+Engine RowOf(const TextbookEngine& engine);
 
 // Time of moves of chunks of size × `fraction` each, step after step: the worst way's latency and the busiest
 // link's load, of every step, or, where they overlap, of all.

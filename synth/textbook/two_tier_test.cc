@@ -127,14 +127,14 @@ TEST(HierarchicalAlltoall, CombinesWhereMessagesCostMost) {
   request.collective = &alltoall;
   request.size_bytes = 1 << 10;
   request.model = TimeModel::kBlocking;
-  const std::unique_ptr<Synthesizer> engine = MakeHierarchicalAlltoall();
-  const StatusOr<Synthesis> small = engine->Synthesize(request);
+  const Engine engine = HierarchicalAlltoallEngine();
+  const StatusOr<Synthesis> small = engine.Synthesize(request);
   ASSERT_TRUE(small.ok()) << small.status().message();
   EXPECT_EQ(small->note, "combined by host");
   EXPECT_EQ(small->schedule.num_steps(), 2);
   request.size_bytes = 1 << 30;
   request.model = TimeModel::kPipelined;
-  const StatusOr<Synthesis> large = engine->Synthesize(request);
+  const StatusOr<Synthesis> large = engine.Synthesize(request);
   ASSERT_TRUE(large.ok());
   EXPECT_EQ(large->note, "balanced over rails, 3 stages");
 }
@@ -145,7 +145,7 @@ TEST(HierarchicalAlltoall, SaysWhyNot) {
   SynthesisRequest request;
   request.topology = &machine;
   request.collective = &alltoall;
-  EXPECT_EQ(MakeHierarchicalAlltoall()->Synthesize(request).status().message(),
+  EXPECT_EQ(HierarchicalAlltoallEngine().Synthesize(request).status().message(),
             "hierarchical-alltoall: all 4 ranks are on one host; expected several; hint: --engine=flow");
 }
 

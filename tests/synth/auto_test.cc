@@ -52,7 +52,7 @@ TEST(Auto, HasAPlanForEveryCollective) {
         request.size_bytes = small++ % 2 == 0 ? 4096 : 64 << 20;
         const std::string where = fmt::format("{}, {} on {} ranks, {} bytes", machine.name, collective.name(),
                                               ranks.size(), request.size_bytes);
-        const StatusOr<Synthesis> synthesis = MakeAuto()->Synthesize(request);
+        const StatusOr<Synthesis> synthesis = DefaultEngine().Synthesize(request);
         ASSERT_TRUE(synthesis.ok()) << where << ": " << synthesis.status().message();
         EXPECT_EQ(ToStatus(VerifySchedule(synthesis->schedule, synthesis->collective, machine.topology)),
                   OkStatus())
@@ -81,7 +81,7 @@ TEST(Auto, StopsAtTheBoundAndSaysSo) {
     for (int32_t r = 0; r < c.topology.num_ranks(); ++r) ranks.push_back(Rank(r));
     const Collective collective = *Collective::Create(SpecOf(c.kind, ranks));
     SynthesisRequest request = RequestFor(c.topology, collective);
-    const Synthesis made = *MakeAuto()->Synthesize(request);
+    const Synthesis made = *DefaultEngine().Synthesize(request);
     const Bound bound = *LowerBound(c.topology, collective, request.size_bytes, request.model);
     const Simulation simulation =
         Simulate(made.schedule, made.collective, c.topology, {.size_bytes = request.size_bytes});
@@ -130,7 +130,7 @@ TEST(Auto, AsksTheEnginesThatComeNearTheBound) {
     SynthesisRequest request = RequestFor(c.topology, collective);
     request.size_bytes = c.size_bytes;
     request.limits.chunks = c.chunks;
-    const StatusOr<Synthesis> made = MakeAuto()->Synthesize(request);
+    const StatusOr<Synthesis> made = DefaultEngine().Synthesize(request);
     ASSERT_TRUE(made.ok()) << c.name << ": " << made.status().message();
     EXPECT_EQ(made->engine, c.engine) << c.name << ": " << made->note;
   }
@@ -142,7 +142,7 @@ TEST(Auto, IsDeterministic) {
   for (int32_t r = 0; r < 16; ++r) ranks.push_back(Rank(r));
   const Collective collective = *Collective::Create(SpecOf(CollectiveKind::kAllreduce, ranks));
   const SynthesisRequest request = RequestFor(topology, collective);
-  const Synthesis first = *MakeAuto()->Synthesize(request), second = *MakeAuto()->Synthesize(request);
+  const Synthesis first = *DefaultEngine().Synthesize(request), second = *DefaultEngine().Synthesize(request);
   EXPECT_EQ(first.schedule, second.schedule);
   EXPECT_EQ(first.note, second.note);
 }
@@ -155,8 +155,8 @@ TEST(Auto, ShortensChunksSoThatStepsOverlap) {
   const Collective collective = *Collective::Create(SpecOf(CollectiveKind::kAllreduce, ranks));
   SynthesisRequest request = RequestFor(topology, collective);
   request.size_bytes = 8192;
-  const Synthesis made = *MakeAuto()->Synthesize(request);
-  const Synthesis whole = *FindSynthesizer("recursive-doubling").value()->Synthesize(request);
+  const Synthesis made = *DefaultEngine().Synthesize(request);
+  const Synthesis whole = *FindEngine("recursive-doubling").value()->Synthesize(request);
   const auto time_ps = [&](const Synthesis& plan) {
     return static_cast<double>(
         Simulate(plan.schedule, plan.collective, topology, {.size_bytes = request.size_bytes}).time_ps);
@@ -164,14 +164,14 @@ TEST(Auto, ShortensChunksSoThatStepsOverlap) {
   EXPECT_LE(time_ps(made), 0.9 * time_ps(whole));
   EXPECT_GT(made.collective.num_chunks(), whole.collective.num_chunks());
   request.limits.chunks = 1;
-  EXPECT_EQ(MakeAuto()->Synthesize(request)->collective.num_chunks(), 1);
+  EXPECT_EQ(DefaultEngine().Synthesize(request)->collective.num_chunks(), 1);
 }
 
 TEST(Auto, NamesRanksThatAreNotJoined) {
   const Topology topology = MakeGraph(4, {{0, 1}, {2, 3}});
   const Collective collective =
       *Collective::Create(SpecOf(CollectiveKind::kAllgather, {Rank(0), Rank(1), Rank(2), Rank(3)}));
-  const Status status = MakeAuto()->Synthesize(RequestFor(topology, collective)).status();
+  const Status status = DefaultEngine().Synthesize(RequestFor(topology, collective)).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidInput);
   EXPECT_EQ(status.message(), "test: no path from rank 0 to rank 2, which allgather needs");
 }
@@ -179,16 +179,16 @@ TEST(Auto, NamesRanksThatAreNotJoined) {
 TEST(Auto, NamesRanksThatTheTopologyLacks) {
   const Topology topology = MakeRing(4);
   const Collective collective = *Collective::Create(SpecOf(CollectiveKind::kAllgather, {Rank(0), Rank(9)}));
-  const Status status = MakeAuto()->Synthesize(RequestFor(topology, collective)).status();
+  const Status status = DefaultEngine().Synthesize(RequestFor(topology, collective)).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidInput);
   EXPECT_EQ(status.message(), "auto: rank 9; ranks of test are 0..3");
 }
 
 TEST(Auto, TheRegistryEndsWithIt) {
-  EXPECT_EQ(AllSynthesizers().back()->name(), "auto");
-  const std::string unlike = FindSynthesizer("xyzzy").status().message();
+  EXPECT_EQ(AllEngines().back().name, "auto");
+  const std::string unlike = FindEngine("xyzzy").status().message();
   EXPECT_TRUE(unlike.starts_with("no engine 'xyzzy'; expected one of ring, tree, ")) << unlike;
-  EXPECT_EQ(FindSynthesizer("rign").status(), UsageError("no engine 'rign'; did you mean 'ring'?"));
+  EXPECT_EQ(FindEngine("rign").status(), UsageError("no engine 'rign'; did you mean 'ring'?"));
 }
 
 }  // namespace

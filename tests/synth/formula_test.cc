@@ -44,7 +44,7 @@ StatusOr<Synthesis> Make(const Topology& topology, const Collective& collective,
   request.topology = &topology;
   request.collective = &collective;
   request.limits = limits;
-  const StatusOr<const Synthesizer*> found = FindSynthesizer(engine);
+  const StatusOr<const Engine*> found = FindEngine(engine);
   if (!found.ok()) return found.status();
   XCCL_RETURN_IF_ERROR((*found)->Serves(request));
   return (*found)->Synthesize(request);

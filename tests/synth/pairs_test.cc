@@ -70,7 +70,7 @@ Synthesis Allreduce(const Topology& topology) {
   request.topology = &topology;
   request.collective = &collective;
   request.size_bytes = kGiB;
-  return MakeForest()->Synthesize(request).value();
+  return ForestEngine().Synthesize(request).value();
 }
 
 double CheckedRatio(const Topology& topology) {

@@ -53,7 +53,7 @@ TEST(SmtPareto, KnownFronts) {
     request.topology = &row.topology;
     request.collective = &collective;
     request.allow_divergent = row.divergent;
-    const StatusOr<Front> front = FindFront(request, WitnessEngines());
+    const StatusOr<Front> front = FindFront(request, AllEngines());
     ASSERT_TRUE(front.ok()) << row.name << ": " << front.status().message();
     EXPECT_EQ(Text(*front), row.expected) << row.name;
     const Machine machine = MakeMachine(row.topology);
@@ -83,9 +83,9 @@ TEST(SmtPareto, ProofsHoldForTheChunksThatWereTried) {
   request.topology = &mesh;
   request.collective = &allgather;
   request.limits.steps = 1;
-  EXPECT_EQ(Text(*FindFront(request, WitnessEngines())), "1: 1/17 by flow, stopped by --steps=1");
+  EXPECT_EQ(Text(*FindFront(request, AllEngines())), "1: 1/17 by flow, stopped by --steps=1");
   request.limits.chunks = 16;
-  const StatusOr<Front> front = FindFront(request, WitnessEngines());
+  const StatusOr<Front> front = FindFront(request, AllEngines());
   ASSERT_EQ(front->points.size(), 1u);
   EXPECT_EQ(front->points[0].chunks, 12);
   EXPECT_EQ(front->points[0].proved_chunks, 12);
@@ -100,13 +100,13 @@ TEST(SmtPareto, LimitsLeaveItIncomplete) {
   request.topology = &dgx1;
   request.collective = &allgather;
   request.limits.steps = 2;
-  EXPECT_EQ(Text(*FindFront(request, WitnessEngines())), "2: 3/2 by flow, stopped by --steps=2");
+  EXPECT_EQ(Text(*FindFront(request, AllEngines())), "2: 3/2 by flow, stopped by --steps=2");
   request.limits.steps.reset();
   request.limits.chunks = 2;
-  EXPECT_EQ(Text(*FindFront(request, WitnessEngines())), "2: 3/2 by flow, stopped by --steps=10");
+  EXPECT_EQ(Text(*FindFront(request, AllEngines())), "2: 3/2 by flow, stopped by --steps=10");
   request.stopped = [] { return true; };
   EXPECT_EQ(
-      FindFront(request, WitnessEngines()).status(),
+      FindFront(request, AllEngines()).status(),
       LimitReached("smt: allgather on 8 ranks: no point of the front was found; hint: --time-limit=60s"));
 }
 

@@ -31,7 +31,7 @@ std::vector<Rank> AllRanks(const Topology& topology) {
 
 Plan MakePlan(const Topology& topology, const Collective& collective, const std::string& engine,
               int64_t size = 1 << 20) {
-  Synthesis made = FindSynthesizer(engine)
+  Synthesis made = FindEngine(engine)
                        .value()
                        ->Synthesize({.topology = &topology, .collective = &collective, .size_bytes = size})
                        .value();
@@ -77,8 +77,8 @@ TEST(Replan, RepairedPlansAreRight) {
           if (++engine_turn % 4 != 0 && !all) continue;
           const SynthesisRequest whole{
               .topology = &machine.topology, .collective = &collective, .size_bytes = 1 << 20};
-          if (!FindSynthesizer(engine).value()->Serves(whole).ok()) continue;
-          const StatusOr<Synthesis> made = FindSynthesizer(engine).value()->Synthesize(whole);
+          if (!FindEngine(engine).value()->Serves(whole).ok()) continue;
+          const StatusOr<Synthesis> made = FindEngine(engine).value()->Synthesize(whole);
           if (!made.ok()) continue;
           Plan plan{machine.topology, made->collective, made->schedule, std::nullopt, {}};
           for (int32_t cables = 1; cables <= 3; cables += 2) {
@@ -156,7 +156,7 @@ TEST(Replan, PlansForTheRanksThatAreLeft) {
     const SynthesisRequest request{.topology = &left, .collective = &now, .size_bytes = 1 << 20};
     for (const char* engine : {"bfb", "forest", "greedy", "flow", "ring"}) {
       const SynthesisRequest whole{.topology = &topology, .collective = &old, .size_bytes = 1 << 20};
-      if (!FindSynthesizer(engine).value()->Serves(whole).ok()) continue;
+      if (!FindEngine(engine).value()->Serves(whole).ok()) continue;
       ExpectRight(Replan(MakePlan(topology, old, engine), request), request,
                   std::string(ToString(kind)) + " " + engine);
     }
@@ -223,7 +223,7 @@ TEST(Replan, PlansThatMoveNothingStayAsTheyAre) {
   for (const Collective& collective :
        {MakeCollective(CollectiveKind::kAllgather, {Rank(2)}), Collective::Create(nothing).value()}) {
     const SynthesisRequest whole{.topology = &ring, .collective = &collective, .size_bytes = 1 << 20};
-    Synthesis made = FindSynthesizer("auto").value()->Synthesize(whole).value();
+    Synthesis made = FindEngine("auto").value()->Synthesize(whole).value();
     const Plan plan{ring, std::move(made.collective), std::move(made.schedule), std::nullopt, {}};
     SynthesisRequest request = whole;
     request.topology = &failure.topology;

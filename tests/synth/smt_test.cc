@@ -36,7 +36,7 @@ StatusOr<Synthesis> Solve(const Topology& topology, const Collective& collective
   request.limits.steps = steps;
   request.limits.rounds = rounds;
   request.limits.work_units = work;
-  return FindSynthesizer("smt").value()->Synthesize(request);
+  return FindEngine("smt").value()->Synthesize(request);
 }
 
 struct Row {
@@ -241,7 +241,7 @@ TEST(Smt, SumsInFewerAndLongerStepsAreNotRefuted) {
   request.collective = &allreduce;
   request.allow_divergent = true;
   request.limits = {.chunks = 1, .steps = 2, .rounds = 2, .work_units = 0, .time_limit_s = {}};
-  const StatusOr<Synthesis> made = FindSynthesizer("smt").value()->Synthesize(request);
+  const StatusOr<Synthesis> made = FindEngine("smt").value()->Synthesize(request);
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_EQ(made->schedule.num_steps(), 1);
 }
@@ -304,12 +304,12 @@ TEST(Smt, InterruptedSearchesGiveWhatThereIs) {
   request.topology = &dgx1;
   request.collective = &allgather;
   request.stopped = [] { return true; };
-  const StatusOr<Synthesis> made = FindSynthesizer("smt").value()->Synthesize(request);
+  const StatusOr<Synthesis> made = FindEngine("smt").value()->Synthesize(request);
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_FALSE(made->exact);
   EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, dgx1)), OkStatus());
   request.limits = {.chunks = 6, .steps = 3, .rounds = 7, .work_units = 0, .time_limit_s = {}};
-  EXPECT_EQ(FindSynthesizer("smt").value()->Synthesize(request).status(),
+  EXPECT_EQ(FindEngine("smt").value()->Synthesize(request).status(),
             LimitReached("smt: allgather on 8 ranks: interrupted, nothing found"));
 }
 

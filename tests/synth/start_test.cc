@@ -29,7 +29,7 @@ int64_t TimeOf(const Synthesis& made, const SynthesisRequest& request) {
 }
 
 TEST(GreedyFrom, IsNeverSlowerThanThePlanItStartsFromAndKeepsItsChunks) {
-  const Synthesizer& greedy = *FindSynthesizer("greedy").value();
+  const Engine& greedy = *FindEngine("greedy").value();
   int improved = 0, kept = 0;
   for (const char* machine : {"torus:3x3", "mesh:2x4", "dgx1", "nvswitch:4", "rail-2", "ring:6"}) {
     const Topology topology = LoadTopology(machine).value();
@@ -43,7 +43,7 @@ TEST(GreedyFrom, IsNeverSlowerThanThePlanItStartsFromAndKeepsItsChunks) {
           SynthesisRequest request{
               .topology = &topology, .collective = &whole, .size_bytes = 1 << 20, .model = model};
           request.limits.work_units = 200'000;
-          const StatusOr<Synthesis> start = FindSynthesizer(engine).value()->Synthesize(request);
+          const StatusOr<Synthesis> start = FindEngine(engine).value()->Synthesize(request);
           if (!start.ok()) continue;
           request.start = &*start;
           const StatusOr<Synthesis> made = greedy.Synthesize(request);
@@ -65,9 +65,9 @@ TEST(GreedyFrom, ImprovesASumInTheOrderOfItsLinks) {
   const Topology topology = LoadTopology("mesh:3x3").value();
   const Collective whole = All(CollectiveKind::kReduceScatter, 9);
   SynthesisRequest request{.topology = &topology, .collective = &whole, .size_bytes = 9 << 20};
-  const Synthesis start = FindSynthesizer("direct").value()->Synthesize(request).value();
+  const Synthesis start = FindEngine("direct").value()->Synthesize(request).value();
   request.start = &start;
-  const Synthesis made = FindSynthesizer("greedy").value()->Synthesize(request).value();
+  const Synthesis made = FindEngine("greedy").value()->Synthesize(request).value();
   EXPECT_LT(TimeOf(made, request), TimeOf(start, request));
 }
 

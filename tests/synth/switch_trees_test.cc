@@ -44,7 +44,7 @@ StatusOr<Synthesis> Plan(const char* engine, const Topology& topology, const Col
   request.collective = &collective;
   request.size_bytes = size_bytes;
   request.limits.chunks = chunks;
-  const Synthesizer& synthesizer = *FindSynthesizer(engine).value();
+  const Engine& synthesizer = *FindEngine(engine).value();
   XCCL_RETURN_IF_ERROR(synthesizer.Serves(request));
   return synthesizer.Synthesize(request);
 }

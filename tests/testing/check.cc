@@ -128,13 +128,13 @@ bool LongRun() {
   return value != nullptr && std::string_view(value) == "1";
 }
 
-std::optional<Answer> CheckEngine(const Synthesizer& engine, const SynthesisRequest& request) {
-  SCOPED_TRACE(std::string(engine.name()) + ": " + Describe(*request.collective) + " of " +
+std::optional<Answer> CheckEngine(const Engine& engine, const SynthesisRequest& request) {
+  SCOPED_TRACE(std::string(engine.name) + ": " + Describe(*request.collective) + " of " +
                request.topology->name());
   if (!engine.Serves(request).ok()) return std::nullopt;
   SynthesisRequest asked = request;
-  // Without this limit smt may take seconds for each of these thousands of requests.
-  if (engine.name() == "smt") asked.limits.work_units = 500'000;
+  // By itself it may take seconds for each of these thousands of requests.
+  if (engine.searches_long) asked.limits.work_units = 500'000;
   const StatusOr<Synthesis> answer = engine.Synthesize(asked);
   if (!answer.ok()) {
     const StatusCode code = answer.status().code();
@@ -155,9 +155,9 @@ std::optional<Answer> CheckEngine(const Synthesizer& engine, const SynthesisRequ
 
 void CheckAllEngines(const SynthesisRequest& request) {
   std::map<std::string, Answer> answers;
-  for (const std::unique_ptr<Synthesizer>& engine : AllSynthesizers()) {
-    if (const std::optional<Answer> answer = CheckEngine(*engine, request))
-      answers[std::string(engine->name())] = *answer;
+  for (const Engine& engine : AllEngines()) {
+    if (const std::optional<Answer> answer = CheckEngine(engine, request))
+      answers[std::string(engine.name)] = *answer;
   }
   EXPECT_FALSE(answers.empty()) << "no engine serves " << Describe(*request.collective) << " of "
                                 << request.topology->name();

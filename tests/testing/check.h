@@ -20,7 +20,7 @@ struct Answer {
 // Runs one engine and reports a test failure if its answer is wrong. The answer must verify, be normalized,
 // keep the request's collective and lower to programs that compute it; it must not be faster than the lower
 // bound. Absent if the engine does not serve the request or stopped at a limit.
-std::optional<Answer> CheckEngine(const Synthesizer& engine, const SynthesisRequest& request);
+std::optional<Answer> CheckEngine(const Engine& engine, const SynthesisRequest& request);
 
 // Runs all engines. At least one must serve the request, and no answer may be faster than an exact one.
 void CheckAllEngines(const SynthesisRequest& request);

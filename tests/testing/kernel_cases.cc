@@ -62,7 +62,7 @@ std::vector<KernelCase> KernelCases(int32_t ranks) {
     if (whole.kind() != CollectiveKind::kAllreduce && whole.kind() != CollectiveKind::kAllgather) continue;
     for (const char* engine : {"ring", "double-binary-tree", "greedy"}) {
       const SynthesisRequest request{.topology = &topology, .collective = &whole, .size_bytes = 1 << 20};
-      const Synthesizer& synthesizer = **FindSynthesizer(engine);
+      const Engine& synthesizer = **FindEngine(engine);
       if (!synthesizer.Serves(request).ok()) continue;
       StatusOr<Synthesis> made = synthesizer.Synthesize(request);
       if (made.ok())
