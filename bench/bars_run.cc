@@ -102,7 +102,7 @@ Status Measure(const Bar& bar, const BarLimits& limits, BarResult& result) {
   if (bar.chunks > 0) request.limits.chunks = bar.chunks;
   const double began = CpuSeconds();
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
-  XCCL_ASSIGN_OR_RETURN(const Made made, MakePlan(engine, request));
+  XCCL_ASSIGN_OR_RETURN(const Made made, MakePlan(*engine, request));
   XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(topology, collective, bar.size_bytes, bar.model));
   result.seconds = CpuSeconds() - began;
   XCCL_RETURN_IF_ERROR(

@@ -56,7 +56,9 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
     XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(topology, collective, size, options.model));
     for (const std::string& name : compared.names) {
       XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(name));
-      const StatusOr<Synthesis> made = engine->Synthesize(RequestOf(topology, collective, at_size));
+      SynthesisRequest request = RequestOf(topology, collective, at_size);
+      request.bound = &bound;
+      const StatusOr<Synthesis> made = engine->Synthesize(request);
       if (!made.ok()) {
         LeaveOut(name, made.status(), comparison.left_out);
         continue;

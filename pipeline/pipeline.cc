@@ -28,12 +28,14 @@ StatusOr<PlanResult> PlanWith(const Topology& topology, const Collective& collec
                               const std::function<StatusOr<Synthesis>(const SynthesisRequest&)>& synthesize) {
   const auto began = std::chrono::steady_clock::now();
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
-  XCCL_ASSIGN_OR_RETURN(Synthesis made, synthesize(RequestOf(topology, collective, options)));
+  XCCL_ASSIGN_OR_RETURN(const Bound bound,
+                        LowerBound(topology, collective, options.size_bytes, options.model));
+  SynthesisRequest request = RequestOf(topology, collective, options);
+  request.bound = &bound;
+  XCCL_ASSIGN_OR_RETURN(Synthesis made, synthesize(request));
   if (!made.simulation)
     made.simulation = Simulate(made.schedule, made.collective, topology,
                                {.size_bytes = options.size_bytes, .model = options.model});
-  XCCL_ASSIGN_OR_RETURN(const Bound bound,
-                        LowerBound(topology, made.collective, options.size_bytes, options.model));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
   return CompletePlan(topology, std::move(made), bound, seconds.count(), options);
 }

@@ -32,7 +32,7 @@ std::span<const Engine> AllEngines() {
     rows.push_back(FlowEngine());
     rows.push_back(GreedyEngine());
     rows.push_back(SmtEngine(AllEngines));
-    rows.push_back(AutoEngine());
+    rows.push_back(AutoEngine(AllEngines));
     return rows;
   }();
   return all;

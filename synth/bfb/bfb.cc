@@ -32,6 +32,7 @@ constexpr int32_t kMostPieces = 16;                   // of a part, where it tra
 constexpr int64_t kMostWaveMoves = int64_t{1} << 18;  // then at most so many moves,
 constexpr int64_t kLeastWaveBytes = 64 << 10;         // of at least so much
 constexpr int32_t kMostCentres = 8;
+constexpr int64_t kLinksPerMove = 10;  // that a search looks at, in the time of a move of a chunk
 
 constexpr std::string_view kName = "bfb";
 constexpr std::string_view kSummary =
@@ -311,31 +312,12 @@ class Planning {
   std::vector<int32_t> to_ = std::vector<int32_t>(static_cast<size_t>(request_.topology->num_ranks()), 0);
 };
 
-// Hops from the first member to the farthest × the latency that suffices, and the bytes that a rank needs
-// over its ports. Of a single root's, only one port may serve.
-std::optional<double> Guess(const SynthesisRequest& request) {
-  const Collective& collective = *request.collective;
-  if (collective.num_members() == 1) return 0;
-  const Ground ground(*request.topology);
-  const std::vector<int64_t> classes = LatencyClasses(ground, collective.ranks());
-  if (classes.empty()) return 0;
-  const BfbNetwork network(ground, classes.front(), BfbMetric::kHops);
-  const std::vector<int32_t> distance = network.DistancesFrom(collective.ranks()[0]);
-  int32_t hops = 0;
-  double slowest = 0;
-  for (const Rank r : collective.ranks()) {
-    hops = std::max(hops, distance[r.index()]);
-    double speed = 0;
-    for (const double port : network.PortSpeeds(r))
-      speed = collective.spec().root ? std::max(speed, port) : speed + port;
-    if (speed > 0) slowest = std::max(slowest, 1e12 / speed);
-  }
-  const double bytes =
-      collective.kind() == CollectiveKind::kBarrier ? 0 : static_cast<double>(request.size_bytes);
-  const double n = collective.num_members(), share = collective.spec().root ? 1 : (n - 1) / n;
-  const double once =
-      static_cast<double>(hops) * static_cast<double>(classes.front()) + bytes * share * slowest;
-  return IsAllreduce(collective.kind()) ? 2 * once : once;
+// A search over all links for each rank that symmetry tells apart.
+StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
+  XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
+  const int64_t searches = TranslationsFor(*request.collective, *request.topology).num_rank_orbits();
+  return Offer{.time_ps = static_cast<double>(bound.bound_ps),
+               .work = searches * request.topology->num_links() / kLinksPerMove};
 }
 
 }  // namespace
@@ -346,7 +328,9 @@ Engine BfbEngine() {
           .kinds = std::vector<CollectiveKind>(std::begin(kServed), std::end(kServed)),
           .exact_on = ExactOn::kNothing,
           .is_witness = true,
-          .estimate_ps = Guess,
+          .near_bound = true,
+          .any_chunks = true,
+          .offer = OfferOf,
           .make = [](const SynthesisRequest& request) { return Planning(request).Run(); }};
 }
 

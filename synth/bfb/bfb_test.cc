@@ -191,24 +191,6 @@ TEST(Bfb, IsNearTheBoundAtLargeSizes) {
   }
 }
 
-TEST(Bfb, EstimatesWhatTheSimulatorSaysOfGridsAndRails) {
-  for (const char* name : {"torus:8x8", "hypercube:5", "full-mesh:8", "ring:9", "rail-4"}) {
-    const Topology topology = *LoadTopology(name);
-    for (const CollectiveKind kind : {CollectiveKind::kAllgather, CollectiveKind::kAllreduce}) {
-      const Collective collective = *Collective::Create(SpecOf(kind, AllRanks(topology.num_ranks())));
-      for (const int64_t size : {int64_t{64} << 10, int64_t{1} << 30}) {
-        const SynthesisRequest request = RequestFor(topology, collective, size, TimeModel::kPipelined);
-        const Synthesis made = *BfbEngine().Synthesize(request);
-        const Simulation simulation =
-            Simulate(made.schedule, made.collective, topology, {.size_bytes = size});
-        const double ratio = *BfbEngine().estimate_ps(request) / static_cast<double>(simulation.time_ps);
-        EXPECT_GT(ratio, 0.7) << name << ", " << collective.name() << ", " << size;
-        EXPECT_LT(ratio, 1.5) << name << ", " << collective.name() << ", " << size;
-      }
-    }
-  }
-}
-
 TEST(Bfb, KeepsLargeMachinesCompressed) {
   const Topology topology = *LoadTopology("torus:40x40");
   for (const CollectiveKind kind :

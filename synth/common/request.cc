@@ -5,6 +5,12 @@
 
 namespace xccl {
 
+StatusOr<Bound> BoundOf(const SynthesisRequest& request) {
+  if (request.bound != nullptr) return *request.bound;
+  return LowerBound(*request.topology, *request.collective, request.size_bytes, request.model,
+                    BoundEffort::kFast);
+}
+
 Synthesis NothingToMove(std::string_view engine, const SynthesisRequest& request) {
   Collective cut = request.collective->WithChunks(request.limits.chunks.value_or(1));
   Schedule nothing;

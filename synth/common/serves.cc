@@ -60,6 +60,13 @@ Status Engine::Serves(const SynthesisRequest& request) const {
   return serves ? serves(request) : ServesKind(name, kinds, request);
 }
 
+StatusOr<Offer> Engine::Offered(const SynthesisRequest& request) const {
+  XCCL_RETURN_IF_ERROR(Serves(request));
+  if (offer) return offer(request);
+  XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
+  return Offer{.time_ps = static_cast<double>(bound.bound_ps)};
+}
+
 StatusOr<Synthesis> Engine::Synthesize(const SynthesisRequest& request) const {
   XCCL_RETURN_IF_ERROR(Serves(request));
   return make(request);

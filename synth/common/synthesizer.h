@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "ir/bounds/bound.h"
 #include "ir/collective.h"
 #include "ir/schedule.h"
 #include "ir/simulate/simulate.h"
@@ -27,6 +28,7 @@ struct SynthesisLimits {
   std::optional<double> time_limit_s;
 };
 
+class Grounds;
 struct Synthesis;
 
 struct SynthesisRequest {
@@ -43,6 +45,10 @@ struct SynthesisRequest {
   std::function<bool()> stopped = {};
   // Told what such an engine is about.
   std::function<void(const std::string&)> progress = {};
+  // What the asker knows of this request, so that engines need not find it out again; absent: unknown. The
+  // lower bound, of any effort, and who is next to whom.
+  const Bound* bound = nullptr;
+  Grounds* grounds = nullptr;
 };
 
 struct Synthesis {
@@ -55,11 +61,24 @@ struct Synthesis {
       {};  // of the schedule at the request's size and model, if it was run
 };
 
+// The lower bound of the request: the known one, else that of little effort. Errors: LowerBound's.
+StatusOr<Bound> BoundOf(const SynthesisRequest& request);
+
 // The plan where nobody needs what he has not: no transfers, exact. In the chunks that are asked for.
 Synthesis NothingToMove(std::string_view engine, const SynthesisRequest& request);
 
 // Has the request's time limit passed since this call? Empty where it has none.
 std::function<bool()> DeadlineOf(const SynthesisRequest& request);
+
+// What a plan would take, known before it is made.
+struct Offer {
+  double time_ps = 0;  // closed-form estimate
+  // What making it costs, in moves of a chunk, which take about 1.5 us each with their simulation.
+  int64_t work = 0;
+  // Makes the plan with what was found out for the offer, searching for so many moves at most; empty:
+  // Engine::Synthesize. Uses the request and what it points to.
+  std::function<StatusOr<Synthesis>(int64_t most_work)> make = {};
+};
 
 // What an engine's plans are the best in, whatever the request.
 enum class ExactOn : uint8_t {
@@ -74,19 +93,21 @@ std::string_view ToString(ExactOn exact);
 // functions are stateless and safe to share between threads.
 struct Engine {
   std::string_view name;
-  std::string_view summary;           // one line: what it optimises, whether it is exact
-  std::vector<CollectiveKind> kinds;  // that it may serve; empty: every kind
+  std::string_view summary;                // one line: what it optimises, whether it is exact
+  std::vector<CollectiveKind> kinds = {};  // that it may serve; empty: every kind
   ExactOn exact_on = ExactOn::kNothing;
   bool is_witness = false;        // its plans answer smt's questions before the solver is asked
   bool searches_long = false;     // for seconds to hours; ends where SynthesisRequest::stopped says so
   bool starts_from_plan = false;  // improves SynthesisRequest::start
   bool proves_fronts = false;     // of steps and rounds, `plan --pareto`
   bool asks_others = false;       // its plans are those of other rows, under their names
+  bool near_bound = false;        // its plans mostly come within percents of the lower bound
+  bool any_chunks = false;  // in more and shorter chunks its plan is the same, and steps overlap further
 
   // What Serves does; empty: the kinds, the members and the limits are checked (synth/common/serves.h).
   std::function<Status(const SynthesisRequest&)> serves = {};
-  // Closed-form guess of the time in ps, for ordering candidates; empty or absent: unknown.
-  std::function<std::optional<double>(const SynthesisRequest&)> estimate_ps = {};
+  // What Offered does; empty: a plan at the bound for nothing.
+  std::function<StatusOr<Offer>(const SynthesisRequest&)> offer = {};
   // What Synthesize does for a request that is served.
   std::function<StatusOr<Synthesis>(const SynthesisRequest&)> make;
 
@@ -94,6 +115,8 @@ struct Engine {
   bool MayServe(CollectiveKind kind) const;
   // Cheap test before any search: kOk, or why this engine does not serve this request (kInvalidInput).
   Status Serves(const SynthesisRequest& request) const;
+  // A closed-form guess, cheap beside the plan. Errors: those of Serves.
+  StatusOr<Offer> Offered(const SynthesisRequest& request) const;
   // Requires: CheckReachable. Errors: kInvalidInput (not served), kInfeasible (proved), kLimit (stopped).
   StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const;
 };

@@ -36,6 +36,8 @@ constexpr double kBytesMatter = 0.3;  // of the time, at least
 constexpr double kPs = 1e12;
 constexpr double kNear = 1.002;                    // times the bound: good enough
 constexpr int64_t kDefaultWork = 14'000'000;       // links crossed, of all candidates
+constexpr int64_t kQuickWork = 1'000'000;          // the same, where auto asks: a fraction of a second
+constexpr int64_t kMovesPerRow = 30;               // of a source and a link, in moves of a chunk
 constexpr int64_t kMostChunks = int64_t{1} << 24;  // of a plan
 constexpr double kLeastWaveBytes = 16 << 10;       // of a chunk, on average: a program pays for each
 constexpr std::array<int32_t, 4> kWaves = {3, 8, 20, 48};
@@ -79,8 +81,7 @@ class Planning {
     if (const int64_t hops = LeastHops(); hops > kMostHops)
       return LimitReached(fmt::format(
           "flow: its parts cross {} links at least; at most {}; hint: --engine=greedy", hops, kMostHops));
-    XCCL_ASSIGN_OR_RETURN(
-        bound_, LowerBound(topology_, collective_, request_.size_bytes, request_.model, BoundEffort::kFast));
+    XCCL_ASSIGN_OR_RETURN(bound_, BoundOf(request_));
     const ConcurrentFlow flow =
         SolveConcurrentFlow(problem_, {.gap = kGap, .rounds = 200, .stopped = stopped_});
     if (flow.trees.empty()) return LimitReached("flow: the linear program was not solved");
@@ -321,6 +322,17 @@ int64_t NumSources(const Collective& collective, const SymmetryGroup& group) {
   return static_cast<int64_t>(senders.size());
 }
 
+StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
+  XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
+  return Offer{.time_ps = static_cast<double>(bound.bound_ps),
+               .work = FlowWork(request) * kMovesPerRow,
+               .make = [&request](int64_t) {
+                 SynthesisRequest limited = request;
+                 if (limited.limits.work_units == 0) limited.limits.work_units = kQuickWork;
+                 return Planning(limited).Run();
+               }};
+}
+
 }  // namespace
 
 int64_t FlowWork(const SynthesisRequest& request) {
@@ -334,6 +346,8 @@ Engine FlowEngine() {
           .kinds = std::vector<CollectiveKind>(std::begin(kServed), std::end(kServed)),
           .exact_on = ExactOn::kBandwidth,
           .is_witness = true,
+          .near_bound = true,
+          .offer = OfferOf,
           .make = [](const SynthesisRequest& request) { return Planning(request).Run(); }};
 }
 

@@ -28,7 +28,15 @@ struct Worth {
 };
 constexpr std::string_view kName = "forest";
 constexpr int64_t kLongProgram = 200;
+constexpr int64_t kMovesPerRow = 1500;  // of the program, in moves of a chunk
 constexpr Worth kWorth[] = {{2 * kLongProgram, 1.3}, {kLongProgram, 1.1}, {0, 1.01}};
+
+// How many kinds of links and roots the linear program tells apart: what its time grows with. Linear in the
+// machine.
+int64_t RowsOf(const SynthesisRequest& request) {
+  if (!forest::MayUseSymmetry(*request.topology, *request.collective)) return forest::NumRows(request);
+  return forest::NumRows(FindTranslations(*request.topology));
+}
 
 // The least that an allgather of so much takes.
 double AllgatherPs(const SynthesisRequest& request) {
@@ -58,7 +66,7 @@ StatusOr<Synthesis> Simulated(const SynthesisRequest& request, StatusOr<Synthesi
 bool IsNear(const SynthesisRequest& request, const Synthesis& made) {
   const StatusOr<Bound> bound = LowerBound(*request.topology, *request.collective, request.size_bytes,
                                            request.model, BoundEffort::kExact);
-  const int64_t rows = ForestRows(request);
+  const int64_t rows = RowsOf(request);
   const double near = std::ranges::find_if(kWorth, [rows](const Worth& w) { return rows > w.rows; })->ratio;
   if (!bound.ok()) return false;
   // Where latency is most of the time, rates are not what matters.
@@ -97,11 +105,16 @@ Status Serves(const SynthesisRequest& request) {
   return OkStatus();
 }
 
-std::optional<double> EstimatePs(const SynthesisRequest& request) {
-  const StatusOr<Bound> bound = LowerBound(*request.topology, *request.collective, request.size_bytes,
-                                           request.model, BoundEffort::kFast);
-  if (!bound.ok()) return std::nullopt;
-  return 1.01 * bound->bandwidth_ps + 2 * static_cast<double>(bound->latency_ps);
+// Spanning trees of one part need no program; whole trees are packed without help of symmetry.
+StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
+  XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
+  Offer offer{.time_ps = static_cast<double>(bound.bound_ps)};
+  if (request.collective->num_parts() == 1) return offer;
+  offer.work = RowsOf(request) * kMovesPerRow;
+  if (request.limits.chunks)
+    offer.work =
+        std::max(offer.work, int64_t{request.topology->num_links()} * request.collective->num_members());
+  return offer;
 }
 
 // Chunks that would be so many transfers that no limit of work could stop them in time.
@@ -149,18 +162,14 @@ std::vector<CollectiveKind> ServedKinds() {
 
 }  // namespace
 
-int64_t ForestRows(const SynthesisRequest& request) {
-  if (!forest::MayUseSymmetry(*request.topology, *request.collective)) return forest::NumRows(request);
-  return forest::NumRows(FindTranslations(*request.topology));
-}
-
 Engine ForestEngine() {
   return {.name = kName,
           .summary = "trees at the rate of the worst cut, as shallow as that allows; optimal in bandwidth",
           .kinds = ServedKinds(),
           .exact_on = ExactOn::kBandwidth,
+          .near_bound = true,
           .serves = Serves,
-          .estimate_ps = EstimatePs,
+          .offer = OfferOf,
           .make = MakePlan};
 }
 

@@ -9,8 +9,4 @@ namespace xccl {
 
 Engine ForestEngine();
 
-// How many kinds of links and roots its linear program tells apart: what its time grows with. Linear in the
-// machine.
-int64_t ForestRows(const SynthesisRequest& request);
-
 }  // namespace xccl

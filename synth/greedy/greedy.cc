@@ -32,7 +32,9 @@ using greedy::SumAt;
 constexpr std::string_view kName = "greedy";
 constexpr int64_t kDefaultWork = 12'000'000;
 constexpr int64_t kWorkPerMove = 60;
-constexpr int32_t kMostChunks = 512;  // a part is cut into where no number is given
+constexpr int64_t kUnitsPerMove = 20;  // of its work, in the time of a move of a chunk that is written down
+constexpr int64_t kMovesPerMove = 3;   // what searching costs more than writing down
+constexpr int32_t kMostChunks = 512;   // a part is cut into where no number is given
 
 class Attempt {
  public:
@@ -44,8 +46,7 @@ class Attempt {
         began_(std::chrono::steady_clock::now()) {}
 
   StatusOr<Synthesis> Run() {
-    XCCL_ASSIGN_OR_RETURN(bound_, LowerBound(topology_, *request_.collective, request_.size_bytes,
-                                             request_.model, BoundEffort::kFast));
+    XCCL_ASSIGN_OR_RETURN(bound_, BoundOf(request_));
     if (request_.start != nullptr) return FromStart(*request_.start);
     const bool sums_everywhere = request_.collective->kind() == CollectiveKind::kAllreduce ||
                                  request_.collective->kind() == CollectiveKind::kBarrier ||
@@ -282,7 +283,7 @@ Status Serves(const SynthesisRequest& request) {
 }
 
 // The fullest rank's bytes over all its links, and a hop for each doubling of the ranks.
-std::optional<double> EstimatePs(const SynthesisRequest& request) {
+double EstimatePs(const SynthesisRequest& request) {
   const Topology& topology = *request.topology;
   const Collective& collective = *request.collective;
   const CollectiveSizes sizes(collective, request.size_bytes);
@@ -305,6 +306,41 @@ std::optional<double> EstimatePs(const SynthesisRequest& request) {
   return slowest * 1e12 * 1.1 + alpha * hops;
 }
 
+// Chunk moves that an engine without relays makes for a collective with one chunk a part.
+int64_t LeastMoves(const Collective& collective) {
+  const int64_t n = collective.num_members(), parts = collective.num_parts();
+  switch (collective.kind()) {
+    case CollectiveKind::kAllreduce:
+    case CollectiveKind::kBarrier:
+      return 2 * n * n;
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter:
+    case CollectiveKind::kAlltoall:
+    case CollectiveKind::kAlltoallv:
+    case CollectiveKind::kSendrecv:
+      return parts;
+    case CollectiveKind::kAllgather:
+    case CollectiveKind::kAllgatherv:
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kReduceScatterv:
+    case CollectiveKind::kBroadcast:
+    case CollectiveKind::kReduce:
+    case CollectiveKind::kCustom:
+      return parts * n;
+  }
+  return parts * n;
+}
+
+StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
+  return Offer{.time_ps = EstimatePs(request),
+               .work = kMovesPerMove * request.limits.chunks.value_or(1) * LeastMoves(*request.collective),
+               .make = [&request](int64_t most_work) {
+                 SynthesisRequest searching = request;
+                 searching.limits.work_units = kUnitsPerMove * most_work;
+                 return Attempt(searching).Run();
+               }};
+}
+
 }  // namespace
 
 Engine GreedyEngine() {
@@ -314,7 +350,7 @@ Engine GreedyEngine() {
           .is_witness = true,
           .starts_from_plan = true,
           .serves = Serves,
-          .estimate_ps = EstimatePs,
+          .offer = OfferOf,
           .make = [](const SynthesisRequest& request) { return Attempt(request).Run(); }};
 }
 

@@ -1,10 +1,11 @@
-// The portfolio: tries engines in the order of their estimates and keeps the plan that simulates fastest.
+// The portfolio: asks the other rows of the table what their plans would take, makes those that promise most
+// within a budget of work, simulates them and keeps the fastest. docs/synthesis.md, auto.
 #pragma once
 
 #include "synth/common/synthesizer.h"
 
 namespace xccl {
 
-Engine AutoEngine();
+Engine AutoEngine(EngineTable table);
 
 }  // namespace xccl

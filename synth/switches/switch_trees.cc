@@ -31,6 +31,7 @@ constexpr double kNear = 1.02;        // times the busiest link: not worth more 
 constexpr int64_t kLeastChunkBytes = 1024;
 constexpr int64_t kLongChunkBytes = 65'536;  // the simulator cuts longer ones: 1, 4, 16, .. waves will do
 constexpr int64_t kMostArcs = 200'000;       // of an allreduce in several waves
+constexpr int64_t kMovesPerLink = 3;         // of a tree, in moves of a chunk
 constexpr double kClosed = 1e9;  // the cost of a link that trees may not use, far above all others
 
 bool GoesUp(CollectiveKind kind) {
@@ -270,13 +271,22 @@ Status Serves(const SwitchTreesForm& form, const SynthesisRequest& request) {
                                   Verb(kind)));
 }
 
+// One tree a rank, or a few, each a search.
+StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
+  XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
+  return Offer{.time_ps = static_cast<double>(bound.bound_ps),
+               .work = kMovesPerLink * request.topology->num_links() * request.collective->num_members()};
+}
+
 }  // namespace
 
 Engine SwitchTreesEngine(const SwitchTreesForm& form) {
   return {.name = form.engine,
           .summary = form.summary,
           .kinds = std::vector<CollectiveKind>(std::begin(kServed), std::end(kServed)),
+          .near_bound = true,
           .serves = [form](const SynthesisRequest& request) { return Serves(form, request); },
+          .offer = OfferOf,
           .make = [form](const SynthesisRequest& request) { return Maker(form, request).Make(); }};
 }
 

@@ -18,6 +18,7 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kMovesWorthCutting = 1 << 20;
+constexpr int64_t kMostEstimated = 2'400'000;  // moves; estimating more costs as much as making them
 
 // What a collective asks of a recipe, before any reversal.
 enum class Base { kAllgather, kBroadcast, kGather, kAlltoall, kSendrecv, kAllreduce };
@@ -336,15 +337,32 @@ Cost MeasureMoves(const Moves& moves, const Ground& ground, double fraction, boo
 
 namespace {
 
-std::optional<double> Estimate(const TextbookEngine& engine, const SynthesisRequest& request) {
-  Grounds grounds(*request.topology);
-  const StatusOr<PlacedEngine> placed = PlacedEngine::Place(engine, grounds, request);
-  return placed.ok() ? std::optional(placed->EstimatePs()) : std::nullopt;
+// The asker's view of the machine, or one of its own.
+class GroundsOf {
+ public:
+  explicit GroundsOf(const SynthesisRequest& request) : given_(request.grounds) {
+    if (given_ == nullptr) own_.emplace(*request.topology);
+  }
+  Grounds& get() { return given_ != nullptr ? *given_ : *own_; }
+
+ private:
+  Grounds* given_;
+  std::optional<Grounds> own_;
+};
+
+StatusOr<Offer> OfferOf(const TextbookEngine& engine, const SynthesisRequest& request) {
+  GroundsOf grounds(request);
+  XCCL_ASSIGN_OR_RETURN(PlacedEngine placed, PlacedEngine::Place(engine, grounds.get(), request));
+  Offer offer{.time_ps = std::numeric_limits<double>::infinity(), .work = placed.Work()};
+  if (offer.work <= kMostEstimated) offer.time_ps = placed.EstimatePs();
+  if (request.grounds != nullptr)
+    offer.make = [placed = std::move(placed)](int64_t) { return placed.Make(); };
+  return offer;
 }
 
 StatusOr<Synthesis> MakePlan(const TextbookEngine& engine, const SynthesisRequest& request) {
-  Grounds grounds(*request.topology);
-  XCCL_ASSIGN_OR_RETURN(const PlacedEngine placed, PlacedEngine::Place(engine, grounds, request));
+  GroundsOf grounds(request);
+  XCCL_ASSIGN_OR_RETURN(const PlacedEngine placed, PlacedEngine::Place(engine, grounds.get(), request));
   return placed.Make();
 }
 
@@ -379,7 +397,8 @@ Engine RowOf(const TextbookEngine& engine) {
           .summary = engine.summary,
           .kinds = engine.kinds,
           .is_witness = true,
-          .estimate_ps = [&engine](const SynthesisRequest& request) { return Estimate(engine, request); },
+          .any_chunks = true,
+          .offer = [&engine](const SynthesisRequest& request) { return OfferOf(engine, request); },
           .make = [&engine](const SynthesisRequest& request) { return MakePlan(engine, request); }};
 }
 

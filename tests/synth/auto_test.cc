@@ -184,12 +184,5 @@ TEST(Auto, NamesRanksThatTheTopologyLacks) {
   EXPECT_EQ(status.message(), "auto: rank 9; ranks of test are 0..3");
 }
 
-TEST(Auto, TheRegistryEndsWithIt) {
-  EXPECT_EQ(AllEngines().back().name, "auto");
-  const std::string unlike = FindEngine("xyzzy").status().message();
-  EXPECT_TRUE(unlike.starts_with("no engine 'xyzzy'; expected one of ring, tree, ")) << unlike;
-  EXPECT_EQ(FindEngine("rign").status(), UsageError("no engine 'rign'; did you mean 'ring'?"));
-}
-
 }  // namespace
 }  // namespace xccl

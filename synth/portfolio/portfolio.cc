@@ -1,0 +1,245 @@
+// The engines whose plans mostly come near the bound are asked first, in the table's order, each if its work
+// is within the limit. Then the others are sorted by their estimates and made while work is left. Every plan
+// is simulated in one place. The search stops at a plan that meets the bound, or nearly. On small machines
+// the fastest plans are then made again in shorter chunks: below the simulator's least segment a chunk moves
+// whole, and a step waits for all of it. Where every plan is beyond the limit, the cheapest is made and not
+// simulated.
+#include "synth/portfolio/portfolio.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "ir/bitwise_same.h"
+#include "ir/bounds/bound.h"
+#include "ir/simulate/simulate.h"
+#include "synth/common/ground.h"
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kDefaultWork = 600'000;  // chunk moves of all plans made together: about a second
+constexpr int64_t kFirstPlan = 4;          // the most promising plan may cost this many times the limit
+constexpr double kGoodEnough = 1.002;      // times the bound: not worth the search for more
+constexpr double kNearBound = 1.01;        // times the bound: not worth a search by anybody
+constexpr int32_t kLarge = 64;             // ranks; beyond, kNearBound is good enough
+constexpr int32_t kHuge = 8192;            // ranks; beyond, any plan is: the rest look at pairs of ranks
+constexpr double kHopeless = 4;            // estimates this far above the best simulated time are not tried
+constexpr int64_t kHeavyWork = 50'000;     // a plan this large must have a better estimate than the best time
+
+// Shorter chunks.
+constexpr double kWorthFiner = 0.99;         // what four times as many chunks must come to
+constexpr int64_t kLongChunkBytes = 16'384;  // longer ones the simulator and the program cut by themselves
+constexpr int64_t kShortChunkBytes = 128;    // a line of LL128
+constexpr int64_t kMoreTransfers = 2;        // times as many: each costs instructions, which is not seen here
+constexpr int64_t kMostFinerChunks = 1024;   // a part
+
+struct Candidate {
+  const Engine* engine = nullptr;
+  Offer offer;
+};
+
+struct Tried {
+  const Engine* engine = nullptr;
+  double time_ps = 0;
+  int32_t chunks = 1;     // a part
+  int64_t transfers = 0;  // of its schedule
+};
+
+// Else there is only one order of a sum.
+bool SeveralGetASum(const Collective& collective) {
+  return collective.Reduces() && collective.kind() != CollectiveKind::kReduce &&
+         collective.kind() != CollectiveKind::kReduceScatter &&
+         collective.kind() != CollectiveKind::kReduceScatterv;
+}
+
+class Portfolio {
+ public:
+  Portfolio(const SynthesisRequest& request, std::span<const Engine> engines)
+      : request_(request), engines_(engines), deadline_(DeadlineOf(request)) {}
+
+  StatusOr<Synthesis> Run() {
+    XCCL_ASSIGN_OR_RETURN(bound_, BoundOf(request_));
+    request_.bound = &bound_;
+    const int64_t limit = request_.limits.work_units > 0 ? request_.limits.work_units : kDefaultWork;
+    TryNearBound();
+    if (!IsDone() && !(best_ && IsOutOfTime())) TryOthers(limit);
+    if (bug_) return *bug_;
+    if (!best_) return Refusal();
+    best_->note = Note();
+    best_->exact = best_->exact || (best_ps_ > 0 && MeetsBound()) || best_->schedule.size() == 0;
+    return *std::move(best_);
+  }
+
+ private:
+  // The engines that come close to the bound by themselves.
+  void TryNearBound() {
+    for (const Engine& engine : engines_) {
+      if (!engine.near_bound || (best_ && IsGoodEnough())) continue;
+      if (std::optional<Candidate> candidate = Ask(engine);
+          candidate && candidate->offer.work <= kDefaultWork)
+        Try(*candidate, kDefaultWork);
+    }
+  }
+
+  void TryOthers(int64_t limit) {
+    grounds_.emplace(*request_.topology);
+    request_.grounds = &*grounds_;
+    std::vector<Candidate> candidates;
+    for (const Engine& engine : engines_)
+      if (!engine.near_bound && !engine.searches_long && !engine.asks_others)
+        if (std::optional<Candidate> candidate = Ask(engine)) candidates.push_back(*std::move(candidate));
+    std::ranges::stable_sort(candidates, {}, [](const Candidate& c) { return c.offer.time_ps; });
+    int64_t left = limit;
+    bool first = true;
+    for (const Candidate& candidate : candidates) {
+      if (best_ && (candidate.offer.time_ps > kHopeless * best_ps_ || IsOutOfTime())) break;
+      if (candidate.offer.work > (first ? kFirstPlan * limit : left) || !IsWorthIt(candidate)) continue;
+      Try(candidate, std::max(left, candidate.offer.work));
+      left = std::max<int64_t>(0, left - candidate.offer.work);
+      first &= !best_.has_value();
+    }
+    // Nothing within the limit, or nothing that worked: the cheapest that works.
+    std::ranges::stable_sort(candidates, {}, [](const Candidate& c) { return c.offer.work; });
+    for (const Candidate& candidate : candidates)
+      if (!best_) Try(candidate, kDefaultWork, false);
+    if (best_) Refine(left);
+  }
+
+  bool IsWorthIt(const Candidate& candidate) const {
+    if (!best_) return true;
+    const bool promises_more = candidate.offer.time_ps < best_ps_;
+    // Plans that are only written down cost next to nothing on small machines: up to the bound.
+    if (IsGoodEnough()) return !IsLarge() && candidate.engine->any_chunks && promises_more && !MeetsBound();
+    if (!candidate.engine->any_chunks && HasSwitches() && IsWithin(kNearBound)) return false;
+    return !IsLarge() || promises_more || candidate.offer.work <= kHeavyWork;
+  }
+
+  // Makes the plans again with shorter chunks, while that gains.
+  void Refine(int64_t left) {
+    if (request_.limits.chunks || IsGoodEnough()) return;
+    std::vector<Tried> tried = tried_;
+    std::ranges::stable_sort(tried, {}, &Tried::time_ps);
+    for (const Tried& one : tried)
+      if (one.engine->any_chunks) RefineOne(one, left);
+  }
+
+  void RefineOne(const Tried& tried, int64_t left) {
+    const int64_t part_bytes = request_.size_bytes / request_.collective->num_parts();
+    int64_t chunks = 4 * int64_t{tried.chunks};
+    while (part_bytes / chunks > kLongChunkBytes) chunks *= 4;
+    double time_ps = tried.time_ps;
+    for (; chunks <= kMostFinerChunks && part_bytes / chunks >= kShortChunkBytes; chunks *= 4) {
+      SynthesisRequest finer = request_;
+      finer.limits.chunks = static_cast<int32_t>(chunks);
+      if (tried.transfers * (chunks / tried.chunks) > left) return;
+      const StatusOr<Offer> offer = tried.engine->Offered(finer);
+      if (!offer.ok() || offer->work > left) return;
+      StatusOr<Synthesis> made = offer->make ? offer->make(left) : tried.engine->Synthesize(finer);
+      if (!made.ok() || made->schedule.size() > kMoreTransfers * tried.transfers) return;
+      const double finer_ps = SimulatedPs(*made);
+      if (finer_ps > kWorthFiner * time_ps) return;
+      time_ps = finer_ps;
+      Consider(*tried.engine, std::move(made).value(), true);
+    }
+  }
+
+  bool IsOutOfTime() const { return deadline_ && deadline_(); }
+  bool IsLarge() const { return request_.collective->num_members() > kLarge; }
+  bool HasSwitches() const { return request_.topology->num_nodes() > request_.topology->num_ranks(); }
+  bool IsWithin(double ratio) const { return best_ps_ <= static_cast<double>(bound_.bound_ps) * ratio; }
+  bool MeetsBound() const { return xccl::MeetsBound(static_cast<int64_t>(best_ps_), bound_); }
+  bool IsGoodEnough() const {
+    return MeetsBound() || IsWithin(IsLarge() ? kNearBound : kGoodEnough) ||
+           request_.collective->num_members() > kHuge;
+  }
+  // On small machines plans that are only written down are tried up to the bound.
+  bool IsDone() const { return best_ && (MeetsBound() || (IsLarge() && IsGoodEnough())); }
+
+  std::optional<Candidate> Ask(const Engine& engine) {
+    StatusOr<Offer> offer = engine.Offered(request_);
+    if (offer.ok()) return Candidate{&engine, *std::move(offer)};
+    Refuse(offer.status());
+    return std::nullopt;
+  }
+
+  void Try(const Candidate& candidate, int64_t most_work, bool simulate = true) {
+    StatusOr<Synthesis> made =
+        candidate.offer.make ? candidate.offer.make(most_work) : candidate.engine->Synthesize(request_);
+    if (!made.ok()) return Refuse(made.status());
+    Consider(*candidate.engine, std::move(made).value(), simulate);
+  }
+
+  // Simulates it unless that was done.
+  double SimulatedPs(Synthesis& made) const {
+    if (!made.simulation)
+      made.simulation = Simulate(made.schedule, made.collective, *request_.topology,
+                                 {.size_bytes = request_.size_bytes, .model = request_.model});
+    return static_cast<double>(made.simulation->time_ps);
+  }
+
+  // Keeps it if it is the fastest so far.
+  void Consider(const Engine& engine, Synthesis made, bool simulate) {
+    if (!request_.allow_divergent && SeveralGetASum(made.collective) &&
+        !IsBitwiseSame(made.schedule, made.collective, *request_.topology))
+      return;
+    double time_ps = 0;
+    if (simulate) {
+      time_ps = SimulatedPs(made);
+      tried_.push_back({&engine, time_ps, made.collective.ChunksOf(PartId(0)), made.schedule.size()});
+    }
+    if (best_ && time_ps >= best_ps_) return;
+    best_ps_ = time_ps;
+    best_ = std::move(made);
+  }
+
+  std::string Note() const {
+    if (tried_.empty()) return fmt::format("{}; beyond the limit of work, not simulated", best_->engine);
+    const auto ratio = [&](double ps) {
+      return bound_.bound_ps > 0 ? ps / static_cast<double>(bound_.bound_ps) : 1.0;
+    };
+    std::string note = fmt::format("{}; {:.2f} x bound", best_->engine, ratio(best_ps_));
+    const Tried* next = nullptr;
+    for (const Tried& tried : tried_)
+      if (tried.engine->name != best_->engine && (next == nullptr || tried.time_ps < next->time_ps))
+        next = &tried;
+    if (next != nullptr) note += fmt::format("; next {} {:.2f}", next->engine->name, ratio(next->time_ps));
+    return note;
+  }
+
+  // A bug is told even where another engine has a plan.
+  void Refuse(Status why) {
+    if (why.code() == StatusCode::kBug && !bug_) bug_ = why;
+    refusals_.push_back(std::move(why));
+  }
+
+  Status Refusal() const {
+    const Status& last = refusals_.back();
+    return Status(last.code(),
+                  fmt::format("{}: no engine has a plan for {} on {}: {}", kDefaultEngine,
+                              request_.collective->name(), request_.topology->name(), last.message()));
+  }
+
+  SynthesisRequest request_;  // with the bound and, from TryOthers on, the grounds
+  const std::span<const Engine> engines_;
+  const std::function<bool()> deadline_;
+  std::optional<Grounds> grounds_;
+  Bound bound_;
+  std::vector<Status> refusals_ = {InvalidInput("none serves it")};
+  std::optional<Status> bug_;
+  std::vector<Tried> tried_;
+  std::optional<Synthesis> best_;
+  double best_ps_ = std::numeric_limits<double>::infinity();
+};
+
+}  // namespace
+
+StatusOr<Synthesis> TryEngines(const SynthesisRequest& request, std::span<const Engine> engines) {
+  return Portfolio(request, engines).Run();
+}
+
+}  // namespace xccl

@@ -1,0 +1,15 @@
+// All engines of the table tried on one request.
+#pragma once
+
+#include <span>
+
+#include "base/status.h"
+#include "synth/common/synthesizer.h"
+
+namespace xccl {
+
+// The plan that simulates fastest; its note names the engine, time ÷ bound and the runner-up. Errors: the
+// last engine's, where none has a plan; kBug where any engine reports one.
+StatusOr<Synthesis> TryEngines(const SynthesisRequest& request, std::span<const Engine> engines);
+
+}  // namespace xccl

@@ -1,0 +1,57 @@
+#include "synth/portfolio/some_ranks.h"
+
+#include <utility>
+#include <vector>
+
+#include "ir/bounds/bound.h"
+#include "synth/common/members_alone.h"
+#include "topologies/submachine.h"
+
+namespace xccl {
+namespace {
+
+constexpr double kNearBound = 1.01;  // times the bound: relays have little to gain
+
+// Has a rank that is no member a link in and a link out?
+bool CanRelay(const Topology& topology, std::span<const Rank> members) {
+  std::vector<bool> idle(static_cast<size_t>(topology.num_ranks()), true);
+  for (Rank r : members) idle[r.index()] = false;
+  for (int32_t r = 0; r < topology.num_ranks(); ++r)
+    if (const NodeId n = topology.NodeOf(Rank(r));
+        idle[static_cast<size_t>(r)] && !topology.In(n).empty() && !topology.Out(n).empty())
+      return true;
+  return false;
+}
+
+}  // namespace
+
+StatusOr<Synthesis> PlanSomeRanks(const SynthesisRequest& request, const MakePlan& make) {
+  const Submachine alone = MembersAlone(*request.topology, request.collective->ranks());
+  const Collective collective = OnMembersAlone(*request.collective, alone);
+  if (!CheckReachable(alone.topology, collective).ok()) return make(request);
+  SynthesisRequest smaller = request;
+  smaller.topology = &alone.topology;
+  smaller.collective = &collective;
+  smaller.start = nullptr;
+  smaller.bound = nullptr;
+  smaller.grounds = nullptr;
+  StatusOr<Synthesis> made = make(smaller);
+  if (!made.ok()) return make(request);
+  const bool proved = made->exact;
+  StatusOr<Synthesis> best = OnWholeMachine(std::move(*made), alone, *request.collective);
+  if (!best.ok() || !best->simulation) return make(request);
+  if (!CanRelay(*request.topology, request.collective->ranks())) return best;
+  best->note += ", both of its ranks alone";
+  XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
+  best->exact = proved && MeetsBound(best->simulation->time_ps, bound);
+  const double worth_ps = static_cast<double>(bound.bound_ps) * kNearBound;
+  if (static_cast<double>(best->simulation->time_ps) <= worth_ps) return best;
+  SynthesisRequest whole = request;
+  whole.bound = &bound;
+  StatusOr<Synthesis> relayed = make(whole);
+  if (!relayed.ok()) return relayed.status().code() == StatusCode::kBug ? relayed : best;
+  if (!relayed->simulation || relayed->simulation->time_ps >= best->simulation->time_ps) return best;
+  return relayed;
+}
+
+}  // namespace xccl
