@@ -56,9 +56,9 @@ struct EndUse {
   }
 };
 
-class Writer {
+class BlockWriter {
  public:
-  Writer(const Program& program, const KernelForm& form, Rank rank, const KernelBlock& block)
+  BlockWriter(const Program& program, const KernelForm& form, Rank rank, const KernelBlock& block)
       : program_(program), form_(form), rank_(rank), block_(block) {}
 
   BlockText Write() {
@@ -271,7 +271,7 @@ class Writer {
 }  // namespace
 
 BlockText TextOf(const Program& program, const KernelForm& form, Rank rank, const KernelBlock& block) {
-  return Writer(program, form, rank, block).Write();
+  return BlockWriter(program, form, rank, block).Write();
 }
 
 }  // namespace xccl

@@ -44,7 +44,7 @@ class NeighbourSearch {
     int32_t hops = 0;
     LinkId parent;
   };
-  struct Found {
+  struct FoundPath {
     Rank rank;
     size_t path_first, path_size;
     int64_t width, latency_ps;
@@ -63,7 +63,7 @@ class NeighbourSearch {
   bool one_width_ = true;
   uint32_t row_ = 0, search_ = 0;
   std::vector<int64_t> widths_;  // the widths in this row, widest first
-  std::vector<Found> found_;
+  std::vector<FoundPath> found_;
   std::vector<std::pair<int64_t, int32_t>> width_heap_;
   std::vector<std::tuple<int64_t, int32_t, int32_t>> heap_;
   NeighbourTable table_;
@@ -162,8 +162,8 @@ void NeighbourSearch::Accept(NodeId node, NodeId source, int64_t width) {
   for (NodeId at = node; at != source; at = topology_.link(table_.paths_.back()).from)
     table_.paths_.push_back(states_[at.index()].parent);
   std::reverse(table_.paths_.begin() + static_cast<ptrdiff_t>(first), table_.paths_.end());
-  found_.push_back(Found{*topology_.RankOf(node), first, table_.paths_.size() - first, width,
-                         states_[node.index()].latency_ps});
+  found_.push_back(FoundPath{*topology_.RankOf(node), first, table_.paths_.size() - first, width,
+                             states_[node.index()].latency_ps});
 }
 
 void NeighbourSearch::AddRow(Rank from) {
@@ -176,8 +176,8 @@ void NeighbourSearch::AddRow(Rank from) {
     FindWidths(source);
     for (int64_t width : widths_) FindPaths(source, width);
   }
-  std::ranges::sort(found_, {}, &Found::rank);
-  for (const Found& found : found_) {
+  std::ranges::sort(found_, {}, &FoundPath::rank);
+  for (const FoundPath& found : found_) {
     table_.items_.push_back(Neighbour{found.rank, std::span<const LinkId>(), found.width, found.latency_ps});
     path_places_.emplace_back(found.path_first, found.path_size);
   }

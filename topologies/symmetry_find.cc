@@ -32,7 +32,7 @@ uint64_t Mix(uint64_t x) {
 
 // A neighbour and a hash of the links to it. Equal bonds stand for equal multisets of links, in both
 // directions.
-struct Neighbour {
+struct BondedNode {
   int32_t node;
   int32_t bond;
 };
@@ -69,22 +69,22 @@ class Graph {
       neighbours_[hashes[i].second].bond = bond;
     }
   }
-  std::span<const Neighbour> Of(int32_t node) const {
+  std::span<const BondedNode> Of(int32_t node) const {
     return std::span(neighbours_)
         .subspan(static_cast<size_t>(first_[node]), static_cast<size_t>(first_[node + 1] - first_[node]));
   }
   // The bond between two nodes, or -1.
   int32_t Bond(int32_t a, int32_t b) const {
-    const std::span<const Neighbour> of = Of(a);
+    const std::span<const BondedNode> of = Of(a);
     const auto it = std::lower_bound(of.begin(), of.end(), b,
-                                     [](const Neighbour& n, int32_t node) { return n.node < node; });
+                                     [](const BondedNode& n, int32_t node) { return n.node < node; });
     return it != of.end() && it->node == b ? it->bond : -1;
   }
   int64_t size() const { return static_cast<int64_t>(first_.size() + neighbours_.size()); }
 
  private:
   std::vector<int32_t> first_;
-  std::vector<Neighbour> neighbours_;  // by node, then neighbour
+  std::vector<BondedNode> neighbours_;  // by node, then neighbour
 };
 
 // Colours, as hashes, such that nodes of one colour have equally coloured neighbours over equal bonds
@@ -106,7 +106,7 @@ std::vector<uint64_t> Colour(const Topology& topology, const Graph& graph) {
     classes = found;
     for (size_t n = 0; n < nodes; ++n) {
       next[n] = Mix(colour[n]);
-      for (const Neighbour& w : graph.Of(static_cast<int32_t>(n)))
+      for (const BondedNode& w : graph.Of(static_cast<int32_t>(n)))
         next[n] += Mix(colour[w.node] * 0x9e3779b97f4a7c15ULL + static_cast<uint64_t>(w.bond));
     }
     colour.swap(next);
@@ -158,9 +158,9 @@ class Search {
     const bool gpu = topology_.IsGpu(NodeId(w));
     if (gpu && group_.OrbitOf(NodeId(w)) == group_.OrbitOf(NodeId(x))) return false;
     int32_t first_gpu = -1;
-    const std::span<const Neighbour> neighbours = graph_.Of(w);
+    const std::span<const BondedNode> neighbours = graph_.Of(w);
     budget_ -= static_cast<int64_t>(neighbours.size()) / 8;
-    for (const Neighbour& n : neighbours) {
+    for (const BondedNode& n : neighbours) {
       if (map_[n.node] >= 0) {
         if (graph_.Bond(x, map_[n.node]) != n.bond) return false;
       } else if (first_gpu < 0 && topology_.IsGpu(NodeId(n.node))) {
@@ -170,8 +170,8 @@ class Search {
     // Some GPU next to x must be left for the switch's GPUs.
     if (gpu || first_gpu < 0) return true;
     const int32_t own = group_.OrbitOf(NodeId(first_gpu));
-    const std::span<const Neighbour> others = graph_.Of(x);
-    return std::any_of(others.begin(), others.end(), [&](const Neighbour& n) {
+    const std::span<const BondedNode> others = graph_.Of(x);
+    return std::any_of(others.begin(), others.end(), [&](const BondedNode& n) {
       return back_[n.node] < 0 && colour_[n.node] == colour_[first_gpu] &&
              group_.OrbitOf(NodeId(n.node)) != own;
     });
@@ -215,7 +215,7 @@ class Search {
     }
     const int32_t bond = graph_.Bond(u, w);
     const size_t preferred = candidates_.size();
-    for (const Neighbour& n : graph_.Of(map_[u])) {
+    for (const BondedNode& n : graph_.Of(map_[u])) {
       if (n.bond != bond || !Fits(w, n.node)) continue;
       const auto end = candidates_.begin() + static_cast<std::ptrdiff_t>(preferred);
       if (std::find(candidates_.begin(), end, n.node) == end) candidates_.push_back(n.node);
@@ -237,7 +237,7 @@ class Search {
   // Maps those neighbours of the next mapped node that have a preferred image.
   bool Spread() {
     const int32_t u = trail_[head_];
-    for (const Neighbour& n : graph_.Of(u)) {
+    for (const BondedNode& n : graph_.Of(u)) {
       if (map_[n.node] >= 0) continue;
       int32_t best = -1;
       AddPreferred(u, n.node, [&](int64_t x) {
@@ -261,7 +261,7 @@ class Search {
     for (size_t i = scan_; i < trail_.size() && looked < kLook && fewest > 1; ++i) {
       const int32_t u = trail_[i];
       bool open = false;
-      for (const Neighbour& n : graph_.Of(u)) {
+      for (const BondedNode& n : graph_.Of(u)) {
         if (map_[n.node] >= 0) continue;
         open = true;
         if (looked++ >= kLook) break;

@@ -67,7 +67,7 @@ using nlohmann::json;
 
 constexpr size_t kMaxDepth = 100;
 
-class Builder : public nlohmann::json_sax<json> {
+class TreeBuilder : public nlohmann::json_sax<json> {
  public:
   bool null() override { return Attach({std::monostate()}); }
   bool boolean(bool value) override { return Attach({value}); }
@@ -224,7 +224,7 @@ JsonDocument& JsonDocument::operator=(JsonDocument&&) noexcept = default;
 JsonDocument::~JsonDocument() = default;
 
 StatusOr<JsonDocument> JsonDocument::Parse(std::string_view text, std::string file) {
-  Builder builder;
+  TreeBuilder builder;
   if (json::sax_parse(text.begin(), text.end(), &builder))
     return JsonDocument(std::move(file), std::make_unique<JsonNode>(std::move(builder.root)));
   if (!builder.position()) return InvalidInput(fmt::format("{}: {}", file, builder.error()));

@@ -27,7 +27,7 @@ struct RankMemory {
   BufferLayout input_layout, output_layout, scratch_layout;
 };
 
-struct BlockState {
+struct BlockProgress {
   int32_t next = 0, pass = 0;
 };
 
@@ -127,7 +127,7 @@ class Interpreter {
   }
 
   bool CanGoOn(int32_t block) const {
-    const BlockState& state = blocks_[static_cast<size_t>(block)];
+    const BlockProgress& state = blocks_[static_cast<size_t>(block)];
     const int32_t size = index_.BlockFirst(block + 1) - index_.BlockFirst(block);
     if (size == 0 || state.pass == passes_) return false;
     const Instruction& i = Next(block);
@@ -139,7 +139,7 @@ class Interpreter {
         if (under_way_[static_cast<size_t>(connection)].size() == static_cast<size_t>(program_.slots))
           return false;
     for (const Dependency& on : index_.Dependencies(index_.BlockFirst(block) + state.next)) {
-      const BlockState& other =
+      const BlockProgress& other =
           blocks_[static_cast<size_t>(index_.RankFirstBlock(index_.BlockRank(block)) + on.threadblock)];
       if (other.pass < state.pass || (other.pass == state.pass && other.next <= on.index)) return false;
     }
@@ -180,7 +180,7 @@ class Interpreter {
   }
 
   void Step(int32_t block) {
-    BlockState& state = blocks_[static_cast<size_t>(block)];
+    BlockProgress& state = blocks_[static_cast<size_t>(block)];
     const Instruction& i = Next(block);
     RankMemory& memory = memory_[index_.BlockRank(block)];
     Bytes received, sent;
@@ -229,7 +229,7 @@ class Interpreter {
 
   Status Stuck() const {
     for (int32_t block = 0; block < index_.num_blocks(); ++block) {
-      const BlockState& state = blocks_[static_cast<size_t>(block)];
+      const BlockProgress& state = blocks_[static_cast<size_t>(block)];
       if (state.pass == passes_ || index_.BlockFirst(block + 1) == index_.BlockFirst(block)) continue;
       return InvalidInput(
           fmt::format("interpret: {} of pass {}: can never go on; expected a program that "
@@ -248,7 +248,7 @@ class Interpreter {
   const ProgramIndex index_;
   IdVector<Rank, RankMemory> memory_;
   std::vector<std::deque<Bytes>> under_way_;  // by connection
-  std::vector<BlockState> blocks_;
+  std::vector<BlockProgress> blocks_;
 };
 
 }  // namespace

@@ -196,7 +196,7 @@ class EventLoop {
       ++state.landed;
       while (state.landed < cell.num_writes && flag(state.landed) != 0) ++state.landed;
       while (state.reader >= 0 && model_.readers[state.reader].need <= state.landed) {
-        const SimulationModel::Reader& reader = model_.readers[state.reader];
+        const SimulationModel::WaitingRead& reader = model_.readers[state.reader];
         state.reader = reader.next;
         Satisfy(reader.job, segment);
       }

@@ -12,10 +12,10 @@
 namespace xccl {
 namespace {
 
-class Builder {
+class ModelBuilder {
  public:
-  Builder(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
-          const Topology& topology, TimeModel model, const Quotient* quotient)
+  ModelBuilder(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
+               const Topology& topology, TimeModel model, const Quotient* quotient)
       : schedule_(schedule),
         collective_(collective),
         sizes_(sizes),
@@ -290,7 +290,7 @@ class Builder {
 SimulationModel BuildSimulationModel(const Schedule& schedule, const Collective& collective,
                                      const CollectiveSizes& sizes, const Topology& topology, TimeModel model,
                                      const Quotient* quotient) {
-  return Builder(schedule, collective, sizes, topology, model, quotient).Build();
+  return ModelBuilder(schedule, collective, sizes, topology, model, quotient).Build();
 }
 
 }  // namespace xccl

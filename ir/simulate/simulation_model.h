@@ -29,7 +29,7 @@ struct SimulationModel {
     bool to_gpu = false;     // writes a cell of its head
   };
   // A job that reads a cell waits until the cell's first `need` writes, in order of step, have landed.
-  struct Reader {
+  struct WaitingRead {
     int32_t job = 0;
     int32_t need = 0;
     int32_t next = -1;  // the cell's next reader, whose need is not smaller; -1: last
@@ -55,7 +55,7 @@ struct SimulationModel {
   std::vector<int32_t> job_missing;      // number of inputs and reads that a job waits for
   std::vector<int32_t> job_first_write;  // writes of job j: job_first_write[j]..[j+1)
   std::vector<Write> writes;
-  std::vector<Reader> readers;
+  std::vector<WaitingRead> readers;
   std::vector<Cell> cells;
 
   int32_t num_messages = 0;

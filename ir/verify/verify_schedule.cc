@@ -266,7 +266,7 @@ class ChunkPlayer {
         sets_(words_ * static_cast<size_t>(topology.num_ranks())),
         wanted_(words_),
         holds_(topology.num_ranks(), 0),
-        written_(topology.num_ranks(), Write::kNone) {}
+        written_(topology.num_ranks(), WriteKind::kNone) {}
 
   void Play(ChunkId chunk, std::span<const int32_t> transfers) {
     chunk_ = chunk;
@@ -291,7 +291,7 @@ class ChunkPlayer {
   }
 
  private:
-  enum class Write : uint8_t { kNone, kCopy, kReduce };
+  enum class WriteKind : uint8_t { kNone, kCopy, kReduce };
 
   uint64_t* Set(Rank r) { return sets_.data() + r.index() * words_; }
   void Hold(Rank r) {
@@ -343,7 +343,7 @@ class ChunkPlayer {
     for (size_t i = 0; i < transfers.size(); ++i)
       if (readable_[i]) Store(transfers[i], &values_[i * words_]);
     for (int32_t t : transfers)
-      for (Rank to : Destinations(t)) written_[to.index()] = Write::kNone;
+      for (Rank to : Destinations(t)) written_[to.index()] = WriteKind::kNone;
   }
 
   // Reads what transfer t carries, as it was before the step.
@@ -369,14 +369,14 @@ class ChunkPlayer {
   void Store(int32_t t, const uint64_t* value) {
     const bool reduce = s_.op[t] == TransferOp::kReduce;
     for (Rank to : Destinations(t)) {
-      Write& written = written_[to.index()];
-      if (written == Write::kCopy || (written == Write::kReduce && !reduce)) {
+      WriteKind& written = written_[to.index()];
+      if (written == WriteKind::kCopy || (written == WriteKind::kReduce && !reduce)) {
         out_.AddAtStep(
             "S5", s_.step[t],
             fmt::format("rank {} is sent chunk {} twice, not both to reduce", to.value, chunk_.value));
         continue;
       }
-      written = reduce ? Write::kReduce : Write::kCopy;
+      written = reduce ? WriteKind::kReduce : WriteKind::kCopy;
       uint64_t* held = Set(to);
       if (!reduce) {
         Hold(to);
@@ -424,8 +424,8 @@ class ChunkPlayer {
   size_t words_;                // 64-bit words in one set
   std::vector<uint64_t> sets_;  // by rank; zero if it holds nothing
   std::vector<uint64_t> wanted_;
-  std::vector<uint8_t> holds_;  // by rank
-  std::vector<Write> written_;  // by rank, in the step being played
+  std::vector<uint8_t> holds_;      // by rank
+  std::vector<WriteKind> written_;  // by rank, in the step being played
   std::vector<Rank> holders_;
   std::vector<uint64_t> values_;  // of the step's transfers
   std::vector<uint8_t> readable_;

@@ -25,9 +25,9 @@ std::string Lower(std::string_view text) {
   return lower;
 }
 
-class Reader {
+class NcclTreeReader {
  public:
-  Reader(std::string_view text, std::string_view file) : text_(text), file_(file) {}
+  NcclTreeReader(std::string_view text, std::string_view file) : text_(text), file_(file) {}
 
   StatusOr<NcclSystem> Read();
 
@@ -58,7 +58,8 @@ class Reader {
   NcclSystem system_;
 };
 
-std::optional<int64_t> Reader::Integer(pugi::xml_node node, const char* name, int64_t low, int64_t high) {
+std::optional<int64_t> NcclTreeReader::Integer(pugi::xml_node node, const char* name, int64_t low,
+                                               int64_t high) {
   const pugi::xml_attribute attribute = node.attribute(name);
   if (!attribute) return std::nullopt;
   const std::string_view text = attribute.value();
@@ -69,7 +70,7 @@ std::optional<int64_t> Reader::Integer(pugi::xml_node node, const char* name, in
   return std::nullopt;
 }
 
-uint64_t Reader::Hex16(pugi::xml_node node, const char* name) {
+uint64_t NcclTreeReader::Hex16(pugi::xml_node node, const char* name) {
   std::string_view text = node.attribute(name).value();
   if (text.starts_with("0x")) text.remove_prefix(2);
   uint64_t value = 0;
@@ -77,7 +78,7 @@ uint64_t Reader::Hex16(pugi::xml_node node, const char* name) {
   return value & 0xffff;
 }
 
-NcclItem& Reader::Add(NcclItemKind kind, int32_t parent, pugi::xml_node node) {
+NcclItem& NcclTreeReader::Add(NcclItemKind kind, int32_t parent, pugi::xml_node node) {
   NcclItem& item = system_.items.emplace_back();
   item.kind = kind;
   item.parent = parent;
@@ -85,7 +86,7 @@ NcclItem& Reader::Add(NcclItemKind kind, int32_t parent, pugi::xml_node node) {
   return item;
 }
 
-void Reader::ReadCpu(pugi::xml_node node) {
+void NcclTreeReader::ReadCpu(pugi::xml_node node) {
   const auto index = static_cast<int32_t>(system_.items.size());
   NcclItem& item = Add(NcclItemKind::kCpu, -1, node);
   item.numa = static_cast<int32_t>(Integer(node, "numaid", -1, kMaxCount).value_or(0));
@@ -98,7 +99,7 @@ void Reader::ReadCpu(pugi::xml_node node) {
 }
 
 // Reads the children of a <cpu> or of a bridge; `parent` is the index of its item.
-void Reader::ReadChildren(pugi::xml_node node, int32_t parent, int depth) {
+void NcclTreeReader::ReadChildren(pugi::xml_node node, int32_t parent, int depth) {
   for (pugi::xml_node child : node.children()) {
     if (child.type() != pugi::node_element || !status_.ok()) continue;
     const std::string_view name = child.name();
@@ -144,7 +145,7 @@ Contents ContentsOf(pugi::xml_node pci) {
   return contents;
 }
 
-void Reader::ReadPci(pugi::xml_node node, int32_t parent, int depth) {
+void NcclTreeReader::ReadPci(pugi::xml_node node, int32_t parent, int depth) {
   if (depth > kMaxDepth) return Fail(node, fmt::format("nested deeper than {}", kMaxDepth));
   const Contents contents = ContentsOf(node);
   const auto index = static_cast<int32_t>(system_.items.size());
@@ -163,7 +164,7 @@ void Reader::ReadPci(pugi::xml_node node, int32_t parent, int depth) {
   }
 }
 
-void Reader::ReadPciAttributes(pugi::xml_node node, NcclItem& item) {
+void NcclTreeReader::ReadPciAttributes(pugi::xml_node node, NcclItem& item) {
   item.busid = Lower(node.attribute("busid").value());
   if (item.busid.empty()) system_.warnings.Add(item.offset, "pci without busid");
   item.pci_class = Lower(node.attribute("class").value());
@@ -192,7 +193,7 @@ void Reader::ReadPciAttributes(pugi::xml_node node, NcclItem& item) {
       lanes == 1 && speed.bytes_per_s_per_lane == ParsePcieSpeed("2.5 GT/s").bytes_per_s_per_lane;
 }
 
-void Reader::ReadGpu(pugi::xml_node node, NcclItem& item) {
+void NcclTreeReader::ReadGpu(pugi::xml_node node, NcclItem& item) {
   const auto non_negative = [](std::optional<int64_t> value) -> std::optional<int32_t> {
     return value && *value >= 0 ? std::optional(static_cast<int32_t>(*value)) : std::nullopt;
   };
@@ -213,7 +214,7 @@ void Reader::ReadGpu(pugi::xml_node node, NcclItem& item) {
   }
 }
 
-void Reader::ReadNet(pugi::xml_node node, NcclItem& item) {
+void NcclTreeReader::ReadNet(pugi::xml_node node, NcclItem& item) {
   item.name = node.attribute("name").value();
   if (const auto dev = Integer(node, "dev", -1, kMaxCount); dev && *dev >= 0)
     item.dev = static_cast<int32_t>(*dev);
@@ -231,7 +232,7 @@ void Reader::ReadNet(pugi::xml_node node, NcclItem& item) {
   if (latency_us > 0 && latency_us < 1e6) item.latency_ps = static_cast<int64_t>(latency_us * 1e6);
 }
 
-void Reader::ReadEdge(pugi::xml_node node, NcclItem& item) {
+void NcclTreeReader::ReadEdge(pugi::xml_node node, NcclItem& item) {
   NcclEdge edge;
   edge.offset = OffsetOf(node);
   const std::string_view name = node.name();
@@ -257,7 +258,7 @@ void Reader::ReadEdge(pugi::xml_node node, NcclItem& item) {
   item.edges.push_back(std::move(edge));
 }
 
-StatusOr<NcclSystem> Reader::Read() {
+StatusOr<NcclSystem> NcclTreeReader::Read() {
   pugi::xml_document document;
   const pugi::xml_parse_result parsed = document.load_buffer(text_.data(), text_.size());
   if (!parsed) {
@@ -319,7 +320,7 @@ std::vector<int32_t> NcclSystem::Live(NcclItemKind kind) const {
 }
 
 StatusOr<NcclSystem> ReadNcclTree(std::string_view text, std::string_view file) {
-  return Reader(text, file).Read();
+  return NcclTreeReader(text, file).Read();
 }
 
 }  // namespace xccl

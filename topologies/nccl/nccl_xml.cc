@@ -52,9 +52,9 @@ std::string SafeId(std::string_view text) {
   return id;
 }
 
-class Builder {
+class DumpTopologyBuilder {
  public:
-  Builder(NcclSystem system, std::string_view text, std::string_view file)
+  DumpTopologyBuilder(NcclSystem system, std::string_view text, std::string_view file)
       : system_(std::move(system)), items_(system_.items), text_(text), file_(file) {}
 
   StatusOr<Topology> Build();
@@ -95,13 +95,13 @@ class Builder {
   TopologySpec spec_;
 };
 
-int32_t Builder::CpuOf(int32_t index) {
+int32_t DumpTopologyBuilder::CpuOf(int32_t index) {
   while (Item(index).parent >= 0) index = Item(index).parent;
   return index;
 }
 
 // Orders GPUs by rank if they have ranks, else by dev, else by document order.
-Status Builder::OrderGpus() {
+Status DumpTopologyBuilder::OrderGpus() {
   gpus_ = system_.Live(NcclItemKind::kGpu);
   if (Item(gpus_.front()).rank) {
     std::ranges::stable_sort(gpus_, {}, [&](int32_t g) { return *Item(g).rank; });
@@ -120,7 +120,7 @@ Status Builder::OrderGpus() {
 }
 
 // Hosts are the CPUs' host_hash values, in the order of their first ranks. Ranks are grouped by host.
-void Builder::OrderHosts() {
+void DumpTopologyBuilder::OrderHosts() {
   std::map<std::string, HostId> hosts;
   const auto host = [&](int32_t cpu) {
     const auto [known, added] =
@@ -139,7 +139,8 @@ void Builder::OrderHosts() {
   }
 }
 
-NodeId Builder::AddNode(int32_t index, NodeKind kind, std::optional<HostId> host, const std::string& id) {
+NodeId DumpTopologyBuilder::AddNode(int32_t index, NodeKind kind, std::optional<HostId> host,
+                                    const std::string& id) {
   std::string unique = SafeId(id);
   for (int n = 2; !taken_.emplace(host ? host->value : -1, kind, unique).second; ++n)
     unique = fmt::format("{}-{}", SafeId(id), n);
@@ -149,7 +150,7 @@ NodeId Builder::AddNode(int32_t index, NodeKind kind, std::optional<HostId> host
   return node;
 }
 
-Status Builder::AddNodes() {
+Status DumpTopologyBuilder::AddNodes() {
   std::vector<int32_t> bridges = system_.Live(NcclItemKind::kBridge), nets = system_.Live(NcclItemKind::kNet),
                        cpus = system_.Live(NcclItemKind::kCpu);
   std::ranges::stable_sort(nets, {}, [&](int32_t n) { return Item(n).dev.value_or(INT32_MAX); });
@@ -193,16 +194,16 @@ Status Builder::AddNodes() {
   return OkStatus();
 }
 
-void Builder::AddLink(NodeId from, NodeId to, int64_t bandwidth, int64_t latency) {
+void DumpTopologyBuilder::AddLink(NodeId from, NodeId to, int64_t bandwidth, int64_t latency) {
   spec_.links.push_back(Link{from, to, bandwidth, latency, 0});
 }
 
-void Builder::AddCable(NodeId a, NodeId b, int64_t bandwidth, int64_t latency) {
+void DumpTopologyBuilder::AddCable(NodeId a, NodeId b, int64_t bandwidth, int64_t latency) {
   AddLink(a, b, bandwidth, latency);
   AddLink(b, a, bandwidth, latency);
 }
 
-void Builder::AddGpuLink(int32_t gpu, const NcclEdge& edge, int64_t bandwidth) {
+void DumpTopologyBuilder::AddGpuLink(int32_t gpu, const NcclEdge& edge, int64_t bandwidth) {
   const int32_t node = node_[static_cast<size_t>(gpu)]->value;
   const auto known = item_of_bus_.find(BusKey(edge.target));
   if (edge.target_class.starts_with("0x068001")) {
@@ -224,7 +225,7 @@ void Builder::AddGpuLink(int32_t gpu, const NcclEdge& edge, int64_t bandwidth) {
 }
 
 // Reads the GPUs' links; parallel links to one target are summed.
-void Builder::ReadGpuLinks() {
+void DumpTopologyBuilder::ReadGpuLinks() {
   for (int32_t i = 0; i < size(); ++i)
     if (!Item(i).busid.empty() && !item_of_bus_.emplace(BusKey(Item(i).busid), i).second)
       Warn(Item(i).offset, fmt::format("a second device {}", Item(i).busid));
@@ -237,7 +238,7 @@ void Builder::ReadGpuLinks() {
     }
 }
 
-void Builder::AddGpuLinks() {
+void DumpTopologyBuilder::AddGpuLinks() {
   ReadGpuLinks();
   for (const auto& [ends, bandwidth] : gpu_links_) {
     const auto back = gpu_links_.find({ends.second, ends.first});
@@ -272,7 +273,7 @@ void Builder::AddGpuLinks() {
     AddCable(NodeId(rank), nvswitch, bandwidth, kGpuSwitchLatencyPs);
 }
 
-void Builder::AddTreeLinks() {
+void DumpTopologyBuilder::AddTreeLinks() {
   for (int32_t i = 0; i < size(); ++i) {
     const NcclItem& item = Item(i);
     if (item.removed || item.parent < 0 || !node_[static_cast<size_t>(i)]) continue;
@@ -296,7 +297,7 @@ void Builder::AddTreeLinks() {
   }
 }
 
-Status Builder::AddCpuLinks() {
+Status DumpTopologyBuilder::AddCpuLinks() {
   std::vector<std::vector<int32_t>> of_host(spec_.hosts.size());
   for (int32_t cpu : system_.Live(NcclItemKind::kCpu))
     of_host[host_of_cpu_[static_cast<size_t>(cpu)].index()].push_back(cpu);
@@ -318,7 +319,7 @@ Status Builder::AddCpuLinks() {
   return OkStatus();
 }
 
-std::string Builder::Source() const {
+std::string DumpTopologyBuilder::Source() const {
   std::set<std::string> archs;
   for (int32_t gpu : gpus_) archs.insert(ToString(*items_[static_cast<size_t>(gpu)].arch));
   return fmt::format("{} ({}); bandwidths and latencies as NCCL 2.28.9 assumes them",
@@ -326,7 +327,7 @@ std::string Builder::Source() const {
                      Join(std::vector<std::string>(archs.begin(), archs.end()), ", "));
 }
 
-StatusOr<Topology> Builder::Build() {
+StatusOr<Topology> DumpTopologyBuilder::Build() {
   XCCL_RETURN_IF_ERROR(OrderGpus());
   host_of_cpu_.resize(items_.size());
   node_.resize(items_.size());
@@ -361,7 +362,7 @@ bool IsNcclXml(std::string_view text) {
 StatusOr<Topology> ReadNcclXml(std::string_view text, std::string_view file, const LoadOptions& options) {
   XCCL_ASSIGN_OR_RETURN(NcclSystem system, ReadNcclTree(text, file));
   XCCL_RETURN_IF_ERROR(SettleNcclTree(system, text, file, options));
-  return Builder(std::move(system), text, file).Build();
+  return DumpTopologyBuilder(std::move(system), text, file).Build();
 }
 
 }  // namespace xccl

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kMostDevices = 1024;
 
-struct Connection {
+struct DeviceLink {
   enum class Kind { kSelf, kNvlink, kPix, kPxb, kPhb, kNode, kSys };
   Kind kind = Kind::kSys;
   int64_t links = 0;  // kNvlink
@@ -36,7 +36,7 @@ struct Device {
 
 struct Matrix {
   std::vector<Device> devices;  // columns
-  std::vector<std::vector<Connection>> rows;
+  std::vector<std::vector<DeviceLink>> rows;
 };
 
 Status Bad(std::string_view message) { return InvalidInput(fmt::format("nvidia-smi topo -m: {}", message)); }
@@ -77,16 +77,16 @@ std::optional<int64_t> NumberAfter(std::string_view word, std::string_view prefi
   return number.ok() ? std::optional(*number) : std::nullopt;
 }
 
-std::optional<Connection> ParseConnection(std::string_view word) {
-  using Kind = Connection::Kind;
-  if (word == "X") return Connection{Kind::kSelf, 0};
-  if (word == "PIX") return Connection{Kind::kPix, 0};
-  if (word == "PXB") return Connection{Kind::kPxb, 0};
-  if (word == "PHB") return Connection{Kind::kPhb, 0};
-  if (word == "NODE") return Connection{Kind::kNode, 0};
-  if (word == "SYS" || word == "SOC") return Connection{Kind::kSys, 0};  // SOC: drivers before 390
+std::optional<DeviceLink> ParseDeviceLink(std::string_view word) {
+  using Kind = DeviceLink::Kind;
+  if (word == "X") return DeviceLink{Kind::kSelf, 0};
+  if (word == "PIX") return DeviceLink{Kind::kPix, 0};
+  if (word == "PXB") return DeviceLink{Kind::kPxb, 0};
+  if (word == "PHB") return DeviceLink{Kind::kPhb, 0};
+  if (word == "NODE") return DeviceLink{Kind::kNode, 0};
+  if (word == "SYS" || word == "SOC") return DeviceLink{Kind::kSys, 0};  // SOC: drivers before 390
   if (const auto links = NumberAfter(word, "NV"); links && *links > 0)
-    return Connection{Kind::kNvlink, *links};
+    return DeviceLink{Kind::kNvlink, *links};
   return std::nullopt;
 }
 
@@ -98,7 +98,7 @@ StatusOr<std::vector<Device>> ReadHeader(const std::vector<std::string>& words, 
   for (; at < words.size(); ++at) {
     if (kOtherColumns.contains(words[at])) continue;
     if (!devices.empty() && words[at] == devices.front().name) return devices;
-    if (words[at] == "Legend:" || ParseConnection(words[at])) break;
+    if (words[at] == "Legend:" || ParseDeviceLink(words[at])) break;
     devices.push_back(Device{words[at], NumberAfter(words[at], "GPU").has_value(), std::nullopt, "", {}, 0});
     if (static_cast<int64_t>(devices.size()) > kMostDevices)
       return Bad(fmt::format("more than {} devices", kMostDevices));
@@ -137,14 +137,14 @@ StatusOr<Matrix> ReadMatrix(std::string_view text) {
     if (at >= words.size() || !row_starts(at, row))
       return Bad(fmt::format("no row {}; expected one for each column", name));
     ++at;
-    std::vector<Connection>& cells = matrix.rows.emplace_back();
+    std::vector<DeviceLink>& cells = matrix.rows.emplace_back();
     for (size_t column = 0; column < count; ++column, ++at) {
-      const auto connection = at < words.size() ? ParseConnection(words[at]) : std::nullopt;
+      const auto connection = at < words.size() ? ParseDeviceLink(words[at]) : std::nullopt;
       const std::string place = fmt::format("{} to {}", name, matrix.devices[column].name);
       if (at >= words.size()) return Bad(fmt::format("{}: the text ends", place));
       if (!connection)
         return Bad(fmt::format("{}: '{}'; expected X, NV#, PIX, PXB, PHB, NODE or SYS", place, words[at]));
-      if ((connection->kind == Connection::Kind::kSelf) != (row == column))
+      if ((connection->kind == DeviceLink::Kind::kSelf) != (row == column))
         return Bad(fmt::format("{}: '{}'; expected X on the diagonal alone", place, words[at]));
       cells.push_back(*connection);
     }
@@ -212,9 +212,9 @@ class Groups {
   UnionFind sets_;
 };
 
-class Builder {
+class SmiTopologyBuilder {
  public:
-  Builder(Matrix matrix, const NvidiaSmiTexts& texts)
+  SmiTopologyBuilder(Matrix matrix, const NvidiaSmiTexts& texts)
       : devices_(std::move(matrix.devices)), rows_(std::move(matrix.rows)), texts_(texts) {}
 
   StatusOr<Topology> Build() {
@@ -244,16 +244,16 @@ class Builder {
                             gpus ? devices_[i].name.substr(3) : devices_[i].name);
   }
   // A device, or a PCIe switch with devices below it.
-  struct Unit {
+  struct PcieItem {
     std::optional<NodeId> node;  // absent: the device
     size_t device = 0;           // for a switch: one of the devices below it
     int64_t bandwidth = 0;       // towards the parent
   };
   void AddNvlinks();
-  std::vector<Unit> AddSwitches();
+  std::vector<PcieItem> AddSwitches();
   void AddPcie();
   int64_t PcieOf(size_t device);
-  Groups GroupsOf(const std::set<Connection::Kind>& kinds) {
+  Groups GroupsOf(const std::set<DeviceLink::Kind>& kinds) {
     Groups groups(devices_.size());
     for (size_t i = 0; i < devices_.size(); ++i)
       for (size_t j = 0; j < devices_.size(); ++j)
@@ -262,19 +262,19 @@ class Builder {
   }
 
   std::vector<Device> devices_;
-  std::vector<std::vector<Connection>> rows_;
+  std::vector<std::vector<DeviceLink>> rows_;
   const NvidiaSmiTexts& texts_;
   std::vector<NodeId> nodes_;  // by device index
-  std::vector<std::pair<Unit, NodeId>> below_switches_;
+  std::vector<std::pair<PcieItem, NodeId>> below_switches_;
   TopologySpec spec_;
 };
 
-void Builder::AddNvlinks() {
+void SmiTopologyBuilder::AddNvlinks() {
   std::optional<NodeId> nvswitch;
   for (size_t i = 0; i < devices_.size(); ++i) {
     if (!devices_[i].gpu) continue;
     int64_t sum = 0, most = 0;
-    for (const Connection& c : rows_[i]) {
+    for (const DeviceLink& c : rows_[i]) {
       sum += c.links;
       most = std::max(most, c.links);
     }
@@ -295,7 +295,7 @@ void Builder::AddNvlinks() {
 }
 
 // The bandwidth of a device's own slot; if unknown, what NCCL assumes (Gen3 x16).
-int64_t Builder::PcieOf(size_t device) {
+int64_t SmiTopologyBuilder::PcieOf(size_t device) {
   const Device& d = devices_[device];
   if (!d.gpu) {
     if (const auto known = texts_.nic_bytes_per_s.find(d.name); known != texts_.nic_bytes_per_s.end())
@@ -313,34 +313,34 @@ int64_t Builder::PcieOf(size_t device) {
 
 // Adds a PCIe switch for each PIX group of two or more devices, and one above each PXB group of two or more
 // of those. Returns what joins a CPU directly, each identified by one of its devices.
-std::vector<Builder::Unit> Builder::AddSwitches() {
-  using Kind = Connection::Kind;
+std::vector<SmiTopologyBuilder::PcieItem> SmiTopologyBuilder::AddSwitches() {
+  using Kind = DeviceLink::Kind;
   Groups pix = GroupsOf({Kind::kPix}), pxb = GroupsOf({Kind::kPix, Kind::kPxb});
-  std::map<int32_t, std::map<int32_t, std::vector<Unit>>> trees;  // PXB group -> PIX group -> devices
+  std::map<int32_t, std::map<int32_t, std::vector<PcieItem>>> trees;  // PXB group -> PIX group -> devices
   for (size_t i = 0; i < devices_.size(); ++i)
-    trees[pxb.Of(i)][pix.Of(i)].push_back(Unit{std::nullopt, i, PcieOf(i)});
+    trees[pxb.Of(i)][pix.Of(i)].push_back(PcieItem{std::nullopt, i, PcieOf(i)});
   int32_t switches = 0;
-  const auto join = [&](const std::vector<Unit>& units) {
+  const auto join = [&](const std::vector<PcieItem>& units) {
     if (units.size() == 1) return units[0];
-    Unit joined{AddNode(NodeKind::kSwitch, fmt::format("pci{}", switches++)), units[0].device, 0};
-    for (const Unit& unit : units) {
+    PcieItem joined{AddNode(NodeKind::kSwitch, fmt::format("pci{}", switches++)), units[0].device, 0};
+    for (const PcieItem& unit : units) {
       below_switches_.emplace_back(unit, *joined.node);
       joined.bandwidth = std::max(joined.bandwidth, unit.bandwidth);
     }
     return joined;
   };
-  std::vector<Unit> tops;
+  std::vector<PcieItem> tops;
   for (const auto& [top, tree] : trees) {
-    std::vector<Unit> parts;
+    std::vector<PcieItem> parts;
     for (const auto& [group, units] : tree) parts.push_back(join(units));
     tops.push_back(join(parts));
   }
   return tops;
 }
 
-void Builder::AddPcie() {
-  using Kind = Connection::Kind;
-  const std::vector<Unit> tops = AddSwitches();
+void SmiTopologyBuilder::AddPcie() {
+  using Kind = DeviceLink::Kind;
+  const std::vector<PcieItem> tops = AddSwitches();
   AddDevices(false);
   Groups group = GroupsOf({Kind::kPix, Kind::kPxb, Kind::kPhb, Kind::kNode});
   std::map<std::string, size_t> first_of_node;  // by NUMA node, else by CPU list
@@ -353,17 +353,17 @@ void Builder::AddPcie() {
     if (devices_[i].numa) numa.emplace(group.Of(i), *devices_[i].numa);
   std::map<int32_t, NodeId> cpus;
   std::set<std::string> ids;
-  for (const Unit& top : tops) {
+  for (const PcieItem& top : tops) {
     const int32_t of = group.Of(top.device);
     if (cpus.contains(of)) continue;
     std::string id = numa.contains(of) ? fmt::format("numa{}", numa[of]) : "cpu0";
     for (int n = 1; !ids.insert(id).second; ++n) id = fmt::format("cpu{}", n);
     cpus.emplace(of, AddNode(NodeKind::kCpu, id));
   }
-  const auto node = [&](const Unit& unit) { return unit.node.value_or(nodes_[unit.device]); };
+  const auto node = [&](const PcieItem& unit) { return unit.node.value_or(nodes_[unit.device]); };
   for (const auto& [unit, above] : below_switches_)
     AddCable(node(unit), above, unit.bandwidth, kPcieLatencyPs);
-  for (const Unit& top : tops) {
+  for (const PcieItem& top : tops) {
     const auto cpu = cpus.find(group.Of(top.device));
     XCCL_CHECK(cpu != cpus.end());
     AddCable(node(top), cpu->second, top.bandwidth, kPcieLatencyPs);
@@ -378,7 +378,7 @@ void Builder::AddPcie() {
 StatusOr<Topology> ReadNvidiaSmi(const NvidiaSmiTexts& texts, const LoadOptions& options) {
   XCCL_ASSIGN_OR_RETURN(Matrix matrix, ReadMatrix(texts.matrix));
   XCCL_RETURN_IF_ERROR(ReadGpus(texts, options, matrix.devices));
-  return Builder(std::move(matrix), texts).Build();
+  return SmiTopologyBuilder(std::move(matrix), texts).Build();
 }
 
 }  // namespace xccl

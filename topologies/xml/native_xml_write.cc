@@ -37,9 +37,9 @@ std::string Escaped(std::string_view text) {
   return escaped;
 }
 
-class Writer {
+class XmlWriter {
  public:
-  explicit Writer(const TopologySpec& spec) : spec_(spec), index_(spec) { index_.Update(); }
+  explicit XmlWriter(const TopologySpec& spec) : spec_(spec), index_(spec) { index_.Update(); }
 
   std::string Write() {
     Line("<topology name=\"{}\"{}>", Escaped(spec_.name),
@@ -118,6 +118,6 @@ class Writer {
 
 }  // namespace
 
-std::string WriteNativeXml(const Topology& topology) { return Writer(topology.spec()).Write(); }
+std::string WriteNativeXml(const Topology& topology) { return XmlWriter(topology.spec()).Write(); }
 
 }  // namespace xccl
