@@ -33,6 +33,13 @@ using HostId = TypedId<struct HostTag>;    // machine of a topology
 using ChunkId = TypedId<struct ChunkTag>;  // unit of routing of a collective
 using PathId = TypedId<struct PathTag>;    // interned list of links of a schedule
 
+// Every rank of a topology of `n` ranks, in order.
+inline std::vector<Rank> AllRanks(int32_t n) {
+  std::vector<Rank> ranks;
+  for (int32_t r = 0; r < n; ++r) ranks.emplace_back(r);
+  return ranks;
+}
+
 template <typename Id, typename T>
 class IdVector {
  public:

@@ -28,7 +28,7 @@ Collective Skewed(int32_t n, uint64_t seed) {
   Random random(seed);
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kAlltoallv;
-  for (int32_t r = 0; r < n; ++r) spec.ranks.push_back(Rank(r));
+  spec.ranks = AllRanks(n);
   for (int32_t i = 0; i < n * n; ++i) {
     const auto count = static_cast<int64_t>(1 + random.Below(100));
     spec.counts.push_back(random.Below(8) == 0 ? 20 * count : count);

@@ -72,7 +72,7 @@ StatusOr<LoweredProgram> MakeProgram(const Choice& choice, int32_t ranks, int64_
   XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadTopology(fmt::format("nvswitch:{}", ranks)));
   CollectiveSpec spec;
   spec.kind = choice.kind;
-  for (int32_t r = 0; r < ranks; ++r) spec.ranks.push_back(Rank(r));
+  spec.ranks = AllRanks(ranks);
   XCCL_ASSIGN_OR_RETURN(const Collective collective, Collective::Create(spec));
   XCCL_ASSIGN_OR_RETURN(const Engine* engine, FindEngine(choice.engine));
   XCCL_ASSIGN_OR_RETURN(

@@ -60,7 +60,7 @@ Schedule SpreadBreadthFirst(const Topology& topology) {
 Status Row(const std::string& name) {
   XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadTopology(name));
   CollectiveSpec spec;
-  for (int32_t r = 0; r < topology.num_ranks(); ++r) spec.ranks.push_back(Rank(r));
+  spec.ranks = AllRanks(topology.num_ranks());
   const auto of_kind = [&](CollectiveKind kind) {
     spec.kind = kind;
     return Collective::Create(spec).value();

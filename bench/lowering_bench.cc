@@ -112,7 +112,7 @@ int Main(int argc, char** argv) {
       if (wanted.names.size() > 1 && wanted.names[1] != "*" && wanted.names[1] != ToString(kind)) continue;
       CollectiveSpec spec;
       spec.kind = kind;
-      for (int32_t r = 0; r < topology.num_ranks(); ++r) spec.ranks.push_back(Rank(r));
+      spec.ranks = AllRanks(topology.num_ranks());
       const bool rooted = kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce ||
                           kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter;
       if (rooted) spec.root = Rank(0);

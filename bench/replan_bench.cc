@@ -59,7 +59,7 @@ Status PrintRow(const std::string& name, CollectiveKind kind) {
   XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadTopology(name));
   CollectiveSpec spec;
   spec.kind = kind;
-  for (int32_t r = 0; r < topology.num_ranks(); ++r) spec.ranks.emplace_back(r);
+  spec.ranks = AllRanks(topology.num_ranks());
   if (kind == CollectiveKind::kBroadcast) spec.root = Rank(0);
   XCCL_ASSIGN_OR_RETURN(const Collective collective, Collective::Create(spec));
   const Engine& engine = DefaultEngine();

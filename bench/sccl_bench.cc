@@ -149,7 +149,7 @@ Topology MachineOf(const std::string& name) {
 Collective CollectiveOf(CollectiveKind kind, int32_t ranks, int32_t root) {
   CollectiveSpec spec;
   spec.kind = kind;
-  for (int32_t r = 0; r < ranks; ++r) spec.ranks.push_back(Rank(r));
+  spec.ranks = AllRanks(ranks);
   if (kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce ||
       kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter)
     spec.root = Rank(root);

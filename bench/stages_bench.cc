@@ -41,7 +41,7 @@ struct Case {
 Collective Whole(const Topology& topology, CollectiveKind kind) {
   CollectiveSpec spec;
   spec.kind = kind;
-  for (int32_t r = 0; r < topology.num_ranks(); ++r) spec.ranks.push_back(Rank(r));
+  spec.ranks = AllRanks(topology.num_ranks());
   return OrDie(Collective::Create(std::move(spec)));
 }
 

@@ -30,7 +30,7 @@ int PrintRow(const Row& row) {
     return 1;
   }
   CollectiveSpec spec;
-  for (int32_t r = 0; r < topology->num_ranks(); ++r) spec.ranks.push_back(Rank(r));
+  spec.ranks = AllRanks(topology->num_ranks());
   const Collective allgather = Collective::Create(spec).value();
   SynthesisRequest request;
   request.topology = &*topology;

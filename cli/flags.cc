@@ -96,9 +96,7 @@ StatusOr<std::vector<Rank>> MembersOf(const CollectiveFlags& flags, const Topolo
     if (!ranks.ok()) return FlagError(ranks.status(), "--ranks");
     return ranks;
   }
-  std::vector<Rank> all;
-  for (int32_t r = 0; r < topology.num_ranks(); ++r) all.push_back(Rank(r));
-  return all;
+  return AllRanks(topology.num_ranks());
 }
 
 }  // namespace

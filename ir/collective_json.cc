@@ -98,7 +98,7 @@ StatusOr<CollectiveSpec> ReadSpec(const JsonValue& value, int32_t num_ranks) {
   if (ranks) {
     XCCL_ASSIGN_OR_RETURN(spec.ranks, ReadRanks(*ranks, num_ranks));
   } else {
-    for (int32_t r = 0; r < num_ranks; ++r) spec.ranks.push_back(Rank(r));
+    spec.ranks = AllRanks(num_ranks);
   }
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> pre, value.Find("pre"));
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> post, value.Find("post"));

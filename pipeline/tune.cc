@@ -23,7 +23,7 @@ StatusOr<LoweredProgram> Chain(int32_t ranks, int32_t hops, Protocol protocol) {
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kBroadcast;
   spec.root = Rank(0);
-  for (int32_t r = 0; r <= hops; ++r) spec.ranks.push_back(Rank(r));
+  spec.ranks = AllRanks(hops + 1);
   XCCL_ASSIGN_OR_RETURN(Collective collective, Collective::Create(std::move(spec)));
   Program program;
   program.protocol = protocol;

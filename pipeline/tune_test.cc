@@ -56,7 +56,7 @@ TEST(Tune, ServesEverySizeByWhatRanFastest) {
   TuneRequest request;
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kAllgather;
-  for (int32_t r = 0; r < 9; ++r) spec.ranks.push_back(Rank(r));
+  spec.ranks = AllRanks(9);
   request.collectives = {Collective::Create(spec).value()};
   request.sizes_bytes = {1 << 10, 1 << 16, 1 << 24};
   // As predicted: each size is served by a plan made for it, or by one as good.

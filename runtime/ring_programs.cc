@@ -37,7 +37,7 @@ Program Empty(int32_t ranks, int32_t slots) {
 Collective AllMembers(CollectiveKind kind, int32_t ranks, int32_t chunks) {
   CollectiveSpec spec;
   spec.kind = kind;
-  for (int32_t r = 0; r < ranks; ++r) spec.ranks.push_back(Rank(r));
+  spec.ranks = AllRanks(ranks);
   StatusOr<Collective> collective = Collective::Create(std::move(spec));
   XCCL_CHECK(collective.ok());
   return collective->WithChunks(chunks);

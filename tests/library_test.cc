@@ -28,7 +28,7 @@ bool IsLong() { return std::getenv("XCCL_LONG") != nullptr; }
 CollectiveSpec SpecOf(CollectiveKind kind, int32_t ranks) {
   CollectiveSpec spec;
   spec.kind = kind;
-  for (int32_t r = 0; r < ranks; ++r) spec.ranks.push_back(Rank(r));
+  spec.ranks = AllRanks(ranks);
   switch (kind) {
     case CollectiveKind::kBroadcast:
     case CollectiveKind::kReduce:

@@ -16,8 +16,7 @@ namespace {
 class RandomMachines : public ::testing::TestWithParam<int> {};
 
 std::vector<Rank> SomeRanks(int32_t ranks, Random& random) {
-  std::vector<Rank> some;
-  for (int32_t r = 0; r < ranks; ++r) some.push_back(Rank(r));
+  std::vector<Rank> some = AllRanks(ranks);
   random.Shuffle(std::span(some));
   some.resize(1 + random.Below(some.size()));
   return some;

@@ -274,7 +274,7 @@ Collective RandomTables(Random& random, int32_t ranks) {
   spec.custom_name = "tables";
   spec.custom_weights = {1, 1};
   const uint64_t subsets = uint64_t{1} << ranks;
-  for (int32_t r = 0; r < ranks; ++r) spec.ranks.push_back(Rank(r));
+  spec.ranks = AllRanks(ranks);
   for (int32_t part = 0; part < 2; ++part) {
     const uint64_t have = 1 + random.Below(subsets - 1);
     for (int32_t r = 0; r < ranks; ++r) {

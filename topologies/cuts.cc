@@ -19,8 +19,7 @@ int64_t MinCut(const Topology& topology, std::span<const Rank> from, std::span<c
 }
 
 int64_t CutBetweenHalves(const Topology& topology) {
-  std::vector<Rank> ranks;
-  for (int32_t r = 0; r < topology.num_ranks(); ++r) ranks.emplace_back(r);
+  const std::vector<Rank> ranks = AllRanks(topology.num_ranks());
   const auto half = std::span<const Rank>(ranks).first(ranks.size() / 2);
   return MinCut(topology, half, std::span<const Rank>(ranks).subspan(half.size()));
 }

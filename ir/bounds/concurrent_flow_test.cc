@@ -14,7 +14,7 @@ namespace {
 Collective Alltoall(int32_t ranks) {
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kAlltoall;
-  for (int32_t r = 0; r < ranks; ++r) spec.ranks.emplace_back(r);
+  spec.ranks = AllRanks(ranks);
   return Collective::Create(spec).value();
 }
 

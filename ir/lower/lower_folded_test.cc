@@ -21,7 +21,7 @@ Topology Line(int32_t ranks) {
 Collective BroadcastFromZero(int32_t ranks) {
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kBroadcast;
-  for (int32_t r = 0; r < ranks; ++r) spec.ranks.push_back(Rank(r));
+  spec.ranks = AllRanks(ranks);
   spec.root = Rank(0);
   return Collective::Create(spec).value();
 }

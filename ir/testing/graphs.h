@@ -65,7 +65,7 @@ inline Collective MakeCollective(CollectiveKind kind, int32_t ranks, std::option
                                  std::vector<int64_t> counts = {}) {
   CollectiveSpec spec;
   spec.kind = kind;
-  for (int32_t r = 0; r < ranks; ++r) spec.ranks.push_back(Rank(r));
+  spec.ranks = AllRanks(ranks);
   spec.root = root;
   spec.counts = std::move(counts);
   return Collective::Create(spec).value();

@@ -260,7 +260,7 @@ Topology RingOf(int32_t ranks) {
 Collective MakeCollective(CollectiveKind kind, int32_t ranks) {
   CollectiveSpec spec;
   spec.kind = kind;
-  for (int32_t r = 0; r < ranks; ++r) spec.ranks.push_back(Rank(r));
+  spec.ranks = AllRanks(ranks);
   const std::vector<int64_t> pattern = {1, 2, 0, 3};
   int64_t counts = 0;
   if (kind == CollectiveKind::kAllgatherv || kind == CollectiveKind::kReduceScatterv) counts = ranks;

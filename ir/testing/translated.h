@@ -18,7 +18,7 @@ namespace xccl::testing {
 inline Collective Make(CollectiveKind kind, int32_t ranks, std::vector<int64_t> counts = {}) {
   CollectiveSpec spec;
   spec.kind = kind;
-  for (int32_t r = 0; r < ranks; ++r) spec.ranks.push_back(Rank(r));
+  spec.ranks = AllRanks(ranks);
   spec.counts = std::move(counts);
   return Collective::Create(std::move(spec)).value();
 }

@@ -38,7 +38,7 @@ Topology Machine(bool multicast, bool reduce) {
 Collective Make(CollectiveKind kind, int ranks, std::optional<int> root = std::nullopt) {
   CollectiveSpec spec;
   spec.kind = kind;
-  for (int r = 0; r < ranks; ++r) spec.ranks.push_back(Rank(r));
+  spec.ranks = AllRanks(ranks);
   if (root) spec.root = Rank(*root);
   return Collective::Create(spec).value();
 }

@@ -82,8 +82,7 @@ Buffers Execute(const Lowered& lowered, const Buffers& inputs, const InterpretOp
   const SharedRegion region = SharedRegion::Create(wiring, Sharing::kThreads).value();
   const CollectiveSizes sizes(lowered.collective, options.size_bytes, SizeOf(options.type));
   const int32_t passes = PassesFor(lowered.program, lowered.collective, sizes, wiring.slot_bytes).value();
-  std::vector<Rank> ranks;
-  for (int32_t r = 0; r < wiring.ranks; ++r) ranks.push_back(Rank(r));
+  const std::vector<Rank> ranks = AllRanks(wiring.ranks);
   Buffers outputs(ranks.size());
   const Status status =
       RunRanks(region, ranks, std::chrono::seconds(10), [&](Transport& transport) -> Status {

@@ -104,12 +104,6 @@ TEST(Balance, MovesWhatWasPouredTooEarly) {
   EXPECT_EQ(Heights(problem, Balance(problem)), (std::vector<double>{4, 4, 4}));
 }
 
-std::vector<Rank> AllRanks(int32_t n) {
-  std::vector<Rank> ranks;
-  for (int32_t r = 0; r < n; ++r) ranks.push_back(Rank(r));
-  return ranks;
-}
-
 SynthesisRequest RequestFor(const Topology& topology, const Collective& collective, int64_t size_bytes,
                             TimeModel model) {
   SynthesisRequest request;

@@ -12,12 +12,6 @@
 namespace xccl {
 namespace {
 
-std::vector<Rank> All(const Topology& topology) {
-  std::vector<Rank> ranks;
-  for (int32_t r = 0; r < topology.num_ranks(); ++r) ranks.emplace_back(r);
-  return ranks;
-}
-
 // By root: how many trees, and the sum of their weights.
 void ExpectTreesOfEveryRoot(const PackingProblem& problem, const FractionalPacking& packing) {
   std::vector<double> sum(problem.roots.size(), 0.0);
@@ -41,7 +35,7 @@ TEST(FractionalPacking, MeetsWhatEntersARank) {
                                          {"full mesh 4", testing::MakeFullMesh(4), 0.75 / 30},
                                          {"switch 4", testing::MakeSwitch(4), 0.75 / 10}}) {
     SCOPED_TRACE(c.name);
-    PackingProblem problem = PlainPacking(c.topology, All(c.topology));
+    PackingProblem problem = PlainPacking(c.topology, AllRanks(c.topology.num_ranks()));
     problem.demand.assign(problem.roots.size(), 1.0 / static_cast<double>(problem.roots.size()));
     const FractionalPacking packing = PackTrees(problem);
     ExpectTreesOfEveryRoot(problem, packing);
@@ -52,7 +46,7 @@ TEST(FractionalPacking, MeetsWhatEntersARank) {
 TEST(FractionalPacking, RootsWithAlmostNothingHaveTreesToo) {
   for (const Topology& topology : {testing::MakeRing(8), testing::MakeGrid({2, 4}, false)}) {
     for (const double little : {1e-6, 1e-8, 1e-12}) {
-      PackingProblem problem = PlainPacking(topology, All(topology));
+      PackingProblem problem = PlainPacking(topology, AllRanks(topology.num_ranks()));
       problem.demand.assign(problem.roots.size(), little);
       problem.demand[1] = problem.demand[4] = 0.5;
       const FractionalPacking packing = PackTrees(problem);
@@ -72,7 +66,7 @@ TEST(FractionalPacking, OrbitsAreAsGoodAsAllRootsOneByOne) {
   const Topology torus = testing::MakeGrid({4, 4}, true);
   const SymmetryGroup group = FindTranslations(torus);
   ASSERT_EQ(group.num_rank_orbits(), 1);
-  PackingProblem problem = PlainPacking(torus, All(torus));
+  PackingProblem problem = PlainPacking(torus, AllRanks(torus.num_ranks()));
   problem.roots = {group.Representative(0)};
   problem.demand = {1.0 / 16};
   for (int32_t l = 0; l < torus.num_links(); ++l)
@@ -86,7 +80,7 @@ TEST(FractionalPacking, OrbitsAreAsGoodAsAllRootsOneByOne) {
 
 TEST(FractionalPacking, StopsWhereItIsToldThatNothingIsBetter) {
   const Topology mesh = testing::MakeGrid({4, 4}, false);
-  PackingProblem problem = PlainPacking(mesh, All(mesh));
+  PackingProblem problem = PlainPacking(mesh, AllRanks(mesh.num_ranks()));
   const FractionalPacking whole = PackTrees(problem);
   problem.known_bound_s_per_byte = 1.3 * whole.s_per_byte;
   const FractionalPacking stopped = PackTrees(problem);

@@ -12,7 +12,7 @@ namespace {
 Collective Of(CollectiveKind kind, int32_t ranks, std::optional<Rank> root) {
   CollectiveSpec spec;
   spec.kind = kind;
-  for (int32_t r = 0; r < ranks; ++r) spec.ranks.push_back(Rank(r));
+  spec.ranks = AllRanks(ranks);
   spec.root = root;
   if (kind == CollectiveKind::kAllgatherv || kind == CollectiveKind::kReduceScatterv)
     for (int32_t r = 0; r < ranks; ++r) spec.counts.push_back(r % 3);

@@ -175,8 +175,7 @@ CollectiveSpec SpecOf(CollectiveKind kind, std::vector<Rank> ranks) {
 }
 
 std::vector<std::vector<Rank>> MemberLists(int32_t ranks) {
-  std::vector<std::vector<Rank>> lists(1);
-  for (int32_t r = 0; r < ranks; ++r) lists[0].push_back(Rank(r));
+  std::vector<std::vector<Rank>> lists = {AllRanks(ranks)};
   if (ranks >= 6) {
     lists.push_back({Rank(5), Rank(0), Rank(3)});
     lists.push_back({Rank(1), Rank(0), Rank(4), Rank(5)});

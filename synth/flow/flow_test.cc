@@ -24,12 +24,6 @@ Collective Of(CollectiveKind kind, std::vector<Rank> ranks) {
   return Collective::Create(testing::SpecOf(kind, std::move(ranks))).value();
 }
 
-std::vector<Rank> All(const Topology& topology) {
-  std::vector<Rank> ranks;
-  for (int32_t r = 0; r < topology.num_ranks(); ++r) ranks.emplace_back(r);
-  return ranks;
-}
-
 SynthesisLimits Limits(std::optional<int32_t> chunks, std::optional<int32_t> steps) {
   SynthesisLimits limits;
   limits.chunks = chunks;
@@ -90,7 +84,7 @@ TEST_P(FlowOn, AlltoallComesNearItsBound) {
     topology = LoadTopology(*path);
   }
   ASSERT_TRUE(topology.ok()) << topology.status().message();
-  const Collective collective = Of(CollectiveKind::kAlltoall, All(*topology));
+  const Collective collective = Of(CollectiveKind::kAlltoall, AllRanks(topology->num_ranks()));
   const StatusOr<Synthesis> made = Plan(*topology, collective, kGiB);
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, *topology)).message(), "");
@@ -117,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(Table, FlowOn,
 // 256 ranks: the plan is written for one.
 TEST(Flow, StaysCompressedOnLargeMachines) {
   const Topology topology = LoadTopology("torus:16x16").value();
-  const Collective collective = Of(CollectiveKind::kAlltoall, All(topology));
+  const Collective collective = Of(CollectiveKind::kAlltoall, AllRanks(topology.num_ranks()));
   const StatusOr<Synthesis> made = Plan(topology, collective, kGiB);
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_FALSE(made->schedule.symmetry.empty());
@@ -131,7 +125,7 @@ TEST(Flow, OneHeavyPairUsesAllWays) {
   const Topology topology = LoadTopology("torus:4x4").value();
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kSendrecv;
-  spec.ranks = All(topology);
+  spec.ranks = AllRanks(topology.num_ranks());
   spec.pairs = {{Rank(0), Rank(5)}};
   const Collective collective = Collective::Create(spec).value();
   const StatusOr<Synthesis> made = Plan(topology, collective, kGiB);
@@ -143,7 +137,7 @@ TEST(Flow, OneHeavyPairUsesAllWays) {
 
 TEST(Flow, KeepsToTheNumberOfChunks) {
   const Topology topology = LoadTopology("mesh:3x3").value();
-  const Collective collective = Of(CollectiveKind::kAlltoall, All(topology));
+  const Collective collective = Of(CollectiveKind::kAlltoall, AllRanks(topology.num_ranks()));
   for (const int32_t chunks : {1, 2, 5}) {
     const StatusOr<Synthesis> made = Plan(topology, collective, kGiB, Limits(chunks, std::nullopt));
     ASSERT_TRUE(made.ok()) << made.status().message();
@@ -154,7 +148,7 @@ TEST(Flow, KeepsToTheNumberOfChunks) {
 
 TEST(Flow, TakesFewerWavesWhereStepsAreFew) {
   const Topology topology = LoadTopology("mesh:5x6").value();
-  const Collective collective = Of(CollectiveKind::kAlltoall, All(topology));
+  const Collective collective = Of(CollectiveKind::kAlltoall, AllRanks(topology.num_ranks()));
   for (const auto& [steps, taken] : {std::pair(10, 10), std::pair(20, 20), std::pair(35, 30)}) {
     const StatusOr<Synthesis> made = Plan(topology, collective, kGiB, Limits(std::nullopt, steps));
     ASSERT_TRUE(made.ok()) << made.status().message();
@@ -166,7 +160,7 @@ TEST(Flow, StopsInTimeWithOneRoundOfPrices) {
   const Topology topology = LoadTopology("mesh:5x6").value();
   SynthesisLimits limits;
   limits.time_limit_s = 0;
-  const Collective collective = Of(CollectiveKind::kAlltoall, All(topology));
+  const Collective collective = Of(CollectiveKind::kAlltoall, AllRanks(topology.num_ranks()));
   const StatusOr<Synthesis> made = Plan(topology, collective, kGiB, limits);
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, topology)).message(), "");
@@ -181,30 +175,31 @@ TEST(Flow, WorkCountsSources) {
     request.collective = &collective;
     return FlowWork(request);
   };
-  EXPECT_EQ(work(Of(CollectiveKind::kScatter, All(mesh))), 62);
-  EXPECT_EQ(work(Of(CollectiveKind::kGather, All(mesh))), 20 * 62);
+  EXPECT_EQ(work(Of(CollectiveKind::kScatter, AllRanks(mesh.num_ranks()))), 62);
+  EXPECT_EQ(work(Of(CollectiveKind::kGather, AllRanks(mesh.num_ranks()))), 20 * 62);
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kSendrecv;
-  spec.ranks = All(mesh);
+  spec.ranks = AllRanks(mesh.num_ranks());
   spec.pairs = {{Rank(3), Rank(5)}, {Rank(7), Rank(1)}, {Rank(3), Rank(6)}};
   EXPECT_EQ(work(Collective::Create(spec).value()), 2 * 62);
 }
 
 TEST(Flow, Refusals) {
   const Topology topology = LoadTopology("ring:8").value();
-  const Collective alltoall = Of(CollectiveKind::kAlltoall, All(topology));
+  const Collective alltoall = Of(CollectiveKind::kAlltoall, AllRanks(topology.num_ranks()));
   EXPECT_EQ(Plan(topology, alltoall, kGiB, Limits(std::nullopt, 3)).status().message(),
             "flow: alltoall on ring:8: 4 steps at least were used; at most 3 are allowed; hint: --steps=4");
-  EXPECT_EQ(Plan(topology, Of(CollectiveKind::kAllgather, All(topology)), kGiB).status().message(),
-            "flow: does not serve allgather; it serves alltoall, alltoallv, sendrecv, gather, scatter; hint: "
-            "--engine=auto");
+  EXPECT_EQ(
+      Plan(topology, Of(CollectiveKind::kAllgather, AllRanks(topology.num_ranks())), kGiB).status().message(),
+      "flow: does not serve allgather; it serves alltoall, alltoallv, sendrecv, gather, scatter; hint: "
+      "--engine=auto");
   EXPECT_EQ(Plan(topology, alltoall, kGiB, Limits(1 << 20, std::nullopt)).status().message(),
             "flow: 1048576 chunks a part of 64 parts; at most 16777216 in all");
   const Topology large = LoadTopology("mesh:24x25").value();
-  EXPECT_EQ(Plan(large, Of(CollectiveKind::kAlltoall, All(large)), kGiB).status().message(),
+  EXPECT_EQ(Plan(large, Of(CollectiveKind::kAlltoall, AllRanks(large.num_ranks())), kGiB).status().message(),
             "flow: 300 sources x 1151 links that differ; at most 60000 together; hint: --engine=greedy");
   const Topology round = LoadTopology("ring:2001").value();
-  EXPECT_EQ(Plan(round, Of(CollectiveKind::kScatter, All(round)), kGiB).status().message(),
+  EXPECT_EQ(Plan(round, Of(CollectiveKind::kScatter, AllRanks(round.num_ranks())), kGiB).status().message(),
             "flow: its parts cross 1001000 links at least; at most 1000000; hint: --engine=greedy");
 }
 

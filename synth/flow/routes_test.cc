@@ -99,7 +99,7 @@ TEST(FlowRoutes, OrbitsCarryWhatTheirTranslatesDo) {
     const Topology topology = LoadTopology(machine).value();
     CollectiveSpec spec;
     spec.kind = CollectiveKind::kAlltoall;
-    for (int32_t r = 0; r < topology.num_ranks(); ++r) spec.ranks.push_back(Rank(r));
+    spec.ranks = AllRanks(topology.num_ranks());
     const Collective collective = Collective::Create(spec).value();
     const CollectiveSizes sizes(collective, int64_t{1} << 30);
     const auto seconds = [&](const SymmetryGroup& group) {

@@ -47,12 +47,6 @@ CollectiveSpec SpecOf(CollectiveKind kind, std::vector<Rank> ranks, Random& rand
   return spec;
 }
 
-std::vector<Rank> AllRanks(const Topology& topology) {
-  std::vector<Rank> ranks;
-  for (int32_t r = 0; r < topology.num_ranks(); ++r) ranks.push_back(Rank(r));
-  return ranks;
-}
-
 void ExpectGood(const Topology& topology, const Collective& collective, TimeModel model, int64_t size,
                 std::string_view where) {
   SynthesisRequest request;
@@ -113,7 +107,8 @@ TEST(Greedy, EveryCollectiveOnRandomMachinesVerifies) {
   for (int32_t machine = 0; machine < 16; ++machine) {
     const Topology topology = RandomMachine(random);
     for (CollectiveKind kind : AllNamedCollectives()) {
-      const Collective collective = Collective::Create(SpecOf(kind, AllRanks(topology), random)).value();
+      const Collective collective =
+          Collective::Create(SpecOf(kind, AllRanks(topology.num_ranks()), random)).value();
       const TimeModel model = random.Below(2) == 0 ? TimeModel::kPipelined : TimeModel::kBlocking;
       const int64_t size = int64_t{64} << (4 * random.Below(6));
       ExpectGood(topology, collective, model, size, fmt::format("machine {}", machine));
@@ -171,7 +166,8 @@ void ExpectRows(const std::vector<Row>& rows) {
     const Topology topology = LoadTopology(row.topology).value();
     Random random(0);
     const Collective allgather =
-        Collective::Create(SpecOf(CollectiveKind::kAllgather, AllRanks(topology), random)).value();
+        Collective::Create(SpecOf(CollectiveKind::kAllgather, AllRanks(topology.num_ranks()), random))
+            .value();
     SynthesisRequest request;
     request.topology = &topology;
     request.collective = &allgather;
@@ -232,7 +228,7 @@ TEST(Greedy, AllgatherOnDgx1TakesThreeTurnsOfTheFastLinks) {
   const Topology topology = Topology::Create(spec).value();
   Random random(0);
   const Collective allgather =
-      Collective::Create(SpecOf(CollectiveKind::kAllgather, AllRanks(topology), random)).value();
+      Collective::Create(SpecOf(CollectiveKind::kAllgather, AllRanks(topology.num_ranks()), random)).value();
   SynthesisRequest request;
   request.topology = &topology;
   request.collective = &allgather;
@@ -261,7 +257,7 @@ TEST(Greedy, OneWayRingsWithOneChunkEnd) {
   const Topology ring = Topology::Create(std::move(machine)).value();
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kBroadcast;
-  spec.ranks = AllRanks(ring);
+  spec.ranks = AllRanks(ring.num_ranks());
   spec.root = Rank(0);
   const Collective broadcast = Collective::Create(std::move(spec)).value();
   SynthesisRequest request;
@@ -279,7 +275,7 @@ TEST(Greedy, RefusesZeroChunks) {
   const Topology topology = LoadTopology("ring:4").value();
   Random random(0);
   const Collective allgather =
-      Collective::Create(SpecOf(CollectiveKind::kAllgather, AllRanks(topology), random)).value();
+      Collective::Create(SpecOf(CollectiveKind::kAllgather, AllRanks(topology.num_ranks()), random)).value();
   SynthesisRequest request;
   request.topology = &topology;
   request.collective = &allgather;
@@ -292,7 +288,7 @@ TEST(Greedy, NamesTheStepsItNeeds) {
   const Topology topology = LoadTopology("ring:8").value();
   Random random(0);
   const Collective allgather =
-      Collective::Create(SpecOf(CollectiveKind::kAllgather, AllRanks(topology), random)).value();
+      Collective::Create(SpecOf(CollectiveKind::kAllgather, AllRanks(topology.num_ranks()), random)).value();
   SynthesisRequest request;
   request.topology = &topology;
   request.collective = &allgather;

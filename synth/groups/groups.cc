@@ -27,10 +27,7 @@ bool TakesRoot(CollectiveKind kind) {
 StatusOr<std::vector<Rank>> RanksOf(const JsonValue& group, int32_t num_ranks) {
   std::vector<Rank> ranks;
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> value, group.Find("ranks"));
-  if (!value) {
-    for (int32_t r = 0; r < num_ranks; ++r) ranks.push_back(Rank(r));
-    return ranks;
-  }
+  if (!value) return AllRanks(num_ranks);
   if (const StatusOr<std::string_view> text = value->String(); text.ok()) {
     StatusOr<std::vector<Rank>> listed = ParseRankList(*text, num_ranks);
     if (!listed.ok()) return value->Error(listed.status().message());

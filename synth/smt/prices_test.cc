@@ -34,8 +34,7 @@ struct Case {
 
   Case(Topology made, CollectiveKind kind, int32_t chunks)
       : topology(std::move(made)), reversed(ReverseTopology(topology)), machine(MakeMachine(topology)) {
-    std::vector<Rank> ranks;
-    for (int32_t r = 0; r < topology.num_ranks(); ++r) ranks.push_back(Rank(r));
+    const std::vector<Rank> ranks = AllRanks(topology.num_ranks());
     const Collective collective = Collective::Create(testing::SpecOf(kind, ranks)).value().WithChunks(chunks);
     phases = greedy::MakePhases(topology, reversed, collective, 1 << 20, TimeModel::kPipelined,
                                 greedy::SumAt::kEach)

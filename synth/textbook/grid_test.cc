@@ -101,8 +101,7 @@ TEST(PlaceRings, UseTheLinks) {
   };
   for (const RingsCase& c : cases) {
     const Ground ground(c.topology);
-    std::vector<Rank> members;
-    for (int32_t r = 0; r < c.topology.num_ranks(); ++r) members.push_back(Rank(r));
+    const std::vector<Rank> members = AllRanks(c.topology.num_ranks());
     const StatusOr<Rings> rings = PlaceRings(ground, members, "ring");
     ASSERT_TRUE(rings.ok()) << c.name << ": " << rings.status().message();
     EXPECT_EQ(static_cast<int32_t>(rings->rings.size()), c.rings) << c.name;
@@ -123,8 +122,7 @@ TEST(PlaceRings, UseTheLinks) {
 
 TEST(PlaceRings, SaysWhenThereIsNone) {
   const Topology topology = MakeGrid({3, 3}, false);
-  std::vector<Rank> members;
-  for (int32_t r = 0; r < 9; ++r) members.push_back(Rank(r));
+  const std::vector<Rank> members = AllRanks(9);
   EXPECT_EQ(PlaceRings(Ground(topology), members, "ring").status(),
             InvalidInput("ring: found no cycle through all 9 ranks over paths between neighbours; hint: "
                          "--engine=greedy"));

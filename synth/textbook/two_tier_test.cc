@@ -20,18 +20,12 @@ using testing::MakeCluster;
 using testing::MakeSwitch;
 using testing::SpecOf;
 
-std::vector<Rank> AllRanks(const Topology& topology) {
-  std::vector<Rank> ranks;
-  for (int32_t r = 0; r < topology.num_ranks(); ++r) ranks.push_back(Rank(r));
-  return ranks;
-}
-
 // Few pairs have most of the data: a count is 1 to 100, one in eight is 20 times as much.
 Collective Skewed(const Topology& topology, uint64_t seed) {
   Random random(seed);
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kAlltoallv;
-  spec.ranks = AllRanks(topology);
+  spec.ranks = AllRanks(topology.num_ranks());
   for (size_t i = 0; i < spec.ranks.size() * spec.ranks.size(); ++i) {
     const auto count = static_cast<int64_t>(1 + random.Below(100));
     spec.counts.push_back(random.Below(8) == 0 ? 20 * count : count);
@@ -78,7 +72,7 @@ TEST(Birkhoff, StagesAreMatchingsAndAddUpToTheFullestLine) {
 TEST(TwoTier, SkewedDemandsComeNearTheBound) {
   const Topology cluster = MakeCluster(4, 8);
   const Ground ground(cluster);
-  const StatusOr<TwoTier> hosts = TwoTier::Place(ground, AllRanks(cluster));
+  const StatusOr<TwoTier> hosts = TwoTier::Place(ground, AllRanks(cluster.num_ranks()));
   ASSERT_TRUE(hosts.ok()) << hosts.status().message();
   for (uint64_t seed = 0; seed < 5; ++seed) {
     const Collective collective = Skewed(cluster, seed);
@@ -97,7 +91,7 @@ TEST(TwoTier, SkewedDemandsComeNearTheBound) {
 TEST(TwoTier, OddDemandsVerify) {
   const Topology cluster = MakeCluster(3, 4);
   const Ground ground(cluster);
-  const std::vector<std::vector<Rank>> lists = {AllRanks(cluster),
+  const std::vector<std::vector<Rank>> lists = {AllRanks(cluster.num_ranks()),
                                                 {Rank(9), Rank(1), Rank(4), Rank(0), Rank(10), Rank(5)}};
   for (const std::vector<Rank>& ranks : lists) {
     const StatusOr<TwoTier> hosts = TwoTier::Place(ground, ranks);
@@ -121,7 +115,8 @@ TEST(TwoTier, OddDemandsVerify) {
 
 TEST(HierarchicalAlltoall, CombinesWhereMessagesCostMost) {
   const Topology cluster = MakeCluster(4, 4);
-  const Collective alltoall = *Collective::Create(SpecOf(CollectiveKind::kAlltoall, AllRanks(cluster)));
+  const Collective alltoall =
+      *Collective::Create(SpecOf(CollectiveKind::kAlltoall, AllRanks(cluster.num_ranks())));
   SynthesisRequest request;
   request.topology = &cluster;
   request.collective = &alltoall;
@@ -141,7 +136,8 @@ TEST(HierarchicalAlltoall, CombinesWhereMessagesCostMost) {
 
 TEST(HierarchicalAlltoall, SaysWhyNot) {
   const Topology machine = MakeSwitch(4);
-  const Collective alltoall = *Collective::Create(SpecOf(CollectiveKind::kAlltoall, AllRanks(machine)));
+  const Collective alltoall =
+      *Collective::Create(SpecOf(CollectiveKind::kAlltoall, AllRanks(machine.num_ranks())));
   SynthesisRequest request;
   request.topology = &machine;
   request.collective = &alltoall;

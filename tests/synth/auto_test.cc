@@ -77,8 +77,7 @@ TEST(Auto, StopsAtTheBoundAndSaysSo) {
       {"hypercube", MakeHypercube(1), CollectiveKind::kAllgather, "ring"},
   };
   for (const Case& c : cases) {
-    std::vector<Rank> ranks;
-    for (int32_t r = 0; r < c.topology.num_ranks(); ++r) ranks.push_back(Rank(r));
+    const std::vector<Rank> ranks = AllRanks(c.topology.num_ranks());
     const Collective collective = *Collective::Create(SpecOf(c.kind, ranks));
     SynthesisRequest request = RequestFor(c.topology, collective);
     const Synthesis made = *DefaultEngine().Synthesize(request);
@@ -124,8 +123,7 @@ TEST(Auto, AsksTheEnginesThatComeNearTheBound) {
             {},
             "flow"},
        }) {
-    std::vector<Rank> ranks;
-    for (int32_t r = 0; r < c.topology.num_ranks(); ++r) ranks.push_back(Rank(r));
+    const std::vector<Rank> ranks = AllRanks(c.topology.num_ranks());
     const Collective collective = *Collective::Create(SpecOf(c.kind, ranks));
     SynthesisRequest request = RequestFor(c.topology, collective);
     request.size_bytes = c.size_bytes;
@@ -138,8 +136,7 @@ TEST(Auto, AsksTheEnginesThatComeNearTheBound) {
 
 TEST(Auto, IsDeterministic) {
   const Topology topology = MakeGrid({4, 4}, true);
-  std::vector<Rank> ranks;
-  for (int32_t r = 0; r < 16; ++r) ranks.push_back(Rank(r));
+  const std::vector<Rank> ranks = AllRanks(16);
   const Collective collective = *Collective::Create(SpecOf(CollectiveKind::kAllreduce, ranks));
   const SynthesisRequest request = RequestFor(topology, collective);
   const Synthesis first = *DefaultEngine().Synthesize(request), second = *DefaultEngine().Synthesize(request);
@@ -150,8 +147,7 @@ TEST(Auto, IsDeterministic) {
 // One chunk that moves as a whole takes three times its time on a link, and three latencies.
 TEST(Auto, ShortensChunksSoThatStepsOverlap) {
   const Topology topology = MakeHypercube(3);
-  std::vector<Rank> ranks;
-  for (int32_t r = 0; r < 8; ++r) ranks.push_back(Rank(r));
+  const std::vector<Rank> ranks = AllRanks(8);
   const Collective collective = *Collective::Create(SpecOf(CollectiveKind::kAllreduce, ranks));
   SynthesisRequest request = RequestFor(topology, collective);
   request.size_bytes = 8192;

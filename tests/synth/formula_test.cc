@@ -31,12 +31,6 @@ using testing::SpecOf;
 
 constexpr double kAlphaPs = 1e6, kPsPerByte = 100;  // test machines: 1 us, 10 GB/s
 
-std::vector<Rank> AllRanks(const Topology& topology) {
-  std::vector<Rank> ranks;
-  for (int32_t r = 0; r < topology.num_ranks(); ++r) ranks.push_back(Rank(r));
-  return ranks;
-}
-
 StatusOr<Synthesis> Make(const Topology& topology, const Collective& collective, std::string_view engine,
                          SynthesisLimits limits = {}, int64_t size_bytes = 64 << 20) {
   SynthesisRequest request;
@@ -140,7 +134,7 @@ TEST(Formula, StepsAndTime) {
   for (const FormulaCase& c : cases) {
     const int32_t n = c.topology.num_ranks();
     const std::string where = fmt::format("{} {} on {}", c.engine, ToString(c.kind), n);
-    CollectiveSpec spec = SpecOf(c.kind, AllRanks(c.topology));
+    CollectiveSpec spec = SpecOf(c.kind, AllRanks(c.topology.num_ranks()));
     if (spec.root) spec.root = Rank(0);
     const Collective collective = *Collective::Create(spec);
     const StatusOr<Synthesis> made = Make(c.topology, collective, c.engine);
@@ -181,7 +175,7 @@ TEST(Formula, StepsWhereTimeHasNoOneFormula) {
       {"double-binary-tree", kBroadcast, MakeSwitch(16), 4},
   };
   for (const Case& c : cases) {
-    const Collective collective = *Collective::Create(SpecOf(c.kind, AllRanks(c.topology)));
+    const Collective collective = *Collective::Create(SpecOf(c.kind, AllRanks(c.topology.num_ranks())));
     const StatusOr<Synthesis> made = Make(c.topology, collective, c.engine);
     ASSERT_TRUE(made.ok()) << c.engine << ": " << made.status().message();
     EXPECT_EQ(made->schedule.num_steps(), c.steps) << c.engine << " " << ToString(c.kind);
@@ -215,7 +209,7 @@ TEST(Formula, StepsBySize) {
       {"recursive-multiplying", kAllgather, MakeSwitch(7), 1 * kib, 3},
   };
   for (const Case& c : cases) {
-    const Collective collective = *Collective::Create(SpecOf(c.kind, AllRanks(c.topology)));
+    const Collective collective = *Collective::Create(SpecOf(c.kind, AllRanks(c.topology.num_ranks())));
     const StatusOr<Synthesis> made = Make(c.topology, collective, c.engine, {}, c.size_bytes);
     ASSERT_TRUE(made.ok()) << c.engine << ": " << made.status().message();
     EXPECT_EQ(made->schedule.num_steps(), c.steps)
@@ -257,7 +251,7 @@ TEST(Formula, BlocksSentInEachStep) {
   for (const Case& c : cases) {
     const int32_t n = c.topology.num_ranks();
     const int64_t share = 1 << 20;
-    CollectiveSpec spec = SpecOf(c.kind, AllRanks(c.topology));
+    CollectiveSpec spec = SpecOf(c.kind, AllRanks(c.topology.num_ranks()));
     if (spec.root) spec.root = Rank(0);
     const Collective collective = *Collective::Create(spec);
     const StatusOr<Synthesis> made = Make(c.topology, collective, c.engine, {}, share * n);
@@ -281,7 +275,7 @@ TEST(Formula, BlocksSentInEachStep) {
 TEST(Formula, BroadcastOnAMeshTakesHalfTheSize) {
   const Topology mesh = MakeGrid({4, 5}, false);
   for (Rank root : {Rank(0), Rank(7), Rank(19)}) {
-    const Collective collective = Rooted(CollectiveKind::kBroadcast, AllRanks(mesh), root);
+    const Collective collective = Rooted(CollectiveKind::kBroadcast, AllRanks(mesh.num_ranks()), root);
     const StatusOr<Synthesis> made = Make(mesh, collective, "2d-mesh");
     ASSERT_TRUE(made.ok()) << made.status().message();
     SimulateOptions options;
@@ -293,7 +287,8 @@ TEST(Formula, BroadcastOnAMeshTakesHalfTheSize) {
   }
   for (const auto& [rows, columns, steps] : {std::tuple(4, 5, 7), {3, 3, 4}, {2, 5, 6}, {2, 2, 3}}) {
     const Topology from_corner = MakeGrid({rows, columns}, false);
-    const Collective collective = Rooted(CollectiveKind::kBroadcast, AllRanks(from_corner), Rank(0));
+    const Collective collective =
+        Rooted(CollectiveKind::kBroadcast, AllRanks(from_corner.num_ranks()), Rank(0));
     EXPECT_EQ(Make(from_corner, collective, "2d-mesh")->schedule.num_steps(), steps)
         << rows << "x" << columns;
   }
@@ -302,7 +297,8 @@ TEST(Formula, BroadcastOnAMeshTakesHalfTheSize) {
 // If ranks may end with different roundings, whole vectors need only half the steps.
 TEST(Formula, WholeVectorsWhereDivergentIsAllowed) {
   const Topology machine = MakeSwitch(16);
-  const Collective allreduce = *Collective::Create(SpecOf(CollectiveKind::kAllreduce, AllRanks(machine)));
+  const Collective allreduce =
+      *Collective::Create(SpecOf(CollectiveKind::kAllreduce, AllRanks(machine.num_ranks())));
   SynthesisRequest request;
   request.topology = &machine;
   request.collective = &allreduce;
@@ -380,7 +376,7 @@ TEST(Rejections, SayWhyAndWhatToUse) {
        "ring: 4294967296 chunks in all; at most 2^29 are supported"},
   };
   for (const Case& c : cases) {
-    const Collective collective = *Collective::Create(SpecOf(c.kind, AllRanks(c.topology)));
+    const Collective collective = *Collective::Create(SpecOf(c.kind, AllRanks(c.topology.num_ranks())));
     const Status status = Make(c.topology, collective, c.engine, c.limits).status();
     EXPECT_EQ(status.code(), StatusCode::kInvalidInput) << c.engine;
     EXPECT_EQ(status.message(), c.message);

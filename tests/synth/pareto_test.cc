@@ -44,8 +44,7 @@ TEST(SmtPareto, KnownFronts) {
        "3: 6/5 by smt-unsat, 4: 4/5 by cut"},
   };
   for (const Row& row : rows) {
-    std::vector<Rank> ranks;
-    for (int32_t r = 0; r < row.topology.num_ranks(); ++r) ranks.push_back(Rank(r));
+    const std::vector<Rank> ranks = AllRanks(row.topology.num_ranks());
     CollectiveSpec spec = testing::SpecOf(row.kind, ranks);
     if (spec.root) spec.root = Rank(0);
     const Collective collective = Collective::Create(spec).value();
@@ -93,8 +92,7 @@ TEST(SmtPareto, ProofsHoldForTheChunksThatWereTried) {
 
 TEST(SmtPareto, LimitsLeaveItIncomplete) {
   const Topology dgx1 = testing::MakeDgx1();
-  std::vector<Rank> ranks;
-  for (int32_t r = 0; r < 8; ++r) ranks.push_back(Rank(r));
+  const std::vector<Rank> ranks = AllRanks(8);
   const Collective allgather = Collective::Create(testing::SpecOf(CollectiveKind::kAllgather, ranks)).value();
   SynthesisRequest request;
   request.topology = &dgx1;

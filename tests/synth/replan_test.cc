@@ -23,12 +23,6 @@ Collective MakeCollective(CollectiveKind kind, const std::vector<Rank>& ranks) {
   return Collective::Create(testing::SpecOf(kind, ranks)).value();
 }
 
-std::vector<Rank> AllRanks(const Topology& topology) {
-  std::vector<Rank> ranks;
-  for (int32_t r = 0; r < topology.num_ranks(); ++r) ranks.emplace_back(r);
-  return ranks;
-}
-
 Plan MakePlan(const Topology& topology, const Collective& collective, const std::string& engine,
               int64_t size = 1 << 20) {
   Synthesis made = FindEngine(engine)
@@ -107,7 +101,7 @@ TEST(Replan, RepairedPlansAreRight) {
 
 TEST(Replan, KeepsAPlanThatNothingHappenedTo) {
   const Topology topology = testing::MakeGrid({4, 4}, true);
-  const Collective collective = MakeCollective(CollectiveKind::kAllgather, AllRanks(topology));
+  const Collective collective = MakeCollective(CollectiveKind::kAllgather, AllRanks(topology.num_ranks()));
   const Plan plan = MakePlan(topology, collective, "bfb");
   const SynthesisRequest request{.topology = &topology, .collective = &collective, .size_bytes = 1 << 20};
   const StatusOr<Synthesis> again = Replan(plan, request);
@@ -123,7 +117,7 @@ TEST(Replan, RelievesSlowLinks) {
   const Topology topology = testing::MakeFullMesh(8);
   const Topology slow =
       Spoilt(topology, [](TopologySpec& spec) { spec.links[0].bandwidth_bytes_per_s /= 10; });
-  const Collective collective = MakeCollective(CollectiveKind::kAllgather, AllRanks(topology));
+  const Collective collective = MakeCollective(CollectiveKind::kAllgather, AllRanks(topology.num_ranks()));
   const Plan plan = MakePlan(topology, collective, "direct", 64 << 20);
   const SynthesisRequest request{.topology = &slow, .collective = &collective, .size_bytes = 64 << 20};
   const StatusOr<Synthesis> again = Replan(plan, request);
@@ -151,8 +145,8 @@ TEST(Replan, PlansForTheRanksThatAreLeft) {
   for (CollectiveKind kind :
        {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kAlltoall,
         CollectiveKind::kReduceScatter, CollectiveKind::kBarrier}) {
-    const Collective old = MakeCollective(kind, AllRanks(topology));
-    const Collective now = MakeCollective(kind, AllRanks(left));
+    const Collective old = MakeCollective(kind, AllRanks(topology.num_ranks()));
+    const Collective now = MakeCollective(kind, AllRanks(left.num_ranks()));
     const SynthesisRequest request{.topology = &left, .collective = &now, .size_bytes = 1 << 20};
     for (const char* engine : {"bfb", "forest", "greedy", "flow", "ring"}) {
       const SynthesisRequest whole{.topology = &topology, .collective = &old, .size_bytes = 1 << 20};
@@ -165,7 +159,7 @@ TEST(Replan, PlansForTheRanksThatAreLeft) {
 
 TEST(Replan, SameInputSameBytes) {
   const Topology topology = testing::MakeHypercube(4);
-  const Collective collective = MakeCollective(CollectiveKind::kAllreduce, AllRanks(topology));
+  const Collective collective = MakeCollective(CollectiveKind::kAllreduce, AllRanks(topology.num_ranks()));
   const Plan plan = MakePlan(topology, collective, "forest");
   const Failure failure = FailCables(topology, 2, 5, {}).value();
   const SynthesisRequest request{
@@ -175,8 +169,8 @@ TEST(Replan, SameInputSameBytes) {
 
 TEST(Replan, SaysWhatItCannotRepair) {
   const Topology mesh = testing::MakeFullMesh(4);
-  const Collective allreduce = MakeCollective(CollectiveKind::kAllreduce, AllRanks(mesh));
-  const Collective allgather = MakeCollective(CollectiveKind::kAllgather, AllRanks(mesh));
+  const Collective allreduce = MakeCollective(CollectiveKind::kAllreduce, AllRanks(mesh.num_ranks()));
+  const Collective allgather = MakeCollective(CollectiveKind::kAllgather, AllRanks(mesh.num_ranks()));
   const Collective some = MakeCollective(CollectiveKind::kAllgather, {Rank(0), Rank(1)});
   // Both ranks end with the sum, and neither is the root: walking along such edges once did not terminate.
   const Collective pair = MakeCollective(CollectiveKind::kAllreduce, {Rank(0), Rank(1)});
@@ -186,7 +180,7 @@ TEST(Replan, SaysWhatItCannotRepair) {
     if (mesh.link(LinkId(l)).from == NodeId(1) && mesh.link(LinkId(l)).to == NodeId(0))
       sent_back.schedule.Add(ChunkId(0), 1, Rank(1), Rank(0), {{LinkId(l)}}, TransferOp::kCopy, 1);
   ASSERT_TRUE(VerifySchedule(sent_back.schedule, sent_back.collective, mesh).empty());
-  const Collective broadcast = MakeCollective(CollectiveKind::kBroadcast, AllRanks(mesh));
+  const Collective broadcast = MakeCollective(CollectiveKind::kBroadcast, AllRanks(mesh.num_ranks()));
   CollectiveSpec other_root = broadcast.spec();
   other_root.root = Rank(other_root.root->value == 0 ? 1 : 0);
   const Collective rerooted = Collective::Create(other_root).value();
@@ -218,7 +212,7 @@ TEST(Replan, SaysWhatItCannotRepair) {
 TEST(Replan, PlansThatMoveNothingStayAsTheyAre) {
   const Topology ring = testing::MakeRing(4);
   const Failure failure = FailCables(ring, 1, 0, {}).value();
-  CollectiveSpec nothing = testing::SpecOf(CollectiveKind::kAlltoallv, AllRanks(ring));
+  CollectiveSpec nothing = testing::SpecOf(CollectiveKind::kAlltoallv, AllRanks(ring.num_ranks()));
   std::fill(nothing.counts.begin(), nothing.counts.end(), 0);
   for (const Collective& collective :
        {MakeCollective(CollectiveKind::kAllgather, {Rank(2)}), Collective::Create(nothing).value()}) {
@@ -236,7 +230,7 @@ TEST(Replan, PlansThatMoveNothingStayAsTheyAre) {
 // The old plan has no path for data that it did not have to move. Taken over unchanged, it was wrong.
 TEST(Replan, PlansOfOtherCountsAndTablesAreNotTakenForThese) {
   const Topology ring = testing::MakeRing(3);
-  CollectiveSpec counts = testing::SpecOf(CollectiveKind::kAllgatherv, AllRanks(ring));
+  CollectiveSpec counts = testing::SpecOf(CollectiveKind::kAllgatherv, AllRanks(ring.num_ranks()));
   counts.counts = {1, 0, 2};
   CollectiveSpec other_counts = counts;
   other_counts.counts = {5, 0, 1};
@@ -244,7 +238,7 @@ TEST(Replan, PlansOfOtherCountsAndTablesAreNotTakenForThese) {
   more_counts.counts = {1, 1, 2};
   CollectiveSpec table;
   table.kind = CollectiveKind::kCustom;
-  table.ranks = AllRanks(ring);
+  table.ranks = AllRanks(ring.num_ranks());
   table.custom_name = "mine";
   table.custom_weights = {1};
   table.pre = {{Rank(0), PartId(0), {Rank(0)}}};

@@ -13,7 +13,7 @@ namespace {
 Collective Of(CollectiveKind kind, int32_t ranks) {
   CollectiveSpec spec;
   spec.kind = kind;
-  for (int32_t r = 0; r < ranks; ++r) spec.ranks.push_back(Rank(r));
+  spec.ranks = AllRanks(ranks);
   if (kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce ||
       kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter)
     spec.root = Rank(0);

@@ -17,7 +17,7 @@ namespace {
 Collective All(CollectiveKind kind, int32_t ranks) {
   CollectiveSpec spec;
   spec.kind = kind;
-  for (int32_t r = 0; r < ranks; ++r) spec.ranks.push_back(Rank(r));
+  spec.ranks = AllRanks(ranks);
   if (kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce) spec.root = Rank(1);
   return Collective::Create(spec).value();
 }

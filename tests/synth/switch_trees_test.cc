@@ -32,8 +32,7 @@ constexpr CollectiveKind kServed[] = {kAllreduce,      kAllgather, kAllgatherv, 
 Topology Load(const char* machine) { return LoadTopology(machine).value(); }
 
 Collective All(CollectiveKind kind, const Topology& topology) {
-  std::vector<Rank> ranks;
-  for (int32_t r = 0; r < topology.num_ranks(); ++r) ranks.push_back(Rank(r));
+  const std::vector<Rank> ranks = AllRanks(topology.num_ranks());
   return Collective::Create(SpecOf(kind, ranks)).value();
 }
 

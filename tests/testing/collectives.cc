@@ -17,10 +17,9 @@ Collective ShiftAndSum(int32_t ranks) {
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kCustom;
   spec.custom_name = "shift-and-sum";
-  std::vector<Rank> all;
+  const std::vector<Rank> all = AllRanks(ranks);
   for (int32_t r = 0; r < ranks; ++r) {
     const Rank rank(r);
-    all.push_back(rank);
     spec.custom_weights.push_back(1 + r % 3);
     spec.pre.push_back({rank, PartId(r), {rank}});
     spec.post.push_back({Rank((r + 1) % ranks), PartId(r), {rank}});
@@ -39,7 +38,7 @@ std::vector<Collective> AllCollectives(int32_t ranks) {
   for (CollectiveKind kind : AllNamedCollectives()) {
     CollectiveSpec spec;
     spec.kind = kind;
-    for (int32_t r = 0; r < ranks; ++r) spec.ranks.push_back(Rank(r));
+    spec.ranks = AllRanks(ranks);
     if (kind == CollectiveKind::kAllgatherv || kind == CollectiveKind::kReduceScatterv)
       for (int32_t r = 0; r < ranks; ++r) spec.counts.push_back(r == 1 ? 0 : 3 + 2 * r);
     if (kind == CollectiveKind::kAlltoallv)
