@@ -113,9 +113,7 @@ int Main(int argc, char** argv) {
       CollectiveSpec spec;
       spec.kind = kind;
       spec.ranks = AllRanks(topology.num_ranks());
-      const bool rooted = kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce ||
-                          kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter;
-      if (rooted) spec.root = Rank(0);
+      if (IsRooted(kind)) spec.root = Rank(0);
       const Collective whole = Collective::Create(spec).value();
       for (const Engine& engine : AllEngines()) {
         if (engine.asks_others || engine.searches_long) continue;

@@ -85,11 +85,6 @@ StatusOr<TimeModel> ParseModelFlag(const std::string& text) {
 
 namespace {
 
-bool TakesRoot(CollectiveKind kind) {
-  return kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce ||
-         kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter;
-}
-
 StatusOr<std::vector<Rank>> MembersOf(const CollectiveFlags& flags, const Topology& topology) {
   if (!flags.ranks.empty()) {
     StatusOr<std::vector<Rank>> ranks = ParseRankList(flags.ranks, topology.num_ranks());
@@ -113,7 +108,7 @@ StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology
   spec.kind = *kind;
   XCCL_ASSIGN_OR_RETURN(spec.ranks, MembersOf(flags, topology));
   if (flags.root) spec.root = Rank(*flags.root);
-  if (!flags.root && TakesRoot(spec.kind)) spec.root = spec.ranks.front();
+  if (!flags.root && IsRooted(spec.kind)) spec.root = spec.ranks.front();
   if (!flags.counts.empty()) {
     XCCL_ASSIGN_OR_RETURN(spec.counts,
                           ReadCountsFile(flags.counts, spec.kind, static_cast<int32_t>(spec.ranks.size())));

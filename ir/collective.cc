@@ -23,9 +23,35 @@ constexpr std::array<CollectiveKind, 13> kNamed = {
     CollectiveKind::kAlltoall,      CollectiveKind::kAlltoallv,      CollectiveKind::kSendrecv,
     CollectiveKind::kBarrier};
 
-bool NeedsRoot(CollectiveKind kind) {
-  return kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce ||
-         kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter;
+struct KindTraits {
+  bool rooted = false, reduces = false, ends_alike = false;
+};
+
+KindTraits TraitsOf(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllreduce:
+    case CollectiveKind::kBarrier:
+      return {.reduces = true, .ends_alike = true};
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kReduceScatterv:
+      return {.reduces = true};
+    case CollectiveKind::kReduce:
+      return {.rooted = true, .reduces = true};
+    case CollectiveKind::kAllgather:
+    case CollectiveKind::kAllgatherv:
+      return {.ends_alike = true};
+    case CollectiveKind::kBroadcast:
+      return {.rooted = true, .ends_alike = true};
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter:
+      return {.rooted = true};
+    case CollectiveKind::kAlltoall:
+    case CollectiveKind::kAlltoallv:
+    case CollectiveKind::kSendrecv:
+    case CollectiveKind::kCustom:
+      return {};
+  }
+  return {};
 }
 
 Status CheckCounts(const CollectiveSpec& spec) {
@@ -80,9 +106,9 @@ Status CheckSpec(const CollectiveSpec& spec) {
     if (!members.insert(r).second)
       return InvalidInput(fmt::format("{}: rank {} is given twice", kind, r.value));
   }
-  if (NeedsRoot(spec.kind) && !spec.root)
+  if (IsRooted(spec.kind) && !spec.root)
     return InvalidInput(fmt::format("{}: no root; hint: --root=0", kind));
-  if (!NeedsRoot(spec.kind) && spec.root) return InvalidInput(fmt::format("{}: takes no root", kind));
+  if (!IsRooted(spec.kind) && spec.root) return InvalidInput(fmt::format("{}: takes no root", kind));
   if (spec.root && !members.contains(*spec.root))
     return InvalidInput(fmt::format("{}: root {} is not one of the ranks", kind, spec.root->value));
   XCCL_RETURN_IF_ERROR(CheckCounts(spec));
@@ -167,6 +193,9 @@ std::string_view ToString(CollectiveKind kind) {
 }
 
 std::span<const CollectiveKind> AllNamedCollectives() { return kNamed; }
+bool IsRooted(CollectiveKind kind) { return TraitsOf(kind).rooted; }
+bool IsReduction(CollectiveKind kind) { return TraitsOf(kind).reduces; }
+bool EndsAlike(CollectiveKind kind) { return TraitsOf(kind).ends_alike; }
 
 StatusOr<CollectiveKind> ParseCollectiveKind(std::string_view name) {
   std::vector<std::string_view> known;
@@ -203,9 +232,7 @@ StatusOr<Collective> Collective::Create(CollectiveSpec spec) {
     index(own.post, made.post_of_part_, made.post_of_member_);
     for (const TableEntry& entry : own.post) made.reduces_ |= entry.contributions.size() > 1;
   } else {
-    made.reduces_ = own.kind == CollectiveKind::kAllreduce || own.kind == CollectiveKind::kReduce ||
-                    own.kind == CollectiveKind::kReduceScatter ||
-                    own.kind == CollectiveKind::kReduceScatterv || own.kind == CollectiveKind::kBarrier;
+    made.reduces_ = IsReduction(own.kind);
   }
   made.part_first_.assign(static_cast<size_t>(NumParts(own)) + 1, 0);
   const int32_t whole = 1;

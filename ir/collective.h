@@ -44,6 +44,16 @@ std::string_view ToString(CollectiveKind kind);                       // "reduce
 StatusOr<CollectiveKind> ParseCollectiveKind(std::string_view name);  // error has "did you mean"
 std::span<const CollectiveKind> AllNamedCollectives();                // all but kCustom
 
+// What the name alone says; of kCustom, whose table decides, nothing.
+// One member, the root, begins or ends with all data: broadcast, reduce, gather, scatter.
+bool IsRooted(CollectiveKind kind);
+// Members end with sums of several contributions.
+bool IsReduction(CollectiveKind kind);
+// All members end with the same data: broadcast, allgather, allreduce.
+bool EndsAlike(CollectiveKind kind);
+// All members end with the same sums. A barrier is an allreduce of no bytes.
+inline bool IsAllreduce(CollectiveKind kind) { return IsReduction(kind) && EndsAlike(kind); }
+
 // One rank's state of one chunk: the set of contributions it holds or must hold, sorted by rank.
 struct Holding {
   Rank rank;

@@ -28,9 +28,7 @@ std::vector<Collective> Samples() {
     CollectiveSpec spec;
     spec.kind = kind;
     spec.ranks = {Rank(3), Rank(0), Rank(2)};
-    if (kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce ||
-        kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter)
-      spec.root = Rank(2);
+    if (IsRooted(kind)) spec.root = Rank(2);
     if (kind == CollectiveKind::kAllgatherv || kind == CollectiveKind::kReduceScatterv)
       spec.counts = {5, 0, 7};
     if (kind == CollectiveKind::kAlltoallv) spec.counts = {1, 2, 3, 4, 5, 6, 7, 8, 9};

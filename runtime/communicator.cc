@@ -23,11 +23,6 @@ bool IsWholeBuffer(CollectiveKind kind) {
          kind == CollectiveKind::kReduce;
 }
 
-bool IsRooted(CollectiveKind kind) {
-  return kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce ||
-         kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter;
-}
-
 Status CheckCall(const Call& call, Rank rank, int32_t ranks) {
   const std::string name(ToString(call.collective));
   if (call.count < 0 || call.count > (int64_t{1} << 60) / ranks / SizeOf(call.type))

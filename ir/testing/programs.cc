@@ -266,9 +266,7 @@ Collective MakeCollective(CollectiveKind kind, int32_t ranks) {
   if (kind == CollectiveKind::kAllgatherv || kind == CollectiveKind::kReduceScatterv) counts = ranks;
   if (kind == CollectiveKind::kAlltoallv) counts = ranks * ranks;
   for (int64_t i = 0; i < counts; ++i) spec.counts.push_back(pattern[static_cast<size_t>(i % 4)]);
-  if (kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce ||
-      kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter)
-    spec.root = Rank(ranks / 2);
+  if (IsRooted(kind)) spec.root = Rank(ranks / 2);
   if (kind == CollectiveKind::kSendrecv)
     for (int32_t r = 0; r + 1 < ranks; ++r) spec.pairs.emplace_back(Rank(r), Rank(r + 1));
   StatusOr<Collective> made = Collective::Create(std::move(spec));

@@ -43,14 +43,6 @@ constexpr CollectiveKind kServed[] = {CollectiveKind::kAllreduce,      Collectiv
                                       CollectiveKind::kReduceScatterv, CollectiveKind::kBroadcast,
                                       CollectiveKind::kReduce,         CollectiveKind::kBarrier};
 
-bool IsAllreduce(CollectiveKind kind) {
-  return kind == CollectiveKind::kAllreduce || kind == CollectiveKind::kBarrier;
-}
-bool IsBackwards(CollectiveKind kind) {
-  return kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kReduceScatterv ||
-         kind == CollectiveKind::kReduce;
-}
-
 // Hops that are of use, and what counts as near.
 struct Choice {
   int64_t most_latency_ps = 0;
@@ -184,12 +176,12 @@ class Planning {
     total_ps_ = 0;
     chunks_ = 0;
     std::optional<Schedule> down, up;
-    if (IsBackwards(kind) || IsAllreduce(kind)) {
+    if (IsReduction(kind)) {
       const Schedule copies = BestHalf(grounds_.reversed(), centres);
       down = Reverse(copies, *request_.topology, StartOf(collective_, centres, chunks_).cut,
                      TransferOp::kReduce);
     }
-    if (!IsBackwards(kind)) up = BestHalf(grounds_.forward(), centres);
+    if (EndsAlike(kind)) up = BestHalf(grounds_.forward(), centres);
     Collective cut = StartOf(collective_, centres, chunks_).cut;
     if (down && up) return Finish(std::move(cut), Compose(*down, *up));
     return Finish(std::move(cut), std::move(down ? *down : *up));

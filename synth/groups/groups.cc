@@ -19,11 +19,6 @@ namespace {
 constexpr int64_t kMostBytes = int64_t{1} << 50;
 constexpr int64_t kMostCount = 1'000'000'000;
 
-bool TakesRoot(CollectiveKind kind) {
-  return kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce ||
-         kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter;
-}
-
 StatusOr<std::vector<Rank>> RanksOf(const JsonValue& group, int32_t num_ranks) {
   std::vector<Rank> ranks;
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> value, group.Find("ranks"));
@@ -63,7 +58,7 @@ StatusOr<CollectiveSpec> SpecOf(const JsonValue& group, int32_t num_ranks) {
   if (root) {
     XCCL_ASSIGN_OR_RETURN(const int64_t rank, root->Integer(0, num_ranks - 1));
     spec.root = Rank(rank);
-  } else if (TakesRoot(spec.kind) && !spec.ranks.empty()) {
+  } else if (IsRooted(spec.kind) && !spec.ranks.empty()) {
     spec.root = spec.ranks.front();
   }
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> counts, group.Find("counts"));

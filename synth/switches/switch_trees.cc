@@ -34,24 +34,12 @@ constexpr int64_t kMostArcs = 200'000;       // of an allreduce in several waves
 constexpr int64_t kMovesPerLink = 3;         // of a tree, in moves of a chunk
 constexpr double kClosed = 1e9;  // the cost of a link that trees may not use, far above all others
 
-bool GoesUp(CollectiveKind kind) {
-  return kind == CollectiveKind::kAllreduce || kind == CollectiveKind::kBarrier ||
-         kind == CollectiveKind::kReduce || kind == CollectiveKind::kReduceScatter ||
-         kind == CollectiveKind::kReduceScatterv;
-}
-bool GoesDown(CollectiveKind kind) {
-  return kind == CollectiveKind::kAllreduce || kind == CollectiveKind::kBarrier ||
-         kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kAllgather ||
-         kind == CollectiveKind::kAllgatherv;
-}
-bool IsAllreduce(CollectiveKind kind) { return GoesUp(kind) && GoesDown(kind); }
-
 bool Can(const Node& node, CollectiveKind kind) {
-  return node.kind == NodeKind::kSwitch && (node.multicast || !GoesDown(kind)) &&
-         (node.reduce || !GoesUp(kind));
+  return node.kind == NodeKind::kSwitch && (node.multicast || !EndsAlike(kind)) &&
+         (node.reduce || !IsReduction(kind));
 }
 std::string_view Verb(CollectiveKind kind) {
-  return IsAllreduce(kind) ? "multicasts and reduces" : GoesUp(kind) ? "reduces" : "multicasts";
+  return IsAllreduce(kind) ? "multicasts and reduces" : IsReduction(kind) ? "reduces" : "multicasts";
 }
 
 // Is every member joined to the switch, both ways?
@@ -143,9 +131,10 @@ class Maker {
       FractionalTree& tree = packing.trees.emplace_back();
       tree.root = static_cast<int32_t>(t);
       tree.weight = 1.0 / static_cast<double>(roots.size());
-      if (GoesDown(kind_))
+      if (EndsAlike(kind_))
         XCCL_RETURN_IF_ERROR(GrowOne(down, roots[t], roots.size(), tree.arcs, packing.links));
-      if (GoesUp(kind_)) XCCL_RETURN_IF_ERROR(GrowOne(up, roots[t], roots.size(), tree.up, packing.links));
+      if (IsReduction(kind_))
+        XCCL_RETURN_IF_ERROR(GrowOne(up, roots[t], roots.size(), tree.up, packing.links));
     }
     return WholePairs(packing, roots, topology_);
   }
@@ -214,7 +203,7 @@ class Maker {
     schedule.paths = trees.paths;
     for (size_t t = 0; t < trees.trees.size(); ++t) {
       const ChunkId chunk(static_cast<int64_t>(t));
-      const bool up = GoesUp(kind_);
+      const bool up = IsReduction(kind_);
       const std::vector<TreeEdge>& edges = up ? trees.trees[t].up : trees.trees[t].down;
       const std::vector<int32_t> depth = Depths(edges);
       const int32_t deepest = *std::ranges::max_element(depth);

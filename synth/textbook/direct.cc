@@ -115,9 +115,7 @@ Recipe ExchangeRecipe(const Ground& ground, const SynthesisRequest& request, boo
 StatusOr<Recipe> PlaceDirect(const Ground& ground, const SynthesisRequest& request) {
   const CollectiveKind kind = request.collective->kind();
   const std::span<const Rank> members = request.collective->ranks();
-  const bool rooted = kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce ||
-                      kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter ||
-                      kind == CollectiveKind::kSendrecv;
+  const bool rooted = IsRooted(kind) || kind == CollectiveKind::kSendrecv;
   Recipe recipe;
   if (!rooted) recipe = ExchangeRecipe(ground, request, false);
   const std::vector<Rank> ranks(members.begin(), members.end());

@@ -50,14 +50,7 @@ Base BaseOf(CollectiveKind kind, const Recipe& recipe) {
   return Base::kSendrecv;
 }
 
-bool IsAllreduce(CollectiveKind kind) {
-  return kind == CollectiveKind::kAllreduce || kind == CollectiveKind::kBarrier;
-}
-bool NeedsReversed(CollectiveKind kind) {
-  return IsAllreduce(kind) || kind == CollectiveKind::kReduceScatter ||
-         kind == CollectiveKind::kReduceScatterv || kind == CollectiveKind::kReduce ||
-         kind == CollectiveKind::kScatter;
-}
+bool NeedsReversed(CollectiveKind kind) { return IsReduction(kind) || kind == CollectiveKind::kScatter; }
 bool NeedsForward(CollectiveKind kind) { return IsAllreduce(kind) || !NeedsReversed(kind); }
 
 // Member i's block of the whole.

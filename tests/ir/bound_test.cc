@@ -107,10 +107,9 @@ TEST(BandwidthBound, KnownOptima) {
     SCOPED_TRACE(row.topology + " " + std::string(ToString(row.kind)));
     const StatusOr<Topology> topology = LoadTopology(row.topology);
     ASSERT_TRUE(topology.ok()) << topology.status().message();
-    const bool rooted = row.kind == CollectiveKind::kBroadcast || row.kind == CollectiveKind::kGather;
-    const Collective collective =
-        MakeCollective(row.kind, topology->num_ranks(), rooted ? std::optional<Rank>(Rank(0)) : std::nullopt);
-    // A size that is divisible by 9, 25 and 64 ranks and by 16 bytes.
+    const Collective collective = MakeCollective(
+        row.kind, topology->num_ranks(), IsRooted(row.kind) ? std::optional<Rank>(Rank(0)) : std::nullopt);
+    // A size that divides by all of 9, 25, 64 ranks and 16 bytes.
     const Bound bound = BoundOf(*topology, collective, 64LL * 9 * 25 * 16 * 1000);
     EXPECT_NEAR(static_cast<double>(bound.size_bytes) / bound.bandwidth_ps * 1e3, row.algbw_gb_per_s,
                 1e-6 * row.algbw_gb_per_s);
@@ -308,7 +307,7 @@ TEST(LowerBound, IsNotBeaten) {
     for (CollectiveKind kind :
          {CollectiveKind::kAllgather, CollectiveKind::kBroadcast, CollectiveKind::kReduce,
           CollectiveKind::kReduceScatter, CollectiveKind::kAllreduce}) {
-      const bool rooted = kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce;
+      const bool rooted = IsRooted(kind);
       const Collective collective =
           MakeCollective(kind, n, rooted ? std::optional<Rank>(Rank(0)) : std::nullopt).WithChunks(chunks);
       const Schedule schedule = collective.Reduces() ? testing::RandomSums(random, topology, collective,
@@ -378,7 +377,7 @@ TEST(BandwidthBound, TablesOfNamedCollectives) {
     for (CollectiveKind kind :
          {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kReduceScatter,
           CollectiveKind::kReduce, CollectiveKind::kBroadcast}) {
-      const bool rooted = kind == CollectiveKind::kReduce || kind == CollectiveKind::kBroadcast;
+      const bool rooted = IsRooted(kind);
       const Collective named = MakeCollective(kind, 4, rooted ? std::optional(Rank(0)) : std::nullopt, {});
       CollectiveSpec spec;
       spec.kind = CollectiveKind::kCustom;

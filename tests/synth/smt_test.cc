@@ -14,9 +14,7 @@ Collective Of(CollectiveKind kind, int32_t ranks) {
   CollectiveSpec spec;
   spec.kind = kind;
   spec.ranks = AllRanks(ranks);
-  if (kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce ||
-      kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter)
-    spec.root = Rank(0);
+  if (IsRooted(kind)) spec.root = Rank(0);
   if (kind == CollectiveKind::kAllgatherv || kind == CollectiveKind::kReduceScatterv)
     spec.counts.assign(static_cast<size_t>(ranks), 1);
   if (kind == CollectiveKind::kAlltoallv)

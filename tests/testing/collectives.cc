@@ -7,11 +7,6 @@
 namespace xccl::testing {
 namespace {
 
-bool IsRooted(CollectiveKind kind) {
-  return kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce ||
-         kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter;
-}
-
 // Every rank passes its part on; the first rank also gets the sum of a part that all hold.
 Collective ShiftAndSum(int32_t ranks) {
   CollectiveSpec spec;
