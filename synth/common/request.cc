@@ -1,6 +1,4 @@
 // What all engines answer and ask alike.
-#include <chrono>
-
 #include "synth/common/synthesizer.h"
 
 namespace xccl {
@@ -20,15 +18,6 @@ Synthesis NothingToMove(std::string_view engine, const SynthesisRequest& request
           .exact = true,
           .engine = std::string(engine),
           .note = ""};
-}
-
-std::function<bool()> DeadlineOf(const SynthesisRequest& request) {
-  if (!request.limits.time_limit_s) return {};
-  const auto began = std::chrono::steady_clock::now();
-  return [began, limit_s = *request.limits.time_limit_s] {
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began;
-    return passed.count() > limit_s;
-  };
 }
 
 }  // namespace xccl

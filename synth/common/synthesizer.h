@@ -14,6 +14,7 @@
 #include "ir/collective.h"
 #include "ir/schedule.h"
 #include "ir/simulate/simulate.h"
+#include "synth/common/deadline.h"
 #include "topologies/topology.h"
 
 namespace xccl {
@@ -67,8 +68,8 @@ StatusOr<Bound> BoundOf(const SynthesisRequest& request);
 // The plan where nobody needs what he has not: no transfers, exact. In the chunks that are asked for.
 Synthesis NothingToMove(std::string_view engine, const SynthesisRequest& request);
 
-// Has the request's time limit passed since this call? Empty where it has none.
-std::function<bool()> DeadlineOf(const SynthesisRequest& request);
+// The request's time limit, from this call on.
+inline Deadline DeadlineOf(const SynthesisRequest& request) { return Deadline(request.limits.time_limit_s); }
 
 // What a plan would take, known before it is made.
 struct Offer {

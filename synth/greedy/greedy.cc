@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/units.h"
 #include "ir/bounds/bound.h"
@@ -43,14 +42,13 @@ class Attempt {
         topology_(*request.topology),
         reversed_(request.collective->Reduces() ? ReverseTopology(topology_) : topology_),
         left_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
-        began_(std::chrono::steady_clock::now()) {}
+        deadline_(DeadlineOf(request)) {}
 
   StatusOr<Synthesis> Run() {
     XCCL_ASSIGN_OR_RETURN(bound_, BoundOf(request_));
     if (request_.start != nullptr) return FromStart(*request_.start);
-    const bool sums_everywhere = request_.collective->kind() == CollectiveKind::kAllreduce ||
-                                 request_.collective->kind() == CollectiveKind::kBarrier ||
-                                 request_.collective->kind() == CollectiveKind::kCustom;
+    const bool sums_everywhere =
+        IsAllreduce(request_.collective->kind()) || request_.collective->kind() == CollectiveKind::kCustom;
     if (request_.collective->Reduces() && sums_everywhere) {
       XCCL_RETURN_IF_ERROR(TryCuts(SumAt::kCenter));
       XCCL_RETURN_IF_ERROR(TryCuts(SumAt::kEach));
@@ -66,12 +64,6 @@ class Attempt {
   }
 
  private:
-  bool Stopped() const {
-    if (!request_.limits.time_limit_s) return false;
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
-    return passed.count() > *request_.limits.time_limit_s;
-  }
-
   // The plan itself, what local search makes of it, and an own search in its chunks.
   StatusOr<Synthesis> FromStart(const Synthesis& start) {
     XCCL_ASSIGN_OR_RETURN(const Schedule plain, Expand(start.schedule, start.collective, topology_));
@@ -129,7 +121,7 @@ class Attempt {
     int32_t without_gain = 0;
     for (int64_t cut = 1; cut * unit <= std::max<int64_t>(kMostChunks, unit); cut *= 2) {
       const bool first = cut == 1;
-      if (!first && (Stopped() || moves * cut * kWorkPerMove > left_ - floor)) break;
+      if (!first && (deadline_() || moves * cut * kWorkPerMove > left_ - floor)) break;
       const int64_t before = best_ps_;
       XCCL_RETURN_IF_ERROR(TryCut(static_cast<int32_t>(cut * unit), sum_at));
       if (best_ && best_ps_ <= bound_.bound_ps + bound_.bound_ps / 256) break;
@@ -158,13 +150,13 @@ class Attempt {
     const std::vector<int64_t> batches = Batches(phases.spread);
     bool found = false;
     for (size_t b = 0; b < batches.size(); ++b) {
-      if (b > 0 && (left_ <= 0 || Stopped())) break;
+      if (b > 0 && (left_ <= 0 || deadline_())) break;
       if (floods) found |= TryMethod(collective, phases, Method::kFlood, batches[b]);
-      if (found && (left_ <= 0 || Stopped())) break;
+      if (found && (left_ <= 0 || deadline_())) break;
       for (Method method : {Method::kShortTrees, Method::kCompromiseTrees, Method::kLightTrees}) {
         if (found && tight_) break;
         const int64_t cost = static_cast<int64_t>(collective.num_chunks()) * topology_.num_links() * 10;
-        if (found && (cost > left_ || Stopped())) break;
+        if (found && (cost > left_ || deadline_())) break;
         if (best_ && MeetsBound(best_ps_, bound_)) break;
         found |= TryMethod(collective, phases, method, batches[b]);
         if (!SeveralNeeders(phases)) break;  // the methods differ in trees of several needers alone
@@ -205,7 +197,7 @@ class Attempt {
                                                                        : 6)),
         .one_round = !request_.limits.chunks && request_.model == TimeModel::kBlocking,
         .improve_work = request_.limits.chunks && !both ? 2 * std::max<int64_t>(0, left_) : 0,
-        .stopped = [this] { return Stopped(); }};
+        .stopped = deadline_};
     std::optional<SearchResult> gather, spread;
     int64_t work = 0;
     if (phases.has_gather) {
@@ -259,7 +251,7 @@ class Attempt {
   const Topology& topology_;
   const Topology reversed_;
   int64_t left_;
-  const std::chrono::steady_clock::time_point began_;
+  const Deadline deadline_;
   Bound bound_;
   int64_t best_ps_ = INT64_MAX;
   std::optional<Synthesis> best_;
