@@ -72,20 +72,20 @@ class Machine {
   std::unique_ptr<cuda::FakeDriver> fake_;
 };
 
-StatusOr<cuda::RunReport> RunCase(Machine& machine, const Way& way, const KernelCase& of, size_t index,
-                                  int32_t turn) {
+StatusOr<cuda::RunReport> RunCase(Machine& machine, const MachineSetup& setup, const KernelCase& of,
+                                  size_t index, int32_t turn) {
   RunOptions run;
   cuda::GpuRunOptions gpu;
   run.sizes_bytes = {52, 10012};
   run.iterations = 1;
   run.warmup = 1;
-  gpu.ranks_per_gpu = way.one_device ? of.program.ranks.size() : 1;
-  run.processes = way.processes;
+  gpu.ranks_per_gpu = setup.one_device ? of.program.ranks.size() : 1;
+  run.processes = setup.processes;
   // Cycles through types and operators.
   run.type = AllDataTypes()[static_cast<size_t>(turn) % AllDataTypes().size()];
   run.op = AllReduceOps()[static_cast<size_t>(turn) % AllReduceOps().size()];
   gpu.program.arena.slot_bytes = 4096;
-  gpu.program.multicast = way.wanted;
+  gpu.program.multicast = setup.wanted;
   return cuda::RunProgram(of.name, of.program, of.collective, machine.ImagesOf(device::kKernels[index]),
                           machine.source(), run, gpu);
 }

@@ -93,15 +93,15 @@ void ExpectRight(const MachineSetup& setup, const std::vector<int64_t>& sizes, i
       run.sizes_bytes = sizes;
       run.iterations = 2;
       run.warmup = 1;
-      gpu.ranks_per_gpu = way.ranks_per_gpu;
-      run.processes = way.processes;
+      gpu.ranks_per_gpu = setup.ranks_per_gpu;
+      run.processes = setup.processes;
       // Cycles through types and operators; user-defined collectives have no avg.
       run.type = AllDataTypes()[static_cast<size_t>(turn / every) % AllDataTypes().size()];
       run.op = AllReduceOps()[static_cast<size_t>(turn / every) % (AllReduceOps().size() - 1)];
       gpu.program.arena.slot_bytes = 4096;
-      gpu.program.direct = !way.staged;
-      gpu.registered = way.registered;
-      gpu.program.jitter = way.jitter;
+      gpu.program.direct = !setup.staged;
+      gpu.registered = setup.registered;
+      gpu.program.jitter = setup.jitter;
       gpu.program.interpreter = machine.ImagesOf(nullptr, protocol);
       cuda::KernelImages images = machine.ImagesOf(device::kKernels[i], protocol);
       std::string notice;
@@ -114,7 +114,7 @@ void ExpectRight(const MachineSetup& setup, const std::vector<int64_t>& sizes, i
       }
       const auto report =
           cuda::RunProgram(cases[i].name, program, cases[i].collective, images, machine.source(), run, gpu);
-      ASSERT_TRUE(report.ok()) << way.name << ": " << report.status().message();
+      ASSERT_TRUE(report.ok()) << setup.name << ": " << report.status().message();
       EXPECT_EQ(report->notice, notice);
       EXPECT_EQ(report->usage.table_bytes > 0, setup.kernel != MachineSetup::Kernel::kOwn);
       for (const RunRow& row : report->rows)

@@ -143,8 +143,9 @@ TEST(CudaRun, TheFailureThatEndsTheOtherProcessesIsReported) {
   };
   RunOptions options = Options(3);
   options.processes = true;
-  EXPECT_EQ(RunProgram("ring", a.program, a.collective, images, driver, options).status(),
-            InvalidInput("its process ended the compiler"));
+  EXPECT_EQ(
+      RunProgram("ring", a.program, a.collective, images, driver, options, {.ranks_per_gpu = 3}).status(),
+      InvalidInput("its process ended the compiler"));
   munmap(memory, sizeof(std::atomic<int>));
 }
 
