@@ -14,7 +14,7 @@
 namespace xccl {
 namespace {
 
-// What CLI11 says of an argument that no command takes, with the nearest name that would do.
+// CLI11's message about an argument that no command takes, with the nearest known name.
 std::string UnexpectedText(const CLI::App& app) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   const CLI::App& command = chosen.empty() ? app : *chosen.front();

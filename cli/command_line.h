@@ -65,8 +65,8 @@ class CommandLine {
   ~CommandLine();
 
   Command AddCommand(const std::string& name, const std::string& summary);
-  // The exit code, where the program ends here: after --help and --version, and after a command line that is
-  // wrong, which is reported on standard error with the nearest name that would do.
+  // The exit code, where the program ends here: after --help, after --version, or after a wrong command line.
+  // The last is reported on standard error with the nearest known name.
   std::optional<int> Parse(int argc, char** argv);
 
  private:

@@ -1,5 +1,5 @@
-// One function a command: it adds a subcommand with its flags to the parser, and the work to do when it is
-// chosen.
+// One function per command: it adds a subcommand with its flags to the parser, and the work to do when the
+// command is chosen.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,8 @@
 
 namespace xccl {
 
-// What all commands share. `work` is set by the chosen command and run once the whole command line is parsed.
+// The state that all commands share. The chosen command sets `work`, which runs once the whole command line
+// is parsed.
 struct Session {
   bool json = false;
   std::function<Status()> work;

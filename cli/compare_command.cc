@@ -26,7 +26,7 @@ struct Flags {
   FailureOptions failures;
 };
 
-// Prints one of three forms, and beside those for machines what was left out.
+// Prints one of three forms. The forms for machines also list what was left out on standard error.
 void Print(const std::string& text, const std::vector<std::string>& left_out, bool for_people) {
   std::fputs(text.c_str(), stdout);
   if (for_people) return;

@@ -32,7 +32,7 @@ constexpr std::string_view kStyle =
     "th:nth-child(2),td:nth-child(2){text-align:left}tr.best td{font-weight:600}"
     ".note{color:#666}";
 
-// Time over bound by size, one line an engine: 1 is the best that any plan could do.
+// Time over bound by size, one line per engine: 1 is the best that any plan could do.
 constexpr std::string_view kScript = R"(
 const engines = [...new Set(rows.map(r => r.engine))];
 const colours = ['#2563eb','#dc2626','#16a34a','#9333ea','#ea580c','#0891b2','#854d0e','#db2777','#4b5563','#65a30d'];

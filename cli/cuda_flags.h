@@ -1,4 +1,4 @@
-// run --backend cuda: the flags that only it has, and what it prints beside the table.
+// The flags that only run --backend cuda has, and what it prints beside the table.
 #pragma once
 
 #include <cstdint>

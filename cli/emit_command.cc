@@ -1,4 +1,4 @@
-// emit: source text of a plan's program, and what nvcc makes of it.
+// emit: writes the source text of a plan's program, and compiles it with nvcc.
 #include <array>
 #include <charconv>
 #include <cstdio>

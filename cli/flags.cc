@@ -125,7 +125,7 @@ StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology
        spec.kind == CollectiveKind::kAlltoallv))
     return UsageError(flags.collective + ": no counts; hint: --counts=FILE.csv");
   StatusOr<Collective> collective = Collective::Create(std::move(spec));
-  // Without a file of counts it was the command line that asked for what cannot be.
+  // Without a file of counts, the command line itself asked for something impossible.
   if (!collective.ok() && flags.counts.empty()) return UsageError(collective.status().message());
   return collective;
 }

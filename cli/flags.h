@@ -1,5 +1,5 @@
-// The flags that several commands share, and what they become. Every function reports a wrong flag as kUsage
-// with the flag's name in front.
+// The flags that several commands share, and the values made from them. Every function reports a wrong flag
+// as kUsage with the flag's name in front.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace xccl {
 
-// TOPOLOGY and what changes it.
+// TOPOLOGY and the flags that change it.
 struct TopologyFlags {
   std::string topology;
   LoadOptions load;
@@ -35,8 +35,8 @@ struct CollectiveFlags {
 };
 void AddCollectiveFlags(Command& command, CollectiveFlags& flags);
 StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology& topology);
-// The machine as the collective may use it: with --no-relays without the links of ranks that do not take
-// part. Errors: kInvalidInput where members are joined by such ranks alone.
+// The machine as the collective may use it. With --no-relays it lacks the links of ranks that take no part.
+// Errors: kInvalidInput where only such ranks join the members.
 StatusOr<Topology> UsableBy(const Collective& collective, const CollectiveFlags& flags, Topology topology);
 
 // The same status as a command line error, with `--flag: ` in front.

@@ -1,11 +1,11 @@
-// Ctrl-C as a question: long searches that ask end with the best so far. A second one ends the program.
+// Ctrl-C as a question: a long search that asks ends with the best so far. A second Ctrl-C ends the program.
 #pragma once
 
 #include <functional>
 
 namespace xccl {
 
-// From now on, until the program ends. Was there an interrupt?
+// Catches Ctrl-C until the program ends; the function says whether there was one.
 std::function<bool()> CatchInterrupt();
 
 }  // namespace xccl

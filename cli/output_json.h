@@ -15,7 +15,7 @@ Cell OrNull(const std::optional<double>& value);
 
 std::string ToJson(const Row& row);
 std::string ToJson(const std::vector<Row>& rows);
-// The row with one cell more: an array of rows.
+// The row as text: an array of rows with one cell more.
 std::string ToJson(const Row& row, const std::string& name, const std::vector<Row>& rows);
 // {"ok": ..., "violations": [{"rule", "where", "text"}]}
 std::string ViolationsJson(const std::vector<Violation>& violations);

@@ -57,7 +57,7 @@ std::string EngineHelp() {
   return help;
 }
 
-// Does the engine of this name do it, or one that it may ask?
+// Does the engine of this name have the property, or does an engine that it may ask?
 bool Can(const std::string& name, bool Engine::*what) {
   const StatusOr<const Engine*> engine = FindEngine(name);
   return engine.ok() && ((*engine)->asks_others || (*engine)->*what);
@@ -72,7 +72,7 @@ Status CheckFrom(const PlanOptions& options) {
   return OkStatus();
 }
 
-// What says which collective is not said beside a flag that says it for all.
+// A flag that gives the collective for all excludes the flags that describe a single one.
 Status CheckNoCollective(const Flags& flags, const std::string& beside) {
   const CollectiveFlags& collective = flags.collective;
   const std::pair<std::string_view, bool> others[] = {

@@ -19,7 +19,7 @@ struct PlanFlags {
   std::string time_limit;
   bool allow_divergent = false;
 };
-// How the program of a plan is to run: --machine and --max-ctas.
+// --machine and --max-ctas: how the program of a plan is to run.
 struct ExecutionFlags {
   std::string machine;
   std::optional<int32_t> max_ctas;
@@ -27,7 +27,7 @@ struct ExecutionFlags {
 void AddExecutionFlags(Command& command, ExecutionFlags& flags);
 Status SetExecution(const ExecutionFlags& flags, PlanOptions& options);
 
-// Everything but --engine and --size, which compare has in the plural.
+// Every flag except --engine and --size, which compare has in the plural.
 void AddSearchFlags(Command& command, PlanFlags& flags);
 StatusOr<PlanOptions> PlanOptionsOf(const PlanFlags& flags);
 

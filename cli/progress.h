@@ -1,6 +1,6 @@
-// One line on the terminal for work that takes longer than a second: what is being done and for how long.
-// Prints nothing where standard error is no terminal, or no thread can be had. The line is removed when the
-// object goes.
+// One line on the terminal for work that takes longer than a second: what is being done and for how long. It
+// prints nothing where standard error is no terminal, or no thread can be had. The destructor removes the
+// line.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +16,7 @@ class Progress {
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  // What it is about just now, shown behind the rest.
+  // The current step, shown behind the rest.
   void Say(std::string detail);
 
  private:

@@ -127,7 +127,7 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
   if (const int32_t idle = plan.topology.num_ranks() - collective.num_members(); idle > 0)
     line("relays", RelaysText(result.relays, idle));
   if (result.program_stats) {
-    // Lowering promises 5 %; what it loses beyond that is said.
+    // Lowering promises 5 %; any loss beyond that is shown.
     const double loss = RatioOf(*result.program_time_ps, result.simulation.time_ps) - 1;
     line("program",
          fmt::format("{}, {} and {} scratch a rank at most, {}, simulated {}{}",
@@ -155,7 +155,7 @@ std::string TableText(const std::vector<std::vector<std::string>>& rows) {
     width.resize(std::max(width.size(), row.size()), 0);
     for (size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
   }
-  // A column whose cells below the header are all numbers is right-aligned, its header too.
+  // A column is right-aligned, with its header, if all its cells below the header are numbers.
   std::vector<bool> number(width.size(), rows.size() > 1);
   for (size_t r = 1; r < rows.size(); ++r)
     for (size_t c = 0; c < rows[r].size(); ++c)

@@ -12,7 +12,7 @@
 namespace xccl {
 
 Row ToRow(const TimedPlan& timed);
-std::string ShownName(const TimedPlan& timed);  // "auto (ring)" where somebody else made the plan
+std::string ShownName(const TimedPlan& timed);  // "auto (ring)" where another engine made the plan
 
 Row PlanRow(const PlanResult& result, const std::string& file);
 std::string PlanText(const PlanResult& result, const std::string& requested_engine, const std::string& file);
@@ -20,7 +20,7 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
 // For people, four significant digits: "64MiB", "4.107GiB", "77B".
 std::string FormatSizeShort(int64_t bytes);
 
-// Columns as wide as their widest cell; cells starting with a digit or a minus sign are right-aligned.
+// Columns are as wide as their widest cell; cells starting with a digit or a minus sign are right-aligned.
 std::string TableText(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace xccl

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kShownEach = 32;  // groups; more are shown by kind
 
-// "0-7", "0 8 16 ..": consecutive ones as a range, at most a few others.
+// "0-7", "0 8 16 ..": consecutive ranks as a range, at most a few others.
 std::string RanksText(std::span<const Rank> ranks) {
   constexpr size_t kShown = 6;
   bool consecutive = ranks.size() > 2;
@@ -36,7 +36,7 @@ double BusBandwidth(const ProcessGroup& group, int64_t ps) {
          BusFactor(group.collective.kind(), group.collective.num_members());
 }
 
-// Groups of one kind: shown as the slowest of them.
+// Groups of one kind, shown as the slowest of them.
 struct Kind {
   size_t slowest = 0;
   int64_t groups = 0;

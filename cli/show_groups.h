@@ -1,5 +1,5 @@
-// How the plan of several groups looks: a line for each group, or for each kind of group where there are
-// many, then the plan of all.
+// How the plan of several groups looks: a line for each group, then the plan of all. Where there are many
+// groups, there is a line for each kind.
 #pragma once
 
 #include <string>

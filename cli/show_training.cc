@@ -23,7 +23,7 @@ double Share(const PlannedLine& line, int64_t step_ps) {
   return step_ps > 0 ? static_cast<double>(line.step_ps()) / static_cast<double>(step_ps) : 0;
 }
 
-// Of one group while all run.
+// The busbw of one group while all run.
 double BusBandwidth(const PlannedLine& line) {
   const ProcessGroup& group = line.groups.groups.front();
   const int64_t ps = line.groups.result.simulation.time_ps;

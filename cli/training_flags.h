@@ -1,4 +1,4 @@
-// --for and what describes a training job.
+// --for and the flags that describe a training job.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct TrainingFlags {
 void AddTrainingFlags(Command& command, TrainingFlags& flags);
 // Requires: --for. Errors: kUsage.
 StatusOr<TrainingJob> MakeTrainingJob(const TrainingFlags& flags);
-// Is any of the flags given that mean something with --for alone? Its name, else empty.
+// The name of a given flag that needs --for, else empty.
 std::string FlagWithoutJob(const TrainingFlags& flags);
 
 }  // namespace xccl

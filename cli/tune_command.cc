@@ -75,7 +75,7 @@ Status MakeFolder(const std::string& directory) {
   return CheckWritable(directory + "/index.json");
 }
 
-// Plans first, the index last: a new book that is cut short has no index and is none.
+// Plans are written first, the index last. A book that is cut short thus has no index and is not a book.
 Status WriteBook(const Tuned& tuned, const MachineModel& machine, const std::string& directory) {
   for (size_t i = 0; i < tuned.plans.size(); ++i)
     XCCL_RETURN_IF_ERROR(WritePlan(tuned.plans[i], directory + "/" + tuned.entries[i].file));
@@ -132,7 +132,7 @@ Status TuneMachine(const Flags& flags, bool json) {
   }
   XCCL_ASSIGN_OR_RETURN(const Tuned tuned, Tune(topology, request, measure));
   XCCL_RETURN_IF_ERROR(WriteBook(tuned, *request.pipeline.machine, flags.output));
-  // What was measured is generated code; without it the book's plans would run on the interpreter kernel.
+  // The measurements are of generated code; without it the book's plans would run on the interpreter kernel.
   if (gpus) XCCL_RETURN_IF_ERROR(WriteBookKernels({flags.output, tuned.entries}, {}, {}).status());
   Print(tuned, *request.pipeline.machine, flags, json);
   return OkStatus();

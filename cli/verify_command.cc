@@ -1,4 +1,4 @@
-// verify: proves a plan file again, both of its levels.
+// verify: proves both levels of a plan file again.
 #include <cstdio>
 #include <memory>
 

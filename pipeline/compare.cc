@@ -1,5 +1,5 @@
-// Every engine makes a plan for every size (an engine may choose other chunks at another size); the bound is
-// found once a size.
+// Every engine makes a plan for every size, since it may choose other chunks at another size. The bound is
+// found once per size.
 #include "pipeline/compare.h"
 
 #include <fmt/format.h>

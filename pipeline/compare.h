@@ -16,21 +16,21 @@ struct Comparison {
   std::vector<std::string> left_out;  // "ring: reason", engines that could not take part
 };
 
-// Engines that are compared, and lines about those that were not.
+// The engines to compare, and lines about the others.
 struct ComparedEngines {
   std::vector<std::string> names;
   std::vector<std::string> left_out;  // "ring, tree: not for alltoall"
 };
 
-// Empty: those for this collective but smt, which may search for long; "all": with smt. Error: kUsage with
-// "did you mean".
+// Empty: the engines for this collective without smt, which may search for long; "all": with smt. Error:
+// kUsage with "did you mean".
 StatusOr<ComparedEngines> EnginesToCompare(const std::vector<std::string>& wanted,
                                            const Collective& collective);
 
 // Adds "NAME: why", once.
 void LeaveOut(std::string_view name, const Status& why, std::vector<std::string>& left_out);
 
-// Engines as EnginesToCompare.
+// Chooses engines as EnginesToCompare does.
 StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
                              const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
                              const PlanOptions& options);

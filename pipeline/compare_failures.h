@@ -1,5 +1,5 @@
 // Engines side by side over machines with randomly failed cables: how well each plans around the damage,
-// beside a plan for the whole machine that is repaired.
+// beside a repaired plan for the whole machine.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,8 @@ struct FailureComparison {
 };
 
 // Draw i is made with seed options.seed + i; draws leave all ranks within reach. `replan` starts from auto's
-// plan for the whole machine. Requires and errors as Compare; kInvalidInput where there are too few cables.
+// plan for the whole machine. Requirements and errors are those of Compare; kInvalidInput where there are too
+// few cables.
 StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Collective& collective,
                                             const std::vector<std::string>& engines,
                                             const std::vector<int64_t>& sizes, const PlanOptions& options,

@@ -59,7 +59,7 @@ StatusOr<std::vector<std::string>> WriteBookKernels(PlanBook book, const EmitOpt
     options.title = entry.file;
     const std::string kernel = WithoutEnding(WithoutEnding(entry.file, ".json"), ".plan") + ".cu";
     const StatusOr<std::string> source = Emit(plan.program->program, plan.program->collective, options);
-    // What is too large to emit is no mistake: the interpreter kernel runs it.
+    // A plan that is too large to emit is no error: the interpreter kernel runs it.
     if (!source.ok()) {
       left_out.push_back(
           fmt::format("{}: left to the interpreter kernel: {}", path, source.status().message()));

@@ -1,5 +1,5 @@
-// Kernels of plans, put where a plan book finds them: the generated source of a plan, and cubins that nvcc
-// makes of it ahead of time, named in the book's index.
+// Kernels of plans, stored where a plan book finds them: the generated source of a plan, and cubins that nvcc
+// makes from it ahead of time, named in the book's index.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@
 
 namespace xccl {
 
-// What is compiled ahead of time.
+// The combinations that are compiled ahead of time.
 struct AheadOfTime {
   std::vector<int32_t> archs;   // empty: nothing
   std::vector<DataType> types;  // empty: float, and int32 where a plan is for integers
-  std::vector<ReduceOp> ops;    // of plans that reduce; empty: sum
+  std::vector<ReduceOp> ops;    // for plans that reduce; empty: sum
   std::string nvcc;             // the program; empty only where archs is
 };
 
-// Writes the source to `path` and cubins beside it (x.cu: x.sm_90.float.sum.cubin), and returns those.
-// `types`: what the plan is for; `reduces`: whether its collective does. Errors: those of nvcc and of
+// Writes the source to `path` and cubins beside it (x.cu: x.sm_90.float.sum.cubin), and returns the cubins.
+// `types`: what the plan is for; `reduces`: whether its collective reduces. Errors: those of nvcc and of
 // writing.
 StatusOr<std::vector<PlanCubin>> WriteKernel(const std::string& source, const std::string& path,
                                              TypeClass types, bool reduces, const AheadOfTime& ahead);
 
-// Every plan of a book gets a kernel, named as its file with .cu, and the index names it and its cubins.
-// Plans that cannot be emitted are left to the interpreter kernel; returns a line about each.
+// Every plan of a book gets a kernel, named as its file with .cu, and the index names it and its cubins. The
+// interpreter kernel runs plans that cannot be emitted; a line about each is returned.
 StatusOr<std::vector<std::string>> WriteBookKernels(PlanBook book, const EmitOptions& emit,
                                                     const AheadOfTime& ahead);
 

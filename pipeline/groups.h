@@ -16,7 +16,7 @@ struct GroupsResult {
   int64_t unaware_ps = 0;
   PlanResult result;
 };
-// Plans them together, proves and, where asked for, lowers the plan.
+// Plans the groups together and proves the plan. Lowers it where asked for.
 StatusOr<GroupsResult> PlanGroupsTogether(const Topology& topology, GroupRequest request,
                                           const PlanOptions& options);
 

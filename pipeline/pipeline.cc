@@ -16,7 +16,7 @@
 namespace xccl {
 namespace {
 
-// A wrong plan out of an engine is our fault, not the user's.
+// A wrong plan from an engine is a bug of this program, not the user's error.
 Status Proved(const std::vector<Violation>& violations, std::string_view engine) {
   const Status status = ToStatus(violations);
   return status.ok() ? status : BugError(std::string(engine) + " made a wrong plan: " + status.message());
@@ -119,7 +119,7 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
                   .size_bytes = options.size_bytes,
                   .model = std::string(ToString(options.model)),
                   .exact = made.exact};
-  // A compressed schedule too long to be written out is kept without a program.
+  // A compressed schedule that is too long to be written out is kept without a program.
   const bool too_long =
       !plan.schedule.symmetry.empty() && result.schedule_stats.transfers > kMostLoweredTransfers;
   if (options.lower && !too_long) XCCL_RETURN_IF_ERROR(LowerPlan(topology, made.engine, options, result));

@@ -39,13 +39,13 @@ struct PlanOptions {
   int64_t size_bytes = 64LL << 20;
   TimeModel model = TimeModel::kPipelined;
   SynthesisLimits limits;
-  std::string limits_text;  // as written on the command line, kept in the plan
+  std::string limits_text;  // as written on the command line; the plan keeps it
   uint64_t seed = 0;
   bool allow_divergent = false;
   std::function<bool()> stopped = {};                     // ends a long search with the best so far
-  std::function<void(const std::string&)> progress = {};  // told what a long search is about
-  bool lower = false;                                     // go on to a Program
-  std::optional<MachineModel> machine = {};               // that the program is made for, and timed on
+  std::function<void(const std::string&)> progress = {};  // told what a long search does
+  bool lower = false;                                     // continue to a Program
+  std::optional<MachineModel> machine = {};               // model that the program is made for and timed on
   std::optional<int32_t> max_blocks = {};                 // threadblocks of one rank
 };
 
@@ -68,22 +68,22 @@ struct PlanResult {
 StatusOr<PlanResult> MakePlan(const Topology& topology, const Collective& collective,
                               const PlanOptions& options);
 
-// As MakePlan, from a plan: on the machine that the plan is for, greedy makes it no slower; on another it is
-// repaired, or, where that cannot be done, planned anew with a note that says why. Errors: kInvalidInput
-// where the plan is for another collective; `place` opens the message.
+// Starts from a plan. On the machine that the plan is for, greedy makes it no slower. On another machine the
+// plan is repaired; where that cannot be done, it is planned anew with a note that says why. Errors: those of
+// MakePlan, and kInvalidInput where the plan is for another collective; `place` opens the message.
 StatusOr<PlanResult> RepairPlan(const Plan& from, const std::string& place, const Topology& topology,
                                 const Collective& collective, const PlanOptions& options);
 
-// From a schedule on: verified, described and, where asked for, lowered, verified and simulated again.
-// Errors: kBug where a stage made something wrong. Requires: made.simulation.
+// Completes a schedule: it is verified, described and, where asked for, lowered, verified and simulated
+// again. Errors: kBug where a stage made something wrong. Requires: made.simulation.
 StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, const Bound& bound,
                                   double synthesis_s, const PlanOptions& options);
 
-// All that latency and bandwidth allow, proved by smt.
+// The front between latency and bandwidth, proved by smt.
 StatusOr<smt::Front> PlanFront(const Topology& topology, const Collective& collective,
                                const PlanOptions& options);
 
-// What an engine is asked for one plan. Topology, collective and options outlive it.
+// The request to an engine for one plan. Topology, collective and options outlive it.
 SynthesisRequest RequestOf(const Topology& topology, const Collective& collective,
                            const PlanOptions& options);
 

@@ -49,7 +49,7 @@ StatusOr<cuda::RunReport> RunOnGpus(const std::string& name, const Plan& plan, c
   return cuda::RunProgram(name, program, plan.program->collective, images, cuda::LoadDriver, options, gpu);
 }
 
-// What `tune` measured when it made the book; none in other books.
+// The machine model that `tune` measured when it made the book; absent in other books.
 StatusOr<std::optional<MachineModel>> MachineOf(const PlanBook& book) {
   const std::string path = book.directory + "/machine.json";
   if (!PathExists(path)) return std::optional<MachineModel>();
@@ -57,7 +57,7 @@ StatusOr<std::optional<MachineModel>> MachineOf(const PlanBook& book) {
   return std::optional(machine);
 }
 
-// One collective of a book, at each size.
+// Runs one collective of a book at each size.
 StatusOr<RunResult> RunCollective(const PlanBook& book, PlanQuery query, const std::vector<int64_t>& sizes,
                                   const RunSettings& settings, const std::optional<MachineModel>& machine) {
   RunResult all;

@@ -1,4 +1,4 @@
-// Plans executed: on CPU ranks, as threads or processes, or on GPUs; every element checked.
+// Executes plans on CPU ranks, as threads or processes, or on GPUs, and checks every element.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct RunSettings {
   std::optional<GpuRun> gpus;  // absent: CPU ranks
 };
 
-// Where the kernel of a plan comes from: a plan book, which may have none, or it is emitted.
+// The kernel of a plan comes from a plan book, which may have none, or it is emitted.
 struct KernelOrigin {
   bool from_book = false;
   std::vector<PlanCubin> cubins = {};  // made from it ahead of time, files being paths
@@ -42,18 +42,18 @@ struct RunResult {
   std::vector<std::string> notices;        // why the interpreter kernel ran
 };
 
-// ReadPlan, and kInvalidInput for a plan without a program.
+// As ReadPlan; also kInvalidInput for a plan without a program.
 StatusOr<Plan> ReadRunnablePlan(const std::string& file);
 
-// Runs the plan's program at these sizes, beside what a simulation predicts for each, with the machine's
-// model where there is one. The interpreter kernel runs what is too large to emit, what does not compile, and
-// everything where the settings say so. Requires: a program. Errors: those of the back end.
+// Runs the plan's program at these sizes, beside a simulated time for each, with the machine's model where
+// there is one. The interpreter kernel runs programs that are too large to emit or do not compile, and all
+// programs where the settings say so. Requires: a program. Errors: those of the back end.
 StatusOr<RunResult> RunPlan(const std::string& name, const Plan& plan, const KernelOrigin& origin,
                             const std::vector<int64_t>& sizes, const RunSettings& settings,
                             const std::optional<MachineModel>& machine);
 
-// Every collective of the book, at every size with the plan that the book has for it; predictions use the
-// machine that tune measured. One result a collective. No sizes: 64 MiB.
+// Runs every collective of the book, at every size with the plan that the book has for it. Predictions use
+// the machine that tune measured. Returns one result per collective. No sizes: 64 MiB.
 StatusOr<std::vector<RunResult>> RunBook(const std::string& directory, std::vector<int64_t> sizes,
                                          const RunSettings& settings);
 

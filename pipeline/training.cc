@@ -20,7 +20,7 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kMostStepPs = 86'400 * kPsPerSecond;  // what bounds allow single collectives
+constexpr int64_t kMostStepPs = 86'400 * kPsPerSecond;  // the limit of bounds on single collectives
 
 Status MakeFolder(const std::string& directory) {
   std::error_code error;
@@ -49,7 +49,7 @@ std::string FileOf(const PlannedLine& line) {
   return name;
 }
 
-// Sizes between those that were planned are served by the plan of the next smaller one.
+// A size between planned ones is served by the plan of the next smaller one.
 void CloseRanges(std::vector<PlanBookEntry>& entries) {
   std::ranges::stable_sort(
       entries, {}, [](const PlanBookEntry& e) { return std::tuple(e.collective, e.ranks, e.min_bytes); });

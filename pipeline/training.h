@@ -1,5 +1,5 @@
-// The collectives of a training step, planned: a line for each kind of group, all groups of a line at once,
-// and a plan book for the communicators of the groups.
+// Plans the collectives of a training step: a line for each kind of group, all groups of a line at once, and
+// a plan book for the communicators of the groups.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +31,10 @@ struct TrainingPlan {
   std::vector<PlannedLine> lines;
 };
 
-// Plans each line. With a book (a directory, made where there is none), the first group of each line is also
-// planned as a communicator of its own, on the machine that its members see alone, lowered and written;
-// groups that need relays have no such plan. Of lines of one collective, number of ranks and size the index
-// lists the first.
+// Plans each line. With a book (a directory, made if missing), the first group of each line is also planned
+// as a communicator of its own, on the submachine of its members, lowered and written. Groups that need
+// relays have no such plan. Where lines have the same collective, number of ranks and size, the index lists
+// the first.
 StatusOr<TrainingPlan> PlanTraining(const Topology& topology, const TrainingJob& job,
                                     const PlanOptions& options, const std::string& book);
 

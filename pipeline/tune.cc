@@ -18,7 +18,7 @@ constexpr int64_t kLargeBytes = 16 << 20;
 constexpr int32_t kHops = 3;
 constexpr double kHopeless = 4;  // times the best prediction: not run
 
-// Rank 0's buffer along ranks 1 .. `hops`.
+// A program that sends rank 0's buffer along ranks 1 .. `hops`.
 StatusOr<LoweredProgram> Chain(int32_t ranks, int32_t hops, Protocol protocol) {
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kBroadcast;
@@ -41,7 +41,7 @@ StatusOr<LoweredProgram> Chain(int32_t ranks, int32_t hops, Protocol protocol) {
     program.ranks[Rank(r)].threadblocks.push_back(block(r, op));
     if (r < hops) program.connections.push_back({Rank(r), Rank(r + 1), 0, {}});
   }
-  Threadblock copy;  // the root's own
+  Threadblock copy;  // copies the root's own data
   copy.instructions.push_back(
       {.op = Opcode::kCopy, .count = 1, .src = {BufferKind::kInput, 0}, .dst = {BufferKind::kOutput, 0}});
   program.ranks[Rank(0)].threadblocks.push_back(copy);
@@ -82,7 +82,7 @@ double PredictedUs(const Plan& plan, int64_t size_bytes, const PlanOptions& opti
   return simulation.ok() ? PsToUs(simulation->time_ps) : std::numeric_limits<double>::infinity();
 }
 
-// What serves a size.
+// The plan that serves a size.
 struct Choice {
   size_t proposal = 0;
   double measured_us = std::numeric_limits<double>::infinity();
@@ -114,7 +114,7 @@ PlanBookEntry EntryOf(const Plan& plan, int64_t size_bytes) {
   return entry;
 }
 
-// The last size, by ratio, that is nearer to the first.
+// The largest size that is nearer to the first, by ratio.
 int64_t Between(int64_t a, int64_t b) {
   return static_cast<int64_t>(std::sqrt(static_cast<double>(a) * static_cast<double>(b)));
 }

@@ -1,5 +1,5 @@
-// A plan book made for one machine: what a message costs there is measured first, then every plan that `auto`
-// proposes, at every size; each size is served by the plan that ran fastest.
+// Makes a plan book for one machine. First it measures what a message costs there, then every plan that
+// `auto` proposes, at every size. The plan that ran fastest serves each size.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@
 
 namespace xccl {
 
-// Runs a program at a size of nccl-tests and checks it; microseconds of one operation.
+// Runs a program at an nccl-tests size and checks it; returns the microseconds of one operation.
 using Measure = std::function<StatusOr<double>(const LoweredProgram& lowered, int64_t size_bytes)>;
 
-// Launch, hop and a threadblock's rate by each protocol, from programs that move data over one and three hops
-// between the first ranks: a line through t = launch + hops × hop, and one large message. What the topology
-// says of its links (the latency from rank 0 to rank 1) is taken off the hops. `flags_travel`: LL and LL128
-// put flags beside the data. Requires: ranks >= 2. Errors: those of `measure`.
+// Measures launch, hop and a threadblock's rate for each protocol. Programs move data over one and three hops
+// between the first ranks: a line through t = launch + hops × hop, and one large message. The topology's
+// latency from rank 0 to rank 1 is taken off the hops. `flags_travel`: LL and LL128 put flags beside the
+// data. Requires: ranks >= 2. Errors: those of `measure`.
 StatusOr<MachineModel> MeasureMachine(const Topology& topology, const std::string& source, bool flags_travel,
                                       const Measure& measure);
 
@@ -46,8 +46,8 @@ struct Tuned {
   std::vector<TunedRow> rows;
 };
 
-// Sizes between two of the list are served as the nearer one, by ratio. A plan that is predicted to be four
-// times slower than the best is not run. Cost: sizes² runs a collective at most. Errors: those of MakePlan
+// A size between two of the list is served as the nearer one, by ratio. A plan that is predicted to be four
+// times slower than the best is not run. Cost: at most sizes² runs per collective. Errors: those of MakePlan
 // and `measure`.
 StatusOr<Tuned> Tune(const Topology& topology, const TuneRequest& request, const Measure& measure);
 

@@ -9,12 +9,12 @@
 namespace xccl {
 namespace {
 
-// A line of ranks whose links take no time of their own: what is measured is the machine.
+// A line of ranks whose links take no time of their own, so the measurement is the machine's.
 Topology Quick(int32_t ranks) {
   return LoadTopology("full-mesh:" + std::to_string(ranks) + "@bandwidth=1000000GB/s,latency=0ns").value();
 }
 
-// Programs on a machine that is known; connections get the link that joins their ends.
+// Simulates programs on a known machine; connections get the link that joins their ends.
 Measure On(const MachineModel& machine, const Topology& topology) {
   return [&machine, &topology](const LoweredProgram& lowered, int64_t size_bytes) -> StatusOr<double> {
     Program program = lowered.program;
@@ -59,7 +59,7 @@ TEST(Tune, ServesEverySizeByWhatRanFastest) {
   spec.ranks = AllRanks(9);
   request.collectives = {Collective::Create(spec).value()};
   request.sizes_bytes = {1 << 10, 1 << 16, 1 << 24};
-  // As predicted: each size is served by a plan made for it, or by one as good.
+  // Each size is served by a plan made for it, or by an equally good one, as predicted.
   const MachineModel links;
   const Tuned tuned = Tune(topology, request, On(links, topology)).value();
   ASSERT_EQ(tuned.rows.size(), 3u);
@@ -75,7 +75,7 @@ TEST(Tune, ServesEverySizeByWhatRanFastest) {
   const Tuned one =
       Tune(topology, request, [](const LoweredProgram&, int64_t) -> StatusOr<double> { return 7.0; }).value();
   EXPECT_EQ(one.entries.size(), 1u);
-  // What fails to run fails the whole.
+  // A run that fails makes the whole fail.
   const StatusOr<Tuned> none =
       Tune(topology, request,
            [](const LoweredProgram&, int64_t) -> StatusOr<double> { return LimitReached("rank 1 died"); });

@@ -1,5 +1,5 @@
-// A machine for people and for other programs. Each text ends with a line break; the same topology gives the
-// same bytes.
+// Descriptions of a machine for people and for other programs. Each text ends with a line break; the same
+// topology gives the same bytes.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace xccl {
 
-// Name, bandwidth of a GPU, distances, counted kinds of links; per kind of host the GPU-to-GPU matrix (up to
-// 16 GPUs), switches, NICs and CPUs, alike hosts once; the fabric; warnings. Near linear, but for the flow
-// between two halves of the ranks and the largest distance, which are left out where they would take long.
+// The text has name, bandwidth of a GPU, distances and counted kinds of links. Per kind of host it has the
+// GPU-to-GPU matrix (up to 16 GPUs), switches, NICs and CPUs; then come the fabric and warnings. The cost is
+// near linear. The flow between two halves of the ranks and the largest distance are left out where they
+// would take long.
 std::string DescribeText(const Topology& topology);
 // {"name", "ranks", "hosts", "nodes", "links", "warnings"}: counts, and the warnings as a list of texts.
 std::string DescribeJson(const Topology& topology);

@@ -10,7 +10,7 @@ std::string DescribeJson(const Topology& topology) {
       {"hosts", topology.num_hosts()}, {"nodes", topology.num_nodes()},
       {"links", topology.num_links()}, {"warnings", topology.spec().warnings},
   };
-  // A name may hold bytes that are no UTF-8: they are replaced.
+  // A name may hold bytes that are not UTF-8: they are replaced.
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -8,8 +8,8 @@
 
 namespace xccl {
 
-// One line a GPU and one column a GPU, then the meaning of what the cells say. Cells: GB/s over direct links,
-// or what the widest path passes: SW, PIX, PXB, PHB, SYS, NET; "-": only other GPUs.
+// One line and one column per GPU, then the meaning of the cells. A cell is GB/s over direct links, or what
+// the widest path passes: SW, PIX, PXB, PHB, SYS, NET; "-" means only other GPUs.
 std::string GpuMatrix(const Topology& topology, std::span<const Rank> ranks);
 
 }  // namespace xccl

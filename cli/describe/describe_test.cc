@@ -13,8 +13,8 @@ Topology Read(std::string_view text) {
   return *std::move(topology);
 }
 
-// Every part of a text at least once: PCIe, NVSwitch, direct links of unequal width, CPUs, NICs, a GPU whose
-// id is not its rank.
+// Has every part of a text at least once: PCIe, NVSwitch, direct links of unequal width, CPUs, NICs, a GPU
+// whose id is not its rank.
 constexpr std::string_view kServer = R"(<topology name="server" source="a test">
   <host name="h0">
     <gpu id="0"/><gpu id="1"/><gpu id="7"/><gpu id="8"/>

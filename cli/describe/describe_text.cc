@@ -1,5 +1,6 @@
-// Sections of lines. Everything that repeats is grouped by the text that describes it: links by ends and
-// numbers, GPUs by their bandwidth, hosts by a signature of their nodes and links, fabric switches by ports.
+// A text is made of sections of lines. Repeated things are grouped by the text that describes them: links by
+// ends and numbers, GPUs by their bandwidth, hosts by a signature of their nodes and links, fabric switches
+// by ports.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -117,7 +118,7 @@ class Groups {
   std::vector<std::pair<std::string, Value>> items_;
 };
 
-// What one GPU has, to one kind of neighbour: "300GB/s to gpus (6 links)".
+// A GPU's links to one kind of neighbour: "300GB/s to gpus (6 links)".
 std::string GpuBandwidth(const Topology& t, Rank rank, bool out) {
   struct Total {
     int64_t bandwidth = 0, links = 0;
@@ -201,7 +202,7 @@ std::string LinkClasses(const Topology& t) {
   return Listed("links", lines, "kinds of links");
 }
 
-// "gpu 0, gpu 1 at 24GB/s; cpu numa0 at 24GB/s": the links that leave a node. Long lists as counts.
+// The links that leave a node: "gpu 0, gpu 1 at 24GB/s; cpu numa0 at 24GB/s". Long lists become counts.
 std::string Ports(const Topology& t, NodeId node, bool names) {
   struct Ends {
     std::vector<std::string> ids;
@@ -258,7 +259,7 @@ std::string GpusNear(const Topology& t, NodeId nic) {
                                    Join(ids, " "));
 }
 
-// Bandwidth of a NIC towards its host.
+// A NIC's bandwidth towards its host.
 int64_t HostSide(const Topology& t, NodeId nic) {
   int64_t sum = 0;
   for (LinkId l : t.Out(nic))
@@ -363,7 +364,7 @@ class HostTexts {
           break;
       }
     }
-    // PCIe switches, which are many, after the others.
+    // PCIe switches come after the others, because there are many.
     std::stable_partition(switches.begin(), switches.end(),
                           [](const std::string& line) { return !line.starts_with("pci"); });
     std::string text = Heading(group, ranks);
