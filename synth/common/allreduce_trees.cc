@@ -6,8 +6,8 @@
 namespace xccl {
 namespace {
 
-// By edge: how many lie between its child and the root, itself included; and the most that lie below its
-// child.
+// For each edge: the number of edges between its child and the root, itself included, and the most edges
+// below its child.
 struct Levels {
   std::vector<int32_t> depth, below;
   int32_t deepest = 0;
@@ -35,7 +35,8 @@ Levels LevelsOf(const std::vector<TreeEdge>& edges, int32_t ranks) {
   return levels;
 }
 
-// Chunks of every round and tree. Plain: round by round. Compressed: member by member, each as many.
+// Chunks of every round and tree. In a plain schedule they go round by round. In a compressed one they go
+// member by member, with as many for each.
 struct Chunks {
   std::vector<int64_t> weights;
   std::vector<ChunkId> of_round_and_tree;  // round × trees + tree

@@ -1,6 +1,6 @@
 // An allreduce over weighted trees: each tree carries its share of the buffer up to its root, which sums, and
-// down again. In: trees of ranks, the ways up and down given apart, since they need not be the same tree.
-// Out: chunks, and the schedule. Linear in the transfers.
+// down again. In: trees of ranks; the trees up and down are given apart, since they may differ. Out: chunks,
+// and the schedule. Linear in the transfers.
 //
 // All ranks end with copies of one root's sum, so they have the same bits.
 #pragma once
@@ -17,8 +17,8 @@ namespace xccl {
 
 struct TreeEdge {
   Rank parent, child;
-  // In AllreduceTrees::paths; from child to parent where data goes up, else from parent to child. Children of
-  // one parent may have one path together, which a switch joins or branches.
+  // In AllreduceTrees::paths. It leads from child to parent where data goes up, else from parent to child.
+  // Children of one parent may share one path, which a switch joins or branches.
   PathId path;
   bool shared = false;  // another of these edges stands for their transfer: the one whose child comes first
                         // in the path
@@ -36,13 +36,13 @@ struct AllreduceTrees {
 };
 
 // The trees are used in as many rounds as there are weights in `rounds`, a chunk each: chunk c is that of
-// tree c mod trees. A link serves lower steps first, so in one round it would pass all sums before the first
-// result and links that only carry results would wait; a chunk's steps are therefore one later than those of
-// the chunk before. Within a chunk they count back from the end: what has farthest to go goes first.
+// tree c mod trees. A link serves lower steps first. In one round it would pass all sums before the first
+// result, and links that only carry results would wait. A chunk's steps are therefore one later than those of
+// the chunk before. Within a chunk they count back from the end: data with the longest path ahead goes first.
 // Requires: every tree spans the members of `collective`, which has one part.
 //
 // With symmetry the roots represent their orbits, all trees are translated by the whole group, and the
-// schedule is compressed; every member then has the chunks that its representative's trees make.
+// schedule is compressed. Every member then has the chunks that its representative's trees make.
 struct ChunkedSchedule {
   Collective collective;
   Schedule schedule;  // normalized

@@ -5,9 +5,9 @@
 
 namespace xccl {
 
-// All of `first`, then all of `second`, normalized: reduce_scatter then allgather is an allreduce, reduce
-// then broadcast too. Requires: the same chunks and symmetry in both, and that `second` starts from what
-// `first` leaves.
+// Runs all of `first`, then all of `second`; the result is normalized. reduce_scatter then allgather is an
+// allreduce, and so is reduce then broadcast. Requires: the same chunks and symmetry in both, and that
+// `second` starts from what `first` leaves.
 Schedule Compose(const Schedule& first, const Schedule& second);
 
 }  // namespace xccl

@@ -1,7 +1,8 @@
-// The dual program has a price for each orbit (what a byte on one of its links costs, scaled so that Σ price
-// × bandwidth = 1) and a value for each root; each tree says that its root's value is at most what the tree
-// costs. A round prices the links, grows one cheap tree a root and adds those that cut the current solution
-// off. The trees' cost tells how far there is to go. Pairs of trees have one value for all roots together.
+// The dual program has a price for each orbit and a value for each root. A price is the cost of a byte on one
+// of the orbit's links, scaled so that Σ price × bandwidth = 1. Each tree says that its root's value is at
+// most the tree's cost. A round prices the links, grows one cheap tree a root and adds those that cut the
+// current solution off. The trees' cost tells how far the solution is from the optimum. Pairs of trees have
+// one value for all roots together.
 #include "synth/common/fractional_packing.h"
 
 #include <algorithm>
@@ -58,7 +59,7 @@ class Packing {
     for (bool smoothed = false; packing.rounds < problem_.max_rounds;) {
       ++packing.rounds;
       const Priced priced = AddTrees(prices, optimum, program);
-      if (!priced.cuts && !smoothed) break;  // no tree is cheaper than those that there are
+      if (!priced.cuts && !smoothed) break;  // no tree is cheaper than those found before
       if (priced.value > best_value) {
         best_value = priced.value;
         center = prices;
@@ -81,7 +82,7 @@ class Packing {
 
  private:
   static constexpr double kGiga = 1e-9;      // loads are in seconds a gigabyte: numbers near one
-  static constexpr double kSmoothing = 0.5;  // of the prices with the best bound so far
+  static constexpr double kSmoothing = 0.5;  // weight of the prices with the best bound so far
   static constexpr double kLeast = 1e-4;     // trees of less weight are left out
   static constexpr int32_t kSimplexIterations = 100'000;
 
@@ -119,8 +120,8 @@ class Packing {
     return priced;
   }
 
-  // A root's value among the variables, which is in shares of the largest demand: so the prices of its trees'
-  // rows are as large as any root's, however little it has.
+  // A root's value among the variables. It is in shares of the largest demand, so the prices of its trees'
+  // rows are as large as any root's, however small its demand.
   size_t ValueOf(int32_t root) const { return orbits_ + (up_ ? 0 : static_cast<size_t>(root)); }
   double ShareOfMost(int32_t root) const {
     return up_ ? 1 : problem_.demand[static_cast<size_t>(root)] / most_demand_;
@@ -135,7 +136,8 @@ class Packing {
       }
   }
 
-  // The root's value is at most what the tree costs. True: the last solution says more.
+  // Adds the row: the root's value is at most what the tree costs. Returns true where the last solution
+  // breaks it.
   bool AddRow(const FractionalTree& tree, std::span<const double> optimum, LinearProgram& program) {
     uses_.assign(orbits_, 0.0);
     CountUses(tree.arcs);
@@ -168,7 +170,7 @@ class Packing {
       if (most == nullptr || tree.weight > most->weight) most = &tree;
       if (tree.weight >= least) total[kind_of(tree)] += tree.weight;
     }
-    // A solver's rounding may leave a root nothing of weight.
+    // A solver's rounding may leave a root without weight.
     for (size_t k = 0; k < kinds; ++k)
       if (total[k] == 0) total[k] = heaviest[k]->weight = 1;
     for (FractionalTree& tree : trees_) {
@@ -201,7 +203,7 @@ constexpr int64_t kFine = 1 << 20;  // parts of a weight that is no simple fract
 constexpr int64_t kSimple = 128;    // largest denominator of a simple one
 constexpr double kSimpleError = 1e-7;
 
-// The least denominator that makes all the shares whole.
+// The least denominator that makes all shares whole.
 int64_t Denominator(std::span<const double> shares) {
   for (int64_t d = 1; d <= kSimple; ++d) {
     const bool whole = std::all_of(shares.begin(), shares.end(), [d](double share) {
@@ -213,7 +215,7 @@ int64_t Denominator(std::span<const double> shares) {
   return kFine;
 }
 
-// Sum `total` and each at most one away from its share: the largest remainders are rounded up.
+// Weights that sum to `total`, each at most one away from its share: the largest remainders are rounded up.
 std::vector<int64_t> Apportion(std::span<const double> shares, int64_t total) {
   XCCL_CHECK(!shares.empty());
   std::vector<int64_t> whole(shares.size());

@@ -22,7 +22,7 @@ void ExpectTreesOfEveryRoot(const PackingProblem& problem, const FractionalPacki
   for (const double weight : sum) EXPECT_NEAR(weight, 1, 1e-12);
 }
 
-// An allgather of a byte in all: 15 of 16 come in over the links of a rank, each 10 GB/s.
+// An allgather of one byte in all: 15/16 of it come in over the links of a rank, each 10 GB/s.
 TEST(FractionalPacking, MeetsWhatEntersARank) {
   struct Case {
     std::string name;

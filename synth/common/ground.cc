@@ -1,6 +1,5 @@
-// Hops come from GpuNeighbours; a hop of one link is repeated for each parallel cable. Turning the machine
-// round swaps the ends of every hop and the order of its links. Linear in hops and their links, but for one
-// sort.
+// Hops come from GpuNeighbours; a hop of one link is repeated for each parallel cable. Reversing the machine
+// swaps the ends of every hop and the order of its links. Linear in hops and their links, but for one sort.
 #include "synth/common/ground.h"
 
 #include <algorithm>
@@ -95,8 +94,8 @@ int32_t Ground::Parallel(HopId h) const {
   return count;
 }
 
-// With one host and switches: components of the ranks under their widest hops, where these are all alike and
-// neither single ranks nor everything.
+// With one host and switches, these are the components of the ranks under their widest hops. They count only
+// where they are all alike, and are neither single ranks nor the whole host.
 void Ground::FindIslands() {
   const int32_t ranks = num_ranks();
   island_.assign(static_cast<size_t>(ranks), 0);
@@ -109,7 +108,7 @@ void Ground::FindIslands() {
       if (hop.num_links > 1) widest = std::max(widest, hop.bandwidth_bytes_per_s);
     label.resize(static_cast<size_t>(ranks));
     std::iota(label.begin(), label.end(), 0);
-    // Through switches everyone of an island is next to everyone: the lowest such rank names it.
+    // Through switches all ranks of a component are neighbours: the lowest such rank names it.
     for (const Hop& hop : hops_)
       if (hop.num_links > 1 && hop.bandwidth_bytes_per_s == widest)
         label[hop.from.index()] = std::min(label[hop.from.index()], hop.to.value);
@@ -139,7 +138,7 @@ const std::vector<int32_t>& Router::DistancesFrom(Rank a) {
   distance.assign(distance_.size(), -1);
   std::vector<Rank> queue = {a};
   distance[a.index()] = 0;
-  // Behind switches the first rank reaches all.
+  // Behind switches the first rank reaches all others.
   for (size_t i = 0; i < queue.size() && queue.size() < distance.size(); ++i) {
     const Rank at = queue[i];
     for (HopId h = ground_->FirstOut(at); h < ground_->EndOut(at); ++h.value) {

@@ -1,6 +1,6 @@
-// What a textbook algorithm needs to know of a topology: which ranks are next to each other and over which
-// links (parallel cables each by itself), and which ranks belong together. Built once, shared by all engines
-// that `auto` tries.
+// The facts of a topology that textbook algorithms need: which ranks are neighbours and over which links
+// (parallel cables each by itself), and which ranks belong together. Built once, shared by all engines that
+// `auto` tries.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace xccl {
 
-// One way from a rank to a rank next to it, through no other GPU.
+// One path from a rank to a neighbour, through no other GPU.
 struct Hop {
   Rank from, to;
   int64_t bandwidth_bytes_per_s = 0;  // of the narrowest link
@@ -29,7 +29,7 @@ class Ground {
  public:
   // `topology` must outlive the Ground. Cost: one search a rank, and the hops.
   explicit Ground(const Topology& topology);
-  // The same machine with every link turned round; link ids stay.
+  // The same machine with every link reversed; link ids stay.
   Ground Reversed() const;
 
   const Topology& topology() const { return *topology_; }
@@ -42,12 +42,12 @@ class Ground {
   // Ids of the hops that leave r are consecutive.
   HopId FirstOut(Rank r) const { return HopId(first_[r.index()]); }
   HopId EndOut(Rank r) const { return HopId(first_[r.index() + 1]); }
-  // The best hop from a to b; absent when they are not next to each other. Logarithmic.
+  // The best hop from a to b; absent when they are not neighbours. Logarithmic.
   std::optional<HopId> Find(Rank a, Rank b) const;
   // How many parallel hops start at Find's.
   int32_t Parallel(HopId h) const;
 
-  // Hosts, or, where a single host has islands of ranks joined better than the rest, those islands. Dense
+  // Hosts. Where a single host has groups of ranks joined better than the rest, these groups instead. Dense
   // from 0 in order of first rank.
   int32_t Island(Rank r) const { return island_[r.index()]; }
   int32_t num_islands() const { return num_islands_; }
@@ -65,8 +65,8 @@ class Ground {
   int32_t num_islands_ = 0;
 };
 
-// A way for copies from a to b over GPUs: consecutive ranks are next to each other. Fewest hops; among
-// those the ones with the widest, spread over equals by (a, b). Keeps one search a source.
+// Paths for copies from a to b over GPUs: consecutive ranks are neighbours. A path has the fewest hops, then
+// the widest ones; equal paths are spread by (a, b). Keeps one search per source.
 class Router {
  public:
   explicit Router(const Ground& ground) : ground_(&ground) {}
@@ -82,7 +82,7 @@ class Router {
   std::vector<std::vector<HopId>> in_;          // hops that enter a rank
 };
 
-// A machine both ways round, the second on demand.
+// A machine in both directions, the reversed one made on demand.
 class Grounds {
  public:
   explicit Grounds(const Topology& topology) : forward_(topology) {}

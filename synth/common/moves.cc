@@ -1,6 +1,6 @@
-// A direct move is one transfer. A relayed one becomes a transfer a hop in consecutive steps; every step is
-// stretched to the longest way in it, so that the order of steps stays. Relays hold copies that they, or
-// others before them, may be given again by the algorithm: KeepTrees drops the later ones.
+// A direct move is one transfer. A relayed one becomes a transfer per hop in consecutive steps. Every step is
+// stretched to the longest path in it, so the order of steps stays. The algorithm may give relays, or others
+// before them, a copy that they already hold: KeepTrees drops the later ones.
 #include "synth/common/moves.h"
 
 #include <fmt/format.h>
@@ -112,7 +112,7 @@ StatusOr<Schedule> RouteMoves(const Moves& moves, const Ground& ground, const Co
       sender.Send(move, way[i], way[i + 1], std::nullopt, step + static_cast<int32_t>(i));
   }
   Normalize(schedule);
-  // A chunk with one destination takes one way: nobody is given it by two.
+  // A chunk with one destination takes one path: no two ranks deliver it.
   if (repeats || (!ways.relays.empty() && goal.target.empty())) schedule = KeepTrees(schedule, goal);
   return schedule;
 }

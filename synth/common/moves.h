@@ -1,5 +1,5 @@
-// What an algorithm does before anyone asks which links carry it: chunks from rank to rank in steps.
-// RouteMoves turns moves into a Schedule.
+// An algorithm's transfers before links are chosen: chunks move from rank to rank in steps. RouteMoves turns
+// moves into a Schedule.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace xccl {
 
 struct ChunkRange {
   int32_t first = 0;
-  int32_t count = 0;  // zero: nothing
+  int32_t count = 0;  // zero: no chunks
   bool operator==(const ChunkRange&) const = default;
 };
 
@@ -50,11 +50,11 @@ class Moves {
   std::vector<Move> moves_;
 };
 
-// Ranks that are not next to each other are joined by relays, copies only: a step then lasts as many steps as
-// its longest way has hops, and what a rank would get twice it gets once (likewise where the moves
-// themselves repeat). Parallel cables take turns.
-// Errors: kInvalidInput "ENGINE: ..." where a sum would have to pass a relay, or no way exists.
-// `goal` has one owner for each chunk that is moved. The result is normalized. Linear in the transfers.
+// Relays join ranks that are not neighbours, for copies only. A step then lasts as many steps as its longest
+// path has hops. A rank gets each chunk once, even where relays or the moves themselves repeat it. Parallel
+// cables take turns. Errors: kInvalidInput "ENGINE: ..." where a sum would have to pass a relay, or no path
+// exists. `goal` has one owner for each chunk that is moved. The result is normalized. Linear in the
+// transfers.
 StatusOr<Schedule> RouteMoves(const Moves& moves, const Ground& ground, const CopyGoal& goal, bool repeats,
                               std::string_view engine);
 

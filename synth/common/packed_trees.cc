@@ -84,8 +84,8 @@ Schedule CopiesOf(const PackedTrees& trees, const std::vector<Piece>& pieces, in
   schedule.paths = trees.paths;
   if (symmetry != nullptr) schedule.symmetry = symmetry->generators();
   schedule.Reserve(static_cast<int64_t>(entries.size()));
-  // Steps of a reduction tell first turns apart, since a message of all of them would be complete only when
-  // the last is.
+  // Steps of a reduction keep first turns apart, since one message of all of them would be complete only with
+  // its last part.
   int32_t step = -1;
   const Entry* before = nullptr;
   for (const Entry& entry : entries) {
@@ -104,7 +104,7 @@ Schedule CopiesOf(const PackedTrees& trees, const std::vector<Piece>& pieces, in
   return schedule;
 }
 
-// Where trees' shares of each part end, in parts of `total`. Requires: total is a multiple of a part's
+// The ends of the trees' shares of each part, in parts of `total`. Requires: total is a multiple of a part's
 // weight.
 struct Share {
   int64_t end = 0;
@@ -188,7 +188,7 @@ TreeSchedule CopyDown(const PackedTrees& trees, const Collective& whole, const T
 
 TreeSchedule SumUp(const PackedTrees& trees, const Topology& topology, const Collective& whole,
                    const TreeSteps& steps) {
-  // Backwards the last step is the first: what is to go first must come last.
+  // Backwards the last step is the first, so data that is to go first must come last.
   const TreeOrder turned =
       steps.order == TreeOrder::kTallFirst ? TreeOrder::kShallowFirst : TreeOrder::kTallFirst;
   TreeSchedule made = CopyDown(
@@ -206,7 +206,7 @@ TreeSchedule SumUpCopyDown(const PackedTrees& up, const PackedTrees& down, const
   const std::vector<int64_t> wave_weights = WaveWeights(steps.waves);
   std::vector<std::vector<int64_t>> weights(1);
   std::vector<Piece> up_pieces, down_pieces;
-  // Compressed, every member has as many chunks as any other: some are empty.
+  // In a compressed schedule every member has as many chunks as any other, so some are empty.
   size_t most = 0;
   for (size_t m = 0; steps.symmetry != nullptr && m < ups.size(); ++m)
     most = std::max(most, (ups[m].size() + downs[m].size()) * static_cast<size_t>(steps.waves));
@@ -221,7 +221,7 @@ TreeSchedule SumUpCopyDown(const PackedTrees& up, const PackedTrees& down, const
         const ChunkId chunk(static_cast<int64_t>(weights[0].size()));
         weights[0].push_back((end - begin) * wave_weights[static_cast<size_t>(w)]);
         if (from != m) continue;
-        // Turned round, the last wave is the first.
+        // On the reversed machine the last wave is the first.
         up_pieces.push_back({up_share.tree, chunk, steps.waves - 1 - w});
         down_pieces.push_back({down_share.tree, chunk, w});
       }

@@ -1,10 +1,10 @@
-// Weighted spanning trees, and the schedules that they are: a part is cut into the trees' shares, as long as
-// their weights, and every share is copied down its tree; or, turned round, summed up it.
+// Weighted spanning trees, and the schedules made from them. A part is cut into the trees' shares, in
+// proportion to their weights. Every share is copied down its tree or, on the reversed machine, summed up it.
 //
-// A share is cut into waves, small at both ends, and links serve an earlier wave first: so links that are
-// loaded alike finish within a fraction of a wave of each other, and filling takes the time of the smallest.
-// Within a step ranks start with different neighbours, so that no port of a switch is everybody's first
-// choice.
+// A share is cut into waves, small at both ends, and links serve an earlier wave first. Links with equal
+// loads thus finish within a fraction of a wave of each other, and filling takes the time of the smallest
+// wave. Within a step ranks start with different neighbours, so that no port of a switch is the first choice
+// of all ranks.
 #pragma once
 
 #include <cstdint>
@@ -41,10 +41,10 @@ struct PackedTrees {
   int64_t NumArcs() const;
 };
 
-// The order of what is ready at one link.
+// The order of data that is ready at one link.
 enum class TreeOrder : uint8_t {
-  kShallowFirst,  // an arc's step is its depth: what is near the root goes first
-  kTallFirst,     // arcs with the longest way below them go first
+  kShallowFirst,  // an arc's step is its depth: data near the root goes first
+  kTallFirst,     // arcs with the longest path below them go first
 };
 
 struct TreeSteps {
@@ -72,10 +72,9 @@ TreeSchedule CopyDown(const PackedTrees& trees, const Collective& whole, const T
 TreeSchedule SumUp(const PackedTrees& trees, const Topology& topology, const Collective& whole,
                    const TreeSteps& steps);
 
-// allreduce: what `up` sums at a root (as in SumUp), `down` copies from there. Both have part i for member i,
-// with weights that add up to the same for every part of one of them; a member's share of the whole is as
-// large as any other's. steps.order is for the copies. Chunks are what an up-tree and a down-tree of a member
-// have in common.
+// allreduce: `down` copies from a root what `up` sums there (as in SumUp). Both have part i for member i. In
+// each of them the weights add up to the same for every part, so members' shares of the whole are equal.
+// steps.order is for the copies. A chunk is what an up-tree and a down-tree of a member have in common.
 TreeSchedule SumUpCopyDown(const PackedTrees& up, const PackedTrees& down, const Topology& topology,
                            const Collective& whole, const TreeSteps& steps);
 

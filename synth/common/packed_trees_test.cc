@@ -19,7 +19,8 @@ Collective Of(CollectiveKind kind, int32_t ranks, std::optional<Rank> root) {
   return Collective::Create(spec).value();
 }
 
-// On a ring, one way round and the other: weights 1 and 2 and depth ranks − 1, or for 0 clockwise arcs none.
+// Trees on a ring, one in each direction: weights 1 and 2 and depth ranks − 1, or no tree for 0 clockwise
+// arcs.
 PackedTrees RoundTheRing(const Topology& ring, const std::vector<Rank>& roots) {
   const int32_t n = ring.num_ranks();
   PackedTrees made;
@@ -55,7 +56,7 @@ TEST(PackedTrees, AreSchedulesThatVerify) {
         EXPECT_EQ(made.collective.Weight(ChunkId(0)), WaveWeights(waves)[0]);
         EXPECT_EQ(made.collective.Weight(ChunkId(int64_t{chunks} * waves - 1)), 2 * WaveWeights(waves)[0]);
       };
-      // Trees are four deep; what is summed up has a step for each way round, too.
+      // Trees are four deep; a sum has a step for each direction, too.
       for (CollectiveKind kind : {CollectiveKind::kAllgather, CollectiveKind::kAllgatherv})
         check(CopyDown(RoundTheRing(ring, all), Of(kind, 5, std::nullopt), steps), 10, 4);
       for (CollectiveKind kind : {CollectiveKind::kReduceScatter, CollectiveKind::kReduceScatterv})

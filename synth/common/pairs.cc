@@ -1,6 +1,6 @@
-// Arcs with one trunk become one path: the trunk's links, then each branch's. On the machine turned round
-// that is the order of a multicast; backwards, that of a reduction. A branch that would pass a node twice,
-// since what lies behind the switch where it starts does not branch, becomes a path of its own.
+// Arcs with one trunk become one path: the trunk's links, then each branch's. On the reversed machine that is
+// the order of a multicast; backwards, that of a reduction. A branch becomes a path of its own where it would
+// pass a node twice, because the nodes behind the switch where it starts do not branch.
 #include "synth/common/pairs.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ class PathJoiner {
   PathJoiner(const FractionalPacking& packing, const Topology& topology, PathTable& paths)
       : packing_(packing), topology_(topology), paths_(paths) {}
 
-  // upward: the arcs lie on the machine turned round.
+  // upward: the arcs lie on the reversed machine.
   std::vector<TreeEdge> Edges(std::span<const PackedArc> arcs, bool upward) {
     upward_ = upward;
     std::vector<std::vector<size_t>> branches(arcs.size());  // by trunk, itself first
@@ -49,14 +49,14 @@ class PathJoiner {
   NodeId Tail(LinkId l) const { return upward_ ? topology_.link(l).to : topology_.link(l).from; }
   NodeId Head(LinkId l) const { return upward_ ? topology_.link(l).from : topology_.link(l).to; }
 
-  // Do these links end at a node where some of the group do?
+  // Do these links end at a node where some links of the group end?
   bool Revisits(std::span<const LinkId> links) const {
     return std::any_of(links.begin(), links.end(), [&](LinkId l) {
       return std::any_of(links_.begin(), links_.end(), [&](LinkId k) { return Head(k) == Head(l); });
     });
   }
 
-  // From the GPU over the group's links to where `links` start, and on.
+  // The links from the GPU over the group's links to the start of `links`, and on.
   std::vector<LinkId> WholeWay(std::span<const LinkId> links) const {
     std::vector<LinkId> way(links.begin(), links.end());
     while (!topology_.IsGpu(Tail(way.front())))

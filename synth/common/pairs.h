@@ -1,5 +1,5 @@
-// Pairs of trees, packed fractionally, as the trees of an allreduce: each pair's first tree sums up its share
-// of the buffer, its second copies the sum down. Where switches reduce or multicast, one transfer serves all
+// Pairs of trees, packed fractionally, as the trees of an allreduce. Each pair's first tree sums up its share
+// of the buffer; its second copies the sum down. Where switches reduce or multicast, one transfer serves all
 // arcs that meet there. Linear in the arcs.
 #pragma once
 

@@ -11,7 +11,7 @@
 namespace xccl::greedy {
 namespace {
 
-constexpr int32_t kCenterCandidates = 32;  // ranks looked at where there are more
+constexpr int32_t kCenterCandidates = 32;  // ranks examined where there are more
 
 // The member whose farthest member, there and back, is nearest.
 int32_t Center(const Topology& topology, const Collective& collective) {
@@ -37,7 +37,7 @@ Status NotServed(const Collective& collective, ChunkId chunk, std::string_view w
       fmt::format("greedy: {}: part {}: {}", collective.name(), collective.PartOf(chunk).value, why));
 }
 
-// What a chunk needs: all sums are the same set, and contributors hold their own data alone.
+// A chunk's needs: all sums are the same set, and contributors hold their own data alone.
 Status CheckForm(const Collective& collective, ChunkId chunk, const std::vector<Holding>& before,
                  const std::vector<Holding>& after) {
   const std::span<const Rank> sum = after.front().contributions;

@@ -1,5 +1,5 @@
 // A collective as at most two copy problems: contributions come together (searched backwards, on the reversed
-// topology), and what is whole spreads.
+// topology), and whole values spread.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace xccl::greedy {
 
-// Which rank makes a chunk's sum, where the collective leaves it open.
+// The rank that makes a chunk's sum, where the collective leaves it open.
 enum class SumAt : uint8_t {
   kEach,    // the ranks that need it, chunk by chunk in turn: reduce_scatter and allgather
   kCenter,  // one rank for all chunks, near to all: reduce and broadcast
 };
 
-// Requires: `reversed` is `topology` with every link turned round; both outlive the Phases.
+// Requires: `reversed` is `topology` with every link reversed; both outlive the Phases.
 struct Phases {
   CopyProblem
       gather;  // on `reversed`: from where the sum is made to the contributors; its moves run backwards

@@ -1,5 +1,5 @@
-// What greedy searches on: chunks with holders and needers, copies only, and how long each link is taken by a
-// message. Collectives that reduce are this problem on the reversed topology.
+// The problem that greedy searches: chunks with holders and needers, copies only, and how long a message
+// takes each link. Collectives that reduce are this problem on the reversed topology.
 #pragma once
 
 #include <cstdint>
@@ -31,14 +31,14 @@ class BitTable {
   std::vector<uint64_t> bits_;
 };
 
-// How a message of some bytes takes a link, in the model that the plan is judged by.
+// How a message of some bytes takes a link, in the model that judges the plan.
 struct LinkCost {
   int64_t fixed_ps = 0;     // occupied once a message
   int64_t delay_ps = 0;     // further delay of arrival
   int64_t bytes_per_s = 1;  // bandwidth
 };
 std::vector<LinkCost> LinkCosts(const Topology& topology, TimeModel model);
-// How long a message occupies a link; so cut off that a few of them can be added.
+// How long a message occupies a link, capped so that a few of these times can be added.
 inline int64_t BusyPs(const LinkCost& cost, int64_t bytes) {
   const __int128 ps = static_cast<__int128>(cost.fixed_ps) + TransferPs(bytes, cost.bytes_per_s);
   return ps < kForeverPs ? static_cast<int64_t>(ps) : kForeverPs;
@@ -51,12 +51,12 @@ struct CopyProblem {
   int32_t chunks = 0;
   std::vector<int64_t> bytes;                          // of each chunk
   std::vector<std::vector<int32_t>> holders, needers;  // of each chunk: ranks; needers hold nothing before
-  // Where the moves will run backwards as sums: holders that have a contribution of their own.
+  // Where the moves will run backwards as sums, the holders that have a contribution of their own.
   std::vector<std::vector<int32_t>> contributing_holders;
 };
 
-// One chunk moved once. Equal (path, step) is one message. Path ids: a link's id for that link alone, beyond
-// them an index into the search's own table.
+// One chunk moved once. Moves of equal (path, step) are one message. A path id is a link's id for that link
+// alone; larger ids are indices into the search's own table.
 struct GreedyMove {
   int32_t chunk = 0;
   int32_t path = 0;

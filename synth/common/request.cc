@@ -1,4 +1,4 @@
-// What all engines answer and ask alike.
+// Functions of requests and results that all engines share.
 #include "synth/common/synthesizer.h"
 
 namespace xccl {

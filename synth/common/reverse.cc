@@ -1,5 +1,5 @@
-// Turning time round turns every chunk's out-tree into an in-tree: a rank passes on in step T-1-s what it was
-// given in step s, after all that it had passed on later has come back to it.
+// Reversing time turns every chunk's out-tree into an in-tree. A rank passes on in step T-1-s what it was
+// given in step s, after everything that it had passed on later has come back to it.
 #include "synth/common/reverse.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ int32_t NumRanks(const Schedule& schedule, std::span<const Rank> members) {
 }
 
 Schedule Keep(const Schedule& schedule, Bits held, Bits needed) {
-  // Forwards: which single (transfer, chunk) is a first arrival.
+  // Forwards: finds which single (transfer, chunk) is a first arrival.
   Schedule single;
   single.num_chunks = schedule.num_chunks;
   single.symmetry = schedule.symmetry;
@@ -54,7 +54,7 @@ Schedule Keep(const Schedule& schedule, Bits held, Bits needed) {
       single.Add(transfer);
     }
   }
-  // Backwards: which of them anyone needs.
+  // Backwards: finds which of them any rank needs.
   std::vector<bool> keep(static_cast<size_t>(single.size()), false);
   for (int64_t t = single.size() - 1; t >= 0; --t) {
     const Transfer transfer = single.at(t);
@@ -131,7 +131,7 @@ Schedule Reverse(const Schedule& gather, const Topology& topology, const Collect
       transfer.dst = heads[0];
     }
     transfer.op = op;
-    // Odd steps are for what comes second to a relay that holds nothing.
+    // Odd steps hold what arrives second at a relay that holds nothing.
     transfer.step = 2 * (last_step - transfer.step);
     const bool empty_relay = op == TransferOp::kReduce && !collective.MemberIndex(transfer.dst);
     if (!empty_relay) {
@@ -145,7 +145,7 @@ Schedule Reverse(const Schedule& gather, const Topology& topology, const Collect
       backwards.Add(transfer);
     }
   }
-  // Transfers come in order of step: the first into an empty relay is a copy, those after it are sums.
+  // Transfers come in order of step: the first into an empty relay is a copy, the later ones are sums.
   if (op == TransferOp::kReduce) {
     std::vector<int64_t> into_relays;
     for (int64_t t = 0; t < backwards.size(); ++t)

@@ -1,5 +1,5 @@
-// Reductions from gathers: a reduce_scatter is an allgather on the machine with every link turned round,
-// played backwards. What must hold for that, and how to make it hold.
+// Reductions from gathers: a reduce_scatter is an allgather on the machine with every link reversed, played
+// backwards. These functions check and establish what that requires.
 #pragma once
 
 #include <vector>
@@ -10,13 +10,14 @@
 
 namespace xccl {
 
-// The same nodes and link ids, every link turned round.
+// The same nodes and link ids, with every link reversed.
 Topology ReverseTopology(const Topology& topology);
 
-// The same outcome with every (rank, chunk) written at most once, from its earliest arrival, and nothing
-// moved that nobody needs: every chunk's transfers form a tree. For copies only (allgather, broadcast,
-// gather, scatter, alltoall and the like); Requires: a normalized schedule that verifies, apart from chunks
-// that arrive twice in one step. Linear in transfers × chunks each moves; memory: ranks × chunks bits.
+// The same outcome with every (rank, chunk) written at most once, from its earliest arrival, and without
+// transfers that no rank needs: every chunk's transfers form a tree. It is for copies only (allgather,
+// broadcast, gather, scatter, alltoall and the like). Requires: a normalized schedule that verifies, apart
+// from chunks that arrive twice in one step. Linear in transfers × chunks each moves; memory: ranks × chunks
+// bits.
 Schedule KeepTrees(const Schedule& schedule, const Collective& collective);
 
 // Where copies start and end: chunk c starts at owner[c] and goes to every member, or to target[c] where
@@ -28,11 +29,12 @@ struct CopyGoal {
 };
 Schedule KeepTrees(const Schedule& schedule, const CopyGoal& goal);
 
-// `gather` moves copies on ReverseTopology(topology), or on paths of it, each (rank, chunk) written at most
-// once. Returns it backwards on `topology`: what was copied from a to b is now sent from b to a, over the
-// same links in the opposite order. For kReduce it is added to what a holds, and ranks that are not members
-// of `collective`, holding nothing, are first copied to. For kCopy (gather to scatter) it is copied.
-// allgather(v) -> reduce_scatter(v), broadcast -> reduce, gather -> scatter, with chunk ids unchanged.
+// `gather` moves copies on ReverseTopology(topology), or on paths of it, and writes each (rank, chunk) at
+// most once. The result is its reverse on `topology`: what was copied from a to b is sent from b to a, over
+// the same links in the opposite order. For kReduce it is added to what a holds; ranks that are not members
+// of `collective` hold nothing, so the first value is copied to them. For kCopy (gather to scatter) it is
+// copied. allgather(v) -> reduce_scatter(v), broadcast -> reduce, gather -> scatter, with chunk ids
+// unchanged.
 Schedule Reverse(const Schedule& gather, const Topology& topology, const Collective& collective,
                  TransferOp op);
 

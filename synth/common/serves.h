@@ -1,4 +1,4 @@
-// What engines answer alike when they are asked whether they serve a request.
+// The common test of whether an engine serves a request.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// `--steps N`: what an engine says when its schedule takes more.
+// `--steps N`: an engine's error when its schedule takes more.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ Status CheckSteps(std::string_view engine, const SynthesisRequest& request, int3
 // For engines that search: kLimit, with the fewest steps that were seen. Requires: a limit is given.
 Status StepsUsed(std::string_view engine, const SynthesisRequest& request, int32_t fewest);
 
-// What a search may take of its candidates, and the fewest steps of those that it may not.
+// The number of steps that a search's candidates may take, and the fewest steps of those refused.
 class StepBudget {
  public:
   StepBudget(std::string_view engine, const SynthesisRequest& request)
       : engine_(engine), request_(&request) {}
   bool HasLimit() const { return request_->limits.steps.has_value(); }
   int32_t Most() const;  // without a limit the largest number
-  // Is so many within the limit? Remembers what is not.
+  // Are so many steps within the limit? Remembers numbers that are not.
   bool Allows(int32_t steps);
   bool HasRefused() const { return fewest_.has_value(); }
   // StepsUsed with the fewest. Requires: HasRefused().

@@ -19,8 +19,8 @@
 
 namespace xccl {
 
-// What bounds a search. Work units are deterministic (same flags, same bytes); wall clock only where asked
-// for.
+// The limits of a search. Work units are deterministic, so the same flags give the same bytes; wall time
+// counts only where asked for.
 struct SynthesisLimits {
   std::optional<int32_t> chunks;  // exactly this many chunks a part
   std::optional<int32_t> steps;   // at most
@@ -40,14 +40,14 @@ struct SynthesisRequest {
   SynthesisLimits limits = {};
   uint64_t seed = 0;
   bool allow_divergent = false;  // ranks may end with different roundings of one sum
-  // A plan of this collective on this topology, verified: greedy improves it, others do not look at it.
+  // A verified plan of this collective on this topology. greedy improves it; other engines ignore it.
   const Synthesis* start = nullptr;
-  // Asked now and then by engines that search for long: true ends the search with the best so far.
+  // Asked now and then by engines that search for long; true ends the search with the best plan so far.
   std::function<bool()> stopped = {};
-  // Told what such an engine is about.
+  // Told what such an engine does at the moment.
   std::function<void(const std::string&)> progress = {};
-  // What the asker knows of this request, so that engines need not find it out again; absent: unknown. The
-  // lower bound, of any effort, and who is next to whom.
+  // The caller's knowledge of this request, so that engines need not compute it again; null where unknown.
+  // The lower bound may be of any effort; the grounds say which ranks are neighbours.
   const Bound* bound = nullptr;
   Grounds* grounds = nullptr;
 };
@@ -56,32 +56,32 @@ struct Synthesis {
   Collective collective;  // cut into the chunks that the schedule moves
   Schedule schedule;      // normalized
   bool exact = false;     // proved: no plan in the stated model is better
-  std::string engine;     // who made it: "ring"; auto says the winner's name
+  std::string engine;     // the engine that made it: "ring"; auto gives the winner's name
   std::string note;       // one line for people, may be empty
   std::optional<Simulation> simulation =
       {};  // of the schedule at the request's size and model, if it was run
 };
 
-// The lower bound of the request: the known one, else that of little effort. Errors: LowerBound's.
+// The lower bound of the request: the known one, else one of little effort. Errors: LowerBound's.
 StatusOr<Bound> BoundOf(const SynthesisRequest& request);
 
-// The plan where nobody needs what he has not: no transfers, exact. In the chunks that are asked for.
+// The plan where every rank already has what it needs: no transfers, exact, in the chunks that are asked for.
 Synthesis NothingToMove(std::string_view engine, const SynthesisRequest& request);
 
 // The request's time limit, from this call on.
 inline Deadline DeadlineOf(const SynthesisRequest& request) { return Deadline(request.limits.time_limit_s); }
 
-// What a plan would take, known before it is made.
+// The cost of a plan, known before it is made.
 struct Offer {
   double time_ps = 0;  // closed-form estimate
-  // What making it costs, in moves of a chunk, which take about 1.5 us each with their simulation.
+  // The cost of making it, in moves of a chunk, which take about 1.5 us each with their simulation.
   int64_t work = 0;
-  // Makes the plan with what was found out for the offer, searching for so many moves at most; empty:
-  // Engine::Synthesize. Uses the request and what it points to.
+  // Makes the plan from what the offer already found, searching for so many moves at most. Empty:
+  // Engine::Synthesize does. Uses the request and what it points to.
   std::function<StatusOr<Synthesis>(int64_t most_work)> make = {};
 };
 
-// What an engine's plans are the best in, whatever the request.
+// The sense in which an engine's plans are the best, whatever the request.
 enum class ExactOn : uint8_t {
   kNothing,    // `exact` is never set where something moves
   kMetBound,   // `exact` is set where the time meets the lower bound, which the engine may miss
@@ -90,12 +90,12 @@ enum class ExactOn : uint8_t {
 };
 std::string_view ToString(ExactOn exact);
 
-// One row of the table of engines (synth/engines.h): everything that the rest may know of an engine. Its
-// functions are stateless and safe to share between threads.
+// One row of the table of engines (synth/engines.h): all that other code may know of an engine. Its functions
+// are stateless and safe to share between threads.
 struct Engine {
   std::string_view name;
   std::string_view summary;                // one line: what it optimises, whether it is exact
-  std::vector<CollectiveKind> kinds = {};  // that it may serve; empty: every kind
+  std::vector<CollectiveKind> kinds = {};  // those that it may serve; empty: every kind
   ExactOn exact_on = ExactOn::kNothing;
   bool is_witness = false;        // its plans answer smt's questions before the solver is asked
   bool searches_long = false;     // for seconds to hours; ends where SynthesisRequest::stopped says so
@@ -105,14 +105,14 @@ struct Engine {
   bool near_bound = false;        // its plans mostly come within percents of the lower bound
   bool any_chunks = false;  // in more and shorter chunks its plan is the same, and steps overlap further
 
-  // What Serves does; empty: the kinds, the members and the limits are checked (synth/common/serves.h).
+  // Implements Serves. Empty: the kinds, the members and the limits are checked (synth/common/serves.h).
   std::function<Status(const SynthesisRequest&)> serves = {};
-  // What Offered does; empty: a plan at the bound for nothing.
+  // Implements Offered. Empty: a plan at the bound that costs nothing.
   std::function<StatusOr<Offer>(const SynthesisRequest&)> offer = {};
-  // What Synthesize does for a request that is served.
+  // Implements Synthesize for a request that is served.
   std::function<StatusOr<Synthesis>(const SynthesisRequest&)> make;
 
-  // Whether there are requests for such a collective that it serves.
+  // Whether it serves some requests for such a collective.
   bool MayServe(CollectiveKind kind) const;
   // Cheap test before any search: kOk, or why this engine does not serve this request (kInvalidInput).
   Status Serves(const SynthesisRequest& request) const;

@@ -73,8 +73,8 @@ void TreeGrower::Relax(NodeId from, double key_from, int64_t latency_ps) {
   }
 }
 
-// Adds the way to `node` from the tree: one arc, or one to each GPU on the way, which joins as well. A
-// label on the way may have become better since: the way then starts where that one does.
+// Adds the path to `node` from the tree: one arc, or one to each GPU on the path, which joins as well. A
+// label on the path may have improved since; the path then starts where that label's does.
 void TreeGrower::Attach(NodeId node, GrownTree& tree, std::vector<LinkId>& links) {
   way_.clear();
   for (NodeId at = node; !place_[at.index()].in; at = topology_.link(way_.back()).from)

@@ -1,10 +1,10 @@
-// One cheap broadcast tree at given prices of links. In: a machine, whom the tree must reach, a price for
-// each link; out: arcs, each a path between two GPUs through no other GPU.
+// Grows one cheap broadcast tree at given prices of links. In: a machine, the ranks that the tree must reach,
+// a price for each link. Out: arcs, each a path between two GPUs through no other GPU.
 //
 // The tree grows as Prim's does, over whole paths: from every GPU that has the data at once, cheapest first,
 // then soonest. That is the cheapest tree where both directions of cables cost the same, and near it
-// elsewhere. Where switches branch, they have the data once it passed them, and arcs start there as well: the
-// way to the switch is paid once. Cost of a tree: links × log.
+// elsewhere. Where switches branch, they have the data once it has passed them, and arcs start there as well:
+// the path to the switch is paid once. Cost of a tree: links × log.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@
 
 namespace xccl {
 
-// One arc of a tree, from a GPU that has the data to one that has not.
+// One arc of a tree, from a GPU that has the data to one that does not.
 struct PackedArc {
   Rank from, to;
   int32_t first_link = 0, num_links = 0;  // in the list of links that Grow appends to
   int32_t depth = 0;                      // transfers from the root, from 1
-  // The earlier arc from whose path this one branches off at a switch, itself not branching off: its links
-  // start there. -1: none, its links start at `from`.
+  // The earlier arc from whose path this one branches off at a switch: its links start there. That arc
+  // branches off no other. -1: none, its links start at `from`.
   int32_t trunk = -1;
 };
 
@@ -34,11 +34,11 @@ struct GrownTree {
   int64_t latency_ps = 0;       // to its farthest rank
 };
 
-// Which switches pass on to several what they are given.
+// The switches that pass the data on to several.
 enum class Branching : uint8_t {
   kNone,
   kMulticast,
-  kReduce,  // those that reduce: the machine is turned round
+  kReduce,  // those that reduce: the machine is reversed
 };
 
 class TreeGrower {
@@ -49,7 +49,7 @@ class TreeGrower {
   GrownTree Grow(Rank root, std::span<const double> cost, double s_per_ps, std::vector<LinkId>& links);
 
  private:
-  // The cheapest way to a node from any place of the tree: key = what the links cost + s_per_ps × latency.
+  // The cheapest path to a node from any place of the tree: key = cost of the links + s_per_ps × latency.
   struct Label {
     double key = std::numeric_limits<double>::infinity();
     int64_t latency_ps = 0;  // from the root

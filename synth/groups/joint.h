@@ -1,6 +1,6 @@
-// The collectives of several groups as one user-defined collective, and their schedules as one schedule, so
-// that all that is done with plans is done with those of many groups, too. In: groups and a plan of each;
-// out: tables whose parts are the groups' parts, one group after the other, and the plans side by side.
+// Makes the collectives of several groups one user-defined collective, and their schedules one schedule, so
+// that everything that works on a plan works on theirs. In: groups and a plan of each. Out: tables whose
+// parts are the groups' parts, one group after the other, and the plans side by side.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct GroupSchedule {
   Schedule schedule;
 };
 
-// Steps say who goes first on a link that several groups use.
+// The step order decides which group goes first on a link that several groups use.
 enum class StepOrder : uint8_t {
   kTogether,   // all groups begin with step 0: short schedules are done first
   kStretched,  // steps of short schedules are spread over those of the longest

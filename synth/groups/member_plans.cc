@@ -12,7 +12,7 @@
 namespace xccl {
 namespace {
 
-constexpr int32_t kFewRanks = 256;  // more: bounds of single groups are quick ones
+constexpr int32_t kFewRanks = 256;  // above it, bounds of single groups are quick ones
 constexpr int64_t kMostTransfers = 4'000'000;
 
 // All numbers of a value, one after the other, for comparing.
@@ -30,7 +30,7 @@ class Key {
   std::string text_;
 };
 
-// Equal for groups that the same plan serves, in the numbers of their submachines.
+// A key, equal for groups that the same plan serves, in the numbers of their submachines.
 std::string KeyOf(const Topology& topology, const Collective& collective, int64_t size_bytes) {
   Key key;
   for (const Node& n : topology.spec().nodes)
@@ -186,7 +186,7 @@ StatusOr<MemberPlan> MemberPlans::OnWhole(size_t group, const std::vector<uint8_
       plan.plan.schedule = Renumber(
           plan.plan.schedule, [&](Rank r) { return translations_->Image(found->second, r); },
           [&](LinkId l) { return translations_->Image(found->second, l); });
-      // The parts of one are those of the other in the same order.
+      // The parts of the two collectives correspond in order.
       std::vector<std::vector<int64_t>> weights(static_cast<size_t>(whole.num_parts()));
       const Collective& cut = plan.plan.collective;
       for (int32_t c = 0; c < cut.num_chunks(); ++c)

@@ -1,7 +1,7 @@
-// Plans of single groups, each made once for all groups that hang alike: on the submachine of its members
-// alone (topologies/submachine.h; equal submachines have equal plans), or on the whole machine with the other
-// ranks as relays (groups that a translation of the machine takes to each other share a plan). Links may have
-// less bandwidth than the machine says: what other groups leave.
+// Plans of single groups, each made once for all groups with identical surroundings. A plan is on the
+// submachine of the members alone (topologies/submachine.h), where equal submachines have equal plans. Or it
+// is on the whole machine with the other ranks as relays; groups that a translation of the machine takes to
+// each other then share a plan. Links may have less bandwidth than the machine says: what other groups leave.
 #pragma once
 
 #include <cstdint>
@@ -43,18 +43,17 @@ class MemberPlans {
 
   // Can the members do without relays?
   bool IsJoinedAlone(size_t group);
-  // Requires: IsJoinedAlone. `eighths`, where given, says of each link how many eighths of it are
-  // there, 1..8.
+  // Requires: IsJoinedAlone. `eighths`, where given, is the share of each link that is available, 1..8.
   StatusOr<MemberPlan> Alone(size_t group, const std::vector<uint8_t>* eighths = nullptr);
-  // On links that lie between no other group's members, so that nobody else is in the way; absent where
-  // these do not join the members, and where nothing that Alone may use is anybody else's.
+  // A plan on links that lie between no other group's members, so that no other group uses them. Absent where
+  // these links do not join the members, and where no other group has any link that Alone may use.
   StatusOr<std::optional<MemberPlan>> OnOwnLinks(size_t group);
-  // With relays, by the engine on the whole machine.
+  // A plan with relays, by the engine on the whole machine.
   StatusOr<MemberPlan> OnWhole(size_t group, const std::vector<uint8_t>* eighths = nullptr);
-  // How fast any plan of the group could be that has the machine for itself.
+  // The lower bound of the group with the machine for itself.
   StatusOr<Bound> BoundOf(size_t group);
 
-  // How often an engine was asked.
+  // The number of times that an engine was asked.
   int64_t searches() const { return searches_; }
 
  private:
@@ -64,9 +63,9 @@ class MemberPlans {
     std::optional<Bound> bound;
   };
   const Submachine& SubmachineOf(size_t group);
-  // Without the links that other groups' submachines have, too.
+  // The submachine without the links that other groups' submachines have, too.
   std::optional<Submachine> OwnLinksOf(size_t group);
-  // By the engine, on a submachine of the group whose links may be narrower in `machine`.
+  // Asks the engine for a plan on a submachine of the group whose links may be narrower in `machine`.
   StatusOr<MemberPlan> PlanOn(size_t group, const Submachine& alone, const Topology& machine,
                               const Collective& collective);
   // A seen group that a translation takes to this one, and the translation.

@@ -90,7 +90,7 @@ ParameterCount CountParameters(const ModelConfig& model) {
     count.dense += model.layers * block;
   }
   if (model.params > 0) {
-    // In the same proportion.
+    // Expert parameters keep their proportion.
     const auto share = static_cast<double>(count.experts) / static_cast<double>(count.total());
     count.experts = static_cast<int64_t>(share * static_cast<double>(model.params));
     count.dense = model.params - count.experts;

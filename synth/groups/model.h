@@ -1,5 +1,5 @@
-// A transformer as its papers describe it: what of it decides how many bytes a training step moves. Presets
-// with their sources; anything may be overridden. Formulas: docs/training.md.
+// A transformer as its papers describe it: the figures that decide how many bytes a training step moves.
+// Presets have their sources; any figure may be overridden. Formulas: docs/training.md.
 #pragma once
 
 #include <cstdint>

@@ -109,7 +109,7 @@ class GroupsPlanner {
     return of_group_[group].size() - 1;
   }
 
-  // The fastest plan of each group, and the one without relays.
+  // Finds the fastest plan of each group, and its plan without relays.
   Status PlanEach() {
     of_group_.resize(groups_.size());
     for (size_t g = 0; g < groups_.size(); ++g) {
@@ -138,7 +138,7 @@ class GroupsPlanner {
   }
   bool MayRelay() const { return topology_.num_ranks() <= kMostRelayed; }
 
-  // Groups that need not meet others on any link do not.
+  // Moves groups to links of their own where they have some that join them.
   void EvaluateOnOwnLinks() {
     Choice choice = best_choice_;
     for (size_t g = 0; g < groups_.size(); ++g)
@@ -150,8 +150,8 @@ class GroupsPlanner {
   double BoundPs() const { return static_cast<double>(bound_.bound_ps); }
   bool IsGoodEnough() const { return static_cast<double>(best_ps_) <= BoundPs() * kGoodEnough; }
 
-  // All groups at once by these plans; kept where it is the fastest so far. together_ps_: with all groups
-  // beginning with their first step.
+  // Lays all groups side by side by these plans and keeps the result where it is the fastest so far.
+  // together_ps_: the time with all groups beginning with their first step.
   void Evaluate(const Choice& choice, const std::string& how) {
     std::vector<const GroupSchedule*> plans;
     int64_t moves = 0;
@@ -187,7 +187,7 @@ class GroupsPlanner {
   }
   SimulateOptions Options() const { return {.size_bytes = joint_.size_bytes, .model = options_.model}; }
 
-  // Seconds that each link is busy by these plans.
+  // The seconds that each link is busy by these plans.
   std::vector<double> Busy(const Choice& choice) const {
     std::vector<double> busy(static_cast<size_t>(topology_.num_links()), 0);
     for (size_t g = 0; g < groups_.size(); ++g)
@@ -203,8 +203,8 @@ class GroupsPlanner {
     return sum;
   }
 
-  // Groups in turn, those that take longest first, are planned on what the others leave of the time that the
-  // busiest link needs; a plan is taken where links are less crowded by it.
+  // Groups are planned in turn, those that take longest first. Each gets what the others leave of the time
+  // that the busiest link needs; its plan is taken where it makes links less crowded.
   Status ShareBandwidth() {
     Choice choice = best_choice_;
     std::vector<size_t> turn(groups_.size());
@@ -253,7 +253,7 @@ class GroupsPlanner {
       if (option != choice[g]) consider(option);
     if (std::ranges::all_of(of_group_[g][choice[g]].loads,
                             [&](const auto& load) { return eighths[static_cast<size_t>(load.first)] == 8; }))
-      return changed;  // nobody is in its way
+      return changed;  // no other group is in its way
     if (plans_.IsJoinedAlone(g))
       if (StatusOr<MemberPlan> made = plans_.Alone(g, &eighths); made.ok())
         consider(AddOption(g, *std::move(made)));
@@ -263,7 +263,7 @@ class GroupsPlanner {
     return changed;
   }
 
-  // All groups as one collective, from the best plan and from nothing.
+  // Searches all groups as one collective, from the best plan and from nothing.
   void TryGreedy() {
     const int64_t moves = int64_t{joint_.collective.num_parts()} * joint_.collective.num_members();
     if (IsGoodEnough() || moves > kGreedyMoves || topology_.num_ranks() > kGreedyRanks || groups_.size() < 2)

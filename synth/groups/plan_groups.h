@@ -1,13 +1,13 @@
-// Plans the collectives of several groups that run at the same time, together: what one gains by taking a
-// link another may lose. In: a machine and groups; out: one plan for all of them, as a user-defined
-// collective, with the time of each group in it, alone, and at best.
+// Plans the collectives of several groups that run at the same time, together: a link that one group gains
+// another may lose. In: a machine and groups. Out: one plan for all of them, as a user-defined collective,
+// with each group's time in it, its time alone, and its bound.
 //
 // Each group is planned by itself (synth/groups/member_plans.h), with and without relays, and the plans are
-// laid side by side; once more with groups on links that no other group's members have between them. Then
-// groups are planned anew, one after the other, on the bandwidth that the others leave, while the busiest
-// link gets less to carry. Few groups are also searched at once, by greedy. What simulates fastest is kept.
-// Deterministic. Cost: an engine's search for each group that hangs unlike the others, and a simulation of
-// all groups for each way of laying them side by side.
+// laid side by side. They are laid side by side once more with groups on links that no other group's members
+// have between them. Then groups are planned anew, one after the other, on the bandwidth that the others
+// leave, while the busiest link gets less to carry. Greedy also searches few groups at once. The plan that
+// simulates fastest is kept. Deterministic. Cost: an engine's search for each group whose surroundings differ
+// from the others', and a simulation of all groups for each order side by side.
 #pragma once
 
 #include <cstdint>

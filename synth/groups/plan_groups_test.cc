@@ -42,8 +42,8 @@ int32_t Value(Rank rank, PartId part, int64_t e) {
   return static_cast<int32_t>(1000003 * (rank.value + 1) + 10007 * (part.value + 1) + 31 * e);
 }
 
-// The plan verifies, is no faster than its bound, ends when its last group ends, and its program computes
-// what each group asks for.
+// Checks that the plan verifies, is no faster than its bound, ends when its last group ends, and that its
+// program computes what each group asks for.
 void ExpectSound(const JointPlan& plan, const Topology& topology, const GroupRequest& request) {
   const Synthesis& made = plan.made;
   EXPECT_EQ(ToStatus(VerifySchedule(made.schedule, made.collective, topology)).message(), "");
@@ -159,12 +159,12 @@ TEST(PlanGroups, GroupsThatShareNothingTakeTheTimeOfOne) {
   const GroupRequest one{"one", {MakeGroup("row", kAllreduce, {0, 1, 2, 3}, 4 << 20)}};
   const double alone = static_cast<double>(Planned(ring, one).made.simulation->time_ps);
   EXPECT_NEAR(static_cast<double>(plan.made.simulation->time_ps), alone, 0.01 * alone);
-  // What each would do with the others' links is worse for all.
+  // If each group used the others' links, all would be slower.
   EXPECT_GE(plan.unaware_ps, plan.made.simulation->time_ps);
 }
 
-// Alone a host's GPUs gain a little by going round over rails and spines; all hosts at once took four times
-// as long there as over their own NVSwitches.
+// Alone, a host's GPUs gain a little by going over rails and spines. All hosts at once took four times as
+// long there as over their own NVSwitches.
 TEST(PlanGroups, HostsKeepOffTheFabricThatAllShare) {
   const Topology topology = LoadTopology("rail-16").value();
   GroupRequest request{"hosts", {}};
@@ -180,7 +180,7 @@ TEST(PlanGroups, HostsKeepOffTheFabricThatAllShare) {
   EXPECT_EQ(plan.made.note, "groups on links of their own");
 }
 
-// Two pairs whose shortest ways share a cable, with a way round that is free.
+// Two pairs whose shortest paths share a cable; another path is free.
 TEST(PlanGroups, OneGroupMakesRoomForTheOther) {
   const Topology topology = LoadTopology("ring:6").value();
   const GroupRequest request{"pairs",
@@ -188,12 +188,13 @@ TEST(PlanGroups, OneGroupMakesRoomForTheOther) {
                               MakeGroup("b", CollectiveKind::kSendrecv, {1, 3}, 8 << 20)}};
   const JointPlan plan = Planned(topology, request);
   ExpectSound(plan, topology, request);
-  // Both together have four ways of 50 GB/s out of their sources, so 8 MiB take half of a single way's time.
+  // Both together have four paths of 50 GB/s out of their sources, so 8 MiB take half of a single path's
+  // time.
   EXPECT_LE(static_cast<double>(plan.made.simulation->time_ps),
             1.2 * static_cast<double>(plan.bound.bound_ps));
 }
 
-// No links at all: the busiest of them was looked up all the same.
+// A machine without links: the busiest of them was looked up all the same.
 TEST(PlanGroups, GroupsOfOneRankOnAMachineWithoutLinks) {
   const Topology topology = LoadTopology("full-mesh:1").value();
   const JointPlan plan = Planned(

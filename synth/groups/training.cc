@@ -1,4 +1,4 @@
-// Each strategy adds its lines: groups are all sets of ranks that differ in some coordinates alone.
+// Each strategy adds its lines: its groups are the sets of ranks that differ only in some coordinates.
 #include "synth/groups/training.h"
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ constexpr std::array<std::pair<Parallelism, std::string_view>, 9> kNames = {{
 constexpr int64_t kMostBytes = int64_t{1} << 50;
 constexpr int64_t kMostCount = 1'000'000'000;  // times a step
 
-// Of positive numbers; where it is more than kMostBytes, one more than that.
+// The product of positive numbers; where it is more than kMostBytes, one more than that.
 int64_t Product(std::initializer_list<int64_t> factors) {
   __int128 product = 1;
   for (int64_t factor : factors) {
@@ -160,7 +160,7 @@ class Lines {
     });
   }
 
-  // Twice forwards and twice backwards in every layer.
+  // Two forwards and two backwards in every layer.
   Status AddActivations(Parallelism parallelism, const std::vector<CollectiveKind>& kinds) {
     for (CollectiveKind kind : kinds)
       XCCL_RETURN_IF_ERROR(AddLine(parallelism, "activations", kind, activation_,
@@ -168,8 +168,8 @@ class Lines {
     return OkStatus();
   }
 
-  // Before attention queries, keys and values, behind it the result; forwards and backwards. Ranks hold the
-  // heads of their tensor parallel share.
+  // Queries, keys and values move before attention, the result after it; both forwards and backwards. Ranks
+  // hold the heads of their tensor parallel share.
   Status AddUlysses() {
     const auto groups = GroupsBy(
         layout_, [&](const Coordinates& c) { return (c.pp * layout_.dp + c.dp) * layout_.tp + c.tp; });
@@ -193,7 +193,7 @@ class Lines {
     return AddLine(Parallelism::kPp, "gradients", CollectiveKind::kSendrecv, bytes, micro_batches_, groups);
   }
 
-  // Tokens to their experts and back, forwards and backwards, in every layer; experts alike busy.
+  // Tokens go to their experts and back, forwards and backwards, in every layer; experts are equally busy.
   Status AddExperts() {
     const auto groups = GroupsBy(layout_, [&](const Coordinates& c) {
       return ((c.pp * (layout_.dp / layout_.ep) + c.dp / layout_.ep) * layout_.ulysses + c.ulysses) *
@@ -205,7 +205,7 @@ class Lines {
                    Product({4, layers_, micro_batches_}), groups);
   }
 
-  // Parameters that this many ranks hold alike; of experts those of one expert parallel rank.
+  // The parameters that this many ranks hold alike; for experts those of one expert parallel rank.
   Status AddData(Parallelism parallelism, int64_t parameters, bool experts) {
     const int64_t ep = experts ? layout_.ep : 1;
     const auto groups = GroupsBy(layout_, [&](const Coordinates& c) {
@@ -302,7 +302,7 @@ StatusOr<std::vector<Parallelism>> ParseParallelisms(std::string_view text) {
 
 namespace {
 
-// Exact as far as anybody reads it, and never an overflow.
+// Exact as far as any caller reads it, and never an overflow.
 Status Multiply(int64_t degree, std::string_view flag, int64_t ranks, int64_t& product) {
   if (degree > ranks) return UsageError(fmt::format("{} {}: expected at most {} ranks", flag, degree, ranks));
   product = std::min(product, int64_t{1} << 31) * degree;

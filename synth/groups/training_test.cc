@@ -1,4 +1,4 @@
-// Numbers of the papers, computed by hand from their formulas.
+// Checks numbers of the papers, computed by hand from their formulas.
 #include "synth/groups/training.h"
 
 #include <gtest/gtest.h>
@@ -145,7 +145,7 @@ TEST(TrainingLines, Experts) {
                {"zero1 expert parameters allgather", 8, 2, 2 * (params.experts / 8), 1}});
 }
 
-// Where the degree is open it is the largest that divides data parallel ranks and experts.
+// An open degree is the largest that divides data parallel ranks and experts.
 TEST(TrainingLines, ExpertsAreSharedByAsManyRanksAsDivide) {
   const TrainingJob job = Job("mixtral-8x7b", "ep");
   EXPECT_EQ(LayoutOf(job, 12).value(), (Layout{.tp = 1, .ulysses = 1, .ep = 4, .dp = 12, .pp = 1}));

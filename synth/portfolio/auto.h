@@ -1,5 +1,5 @@
-// The portfolio: asks the other rows of the table what their plans would take, makes those that promise most
-// within a budget of work, simulates them and keeps the fastest. docs/synthesis.md, auto.
+// The portfolio asks the other rows of the table what their plans would cost and makes those that promise
+// most within a budget of work. It simulates them and keeps the fastest. docs/synthesis.md, auto.
 #pragma once
 
 #include "synth/common/synthesizer.h"

@@ -1,9 +1,9 @@
-// The engines whose plans mostly come near the bound are asked first, in the table's order, each if its work
-// is within the limit. Then the others are sorted by their estimates and made while work is left. Every plan
-// is simulated in one place. The search stops at a plan that meets the bound, or nearly. On small machines
-// the fastest plans are then made again in shorter chunks: below the simulator's least segment a chunk moves
-// whole, and a step waits for all of it. Where every plan is beyond the limit, the cheapest is made and not
-// simulated.
+// Engines whose plans mostly come near the bound are asked first, in the table's order; each plan is made if
+// its work is within the limit. Then the others are sorted by their estimates and made while work is left.
+// Every plan is simulated in one place. The search stops at a plan that meets the bound, or nearly. On small
+// machines the fastest plans are then made again in shorter chunks. The reason is that below the simulator's
+// least segment a chunk moves whole, and a step waits for all of it. Where every plan is beyond the limit,
+// the cheapest is made and not simulated.
 #include "synth/portfolio/portfolio.h"
 
 #include <fmt/format.h>
@@ -24,19 +24,20 @@ namespace {
 
 constexpr int64_t kDefaultWork = 600'000;  // chunk moves of all plans made together: about a second
 constexpr int64_t kFirstPlan = 4;          // the most promising plan may cost this many times the limit
-constexpr double kGoodEnough = 1.002;      // times the bound: not worth the search for more
-constexpr double kNearBound = 1.01;        // times the bound: not worth a search by anybody
+constexpr double kGoodEnough = 1.002;      // times the bound: not worth a further search
+constexpr double kNearBound = 1.01;        // times the bound: not worth a search by greedy
 constexpr int32_t kLarge = 64;             // ranks; beyond, kNearBound is good enough
-constexpr int32_t kHuge = 8192;            // ranks; beyond, any plan is: the rest look at pairs of ranks
-constexpr double kHopeless = 4;            // estimates this far above the best simulated time are not tried
-constexpr int64_t kHeavyWork = 50'000;     // a plan this large must have a better estimate than the best time
+constexpr int32_t kHuge =
+    8192;  // ranks; beyond, any plan is good enough: other engines look at pairs of ranks
+constexpr double kHopeless = 4;         // estimates this far above the best simulated time are not tried
+constexpr int64_t kHeavyWork = 50'000;  // a plan this large must have a better estimate than the best time
 
 // Shorter chunks.
-constexpr double kWorthFiner = 0.99;         // what four times as many chunks must come to
-constexpr int64_t kLongChunkBytes = 16'384;  // longer ones the simulator and the program cut by themselves
+constexpr double kWorthFiner = 0.99;         // the time that four times as many chunks must reach, relative
+constexpr int64_t kLongChunkBytes = 16'384;  // the simulator and the program cut longer ones
 constexpr int64_t kShortChunkBytes = 128;    // a line of LL128
-constexpr int64_t kMoreTransfers = 2;        // times as many: each costs instructions, which is not seen here
-constexpr int64_t kMostFinerChunks = 1024;   // a part
+constexpr int64_t kMoreTransfers = 2;  // times as many: each costs instructions, which simulation ignores
+constexpr int64_t kMostFinerChunks = 1024;  // a part
 
 struct Candidate {
   const Engine* engine = nullptr;
@@ -50,7 +51,7 @@ struct Tried {
   int64_t transfers = 0;  // of its schedule
 };
 
-// Else there is only one order of a sum.
+// Other sums have only one order.
 bool SeveralGetASum(const Collective& collective) {
   return collective.Reduces() && collective.kind() != CollectiveKind::kReduce &&
          collective.kind() != CollectiveKind::kReduceScatter &&
@@ -76,7 +77,7 @@ class Portfolio {
   }
 
  private:
-  // The engines that come close to the bound by themselves.
+  // Tries the engines that come close to the bound by themselves.
   void TryNearBound() {
     for (const Engine& engine : engines_) {
       if (!engine.near_bound || (best_ && IsGoodEnough())) continue;
@@ -103,7 +104,7 @@ class Portfolio {
       left = std::max<int64_t>(0, left - candidate.offer.work);
       first &= !best_.has_value();
     }
-    // Nothing within the limit, or nothing that worked: the cheapest that works.
+    // If nothing is within the limit, or nothing worked, the cheapest plan that works is taken.
     std::ranges::stable_sort(candidates, {}, [](const Candidate& c) { return c.offer.work; });
     for (const Candidate& candidate : candidates)
       if (!best_) Try(candidate, kDefaultWork, false);
@@ -113,13 +114,13 @@ class Portfolio {
   bool IsWorthIt(const Candidate& candidate) const {
     if (!best_) return true;
     const bool promises_more = candidate.offer.time_ps < best_ps_;
-    // Plans that are only written down cost next to nothing on small machines: up to the bound.
+    // Textbook plans and bfb's cost next to nothing on small machines, so they are tried up to the bound.
     if (IsGoodEnough()) return !IsLarge() && candidate.engine->any_chunks && promises_more && !MeetsBound();
     if (!candidate.engine->any_chunks && HasSwitches() && IsWithin(kNearBound)) return false;
     return !IsLarge() || promises_more || candidate.offer.work <= kHeavyWork;
   }
 
-  // Makes the plans again with shorter chunks, while that gains.
+  // Makes the plans again with shorter chunks while that gains.
   void Refine(int64_t left) {
     if (request_.limits.chunks || IsGoodEnough()) return;
     std::vector<Tried> tried = tried_;
@@ -157,7 +158,7 @@ class Portfolio {
     return MeetsBound() || IsWithin(IsLarge() ? kNearBound : kGoodEnough) ||
            request_.collective->num_members() > kHuge;
   }
-  // On small machines plans that are only written down are tried up to the bound.
+  // On small machines textbook plans are tried up to the bound.
   bool IsDone() const { return best_ && (MeetsBound() || (IsLarge() && IsGoodEnough())); }
 
   std::optional<Candidate> Ask(const Engine& engine) {
@@ -174,7 +175,7 @@ class Portfolio {
     Consider(*candidate.engine, std::move(made).value(), simulate);
   }
 
-  // Simulates it unless that was done.
+  // Simulates the plan unless that was done.
   double SimulatedPs(Synthesis& made) const {
     if (!made.simulation)
       made.simulation = Simulate(made.schedule, made.collective, *request_.topology,
@@ -182,7 +183,7 @@ class Portfolio {
     return static_cast<double>(made.simulation->time_ps);
   }
 
-  // Keeps it if it is the fastest so far.
+  // Keeps the plan if it is the fastest so far.
   void Consider(const Engine& engine, Synthesis made, bool simulate) {
     if (!request_.allow_divergent && SeveralGetASum(made.collective) &&
         !IsBitwiseSame(made.schedule, made.collective, *request_.topology))
@@ -211,7 +212,7 @@ class Portfolio {
     return note;
   }
 
-  // A bug is told even where another engine has a plan.
+  // A bug is reported even where another engine has a plan.
   void Refuse(Status why) {
     if (why.code() == StatusCode::kBug && !bug_) bug_ = why;
     refusals_.push_back(std::move(why));

@@ -1,4 +1,4 @@
-// All engines of the table tried on one request.
+// Tries all engines of the table on one request.
 #pragma once
 
 #include <span>

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kNearBound = 1.01;  // times the bound: relays have little to gain
 
-// Has a rank that is no member a link in and a link out?
+// Does a rank that is no member have a link in and a link out?
 bool CanRelay(const Topology& topology, std::span<const Rank> members) {
   std::vector<bool> idle(static_cast<size_t>(topology.num_ranks()), true);
   for (Rank r : members) idle[r.index()] = false;

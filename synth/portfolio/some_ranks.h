@@ -10,8 +10,9 @@ namespace xccl {
 
 using MakePlan = std::function<StatusOr<Synthesis>(const SynthesisRequest&)>;
 
-// `make`'s plan as if there were no other ranks; with the others as relays, too, where they can carry
-// anything and more than a percent is to be gained. The faster one. Requires: some rank takes no part.
+// The plan that `make` gives as if there were no other ranks. Where another rank can relay and more than a
+// percent is to be gained, `make` also plans with relays, and the faster plan is kept. Requires: some rank
+// takes no part.
 StatusOr<Synthesis> PlanSomeRanks(const SynthesisRequest& request, const MakePlan& make);
 
 }  // namespace xccl
