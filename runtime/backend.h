@@ -1,5 +1,5 @@
-// What a communicator needs of a back end: a way to connect its rank with the others, whose messages its own
-// thread then moves (CPU), or a way to run whole programs (CUDA).
+// A communicator's interface to a back end. It connects the communicator's rank with the others, whose
+// messages its own thread then moves (CPU), or it runs whole programs (CUDA).
 #pragma once
 
 #include <cstddef>
@@ -29,14 +29,14 @@ struct ProgramRunner {
   std::function<Status()> synchronize;  // waits for everything launched
   std::function<Status()> error;        // the first failure, without waiting
   std::function<void(const Status& reason)> abort;
-  // Where peers do not reach a rank's buffers anyway: makes one reachable, on all ranks in the same order,
-  // and gives a handle; the reverse, when all calls that use it have ended. Empty: not needed.
+  // Makes a buffer reachable to peers and gives a handle, on all ranks in the same order; the reverse, when
+  // all calls that use it have ended. Empty: not needed, since peers reach a rank's buffers or never do.
   std::function<StatusOr<int32_t>(const std::byte* buffer, size_t bytes)> register_buffer = {};
   std::function<Status(int32_t handle)> deregister_buffer = {};
 };
 
-// What the ranks of one process share, made in turn: the k-th call of every rank gets the k-th T, which the
-// first rank to come makes. Safe from any thread; what it gave stays where it is.
+// Objects that the ranks of one process share, made in turn: the k-th call of every rank gets the k-th T,
+// which the first rank to come makes. Safe from any thread; results stay where they are.
 template <typename T>
 class SharedInTurn {
  public:

@@ -1,6 +1,6 @@
-// Who this process is, as its launcher says: Open MPI's mpirun, Slurm's srun or torchrun set the environment;
-// nothing here starts processes. An environment is passed in as a function, so that this file reads no
-// globals.
+// The identity of this process, as its launcher gives it: Open MPI's mpirun, Slurm's srun or torchrun set the
+// environment. Nothing here starts processes. An environment is passed in as a function, so that this file
+// reads no globals.
 #pragma once
 
 #include <cstdint>

@@ -231,13 +231,13 @@ Status Communicator::Enqueue(const Call& call) {
 Status Communicator::EnqueueToRunner(Loaded& loaded, size_t plan, const Call& call, bool in_place) {
   const Collective& collective = loaded.plans[plan].collective;
   Call effective = call;
-  // What moves data only has no operator.
+  // A collective that only moves data has no operator.
   if (!collective.Reduces()) effective.op = ReduceOp::kSum;
   const CollectiveSizes sizes =
       CollectiveSizes::OfParts(collective, PartsOf(collective, call), SizeOf(call.type));
   Status status = loaded.runner->launch(plan, effective, sizes, in_place);
   if (status.ok()) return status;
-  // Other ranks may have launched it: they must not wait for this one.
+  // Other ranks may have launched it and must not wait for this one.
   loaded.runner->abort(status);
   const std::lock_guard lock(mutex_);
   if (failure_.ok()) failure_ = status;

@@ -1,7 +1,7 @@
-// One rank of a group that runs planned collectives. Calls are queued and return at once, so that one caller
-// may drive several ranks: on back ends that connect ranks, a thread of the communicator's own executes them
-// in order; on back ends that run whole programs they go to the call's stream. The first failure ends the
-// communicator: what follows fails with the same reason.
+// One rank of a group that runs planned collectives. Calls are queued and return at once, so one caller may
+// drive several ranks. On back ends that connect ranks, a thread of the communicator executes them in order;
+// on back ends that run whole programs they go to the call's stream. The first failure ends the communicator:
+// later calls fail with the same reason.
 #pragma once
 
 #include <chrono>
@@ -50,14 +50,14 @@ class Communicator {
   // The same for plans at hand. Requires: they verify and are for all ranks of this communicator.
   Status LoadPlans(std::string name, std::vector<ServedPlan> plans);
 
-  // What the back end says of the plans loaded so far, a line each.
+  // The back end's notes on the plans loaded so far, a line each.
   std::vector<std::string> Notices() const;
 
   // Queues a call. Errors at once: no plan serves it, null buffers, a root that is no rank, an earlier
   // failure.
   Status Enqueue(const Call& call);
   // Buffers that peers may read and write without a copy in between, until they are deregistered. All ranks
-  // call both in the same order, after a book was loaded. 0: peers reach all buffers, or none, as it is.
+  // call both in the same order, after a book was loaded. 0: peers reach all buffers anyway, or none.
   StatusOr<int32_t> Register(const std::byte* buffer, size_t bytes);
   Status Deregister(int32_t handle);
   // Waits until everything queued is done. Returns the first failure.
@@ -68,7 +68,7 @@ class Communicator {
 
  private:
   struct Loaded;
-  // Plan, count, element size, in place: what a RankWork depends on.
+  // The key of a RankWork: plan, count, element size, in place.
   using WorkKey = std::tuple<size_t, int64_t, int64_t, bool>;
 
   Status StartWorker();

@@ -1,9 +1,9 @@
-// A round polls every threadblock and runs each as far as it goes; a round in which nothing moved ends in a
-// wait on the transport. Between two looks at the clock nothing is missed: the ticket is taken before the
-// round.
+// A round polls every threadblock and runs each as far as it goes. A round in which nothing moved ends in a
+// wait on the transport. Between two polls nothing is missed: the ticket is taken before the round.
 //
-// What a message costs in memory traffic: direct sends are read once by the receiver and never copied; others
-// are written to and read from a slot, which stays in the cache since a connection has few small slots.
+// The memory traffic of a message is as follows. The receiver reads a direct send once, and it is never
+// copied. Other messages are written to and read from a slot, which stays in the cache since a connection has
+// few small slots.
 #include "runtime/executor.h"
 
 #include <fmt/format.h>
@@ -69,7 +69,7 @@ class RankExecution {
       transport_.Wait(ticket, std::min<std::chrono::nanoseconds>(kLongestSleep, options_.time_limit));
       transport_.CheckPeers();
       if (std::optional<Status> failure = transport_.Failure()) return *failure;
-      // A rank that only waits to be rid of what it lent gives those that are stuck the time to say why.
+      // A rank that only waits for its lent buffers gives stuck ranks the time to say why.
       const auto limit = InstructionsDone() ? 3 * options_.time_limit : options_.time_limit;
       if (Clock::now() - moved_at < limit) continue;
       const uint64_t progress = transport_.TotalProgress();
@@ -103,7 +103,7 @@ class RankExecution {
     return true;
   }
 
-  // All instructions done, and all that was lent to receivers is read.
+  // All instructions are done, and receivers have read all lent buffers.
   bool Done() const {
     if (!InstructionsDone()) return false;
     for (const LaneState& state : lanes_)
@@ -130,7 +130,7 @@ class RankExecution {
     return true;
   }
 
-  // The first connection without a message. Acquire: what the peer wrote before it moved its counter is
+  // The first connection without a message. Acquire: data that the peer wrote before it moved its counter is
   // visible after this load.
   static std::optional<size_t> FirstEmpty(const LaneState& state) {
     for (size_t c = 0; c < state.recv.size(); ++c)
@@ -189,7 +189,7 @@ class RankExecution {
 
   uint64_t NumSlots() const { return static_cast<uint64_t>(transport_.slots()); }
 
-  // Where the messages of an instruction hold the part of its chunk c that begins at `offset` of the chunk
+  // The place in an instruction's messages of the part of its chunk c that begins at `offset` of the chunk
   // and at `slot_at` of a slot.
   void FindMessages(const Step& step, const LaneState& state, int64_t c, int64_t offset, int64_t slot_at,
                     bool lends) {
@@ -233,7 +233,8 @@ class RankExecution {
   };
 
   // Instructions that do several things to an element do them block by block, while it is in the first cache.
-  // A group's messages are reduced first; what it sends is written for one member and copied for the others.
+  // A group's messages are reduced first. What the group sends is written for one member and copied for the
+  // others.
   void Move(const Step& step, Pieces pieces) {
     const int64_t block = kBlockBytes / work_.element_bytes;
     for (int64_t left = pieces.elements; left > 0; left -= block) {

@@ -1,5 +1,5 @@
-// Runs one rank's part of a Program. One thread drives all threadblocks of its rank in turn: each is a list
-// with a position, and an instruction runs when its dependencies are done, its message has come and a slot is
+// Runs one rank's part of a Program. One thread drives all threadblocks of its rank in turn. Each is a list
+// with a position; an instruction runs when its dependencies are done, its message has come and a slot is
 // free. An instruction moves one slot-sized message, so none is ever half done. Threadblocks cost no threads:
 // 64 ranks of 63 threadblocks run on two cores. The rank's buffers are memory of the host, and the thread
 // computes on them itself; messages go through a Transport.
@@ -18,7 +18,7 @@ namespace xccl {
 struct ExecuteOptions {
   DataType type = DataType::kFloat;
   ReduceOp op = ReduceOp::kSum;
-  // No rank of the operation moved for this long: the operation is stuck and fails.
+  // The operation fails as stuck when no rank of it has moved for this long.
   std::chrono::nanoseconds time_limit = std::chrono::seconds(30);
 };
 

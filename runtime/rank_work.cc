@@ -1,8 +1,8 @@
 // Flattening is one walk over the instructions. Direct sends need one more question: may another instruction
-// of the rank overwrite what was sent while the receiver still reads it? A send is direct when every write to
-// its range is known to be over before the send starts: earlier in its threadblock, or behind its
-// dependencies. Vector clocks (how far each threadblock has come when an instruction starts) answer that in
-// one topological walk: O(instructions × threadblocks).
+// of the rank overwrite the data while the receiver still reads it? A send is direct when every write to its
+// range is known to be over before the send starts: earlier in its threadblock, or behind its dependencies.
+// Vector clocks (how far each threadblock has come when an instruction starts) answer that in one topological
+// walk: O(instructions × threadblocks).
 #include "runtime/rank_work.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,7 @@
 // A Program made ready for one rank at one size: offsets in bytes, connections by index, passes so short that
-// every message fits a slot. How many passes the executor makes does not change the result: they touch
-// disjoint slices. So it chooses by the slots' size, not by the program's segment, which is chosen for a GPU.
+// every message fits a slot. The executor's number of passes does not change the result, since passes touch
+// disjoint slices. It follows from the slots' size, not from the program's segment, which is chosen for a
+// GPU.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ struct Step {
   BufferKind src = BufferKind::kInput;
   BufferKind dst = BufferKind::kInput;
   bool first = false, final = false;
-  // What is sent may be read from this rank's memory until the end of the operation: nothing overwrites it.
+  // The sent data may be read from this rank's memory until the end of the operation: nothing overwrites it.
   bool direct = false;
   int32_t range_first = 0, range_count = 0;
   int32_t dep_first = 0, dep_count = 0;
@@ -55,8 +56,8 @@ struct RankWork {
 // Passes so that every message of every rank fits slot_bytes. The same on all ranks.
 StatusOr<int32_t> PassesFor(const Program& program, const Collective& collective,
                             const CollectiveSizes& sizes, int64_t slot_bytes);
-// Requires: the program verifies. `allow_direct`: ranks share an address space. Errors: kInvalidInput for
-// an operand whose chunks have not the size of its counterpart's.
+// Requires: the program verifies. `allow_direct`: ranks share an address space. Errors: kInvalidInput for an
+// operand whose chunks differ in size from its counterpart's.
 StatusOr<RankWork> PrepareRank(const Program& program, const Collective& collective,
                                const CollectiveSizes& sizes, const Wiring& wiring, Rank rank, int32_t passes,
                                bool in_place, bool allow_direct);

@@ -1,7 +1,7 @@
-// One loop over device/numbers.h, instantiated for every type and operator and left to the compiler's
-// vectoriser, in two versions: for any processor and for AVX2 with F16C. fp8 has so few values that a table
-// of all 65,536 results is both exact by construction and fast. half without F16C is converted element by
-// element.
+// One loop over device/numbers.h is instantiated for every type and operator and left to the compiler's
+// vectoriser. It has two versions: for any processor, and for AVX2 with F16C. fp8 has so few values that a
+// table of all 65,536 results is both exact by construction and fast. half without F16C is converted element
+// by element.
 #include "runtime/reduce.h"
 
 #if defined(__x86_64__)

@@ -17,7 +17,8 @@ using ReduceFunction = void (*)(std::byte* dst, const std::byte* local, const st
 // Never null. Safe from any thread.
 ReduceFunction FindReduce(DataType type, ReduceOp op);
 
-// What a group receives: members[0][i] op members[1][i] op .., as ReduceMembersReference. dst overlaps none.
+// A group's received value: members[0][i] op members[1][i] op .., as ReduceMembersReference. dst overlaps
+// none.
 void ReduceMembers(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte* const> members,
                    int64_t elements);
 

@@ -17,8 +17,8 @@ uint64_t BitsAt(const std::vector<std::byte>& data, int64_t i, int64_t size) {
   return bits;
 }
 
-// Which NaN a sum of two NaNs is depends on the operands' order in the machine instruction; all NaNs are one
-// here.
+// The operands' order in the machine instruction decides which NaN a sum of two NaNs is; here all NaNs are
+// one.
 bool IsNan(DataType type, uint64_t bits) {
   switch (type) {
     case DataType::kHalf:

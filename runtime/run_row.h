@@ -1,4 +1,4 @@
-// What running a collective gave: one row a size and mode, and nccl-tests' table made from rows.
+// The result of running a collective: one row per size and mode, and nccl-tests' table made from rows.
 #pragma once
 
 #include <cstdint>

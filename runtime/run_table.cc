@@ -19,7 +19,7 @@ int64_t BytesOf(const CollectiveSizes& sizes, const std::vector<PartId>& parts, 
   return bytes;
 }
 
-// Bytes outside the buffers that are no longer guard.
+// Counts bytes outside the buffers that have lost their guard value.
 int64_t OverwrittenGuards(const RunLayout& layout, std::span<const std::byte> memory) {
   int64_t wrong = 0, at = 0;
   const auto count_until = [&](int64_t end) {
@@ -36,7 +36,7 @@ int64_t OverwrittenGuards(const RunLayout& layout, std::span<const std::byte> me
   return wrong;
 }
 
-// Has the program, and has the collective, an in-place form?
+// Do the program and the collective have an in-place form?
 bool HasInPlace(const Program& program, const Collective& collective) {
   return program.in_place && std::ranges::any_of(collective.ranks(), [&](Rank rank) {
            return collective.InPlaceOf(rank).has_value();

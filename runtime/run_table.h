@@ -1,7 +1,7 @@
-// The table of `xccl-synth run`, whatever the ranks run on: which cases there are, what a rank's memory holds
-// before an operation and must hold after it, and one row a case made from what the ranks found. A driver
-// (runtime/cpu/run_program.h, runtime/cuda/run_program.h) does for each of its ranks and each case: lay out
-// memory, fill, warm up, time, fill again, run once more, check.
+// The table of `xccl-synth run`, whatever the ranks run on: the cases, the memory of a rank before and after
+// an operation, and one row per case made from the ranks' results. A driver (runtime/cpu/run_program.h,
+// runtime/cuda/run_program.h) does for each of its ranks and each case: lay out memory, fill, warm up, time,
+// fill again, run once more, check.
 #pragma once
 
 #include <chrono>
@@ -33,11 +33,11 @@ struct RunOptions {
   bool processes = false;  // a process for every rank; else all ranks are of one
   bool in_place = true;    // rows in place as well, where the program can
   std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // without progress on any rank
-  // What a simulation says for a size; absent where there is none.
+  // A simulation's time for a size; absent where there is none.
   std::function<std::optional<int64_t>(int64_t size_bytes)> predicted_ps = {};
 };
 
-// What one rank found in one case.
+// One rank's result in one case.
 struct RankResult {
   double seconds = 0;         // of one operation, mean over iterations
   int64_t wrong = 0;          // elements of its output
@@ -60,13 +60,13 @@ class RunTable {
     CollectiveSizes sizes;
     bool in_place = false;
   };
-  // `ranks`: who reports a result for every case. Errors: kInvalidInput for a result that is not defined (avg
-  // of a user-defined collective), for no memory. Program and collective outlive the table. Requires: the
-  // program verifies.
+  // `ranks`: those that report a result for every case. Errors: kInvalidInput for a result that is not
+  // defined (avg of a user-defined collective), or without enough memory. Program and collective outlive the
+  // table. Requires: the program verifies.
   static StatusOr<RunTable> Create(const Program& program, const Collective& collective,
                                    const RunOptions& options, std::vector<Rank> ranks);
 
-  // As given, but for the operator of what moves data only: that is sum, so that nothing is scaled.
+  // As given, except that a collective that only moves data has the operator sum, so that nothing is scaled.
   const RunOptions& options() const { return options_; }
   const std::vector<Rank>& ranks() const { return ranks_; }
   // In order of size, out of place before in place; none in place for kinds or programs that have no such
@@ -76,7 +76,7 @@ class RunTable {
   RunLayout LayoutOf(const Case& now, Rank rank) const;
   // Guard everywhere, poison in the output, then the input. Requires: memory.size() == LayoutOf().bytes.
   void Fill(const Case& now, Rank rank, std::span<std::byte> memory) const;
-  // Counts what is not as it must be after an operation.
+  // Counts the elements and bytes that are wrong after an operation.
   void Check(const Case& now, Rank rank, std::span<const std::byte> memory, RankResult& result) const;
 
   RankResult& ResultOf(size_t index, Rank rank) const {

@@ -1,4 +1,4 @@
-// What callers ask for, and what serves it.
+// A caller's request, and the plan that serves it.
 #pragma once
 
 #include <cstddef>

@@ -75,7 +75,7 @@ uint64_t Hash(uint64_t a, uint64_t b) {
   return z ^ (z >> 31);
 }
 
-// Who contributes at an element: `active` of n members, rotating.
+// The ranks that contribute at an element: `active` of n members, rotating.
 struct Shares {
   int64_t n = 1, active = 1, largest = 1;  // each active one contributes 1..largest
   bool Has(int64_t member, int64_t j) const {
@@ -207,8 +207,8 @@ StatusOr<TestData> TestData::Create(const Collective& collective, DataType type,
   for (Rank rank : collective.ranks()) {
     for (PartId part : collective.InputParts(rank)) {
       const auto known = before.find({rank, part});
-      // What a collective does not read (a non-root's input of a broadcast) may hold anything: here, zeros'
-      // table.
+      // Data that a collective does not read (a non-root's input of a broadcast) may be anything: here,
+      // zeros' table.
       data.inputs_[rank].push_back(
           {part, known != before.end() ? known->second : data.TableOf({rank}, false)});
     }

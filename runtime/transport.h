@@ -1,8 +1,8 @@
-// How bytes and counters travel between ranks that a CPU drives: the executor's interface to what connects
-// them. GPUs connect themselves (runtime/cuda/device_program.h). A connection is `slots` slots and two
-// counters that only grow: `head`, messages put by the sender, and `tail`, messages taken by the receiver.
-// Message m lies in slot m % slots. A put writes the data and then makes the head visible; a receiver that
-// sees head > m sees message m's bytes.
+// Moves bytes and counters between ranks that a CPU drives: the executor's interface to what connects them.
+// GPUs connect themselves (runtime/cuda/device_program.h). A connection is `slots` slots and two counters
+// that only grow: `head`, messages put by the sender, and `tail`, messages taken by the receiver. Message m
+// lies in slot m % slots. A put writes the data and then makes the head visible; a receiver that sees head >
+// m sees message m's bytes.
 #pragma once
 
 #include <atomic>
@@ -16,14 +16,14 @@
 
 namespace xccl {
 
-// Where a message's bytes are when they are not in its slot: in the sender's own buffer, chunk by chunk.
+// The place of a message's bytes when they are not in its slot: the sender's own buffer, chunk by chunk.
 struct DirectSource {
   const std::byte* base = nullptr;   // null: the bytes are in the slot
   const int64_t* offsets = nullptr;  // bytes; chunk c begins at base + offsets[c * stride]
   int64_t stride = 1;
 };
 
-// One end's view of one connection. Who sends writes slots, `direct` and, through Put, head; who receives
+// One end's view of one connection. The sender writes slots, `direct` and, through Put, head; the receiver
 // writes tail through Take. Each end loads its own counter relaxed and the other's with acquire.
 struct ConnectionEnd {
   std::byte* slots = nullptr;
@@ -48,7 +48,7 @@ class Transport {
   // Receiver: one more message has been read; its slot may be written again.
   virtual void Take(int32_t connection) = 0;
 
-  // Sleeping without missing anything: take a ticket, look at the counters, and when nothing can go on, wait.
+  // Sleeping without missing anything: take a ticket, read the counters, and wait when nothing can go on.
   // Wait returns at the latest when any counter of this rank changed after the ticket was taken, when the
   // operation failed, or after `limit`.
   virtual uint32_t Ticket() const = 0;
@@ -58,14 +58,14 @@ class Transport {
   // freed.
   virtual void Enter() = 0;
   virtual void Leave() = 0;
-  // This rank got something done; the sum over all ranks tells a slow operation from a stuck one.
+  // Counts progress of this rank; the sum over all ranks tells a slow operation from a stuck one.
   virtual void NoteProgress() = 0;
   virtual uint64_t TotalProgress() const = 0;
 
   // Ends the operation on all ranks; the first reason stays.
   virtual void Fail(const Status& status) = 0;
   virtual std::optional<Status> Failure() const = 0;
-  // Looks whether all peers still live, and fails the operation where one does not. Cheap enough for every
+  // Checks that all peers still live, and fails the operation where one does not. Cheap enough for every
   // wait.
   virtual void CheckPeers() = 0;
   // Returns when all ranks have come here, or with the reason why they cannot.

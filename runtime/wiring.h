@@ -1,5 +1,5 @@
 // The connections that programs use, and how large their slots are. All ranks compute the same wiring from
-// the same programs, so that a connection has the same index everywhere.
+// the same programs, so a connection has the same index everywhere.
 #pragma once
 
 #include <cstdint>

@@ -30,8 +30,8 @@
 
 namespace {
 
-// What the communicators of one xcclCommInitAll share: GPUs' back ends can be made when all devices are
-// known.
+// The state that the communicators of one xcclCommInitAll share: GPUs' back ends can be made when all devices
+// are known.
 struct Everybody {
   std::mutex mutex;
   std::vector<int32_t> devices;      // by rank

@@ -157,7 +157,7 @@ TEST(Xccl, GpusAreChosenBeforeTheFirstBook) {
   const std::string book = MakeBook("gpus", 2, {CollectiveKind::kAllgather});
   EXPECT_EQ(xcclCommLoadPlanBook(comms[0], book.c_str()), xcclInvalidUsage);
   const std::string error = xcclGetLastError(nullptr);
-  // Without a driver that is what is missing first.
+  // Without a driver, the driver is what is missing first.
   EXPECT_TRUE(error == "rank 1 has no GPU; expected xcclCommUseCuda on all ranks" ||
               error.rfind("cuda: ", 0) == 0)
       << error;

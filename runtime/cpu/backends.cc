@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What the communicators of one process share of a region.
+// The part of a region that the communicators of one process share.
 struct ThreadRegion {
   SharedRegion region;
   std::vector<DirectSource> directs;

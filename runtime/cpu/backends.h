@@ -11,12 +11,12 @@
 
 namespace xccl {
 
-// One back end a rank; connecting never waits for the other ranks.
+// One back end per rank; connecting never waits for the other ranks.
 std::vector<Backend> ThreadBackends(int32_t ranks);
 
-// Rank 0 makes each region and the others find it, waiting for at most `time_limit`; when all have it its
-// name is removed. `name`: letters, digits, dots and dashes, the same on all ranks and on no other run of
-// this host. A rank whose process ends fails the operations of the others.
+// Rank 0 makes each region. The others find it, waiting for at most `time_limit`; when all have it, its name
+// is removed. `name`: letters, digits, dots and dashes, the same on all ranks and on no other run of this
+// host. A rank whose process ends fails the operations of the others.
 Backend SharedMemoryBackend(const std::string& name, Rank rank, std::chrono::nanoseconds time_limit);
 
 }  // namespace xccl

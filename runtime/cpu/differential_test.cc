@@ -1,5 +1,5 @@
-// The executor against the interpreter, bit by bit, on numbers whose sums do depend on their order; and
-// against the postcondition through RunProgram's own check.
+// Compares the executor with the interpreter bit by bit, on numbers whose sums depend on their order.
+// RunProgram's own check compares it with the postcondition.
 #include <gtest/gtest.h>
 
 #include <cstring>

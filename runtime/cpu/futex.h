@@ -8,7 +8,7 @@
 
 namespace xccl {
 
-// Sleeps while word == expected, until a wake, a signal or `limit`; may return early for no reason.
+// Sleeps while word == expected, until a wake, a signal or `limit`; it may return early without a reason.
 // `across_processes`: the word lies in shared memory.
 void FutexWait(std::atomic<uint32_t>& word, uint32_t expected, std::chrono::nanoseconds limit,
                bool across_processes);

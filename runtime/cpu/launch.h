@@ -12,7 +12,7 @@
 
 namespace xccl {
 
-// What one rank does. Its failure fails the operation on all ranks.
+// The work of one rank. Its failure fails the operation on all ranks.
 using RankBody = std::function<Status(Transport&)>;
 
 // Runs body once for every rank given. The region says how: kThreads one thread each, kChildren one forked

@@ -40,7 +40,7 @@ Status RunCase(const Job& job, size_t index, Transport& transport) {
   const std::span<std::byte> guarded = memory.As<std::byte>(static_cast<size_t>(layout.bytes));
   const RankBuffers buffers{memory.data() + layout.input_at, memory.data() + layout.output_at,
                             memory.data() + layout.bytes};
-  // Longer than an operation may stand still, so that a rank that is stuck in one is the first to speak.
+  // This is longer than an operation may stand still, so a rank that is stuck in one reports first.
   const auto barrier = [&] { return transport.Barrier(3 * options.time_limit); };
   const ExecuteOptions execute{options.type, options.op, options.time_limit};
   const auto run = [&] { return ExecuteRank(work, execute, buffers, transport); };
@@ -62,7 +62,7 @@ Status RunCase(const Job& job, size_t index, Transport& transport) {
   XCCL_RETURN_IF_ERROR(run());
   job.table.Check(now, rank, guarded, result);
   transport.NoteProgress();
-  // Nobody's buffers go while another rank may still look at them.
+  // No buffers are freed while another rank may still read them.
   return barrier();
 }
 

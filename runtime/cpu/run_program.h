@@ -1,4 +1,4 @@
-// Runs a program on this host's CPU and checks every element: what `xccl-synth run` does.
+// Runs a program on this host's CPU and checks every element, for `xccl-synth run`.
 #pragma once
 
 #include <cstdint>

@@ -101,7 +101,7 @@ StatusOr<SharedRegion> SharedRegion::Open(const Wiring& wiring, const std::strin
   // Acquire: the creator's cells are complete when its mark is there.
   if (region.header().ready.load(std::memory_order_acquire) != kReady)
     return LimitReached("shared memory " + name + ": not ready");
-  // What a killed run left under the same name.
+  // A killed run left it under the same name.
   if (kill(region.header().creator, 0) != 0 && errno == ESRCH)
     return LimitReached("shared memory " + name + ": its creator has ended");
   return region;

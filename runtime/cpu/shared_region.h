@@ -1,7 +1,7 @@
 // The memory that ranks of one host share: a header, a cell for every rank, a cell for every connection, the
-// slots. It looks the same to ranks that are threads (private memory), children of one process (anonymous
-// shared memory) and unrelated processes (POSIX shared memory, whose name is removed as soon as all have it,
-// so that nothing is left behind however a process ends).
+// slots. It looks the same to threads (private memory), children of one process (anonymous shared memory) and
+// unrelated processes (POSIX shared memory). The name of the last is removed as soon as all have it, so
+// nothing is left behind however a process ends.
 #pragma once
 
 #include <atomic>
@@ -54,7 +54,7 @@ class SharedRegion {
                                        int32_t participants = 0);
   // kNamed, the other ranks: fails with kLimit when there is no such region yet.
   static StatusOr<SharedRegion> Open(const Wiring& wiring, const std::string& name);
-  // The name goes; the memory stays until all have unmapped it. Harmless twice.
+  // Removes the name; the memory stays until all have unmapped it. Harmless twice.
   static void Unlink(const std::string& name);
 
   Sharing sharing() const { return sharing_; }

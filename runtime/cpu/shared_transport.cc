@@ -79,8 +79,8 @@ uint32_t SharedTransport::Ticket() const { return cell_.doorbell.load(std::memor
 
 void SharedTransport::Wait(uint32_t ticket, std::chrono::nanoseconds limit) {
   const auto rung = [&] { return cell_.doorbell.load(std::memory_order_acquire) != ticket; };
-  // Where ranks share cores, spinning and yielding keep from running the very rank that is waited for, or
-  // give the core to strangers; sleeping wakes in order.
+  // Where ranks share cores, spinning keeps the rank that is waited for from running, and yielding gives the
+  // core to strangers. Sleeping wakes in order.
   for (int i = 0; spins_ && i < kSpins; ++i) {
     if (rung()) return;
     Relax();
@@ -91,8 +91,8 @@ void SharedTransport::Wait(uint32_t ticket, std::chrono::nanoseconds limit) {
   cell_.sleeping.store(0, std::memory_order_relaxed);
 }
 
-// Entering is stored before the failure is looked at, failing before `inside` is: a rank that enters too late
-// sees the failure, and one that does not is seen.
+// Entering is stored before the failure is read, and failing before `inside` is read. A rank that enters too
+// late sees the failure, and one that does not is seen.
 void SharedTransport::Enter() { cell_.inside.store(1, std::memory_order_seq_cst); }
 
 void SharedTransport::Leave() {
@@ -133,7 +133,7 @@ std::optional<Status> SharedTransport::Failure() const {
   const RegionHeader& header = region_.header();
   uint32_t state = header.failure.load(std::memory_order_seq_cst);
   if (state == 0) return std::nullopt;
-  // Whoever claimed the failure writes its text; should it die doing so, do not wait for ever.
+  // The rank that claimed the failure writes its text; if it dies doing so, do not wait for ever.
   for (int i = 0; i < 1000 && state != RegionHeader::kFailed; ++i) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
     state = header.failure.load(std::memory_order_acquire);
@@ -155,10 +155,10 @@ void SharedTransport::CheckPeers() {
   if (peer_handles_.empty() || Clock::now() - checked_at_ < kPeerCheckInterval) return;
   checked_at_ = Clock::now();
   for (size_t r = 0; r < peer_handles_.size(); ++r) {
-    // A handle of a process is readable once it has ended, even while nobody has waited for it.
+    // A process's handle is readable once the process has ended, even before any wait for it.
     pollfd ended = {peer_handles_[r], POLLIN, 0};
     if (peer_handles_[r] < 0 || poll(&ended, 1, 0) != 1 || (ended.revents & POLLIN) == 0) continue;
-    // Acquire: a rank that left before it ended has put all that it had to.
+    // Acquire: a rank that left before it ended has put all its messages.
     if (region_.rank(static_cast<int32_t>(r)).left.load(std::memory_order_acquire) == 0)
       Fail(LimitReached(fmt::format("rank {}: its process {} has ended", r,
                                     region_.rank(static_cast<int32_t>(r)).pid.load())));

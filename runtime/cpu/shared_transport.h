@@ -54,7 +54,7 @@ class SharedTransport final : public Transport {
   std::chrono::steady_clock::time_point checked_at_;
 };
 
-// The same for somebody who is no rank: a parent that saw a child die, an abort.
+// The same for a caller that is no rank: a parent that saw a child die, an abort.
 void FailRegion(const SharedRegion& region, const Status& status);
 
 }  // namespace xccl

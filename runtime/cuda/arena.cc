@@ -11,14 +11,14 @@ constexpr int64_t kLargestSlot = 1 << 20, kSmallestSlot = 4 << 10, kMostOfConnec
 
 int64_t RoundUp(int64_t bytes, int64_t to = device::kLineBytes) { return (bytes + to - 1) / to * to; }
 
-// Takes `bytes` at a line of its own.
+// Takes `bytes`, aligned to a line.
 int64_t Take(ArenaLayout& layout, int64_t bytes) {
   const int64_t at = layout.bytes;
   layout.bytes += RoundUp(bytes);
   return at;
 }
 
-// Where the slots of a connection of a group are.
+// The place of the slots of a group's connection.
 struct GroupSlots {
   size_t team = 0;
   int64_t at = 0;  // in the region, of instance 0
@@ -47,7 +47,7 @@ std::vector<std::optional<GroupSlots>> GroupSlotsOf(const Program& program, cons
 
 void LayoutGroups(const Program& program, const std::vector<Team>& teams, const ArenaShape& shape,
                   IdVector<Rank, ArenaLayout>& layouts) {
-  // Which connections each rank is an end of, as in device::RankArgs.
+  // The connections that each rank is an end of, as in device::RankArgs.
   IdVector<Rank, std::vector<int32_t>> connections;
   connections.resize(static_cast<size_t>(program.ranks.size()));
   for (size_t c = 0; c < program.connections.size(); ++c)
@@ -114,7 +114,7 @@ StatusOr<ArenaShape> ChooseShape(const Program& program, int32_t blocks_per_rank
     const int64_t arrays = layouts[r].slot_arrays;
     if (arrays * shape.slots > slots) widest = r;
     slots = std::max(slots, arrays * shape.slots);
-    // However large slots are, a region takes less than twice its alignment more.
+    // Whatever the size of slots, alignment adds less than twice kRegionAlignment to a region.
     const int64_t regions =
         std::ranges::count_if(layouts[r].regions, [](const auto& at) { return at.has_value(); });
     fixed = std::max(

@@ -1,11 +1,11 @@
 // The device memory that connects ranks. Every rank has one arena, which its peers map: the slots it receives
-// into, its counters, what peers tell of their buffers, its threadblocks' state. Where things lie follows
-// from the Program alone, so that all ranks know it of each other and only the arena's address is exchanged.
-// From the addresses come the tables that a kernel reads (device/abi.h).
+// into, its counters, what peers tell of their buffers, its threadblocks' state. The layout follows from the
+// Program alone, so all ranks know it of each other and exchange only the arena's address. The tables that a
+// kernel reads (device/abi.h) are made from the addresses.
 //
 // Groups. The ranks of a group, root and members, are a *team*. Every rank of a team has one region in its
-// arena with slots for each group of the team, at the same place in all of them: one multicast object over
-// the regions serves all groups. A region begins and ends at a multiple of kRegionAlignment.
+// arena with slots for each group of the team, at the same place in all of them. One multicast object over
+// the regions thus serves all groups. A region begins and ends at a multiple of kRegionAlignment.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ namespace xccl::cuda {
 
 inline constexpr int32_t kWindows = 32;  // 0: one address space; the others: registered buffers
 
-// What every rank must have the same to be connected.
+// The properties that every rank must share to be connected.
 struct ArenaShape {
   int32_t instances = 1;
   int32_t slots = 2;
@@ -39,12 +39,12 @@ struct ArenaOptions {
   int64_t memory_limit = 1LL << 30;  // of a rank's arena
 };
 
-// The shape within the limit: slots shrink to 4 KiB at least. Errors: kInvalidInput "NAME: connections of
+// The shape within the limit: slots shrink to no less than 4 KiB. Errors: kInvalidInput "NAME: connections of
 // rank 3: ... need N bytes; the limit is M bytes; hint: --memory-limit".
 StatusOr<ArenaShape> ChooseShape(const Program& program, int32_t blocks_per_rank, int32_t instances,
                                  const ArenaOptions& options, const std::string& name);
 
-// What a driver may demand of memory that is bound to a multicast object: 2 MiB on GPUs so far.
+// The alignment that a driver may demand of memory bound to a multicast object: 2 MiB on GPUs so far.
 inline constexpr int64_t kRegionAlignment = 2 << 20;
 
 struct Team {
@@ -68,7 +68,7 @@ struct ArenaLayout {
     int64_t steps = 0, entry = 0;
     std::optional<int64_t> slots = {};  // where they are this rank's: it receives, or sends to a reduce group
   };
-  // Of a group that this rank is the root of.
+  // The end of a group that this rank is the root of.
   struct GroupEnd {
     size_t group = 0;          // in Program::groups
     size_t team = 0;           // in TeamsOf
@@ -96,9 +96,9 @@ IdVector<Rank, ArenaLayout> LayoutArenas(const Program& program, const ArenaShap
 std::vector<device::Connection> ConnectionsOf(const IdVector<Rank, ArenaLayout>& layouts,
                                               const ArenaShape& shape, Rank rank,
                                               std::span<const DevicePointer> arenas);
-// What a root's arena holds of its groups: device::GroupMembers, to be written at ArenaLayout::GroupEnd::
-// members, and the GroupConnections. `multicast`: by team, the address at which a switch serves its regions;
-// 0: none does.
+// The parts of a root's arena that describe its groups: device::GroupMembers, to be written at
+// ArenaLayout::GroupEnd::members, and the GroupConnections. `multicast`: by team, the address at which a
+// switch serves its regions; 0: none does.
 struct GroupTables {
   std::vector<std::vector<device::GroupMember>> members;  // as ArenaLayout::groups
   std::vector<device::GroupConnection> connections;

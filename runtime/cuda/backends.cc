@@ -63,7 +63,7 @@ ProgramRunner RunnerOf(Rank rank, const std::shared_ptr<Programs>& programs) {
   return runner;
 }
 
-// What a process has that is one rank of several: all programs that its communicator ever loaded see its
+// The state of a process that is one rank of several: all programs that its communicator ever loaded see its
 // buffers.
 struct OneRank {
   std::optional<Exchange> met;

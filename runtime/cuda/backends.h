@@ -19,13 +19,13 @@ namespace xccl::cuda {
 
 // The images of a plan's kernel.
 using PlanImages = std::function<StatusOr<KernelImages>(const std::string& name, const ServedPlan& plan)>;
-// From the source that the plan book has; none where it has none.
+// Made from the source that the plan book has; none where it has none.
 PlanImages ImagesOfBook(std::shared_ptr<KernelCache> cache);
 
 struct BackendOptions {
   DeviceProgramOptions program;
   PlanImages images;
-  // The interpreter kernel of a program, for plans without a kernel. Empty: they are refused.
+  // The interpreter kernel of a program, for plans without a kernel. Empty: such plans are refused.
   std::function<KernelImages(const Program& program)> interpreter = {};
   std::shared_ptr<Residency> residency;  // empty: the process's
 };

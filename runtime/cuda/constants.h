@@ -1,5 +1,5 @@
 // Constant tables in device memory: part tables, lists of buffers. Each content is uploaded once and stays,
-// so that a launch that was captured into a graph finds it again; equal contents share one place.
+// so a captured launch finds it again; equal contents share one place.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +21,10 @@ class ConstantTables {
  public:
   explicit ConstantTables(std::shared_ptr<const Gpu> gpu) : gpu_(std::move(gpu)) {}
 
-  // Where these bytes are on the device, aligned to 128. Waits for a copy where they are new; looks them up
-  // where they are known. Errors: those of the driver; kLimit above 64 MiB in all.
+  // The address of these bytes on the device, aligned to 128. New bytes are copied, and the call waits for
+  // that; known ones are looked up. Errors: those of the driver; kLimit above 64 MiB in all.
   StatusOr<DevicePointer> Put(const std::string& bytes);
-  // Copies to memory that nobody uses now; waits for it.
+  // Copies to memory that nothing uses yet; waits for it.
   static Status Write(const std::shared_ptr<const Gpu>& gpu, DevicePointer to, const void* from,
                       size_t bytes);
 

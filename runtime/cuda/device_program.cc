@@ -1,6 +1,7 @@
-// Connecting: compile, agree on the number of instances, choose slots that fit the memory, make the arenas,
-// exchange their handles, map the peers', write the tables. One exchange each for the instances and for the
-// handles; a failure in between is a failure of the exchange on the other side, within its time limit.
+// Connecting has these stages: compile, agree on the number of instances, choose slots that fit the memory,
+// make the arenas, exchange their handles, map the peers', write the tables. There is one exchange each for
+// the instances and for the handles. A failure in between is a failure of the exchange on the other side,
+// within its time limit.
 #include "runtime/cuda/device_program.h"
 
 #include <fmt/format.h>
@@ -75,7 +76,7 @@ StatusOr<std::unique_ptr<DeviceProgram>> DeviceProgram::Connect(
   return made;
 }
 
-// As many as the program has, the budget allows and every device can run at once.
+// As many instances as the program has, the budget allows and every device can run at once.
 Status DeviceProgram::AgreeOnInstances(const Kernel& kernel) {
   const int32_t blocks = std::max(1, form_.blocks_per_rank);
   int64_t instances =
@@ -91,7 +92,7 @@ Status DeviceProgram::AgreeOnInstances(const Kernel& kernel) {
         static_cast<int64_t>(kernel.blocks_per_multiprocessor()) * device->gpu->properties().multiprocessors;
     instances = std::min(instances, room / (static_cast<int64_t>(blocks) * device->ranks));
   }
-  // Where not even one fits, the reservation says why.
+  // If not even one fits, the reservation says why.
   int32_t mine = static_cast<int32_t>(std::max<int64_t>(1, instances));
   Parcel parcel{std::string(reinterpret_cast<const char*>(&mine), sizeof mine), {}};
   XCCL_ASSIGN_OR_RETURN(const std::vector<Parcel> all, exchange_.all(std::move(parcel)));
@@ -127,7 +128,7 @@ Status DeviceProgram::MakeArenas() {
   return OkStatus();
 }
 
-// A parcel holds this process's ranks, each with what describes its arena.
+// A parcel holds this process's ranks, each with a description of its arena.
 Status DeviceProgram::MapPeers() {
   Parcel mine;
   for (size_t i = 0; i < ranks_.size() && !everybody_here_; ++i) {
@@ -163,11 +164,11 @@ Status DeviceProgram::MapPeers() {
   }
   XCCL_RETURN_IF_ERROR(ConnectGroups());
   for (size_t i = 0; i < ranks_.size(); ++i) XCCL_RETURN_IF_ERROR(WriteArena(i, seen[ranks_[i].gpu->id()]));
-  // Nobody launches before all have mapped.
+  // No rank launches before all have mapped.
   return exchange_.all({}).status();
 }
 
-// Everything that a rank's arena holds from the start.
+// Writes everything that a rank's arena holds from the start.
 Status DeviceProgram::WriteArena(size_t local, std::span<const DevicePointer> arenas) {
   const Rank rank = ranks_[local].rank;
   const ArenaLayout& layout = layouts_[rank];
@@ -184,7 +185,8 @@ Status DeviceProgram::WriteArena(size_t local, std::span<const DevicePointer> ar
   return WriteTables(local);
 }
 
-// By rank of the program: ranks of this process have the same addresses, the others what is registered.
+// By rank of the program: ranks of this process have the same addresses; for the others it is what is
+// registered.
 Status DeviceProgram::WriteWindows(size_t local) {
   std::vector<uint64_t> windows(static_cast<size_t>(program_.ranks.size()) * kWindows, device::kUnmapped);
   for (Rank r(0); r.value < program_.ranks.size(); ++r.value) {
@@ -206,7 +208,7 @@ Status DeviceProgram::BuffersChanged() {
   return OkStatus();
 }
 
-// The rank's RankArgs; again whenever its scratch moves.
+// Writes the rank's RankArgs, again whenever its scratch moves.
 Status DeviceProgram::WriteTables(size_t local) {
   RankState& state = *states_[local];
   const ArenaLayout& layout = layouts_[ranks_[local].rank];
@@ -398,8 +400,8 @@ Status DeviceProgram::LaunchAll(std::span<const DeviceBuffers> buffers, const Co
   return OkStatus();
 }
 
-// A rank's launches follow each other: on another stream than the last one's they wait for it. A stream that
-// is captured is left alone, since its launches run when the graph does.
+// A rank's launches follow each other: on another stream than the last one's they wait for it. A stream under
+// capture is not made to wait, since its launches run when the graph does.
 Status DeviceProgram::LaunchOn(DeviceState& device, const device::LaunchArgs& args, const DeviceCall& call,
                                bool cooperative, RankState& order, Stream stream) {
   XCCL_ASSIGN_OR_RETURN(const Kernel* kernel, KernelFor(device, call));

@@ -1,7 +1,7 @@
 // One Program, connected: the ranks of this process, their arenas on the devices, the peers' arenas mapped,
-// the kernels loaded. Launching queues one kernel on the caller's stream and returns; nothing waits, except
-// where a size or a pair of type and operator comes for the first time. Counters live on the device, so that
-// a launch that was captured into a graph may be replayed.
+// the kernels loaded. Launching queues one kernel on the caller's stream and returns. It waits only where a
+// size or a pair of type and operator comes for the first time. Counters live on the device, so a captured
+// launch may be replayed.
 #pragma once
 
 #include <array>
@@ -63,7 +63,7 @@ struct DeviceProgramOptions {
   std::shared_ptr<BufferRegistry> buffers = {};
 };
 
-// What is executed: the same on all ranks.
+// The configuration that is executed: the same on all ranks.
 struct DeviceCall {
   DataType type = DataType::kFloat;
   ReduceOp op = ReduceOp::kSum;
@@ -73,14 +73,14 @@ struct DeviceBuffers {
   DevicePointer input = 0, output = 0;
 };
 
-// What it takes, of one rank.
+// The resources that one rank takes.
 struct DeviceUsage {
   int32_t ctas = 0, threads = 0, instances = 0;
   int32_t ctas_per_multiprocessor = 0, registers = 0;
   int64_t arena_bytes = 0, scratch_bytes = 0;
   int64_t table_bytes = 0;  // of the interpreter kernel; 0: the kernel is generated code
   int64_t slot_bytes = 0;
-  // How messages of groups go: "" where there are none, "through the switch", or "member by member: " and
+  // The path of groups' messages: "" where there are none, "through the switch", or "member by member: " and
   // why.
   std::array<char, 200> groups = {};
 };
@@ -110,7 +110,7 @@ class DeviceProgram {
   Status LaunchAll(std::span<const DeviceBuffers> buffers, const CollectiveSizes& sizes,
                    const DeviceCall& call, std::span<const Stream> streams);
 
-  // Tells the kernels what is registered; on all ranks before the next launch, whenever that changes.
+  // Tells the kernels what is registered. Called on all ranks before the next launch, whenever that changes.
   Status BuffersChanged();
 
   // The first failure, without waiting: a threadblock that gave up ("rank 3: threadblock 2, instruction 5
@@ -122,16 +122,16 @@ class DeviceProgram {
   void Abort(const Status& reason);
 
   DeviceUsage usage() const;
-  // One line where the interpreter kernel runs it: "ring.json: runs on the interpreter kernel: ...".
+  // One line if the interpreter kernel runs the program: "ring.json: runs on the interpreter kernel: ...".
   const std::string& notice() const { return notice_; }
   const std::vector<LocalRank>& ranks() const { return ranks_; }
 
  private:
   struct RankState;
   struct DeviceState;
-  // By device, what it sees of each rank's arena; 0: nothing.
+  // By device, the address at which it sees each rank's arena; 0: it does not.
   using SeenArenas = std::map<int32_t, std::vector<DevicePointer>>;
-  // What follows from the sizes.
+  // The values that follow from the sizes.
   struct Prepared {
     int32_t passes = 1;
     std::vector<device::RankBuffers> tables;    // by local rank; no buffers in it

@@ -1,5 +1,5 @@
-// Waiting, and what can go wrong while kernels run. The record lies in pinned memory: a load tells whether a
-// threadblock gave up, without a call to the driver.
+// Waiting, and errors while kernels run. The record lies in pinned memory: a load tells whether a threadblock
+// gave up, without a call to the driver.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -91,7 +91,7 @@ Status DeviceProgram::Error() {
   return failure_;
 }
 
-// By polling: a peer whose process ends is noticed long before the kernels' own time limit.
+// It polls, so a peer whose process ends is noticed long before the kernels' own time limit.
 Status DeviceProgram::Wait(RankState& state) const {
   const Gpu& gpu = *state.device->gpu;
   const CaptureRelaxed relaxed(gpu);
@@ -118,7 +118,7 @@ Status DeviceProgram::Synchronize() {
 }
 
 void DeviceProgram::Abort(const Status& reason) {
-  // Without the lock: a thread that waits for a kernel may hold it.
+  // No lock is taken: a thread that waits for a kernel may hold it.
   std::atomic_ref<uint32_t>(*reinterpret_cast<uint32_t*>(record_.host() + kAbortAt)).store(1);
   const std::lock_guard lock(mutex_);
   if (failure_.ok()) failure_ = reason;

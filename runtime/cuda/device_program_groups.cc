@@ -1,4 +1,4 @@
-// What a DeviceProgram does for its program's groups.
+// The part of DeviceProgram that serves its program's groups.
 #include "runtime/cuda/device_program.h"
 #include "runtime/cuda/device_program_state.h"
 

@@ -1,5 +1,6 @@
-// Which kernel runs a program: its own, or the interpreter kernel, which reads the program from a table. The
-// two order a rank's instructions in different blocks, so that ranks must agree before anything is laid out.
+// Chooses the kernel that runs a program: its own, or the interpreter kernel, which reads the program from a
+// table. The two order a rank's instructions in different blocks, so ranks must agree before anything is laid
+// out.
 #include <fmt/format.h>
 
 #include <string>

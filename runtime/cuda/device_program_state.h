@@ -1,4 +1,5 @@
-// What a DeviceProgram keeps for a device and for a rank of this process. For its own sources alone.
+// A DeviceProgram's state for a device and for a rank of this process. Only its own sources include this
+// file.
 #pragma once
 
 #include <map>

@@ -350,7 +350,7 @@ int RunProcess(const std::string& name, int32_t rank, const FakeOptions& machine
       return 4;
     }
     if (ring.Wrong(rank) != 0) return 5;
-    // The memory of a process that has ended is not there for long where handles name the process.
+    // Where handles name the process, a process's memory does not outlive it for long.
     if (!exchange->all({}).ok()) return 6;
   }
   return fake.Leaks().empty() ? 0 : 7;
@@ -377,7 +377,7 @@ TEST(DeviceProgram, ProcessesOfAHostMapEachOthersArenas) {
   }
 }
 
-// The other party agrees to all that is short, and describes its arena by these bytes.
+// The other party agrees to everything short, and describes its arena by these bytes.
 Status ConnectTo(const FakeDriver& fake, const Ring& ring, const std::string& description) {
   XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<const Gpu> gpu, Gpu::Open(fake.table(), 0));
   Exchange exchange = AloneExchange();

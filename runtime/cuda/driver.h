@@ -1,6 +1,6 @@
-// The part of NVIDIA's driver API that the runtime uses: types, numbers and signatures as in cuda.h (CUDA
-// 13.0), declared anew so that nothing is needed to build, and a table of functions that LoadDriver fills
-// from libcuda.so.1. Symbols are looked up under their versioned names (cuMemAlloc_v2), whose meaning never
+// The part of NVIDIA's driver API that the runtime uses. Types, numbers and signatures are as in cuda.h (CUDA
+// 13.0), declared here so that nothing is needed to build. LoadDriver fills a table of functions from
+// libcuda.so.1. Symbols are looked up under their versioned names (cuMemAlloc_v2), whose meaning never
 // changes. driver_abi_test compares all of it with cuda.h where there is one; FakeDriver is the other table.
 #pragma once
 
@@ -109,8 +109,8 @@ T* PointerTo(DevicePointer address) {
   return reinterpret_cast<T*>(address);  // NOLINT(performance-no-int-to-ptr)
 }
 
-// Members are named as cuda.h's functions without cu. Null where the driver is too old to have it; required
-// ones are never null.
+// Members are named as cuda.h's functions without cu. A member is null where the driver is too old to have
+// it; required ones are never null.
 struct Driver {
   using U64 = unsigned long long;  // NOLINT: cuda.h's type
   Result (*Init)(unsigned flags) = nullptr;
@@ -207,7 +207,7 @@ struct Driver {
 // lacks a required function (by name, with its version), and for a machine without devices.
 StatusOr<const Driver*> LoadDriver();
 
-// OK, or kInvalidInput "cuda: CALL: TEXT (NUMBER, NAME)". `call` says what was asked for, with its numbers.
+// OK, or kInvalidInput "cuda: CALL: TEXT (NUMBER, NAME)". `call` names the request, with its numbers.
 Status Check(const Driver& driver, Result result, const std::string& call);
 
 }  // namespace xccl::cuda

@@ -14,7 +14,8 @@
 namespace xccl::cuda {
 namespace {
 
-// Passed alike: both pointers, both integers or enums of one size, or structs of one size.
+// Whether two types are passed alike: both pointers, both integers or enums of one size, or structs of one
+// size.
 template <typename A, typename B>
 constexpr bool SameValue() {
   constexpr bool integers =
@@ -22,7 +23,7 @@ constexpr bool SameValue() {
   return sizeof(A) == sizeof(B) && (integers || (std::is_pointer_v<A> && std::is_pointer_v<B>) ||
                                     (std::is_class_v<A> && std::is_class_v<B>));
 }
-// What is pointed to has one size; void and opaque objects have none to compare.
+// Pointees must have one size; void and opaque objects have none to compare.
 template <typename A, typename B>
 constexpr bool SamePointee() {
   if constexpr (std::is_pointer_v<A> && std::is_pointer_v<B>) {

@@ -81,7 +81,7 @@ struct Line {
     return Receive(std::as_writable_bytes(std::span(&value, 1)));
   }
 
-  // Files travel beside one byte.
+  // Files travel with one byte of data.
   Status SendFiles(std::span<const OwnedFile> files) const {
     std::array<char, CMSG_SPACE(kMostFiles * sizeof(int))> control = {};
     char carrier = 'f';

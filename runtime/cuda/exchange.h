@@ -1,6 +1,6 @@
-// How the processes of a communicator tell each other things while they connect: bytes and open files, all to
-// all. Processes of one host meet at a Unix socket in the abstract name space (nothing is left in the file
-// system); party 0 listens, collects what every party sends, and hands all of it to all.
+// The exchange through which the processes of a communicator connect: bytes and open files, all to all.
+// Processes of one host meet at a Unix socket in the abstract name space, which leaves nothing in the file
+// system. Party 0 listens, collects what every party sends, and hands all of it to all.
 #pragma once
 
 #include <chrono>
@@ -16,11 +16,11 @@ namespace xccl::cuda {
 
 struct Exchange {
   int32_t party = 0, parties = 1;
-  // Everybody's parcels, by party, one's own included. All parties call it equally often. Errors: kLimit when
-  // a party does not come within the time limit, kPeerEnded when one is gone.
+  // The parcels of all parties, by party, one's own included. All parties call it equally often. Errors:
+  // kLimit when a party does not come within the time limit, kPeerEnded when one is gone.
   std::function<StatusOr<std::vector<Parcel>>(Parcel mine)> all;
-  // Without waiting: kPeerEnded "party 2: its process ended" when that is known. A party whose Exchange was
-  // destroyed before left in good order.
+  // Checks without waiting: kPeerEnded "party 2: its process ended" when that is known. A party whose
+  // Exchange was destroyed before has left in good order.
   std::function<Status()> check;
 };
 

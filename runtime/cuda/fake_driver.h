@@ -1,7 +1,8 @@
-// A driver for tests: device memory is memory of this host (memfd, so that handles work between processes),
-// a stream is a thread with a queue, a kernel is a function of the test. It is stricter than the real one
-// where that finds mistakes: calls without a current context fail, memory is inaccessible until MemSetAccess,
-// copies read their source when the stream gets there, and everything that is not given back is counted.
+// A driver for tests. Device memory is memory of this host (memfd, so that handles work between processes), a
+// stream is a thread with a queue, and a kernel is a function of the test. It is stricter than the real one
+// where that finds mistakes. Calls without a current context fail, and memory is inaccessible until
+// MemSetAccess. Copies read their source when the stream gets there, and everything that is not given back is
+// counted.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +27,7 @@ struct FakeOptions {
   size_t granularity = size_t{1} << 16;
 };
 
-// One at a time in a process, since the driver's functions carry no state.
+// A process has at most one at a time, since the driver's functions carry no state.
 class FakeDriver {
  public:
   // Called by a stream's thread, once a launch, with the bytes of the kernel's one parameter.
@@ -41,20 +42,20 @@ class FakeDriver {
   // Modules whose image begins with "fake" have these functions.
   void AddKernel(const std::string& name, size_t parameter_bytes, Kernel kernel);
 
-  // And these variables.
+  // They have these variables, too.
   void AddGlobal(const std::string& name, const void* data, size_t bytes);
 
   int64_t calls() const;
-  // The call with this number (as calls() counts, from 0) fails with `error`; once. Calls that give something
-  // back do so even then.
+  // The call with this number (as calls() counts, from 0) fails with `error`, once. Calls that give something
+  // back still do so.
   void FailCall(int64_t number, Result error);
-  // From here on a stream that is asked for its state says this.
+  // From this call on, a stream whose state is queried answers this.
   void BreakStreams(Result error);
-  // What has not been given back: "2 handles, 1 mapping"; "" when all is.
+  // The objects that have not been given back: "2 handles, 1 mapping"; "" when there are none.
   std::string Leaks() const;
   size_t memory_in_use() const;
-  // What a switch would do with a multicast address: the copies of that byte in the memory that the team has
-  // bound, whichever process it is of. Empty: it is no such address.
+  // The effect of a switch on a multicast address: the copies of that byte in the memory that the team has
+  // bound, in whichever process. Empty: it is no such address.
   static std::vector<char*> CopiesAt(DevicePointer address);
   int64_t launches() const;
   int64_t host_waits() const;  // StreamSynchronize

@@ -112,7 +112,7 @@ void FillAllocations(Driver& d) {
     if (const auto error = BeginInContext()) return *error;
     Named named;
     std::memcpy(&named, handle.data, sizeof named);
-    // As the real one: a process cannot open what is its own.
+    // As with the real driver, a process cannot open its own handle.
     if (named.process == getpid()) return Result::kInvalidContext;
     const int file = OpenNamed(named);
     if (file < 0) return Result::kInvalidValue;
@@ -252,7 +252,7 @@ void FillMappings(Driver& d) {
         (at->second.multicast == nullptr && bytes > at->second.bytes))
       return Result::kInvalidValue;
     if (const Multicast* const multicast = at->second.multicast) {
-      // Nothing lies there: only a switch can do with the addresses.
+      // No memory lies there: only a switch can use the addresses.
       if (!Complete(*multicast) || bytes > multicast->bytes) return Result::kNotReady;
     } else {
       void* mapped = mmap(Host(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, at->second.file, 0);
@@ -343,7 +343,7 @@ void FillMulticast(Driver& d) {
   d.MulticastCreate = [](MemoryHandle* handle, const MulticastProperties* properties) {
     if (const auto error = Begin()) return *error;
     const std::lock_guard lock(state->mutex);
-    // As the real one: a team of one is refused.
+    // As with the real driver, a team of one is refused.
     if (!state->options.multicast || properties->devices < 2 ||
         properties->size % (2 * state->options.granularity) != 0)
       return Result::kInvalidValue;
@@ -372,7 +372,7 @@ void FillMulticast(Driver& d) {
         at != 0 || bytes != multicast->bytes || offset % granularity != 0 ||
         offset + bytes > part->second.bytes || (multicast->joined.load() >> part->second.device & 1) == 0)
       return Result::kInvalidValue;
-    // The real one waits.
+    // The real driver waits.
     if (!Complete(*multicast)) return Result::kNotReady;
     const uint32_t place = multicast->binds.fetch_add(1);
     XCCL_CHECK(place < std::size(multicast->bound));

@@ -1,5 +1,5 @@
-// What FakeDriver's functions share. The state is global: a process has one FakeDriver. Functions are
-// captureless lambdas in the table; Begin() stands at the head of each: it counts the call, and says whether
+// The state that FakeDriver's functions share. It is global: a process has one FakeDriver. Functions are
+// captureless lambdas in the table. Begin() stands at the head of each: it counts the call, and says whether
 // this one is to fail.
 #pragma once
 
@@ -45,7 +45,7 @@ struct EventObject {
   int64_t recorded = 0, reached = 0;
 };
 
-// A thread that runs what is queued, in order.
+// A thread that runs queued work, in order.
 struct StreamObject {
   std::mutex mutex;
   std::condition_variable changed;
@@ -171,8 +171,8 @@ inline std::optional<Result> BeginInContext() {
   return std::nullopt;
 }
 
-// The same for calls that may not be made while a stream is captured, unless the thread says that it knows:
-// in mode global no thread may, in mode thread-local the one that began.
+// The same for calls that may not be made during a capture, unless the thread declares that it may. In mode
+// global no thread may; in mode thread-local the thread that began the capture may not.
 inline std::optional<Result> BeginUnsafe() {
   if (const auto error = BeginInContext()) return error;
   if (capture_mode == CaptureMode::kRelaxed) return std::nullopt;
@@ -189,7 +189,7 @@ inline Result EndOf(std::optional<Result> error, bool known) {
   return known ? Result::kSuccess : Result::kInvalidValue;
 }
 
-// Objects that the caller makes and gives back: `all` are those that there are.
+// Objects that the caller makes and gives back; `all` holds those that exist.
 template <typename T, typename... Args>
 Result Make(std::set<T*>& all, T** made, Args&&... args) {
   if (const auto error = BeginInContext()) return *error;
@@ -219,7 +219,7 @@ inline StreamObject& Queue(Stream stream) {
 inline void* Host(DevicePointer address) { return PointerTo<void>(address); }
 inline DevicePointer Device(const void* memory) { return reinterpret_cast<DevicePointer>(memory); }
 
-// All that a multicast address stands for; none for others. Requires: every member has bound.
+// All memory that a multicast address stands for; none for other addresses. Requires: every member has bound.
 std::vector<char*> CopiesAt(DevicePointer address);
 
 // Each fills its share of the table.

@@ -34,7 +34,7 @@ StatusOr<GpuProperties> PropertiesOf(const Driver& driver, DeviceId device) {
                         Attribute(driver, DeviceAttribute::kComputeCapabilityMinor, device));
   p.arch = major * 10 + minor;
   XCCL_ASSIGN_OR_RETURN(p.multiprocessors, Attribute(driver, DeviceAttribute::kMultiprocessorCount, device));
-  // An older driver does not know the later ones: then the device has not got it either.
+  // An older driver does not know the later attributes; the device then does not have the feature either.
   const auto has = [&](DeviceAttribute attribute) {
     const StatusOr<int32_t> value = Attribute(driver, attribute, device);
     return value.ok() && *value != 0;

@@ -1,6 +1,6 @@
-// One device of this machine, opened: its primary context, what it can do, and the calls that every other
-// file needs. Memory, streams and pinned memory are owned by small movable objects, so that nothing is left
-// behind on any error path.
+// One device of this machine, opened: its primary context, its abilities, and the calls that every other file
+// needs. Small movable objects own memory, streams and pinned memory, so nothing is left behind on any error
+// path.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +48,7 @@ class Gpu {
   const Context context_;
 };
 
-// Makes a device's context this thread's for a scope; the one before comes back after it. Where that fails,
+// Makes a device's context this thread's for a scope; the earlier one comes back after it. Where that fails,
 // the calls inside fail and say so.
 class ScopedContext {
  public:
@@ -62,7 +62,7 @@ class ScopedContext {
   bool pushed_;
 };
 
-// What a device holds for its owner; the driver takes it back through kRelease. Movable.
+// A resource of a device, owned here; the driver takes it back through kRelease. Movable.
 template <typename T, Result (*Driver::*kRelease)(T)>
 class Owned {
  public:
@@ -91,11 +91,11 @@ using OwnedEvent = Owned<Event, &Driver::EventDestroy>;
 StatusOr<OwnedEvent> CreateEvent(std::shared_ptr<const Gpu> gpu);
 
 using OwnedStream = Owned<Stream, &Driver::StreamDestroy>;
-// One that does not wait for the default stream.
+// A stream that does not wait for the default stream.
 StatusOr<OwnedStream> CreateStream(std::shared_ptr<const Gpu> gpu);
 Status Synchronize(const OwnedStream& stream);
-// Has `queue` put work on a stream of its own and waits for it, also while another stream is captured.
-// `call`: what that is called in messages.
+// Lets `queue` put work on a stream of its own and waits for it, even while another stream is captured.
+// `call`: the name of that work in messages.
 Status RunAlone(const std::shared_ptr<const Gpu>& gpu, const std::string& call,
                 const std::function<Result(const Driver&, Stream)>& queue);
 

@@ -1,4 +1,4 @@
-// A compiled kernel on one device: what it says of itself (device/abi.h) and how many of its blocks fit.
+// A compiled kernel on one device: its own description (device/abi.h) and how many of its blocks fit.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kMagic = "xccl-cubin 1\n";
 
-// Every field with its length before it, so that no two requests have one key.
+// Every field has its length before it, so that no two requests have one key.
 std::string KeyOf(const Nvrtc& nvrtc, const CompileRequest& request) {
   int major = 0, minor = 0;
   nvrtc.Version(&major, &minor);
@@ -43,7 +43,7 @@ std::string Encode(const std::string& key, const std::string& cubin) {
          cubin;
 }
 
-// The cubin of a file that is whole and of this key.
+// The cubin of a file, if the file is whole and of this key.
 std::optional<std::string> Decode(const std::string& file, const std::string& key) {
   const size_t end = file.find('\n', kMagic.size());
   if (end == std::string::npos) return std::nullopt;

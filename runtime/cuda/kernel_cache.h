@@ -1,7 +1,7 @@
-// Cubins by what they are made of. A file a cubin, named by a hash of the request and of the compiler's
-// version; the file holds the whole request as well, so that a name that two requests share is a miss and not
-// a wrong kernel. Written beside its place and renamed: processes may share a directory. A damaged file is a
-// miss and is replaced.
+// A cache of cubins by the inputs that they are made of. Each cubin has a file, named by a hash of the
+// request and of the compiler's version. The file holds the whole request as well, so two requests that share
+// a name cause a miss and not a wrong kernel. A file is written beside its place and renamed, since processes
+// may share a directory. A damaged file is a miss and is replaced.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@
 
 namespace xccl::cuda {
 
-// FNV-1a: tells texts apart that were not made to collide.
+// FNV-1a: it tells apart texts that were not made to collide.
 uint64_t HashOf(std::string_view text);
 
 // Safe from any thread.
 class KernelCache {
  public:
-  // `directory` is made when it is missing; empty: cubins are kept in memory alone. So they are, without a
-  // word, where it cannot be written.
+  // `directory` is made when it is missing. Where it is empty or cannot be written, cubins are kept in memory
+  // alone, without a message.
   explicit KernelCache(std::string directory) : directory_(std::move(directory)) {}
 
   // Compiles at most once a request and process. Errors: those of CompileToCubin.

@@ -1,5 +1,6 @@
-// From generated source to the image that a device runs. The text comes from codegen, through a file of the
-// plan book or from whoever starts the run; the headers of device/ that it includes are part of this binary.
+// Turns generated source into the image that a device runs. The text comes from codegen, through a file of
+// the plan book or from the caller that starts the run. The headers of device/ that it includes are part of
+// this binary.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,8 @@ const std::vector<SourceFile>& DeviceHeaders();
 CompileRequest KernelRequest(const std::string& name, const std::string& source, DataType type, ReduceOp op,
                              int32_t arch);
 
-// What a cubin ahead of time is made from, beside its type, operator and architecture: source and headers.
+// The hash of the source and headers of a cubin made ahead of time; type, operator and architecture stand
+// beside it.
 uint64_t MadeFrom(const std::string& source);
 
 // The cubin of the device's architecture, where `cubins` (files being paths) has one that was made from this
@@ -33,7 +35,7 @@ uint64_t MadeFrom(const std::string& source);
 KernelImages ImagesOfSource(std::string name, std::string source, std::shared_ptr<KernelCache> cache,
                             std::vector<PlanCubin> cubins = {});
 
-// The same of the interpreter kernel that runs any program of this one's protocol, with groups or without.
+// The same for the interpreter kernel that runs any program of this one's protocol, with groups or without.
 KernelImages ImagesOfInterpreter(const Program& program, std::shared_ptr<KernelCache> cache);
 
 }  // namespace xccl::cuda

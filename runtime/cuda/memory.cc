@@ -1,6 +1,6 @@
-// A shared range is described by a Description in the parcel's bytes; a file descriptor travels beside it.
-// What a process exported to itself is never imported (the driver refuses legacy handles of one's own): its
-// address is valid as it is, and the exporter gave its process's devices access.
+// A Description in the parcel's bytes describes a shared range; a file descriptor travels beside it. A
+// process never imports its own export, since the driver refuses its own legacy handles. The address is valid
+// as it is, and the exporter gave its process's devices access.
 #include "runtime/cuda/memory.h"
 
 #include <fmt/format.h>
@@ -50,7 +50,7 @@ HandleType HandleTypeOf(Sharing sharing) {
 
 size_t RoundUp(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
-// The handle's form that travels: into the description, or a file.
+// The form of the handle that travels: in the description, or as a file.
 Status ExportHandle(const Gpu& gpu, MemoryHandle handle, Sharing sharing, Description& description,
                     Parcel& parcel) {
   if (sharing == Sharing::kFileDescriptor) {
@@ -183,7 +183,7 @@ StatusOr<DeviceMemory> DeviceMemory::CreateLegacy(const std::shared_ptr<const Gp
   XCCL_RETURN_IF_ERROR(
       gpu->Check(driver.MemAlloc(&memory.address_, bytes), fmt::format("cuMemAlloc of {} bytes", bytes)));
   memory.made_ = {gpu, memory.address_};
-  // Peers of this process get there by the context.
+  // Peers of this process reach it through the context.
   for (const std::shared_ptr<const Gpu>& peer : peers) {
     if (peer->id() == gpu->id()) continue;
     const ScopedContext theirs(*peer);

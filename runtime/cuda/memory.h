@@ -1,6 +1,6 @@
-// Device memory that peers can map, and what they need to map it. Where the device can, it is made by the
-// driver's virtual memory functions, with a file descriptor (processes of a host) or a fabric handle (hosts
-// of one NVLink domain); else by cuMemAlloc with a legacy IPC handle.
+// Device memory that peers can map, and the data that they need to map it. Where the device can, the driver's
+// virtual memory functions make it, with a file descriptor (processes of a host) or a fabric handle (hosts of
+// one NVLink domain). Otherwise cuMemAlloc makes it, with a legacy IPC handle.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@ namespace xccl::cuda {
 enum class Sharing : uint8_t { kNone, kFileDescriptor, kFabric, kLegacy };
 std::string_view ToString(Sharing sharing);  // "file descriptors"
 
-// The best way that a device has: fabric only where it is asked for, since it needs a running IMEX daemon.
+// The best form of sharing that a device has. Fabric needs a running IMEX daemon, so it must be asked for.
 Sharing BestSharing(const GpuProperties& properties, bool fabric);
 
 // A range of addresses that memory of the driver's virtual memory functions is mapped at. Movable.
 class MappedRange {
  public:
-  // Maps all of `handle`, for the devices of `access`. `map`, `grant`: what the driver's calls are called in
+  // Maps all of `handle`, for the devices of `access`. `map`, `grant`: the names of the driver's calls in
   // messages.
   static StatusOr<MappedRange> Create(const std::shared_ptr<const Gpu>& gpu, MemoryHandle handle,
                                       size_t bytes, std::span<const AccessDescription> access,
@@ -54,10 +54,10 @@ class DeviceMemory {
   static StatusOr<DeviceMemory> Create(const std::shared_ptr<const Gpu>& gpu, size_t bytes, Sharing sharing,
                                        std::span<const std::shared_ptr<const Gpu>> peers,
                                        const std::string& what);
-  // The allocation that holds these bytes, made by somebody else and not freed by this. Errors: kInvalidInput
-  // where they are not within one allocation.
+  // The allocation that holds these bytes. Its maker owns it; this object does not free it. Errors:
+  // kInvalidInput where the bytes are not within one allocation.
   static StatusOr<DeviceMemory> Borrow(std::shared_ptr<const Gpu> gpu, DevicePointer address, size_t bytes);
-  // What another process needs: describes the range and may carry a file.
+  // The data that another process needs: it describes the range and may carry a file.
   StatusOr<Parcel> Export() const;
   // The memory of an exporter, as this process and `gpu` see it. A parcel of this process is mapped where it
   // is: it must outlive the result. Errors: kInvalidInput saying whose device cannot be reached.
@@ -79,8 +79,9 @@ class DeviceMemory {
   Sharing sharing_ = Sharing::kNone;
   DevicePointer address_ = 0;
   size_t bytes_ = 0;
-  // What is given back at the end: of virtual memory the handle, after the range that it is mapped at; of
-  // legacy memory what was made or opened here. Of what this process exported to itself, nothing.
+  // The resources that are given back at the end. For virtual memory that is the handle, after the range that
+  // it is mapped at. For legacy memory it is what was made or opened here. For memory that this process
+  // exported to itself, it is nothing.
   OwnedHandle handle_;
   MappedRange range_;
   Owned<DevicePointer, &Driver::MemFree> made_;
@@ -88,8 +89,8 @@ class DeviceMemory {
 };
 
 // A range of addresses at which a switch writes, and reads and reduces, memory of all devices of a team at
-// once. One object a process: one process creates and exports, the others import. Every process joins with
-// its devices; when all have, it binds their memory and maps.
+// once. Each process has one object: one process creates and exports, the others import. Every process joins
+// with its devices; when all have, it binds their memory and maps.
 class MulticastMemory {
  public:
   // Requires: the device's properties say multicast. `sharing`: that of the memory to be bound; it and
@@ -100,9 +101,10 @@ class MulticastMemory {
   StatusOr<Parcel> Export() const;
   static StatusOr<MulticastMemory> Import(std::shared_ptr<const Gpu> gpu, const Parcel& parcel);
   Status Join(const Gpu& gpu) const;
-  // After all have joined. bytes() of `memory` from `offset` on become this device's part; it outlives this.
+  // Call after all have joined. bytes() of `memory` from `offset` on become this device's part; it outlives
+  // this.
   Status Bind(const std::shared_ptr<const Gpu>& gpu, const DeviceMemory& memory, size_t offset);
-  // After all have joined. For `gpus`, which have.
+  // Call after all have joined, for `gpus` that have.
   Status Map(std::span<const std::shared_ptr<const Gpu>> gpus);
 
   DevicePointer address() const { return range_.address(); }

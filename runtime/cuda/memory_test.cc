@@ -125,7 +125,7 @@ TEST(MulticastMemory, AllJoinBeforeAnyBinds) {
     EXPECT_EQ(other->Bind(gpus[1], parts[1], kOffset), OkStatus());
     EXPECT_EQ(group->Map({gpus.data(), 1}), OkStatus());
     ASSERT_NE(group->address(), 0U);
-    // What is stored there would be in both.
+    // Data stored there would be in both.
     const std::vector<char*> copies = FakeDriver::CopiesAt(group->address() + 5);
     ASSERT_EQ(copies.size(), 2U);
     for (size_t i = 0; i < 2; ++i) {

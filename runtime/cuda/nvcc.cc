@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A directory that is gone with everything in it at the end.
+// A directory that is removed with everything in it at the end.
 class Workplace {
  public:
   explicit Workplace(const std::string& under) : path_(under + "/xccl-nvcc-XXXXXX") {
@@ -51,7 +51,7 @@ Status WriteSources(const CompileRequest& request, const std::string& directory)
   return OkStatus();
 }
 
-// Its exit status; what it prints goes to `log`.
+// The program's exit status; its output goes to `log`.
 StatusOr<int> RunTool(const std::string& tool, std::vector<std::string> arguments, const std::string& log) {
   arguments.insert(arguments.begin(), tool);
   std::vector<char*> pointers;

@@ -11,8 +11,8 @@
 
 namespace xccl::cuda {
 
-// In $CUDA_HOME/bin, $CUDA_PATH/bin, the directories of $PATH, /usr/local/cuda/bin, in this order. Errors:
-// kInvalidInput "nvcc: not in ...; hint: --nvcc FILE".
+// Looks in $CUDA_HOME/bin, $CUDA_PATH/bin, the directories of $PATH and /usr/local/cuda/bin, in this order.
+// Errors: kInvalidInput "nvcc: not in ...; hint: --nvcc FILE".
 StatusOr<std::string> FindNvcc(
     const std::function<std::optional<std::string>(std::string_view name)>& environment);
 

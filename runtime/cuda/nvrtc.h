@@ -35,7 +35,7 @@ struct SourceFile {
   bool operator==(const SourceFile&) const = default;
 };
 
-// What a cubin depends on, the compiler's version apart.
+// The inputs that a cubin depends on, the compiler's version apart.
 struct CompileRequest {
   std::string name;  // for messages
   std::string source;

@@ -1,5 +1,5 @@
-// What processes of a communicator give each other, bytes and open files, and how several things are packed
-// into one. All of it travels between processes of one build.
+// The bytes and open files that processes of a communicator give each other, and the packing of several
+// things into one. All of it travels between processes of one build.
 #pragma once
 
 #include <cstddef>
@@ -28,18 +28,18 @@ class OwnedFile {
   int descriptor_ = -1;
 };
 
-// What one party gives to all: bytes, and files in order.
+// One party's data for all: bytes, and files in order.
 struct Parcel {
   std::string bytes;
   std::vector<OwnedFile> files;
 };
 
-// Appends to a parcel what ParcelReader then reads in the same order.
+// Appends values to a parcel; ParcelReader then reads them in the same order.
 void AppendNumber(Parcel& to, uint64_t number);
 void AppendText(Parcel& to, const std::string& text);
 void AppendParcel(Parcel& to, Parcel one);
 
-// Takes a parcel apart. What lies behind an end that comes too early is 0 or empty.
+// Takes a parcel apart. Values behind an end that comes too early are 0 or empty.
 class ParcelReader {
  public:
   explicit ParcelReader(Parcel parcel) : parcel_(std::move(parcel)) {}

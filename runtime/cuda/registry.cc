@@ -1,7 +1,7 @@
-// Registering takes two rounds. In the first every rank offers its allocation: {rank, begin} and what
-// describes it. Each maps what the others offer. In the second everybody tells everybody how far from the
-// owner's addresses it sees them. A rank that fails sends its reason instead, so that all fail alike and
-// nobody waits.
+// Registering takes two rounds. In the first every rank offers its allocation, {rank, begin} and a
+// description; each rank maps what the others offer. In the second every rank tells the others how far from
+// the owner's addresses it sees them. A rank that fails sends its reason instead, so all fail alike and none
+// waits.
 #include "runtime/cuda/registry.h"
 
 #include <fmt/format.h>
@@ -43,7 +43,7 @@ Status FirstFailure(const std::vector<Parcel>& all) {
 
 }  // namespace
 
-// Maps the peers' allocations; `seen`: by party, what turns its addresses into those here.
+// Maps the peers' allocations. `seen`: by party, the offset that turns its addresses into those here.
 Status BufferRegistry::Map(const std::vector<Parcel>& offers, Window& window,
                            std::vector<uint64_t>& seen) const {
   for (size_t p = 0; p < offers.size(); ++p) {
@@ -110,7 +110,7 @@ Status BufferRegistry::Deregister(int32_t window) {
   if (window < 1 || window >= kWindows || !windows_[static_cast<size_t>(window)])
     return InvalidInput(fmt::format("deregister: no buffer is registered as {}", window));
   const CaptureRelaxed relaxed(*gpu_);
-  // Nobody unmaps what another's kernel may still use.
+  // No rank unmaps a buffer that another's kernel may still use.
   Status all = exchange_.all({}).status();
   windows_[static_cast<size_t>(window)].reset();
   return all;

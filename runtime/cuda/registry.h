@@ -1,6 +1,6 @@
-// Buffers of callers that ranks of other processes may reach: puts and gets then go straight to them, without
-// a slot. One registry a process, for its one rank. A registered buffer is a *window* (device/abi.h): it has
-// the same number on all ranks, every peer maps the allocation that holds it and tells what to add to an
+// Callers' buffers that ranks of other processes may reach: puts and gets then go straight to them, without a
+// slot. A process has one registry, for its one rank. A registered buffer is a *window* (device/abi.h) and
+// has the same number on all ranks. Every peer maps the allocation that holds it, and tells what to add to an
 // address here to get its own.
 #pragma once
 
@@ -32,14 +32,14 @@ class BufferRegistry {
   // window. The memory stays the caller's until Deregister. Cost: two exchanges, a mapping a peer. Errors, on
   // all ranks where one has one: kInvalidInput "rank 3: REASON"; kInvalidInput for more than 31 at once.
   StatusOr<int32_t> Register(DevicePointer address, size_t bytes);
-  // All processes call it in the same order, after every launch that used the buffer; returns when all have.
-  // The windows are then unknown here; tables that still have them must be written anew before the next
+  // All processes call it in the same order, after every launch that used the buffer. It returns when all
+  // have. The windows are then unknown here; tables that still have them must be written anew before the next
   // launch.
   Status Deregister(int32_t window);
 
   // The window that holds all of a buffer.
   std::optional<int32_t> Find(DevicePointer address, size_t bytes) const;
-  // For a rank: what each window adds, kUnmapped where it is not mapped there.
+  // For a rank, the offset that each window adds; kUnmapped where it is not mapped there.
   std::array<uint64_t, kWindows> DeltasTo(Rank rank) const;
   bool empty() const;
 

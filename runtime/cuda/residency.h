@@ -1,7 +1,7 @@
-// Who holds how many multiprocessors. A kernel waits for others while it runs, so all its blocks must run at
-// once, and so must those of every communicator that may run beside it. The rule: on each device the
-// multiprocessors that the communicators of a process could fill at once, each with its largest kernel, are
-// no more than the device has; what does not fit is refused when its plans are loaded. It holds within a
+// Counts the multiprocessors that each communicator holds. A kernel waits for others while it runs, so all
+// its blocks must run at once, and so must those of every communicator that may run beside it. On each
+// device, a process's communicators together, each with its largest kernel, may fill no more multiprocessors
+// than the device has. Plans that do not fit are refused when they are loaded. The rule holds within a
 // process; between processes of one device the driver takes turns. Launches of one communicator follow each
 // other, and several communicators launch in the same order on all ranks.
 #pragma once
@@ -31,7 +31,7 @@ class Residency : public std::enable_shared_from_this<Residency> {
   std::map<int32_t, int32_t> held_;  // multiprocessors by device
 };
 
-// What one communicator holds on one device. Movable; gives everything back at its end.
+// One communicator's multiprocessors on one device. Movable; gives everything back at its end.
 class Reservation {
  public:
   Reservation(std::shared_ptr<Residency> residency, int32_t device, int32_t multiprocessors)

@@ -1,6 +1,6 @@
-// Every case: fill, warm up, time with events, then poison, fill and run once more and compare on the host.
-// With processes every child does that for its rank, meets the others in an exchange before and after each
-// timing, and leaves its results in memory that the parent sees.
+// Each case has these stages: fill, warm up, time with events, then poison, fill and run once more and
+// compare on the host. With processes every child does that for its rank, meets the others in an exchange
+// before and after each timing, and leaves its results in memory that the parent sees.
 #include "runtime/cuda/run_program.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@
 namespace xccl::cuda {
 namespace {
 
-// What processes leave for their parent.
+// The results that processes leave for their parent.
 struct Shared {
   int32_t failed = 0;
   StatusCode code = StatusCode::kOk;
@@ -47,7 +47,7 @@ struct Job {
   const RunOptions& options = table.options();
 };
 
-// Reached after both ends of a timing by all processes.
+// All processes meet here at both ends of a timing.
 Status Meet(const Exchange& exchange) { return exchange.all({}).status(); }
 
 // Some of the ranks, driven by one thread.
@@ -95,7 +95,7 @@ class Runner {
     RunLayout layout;
     DeviceMemory memory;
   };
-  // One a launch: for a device's ranks together, or for each.
+  // One per launch: for a device's ranks together, or for each.
   struct Queue {
     OwnedStream stream;
     OwnedEvent begin, end;  // of a timing
@@ -316,7 +316,7 @@ Status RunRank(const Job& job, const DriverSource& source, const std::string& me
   _exit(0);
 }
 
-// The first failure that is not just another process's end.
+// The first failure that is more than another process's end.
 Status FirstFailure(std::span<Shared> all, std::span<const int> endings, std::span<const Rank> ranks) {
   Status last;
   for (size_t i = 0; i < all.size(); ++i) {

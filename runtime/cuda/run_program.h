@@ -1,6 +1,6 @@
-// Runs a program on this machine's GPUs and checks every element: what `xccl-synth run --backend cuda` does.
-// Ranks are of one process, or a process each; several may share a GPU, all of whose ranks' threadblocks are
-// then in one cooperative launch (in one process) or take turns (between processes).
+// Runs a program on this machine's GPUs and checks every element, for `xccl-synth run --backend cuda`. Ranks
+// are of one process, or a process each. Several may share a GPU: in one process their threadblocks are then
+// in one cooperative launch, between processes they take turns.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct RunReport {
   std::string notice;   // DeviceProgram::notice
 };
 
-// How this process gets at a driver: LoadDriver, or a fake. Called once in every process that runs ranks.
+// Gives this process its driver: LoadDriver, or a fake. Called once in every process that runs ranks.
 using DriverSource = std::function<StatusOr<const Driver*>()>;
 
 // Errors: those of RunTable, the driver, DeviceProgram and memory; kInvalidInput "cuda: 8 ranks on 1 device,

@@ -80,7 +80,7 @@ TEST(CudaRun, SeveralGpusOfOneProcess) {
   EXPECT_EQ(fake.Leaks(), "");
 }
 
-// What a kernel does wrong is in the table.
+// A kernel's errors are in the table.
 TEST(CudaRun, CountsWhatIsWrong) {
   FakeDriver fake;
   const Allreduce a(2);
@@ -123,7 +123,8 @@ TEST(CudaRun, SaysWhichProcessWasEnded) {
       "rank 0: its process was ended by signal 9 (Killed)");
 }
 
-// The others' "its process ended" is no reason, whoever speaks first and whatever the reason's own text says.
+// The others' "its process ended" is not the reason, whichever reports first and whatever the reason's own
+// text says.
 TEST(CudaRun, TheFailureThatEndsTheOtherProcessesIsReported) {
   const Allreduce a(3);
   void* const memory =

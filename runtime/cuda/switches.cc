@@ -1,5 +1,6 @@
-// Steps: all learn of all devices; the process of a team's lowest rank creates, the others import; all join;
-// all bind and map. After each, every process tells all, for every team, why not, or nothing.
+// The steps: all learn of all devices; the process of a team's lowest rank creates, the others import; all
+// join; all bind and map. After each step every process tells all, for every team, why it cannot go on, or
+// nothing.
 #include "runtime/cuda/switches.h"
 
 #include <fmt/format.h>
@@ -19,13 +20,13 @@ struct Facts {
   int32_t multicast = 0;
   char uuid[16] = {};
 };
-// Of a rank, with the process that it is in.
+// A rank's device, with the process that it is in.
 struct Place {
   Facts facts;
   int32_t party = -1;
 };
 
-// By team; "": nothing stands against it.
+// By team, the reason against the switch; "": there is none.
 using Reasons = std::vector<std::string>;
 
 Parcel Pack(const Reasons& reasons) {
@@ -104,7 +105,8 @@ class Connector {
     return OkStatus();
   }
 
-  // The parcel: for every team why not, then for every team that this process made one how to import it.
+  // The parcel holds, for every team, the reason against it. For every team that this process made, it then
+  // says how to import the object.
   Status Create() {
     Parcel handles;
     for (size_t t = 0; t < teams_.size(); ++t) {

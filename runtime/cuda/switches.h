@@ -1,5 +1,5 @@
-// The switches that serve a program's groups: one multicast object for every team (arena.h), over its regions
-// of the ranks' arenas. Whatever is missing or fails anywhere, all ranks of the team do without.
+// The switches that serve a program's groups. Every team (arena.h) has one multicast object, over its regions
+// of the ranks' arenas. If anything is missing or fails anywhere, all ranks of the team do without.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ struct Switches {
 };
 
 // All processes call it with the same teams. `ranks`: of the program; every rank of a team is in one process.
-// `wanted`: false on any rank keeps its teams from it. The result is gone before the arenas are. Errors:
-// those of the exchange.
+// `wanted`: false on any rank keeps its teams from the switch. The result must be destroyed before the
+// arenas. Errors: those of the exchange.
 StatusOr<Switches> ConnectSwitches(const std::vector<Team>& teams, std::span<const SwitchRank> local,
                                    int32_t ranks, bool wanted, const Exchange& exchange);
 

@@ -27,17 +27,16 @@ constexpr int64_t kFirstPlan = 4;          // the most promising plan may cost t
 constexpr double kGoodEnough = 1.002;      // times the bound: not worth a further search
 constexpr double kNearBound = 1.01;        // times the bound: not worth a search by greedy
 constexpr int32_t kLarge = 64;             // ranks; beyond, kNearBound is good enough
-constexpr int32_t kHuge =
-    8192;  // ranks; beyond, any plan is good enough: other engines look at pairs of ranks
-constexpr double kHopeless = 4;         // estimates this far above the best simulated time are not tried
+constexpr int32_t kHuge = 8192;  // ranks; beyond, any plan is good enough: others look at pairs of ranks
+constexpr double kHopeless = 4;  // estimates this far above the best simulated time are not tried
 constexpr int64_t kHeavyWork = 50'000;  // a plan this large must have a better estimate than the best time
 
 // Shorter chunks.
 constexpr double kWorthFiner = 0.99;         // the time that four times as many chunks must reach, relative
 constexpr int64_t kLongChunkBytes = 16'384;  // the simulator and the program cut longer ones
 constexpr int64_t kShortChunkBytes = 128;    // a line of LL128
-constexpr int64_t kMoreTransfers = 2;  // times as many: each costs instructions, which simulation ignores
-constexpr int64_t kMostFinerChunks = 1024;  // a part
+constexpr int64_t kMoreTransfers = 2;        // times as many; simulation ignores the cost of each
+constexpr int64_t kMostFinerChunks = 1024;   // a part
 
 struct Candidate {
   const Engine* engine = nullptr;
