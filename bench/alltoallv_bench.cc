@@ -1,7 +1,7 @@
-// Planning of skewed alltoallv on hosts of 8 GPUs, beside FAST (NSDI 2026: 32 GPUs 25 us, 64 221 us, 96 805
-// us, 320 77 ms). Counts are 1 to 100, one in eight 20 times as much. `place` is done once a machine, `plan`
-// for every new counts: the median of 21. `ratio` is the simulated time at 1 GiB over the bound; of more than
-// 96 ranks the bound is the fast one, which may be lower than the true one.
+// Plans skewed alltoallv on hosts of 8 GPUs, beside FAST (NSDI 2026: 32 GPUs 25 us, 64 221 us, 96 805 us, 320
+// 77 ms). Counts are 1 to 100, one in eight 20 times as much. `place` is done once per machine, `plan` for
+// every set of counts: the median of 21. `ratio` is the simulated time at 1 GiB over the bound. Above 96
+// ranks the bound is the fast one, which may be lower than the true one.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The bars of exact and near-linear synthesis: what is asked of a plan on one machine, and where the number
-// comes from. A bar goes in; what a run of it found comes out.
+// The bars of exact and near-linear synthesis: the demands on a plan for one machine, and the source of each
+// number. In: a bar. Out: what a run of it found.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace xccl {
 
-// What a bar compares.
+// The quantity that a bar compares.
 enum class BarCheck : uint8_t {
   kPlan,      // time, ratio, algbw, depth and seconds of one plan
   kRate,      // as kPlan, but the algbw is that of the busiest link: what a stream without end would get
@@ -31,7 +31,7 @@ struct Bar {
   int32_t chunks = 0;  // a part, exactly; 0: the engine's choice
   std::string engine = kDefaultEngine;
   BarCheck check = BarCheck::kPlan;
-  // Met when all that are not 0 hold.
+  // The bar is met when all limits that are not 0 hold.
   double most_ratio = 0;
   double most_us = 0;
   double least_gb_per_s = 0;
@@ -63,10 +63,10 @@ struct BarLimits {
   std::string graphs_folder;
 };
 
-// Runs the bar in a child process, so that its memory and time are its own. Never fails: what went wrong is
-// in `problem`.
+// Runs the bar in a child process, so that its memory and time are its own. Never fails: errors are in
+// `problem`.
 BarResult RunBar(const Bar& bar, const BarLimits& limits);
-// "" when the bar is met, else what misses: "ratio 1.302 > 1.01".
+// "" when the bar is met, else the limit that is missed: "ratio 1.302 > 1.01".
 std::string WhatMisses(const Bar& bar, const BarResult& result);
 // The limits of the bar in words: "ratio <= 1.01, <= 1 s".
 std::string Describe(const Bar& bar);

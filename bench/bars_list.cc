@@ -1,5 +1,5 @@
-// All bars, group by group. Peers' figures: TACOS v1.3.0 the best of several runs, TE-CCL its shipped
-// outputs, ForestColl its exact optima; CPU seconds of theirs on a 2-core 2.6 GHz Xeon.
+// All bars, group by group. Peers' figures are the best of several runs for TACOS v1.3.0, the shipped outputs
+// for TE-CCL, and the exact optima for ForestColl. Their CPU seconds are on a 2-core 2.6 GHz Xeon.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -123,7 +123,7 @@ constexpr TacosRow kTacosOthers[] = {
     {"mixed-mesh:5x8:80:35", 2, 8595.43, 0},
     {"mixed-mesh:7x10:16:73", 3, 44612.47, 0, 4 * kGib},
     {"mixed-mesh:10x7:16:73", 3, 44612.47, 0, 4 * kGib},
-    // Mixed speeds: one chunk, three, eight, sixteen, and whatever the engine likes against the best of them.
+    // Mixed speeds: one chunk, three, eight, sixteen, and the engine's own choice against the best of them.
     {"graphs/dgx1", 1, 7502, 0.0001},
     {"graphs/dgx1", 3, 6669, 0},
     {"graphs/dgx1", 8, 5951, 0},
@@ -290,8 +290,8 @@ void AddAllreduce(std::vector<Bar>& bars) {
         {.group = "d", .machine = machine, .collective = kAll, .most_ratio = 1.01, .peer = "bound"});
 }
 
-// (e) TE-CCL's allgathers: the best of its settings. It has the last hop out of a switch take no time, so
-// that the slack is one alpha of that hop and one of the first.
+// (e) TE-CCL's allgathers: the best of its settings. In TE-CCL the last hop out of a switch takes no time, so
+// the slack is one alpha of that hop and one of the first.
 void AddTeccl(std::vector<Bar>& bars) {
   struct Row {
     const char* machine;
@@ -324,8 +324,8 @@ void AddTeccl(std::vector<Bar>& bars) {
                     .peer = fmt::format("TE-CCL {:g} s", row.solver_s)});
 }
 
-// (e) TE-CCL's alltoalls at its best finish times. On two NDv2 it turns GPU 0 into a switch: 15 GPUs take
-// part.
+// (e) TE-CCL's alltoalls at its best finish times. On two NDv2 TE-CCL turns GPU 0 into a switch, so 15 GPUs
+// take part.
 void AddTecclAlltoall(std::vector<Bar>& bars) {
   struct Row {
     const char* size;
@@ -400,7 +400,7 @@ void AddClusters(std::vector<Bar>& bars) {
                         .most_ratio = size == kGib ? 1.02 : 1.3});
 }
 
-// (i) What a schedule promises its program keeps.
+// (i) The program keeps the time that its schedule promises.
 void AddPrograms(std::vector<Bar>& bars) {
   for (const char* engine : {"forest", "bfb"})
     for (const char* machine :

@@ -76,7 +76,7 @@ Status ProgramLoss(const Made& made, const SynthesisRequest& request, BarResult&
   return OkStatus();
 }
 
-// The best of all engines but auto. Of smt little is asked: it may search for long.
+// The best of all engines but auto. smt gets a small limit, since it may search for long.
 constexpr int64_t kSmtWork = 2'000'000;
 void BestOther(const SynthesisRequest& request, int64_t auto_ps, BarResult& result) {
   int64_t best_ps = 0;

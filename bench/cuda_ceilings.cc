@@ -1,5 +1,6 @@
-// What a GPU can do at best, to be put beside the tables of `xccl-synth run --backend cuda`: the copy rate
-// through device memory, and an empty cooperative launch. Without a device it says so and ends with 1.
+// Measures what a GPU can do at best, for comparison with the tables of `xccl-synth run --backend cuda`: the
+// copy rate through device memory, and an empty cooperative launch. Without a device it says so and ends with
+// 1.
 #include <fmt/format.h>
 
 #include <cstdint>

@@ -1,10 +1,11 @@
-// Generated code beside the interpreter kernel, an empty launch and the copy ceiling: 8 ranks on one GPU, the
-// same program each time, out of place, every element checked.
+// Compares generated code with the interpreter kernel, an empty launch and the copy ceiling: 8 ranks on one
+// GPU, the same program each time, out of place, every element checked.
 //   bazel run --config=release //bench:cuda_kernels [-- --quick | --bytes]
-// Columns: size; time of generated code, of the interpreter kernel, and the second by the first; an empty
-// cooperative launch of the same grid; bytes that the program moves through device memory, that rate, and it
-// as a share of the rate of a large copy measured in the same run (sizes that stay in the L2 cache may exceed
-// it). Then issue 4's bars, PASS or MISS. Without a device it says so and ends with 0; --bytes needs none.
+// Columns: size; time of generated code, of the interpreter kernel, and the second divided by the first; an
+// empty cooperative launch of the same grid; bytes that the program moves through device memory, and that
+// rate. The last column is the rate as a share of the rate of a large copy measured in the same run (sizes
+// that stay in the L2 cache may exceed it). Then come the bars, PASS or MISS. Without a device it says so and
+// ends with 0; --bytes needs none.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -220,7 +221,7 @@ Status Run(bool quick, bool& bars_hold) {
   return OkStatus();
 }
 
-// Without a GPU: that all programs can be made and emitted, and what they move.
+// Without a GPU: checks that all programs can be made and emitted, and prints what they move.
 Status PrintBytes() {
   for (const Choice& choice : kChoices) {
     for (const int64_t size : {kSmall, int64_t{1} << 30}) {

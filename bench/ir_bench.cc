@@ -32,7 +32,7 @@ double BestMs(const std::function<void()>& work) {
   return best;
 }
 
-// Each rank's neighbours are tried in an order that turns with the source, which spreads the load.
+// A rank tries its neighbours in an order that turns with the source, which spreads the load.
 Schedule SpreadBreadthFirst(const Topology& topology) {
   const NeighbourTable neighbours = GpuNeighbours(topology);
   Schedule schedule;

@@ -1,7 +1,7 @@
-// What lowering loses: simulated time of the program beside that of its schedule, pipelined model, for every
-// engine that serves a collective on a machine of at most 64 ranks.
+// Measures what lowering loses: simulated time of the program beside that of its schedule, in the pipelined
+// model, for every engine that serves a collective on a machine of at most 64 ranks.
 //   bazel run --config=release //bench:lowering [-- [--size=S] [--all] [TOPOLOGY [COLLECTIVE [ENGINE]]]]
-// Without --all only rows above 5 % are printed, and how many there are in all.
+// Without --all it prints only rows above 5 %, and how many there are in all.
 #include <fmt/format.h>
 
 #include <ctime>

@@ -1,6 +1,6 @@
-// Machines that published figures were measured on and that no file or short form gives: unwound switches,
-// grids of mixed speeds, boxes joined by two InfiniBand switches. Beside them everything that LoadTopology
-// takes, and `graphs/NAME` for a file of the folder of graphs.
+// Machines that published figures were measured on and that no file or short form describes: unwound
+// switches, grids of mixed speeds, boxes joined by two InfiniBand switches. It also takes everything that
+// LoadTopology takes, and `graphs/NAME` for a file of the folder of graphs.
 #pragma once
 
 #include <string>
@@ -20,9 +20,8 @@ namespace xccl {
 //   ndv2-one-nic:H:UNIT     H boxes of 8 V100 in GiB or GB; GPU 0 of one box sends to GPU 1 of the other by
 //                           12.5 (1.3 us), for more than two boxes through one switch
 //   dragonfly-direct        4 groups of 5 fully joined ranks (100), each pair of groups by one cable (50)
-//   a100:H                  H boxes of 8 A100 in GB/s: NVSwitch 300 per GPU, a NIC of 25 per GPU, even and
-//   odd
-//                           ones on a switch each
+//   a100:H                  H boxes of 8 A100 in GB/s: NVSwitch 300 per GPU, a NIC of 25 per GPU; even NICs
+//                           share one switch, odd ones another
 //   rail:H                  the same with a switch for each of the 8 NICs
 //   graphs/NAME             the file NAME.xml in `graphs_folder`
 // Errors: as LoadTopology's.

@@ -1,9 +1,8 @@
-// Replanning after failures beside planning from nothing: CPU time of both, and how far from the bound both
-// plans are.
+// Compares replanning after failures with planning from nothing: CPU time of both, and how far from the bound
+// both plans are.
 //   bazel run --config=release //bench:replan [-- TOPOLOGY...]
 // A row is the mean over five draws of one failed cable; plans are for 1 GiB, pipelined. Planning from
-// nothing simulates its candidates; what one simulation of the repaired plan takes is shown beside
-// replanning.
+// nothing simulates its candidates; the time of one simulation of the repaired plan stands beside replanning.
 #include <fmt/format.h>
 
 #include <ctime>

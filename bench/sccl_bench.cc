@@ -1,5 +1,5 @@
-// Every question that SCCL was timed on (../shared/facts/sccl.md), put to smt: what it answers, checked, and
-// CPU seconds beside SCCL's. Then SCCL's printed bounds beside ours, and the fronts of the DGX-1.
+// Asks smt every question that SCCL was timed on and checks the answers; CPU seconds stand beside SCCL's.
+// Then come SCCL's printed bounds beside ours, and the fronts of the DGX-1.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -103,8 +103,8 @@ constexpr Row kRows[] = {
     {"HubAndSpoke:8", CollectiveKind::kAlltoall, 0, 1, 7, 7, Sccl::kTimeout, 119.84},
 };
 
-// As SCCL has them: links of one unit a round, a star's hub is a rank, a hub that is a switch has ports of
-// one unit. AMD8: every two GPUs joined by 5 or 6 units.
+// The machines are as SCCL has them, with links of one unit a round. A star's hub is a rank; a hub that is a
+// switch has ports of one unit. AMD8 joins every two GPUs by 5 or 6 units.
 Topology FromUnits(const std::string& name, const std::vector<std::vector<int>>& units) {
   TopologySpec spec;
   spec.name = name;
@@ -156,7 +156,7 @@ Collective CollectiveOf(CollectiveKind kind, int32_t ranks, int32_t root) {
   return Collective::Create(spec).value();
 }
 
-// Of all threads.
+// CPU seconds of all threads.
 double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 // "found": verified, and it takes no more steps and rounds.
@@ -174,8 +174,8 @@ std::string Told(const StatusOr<Synthesis>& made, const Topology& topology, cons
   return made.status().code() == StatusCode::kInfeasible ? "refuted" : made.status().message();
 }
 
-// The bar: found or refuted; below SCCL's time in total, a tenth of it where that is above 5 s, 10 s where
-// SCCL timed out.
+// The bar: found or refuted, and below SCCL's time in total. It is a tenth of that time where SCCL's is above
+// 5 s, and 10 s where SCCL timed out.
 bool MeetsBar(const Row& row, const std::string& told, double cpu_s) {
   if (told != (row.result == Sccl::kRefuted ? "refuted" : "found")) return false;
   if (row.result == Sccl::kTimeout) return cpu_s <= 10;

@@ -1,6 +1,6 @@
 // One table over the stages: synthesis, bound, simulation, verification, lowering, program verification and
-// CPU execution. Each row says how many transfers it handled, so that rows of one stage can be compared: the
-// rate should not fall as the input grows.
+// CPU execution. Each row says how many transfers it handled, so rows of one stage can be compared: the rate
+// should not fall as the input grows.
 //   bazel run --config=release //bench:stages [-- --benchmark_filter=lower]
 #include <benchmark/benchmark.h>
 

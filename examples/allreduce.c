@@ -1,4 +1,4 @@
-/* The C API in one page: every rank of this process adds its numbers to everybody's.
+/* The C API in one page: the sum of all ranks' numbers ends on every rank.
  *
  *   xccl-synth plan full-mesh:4 --collective allreduce -o book/allreduce.plan.json
  *   echo '{"format":1,"plans":[{"file":"allreduce.plan.json","collective":"allreduce","ranks":4}]}' > book/index.json
@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
     fprintf(stderr, "usage: allreduce BOOK [RANKS]\n");
     return 2;
   }
-  /* One communicator a rank: all of them here, or this process's own. */
+  /* One communicator per rank: all of them here, or this process's own. */
   const int here = argc > 2 ? atoi(argv[2]) : 1;
   xcclComm_t* comms = calloc((size_t)(here > 0 ? here : 1), sizeof *comms);
   float** numbers = calloc((size_t)(here > 0 ? here : 1), sizeof *numbers);

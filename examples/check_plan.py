@@ -5,7 +5,7 @@
     examples/check_plan.py allreduce.plan.json --size 1000000 --model blocking
 
 Prints `ok` or the violations of rules S1 to S7, then the time of the schedule in picoseconds. Exit status 1 when the
-plan is wrong. Made for small plans: every segment is simulated, one event at a time.
+plan is wrong. It is made for small plans: every segment is simulated, one event at a time.
 """
 import argparse
 import heapq
@@ -297,7 +297,7 @@ class Translations:
             self.known = False
 
     def errors(self):
-        """Everything is checked before anything is used: later methods count on it."""
+        """Checks everything before anything is used: later methods rely on it."""
         nodes, links = self.machine.nodes, self.machine.links
         if not self.known:
             return ["the collective has no part for each rank"]
@@ -395,7 +395,7 @@ class Translations:
         return link
 
     def fold(self, schedule, sizes):
-        """What Simulation needs to run the columns alone, or None where only the plain form is exact."""
+        """The data for Simulation to run the columns alone, or None where only the plain form is exact."""
         self.prepare_links()
         for image in self.rank_images:
             for b in range(len(self.begin) - 1):
@@ -463,7 +463,7 @@ def ceil_div(a, b):
 
 
 def units_of(schedule, sizes, blocking, keys):
-    """(step, message, place, a transfer, all moves, bytes) of what moves as one; a move is (transfer, chunk)."""
+    """(step, message, place, a transfer, all moves, bytes) of each unit; a move is (transfer, chunk)."""
     messages, chunks_of, example = {}, defaultdict(list), {}
     for t in range(schedule.size):
         key = (schedule.step[t], keys[t])
@@ -500,7 +500,7 @@ def segment_count(schedule, sizes, units, blocking, keys, copies):
 class Simulation:
     def __init__(self, schedule, sizes, blocking, fold=None):
         self.s, self.blocking, self.links = schedule, blocking, schedule.machine.links
-        # Of a compressed schedule a link stands for its orbit, and paths that are translates are one path.
+        # In a compressed schedule a link stands for its orbit, and paths that are translates are one path.
         copies, self.server, keys = fold or (1, range(len(self.links)), [tuple(path) for path in schedule.path])
         self.units = units_of(schedule, sizes, blocking, keys)
         self.n = segment_count(schedule, sizes, self.units, blocking, keys, copies)
@@ -563,7 +563,7 @@ class Simulation:
             self.make_ready(job)
 
     def land(self, unit, hop, segment):
-        """The write of a unit to a GPU: whoever needed just this many of the first writes may go on."""
+        """Writes a unit to a GPU: jobs that needed just this many of the first writes may go on."""
         for rank, c in self.cells(unit, hop, 1):
             cell = (rank, c, segment)
             prefix = lambda: next((i for i, w in enumerate(self.writes[rank, c]) if w not in self.landed[cell]),

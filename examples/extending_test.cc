@@ -107,7 +107,7 @@ TEST(Extending, TheTransportCarriesAProgram) {
           {reinterpret_cast<const std::byte*>(input.data()),
            reinterpret_cast<std::byte*>(outputs[static_cast<size_t>(r)].data()), scratch.data()},
           transport);
-      // Nobody leaves while others may still read what it lent them.
+      // No rank leaves while others may still read what it lent them.
       static_cast<void>(transport.Barrier(std::chrono::seconds(30)));
     });
   }

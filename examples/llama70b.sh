@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The collectives of a training step of Llama 3 70B on eight hosts of eight H100s joined by rails: tensor and
-# sequence parallel inside a host, four pipeline stages, ZeRO-1 over what is left. Prints them with their times
-# and shares, and writes a plan book. What the columns mean: docs/training.md.
+# sequence parallel inside a host, four pipeline stages, ZeRO-1 over the rest. Prints them with their times
+# and shares, and writes a plan book. docs/training.md explains the columns.
 #   bazel build --config=release //cli:xccl-synth && examples/llama70b.sh [BOOK]
 set -euo pipefail
 cd "$(dirname "$0")/.."

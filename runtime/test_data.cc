@@ -1,13 +1,11 @@
-// What makes a result exact whatever the order:
-//   integers: they wrap, so sum, min, max and avg take any values; prod takes odd ones, which never lose
-//   bits. sum: multiples of one power of two whose total needs no more bits than the type's significand.
-//   Where ranks are
-//     too many for that, most of them contribute zero at an element; which ones rotates over the elements.
-//   prod: powers of two, few enough of them other than one that no partial product leaves the exponent range.
+// How a result is exact in any order:
+//   integers: they wrap, so sum, min, max and avg take any values; prod takes odd ones, which lose no bits.
+//   sum: multiples of one power of two whose total needs no more bits than the type's significand. Where
+//     there are too many ranks for that, most of them contribute zero; which ones rotates over the elements.
+//   prod: powers of two. Few of them are not one, so no partial product leaves the exponent range.
 //   min, max: any finite values but zero (whose two signs compare equal).
-//   avg: a rank contributes x with x / n == s after rounding, where s follows the rule for sum; such pairs
-//   are
-//     searched for, with the rounding that the definition does.
+//   avg: a rank contributes x with x / n == s after rounding, where s follows the rule for sum. Such pairs
+//     are searched for, with the rounding of the definition.
 // Collectives that only move data take any bits at all.
 #include "runtime/test_data.h"
 

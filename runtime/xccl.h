@@ -4,23 +4,23 @@
  * call that no plan serves fails with xcclInvalidUsage and a text that says what the book has.
  *
  * Devices. Buffers are this host's memory, or, after xcclCommUseCuda, a GPU's. Each plan of a book then needs
- * its generated kernel there (index.json: "kernel"), which is compiled once and cached; one that has none
+ * its generated kernel there (index.json: "kernel"), which is compiled once and cached. A plan without one
  * runs on the interpreter kernel, and xcclCommGetNotices says so.
  *
  * Streams. On the CPU every communicator executes its calls in order on a thread of its own; the stream
  * argument is ignored and may be NULL. On a GPU a call is one kernel on the CUDA stream given (NULL: the
  * default stream), which may be captured into a graph; nothing waits for it. A kernel waits for the other
- * ranks' while it runs, so all ranks launch their calls in one order, also those of several communicators,
- * and the communicators of a process share out the GPU's multiprocessors: what does not fit is refused when
- * its plans are loaded. Buffers belong to the communicator from the call until xcclCommSynchronize returns.
- * Because calls do not wait, one thread may drive several communicators; xcclGroupStart and xcclGroupEnd are
- * there so that programs written for NCCL compile, and do nothing.
+ * ranks' while it runs, so all ranks launch their calls in one order, also those of several communicators.
+ * The communicators of a process share the GPU's multiprocessors: plans that do not fit are refused when they
+ * are loaded. Buffers belong to the communicator from the call until xcclCommSynchronize returns. Because
+ * calls do not wait, one thread may drive several communicators. xcclGroupStart and xcclGroupEnd do nothing;
+ * with them programs written for NCCL compile.
  *
  * Errors. A failure on any rank ends the operation on all; afterwards every call on the communicator returns
- * it, and xcclGetLastError has its text. Ranks that stop without a word are found by the time limit (30 s
- * without progress), ranks whose process ends within milliseconds.
+ * it, and xcclGetLastError has its text. The time limit (30 s without progress) finds ranks that stop without
+ * a message; ranks whose process ends are found within milliseconds.
  *
- * In place as NCCL: allgather sends from recvbuff + rank * sendcount, reduce_scatter receives at
+ * In place works as in NCCL: allgather sends from recvbuff + rank * sendcount, reduce_scatter receives at
  * sendbuff + rank * recvcount, gather and scatter likewise at the root, the others use equal pointers.
  */
 #ifndef XCCL_RUNTIME_XCCL_H_
@@ -73,7 +73,7 @@ const char* xcclGetErrorString(xcclResult_t result);
  * where there was none. Valid until the same thread asks again. */
 const char* xcclGetLastError(xcclComm_t comm);
 
-/* Random; rank 0 makes one and gives it to the others by whatever means the program has. */
+/* Makes a random id; rank 0 makes one and gives it to the others by any means of the program. */
 xcclResult_t xcclGetUniqueId(xcclUniqueId* id);
 /* One rank among processes, or threads, of this host. Ranks meet when they load a plan book. */
 xcclResult_t xcclCommInitRank(xcclComm_t* comm, int nranks, xcclUniqueId id, int rank);
@@ -85,10 +85,10 @@ xcclResult_t xcclCommInitAll(xcclComm_t* comms, int ndev, const int* devlist);
 
 /* All ranks load the same books in the same order. Among processes this waits for all of them. */
 xcclResult_t xcclCommLoadPlanBook(xcclComm_t comm, const char* directory);
-/* What the user should know of the books loaded so far, a line each: plans without a kernel, which run slower
- * on the interpreter kernel. "" where there is nothing. Valid until the same thread asks again. */
+/* Notes for the user on the books loaded so far, a line each: plans without a kernel, which run slower on the
+ * interpreter kernel. "" where there is nothing. Valid until the same thread asks again. */
 const char* xcclCommGetNotices(xcclComm_t comm);
-/* No rank moved for this long: stuck. Call it before the first book is loaded. */
+/* An operation is stuck when no rank moved for this long. Call it before the first book is loaded. */
 xcclResult_t xcclCommSetTimeLimit(xcclComm_t comm, double seconds);
 
 /* Buffers are memory of this GPU from here on. Call it before the first book is loaded, on all ranks. */

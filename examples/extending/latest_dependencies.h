@@ -1,5 +1,5 @@
 // A lowering pass: an instruction waits for at most one instruction of each threadblock. Threadblocks run
-// their instructions in order, so that waiting for the last of several is enough.
+// their instructions in order, so waiting for the last of several is enough.
 #pragma once
 
 #include "ir/program.h"

@@ -1,6 +1,6 @@
-// A transport, which is what a back end for CPU ranks brings: ranks as threads, slots in one vector, and one
-// lock and condition variable for everything. runtime/cpu/shared_transport.h is the same without the lock,
-// and across processes.
+// A transport, which a back end for CPU ranks must bring. Here ranks are threads, slots lie in one vector,
+// and one lock and condition variable serve everything. runtime/cpu/shared_transport.h does the same without
+// the lock, and across processes.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 
 namespace xccl {
 
-// What the ranks of one operation share. Outlives their ends.
+// The state that the ranks of one operation share. Outlives their ends.
 struct PlainRegion {
   explicit PlainRegion(const Wiring& wiring);
 

@@ -1,5 +1,5 @@
-// A collective as a value: rank i and rank i + n/2 exchange their data. What every rank holds before and
-// after is all that there is to a collective; engines, verifiers and bounds follow from it.
+// A collective as a value: rank i and rank i + n/2 exchange their data. A collective consists of what every
+// rank holds before and after; engines, verifiers and bounds follow from that.
 #pragma once
 
 #include <cstdint>
