@@ -39,7 +39,7 @@ struct Bar {
   double most_loss = 0;     // kProgram: program's time ÷ schedule's
   int32_t most_depth = 0;
   bool total_seconds = false;  // seconds include verification
-  std::string peer = {};       // whose figure, for people
+  std::string peer = {};       // the source of the figure, for people
 };
 
 std::vector<Bar> AllBars();

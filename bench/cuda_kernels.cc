@@ -57,7 +57,7 @@ struct Measured {
   Choice choice;
   int64_t size_bytes = 0;
   double generated_us = 0, interpreter_us = 0, empty_us = 0;
-  double share = 0;  // of the copy ceiling
+  double share = 0;  // relative to the copy ceiling
   int64_t wrong = 0;
 };
 

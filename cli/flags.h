@@ -23,7 +23,7 @@ struct TopologyFlags {
 };
 void AddTopologyFlags(Command& command, TopologyFlags& flags, bool required = true);
 
-// What to plan.
+// The collective to plan.
 struct CollectiveFlags {
   std::string collective;
   std::optional<int32_t> root;

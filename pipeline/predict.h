@@ -17,7 +17,7 @@ namespace xccl {
 // One line of simulate and compare.
 struct TimedPlan {
   std::string engine;   // as asked for
-  std::string made_by;  // who made the plan: auto's winner
+  std::string made_by;  // the engine that made the plan: auto's winner
   int64_t size_bytes = 0;
   int64_t time_ps = 0;
   double algbw_bytes_per_s = 0;

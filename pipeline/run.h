@@ -38,7 +38,7 @@ struct KernelOrigin {
 struct RunResult {
   RunTableOptions ran;  // what the table's head says
   std::vector<RunRow> rows;
-  std::optional<cuda::DeviceUsage> usage;  // of GPUs
+  std::optional<cuda::DeviceUsage> usage;  // for GPUs
   std::vector<std::string> notices;        // why the interpreter kernel ran
 };
 

@@ -86,7 +86,7 @@ class RankExecution {
   struct LaneState {
     int32_t pass = 0;
     int32_t index = 0;
-    std::vector<ConnectionEnd> send, recv;  // of a group: one a member
+    std::vector<ConnectionEnd> send, recv;  // for a group, one per member
     std::vector<uint64_t> put, taken;       // own counters, of each
   };
 
@@ -370,10 +370,10 @@ class RankExecution {
   std::vector<LaneState> lanes_;
   bool scales_ = false, finishes_ = false;
   bool idle_ = false;
-  std::vector<const std::byte*> received_;  // of the chunk at hand, what each message holds of it
+  std::vector<const std::byte*> received_;  // by message, its data of the current chunk
   std::vector<std::byte*> sent_;            // and where each message is to hold it; none where it is lent
   alignas(64) std::array<std::byte, kBlockBytes> block_;     // a scaled source
-  alignas(64) std::array<std::byte, kBlockBytes> gathered_;  // what a group received
+  alignas(64) std::array<std::byte, kBlockBytes> gathered_;  // the values that a group received
 };
 
 }  // namespace

@@ -43,7 +43,7 @@ struct PlanBookEntry {
   TypeClass types = TypeClass::kAny;
   InPlaceMode in_place = InPlaceMode::kBoth;
   std::string kernel;             // as file; empty: none
-  std::vector<PlanCubin> cubins;  // of the kernel
+  std::vector<PlanCubin> cubins;  // the kernel's cubins
   bool operator==(const PlanBookEntry&) const = default;
 };
 

@@ -162,7 +162,7 @@ class DirectSends {
 
   RankWork& work_;
   std::array<int64_t, 3> base_;
-  std::vector<int64_t> first_step_;  // of each lane, counted over all
+  std::vector<int64_t> first_step_;  // by lane, counted over all
   std::vector<int32_t> clocks_;      // [step][lane]: instructions of lane done before step starts
   std::vector<Access> writes_;       // by begin
   std::vector<int64_t> reach_;       // the farthest end of writes_[0..i]

@@ -37,7 +37,7 @@ struct Step {
 
 struct Lane {                       // a threadblock
   std::vector<int32_t> send, recv;  // connections: one, those of a group in order of its members, or none
-  std::vector<Rank> send_peers, recv_peers;  // of each of them
+  std::vector<Rank> send_peers, recv_peers;  // by connection
   int32_t channel = 0;
   std::vector<Step> steps;
 };

@@ -7,7 +7,7 @@
 namespace xccl {
 namespace {
 
-constexpr int kPoison = 0xA5;  // of an output
+constexpr int kPoison = 0xA5;  // fills an output
 constexpr std::byte kGuard{0x5A};
 constexpr int64_t kGuardBytes = 256;
 

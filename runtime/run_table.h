@@ -39,7 +39,7 @@ struct RunOptions {
 
 // One rank's result in one case.
 struct RankResult {
-  double seconds = 0;         // of one operation, mean over iterations
+  double seconds = 0;         // one operation, mean over iterations
   int64_t wrong = 0;          // elements of its output
   int64_t out_of_bounds = 0;  // as RunRow
 };

@@ -25,7 +25,7 @@ struct Call {
   DataType type = DataType::kFloat;
   ReduceOp op = ReduceOp::kSum;
   std::optional<Rank> root;
-  void* stream = nullptr;  // of back ends that have streams
+  void* stream = nullptr;  // for back ends that have streams
 };
 
 // A plan ready to serve calls.

@@ -23,8 +23,8 @@ struct ConnectionKey {
 struct Wiring {
   int32_t ranks = 0;
   std::vector<ConnectionKey> connections;  // sorted, distinct
-  int32_t slots = 1;                       // of every connection: the most that any program asks for
-  int64_t slot_bytes = 0;                  // multiple of 64; every message is cut to fit
+  int32_t slots = 1;       // the same for every connection: the most that any program asks for
+  int64_t slot_bytes = 0;  // multiple of 64; every message is cut to fit
   bool operator==(const Wiring&) const = default;
 
   std::optional<int32_t> Find(const ConnectionKey& key) const;  // logarithmic
@@ -33,7 +33,7 @@ struct Wiring {
 
 struct WiringOptions {
   int64_t slot_bytes = 128 << 10;    // wanted: two slots a connection should stay in a core's cache
-  int64_t memory_limit = 1LL << 30;  // of all slots of all ranks; slots shrink to fit
+  int64_t memory_limit = 1LL << 30;  // for all slots of all ranks; slots shrink to fit
 };
 
 // Serves all the programs, which must have the same number of ranks. Slots hold at least 16 bytes of every

@@ -22,8 +22,8 @@ namespace xccl {
 namespace {
 
 constexpr size_t kWrap = 100;                  // columns
-constexpr int32_t kMatrixRanks = 16;           // of one host
-constexpr size_t kMostLines = 16;              // of one list
+constexpr int32_t kMatrixRanks = 16;           // ranks of one host
+constexpr size_t kMostLines = 16;              // lines of one list
 constexpr int64_t kMostHopWork = 300'000'000;  // ranks x links
 constexpr int32_t kMostFlowLinks = 300'000;
 

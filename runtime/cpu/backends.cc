@@ -40,7 +40,7 @@ StatusOr<std::unique_ptr<Transport>> ConnectNamed(NamedRegions& all, const std::
                                                   std::chrono::nanoseconds time_limit, const Wiring& wiring) {
   const std::string name = fmt::format("/{}.{}", prefix, all.size());
   if (rank == Rank(0)) {
-    SharedRegion::Unlink(name);  // of a run that was killed
+    SharedRegion::Unlink(name);  // left by a run that was killed
     XCCL_ASSIGN_OR_RETURN(SharedRegion region, SharedRegion::Create(wiring, Sharing::kNamed, name));
     all.push_back(std::move(region));
   } else {

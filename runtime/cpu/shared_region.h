@@ -21,7 +21,7 @@ enum class Sharing { kThreads, kChildren, kNamed };
 // All cells are used through lock-free atomics, which work between processes.
 struct alignas(128) RankCell {
   std::atomic<uint32_t> doorbell{0};  // grows when a counter of this rank changes
-  std::atomic<uint32_t> sleeping{0};  // the rank is in, or on its way into, a futex wait on doorbell
+  std::atomic<uint32_t> sleeping{0};  // the rank is in a futex wait on doorbell, or enters one
   std::atomic<uint32_t> inside{0};    // the rank is inside an operation
   std::atomic<uint32_t> left{0};      // the rank is done with the region and will not use it again
   std::atomic<int32_t> pid{0};

@@ -36,7 +36,7 @@ struct ArenaShape {
 
 struct ArenaOptions {
   int64_t slot_bytes = 0;            // wanted; 0: up to 1 MiB, and 16 MiB a connection
-  int64_t memory_limit = 1LL << 30;  // of a rank's arena
+  int64_t memory_limit = 1LL << 30;  // for a rank's arena
 };
 
 // The shape within the limit: slots shrink to no less than 4 KiB. Errors: kInvalidInput "NAME: connections of
@@ -50,7 +50,7 @@ inline constexpr int64_t kRegionAlignment = 2 << 20;
 struct Team {
   std::vector<Rank> ranks;      // ascending
   std::vector<int32_t> groups;  // in Program::groups, ascending
-  int64_t bytes = 0;            // of a region
+  int64_t bytes = 0;            // size of a region
   bool operator==(const Team&) const = default;
 };
 // In the order of their first groups. The slots of groups[g] and instance i lie in a region at (g × instances
@@ -73,7 +73,7 @@ struct ArenaLayout {
     size_t group = 0;          // in Program::groups
     size_t team = 0;           // in TeamsOf
     int64_t slots = 0;         // in the team's regions
-    std::vector<size_t> ends;  // of its members, ascending
+    std::vector<size_t> ends;  // its members' ends, ascending
     int64_t steps = 0, holds = 0, members = 0;
   };
   std::vector<End> ends;                        // [k × instances + instance], k as in device::RankArgs

@@ -32,7 +32,7 @@ class ConstantTables {
   std::shared_ptr<const Gpu> gpu_;
   std::map<std::string, DevicePointer> known_;
   std::vector<DeviceMemory> chunks_;
-  size_t used_ = 0;  // of the last chunk
+  size_t used_ = 0;  // bytes used in the last chunk
   size_t all_ = 0;
 };
 

@@ -48,7 +48,7 @@ using KernelImages = std::function<StatusOr<std::string>(DataType type, ReduceOp
 
 struct DeviceProgramOptions {
   ArenaOptions arena;
-  std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // of a wait without progress
+  std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // limit of a wait without progress
   std::optional<int32_t> max_ctas;                                 // blocks of one rank
   bool one_launch = false;  // all ranks of this process on a device in one cooperative launch
   bool direct = true;       // peers' buffers are used where they are mapped
@@ -78,7 +78,7 @@ struct DeviceUsage {
   int32_t ctas = 0, threads = 0, instances = 0;
   int32_t ctas_per_multiprocessor = 0, registers = 0;
   int64_t arena_bytes = 0, scratch_bytes = 0;
-  int64_t table_bytes = 0;  // of the interpreter kernel; 0: the kernel is generated code
+  int64_t table_bytes = 0;  // the interpreter kernel's table; 0: the kernel is generated code
   int64_t slot_bytes = 0;
   // The path of groups' messages: "" where there are none, "through the switch", or "member by member: " and
   // why.
@@ -136,7 +136,7 @@ class DeviceProgram {
     int32_t passes = 1;
     std::vector<device::RankBuffers> tables;    // by local rank; no buffers in it
     std::vector<const int64_t*> part_elements;  // by local rank, where parts differ
-    size_t input_bytes = 0, output_bytes = 0;   // of the one rank, where there is a registry
+    size_t input_bytes = 0, output_bytes = 0;   // sizes of the one rank, where there is a registry
   };
 
   DeviceProgram(std::string name, const Program& program, const Collective& collective, KernelImages images,

@@ -21,7 +21,7 @@ struct DeviceProgram::DeviceState {
   ConstantTables tables;
   std::map<std::pair<DataType, ReduceOp>, Kernel> kernels;
   DeviceMemory table;      // the program, where the interpreter kernel runs it
-  DeviceMemory rank_args;  // of the local ranks on this device, in order
+  DeviceMemory rank_args;  // the local ranks on this device, in order
   int32_t ranks = 0;
   size_t first_local = 0;  // its ranks are ranks_[first_local, first_local + ranks) where they share a launch
 };
@@ -35,6 +35,6 @@ struct DeviceProgram::RankState {
   std::optional<Stream> last;  // where that was
 };
 
-inline constexpr size_t kAbortAt = device::kLineBytes;  // of the abort word, behind the ErrorRecord
+inline constexpr size_t kAbortAt = device::kLineBytes;  // place of the abort word, behind the ErrorRecord
 
 }  // namespace xccl::cuda

@@ -97,7 +97,7 @@ namespace fake {
 // A multicast object, in a file of its own that the processes of its team map.
 struct Multicast {
   struct Bound {
-    std::atomic<int32_t> process = 0;  // whose memory it is; 0: none
+    std::atomic<int32_t> process = 0;  // the process that owns the memory; 0: none
     int32_t file = -1;
     DeviceId device = 0;
     uint64_t offset = 0;  // in the memory
@@ -119,7 +119,7 @@ struct Physical {
   int references = 1;  // the handle's own and the mappings'
   int handles = 1;     // not given back
   Multicast* multicast = nullptr;
-  std::vector<std::pair<char*, size_t>> copies = {};  // of a multicast object: what CopiesAt has mapped
+  std::vector<std::pair<char*, size_t>> copies = {};  // for a multicast object: what CopiesAt has mapped
 };
 
 struct Allocation {  // MemAlloc
@@ -149,7 +149,8 @@ struct State {
   std::set<Module> modules;
   std::set<Graph> graphs;
   std::set<GraphExec> execs;
-  std::map<Stream, std::pair<CaptureMode, std::thread::id>> captures;  // under way, with who began them
+  std::map<Stream, std::pair<CaptureMode, std::thread::id>>
+      captures;  // captures under way, with the threads that began them
   std::unique_ptr<StreamObject> default_stream;
 };
 

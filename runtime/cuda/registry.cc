@@ -18,7 +18,7 @@ namespace {
 struct Offer {
   int32_t failed = 0;  // the reason follows
   int32_t rank = 0;
-  DevicePointer begin = 0;  // of the allocation, in the owner
+  DevicePointer begin = 0;  // start of the allocation, in the owner
 };
 
 Parcel Pack(const Offer& offer, const std::string& rest) {

@@ -98,7 +98,7 @@ class Runner {
   // One per launch: for a device's ranks together, or for each.
   struct Queue {
     OwnedStream stream;
-    OwnedEvent begin, end;  // of a timing
+    OwnedEvent begin, end;  // the ends of a timing
   };
   using OwnedGraph = Owned<GraphExec, &Driver::GraphExecDestroy>;
 

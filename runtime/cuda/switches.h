@@ -29,7 +29,7 @@ struct SwitchRank {
 struct Switches {
   std::vector<std::optional<MulticastMemory>>
       teams;            // absent where this process has no rank, or no switch serves
-  std::string why_not;  // of the first team without; "" where there is none
+  std::string why_not;  // reason of the first team without a switch; "" where there is none
 };
 
 // All processes call it with the same teams. `ranks`: of the program; every rank of a team is in one process.

@@ -25,7 +25,7 @@ struct TreeEdge {
 };
 
 struct AllreduceTree {
-  int64_t weight = 0;  // of the chunk; > 0
+  int64_t weight = 0;  // the chunk's; > 0
   Rank root;
   std::vector<TreeEdge> up, down;  // parents first: a parent is the root or an earlier child
 };

@@ -186,11 +186,11 @@ class Packing {
   size_t orbits_, roots_;
   double most_demand_ = 1;
   TreeGrower down_;
-  std::optional<TreeGrower> up_;  // of pairs
+  std::optional<TreeGrower> up_;  // present for pairs
   std::vector<double> capacity_;  // by orbit, GB/s
   std::vector<double> link_cost_;
   std::vector<double> uses_;                       // by orbit, of one tree
-  std::vector<std::pair<int32_t, double>> terms_;  // of one row
+  std::vector<std::pair<int32_t, double>> terms_;  // the terms of one row
   std::vector<LinkId> links_;
   std::vector<FractionalTree> trees_;  // one a row after the first, in order
 };

@@ -44,17 +44,17 @@ struct PackingProblem {
 };
 
 struct FractionalTree {
-  int32_t root = 0;             // index into PackingProblem::roots
-  double weight = 0;            // of the root's demand; a root's weights sum to 1; of pairs, all weights do
+  int32_t root = 0;   // index into PackingProblem::roots
+  double weight = 0;  // share of the root's demand; a root's weights sum to 1; for pairs, all weights do
   std::vector<PackedArc> arcs;  // parents first
-  std::vector<PackedArc> up;    // of a pair: on the reversed machine, parents first
+  std::vector<PackedArc> up;    // for a pair: on the reversed machine, parents first
   int64_t latency_ps = 0;       // to its farthest rank, and from there
 };
 
 struct FractionalPacking {
   std::vector<FractionalTree> trees;
-  std::vector<LinkId> links;  // of all arcs
-  double s_per_byte = 0;      // of the busiest link, when each root's demand counts bytes
+  std::vector<LinkId> links;  // the links of all arcs
+  double s_per_byte = 0;      // load of the busiest link, when each root's demand counts bytes
   int32_t rounds = 0;
 
   std::span<const LinkId> Links(const PackedArc& arc) const {

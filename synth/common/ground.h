@@ -17,7 +17,7 @@ namespace xccl {
 // One path from a rank to a neighbour, through no other GPU.
 struct Hop {
   Rank from, to;
-  int64_t bandwidth_bytes_per_s = 0;  // of the narrowest link
+  int64_t bandwidth_bytes_per_s = 0;  // the narrowest link's
   int64_t latency_ps = 0;             // latencies and overheads along it
   int32_t first_link = 0, num_links = 0;
 };

@@ -22,7 +22,7 @@ struct Piece {
 
 struct Entry {
   int32_t step = 0;
-  int32_t first_turn = 0;  // of the arc's ancestor at the root: data that left early goes on early
+  int32_t first_turn = 0;  // turn of the arc's ancestor at the root: data that left early goes on early
   int32_t turn = 0;        // distance of the ranks' numbers
   ChunkId chunk;
   const TreeArc* arc = nullptr;
@@ -163,7 +163,7 @@ std::vector<int64_t> WaveWeights(int32_t waves) {
 TreeSchedule CopyDown(const PackedTrees& trees, const Collective& whole, const TreeSteps& steps) {
   const std::vector<int64_t> waves = WaveWeights(steps.waves);
   std::vector<std::vector<int64_t>> weights(static_cast<size_t>(whole.num_parts()));
-  std::vector<size_t> place;  // of a tree's first chunk in its part
+  std::vector<size_t> place;  // place of a tree's first chunk in its part
   for (const PackedTree& tree : trees.trees) {
     std::vector<int64_t>& part = weights[tree.part.index()];
     place.push_back(part.size());

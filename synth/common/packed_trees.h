@@ -27,7 +27,7 @@ struct TreeArc {
 
 // Invariant: an arc's tail is the root or the head of an earlier arc, and no rank is entered twice.
 struct PackedTree {
-  PartId part;         // whose data it carries
+  PartId part;         // the part whose data it carries
   Rank root;           // where the part starts (is summed)
   int64_t weight = 1;  // > 0: share of the part
   std::vector<TreeArc> arcs;
@@ -37,7 +37,7 @@ struct PackedTree {
 struct PackedTrees {
   PathTable paths;
   std::vector<PackedTree> trees;
-  int32_t Depth() const;  // of the deepest arc; 0 without arcs
+  int32_t Depth() const;  // the deepest arc's; 0 without arcs
   int64_t NumArcs() const;
 };
 

@@ -74,7 +74,7 @@ class PathJoiner {
   const Topology& topology_;
   PathTable& paths_;
   bool upward_ = false;
-  std::vector<LinkId> links_;  // of the group
+  std::vector<LinkId> links_;  // the group's links
 };
 
 }  // namespace

@@ -49,8 +49,8 @@ struct CopyProblem {
   const Topology* topology = nullptr;
   TimeModel model = TimeModel::kPipelined;
   int32_t chunks = 0;
-  std::vector<int64_t> bytes;                          // of each chunk
-  std::vector<std::vector<int32_t>> holders, needers;  // of each chunk: ranks; needers hold nothing before
+  std::vector<int64_t> bytes;                          // by chunk
+  std::vector<std::vector<int32_t>> holders, needers;  // by chunk: ranks; needers hold nothing before
   // Where the moves will run backwards as sums, the holders that have a contribution of their own.
   std::vector<std::vector<int32_t>> contributing_holders;
 };

@@ -35,7 +35,7 @@ struct Synthesis;
 struct SynthesisRequest {
   const Topology* topology = nullptr;
   const Collective* collective = nullptr;  // parts whole; engines cut
-  int64_t size_bytes = 64LL << 20;         // what is minimised: simulated time at this size
+  int64_t size_bytes = 64LL << 20;         // the simulated time at this size is minimised
   TimeModel model = TimeModel::kPipelined;
   SynthesisLimits limits = {};
   uint64_t seed = 0;
@@ -59,7 +59,7 @@ struct Synthesis {
   std::string engine;     // the engine that made it: "ring"; auto gives the winner's name
   std::string note;       // one line for people, may be empty
   std::optional<Simulation> simulation =
-      {};  // of the schedule at the request's size and model, if it was run
+      {};  // the schedule's, at the request's size and model, if it was run
 };
 
 // The lower bound of the request: the known one, else one of little effort. Errors: LowerBound's.
@@ -100,7 +100,7 @@ struct Engine {
   bool is_witness = false;        // its plans answer smt's questions before the solver is asked
   bool searches_long = false;     // for seconds to hours; ends where SynthesisRequest::stopped says so
   bool starts_from_plan = false;  // improves SynthesisRequest::start
-  bool proves_fronts = false;     // of steps and rounds, `plan --pareto`
+  bool proves_fronts = false;     // `plan --pareto`: the front of steps and rounds
   bool asks_others = false;       // its plans are those of other rows, under their names
   bool near_bound = false;        // its plans mostly come within percents of the lower bound
   bool any_chunks = false;  // in more and shorter chunks its plan is the same, and steps overlap further

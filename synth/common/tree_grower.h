@@ -57,7 +57,7 @@ class TreeGrower {
   };
   struct Place {
     bool in = false;
-    int32_t depth = 0;  // of the GPU, or of the one from which the data comes to the switch
+    int32_t depth = 0;  // depth of the GPU, or of the one from which the data comes to the switch
     int64_t latency_ps = 0;
     Rank from = {};      // a switch: that GPU
     int32_t trunk = -1;  // a switch: the arc that passes it

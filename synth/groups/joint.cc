@@ -14,7 +14,7 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kMostWeight = int64_t{1} << 40;  // what plan files hold
+constexpr int64_t kMostWeight = int64_t{1} << 40;  // the limit of plan files
 constexpr int64_t kMostContributions = int64_t{1} << 26;
 
 class Tables {

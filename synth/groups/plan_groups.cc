@@ -19,10 +19,10 @@ namespace {
 
 constexpr double kGoodEnough = 1.01;      // times the bound: nothing more is tried
 constexpr int32_t kMostRelayed = 256;     // ranks of machines on which relays are tried where not needed
-constexpr int64_t kMostSearches = 24;     // of engines for plans on what others leave
-constexpr int32_t kRounds = 3;            // of them
-constexpr double kWorthIt = 0.999;        // of the measure of crowding: less is an improvement
-constexpr double kSharpness = 8;          // of that measure: the busiest links count most
+constexpr int64_t kMostSearches = 24;     // engine searches for plans on what others leave
+constexpr int32_t kRounds = 3;            // rounds of such searches
+constexpr double kWorthIt = 0.999;        // relative to the measure of crowding: less is an improvement
+constexpr double kSharpness = 8;          // exponent of that measure: the busiest links count most
 constexpr int64_t kFewMoves = 300'000;    // more: fewer orders are tried
 constexpr int64_t kGreedyMoves = 20'000;  // parts × members at once that greedy is asked for
 constexpr int32_t kGreedyRanks = 64;

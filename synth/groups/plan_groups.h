@@ -25,7 +25,7 @@
 namespace xccl {
 
 struct GroupOutcome {
-  std::string engine;       // whose plan it is
+  std::string engine;       // the engine that made its plan
   int64_t alone_ps = 0;     // the fastest plan that was found, with the machine for itself
   int64_t together_ps = 0;  // when it is done, all groups running
   int64_t bound_ps = 0;     // with the machine for itself
@@ -34,9 +34,9 @@ struct GroupOutcome {
 struct JointPlan {
   Joint joint;
   Synthesis made;  // engine "groups"; simulated
-  Bound bound;     // of all groups together; never below that of any
+  Bound bound;     // for all groups together; never below that of any
   std::vector<GroupOutcome> groups;
-  int64_t unaware_ps = 0;  // of all groups at once, each with the plan that is fastest alone
+  int64_t unaware_ps = 0;  // time of all groups at once, each with the plan that is fastest alone
 };
 
 // Errors: those of MakeJoint and of the engine, with the group's name; ranks that are not joined.

@@ -175,7 +175,7 @@ TEST(PlanGroups, HostsKeepOffTheFabricThatAllShare) {
   }
   const JointPlan plan = Planned(topology, request);
   EXPECT_EQ(ToStatus(VerifySchedule(plan.made.schedule, plan.made.collective, topology)).message(), "");
-  const double own_ps = 7.0 / 8 * (256 << 20) / 450e9 * 1e12;  // what a GPU receives, at 450 GB/s
+  const double own_ps = 7.0 / 8 * (256 << 20) / 450e9 * 1e12;  // data that a GPU receives, at 450 GB/s
   EXPECT_LE(static_cast<double>(plan.made.simulation->time_ps), 1.01 * own_ps);
   EXPECT_EQ(plan.made.note, "groups on links of their own");
 }

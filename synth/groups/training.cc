@@ -233,7 +233,7 @@ class Lines {
   const TrainingJob& job_;
   const Layout layout_;
   const int64_t micro_batches_;
-  const int64_t layers_;      // of a stage
+  const int64_t layers_;      // layers in one stage
   const int64_t activation_;  // bytes of one rank's tokens in one micro-batch
   const ParameterCount parameters_;
   std::vector<TrainingLine> lines_;

@@ -37,9 +37,9 @@ struct TrainingJob {
   std::vector<Parallelism> of_interest;  // in the order written
   std::optional<int64_t> tp, pp, dp, ep, ulysses;
   int64_t micro_batch = 1;               // sequences
-  std::optional<int64_t> micro_batches;  // of one rank in a step; absent: pp
-  int64_t bytes = 2;                     // of an activation or a parameter
-  int64_t grad_bytes = 2;                // of a gradient
+  std::optional<int64_t> micro_batches;  // one rank's in a step; absent: pp
+  int64_t bytes = 2;                     // size of an activation or a parameter
+  int64_t grad_bytes = 2;                // size of a gradient
 };
 
 // "tp,pp,zero1". Errors: kUsage for names that are none, given twice, or that exclude each other.
@@ -49,9 +49,9 @@ struct Layout {
   int64_t tp = 1, ulysses = 1, ep = 1, dp = 1, pp = 1;
   bool operator==(const Layout&) const = default;
 };
-// What is left open is filled in: data parallelism takes what ranks the others leave, or, where everything
-// else is given or no data parallelism is asked for, the one degree asked for and not given. Errors: kUsage
-// where degrees and ranks, layers, heads or experts do not divide.
+// Fills in the open degrees. Data parallelism takes the ranks that the others leave. Where everything else is
+// given, or no data parallelism is asked for, the one degree that is asked for and not given takes them.
+// Errors: kUsage where degrees and ranks, layers, heads or experts do not divide.
 StatusOr<Layout> LayoutOf(const TrainingJob& job, int64_t ranks);
 
 // Groups of one kind of collective, all at the same time.

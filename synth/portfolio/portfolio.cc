@@ -47,7 +47,7 @@ struct Tried {
   const Engine* engine = nullptr;
   double time_ps = 0;
   int32_t chunks = 1;     // a part
-  int64_t transfers = 0;  // of its schedule
+  int64_t transfers = 0;  // transfers in its schedule
 };
 
 // Other sums have only one order.
