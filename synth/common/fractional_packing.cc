@@ -13,6 +13,7 @@
 
 #include "base/graph/lp.h"
 #include "base/status.h"
+#include "synth/common/cheapest_tree.h"
 
 namespace xccl {
 namespace {
@@ -59,7 +60,11 @@ class Packing {
     for (bool smoothed = false; packing.rounds < problem_.max_rounds;) {
       ++packing.rounds;
       const Priced priced = AddTrees(prices, optimum, program);
-      if (!priced.cuts && !smoothed) break;  // no tree is cheaper than those found before
+      if (!priced.cuts && !smoothed) {  // no tree is cheaper than those that there are
+        if (!problem_.exact || cheapest_) break;
+        cheapest_.emplace(topology_, problem_.members);
+        continue;
+      }
       if (priced.value > best_value) {
         best_value = priced.value;
         center = prices;
@@ -98,11 +103,13 @@ class Packing {
       const auto o = static_cast<size_t>(problem_.orbit[l]);
       link_cost_[l] = prices[o] * problem_.share[o];
     }
+    const double s_per_ps = problem_.s_per_ps / kGiga;
+    if (cheapest_) cheapest_->SetPrices(link_cost_, s_per_ps);
     Priced priced;
     if (up_) priced.value = std::numeric_limits<double>::infinity();
     for (size_t i = 0; i < roots_; ++i) {
-      const double s_per_ps = problem_.s_per_ps / kGiga;
-      GrownTree tree = down_.Grow(problem_.roots[i], link_cost_, s_per_ps, links_);
+      GrownTree tree = cheapest_ ? cheapest_->Grow(problem_.roots[i], links_)
+                                 : down_.Grow(problem_.roots[i], link_cost_, s_per_ps, links_);
       FractionalTree& added = trees_.emplace_back();
       added.root = static_cast<int32_t>(i);
       added.arcs = std::move(tree.arcs);
@@ -186,8 +193,9 @@ class Packing {
   size_t orbits_, roots_;
   double most_demand_ = 1;
   TreeGrower down_;
-  std::optional<TreeGrower> up_;  // present for pairs
-  std::vector<double> capacity_;  // by orbit, GB/s
+  std::optional<TreeGrower> up_;           // of pairs
+  std::optional<CheapestTrees> cheapest_;  // once trees that are only cheap are of no use
+  std::vector<double> capacity_;           // by orbit, GB/s
   std::vector<double> link_cost_;
   std::vector<double> uses_;                       // by orbit, of one tree
   std::vector<std::pair<int32_t, double>> terms_;  // the terms of one row

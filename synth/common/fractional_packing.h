@@ -39,6 +39,8 @@ struct PackingProblem {
   double s_per_ps = 0;
   double gap = 1e-5;                  // relative, to the bound
   double known_bound_s_per_byte = 0;  // no packing is better: stop there; 0: unknown
+  // Where no cheap tree is of use any more, go on with the cheapest ones: slower, and exact. Not with pairs.
+  bool exact = false;
   int32_t max_rounds = 120;
   std::function<bool()> stopped = {};  // asked after each round; true ends with the trees so far
 };

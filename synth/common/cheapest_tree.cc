@@ -1,0 +1,188 @@
+// Every node takes its cheapest arc. Where these close circles, each circle becomes one node of the next
+// level, and an arc into it costs what it costs beyond the arc that it would replace. The last level has no
+// circle; its arcs, taken down level by level, break each circle at the node where it is entered.
+#include "synth/common/cheapest_tree.h"
+
+#include <algorithm>
+#include <limits>
+#include <queue>
+#include <utility>
+
+namespace xccl {
+namespace {
+
+struct Arc {
+  int32_t from, to;
+  double cost;
+  int32_t below;  // the arc of the level below that it stands for
+};
+
+struct Level {
+  int32_t nodes = 0, root = 0;
+  std::vector<Arc> arcs;
+  std::vector<int32_t> cheapest;  // by node: the arc into it; -1 at the root
+};
+
+void ChooseCheapest(Level& level) {
+  level.cheapest.assign(static_cast<size_t>(level.nodes), -1);
+  for (size_t a = 0; a < level.arcs.size(); ++a) {
+    const Arc& arc = level.arcs[a];
+    int32_t& best = level.cheapest[arc.to];
+    if (arc.to != level.root && (best < 0 || arc.cost < level.arcs[best].cost))
+      best = static_cast<int32_t>(a);
+  }
+}
+
+// The node of the next level, by node; empty: there are no circles.
+std::vector<int32_t> ContractCircles(const Level& level, int32_t& nodes_above) {
+  std::vector<int32_t> above(static_cast<size_t>(level.nodes), -1), seen(above);
+  nodes_above = 0;
+  for (int32_t start = 0; start < level.nodes; ++start) {
+    int32_t at = start;
+    for (; at != level.root && seen[at] < 0; at = level.arcs[level.cheapest[at]].from) seen[at] = start;
+    if (at == level.root || seen[at] != start) continue;  // ends at the root or in what was seen before
+    for (; above[at] < 0; at = level.arcs[level.cheapest[at]].from) above[at] = nodes_above;
+    ++nodes_above;
+  }
+  if (nodes_above == 0) return {};
+  for (int32_t& node : above)
+    if (node < 0) node = nodes_above++;
+  return above;
+}
+
+Level Above(const Level& level, const std::vector<int32_t>& above, int32_t nodes) {
+  Level next{.nodes = nodes, .root = above[level.root], .arcs = {}, .cheapest = {}};
+  for (size_t a = 0; a < level.arcs.size(); ++a) {
+    const Arc& arc = level.arcs[a];
+    if (above[arc.from] == above[arc.to] || arc.to == level.root) continue;
+    next.arcs.push_back({above[arc.from], above[arc.to], arc.cost - level.arcs[level.cheapest[arc.to]].cost,
+                         static_cast<int32_t>(a)});
+  }
+  return next;
+}
+
+}  // namespace
+
+std::vector<int32_t> CheapestArborescence(int32_t nodes, int32_t root, std::span<const double> cost) {
+  std::vector<Level> levels(1);
+  levels[0].nodes = nodes;
+  levels[0].root = root;
+  for (int32_t from = 0; from < nodes; ++from)
+    for (int32_t to = 0; to < nodes; ++to)
+      if (const double c = cost[static_cast<size_t>(from) * static_cast<size_t>(nodes) + to];
+          from != to && to != root && c < std::numeric_limits<double>::infinity())
+        levels[0].arcs.push_back({from, to, c, -1});
+  while (true) {
+    ChooseCheapest(levels.back());
+    int32_t nodes_above = 0;
+    const std::vector<int32_t> above = ContractCircles(levels.back(), nodes_above);
+    if (above.empty()) break;
+    levels.push_back(Above(levels.back(), above, nodes_above));
+  }
+  for (size_t l = levels.size() - 1; l > 0; --l)
+    for (const int32_t a : levels[l].cheapest) {
+      if (a < 0) continue;
+      const int32_t below = levels[l].arcs[a].below;
+      levels[l - 1].cheapest[levels[l - 1].arcs[below].to] = below;
+    }
+  std::vector<int32_t> parent(static_cast<size_t>(nodes), -1);
+  for (int32_t n = 0; n < nodes; ++n)
+    if (n != root) parent[n] = levels[0].arcs[levels[0].cheapest[n]].from;
+  return parent;
+}
+
+CheapestTrees::CheapestTrees(const Topology& topology, std::span<const Rank> members)
+    : topology_(topology),
+      members_(members.begin(), members.end()),
+      member_at_(static_cast<size_t>(topology.num_nodes()), -1),
+      via_(members.size()) {
+  for (size_t m = 0; m < members.size(); ++m)
+    member_at_[topology.NodeOf(members[m]).index()] = static_cast<int32_t>(m);
+}
+
+void CheapestTrees::SetPrices(std::span<const double> cost, double s_per_ps) {
+  price_.assign(cost.begin(), cost.end());
+  cost_.assign(members_.size() * members_.size(), std::numeric_limits<double>::infinity());
+  for (size_t m = 0; m < members_.size(); ++m) FindWays(m, cost, s_per_ps);
+}
+
+// Dijkstra's search, which ends at members.
+void CheapestTrees::FindWays(size_t member, std::span<const double> cost, double s_per_ps) {
+  const size_t nodes = member_at_.size();
+  std::vector<double> label(nodes, std::numeric_limits<double>::infinity());
+  via_[member].assign(nodes, LinkId());
+  using Entry = std::pair<double, NodeId>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+  const NodeId start = topology_.NodeOf(members_[member]);
+  label[start.index()] = 0;
+  queue.emplace(0, start);
+  while (!queue.empty()) {
+    const auto [key, node] = queue.top();
+    queue.pop();
+    if (key > label[node.index()]) continue;
+    if (const int32_t to = member_at_[node.index()]; to >= 0 && node != start) {
+      cost_[member * members_.size() + static_cast<size_t>(to)] = key;
+      continue;
+    }
+    for (const LinkId l : topology_.Out(node)) {
+      const Link& link = topology_.link(l);
+      const double there =
+          key + cost[l.index()] + s_per_ps * static_cast<double>(link.latency_ps + link.overhead_ps);
+      if (there >= label[link.to.index()]) continue;
+      label[link.to.index()] = there;
+      via_[member][link.to.index()] = l;
+      queue.emplace(there, link.to);
+    }
+  }
+}
+
+GrownTree CheapestTrees::Grow(Rank root, std::vector<LinkId>& links) const {
+  const int32_t members = static_cast<int32_t>(members_.size());
+  const int32_t first = member_at_[topology_.NodeOf(root).index()];
+  const std::vector<int32_t> parent = CheapestArborescence(members, first, cost_);
+  std::vector<std::vector<int32_t>> children(static_cast<size_t>(members));
+  for (int32_t m = 0; m < members; ++m)
+    if (m != first) children[parent[m]].push_back(m);
+
+  GrownTree tree;
+  std::vector<bool> in(static_cast<size_t>(topology_.num_ranks()), false);
+  std::vector<int32_t> depth(in.size(), 0);
+  std::vector<int64_t> latency_ps(in.size(), 0);
+  in[root.index()] = true;
+  std::vector<int32_t> order = {first};
+  std::vector<LinkId> way;
+  const auto is_in = [&](NodeId node) {
+    return topology_.IsGpu(node) && in[topology_.RankOf(node)->index()];
+  };
+  for (size_t i = 0; i < order.size(); ++i)
+    for (const int32_t child : children[order[i]]) {
+      order.push_back(child);
+      way.clear();
+      // A GPU on the way that takes no part may have the data already.
+      for (NodeId at = topology_.NodeOf(members_[child]); !is_in(at); at = topology_.link(way.back()).from)
+        way.push_back(via_[order[i]][at.index()]);
+      PackedArc arc;
+      arc.from = *topology_.RankOf(topology_.link(way.back()).from);
+      arc.first_link = static_cast<int32_t>(links.size());
+      int64_t so_far_ps = latency_ps[arc.from.index()];
+      for (size_t w = way.size(); w-- > 0;) {
+        const Link& link = topology_.link(way[w]);
+        links.push_back(way[w]);
+        tree.cost += price_[way[w].index()];
+        so_far_ps += link.latency_ps + link.overhead_ps;
+        if (!topology_.IsGpu(link.to)) continue;
+        arc.to = *topology_.RankOf(link.to);
+        arc.num_links = static_cast<int32_t>(links.size()) - arc.first_link;
+        arc.depth = depth[arc.to.index()] = depth[arc.from.index()] + 1;
+        latency_ps[arc.to.index()] = so_far_ps;
+        tree.latency_ps = std::max(tree.latency_ps, so_far_ps);
+        in[arc.to.index()] = true;
+        tree.arcs.push_back(arc);
+        arc.from = arc.to;
+        arc.first_link = static_cast<int32_t>(links.size());
+      }
+    }
+  return tree;
+}
+
+}  // namespace xccl
