@@ -19,17 +19,17 @@
 #include "synth/common/pairs.h"
 #include "synth/common/reverse.h"
 #include "synth/forest/allreduce.h"
-#include "synth/forest/network.h"
-#include "synth/forest/pack.h"
+#include "synth/forest/equal_trees.h"
 #include "synth/forest/request.h"
-#include "synth/forest/split.h"
-#include "synth/forest/trees.h"
 #include "topologies/symmetry.h"
 
 namespace xccl {
 namespace {
 
-constexpr int64_t kWholeWork = 2'000'000'000;        // arcs that the packing of whole trees looks at
+using forest::EqualTrees;
+using forest::EqualTreesAim;
+
+constexpr int64_t kEqualWork = 2'000'000'000;        // links that the packing of equal trees looks at
 constexpr int64_t kDefaultWork = 1'500'000;          // transfers of all candidates of a kind together
 constexpr std::array<double, 2> kRegard = {1, 0.1};  // of latency against bytes, one packing each
 constexpr int64_t kMostShortestRows = 100;           // where trees of shortest ways are tried first
@@ -42,9 +42,13 @@ constexpr int64_t kLeastChunkBytes = 128 << 10;  // of pairs in more than few wa
 constexpr double kAim = 0.003;                   // of the time may be lost to waves that are too long
 constexpr double kFineAim = 0.0007;              // the same for plans
 constexpr double kFewTransfers = 250'000;        // of so many transfers at most
+constexpr int32_t kMostExact = 64;               // members that the cheapest trees are sought for
+constexpr int32_t kExactRounds = 400;            // at most, then
+constexpr double kExactRegard = 0.01;            // of latency, then
 constexpr double kFar = 1.01;                    // times the bound: worth another kind of packing
-constexpr int32_t kMostWhole = 64;               // members that it is tried with
-constexpr double kNear = 1.0005;                 // times the bound: good enough
+// Ways to weigh the links' loads; the fastest plan of all is taken.
+constexpr EqualTreesAim kAims[] = {{2, 2, 0}, {2, 5, 0}, {4, 4, 0}, {2, 5, 0.1}, {4, 4, 0.1}, {2, 5, 1}};
+constexpr double kNear = 1.0005;  // times the bound: good enough
 
 class Attempt {
  public:
@@ -59,7 +63,7 @@ class Attempt {
         work_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
         left_(work_),
         stopped_(DeadlineOf(request)),
-        whole_work_(request.limits.work_units > 0 ? request.limits.work_units : kWholeWork) {}
+        equal_work_(request.limits.work_units > 0 ? request.limits.work_units : kEqualWork) {}
 
   StatusOr<Synthesis> Run() {
     XCCL_ASSIGN_OR_RETURN(
@@ -80,7 +84,7 @@ class Attempt {
                       rows, forest::kMostRows));
     Status reason = LimitReached("forest: spanning trees are faster");
     if (request_.limits.chunks) {
-      XCCL_RETURN_IF_ERROR(TryWhole(*request_.limits.chunks));
+      XCCL_RETURN_IF_ERROR(TryEqual(*request_.limits.chunks));
     } else {
       if (group_ && topology_.num_nodes() == topology_.num_ranks() &&
           forest::NumRows(*group_) <= kMostShortestRows)
@@ -89,10 +93,12 @@ class Attempt {
         if (best_ && (Near() || Stopped() || IsRateTheBest())) break;
         if (const Status tried = Try(regard); !tried.ok()) reason = tried;
       }
-      // Prices may miss trees where directions differ; whole trees never do.
+      // Cheap trees may miss the best rate where directions differ.
       if (!group_ && !IsWithin(kFar) && collective_.kind() != CollectiveKind::kAllreduce &&
-          collective_.num_members() <= kMostWhole)
-        (void)TryWhole(std::nullopt);
+          collective_.num_members() <= kMostExact) {
+        exact_ = true;
+        if (const Status tried = Try(kExactRegard); !tried.ok()) reason = tried;
+      }
     }
     if (!best_) return budget_.HasRefused() ? budget_.Refusal() : reason;
     if (rough_) SimulateBest();
@@ -144,6 +150,8 @@ class Attempt {
         for (double& share : problem.share) share /= static_cast<double>(group_->order());
     }
     problem.stopped = stopped_;
+    problem.exact = exact_;
+    if (exact_) problem.max_rounds = kExactRounds;
     problem.s_per_ps =
         regard ? *regard * 1e-12 * static_cast<double>(problem.members.size()) / static_cast<double>(bytes)
                : ShortestFirst();
@@ -164,17 +172,22 @@ class Attempt {
     return kShortest / static_cast<double>(slowest) / static_cast<double>(shortest_ps);
   }
 
-  // Exactly `trees` trees a member, at the best rate that they allow; or, where absent, as many as the best
-  // rate takes.
-  StatusOr<PackedTrees> PackWhole(const Topology& topology, std::optional<int64_t> trees) {
-    forest::Network network = forest::MakeNetwork(topology, collective_, trees);
-    XCCL_RETURN_IF_ERROR(forest::RemoveRelays(topology, network, whole_work_));
-    XCCL_ASSIGN_OR_RETURN(
-        const std::vector<forest::LogicalTree> packed,
-        forest::PackTrees(network.graph, network.demands, network.members, {}, whole_work_));
-    note_ = fmt::format("{} trees a rank", network.trees);
-    if (network.rate_loss > 0) note_ += fmt::format(", {:.2f} % off the best rate", 100 * network.rate_loss);
-    return forest::LayOut(topology, collective_, network, packed, trees.has_value());
+  // Exactly `trees` trees a root.
+  StatusOr<PackedTrees> PackEqual(int64_t trees, const EqualTreesAim& aim) {
+    const PackingProblem problem = ProblemOn(collective_.Reduces() ? *reversed_ : topology_, 0);
+    XCCL_ASSIGN_OR_RETURN(EqualTrees packed,
+                          forest::PackEqualTrees(problem, PartsOf(problem), trees, aim, equal_work_));
+    rate_ps_ = packed.s_per_byte * 1e12 * static_cast<double>(std::max<int64_t>(1, sizes_.size_bytes()));
+    note_ = fmt::format("{} trees a rank", trees);
+    const double lost = bound_.bandwidth_ps > 0 ? rate_ps_ / bound_.bandwidth_ps - 1 : 0;
+    if (lost > 1e-4) note_ += fmt::format(", {:.2f} % off the best rate", 100 * lost);
+    return std::move(packed.trees);
+  }
+
+  std::vector<PartId> PartsOf(const PackingProblem& problem) const {
+    std::vector<PartId> parts;
+    for (Rank root : problem.roots) parts.emplace_back(HasManyRoots() ? *collective_.MemberIndex(root) : 0);
+    return parts;
   }
 
   StatusOr<PackedTrees> PackOn(const Topology& topology, std::optional<double> regard) {
@@ -183,9 +196,7 @@ class Attempt {
     if (packing.trees.empty()) return LimitReached("forest: the linear program of trees was not solved");
     SetRate(packing, collective_.kind() == CollectiveKind::kAllreduce ? 2 : 1);
     note_ = fmt::format("trees of {:.3f} GB/s", 1e-9 / packing.s_per_byte);
-    std::vector<PartId> part_of;
-    for (Rank root : problem.roots) part_of.emplace_back(HasManyRoots() ? *collective_.MemberIndex(root) : 0);
-    return WholeTrees(packing, problem.roots, part_of);
+    return WholeTrees(packing, problem.roots, PartsOf(problem));
   }
 
   void SetRate(const FractionalPacking& packing, double times) {
@@ -193,15 +204,14 @@ class Attempt {
         packing.s_per_byte * 1e12 * times * static_cast<double>(std::max<int64_t>(1, sizes_.size_bytes()));
   }
 
-  // In waves only where the number of chunks is free.
-  Status TryWhole(std::optional<int64_t> trees) {
-    PackedTrees up, down;
-    if (collective_.Reduces()) {
-      XCCL_ASSIGN_OR_RETURN(up, PackWhole(*reversed_, trees));
-    } else {
-      XCCL_ASSIGN_OR_RETURN(down, PackWhole(topology_, trees));
+  Status TryEqual(int64_t trees) {
+    for (const EqualTreesAim& aim : kAims) {
+      PackedTrees up, down;
+      XCCL_ASSIGN_OR_RETURN((collective_.Reduces() ? up : down), PackEqual(trees, aim));
+      left_ = work_;
+      if (!best_ || rate_ps_ < static_cast<double>(best_ps_)) TryTrees(up, down, 1);
+      if (best_ && (Near() || Stopped())) break;
     }
-    TryTrees(up, down, trees ? 1 : kMostWaves);
     return OkStatus();
   }
 
@@ -372,7 +382,8 @@ class Attempt {
   int64_t best_ps_ = 0;
   bool rough_ = false;  // is best_ps_ of a rough simulation?
   double rate_ps_ = 1;  // what the trees' bytes take on the busiest link
-  int64_t whole_work_;
+  int64_t equal_work_;
+  bool exact_ = false;  // packings are of cheapest trees
   std::string note_;
 };
 

@@ -12,7 +12,6 @@
 #include "ir/simulate/simulate.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/common/test_machines.h"
-#include "synth/forest/graph.h"
 #include "topologies/load/load.h"
 
 namespace xccl {
@@ -222,7 +221,7 @@ TEST(Forest, SaysWhyItRefuses) {
   EXPECT_EQ(message(ring, CollectiveKind::kAllgather, 1, {}, 4),
             "forest: the limit of work was reached while trees were packed");
   EXPECT_EQ(message(testing::MakeSwitch(4), CollectiveKind::kAllgather, 1, {}, 4),
-            "forest: the limit of work was reached while switches were taken out");
+            "forest: the limit of work was reached while trees were packed");
 }
 
 TEST(Forest, KeepsToTheStepsThatAreAskedFor) {
@@ -295,26 +294,6 @@ TEST(Forest, NothingToMove) {
     EXPECT_TRUE(made->exact);
     EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, ring)), OkStatus());
   }
-}
-
-TEST(ForestGraph, FindsCuts) {
-  // Two pairs of nodes, joined by one arc each way.
-  forest::CapacityGraph graph(4);
-  for (const auto& [from, to, capacity] :
-       std::vector<std::array<int32_t, 3>>{{0, 1, 5}, {1, 0, 5}, {2, 3, 5}, {3, 2, 5}, {1, 2, 2}, {2, 1, 2}})
-    graph.capacity(graph.ArcOf(from, to)) = capacity;
-  const std::vector<int32_t> sinks = {0, 1, 2, 3};
-  forest::CutOracle oracle(graph, sinks);
-  EXPECT_TRUE(oracle.FindViolated({{1, 1, 1, 1}, 4}, 8).empty());
-  const forest::Demands two_each{{2, 2, 2, 2}, 8};
-  const std::vector<forest::Cut> cuts = oracle.FindViolated(two_each, 8);
-  ASSERT_EQ(cuts.size(), 3u);  // one side, the other, and an end
-  for (const forest::Cut& cut : cuts) {
-    EXPECT_LT(cut.slack, 0);
-    EXPECT_EQ(cut.slack, forest::SlackOf(graph, two_each, cut.inside));
-  }
-  EXPECT_EQ(oracle.LeastSlack({{1, 1, 1, 1}, 4}, 2, 1, 100), 0);
-  EXPECT_EQ(oracle.LeastSlack({{1, 1, 1, 1}, 4}, 3, 2, 1), 1);
 }
 
 }  // namespace
