@@ -45,43 +45,25 @@ bool LocalOrder::Before(int32_t a, int32_t b) const {
 
 SlotAccesses::SlotAccesses(const Program& program, const Collective& collective, const ProgramIndex& index,
                            Rank rank, bool in_place)
-    : index_(index) {
-  const auto slots = [&](BufferKind kind) {
-    return static_cast<int64_t>(SlotChunks(program, collective, rank, kind).size());
-  };
-  const int64_t inputs = slots(BufferKind::kInput), outputs = slots(BufferKind::kOutput);
-  output_at_ = inputs;
-  if (const std::optional<int32_t> shift = InPlaceShift(collective, rank); in_place && shift) {
-    input_at_ = std::max(*shift, 0);
-    output_at_ = std::max(-*shift, 0);
-  }
-  scratch_at_ = std::max(input_at_ + inputs, output_at_ + outputs);
-  of_slot_.resize(static_cast<size_t>(scratch_at_ + slots(BufferKind::kScratch)));
+    : index_(index), line_(program, collective, rank, in_place), of_slot_(line_.size()) {
   const int32_t end = index.BlockFirst(index.RankFirstBlock(Rank(rank.value + 1)));
   for (int32_t node = index.BlockFirst(index.RankFirstBlock(rank)); node < end; ++node) {
     const Instruction& i = index.instruction(node);
-    // In place, an instruction that copies data onto itself does nothing.
-    if (i.op == Opcode::kCopy && !i.first && !i.final && SlotOf(i.src, 0) == SlotOf(i.dst, 0)) continue;
+    // In place, what is copied onto itself is left alone.
+    if (i.op == Opcode::kCopy && !i.first && !i.final && line_.SlotOf(i.src) == line_.SlotOf(i.dst)) continue;
     if (ReadsSource(i.op)) Add(i.src, i.count, node, false);
     if (WritesDestination(i.op)) Add(i.dst, i.count, node, true);
   }
 }
 
-size_t SlotAccesses::SlotOf(const Operand& operand, int32_t k) const {
-  const int64_t base = operand.buffer == BufferKind::kInput    ? input_at_
-                       : operand.buffer == BufferKind::kOutput ? output_at_
-                                                               : scratch_at_;
-  return static_cast<size_t>(base + operand.slot + k);
-}
-
 void SlotAccesses::Add(const Operand& operand, int32_t count, int32_t node, bool writes) {
-  for (int32_t k = 0; k < count; ++k) of_slot_[SlotOf(operand, k)].push_back({node, writes});
+  for (int32_t k = 0; k < count; ++k) of_slot_[line_.SlotOf(operand) + k].push_back({node, writes});
 }
 
 bool SlotAccesses::NothingBefore(int32_t node, const LocalOrder& order) const {
   const Instruction& i = index_.instruction(node);
   for (int32_t k = 0; k < i.count; ++k) {
-    const std::vector<Access>& accesses = of_slot_[SlotOf(i.dst, k)];
+    const std::vector<Access>& accesses = of_slot_[line_.SlotOf(i.dst) + k];
     if (accesses.size() > kMostAccesses) return false;
     for (const Access& other : accesses)
       if (other.node != node && !order.Before(node, other.node)) return false;
@@ -91,7 +73,7 @@ bool SlotAccesses::NothingBefore(int32_t node, const LocalOrder& order) const {
 
 bool SlotAccesses::NothingWritesAfter(int32_t node, const Operand& operand, const LocalOrder& order) const {
   for (int32_t k = 0; k < index_.instruction(node).count; ++k) {
-    const std::vector<Access>& accesses = of_slot_[SlotOf(operand, k)];
+    const std::vector<Access>& accesses = of_slot_[line_.SlotOf(operand) + k];
     if (accesses.size() > kMostAccesses) return false;
     for (const Access& other : accesses)
       if (other.writes && other.node != node && !order.Before(other.node, node)) return false;

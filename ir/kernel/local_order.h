@@ -9,6 +9,7 @@
 #include "ir/collective.h"
 #include "ir/program.h"
 #include "ir/program_index.h"
+#include "ir/slot_line.h"
 
 namespace xccl {
 
@@ -49,11 +50,10 @@ class SlotAccesses {
     int32_t node = 0;
     bool writes = false;
   };
-  size_t SlotOf(const Operand& operand, int32_t k) const;
   void Add(const Operand& operand, int32_t count, int32_t node, bool writes);
 
   const ProgramIndex& index_;
-  int64_t input_at_ = 0, output_at_ = 0, scratch_at_ = 0;
+  const SlotLine line_;
   std::vector<std::vector<Access>> of_slot_;
 };
 

@@ -8,6 +8,8 @@
 #include <span>
 #include <tuple>
 
+#include "ir/slot_line.h"
+
 namespace xccl::lowering {
 namespace {
 
@@ -20,24 +22,15 @@ struct Site {
 
 class RankAccesses {
  public:
-  RankAccesses(const Collective& collective, Rank rank, const RankProgram& program,
+  RankAccesses(const Program& program, const Collective& collective, Rank rank,
                std::vector<int32_t> first_links)
-      : shift_(InPlaceShift(collective, rank)), first_links_(std::move(first_links)) {
+      : line_(program, collective, rank, true),
+        first_links_(std::move(first_links)),
+        slots_(line_.size()),
+        blocks_(program.ranks[rank].threadblocks.size()),
+        known_(blocks_ * blocks_, -1) {
     const auto links = std::max_element(first_links_.begin(), first_links_.end());
     last_send_.resize(links == first_links_.end() ? 0 : static_cast<size_t>(*links + 1));
-    const auto slots = [&](const std::vector<PartId>& parts) {
-      int32_t count = 0;
-      for (PartId part : parts) count += collective.ChunksOf(part);
-      return count;
-    };
-    const int32_t input = slots(collective.InputParts(rank)), output = slots(collective.OutputParts(rank));
-    // One line of slots: scratch, then the user buffers, which overlap in place.
-    output_base_ = static_cast<int32_t>(program.scratch.size()) + std::max(0, -shift_.value_or(0));
-    input_base_ = shift_ ? output_base_ + *shift_ : output_base_ + output;
-    slots_.resize(static_cast<size_t>(std::max(output_base_ + output, input_base_ + input)));
-    const size_t blocks = program.threadblocks.size();
-    known_.assign(blocks * blocks, -1);
-    blocks_ = blocks;
   }
 
   void Visit(const Site& site, const Instruction& instruction, std::vector<Dependency>& waits) {
@@ -45,7 +38,7 @@ class RankAccesses {
     if (IsIdle(instruction)) return;
     const auto each = [&](const Operand& operand, auto action) {
       for (int32_t i = 0; i < instruction.count; ++i)
-        action(slots_[SlotOf(operand) + static_cast<size_t>(i)]);
+        action(slots_[line_.SlotOf(operand) + static_cast<size_t>(i)]);
     };
     // reduce reads its destination too, which the write below covers.
     if (ReadsSource(instruction.op))
@@ -81,19 +74,7 @@ class RankAccesses {
   // In place, a copy from input to output may be a copy onto itself: nothing to order.
   bool IsIdle(const Instruction& instruction) const {
     return instruction.op == Opcode::kCopy && !instruction.first &&
-           SlotOf(instruction.src) == SlotOf(instruction.dst);
-  }
-
-  size_t SlotOf(const Operand& operand) const {
-    switch (operand.buffer) {
-      case BufferKind::kScratch:
-        return static_cast<size_t>(operand.slot);
-      case BufferKind::kOutput:
-        return static_cast<size_t>(output_base_ + operand.slot);
-      case BufferKind::kInput:
-        return static_cast<size_t>(input_base_ + operand.slot);
-    }
-    return 0;
+           line_.SlotOf(instruction.src) == line_.SlotOf(instruction.dst);
   }
 
   void Wait(const Site& site, const std::optional<Dependency>& on, std::vector<Dependency>& waits) {
@@ -116,12 +97,11 @@ class RankAccesses {
         waits.end());
   }
 
-  std::optional<int32_t> shift_;
-  std::vector<int32_t> first_links_;                  // of each threadblock, dense; empty: no pacing
+  const SlotLine line_;
+  const std::vector<int32_t> first_links_;            // by threadblock, dense; empty: no pacing
   std::vector<std::optional<Dependency>> last_send_;  // by first link
-  int32_t output_base_ = 0, input_base_ = 0;
   std::vector<Slot> slots_;
-  size_t blocks_ = 0;
+  const size_t blocks_;
   std::vector<int32_t> known_;  // [waiting threadblock][other]: the last of the other that it has waited for
 };
 
@@ -158,7 +138,7 @@ void AddDependencies(const Places& places, const Collective& collective, bool pa
     std::sort(sites.begin(), sites.end(), [](const Site& a, const Site& b) {
       return std::tuple(a.place, a.threadblock, a.index) < std::tuple(b.place, b.threadblock, b.index);
     });
-    RankAccesses accesses(collective, r, rank, pace ? FirstLinks(program, r) : std::vector<int32_t>());
+    RankAccesses accesses(program, collective, r, pace ? FirstLinks(program, r) : std::vector<int32_t>());
     for (const Site& site : sites) {
       Instruction& instruction = rank.threadblocks[static_cast<size_t>(site.threadblock)]
                                      .instructions[static_cast<size_t>(site.index)];
