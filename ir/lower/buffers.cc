@@ -5,27 +5,36 @@
 namespace xccl::lowering {
 
 bool IsStored(const Moves& moves, const Fusion& fusion, int32_t m) {
-  const Move& move = moves.moves[static_cast<size_t>(m)];
+  const Move& move = moves.moves[m];
   return !(move.reduces && fusion.send_of[m] != kNoMove && move.readers == 1);
 }
 
-Buffers::Buffers(const Moves& moves, const Fusion& fusion, const Collective& collective, int32_t num_ranks)
-    : collective_(collective),
-      input_(static_cast<size_t>(num_ranks)),
-      output_(static_cast<size_t>(num_ranks)),
-      scratch_(static_cast<size_t>(num_ranks)) {
+Buffers PlaceBuffers(const Moves& moves, const Fusion& fusion, const Collective& collective,
+                     int32_t num_ranks) {
+  const IdVector<Rank, std::vector<ChunkId>> none(static_cast<size_t>(num_ranks));
+  const Buffers without_scratch(collective, none);
+  IdVector<Rank, std::vector<ChunkId>> scratch = none;
+  for (size_t m = 0; m < moves.moves.size(); ++m) {
+    const Move& move = moves.moves[m];
+    if (move.receives && IsStored(moves, fusion, static_cast<int32_t>(m)) &&
+        !without_scratch.InOutput(move.dst, move.chunk))
+      scratch[move.dst].push_back(move.chunk);
+  }
+  for (std::vector<ChunkId>& chunks : scratch) {
+    std::sort(chunks.begin(), chunks.end());
+    chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
+  }
+  return Buffers(collective, std::move(scratch));
+}
+
+Buffers::Buffers(const Collective& collective, IdVector<Rank, std::vector<ChunkId>> scratch)
+    : collective_(&collective),
+      input_(static_cast<size_t>(scratch.size())),
+      output_(static_cast<size_t>(scratch.size())),
+      scratch_(std::move(scratch)) {
   for (Rank r : collective.ranks()) {
     input_[r] = Place(collective.InputParts(r));
     output_[r] = Place(collective.OutputParts(r));
-  }
-  for (size_t m = 0; m < moves.moves.size(); ++m) {
-    const Move& move = moves.moves[m];
-    if (move.receives && IsStored(moves, fusion, static_cast<int32_t>(m)) && !InOutput(move.dst, move.chunk))
-      scratch_[move.dst].push_back(move.chunk);
-  }
-  for (std::vector<ChunkId>& chunks : scratch_) {
-    std::sort(chunks.begin(), chunks.end());
-    chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
   }
 }
 
@@ -35,17 +44,17 @@ std::vector<Buffers::Part> Buffers::Place(const std::vector<PartId>& parts) cons
   int32_t slot = 0;
   for (PartId part : parts) {
     placed.push_back({part, slot});
-    slot += collective_.ChunksOf(part);
+    slot += collective_->ChunksOf(part);
   }
   return placed;
 }
 
 std::optional<int32_t> Buffers::SlotIn(const std::vector<Part>& parts, ChunkId chunk) const {
-  const PartId part = collective_.PartOf(chunk);
+  const PartId part = collective_->PartOf(chunk);
   const auto it = std::lower_bound(parts.begin(), parts.end(), part,
                                    [](const Part& p, PartId wanted) { return p.part < wanted; });
   if (it == parts.end() || it->part != part) return std::nullopt;
-  return it->first_slot + chunk.value - collective_.FirstChunk(part).value;
+  return it->first_slot + chunk.value - collective_->FirstChunk(part).value;
 }
 
 Operand Buffers::Input(Rank rank, ChunkId chunk) const {

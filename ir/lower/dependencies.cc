@@ -105,7 +105,8 @@ class RankAccesses {
   std::vector<int32_t> known_;  // [waiting threadblock][other]: the last of the other that it has waited for
 };
 
-// For every threadblock of a rank a number of the link that what it sends goes out by, or of none.
+// Numbers the links by which a rank's threadblocks send: for every threadblock its first link's number. One
+// that does not send has number 0.
 std::vector<int32_t> FirstLinks(const Program& program, Rank rank) {
   std::vector<LinkId> seen;
   std::vector<int32_t> numbers;
@@ -126,6 +127,8 @@ std::vector<int32_t> FirstLinks(const Program& program, Rank rank) {
 
 // Waits of a rank's instructions, gathered in order of place, are laid out in order of threadblock.
 void AddDependencies(const Places& places, const Collective& collective, bool pace, Program& program) {
+  program.in_place =
+      std::ranges::all_of(collective.ranks(), [&](Rank r) { return collective.InPlaceOf(r).has_value(); });
   std::vector<Site> sites;
   std::vector<Dependency> waits, gathered;
   for (Rank r(0); r.value < program.ranks.size(); ++r.value) {

@@ -1,5 +1,4 @@
-// What a chunk does is told by its own transfers alone, so that any chunk of a part may move in the steps of
-// any other that takes the same ways.
+// Chunks do not interact, so any chunk of a part may move in the steps of another that takes the same paths.
 #include "ir/lower/fold.h"
 
 #include <algorithm>
@@ -29,14 +28,14 @@ class Journeys {
     });
     for (int32_t c = 0; c < num_chunks; ++c) {
       const std::span<int32_t> own = Own(c);
-      std::ranges::sort(own, {}, [&](int32_t t) { return std::tuple(schedule_.step[t], WayOf(t)); });
+      std::ranges::sort(own, {}, [&](int32_t t) { return std::tuple(schedule_.step[t], RouteOf(t)); });
     }
   }
 
   std::span<const int32_t> Of(int32_t chunk) const { return const_cast<Journeys*>(this)->Own(chunk); }
   bool AreAlike(int32_t a, int32_t b) const {
     return std::ranges::equal(
-        Of(a), Of(b), {}, [&](int32_t t) { return WayOf(t); }, [&](int32_t t) { return WayOf(t); });
+        Of(a), Of(b), {}, [&](int32_t t) { return RouteOf(t); }, [&](int32_t t) { return RouteOf(t); });
   }
 
  private:
@@ -45,7 +44,7 @@ class Journeys {
     return std::span(transfers_)
         .subspan(static_cast<size_t>(begin_[c]), static_cast<size_t>(begin_[c + 1] - begin_[c]));
   }
-  std::tuple<Rank, Rank, PathId, TransferOp> WayOf(int32_t t) const {
+  std::tuple<Rank, Rank, PathId, TransferOp> RouteOf(int32_t t) const {
     return {schedule_.src[t], schedule_.dst[t], schedule_.path[t], schedule_.op[t]};
   }
 

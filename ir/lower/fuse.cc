@@ -5,18 +5,6 @@
 #include <algorithm>
 
 namespace xccl::lowering {
-namespace {
-
-// Where the last of the moves is received that are sent with b.
-int32_t LastReceived(const std::vector<Move>& moves, const Order& order, int32_t b) {
-  int32_t last = order.recv_place[static_cast<size_t>(b)];
-  const Move& move = moves[static_cast<size_t>(b)];
-  for (int32_t i = b + 1; move.bundle == b && i < b + move.bundle_size; ++i)
-    last = std::max(last, order.recv_place[static_cast<size_t>(i)]);
-  return last;
-}
-
-}  // namespace
 
 Fusion FuseForwards(const std::vector<Move>& moves, const Order& order, const Assignment& assignment,
                     int32_t program_slots, bool fuse) {
@@ -28,23 +16,23 @@ Fusion FuseForwards(const std::vector<Move>& moves, const Order& order, const As
   const size_t slots = static_cast<size_t>(program_slots);
   std::vector<int32_t> last_place(connections, -1);           // of the connection's last send
   std::vector<int32_t> recv_places(connections * slots, -1);  // of its last `slots` moves, a ring
-  std::vector<int64_t> sends(connections, 0);
+  std::vector<size_t> sends(connections, 0);
   for (int32_t event : order.events) {
     if (event % 2 != 0) continue;
-    const int32_t b = event / 2, a = moves[static_cast<size_t>(b)].feed;
-    const size_t c = static_cast<size_t>(moves[static_cast<size_t>(b)].way);
-    int32_t& oldest_recv = recv_places[c * slots + static_cast<size_t>(sends[c]) % slots];
+    const int32_t b = event / 2, a = moves[b].feed;
+    const int32_t c = moves[b].path;
+    int32_t& oldest_recv = recv_places[static_cast<size_t>(c) * slots + sends[c] % slots];
     int32_t place = order.send_place[b];
-    if (a != kNoMove && fusion.send_of[a] == kNoMove &&
-        assignment.forwards_to[static_cast<size_t>(moves[static_cast<size_t>(a)].way)] ==
-            static_cast<int32_t>(c) &&
+    if (a != kNoMove && fusion.send_of[a] == kNoMove && assignment.forwards_to[moves[a].path] == c &&
         last_place[c] < order.recv_place[a] && oldest_recv < order.recv_place[a]) {
       fusion.send_of[a] = b;
       fusion.recv_of[b] = a;
       place = order.recv_place[a];
     }
     last_place[c] = place;
-    oldest_recv = LastReceived(moves, order, b);
+    // The slot is free when the last of the moves is received that are sent with b.
+    const auto first = order.recv_place.begin();
+    oldest_recv = *std::max_element(first + b, first + EndOfSent(moves, b));
     ++sends[c];
   }
   return fusion;

@@ -56,7 +56,7 @@ class Writer {
   }
 
  private:
-  const Move& At(int32_t m) const { return moves_.moves[static_cast<size_t>(m)]; }
+  const Move& At(int32_t m) const { return moves_.moves[m]; }
 
   const Moves& moves_;
   const Fusion& fusion_;
@@ -64,43 +64,42 @@ class Writer {
   const bool reduces_;
 };
 
-std::vector<Connection> ListConnections(const Ways& ways, const Assignment& assignment) {
+std::vector<Connection> ListConnections(const Paths& paths, const Assignment& assignment) {
   std::vector<Connection> connections;
-  for (size_t c = 0; c < ways.ways.size(); ++c)
-    connections.push_back({ways.ways[c].src, ways.ways[c].dst, assignment.channel[c], ways.ways[c].path});
+  for (size_t c = 0; c < paths.paths.size(); ++c)
+    connections.push_back(
+        {paths.paths[c].src, paths.paths[c].dst, assignment.channel[c], paths.paths[c].links});
   std::sort(connections.begin(), connections.end(), [](const Connection& a, const Connection& b) {
     return std::tuple(a.src, a.dst, a.channel) < std::tuple(b.src, b.dst, b.channel);
   });
   return connections;
 }
 
-// Groups in a program's order; threadblocks name them by their place in Ways.
-void ListGroups(const Ways& ways, const Assignment& assignment, Program& program) {
-  std::vector<int32_t> order(ways.groups.size()), place(order.size());
+// Lists the groups in a program's order. Threadblocks, which named them by their place in Paths, follow.
+void ListGroups(const Paths& paths, const Assignment& assignment, Program& program) {
+  std::vector<int32_t> order(paths.groups.size()), place(order.size());
   std::iota(order.begin(), order.end(), 0);
-  const auto channel = [&](const WayGroup& group) {
-    return assignment.channel[static_cast<size_t>(group.first)];
-  };
+  const auto channel = [&](const PathGroup& group) { return assignment.channel[group.first]; };
   std::ranges::sort(order, {}, [&](int32_t g) {
-    const WayGroup& group = ways.groups[static_cast<size_t>(g)];
+    const PathGroup& group = paths.groups[g];
     return std::tuple(group.kind, group.root, channel(group));
   });
   for (size_t i = 0; i < order.size(); ++i) {
-    const WayGroup& group = ways.groups[static_cast<size_t>(order[i])];
-    place[static_cast<size_t>(order[i])] = static_cast<int32_t>(i);
-    Group& made = program.groups.emplace_back(Group{group.kind, group.root, {}, channel(group), group.path});
-    for (int32_t w = group.first; w < group.first + group.count; ++w) {
-      const Way& way = ways.ways[static_cast<size_t>(w)];
-      made.members.push_back(group.kind == Group::Kind::kMulticast ? way.dst : way.src);
+    const PathGroup& group = paths.groups[order[i]];
+    place[order[i]] = static_cast<int32_t>(i);
+    Group& made = program.groups.emplace_back(Group{group.kind, group.root, {}, channel(group), group.links});
+    for (int32_t p = group.first; p < group.first + group.count; ++p) {
+      const Path& path = paths.paths[p];
+      made.members.push_back(group.kind == Group::Kind::kMulticast ? path.dst : path.src);
     }
   }
   for (RankProgram& rank : program.ranks)
     for (Threadblock& block : rank.threadblocks)
       for (std::optional<int32_t>* group : {&block.send_group, &block.recv_group})
-        if (*group) *group = place[static_cast<size_t>(**group)];
+        if (*group) *group = place[**group];
 }
 
-// One threadblock more for every rank that has something in its input that belongs in its output.
+// Appends a threadblock to every rank that copies chunks from its input to its output.
 void AppendCopies(const Moves& moves, const Writer& writer, Program& program, Places& places) {
   for (size_t i = 0; i < moves.copies.size();) {
     const LocalCopy& copy = moves.copies[i];
@@ -122,9 +121,9 @@ void AppendCopies(const Moves& moves, const Writer& writer, Program& program, Pl
 }  // namespace
 
 Places WriteInstructions(const Moves& moves, const Order& order, const Assignment& assignment,
-                         const Fusion& fusion, const Runs& runs, const Buffers& buffers, const Ways& ways,
+                         const Fusion& fusion, const Runs& runs, const Buffers& buffers, const Paths& paths,
                          bool reduces, Program& program) {
-  program.connections = ListConnections(ways, assignment);
+  program.connections = ListConnections(paths, assignment);
   program.ranks = IdVector<Rank, RankProgram>(static_cast<size_t>(assignment.blocks.size()));
   Places places(static_cast<size_t>(assignment.blocks.size()));
   for (Rank r(0); r.value < program.ranks.size(); ++r.value) {
@@ -132,18 +131,18 @@ Places WriteInstructions(const Moves& moves, const Order& order, const Assignmen
     program.ranks[r].scratch = buffers.Scratch(r);
     places[r].resize(assignment.blocks[r].size());
   }
-  ListGroups(ways, assignment, program);
+  ListGroups(paths, assignment, program);
   const Writer writer(moves, fusion, buffers, reduces);
   const auto append = [&](Rank r, int32_t block, const Instruction& instruction, int32_t place) {
-    program.ranks[r].threadblocks[static_cast<size_t>(block)].instructions.push_back(instruction);
-    places[r][static_cast<size_t>(block)].push_back(place);
+    program.ranks[r].threadblocks[block].instructions.push_back(instruction);
+    places[r][block].push_back(place);
   };
   // The first move of the run that a move belongs to: runs arrive in order on their connection.
   std::vector<int32_t> head(assignment.channel.size(), kNoMove);
   for (size_t place = 0; place < order.events.size(); ++place) {
     const int32_t m = order.events[place] / 2;
-    const Move& move = moves.moves[static_cast<size_t>(m)];
-    const size_t c = static_cast<size_t>(move.way);
+    const Move& move = moves.moves[m];
+    const int32_t c = move.path;
     if (order.events[place] % 2 == 0) {
       if (fusion.recv_of[m] == kNoMove && runs.length[m] > 0)
         append(move.src, assignment.send_block[c], writer.Send(m, runs.length[m]),

@@ -1,16 +1,16 @@
-// First every join that is possible at its own two ends; then those fall that a fused partner cannot follow,
-// until nothing changes; then long runs are cut, and runs whose early send or late receive would pass another
-// access to one of their chunks. A bundle joins as a whole or not at all.
+// Every join starts out that is possible at its own two ends. Joins then fall that a fused partner cannot
+// follow, until nothing changes. Last, long runs are cut, and so are runs whose early send or late receive
+// would pass another access to one of their chunks. A bundle joins as a whole or not at all.
 #include "ir/lower/merge.h"
 
 namespace xccl::lowering {
 namespace {
 
-// What two moves of one way must have in common at both ends to be one instruction; the ends of bundles that
-// others stand for aside.
+// May two moves of one path be one instruction at both ends? An end that the first of a bundle stands for is
+// not asked.
 bool SameShape(const Moves& moves, const Fusion& fusion, const Buffers& buffers, int32_t a, int32_t b) {
-  const Move& x = moves.moves[static_cast<size_t>(a)];
-  const Move& y = moves.moves[static_cast<size_t>(b)];
+  const Move& x = moves.moves[a];
+  const Move& y = moves.moves[b];
   const auto fed_from = [&](const Move& m) {
     return m.feed == kNoMove ? 0 : buffers.InOutput(m.src, m.chunk) ? 1 : 2;
   };
@@ -26,14 +26,7 @@ bool SameShape(const Moves& moves, const Fusion& fusion, const Buffers& buffers,
   return (!x.sends || sent_alike) && (!x.receives || received_alike);
 }
 
-// Of the moves that are sent with m, the one behind the last.
-int32_t EndOfSent(const Moves& moves, int32_t m) {
-  const Move& move = moves.moves[static_cast<size_t>(m)];
-  const bool all = move.bundle == m && move.bundle_size > 1 && !moves.moves[static_cast<size_t>(m) + 1].sends;
-  return all ? m + move.bundle_size : m + 1;
-}
-
-// The previous move of every move's way, where both are neighbours in the lists of both threadblocks.
+// For every move the one before it on its path, where the two are neighbours in both threadblocks' lists.
 std::vector<int32_t> Neighbours(const Moves& moves, const Order& order, const Assignment& assignment,
                                 const Fusion& fusion) {
   const size_t count = moves.moves.size();
@@ -43,15 +36,15 @@ std::vector<int32_t> Neighbours(const Moves& moves, const Order& order, const As
   std::vector<int32_t> last_of(assignment.channel.size(), kNoMove);
   for (int32_t event : order.events) {
     const int32_t m = event / 2;
-    const Move& move = moves.moves[static_cast<size_t>(m)];
-    const size_t c = static_cast<size_t>(move.way);
+    const Move& move = moves.moves[m];
+    const int32_t c = move.path;
     if (event % 2 != 0) {
       received_at[m] = length[move.dst][assignment.recv_block[c]]++;
       continue;
     }
     if (fusion.recv_of[m] == kNoMove) sent_at[m] = length[move.src][assignment.send_block[c]]++;
-    for (int32_t with = m; with < EndOfSent(moves, m); ++with) {
-      int32_t& last = last_of[static_cast<size_t>(moves.moves[static_cast<size_t>(with)].way)];
+    for (int32_t with = m; with < EndOfSent(moves.moves, m); ++with) {
+      int32_t& last = last_of[moves.moves[with].path];
       before[with] = last;
       last = with;
     }
@@ -96,7 +89,7 @@ class Merger {
   }
 
  private:
-  const Move& At(int32_t m) const { return moves_.moves[static_cast<size_t>(m)]; }
+  const Move& At(int32_t m) const { return moves_.moves[m]; }
 
   void Cut(int32_t m) {
     const int32_t first = At(m).bundle, end = first + At(m).bundle_size;
@@ -133,7 +126,7 @@ class Merger {
     last_.assign(static_cast<size_t>(count_), kNoMove);
     for (int32_t event : order_.events) {
       if (event % 2 != 0) continue;
-      for (int32_t m = event / 2; m < EndOfSent(moves_, event / 2); ++m) Measure(m, max_count);
+      for (int32_t m = event / 2; m < EndOfSent(moves_.moves, event / 2); ++m) Measure(m, max_count);
     }
   }
   void Measure(int32_t m, int32_t max_count) {
@@ -162,8 +155,8 @@ class Merger {
     if (next_[m] != kNoMove) CutBefore(next_[m]);
   }
 
-  // A chunk's accesses at one rank must stay in order: what a move sends is received before, and is not
-  // overwritten before; writes follow one another.
+  // A chunk's accesses at one rank must stay in order: a value is received before it is sent, and sent before
+  // it is overwritten; writes follow one another.
   bool CutWhereOrderBreaks() {
     for (int32_t m = 0; m < count_; ++m) {
       const Move& move = At(m);

@@ -1,4 +1,4 @@
-// Joins moves of neighbouring chunks into one instruction at either end.
+// Pass "merge": joins moves of neighbouring chunks into one instruction at either end.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,18 @@
 
 namespace xccl::lowering {
 
-// Runs: moves of one way and step with consecutive chunks, and on all ways of a group the same. A run is one
-// send and one receive (or one fused instruction, and then what it is fused with is a run of the same shape).
-// It is sent at the place of its first move and received at that of its last, which keeps every order that
-// OrderMoves promised.
+// A run is several moves of one path and step with consecutive chunks; in a group, the same on all of its
+// paths. It becomes one send and one receive, or one fused instruction whose partner is a run of the same
+// shape. It is sent at the place of its first move and received at that of its last.
 struct Runs {
-  std::vector<int32_t> previous;  // on its way, the move before this one in its run; kNoMove: it is the first
+  std::vector<int32_t> previous;  // the move before this one in its run; kNoMove: it is the first
   std::vector<int32_t> length;    // of the first of a run; else 0
   std::vector<bool> last;         // is it the last of its run?
+  bool operator==(const Runs&) const = default;
 };
 
-// At most `max_count` moves a run: a run is sent on only when all of it is there. Linear.
+// Guarantees that runs keep every order that OrderMoves promises, with at most `max_count` moves each: a run
+// is sent on only when all of it is there. Linear.
 Runs MergeRuns(const Moves& moves, const Order& order, const Assignment& assignment, const Fusion& fusion,
                const Buffers& buffers, int32_t max_count);
 

@@ -1,6 +1,7 @@
-// Chunk by chunk: where each rank holds the chunk, which move left it there and how many contributions it
-// has. A chunk's moves are visited in order of step; the reads of a step come before its writes. Moves that
-// add to one place with no read in between may come in any order: theirs is fixed when the sum is read.
+// Every chunk is followed by itself: where each rank holds it, which move left it there, and how many
+// contributions it has. The chunk's moves are visited in order of step; the reads of a step come before its
+// writes. Moves that add to one place with no read in between may come in any order; the order is fixed when
+// the sum is read.
 #include "ir/lower/moves.h"
 
 #include <fmt/format.h>
@@ -15,14 +16,14 @@
 namespace xccl::lowering {
 namespace {
 
-StatusOr<std::vector<Move>> ListMoves(const Schedule& schedule, const Ways& ways) {
+StatusOr<std::vector<Move>> ListMoves(const Schedule& schedule, const Paths& paths) {
   int64_t total = 0;
-  const auto ways_of = [&](int64_t t) {
-    const size_t path = schedule.path[t].index();
-    return std::pair(ways.first_of_path[path], ways.first_of_path[path + 1]);
+  const auto paths_of = [&](int64_t t) {
+    const size_t p = schedule.path[t].index();
+    return std::pair(paths.first_of[p], paths.first_of[p + 1]);
   };
   for (int64_t t = 0; t < schedule.size(); ++t)
-    total += static_cast<int64_t>(schedule.count[t]) * (ways_of(t).second - ways_of(t).first);
+    total += static_cast<int64_t>(schedule.count[t]) * (paths_of(t).second - paths_of(t).first);
   if (total > kMaxMoves)
     return InvalidInput(fmt::format(
         "schedule: moves {} chunks in all; a program holds at most {}; hint: fewer chunks with --chunks",
@@ -31,19 +32,19 @@ StatusOr<std::vector<Move>> ListMoves(const Schedule& schedule, const Ways& ways
   moves.reserve(static_cast<size_t>(total));
   for (int64_t t = 0; t < schedule.size(); ++t) {
     const Transfer transfer = schedule.at(t);
-    const auto [first_way, end_way] = ways_of(t);
+    const auto [first_path, end_path] = paths_of(t);
     for (int32_t i = 0; i < transfer.count; ++i) {
-      for (int32_t way = first_way; way < end_way; ++way) {
+      for (int32_t path = first_path; path < end_path; ++path) {
         Move& move = moves.emplace_back();
         move.chunk = ChunkId(transfer.first.value + i);
-        move.src = ways.ways[static_cast<size_t>(way)].src;
-        move.dst = ways.ways[static_cast<size_t>(way)].dst;
-        move.way = way;
+        move.src = paths.paths[path].src;
+        move.dst = paths.paths[path].dst;
+        move.path = path;
         move.step = transfer.step;
         move.number = static_cast<int32_t>(moves.size()) - 1;
-        move.bundle_size = end_way - first_way;
-        move.sends = ways.SendUnit(way) == way;
-        move.receives = ways.RecvUnit(way) == way;
+        move.bundle_size = end_path - first_path;
+        move.sends = paths.SendUnit(path) == path;
+        move.receives = paths.RecvUnit(path) == path;
         move.reduces = transfer.op == TransferOp::kReduce;
       }
     }
@@ -123,25 +124,21 @@ class Follower {
     for (const Holding& holding : holdings_) Touch(holding.rank).has_output = true;
   }
 
-  // What each move of a step carries, as it was before the step.
+  // How many contributions each move of a step carries: as they were before the step.
   void Read(std::span<const int32_t> own) {
     sent_.clear();
     for (int32_t m : own) sent_.push_back(Touch(moves_[m].src).contributions);
   }
 
-  // Does a switch add up what the move and its bundle carry?
-  bool AddsOnTheWay(const Move& move) const {
-    return move.bundle_size > 1 && !moves_[static_cast<size_t>(move.bundle) + 1].receives;
-  }
   // Contributions that the move at `own[i]` brings with its bundle. Requires: Read(own); it receives.
   int32_t Brings(std::span<const int32_t> own, size_t i) const {
-    const Move& move = moves_[static_cast<size_t>(own[i])];
-    if (!AddsOnTheWay(move)) return sent_[i];
+    const Move& move = moves_[own[i]];
+    if (!IsAddedUp(moves_, move)) return sent_[i];
     const auto first = sent_.begin() + static_cast<int64_t>(i);  // a bundle stands together
     return std::accumulate(first, first + move.bundle_size, 0);
   }
 
-  // Whether one rank alone adds up the sum, so that all get the same bits in whichever order.
+  // Does one rank alone add up the sum? Then all ranks get the same bits, whatever the order.
   bool SumsOnce(ChunkId c, std::span<const int32_t> own) {
     Begin(c);
     int32_t sums = 0;
@@ -152,7 +149,7 @@ class Follower {
         if (!move.receives) continue;
         int32_t& contributions = Touch(move.dst).contributions;
         contributions = (move.reduces ? contributions : 0) + Brings(same_step, i);
-        sums += (move.reduces || AddsOnTheWay(move)) && contributions == complete_ ? 1 : 0;
+        sums += (move.reduces || IsAddedUp(moves_, move)) && contributions == complete_ ? 1 : 0;
       }
     });
     for (Rank r : touched_) cells_[r] = Cell();
@@ -186,7 +183,7 @@ class Follower {
         Settle(to);
         to.contributions = Brings(own, i);
         Write(own[i], to);
-        move.complete = AddsOnTheWay(move) && to.contributions == complete_;
+        move.complete = IsAddedUp(moves_, move) && to.contributions == complete_;
       }
     }
   }
@@ -203,8 +200,7 @@ class Follower {
         moves_[group_[i]].crowded = moves_[group_[i - 1]].crowded = true;
     if (by_time_) {
       std::stable_sort(group_.begin(), group_.end(), [&](int32_t a, int32_t b) {
-        return times_->arrival_ps[static_cast<size_t>(moves_[a].number)] <
-               times_->arrival_ps[static_cast<size_t>(moves_[b].number)];
+        return times_->arrival_ps[moves_[a].number] < times_->arrival_ps[moves_[b].number];
       });
     }
     for (int32_t m : group_) {
@@ -216,7 +212,7 @@ class Follower {
       if (by_time_) move.group = group_.front();
     }
     Move& last = moves_[cell.writer];
-    last.complete = (last.reduces || AddsOnTheWay(last)) && cell.contributions == complete_;
+    last.complete = (last.reduces || IsAddedUp(moves_, last)) && cell.contributions == complete_;
   }
 
   void Write(int32_t m, Cell& to) {
@@ -242,19 +238,22 @@ class Follower {
 
 }  // namespace
 
-StatusOr<Moves> SplitByRank(const Schedule& schedule, const Ways& ways, const Collective& collective,
-                            const Topology& topology, const MoveTimes* times) {
+StatusOr<Moves> SplitByRank(const Schedule& schedule, const Paths& paths, const Collective& collective,
+                            int32_t num_ranks, const MoveTimes* times) {
   Moves result;
-  XCCL_ASSIGN_OR_RETURN(result.moves, ListMoves(schedule, ways));
+  XCCL_ASSIGN_OR_RETURN(result.moves, ListMoves(schedule, paths));
 
   const auto by_chunk = GroupItems<int32_t>(static_cast<size_t>(collective.num_chunks()), [&](auto add) {
     for (size_t m = 0; m < result.moves.size(); ++m)
       add(result.moves[m].chunk.index(), static_cast<int32_t>(m));
   });
 
-  Follower follower(collective, topology.num_ranks(), times, result.moves);
-  for (size_t c = 0; c < by_chunk.size(); ++c)
-    follower.Follow(ChunkId(static_cast<int64_t>(c)), by_chunk[c], result.copies);
+  Follower follower(collective, num_ranks, times, result.moves);
+  for (size_t c = 0; c < chunks; ++c)
+    follower.Follow(ChunkId(static_cast<int64_t>(c)),
+                    std::span(by_chunk).subspan(static_cast<size_t>(first[c]),
+                                                static_cast<size_t>(first[c + 1] - first[c])),
+                    result.copies);
   std::sort(result.copies.begin(), result.copies.end(), [](const LocalCopy& a, const LocalCopy& b) {
     return std::tuple(a.rank, a.chunk) < std::tuple(b.rank, b.chunk);
   });

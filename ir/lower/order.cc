@@ -1,11 +1,11 @@
-// A topological sort of the events, those that are simulated to happen first in front. A send waits for what
-// feeds it and for a slot; a receive for its send, for the receive before it on its connection, for the
-// writes before its group and for all reads of what that overwrites.
+// A topological sort of the events; those that are simulated to happen first come first. A send waits for its
+// feed and for a slot. A receive waits for its send, for the receive before it on its connection, for the
+// writes before its group, and for all reads of the value that the group overwrites.
 //
-// By time, later steps may overtake earlier ones on a connection, and then first-in-first-out may close a
-// circle with the order of reads and writes. Step by step it cannot: all that a step sends is there before
-// it, and its connections carry moves as they are sorted. A send that only lacks a slot is let through when
-// nothing else can go on.
+// By time, later steps may overtake earlier ones on a connection. First-in-first-out may then close a circle
+// with the order of reads and writes. Step by step it cannot: every value that a step sends is there before
+// the step, and its connections carry moves as they are sorted. A send that only lacks a slot is let through
+// when nothing else can go on.
 #include "ir/lower/order.h"
 
 #include <algorithm>
@@ -13,8 +13,20 @@
 #include <queue>
 #include <tuple>
 
+#include "ir/program.h"
+
 namespace xccl::lowering {
 namespace {
+
+// Slots of a connection where none are given: step by step, and by time as many as this many bytes fill.
+constexpr int32_t kSlotsByStep = 32;
+constexpr int64_t kMostInFlight = 16 << 20;
+constexpr int64_t kLeastSlotsByTime = 8;
+
+int32_t SlotsByTime(int64_t chunk_bytes) {
+  const int64_t slots = kMostInFlight / std::max<int64_t>(1, chunk_bytes);
+  return static_cast<int32_t>(std::clamp<int64_t>(slots, kLeastSlotsByTime, kMaxSlots));
+}
 
 class Orderer {
  public:
@@ -84,7 +96,7 @@ class Orderer {
   };
   using Key = std::tuple<int64_t, int32_t, int32_t>;  // when, in case of a tie, event
 
-  const Move& At(int32_t m) const { return moves_[static_cast<size_t>(m)]; }
+  const Move& At(int32_t m) const { return moves_[m]; }
 
   // Is what move m leaves complete, its whole group received?
   bool IsWritten(int32_t m) const { return m == kNoMove || to_come_[At(m).group] == 0; }
@@ -96,34 +108,25 @@ class Orderer {
       heap_.emplace(m, 0, event);
       return;
     }
-    const size_t number = static_cast<size_t>(At(m).number);
+    const int32_t number = At(m).number;
     if (event % 2 == 0) {
-      heap_.emplace(times_->start_ps[number], At(m).number, event);
+      heap_.emplace(times_->start_ps[number], number, event);
     } else {
       heap_.emplace(times_->arrival_ps[number], -1, event);
     }
   }
 
-  // The moves that are sent, or received, with m, which is the first of them.
-  std::pair<int32_t, int32_t> SentWith(int32_t m) const {
-    const bool all = At(m).bundle == m && At(m).bundle_size > 1 && !At(m + 1).sends;
-    return {m, all ? m + At(m).bundle_size : m + 1};
-  }
-  std::pair<int32_t, int32_t> ReceivedWith(int32_t m) const {
-    const bool all = At(m).bundle == m && At(m).bundle_size > 1 && !At(m + 1).receives;
-    return {m, all ? m + At(m).bundle_size : m + 1};
-  }
-  Lane& LaneOf(int32_t m) { return lanes_[static_cast<size_t>(At(m).way)]; }
-  const Lane& LaneOf(int32_t m) const { return lanes_[static_cast<size_t>(At(m).way)]; }
+  Lane& LaneOf(int32_t m) { return lanes_[At(m).path]; }
+  const Lane& LaneOf(int32_t m) const { return lanes_[At(m).path]; }
 
   // A switch adds up the k-th messages of all members: bundles get their turns when the first of their moves
   // would be sent, and the others wait for them.
   bool IsItsTurn(int32_t m) {
     const Move& move = At(m);
-    if (move.bundle_size == 1 || At(move.bundle + 1).receives) return true;
+    if (!IsAddedUp(moves_, move)) return true;
     Lane& lane = LaneOf(m);
     int32_t& turn = turn_[move.bundle];
-    if (turn < 0) turn = turns_[At(move.bundle).way]++;
+    if (turn < 0) turn = turns_[At(move.bundle).path]++;
     if (turn == static_cast<int32_t>(lane.sent.size())) return true;
     lane.parked.push_back(m);
     return false;
@@ -140,22 +143,22 @@ class Orderer {
 
   void TrySend(int32_t m, int32_t slots) {
     if (!IsItsTurn(m)) return;
-    const auto [first, end] = SentWith(m);
-    for (int32_t with = first; with < end; ++with) {
+    const int32_t end = EndOfSent(moves_, m);
+    for (int32_t with = m; with < end; ++with) {
       Lane& lane = LaneOf(with);
       if (lane.sent.size() - lane.received < static_cast<size_t>(slots)) continue;
       lane.waiting.push_back(m);
-      full_.push_back(static_cast<size_t>(At(with).way));
+      full_.push_back(At(with).path);
       return;
     }
     Send(m);
   }
 
   void Send(int32_t m) {
-    const auto [first, end] = SentWith(m);
+    const int32_t end = EndOfSent(moves_, m);
     const int32_t place = static_cast<int32_t>(order_.events.size());
     order_.events.push_back(2 * m);
-    for (int32_t with = first; with < end; ++with) {
+    for (int32_t with = m; with < end; ++with) {
       Lane& lane = LaneOf(with);
       order_.send_place[with] = place;
       lane.sent.push_back(with);
@@ -171,8 +174,8 @@ class Orderer {
     if (!At(m).receives) m = At(m).bundle;
     if (offered_[m]) return;
     const Move& move = At(m);
-    const auto [first, end] = ReceivedWith(m);
-    for (int32_t with = first; with < end; ++with)
+    const int32_t end = EndOfReceived(moves_, m);
+    for (int32_t with = m; with < end; ++with)
       if (order_.send_place[with] < 0 || LaneOf(with).sent[LaneOf(with).received] != with) return;
     if (unread_[move.group] > 0 || !IsWritten(At(move.group).previous)) return;
     offered_[m] = true;
@@ -185,12 +188,12 @@ class Orderer {
   void Receive(int32_t m) {
     const int32_t place = static_cast<int32_t>(order_.events.size());
     order_.events.push_back(2 * m + 1);
-    const auto [begin, end] = ReceivedWith(m);
-    for (int32_t with = begin; with < end; ++with) {
+    const int32_t end = EndOfReceived(moves_, m);
+    for (int32_t with = m; with < end; ++with) {
       order_.recv_place[with] = place;
       ++LaneOf(with).received;
     }
-    for (int32_t with = begin; with < end; ++with) {
+    for (int32_t with = m; with < end; ++with) {
       Lane& lane = LaneOf(with);
       if (lane.received < lane.sent.size()) Offer(lane.sent[lane.received]);
       if (lane.resumed < lane.waiting.size()) Push(2 * lane.waiting[lane.resumed++]);
@@ -223,9 +226,9 @@ class Orderer {
   std::vector<int32_t> next_write_;  // by move: the next one that writes the same
   std::vector<bool> offered_;        // by move: its receive was queued
   std::vector<int32_t> turn_;   // by the first of a bundle that a switch adds up: its place; -1: none yet
-  std::vector<int32_t> turns_;  // by the first way of such a group: places that are given
+  std::vector<int32_t> turns_;  // by the first path of such a group: places that are given
   std::vector<Fed> fed_;        // by move
-  std::vector<size_t> full_;    // lanes in the order in which sends found no slot
+  std::vector<int32_t> full_;   // lanes in the order in which sends found no slot
   int64_t expected_ = 0;        // events of the moves that are being ordered, and those before
   size_t let_through_ = 0;      // of them, how many were looked at
   std::priority_queue<Key, std::vector<Key>, std::greater<>> heap_;
@@ -245,12 +248,31 @@ Order OrderByStep(const std::vector<Move>& moves, int32_t num_connections, int32
   Orderer orderer(moves, num_connections, slots, nullptr);
   for (int32_t begin = 0; begin < size;) {
     int32_t end = begin;
-    while (end < size && moves[static_cast<size_t>(end)].step == moves[static_cast<size_t>(begin)].step)
-      ++end;
+    while (end < size && moves[end].step == moves[begin].step) ++end;
     XCCL_CHECK(orderer.Run(begin, end));
     begin = end;
   }
   return orderer.Take();
+}
+
+StatusOr<Ordered> OrderMoves(const Moves& moves, const MoveTimes& times, int32_t num_connections,
+                             std::optional<int32_t> slots, int64_t chunk_bytes, const Split& split) {
+  if (std::optional<Order> order =
+          OrderByTime(moves.moves, num_connections, slots ? *slots : SlotsByTime(chunk_bytes), times)) {
+    const size_t count = moves.moves.size();
+    bool may_swap = false;
+    for (size_t m = 0; m < count && !may_swap; ++m)
+      may_swap = moves.moves[m].receives && moves.moves[m].group != static_cast<int32_t>(m);
+    if (!may_swap) return Ordered{slots, moves, *std::move(order)};
+    MoveTimes places;
+    places.arrival_ps.resize(count);
+    for (size_t m = 0; m < count; ++m) places.arrival_ps[moves.moves[m].number] = order->recv_place[m];
+    XCCL_ASSIGN_OR_RETURN(Moves ordered, split(&places));
+    return Ordered{slots, std::move(ordered), *std::move(order)};
+  }
+  XCCL_ASSIGN_OR_RETURN(Moves by_step, split(nullptr));
+  Order order = OrderByStep(by_step.moves, num_connections, slots.value_or(kSlotsByStep));
+  return Ordered{slots, std::move(by_step), std::move(order)};
 }
 
 }  // namespace xccl::lowering

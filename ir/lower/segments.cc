@@ -13,13 +13,13 @@
 namespace xccl::lowering {
 namespace {
 
-constexpr int64_t kLeastSegmentBytes = 4096;  // below, what a message costs outweighs what it moves
+constexpr int64_t kLeastSegmentBytes = 4096;  // smaller messages cost more than moving their bytes
 constexpr int64_t kWork = 2'000'000;          // instructions × passes that all trials may simulate together
 constexpr int32_t kSimulatedPasses = 64;      // times instances: about what a simulation runs of many passes
-constexpr int64_t kLeastSentBytes =
-    512 << 10;  // by one instance of a connection, on average, where there are several
-constexpr int64_t kAllowedLoss =
-    50;  // the cheapest choice is slower than the fastest by at most one part in so many
+// By one instance of a connection, on average, where there are several.
+constexpr int64_t kLeastSentBytes = 512 << 10;
+// The cheapest choice is slower than the fastest by at most one part in so many.
+constexpr int64_t kAllowedLoss = 50;
 
 struct Choice {
   int32_t instances, passes;
@@ -48,14 +48,12 @@ constexpr Choice kMiddle = {4, 8};
 // In which order they are tried while the work lasts.
 constexpr std::array<size_t, 17> kTrials = {0, 8, 7, 6, 11, 12, 9, 5, 2, 1, 3, 16, 13, 15, 10, 14, 4};
 
-// What bounds the choices.
+// The bounds of the choices.
 class Limits {
  public:
   Limits(const Collective& collective, const CollectiveSizes& sizes, const std::vector<Move>& moves,
          const Program& program, int32_t most_blocks)
-      : most_blocks_(most_blocks) {
-    for (int32_t c = 0; c < collective.num_chunks(); ++c)
-      largest_ = std::max(largest_, sizes.ChunkBytes(ChunkId(c)));
+      : most_blocks_(most_blocks), largest_(LargestChunkBytes(collective, sizes)) {
     for (const Move& move : moves) sent_ += sizes.ChunkBytes(move.chunk);
     sent_ /= std::max<int64_t>(1, static_cast<int64_t>(program.connections.size()));
     for (const RankProgram& rank : program.ranks)
@@ -79,7 +77,8 @@ class Limits {
 
  private:
   const int32_t most_blocks_;
-  int64_t largest_ = 0, sent_ = 0;  // bytes: of a chunk; over an average connection
+  const int64_t largest_;  // bytes of a chunk
+  int64_t sent_ = 0;       // bytes over an average connection
   int64_t blocks_ = 1;
 };
 
@@ -108,14 +107,9 @@ StatusOr<Times> TimeChoices(const Collective& collective, const Topology& topolo
   return times;
 }
 
-}  // namespace
-
-StatusOr<int64_t> ChooseSegments(const Collective& collective, const Topology& topology,
-                                 const std::vector<Move>& moves, const SimulateOptions& options,
-                                 int32_t most_blocks, Program& program) {
-  const Limits limits(collective, CollectiveSizes(collective, options.size_bytes), moves, program,
-                      most_blocks);
-  XCCL_RETURN_IF_ERROR(limits.Check());
+// Takes the cheapest choice that is about as fast as the fastest; returns its time.
+StatusOr<int64_t> ChooseByTime(const Collective& collective, const Topology& topology,
+                               const SimulateOptions& options, const Limits& limits, Program& program) {
   std::vector<Protocol> protocols = {program.protocol};
   if (options.machine != nullptr && program.groups.empty())
     protocols = {Protocol::kSimple, Protocol::kLl, Protocol::kLl128};
@@ -138,13 +132,31 @@ StatusOr<int64_t> ChooseSegments(const Collective& collective, const Topology& t
   return BugError("lower: no choice of passes was timed");
 }
 
-Status SetMiddleSegments(const Collective& collective, const std::vector<Move>& moves, int64_t size_bytes,
-                         int32_t most_blocks, Program& program) {
-  const Limits limits(collective, CollectiveSizes(collective, size_bytes), moves, program, most_blocks);
+}  // namespace
+
+int64_t LargestChunkBytes(const Collective& collective, const CollectiveSizes& sizes) {
+  int64_t largest = 0;
+  for (int32_t c = 0; c < collective.num_chunks(); ++c)
+    largest = std::max(largest, sizes.ChunkBytes(ChunkId(c)));
+  return largest;
+}
+
+StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective& collective,
+                                             const Topology& topology, const std::vector<Move>& moves,
+                                             const SimulateOptions& options, int32_t most_blocks,
+                                             Program& program) {
+  std::optional<int64_t> time_ps;
+  if (segments == Segments::kWhole) return time_ps;
+  const Limits limits(collective, CollectiveSizes(collective, options.size_bytes), moves, program,
+                      most_blocks);
   XCCL_RETURN_IF_ERROR(limits.Check());
+  if (segments == Segments::kTimed) {
+    XCCL_ASSIGN_OR_RETURN(time_ps, ChooseByTime(collective, topology, options, limits, program));
+    return time_ps;
+  }
   for (Choice choice : {kChoices.front(), kFewest, kMiddle})
     if (limits.Fits(choice)) limits.Set(choice, program);
-  return OkStatus();
+  return time_ps;
 }
 
 }  // namespace xccl::lowering

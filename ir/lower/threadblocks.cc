@@ -1,6 +1,6 @@
 // Pairing is a greedy matching of incoming with outgoing connections at every rank, the pairs with most
 // forwarded moves first. Paired connections form chains and rings that must share a channel; a chain never
-// takes in a second path between two ranks that it already joins. The ways of a group are on one chain from
+// takes in a second path between two ranks that it already joins. The paths of a group are on one chain from
 // the start. Channels are then given chain by chain.
 #include "ir/lower/threadblocks.h"
 
@@ -23,8 +23,7 @@ std::vector<Pairing> ListPairings(const std::vector<Move>& moves) {
   std::vector<uint64_t> keys;
   for (const Move& move : moves)
     if (move.sends && move.feed != kNoMove)
-      keys.push_back(static_cast<uint64_t>(moves[static_cast<size_t>(move.feed)].way) << 32 |
-                     static_cast<uint64_t>(move.way));
+      keys.push_back(static_cast<uint64_t>(moves[move.feed].path) << 32 | static_cast<uint64_t>(move.path));
   std::sort(keys.begin(), keys.end());
   std::vector<Pairing> pairings;
   for (size_t i = 0; i < keys.size();) {
@@ -82,28 +81,27 @@ std::vector<int32_t> FirstOfEqual(const std::vector<Key>& keys) {
   return shared;
 }
 
-// Of every way its (src, dst) and, of the first of a group, the group's (kind, root), where there are others
-// with the same.
-std::vector<std::vector<int32_t>> SharedEnds(const Ways& ways) {
-  std::vector<std::vector<int32_t>> shared(ways.ways.size());
+// For every path its (src, dst) and, for the first of a group, the group's (kind, root), where others have
+// the same.
+std::vector<std::vector<int32_t>> SharedEnds(const Paths& paths) {
+  std::vector<std::vector<int32_t>> shared(paths.paths.size());
   std::vector<std::pair<Rank, Rank>> ends;
-  for (const Way& way : ways.ways) ends.emplace_back(way.src, way.dst);
+  for (const Path& path : paths.paths) ends.emplace_back(path.src, path.dst);
   const std::vector<int32_t> first = FirstOfEqual(ends);
   for (size_t c = 0; c < first.size(); ++c)
     if (first[c] != kNoMove) shared[c].push_back(first[c]);
   std::vector<std::pair<Group::Kind, Rank>> roots;
-  for (const WayGroup& group : ways.groups) roots.emplace_back(group.kind, group.root);
+  for (const PathGroup& group : paths.groups) roots.emplace_back(group.kind, group.root);
   const std::vector<int32_t> first_group = FirstOfEqual(roots);
   for (size_t g = 0; g < first_group.size(); ++g)
-    if (first_group[g] != kNoMove)
-      shared[static_cast<size_t>(ways.groups[g].first)].push_back(ways.size() + first_group[g]);
+    if (first_group[g] != kNoMove) shared[paths.groups[g].first].push_back(paths.size() + first_group[g]);
   return shared;
 }
 
 void PairConnections(const std::vector<Move>& moves, Chains& chains, Assignment& assignment) {
   std::vector<bool> taken(assignment.channel.size(), false);
   std::vector<int32_t> total(assignment.channel.size(), 0);
-  for (const Move& move : moves) ++total[move.way];
+  for (const Move& move : moves) ++total[move.path];
   for (const Pairing& pairing : ListPairings(moves)) {
     // A send that waits behind a receive which does not feed it loses more than fusing saves.
     if (2 * pairing.moves < std::max(total[pairing.in], total[pairing.out])) continue;
@@ -141,47 +139,47 @@ void GiveChannels(const std::vector<std::vector<int32_t>>& shared_ends, size_t n
   }
 }
 
-void SendOn(const Ways& ways, int32_t way, Threadblock& block) {
-  if (const int32_t group = ways.ways[way].group;
-      group != kNoGroup && ways.groups[group].kind == Group::Kind::kMulticast)
+void SendOn(const Paths& paths, int32_t path, Threadblock& block) {
+  if (const int32_t group = paths.paths[path].group;
+      group != kNoGroup && paths.groups[group].kind == Group::Kind::kMulticast)
     block.send_group = group;
   else
-    block.send_peer = ways.ways[way].dst;
+    block.send_peer = paths.paths[path].dst;
 }
-void ReceiveOn(const Ways& ways, int32_t way, Threadblock& block) {
-  if (const int32_t group = ways.ways[way].group;
-      group != kNoGroup && ways.groups[group].kind == Group::Kind::kReduce)
+void ReceiveOn(const Paths& paths, int32_t path, Threadblock& block) {
+  if (const int32_t group = paths.paths[path].group;
+      group != kNoGroup && paths.groups[group].kind == Group::Kind::kReduce)
     block.recv_group = group;
   else
-    block.recv_peer = ways.ways[way].src;
+    block.recv_peer = paths.paths[path].src;
 }
 
 // One threadblock for every connection at its sender and one at its receiver, joined where paired; for those
 // of a group, at its root, one alone.
-void MakeBlocks(const Ways& ways, Assignment& assignment) {
+void MakeBlocks(const Paths& paths, Assignment& assignment) {
   struct Made {
     Threadblock block;
     int32_t in, out;  // connections, or kNoMove
   };
   IdVector<Rank, std::vector<Made>> made(static_cast<size_t>(assignment.blocks.size()));
-  std::vector<bool> has_sender(ways.ways.size(), false);
-  for (int32_t c = 0; c < ways.size(); ++c) {
-    if (ways.RecvUnit(c) != c) continue;
+  std::vector<bool> has_sender(paths.paths.size(), false);
+  for (int32_t c = 0; c < paths.size(); ++c) {
+    if (paths.RecvUnit(c) != c) continue;
     Made block{{}, c, assignment.forwards_to[c]};
-    ReceiveOn(ways, c, block.block);
+    ReceiveOn(paths, c, block.block);
     block.block.channel = assignment.channel[c];
     if (block.out != kNoMove) {
-      SendOn(ways, block.out, block.block);
+      SendOn(paths, block.out, block.block);
       has_sender[block.out] = true;
     }
-    made[ways.ways[c].dst].push_back(std::move(block));
+    made[paths.paths[c].dst].push_back(std::move(block));
   }
-  for (int32_t c = 0; c < ways.size(); ++c) {
-    if (has_sender[c] || ways.SendUnit(c) != c) continue;
+  for (int32_t c = 0; c < paths.size(); ++c) {
+    if (has_sender[c] || paths.SendUnit(c) != c) continue;
     Made block{{}, kNoMove, c};
-    SendOn(ways, c, block.block);
+    SendOn(paths, c, block.block);
     block.block.channel = assignment.channel[c];
-    made[ways.ways[c].src].push_back(std::move(block));
+    made[paths.paths[c].src].push_back(std::move(block));
   }
   for (Rank r(0); r.value < made.size(); ++r.value) {
     std::sort(made[r].begin(), made[r].end(), [](const Made& a, const Made& b) {
@@ -197,18 +195,18 @@ void MakeBlocks(const Ways& ways, Assignment& assignment) {
       assignment.blocks[r].push_back(std::move(made[r][i].block));
     }
   }
-  for (int32_t c = 0; c < ways.size(); ++c) {
-    assignment.recv_block[c] = assignment.recv_block[ways.RecvUnit(c)];
-    assignment.send_block[c] = assignment.send_block[ways.SendUnit(c)];
+  for (int32_t c = 0; c < paths.size(); ++c) {
+    assignment.recv_block[c] = assignment.recv_block[paths.RecvUnit(c)];
+    assignment.send_block[c] = assignment.send_block[paths.SendUnit(c)];
   }
 }
 
 }  // namespace
 
-Assignment AssignThreadblocks(const std::vector<Move>& moves, const Ways& ways, int32_t num_ranks,
+Assignment AssignThreadblocks(const std::vector<Move>& moves, const Paths& paths, int32_t num_ranks,
                               bool pair) {
-  const size_t count = ways.ways.size();
-  const std::vector<std::vector<int32_t>> shared_ends = SharedEnds(ways);
+  const size_t count = paths.paths.size();
+  const std::vector<std::vector<int32_t>> shared_ends = SharedEnds(paths);
   Assignment assignment;
   assignment.channel.assign(count, 0);
   assignment.send_block.assign(count, 0);
@@ -216,11 +214,11 @@ Assignment AssignThreadblocks(const std::vector<Move>& moves, const Ways& ways, 
   assignment.forwards_to.assign(count, kNoMove);
   assignment.blocks.resize(static_cast<size_t>(num_ranks));
   Chains chains(shared_ends);
-  for (const WayGroup& group : ways.groups)
+  for (const PathGroup& group : paths.groups)
     for (int32_t i = 1; i < group.count; ++i) XCCL_CHECK(chains.Join(group.first, group.first + i));
   if (pair) PairConnections(moves, chains, assignment);
-  GiveChannels(shared_ends, ways.groups.size(), chains, assignment);
-  MakeBlocks(ways, assignment);
+  GiveChannels(shared_ends, paths.groups.size(), chains, assignment);
+  MakeBlocks(paths, assignment);
   return assignment;
 }
 

@@ -1,5 +1,5 @@
-// Which threadblock serves which connection, and on which channel. A connection is a way; at the root of a
-// group one threadblock serves all of its ways.
+// Pass "threadblocks": which threadblock serves which path, and on which channel. With its channel a path is
+// a connection. At the root of a group one threadblock serves all of its paths.
 #pragma once
 
 #include <cstdint>
@@ -7,27 +7,28 @@
 
 #include "base/ids.h"
 #include "ir/lower/moves.h"
-#include "ir/lower/ways.h"
+#include "ir/lower/paths.h"
 #include "ir/program.h"
 
 namespace xccl::lowering {
 
 struct Assignment {
-  // Of every way.
+  // By path:
   std::vector<int32_t> channel;
   std::vector<int32_t> send_block, recv_block;  // threadblock at the sender, at the receiver
-  // way -> the one that its receiver's threadblock sends on; kNoMove where it sends on none. Of ways that are
-  // received, or sent on, as one the first stands for all.
+  // The path that its receiver's threadblock sends on; kNoMove where that only receives. Where a rank handles
+  // the paths of a group as one, the first stands for all.
   std::vector<int32_t> forwards_to;
-  // Threadblocks of every rank without instructions, sorted by (channel, receive peer, send peer); groups are
-  // those of Ways.
+  // Every rank's threadblocks, without instructions, sorted by (channel, receive peer, send peer). Their
+  // groups are those of Paths.
   IdVector<Rank, std::vector<Threadblock>> blocks;
 };
 
-// Where `pair` is set, a receive shares a threadblock with the send that forwards it, if that is at least
-// half of what either moves; paths between the same two ranks get different channels, the lowest that are
-// free, and so do groups of one root. Guarantees rule P1. Cost: sorting the moves by the pair of connections
-// that they join.
-Assignment AssignThreadblocks(const std::vector<Move>& moves, const Ways& ways, int32_t num_ranks, bool pair);
+// Guarantees rule P1. With `pair`, a receive shares a threadblock with the send that forwards its values, if
+// the two have at least half of what either moves. Paths between the same two ranks get different channels,
+// the lowest that are free, and so do groups of one root. Cost: sorting the moves by the pair of paths that
+// they join.
+Assignment AssignThreadblocks(const std::vector<Move>& moves, const Paths& paths, int32_t num_ranks,
+                              bool pair);
 
 }  // namespace xccl::lowering

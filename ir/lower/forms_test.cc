@@ -1,0 +1,47 @@
+#include "ir/lower/forms.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/lower/testing/line.h"
+
+namespace xccl::lowering {
+namespace {
+
+constexpr int64_t kLarge = 500'000;
+
+std::vector<Form> Forms(int64_t num_moves, const FixedForm& fixed, int64_t size_bytes = 64 << 20) {
+  return FormsFor(LineSchedule(), LineCollective(), size_bytes, num_moves, kLarge, fixed);
+}
+
+TEST(Forms, PlainestFirst) {
+  EXPECT_EQ(Forms(50'000, {}), std::vector<Form>({{2, true, false},
+                                                  {8, true, false},
+                                                  {8, true, true},
+                                                  {8, false, true},
+                                                  {{}, true, true},
+                                                  {{}, false, true}}));
+  EXPECT_EQ(Forms(50'001, {}), std::vector<Form>({{8, true, true}, {{}, true, true}, {{}, false, true}}));
+}
+
+TEST(Forms, FixedFieldsLeaveFewerForms) {
+  EXPECT_EQ(Forms(4, {.slots = 3}), std::vector<Form>({{3, true, false}, {3, true, true}, {3, false, true}}));
+  EXPECT_EQ(Forms(4, {.fuse = false, .pace = false}),
+            std::vector<Form>({{2, false, false}, {8, false, false}, {{}, false, false}}));
+}
+
+// A chunk of 2 KiB is one segment; one of 32 MiB is many.
+TEST(Forms, ALargeProgramHasOne) {
+  EXPECT_EQ(Forms(kLarge + 1, {}, 4096), std::vector<Form>({{{}, false, true, Segments::kWhole}}));
+  EXPECT_EQ(Forms(kLarge + 1, {}), std::vector<Form>({{8, true, true, Segments::kMiddle}}));
+  EXPECT_EQ(Forms(kLarge + 1, {.slots = 4}), std::vector<Form>({{4, true, true, Segments::kMiddle}}));
+}
+
+TEST(Forms, AFiftiethIsAllowed) {
+  EXPECT_TRUE(Keeps(102, 100));
+  EXPECT_FALSE(Keeps(103, 100));
+  EXPECT_TRUE(IsFaster(97, 100));
+  EXPECT_FALSE(IsFaster(98, 100));
+}
+
+}  // namespace
+}  // namespace xccl::lowering

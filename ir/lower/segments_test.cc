@@ -1,0 +1,71 @@
+#include "ir/lower/segments.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/lower/testing/line.h"
+#include "ir/simulate/simulate_program.h"
+
+namespace xccl::lowering {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+
+struct Set {
+  int32_t instances;
+  int64_t segment_bytes;
+  Protocol protocol;
+  bool operator==(const Set&) const = default;
+};
+
+Set SetOn(Segments segments, int64_t size_bytes, int32_t most_blocks) {
+  Program program = LineProgram();
+  const Collective collective = LineCollective();
+  const Topology topology = Line();
+  const StatusOr<std::optional<int64_t>> time_ps = SetSegments(
+      segments, collective, topology, LineMoves().moves, {.size_bytes = size_bytes}, most_blocks, program);
+  EXPECT_TRUE(time_ps.ok()) << time_ps.status().message();
+  EXPECT_EQ(time_ps->has_value(), segments == Segments::kTimed);
+  if (*time_ps) {
+    EXPECT_EQ(**time_ps,
+              SimulateProgram(program, collective, topology, {.size_bytes = size_bytes}).value().time_ps);
+  }
+  return {program.instances, program.segment_bytes, program.protocol};
+}
+
+TEST(Segments, AWholeProgramMakesOnePass) {
+  EXPECT_EQ(SetOn(Segments::kWhole, 64 * kMiB, 1), (Set{1, 0, Protocol::kSimple}));
+}
+
+// The middle is 4 instances with 8 passes, of chunks of half the size. A rank has two threadblocks.
+TEST(Segments, TheMiddleIsTakenAsFarAsItIsAllowed) {
+  EXPECT_EQ(SetOn(Segments::kMiddle, 64 * kMiB, 8), (Set{4, 4 * kMiB, Protocol::kSimple}));
+  EXPECT_EQ(SetOn(Segments::kMiddle, 64 * kMiB, 4), (Set{2, 8 * kMiB, Protocol::kSimple}));
+  EXPECT_EQ(SetOn(Segments::kMiddle, 64 * kMiB, 2), (Set{1, 0, Protocol::kSimple}));
+  // An instance sends at least 512 KiB over a connection.
+  EXPECT_EQ(SetOn(Segments::kMiddle, kMiB, 512), (Set{2, kMiB / 8, Protocol::kSimple}));
+  EXPECT_EQ(SetOn(Segments::kMiddle, kMiB / 2, 512), (Set{1, 0, Protocol::kSimple}));
+}
+
+// A segment of a small chunk would be below 4 KiB; a large chunk is cut into 128, which is fewer than 1024
+// and about as fast.
+TEST(Segments, TimeDecides) {
+  EXPECT_EQ(SetOn(Segments::kTimed, 4096, 512), (Set{1, 0, Protocol::kSimple}));
+  EXPECT_EQ(SetOn(Segments::kTimed, 64 * kMiB, 512), (Set{1, kMiB / 4, Protocol::kSimple}));
+}
+
+TEST(Segments, RefuseTooManyThreadblocks) {
+  for (const Segments segments : {Segments::kTimed, Segments::kMiddle}) {
+    Program program = LineProgram();
+    EXPECT_EQ(SetSegments(segments, LineCollective(), Line(), LineMoves().moves, {}, 1, program).status(),
+              InvalidInput("lower: 2 threadblocks on a rank; expected at most 1; hint: --max-ctas=2"));
+  }
+}
+
+TEST(Segments, TheLargestChunkCounts) {
+  const Collective collective =
+      testing::MakeCollective(CollectiveKind::kBroadcast, 2, Rank(0)).WithWeights({{1, 3}});
+  EXPECT_EQ(LargestChunkBytes(collective, CollectiveSizes(collective, 400)), 300);
+}
+
+}  // namespace
+}  // namespace xccl::lowering
