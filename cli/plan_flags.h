@@ -19,10 +19,11 @@ struct PlanFlags {
   std::string time_limit;
   bool allow_divergent = false;
 };
-// --machine and --max-ctas: how the program of a plan is to run.
+// How the program of a plan is to run and to be made: --machine, --max-ctas and --verify-passes.
 struct ExecutionFlags {
   std::string machine;
   std::optional<int32_t> max_ctas;
+  bool verify_passes = false;
 };
 void AddExecutionFlags(Command& command, ExecutionFlags& flags);
 Status SetExecution(const ExecutionFlags& flags, PlanOptions& options);

@@ -131,7 +131,8 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
                                                    .model = options.model,
                                                    .machine = machine,
                                                    .max_blocks = options.max_blocks,
-                                                   .schedule_ps = result.simulation.time_ps}));
+                                                   .schedule_ps = result.simulation.time_ps,
+                                                   .verify_passes = options.verify_passes}));
   const auto& [cut, program] = *plan.program;
   XCCL_RETURN_IF_ERROR(Proved(VerifyProgram(program, cut), made.engine));
   const SimulateOptions simulate{

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "codegen/emit.h"
-#include "ir/lower/lower.h"
+#include "ir/lower/testing/checked.h"
 #include "ir/plan.h"
 #include "ir/verify/read_plan.h"
 #include "runtime/cuda/kernel_source.h"
@@ -27,7 +27,7 @@ TEST(CudaCompile, EveryGoldenPlanForEveryArchitecture) {
   for (const std::string& file : plans) {
     const auto plan = ReadPlan(file);
     ASSERT_TRUE(plan.ok()) << plan.status().message();
-    const auto lowered = Lower(plan->schedule, plan->collective, plan->topology, {});
+    const auto lowered = LowerChecked(plan->schedule, plan->collective, plan->topology, {});
     ASSERT_TRUE(lowered.ok()) << lowered.status().message();
     const auto source = Emit(*lowered, plan->collective, {});
     ASSERT_TRUE(source.ok()) << source.status().message();

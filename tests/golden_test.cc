@@ -40,7 +40,7 @@ TEST(Golden, PlanFilesAreTheSameBytes) {
     const std::string made = testing::TempDir() + "/" + c.name + ".plan.json";
     std::vector<std::string> arguments = {"plan"};
     arguments.insert(arguments.end(), c.arguments.begin(), c.arguments.end());
-    arguments.insert(arguments.end(), {"-o", made});
+    arguments.insert(arguments.end(), {"--verify-passes", "-o", made});
     const Said said = Command(here + "/cli/xccl-synth", arguments, here).Wait();
     ASSERT_EQ(said.code, 0) << said.err;
     const std::string text = WholeFile(made);

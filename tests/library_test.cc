@@ -8,7 +8,7 @@
 
 #include "ir/bitwise_same.h"
 #include "ir/bounds/bound.h"
-#include "ir/lower/lower.h"
+#include "ir/lower/testing/checked.h"
 #include "ir/time_model.h"
 #include "ir/verify/verify_program.h"
 #include "ir/verify/verify_schedule.h"
@@ -85,7 +85,7 @@ void PlanAndRun(const Topology& topology, CollectiveKind kind) {
   if (topology.num_ranks() > 64) return;
 
   const StatusOr<Program> program =
-      Lower(made->schedule, made->collective, topology, {.size_bytes = kPlanSize});
+      LowerChecked(made->schedule, made->collective, topology, {.size_bytes = kPlanSize});
   ASSERT_TRUE(program.ok()) << program.status().message();
   const Status program_proved = ToStatus(VerifyProgram(*program, made->collective));
   ASSERT_TRUE(program_proved.ok()) << program_proved.message();

@@ -24,6 +24,7 @@
 #include "ir/lower/paths.h"
 #include "ir/lower/segments.h"
 #include "ir/lower/threadblocks.h"
+#include "ir/lower/verify_passes.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/sizes.h"
 #include "ir/translated.h"
@@ -114,6 +115,7 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
   int64_t result_ps = 0;
   for (const auto& [own_schedule, cut, large_moves] : cuts) {
     if (result && IsGoodEnough(result_ps, wanted_ps, plain)) break;
+    const PassVerifier verify(options.verify_passes, cut, topology);
     const int64_t chunk_bytes = LargestChunkBytes(cut, CollectiveSizes(cut, options.size_bytes));
     std::optional<Made> of_cut;
     for (const bool as_chains : {false, true}) {
@@ -122,8 +124,13 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
       const StatusOr<Schedule> chains = as_chains ? WithoutTrees(own_schedule, topology) : Schedule();
       if (!chains.ok()) break;
       const Schedule& source = as_chains ? *chains : own_schedule;
+      XCCL_RETURN_IF_ERROR(verify.Check(as_chains           ? "chains"
+                                        : folded && !result ? "fold"
+                                                            : "expand",
+                                        source));
       // Every path gets a connection, every tree a group.
       const Paths paths = ListPaths(source, topology);
+      XCCL_RETURN_IF_ERROR(verify.Check(paths));
       // Transfers become moves, which know what feeds them and what follows them at either end.
       const MoveTimes times =
           TimesOfMoves(source, paths, SimulateMoves(source, cut, topology, options.size_bytes));
@@ -131,6 +138,7 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
         return SplitByRank(source, paths, cut, topology.num_ranks(), by);
       };
       XCCL_ASSIGN_OR_RETURN(const Moves moves, split(&times));
+      XCCL_RETURN_IF_ERROR(verify.Check(moves));
 
       std::optional<Made> of_forms;
       std::optional<Ordered> ordered;
@@ -142,6 +150,7 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
         if (!ordered || ordered->slots != form.slots) {
           XCCL_ASSIGN_OR_RETURN(ordered,
                                 OrderMoves(moves, times, paths.size(), form.slots, chunk_bytes, split));
+          XCCL_RETURN_IF_ERROR(verify.Check(*ordered));
         }
         const auto& [asked, in_order, order] = *ordered;
         Program program;
@@ -149,23 +158,30 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
         // Connections get threadblocks and channels.
         const Assignment assignment =
             AssignThreadblocks(in_order.moves, paths, topology.num_ranks(), form.fuse);
+        XCCL_RETURN_IF_ERROR(verify.Check(assignment, paths));
         // Receives join the sends that forward their values.
         const Fusion fusion = FuseForwards(in_order.moves, order, assignment, program.slots, form.fuse);
+        XCCL_RETURN_IF_ERROR(verify.Check(*ordered, assignment, fusion, program.slots));
         // Values get slots in buffers.
         const Buffers buffers = PlaceBuffers(in_order, fusion, cut, topology.num_ranks());
+        XCCL_RETURN_IF_ERROR(verify.Check(in_order, fusion, buffers));
         // Neighbouring chunks share an instruction.
         const Runs runs = MergeRuns(in_order, order, assignment, fusion, buffers, options.merge);
+        XCCL_RETURN_IF_ERROR(verify.Check(*ordered, fusion, runs, options.merge));
         // Instructions are written.
         const Places places = WriteInstructions(in_order, order, assignment, fusion, runs, buffers, paths,
                                                 cut.Reduces(), program);
+        XCCL_RETURN_IF_ERROR(verify.Check("instructions", program, false));
         // Conflicting accesses wait for one another.
         AddDependencies(places, cut, form.pace, program);
+        XCCL_RETURN_IF_ERROR(verify.Check("dependencies", program));
         if (last == program) continue;
         last = program;
         // Passes, instances and the protocol are chosen.
         XCCL_ASSIGN_OR_RETURN(const std::optional<int64_t> time_ps,
                               SetSegments(form.segments, cut, topology, moves.moves, timing,
                                           options.max_blocks.value_or(kMostBlocks), program));
+        XCCL_RETURN_IF_ERROR(verify.Check("segments", program));
         Made made{std::move(program), time_ps};
         if (IsBetter(made, of_forms)) of_forms = std::move(made);
         if (of_forms->time_ps && Keeps(*of_forms->time_ps, wanted_ps)) break;

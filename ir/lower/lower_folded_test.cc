@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/interpret/interpret.h"
-#include "ir/lower/lower.h"
+#include "ir/lower/testing/checked.h"
 #include "ir/simulate/simulate.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/testing/graphs.h"
@@ -67,8 +67,8 @@ TEST(LowerFolded, ComputesThePostconditionOfEveryKindAndAlgorithm) {
         const Collective collective =
             whole.WithWeights(std::vector<std::vector<int64_t>>(whole.num_parts(), {1, 3, 3, 2}));
         SCOPED_TRACE(std::string(ToString(kind)) + " " + std::string(ToString(algorithm)));
-        const StatusOr<LoweredProgram> lowered = LowerFolded(*HandSchedule(algorithm, collective, topology),
-                                                             collective, topology, {.size_bytes = 4096});
+        const StatusOr<LoweredProgram> lowered = LowerFoldedChecked(
+            *HandSchedule(algorithm, collective, topology), collective, topology, {.size_bytes = 4096});
         ASSERT_TRUE(lowered.ok()) << lowered.status().message();
         folded += lowered->collective.num_chunks() < collective.num_chunks() ? 1 : 0;
         for (const int64_t size : {0, 52, 1000, 4096}) CheckRuns(*lowered, collective, size);
@@ -82,7 +82,7 @@ TEST(LowerFolded, WavesBecomePassesInTheSameTime) {
   const Topology line = Line(4);
   const Collective collective = BroadcastFromZero(4).WithWeights({{1, 2, 4, 8, 8, 8, 8, 8, 8, 4, 2, 1}});
   const Schedule schedule = Pipeline(collective, line);
-  const LoweredProgram lowered = LowerFolded(schedule, collective, line).value();
+  const LoweredProgram lowered = LowerFoldedChecked(schedule, collective, line).value();
   EXPECT_EQ(lowered.collective, collective.WithWeights({{62}}));
   // One at either end, a forwarding one between, and the root's copy of its own.
   EXPECT_EQ(Instructions(lowered), 5 * lowered.program.instances);
@@ -98,7 +98,7 @@ TEST(LowerFolded, WavesStayWhereFoldingLosesTime) {
   const Topology line = Line(4);
   const Collective collective = BroadcastFromZero(4).WithChunks(8);
   const LoweredProgram lowered =
-      LowerFolded(Pipeline(collective, line), collective, line, {.size_bytes = 8 << 10}).value();
+      LowerFoldedChecked(Pipeline(collective, line), collective, line, {.size_bytes = 8 << 10}).value();
   EXPECT_EQ(lowered.collective, collective);
 }
 
@@ -127,7 +127,7 @@ TEST(LowerFolded, OnlyNeighboursThatTakeTheSameWaysAreOne) {
                    2 * chunk + 1);
     }
     Normalize(schedule);
-    const LoweredProgram lowered = LowerFolded(schedule, collective, mesh).value();
+    const LoweredProgram lowered = LowerFoldedChecked(schedule, collective, mesh).value();
     EXPECT_EQ(lowered.collective, collective.WithWeights({c.weights})) << c.name;
     CheckRuns(lowered, collective, 1000);
   }

@@ -1,8 +1,7 @@
-#include "ir/lower/lower.h"
-
 #include <gtest/gtest.h>
 
 #include "ir/interpret/interpret.h"
+#include "ir/lower/testing/checked.h"
 #include "ir/simulate/simulate.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/testing/graphs.h"
@@ -49,11 +48,11 @@ TEST(Lower, ComputesThePostconditionOfEveryKindAndAlgorithm) {
           const Schedule schedule = *HandSchedule(algorithm, collective, topology);
           SCOPED_TRACE(std::string(ToString(kind)) + " " + std::string(ToString(algorithm)) + " on " +
                        std::to_string(ranks) + " in " + std::to_string(chunks));
-          StatusOr<Program> program = Lower(schedule, collective, topology,
-                                            {.size_bytes = 1000,
-                                             .merge = turn % 5 == 0 ? 1 : 16,
-                                             .slots = kSlots[turn % 3],
-                                             .fuse = turn % 4 != 0});
+          StatusOr<Program> program = LowerChecked(schedule, collective, topology,
+                                                   {.size_bytes = 1000,
+                                                    .merge = turn % 5 == 0 ? 1 : 16,
+                                                    .slots = kSlots[turn % 3],
+                                                    .fuse = turn % 4 != 0});
           ASSERT_TRUE(program.ok()) << program.status().message();
           ASSERT_EQ(FirstOf(VerifyProgram(*program, collective)), "");
           EXPECT_EQ(program->in_place, collective.InPlaceOf(Rank(0)).has_value());
@@ -78,8 +77,8 @@ TEST(Lower, ReducesEveryTypeWithEveryOperator) {
        {CollectiveKind::kAllreduce, CollectiveKind::kReduceScatter, CollectiveKind::kReduce}) {
     for (Algorithm algorithm : kAlgorithms) {
       const Collective collective = MakeCollective(kind, 4).WithChunks(2);
-      const StatusOr<Program> program =
-          Lower(*HandSchedule(algorithm, collective, topology), collective, topology, {.size_bytes = 600});
+      const StatusOr<Program> program = LowerChecked(*HandSchedule(algorithm, collective, topology),
+                                                     collective, topology, {.size_bytes = 600});
       ASSERT_TRUE(program.ok());
       ASSERT_EQ(FirstOf(VerifyProgram(*program, collective)), "");
       for (DataType type : AllDataTypes()) {
@@ -107,7 +106,7 @@ std::vector<Opcode> Opcodes(const Threadblock& block) {
 TEST(Lower, RingAllgatherIsOneThreadblockThatForwards) {
   const Collective collective = MakeCollective(CollectiveKind::kAllgather, 4);
   const Topology topology = FullMesh(4);
-  const Program program = Lower(RingAllgather(collective, topology), collective, topology).value();
+  const Program program = LowerChecked(RingAllgather(collective, topology), collective, topology).value();
   const RankProgram& rank = program.ranks[Rank(1)];
   ASSERT_EQ(rank.threadblocks.size(), 2u);
   EXPECT_EQ(Opcodes(rank.threadblocks[1]), std::vector<Opcode>({Opcode::kCopy}));
@@ -123,7 +122,7 @@ TEST(Lower, RingReduceScatterStoresNoPartialSums) {
   const Collective collective = MakeCollective(CollectiveKind::kReduceScatter, 4);
   const Topology topology = FullMesh(4);
   const Program program =
-      Lower(*HandSchedule(Algorithm::kRing, collective, topology), collective, topology).value();
+      LowerChecked(*HandSchedule(Algorithm::kRing, collective, topology), collective, topology).value();
   const RankProgram& rank = program.ranks[Rank(2)];
   ASSERT_EQ(rank.threadblocks.size(), 1u);
   EXPECT_EQ(Opcodes(rank.threadblocks[0]),
@@ -141,7 +140,7 @@ TEST(Lower, RingWithOneSlotDoesNotDeadlock) {
   const Collective collective = MakeCollective(CollectiveKind::kAllgather, 5);
   const Topology topology = FullMesh(5);
   const Program program =
-      Lower(RingAllgather(collective, topology), collective, topology, {.slots = 1}).value();
+      LowerChecked(RingAllgather(collective, topology), collective, topology, {.slots = 1}).value();
   EXPECT_EQ(program.slots, 1);
   EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
 }
@@ -151,7 +150,7 @@ TEST(Lower, MergesNeighbouringChunksUpToTheLimit) {
   const Topology topology = FullMesh(2);
   const Schedule schedule = *HandSchedule(Algorithm::kDirect, collective, topology);
   const auto counts = [&](int32_t merge) {
-    const Program program = Lower(schedule, collective, topology, {.merge = merge}).value();
+    const Program program = LowerChecked(schedule, collective, topology, {.merge = merge}).value();
     EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
     std::vector<int32_t> result;
     for (const Instruction& i : program.ranks[Rank(1)].threadblocks[0].instructions)
@@ -178,7 +177,7 @@ TEST(Lower, ParallelPathsGetChannelsOfTheirOwn) {
   for (int i = 0; i < 3; ++i)
     schedule.Add(ChunkId(i), 1, Rank(0), Rank(1), std::vector<LinkId>{LinkId(i)}, TransferOp::kCopy, 0);
   Normalize(schedule);
-  const Program program = Lower(schedule, collective, topology).value();
+  const Program program = LowerChecked(schedule, collective, topology).value();
   EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
   ASSERT_EQ(program.connections.size(), 3u);
   for (int i = 0; i < 3; ++i)
@@ -200,7 +199,7 @@ TEST(Lower, TwoAdditionsToOneChunkInOneStepKeepTheirOrder) {
           schedule.Add(ChunkId(c), 1, src, root, LinkBetween(topology, src, root), TransferOp::kReduce, 0);
     }
     Normalize(schedule);
-    const Program program = Lower(schedule, collective, topology).value();
+    const Program program = LowerChecked(schedule, collective, topology).value();
     EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
     CheckRuns(program, collective, {.size_bytes = 100});
   }
@@ -234,14 +233,14 @@ TEST(Lower, WritesCompressedSchedulesOut) {
   const Collective gather = testing::MakeCollective(CollectiveKind::kAllgather, 5);
   const Schedule plain = Expand(schedule, gather, ring).value();
   EXPECT_EQ(plain.size(), 20);
-  EXPECT_TRUE(Lower(schedule, gather, ring).value() == Lower(plain, gather, ring).value());
+  EXPECT_TRUE(LowerChecked(schedule, gather, ring).value() == LowerChecked(plain, gather, ring).value());
 }
 
 TEST(Lower, RefusesCompressedSchedulesOfTooManyTransfers) {
   Topology ring = testing::MakeGraph("pair", 2, 0, {{0, 1, 1, 0, 0}});
   const Schedule schedule = RoundARing(4096, ring);
   const StatusOr<Program> program =
-      Lower(schedule, testing::MakeCollective(CollectiveKind::kAllgather, 4096), ring);
+      LowerChecked(schedule, testing::MakeCollective(CollectiveKind::kAllgather, 4096), ring);
   ASSERT_FALSE(program.ok());
   EXPECT_EQ(
       program.status(),
@@ -274,14 +273,14 @@ TEST(Lower, WritesTreesOutAsChainsWithoutGroups) {
   add(2, 1, TransferOp::kCopy, 1);
   add(2, 0, TransferOp::kCopy, 1);
   const Program program =
-      Lower(ThroughTheSwitch(TransferOp::kReduce), collective, topology, {.groups = false}).value();
-  EXPECT_TRUE(program == Lower(chains, collective, topology).value());
+      LowerChecked(ThroughTheSwitch(TransferOp::kReduce), collective, topology, {.groups = false}).value();
+  EXPECT_TRUE(program == LowerChecked(chains, collective, topology).value());
   EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
 }
 
 TEST(Lower, RefusesAnInSwitchReductionThatReplacesWithoutGroups) {
-  EXPECT_EQ(Lower(ThroughTheSwitch(TransferOp::kCopy), MakeCollective(CollectiveKind::kAllreduce, 3),
-                  OneSwitch(3), {.groups = false})
+  EXPECT_EQ(LowerChecked(ThroughTheSwitch(TransferOp::kCopy), MakeCollective(CollectiveKind::kAllreduce, 3),
+                         OneSwitch(3), {.groups = false})
                 .status()
                 .message(),
             "transfer 0: step 0, rank 0: an in-switch reduction that replaces what rank 2 has; expected one "
@@ -291,7 +290,7 @@ TEST(Lower, RefusesAnInSwitchReductionThatReplacesWithoutGroups) {
 TEST(Lower, RefusesSlotsOutOfRange) {
   const Topology topology = FullMesh(2);
   const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 2);
-  EXPECT_EQ(Lower(Schedule(), collective, topology, {.slots = 0}).status().message(),
+  EXPECT_EQ(LowerChecked(Schedule(), collective, topology, {.slots = 0}).status().message(),
             "lower: 0 slots a connection; expected 1..1024");
 }
 
@@ -309,7 +308,7 @@ TEST(Lower, MovesGoWhenTheyCan) {
   add(2, 0, 1, 1);
   add(0, 0, 1, 2);
   Normalize(schedule);
-  const Program program = Lower(schedule, collective, topology, {.fuse = false}).value();
+  const Program program = LowerChecked(schedule, collective, topology, {.fuse = false}).value();
   EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
   std::vector<Operand> sent;
   for (const Threadblock& block : program.ranks[Rank(0)].threadblocks)
@@ -337,7 +336,7 @@ TEST(Lower, FallsBackToStepsWhereTimeOrderWouldDeadlock) {
   add(0, 2, 3, 2), add(1, 2, 3, 2), add(0, 0, 2, 2), add(1, 1, 2, 2);
   Normalize(schedule);
   for (int32_t slots : {1, 8}) {
-    const Program program = Lower(schedule, collective, topology, {.slots = slots}).value();
+    const Program program = LowerChecked(schedule, collective, topology, {.slots = slots}).value();
     EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
     CheckRuns(program, collective, {.size_bytes = 100});
   }
@@ -365,7 +364,7 @@ TEST(Lower, AddsUpInOrderOfArrivalWhereOneRankDoes) {
       if (!adds && kind == CollectiveKind::kAllreduce) add(1, dst, TransferOp::kCopy, 1);
     }
     Normalize(schedule);
-    const Program program = Lower(schedule, collective, topology, {.fuse = false}).value();
+    const Program program = LowerChecked(schedule, collective, topology, {.fuse = false}).value();
     EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
     CheckRuns(program, collective, {.size_bytes = 100});
     for (const Threadblock& block : program.ranks[Rank(1)].threadblocks)
@@ -392,7 +391,7 @@ TEST(Lower, PartialSumsThatCrossDoNotHoldEachOtherUp) {
   add(0, 3, 0, 0), add(1, 3, 1, 0);
   add(0, 0, 2, 1), add(1, 1, 2, 2), add(0, 1, 2, 3), add(1, 0, 2, 4);
   Normalize(schedule);
-  const Program program = Lower(schedule, collective, topology, {.fuse = false}).value();
+  const Program program = LowerChecked(schedule, collective, topology, {.fuse = false}).value();
   EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
   CheckRuns(program, collective, {.size_bytes = 100});
   for (int32_t r : {0, 1})
@@ -407,7 +406,7 @@ TEST(Lower, PacingOrdersSendsOnOneLink) {
   const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 4);
   const auto dependencies = [&](const Topology& topology, bool pace) {
     const Schedule schedule = *HandSchedule(Algorithm::kDirect, collective, topology);
-    const Program program = Lower(schedule, collective, topology, {.pace = pace}).value();
+    const Program program = LowerChecked(schedule, collective, topology, {.pace = pace}).value();
     EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
     return program.dependencies.size();
   };
@@ -422,7 +421,7 @@ TEST(Lower, InstancesSendHalfAMebibyteEach) {
   const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 8);
   const Schedule schedule = *HandSchedule(Algorithm::kTree, collective, topology);
   const auto instances = [&](int64_t size_bytes) {
-    return Lower(schedule, collective, topology, {.size_bytes = size_bytes}).value().instances;
+    return LowerChecked(schedule, collective, topology, {.size_bytes = size_bytes}).value().instances;
   };
   EXPECT_EQ(instances(64 << 10), 1);
   EXPECT_EQ(instances(1 << 20), 2);
@@ -438,7 +437,7 @@ TEST(Lower, ProgramsKeepTheTimeOfTheirSchedule) {
       for (Algorithm algorithm : kAlgorithms) {
         const Collective collective = MakeCollective(kind, topology.num_ranks());
         const Schedule schedule = *HandSchedule(algorithm, collective, topology);
-        const Program program = Lower(schedule, collective, topology).value();
+        const Program program = LowerChecked(schedule, collective, topology).value();
         const int64_t planned = Simulate(schedule, collective, topology, {}).time_ps;
         const int64_t lowered = SimulateProgram(program, collective, topology, {}).value().time_ps;
         EXPECT_LE(static_cast<double>(lowered), 1.05 * static_cast<double>(planned))

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/testing/no_threads.h"
-#include "ir/lower/lower.h"
+#include "ir/lower/testing/checked.h"
 #include "ir/plan.h"
 #include "ir/testing/programs.h"
 #include "runtime/plan_book.h"
@@ -24,7 +23,7 @@ std::string MakeBook(const std::string& name, int32_t ranks, std::initializer_li
     const Topology topology = FullMesh(ranks);
     const Collective collective = MakeCollective(kind, ranks);
     const Schedule schedule = *HandSchedule(Algorithm::kDirect, collective, topology);
-    const Program program = Lower(schedule, collective, topology).value();
+    const Program program = LowerChecked(schedule, collective, topology).value();
     PlanBookEntry entry;
     entry.file = std::string(ToString(kind)) + ".plan.json";
     entry.collective = kind;

@@ -8,7 +8,7 @@
 
 #include "base/random.h"
 #include "ir/interpret/interpret.h"
-#include "ir/lower/lower.h"
+#include "ir/lower/testing/checked.h"
 #include "ir/testing/programs.h"
 #include "ir/testing/trees.h"
 #include "runtime/cpu/launch.h"
@@ -33,7 +33,7 @@ std::vector<Lowered> Programs(CollectiveKind kind, int32_t ranks) {
     const Collective collective = MakeCollective(kind, ranks);
     const std::optional<Schedule> schedule = HandSchedule(algorithm, collective, topology);
     if (!schedule) continue;
-    StatusOr<Program> program = Lower(*schedule, collective, topology);
+    StatusOr<Program> program = LowerChecked(*schedule, collective, topology);
     XCCL_CHECK(program.ok());
     programs.push_back({std::string(ToString(kind)) + " " + std::string(ToString(algorithm)) + " on " +
                             std::to_string(ranks),
@@ -44,7 +44,7 @@ std::vector<Lowered> Programs(CollectiveKind kind, int32_t ranks) {
     const Collective collective = MakeCollective(kind, ranks).WithChunks(2);
     const Schedule schedule = TreeSchedule(collective, trees, static_cast<uint64_t>(ranks));
     programs.push_back({std::string(ToString(kind)) + " trees on " + std::to_string(ranks), collective,
-                        Lower(schedule, collective, trees).value()});
+                        LowerChecked(schedule, collective, trees).value()});
   }
   return programs;
 }

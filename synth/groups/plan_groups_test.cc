@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ir/interpret/interpret.h"
-#include "ir/lower/lower.h"
+#include "ir/lower/testing/checked.h"
 #include "ir/simulate/simulate.h"
 #include "ir/sizes.h"
 #include "ir/verify/verify_program.h"
@@ -71,7 +71,7 @@ void ExpectSound(const JointPlan& plan, const Topology& topology, const GroupReq
   }
 
   const StatusOr<LoweredProgram> lowered =
-      LowerFolded(made.schedule, made.collective, topology, {.size_bytes = plan.joint.size_bytes});
+      LowerFoldedChecked(made.schedule, made.collective, topology, {.size_bytes = plan.joint.size_bytes});
   ASSERT_TRUE(lowered.ok()) << lowered.status().message();
   ASSERT_EQ(ToStatus(VerifyProgram(lowered->program, lowered->collective)).message(), "");
   InterpretOptions options;

@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 #include "ir/interpret/interpret.h"
-#include "ir/lower/lower.h"
+#include "ir/lower/testing/checked.h"
 #include "ir/simulate/simulate.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/testing/programs.h"
@@ -57,7 +57,7 @@ TEST(Groups, ComputeThePostconditionOfEveryKind) {
         if (turn % 2 == 0) options.slots = kSlots[turn % 3];
         if (turn % 7 < 4) options.fuse = turn % 7 < 2;
         if (turn % 11 < 6) options.pace = turn % 11 < 3;
-        StatusOr<Program> program = Lower(schedule, collective, topology, options);
+        StatusOr<Program> program = LowerChecked(schedule, collective, topology, options);
         ASSERT_TRUE(program.ok()) << program.status().message();
         ASSERT_EQ(FirstOf(VerifyProgram(*program, collective)), "");
         with_groups += program->groups.empty() ? 0 : 1;
@@ -76,7 +76,7 @@ TEST(Groups, ReduceEveryTypeWithEveryOperator) {
     const Collective collective = MakeCollective(kind, 4).WithChunks(2);
     for (uint64_t seed : {0, 1}) {
       const StatusOr<Program> program =
-          Lower(TreeSchedule(collective, topology, seed), collective, topology, {.size_bytes = 600});
+          LowerChecked(TreeSchedule(collective, topology, seed), collective, topology, {.size_bytes = 600});
       ASSERT_TRUE(program.ok());
       ASSERT_FALSE(program->groups.empty());
       for (DataType type : AllDataTypes()) {
@@ -92,7 +92,7 @@ TEST(Groups, ReduceEveryTypeWithEveryOperator) {
 }
 
 Program LoweredOn(const Topology& topology, const Collective& collective, const LowerOptions& options) {
-  return Lower(TreeSchedule(collective, topology, 0), collective, topology, options).value();
+  return LowerChecked(TreeSchedule(collective, topology, 0), collective, topology, options).value();
 }
 
 // The root touches each byte once: it adds what comes from the switch to its own and sends the sum out.
@@ -265,7 +265,8 @@ TEST(Groups, MutationsAreRejectedOrHarmless) {
     const InterpretOptions options{.type = DataType::kInt32, .size_bytes = 256};
     for (uint64_t seed : {0, 3}) {
       const Program good =
-          Lower(TreeSchedule(collective, topology, seed), collective, topology, {.size_bytes = 256}).value();
+          LowerChecked(TreeSchedule(collective, topology, seed), collective, topology, {.size_bytes = 256})
+              .value();
       const auto inputs = ExactInputs(good, collective, options);
       const auto expected = ExpectedOutputs(good, collective, inputs, options);
       Random random(seed);
@@ -360,13 +361,13 @@ TEST(Groups, ReductionsThatReplaceBecomeReceives) {
   schedule.Add(ChunkId(0), 1, sources[0], Rank(2), tree, TransferOp::kCopy, 1);
   Normalize(schedule);
   ASSERT_EQ(FirstOf(VerifySchedule(schedule, collective, topology)), "");
-  const StatusOr<Program> program = Lower(schedule, collective, topology, {.size_bytes = 1000});
+  const StatusOr<Program> program = LowerChecked(schedule, collective, topology, {.size_bytes = 1000});
   ASSERT_TRUE(program.ok()) << program.status().message();
   ASSERT_EQ(FirstOf(VerifyProgram(*program, collective)), "");
   for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kAvg})
     for (DataType type : {DataType::kInt32, DataType::kBfloat16})
       CheckRuns(*program, collective, {.type = type, .op = op, .size_bytes = 1000});
-  EXPECT_FALSE(Lower(schedule, collective, topology, {.size_bytes = 1000, .groups = false}).ok());
+  EXPECT_FALSE(LowerChecked(schedule, collective, topology, {.size_bytes = 1000, .groups = false}).ok());
 }
 
 // A program does once what a switch does once; without groups it repeats it for every member.
@@ -384,9 +385,9 @@ TEST(Groups, KeepTheScheduleTime) {
         const int64_t wanted =
             Simulate(schedule, collective, topology, {.size_bytes = kSize, .model = model}).time_ps;
         const auto time_of = [&](bool groups) {
-          const Program program =
-              Lower(schedule, collective, topology, {.size_bytes = kSize, .model = model, .groups = groups})
-                  .value();
+          const Program program = LowerChecked(schedule, collective, topology,
+                                               {.size_bytes = kSize, .model = model, .groups = groups})
+                                      .value();
           EXPECT_EQ(program.groups.empty(), !groups);
           return SimulateProgram(program, collective, topology, {.size_bytes = kSize, .model = model})
               .value()

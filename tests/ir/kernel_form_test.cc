@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ir/kernel/kernel_sizes.h"
-#include "ir/lower/lower.h"
+#include "ir/lower/testing/checked.h"
 #include "ir/testing/programs.h"
 #include "ir/verify/verify_program.h"
 
@@ -24,7 +24,8 @@ struct Lowered {
 Lowered Make(CollectiveKind kind, int32_t ranks, Algorithm algorithm) {
   const Topology topology = FullMesh(ranks);
   const Collective collective = MakeCollective(kind, ranks);
-  return {collective, Lower(*HandSchedule(algorithm, collective, topology), collective, topology).value()};
+  return {collective,
+          LowerChecked(*HandSchedule(algorithm, collective, topology), collective, topology).value()};
 }
 
 // Traffic computed by hand: rings of N ranks, out of place; a rank's whole buffer has S bytes.

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "base/files.h"
-#include "ir/lower/lower.h"
+#include "ir/lower/testing/checked.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/testing/graphs.h"
 #include "ir/testing/programs.h"
@@ -79,7 +79,7 @@ struct OneSend {
     Schedule schedule;
     schedule.num_chunks = 1;
     schedule.Add(ChunkId(0), 1, Rank(0), Rank(1), std::vector{LinkId(0)}, TransferOp::kCopy, 0);
-    return Lower(schedule, collective, topology, {.size_bytes = 1000}).value();
+    return LowerChecked(schedule, collective, topology, {.size_bytes = 1000}).value();
   }();
   int64_t TimeUnder(const MachineModel* machine) const {
     return SimulateProgram(program, collective, topology, {.size_bytes = 1000, .machine = machine})
@@ -109,13 +109,14 @@ TEST(LowerForMachine, ChoosesTheProtocolForTheSize) {
   const Schedule schedule = *HandSchedule(Algorithm::kDirect, collective, topology);
   const MachineModel machine = HopperModel();
   const auto protocol = [&](int64_t size_bytes) {
-    return Lower(schedule, collective, topology, {.size_bytes = size_bytes, .machine = &machine})
+    return LowerChecked(schedule, collective, topology, {.size_bytes = size_bytes, .machine = &machine})
         .value()
         .protocol;
   };
   EXPECT_EQ(protocol(256), Protocol::kLl);
   EXPECT_EQ(protocol(64 << 20), Protocol::kSimple);
-  EXPECT_EQ(Lower(schedule, collective, topology, {.size_bytes = 256}).value().protocol, Protocol::kSimple);
+  EXPECT_EQ(LowerChecked(schedule, collective, topology, {.size_bytes = 256}).value().protocol,
+            Protocol::kSimple);
 }
 
 TEST(LowerForMachine, KeepsToTheThreadblocksThatAreAllowed) {
@@ -123,7 +124,7 @@ TEST(LowerForMachine, KeepsToTheThreadblocksThatAreAllowed) {
   const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 8);
   const Schedule schedule = *HandSchedule(Algorithm::kTree, collective, topology);
   const auto lowered = [&](int32_t most) {
-    return Lower(schedule, collective, topology, {.size_bytes = 64 << 20, .max_blocks = most});
+    return LowerChecked(schedule, collective, topology, {.size_bytes = 64 << 20, .max_blocks = most});
   };
   const auto blocks = [&](int32_t most) {
     const StatusOr<Program> program = lowered(most);

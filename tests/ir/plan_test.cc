@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "base/files.h"
-#include "ir/lower/lower.h"
+#include "ir/lower/testing/checked.h"
 #include "ir/testing/graphs.h"
 #include "ir/verify/read_plan.h"
 #include "topologies/xml/native_xml.h"
@@ -29,8 +29,8 @@ Plan Pair() {
   schedule.Add(ChunkId(0), 1, Rank(0), Rank(1), Links({0}), TransferOp::kCopy, 1);
   schedule.Add(ChunkId(1), 1, Rank(1), Rank(0), Links({1}), TransferOp::kCopy, 1);
   Normalize(schedule);
-  Program program = Lower(schedule, collective, topology).value();
-  // Goes through XML, like every plan from a file, so that names of hosts are filled in.
+  Program program = LowerChecked(schedule, collective, topology).value();
+  // Through XML, as every plan from a file: names of hosts are filled in.
   return Plan{ReadNativeXml(WriteNativeXml(topology), "pair").value(), collective, schedule,
               LoweredProgram{collective, program},
               MadeBy{"ring", UINT64_MAX, "--steps=2", "1.0", 64 << 20, "pipelined", true}};

@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "ir/lower/lower.h"
+#include "ir/lower/testing/checked.h"
 #include "ir/testing/programs.h"
 
 namespace xccl {
@@ -32,9 +32,10 @@ TEST(ProgramJson, EveryLoweredProgramReadsBackToTheSameValueAndText) {
       for (const bool folded : {false, true}) {
         const Schedule schedule = *HandSchedule(algorithm, collective, topology);
         const LoweredProgram lowered =
-            folded ? LowerFolded(schedule, collective, topology, {.size_bytes = 65536}).value()
-                   : LoweredProgram{collective,
-                                    Lower(schedule, collective, topology, {.size_bytes = 65536}).value()};
+            folded
+                ? LowerFoldedChecked(schedule, collective, topology, {.size_bytes = 65536}).value()
+                : LoweredProgram{collective,
+                                 LowerChecked(schedule, collective, topology, {.size_bytes = 65536}).value()};
         const std::string text = Written(lowered, collective);
         EXPECT_EQ(text.find("\"weights\"") == text.npos, lowered.collective == collective);
         const StatusOr<LoweredProgram> read = ReadText(text, collective);
@@ -50,9 +51,9 @@ TEST(ProgramJson, EveryLoweredProgramReadsBackToTheSameValueAndText) {
 TEST(ProgramJson, IsWrittenAsDocumented) {
   const Topology topology = FullMesh(2);
   const Collective collective = MakeCollective(CollectiveKind::kAllreduce, 2).WithChunks(2);
-  const Program program =
-      Lower(*HandSchedule(Algorithm::kRing, collective, topology), collective, topology, {.size_bytes = 1024})
-          .value();
+  const Program program = LowerChecked(*HandSchedule(Algorithm::kRing, collective, topology), collective,
+                                       topology, {.size_bytes = 1024})
+                              .value();
   EXPECT_EQ(Written({collective, program}, collective),
             R"({
  "protocol":"simple",

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/lower/lower.h"
+#include "ir/lower/testing/checked.h"
 #include "ir/testing/programs.h"
 #include "ir/time_model.h"
 
@@ -15,7 +15,8 @@ constexpr int64_t kUs = 1'000'000;
 
 Program Lowered(const Collective& collective, const Topology& topology, Algorithm algorithm, int64_t segment,
                 int32_t instances = 1) {
-  Program program = Lower(*HandSchedule(algorithm, collective, topology), collective, topology).value();
+  Program program =
+      LowerChecked(*HandSchedule(algorithm, collective, topology), collective, topology).value();
   program.segment_bytes = segment;
   program.slots = 16;  // enough for the messages in flight during a latency
   program.instances = instances;

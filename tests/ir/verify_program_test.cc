@@ -6,7 +6,7 @@
 #include <set>
 
 #include "ir/interpret/interpret.h"
-#include "ir/lower/lower.h"
+#include "ir/lower/testing/checked.h"
 #include "ir/testing/programs.h"
 
 namespace xccl {
@@ -20,8 +20,8 @@ struct Subject {
 Subject Lowered(CollectiveKind kind, Algorithm algorithm, int32_t ranks, int32_t chunks, bool fuse = true) {
   const Topology topology = FullMesh(ranks);
   const Collective collective = MakeCollective(kind, ranks).WithChunks(chunks);
-  return {collective, Lower(*HandSchedule(algorithm, collective, topology), collective, topology,
-                            {.size_bytes = 1024, .fuse = fuse})
+  return {collective, LowerChecked(*HandSchedule(algorithm, collective, topology), collective, topology,
+                                   {.size_bytes = 1024, .fuse = fuse})
                           .value()};
 }
 
@@ -207,7 +207,7 @@ TEST(VerifyProgram, SeesConflictsThatExistOnlyInPlace) {
     exchange.Add(ChunkId(0), 1, Rank(r), Rank(1 - r), LinkBetween(topology, Rank(r), Rank(1 - r)),
                  TransferOp::kReduce, 0);
   Normalize(exchange);
-  Program program = Lower(exchange, collective, topology).value();
+  Program program = LowerChecked(exchange, collective, topology).value();
   EXPECT_TRUE(program.in_place);
   EXPECT_TRUE(VerifyProgram(program, collective).empty());
   DropDependencies(program);

@@ -5,7 +5,7 @@
 #include "base/testing/shared_data.h"
 #include "ir/bitwise_same.h"
 #include "ir/bounds/bound.h"
-#include "ir/lower/lower.h"
+#include "ir/lower/testing/checked.h"
 #include "ir/simulate/simulate.h"
 #include "ir/verify/verify_program.h"
 #include "ir/verify/verify_schedule.h"
@@ -77,7 +77,7 @@ double CheckedRatio(const Topology& topology) {
   const Synthesis made = Allreduce(topology);
   EXPECT_EQ(ToStatus(VerifySchedule(made.schedule, made.collective, topology)).message(), "");
   EXPECT_TRUE(IsBitwiseSame(made.schedule, made.collective, topology));
-  const Program program = Lower(made.schedule, made.collective, topology).value();
+  const Program program = LowerChecked(made.schedule, made.collective, topology).value();
   EXPECT_EQ(ToStatus(VerifyProgram(program, made.collective)).message(), "");
   const Bound bound =
       LowerBound(topology, made.collective, kGiB, TimeModel::kPipelined, BoundEffort::kExact).value();

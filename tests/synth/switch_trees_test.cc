@@ -10,7 +10,7 @@
 
 #include "ir/bitwise_same.h"
 #include "ir/bounds/bound.h"
-#include "ir/lower/lower.h"
+#include "ir/lower/testing/checked.h"
 #include "ir/simulate/simulate.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/verify/verify_program.h"
@@ -83,7 +83,7 @@ TEST(SwitchTrees, EveryPlanVerifiesAndSoDoesItsProgram) {
         }
         if (!chunks || topology.num_ranks() > 8) continue;
         const StatusOr<Program> program =
-            Lower(made->schedule, made->collective, topology, {.size_bytes = 1 << 20});
+            LowerChecked(made->schedule, made->collective, topology, {.size_bytes = 1 << 20});
         ASSERT_TRUE(program.ok()) << program.status().message();
         EXPECT_EQ(FirstOf(VerifyProgram(*program, made->collective)), "");
       }
@@ -104,7 +104,7 @@ TEST(SwitchTrees, OnePortTimesSuffice) {
                         Case{kAllgather, 0.92}, Case{kReduceScatter, 0.92}}) {
     const Synthesis made = Plan("multicast", topology, All(c.kind, topology)).value();
     EXPECT_LE(static_cast<double>(TimePs(made, topology)), c.most * port_ps) << ToString(c.kind);
-    const LoweredProgram lowered = LowerFolded(made.schedule, made.collective, topology).value();
+    const LoweredProgram lowered = LowerFoldedChecked(made.schedule, made.collective, topology).value();
     EXPECT_FALSE(lowered.program.groups.empty());
     const int64_t program_ps =
         SimulateProgram(lowered.program, lowered.collective, topology, {}).value().time_ps;

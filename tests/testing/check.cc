@@ -8,7 +8,7 @@
 
 #include "ir/bounds/bound.h"
 #include "ir/interpret/interpret.h"
-#include "ir/lower/lower.h"
+#include "ir/lower/testing/checked.h"
 #include "ir/simulate/simulate.h"
 #include "ir/sizes.h"
 #include "ir/translated.h"
@@ -89,7 +89,7 @@ std::vector<Rank> Contributions(const Collective& collective, bool before, Rank 
 void CheckProgram(const Synthesis& answer, const SynthesisRequest& request) {
   const Topology& topology = *request.topology;
   const StatusOr<LoweredProgram> lowered =
-      LowerFolded(answer.schedule, answer.collective, topology, {.size_bytes = request.size_bytes});
+      LowerFoldedChecked(answer.schedule, answer.collective, topology, {.size_bytes = request.size_bytes});
   ASSERT_TRUE(lowered.ok()) << lowered.status().message();
   const auto& [cut, program] = *lowered;
   ASSERT_EQ(ToStatus(VerifyProgram(program, cut)).message(), "");

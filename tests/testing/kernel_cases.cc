@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "ir/lower/lower.h"
+#include "ir/lower/testing/checked.h"
 #include "ir/testing/programs.h"
 #include "ir/verify/verify_program.h"
 #include "ir/verify/verify_schedule.h"
@@ -28,9 +28,8 @@ Collective Cut(const Collective& collective, Algorithm algorithm) {
 
 void AddCase(const std::string& name, const Collective& collective, const Schedule& schedule,
              const Topology& topology, bool segments, std::vector<KernelCase>& cases) {
-  if (!VerifySchedule(schedule, collective, topology).empty())
-    return;  // the algorithm does not fit this collective
-  StatusOr<Program> program = Lower(schedule, collective, topology);
+  if (!VerifySchedule(schedule, collective, topology).empty()) return;  // not made for this collective
+  StatusOr<Program> program = LowerChecked(schedule, collective, topology);
   XCCL_CHECK(program.ok());
   if (segments) {
     program->segment_bytes = 512;

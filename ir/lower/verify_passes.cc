@@ -1,0 +1,445 @@
+#include "ir/lower/verify_passes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <set>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "ir/verify/verify_program.h"
+#include "ir/verify/verify_schedule.h"
+
+namespace xccl::lowering {
+namespace {
+
+template <typename... Args>
+Status Wrong(std::string_view pass, fmt::format_string<Args...> format, Args&&... args) {
+  return BugError(fmt::format("lower: after {}: {}", pass, fmt::format(format, std::forward<Args>(args)...)));
+}
+
+std::string Name(const Move& move, size_t m) {
+  return fmt::format("move {} (chunk {}, rank {} to {})", m, move.chunk.value, move.src.value,
+                     move.dst.value);
+}
+
+// The moves that one event of move m stands for: those behind it in its bundle that have no event of their
+// own.
+std::span<const Move> SentBy(const std::vector<Move>& moves, size_t m) {
+  size_t end = m + 1;
+  while (end < moves.size() && moves[end].bundle == moves[m].bundle && !moves[end].sends) ++end;
+  return std::span(moves).subspan(m, end - m);
+}
+std::span<const Move> ReceivedBy(const std::vector<Move>& moves, size_t m) {
+  size_t end = m + 1;
+  while (end < moves.size() && moves[end].bundle == moves[m].bundle && !moves[end].receives) ++end;
+  return std::span(moves).subspan(m, end - m);
+}
+
+// The ranks whose contributions are in a value.
+class Contributions {
+ public:
+  explicit Contributions(int32_t num_ranks = 0) : words_((static_cast<size_t>(num_ranks) + 63) / 64) {}
+  void Add(Rank r) { words_[r.index() / 64] |= uint64_t{1} << (r.index() % 64); }
+  // False where the two share a rank.
+  bool Join(const Contributions& other) {
+    for (size_t w = 0; w < words_.size(); ++w)
+      if ((words_[w] & other.words_[w]) != 0) return false;
+    for (size_t w = 0; w < words_.size(); ++w) words_[w] |= other.words_[w];
+    return true;
+  }
+  int32_t size() const {
+    int32_t count = 0;
+    for (const uint64_t word : words_) count += std::popcount(word);
+    return count;
+  }
+  bool operator==(const Contributions&) const = default;
+
+ private:
+  std::vector<uint64_t> words_;
+};
+
+// Performs the events of one chunk after the other.
+class Replay {
+ public:
+  Replay(std::string_view pass, const Moves& moves, const Collective& collective, int32_t num_ranks)
+      : pass_(pass),
+        moves_(moves.moves),
+        copies_(moves.copies),
+        collective_(collective),
+        num_ranks_(num_ranks),
+        places_(static_cast<size_t>(num_ranks)),
+        carried_(moves.moves.size()),
+        reads_(moves.moves.size(), 0) {}
+
+  // `events`: as Order::events.
+  Status Run(const std::vector<int32_t>& events) {
+    std::vector<std::vector<int32_t>> of_chunk(static_cast<size_t>(collective_.num_chunks()));
+    for (const int32_t event : events) of_chunk[moves_[event / 2].chunk.index()].push_back(event);
+    for (int32_t c = 0; c < collective_.num_chunks(); ++c) {
+      Begin(ChunkId(c));
+      for (const int32_t event : of_chunk[c])
+        XCCL_RETURN_IF_ERROR(event % 2 == 0 ? Send(event / 2) : Receive(event / 2));
+      XCCL_RETURN_IF_ERROR(End(ChunkId(c)));
+    }
+    return OkStatus();
+  }
+
+ private:
+  // The chunk at one rank.
+  struct Place {
+    std::optional<Contributions> input, held;
+    int32_t writer = kNoMove;
+    std::vector<int32_t> senders;  // since the last write
+  };
+
+  void Begin(ChunkId c) {
+    std::fill(places_.begin(), places_.end(), Place());
+    collective_.Before(c, holdings_);
+    for (const Holding& holding : holdings_) {
+      places_[holding.rank].input.emplace(num_ranks_);
+      for (const Rank r : holding.contributions) places_[holding.rank].input->Add(r);
+    }
+  }
+
+  Status Send(int32_t m) {
+    const Move& move = moves_[m];
+    Place& from = places_[move.src];
+    if (move.feed != from.writer)
+      return Wrong(pass_, "{} is fed by move {}; expected {}, which wrote there last", Name(move, m),
+                   move.feed, from.writer);
+    if (move.feed == kNoMove && !from.input)
+      return Wrong(pass_, "{} sends what its rank does not have", Name(move, m));
+    for (const Move& with : SentBy(moves_, m))
+      carried_[&with - moves_.data()] = move.feed == kNoMove ? from.input : from.held;
+    if (move.feed != kNoMove) ++reads_[move.feed];
+    from.senders.push_back(m);
+    return OkStatus();
+  }
+
+  Status Receive(int32_t m) {
+    const Move& move = moves_[m];
+    Place& to = places_[move.dst];
+    if (move.previous != to.writer)
+      return Wrong(pass_, "{} writes behind move {}; expected {}, which wrote there last", Name(move, m),
+                   move.previous, to.writer);
+    Contributions value(num_ranks_);
+    for (const Move& with : ReceivedBy(moves_, m)) {
+      const std::optional<Contributions>& carried = carried_[&with - moves_.data()];
+      if (!carried) return Wrong(pass_, "{} is received before it is sent", Name(move, m));
+      if (!value.Join(*carried)) return Wrong(pass_, "{} adds one contribution twice", Name(move, m));
+    }
+    if (move.reduces) {
+      const std::optional<Contributions>& there = move.local_input ? to.input : to.held;
+      if (!there || move.local_input != (to.writer == kNoMove))
+        return Wrong(pass_, "{} adds to what is not there", Name(move, m));
+      if (!value.Join(*there)) return Wrong(pass_, "{} adds one contribution twice", Name(move, m));
+      if (to.writer != kNoMove) ++reads_[to.writer];
+    }
+    if (move.complete && value.size() != collective_.num_members())
+      return Wrong(pass_, "{} is no complete sum", Name(move, m));
+    XCCL_RETURN_IF_ERROR(Close(to, m, 0));
+    to.held = std::move(value);
+    to.writer = m;
+    return OkStatus();
+  }
+
+  // Move `by` overwrites the place, or nothing does. `more`: reads to come of what lies there.
+  Status Close(Place& place, int32_t by, int32_t more) {
+    for (const int32_t m : place.senders)
+      if (moves_[m].overwriter != by)
+        return Wrong(pass_, "{} has overwriter {}; expected {}", Name(moves_[m], m), moves_[m].overwriter,
+                     by);
+    place.senders.clear();
+    const int32_t w = place.writer;
+    if (w != kNoMove && moves_[w].readers != reads_[w] + more)
+      return Wrong(pass_, "{} has {} readers; expected {}", Name(moves_[w], w), moves_[w].readers,
+                   reads_[w] + more);
+    return OkStatus();
+  }
+
+  Status End(ChunkId c) {
+    collective_.After(c, holdings_);
+    for (const Holding& holding : holdings_) {
+      const Rank r = holding.rank;
+      Place& place = places_[r];
+      Contributions wanted(num_ranks_);
+      for (const Rank of : holding.contributions) wanted.Add(of);
+      const bool copied =
+          std::ranges::binary_search(copies_, std::tuple(r, c), {},
+                                     [](const LocalCopy& copy) { return std::tuple(copy.rank, copy.chunk); });
+      if (copied == (place.writer != kNoMove) || (copied ? place.input : place.held) != wanted)
+        return Wrong(pass_, "rank {} ends without its output of chunk {}", r.value, c.value);
+      XCCL_RETURN_IF_ERROR(Close(place, kNoMove, copied ? 0 : 1));
+      place.writer = kNoMove;
+    }
+    for (Place& place : places_) XCCL_RETURN_IF_ERROR(Close(place, kNoMove, 0));
+    return OkStatus();
+  }
+
+  const std::string_view pass_;
+  const std::vector<Move>& moves_;
+  const std::vector<LocalCopy>& copies_;
+  const Collective& collective_;
+  const int32_t num_ranks_;
+  IdVector<Rank, Place> places_;
+  std::vector<std::optional<Contributions>> carried_;  // by move: what is under way
+  std::vector<int32_t> reads_;                         // by move: of what it left
+  std::vector<Holding> holdings_;
+};
+
+// An order of events that every move's own fields allow; fewer events where they form a circle.
+std::vector<int32_t> SomeOrder(const std::vector<Move>& moves) {
+  const size_t count = moves.size();
+  std::vector<std::vector<int32_t>> next(2 * count);
+  std::vector<int32_t> waits(2 * count, 0);
+  const auto sent = [&](size_t m) {
+    return 2 * (moves[m].sends ? static_cast<int32_t>(m) : moves[m].bundle);
+  };
+  const auto received = [&](size_t m) {
+    return 2 * (moves[m].receives ? static_cast<int32_t>(m) : moves[m].bundle) + 1;
+  };
+  const auto add = [&](int32_t before, int32_t after) {
+    next[before].push_back(after);
+    ++waits[after];
+  };
+  for (size_t m = 0; m < count; ++m) {
+    add(sent(m), received(m));
+    if (moves[m].sends && moves[m].feed != kNoMove) add(received(moves[m].feed), sent(m));
+    if (moves[m].sends && moves[m].overwriter != kNoMove) add(sent(m), received(moves[m].overwriter));
+    if (moves[m].receives && moves[m].previous != kNoMove) add(received(moves[m].previous), received(m));
+  }
+  std::vector<int32_t> events;
+  for (size_t m = 0; m < count; ++m)
+    if (moves[m].sends && waits[2 * m] == 0) events.push_back(static_cast<int32_t>(2 * m));
+  for (size_t i = 0; i < events.size(); ++i)
+    for (const int32_t event : next[events[i]])
+      if (--waits[event] == 0) events.push_back(event);
+  return events;
+}
+
+// Every move that has an event has it once.
+Status CheckEvents(std::string_view pass, const std::vector<Move>& moves,
+                   const std::vector<int32_t>& events) {
+  std::vector<int32_t> times(2 * moves.size(), 0);
+  for (const int32_t event : events) ++times[event];
+  for (size_t m = 0; m < moves.size(); ++m)
+    if (times[2 * m] != (moves[m].sends ? 1 : 0) || times[2 * m + 1] != (moves[m].receives ? 1 : 0))
+      return Wrong(pass, "{} is sent {} and received {} times", Name(moves[m], m), times[2 * m],
+                   times[2 * m + 1]);
+  return OkStatus();
+}
+
+// First in, first out on every path; at most `slots` moves under way.
+Status CheckConnections(std::string_view pass, const std::vector<Move>& moves,
+                        const std::vector<int32_t>& events, size_t slots) {
+  int32_t paths = 0;
+  for (const Move& move : moves) paths = std::max(paths, move.path + 1);
+  std::vector<std::deque<const Move*>> under_way(static_cast<size_t>(paths));
+  for (const int32_t event : events) {
+    const size_t m = static_cast<size_t>(event / 2);
+    if (event % 2 == 0) {
+      for (const Move& move : SentBy(moves, m)) {
+        under_way[move.path].push_back(&move);
+        if (under_way[move.path].size() > slots)
+          return Wrong(pass, "{} is sent with {} moves under way; expected at most {}", Name(move, m),
+                       under_way[move.path].size() - 1, slots - 1);
+      }
+      continue;
+    }
+    for (const Move& move : ReceivedBy(moves, m)) {
+      if (under_way[move.path].empty() || under_way[move.path].front() != &move)
+        return Wrong(pass, "{} is not received in the order in which its connection sends", Name(move, m));
+      under_way[move.path].pop_front();
+    }
+  }
+  return OkStatus();
+}
+
+constexpr size_t kAnySlots = SIZE_MAX;
+
+}  // namespace
+
+Status PassVerifier::Check(std::string_view pass, const Schedule& schedule) const {
+  if (!on_) return OkStatus();
+  const Status status = ToStatus(VerifySchedule(schedule, collective_, topology_));
+  return status.ok() ? status : Wrong(pass, "{}", status.message());
+}
+
+Status PassVerifier::Check(const Paths& paths) const {
+  if (!on_) return OkStatus();
+  for (int32_t p = 0; p < paths.size(); ++p) {
+    const Path& path = paths.paths[p];
+    NodeId at = topology_.NodeOf(path.src);
+    for (const LinkId l : path.links) {
+      if (topology_.link(l).from != at) return Wrong("paths", "path {} is no chain at link {}", p, l.value);
+      at = topology_.link(l).to;
+    }
+    if (path.links.empty() || at != topology_.NodeOf(path.dst))
+      return Wrong("paths", "path {} does not end at rank {}", p, path.dst.value);
+    if (path.group == kNoGroup) continue;
+    const PathGroup& group = paths.groups[path.group];
+    const bool is_member = p >= group.first && p < group.first + group.count;
+    const Rank root = group.kind == Group::Kind::kMulticast ? path.src : path.dst;
+    const auto is_of_group = [&](LinkId l) { return std::ranges::find(group.links, l) != group.links.end(); };
+    if (!is_member || root != group.root || !std::ranges::all_of(path.links, is_of_group))
+      return Wrong("paths", "path {} is no branch of group {}", p, path.group);
+  }
+  return OkStatus();
+}
+
+Status PassVerifier::Check(const Moves& moves) const {
+  if (!on_) return OkStatus();
+  const std::vector<int32_t> events = SomeOrder(moves.moves);
+  XCCL_RETURN_IF_ERROR(CheckEvents("moves", moves.moves, events));
+  return Replay("moves", moves, collective_, topology_.num_ranks()).Run(events);
+}
+
+Status PassVerifier::Check(const Ordered& ordered) const {
+  if (!on_) return OkStatus();
+  const auto& [asked, moves, order] = ordered;
+  XCCL_RETURN_IF_ERROR(CheckEvents("order", moves.moves, order.events));
+  XCCL_RETURN_IF_ERROR(
+      CheckConnections("order", moves.moves, order.events, static_cast<size_t>(order.slots)));
+  return Replay("order", moves, collective_, topology_.num_ranks()).Run(order.events);
+}
+
+Status PassVerifier::Check(const Assignment& assignment, const Paths& paths) const {
+  if (!on_) return OkStatus();
+  constexpr std::string_view kPass = "threadblocks";
+  std::set<std::tuple<Rank, Rank, int32_t>> connections;
+  std::set<std::tuple<Rank, int32_t, bool>> served;  // rank, threadblock, does it send
+  for (int32_t p = 0; p < paths.size(); ++p) {
+    const Path& path = paths.paths[p];
+    const int32_t channel = assignment.channel[p];
+    if (!connections.emplace(path.src, path.dst, channel).second)
+      return Wrong(kPass, "path {} shares channel {} with another from rank {} to {}", p, channel,
+                   path.src.value, path.dst.value);
+    const Threadblock& sender = assignment.blocks[path.src][assignment.send_block[p]];
+    const Threadblock& receiver = assignment.blocks[path.dst][assignment.recv_block[p]];
+    const bool is_group = path.group != kNoGroup;
+    const bool sends_group = is_group && paths.groups[path.group].kind == Group::Kind::kMulticast;
+    const bool receives_group = is_group && !sends_group;
+    if (sender.channel != channel || receiver.channel != channel ||
+        (sends_group ? sender.send_group != path.group : sender.send_peer != path.dst) ||
+        (receives_group ? receiver.recv_group != path.group : receiver.recv_peer != path.src))
+      return Wrong(kPass, "the threadblocks of path {} do not serve it", p);
+    const bool first = is_group && p == paths.groups[path.group].first;
+    if ((!sends_group || first) && !served.emplace(path.src, assignment.send_block[p], true).second)
+      return Wrong(kPass, "the sender of path {} serves another, too", p);
+    if ((!receives_group || first) && !served.emplace(path.dst, assignment.recv_block[p], false).second)
+      return Wrong(kPass, "the receiver of path {} serves another, too", p);
+    const int32_t onward = assignment.forwards_to[p];
+    if (onward != kNoMove &&
+        (paths.paths[onward].src != path.dst || assignment.send_block[onward] != assignment.recv_block[p]))
+      return Wrong(kPass, "path {} is not sent on by the threadblock that receives it", p);
+  }
+  return OkStatus();
+}
+
+Status PassVerifier::Check(const Ordered& ordered, const Assignment& assignment, const Fusion& fusion,
+                           int32_t slots) const {
+  if (!on_) return OkStatus();
+  const std::vector<Move>& moves = ordered.moves.moves;
+  std::vector<int32_t> events;
+  for (const int32_t event : ordered.order.events) {
+    const int32_t m = event / 2;
+    if (event % 2 == 0 && fusion.recv_of[m] != kNoMove) continue;
+    events.push_back(event);
+    const int32_t forwarded = event % 2 == 0 ? kNoMove : fusion.send_of[m];
+    if (forwarded == kNoMove) continue;
+    if (fusion.recv_of[forwarded] != m || moves[forwarded].feed != m ||
+        assignment.recv_block[moves[m].path] != assignment.send_block[moves[forwarded].path])
+      return Wrong("fuse", "{} is not forwarded where it is received", Name(moves[m], m));
+    events.push_back(2 * forwarded);
+  }
+  XCCL_RETURN_IF_ERROR(CheckEvents("fuse", moves, events));
+  XCCL_RETURN_IF_ERROR(CheckConnections("fuse", moves, events, static_cast<size_t>(slots)));
+  return Replay("fuse", ordered.moves, collective_, topology_.num_ranks()).Run(events);
+}
+
+Status PassVerifier::Check(const Moves& moves, const Fusion& fusion, const Buffers& buffers) const {
+  if (!on_) return OkStatus();
+  std::vector<std::vector<ChunkId>> inputs, outputs;  // by rank, then slot
+  const auto chunks_of = [&](const std::vector<PartId>& parts) {
+    std::vector<ChunkId> chunks;
+    for (const PartId part : parts)
+      for (int32_t i = 0; i < collective_.ChunksOf(part); ++i)
+        chunks.push_back(ChunkId(collective_.FirstChunk(part).value + i));
+    return chunks;
+  };
+  for (Rank r(0); r.value < topology_.num_ranks(); ++r.value) {
+    const bool is_member = collective_.MemberIndex(r).has_value();
+    inputs.push_back(is_member ? chunks_of(collective_.InputParts(r)) : std::vector<ChunkId>());
+    outputs.push_back(is_member ? chunks_of(collective_.OutputParts(r)) : std::vector<ChunkId>());
+  }
+  const auto holds = [&](Rank r, const Operand& operand, ChunkId chunk) {
+    const std::vector<ChunkId>& slots = operand.buffer == BufferKind::kInput    ? inputs[r.index()]
+                                        : operand.buffer == BufferKind::kOutput ? outputs[r.index()]
+                                                                                : buffers.Scratch(r);
+    return operand.slot >= 0 && static_cast<size_t>(operand.slot) < slots.size() &&
+           slots[operand.slot] == chunk;
+  };
+  for (size_t m = 0; m < moves.moves.size(); ++m) {
+    const Move& move = moves.moves[m];
+    const bool is_sent_well = move.feed == kNoMove
+                                  ? holds(move.src, buffers.Input(move.src, move.chunk), move.chunk)
+                                  : !IsStored(moves, fusion, move.feed) ||
+                                        holds(move.src, buffers.Held(move.src, move.chunk), move.chunk);
+    const bool is_stored = move.receives && IsStored(moves, fusion, static_cast<int32_t>(m));
+    if (!is_sent_well || (is_stored && !holds(move.dst, buffers.Held(move.dst, move.chunk), move.chunk)) ||
+        (move.local_input && !holds(move.dst, buffers.Input(move.dst, move.chunk), move.chunk)))
+      return Wrong("buffers", "{} has a slot of another chunk", Name(move, m));
+  }
+  return OkStatus();
+}
+
+Status PassVerifier::Check(const Ordered& ordered, const Fusion& fusion, const Runs& runs,
+                           int32_t max_count) const {
+  if (!on_) return OkStatus();
+  constexpr std::string_view kPass = "merge";
+  const std::vector<Move>& moves = ordered.moves.moves;
+  std::vector<int32_t> next(moves.size(), kNoMove);
+  for (size_t m = 0; m < moves.size(); ++m) {
+    const int32_t p = runs.previous[m];
+    if ((p == kNoMove) != (runs.length[m] > 0) || runs.length[m] > std::max(1, max_count))
+      return Wrong(kPass, "{} has a run of {}; expected at most {}", Name(moves[m], m), runs.length[m],
+                   std::max(1, max_count));
+    if (p == kNoMove) continue;
+    if (moves[p].path != moves[m].path || moves[p].chunk.value + 1 != moves[m].chunk.value || runs.last[p])
+      return Wrong(kPass, "{} does not continue the run of move {}", Name(moves[m], m), p);
+    next[p] = static_cast<int32_t>(m);
+  }
+  std::vector<int32_t> events;
+  for (const int32_t event : ordered.order.events) {
+    int32_t m = event / 2;
+    if (event % 2 == 0) {
+      if (fusion.recv_of[m] != kNoMove || runs.length[m] == 0) continue;
+      for (; m != kNoMove; m = next[m]) events.push_back(2 * m);
+    } else if (runs.last[m]) {
+      while (runs.previous[m] != kNoMove) m = runs.previous[m];
+      for (; m != kNoMove; m = next[m]) {
+        events.push_back(2 * m + 1);
+        if (fusion.send_of[m] != kNoMove) events.push_back(2 * fusion.send_of[m]);
+      }
+    }
+  }
+  XCCL_RETURN_IF_ERROR(CheckEvents(kPass, moves, events));
+  XCCL_RETURN_IF_ERROR(CheckConnections(kPass, moves, events, kAnySlots));
+  return Replay(kPass, ordered.moves, collective_, topology_.num_ranks()).Run(events);
+}
+
+Status PassVerifier::Check(std::string_view pass, const Program& program, bool has_dependencies) const {
+  if (!on_) return OkStatus();
+  for (const Violation& violation : VerifyProgram(program, collective_))
+    if (has_dependencies || violation.rule < "P6") return Wrong(pass, "{}", ToString(violation));
+  return OkStatus();
+}
+
+}  // namespace xccl::lowering
