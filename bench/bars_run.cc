@@ -64,11 +64,10 @@ double SteadyGbPerS(const Synthesis& made, const SynthesisRequest& request) {
 }
 
 Status ProgramLoss(const Made& made, const SynthesisRequest& request, BarResult& result) {
-  XCCL_ASSIGN_OR_RETURN(const LoweredProgram lowered,
-                        LowerFolded(made.synthesis.schedule, made.synthesis.collective, *request.topology,
-                                    {.size_bytes = request.size_bytes,
-                                     .model = request.model,
-                                     .schedule_ps = made.time_ps}));
+  XCCL_ASSIGN_OR_RETURN(
+      const LoweredProgram lowered,
+      LowerFolded(made.synthesis.schedule, made.synthesis.collective, *request.topology,
+                  {.size_bytes = request.size_bytes, .model = request.model, .schedule_ps = made.time_ps}));
   const auto& [collective, program] = lowered;
   XCCL_RETURN_IF_ERROR(ToStatus(VerifyProgram(program, collective)));
   XCCL_ASSIGN_OR_RETURN(const Simulation time,

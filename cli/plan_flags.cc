@@ -55,10 +55,9 @@ void AddExecutionFlags(Command& command, ExecutionFlags& flags) {
       "--machine", flags.machine,
       "choose the program's protocol, instances and segment for this machine: a machine.json, a plan\n"
       "book that tune wrote, or hopper (NCCL's figures); without it links are all");
-  command.add_option("--max-ctas", flags.max_ctas, "threadblocks of one rank at most")
-      ->check(CLI::Range(1, 1 << 20));
-  command.add_flag("--verify-passes", flags.verify_passes,
-                   "prove what every pass of lowering makes, not the program alone");
+  command.AddOption("--max-ctas", flags.max_ctas, "threadblocks of one rank at most").Between(1, 1 << 20);
+  command.AddFlag("--verify-passes", flags.verify_passes,
+                  "prove what every pass of lowering makes, not the program alone");
 }
 
 Status SetExecution(const ExecutionFlags& flags, PlanOptions& options) {

@@ -49,7 +49,9 @@ Status LowerPlan(const Topology& topology, std::string_view engine, const PlanOp
                                                   {.size_bytes = options.size_bytes,
                                                    .model = options.model,
                                                    .machine = machine,
-                                                   .max_blocks = options.max_blocks}));
+                                                   .max_blocks = options.max_blocks,
+                                                   .schedule_ps = result.simulation.time_ps,
+                                                   .verify_passes = options.verify_passes}));
   const auto& [collective, program] = *plan.program;
   XCCL_RETURN_IF_ERROR(Proved(VerifyProgram(program, collective), engine));
   XCCL_ASSIGN_OR_RETURN(
@@ -122,25 +124,7 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
   // A compressed schedule that is too long to be written out is kept without a program.
   const bool too_long =
       !plan.schedule.symmetry.empty() && result.schedule_stats.transfers > kMostLoweredTransfers;
-  if (!options.lower || too_long) return result;
-
-  // Schedule → program, proved and timed again.
-  const MachineModel* const machine = options.machine ? &*options.machine : nullptr;
-  XCCL_ASSIGN_OR_RETURN(plan.program, LowerFolded(plan.schedule, plan.collective, topology,
-                                                  {.size_bytes = options.size_bytes,
-                                                   .model = options.model,
-                                                   .machine = machine,
-                                                   .max_blocks = options.max_blocks,
-                                                   .schedule_ps = result.simulation.time_ps,
-                                                   .verify_passes = options.verify_passes}));
-  const auto& [cut, program] = *plan.program;
-  XCCL_RETURN_IF_ERROR(Proved(VerifyProgram(program, cut), made.engine));
-  const SimulateOptions simulate{
-      .size_bytes = options.size_bytes, .model = options.model, .machine = machine};
-  XCCL_ASSIGN_OR_RETURN(const Simulation program_time, SimulateProgram(program, cut, topology, simulate));
-  result.program_time_ps = program_time.time_ps;
-  if (machine != nullptr) result.machine = machine->source;
-  result.program_stats = Stats(program, CollectiveSizes(cut, options.size_bytes));
+  if (options.lower && !too_long) XCCL_RETURN_IF_ERROR(LowerPlan(topology, made.engine, options, result));
   return result;
 }
 

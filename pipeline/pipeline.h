@@ -43,13 +43,11 @@ struct PlanOptions {
   uint64_t seed = 0;
   bool allow_divergent = false;
   std::function<bool()> stopped = {};                     // ends a long search with the best so far
-  std::function<void(const std::string&)> progress = {};  // told what a long search is about
-  const Synthesis* start = nullptr;          // for greedy to improve; a verified plan of the same two
-  const Plan* replan = nullptr;              // repaired for this machine in place of planning from nothing
-  bool lower = false;                        // go on to a Program
-  std::optional<MachineModel> machine = {};  // that the program is made for, and timed on
-  std::optional<int32_t> max_blocks = {};    // threadblocks of one rank
-  bool verify_passes = false;                // prove the result of every pass of lowering
+  std::function<void(const std::string&)> progress = {};  // told what a long search does
+  bool lower = false;                                     // continue to a Program
+  std::optional<MachineModel> machine = {};               // model that the program is made for and timed on
+  std::optional<int32_t> max_blocks = {};                 // threadblocks of one rank
+  bool verify_passes = false;                             // prove the result of every pass of lowering
 };
 
 struct PlanResult {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/no_threads.h"
 #include "ir/lower/testing/checked.h"
 #include "ir/plan.h"
 #include "ir/testing/programs.h"

@@ -30,7 +30,7 @@ Plan Pair() {
   schedule.Add(ChunkId(1), 1, Rank(1), Rank(0), Links({1}), TransferOp::kCopy, 1);
   Normalize(schedule);
   Program program = LowerChecked(schedule, collective, topology).value();
-  // Through XML, as every plan from a file: names of hosts are filled in.
+  // Goes through XML, like every plan from a file, so that names of hosts are filled in.
   return Plan{ReadNativeXml(WriteNativeXml(topology), "pair").value(), collective, schedule,
               LoweredProgram{collective, program},
               MadeBy{"ring", UINT64_MAX, "--steps=2", "1.0", 64 << 20, "pipelined", true}};

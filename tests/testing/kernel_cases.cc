@@ -28,7 +28,8 @@ Collective Cut(const Collective& collective, Algorithm algorithm) {
 
 void AddCase(const std::string& name, const Collective& collective, const Schedule& schedule,
              const Topology& topology, bool segments, std::vector<KernelCase>& cases) {
-  if (!VerifySchedule(schedule, collective, topology).empty()) return;  // not made for this collective
+  if (!VerifySchedule(schedule, collective, topology).empty())
+    return;  // the algorithm does not fit this collective
   StatusOr<Program> program = LowerChecked(schedule, collective, topology);
   XCCL_CHECK(program.ok());
   if (segments) {
