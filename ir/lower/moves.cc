@@ -249,11 +249,8 @@ StatusOr<Moves> SplitByRank(const Schedule& schedule, const Paths& paths, const 
   });
 
   Follower follower(collective, num_ranks, times, result.moves);
-  for (size_t c = 0; c < chunks; ++c)
-    follower.Follow(ChunkId(static_cast<int64_t>(c)),
-                    std::span(by_chunk).subspan(static_cast<size_t>(first[c]),
-                                                static_cast<size_t>(first[c + 1] - first[c])),
-                    result.copies);
+  for (size_t c = 0; c < by_chunk.size(); ++c)
+    follower.Follow(ChunkId(static_cast<int64_t>(c)), by_chunk[c], result.copies);
   std::sort(result.copies.begin(), result.copies.end(), [](const LocalCopy& a, const LocalCopy& b) {
     return std::tuple(a.rank, a.chunk) < std::tuple(b.rank, b.chunk);
   });
