@@ -167,7 +167,7 @@ Engine ForestEngine() {
           .summary = "trees at the rate of the worst cut, as shallow as that allows; optimal in bandwidth",
           .kinds = ServedKinds(),
           .exact_on = ExactOn::kBandwidth,
-          .near_bound = true,
+          .near_bound = 3,
           .serves = Serves,
           .offer = OfferOf,
           .make = MakePlan};

@@ -13,6 +13,7 @@
 #include "ir/sizes.h"
 #include "ir/translated.h"
 #include "synth/common/compose.h"
+#include "synth/common/ground.h"
 #include "synth/common/phases.h"
 #include "synth/common/reverse.h"
 #include "synth/common/step_limit.h"
@@ -31,9 +32,12 @@ using greedy::SumAt;
 constexpr std::string_view kName = "greedy";
 constexpr int64_t kDefaultWork = 12'000'000;
 constexpr int64_t kWorkPerMove = 60;
-constexpr int64_t kUnitsPerMove = 20;  // of its work, in the time of a move of a chunk that is written down
-constexpr int64_t kMovesPerMove = 3;   // what searching costs more than writing down
-constexpr int32_t kMostChunks = 512;   // a part is cut into where no number is given
+constexpr int64_t kUnitsPerMove = 20;   // of its work, in the time of a move of a chunk that is written down
+constexpr int64_t kMovesPerMove = 3;    // what searching costs more than writing down
+constexpr int32_t kFewRanks = 64;       // up to so many, that is all
+constexpr size_t kSampled = 16;         // members whose distances stand for all
+constexpr int64_t kFewNeighbours = 16;  // with more, searching costs more, as the square of their number
+constexpr int32_t kMostChunks = 512;    // a part is cut into where no number is given
 
 class Attempt {
  public:
@@ -323,14 +327,46 @@ int64_t LeastMoves(const Collective& collective) {
   return parts * n;
 }
 
+bool MovesPairs(CollectiveKind kind) {
+  return kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter ||
+         kind == CollectiveKind::kAlltoall || kind == CollectiveKind::kAlltoallv ||
+         kind == CollectiveKind::kSendrecv;
+}
+
+// Hops between members, on average over a few of them.
+double MeanDistance(const Ground& ground, std::span<const Rank> members) {
+  Router router(ground);
+  int64_t hops = 0, pairs = 0;
+  for (size_t i = 0; i < members.size(); i += 1 + members.size() / kSampled)
+    for (const Rank r : members) {
+      hops += router.Distance(members[i], r).value_or(0);
+      ++pairs;
+    }
+  return static_cast<double>(hops) / static_cast<double>(pairs);
+}
+
+// On large machines distances count, since parts that are not copied move hop by hop, and so does the number
+// of a rank's neighbours, since a search looks at all of them.
+int64_t WorkOf(const SynthesisRequest& request) {
+  const Collective& collective = *request.collective;
+  const int64_t moves = kMovesPerMove * request.limits.chunks.value_or(1) * LeastMoves(collective);
+  if (collective.num_members() <= kFewRanks) return moves;
+  std::optional<Ground> own;
+  if (request.grounds == nullptr) own.emplace(*request.topology);
+  const Ground& ground = own ? *own : request.grounds->forward();
+  const int64_t neighbours = ground.num_hops() / ground.num_ranks();
+  const int64_t density = std::max<int64_t>(1, neighbours * neighbours / (kFewNeighbours * kFewNeighbours));
+  const double hops = MovesPairs(collective.kind()) ? MeanDistance(ground, collective.ranks()) : 1;
+  return static_cast<int64_t>(static_cast<double>(moves * density) * std::max(1.0, hops));
+}
+
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
-  return Offer{.time_ps = EstimatePs(request),
-               .work = kMovesPerMove * request.limits.chunks.value_or(1) * LeastMoves(*request.collective),
-               .make = [&request](int64_t most_work) {
-                 SynthesisRequest searching = request;
-                 searching.limits.work_units = kUnitsPerMove * most_work;
-                 return Attempt(searching).Run();
-               }};
+  return Offer{
+      .time_ps = EstimatePs(request), .work = WorkOf(request), .make = [&request](int64_t most_work) {
+        SynthesisRequest searching = request;
+        searching.limits.work_units = kUnitsPerMove * most_work;
+        return Attempt(searching).Run();
+      }};
 }
 
 }  // namespace

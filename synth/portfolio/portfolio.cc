@@ -1,4 +1,4 @@
-// Engines whose plans mostly come near the bound are asked first, in the table's order; each plan is made if
+// Engines whose plans mostly come near the bound are asked first, in a fixed order; each plan is made if
 // its work is within the limit. Then the others are sorted by their estimates and made while work is left.
 // Every plan is simulated in one place. The search stops at a plan that meets the bound, or nearly. On small
 // machines the fastest plans are then made again in shorter chunks. The reason is that below the simulator's
@@ -29,9 +29,12 @@ constexpr double kNearBound = 1.01;        // times the bound: not worth a searc
 constexpr int32_t kLarge = 64;             // ranks; beyond, kNearBound is good enough
 constexpr int32_t kHuge = 8192;  // ranks; beyond, any plan is good enough: others look at pairs of ranks
 constexpr double kHopeless = 4;  // estimates this far above the best simulated time are not tried
-constexpr int64_t kHeavyWork = 50'000;  // a plan this large must have a better estimate than the best time
+constexpr int64_t kHeavyWork = 50'000;    // a plan this large must have a better estimate than the best time
+constexpr int64_t kLongSearch = 200'000;  // a longer search on a large machine is begun
+constexpr double kNotForSearch = 1.5;     // where the best time is further from the bound
 
 // Shorter chunks.
+constexpr size_t kRefined = 3;               // plans, the fastest
 constexpr double kWorthFiner = 0.99;         // the time that four times as many chunks must reach, relative
 constexpr int64_t kLongChunkBytes = 16'384;  // the simulator and the program cut longer ones
 constexpr int64_t kShortChunkBytes = 128;    // a line of LL128
@@ -78,10 +81,13 @@ class Portfolio {
  private:
   // Tries the engines that come close to the bound by themselves.
   void TryNearBound() {
-    for (const Engine& engine : engines_) {
-      if (!engine.near_bound || (best_ && IsGoodEnough())) continue;
-      if (std::optional<Candidate> candidate = Ask(engine);
-          candidate && candidate->offer.work <= kDefaultWork)
+    std::vector<const Engine*> rows;
+    for (const Engine& engine : engines_)
+      if (engine.near_bound > 0) rows.push_back(&engine);
+    std::ranges::stable_sort(rows, {}, [](const Engine* row) { return row->near_bound; });
+    for (const Engine* const row : rows) {
+      if (best_ && IsGoodEnough()) return;
+      if (std::optional<Candidate> candidate = Ask(*row); candidate && candidate->offer.work <= kDefaultWork)
         Try(*candidate, kDefaultWork);
     }
   }
@@ -91,7 +97,7 @@ class Portfolio {
     request_.grounds = &*grounds_;
     std::vector<Candidate> candidates;
     for (const Engine& engine : engines_)
-      if (!engine.near_bound && !engine.searches_long && !engine.asks_others)
+      if (engine.near_bound == 0 && !engine.searches_long && !engine.asks_others)
         if (std::optional<Candidate> candidate = Ask(engine)) candidates.push_back(*std::move(candidate));
     std::ranges::stable_sort(candidates, {}, [](const Candidate& c) { return c.offer.time_ps; });
     int64_t left = limit;
@@ -115,8 +121,12 @@ class Portfolio {
     const bool promises_more = candidate.offer.time_ps < best_ps_;
     // Textbook plans and bfb's cost next to nothing on small machines, so they are tried up to the bound.
     if (IsGoodEnough()) return !IsLarge() && candidate.engine->any_chunks && promises_more && !MeetsBound();
-    if (!candidate.engine->any_chunks && HasSwitches() && IsWithin(kNearBound)) return false;
-    return !IsLarge() || promises_more || candidate.offer.work <= kHeavyWork;
+    if (candidate.engine->any_chunks)
+      return !IsLarge() || promises_more || candidate.offer.work <= kHeavyWork;
+    // A search gains most where few chunks are asked for; its estimate does not see that.
+    if (request_.limits.chunks) return true;
+    if (IsLarge()) return candidate.offer.work <= kLongSearch || !IsWithin(kNotForSearch);
+    return !HasSwitches() || !IsWithin(kNearBound);
   }
 
   // Makes the plans again with shorter chunks while that gains.
@@ -124,8 +134,9 @@ class Portfolio {
     if (request_.limits.chunks || IsGoodEnough()) return;
     std::vector<Tried> tried = tried_;
     std::ranges::stable_sort(tried, {}, &Tried::time_ps);
-    for (const Tried& one : tried)
-      if (one.engine->any_chunks) RefineOne(one, left);
+    std::erase_if(tried, [](const Tried& one) { return !one.engine->any_chunks; });
+    if (tried.size() > kRefined) tried.resize(kRefined);
+    for (const Tried& one : tried) RefineOne(one, left);
   }
 
   void RefineOne(const Tried& tried, int64_t left) {

@@ -15,7 +15,7 @@ namespace xccl {
 
 Engine InNetworkEngine() {
   return SwitchTreesEngine(
-      {"in-network", "trees whose switches multicast and add up on the way (SHARP); not exact", false});
+      {"in-network", "trees whose switches multicast and add up on the way (SHARP); not exact", 4, false});
 }
 
 }  // namespace xccl

@@ -15,7 +15,7 @@ namespace xccl {
 
 Engine MulticastEngine() {
   return SwitchTreesEngine(
-      {"multicast", "one switch that joins all ranks multicasts and adds up (NVLS); not exact", true});
+      {"multicast", "one switch that joins all ranks multicasts and adds up (NVLS); not exact", 1, true});
 }
 
 }  // namespace xccl

@@ -273,7 +273,7 @@ Engine SwitchTreesEngine(const SwitchTreesForm& form) {
   return {.name = form.engine,
           .summary = form.summary,
           .kinds = std::vector<CollectiveKind>(std::begin(kServed), std::end(kServed)),
-          .near_bound = true,
+          .near_bound = form.near_bound,
           .serves = [form](const SynthesisRequest& request) { return Serves(form, request); },
           .offer = OfferOf,
           .make = [form](const SynthesisRequest& request) { return Maker(form, request).Make(); }};

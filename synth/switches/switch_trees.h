@@ -15,6 +15,7 @@ namespace xccl {
 
 struct SwitchTreesForm {
   std::string_view engine, summary;
+  int32_t near_bound = 0;   // as in Engine
   bool one_switch = false;  // trees pass one switch, which joins all members
 };
 

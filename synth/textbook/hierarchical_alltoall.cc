@@ -85,7 +85,7 @@ Engine HierarchicalAlltoallEngine() {
   return {.name = kName,
           .summary = Combined().summary,
           .kinds = Combined().kinds,
-          .near_bound = true,
+          .near_bound = 6,
           .offer = OfferOf,
           .make = MakePlan};
 }
