@@ -1,7 +1,7 @@
 // Cuts of a network: arcs with capacities, and supplies at nodes that must all get to a sink together. They
 // do exactly when for every set of nodes that holds the sink the capacity into the set is at least the supply
-// outside it (Ford and Fulkerson 1956). A search takes sinks one after another; those that are certified help
-// those after them, so that a sink near others costs little.
+// outside it (Ford and Fulkerson 1956). A search takes sinks one after another; flows that it found stay,
+// so that the next sink near by costs little.
 #pragma once
 
 #include <cstdint>
@@ -25,19 +25,19 @@ class CutSearch {
   // The arcs stay with the caller and outlive this; before a Start() they may change, and more may be added.
   CutSearch(int32_t nodes, const std::vector<CapacityArc>& arcs);
 
-  // Forgets all sources. `supply`, by node, outlives the calls up to the next Start(). Every capacity counts
-  // capacity_times and every supply supply_times. Linear in the nodes, and in the arcs where some are new.
+  // Forgets all flows and sources. `supply`, by node, outlives the calls up to the next Start(). Every
+  // capacity counts capacity_times and every supply supply_times.
   void Start(std::span<const int64_t> supply, Amount capacity_times = 1, Amount supply_times = 1);
+  // How much of `wanted` gets to the sink beside its own supply. Next must be MakeSource(sink) or Start().
+  Amount Bring(int32_t sink, Amount wanted);
   // Makes the node a source without limit. Where it was a sink that got all supplies, a set that leaves it
   // out is known to be good, so that only sets which hold it are of interest.
   void MakeSource(int32_t node);
-  // How much of `wanted` gets to the sink, which is no source, beside its own supply.
-  Amount Bring(int32_t sink, Amount wanted);
   // After Bring() returned less than was wanted: the smallest set that lets no more in. It holds the sink.
   std::span<const int32_t> Inside() const { return visited_; }
   // Capacity, counted once, of the arcs that enter Inside().
-  int64_t CapacityIntoInside() const;
-  // The nodes of `sinks`, near ones one after another: breadth first over arcs in both directions.
+  Amount CapacityIntoInside() const;
+  // Nodes of `sinks`, near ones one after another: breadth first over arcs in both directions.
   std::vector<int32_t> NearOnesTogether(std::span<const int32_t> sinks);
   // Arcs looked at since the construction.
   int64_t work() const { return work_; }
@@ -53,15 +53,9 @@ class CutSearch {
   };
 
   void IndexArcs();
-  void ForgetFlow();
-  Amount Capacity(int32_t code) const {
-    return capacity_times_ * arcs_[static_cast<size_t>(code / 2)].capacity;
-  }
-  // How much more can flow from the other end to this one.
-  Amount Residual(int32_t code) const {
-    const Amount flow = flow_[static_cast<size_t>(code / 2)];
-    return code & 1 ? flow : Capacity(code) - flow;
-  }
+  Amount Residual(int32_t code) const;
+  Amount Supply(int32_t node) const { return supply_times_ * supply_[static_cast<size_t>(node)]; }
+  void Spend(int32_t node, Amount amount);
   void AddFlow(int32_t code, Amount amount);
   bool BuildLevels(int32_t sink);
   Amount Pull(int32_t sink, Amount wanted);
@@ -71,10 +65,10 @@ class CutSearch {
   Amount capacity_times_ = 1, supply_times_ = 1;
   Grouped<Incident> incidents_;  // by node; from end_[node] on there are only sources
   std::vector<int32_t> end_;
+  std::vector<Amount> flow_;   // by arc
+  std::vector<Amount> spent_;  // by node: of its supply; negative where sources give it more
   std::vector<bool> is_source_;
-  std::vector<Amount> left_, spent_;                   // by node: of its supply and what sources add to it
-  std::vector<Amount> flow_;                           // by arc
-  std::vector<int32_t> touched_arcs_, touched_nodes_;  // flow_ or spent_ may not be 0
+  std::vector<int32_t> touched_arcs_, touched_nodes_, sources_;
   std::vector<int32_t> visited_, level_, cursor_;
   std::vector<Pulled> path_;
   int32_t level_limit_ = 0;

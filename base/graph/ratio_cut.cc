@@ -59,7 +59,7 @@ std::optional<RatioCut> Search(const RatioCutProblem& problem, int64_t total_sup
     const int64_t wanted = total_supply - problem.supply[sink];
     while (search.Bring(sink, static_cast<Amount>(guess.capacity) * wanted) <
            guess.capacity * static_cast<Amount>(wanted)) {
-      RatioCut cut{total_supply, search.CapacityIntoInside()};
+      RatioCut cut{total_supply, static_cast<int64_t>(search.CapacityIntoInside())};
       for (int32_t node : search.Inside()) cut.supply -= problem.supply[node];
       if (cut.capacity == 0) return std::nullopt;
       XCCL_CHECK(guess.IsLessThan(cut));
