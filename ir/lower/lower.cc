@@ -113,7 +113,9 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
 
   std::optional<LoweredProgram> result;
   int64_t result_ps = 0;
-  for (const auto& [own_schedule, cut, large_moves] : cuts) {
+  for (const Cut& one : cuts) {
+    const Schedule& own_schedule = one.schedule;
+    const Collective& cut = one.collective;
     if (result && IsGoodEnough(result_ps, wanted_ps, plain)) break;
     const PassVerifier verify(options.verify_passes, cut, topology);
     const int64_t chunk_bytes = LargestChunkBytes(cut, CollectiveSizes(cut, options.size_bytes));
@@ -144,7 +146,7 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
       std::optional<Ordered> ordered;
       std::optional<Program> last;  // before segments: one form after another may come out the same
       for (const Form& form :
-           FormsFor(source, cut, options.size_bytes, std::ssize(moves.moves), large_moves,
+           FormsFor(source, cut, options.size_bytes, std::ssize(moves.moves), one.large_moves,
                     {.slots = options.slots, .fuse = options.fuse, .pace = options.pace})) {
         // One order over all sends and receives.
         if (!ordered || ordered->slots != form.slots) {

@@ -150,6 +150,14 @@ struct HostMachine::State {
     return word;
   }
 
+  // Slots look as if the message before the first had filled every line of LL. Zeros would be taken for the
+  // message whose flag wraps to 0.
+  void FillWithFlag(uint64_t first_step, char* slots) const {
+    const auto flag = static_cast<uint32_t>(first_step);
+    for (int64_t at = 0; at < program.slots * slot_bytes; at += sizeof flag)
+      std::memcpy(slots + at, &flag, sizeof flag);
+  }
+
   void Connect(uint64_t first_step) {
     connections.resize(static_cast<size_t>(program.ranks.size()));
     blocks.resize(connections.size());
@@ -163,6 +171,7 @@ struct HostMachine::State {
       for (int32_t i = 0; i < instances; ++i) {
         device::Connection end;
         end.slots = memory.emplace_back(program.slots * slot_bytes).data();
+        FillWithFlag(first_step, end.slots);
         end.head = Counter(first_step);
         end.tail = Counter(first_step);
         end.window_delta = &one_space;
