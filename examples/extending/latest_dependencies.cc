@@ -16,8 +16,10 @@ void KeepLatestDependencies(Program& program) {
         std::ranges::sort(waits, [](const Dependency& a, const Dependency& b) {
           return a.threadblock != b.threadblock ? a.threadblock < b.threadblock : a.index > b.index;
         });
-        const auto repeated = std::ranges::unique(waits, {}, &Dependency::threadblock);
-        waits.erase(repeated.begin(), repeated.end());
+        const auto repeated = std::unique(
+            waits.begin(), waits.end(),
+            [](const Dependency& a, const Dependency& b) { return a.threadblock == b.threadblock; });
+        waits.erase(repeated, waits.end());
         instruction.dep_first = static_cast<int32_t>(kept.size());
         instruction.dep_count = static_cast<int32_t>(waits.size());
         kept.insert(kept.end(), waits.begin(), waits.end());
