@@ -120,7 +120,8 @@ XCCL_DEVICE T Combine(Operator op, T a, T b) {
   if constexpr (kIsInteger<T>) {
     if (op == Operator::kMin) return b < a ? b : a;
     if (op == Operator::kMax) return a < b ? b : a;
-    // 64 bits wide and unsigned, so that nothing overflows before it wraps.
+    // 64 bits wide and unsigned, so that nothing overflows before it wraps. Bits above T's are dropped again.
+    // NOLINTNEXTLINE(bugprone-signed-char-misuse)
     const uint64_t x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
     return static_cast<T>(op == Operator::kProd ? x * y : x + y);
   } else {

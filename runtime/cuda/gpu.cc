@@ -108,7 +108,7 @@ Status RunAlone(const std::shared_ptr<const Gpu>& gpu, const std::string& call,
   return Synchronize(stream);
 }
 
-StatusOr<PinnedMemory> PinnedMemory::Create(std::shared_ptr<const Gpu> gpu, size_t bytes) {
+StatusOr<PinnedMemory> PinnedMemory::Create(const std::shared_ptr<const Gpu>& gpu, size_t bytes) {
   const ScopedContext context(*gpu);
   const Driver& driver = gpu->driver();
   PinnedMemory memory;

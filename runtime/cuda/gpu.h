@@ -102,7 +102,7 @@ Status RunAlone(const std::shared_ptr<const Gpu>& gpu, const std::string& call,
 // Memory of the host that kernels reach at `device()`. Zeroed.
 class PinnedMemory {
  public:
-  static StatusOr<PinnedMemory> Create(std::shared_ptr<const Gpu> gpu, size_t bytes);
+  static StatusOr<PinnedMemory> Create(const std::shared_ptr<const Gpu>& gpu, size_t bytes);
   std::byte* host() const { return static_cast<std::byte*>(host_.get()); }
   DevicePointer device() const { return device_; }
 
