@@ -142,7 +142,7 @@ TEST(CudaRun, TheFailureThatEndsTheOtherProcessesIsReported) {
     if (fails) return InvalidInput("its process ended the compiler");
     return std::string("fake");
   };
-  RunOptions options = Options(3);
+  RunOptions options = Options(true);
   options.processes = true;
   EXPECT_EQ(
       RunProgram("ring", a.program, a.collective, images, driver, options, {.ranks_per_gpu = 3}).status(),
