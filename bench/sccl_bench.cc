@@ -12,7 +12,7 @@
 #include "ir/verify/verify_schedule.h"
 #include "synth/engines.h"
 #include "synth/smt/pareto.h"
-#include "synth/smt/search.h"
+#include "synth/smt/oracle.h"
 #include "topologies/load/load.h"
 
 namespace xccl {
@@ -150,9 +150,7 @@ Collective CollectiveOf(CollectiveKind kind, int32_t ranks, int32_t root) {
   CollectiveSpec spec;
   spec.kind = kind;
   spec.ranks = AllRanks(ranks);
-  if (kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce ||
-      kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter)
-    spec.root = Rank(root);
+  if (IsRooted(kind)) spec.root = Rank(root);
   return Collective::Create(spec).value();
 }
 
@@ -244,8 +242,8 @@ void RunBounds() {
     request.topology = &topology;
     request.collective = &collective;
     const double began = CpuSeconds();
-    const std::unique_ptr<smt::Search> search = smt::Search::Create(request, AllEngines()).value();
-    const auto [bound, by] = search->BoundOf({});
+    const std::unique_ptr<smt::Oracle> oracle = smt::Oracle::Create(request, AllEngines()).value();
+    const auto [bound, by] = oracle->BoundOf({});
     std::printf("%-18s %-15s %8s by %-8s %7.3f s   SCCL %s\n", row.machine,
                 std::string(ToString(row.kind)).c_str(), smt::ToText(bound).c_str(),
                 std::string(smt::ToString(by)).c_str(), CpuSeconds() - began, row.sccl);

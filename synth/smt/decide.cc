@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/threads.h"
+#include "synth/smt/copies.h"
 
 namespace xccl::smt {
 namespace {
@@ -17,29 +18,47 @@ constexpr int64_t kFirstSlice = 400'000;
 constexpr int64_t kPerVariable = 25;          // what making an encoding costs
 constexpr int64_t kLargestSlice = 6'400'000;  // a second or two: how long an interrupt waits
 
-}  // namespace
+class CopyDecider {
+ public:
+  CopyDecider(const Machine& machine, const greedy::CopyProblem& problem, const std::vector<Image>& images,
+              int32_t steps, int32_t rounds);
+  StatusOr<Answer> Decide(const SolveLimits& limits);
+
+ private:
+  struct Entrant {
+    Style style;
+    std::optional<SolverQuestion> question;
+    int64_t making = 0;    // what making it costs
+    bool refuted = false;  // its own, narrower question
+    StatusOr<Answer> answer = Answer{};
+  };
+  void RunSlice(int64_t work, const SolveLimits& limits, size_t entrants);
+
+  const Machine& machine_;
+  const greedy::CopyProblem& problem_;
+  const std::vector<Image>& images_;
+  const int32_t steps_, rounds_;
+  std::vector<Entrant> entrants_;
+};
 
 CopyDecider::CopyDecider(const Machine& machine, const greedy::CopyProblem& problem,
                          const std::vector<Image>& images, int32_t steps, int32_t rounds)
     : machine_(machine), problem_(problem), images_(images), steps_(steps), rounds_(rounds) {
   const int64_t making = kPerVariable * EncodingSize(machine, problem, steps);
   if (images.size() > 1)
-    entrants_.push_back({{.symmetric = true}, nullptr, making / static_cast<int64_t>(images.size())});
-  entrants_.push_back({{}, nullptr, making});
-  entrants_.push_back({{.ordered = true, .networks = true}, nullptr, making});
+    entrants_.push_back({{.symmetric = true}, std::nullopt, making / static_cast<int64_t>(images.size())});
+  entrants_.push_back({{}, std::nullopt, making});
+  entrants_.push_back({{.ordered = true, .networks = true}, std::nullopt, making});
 }
 
-void CopyDecider::RunSlice(int64_t work, const DecideLimits& limits, size_t entrants) {
+void CopyDecider::RunSlice(int64_t work, const SolveLimits& limits, size_t entrants) {
   const auto run = [&](size_t i) {
     Entrant& entrant = entrants_[i];
     entrant.answer = Answer{};
     if (entrant.refuted) return;
     if (!entrant.question)
-      entrant.question =
-          std::make_unique<CopyQuestion>(machine_, problem_, images_, steps_, rounds_, entrant.style);
-    std::optional<double> seconds;
-    if (limits.seconds_left) seconds = std::max(0.001, limits.seconds_left());
-    entrant.answer = entrant.question->Ask(rounds_, {work, seconds, limits.stopped});
+      entrant.question.emplace(CopyQuestion(machine_, problem_, images_, steps_, rounds_, entrant.style));
+    entrant.answer = entrant.question->Ask({work, limits.deadline, limits.stopped});
   };
   std::atomic<size_t> next = 0;
   const auto take = [&] {
@@ -54,12 +73,12 @@ void CopyDecider::RunSlice(int64_t work, const DecideLimits& limits, size_t entr
   if (other.ok()) other->join();
 }
 
-StatusOr<Answer> CopyDecider::Decide(const DecideLimits& limits) {
+StatusOr<Answer> CopyDecider::Decide(const SolveLimits& limits) {
   Answer sum;
   size_t running = 1;
   for (int64_t slice = kFirstSlice; sum.work < limits.work;
        slice = std::min(running == 1 ? slice : 2 * slice, kLargestSlice), running = entrants_.size()) {
-    if ((limits.stopped && limits.stopped()) || (limits.seconds_left && limits.seconds_left() <= 0)) break;
+    if (limits.IsOver()) break;
     const int64_t work =
         std::max<int64_t>(1, std::min(slice, (limits.work - sum.work) / static_cast<int64_t>(running)));
     RunSlice(work, limits, running);
@@ -85,6 +104,14 @@ StatusOr<Answer> CopyDecider::Decide(const DecideLimits& limits) {
     }
   }
   return sum;
+}
+
+}  // namespace
+
+StatusOr<Answer> DecideCopies(const Machine& machine, const greedy::CopyProblem& problem,
+                              const std::vector<Image>& images, int32_t steps, int32_t rounds,
+                              const SolveLimits& limits) {
+  return CopyDecider(machine, problem, images, steps, rounds).Decide(limits);
 }
 
 }  // namespace xccl::smt

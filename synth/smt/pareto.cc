@@ -10,7 +10,7 @@
 #include <limits>
 #include <tuple>
 
-#include "synth/smt/search.h"
+#include "synth/smt/oracle.h"
 
 namespace xccl::smt {
 namespace {
@@ -26,36 +26,36 @@ constexpr int32_t kMostAsked = 200;  // questions of one number of steps
 
 class FrontSearch {
  public:
-  FrontSearch(Search& search, const SynthesisRequest& request)
-      : search_(search),
-        order_(search.SumImages().empty() ? 1 : static_cast<int32_t>(search.SumImages().size())),
+  FrontSearch(Oracle& oracle, const SynthesisRequest& request)
+      : oracle_(oracle),
+        order_(oracle.SumImages().empty() ? 1 : static_cast<int32_t>(oracle.SumImages().size())),
         most_given_(request.limits.chunks.has_value()),
         most_chunks_(request.limits.chunks.value_or(
-            search.form() == Form::kSums ? kMostChunksOfSums * search.machine().ranks : kMostChunks)),
-        most_steps_(request.limits.steps.value_or(search.LeastSteps() + kFurtherSteps)) {}
+            oracle.form() == Form::kSums ? kMostChunksOfSums * oracle.machine().ranks : kMostChunks)),
+        most_steps_(request.limits.steps.value_or(oracle.LeastSteps() + kFurtherSteps)) {}
 
   StatusOr<Front> Run() {
-    front_.least_steps = search_.LeastSteps();
-    std::tie(front_.least_rounds, front_.least_by) = search_.BoundOf({});
+    front_.least_steps = oracle_.LeastSteps();
+    std::tie(front_.least_rounds, front_.least_by) = oracle_.BoundOf({});
     for (int32_t steps = std::max(1, front_.least_steps); steps <= most_steps_; ++steps) {
       began_ = std::chrono::steady_clock::now();
-      search_.Say(fmt::format("{} steps", steps));
+      oracle_.Say(fmt::format("{} steps", steps));
       XCCL_RETURN_IF_ERROR(Step(steps));
       gaps_ |= gap_;
-      if (IsDone() || search_.IsOver()) break;
+      if (IsDone() || oracle_.IsOver()) break;
     }
-    if (front_.points.empty() && search_.IsOver())
+    if (front_.points.empty() && oracle_.IsOver())
       return LimitReached(
           fmt::format("smt: {} on {} ranks: no point of the front was found; hint: --time-limit=60s",
-                      search_.request().collective->name(), search_.request().collective->num_members()));
+                      oracle_.request().collective->name(), oracle_.request().collective->num_members()));
     front_.complete =
         IsDone() && !gaps_ && std::all_of(front_.points.begin(), front_.points.end(), [](const auto& point) {
           return point.proved_by != ProvedBy::kNothing && point.proved_chunks == 0;
         });
     if (!front_.complete)
-      front_.stopped = search_.IsInterrupted() ? "interrupted"
-                       : search_.TimeIsUp()    ? "time"
-                       : search_.IsOver()      ? "work"
+      front_.stopped = oracle_.IsInterrupted() ? "interrupted"
+                       : oracle_.TimeIsUp()    ? "time"
+                       : oracle_.IsOver()      ? "work"
                        : IsDone()              ? fmt::format("--chunks={}", most_chunks_)
                                                : fmt::format("--steps={}", most_steps_);
     return std::move(front_);
@@ -111,9 +111,9 @@ class FrontSearch {
   }
 
   Status Step(int32_t steps) {
-    auto [bound, by] = search_.BoundOf(steps);
-    if (search_.form() == Form::kSums) {
-      const Search::SumBound priced = search_.SumBoundOf(steps);
+    auto [bound, by] = oracle_.BoundOf(steps);
+    if (oracle_.form() == Form::kSums) {
+      const Oracle::SumBound priced = oracle_.SumBoundOf(steps);
       gap_ = false;
       if (priced.infeasible && front_.points.empty()) {
         front_.least_steps = steps + 1;
@@ -128,14 +128,14 @@ class FrontSearch {
     bool all_refuted = true;
     int32_t asked = 0;
     for (const Ratio& ratio : Ratios(bound, Best(), steps)) {
-      if (search_.IsOver()) break;
+      if (oracle_.IsOver()) break;
       if (++asked > kMostAsked) {
         all_refuted = false;
         break;
       }
       const Question question{ratio.chunks, steps, ratio.rounds};
-      const int64_t work = std::min(search_.work_left() / kShare, kMostWork);
-      XCCL_ASSIGN_OR_RETURN(Outcome outcome, search_.Ask(question, work));
+      const int64_t work = std::min(oracle_.work_left() / kShare, kMostWork);
+      XCCL_ASSIGN_OR_RETURN(Outcome outcome, oracle_.Ask(question, work));
       if (outcome.verdict != Verdict::kFeasible) {
         all_refuted &= outcome.verdict == Verdict::kInfeasible;
         continue;
@@ -164,7 +164,7 @@ class FrontSearch {
     return OkStatus();
   }
 
-  Search& search_;
+  Oracle& oracle_;
   const int32_t order_;  // of the group that an allreduce's chunks may be translated by
   const bool most_given_;
   const int32_t most_chunks_, most_steps_;
@@ -179,14 +179,14 @@ class FrontSearch {
 StatusOr<Front> FindFront(const SynthesisRequest& request, std::span<const Engine> engines) {
   SynthesisRequest asked = request;
   if (asked.limits.work_units == 0) asked.limits.work_units = kWork;
-  XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<Search> search, Search::Create(asked, engines));
-  if (search->form() == Form::kNothing) {
+  XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<Oracle> oracle, Oracle::Create(asked, engines));
+  if (oracle->form() == Form::kNothing) {
     Front front;
     front.complete = true;
     return front;
   }
-  search->SkipLongSearches();
-  return FrontSearch(*search, asked).Run();
+  oracle->SkipLongSearches();
+  return FrontSearch(*oracle, asked).Run();
 }
 
 }  // namespace xccl::smt

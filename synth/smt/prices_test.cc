@@ -14,7 +14,7 @@
 #include "synth/common/reverse.h"
 #include "synth/common/test_machines.h"
 #include "synth/smt/bounds.h"
-#include "synth/smt/encoding.h"
+#include "synth/smt/copies.h"
 #include "synth/smt/in_out.h"
 #include "synth/smt/sum_prices.h"
 #include "synth/smt/sums.h"
@@ -22,7 +22,7 @@
 namespace xccl::smt {
 namespace {
 
-const SolveLimits kPlenty = {.work = 20'000'000, .time_limit_s = {}, .stopped = {}};
+const SolveLimits kPlenty = {.work = 20'000'000};
 
 // One problem of copies with all that is needed to ask about it.
 struct Case {
@@ -48,8 +48,7 @@ RoundsBound BoundOf(const Case& one, int32_t steps, bool untimed = false) {
 }
 
 Verdict Ask(const Case& one, int32_t steps, int32_t rounds, Style style = {}) {
-  CopyQuestion question(one.machine, one.problem(), one.images, steps, rounds, style);
-  return question.Ask(rounds, kPlenty)->verdict;
+  return CopyQuestion(one.machine, one.problem(), one.images, steps, rounds, style).Ask(kPlenty)->verdict;
 }
 
 // A strongly connected digraph: a ring through all ranks in some order, and some links more.
@@ -143,8 +142,8 @@ TEST(SmtPrices, AllStylesAgree) {
 
 TEST(SmtEncoding, NamesWhatCannotBeHadTogether) {
   const Case one(testing::MakeRing(4), CollectiveKind::kAllgather, 2);
-  CopyQuestion question(one.machine, one.problem(), {Identity(one.machine)}, 2, 2, {}, true);
-  ASSERT_EQ(question.Ask(2, kPlenty)->verdict, Verdict::kInfeasible);
+  SolverQuestion question = CopyQuestion(one.machine, one.problem(), one.images, 2, 2, {}, true);
+  ASSERT_EQ(question.Ask(kPlenty)->verdict, Verdict::kInfeasible);
   const std::string conflict = Summary(question.LastCore());
   EXPECT_EQ(conflict, "load of 0->1, 2->1; needs of rank 1");
 }
@@ -218,8 +217,8 @@ TEST(SmtSums, FewestStepsAsByBruteForce) {
     const SumProblem problem = OneSum(machine.ranks);
     const int32_t fewest = FewestSteps(machine);
     for (int32_t steps = std::max(1, fewest - 1); steps <= fewest; ++steps) {
-      SumQuestion question(machine, problem, {}, Shape::kAll, steps, steps);
-      EXPECT_EQ(question.Ask(steps, kPlenty)->verdict,
+      const std::vector<Image> none;
+      EXPECT_EQ(SumQuestion(machine, problem, none, Shape::kAll, steps, steps).Ask(kPlenty)->verdict,
                 steps < fewest ? Verdict::kInfeasible : Verdict::kFeasible)
           << i << ", " << steps << " steps";
     }

@@ -89,14 +89,14 @@ Schedule Backwards(const greedy::CopyProblem& problem, const Schedule& copies) {
 }
 
 Schedule ScheduleOf(const Topology& topology, const Machine& machine, int32_t chunks,
-                    const std::vector<SumSend>& sends) {
+                    const std::vector<Send>& sends) {
   Schedule schedule;
   schedule.num_chunks = chunks;
   LinkChoice choice(topology, machine);
-  for (const SumSend& sum : sends) {
-    const Edge& edge = machine.edges[sum.send.edge];
-    schedule.Add(ChunkId(sum.send.chunk), 1, Rank(edge.from), Rank(edge.to), choice.Path(sum.send),
-                 sum.adds ? TransferOp::kReduce : TransferOp::kCopy, sum.send.step);
+  for (const Send& send : sends) {
+    const Edge& edge = machine.edges[send.edge];
+    schedule.Add(ChunkId(send.chunk), 1, Rank(edge.from), Rank(edge.to), choice.Path(send),
+                 send.adds ? TransferOp::kReduce : TransferOp::kCopy, send.step);
   }
   return schedule;
 }

@@ -10,7 +10,6 @@
 #include "ir/schedule.h"
 #include "synth/common/synthesizer.h"
 #include "synth/smt/instance.h"
-#include "synth/smt/sums.h"
 
 namespace xccl::smt {
 
@@ -22,7 +21,7 @@ Schedule CopiesOf(const Topology& topology, const Machine& machine, const greedy
 // steps and rounds. Not normalized.
 Schedule Backwards(const greedy::CopyProblem& problem, const Schedule& copies);
 Schedule ScheduleOf(const Topology& topology, const Machine& machine, int32_t chunks,
-                    const std::vector<SumSend>& sends);
+                    const std::vector<Send>& sends);
 
 // What a schedule takes as a k-synchronous one.
 struct StepsAndRounds {

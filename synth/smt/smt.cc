@@ -11,16 +11,16 @@
 #include "ir/simulate/simulate.h"
 #include "ir/sizes.h"
 #include "ir/violation.h"
-#include "synth/smt/search.h"
+#include "synth/smt/oracle.h"
 
 namespace xccl {
 namespace {
 
 using smt::Form;
+using smt::Oracle;
 using smt::Outcome;
 using smt::Question;
 using smt::Refusal;
-using smt::Search;
 using smt::Verdict;
 
 constexpr const char* kName = "smt";
@@ -39,28 +39,28 @@ struct Asked {
   double promise_ps = 0;
 };
 
-class Attempt {
+class RequestSearch {
  public:
-  Attempt(const SynthesisRequest& request, Search& search) : request_(request), search_(search) {}
+  RequestSearch(const SynthesisRequest& request, Oracle& oracle) : request_(request), oracle_(oracle) {}
 
   StatusOr<Synthesis> Run() {
-    if (search_.form() == Form::kNothing) return NothingToMove(kName, request_);
+    if (oracle_.form() == Form::kNothing) return NothingToMove(kName, request_);
     XCCL_ASSIGN_OR_RETURN(const std::vector<Asked> asked, Questions());
-    if (asked.size() > 1) search_.SkipLongSearches();
+    if (asked.size() > 1) oracle_.SkipLongSearches();
     for (const Asked& one : asked) {
       const int64_t share = asked.size() == 1
-                                ? search_.work_left()
-                                : std::min(kMostShare, std::max<int64_t>(search_.work_left() / kShare, 1));
+                                ? oracle_.work_left()
+                                : std::min(kMostShare, std::max<int64_t>(oracle_.work_left() / kShare, 1));
       XCCL_RETURN_IF_ERROR(Ask(one.question, share));
       if (made_) return *std::move(made_);
-      if (search_.IsOver()) break;
+      if (oracle_.IsOver()) break;
     }
     if (!refuted_) {
       StatusOr<Synthesis> best = BestSoFar(WhyOpen(asked.size()));
-      if (best.ok() || asked.size() == 1 || search_.IsOver()) return best;
+      if (best.ok() || asked.size() == 1 || oracle_.IsOver()) return best;
       // Whether the request has an answer at all is one question, worth all that is left.
-      search_.SearchLong();
-      XCCL_RETURN_IF_ERROR(Ask(Widest(), search_.work_left()));
+      oracle_.SearchLong();
+      XCCL_RETURN_IF_ERROR(Ask(Widest(), oracle_.work_left()));
       if (made_) return *std::move(made_);
     }
     return refuted_ ? NothingFits(*refuted_) : WhyOpen(asked.size());
@@ -68,7 +68,7 @@ class Attempt {
 
  private:
   Status Ask(const Question& question, int64_t work) {
-    XCCL_ASSIGN_OR_RETURN(Outcome outcome, search_.Ask(question, work));
+    XCCL_ASSIGN_OR_RETURN(Outcome outcome, oracle_.Ask(question, work));
     if (outcome.verdict == Verdict::kFeasible) {
       XCCL_ASSIGN_OR_RETURN(made_, Finish(question, outcome, stopped_));
     }
@@ -80,14 +80,14 @@ class Attempt {
 
   // Why nothing was found, and no proof that there is nothing.
   Status WhyOpen(size_t questions) const {
-    if (search_.IsOver()) return Stopped();
+    if (oracle_.IsOver()) return Stopped();
     if (divergent_)
       return LimitReached(fmt::format(
           "smt: {} on {} ranks: only found with different roundings of a sum; hint: --allow-divergent",
           Name(), Ranks()));
-    if (stopped_ && search_.too_large() > 0)
+    if (stopped_ && oracle_.too_large() > 0)
       return LimitReached(fmt::format("smt: {} on {} ranks: the encoding has {} variables, too many to try",
-                                      Name(), Ranks(), search_.too_large()));
+                                      Name(), Ranks(), oracle_.too_large()));
     if (questions == 1) return Stopped();
     return LimitReached(
         fmt::format("smt: {} on {} ranks: nothing found by {} short searches; hint: --chunks, --steps and "
@@ -99,10 +99,10 @@ class Attempt {
   Question Widest() {
     const SynthesisLimits& limits = request_.limits;
     Question widest{.chunks = limits.chunks.value_or(1), .steps = 0, .rounds = 0};
-    widest.steps = limits.steps.value_or(limits.rounds.value_or(search_.LeastSteps() + FurtherSteps()));
+    widest.steps = limits.steps.value_or(limits.rounds.value_or(oracle_.LeastSteps() + FurtherSteps()));
     widest.rounds = limits.rounds
                         ? *limits.rounds
-                        : std::min<int64_t>(search_.MostRounds(widest.steps, widest.chunks), kMostLimit);
+                        : std::min<int64_t>(oracle_.MostRounds(widest.steps, widest.chunks), kMostLimit);
     return widest;
   }
 
@@ -115,7 +115,7 @@ class Attempt {
         limits.steps ? question.steps == *limits.steps : limits.rounds && question.steps >= *limits.rounds;
     const bool rounds = limits.rounds
                             ? question.rounds == *limits.rounds
-                            : question.rounds >= search_.MostRounds(question.steps, question.chunks);
+                            : question.rounds >= oracle_.MostRounds(question.steps, question.chunks);
     return chunks && steps && rounds;
   }
 
@@ -133,7 +133,7 @@ class Attempt {
     // What is too large for the solver is not asked; the first number may have a witness.
     for (int32_t c = in_turn ? 1 : 2; c <= kMostChunks; ++c) {
       const int32_t chunks = in_turn ? c * Ranks() : c;
-      if (search_.SizeOf(chunks, search_.LeastSteps()) <= Search::kMostVariables) counts.push_back(chunks);
+      if (oracle_.SizeOf(chunks, oracle_.LeastSteps()) <= Oracle::kMostVariables) counts.push_back(chunks);
     }
     return counts;
   }
@@ -144,7 +144,7 @@ class Attempt {
     const CollectiveSizes sizes(cut, request_.size_bytes);
     int64_t largest = 0;
     for (int32_t c = 0; c < cut.num_chunks(); ++c) largest = std::max(largest, sizes.ChunkBytes(ChunkId(c)));
-    return static_cast<double>(largest) / static_cast<double>(search_.machine().bytes_per_s_of_one) * 1e12;
+    return static_cast<double>(largest) / static_cast<double>(oracle_.machine().bytes_per_s_of_one) * 1e12;
   }
 
   // Error: why no question within the given limits can have an answer.
@@ -152,29 +152,29 @@ class Attempt {
     const SynthesisLimits& limits = request_.limits;
     std::vector<Asked> asked;
     Status reason = OkStatus();
-    const int32_t least_steps = search_.LeastSteps();
+    const int32_t least_steps = oracle_.LeastSteps();
     const std::vector<int32_t> chunk_counts = ChunkCounts();
     const int32_t first_chunks = chunk_counts[0];
     for (int32_t chunks : chunk_counts) {
       const double round_ps = RoundPs(chunks);
-      const int32_t first_step = limits.steps.value_or(search_.FirstSteps()),
+      const int32_t first_step = limits.steps.value_or(oracle_.FirstSteps()),
                     last_step = limits.steps.value_or(least_steps + FurtherSteps());
       std::vector<int32_t> step_counts;
       for (int32_t steps = first_step; steps <= last_step; ++steps) step_counts.push_back(steps);
       // No schedule has more steps than rounds.
       if (!limits.steps && limits.rounds && *limits.rounds > last_step) step_counts.push_back(*limits.rounds);
       for (int32_t steps : step_counts) {
-        const int64_t least = search_.LeastRounds(std::max(steps, least_steps), chunks);
+        const int64_t least = oracle_.LeastRounds(std::max(steps, least_steps), chunks);
         const int64_t first_round = limits.rounds ? *limits.rounds : least,
                       last_round = limits.rounds ? *limits.rounds : least + FurtherRounds();
         for (int64_t rounds = first_round; rounds <= last_round; ++rounds) {
           const Question question{chunks, steps, rounds};
-          if (const std::optional<Refusal> why = search_.Forbidden(question)) {
+          if (const std::optional<Refusal> why = oracle_.Forbidden(question)) {
             if (reason.ok() || chunks == first_chunks) reason = ToStatus(question, *why);
             continue;
           }
           asked.push_back(
-              {question, static_cast<double>(steps) * static_cast<double>(search_.machine().alpha_ps) +
+              {question, static_cast<double>(steps) * static_cast<double>(oracle_.machine().alpha_ps) +
                              static_cast<double>(rounds) * round_ps});
         }
       }
@@ -182,17 +182,17 @@ class Attempt {
     if (asked.empty() && !reason.ok()) return reason;
     std::stable_sort(asked.begin(), asked.end(),
                      [](const Asked& a, const Asked& b) { return a.promise_ps < b.promise_ps; });
-    const size_t most = search_.form() == Form::kSums ? kMostAskedOfSums : kMostAsked;
+    const size_t most = oracle_.form() == Form::kSums ? kMostAskedOfSums : kMostAsked;
     if (asked.size() > most) asked.resize(most);
     return asked;
   }
 
   // A gather and then a spread take twice the steps and rounds that the farthest need says.
   int32_t FurtherSteps() const {
-    return search_.form() == Form::kSums ? search_.LeastSteps() + kFurtherSteps : kFurtherSteps;
+    return oracle_.form() == Form::kSums ? oracle_.LeastSteps() + kFurtherSteps : kFurtherSteps;
   }
   int64_t FurtherRounds() {
-    return search_.form() == Form::kSums ? search_.LeastSteps() + kFurtherRounds : kFurtherRounds;
+    return oracle_.form() == Form::kSums ? oracle_.LeastSteps() + kFurtherRounds : kFurtherRounds;
   }
 
   Status ToStatus(const Question& question, const Refusal& refusal) const {
@@ -215,7 +215,7 @@ class Attempt {
     made.simulation = Simulate(made.schedule, made.collective, *request_.topology,
                                {.size_bytes = request_.size_bytes, .model = request_.model});
     made.exact = bound.ok() && MeetsBound(made.simulation->time_ps, *bound);
-    const smt::StepsAndRounds took = smt::Take(made.schedule, *request_.topology, search_.machine());
+    const smt::StepsAndRounds took = smt::Take(made.schedule, *request_.topology, oracle_.machine());
     made.note = fmt::format("{} steps, {} rounds, {} chunks a part, found by {}{}", took.steps, took.rounds,
                             question.chunks, outcome.how,
                             stopped_before ? "; cheaper ones were not decided within the limit" : "");
@@ -228,8 +228,8 @@ class Attempt {
     int32_t chunks_of_best = 0;
     int64_t best_ps = 0;
     for (int32_t chunks : ChunkCounts()) {
-      if (best != nullptr && search_.TimeIsUp()) break;
-      for (const smt::Witness& witness : search_.WitnessesOf(chunks)) {
+      if (best != nullptr && oracle_.TimeIsUp()) break;
+      for (const smt::Witness& witness : oracle_.WitnessesOf(chunks)) {
         if (witness.took.steps > request_.limits.steps.value_or(witness.took.steps) ||
             witness.took.rounds > request_.limits.rounds.value_or(static_cast<int32_t>(witness.took.rounds)))
           continue;
@@ -251,12 +251,12 @@ class Attempt {
   }
 
   Status Stopped() const {
-    if (search_.IsInterrupted())
+    if (oracle_.IsInterrupted())
       return LimitReached(fmt::format("smt: {} on {} ranks: interrupted, nothing found", Name(), Ranks()));
-    if (search_.TimeIsUp())
+    if (oracle_.TimeIsUp())
       return LimitReached(fmt::format("smt: {} on {} ranks: nothing found within --time-limit={}s", Name(),
                                       Ranks(), *request_.limits.time_limit_s));
-    if (!search_.IsOver() && !search_.machine().complete)
+    if (!oracle_.IsOver() && !oracle_.machine().complete)
       return LimitReached(fmt::format(
           "smt: {} on {} ranks: nothing found, and no proof: not searched are in-switch multicast "
           "and reduction, and more than a few ways between two GPUs",
@@ -264,21 +264,21 @@ class Attempt {
     return LimitReached(
         fmt::format("smt: {} on {} ranks: nothing found within {} solver units; hint: "
                     "--time-limit=60s, or fewer --chunks",
-                    Name(), Ranks(), search_.work_limit()));
+                    Name(), Ranks(), oracle_.work_limit()));
   }
 
   // The solver proved it. What would work is tried with what is left of the work: more rounds, then more
   // steps.
   Status NothingFits(const Question& question) {
-    const std::string conflict = search_.Conflict(question);
+    const std::string conflict = oracle_.Conflict(question);
     std::string hint;
-    for (int32_t more = 1; more <= kFurtherSteps && hint.empty() && !search_.IsOver(); ++more) {
+    for (int32_t more = 1; more <= kFurtherSteps && hint.empty() && !oracle_.IsOver(); ++more) {
       for (const Question& other :
            {Question{question.chunks, question.steps, question.rounds + more},
             Question{question.chunks, question.steps + more, question.rounds},
             Question{question.chunks, question.steps + more, question.rounds + more}}) {
         if (other.steps > other.rounds || !hint.empty()) continue;
-        const StatusOr<Outcome> outcome = search_.Ask(other, search_.work_left() / 2);
+        const StatusOr<Outcome> outcome = oracle_.Ask(other, oracle_.work_left() / 2);
         if (!outcome.ok()) return outcome.status();
         if (outcome->verdict != Verdict::kFeasible) continue;
         hint = "; hint:";
@@ -297,7 +297,7 @@ class Attempt {
   }
 
   const SynthesisRequest& request_;
-  Search& search_;
+  Oracle& oracle_;
   std::optional<Synthesis> made_;
   std::optional<Question> refuted_;  // proves the whole request infeasible
   // Was a question left undecided; one because only divergent sums were found?
@@ -344,8 +344,8 @@ Engine SmtEngine(EngineTable table) {
           .proves_fronts = true,
           .serves = Serves,
           .make = [table](const SynthesisRequest& request) -> StatusOr<Synthesis> {
-            XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<Search> search, Search::Create(request, table()));
-            return Attempt(request, *search).Run();
+            XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<Oracle> oracle, Oracle::Create(request, table()));
+            return RequestSearch(request, *oracle).Run();
           }};
 }
 

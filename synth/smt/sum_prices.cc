@@ -25,14 +25,14 @@ Machine Reversed(const Machine& machine) {
 
 class SumPatterns {
  public:
-  SumPatterns(const Machine& machine, const SumProblem& problem, int32_t steps, const SumPriceLimits& limits,
+  SumPatterns(const Machine& machine, const SumProblem& problem, int32_t steps, const SolveLimits& limits,
               int64_t& work)
       : machine_(machine),
         reversed_(Reversed(machine)),
         steps_(steps),
         limits_(limits),
         work_(work),
-        question_(machine, problem, none_, Shape::kAll, steps, std::nullopt) {}
+        question_(SumQuestion(machine, problem, none_, Shape::kAll, steps, std::nullopt)) {}
 
   Priced Search(const EdgePrices& prices, int64_t below) {
     Priced best;
@@ -50,7 +50,7 @@ class SumPatterns {
       // The first answer matters; what is cheaper still is looked for in leaps, as long as that is quick.
       const bool first = best.pattern.empty();
       const int64_t most = first ? asked - 1 : best.cost - 1 - best.cost / 16;
-      StatusOr<SumAnswer> answer = Ask(prices, most, first ? limits_.work - work_ : kQuick);
+      StatusOr<Answer> answer = Ask(prices, most, first ? limits_.work - work_ : kQuick);
       if (!answer.ok() || (first && answer->verdict == Verdict::kStopped))
         return {.pattern = {}, .cost = 0, .proved = false, .stopped = true};
       if (answer->verdict == Verdict::kInfeasible && first) {
@@ -61,9 +61,9 @@ class SumPatterns {
       if (answer->verdict != Verdict::kFeasible) return best;
       Pattern pattern;
       int64_t cost = 0;
-      for (const SumSend& sum : answer->sends) {
-        pattern.push_back({sum.send.edge, sum.send.step, sum.adds});
-        cost += prices[sum.send.step][sum.send.edge];
+      for (const Send& send : answer->sends) {
+        pattern.push_back({send.edge, send.step, send.adds});
+        cost += prices[send.step][send.edge];
       }
       best.pattern = std::move(pattern);
       best.cost = cost;
@@ -72,10 +72,8 @@ class SumPatterns {
   }
 
  private:
-  StatusOr<SumAnswer> Ask(const EdgePrices& prices, int64_t most, int64_t work) {
-    std::optional<double> seconds;
-    if (limits_.seconds_left) seconds = std::max(0.001, limits_.seconds_left());
-    StatusOr<SumAnswer> answer = question_.AskBelow(prices, most, {work, seconds, limits_.stopped});
+  StatusOr<Answer> Ask(const EdgePrices& prices, int64_t most, int64_t work) {
+    StatusOr<Answer> answer = question_.AskBelow(prices, most, {work, limits_.deadline, limits_.stopped});
     if (answer.ok()) work_ += answer->work;
     return answer;
   }
@@ -111,16 +109,16 @@ class SumPatterns {
   const Machine& machine_;
   const Machine reversed_;
   const int32_t steps_;
-  const SumPriceLimits& limits_;
+  const SolveLimits& limits_;
   int64_t& work_;
   const std::vector<Image> none_;
-  SumQuestion question_;
+  SolverQuestion question_;
 };
 
 }  // namespace
 
 PriceResult PriceSums(const Machine& machine, const SumProblem& problem, const std::vector<Image>& images,
-                      int32_t steps, const RoundsBound& target, const SumPriceLimits& limits, int64_t& work) {
+                      int32_t steps, const RoundsBound& target, const SolveLimits& limits, int64_t& work) {
   int64_t room = 0;
   for (const Capacity& capacity : machine.capacities) room += capacity.per_round;
   if (room > kScale) return {};

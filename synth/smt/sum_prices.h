@@ -4,24 +4,17 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
-#include "synth/smt/encoding.h"
 #include "synth/smt/prices.h"
+#include "synth/smt/question.h"
 #include "synth/smt/sums.h"
 
 namespace xccl::smt {
-
-struct SumPriceLimits {
-  int64_t work = 0;  // Z3's resource units, in all
-  std::function<double()> seconds_left = {};
-  std::function<bool()> stopped = {};
-};
 
 // Nothing proved where links carry so many chunks a round that their prices, whole numbers, would be too
 // small. `problem` has one chunk, which every rank contributes to and needs; `images` may be empty. `target`:
 // a bound that holds whatever the steps. Adds what Z3 used to `work`.
 PriceResult PriceSums(const Machine& machine, const SumProblem& problem, const std::vector<Image>& images,
-                      int32_t steps, const RoundsBound& target, const SumPriceLimits& limits, int64_t& work);
+                      int32_t steps, const RoundsBound& target, const SolveLimits& limits, int64_t& work);
 
 }  // namespace xccl::smt

@@ -1,12 +1,14 @@
 // A question with S steps is first put with fewer, down to the distance: what fits there fits, and shorter
-// questions are smaller. Sums that several ranks need are asked for in search_sums.cc.
-#include "synth/smt/search.h"
+// questions are smaller. Sums that several ranks need are asked for in oracle_sums.cc.
+#include "synth/smt/oracle.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "synth/common/reverse.h"
+#include "synth/smt/copies.h"
+#include "synth/smt/decide.h"
 #include "synth/smt/in_out.h"
 #include "synth/smt/sum_prices.h"
 
@@ -22,9 +24,13 @@ std::string Ways(const RoundsBound& bound) {
   return fmt::format("{} round{}", ToText(bound), bound == RoundsBound{1, 1} ? "" : "s");
 }
 
+const greedy::CopyProblem& Half(const greedy::Phases& phases, bool gather) {
+  return gather ? phases.gather : phases.spread;
+}
+
 }  // namespace
 
-Search::Search(const SynthesisRequest& request, std::span<const Engine> engines)
+Oracle::Oracle(const SynthesisRequest& request, std::span<const Engine> engines)
     : request_(request),
       engines_(engines),
       topology_(*request.topology),
@@ -33,26 +39,27 @@ Search::Search(const SynthesisRequest& request, std::span<const Engine> engines)
       backwards_(MakeMachine(reversed_, topology_)),
       forward_images_(smt::ImagesOf(topology_, forwards_, kMostImages)),
       backward_images_(smt::ImagesOf(reversed_, backwards_, kMostImages)),
-      began_(std::chrono::steady_clock::now()),
+      deadline_(DeadlineOf(request)),
       work_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
       left_(work_) {}
 
-StatusOr<std::unique_ptr<Search>> Search::Create(const SynthesisRequest& request,
+StatusOr<std::unique_ptr<Oracle>> Oracle::Create(const SynthesisRequest& request,
                                                  std::span<const Engine> engines) {
-  std::unique_ptr<Search> search(new Search(request, engines));
-  XCCL_RETURN_IF_ERROR(search->Prepare());
-  return search;
+  std::unique_ptr<Oracle> oracle(new Oracle(request, engines));
+  XCCL_RETURN_IF_ERROR(oracle->Prepare());
+  return oracle;
 }
 
-Status Search::Prepare() {
-  const StatusOr<const greedy::Phases*> phases = PhasesOf(1);
+Status Oracle::Prepare() {
+  StatusOr<greedy::Phases> phases = MakePhasesOf(1);
   if (!phases.ok()) {
     const std::optional<SumProblem> sums = SumsOf(request_.collective->WithChunks(1), forwards_.ranks);
     if (!sums) return phases.status();
     form_ = Form::kSums;
     return OkStatus();
   }
-  const greedy::Phases& one = **phases;
+  has_phases_ = true;
+  const greedy::Phases& one = phases_.emplace(1, *std::move(phases)).first->second;
   // Chunks that are alike as copies are alike as sums only where the ranks that need them all contribute, or
   // all do not.
   bool alike = true;
@@ -74,79 +81,68 @@ Status Search::Prepare() {
   return OkStatus();
 }
 
-bool Search::TimeIsUp() const {
-  if (!request_.limits.time_limit_s) return false;
-  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
-  return passed.count() >= *request_.limits.time_limit_s;
+SolveLimits Oracle::LimitsOf(int64_t work) const {
+  return {.work = std::min(work, left_), .deadline = deadline_, .stopped = request_.stopped};
 }
 
-DecideLimits Search::LimitsOf(int64_t work) const {
-  DecideLimits limits{.work = std::min(work, left_), .seconds_left = {}, .stopped = request_.stopped};
-  if (request_.limits.time_limit_s)
-    limits.seconds_left = [this] {
-      const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
-      return *request_.limits.time_limit_s - passed.count();
-    };
-  return limits;
+StatusOr<greedy::Phases> Oracle::MakePhasesOf(int32_t chunks) const {
+  return greedy::MakePhases(topology_, reversed_, request_.collective->WithChunks(chunks),
+                            request_.size_bytes, request_.model, greedy::SumAt::kEach);
 }
 
-StatusOr<const greedy::Phases*> Search::PhasesOf(int32_t chunks) {
+const greedy::Phases& Oracle::PhasesOf(int32_t chunks) {
+  XCCL_CHECK(has_phases_);
   const auto at = phases_.find(chunks);
-  if (at != phases_.end()) return &at->second;
-  XCCL_ASSIGN_OR_RETURN(greedy::Phases phases,
-                        greedy::MakePhases(topology_, reversed_, request_.collective->WithChunks(chunks),
-                                           request_.size_bytes, request_.model, greedy::SumAt::kEach));
-  return &phases_.emplace(chunks, std::move(phases)).first->second;
+  if (at != phases_.end()) return at->second;
+  StatusOr<greedy::Phases> phases = MakePhasesOf(chunks);
+  XCCL_CHECK(phases.ok());  // the errors are about parts, however they are cut
+  return phases_.emplace(chunks, *std::move(phases)).first->second;
 }
 
-StatusOr<const greedy::CopyProblem*> Search::ProblemOf(int32_t chunks) {
-  XCCL_ASSIGN_OR_RETURN(const greedy::Phases* phases, PhasesOf(chunks));
-  return form_ == Form::kGather ? &phases->gather : &phases->spread;
+const greedy::CopyProblem& Oracle::ProblemOf(int32_t chunks) {
+  XCCL_CHECK(form_ == Form::kSpread || form_ == Form::kGather);
+  return Half(PhasesOf(chunks), form_ == Form::kGather);
 }
 
-const std::vector<Image>& Search::ImagesOf(bool gather, int32_t chunks) {
+const std::vector<Image>& Oracle::ImagesOf(bool gather, int32_t chunks) {
   const auto [at, added] = images_.try_emplace({gather, chunks});
   if (added) {
-    const greedy::Phases& phases = **PhasesOf(chunks);
-    at->second =
-        ImagesThatKeep(gather ? backward_images_ : forward_images_, gather ? phases.gather : phases.spread);
+    at->second = ImagesThatKeep(gather ? backward_images_ : forward_images_, Half(PhasesOf(chunks), gather));
   }
   return at->second;
 }
 
-std::vector<Image> Search::SumImages() const {
+std::vector<Image> Oracle::SumImages() const {
   const bool all = request_.collective->kind() == CollectiveKind::kAllreduce &&
                    request_.collective->num_members() == forwards_.ranks;
   return all ? forward_images_ : std::vector<Image>{};
 }
 
-int32_t Search::LeastSteps() {
+int32_t Oracle::LeastSteps() {
   if (form_ == Form::kNothing) return 0;
-  if (form_ != Form::kSums) return FarthestNeed(machine(), **ProblemOf(1)).steps;
+  if (form_ != Form::kSums) return FarthestNeed(machine(), ProblemOf(1)).steps;
   return Reach(forwards_, *request_.collective).steps;
 }
 
-int32_t Search::FirstSteps() {
+int32_t Oracle::FirstSteps() {
   const bool in_and_out = form_ == Form::kSums && !request_.allow_divergent && !SumImages().empty();
   return in_and_out ? std::max(LeastSteps(), LeastInOutSteps(forwards_)) : LeastSteps();
 }
 
-RoundsBound Search::PricesOf(bool gather, std::optional<int32_t> steps) {
+RoundsBound Oracle::PricesOf(bool gather, std::optional<int32_t> steps) {
   const Machine& machine = gather ? backwards_ : forwards_;
   const int32_t most = std::max(1, machine.ranks - 1);
   const auto [at, added] = prices_.try_emplace({gather, steps.value_or(0)});
-  const StatusOr<const greedy::Phases*> phases = PhasesOf(1);
-  if (!added || !machine.complete || !phases.ok()) return at->second;
+  if (!added || !machine.complete) return at->second;
   PriceOptions options;
   options.steps = steps.value_or(most);
   options.untimed = !steps;
   options.stopped = [this] { return TimeIsUp() || IsInterrupted(); };
-  const greedy::CopyProblem& problem = gather ? (*phases)->gather : (*phases)->spread;
-  at->second = PriceCopies(machine, problem, ImagesOf(gather, 1), options).bound;
+  at->second = PriceCopies(machine, Half(PhasesOf(1), gather), ImagesOf(gather, 1), options).bound;
   return at->second;
 }
 
-std::pair<RoundsBound, ProvedBy> Search::BoundOf(std::optional<int32_t> steps) {
+std::pair<RoundsBound, ProvedBy> Oracle::BoundOf(std::optional<int32_t> steps) {
   RoundsBound best;
   ProvedBy by = ProvedBy::kNothing;
   const auto raise = [&](const RoundsBound& bound, ProvedBy how) {
@@ -159,13 +155,13 @@ std::pair<RoundsBound, ProvedBy> Search::BoundOf(std::optional<int32_t> steps) {
   }
   if (form_ == Form::kNothing) return {best, by};
   const bool gather = form_ == Form::kGather;
-  if (const auto cut = CutRounds(gather ? reversed_ : topology_, machine(), **ProblemOf(1)))
+  if (const auto cut = CutRounds(gather ? reversed_ : topology_, machine(), ProblemOf(1)))
     raise(*cut, ProvedBy::kCut);
   if (by == ProvedBy::kNothing || steps) raise(PricesOf(gather, steps), ProvedBy::kFlow);
   return {best, by};
 }
 
-Search::SumBound Search::SumBoundOf(int32_t steps) {
+Oracle::SumBound Oracle::SumBoundOf(int32_t steps) {
   const auto [bound, by] = BoundOf({});
   const SumBound always{.bound = bound, .by = by};
   const Collective& collective = *request_.collective;
@@ -173,27 +169,24 @@ Search::SumBound Search::SumBoundOf(int32_t steps) {
       collective.num_members() != forwards_.ranks || forwards_.ranks > kMostPricedRanks)
     return always;
   const std::optional<SumProblem> problem = smt::SumsOf(collective.WithChunks(1), forwards_.ranks);
-  const DecideLimits limits = LimitsOf(left_ / 2);
   int64_t work = 0;
-  const PriceResult result = PriceSums(forwards_, *problem, SumImages(), steps, bound,
-                                       {limits.work, limits.seconds_left, limits.stopped}, work);
+  const PriceResult result =
+      PriceSums(forwards_, *problem, SumImages(), steps, bound, LimitsOf(left_ / 2), work);
   left_ -= work;
   if (result.infeasible) return {.bound = bound, .by = by, .infeasible = true};
   return bound.IsLessThan(result.bound) ? SumBound{.bound = result.bound, .by = ProvedBy::kSmtUnsat} : always;
 }
 
-int64_t Search::LeastRoundsOf(bool gather, int32_t steps, int32_t chunks) {
-  const StatusOr<const greedy::Phases*> phases = PhasesOf(chunks);
-  if (!phases.ok()) return steps;
+int64_t Oracle::LeastRoundsOf(bool gather, int32_t steps, int32_t chunks) {
   const Machine& machine = gather ? backwards_ : forwards_;
-  const greedy::CopyProblem& problem = gather ? (*phases)->gather : (*phases)->spread;
+  const greedy::CopyProblem& problem = Half(PhasesOf(chunks), gather);
   // The owners of sums depend on the number of chunks: then what one chunk costs says nothing of several.
   const int64_t prices = form_ == Form::kSums ? 0 : PricesOf(gather, steps).Rounds(chunks);
   return std::max({int64_t{FarthestNeed(machine, problem).steps}, FullestRank(machine, problem).rounds,
                    machine.complete ? TotalSends(machine, problem).rounds() : 0, prices});
 }
 
-int64_t Search::LeastRounds(int32_t steps, int32_t chunks) {
+int64_t Oracle::LeastRounds(int32_t steps, int32_t chunks) {
   const int64_t by_distance = LeastSteps();
   const int64_t by_bound = BoundOf(steps).first.Rounds(chunks);
   if (form_ != Form::kSpread && form_ != Form::kGather) return std::max(by_distance, by_bound);
@@ -201,7 +194,7 @@ int64_t Search::LeastRounds(int32_t steps, int32_t chunks) {
 }
 
 // In a step a chunk goes over an edge once.
-int64_t Search::MostRounds(int32_t steps, int32_t chunks) {
+int64_t Oracle::MostRounds(int32_t steps, int32_t chunks) {
   const int64_t all = request_.collective->WithChunks(chunks).num_chunks();
   int64_t most = 1;
   for (size_t c = 0; c < machine().capacities.size(); ++c) {
@@ -212,11 +205,11 @@ int64_t Search::MostRounds(int32_t steps, int32_t chunks) {
   return most * steps;
 }
 
-std::optional<Refusal> Search::Forbidden(const Question& question) {
+std::optional<Refusal> Oracle::Forbidden(const Question& question) {
   if (form_ == Form::kNothing) return std::nullopt;
   const bool gather = form_ == Form::kGather;
   const Farthest far = form_ == Form::kSums ? Reach(forwards_, *request_.collective)
-                                            : FarthestNeed(machine(), **ProblemOf(question.chunks));
+                                            : FarthestNeed(machine(), ProblemOf(question.chunks));
   const int64_t steps = std::min<int64_t>(question.steps, question.rounds);
   if (far.steps > steps) {
     Refusal refusal{ProvedBy::kDistance,
@@ -229,7 +222,7 @@ std::optional<Refusal> Search::Forbidden(const Question& question) {
     return refusal;
   }
   if (form_ != Form::kSums) {
-    const greedy::CopyProblem& problem = **ProblemOf(question.chunks);
+    const greedy::CopyProblem& problem = ProblemOf(question.chunks);
     const Fullest full = FullestRank(machine(), problem);
     if (full.rounds > question.rounds)
       return Refusal{ProvedBy::kCut,
@@ -259,7 +252,7 @@ std::optional<Refusal> Search::Forbidden(const Question& question) {
   return std::nullopt;
 }
 
-Synthesis Search::Wrap(int32_t chunks, Schedule schedule) const {
+Synthesis Oracle::Wrap(int32_t chunks, Schedule schedule) const {
   return {.collective = request_.collective->WithChunks(chunks),
           .schedule = std::move(schedule),
           .exact = false,
@@ -267,42 +260,41 @@ Synthesis Search::Wrap(int32_t chunks, Schedule schedule) const {
           .note = {}};
 }
 
-StatusOr<Synthesis> Search::FromSends(int32_t chunks, const std::vector<Send>& sends) {
-  XCCL_ASSIGN_OR_RETURN(const greedy::CopyProblem* problem, ProblemOf(chunks));
+Synthesis Oracle::FromSends(int32_t chunks, const std::vector<Send>& sends) {
   const bool gather = form_ == Form::kGather;
-  Schedule schedule = CopiesOf(gather ? reversed_ : topology_, machine(), *problem, sends);
-  if (gather) schedule = Backwards(*problem, schedule);
+  const greedy::CopyProblem& problem = ProblemOf(chunks);
+  Schedule schedule = CopiesOf(gather ? reversed_ : topology_, machine(), problem, sends);
+  if (gather) schedule = Backwards(problem, schedule);
   Normalize(schedule);
   return Wrap(chunks, std::move(schedule));
 }
 
-Synthesis Search::FromSums(int32_t chunks, const std::vector<SumSend>& sends) const {
+Synthesis Oracle::FromSums(int32_t chunks, const std::vector<Send>& sends) const {
   Synthesis made = Wrap(chunks, {});
   made.schedule = ScheduleOf(topology_, forwards_, made.collective.num_chunks(), sends);
   Normalize(made.schedule);
   return made;
 }
 
-StatusOr<Answer> Search::AskCopies(bool gather, int32_t chunks, int32_t steps, int64_t rounds, int64_t work) {
-  XCCL_ASSIGN_OR_RETURN(const greedy::Phases* phases, PhasesOf(chunks));
+StatusOr<Answer> Oracle::AskCopies(bool gather, int32_t chunks, int32_t steps, int64_t rounds, int64_t work) {
   const Machine& machine = gather ? backwards_ : forwards_;
-  const greedy::CopyProblem& problem = gather ? phases->gather : phases->spread;
-  if (const int64_t size = EncodingSize(machine, problem, steps); size > Search::kMostVariables) {
+  const greedy::CopyProblem& problem = Half(PhasesOf(chunks), gather);
+  if (const int64_t size = EncodingSize(machine, problem, steps); size > Oracle::kMostVariables) {
     too_large_ = too_large_ == 0 ? size : std::min(too_large_, size);
     return Answer{};
   }
-  CopyDecider decider(machine, problem, ImagesOf(gather, chunks), steps, static_cast<int32_t>(rounds));
-  XCCL_ASSIGN_OR_RETURN(Answer answer, decider.Decide(LimitsOf(work)));
+  XCCL_ASSIGN_OR_RETURN(Answer answer, DecideCopies(machine, problem, ImagesOf(gather, chunks), steps,
+                                                    static_cast<int32_t>(rounds), LimitsOf(work)));
   left_ -= answer.work;
   return answer;
 }
 
-int64_t Search::SizeOf(int32_t chunks, int32_t steps) {
+int64_t Oracle::SizeOf(int32_t chunks, int32_t steps) {
   if (form_ == Form::kNothing) return 0;
   if (form_ != Form::kSums) {
     const int64_t ways = static_cast<int64_t>(machine().edges.size()) + machine().ranks;
     int64_t parts = 0;
-    for (const std::vector<int32_t>& needers : (*ProblemOf(1))->needers) parts += needers.empty() ? 0 : 1;
+    for (const std::vector<int32_t>& needers : ProblemOf(1).needers) parts += needers.empty() ? 0 : 1;
     return parts * chunks * steps * ways;
   }
   const std::vector<Image> images = SumImages();
@@ -315,22 +307,22 @@ int64_t Search::SizeOf(int32_t chunks, int32_t steps) {
          static_cast<int64_t>(forwards_.edges.size() + static_cast<size_t>(forwards_.ranks));
 }
 
-const std::vector<Witness>& Search::WitnessesOf(int32_t chunks) {
+const std::vector<Witness>& Oracle::WitnessesOf(int32_t chunks) {
   const auto [at, added] = witnesses_.try_emplace(chunks);
   if (!added) return at->second;
   SynthesisRequest asked = request_;
-  if (asked.limits.time_limit_s) asked.stopped = [this] { return TimeIsUp() || IsInterrupted(); };
+  if (deadline_.has_limit()) asked.stopped = [this] { return TimeIsUp() || IsInterrupted(); };
   at->second = FindWitnesses(asked, forwards_, chunks, engines_);
   return at->second;
 }
 
-const Witness* Search::WitnessFor(const Question& question) {
+const Witness* Oracle::WitnessFor(const Question& question) {
   for (const Witness& witness : WitnessesOf(question.chunks))
     if (witness.took.steps <= question.steps && witness.took.rounds <= question.rounds) return &witness;
   return nullptr;
 }
 
-StatusOr<Outcome> Search::Ask(const Question& question, int64_t work) {
+StatusOr<Outcome> Oracle::Ask(const Question& question, int64_t work) {
   XCCL_ASSIGN_OR_RETURN(Outcome outcome, Answered(question, work));
   if (!outcome.made) return outcome;
   const StepsAndRounds took = Take(outcome.made->schedule, topology_, forwards_);
@@ -340,7 +332,7 @@ StatusOr<Outcome> Search::Ask(const Question& question, int64_t work) {
   return outcome;
 }
 
-StatusOr<Outcome> Search::Answered(const Question& question, int64_t work) {
+StatusOr<Outcome> Oracle::Answered(const Question& question, int64_t work) {
   Outcome outcome;
   if (form_ == Form::kNothing) {
     outcome.verdict = Verdict::kFeasible;
@@ -373,7 +365,7 @@ StatusOr<Outcome> Search::Answered(const Question& question, int64_t work) {
     if (answer.verdict == Verdict::kFeasible) {
       outcome.verdict = answer.verdict;
       outcome.how = "z3";
-      XCCL_ASSIGN_OR_RETURN(outcome.made, FromSends(question.chunks, answer.sends));
+      outcome.made = FromSends(question.chunks, answer.sends);
       return outcome;
     }
     open |= answer.verdict == Verdict::kStopped && !machine().splits;
@@ -386,16 +378,15 @@ StatusOr<Outcome> Search::Answered(const Question& question, int64_t work) {
   return outcome;
 }
 
-std::string Search::Conflict(const Question& question) {
+std::string Oracle::Conflict(const Question& question) {
   constexpr int64_t kWork = 2'000'000;
   if (form_ == Form::kSums || form_ == Form::kNothing || IsOver()) return "";
-  const StatusOr<const greedy::CopyProblem*> problem = ProblemOf(question.chunks);
-  if (!problem.ok()) return "";
   const std::vector<Image>& images = ImagesOf(form_ == Form::kGather, question.chunks);
   const std::vector<Image> none(images.begin(), images.begin() + 1);
   const int32_t steps = static_cast<int32_t>(std::min<int64_t>(question.steps, question.rounds));
-  CopyQuestion named(machine(), **problem, none, steps, static_cast<int32_t>(question.rounds), {}, true);
-  const StatusOr<Answer> answer = named.Ask(static_cast<int32_t>(question.rounds), SolverLimits(kWork));
+  SolverQuestion named = CopyQuestion(machine(), ProblemOf(question.chunks), none, steps,
+                                      static_cast<int32_t>(question.rounds), {}, true);
+  const StatusOr<Answer> answer = named.Ask(LimitsOf(kWork));
   if (!answer.ok() || answer->verdict != Verdict::kInfeasible) return "";
   Core core = named.LastCore();
   constexpr std::string_view kNeeds = "needs of rank";

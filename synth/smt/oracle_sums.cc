@@ -6,7 +6,7 @@
 #include "ir/bitwise_same.h"
 #include "synth/common/compose.h"
 #include "synth/smt/in_out.h"
-#include "synth/smt/search.h"
+#include "synth/smt/oracle.h"
 
 namespace xccl::smt {
 namespace {
@@ -19,11 +19,11 @@ constexpr int32_t kShorter = 4;             // of the work, what one way to shar
 }  // namespace
 
 // A gather and then a spread that share out the steps and rounds.
-StatusOr<Outcome> Search::AskComposed(const Question& question, int64_t work) {
+StatusOr<Outcome> Oracle::AskComposed(const Question& question, int64_t work) {
   Outcome outcome;
-  XCCL_ASSIGN_OR_RETURN(const greedy::Phases* phases, PhasesOf(question.chunks));
-  const int32_t least_gather = FarthestNeed(backwards_, phases->gather).steps;
-  const int32_t least_spread = FarthestNeed(forwards_, phases->spread).steps;
+  const greedy::Phases& phases = PhasesOf(question.chunks);
+  const int32_t least_gather = FarthestNeed(backwards_, phases.gather).steps;
+  const int32_t least_spread = FarthestNeed(forwards_, phases.spread).steps;
   for (int32_t first = least_gather; first + least_spread <= question.steps; ++first) {
     const int32_t second = question.steps - first;
     const int64_t most = question.rounds - LeastRoundsOf(false, second, question.chunks);
@@ -40,9 +40,8 @@ StatusOr<Outcome> Search::AskComposed(const Question& question, int64_t work) {
                                                            question.rounds - rounds, work / kShorter));
       work -= middle - left_;
       if (spread.verdict != Verdict::kFeasible) break;
-      Schedule sums =
-          Backwards(phases->gather, CopiesOf(reversed_, backwards_, phases->gather, gather.sends));
-      Schedule copies = CopiesOf(topology_, forwards_, phases->spread, spread.sends);
+      Schedule sums = Backwards(phases.gather, CopiesOf(reversed_, backwards_, phases.gather, gather.sends));
+      Schedule copies = CopiesOf(topology_, forwards_, phases.spread, spread.sends);
       Normalize(sums);
       Normalize(copies);
       outcome.verdict = Verdict::kFeasible;
@@ -54,15 +53,8 @@ StatusOr<Outcome> Search::AskComposed(const Question& question, int64_t work) {
   return outcome;
 }
 
-SolveLimits Search::SolverLimits(int64_t work) const {
-  const DecideLimits limits = LimitsOf(work);
-  SolveLimits solver{.work = limits.work, .time_limit_s = {}, .stopped = limits.stopped};
-  if (limits.seconds_left) solver.time_limit_s = std::max(0.001, limits.seconds_left());
-  return solver;
-}
-
 // Takes what the solver found, unless ranks would round a sum differently.
-bool Search::Accept(int32_t chunks, const SumAnswer& answer, Outcome& outcome) const {
+bool Oracle::Accept(int32_t chunks, const Answer& answer, Outcome& outcome) const {
   if (answer.verdict != Verdict::kFeasible) return false;
   Synthesis made = FromSums(chunks, answer.sends);
   outcome.divergent =
@@ -74,10 +66,11 @@ bool Search::Accept(int32_t chunks, const SumAnswer& answer, Outcome& outcome) c
   return true;
 }
 
-StatusOr<Outcome> Search::AskSums(const Question& question, int64_t work) {
+StatusOr<Outcome> Oracle::AskSums(const Question& question, int64_t work) {
   Outcome outcome;
   const int32_t chunks = question.chunks;
-  const int32_t steps = static_cast<int32_t>(std::min<int64_t>(question.steps, question.rounds));
+  const int32_t rounds = static_cast<int32_t>(question.rounds);
+  const int32_t steps = std::min(question.steps, rounds);
   const std::vector<Image> images = SumImages();
   const auto [at, added] = sums_.try_emplace(chunks);
   if (added) at->second = *SumsOf(request_.collective->WithChunks(chunks), forwards_.ranks);
@@ -89,9 +82,9 @@ StatusOr<Outcome> Search::AskSums(const Question& question, int64_t work) {
   const int64_t sum_size = SumSize(forwards_, at->second, steps);
   if (!images.empty() && steps >= LeastInOutSteps(forwards_)) {
     const std::vector<Image> group = translates ? images : std::vector<Image>{images[0]};
-    InOutQuestion in_out(forwards_, group, chunks / static_cast<int32_t>(group.size()), steps,
-                         static_cast<int32_t>(question.rounds));
-    XCCL_ASSIGN_OR_RETURN(const SumAnswer answer, in_out.Ask(SolverLimits(thorough_ ? work / 2 : work)));
+    SolverQuestion in_out =
+        InOutQuestion(forwards_, group, chunks / static_cast<int32_t>(group.size()), steps, rounds);
+    XCCL_ASSIGN_OR_RETURN(const Answer answer, in_out.Ask(LimitsOf(thorough_ ? work / 2 : work)));
     left_ -= answer.work + kPerVariable * SizeOf(chunks, steps);
     if (Accept(chunks, answer, outcome)) return outcome;
   } else if (images.empty() && can_compose_) {
@@ -105,10 +98,9 @@ StatusOr<Outcome> Search::AskSums(const Question& question, int64_t work) {
     if (shape == Shape::kTranslated && !translates) continue;
     if (shape == Shape::kAll && !thorough_ && chunks > kFewChunks) continue;
     if (sum_size / static_cast<int64_t>(shape == Shape::kAll ? 1 : images.size()) > kMostVariables) continue;
-    SumQuestion sums(forwards_, at->second, images, shape, steps, static_cast<int32_t>(question.rounds));
-    XCCL_ASSIGN_OR_RETURN(const SumAnswer answer,
-                          sums.Ask(static_cast<int32_t>(question.rounds),
-                                   SolverLimits(shape == Shape::kAll ? work : std::min(kNarrowWork, work))));
+    SolverQuestion sums = SumQuestion(forwards_, at->second, images, shape, steps, rounds);
+    XCCL_ASSIGN_OR_RETURN(const Answer answer,
+                          sums.Ask(LimitsOf(shape == Shape::kAll ? work : std::min(kNarrowWork, work))));
     left_ -= answer.work;
     if (Accept(chunks, answer, outcome)) return outcome;
     if (answer.verdict != Verdict::kInfeasible || shape != Shape::kAll || !forwards_.complete) continue;
@@ -120,15 +112,15 @@ StatusOr<Outcome> Search::AskSums(const Question& question, int64_t work) {
 // A question about S steps has at least one round in each, and a step of sums is not always the sum of two:
 // ranks that exchange what they hold do so at once. So fewer and longer steps are asked for too: infeasible
 // where that is so of all of them.
-Status Search::AskSumsInFewer(const Question& question, int32_t steps, int64_t work, Outcome& outcome) {
+Status Oracle::AskSumsInFewer(const Question& question, int32_t steps, int64_t work, Outcome& outcome) {
   const std::vector<Image> none;
   const int32_t rounds = static_cast<int32_t>(question.rounds);
   const auto problem = sums_.find(question.chunks);
   XCCL_CHECK(problem != sums_.end());
   for (int32_t fewer = LeastSteps(); fewer < steps; ++fewer) {
     if (IsOver()) return OkStatus();
-    SumQuestion sums(forwards_, problem->second, none, Shape::kAll, fewer, rounds);
-    XCCL_ASSIGN_OR_RETURN(const SumAnswer answer, sums.Ask(rounds, SolverLimits(work)));
+    SolverQuestion sums = SumQuestion(forwards_, problem->second, none, Shape::kAll, fewer, rounds);
+    XCCL_ASSIGN_OR_RETURN(const Answer answer, sums.Ask(LimitsOf(work)));
     left_ -= answer.work;
     if (Accept(question.chunks, answer, outcome) || answer.verdict != Verdict::kInfeasible) return OkStatus();
   }

@@ -2,7 +2,6 @@
 // decided by the solver. Feasible means: with at most so many steps and rounds.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -15,8 +14,8 @@
 #include "synth/common/phases.h"
 #include "synth/common/synthesizer.h"
 #include "synth/smt/bounds.h"
-#include "synth/smt/decide.h"
 #include "synth/smt/prices.h"
+#include "synth/smt/question.h"
 #include "synth/smt/schedule.h"
 #include "synth/smt/sums.h"
 
@@ -51,21 +50,17 @@ enum class Form : uint8_t {
   kSums,     // sums that several ranks need, user-defined tables: sets of contributions
 };
 
-class Search {
+class Oracle {
  public:
   // The request and the engines outlive it; the engines' plans are witnesses. Limits of work and time count
   // from here on.
-  static StatusOr<std::unique_ptr<Search>> Create(const SynthesisRequest& request,
+  static StatusOr<std::unique_ptr<Oracle>> Create(const SynthesisRequest& request,
                                                   std::span<const Engine> engines);
 
   Form form() const { return form_; }
-  bool can_compose() const { return can_compose_; }  // kSums that may be a gather and then a spread
-  const Topology& topology() const { return topology_; }
   // The machine as the copies see it: reversed for kGather.
   const Machine& machine() const { return form_ == Form::kGather ? backwards_ : forwards_; }
-  // Its translations, those that keep the problem of so many chunks a part.
-  const std::vector<Image>& ImagesOf(bool gather, int32_t chunks);
-  // Its translations, where they keep an allreduce; else none.
+  // The machine's translations, where they keep an allreduce; else none.
   std::vector<Image> SumImages() const;
 
   int32_t LeastSteps();
@@ -88,11 +83,11 @@ class Search {
   std::optional<Refusal> Forbidden(const Question& question);
   // Uses up at most `work` of what is left. What is found takes no more steps and rounds than asked for.
   StatusOr<Outcome> Ask(const Question& question, int64_t work);
-  // A plan of another engine that takes no more; null: none does. Of the first of them.
+  // The first plan of another engine that takes no more; null: none does.
   const Witness* WitnessFor(const Question& question);
   const std::vector<Witness>& WitnessesOf(int32_t chunks);
-  // What of a refuted question cannot be had together: "load of 0->4, needs of rank 4 and rounds"; empty: not
-  // found out.
+  // The parts of a refuted question that cannot be had together: "load of 0->4, needs of rank 4 and rounds".
+  // Empty where that was not found out.
   std::string Conflict(const Question& question);
 
   // Questions with many chunks of sums are only searched among symmetric schedules, and refuted by bounds
@@ -107,7 +102,7 @@ class Search {
 
   int64_t work_left() const { return left_; }
   int64_t work_limit() const { return work_; }
-  bool TimeIsUp() const;
+  bool TimeIsUp() const { return deadline_(); }
   bool IsInterrupted() const { return request_.stopped && request_.stopped(); }
   bool IsOver() const { return left_ <= 0 || TimeIsUp() || IsInterrupted(); }
   void Say(const std::string& what) const {
@@ -116,16 +111,17 @@ class Search {
   int64_t too_large() const { return too_large_; }  // least size of a question that was not put; 0: none
   const SynthesisRequest& request() const { return request_; }
 
-  // Copies of one phase, or sums, as the request's schedule.
-  StatusOr<Synthesis> FromSends(int32_t chunks, const std::vector<Send>& sends);
-  Synthesis FromSums(int32_t chunks, const std::vector<SumSend>& sends) const;
-  StatusOr<const greedy::CopyProblem*> ProblemOf(int32_t chunks);
-
  private:
-  Search(const SynthesisRequest& request, std::span<const Engine> engines);
+  Oracle(const SynthesisRequest& request, std::span<const Engine> engines);
   Status Prepare();
-  StatusOr<const greedy::Phases*> PhasesOf(int32_t chunks);
-  DecideLimits LimitsOf(int64_t work) const;
+  // Requires: the collective is at most two copy problems, as is told when the Oracle is made.
+  const greedy::Phases& PhasesOf(int32_t chunks);
+  StatusOr<greedy::Phases> MakePhasesOf(int32_t chunks) const;
+  // Requires: kSpread or kGather.
+  const greedy::CopyProblem& ProblemOf(int32_t chunks);
+  // The machine's translations that keep the problem of so many chunks a part.
+  const std::vector<Image>& ImagesOf(bool gather, int32_t chunks);
+  SolveLimits LimitsOf(int64_t work) const;
   StatusOr<Answer> AskCopies(bool gather, int32_t chunks, int32_t steps, int64_t rounds, int64_t work);
   int64_t LeastRoundsOf(bool gather, int32_t steps, int32_t chunks);
   RoundsBound PricesOf(bool gather, std::optional<int32_t> steps);
@@ -133,8 +129,10 @@ class Search {
   StatusOr<Outcome> AskComposed(const Question& question, int64_t work);
   StatusOr<Outcome> AskSums(const Question& question, int64_t work);
   Status AskSumsInFewer(const Question& question, int32_t steps, int64_t work, Outcome& outcome);
-  SolveLimits SolverLimits(int64_t work) const;
-  bool Accept(int32_t chunks, const SumAnswer& answer, Outcome& outcome) const;
+  bool Accept(int32_t chunks, const Answer& answer, Outcome& outcome) const;
+  // Copies of one phase, or sums, as the request's schedule.
+  Synthesis FromSends(int32_t chunks, const std::vector<Send>& sends);
+  Synthesis FromSums(int32_t chunks, const std::vector<Send>& sends) const;
   Synthesis Wrap(int32_t chunks, Schedule schedule) const;
 
   const SynthesisRequest& request_;
@@ -143,13 +141,15 @@ class Search {
   const Topology reversed_;
   const Machine forwards_, backwards_;
   const std::vector<Image> forward_images_, backward_images_;
-  std::chrono::steady_clock::time_point began_;
+  const Deadline deadline_;
   const int64_t work_;  // in all
   int64_t left_, too_large_ = 0;
   Form form_ = Form::kNothing;
-  bool can_compose_ = false, thorough_ = true;
+  bool has_phases_ = false;   // is it at most two copy problems?
+  bool can_compose_ = false;  // kSums that may be a gather and then a spread
+  bool thorough_ = true;
   std::map<std::pair<bool, int32_t>, std::vector<Image>> images_;  // by phase and chunks
-  std::map<int32_t, greedy::Phases> phases_;                       // by chunks
+  std::map<int32_t, greedy::Phases> phases_;                               // by chunks
   std::map<int32_t, std::vector<Witness>> witnesses_;              // by chunks
   std::map<int32_t, SumProblem> sums_;                             // by chunks
   std::map<std::pair<bool, int32_t>, RoundsBound> prices_;         // by phase and steps, 0: any

@@ -1,0 +1,221 @@
+// Variables, beside those of every encoding (step_encoding.h):
+//
+//   sent(c, e, s)   chunk c goes over edge e in step s
+//   here(c, r, s)   rank r holds chunk c when step s begins
+//
+// Variables that cannot be true are not made: a chunk reaches a rank at the earliest after as many steps as
+// there are edges between, and is of use only where it can still reach a needer. Where only symmetric
+// schedules are asked for, all images of a variable are one. All variables are Boolean and all sums are of
+// Booleans, for Z3's finite-domain solver.
+#include "synth/smt/copies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "synth/smt/step_encoding.h"
+
+namespace xccl::smt {
+namespace {
+
+class CopyEncoding final : public StepEncoding {
+ public:
+  CopyEncoding(const Machine& machine, const greedy::CopyProblem& problem, const std::vector<Image>& images,
+               int32_t steps, int32_t rounds, Style style, bool named)
+      : StepEncoding(machine, steps, {.named = named, .networks = style.networks}), problem_(problem) {
+    used_.assign(images.begin(), style.symmetric ? images.end() : images.begin() + 1);
+    NumberOrbits();
+    sent_.assign(static_cast<size_t>(steps), std::vector<std::optional<z3::expr>>(num_sent_));
+    here_.assign(static_cast<size_t>(steps) + 1, std::vector<std::optional<z3::expr>>(num_here_));
+    std::vector<char> done(static_cast<size_t>(problem.chunks), 0);
+    for (int32_t c = 0; c < problem_.chunks; ++c) {
+      if (problem_.needers[c].empty() || done[c] != 0) continue;
+      for (const std::vector<int32_t>& image : chunk_images_) done[image[c]] = 1;
+      EncodeChunk(c);
+      if (!problem_.contributing_holders.empty()) EncodeEmpty(c);
+    }
+    AddRoundsAndLoads(rounds, used_, false);
+    if (style.ordered && !style.symmetric) EncodeOrder();
+  }
+
+ private:
+  void NumberOrbits();
+  void EncodeChunk(int32_t chunk);
+  void EncodeEmpty(int32_t chunk);
+  void EncodeOrder();
+  std::vector<Send> Decode() const override;
+  void AddSent(int32_t edge, int32_t step, z3::expr_vector& sent) override {
+    for (int32_t c = 0; c < problem_.chunks; ++c)
+      if (Sent(c, edge, step)) sent.push_back(*Sent(c, edge, step));
+  }
+  size_t OrbitOf(int32_t c, int32_t e) const {
+    return sent_orbit_[static_cast<size_t>(c) * machine().edges.size() + static_cast<size_t>(e)];
+  }
+  std::optional<z3::expr>& Sent(int32_t c, int32_t e, int32_t s) { return sent_[s][OrbitOf(c, e)]; }
+  std::optional<z3::expr>& Here(int32_t c, int32_t r, int32_t s) {
+    return here_[s][here_orbit_[static_cast<size_t>(c) * static_cast<size_t>(machine().ranks) +
+                                static_cast<size_t>(r)]];
+  }
+
+  const greedy::CopyProblem& problem_;
+  std::vector<Image> used_;                         // the identity alone where not symmetric
+  std::vector<std::vector<int32_t>> chunk_images_;  // by group element
+  std::vector<size_t> sent_orbit_, here_orbit_;     // of (chunk, edge), (chunk, rank)
+  size_t num_sent_ = 0, num_here_ = 0;
+  std::vector<std::vector<std::optional<z3::expr>>> sent_, here_;  // [step][orbit]
+};
+
+// Images of chunks: the i-th of a class goes to the i-th of the class's image.
+void CopyEncoding::NumberOrbits() {
+  const size_t edges = machine().edges.size(), ranks = static_cast<size_t>(machine().ranks);
+  const size_t chunks = static_cast<size_t>(problem_.chunks);
+  const ChunkClasses classes = ClassesOf(problem_);
+  std::map<std::pair<std::vector<int32_t>, std::vector<int32_t>>, size_t> number;
+  for (size_t k = 0; k < classes.chunks.size(); ++k)
+    number[{problem_.holders[classes.chunks[k][0]], problem_.needers[classes.chunks[k][0]]}] = k;
+  for (const Image& image : used_) {
+    std::vector<int32_t> of(chunks);
+    for (size_t c = 0; c < chunks; ++c) of[c] = static_cast<int32_t>(c);
+    for (const std::vector<int32_t>& from : classes.chunks) {
+      const auto moved =
+          number.find({Moved(image, problem_.holders[from[0]]), Moved(image, problem_.needers[from[0]])});
+      XCCL_CHECK(moved != number.end());
+      const auto& to = classes.chunks[moved->second];
+      for (size_t i = 0; i < from.size(); ++i) of[from[i]] = to[i];
+    }
+    chunk_images_.push_back(std::move(of));
+  }
+  constexpr size_t kNone = ~size_t{0};
+  sent_orbit_.assign(chunks * edges, kNone);
+  here_orbit_.assign(chunks * ranks, kNone);
+  for (size_t c = 0; c < chunks; ++c) {
+    for (size_t e = 0; e < edges; ++e) {
+      if (sent_orbit_[c * edges + e] != kNone) continue;
+      for (size_t g = 0; g < used_.size(); ++g)
+        sent_orbit_[static_cast<size_t>(chunk_images_[g][c]) * edges +
+                    static_cast<size_t>(used_[g].edge[e])] = num_sent_;
+      ++num_sent_;
+    }
+    for (size_t r = 0; r < ranks; ++r) {
+      if (here_orbit_[c * ranks + r] != kNone) continue;
+      for (size_t g = 0; g < used_.size(); ++g)
+        here_orbit_[static_cast<size_t>(chunk_images_[g][c]) * ranks +
+                    static_cast<size_t>(used_[g].rank[r])] = num_here_;
+      ++num_here_;
+    }
+  }
+}
+
+void CopyEncoding::EncodeChunk(int32_t chunk) {
+  const std::vector<int32_t> after = DistancesFrom(machine(), problem_.holders[chunk]);
+  const std::vector<int32_t> left = DistancesTo(machine(), problem_.needers[chunk]);
+  // here where r is reached within s steps; holders always hold.
+  for (int32_t r = 0; r < machine().ranks; ++r)
+    for (int32_t s = after[r]; s <= steps(); ++s)
+      if (after[r] > 0 && !Here(chunk, r, s)) Here(chunk, r, s) = NewBool();
+  std::vector<z3::expr_vector> arrivals;
+  for (int32_t r = 0; r < machine().ranks; ++r) arrivals.push_back(None());
+  for (int32_t s = 0; s < steps(); ++s) {
+    std::vector<z3::expr_vector> now;
+    for (int32_t r = 0; r < machine().ranks; ++r) now.push_back(None());
+    for (size_t e = 0; e < machine().edges.size(); ++e) {
+      const Edge& edge = machine().edges[e];
+      if (after[edge.from] > s || after[edge.to] == 0 || left[edge.to] > steps() - 1 - s) continue;
+      std::optional<z3::expr>& sent = Sent(chunk, static_cast<int32_t>(e), s);
+      if (!sent) sent = NewBool();
+      // holds: who sends a chunk holds it when the step begins. sent(c,e,s) -> here(c,from(e),s)
+      if (after[edge.from] > 0) Add(z3::implies(*sent, *Here(chunk, edge.from, s)));
+      now[edge.to].push_back(*sent);
+      arrivals[edge.to].push_back(*sent);
+    }
+    // arrives: who holds a chunk after a step held it before or was sent it in the step.
+    // here(c,r,s+1) -> here(c,r,s) or some sent(c,e,s) with to(e) = r
+    for (int32_t r = 0; r < machine().ranks; ++r) {
+      if (after[r] == 0 || after[r] > s + 1) continue;
+      z3::expr_vector ways = now[r];
+      if (after[r] <= s) ways.push_back(*Here(chunk, r, s));
+      Add(z3::implies(*Here(chunk, r, s + 1), z3::mk_or(ways)));
+    }
+  }
+  // once: a rank is sent a chunk at most once. sum over e into r and s of sent(c,e,s) <= 1
+  for (int32_t r = 0; r < machine().ranks; ++r)
+    if (arrivals[r].size() > 1) Add(z3::atmost(arrivals[r], 1));
+  // needs: at the end every needer holds the chunk. here(c,r,S)
+  for (int32_t r : problem_.needers[chunk])
+    Add(after[r] <= steps() ? *Here(chunk, r, steps()) : Constant(false), fmt::format("needs of rank {}", r));
+}
+
+// Where the copies will run backwards as sums, a rank without a contribution is empty until the first comes,
+// which is copied there and must come alone; here that is the last that it sends.
+void CopyEncoding::EncodeEmpty(int32_t chunk) {
+  std::vector<char> is_empty(static_cast<size_t>(machine().ranks), 1);
+  for (int32_t r : problem_.needers[chunk]) is_empty[r] = 0;
+  for (int32_t r : problem_.contributing_holders[chunk]) is_empty[r] = 0;
+  for (int32_t r = 0; r < machine().ranks; ++r) {
+    if (is_empty[r] == 0) continue;
+    z3::expr_vector later = None();
+    for (int32_t s = steps() - 1; s >= 0; --s) {
+      std::vector<z3::expr> now;
+      for (int32_t e : machine().out[r])
+        if (Sent(chunk, e, s)) now.push_back(*Sent(chunk, e, s));
+      // last alone: who sends two in a step sends again. sent(c,e,s) and sent(c,f,s) -> some sent(c,g,t), t >
+      // s
+      for (size_t i = 0; i < now.size(); ++i)
+        for (size_t j = 0; j < i; ++j) Add(z3::implies(now[i] && now[j], z3::mk_or(later)));
+      // of use: who is sent the chunk sends it on. sent(c,e,s), e into r -> some sent(c,g,t), t > s
+      for (int32_t e : machine().in[r])
+        if (Sent(chunk, e, s)) Add(z3::implies(*Sent(chunk, e, s), z3::mk_or(later)));
+      for (const z3::expr& sent : now) later.push_back(sent);
+    }
+  }
+}
+
+// chunk order: of two interchangeable chunks the first leaves the holder no later than the second.
+// sent(c+1,e,s), e out of the holder -> some sent(c,f,t), f out of the holder, t <= s
+void CopyEncoding::EncodeOrder() {
+  for (const std::vector<int32_t>& chunks : ClassesOf(problem_).chunks) {
+    if (problem_.holders[chunks[0]].size() != 1) continue;
+    const std::vector<int32_t>& out = machine().out[problem_.holders[chunks[0]][0]];
+    for (size_t i = 0; i + 1 < chunks.size(); ++i) {
+      z3::expr_vector before = None();
+      for (int32_t s = 0; s + 1 < steps(); ++s) {
+        for (int32_t e : out)
+          if (Sent(chunks[i], e, s)) before.push_back(*Sent(chunks[i], e, s));
+        for (int32_t e : out)
+          if (Sent(chunks[i + 1], e, s)) Add(z3::implies(*Sent(chunks[i + 1], e, s), z3::mk_or(before)));
+      }
+    }
+  }
+}
+
+std::vector<Send> CopyEncoding::Decode() const {
+  std::vector<Send> sends;
+  for (int32_t s = 0; s < steps(); ++s) {
+    std::vector<char> is_sent;
+    for (const std::optional<z3::expr>& sent : sent_[s]) is_sent.push_back(IsTrue(sent) ? 1 : 0);
+    for (int32_t c = 0; c < problem_.chunks; ++c)
+      for (int32_t e = 0; e < static_cast<int32_t>(machine().edges.size()); ++e)
+        if (is_sent[OrbitOf(c, e)] != 0) sends.push_back({.chunk = c, .edge = e, .step = s});
+  }
+  return sends;
+}
+
+}  // namespace
+
+SolverQuestion CopyQuestion(const Machine& machine, const greedy::CopyProblem& problem,
+                            const std::vector<Image>& images, int32_t steps, int32_t rounds, Style style,
+                            bool named) {
+  return SolverQuestion(
+      [&] { return std::make_unique<CopyEncoding>(machine, problem, images, steps, rounds, style, named); });
+}
+
+int64_t EncodingSize(const Machine& machine, const greedy::CopyProblem& problem, int32_t steps) {
+  int64_t chunks = 0;
+  for (const std::vector<int32_t>& needers : problem.needers) chunks += needers.empty() ? 0 : 1;
+  return chunks * static_cast<int64_t>(machine.edges.size() + static_cast<size_t>(machine.ranks)) * steps;
+}
+
+}  // namespace xccl::smt

@@ -1,0 +1,63 @@
+// A question to Z3 about schedules of a given number of steps and rounds, whatever its encoding. No
+// third-party type here.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "synth/common/deadline.h"
+#include "synth/smt/instance.h"
+#include "synth/smt/prices.h"
+
+namespace xccl::smt {
+
+enum class Verdict : uint8_t { kFeasible, kInfeasible, kStopped };
+
+struct SolveLimits {
+  int64_t work = 0;                    // Z3's resource units, reproducible
+  Deadline deadline = Deadline();      // by the wall clock
+  std::function<bool()> stopped = {};  // ends the search from outside; asked from another thread
+  bool IsOver() const { return deadline() || (stopped && stopped()); }
+};
+
+struct Answer {
+  Verdict verdict = Verdict::kStopped;
+  std::vector<Send> sends;  // where feasible, steps in order; may hold some that nobody needs
+  int64_t work = 0;
+};
+
+// What in a question cannot be had together, when it was asked to say: families of constraints and the
+// links and ranks they are about.
+struct Core {
+  std::vector<std::string> names;  // sorted, each once
+};
+// "load of 0->4, 1->5 and 2 more, needs of rank 4, rounds"
+std::string Summary(const Core& core);
+
+class StepEncoding;  // step_encoding.h
+
+class SolverQuestion {
+ public:
+  // What `make` throws is told when the question is asked.
+  explicit SolverQuestion(const std::function<std::unique_ptr<StepEncoding>()>& make);
+  SolverQuestion(SolverQuestion&&) noexcept;
+  ~SolverQuestion();
+
+  // May be asked again with more work: what was learned is kept. Without memory or threads the question is
+  // undecided, and has used up what it was given. Errors: kBug with the solver's text for any other failure.
+  StatusOr<Answer> Ask(const SolveLimits& limits);
+  // The same, where all sends together cost at most so much at these prices for an edge in a step.
+  StatusOr<Answer> AskBelow(const EdgePrices& prices, int64_t most, const SolveLimits& limits);
+  // Of the last infeasible answer. Requires: a question that names its constraints.
+  Core LastCore() const;
+
+ private:
+  Status failure_;  // of making the encoding; it is absent then
+  std::unique_ptr<StepEncoding> encoding_;
+};
+
+}  // namespace xccl::smt

@@ -1,0 +1,283 @@
+// Loads are written with the negated longer(s,k) on the left, so that one sum has a constant bound.
+#include "synth/smt/step_encoding.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "base/exceptions.h"
+#include "base/threads.h"
+
+namespace xccl::smt {
+namespace {
+
+thread_local Z3_error_code last_failure = Z3_OK;  // see Context
+
+// Interrupts what the context is doing as soon as `stopped` says so; looks twenty times a second. Where the
+// machine has no thread left the check runs to its limits.
+class Watch {
+ public:
+  Watch(z3::context& context, const std::function<bool()>& stopped) {
+    if (!stopped) return;
+    if (auto thread = StartThread([this, &context, &stopped] { Run(context, stopped); }); thread.ok())
+      thread_ = *std::move(thread);
+  }
+  ~Watch() {
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    wake_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ private:
+  void Run(z3::context& context, const std::function<bool()>& stopped) {
+    std::unique_lock lock(mutex_);
+    while (!wake_.wait_for(lock, std::chrono::milliseconds(50), [this] { return done_; }))
+      if (stopped()) context.interrupt();
+  }
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+z3::params ParametersOf(z3::context& context, const SolveLimits& limits, bool networks) {
+  z3::params parameters(context);
+  parameters.set("rlimit",
+                 static_cast<unsigned>(std::clamp<int64_t>(limits.work, 1, (int64_t{1} << 32) - 1)));
+  if (limits.deadline.has_limit())
+    parameters.set("timeout",
+                   static_cast<unsigned>(std::clamp(limits.deadline.SecondsLeft() * 1000, 1.0, 4e9)));
+  parameters.set("random_seed", 0u);
+  parameters.set("ctrl_c", false);  // the program's own handler is asked instead
+  if (networks) {
+    parameters.set("cardinality.solver", false);
+    parameters.set("pb.solver", "totalizer");
+  }
+  return parameters;
+}
+
+// Resource units since the solver was made.
+int64_t Spent(const z3::solver& solver) {
+  const z3::stats statistics = solver.statistics();
+  int64_t work = 0;
+  for (unsigned i = 0; i < statistics.size(); ++i)
+    if (statistics.key(i) == "rlimit count")
+      work += statistics.is_uint(i) ? static_cast<int64_t>(statistics.uint_value(i))
+                                    : static_cast<int64_t>(statistics.double_value(i));
+  return work;
+}
+
+// What the exception means that Z3, or what calls it, has thrown: kSystem without memory or threads, else
+// kBug.
+Status FailureOf(const std::exception& error) {
+  if (dynamic_cast<const z3::exception*>(&error) == nullptr) return StatusOf(error);
+  if (last_failure == Z3_MEMOUT_FAIL) return SystemError("smt: the solver is out of memory");
+  return BugError(std::string("smt: the solver failed: ") + error.what());
+}
+
+StatusOr<Answer> AfterFailure(const Status& failure, const SolveLimits& limits) {
+  if (failure.code() != StatusCode::kSystem) return failure;
+  return Answer{.verdict = Verdict::kStopped, .sends = {}, .work = limits.work};
+}
+
+template <typename AskIt>
+StatusOr<Answer> AskEncoding(StepEncoding* encoding, const Status& failure, const SolveLimits& limits,
+                             AskIt ask) {
+  if (encoding == nullptr) return AfterFailure(failure, limits);
+  last_failure = Z3_OK;
+  try {
+    return ask(*encoding);
+  } catch (const std::exception& error) {
+    return AfterFailure(FailureOf(error), limits);
+  }
+}
+
+}  // namespace
+
+Context::Context() {
+  Z3_set_error_handler(*this, [](Z3_context, Z3_error_code code) { last_failure = code; });
+}
+
+StepEncoding::StepEncoding(const Machine& machine, int32_t steps, Options options)
+    : machine_(machine), steps_(steps), options_(options), solver_(context_, "QF_FD") {}
+
+void StepEncoding::Add(const z3::expr& what, const std::string& name) {
+  XCCL_CHECK(what.is_bool());  // Z3 aborts on anything else
+  options_.named && !name.empty() ? Assume(what, name) : solver_.add(what);
+}
+
+// The constraint holds where its name is assumed, as it is in every question.
+void StepEncoding::Assume(const z3::expr& what, const std::string& name) {
+  const auto [at, added] = names_.try_emplace(name, names_.size());
+  if (added) guards_.push_back(NewBool());
+  solver_.add(z3::implies(guards_[at->second], what));
+}
+
+void StepEncoding::AddRoundsAndLoads(int32_t rounds, const std::vector<Image>& alike, bool translated) {
+  z3::expr_vector all = None();
+  for (int32_t s = 0; s < steps_; ++s) {
+    longer_.push_back(None());
+    for (int32_t k = 0; k < rounds - steps_; ++k) {
+      const z3::expr more = NewBool();
+      if (k > 0) Add(z3::implies(more, longer_.back()[static_cast<unsigned>(k - 1)]));
+      longer_.back().push_back(more);
+      all.push_back(more);
+    }
+  }
+  if (!all.empty()) {
+    const z3::expr few = z3::atmost(all, static_cast<unsigned>(rounds - steps_));
+    options_.assume_rounds ? Assume(few, "rounds") : Add(few, "rounds");
+  }
+  std::vector<char> done(machine_.capacities.size(), 0);
+  for (size_t capacity = 0; capacity < done.size(); ++capacity) {
+    if (done[capacity] != 0) continue;
+    done[capacity] = 1;
+    std::vector<int32_t> edges;
+    if (!translated) edges = machine_.users[capacity];
+    for (const Image& image : alike) {
+      done[image.capacity[capacity]] = 1;
+      const std::vector<int32_t>& users = machine_.users[image.capacity[capacity]];
+      if (translated) edges.insert(edges.end(), users.begin(), users.end());
+    }
+    for (int32_t s = 0; s < steps_; ++s) AddLoad(capacity, edges, s);
+  }
+}
+
+void StepEncoding::AddLoad(size_t capacity, const std::vector<int32_t>& edges, int32_t step) {
+  z3::expr_vector sent = None(), terms = None();
+  for (int32_t e : edges) AddSent(e, step, sent);
+  const int64_t per_round = machine_.capacities[capacity].per_round, sends = sent.size();
+  if (sends <= per_round) return;
+  std::map<unsigned, std::pair<z3::expr, int>> times;  // by the number that Z3 knows a term by
+  for (const z3::expr& one : sent) ++times.try_emplace(one.id(), one, 0).first->second.second;
+  std::vector<int> weights;
+  for (const auto& [id, term] : times) {
+    terms.push_back(term.first);
+    weights.push_back(term.second);
+  }
+  const z3::expr_vector& longer = longer_[static_cast<size_t>(step)];
+  const int64_t useful = std::min<int64_t>(longer.size(), (sends + per_round - 1) / per_round - 1);
+  for (int64_t k = 0; k < useful; ++k) {
+    terms.push_back(!longer[static_cast<unsigned>(k)]);
+    weights.push_back(static_cast<int>(per_round));
+  }
+  const int limit = static_cast<int>(per_round * (1 + useful));
+  const bool plain = std::all_of(weights.begin(), weights.end(), [](int w) { return w == 1; });
+  Add(plain ? z3::atmost(terms, static_cast<unsigned>(limit)) : z3::pble(terms, weights.data(), limit),
+      "load of " + machine_.capacities[capacity].name);
+}
+
+Answer StepEncoding::Ask(const SolveLimits& limits) {
+  z3::expr_vector assumed = None();
+  for (const z3::expr& guard : guards_) assumed.push_back(guard);
+  return Check(assumed, limits);
+}
+
+Answer StepEncoding::AskBelow(const EdgePrices& prices, int64_t most, const SolveLimits& limits) {
+  if (most < 0) return {.verdict = Verdict::kInfeasible, .sends = {}, .work = 1};
+  z3::expr_vector terms = None(), assumed = None();
+  std::vector<int> weights;
+  for (int32_t s = 0; s < steps_; ++s)
+    for (size_t e = 0; e < machine_.edges.size(); ++e) {
+      if (prices[s][e] == 0) continue;
+      AddSent(static_cast<int32_t>(e), s, terms);
+      weights.resize(terms.size(), static_cast<int>(prices[s][e]));
+    }
+  assumed.push_back(NewBool());
+  if (!terms.empty())
+    solver_.add(z3::implies(assumed[0], z3::pble(terms, weights.data(), static_cast<int>(most))));
+  return Check(assumed, limits);
+}
+
+// What Z3 reports after giving up may be less than what it was given: then it did use it up.
+Answer StepEncoding::Check(const z3::expr_vector& assumed, const SolveLimits& limits) {
+  solver_.set(ParametersOf(context_, limits, options_.networks));
+  const int64_t before = Spent(solver_);
+  z3::check_result result = z3::unknown;
+  {
+    const Watch watch(context_, limits.stopped);
+    result = solver_.check(assumed);
+  }
+  const int64_t used = std::max<int64_t>(1, Spent(solver_) - before);
+  const bool ended = limits.stopped && limits.stopped();
+  Answer answer;
+  answer.work =
+      result == z3::unknown && !limits.deadline.has_limit() && !ended ? std::max(used, limits.work) : used;
+  if (result == z3::sat) {
+    model_ = solver_.get_model();
+    answer.verdict = Verdict::kFeasible;
+    answer.sends = Decode();
+  } else if (result == z3::unsat) {
+    answer.verdict = Verdict::kInfeasible;
+    if (options_.named) TakeCore();
+  }
+  return answer;
+}
+
+void StepEncoding::TakeCore() {
+  core_.clear();
+  for (const z3::expr& guard : solver_.unsat_core())
+    for (const auto& [name, index] : names_)
+      if (z3::eq(guard, guards_[index])) core_.push_back(name);
+  std::sort(core_.begin(), core_.end());
+}
+
+SolverQuestion::SolverQuestion(const std::function<std::unique_ptr<StepEncoding>()>& make) {
+  last_failure = Z3_OK;
+  try {
+    encoding_ = make();
+  } catch (const std::exception& error) {
+    failure_ = FailureOf(error);
+  }
+}
+
+SolverQuestion::SolverQuestion(SolverQuestion&&) noexcept = default;
+SolverQuestion::~SolverQuestion() = default;
+
+StatusOr<Answer> SolverQuestion::Ask(const SolveLimits& limits) {
+  return AskEncoding(encoding_.get(), failure_, limits,
+                     [&](StepEncoding& encoding) { return encoding.Ask(limits); });
+}
+
+StatusOr<Answer> SolverQuestion::AskBelow(const EdgePrices& prices, int64_t most, const SolveLimits& limits) {
+  return AskEncoding(encoding_.get(), failure_, limits,
+                     [&](StepEncoding& encoding) { return encoding.AskBelow(prices, most, limits); });
+}
+
+Core SolverQuestion::LastCore() const { return encoding_->LastCore(); }
+
+std::string Summary(const Core& core) {
+  constexpr size_t kShown = 4;
+  std::map<std::string, std::vector<std::string>> things;  // by "load of", "needs of rank"
+  bool rounds = false;
+  for (const std::string& name : core.names) {
+    const size_t space = name.rfind(' ');
+    if (space == std::string::npos) {
+      rounds = true;
+    } else {
+      things[name.substr(0, space)].push_back(name.substr(space + 1));
+    }
+  }
+  std::vector<std::string> parts;
+  for (const auto& [family, of] : things) {
+    const size_t shown = std::min(kShown, of.size());
+    std::string part = fmt::format(
+        "{} {}", family, fmt::join(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+    if (of.size() > shown) part += fmt::format(" and {} more", of.size() - shown);
+    parts.push_back(std::move(part));
+  }
+  if (rounds) parts.emplace_back("rounds");
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+}  // namespace xccl::smt
