@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -13,7 +13,7 @@
 #include "base/units.h"
 #include "ir/sizes.h"
 #include "ir/translated.h"
-#include "synth/replan/search.h"
+#include "synth/replan/repair.h"
 #include "synth/replan/trees.h"
 
 namespace xccl {
@@ -24,80 +24,88 @@ namespace {
 constexpr int64_t kWorkAPlace = 20;
 constexpr int64_t kShows = 512;
 
-std::vector<int32_t> RenameNodes(const Topology& old, const Topology& now) {
-  std::map<std::tuple<NodeKind, std::string, std::string>, int32_t> by_name;
-  const auto name = [](const Topology& topology, int32_t n) {
-    const Node& node = topology.node(NodeId(n));
+IdVector<NodeId, std::optional<NodeId>> RenameNodes(const Topology& old, const Topology& now) {
+  std::map<std::tuple<NodeKind, std::string, std::string>, NodeId> by_name;
+  const auto name = [](const Topology& topology, NodeId n) {
+    const Node& node = topology.node(n);
     return std::tuple(node.kind, node.host ? topology.spec().hosts[node.host->index()].name : "", node.id);
   };
-  for (int32_t n = 0; n < now.num_nodes(); ++n) by_name.emplace(name(now, n), n);
-  std::vector<int32_t> renamed;
+  for (int32_t n = 0; n < now.num_nodes(); ++n) by_name.emplace(name(now, NodeId(n)), n);
+  IdVector<NodeId, std::optional<NodeId>> renamed;
   for (int32_t n = 0; n < old.num_nodes(); ++n) {
-    const auto found = by_name.find(name(old, n));
-    renamed.push_back(found == by_name.end() ? -1 : found->second);
+    const auto found = by_name.find(name(old, NodeId(n)));
+    renamed.push_back(found == by_name.end() ? std::nullopt : std::optional(found->second));
   }
   return renamed;
 }
 
 // Parallel links in order: when one of two is gone it is taken to be the second.
-std::vector<int32_t> RenameLinks(const Topology& old, const Topology& now, const std::vector<int32_t>& node) {
-  std::map<std::pair<int32_t, int32_t>, std::vector<int32_t>> by_ends;
+IdVector<LinkId, std::optional<LinkId>> RenameLinks(const Topology& old, const Topology& now,
+                                                    const IdVector<NodeId, std::optional<NodeId>>& node) {
+  using Ends = std::pair<std::optional<NodeId>, std::optional<NodeId>>;
+  std::map<Ends, std::vector<LinkId>> by_ends;
   for (int32_t l = 0; l < now.num_links(); ++l) {
     const Link& link = now.link(LinkId(l));
-    by_ends[{link.from.value, link.to.value}].push_back(l);
+    by_ends[{link.from, link.to}].emplace_back(l);
   }
-  std::map<std::pair<int32_t, int32_t>, size_t> seen;
-  std::vector<int32_t> renamed;
+  std::map<Ends, size_t> seen;
+  IdVector<LinkId, std::optional<LinkId>> renamed;
   for (int32_t l = 0; l < old.num_links(); ++l) {
     const Link& link = old.link(LinkId(l));
-    const std::pair ends(node[link.from.index()], node[link.to.index()]);
+    const Ends ends(node[link.from], node[link.to]);
     const auto found = by_ends.find(ends);
     const size_t k = seen[ends]++;
-    renamed.push_back(found == by_ends.end() || k >= found->second.size() ? -1 : found->second[k]);
+    const bool gone = found == by_ends.end() || k >= found->second.size();
+    renamed.push_back(gone ? std::nullopt : std::optional(found->second[k]));
   }
   return renamed;
 }
 
 // Names of a part that do not change with the number of ranks: the ranks that it is of, or its number.
-std::vector<std::pair<int32_t, int32_t>> PartNames(const CollectiveSpec& spec) {
-  std::vector<std::pair<int32_t, int32_t>> names;
-  const int64_t parts = NumParts(spec);
+struct PartName {
+  std::optional<Rank> rank = {}, other = {};
+  int64_t number = 0;
+  auto operator<=>(const PartName&) const = default;
+};
+
+PartName NameOf(const CollectiveSpec& spec, size_t part) {
   const size_t members = spec.ranks.size();
-  for (size_t p = 0; p < static_cast<size_t>(parts); ++p) {
-    switch (spec.kind) {
-      case CollectiveKind::kSendrecv:
-        names.emplace_back(spec.pairs[p].first.value, spec.pairs[p].second.value);
-        break;
-      case CollectiveKind::kAlltoall:
-      case CollectiveKind::kAlltoallv:
-        names.emplace_back(spec.ranks[p / members].value, spec.ranks[p % members].value);
-        break;
-      case CollectiveKind::kAllreduce:
-      case CollectiveKind::kBroadcast:
-      case CollectiveKind::kReduce:
-      case CollectiveKind::kBarrier:
-      case CollectiveKind::kCustom:
-        names.emplace_back(-1, static_cast<int32_t>(p));
-        break;
-      default:
-        names.emplace_back(spec.ranks[p].value, -1);
-    }
+  switch (spec.kind) {
+    case CollectiveKind::kSendrecv:
+      return {spec.pairs[part].first, spec.pairs[part].second};
+    case CollectiveKind::kAlltoall:
+    case CollectiveKind::kAlltoallv:
+      return {spec.ranks[part / members], spec.ranks[part % members]};
+    case CollectiveKind::kAllreduce:
+    case CollectiveKind::kBroadcast:
+    case CollectiveKind::kReduce:
+    case CollectiveKind::kBarrier:
+    case CollectiveKind::kCustom:
+      return {std::nullopt, std::nullopt, static_cast<int64_t>(part)};
+    case CollectiveKind::kAllgather:
+    case CollectiveKind::kAllgatherv:
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kReduceScatterv:
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter:
+      return {spec.ranks[part]};
   }
-  return names;
+  return {};
 }
 
-bool IsEmpty(const Collective& collective, int32_t part) {
-  const int32_t first = collective.FirstChunk(PartId(part)).value;
-  for (int32_t i = 0; i < collective.ChunksOf(PartId(part)); ++i)
+bool IsEmpty(const Collective& collective, PartId part) {
+  const int32_t first = collective.FirstChunk(part).value;
+  for (int32_t i = 0; i < collective.ChunksOf(part); ++i)
     if (!collective.AlwaysEmpty(ChunkId(first + i))) return false;
   return true;
 }
 
-// A table in the new machine's names, in one order.
-std::vector<TableEntry> Renamed(std::vector<TableEntry> table, const std::vector<int32_t>& rank) {
+// A table in one order, and in the new machine's names where `rank` says them.
+std::vector<TableEntry> Sorted(std::vector<TableEntry> table, const replan::Renaming* renaming = nullptr) {
+  const auto name = [&](Rank r) { return renaming == nullptr ? r : *renaming->rank[r]; };
   for (TableEntry& entry : table) {
-    entry.rank = Rank(rank[entry.rank.index()]);
-    for (Rank& r : entry.contributions) r = Rank(rank[r.index()]);
+    entry.rank = name(entry.rank);
+    for (Rank& r : entry.contributions) r = name(r);
     std::sort(entry.contributions.begin(), entry.contributions.end());
   }
   std::sort(table.begin(), table.end(), [](const TableEntry& a, const TableEntry& b) {
@@ -106,17 +114,9 @@ std::vector<TableEntry> Renamed(std::vector<TableEntry> table, const std::vector
   return table;
 }
 
-bool SameTables(const CollectiveSpec& old, const CollectiveSpec& now, const std::vector<int32_t>& rank,
-                int32_t ranks_now) {
-  std::vector<int32_t> same(static_cast<size_t>(ranks_now));
-  std::iota(same.begin(), same.end(), 0);
-  return Renamed(old.pre, rank) == Renamed(now.pre, same) &&
-         Renamed(old.post, rank) == Renamed(now.post, same);
-}
-
 struct Mapping {
   replan::Renaming renaming;
-  std::vector<int32_t> part;  // by new part: the old one
+  std::vector<PartId> part;  // by new part: the old one
 };
 
 StatusOr<Mapping> Match(const Plan& plan, const SynthesisRequest& request) {
@@ -127,54 +127,49 @@ StatusOr<Mapping> Match(const Plan& plan, const SynthesisRequest& request) {
   if (old.kind != now.kind || old.custom_name != now.custom_name)
     return differ("; expected " + request.collective->name());
   Mapping mapping;
-  const std::vector<int32_t> node = RenameNodes(plan.topology, *request.topology);
+  const auto node = RenameNodes(plan.topology, *request.topology);
   mapping.renaming.link = RenameLinks(plan.topology, *request.topology, node);
   for (int32_t r = 0; r < plan.topology.num_ranks(); ++r) {
-    const int32_t n = node[plan.topology.NodeOf(Rank(r)).index()];
-    mapping.renaming.rank.push_back(n < 0 ? -1 : request.topology->RankOf(NodeId(n))->value);
+    const std::optional<NodeId> n = node[plan.topology.NodeOf(Rank(r))];
+    mapping.renaming.rank.push_back(n ? request.topology->RankOf(*n) : std::nullopt);
   }
-  const auto renamed = [&](int32_t r) { return r < 0 ? r : mapping.renaming.rank[static_cast<size_t>(r)]; };
-  std::vector<bool> is_member(static_cast<size_t>(request.topology->num_ranks()), false);
+  const auto renamed = [&](std::optional<Rank> r) { return r ? mapping.renaming.rank[*r] : r; };
   size_t kept = 0;
-  for (Rank r : now.ranks) is_member[r.index()] = true;
-  for (Rank r : old.ranks)
-    kept += renamed(r.value) >= 0 && is_member[static_cast<size_t>(renamed(r.value))] ? 1 : 0;
+  for (Rank r : old.ranks) kept += renamed(r) && request.collective->MemberIndex(*renamed(r)) ? 1 : 0;
   if (kept != now.ranks.size()) return differ(" on other ranks; expected all of its ranks, or some");
-  if (old.root.has_value() && renamed(old.root->value) != now.root->value)
+  if (old.root && renamed(old.root) != now.root)
     return differ(fmt::format(" with root {}; expected the same root", old.root->value));
   if (now.kind == CollectiveKind::kCustom && now.ranks.size() != old.ranks.size())
     return differ(", made by a user; expected all of its ranks");
-  if (now.kind == CollectiveKind::kCustom &&
-      !SameTables(old, now, mapping.renaming.rank, request.topology->num_ranks()))
+  if (now.kind == CollectiveKind::kCustom && (Sorted(old.pre, &mapping.renaming) != Sorted(now.pre) ||
+                                              Sorted(old.post, &mapping.renaming) != Sorted(now.post)))
     return differ(" with other tables");
 
-  std::map<std::pair<int32_t, int32_t>, int32_t> old_part;
-  const auto old_names = PartNames(old), names = PartNames(now);
-  for (size_t p = 0; p < old_names.size(); ++p)
-    old_part.emplace(std::pair(renamed(old_names[p].first),
-                               old_names[p].first < 0 ? old_names[p].second : renamed(old_names[p].second)),
-                     static_cast<int32_t>(p));
-  mapping.renaming.part.assign(old_names.size(), -1);
-  for (const auto& name : names) {
-    const auto found = old_part.find(name);
+  std::map<PartName, PartId> old_part;
+  for (int64_t p = 0; p < NumParts(old); ++p) {
+    const PartName name = NameOf(old, static_cast<size_t>(p));
+    old_part.emplace(PartName{renamed(name.rank), renamed(name.other), name.number}, p);
+    mapping.renaming.part.push_back(std::nullopt);
+  }
+  for (int64_t p = 0; p < NumParts(now); ++p) {
+    const auto found = old_part.find(NameOf(now, static_cast<size_t>(p)));
     if (found == old_part.end()) return differ(" of other parts");
-    if (IsEmpty(plan.collective, found->second) &&
-        !IsEmpty(*request.collective, static_cast<int32_t>(mapping.part.size())))
+    if (IsEmpty(plan.collective, found->second) && !IsEmpty(*request.collective, PartId(p)))
       return differ(" with nothing to move of some parts that are not empty");
-    mapping.renaming.part[static_cast<size_t>(found->second)] = static_cast<int32_t>(mapping.part.size());
+    mapping.renaming.part[found->second] = PartId(p);
     mapping.part.push_back(found->second);
   }
   return mapping;
 }
 
 // The request's collective in the plan's chunks, each cut into `pieces`.
-Collective Cut(const Plan& plan, const Collective& whole, const std::vector<int32_t>& part, int32_t pieces) {
+Collective Cut(const Plan& plan, const Collective& whole, const std::vector<PartId>& part, int32_t pieces) {
   std::vector<std::vector<int64_t>> weights;
-  for (int32_t p : part) {
+  for (PartId p : part) {
     weights.emplace_back();
-    for (int32_t i = 0; i < plan.collective.ChunksOf(PartId(p)); ++i)
+    for (int32_t i = 0; i < plan.collective.ChunksOf(p); ++i)
       weights.back().insert(weights.back().end(), static_cast<size_t>(pieces),
-                            plan.collective.Weight(ChunkId(plan.collective.FirstChunk(PartId(p)).value + i)));
+                            plan.collective.Weight(ChunkId(plan.collective.FirstChunk(p).value + i)));
   }
   return whole.WithWeights(weights);
 }
@@ -207,13 +202,13 @@ StatusOr<Synthesis> Replan(const Plan& plan, const SynthesisRequest& request) {
   const Collective collective = Cut(plan, *request.collective, mapping.part, read.cut);
   const CollectiveSizes sizes(collective, request.size_bytes);
   const Topology& topology = *request.topology;
-  replan::SearchOptions options{.model = request.model, .work = 0};
-  XCCL_ASSIGN_OR_RETURN(const replan::SearchResult joined,
+  replan::RepairOptions options{.model = request.model, .work = 0};
+  XCCL_ASSIGN_OR_RETURN(const replan::RepairResult joined,
                         replan::Repair(topology, collective, sizes, options, trees));
   replan::Trees balanced = trees;
   options.work = request.limits.work_units > 0 ? request.limits.work_units
                                                : kWorkAPlace * static_cast<int64_t>(trees.places.size());
-  XCCL_ASSIGN_OR_RETURN(const replan::SearchResult moved,
+  XCCL_ASSIGN_OR_RETURN(const replan::RepairResult moved,
                         replan::Repair(topology, collective, sizes, options, balanced));
   const bool shows = moved.busiest_ps < moved.busiest_before_ps - moved.busiest_before_ps / kShows;
   return Synthesis{.collective = collective,

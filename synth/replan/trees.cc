@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -25,7 +26,7 @@ constexpr int64_t kMostPlacesDealt = int64_t{1} << 20;
 // What one chunk does: whose edge each of its transfers is.
 struct Ways {
   std::vector<std::pair<int32_t, int32_t>> up, down;  // (old rank, transfer), by rank
-  int32_t up_root = -1;                               // where the sum ends, if there is one
+  std::optional<int32_t> up_root;                     // where the sum ends, if there is one
   int32_t first_step = 0;
 };
 
@@ -47,8 +48,8 @@ class Reader {
     out_.trees.num_ranks = new_ranks;
     const size_t ranks = static_cast<size_t>(old.num_ranks());
     held_.assign(ranks, 0);
-    up_.assign(ranks, -1);
-    down_.assign(ranks, -1);
+    up_.assign(ranks, std::nullopt);
+    down_.assign(ranks, std::nullopt);
     walked_.assign(ranks, 0);
   }
 
@@ -56,7 +57,7 @@ class Reader {
     XCCL_RETURN_IF_ERROR(RenamePaths());
     Status read = OkStatus();
     ForEachChunk(schedule_, [&](ChunkId c, std::span<const int32_t> transfers) {
-      if (!read.ok() || renaming_.part[collective_.PartOf(c).index()] < 0 || transfers.empty() ||
+      if (!read.ok() || !renaming_.part[collective_.PartOf(c)] || transfers.empty() ||
           collective_.AlwaysEmpty(c))
         return;
       StatusOr<Ways> ways = Sort(c.value, transfers);
@@ -76,12 +77,12 @@ class Reader {
       links.clear();
       bool whole = true;
       for (LinkId l : schedule_.paths[PathId(p)]) {
-        whole &= renaming_.link[l.index()] >= 0;
-        links.emplace_back(renaming_.link[l.index()]);
+        whole &= renaming_.link[l].has_value();
+        links.push_back(renaming_.link[l].value_or(l));
       }
       if (!IsChain(old_, schedule_.paths[PathId(p)]))
         return InvalidInput("a switch multicasts or reduces; such plans are not repaired");
-      path_.push_back(whole ? out_.trees.paths.Intern(links).value : -1);
+      path_.push_back(whole ? std::optional(out_.trees.paths.Intern(links)) : std::nullopt);
     }
     return OkStatus();
   }
@@ -112,8 +113,8 @@ class Reader {
         int32_t& held = held_[to.index()];
         held = schedule_.op[t] == TransferOp::kReduce ? held + amount : amount;
         const bool sums = amount < whole;
-        int32_t& edge = sums ? up_[from.index()] : down_[to.index()];
-        if (edge >= 0)
+        std::optional<int32_t>& edge = sums ? up_[from.index()] : down_[to.index()];
+        if (edge)
           return InvalidInput(sums ? fmt::format("rank {} sends two partial sums of chunk {}", from.value, c)
                                    : fmt::format("rank {} is sent chunk {} twice", to.value, c));
         edge = t;
@@ -123,32 +124,32 @@ class Reader {
     }
     for (const auto& [rank, t] : ways.up) {
       const int32_t to = schedule_.dst[t].value;
-      if (up_[static_cast<size_t>(to)] >= 0 || to == ways.up_root) continue;
-      if (ways.up_root >= 0)
+      if (up_[static_cast<size_t>(to)] || to == ways.up_root) continue;
+      if (ways.up_root)
         return InvalidInput(
-            fmt::format("chunk {} is summed up at two ranks, {} and {}", c, ways.up_root, to));
+            fmt::format("chunk {} is summed up at two ranks, {} and {}", c, *ways.up_root, to));
       ways.up_root = to;
     }
     if (HasCycle(ways.up, up_, schedule_.dst))
       return InvalidInput(fmt::format("ranks exchange partial sums of chunk {}", c));
-    if (HasCycle(ways.down, down_, schedule_.src) || (ways.up_root >= 0 && down_[ways.up_root] >= 0))
+    if (HasCycle(ways.down, down_, schedule_.src) || (ways.up_root && down_[*ways.up_root]))
       return InvalidInput(fmt::format("a rank is sent chunk {}, which it has", c));
     for (const Holding& h : holdings_) held_[h.rank.index()] = 0;
     for (int32_t t : transfers) held_[schedule_.dst[t].index()] = 0;
-    for (const auto& [rank, t] : ways.up) up_[static_cast<size_t>(rank)] = -1;
-    for (const auto& [rank, t] : ways.down) down_[static_cast<size_t>(rank)] = -1;
+    for (const auto& [rank, t] : ways.up) up_[static_cast<size_t>(rank)].reset();
+    for (const auto& [rank, t] : ways.down) down_[static_cast<size_t>(rank)].reset();
     std::sort(ways.up.begin(), ways.up.end());
     std::sort(ways.down.begin(), ways.down.end());
     return ways;
   }
 
   // Does a way along these edges come back to where it was? Linear.
-  bool HasCycle(const std::vector<std::pair<int32_t, int32_t>>& edges, const std::vector<int32_t>& edge_of,
-                const std::vector<Rank>& next) {
+  bool HasCycle(const std::vector<std::pair<int32_t, int32_t>>& edges,
+                const std::vector<std::optional<int32_t>>& edge_of, const std::vector<Rank>& next) {
     const int64_t before = walks_;
     for (const auto& [rank, t] : edges) {
       ++walks_;
-      for (int32_t at = rank; edge_of[at] >= 0; at = next[edge_of[at]].value) {
+      for (int32_t at = rank; edge_of[at]; at = next[*edge_of[at]].value) {
         int64_t& walked = walked_[at];
         if (walked == walks_) return true;
         if (walked > before) break;
@@ -205,18 +206,15 @@ class Reader {
 
   // The first new chunk of every old one.
   void NumberChunks() {
-    std::vector<std::pair<int32_t, int32_t>> parts;  // new, old
+    std::vector<std::pair<PartId, PartId>> parts;  // new, old
     for (int32_t p = 0; p < collective_.num_parts(); ++p)
-      if (renaming_.part[static_cast<size_t>(p)] >= 0)
-        parts.emplace_back(renaming_.part[static_cast<size_t>(p)], p);
+      if (const std::optional<PartId> now = renaming_.part[PartId(p)]) parts.emplace_back(*now, p);
     std::sort(parts.begin(), parts.end());
-    new_chunk_.assign(static_cast<size_t>(collective_.num_chunks()), -1);
+    new_chunk_.assign(static_cast<size_t>(collective_.num_chunks()), 0);
     int32_t next = 0;
-    for (const auto& [now, old] : parts) {
-      const int32_t first = collective_.FirstChunk(PartId(old)).value;
-      for (int32_t i = 0; i < collective_.ChunksOf(PartId(old)); ++i, next += out_.cut)
-        new_chunk_[static_cast<size_t>(first + i)] = next;
-    }
+    for (const auto& [now, old] : parts)
+      for (int32_t i = 0; i < collective_.ChunksOf(old); ++i, next += out_.cut)
+        new_chunk_[collective_.FirstChunk(old).index() + static_cast<size_t>(i)] = next;
   }
 
   // Pieces of all chunks come before the next pieces of any.
@@ -235,16 +233,16 @@ class Reader {
       if (tree.chunks.empty()) continue;
       if (!group.ways.up.empty()) {
         tree.sums = true;
-        XCCL_RETURN_IF_ERROR(AddTree(tree, group.ways.up, -1));
+        XCCL_RETURN_IF_ERROR(AddTree(tree, group.ways.up, false));
       }
       if (group.ways.down.empty()) continue;
       tree.sums = false;
-      XCCL_RETURN_IF_ERROR(AddTree(tree, group.ways.down, group.ways.up_root));
+      XCCL_RETURN_IF_ERROR(AddTree(tree, group.ways.down, group.ways.up_root.has_value()));
     }
     return OkStatus();
   }
 
-  Status AddTree(const Tree& tree, const std::vector<std::pair<int32_t, int32_t>>& edges, int32_t up_root) {
+  Status AddTree(const Tree& tree, const std::vector<std::pair<int32_t, int32_t>>& edges, bool after_sums) {
     Trees& out = out_.trees;
     const int64_t places = static_cast<int64_t>(out.places.size()) + out.num_ranks;
     if (places > kMostPlaces)
@@ -252,24 +250,23 @@ class Reader {
     const int32_t index = static_cast<int32_t>(out.trees.size());
     out.trees.push_back(tree);
     out.places.resize(static_cast<size_t>(places));
-    std::vector<int32_t>& mine = up_;  // all -1 between chunks
+    std::vector<std::optional<int32_t>>& mine = up_;  // all absent between chunks
     for (const auto& [rank, t] : edges) mine[static_cast<size_t>(rank)] = t;
-    int32_t orphan = -1;  // the first rank whose edge led to a root that is gone
+    std::optional<int32_t> orphan;  // the first rank whose edge led to a root that is gone
     for (const auto& [old_rank, t] : edges) {
       const Rank old_next = tree.sums ? schedule_.dst[t] : schedule_.src[t];
-      const int32_t next = renaming_.rank[old_next.index()];
-      const int32_t rank = renaming_.rank[static_cast<size_t>(old_rank)];
-      const bool next_is_root = mine[old_next.index()] < 0;
-      if (next_is_root && next >= 0) out.At(index, next).next = kRoot;
-      if (rank < 0) continue;
-      if (next_is_root && next < 0 && orphan < 0) orphan = rank;
-      const int32_t path = path_[schedule_.path[t].index()];
-      const bool alive = next >= 0 && path >= 0;
-      out.At(index, rank) = {
-          .next = alive ? next : kCutOff, .path = PathId(std::max(path, 0)), .step = schedule_.step[t]};
+      const std::optional<Rank> next = renaming_.rank[old_next], rank = renaming_.rank[Rank(old_rank)];
+      const bool next_is_root = !mine[old_next.index()];
+      if (next_is_root && next) out.At(index, next->value).next = kRoot;
+      if (!rank) continue;
+      if (next_is_root && !next && !orphan) orphan = rank->value;
+      const std::optional<PathId> path = path_[schedule_.path[t].index()];
+      out.At(index, rank->value) = {.next = next && path ? next->value : kCutOff,
+                                    .path = path.value_or(PathId(0)),
+                                    .step = schedule_.step[t]};
     }
-    for (const auto& [rank, t] : edges) mine[static_cast<size_t>(rank)] = -1;
-    if (orphan >= 0) Crown(index, up_root >= 0, orphan);
+    for (const auto& [rank, t] : edges) mine[static_cast<size_t>(rank)].reset();
+    if (orphan) Crown(index, after_sums, *orphan);
     return OkStatus();
   }
 
@@ -287,17 +284,17 @@ class Reader {
   const Topology& old_;
   const Renaming& renaming_;
   const int32_t steps_;
-  std::vector<int32_t> path_;  // by old path; -1: a link is gone
+  std::vector<std::optional<PathId>> path_;  // by old path; absent: a link is gone
   CutTrees out_;
-  std::vector<int32_t> held_;       // contributions, by old rank
-  std::vector<int32_t> up_, down_;  // by old rank: the transfer that is its edge, or -1
-  std::vector<int64_t> walked_;     // by old rank: the last walk that passed it
+  std::vector<int32_t> held_;                      // contributions, by old rank
+  std::vector<std::optional<int32_t>> up_, down_;  // by old rank: the transfer that is its edge
+  std::vector<int64_t> walked_;                    // by old rank: the last walk that passed it
   int64_t walks_ = 0;
   std::vector<int32_t> read_;
   std::vector<Holding> holdings_;
   std::map<std::vector<int32_t>, size_t> group_of_;
   std::vector<Group> groups_;
-  std::vector<int32_t> new_chunk_;  // by old chunk
+  std::vector<int32_t> new_chunk_;  // by old chunk of a part that is left
 };
 
 // Writes one tree after the other; sums of a chunk come before its copies.

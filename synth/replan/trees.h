@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "base/ids.h"
 #include "base/status.h"
 #include "ir/collective.h"
 #include "ir/schedule.h"
@@ -47,11 +49,12 @@ struct Trees {
   }
 };
 
-// How an old machine's names map to the new one's; -1: gone.
+// How an old machine's names map to the new one's; absent: gone.
 struct Renaming {
-  std::vector<int32_t> rank, link;  // by old rank, by old link
-  std::vector<int32_t> part;        // by old part
-  int32_t most_cut = 1;             // pieces that a chunk may be cut into
+  IdVector<Rank, std::optional<Rank>> rank;
+  IdVector<LinkId, std::optional<LinkId>> link;
+  IdVector<PartId, std::optional<PartId>> part;
+  int32_t most_cut = 1;  // pieces that a chunk may be cut into
 };
 
 // Trees of more places than this are not made (1 GiB).

@@ -14,12 +14,12 @@
 
 namespace xccl::replan {
 
-struct SearchOptions {
+struct RepairOptions {
   TimeModel model = TimeModel::kPipelined;
   int64_t work = 0;  // links looked at while balancing, in all; 0: nothing is moved that need not be
 };
 
-struct SearchResult {
+struct RepairResult {
   int64_t joined = 0;  // edges that were cut off
   int64_t moved = 0;   // edges moved to balance
   int64_t work = 0;
@@ -29,7 +29,7 @@ struct SearchResult {
 
 // The busiest link is never busier after balancing than before. Errors: kInvalidInput where a rank cannot be
 // reached any more. Cost: a search a joined edge, ending at the nearest rank that will do, and `work`.
-StatusOr<SearchResult> Repair(const Topology& topology, const Collective& collective,
-                              const CollectiveSizes& sizes, const SearchOptions& options, Trees& trees);
+StatusOr<RepairResult> Repair(const Topology& topology, const Collective& collective,
+                              const CollectiveSizes& sizes, const RepairOptions& options, Trees& trees);
 
 }  // namespace xccl::replan

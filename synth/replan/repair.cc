@@ -1,7 +1,7 @@
 // A search runs against the data: from the rank that needs an edge, over links and through whatever lies
 // between, to the nearest rank that hangs on the root. Ranks in between become relays, and ranks that are cut
 // off themselves are turned round on the way.
-#include "synth/replan/search.h"
+#include "synth/replan/repair.h"
 
 #include <fmt/format.h>
 
@@ -25,10 +25,10 @@ namespace {
 constexpr int64_t kNear = 400;
 constexpr int64_t kLittle = 4000;
 
-class Search {
+class Repairer {
  public:
-  Search(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes,
-         const SearchOptions& options, Trees& trees)
+  Repairer(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes,
+           const RepairOptions& options, Trees& trees)
       : topology_(topology),
         options_(options),
         trees_(trees),
@@ -50,7 +50,7 @@ class Search {
     }
   }
 
-  StatusOr<SearchResult> Run() {
+  StatusOr<RepairResult> Run() {
     XCCL_RETURN_IF_ERROR(JoinAll());
     result_.busiest_before_ps = Busiest();
     result_.work = 0;
@@ -82,7 +82,7 @@ class Search {
   // Trees are of few different sizes.
   void FillBusy(const CollectiveSizes& sizes) {
     std::map<std::pair<int64_t, int64_t>, int32_t> rows;
-    const std::vector<greedy::LinkCost> costs = greedy::LinkCosts(topology_, options_.model);
+    const std::vector<LinkCost> costs = LinkCosts(topology_, options_.model);
     for (const Tree& tree : trees_.trees) {
       int64_t bytes = 0;
       const int64_t chunks = static_cast<int64_t>(tree.chunks.size());
@@ -90,8 +90,7 @@ class Search {
       const auto [row, fresh] = rows.emplace(std::pair(bytes, chunks), static_cast<int32_t>(rows.size()));
       busy_row_.push_back(row->second);
       if (!fresh) continue;
-      for (const greedy::LinkCost& cost : costs)
-        busy_.push_back(greedy::BusyPs(cost, bytes) + (chunks - 1) * cost.fixed_ps);
+      for (const LinkCost& cost : costs) busy_.push_back(BusyPs(cost, bytes) + (chunks - 1) * cost.fixed_ps);
     }
   }
 
@@ -133,8 +132,9 @@ class Search {
   bool IsRelay(int32_t tree, int32_t r) const { return !needed_[trees_.Index(tree, r)]; }
 
   // Cuts r off, with the relays around it that serve nothing else: those before it that feed nobody but r,
-  // and r itself and those behind it that have one rank to feed. Returns the rank that is then cut off.
-  int32_t CutOff(int32_t tree, int32_t r) {
+  // and r itself and those behind it that have one rank to feed. Returns the rank that is then cut off, if it
+  // serves anything.
+  std::optional<int32_t> CutOff(int32_t tree, int32_t r) {
     int32_t before = trees_.At(tree, r).next;
     int32_t at = r;
     while (IsRelay(tree, at) && children_[trees_.Index(tree, at)] == 1) {
@@ -151,7 +151,7 @@ class Search {
       Set(tree, before, {});
       before = further;
     }
-    return serves ? at : -1;
+    return serves ? std::optional(at) : std::nullopt;
   }
 
   Status JoinAll() {
@@ -160,9 +160,9 @@ class Search {
     for (int32_t t = 0; t < static_cast<int32_t>(trees_.trees.size()); ++t) {
       for (int32_t r = 0; r < trees_.num_ranks; ++r) {
         if (trees_.At(t, r).next != kCutOff) continue;
-        const int32_t cut_off = CutOff(t, r);
-        if (cut_off < 0) continue;
-        if (!Join(t, cut_off))
+        const std::optional<int32_t> cut_off = CutOff(t, r);
+        if (!cut_off) continue;
+        if (!Join(t, *cut_off))
           return InvalidInput(fmt::format("rank {} cannot be reached over what is left of the machine", r));
         ++result_.joined;
       }
@@ -210,7 +210,7 @@ class Search {
     using Entry = std::tuple<Cost, int32_t, bool>;  // node; is the cost that of ending there?
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
     const NodeId start = topology_.NodeOf(Rank(v));
-    label_[start.index()] = {.stamp = stamp_, .done = false, .cost = {}, .by = LinkId(-1)};
+    label_[start.index()] = {.stamp = stamp_, .done = false, .cost = {}, .by = {}};
     queue.push({Cost{}, start.value, false});
     while (!queue.empty()) {
       const auto [cost, at, ends] = queue.top();
@@ -306,15 +306,15 @@ class Search {
         continue;
       }
       undo_.clear();
-      const int32_t cut_off = CutOff(tree, r);
-      if (cut_off < 0 || Join(tree, cut_off)) return true;
+      const std::optional<int32_t> cut_off = CutOff(tree, r);
+      if (!cut_off || Join(tree, *cut_off)) return true;
       RollBack();
     }
     return false;
   }
 
   const Topology& topology_;
-  const SearchOptions options_;
+  const RepairOptions options_;
   Trees& trees_;
   std::vector<int32_t> busy_row_;           // by tree
   std::vector<int64_t> busy_;               // [row × links + link]: ps that a tree's chunk takes a link
@@ -328,14 +328,14 @@ class Search {
   std::vector<std::pair<uint32_t, bool>> hangs_;  // by rank: search, answer
   std::vector<int32_t> walk_;
   uint32_t stamp_ = 0;
-  SearchResult result_;
+  RepairResult result_;
 };
 
 }  // namespace
 
-StatusOr<SearchResult> Repair(const Topology& topology, const Collective& collective,
-                              const CollectiveSizes& sizes, const SearchOptions& options, Trees& trees) {
-  return Search(topology, collective, sizes, options, trees).Run();
+StatusOr<RepairResult> Repair(const Topology& topology, const Collective& collective,
+                              const CollectiveSizes& sizes, const RepairOptions& options, Trees& trees) {
+  return Repairer(topology, collective, sizes, options, trees).Run();
 }
 
 }  // namespace xccl::replan
