@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
 #include <map>
 
 #include "base/graph/union_find.h"
@@ -132,7 +131,7 @@ void Flood::Reset(const FloodPolicy& policy) {
   messages_.clear();
   moves_.clear();
   moves_.reserve(static_cast<size_t>(missing_));
-  heap_.clear();
+  queue_ = EventQueue();
   destination_marked_.assign(static_cast<size_t>(ranks_), 0);
   source_marked_.assign(static_cast<size_t>(ranks_), 0);
   starved_.assign(static_cast<size_t>(ranks_), 0);
@@ -171,25 +170,27 @@ bool Flood::Run(const FloodPolicy& policy) {
     random_.Shuffle(std::span(turn));
     for (int32_t rank : turn) source_marked_[rank] = 0;
     for (int32_t rank : turn) ServeSource(rank);
-    if (heap_.empty()) return false;
-    now_ps_ = heap_.front().at_ps;
-    while (!heap_.empty() && heap_.front().at_ps == now_ps_) {
-      std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
-      const Event event = heap_.back();
-      heap_.pop_back();
-      if (event.message >= 0) {
-        Deliver(messages_[event.message]);
-      } else if (event.node < ranks_) {
-        MarkDestination(event.node);
-      } else if (event.node < 2 * ranks_) {
-        MarkSource(event.node - ranks_);
-      } else {
-        for (int32_t r = 0; r < ranks_; ++r)
-          if (starved_[r]) MarkSource(r);
-      }
-    }
+    if (queue_.empty()) return false;
+    now_ps_ = queue_.PopBatch(batch_);
+    std::ranges::sort(batch_, {}, &Event::what);
+    for (const Event& event : batch_) Handle(event.what);
   }
   return true;
+}
+
+void Flood::Handle(uint64_t event) {
+  const uint64_t happens = event >> 32;
+  const int32_t rank = static_cast<int32_t>(event & 0xffffffffU);
+  if (happens == kDestinationIdle) {
+    MarkDestination(rank);
+  } else if (happens == kSourceIdle) {
+    MarkSource(rank);
+  } else if (happens == kFabricIdle) {
+    for (int32_t r = 0; r < ranks_; ++r)
+      if (starved_[r]) MarkSource(r);
+  } else {
+    Deliver(messages_[happens - kArrival]);
+  }
 }
 
 void Flood::Deliver(const Message& message) {
@@ -341,11 +342,6 @@ void Flood::ServeDestination(int32_t rank) {
   }
   for (const Offer& offer : offers)
     if (!offer.picked.empty()) Send(std::span(&offer.link, 1), offer.picked, offer.bytes);
-}
-
-void Flood::Push(const Event& event) {
-  heap_.push_back(event);
-  std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
 }
 
 bool Flood::WorthWaiting(LinkId link, int32_t chunk, int64_t arrival_ps) {

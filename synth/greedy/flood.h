@@ -10,7 +10,9 @@
 
 #include "base/random.h"
 #include "ir/schedule.h"
+#include "ir/simulate/event_queue.h"
 #include "synth/common/problem.h"
+#include "synth/greedy/greedy_move.h"
 
 namespace xccl::greedy {
 
@@ -49,15 +51,9 @@ class Flood {
   const PathTable& paths() const { return paths_; }
 
  private:
-  struct Event {
-    int64_t at_ps;
-    int32_t message;  // -1: only a look at `node`'s links is due
-    int32_t node;     // rank index or link, see kind
-    bool operator>(const Event& other) const {
-      return at_ps != other.at_ps ? at_ps > other.at_ps
-                                  : (message != other.message ? message > other.message : node > other.node);
-    }
-  };
+  // Kinds of events, in the order in which those of one time are handled; in the high half of their code.
+  // Beyond them: a message, by its number, arrives.
+  enum Happens : uint64_t { kDestinationIdle, kSourceIdle, kFabricIdle, kArrival };
   // Which heads a search through switches may end at.
   enum class Reach { kAll, kOtherGroups, kOwnGroup };
   // A node that the search has come to, over `link`.
@@ -92,7 +88,10 @@ class Flood {
   void CountCopy(int32_t chunk, int32_t destination);
   bool WorthWaiting(LinkId link, int32_t chunk, int64_t arrival_ps);
   void Send(std::span<const LinkId> links, std::span<const int32_t> chunks, int64_t bytes);
-  void Push(const Event& event);
+  void Push(int64_t at_ps, uint64_t happens, int32_t rank = 0) {
+    queue_.Push(at_ps, happens << 32 | static_cast<uint64_t>(rank));
+  }
+  void Handle(uint64_t event);
   PathTimes Times(std::span<const LinkId> links, int64_t bytes) const;
   int64_t Duration(LinkId link, int64_t bytes) const;
   void MarkDestination(int32_t rank);
@@ -125,7 +124,8 @@ class Flood {
   std::vector<int32_t> last_step_;
   std::vector<Message> messages_;
   std::vector<GreedyMove> moves_;
-  std::vector<Event> heap_;
+  EventQueue queue_;
+  std::vector<Event> batch_;
   std::vector<int32_t> marked_destinations_, marked_sources_;
   std::vector<char> destination_marked_, source_marked_;
   std::vector<char> starved_;  // ranks with an idle uplink and nothing to send

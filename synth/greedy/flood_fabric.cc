@@ -132,19 +132,19 @@ void Flood::Send(std::span<const LinkId> links, std::span<const int32_t> chunks,
     group_has_.Set(group_[destination], chunk);
   }
   messages_.push_back(message);
-  Push({times.arrival_ps, static_cast<int32_t>(messages_.size()) - 1, destination});
+  Push(times.arrival_ps, kArrival + messages_.size() - 1);
   for (size_t i = 0; i < links.size(); ++i) {
     const LinkId link = links[i];
     last_step_[link.index()] = message.step;
     free_ps_[link.index()] = times.end_ps[i];
     if (links.size() == 1) {
-      if (times.end_ps[i] != times.arrival_ps) Push({times.end_ps[i], -1, destination});
+      if (times.end_ps[i] != times.arrival_ps) Push(times.end_ps[i], kDestinationIdle, destination);
     } else if (i == 0) {
-      Push({times.end_ps[0], -1, ranks_ + source});
+      Push(times.end_ps[0], kSourceIdle, source);
     } else {
       // From then on another message of this path would find the link free when it gets there.
       const int64_t wake = times.end_ps[i] - (times.start_ps[i] - times.start_ps[0]);
-      if (wake > now_ps_) Push({wake, -1, 2 * ranks_});
+      if (wake > now_ps_) Push(wake, kFabricIdle);
     }
   }
 }

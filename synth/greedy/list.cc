@@ -7,6 +7,7 @@
 #include <queue>
 
 #include "base/units.h"
+#include "ir/simulate/event_queue.h"
 #include "ir/time_model.h"
 
 namespace xccl::greedy {
@@ -27,40 +28,36 @@ class ListScheduler {
   ListResult Run() {
     Index();
     for (size_t t = 0; t < routes_.transfers.size(); ++t)
-      if (routes_.transfers[t].parent < 0) Ready(static_cast<int32_t>(t), 0);
+      if (routes_.transfers[t].parent < 0) Ready(static_cast<int32_t>(t));
+    ServeTouched(0);
+    std::vector<Event> batch;
     while (!events_.empty()) {
-      const int64_t now = events_.top().at_ps;
-      while (!events_.empty() && events_.top().at_ps == now) {
-        const Event event = events_.top();
-        events_.pop();
-        if (event.message < 0) {
-          touched_.push_back(event.position);
-        } else if (event.position < static_cast<int32_t>(Path(event.message).size())) {
-          const LinkId link = Path(event.message)[static_cast<size_t>(event.position)];
-          queues_[link.index()].push({event.message, 0, event.message, event.position});
-          touched_.push_back(link.value);
-        } else {
-          Deliver(event.message, now);
-        }
-      }
-      std::sort(touched_.begin(), touched_.end());
-      for (size_t i = 0; i < touched_.size(); ++i)
-        if (i == 0 || touched_[i] != touched_[i - 1]) Serve(touched_[i], now);
-      touched_.clear();
+      const int64_t now = events_.PopBatch(batch);
+      std::ranges::sort(batch, {}, &Event::what);
+      for (const Event& event : batch) Handle(event.what, now);
+      ServeTouched(now);
     }
     return std::move(result_);
   }
 
  private:
-  struct Event {
-    int64_t at_ps;
-    int32_t message;   // -1: link `position` is free
-    int32_t position;  // next link of the message's path; past the end: arrival
-    bool operator>(const Event& other) const {
-      if (at_ps != other.at_ps) return at_ps > other.at_ps;
-      return message != other.message ? message > other.message : position > other.position;
+  // A link falls idle, or a message gets to the link at `position` of its path; past the end: it arrives.
+  static uint64_t LinkIsIdle(LinkId link) { return static_cast<uint64_t>(link.value); }
+  static uint64_t GetsTo(int32_t message, int32_t position) {
+    return (static_cast<uint64_t>(message) + 1) << 32 | static_cast<uint64_t>(position);
+  }
+  void Handle(uint64_t event, int64_t now) {
+    const int32_t position = static_cast<int32_t>(event & 0xffffffffU);
+    if (event >> 32 == 0) {
+      touched_.push_back(position);
+      return;
     }
-  };
+    const int32_t message = static_cast<int32_t>((event >> 32) - 1);
+    if (position == static_cast<int32_t>(Path(message).size())) return Deliver(message, now);
+    const LinkId link = Path(message)[static_cast<size_t>(position)];
+    queues_[link.index()].push({message, 0, message, position});
+    touched_.push_back(link.value);
+  }
   // Of a link: a transfer that is ready to set out (position 0), or a message under way.
   struct Entry {
     int64_t key;   // least first
@@ -118,16 +115,12 @@ class ListScheduler {
     return to > from ? to - from : to - from + topology.num_nodes();
   }
 
-  void Ready(int32_t transfer, int64_t now) {
+  void Ready(int32_t transfer) {
     const int32_t path = routes_.transfers[static_cast<size_t>(transfer)].path;
     const LinkId link = routes_.paths[PathId(path)].front();
     queues_[link.index()].push({-remaining_ps_[static_cast<size_t>(transfer)], Turn(path), transfer, 0});
     if (batch_bytes_ > 0) waiting_[static_cast<size_t>(path)].push_back(transfer);
-    if (now == 0) {
-      events_.push({0, -1, link.value});
-    } else {
-      touched_.push_back(link.value);
-    }
+    touched_.push_back(link.value);
   }
 
   void Deliver(int32_t message, int64_t now) {
@@ -135,7 +128,14 @@ class ListScheduler {
     for (int32_t t : messages_[message].transfers)
       for (int32_t i = first_child_[static_cast<size_t>(t)]; i < first_child_[static_cast<size_t>(t) + 1];
            ++i)
-        Ready(children_[static_cast<size_t>(i)], now);
+        Ready(children_[static_cast<size_t>(i)]);
+  }
+
+  void ServeTouched(int64_t now) {
+    std::sort(touched_.begin(), touched_.end());
+    touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
+    for (int32_t link : touched_) Serve(link, now);
+    touched_.clear();
   }
 
   void Serve(int32_t link, int64_t now) {
@@ -191,10 +191,10 @@ class ListScheduler {
     const int64_t end = now + Duration(link, message.bytes), delay = costs_[link.index()].delay_ps;
     free_ps_[link.index()] = end;
     message.end_ps = std::max(end, message.end_ps) + delay;
-    events_.push({end, -1, link.value});
+    events_.Push(end, LinkIsIdle(link));
     const bool last = position + 1 == static_cast<int32_t>(Path(id).size());
     const bool whole = last || problem_.model == TimeModel::kBlocking;
-    events_.push({whole ? message.end_ps : now + delay, id, position + 1});
+    events_.Push(whole ? message.end_ps : now + delay, GetsTo(id, position + 1));
   }
 
   const CopyProblem& problem_;
@@ -209,7 +209,7 @@ class ListScheduler {
   std::vector<int64_t> remaining_ps_;
   std::vector<char> started_;
   std::vector<Message> messages_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  EventQueue events_;
   ListResult result_;
 };
 
