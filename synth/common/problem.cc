@@ -2,7 +2,7 @@
 
 #include "ir/time_model.h"
 
-namespace xccl::greedy {
+namespace xccl {
 
 std::vector<LinkCost> LinkCosts(const Topology& topology, TimeModel model) {
   std::vector<LinkCost> costs;
@@ -16,4 +16,4 @@ std::vector<LinkCost> LinkCosts(const Topology& topology, TimeModel model) {
   return costs;
 }
 
-}  // namespace xccl::greedy
+}  // namespace xccl

@@ -1,5 +1,5 @@
-// The problem that greedy searches: chunks with holders and needers, copies only, and how long a message
-// takes each link. Collectives that reduce are this problem on the reversed topology.
+// A copy problem: chunks with holders and needers, and nothing is added up. Collectives that reduce are such
+// a problem on the reversed topology (phases.h). Beside it, how long a message takes a link.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include "ir/simulate/simulate.h"
 #include "topologies/topology.h"
 
-namespace xccl::greedy {
+namespace xccl {
 
 // A table of ranks × chunks bits, rows padded to whole words.
 class BitTable {
@@ -44,7 +44,7 @@ inline int64_t BusyPs(const LinkCost& cost, int64_t bytes) {
   return ps < kForeverPs ? static_cast<int64_t>(ps) : kForeverPs;
 }
 
-// Requires: initial and need have one row a rank of the topology and one column a chunk.
+// Lists have one entry a chunk; contributing_holders may be empty.
 struct CopyProblem {
   const Topology* topology = nullptr;
   TimeModel model = TimeModel::kPipelined;
@@ -55,12 +55,4 @@ struct CopyProblem {
   std::vector<std::vector<int32_t>> contributing_holders;
 };
 
-// One chunk moved once. Moves of equal (path, step) are one message. A path id is a link's id for that link
-// alone; larger ids are indices into the search's own table.
-struct GreedyMove {
-  int32_t chunk = 0;
-  int32_t path = 0;
-  int32_t step = 0;
-};
-
-}  // namespace xccl::greedy
+}  // namespace xccl

@@ -24,10 +24,8 @@ namespace xccl {
 namespace {
 
 using greedy::Method;
-using greedy::Phases;
 using greedy::SearchOptions;
 using greedy::SearchResult;
-using greedy::SumAt;
 
 constexpr std::string_view kName = "greedy";
 constexpr int64_t kDefaultWork = 12'000'000;
@@ -39,9 +37,9 @@ constexpr size_t kSampled = 16;         // members whose distances stand for all
 constexpr int64_t kFewNeighbours = 16;  // with more, searching costs more, as the square of their number
 constexpr int32_t kMostChunks = 512;    // a part is cut into where no number is given
 
-class Attempt {
+class CandidateSearch {
  public:
-  explicit Attempt(const SynthesisRequest& request)
+  explicit CandidateSearch(const SynthesisRequest& request)
       : request_(request),
         topology_(*request.topology),
         reversed_(request.collective->Reduces() ? ReverseTopology(topology_) : topology_),
@@ -83,7 +81,7 @@ class Attempt {
       // What is summed up on the way in is copied on the way out of the machine turned round.
       const Schedule copies = Reverse(plain, reversed_, start.collective, TransferOp::kCopy);
       if (const std::optional<Schedule> better = greedy::ImproveSchedule(phases.gather, copies, improve)) {
-        Schedule sums = RunBackwards(phases.gather, *better);
+        Schedule sums = RunBackwards(phases.gather, *better, true);
         Normalize(sums);
         Consider(start.collective, std::move(sums));
       }
@@ -91,8 +89,7 @@ class Attempt {
     left_ /= 4;
     // A search runs to its end once it has begun.
     const bool fits = WholeMoves(start.collective) * kWorkPerMove <= left_;
-    if (fits && (phases.has_gather || phases.has_spread))
-      XCCL_RETURN_IF_ERROR(Search(start.collective, phases));
+    if (fits && (phases.has_gather || phases.has_spread)) TryMethods(start.collective, phases);
     if (!best_) return StepsUsed(kName, request_, fewest_steps_);
     best_->exact = MeetsBound(best_ps_, bound_);
     return *std::move(best_);
@@ -145,12 +142,13 @@ class Attempt {
       Consider(collective, std::move(nothing));
       return OkStatus();
     }
-    return Search(collective, phases);
+    TryMethods(collective, phases);
+    return OkStatus();
   }
 
-  Status Search(const Collective& collective, const Phases& phases) {
-    const bool floods =
-        (!phases.has_gather || Floods(phases.gather)) && (!phases.has_spread || Floods(phases.spread));
+  void TryMethods(const Collective& collective, const Phases& phases) {
+    const bool floods = (!phases.has_gather || greedy::Floods(phases.gather)) &&
+                        (!phases.has_spread || greedy::Floods(phases.spread));
     const std::vector<int64_t> batches = Batches(phases.spread);
     bool found = false;
     for (size_t b = 0; b < batches.size(); ++b) {
@@ -166,22 +164,21 @@ class Attempt {
         if (!SeveralNeeders(phases)) break;  // the methods differ in trees of several needers alone
       }
     }
-    return OkStatus();
   }
 
   static bool SeveralNeeders(const Phases& phases) {
-    for (const greedy::CopyProblem* problem : {&phases.gather, &phases.spread})
+    for (const CopyProblem* problem : {&phases.gather, &phases.spread})
       for (const std::vector<int32_t>& needers : problem->needers)
         if (needers.size() > 1) return true;
     return false;
   }
 
   // Sizes of messages worth trying: single chunks first; several where a link's fixed time matters.
-  std::vector<int64_t> Batches(const greedy::CopyProblem& problem) const {
+  std::vector<int64_t> Batches(const CopyProblem& problem) const {
     std::vector<int64_t> batches = {0};
     int64_t largest = 0, fixed_bytes = 0;
     for (int64_t bytes : problem.bytes) largest = std::max(largest, bytes);
-    for (const greedy::LinkCost& cost : greedy::LinkCosts(topology_, request_.model))
+    for (const LinkCost& cost : LinkCosts(topology_, request_.model))
       fixed_bytes = std::max(fixed_bytes, static_cast<int64_t>(static_cast<double>(cost.fixed_ps) *
                                                                static_cast<double>(cost.bytes_per_s) / 1e12));
     if (problem.chunks < 2 || 50 * fixed_bytes < largest || fixed_bytes == 0) return batches;
@@ -205,20 +202,20 @@ class Attempt {
     std::optional<SearchResult> gather, spread;
     int64_t work = 0;
     if (phases.has_gather) {
-      gather = greedy::Search(phases.gather, options, work);
+      gather = greedy::FindCopies(phases.gather, options, work);
       left_ -= work;
       if (!gather) return false;
     }
     work = 0;
     if (phases.has_spread) {
-      spread = greedy::Search(phases.spread, options, work);
+      spread = greedy::FindCopies(phases.spread, options, work);
       left_ -= work;
       if (!spread) return false;
     }
     tight_ = (!gather || gather->tight) && (!spread || spread->tight);
     Schedule schedule;
     if (gather) {
-      schedule = RunBackwards(phases.gather, gather->copies);
+      schedule = RunBackwards(phases.gather, gather->copies, true);
       Normalize(schedule);
     }
     if (spread) {
@@ -365,7 +362,7 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
       .time_ps = EstimatePs(request), .work = WorkOf(request), .make = [&request](int64_t most_work) {
         SynthesisRequest searching = request;
         searching.limits.work_units = kUnitsPerMove * most_work;
-        return Attempt(searching).Run();
+        return CandidateSearch(searching).Run();
       }};
 }
 
@@ -379,7 +376,7 @@ Engine GreedyEngine() {
           .starts_from_plan = true,
           .serves = Serves,
           .offer = OfferOf,
-          .make = [](const SynthesisRequest& request) { return Attempt(request).Run(); }};
+          .make = [](const SynthesisRequest& request) { return CandidateSearch(request).Run(); }};
 }
 
 }  // namespace xccl

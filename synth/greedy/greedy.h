@@ -1,6 +1,6 @@
 // Synthesis by matching links and chunks along time, for every collective on every topology. Where all ranks
-// keep what they get, idle links are given rare chunks (greedy_flood.h); else chunks are given ways that
-// share the load (greedy_trees.h) and links an order (greedy_list.h). Sums are the same, run backwards on the
+// keep what they get, idle links are given rare chunks (flood.h); else chunks are given ways that
+// share the load (trees.h) and links an order (list.h). Sums are the same, run backwards on the
 // reversed topology. Not exact. docs/synthesis.md, greedy.
 #pragma once
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "synth/common/problem.h"
+#include "synth/greedy/greedy_move.h"
 
 namespace xccl::greedy {
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "synth/greedy/greedy_move.h"
 #include "synth/greedy/trees.h"
 
 namespace xccl::greedy {

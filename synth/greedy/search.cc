@@ -202,41 +202,10 @@ bool Floods(const CopyProblem& problem) {
   return 2 * needs >= chunks * problem.topology->num_ranks();
 }
 
-std::optional<SearchResult> Search(const CopyProblem& problem, const SearchOptions& options, int64_t& work) {
+std::optional<SearchResult> FindCopies(const CopyProblem& problem, const SearchOptions& options,
+                                       int64_t& work) {
   return options.method == Method::kFlood ? SearchFloods(problem, options, work)
                                           : SearchTrees(problem, options, work);
-}
-
-Schedule RunBackwards(const CopyProblem& problem, const Schedule& copies) {
-  const int32_t last_step = copies.num_steps() - 1;
-  Schedule sums;
-  sums.num_chunks = copies.num_chunks;
-  sums.Reserve(copies.size());
-  std::vector<LinkId> links;
-  for (int32_t p = 0; p < copies.paths.size(); ++p) {
-    const std::span<const LinkId> forwards = copies.paths[PathId(p)];
-    links.assign(forwards.rbegin(), forwards.rend());
-    sums.paths.Intern(links);  // reversal keeps distinct paths distinct, so that ids stay
-  }
-  std::vector<int64_t> order(static_cast<size_t>(copies.size()));
-  for (size_t t = 0; t < order.size(); ++t) order[t] = static_cast<int64_t>(t);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return copies.step[a] > copies.step[b]; });
-  BitTable filled(problem.topology->num_ranks(), problem.chunks);
-  for (int32_t c = 0; c < problem.chunks; ++c) {
-    for (int32_t r : problem.needers[c]) filled.Set(r, c);
-    for (int32_t r : problem.contributing_holders[c]) filled.Set(r, c);
-  }
-  for (int64_t t : order) {
-    Transfer transfer = copies.at(t);
-    std::swap(transfer.src, transfer.dst);
-    const bool empty = !filled.Get(transfer.dst.value, transfer.first.value);
-    transfer.op = empty ? TransferOp::kCopy : TransferOp::kReduce;
-    transfer.step = 2 * (last_step - transfer.step) + (empty ? 0 : 1);
-    filled.Set(transfer.dst.value, transfer.first.value);
-    sums.Add(transfer);
-  }
-  return sums;
 }
 
 }  // namespace xccl::greedy

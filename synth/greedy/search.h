@@ -11,9 +11,9 @@
 namespace xccl::greedy {
 
 enum class Method : uint8_t {
-  kFlood,           // greedy_flood.h
-  kShortTrees,      // greedy_trees.h, every needer by its shortest way
-  kLightTrees,      // greedy_trees.h, as little load as possible
+  kFlood,           // flood.h
+  kShortTrees,      // trees.h, every needer by its shortest way
+  kLightTrees,      // trees.h, as little load as possible
   kCompromiseTrees  // between the two
 };
 
@@ -23,7 +23,7 @@ struct SearchOptions {
   int64_t batch_bytes = 0;        // largest message of several chunks; 0: one chunk a message
   int64_t work = 0;               // after which no further run starts; the first always runs to its end
   bool one_round = false;         // no policy runs twice
-  int64_t improve_work = 0;       // of greedy_improve.h on the best flood
+  int64_t improve_work = 0;       // of improve.h on the best flood
   std::function<bool()> stopped;  // asked between runs: has wall-clock time run out?
 };
 
@@ -35,11 +35,8 @@ struct SearchResult {
 
 // The best of the runs. Absent: the method does not deliver everything (a flood does not pass ranks that have
 // no need). What was done is added to `work` in any case.
-std::optional<SearchResult> Search(const CopyProblem& problem, const SearchOptions& options, int64_t& work);
-
-// Copies found on a reversed topology, run backwards as sums: what went from a to b comes from b to a. A rank
-// that has no contribution of a chunk (needs says who has) is copied to first. Steps double where needed.
-Schedule RunBackwards(const CopyProblem& problem, const Schedule& copies);
+std::optional<SearchResult> FindCopies(const CopyProblem& problem, const SearchOptions& options,
+                                       int64_t& work);
 
 // Is flooding worth a try: do most chunks go to most ranks?
 bool Floods(const CopyProblem& problem);

@@ -12,7 +12,7 @@
 
 namespace xccl::smt {
 
-Farthest FarthestNeed(const Machine& machine, const greedy::CopyProblem& problem) {
+Farthest FarthestNeed(const Machine& machine, const CopyProblem& problem) {
   Farthest farthest;
   for (const std::vector<int32_t>& chunks : ClassesOf(problem).chunks) {
     const std::vector<int32_t>& holders = problem.holders[chunks[0]];
@@ -24,7 +24,7 @@ Farthest FarthestNeed(const Machine& machine, const greedy::CopyProblem& problem
   return farthest;
 }
 
-Fullest FullestRank(const Machine& machine, const greedy::CopyProblem& problem) {
+Fullest FullestRank(const Machine& machine, const CopyProblem& problem) {
   std::vector<int64_t> in(static_cast<size_t>(machine.ranks), 0), out(static_cast<size_t>(machine.ranks), 0);
   for (int32_t c = 0; c < problem.chunks; ++c) {
     for (int32_t r : problem.needers[c]) ++in[r];
@@ -43,7 +43,7 @@ Fullest FullestRank(const Machine& machine, const greedy::CopyProblem& problem) 
   return fullest;
 }
 
-Total TotalSends(const Machine& machine, const greedy::CopyProblem& problem) {
+Total TotalSends(const Machine& machine, const CopyProblem& problem) {
   Total total;
   for (const std::vector<int32_t>& chunks : ClassesOf(problem).chunks) {
     const std::vector<int32_t>& needers = problem.needers[chunks[0]];
@@ -73,7 +73,7 @@ std::optional<RoundsBound> InRounds(const WorstCut& worst, const Machine& machin
 }  // namespace
 
 std::optional<RoundsBound> CutRounds(const Topology& topology, const Machine& machine,
-                                     const greedy::CopyProblem& problem) {
+                                     const CopyProblem& problem) {
   CutProblem cut;
   cut.supply_bytes.assign(static_cast<size_t>(topology.num_nodes()), 0);
   const ChunkClasses classes = ClassesOf(problem);

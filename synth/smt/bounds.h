@@ -18,7 +18,7 @@ namespace xccl::smt {
 struct Farthest {
   int32_t steps = 0, holder = 0, needer = 0;
 };
-Farthest FarthestNeed(const Machine& machine, const greedy::CopyProblem& problem);
+Farthest FarthestNeed(const Machine& machine, const CopyProblem& problem);
 
 // Fewest rounds: the rank whose chunks take longest to come in, or to go out where nobody else holds them.
 struct Fullest {
@@ -26,19 +26,19 @@ struct Fullest {
   int32_t rank = 0;
   bool incoming = true;
 };
-Fullest FullestRank(const Machine& machine, const greedy::CopyProblem& problem);
+Fullest FullestRank(const Machine& machine, const CopyProblem& problem);
 
 // Sends in all, at least, and chunks that all ranks together can be sent a round.
 struct Total {
   int64_t sends = 0, per_round = 1;
   int64_t rounds() const { return (sends + per_round - 1) / per_round; }
 };
-Total TotalSends(const Machine& machine, const greedy::CopyProblem& problem);
+Total TotalSends(const Machine& machine, const CopyProblem& problem);
 
 // The worst cut (ir/bounds/bound_cut.h): rounds for the problem's chunks, however many steps there are.
 // Absent where chunks differ in who needs them, or have several holders.
 std::optional<RoundsBound> CutRounds(const Topology& topology, const Machine& machine,
-                                     const greedy::CopyProblem& problem);
+                                     const CopyProblem& problem);
 
 // Collectives whose sums several ranks need, or user-defined ones. Which contribution is farthest from a rank
 // that needs it:

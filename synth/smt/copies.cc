@@ -23,7 +23,7 @@ namespace {
 
 class CopyEncoding final : public StepEncoding {
  public:
-  CopyEncoding(const Machine& machine, const greedy::CopyProblem& problem, const std::vector<Image>& images,
+  CopyEncoding(const Machine& machine, const CopyProblem& problem, const std::vector<Image>& images,
                int32_t steps, int32_t rounds, Style style, bool named)
       : StepEncoding(machine, steps, {.named = named, .networks = style.networks}), problem_(problem) {
     used_.assign(images.begin(), style.symmetric ? images.end() : images.begin() + 1);
@@ -60,7 +60,7 @@ class CopyEncoding final : public StepEncoding {
                                 static_cast<size_t>(r)]];
   }
 
-  const greedy::CopyProblem& problem_;
+  const CopyProblem& problem_;
   std::vector<Image> used_;                         // the identity alone where not symmetric
   std::vector<std::vector<int32_t>> chunk_images_;  // by group element
   std::vector<size_t> sent_orbit_, here_orbit_;     // of (chunk, edge), (chunk, rank)
@@ -205,14 +205,14 @@ std::vector<Send> CopyEncoding::Decode() const {
 
 }  // namespace
 
-SolverQuestion CopyQuestion(const Machine& machine, const greedy::CopyProblem& problem,
+SolverQuestion CopyQuestion(const Machine& machine, const CopyProblem& problem,
                             const std::vector<Image>& images, int32_t steps, int32_t rounds, Style style,
                             bool named) {
   return SolverQuestion(
       [&] { return std::make_unique<CopyEncoding>(machine, problem, images, steps, rounds, style, named); });
 }
 
-int64_t EncodingSize(const Machine& machine, const greedy::CopyProblem& problem, int32_t steps) {
+int64_t EncodingSize(const Machine& machine, const CopyProblem& problem, int32_t steps) {
   int64_t chunks = 0;
   for (const std::vector<int32_t>& needers : problem.needers) chunks += needers.empty() ? 0 : 1;
   return chunks * static_cast<int64_t>(machine.edges.size() + static_cast<size_t>(machine.ranks)) * steps;

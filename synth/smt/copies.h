@@ -23,11 +23,11 @@ struct Style {
 // `machine`, `problem` and `images` (a group that keeps the problem) outlive the question. Requires: steps <=
 // rounds. With `named`, every constraint on a link, a rank's need or the rounds can be told in a Core;
 // slower.
-SolverQuestion CopyQuestion(const Machine& machine, const greedy::CopyProblem& problem,
+SolverQuestion CopyQuestion(const Machine& machine, const CopyProblem& problem,
                             const std::vector<Image>& images, int32_t steps, int32_t rounds, Style style,
                             bool named = false);
 
 // Variables of the encoding without symmetry, to refuse what cannot end.
-int64_t EncodingSize(const Machine& machine, const greedy::CopyProblem& problem, int32_t steps);
+int64_t EncodingSize(const Machine& machine, const CopyProblem& problem, int32_t steps);
 
 }  // namespace xccl::smt

@@ -20,7 +20,7 @@ constexpr int64_t kLargestSlice = 6'400'000;  // a second or two: how long an in
 
 class CopyDecider {
  public:
-  CopyDecider(const Machine& machine, const greedy::CopyProblem& problem, const std::vector<Image>& images,
+  CopyDecider(const Machine& machine, const CopyProblem& problem, const std::vector<Image>& images,
               int32_t steps, int32_t rounds);
   StatusOr<Answer> Decide(const SolveLimits& limits);
 
@@ -35,14 +35,14 @@ class CopyDecider {
   void RunSlice(int64_t work, const SolveLimits& limits, size_t entrants);
 
   const Machine& machine_;
-  const greedy::CopyProblem& problem_;
+  const CopyProblem& problem_;
   const std::vector<Image>& images_;
   const int32_t steps_, rounds_;
   std::vector<Entrant> entrants_;
 };
 
-CopyDecider::CopyDecider(const Machine& machine, const greedy::CopyProblem& problem,
-                         const std::vector<Image>& images, int32_t steps, int32_t rounds)
+CopyDecider::CopyDecider(const Machine& machine, const CopyProblem& problem, const std::vector<Image>& images,
+                         int32_t steps, int32_t rounds)
     : machine_(machine), problem_(problem), images_(images), steps_(steps), rounds_(rounds) {
   const int64_t making = kPerVariable * EncodingSize(machine, problem, steps);
   if (images.size() > 1)
@@ -108,7 +108,7 @@ StatusOr<Answer> CopyDecider::Decide(const SolveLimits& limits) {
 
 }  // namespace
 
-StatusOr<Answer> DecideCopies(const Machine& machine, const greedy::CopyProblem& problem,
+StatusOr<Answer> DecideCopies(const Machine& machine, const CopyProblem& problem,
                               const std::vector<Image>& images, int32_t steps, int32_t rounds,
                               const SolveLimits& limits) {
   return CopyDecider(machine, problem, images, steps, rounds).Decide(limits);

@@ -15,7 +15,7 @@ namespace xccl::smt {
 // encoding gets as much, and making one counts as work too. The answer is that of the first encoding, in
 // their order, of the first slice that has one. Requires: `images` keep the problem, steps <= rounds, every
 // need within reach in the steps.
-StatusOr<Answer> DecideCopies(const Machine& machine, const greedy::CopyProblem& problem,
+StatusOr<Answer> DecideCopies(const Machine& machine, const CopyProblem& problem,
                               const std::vector<Image>& images, int32_t steps, int32_t rounds,
                               const SolveLimits& limits);
 

@@ -253,7 +253,7 @@ std::vector<int32_t> DistancesTo(const Machine& machine, const std::vector<int32
   return Distances(machine, ranks, false);
 }
 
-ChunkClasses ClassesOf(const greedy::CopyProblem& problem) {
+ChunkClasses ClassesOf(const CopyProblem& problem) {
   ChunkClasses classes;
   std::map<std::pair<std::vector<int32_t>, std::vector<int32_t>>, int32_t> number;
   for (int32_t c = 0; c < problem.chunks; ++c) {
@@ -276,7 +276,7 @@ std::vector<int32_t> Moved(const Image& image, std::vector<int32_t> ranks) {
   return ranks;
 }
 
-std::vector<Image> ImagesThatKeep(const std::vector<Image>& images, const greedy::CopyProblem& problem) {
+std::vector<Image> ImagesThatKeep(const std::vector<Image>& images, const CopyProblem& problem) {
   std::map<std::pair<std::vector<int32_t>, std::vector<int32_t>>, size_t> sizes;
   const ChunkClasses classes = ClassesOf(problem);
   for (const std::vector<int32_t>& chunks : classes.chunks)

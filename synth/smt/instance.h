@@ -72,12 +72,12 @@ struct ChunkClasses {
   std::vector<int32_t> of_chunk;
   std::vector<std::vector<int32_t>> chunks;  // of a class
 };
-ChunkClasses ClassesOf(const greedy::CopyProblem& problem);
+ChunkClasses ClassesOf(const CopyProblem& problem);
 
 // The sorted images of some ranks.
 std::vector<int32_t> Moved(const Image& image, std::vector<int32_t> ranks);
 // Those of a group's elements that take every class to one of as many chunks: a group again. Requires:
 // holders and needers sorted.
-std::vector<Image> ImagesThatKeep(const std::vector<Image>& images, const greedy::CopyProblem& problem);
+std::vector<Image> ImagesThatKeep(const std::vector<Image>& images, const CopyProblem& problem);
 
 }  // namespace xccl::smt

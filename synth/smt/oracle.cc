@@ -24,9 +24,7 @@ std::string Ways(const RoundsBound& bound) {
   return fmt::format("{} round{}", ToText(bound), bound == RoundsBound{1, 1} ? "" : "s");
 }
 
-const greedy::CopyProblem& Half(const greedy::Phases& phases, bool gather) {
-  return gather ? phases.gather : phases.spread;
-}
+const CopyProblem& Half(const Phases& phases, bool gather) { return gather ? phases.gather : phases.spread; }
 
 }  // namespace
 
@@ -51,7 +49,7 @@ StatusOr<std::unique_ptr<Oracle>> Oracle::Create(const SynthesisRequest& request
 }
 
 Status Oracle::Prepare() {
-  StatusOr<greedy::Phases> phases = MakePhasesOf(1);
+  StatusOr<Phases> phases = MakePhasesOf(1);
   if (!phases.ok()) {
     const std::optional<SumProblem> sums = SumsOf(request_.collective->WithChunks(1), forwards_.ranks);
     if (!sums) return phases.status();
@@ -59,7 +57,7 @@ Status Oracle::Prepare() {
     return OkStatus();
   }
   has_phases_ = true;
-  const greedy::Phases& one = phases_.emplace(1, *std::move(phases)).first->second;
+  const Phases& one = phases_.emplace(1, *std::move(phases)).first->second;
   // Chunks that are alike as copies are alike as sums only where the ranks that need them all contribute, or
   // all do not.
   bool alike = true;
@@ -85,21 +83,21 @@ SolveLimits Oracle::LimitsOf(int64_t work) const {
   return {.work = std::min(work, left_), .deadline = deadline_, .stopped = request_.stopped};
 }
 
-StatusOr<greedy::Phases> Oracle::MakePhasesOf(int32_t chunks) const {
-  return greedy::MakePhases(topology_, reversed_, request_.collective->WithChunks(chunks),
-                            request_.size_bytes, request_.model, greedy::SumAt::kEach);
+StatusOr<Phases> Oracle::MakePhasesOf(int32_t chunks) const {
+  return MakePhases(topology_, reversed_, request_.collective->WithChunks(chunks), request_.size_bytes,
+                    request_.model, SumAt::kEach);
 }
 
-const greedy::Phases& Oracle::PhasesOf(int32_t chunks) {
+const Phases& Oracle::PhasesOf(int32_t chunks) {
   XCCL_CHECK(has_phases_);
   const auto at = phases_.find(chunks);
   if (at != phases_.end()) return at->second;
-  StatusOr<greedy::Phases> phases = MakePhasesOf(chunks);
+  StatusOr<Phases> phases = MakePhasesOf(chunks);
   XCCL_CHECK(phases.ok());  // the errors are about parts, however they are cut
   return phases_.emplace(chunks, *std::move(phases)).first->second;
 }
 
-const greedy::CopyProblem& Oracle::ProblemOf(int32_t chunks) {
+const CopyProblem& Oracle::ProblemOf(int32_t chunks) {
   XCCL_CHECK(form_ == Form::kSpread || form_ == Form::kGather);
   return Half(PhasesOf(chunks), form_ == Form::kGather);
 }
@@ -179,7 +177,7 @@ Oracle::SumBound Oracle::SumBoundOf(int32_t steps) {
 
 int64_t Oracle::LeastRoundsOf(bool gather, int32_t steps, int32_t chunks) {
   const Machine& machine = gather ? backwards_ : forwards_;
-  const greedy::CopyProblem& problem = Half(PhasesOf(chunks), gather);
+  const CopyProblem& problem = Half(PhasesOf(chunks), gather);
   // The owners of sums depend on the number of chunks: then what one chunk costs says nothing of several.
   const int64_t prices = form_ == Form::kSums ? 0 : PricesOf(gather, steps).Rounds(chunks);
   return std::max({int64_t{FarthestNeed(machine, problem).steps}, FullestRank(machine, problem).rounds,
@@ -222,7 +220,7 @@ std::optional<Refusal> Oracle::Forbidden(const Question& question) {
     return refusal;
   }
   if (form_ != Form::kSums) {
-    const greedy::CopyProblem& problem = ProblemOf(question.chunks);
+    const CopyProblem& problem = ProblemOf(question.chunks);
     const Fullest full = FullestRank(machine(), problem);
     if (full.rounds > question.rounds)
       return Refusal{ProvedBy::kCut,
@@ -262,9 +260,9 @@ Synthesis Oracle::Wrap(int32_t chunks, Schedule schedule) const {
 
 Synthesis Oracle::FromSends(int32_t chunks, const std::vector<Send>& sends) {
   const bool gather = form_ == Form::kGather;
-  const greedy::CopyProblem& problem = ProblemOf(chunks);
+  const CopyProblem& problem = ProblemOf(chunks);
   Schedule schedule = CopiesOf(gather ? reversed_ : topology_, machine(), problem, sends);
-  if (gather) schedule = Backwards(problem, schedule);
+  if (gather) schedule = RunBackwards(problem, schedule, false);
   Normalize(schedule);
   return Wrap(chunks, std::move(schedule));
 }
@@ -278,7 +276,7 @@ Synthesis Oracle::FromSums(int32_t chunks, const std::vector<Send>& sends) const
 
 StatusOr<Answer> Oracle::AskCopies(bool gather, int32_t chunks, int32_t steps, int64_t rounds, int64_t work) {
   const Machine& machine = gather ? backwards_ : forwards_;
-  const greedy::CopyProblem& problem = Half(PhasesOf(chunks), gather);
+  const CopyProblem& problem = Half(PhasesOf(chunks), gather);
   if (const int64_t size = EncodingSize(machine, problem, steps); size > Oracle::kMostVariables) {
     too_large_ = too_large_ == 0 ? size : std::min(too_large_, size);
     return Answer{};

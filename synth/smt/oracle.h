@@ -115,10 +115,10 @@ class Oracle {
   Oracle(const SynthesisRequest& request, std::span<const Engine> engines);
   Status Prepare();
   // Requires: the collective is at most two copy problems, as is told when the Oracle is made.
-  const greedy::Phases& PhasesOf(int32_t chunks);
-  StatusOr<greedy::Phases> MakePhasesOf(int32_t chunks) const;
+  const Phases& PhasesOf(int32_t chunks);
+  StatusOr<Phases> MakePhasesOf(int32_t chunks) const;
   // Requires: kSpread or kGather.
-  const greedy::CopyProblem& ProblemOf(int32_t chunks);
+  const CopyProblem& ProblemOf(int32_t chunks);
   // The machine's translations that keep the problem of so many chunks a part.
   const std::vector<Image>& ImagesOf(bool gather, int32_t chunks);
   SolveLimits LimitsOf(int64_t work) const;
@@ -149,7 +149,7 @@ class Oracle {
   bool can_compose_ = false;  // kSums that may be a gather and then a spread
   bool thorough_ = true;
   std::map<std::pair<bool, int32_t>, std::vector<Image>> images_;  // by phase and chunks
-  std::map<int32_t, greedy::Phases> phases_;                               // by chunks
+  std::map<int32_t, Phases> phases_;                               // by chunks
   std::map<int32_t, std::vector<Witness>> witnesses_;              // by chunks
   std::map<int32_t, SumProblem> sums_;                             // by chunks
   std::map<std::pair<bool, int32_t>, RoundsBound> prices_;         // by phase and steps, 0: any

@@ -21,7 +21,7 @@ constexpr int32_t kShorter = 4;             // of the work, what one way to shar
 // A gather and then a spread that share out the steps and rounds.
 StatusOr<Outcome> Oracle::AskComposed(const Question& question, int64_t work) {
   Outcome outcome;
-  const greedy::Phases& phases = PhasesOf(question.chunks);
+  const Phases& phases = PhasesOf(question.chunks);
   const int32_t least_gather = FarthestNeed(backwards_, phases.gather).steps;
   const int32_t least_spread = FarthestNeed(forwards_, phases.spread).steps;
   for (int32_t first = least_gather; first + least_spread <= question.steps; ++first) {
@@ -40,7 +40,8 @@ StatusOr<Outcome> Oracle::AskComposed(const Question& question, int64_t work) {
                                                            question.rounds - rounds, work / kShorter));
       work -= middle - left_;
       if (spread.verdict != Verdict::kFeasible) break;
-      Schedule sums = Backwards(phases.gather, CopiesOf(reversed_, backwards_, phases.gather, gather.sends));
+      Schedule sums =
+          RunBackwards(phases.gather, CopiesOf(reversed_, backwards_, phases.gather, gather.sends), false);
       Schedule copies = CopiesOf(topology_, forwards_, phases.spread, spread.sends);
       Normalize(sums);
       Normalize(copies);

@@ -229,7 +229,7 @@ PriceResult SolvePrices(const Machine& machine, const std::vector<Image>& images
   return PriceProgram(machine, images, orbits, search, options).Solve();
 }
 
-std::vector<ChunkOrbit> OrbitsOf(const greedy::CopyProblem& problem, const std::vector<Image>& images) {
+std::vector<ChunkOrbit> OrbitsOf(const CopyProblem& problem, const std::vector<Image>& images) {
   std::vector<ChunkOrbit> orbits;
   std::map<std::pair<std::vector<int32_t>, std::vector<int32_t>>, size_t> known;
   for (const std::vector<int32_t>& chunks : ClassesOf(problem).chunks) {
@@ -247,7 +247,7 @@ std::vector<ChunkOrbit> OrbitsOf(const greedy::CopyProblem& problem, const std::
   return orbits;
 }
 
-bool CanPrice(const Machine& machine, const greedy::CopyProblem& problem, int32_t steps) {
+bool CanPrice(const Machine& machine, const CopyProblem& problem, int32_t steps) {
   int64_t work = 0;
   for (const std::vector<int32_t>& chunks : ClassesOf(problem).chunks) {
     const size_t needers = problem.needers[chunks[0]].size();
@@ -257,7 +257,7 @@ bool CanPrice(const Machine& machine, const greedy::CopyProblem& problem, int32_
   return work <= kMostTreeWork;
 }
 
-PatternSearch TreePatterns(const Machine& machine, const greedy::CopyProblem& problem,
+PatternSearch TreePatterns(const Machine& machine, const CopyProblem& problem,
                            const std::vector<ChunkOrbit>& orbits, int32_t steps) {
   return [&machine, &problem, &orbits, steps](size_t orbit, const EdgePrices& prices, int64_t) {
     TreeSearch search(machine, steps);
@@ -271,8 +271,8 @@ PatternSearch TreePatterns(const Machine& machine, const greedy::CopyProblem& pr
   };
 }
 
-PriceResult PriceCopies(const Machine& machine, const greedy::CopyProblem& problem,
-                        const std::vector<Image>& images, const PriceOptions& options) {
+PriceResult PriceCopies(const Machine& machine, const CopyProblem& problem, const std::vector<Image>& images,
+                        const PriceOptions& options) {
   if (!CanPrice(machine, problem, options.steps)) return {};
   const std::vector<ChunkOrbit> orbits = OrbitsOf(problem, images);
   const PatternSearch search = TreePatterns(machine, problem, orbits, options.steps);

@@ -82,14 +82,14 @@ PriceResult SolvePrices(const Machine& machine, const std::vector<Image>& images
                         const PriceOptions& options);
 
 // Copies: the patterns are trees.
-std::vector<ChunkOrbit> OrbitsOf(const greedy::CopyProblem& problem, const std::vector<Image>& images);
+std::vector<ChunkOrbit> OrbitsOf(const CopyProblem& problem, const std::vector<Image>& images);
 // Would a search over trees of so many steps be short?
-bool CanPrice(const Machine& machine, const greedy::CopyProblem& problem, int32_t steps);
-PatternSearch TreePatterns(const Machine& machine, const greedy::CopyProblem& problem,
+bool CanPrice(const Machine& machine, const CopyProblem& problem, int32_t steps);
+PatternSearch TreePatterns(const Machine& machine, const CopyProblem& problem,
                            const std::vector<ChunkOrbit>& orbits, int32_t steps);
 // SolvePrices with these; nothing proved where CanPrice says no. Requires: every need can be met within
 // steps.
-PriceResult PriceCopies(const Machine& machine, const greedy::CopyProblem& problem,
-                        const std::vector<Image>& images, const PriceOptions& options);
+PriceResult PriceCopies(const Machine& machine, const CopyProblem& problem, const std::vector<Image>& images,
+                        const PriceOptions& options);
 
 }  // namespace xccl::smt

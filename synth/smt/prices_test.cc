@@ -27,18 +27,16 @@ const SolveLimits kPlenty = {.work = 20'000'000};
 // One problem of copies with all that is needed to ask about it.
 struct Case {
   Topology topology, reversed;
-  greedy::Phases phases;
+  Phases phases;
   Machine machine;
   std::vector<Image> images;
-  const greedy::CopyProblem& problem() const { return phases.spread; }
+  const CopyProblem& problem() const { return phases.spread; }
 
   Case(Topology made, CollectiveKind kind, int32_t chunks)
       : topology(std::move(made)), reversed(ReverseTopology(topology)), machine(MakeMachine(topology)) {
     const std::vector<Rank> ranks = AllRanks(topology.num_ranks());
     const Collective collective = Collective::Create(testing::SpecOf(kind, ranks)).value().WithChunks(chunks);
-    phases = greedy::MakePhases(topology, reversed, collective, 1 << 20, TimeModel::kPipelined,
-                                greedy::SumAt::kEach)
-                 .value();
+    phases = MakePhases(topology, reversed, collective, 1 << 20, TimeModel::kPipelined, SumAt::kEach).value();
     images = ImagesThatKeep(ImagesOf(topology, machine, 64), problem());
   }
 };

@@ -44,9 +44,9 @@ class LinkChoice {
 
 }  // namespace
 
-Schedule CopiesOf(const Topology& topology, const Machine& machine, const greedy::CopyProblem& problem,
+Schedule CopiesOf(const Topology& topology, const Machine& machine, const CopyProblem& problem,
                   const std::vector<Send>& sends) {
-  greedy::BitTable needed(machine.ranks, problem.chunks);
+  BitTable needed(machine.ranks, problem.chunks);
   for (int32_t c = 0; c < problem.chunks; ++c)
     for (int32_t r : problem.needers[c]) needed.Set(r, c);
   std::vector<char> keep(sends.size(), 0);
@@ -66,26 +66,6 @@ Schedule CopiesOf(const Topology& topology, const Machine& machine, const greedy
                  TransferOp::kCopy, sends[i].step);
   }
   return schedule;
-}
-
-Schedule Backwards(const greedy::CopyProblem& problem, const Schedule& copies) {
-  Schedule sums;
-  sums.num_chunks = copies.num_chunks;
-  greedy::BitTable filled(problem.topology->num_ranks(), problem.chunks);
-  for (int32_t c = 0; c < problem.chunks; ++c) {
-    for (int32_t r : problem.needers[c]) filled.Set(r, c);
-    for (int32_t r : problem.contributing_holders[c]) filled.Set(r, c);
-  }
-  for (int64_t t = copies.size(); t-- > 0;) {
-    const Transfer transfer = copies.at(t);
-    const std::span<const LinkId> forwards = copies.paths[transfer.path];
-    const std::vector<LinkId> path(forwards.rbegin(), forwards.rend());
-    const bool empty = !filled.Get(transfer.src.value, transfer.first.value);
-    filled.Set(transfer.src.value, transfer.first.value);
-    sums.Add(transfer.first, transfer.count, transfer.dst, transfer.src, path,
-             empty ? TransferOp::kCopy : TransferOp::kReduce, copies.num_steps() - 1 - transfer.step);
-  }
-  return sums;
 }
 
 Schedule ScheduleOf(const Topology& topology, const Machine& machine, int32_t chunks,

@@ -15,11 +15,8 @@ namespace xccl::smt {
 
 // Copies of the sends that somebody needs, not normalized. Of parallel links those that are least loaded in
 // the step are taken. `sends` in order of steps.
-Schedule CopiesOf(const Topology& topology, const Machine& machine, const greedy::CopyProblem& problem,
+Schedule CopiesOf(const Topology& topology, const Machine& machine, const CopyProblem& problem,
                   const std::vector<Send>& sends);
-// Copies of a problem whose moves run backwards, made by CopiesOf, as sums on the machine itself: as many
-// steps and rounds. Not normalized.
-Schedule Backwards(const greedy::CopyProblem& problem, const Schedule& copies);
 Schedule ScheduleOf(const Topology& topology, const Machine& machine, int32_t chunks,
                     const std::vector<Send>& sends);
 

@@ -96,9 +96,8 @@ TEST(GreedyFrom, ImprovesOnlyWhatLocalSearchTakes) {
     if (c.twice) send(1, 2, 2);
     Normalize(schedule);
     ASSERT_EQ(ToStatus(VerifySchedule(schedule, collective, c.topology)).message(), "") << c.name;
-    const greedy::Phases phases = greedy::MakePhases(c.topology, c.topology, collective, 1 << 20,
-                                                     TimeModel::kPipelined, greedy::SumAt::kEach)
-                                      .value();
+    const Phases phases =
+        MakePhases(c.topology, c.topology, collective, 1 << 20, TimeModel::kPipelined, SumAt::kEach).value();
     const std::optional<Schedule> improved =
         greedy::ImproveSchedule(phases.spread, schedule, {.seed = 0, .goal_ps = 0, .work = 10'000});
     ASSERT_EQ(improved.has_value(), c.taken) << c.name;
