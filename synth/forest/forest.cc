@@ -12,8 +12,8 @@
 #include "synth/common/serves.h"
 #include "synth/common/step_limit.h"
 #include "synth/forest/allreduce.h"
-#include "synth/forest/attempt.h"
 #include "synth/forest/broadcast.h"
+#include "synth/forest/pack_and_cut.h"
 #include "synth/forest/request.h"
 #include "topologies/symmetry.h"
 
@@ -52,26 +52,28 @@ double AllgatherPs(const SynthesisRequest& request) {
 }
 
 // The same with its time, and whether that is the bound's.
-StatusOr<Synthesis> Simulated(const SynthesisRequest& request, StatusOr<Synthesis> made) {
+StatusOr<Synthesis> Simulated(const SynthesisRequest& request, const Bound& bound, StatusOr<Synthesis> made) {
   if (!made.ok()) return made;
-  XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(*request.topology, *request.collective,
-                                                      request.size_bytes, request.model, BoundEffort::kFast));
   made->simulation = Simulate(made->schedule, made->collective, *request.topology,
                               {.size_bytes = request.size_bytes, .model = request.model});
   made->exact = made->schedule.size() == 0 || MeetsBound(made->simulation->time_ps, bound);
   return made;
 }
 
-// Not worth another kind of packing: on large machines without symmetry that is a long program.
-bool IsNear(const SynthesisRequest& request, const Synthesis& made) {
-  const StatusOr<Bound> bound = LowerBound(*request.topology, *request.collective, request.size_bytes,
-                                           request.model, BoundEffort::kExact);
+// Not worth another kind of packing: on large machines without symmetry that is a long program. The exact
+// bound is sought only where the known one does not tell.
+bool IsNear(const SynthesisRequest& request, const Bound& known, const Synthesis& made) {
   const int64_t rows = RowsOf(request);
   const double near = std::ranges::find_if(kWorth, [rows](const Worth& w) { return rows > w.rows; })->ratio;
-  if (!bound.ok()) return false;
+  const auto is_within = [&](const Bound& bound) {
+    return static_cast<double>(made.simulation->time_ps) <= near * static_cast<double>(bound.bound_ps);
+  };
+  if (is_within(known)) return true;
+  const StatusOr<Bound> exact = LowerBound(*request.topology, *request.collective, request.size_bytes,
+                                           request.model, BoundEffort::kExact);
+  if (!exact.ok()) return false;
   // Where latency is most of the time, rates are not what matters.
-  if (rows > kLongProgram && 2 * bound->latency_ps > bound->bound_ps) return true;
-  return static_cast<double>(made.simulation->time_ps) <= near * static_cast<double>(bound->bound_ps);
+  return is_within(*exact) || (rows > kLongProgram && 2 * exact->latency_ps > exact->bound_ps);
 }
 
 // Is this faster than any reduce_scatter and then allgather, and are there no better trees?
@@ -127,29 +129,30 @@ Status CheckChunks(const SynthesisRequest& request) {
                                   chunks, request.collective->num_members(), most, most));
 }
 
-StatusOr<Synthesis> Together(const SynthesisRequest& request, StepBudget& budget) {
+StatusOr<Synthesis> Together(const SynthesisRequest& request, const Bound& bound, StepBudget& budget) {
   XCCL_RETURN_IF_ERROR(NeedsGpusAlone(request));
-  return Simulated(request, SynthesizeAllreduceTrees(request, budget));
+  return Simulated(request, bound, SynthesizeAllreduceTrees(request, budget));
 }
 
 StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
   XCCL_RETURN_IF_ERROR(CheckChunks(request));
+  XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
   const CollectiveKind kind = request.collective->kind();
   if (request.collective->spec().root && NeedsGpusAlone(request).ok())
-    return Simulated(request, SynthesizeBroadcastTrees(request));
+    return Simulated(request, bound, SynthesizeBroadcastTrees(request));
   StepBudget budget(kName, request);
   if (kind != CollectiveKind::kAllreduce && kind != CollectiveKind::kBarrier)
-    return forest::PackAndCut(request, budget);
+    return forest::PackAndCut(request, bound, budget);
   // Trees that need not be rooted everywhere are better where some ranks have less bandwidth than others.
-  StatusOr<Synthesis> together = Together(request, budget);
+  StatusOr<Synthesis> together = Together(request, bound, budget);
   if (kind == CollectiveKind::kBarrier || request.limits.chunks ||
-      (together.ok() && (IsNear(request, *together) || IsBetterThanApart(request, *together))) ||
+      (together.ok() && (IsNear(request, bound, *together) || IsBetterThanApart(request, *together))) ||
       (forest::NumRows(request) > forest::kMostRows &&
        !forest::MayUseSymmetry(*request.topology, *request.collective)))
     return together;
-  if (!together.ok()) return forest::PackAndCut(request, budget);
+  if (!together.ok()) return forest::PackAndCut(request, bound, budget);
   const int64_t together_ps = together->simulation->time_ps;
-  StatusOr<Synthesis> apart = forest::PackAndCut(request, budget, static_cast<double>(together_ps));
+  StatusOr<Synthesis> apart = forest::PackAndCut(request, bound, budget, static_cast<double>(together_ps));
   return apart.ok() && apart->simulation->time_ps <= together_ps ? std::move(apart) : std::move(together);
 }
 

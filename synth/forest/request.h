@@ -12,6 +12,9 @@
 
 namespace xccl::forest {
 
+inline constexpr int64_t kMostRows = 800;           // of the linear program: links and roots
+inline constexpr int64_t kMostTransfers = 1 << 22;  // of a plan cut into waves, expanded: it is to be lowered
+
 bool IsServed(CollectiveKind kind);
 // allgather and the like, in contrast to broadcast and reduce.
 bool HasManyRoots(const Collective& collective);

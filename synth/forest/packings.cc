@@ -1,0 +1,193 @@
+// A request becomes a PackingProblem: who starts with what, and what latency costs beside bytes.
+#include "synth/forest/packings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "synth/common/fractional_packing.h"
+#include "synth/common/pairs.h"
+#include "synth/common/reverse.h"
+#include "synth/forest/request.h"
+
+namespace xccl::forest {
+namespace {
+
+constexpr int64_t kEqualWork = 2'000'000'000;    // links that the packing of equal trees looks at
+constexpr int32_t kExactRounds = 400;            // of the linear program with the cheapest trees
+constexpr double kShortest = 1e3;                // bytes on the slowest link that the shortest hop is worth
+constexpr int64_t kLeastChunkBytes = 128 << 10;  // of pairs in more than few waves: a program waits for each
+
+int64_t BytesOf(const Task& task) { return std::max<int64_t>(1, task.sizes.size_bytes()); }
+
+// A price of latency that leaves shortest ways alone; among them the cheapest are found, each rank by itself.
+double ShortestFirst(const Topology& topology) {
+  int64_t slowest = std::numeric_limits<int64_t>::max(), shortest_ps = slowest;
+  for (const Link& link : topology.spec().links) {
+    slowest = std::min(slowest, link.bandwidth_bytes_per_s);
+    if (link.latency_ps > 0) shortest_ps = std::min(shortest_ps, link.latency_ps);
+  }
+  return kShortest / static_cast<double>(slowest) / static_cast<double>(shortest_ps);
+}
+
+// The roots, and for each its share of all the bytes.
+void SetRoots(const Task& task, PackingProblem& problem) {
+  if (!HasManyRoots(task.collective)) {
+    problem.roots = {*task.collective.spec().root};
+    problem.demand = {1.0};
+  } else if (IsUneven(task.collective)) {
+    problem.roots.clear();
+    problem.demand.clear();
+    for (size_t m = 0; m < problem.members.size(); ++m) {
+      const PartId part(static_cast<int64_t>(m));
+      if (task.collective.AlwaysEmpty(task.collective.FirstChunk(part))) continue;
+      problem.roots.push_back(problem.members[m]);
+      problem.demand.push_back(static_cast<double>(std::max<int64_t>(1, task.sizes.PartBytes(part))) /
+                               static_cast<double>(BytesOf(task)));
+    }
+  } else {
+    if (task.group) TakeOrbits(*task.group, problem);
+    for (double& demand : problem.demand) demand = 1 / static_cast<double>(problem.members.size());
+  }
+}
+
+// Of trees on `topology`, which is the request's or its reverse.
+PackingProblem ProblemOn(const Task& task, const Topology& topology, std::optional<double> regard) {
+  PackingProblem problem =
+      PlainPacking(topology, {task.collective.ranks().begin(), task.collective.ranks().end()});
+  SetRoots(task, problem);
+  problem.stopped = task.stopped;
+  const double bytes = static_cast<double>(BytesOf(task));
+  problem.s_per_ps = regard ? *regard * 1e-12 * static_cast<double>(problem.members.size()) / bytes
+                            : ShortestFirst(task.topology);
+  const double halves = task.collective.kind() == CollectiveKind::kAllreduce ? 2 : 1;
+  if (task.sizes.size_bytes() > 0)
+    problem.known_bound_s_per_byte = task.bound.bandwidth_ps * 1e-12 / bytes / halves;
+  return problem;
+}
+
+PackingProblem PairsProblem(const Task& task, double regard) {
+  PackingProblem problem = ProblemOn(task, task.topology, regard);
+  problem.reversed = &*task.reversed;
+  // All the translates of a pair together carry its share.
+  if (task.group)
+    for (double& share : problem.share) share /= static_cast<double>(task.group->order());
+  if (task.sizes.size_bytes() > 0)
+    problem.known_bound_s_per_byte = task.bound.bandwidth_ps * 1e-12 / static_cast<double>(BytesOf(task));
+  return problem;
+}
+
+std::vector<PartId> PartsOf(const Task& task, const PackingProblem& problem) {
+  std::vector<PartId> parts;
+  for (const Rank root : problem.roots)
+    parts.emplace_back(HasManyRoots(task.collective) ? *task.collective.MemberIndex(root) : 0);
+  return parts;
+}
+
+double RatePs(const Task& task, double s_per_byte) {
+  return s_per_byte * 1e12 * static_cast<double>(BytesOf(task));
+}
+
+// Do translates of the paths meet on a link?
+bool AreShared(const Task& task, const PathTable& paths) {
+  bool shared = false;
+  for (int32_t p = 0; task.group && p < paths.size(); ++p)
+    for (const LinkId l : paths[PathId(p)]) shared |= !task.group->IsFreeOn(l);
+  return shared;
+}
+
+void Measure(const Task& task, Candidate& candidate) {
+  candidate.arcs = candidate.up.NumArcs() + candidate.down.NumArcs();
+  candidate.depth = std::max(candidate.up.Depth(), candidate.down.Depth());
+  candidate.shared = AreShared(task, candidate.up.paths) || AreShared(task, candidate.down.paths);
+}
+
+// Packs on one of the two machines; sets the rate and the note.
+StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, std::optional<double> regard,
+                             bool exact, Candidate& candidate) {
+  PackingProblem problem = ProblemOn(task, topology, regard);
+  problem.exact = exact;
+  if (exact) problem.max_rounds = kExactRounds;
+  const FractionalPacking packing = PackTrees(problem);
+  if (packing.trees.empty()) return LimitReached("forest: the linear program of trees was not solved");
+  const double ways = task.collective.kind() == CollectiveKind::kAllreduce ? 2 : 1;
+  candidate.rate_ps = RatePs(task, packing.s_per_byte) * ways;
+  candidate.note = fmt::format("trees of {:.3f} GB/s", 1e-9 / packing.s_per_byte);
+  return WholeTrees(packing, problem.roots, PartsOf(task, problem));
+}
+
+}  // namespace
+
+int64_t Task::Rows() const { return group ? NumRows(*group) : NumRows(request); }
+
+Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_ps) {
+  Task task{.request = request,
+            .topology = *request.topology,
+            .collective = *request.collective,
+            .sizes = CollectiveSizes(*request.collective, request.size_bytes),
+            .bound = bound,
+            .beat_ps = beat_ps,
+            .reversed = {},
+            .group = {},
+            .stopped = DeadlineOf(request)};
+  if (task.collective.Reduces()) task.reversed = ReverseTopology(task.topology);
+  if (!request.limits.chunks && MayUseSymmetry(task.topology, task.collective)) {
+    SymmetryGroup group = FindTranslations(task.topology);
+    if (!group.IsTrivial()) task.group = std::move(group);
+  }
+  return task;
+}
+
+StatusOr<Candidate> PackAtBestRate(const Task& task, std::optional<double> regard, bool exact) {
+  Candidate candidate;
+  if (task.collective.Reduces()) {
+    XCCL_ASSIGN_OR_RETURN(candidate.up, PackOn(task, *task.reversed, regard, exact, candidate));
+  }
+  if (!task.collective.Reduces() || task.collective.kind() == CollectiveKind::kAllreduce) {
+    XCCL_ASSIGN_OR_RETURN(candidate.down, PackOn(task, task.topology, regard, exact, candidate));
+  }
+  Measure(task, candidate);
+  return candidate;
+}
+
+std::optional<Candidate> PackPairs(const Task& task, double regard) {
+  const PackingProblem problem = PairsProblem(task, regard);
+  const FractionalPacking packing = PackTrees(problem);
+  if (packing.trees.empty()) return std::nullopt;
+  Candidate candidate;
+  candidate.rate_ps = RatePs(task, packing.s_per_byte);
+  candidate.note = fmt::format("pairs of trees of {:.3f} GB/s", 1e-9 / packing.s_per_byte);
+  candidate.pairs = WholePairs(packing, problem.roots, task.topology);
+  candidate.shared = AreShared(task, candidate.pairs.paths);
+  for (const FractionalTree& tree : packing.trees)
+    for (const auto* side : {&tree.up, &tree.arcs}) {
+      candidate.arcs += static_cast<int64_t>(side->size());
+      for (const PackedArc& arc : *side) candidate.depth = std::max(candidate.depth, arc.depth);
+    }
+  const int64_t pairs = static_cast<int64_t>(packing.trees.size()) * task.Copies();
+  candidate.most_waves =
+      std::clamp<int64_t>(task.sizes.size_bytes() / pairs / kLeastChunkBytes, kFewWaves, kMostWaves);
+  return candidate;
+}
+
+StatusOr<Candidate> PackEqual(const Task& task, int64_t trees, const EqualTreesAim& aim) {
+  const bool reduces = task.collective.Reduces();
+  const PackingProblem problem = ProblemOn(task, reduces ? *task.reversed : task.topology, 0);
+  const int64_t asked = task.request.limits.work_units;
+  XCCL_ASSIGN_OR_RETURN(EqualTrees packed, PackEqualTrees(problem, PartsOf(task, problem), trees, aim,
+                                                          asked > 0 ? asked : kEqualWork));
+  Candidate candidate;
+  candidate.rate_ps = RatePs(task, packed.s_per_byte);
+  candidate.most_waves = 1;
+  candidate.note = fmt::format("{} trees a rank", trees);
+  const double lost = task.bound.bandwidth_ps > 0 ? candidate.rate_ps / task.bound.bandwidth_ps - 1 : 0;
+  if (lost > 1e-4) candidate.note += fmt::format(", {:.2f} % off the best rate", 100 * lost);
+  (reduces ? candidate.up : candidate.down) = std::move(packed.trees);
+  Measure(task, candidate);
+  return candidate;
+}
+
+}  // namespace xccl::forest

@@ -1,0 +1,67 @@
+// Packings of one request: trees that are ready to be cut into waves, from a linear program, from pairs of
+// trees, or a given number of equal trees. In: a Task, which is the request with what all its packings share.
+// Out: Candidates.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "ir/bounds/bound.h"
+#include "ir/sizes.h"
+#include "synth/common/allreduce_trees.h"
+#include "synth/common/deadline.h"
+#include "synth/common/packed_trees.h"
+#include "synth/common/synthesizer.h"
+#include "synth/forest/equal_trees.h"
+#include "topologies/symmetry.h"
+#include "topologies/topology.h"
+
+namespace xccl::forest {
+
+// Nothing in it changes after MakeTask. The request outlives it.
+struct Task {
+  const SynthesisRequest& request;
+  const Topology& topology;
+  const Collective& collective;
+  CollectiveSizes sizes;
+  Bound bound;
+  double beat_ps = 0;                  // plans that cannot take less are left out
+  std::optional<Topology> reversed;    // where the collective reduces
+  std::optional<SymmetryGroup> group;  // where it is not trivial and the request may use it
+  Deadline stopped;                    // has the request's time passed?
+
+  int64_t Copies() const { return group ? group->order() : 1; }  // of each tree
+  int64_t Rows() const;                                          // of the linear program
+};
+
+Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_ps);
+
+inline constexpr int32_t kFewWaves = 8;  // tell what more would bring
+inline constexpr int32_t kMostWaves = 192;
+
+// One packing. Either `pairs` has trees or `up` and `down` have, those of the two that the collective needs.
+struct Candidate {
+  PackedTrees up, down;
+  AllreduceTrees pairs;
+  double rate_ps = 0;  // what the trees' bytes take on the busiest link
+  std::string note;
+  int64_t arcs = 0;     // transfers of a wave
+  int32_t depth = 0;    // of the deepest tree
+  bool shared = false;  // translates meet on a link, and must be simulated one by one
+  int64_t most_waves = kMostWaves;
+};
+
+// Trees at the best rate. regard: of latency against bytes; absent: trees of shortest ways, of which the
+// cheapest are taken. exact: slower, with the cheapest trees where cheap ones miss the rate. Errors: kLimit:
+// the solver failed.
+StatusOr<Candidate> PackAtBestRate(const Task& task, std::optional<double> regard, bool exact = false);
+
+// Pairs of trees for an allreduce. nullopt: the solver failed.
+std::optional<Candidate> PackPairs(const Task& task, double regard);
+
+// `trees` trees of equal weight a root, without symmetry. Errors: kLimit: work.
+StatusOr<Candidate> PackEqual(const Task& task, int64_t trees, const EqualTreesAim& aim);
+
+}  // namespace xccl::forest
