@@ -20,7 +20,7 @@
 #include "synth/common/allreduce_trees.h"
 #include "synth/forest/spanning_trees.h"
 
-namespace xccl {
+namespace xccl::forest {
 namespace {
 
 // A cable between two GPUs: a link each way.
@@ -313,4 +313,4 @@ StatusOr<Synthesis> SynthesizeAllreduceTrees(const SynthesisRequest& request, St
   return Synthesis{std::move(made.collective), std::move(made.schedule), false, "forest", std::move(note)};
 }
 
-}  // namespace xccl
+}  // namespace xccl::forest

@@ -7,7 +7,7 @@
 #include "synth/common/step_limit.h"
 #include "synth/common/synthesizer.h"
 
-namespace xccl {
+namespace xccl::forest {
 
 // Does the machine consist of GPUs alone, all of them members? Errors: kInvalidInput.
 Status NeedsGpusAlone(const SynthesisRequest& request);
@@ -22,4 +22,4 @@ StatusOr<Synthesis> SynthesizeAllreduceTrees(const SynthesisRequest& request, St
 // are better then, up to their number.
 bool HasEvenCables(const SynthesisRequest& request);
 
-}  // namespace xccl
+}  // namespace xccl::forest

@@ -13,7 +13,7 @@
 #include "ir/verify/verify_schedule.h"
 #include "synth/common/test_machines.h"
 
-namespace xccl {
+namespace xccl::forest {
 namespace {
 
 using testing::MakeDgx1;
@@ -270,4 +270,4 @@ TEST(ForestAllreduce, Refusals) {
 }
 
 }  // namespace
-}  // namespace xccl
+}  // namespace xccl::forest

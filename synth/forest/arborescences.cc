@@ -13,7 +13,7 @@
 
 #include "base/graph/grouped.h"
 
-namespace xccl {
+namespace xccl::forest {
 namespace {
 
 class Graph {
@@ -234,4 +234,4 @@ std::optional<std::vector<Arborescence>> PackArborescences(int32_t nodes, int32_
   return std::move(grower.trees());
 }
 
-}  // namespace xccl
+}  // namespace xccl::forest

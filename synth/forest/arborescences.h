@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace xccl {
+namespace xccl::forest {
 
 struct RoomyArc {
   int32_t from = 0, to = 0;  // different
@@ -30,4 +30,4 @@ inline constexpr int32_t kMostArborescences = 64;  // beyond, only where no flow
 std::optional<std::vector<Arborescence>> PackArborescences(int32_t nodes, int32_t root, int32_t k,
                                                            std::span<const RoomyArc> arcs);
 
-}  // namespace xccl
+}  // namespace xccl::forest

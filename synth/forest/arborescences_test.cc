@@ -8,7 +8,7 @@
 #include "base/graph/min_cut.h"
 #include "base/random.h"
 
-namespace xccl {
+namespace xccl::forest {
 namespace {
 
 using Arcs = std::vector<RoomyArc>;
@@ -142,4 +142,4 @@ TEST(Arborescences, RegularMachines) {
 }
 
 }  // namespace
-}  // namespace xccl
+}  // namespace xccl::forest

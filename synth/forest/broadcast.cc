@@ -17,7 +17,7 @@
 #include "synth/forest/allreduce.h"
 #include "synth/forest/arborescences.h"
 
-namespace xccl {
+namespace xccl::forest {
 namespace {
 
 constexpr int64_t kMostTransfers = 300'000;
@@ -240,4 +240,4 @@ StatusOr<Synthesis> SynthesizeBroadcastTrees(const SynthesisRequest& request) {
   return MakeSchedule(request, best->packed, best->chunks, reversed);
 }
 
-}  // namespace xccl
+}  // namespace xccl::forest

@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "synth/common/synthesizer.h"
 
-namespace xccl {
+namespace xccl::forest {
 
 // Serves broadcast and reduce of all ranks where GPUs are joined directly. The rate is that of the least cut
 // wherever at most kMostArborescences trees do (or, with more, full meshes); else that of so many.
@@ -13,4 +13,4 @@ namespace xccl {
 // Requires: CheckReachable.
 StatusOr<Synthesis> SynthesizeBroadcastTrees(const SynthesisRequest& request);
 
-}  // namespace xccl
+}  // namespace xccl::forest

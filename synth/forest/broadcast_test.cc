@@ -12,7 +12,7 @@
 #include "ir/verify/verify_schedule.h"
 #include "synth/common/test_machines.h"
 
-namespace xccl {
+namespace xccl::forest {
 namespace {
 
 using testing::MakeDigraph;
@@ -188,4 +188,4 @@ TEST(ForestBroadcast, Refusals) {
 }
 
 }  // namespace
-}  // namespace xccl
+}  // namespace xccl::forest

@@ -17,7 +17,7 @@
 #include "synth/forest/request.h"
 #include "topologies/symmetry.h"
 
-namespace xccl {
+namespace xccl::forest {
 namespace {
 
 // Times the bound that another kind of packing is worth, where its program has more than so many rows. The
@@ -34,8 +34,8 @@ constexpr Worth kWorth[] = {{2 * kLongProgram, 1.3}, {kLongProgram, 1.1}, {0, 1.
 // How many kinds of links and roots the linear program tells apart: what its time grows with. Linear in the
 // machine.
 int64_t RowsOf(const SynthesisRequest& request) {
-  if (!forest::MayUseSymmetry(*request.topology, *request.collective)) return forest::NumRows(request);
-  return forest::NumRows(FindTranslations(*request.topology));
+  if (!MayUseSymmetry(*request.topology, *request.collective)) return NumRows(request);
+  return NumRows(FindTranslations(*request.topology));
 }
 
 // The least that an allgather of so much takes.
@@ -83,7 +83,7 @@ bool IsBetterThanApart(const SynthesisRequest& request, const Synthesis& made) {
 
 Status Serves(const SynthesisRequest& request) {
   const Collective& collective = *request.collective;
-  if (!forest::IsServed(collective.kind()))
+  if (!IsServed(collective.kind()))
     return InvalidInput(
         fmt::format("forest: {} is not served; it serves allgather(v), reduce_scatter(v), "
                     "broadcast, reduce, allreduce and barrier",
@@ -98,16 +98,16 @@ Status Serves(const SynthesisRequest& request) {
     return gpus_alone;
   const bool packs_alone =
       gpus_alone.ok() && (collective.spec().root || collective.kind() == CollectiveKind::kAllreduce);
-  if (!request.limits.chunks && forest::NumRows(request) > forest::kMostRows &&
-      !forest::MayUseSymmetry(*request.topology, collective) && !packs_alone)
+  if (!request.limits.chunks && NumRows(request) > kMostRows &&
+      !MayUseSymmetry(*request.topology, collective) && !packs_alone)
     return InvalidInput(
         fmt::format("forest: {} links and {} ranks; at most {} together without symmetry; "
                     "hint: --engine=greedy",
-                    request.topology->num_links(), collective.num_members(), forest::kMostRows));
+                    request.topology->num_links(), collective.num_members(), kMostRows));
   return OkStatus();
 }
 
-// Spanning trees of one part need no program; whole trees are packed without help of symmetry.
+// Spanning trees of one part need no program; equal trees are packed without help of symmetry.
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
   Offer offer{.time_ps = static_cast<double>(bound.bound_ps)};
@@ -123,8 +123,8 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
 Status CheckChunks(const SynthesisRequest& request) {
   const int64_t each = int64_t{request.collective->num_parts()} * request.collective->num_members();
   const int64_t chunks = request.limits.chunks.value_or(1);
-  if (chunks == 1 || each * chunks <= forest::kMostTransfers) return OkStatus();
-  const int64_t most = std::max<int64_t>(1, forest::kMostTransfers / each);
+  if (chunks == 1 || each * chunks <= kMostTransfers) return OkStatus();
+  const int64_t most = std::max<int64_t>(1, kMostTransfers / each);
   return LimitReached(fmt::format("forest: {} chunks a part on {} ranks; at most {}; hint: --chunks={}",
                                   chunks, request.collective->num_members(), most, most));
 }
@@ -142,38 +142,41 @@ StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
     return Simulated(request, bound, SynthesizeBroadcastTrees(request));
   StepBudget budget(kName, request);
   if (kind != CollectiveKind::kAllreduce && kind != CollectiveKind::kBarrier)
-    return forest::PackAndCut(request, bound, budget);
+    return PackAndCut(request, bound, budget);
   // Trees that need not be rooted everywhere are better where some ranks have less bandwidth than others.
   StatusOr<Synthesis> together = Together(request, bound, budget);
   if (kind == CollectiveKind::kBarrier || request.limits.chunks ||
       (together.ok() && (IsNear(request, bound, *together) || IsBetterThanApart(request, *together))) ||
-      (forest::NumRows(request) > forest::kMostRows &&
-       !forest::MayUseSymmetry(*request.topology, *request.collective)))
+      (NumRows(request) > kMostRows &&
+       !MayUseSymmetry(*request.topology, *request.collective)))
     return together;
-  if (!together.ok()) return forest::PackAndCut(request, bound, budget);
+  if (!together.ok()) return PackAndCut(request, bound, budget);
   const int64_t together_ps = together->simulation->time_ps;
-  StatusOr<Synthesis> apart = forest::PackAndCut(request, bound, budget, static_cast<double>(together_ps));
+  StatusOr<Synthesis> apart = PackAndCut(request, bound, budget, static_cast<double>(together_ps));
   return apart.ok() && apart->simulation->time_ps <= together_ps ? std::move(apart) : std::move(together);
 }
 
 std::vector<CollectiveKind> ServedKinds() {
   std::vector<CollectiveKind> kinds;
   for (const CollectiveKind kind : AllNamedCollectives())
-    if (forest::IsServed(kind)) kinds.push_back(kind);
+    if (IsServed(kind)) kinds.push_back(kind);
   return kinds;
 }
 
 }  // namespace
+}  // namespace xccl::forest
+
+namespace xccl {
 
 Engine ForestEngine() {
-  return {.name = kName,
+  return {.name = forest::kName,
           .summary = "trees at the rate of the worst cut, as shallow as that allows; optimal in bandwidth",
-          .kinds = ServedKinds(),
+          .kinds = forest::ServedKinds(),
           .exact_on = ExactOn::kBandwidth,
           .near_bound = 3,
-          .serves = Serves,
-          .offer = OfferOf,
-          .make = MakePlan};
+          .serves = forest::Serves,
+          .offer = forest::OfferOf,
+          .make = forest::MakePlan};
 }
 
 }  // namespace xccl

@@ -18,7 +18,7 @@
 
 #include "base/graph/grouped.h"
 
-namespace xccl {
+namespace xccl::forest {
 namespace {
 
 struct Arc {
@@ -457,4 +457,4 @@ std::optional<TreePacking> PackSpanningTrees(int32_t nodes, std::span<const Capa
   }
 }
 
-}  // namespace xccl
+}  // namespace xccl::forest

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-namespace xccl {
+namespace xccl::forest {
 
 struct CapacityEdge {
   int32_t a = 0, b = 0;  // different
@@ -52,4 +52,4 @@ inline constexpr double kTreeTolerance = 5e-4;
 std::optional<TreePacking> PackSpanningTrees(int32_t nodes, std::span<const CapacityEdge> edges,
                                              const TreePackingLimits& limits = {});
 
-}  // namespace xccl
+}  // namespace xccl::forest

@@ -10,7 +10,7 @@
 
 #include "base/random.h"
 
-namespace xccl {
+namespace xccl::forest {
 namespace {
 
 using Edges = std::vector<CapacityEdge>;
@@ -296,4 +296,4 @@ TEST(SpanningTrees, WorkThatRunsOutLeavesTreesWithALowerRate) {
 }
 
 }  // namespace
-}  // namespace xccl
+}  // namespace xccl::forest
