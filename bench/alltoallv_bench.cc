@@ -40,9 +40,9 @@ Status Row(int32_t hosts) {
   XCCL_ASSIGN_OR_RETURN(const Topology machine, LoadMachine(fmt::format("rail:{}", hosts), ""));
   const int32_t n = machine.num_ranks();
   const auto began = std::chrono::steady_clock::now();
-  const Ground ground(machine);
+  const RankGraph graph(machine);
   const Collective first = Skewed(n, 0);
-  XCCL_ASSIGN_OR_RETURN(const TwoTier placed, TwoTier::Place(ground, first.ranks()));
+  XCCL_ASSIGN_OR_RETURN(const TwoTier placed, TwoTier::Place(graph, first.ranks()));
   const double place_s = Seconds(began);
   std::vector<double> plan_s;
   double worst = 0;

@@ -11,8 +11,8 @@
 #include "ir/collective.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/engines.h"
-#include "synth/smt/pareto.h"
 #include "synth/smt/oracle.h"
+#include "synth/smt/pareto.h"
 #include "topologies/load/load.h"
 
 namespace xccl {

@@ -49,8 +49,8 @@ struct Choice {
   BfbMetric metric = BfbMetric::kHops;
 };
 
-std::vector<Choice> ChoicesOf(const Ground& ground, std::span<const Rank> members) {
-  const std::vector<int64_t> classes = LatencyClasses(ground, members);
+std::vector<Choice> ChoicesOf(const RankGraph& graph, std::span<const Rank> members) {
+  const std::vector<int64_t> classes = LatencyClasses(graph, members);
   if (classes.empty()) return {};
   std::vector<Choice> choices = {{classes.front(), BfbMetric::kHops}};
   if (classes.size() == 1) return choices;
@@ -100,7 +100,7 @@ class Planning {
   explicit Planning(const SynthesisRequest& request)
       : request_(request),
         collective_(*request.collective),
-        grounds_(*request.topology),
+        graphs_(*request.topology),
         budget_(kName, request) {}
 
   StatusOr<Synthesis> Run() {
@@ -149,7 +149,7 @@ class Planning {
 
   // Members from which, and to which, the farthest member is nearest.
   std::vector<Rank> Centres() {
-    const BfbNetwork network(grounds_.forward(), std::numeric_limits<int64_t>::max(), BfbMetric::kLatency);
+    const BfbNetwork network(graphs_.forward(), std::numeric_limits<int64_t>::max(), BfbMetric::kLatency);
     std::vector<int32_t> reach(static_cast<size_t>(request_.topology->num_ranks()), 0);
     for (const Rank r : collective_.ranks()) {
       const std::vector<int32_t> from = network.DistancesFrom(r);
@@ -177,23 +177,23 @@ class Planning {
     chunks_ = 0;
     std::optional<Schedule> down, up;
     if (IsReduction(kind)) {
-      const Schedule copies = BestHalf(grounds_.reversed(), centres);
+      const Schedule copies = BestHalf(graphs_.reversed(), centres);
       down = Reverse(copies, *request_.topology, StartOf(collective_, centres, chunks_).cut,
                      TransferOp::kReduce);
     }
-    if (EndsAlike(kind)) up = BestHalf(grounds_.forward(), centres);
+    if (EndsAlike(kind)) up = BestHalf(graphs_.forward(), centres);
     Collective cut = StartOf(collective_, centres, chunks_).cut;
     if (down && up) return Finish(std::move(cut), Compose(*down, *up));
     return Finish(std::move(cut), std::move(down ? *down : *up));
   }
 
   // The copies on one side of time, by the choice that promises most. Sets chunks_ where it is not set.
-  Schedule BestHalf(const Ground& ground, std::span<const Rank> centres) {
-    const std::vector<Choice> choices = ChoicesOf(ground, collective_.ranks());
+  Schedule BestHalf(const RankGraph& graph, std::span<const Rank> centres) {
+    const std::vector<Choice> choices = ChoicesOf(graph, collective_.ranks());
     const bool compare = choices.size() > 1 || IsAllreduce(collective_.kind());
     std::optional<Half> best;
     for (const Choice& choice : choices) {
-      Half half = HalfOf(ground, choice, centres, chunks_, false);
+      Half half = HalfOf(graph, choice, centres, chunks_, false);
       if (compare)
         half.ps = EstimateSchedulePs(half.schedule, StartOf(collective_, centres, half.chunks).cut,
                                      *request_.topology, symmetry_, Bytes(), request_.model);
@@ -201,9 +201,9 @@ class Planning {
       best = std::move(half);
     }
     const double promised_ps = best->ps;
-    if (aim_ == Aim::kTime && !LevelByLevel() && best->levels > 1 && ground.num_islands() > 1)
+    if (aim_ == Aim::kTime && !LevelByLevel() && best->levels > 1 && graph.num_domains() > 1)
       best =
-          HalfOf(ground, best->choice, centres, chunks_ > 0 ? chunks_ : InWaves(best->chunks, centres), true);
+          HalfOf(graph, best->choice, centres, chunks_ > 0 ? chunks_ : InWaves(best->chunks, centres), true);
     chunks_ = best->chunks;
     total_ps_ += promised_ps;
     return Pruned(std::move(best->schedule), centres);
@@ -215,12 +215,12 @@ class Planning {
     Schedule schedule;
     double ps = 0;
   };
-  Half HalfOf(const Ground& ground, const Choice& choice, std::span<const Rank> centres, int32_t chunks,
+  Half HalfOf(const RankGraph& graph, const Choice& choice, std::span<const Rank> centres, int32_t chunks,
               bool waves) const {
-    const BfbNetwork network(ground, choice.most_latency_ps, choice.metric);
+    const BfbNetwork network(graph, choice.most_latency_ps, choice.metric);
     BfbPlanner planner(network, StartOf(collective_, centres, LeastChunks(centres)).sources.rank, symmetry_);
     if (waves) planner.SplitIntoWaves();
-    if (chunks == 0) chunks = ChooseChunks(planner, ground, centres);
+    if (chunks == 0) chunks = ChooseChunks(planner, graph, centres);
     const Start start = StartOf(collective_, centres, chunks);
     return {choice, chunks, planner.num_levels(),
             planner.Make(start.sources, LevelByLevel(), start.cut.num_chunks())};
@@ -245,12 +245,13 @@ class Planning {
     return ChunksAsked(least);
   }
 
-  int32_t ChooseChunks(const BfbPlanner& planner, const Ground& ground, std::span<const Rank> centres) const {
+  int32_t ChooseChunks(const BfbPlanner& planner, const RankGraph& graph,
+                       std::span<const Rank> centres) const {
     const int32_t least = LeastChunks(centres);
     if (request_.limits.chunks || Bytes() == 0) return least;
     int64_t latency = 0;
-    for (int32_t h = 0; h < ground.num_hops(); ++h)
-      latency = std::max(latency, ground.hop(HopId(h)).latency_ps);
+    for (int32_t h = 0; h < graph.num_hops(); ++h)
+      latency = std::max(latency, graph.hop(HopId(h)).latency_ps);
     std::vector<std::pair<double, int32_t>> times;
     for (const int32_t pieces : kChunkChoices) {
       const Start start = StartOf(collective_, centres, least * pieces);
@@ -294,7 +295,7 @@ class Planning {
 
   const SynthesisRequest& request_;
   const Collective& collective_;
-  Grounds grounds_;
+  RankGraphs graphs_;
   StepBudget budget_;
   Aim aim_ = Aim::kTime;
   std::optional<SymmetryGroup> group_;

@@ -15,11 +15,11 @@ constexpr int64_t kPerHop = 64;          // latency counts so many times as much
 // What a hop of this latency costs.
 class HopCosts {
  public:
-  HopCosts(const Ground& ground, int64_t most_latency_ps, BfbMetric metric) {
+  HopCosts(const RankGraph& graph, int64_t most_latency_ps, BfbMetric metric) {
     if (metric == BfbMetric::kHops) return;
     int64_t longest = 0, shortest = most_latency_ps, divisor = 0;
-    for (int32_t h = 0; h < ground.num_hops(); ++h) {
-      const int64_t latency = ground.hop(HopId(h)).latency_ps;
+    for (int32_t h = 0; h < graph.num_hops(); ++h) {
+      const int64_t latency = graph.hop(HopId(h)).latency_ps;
       if (latency > most_latency_ps) continue;
       longest = std::max(longest, latency);
       shortest = std::min(shortest, latency);
@@ -39,13 +39,13 @@ class HopCosts {
 
 }  // namespace
 
-BfbNetwork::BfbNetwork(const Ground& ground, int64_t most_latency_ps, BfbMetric metric) : ground_(&ground) {
-  const size_t ranks = static_cast<size_t>(ground.num_ranks());
-  const HopCosts costs(ground, most_latency_ps, metric);
+BfbNetwork::BfbNetwork(const RankGraph& graph, int64_t most_latency_ps, BfbMetric metric) : graph_(&graph) {
+  const size_t ranks = static_cast<size_t>(graph.num_ranks());
+  const HopCosts costs(graph, most_latency_ps, metric);
   hops_cost_one_ = costs.AreOne();
   const auto for_each_used = [&](auto visit) {
-    for (int32_t h = 0; h < ground.num_hops(); ++h)
-      if (const Hop& hop = ground.hop(HopId(h)); hop.latency_ps <= most_latency_ps) visit(HopId(h), hop);
+    for (int32_t h = 0; h < graph.num_hops(); ++h)
+      if (const Hop& hop = graph.hop(HopId(h)); hop.latency_ps <= most_latency_ps) visit(HopId(h), hop);
   };
   out_ = GroupItems<Edge>(ranks, [&](auto add) {
     for_each_used([&](HopId, const Hop& hop) {
@@ -60,12 +60,12 @@ BfbNetwork::BfbNetwork(const Ground& ground, int64_t most_latency_ps, BfbMetric 
   });
 
   std::vector<double>& speeds = port_speed_.items;
-  std::vector<int32_t> port_of_link(static_cast<size_t>(ground.topology().num_links()), -1);
+  std::vector<int32_t> port_of_link(static_cast<size_t>(graph.topology().num_links()), -1);
   for (size_t r = 0; r < ranks; ++r) {
     for (int32_t i = in_.first[r]; i < in_.first[r + 1]; ++i) {
       InHop& in = in_.items[i];
-      const Hop& hop = ground.hop(in.hop);
-      int32_t& port = port_of_link[ground.Links(in.hop).back().index()];
+      const Hop& hop = graph.hop(in.hop);
+      int32_t& port = port_of_link[graph.Links(in.hop).back().index()];
       if (port < 0) {
         port = static_cast<int32_t>(speeds.size()) - port_speed_.first.back();
         speeds.push_back(0);
@@ -121,13 +121,13 @@ std::vector<int32_t> BfbNetwork::Search(Rank start, bool backwards) const {
   return distance;
 }
 
-std::vector<int64_t> LatencyClasses(const Ground& ground, std::span<const Rank> members) {
+std::vector<int64_t> LatencyClasses(const RankGraph& graph, std::span<const Rank> members) {
   std::vector<int64_t> classes;
-  for (int32_t h = 0; h < ground.num_hops(); ++h) classes.push_back(ground.hop(HopId(h)).latency_ps);
+  for (int32_t h = 0; h < graph.num_hops(); ++h) classes.push_back(graph.hop(HopId(h)).latency_ps);
   std::sort(classes.begin(), classes.end());
   classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
   const auto joins = [&](int64_t most) {
-    const BfbNetwork network(ground, most, BfbMetric::kHops);
+    const BfbNetwork network(graph, most, BfbMetric::kHops);
     for (const bool backwards : {false, true}) {
       const std::vector<int32_t> distance =
           backwards ? network.DistancesTo(members[0]) : network.DistancesFrom(members[0]);

@@ -1,6 +1,6 @@
 // The machine as a receiver sees it: the hops that end at each rank, those over one last link being one port,
-// and how far it is from rank to rank. In: a Ground (turned round for reductions) and the slowest hop that is
-// of use; out: flat tables.
+// and how far it is from rank to rank. In: a RankGraph (turned round for reductions) and the slowest hop that
+// is of use; out: flat tables.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "base/graph/grouped.h"
 #include "base/ids.h"
-#include "synth/common/ground.h"
+#include "synth/common/rank_graph.h"
 
 namespace xccl {
 
@@ -25,10 +25,10 @@ enum class BfbMetric { kHops, kLatency };
 
 class BfbNetwork {
  public:
-  // Hops of more than `most_latency_ps` are left out. `ground` must outlive the result. Linear in the hops.
-  BfbNetwork(const Ground& ground, int64_t most_latency_ps, BfbMetric metric);
+  // Hops of more than `most_latency_ps` are left out. `graph` must outlive the result. Linear in the hops.
+  BfbNetwork(const RankGraph& graph, int64_t most_latency_ps, BfbMetric metric);
 
-  const Ground& ground() const { return *ground_; }
+  const RankGraph& graph() const { return *graph_; }
   int32_t num_ranks() const { return static_cast<int32_t>(in_.size()); }
   // Sorted by the rank that they come from.
   std::span<const InHop> In(Rank r) const { return in_[r.index()]; }
@@ -44,7 +44,7 @@ class BfbNetwork {
  private:
   std::vector<int32_t> Search(Rank start, bool backwards) const;
 
-  const Ground* ground_;
+  const RankGraph* graph_;
   struct Edge {
     int32_t to, cost;
   };
@@ -56,6 +56,6 @@ class BfbNetwork {
 };
 
 // Latencies of hops, ascending, each once, beginning with the least that joins `members` all to all.
-std::vector<int64_t> LatencyClasses(const Ground& ground, std::span<const Rank> members);
+std::vector<int64_t> LatencyClasses(const RankGraph& graph, std::span<const Rank> members);
 
 }  // namespace xccl

@@ -3,7 +3,7 @@
 // 0 receives: what it gets from source s over a hop is, taken by the translation from s to 0, what the image
 // of rank 0 gets from source 0, and these are the columns of the compressed schedule.
 //
-// The columns of a step are ordered by how far, in islands and places, the receiver is from the sender, so
+// The columns of a step are ordered by how far, in domains and places, the receiver is from the sender, so
 // that behind switches all send to different ranks at any time.
 #include "synth/bfb/schedule.h"
 
@@ -34,7 +34,7 @@ BfbPlanner::BfbPlanner(const BfbNetwork& network, std::vector<Rank> sources, con
   const size_t ranks = static_cast<size_t>(network_.num_ranks()), n = sources_.size();
   source_of_rank_.assign(ranks, -1);
   for (size_t s = 0; s < n; ++s) source_of_rank_[sources_[s].index()] = static_cast<int32_t>(s);
-  NumberIslands();
+  NumberDomains();
   if (symmetry_ != nullptr) {
     XCCL_CHECK(n == ranks && symmetry_->IsTransitive());
     const std::vector<int32_t> distance = network_.DistancesTo(Rank(0));
@@ -94,12 +94,12 @@ std::vector<int32_t> BfbPlanner::LongestSeenFromOne(const std::vector<int32_t>& 
 }
 
 void BfbPlanner::SplitIntoWaves() {
-  if (islands_ == 1 || num_levels_ == 1) return;
+  if (domains_ == 1 || num_levels_ == 1) return;
   std::vector<int32_t> least(distance_.size(), 0);
   const size_t n = sources_.size();
   for (size_t i = 0; i < least.size(); ++i) {
-    const int32_t island = island_of_[i / n] - island_of_[sources_[i % n].index()];
-    least[i] = (island + islands_) % islands_ * num_levels_ + level_[i];
+    const int32_t domain = domain_of_[i / n] - domain_of_[sources_[i % n].index()];
+    least[i] = (domain + domains_) % domains_ * num_levels_ + level_[i];
   }
   wave_ = symmetry_ != nullptr ? LongestSeenFromOne(least) : Longest(least);
 }
@@ -109,47 +109,47 @@ int32_t BfbPlanner::Translated(Rank from, int32_t source) const {
   return source_of_rank_[symmetry_->Image(back, sources_[static_cast<size_t>(source)]).index()];
 }
 
-void BfbPlanner::NumberIslands() {
-  const Ground& ground = network_.ground();
+void BfbPlanner::NumberDomains() {
+  const RankGraph& graph = network_.graph();
   const size_t ranks = static_cast<size_t>(network_.num_ranks());
-  island_of_.assign(ranks, 0);
+  domain_of_.assign(ranks, 0);
   place_of_.assign(ranks, 0);
-  islands_ = ground.num_islands();
-  std::vector<int32_t> size(static_cast<size_t>(islands_), 0);
+  domains_ = graph.num_domains();
+  std::vector<int32_t> size(static_cast<size_t>(domains_), 0);
   for (size_t r = 0; r < ranks; ++r) {
-    island_of_[r] = ground.Island(Rank(static_cast<int32_t>(r)));
-    place_of_[r] = size[static_cast<size_t>(island_of_[r])]++;
+    domain_of_[r] = graph.Domain(Rank(static_cast<int32_t>(r)));
+    place_of_[r] = size[static_cast<size_t>(domain_of_[r])]++;
   }
   places_ = *std::max_element(size.begin(), size.end());
-  if (static_cast<size_t>(islands_) * static_cast<size_t>(places_) > 4 * ranks) {
-    // Islands of very unlike sizes: one line of ranks.
-    islands_ = 1;
+  if (static_cast<size_t>(domains_) * static_cast<size_t>(places_) > 4 * ranks) {
+    // Domains of very unlike sizes: one line of ranks.
+    domains_ = 1;
     places_ = static_cast<int32_t>(ranks);
-    std::fill(island_of_.begin(), island_of_.end(), 0);
+    std::fill(domain_of_.begin(), domain_of_.end(), 0);
     std::iota(place_of_.begin(), place_of_.end(), 0);
   }
-  at_.assign(static_cast<size_t>(islands_) * static_cast<size_t>(places_), -1);
+  at_.assign(static_cast<size_t>(domains_) * static_cast<size_t>(places_), -1);
   for (size_t r = 0; r < ranks; ++r)
-    at_[static_cast<size_t>(island_of_[r] * places_ + place_of_[r])] = static_cast<int32_t>(r);
+    at_[static_cast<size_t>(domain_of_[r] * places_ + place_of_[r])] = static_cast<int32_t>(r);
 }
 
 // All sources in the order of TurnKey(their rank, receiver).
 void BfbPlanner::Turn(Rank receiver, std::vector<int32_t>& sources) const {
   sources.clear();
-  for (int32_t i = 0; i < islands_; ++i)
+  for (int32_t i = 0; i < domains_; ++i)
     for (int32_t p = 0; p < places_; ++p) {
-      const int32_t island = (island_of_[receiver.index()] + islands_ - i) % islands_;
+      const int32_t domain = (domain_of_[receiver.index()] + domains_ - i) % domains_;
       const int32_t place = (place_of_[receiver.index()] + places_ - p) % places_;
-      const int32_t rank = at_[static_cast<size_t>(island * places_ + place)];
+      const int32_t rank = at_[static_cast<size_t>(domain * places_ + place)];
       if (rank >= 0 && source_of_rank_[static_cast<size_t>(rank)] >= 0)
         sources.push_back(source_of_rank_[static_cast<size_t>(rank)]);
     }
 }
 
 int32_t BfbPlanner::TurnKey(Rank from, Rank to) const {
-  const int32_t islands = (island_of_[to.index()] - island_of_[from.index()] + islands_) % islands_;
+  const int32_t domains = (domain_of_[to.index()] - domain_of_[from.index()] + domains_) % domains_;
   const int32_t places = (place_of_[to.index()] - place_of_[from.index()] + places_) % places_;
-  return islands * places_ + places;
+  return domains * places_ + places;
 }
 
 // In waves every chunk of a part has steps of its own.
@@ -167,9 +167,9 @@ BfbPlanner::View BfbPlanner::ViewOf(Rank receiver) const {
   View result;
   const size_t n = sources_.size();
   const std::span<const InHop> hops = network_.In(receiver);
-  const Ground& ground = network_.ground();
+  const RankGraph& graph = network_.graph();
   for (const InHop& hop : hops) {
-    const LinkId first = ground.Links(hop.hop).front();
+    const LinkId first = graph.Links(hop.hop).front();
     result.sender_class.push_back(symmetry_ != nullptr ? symmetry_->OrbitOf(first) : first.value);
     if (symmetry_ == nullptr) result.via.push_back(std::span(distance_).subspan(hop.from.index() * n, n));
   }
@@ -217,7 +217,7 @@ ReceiverLoad BfbPlanner::Score(const BfbSources& sources, bool level_by_level, i
     }
   }
   Receiver receiver(sources, level_by_level);
-  std::vector<int64_t> sent(static_cast<size_t>(network_.ground().topology().num_links()), 0);
+  std::vector<int64_t> sent(static_cast<size_t>(network_.graph().topology().num_links()), 0);
   std::vector<BfbPiece> pieces;
   ReceiverLoad worst;
   for (const int32_t r : receivers) {
@@ -241,9 +241,9 @@ Schedule BfbPlanner::MakePlain(const BfbSources& sources, bool level_by_level, i
     HopId hop;
     int32_t step, key;
   };
-  const Ground& ground = network_.ground();
+  const RankGraph& graph = network_.graph();
   Receiver receiver(sources, level_by_level);
-  std::vector<int64_t> sent(static_cast<size_t>(ground.topology().num_links()), 0);
+  std::vector<int64_t> sent(static_cast<size_t>(graph.topology().num_links()), 0);
   std::vector<BfbPiece> pieces;
   std::vector<Item> items;
   for (int32_t r = 0; r < network_.num_ranks(); ++r) {
@@ -269,12 +269,12 @@ Schedule BfbPlanner::MakePlain(const BfbSources& sources, bool level_by_level, i
   Schedule schedule;
   schedule.num_chunks = num_chunks;
   schedule.Reserve(static_cast<int64_t>(items.size()));
-  std::vector<int32_t> path(static_cast<size_t>(ground.num_hops()), -1);
+  std::vector<int32_t> path(static_cast<size_t>(graph.num_hops()), -1);
   for (const int32_t i : by_key.items) {
     const Item& item = items[static_cast<size_t>(i)];
     int32_t& id = path[item.hop.index()];
-    if (id < 0) id = schedule.paths.Intern(ground.Links(item.hop)).value;
-    const Hop& hop = ground.hop(item.hop);
+    if (id < 0) id = schedule.paths.Intern(graph.Links(item.hop)).value;
+    const Hop& hop = graph.hop(item.hop);
     schedule.Add(Transfer{ChunkId(item.chunks.first), item.chunks.count, hop.from, hop.to, PathId(id),
                           TransferOp::kCopy, item.step});
   }
@@ -284,9 +284,9 @@ Schedule BfbPlanner::MakePlain(const BfbSources& sources, bool level_by_level, i
 
 Schedule BfbPlanner::MakeCompressed(const BfbSources& sources, bool level_by_level,
                                     int32_t num_chunks) const {
-  const Ground& ground = network_.ground();
+  const RankGraph& graph = network_.graph();
   Receiver receiver(sources, level_by_level);
-  std::vector<int64_t> sent(static_cast<size_t>(ground.topology().num_links()), 0);
+  std::vector<int64_t> sent(static_cast<size_t>(graph.topology().num_links()), 0);
   std::vector<BfbPiece> pieces;
   const View view = ViewOf(Rank(0));
   receiver.Plan(view.view, sent, pieces);
@@ -308,7 +308,7 @@ Schedule BfbPlanner::MakeCompressed(const BfbSources& sources, bool level_by_lev
     const int64_t home = symmetry_->Inverse(symmetry_->ElementOf(sources_[source]));
     const InHop& hop = view.view.hops[static_cast<size_t>(piece.hop)];
     links.clear();
-    for (const LinkId l : ground.Links(hop.hop)) links.push_back(symmetry_->Image(home, l));
+    for (const LinkId l : graph.Links(hop.hop)) links.push_back(symmetry_->Image(home, l));
     const int32_t offset = own.first - sources.block[source].first;
     const Rank from = symmetry_->Image(home, hop.from), to = symmetry_->Image(home, Rank(0));
     const PathId path = schedule.paths.Intern(links);

@@ -30,7 +30,7 @@ class BfbPlanner {
   // Compressed with symmetry, else plain; normalized. A level is a step, or, after SplitIntoWaves, several.
   // Linear in the transfers and receivers × what they cost.
   Schedule Make(const BfbSources& sources, bool level_by_level, int32_t num_chunks) const;
-  // For pipelines over several islands: what comes from the next island goes all its way before what comes
+  // For pipelines over several domains: what comes from the next domain goes all its way before what comes
   // from the one after it, in steps of their own, and every chunk of a part again in its own, so that a rank
   // that passes on (backwards: sums up) what comes from many is not kept waiting by order alone. Cost: a pass
   // over the hops a source (with symmetry: one).
@@ -41,7 +41,7 @@ class BfbPlanner {
   // Both by (rank, source): one more than the largest at any nearer neighbour, at least `least`.
   std::vector<int32_t> Longest(const std::vector<int32_t>& least) const;
   std::vector<int32_t> LongestSeenFromOne(const std::vector<int32_t>& least) const;
-  void NumberIslands();
+  void NumberDomains();
   // The number of the source that lies to `from` as `source` lies to rank 0's place in `to`.
   int32_t Translated(Rank from, int32_t source) const;
   void Turn(Rank receiver, std::vector<int32_t>& sources) const;
@@ -60,9 +60,9 @@ class BfbPlanner {
   std::vector<int32_t> distance_, level_;  // by (rank, source); with symmetry by source, to rank 0
   std::vector<int32_t> wave_;              // likewise; empty: levels
   int32_t num_levels_ = 0;
-  // Ranks by (island, place in it), -1 where an island is smaller.
-  int32_t islands_ = 1, places_ = 1;
-  std::vector<int32_t> at_, island_of_, place_of_;
+  // Ranks by (domain, place in it), -1 where an domain is smaller.
+  int32_t domains_ = 1, places_ = 1;
+  std::vector<int32_t> at_, domain_of_, place_of_;
 };
 
 }  // namespace xccl

@@ -17,9 +17,9 @@ struct Ways {
   std::vector<int32_t> first_step;        // by logical step
 };
 
-StatusOr<Ways> FindWays(const Moves& moves, const Ground& ground, std::string_view engine) {
+StatusOr<Ways> FindWays(const Moves& moves, const RankGraph& graph, std::string_view engine) {
   Ways ways;
-  Router router(ground);
+  Router router(graph);
   int32_t steps = 0;
   bool sums = false;
   std::unordered_map<int64_t, int32_t> way_of;
@@ -31,7 +31,7 @@ StatusOr<Ways> FindWays(const Moves& moves, const Ground& ground, std::string_vi
   ways.of_move.reserve(moves.items().size());
   for (const Move& move : moves.items()) {
     ways.of_move.push_back(-1);
-    if (move.hop || ground.Find(move.src, move.dst)) continue;
+    if (move.hop || graph.Find(move.src, move.dst)) continue;
     if (sums)
       return InvalidInput(fmt::format(
           "{}: ranks {} and {} exchange partial sums and are not next to each other; expected a path through "
@@ -55,16 +55,16 @@ StatusOr<Ways> FindWays(const Moves& moves, const Ground& ground, std::string_vi
 // Adds transfers over hops; parallel cables of one pair take turns, or share a range of chunks.
 class Sender {
  public:
-  Sender(const Ground& ground, Schedule& schedule)
-      : ground_(ground),
+  Sender(const RankGraph& graph, Schedule& schedule)
+      : graph_(graph),
         schedule_(schedule),
-        path_(static_cast<size_t>(ground.num_hops()), -1),
-        turn_(static_cast<size_t>(ground.num_hops()), 0) {}
+        path_(static_cast<size_t>(graph.num_hops()), -1),
+        turn_(static_cast<size_t>(graph.num_hops()), 0) {}
 
   void Send(const Move& move, Rank from, Rank to, std::optional<HopId> hop, int32_t step) {
     if (hop) return Over(*hop, move, move.chunks, step);
-    const HopId best = *ground_.Find(from, to);
-    const int32_t cables = ground_.Parallel(best);
+    const HopId best = *graph_.Find(from, to);
+    const int32_t cables = graph_.Parallel(best);
     const int32_t pieces = std::min(cables, move.chunks.count);
     for (int32_t i = 0; i < pieces; ++i) {
       const HopId h(best.value + turn_[best.index()]++ % cables);
@@ -75,13 +75,13 @@ class Sender {
  private:
   void Over(HopId h, const Move& move, ChunkRange chunks, int32_t step) {
     int32_t& path = path_[h.index()];
-    if (path < 0) path = schedule_.paths.Intern(ground_.Links(h)).value;
-    const Hop& hop = ground_.hop(h);
+    if (path < 0) path = schedule_.paths.Intern(graph_.Links(h)).value;
+    const Hop& hop = graph_.hop(h);
     schedule_.Add(
         Transfer{ChunkId(chunks.first), chunks.count, hop.from, hop.to, PathId(path), move.op, step});
   }
 
-  const Ground& ground_;
+  const RankGraph& graph_;
   Schedule& schedule_;
   std::vector<int32_t> path_, turn_;  // by hop
 };
@@ -93,13 +93,13 @@ ChunkRange Piece(ChunkRange range, int32_t k, int32_t n) {
   return {range.first + at(k), at(k + 1) - at(k)};
 }
 
-StatusOr<Schedule> RouteMoves(const Moves& moves, const Ground& ground, const CopyGoal& goal, bool repeats,
+StatusOr<Schedule> RouteMoves(const Moves& moves, const RankGraph& graph, const CopyGoal& goal, bool repeats,
                               std::string_view engine) {
-  XCCL_ASSIGN_OR_RETURN(const Ways ways, FindWays(moves, ground, engine));
+  XCCL_ASSIGN_OR_RETURN(const Ways ways, FindWays(moves, graph, engine));
   Schedule schedule;
   schedule.num_chunks = static_cast<int32_t>(goal.owner.size());
   schedule.Reserve(static_cast<int64_t>(moves.items().size()));
-  Sender sender(ground, schedule);
+  Sender sender(graph, schedule);
   for (size_t m = 0; m < moves.items().size(); ++m) {
     const Move& move = moves.items()[m];
     const int32_t step = ways.first_step[move.step];

@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "ir/collective.h"
 #include "ir/schedule.h"
-#include "synth/common/ground.h"
+#include "synth/common/rank_graph.h"
 #include "synth/common/reverse.h"
 
 namespace xccl {
@@ -55,7 +55,7 @@ class Moves {
 // cables take turns. Errors: kInvalidInput "ENGINE: ..." where a sum would have to pass a relay, or no path
 // exists. `goal` has one owner for each chunk that is moved. The result is normalized. Linear in the
 // transfers.
-StatusOr<Schedule> RouteMoves(const Moves& moves, const Ground& ground, const CopyGoal& goal, bool repeats,
+StatusOr<Schedule> RouteMoves(const Moves& moves, const RankGraph& graph, const CopyGoal& goal, bool repeats,
                               std::string_view engine);
 
 }  // namespace xccl

@@ -29,7 +29,7 @@ struct SynthesisLimits {
   std::optional<double> time_limit_s;
 };
 
-class Grounds;
+class RankGraphs;
 struct Synthesis;
 
 struct SynthesisRequest {
@@ -47,9 +47,9 @@ struct SynthesisRequest {
   // Told what such an engine does at the moment.
   std::function<void(const std::string&)> progress = {};
   // The caller's knowledge of this request, so that engines need not compute it again; null where unknown.
-  // The lower bound may be of any effort; the grounds say which ranks are neighbours.
+  // The lower bound may be of any effort; the graphs say which ranks are neighbours.
   const Bound* bound = nullptr;
-  Grounds* grounds = nullptr;
+  RankGraphs* graphs = nullptr;
 };
 
 struct Synthesis {

@@ -147,8 +147,7 @@ StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
   StatusOr<Synthesis> together = Together(request, bound, budget);
   if (kind == CollectiveKind::kBarrier || request.limits.chunks ||
       (together.ok() && (IsNear(request, bound, *together) || IsBetterThanApart(request, *together))) ||
-      (NumRows(request) > kMostRows &&
-       !MayUseSymmetry(*request.topology, *request.collective)))
+      (NumRows(request) > kMostRows && !MayUseSymmetry(*request.topology, *request.collective)))
     return together;
   if (!together.ok()) return PackAndCut(request, bound, budget);
   const int64_t together_ps = together->simulation->time_ps;

@@ -13,8 +13,8 @@
 #include "ir/sizes.h"
 #include "ir/translated.h"
 #include "synth/common/compose.h"
-#include "synth/common/ground.h"
 #include "synth/common/phases.h"
+#include "synth/common/rank_graph.h"
 #include "synth/common/reverse.h"
 #include "synth/common/step_limit.h"
 #include "synth/greedy/search.h"
@@ -331,8 +331,8 @@ bool MovesPairs(CollectiveKind kind) {
 }
 
 // Hops between members, on average over a few of them.
-double MeanDistance(const Ground& ground, std::span<const Rank> members) {
-  Router router(ground);
+double MeanDistance(const RankGraph& graph, std::span<const Rank> members) {
+  Router router(graph);
   int64_t hops = 0, pairs = 0;
   for (size_t i = 0; i < members.size(); i += 1 + members.size() / kSampled)
     for (const Rank r : members) {
@@ -348,12 +348,12 @@ int64_t WorkOf(const SynthesisRequest& request) {
   const Collective& collective = *request.collective;
   const int64_t moves = kMovesPerMove * request.limits.chunks.value_or(1) * LeastMoves(collective);
   if (collective.num_members() <= kFewRanks) return moves;
-  std::optional<Ground> own;
-  if (request.grounds == nullptr) own.emplace(*request.topology);
-  const Ground& ground = own ? *own : request.grounds->forward();
-  const int64_t neighbours = ground.num_hops() / ground.num_ranks();
+  std::optional<RankGraph> own;
+  if (request.graphs == nullptr) own.emplace(*request.topology);
+  const RankGraph& graph = own ? *own : request.graphs->forward();
+  const int64_t neighbours = graph.num_hops() / graph.num_ranks();
   const int64_t density = std::max<int64_t>(1, neighbours * neighbours / (kFewNeighbours * kFewNeighbours));
-  const double hops = MovesPairs(collective.kind()) ? MeanDistance(ground, collective.ranks()) : 1;
+  const double hops = MovesPairs(collective.kind()) ? MeanDistance(graph, collective.ranks()) : 1;
   return static_cast<int64_t>(static_cast<double>(moves * density) * std::max(1.0, hops));
 }
 

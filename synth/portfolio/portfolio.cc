@@ -17,7 +17,7 @@
 #include "ir/bitwise_same.h"
 #include "ir/bounds/bound.h"
 #include "ir/simulate/simulate.h"
-#include "synth/common/ground.h"
+#include "synth/common/rank_graph.h"
 
 namespace xccl {
 namespace {
@@ -102,8 +102,8 @@ class Portfolio {
   }
 
   void TryOthers(int64_t limit) {
-    grounds_.emplace(*request_.topology);
-    request_.grounds = &*grounds_;
+    graphs_.emplace(*request_.topology);
+    request_.graphs = &*graphs_;
     std::vector<Candidate> candidates;
     for (const Engine& engine : engines_)
       if (engine.near_bound == 0 && !engine.searches_long && !engine.asks_others)
@@ -244,10 +244,10 @@ class Portfolio {
                               request_.collective->name(), request_.topology->name(), last.message()));
   }
 
-  SynthesisRequest request_;  // with the bound and, from TryOthers on, the grounds
+  SynthesisRequest request_;  // with the bound and, from TryOthers on, the graphs
   const std::span<const Engine> engines_;
   const std::function<bool()> deadline_;
-  std::optional<Grounds> grounds_;
+  std::optional<RankGraphs> graphs_;
   Bound bound_;
   std::vector<Status> refusals_ = {InvalidInput("none serves it")};
   std::optional<Status> bug_;

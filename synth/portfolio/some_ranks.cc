@@ -34,7 +34,7 @@ StatusOr<Synthesis> PlanSomeRanks(const SynthesisRequest& request, const MakePla
   smaller.collective = &collective;
   smaller.start = nullptr;
   smaller.bound = nullptr;
-  smaller.grounds = nullptr;
+  smaller.graphs = nullptr;
   StatusOr<Synthesis> made = make(smaller);
   if (!made.ok()) return make(request);
   const bool proved = made->exact;

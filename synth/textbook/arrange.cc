@@ -6,11 +6,12 @@
 
 namespace xccl {
 
-StatusOr<Arrangement> Arrange(const Ground& ground, std::span<const Rank> members, std::string_view engine) {
+StatusOr<Arrangement> Arrange(const RankGraph& graph, std::span<const Rank> members,
+                              std::string_view engine) {
   const int32_t n = static_cast<int32_t>(members.size());
   Arrangement made;
-  if (n == ground.num_ranks()) {
-    if (std::optional<Grid> grid = DetectGrid(ground); grid && (grid->dims.size() > 1 || n <= 3)) {
+  if (n == graph.num_ranks()) {
+    if (std::optional<Grid> grid = DetectGrid(graph); grid && (grid->dims.size() > 1 || n <= 3)) {
       made.grid = *std::move(grid);
       made.is_machine = true;
       made.rank.resize(members.size());
@@ -24,7 +25,7 @@ StatusOr<Arrangement> Arrange(const Ground& ground, std::span<const Rank> member
   }
   for (Rank a : members)
     for (Rank b : members)
-      if (a != b && !ground.Find(a, b))
+      if (a != b && !graph.Find(a, b))
         return InvalidInput(fmt::format(
             "{}: the {} ranks form no grid, and ranks {} and {} are not next to each other; expected a "
             "grid or torus of two or more dimensions, or all next to each other; hint: --engine=ring",
@@ -40,7 +41,7 @@ StatusOr<Arrangement> Arrange(const Ground& ground, std::span<const Rank> member
     if (rows == 1) made.grid.dims = {n};
     for (int32_t d : made.grid.dims) made.grid.wraps.push_back(d > 2);
   }
-  const Positions positions = IslandPositions(ground, members);
+  const Positions positions = DomainPositions(graph, members);
   made.rank = positions.rank;
   made.member = positions.member;
   return made;

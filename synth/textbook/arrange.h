@@ -8,7 +8,7 @@
 
 #include "base/ids.h"
 #include "base/status.h"
-#include "synth/common/ground.h"
+#include "synth/common/rank_graph.h"
 #include "synth/textbook/grid.h"
 
 namespace xccl {
@@ -22,6 +22,6 @@ struct Arrangement {
 
 // The grid that the machine is where all its ranks are members; else, if all are next to each other, rows and
 // columns. Errors: kInvalidInput "ENGINE: ..." where they are neither, or their number has no divisor.
-StatusOr<Arrangement> Arrange(const Ground& ground, std::span<const Rank> members, std::string_view engine);
+StatusOr<Arrangement> Arrange(const RankGraph& graph, std::span<const Rank> members, std::string_view engine);
 
 }  // namespace xccl

@@ -1,5 +1,5 @@
 // Bine trees (De Sensi et al., SC 2025): binomial trees over negabinary digits. The partners are swing's
-// (synth/textbook/swing.h), about 2/3 as far as a binomial tree's, so that fewer bytes cross between islands.
+// (synth/textbook/swing.h), about 2/3 as far as a binomial tree's, so that fewer bytes cross between domains.
 // The sends that reach whom has nothing yet are the root's tree, ceil(log2 n) steps of it: broadcast
 // ceil(log2 n) (alpha
 // + S beta), or dealt out and gathered where that is faster; gather and scatter ceil(log2 n) alpha + (n-1)/n
@@ -12,7 +12,7 @@ namespace xccl {
 namespace {
 
 // The tree in one message each, or, where that is faster, blocks dealt out and gathered.
-void SetBroadcast(const Rounds& rounds, const Ground& ground, const SynthesisRequest& request,
+void SetBroadcast(const Rounds& rounds, const RankGraph& graph, const SynthesisRequest& request,
                   Recipe& recipe) {
   const int32_t n = rounds.size();
   const auto dealt = [rounds, n](Rank root, ChunkRange all, Moves& moves) {
@@ -30,7 +30,7 @@ void SetBroadcast(const Rounds& rounds, const Ground& ground, const SynthesisReq
   const Rank root = request.collective->spec().root.value_or(rounds.positions.rank[0]);
   RoundsBroadcast(rounds, root, {0, 1}, whole);
   dealt(root, {0, n}, pieces);
-  if (MovesTimePs(whole, ground, request, 1) <= MovesTimePs(pieces, ground, request, 1.0 / n)) {
+  if (MovesTimePs(whole, graph, request, 1) <= MovesTimePs(pieces, graph, request, 1.0 / n)) {
     recipe.broadcast = [rounds](Rank from, ChunkRange all, Moves& moves) {
       RoundsBroadcast(rounds, from, all, moves);
     };
@@ -41,21 +41,21 @@ void SetBroadcast(const Rounds& rounds, const Ground& ground, const SynthesisReq
   }
 }
 
-StatusOr<Recipe> PlaceBine(const Ground& ground, const SynthesisRequest& request) {
+StatusOr<Recipe> PlaceBine(const RankGraph& graph, const SynthesisRequest& request) {
   const CollectiveKind kind = request.collective->kind();
-  Rounds rounds{IslandPositions(ground, request.collective->ranks()), {}};
+  Rounds rounds{DomainPositions(graph, request.collective->ranks()), {}};
   if (const std::optional<Rank> root = request.collective->spec().root)
     rounds.positions = StartingAt(rounds.positions, *root, false);
   rounds.rounds = CircleRounds(rounds.size());
   Recipe recipe;
   recipe.root = rounds.positions.rank[0];
   if (kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce) {
-    SetBroadcast(rounds, ground, request, recipe);
+    SetBroadcast(rounds, graph, request, recipe);
   } else if (kind == CollectiveKind::kAlltoall || kind == CollectiveKind::kAlltoallv) {
-    SetRoundsAlltoallCost(rounds, ground, recipe);
+    SetRoundsAlltoallCost(rounds, graph, recipe);
   } else if (kind != CollectiveKind::kGather && kind != CollectiveKind::kScatter) {
-    recipe.allgather_cost = RoundsAllgatherCost(std::span(&rounds, 1), ground);
-    ExchangeWhereFaster(rounds, ground, request, recipe);
+    recipe.allgather_cost = RoundsAllgatherCost(std::span(&rounds, 1), graph);
+    ExchangeWhereFaster(rounds, graph, request, recipe);
   }
   recipe.allgather = [rounds](const Blocks& blocks, Moves& moves) { RoundsAllgather(rounds, blocks, moves); };
   recipe.gather = [rounds](Rank root, const Blocks& blocks, Moves& moves) {

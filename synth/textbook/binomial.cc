@@ -1,5 +1,5 @@
 // Binomial tree: in every step each rank that has the data halves what it is responsible for and sends to the
-// first of the other half: ceil(log2 n) steps. Far halves come first, so islands are entered once each and
+// first of the other half: ceil(log2 n) steps. Far halves come first, so domains are entered once each and
 // then serve themselves. gather is the same tree upwards with growing messages.
 #include <algorithm>
 
@@ -19,8 +19,8 @@ void ForEdges(int32_t n, F f) {
   }
 }
 
-StatusOr<Recipe> PlaceBinomial(const Ground& ground, const SynthesisRequest& request) {
-  const Positions positions = CubePositions(ground, request.collective->ranks());
+StatusOr<Recipe> PlaceBinomial(const RankGraph& graph, const SynthesisRequest& request) {
+  const Positions positions = CubePositions(graph, request.collective->ranks());
   const bool cube = positions.size() == PowerBelow(positions.size());
   const int32_t steps = CeilLog2(positions.size());
   Recipe recipe;

@@ -68,11 +68,11 @@ Moves AlltoallLoads(const Positions& positions, int32_t radix) {
   return moves;
 }
 
-void PlaceAlltoall(const Positions& positions, const Ground& ground, const SynthesisRequest& request,
+void PlaceAlltoall(const Positions& positions, const RankGraph& graph, const SynthesisRequest& request,
                    Recipe& recipe) {
   const int32_t n = positions.size();
   const int32_t radix = BestRadix(n, int64_t{n} * CeilLog2(n), [&](int32_t k) {
-    return MovesTimePs(AlltoallLoads(positions, k), ground, request, 1.0 / n);
+    return MovesTimePs(AlltoallLoads(positions, k), graph, request, 1.0 / n);
   });
   recipe.alltoall = [positions, radix](const Pairs& pairs, Moves& moves) {
     BruckAlltoall(positions, radix, pairs, moves);
@@ -80,16 +80,16 @@ void PlaceAlltoall(const Positions& positions, const Ground& ground, const Synth
   recipe.alltoall_hops = CeilLog2(n);
   if (n > kMostMeasured) return;
   const Moves loads = AlltoallLoads(positions, radix);
-  recipe.alltoall_cost = MeasureMoves(loads, ground, 1.0 / n, false);
-  Router router(ground);
+  recipe.alltoall_cost = MeasureMoves(loads, graph, 1.0 / n, false);
+  Router router(graph);
   double hops = 0;
   for (const Move& move : loads.items())
     hops += static_cast<double>(move.chunks.count) * router.Distance(move.src, move.dst).value_or(1);
   recipe.alltoall_hops = hops / n / n;
 }
 
-StatusOr<Recipe> PlaceBruck(const Ground& ground, const SynthesisRequest& request) {
-  const Positions positions = IslandPositions(ground, request.collective->ranks());
+StatusOr<Recipe> PlaceBruck(const RankGraph& graph, const SynthesisRequest& request) {
+  const Positions positions = DomainPositions(graph, request.collective->ranks());
   Recipe recipe;
   recipe.root = positions.rank[0];
   recipe.allgather = [positions](const Blocks& blocks, Moves& moves) {
@@ -97,7 +97,7 @@ StatusOr<Recipe> PlaceBruck(const Ground& ground, const SynthesisRequest& reques
   };
   if (request.collective->kind() == CollectiveKind::kAlltoall ||
       request.collective->kind() == CollectiveKind::kAlltoallv)
-    PlaceAlltoall(positions, ground, request, recipe);
+    PlaceAlltoall(positions, graph, request, recipe);
   return recipe;
 }
 

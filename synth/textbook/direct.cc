@@ -26,30 +26,30 @@ struct Exchange {
   Cost cost;
   double hops = 1;  // of an average pair
 };
-Exchange MeasureExchange(const Ground& ground, const Positions& positions, double fraction) {
+Exchange MeasureExchange(const RankGraph& graph, const Positions& positions, double fraction) {
   Cost cost;
   const int64_t n = positions.size();
-  std::vector<bool> member(static_cast<size_t>(ground.num_ranks()), false);
+  std::vector<bool> member(static_cast<size_t>(graph.num_ranks()), false);
   for (Rank r : positions.rank) member[r.index()] = true;
-  std::vector<double> load(static_cast<size_t>(ground.topology().num_links()), 0);
+  std::vector<double> load(static_cast<size_t>(graph.topology().num_links()), 0);
   int64_t pairs = 0;
   for (Rank r : positions.rank) {
     std::optional<Rank> last;
-    for (HopId h = ground.FirstOut(r); h < ground.EndOut(r); ++h.value) {
-      const Hop& hop = ground.hop(h);
+    for (HopId h = graph.FirstOut(r); h < graph.EndOut(r); ++h.value) {
+      const Hop& hop = graph.hop(h);
       if (!member[hop.to.index()] || last == hop.to) continue;
       last = hop.to;
       ++pairs;
       cost.fixed_ps = std::max(cost.fixed_ps, static_cast<double>(hop.latency_ps));
-      for (LinkId l : ground.Links(h)) {
+      for (LinkId l : graph.Links(h)) {
         load[l.index()] +=
-            fraction * 1e12 / static_cast<double>(ground.topology().link(l).bandwidth_bytes_per_s);
+            fraction * 1e12 / static_cast<double>(graph.topology().link(l).bandwidth_bytes_per_s);
         cost.ps_per_byte = std::max(cost.ps_per_byte, load[l.index()]);
       }
     }
   }
   if (pairs == n * (n - 1)) return {cost, 1};
-  Router router(ground);
+  Router router(graph);
   int64_t hops = 0, farthest = 0;
   for (Rank a : positions.rank) {
     for (Rank b : positions.rank) {
@@ -59,8 +59,8 @@ Exchange MeasureExchange(const Ground& ground, const Positions& positions, doubl
     }
   }
   double capacity = 0;
-  for (int32_t h = 0; h < ground.num_hops(); ++h)
-    capacity += static_cast<double>(ground.hop(HopId(h)).bandwidth_bytes_per_s);
+  for (int32_t h = 0; h < graph.num_hops(); ++h)
+    capacity += static_cast<double>(graph.hop(HopId(h)).bandwidth_bytes_per_s);
   cost.fixed_ps *= static_cast<double>(farthest);
   cost.ps_per_byte = std::max(cost.ps_per_byte, static_cast<double>(hops) * fraction * 1e12 / capacity);
   return {cost, static_cast<double>(hops) / static_cast<double>(n * (n - 1))};
@@ -78,15 +78,15 @@ void DirectSendrecv(const Collective& cut, Moves& moves) {
   }
 }
 
-bool AllNextToEachOther(const Ground& ground, std::span<const Rank> members) {
+bool AllNextToEachOther(const RankGraph& graph, std::span<const Rank> members) {
   for (Rank a : members)
     for (Rank b : members)
-      if (a != b && !ground.Find(a, b)) return false;
+      if (a != b && !graph.Find(a, b)) return false;
   return true;
 }
 
-Recipe ExchangeRecipe(const Ground& ground, const SynthesisRequest& request, bool rounds) {
-  const Positions positions = IslandPositions(ground, request.collective->ranks());
+Recipe ExchangeRecipe(const RankGraph& graph, const SynthesisRequest& request, bool rounds) {
+  const Positions positions = DomainPositions(graph, request.collective->ranks());
   const int32_t n = positions.size();
   const auto step_of = [rounds](int32_t round) { return rounds ? round : 0; };
   Recipe recipe;
@@ -105,19 +105,19 @@ Recipe ExchangeRecipe(const Ground& ground, const SynthesisRequest& request, boo
                  step_of(round), TransferOp::kCopy, std::nullopt});
     });
   };
-  auto [cost, hops] = MeasureExchange(ground, positions, 1.0 / n);
+  auto [cost, hops] = MeasureExchange(graph, positions, 1.0 / n);
   recipe.alltoall_hops = hops;
   if (rounds) cost.fixed_ps *= n - 1;
   recipe.allgather_cost = recipe.alltoall_cost = cost;
   return recipe;
 }
 
-StatusOr<Recipe> PlaceDirect(const Ground& ground, const SynthesisRequest& request) {
+StatusOr<Recipe> PlaceDirect(const RankGraph& graph, const SynthesisRequest& request) {
   const CollectiveKind kind = request.collective->kind();
   const std::span<const Rank> members = request.collective->ranks();
   const bool rooted = IsRooted(kind) || kind == CollectiveKind::kSendrecv;
   Recipe recipe;
-  if (!rooted) recipe = ExchangeRecipe(ground, request, false);
+  if (!rooted) recipe = ExchangeRecipe(graph, request, false);
   const std::vector<Rank> ranks(members.begin(), members.end());
   recipe.broadcast = [ranks](Rank root, ChunkRange all, Moves& moves) {
     for (Rank r : ranks) moves.Add({all, root, r, 0, TransferOp::kCopy, std::nullopt});
@@ -129,9 +129,9 @@ StatusOr<Recipe> PlaceDirect(const Ground& ground, const SynthesisRequest& reque
   recipe.sendrecv = DirectSendrecv;
   if (rooted) return recipe;
   recipe.alltoall_cost = recipe.allgather_cost;
-  if (kind == CollectiveKind::kAllreduce && request.allow_divergent && AllNextToEachOther(ground, members)) {
-    const Positions positions = IslandPositions(ground, members);
-    const Cost one_shot = MeasureExchange(ground, positions, 1.0).cost;
+  if (kind == CollectiveKind::kAllreduce && request.allow_divergent && AllNextToEachOther(graph, members)) {
+    const Positions positions = DomainPositions(graph, members);
+    const Cost one_shot = MeasureExchange(graph, positions, 1.0).cost;
     const double bytes = static_cast<double>(request.size_bytes);
     const double once = one_shot.fixed_ps + one_shot.ps_per_byte * bytes;
     const double twice = 2 * (recipe.allgather_cost->fixed_ps + recipe.allgather_cost->ps_per_byte * bytes);
@@ -147,8 +147,8 @@ StatusOr<Recipe> PlaceDirect(const Ground& ground, const SynthesisRequest& reque
   return recipe;
 }
 
-StatusOr<Recipe> PlacePairwise(const Ground& ground, const SynthesisRequest& request) {
-  return ExchangeRecipe(ground, request, true);
+StatusOr<Recipe> PlacePairwise(const RankGraph& graph, const SynthesisRequest& request) {
+  return ExchangeRecipe(graph, request, true);
 }
 
 }  // namespace

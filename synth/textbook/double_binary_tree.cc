@@ -1,6 +1,6 @@
 // Two binary trees over all but the root, each for half of the data, such that who is inside one is a leaf of
 // the other: every port is busy both ways, at logarithmic depth (Sanders, Speck and Traeff, 2009; NCCL's
-// trees). Several islands: the trees join islands, each tree enters an island at another GPU (so over another
+// trees). Several domains: the trees join domains, each tree enters an domain at another GPU (so over another
 // NIC), and a chain serves the inside.
 #include <algorithm>
 
@@ -32,17 +32,17 @@ struct Edge {
   int32_t depth = 0;
 };
 
-// An island as a chain whose first rank is where a tree enters.
+// An domain as a chain whose first rank is where a tree enters.
 using Chain = std::vector<Rank>;
 
 class TwoTrees {
  public:
-  TwoTrees(const Ground& ground, std::span<const Rank> members, Rank root) {
-    const Positions positions = StartingAt(IslandPositions(ground, members), root, false);
-    if (ground.num_islands() > 1) {
-      std::vector<int32_t> chain_of(static_cast<size_t>(ground.num_islands()), -1);
+  TwoTrees(const RankGraph& graph, std::span<const Rank> members, Rank root) {
+    const Positions positions = StartingAt(DomainPositions(graph, members), root, false);
+    if (graph.num_domains() > 1) {
+      std::vector<int32_t> chain_of(static_cast<size_t>(graph.num_domains()), -1);
       for (Rank r : positions.rank) {
-        int32_t& c = chain_of[ground.Island(r)];
+        int32_t& c = chain_of[graph.Domain(r)];
         if (c < 0) c = static_cast<int32_t>(chains_.size()), chains_.emplace_back();
         chains_[c].push_back(r);
       }
@@ -99,14 +99,14 @@ class TwoTrees {
   std::vector<Chain> chains_;
 };
 
-StatusOr<Recipe> PlaceDoubleBinaryTree(const Ground& ground, const SynthesisRequest& request) {
+StatusOr<Recipe> PlaceDoubleBinaryTree(const RankGraph& graph, const SynthesisRequest& request) {
   const std::vector<Rank> members(request.collective->ranks().begin(), request.collective->ranks().end());
   Recipe recipe;
   recipe.lanes = 2;
   recipe.root = members[0];
   recipe.pipelines = true;
-  recipe.broadcast = [&ground, members](Rank root, ChunkRange all, Moves& moves) {
-    const TwoTrees trees(ground, members, root);
+  recipe.broadcast = [&graph, members](Rank root, ChunkRange all, Moves& moves) {
+    const TwoTrees trees(graph, members, root);
     for (int32_t t = 0; t < 2; ++t)
       for (const Edge& edge : trees.Edges(t))
         moves.Add(

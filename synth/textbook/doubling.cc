@@ -120,8 +120,8 @@ Recipe DoublingRecipe(const Positions& positions, bool near_first) {
   return recipe;
 }
 
-StatusOr<Recipe> PlaceHalvingDoubling(const Ground& ground, const SynthesisRequest& request) {
-  const Positions positions = CubePositions(ground, request.collective->ranks());
+StatusOr<Recipe> PlaceHalvingDoubling(const RankGraph& graph, const SynthesisRequest& request) {
+  const Positions positions = CubePositions(graph, request.collective->ranks());
   Recipe recipe = DoublingRecipe(positions, false);
   const bool cube = positions.size() == PowerBelow(positions.size());
   recipe.lanes = 1;
@@ -133,8 +133,8 @@ StatusOr<Recipe> PlaceHalvingDoubling(const Ground& ground, const SynthesisReque
   return recipe;
 }
 
-StatusOr<Recipe> PlaceRecursiveDoubling(const Ground& ground, const SynthesisRequest& request) {
-  const Positions positions = CubePositions(ground, request.collective->ranks());
+StatusOr<Recipe> PlaceRecursiveDoubling(const RankGraph& graph, const SynthesisRequest& request) {
+  const Positions positions = CubePositions(graph, request.collective->ranks());
   Recipe recipe = DoublingRecipe(positions, true);
   recipe.allreduce = [core = MakeCore(positions)](ChunkRange all, Moves& moves) {
     ExchangeAllreduce(core, all, moves);

@@ -197,20 +197,20 @@ std::vector<Cycle> TimesPath(const std::vector<Cycle>& base, int32_t m) {
   return made;
 }
 
-bool SameLinks(const Ground& ground, const Grid& grid) {
+bool SameLinks(const RankGraph& graph, const Grid& grid) {
   int64_t found = 0;
   for (int32_t v = 0; v < grid.num_ranks(); ++v) {
     for (size_t i = 0; i < grid.dims.size(); ++i) {
       const int32_t d = grid.dims[i], stride = grid.Stride(i), x = v / stride % d;
       for (int32_t y : {x - 1, x + 1}) {
         if (!grid.wraps[i] && (y < 0 || y >= d)) continue;
-        const auto hop = ground.Find(Rank(v), Rank(v + ((y + d) % d - x) * stride));
-        if (!hop || ground.hop(*hop).num_links != 1) return false;
-        found += ground.Parallel(*hop);
+        const auto hop = graph.Find(Rank(v), Rank(v + ((y + d) % d - x) * stride));
+        if (!hop || graph.hop(*hop).num_links != 1) return false;
+        found += graph.Parallel(*hop);
       }
     }
   }
-  return found == ground.num_hops();
+  return found == graph.num_hops();
 }
 
 }  // namespace
@@ -222,11 +222,11 @@ int32_t Grid::Stride(size_t dim) const {
                          std::multiplies<>());
 }
 
-std::optional<Grid> DetectGrid(const Ground& ground) {
-  const int32_t n = ground.num_ranks();
+std::optional<Grid> DetectGrid(const RankGraph& graph) {
+  const int32_t n = graph.num_ranks();
   std::set<int32_t> near;
-  for (HopId h = ground.FirstOut(Rank(0)); h < ground.EndOut(Rank(0)); ++h.value)
-    near.insert(ground.hop(h).to.value);
+  for (HopId h = graph.FirstOut(Rank(0)); h < graph.EndOut(Rank(0)); ++h.value)
+    near.insert(graph.hop(h).to.value);
   if (n < 2 || near.size() > 60 || !near.contains(1)) return std::nullopt;
   // Strides from small to large; `dims` is filled from the fastest dimension.
   Grid grid;
@@ -235,7 +235,7 @@ std::optional<Grid> DetectGrid(const Ground& ground) {
       Grid found = grid;
       std::reverse(found.dims.begin(), found.dims.end());
       std::reverse(found.wraps.begin(), found.wraps.end());
-      if (!SameLinks(ground, found)) return false;
+      if (!SameLinks(graph, found)) return false;
       grid = std::move(found);
       return true;
     }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "synth/common/ground.h"
+#include "synth/common/rank_graph.h"
 
 namespace xccl {
 
@@ -25,7 +25,7 @@ struct Grid {
 
 // The grid that the one-link hops form, when they are exactly those of one; dimensions of 1 leave no trace.
 // A single ring or line is a grid of one dimension; a full mesh of 2 or 3 ranks is one too.
-std::optional<Grid> DetectGrid(const Ground& ground);
+std::optional<Grid> DetectGrid(const RankGraph& graph);
 
 // Cycles through all vertices that share no edge, as many as the construction finds (for a torus of k
 // dimensions k of them, which use every edge; one for a mesh); none when the grid has no such cycle or is a

@@ -139,18 +139,18 @@ class GridRings {
 };
 
 // Per dimension the slowest hop and the narrowest.
-StatusOr<Recipe> PlaceGridRings(const Ground& ground, const SynthesisRequest& request,
+StatusOr<Recipe> PlaceGridRings(const RankGraph& graph, const SynthesisRequest& request,
                                 std::string_view engine, bool all_at_once) {
-  XCCL_ASSIGN_OR_RETURN(Arrangement arrangement, Arrange(ground, request.collective->ranks(), engine));
+  XCCL_ASSIGN_OR_RETURN(Arrangement arrangement, Arrange(graph, request.collective->ranks(), engine));
   const Grid grid = arrangement.grid;
   const int32_t dims = static_cast<int32_t>(grid.dims.size());
   double fixed = 0, sequential = 0, share = 1.0 / request.collective->num_members();
   int64_t narrowest = std::numeric_limits<int64_t>::max(), latency = 0;
   bool shared_ports = false;  // behind a switch all of a rank's copies leave by one port
-  for (int32_t h = 0; h < ground.num_hops(); ++h) {
-    narrowest = std::min(narrowest, ground.hop(HopId(h)).bandwidth_bytes_per_s);
-    latency = std::max(latency, ground.hop(HopId(h)).latency_ps);
-    shared_ports |= ground.hop(HopId(h)).num_links > 1;
+  for (int32_t h = 0; h < graph.num_hops(); ++h) {
+    narrowest = std::min(narrowest, graph.hop(HopId(h)).bandwidth_bytes_per_s);
+    latency = std::max(latency, graph.hop(HopId(h)).latency_ps);
+    shared_ports |= graph.hop(HopId(h)).num_links > 1;
   }
   bool even_ring = false;
   for (int32_t i = 0; i < dims; ++i) {
@@ -175,11 +175,11 @@ StatusOr<Recipe> PlaceGridRings(const Ground& ground, const SynthesisRequest& re
   return recipe;
 }
 
-StatusOr<Recipe> Place2dRing(const Ground& ground, const SynthesisRequest& request) {
-  return PlaceGridRings(ground, request, "2d-ring", false);
+StatusOr<Recipe> Place2dRing(const RankGraph& graph, const SynthesisRequest& request) {
+  return PlaceGridRings(graph, request, "2d-ring", false);
 }
-StatusOr<Recipe> Place2dTorus(const Ground& ground, const SynthesisRequest& request) {
-  return PlaceGridRings(ground, request, "2d-torus", true);
+StatusOr<Recipe> Place2dTorus(const RankGraph& graph, const SynthesisRequest& request) {
+  return PlaceGridRings(graph, request, "2d-torus", true);
 }
 
 std::vector<CollectiveKind> Served() {

@@ -21,14 +21,14 @@ using testing::MakeRing;
 using testing::MakeSwitch;
 
 // Each cycle visits every vertex once along links, and no edge is used twice.
-void ExpectDisjoint(const std::vector<std::vector<int32_t>>& cycles, const Ground& ground) {
+void ExpectDisjoint(const std::vector<std::vector<int32_t>>& cycles, const RankGraph& graph) {
   std::set<std::pair<int32_t, int32_t>> edges;
   for (const std::vector<int32_t>& cycle : cycles) {
-    EXPECT_EQ(static_cast<int32_t>(std::set<int32_t>(cycle.begin(), cycle.end()).size()), ground.num_ranks());
-    EXPECT_EQ(static_cast<int32_t>(cycle.size()), ground.num_ranks());
+    EXPECT_EQ(static_cast<int32_t>(std::set<int32_t>(cycle.begin(), cycle.end()).size()), graph.num_ranks());
+    EXPECT_EQ(static_cast<int32_t>(cycle.size()), graph.num_ranks());
     for (size_t i = 0; i < cycle.size(); ++i) {
       const int32_t a = cycle[i], b = cycle[(i + 1) % cycle.size()];
-      EXPECT_TRUE(ground.Find(Rank(a), Rank(b)).has_value()) << a << "-" << b;
+      EXPECT_TRUE(graph.Find(Rank(a), Rank(b)).has_value()) << a << "-" << b;
       EXPECT_TRUE(edges.insert(std::minmax(a, b)).second) << a << "-" << b << " twice";
     }
   }
@@ -51,22 +51,22 @@ TEST(Grid, IsDetectedAndDecomposed) {
   };
   for (const Case& c : cases) {
     const Topology topology = MakeGrid(c.dims, c.wrap);
-    const Ground ground(topology);
-    const std::optional<Grid> grid = DetectGrid(ground);
+    const RankGraph graph(topology);
+    const std::optional<Grid> grid = DetectGrid(graph);
     ASSERT_TRUE(grid.has_value()) << fmt::format("{}", fmt::join(c.dims, "x"));
     EXPECT_EQ(grid->dims, c.dims);
     const std::vector<std::vector<int32_t>> cycles = DisjointCycles(*grid);
     EXPECT_EQ(static_cast<int32_t>(cycles.size()), c.cycles)
         << fmt::format("{} {}", fmt::join(c.dims, "x"), c.wrap);
-    ExpectDisjoint(cycles, ground);
+    ExpectDisjoint(cycles, graph);
   }
 }
 
 TEST(Grid, OthersAreNot) {
-  EXPECT_FALSE(DetectGrid(Ground(MakeFullMesh(5))).has_value());
-  EXPECT_FALSE(DetectGrid(Ground(MakeSwitch(4))).has_value());
-  EXPECT_FALSE(DetectGrid(Ground(MakeDgx1())).has_value());
-  EXPECT_FALSE(DetectGrid(Ground(MakeGraph(4, {{0, 1}, {1, 2}, {2, 3}, {3, 0}, {0, 2}}))).has_value());
+  EXPECT_FALSE(DetectGrid(RankGraph(MakeFullMesh(5))).has_value());
+  EXPECT_FALSE(DetectGrid(RankGraph(MakeSwitch(4))).has_value());
+  EXPECT_FALSE(DetectGrid(RankGraph(MakeDgx1())).has_value());
+  EXPECT_FALSE(DetectGrid(RankGraph(MakeGraph(4, {{0, 1}, {1, 2}, {2, 3}, {3, 0}, {0, 2}}))).has_value());
 }
 
 TEST(CompleteCycles, ShareNoEdge) {
@@ -74,7 +74,7 @@ TEST(CompleteCycles, ShareNoEdge) {
     const Topology topology = MakeFullMesh(n);
     const std::vector<std::vector<int32_t>> cycles = CompleteCycles(n);
     EXPECT_EQ(static_cast<int32_t>(cycles.size()), (n - 1) / 2) << n;
-    ExpectDisjoint(cycles, Ground(topology));
+    ExpectDisjoint(cycles, RankGraph(topology));
   }
 }
 
@@ -100,9 +100,9 @@ TEST(PlaceRings, UseTheLinks) {
       {"ring with a chord", MakeGraph(6, {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 0}, {0, 3}}), 2, 10},
   };
   for (const RingsCase& c : cases) {
-    const Ground ground(c.topology);
+    const RankGraph graph(c.topology);
     const std::vector<Rank> members = AllRanks(c.topology.num_ranks());
-    const StatusOr<Rings> rings = PlaceRings(ground, members, "ring");
+    const StatusOr<Rings> rings = PlaceRings(graph, members, "ring");
     ASSERT_TRUE(rings.ok()) << c.name << ": " << rings.status().message();
     EXPECT_EQ(static_cast<int32_t>(rings->rings.size()), c.rings) << c.name;
     EXPECT_EQ(rings->bandwidth_bytes_per_s, c.gb_per_s * 1'000'000'000) << c.name;
@@ -110,9 +110,9 @@ TEST(PlaceRings, UseTheLinks) {
     for (const Ring& ring : rings->rings) {
       EXPECT_EQ(std::set<Rank>(ring.order.begin(), ring.order.end()).size(), members.size()) << c.name;
       for (size_t i = 0; i < ring.order.size(); ++i) {
-        EXPECT_EQ(ground.hop(ring.hops[i]).from, ring.order[i]);
-        EXPECT_EQ(ground.hop(ring.hops[i]).to, ring.order[(i + 1) % ring.order.size()]);
-        for (LinkId l : ground.Links(ring.hops[i])) load[l.index()] += rings->bandwidth_bytes_per_s;
+        EXPECT_EQ(graph.hop(ring.hops[i]).from, ring.order[i]);
+        EXPECT_EQ(graph.hop(ring.hops[i]).to, ring.order[(i + 1) % ring.order.size()]);
+        for (LinkId l : graph.Links(ring.hops[i])) load[l.index()] += rings->bandwidth_bytes_per_s;
       }
     }
     for (int32_t l = 0; l < c.topology.num_links(); ++l)
@@ -123,7 +123,7 @@ TEST(PlaceRings, UseTheLinks) {
 TEST(PlaceRings, SaysWhenThereIsNone) {
   const Topology topology = MakeGrid({3, 3}, false);
   const std::vector<Rank> members = AllRanks(9);
-  EXPECT_EQ(PlaceRings(Ground(topology), members, "ring").status(),
+  EXPECT_EQ(PlaceRings(RankGraph(topology), members, "ring").status(),
             InvalidInput("ring: found no cycle through all 9 ranks over paths between neighbours; hint: "
                          "--engine=greedy"));
 }

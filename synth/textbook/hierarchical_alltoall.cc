@@ -16,11 +16,11 @@ namespace {
 constexpr std::string_view kName = "hierarchical-alltoall";
 
 // Positions host by host: everyone with everyone of the host, then of the rail.
-StatusOr<Recipe> PlaceCombined(const Ground& ground, const SynthesisRequest& request) {
+StatusOr<Recipe> PlaceCombined(const RankGraph& graph, const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const std::vector<std::vector<Rank>> hosts,
-                        EqualIslands(ground, request.collective->ranks(), kName, "flow"));
+                        EqualDomains(graph, request.collective->ranks(), kName, "flow"));
   const int32_t m = static_cast<int32_t>(hosts.size()), g = static_cast<int32_t>(hosts[0].size());
-  Rounds rounds{IslandPositions(ground, request.collective->ranks()), {{}, {}}};
+  Rounds rounds{DomainPositions(graph, request.collective->ranks()), {{}, {}}};
   for (int32_t p = 0; p < m * g; ++p) {
     const int32_t host = p / g, place = p % g;
     for (int32_t turn = 1; turn < g; ++turn)
@@ -30,7 +30,7 @@ StatusOr<Recipe> PlaceCombined(const Ground& ground, const SynthesisRequest& req
   }
   Recipe recipe;
   recipe.root = hosts[0][0];
-  SetRoundsAlltoallCost(rounds, ground, recipe);
+  SetRoundsAlltoallCost(rounds, graph, recipe);
   recipe.alltoall = [rounds = std::move(rounds)](const Pairs& pairs, Moves& moves) {
     RoundsAlltoall(rounds, pairs, moves);
   };
@@ -53,11 +53,11 @@ void Simulated(const SynthesisRequest& request, Synthesis& synthesis) {
 }
 
 StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
-  Grounds grounds(*request.topology);
-  XCCL_ASSIGN_OR_RETURN(const PlacedEngine placed, PlacedEngine::Place(Combined(), grounds, request));
+  RankGraphs graphs(*request.topology);
+  XCCL_ASSIGN_OR_RETURN(const PlacedEngine placed, PlacedEngine::Place(Combined(), graphs, request));
   // A number of chunks leaves no room for balancing.
   if (request.limits.chunks) return placed.Make();
-  XCCL_ASSIGN_OR_RETURN(const TwoTier hosts, TwoTier::Place(grounds.forward(), request.collective->ranks()));
+  XCCL_ASSIGN_OR_RETURN(const TwoTier hosts, TwoTier::Place(graphs.forward(), request.collective->ranks()));
   Synthesis balanced = hosts.Plan(*request.collective);
   Simulated(request, balanced);
   const bool short_enough = CheckSteps(kName, request, balanced.schedule.num_steps()).ok();

@@ -39,8 +39,8 @@ void Allreduce(const Hosts& hosts, ChunkRange all, Moves& moves) {
                    step, TransferOp::kCopy, std::nullopt});
 }
 
-StatusOr<Recipe> PlaceHierarchicalDoubling(const Ground& ground, const SynthesisRequest& request) {
-  XCCL_ASSIGN_OR_RETURN(Hosts hosts, EqualIslands(ground, request.collective->ranks(), kName));
+StatusOr<Recipe> PlaceHierarchicalDoubling(const RankGraph& graph, const SynthesisRequest& request) {
+  XCCL_ASSIGN_OR_RETURN(Hosts hosts, EqualDomains(graph, request.collective->ranks(), kName));
   const auto m = static_cast<int32_t>(hosts.size());
   if (m != PowerBelow(m))
     return InvalidInput(

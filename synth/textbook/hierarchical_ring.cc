@@ -1,4 +1,4 @@
-// Hosts (or islands) of equal size. allgather: along rails, rings that join the k-th GPU of every host,
+// Hosts (or domains) of equal size. allgather: along rails, rings that join the k-th GPU of every host,
 // first; then rings inside every host. Played backwards, that is inside first; an allreduce goes inside,
 // across, inside. broadcast: the root deals its host's GPUs a piece each, the pieces run along the rails, and
 // every host gathers them.
@@ -13,19 +13,19 @@ namespace {
 
 class Hierarchy {
  public:
-  static StatusOr<Hierarchy> Create(const Ground& ground, std::span<const Rank> members) {
+  static StatusOr<Hierarchy> Create(const RankGraph& graph, std::span<const Rank> members) {
     Hierarchy made;
-    XCCL_ASSIGN_OR_RETURN(made.hosts_, EqualIslands(ground, members, "hierarchical-ring"));
+    XCCL_ASSIGN_OR_RETURN(made.hosts_, EqualDomains(graph, members, "hierarchical-ring"));
     for (const std::vector<Rank>& host : made.hosts_) {
-      XCCL_ASSIGN_OR_RETURN(Rings rings, PlaceRings(ground, host, "hierarchical-ring"));
+      XCCL_ASSIGN_OR_RETURN(Rings rings, PlaceRings(graph, host, "hierarchical-ring"));
       made.lanes_ = std::min(made.lanes_, static_cast<int32_t>(rings.rings.size()));
       made.inside_latency_ = std::max(made.inside_latency_, static_cast<double>(rings.latency_ps));
       if (host.size() > 1)
         made.inside_ = std::min(made.inside_, static_cast<double>(rings.bandwidth_bytes_per_s));
       made.rings_.push_back(std::move(rings));
     }
-    made.member_.resize(static_cast<size_t>(ground.num_ranks()), -1);
-    made.place_.resize(static_cast<size_t>(ground.num_ranks()), -1);
+    made.member_.resize(static_cast<size_t>(graph.num_ranks()), -1);
+    made.place_.resize(static_cast<size_t>(graph.num_ranks()), -1);
     for (size_t i = 0; i < members.size(); ++i) made.member_[members[i].index()] = static_cast<int32_t>(i);
     for (const std::vector<Rank>& host : made.hosts_)
       for (size_t k = 0; k < host.size(); ++k) made.place_[host[k].index()] = static_cast<int32_t>(k);
@@ -70,15 +70,15 @@ class Hierarchy {
              [&](int32_t k, int32_t lane, auto&& send) { send(Piece(Piece(all, k, g), lane, lanes_)); });
   }
 
-  Cost AllgatherCost(const Ground& ground) const {
+  Cost AllgatherCost(const RankGraph& graph) const {
     double rail_latency = 0, rail = 1e18;
     const int32_t m = num_hosts(), g = host_size();
     for (int32_t h = 0; h < m; ++h) {
       for (int32_t k = 0; k < g; ++k) {
-        const std::optional<HopId> hop = ground.Find(hosts_[h][k], hosts_[(h + 1) % m][k]);
+        const std::optional<HopId> hop = graph.Find(hosts_[h][k], hosts_[(h + 1) % m][k]);
         if (!hop) continue;
-        rail_latency = std::max(rail_latency, static_cast<double>(ground.hop(*hop).latency_ps));
-        rail = std::min(rail, static_cast<double>(ground.hop(*hop).bandwidth_bytes_per_s));
+        rail_latency = std::max(rail_latency, static_cast<double>(graph.hop(*hop).latency_ps));
+        rail = std::min(rail, static_cast<double>(graph.hop(*hop).bandwidth_bytes_per_s));
       }
     }
     Cost cost;
@@ -117,8 +117,8 @@ class Hierarchy {
   double inside_ = 1e18, inside_latency_ = 0;
 };
 
-StatusOr<Recipe> PlaceHierarchicalRing(const Ground& ground, const SynthesisRequest& request) {
-  XCCL_ASSIGN_OR_RETURN(const Hierarchy hierarchy, Hierarchy::Create(ground, request.collective->ranks()));
+StatusOr<Recipe> PlaceHierarchicalRing(const RankGraph& graph, const SynthesisRequest& request) {
+  XCCL_ASSIGN_OR_RETURN(const Hierarchy hierarchy, Hierarchy::Create(graph, request.collective->ranks()));
   Recipe recipe;
   recipe.root = request.collective->ranks()[0];
   recipe.lanes = hierarchy.lanes();
@@ -126,7 +126,7 @@ StatusOr<Recipe> PlaceHierarchicalRing(const Ground& ground, const SynthesisRequ
   recipe.repeats = request.collective->kind() == CollectiveKind::kBroadcast ||
                    request.collective->kind() == CollectiveKind::kReduce;
   recipe.pipelines = true;
-  recipe.allgather_cost = hierarchy.AllgatherCost(ground);
+  recipe.allgather_cost = hierarchy.AllgatherCost(graph);
   recipe.allgather = [hierarchy](const Blocks& blocks, Moves& moves) { hierarchy.Allgather(blocks, moves); };
   recipe.broadcast = [hierarchy](Rank root, ChunkRange all, Moves& moves) {
     hierarchy.Broadcast(root, all, moves);

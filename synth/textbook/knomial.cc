@@ -1,6 +1,6 @@
 // Trees of radix k: whoever has the data sends it to k-1 at once in every step. A broadcast takes ceil(log_k
 // n) (alpha + (k-1) S beta) over one port, gather and scatter ceil(log_k n) alpha + (n-1)/n S beta. Far parts
-// come first, so that islands are entered once. The radix is the fastest at the size on the links at hand, at
+// come first, so that domains are entered once. The radix is the fastest at the size on the links at hand, at
 // least 2, below n. (Collectives of radix k on exascale machines: Wilkins et al., CLUSTER 2023.)
 #include <algorithm>
 
@@ -32,9 +32,9 @@ bool IsGathering(CollectiveKind kind) {
   return kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter;
 }
 
-StatusOr<Recipe> PlaceKnomial(const Ground& ground, const SynthesisRequest& request) {
+StatusOr<Recipe> PlaceKnomial(const RankGraph& graph, const SynthesisRequest& request) {
   const CollectiveKind kind = request.collective->kind();
-  const Positions positions = IslandPositions(ground, request.collective->ranks());
+  const Positions positions = DomainPositions(graph, request.collective->ranks());
   const int32_t n = positions.size();
   const Rank placed = request.collective->spec().root.value_or(positions.rank[0]);
   const Positions from = StartingAt(positions, placed, false);
@@ -48,7 +48,7 @@ StatusOr<Recipe> PlaceKnomial(const Ground& ground, const SynthesisRequest& requ
     } else {
       RoundsBroadcast(rounds, placed, {0, 1}, moves);
     }
-    return MovesTimePs(moves, ground, request, IsGathering(kind) ? 1.0 / n : 1);
+    return MovesTimePs(moves, graph, request, IsGathering(kind) ? 1.0 / n : 1);
   });
   Recipe recipe;
   recipe.root = placed;

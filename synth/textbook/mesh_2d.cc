@@ -74,11 +74,11 @@ class MeshTree {
 };
 
 // Lines pass blocks on: the end of one gets all over one link, a ring shares them between both ways.
-Cost MachineAllgatherCost(const Grid& grid, const Ground& ground) {
+Cost MachineAllgatherCost(const Grid& grid, const RankGraph& graph) {
   int64_t narrowest = std::numeric_limits<int64_t>::max(), latency = 0;
-  for (int32_t h = 0; h < ground.num_hops(); ++h) {
-    narrowest = std::min(narrowest, ground.hop(HopId(h)).bandwidth_bytes_per_s);
-    latency = std::max(latency, ground.hop(HopId(h)).latency_ps);
+  for (int32_t h = 0; h < graph.num_hops(); ++h) {
+    narrowest = std::min(narrowest, graph.hop(HopId(h)).bandwidth_bytes_per_s);
+    latency = std::max(latency, graph.hop(HopId(h)).latency_ps);
   }
   Cost cost;
   double share = 1.0 / grid.num_ranks();
@@ -92,9 +92,9 @@ Cost MachineAllgatherCost(const Grid& grid, const Ground& ground) {
   return cost;
 }
 
-bool HasSharedPorts(const Ground& ground) {
-  for (int32_t h = 0; h < ground.num_hops(); ++h)
-    if (ground.hop(HopId(h)).num_links > 1) return true;
+bool HasSharedPorts(const RankGraph& graph) {
+  for (int32_t h = 0; h < graph.num_hops(); ++h)
+    if (graph.hop(HopId(h)).num_links > 1) return true;
   return false;
 }
 
@@ -115,25 +115,25 @@ void SetBroadcast(const Arrangement& arrangement, Recipe& recipe) {
   };
 }
 
-StatusOr<Recipe> PlaceMesh2d(const Ground& ground, const SynthesisRequest& request) {
-  XCCL_ASSIGN_OR_RETURN(const Arrangement arrangement, Arrange(ground, request.collective->ranks(), kName));
+StatusOr<Recipe> PlaceMesh2d(const RankGraph& graph, const SynthesisRequest& request) {
+  XCCL_ASSIGN_OR_RETURN(const Arrangement arrangement, Arrange(graph, request.collective->ranks(), kName));
   const CollectiveKind kind = request.collective->kind();
   const size_t dims = std::max<size_t>(1, arrangement.grid.dims.size());
   std::vector<Rounds> lanes;
-  for (size_t first = 0; first < (HasSharedPorts(ground) ? 1 : dims); ++first)
+  for (size_t first = 0; first < (HasSharedPorts(graph) ? 1 : dims); ++first)
     lanes.push_back(LineRounds(arrangement, first));
   const Rounds& rounds = lanes[0];
   Recipe recipe;
   recipe.root = arrangement.rank[0];
   recipe.lanes = static_cast<int32_t>(lanes.size());
   if (kind == CollectiveKind::kAlltoall || kind == CollectiveKind::kAlltoallv) {
-    SetRoundsAlltoallCost(rounds, ground, recipe);
+    SetRoundsAlltoallCost(rounds, graph, recipe);
   } else if (kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce) {
     recipe.lanes = 1;
     SetBroadcast(arrangement, recipe);
   } else {
-    recipe.allgather_cost = arrangement.is_machine ? MachineAllgatherCost(arrangement.grid, ground)
-                                                   : RoundsAllgatherCost(lanes, ground);
+    recipe.allgather_cost = arrangement.is_machine ? MachineAllgatherCost(arrangement.grid, graph)
+                                                   : RoundsAllgatherCost(lanes, graph);
   }
   recipe.gather = [rounds](Rank root, const Blocks& blocks, Moves& moves) {
     RoundsGather(rounds, root, blocks, moves);

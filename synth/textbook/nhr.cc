@@ -55,7 +55,7 @@ void Broadcast(const Positions& positions, ChunkRange all, Moves& moves) {
   Allgather(positions, blocks, CeilLog2(n), moves);
 }
 
-std::optional<Cost> AllgatherCost(const Positions& positions, const Ground& ground) {
+std::optional<Cost> AllgatherCost(const Positions& positions, const RankGraph& graph) {
   const int32_t n = positions.size();
   if (n > kMostMeasured) return std::nullopt;
   Moves moves;
@@ -68,17 +68,17 @@ std::optional<Cost> AllgatherCost(const Positions& positions, const Ground& grou
                  TransferOp::kCopy,
                  std::nullopt});
   });
-  return MeasureMoves(moves, ground, 1.0 / n, false);
+  return MeasureMoves(moves, graph, 1.0 / n, false);
 }
 
-StatusOr<Recipe> PlaceNhr(const Ground& ground, const SynthesisRequest& request) {
-  const Positions positions = IslandPositions(ground, request.collective->ranks());
+StatusOr<Recipe> PlaceNhr(const RankGraph& graph, const SynthesisRequest& request) {
+  const Positions positions = DomainPositions(graph, request.collective->ranks());
   Recipe recipe;
   recipe.root = positions.rank[0];
   recipe.broadcast_pieces = positions.size();
   recipe.repeats = request.collective->kind() == CollectiveKind::kBroadcast ||
                    request.collective->kind() == CollectiveKind::kReduce;
-  recipe.allgather_cost = AllgatherCost(positions, ground);
+  recipe.allgather_cost = AllgatherCost(positions, graph);
   recipe.allgather = [positions](const Blocks& blocks, Moves& moves) {
     Allgather(positions, blocks, 0, moves);
   };

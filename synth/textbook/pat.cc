@@ -64,7 +64,7 @@ void ForSends(const std::vector<PatStep>& steps, int32_t n, F f) {
 
 // Steps of one distance are alike, but for how much they carry.
 std::optional<Cost> AllgatherCost(const Positions& positions, const std::vector<PatStep>& steps,
-                                  const Ground& ground) {
+                                  const RankGraph& graph) {
   const int32_t n = positions.size();
   if (n > kMostMeasured) return std::nullopt;
   struct Sum {
@@ -85,20 +85,20 @@ std::optional<Cost> AllgatherCost(const Positions& positions, const std::vector<
                  0,
                  TransferOp::kCopy,
                  std::nullopt});
-    const Cost once = MeasureMoves(moves, ground, 1.0 / n, false);
+    const Cost once = MeasureMoves(moves, graph, 1.0 / n, false);
     total.fixed_ps += once.fixed_ps * sum.steps;
     total.ps_per_byte += once.ps_per_byte * sum.blocks;
   }
   return total;
 }
 
-StatusOr<Recipe> PlacePat(const Ground& ground, const SynthesisRequest& request) {
-  const Positions positions = IslandPositions(ground, request.collective->ranks());
+StatusOr<Recipe> PlacePat(const RankGraph& graph, const SynthesisRequest& request) {
+  const Positions positions = DomainPositions(graph, request.collective->ranks());
   const int32_t n = positions.size();
   const std::vector<PatStep> steps = PatSteps(n, Aggregated(n, request.size_bytes));
   Recipe recipe;
   recipe.root = positions.rank[0];
-  recipe.allgather_cost = AllgatherCost(positions, steps, ground);
+  recipe.allgather_cost = AllgatherCost(positions, steps, graph);
   recipe.allgather = [positions, steps, n](const Blocks& blocks, Moves& moves) {
     std::vector<int32_t> sent;
     ForSends(steps, n, [&](int32_t s, const PatStep& step, int32_t from, int32_t to) {

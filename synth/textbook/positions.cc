@@ -23,25 +23,25 @@ int32_t Positions::Of(Rank r) const {
   return static_cast<int32_t>(std::find(rank.begin(), rank.end(), r) - rank.begin());
 }
 
-Positions IslandPositions(const Ground& ground, std::span<const Rank> members) {
-  std::vector<int32_t> first(static_cast<size_t>(ground.num_islands()), -1), order(members.size());
+Positions DomainPositions(const RankGraph& graph, std::span<const Rank> members) {
+  std::vector<int32_t> first(static_cast<size_t>(graph.num_domains()), -1), order(members.size());
   std::iota(order.begin(), order.end(), 0);
   for (int32_t m : order) {
-    int32_t& f = first[ground.Island(members[m])];
+    int32_t& f = first[graph.Domain(members[m])];
     if (f < 0) f = m;
   }
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    return first[ground.Island(members[a])] < first[ground.Island(members[b])];
+    return first[graph.Domain(members[a])] < first[graph.Domain(members[b])];
   });
   return FromMembers(members, std::move(order));
 }
 
-StatusOr<std::vector<std::vector<Rank>>> EqualIslands(const Ground& ground, std::span<const Rank> members,
+StatusOr<std::vector<std::vector<Rank>>> EqualDomains(const RankGraph& graph, std::span<const Rank> members,
                                                       std::string_view engine, std::string_view hint) {
   std::vector<std::vector<Rank>> hosts;
-  std::vector<int32_t> host_of(static_cast<size_t>(ground.num_islands()), -1);
+  std::vector<int32_t> host_of(static_cast<size_t>(graph.num_domains()), -1);
   for (const Rank member : members) {
-    int32_t& h = host_of[ground.Island(member)];
+    int32_t& h = host_of[graph.Domain(member)];
     if (h < 0) h = static_cast<int32_t>(hosts.size()), hosts.emplace_back();
     hosts[static_cast<size_t>(h)].push_back(member);
   }
@@ -57,10 +57,10 @@ StatusOr<std::vector<std::vector<Rank>>> EqualIslands(const Ground& ground, std:
   return hosts;
 }
 
-Positions CubePositions(const Ground& ground, std::span<const Rank> members) {
+Positions CubePositions(const RankGraph& graph, std::span<const Rank> members) {
   const int32_t n = static_cast<int32_t>(members.size());
-  if (n == ground.num_ranks() && n == PowerBelow(n)) {
-    if (const std::optional<Grid> grid = DetectGrid(ground)) {
+  if (n == graph.num_ranks() && n == PowerBelow(n)) {
+    if (const std::optional<Grid> grid = DetectGrid(graph)) {
       std::vector<int32_t> member_of(static_cast<size_t>(n)), order(static_cast<size_t>(n));
       for (int32_t m = 0; m < n; ++m) member_of[members[m].index()] = m;
       for (int32_t p = 0; p < n; ++p) {
@@ -75,7 +75,7 @@ Positions CubePositions(const Ground& ground, std::span<const Rank> members) {
       return FromMembers(members, std::move(order));
     }
   }
-  return IslandPositions(ground, members);
+  return DomainPositions(graph, members);
 }
 
 Positions StartingAt(const Positions& positions, Rank root, bool xor_turn) {

@@ -8,7 +8,7 @@
 
 #include "base/ids.h"
 #include "base/status.h"
-#include "synth/common/ground.h"
+#include "synth/common/rank_graph.h"
 #include "synth/textbook/textbook.h"
 
 namespace xccl {
@@ -22,16 +22,16 @@ struct Positions {
   int32_t Of(Rank r) const;
 };
 
-// Islands one after another, in order of their first member; members of one as given.
-Positions IslandPositions(const Ground& ground, std::span<const Rank> members);
-// The members of each island, islands in order of their first member. Errors: kInvalidInput "ENGINE: ..." on
-// one island, or where islands have unequal numbers, with a hint of another engine.
-StatusOr<std::vector<std::vector<Rank>>> EqualIslands(const Ground& ground, std::span<const Rank> members,
+// Domains one after another, in order of their first member; members of one as given.
+Positions DomainPositions(const RankGraph& graph, std::span<const Rank> members);
+// The members of each domain, domains in order of their first member. Errors: kInvalidInput "ENGINE: ..." on
+// one domain, or where domains have unequal numbers, with a hint of another engine.
+StatusOr<std::vector<std::vector<Rank>>> EqualDomains(const RankGraph& graph, std::span<const Rank> members,
                                                       std::string_view engine,
                                                       std::string_view hint = "ring");
 // For partners at position XOR 2^s: on a grid of all ranks a closed dimension of 4 is walked as a square, so
-// that both of its bits lead to neighbours; else IslandPositions.
-Positions CubePositions(const Ground& ground, std::span<const Rank> members);
+// that both of its bits lead to neighbours; else DomainPositions.
+Positions CubePositions(const RankGraph& graph, std::span<const Rank> members);
 // The same people, turned so that `root` stands at 0: by XOR where xor_turn, else by rotation.
 Positions StartingAt(const Positions& positions, Rank root, bool xor_turn);
 

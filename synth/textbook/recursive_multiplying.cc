@@ -79,7 +79,7 @@ bool IsAlltoall(CollectiveKind kind) {
   return kind == CollectiveKind::kAlltoall || kind == CollectiveKind::kAlltoallv;
 }
 
-double TimePs(const Exchange& exchange, const Ground& ground, const SynthesisRequest& request) {
+double TimePs(const Exchange& exchange, const RankGraph& graph, const SynthesisRequest& request) {
   Moves moves;
   // A block is an n-th of the size in both.
   if (IsAlltoall(request.collective->kind())) {
@@ -87,14 +87,14 @@ double TimePs(const Exchange& exchange, const Ground& ground, const SynthesisReq
   } else {
     AddRoundsAllgatherLoads(exchange.rounds, moves);
   }
-  return MovesTimePs(moves, ground, request, 1.0 / exchange.rounds.size());
+  return MovesTimePs(moves, graph, request, 1.0 / exchange.rounds.size());
 }
 
-StatusOr<Recipe> PlaceRecursiveMultiplying(const Ground& ground, const SynthesisRequest& request) {
-  const Positions positions = IslandPositions(ground, request.collective->ranks());
+StatusOr<Recipe> PlaceRecursiveMultiplying(const RankGraph& graph, const SynthesisRequest& request) {
+  const Positions positions = DomainPositions(graph, request.collective->ranks());
   const int32_t n = positions.size();
   const int32_t radix = BestRadix(n, int64_t{n} * CeilLog2(n), [&](int32_t k) {
-    return TimePs(MakeExchange(positions, k), ground, request);
+    return TimePs(MakeExchange(positions, k), graph, request);
   });
   Exchange exchange = MakeExchange(positions, radix);
   const Rounds& rounds = exchange.rounds;
@@ -102,10 +102,10 @@ StatusOr<Recipe> PlaceRecursiveMultiplying(const Ground& ground, const Synthesis
   recipe.root = positions.rank[0];
   recipe.allreduce_owners = std::move(exchange.owners);
   if (IsAlltoall(request.collective->kind())) {
-    SetRoundsAlltoallCost(rounds, ground, recipe);
+    SetRoundsAlltoallCost(rounds, graph, recipe);
   } else {
-    recipe.allgather_cost = RoundsAllgatherCost(std::span(&rounds, 1), ground);
-    ExchangeWhereFaster(rounds, ground, request, recipe);
+    recipe.allgather_cost = RoundsAllgatherCost(std::span(&rounds, 1), graph);
+    ExchangeWhereFaster(rounds, graph, request, recipe);
   }
   recipe.allgather = [rounds](const Blocks& blocks, Moves& moves) { RoundsAllgather(rounds, blocks, moves); };
   recipe.alltoall = [rounds](const Pairs& pairs, Moves& moves) { RoundsAlltoall(rounds, pairs, moves); };

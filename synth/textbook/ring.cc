@@ -42,10 +42,10 @@ void RingBroadcast(const Rings& rings, Rank root, ChunkRange all, Moves& moves) 
   }
 }
 
-StatusOr<Recipe> PlaceRing(const Ground& ground, const SynthesisRequest& request) {
+StatusOr<Recipe> PlaceRing(const RankGraph& graph, const SynthesisRequest& request) {
   const std::span<const Rank> members = request.collective->ranks();
-  XCCL_ASSIGN_OR_RETURN(const Rings rings, PlaceRings(ground, members, "ring"));
-  std::vector<int32_t> member_of(static_cast<size_t>(ground.num_ranks()), -1);
+  XCCL_ASSIGN_OR_RETURN(const Rings rings, PlaceRings(graph, members, "ring"));
+  std::vector<int32_t> member_of(static_cast<size_t>(graph.num_ranks()), -1);
   for (size_t i = 0; i < members.size(); ++i) member_of[members[i].index()] = static_cast<int32_t>(i);
   const double n = static_cast<double>(members.size());
   const double total =

@@ -1,7 +1,7 @@
 // Grids and full meshes by construction (synth/textbook/grid.h). Elsewhere, for each bandwidth that a hop
 // has: rings are searched one after another, each takes that bandwidth from its links, until no more is
-// found; the bandwidth whose rings carry most together wins. One ring: depth-first, inside an island until it
-// is done, alternate islands in opposite order (so that a ring that enters over NIC k of one host leaves the
+// found; the bandwidth whose rings carry most together wins. One ring: depth-first, inside an domain until it
+// is done, alternate domains in opposite order (so that a ring that enters over NIC k of one host leaves the
 // next over NIC k), next the hop of least latency, most bandwidth left and fewest ways onwards; where that
 // runs dry on symmetric links, paths are extended and rotated at random (Posa, 1976). All within a fixed
 // number of steps.
@@ -23,8 +23,8 @@ constexpr size_t kBranches = 12;  // candidates kept a vertex
 
 class RingSearch {
  public:
-  RingSearch(const Ground& ground, std::span<const Rank> members)
-      : ground_(ground), members_(members), index_(static_cast<size_t>(ground.num_ranks()), -1) {
+  RingSearch(const RankGraph& graph, std::span<const Rank> members)
+      : graph_(graph), members_(members), index_(static_cast<size_t>(graph.num_ranks()), -1) {
     for (size_t i = 0; i < members.size(); ++i) index_[members[i].index()] = static_cast<int32_t>(i);
   }
 
@@ -32,8 +32,8 @@ class RingSearch {
     std::set<int64_t, std::greater<>> found;
     int64_t last = -1;
     for (Rank r : members_) {
-      for (HopId h = ground_.FirstOut(r); h < ground_.EndOut(r); ++h.value) {
-        const Hop& hop = ground_.hop(h);
+      for (HopId h = graph_.FirstOut(r); h < graph_.EndOut(r); ++h.value) {
+        const Hop& hop = graph_.hop(h);
         if (index_[hop.to.index()] < 0 || hop.bandwidth_bytes_per_s == last) continue;
         last = hop.bandwidth_bytes_per_s;
         found.insert(last);
@@ -47,8 +47,8 @@ class RingSearch {
     bandwidth_ = bandwidth;
     if (turn == 0) expansions_left_ = 60'000 + 100 * static_cast<int64_t>(members_.size());
     left_.clear();
-    for (int32_t l = 0; l < ground_.topology().num_links(); ++l)
-      left_.push_back(ground_.topology().link(LinkId(l)).bandwidth_bytes_per_s);
+    for (int32_t l = 0; l < graph_.topology().num_links(); ++l)
+      left_.push_back(graph_.topology().link(LinkId(l)).bandwidth_bytes_per_s);
     std::vector<Ring> rings;
     if (!Joined()) return rings;
     while (static_cast<int32_t>(rings.size()) < kMaxRings) {
@@ -69,8 +69,8 @@ class RingSearch {
   bool Joined() const {
     std::vector<std::vector<int32_t>> onwards(members_.size()), back(members_.size());
     for (size_t from = 0; from < members_.size(); ++from) {
-      for (HopId h = ground_.FirstOut(members_[from]); h < ground_.EndOut(members_[from]); ++h.value) {
-        const int32_t to = index_[ground_.hop(h).to.index()];
+      for (HopId h = graph_.FirstOut(members_[from]); h < graph_.EndOut(members_[from]); ++h.value) {
+        const int32_t to = index_[graph_.hop(h).to.index()];
         if (to < 0 || !Free(h)) continue;
         onwards[from].push_back(to);
         back[to].push_back(static_cast<int32_t>(from));
@@ -91,14 +91,14 @@ class RingSearch {
     return true;
   }
   bool Free(HopId h) const {
-    for (LinkId l : ground_.Links(h))
+    for (LinkId l : graph_.Links(h))
       if (left_[l.index()] < bandwidth_) return false;
     return true;
   }
   std::optional<HopId> FreeHop(Rank a, Rank b) const {
-    const std::optional<HopId> best = ground_.Find(a, b);
+    const std::optional<HopId> best = graph_.Find(a, b);
     if (!best) return std::nullopt;
-    for (int32_t i = 0, n = ground_.Parallel(*best); i < n; ++i)
+    for (int32_t i = 0, n = graph_.Parallel(*best); i < n; ++i)
       if (Free(HopId(best->value + i))) return HopId(best->value + i);
     return std::nullopt;
   }
@@ -115,7 +115,7 @@ class RingSearch {
     return bound;
   }
   void Use(HopId h, int sign) {
-    for (LinkId l : ground_.Links(h)) left_[l.index()] += sign * bandwidth_;
+    for (LinkId l : graph_.Links(h)) left_[l.index()] += sign * bandwidth_;
   }
   void Take(const Ring& ring, std::vector<Ring>& rings) {
     for (HopId h : ring.hops) Use(h, -1);
@@ -131,25 +131,25 @@ class RingSearch {
 
   void Candidates(Rank at, std::vector<Candidate>& out) const {
     out.clear();
-    const int32_t island = ground_.Island(at), n = static_cast<int32_t>(members_.size());
-    const bool stay = unvisited_in_[island] > 0;
-    const bool sparse = ground_.EndOut(at).value - ground_.FirstOut(at).value <= 16;
+    const int32_t domain = graph_.Domain(at), n = static_cast<int32_t>(members_.size());
+    const bool stay = unvisited_in_[domain] > 0;
+    const bool sparse = graph_.EndOut(at).value - graph_.FirstOut(at).value <= 16;
     std::optional<Rank> last;
-    for (HopId h = ground_.FirstOut(at); h < ground_.EndOut(at); ++h.value) {
-      const Hop& hop = ground_.hop(h);
+    for (HopId h = graph_.FirstOut(at); h < graph_.EndOut(at); ++h.value) {
+      const Hop& hop = graph_.hop(h);
       const int32_t to = index_[hop.to.index()];
       if (to < 0 || visited_[to] || (last && *last == hop.to) || !Free(h)) continue;
-      if (stay && ground_.Island(hop.to) != island) continue;
+      if (stay && graph_.Domain(hop.to) != domain) continue;
       last = hop.to;
       Candidate c{hop.latency_ps, 0, 0, 0, h};
       const int32_t along = (to - index_[at.index()] + n) % n;
-      c.offset = stay && islands_done_ % 2 == 1 ? n - along : along;
+      c.offset = stay && domains_done_ % 2 == 1 ? n - along : along;
       if (sparse) {
         int64_t most = 0;
-        for (LinkId l : ground_.Links(h)) most = std::max(most, left_[l.index()]);
+        for (LinkId l : graph_.Links(h)) most = std::max(most, left_[l.index()]);
         c.minus_left = -most;
-        for (HopId g = ground_.FirstOut(hop.to); g < ground_.EndOut(hop.to); ++g.value) {
-          const int32_t onto = index_[ground_.hop(g).to.index()];
+        for (HopId g = graph_.FirstOut(hop.to); g < graph_.EndOut(hop.to); ++g.value) {
+          const int32_t onto = index_[graph_.hop(g).to.index()];
           if (onto >= 0 && !visited_[onto] && Free(g)) ++c.onward;
         }
       }
@@ -163,13 +163,13 @@ class RingSearch {
   bool DepthFirst(int32_t turn, Ring& ring) {
     const size_t n = members_.size();
     visited_.assign(n, false);
-    unvisited_in_.assign(static_cast<size_t>(ground_.num_islands()), 0);
-    for (Rank r : members_) ++unvisited_in_[ground_.Island(r)];
-    const int32_t home = ground_.Island(members_[0]);
+    unvisited_in_.assign(static_cast<size_t>(graph_.num_domains()), 0);
+    for (Rank r : members_) ++unvisited_in_[graph_.Domain(r)];
+    const int32_t home = graph_.Domain(members_[0]);
     std::vector<Rank> starts;
     for (Rank r : members_)
-      if (ground_.Island(r) == home) starts.push_back(r);
-    islands_done_ = 0;
+      if (graph_.Domain(r) == home) starts.push_back(r);
+    domains_done_ = 0;
     struct Frame {
       std::vector<Candidate> candidates;
       size_t next = 0;
@@ -178,7 +178,7 @@ class RingSearch {
     ring = Ring{};
     const auto enter = [&](Rank r) {
       visited_[index_[r.index()]] = true;
-      if (--unvisited_in_[ground_.Island(r)] == 0) ++islands_done_;
+      if (--unvisited_in_[graph_.Domain(r)] == 0) ++domains_done_;
       ring.order.push_back(r);
       frames.emplace_back();
       Candidates(r, frames.back().candidates);
@@ -186,7 +186,7 @@ class RingSearch {
     const auto leave = [&] {
       const Rank r = ring.order.back();
       visited_[index_[r.index()]] = false;
-      if (unvisited_in_[ground_.Island(r)]++ == 0) --islands_done_;
+      if (unvisited_in_[graph_.Domain(r)]++ == 0) --domains_done_;
       ring.order.pop_back();
       frames.pop_back();
       if (!ring.hops.empty()) Use(ring.hops.back(), 1), ring.hops.pop_back();
@@ -211,7 +211,7 @@ class RingSearch {
       const HopId h = frame.candidates[frame.next++].hop;
       Use(h, -1);
       ring.hops.push_back(h);
-      enter(ground_.hop(h).to);
+      enter(graph_.hop(h).to);
     }
     for (HopId h : ring.hops) Use(h, 1);
     return false;
@@ -224,8 +224,8 @@ class RingSearch {
     std::vector<std::vector<int32_t>> near(n);
     size_t edges = 0;
     for (size_t i = 0; i < n; ++i) {
-      for (HopId h = ground_.FirstOut(members_[i]); h < ground_.EndOut(members_[i]); ++h.value) {
-        const int32_t to = index_[ground_.hop(h).to.index()];
+      for (HopId h = graph_.FirstOut(members_[i]); h < graph_.EndOut(members_[i]); ++h.value) {
+        const int32_t to = index_[graph_.hop(h).to.index()];
         if (to < 0 || (!near[i].empty() && near[i].back() == to)) continue;
         if (!FreeHop(members_[i], members_[to]) || !FreeHop(members_[to], members_[i])) continue;
         near[i].push_back(to);
@@ -266,7 +266,7 @@ class RingSearch {
     return spent(false);
   }
 
-  const Ground& ground_;
+  const RankGraph& graph_;
   std::span<const Rank> members_;
   std::vector<int32_t> index_;  // by rank: place in members_, -1 outside
   int64_t bandwidth_ = 0;
@@ -275,17 +275,17 @@ class RingSearch {
   int64_t expansions_left_ = 0, rotations_left_ = 3'000'000;
   std::vector<bool> visited_;
   std::vector<int32_t> unvisited_in_;
-  int32_t islands_done_ = 0;
+  int32_t domains_done_ = 0;
 };
 
-Rings Measure(const Ground& ground, std::vector<Ring> rings, std::optional<int64_t> bandwidth) {
+Rings Measure(const RankGraph& graph, std::vector<Ring> rings, std::optional<int64_t> bandwidth) {
   Rings measured;
   measured.rings = std::move(rings);
   int64_t narrowest = std::numeric_limits<int64_t>::max();
   for (const Ring& ring : measured.rings) {
     for (HopId h : ring.hops) {
-      narrowest = std::min(narrowest, ground.hop(h).bandwidth_bytes_per_s);
-      measured.latency_ps = std::max(measured.latency_ps, ground.hop(h).latency_ps);
+      narrowest = std::min(narrowest, graph.hop(h).bandwidth_bytes_per_s);
+      measured.latency_ps = std::max(measured.latency_ps, graph.hop(h).latency_ps);
     }
   }
   measured.bandwidth_bytes_per_s = bandwidth.value_or(narrowest);
@@ -293,7 +293,7 @@ Rings Measure(const Ground& ground, std::vector<Ring> rings, std::optional<int64
 }
 
 // Both directions of undirected cycles; empty where a hop is missing.
-std::vector<Ring> BothWays(const Ground& ground, const std::vector<std::vector<int32_t>>& cycles) {
+std::vector<Ring> BothWays(const RankGraph& graph, const std::vector<std::vector<int32_t>>& cycles) {
   std::vector<Ring> rings;
   for (std::vector<int32_t> cycle : cycles) {
     for (int direction = 0; direction < 2; ++direction) {
@@ -301,7 +301,7 @@ std::vector<Ring> BothWays(const Ground& ground, const std::vector<std::vector<i
       Ring ring;
       for (int32_t v : cycle) ring.order.push_back(Rank(v));
       for (size_t i = 0; i < cycle.size(); ++i) {
-        const auto hop = ground.Find(ring.order[i], ring.order[(i + 1) % cycle.size()]);
+        const auto hop = graph.Find(ring.order[i], ring.order[(i + 1) % cycle.size()]);
         if (!hop) return {};
         ring.hops.push_back(*hop);
       }
@@ -312,29 +312,29 @@ std::vector<Ring> BothWays(const Ground& ground, const std::vector<std::vector<i
   return rings;
 }
 
-std::vector<Ring> Constructed(const Ground& ground) {
-  const int32_t n = ground.num_ranks();
-  bool all_direct = ground.num_hops() == int64_t{n} * (n - 1);
-  for (int32_t h = 0; h < ground.num_hops() && all_direct; ++h)
-    all_direct = ground.hop(HopId(h)).num_links == 1;
-  if (all_direct) return BothWays(ground, CompleteCycles(n));
-  if (const std::optional<Grid> grid = DetectGrid(ground)) return BothWays(ground, DisjointCycles(*grid));
+std::vector<Ring> Constructed(const RankGraph& graph) {
+  const int32_t n = graph.num_ranks();
+  bool all_direct = graph.num_hops() == int64_t{n} * (n - 1);
+  for (int32_t h = 0; h < graph.num_hops() && all_direct; ++h)
+    all_direct = graph.hop(HopId(h)).num_links == 1;
+  if (all_direct) return BothWays(graph, CompleteCycles(n));
+  if (const std::optional<Grid> grid = DetectGrid(graph)) return BothWays(graph, DisjointCycles(*grid));
   return {};
 }
 
 }  // namespace
 
-StatusOr<Rings> PlaceRings(const Ground& ground, std::span<const Rank> members, std::string_view engine) {
+StatusOr<Rings> PlaceRings(const RankGraph& graph, std::span<const Rank> members, std::string_view engine) {
   Rings best;
   if (members.size() == 1) {
     best.rings = {Ring{{members[0]}, {}}};
     return best;
   }
-  RingSearch search(ground, members);
-  if (static_cast<int32_t>(members.size()) == ground.num_ranks() && members.size() > 2) {
+  RingSearch search(graph, members);
+  if (static_cast<int32_t>(members.size()) == graph.num_ranks() && members.size() > 2) {
     const bool uniform = search.Bandwidths().size() == 1;
-    std::vector<Ring> rings = Constructed(ground);
-    if (!rings.empty()) best = Measure(ground, std::move(rings), std::nullopt);
+    std::vector<Ring> rings = Constructed(graph);
+    if (!rings.empty()) best = Measure(graph, std::move(rings), std::nullopt);
     if (!best.rings.empty() && (uniform || members.size() > 64)) return best;
   }
   const auto total = [](const Rings& rings) {
@@ -347,7 +347,7 @@ StatusOr<Rings> PlaceRings(const Ground& ground, std::span<const Rank> members, 
     for (int32_t turn = 0; turn < turns; ++turn) {
       std::vector<Ring> rings = search.FindAll(bandwidth, turn);
       if (rings.empty()) break;
-      Rings found = Measure(ground, std::move(rings), bandwidth);
+      Rings found = Measure(graph, std::move(rings), bandwidth);
       if (best.rings.empty() || total(found) > total(best)) best = std::move(found);
     }
   }

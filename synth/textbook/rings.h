@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "synth/common/ground.h"
+#include "synth/common/rank_graph.h"
 
 namespace xccl {
 
@@ -26,8 +26,8 @@ struct Rings {
 inline constexpr int32_t kMaxRings = 32;
 
 // As many rings as raise the bandwidth: edge-disjoint cycles of a grid, a torus or a full mesh in both
-// directions; elsewhere a search that keeps islands together, enters and leaves them over different NICs, and
+// directions; elsewhere a search that keeps domains together, enters and leaves them over different NICs, and
 // holds links' remaining bandwidth. Errors: kInvalidInput when no cycle was found.
-StatusOr<Rings> PlaceRings(const Ground& ground, std::span<const Rank> members, std::string_view engine);
+StatusOr<Rings> PlaceRings(const RankGraph& graph, std::span<const Rank> members, std::string_view engine);
 
 }  // namespace xccl

@@ -243,35 +243,35 @@ void AddRoundsAlltoallLoads(const Rounds& rounds, Moves& moves) {
   }
 }
 
-std::optional<Cost> RoundsAllgatherCost(std::span<const Rounds> lanes, const Ground& ground) {
+std::optional<Cost> RoundsAllgatherCost(std::span<const Rounds> lanes, const RankGraph& graph) {
   if (lanes[0].size() > kMostMeasured) return std::nullopt;
   Moves moves;
   for (const Rounds& rounds : lanes) AddRoundsAllgatherLoads(rounds, moves);
   const double blocks = static_cast<double>(lanes.size()) * lanes[0].size();
-  return MeasureMoves(moves, ground, 1 / blocks, false);
+  return MeasureMoves(moves, graph, 1 / blocks, false);
 }
 
-void SetRoundsAlltoallCost(const Rounds& rounds, const Ground& ground, Recipe& recipe) {
+void SetRoundsAlltoallCost(const Rounds& rounds, const RankGraph& graph, Recipe& recipe) {
   const double n = rounds.size();
   recipe.alltoall_hops = static_cast<double>(rounds.rounds.size());
   if (rounds.size() > kMostMeasured) return;
   Moves moves;
   AddRoundsAlltoallLoads(rounds, moves);
-  Router router(ground);
+  Router router(graph);
   double hops = 0;
   for (const Move& move : moves.items())
     hops += static_cast<double>(move.chunks.count) * router.Distance(move.src, move.dst).value_or(1);
-  recipe.alltoall_cost = MeasureMoves(moves, ground, 1 / n, false);
+  recipe.alltoall_cost = MeasureMoves(moves, graph, 1 / n, false);
   recipe.alltoall_hops = std::max(1.0, hops / (n * n));
 }
 
-double MovesTimePs(const Moves& moves, const Ground& ground, const SynthesisRequest& request,
+double MovesTimePs(const Moves& moves, const RankGraph& graph, const SynthesisRequest& request,
                    double fraction) {
   const double bytes =
       request.collective->kind() == CollectiveKind::kBarrier ? 0 : static_cast<double>(request.size_bytes);
-  const Cost cost = MeasureMoves(moves, ground, fraction, false);
+  const Cost cost = MeasureMoves(moves, graph, fraction, false);
   double occupied = 0;  // of the busiest link by messages, step after step
-  std::vector<double> load(static_cast<size_t>(ground.topology().num_links()), 0);
+  std::vector<double> load(static_cast<size_t>(graph.topology().num_links()), 0);
   std::vector<LinkId> touched;
   const Move* before = nullptr;
   double busiest = 0;
@@ -283,10 +283,10 @@ double MovesTimePs(const Moves& moves, const Ground& ground, const SynthesisRequ
       touched.clear();
     }
     before = &move;
-    const std::optional<HopId> hop = move.hop ? move.hop : ground.Find(move.src, move.dst);
+    const std::optional<HopId> hop = move.hop ? move.hop : graph.Find(move.src, move.dst);
     if (!hop) continue;
-    for (LinkId l : ground.Links(*hop)) {
-      const Link& link = ground.topology().link(l);
+    for (LinkId l : graph.Links(*hop)) {
+      const Link& link = graph.topology().link(l);
       if (load[l.index()] == 0) touched.push_back(l);
       load[l.index()] += static_cast<double>(link.overhead_ps);
       if (request.model == TimeModel::kBlocking) load[l.index()] += static_cast<double>(link.latency_ps);
@@ -296,18 +296,18 @@ double MovesTimePs(const Moves& moves, const Ground& ground, const SynthesisRequ
   return cost.fixed_ps + cost.ps_per_byte * bytes + occupied + busiest;
 }
 
-void ExchangeWhereFaster(const Rounds& rounds, const Ground& ground, const SynthesisRequest& request,
+void ExchangeWhereFaster(const Rounds& rounds, const RankGraph& graph, const SynthesisRequest& request,
                          Recipe& recipe) {
   if (request.collective->kind() != CollectiveKind::kAllreduce || !request.allow_divergent) return;
   if (!recipe.allgather_cost || !AddsOnce(rounds)) return;
   Moves moves;
   for (size_t round = 0; round < rounds.rounds.size(); ++round) {
     for (const RoundSend& send : rounds.rounds[round]) {
-      if (!ground.Find(rounds.positions.rank[send.from], rounds.positions.rank[send.to])) return;
+      if (!graph.Find(rounds.positions.rank[send.from], rounds.positions.rank[send.to])) return;
       moves.Add(MoveOf(rounds, send, {0, 1}, static_cast<int32_t>(round)));
     }
   }
-  const Cost once = MeasureMoves(moves, ground, 1, false);
+  const Cost once = MeasureMoves(moves, graph, 1, false);
   const double bytes = static_cast<double>(request.size_bytes);
   const double gather_ps = recipe.allgather_cost->fixed_ps + recipe.allgather_cost->ps_per_byte * bytes;
   if (once.fixed_ps + once.ps_per_byte * bytes >= 2 * gather_ps) return;

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "synth/common/ground.h"
 #include "synth/common/moves.h"
+#include "synth/common/rank_graph.h"
 #include "synth/textbook/positions.h"
 #include "synth/textbook/textbook.h"
 
@@ -49,18 +49,18 @@ void AddRoundsAlltoallLoads(const Rounds& rounds, Moves& moves);
 inline constexpr int32_t kMostMeasured = 1024;
 // The cost of an allgather whose blocks are dealt out to these lanes evenly; absent on more ranks than are
 // measured.
-std::optional<Cost> RoundsAllgatherCost(std::span<const Rounds> lanes, const Ground& ground);
+std::optional<Cost> RoundsAllgatherCost(std::span<const Rounds> lanes, const RankGraph& graph);
 // Sets alltoall_cost, where it is measured, and alltoall_hops.
-void SetRoundsAlltoallCost(const Rounds& rounds, const Ground& ground, Recipe& recipe);
+void SetRoundsAlltoallCost(const Rounds& rounds, const RankGraph& graph, Recipe& recipe);
 // alpha-beta time of moves of chunks that are each this fraction of the request's size, in the request's
 // model: a message occupies its links for their overhead, and when blocking for their latency too.
-double MovesTimePs(const Moves& moves, const Ground& ground, const SynthesisRequest& request,
+double MovesTimePs(const Moves& moves, const RankGraph& graph, const SynthesisRequest& request,
                    double fraction);
 
 // Whole vectors exchanged in every round, sums on all sides, as the recipe's allreduce: where ranks may end
 // with sums of different orders (groups of these rounds overlap), where every contribution then comes once,
 // partners are next to each other, and it takes less time than two allgathers of the recipe's cost.
-void ExchangeWhereFaster(const Rounds& rounds, const Ground& ground, const SynthesisRequest& request,
+void ExchangeWhereFaster(const Rounds& rounds, const RankGraph& graph, const SynthesisRequest& request,
                          Recipe& recipe);
 
 }  // namespace xccl

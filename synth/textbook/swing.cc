@@ -65,10 +65,10 @@ std::vector<std::vector<RoundSend>> CircleRounds(int32_t n) {
 namespace {
 
 // On a grid of all ranks with even sides its axes; else none.
-std::vector<Axis> EvenAxes(const Ground& ground, std::span<const Rank> members) {
+std::vector<Axis> EvenAxes(const RankGraph& graph, std::span<const Rank> members) {
   std::vector<Axis> axes;
-  if (static_cast<int32_t>(members.size()) != ground.num_ranks()) return axes;
-  const std::optional<Grid> grid = DetectGrid(ground);
+  if (static_cast<int32_t>(members.size()) != graph.num_ranks()) return axes;
+  const std::optional<Grid> grid = DetectGrid(graph);
   if (!grid) return axes;
   for (size_t i = 0; i < grid->dims.size(); ++i) {
     if (grid->dims[i] % 2 != 0) return {};
@@ -89,24 +89,24 @@ Positions GridPositions(std::span<const Rank> members) {
   return positions;
 }
 
-StatusOr<Recipe> PlaceSwing(const Ground& ground, const SynthesisRequest& request) {
+StatusOr<Recipe> PlaceSwing(const RankGraph& graph, const SynthesisRequest& request) {
   const std::span<const Rank> members = request.collective->ranks();
   std::vector<Rounds> lanes;
-  if (const std::vector<Axis> axes = EvenAxes(ground, members); !axes.empty()) {
+  if (const std::vector<Axis> axes = EvenAxes(graph, members); !axes.empty()) {
     const Positions positions = GridPositions(members);
     const bool sides = std::any_of(axes.begin(), axes.end(), [](const Axis& axis) { return axis.size > 2; });
     for (bool mirror : {false, true})
       for (size_t i = 0; i < axes.size() && (sides || !mirror); ++i)
         lanes.push_back({positions, SwingRounds(axes, positions.size(), i, mirror)});
   } else {
-    const Positions positions = IslandPositions(ground, members);
+    const Positions positions = DomainPositions(graph, members);
     lanes.push_back({positions, CircleRounds(positions.size())});
   }
   Recipe recipe;
   recipe.root = lanes[0].positions.rank[0];
   recipe.lanes = static_cast<int32_t>(lanes.size());
-  recipe.allgather_cost = RoundsAllgatherCost(lanes, ground);
-  ExchangeWhereFaster(lanes[0], ground, request, recipe);
+  recipe.allgather_cost = RoundsAllgatherCost(lanes, graph);
+  ExchangeWhereFaster(lanes[0], graph, request, recipe);
   recipe.allgather = [lanes = std::move(lanes)](const Blocks& blocks, Moves& moves) {
     RoundsAllgatherInLanes(lanes, blocks, moves);
   };

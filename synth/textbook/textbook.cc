@@ -83,21 +83,21 @@ ChunkRange Pairs::Of(int32_t source, int32_t destination) const {
   return {collective->FirstChunk(part).value, collective->ChunksOf(part)};
 }
 
-StatusOr<PlacedEngine> PlacedEngine::Place(const TextbookEngine& engine, Grounds& grounds,
+StatusOr<PlacedEngine> PlacedEngine::Place(const TextbookEngine& engine, RankGraphs& graphs,
                                            const SynthesisRequest& request) {
   XCCL_RETURN_IF_ERROR(ServesKind(engine.name, engine.kinds, request));
   const CollectiveKind kind = request.collective->kind();
   PlacedEngine placed;
   placed.engine_ = &engine;
   placed.request_ = &request;
-  placed.forward_ = &grounds.forward();
+  placed.forward_ = &graphs.forward();
   if (NeedsForward(kind)) {
-    XCCL_ASSIGN_OR_RETURN(placed.recipe_, engine.place(grounds.forward(), request));
+    XCCL_ASSIGN_OR_RETURN(placed.recipe_, engine.place(graphs.forward(), request));
     if (BaseOf(kind, *placed.recipe_) == Base::kAllreduce) return placed;
   }
   if (NeedsReversed(kind)) {
-    placed.reversed_ = &grounds.reversed();
-    XCCL_ASSIGN_OR_RETURN(placed.reversed_recipe_, engine.place(grounds.reversed(), request));
+    placed.reversed_ = &graphs.reversed();
+    XCCL_ASSIGN_OR_RETURN(placed.reversed_recipe_, engine.place(graphs.reversed(), request));
     // Both halves of an allreduce meet in one place.
     if (placed.recipe_) placed.reversed_recipe_->root = placed.recipe_->root;
   }
@@ -192,11 +192,11 @@ CopyGoal GoalOf(const Collective& cut, const Recipe& recipe) {
 
 }  // namespace
 
-StatusOr<Schedule> PlacedEngine::Gather(const Ground& ground, const Recipe& recipe,
+StatusOr<Schedule> PlacedEngine::Gather(const RankGraph& graph, const Recipe& recipe,
                                         const Collective& cut) const {
   Moves moves;
   AddMoves(recipe, cut, moves);
-  return RouteMoves(moves, ground, GoalOf(cut, recipe), recipe.repeats, engine_->name);
+  return RouteMoves(moves, graph, GoalOf(cut, recipe), recipe.repeats, engine_->name);
 }
 
 StatusOr<Synthesis> PlacedEngine::Make() const {
@@ -245,7 +245,7 @@ int64_t PlacedEngine::Work() const {
   return static_cast<int64_t>(std::min(moved, 1e15));
 }
 
-Cost PlacedEngine::BaseCost(const Ground& ground, const Recipe& recipe) const {
+Cost PlacedEngine::BaseCost(const RankGraph& graph, const Recipe& recipe) const {
   const CollectiveKind kind = request_->collective->kind();
   const Base base = BaseOf(kind, recipe);
   const std::optional<Cost>* given[] = {&recipe.allgather_cost, &recipe.broadcast_cost,
@@ -259,7 +259,7 @@ Cost PlacedEngine::BaseCost(const Ground& ground, const Recipe& recipe) const {
   double fraction = 1.0 / std::max(1, cut.num_chunks());
   if (base == Base::kSendrecv) fraction = 1.0 / Chunks();
   if (base == Base::kAlltoall) fraction *= cut.num_members();
-  return MeasureMoves(moves, ground, fraction, recipe.pipelines);
+  return MeasureMoves(moves, graph, fraction, recipe.pipelines);
 }
 
 double PlacedEngine::EstimatePs() const {
@@ -273,9 +273,9 @@ double PlacedEngine::EstimatePs() const {
   return total;
 }
 
-Cost MeasureMoves(const Moves& moves, const Ground& ground, double fraction, bool overlap) {
-  Router router(ground);
-  std::vector<double> load(static_cast<size_t>(ground.topology().num_links()), 0);
+Cost MeasureMoves(const Moves& moves, const RankGraph& graph, double fraction, bool overlap) {
+  Router router(graph);
+  std::vector<double> load(static_cast<size_t>(graph.topology().num_links()), 0);
   std::vector<LinkId> touched;
   std::vector<size_t> order(moves.items().size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -287,10 +287,10 @@ Cost MeasureMoves(const Moves& moves, const Ground& ground, double fraction, boo
   double busiest = 0;
   std::vector<HopId> way;
   const auto send = [&](HopId h, const Move& move) {
-    for (LinkId l : ground.Links(h)) {
+    for (LinkId l : graph.Links(h)) {
       if (load[l.index()] == 0) touched.push_back(l);
       load[l.index()] += fraction * move.chunks.count * 1e12 /
-                         static_cast<double>(ground.topology().link(l).bandwidth_bytes_per_s);
+                         static_cast<double>(graph.topology().link(l).bandwidth_bytes_per_s);
       busiest = std::max(busiest, load[l.index()]);
     }
   };
@@ -301,15 +301,15 @@ Cost MeasureMoves(const Moves& moves, const Ground& ground, double fraction, boo
     const Move* before = i > 0 ? &moves.items()[order[i - 1]] : nullptr;
     if (before == nullptr || before->src != move.src || before->dst != move.dst || before->hop != move.hop) {
       way.clear();
-      if (const std::optional<HopId> hop = move.hop ? move.hop : ground.Find(move.src, move.dst)) {
+      if (const std::optional<HopId> hop = move.hop ? move.hop : graph.Find(move.src, move.dst)) {
         way.push_back(*hop);
       } else {
         const std::vector<Rank> ranks = router.Route(move.src, move.dst);
-        for (size_t k = 0; k + 1 < ranks.size(); ++k) way.push_back(*ground.Find(ranks[k], ranks[k + 1]));
+        for (size_t k = 0; k + 1 < ranks.size(); ++k) way.push_back(*graph.Find(ranks[k], ranks[k + 1]));
       }
     }
     for (HopId h : way) {
-      way_latency += ground.hop(h).latency_ps;
+      way_latency += graph.hop(h).latency_ps;
       send(h, move);
     }
     latency = std::max(latency, way_latency);
@@ -331,31 +331,30 @@ Cost MeasureMoves(const Moves& moves, const Ground& ground, double fraction, boo
 namespace {
 
 // The asker's view of the machine, or one of its own.
-class GroundsOf {
+class RankGraphsOf {
  public:
-  explicit GroundsOf(const SynthesisRequest& request) : given_(request.grounds) {
+  explicit RankGraphsOf(const SynthesisRequest& request) : given_(request.graphs) {
     if (given_ == nullptr) own_.emplace(*request.topology);
   }
-  Grounds& get() { return given_ != nullptr ? *given_ : *own_; }
+  RankGraphs& get() { return given_ != nullptr ? *given_ : *own_; }
 
  private:
-  Grounds* given_;
-  std::optional<Grounds> own_;
+  RankGraphs* given_;
+  std::optional<RankGraphs> own_;
 };
 
 StatusOr<Offer> OfferOf(const TextbookEngine& engine, const SynthesisRequest& request) {
-  GroundsOf grounds(request);
-  XCCL_ASSIGN_OR_RETURN(PlacedEngine placed, PlacedEngine::Place(engine, grounds.get(), request));
+  RankGraphsOf graphs(request);
+  XCCL_ASSIGN_OR_RETURN(PlacedEngine placed, PlacedEngine::Place(engine, graphs.get(), request));
   Offer offer{.time_ps = std::numeric_limits<double>::infinity(), .work = placed.Work()};
   if (offer.work <= kMostEstimated) offer.time_ps = placed.EstimatePs();
-  if (request.grounds != nullptr)
-    offer.make = [placed = std::move(placed)](int64_t) { return placed.Make(); };
+  if (request.graphs != nullptr) offer.make = [placed = std::move(placed)](int64_t) { return placed.Make(); };
   return offer;
 }
 
 StatusOr<Synthesis> MakePlan(const TextbookEngine& engine, const SynthesisRequest& request) {
-  GroundsOf grounds(request);
-  XCCL_ASSIGN_OR_RETURN(const PlacedEngine placed, PlacedEngine::Place(engine, grounds.get(), request));
+  RankGraphsOf graphs(request);
+  XCCL_ASSIGN_OR_RETURN(const PlacedEngine placed, PlacedEngine::Place(engine, graphs.get(), request));
   return placed.Make();
 }
 

@@ -14,8 +14,8 @@
 
 #include "base/status.h"
 #include "ir/collective.h"
-#include "synth/common/ground.h"
 #include "synth/common/moves.h"
+#include "synth/common/rank_graph.h"
 #include "synth/common/serves.h"
 #include "synth/common/synthesizer.h"
 
@@ -58,16 +58,16 @@ struct TextbookEngine {
   std::string_view name;
   std::string_view summary;
   std::vector<CollectiveKind> kinds;
-  // Ground is turned round for reductions. Requires: all members are joined. Errors: kInvalidInput "NAME:
+  // RankGraph is turned round for reductions. Requires: all members are joined. Errors: kInvalidInput "NAME:
   // why; hint: ...".
-  StatusOr<Recipe> (*place)(const Ground& ground, const SynthesisRequest& request);
+  StatusOr<Recipe> (*place)(const RankGraph& graph, const SynthesisRequest& request);
 };
 
 // An engine placed for a request: estimate it, then perhaps make its schedule.
 class PlacedEngine {
  public:
-  // Errors: those of Serves and place. `grounds` and what `request` points to must outlive the result.
-  static StatusOr<PlacedEngine> Place(const TextbookEngine& engine, Grounds& grounds,
+  // Errors: those of Serves and place. `graphs` and what `request` points to must outlive the result.
+  static StatusOr<PlacedEngine> Place(const TextbookEngine& engine, RankGraphs& graphs,
                                       const SynthesisRequest& request);
   double EstimatePs() const;
   // Chunks that the schedule moves, each counted once a hop; saturates.
@@ -77,14 +77,14 @@ class PlacedEngine {
  private:
   PlacedEngine() = default;
   int32_t Chunks() const;
-  StatusOr<Schedule> Gather(const Ground& ground, const Recipe& recipe, const Collective& cut) const;
+  StatusOr<Schedule> Gather(const RankGraph& graph, const Recipe& recipe, const Collective& cut) const;
   void AddMoves(const Recipe& recipe, const Collective& cut, Moves& moves) const;
-  Cost BaseCost(const Ground& ground, const Recipe& recipe) const;
+  Cost BaseCost(const RankGraph& graph, const Recipe& recipe) const;
 
   const TextbookEngine* engine_ = nullptr;
   const SynthesisRequest* request_ = nullptr;
-  const Ground* forward_ = nullptr;
-  const Ground* reversed_ = nullptr;
+  const RankGraph* forward_ = nullptr;
+  const RankGraph* reversed_ = nullptr;
   std::optional<Recipe> recipe_, reversed_recipe_;  // those that the collective's kind asks for
 };
 
@@ -93,6 +93,6 @@ Engine RowOf(const TextbookEngine& engine);
 
 // Time of moves of chunks of size × `fraction` each, step after step: the worst way's latency and the busiest
 // link's load, of every step, or, where they overlap, of all.
-Cost MeasureMoves(const Moves& moves, const Ground& ground, double fraction, bool overlap);
+Cost MeasureMoves(const Moves& moves, const RankGraph& graph, double fraction, bool overlap);
 
 }  // namespace xccl

@@ -21,7 +21,7 @@ using testing::SpecOf;
 TEST(Textbook, EveryPlanVerifies) {
   int32_t made = 0;
   for (const Machine& machine : Machines()) {
-    Grounds grounds(machine.topology);
+    RankGraphs graphs(machine.topology);
     for (const TextbookEngine* engine : TextbookEngines()) {
       for (CollectiveKind kind : engine->kinds) {
         for (const std::vector<Rank>& ranks : MemberLists(machine.topology.num_ranks())) {
@@ -35,7 +35,7 @@ TEST(Textbook, EveryPlanVerifies) {
             const std::string where =
                 fmt::format("{}, {}, {} on {} ranks, chunks {}", machine.name, engine->name,
                             collective.name(), ranks.size(), chunks.value_or(0));
-            const StatusOr<PlacedEngine> placed = PlacedEngine::Place(*engine, grounds, request);
+            const StatusOr<PlacedEngine> placed = PlacedEngine::Place(*engine, graphs, request);
             if (!placed.ok()) {
               EXPECT_EQ(placed.status().code(), StatusCode::kInvalidInput) << where;
               continue;

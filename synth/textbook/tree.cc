@@ -1,6 +1,6 @@
 // One spanning tree: broadcasts go down it, gathers come up. It grows breadth first from the root along the
 // widest hops. Cables of its own a rank may use all at once; over switches, where copies share the rank's
-// port, it feeds two ranks of its island and one of another: a binary tree inside every island, and islands
+// port, it feeds two ranks of its domain and one of another: a binary tree inside every domain, and domains
 // hung below different GPUs, so that different NICs feed them.
 #include <algorithm>
 #include <set>
@@ -22,8 +22,8 @@ struct Tree {
 
 class TreeGrower {
  public:
-  TreeGrower(const Ground& ground, std::span<const Rank> members)
-      : ground_(ground), members_(members), open_(static_cast<size_t>(ground.num_ranks()), false) {}
+  TreeGrower(const RankGraph& graph, std::span<const Rank> members)
+      : graph_(graph), members_(members), open_(static_cast<size_t>(graph.num_ranks()), false) {}
 
   Tree Grow(Rank root) {
     for (Rank r : members_) open_[r.index()] = true;
@@ -53,13 +53,13 @@ class TreeGrower {
   std::vector<Rank> Adopt(Rank parent, bool limited) {
     std::vector<HopId> hops;
     std::optional<Rank> last;
-    for (HopId h = ground_.FirstOut(parent); h < ground_.EndOut(parent); ++h.value) {
-      const Rank to = ground_.hop(h).to;
+    for (HopId h = graph_.FirstOut(parent); h < graph_.EndOut(parent); ++h.value) {
+      const Rank to = graph_.hop(h).to;
       if (open_[to.index()] && last != to) hops.push_back(h);
       last = to;
     }
     std::stable_sort(hops.begin(), hops.end(), [&](HopId a, HopId b) {
-      const Hop &x = ground_.hop(a), &y = ground_.hop(b);
+      const Hop &x = graph_.hop(a), &y = graph_.hop(b);
       if (x.bandwidth_bytes_per_s != y.bandwidth_bytes_per_s)
         return x.bandwidth_bytes_per_s > y.bandwidth_bytes_per_s;
       return x.latency_ps < y.latency_ps;
@@ -67,23 +67,23 @@ class TreeGrower {
     std::vector<Rank> adopted;
     int32_t inside = 0, outside = 0;
     for (HopId h : hops) {
-      const Hop& hop = ground_.hop(h);
+      const Hop& hop = graph_.hop(h);
       if (limited && hop.num_links > 1) {
-        const bool same = ground_.Island(hop.to) == ground_.Island(parent);
-        if (same ? inside == 2 : outside == 1 || island_reached_.contains(ground_.Island(hop.to))) continue;
+        const bool same = graph_.Domain(hop.to) == graph_.Domain(parent);
+        if (same ? inside == 2 : outside == 1 || domain_reached_.contains(graph_.Domain(hop.to))) continue;
         ++(same ? inside : outside);
       }
-      island_reached_.insert(ground_.Island(hop.to));
+      domain_reached_.insert(graph_.Domain(hop.to));
       open_[hop.to.index()] = false;
       adopted.push_back(hop.to);
     }
     return adopted;
   }
 
-  const Ground& ground_;
+  const RankGraph& graph_;
   std::span<const Rank> members_;
   std::vector<bool> open_;  // by rank: member not yet in the tree
-  std::set<int32_t> island_reached_;
+  std::set<int32_t> domain_reached_;
 };
 
 void TreeGather(const Tree& tree, std::span<const Rank> members, const Blocks& blocks, Moves& moves) {
@@ -104,26 +104,26 @@ void TreeGather(const Tree& tree, std::span<const Rank> members, const Blocks& b
   }
 }
 
-StatusOr<Recipe> PlaceTree(const Ground& ground, const SynthesisRequest& request) {
+StatusOr<Recipe> PlaceTree(const RankGraph& graph, const SynthesisRequest& request) {
   const std::vector<Rank> members(request.collective->ranks().begin(), request.collective->ranks().end());
   Recipe recipe;
   // An allreduce meets where the farthest member is nearest.
   recipe.root = members[0];
   if (!request.collective->spec().root && members.size() <= 64) {
-    int32_t least = TreeGrower(ground, members).Grow(members[0]).depth;
+    int32_t least = TreeGrower(graph, members).Grow(members[0]).depth;
     for (Rank r : members) {
-      const int32_t depth = TreeGrower(ground, members).Grow(r).depth;
+      const int32_t depth = TreeGrower(graph, members).Grow(r).depth;
       if (depth < least) recipe.root = r, least = depth;
     }
   }
   recipe.pipelines = true;
-  recipe.broadcast = [&ground, members](Rank root, ChunkRange all, Moves& moves) {
-    for (const Tree::Edge& edge : TreeGrower(ground, members).Grow(root).edges)
+  recipe.broadcast = [&graph, members](Rank root, ChunkRange all, Moves& moves) {
+    for (const Tree::Edge& edge : TreeGrower(graph, members).Grow(root).edges)
       moves.Add({all, edge.parent, edge.child, edge.depth - 1, TransferOp::kCopy, std::nullopt});
   };
-  recipe.gather = [&ground, members](Rank root, const Blocks& blocks, Moves& moves) {
+  recipe.gather = [&graph, members](Rank root, const Blocks& blocks, Moves& moves) {
     // A gather goes against the links that the tree grows along: it grows on the machine turned round.
-    const Ground turned = ground.Reversed();
+    const RankGraph turned = graph.Reversed();
     TreeGather(TreeGrower(turned, members).Grow(root), members, blocks, moves);
   };
   return recipe;

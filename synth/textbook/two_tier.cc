@@ -147,7 +147,7 @@ class HopList {
     steps_ = std::max(steps_, step + 1);
   }
   // Normalized: sorted by step, steps dense, neighbouring chunks of a message joined.
-  Schedule ToSchedule(const Ground& ground, int32_t num_chunks) const {
+  Schedule ToSchedule(const RankGraph& graph, int32_t num_chunks) const {
     std::vector<int32_t> next(static_cast<size_t>(steps_) + 1, 0), dense(static_cast<size_t>(steps_), 0);
     for (const ChunkHop& hop : hops_) ++next[static_cast<size_t>(hop.step) + 1];
     for (size_t s = 0, used = 0; s < dense.size(); ++s) {
@@ -161,16 +161,16 @@ class HopList {
     Schedule schedule;
     schedule.num_chunks = num_chunks;
     schedule.Reserve(static_cast<int64_t>(sorted.size()));
-    std::vector<PathId> path(static_cast<size_t>(ground.num_hops()), PathId(-1));
+    std::vector<PathId> path(static_cast<size_t>(graph.num_hops()), PathId(-1));
     const ChunkHop* before = nullptr;
     for (const ChunkHop& hop : sorted) {
       PathId& links = path[hop.hop.index()];
-      if (links.value < 0) links = schedule.paths.Intern(ground.Links(hop.hop));
+      if (links.value < 0) links = schedule.paths.Intern(graph.Links(hop.hop));
       if (before != nullptr && before->hop == hop.hop && before->step == hop.step &&
           before->chunk + 1 == hop.chunk) {
         ++schedule.count.back();
       } else {
-        schedule.Add({ChunkId(hop.chunk), 1, ground.hop(hop.hop).from, ground.hop(hop.hop).to, links,
+        schedule.Add({ChunkId(hop.chunk), 1, graph.hop(hop.hop).from, graph.hop(hop.hop).to, links,
                       TransferOp::kCopy, dense[static_cast<size_t>(hop.step)]});
       }
       before = &hop;
@@ -190,13 +190,13 @@ class HopList {
 
 }  // namespace
 
-StatusOr<TwoTier> TwoTier::Place(const Ground& ground, std::span<const Rank> members) {
+StatusOr<TwoTier> TwoTier::Place(const RankGraph& graph, std::span<const Rank> members) {
   XCCL_ASSIGN_OR_RETURN(const std::vector<std::vector<Rank>> hosts,
-                        EqualIslands(ground, members, kName, "flow"));
+                        EqualDomains(graph, members, kName, "flow"));
   TwoTier made;
-  made.ground_ = &ground;
+  made.graph_ = &graph;
   const size_t n = members.size();
-  std::vector<int32_t> member_of(static_cast<size_t>(ground.num_ranks()), -1);
+  std::vector<int32_t> member_of(static_cast<size_t>(graph.num_ranks()), -1);
   for (size_t i = 0; i < n; ++i) member_of[members[i].index()] = static_cast<int32_t>(i);
   made.host_.resize(n);
   made.place_.resize(n);
@@ -213,7 +213,7 @@ StatusOr<TwoTier> TwoTier::Place(const Ground& ground, std::span<const Rank> mem
   for (size_t a = 0; a < n; ++a) {
     for (size_t b = 0; b < n; ++b) {
       if (a == b || (made.host_[a] != made.host_[b] && made.place_[a] != made.place_[b])) continue;
-      const std::optional<HopId> hop = ground.Find(members[a], members[b]);
+      const std::optional<HopId> hop = graph.Find(members[a], members[b]);
       if (!hop)
         return InvalidInput(fmt::format(
             "{}: ranks {} and {} are not next to each other; expected a path through no other gpu inside "
@@ -291,7 +291,7 @@ Schedule TwoTier::Move(std::span<const RailPiece> pieces, const Collective& cut,
       }
     }
   }
-  return hops.ToSchedule(*ground_, cut.num_chunks());
+  return hops.ToSchedule(*graph_, cut.num_chunks());
 }
 
 }  // namespace xccl

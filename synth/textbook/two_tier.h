@@ -11,7 +11,7 @@
 
 #include "base/status.h"
 #include "ir/schedule.h"
-#include "synth/common/ground.h"
+#include "synth/common/rank_graph.h"
 #include "synth/common/synthesizer.h"
 
 namespace xccl {
@@ -29,8 +29,8 @@ struct RailPiece {
 class TwoTier {
  public:
   // Errors: kInvalidInput "hierarchical-alltoall: ..." on one host, on hosts of unequal size, and where GPUs
-  // of a host or of a rail are not next to each other. `ground` must outlive the TwoTier.
-  static StatusOr<TwoTier> Place(const Ground& ground, std::span<const Rank> members);
+  // of a host or of a rail are not next to each other. `graph` must outlive the TwoTier.
+  static StatusOr<TwoTier> Place(const RankGraph& graph, std::span<const Rank> members);
   // Requires: an alltoall or alltoallv of the members, parts whole. Linear in pieces, at most parts + hosts^2
   // x 2 GPUs of a host, but for the stages.
   Synthesis Plan(const Collective& collective) const;
@@ -38,7 +38,7 @@ class TwoTier {
  private:
   Schedule Move(std::span<const RailPiece> pieces, const Collective& cut, int32_t stages) const;
 
-  const Ground* ground_ = nullptr;
+  const RankGraph* graph_ = nullptr;
   std::vector<std::vector<int32_t>> hosts_;  // members, by place
   std::vector<int32_t> host_, place_;        // by member
   std::vector<HopId> hop_;                   // by member and member; unset where not used

@@ -71,8 +71,8 @@ TEST(Birkhoff, StagesAreMatchingsAndAddUpToTheFullestLine) {
 // The bar: skewed demands of 32 ranks within 5 % of the bound.
 TEST(TwoTier, SkewedDemandsComeNearTheBound) {
   const Topology cluster = MakeCluster(4, 8);
-  const Ground ground(cluster);
-  const StatusOr<TwoTier> hosts = TwoTier::Place(ground, AllRanks(cluster.num_ranks()));
+  const RankGraph graph(cluster);
+  const StatusOr<TwoTier> hosts = TwoTier::Place(graph, AllRanks(cluster.num_ranks()));
   ASSERT_TRUE(hosts.ok()) << hosts.status().message();
   for (uint64_t seed = 0; seed < 5; ++seed) {
     const Collective collective = Skewed(cluster, seed);
@@ -90,11 +90,11 @@ TEST(TwoTier, SkewedDemandsComeNearTheBound) {
 // Counts of zero, one host pair alone, members in odd orders, even parts.
 TEST(TwoTier, OddDemandsVerify) {
   const Topology cluster = MakeCluster(3, 4);
-  const Ground ground(cluster);
+  const RankGraph graph(cluster);
   const std::vector<std::vector<Rank>> lists = {AllRanks(cluster.num_ranks()),
                                                 {Rank(9), Rank(1), Rank(4), Rank(0), Rank(10), Rank(5)}};
   for (const std::vector<Rank>& ranks : lists) {
-    const StatusOr<TwoTier> hosts = TwoTier::Place(ground, ranks);
+    const StatusOr<TwoTier> hosts = TwoTier::Place(graph, ranks);
     ASSERT_TRUE(hosts.ok()) << hosts.status().message();
     CollectiveSpec lonely = SpecOf(CollectiveKind::kAlltoallv, ranks);
     std::fill(lonely.counts.begin(), lonely.counts.end(), 0);

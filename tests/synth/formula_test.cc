@@ -307,8 +307,8 @@ TEST(Formula, WholeVectorsWhereDivergentIsAllowed) {
        {std::pair(&SwingEngine(), 4), {&BineEngine(), 4}, {&RecursiveMultiplyingEngine(), 2}}) {
     for (bool divergent : {false, true}) {
       request.allow_divergent = divergent;
-      Grounds grounds(machine);
-      const StatusOr<PlacedEngine> placed = PlacedEngine::Place(*engine, grounds, request);
+      RankGraphs graphs(machine);
+      const StatusOr<PlacedEngine> placed = PlacedEngine::Place(*engine, graphs, request);
       ASSERT_TRUE(placed.ok());
       const StatusOr<Synthesis> made = placed->Make();
       ASSERT_TRUE(made.ok());
@@ -404,11 +404,11 @@ TEST(Reverse, SumsPassRelaysThatHoldNothing) {
 TEST(KeepTrees, DropsWhatComesTwiceAndWhatNobodyNeeds) {
   const Topology ring = MakeRing(4);
   const Collective broadcast = Rooted(CollectiveKind::kBroadcast, {Rank(0), Rank(1), Rank(2)}, Rank(0));
-  const Ground ground(ring);
+  const RankGraph graph(ring);
   Schedule schedule;
   schedule.num_chunks = 1;
   const auto add = [&](int32_t from, int32_t to, int32_t step) {
-    schedule.Add(ChunkId(0), 1, Rank(from), Rank(to), ground.Links(*ground.Find(Rank(from), Rank(to))),
+    schedule.Add(ChunkId(0), 1, Rank(from), Rank(to), graph.Links(*graph.Find(Rank(from), Rank(to))),
                  TransferOp::kCopy, step);
   };
   add(0, 1, 0);

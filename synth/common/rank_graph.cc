@@ -1,6 +1,6 @@
 // Hops come from GpuNeighbours; a hop of one link is repeated for each parallel cable. Reversing the machine
 // swaps the ends of every hop and the order of its links. Linear in hops and their links, but for one sort.
-#include "synth/common/ground.h"
+#include "synth/common/rank_graph.h"
 
 #include <algorithm>
 #include <numeric>
@@ -11,7 +11,7 @@
 
 namespace xccl {
 
-Ground::Ground(const Topology& topology) : topology_(&topology) {
+RankGraph::RankGraph(const Topology& topology) : topology_(&topology) {
   const NeighbourTable neighbours = GpuNeighbours(topology);
   std::vector<Hop> hops;
   std::vector<LinkId> links;
@@ -40,14 +40,14 @@ Ground::Ground(const Topology& topology) : topology_(&topology) {
     }
   }
   Index(std::move(hops), links);
-  FindIslands();
+  FindDomains();
 }
 
-Ground Ground::Reversed() const {
-  Ground turned;
+RankGraph RankGraph::Reversed() const {
+  RankGraph turned;
   turned.topology_ = topology_;
-  turned.island_ = island_;
-  turned.num_islands_ = num_islands_;
+  turned.domain_ = domain_;
+  turned.num_domains_ = num_domains_;
   std::vector<Hop> hops = hops_;
   std::vector<LinkId> links = links_;
   for (Hop& hop : hops) {
@@ -59,7 +59,7 @@ Ground Ground::Reversed() const {
 }
 
 // Sorts hops by (from, to), keeping the order of parallel ones, and lays their links out in that order.
-void Ground::Index(std::vector<Hop> hops, const std::vector<LinkId>& links) {
+void RankGraph::Index(std::vector<Hop> hops, const std::vector<LinkId>& links) {
   const size_t ranks = static_cast<size_t>(topology_->num_ranks());
   const auto counting_sort = [&](Rank Hop::*key) {
     Grouped<Hop> sorted = GroupItems<Hop>(ranks, [&](auto add) {
@@ -79,14 +79,14 @@ void Ground::Index(std::vector<Hop> hops, const std::vector<LinkId>& links) {
   hops_ = std::move(hops);
 }
 
-std::optional<HopId> Ground::Find(Rank a, Rank b) const {
+std::optional<HopId> RankGraph::Find(Rank a, Rank b) const {
   const auto begin = hops_.begin() + first_[a.index()], end = hops_.begin() + first_[a.index() + 1];
   const auto it = std::lower_bound(begin, end, b, [](const Hop& hop, Rank to) { return hop.to < to; });
   if (it == end || it->to != b) return std::nullopt;
   return HopId(it - hops_.begin());
 }
 
-int32_t Ground::Parallel(HopId h) const {
+int32_t RankGraph::Parallel(HopId h) const {
   int32_t count = 0;
   for (size_t i = h.index(); i < hops_.size() && hops_[i].from == hop(h).from && hops_[i].to == hop(h).to;
        ++i)
@@ -96,9 +96,9 @@ int32_t Ground::Parallel(HopId h) const {
 
 // With one host and switches, these are the components of the ranks under their widest hops. They count only
 // where they are all alike, and are neither single ranks nor the whole host.
-void Ground::FindIslands() {
+void RankGraph::FindDomains() {
   const int32_t ranks = num_ranks();
-  island_.assign(static_cast<size_t>(ranks), 0);
+  domain_.assign(static_cast<size_t>(ranks), 0);
   std::vector<int32_t> label;
   if (topology_->num_hosts() > 1) {
     for (int32_t r = 0; r < ranks; ++r) label.push_back(topology_->HostOf(Rank(r)).value);
@@ -121,17 +121,17 @@ void Ground::FindIslands() {
   std::vector<int32_t> dense(static_cast<size_t>(std::max(ranks, topology_->num_hosts())), -1);
   for (int32_t r = 0; r < ranks; ++r) {
     int32_t& id = dense[static_cast<size_t>(label[r])];
-    if (id < 0) id = num_islands_++;
-    island_[static_cast<size_t>(r)] = id;
+    if (id < 0) id = num_domains_++;
+    domain_[static_cast<size_t>(r)] = id;
   }
 }
 
 const std::vector<int32_t>& Router::DistancesFrom(Rank a) {
   if (distance_.empty()) {
-    distance_.resize(static_cast<size_t>(ground_->num_ranks()));
+    distance_.resize(static_cast<size_t>(graph_->num_ranks()));
     in_.resize(distance_.size());
-    for (int32_t h = 0; h < ground_->num_hops(); ++h)
-      in_[ground_->hop(HopId(h)).to.index()].push_back(HopId(h));
+    for (int32_t h = 0; h < graph_->num_hops(); ++h)
+      in_[graph_->hop(HopId(h)).to.index()].push_back(HopId(h));
   }
   std::vector<int32_t>& distance = distance_[a.index()];
   if (!distance.empty()) return distance;
@@ -141,8 +141,8 @@ const std::vector<int32_t>& Router::DistancesFrom(Rank a) {
   // Behind switches the first rank reaches all others.
   for (size_t i = 0; i < queue.size() && queue.size() < distance.size(); ++i) {
     const Rank at = queue[i];
-    for (HopId h = ground_->FirstOut(at); h < ground_->EndOut(at); ++h.value) {
-      const Rank to = ground_->hop(h).to;
+    for (HopId h = graph_->FirstOut(at); h < graph_->EndOut(at); ++h.value) {
+      const Rank to = graph_->hop(h).to;
       if (distance[to.index()] >= 0) continue;
       distance[to.index()] = distance[at.index()] + 1;
       queue.push_back(to);
@@ -166,7 +166,7 @@ std::vector<Rank> Router::Route(Rank a, Rank b) {
     int64_t widest = 0;
     uint32_t equals = 0;
     for (HopId h : in_[at.index()]) {
-      const Hop& hop = ground_->hop(h);
+      const Hop& hop = graph_->hop(h);
       if (distance[hop.from.index()] != closer || hop.bandwidth_bytes_per_s < widest) continue;
       equals = hop.bandwidth_bytes_per_s > widest ? 1 : equals + 1;
       widest = hop.bandwidth_bytes_per_s;
@@ -175,7 +175,7 @@ std::vector<Rank> Router::Route(Rank a, Rank b) {
                      static_cast<uint32_t>(closer)) %
                     equals;
     for (HopId h : in_[at.index()]) {
-      const Hop& hop = ground_->hop(h);
+      const Hop& hop = graph_->hop(h);
       if (distance[hop.from.index()] != closer || hop.bandwidth_bytes_per_s < widest) continue;
       if (pick-- > 0) continue;
       back.push_back(hop.from);

@@ -25,12 +25,12 @@ using HopId = TypedId<struct HopTag>;
 
 // Invariants: hops of a rank are sorted by the rank they lead to, the best of parallel ones first.
 // Immutable.
-class Ground {
+class RankGraph {
  public:
-  // `topology` must outlive the Ground. Cost: one search a rank, and the hops.
-  explicit Ground(const Topology& topology);
+  // `topology` must outlive the RankGraph. Cost: one search a rank, and the hops.
+  explicit RankGraph(const Topology& topology);
   // The same machine with every link reversed; link ids stay.
-  Ground Reversed() const;
+  RankGraph Reversed() const;
 
   const Topology& topology() const { return *topology_; }
   int32_t num_ranks() const { return static_cast<int32_t>(first_.size()) - 1; }
@@ -49,27 +49,27 @@ class Ground {
 
   // Hosts. Where a single host has groups of ranks joined better than the rest, these groups instead. Dense
   // from 0 in order of first rank.
-  int32_t Island(Rank r) const { return island_[r.index()]; }
-  int32_t num_islands() const { return num_islands_; }
+  int32_t Domain(Rank r) const { return domain_[r.index()]; }
+  int32_t num_domains() const { return num_domains_; }
 
  private:
-  Ground() = default;
+  RankGraph() = default;
   void Index(std::vector<Hop> hops, const std::vector<LinkId>& links);
-  void FindIslands();
+  void FindDomains();
 
   const Topology* topology_ = nullptr;
   std::vector<Hop> hops_;
   std::vector<LinkId> links_;
   std::vector<int32_t> first_;
-  std::vector<int32_t> island_;
-  int32_t num_islands_ = 0;
+  std::vector<int32_t> domain_;
+  int32_t num_domains_ = 0;
 };
 
 // Paths for copies from a to b over GPUs: consecutive ranks are neighbours. A path has the fewest hops, then
 // the widest ones; equal paths are spread by (a, b). Keeps one search per source.
 class Router {
  public:
-  explicit Router(const Ground& ground) : ground_(&ground) {}
+  explicit Router(const RankGraph& graph) : graph_(&graph) {}
   // a, relays.., b; empty when b cannot be reached.
   std::vector<Rank> Route(Rank a, Rank b);
   std::optional<int32_t> Distance(Rank a, Rank b);
@@ -77,24 +77,24 @@ class Router {
  private:
   const std::vector<int32_t>& DistancesFrom(Rank a);
 
-  const Ground* ground_;
+  const RankGraph* graph_;
   std::vector<std::vector<int32_t>> distance_;  // by source, filled on demand; -1: unreachable
   std::vector<std::vector<HopId>> in_;          // hops that enter a rank
 };
 
 // A machine in both directions, the reversed one made on demand.
-class Grounds {
+class RankGraphs {
  public:
-  explicit Grounds(const Topology& topology) : forward_(topology) {}
-  const Ground& forward() const { return forward_; }
-  const Ground& reversed() {
-    if (!reversed_) reversed_ = std::make_unique<Ground>(forward_.Reversed());
+  explicit RankGraphs(const Topology& topology) : forward_(topology) {}
+  const RankGraph& forward() const { return forward_; }
+  const RankGraph& reversed() {
+    if (!reversed_) reversed_ = std::make_unique<RankGraph>(forward_.Reversed());
     return *reversed_;
   }
 
  private:
-  Ground forward_;
-  std::unique_ptr<Ground> reversed_;
+  RankGraph forward_;
+  std::unique_ptr<RankGraph> reversed_;
 };
 
 }  // namespace xccl
