@@ -59,36 +59,33 @@ Status CheckPermutation(const Topology& topology, std::span<const NodeId> image)
 
 StatusOr<std::vector<LinkId>> LinkImages(const Topology& topology, std::span<const NodeId> image) {
   XCCL_RETURN_IF_ERROR(CheckPermutation(topology, image));
-  const size_t links = static_cast<size_t>(topology.num_links());
-  const auto numbers = [&](int32_t l) {
-    const Link& link = topology.link(LinkId(l));
+  std::vector<NodeId> before(image.size());
+  for (size_t n = 0; n < image.size(); ++n) before[image[n].index()] = NodeId(static_cast<int64_t>(n));
+  const auto numbers = [&](LinkId l) {
+    const Link& link = topology.link(l);
     return std::tuple(link.bandwidth_bytes_per_s, link.latency_ps, link.overhead_ps);
   };
-  // Sorts links by (tail, head, numbers, id), once with their own ends and once with the images of these.
-  const auto sorted_by = [&](const auto& tail, const auto& head) {
-    std::vector<int32_t> order(links);
-    std::iota(order.begin(), order.end(), 0);
-    std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-      const NodeId tails[] = {tail(a), tail(b)}, heads[] = {head(a), head(b)};
-      if (tails[0] != tails[1]) return tails[0] < tails[1];
-      if (heads[0] != heads[1]) return heads[0] < heads[1];
-      return std::tuple(numbers(a), a) < std::tuple(numbers(b), b);
-    });
+  const auto to = [&](LinkId l) { return topology.link(l).to; };
+  const auto to_image = [&](LinkId l) { return image[to(l).index()]; };
+  // The links that leave a node, by (head, numbers, id), beside those that leave the node moved there, by the
+  // same of their images.
+  const auto sorted_by = [&](NodeId tail, const auto& head) {
+    std::vector<LinkId> order(topology.Out(tail).begin(), topology.Out(tail).end());
+    std::ranges::sort(order, {}, [&](LinkId l) { return std::tuple(head(l), numbers(l), l); });
     return order;
   };
-  const auto from = [&](int32_t l) { return topology.link(LinkId(l)).from; };
-  const auto to = [&](int32_t l) { return topology.link(LinkId(l)).to; };
-  const auto from_image = [&](int32_t l) { return image[from(l).index()]; };
-  const auto to_image = [&](int32_t l) { return image[to(l).index()]; };
-  const std::vector<int32_t> target = sorted_by(from, to), source = sorted_by(from_image, to_image);
-  std::vector<LinkId> images(links);
-  for (size_t i = 0; i < links; ++i) {
-    const int32_t s = source[i], t = target[i];
-    if (from_image(s) != from(t) || to_image(s) != to(t) || numbers(s) != numbers(t))
-      return InvalidInput(fmt::format("takes link {} to {} -> {}, which have no such link",
-                                      topology.LinkName(LinkId(s)), topology.NodeName(from_image(s)),
-                                      topology.NodeName(to_image(s))));
-    images[s] = LinkId(t);
+  std::vector<LinkId> images(static_cast<size_t>(topology.num_links()));
+  for (size_t n = 0; n < image.size(); ++n) {
+    const NodeId tail(static_cast<int64_t>(n));
+    const std::vector<LinkId> target = sorted_by(tail, to), source = sorted_by(before[n], to_image);
+    for (size_t i = 0; i < source.size(); ++i) {
+      const LinkId s = source[i];
+      if (i >= target.size() || to_image(s) != to(target[i]) || numbers(s) != numbers(target[i]))
+        return InvalidInput(fmt::format("takes link {} to {} -> {}, which have no such link",
+                                        topology.LinkName(s), topology.NodeName(tail),
+                                        topology.NodeName(to_image(s))));
+      images[s.index()] = target[i];
+    }
   }
   return images;
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "base/graph/grouped.h"
 #include "topologies/paths.h"
@@ -112,11 +111,11 @@ void RankGraph::FindDomains() {
     for (const Hop& hop : hops_)
       if (hop.num_links > 1 && hop.bandwidth_bytes_per_s == widest)
         label[hop.from.index()] = std::min(label[hop.from.index()], hop.to.value);
-    const std::set<int32_t> names(label.begin(), label.end());
-    bool alike = true;
-    for (int32_t name : names)
-      alike &= std::count(label.begin(), label.end(), name) * static_cast<int64_t>(names.size()) == ranks;
-    if (!alike || static_cast<int32_t>(names.size()) == ranks) label.assign(label.size(), 0);
+    std::vector<int32_t> size(static_cast<size_t>(ranks), 0);  // by label
+    for (int32_t name : label) ++size[static_cast<size_t>(name)];
+    const int32_t first = size[static_cast<size_t>(label[0])];
+    if (first == 1 || std::ranges::any_of(size, [&](int32_t n) { return n != 0 && n != first; }))
+      label.assign(label.size(), 0);
   }
   std::vector<int32_t> dense(static_cast<size_t>(std::max(ranks, topology_->num_hosts())), -1);
   for (int32_t r = 0; r < ranks; ++r) {
