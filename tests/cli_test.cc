@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "synth/engines.h"
 #include "tests/testing/command.h"
 
 namespace xccl {
@@ -687,6 +688,9 @@ TEST_F(Cli, Texts) {
   EXPECT_EQ(Files(), (Words{"a.json", "again.xml", "page.html"}));
   for (const char* command : {"topo", "bound", "plan", "verify", "simulate", "compare", "run"})
     EXPECT_NE(Out({command, "--help"}).find("\nExample"), std::string::npos) << command;
+  const std::string plan = Out({"plan", "--help"});
+  for (const Engine& engine : AllEngines())
+    EXPECT_NE(plan.find(fmt::format(" {}", engine.name)), std::string::npos) << engine.name;
 }
 
 TEST_F(Cli, TheSameFlagsGiveTheSameBytes) {
