@@ -21,12 +21,16 @@
 namespace xccl::smt {
 namespace {
 
+constexpr int64_t kFirstSlice = 400'000;
+constexpr int64_t kPerVariable = 25;          // what making an encoding costs
+constexpr int64_t kLargestSlice = 6'400'000;  // a second or two: how long an interrupt waits
+
 class CopyEncoding final : public StepEncoding {
  public:
   CopyEncoding(const Machine& machine, const CopyProblem& problem, const std::vector<Image>& images,
-               int32_t steps, int32_t rounds, Style style, bool named)
-      : StepEncoding(machine, steps, {.named = named, .networks = style.networks}), problem_(problem) {
-    used_.assign(images.begin(), style.symmetric ? images.end() : images.begin() + 1);
+               int32_t steps, int32_t rounds, bool symmetric, bool named)
+      : StepEncoding(machine, steps, {.named = named}), problem_(problem) {
+    used_.assign(images.begin(), symmetric ? images.end() : images.begin() + 1);
     NumberOrbits();
     sent_.assign(static_cast<size_t>(steps), std::vector<std::optional<z3::expr>>(num_sent_));
     here_.assign(static_cast<size_t>(steps) + 1, std::vector<std::optional<z3::expr>>(num_here_));
@@ -38,14 +42,12 @@ class CopyEncoding final : public StepEncoding {
       if (!problem_.contributing_holders.empty()) EncodeEmpty(c);
     }
     AddRoundsAndLoads(rounds, used_, false);
-    if (style.ordered && !style.symmetric) EncodeOrder();
   }
 
  private:
   void NumberOrbits();
   void EncodeChunk(int32_t chunk);
   void EncodeEmpty(int32_t chunk);
-  void EncodeOrder();
   std::vector<Send> Decode() const override;
   void AddSent(int32_t edge, int32_t step, z3::expr_vector& sent) override {
     for (int32_t c = 0; c < problem_.chunks; ++c)
@@ -173,24 +175,6 @@ void CopyEncoding::EncodeEmpty(int32_t chunk) {
   }
 }
 
-// chunk order: of two interchangeable chunks the first leaves the holder no later than the second.
-// sent(c+1,e,s), e out of the holder -> some sent(c,f,t), f out of the holder, t <= s
-void CopyEncoding::EncodeOrder() {
-  for (const std::vector<int32_t>& chunks : ClassesOf(problem_).chunks) {
-    if (problem_.holders[chunks[0]].size() != 1) continue;
-    const std::vector<int32_t>& out = machine().out[problem_.holders[chunks[0]][0]];
-    for (size_t i = 0; i + 1 < chunks.size(); ++i) {
-      z3::expr_vector before = None();
-      for (int32_t s = 0; s + 1 < steps(); ++s) {
-        for (int32_t e : out)
-          if (Sent(chunks[i], e, s)) before.push_back(*Sent(chunks[i], e, s));
-        for (int32_t e : out)
-          if (Sent(chunks[i + 1], e, s)) Add(z3::implies(*Sent(chunks[i + 1], e, s), z3::mk_or(before)));
-      }
-    }
-  }
-}
-
 std::vector<Send> CopyEncoding::Decode() const {
   std::vector<Send> sends;
   for (int32_t s = 0; s < steps(); ++s) {
@@ -206,16 +190,45 @@ std::vector<Send> CopyEncoding::Decode() const {
 }  // namespace
 
 SolverQuestion CopyQuestion(const Machine& machine, const CopyProblem& problem,
-                            const std::vector<Image>& images, int32_t steps, int32_t rounds, Style style,
+                            const std::vector<Image>& images, int32_t steps, int32_t rounds, bool symmetric,
                             bool named) {
-  return SolverQuestion(
-      [&] { return std::make_unique<CopyEncoding>(machine, problem, images, steps, rounds, style, named); });
+  return SolverQuestion([&] {
+    return std::make_unique<CopyEncoding>(machine, problem, images, steps, rounds, symmetric, named);
+  });
 }
 
 int64_t EncodingSize(const Machine& machine, const CopyProblem& problem, int32_t steps) {
   int64_t chunks = 0;
   for (const std::vector<int32_t>& needers : problem.needers) chunks += needers.empty() ? 0 : 1;
   return chunks * static_cast<int64_t>(machine.edges.size() + static_cast<size_t>(machine.ranks)) * steps;
+}
+
+StatusOr<Answer> DecideCopies(const Machine& machine, const CopyProblem& problem,
+                              const std::vector<Image>& images, int32_t steps, int32_t rounds,
+                              const SolveLimits& limits) {
+  const int64_t making = kPerVariable * EncodingSize(machine, problem, steps);
+  std::optional<SolverQuestion> narrow, whole;
+  bool is_narrow_open = images.size() > 1;
+  Answer sum;
+  for (int64_t slice = kFirstSlice; sum.work < limits.work; slice = std::min(2 * slice, kLargestSlice))
+    for (const bool symmetric : {true, false}) {
+      if (limits.IsOver()) return sum;
+      if (symmetric && !is_narrow_open) continue;
+      std::optional<SolverQuestion>& question = symmetric ? narrow : whole;
+      if (!question) {
+        question.emplace(CopyQuestion(machine, problem, images, steps, rounds, symmetric));
+        sum.work += making / static_cast<int64_t>(symmetric ? images.size() : 1);
+      }
+      const int64_t work = std::clamp<int64_t>(limits.work - sum.work, 1, slice);
+      XCCL_ASSIGN_OR_RETURN(Answer answer, question->Ask({work, limits.deadline, limits.stopped}));
+      sum.work += answer.work;
+      if (answer.verdict == Verdict::kFeasible || (answer.verdict == Verdict::kInfeasible && !symmetric)) {
+        answer.work = sum.work;
+        return answer;
+      }
+      is_narrow_open = is_narrow_open && answer.verdict == Verdict::kStopped;
+    }
+  return sum;
 }
 
 }  // namespace xccl::smt

@@ -9,25 +9,22 @@
 
 namespace xccl::smt {
 
-// How a question is put. Each is answered rightly, at different speed.
-struct Style {
-  // Only schedules that translations keep as they are: far fewer variables, and a refusal proves nothing
-  // unless there are no translations.
-  bool symmetric = false;
-  // Interchangeable chunks leave their holder in order of their numbers.
-  bool ordered = false;
-  // Sums as sorting networks in place of Z3's own propagation.
-  bool networks = false;
-};
-
 // `machine`, `problem` and `images` (a group that keeps the problem) outlive the question. Requires: steps <=
-// rounds. With `named`, every constraint on a link, a rank's need or the rounds can be told in a Core;
-// slower.
+// rounds. With `symmetric` only schedules that the images keep as they are: far fewer variables, and a
+// refusal proves nothing. With `named`, every constraint on a link, a rank's need or the rounds can be told
+// in a Core; slower.
 SolverQuestion CopyQuestion(const Machine& machine, const CopyProblem& problem,
-                            const std::vector<Image>& images, int32_t steps, int32_t rounds, Style style,
+                            const std::vector<Image>& images, int32_t steps, int32_t rounds, bool symmetric,
                             bool named = false);
 
 // Variables of the encoding without symmetry, to refuse what cannot end.
 int64_t EncodingSize(const Machine& machine, const CopyProblem& problem, int32_t steps);
+
+// Symmetric schedules and all schedules are asked for in turn, in slices of work that double; making a
+// question counts as work too. Most questions end in the first slice. Requires: every need within reach in
+// the steps.
+StatusOr<Answer> DecideCopies(const Machine& machine, const CopyProblem& problem,
+                              const std::vector<Image>& images, int32_t steps, int32_t rounds,
+                              const SolveLimits& limits);
 
 }  // namespace xccl::smt

@@ -11,13 +11,11 @@
 #include <vector>
 
 #include "base/status.h"
-#include "synth/common/phases.h"
 #include "synth/common/synthesizer.h"
 #include "synth/smt/bounds.h"
 #include "synth/smt/prices.h"
 #include "synth/smt/question.h"
 #include "synth/smt/schedule.h"
-#include "synth/smt/sums.h"
 
 namespace xccl::smt {
 
@@ -59,41 +57,34 @@ class Oracle {
 
   Form form() const { return form_; }
   // The machine as the copies see it: reversed for kGather.
-  const Machine& machine() const { return form_ == Form::kGather ? backwards_ : forwards_; }
-  // The machine's translations, where they keep an allreduce; else none.
-  std::vector<Image> SumImages() const;
+  const Machine& machine() const { return machine_; }
+  // The machine's translations that keep the copies; for kSums those that keep an allreduce of all ranks, and
+  // for other sums none.
+  const std::vector<Image>& images() const { return images_; }
 
-  int32_t LeastSteps();
+  int32_t LeastSteps() const { return farthest_.steps; }
   // Where a search that does not look for divergent sums had best begin: at least LeastSteps.
-  int32_t FirstSteps();
+  int32_t FirstSteps() const;
   // No arithmetic forbids so many rounds in so many steps (at least LeastSteps).
   int64_t LeastRounds(int32_t steps, int32_t chunks);
   // More rounds help no schedule of so many steps.
-  int64_t MostRounds(int32_t steps, int32_t chunks);
+  int64_t MostRounds(int32_t steps, int32_t chunks) const;
   // For one chunk a part, by cuts or prices alone; for any number of steps where `steps` is absent.
   std::pair<RoundsBound, ProvedBy> BoundOf(std::optional<int32_t> steps);
-  // An allreduce of all ranks in so many steps, by Z3's help: seconds. Nothing more than BoundOf({}) where
-  // that is not affordable.
-  struct SumBound {
-    RoundsBound bound;
-    ProvedBy by = ProvedBy::kNothing;
-    bool infeasible = false;  // proved: not in so few steps, whatever the rounds
-  };
-  SumBound SumBoundOf(int32_t steps);
+  // As BoundOf. An allreduce of all ranks is priced by Z3's help, in seconds, where that is affordable.
+  // Absent: proved, not in so few steps, whatever the rounds.
+  std::optional<std::pair<RoundsBound, ProvedBy>> BestBoundOf(int32_t steps);
   std::optional<Refusal> Forbidden(const Question& question);
   // Uses up at most `work` of what is left. What is found takes no more steps and rounds than asked for.
   StatusOr<Outcome> Ask(const Question& question, int64_t work);
-  // The first plan of another engine that takes no more; null: none does.
-  const Witness* WitnessFor(const Question& question);
   const std::vector<Witness>& WitnessesOf(int32_t chunks);
   // The parts of a refuted question that cannot be had together: "load of 0->4, needs of rank 4 and rounds".
   // Empty where that was not found out.
   std::string Conflict(const Question& question);
 
-  // Questions with many chunks of sums are only searched among symmetric schedules, and refuted by bounds
-  // alone.
-  void SkipLongSearches() { thorough_ = false; }
-  void SearchLong() { thorough_ = true; }
+  // Otherwise questions with many chunks of sums are only searched among symmetric schedules, and refuted by
+  // bounds alone.
+  void SetThorough(bool thorough) { thorough_ = thorough; }
 
   // Variables of the solver's smallest question with so many chunks and steps; more than kMostVariables are
   // not put to it.
@@ -112,47 +103,36 @@ class Oracle {
   const SynthesisRequest& request() const { return request_; }
 
  private:
-  Oracle(const SynthesisRequest& request, std::span<const Engine> engines);
-  Status Prepare();
-  // Requires: the collective is at most two copy problems, as is told when the Oracle is made.
-  const Phases& PhasesOf(int32_t chunks);
-  StatusOr<Phases> MakePhasesOf(int32_t chunks) const;
-  // Requires: kSpread or kGather.
+  Oracle(const SynthesisRequest& request, std::span<const Engine> engines, Topology reversed, Form form,
+         bool same_sum);
+  bool IsCopies() const { return form_ == Form::kSpread || form_ == Form::kGather; }
+  // Requires: IsCopies().
   const CopyProblem& ProblemOf(int32_t chunks);
-  // The machine's translations that keep the problem of so many chunks a part.
-  const std::vector<Image>& ImagesOf(bool gather, int32_t chunks);
+  RoundsBound PricesOf(std::optional<int32_t> steps);
   SolveLimits LimitsOf(int64_t work) const;
-  StatusOr<Answer> AskCopies(bool gather, int32_t chunks, int32_t steps, int64_t rounds, int64_t work);
-  int64_t LeastRoundsOf(bool gather, int32_t steps, int32_t chunks);
-  RoundsBound PricesOf(bool gather, std::optional<int32_t> steps);
+  bool IsTooLarge(int64_t size);
   StatusOr<Outcome> Answered(const Question& question, int64_t work);
-  StatusOr<Outcome> AskComposed(const Question& question, int64_t work);
+  StatusOr<Outcome> AskCopies(const Question& question, int64_t work);
   StatusOr<Outcome> AskSums(const Question& question, int64_t work);
-  Status AskSumsInFewer(const Question& question, int32_t steps, int64_t work, Outcome& outcome);
-  bool Accept(int32_t chunks, const Answer& answer, Outcome& outcome) const;
-  // Copies of one phase, or sums, as the request's schedule.
-  Synthesis FromSends(int32_t chunks, const std::vector<Send>& sends);
-  Synthesis FromSums(int32_t chunks, const std::vector<Send>& sends) const;
+  StatusOr<Verdict> AskForSums(SolverQuestion question, int32_t chunks, int64_t work, Outcome& outcome);
   Synthesis Wrap(int32_t chunks, Schedule schedule) const;
 
   const SynthesisRequest& request_;
   const std::span<const Engine> engines_;
-  const Topology& topology_;
   const Topology reversed_;
-  const Machine forwards_, backwards_;
-  const std::vector<Image> forward_images_, backward_images_;
+  const Form form_;
+  const bool same_sum_;       // do several ranks need the same sum?
+  const Topology& topology_;  // as the copies see it, as the machine is
+  const Machine machine_;
   const Deadline deadline_;
   const int64_t work_;  // in all
   int64_t left_, too_large_ = 0;
-  Form form_ = Form::kNothing;
-  bool has_phases_ = false;   // is it at most two copy problems?
-  bool can_compose_ = false;  // kSums that may be a gather and then a spread
   bool thorough_ = true;
-  std::map<std::pair<bool, int32_t>, std::vector<Image>> images_;  // by phase and chunks
-  std::map<int32_t, Phases> phases_;                               // by chunks
-  std::map<int32_t, std::vector<Witness>> witnesses_;              // by chunks
-  std::map<int32_t, SumProblem> sums_;                             // by chunks
-  std::map<std::pair<bool, int32_t>, RoundsBound> prices_;         // by phase and steps, 0: any
+  std::vector<Image> images_;
+  Farthest farthest_;
+  std::map<int32_t, CopyProblem> problems_;            // by chunks
+  std::map<int32_t, std::vector<Witness>> witnesses_;  // by chunks
+  std::map<int32_t, RoundsBound> prices_;              // by steps, 0: any
 };
 
 }  // namespace xccl::smt

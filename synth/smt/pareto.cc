@@ -28,7 +28,7 @@ class FrontSearch {
  public:
   FrontSearch(Oracle& oracle, const SynthesisRequest& request)
       : oracle_(oracle),
-        order_(oracle.SumImages().empty() ? 1 : static_cast<int32_t>(oracle.SumImages().size())),
+        order_(oracle.form() == Form::kSums ? std::max<int32_t>(1, std::ssize(oracle.images())) : 1),
         most_given_(request.limits.chunks.has_value()),
         most_chunks_(request.limits.chunks.value_or(
             oracle.form() == Form::kSums ? kMostChunksOfSums * oracle.machine().ranks : kMostChunks)),
@@ -41,7 +41,6 @@ class FrontSearch {
       began_ = std::chrono::steady_clock::now();
       oracle_.Say(fmt::format("{} steps", steps));
       XCCL_RETURN_IF_ERROR(Step(steps));
-      gaps_ |= gap_;
       if (IsDone() || oracle_.IsOver()) break;
     }
     if (front_.points.empty() && oracle_.IsOver())
@@ -75,18 +74,16 @@ class FrontSearch {
   };
   // All (C, R) with bound <= R/C < best, least R/C first, then fewest chunks; of one ratio all multiples.
   std::vector<Ratio> Ratios(const RoundsBound& bound, const RoundsBound& best, int32_t steps) const {
-    // Beyond the bound only small numbers of chunks, so that the next best is found soon.
     std::vector<Ratio> ratios;
-    // The bound itself may take more.
+    // The bound itself may take more chunks than are tried.
     if (!most_given_ && bound.denominator > most_chunks_ && bound.denominator <= kMostOfBound &&
         bound.numerator >= steps && bound.IsLessThan(best))
       ratios.push_back({static_cast<int32_t>(bound.denominator), bound.numerator});
     for (int32_t c = 1; c <= most_chunks_; ++c)
-      for (int64_t r = std::max<int64_t>(1, bound.Rounds(c)); r <= bound.Rounds(c) + kMostChunks; ++r) {
+      for (int64_t r = std::max<int64_t>(1, bound.Rounds(c)); r <= MostRounds(bound, c); ++r) {
         if (!RoundsBound{r, c}.IsLessThan(best)) break;
         // Fewer rounds than steps are a question about fewer steps, which has its answer.
-        if (r < steps && !gaps_) continue;
-        if (c <= kMostChunks || !bound.IsLessThan({r, c})) ratios.push_back({c, r});
+        if (r >= steps || gaps_) ratios.push_back({c, r});
       }
     // Translated chunks are found soonest.
     std::stable_sort(ratios.begin(), ratios.end(), [&](const Ratio& a, const Ratio& b) {
@@ -97,34 +94,29 @@ class FrontSearch {
     return ratios;
   }
 
+  // The most rounds of so many chunks a part that are tried. Beyond a few chunks only the bound itself is, so
+  // that the next best is found soon.
+  static int64_t MostRounds(const RoundsBound& bound, int32_t chunks) {
+    const int64_t least = std::max<int64_t>(1, bound.Rounds(chunks));
+    if (chunks <= kMostChunks) return least + kMostChunks;
+    return bound.IsLessThan({least, chunks}) ? least - 1 : least;
+  }
   // Up to how many chunks a part Ratios holds all that is below the ratio found.
   int32_t ChunksBelow(const RoundsBound& bound, const Ratio& found) const {
-    for (int32_t c = 1; c <= most_chunks_; ++c) {
-      const int64_t most = (found.rounds * c - 1) / found.chunks;  // r/c < found
-      const int64_t least = std::max<int64_t>(1, bound.Rounds(c));
-      const int64_t listed = c <= kMostChunks               ? least + kMostChunks
-                             : bound.IsLessThan({least, c}) ? least - 1
-                                                            : least;
-      if (most > listed) return c - 1;
-    }
-    return most_chunks_;
+    int32_t c = 1;
+    while (c <= most_chunks_ && (found.rounds * c - 1) / found.chunks <= MostRounds(bound, c)) ++c;
+    return c - 1;
   }
 
   Status Step(int32_t steps) {
-    auto [bound, by] = oracle_.BoundOf(steps);
-    if (oracle_.form() == Form::kSums) {
-      const Oracle::SumBound priced = oracle_.SumBoundOf(steps);
-      gap_ = false;
-      if (priced.infeasible && front_.points.empty()) {
-        front_.least_steps = steps + 1;
-        front_.steps_by = ProvedBy::kSmtUnsat;
-        return OkStatus();
-      }
-      bound = priced.bound;
-      by = priced.by;
+    const auto known = oracle_.BestBoundOf(steps);
+    if (!known && front_.points.empty()) {
+      front_.least_steps = steps + 1;
+      front_.steps_by = ProvedBy::kSmtUnsat;
     }
+    if (!known) return OkStatus();
+    const auto& [bound, by] = *known;
     if (!front_.points.empty() && !bound.IsLessThan(Best())) return OkStatus();
-    gap_ = true;
     bool all_refuted = true;
     int32_t asked = 0;
     for (const Ratio& ratio : Ratios(bound, Best(), steps)) {
@@ -157,10 +149,11 @@ class FrontSearch {
       }
       const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
       point.seconds = passed.count();
-      gap_ = point.proved_by == ProvedBy::kNothing;
+      gaps_ |= point.proved_by == ProvedBy::kNothing;
       front_.points.push_back(std::move(point));
-      break;
+      return OkStatus();
     }
+    gaps_ = true;
     return OkStatus();
   }
 
@@ -170,8 +163,7 @@ class FrontSearch {
   const int32_t most_chunks_, most_steps_;
   std::chrono::steady_clock::time_point began_;
   Front front_;
-  bool gaps_ = false;  // of any number of steps
-  bool gap_ = false;   // of the steps so far the last could still hold something better
+  bool gaps_ = false;  // may some number of steps so far still hold something better?
 };
 
 }  // namespace
@@ -185,7 +177,7 @@ StatusOr<Front> FindFront(const SynthesisRequest& request, std::span<const Engin
     front.complete = true;
     return front;
   }
-  oracle->SkipLongSearches();
+  oracle->SetThorough(false);
   return FrontSearch(*oracle, asked).Run();
 }
 

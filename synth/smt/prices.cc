@@ -66,8 +66,6 @@ class PriceProgram {
       const RoundsBound& known = result.bound.IsLessThan(options_.target) ? options_.target : result.bound;
       if (objective <= Value(known) * (1 + kGap)) {
         result.bound = known;
-        result.optimal = true;
-        TakePlan(program, result);
         break;
       }
       if (options_.stopped && options_.stopped()) break;
@@ -185,16 +183,6 @@ class PriceProgram {
     return tried;
   }
 
-  void TakePlan(const LinearProgram& program, PriceResult& result) const {
-    const std::span<const double> prices = program.RowPrices();
-    for (size_t i = 0; i < known_.size(); ++i) {
-      const auto& [orbit, pattern] = known_[i];
-      const double weight =
-          prices[static_cast<size_t>(times_) + i] / static_cast<double>(orbits_[orbit].chunks);
-      if (weight > kEven) result.plan.push_back({orbit, pattern, weight});
-    }
-  }
-
   const Machine& machine_;
   const std::vector<ChunkOrbit>& orbits_;
   const PatternSearch& search_;
@@ -204,12 +192,6 @@ class PriceProgram {
   size_t num_shares_ = 0, num_prices_ = 0;
   std::vector<std::pair<size_t, Pattern>> known_;  // by row, after the rooms
 };
-
-int64_t TreeWork(const Machine& machine, size_t needers, int32_t steps) {
-  int64_t work = int64_t{steps} * static_cast<int64_t>(machine.edges.size() + machine.ranks);
-  for (size_t i = 0; i < needers && work <= kMostTreeWork; ++i) work *= 3;
-  return work;
-}
 
 }  // namespace
 
@@ -229,54 +211,35 @@ PriceResult SolvePrices(const Machine& machine, const std::vector<Image>& images
   return PriceProgram(machine, images, orbits, search, options).Solve();
 }
 
-std::vector<ChunkOrbit> OrbitsOf(const CopyProblem& problem, const std::vector<Image>& images) {
+RoundsBound PriceCopies(const Machine& machine, const CopyProblem& problem, const std::vector<Image>& images,
+                        const PriceOptions& options) {
   std::vector<ChunkOrbit> orbits;
   std::map<std::pair<std::vector<int32_t>, std::vector<int32_t>>, size_t> known;
+  int64_t work = 0;
   for (const std::vector<int32_t>& chunks : ClassesOf(problem).chunks) {
     const auto& holders = problem.holders[chunks[0]];
     const auto& needers = problem.needers[chunks[0]];
-    const auto at = known.find({holders, needers});
-    if (at != known.end()) {
-      orbits[at->second].chunks += static_cast<int64_t>(chunks.size());
-      continue;
-    }
+    if (needers.size() > kMostNeeders) return {};
+    work += std::llround(std::pow(3, needers.size())) * options.steps *
+            static_cast<int64_t>(machine.edges.size() + static_cast<size_t>(machine.ranks));
     for (const Image& image : images)
       known.try_emplace({Moved(image, holders), Moved(image, needers)}, orbits.size());
-    orbits.push_back({chunks[0], static_cast<int64_t>(chunks.size())});
+    const size_t orbit = known.at({holders, needers});
+    if (orbit == orbits.size()) orbits.push_back({chunks[0], 0});
+    orbits[orbit].chunks += static_cast<int64_t>(chunks.size());
   }
-  return orbits;
-}
-
-bool CanPrice(const Machine& machine, const CopyProblem& problem, int32_t steps) {
-  int64_t work = 0;
-  for (const std::vector<int32_t>& chunks : ClassesOf(problem).chunks) {
-    const size_t needers = problem.needers[chunks[0]].size();
-    if (needers > kMostNeeders) return false;
-    work += TreeWork(machine, needers, steps);
-  }
-  return work <= kMostTreeWork;
-}
-
-PatternSearch TreePatterns(const Machine& machine, const CopyProblem& problem,
-                           const std::vector<ChunkOrbit>& orbits, int32_t steps) {
-  return [&machine, &problem, &orbits, steps](size_t orbit, const EdgePrices& prices, int64_t) {
-    TreeSearch search(machine, steps);
+  if (work > kMostTreeWork) return {};
+  const PatternSearch search = [&](size_t orbit, const EdgePrices& prices, int64_t) {
+    TreeSearch trees(machine, options.steps);
     const int32_t chunk = orbits[orbit].chunk;
     Priced priced;
-    priced.cost = search.Search(prices, problem.holders[chunk], problem.needers[chunk]);
+    priced.cost = trees.Search(prices, problem.holders[chunk], problem.needers[chunk]);
     priced.stopped = priced.cost >= TreeSearch::kInfinite;  // the caller promised otherwise
     priced.proved = true;
-    if (!priced.stopped) priced.pattern = search.Tree();
+    if (!priced.stopped) priced.pattern = trees.Tree();
     return priced;
   };
-}
-
-PriceResult PriceCopies(const Machine& machine, const CopyProblem& problem, const std::vector<Image>& images,
-                        const PriceOptions& options) {
-  if (!CanPrice(machine, problem, options.steps)) return {};
-  const std::vector<ChunkOrbit> orbits = OrbitsOf(problem, images);
-  const PatternSearch search = TreePatterns(machine, problem, orbits, options.steps);
-  return SolvePrices(machine, images, orbits, search, options);
+  return SolvePrices(machine, images, orbits, search, options).bound;
 }
 
 }  // namespace xccl::smt

@@ -7,7 +7,7 @@
 // of Σ per_round × price. So R >= (Σ chunks × cheapest pattern) ÷ (that largest sum), for any prices. The
 // best prices are the dual of the program that shares the chunks out over patterns, which is solved by adding
 // patterns (Gilmore and Gomory 1961). Chunks disturb each other at the capacities alone, so enough chunks
-// reach that bound: the program's weights are such a plan.
+// reach that bound.
 #pragma once
 
 #include <cstdint>
@@ -63,16 +63,7 @@ struct PriceOptions {
 
 struct PriceResult {
   RoundsBound bound;        // proved
-  bool optimal = false;     // bound is the optimum of all plans of these steps
   bool infeasible = false;  // proved: some chunk has no pattern at all
-  // The plan that reaches it, where it is optimal: patterns of orbits with weights; an orbit's weights sum to
-  // one.
-  struct Weighted {
-    size_t orbit = 0;
-    Pattern pattern;
-    double weight = 0;
-  };
-  std::vector<Weighted> plan;
 };
 
 // `images` is a group that keeps the chunks' classes. Deterministic as long as `stopped` is. Cost: rounds of
@@ -81,15 +72,9 @@ PriceResult SolvePrices(const Machine& machine, const std::vector<Image>& images
                         const std::vector<ChunkOrbit>& orbits, const PatternSearch& search,
                         const PriceOptions& options);
 
-// Copies: the patterns are trees.
-std::vector<ChunkOrbit> OrbitsOf(const CopyProblem& problem, const std::vector<Image>& images);
-// Would a search over trees of so many steps be short?
-bool CanPrice(const Machine& machine, const CopyProblem& problem, int32_t steps);
-PatternSearch TreePatterns(const Machine& machine, const CopyProblem& problem,
-                           const std::vector<ChunkOrbit>& orbits, int32_t steps);
-// SolvePrices with these; nothing proved where CanPrice says no. Requires: every need can be met within
-// steps.
-PriceResult PriceCopies(const Machine& machine, const CopyProblem& problem, const std::vector<Image>& images,
+// Of copies, whose patterns are trees. Nothing is proved where a search over trees would not be short.
+// Requires: every need can be met within the steps.
+RoundsBound PriceCopies(const Machine& machine, const CopyProblem& problem, const std::vector<Image>& images,
                         const PriceOptions& options);
 
 }  // namespace xccl::smt

@@ -42,11 +42,11 @@ struct Case {
 };
 
 RoundsBound BoundOf(const Case& one, int32_t steps, bool untimed = false) {
-  return PriceCopies(one.machine, one.problem(), one.images, {.steps = steps, .untimed = untimed}).bound;
+  return PriceCopies(one.machine, one.problem(), one.images, {.steps = steps, .untimed = untimed});
 }
 
-Verdict Ask(const Case& one, int32_t steps, int32_t rounds, Style style = {}) {
-  return CopyQuestion(one.machine, one.problem(), one.images, steps, rounds, style).Ask(kPlenty)->verdict;
+Verdict Ask(const Case& one, int32_t steps, int32_t rounds, bool symmetric = false) {
+  return CopyQuestion(one.machine, one.problem(), one.images, steps, rounds, symmetric).Ask(kPlenty)->verdict;
 }
 
 // A strongly connected digraph: a ring through all ranks in some order, and some links more.
@@ -121,27 +121,23 @@ TEST(SmtPrices, RefuteNothingThatZ3Finds) {
   EXPECT_GT(met, 40);
 }
 
-TEST(SmtPrices, AllStylesAgree) {
+TEST(SmtPrices, SymmetricSchedulesAreSchedules) {
   Random random(3);
   for (int i = 0; i < 12; ++i) {
     const Case one(RandomDigraph(random, 4),
                    i % 2 == 0 ? CollectiveKind::kAllgather : CollectiveKind::kBroadcast, 2);
     const int32_t steps = FarthestNeed(one.machine, one.problem()).steps;
-    for (int32_t rounds = steps; rounds <= steps + 2; ++rounds) {
-      const Verdict plain = Ask(one, steps, rounds);
-      EXPECT_EQ(Ask(one, steps, rounds, {.ordered = true}), plain) << i;
-      EXPECT_EQ(Ask(one, steps, rounds, {.ordered = true, .networks = true}), plain) << i;
-      if (Ask(one, steps, rounds, {.symmetric = true}) == Verdict::kFeasible) {
-        EXPECT_EQ(plain, Verdict::kFeasible) << i;
+    for (int32_t rounds = steps; rounds <= steps + 2; ++rounds)
+      if (Ask(one, steps, rounds, true) == Verdict::kFeasible) {
+        EXPECT_EQ(Ask(one, steps, rounds), Verdict::kFeasible) << i;
       }
-    }
   }
 }
 
 // Every rank's two links carry four chunks in two rounds where six are needed. Z3 names one of the ranks.
 TEST(SmtEncoding, NamesWhatCannotBeHadTogether) {
   const Case one(testing::MakeRing(4), CollectiveKind::kAllgather, 2);
-  SolverQuestion question = CopyQuestion(one.machine, one.problem(), one.images, 2, 2, {}, true);
+  SolverQuestion question = CopyQuestion(one.machine, one.problem(), one.images, 2, 2, false, true);
   ASSERT_EQ(question.Ask(kPlenty)->verdict, Verdict::kInfeasible);
   const std::string conflict = Summary(question.LastCore());
   EXPECT_EQ(conflict, "load of 1->2, 3->2; needs of rank 2");
@@ -216,8 +212,8 @@ TEST(SmtSums, FewestStepsAsByBruteForce) {
     const SumProblem problem = OneSum(machine.ranks);
     const int32_t fewest = FewestSteps(machine);
     for (int32_t steps = std::max(1, fewest - 1); steps <= fewest; ++steps) {
-      const std::vector<Image> none;
-      EXPECT_EQ(SumQuestion(machine, problem, none, Shape::kAll, steps, steps).Ask(kPlenty)->verdict,
+      const std::vector<Image> one = {Identity(machine)};
+      EXPECT_EQ(SumQuestion(machine, problem, one, steps, steps).Ask(kPlenty)->verdict,
                 steps < fewest ? Verdict::kInfeasible : Verdict::kFeasible)
           << i << ", " << steps << " steps";
     }
@@ -234,7 +230,6 @@ TEST(SmtSums, PricedRoundsOfRings) {
   int64_t work = 0;
   const auto bound = [&](int32_t steps) {
     const PriceResult result = PriceSums(machine, problem, images, steps, {3, 4}, {.work = 50'000'000}, work);
-    EXPECT_TRUE(result.optimal) << steps;
     return ToText(result.bound);
   };
   EXPECT_EQ(bound(2), "1");

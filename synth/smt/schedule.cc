@@ -12,36 +12,6 @@ namespace {
 
 constexpr int64_t kWitnessWork = 200'000;  // of the work units of each other engine
 
-// Gives each send its links: of parallel ones the least loaded in this step, by bandwidth.
-class LinkChoice {
- public:
-  LinkChoice(const Topology& topology, const Machine& machine) : topology_(topology), machine_(machine) {}
-
-  const std::vector<LinkId>& Path(const Send& send) {
-    path_.clear();
-    for (int32_t c : machine_.edges[send.edge].over) {
-      const std::vector<LinkId>& links = machine_.capacities[c].links;
-      LinkId least = links[0];
-      for (LinkId l : links)
-        if (With(l, send.step) < With(least, send.step)) least = l;
-      ++load_[{send.step, least}];
-      path_.push_back(least);
-    }
-    return path_;
-  }
-
- private:
-  double With(LinkId l, int32_t step) const {
-    const auto at = load_.find({step, l});
-    return static_cast<double>(1 + (at == load_.end() ? 0 : at->second)) /
-           static_cast<double>(topology_.link(l).bandwidth_bytes_per_s);
-  }
-  const Topology& topology_;
-  const Machine& machine_;
-  std::map<std::pair<int32_t, LinkId>, int64_t> load_;
-  std::vector<LinkId> path_;
-};
-
 }  // namespace
 
 Schedule CopiesOf(const Topology& topology, const Machine& machine, const CopyProblem& problem,
@@ -49,33 +19,35 @@ Schedule CopiesOf(const Topology& topology, const Machine& machine, const CopyPr
   BitTable needed(machine.ranks, problem.chunks);
   for (int32_t c = 0; c < problem.chunks; ++c)
     for (int32_t r : problem.needers[c]) needed.Set(r, c);
-  std::vector<char> keep(sends.size(), 0);
+  std::vector<Send> kept;
   for (size_t i = sends.size(); i-- > 0;) {
     const Edge& edge = machine.edges[sends[i].edge];
     if (!needed.Get(edge.to, sends[i].chunk)) continue;
-    keep[i] = 1;
+    kept.push_back(sends[i]);
     needed.Set(edge.from, sends[i].chunk);
   }
-  Schedule schedule;
-  schedule.num_chunks = problem.chunks;
-  LinkChoice choice(topology, machine);
-  for (size_t i = 0; i < sends.size(); ++i) {
-    if (keep[i] == 0) continue;
-    const Edge& edge = machine.edges[sends[i].edge];
-    schedule.Add(ChunkId(sends[i].chunk), 1, Rank(edge.from), Rank(edge.to), choice.Path(sends[i]),
-                 TransferOp::kCopy, sends[i].step);
-  }
-  return schedule;
+  std::reverse(kept.begin(), kept.end());
+  return ScheduleOf(topology, machine, problem.chunks, kept);
 }
 
 Schedule ScheduleOf(const Topology& topology, const Machine& machine, int32_t chunks,
                     const std::vector<Send>& sends) {
   Schedule schedule;
   schedule.num_chunks = chunks;
-  LinkChoice choice(topology, machine);
+  std::map<std::pair<int32_t, LinkId>, int64_t> load;
+  std::vector<LinkId> path;
   for (const Send& send : sends) {
     const Edge& edge = machine.edges[send.edge];
-    schedule.Add(ChunkId(send.chunk), 1, Rank(edge.from), Rank(edge.to), choice.Path(send),
+    const auto busy_with = [&](LinkId l) {
+      return static_cast<double>(1 + load[{send.step, l}]) /
+             static_cast<double>(topology.link(l).bandwidth_bytes_per_s);
+    };
+    path.clear();
+    for (int32_t c : edge.over) {
+      path.push_back(*std::ranges::min_element(machine.capacities[c].links, {}, busy_with));
+      ++load[{send.step, path.back()}];
+    }
+    schedule.Add(ChunkId(send.chunk), 1, Rank(edge.from), Rank(edge.to), path,
                  send.adds ? TransferOp::kReduce : TransferOp::kCopy, send.step);
   }
   return schedule;

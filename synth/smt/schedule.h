@@ -13,12 +13,13 @@
 
 namespace xccl::smt {
 
-// Copies of the sends that somebody needs, not normalized. Of parallel links those that are least loaded in
-// the step are taken. `sends` in order of steps.
-Schedule CopiesOf(const Topology& topology, const Machine& machine, const CopyProblem& problem,
-                  const std::vector<Send>& sends);
+// Of parallel links those that are least loaded in the step, by bandwidth, are taken. `sends` are in order of
+// steps. The schedule is not normalized.
 Schedule ScheduleOf(const Topology& topology, const Machine& machine, int32_t chunks,
                     const std::vector<Send>& sends);
+// The same of copies, without sends that nobody needs.
+Schedule CopiesOf(const Topology& topology, const Machine& machine, const CopyProblem& problem,
+                  const std::vector<Send>& sends);
 
 // What a schedule takes as a k-synchronous one.
 struct StepsAndRounds {

@@ -46,7 +46,7 @@ class RequestSearch {
   StatusOr<Synthesis> Run() {
     if (oracle_.form() == Form::kNothing) return NothingToMove(kName, request_);
     XCCL_ASSIGN_OR_RETURN(const std::vector<Asked> asked, Questions());
-    if (asked.size() > 1) oracle_.SkipLongSearches();
+    if (asked.size() > 1) oracle_.SetThorough(false);
     for (const Asked& one : asked) {
       const int64_t share = asked.size() == 1
                                 ? oracle_.work_left()
@@ -59,7 +59,7 @@ class RequestSearch {
       StatusOr<Synthesis> best = BestSoFar(WhyOpen(asked.size()));
       if (best.ok() || asked.size() == 1 || oracle_.IsOver()) return best;
       // Whether the request has an answer at all is one question, worth all that is left.
-      oracle_.SearchLong();
+      oracle_.SetThorough(true);
       XCCL_RETURN_IF_ERROR(Ask(Widest(), oracle_.work_left()));
       if (made_) return *std::move(made_);
     }
@@ -78,21 +78,34 @@ class RequestSearch {
     return OkStatus();
   }
 
+  // "smt: alltoall on 8 ranks: " and what the limit was.
+  Status Limit(const std::string& what) const {
+    return LimitReached(fmt::format("smt: {} on {} ranks: {}", Name(), Ranks(), what));
+  }
+
   // Why nothing was found, and no proof that there is nothing.
   Status WhyOpen(size_t questions) const {
-    if (oracle_.IsOver()) return Stopped();
-    if (divergent_)
-      return LimitReached(fmt::format(
-          "smt: {} on {} ranks: only found with different roundings of a sum; hint: --allow-divergent",
-          Name(), Ranks()));
-    if (stopped_ && oracle_.too_large() > 0)
-      return LimitReached(fmt::format("smt: {} on {} ranks: the encoding has {} variables, too many to try",
-                                      Name(), Ranks(), oracle_.too_large()));
-    if (questions == 1) return Stopped();
-    return LimitReached(
-        fmt::format("smt: {} on {} ranks: nothing found by {} short searches; hint: --chunks, --steps and "
-                    "--rounds for one long one",
-                    Name(), Ranks(), questions));
+    if (oracle_.IsInterrupted()) return Limit("interrupted, nothing found");
+    if (oracle_.TimeIsUp())
+      return Limit(fmt::format("nothing found within --time-limit={}s", *request_.limits.time_limit_s));
+    if (!oracle_.IsOver()) {
+      if (divergent_) return Limit("only found with different roundings of a sum; hint: --allow-divergent");
+      if (stopped_ && oracle_.too_large() > 0)
+        return Limit(fmt::format("the encoding has {} variables, too many to try", oracle_.too_large()));
+      if (questions != 1)
+        return Limit(
+            fmt::format("nothing found by {} short searches; hint: --chunks, --steps and --rounds "
+                        "for one long one",
+                        questions));
+      if (!oracle_.machine().complete)
+        return Limit(
+            "nothing found, and no proof: not searched are in-switch multicast and reduction, and more than "
+            "a "
+            "few ways between two GPUs");
+    }
+    return Limit(
+        fmt::format("nothing found within {} solver units; hint: --time-limit=60s, or fewer --chunks",
+                    oracle_.work_limit()));
   }
 
   // The fewest chunks with the most steps and rounds that may help.
@@ -248,23 +261,6 @@ class RequestSearch {
     outcome.made = best->made;
     outcome.made->engine = kName;
     return Finish({chunks_of_best, best->took.steps, best->took.rounds}, outcome, true);
-  }
-
-  Status Stopped() const {
-    if (oracle_.IsInterrupted())
-      return LimitReached(fmt::format("smt: {} on {} ranks: interrupted, nothing found", Name(), Ranks()));
-    if (oracle_.TimeIsUp())
-      return LimitReached(fmt::format("smt: {} on {} ranks: nothing found within --time-limit={}s", Name(),
-                                      Ranks(), *request_.limits.time_limit_s));
-    if (!oracle_.IsOver() && !oracle_.machine().complete)
-      return LimitReached(fmt::format(
-          "smt: {} on {} ranks: nothing found, and no proof: not searched are in-switch multicast "
-          "and reduction, and more than a few ways between two GPUs",
-          Name(), Ranks()));
-    return LimitReached(
-        fmt::format("smt: {} on {} ranks: nothing found within {} solver units; hint: "
-                    "--time-limit=60s, or fewer --chunks",
-                    Name(), Ranks(), oracle_.work_limit()));
   }
 
   // The solver proved it. What would work is tried with what is left of the work: more rounds, then more

@@ -50,7 +50,7 @@ class Watch {
   std::thread thread_;
 };
 
-z3::params ParametersOf(z3::context& context, const SolveLimits& limits, bool networks) {
+z3::params ParametersOf(z3::context& context, const SolveLimits& limits) {
   z3::params parameters(context);
   parameters.set("rlimit",
                  static_cast<unsigned>(std::clamp<int64_t>(limits.work, 1, (int64_t{1} << 32) - 1)));
@@ -59,10 +59,6 @@ z3::params ParametersOf(z3::context& context, const SolveLimits& limits, bool ne
                    static_cast<unsigned>(std::clamp(limits.deadline.SecondsLeft() * 1000, 1.0, 4e9)));
   parameters.set("random_seed", 0u);
   parameters.set("ctrl_c", false);  // the program's own handler is asked instead
-  if (networks) {
-    parameters.set("cardinality.solver", false);
-    parameters.set("pb.solver", "totalizer");
-  }
   return parameters;
 }
 
@@ -201,7 +197,7 @@ Answer StepEncoding::AskBelow(const EdgePrices& prices, int64_t most, const Solv
 
 // What Z3 reports after giving up may be less than what it was given: then it did use it up.
 Answer StepEncoding::Check(const z3::expr_vector& assumed, const SolveLimits& limits) {
-  solver_.set(ParametersOf(context_, limits, options_.networks));
+  solver_.set(ParametersOf(context_, limits));
   const int64_t before = Spent(solver_);
   z3::check_result result = z3::unknown;
   {

@@ -39,8 +39,7 @@ class Context : public z3::context {
 class StepEncoding {
  public:
   struct Options {
-    bool named = false;     // every constraint that has a name can be told in a Core; slower
-    bool networks = false;  // sums as sorting networks in place of Z3's own propagation
+    bool named = false;  // every constraint that has a name can be told in a Core; slower
     // The number of rounds is assumed even where nothing is named. Z3 finds copies on DGX-1 up to ten times
     // sooner so, in-trees with out-trees not at all.
     bool assume_rounds = true;

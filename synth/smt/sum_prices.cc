@@ -32,7 +32,7 @@ class SumPatterns {
         steps_(steps),
         limits_(limits),
         work_(work),
-        question_(SumQuestion(machine, problem, none_, Shape::kAll, steps, std::nullopt)) {}
+        question_(SumQuestion(machine, problem, one_, steps, std::nullopt)) {}
 
   Priced Search(const EdgePrices& prices, int64_t below) {
     Priced best;
@@ -111,7 +111,7 @@ class SumPatterns {
   const int32_t steps_;
   const SolveLimits& limits_;
   int64_t& work_;
-  const std::vector<Image> none_;
+  const std::vector<Image> one_ = {Identity(machine_)};
   SolverQuestion question_;
 };
 

@@ -68,32 +68,21 @@ namespace {
 class SumEncoding final : public StepEncoding {
  public:
   SumEncoding(const Machine& machine, const SumProblem& problem, const std::vector<Image>& images,
-              Shape shape, int32_t steps, std::optional<int32_t> rounds)
-      : StepEncoding(machine, steps, {}),
-        problem_(problem),
-        images_(images),
-        shape_(shape),
-        run_(shape == Shape::kTranslated ? images.size() : 1) {
-    NumberOrbits();
-    for (size_t c = 0; c * run_ < problem.chunks.size(); ++c) EncodeChunk(c);
-    if (rounds) {
-      AddRoundsAndLoads(*rounds, shape == Shape::kAll ? std::vector<Image>{} : images,
-                        shape == Shape::kTranslated);
-      EncodeOrder();
-    }
+              int32_t steps, std::optional<int32_t> rounds)
+      : StepEncoding(machine, steps, {}), problem_(problem), images_(images) {
+    for (size_t c = 0; c * images.size() < problem.chunks.size(); ++c) EncodeChunk(c);
+    if (rounds) AddRoundsAndLoads(*rounds, images, true);
   }
 
  private:
   struct ChunkVars {
-    std::vector<std::vector<std::optional<z3::expr>>> adds, copies;  // [step][orbit of edges]
-    std::vector<std::vector<std::optional<z3::expr>>> has;           // [step][orbit of (rank, contribution)]
+    std::vector<std::vector<std::optional<z3::expr>>> adds, copies;  // [step][edge]
+    std::vector<std::vector<std::optional<z3::expr>>> has;           // [step][rank × contributions + its]
   };
 
-  void NumberOrbits();
   void EncodeChunk(size_t chunk);
   void EncodeArrival(size_t chunk, int32_t rank, int32_t step);
   void EncodeWaste(size_t chunk);
-  void EncodeOrder();
   std::vector<Send> Decode() const override;
   void AddSent(int32_t edge, int32_t step, z3::expr_vector& sent) override {
     for (size_t c = 0; c < vars_.size(); ++c) sent.push_back(Sent(c, edge, step));
@@ -101,10 +90,10 @@ class SumEncoding final : public StepEncoding {
   // Held before any step: known; later a variable.
   z3::expr Has(size_t c, int32_t r, int32_t q, int32_t s) {
     if (s == 0) return Constant((problem_.chunks[c].before[r] >> q & 1) != 0);
-    return Made(vars_[c].has[s][has_orbit_[static_cast<size_t>(r) * 64 + static_cast<size_t>(q)]]);
+    return Made(vars_[c].has[s][r * problem_.chunks[c].contributions + q]);
   }
-  z3::expr Adds(size_t c, int32_t e, int32_t s) { return Made(vars_[c].adds[s][edge_orbit_[e]]); }
-  z3::expr Copies(size_t c, int32_t e, int32_t s) { return Made(vars_[c].copies[s][edge_orbit_[e]]); }
+  z3::expr Adds(size_t c, int32_t e, int32_t s) { return Made(vars_[c].adds[s][e]); }
+  z3::expr Copies(size_t c, int32_t e, int32_t s) { return Made(vars_[c].copies[s][e]); }
   z3::expr Sent(size_t c, int32_t e, int32_t s) { return Adds(c, e, s) || Copies(c, e, s); }
   z3::expr Made(std::optional<z3::expr>& variable) {
     if (!variable) variable = NewBool();
@@ -113,41 +102,17 @@ class SumEncoding final : public StepEncoding {
 
   const SumProblem& problem_;
   const std::vector<Image>& images_;
-  const Shape shape_;
-  const size_t run_;  // chunks that are images of one
-  std::vector<size_t> edge_orbit_, has_orbit_;
-  size_t num_edges_ = 0, num_has_ = 0;
   std::vector<ChunkVars> vars_;
 };
 
-void SumEncoding::NumberOrbits() {
-  constexpr size_t kNone = ~size_t{0};
-  edge_orbit_.assign(machine().edges.size(), kNone);
-  has_orbit_.assign(static_cast<size_t>(machine().ranks) * 64, kNone);
-  for (size_t e = 0; e < machine().edges.size(); ++e) {
-    if (edge_orbit_[e] != kNone) continue;
-    edge_orbit_[e] = num_edges_;
-    if (shape_ == Shape::kSymmetric)
-      for (const Image& image : images_) edge_orbit_[image.edge[e]] = num_edges_;
-    ++num_edges_;
-  }
-  for (size_t r = 0; r < static_cast<size_t>(machine().ranks); ++r)
-    for (size_t q = 0; q < 64; ++q) {
-      if (has_orbit_[r * 64 + q] != kNone) continue;
-      has_orbit_[r * 64 + q] = num_has_;
-      for (const Image& image : images_)
-        if (shape_ == Shape::kSymmetric && q < image.rank.size())
-          has_orbit_[static_cast<size_t>(image.rank[r]) * 64 + static_cast<size_t>(image.rank[q])] = num_has_;
-      ++num_has_;
-    }
-}
-
 void SumEncoding::EncodeChunk(size_t c) {
   ChunkVars& vars = vars_.emplace_back();
-  vars.adds.assign(static_cast<size_t>(steps()), std::vector<std::optional<z3::expr>>(num_edges_));
-  vars.copies = vars.adds;
-  vars.has.assign(static_cast<size_t>(steps()) + 1, std::vector<std::optional<z3::expr>>(num_has_));
   const SumProblem::Chunk& chunk = problem_.chunks[c];
+  const auto table = [](int32_t steps, size_t width) {
+    return std::vector(static_cast<size_t>(steps), std::vector<std::optional<z3::expr>>(width));
+  };
+  vars.adds = vars.copies = table(steps(), machine().edges.size());
+  vars.has = table(steps() + 1, static_cast<size_t>(machine().ranks * chunk.contributions));
   for (int32_t s = 0; s < steps(); ++s)
     for (int32_t r = 0; r < machine().ranks; ++r) EncodeArrival(c, r, s);
   EncodeWaste(c);
@@ -237,23 +202,16 @@ void SumEncoding::EncodeWaste(size_t c) {
   Add(z3::atleast(sends, static_cast<unsigned>(2 * (machine().ranks - 1))));
 }
 
-// Chunks that are alike: their sends over the first edges of the first step do not increase.
-void SumEncoding::EncodeOrder() {
-  if (machine().edges.empty()) return;
-  for (size_t c = 0; c + 1 < vars_.size(); ++c)
-    if (problem_.chunks[c] == problem_.chunks[c + 1]) Add(z3::implies(Sent(c + 1, 0, 0), Sent(c, 0, 0)));
-}
-
 std::vector<Send> SumEncoding::Decode() const {
   std::vector<Send> sends;
   for (int32_t s = 0; s < steps(); ++s)
     for (size_t c = 0; c < vars_.size(); ++c)
       for (size_t e = 0; e < machine().edges.size(); ++e)
         for (const bool adds : {true, false}) {
-          if (!IsTrue((adds ? vars_[c].adds : vars_[c].copies)[s][edge_orbit_[e]])) continue;
-          for (size_t g = 0; g < run_; ++g)
-            sends.push_back({.chunk = static_cast<int32_t>(c * run_ + g),
-                             .edge = run_ == 1 ? static_cast<int32_t>(e) : images_[g].edge[e],
+          if (!IsTrue((adds ? vars_[c].adds : vars_[c].copies)[s][e])) continue;
+          for (size_t g = 0; g < images_.size(); ++g)
+            sends.push_back({.chunk = static_cast<int32_t>(c * images_.size() + g),
+                             .edge = images_[g].edge[e],
                              .step = s,
                              .adds = adds});
         }
@@ -263,10 +221,9 @@ std::vector<Send> SumEncoding::Decode() const {
 }  // namespace
 
 SolverQuestion SumQuestion(const Machine& machine, const SumProblem& problem,
-                           const std::vector<Image>& images, Shape shape, int32_t steps,
-                           std::optional<int32_t> rounds) {
+                           const std::vector<Image>& images, int32_t steps, std::optional<int32_t> rounds) {
   return SolverQuestion(
-      [&] { return std::make_unique<SumEncoding>(machine, problem, images, shape, steps, rounds); });
+      [&] { return std::make_unique<SumEncoding>(machine, problem, images, steps, rounds); });
 }
 
 }  // namespace xccl::smt

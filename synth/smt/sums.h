@@ -27,18 +27,11 @@ std::optional<SumProblem> SumsOf(const Collective& collective, int32_t ranks);
 // Variables of the question, to refuse what cannot end.
 int64_t SumSize(const Machine& machine, const SumProblem& problem, int32_t steps);
 
-// Which schedules are asked for. A refusal of any but kAll proves nothing.
-enum class Shape : uint8_t {
-  kAll,
-  kSymmetric,   // every chunk's sends are kept by the group
-  kTranslated,  // chunks come in runs of one for each element of the group, each the image of the first
-};
-
-// All arguments outlive the question. `images`: a group under which contribution q is that of rank q and all
-// chunks are alike; used unless the shape is kAll. kTranslated: it divides the number of chunks. `rounds`
-// absent: one chunk alone, and links carry whatever it takes.
+// All arguments outlive the question. `images`: the identity alone, for all schedules; or a group under which
+// contribution q is that of rank q and all chunks are alike, for schedules whose chunks come in runs of one
+// for each element, each the image of the first: a refusal of these proves nothing. `rounds` absent: one
+// chunk alone, and links carry whatever it takes.
 SolverQuestion SumQuestion(const Machine& machine, const SumProblem& problem,
-                           const std::vector<Image>& images, Shape shape, int32_t steps,
-                           std::optional<int32_t> rounds);
+                           const std::vector<Image>& images, int32_t steps, std::optional<int32_t> rounds);
 
 }  // namespace xccl::smt
