@@ -12,14 +12,25 @@
 
 namespace xccl::smt {
 
-Farthest FarthestNeed(const Machine& machine, const CopyProblem& problem) {
+Farthest FarthestNeed(const Machine& machine, const Collective& collective, bool reversed) {
   Farthest farthest;
-  for (const std::vector<int32_t>& chunks : ClassesOf(problem).chunks) {
-    const std::vector<int32_t>& holders = problem.holders[chunks[0]];
-    const std::vector<int32_t> distance = DistancesFrom(machine, holders);
-    for (int32_t r : problem.needers[chunks[0]])
-      if (distance[r] > farthest.steps)
-        farthest = {.steps = distance[r], .holder = holders.front(), .needer = r};
+  std::vector<Holding> before, after;
+  for (int32_t p = 0; p < collective.num_parts(); ++p) {
+    const ChunkId chunk = collective.FirstChunk(PartId(p));
+    collective.Before(chunk, before);
+    collective.After(chunk, after);
+    std::map<Rank, std::vector<int32_t>> holders;  // of a contribution
+    for (const Holding& have : before)
+      for (Rank q : have.contributions) holders[q].push_back(have.rank.value);
+    for (const auto& [contribution, ranks] : holders) {
+      const std::vector<int32_t> distance =
+          reversed ? DistancesTo(machine, ranks) : DistancesFrom(machine, ranks);
+      for (const Holding& need : after)
+        if (std::find(need.contributions.begin(), need.contributions.end(), contribution) !=
+                need.contributions.end() &&
+            distance[need.rank.index()] > farthest.steps)
+          farthest = {.steps = distance[need.rank.index()], .holder = ranks[0], .needer = need.rank.value};
+    }
   }
   return farthest;
 }
@@ -45,7 +56,7 @@ Fullest FullestRank(const Machine& machine, const CopyProblem& problem) {
 
 Total TotalSends(const Machine& machine, const CopyProblem& problem) {
   Total total;
-  for (const std::vector<int32_t>& chunks : ClassesOf(problem).chunks) {
+  for (const std::vector<int32_t>& chunks : ClassesOf(problem)) {
     const std::vector<int32_t>& needers = problem.needers[chunks[0]];
     const std::vector<int32_t> distance = DistancesFrom(machine, problem.holders[chunks[0]]);
     int64_t sends = static_cast<int64_t>(needers.size());
@@ -63,11 +74,7 @@ namespace {
 std::optional<RoundsBound> InRounds(const WorstCut& worst, const Machine& machine) {
   const __int128 numerator = static_cast<__int128>(worst.bytes) * machine.bytes_per_s_of_one;
   if (numerator > std::numeric_limits<int64_t>::max()) return std::nullopt;
-  RoundsBound bound{static_cast<int64_t>(numerator), worst.bytes_per_s};
-  const int64_t common = std::max<int64_t>(1, std::gcd(bound.numerator, bound.denominator));
-  bound.numerator /= common;
-  bound.denominator /= common;
-  return bound;
+  return InLowestTerms({static_cast<int64_t>(numerator), worst.bytes_per_s});
 }
 
 }  // namespace
@@ -76,12 +83,12 @@ std::optional<RoundsBound> CutRounds(const Topology& topology, const Machine& ma
                                      const CopyProblem& problem) {
   CutProblem cut;
   cut.supply_bytes.assign(static_cast<size_t>(topology.num_nodes()), 0);
-  const ChunkClasses classes = ClassesOf(problem);
+  const std::vector<std::vector<int32_t>> classes = ClassesOf(problem);
   std::vector<char> is_sink(static_cast<size_t>(machine.ranks), 0);
   int64_t sinks = 0;
-  for (const std::vector<int32_t>& chunks : classes.chunks)
+  for (const std::vector<int32_t>& chunks : classes)
     for (int32_t r : problem.needers[chunks[0]]) sinks += std::exchange(is_sink[r], 1) == 0 ? 1 : 0;
-  for (const std::vector<int32_t>& chunks : classes.chunks) {
+  for (const std::vector<int32_t>& chunks : classes) {
     const std::vector<int32_t>& holders = problem.holders[chunks[0]];
     if (holders.size() != 1) return std::nullopt;
     const int64_t needed = static_cast<int64_t>(problem.needers[chunks[0]].size()) + is_sink[holders[0]];
@@ -94,28 +101,6 @@ std::optional<RoundsBound> CutRounds(const Topology& topology, const Machine& ma
   const std::optional<WorstCut> worst = FindWorstCut(topology, cut);
   if (!worst) return std::nullopt;
   return InRounds(*worst, machine);
-}
-
-Farthest Reach(const Machine& machine, const Collective& collective) {
-  Farthest farthest;
-  std::vector<Holding> before, after;
-  for (int32_t p = 0; p < collective.num_parts(); ++p) {
-    const ChunkId chunk = collective.FirstChunk(PartId(p));
-    collective.Before(chunk, before);
-    collective.After(chunk, after);
-    std::map<Rank, std::vector<int32_t>> holders;  // of a contribution
-    for (const Holding& have : before)
-      for (Rank q : have.contributions) holders[q].push_back(have.rank.value);
-    for (const auto& [contribution, ranks] : holders) {
-      const std::vector<int32_t> distance = DistancesFrom(machine, ranks);
-      for (const Holding& need : after)
-        if (std::find(need.contributions.begin(), need.contributions.end(), contribution) !=
-                need.contributions.end() &&
-            distance[need.rank.index()] > farthest.steps)
-          farthest = {.steps = distance[need.rank.index()], .holder = ranks[0], .needer = need.rank.value};
-    }
-  }
-  return farthest;
 }
 
 std::vector<RoundsBound> SumBounds(const Topology& topology, const Machine& machine,
@@ -134,33 +119,18 @@ std::vector<RoundsBound> SumBounds(const Topology& topology, const Machine& mach
   const bool alone = machine.complete && collective.num_members() == machine.ranks;
   const int64_t in = std::accumulate(machine.in_per_round.begin(), machine.in_per_round.end(), int64_t{0});
   const int64_t out = std::accumulate(machine.out_per_round.begin(), machine.out_per_round.end(), int64_t{0});
-  if (alone && std::min(in, out) > 0) {
-    RoundsBound each{2 * (int64_t{machine.ranks} - 1), std::min(in, out)};
-    const int64_t common = std::gcd(each.numerator, each.denominator);
-    bounds.push_back({each.numerator / common, each.denominator / common});
-  }
+  if (alone && std::min(in, out) > 0)
+    bounds.push_back(InLowestTerms({2 * (int64_t{machine.ranks} - 1), std::min(in, out)}));
   return bounds;
 }
 
 std::string_view ToString(ProvedBy by) {
-  switch (by) {
-    case ProvedBy::kNothing:
-      return "open";
-    case ProvedBy::kDistance:
-      return "distance";
-    case ProvedBy::kCut:
-      return "cut";
-    case ProvedBy::kFlow:
-      return "flow";
-    case ProvedBy::kSmtUnsat:
-      return "smt-unsat";
-  }
-  return "open";
+  constexpr std::string_view kNames[] = {"open", "distance", "cut", "flow", "smt-unsat"};
+  return kNames[static_cast<size_t>(by)];
 }
 
 std::string ToText(const RoundsBound& bound) {
-  const int64_t common = std::max<int64_t>(1, std::gcd(bound.numerator, bound.denominator));
-  const int64_t numerator = bound.numerator / common, denominator = bound.denominator / common;
+  const auto [numerator, denominator] = InLowestTerms(bound);
   return denominator == 1 ? std::to_string(numerator) : fmt::format("{}/{}", numerator, denominator);
 }
 

@@ -14,11 +14,12 @@
 
 namespace xccl::smt {
 
-// Fewest steps: how many edges lie between a chunk and its farthest needer.
+// Fewest steps: how many edges lie between a contribution and the rank that is farthest from all who hold it.
 struct Farthest {
   int32_t steps = 0, holder = 0, needer = 0;
 };
-Farthest FarthestNeed(const Machine& machine, const CopyProblem& problem);
+// `reversed`: the machine has all links the other way round.
+Farthest FarthestNeed(const Machine& machine, const Collective& collective, bool reversed = false);
 
 // Fewest rounds: the rank whose chunks take longest to come in, or to go out where nobody else holds them.
 struct Fullest {
@@ -40,9 +41,6 @@ Total TotalSends(const Machine& machine, const CopyProblem& problem);
 std::optional<RoundsBound> CutRounds(const Topology& topology, const Machine& machine,
                                      const CopyProblem& problem);
 
-// Collectives whose sums several ranks need, or user-defined ones. Which contribution is farthest from a rank
-// that needs it:
-Farthest Reach(const Machine& machine, const Collective& collective);
 // Rounds of an allreduce for each chunk a part, whatever the steps: cuts in both directions, and every rank
 // as a block (docs/ir.md, lower bounds). Empty for other collectives.
 std::vector<RoundsBound> SumBounds(const Topology& topology, const Machine& machine,

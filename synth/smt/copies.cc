@@ -74,18 +74,18 @@ class CopyEncoding final : public StepEncoding {
 void CopyEncoding::NumberOrbits() {
   const size_t edges = machine().edges.size(), ranks = static_cast<size_t>(machine().ranks);
   const size_t chunks = static_cast<size_t>(problem_.chunks);
-  const ChunkClasses classes = ClassesOf(problem_);
+  const std::vector<std::vector<int32_t>> classes = ClassesOf(problem_);
   std::map<std::pair<std::vector<int32_t>, std::vector<int32_t>>, size_t> number;
-  for (size_t k = 0; k < classes.chunks.size(); ++k)
-    number[{problem_.holders[classes.chunks[k][0]], problem_.needers[classes.chunks[k][0]]}] = k;
+  for (size_t k = 0; k < classes.size(); ++k)
+    number[{problem_.holders[classes[k][0]], problem_.needers[classes[k][0]]}] = k;
   for (const Image& image : used_) {
     std::vector<int32_t> of(chunks);
     for (size_t c = 0; c < chunks; ++c) of[c] = static_cast<int32_t>(c);
-    for (const std::vector<int32_t>& from : classes.chunks) {
+    for (const std::vector<int32_t>& from : classes) {
       const auto moved =
           number.find({Moved(image, problem_.holders[from[0]]), Moved(image, problem_.needers[from[0]])});
       XCCL_CHECK(moved != number.end());
-      const auto& to = classes.chunks[moved->second];
+      const auto& to = classes[moved->second];
       for (size_t i = 0; i < from.size(); ++i) of[from[i]] = to[i];
     }
     chunk_images_.push_back(std::move(of));
@@ -137,9 +137,9 @@ void CopyEncoding::EncodeChunk(int32_t chunk) {
     // here(c,r,s+1) -> here(c,r,s) or some sent(c,e,s) with to(e) = r
     for (int32_t r = 0; r < machine().ranks; ++r) {
       if (after[r] == 0 || after[r] > s + 1) continue;
-      z3::expr_vector ways = now[r];
-      if (after[r] <= s) ways.push_back(*Here(chunk, r, s));
-      Add(z3::implies(*Here(chunk, r, s + 1), z3::mk_or(ways)));
+      z3::expr_vector sources = now[r];
+      if (after[r] <= s) sources.push_back(*Here(chunk, r, s));
+      Add(z3::implies(*Here(chunk, r, s + 1), z3::mk_or(sources)));
     }
   }
   // once: a rank is sent a chunk at most once. sum over e into r and s of sent(c,e,s) <= 1

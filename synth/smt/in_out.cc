@@ -134,15 +134,15 @@ void InOutEncoding::EncodeDown(const Run& run, const Table& gone) {
     z3::expr_vector all = None();
     for (int32_t s = 0; s < steps(); ++s) {
       for (int32_t e : machine().out[r]) Add(!run.down[s][e] || here[s][rank]);
-      z3::expr_vector ways = None();
-      ways.push_back(here[s][rank]);
-      ways.push_back(run.owns[rank] && gone[s + 1][rank]);
+      z3::expr_vector sources = None();
+      sources.push_back(here[s][rank]);
+      sources.push_back(run.owns[rank] && gone[s + 1][rank]);
       for (int32_t e : machine().in[r]) {
         Add(!run.owns[rank] || !run.down[s][e]);
-        ways.push_back(run.down[s][e]);
+        sources.push_back(run.down[s][e]);
         all.push_back(run.down[s][e]);
       }
-      Add(z3::implies(here[s + 1][rank], z3::mk_or(ways)));
+      Add(z3::implies(here[s + 1][rank], z3::mk_or(sources)));
     }
     Add(z3::atmost(all, 1));
   }

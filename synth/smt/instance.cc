@@ -1,4 +1,4 @@
-// Ways through switches are found by depth-first search over nodes that are no GPUs; parallel links count as
+// Paths through switches are found by depth-first search over nodes that are no GPUs; parallel links count as
 // one. Where some are left out, what a rank can take in or give away is still counted over all its links.
 #include "synth/smt/instance.h"
 
@@ -13,8 +13,8 @@
 namespace xccl::smt {
 namespace {
 
-constexpr size_t kMostWays = 4;              // of one pair of GPUs
-constexpr int64_t kMostNodesSeen = 200'000;  // by the searches for ways of all GPUs
+constexpr size_t kMostPaths = 4;             // of one pair of GPUs
+constexpr int64_t kMostNodesSeen = 200'000;  // by the searches for paths of all GPUs
 // More than all sends of the largest question that is served, so that this forbids nothing.
 constexpr int64_t kMostPerRound = 1 << 30;
 
@@ -26,9 +26,9 @@ class MachineMaker {
     machine_.ranks = topology_.num_ranks();
     for (const Node& node : topology_.spec().nodes)
       if (node.kind == NodeKind::kSwitch && (node.multicast || node.reduce)) machine_.complete = false;
-    if (!FindWays()) {
+    if (!FindPaths()) {
       machine_.complete = false;
-      TakeBestWays();
+      TakeBestPaths();
     }
     DropLongest();
     NumberCapacities();
@@ -37,59 +37,59 @@ class MachineMaker {
   }
 
  private:
-  using Way = std::vector<int32_t>;  // nodes, both ends included
+  using Path = std::vector<int32_t>;  // nodes, both ends included
 
-  bool FindWays() {
+  bool FindPaths() {
     seen_.assign(static_cast<size_t>(topology_.num_nodes()), 0);
     for (int32_t r = 0; r < machine_.ranks; ++r) {
-      Way way = {topology_.NodeOf(Rank(r)).value};
-      seen_[way[0]] = 1;
-      const bool done = Extend(r, way);
-      seen_[way[0]] = 0;
+      Path path = {topology_.NodeOf(Rank(r)).value};
+      seen_[path[0]] = 1;
+      const bool done = Extend(r, path);
+      seen_[path[0]] = 0;
       if (!done) return false;
     }
     return true;
   }
 
-  bool Extend(int32_t rank, Way& way) {
+  bool Extend(int32_t rank, Path& path) {
     if (++nodes_seen_ > kMostNodesSeen) return false;
     int32_t last = -1;
     std::vector<int32_t> heads;
-    for (LinkId l : topology_.Out(NodeId(way.back()))) heads.push_back(topology_.link(l).to.value);
+    for (LinkId l : topology_.Out(NodeId(path.back()))) heads.push_back(topology_.link(l).to.value);
     std::sort(heads.begin(), heads.end());
     for (int32_t head : heads) {
       if (head == std::exchange(last, head) || seen_[head] != 0) continue;
-      way.push_back(head);
+      path.push_back(head);
       if (const auto to = topology_.RankOf(NodeId(head))) {
-        ways_[{rank, to->value}].push_back(way);
+        paths_[{rank, to->value}].push_back(path);
       } else {
         seen_[head] = 1;
-        const bool done = Extend(rank, way);
+        const bool done = Extend(rank, path);
         seen_[head] = 0;
         if (!done) return false;
       }
-      way.pop_back();
+      path.pop_back();
     }
     return true;
   }
 
-  void TakeBestWays() {
-    ways_.clear();
+  void TakeBestPaths() {
+    paths_.clear();
     const NeighbourTable neighbours = GpuNeighbours(topology_);
     for (int32_t r = 0; r < machine_.ranks; ++r)
       for (const Neighbour& neighbour : neighbours[Rank(r)]) {
-        Way way = {topology_.NodeOf(Rank(r)).value};
-        for (LinkId l : neighbour.path) way.push_back(topology_.link(l).to.value);
-        ways_[{r, neighbour.rank.value}].push_back(std::move(way));
+        Path path = {topology_.NodeOf(Rank(r)).value};
+        for (LinkId l : neighbour.path) path.push_back(topology_.link(l).to.value);
+        paths_[{r, neighbour.rank.value}].push_back(std::move(path));
       }
   }
 
   void DropLongest() {
-    for (auto& [pair, ways] : ways_) {
-      std::stable_sort(ways.begin(), ways.end(),
-                       [](const Way& a, const Way& b) { return a.size() < b.size(); });
-      if (ways.size() <= kMostWays) continue;
-      ways.resize(kMostWays);
+    for (auto& [pair, paths] : paths_) {
+      std::stable_sort(paths.begin(), paths.end(),
+                       [](const Path& a, const Path& b) { return a.size() < b.size(); });
+      if (paths.size() <= kMostPaths) continue;
+      paths.resize(kMostPaths);
       machine_.complete = false;
     }
   }
@@ -97,17 +97,17 @@ class MachineMaker {
   void NumberCapacities() {
     std::map<std::pair<int32_t, int32_t>, int32_t> number;
     int64_t divisor = 0;
-    for (const auto& [pair, ways] : ways_) {
-      for (const Way& way : ways) {
+    for (const auto& [pair, paths] : paths_) {
+      for (const Path& path : paths) {
         Edge edge{.from = pair.first, .to = pair.second, .over = {}};
         int64_t fixed = 0;
-        for (size_t i = 0; i + 1 < way.size(); ++i) {
+        for (size_t i = 0; i + 1 < path.size(); ++i) {
           const auto [at, added] =
-              number.try_emplace({way[i], way[i + 1]}, static_cast<int32_t>(machine_.capacities.size()));
+              number.try_emplace({path[i], path[i + 1]}, static_cast<int32_t>(machine_.capacities.size()));
           if (added) {
             Capacity& capacity = machine_.capacities.emplace_back();
-            for (LinkId l : topology_.Out(NodeId(way[i])))
-              if (topology_.link(l).to.value == way[i + 1]) capacity.links.push_back(l);
+            for (LinkId l : topology_.Out(NodeId(path[i])))
+              if (topology_.link(l).to.value == path[i + 1]) capacity.links.push_back(l);
             capacity.name = named_.LinkName(capacity.links[0]);
           }
           edge.over.push_back(at->second);
@@ -158,7 +158,7 @@ class MachineMaker {
     }
   }
 
-  // Rounded up: a link of no listed way need not be a multiple of the divisor.
+  // Rounded up: a link of no listed path need not be a multiple of the divisor.
   void CountAllLinks() {
     const int64_t one = machine_.bytes_per_s_of_one;
     for (int32_t l = 0; l < topology_.num_links(); ++l) {
@@ -173,7 +173,7 @@ class MachineMaker {
   const Topology& topology_;
   const Topology& named_;
   Machine machine_;
-  std::map<std::pair<int32_t, int32_t>, std::vector<Way>> ways_;
+  std::map<std::pair<int32_t, int32_t>, std::vector<Path>> paths_;
   std::vector<char> seen_;
   int64_t nodes_seen_ = 0;
 };
@@ -239,7 +239,7 @@ std::vector<Image> ImagesOf(const Topology& topology, const Machine& machine, in
       const auto at = edge_of.find({{image.rank[edge.from], image.rank[edge.to]}, over});
       image.edge.push_back(at == edge_of.end() ? -1 : at->second);
     }
-    // Where ways were left out, translations may not keep the ones that are there.
+    // Where paths were left out, translations may not keep the ones that are there.
     if (std::count(image.edge.begin(), image.edge.end(), -1) == 0) images.push_back(std::move(image));
   }
   if (static_cast<int64_t>(images.size()) < order) images.resize(1);
@@ -253,19 +253,14 @@ std::vector<int32_t> DistancesTo(const Machine& machine, const std::vector<int32
   return Distances(machine, ranks, false);
 }
 
-ChunkClasses ClassesOf(const CopyProblem& problem) {
-  ChunkClasses classes;
-  std::map<std::pair<std::vector<int32_t>, std::vector<int32_t>>, int32_t> number;
+std::vector<std::vector<int32_t>> ClassesOf(const CopyProblem& problem) {
+  std::vector<std::vector<int32_t>> classes;
+  std::map<std::pair<std::vector<int32_t>, std::vector<int32_t>>, size_t> number;
   for (int32_t c = 0; c < problem.chunks; ++c) {
-    if (problem.needers[c].empty()) {
-      classes.of_chunk.push_back(-1);
-      continue;
-    }
-    const auto [at, added] = number.try_emplace({problem.holders[c], problem.needers[c]},
-                                                static_cast<int32_t>(classes.chunks.size()));
-    if (added) classes.chunks.emplace_back();
-    classes.of_chunk.push_back(at->second);
-    classes.chunks[at->second].push_back(c);
+    if (problem.needers[c].empty()) continue;
+    const auto [at, added] = number.try_emplace({problem.holders[c], problem.needers[c]}, classes.size());
+    if (added) classes.emplace_back();
+    classes[at->second].push_back(c);
   }
   return classes;
 }
@@ -278,8 +273,7 @@ std::vector<int32_t> Moved(const Image& image, std::vector<int32_t> ranks) {
 
 std::vector<Image> ImagesThatKeep(const std::vector<Image>& images, const CopyProblem& problem) {
   std::map<std::pair<std::vector<int32_t>, std::vector<int32_t>>, size_t> sizes;
-  const ChunkClasses classes = ClassesOf(problem);
-  for (const std::vector<int32_t>& chunks : classes.chunks)
+  for (const std::vector<int32_t>& chunks : ClassesOf(problem))
     sizes[{problem.holders[chunks[0]], problem.needers[chunks[0]]}] = chunks.size();
   std::vector<Image> kept;
   for (const Image& image : images) {

@@ -1,5 +1,5 @@
-// One k-synchronous question (chunks, steps, rounds), without a word of a solver: the machine as ways between
-// GPUs that share capacities, and what must be copied where.
+// One k-synchronous question (chunks, steps, rounds), without a word of a solver: the machine as paths
+// between GPUs that share capacities, and what must be copied where.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Capacity {
   std::string name;  // of the first link: "0->nvswitch"
 };
 
-// A way from one GPU to another that passes no third one: the capacities that a chunk takes up.
+// A path from one GPU to another that passes no third one: the capacities that a chunk takes up.
 struct Edge {
   int32_t from = 0, to = 0;  // ranks
   std::vector<int32_t> over;
@@ -34,12 +34,12 @@ struct Machine {
   std::vector<int64_t> in_per_round, out_per_round;  // chunks into and out of a rank, at most
   int64_t bytes_per_s_of_one = 1;                    // bandwidth of one chunk a round
   int64_t alpha_ps = 0;                              // largest fixed time of an edge: what a step costs
-  // Is every schedule one over these edges? Not so where there are too many ways through switches to list, or
-  // where a switch multicasts or reduces: then no exhausted search proves anything.
+  // Is every schedule one over these edges? Not so where there are too many paths through switches to list,
+  // or where a switch multicasts or reduces: then no exhausted search proves anything.
   bool complete = true;
-  // Can a step of r rounds of copies always be two of r1 + r2 = r? So where a way takes up two capacities at
+  // Can a step of r rounds of copies always be two of r1 + r2 = r? So where a path takes up two capacities at
   // most, one out of its tail and one into its head: a bipartite multigraph of degree r is the sum of two of
-  // degrees r1 and r2. Not so over longer ways.
+  // degrees r1 and r2. Not so over longer paths.
   bool splits = true;
 };
 // A round is the time that the greatest common divisor of the bandwidths takes for a chunk.
@@ -61,18 +61,14 @@ struct Send {
 };
 
 // Edges from the nearest of some ranks to every rank, or backwards from every rank to the nearest; kFar where
-// there is no way.
+// there is no path.
 inline constexpr int32_t kFar = 1 << 20;
 std::vector<int32_t> DistancesFrom(const Machine& machine, const std::vector<int32_t>& ranks);
 std::vector<int32_t> DistancesTo(const Machine& machine, const std::vector<int32_t>& ranks);
 
-// Chunks that have the same holders and needers are interchangeable: numbered in order of their first, -1 for
+// Chunks that have the same holders and needers are interchangeable: classes in order of their first, without
 // those that nobody needs.
-struct ChunkClasses {
-  std::vector<int32_t> of_chunk;
-  std::vector<std::vector<int32_t>> chunks;  // of a class
-};
-ChunkClasses ClassesOf(const CopyProblem& problem);
+std::vector<std::vector<int32_t>> ClassesOf(const CopyProblem& problem);
 
 // The sorted images of some ranks.
 std::vector<int32_t> Moved(const Image& image, std::vector<int32_t> ranks);

@@ -42,15 +42,11 @@ Oracle::Oracle(const SynthesisRequest& request, std::span<const Engine> engines,
       machine_(MakeMachine(topology_, *request.topology)),
       deadline_(DeadlineOf(request)),
       work_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
-      left_(work_) {
+      left_(work_),
+      farthest_(FarthestNeed(machine_, *request.collective, form == Form::kGather)) {
   const std::vector<Image> images = ImagesOf(topology_, machine_, kMostImages);
-  if (IsCopies()) {
-    images_ = ImagesThatKeep(images, ProblemOf(1));
-    farthest_ = FarthestNeed(machine_, ProblemOf(1));
-  } else if (form == Form::kSums) {
-    if (IsAllreduceOfAll(*request.collective, machine_.ranks)) images_ = images;
-    farthest_ = Reach(machine_, *request.collective);
-  }
+  if (IsCopies()) images_ = ImagesThatKeep(images, ProblemOf(1));
+  if (form == Form::kSums && IsAllreduceOfAll(*request.collective, machine_.ranks)) images_ = images;
 }
 
 StatusOr<std::unique_ptr<Oracle>> Oracle::Create(const SynthesisRequest& request,
@@ -161,15 +157,10 @@ int64_t Oracle::MostRounds(int32_t steps, int32_t chunks) const {
 
 std::optional<Refusal> Oracle::Forbidden(const Question& question) {
   if (form_ == Form::kNothing) return std::nullopt;
-  const bool gather = form_ == Form::kGather;
   const int64_t steps = std::min<int64_t>(question.steps, question.rounds);
   if (farthest_.steps > steps) {
-    Refusal refusal{
-        ProvedBy::kDistance,
-        fmt::format("rank {} is {} links from rank {}", gather ? farthest_.holder : farthest_.needer,
-                    farthest_.steps, gather ? farthest_.needer : farthest_.holder),
-        {},
-        {}};
+    Refusal refusal{ProvedBy::kDistance, fmt::format("rank {} is {} links from rank {}", farthest_.needer,
+                                                     farthest_.steps, farthest_.holder)};
     if (farthest_.steps > question.steps) refusal.steps = farthest_.steps;
     if (farthest_.steps > question.rounds) refusal.rounds = farthest_.steps;
     return refusal;
@@ -178,27 +169,25 @@ std::optional<Refusal> Oracle::Forbidden(const Question& question) {
     const CopyProblem& problem = ProblemOf(question.chunks);
     const Fullest full = FullestRank(machine_, problem);
     if (full.rounds > question.rounds)
-      return Refusal{ProvedBy::kCut,
-                     fmt::format("rank {} must {} {} chunks, {} a round", full.rank,
-                                 full.incoming != gather ? "receive" : "send", full.chunks, full.per_round),
-                     {},
-                     full.rounds};
+      return Refusal{.by = ProvedBy::kCut,
+                     .text = fmt::format("rank {} must {} {} chunks, {} a round", full.rank,
+                                         full.incoming != (form_ == Form::kGather) ? "receive" : "send",
+                                         full.chunks, full.per_round),
+                     .rounds = full.rounds};
     const Total total = TotalSends(machine_, problem);
     if (machine_.complete && total.rounds() > question.rounds)
-      return Refusal{ProvedBy::kFlow,
-                     fmt::format("{} sends are needed, {} a round fit", total.sends, total.per_round),
-                     {},
-                     total.rounds()};
+      return Refusal{.by = ProvedBy::kFlow,
+                     .text = fmt::format("{} sends are needed, {} a round fit", total.sends, total.per_round),
+                     .rounds = total.rounds()};
   }
   for (const bool any_steps : {true, false}) {
     const auto [bound, by] = BoundOf(any_steps ? std::nullopt : std::optional(static_cast<int32_t>(steps)));
     if (bound.Rounds(question.chunks) > question.rounds)
-      return Refusal{by,
-                     fmt::format("a chunk of every part needs {} round{}{}", ToText(bound),
-                                 bound == RoundsBound{1, 1} ? "" : "s",
-                                 any_steps ? "" : fmt::format(" in {} steps", steps)),
-                     {},
-                     bound.Rounds(question.chunks)};
+      return Refusal{.by = by,
+                     .text = fmt::format("a chunk of every part needs {} round{}{}", ToText(bound),
+                                         bound == RoundsBound{1, 1} ? "" : "s",
+                                         any_steps ? "" : fmt::format(" in {} steps", steps)),
+                     .rounds = bound.Rounds(question.chunks)};
   }
   return std::nullopt;
 }
@@ -248,17 +237,15 @@ StatusOr<Outcome> Oracle::Ask(const Question& question, int64_t work) {
 
 StatusOr<Outcome> Oracle::Answered(const Question& question, int64_t work) {
   if (form_ == Form::kNothing)
-    return Outcome{
-        .verdict = Verdict::kFeasible, .made = NothingToMove("smt", request_), .how = "", .refusal = {}};
+    return Outcome{.verdict = Verdict::kFeasible, .made = NothingToMove("smt", request_)};
   if (std::optional<Refusal> refusal = Forbidden(question))
-    return Outcome{.verdict = Verdict::kInfeasible, .made = {}, .how = "", .refusal = std::move(refusal)};
+    return Outcome{.verdict = Verdict::kInfeasible, .refusal = std::move(refusal)};
   Say(fmt::format("{} chunks, {} steps, {} rounds", question.chunks, question.steps, question.rounds));
   for (const Witness& witness : WitnessesOf(question.chunks))
     if (witness.took.steps <= question.steps && witness.took.rounds <= question.rounds)
       return Outcome{.verdict = Verdict::kFeasible,
                      .made = Wrap(question.chunks, witness.made.schedule),
-                     .how = witness.made.engine,
-                     .refusal = {}};
+                     .how = witness.made.engine};
   return form_ == Form::kSums ? AskSums(question, work) : AskCopies(question, work);
 }
 
@@ -290,7 +277,7 @@ StatusOr<Outcome> Oracle::AskCopies(const Question& question, int64_t work) {
     // Otherwise refused over the paths that were listed alone.
     if (steps == last && answer.verdict == Verdict::kInfeasible && machine_.complete && !open) {
       outcome.verdict = answer.verdict;
-      outcome.refusal = Refusal{ProvedBy::kSmtUnsat, "", {}, {}};
+      outcome.refusal = Refusal{ProvedBy::kSmtUnsat};
     }
   }
   return outcome;
@@ -308,7 +295,7 @@ std::string Oracle::Conflict(const Question& question) {
   Core core = named.LastCore();
   constexpr std::string_view kNeeds = "needs of rank";
   if (form_ == Form::kGather)
-    for (std::string& name : core.names)
+    for (std::string& name : core)
       if (name.starts_with(kNeeds)) name.replace(0, kNeeds.size(), "sends of rank");
   return Summary(core);
 }

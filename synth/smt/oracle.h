@@ -27,16 +27,16 @@ struct Question {
 // Why there is no schedule, and the least steps or rounds that are not forbidden by that.
 struct Refusal {
   ProvedBy by = ProvedBy::kNothing;
-  std::string text;  // "rank 4 is 4 links from rank 0"
-  std::optional<int32_t> steps;
-  std::optional<int64_t> rounds;
+  std::string text = {};  // "rank 4 is 4 links from rank 0"
+  std::optional<int32_t> steps = {};
+  std::optional<int64_t> rounds = {};
 };
 
 struct Outcome {
   Verdict verdict = Verdict::kStopped;
-  std::optional<Synthesis> made;   // where feasible
-  std::string how;                 // the witness's engine, or "z3"
-  std::optional<Refusal> refusal;  // where infeasible
+  std::optional<Synthesis> made = {};   // where feasible
+  std::string how = {};                 // the witness's engine, or "z3"
+  std::optional<Refusal> refusal = {};  // where infeasible
   bool divergent = false;  // stopped, because all that was found gives ranks different roundings of a sum
 };
 
@@ -127,9 +127,9 @@ class Oracle {
   const Deadline deadline_;
   const int64_t work_;  // in all
   int64_t left_, too_large_ = 0;
+  const Farthest farthest_;
   bool thorough_ = true;
   std::vector<Image> images_;
-  Farthest farthest_;
   std::map<int32_t, CopyProblem> problems_;            // by chunks
   std::map<int32_t, std::vector<Witness>> witnesses_;  // by chunks
   std::map<int32_t, RoundsBound> prices_;              // by steps, 0: any

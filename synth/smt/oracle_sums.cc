@@ -74,7 +74,7 @@ StatusOr<Outcome> Oracle::AskSums(const Question& question, int64_t work) {
     if (verdict != Verdict::kInfeasible || !machine_.complete) return outcome;
   }
   outcome.verdict = Verdict::kInfeasible;
-  outcome.refusal = Refusal{ProvedBy::kSmtUnsat, "", {}, {}};
+  outcome.refusal = Refusal{ProvedBy::kSmtUnsat};
   return outcome;
 }
 

@@ -177,9 +177,7 @@ class PriceProgram {
     }
     tried.bound.denominator = Room(whole.price);
     if (tried.bound.denominator == 0) return {.bound = {}, .proved = false};
-    const int64_t common = std::gcd(tried.bound.numerator, tried.bound.denominator);
-    tried.bound.numerator /= std::max<int64_t>(1, common);
-    tried.bound.denominator /= std::max<int64_t>(1, common);
+    tried.bound = InLowestTerms(tried.bound);
     return tried;
   }
 
@@ -205,6 +203,11 @@ int64_t RoundsBound::Rounds(int64_t times) const {
   return static_cast<int64_t>((product + denominator - 1) / denominator);
 }
 
+RoundsBound InLowestTerms(const RoundsBound& bound) {
+  const int64_t common = std::max<int64_t>(1, std::gcd(bound.numerator, bound.denominator));
+  return {bound.numerator / common, bound.denominator / common};
+}
+
 PriceResult SolvePrices(const Machine& machine, const std::vector<Image>& images,
                         const std::vector<ChunkOrbit>& orbits, const PatternSearch& search,
                         const PriceOptions& options) {
@@ -216,7 +219,7 @@ RoundsBound PriceCopies(const Machine& machine, const CopyProblem& problem, cons
   std::vector<ChunkOrbit> orbits;
   std::map<std::pair<std::vector<int32_t>, std::vector<int32_t>>, size_t> known;
   int64_t work = 0;
-  for (const std::vector<int32_t>& chunks : ClassesOf(problem).chunks) {
+  for (const std::vector<int32_t>& chunks : ClassesOf(problem)) {
     const auto& holders = problem.holders[chunks[0]];
     const auto& needers = problem.needers[chunks[0]];
     if (needers.size() > kMostNeeders) return {};

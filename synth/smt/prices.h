@@ -1,5 +1,5 @@
 // How many rounds a collective needs in a given number of steps, whatever the number of chunks: a linear
-// program over all ways to serve one chunk, and an exact rational from its prices.
+// program over all patterns that serve one chunk, and an exact rational from its prices.
 //
 // Every chunk is served by a *pattern*: sends (edge, step) by which it gets where it must within the steps
 // (for copies a tree). Let a send over a capacity in a step cost price(capacity, step). All chunks together
@@ -34,6 +34,7 @@ struct RoundsBound {
   // Of `times` as many chunks, rounded up.
   int64_t Rounds(int64_t times = 1) const;
 };
+RoundsBound InLowestTerms(const RoundsBound& bound);
 
 // Chunks that are alike, and alike under translations.
 struct ChunkOrbit {

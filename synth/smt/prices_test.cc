@@ -30,6 +30,7 @@ struct Case {
   Phases phases;
   Machine machine;
   std::vector<Image> images;
+  int32_t least_steps = 0;
   const CopyProblem& problem() const { return phases.spread; }
 
   Case(Topology made, CollectiveKind kind, int32_t chunks)
@@ -37,6 +38,7 @@ struct Case {
     const std::vector<Rank> ranks = AllRanks(topology.num_ranks());
     const Collective collective = Collective::Create(testing::SpecOf(kind, ranks)).value().WithChunks(chunks);
     phases = MakePhases(topology, reversed, collective, 1 << 20, TimeModel::kPipelined, SumAt::kEach).value();
+    least_steps = FarthestNeed(machine, collective).steps;
     images = ImagesThatKeep(ImagesOf(topology, machine, 64), problem());
   }
 };
@@ -100,7 +102,7 @@ TEST(SmtPrices, RefuteNothingThatZ3Finds) {
                                            CollectiveKind::kAlltoall, CollectiveKind::kScatter}[i % 4];
     const int32_t chunks = 1 + static_cast<int32_t>(random.Below(2));
     const Case one(RandomDigraph(random, ranks), kind, chunks);
-    const int32_t least = FarthestNeed(one.machine, one.problem()).steps;
+    const int32_t least = one.least_steps;
     for (int32_t steps = least; steps <= least + 1; ++steps) {
       const RoundsBound bound = BoundOf(one, steps);
       ASSERT_GT(bound.numerator, 0) << "nothing proved";
@@ -126,7 +128,7 @@ TEST(SmtPrices, SymmetricSchedulesAreSchedules) {
   for (int i = 0; i < 12; ++i) {
     const Case one(RandomDigraph(random, 4),
                    i % 2 == 0 ? CollectiveKind::kAllgather : CollectiveKind::kBroadcast, 2);
-    const int32_t steps = FarthestNeed(one.machine, one.problem()).steps;
+    const int32_t steps = one.least_steps;
     for (int32_t rounds = steps; rounds <= steps + 2; ++rounds)
       if (Ask(one, steps, rounds, true) == Verdict::kFeasible) {
         EXPECT_EQ(Ask(one, steps, rounds), Verdict::kFeasible) << i;

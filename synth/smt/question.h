@@ -32,9 +32,7 @@ struct Answer {
 
 // What in a question cannot be had together, when it was asked to say: families of constraints and the
 // links and ranks they are about.
-struct Core {
-  std::vector<std::string> names;  // sorted, each once
-};
+using Core = std::vector<std::string>;  // sorted, each once
 // "load of 0->4, 1->5 and 2 more, needs of rank 4, rounds"
 std::string Summary(const Core& core);
 
@@ -56,6 +54,8 @@ class SolverQuestion {
   Core LastCore() const;
 
  private:
+  StatusOr<Answer> Try(const SolveLimits& limits, const std::function<Answer(StepEncoding&)>& ask);
+
   Status failure_;  // of making the encoding; it is absent then
   std::unique_ptr<StepEncoding> encoding_;
 };

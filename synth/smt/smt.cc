@@ -69,9 +69,7 @@ class RequestSearch {
  private:
   Status Ask(const Question& question, int64_t work) {
     XCCL_ASSIGN_OR_RETURN(Outcome outcome, oracle_.Ask(question, work));
-    if (outcome.verdict == Verdict::kFeasible) {
-      XCCL_ASSIGN_OR_RETURN(made_, Finish(question, outcome, stopped_));
-    }
+    if (outcome.verdict == Verdict::kFeasible) made_ = Finish(question, outcome, stopped_);
     stopped_ |= outcome.verdict == Verdict::kStopped;
     divergent_ |= outcome.divergent;
     if (outcome.verdict == Verdict::kInfeasible && IsHardest(question)) refuted_ = question;
@@ -221,7 +219,7 @@ class RequestSearch {
     return Infeasible(std::move(text));
   }
 
-  StatusOr<Synthesis> Finish(const Question& question, Outcome& outcome, bool stopped_before) {
+  Synthesis Finish(const Question& question, Outcome& outcome, bool stopped_before) {
     Synthesis made = std::move(*outcome.made);
     const StatusOr<Bound> bound =
         LowerBound(*request_.topology, *request_.collective, request_.size_bytes, request_.model);

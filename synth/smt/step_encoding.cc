@@ -81,23 +81,6 @@ Status FailureOf(const std::exception& error) {
   return BugError(std::string("smt: the solver failed: ") + error.what());
 }
 
-StatusOr<Answer> AfterFailure(const Status& failure, const SolveLimits& limits) {
-  if (failure.code() != StatusCode::kSystem) return failure;
-  return Answer{.verdict = Verdict::kStopped, .sends = {}, .work = limits.work};
-}
-
-template <typename AskIt>
-StatusOr<Answer> AskEncoding(StepEncoding* encoding, const Status& failure, const SolveLimits& limits,
-                             AskIt ask) {
-  if (encoding == nullptr) return AfterFailure(failure, limits);
-  last_failure = Z3_OK;
-  try {
-    return ask(*encoding);
-  } catch (const std::exception& error) {
-    return AfterFailure(FailureOf(error), limits);
-  }
-}
-
 }  // namespace
 
 Context::Context() {
@@ -240,14 +223,25 @@ SolverQuestion::SolverQuestion(const std::function<std::unique_ptr<StepEncoding>
 SolverQuestion::SolverQuestion(SolverQuestion&&) noexcept = default;
 SolverQuestion::~SolverQuestion() = default;
 
+StatusOr<Answer> SolverQuestion::Try(const SolveLimits& limits,
+                                     const std::function<Answer(StepEncoding&)>& ask) {
+  Status failure = failure_;
+  last_failure = Z3_OK;
+  try {
+    if (encoding_ != nullptr) return ask(*encoding_);
+  } catch (const std::exception& error) {
+    failure = FailureOf(error);
+  }
+  if (failure.code() != StatusCode::kSystem) return failure;
+  return Answer{.verdict = Verdict::kStopped, .sends = {}, .work = limits.work};
+}
+
 StatusOr<Answer> SolverQuestion::Ask(const SolveLimits& limits) {
-  return AskEncoding(encoding_.get(), failure_, limits,
-                     [&](StepEncoding& encoding) { return encoding.Ask(limits); });
+  return Try(limits, [&](StepEncoding& encoding) { return encoding.Ask(limits); });
 }
 
 StatusOr<Answer> SolverQuestion::AskBelow(const EdgePrices& prices, int64_t most, const SolveLimits& limits) {
-  return AskEncoding(encoding_.get(), failure_, limits,
-                     [&](StepEncoding& encoding) { return encoding.AskBelow(prices, most, limits); });
+  return Try(limits, [&](StepEncoding& encoding) { return encoding.AskBelow(prices, most, limits); });
 }
 
 Core SolverQuestion::LastCore() const { return encoding_->LastCore(); }
@@ -256,7 +250,7 @@ std::string Summary(const Core& core) {
   constexpr size_t kShown = 4;
   std::map<std::string, std::vector<std::string>> things;  // by "load of", "needs of rank"
   bool rounds = false;
-  for (const std::string& name : core.names) {
+  for (const std::string& name : core) {
     const size_t space = name.rfind(' ');
     if (space == std::string::npos) {
       rounds = true;

@@ -51,7 +51,7 @@ class StepEncoding {
 
   Answer Ask(const SolveLimits& limits);
   Answer AskBelow(const EdgePrices& prices, int64_t most, const SolveLimits& limits);
-  Core LastCore() const { return {core_}; }
+  const Core& LastCore() const { return core_; }
 
  protected:
   // All sends, steps in order. Requires: the last answer is feasible.
@@ -88,7 +88,7 @@ class StepEncoding {
   std::vector<z3::expr_vector> longer_;  // of a step
   std::map<std::string, size_t> names_;
   std::vector<z3::expr> guards_;  // by name
-  std::vector<std::string> core_;
+  Core core_;
   int64_t variables_ = 0;
 };
 

@@ -150,8 +150,8 @@ void SumEncoding::EncodeArrival(size_t c, int32_t r, int32_t s) {
   for (int32_t q = 0; q < contributions; ++q) {
     const z3::expr before = Has(c, r, q, s), after = Has(c, r, q, s + 1);
     Add(!before || copied || after);
-    z3::expr_vector ways = None(), added = None();
-    ways.push_back(before);
+    z3::expr_vector sources = None(), added = None();
+    sources.push_back(before);
     for (int32_t e : in) {
       const z3::expr tail = Has(c, machine().edges[e].from, q, s);
       const z3::expr adds = Adds(c, e, s), copy = Copies(c, e, s);
@@ -159,10 +159,10 @@ void SumEncoding::EncodeArrival(size_t c, int32_t r, int32_t s) {
       Add(!copy || !tail || after);
       Add(!copy || tail || !after);
       Add(!adds || !tail || !before);
-      ways.push_back((adds || copy) && tail);
+      sources.push_back((adds || copy) && tail);
       added.push_back(adds && tail);
     }
-    Add(z3::implies(after, z3::mk_or(ways)));
+    Add(z3::implies(after, z3::mk_or(sources)));
     if (added.size() > 1) Add(z3::atmost(added, 1));
   }
 }
