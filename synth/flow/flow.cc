@@ -1,5 +1,5 @@
-// The flow is found once; then parts are shared out in few pieces or in many, each with what is far to go
-// first or with one step a hop, and every candidate is simulated and the fastest kept.
+// The flow is found once; then parts are shared out in few pieces or in many, and in waves. Every candidate
+// is simulated and the fastest kept. Steps are such that what is far to go goes first.
 #include "synth/flow/flow.h"
 
 #include <fmt/format.h>
@@ -20,14 +20,15 @@
 #include "synth/common/serves.h"
 #include "synth/common/step_limit.h"
 #include "synth/flow/routes.h"
+#include "topologies/paths.h"
 #include "topologies/symmetry.h"
 
 namespace xccl {
 namespace {
 
 constexpr int64_t kMostFlowWork = 60'000;  // sources × orbits of links
-constexpr int64_t kMostHops = 1'000'000;   // that parts travel, on shortest ways
-constexpr double kLeastBytes = 1;          // of a part, that it gets a way
+constexpr int64_t kMostHops = 1'000'000;   // that parts travel, on shortest paths
+constexpr double kLeastBytes = 1;          // of a part, that it gets a route
 constexpr double kGap = 2e-3;              // of the flow to its bound
 constexpr std::array<int32_t, 8> kPieces = {1, 2, 3, 4, 6, 8, 16, 64};
 constexpr double kFair = 1.002;       // times the flow: shared out well enough
@@ -49,12 +50,6 @@ constexpr std::string_view kSummary =
 constexpr CollectiveKind kServed[] = {CollectiveKind::kAlltoall, CollectiveKind::kAlltoallv,
                                       CollectiveKind::kSendrecv, CollectiveKind::kGather,
                                       CollectiveKind::kScatter};
-
-// What is ready at one link goes in this order.
-enum class HopOrder : uint8_t {
-  kFarFirst,  // what has most hops before it
-  kByHop      // first hops, then second hops, ...
-};
 
 class Planning {
  public:
@@ -98,30 +93,19 @@ class Planning {
   }
   bool Stopped() const { return stopped_ && stopped_(); }
 
-  // Links between sources and destinations on ways of the fewest links, over all parts that move.
+  // Links between sources and destinations on paths of the fewest links, over all parts that move.
   int64_t LeastHops() const {
+    const std::vector<int64_t> one(static_cast<size_t>(topology_.num_links()), 1);
     int64_t hops = 0;
-    std::vector<int32_t> distance, queue;
     for (size_t s = 0; s < problem_.demands.sources.size(); ++s) {
-      distance.assign(static_cast<size_t>(topology_.num_nodes()), -1);
-      queue.assign(1, problem_.demands.sources[s]);
-      distance[queue[0]] = 0;
-      for (size_t i = 0; i < queue.size(); ++i)
-        for (const LinkId l : topology_.Out(NodeId(queue[i]))) {
-          const int32_t next = topology_.link(l).to.value;
-          if (distance[next] >= 0) continue;
-          distance[next] = distance[queue[i]] + 1;
-          queue.push_back(next);
-        }
-      for (const Demands::To& to : problem_.demands.to[s]) hops += distance[to.node];
+      const auto distance = LeastLatencyFrom(topology_, NodeId(problem_.demands.sources[s]), one);
+      for (const Demands::To& to : problem_.demands.to[s]) hops += *distance[static_cast<size_t>(to.node)];
     }
     return hops;
   }
 
   Status TryPieces(Routes& routes, double flow_s) {
-    std::vector<int32_t> tried;
-    HopOrder best_order = HopOrder::kFarFirst;
-    int32_t best_pieces = 0;
+    int32_t tried = 0;  // pieces of the last candidate; 0: none
     bool bytes_matter = true;
     for (const int32_t pieces : kPieces) {
       const int32_t wanted = request_.limits.chunks.value_or(pieces);
@@ -131,26 +115,20 @@ class Planning {
                                                 wanted, collective_.num_parts(), kMostChunks));
       const double seconds = routes.ShareOut(wanted);
       const int64_t hops = Work(routes);
-      if (!tried.empty() && (left_ < hops || Stopped())) break;
+      if (tried > 0 && (left_ < hops || Stopped())) break;
       const bool fair = seconds <= flow_s * kFair;
-      if (!tried.empty() && !fair && pieces != kPieces.back()) continue;
-      for (const HopOrder order : {HopOrder::kFarFirst, HopOrder::kByHop}) {
-        if (Consider(routes, wanted, order, 1)) best_order = order, best_pieces = wanted;
-        left_ -= hops;
-        if (Near() || left_ < hops || Stopped()) break;
-      }
-      tried.push_back(wanted);
+      if (tried > 0 && !fair && pieces != kPieces.back()) continue;
+      Consider(routes, wanted, 1);
+      left_ -= hops;
+      tried = wanted;
       // Where latency is most of the time, a fairer share and waves bring nothing.
       bytes_matter = seconds * kPs >= kBytesMatter * static_cast<double>(best_ps_);
       if (request_.limits.chunks || !bytes_matter || fair || Near()) break;
     }
     if (request_.limits.chunks || !bytes_matter || !best_) return OkStatus();
-    // The fairest share promises most; the fastest may be one of fewer pieces.
-    routes.ShareOut(tried.back());
-    TryWaves(routes, tried.back(), best_order);
-    if (best_pieces == tried.back() || Near()) return OkStatus();
-    routes.ShareOut(best_pieces);
-    TryWaves(routes, best_pieces, best_order);
+    // The fairest share promises most.
+    routes.ShareOut(tried);
+    TryWaves(routes, tried);
     return OkStatus();
   }
 
@@ -159,40 +137,41 @@ class Planning {
     int64_t crossed = 0;
     bool shared = false;
     for (const RoutedPart& part : routes.parts())
-      for (const Way& way : routes.WaysOf(part)) {
-        if (way.pieces == 0) continue;
-        crossed += way.num_links;
-        for (const LinkId l : routes.Links(way)) shared |= !group_.IsFreeOn(l);
+      for (const Route& route : routes.RoutesOf(part)) {
+        if (route.pieces == 0) continue;
+        crossed += route.num_links;
+        for (const LinkId l : routes.Links(route)) shared |= !group_.IsFreeOn(l);
       }
     return crossed * (shared ? group_.order() : 1);
   }
 
-  void TryWaves(const Routes& routes, int32_t pieces, HopOrder order) {
+  void TryWaves(const Routes& routes, int32_t pieces) {
     const int64_t hops = Work(routes);
-    int64_t ways = 0;
+    int64_t used = 0;
     double bytes = 0;
     for (const RoutedPart& part : routes.parts()) {
       bytes += DemandOf(part).bytes;
-      ways += std::ranges::count_if(routes.WaysOf(part), [](const Way& way) { return way.pieces > 0; });
+      used +=
+          std::ranges::count_if(routes.RoutesOf(part), [](const Route& route) { return route.pieces > 0; });
     }
     int32_t failures = 0, last = 1;
     for (const int32_t wanted : kWaves) {
       const int32_t waves = std::min(wanted, budget_.Most() / MostHops(routes));
       if (waves <= last) break;
       last = waves;
-      if (bytes < static_cast<double>(ways * waves) * kLeastWaveBytes) break;
-      if (Near() || left_ < hops * waves || Stopped() || ways * group_.order() * waves > kMostWaveChunks)
+      if (bytes < static_cast<double>(used * waves) * kLeastWaveBytes) break;
+      if (Near() || left_ < hops * waves || Stopped() || used * group_.order() * waves > kMostWaveChunks)
         break;
       left_ -= hops * waves;
-      failures += Consider(routes, pieces, order, waves) ? 0 : 1;
+      failures += Consider(routes, pieces, waves) ? 0 : 1;
       if (failures == kFailures) break;
     }
   }
 
   // Is it the best so far?
-  bool Consider(const Routes& routes, int32_t pieces, HopOrder order, int32_t waves) {
+  bool Consider(const Routes& routes, int32_t pieces, int32_t waves) {
     Collective cut = Cut(routes, pieces, waves);
-    Schedule schedule = Move(routes, cut, order, waves);
+    Schedule schedule = Move(routes, cut, waves);
     if (!budget_.Allows(schedule.num_steps())) return false;
     const Simulation simulation =
         Simulate(schedule, cut, topology_, {.size_bytes = request_.size_bytes, .model = request_.model});
@@ -223,7 +202,7 @@ class Planning {
     return PartId(member(SourceOf(part)) * collective_.num_members() + member(DestinationOf(part)));
   }
 
-  // One chunk a way that is used and wave, as large as its pieces; or equal chunks, where their number is
+  // One chunk a route that is used and wave, as large as its pieces; or equal chunks, where their number is
   // given.
   Collective Cut(const Routes& routes, int32_t pieces, int32_t waves) const {
     if (request_.limits.chunks || (pieces == 1 && waves == 1)) return collective_.WithChunks(pieces);
@@ -231,11 +210,11 @@ class Planning {
     std::vector<std::vector<int64_t>> weights(static_cast<size_t>(collective_.num_parts()));
     for (const RoutedPart& part : routes.parts()) {
       int64_t common = 0;
-      for (const Way& way : routes.WaysOf(part)) common = std::gcd(common, int64_t{way.pieces});
+      for (const Route& route : routes.RoutesOf(part)) common = std::gcd(common, int64_t{route.pieces});
       std::vector<int64_t> own;
-      for (const Way& way : routes.WaysOf(part))
-        for (int32_t w = 0; way.pieces > 0 && w < waves; ++w)
-          own.push_back(way.pieces / common * wave_weights[static_cast<size_t>(w)]);
+      for (const Route& route : routes.RoutesOf(part))
+        for (int32_t w = 0; route.pieces > 0 && w < waves; ++w)
+          own.push_back(route.pieces / common * wave_weights[static_cast<size_t>(w)]);
       for (int64_t e = 0; e < group_.order(); ++e) weights[ImageOf(e, part).index()] = own;
     }
     for (std::vector<int64_t>& part : weights)
@@ -260,23 +239,23 @@ class Planning {
   int32_t MostHops(const Routes& routes) const {
     int32_t most = 1;
     for (const RoutedPart& part : routes.parts())
-      for (const Way& way : routes.WaysOf(part))
-        if (way.pieces > 0) most = std::max(most, HopsOf(routes.Links(way)));
+      for (const Route& route : routes.RoutesOf(part))
+        if (route.pieces > 0) most = std::max(most, HopsOf(routes.Links(route)));
     return most;
   }
   bool EndsHop(LinkId l) const { return topology_.IsGpu(topology_.link(l).to); }
 
-  Schedule Move(const Routes& routes, const Collective& cut, HopOrder order, int32_t waves) const {
+  Schedule Move(const Routes& routes, const Collective& cut, int32_t waves) const {
     Schedule schedule;
     schedule.num_chunks = cut.num_chunks();
     const int32_t most = MostHops(routes);
     for (const RoutedPart& part : Ordered(routes)) {
       ChunkId chunk = cut.FirstChunk(DemandOf(part).part);
-      for (const Way& way : routes.WaysOf(part)) {
-        if (way.pieces == 0) continue;
-        const std::span<const LinkId> links = routes.Links(way);
-        const int32_t chunks = request_.limits.chunks ? way.pieces : 1;
-        const int32_t late = order == HopOrder::kByHop ? 0 : most - HopsOf(links);
+      for (const Route& route : routes.RoutesOf(part)) {
+        if (route.pieces == 0) continue;
+        const std::span<const LinkId> links = routes.Links(route);
+        const int32_t chunks = request_.limits.chunks ? route.pieces : 1;
+        const int32_t late = most - HopsOf(links);
         for (int32_t w = 0; w < waves; ++w) {
           AddHops(links, chunk, chunks, w * most + late, schedule);
           chunk = ChunkId(chunk.value + chunks);
@@ -286,7 +265,7 @@ class Planning {
     return ExpandWhereSmall(Translate(std::move(schedule), group_), cut, topology_);
   }
 
-  // One transfer from GPU to GPU on the way.
+  // One transfer from GPU to GPU on the route.
   void AddHops(std::span<const LinkId> links, ChunkId chunk, int32_t chunks, int32_t step,
                Schedule& schedule) const {
     size_t first = 0;

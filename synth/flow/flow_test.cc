@@ -120,8 +120,8 @@ TEST(Flow, StaysCompressedOnLargeMachines) {
   EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, topology)).message(), "");
 }
 
-// All bytes from one rank to one other: as many ways as there are disjoint ones.
-TEST(Flow, OneHeavyPairUsesAllWays) {
+// All bytes from one rank to one other: as many routes as there are disjoint ones.
+TEST(Flow, OneHeavyPairUsesAllRoutes) {
   const Topology topology = LoadTopology("torus:4x4").value();
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kSendrecv;

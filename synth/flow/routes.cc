@@ -1,4 +1,4 @@
-// Whole pieces: what is left over after rounding down goes, part by part, to the way that crowds its links
+// Whole pieces: what is left over after rounding down goes, part by part, to the route that crowds its links
 // least, where a link's crowding grows exponentially as its load nears the flow's; then some sweeps move
 // single pieces while the sum of that falls.
 #include "synth/flow/routes.h"
@@ -34,46 +34,46 @@ Routes::Routes(const FlowProblem& problem, const ConcurrentFlow& flow)
     for (size_t d = 0; d < problem.demands.to[s].size(); ++d) {
       RoutedPart part{.source = static_cast<int32_t>(s),
                       .demand = static_cast<int32_t>(d),
-                      .first_way = static_cast<int32_t>(ways_.size())};
+                      .first_route = static_cast<int32_t>(routes_.size())};
       for (const FlowTree* tree : trees[s]) {
         links.clear();
         for (NodeId at(problem.demands.to[s][d].node); at.value != problem.demands.sources[s];
              at = topology.link(links.back()).from)
           links.push_back(tree->into[at.index()]);
         std::reverse(links.begin(), links.end());
-        AddWay(part, links, tree->weight);
+        AddRoute(part, links, tree->weight);
       }
       parts_.push_back(part);
     }
   }
 }
 
-void Routes::AddWay(RoutedPart& part, std::span<const LinkId> links, double flow) {
-  for (Way& way : MutableWaysOf(part)) {
-    if (!std::ranges::equal(Links(way), links)) continue;
-    way.flow += flow;
+void Routes::AddRoute(RoutedPart& part, std::span<const LinkId> links, double flow) {
+  for (Route& route : MutableRoutesOf(part)) {
+    if (!std::ranges::equal(Links(route), links)) continue;
+    route.flow += flow;
     return;
   }
-  ways_.push_back({.first_link = static_cast<int32_t>(links_.size()),
-                   .num_links = static_cast<int32_t>(links.size()),
-                   .flow = flow,
-                   .pieces = 0});
+  routes_.push_back({.first_link = static_cast<int32_t>(links_.size()),
+                     .num_links = static_cast<int32_t>(links.size()),
+                     .flow = flow,
+                     .pieces = 0});
   links_.insert(links_.end(), links.begin(), links.end());
-  ++part.num_ways;
+  ++part.num_routes;
 }
 
-void Routes::Load(const Way& way, double bytes) {
-  for (const LinkId l : Links(way)) {
+void Routes::Load(const Route& route, double bytes) {
+  for (const LinkId l : Links(route)) {
     const auto o = static_cast<size_t>(problem_.orbit[l.index()]);
     load_[o] += bytes * problem_.share[o];
   }
 }
 
-// How much more crowded the links of a way become by so many bytes more. A link that a way crosses several
-// times over, because its orbit does, counts as often.
-double Routes::Crowding(const Way& way, double bytes) const {
+// How much more crowded the links of a route become by so many bytes more. A link that a route crosses
+// several times over, because its orbit does, counts as often.
+double Routes::Crowding(const Route& route, double bytes) const {
   double crowding = 0;
-  for (const LinkId l : Links(way)) {
+  for (const LinkId l : Links(route)) {
     const auto o = static_cast<size_t>(problem_.orbit[l.index()]);
     const double full = problem_.capacity[o] * aim_s_;
     const double before = load_[o] / full, after = (load_[o] + bytes * problem_.share[o]) / full;
@@ -94,40 +94,40 @@ double Routes::ShareOut(int32_t pieces) {
     return problem_.demands.to[static_cast<size_t>(part.source)][static_cast<size_t>(part.demand)].bytes /
            pieces;
   };
-  const auto best_of = [&](std::span<Way> ways, double bytes) {
-    Way* best = nullptr;
+  const auto best_of = [&](std::span<Route> routes, double bytes) {
+    Route* best = nullptr;
     double least = std::numeric_limits<double>::infinity();
-    for (Way& way : ways) {
-      const double crowding = Crowding(way, bytes);
-      if (crowding < least) least = crowding, best = &way;
+    for (Route& route : routes) {
+      const double crowding = Crowding(route, bytes);
+      if (crowding < least) least = crowding, best = &route;
     }
     return best;
   };
   for (const RoutedPart& part : parts_) {
-    for (Way& way : MutableWaysOf(part)) {
-      way.pieces = static_cast<int32_t>(std::floor(way.flow * pieces + 1e-6));
-      Load(way, way.pieces * bytes_of(part));
+    for (Route& route : MutableRoutesOf(part)) {
+      route.pieces = static_cast<int32_t>(std::floor(route.flow * pieces + 1e-6));
+      Load(route, route.pieces * bytes_of(part));
     }
   }
   for (const RoutedPart& part : parts_) {
     int32_t left = pieces;
-    for (const Way& way : WaysOf(part)) left -= way.pieces;
+    for (const Route& route : RoutesOf(part)) left -= route.pieces;
     for (; left > 0; --left) {
-      Way* way = best_of(MutableWaysOf(part), bytes_of(part));
-      ++way->pieces;
-      Load(*way, bytes_of(part));
+      Route* route = best_of(MutableRoutesOf(part), bytes_of(part));
+      ++route->pieces;
+      Load(*route, bytes_of(part));
     }
   }
   for (int32_t sweep = 0; sweep < kSweeps && Busiest() > aim_s_; ++sweep) {
     bool moved = false;
     for (const RoutedPart& part : parts_) {
-      if (part.num_ways == 1) continue;
+      if (part.num_routes == 1) continue;
       const double bytes = bytes_of(part);
-      for (Way& from : MutableWaysOf(part)) {
+      for (Route& from : MutableRoutesOf(part)) {
         if (from.pieces == 0) continue;
         Load(from, -bytes);
         const double stays = Crowding(from, bytes);
-        Way* to = best_of(MutableWaysOf(part), bytes);
+        Route* to = best_of(MutableRoutesOf(part), bytes);
         if (to == &from || Crowding(*to, bytes) >= stays * (1 - kGains)) {
           Load(from, bytes);
           continue;

@@ -13,7 +13,7 @@
 namespace xccl {
 namespace {
 
-// Two ranks and two ways between them: a cable of 10 GB/s, and over a third rank.
+// Two ranks and two routes between them: a cable of 10 GB/s, and over a third rank.
 struct Fixture {
   explicit Fixture(double direct) : topology(testing::MakeGraph(3, {{0, 1}, {0, 2}, {2, 1}})) {
     CollectiveSpec spec;
@@ -56,43 +56,43 @@ TEST(FlowRoutes, SharesOutWholePieces) {
                                          // What is left goes where it crowds least, ...
                                          {0.25, 2, 1, 0.5},
                                          {0.6, 3, 2, 2.0 / 3},
-                                         // ... which is the way of one link.
+                                         // ... which is the route of one link.
                                          {0.5, 3, 2, 2.0 / 3}}) {
     const Fixture made(c.direct);
     Routes routes(made.problem, made.flow);
     EXPECT_DOUBLE_EQ(routes.ShareOut(c.pieces), c.seconds) << c.direct << ", " << c.pieces;
     ASSERT_EQ(routes.parts().size(), 1u);
     const RoutedPart& part = routes.parts()[0];
-    ASSERT_EQ(part.num_ways, 2);
+    ASSERT_EQ(part.num_routes, 2);
     int32_t all = 0;
-    for (const Way& way : routes.WaysOf(part)) {
-      all += way.pieces;
-      if (way.num_links == 1) {
-        EXPECT_EQ(way.pieces, c.on_cable) << c.direct << ", " << c.pieces;
+    for (const Route& route : routes.RoutesOf(part)) {
+      all += route.pieces;
+      if (route.num_links == 1) {
+        EXPECT_EQ(route.pieces, c.on_cable) << c.direct << ", " << c.pieces;
       } else {
-        ASSERT_EQ(routes.Links(way).size(), 2u);
-        EXPECT_EQ(routes.Links(way)[0], made.Link(0, 2));
-        EXPECT_EQ(routes.Links(way)[1], made.Link(2, 1));
+        ASSERT_EQ(routes.Links(route).size(), 2u);
+        EXPECT_EQ(routes.Links(route)[0], made.Link(0, 2));
+        EXPECT_EQ(routes.Links(route)[1], made.Link(2, 1));
       }
     }
     EXPECT_EQ(all, c.pieces);
   }
 }
 
-TEST(FlowRoutes, EqualWaysOfAPartAreOne) {
+TEST(FlowRoutes, EqualRoutesOfAPartAreOne) {
   Fixture made(0.5);
   for (FlowTree& tree : made.flow.trees) tree.weight /= 2;
   made.AddTree(0.25, made.Link(0, 1), made.Link(1, 2));
   made.AddTree(0.25, made.Link(2, 1), made.Link(0, 2));
   Routes routes(made.problem, made.flow);
-  ASSERT_EQ(routes.parts()[0].num_ways, 2);
-  for (const Way& way : routes.WaysOf(routes.parts()[0])) EXPECT_DOUBLE_EQ(way.flow, 0.5);
+  ASSERT_EQ(routes.parts()[0].num_routes, 2);
+  for (const Route& route : routes.RoutesOf(routes.parts()[0])) EXPECT_DOUBLE_EQ(route.flow, 0.5);
   // Again with other pieces: nothing is left of the time before.
   EXPECT_DOUBLE_EQ(routes.ShareOut(1), 1);
   EXPECT_DOUBLE_EQ(routes.ShareOut(2), 0.5);
 }
 
-// Links that several translates of a way cross carry each of them: orbit by orbit the busiest link is the
+// Links that several translates of a route cross carry each of them: orbit by orbit the busiest link is the
 // same as link by link.
 TEST(FlowRoutes, OrbitsCarryWhatTheirTranslatesDo) {
   for (const char* machine : {"leaf-spine:2x1x2", "leaf-spine:4x2x2", "torus:3x3", "nvswitch:4"}) {
