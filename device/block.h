@@ -18,8 +18,6 @@ namespace xccl::device {
 template <class C>
 class Block {
  public:
-  static constexpr bool kSimple = C::kProtocol == Protocol::kSimple;
-
   XCCL_DEVICE Block(const C& config, const LaunchArgs& args, typename C::Numbers numbers, int32_t block_index,
                     int32_t blocks_per_rank)
       : config_(config), args_(args), numbers_(numbers) {
@@ -40,6 +38,7 @@ class Block {
 
   XCCL_DEVICE int32_t rank() const { return rank_; }
   XCCL_DEVICE int32_t block() const { return block_; }
+  XCCL_DEVICE const LaunchArgs& args() const { return args_; }
 
   // --- Ends, entering and leaving.
 
@@ -70,7 +69,7 @@ class Block {
   // called only if the program has direct messages on the connection, and do nothing if the launch allows
   // none.
   XCCL_DEVICE void Introduce(const End& end) {
-    if (!kSimple || args_.direct == 0 || ThreadIndex() != 0) return;
+    if (!config_.kSimple || args_.direct == 0 || ThreadIndex() != 0) return;
     EndInfo& info = Info(end.index);
     const RankInfo& own = Info();
     const int64_t scratch_window = args_.ranks[rank_ - args_.first_rank].scratch_window;
@@ -85,7 +84,7 @@ class Block {
     StoreReleaseSystem(&entry->epoch, epoch_);
   }
   XCCL_DEVICE void Meet(const End& end) {
-    if (!kSimple || args_.direct == 0 || ThreadIndex() != 0 || !good_) return;
+    if (!config_.kSimple || args_.direct == 0 || ThreadIndex() != 0 || !good_) return;
     EndInfo& info = Info(end.index);
     const PeerEntry* const entry = info.connection->entry_here;
     good_ = AwaitCounter<true>(&entry->epoch, epoch_, Who(), Wait::kEntry, info.peer);
@@ -107,7 +106,7 @@ class Block {
   // Waits until the peer has finished with this rank's buffers and with their addresses; the kernel must
   // not end earlier.
   XCCL_DEVICE void Drain(const End& end) {
-    if (!kSimple || args_.direct == 0 || ThreadIndex() != 0 || failed_) return;
+    if (!config_.kSimple || args_.direct == 0 || ThreadIndex() != 0 || failed_) return;
     Info().waiter.instruction = -1;
     const EndInfo& info = Info(end.index);
     failed_ = !AwaitCounter<true>(info.tail, end.step, Who(), Wait::kDrain, info.peer);
@@ -190,7 +189,7 @@ class Block {
     good_ = AwaitCounter<false>(&Info().states[block].progress, goal, Who(), Wait::kDependency, block);
   }
   XCCL_DEVICE void AwaitMessage(const End& from) {
-    if (!kSimple || !Mine() || !good_) return;
+    if (!config_.kSimple || !Mine() || !good_) return;
     good_ = AwaitCounter<true>(Info(from.index).head, from.step + 1, Who(), Wait::kMessage,
                                Info(from.index).peer);
   }
@@ -208,7 +207,7 @@ class Block {
   }
   XCCL_DEVICE bool Ready() {
     // A rank that learns of this block's earlier results through an LL message must also see them.
-    if (!kSimple && config_.kMessagesOrder) FenceDevice();
+    if (!config_.kSimple && config_.kMessagesOrder) FenceDevice();
     failed_ = SyncOr(!good_ || failed_);
     return !failed_;
   }
@@ -224,11 +223,12 @@ class Block {
       int64_t offset, bytes;
       FindSlice(run, elements, s, offset, bytes);
       if (bytes == 0) continue;
-      if constexpr (kSimple || !(Sends(kOp) || Receives(kOp))) {
-        MoveSlice<kOp>(marks, from, to, at, offset, bytes, lends_put, lends_get);
-      } else {
-        MoveFlagged<kOp>(marks, from, to, at, offset, bytes);
-      }
+      constexpr bool kMessage = Sends(kOp) || Receives(kOp);
+      if constexpr (C::Has(Protocol::kSimple) || !kMessage)
+        if (config_.kSimple || !kMessage)
+          MoveSlice<kOp>(marks, from, to, at, offset, bytes, lends_put, lends_get);
+      if constexpr (C::Has(Protocol::kLl) || C::Has(Protocol::kLl128))
+        if (!config_.kSimple && kMessage) MoveFlagged<kOp>(marks, from, to, at, offset, bytes);
     }
   }
   // The same where one of the ends is a group's.
@@ -247,16 +247,14 @@ class Block {
   // Makes the instruction's results visible. kSignals: another block waits for it.
   template <Op kOp, bool kSignals>
   XCCL_DEVICE void Finish(End& from, End& to) {
-    if (C::kProtocol == Protocol::kLl && Sends(kOp)) RefreshSlot(to);
-    if constexpr (!kSimple && kOp == Op::kSend && !kSignals) {
-      // There is nothing to post, and the barrier in the next instruction's Ready keeps the block together.
-    } else {
-      failed_ = SyncOr(failed_);
-    }
+    if (config_.kProtocol == Protocol::kLl && Sends(kOp)) RefreshSlot(to);
+    // A send with flags posts nothing, and the barrier in the next instruction's Ready keeps the block
+    // together.
+    if (config_.kSimple || kOp != Op::kSend || kSignals) failed_ = SyncOr(failed_);
     ++done_;
     if (failed_) return;
     if constexpr (Sends(kOp)) {
-      if (kSimple && ThreadIndex() == 0) StoreReleaseSystem(Info(to.index).head, to.step + 1);
+      if (config_.kSimple && ThreadIndex() == 0) StoreReleaseSystem(Info(to.index).head, to.step + 1);
       Advance(to);
     }
     if constexpr (Receives(kOp)) {
@@ -287,7 +285,7 @@ class Block {
   // The waits of one instruction are distributed to one thread each, in different warps.
   XCCL_DEVICE bool Mine() { return IsThread(waits_++); }
   XCCL_DEVICE bool Allowed(Direct mode) const {
-    if (!kSimple || args_.direct == 0) return false;
+    if (!config_.kSimple || args_.direct == 0) return false;
     return mode == Direct::kPut || mode == Direct::kGet || args_.in_place == 0;
   }
   XCCL_DEVICE void Advance(End& end) const {
@@ -477,12 +475,12 @@ class Block {
   template <Op kOp>
   XCCL_DEVICE void MoveFlagged(uint32_t marks, const End& from, const End& to, const Places& at,
                                int64_t offset, int64_t bytes) {
-    constexpr bool kLl = C::kProtocol == Protocol::kLl;
-    constexpr int kData = kLl ? kLlData : kLl128Data, kLine = kLl ? kLlLine : kLl128Line;
+    const bool ll = config_.kProtocol == Protocol::kLl;
     if (failed_) return;
     LlArgs args;
     args.bytes = static_cast<int32_t>(bytes);
-    const uint32_t wire = static_cast<uint32_t>((args.bytes + kData - 1) / kData * kLine);
+    const uint32_t wire = static_cast<uint32_t>(ll ? (args.bytes + kLlData - 1) / kLlData * kLlLine
+                                                   : (args.bytes + kLl128Data - 1) / kLl128Data * kLl128Line);
     if constexpr (Reads(kOp)) args.source = at.src + offset;
     if constexpr (Writes(kOp)) args.destination = at.dst + offset;
     if constexpr (Receives(kOp)) {
@@ -498,11 +496,11 @@ class Block {
     if ((marks & kFirst) != 0) args.marks |= kScaleFirst;
     if ((marks & kFinal) != 0) args.marks |= kFinish;
     if constexpr (Receives(kOp)) args.peer = Info(from.index).peer;
-    if constexpr (kLl) {
-      failed_ = !MoveLl<Reads(kOp), Receives(kOp), Writes(kOp), Sends(kOp)>(numbers_, args, Who());
-    } else {
-      failed_ = !MoveLl128<Reads(kOp), Receives(kOp), Writes(kOp), Sends(kOp)>(numbers_, args, Who());
-    }
+    if constexpr (C::Has(Protocol::kLl))
+      if (ll) failed_ = !MoveLl<Reads(kOp), Receives(kOp), Writes(kOp), Sends(kOp)>(numbers_, args, Who());
+    if constexpr (C::Has(Protocol::kLl128))
+      if (!ll)
+        failed_ = !MoveLl128<Reads(kOp), Receives(kOp), Writes(kOp), Sends(kOp)>(numbers_, args, Who());
   }
 
   // Once in every 2^31 messages, the rest of the slot gets the message's flag, too.

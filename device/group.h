@@ -13,41 +13,6 @@
 
 namespace xccl::device {
 
-// The type in which the members' values are reduced.
-template <class T>
-struct WideOf {
-  using Type = float;
-};
-template <class T>
-requires(kIsInteger<T>) struct WideOf<T> {
-  using Type = T;
-};
-template <>
-struct WideOf<double> {
-  using Type = double;
-};
-template <class T>
-using Wide = typename WideOf<T>::Type;
-
-template <class T>
-XCCL_DEVICE Wide<T> ToWide(T value) {
-  if constexpr (kIsInteger<T>) {
-    return value;
-  } else {
-    return Widen(value);
-  }
-}
-template <class T>
-XCCL_DEVICE T FromWide(Wide<T> value) {
-  if constexpr (kIsInteger<T>) {
-    return value;
-  } else {
-    T narrow;
-    Narrow(value, narrow);
-    return narrow;
-  }
-}
-
 // Types that multimem.ld_reduce supports. It has no 8-bit integers, and fp8 needs sm_100a.
 template <class T>
 inline constexpr bool kSwitchType = sizeof(T) >= 4;
@@ -81,7 +46,9 @@ XCCL_DEVICE T Neutral(Operator op) {
     if (op == Operator::kMax) return static_cast<T>(~kHighest);
     return T(0);
   } else {
-    return FromWide<T>(static_cast<Wide<T>>(-0.0));
+    T zero;
+    Narrow(static_cast<Wide<T>>(-0.0), zero);
+    return zero;
   }
 }
 // The value of GroupConnection::holds for slots that hold the neutral element.
@@ -191,17 +158,17 @@ struct Reduction {
   XCCL_DEVICE void Set(int u, const Bits<kWidth>& bits) {
     const Elements x = BitCast<Elements>(bits);
     XCCL_UNROLL
-    for (int i = 0; i < kElements; ++i) value[u][i] = ToWide(x.of[i]);
+    for (int i = 0; i < kElements; ++i) value[u][i] = Widen(x.of[i]);
   }
   XCCL_DEVICE void Add(Operator op, int u, const Bits<kWidth>& bits) {
     const Elements x = BitCast<Elements>(bits);
     XCCL_UNROLL
-    for (int i = 0; i < kElements; ++i) value[u][i] = Combine(op, value[u][i], ToWide(x.of[i]));
+    for (int i = 0; i < kElements; ++i) value[u][i] = Combine(op, value[u][i], Widen(x.of[i]));
   }
   XCCL_DEVICE Bits<kWidth> Get(int u) const {
     Elements x;
     XCCL_UNROLL
-    for (int i = 0; i < kElements; ++i) x.of[i] = FromWide<T>(value[u][i]);
+    for (int i = 0; i < kElements; ++i) Narrow(value[u][i], x.of[i]);
     return BitCast<Bits<kWidth>>(x);
   }
 };

@@ -107,10 +107,13 @@ template <class N, Protocol kProtocolOf, int32_t kSlotsOf, int32_t kEndsOf, bool
 struct Config {
   using Numbers = N;
   static constexpr Protocol kProtocol = kProtocolOf;
+  static constexpr bool kSimple = kProtocol == Protocol::kSimple;
   static constexpr int32_t kSlots = kSlotsOf;
   static constexpr int32_t kEnds = kEndsOf;                 // the most of one block, at least 1
   static constexpr bool kTables = kTablesOf;                // parts differ
   static constexpr bool kMessagesOrder = kMessagesOrderOf;  // only messages order some accesses
+  // The protocols that there is code for; on the host the protocol is a run-time value.
+  XCCL_DEVICE static constexpr bool Has(Protocol protocol) { return protocol == kProtocol; }
 };
 
 // The number of elements in a pass's slice: ir/program.h, SliceOf.

@@ -30,8 +30,10 @@ template <class N, Protocol kProtocolOf>
 struct InterpretConfig {
   using Numbers = N;
   static constexpr Protocol kProtocol = kProtocolOf;
+  static constexpr bool kSimple = kProtocol == Protocol::kSimple;
   static constexpr int32_t kEnds = 2;
   static constexpr bool kMessagesOrder = true;
+  XCCL_DEVICE static constexpr bool Has(Protocol protocol) { return protocol == kProtocol; }
   int32_t kSlots;
   bool kTables;
 };

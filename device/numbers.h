@@ -21,6 +21,11 @@ struct E5m2 {
   uint8_t bits;
 };
 
+template <class T>
+inline constexpr bool kIsInteger = requires(T x) {
+  x % x;
+};
+
 // Rounds the low `shift` bits away, to nearest even. Requires: 0 < shift < 32.
 XCCL_DEVICE uint32_t RoundShift(uint32_t bits, int shift) {
   const uint32_t kept = bits >> shift, dropped = bits & ((1u << shift) - 1), half = 1u << (shift - 1);
@@ -42,6 +47,9 @@ XCCL_DEVICE float Grow(uint32_t magnitude, int mantissa, int bias) {
   return BitCast<float>((exponent + 127 - static_cast<uint32_t>(bias)) << 23 | fraction << (23 - mantissa));
 }
 
+// The value in the type in which it is combined, and back.
+template <class T>
+requires(kIsInteger<T>) XCCL_DEVICE T Widen(T x) { return x; }
 XCCL_DEVICE float Widen(float x) { return x; }
 XCCL_DEVICE double Widen(double x) { return x; }
 XCCL_DEVICE float Widen(Half x) {
@@ -63,6 +71,8 @@ XCCL_DEVICE float Widen(E4m3 x) {
 }
 XCCL_DEVICE float Widen(E5m2 x) { return Widen(Half{static_cast<uint16_t>(x.bits << 8)}); }
 
+template <class T>
+requires(kIsInteger<T>) XCCL_DEVICE void Narrow(T x, T& to) { to = x; }
 XCCL_DEVICE void Narrow(float x, float& to) { to = x; }
 XCCL_DEVICE void Narrow(double x, double& to) { to = x; }
 XCCL_DEVICE void Narrow(float x, Half& to) {
@@ -110,9 +120,7 @@ XCCL_DEVICE void Narrow(float x, E5m2& to) {
 }
 
 template <class T>
-inline constexpr bool kIsInteger = requires(T x) {
-  x % x;
-};
+using Wide = decltype(Widen(T()));
 
 // a op b; avg adds.
 template <class T>
@@ -190,31 +198,40 @@ concept ElementNumbers = requires {
   typename N::Element;
 };
 
+// The element types, in the order of Type.
+template <class... Ts>
+struct TypeList {};
+using ElementTypes = TypeList<int8_t, uint8_t, int32_t, uint32_t, int64_t, uint64_t, Half, float, double,
+                              Bfloat16, E4m3, E5m2>;
+template <class A, class B>
+inline constexpr bool kSame = false;
+template <class A>
+inline constexpr bool kSame<A, A> = true;
 // The Type of an element type.
+template <class T, class... Ts>
+XCCL_DEVICE constexpr Type TypeIn(TypeList<Ts...>) {
+  int32_t place = 0;
+  static_cast<void>(((kSame<T, Ts> || (++place, false)) || ...));
+  return static_cast<Type>(place);
+}
 template <class T>
-inline constexpr Type kTypeOf = Type::kFloat;
-template <>
-inline constexpr Type kTypeOf<int8_t> = Type::kInt8;
-template <>
-inline constexpr Type kTypeOf<uint8_t> = Type::kUint8;
-template <>
-inline constexpr Type kTypeOf<int32_t> = Type::kInt32;
-template <>
-inline constexpr Type kTypeOf<uint32_t> = Type::kUint32;
-template <>
-inline constexpr Type kTypeOf<int64_t> = Type::kInt64;
-template <>
-inline constexpr Type kTypeOf<uint64_t> = Type::kUint64;
-template <>
-inline constexpr Type kTypeOf<Half> = Type::kHalf;
-template <>
-inline constexpr Type kTypeOf<double> = Type::kDouble;
-template <>
-inline constexpr Type kTypeOf<Bfloat16> = Type::kBfloat16;
-template <>
-inline constexpr Type kTypeOf<E4m3> = Type::kFp8E4m3;
-template <>
-inline constexpr Type kTypeOf<E5m2> = Type::kFp8E5m2;
+inline constexpr Type kTypeOf = TypeIn<T>(ElementTypes());
+
+#ifndef __CUDACC__
+// Calls visit(T()) with the element type T of `type`.
+template <class Visit, class T, class... Ts>
+auto WithType(Type type, const Visit& visit, TypeList<T, Ts...>) {
+  if constexpr (sizeof...(Ts) == 0) {
+    return visit(T());
+  } else {
+    return type == kTypeOf<T> ? visit(T()) : WithType(type, visit, TypeList<Ts...>());
+  }
+}
+template <class Visit>
+auto WithType(Type type, const Visit& visit) {
+  return WithType(type, visit, ElementTypes());
+}
+#endif
 
 // Changes of a value on its way: bits of `marks`.
 inline constexpr uint32_t kScaleFirst = 1, kScaleSecond = 2, kFinish = 4;

@@ -33,14 +33,8 @@ struct Pair {
 
 // The bits of `kWidth` bytes.
 template <int kWidth>
-struct Bits;
-template <>
-struct Bits<16> {
-  uint32_t word[4];
-};
-template <>
-struct Bits<8> {
-  uint32_t word[2];
+struct Bits {
+  uint32_t word[kWidth / 4];
 };
 template <>
 struct Bits<4> {

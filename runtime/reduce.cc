@@ -119,33 +119,13 @@ void ReduceFp8(std::byte* dst, const std::byte* local, const std::byte* received
 
 template <ReduceOp kOp>
 ReduceFunction FindFor(DataType type) {
-  switch (type) {
-    case DataType::kInt8:
-      return Version<int8_t, kOp>();
-    case DataType::kUint8:
-      return Version<uint8_t, kOp>();
-    case DataType::kInt32:
-      return Version<int32_t, kOp>();
-    case DataType::kUint32:
-      return Version<uint32_t, kOp>();
-    case DataType::kInt64:
-      return Version<int64_t, kOp>();
-    case DataType::kUint64:
-      return Version<uint64_t, kOp>();
-    case DataType::kHalf:
-      return Version<Half, kOp>();
-    case DataType::kFloat:
-      return Version<float, kOp>();
-    case DataType::kDouble:
-      return Version<double, kOp>();
-    case DataType::kBfloat16:
-      return Version<Bfloat16, kOp>();
-    case DataType::kFp8E4m3:
-      return ReduceFp8<DataType::kFp8E4m3, kOp>;
-    case DataType::kFp8E5m2:
-      return ReduceFp8<DataType::kFp8E5m2, kOp>;
-  }
-  return nullptr;
+  return device::WithType(static_cast<device::Type>(type), [](auto zero) -> ReduceFunction {
+    using T = decltype(zero);
+    if constexpr (sizeof(T) == 1 && !device::kIsInteger<T>)
+      return ReduceFp8<static_cast<DataType>(device::kTypeOf<T>), kOp>;
+    else
+      return Version<T, kOp>();
+  });
 }
 
 }  // namespace
