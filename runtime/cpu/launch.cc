@@ -1,13 +1,12 @@
 #include "runtime/cpu/launch.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <exception>
@@ -22,6 +21,7 @@ namespace xccl {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kReapEvery(5);
 
 Status FailureOf(const SharedRegion& region) {
   return SharedTransport(region, Rank(0), nullptr).Failure().value_or(OkStatus());
@@ -58,7 +58,6 @@ Status RunThreads(const SharedRegion& region, std::span<const Rank> ranks, const
 struct Child {
   Rank rank;
   pid_t pid = -1;
-  int handle = -1;  // pidfd, where the kernel has them
   bool running = false;
 };
 
@@ -91,22 +90,12 @@ void Reap(const SharedRegion& region, std::vector<Child>& children) {
 void AwaitChildren(const SharedRegion& region, std::vector<Child>& children,
                    std::chrono::nanoseconds time_limit) {
   std::optional<Clock::time_point> failed_at;
-  while (true) {
-    Reap(region, children);
-    std::vector<pollfd> endings;
-    bool pollable = true;
-    for (const Child& child : children) {
-      if (!child.running) continue;
-      endings.push_back({child.handle, POLLIN, 0});
-      pollable = pollable && child.handle >= 0;
-    }
-    if (endings.empty()) return;
+  for (Reap(region, children); std::ranges::any_of(children, &Child::running); Reap(region, children)) {
     if (!failed_at && region.header().failure.load(std::memory_order_acquire) != 0) failed_at = Clock::now();
     if (failed_at && Clock::now() - *failed_at > time_limit)
       for (const Child& child : children)
         if (child.running) kill(child.pid, SIGKILL);
-    // Without handles, or with a failure's clock running, look again soon.
-    poll(endings.data(), pollable ? endings.size() : 0, pollable && !failed_at ? 200 : 5);
+    std::this_thread::sleep_for(kReapEvery);
   }
 }
 
@@ -122,11 +111,9 @@ Status RunChildren(const SharedRegion& region, std::span<const Rank> ranks,
                  InvalidInput(fmt::format("rank {}: no process: {}", rank.value, std::strerror(errno))));
       break;
     }
-    children.push_back({rank, pid, static_cast<int>(syscall(SYS_pidfd_open, pid, 0)), true});
+    children.push_back({rank, pid, true});
   }
   AwaitChildren(region, children, time_limit);
-  for (const Child& child : children)
-    if (child.handle >= 0) close(child.handle);
   return FailureOf(region);
 }
 

@@ -5,15 +5,16 @@
 #include "runtime/cpu/shared_transport.h"
 
 #include <fmt/format.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
+#include <ctime>
 #include <thread>
-
-#include "runtime/cpu/futex.h"
 
 namespace xccl {
 namespace {
@@ -30,9 +31,15 @@ void Relax() {
 #endif
 }
 
-void RingCell(RankCell& cell, bool across_processes) {
+// A futex on a word that other processes may share: std::atomic::wait is private to a process.
+long Futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const timespec* limit) {
+  static_assert(sizeof word == sizeof(uint32_t));
+  return syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), operation, value, limit, nullptr, 0);
+}
+
+void RingCell(RankCell& cell) {
   cell.doorbell.fetch_add(1, std::memory_order_seq_cst);
-  if (cell.sleeping.load(std::memory_order_seq_cst) != 0) FutexWakeAll(cell.doorbell, across_processes);
+  if (cell.sleeping.load(std::memory_order_seq_cst) != 0) Futex(cell.doorbell, FUTEX_WAKE, INT_MAX, nullptr);
 }
 
 }  // namespace
@@ -61,7 +68,7 @@ ConnectionEnd SharedTransport::At(int32_t connection) {
       &cell.head, &cell.tail};
 }
 
-void SharedTransport::Ring(Rank rank) { RingCell(region_.rank(rank.value), across_processes()); }
+void SharedTransport::Ring(Rank rank) { RingCell(region_.rank(rank.value)); }
 
 void SharedTransport::Put(int32_t connection, int64_t) {
   std::atomic<uint64_t>& head = region_.connection(connection).head;
@@ -86,8 +93,9 @@ void SharedTransport::Wait(uint32_t ticket, std::chrono::nanoseconds limit) {
     Relax();
   }
   cell_.sleeping.store(1, std::memory_order_seq_cst);
+  const timespec timeout = {limit.count() / 1'000'000'000, limit.count() % 1'000'000'000};
   if (cell_.doorbell.load(std::memory_order_seq_cst) == ticket)
-    FutexWait(cell_.doorbell, ticket, limit, across_processes());
+    Futex(cell_.doorbell, FUTEX_WAIT, ticket, &timeout);
   cell_.sleeping.store(0, std::memory_order_relaxed);
 }
 
@@ -125,8 +133,7 @@ void FailRegion(const SharedRegion& region, const Status& status) {
     header.failure_text[length] = '\0';
     header.failure.store(RegionHeader::kFailed, std::memory_order_seq_cst);
   }
-  for (int32_t r = 0; r < region.wiring().ranks; ++r)
-    RingCell(region.rank(r), region.sharing() != Sharing::kThreads);
+  for (int32_t r = 0; r < region.wiring().ranks; ++r) RingCell(region.rank(r));
 }
 
 std::optional<Status> SharedTransport::Failure() const {

@@ -42,7 +42,6 @@ class SharedTransport final : public Transport {
   void WatchPeers();
 
  private:
-  bool across_processes() const { return region_.sharing() != Sharing::kThreads; }
   void Ring(Rank rank);
 
   const SharedRegion& region_;
