@@ -23,6 +23,13 @@ bool IsWholeBuffer(CollectiveKind kind) {
          kind == CollectiveKind::kReduce;
 }
 
+// Requires: a collective of the call's kind.
+CollectiveSizes SizesOf(const Collective& collective, const Call& call) {
+  return CollectiveSizes::OfParts(
+      collective, std::vector<int64_t>(static_cast<size_t>(collective.num_parts()), call.count),
+      SizeOf(call.type));
+}
+
 Status CheckCall(const Call& call, Rank rank, int32_t ranks) {
   const std::string name(ToString(call.collective));
   if (call.count < 0 || call.count > (int64_t{1} << 60) / ranks / SizeOf(call.type))
@@ -233,8 +240,7 @@ Status Communicator::EnqueueToRunner(Loaded& loaded, size_t plan, const Call& ca
   Call effective = call;
   // A collective that only moves data has no operator.
   if (!collective.Reduces()) effective.op = ReduceOp::kSum;
-  const CollectiveSizes sizes =
-      CollectiveSizes::OfParts(collective, PartsOf(collective, call), SizeOf(call.type));
+  const CollectiveSizes sizes = SizesOf(collective, call);
   Status status = loaded.runner->launch(plan, effective, sizes, in_place);
   if (status.ok()) return status;
   // Other ranks may have launched it and must not wait for this one.
@@ -249,8 +255,7 @@ StatusOr<const RankWork*> Communicator::WorkFor(Loaded& loaded, size_t plan, con
   const WorkKey key{plan, call.count, SizeOf(call.type), in_place};
   if (const auto known = loaded.prepared.find(key); known != loaded.prepared.end()) return &known->second;
   const ServedPlan& served = loaded.plans[plan];
-  const CollectiveSizes sizes =
-      CollectiveSizes::OfParts(served.collective, PartsOf(served.collective, call), SizeOf(call.type));
+  const CollectiveSizes sizes = SizesOf(served.collective, call);
   XCCL_ASSIGN_OR_RETURN(const int32_t passes,
                         PassesFor(served.program, served.collective, sizes, loaded.wiring.slot_bytes));
   XCCL_ASSIGN_OR_RETURN(RankWork work, PrepareRank(served.program, served.collective, sizes, loaded.wiring,

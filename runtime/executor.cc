@@ -33,17 +33,17 @@ class RankExecution {
       : work_(work), options_(options), reduce_(FindReduce(options.type, options.op)), transport_(transport) {
     // Reads go through these pointers too; nothing writes through the input's.
     base_ = {const_cast<std::byte*>(buffers.input), buffers.output, buffers.scratch};
-    for (const Lane& lane : work.lanes) {
-      LaneState state;
-      for (int32_t connection : lane.send) {
+    for (const ThreadblockWork& block : work.threadblocks) {
+      ThreadblockState state;
+      for (int32_t connection : block.send) {
         state.send.push_back(transport.At(connection));
         state.put.push_back(state.send.back().head->load(std::memory_order_relaxed));
       }
-      for (int32_t connection : lane.recv) {
+      for (int32_t connection : block.recv) {
         state.recv.push_back(transport.At(connection));
         state.taken.push_back(state.recv.back().tail->load(std::memory_order_relaxed));
       }
-      lanes_.push_back(std::move(state));
+      threadblocks_.push_back(std::move(state));
     }
     scales_ = options.op == ReduceOp::kAvg && IsFloating(options.type);
     finishes_ = options.op == ReduceOp::kAvg && !IsFloating(options.type);
@@ -83,7 +83,7 @@ class RankExecution {
   }
 
  private:
-  struct LaneState {
+  struct ThreadblockState {
     int32_t pass = 0;
     int32_t index = 0;
     std::vector<ConnectionEnd> send, recv;  // for a group, one per member
@@ -92,21 +92,21 @@ class RankExecution {
 
   bool Round() {
     bool moved = false;
-    for (size_t l = 0; l < lanes_.size(); ++l)
+    for (size_t l = 0; l < threadblocks_.size(); ++l)
       while (TryStep(l)) moved = true;
     return moved;
   }
 
   bool InstructionsDone() const {
-    for (size_t l = 0; l < lanes_.size(); ++l)
-      if (lanes_[l].pass < work_.passes && !work_.lanes[l].steps.empty()) return false;
+    for (size_t l = 0; l < threadblocks_.size(); ++l)
+      if (threadblocks_[l].pass < work_.passes && !work_.threadblocks[l].steps.empty()) return false;
     return true;
   }
 
   // All instructions are done, and receivers have read all lent buffers.
   bool Done() const {
     if (!InstructionsDone()) return false;
-    for (const LaneState& state : lanes_)
+    for (const ThreadblockState& state : threadblocks_)
       for (size_t c = 0; c < state.send.size(); ++c)
         if (state.send[c].direct != nullptr &&
             state.send[c].tail->load(std::memory_order_acquire) != state.put[c])
@@ -115,15 +115,15 @@ class RankExecution {
   }
 
   bool TryStep(size_t l) {
-    LaneState& state = lanes_[l];
-    const Lane& lane = work_.lanes[l];
-    if (state.pass == work_.passes || lane.steps.empty()) return false;
-    const Step& step = lane.steps[state.index];
-    if (!DependenciesDone(step, state.pass)) return false;
+    ThreadblockState& state = threadblocks_[l];
+    const ThreadblockWork& block = work_.threadblocks[l];
+    if (state.pass == work_.passes || block.steps.empty()) return false;
+    const Step& step = block.steps[state.index];
+    if (FirstUndone(step, state.pass) != nullptr) return false;
     if (Receives(step.op) && FirstEmpty(state)) return false;
     if (Sends(step.op) && FirstFull(state)) return false;
     Perform(step, state);
-    if (++state.index == static_cast<int32_t>(lane.steps.size())) {
+    if (++state.index == static_cast<int32_t>(block.steps.size())) {
       state.index = 0;
       ++state.pass;
     }
@@ -132,12 +132,12 @@ class RankExecution {
 
   // The first connection without a message. Acquire: data that the peer wrote before it moved its counter is
   // visible after this load.
-  static std::optional<size_t> FirstEmpty(const LaneState& state) {
+  static std::optional<size_t> FirstEmpty(const ThreadblockState& state) {
     for (size_t c = 0; c < state.recv.size(); ++c)
       if (state.recv[c].head->load(std::memory_order_acquire) == state.taken[c]) return c;
     return std::nullopt;
   }
-  std::optional<size_t> FirstFull(const LaneState& state) const {
+  std::optional<size_t> FirstFull(const ThreadblockState& state) const {
     for (size_t c = 0; c < state.send.size(); ++c)
       if (state.put[c] - state.send[c].tail->load(std::memory_order_acquire) >=
           static_cast<uint64_t>(transport_.slots()))
@@ -145,15 +145,16 @@ class RankExecution {
     return std::nullopt;
   }
 
-  bool DependenciesDone(const Step& step, int32_t pass) const {
+  // The first dependency that is not done; null: all are.
+  const Dependency* FirstUndone(const Step& step, int32_t pass) const {
     for (const Dependency& d : std::span(work_.dependencies).subspan(step.dep_first, step.dep_count)) {
-      const LaneState& other = lanes_[d.threadblock];
-      if (other.pass < pass || (other.pass == pass && other.index <= d.index)) return false;
+      const ThreadblockState& other = threadblocks_[d.threadblock];
+      if (other.pass < pass || (other.pass == pass && other.index <= d.index)) return &d;
     }
-    return true;
+    return nullptr;
   }
 
-  void Perform(const Step& step, LaneState& state) {
+  void Perform(const Step& step, ThreadblockState& state) {
     const std::span<const ByteRange> ranges =
         std::span(work_.ranges).subspan(step.range_first, step.range_count);
     const bool lends = Lends(step, state);
@@ -170,11 +171,11 @@ class RankExecution {
       Move(step, pieces);
       slot_at += PaddedBytes(pieces.elements, work_.element_bytes);
     }
-    const Lane& lane = work_.lanes[&state - lanes_.data()];
+    const ThreadblockWork& block = work_.threadblocks[&state - threadblocks_.data()];
     if (Receives(step.op)) {
       for (size_t c = 0; c < state.recv.size(); ++c) {
         ++state.taken[c];
-        transport_.Take(lane.recv[c]);
+        transport_.Take(block.recv[c]);
       }
     }
     if (Sends(step.op)) {
@@ -182,7 +183,7 @@ class RankExecution {
         if (state.send[c].direct != nullptr)
           state.send[c].direct[state.put[c] % NumSlots()] = lends ? LentBy(step, ranges) : DirectSource{};
         ++state.put[c];
-        transport_.Put(lane.send[c], lends ? 0 : slot_at);
+        transport_.Put(block.send[c], lends ? 0 : slot_at);
       }
     }
   }
@@ -191,8 +192,8 @@ class RankExecution {
 
   // The place in an instruction's messages of the part of its chunk c that begins at `offset` of the chunk
   // and at `slot_at` of a slot.
-  void FindMessages(const Step& step, const LaneState& state, int64_t c, int64_t offset, int64_t slot_at,
-                    bool lends) {
+  void FindMessages(const Step& step, const ThreadblockState& state, int64_t c, int64_t offset,
+                    int64_t slot_at, bool lends) {
     received_.clear();
     sent_.clear();
     if (Receives(step.op)) {
@@ -210,7 +211,7 @@ class RankExecution {
   }
 
   // A scaled source differs from what lies in memory, so it goes through the slot.
-  bool Lends(const Step& step, const LaneState& state) const {
+  bool Lends(const Step& step, const ThreadblockState& state) const {
     return step.direct && !state.send.empty() && state.send[0].direct != nullptr &&
            !(step.op == Opcode::kSend && step.first && scales_);
   }
@@ -328,37 +329,36 @@ class RankExecution {
   // The first threadblock that is not done, and what it waits for.
   Status Stuck() const {
     const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(options_.time_limit).count();
-    for (size_t l = 0; l < lanes_.size(); ++l) {
-      const LaneState& state = lanes_[l];
-      const Lane& lane = work_.lanes[l];
-      if (state.pass == work_.passes || lane.steps.empty()) continue;
-      const Step& step = lane.steps[state.index];
+    for (size_t l = 0; l < threadblocks_.size(); ++l) {
+      const ThreadblockState& state = threadblocks_[l];
+      const ThreadblockWork& block = work_.threadblocks[l];
+      if (state.pass == work_.passes || block.steps.empty()) continue;
+      const Step& step = block.steps[state.index];
       return LimitReached(fmt::format(
           "rank {}: threadblock {}, instruction {} ({}), pass {} of {}: {}; nothing moved for {} ms",
           work_.rank.value, l, state.index, ToString(step.op), state.pass + 1, work_.passes,
-          Awaited(step, lane, state), limit));
+          Awaited(step, block, state), limit));
     }
     return LimitReached(
         fmt::format("rank {}: done, but not all that it sent was received; nothing moved for {} ms",
                     work_.rank.value, limit));
   }
 
-  std::string Awaited(const Step& step, const Lane& lane, const LaneState& state) const {
-    for (const Dependency& d : std::span(work_.dependencies).subspan(step.dep_first, step.dep_count)) {
-      const LaneState& other = lanes_[d.threadblock];
-      if (other.pass < state.pass || (other.pass == state.pass && other.index <= d.index))
-        return fmt::format(
-            "expected instruction {} of threadblock {} to be done, saw it at instruction {} of pass {}",
-            d.index, d.threadblock, other.index, other.pass + 1);
+  std::string Awaited(const Step& step, const ThreadblockWork& block, const ThreadblockState& state) const {
+    if (const Dependency* d = FirstUndone(step, state.pass)) {
+      const ThreadblockState& other = threadblocks_[d->threadblock];
+      return fmt::format(
+          "expected instruction {} of threadblock {} to be done, saw it at instruction {} of pass {}",
+          d->index, d->threadblock, other.index, other.pass + 1);
     }
     if (Receives(step.op))
       if (const std::optional<size_t> c = FirstEmpty(state))
         return fmt::format("expected message {} of rank {} on channel {}, saw {}", state.taken[*c] + 1,
-                           lane.recv_peers[*c].value, lane.channel, state.taken[*c]);
+                           block.recv_peers[*c].value, block.channel, state.taken[*c]);
     if (!Sends(step.op)) return "it is about to go on";
     const size_t c = FirstFull(state).value_or(0);
     return fmt::format("expected rank {} to take message {} on channel {}, saw {} taken",
-                       lane.send_peers[c].value, state.put[c] - NumSlots() + 1, lane.channel,
+                       block.send_peers[c].value, state.put[c] - NumSlots() + 1, block.channel,
                        state.send[c].tail->load(std::memory_order_acquire));
   }
 
@@ -367,7 +367,7 @@ class RankExecution {
   const ReduceFunction reduce_;
   Transport& transport_;
   std::array<std::byte*, 3> base_;
-  std::vector<LaneState> lanes_;
+  std::vector<ThreadblockState> threadblocks_;
   bool scales_ = false, finishes_ = false;
   bool idle_ = false;
   std::vector<const std::byte*> received_;  // by message, its data of the current chunk

@@ -35,7 +35,7 @@ struct Step {
   int32_t dep_first = 0, dep_count = 0;
 };
 
-struct Lane {                       // a threadblock
+struct ThreadblockWork {
   std::vector<int32_t> send, recv;  // connections: one, those of a group in order of its members, or none
   std::vector<Rank> send_peers, recv_peers;  // by connection
   int32_t channel = 0;
@@ -48,7 +48,7 @@ struct RankWork {
   int32_t members = 1;  // n of avg
   int64_t input_bytes = 0, output_bytes = 0, scratch_bytes = 0;
   int64_t element_bytes = 1;
-  std::vector<Lane> lanes;
+  std::vector<ThreadblockWork> threadblocks;
   std::vector<ByteRange> ranges;
   std::vector<Dependency> dependencies;
 };

@@ -37,7 +37,4 @@ struct ServedPlan {
   std::vector<PlanCubin> cubins = {};  // made from it; their files are paths
 };
 
-// Elements of every part for a call. Requires: a collective of the call's kind.
-std::vector<int64_t> PartsOf(const Collective& collective, const Call& call);
-
 }  // namespace xccl
