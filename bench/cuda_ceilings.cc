@@ -40,7 +40,7 @@ Status Print() {
   XCCL_RETURN_IF_ERROR(gpu->Check(driver->DriverGetVersion(&version), "cuDriverGetVersion"));
   fmt::print("{}: sm_{}, {} multiprocessors, driver for CUDA {}.{}, memory shared by {}\n",
              gpu->properties().name, gpu->properties().arch, gpu->properties().multiprocessors,
-             version / 1000, version % 1000 / 10, ToString(BestSharing(gpu->properties(), false)));
+             version / 1000, version % 1000 / 10, ToString(BestSharing(gpu->properties())));
   XCCL_ASSIGN_OR_RETURN(const OwnedStream stream, CreateStream(gpu));
   XCCL_RETURN_IF_ERROR(PrintCopies(gpu, stream));
   return PrintLaunches(gpu, stream);

@@ -37,6 +37,12 @@ StatusOr<std::shared_ptr<Programs>> ConnectAll(const std::string& book, const st
   return programs;
 }
 
+using Visit = std::function<Status(DeviceProgram&)>;
+Status ForEach(const Programs& programs, const Visit& visit) {
+  for (const std::unique_ptr<DeviceProgram>& program : programs) XCCL_RETURN_IF_ERROR(visit(*program));
+  return OkStatus();
+}
+
 ProgramRunner RunnerOf(Rank rank, const std::shared_ptr<Programs>& programs) {
   ProgramRunner runner;
   for (const std::unique_ptr<DeviceProgram>& program : *programs)
@@ -48,15 +54,8 @@ ProgramRunner RunnerOf(Rank rank, const std::shared_ptr<Programs>& programs) {
     return (*programs)[plan]->Launch(rank, buffers, sizes, {call.type, call.op, in_place},
                                      static_cast<Stream>(call.stream));
   };
-  runner.synchronize = [programs] {
-    for (const std::unique_ptr<DeviceProgram>& program : *programs)
-      XCCL_RETURN_IF_ERROR(program->Synchronize());
-    return OkStatus();
-  };
-  runner.error = [programs] {
-    for (const std::unique_ptr<DeviceProgram>& program : *programs) XCCL_RETURN_IF_ERROR(program->Error());
-    return OkStatus();
-  };
+  runner.synchronize = [programs] { return ForEach(*programs, &DeviceProgram::Synchronize); };
+  runner.error = [programs] { return ForEach(*programs, &DeviceProgram::Error); };
   runner.abort = [programs](const Status& reason) {
     for (const std::unique_ptr<DeviceProgram>& program : *programs) program->Abort(reason);
   };
@@ -70,28 +69,25 @@ struct OneRank {
   std::shared_ptr<BufferRegistry> buffers;
   std::vector<std::weak_ptr<Programs>> loaded;
 
-  Status ForAll(const std::function<Status(DeviceProgram&)>& visit) const {
-    for (const std::weak_ptr<Programs>& each : loaded) {
-      const std::shared_ptr<Programs> programs = each.lock();
-      if (programs == nullptr) continue;
-      for (const std::unique_ptr<DeviceProgram>& program : *programs) XCCL_RETURN_IF_ERROR(visit(*program));
-    }
+  Status ForAll(const Visit& visit) const {
+    for (const std::weak_ptr<Programs>& each : loaded)
+      if (const std::shared_ptr<Programs> programs = each.lock())
+        XCCL_RETURN_IF_ERROR(ForEach(*programs, visit));
     return OkStatus();
   }
 };
 
 void AddRegistration(const std::shared_ptr<OneRank>& one, ProgramRunner& runner) {
-  const auto changed = [](DeviceProgram& program) { return program.BuffersChanged(); };
-  runner.register_buffer = [one, changed](const std::byte* buffer, size_t bytes) -> StatusOr<int32_t> {
+  runner.register_buffer = [one](const std::byte* buffer, size_t bytes) -> StatusOr<int32_t> {
     XCCL_ASSIGN_OR_RETURN(const int32_t window,
                           one->buffers->Register(reinterpret_cast<DevicePointer>(buffer), bytes));
-    XCCL_RETURN_IF_ERROR(one->ForAll(changed));
+    XCCL_RETURN_IF_ERROR(one->ForAll(&DeviceProgram::BuffersChanged));
     return window;
   };
-  runner.deregister_buffer = [one, changed](int32_t window) {
-    XCCL_RETURN_IF_ERROR(one->ForAll([](DeviceProgram& program) { return program.Synchronize(); }));
+  runner.deregister_buffer = [one](int32_t window) {
+    XCCL_RETURN_IF_ERROR(one->ForAll(&DeviceProgram::Synchronize));
     XCCL_RETURN_IF_ERROR(one->buffers->Deregister(window));
-    return one->ForAll(changed);
+    return one->ForAll(&DeviceProgram::BuffersChanged);
   };
 }
 

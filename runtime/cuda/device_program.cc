@@ -43,7 +43,7 @@ StatusOr<std::unique_ptr<DeviceProgram>> DeviceProgram::Connect(
   XCCL_CHECK(!ranks.empty() && (options.buffers == nullptr || ranks.size() == 1));
   std::unique_ptr<DeviceProgram> made(new DeviceProgram(
       std::move(name), program, collective, std::move(images), std::move(ranks), exchange, options));
-  made->everybody_here_ = exchange.parties == 1;
+  made->one_process_ = exchange.parties == 1;
   XCCL_ASSIGN_OR_RETURN(made->record_,
                         PinnedMemory::Create(made->ranks_[0].gpu, kAbortAt + sizeof(uint32_t)));
   new (made->record_.host()) device::ErrorRecord();
@@ -113,8 +113,7 @@ Status DeviceProgram::MakeArenas() {
   std::vector<std::shared_ptr<const Gpu>> gpus;
   for (const auto& [id, device] : devices_) gpus.push_back(device->gpu);
   for (size_t i = 0; i < ranks_.size(); ++i) {
-    const Sharing sharing =
-        everybody_here_ ? Sharing::kNone : BestSharing(ranks_[i].gpu->properties(), options_.fabric);
+    const Sharing sharing = one_process_ ? Sharing::kNone : BestSharing(ranks_[i].gpu->properties());
     XCCL_ASSIGN_OR_RETURN(
         states_[i]->arena,
         DeviceMemory::Create(ranks_[i].gpu, static_cast<size_t>(layouts_[ranks_[i].rank].bytes), sharing,
@@ -131,7 +130,7 @@ Status DeviceProgram::MakeArenas() {
 // A parcel holds this process's ranks, each with a description of its arena.
 Status DeviceProgram::MapPeers() {
   Parcel mine;
-  for (size_t i = 0; i < ranks_.size() && !everybody_here_; ++i) {
+  for (size_t i = 0; i < ranks_.size() && !one_process_; ++i) {
     XCCL_ASSIGN_OR_RETURN(Parcel arena, states_[i]->arena.Export());
     AppendNumber(mine, static_cast<uint64_t>(ranks_[i].rank.value));
     AppendParcel(mine, std::move(arena));
@@ -168,6 +167,24 @@ Status DeviceProgram::MapPeers() {
   return exchange_.all({}).status();
 }
 
+Status DeviceProgram::ConnectGroups() {
+  if (program_.groups.empty()) return OkStatus();
+  std::vector<SwitchRank> local;
+  for (size_t i = 0; i < ranks_.size(); ++i)
+    local.push_back({ranks_[i].rank, ranks_[i].gpu, &states_[i]->arena, &layouts_[ranks_[i].rank]});
+  XCCL_ASSIGN_OR_RETURN(switches_, ConnectSwitches(TeamsOf(program_, shape_), local, program_.ranks.size(),
+                                                   options_.multicast, exchange_));
+  return OkStatus();
+}
+
+// Writes at an offset of a rank's arena.
+Status DeviceProgram::WriteAt(size_t local, int64_t offset, std::span<const std::byte> bytes) {
+  if (bytes.empty()) return OkStatus();
+  return ConstantTables::Write(ranks_[local].gpu,
+                               states_[local]->arena.address() + static_cast<uint64_t>(offset), bytes.data(),
+                               bytes.size());
+}
+
 // Writes everything that a rank's arena holds from the start.
 Status DeviceProgram::WriteArena(size_t local, std::span<const DevicePointer> arenas) {
   const Rank rank = ranks_[local].rank;
@@ -177,10 +194,7 @@ Status DeviceProgram::WriteArena(size_t local, std::span<const DevicePointer> ar
       return InvalidInput(fmt::format("{}: no process has rank {}", name_, end.peer.value));
   XCCL_RETURN_IF_ERROR(WriteWindows(local));
   const std::vector<device::Connection> ends = ConnectionsOf(layouts_, shape_, rank, arenas);
-  if (!ends.empty())
-    XCCL_RETURN_IF_ERROR(ConstantTables::Write(
-        ranks_[local].gpu, states_[local]->arena.address() + static_cast<uint64_t>(layout.connections),
-        ends.data(), ends.size() * sizeof(device::Connection)));
+  XCCL_RETURN_IF_ERROR(WriteAt(local, layout.connections, std::as_bytes(std::span(ends))));
   XCCL_RETURN_IF_ERROR(WriteGroups(local, arenas));
   return WriteTables(local);
 }
@@ -197,9 +211,21 @@ Status DeviceProgram::WriteWindows(size_t local) {
       std::ranges::copy(options_.buffers->DeltasTo(r), of_rank);
     }
   }
-  const DevicePointer at =
-      states_[local]->arena.address() + static_cast<uint64_t>(layouts_[ranks_[local].rank].windows);
-  return ConstantTables::Write(ranks_[local].gpu, at, windows.data(), windows.size() * sizeof(uint64_t));
+  return WriteAt(local, layouts_[ranks_[local].rank].windows, std::as_bytes(std::span(windows)));
+}
+
+Status DeviceProgram::WriteGroups(size_t local, std::span<const DevicePointer> arenas) {
+  const Rank rank = ranks_[local].rank;
+  const ArenaLayout& layout = layouts_[rank];
+  if (layout.groups.empty()) return OkStatus();
+  std::vector<DevicePointer> multicast;
+  for (const std::optional<MulticastMemory>& memory : switches_.teams)
+    multicast.push_back(memory ? memory->address() : 0);
+  const GroupTables tables = GroupTablesOf(program_, layouts_, shape_, rank, arenas, multicast);
+  for (size_t g = 0; g < tables.members.size(); ++g)
+    XCCL_RETURN_IF_ERROR(
+        WriteAt(local, layout.groups[g].members, std::as_bytes(std::span(tables.members[g]))));
+  return WriteAt(local, layout.group_connections, std::as_bytes(std::span(tables.connections)));
 }
 
 Status DeviceProgram::BuffersChanged() {
@@ -217,7 +243,7 @@ Status DeviceProgram::WriteTables(size_t local) {
   args.connections = PointerTo<const device::Connection>(arena + static_cast<uint64_t>(layout.connections));
   args.blocks = PointerTo<device::BlockState>(arena + static_cast<uint64_t>(layout.blocks));
   args.scratch = PointerTo<char>(state.scratch.address());
-  args.scratch_window = everybody_here_ ? 0 : device::kNoWindow;
+  args.scratch_window = one_process_ ? 0 : device::kNoWindow;
   args.groups =
       PointerTo<const device::GroupConnection>(arena + static_cast<uint64_t>(layout.group_connections));
   return ConstantTables::Write(
@@ -319,21 +345,51 @@ StatusOr<const DeviceProgram::Prepared*> DeviceProgram::Prepare(const Collective
   return &prepared_.emplace(std::move(key), std::move(prepared)).first->second;
 }
 
-device::LaunchArgs DeviceProgram::ArgsFor(const CollectiveSizes& sizes, const DeviceCall& call,
-                                          const Prepared& prepared) const {
+// Queues local ranks from `first` on, which share a device, in one launch.
+Status DeviceProgram::LaunchRanks(size_t first, std::span<const DeviceBuffers> buffers,
+                                  const CollectiveSizes& sizes, const DeviceCall& call, Stream stream) {
+  XCCL_RETURN_IF_ERROR(Ready());
+  XCCL_ASSIGN_OR_RETURN(const Prepared* prepared, Prepare(sizes, call));
+  RankState& state = *states_[first];
   device::LaunchArgs args;
   args.error = PointerTo<device::ErrorRecord>(record_.device());
   args.abort = PointerTo<const uint32_t>(record_.device() + kAbortAt);
   if (!form_.tables && collective_.num_parts() > 0) args.elements = sizes.PartElements(PartId(0));
   args.spin_limit_ns = options_.time_limit.count();
   args.jitter = options_.jitter;
-  args.passes = prepared.passes;
+  args.passes = prepared->passes;
   args.instances = shape_.instances;
   args.in_place = call.in_place ? 1 : 0;
   // The same on all ranks, since all register in the same order.
-  const bool reachable = everybody_here_ || (options_.buffers != nullptr && !options_.buffers->empty());
+  const bool reachable = one_process_ || (options_.buffers != nullptr && !options_.buffers->empty());
   args.direct = options_.direct && reachable && form_.direct ? 1 : 0;
-  return args;
+  args.ranks = PointerTo<const device::RankArgs>(state.device->rank_args.address()) + state.index;
+  args.table = PointerTo<const int32_t>(state.device->table.address());
+  if (form_.tables) args.part_elements = prepared->part_elements[first];
+  args.first_rank = ranks_[first].rank.value;
+  args.ranks_here = static_cast<int32_t>(buffers.size());
+  args.stop =
+      PointerTo<uint32_t>(state.arena.address() + static_cast<uint64_t>(layouts_[ranks_[first].rank].stop));
+  std::vector<device::RankBuffers> table;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    device::RankBuffers& own = table.emplace_back(prepared->tables[first + i]);
+    own.input = PointerTo<const char>(buffers[i].input);
+    own.output = PointerTo<char>(buffers[i].output);
+    own.input_window = own.output_window = one_process_ ? 0 : device::kNoWindow;
+    if (options_.buffers == nullptr) continue;
+    own.input_window =
+        options_.buffers->Find(buffers[i].input, prepared->input_bytes).value_or(device::kNoWindow);
+    own.output_window =
+        options_.buffers->Find(buffers[i].output, prepared->output_bytes).value_or(device::kNoWindow);
+  }
+  if (table.size() == 1) {
+    args.own = table[0];
+  } else {
+    XCCL_ASSIGN_OR_RETURN(const DevicePointer at,
+                          state.device->tables.Put(BytesOf<device::RankBuffers>(table)));
+    args.buffers = PointerTo<const device::RankBuffers>(at);
+  }
+  return Queue(args, call, state, stream);
 }
 
 Status DeviceProgram::Ready() {
@@ -344,66 +400,28 @@ Status DeviceProgram::Ready() {
 Status DeviceProgram::Launch(Rank rank, const DeviceBuffers& buffers, const CollectiveSizes& sizes,
                              const DeviceCall& call, Stream stream) {
   const std::lock_guard lock(mutex_);
-  XCCL_RETURN_IF_ERROR(Ready());
   const auto local = std::ranges::find(ranks_, rank, &LocalRank::rank);
-  XCCL_CHECK(local != ranks_.end());
-  const size_t i = static_cast<size_t>(local - ranks_.begin());
-  RankState& state = *states_[i];
-  XCCL_ASSIGN_OR_RETURN(const Prepared* prepared, Prepare(sizes, call));
-  device::LaunchArgs args = ArgsFor(sizes, call, *prepared);
-  args.ranks = PointerTo<const device::RankArgs>(state.device->rank_args.address()) + state.index;
-  args.table = PointerTo<const int32_t>(state.device->table.address());
-  args.own = prepared->tables[i];
-  if (form_.tables) args.part_elements = prepared->part_elements[i];
-  args.own.input = PointerTo<const char>(buffers.input);
-  args.own.output = PointerTo<char>(buffers.output);
-  args.own.input_window = args.own.output_window = everybody_here_ ? 0 : device::kNoWindow;
-  if (options_.buffers != nullptr) {
-    args.own.input_window =
-        options_.buffers->Find(buffers.input, prepared->input_bytes).value_or(device::kNoWindow);
-    args.own.output_window =
-        options_.buffers->Find(buffers.output, prepared->output_bytes).value_or(device::kNoWindow);
-  }
-  args.first_rank = rank.value;
-  args.stop = PointerTo<uint32_t>(state.arena.address() + static_cast<uint64_t>(layouts_[rank].stop));
-  return LaunchOn(*state.device, args, call, false, state, stream);
+  XCCL_CHECK(local != ranks_.end() && !options_.one_launch);
+  return LaunchRanks(static_cast<size_t>(local - ranks_.begin()), {&buffers, 1}, sizes, call, stream);
 }
 
 Status DeviceProgram::LaunchAll(std::span<const DeviceBuffers> buffers, const CollectiveSizes& sizes,
                                 const DeviceCall& call, std::span<const Stream> streams) {
   const std::lock_guard lock(mutex_);
   XCCL_CHECK(options_.one_launch && buffers.size() == ranks_.size() && streams.size() == devices_.size());
-  XCCL_RETURN_IF_ERROR(Ready());
-  XCCL_ASSIGN_OR_RETURN(const Prepared* prepared, Prepare(sizes, call));
   size_t next = 0;
-  for (auto& [id, device] : devices_) {
-    const size_t first = device->first_local;
-    std::vector<device::RankBuffers> table;
-    for (size_t i = first; i < first + static_cast<size_t>(device->ranks); ++i) {
-      table.push_back(prepared->tables[i]);
-      table.back().input = PointerTo<const char>(buffers[i].input);
-      table.back().output = PointerTo<char>(buffers[i].output);
-      table.back().input_window = table.back().output_window = everybody_here_ ? 0 : device::kNoWindow;
-    }
-    device::LaunchArgs args = ArgsFor(sizes, call, *prepared);
-    XCCL_ASSIGN_OR_RETURN(const DevicePointer at, device->tables.Put(BytesOf<device::RankBuffers>(table)));
-    args.ranks = PointerTo<const device::RankArgs>(device->rank_args.address());
-    args.table = PointerTo<const int32_t>(device->table.address());
-    args.buffers = PointerTo<const device::RankBuffers>(at);
-    if (form_.tables) args.part_elements = prepared->part_elements[first];
-    args.first_rank = ranks_[first].rank.value;
-    args.ranks_here = device->ranks;
-    args.stop = PointerTo<uint32_t>(states_[first]->arena.address() +
-                                    static_cast<uint64_t>(layouts_[ranks_[first].rank].stop));
-    XCCL_RETURN_IF_ERROR(LaunchOn(*device, args, call, true, *states_[first], streams[next++]));
-  }
+  for (const auto& [id, device] : devices_)
+    XCCL_RETURN_IF_ERROR(LaunchRanks(device->first_local,
+                                     buffers.subspan(device->first_local, static_cast<size_t>(device->ranks)),
+                                     sizes, call, streams[next++]));
   return OkStatus();
 }
 
 // A rank's launches follow each other: on another stream than the last one's they wait for it. A stream under
 // capture is not made to wait, since its launches run when the graph does.
-Status DeviceProgram::LaunchOn(DeviceState& device, const device::LaunchArgs& args, const DeviceCall& call,
-                               bool cooperative, RankState& order, Stream stream) {
+Status DeviceProgram::Queue(const device::LaunchArgs& args, const DeviceCall& call, RankState& order,
+                            Stream stream) {
+  DeviceState& device = *order.device;
   XCCL_ASSIGN_OR_RETURN(const Kernel* kernel, KernelFor(device, call));
   const ScopedContext context(*device.gpu);
   const Driver& driver = device.gpu->driver();
@@ -414,7 +432,7 @@ Status DeviceProgram::LaunchOn(DeviceState& device, const device::LaunchArgs& ar
     XCCL_RETURN_IF_ERROR(
         device.gpu->Check(driver.StreamWaitEvent(stream, order.done.get(), 0), "cuStreamWaitEvent"));
   XCCL_RETURN_IF_ERROR(
-      Annotate(kernel->Launch(args, RankBlocks() * args.ranks_here, cooperative, stream), name_));
+      Annotate(kernel->Launch(args, RankBlocks() * args.ranks_here, options_.one_launch, stream), name_));
   if (captured) return OkStatus();
   order.last = stream;
   return device.gpu->Check(driver.EventRecord(order.done.get(), stream), "cuEventRecord");

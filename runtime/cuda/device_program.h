@@ -52,7 +52,6 @@ struct DeviceProgramOptions {
   std::optional<int32_t> max_ctas;                                 // blocks of one rank
   bool one_launch = false;  // all ranks of this process on a device in one cooperative launch
   bool direct = true;       // peers' buffers are used where they are mapped
-  bool fabric = false;      // fabric handles rather than file descriptors
   bool multicast = true;    // groups go through the switch where there is one
   uint64_t jitter = 0;      // not 0: seed of random delays
   // The interpreter kernel, for a program that has no kernel of its own (`no_kernel` says why, for notice())
@@ -101,8 +100,9 @@ class DeviceProgram {
                                                           const std::shared_ptr<Residency>& residency);
   ~DeviceProgram();  // waits for what was launched
 
-  // Queues one rank's share. All ranks launch the same calls in the same order. Errors: an earlier failure;
-  // kInvalidInput where a new size cannot be set up while the stream is captured into a graph.
+  // Queues one rank's share. Requires: not one_launch. All ranks launch the same calls in the same order.
+  // Errors: an earlier failure; kInvalidInput where a new size cannot be set up while the stream is captured
+  // into a graph.
   Status Launch(Rank rank, const DeviceBuffers& buffers, const CollectiveSizes& sizes, const DeviceCall& call,
                 Stream stream);
   // Queues all of this process's ranks, one launch a device. Requires: one_launch; one entry of buffers a
@@ -146,6 +146,7 @@ class DeviceProgram {
   Status AgreeOnInstances(const Kernel& kernel);
   Status MakeArenas();
   Status MapPeers();
+  Status WriteAt(size_t local, int64_t offset, std::span<const std::byte> bytes);
   Status WriteArena(size_t local, std::span<const DevicePointer> arenas);
   Status WriteWindows(size_t local);
   Status ConnectGroups();
@@ -154,10 +155,9 @@ class DeviceProgram {
   StatusOr<const Kernel*> KernelFor(DeviceState& device, const DeviceCall& call);
   StatusOr<const Prepared*> Prepare(const CollectiveSizes& sizes, const DeviceCall& call);
   Status GrowScratch(const CollectiveSizes& sizes);
-  Status LaunchOn(DeviceState& device, const device::LaunchArgs& args, const DeviceCall& call,
-                  bool cooperative, RankState& order, Stream stream);
-  device::LaunchArgs ArgsFor(const CollectiveSizes& sizes, const DeviceCall& call,
-                             const Prepared& prepared) const;
+  Status LaunchRanks(size_t first, std::span<const DeviceBuffers> buffers, const CollectiveSizes& sizes,
+                     const DeviceCall& call, Stream stream);
+  Status Queue(const device::LaunchArgs& args, const DeviceCall& call, RankState& order, Stream stream);
   Status Ready();
   Status Wait(RankState& state) const;
   Status ReadRecord();
@@ -179,7 +179,7 @@ class DeviceProgram {
   int32_t threads_ = 0;
   bool interpreted_ = false;
   std::string notice_;
-  bool everybody_here_ = true;  // all ranks are this process's
+  bool one_process_ = true;  // all ranks are this process's
   std::map<int32_t, std::unique_ptr<DeviceState>> devices_;
   std::vector<std::unique_ptr<RankState>> states_;  // by local rank
   std::vector<DeviceMemory> mapped_;                // peers' arenas

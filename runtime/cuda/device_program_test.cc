@@ -357,10 +357,9 @@ int RunProcess(const std::string& name, int32_t rank, const FakeOptions& machine
 }
 
 TEST(DeviceProgram, ProcessesOfAHostMapEachOthersArenas) {
-  FakeOptions file, fabric, legacy;
-  fabric.fabric = true;
+  FakeOptions file, legacy;
   legacy.virtual_memory = false;
-  for (const FakeOptions& machine : {file, fabric, legacy}) {
+  for (const FakeOptions& machine : {file, legacy}) {
     const std::string name = "xccl-device-program-" + std::to_string(getpid());
     std::vector<pid_t> children;
     for (int32_t rank = 0; rank < 3; ++rank) {

@@ -3,32 +3,24 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <mutex>
-#include <optional>
-
 namespace xccl::cuda {
 namespace {
 
 constexpr const char* kHint = "hint: --backend=cpu";
 
-class Loader {
- public:
-  explicit Loader(void* library) : library_(library) {}
+struct Loader {
+  void* library;
+  const char* missing = nullptr;
 
   template <typename F>
   void Need(F*& function, const char* symbol) {
     Want(function, symbol);
-    if (function == nullptr && missing_ == nullptr) missing_ = symbol;
+    if (function == nullptr && missing == nullptr) missing = symbol;
   }
   template <typename F>
   void Want(F*& function, const char* symbol) {
-    function = reinterpret_cast<F*>(dlsym(library_, symbol));
+    function = reinterpret_cast<F*>(dlsym(library, symbol));
   }
-  const char* missing() const { return missing_; }
-
- private:
-  void* library_;
-  const char* missing_ = nullptr;
 };
 
 void FillBasics(Driver& driver, Loader& load) {
@@ -109,39 +101,36 @@ void FillLaunch(Driver& driver, Loader& load) {
   load.Need(driver.EventElapsedTime, "cuEventElapsedTime");
 }
 
-Status Open(Driver& driver) {
+StatusOr<Driver> Open() {
+  Driver driver;
   // Never closed: the driver starts threads of its own.
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return InvalidInput(fmt::format("cuda: no driver: {}; {}", dlerror(), kHint));
-  Loader load(library);
+  Loader load{library};
   FillBasics(driver, load);
   FillMemory(driver, load);
   FillLaunch(driver, load);
-  if (load.missing() != nullptr) {
+  if (load.missing != nullptr) {
     int version = 0;
     if (driver.DriverGetVersion != nullptr) driver.DriverGetVersion(&version);
     return InvalidInput(
         fmt::format("cuda: the driver (for CUDA {}.{}) has no {}; expected CUDA 12.0 or later; {}",
-                    version / 1000, version % 1000 / 10, load.missing(), kHint));
+                    version / 1000, version % 1000 / 10, load.missing, kHint));
   }
   if (const Result result = driver.Init(0); result != Result::kSuccess && result != Result::kNoDevice)
     return Check(driver, result, "cuInit");
   int devices = 0;
   if (driver.DeviceGetCount(&devices) != Result::kSuccess || devices == 0)
     return InvalidInput(fmt::format("cuda: the driver sees no device; {}", kHint));
-  return OkStatus();
+  return driver;
 }
 
 }  // namespace
 
 StatusOr<const Driver*> LoadDriver() {
-  static std::mutex mutex;
-  static Driver driver;
-  static std::optional<Status> opened;
-  const std::lock_guard lock(mutex);
-  if (!opened) opened = Open(driver);
-  if (!opened->ok()) return *opened;
-  return &driver;
+  static const StatusOr<Driver> opened = Open();
+  if (!opened.ok()) return opened.status();
+  return &*opened;
 }
 
 Status Check(const Driver& driver, Result result, const std::string& call) {

@@ -26,7 +26,6 @@ enum class Result : int32_t {
   kIllegalAddress = 700,
   kPeerAccessAlreadyEnabled = 704,
   kCooperativeLaunchTooLarge = 720,
-  kNotPermitted = 800,
   kNotSupported = 801,
   kStreamCaptureUnsupported = 900,
 };
@@ -46,14 +45,12 @@ enum class DeviceAttribute : int32_t {
   kMultiprocessorCount = 16,
   kComputeCapabilityMajor = 75,
   kComputeCapabilityMinor = 76,
-  kCooperativeLaunch = 95,
   kVirtualMemoryManagement = 102,
   kPosixFileDescriptors = 103,
-  kFabricHandles = 128,
   kMulticast = 132,
 };
 enum class FunctionAttribute : int32_t { kRegisters = 4 };
-enum class HandleType : int32_t { kNone = 0, kPosixFileDescriptor = 1, kFabric = 8 };
+enum class HandleType : int32_t { kNone = 0, kPosixFileDescriptor = 1 };
 enum class CaptureMode : int32_t { kGlobal = 0, kThreadLocal = 1, kRelaxed = 2 };
 enum class CaptureStatus : int32_t { kNone = 0, kActive = 1, kInvalidated = 2 };
 
@@ -92,9 +89,6 @@ struct MulticastProperties {
 struct AccessDescription {
   MemoryLocation location;
   int32_t flags = kReadWrite;
-};
-struct FabricHandle {
-  unsigned char data[64] = {};
 };
 struct IpcHandle {
   char data[64] = {};

@@ -157,22 +157,18 @@ static_assert(Equal(Result::kNotReady, CUDA_ERROR_NOT_READY));
 static_assert(Equal(Result::kIllegalAddress, CUDA_ERROR_ILLEGAL_ADDRESS));
 static_assert(Equal(Result::kPeerAccessAlreadyEnabled, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED));
 static_assert(Equal(Result::kCooperativeLaunchTooLarge, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE));
-static_assert(Equal(Result::kNotPermitted, CUDA_ERROR_NOT_PERMITTED));
 static_assert(Equal(Result::kNotSupported, CUDA_ERROR_NOT_SUPPORTED));
 static_assert(Equal(Result::kStreamCaptureUnsupported, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
 static_assert(Equal(DeviceAttribute::kMultiprocessorCount, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
 static_assert(Equal(DeviceAttribute::kComputeCapabilityMajor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
 static_assert(Equal(DeviceAttribute::kComputeCapabilityMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
-static_assert(Equal(DeviceAttribute::kCooperativeLaunch, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH));
 static_assert(Equal(DeviceAttribute::kVirtualMemoryManagement,
                     CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED));
 static_assert(Equal(DeviceAttribute::kPosixFileDescriptors,
                     CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED));
-static_assert(Equal(DeviceAttribute::kFabricHandles, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED));
 static_assert(Equal(DeviceAttribute::kMulticast, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED));
 static_assert(Equal(FunctionAttribute::kRegisters, CU_FUNC_ATTRIBUTE_NUM_REGS));
 static_assert(Equal(HandleType::kPosixFileDescriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
-static_assert(Equal(HandleType::kFabric, CU_MEM_HANDLE_TYPE_FABRIC));
 static_assert(Equal(CaptureMode::kThreadLocal, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
 static_assert(Equal(CaptureMode::kRelaxed, CU_STREAM_CAPTURE_MODE_RELAXED));
 static_assert(Equal(CaptureStatus::kActive, CU_STREAM_CAPTURE_STATUS_ACTIVE));
@@ -201,7 +197,6 @@ static_assert(offsetof(MulticastProperties, size) == offsetof(CUmulticastObjectP
 static_assert(offsetof(MulticastProperties, handle_types) == offsetof(CUmulticastObjectProp, handleTypes));
 static_assert(sizeof(AccessDescription) == sizeof(CUmemAccessDesc));
 static_assert(offsetof(AccessDescription, flags) == offsetof(CUmemAccessDesc, flags));
-static_assert(sizeof(FabricHandle) == sizeof(CUmemFabricHandle));
 static_assert(sizeof(IpcHandle) == sizeof(CUipcMemHandle));
 
 TEST(DriverAbi, IsThatOfTheToolkit) { SUCCEED() << "the comparisons are static_asserts"; }

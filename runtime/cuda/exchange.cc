@@ -201,20 +201,19 @@ struct Meeting {
 
 Status Meeting::Listen() {
   const Clock::time_point until = Clock::now() + time_limit;
-  const OwnedFile door(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const Line listener{OwnedFile(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), until};
+  const int door = listener.socket.get();
   socklen_t length = 0;
   const sockaddr_un address = AddressOf(name, length);
-  if (!door.open() || bind(door.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0 ||
-      listen(door.get(), parties) != 0)
+  if (door < 0 || bind(door, reinterpret_cast<const sockaddr*>(&address), length) != 0 ||
+      listen(door, parties) != 0)
     return InvalidInput(fmt::format("{}: cannot listen: {}", name, std::strerror(errno)));
   lines.resize(static_cast<size_t>(parties));
   for (int32_t come = 1; come < parties;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-    pollfd ready{door.get(), POLLIN, 0};
-    if (left <= 0 || poll(&ready, 1, static_cast<int>(std::min<int64_t>(left, 1 << 30))) == 0)
+    if (!listener.Wait(POLLIN).ok())
       return LimitReached(fmt::format("{}: {} of {} processes came within {} s", name, come, parties,
                                       std::chrono::duration<double>(time_limit).count()));
-    Line line{OwnedFile(accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC)), until};
+    Line line{OwnedFile(accept4(door, nullptr, nullptr, SOCK_CLOEXEC)), until};
     Hello hello;
     if (!line.socket.open() || !IsOurs(line.socket.get()) || !line.ReceiveValue(hello).ok()) continue;
     if (hello.magic != kMagic || hello.parties != parties || hello.party < 1 || hello.party >= parties ||

@@ -58,17 +58,11 @@ void FillProperties(Driver& d) {
       case DeviceAttribute::kComputeCapabilityMinor:
         *value = o.capability % 10;
         break;
-      case DeviceAttribute::kCooperativeLaunch:
-        *value = 1;
-        break;
       case DeviceAttribute::kVirtualMemoryManagement:
         *value = o.virtual_memory ? 1 : 0;
         break;
       case DeviceAttribute::kPosixFileDescriptors:
         *value = o.file_descriptors ? 1 : 0;
-        break;
-      case DeviceAttribute::kFabricHandles:
-        *value = o.fabric ? 1 : 0;
         break;
       case DeviceAttribute::kMulticast:
         *value = o.multicast ? 1 : 0;

@@ -21,7 +21,7 @@ struct FakeOptions {
   int32_t multiprocessors = 132;
   int32_t blocks_per_multiprocessor = 2;
   int32_t capability = 90;
-  bool virtual_memory = true, file_descriptors = true, fabric = false, multicast = false;
+  bool virtual_memory = true, file_descriptors = true, multicast = false;
   bool peers = true;  // devices reach each other
   size_t memory_bytes = size_t{1} << 30;
   size_t granularity = size_t{1} << 16;

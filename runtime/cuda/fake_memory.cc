@@ -206,7 +206,6 @@ void FillPhysicalMemory(Driver& d) {
     const std::lock_guard lock(state->mutex);
     const FakeOptions& o = state->options;
     if (!o.virtual_memory) return Result::kNotSupported;
-    if (properties->handle_types == HandleType::kFabric && !o.fabric) return Result::kNotPermitted;
     if (properties->handle_types == HandleType::kPosixFileDescriptor && !o.file_descriptors)
       return Result::kNotSupported;
     if (bytes == 0 || bytes % o.granularity != 0) return Result::kInvalidValue;
@@ -295,24 +294,14 @@ void FillSharing(Driver& d) {
     const std::lock_guard lock(state->mutex);
     const auto at = state->physical.find(handle);
     if (at == state->physical.end()) return Result::kInvalidValue;
-    if (type == HandleType::kPosixFileDescriptor) {
-      *static_cast<int*>(out) = dup(at->second.file);
-      return Result::kSuccess;
-    }
-    const Named named{getpid(), at->second.file, at->second.bytes};
-    std::memcpy(static_cast<FabricHandle*>(out)->data, &named, sizeof named);
+    if (type != HandleType::kPosixFileDescriptor) return Result::kNotSupported;
+    *static_cast<int*>(out) = dup(at->second.file);
     return Result::kSuccess;
   };
   d.MemImportFromShareableHandle = [](MemoryHandle* handle, void* from, HandleType type) {
     if (const auto error = Begin()) return *error;
-    int file = -1;
-    if (type == HandleType::kPosixFileDescriptor) {
-      file = dup(static_cast<int>(reinterpret_cast<intptr_t>(from)));
-    } else {
-      Named named;
-      std::memcpy(&named, static_cast<FabricHandle*>(from)->data, sizeof named);
-      file = OpenNamed(named);
-    }
+    if (type != HandleType::kPosixFileDescriptor) return Result::kNotSupported;
+    const int file = dup(static_cast<int>(reinterpret_cast<intptr_t>(from)));
     const off_t bytes = file < 0 ? -1 : lseek(file, 0, SEEK_END);
     if (bytes <= 0) return Result::kInvalidValue;
     const std::lock_guard lock(state->mutex);

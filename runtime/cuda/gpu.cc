@@ -39,10 +39,8 @@ StatusOr<GpuProperties> PropertiesOf(const Driver& driver, DeviceId device) {
     const StatusOr<int32_t> value = Attribute(driver, attribute, device);
     return value.ok() && *value != 0;
   };
-  p.cooperative = has(DeviceAttribute::kCooperativeLaunch);
   p.virtual_memory = has(DeviceAttribute::kVirtualMemoryManagement);
   p.file_descriptors = has(DeviceAttribute::kPosixFileDescriptors);
-  p.fabric = has(DeviceAttribute::kFabricHandles);
   p.multicast = has(DeviceAttribute::kMulticast) && driver.MulticastCreate != nullptr;
   return p;
 }

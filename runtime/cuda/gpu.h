@@ -21,8 +21,7 @@ struct GpuProperties {
   std::string uuid;  // 16 bytes: the same device in every process
   int32_t arch = 0;  // compute capability, major * 10 + minor
   int32_t multiprocessors = 0;
-  bool cooperative = false;
-  bool virtual_memory = false, file_descriptors = false, fabric = false, multicast = false;
+  bool virtual_memory = false, file_descriptors = false, multicast = false;
 };
 
 // Thread-safe. Outlives everything that was made on it.

@@ -34,10 +34,6 @@ std::string KeyOf(const Nvrtc& nvrtc, const CompileRequest& request) {
   return key;
 }
 
-std::string PathFor(const std::string& directory, const std::string& key) {
-  return fmt::format("{}/{:016x}.cubin", directory, HashOf(key));
-}
-
 std::string Encode(const std::string& key, const std::string& cubin) {
   return fmt::format("{}{} {} {:016x}\n", kMagic, key.size(), cubin.size(), HashOf(key + cubin)) + key +
          cubin;
@@ -62,10 +58,6 @@ uint64_t HashOf(std::string_view text) {
   return hash;
 }
 
-std::string KernelCache::PathOf(const Nvrtc& nvrtc, const CompileRequest& request) const {
-  return PathFor(directory_, KeyOf(nvrtc, request));
-}
-
 std::string DefaultKernelCache(
     const std::function<std::optional<std::string>(std::string_view name)>& environment) {
   if (const auto cache = environment("XDG_CACHE_HOME"); cache && !cache->empty()) return *cache + "/xccl";
@@ -73,16 +65,11 @@ std::string DefaultKernelCache(
   return "";
 }
 
-int64_t KernelCache::compiled() const {
-  const std::lock_guard lock(mutex_);
-  return compiled_;
-}
-
 StatusOr<std::string> KernelCache::Get(const Nvrtc& nvrtc, const CompileRequest& request) {
   const std::string key = KeyOf(nvrtc, request);
   const std::lock_guard lock(mutex_);
   if (const auto known = known_.find(key); known != known_.end()) return known->second;
-  const std::string path = PathFor(directory_, key);
+  const std::string path = fmt::format("{}/{:016x}.cubin", directory_, HashOf(key));
   if (!directory_.empty()) {
     const StatusOr<std::string> file = ReadFile(path);
     if (file.ok()) {
@@ -92,7 +79,6 @@ StatusOr<std::string> KernelCache::Get(const Nvrtc& nvrtc, const CompileRequest&
       }
     }
   }
-  ++compiled_;
   XCCL_ASSIGN_OR_RETURN(std::string cubin, CompileToCubin(nvrtc, request));
   if (!directory_.empty()) {
     std::error_code ignored;

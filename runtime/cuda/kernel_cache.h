@@ -29,14 +29,11 @@ class KernelCache {
 
   // Compiles at most once a request and process. Errors: those of CompileToCubin.
   StatusOr<std::string> Get(const Nvrtc& nvrtc, const CompileRequest& request);
-  int64_t compiled() const;  // requests that went to the compiler
-  std::string PathOf(const Nvrtc& nvrtc, const CompileRequest& request) const;
 
  private:
   const std::string directory_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::map<std::string, std::string> known_;  // key to cubin
-  int64_t compiled_ = 0;
 };
 
 // $XDG_CACHE_HOME/xccl, else $HOME/.cache/xccl, else "": in memory alone.

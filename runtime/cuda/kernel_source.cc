@@ -6,18 +6,8 @@
 
 #include "base/files.h"
 #include "ir/kernel/kernel_names.h"
-#include "runtime/cuda/device_headers.h"
 
 namespace xccl::cuda {
-const std::vector<SourceFile>& DeviceHeaders() {
-  static const std::vector<SourceFile> headers = [] {
-    std::vector<SourceFile> all;
-    for (const EmbeddedHeader& header : kDeviceHeaders)
-      all.push_back({std::string(header.name), std::string(header.text)});
-    return all;
-  }();
-  return headers;
-}
 
 CompileRequest KernelRequest(const std::string& name, const std::string& source, DataType type, ReduceOp op,
                              int32_t arch) {

@@ -18,7 +18,8 @@
 
 namespace xccl::cuda {
 
-// All of device/, by the names under which they include each other. Sorted.
+// All of device/, by the names under which they include each other. Sorted. The build makes it
+// (embed_headers.sh).
 const std::vector<SourceFile>& DeviceHeaders();
 
 // How a kernel is compiled for one type and operator.

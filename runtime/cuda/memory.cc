@@ -19,9 +19,7 @@ struct Description {
   Sharing sharing = Sharing::kNone;
   DevicePointer address = 0;  // in the exporter
   uint64_t bytes = 0;
-  char uuid[16] = {};
-  FabricHandle fabric;
-  IpcHandle legacy;
+  IpcHandle legacy = {};
 };
 static_assert(std::is_trivially_copyable_v<Description>);
 
@@ -36,45 +34,27 @@ StatusOr<Description> DescriptionOf(const Parcel& parcel) {
 }
 
 HandleType HandleTypeOf(Sharing sharing) {
-  switch (sharing) {
-    case Sharing::kFileDescriptor:
-      return HandleType::kPosixFileDescriptor;
-    case Sharing::kFabric:
-      return HandleType::kFabric;
-    case Sharing::kNone:
-    case Sharing::kLegacy:
-      return HandleType::kNone;
-  }
-  return HandleType::kNone;
+  return sharing == Sharing::kFileDescriptor ? HandleType::kPosixFileDescriptor : HandleType::kNone;
 }
 
 size_t RoundUp(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
-// The form of the handle that travels: in the description, or as a file.
-Status ExportHandle(const Gpu& gpu, MemoryHandle handle, Sharing sharing, Description& description,
-                    Parcel& parcel) {
-  if (sharing == Sharing::kFileDescriptor) {
+// A handle travels as a file.
+StatusOr<Parcel> Pack(const Gpu& gpu, MemoryHandle handle, Description description) {
+  description.process = getpid();
+  Parcel parcel{std::string(reinterpret_cast<const char*>(&description), sizeof description), {}};
+  if (description.sharing == Sharing::kFileDescriptor) {
     int descriptor = -1;
     XCCL_RETURN_IF_ERROR(gpu.Check(
         gpu.driver().MemExportToShareableHandle(&descriptor, handle, HandleType::kPosixFileDescriptor, 0),
         "cuMemExportToShareableHandle to a file descriptor"));
     parcel.files.emplace_back(descriptor);
   }
-  if (sharing == Sharing::kFabric)
-    return gpu.Check(
-        gpu.driver().MemExportToShareableHandle(&description.fabric, handle, HandleType::kFabric, 0),
-        "cuMemExportToShareableHandle to a fabric handle");
-  return OkStatus();
+  return parcel;
 }
 
-StatusOr<MemoryHandle> ImportHandle(const Gpu& gpu, const Parcel& parcel, Description& description) {
+StatusOr<MemoryHandle> ImportHandle(const Gpu& gpu, const Parcel& parcel) {
   MemoryHandle handle = 0;
-  if (description.sharing == Sharing::kFabric) {
-    XCCL_RETURN_IF_ERROR(gpu.Check(
-        gpu.driver().MemImportFromShareableHandle(&handle, &description.fabric, HandleType::kFabric),
-        "cuMemImportFromShareableHandle of a fabric handle"));
-    return handle;
-  }
   if (parcel.files.size() != 1 || !parcel.files[0].open())
     return InvalidInput("cuda: a peer sent no file descriptor for its memory");
   // The driver takes the number where a pointer is declared.
@@ -93,16 +73,13 @@ std::string_view ToString(Sharing sharing) {
       return "one process";
     case Sharing::kFileDescriptor:
       return "file descriptors";
-    case Sharing::kFabric:
-      return "fabric handles";
     case Sharing::kLegacy:
       return "legacy IPC";
   }
   return "unknown";
 }
 
-Sharing BestSharing(const GpuProperties& properties, bool fabric) {
-  if (properties.virtual_memory && properties.fabric && fabric) return Sharing::kFabric;
+Sharing BestSharing(const GpuProperties& properties) {
   if (properties.virtual_memory && properties.file_descriptors) return Sharing::kFileDescriptor;
   return Sharing::kLegacy;
 }
@@ -246,25 +223,16 @@ StatusOr<DeviceMemory> DeviceMemory::Borrow(std::shared_ptr<const Gpu> gpu, Devi
 
 StatusOr<Parcel> DeviceMemory::Export() const {
   const ScopedContext context(*gpu_);
-  Description description;
-  description.process = getpid();
-  description.sharing = sharing_;
-  description.address = address_;
-  description.bytes = bytes_;
-  std::memcpy(description.uuid, gpu_->properties().uuid.data(),
-              std::min(sizeof description.uuid, gpu_->properties().uuid.size()));
-  Parcel parcel;
+  Description description{.sharing = sharing_, .address = address_, .bytes = bytes_};
   if (sharing_ == Sharing::kLegacy)
     XCCL_RETURN_IF_ERROR(
         gpu_->Check(gpu_->driver().IpcGetMemHandle(&description.legacy, address_), "cuIpcGetMemHandle"));
-  XCCL_RETURN_IF_ERROR(ExportHandle(*gpu_, handle_.get(), sharing_, description, parcel));
-  parcel.bytes.assign(reinterpret_cast<const char*>(&description), sizeof description);
-  return parcel;
+  return Pack(*gpu_, handle_.get(), description);
 }
 
 StatusOr<DeviceMemory> DeviceMemory::Import(std::shared_ptr<const Gpu> gpu, const Parcel& parcel) {
   const ScopedContext context(*gpu);
-  XCCL_ASSIGN_OR_RETURN(Description description, DescriptionOf(parcel));
+  XCCL_ASSIGN_OR_RETURN(const Description description, DescriptionOf(parcel));
   DeviceMemory memory;
   memory.gpu_ = std::move(gpu);
   memory.sharing_ = description.sharing;
@@ -280,7 +248,7 @@ StatusOr<DeviceMemory> DeviceMemory::Import(std::shared_ptr<const Gpu> gpu, cons
     memory.opened_ = {memory.gpu_, memory.address_};
     return memory;
   }
-  XCCL_ASSIGN_OR_RETURN(const MemoryHandle handle, ImportHandle(*memory.gpu_, parcel, description));
+  XCCL_ASSIGN_OR_RETURN(const MemoryHandle handle, ImportHandle(*memory.gpu_, parcel));
   memory.handle_ = {memory.gpu_, handle};
   const AccessDescription access{{kLocationDevice, memory.gpu_->id()}, kReadWrite};
   XCCL_RETURN_IF_ERROR(memory.Map({&access, 1}));
@@ -320,21 +288,14 @@ StatusOr<MulticastMemory> MulticastMemory::Create(std::shared_ptr<const Gpu> gpu
 
 StatusOr<Parcel> MulticastMemory::Export() const {
   const ScopedContext context(*gpu_);
-  Description description;
-  description.process = getpid();
-  description.sharing = sharing_;
-  description.bytes = bytes_;
-  Parcel parcel;
-  XCCL_RETURN_IF_ERROR(ExportHandle(*gpu_, handle_.get(), description.sharing, description, parcel));
-  parcel.bytes.assign(reinterpret_cast<const char*>(&description), sizeof description);
-  return parcel;
+  return Pack(*gpu_, handle_.get(), {.sharing = sharing_, .bytes = bytes_});
 }
 
 StatusOr<MulticastMemory> MulticastMemory::Import(std::shared_ptr<const Gpu> gpu, const Parcel& parcel) {
   const ScopedContext context(*gpu);
-  XCCL_ASSIGN_OR_RETURN(Description description, DescriptionOf(parcel));
+  XCCL_ASSIGN_OR_RETURN(const Description description, DescriptionOf(parcel));
   MulticastMemory memory;
-  XCCL_ASSIGN_OR_RETURN(const MemoryHandle handle, ImportHandle(*gpu, parcel, description));
+  XCCL_ASSIGN_OR_RETURN(const MemoryHandle handle, ImportHandle(*gpu, parcel));
   memory.handle_ = {gpu, handle};
   memory.bytes_ = description.bytes;
   memory.sharing_ = description.sharing;

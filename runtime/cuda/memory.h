@@ -1,6 +1,6 @@
 // Device memory that peers can map, and the data that they need to map it. Where the device can, the driver's
-// virtual memory functions make it, with a file descriptor (processes of a host) or a fabric handle (hosts of
-// one NVLink domain). Otherwise cuMemAlloc makes it, with a legacy IPC handle.
+// virtual memory functions make it, with a file descriptor. Otherwise cuMemAlloc makes it, with a legacy IPC
+// handle.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@
 
 namespace xccl::cuda {
 
-enum class Sharing : uint8_t { kNone, kFileDescriptor, kFabric, kLegacy };
+enum class Sharing : uint8_t { kNone, kFileDescriptor, kLegacy };
 std::string_view ToString(Sharing sharing);  // "file descriptors"
 
-// The best form of sharing that a device has. Fabric needs a running IMEX daemon, so it must be asked for.
-Sharing BestSharing(const GpuProperties& properties, bool fabric);
+// The best form of sharing between processes that a device has.
+Sharing BestSharing(const GpuProperties& properties);
 
 // A range of addresses that memory of the driver's virtual memory functions is mapped at. Movable.
 class MappedRange {

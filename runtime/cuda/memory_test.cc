@@ -64,13 +64,11 @@ TEST(DeviceMemory, SaysWhatIsNeeded) {
 
 TEST(DeviceMemory, TheBestSharingThatTheDeviceHas) {
   GpuProperties p;
-  EXPECT_EQ(BestSharing(p, true), Sharing::kLegacy);
+  EXPECT_EQ(BestSharing(p), Sharing::kLegacy);
   p.virtual_memory = true;
-  EXPECT_EQ(BestSharing(p, true), Sharing::kLegacy);
-  p.file_descriptors = p.fabric = true;
-  EXPECT_EQ(BestSharing(p, false), Sharing::kFileDescriptor);
-  EXPECT_EQ(BestSharing(p, true), Sharing::kFabric);
-  EXPECT_EQ(ToString(Sharing::kFabric), "fabric handles");
+  EXPECT_EQ(BestSharing(p), Sharing::kLegacy);
+  p.file_descriptors = true;
+  EXPECT_EQ(BestSharing(p), Sharing::kFileDescriptor);
 }
 
 // The driver refuses to open one's own legacy handle.
@@ -94,7 +92,7 @@ TEST(DeviceMemory, AParcelOfTheSameProcessIsUsedWhereItIs) {
 TEST(DeviceMemory, RefusesAnotherVersionsParcel) {
   FakeDriver fake;
   EXPECT_EQ(DeviceMemory::Import(OpenGpu(fake), Parcel{"abc", {}}).status().message(),
-            "cuda: a peer described its memory in 3 bytes; expected 168: is it another version?");
+            "cuda: a peer described its memory in 3 bytes; expected 88: is it another version?");
 }
 
 TEST(MulticastMemory, AllJoinBeforeAnyBinds) {

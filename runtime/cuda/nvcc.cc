@@ -21,17 +21,17 @@ namespace {
 namespace fs = std::filesystem;
 
 // A directory that is removed with everything in it at the end.
-class Workplace {
+class TemporaryDirectory {
  public:
-  explicit Workplace(const std::string& under) : path_(under + "/xccl-nvcc-XXXXXX") {
+  explicit TemporaryDirectory(const std::string& under) : path_(under + "/xccl-nvcc-XXXXXX") {
     made_ = mkdtemp(path_.data()) != nullptr;
   }
-  ~Workplace() {
+  ~TemporaryDirectory() {
     std::error_code ignored;
     if (made_) fs::remove_all(path_, ignored);
   }
-  Workplace(const Workplace&) = delete;
-  Workplace& operator=(const Workplace&) = delete;
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
   bool made() const { return made_; }
   const std::string& path() const { return path_; }
 
@@ -90,7 +90,7 @@ StatusOr<std::string> FindNvcc(
 
 StatusOr<std::string> CompileWithNvcc(const std::string& nvcc, const CompileRequest& request,
                                       const std::string& temporary) {
-  const Workplace here(temporary);
+  const TemporaryDirectory here(temporary);
   if (!here.made())
     return InvalidInput(fmt::format("{}: cannot make a directory: {}", temporary, std::strerror(errno)));
   XCCL_RETURN_IF_ERROR(WriteSources(request, here.path()));

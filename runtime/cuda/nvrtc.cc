@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <mutex>
-#include <optional>
 #include <string_view>
 
 namespace xccl::cuda {
@@ -25,7 +23,8 @@ bool Find(void* library, F*& function, const char* symbol) {
   return function != nullptr;
 }
 
-Status Open(Nvrtc& nvrtc) {
+StatusOr<Nvrtc> Open() {
+  Nvrtc nvrtc;
   void* library = nullptr;
   std::string reason;
   for (const char* name : kNames) {
@@ -46,7 +45,7 @@ Status Open(Nvrtc& nvrtc) {
                         Find(library, nvrtc.GetProgramLogSize, "nvrtcGetProgramLogSize") &&
                         Find(library, nvrtc.GetProgramLog, "nvrtcGetProgramLog");
   if (!complete) return InvalidInput("nvrtc: the library is too old; expected that of CUDA 12.0 or later");
-  return OkStatus();
+  return nvrtc;
 }
 
 std::string LogOf(const Nvrtc& nvrtc, Nvrtc::Program program) {
@@ -70,13 +69,9 @@ struct ProgramOwner {
 }  // namespace
 
 StatusOr<const Nvrtc*> LoadNvrtc() {
-  static std::mutex mutex;
-  static Nvrtc nvrtc;
-  static std::optional<Status> opened;
-  const std::lock_guard lock(mutex);
-  if (!opened) opened = Open(nvrtc);
-  if (!opened->ok()) return *opened;
-  return &nvrtc;
+  static const StatusOr<Nvrtc> opened = Open();
+  if (!opened.ok()) return opened.status();
+  return &*opened;
 }
 
 std::vector<std::string> OptionsOf(const CompileRequest& request) {

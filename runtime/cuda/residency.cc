@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 namespace xccl::cuda {
 
 const std::shared_ptr<Residency>& Residency::OfProcess() {
@@ -16,12 +14,6 @@ int32_t Residency::held(int32_t device) const {
   const auto at = held_.find(device);
   return at == held_.end() ? 0 : at->second;
 }
-
-Reservation::Reservation(Reservation&& other) noexcept
-    : residency_(std::move(other.residency_)),
-      device_(other.device_),
-      there_are_(other.there_are_),
-      held_(std::exchange(other.held_, 0)) {}
 
 Reservation::~Reservation() {
   if (held_ == 0) return;

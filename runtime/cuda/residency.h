@@ -19,7 +19,7 @@ namespace xccl::cuda {
 class Reservation;
 
 // Safe from any thread. Shared by the communicators that it counts.
-class Residency : public std::enable_shared_from_this<Residency> {
+class Residency {
  public:
   // The process's own.
   static const std::shared_ptr<Residency>& OfProcess();
@@ -31,13 +31,13 @@ class Residency : public std::enable_shared_from_this<Residency> {
   std::map<int32_t, int32_t> held_;  // multiprocessors by device
 };
 
-// One communicator's multiprocessors on one device. Movable; gives everything back at its end.
+// One communicator's multiprocessors on one device; gives everything back at its end.
 class Reservation {
  public:
   Reservation(std::shared_ptr<Residency> residency, int32_t device, int32_t multiprocessors)
       : residency_(std::move(residency)), device_(device), there_are_(multiprocessors) {}
-  Reservation(Reservation&& other) noexcept;
-  Reservation& operator=(Reservation&& other) = delete;
+  Reservation(const Reservation&) = delete;
+  Reservation& operator=(const Reservation&) = delete;
   ~Reservation();
 
   // Holds at least `multiprocessors` from here on. `what` is the kernel, `blocks` its grid. Errors:
