@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <map>
 #include <string_view>
@@ -28,20 +29,10 @@ std::string CamelCase(std::string_view name) {
 std::string OpName(Opcode op) { return "Op::k" + CamelCase(ToString(op)); }
 std::string BufferName(BufferKind kind) { return CamelCase(ToString(kind)); }
 
-std::string_view ModeName(DirectMode mode) {
-  switch (mode) {
-    case DirectMode::kNo:
-      return "Direct::kNo";
-    case DirectMode::kPut:
-      return "Direct::kPut";
-    case DirectMode::kPutOutOfPlace:
-      return "Direct::kPutOutOfPlace";
-    case DirectMode::kGet:
-      return "Direct::kGet";
-    case DirectMode::kGetOutOfPlace:
-      return "Direct::kGetOutOfPlace";
-  }
-  return "";
+std::string ModeName(DirectMode mode) {
+  constexpr std::array<std::string_view, 5> kNames = {"kNo", "kPut", "kPutOutOfPlace", "kGet",
+                                                      "kGetOutOfPlace"};
+  return fmt::format("Direct::{}", kNames[static_cast<size_t>(mode)]);
 }
 
 // One end of the block: its name in the code and what the block's messages on it need.
