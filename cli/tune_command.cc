@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
-#include <system_error>
 
 #include "base/files.h"
 #include "base/strings.h"
@@ -68,13 +66,6 @@ StatusOr<std::vector<Collective>> Collectives(const std::string& names, const To
   return collectives;
 }
 
-Status MakeFolder(const std::string& directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) return InvalidInput(directory + ": cannot make the directory: " + error.message());
-  return CheckWritable(directory + "/index.json");
-}
-
 // Plans are written first, the index last. A book that is cut short thus has no index and is not a book.
 Status WriteBook(const Tuned& tuned, const MachineModel& machine, const std::string& directory) {
   for (size_t i = 0; i < tuned.plans.size(); ++i)
@@ -121,7 +112,7 @@ Status TuneMachine(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(request.collectives, Collectives(flags.collectives, topology));
   if (topology.num_ranks() < 2)
     return InvalidInput(topology.name() + ": 1 rank; expected at least 2, to measure a hop");
-  XCCL_RETURN_IF_ERROR(MakeFolder(flags.output));  // before long measurements
+  XCCL_RETURN_IF_ERROR(MakePlanBookDirectory(flags.output));  // before long measurements
   const bool gpus = flags.backend == "cuda";
   XCCL_ASSIGN_OR_RETURN(const Measure measure, MeasureOf(flags, topology));
   const Progress progress("tuning " + topology.name());

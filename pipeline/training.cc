@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
-#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -21,13 +19,6 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kMostStepPs = 86'400 * kPsPerSecond;  // the limit of bounds on single collectives
-
-Status MakeFolder(const std::string& directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) return InvalidInput(directory + ": cannot make the directory: " + error.message());
-  return CheckWritable(directory + "/index.json");
-}
 
 // The group's plan as a communicator of its own; absent where it needs relays.
 StatusOr<std::optional<Plan>> CommunicatorPlan(const Topology& topology, const ProcessGroup& group,
@@ -91,7 +82,7 @@ Status WriteBook(const Topology& topology, const PlanOptions& options, const std
 
 StatusOr<TrainingPlan> PlanTraining(const Topology& topology, const TrainingJob& job,
                                     const PlanOptions& options, const std::string& book) {
-  if (!book.empty()) XCCL_RETURN_IF_ERROR(MakeFolder(book));  // before long searches
+  if (!book.empty()) XCCL_RETURN_IF_ERROR(MakePlanBookDirectory(book));  // before long searches
   TrainingPlan plan{topology.name(), job, {}, {}};
   XCCL_ASSIGN_OR_RETURN(plan.layout, LayoutOf(job, topology.num_ranks()));
   XCCL_ASSIGN_OR_RETURN(std::vector<TrainingLine> lines, TrainingLines(job, topology.num_ranks()));

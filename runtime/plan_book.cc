@@ -5,6 +5,7 @@
 
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <limits>
 #include <system_error>
 #include <utility>
@@ -195,6 +196,13 @@ StatusOr<PlanBook> ReadPlanBook(const std::string& directory) {
     book.entries.push_back(std::move(entry));
   }
   return book;
+}
+
+Status MakePlanBookDirectory(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) return InvalidInput(directory + ": cannot make the directory: " + error.message());
+  return CheckWritable(directory + "/index.json");
 }
 
 Status WritePlanBook(const PlanBook& book) {

@@ -69,6 +69,8 @@ struct PlanQuery {
 bool IsPlanBook(const std::string& path);  // a directory with an index.json
 // Reads the index alone. Errors: kInvalidInput with the file, the key and what was expected.
 StatusOr<PlanBook> ReadPlanBook(const std::string& directory);
+// Makes the directory where there is none, and checks that an index can be written there.
+Status MakePlanBookDirectory(const std::string& directory);
 // Writes the index atomically; the directory and the plans must exist. The same value gives the same bytes.
 Status WritePlanBook(const PlanBook& book);
 // The index of the entry that serves a call. Errors: kInvalidInput naming the call and what the book has of
