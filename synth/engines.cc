@@ -23,7 +23,7 @@ namespace xccl {
 std::span<const Engine> AllEngines() {
   static const std::vector<Engine> all = [] {
     std::vector<Engine> rows;
-    for (const TextbookEngine* engine : TextbookEngines()) rows.push_back(RowOf(*engine));
+    for (const TextbookEngine& engine : TextbookEngines()) rows.push_back(RowOf(engine));
     rows.push_back(HierarchicalAlltoallEngine());
     rows.push_back(MulticastEngine());
     rows.push_back(InNetworkEngine());

@@ -34,7 +34,7 @@ struct Move {
   Rank src, dst;
   int32_t step = 0;
   TransferOp op = TransferOp::kCopy;
-  std::optional<HopId> hop;  // absent: the best one, or over relays
+  std::optional<HopId> hop = {};  // absent: the best one, or over relays
 };
 
 class Moves {

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "synth/textbook/positions.h"
+#include <algorithm>
+#include <limits>
 
 namespace xccl {
 
@@ -14,12 +15,7 @@ StatusOr<Arrangement> Arrange(const RankGraph& graph, std::span<const Rank> memb
     if (std::optional<Grid> grid = DetectGrid(graph); grid && (grid->dims.size() > 1 || n <= 3)) {
       made.grid = *std::move(grid);
       made.is_machine = true;
-      made.rank.resize(members.size());
-      made.member.resize(members.size());
-      for (int32_t m = 0; m < n; ++m) {
-        made.rank[members[m].index()] = members[m];
-        made.member[members[m].index()] = m;
-      }
+      made.positions = RankPositions(members);
       return made;
     }
   }
@@ -41,10 +37,34 @@ StatusOr<Arrangement> Arrange(const RankGraph& graph, std::span<const Rank> memb
     if (rows == 1) made.grid.dims = {n};
     for (int32_t d : made.grid.dims) made.grid.wraps.push_back(d > 2);
   }
-  const Positions positions = DomainPositions(graph, members);
-  made.rank = positions.rank;
-  made.member = positions.member;
+  made.positions = DomainPositions(graph, members);
   return made;
+}
+
+bool HasSharedPorts(const RankGraph& graph) {
+  for (int32_t h = 0; h < graph.num_hops(); ++h)
+    if (graph.hop(HopId(h)).num_links > 1) return true;
+  return false;
+}
+
+Cost GridAllgatherCost(const Grid& grid, const RankGraph& graph, bool all_at_once) {
+  int64_t narrowest = std::numeric_limits<int64_t>::max(), latency = 0;
+  for (int32_t h = 0; h < graph.num_hops(); ++h) {
+    narrowest = std::min(narrowest, graph.hop(HopId(h)).bandwidth_bytes_per_s);
+    latency = std::max(latency, graph.hop(HopId(h)).latency_ps);
+  }
+  const bool shared = HasSharedPorts(graph);
+  Cost cost;
+  double share = 1.0 / grid.num_ranks();
+  for (size_t i = 0; i < grid.dims.size(); ++i) {
+    const int32_t d = grid.dims[i];
+    cost.fixed_ps += static_cast<double>(latency) * (grid.wraps[i] ? d / 2 : d - 1);
+    cost.ps_per_byte +=
+        (d - 1) * share / (grid.wraps[i] && !shared ? 2 : 1) * 1e12 / static_cast<double>(narrowest);
+    share *= d;
+  }
+  if (all_at_once && !shared && !grid.dims.empty()) cost.ps_per_byte /= static_cast<double>(grid.dims.size());
+  return cost;
 }
 
 }  // namespace xccl

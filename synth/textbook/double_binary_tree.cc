@@ -1,8 +1,9 @@
 // Two binary trees over all but the root, each for half of the data, such that who is inside one is a leaf of
 // the other: every port is busy both ways, at logarithmic depth (Sanders, Speck and Traeff, 2009; NCCL's
-// trees). Several domains: the trees join domains, each tree enters an domain at another GPU (so over another
+// trees). Several domains: the trees join domains, each tree enters a domain at another GPU (so over another
 // NIC), and a chain serves the inside.
 #include <algorithm>
+#include <bit>
 
 #include "synth/textbook/engines.h"
 #include "synth/textbook/positions.h"
@@ -13,7 +14,7 @@ namespace {
 // In-order binary tree over 1..m: odd numbers are leaves. Parent of each, 0 for the top.
 std::vector<int32_t> InOrderParents(int32_t m) {
   std::vector<int32_t> parent(static_cast<size_t>(m) + 1, 0);
-  const int32_t top = PowerBelow(m);
+  const auto top = static_cast<int32_t>(std::bit_floor(static_cast<uint32_t>(m)));
   for (int32_t v = 1; v <= m; ++v) {
     if (v == top) continue;
     // Up the levels until the number exists: where the right end is cut off, its nearest ancestor takes over.
@@ -32,26 +33,23 @@ struct Edge {
   int32_t depth = 0;
 };
 
-// An domain as a chain whose first rank is where a tree enters.
+// A domain as a chain whose first rank is where a tree enters.
 using Chain = std::vector<Rank>;
 
 class TwoTrees {
  public:
   TwoTrees(const RankGraph& graph, std::span<const Rank> members, Rank root) {
-    const Positions positions = StartingAt(DomainPositions(graph, members), root, false);
-    if (graph.num_domains() > 1) {
-      std::vector<int32_t> chain_of(static_cast<size_t>(graph.num_domains()), -1);
-      for (Rank r : positions.rank) {
-        int32_t& c = chain_of[graph.Domain(r)];
-        if (c < 0) c = static_cast<int32_t>(chains_.size()), chains_.emplace_back();
-        chains_[c].push_back(r);
-      }
-      home_ = chains_[0];
-      chains_.erase(chains_.begin());
-    } else {
-      home_ = {root};
-      for (int32_t p = 1; p < positions.size(); ++p) chains_.push_back({positions.rank[p]});
+    const Positions turned = StartingAt(DomainPositions(graph, members), root);
+    const Positions positions = DomainPositions(graph, turned.rank);
+    const bool one_domain = graph.num_domains() == 1;
+    for (size_t p = 0; p < positions.rank.size(); ++p) {
+      const Rank r = positions.rank[p];
+      if (p == 0 || one_domain || graph.Domain(r) != graph.Domain(positions.rank[p - 1]))
+        chains_.emplace_back();
+      chains_.back().push_back(r);
     }
+    home_ = chains_[0];
+    chains_.erase(chains_.begin());
   }
 
   // Tree t = 0 or 1, parents before children.
@@ -99,32 +97,21 @@ class TwoTrees {
   std::vector<Chain> chains_;
 };
 
+}  // namespace
+
 StatusOr<Recipe> PlaceDoubleBinaryTree(const RankGraph& graph, const SynthesisRequest& request) {
   const std::vector<Rank> members(request.collective->ranks().begin(), request.collective->ranks().end());
   Recipe recipe;
-  recipe.lanes = 2;
+  recipe.pieces = 2;
   recipe.root = members[0];
   recipe.pipelines = true;
   recipe.broadcast = [&graph, members](Rank root, ChunkRange all, Moves& moves) {
     const TwoTrees trees(graph, members, root);
     for (int32_t t = 0; t < 2; ++t)
       for (const Edge& edge : trees.Edges(t))
-        moves.Add(
-            {Piece(all, t, 2), edge.parent, edge.child, edge.depth - 1, TransferOp::kCopy, std::nullopt});
+        moves.Add({Piece(all, t, 2), edge.parent, edge.child, edge.depth - 1});
   };
   return recipe;
-}
-
-}  // namespace
-
-const TextbookEngine& DoubleBinaryTreeEngine() {
-  static const TextbookEngine engine = {
-      "double-binary-tree",
-      "two complementary binary trees, half of the data each: full bandwidth at log2 n depth; not exact",
-      {CollectiveKind::kAllreduce, CollectiveKind::kBroadcast, CollectiveKind::kReduce,
-       CollectiveKind::kBarrier},
-      PlaceDoubleBinaryTree};
-  return engine;
 }
 
 }  // namespace xccl

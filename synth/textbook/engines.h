@@ -1,5 +1,4 @@
-// The textbook engines, one file each: the header of a file says what its algorithm does and who published
-// it.
+// The textbook engines: the header of each .cc says what its algorithms do and who published them.
 #pragma once
 
 #include <span>
@@ -8,28 +7,13 @@
 
 namespace xccl {
 
-const TextbookEngine& RingEngine();
-const TextbookEngine& TreeEngine();
-const TextbookEngine& BinomialEngine();
-const TextbookEngine& DoubleBinaryTreeEngine();
-const TextbookEngine& HalvingDoublingEngine();
-const TextbookEngine& RecursiveDoublingEngine();
-const TextbookEngine& BruckEngine();
-const TextbookEngine& PairwiseEngine();
-const TextbookEngine& Ring2dEngine();
-const TextbookEngine& Torus2dEngine();
-const TextbookEngine& HierarchicalRingEngine();
-const TextbookEngine& HierarchicalDoublingEngine();
-const TextbookEngine& KnomialEngine();
-const TextbookEngine& RecursiveMultiplyingEngine();
-const TextbookEngine& Mesh2dEngine();
-const TextbookEngine& NhrEngine();
-const TextbookEngine& SwingEngine();
-const TextbookEngine& BineEngine();
-const TextbookEngine& PatEngine();
-const TextbookEngine& DirectEngine();
+PlaceFunction PlaceRing, PlaceHierarchicalRing, Place2dRing, Place2dTorus, PlaceMesh2d;
+PlaceFunction PlaceTree, PlaceDoubleBinaryTree, PlaceBinomial, PlaceKnomial;
+PlaceFunction PlaceHalvingDoubling, PlaceRecursiveDoubling, PlaceRecursiveMultiplying;
+PlaceFunction PlaceHierarchicalDoubling, PlaceSwing, PlaceBine, PlaceBruck, PlaceNhr, PlacePat;
+PlaceFunction PlaceDirect, PlacePairwise;
 
 // All of them, in the order that `auto` and `compare` show.
-std::span<const TextbookEngine* const> TextbookEngines();
+std::span<const TextbookEngine> TextbookEngines();
 
 }  // namespace xccl

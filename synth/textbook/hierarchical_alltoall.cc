@@ -15,26 +15,12 @@ namespace {
 
 constexpr std::string_view kName = "hierarchical-alltoall";
 
-// Positions host by host: everyone with everyone of the host, then of the rail.
+// Everyone with everyone of the host, then of the rail.
 StatusOr<Recipe> PlaceCombined(const RankGraph& graph, const SynthesisRequest& request) {
-  XCCL_ASSIGN_OR_RETURN(const std::vector<std::vector<Rank>> hosts,
-                        EqualDomains(graph, request.collective->ranks(), kName, "flow"));
-  const int32_t m = static_cast<int32_t>(hosts.size()), g = static_cast<int32_t>(hosts[0].size());
-  Rounds rounds{DomainPositions(graph, request.collective->ranks()), {{}, {}}};
-  for (int32_t p = 0; p < m * g; ++p) {
-    const int32_t host = p / g, place = p % g;
-    for (int32_t turn = 1; turn < g; ++turn)
-      rounds.rounds[0].push_back({p, host * g + (place + turn) % g, false});
-    for (int32_t turn = 1; turn < m; ++turn)
-      rounds.rounds[1].push_back({p, (host + turn) % m * g + place, false});
-  }
-  Recipe recipe;
-  recipe.root = hosts[0][0];
-  SetRoundsAlltoallCost(rounds, graph, recipe);
-  recipe.alltoall = [rounds = std::move(rounds)](const Pairs& pairs, Moves& moves) {
-    RoundsAlltoall(rounds, pairs, moves);
-  };
-  return recipe;
+  XCCL_ASSIGN_OR_RETURN(const Hosts hosts, EqualHosts(graph, request.collective->ranks(), kName, "flow"));
+  const int32_t n = hosts.positions.size();
+  const Rounds rounds{hosts.positions, {LineRound(n, hosts.gpus, 1), LineRound(n, hosts.hosts, hosts.gpus)}};
+  return RoundsRecipe({rounds}, graph, request);
 }
 
 const TextbookEngine& Combined() {

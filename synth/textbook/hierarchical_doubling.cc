@@ -13,56 +13,35 @@ namespace {
 
 constexpr std::string_view kName = "hierarchical-doubling";
 
-using Hosts = std::vector<std::vector<Rank>>;
-
 void Allreduce(const Hosts& hosts, ChunkRange all, Moves& moves) {
-  const int32_t m = static_cast<int32_t>(hosts.size()), g = static_cast<int32_t>(hosts[0].size());
-  int32_t step = 0;
-  for (const std::vector<Rank>& host : hosts)
-    for (int32_t k = 0; k < g; ++k)
-      for (int32_t turn = 1; turn < g; ++turn)
-        moves.Add({Piece(all, k, g), host[static_cast<size_t>((k + turn) % g)], host[static_cast<size_t>(k)],
-                   step, TransferOp::kReduce, std::nullopt});
-  for (int32_t distance = 1; distance < m; distance *= 2) {
-    ++step;
-    for (int32_t h = 0; h < m; ++h)
-      for (int32_t k = 0; k < g; ++k)
-        moves.Add({Piece(all, k, g), hosts[static_cast<size_t>(h)][static_cast<size_t>(k)],
-                   hosts[static_cast<size_t>(h ^ distance)][static_cast<size_t>(k)], step,
-                   TransferOp::kReduce, std::nullopt});
+  const int32_t steps = CeilLog2(hosts.hosts);
+  for (int32_t h = 0; h < hosts.hosts; ++h) {
+    for (int32_t k = 0; k < hosts.gpus; ++k) {
+      const ChunkRange piece = Piece(all, k, hosts.gpus);
+      const Rank at = hosts.At(h, k);
+      for (int32_t turn = 1; turn < hosts.gpus; ++turn) {
+        const Rank other = hosts.At(h, (k + turn) % hosts.gpus);
+        moves.Add({piece, other, at, 0, TransferOp::kReduce});
+        moves.Add({piece, at, other, steps + 1});
+      }
+      for (int32_t s = 0; s < steps; ++s)
+        moves.Add({piece, at, hosts.At(h ^ 1 << s, k), s + 1, TransferOp::kReduce});
+    }
   }
-  ++step;
-  for (const std::vector<Rank>& host : hosts)
-    for (int32_t k = 0; k < g; ++k)
-      for (int32_t turn = 1; turn < g; ++turn)
-        moves.Add({Piece(all, k, g), host[static_cast<size_t>(k)], host[static_cast<size_t>((k + turn) % g)],
-                   step, TransferOp::kCopy, std::nullopt});
-}
-
-StatusOr<Recipe> PlaceHierarchicalDoubling(const RankGraph& graph, const SynthesisRequest& request) {
-  XCCL_ASSIGN_OR_RETURN(Hosts hosts, EqualDomains(graph, request.collective->ranks(), kName));
-  const auto m = static_cast<int32_t>(hosts.size());
-  if (m != PowerBelow(m))
-    return InvalidInput(
-        fmt::format("{}: {} hosts; expected a power of 2; hint: --engine=hierarchical-ring", kName, m));
-  Recipe recipe;
-  recipe.root = hosts[0][0];
-  recipe.lanes = static_cast<int32_t>(hosts[0].size());
-  recipe.allreduce = [hosts = std::move(hosts)](ChunkRange all, Moves& moves) {
-    Allreduce(hosts, all, moves);
-  };
-  return recipe;
 }
 
 }  // namespace
 
-const TextbookEngine& HierarchicalDoublingEngine() {
-  static const TextbookEngine engine = {
-      kName,
-      "sums inside hosts, exchanged along rails at host distances 1, 2, 4..; for small sizes; not exact",
-      {CollectiveKind::kAllreduce, CollectiveKind::kBarrier},
-      PlaceHierarchicalDoubling};
-  return engine;
+StatusOr<Recipe> PlaceHierarchicalDoubling(const RankGraph& graph, const SynthesisRequest& request) {
+  XCCL_ASSIGN_OR_RETURN(const Hosts hosts, EqualHosts(graph, request.collective->ranks(), kName));
+  if (!IsPowerOf2(hosts.hosts))
+    return InvalidInput(fmt::format("{}: {} hosts; expected a power of 2; hint: --engine=hierarchical-ring",
+                                    kName, hosts.hosts));
+  Recipe recipe;
+  recipe.root = hosts.At(0, 0);
+  recipe.pieces = hosts.gpus;
+  recipe.allreduce = [hosts](ChunkRange all, Moves& moves) { Allreduce(hosts, all, moves); };
+  return recipe;
 }
 
 }  // namespace xccl

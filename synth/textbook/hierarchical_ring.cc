@@ -11,140 +11,114 @@
 namespace xccl {
 namespace {
 
-class Hierarchy {
- public:
-  static StatusOr<Hierarchy> Create(const RankGraph& graph, std::span<const Rank> members) {
-    Hierarchy made;
-    XCCL_ASSIGN_OR_RETURN(made.hosts_, EqualDomains(graph, members, "hierarchical-ring"));
-    for (const std::vector<Rank>& host : made.hosts_) {
-      XCCL_ASSIGN_OR_RETURN(Rings rings, PlaceRings(graph, host, "hierarchical-ring"));
-      made.lanes_ = std::min(made.lanes_, static_cast<int32_t>(rings.rings.size()));
-      made.inside_latency_ = std::max(made.inside_latency_, static_cast<double>(rings.latency_ps));
-      if (host.size() > 1)
-        made.inside_ = std::min(made.inside_, static_cast<double>(rings.bandwidth_bytes_per_s));
-      made.rings_.push_back(std::move(rings));
-    }
-    made.member_.resize(static_cast<size_t>(graph.num_ranks()), -1);
-    made.place_.resize(static_cast<size_t>(graph.num_ranks()), -1);
-    for (size_t i = 0; i < members.size(); ++i) made.member_[members[i].index()] = static_cast<int32_t>(i);
-    for (const std::vector<Rank>& host : made.hosts_)
-      for (size_t k = 0; k < host.size(); ++k) made.place_[host[k].index()] = static_cast<int32_t>(k);
-    return made;
-  }
+constexpr std::string_view kName = "hierarchical-ring";
 
-  int32_t lanes() const { return lanes_; }
-  int32_t host_size() const { return static_cast<int32_t>(hosts_[0].size()); }
+struct Hierarchy {
+  Hosts hosts;
+  std::vector<Rings> inside;         // by host
+  int32_t stripes = kMaxRings;       // rings of every host
+  std::vector<int32_t> gpu_of_rank;  // its number within its host
 
-  void Allgather(const Blocks& blocks, Moves& moves) const {
-    const int32_t m = num_hosts(), g = host_size();
-    std::vector<int32_t> sent;
-    for (int32_t s = 0; s + 1 < m; ++s) {
-      for (int32_t h = 0; h < m; ++h) {
-        for (int32_t k = 0; k < g; ++k) {
-          sent = {MemberAt((h - s + m) % m, k)};
-          SendBlocks(blocks, sent, hosts_[h][k], hosts_[(h + 1) % m][k], s, moves);
+  // Ring allgathers inside all hosts; ranges(gpu, stripe, send) sends what starts at a GPU of the host.
+  template <typename F>
+  void GatherInside(int32_t step, Moves& moves, F ranges) const {
+    const int32_t g = hosts.gpus;
+    for (int32_t h = 0; h < hosts.hosts; ++h) {
+      for (int32_t s = 0; s + 1 < g; ++s) {
+        for (int32_t stripe = 0; stripe < stripes; ++stripe) {
+          const Ring& ring = inside[h].rings[stripe];
+          for (int32_t p = 0; p < g; ++p) {
+            const Rank owner = ring.order[(p - s + g) % g];
+            ranges(gpu_of_rank[owner.index()], stripe, [&](ChunkRange range) {
+              moves.Add(
+                  {range, ring.order[p], ring.order[(p + 1) % g], step + s, TransferOp::kCopy, ring.hops[p]});
+            });
+          }
         }
       }
     }
-    for (int32_t h = 0; h < m; ++h) {
-      Inside(h, m - 1, moves, [&](int32_t k, int32_t lane, auto&& send) {
-        for (int32_t other = 0; other < m; ++other)
-          send(Share(blocks[MemberAt(other, k)], lane, lanes_, other + k));
-      });
-    }
+  }
+
+  void Allgather(const Blocks& blocks, Moves& moves) const {
+    const int32_t m = hosts.hosts;
+    for (int32_t s = 0; s + 1 < m; ++s)
+      for (int32_t h = 0; h < m; ++h)
+        for (int32_t k = 0; k < hosts.gpus; ++k)
+          moves.Add({blocks[hosts.Member((h - s + m) % m, k)], hosts.At(h, k), hosts.At((h + 1) % m, k), s});
+    GatherInside(m - 1, moves, [&](int32_t k, int32_t stripe, auto&& send) {
+      for (int32_t h = 0; h < m; ++h) send(Share(blocks[hosts.Member(h, k)], stripe, stripes, h + k));
+    });
   }
 
   void Broadcast(Rank root, ChunkRange all, Moves& moves) const {
-    const int32_t m = num_hosts(), g = host_size();
-    int32_t home = 0;
-    for (int32_t h = 0; h < m; ++h)
-      if (std::find(hosts_[h].begin(), hosts_[h].end(), root) != hosts_[h].end()) home = h;
-    for (int32_t k = 0; k < g; ++k)
-      moves.Add({Piece(all, k, g), root, hosts_[home][k], 0, TransferOp::kCopy, std::nullopt});
-    for (int32_t s = 0; s + 1 < m; ++s)
-      for (int32_t k = 0; k < g; ++k)
-        moves.Add({Piece(all, k, g), hosts_[(home + s) % m][k], hosts_[(home + s + 1) % m][k], s + 1,
-                   TransferOp::kCopy, std::nullopt});
-    for (int32_t h = 0; h < m; ++h)
-      Inside(h, m, moves,
-             [&](int32_t k, int32_t lane, auto&& send) { send(Piece(Piece(all, k, g), lane, lanes_)); });
-  }
-
-  Cost AllgatherCost(const RankGraph& graph) const {
-    double rail_latency = 0, rail = 1e18;
-    const int32_t m = num_hosts(), g = host_size();
-    for (int32_t h = 0; h < m; ++h) {
-      for (int32_t k = 0; k < g; ++k) {
-        const std::optional<HopId> hop = graph.Find(hosts_[h][k], hosts_[(h + 1) % m][k]);
-        if (!hop) continue;
-        rail_latency = std::max(rail_latency, static_cast<double>(graph.hop(*hop).latency_ps));
-        rail = std::min(rail, static_cast<double>(graph.hop(*hop).bandwidth_bytes_per_s));
-      }
+    const int32_t m = hosts.hosts, g = hosts.gpus, home = hosts.positions.Of(root) / g;
+    for (int32_t k = 0; k < g; ++k) {
+      const ChunkRange piece = Piece(all, k, g);
+      moves.Add({piece, root, hosts.At(home, k)});
+      for (int32_t s = 0; s + 1 < m; ++s)
+        moves.Add({piece, hosts.At((home + s) % m, k), hosts.At((home + s + 1) % m, k), s + 1});
     }
-    Cost cost;
-    cost.fixed_ps = (m - 1) * rail_latency + (g - 1) * inside_latency_;
-    cost.ps_per_byte = (m - 1.0) / m / g * 1e12 / rail + (g - 1.0) / g / lanes_ * 1e12 / inside_;
-    return cost;
+    GatherInside(m, moves, [&](int32_t k, int32_t stripe, auto&& send) {
+      send(Piece(Piece(all, k, g), stripe, stripes));
+    });
   }
-
- private:
-  int32_t num_hosts() const { return static_cast<int32_t>(hosts_.size()); }
-  int32_t MemberAt(int32_t host, int32_t place) const { return member_[hosts_[host][place].index()]; }
-
-  // Ring allgather inside a host of what `ranges` lists for (place, lane).
-  template <typename F>
-  void Inside(int32_t h, int32_t step, Moves& moves, F ranges) const {
-    const int32_t g = host_size();
-    for (int32_t s = 0; s + 1 < g; ++s) {
-      for (int32_t lane = 0; lane < lanes_; ++lane) {
-        const Ring& ring = rings_[h].rings[lane];
-        for (int32_t p = 0; p < g; ++p) {
-          const Rank owner = ring.order[(p - s + g) % g];
-          ranges(place_[owner.index()], lane, [&](ChunkRange range) {
-            moves.Add(
-                {range, ring.order[p], ring.order[(p + 1) % g], step + s, TransferOp::kCopy, ring.hops[p]});
-          });
-        }
-      }
-    }
-  }
-
-  std::vector<std::vector<Rank>> hosts_;
-  std::vector<Rings> rings_;     // by host
-  std::vector<int32_t> member_;  // by rank
-  std::vector<int32_t> place_;   // by rank: within its host
-  int32_t lanes_ = kMaxRings;
-  double inside_ = 1e18, inside_latency_ = 0;
 };
 
-StatusOr<Recipe> PlaceHierarchicalRing(const RankGraph& graph, const SynthesisRequest& request) {
-  XCCL_ASSIGN_OR_RETURN(const Hierarchy hierarchy, Hierarchy::Create(graph, request.collective->ranks()));
-  Recipe recipe;
-  recipe.root = request.collective->ranks()[0];
-  recipe.lanes = hierarchy.lanes();
-  recipe.broadcast_pieces = hierarchy.host_size() * hierarchy.lanes();
-  recipe.repeats = request.collective->kind() == CollectiveKind::kBroadcast ||
-                   request.collective->kind() == CollectiveKind::kReduce;
-  recipe.pipelines = true;
-  recipe.allgather_cost = hierarchy.AllgatherCost(graph);
-  recipe.allgather = [hierarchy](const Blocks& blocks, Moves& moves) { hierarchy.Allgather(blocks, moves); };
-  recipe.broadcast = [hierarchy](Rank root, ChunkRange all, Moves& moves) {
-    hierarchy.Broadcast(root, all, moves);
-  };
-  return recipe;
+StatusOr<Hierarchy> MakeHierarchy(const RankGraph& graph, std::span<const Rank> members) {
+  Hierarchy made;
+  XCCL_ASSIGN_OR_RETURN(made.hosts, EqualHosts(graph, members, kName));
+  made.gpu_of_rank.resize(static_cast<size_t>(graph.num_ranks()));
+  for (int32_t h = 0; h < made.hosts.hosts; ++h) {
+    XCCL_ASSIGN_OR_RETURN(Rings rings, PlaceRings(graph, made.hosts.Host(h), kName));
+    made.stripes = std::min(made.stripes, static_cast<int32_t>(rings.rings.size()));
+    made.inside.push_back(std::move(rings));
+    for (int32_t k = 0; k < made.hosts.gpus; ++k) made.gpu_of_rank[made.hosts.At(h, k).index()] = k;
+  }
+  return made;
+}
+
+Cost AllgatherCost(const Hierarchy& hierarchy, const RankGraph& graph) {
+  const Hosts& hosts = hierarchy.hosts;
+  const int32_t m = hosts.hosts, g = hosts.gpus;
+  int64_t rail_ps = 0, inside_ps = 0;
+  double rail = 1e18, inside = 1e18;  // bytes per second
+  for (const Rings& rings : hierarchy.inside) {
+    inside_ps = std::max(inside_ps, rings.latency_ps);
+    if (g > 1) inside = std::min(inside, static_cast<double>(rings.bandwidth_bytes_per_s));
+  }
+  for (int32_t h = 0; h < m; ++h) {
+    for (int32_t k = 0; k < g; ++k) {
+      const std::optional<HopId> hop = graph.Find(hosts.At(h, k), hosts.At((h + 1) % m, k));
+      if (!hop) continue;
+      rail_ps = std::max(rail_ps, graph.hop(*hop).latency_ps);
+      rail = std::min(rail, static_cast<double>(graph.hop(*hop).bandwidth_bytes_per_s));
+    }
+  }
+  return {static_cast<double>((m - 1) * rail_ps + (g - 1) * inside_ps),
+          (m - 1.0) / m / g * 1e12 / rail + (g - 1.0) / g / hierarchy.stripes * 1e12 / inside};
 }
 
 }  // namespace
 
-const TextbookEngine& HierarchicalRingEngine() {
-  static const TextbookEngine engine = {
-      "hierarchical-ring",
-      "rings inside hosts and along rails across them: few bytes over the fabric; not exact",
-      {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kAllgatherv,
-       CollectiveKind::kReduceScatter, CollectiveKind::kReduceScatterv, CollectiveKind::kBroadcast,
-       CollectiveKind::kReduce, CollectiveKind::kBarrier},
-      PlaceHierarchicalRing};
-  return engine;
+StatusOr<Recipe> PlaceHierarchicalRing(const RankGraph& graph, const SynthesisRequest& request) {
+  XCCL_ASSIGN_OR_RETURN(const Hierarchy hierarchy, MakeHierarchy(graph, request.collective->ranks()));
+  Recipe recipe;
+  recipe.root = request.collective->ranks()[0];
+  recipe.pieces = hierarchy.stripes;
+  recipe.pipelines = true;
+  if (BaseOf(request.collective->kind()) == Base::kBroadcast) {
+    recipe.pieces *= hierarchy.hosts.gpus;
+    recipe.repeats = true;
+    recipe.broadcast = [hierarchy](Rank root, ChunkRange all, Moves& moves) {
+      hierarchy.Broadcast(root, all, moves);
+    };
+  } else {
+    recipe.cost = AllgatherCost(hierarchy, graph);
+    recipe.allgather = [hierarchy](const Blocks& blocks, Moves& moves) {
+      hierarchy.Allgather(blocks, moves);
+    };
+  }
+  return recipe;
 }
 
 }  // namespace xccl

@@ -1,6 +1,7 @@
 // Members in an order that suits algorithms over positions 0..n-1, and sends of many blocks at once.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -24,23 +25,41 @@ struct Positions {
 
 // Domains one after another, in order of their first member; members of one as given.
 Positions DomainPositions(const RankGraph& graph, std::span<const Rank> members);
-// The members of each domain, domains in order of their first member. Errors: kInvalidInput "ENGINE: ..." on
-// one domain, or where domains have unequal numbers, with a hint of another engine.
-StatusOr<std::vector<std::vector<Rank>>> EqualDomains(const RankGraph& graph, std::span<const Rank> members,
-                                                      std::string_view engine,
-                                                      std::string_view hint = "ring");
+// Every rank stands at its own number. Requires: all ranks are members.
+Positions RankPositions(std::span<const Rank> members);
 // For partners at position XOR 2^s: on a grid of all ranks a closed dimension of 4 is walked as a square, so
 // that both of its bits lead to neighbours; else DomainPositions.
 Positions CubePositions(const RankGraph& graph, std::span<const Rank> members);
-// The same people, turned so that `root` stands at 0: by XOR where xor_turn, else by rotation.
-Positions StartingAt(const Positions& positions, Rank root, bool xor_turn);
+// The same members, turned so that `root` stands at 0: by XOR where xor_turn, else by rotation.
+Positions StartingAt(const Positions& positions, Rank root, bool xor_turn = false);
+
+// Hosts, or domains, of equal size: the k-th GPU of host h stands at h × gpus + k.
+struct Hosts {
+  Positions positions;  // DomainPositions
+  int32_t hosts = 0, gpus = 0;
+  Rank At(int32_t host, int32_t gpu) const { return positions.rank[Index(host, gpu)]; }
+  int32_t Member(int32_t host, int32_t gpu) const { return positions.member[Index(host, gpu)]; }
+  std::span<const Rank> Host(int32_t host) const {
+    return std::span(positions.rank).subspan(Index(host, 0), static_cast<size_t>(gpus));
+  }
+
+ private:
+  size_t Index(int32_t host, int32_t gpu) const { return static_cast<size_t>(host * gpus + gpu); }
+};
+// Errors: kInvalidInput "ENGINE: ..." on one host, or where hosts have unequal numbers, with a hint of
+// another engine.
+StatusOr<Hosts> EqualHosts(const RankGraph& graph, std::span<const Rank> members, std::string_view engine,
+                           std::string_view hint = "ring");
 
 // Sends the blocks of these members from src to dst, neighbouring ranges joined. Sorts `members`.
 void SendBlocks(const Blocks& blocks, std::vector<int32_t>& members, Rank src, Rank dst, int32_t step,
                 Moves& moves);
 
-// Largest power of 2 that is not above n, and the least s with 2^s >= n. Requires: n >= 1.
-int32_t PowerBelow(int32_t n);
-int32_t CeilLog2(int32_t n);
+// Requires: n >= 1.
+inline bool IsPowerOf2(int32_t n) { return std::has_single_bit(static_cast<uint32_t>(n)); }
+// The least s with 2^s >= n.
+inline int32_t CeilLog2(int32_t n) {
+  return static_cast<int32_t>(std::bit_width(static_cast<uint32_t>(n) - 1));
+}
 
 }  // namespace xccl

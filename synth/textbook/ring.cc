@@ -18,8 +18,7 @@ void RingAllgather(const Rings& rings, const std::vector<int32_t>& member_of, co
     for (int32_t r = 0; r < k; ++r) {
       const Ring& ring = rings.rings[r];
       for (int32_t p = 0; p < n; ++p) {
-        const Rank owner = ring.order[(p - s + n) % n];
-        const int32_t member = member_of[owner.index()];
+        const int32_t member = member_of[ring.order[(p - s + n) % n].index()];
         moves.Add({Share(blocks[member], r, k, member), ring.order[p], ring.order[(p + 1) % n], s,
                    TransferOp::kCopy, ring.hops[p]});
       }
@@ -32,8 +31,7 @@ void RingBroadcast(const Rings& rings, Rank root, ChunkRange all, Moves& moves) 
   for (int32_t r = 0; r < k; ++r) {
     const Ring& ring = rings.rings[r];
     const size_t n = ring.order.size();
-    const size_t start =
-        static_cast<size_t>(std::find(ring.order.begin(), ring.order.end(), root) - ring.order.begin());
+    const auto start = static_cast<size_t>(std::ranges::find(ring.order, root) - ring.order.begin());
     for (size_t s = 0; s + 1 < n; ++s) {
       const size_t p = (start + s) % n;
       moves.Add({Piece(all, r, k), ring.order[p], ring.order[(p + 1) % n], static_cast<int32_t>(s),
@@ -41,6 +39,8 @@ void RingBroadcast(const Rings& rings, Rank root, ChunkRange all, Moves& moves) 
     }
   }
 }
+
+}  // namespace
 
 StatusOr<Recipe> PlaceRing(const RankGraph& graph, const SynthesisRequest& request) {
   const std::span<const Rank> members = request.collective->ranks();
@@ -50,12 +50,12 @@ StatusOr<Recipe> PlaceRing(const RankGraph& graph, const SynthesisRequest& reque
   const double n = static_cast<double>(members.size());
   const double total =
       static_cast<double>(rings.bandwidth_bytes_per_s) * static_cast<double>(rings.rings.size());
-  const double fixed = (n - 1) * static_cast<double>(rings.latency_ps);
+  // Of the whole a rank passes on all but its own share, in a broadcast everything.
+  const double passed = BaseOf(request.collective->kind()) == Base::kBroadcast ? 1 : (n - 1) / n;
   Recipe recipe;
-  recipe.lanes = static_cast<int32_t>(rings.rings.size());
+  recipe.pieces = static_cast<int32_t>(rings.rings.size());
   recipe.root = members[0];
-  recipe.allgather_cost = Cost{fixed, n > 1 ? (n - 1) / n * 1e12 / total : 0};
-  recipe.broadcast_cost = Cost{fixed, n > 1 ? 1e12 / total : 0};
+  recipe.cost = Cost{(n - 1) * static_cast<double>(rings.latency_ps), n > 1 ? passed * 1e12 / total : 0};
   recipe.allgather = [rings, member_of](const Blocks& blocks, Moves& moves) {
     RingAllgather(rings, member_of, blocks, moves);
   };
@@ -63,19 +63,6 @@ StatusOr<Recipe> PlaceRing(const RankGraph& graph, const SynthesisRequest& reque
     RingBroadcast(rings, root, all, moves);
   };
   return recipe;
-}
-
-}  // namespace
-
-const TextbookEngine& RingEngine() {
-  static const TextbookEngine engine = {
-      "ring",
-      "rings along the links, as many as share them well; bandwidth-optimal where they use all; not exact",
-      {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kAllgatherv,
-       CollectiveKind::kReduceScatter, CollectiveKind::kReduceScatterv, CollectiveKind::kBroadcast,
-       CollectiveKind::kReduce, CollectiveKind::kBarrier},
-      PlaceRing};
-  return engine;
 }
 
 }  // namespace xccl

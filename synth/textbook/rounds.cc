@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <set>
-
-#include "ir/time_model.h"
 
 namespace xccl {
 namespace {
@@ -79,28 +78,8 @@ std::vector<BitTable> ReachOf(const Rounds& rounds) {
   return reach;
 }
 
-// Does nobody get a contribution twice when everyone sends all that it has?
-bool AddsOnce(const Rounds& rounds) {
-  BitTable held = Diagonal(rounds.size()), next = held;
-  for (const std::vector<RoundSend>& round : rounds.rounds) {
-    for (const RoundSend& send : round) {
-      const std::span<const uint64_t> from = held.Row(send.from);
-      const std::span<uint64_t> to = next.Row(send.to);
-      for (size_t w = 0; w < to.size(); ++w) {
-        if ((from[w] & to[w]) != 0) return false;
-        to[w] |= from[w];
-      }
-      if (send.own_only) return false;
-    }
-    held = next;
-  }
-  return true;
-}
-
 Move MoveOf(const Rounds& rounds, const RoundSend& send, ChunkRange chunks, int32_t step) {
-  return {
-      chunks,      rounds.positions.rank[send.from], rounds.positions.rank[send.to], step, TransferOp::kCopy,
-      std::nullopt};
+  return {chunks, rounds.positions.rank[send.from], rounds.positions.rank[send.to], step};
 }
 
 // Edges of the tree in order of their rounds.
@@ -140,6 +119,30 @@ void ForBranches(const Rounds& rounds, Rank root, F f) {
 
 }  // namespace
 
+Rounds TreeRounds(const Positions& positions, int32_t k) {
+  const int64_t n = positions.size();
+  Rounds tree{positions, {}};
+  for (int64_t distance = 1; distance < n; distance *= k) {
+    Round& round = tree.rounds.emplace_back();
+    for (int64_t p = 0; p < n; p += distance * k)
+      for (int64_t child = p + distance; child < std::min(n, p + distance * k); child += distance)
+        round.push_back({static_cast<int32_t>(p), static_cast<int32_t>(child)});
+  }
+  std::ranges::reverse(tree.rounds);
+  return tree;
+}
+
+Round LineRound(int32_t n, int32_t size, int32_t stride) {
+  Round round;
+  for (int32_t turn = 1; turn < size; ++turn) {
+    for (int32_t p = 0; p < n; ++p) {
+      const int32_t x = p / stride % size;
+      round.push_back({p, p + ((x + turn) % size - x) * stride});
+    }
+  }
+  return round;
+}
+
 void RoundsAllgather(const Rounds& rounds, const Blocks& blocks, Moves& moves) {
   std::vector<int32_t> members;
   ForGathers(rounds, [&](const RoundSend& send, int32_t round, std::span<const uint64_t> sent) {
@@ -150,16 +153,6 @@ void RoundsAllgather(const Rounds& rounds, const Blocks& blocks, Moves& moves) {
     SendBlocks(blocks, members, rounds.positions.rank[send.from], rounds.positions.rank[send.to], round,
                moves);
   });
-}
-
-void RoundsAllgatherInLanes(std::span<const Rounds> lanes, const Blocks& blocks, Moves& moves) {
-  const int32_t count = static_cast<int32_t>(lanes.size());
-  for (int32_t k = 0; k < count; ++k) {
-    Blocks pieces;
-    for (size_t i = 0; i < blocks.size(); ++i)
-      pieces.push_back(Share(blocks[i], k, count, static_cast<int32_t>(i)));
-    RoundsAllgather(lanes[static_cast<size_t>(k)], pieces, moves);
-  }
 }
 
 void RoundsBroadcast(const Rounds& rounds, Rank root, ChunkRange all, Moves& moves) {
@@ -175,11 +168,19 @@ void RoundsGather(const Rounds& rounds, Rank root, const Blocks& blocks, Moves& 
   });
 }
 
-void RoundsScatter(const Rounds& rounds, Rank root, const Blocks& blocks, Moves& moves) {
-  ForBranches(rounds, root, [&](const TreeEdge& edge, std::vector<int32_t>& below) {
-    SendBlocks(blocks, below, rounds.positions.rank[edge.send.from], rounds.positions.rank[edge.send.to],
-               edge.round, moves);
+void DealAndGather(const Rounds& rounds, std::span<const int32_t> owners, ChunkRange all, Moves& moves,
+                   const GatherPieces& gather) {
+  const std::vector<Rank>& rank = rounds.positions.rank;
+  const Blocks blocks = EqualBlocks(all, rounds.size(), owners);
+  ForBranches(rounds, rank[0], [&](const TreeEdge& edge, std::vector<int32_t>& below) {
+    SendBlocks(blocks, below, rank[edge.send.from], rank[edge.send.to], edge.round, moves);
   });
+  Moves later;
+  gather ? gather(blocks, later) : RoundsAllgather(rounds, blocks, later);
+  for (Move move : later.items()) {
+    move.step += static_cast<int32_t>(rounds.rounds.size());
+    moves.Add(move);
+  }
 }
 
 void RoundsAlltoall(const Rounds& rounds, const Pairs& pairs, Moves& moves) {
@@ -219,21 +220,48 @@ void RoundsAlltoall(const Rounds& rounds, const Pairs& pairs, Moves& moves) {
   }
 }
 
-void AddRoundsAllgatherLoads(const Rounds& rounds, Moves& moves) {
-  ForGathers(rounds, [&](const RoundSend& send, int32_t round, std::span<const uint64_t> sent) {
-    int32_t blocks = 0;
-    for (uint64_t word : sent) blocks += std::popcount(word);
-    moves.Add(MoveOf(rounds, send, {0, blocks}, round));
-  });
+bool RoundsExchange(const Rounds& rounds, ChunkRange all, Moves& moves) {
+  BitTable held = Diagonal(rounds.size()), next = held;
+  for (size_t round = 0; round < rounds.rounds.size(); ++round) {
+    for (const RoundSend& send : rounds.rounds[round]) {
+      const std::span<const uint64_t> from = held.Row(send.from), before = held.Row(send.to);
+      const std::span<uint64_t> to = next.Row(send.to);
+      bool disjoint = true, covers = std::ranges::equal(before, to);
+      for (size_t w = 0; w < to.size(); ++w) {
+        disjoint &= (from[w] & to[w]) == 0;
+        covers &= (to[w] & ~from[w]) == 0;
+        to[w] |= from[w];
+      }
+      if (send.own_only || !(disjoint || covers)) return false;
+      Move move = MoveOf(rounds, send, all, static_cast<int32_t>(round));
+      if (disjoint) move.op = TransferOp::kReduce;
+      moves.Add(move);
+    }
+    held = next;
+  }
+  return true;
 }
 
-void AddRoundsAlltoallLoads(const Rounds& rounds, Moves& moves) {
+Moves AllgatherLoads(std::span<const Rounds> stripes) {
+  Moves loads;
+  for (const Rounds& rounds : stripes) {
+    ForGathers(rounds, [&](const RoundSend& send, int32_t round, std::span<const uint64_t> sent) {
+      int32_t blocks = 0;
+      for (uint64_t word : sent) blocks += std::popcount(word);
+      loads.Add(MoveOf(rounds, send, {0, blocks}, round));
+    });
+  }
+  return loads;
+}
+
+Moves AlltoallLoads(const Rounds& rounds) {
+  Moves loads;
   const std::vector<BitTable> reach = ReachOf(rounds);
   BitTable held = Diagonal(rounds.size()), next = held;
   for (size_t round = 0; round < rounds.rounds.size(); ++round) {
     for (const RoundSend& send : rounds.rounds[round]) {
       const int32_t blocks = send.own_only ? 1 : held.Count(send.from) * reach[round + 1].Count(send.to);
-      moves.Add(MoveOf(rounds, send, {0, blocks}, static_cast<int32_t>(round)));
+      loads.Add(MoveOf(rounds, send, {0, blocks}, static_cast<int32_t>(round)));
       if (send.own_only) continue;
       const std::span<const uint64_t> from = held.Row(send.from);
       const std::span<uint64_t> to = next.Row(send.to);
@@ -241,86 +269,71 @@ void AddRoundsAlltoallLoads(const Rounds& rounds, Moves& moves) {
     }
     held = next;
   }
+  return loads;
 }
 
-std::optional<Cost> RoundsAllgatherCost(std::span<const Rounds> lanes, const RankGraph& graph) {
-  if (lanes[0].size() > kMostMeasured) return std::nullopt;
-  Moves moves;
-  for (const Rounds& rounds : lanes) AddRoundsAllgatherLoads(rounds, moves);
-  const double blocks = static_cast<double>(lanes.size()) * lanes[0].size();
-  return MeasureMoves(moves, graph, 1 / blocks, false);
-}
-
-void SetRoundsAlltoallCost(const Rounds& rounds, const RankGraph& graph, Recipe& recipe) {
-  const double n = rounds.size();
-  recipe.alltoall_hops = static_cast<double>(rounds.rounds.size());
-  if (rounds.size() > kMostMeasured) return;
-  Moves moves;
-  AddRoundsAlltoallLoads(rounds, moves);
+void SetAlltoallCost(const Moves& loads, int32_t n, const RankGraph& graph, Recipe& recipe) {
   Router router(graph);
   double hops = 0;
-  for (const Move& move : moves.items())
+  for (const Move& move : loads.items())
     hops += static_cast<double>(move.chunks.count) * router.Distance(move.src, move.dst).value_or(1);
-  recipe.alltoall_cost = MeasureMoves(moves, graph, 1 / n, false);
-  recipe.alltoall_hops = std::max(1.0, hops / (n * n));
+  recipe.cost = MeasureMoves(loads, graph, 1.0 / n);
+  recipe.alltoall_hops = std::max(1.0, hops / n / n);
 }
 
 double MovesTimePs(const Moves& moves, const RankGraph& graph, const SynthesisRequest& request,
                    double fraction) {
-  const double bytes =
-      request.collective->kind() == CollectiveKind::kBarrier ? 0 : static_cast<double>(request.size_bytes);
-  const Cost cost = MeasureMoves(moves, graph, fraction, false);
-  double occupied = 0;  // of the busiest link by messages, step after step
-  std::vector<double> load(static_cast<size_t>(graph.topology().num_links()), 0);
-  std::vector<LinkId> touched;
-  const Move* before = nullptr;
-  double busiest = 0;
-  for (const Move& move : moves.items()) {
-    if (before != nullptr && before->step != move.step) {
-      occupied += busiest;
-      busiest = 0;
-      for (LinkId l : touched) load[l.index()] = 0;
-      touched.clear();
-    }
-    before = &move;
-    const std::optional<HopId> hop = move.hop ? move.hop : graph.Find(move.src, move.dst);
-    if (!hop) continue;
-    for (LinkId l : graph.Links(*hop)) {
-      const Link& link = graph.topology().link(l);
-      if (load[l.index()] == 0) touched.push_back(l);
-      load[l.index()] += static_cast<double>(link.overhead_ps);
-      if (request.model == TimeModel::kBlocking) load[l.index()] += static_cast<double>(link.latency_ps);
-      busiest = std::max(busiest, load[l.index()]);
-    }
+  return MeasureMoves(moves, graph, fraction, false, request.model).Ps(request);
+}
+
+Recipe RoundsRecipe(std::vector<Rounds> stripes, const RankGraph& graph, const SynthesisRequest& request,
+                    const std::optional<Cost>& allgather_cost, std::vector<int32_t> turn) {
+  const int32_t n = stripes[0].size(), count = static_cast<int32_t>(stripes.size());
+  const Base base = BaseOf(request.collective->kind());
+  Recipe recipe;
+  recipe.root = stripes[0].positions.rank[0];
+  recipe.pieces = count;
+  if (base == Base::kBroadcast) {
+    recipe.broadcast = [stripes, count](Rank root, ChunkRange all, Moves& moves) {
+      for (int32_t k = 0; k < count; ++k) RoundsBroadcast(stripes[k], root, Piece(all, k, count), moves);
+    };
+  } else if (base == Base::kGather) {
+    recipe.gather = [rounds = stripes[0]](Rank root, const Blocks& blocks, Moves& moves) {
+      RoundsGather(rounds, root, blocks, moves);
+    };
+  } else if (base == Base::kAlltoall) {
+    recipe.alltoall_hops = static_cast<double>(stripes[0].rounds.size());
+    if (n <= kMostMeasured) SetAlltoallCost(AlltoallLoads(stripes[0]), n, graph, recipe);
+    recipe.alltoall = [rounds = stripes[0]](const Pairs& pairs, Moves& moves) {
+      RoundsAlltoall(rounds, pairs, moves);
+    };
+  } else {
+    recipe.cost = allgather_cost;
+    if (!recipe.cost && n <= kMostMeasured)
+      recipe.cost = MeasureMoves(AllgatherLoads(stripes), graph, 1.0 / (count * n));
+    recipe.allgather = [stripes, turn, count](const Blocks& blocks, Moves& moves) {
+      for (int32_t k = 0; k < count; ++k) {
+        Blocks pieces;
+        for (size_t i = 0; i < blocks.size(); ++i)
+          pieces.push_back(Share(blocks[i], k, count, turn.empty() ? static_cast<int32_t>(i) : turn[i]));
+        RoundsAllgather(stripes[k], pieces, moves);
+      }
+    };
   }
-  return cost.fixed_ps + cost.ps_per_byte * bytes + occupied + busiest;
+  return recipe;
 }
 
 void ExchangeWhereFaster(const Rounds& rounds, const RankGraph& graph, const SynthesisRequest& request,
                          Recipe& recipe) {
   if (request.collective->kind() != CollectiveKind::kAllreduce || !request.allow_divergent) return;
-  if (!recipe.allgather_cost || !AddsOnce(rounds)) return;
   Moves moves;
-  for (size_t round = 0; round < rounds.rounds.size(); ++round) {
-    for (const RoundSend& send : rounds.rounds[round]) {
-      if (!graph.Find(rounds.positions.rank[send.from], rounds.positions.rank[send.to])) return;
-      moves.Add(MoveOf(rounds, send, {0, 1}, static_cast<int32_t>(round)));
-    }
-  }
-  const Cost once = MeasureMoves(moves, graph, 1, false);
-  const double bytes = static_cast<double>(request.size_bytes);
-  const double gather_ps = recipe.allgather_cost->fixed_ps + recipe.allgather_cost->ps_per_byte * bytes;
-  if (once.fixed_ps + once.ps_per_byte * bytes >= 2 * gather_ps) return;
-  recipe.allreduce_cost = once;
-  recipe.allreduce = [rounds](ChunkRange all, Moves& sums) {
-    for (size_t round = 0; round < rounds.rounds.size(); ++round) {
-      for (const RoundSend& send : rounds.rounds[round]) {
-        Move move = MoveOf(rounds, send, all, static_cast<int32_t>(round));
-        move.op = TransferOp::kReduce;
-        sums.Add(move);
-      }
-    }
-  };
+  if (!recipe.cost || !RoundsExchange(rounds, {0, 1}, moves)) return;
+  for (const Move& move : moves.items())
+    if (!graph.Find(move.src, move.dst)) return;
+  const Cost once = MeasureMoves(moves, graph, 1);
+  if (once.Ps(request) >= 2 * recipe.cost->Ps(request)) return;
+  recipe.cost = once;
+  recipe.allreduce = [rounds](ChunkRange all, Moves& sums) { RoundsExchange(rounds, all, sums); };
 }
 
 }  // namespace xccl

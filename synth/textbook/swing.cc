@@ -1,10 +1,22 @@
-// The circle of an even number of positions; a grid of even sides has one along every dimension.
-#include "synth/textbook/swing.h"
-
+// Swing (De Sensi, Bonato, Saam and Hoefler, NSDI 2024): in step s an even position meets the one rho(s) on,
+// rho(s) = (1 - (-2)^(s+1)) / 3 = 1, -1, 3, -5, 11 .., an odd one the one rho(s) back, so that partners swing
+// from side to side and are nearer than a power of 2. reduce_scatter takes ceil(log2 n) steps with far
+// partners last, when little is left; the allgather is that backwards: ceil(log2 n) alpha + (n-1)/n S beta
+// where partners share no links. On grids of even sides steps take the dimensions in turn, and there are two
+// stripes a dimension: each starts with another one, one of the two the other way round, so that all links
+// work. Other ranks form a circle. Even numbers that are no power of 2 leave out what would come twice.
+//
+// Bine trees (De Sensi et al., SC 2025): binomial trees over negabinary digits. The partners are swing's on
+// the circle, about 2/3 as far as a binomial tree's, so that fewer bytes cross between domains. The sends
+// that reach whoever has nothing yet are the root's tree, ceil(log2 n) steps of it: broadcast ceil(log2 n)
+// (alpha + S beta), or dealt out and gathered where that is faster; gather and scatter ceil(log2 n) alpha +
+// (n-1)/n S beta; alltoall moves half of a rank's buffer in every step. Powers of 2 are the paper's own;
+// other even numbers leave out what would come twice, and the last of an odd number is served directly.
 #include <algorithm>
 
 #include "synth/textbook/engines.h"
 #include "synth/textbook/grid.h"
+#include "synth/textbook/rounds.h"
 
 namespace xccl {
 namespace {
@@ -23,9 +35,8 @@ struct Axis {
 
 // Rounds over `n` positions, far partners first: axes in turn from `first` on, the partners' side by
 // `mirror`.
-std::vector<std::vector<RoundSend>> SwingRounds(const std::vector<Axis>& axes, int32_t n, size_t first,
-                                                bool mirror) {
-  std::vector<std::vector<RoundSend>> rounds;
+std::vector<Round> SwingRounds(const std::vector<Axis>& axes, int32_t n, size_t first, bool mirror) {
+  std::vector<Round> rounds;
   std::vector<int32_t> step(axes.size(), 0);
   for (size_t turn = first, idle = 0; idle < axes.size(); ++turn) {
     const size_t i = turn % axes.size();
@@ -39,30 +50,28 @@ std::vector<std::vector<RoundSend>> SwingRounds(const std::vector<Axis>& axes, i
     for (int32_t p = 0; p < n; ++p) {
       const int32_t x = p / stride % size;
       const int32_t y = ((x + (x % 2 == 0 ? rho : -rho)) % size + size) % size;
-      rounds.back().push_back({p, p + (y - x) * stride, false});
+      rounds.back().push_back({p, p + (y - x) * stride});
     }
   }
-  std::reverse(rounds.begin(), rounds.end());
+  std::ranges::reverse(rounds);
   return rounds;
 }
 
-}  // namespace
-
-std::vector<std::vector<RoundSend>> CircleRounds(int32_t n) {
-  const int32_t even = n > 1 ? n - n % 2 : 0;
-  std::vector<std::vector<RoundSend>> rounds = SwingRounds({{even, 1}}, even, 0, false);
+// Positions in a circle, far partners first. One surplus position of an odd number exchanges its own data and
+// everyone's with each of the others directly.
+std::vector<Round> CircleRounds(int32_t n) {
+  if (n == 1) return {};
+  const int32_t even = n - n % 2;
+  std::vector<Round> rounds = SwingRounds({{even, 1}}, even, 0, false);
   const int32_t steps = static_cast<int32_t>(rounds.size());
   // It meets as many in a step as the others exchange blocks, 1, 2, 4 ..
   for (int32_t p = 0; p < even && n > even; ++p) {
-    int32_t round = 0;
-    while (round + 1 < steps && p + 1 >= 2 << round) ++round;
+    const int32_t round = std::min(CeilLog2(p + 2) - 1, steps - 1);
     rounds[round].push_back({p, even, true});
     rounds[round].push_back({even, p, true});
   }
   return rounds;
 }
-
-namespace {
 
 // On a grid of all ranks with even sides its axes; else none.
 std::vector<Axis> EvenAxes(const RankGraph& graph, std::span<const Rank> members) {
@@ -77,54 +86,50 @@ std::vector<Axis> EvenAxes(const RankGraph& graph, std::span<const Rank> members
   return axes;
 }
 
-// Positions are ranks.
-Positions GridPositions(std::span<const Rank> members) {
-  Positions positions;
-  positions.rank.resize(members.size());
-  positions.member.resize(members.size());
-  for (size_t m = 0; m < members.size(); ++m) {
-    positions.rank[members[m].index()] = members[m];
-    positions.member[members[m].index()] = static_cast<int32_t>(m);
-  }
-  return positions;
-}
-
-StatusOr<Recipe> PlaceSwing(const RankGraph& graph, const SynthesisRequest& request) {
-  const std::span<const Rank> members = request.collective->ranks();
-  std::vector<Rounds> lanes;
-  if (const std::vector<Axis> axes = EvenAxes(graph, members); !axes.empty()) {
-    const Positions positions = GridPositions(members);
-    const bool sides = std::any_of(axes.begin(), axes.end(), [](const Axis& axis) { return axis.size > 2; });
-    for (bool mirror : {false, true})
-      for (size_t i = 0; i < axes.size() && (sides || !mirror); ++i)
-        lanes.push_back({positions, SwingRounds(axes, positions.size(), i, mirror)});
-  } else {
-    const Positions positions = DomainPositions(graph, members);
-    lanes.push_back({positions, CircleRounds(positions.size())});
-  }
-  Recipe recipe;
-  recipe.root = lanes[0].positions.rank[0];
-  recipe.lanes = static_cast<int32_t>(lanes.size());
-  recipe.allgather_cost = RoundsAllgatherCost(lanes, graph);
-  ExchangeWhereFaster(lanes[0], graph, request, recipe);
-  recipe.allgather = [lanes = std::move(lanes)](const Blocks& blocks, Moves& moves) {
-    RoundsAllgatherInLanes(lanes, blocks, moves);
+// A broadcast sends the whole down the tree, or, where that is faster, blocks are dealt out and gathered.
+void DealWhereFaster(const Rounds& rounds, const RankGraph& graph, const SynthesisRequest& request,
+                     Recipe& recipe) {
+  const int32_t n = rounds.size();
+  Moves whole, dealt;
+  recipe.broadcast(recipe.root, {0, 1}, whole);
+  DealAndGather(rounds, rounds.positions.member, {0, n}, dealt);
+  if (MovesTimePs(whole, graph, request, 1) <= MovesTimePs(dealt, graph, request, 1.0 / n)) return;
+  recipe.pieces = n;
+  recipe.repeats = true;
+  recipe.broadcast = [rounds](Rank, ChunkRange all, Moves& moves) {
+    DealAndGather(rounds, rounds.positions.member, all, moves);
   };
-  return recipe;
 }
 
 }  // namespace
 
-const TextbookEngine& SwingEngine() {
-  static const TextbookEngine engine = {
-      "swing",
-      "partners at 1, -1, 3, -5, 11.. on either side, all links of a torus at work; 2 ceil(log2 n) steps; "
-      "not "
-      "exact",
-      {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kAllgatherv,
-       CollectiveKind::kReduceScatter, CollectiveKind::kReduceScatterv, CollectiveKind::kBarrier},
-      PlaceSwing};
-  return engine;
+StatusOr<Recipe> PlaceSwing(const RankGraph& graph, const SynthesisRequest& request) {
+  const std::span<const Rank> members = request.collective->ranks();
+  std::vector<Rounds> stripes;
+  if (const std::vector<Axis> axes = EvenAxes(graph, members); !axes.empty()) {
+    const Positions positions = RankPositions(members);
+    const bool sides = std::ranges::any_of(axes, [](const Axis& axis) { return axis.size > 2; });
+    for (bool mirror : {false, true})
+      for (size_t i = 0; i < axes.size() && (sides || !mirror); ++i)
+        stripes.push_back({positions, SwingRounds(axes, positions.size(), i, mirror)});
+  } else {
+    const Positions positions = DomainPositions(graph, members);
+    stripes.push_back({positions, CircleRounds(positions.size())});
+  }
+  Recipe recipe = RoundsRecipe(stripes, graph, request);
+  ExchangeWhereFaster(stripes[0], graph, request, recipe);
+  return recipe;
+}
+
+StatusOr<Recipe> PlaceBine(const RankGraph& graph, const SynthesisRequest& request) {
+  Rounds rounds{DomainPositions(graph, request.collective->ranks()), {}};
+  if (const std::optional<Rank> root = request.collective->spec().root)
+    rounds.positions = StartingAt(rounds.positions, *root);
+  rounds.rounds = CircleRounds(rounds.size());
+  Recipe recipe = RoundsRecipe({rounds}, graph, request);
+  if (BaseOf(request.collective->kind()) == Base::kBroadcast) DealWhereFaster(rounds, graph, request, recipe);
+  ExchangeWhereFaster(rounds, graph, request, recipe);
+  return recipe;
 }
 
 }  // namespace xccl

@@ -6,13 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "base/strings.h"
 #include "synth/common/compose.h"
 #include "synth/common/reverse.h"
 #include "synth/common/step_limit.h"
-#include "synth/textbook/engines.h"
 
 namespace xccl {
 namespace {
@@ -20,11 +18,30 @@ namespace {
 constexpr int64_t kMovesWorthCutting = 1 << 20;
 constexpr int64_t kMostEstimated = 2'400'000;  // moves; estimating more costs as much as making them
 
-// What a collective asks of a recipe, before any reversal.
-enum class Base { kAllgather, kBroadcast, kGather, kAlltoall, kSendrecv, kAllreduce };
-
 Base BaseOf(CollectiveKind kind, const Recipe& recipe) {
+  if (!IsAllreduce(kind)) return BaseOf(kind);
+  return recipe.allreduce ? Base::kAllreduce : recipe.allgather ? Base::kAllgather : Base::kBroadcast;
+}
+
+bool NeedsReversed(CollectiveKind kind) { return IsReduction(kind) || kind == CollectiveKind::kScatter; }
+bool NeedsForward(CollectiveKind kind) { return IsAllreduce(kind) || !NeedsReversed(kind); }
+
+// Member i's block of the whole.
+Blocks BlocksOf(const Collective& cut, const Recipe& recipe) {
+  if (IsAllreduce(cut.kind()))
+    return EqualBlocks({0, cut.num_chunks()}, cut.num_members(), recipe.allreduce_owners);
+  Blocks blocks;
+  for (int32_t i = 0; i < cut.num_members(); ++i)
+    blocks.push_back({cut.FirstChunk(PartId(i)).value, cut.ChunksOf(PartId(i))});
+  return blocks;
+}
+
+}  // namespace
+
+Base BaseOf(CollectiveKind kind) {
   switch (kind) {
+    case CollectiveKind::kAllreduce:
+    case CollectiveKind::kBarrier:
     case CollectiveKind::kAllgather:
     case CollectiveKind::kAllgatherv:
     case CollectiveKind::kReduceScatter:
@@ -42,38 +59,21 @@ Base BaseOf(CollectiveKind kind, const Recipe& recipe) {
     case CollectiveKind::kSendrecv:
     case CollectiveKind::kCustom:
       return Base::kSendrecv;
-    case CollectiveKind::kAllreduce:
-    case CollectiveKind::kBarrier:
-      if (recipe.allreduce) return Base::kAllreduce;
-      return recipe.allgather ? Base::kAllgather : Base::kBroadcast;
   }
   return Base::kSendrecv;
 }
 
-bool NeedsReversed(CollectiveKind kind) { return IsReduction(kind) || kind == CollectiveKind::kScatter; }
-bool NeedsForward(CollectiveKind kind) { return IsAllreduce(kind) || !NeedsReversed(kind); }
-
-// Member i's block of the whole.
-Blocks BlocksOf(const Collective& cut, const Recipe& recipe) {
-  Blocks blocks;
-  if (IsAllreduce(cut.kind()) && !recipe.allreduce_owners.empty()) {
-    blocks.resize(static_cast<size_t>(cut.num_members()));
-    const int32_t owners = static_cast<int32_t>(recipe.allreduce_owners.size());
-    for (int32_t i = 0; i < owners; ++i)
-      blocks[recipe.allreduce_owners[i]] = Piece({0, cut.num_chunks()}, i, owners);
-    return blocks;
-  }
-  for (int32_t i = 0; i < cut.num_members(); ++i) {
-    if (IsAllreduce(cut.kind())) {
-      blocks.push_back(Piece({0, cut.num_chunks()}, i, cut.num_members()));
-    } else {
-      blocks.push_back({cut.FirstChunk(PartId(i)).value, cut.ChunksOf(PartId(i))});
-    }
-  }
+Blocks EqualBlocks(ChunkRange whole, int32_t n, std::span<const int32_t> owners) {
+  Blocks blocks(static_cast<size_t>(n));
+  const int32_t pieces = owners.empty() ? n : static_cast<int32_t>(owners.size());
+  for (int32_t i = 0; i < pieces; ++i) blocks[owners.empty() ? i : owners[i]] = Piece(whole, i, pieces);
   return blocks;
 }
 
-}  // namespace
+double Cost::Ps(const SynthesisRequest& request) const {
+  const bool moves_nothing = request.collective->kind() == CollectiveKind::kBarrier;
+  return fixed_ps + ps_per_byte * (moves_nothing ? 0 : static_cast<double>(request.size_bytes));
+}
 
 ChunkRange Pairs::Of(int32_t source, int32_t destination) const {
   const int64_t n = collective->num_members();
@@ -109,26 +109,16 @@ int32_t PlacedEngine::Chunks() const {
   const CollectiveKind kind = request_->collective->kind();
   const Recipe& recipe = recipe_ ? *recipe_ : *reversed_recipe_;
   if (kind == CollectiveKind::kBarrier) return 1;
-  switch (BaseOf(kind, recipe)) {
-    case Base::kAllgather: {
-      // Many ranks' blocks keep all lanes busy without being cut.
-      const int64_t n = request_->collective->num_members();
-      const int32_t pieces =
-          static_cast<int32_t>(std::clamp<int64_t>(kMovesWorthCutting / (n * n), 1, recipe.lanes));
-      if (!IsAllreduce(kind)) return pieces;
-      return pieces * static_cast<int32_t>(recipe.allreduce_owners.empty() ? static_cast<size_t>(n)
-                                                                           : recipe.allreduce_owners.size());
-    }
-    case Base::kBroadcast:
-      return std::max(recipe.lanes, recipe.broadcast_pieces);
-    case Base::kAllreduce:
-      return recipe.lanes;
-    case Base::kGather:
-    case Base::kAlltoall:
-    case Base::kSendrecv:
-      return 1;
-  }
-  return 1;
+  const Base base = BaseOf(kind, recipe);
+  if (base == Base::kBroadcast || base == Base::kAllreduce) return recipe.pieces;
+  if (base != Base::kAllgather) return 1;
+  // Many ranks' blocks keep all links busy without being cut.
+  const int64_t n = request_->collective->num_members();
+  const auto pieces =
+      static_cast<int32_t>(std::clamp<int64_t>(kMovesWorthCutting / (n * n), 1, recipe.pieces));
+  if (!IsAllreduce(kind)) return pieces;
+  const size_t owners = recipe.allreduce_owners.size();
+  return pieces * static_cast<int32_t>(owners == 0 ? static_cast<size_t>(n) : owners);
 }
 
 void PlacedEngine::AddMoves(const Recipe& recipe, const Collective& cut, Moves& moves) const {
@@ -159,33 +149,19 @@ CopyGoal GoalOf(const Collective& cut, const Recipe& recipe) {
   const size_t chunks = static_cast<size_t>(cut.num_chunks());
   const Rank root = cut.spec().root.value_or(recipe.root);
   goal.owner.assign(chunks, root);
-  const auto own = [&](const Blocks& blocks) {
+  if (base == Base::kAllgather || base == Base::kGather) {
+    const Blocks blocks = BlocksOf(cut, recipe);
     for (size_t i = 0; i < blocks.size(); ++i)
       std::fill_n(goal.owner.begin() + blocks[i].first, blocks[i].count, goal.members[i]);
-  };
-  switch (base) {
-    case Base::kBroadcast:
-    case Base::kAllreduce:
-      break;
-    case Base::kAllgather:
-      own(BlocksOf(cut, recipe));
-      break;
-    case Base::kGather:
-      own(BlocksOf(cut, recipe));
-      goal.target.assign(chunks, root);
-      break;
-    case Base::kAlltoall:
-    case Base::kSendrecv: {
-      goal.target.assign(chunks, root);
-      std::vector<Holding> holding;
-      for (int32_t c = 0; c < cut.num_chunks(); ++c) {
-        cut.Before(ChunkId(c), holding);
-        goal.owner[static_cast<size_t>(c)] = holding[0].rank;
-        cut.After(ChunkId(c), holding);
-        goal.target[static_cast<size_t>(c)] = holding[0].rank;
-      }
-      break;
-    }
+  }
+  const bool exchanges = base == Base::kAlltoall || base == Base::kSendrecv;
+  if (base == Base::kGather || exchanges) goal.target.assign(chunks, root);
+  std::vector<Holding> holding;
+  for (int32_t c = 0; exchanges && c < cut.num_chunks(); ++c) {
+    cut.Before(ChunkId(c), holding);
+    goal.owner[static_cast<size_t>(c)] = holding[0].rank;
+    cut.After(ChunkId(c), holding);
+    goal.target[static_cast<size_t>(c)] = holding[0].rank;
   }
   return goal;
 }
@@ -225,33 +201,18 @@ int64_t PlacedEngine::Work() const {
   const CollectiveKind kind = request_->collective->kind();
   const double n = request_->collective->num_members();
   const double parts = request_->collective->num_parts(), chunks = parts * Chunks();
-  double moved = 0;
-  switch (BaseOf(kind, recipe)) {
-    case Base::kAllgather:
-    case Base::kBroadcast:
-      moved = chunks * (n - 1) * (recipe_ && reversed_recipe_ ? 2 : 1);
-      break;
-    case Base::kAllreduce:
-      moved = chunks * n * std::max(1.0, std::log2(n));
-      break;
-    case Base::kGather:
-      moved = chunks * std::max(1.0, std::log2(n));
-      break;
-    case Base::kAlltoall:
-    case Base::kSendrecv:
-      moved = chunks * recipe.alltoall_hops;
-      break;
-  }
+  const double steps = std::max(1.0, std::log2(n));
+  const Base base = BaseOf(kind, recipe);
+  double moved = chunks * (n - 1) * (recipe_ && reversed_recipe_ ? 2 : 1);
+  if (base == Base::kAllreduce) moved = chunks * n * steps;
+  if (base == Base::kGather) moved = chunks * steps;
+  if (base == Base::kAlltoall || base == Base::kSendrecv) moved = chunks * recipe.alltoall_hops;
   return static_cast<int64_t>(std::min(moved, 1e15));
 }
 
 Cost PlacedEngine::BaseCost(const RankGraph& graph, const Recipe& recipe) const {
-  const CollectiveKind kind = request_->collective->kind();
-  const Base base = BaseOf(kind, recipe);
-  const std::optional<Cost>* given[] = {&recipe.allgather_cost, &recipe.broadcast_cost,
-                                        &recipe.gather_cost,    &recipe.alltoall_cost,
-                                        &recipe.alltoall_cost,  &recipe.allreduce_cost};
-  if (*given[static_cast<int>(base)]) return **given[static_cast<int>(base)];
+  if (recipe.cost) return *recipe.cost;
+  const Base base = BaseOf(request_->collective->kind(), recipe);
   const Collective cut = request_->collective->WithChunks(Chunks());
   Moves moves;
   AddMoves(recipe, cut, moves);
@@ -263,66 +224,64 @@ Cost PlacedEngine::BaseCost(const RankGraph& graph, const Recipe& recipe) const 
 }
 
 double PlacedEngine::EstimatePs() const {
-  double total = 0;
-  const double bytes = request_->collective->kind() == CollectiveKind::kBarrier
-                           ? 0
-                           : static_cast<double>(request_->size_bytes);
-  const auto add = [&](const Cost& cost) { total += cost.fixed_ps + cost.ps_per_byte * bytes; };
-  if (reversed_recipe_) add(BaseCost(*reversed_, *reversed_recipe_));
-  if (recipe_) add(BaseCost(*forward_, *recipe_));
-  return total;
+  const double reduction = reversed_recipe_ ? BaseCost(*reversed_, *reversed_recipe_).Ps(*request_) : 0;
+  return reduction + (recipe_ ? BaseCost(*forward_, *recipe_).Ps(*request_) : 0);
 }
 
-Cost MeasureMoves(const Moves& moves, const RankGraph& graph, double fraction, bool overlap) {
-  Router router(graph);
-  std::vector<double> load(static_cast<size_t>(graph.topology().num_links()), 0);
-  std::vector<LinkId> touched;
-  std::vector<size_t> order(moves.items().size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  const auto earlier = [&](size_t a, size_t b) { return moves.items()[a].step < moves.items()[b].step; };
-  if (!std::is_sorted(order.begin(), order.end(), earlier))
-    std::stable_sort(order.begin(), order.end(), earlier);
-  Cost cost;
-  int64_t latency = 0;
-  double busiest = 0;
-  std::vector<HopId> way;
-  const auto send = [&](HopId h, const Move& move) {
-    for (LinkId l : graph.Links(h)) {
-      if (load[l.index()] == 0) touched.push_back(l);
-      load[l.index()] += fraction * move.chunks.count * 1e12 /
-                         static_cast<double>(graph.topology().link(l).bandwidth_bytes_per_s);
-      busiest = std::max(busiest, load[l.index()]);
-    }
+Cost MeasureMoves(const Moves& moves, const RankGraph& graph, double fraction, bool overlap,
+                  std::optional<TimeModel> messages) {
+  struct Load {
+    double ps_per_byte = 0, messages_ps = 0;
   };
+  Router router(graph);
+  std::vector<Load> load(static_cast<size_t>(graph.topology().num_links()));
+  std::vector<LinkId> touched;
+  std::vector<const Move*> order;
+  for (const Move& move : moves.items()) order.push_back(&move);
+  std::ranges::stable_sort(order, {}, &Move::step);
+  Cost cost;
+  Load busiest;
+  int64_t latency_ps = 0;
+  std::vector<HopId> path;
   for (size_t i = 0; i < order.size(); ++i) {
-    const Move& move = moves.items()[order[i]];
-    int64_t way_latency = 0;
+    const Move& move = *order[i];
     // Neighbouring moves often join the same ranks.
-    const Move* before = i > 0 ? &moves.items()[order[i - 1]] : nullptr;
-    if (before == nullptr || before->src != move.src || before->dst != move.dst || before->hop != move.hop) {
-      way.clear();
+    if (i == 0 || order[i - 1]->src != move.src || order[i - 1]->dst != move.dst ||
+        order[i - 1]->hop != move.hop) {
+      path.clear();
       if (const std::optional<HopId> hop = move.hop ? move.hop : graph.Find(move.src, move.dst)) {
-        way.push_back(*hop);
+        path.push_back(*hop);
       } else {
         const std::vector<Rank> ranks = router.Route(move.src, move.dst);
-        for (size_t k = 0; k + 1 < ranks.size(); ++k) way.push_back(*graph.Find(ranks[k], ranks[k + 1]));
+        for (size_t k = 0; k + 1 < ranks.size(); ++k) path.push_back(*graph.Find(ranks[k], ranks[k + 1]));
       }
     }
-    for (HopId h : way) {
-      way_latency += graph.hop(h).latency_ps;
-      send(h, move);
+    int64_t path_ps = 0;
+    for (HopId h : path) {
+      path_ps += graph.hop(h).latency_ps;
+      for (LinkId l : graph.Links(h)) {
+        const Link& link = graph.topology().link(l);
+        Load& at = load[l.index()];
+        if (at.ps_per_byte == 0) touched.push_back(l);
+        at.ps_per_byte +=
+            fraction * move.chunks.count * 1e12 / static_cast<double>(link.bandwidth_bytes_per_s);
+        busiest.ps_per_byte = std::max(busiest.ps_per_byte, at.ps_per_byte);
+        // Messages over relays are left out: their steps last longer in any case.
+        if (!messages || path.size() > 1) continue;
+        at.messages_ps += static_cast<double>(link.overhead_ps);
+        if (*messages == TimeModel::kBlocking) at.messages_ps += static_cast<double>(link.latency_ps);
+        busiest.messages_ps = std::max(busiest.messages_ps, at.messages_ps);
+      }
     }
-    latency = std::max(latency, way_latency);
-    if (i + 1 < order.size() && moves.items()[order[i + 1]].step == move.step) continue;
-    cost.fixed_ps += static_cast<double>(latency);
-    latency = 0;
-    if (overlap) {
-      cost.ps_per_byte = busiest;
-      continue;
-    }
-    cost.ps_per_byte += busiest;
-    busiest = 0;
-    for (LinkId l : touched) load[l.index()] = 0;
+    latency_ps = std::max(latency_ps, path_ps);
+    if (i + 1 < order.size() && order[i + 1]->step == move.step) continue;
+    cost.fixed_ps += static_cast<double>(latency_ps);
+    latency_ps = 0;
+    if (overlap && i + 1 < order.size()) continue;
+    cost.ps_per_byte += busiest.ps_per_byte;
+    cost.fixed_ps += busiest.messages_ps;
+    busiest = {};
+    for (LinkId l : touched) load[l.index()] = {};
     touched.clear();
   }
   return cost;
@@ -359,30 +318,6 @@ StatusOr<Synthesis> MakePlan(const TextbookEngine& engine, const SynthesisReques
 }
 
 }  // namespace
-
-std::span<const TextbookEngine* const> TextbookEngines() {
-  static const TextbookEngine* const engines[] = {&RingEngine(),
-                                                  &TreeEngine(),
-                                                  &BinomialEngine(),
-                                                  &KnomialEngine(),
-                                                  &DoubleBinaryTreeEngine(),
-                                                  &HalvingDoublingEngine(),
-                                                  &RecursiveDoublingEngine(),
-                                                  &RecursiveMultiplyingEngine(),
-                                                  &BruckEngine(),
-                                                  &PairwiseEngine(),
-                                                  &NhrEngine(),
-                                                  &SwingEngine(),
-                                                  &BineEngine(),
-                                                  &PatEngine(),
-                                                  &Ring2dEngine(),
-                                                  &Torus2dEngine(),
-                                                  &Mesh2dEngine(),
-                                                  &HierarchicalRingEngine(),
-                                                  &HierarchicalDoublingEngine(),
-                                                  &DirectEngine()};
-  return engines;
-}
 
 Engine RowOf(const TextbookEngine& engine) {
   return {.name = engine.name,

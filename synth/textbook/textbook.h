@@ -14,6 +14,7 @@
 
 #include "base/status.h"
 #include "ir/collective.h"
+#include "ir/time_model.h"
 #include "synth/common/moves.h"
 #include "synth/common/rank_graph.h"
 #include "synth/common/serves.h"
@@ -25,9 +26,17 @@ namespace xccl {
 struct Cost {
   double fixed_ps = 0;
   double ps_per_byte = 0;
+  double Ps(const SynthesisRequest& request) const;  // a barrier moves no bytes
 };
 
 using Blocks = std::vector<ChunkRange>;  // by member: what it has, or shall have, of the whole
+// The whole in equal pieces, one for each of these of n members, or, where none are named, for all.
+Blocks EqualBlocks(ChunkRange whole, int32_t n, std::span<const int32_t> owners = {});
+
+// What a collective asks of a recipe, before any reversal.
+enum class Base : uint8_t { kAllgather, kBroadcast, kGather, kAlltoall, kSendrecv, kAllreduce };
+// An allreduce counts as its allgather.
+Base BaseOf(CollectiveKind kind);
 
 // The chunks of each (source member, destination member).
 struct Pairs {
@@ -35,11 +44,11 @@ struct Pairs {
   ChunkRange Of(int32_t source, int32_t destination) const;
 };
 
-// An algorithm placed on a machine for some members. What is unset it does not do. Functions add copies only,
-// but for allreduce; steps start at 0. Costs that are unset are measured on the moves.
+// An algorithm placed on a machine for one request. It does not do what is unset. Functions add copies only,
+// but for allreduce; steps start at 0.
 struct Recipe {
-  int32_t lanes = 1;  // pieces that each block, or a broadcast's whole, is best cut into
-  Rank root;          // for allreduce by trees: where they meet
+  int32_t pieces = 1;  // that each block, or the whole of a broadcast or allreduce, is best cut into
+  Rank root;           // for allreduce by trees: where they meet
   std::function<void(const Blocks&, Moves&)> allgather;
   std::function<void(Rank root, ChunkRange, Moves&)> broadcast;
   std::function<void(Rank root, const Blocks&, Moves&)> gather;
@@ -47,20 +56,21 @@ struct Recipe {
   std::function<void(const Collective&, Moves&)> sendrecv;
   std::function<void(ChunkRange, Moves&)> allreduce;
   std::vector<int32_t> allreduce_owners;  // members that own a block of an allreduce by allgather; empty: all
-  int32_t broadcast_pieces = 1;           // more than lanes where a broadcast deals the whole out first
   bool repeats = false;                   // may give a rank what it has
   bool pipelines = false;                 // steps overlap: what counts is a link's load in all of them
-  std::optional<Cost> allgather_cost, broadcast_cost, gather_cost, alltoall_cost, allreduce_cost;
-  double alltoall_hops = 1;  // times that a chunk is moved
+  std::optional<Cost> cost;               // of what the request asks for; absent: measured on the moves
+  double alltoall_hops = 1;               // times that a chunk is moved
 };
+
+// The graph is turned round for reductions. Requires: all members are joined. Errors: kInvalidInput "NAME:
+// why; hint: ...".
+using PlaceFunction = StatusOr<Recipe>(const RankGraph& graph, const SynthesisRequest& request);
 
 struct TextbookEngine {
   std::string_view name;
   std::string_view summary;
   std::vector<CollectiveKind> kinds;
-  // RankGraph is turned round for reductions. Requires: all members are joined. Errors: kInvalidInput "NAME:
-  // why; hint: ...".
-  StatusOr<Recipe> (*place)(const RankGraph& graph, const SynthesisRequest& request);
+  PlaceFunction* place = nullptr;
 };
 
 // An engine placed for a request: estimate it, then perhaps make its schedule.
@@ -91,8 +101,10 @@ class PlacedEngine {
 // `engine` must outlive the row.
 Engine RowOf(const TextbookEngine& engine);
 
-// Time of moves of chunks of size × `fraction` each, step after step: the worst way's latency and the busiest
-// link's load, of every step, or, where they overlap, of all.
-Cost MeasureMoves(const Moves& moves, const RankGraph& graph, double fraction, bool overlap);
+// Time of moves of chunks of size × `fraction` each, step after step: the latency of the longest path and the
+// load of the busiest link, in every step, or, where they overlap, in all. Where a model is given, a message
+// also occupies its links for their overhead, and in the blocking model for their latency.
+Cost MeasureMoves(const Moves& moves, const RankGraph& graph, double fraction, bool overlap = false,
+                  std::optional<TimeModel> messages = {});
 
 }  // namespace xccl

@@ -22,8 +22,8 @@ TEST(Textbook, EveryPlanVerifies) {
   int32_t made = 0;
   for (const Machine& machine : Machines()) {
     RankGraphs graphs(machine.topology);
-    for (const TextbookEngine* engine : TextbookEngines()) {
-      for (CollectiveKind kind : engine->kinds) {
+    for (const TextbookEngine& engine : TextbookEngines()) {
+      for (CollectiveKind kind : engine.kinds) {
         for (const std::vector<Rank>& ranks : MemberLists(machine.topology.num_ranks())) {
           const Collective collective = *Collective::Create(SpecOf(kind, ranks));
           SynthesisRequest request;
@@ -33,9 +33,9 @@ TEST(Textbook, EveryPlanVerifies) {
             if (chunks && ranks.size() > 8) continue;
             request.limits.chunks = chunks;
             const std::string where =
-                fmt::format("{}, {}, {} on {} ranks, chunks {}", machine.name, engine->name,
-                            collective.name(), ranks.size(), chunks.value_or(0));
-            const StatusOr<PlacedEngine> placed = PlacedEngine::Place(*engine, graphs, request);
+                fmt::format("{}, {}, {} on {} ranks, chunks {}", machine.name, engine.name, collective.name(),
+                            ranks.size(), chunks.value_or(0));
+            const StatusOr<PlacedEngine> placed = PlacedEngine::Place(engine, graphs, request);
             if (!placed.ok()) {
               EXPECT_EQ(placed.status().code(), StatusCode::kInvalidInput) << where;
               continue;

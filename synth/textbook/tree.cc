@@ -6,28 +6,29 @@
 #include <set>
 
 #include "synth/textbook/engines.h"
-#include "synth/textbook/positions.h"
+#include "synth/textbook/rounds.h"
 
 namespace xccl {
 namespace {
-
-struct Tree {
-  struct Edge {
-    Rank parent, child;
-    int32_t depth = 0;  // of the child
-  };
-  std::vector<Edge> edges;  // parents before their children
-  int32_t depth = 0;
-};
 
 class TreeGrower {
  public:
   TreeGrower(const RankGraph& graph, std::span<const Rank> members)
       : graph_(graph), members_(members), open_(static_cast<size_t>(graph.num_ranks()), false) {}
 
-  Tree Grow(Rank root) {
+  // A round for each depth; positions are members.
+  Rounds Grow(Rank root) {
     for (Rank r : members_) open_[r.index()] = true;
-    Tree tree;
+    std::vector<int32_t> place(open_.size(), -1);  // by rank
+    Rounds tree{{{members_.begin(), members_.end()}, {}}, {}};
+    for (Rank r : members_) {
+      place[r.index()] = static_cast<int32_t>(tree.positions.member.size());
+      tree.positions.member.push_back(place[r.index()]);
+    }
+    const auto add = [&](Rank parent, Rank child, int32_t depth) {
+      if (depth > static_cast<int32_t>(tree.rounds.size())) tree.rounds.resize(static_cast<size_t>(depth));
+      tree.rounds[depth - 1].push_back({place[parent.index()], place[child.index()]});
+    };
     std::vector<std::pair<Rank, int32_t>> reached = {{root, 0}};
     open_[root.index()] = false;
     // Once with few copies a port, then whoever is left from anyone, then over relays.
@@ -35,7 +36,7 @@ class TreeGrower {
       for (size_t i = 0; i < reached.size(); ++i) {
         const auto [parent, depth] = reached[i];
         for (Rank child : Adopt(parent, limited)) {
-          tree.edges.push_back({parent, child, depth + 1});
+          add(parent, child, depth + 1);
           reached.emplace_back(child, depth + 1);
         }
       }
@@ -43,9 +44,8 @@ class TreeGrower {
     for (Rank r : members_) {
       if (!open_[r.index()]) continue;
       open_[r.index()] = false;
-      tree.edges.push_back({root, r, 1});
+      add(root, r, 1);
     }
-    for (const Tree::Edge& edge : tree.edges) tree.depth = std::max(tree.depth, edge.depth);
     return tree;
   }
 
@@ -86,59 +86,26 @@ class TreeGrower {
   std::set<int32_t> domain_reached_;
 };
 
-void TreeGather(const Tree& tree, std::span<const Rank> members, const Blocks& blocks, Moves& moves) {
-  int32_t last = 0;
-  for (Rank r : members) last = std::max(last, r.value);
-  std::vector<std::vector<int32_t>> below(static_cast<size_t>(last) + 1);
-  for (size_t i = 0; i < members.size(); ++i) below[members[i].index()].push_back(static_cast<int32_t>(i));
-  // Deepest first: children before parents.
-  std::vector<Tree::Edge> edges = tree.edges;
-  std::stable_sort(edges.begin(), edges.end(),
-                   [](const Tree::Edge& a, const Tree::Edge& b) { return a.depth > b.depth; });
-  for (const Tree::Edge& edge : edges) {
-    std::vector<int32_t>& mine = below[edge.child.index()];
-    SendBlocks(blocks, mine, edge.child, edge.parent, tree.depth - edge.depth, moves);
-    std::vector<int32_t>& up = below[edge.parent.index()];
-    up.insert(up.end(), mine.begin(), mine.end());
-    mine = {};
-  }
-}
+}  // namespace
 
 StatusOr<Recipe> PlaceTree(const RankGraph& graph, const SynthesisRequest& request) {
   const std::vector<Rank> members(request.collective->ranks().begin(), request.collective->ranks().end());
   Recipe recipe;
   // An allreduce meets where the farthest member is nearest.
   recipe.root = members[0];
-  if (!request.collective->spec().root && members.size() <= 64) {
-    int32_t least = TreeGrower(graph, members).Grow(members[0]).depth;
-    for (Rank r : members) {
-      const int32_t depth = TreeGrower(graph, members).Grow(r).depth;
-      if (depth < least) recipe.root = r, least = depth;
-    }
-  }
+  if (!request.collective->spec().root && members.size() <= 64)
+    recipe.root = *std::ranges::min_element(
+        members, {}, [&](Rank r) { return TreeGrower(graph, members).Grow(r).rounds.size(); });
   recipe.pipelines = true;
   recipe.broadcast = [&graph, members](Rank root, ChunkRange all, Moves& moves) {
-    for (const Tree::Edge& edge : TreeGrower(graph, members).Grow(root).edges)
-      moves.Add({all, edge.parent, edge.child, edge.depth - 1, TransferOp::kCopy, std::nullopt});
+    RoundsBroadcast(TreeGrower(graph, members).Grow(root), root, all, moves);
   };
   recipe.gather = [&graph, members](Rank root, const Blocks& blocks, Moves& moves) {
     // A gather goes against the links that the tree grows along: it grows on the machine turned round.
     const RankGraph turned = graph.Reversed();
-    TreeGather(TreeGrower(turned, members).Grow(root), members, blocks, moves);
+    RoundsGather(TreeGrower(turned, members).Grow(root), root, blocks, moves);
   };
   return recipe;
-}
-
-}  // namespace
-
-const TextbookEngine& TreeEngine() {
-  static const TextbookEngine engine = {
-      "tree",
-      "one breadth-first spanning tree of the widest links; low latency; not exact",
-      {CollectiveKind::kAllreduce, CollectiveKind::kBroadcast, CollectiveKind::kReduce,
-       CollectiveKind::kGather, CollectiveKind::kScatter, CollectiveKind::kBarrier},
-      PlaceTree};
-  return engine;
 }
 
 }  // namespace xccl

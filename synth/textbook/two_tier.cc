@@ -138,75 +138,21 @@ Collective CutInto(const Collective& collective, std::vector<RailPiece>& pieces)
   return collective.WithWeights(chunks, weights);
 }
 
-// Hops of chunks, collected in any order.
-class HopList {
- public:
-  void Reserve(size_t hops) { hops_.reserve(hops); }
-  void Add(int32_t chunk, HopId hop, int32_t step) {
-    hops_.push_back({chunk, hop, step});
-    steps_ = std::max(steps_, step + 1);
-  }
-  // Normalized: sorted by step, steps dense, neighbouring chunks of a message joined.
-  Schedule ToSchedule(const RankGraph& graph, int32_t num_chunks) const {
-    std::vector<int32_t> next(static_cast<size_t>(steps_) + 1, 0), dense(static_cast<size_t>(steps_), 0);
-    for (const ChunkHop& hop : hops_) ++next[static_cast<size_t>(hop.step) + 1];
-    for (size_t s = 0, used = 0; s < dense.size(); ++s) {
-      dense[s] = static_cast<int32_t>(used);
-      used += next[s + 1] > 0 ? 1 : 0;
-      next[s + 1] += next[s];
-    }
-    std::vector<ChunkHop> sorted(hops_.size());
-    for (const ChunkHop& hop : hops_)
-      sorted[static_cast<size_t>(next[static_cast<size_t>(hop.step)]++)] = hop;
-    Schedule schedule;
-    schedule.num_chunks = num_chunks;
-    schedule.Reserve(static_cast<int64_t>(sorted.size()));
-    std::vector<PathId> path(static_cast<size_t>(graph.num_hops()), PathId(-1));
-    const ChunkHop* before = nullptr;
-    for (const ChunkHop& hop : sorted) {
-      PathId& links = path[hop.hop.index()];
-      if (links.value < 0) links = schedule.paths.Intern(graph.Links(hop.hop));
-      if (before != nullptr && before->hop == hop.hop && before->step == hop.step &&
-          before->chunk + 1 == hop.chunk) {
-        ++schedule.count.back();
-      } else {
-        schedule.Add({ChunkId(hop.chunk), 1, graph.hop(hop.hop).from, graph.hop(hop.hop).to, links,
-                      TransferOp::kCopy, dense[static_cast<size_t>(hop.step)]});
-      }
-      before = &hop;
-    }
-    return schedule;
-  }
-
- private:
-  struct ChunkHop {
-    int32_t chunk = 0;
-    HopId hop;
-    int32_t step = 0;
-  };
-  std::vector<ChunkHop> hops_;
-  int32_t steps_ = 0;
-};
-
 }  // namespace
 
 StatusOr<TwoTier> TwoTier::Place(const RankGraph& graph, std::span<const Rank> members) {
-  XCCL_ASSIGN_OR_RETURN(const std::vector<std::vector<Rank>> hosts,
-                        EqualDomains(graph, members, kName, "flow"));
+  XCCL_ASSIGN_OR_RETURN(const Hosts hosts, EqualHosts(graph, members, kName, "flow"));
   TwoTier made;
   made.graph_ = &graph;
   const size_t n = members.size();
-  std::vector<int32_t> member_of(static_cast<size_t>(graph.num_ranks()), -1);
-  for (size_t i = 0; i < n; ++i) member_of[members[i].index()] = static_cast<int32_t>(i);
   made.host_.resize(n);
   made.place_.resize(n);
-  for (const std::vector<Rank>& host : hosts) {
+  for (int32_t h = 0; h < hosts.hosts; ++h) {
     made.hosts_.emplace_back();
-    for (Rank r : host) {
-      const int32_t member = member_of[r.index()];
-      made.host_[static_cast<size_t>(member)] = static_cast<int32_t>(made.hosts_.size()) - 1;
-      made.place_[static_cast<size_t>(member)] = static_cast<int32_t>(made.hosts_.back().size());
-      made.hosts_.back().push_back(member);
+    for (int32_t k = 0; k < hosts.gpus; ++k) {
+      made.host_[static_cast<size_t>(hosts.Member(h, k))] = h;
+      made.place_[static_cast<size_t>(hosts.Member(h, k))] = k;
+      made.hosts_.back().push_back(hosts.Member(h, k));
     }
   }
   made.hop_.resize(n * n);
@@ -268,11 +214,17 @@ Synthesis TwoTier::Plan(const Collective& collective) const {
 Schedule TwoTier::Move(std::span<const RailPiece> pieces, const Collective& cut, int32_t stages) const {
   const int32_t n = cut.num_members(), m = static_cast<int32_t>(hosts_.size());
   const int32_t g = static_cast<int32_t>(hosts_[0].size());
-  HopList hops;
-  hops.Reserve(3 * pieces.size() + static_cast<size_t>(n) * static_cast<size_t>(g));
+  Schedule schedule;
+  schedule.num_chunks = cut.num_chunks();
+  schedule.Reserve(3 * static_cast<int64_t>(pieces.size()) + n * g);
+  std::vector<PathId> path(static_cast<size_t>(graph_->num_hops()), PathId(-1));
   const auto send = [&](int32_t chunk, int32_t a, int32_t b, int32_t step) {
-    if (a != b)
-      hops.Add(chunk, hop_[static_cast<size_t>(a) * static_cast<size_t>(n) + static_cast<size_t>(b)], step);
+    if (a == b) return;
+    const HopId h = hop_[static_cast<size_t>(a) * static_cast<size_t>(n) + static_cast<size_t>(b)];
+    const Hop& hop = graph_->hop(h);
+    PathId& links = path[h.index()];
+    if (links.value < 0) links = schedule.paths.Intern(graph_->Links(h));
+    schedule.Add({ChunkId(chunk), 1, hop.from, hop.to, links, TransferOp::kCopy, step});
   };
   for (const RailPiece& piece : pieces) {
     const int32_t a = piece.part / n, b = piece.part % n;
@@ -291,7 +243,8 @@ Schedule TwoTier::Move(std::span<const RailPiece> pieces, const Collective& cut,
       }
     }
   }
-  return hops.ToSchedule(*graph_, cut.num_chunks());
+  Normalize(schedule);
+  return schedule;
 }
 
 }  // namespace xccl

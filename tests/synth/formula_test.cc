@@ -10,11 +10,11 @@
 #include "ir/simulate/simulate.h"
 #include "ir/sizes.h"
 #include "ir/verify/verify_schedule.h"
+#include "synth/common/rank_graph.h"
 #include "synth/common/reverse.h"
 #include "synth/common/synthesizer.h"
 #include "synth/common/test_machines.h"
 #include "synth/engines.h"
-#include "synth/textbook/engines.h"
 
 namespace xccl {
 namespace {
@@ -303,16 +303,12 @@ TEST(Formula, WholeVectorsWhereDivergentIsAllowed) {
   request.topology = &machine;
   request.collective = &allreduce;
   request.size_bytes = 1 << 10;
-  for (const auto& [engine, steps] :
-       {std::pair(&SwingEngine(), 4), {&BineEngine(), 4}, {&RecursiveMultiplyingEngine(), 2}}) {
+  for (const auto& [engine, steps] : {std::pair("swing", 4), {"bine", 4}, {"recursive-multiplying", 2}}) {
     for (bool divergent : {false, true}) {
       request.allow_divergent = divergent;
-      RankGraphs graphs(machine);
-      const StatusOr<PlacedEngine> placed = PlacedEngine::Place(*engine, graphs, request);
-      ASSERT_TRUE(placed.ok());
-      const StatusOr<Synthesis> made = placed->Make();
+      const StatusOr<Synthesis> made = (*FindEngine(engine))->Synthesize(request);
       ASSERT_TRUE(made.ok());
-      EXPECT_EQ(made->schedule.num_steps(), divergent ? steps : 2 * steps) << engine->name;
+      EXPECT_EQ(made->schedule.num_steps(), divergent ? steps : 2 * steps) << engine;
       EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, machine)), OkStatus());
     }
   }

@@ -1,0 +1,134 @@
+// Groups of k exchange all that they have, in every step with other partners, so that it grows k-fold.
+// allgather: ceil(log_k n) alpha + (n-1)/n S beta over one port; backwards it is a reduce_scatter, and both
+// make Rabenseifner's allreduce (Thakur, Rabenseifner and Gropp, 2005).
+// `halving-doubling`: partners at distance 2^s, the farthest first, while there is little to send. A
+// broadcast deals the data out and gathers it. `recursive-doubling`: the nearest partners first; an allreduce
+// exchanges whole vectors in log2 n steps.
+// `recursive-multiplying`: groups of k, far ones first; the radix is the fastest at the size on the links at
+// hand, at least 2, below n (Ruefenacht, Bull and Booth, 2017; of radix k on exascale machines: Wilkins et
+// al., CLUSTER 2023). Where ranks may round differently, an allreduce may exchange whole vectors in half the
+// steps, each k-1 times. An alltoall passes blocks on by the digits of their destination: ceil(log_k n)
+// (alpha + (k-1)/k S beta).
+// n is a product of numbers up to k; else, of a core of q k^j with q < k, the surplus ranks lend their data
+// to a partner first and are given the result last, two steps more.
+#include <algorithm>
+#include <numeric>
+
+#include "synth/textbook/engines.h"
+#include "synth/textbook/radix.h"
+#include "synth/textbook/rounds.h"
+
+namespace xccl {
+namespace {
+
+// Divisors of n up to k that make n up, the largest first; empty if there are none such.
+std::vector<int32_t> Divisors(int32_t n, int32_t k) {
+  std::vector<int32_t> divisors;
+  while (n > 1) {
+    int32_t d = std::min(n, k);
+    while (d > 1 && n % d != 0) --d;
+    if (d == 1) return {};
+    divisors.push_back(d);
+    n /= d;
+  }
+  return divisors;
+}
+
+// Sizes of the groups, far ones first; their product is the size of the core.
+std::vector<int32_t> Factors(int32_t n, int32_t k) {
+  std::vector<int32_t> factors = Divisors(n, k);
+  if (!factors.empty()) return factors;
+  int32_t left = n;
+  for (; left >= k; left /= k) factors.push_back(k);
+  if (left > 1) factors.insert(factors.begin(), left);
+  return factors;
+}
+
+struct Butterfly {
+  Rounds rounds;
+  std::vector<int32_t> core;  // positions
+};
+
+Butterfly MakeButterfly(const Positions& positions, int32_t k, bool near_first = false) {
+  const int32_t n = positions.size();
+  Butterfly made{{positions, {}}, {}};
+  std::vector<Round>& rounds = made.rounds.rounds;
+  int32_t core = 1;
+  const std::vector<int32_t> factors = Factors(n, k);
+  for (int32_t f : factors) core *= f;
+  for (int32_t stride = core; const int32_t f : factors) {
+    stride /= f;
+    rounds.push_back(LineRound(core, f, stride));
+  }
+  if (near_first) std::ranges::reverse(rounds);
+  // Core position c stands at c and, for the first n - core, one further back for its surplus partner.
+  for (int32_t c = 0; c < core; ++c) made.core.push_back(c + std::min(c, n - core));
+  for (Round& round : rounds)
+    for (RoundSend& send : round) send = {made.core[send.from], made.core[send.to]};
+  if (n == core) return made;
+  Round lend, give;
+  for (int32_t c = 0; c < n - core; ++c) {
+    lend.push_back({made.core[c] + 1, made.core[c]});
+    give.push_back({made.core[c], made.core[c] + 1});
+  }
+  rounds.insert(rounds.begin(), lend);
+  rounds.push_back(give);
+  return made;
+}
+
+Recipe ButterflyRecipe(const Butterfly& butterfly, const RankGraph& graph, const SynthesisRequest& request) {
+  Recipe recipe = RoundsRecipe({butterfly.rounds}, graph, request);
+  // A surplus rank owns no block of an allreduce.
+  for (int32_t p : butterfly.core) recipe.allreduce_owners.push_back(butterfly.rounds.positions.member[p]);
+  return recipe;
+}
+
+}  // namespace
+
+StatusOr<Recipe> PlaceHalvingDoubling(const RankGraph& graph, const SynthesisRequest& request) {
+  Positions positions = CubePositions(graph, request.collective->ranks());
+  if (BaseOf(request.collective->kind()) != Base::kBroadcast)
+    return ButterflyRecipe(MakeButterfly(positions, 2), graph, request);
+  Recipe recipe;
+  recipe.root = *request.collective->spec().root;
+  positions = StartingAt(positions, recipe.root, IsPowerOf2(positions.size()));
+  // Pieces go by position in place of member, so that neighbouring ones are neighbours in memory.
+  std::iota(positions.member.begin(), positions.member.end(), 0);
+  Butterfly butterfly = MakeButterfly(positions, 2);
+  recipe.pieces = static_cast<int32_t>(butterfly.core.size());
+  recipe.repeats = true;
+  recipe.broadcast = [butterfly = std::move(butterfly)](Rank, ChunkRange all, Moves& moves) {
+    DealAndGather(butterfly.rounds, butterfly.core, all, moves);
+  };
+  return recipe;
+}
+
+StatusOr<Recipe> PlaceRecursiveDoubling(const RankGraph& graph, const SynthesisRequest& request) {
+  const Positions positions = CubePositions(graph, request.collective->ranks());
+  Butterfly butterfly = MakeButterfly(positions, 2, true);
+  if (!IsAllreduce(request.collective->kind())) return ButterflyRecipe(butterfly, graph, request);
+  Recipe recipe;
+  recipe.root = positions.rank[0];
+  recipe.allreduce = [rounds = std::move(butterfly.rounds)](ChunkRange all, Moves& moves) {
+    RoundsExchange(rounds, all, moves);
+  };
+  return recipe;
+}
+
+StatusOr<Recipe> PlaceRecursiveMultiplying(const RankGraph& graph, const SynthesisRequest& request) {
+  const Positions positions = DomainPositions(graph, request.collective->ranks());
+  const int32_t n = positions.size();
+  const bool exchanges = BaseOf(request.collective->kind()) == Base::kAlltoall;
+  const int32_t radix = BestRadix(n, int64_t{n} * CeilLog2(n), [&](int32_t k) {
+    const Rounds rounds = MakeButterfly(positions, k).rounds;
+    // A block is an n-th of the size in both.
+    const Moves loads = exchanges ? AlltoallLoads(rounds) : AllgatherLoads({&rounds, 1});
+    return MovesTimePs(loads, graph, request, 1.0 / n);
+  });
+  const Butterfly butterfly = MakeButterfly(positions, radix);
+  Recipe recipe = ButterflyRecipe(butterfly, graph, request);
+  ExchangeWhereFaster(butterfly.rounds, graph, request, recipe);
+  return recipe;
+}
+
+}  // namespace xccl

@@ -1,0 +1,218 @@
+// Allgathers in which all positions of a circle do alike: in each step everyone sends, over one distance,
+// blocks that started at the same offsets before it.
+// `bruck`: in step s every rank gets from the one 2^s positions on all that it has of the next 2^s blocks:
+// ceil(log2 n) steps for every n. alltoall: a block that must go d positions on moves in the steps of d's
+// digits to a radix k, chosen for the size: ceil(log_k n) steps of up to k-1 messages, of a buffer's (k-1)/k.
+// A small radix is best where messages cost most. (Bruck, Ho, Kipnis, Upfal and Weathersby, 1997.)
+// `nhr`: the nonuniform hierarchical ring of Huawei's collective library (HCCL): ceil(log2 n) steps for every
+// n, far neighbours first while there is little to send. At distance d = 2^k, from the largest below n down
+// to 1, a rank passes on what started 0, 2d, 4d .. before it, as far as that is new to the next: ceil(log2 n)
+// alpha + (n-1)/n S beta. Blocks sent at once are not neighbours in memory. A broadcast deals blocks out down
+// a tree of the same distances and gathers them.
+// `pat`: parallel aggregated trees, NCCL's for many ranks (Jeaugey, 2025): every rank's block goes down the
+// same binomial tree, turned to start at that rank, far children first. A message carries the blocks of up to
+// A trees, A a power of 2 that keeps it within a buffer: first log2 A steps in which what is sent together
+// doubles, then n'/A - 1 steps of A blocks each that go through the rest depth first, so that little waits to
+// be passed on (n' is the power of 2 from n on): log2 A + n'/A - 1 steps, n - 1 for A = 1, since steps in
+// which nobody lacks anything are left out; (n-1)/n S bytes. Small sizes take A = n'/2, which is log2 n'
+// steps.
+#include <algorithm>
+#include <map>
+
+#include "synth/textbook/engines.h"
+#include "synth/textbook/radix.h"
+#include "synth/textbook/rounds.h"
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kBufferBytes = 4 << 20;  // of a connection: NCCL's default
+
+// Everyone sends over this distance what started at these offsets before it.
+struct CircleStep {
+  int32_t distance = 0;
+  std::vector<int32_t> offsets;
+};
+using CircleSteps = std::vector<CircleStep>;
+
+void CircleAllgather(const Positions& positions, const CircleSteps& steps, const Blocks& blocks,
+                     Moves& moves) {
+  const int32_t n = positions.size();
+  std::vector<int32_t> sent;
+  for (size_t s = 0; s < steps.size(); ++s) {
+    for (int32_t p = 0; p < n; ++p) {
+      sent.clear();
+      for (int32_t offset : steps[s].offsets) sent.push_back(positions.member[(p - offset + n) % n]);
+      SendBlocks(blocks, sent, positions.rank[p], positions.rank[(p + steps[s].distance) % n],
+                 static_cast<int32_t>(s), moves);
+    }
+  }
+}
+
+// Steps of one distance are alike, but for how much they carry.
+std::optional<Cost> CircleCost(const Positions& positions, const CircleSteps& steps, const RankGraph& graph) {
+  const int32_t n = positions.size();
+  if (n > kMostMeasured) return std::nullopt;
+  std::map<int32_t, std::pair<double, double>> by_distance;  // numbers of steps and of blocks
+  for (const CircleStep& step : steps) {
+    by_distance[step.distance].first += 1;
+    by_distance[step.distance].second += static_cast<double>(step.offsets.size());
+  }
+  Cost total;
+  for (const auto& [distance, sum] : by_distance) {
+    Moves moves;
+    for (int32_t p = 0; p < n; ++p)
+      moves.Add({{0, 1}, positions.rank[p], positions.rank[(p + distance) % n]});
+    const Cost once = MeasureMoves(moves, graph, 1.0 / n);
+    total.fixed_ps += once.fixed_ps * sum.first;
+    total.ps_per_byte += once.ps_per_byte * sum.second;
+  }
+  return total;
+}
+
+Recipe CircleRecipe(const Positions& positions, CircleSteps steps, const RankGraph& graph) {
+  Recipe recipe;
+  recipe.root = positions.rank[0];
+  recipe.cost = CircleCost(positions, steps, graph);
+  recipe.allgather = [positions, steps = std::move(steps)](const Blocks& blocks, Moves& moves) {
+    CircleAllgather(positions, steps, blocks, moves);
+  };
+  return recipe;
+}
+
+CircleSteps BruckSteps(int32_t n) {
+  CircleSteps steps;
+  for (int32_t distance = 1; distance < n; distance *= 2) {
+    CircleStep& step = steps.emplace_back();
+    step.distance = n - distance;
+    for (int32_t i = 0; i < std::min(distance, n - distance); ++i) step.offsets.push_back((n - i) % n);
+  }
+  return steps;
+}
+
+CircleSteps NhrSteps(int32_t n) {
+  CircleSteps steps;
+  for (int32_t distance = (1 << CeilLog2(n)) / 2; distance > 0; distance /= 2) {
+    CircleStep& step = steps.emplace_back();
+    step.distance = distance;
+    for (int32_t offset = 0; offset + distance < n; offset += 2 * distance) step.offsets.push_back(offset);
+  }
+  return steps;
+}
+
+// Offsets x + j n'/A for all j are aggregated. f(x) for x in 1 .. size - 1, depth first, far children first.
+template <typename F>
+void DepthFirst(int32_t x, int32_t size, F f) {
+  const int32_t low = x == 0 ? size : x & -x;
+  for (int32_t distance = low / 2; distance > 0; distance /= 2) {
+    f(x + distance, distance);
+    DepthFirst(x + distance, size, f);
+  }
+}
+
+CircleSteps PatSteps(int32_t n, int32_t aggregated) {
+  const int32_t rest = (1 << CeilLog2(n)) / aggregated;
+  CircleSteps steps = NhrSteps(n);
+  std::erase_if(steps, [&](const CircleStep& step) { return step.distance < rest; });
+  DepthFirst(0, rest, [&](int32_t x, int32_t distance) {
+    CircleStep step{distance, {}};
+    for (int32_t o = x; o < n; o += rest) step.offsets.push_back(o - distance);
+    if (!step.offsets.empty()) steps.push_back(std::move(step));
+  });
+  return steps;
+}
+
+// The most trees whose blocks fit a buffer.
+int32_t Aggregated(int32_t n, int64_t size_bytes) {
+  int32_t aggregated = std::max(1, (1 << CeilLog2(n)) / 2);
+  while (aggregated > 1 && aggregated * (size_bytes / n) > kBufferBytes) aggregated /= 2;
+  return aggregated;
+}
+
+// f(step, weight of the digit): digits of distances below n.
+template <typename F>
+void ForDigits(int32_t n, int32_t radix, F f) {
+  int32_t step = 0;
+  for (int64_t weight = 1; weight < n; weight *= radix) f(step++, static_cast<int32_t>(weight));
+}
+
+void BruckAlltoall(const Positions& positions, int32_t radix, const Pairs& pairs, Moves& moves) {
+  const int32_t n = positions.size();
+  ForDigits(n, radix, [&](int32_t step, int32_t weight) {
+    for (int32_t source = 0; source < n; ++source) {
+      for (int32_t offset = weight; offset < n; ++offset) {
+        const int32_t digit = offset / weight % radix;
+        if (digit == 0) continue;
+        const int32_t from = (source + offset % weight) % n, to = (from + digit * weight) % n;
+        moves.Add({pairs.Of(positions.member[source], positions.member[(source + offset) % n]),
+                   positions.rank[from], positions.rank[to], step});
+      }
+    }
+  });
+}
+
+// A move a message, of as many chunks as it has blocks.
+Moves BruckLoads(const Positions& positions, int32_t radix) {
+  const int32_t n = positions.size();
+  Moves loads;
+  ForDigits(n, radix, [&](int32_t step, int32_t weight) {
+    std::vector<int32_t> blocks(static_cast<size_t>(radix), 0);
+    for (int32_t offset = weight; offset < n; ++offset) ++blocks[offset / weight % radix];
+    for (int64_t digit = 1; digit < radix; ++digit)
+      for (int32_t p = 0; p < n; ++p)
+        loads.Add({{0, blocks[digit]}, positions.rank[p], positions.rank[(p + digit * weight) % n], step});
+  });
+  return loads;
+}
+
+Recipe BruckAlltoallRecipe(const Positions& positions, const RankGraph& graph,
+                           const SynthesisRequest& request) {
+  const int32_t n = positions.size();
+  const int32_t radix = BestRadix(n, int64_t{n} * CeilLog2(n), [&](int32_t k) {
+    return MovesTimePs(BruckLoads(positions, k), graph, request, 1.0 / n);
+  });
+  Recipe recipe;
+  recipe.alltoall = [positions, radix](const Pairs& pairs, Moves& moves) {
+    BruckAlltoall(positions, radix, pairs, moves);
+  };
+  recipe.alltoall_hops = CeilLog2(n);
+  if (n <= kMostMeasured) SetAlltoallCost(BruckLoads(positions, radix), n, graph, recipe);
+  return recipe;
+}
+
+}  // namespace
+
+StatusOr<Recipe> PlaceBruck(const RankGraph& graph, const SynthesisRequest& request) {
+  const Positions positions = DomainPositions(graph, request.collective->ranks());
+  if (BaseOf(request.collective->kind()) == Base::kAlltoall)
+    return BruckAlltoallRecipe(positions, graph, request);
+  return CircleRecipe(positions, BruckSteps(positions.size()), graph);
+}
+
+StatusOr<Recipe> PlaceNhr(const RankGraph& graph, const SynthesisRequest& request) {
+  const Positions positions = DomainPositions(graph, request.collective->ranks());
+  const Base base = BaseOf(request.collective->kind());
+  const CircleSteps steps = NhrSteps(positions.size());
+  if (base == Base::kAllgather) return CircleRecipe(positions, steps, graph);
+  const Rank root = *request.collective->spec().root;
+  const Rounds tree = TreeRounds(StartingAt(positions, root), 2);
+  Recipe recipe = RoundsRecipe({tree}, graph, request);
+  if (base == Base::kGather) return recipe;
+  recipe.pieces = positions.size();
+  recipe.repeats = true;
+  recipe.broadcast = [tree, steps](Rank, ChunkRange all, Moves& moves) {
+    const auto gather = [&](const Blocks& blocks, Moves& later) {
+      CircleAllgather(tree.positions, steps, blocks, later);
+    };
+    DealAndGather(tree, tree.positions.member, all, moves, gather);
+  };
+  return recipe;
+}
+
+StatusOr<Recipe> PlacePat(const RankGraph& graph, const SynthesisRequest& request) {
+  const Positions positions = DomainPositions(graph, request.collective->ranks());
+  const int32_t n = positions.size();
+  return CircleRecipe(positions, PatSteps(n, Aggregated(n, request.size_bytes)), graph);
+}
+
+}  // namespace xccl

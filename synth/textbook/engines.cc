@@ -1,0 +1,103 @@
+#include "synth/textbook/engines.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+namespace xccl {
+namespace {
+
+using enum CollectiveKind;
+using Kinds = std::vector<CollectiveKind>;
+
+// What one function of a recipe serves.
+constexpr std::initializer_list<CollectiveKind> kAllreduces = {kAllreduce, kBarrier};
+constexpr std::initializer_list<CollectiveKind> kAllgathers = {kAllgather, kAllgatherv};
+constexpr std::initializer_list<CollectiveKind> kReduceScatters = {kReduceScatter, kReduceScatterv};
+constexpr std::initializer_list<CollectiveKind> kBroadcasts = {kBroadcast, kReduce};
+constexpr std::initializer_list<CollectiveKind> kGathers = {kGather, kScatter};
+constexpr std::initializer_list<CollectiveKind> kAlltoalls = {kAlltoall, kAlltoallv};
+
+Kinds KindsOf(std::initializer_list<std::initializer_list<CollectiveKind>> groups) {
+  Kinds kinds;
+  for (const auto& group : groups) kinds.insert(kinds.end(), group);
+  std::ranges::sort(kinds);
+  return kinds;
+}
+
+}  // namespace
+
+std::span<const TextbookEngine> TextbookEngines() {
+  static const Kinds gathering = KindsOf({kAllreduces, kAllgathers, kReduceScatters});
+  static const Kinds broadcasting = KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts});
+  static const Kinds rooted = KindsOf({kAllreduces, kBroadcasts, kGathers});
+  static const Kinds exchanging = KindsOf({kAllreduces, kAllgathers, kReduceScatters, kAlltoalls});
+  static const Kinds most =
+      KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts, kGathers, kAlltoalls});
+  static const TextbookEngine engines[] = {
+      {"ring",
+       "rings along the links, as many as share them well; bandwidth-optimal where they use all; not exact",
+       broadcasting, PlaceRing},
+      {"tree", "one breadth-first spanning tree of the widest links; low latency; not exact", rooted,
+       PlaceTree},
+      {"binomial", "binomial tree, far halves first: ceil(log2 n) steps, for small sizes; not exact", rooted,
+       PlaceBinomial},
+      {"k-nomial", "trees of radix k, chosen by size: ceil(log_k n) steps of k-1 sends; not exact", rooted,
+       PlaceKnomial},
+      {"double-binary-tree",
+       "two complementary binary trees, half of the data each: full bandwidth at log2 n depth; not exact",
+       KindsOf({kAllreduces, kBroadcasts}), PlaceDoubleBinaryTree},
+      {"halving-doubling",
+       "recursive halving and doubling, far partners while there is little to send; 2 log2 n steps; not "
+       "exact",
+       broadcasting, PlaceHalvingDoubling},
+      {"recursive-doubling",
+       "whole vectors exchanged at distances 1, 2, 4..; log2 n steps, for small sizes; not exact",
+       KindsOf({kAllreduces, kAllgathers}), PlaceRecursiveDoubling},
+      {"recursive-multiplying",
+       "groups of k exchange all they have, k chosen by size: ceil(log_k n) steps; not exact", exchanging,
+       PlaceRecursiveMultiplying},
+      {"bruck",
+       "distances 1, 2, 4.. round a circle: ceil(log2 n) steps for every n, for small sizes; alltoall to a "
+       "radix chosen by size; not exact",
+       exchanging, PlaceBruck},
+      {"pairwise", "n-1 rounds, one partner each, so that no receiver is crowded; not exact",
+       KindsOf({kAllgathers, kReduceScatters, kAlltoalls}), PlacePairwise},
+      {"nhr",
+       "Huawei's nonuniform hierarchical ring: distances n/2, n/4.. round a circle, ceil(log2 n) steps for "
+       "every n; not exact",
+       KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts, kGathers}), PlaceNhr},
+      {"swing",
+       "partners at 1, -1, 3, -5, 11.. on either side, all links of a torus at work; 2 ceil(log2 n) steps; "
+       "not exact",
+       gathering, PlaceSwing},
+      {"bine",
+       "binomial negabinary trees, partners 2/3 as far as in binomial ones; ceil(log2 n) steps; not exact",
+       most, PlaceBine},
+      {"pat",
+       "NCCL's parallel aggregated trees: log2 n steps for small sizes, bounded messages for large ones; not "
+       "exact",
+       gathering, PlacePat},
+      {"2d-ring", "rings along one dimension of a grid after the other, both ways round; not exact",
+       broadcasting, Place2dRing},
+      {"2d-torus",
+       "as 2d-ring, with a share of the data starting along each dimension; optimal on tori of equal sides; "
+       "not exact",
+       broadcasting, Place2dTorus},
+      {"2d-mesh",
+       "everyone with everyone of its row, then of its column: few partners; two trees for a broadcast on a "
+       "mesh; not exact",
+       most, PlaceMesh2d},
+      {"hierarchical-ring",
+       "rings inside hosts and along rails across them: few bytes over the fabric; not exact", broadcasting,
+       PlaceHierarchicalRing},
+      {"hierarchical-doubling",
+       "sums inside hosts, exchanged along rails at host distances 1, 2, 4..; for small sizes; not exact",
+       kAllreduces, PlaceHierarchicalDoubling},
+      {"direct", "every block straight to where it is needed, all at once; optimal on full meshes; not exact",
+       KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts, kGathers, kAlltoalls, {kSendrecv}}),
+       PlaceDirect},
+  };
+  return engines;
+}
+
+}  // namespace xccl
