@@ -1,7 +1,7 @@
 #include "synth/groups/member_plans.h"
 
 #include <algorithm>
-#include <cstring>
+#include <initializer_list>
 #include <utility>
 
 #include "ir/simulate/simulate.h"
@@ -15,34 +15,20 @@ namespace {
 constexpr int32_t kFewRanks = 256;  // above it, bounds of single groups are quick ones
 constexpr int64_t kMostTransfers = 4'000'000;
 
-// All numbers of a value, one after the other, for comparing.
-class Key {
- public:
-  Key& Add(int64_t value) {
-    char bytes[sizeof value];
-    std::memcpy(bytes, &value, sizeof value);
-    text_.append(bytes, sizeof value);
-    return *this;
-  }
-  std::string Take() { return std::move(text_); }
-
- private:
-  std::string text_;
-};
-
-// A key, equal for groups that the same plan serves, in the numbers of their submachines.
-std::string KeyOf(const Topology& topology, const Collective& collective, int64_t size_bytes) {
-  Key key;
+// Numbers that are equal for groups that the same plan serves, in the numbers of their submachines.
+std::vector<int64_t> KeyOf(const Topology& topology, const Collective& collective, int64_t size_bytes) {
+  std::vector<int64_t> key;
+  const auto add = [&](std::initializer_list<int64_t> numbers) { key.insert(key.end(), numbers); };
   for (const Node& n : topology.spec().nodes)
-    key.Add(static_cast<int64_t>(n.kind)).Add(n.multicast).Add(n.reduce).Add(n.host ? n.host->value : -1);
+    add({static_cast<int64_t>(n.kind), n.multicast, n.reduce, n.host ? n.host->value : -1});
   for (const Link& l : topology.spec().links)
-    key.Add(l.from.value).Add(l.to.value).Add(l.bandwidth_bytes_per_s).Add(l.latency_ps).Add(l.overhead_ps);
+    add({l.from.value, l.to.value, l.bandwidth_bytes_per_s, l.latency_ps, l.overhead_ps});
   const CollectiveSpec& spec = collective.spec();
-  key.Add(static_cast<int64_t>(spec.kind)).Add(size_bytes).Add(spec.root ? spec.root->value : -1);
-  for (Rank r : spec.ranks) key.Add(r.value);
-  for (int64_t count : spec.counts) key.Add(count);
-  for (const auto& [from, to] : spec.pairs) key.Add(from.value).Add(to.value);
-  return key.Take();
+  add({static_cast<int64_t>(spec.kind), size_bytes, spec.root ? spec.root->value : -1});
+  for (Rank r : spec.ranks) add({r.value});
+  key.insert(key.end(), spec.counts.begin(), spec.counts.end());
+  for (const auto& [from, to] : spec.pairs) add({from.value, to.value});
+  return key;
 }
 
 Topology WithEighths(const Topology& topology, const std::vector<LinkId>* whole,
@@ -137,7 +123,7 @@ StatusOr<std::optional<MemberPlan>> MemberPlans::OnOwnLinks(size_t group) {
 StatusOr<MemberPlan> MemberPlans::PlanOn(size_t group, const Submachine& alone, const Topology& machine,
                                          const Collective& collective) {
   const Collective& whole = groups_[group].collective;
-  const std::string key = KeyOf(machine, collective, groups_[group].size_bytes);
+  const std::vector<int64_t> key = KeyOf(machine, collective, groups_[group].size_bytes);
   auto found = alone_.find(key);
   if (found == alone_.end()) {
     XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(options_.engine));

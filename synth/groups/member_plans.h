@@ -76,8 +76,9 @@ class MemberPlans {
   const std::vector<ProcessGroup>& groups_;
   const MemberPlanOptions options_;
   std::vector<std::optional<Submachine>> submachines_;
-  std::vector<int32_t> users_;                        // by link: submachines that have it; empty: not counted
-  std::map<std::string, StatusOr<Synthesis>> alone_;  // by what the submachine and the collective are
+  std::vector<int32_t> users_;  // by link: submachines that have it; empty: not counted
+  std::map<std::vector<int64_t>, StatusOr<Synthesis>>
+      alone_;  // by what the submachine and the collective are
   std::vector<Seen> seen_;
   std::optional<SymmetryGroup> translations_;
   int64_t searches_ = 0;

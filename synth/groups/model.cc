@@ -2,65 +2,22 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <vector>
 
 #include "base/strings.h"
 
 namespace xccl {
 
+// Sources: Brown et al. 2020, Table 2.1; Llama Team 2024, The Llama 3 Herd of Models, Table 3; Jiang et al.
+// 2024, Mixtral of Experts, Table 1.
 std::span<const ModelConfig> KnownModels() {
-  static const std::array<ModelConfig, 5> models = {
-      ModelConfig{.name = "gpt-3-175b",
-                  .source = "Brown et al. 2020, Table 2.1",
-                  .layers = 96,
-                  .hidden = 12288,
-                  .heads = 96,
-                  .kv_heads = 96,
-                  .ffn = 4 * 12288,
-                  .vocab = 50257,
-                  .sequence = 2048,
-                  .gated = false,
-                  .tied = true,
-                  .positions = true},
-      ModelConfig{.name = "llama-3-8b",
-                  .source = "Llama Team 2024, The Llama 3 Herd of Models, Table 3",
-                  .layers = 32,
-                  .hidden = 4096,
-                  .heads = 32,
-                  .kv_heads = 8,
-                  .ffn = 14336,
-                  .vocab = 128256,
-                  .sequence = 8192},
-      ModelConfig{.name = "llama-3-70b",
-                  .source = "Llama Team 2024, The Llama 3 Herd of Models, Table 3",
-                  .layers = 80,
-                  .hidden = 8192,
-                  .heads = 64,
-                  .kv_heads = 8,
-                  .ffn = 28672,
-                  .vocab = 128256,
-                  .sequence = 8192},
-      ModelConfig{.name = "llama-3-405b",
-                  .source = "Llama Team 2024, The Llama 3 Herd of Models, Table 3",
-                  .layers = 126,
-                  .hidden = 16384,
-                  .heads = 128,
-                  .kv_heads = 8,
-                  .ffn = 53248,
-                  .vocab = 128256,
-                  .sequence = 8192},
-      ModelConfig{.name = "mixtral-8x7b",
-                  .source = "Jiang et al. 2024, Mixtral of Experts, Table 1",
-                  .layers = 32,
-                  .hidden = 4096,
-                  .heads = 32,
-                  .kv_heads = 8,
-                  .ffn = 14336,
-                  .vocab = 32000,
-                  .sequence = 32768,
-                  .experts = 8,
-                  .top_k = 2},
+  // name, layers, hidden, heads, kv_heads, ffn, vocab, sequence, experts, top_k, gated, tied, positions
+  static const ModelConfig models[] = {
+      {"gpt-3-175b", 96, 12288, 96, 96, 4 * 12288, 50257, 2048, 1, 1, false, true, true},
+      {"llama-3-8b", 32, 4096, 32, 8, 14336, 128256, 8192},
+      {"llama-3-70b", 80, 8192, 64, 8, 28672, 128256, 8192},
+      {"llama-3-405b", 126, 16384, 128, 8, 53248, 128256, 8192},
+      {"mixtral-8x7b", 32, 4096, 32, 8, 14336, 32000, 32768, 8, 2},
   };
   return models;
 }

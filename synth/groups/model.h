@@ -13,7 +13,6 @@ namespace xccl {
 
 struct ModelConfig {
   std::string name;
-  std::string source;
   int64_t layers = 0;
   int64_t hidden = 0;
   int64_t heads = 0;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -59,28 +60,23 @@ struct Coordinates {
   int64_t tp = 0, ulysses = 0, dp = 0, pp = 0;
 };
 
-// All groups of ranks for which `key` is the same, in order of their first rank.
+// All groups of ranks for which `key`, some of their coordinates, is the same, in order of their first rank.
 template <typename KeyOf>
 std::vector<std::vector<Rank>> GroupsBy(const Layout& layout, KeyOf key_of) {
-  std::vector<std::pair<int64_t, std::vector<Rank>>> groups;
-  std::vector<int64_t> place;  // by key
-  int64_t rank = 0;
-  for (int64_t pp = 0; pp < layout.pp; ++pp)
-    for (int64_t dp = 0; dp < layout.dp; ++dp)
-      for (int64_t ulysses = 0; ulysses < layout.ulysses; ++ulysses)
-        for (int64_t tp = 0; tp < layout.tp; ++tp, ++rank) {
-          const auto key = static_cast<size_t>(key_of(Coordinates{tp, ulysses, dp, pp}));
-          if (key >= place.size()) place.resize(key + 1, -1);
-          if (place[key] < 0) {
-            place[key] = static_cast<int64_t>(groups.size());
-            groups.emplace_back(key, std::vector<Rank>());
-          }
-          groups[static_cast<size_t>(place[key])].second.push_back(Rank(rank));
-        }
-  std::vector<std::vector<Rank>> ranks;
-  for (auto& [key, group] : groups) ranks.push_back(std::move(group));
-  return ranks;
+  std::map<std::vector<int64_t>, size_t> group_of;
+  std::vector<std::vector<Rank>> groups;
+  const int64_t stage = layout.tp * layout.ulysses * layout.dp;
+  for (int64_t rank = 0; rank < stage * layout.pp; ++rank) {
+    const Coordinates c{rank % layout.tp, rank / layout.tp % layout.ulysses,
+                        rank / (layout.tp * layout.ulysses) % layout.dp, rank / stage};
+    const auto [at, added] = group_of.try_emplace(key_of(c), groups.size());
+    if (added) groups.emplace_back();
+    groups[at->second].push_back(Rank(rank));
+  }
+  return groups;
 }
+
+using Key = std::vector<int64_t>;
 
 class Lines {
  public:
@@ -154,25 +150,19 @@ class Lines {
     return OkStatus();
   }
 
-  std::vector<std::vector<Rank>> TensorGroups() const {
-    return GroupsBy(layout_, [&](const Coordinates& c) {
-      return (c.pp * layout_.dp + c.dp) * layout_.ulysses + c.ulysses;
-    });
-  }
-
   // Two forwards and two backwards in every layer.
   Status AddActivations(Parallelism parallelism, const std::vector<CollectiveKind>& kinds) {
+    const auto groups = GroupsBy(layout_, [](const Coordinates& c) { return Key{c.pp, c.dp, c.ulysses}; });
     for (CollectiveKind kind : kinds)
       XCCL_RETURN_IF_ERROR(AddLine(parallelism, "activations", kind, activation_,
-                                   Product({4, layers_, micro_batches_}), TensorGroups()));
+                                   Product({4, layers_, micro_batches_}), groups));
     return OkStatus();
   }
 
   // Queries, keys and values move before attention, the result after it; both forwards and backwards. Ranks
   // hold the heads of their tensor parallel share.
   Status AddUlysses() {
-    const auto groups = GroupsBy(
-        layout_, [&](const Coordinates& c) { return (c.pp * layout_.dp + c.dp) * layout_.tp + c.tp; });
+    const auto groups = GroupsBy(layout_, [](const Coordinates& c) { return Key{c.pp, c.dp, c.tp}; });
     const ModelConfig& model = job_.model;
     const int64_t result = activation_ / layout_.tp;
     const int64_t projected = result + 2 * (result / model.heads * model.kv_heads);
@@ -183,9 +173,7 @@ class Lines {
   }
 
   Status AddStages() {
-    const auto groups = GroupsBy(layout_, [&](const Coordinates& c) {
-      return (c.dp * layout_.ulysses + c.ulysses) * layout_.tp + c.tp;
-    });
+    const auto groups = GroupsBy(layout_, [](const Coordinates& c) { return Key{c.dp, c.ulysses, c.tp}; });
     // With sequence parallelism every tensor parallel rank has a share of the tokens.
     const int64_t bytes = Asks(job_, Parallelism::kSp) ? activation_ / layout_.tp : activation_;
     XCCL_RETURN_IF_ERROR(
@@ -196,9 +184,7 @@ class Lines {
   // Tokens go to their experts and back, forwards and backwards, in every layer; experts are equally busy.
   Status AddExperts() {
     const auto groups = GroupsBy(layout_, [&](const Coordinates& c) {
-      return ((c.pp * (layout_.dp / layout_.ep) + c.dp / layout_.ep) * layout_.ulysses + c.ulysses) *
-                 layout_.tp +
-             c.tp;
+      return Key{c.pp, c.dp / layout_.ep, c.ulysses, c.tp};
     });
     const int64_t own = Asks(job_, Parallelism::kSp) ? activation_ / layout_.tp : activation_;
     return AddLine(Parallelism::kEp, "tokens", CollectiveKind::kAlltoall, Product({own, job_.model.top_k}),
@@ -208,9 +194,7 @@ class Lines {
   // The parameters that this many ranks hold alike; for experts those of one expert parallel rank.
   Status AddData(Parallelism parallelism, int64_t parameters, bool experts) {
     const int64_t ep = experts ? layout_.ep : 1;
-    const auto groups = GroupsBy(layout_, [&](const Coordinates& c) {
-      return (c.pp * layout_.tp + c.tp) * ep + (experts ? c.dp % ep : 0);
-    });
+    const auto groups = GroupsBy(layout_, [&](const Coordinates& c) { return Key{c.pp, c.tp, c.dp % ep}; });
     const int64_t own = parameters / (layout_.tp * layout_.pp * ep);
     const std::string prefix = experts ? "expert " : "";
     const std::string gradients = prefix + "gradients", weights = prefix + "parameters";
