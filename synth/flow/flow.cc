@@ -301,6 +301,12 @@ int64_t NumSources(const Collective& collective, const SymmetryGroup& group) {
   return static_cast<int64_t>(senders.size());
 }
 
+// The work of solving the flow: sources × links that differ.
+int64_t FlowWork(const SynthesisRequest& request) {
+  const SymmetryGroup group = TranslationsFor(*request.collective, *request.topology);
+  return NumSources(*request.collective, group) * group.num_link_orbits();
+}
+
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
   return Offer{.time_ps = static_cast<double>(bound.bound_ps),
@@ -313,11 +319,6 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
 }
 
 }  // namespace
-
-int64_t FlowWork(const SynthesisRequest& request) {
-  const SymmetryGroup group = TranslationsFor(*request.collective, *request.topology);
-  return NumSources(*request.collective, group) * group.num_link_orbits();
-}
 
 Engine FlowEngine() {
   return {.name = kName,

@@ -9,7 +9,4 @@ namespace xccl {
 
 Engine FlowEngine();
 
-// Sources × links that its linear program tells apart: what its time grows with. Linear in the machine.
-int64_t FlowWork(const SynthesisRequest& request);
-
 }  // namespace xccl

@@ -145,28 +145,17 @@ class MachineMaker {
       for (int32_t c : edge.over) machine_.users[c].push_back(static_cast<int32_t>(e));
     }
     for (const Edge& edge : machine_.edges) machine_.splits = machine_.splits && edge.over.size() <= 2;
-    if (!machine_.complete) {
-      CountAllLinks();
-      return;
-    }
-    for (const Capacity& capacity : machine_.capacities) {
-      const Link& link = topology_.link(capacity.links[0]);
-      if (const auto tail = topology_.RankOf(link.from))
-        machine_.out_per_round[tail->index()] += capacity.per_round;
-      if (const auto head = topology_.RankOf(link.to))
-        machine_.in_per_round[head->index()] += capacity.per_round;
-    }
-  }
-
-  // Rounded up: a link of no listed path need not be a multiple of the divisor.
-  void CountAllLinks() {
-    const int64_t one = machine_.bytes_per_s_of_one;
-    for (int32_t l = 0; l < topology_.num_links(); ++l) {
-      const Link& link = topology_.link(LinkId(l));
-      const int64_t per_round =
-          link.bandwidth_bytes_per_s / one + (link.bandwidth_bytes_per_s % one != 0 ? 1 : 0);
+    const auto count = [&](const Link& link, int64_t per_round) {
       if (const auto tail = topology_.RankOf(link.from)) machine_.out_per_round[tail->index()] += per_round;
       if (const auto head = topology_.RankOf(link.to)) machine_.in_per_round[head->index()] += per_round;
+    };
+    const int64_t one = machine_.bytes_per_s_of_one;
+    if (machine_.complete) {
+      for (const Capacity& capacity : machine_.capacities)
+        count(topology_.link(capacity.links[0]), capacity.per_round);
+    } else {
+      // All links, rounded up: one of no listed path need not be a multiple of the divisor.
+      for (const Link& link : topology_.spec().links) count(link, (link.bandwidth_bytes_per_s - 1) / one + 1);
     }
   }
 

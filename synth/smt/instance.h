@@ -58,6 +58,7 @@ std::vector<Image> ImagesOf(const Topology& topology, const Machine& machine, in
 struct Send {
   int32_t chunk = 0, edge = 0, step = 0;
   bool adds = false;  // of sums: what is sent is added to what the receiver holds; else it takes its place
+  bool operator==(const Send&) const = default;
 };
 
 // Edges from the nearest of some ranks to every rank, or backwards from every rank to the nearest; kFar where

@@ -168,7 +168,7 @@ class PriceProgram {
       added = true;
       known_.emplace_back(k, priced.pattern);
       std::map<int32_t, double> row;
-      for (const TimedSend& send : priced.pattern)
+      for (const Send& send : priced.pattern)
         for (int32_t c : machine_.edges[send.edge].over)
           row[static_cast<int32_t>(Variable(send.step, c))] -= 1;
       row[static_cast<int32_t>(num_prices_ + k)] += 1;

@@ -18,12 +18,7 @@
 
 namespace xccl::smt {
 
-struct TimedSend {
-  int32_t edge = 0, step = 0;
-  bool adds = false;  // of sums: what is sent is added to what is there
-  bool operator==(const TimedSend&) const = default;
-};
-using Pattern = std::vector<TimedSend>;
+using Pattern = std::vector<Send>;  // of one chunk
 
 // A rational, rounds for one chunk of every class: at least numerator ÷ denominator. Zero: nothing was
 // proved.

@@ -56,8 +56,9 @@ class RequestSearch {
       if (oracle_.IsOver()) break;
     }
     if (!refuted_) {
-      StatusOr<Synthesis> best = BestSoFar(WhyOpen(asked.size()));
-      if (best.ok() || asked.size() == 1 || oracle_.IsOver()) return best;
+      const Status why = WhyOpen(asked.size());
+      if (std::optional<Synthesis> best = BestSoFar()) return *std::move(best);
+      if (asked.size() == 1 || oracle_.IsOver()) return why;
       // Whether the request has an answer at all is one question, worth all that is left.
       oracle_.SetThorough(true);
       XCCL_RETURN_IF_ERROR(Ask(Widest(), oracle_.work_left()));
@@ -69,7 +70,7 @@ class RequestSearch {
  private:
   Status Ask(const Question& question, int64_t work) {
     XCCL_ASSIGN_OR_RETURN(Outcome outcome, oracle_.Ask(question, work));
-    if (outcome.verdict == Verdict::kFeasible) made_ = Finish(question, outcome, stopped_);
+    if (outcome.made) made_ = Finish(question.chunks, *std::move(outcome.made), outcome.how, stopped_);
     stopped_ |= outcome.verdict == Verdict::kStopped;
     divergent_ |= outcome.divergent;
     if (outcome.verdict == Verdict::kInfeasible && IsHardest(question)) refuted_ = question;
@@ -98,8 +99,7 @@ class RequestSearch {
       if (!oracle_.machine().complete)
         return Limit(
             "nothing found, and no proof: not searched are in-switch multicast and reduction, and more than "
-            "a "
-            "few ways between two GPUs");
+            "a few ways between two GPUs");
     }
     return Limit(
         fmt::format("nothing found within {} solver units; hint: --time-limit=60s, or fewer --chunks",
@@ -219,30 +219,31 @@ class RequestSearch {
     return Infeasible(std::move(text));
   }
 
-  Synthesis Finish(const Question& question, Outcome& outcome, bool stopped_before) {
-    Synthesis made = std::move(*outcome.made);
+  Synthesis Finish(int32_t chunks, Synthesis made, std::string_view how, bool stopped_before) const {
+    made.engine = kName;
     const StatusOr<Bound> bound =
         LowerBound(*request_.topology, *request_.collective, request_.size_bytes, request_.model);
     made.simulation = Simulate(made.schedule, made.collective, *request_.topology,
                                {.size_bytes = request_.size_bytes, .model = request_.model});
     made.exact = bound.ok() && MeetsBound(made.simulation->time_ps, *bound);
     const smt::StepsAndRounds took = smt::Take(made.schedule, *request_.topology, oracle_.machine());
-    made.note = fmt::format("{} steps, {} rounds, {} chunks a part, found by {}{}", took.steps, took.rounds,
-                            question.chunks, outcome.how,
-                            stopped_before ? "; cheaper ones were not decided within the limit" : "");
+    made.note =
+        fmt::format("{} steps, {} rounds, {} chunks a part, found by {}{}", took.steps, took.rounds, chunks,
+                    how, stopped_before ? "; cheaper ones were not decided within the limit" : "");
     return made;
   }
 
   // The fastest of other engines' plans within the limits of the request, where there is one.
-  StatusOr<Synthesis> BestSoFar(Status stopped) {
+  std::optional<Synthesis> BestSoFar() {
+    const SynthesisLimits& limits = request_.limits;
     const smt::Witness* best = nullptr;
     int32_t chunks_of_best = 0;
     int64_t best_ps = 0;
     for (int32_t chunks : ChunkCounts()) {
       if (best != nullptr && oracle_.TimeIsUp()) break;
       for (const smt::Witness& witness : oracle_.WitnessesOf(chunks)) {
-        if (witness.took.steps > request_.limits.steps.value_or(witness.took.steps) ||
-            witness.took.rounds > request_.limits.rounds.value_or(static_cast<int32_t>(witness.took.rounds)))
+        if ((limits.steps && witness.took.steps > *limits.steps) ||
+            (limits.rounds && witness.took.rounds > *limits.rounds))
           continue;
         const int64_t time_ps = Simulate(witness.made.schedule, witness.made.collective, *request_.topology,
                                          {.size_bytes = request_.size_bytes, .model = request_.model})
@@ -253,12 +254,8 @@ class RequestSearch {
         chunks_of_best = chunks;
       }
     }
-    if (best == nullptr) return stopped;
-    Outcome outcome;
-    outcome.how = best->made.engine;
-    outcome.made = best->made;
-    outcome.made->engine = kName;
-    return Finish({chunks_of_best, best->took.steps, best->took.rounds}, outcome, true);
+    if (best == nullptr) return std::nullopt;
+    return Finish(chunks_of_best, best->made, best->made.engine, true);
   }
 
   // The solver proved it. What would work is tried with what is left of the work: more rounds, then more

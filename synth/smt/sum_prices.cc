@@ -59,14 +59,9 @@ class SumPatterns {
         return best;
       }
       if (answer->verdict != Verdict::kFeasible) return best;
-      Pattern pattern;
-      int64_t cost = 0;
-      for (const Send& send : answer->sends) {
-        pattern.push_back({send.edge, send.step, send.adds});
-        cost += prices[send.step][send.edge];
-      }
-      best.pattern = std::move(pattern);
-      best.cost = cost;
+      best.pattern = std::move(answer->sends);
+      best.cost = 0;
+      for (const Send& send : best.pattern) best.cost += prices[send.step][send.edge];
     }
     return best;
   }
@@ -97,9 +92,9 @@ class SumPatterns {
         if (second >= TreeSearch::kInfinite || first + second >= best.cost) continue;
         best.cost = first + second;
         best.pattern.clear();
-        for (const TimedSend& send : gather.Tree())
+        for (const Send& send : gather.Tree())
           best.pattern.push_back({.edge = send.edge, .step = in - 1 - send.step, .adds = true});
-        for (const TimedSend& send : spread.Tree())
+        for (const Send& send : spread.Tree())
           best.pattern.push_back({.edge = send.edge, .step = in + send.step, .adds = false});
       }
     }

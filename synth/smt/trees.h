@@ -39,7 +39,7 @@ class TreeSearch {
     for (int32_t s = steps_ - 1; s >= 0; --s)
       for (int32_t r = 0; r < machine_.ranks; ++r) {
         best_[s][r] = best_[s + 1][r];
-        for (const Hop& hop : HopsOf(s, r)) Send(s, hop, best_[s][r]);
+        for (const Hop& hop : HopsOf(s, r)) JoinOver(s, hop, best_[s][r]);
       }
     start_.assign(1, best_[0][holders[0]]);
     for (size_t h = 1; h < holders.size(); ++h) {
@@ -92,7 +92,7 @@ class TreeSearch {
       into[set] = least;
     }
   }
-  void Send(int32_t step, const Hop& hop, std::vector<Cost>& into) const {
+  void JoinOver(int32_t step, const Hop& hop, std::vector<Cost>& into) const {
     if (hop.price < kInfinite) Join(best_[step + 1][hop.to], hop.price, into);
   }
   // Which part of `set` was joined from `from`; 0: none.
@@ -110,7 +110,7 @@ class TreeSearch {
     std::vector<std::vector<Cost>> stages = {best_[step + 1][rank]};
     for (const Hop& hop : hops) {
       stages.push_back(stages.back());
-      Send(step, hop, stages.back());
+      JoinOver(step, hop, stages.back());
     }
     for (size_t i = hops.size(); i-- > 0;) {
       if (hops[i].price >= kInfinite) continue;

@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include "base/testing/no_threads.h"
 #include "ir/bitwise_same.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/common/test_machines.h"
@@ -74,16 +73,6 @@ TEST(Smt, DecidesKnownRows) {
                 {CollectiveKind::kAllgather, 2, 4, 7},
                 {CollectiveKind::kBroadcast, 2, 4, 4}});
   expect(hub, {{CollectiveKind::kAllgather, 1, 1, 3}, {CollectiveKind::kAllgather, 1, 3, 3}});
-}
-
-TEST(Smt, WithoutThreadsTheScheduleIsTheSame) {
-  const Topology dgx1 = testing::MakeDgx1();
-  const Collective collective = Of(CollectiveKind::kAllgather, 8);
-  const StatusOr<Synthesis> made = Solve(dgx1, collective, 6, 3, 7);
-  const NoThreads none;
-  const StatusOr<Synthesis> alone = Solve(dgx1, collective, 6, 3, 7);
-  ASSERT_TRUE(alone.ok()) << alone.status().message();
-  EXPECT_EQ(alone->schedule, made->schedule);
 }
 
 TEST(Smt, EveryCollectiveWithoutLimits) {
