@@ -137,10 +137,10 @@ class Planning {
     int64_t crossed = 0;
     bool shared = false;
     for (const RoutedPart& part : routes.parts())
-      for (const Route& route : routes.RoutesOf(part)) {
+      for (const Route& route : part.routes) {
         if (route.pieces == 0) continue;
-        crossed += route.num_links;
-        for (const LinkId l : routes.Links(route)) shared |= !group_.IsFreeOn(l);
+        crossed += std::ssize(route.links);
+        for (const LinkId l : route.links) shared |= !group_.IsFreeOn(l);
       }
     return crossed * (shared ? group_.order() : 1);
   }
@@ -150,9 +150,8 @@ class Planning {
     int64_t used = 0;
     double bytes = 0;
     for (const RoutedPart& part : routes.parts()) {
-      bytes += DemandOf(part).bytes;
-      used +=
-          std::ranges::count_if(routes.RoutesOf(part), [](const Route& route) { return route.pieces > 0; });
+      bytes += part.bytes;
+      used += std::ranges::count_if(part.routes, [](const Route& route) { return route.pieces > 0; });
     }
     int32_t failures = 0, last = 1;
     for (const int32_t wanted : kWaves) {
@@ -186,20 +185,13 @@ class Planning {
     return true;
   }
 
-  const Demands::To& DemandOf(const RoutedPart& part) const {
-    return problem_.demands.to[static_cast<size_t>(part.source)][static_cast<size_t>(part.demand)];
-  }
-  Rank SourceOf(const RoutedPart& part) const {
-    return *topology_.RankOf(NodeId(problem_.demands.sources[static_cast<size_t>(part.source)]));
-  }
-  Rank DestinationOf(const RoutedPart& part) const { return *topology_.RankOf(NodeId(DemandOf(part).node)); }
   // Where the e-th translation takes the part. Only parts of pairs (alltoall(v)) have translates.
   PartId ImageOf(int64_t e, const RoutedPart& part) const {
-    if (e == 0) return DemandOf(part).part;
+    if (e == 0) return part.part;
     const auto member = [&](Rank r) {
       return static_cast<int64_t>(*collective_.MemberIndex(group_.Image(e, r)));
     };
-    return PartId(member(SourceOf(part)) * collective_.num_members() + member(DestinationOf(part)));
+    return PartId(member(part.source) * collective_.num_members() + member(part.destination));
   }
 
   // One chunk a route that is used and wave, as large as its pieces; or equal chunks, where their number is
@@ -210,9 +202,9 @@ class Planning {
     std::vector<std::vector<int64_t>> weights(static_cast<size_t>(collective_.num_parts()));
     for (const RoutedPart& part : routes.parts()) {
       int64_t common = 0;
-      for (const Route& route : routes.RoutesOf(part)) common = std::gcd(common, int64_t{route.pieces});
+      for (const Route& route : part.routes) common = std::gcd(common, int64_t{route.pieces});
       std::vector<int64_t> own;
-      for (const Route& route : routes.RoutesOf(part))
+      for (const Route& route : part.routes)
         for (int32_t w = 0; route.pieces > 0 && w < waves; ++w)
           own.push_back(route.pieces / common * wave_weights[static_cast<size_t>(w)]);
       for (int64_t e = 0; e < group_.order(); ++e) weights[ImageOf(e, part).index()] = own;
@@ -223,13 +215,13 @@ class Planning {
   }
 
   // Parts in the order of how far, in rank, they go: so that not all sources start with one destination.
-  std::vector<RoutedPart> Ordered(const Routes& routes) const {
-    std::vector<RoutedPart> parts(routes.parts().begin(), routes.parts().end());
+  std::vector<const RoutedPart*> Ordered(const Routes& routes) const {
+    std::vector<const RoutedPart*> parts;
+    for (const RoutedPart& part : routes.parts()) parts.push_back(&part);
     const int32_t n = topology_.num_ranks();
-    const auto turn = [&](const RoutedPart& part) {
-      return (DestinationOf(part).value - SourceOf(part).value + n) % n;
-    };
-    std::ranges::stable_sort(parts, {}, turn);
+    std::ranges::stable_sort(parts, {}, [&](const RoutedPart* part) {
+      return (part->destination.value - part->source.value + n) % n;
+    });
     return parts;
   }
 
@@ -239,8 +231,8 @@ class Planning {
   int32_t MostHops(const Routes& routes) const {
     int32_t most = 1;
     for (const RoutedPart& part : routes.parts())
-      for (const Route& route : routes.RoutesOf(part))
-        if (route.pieces > 0) most = std::max(most, HopsOf(routes.Links(route)));
+      for (const Route& route : part.routes)
+        if (route.pieces > 0) most = std::max(most, HopsOf(route.links));
     return most;
   }
   bool EndsHop(LinkId l) const { return topology_.IsGpu(topology_.link(l).to); }
@@ -249,15 +241,14 @@ class Planning {
     Schedule schedule;
     schedule.num_chunks = cut.num_chunks();
     const int32_t most = MostHops(routes);
-    for (const RoutedPart& part : Ordered(routes)) {
-      ChunkId chunk = cut.FirstChunk(DemandOf(part).part);
-      for (const Route& route : routes.RoutesOf(part)) {
+    for (const RoutedPart* part : Ordered(routes)) {
+      ChunkId chunk = cut.FirstChunk(part->part);
+      for (const Route& route : part->routes) {
         if (route.pieces == 0) continue;
-        const std::span<const LinkId> links = routes.Links(route);
         const int32_t chunks = request_.limits.chunks ? route.pieces : 1;
-        const int32_t late = most - HopsOf(links);
+        const int32_t late = most - HopsOf(route.links);
         for (int32_t w = 0; w < waves; ++w) {
-          AddHops(links, chunk, chunks, w * most + late, schedule);
+          AddHops(route.links, chunk, chunks, w * most + late, schedule);
           chunk = ChunkId(chunk.value + chunks);
         }
       }

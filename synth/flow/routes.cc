@@ -29,41 +29,30 @@ Routes::Routes(const FlowProblem& problem, const ConcurrentFlow& flow)
   const Topology& topology = *problem.topology;
   std::vector<std::vector<const FlowTree*>> trees(problem.demands.sources.size());
   for (const FlowTree& tree : flow.trees) trees[static_cast<size_t>(tree.source)].push_back(&tree);
-  std::vector<LinkId> links;
   for (size_t s = 0; s < trees.size(); ++s) {
-    for (size_t d = 0; d < problem.demands.to[s].size(); ++d) {
-      RoutedPart part{.source = static_cast<int32_t>(s),
-                      .demand = static_cast<int32_t>(d),
-                      .first_route = static_cast<int32_t>(routes_.size())};
+    const NodeId source(problem.demands.sources[s]);
+    for (const Demands::To& to : problem.demands.to[s]) {
+      RoutedPart part{.source = *topology.RankOf(source),
+                      .destination = *topology.RankOf(NodeId(to.node)),
+                      .part = to.part,
+                      .bytes = to.bytes,
+                      .routes = {}};
       for (const FlowTree* tree : trees[s]) {
-        links.clear();
-        for (NodeId at(problem.demands.to[s][d].node); at.value != problem.demands.sources[s];
-             at = topology.link(links.back()).from)
+        std::vector<LinkId> links;
+        for (NodeId at(to.node); at != source; at = topology.link(links.back()).from)
           links.push_back(tree->into[at.index()]);
         std::reverse(links.begin(), links.end());
-        AddRoute(part, links, tree->weight);
+        auto same = std::ranges::find(part.routes, links, &Route::links);
+        if (same == part.routes.end()) same = part.routes.insert(same, {.links = std::move(links)});
+        same->flow += tree->weight;
       }
-      parts_.push_back(part);
+      parts_.push_back(std::move(part));
     }
   }
 }
 
-void Routes::AddRoute(RoutedPart& part, std::span<const LinkId> links, double flow) {
-  for (Route& route : MutableRoutesOf(part)) {
-    if (!std::ranges::equal(Links(route), links)) continue;
-    route.flow += flow;
-    return;
-  }
-  routes_.push_back({.first_link = static_cast<int32_t>(links_.size()),
-                     .num_links = static_cast<int32_t>(links.size()),
-                     .flow = flow,
-                     .pieces = 0});
-  links_.insert(links_.end(), links.begin(), links.end());
-  ++part.num_routes;
-}
-
 void Routes::Load(const Route& route, double bytes) {
-  for (const LinkId l : Links(route)) {
+  for (const LinkId l : route.links) {
     const auto o = static_cast<size_t>(problem_.orbit[l.index()]);
     load_[o] += bytes * problem_.share[o];
   }
@@ -73,7 +62,7 @@ void Routes::Load(const Route& route, double bytes) {
 // several times over, because its orbit does, counts as often.
 double Routes::Crowding(const Route& route, double bytes) const {
   double crowding = 0;
-  for (const LinkId l : Links(route)) {
+  for (const LinkId l : route.links) {
     const auto o = static_cast<size_t>(problem_.orbit[l.index()]);
     const double full = problem_.capacity[o] * aim_s_;
     const double before = load_[o] / full, after = (load_[o] + bytes * problem_.share[o]) / full;
@@ -90,11 +79,7 @@ double Routes::Busiest() const {
 
 double Routes::ShareOut(int32_t pieces) {
   std::fill(load_.begin(), load_.end(), 0);
-  const auto bytes_of = [&](const RoutedPart& part) {
-    return problem_.demands.to[static_cast<size_t>(part.source)][static_cast<size_t>(part.demand)].bytes /
-           pieces;
-  };
-  const auto best_of = [&](std::span<Route> routes, double bytes) {
+  const auto best_of = [&](std::vector<Route>& routes, double bytes) {
     Route* best = nullptr;
     double least = std::numeric_limits<double>::infinity();
     for (Route& route : routes) {
@@ -103,31 +88,31 @@ double Routes::ShareOut(int32_t pieces) {
     }
     return best;
   };
-  for (const RoutedPart& part : parts_) {
-    for (Route& route : MutableRoutesOf(part)) {
+  for (RoutedPart& part : parts_) {
+    for (Route& route : part.routes) {
       route.pieces = static_cast<int32_t>(std::floor(route.flow * pieces + 1e-6));
-      Load(route, route.pieces * bytes_of(part));
+      Load(route, route.pieces * (part.bytes / pieces));
     }
   }
-  for (const RoutedPart& part : parts_) {
+  for (RoutedPart& part : parts_) {
     int32_t left = pieces;
-    for (const Route& route : RoutesOf(part)) left -= route.pieces;
+    for (const Route& route : part.routes) left -= route.pieces;
     for (; left > 0; --left) {
-      Route* route = best_of(MutableRoutesOf(part), bytes_of(part));
+      Route* route = best_of(part.routes, part.bytes / pieces);
       ++route->pieces;
-      Load(*route, bytes_of(part));
+      Load(*route, part.bytes / pieces);
     }
   }
   for (int32_t sweep = 0; sweep < kSweeps && Busiest() > aim_s_; ++sweep) {
     bool moved = false;
-    for (const RoutedPart& part : parts_) {
-      if (part.num_routes == 1) continue;
-      const double bytes = bytes_of(part);
-      for (Route& from : MutableRoutesOf(part)) {
+    for (RoutedPart& part : parts_) {
+      if (part.routes.size() == 1) continue;
+      const double bytes = part.bytes / pieces;
+      for (Route& from : part.routes) {
         if (from.pieces == 0) continue;
         Load(from, -bytes);
         const double stays = Crowding(from, bytes);
-        Route* to = best_of(MutableRoutesOf(part), bytes);
+        Route* to = best_of(part.routes, bytes);
         if (to == &from || Crowding(*to, bytes) >= stays * (1 - kGains)) {
           Load(from, bytes);
           continue;

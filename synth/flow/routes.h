@@ -15,16 +15,17 @@ namespace xccl {
 
 // A share of a part and the links that it crosses, in order.
 struct Route {
-  int32_t first_link = 0, num_links = 0;  // in Routes::links
-  double flow = 0;                        // share of the part in the flow
-  int32_t pieces = 0;                     // of Routes::pieces, once shared out
+  std::vector<LinkId> links;
+  double flow = 0;     // share of the part in the flow
+  int32_t pieces = 0;  // of the part, once shared out
 };
 
-// A part that moves, from a source to a node.
+// A part that moves.
 struct RoutedPart {
-  int32_t source = 0;                       // index into Demands::sources
-  int32_t demand = 0;                       // index into Demands::to[source]
-  int32_t first_route = 0, num_routes = 0;  // in Routes::routes
+  Rank source, destination;
+  PartId part;
+  double bytes = 0;
+  std::vector<Route> routes;
 };
 
 class Routes {
@@ -38,21 +39,8 @@ class Routes {
   double ShareOut(int32_t pieces);
 
   std::span<const RoutedPart> parts() const { return parts_; }
-  std::span<const Route> RoutesOf(const RoutedPart& part) const {
-    return std::span(routes_).subspan(static_cast<size_t>(part.first_route),
-                                      static_cast<size_t>(part.num_routes));
-  }
-  std::span<const LinkId> Links(const Route& route) const {
-    return std::span(links_).subspan(static_cast<size_t>(route.first_link),
-                                     static_cast<size_t>(route.num_links));
-  }
 
  private:
-  void AddRoute(RoutedPart& part, std::span<const LinkId> links, double flow);
-  std::span<Route> MutableRoutesOf(const RoutedPart& part) {
-    return std::span(routes_).subspan(static_cast<size_t>(part.first_route),
-                                      static_cast<size_t>(part.num_routes));
-  }
   void Load(const Route& route, double bytes);
   double Crowding(const Route& route, double bytes) const;
   double Busiest() const;
@@ -60,8 +48,6 @@ class Routes {
   const FlowProblem& problem_;
   double aim_s_;  // of the flow
   std::vector<RoutedPart> parts_;
-  std::vector<Route> routes_;
-  std::vector<LinkId> links_;
   std::vector<double> load_;  // by orbit, of each of its links
 };
 

@@ -63,16 +63,16 @@ TEST(FlowRoutes, SharesOutWholePieces) {
     EXPECT_DOUBLE_EQ(routes.ShareOut(c.pieces), c.seconds) << c.direct << ", " << c.pieces;
     ASSERT_EQ(routes.parts().size(), 1u);
     const RoutedPart& part = routes.parts()[0];
-    ASSERT_EQ(part.num_routes, 2);
+    ASSERT_EQ(part.routes.size(), 2u);
     int32_t all = 0;
-    for (const Route& route : routes.RoutesOf(part)) {
+    for (const Route& route : part.routes) {
       all += route.pieces;
-      if (route.num_links == 1) {
+      if (route.links.size() == 1) {
         EXPECT_EQ(route.pieces, c.on_cable) << c.direct << ", " << c.pieces;
       } else {
-        ASSERT_EQ(routes.Links(route).size(), 2u);
-        EXPECT_EQ(routes.Links(route)[0], made.Link(0, 2));
-        EXPECT_EQ(routes.Links(route)[1], made.Link(2, 1));
+        ASSERT_EQ(route.links.size(), 2u);
+        EXPECT_EQ(route.links[0], made.Link(0, 2));
+        EXPECT_EQ(route.links[1], made.Link(2, 1));
       }
     }
     EXPECT_EQ(all, c.pieces);
@@ -85,8 +85,8 @@ TEST(FlowRoutes, EqualRoutesOfAPartAreOne) {
   made.AddTree(0.25, made.Link(0, 1), made.Link(1, 2));
   made.AddTree(0.25, made.Link(2, 1), made.Link(0, 2));
   Routes routes(made.problem, made.flow);
-  ASSERT_EQ(routes.parts()[0].num_routes, 2);
-  for (const Route& route : routes.RoutesOf(routes.parts()[0])) EXPECT_DOUBLE_EQ(route.flow, 0.5);
+  ASSERT_EQ(routes.parts()[0].routes.size(), 2u);
+  for (const Route& route : routes.parts()[0].routes) EXPECT_DOUBLE_EQ(route.flow, 0.5);
   // Again with other pieces: nothing is left of the time before.
   EXPECT_DOUBLE_EQ(routes.ShareOut(1), 1);
   EXPECT_DOUBLE_EQ(routes.ShareOut(2), 0.5);

@@ -19,8 +19,6 @@
 // Holds and once are as for copies (copies.cc).
 #include "synth/smt/in_out.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -130,7 +128,7 @@ void InOutEncoding::EncodeDown(const Run& run, const Table& gone) {
   for (int32_t r = 0; r < machine().ranks; ++r) {
     const size_t rank = static_cast<size_t>(r);
     Add(!here[0][rank]);
-    Add(here[steps()][rank], fmt::format("needs of rank {}", r));
+    Add(here[steps()][rank]);
     z3::expr_vector all = None();
     for (int32_t s = 0; s < steps(); ++s) {
       for (int32_t e : machine().out[r]) Add(!run.down[s][e] || here[s][rank]);

@@ -110,7 +110,8 @@ class RequestSearch {
   Question Widest() {
     const SynthesisLimits& limits = request_.limits;
     Question widest{.chunks = limits.chunks.value_or(1), .steps = 0, .rounds = 0};
-    widest.steps = limits.steps.value_or(limits.rounds.value_or(oracle_.LeastSteps() + FurtherSteps()));
+    widest.steps =
+        limits.steps.value_or(limits.rounds.value_or(oracle_.LeastSteps() + Further(kFurtherSteps)));
     widest.rounds = limits.rounds
                         ? *limits.rounds
                         : std::min<int64_t>(oracle_.MostRounds(widest.steps, widest.chunks), kMostLimit);
@@ -169,7 +170,7 @@ class RequestSearch {
     for (int32_t chunks : chunk_counts) {
       const double round_ps = RoundPs(chunks);
       const int32_t first_step = limits.steps.value_or(oracle_.FirstSteps()),
-                    last_step = limits.steps.value_or(least_steps + FurtherSteps());
+                    last_step = limits.steps.value_or(least_steps + Further(kFurtherSteps));
       std::vector<int32_t> step_counts;
       for (int32_t steps = first_step; steps <= last_step; ++steps) step_counts.push_back(steps);
       // No schedule has more steps than rounds.
@@ -177,7 +178,7 @@ class RequestSearch {
       for (int32_t steps : step_counts) {
         const int64_t least = oracle_.LeastRounds(std::max(steps, least_steps), chunks);
         const int64_t first_round = limits.rounds ? *limits.rounds : least,
-                      last_round = limits.rounds ? *limits.rounds : least + FurtherRounds();
+                      last_round = limits.rounds ? *limits.rounds : least + Further(kFurtherRounds);
         for (int64_t rounds = first_round; rounds <= last_round; ++rounds) {
           const Question question{chunks, steps, rounds};
           if (const std::optional<Refusal> why = oracle_.Forbidden(question)) {
@@ -199,11 +200,8 @@ class RequestSearch {
   }
 
   // A gather and then a spread take twice the steps and rounds that the farthest need says.
-  int32_t FurtherSteps() const {
-    return oracle_.form() == Form::kSums ? oracle_.LeastSteps() + kFurtherSteps : kFurtherSteps;
-  }
-  int64_t FurtherRounds() {
-    return oracle_.form() == Form::kSums ? oracle_.LeastSteps() + kFurtherRounds : kFurtherRounds;
+  int32_t Further(int32_t most) const {
+    return most + (oracle_.form() == Form::kSums ? oracle_.LeastSteps() : 0);
   }
 
   Status ToStatus(const Question& question, const Refusal& refusal) const {

@@ -16,8 +16,6 @@
 //   needs     in the end ranks hold what they need and no more: has(r,q,S) = after(r,q)
 #include "synth/smt/sums.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -120,7 +118,7 @@ void SumEncoding::EncodeChunk(size_t c) {
     if (chunk.after[r] == 0) continue;
     for (int32_t q = 0; q < chunk.contributions; ++q) {
       const z3::expr has = Has(c, r, q, steps());
-      Add((chunk.after[r] >> q & 1) != 0 ? has : !has, fmt::format("needs of rank {}", r));
+      Add((chunk.after[r] >> q & 1) != 0 ? has : !has);
     }
   }
 }
