@@ -170,7 +170,7 @@ Status Communicator::LoadPlans(std::string name, std::vector<ServedPlan> plans) 
     XCCL_ASSIGN_OR_RETURN(loaded->runner, backend_.load(loaded->book.directory, loaded->plans));
   } else {
     XCCL_RETURN_IF_ERROR(StartWorker());
-    XCCL_ASSIGN_OR_RETURN(loaded->wiring, WiringOf(programs, options_.wiring));
+    XCCL_ASSIGN_OR_RETURN(loaded->wiring, WiringOf(programs));
     XCCL_ASSIGN_OR_RETURN(loaded->transport, backend_.connect(loaded->wiring));
   }
   const std::lock_guard lock(mutex_);

@@ -30,7 +30,6 @@ namespace xccl {
 
 struct CommunicatorOptions {
   std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // without progress on any rank
-  WiringOptions wiring;
 };
 
 // Public functions are safe from any thread.

@@ -66,7 +66,7 @@ class RunTable {
   static StatusOr<RunTable> Create(const Program& program, const Collective& collective,
                                    const RunOptions& options, std::vector<Rank> ranks);
 
-  // As given, except that a collective that only moves data has the operator sum, so that nothing is scaled.
+  // The options given, but a collective that only moves data has the operator sum, so that nothing is scaled.
   const RunOptions& options() const { return options_; }
   const std::vector<Rank>& ranks() const { return ranks_; }
   // In order of size, out of place before in place; none in place for kinds or programs that have no such

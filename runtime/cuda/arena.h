@@ -88,7 +88,7 @@ struct ArenaLayout {
   int64_t bytes = 0;
 };
 
-// By rank. Cost: linear in connections × instances + ranks.
+// The result is by rank. Cost: linear in connections × instances + ranks.
 IdVector<Rank, ArenaLayout> LayoutArenas(const Program& program, const ArenaShape& shape);
 
 // A rank's device::Connections. `arenas`: the address of every rank's arena as this rank sees it; only those

@@ -76,7 +76,7 @@ StatusOr<std::unique_ptr<DeviceProgram>> DeviceProgram::Connect(
   return made;
 }
 
-// As many instances as the program has, the budget allows and every device can run at once.
+// All ranks take the most instances that the program has, the budget allows and every device runs at once.
 Status DeviceProgram::AgreeOnInstances(const Kernel& kernel) {
   const int32_t blocks = std::max(1, form_.blocks_per_rank);
   int64_t instances =
@@ -199,8 +199,8 @@ Status DeviceProgram::WriteArena(size_t local, std::span<const DevicePointer> ar
   return WriteTables(local);
 }
 
-// By rank of the program: ranks of this process have the same addresses; for the others it is what is
-// registered.
+// The deltas to every rank of the program: ranks of this process have the same addresses; the registry knows
+// those of the others.
 Status DeviceProgram::WriteWindows(size_t local) {
   std::vector<uint64_t> windows(static_cast<size_t>(program_.ranks.size()) * kWindows, device::kUnmapped);
   for (Rank r(0); r.value < program_.ranks.size(); ++r.value) {

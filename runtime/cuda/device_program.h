@@ -129,7 +129,7 @@ class DeviceProgram {
  private:
   struct RankState;
   struct DeviceState;
-  // By device, the address at which it sees each rank's arena; 0: it does not.
+  // The address at which each device sees each rank's arena; 0: it does not.
   using SeenArenas = std::map<int32_t, std::vector<DevicePointer>>;
   // The values that follow from the sizes.
   struct Prepared {

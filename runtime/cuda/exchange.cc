@@ -35,21 +35,21 @@ struct Hello {
   int32_t party = 0, parties = 0, process = 0, unused = 0;
 };
 
-// One end of a stream socket. Every function gives up at `until`.
-struct Line {
-  OwnedFile socket;
+// One end of a stream. Every function gives up at `until`.
+struct Socket {
+  OwnedFile file;
   Clock::time_point until;
 
   Status Wait(short events) const {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-    pollfd ready{socket.get(), events, 0};
+    pollfd ready{file.get(), events, 0};
     const int count = poll(&ready, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30)));
     if (count > 0 || (count < 0 && errno == EINTR)) return OkStatus();
     return LimitReached("nothing came in time");
   }
   Status Send(std::span<const std::byte> bytes) const {
     while (!bytes.empty()) {
-      const ssize_t sent = send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      const ssize_t sent = send(file.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent > 0) {
         bytes = bytes.subspan(static_cast<size_t>(sent));
       } else if (errno == EAGAIN || errno == EINTR) {
@@ -63,7 +63,7 @@ struct Line {
   Status Receive(std::span<std::byte> bytes) const {
     while (!bytes.empty()) {
       XCCL_RETURN_IF_ERROR(Wait(POLLIN));
-      const ssize_t got = recv(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+      const ssize_t got = recv(file.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
       if (got > 0) {
         bytes = bytes.subspan(static_cast<size_t>(got));
       } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
@@ -99,7 +99,7 @@ struct Line {
       const int descriptor = files[i].get();
       std::memcpy(CMSG_DATA(rights) + i * sizeof(int), &descriptor, sizeof descriptor);
     }
-    while (sendmsg(socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) != 1) {
+    while (sendmsg(file.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) != 1) {
       if (errno != EAGAIN && errno != EINTR)
         return LimitReached(fmt::format("files cannot be sent ({})", std::strerror(errno)));
       XCCL_RETURN_IF_ERROR(Wait(POLLOUT));
@@ -117,7 +117,7 @@ struct Line {
     message.msg_controllen = control.size();
     while (true) {
       XCCL_RETURN_IF_ERROR(Wait(POLLIN));
-      const ssize_t got = recvmsg(socket.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+      const ssize_t got = recvmsg(file.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
       if (got == 1) break;
       if (got == 0 || (errno != EAGAIN && errno != EINTR)) return PeerEnded("its process ended");
     }
@@ -178,7 +178,7 @@ struct Meeting {
   std::string name;
   int32_t party = 0, parties = 1;
   std::chrono::nanoseconds time_limit{};
-  std::vector<Line> lines;               // party 0: by party, its own unused; others: one, to party 0
+  std::vector<Socket> sockets;           // party 0: by party, its own unused; others: one, to party 0
   std::vector<OwnedFile> processes;      // pidfds by party; not open where unknown
   std::atomic<int32_t>* left = nullptr;  // by party, shared by all: it left in good order
 
@@ -201,26 +201,26 @@ struct Meeting {
 
 Status Meeting::Listen() {
   const Clock::time_point until = Clock::now() + time_limit;
-  const Line listener{OwnedFile(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), until};
-  const int door = listener.socket.get();
+  const Socket listener{OwnedFile(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), until};
+  const int door = listener.file.get();
   socklen_t length = 0;
   const sockaddr_un address = AddressOf(name, length);
   if (door < 0 || bind(door, reinterpret_cast<const sockaddr*>(&address), length) != 0 ||
       listen(door, parties) != 0)
     return InvalidInput(fmt::format("{}: cannot listen: {}", name, std::strerror(errno)));
-  lines.resize(static_cast<size_t>(parties));
+  sockets.resize(static_cast<size_t>(parties));
   for (int32_t come = 1; come < parties;) {
     if (!listener.Wait(POLLIN).ok())
       return LimitReached(fmt::format("{}: {} of {} processes came within {} s", name, come, parties,
                                       std::chrono::duration<double>(time_limit).count()));
-    Line line{OwnedFile(accept4(door, nullptr, nullptr, SOCK_CLOEXEC)), until};
+    Socket made{OwnedFile(accept4(door, nullptr, nullptr, SOCK_CLOEXEC)), until};
     Hello hello;
-    if (!line.socket.open() || !IsOurs(line.socket.get()) || !line.ReceiveValue(hello).ok()) continue;
+    if (!made.file.open() || !IsOurs(made.file.get()) || !made.ReceiveValue(hello).ok()) continue;
     if (hello.magic != kMagic || hello.parties != parties || hello.party < 1 || hello.party >= parties ||
-        lines[static_cast<size_t>(hello.party)].socket.open())
+        sockets[static_cast<size_t>(hello.party)].file.open())
       return InvalidInput(fmt::format("{}: party {} of {} came; expected each of 1 to {} once", name,
                                       hello.party, hello.parties, parties - 1));
-    lines[static_cast<size_t>(hello.party)] = std::move(line);
+    sockets[static_cast<size_t>(hello.party)] = std::move(made);
     ++come;
   }
   return OkStatus();
@@ -234,8 +234,8 @@ Status Meeting::Connect() {
     OwnedFile end(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (end.open() && connect(end.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0 &&
         IsOurs(end.get())) {
-      lines.push_back({std::move(end), until});
-      return lines[0].SendValue(Hello{kMagic, party, parties, getpid(), 0});
+      sockets.push_back({std::move(end), until});
+      return sockets[0].SendValue(Hello{kMagic, party, parties, getpid(), 0});
     }
     if (Clock::now() > until)
       return LimitReached(fmt::format("{}: party 0 did not come within {} s", name,
@@ -269,24 +269,25 @@ Status Meeting::WatchProcesses() {
 
 StatusOr<std::vector<Parcel>> Meeting::All(Parcel mine) {
   const Clock::time_point until = Clock::now() + time_limit;
-  for (Line& line : lines) line.until = until;
+  for (Socket& socket : sockets) socket.until = until;
   std::vector<Parcel> all(static_cast<size_t>(parties));
-  const auto receive = [&](const Line& line, size_t of, int32_t from) -> Status {
-    StatusOr<Parcel> parcel = line.ReceiveParcel();
+  const auto receive = [&](const Socket& socket, size_t of, int32_t from) -> Status {
+    StatusOr<Parcel> parcel = socket.ReceiveParcel();
     if (!parcel.ok()) return Annotate(parcel.status(), fmt::format("{}: party {}", name, from));
     all[of] = *std::move(parcel);
     return OkStatus();
   };
   if (party != 0) {
-    XCCL_RETURN_IF_ERROR(Annotate(lines[0].SendParcel(mine), name + ": party 0"));
-    for (size_t p = 0; p < all.size(); ++p) XCCL_RETURN_IF_ERROR(receive(lines[0], p, 0));
+    XCCL_RETURN_IF_ERROR(Annotate(sockets[0].SendParcel(mine), name + ": party 0"));
+    for (size_t p = 0; p < all.size(); ++p) XCCL_RETURN_IF_ERROR(receive(sockets[0], p, 0));
     return all;
   }
   all[0] = std::move(mine);
-  for (size_t p = 1; p < all.size(); ++p) XCCL_RETURN_IF_ERROR(receive(lines[p], p, static_cast<int32_t>(p)));
+  for (size_t p = 1; p < all.size(); ++p)
+    XCCL_RETURN_IF_ERROR(receive(sockets[p], p, static_cast<int32_t>(p)));
   for (size_t to = 1; to < all.size(); ++to)
     for (const Parcel& parcel : all)
-      XCCL_RETURN_IF_ERROR(Annotate(lines[to].SendParcel(parcel), fmt::format("{}: party {}", name, to)));
+      XCCL_RETURN_IF_ERROR(Annotate(sockets[to].SendParcel(parcel), fmt::format("{}: party {}", name, to)));
   return all;
 }
 

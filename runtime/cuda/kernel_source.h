@@ -22,7 +22,7 @@ namespace xccl::cuda {
 // (embed_headers.sh).
 const std::vector<SourceFile>& DeviceHeaders();
 
-// How a kernel is compiled for one type and operator.
+// The request that compiles a kernel for one type and operator.
 CompileRequest KernelRequest(const std::string& name, const std::string& source, DataType type, ReduceOp op,
                              int32_t arch);
 

@@ -26,7 +26,7 @@ struct Place {
   int32_t party = -1;
 };
 
-// By team, the reason against the switch; "": there is none.
+// The reason against the switch, by team; "": there is none.
 using Reasons = std::vector<std::string>;
 
 Parcel Pack(const Reasons& reasons) {
