@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <numeric>
 #include <optional>
+#include <ranges>
 
 #include "base/files.h"
 
@@ -16,44 +18,30 @@ constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMostWeight = int64_t{1} << 40;
 constexpr int64_t kMostParts = int64_t{1} << 30;
 
-int64_t ValueOf(Rank r) { return r.value; }
-int64_t Same(int64_t value) { return value; }
-
-void WriteTable(const std::vector<TableEntry>& table, JsonWriter& writer) {
+void WriteTable(std::string_view key, const std::vector<TableEntry>& table, JsonWriter& writer) {
+  writer.Key(key);
   writer.BeginArray(JsonWriter::Layout::kLines);
   for (const TableEntry& entry : table) {
     writer.BeginObject();
-    writer.Key("rank");
-    writer.Integer(entry.rank.value);
-    writer.Key("part");
-    writer.Integer(entry.part.value);
-    writer.Key("contributions");
-    writer.Integers(entry.contributions, ValueOf);
+    writer.Member("rank", entry.rank);
+    writer.Member("part", entry.part);
+    writer.Member("contributions", entry.contributions);
     writer.EndObject();
   }
   writer.EndArray();
 }
 
-StatusOr<std::vector<Rank>> ReadRanks(const JsonValue& value, int32_t num_ranks) {
-  XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> items, value.Integers(0, num_ranks - 1));
-  std::vector<Rank> ranks;
-  for (int64_t item : items) ranks.push_back(Rank(item));
-  return ranks;
-}
-
-StatusOr<std::vector<TableEntry>> ReadTable(const JsonValue& value, int32_t num_ranks) {
+StatusOr<std::vector<TableEntry>> ReadTable(const JsonValue& value, std::string_view key, int32_t num_ranks) {
   std::vector<TableEntry> table;
-  XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> entries, value.Items());
+  XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> entries, value.GetItems(key));
   for (const JsonValue& entry : entries) {
     XCCL_RETURN_IF_ERROR(entry.CheckKeys({"rank", "part", "contributions"}));
-    XCCL_ASSIGN_OR_RETURN(const JsonValue rank, entry.Get("rank"));
-    XCCL_ASSIGN_OR_RETURN(const int64_t rank_value, rank.Integer(0, num_ranks - 1));
-    XCCL_ASSIGN_OR_RETURN(const JsonValue part, entry.Get("part"));
-    XCCL_ASSIGN_OR_RETURN(const int64_t part_value, part.Integer(0, kMostParts - 1));
-    XCCL_ASSIGN_OR_RETURN(const JsonValue contributions, entry.Get("contributions"));
-    XCCL_ASSIGN_OR_RETURN(std::vector<Rank> ranks, ReadRanks(contributions, num_ranks));
-    std::sort(ranks.begin(), ranks.end());
-    table.push_back(TableEntry{Rank(rank_value), PartId(part_value), std::move(ranks)});
+    XCCL_ASSIGN_OR_RETURN(const int64_t rank, entry.GetInteger("rank", 0, num_ranks - 1));
+    XCCL_ASSIGN_OR_RETURN(const int64_t part, entry.GetInteger("part", 0, kMostParts - 1));
+    XCCL_ASSIGN_OR_RETURN(std::vector<Rank> contributions,
+                          entry.GetIntegers<Rank>("contributions", 0, num_ranks - 1));
+    std::sort(contributions.begin(), contributions.end());
+    table.push_back(TableEntry{Rank(rank), PartId(part), std::move(contributions)});
   }
   return table;
 }
@@ -69,24 +57,17 @@ StatusOr<std::vector<std::pair<Rank, Rank>>> ReadPairs(const JsonValue& value, i
   return pairs;
 }
 
-StatusOr<std::vector<int64_t>> ReadWeights(const JsonValue& value) {
-  XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> items, value.Integers(0, kMostWeight));
-  return std::vector<int64_t>(items.begin(), items.end());
-}
-
 Status ReadCustom(const JsonValue& value, int32_t num_ranks, CollectiveSpec& spec) {
   for (std::string_view key : {"root", "counts", "pairs"}) {
     XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> found, value.Find(key));
     if (found && !found->IsNull())
       return found->Error("not for a user-defined collective; expected pre and post alone");
   }
+  XCCL_ASSIGN_OR_RETURN(spec.custom_weights, value.GetIntegers<int64_t>("part_sizes", 0, kMostWeight));
   XCCL_ASSIGN_OR_RETURN(const JsonValue sizes, value.Get("part_sizes"));
-  XCCL_ASSIGN_OR_RETURN(spec.custom_weights, ReadWeights(sizes));
   if (spec.custom_weights.empty()) return sizes.Error("no parts; expected at least one");
-  XCCL_ASSIGN_OR_RETURN(const JsonValue pre, value.Get("pre"));
-  XCCL_ASSIGN_OR_RETURN(spec.pre, ReadTable(pre, num_ranks));
-  XCCL_ASSIGN_OR_RETURN(const JsonValue post, value.Get("post"));
-  XCCL_ASSIGN_OR_RETURN(spec.post, ReadTable(post, num_ranks));
+  XCCL_ASSIGN_OR_RETURN(spec.pre, ReadTable(value, "pre", num_ranks));
+  XCCL_ASSIGN_OR_RETURN(spec.post, ReadTable(value, "post", num_ranks));
   return OkStatus();
 }
 
@@ -95,10 +76,9 @@ StatusOr<CollectiveSpec> ReadSpec(const JsonValue& value, int32_t num_ranks) {
   XCCL_ASSIGN_OR_RETURN(const JsonValue name, value.Get("name"));
   XCCL_ASSIGN_OR_RETURN(const std::string_view name_text, name.String());
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> ranks, value.Find("ranks"));
+  spec.ranks = AllRanks(num_ranks);
   if (ranks) {
-    XCCL_ASSIGN_OR_RETURN(spec.ranks, ReadRanks(*ranks, num_ranks));
-  } else {
-    spec.ranks = AllRanks(num_ranks);
+    XCCL_ASSIGN_OR_RETURN(spec.ranks, value.GetIntegers<Rank>("ranks", 0, num_ranks - 1));
   }
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> pre, value.Find("pre"));
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> post, value.Find("post"));
@@ -118,8 +98,7 @@ StatusOr<CollectiveSpec> ReadSpec(const JsonValue& value, int32_t num_ranks) {
   }
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> counts, value.Find("counts"));
   if (counts) {
-    XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> items, counts->Integers(0, INT64_MAX));
-    spec.counts.assign(items.begin(), items.end());
+    XCCL_ASSIGN_OR_RETURN(spec.counts, value.GetIntegers<int64_t>("counts", 0, INT64_MAX));
   }
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> pairs, value.Find("pairs"));
   if (pairs) {
@@ -128,81 +107,68 @@ StatusOr<CollectiveSpec> ReadSpec(const JsonValue& value, int32_t num_ranks) {
   return spec;
 }
 
-// Reads `parts` and `weights`, the chunks of every part. Checks them against `num_parts` before it allocates.
-StatusOr<std::vector<std::vector<int64_t>>> ReadCut(const JsonValue& value, const JsonValue& parts,
-                                                    int64_t num_parts) {
-  XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> sizes, parts.Integers(1, kMost));
+// How every part is cut into chunks, as Collective::WithWeights takes it.
+struct PartCuts {
+  std::vector<int32_t> chunks;
+  std::vector<int64_t> weights;
+};
+
+// Reads `parts` and `weights`, if they are there. Checks them against `num_parts` before it allocates.
+StatusOr<std::optional<PartCuts>> ReadCuts(const JsonValue& value, int64_t num_parts) {
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> parts, value.Find("parts"));
+  if (!parts) return std::optional<PartCuts>();
+  XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> sizes, parts->Integers(1, kMost));
   XCCL_ASSIGN_OR_RETURN(const JsonValue weights_value, value.Get("weights"));
   XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> weights, weights_value.Integers(0, kMostWeight));
-  if (static_cast<int64_t>(sizes.size()) != num_parts)
-    return parts.Error(fmt::format("{} entries; the collective has {} parts", sizes.size(), num_parts));
-  int64_t chunks = 0;
-  for (int64_t size : sizes) chunks += size;
-  if (chunks != static_cast<int64_t>(weights.size()))
+  if (std::ssize(sizes) != num_parts)
+    return parts->Error(fmt::format("{} entries; the collective has {} parts", sizes.size(), num_parts));
+  const int64_t chunks = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  if (chunks != std::ssize(weights))
     return weights_value.Error(fmt::format("{} entries; parts has {} chunks in all", weights.size(), chunks));
-  std::vector<std::vector<int64_t>> cut;
-  cut.reserve(sizes.size());
-  for (int64_t size : sizes) {
-    const int64_t begin = static_cast<int64_t>(weights.size()) - chunks;
-    chunks -= size;
-    const std::span<const int64_t> own = weights.subspan(begin, size);
-    if (*std::max_element(own.begin(), own.end()) == 0)
-      return weights_value.Error(fmt::format("part {} has only zeros", cut.size()));
-    if (size > int64_t{1} << 22)
-      return parts.Error(fmt::format("part {} has {} chunks; at most 2^22 are supported", cut.size(), size));
-    cut.emplace_back(own.begin(), own.end());
+  int64_t begin = 0;
+  for (size_t p = 0; p < sizes.size(); begin += sizes[p++]) {
+    if (std::ranges::max(weights.subspan(begin, sizes[p])) == 0)
+      return weights_value.Error(fmt::format("part {} has only zeros", p));
+    if (sizes[p] > int64_t{1} << 22)
+      return parts->Error(fmt::format("part {} has {} chunks; at most 2^22 are supported", p, sizes[p]));
   }
-  return cut;
+  return std::optional(PartCuts{{sizes.begin(), sizes.end()}, {weights.begin(), weights.end()}});
 }
 
 }  // namespace
 
 void WriteCutJson(const Collective& collective, JsonWriter& writer) {
-  writer.Key("parts");
-  writer.BeginArray();
-  for (int32_t p = 0; p < collective.num_parts(); ++p) writer.Integer(collective.ChunksOf(PartId(p)));
-  writer.EndArray();
-  writer.Key("weights");
-  writer.BeginArray();
-  for (int32_t c = 0; c < collective.num_chunks(); ++c) writer.Integer(collective.Weight(ChunkId(c)));
-  writer.EndArray();
+  const auto each = [](int32_t count, auto value) {
+    return std::views::iota(0, count) | std::views::transform(value);
+  };
+  writer.Member("parts",
+                each(collective.num_parts(), [&](int32_t p) { return collective.ChunksOf(PartId(p)); }));
+  writer.Member("weights",
+                each(collective.num_chunks(), [&](int32_t c) { return collective.Weight(ChunkId(c)); }));
 }
 
 StatusOr<Collective> ReadCutJson(const JsonValue& value, const Collective& collective) {
-  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> parts, value.Find("parts"));
-  if (!parts) return collective;
-  XCCL_ASSIGN_OR_RETURN(const auto cut, ReadCut(value, *parts, collective.num_parts()));
-  return collective.WithWeights(cut);
+  XCCL_ASSIGN_OR_RETURN(const auto cuts, ReadCuts(value, collective.num_parts()));
+  return cuts ? collective.WithWeights(cuts->chunks, cuts->weights) : collective;
 }
 
 void WriteCollectiveJson(const Collective& collective, JsonWriter& writer) {
   const CollectiveSpec& spec = collective.spec();
-  const bool custom = spec.kind == CollectiveKind::kCustom;
   writer.BeginObject(JsonWriter::Layout::kLines);
-  writer.Key("name");
-  writer.String(collective.name());
-  writer.Key("ranks");
-  writer.Integers(spec.ranks, ValueOf);
+  writer.Member("name", collective.name());
+  writer.Member("ranks", spec.ranks);
   writer.Key("root");
-  spec.root ? writer.Integer(spec.root->value) : writer.Null();
+  spec.root ? writer.Value(*spec.root) : writer.Null();
   WriteCutJson(collective, writer);
-  if (!spec.counts.empty()) {
-    writer.Key("counts");
-    writer.Integers(spec.counts, Same);
-  }
-  if (spec.kind == CollectiveKind::kSendrecv) {
-    writer.Key("pairs");
-    writer.BeginArray();
-    for (const auto& [from, to] : spec.pairs) writer.Integers(std::array{from, to}, ValueOf);
-    writer.EndArray();
-  }
-  if (custom) {
-    writer.Key("part_sizes");
-    writer.Integers(spec.custom_weights, Same);
-    writer.Key("pre");
-    WriteTable(spec.pre, writer);
-    writer.Key("post");
-    WriteTable(spec.post, writer);
+  if (!spec.counts.empty()) writer.Member("counts", spec.counts);
+  if (spec.kind == CollectiveKind::kSendrecv)
+    writer.Member("pairs", std::views::transform(spec.pairs, [](const auto& pair) {
+                    return std::array{pair.first, pair.second};
+                  }));
+  if (spec.kind == CollectiveKind::kCustom) {
+    writer.Member("part_sizes", spec.custom_weights);
+    WriteTable("pre", spec.pre, writer);
+    WriteTable("post", spec.post, writer);
   }
   writer.EndObject();
 }
@@ -211,14 +177,10 @@ StatusOr<Collective> ReadCollectiveJson(const JsonValue& value, int32_t num_rank
   XCCL_RETURN_IF_ERROR(value.CheckKeys(
       {"name", "ranks", "root", "parts", "weights", "counts", "pairs", "part_sizes", "pre", "post"}));
   XCCL_ASSIGN_OR_RETURN(CollectiveSpec spec, ReadSpec(value, num_ranks));
-  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> parts, value.Find("parts"));
-  std::optional<std::vector<std::vector<int64_t>>> cut;
-  if (parts) {
-    XCCL_ASSIGN_OR_RETURN(cut, ReadCut(value, *parts, NumParts(spec)));
-  }
+  XCCL_ASSIGN_OR_RETURN(const auto cuts, ReadCuts(value, NumParts(spec)));
   StatusOr<Collective> whole = Collective::Create(std::move(spec));
   if (!whole.ok()) return value.Error(whole.status().message());
-  return cut ? whole->WithWeights(*cut) : std::move(whole);
+  return cuts ? whole->WithWeights(cuts->chunks, cuts->weights) : std::move(whole);
 }
 
 StatusOr<Collective> ReadCollectiveFile(const std::string& path, int32_t num_ranks) {

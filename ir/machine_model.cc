@@ -19,18 +19,13 @@ constexpr int64_t kMostPs = 1000 * kPsPerSecond;  // a launch or hop that takes 
 constexpr int64_t kMostRatio = 1 << 20;
 constexpr Protocol kProtocols[] = {Protocol::kSimple, Protocol::kLl, Protocol::kLl128};
 
-StatusOr<int64_t> GetInteger(const JsonValue& object, std::string_view key, int64_t low, int64_t high) {
-  XCCL_ASSIGN_OR_RETURN(const JsonValue value, object.Get(key));
-  return value.Integer(low, high);
-}
-
 StatusOr<ProtocolCost> ReadCost(const JsonValue& value) {
   XCCL_RETURN_IF_ERROR(value.CheckKeys({"hop_ps", "block_bytes_per_s", "data_bytes", "wire_bytes"}));
   ProtocolCost cost;
-  XCCL_ASSIGN_OR_RETURN(cost.hop_ps, GetInteger(value, "hop_ps", 0, kMostPs));
-  XCCL_ASSIGN_OR_RETURN(cost.block_bytes_per_s, GetInteger(value, "block_bytes_per_s", 0, kMost));
-  XCCL_ASSIGN_OR_RETURN(const int64_t data, GetInteger(value, "data_bytes", 1, kMostRatio));
-  XCCL_ASSIGN_OR_RETURN(const int64_t wire, GetInteger(value, "wire_bytes", data, kMostRatio));
+  XCCL_ASSIGN_OR_RETURN(cost.hop_ps, value.GetInteger("hop_ps", 0, kMostPs));
+  XCCL_ASSIGN_OR_RETURN(cost.block_bytes_per_s, value.GetInteger("block_bytes_per_s", 0, kMost));
+  XCCL_ASSIGN_OR_RETURN(const int64_t data, value.GetInteger("data_bytes", 1, kMostRatio));
+  XCCL_ASSIGN_OR_RETURN(const int64_t wire, value.GetInteger("wire_bytes", data, kMostRatio));
   cost.data_bytes = static_cast<int32_t>(data);
   cost.wire_bytes = static_cast<int32_t>(wire);
   return cost;
@@ -64,25 +59,20 @@ MachineModel HopperModel() {
 Status WriteMachineModel(const MachineModel& model, const std::string& path) {
   return WriteFileAtomically(path, [&](std::ostream& out) {
     JsonWriter writer(out);
-    const auto integer = [&](std::string_view key, int64_t value) {
-      writer.Key(key);
-      writer.Integer(value);
-    };
     writer.BeginObject(JsonWriter::Layout::kLines);
-    integer("format", kFormat);
-    writer.Key("source");
-    writer.String(model.source);
-    integer("launch_ps", model.launch_ps);
+    writer.Member("format", kFormat);
+    writer.Member("source", model.source);
+    writer.Member("launch_ps", model.launch_ps);
     writer.Key("protocols");
     writer.BeginObject(JsonWriter::Layout::kLines);
     for (const Protocol protocol : kProtocols) {
       const ProtocolCost& cost = model.CostOf(protocol);
       writer.Key(ToString(protocol));
       writer.BeginObject();
-      integer("hop_ps", cost.hop_ps);
-      integer("block_bytes_per_s", cost.block_bytes_per_s);
-      integer("data_bytes", cost.data_bytes);
-      integer("wire_bytes", cost.wire_bytes);
+      writer.Member("hop_ps", cost.hop_ps);
+      writer.Member("block_bytes_per_s", cost.block_bytes_per_s);
+      writer.Member("data_bytes", cost.data_bytes);
+      writer.Member("wire_bytes", cost.wire_bytes);
       writer.EndObject();
     }
     writer.EndObject();
@@ -102,10 +92,8 @@ StatusOr<MachineModel> ReadMachineModel(const std::string& path) {
   if (version != kFormat)
     return format.Error(fmt::format("version {}; this program reads version {}", version, kFormat));
   MachineModel model;
-  XCCL_ASSIGN_OR_RETURN(const JsonValue source, root.Get("source"));
-  XCCL_ASSIGN_OR_RETURN(const std::string_view source_text, source.String());
-  model.source = std::string(source_text);
-  XCCL_ASSIGN_OR_RETURN(model.launch_ps, GetInteger(root, "launch_ps", 0, kMostPs));
+  XCCL_ASSIGN_OR_RETURN(model.source, root.GetString("source"));
+  XCCL_ASSIGN_OR_RETURN(model.launch_ps, root.GetInteger("launch_ps", 0, kMostPs));
   XCCL_ASSIGN_OR_RETURN(const JsonValue protocols, root.Get("protocols"));
   XCCL_RETURN_IF_ERROR(protocols.CheckKeys({"simple", "ll", "ll128"}));
   for (const Protocol protocol : kProtocols) {

@@ -23,20 +23,13 @@ constexpr int64_t kFormat = 1;
 
 void WriteMadeBy(const MadeBy& made_by, JsonWriter& writer) {
   writer.BeginObject();
-  writer.Key("engine");
-  writer.String(made_by.engine);
-  writer.Key("seed");
-  writer.Unsigned(made_by.seed);
-  writer.Key("limits");
-  writer.String(made_by.limits);
-  writer.Key("version");
-  writer.String(made_by.version);
-  writer.Key("size_bytes");
-  writer.Integer(made_by.size_bytes);
-  writer.Key("model");
-  writer.String(made_by.model);
-  writer.Key("exact");
-  writer.Bool(made_by.exact);
+  writer.Member("engine", made_by.engine);
+  writer.Member("seed", made_by.seed);
+  writer.Member("limits", made_by.limits);
+  writer.Member("version", made_by.version);
+  writer.Member("size_bytes", made_by.size_bytes);
+  writer.Member("model", made_by.model);
+  writer.Member("exact", made_by.exact);
   writer.EndObject();
 }
 
@@ -47,8 +40,7 @@ StatusOr<MadeBy> ReadMadeBy(const JsonValue& value) {
   const auto text = [&](std::string_view key, std::string& out) -> Status {
     XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> found, value.Find(key));
     if (!found) return OkStatus();
-    XCCL_ASSIGN_OR_RETURN(const std::string_view string, found->String());
-    out = string;
+    XCCL_ASSIGN_OR_RETURN(out, found->String());
     return OkStatus();
   };
   XCCL_RETURN_IF_ERROR(text("engine", made_by.engine));
@@ -81,8 +73,7 @@ StatusOr<Plan> ReadPlanJson(const JsonValue& root, const std::string& file) {
   XCCL_RETURN_IF_ERROR(CheckFormat(root));
   XCCL_RETURN_IF_ERROR(
       root.CheckKeys({"format", "topology", "collective", "schedule", "program", "made_by"}));
-  XCCL_ASSIGN_OR_RETURN(const JsonValue topology_value, root.Get("topology"));
-  XCCL_ASSIGN_OR_RETURN(const std::string_view xml, topology_value.String());
+  XCCL_ASSIGN_OR_RETURN(const std::string_view xml, root.GetString("topology"));
   XCCL_ASSIGN_OR_RETURN(Topology topology, ReadNativeXml(xml, file + ": topology"));
   XCCL_ASSIGN_OR_RETURN(const JsonValue collective_value, root.Get("collective"));
   XCCL_ASSIGN_OR_RETURN(Collective collective, ReadCollectiveJson(collective_value, topology.num_ranks()));
@@ -117,10 +108,8 @@ Status WritePlan(const Plan& plan, const std::string& path, int64_t most_plain_t
   return WriteFileAtomically(path, [&](std::ostream& out) {
     JsonWriter writer(out);
     writer.BeginObject(JsonWriter::Layout::kLines);
-    writer.Key("format");
-    writer.Integer(kFormat);
-    writer.Key("topology");
-    writer.String(WriteNativeXml(plan.topology));
+    writer.Member("format", kFormat);
+    writer.Member("topology", WriteNativeXml(plan.topology));
     writer.Key("collective");
     WriteCollectiveJson(plan.collective, writer);
     writer.Key("schedule");

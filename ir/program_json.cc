@@ -40,35 +40,18 @@ void WriteThreadblock(const Program& program, const Threadblock& block, JsonWrit
     writer.Integers(block.instructions, value);
   };
   writer.BeginObject();
-  if (block.send_peer) {
-    writer.Key("send");
-    writer.Integer(block.send_peer->value);
-  }
-  if (block.send_group) {
-    writer.Key("send_group");
-    writer.Integer(*block.send_group);
-  }
-  if (block.recv_peer) {
-    writer.Key("recv");
-    writer.Integer(block.recv_peer->value);
-  }
-  if (block.recv_group) {
-    writer.Key("recv_group");
-    writer.Integer(*block.recv_group);
-  }
-  writer.Key("channel");
-  writer.Integer(block.channel);
-  writer.Key("op");
-  writer.String(ops);
+  writer.Member("send", block.send_peer);
+  writer.Member("send_group", block.send_group);
+  writer.Member("recv", block.recv_peer);
+  writer.Member("recv_group", block.recv_group);
+  writer.Member("channel", block.channel);
+  writer.Member("op", ops);
   column("count", [](const Instruction& i) { return i.count; });
-  writer.Key("src_buffer");
-  writer.String(src_buffer);
+  writer.Member("src_buffer", src_buffer);
   column("src", [](const Instruction& i) { return ReadsSource(i.op) ? i.src.slot : 0; });
-  writer.Key("dst_buffer");
-  writer.String(dst_buffer);
+  writer.Member("dst_buffer", dst_buffer);
   column("dst", [](const Instruction& i) { return WritesDestination(i.op) ? i.dst.slot : 0; });
-  writer.Key("flags");
-  writer.String(flags);
+  writer.Member("flags", flags);
   // Each dependency is three entries: instruction, threadblock, index.
   writer.Key("deps");
   writer.BeginArray();
@@ -76,19 +59,11 @@ void WriteThreadblock(const Program& program, const Threadblock& block, JsonWrit
     const Instruction& instruction = block.instructions[i];
     for (int32_t d = 0; d < instruction.dep_count; ++d) {
       const Dependency& on = program.dependencies[static_cast<size_t>(instruction.dep_first + d)];
-      for (int64_t value :
-           {static_cast<int64_t>(i), static_cast<int64_t>(on.threadblock), static_cast<int64_t>(on.index)})
-        writer.Integer(value);
+      for (int32_t value : {static_cast<int32_t>(i), on.threadblock, on.index}) writer.Integer(value);
     }
   }
   writer.EndArray();
   writer.EndObject();
-}
-
-StatusOr<int32_t> GetInteger(const JsonValue& object, std::string_view key, int32_t low, int32_t high) {
-  XCCL_ASSIGN_OR_RETURN(const JsonValue value, object.Get(key));
-  XCCL_ASSIGN_OR_RETURN(const int64_t integer, value.Integer(low, high));
-  return static_cast<int32_t>(integer);
 }
 
 StatusOr<std::vector<Opcode>> ReadOpcodes(const JsonValue& object) {
@@ -192,7 +167,7 @@ StatusOr<Threadblock> ReadThreadblock(const JsonValue& value, Program& program) 
   XCCL_ASSIGN_OR_RETURN(block.send_group, ReadPeer<int32_t>(value, "send_group"));
   XCCL_ASSIGN_OR_RETURN(block.recv_peer, ReadPeer<Rank>(value, "recv"));
   XCCL_ASSIGN_OR_RETURN(block.recv_group, ReadPeer<int32_t>(value, "recv_group"));
-  XCCL_ASSIGN_OR_RETURN(block.channel, GetInteger(value, "channel", 0, kMax));
+  XCCL_ASSIGN_OR_RETURN(block.channel, value.GetInteger("channel", 0, kMax));
   XCCL_ASSIGN_OR_RETURN(const std::vector<Opcode> ops, ReadOpcodes(value));
   XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> count, ReadColumn(value, "count", ops.size(), 0));
   XCCL_ASSIGN_OR_RETURN(const std::vector<size_t> flags, ReadCodes(value, "flags", ops.size(), kFlags));
@@ -230,16 +205,11 @@ void WriteGroups(const std::vector<Group>& groups, JsonWriter& writer) {
   writer.BeginArray(JsonWriter::Layout::kLines);
   for (const Group& group : groups) {
     writer.BeginObject();
-    writer.Key("kind");
-    writer.String(ToString(group.kind));
-    writer.Key("root");
-    writer.Integer(group.root.value);
-    writer.Key("members");
-    writer.Integers(group.members, [](Rank rank) { return rank.value; });
-    writer.Key("channel");
-    writer.Integer(group.channel);
-    writer.Key("path");
-    writer.Integers(group.path, [](LinkId link) { return link.value; });
+    writer.Member("kind", ToString(group.kind));
+    writer.Member("root", group.root);
+    writer.Member("members", group.members);
+    writer.Member("channel", group.channel);
+    writer.Member("path", group.path);
     writer.EndObject();
   }
   writer.EndArray();
@@ -253,15 +223,11 @@ StatusOr<Group> ReadGroup(const JsonValue& value) {
   const std::optional<Group::Kind> known = ParseGroupKind(name);
   if (!known) return kind.Error(fmt::format("no kind '{}'; expected multicast or reduce", name));
   group.kind = *known;
-  XCCL_ASSIGN_OR_RETURN(const int32_t root, GetInteger(value, "root", 0, kMax));
+  XCCL_ASSIGN_OR_RETURN(const int64_t root, value.GetInteger("root", 0, kMax));
   group.root = Rank(root);
-  XCCL_ASSIGN_OR_RETURN(group.channel, GetInteger(value, "channel", 0, kMax));
-  XCCL_ASSIGN_OR_RETURN(const JsonValue members, value.Get("members"));
-  XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> ranks, members.Integers(0, kMax));
-  for (int64_t rank : ranks) group.members.push_back(Rank(rank));
-  XCCL_ASSIGN_OR_RETURN(const JsonValue path, value.Get("path"));
-  XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> links, path.Integers(0, kMax));
-  for (int64_t link : links) group.path.push_back(LinkId(link));
+  XCCL_ASSIGN_OR_RETURN(group.channel, value.GetInteger("channel", 0, kMax));
+  XCCL_ASSIGN_OR_RETURN(group.members, value.GetIntegers<Rank>("members", 0, kMax));
+  XCCL_ASSIGN_OR_RETURN(group.path, value.GetIntegers<LinkId>("path", 0, kMax));
   return group;
 }
 
@@ -271,25 +237,20 @@ Status ReadGroups(const JsonValue& program, std::vector<Group>& groups) {
   if (!value) return OkStatus();
   XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> items, value->Items());
   for (const JsonValue& item : items) {
-    XCCL_ASSIGN_OR_RETURN(Group group, ReadGroup(item));
-    groups.push_back(std::move(group));
+    XCCL_ASSIGN_OR_RETURN(groups.emplace_back(), ReadGroup(item));
   }
   return OkStatus();
 }
 
 Status ReadRanks(const JsonValue& value, Program& program) {
-  XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> ranks, value.Items());
+  XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> ranks, value.GetItems("ranks"));
   for (const JsonValue& item : ranks) {
     XCCL_RETURN_IF_ERROR(item.CheckKeys({"scratch", "threadblocks"}));
     RankProgram rank;
-    XCCL_ASSIGN_OR_RETURN(const JsonValue scratch, item.Get("scratch"));
-    XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> chunks, scratch.Integers(0, kMax));
-    for (int64_t chunk : chunks) rank.scratch.push_back(ChunkId(chunk));
-    XCCL_ASSIGN_OR_RETURN(const JsonValue blocks, item.Get("threadblocks"));
-    XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> items, blocks.Items());
-    for (const JsonValue& block : items) {
-      XCCL_ASSIGN_OR_RETURN(Threadblock read, ReadThreadblock(block, program));
-      rank.threadblocks.push_back(std::move(read));
+    XCCL_ASSIGN_OR_RETURN(rank.scratch, item.GetIntegers<ChunkId>("scratch", 0, kMax));
+    XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> blocks, item.GetItems("threadblocks"));
+    for (const JsonValue& block : blocks) {
+      XCCL_ASSIGN_OR_RETURN(rank.threadblocks.emplace_back(), ReadThreadblock(block, program));
     }
     program.ranks.push_back(std::move(rank));
   }
@@ -302,24 +263,19 @@ void WriteProgramJson(const LoweredProgram& lowered, const Collective& schedule_
   const Program& program = lowered.program;
   writer.BeginObject(JsonWriter::Layout::kLines);
   if (!(lowered.collective == schedule_cut)) WriteCutJson(lowered.collective, writer);
-  writer.Key("protocol");
-  writer.String(ToString(program.protocol));
-  writer.Key("slots");
-  writer.Integer(program.slots);
-  writer.Key("instances");
-  writer.Integer(program.instances);
-  writer.Key("segment_bytes");
-  writer.Integer(program.segment_bytes);
-  writer.Key("in_place");
-  writer.Bool(program.in_place);
+  writer.Member("protocol", ToString(program.protocol));
+  writer.Member("slots", program.slots);
+  writer.Member("instances", program.instances);
+  writer.Member("segment_bytes", program.segment_bytes);
+  writer.Member("in_place", program.in_place);
   writer.Key("connections");
   writer.BeginArray();
   for (const Connection& connection : program.connections) {
     writer.BeginArray();
-    writer.Integer(connection.src.value);
-    writer.Integer(connection.dst.value);
-    writer.Integer(connection.channel);
-    for (LinkId link : connection.path) writer.Integer(link.value);
+    writer.Value(connection.src);
+    writer.Value(connection.dst);
+    writer.Value(connection.channel);
+    for (LinkId link : connection.path) writer.Value(link);
     writer.EndArray();
   }
   writer.EndArray();
@@ -328,8 +284,7 @@ void WriteProgramJson(const LoweredProgram& lowered, const Collective& schedule_
   writer.BeginArray(JsonWriter::Layout::kLines);
   for (const RankProgram& rank : program.ranks) {
     writer.BeginObject();
-    writer.Key("scratch");
-    writer.Integers(rank.scratch, [](ChunkId chunk) { return chunk.value; });
+    writer.Member("scratch", rank.scratch);
     writer.Key("threadblocks");
     writer.BeginArray(JsonWriter::Layout::kLines);
     for (const Threadblock& block : rank.threadblocks) WriteThreadblock(program, block, writer);
@@ -351,17 +306,15 @@ StatusOr<LoweredProgram> ReadProgramJson(const JsonValue& value, const Collectiv
   if (!known)
     return protocol.Error(fmt::format("no protocol '{}'; expected simple, ll or ll128", protocol_name));
   program.protocol = *known;
-  XCCL_ASSIGN_OR_RETURN(program.slots, GetInteger(value, "slots", 1, kMaxSlots));
-  XCCL_ASSIGN_OR_RETURN(program.instances, GetInteger(value, "instances", 1, kMaxInstances));
-  XCCL_ASSIGN_OR_RETURN(const JsonValue segment, value.Get("segment_bytes"));
-  XCCL_ASSIGN_OR_RETURN(program.segment_bytes, segment.Integer(0, std::numeric_limits<int64_t>::max()));
-  XCCL_ASSIGN_OR_RETURN(const JsonValue in_place, value.Get("in_place"));
-  XCCL_ASSIGN_OR_RETURN(program.in_place, in_place.Bool());
+  XCCL_ASSIGN_OR_RETURN(program.slots, value.GetInteger("slots", 1, kMaxSlots));
+  XCCL_ASSIGN_OR_RETURN(program.instances, value.GetInteger("instances", 1, kMaxInstances));
+  XCCL_ASSIGN_OR_RETURN(program.segment_bytes,
+                        value.GetInteger("segment_bytes", 0, std::numeric_limits<int64_t>::max()));
+  XCCL_ASSIGN_OR_RETURN(program.in_place, value.GetBool("in_place"));
   XCCL_ASSIGN_OR_RETURN(const JsonValue connections, value.Get("connections"));
   XCCL_RETURN_IF_ERROR(ReadConnections(connections, program));
   XCCL_RETURN_IF_ERROR(ReadGroups(value, program.groups));
-  XCCL_ASSIGN_OR_RETURN(const JsonValue ranks, value.Get("ranks"));
-  XCCL_RETURN_IF_ERROR(ReadRanks(ranks, program));
+  XCCL_RETURN_IF_ERROR(ReadRanks(value, program));
   return LoweredProgram{std::move(collective), std::move(program)};
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <ranges>
 
 namespace xccl {
 namespace {
@@ -31,9 +32,9 @@ void WriteEnds(const Schedule& s, const Topology& topology, bool sources, JsonWr
   for (int64_t t = 0; t < s.size(); ++t) {
     const std::vector<Rank>& ends = of_path[s.path[t].index()];
     if (ends.size() > 1)
-      writer.Integers(ends, [](Rank r) { return r.value; });
+      writer.Value(ends);
     else
-      writer.Integer(own[t].value);
+      writer.Value(own[t]);
   }
   writer.EndArray();
 }
@@ -84,31 +85,17 @@ Status CheckLists(const JsonValue& column, const Schedule& s, const Topology& to
   return OkStatus();
 }
 
-template <typename T>
-StatusOr<std::vector<T>> ReadColumn(const JsonValue& schedule, std::string_view key) {
-  XCCL_ASSIGN_OR_RETURN(const JsonValue column, schedule.Get(key));
-  XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> items, column.Integers(0, kMost));
-  std::vector<T> values;
-  values.reserve(items.size());
-  for (int64_t item : items) values.push_back(T(item));
-  return values;
-}
-
 void WriteSymmetry(const std::vector<Automorphism>& generators, JsonWriter& writer) {
   writer.Key("symmetry");
   writer.BeginObject();
-  writer.Key("order");
-  writer.Integers(generators, [](const Automorphism& g) { return g.order; });
-  writer.Key("image");
-  writer.BeginArray();
-  for (const Automorphism& g : generators) writer.Integers(g.image, [](NodeId n) { return n.value; });
-  writer.EndArray();
+  writer.Member("order", std::views::transform(generators, &Automorphism::order));
+  writer.Member("image", std::views::transform(generators, &Automorphism::image));
   writer.EndObject();
 }
 
 StatusOr<std::vector<Automorphism>> ReadSymmetry(const JsonValue& value) {
   XCCL_RETURN_IF_ERROR(value.CheckKeys({"order", "image"}));
-  XCCL_ASSIGN_OR_RETURN(const std::vector<int32_t> orders, ReadColumn<int32_t>(value, "order"));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<int32_t> orders, value.GetIntegers<int32_t>("order", 0, kMost));
   XCCL_ASSIGN_OR_RETURN(const JsonValue image, value.Get("image"));
   XCCL_ASSIGN_OR_RETURN(const IntegerLists images, image.Lists(0, kMost));
   if (orders.empty()) return value.Error("no generators; expected one or more");
@@ -125,30 +112,20 @@ StatusOr<std::vector<Automorphism>> ReadSymmetry(const JsonValue& value) {
 }  // namespace
 
 void WriteScheduleJson(const Schedule& s, const Topology& topology, JsonWriter& writer) {
-  const auto value = [](const auto& id) { return id.value; };
-  const auto number = [](int32_t i) { return i; };
   writer.BeginObject(JsonWriter::Layout::kLines);
-  writer.Key("chunks");
-  writer.Integer(s.num_chunks);
-  writer.Key("first");
-  writer.Integers(s.first, value);
-  writer.Key("count");
-  writer.Integers(s.count, number);
+  writer.Member("chunks", s.num_chunks);
+  writer.Member("first", s.first);
+  writer.Member("count", s.count);
   writer.Key("src");
   WriteEnds(s, topology, true, writer);
   writer.Key("dst");
   WriteEnds(s, topology, false, writer);
-  writer.Key("path");
-  writer.BeginArray();
-  for (PathId p : s.path) writer.Integers(s.paths[p], value);
-  writer.EndArray();
-  writer.Key("op");
+  writer.Member("path", std::views::transform(s.path, [&](PathId p) { return s.paths[p]; }));
   std::string ops;
   ops.reserve(s.op.size());
   for (TransferOp op : s.op) ops += op == TransferOp::kCopy ? 'c' : 'r';
-  writer.String(ops);
-  writer.Key("step");
-  writer.Integers(s.step, number);
+  writer.Member("op", ops);
+  writer.Member("step", s.step);
   if (!s.symmetry.empty()) WriteSymmetry(s.symmetry, writer);
   writer.EndObject();
 }
@@ -157,10 +134,9 @@ StatusOr<Schedule> ReadScheduleJson(const JsonValue& value, const Topology& topo
   XCCL_RETURN_IF_ERROR(
       value.CheckKeys({"chunks", "first", "count", "src", "dst", "path", "op", "step", "symmetry"}));
   Schedule s;
-  XCCL_ASSIGN_OR_RETURN(const JsonValue chunks, value.Get("chunks"));
-  XCCL_ASSIGN_OR_RETURN(s.num_chunks, chunks.Integer(0, kMost));
-  XCCL_ASSIGN_OR_RETURN(s.first, ReadColumn<ChunkId>(value, "first"));
-  XCCL_ASSIGN_OR_RETURN(s.count, ReadColumn<int32_t>(value, "count"));
+  XCCL_ASSIGN_OR_RETURN(s.num_chunks, value.GetInteger("chunks", 0, kMost));
+  XCCL_ASSIGN_OR_RETURN(s.first, value.GetIntegers<ChunkId>("first", 0, kMost));
+  XCCL_ASSIGN_OR_RETURN(s.count, value.GetIntegers<int32_t>("count", 0, kMost));
   XCCL_ASSIGN_OR_RETURN(const JsonValue src, value.Get("src"));
   XCCL_ASSIGN_OR_RETURN(s.src, ReadRanks(src));
   XCCL_ASSIGN_OR_RETURN(const JsonValue dst, value.Get("dst"));
@@ -174,7 +150,7 @@ StatusOr<Schedule> ReadScheduleJson(const JsonValue& value, const Topology& topo
       return op.Error(fmt::format("character {} is '{}'; expected c (copy) or r (reduce)", t, ops[t]));
     s.op.push_back(ops[t] == 'c' ? TransferOp::kCopy : TransferOp::kReduce);
   }
-  XCCL_ASSIGN_OR_RETURN(s.step, ReadColumn<int32_t>(value, "step"));
+  XCCL_ASSIGN_OR_RETURN(s.step, value.GetIntegers<int32_t>("step", 0, kMost));
   const std::pair<std::string_view, size_t> lengths[] = {{"count", s.count.size()}, {"src", s.src.size()},
                                                          {"dst", s.dst.size()},     {"path", s.path.size()},
                                                          {"op", s.op.size()},       {"step", s.step.size()}};

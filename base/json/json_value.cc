@@ -345,6 +345,26 @@ StatusOr<JsonValue> JsonValue::Get(std::string_view key) const {
   return *value;
 }
 
+StatusOr<bool> JsonValue::GetBool(std::string_view key) const {
+  XCCL_ASSIGN_OR_RETURN(const JsonValue value, Get(key));
+  return value.Bool();
+}
+
+StatusOr<int64_t> JsonValue::GetInteger(std::string_view key, int64_t low, int64_t high) const {
+  XCCL_ASSIGN_OR_RETURN(const JsonValue value, Get(key));
+  return value.Integer(low, high);
+}
+
+StatusOr<std::string_view> JsonValue::GetString(std::string_view key) const {
+  XCCL_ASSIGN_OR_RETURN(const JsonValue value, Get(key));
+  return value.String();
+}
+
+StatusOr<std::vector<JsonValue>> JsonValue::GetItems(std::string_view key) const {
+  XCCL_ASSIGN_OR_RETURN(const JsonValue value, Get(key));
+  return value.Items();
+}
+
 Status JsonValue::CheckKeys(std::initializer_list<std::string_view> known) const {
   const JsonObject* object = node_->object();
   if (!object) return WrongKind("an object");

@@ -55,6 +55,20 @@ class JsonValue {
   // Members of an object. Find returns nullopt if the key is missing; Get returns an error that names it.
   StatusOr<std::optional<JsonValue>> Find(std::string_view key) const;
   StatusOr<JsonValue> Get(std::string_view key) const;
+  StatusOr<bool> GetBool(std::string_view key) const;
+  StatusOr<int64_t> GetInteger(std::string_view key, int64_t low, int64_t high) const;
+  StatusOr<std::string_view> GetString(std::string_view key) const;
+  StatusOr<std::vector<JsonValue>> GetItems(std::string_view key) const;
+  // Integers as numbers or ids of type T.
+  template <typename T>
+  StatusOr<std::vector<T>> GetIntegers(std::string_view key, int64_t low, int64_t high) const {
+    XCCL_ASSIGN_OR_RETURN(const JsonValue value, Get(key));
+    XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> items, value.Integers(low, high));
+    std::vector<T> all;
+    all.reserve(items.size());
+    for (const int64_t item : items) all.push_back(T(item));
+    return all;
+  }
   // An error, with "did you mean", if the object has a key that is not in `known`.
   Status CheckKeys(std::initializer_list<std::string_view> known) const;
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -34,6 +35,35 @@ class JsonWriter {
   void Null();
   // Each byte that is not valid UTF-8 is written as the character U+0080..U+00FF.
   void String(std::string_view value);
+  // A truth value, number or text; an id as its number; of anything else that can be iterated, an array.
+  template <typename T>
+  void Value(const T& value) {
+    if constexpr (std::is_same_v<T, bool>) {
+      Bool(value);
+    } else if constexpr (std::is_same_v<T, uint64_t>) {
+      Unsigned(value);
+    } else if constexpr (std::is_integral_v<T>) {
+      Integer(value);
+    } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+      String(value);
+    } else if constexpr (requires { value.index(); }) {
+      Integer(value.value);
+    } else {
+      BeginArray();
+      for (const auto& item : value) Value(item);
+      EndArray();
+    }
+  }
+  // A key and its value; of an absent value, nothing.
+  template <typename T>
+  void Member(std::string_view key, const T& value) {
+    Key(key);
+    Value(value);
+  }
+  template <typename T>
+  void Member(std::string_view key, const std::optional<T>& value) {
+    if (value) Member(key, *value);
+  }
   // An array of value(item) for every item.
   template <typename Items, typename Value>
   void Integers(const Items& items, Value&& value) {
