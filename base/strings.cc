@@ -78,4 +78,11 @@ std::string DidYouMean(std::string_view name, std::span<const std::string_view> 
   return nearest.empty() ? "" : "; did you mean '" + nearest + "'?";
 }
 
+StatusOr<size_t> IndexOfName(std::string_view what, std::string_view name,
+                             std::span<const std::string_view> known) {
+  const auto found = std::find(known.begin(), known.end(), name);
+  if (found != known.end()) return static_cast<size_t>(found - known.begin());
+  return InvalidInput("no " + std::string(what) + " '" + std::string(name) + "'" + DidYouMean(name, known));
+}
+
 }  // namespace xccl

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
+
 namespace xccl {
 
 std::vector<std::string> Split(std::string_view text, char separator);  // keeps empty fields
@@ -16,5 +18,9 @@ std::string Join(std::span<const std::string> items, std::string_view separator)
 std::string NearestName(std::string_view name, std::span<const std::string_view> known);
 // "; did you mean 'torus'?" or "".
 std::string DidYouMean(std::string_view name, std::span<const std::string_view> known);
+
+// The index of a name among those known. Errors: kInvalidInput "no WHAT 'name'; did you mean ...?".
+StatusOr<size_t> IndexOfName(std::string_view what, std::string_view name,
+                             std::span<const std::string_view> known);
 
 }  // namespace xccl

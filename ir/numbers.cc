@@ -10,40 +10,28 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
 #include "base/strings.h"
 
 namespace xccl {
 namespace {
 
-struct TypeInfo {
-  DataType type;
-  std::string_view name;
-  int64_t size;
-  bool floating;
-};
-constexpr std::array<TypeInfo, 12> kTypes = {{{DataType::kInt8, "int8", 1, false},
-                                              {DataType::kUint8, "uint8", 1, false},
-                                              {DataType::kInt32, "int32", 4, false},
-                                              {DataType::kUint32, "uint32", 4, false},
-                                              {DataType::kInt64, "int64", 8, false},
-                                              {DataType::kUint64, "uint64", 8, false},
-                                              {DataType::kHalf, "half", 2, true},
-                                              {DataType::kFloat, "float", 4, true},
-                                              {DataType::kDouble, "double", 8, true},
-                                              {DataType::kBfloat16, "bfloat16", 2, true},
-                                              {DataType::kFp8E4m3, "f8e4m3", 1, true},
-                                              {DataType::kFp8E5m2, "f8e5m2", 1, true}}};
-constexpr auto kTypeList = [] {
-  std::array<DataType, kTypes.size()> list{};
-  for (size_t i = 0; i < kTypes.size(); ++i) list[i] = kTypes[i].type;
-  return list;
-}();
-constexpr std::array<ReduceOp, 5> kOps = {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMin, ReduceOp::kMax,
-                                          ReduceOp::kAvg};
+// By DataType.
+constexpr std::array<std::string_view, 12> kTypeNames = {"int8",   "uint8",    "int32",  "uint32",
+                                                         "int64",  "uint64",   "half",   "float",
+                                                         "double", "bfloat16", "f8e4m3", "f8e5m2"};
+constexpr std::array<std::string_view, 5> kOpNames = {"sum", "prod", "min", "max", "avg"};  // by ReduceOp
 
-const TypeInfo& InfoOf(DataType type) { return kTypes[static_cast<size_t>(type)]; }
+// All values of an enum that counts from 0.
+template <typename Enum, size_t kCount>
+constexpr auto kAll = [] {
+  std::array<Enum, kCount> all{};
+  for (size_t i = 0; i < kCount; ++i) all[i] = static_cast<Enum>(i);
+  return all;
+}();
 
 // Drops the low `shift` bits of `bits`, rounding to nearest even. Requires: 0 < shift < 32.
 uint32_t RoundShift(uint32_t bits, int shift) {
@@ -76,18 +64,43 @@ float WidenMagnitude(uint32_t magnitude, int mantissa, int bias) {
                                                                                          << (23 - mantissa));
 }
 
-struct Half {
-  uint16_t bits;
+// A floating type narrower than float.
+struct Format {
+  int bits, mantissa, bias;
+  uint32_t overflow_from;              // the bits of the least float that is too large
+  uint32_t overflow_to, not_a_number;  // what that and NaN become
 };
-struct Bfloat16 {
-  uint16_t bits;
+constexpr Format kHalf = {16, 10, 15, 0x47800000, 0x7c00, 0x7e00};  // 2^16 and above
+constexpr Format kE4m3 = {8, 3, 7, 0x43e00000, 0x7e, 0x7f};         // 448 and above, infinity too
+constexpr Format kE5m2 = {8, 2, 15, 0x47600000, 0x7b, 0x7f};        // 57344 and above, infinity too
+
+uint32_t ToFormat(const Format& format, float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value), magnitude = bits & 0x7fffffff;
+  const uint32_t sign = bits >> 31 << (format.bits - 1);
+  if (magnitude > 0x7f800000) return sign | format.not_a_number;
+  if (magnitude >= format.overflow_from) return sign | format.overflow_to;
+  return sign | RoundMagnitude(magnitude, format.mantissa, format.bias);
+}
+
+// `wide`: the bits of infinity or NaN in float, or 0 for other values.
+float FromFormat(const Format& format, uint32_t bits, uint32_t wide) {
+  const uint32_t sign = bits >> (format.bits - 1) << 31;
+  const uint32_t magnitude = bits & ((1u << (format.bits - 1)) - 1);
+  if (wide == 0) wide = std::bit_cast<uint32_t>(WidenMagnitude(magnitude, format.mantissa, format.bias));
+  return std::bit_cast<float>(sign | wide);
+}
+
+template <DataType kType, typename Bits>
+struct Small {
+  Bits bits;
 };
-struct E4m3 {
-  uint8_t bits;
-};
-struct E5m2 {
-  uint8_t bits;
-};
+using Half = Small<DataType::kHalf, uint16_t>;
+using Bfloat16 = Small<DataType::kBfloat16, uint16_t>;
+using E4m3 = Small<DataType::kFp8E4m3, uint8_t>;
+using E5m2 = Small<DataType::kFp8E5m2, uint8_t>;
+// By DataType.
+using Types = std::tuple<int8_t, uint8_t, int32_t, uint32_t, int64_t, uint64_t, Half, float, double, Bfloat16,
+                         E4m3, E5m2>;
 
 float Widen(float x) { return x; }
 double Widen(double x) { return x; }
@@ -95,12 +108,12 @@ float Widen(Half x) { return HalfToFloat(x.bits); }
 float Widen(Bfloat16 x) { return Bfloat16ToFloat(x.bits); }
 float Widen(E4m3 x) { return E4m3ToFloat(x.bits); }
 float Widen(E5m2 x) { return E5m2ToFloat(x.bits); }
-void Narrow(float x, float& to) { to = x; }
-void Narrow(double x, double& to) { to = x; }
-void Narrow(float x, Half& to) { to.bits = FloatToHalf(x); }
-void Narrow(float x, Bfloat16& to) { to.bits = FloatToBfloat16(x); }
-void Narrow(float x, E4m3& to) { to.bits = FloatToE4m3(x); }
-void Narrow(float x, E5m2& to) { to.bits = FloatToE5m2(x); }
+void Round(float x, float& to) { to = x; }
+void Round(double x, double& to) { to = x; }
+void Round(float x, Half& to) { to.bits = FloatToHalf(x); }
+void Round(float x, Bfloat16& to) { to.bits = FloatToBfloat16(x); }
+void Round(float x, E4m3& to) { to.bits = FloatToE4m3(x); }
+void Round(float x, E5m2& to) { to.bits = FloatToE5m2(x); }
 
 template <typename T>
 T CombineWide(ReduceOp op, T x, T y) {
@@ -138,7 +151,7 @@ T Combine(ReduceOp op, T a, T b) {
     return a;
   } else {
     T narrowed;
-    Narrow(CombineWide(op, Widen(a), Widen(b)), narrowed);
+    Round(CombineWide(op, Widen(a), Widen(b)), narrowed);
     return narrowed;
   }
 }
@@ -146,32 +159,10 @@ T Combine(ReduceOp op, T a, T b) {
 // Calls visit(T()) with the C++ type of a data type.
 template <typename Visit>
 void WithType(DataType type, Visit visit) {
-  switch (type) {
-    case DataType::kInt8:
-      return visit(int8_t());
-    case DataType::kUint8:
-      return visit(uint8_t());
-    case DataType::kInt32:
-      return visit(int32_t());
-    case DataType::kUint32:
-      return visit(uint32_t());
-    case DataType::kInt64:
-      return visit(int64_t());
-    case DataType::kUint64:
-      return visit(uint64_t());
-    case DataType::kHalf:
-      return visit(Half());
-    case DataType::kFloat:
-      return visit(float());
-    case DataType::kDouble:
-      return visit(double());
-    case DataType::kBfloat16:
-      return visit(Bfloat16());
-    case DataType::kFp8E4m3:
-      return visit(E4m3());
-    case DataType::kFp8E5m2:
-      return visit(E5m2());
-  }
+  const auto try_each = [&]<size_t... kIndex>(std::index_sequence<kIndex...>) {
+    ((static_cast<size_t>(type) == kIndex ? visit(std::tuple_element_t<kIndex, Types>()) : void()), ...);
+  };
+  try_each(std::make_index_sequence<std::tuple_size_v<Types>>());
 }
 
 // Elements need not be aligned.
@@ -188,91 +179,48 @@ void Store(void* base, int64_t i, T value) {
 
 }  // namespace
 
-std::string_view ToString(DataType type) { return InfoOf(type).name; }
-int64_t SizeOf(DataType type) { return InfoOf(type).size; }
-bool IsFloating(DataType type) { return InfoOf(type).floating; }
-std::span<const DataType> AllDataTypes() { return kTypeList; }
-std::span<const ReduceOp> AllReduceOps() { return kOps; }
+std::string_view ToString(DataType type) { return kTypeNames[static_cast<size_t>(type)]; }
+std::string_view ToString(ReduceOp op) { return kOpNames[static_cast<size_t>(op)]; }
+std::span<const DataType> AllDataTypes() { return kAll<DataType, kTypeNames.size()>; }
+std::span<const ReduceOp> AllReduceOps() { return kAll<ReduceOp, kOpNames.size()>; }
+bool IsFloating(DataType type) { return type >= DataType::kHalf; }  // integers come first
 
-std::string_view ToString(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::kSum:
-      return "sum";
-    case ReduceOp::kProd:
-      return "prod";
-    case ReduceOp::kMin:
-      return "min";
-    case ReduceOp::kMax:
-      return "max";
-    case ReduceOp::kAvg:
-      return "avg";
-  }
-  return "";
+int64_t SizeOf(DataType type) {
+  int64_t size = 0;
+  WithType(type, [&](auto zero) { size = sizeof(zero); });
+  return size;
 }
 
 StatusOr<DataType> ParseDataType(std::string_view name) {
-  std::vector<std::string_view> known;
-  for (const TypeInfo& info : kTypes) {
-    if (info.name == name) return info.type;
-    known.push_back(info.name);
-  }
-  return InvalidInput(fmt::format("no data type '{}'{}", name, DidYouMean(name, known)));
+  XCCL_ASSIGN_OR_RETURN(const size_t index, IndexOfName("data type", name, kTypeNames));
+  return static_cast<DataType>(index);
 }
 
 StatusOr<ReduceOp> ParseReduceOp(std::string_view name) {
-  std::vector<std::string_view> known;
-  for (ReduceOp op : kOps) {
-    if (ToString(op) == name) return op;
-    known.push_back(ToString(op));
-  }
-  return InvalidInput(fmt::format("no reduction '{}'{}", name, DidYouMean(name, known)));
+  XCCL_ASSIGN_OR_RETURN(const size_t index, IndexOfName("reduction", name, kOpNames));
+  return static_cast<ReduceOp>(index);
 }
 
 float HalfToFloat(uint16_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16, magnitude = bits & 0x7fff;
-  if (magnitude >= 0x7c00)
-    return std::bit_cast<float>(sign | 0x7f800000 | (magnitude & 0x3ff) << 13);  // infinity or NaN
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(WidenMagnitude(magnitude, 10, 15)) | sign);
+  const bool wide = (bits & 0x7c00) == 0x7c00;  // infinity or NaN
+  return FromFormat(kHalf, bits, wide ? 0x7f800000 | (bits & 0x3ff) << 13 : 0);
 }
+float E4m3ToFloat(uint8_t bits) { return FromFormat(kE4m3, bits, (bits & 0x7f) == 0x7f ? 0x7fc00000 : 0); }
+float E5m2ToFloat(uint8_t bits) { return HalfToFloat(static_cast<uint16_t>(bits << 8)); }
 
 uint16_t FloatToHalf(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value), magnitude = bits & 0x7fffffff;
-  const uint32_t sign = bits >> 16 & 0x8000;
-  if (magnitude > 0x7f800000) return static_cast<uint16_t>(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
-  if (magnitude >= 0x47800000) return static_cast<uint16_t>(sign | 0x7c00);  // 2^16 and above
-  return static_cast<uint16_t>(sign | RoundMagnitude(magnitude, 10, 15));
+  const uint32_t payload = std::isnan(value) ? std::bit_cast<uint32_t>(value) >> 13 & 0x3ff : 0;
+  return static_cast<uint16_t>(ToFormat(kHalf, value) | payload);
 }
+uint8_t FloatToE4m3(float value) { return static_cast<uint8_t>(ToFormat(kE4m3, value)); }
+uint8_t FloatToE5m2(float value) { return static_cast<uint8_t>(ToFormat(kE5m2, value)); }
 
 float Bfloat16ToFloat(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 uint16_t FloatToBfloat16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
-  if ((bits & 0x7fffffff) > 0x7f800000) return static_cast<uint16_t>(bits >> 16 | 0x40);
+  if (std::isnan(value)) return static_cast<uint16_t>(bits >> 16 | 0x40);
   return static_cast<uint16_t>(RoundShift(bits, 16));
-}
-
-float E4m3ToFloat(uint8_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x80) << 24, magnitude = bits & 0x7f;
-  if (magnitude == 0x7f) return std::bit_cast<float>(sign | 0x7fc00000);
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(WidenMagnitude(magnitude, 3, 7)) | sign);
-}
-
-uint8_t FloatToE4m3(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value), magnitude = bits & 0x7fffffff;
-  const uint32_t sign = bits >> 24 & 0x80;
-  if (magnitude > 0x7f800000) return static_cast<uint8_t>(sign | 0x7f);
-  if (magnitude >= 0x43e00000) return static_cast<uint8_t>(sign | 0x7e);  // 448 and above, infinity too
-  return static_cast<uint8_t>(sign | RoundMagnitude(magnitude, 3, 7));
-}
-
-float E5m2ToFloat(uint8_t bits) { return HalfToFloat(static_cast<uint16_t>(bits << 8)); }
-
-uint8_t FloatToE5m2(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value), magnitude = bits & 0x7fffffff;
-  const uint32_t sign = bits >> 24 & 0x80;
-  if (magnitude > 0x7f800000) return static_cast<uint8_t>(sign | 0x7f);
-  if (magnitude >= 0x47600000) return static_cast<uint8_t>(sign | 0x7b);  // 57344 and above, infinity too
-  return static_cast<uint8_t>(sign | RoundMagnitude(magnitude, 2, 15));
 }
 
 void ReduceReference(DataType type, ReduceOp op, void* dst, const void* local, const void* received,
@@ -295,7 +243,7 @@ void ReduceMembersReference(DataType type, ReduceOp op, void* dst, std::span<con
       } else {
         auto wide = Widen(result);
         for (const void* member : members.subspan(1)) wide = CombineWide(op, wide, Widen(Load<T>(member, i)));
-        Narrow(wide, result);
+        Round(wide, result);
       }
       Store<T>(dst, i, result);
     }
@@ -310,7 +258,7 @@ void ScaleReference(DataType type, ReduceOp op, int32_t n, void* dst, const void
       if constexpr (!std::is_integral_v<T>) {
         if (op == ReduceOp::kAvg) {
           const auto wide = Widen(value);
-          Narrow(wide / static_cast<decltype(wide)>(n), value);
+          Round(wide / static_cast<decltype(wide)>(n), value);
         }
       }
       Store<T>(dst, i, value);

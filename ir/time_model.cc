@@ -4,20 +4,13 @@
 
 namespace xccl {
 
-std::string_view ToString(TimeModel model) {
-  switch (model) {
-    case TimeModel::kPipelined:
-      return "pipelined";
-    case TimeModel::kBlocking:
-      return "blocking";
-  }
-  return "";
-}
+constexpr std::string_view kNames[] = {"pipelined", "blocking"};  // by TimeModel
+
+std::string_view ToString(TimeModel model) { return kNames[static_cast<size_t>(model)]; }
 
 StatusOr<TimeModel> ParseTimeModel(std::string_view name) {
-  constexpr std::string_view kNames[] = {"pipelined", "blocking"};
-  if (name == kNames[0]) return TimeModel::kPipelined;
-  if (name == kNames[1]) return TimeModel::kBlocking;
+  for (TimeModel model : {TimeModel::kPipelined, TimeModel::kBlocking})
+    if (ToString(model) == name) return model;
   return InvalidInput("no time model '" + std::string(name) + "'; expected pipelined or blocking" +
                       DidYouMean(name, kNames));
 }

@@ -1,63 +1,24 @@
 #include "ir/kernel/kernel_names.h"
 
+#include <array>
+
 namespace xccl {
 
 std::string_view DeviceName(DataType type) {
-  switch (type) {
-    case DataType::kInt8:
-      return "int8_t";
-    case DataType::kUint8:
-      return "uint8_t";
-    case DataType::kInt32:
-      return "int32_t";
-    case DataType::kUint32:
-      return "uint32_t";
-    case DataType::kInt64:
-      return "int64_t";
-    case DataType::kUint64:
-      return "uint64_t";
-    case DataType::kHalf:
-      return "Half";
-    case DataType::kFloat:
-      return "float";
-    case DataType::kDouble:
-      return "double";
-    case DataType::kBfloat16:
-      return "Bfloat16";
-    case DataType::kFp8E4m3:
-      return "E4m3";
-    case DataType::kFp8E5m2:
-      return "E5m2";
-  }
-  return "";
+  constexpr std::array<std::string_view, 12> kNames = {"int8_t",  "uint8_t",  "int32_t", "uint32_t",
+                                                       "int64_t", "uint64_t", "Half",    "float",
+                                                       "double",  "Bfloat16", "E4m3",    "E5m2"};
+  return kNames[static_cast<size_t>(type)];
 }
 
 std::string_view DeviceName(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::kSum:
-      return "kSum";
-    case ReduceOp::kProd:
-      return "kProd";
-    case ReduceOp::kMin:
-      return "kMin";
-    case ReduceOp::kMax:
-      return "kMax";
-    case ReduceOp::kAvg:
-      return "kAvg";
-  }
-  return "";
+  constexpr std::array<std::string_view, 5> kNames = {"kSum", "kProd", "kMin", "kMax", "kAvg"};
+  return kNames[static_cast<size_t>(op)];
 }
 
 std::string_view DeviceName(Protocol protocol) {
-  switch (protocol) {
-    case Protocol::kSimple:
-      return "kSimple";
-    case Protocol::kLl:
-      return "kLl";
-    case Protocol::kLl128:
-      return "kLl128";
-  }
-  return "";
+  constexpr std::array<std::string_view, kNumProtocols> kNames = {"kSimple", "kLl", "kLl128"};
+  return kNames[static_cast<size_t>(protocol)];
 }
 
 }  // namespace xccl
