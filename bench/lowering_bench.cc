@@ -75,8 +75,8 @@ void PrintRow(const Wanted& wanted, const std::string& machine, const Topology& 
   const ProgramStats stats = Stats(program, sizes);
   fmt::print("{} {:>10.1f} {:>10.1f} {:>6.3f} {:>5} {:>5} {:>5} {:>6} {:>8} {:>7} {:>7.3f}\n", name,
              PsToUs(planned), PsToUs(timed->time_ps), ratio, program.slots, program.instances,
-             NumPasses(program, collective, sizes), stats.threadblocks / program.instances,
-             stats.instructions, collective.num_chunks(), seconds);
+             NumPasses(program, sizes), stats.threadblocks / program.instances, stats.instructions,
+             collective.num_chunks(), seconds);
 }
 
 int Fail(const Status& status) {

@@ -39,12 +39,7 @@ class Expressions {
       for (Rank r : holding.contributions.subspan(1)) hash = Sum(hash, Mix(static_cast<uint64_t>(r.value)));
       hash_[holding.rank.index()] = hash;
     }
-    for (size_t begin = 0; begin < transfers.size();) {
-      size_t end = begin;
-      while (end < transfers.size() && s_.step[transfers[end]] == s_.step[transfers[begin]]) ++end;
-      Step(transfers.subspan(begin, end - begin));
-      begin = end;
-    }
+    ForEachStep(s_, transfers, [&](std::span<const int32_t> same_step) { Step(same_step); });
     collective_.After(chunk, conditions_);
     std::optional<uint64_t> first;
     for (const Holding& holding : conditions_) {

@@ -16,4 +16,15 @@ namespace xccl {
 void ForEachChunk(const Schedule& schedule,
                   const std::function<void(ChunkId, std::span<const int32_t>)>& visit);
 
+// Calls visit(span) for the transfers of each step. Requires: in order of step, as ForEachChunk gives them.
+template <typename Visit>
+void ForEachStep(const Schedule& schedule, std::span<const int32_t> transfers, Visit visit) {
+  for (size_t begin = 0; begin < transfers.size();) {
+    size_t end = begin;
+    while (end < transfers.size() && schedule.step[transfers[end]] == schedule.step[transfers[begin]]) ++end;
+    visit(transfers.subspan(begin, end - begin));
+    begin = end;
+  }
+}
+
 }  // namespace xccl

@@ -1,6 +1,5 @@
-// Each kind answers three questions: how many parts it has, who holds a part before, and who needs it
-// after. Conditions gives the last two; buffers follow from it, since a rank's input is what it holds and
-// its output what it needs.
+// One table says of each kind which parts it has and who holds them before and after. Conditions and buffers
+// follow from it, since a rank's input is what it holds and its output what it needs.
 #include "ir/collective.h"
 
 #include <fmt/format.h>
@@ -16,50 +15,38 @@
 namespace xccl {
 namespace {
 
-constexpr std::array<CollectiveKind, 13> kNamed = {
-    CollectiveKind::kAllreduce,     CollectiveKind::kAllgather,      CollectiveKind::kAllgatherv,
-    CollectiveKind::kReduceScatter, CollectiveKind::kReduceScatterv, CollectiveKind::kBroadcast,
-    CollectiveKind::kReduce,        CollectiveKind::kGather,         CollectiveKind::kScatter,
-    CollectiveKind::kAlltoall,      CollectiveKind::kAlltoallv,      CollectiveKind::kSendrecv,
-    CollectiveKind::kBarrier};
+using Parts = KindTraits::Parts;
+using Holders = KindTraits::Holders;
 
-struct KindTraits {
-  bool rooted = false, reduces = false, ends_alike = false;
-};
+// By CollectiveKind.
+constexpr auto kTraits = std::to_array<KindTraits>({
+    {"allreduce", Parts::kOne, Holders::kAll, Holders::kAll},
+    {"allgather", Parts::kPerMember, Holders::kOwn, Holders::kAll},
+    {"allgatherv", Parts::kPerMember, Holders::kOwn, Holders::kAll, true},
+    {"reduce_scatter", Parts::kPerMember, Holders::kAll, Holders::kOwn},
+    {"reduce_scatterv", Parts::kPerMember, Holders::kAll, Holders::kOwn, true},
+    {"broadcast", Parts::kOne, Holders::kRoot, Holders::kAll},
+    {"reduce", Parts::kOne, Holders::kAll, Holders::kRoot},
+    {"gather", Parts::kPerMember, Holders::kOwn, Holders::kRoot},
+    {"scatter", Parts::kPerMember, Holders::kRoot, Holders::kOwn},
+    {"alltoall", Parts::kPerPair, Holders::kOwn, Holders::kOwn},
+    {"alltoallv", Parts::kPerPair, Holders::kOwn, Holders::kOwn, true},
+    {"sendrecv", Parts::kListed, Holders::kOwn, Holders::kOwn},
+    {"barrier", Parts::kOne, Holders::kAll, Holders::kAll},
+    {"custom", Parts::kListed, Holders::kOwn, Holders::kOwn},
+});
+static_assert(kTraits.size() == static_cast<size_t>(CollectiveKind::kCustom) + 1);
 
-KindTraits TraitsOf(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllreduce:
-    case CollectiveKind::kBarrier:
-      return {.reduces = true, .ends_alike = true};
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kReduceScatterv:
-      return {.reduces = true};
-    case CollectiveKind::kReduce:
-      return {.rooted = true, .reduces = true};
-    case CollectiveKind::kAllgather:
-    case CollectiveKind::kAllgatherv:
-      return {.ends_alike = true};
-    case CollectiveKind::kBroadcast:
-      return {.rooted = true, .ends_alike = true};
-    case CollectiveKind::kGather:
-    case CollectiveKind::kScatter:
-      return {.rooted = true};
-    case CollectiveKind::kAlltoall:
-    case CollectiveKind::kAlltoallv:
-    case CollectiveKind::kSendrecv:
-    case CollectiveKind::kCustom:
-      return {};
-  }
-  return {};
-}
+constexpr auto kNamed = [] {
+  std::array<CollectiveKind, kTraits.size() - 1> named{};
+  for (size_t k = 0; k < named.size(); ++k) named[k] = static_cast<CollectiveKind>(k);
+  return named;
+}();
 
 Status CheckCounts(const CollectiveSpec& spec) {
   const size_t n = spec.ranks.size();
-  size_t expected = 0;
-  if (spec.kind == CollectiveKind::kAllgatherv || spec.kind == CollectiveKind::kReduceScatterv) expected = n;
-  if (spec.kind == CollectiveKind::kAlltoallv) expected = n * n;
-  if (spec.counts.size() != expected)
+  const int64_t expected = TraitsOf(spec.kind).counted ? NumParts(spec) : 0;
+  if (std::ssize(spec.counts) != expected)
     return InvalidInput(fmt::format("{}: {} counts; expected {} for {} ranks", ToString(spec.kind),
                                     spec.counts.size(), expected, n));
   __int128 total = 0;
@@ -133,77 +120,33 @@ Status CheckSpec(const CollectiveSpec& spec) {
 }  // namespace
 
 int64_t NumParts(const CollectiveSpec& spec) {
-  const int64_t n = static_cast<int64_t>(spec.ranks.size());
-  switch (spec.kind) {
-    case CollectiveKind::kAllreduce:
-    case CollectiveKind::kBroadcast:
-    case CollectiveKind::kReduce:
-    case CollectiveKind::kBarrier:
+  switch (TraitsOf(spec.kind).parts) {
+    case Parts::kOne:
       return 1;
-    case CollectiveKind::kAllgather:
-    case CollectiveKind::kAllgatherv:
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kReduceScatterv:
-    case CollectiveKind::kGather:
-    case CollectiveKind::kScatter:
-      return n;
-    case CollectiveKind::kAlltoall:
-    case CollectiveKind::kAlltoallv:
-      return n * n;
-    case CollectiveKind::kSendrecv:
-      return static_cast<int64_t>(spec.pairs.size());
-    case CollectiveKind::kCustom:
-      return static_cast<int64_t>(spec.custom_weights.size());
+    case Parts::kPerMember:
+      return std::ssize(spec.ranks);
+    case Parts::kPerPair:
+      return std::ssize(spec.ranks) * std::ssize(spec.ranks);
+    case Parts::kListed:
+      return spec.kind == CollectiveKind::kCustom ? std::ssize(spec.custom_weights) : std::ssize(spec.pairs);
   }
   return 0;
 }
 
-std::string_view ToString(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllreduce:
-      return "allreduce";
-    case CollectiveKind::kAllgather:
-      return "allgather";
-    case CollectiveKind::kAllgatherv:
-      return "allgatherv";
-    case CollectiveKind::kReduceScatter:
-      return "reduce_scatter";
-    case CollectiveKind::kReduceScatterv:
-      return "reduce_scatterv";
-    case CollectiveKind::kBroadcast:
-      return "broadcast";
-    case CollectiveKind::kReduce:
-      return "reduce";
-    case CollectiveKind::kGather:
-      return "gather";
-    case CollectiveKind::kScatter:
-      return "scatter";
-    case CollectiveKind::kAlltoall:
-      return "alltoall";
-    case CollectiveKind::kAlltoallv:
-      return "alltoallv";
-    case CollectiveKind::kSendrecv:
-      return "sendrecv";
-    case CollectiveKind::kBarrier:
-      return "barrier";
-    case CollectiveKind::kCustom:
-      return "custom";
-  }
-  return "";
-}
-
+const KindTraits& TraitsOf(CollectiveKind kind) { return kTraits[static_cast<size_t>(kind)]; }
+std::string_view ToString(CollectiveKind kind) { return TraitsOf(kind).name; }
 std::span<const CollectiveKind> AllNamedCollectives() { return kNamed; }
-bool IsRooted(CollectiveKind kind) { return TraitsOf(kind).rooted; }
-bool IsReduction(CollectiveKind kind) { return TraitsOf(kind).reduces; }
-bool EndsAlike(CollectiveKind kind) { return TraitsOf(kind).ends_alike; }
+bool IsRooted(CollectiveKind kind) {
+  return TraitsOf(kind).before == Holders::kRoot || TraitsOf(kind).after == Holders::kRoot;
+}
+bool IsReduction(CollectiveKind kind) { return TraitsOf(kind).before == Holders::kAll; }
+bool EndsAlike(CollectiveKind kind) { return TraitsOf(kind).after == Holders::kAll; }
 
 StatusOr<CollectiveKind> ParseCollectiveKind(std::string_view name) {
-  std::vector<std::string_view> known;
-  for (CollectiveKind kind : kNamed) {
-    if (ToString(kind) == name) return kind;
-    known.push_back(ToString(kind));
-  }
-  return InvalidInput(fmt::format("no collective '{}'{}", name, DidYouMean(name, known)));
+  std::array<std::string_view, kNamed.size()> known;
+  std::ranges::transform(kNamed, known.begin(), [](CollectiveKind kind) { return ToString(kind); });
+  XCCL_ASSIGN_OR_RETURN(const size_t index, IndexOfName("collective", name, known));
+  return kNamed[index];
 }
 
 StatusOr<Collective> Collective::Create(CollectiveSpec spec) {
@@ -217,19 +160,18 @@ StatusOr<Collective> Collective::Create(CollectiveSpec spec) {
   for (size_t i = 0; i < own.ranks.size(); ++i)
     made.member_of_rank_[own.ranks[i].index()] = static_cast<int32_t>(i);
   if (own.kind == CollectiveKind::kCustom) {
-    made.pre_of_part_.resize(own.custom_weights.size());
-    made.post_of_part_.resize(own.custom_weights.size());
-    const auto index = [&](const std::vector<TableEntry>& table, std::vector<std::vector<int32_t>>& of_part,
-                           std::vector<std::vector<PartId>>& of_member) {
-      of_member.resize(own.ranks.size());
+    const auto index = [&](const std::vector<TableEntry>& table, TableIndex& made_index) {
+      made_index.rows_of_part.resize(own.custom_weights.size());
+      made_index.parts_of_member.resize(own.ranks.size());
       for (size_t i = 0; i < table.size(); ++i) {
-        of_part[table[i].part.index()].push_back(static_cast<int32_t>(i));
-        of_member[static_cast<size_t>(made.member_of_rank_[table[i].rank.index()])].push_back(table[i].part);
+        made_index.rows_of_part[table[i].part.index()].push_back(static_cast<int32_t>(i));
+        made_index.parts_of_member[static_cast<size_t>(*made.MemberIndex(table[i].rank))].push_back(
+            table[i].part);
       }
-      for (std::vector<PartId>& parts : of_member) std::sort(parts.begin(), parts.end());
+      for (std::vector<PartId>& parts : made_index.parts_of_member) std::sort(parts.begin(), parts.end());
     };
-    index(own.pre, made.pre_of_part_, made.pre_of_member_);
-    index(own.post, made.post_of_part_, made.post_of_member_);
+    index(own.pre, made.pre_);
+    index(own.post, made.post_);
     for (const TableEntry& entry : own.post) made.reduces_ |= entry.contributions.size() > 1;
   } else {
     made.reduces_ = IsReduction(own.kind);
@@ -317,175 +259,74 @@ bool Collective::AlwaysEmpty(ChunkId c) const {
   return empty_part || Weight(c) == 0;
 }
 
+size_t Collective::HolderOf(PartId p, bool before) const {
+  const KindTraits& traits = TraitsOf(spec_.kind);
+  const size_t n = spec_.ranks.size();
+  if ((before ? traits.before : traits.after) == Holders::kRoot)
+    return static_cast<size_t>(*MemberIndex(*spec_.root));
+  if (traits.parts == Parts::kPerPair) return before ? p.index() / n : p.index() % n;
+  if (traits.parts == Parts::kPerMember) return p.index();
+  const auto& [from, to] = spec_.pairs[p.index()];
+  return static_cast<size_t>(*MemberIndex(before ? from : to));
+}
+
 void Collective::Conditions(PartId p, bool before, std::vector<Holding>& out) const {
   out.clear();
+  if (spec_.kind == CollectiveKind::kCustom) {
+    for (int32_t i : (before ? pre_ : post_).rows_of_part[p.index()]) {
+      const TableEntry& entry = (before ? spec_.pre : spec_.post)[i];
+      out.push_back({entry.rank, entry.contributions});
+    }
+    return;
+  }
   const std::span<const Rank> members = spec_.ranks;
   const auto one = [&](size_t member) { return members.subspan(member, 1); };
-  const auto each_its_own = [&] {
-    for (size_t i = 0; i < members.size(); ++i) out.push_back({members[i], one(i)});
-  };
-  const auto everyone = [&](std::span<const Rank> contributions) {
-    for (Rank r : members) out.push_back({r, contributions});
-  };
-  const auto root = [&] { return static_cast<size_t>(*MemberIndex(*spec_.root)); };
-  const size_t n = members.size();
-  switch (spec_.kind) {
-    case CollectiveKind::kAllreduce:
-    case CollectiveKind::kBarrier:
-      before ? each_its_own() : everyone(sorted_ranks_);
-      return;
-    case CollectiveKind::kAllgather:
-    case CollectiveKind::kAllgatherv:
-      before ? out.push_back({members[p.index()], one(p.index())}) : everyone(one(p.index()));
-      return;
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kReduceScatterv:
-      before ? each_its_own() : out.push_back({members[p.index()], sorted_ranks_});
-      return;
-    case CollectiveKind::kBroadcast:
-      before ? out.push_back({*spec_.root, one(root())}) : everyone(one(root()));
-      return;
-    case CollectiveKind::kReduce:
-      before ? each_its_own() : out.push_back({*spec_.root, sorted_ranks_});
-      return;
-    case CollectiveKind::kGather:
-      out.push_back({before ? members[p.index()] : *spec_.root, one(p.index())});
-      return;
-    case CollectiveKind::kScatter:
-      out.push_back({before ? *spec_.root : members[p.index()], one(root())});
-      return;
-    case CollectiveKind::kAlltoall:
-    case CollectiveKind::kAlltoallv:
-      out.push_back({members[before ? p.index() / n : p.index() % n], one(p.index() / n)});
-      return;
-    case CollectiveKind::kSendrecv: {
-      const auto& [from, to] = spec_.pairs[p.index()];
-      out.push_back({before ? from : to, one(static_cast<size_t>(*MemberIndex(from)))});
-      return;
-    }
-    case CollectiveKind::kCustom:
-      for (int32_t i : (before ? pre_of_part_ : post_of_part_)[p.index()]) {
-        const TableEntry& entry = (before ? spec_.pre : spec_.post)[i];
-        out.push_back({entry.rank, entry.contributions});
-      }
-      return;
+  if ((before ? TraitsOf(spec_.kind).before : TraitsOf(spec_.kind).after) != Holders::kAll) {
+    const std::span<const Rank> contributions =
+        reduces_ ? std::span<const Rank>(sorted_ranks_) : one(HolderOf(p, true));
+    out.push_back({members[HolderOf(p, before)], contributions});
+    return;
   }
+  for (size_t i = 0; i < members.size(); ++i)
+    out.push_back({members[i], before ? one(i) : reduces_ ? sorted_ranks_ : one(HolderOf(p, true))});
 }
 
-std::vector<PartId> Collective::InputParts(Rank r) const {
-  std::vector<PartId> parts;
+std::vector<PartId> Collective::PartsAt(Rank r, bool before) const {
   const std::optional<int32_t> member = MemberIndex(r);
-  if (!member) return parts;
+  if (!member) return {};
+  if (spec_.kind == CollectiveKind::kCustom)
+    return (before ? pre_ : post_).parts_of_member[static_cast<size_t>(*member)];
+  const KindTraits& traits = TraitsOf(spec_.kind);
+  const Holders holders = before ? traits.before : traits.after;
+  if (holders == Holders::kRoot && r != *spec_.root) return {};
+  if (holders == Holders::kOwn && traits.parts == Parts::kPerMember) return {PartId(*member)};
+  std::vector<PartId> parts;
   const int64_t n = num_members();
-  const auto all = [&](int64_t count) {
-    for (int64_t p = 0; p < count; ++p) parts.push_back(PartId(p));
-  };
-  switch (spec_.kind) {
-    case CollectiveKind::kAllreduce:
-    case CollectiveKind::kBarrier:
-    case CollectiveKind::kReduce:
-      all(1);
-      break;
-    case CollectiveKind::kBroadcast:
-      if (r == *spec_.root) all(1);
-      break;
-    case CollectiveKind::kAllgather:
-    case CollectiveKind::kAllgatherv:
-    case CollectiveKind::kGather:
-      parts.push_back(PartId(*member));
-      break;
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kReduceScatterv:
-      all(n);
-      break;
-    case CollectiveKind::kScatter:
-      if (r == *spec_.root) all(n);
-      break;
-    case CollectiveKind::kAlltoall:
-    case CollectiveKind::kAlltoallv:
-      for (int64_t to = 0; to < n; ++to) parts.push_back(PartId(*member * n + to));
-      break;
-    case CollectiveKind::kSendrecv:
-      for (size_t p = 0; p < spec_.pairs.size(); ++p)
-        if (spec_.pairs[p].first == r) parts.push_back(PartId(static_cast<int64_t>(p)));
-      break;
-    case CollectiveKind::kCustom:
-      parts = pre_of_member_[static_cast<size_t>(*member)];
-      break;
+  if (traits.parts == Parts::kPerPair) {
+    for (int64_t other = 0; other < n; ++other)
+      parts.push_back(PartId(before ? *member * n + other : other * n + *member));
+    return parts;
   }
-  return parts;
-}
-
-std::vector<PartId> Collective::OutputParts(Rank r) const {
-  std::vector<PartId> parts;
-  const std::optional<int32_t> member = MemberIndex(r);
-  if (!member) return parts;
-  const int64_t n = num_members();
-  const auto all = [&](int64_t count) {
-    for (int64_t p = 0; p < count; ++p) parts.push_back(PartId(p));
-  };
-  switch (spec_.kind) {
-    case CollectiveKind::kAllreduce:
-    case CollectiveKind::kBarrier:
-    case CollectiveKind::kBroadcast:
-      all(1);
-      break;
-    case CollectiveKind::kReduce:
-      if (r == *spec_.root) all(1);
-      break;
-    case CollectiveKind::kAllgather:
-    case CollectiveKind::kAllgatherv:
-      all(n);
-      break;
-    case CollectiveKind::kGather:
-      if (r == *spec_.root) all(n);
-      break;
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kReduceScatterv:
-    case CollectiveKind::kScatter:
-      parts.push_back(PartId(*member));
-      break;
-    case CollectiveKind::kAlltoall:
-    case CollectiveKind::kAlltoallv:
-      for (int64_t from = 0; from < n; ++from) parts.push_back(PartId(from * n + *member));
-      break;
-    case CollectiveKind::kSendrecv:
-      for (size_t p = 0; p < spec_.pairs.size(); ++p)
-        if (spec_.pairs[p].second == r) parts.push_back(PartId(static_cast<int64_t>(p)));
-      break;
-    case CollectiveKind::kCustom:
-      parts = post_of_member_[static_cast<size_t>(*member)];
-      break;
+  for (int32_t p = 0; p < num_parts(); ++p) {
+    const bool has =
+        traits.parts != Parts::kListed || (before ? spec_.pairs[p].first : spec_.pairs[p].second) == r;
+    if (has) parts.push_back(PartId(p));
   }
   return parts;
 }
 
 std::optional<Collective::InPlace> Collective::InPlaceOf(Rank r) const {
+  const KindTraits& traits = TraitsOf(spec_.kind);
   const std::optional<int32_t> member = MemberIndex(r);
-  if (!member) return std::nullopt;
-  switch (spec_.kind) {
-    case CollectiveKind::kAllreduce:
-    case CollectiveKind::kBarrier:
-    case CollectiveKind::kBroadcast:
-    case CollectiveKind::kReduce:
-      return InPlace{};
-    case CollectiveKind::kAllgather:
-    case CollectiveKind::kAllgatherv:
-      return InPlace{.input_at_output_part = *member};
-    case CollectiveKind::kGather:
-      return r == *spec_.root ? InPlace{.input_at_output_part = *member} : InPlace{};
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kReduceScatterv:
-      return InPlace{.output_at_input_part = *member};
-    case CollectiveKind::kScatter:
-      return r == *spec_.root ? InPlace{.output_at_input_part = *member} : InPlace{};
-    case CollectiveKind::kAlltoall:
-    case CollectiveKind::kAlltoallv:
-    case CollectiveKind::kSendrecv:
-    case CollectiveKind::kCustom:
-      return std::nullopt;
-  }
-  return std::nullopt;
+  if (!member || traits.parts == Parts::kPerPair || traits.parts == Parts::kListed) return std::nullopt;
+  InPlace in_place;
+  if (traits.parts == Parts::kOne) return in_place;
+  const auto has_all = [&](Holders holders) {
+    return holders == Holders::kAll || (holders == Holders::kRoot && r == *spec_.root);
+  };
+  if (has_all(traits.after)) in_place.input_at_output_part = *member;
+  if (has_all(traits.before)) in_place.output_at_input_part = *member;
+  return in_place;
 }
 
 }  // namespace xccl

@@ -40,6 +40,21 @@ enum class CollectiveKind : uint8_t {
   kCustom,
 };
 
+// A kind as data: its parts, and who holds each part before and after. Only sums begin with all members
+// holding a part: each its own contribution to it.
+struct KindTraits {
+  enum class Parts : uint8_t { kOne, kPerMember, kPerPair, kListed };
+  // kOwn: the member that the part is for; of a pair, the source before and the destination after.
+  enum class Holders : uint8_t { kAll, kRoot, kOwn };
+
+  std::string_view name;
+  Parts parts = Parts::kOne;
+  Holders before = Holders::kAll, after = Holders::kAll;
+  bool counted = false;  // the spec's counts say how large the parts are
+};
+// kCustom has listed parts; its tables say the rest.
+const KindTraits& TraitsOf(CollectiveKind kind);
+
 std::string_view ToString(CollectiveKind kind);                       // "reduce_scatter"
 StatusOr<CollectiveKind> ParseCollectiveKind(std::string_view name);  // error has "did you mean"
 std::span<const CollectiveKind> AllNamedCollectives();                // all but kCustom
@@ -133,8 +148,8 @@ class Collective {
 
   // The parts in a rank's input and output buffer, in this order and without gaps. A part may be in both.
   // Some buffers are unused: in a broadcast, only the root reads its input.
-  std::vector<PartId> InputParts(Rank r) const;
-  std::vector<PartId> OutputParts(Rank r) const;
+  std::vector<PartId> InputParts(Rank r) const { return PartsAt(r, true); }
+  std::vector<PartId> OutputParts(Rank r) const { return PartsAt(r, false); }
   // In place (NCCL's rules), input and output share memory. The input starts at this position of
   // OutputParts (allgather, gather's root), or the output at this position of InputParts (reduce_scatter,
   // scatter's root). Absent if the kind has no in-place form for this rank (alltoall, sendrecv, custom).
@@ -155,6 +170,9 @@ class Collective {
   // weights, all are 1.
   void Cut(std::span<const int32_t> chunks, std::span<const int64_t> weights);
   void Conditions(PartId p, bool before, std::vector<Holding>& out) const;
+  // The member that holds part p alone. Requires: not all do.
+  size_t HolderOf(PartId p, bool before) const;
+  std::vector<PartId> PartsAt(Rank r, bool before) const;
 
   CollectiveSpec spec_;
   std::vector<Rank> sorted_ranks_;
@@ -162,9 +180,12 @@ class Collective {
   std::vector<int32_t> part_first_;      // first chunk id by part, num_parts + 1 entries
   std::vector<PartId> chunk_part_;
   std::vector<int64_t> chunk_weight_, chunk_weight_before_, part_weight_;
-  // kCustom: indices into spec_.pre and spec_.post, by part; and parts by member, ascending.
-  std::vector<std::vector<int32_t>> pre_of_part_, post_of_part_;
-  std::vector<std::vector<PartId>> pre_of_member_, post_of_member_;
+  // kCustom, for its table pre and its table post: rows by part; and parts by member, ascending.
+  struct TableIndex {
+    std::vector<std::vector<int32_t>> rows_of_part;
+    std::vector<std::vector<PartId>> parts_of_member;
+  };
+  TableIndex pre_, post_;
   bool reduces_ = false;
 };
 

@@ -26,6 +26,16 @@ constexpr std::array<OpcodeInfo, 9> kOpcodes = {{
     {Opcode::kNop, "nop", false, false, false, false},
 }};
 
+constexpr std::string_view kProtocolNames[kNumProtocols] = {"simple", "ll", "ll128"};  // by Protocol
+constexpr std::string_view kGroupNames[] = {"multicast", "reduce"};                    // by Group::Kind
+
+template <typename Enum>
+std::optional<Enum> Parse(std::string_view name, std::span<const std::string_view> names) {
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<Enum>(found - names.begin());
+}
+
 const OpcodeInfo& InfoOf(Opcode op) { return kOpcodes[static_cast<size_t>(op)]; }
 
 constexpr int64_t kSliceBytes = 16;  // slices, and runs in scratch, start at multiples of this
@@ -34,13 +44,6 @@ constexpr int64_t kSliceBytes = 16;  // slices, and runs in scratch, start at mu
 int64_t AlignElements(int64_t elements, int64_t element_bytes) {
   const int64_t unit = std::max<int64_t>(1, kSliceBytes / element_bytes);
   return (elements + unit - 1) / unit * unit;
-}
-
-int64_t LargestChunkBytes(const Collective& collective, const CollectiveSizes& sizes) {
-  int64_t largest = 0;
-  for (int32_t c = 0; c < collective.num_chunks(); ++c)
-    largest = std::max(largest, sizes.ChunkBytes(ChunkId(c)));
-  return largest;
 }
 
 std::span<const Rank> PeersOf(const Program& program, const std::optional<Rank>& peer,
@@ -58,28 +61,12 @@ bool Receives(Opcode op) { return InfoOf(op).receives; }
 bool ReadsSource(Opcode op) { return InfoOf(op).reads_source; }
 bool WritesDestination(Opcode op) { return InfoOf(op).writes_destination; }
 
-std::optional<Opcode> ParseOpcode(std::string_view name) {
-  for (const OpcodeInfo& info : kOpcodes)
-    if (info.name == name) return info.op;
-  return std::nullopt;
-}
+std::string_view ToString(Protocol protocol) { return kProtocolNames[static_cast<size_t>(protocol)]; }
+std::optional<Protocol> ParseProtocol(std::string_view name) { return Parse<Protocol>(name, kProtocolNames); }
 
-std::string_view ToString(Protocol protocol) {
-  switch (protocol) {
-    case Protocol::kSimple:
-      return "simple";
-    case Protocol::kLl:
-      return "ll";
-    case Protocol::kLl128:
-      return "ll128";
-  }
-  return "";
-}
-
-std::optional<Protocol> ParseProtocol(std::string_view name) {
-  for (Protocol protocol : {Protocol::kSimple, Protocol::kLl, Protocol::kLl128})
-    if (ToString(protocol) == name) return protocol;
-  return std::nullopt;
+std::string_view ToString(Group::Kind kind) { return kGroupNames[static_cast<size_t>(kind)]; }
+std::optional<Group::Kind> ParseGroupKind(std::string_view name) {
+  return Parse<Group::Kind>(name, kGroupNames);
 }
 
 std::string_view ToString(BufferKind buffer) {
@@ -92,22 +79,6 @@ std::string_view ToString(BufferKind buffer) {
       return "scratch";
   }
   return "";
-}
-
-std::string_view ToString(Group::Kind kind) {
-  switch (kind) {
-    case Group::Kind::kMulticast:
-      return "multicast";
-    case Group::Kind::kReduce:
-      return "reduce";
-  }
-  return "";
-}
-
-std::optional<Group::Kind> ParseGroupKind(std::string_view name) {
-  for (Group::Kind kind : {Group::Kind::kMulticast, Group::Kind::kReduce})
-    if (ToString(kind) == name) return kind;
-  return std::nullopt;
 }
 
 ProgramStats Stats(const Program& program, const CollectiveSizes& sizes) {
@@ -130,9 +101,9 @@ ProgramStats Stats(const Program& program, const CollectiveSizes& sizes) {
   return stats;
 }
 
-int32_t NumPasses(const Program& program, const Collective& collective, const CollectiveSizes& sizes) {
+int32_t NumPasses(const Program& program, const CollectiveSizes& sizes) {
   if (program.segment_bytes <= 0) return 1;
-  const int64_t largest = LargestChunkBytes(collective, sizes);
+  const int64_t largest = sizes.LargestChunkBytes();
   const int64_t passes = largest / program.segment_bytes + (largest % program.segment_bytes != 0 ? 1 : 0);
   return static_cast<int32_t>(std::clamp<int64_t>(passes, 1, kMaxPasses));
 }

@@ -49,7 +49,6 @@ enum class Opcode : uint8_t {
   kNop,                 // only waits for its dependencies
 };
 std::string_view ToString(Opcode op);  // "recv_reduce_copy_send"
-std::optional<Opcode> ParseOpcode(std::string_view name);
 bool Sends(Opcode op);
 bool Receives(Opcode op);
 bool ReadsSource(Opcode op);        // reads the src operand
@@ -170,7 +169,7 @@ ProgramStats Stats(const Program& program, const CollectiveSizes& sizes);
 // that pass k touches. Slices start at multiples of 16 bytes; those of short chunks may be empty. There are
 // at most kMaxPasses; if that is too few, segments become larger than segment_bytes.
 inline constexpr int32_t kMaxPasses = 1 << 20;
-int32_t NumPasses(const Program& program, const Collective& collective, const CollectiveSizes& sizes);
+int32_t NumPasses(const Program& program, const CollectiveSizes& sizes);
 struct Slice {
   int64_t begin = 0, end = 0;
 };

@@ -3,7 +3,6 @@
 #include "ir/schedule.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "base/graph/grouped.h"
 
@@ -101,24 +100,6 @@ void Normalize(Schedule& schedule) {
     }
   }
   schedule = std::move(sorted);
-}
-
-MessageTable GroupMessages(const Schedule& schedule) {
-  MessageTable table;
-  const int64_t n = schedule.size();
-  table.of_transfer.resize(static_cast<size_t>(n));
-  // Within a step a message is (src, path), since dst follows from the path. The hash map holds the ids of
-  // one step.
-  std::unordered_map<uint64_t, int32_t> ids;
-  for (int64_t t = 0; t < n; ++t) {
-    if (t > 0 && schedule.step[t] != schedule.step[t - 1]) ids.clear();
-    const uint64_t key = static_cast<uint64_t>(static_cast<uint32_t>(schedule.src[t].value)) << 32 |
-                         static_cast<uint32_t>(schedule.path[t].value);
-    const auto [it, added] = ids.try_emplace(key, table.num_messages);
-    if (added) ++table.num_messages;
-    table.of_transfer[t] = it->second;
-  }
-  return table;
 }
 
 bool IsChain(const Topology& topology, std::span<const LinkId> path) {

@@ -84,14 +84,6 @@ struct Schedule {
 // Renumbers steps densely from 0, and paths in order of first use. Linear in the transfers.
 void Normalize(Schedule& schedule);
 
-// The message of every transfer: transfers with equal (src, dst, path, step) share one id. Ids are dense
-// and ordered by (step, first appearance). Requires: a normalized schedule. Linear.
-struct MessageTable {
-  std::vector<int32_t> of_transfer;
-  int32_t num_messages = 0;
-};
-MessageTable GroupMessages(const Schedule& schedule);
-
 // True if the path is a chain of links (not a tree).
 bool IsChain(const Topology& topology, std::span<const LinkId> path);
 // The GPU tails and heads of a path, in link order, each once. A chain has one of each.

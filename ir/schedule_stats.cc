@@ -71,11 +71,10 @@ int32_t FindDepth(const Schedule& schedule, const Topology& topology) {
   ForEachChunk(schedule, [&](ChunkId, std::span<const int32_t> transfers) {
     if (transfers.empty()) return;
     std::fill(depth.begin(), depth.end(), 0);
-    for (size_t i = 0; i < transfers.size();) {
-      const int32_t step = schedule.step[transfers[i]];
+    ForEachStep(schedule, transfers, [&](std::span<const int32_t> same_step) {
       writes.clear();
-      for (; i < transfers.size() && schedule.step[transfers[i]] == step; ++i) {
-        PathEnds(topology, schedule.paths[schedule.path[transfers[i]]], sources, destinations);
+      for (int32_t t : same_step) {
+        PathEnds(topology, schedule.paths[schedule.path[t]], sources, destinations);
         int32_t behind = 0;
         for (Rank r : sources) behind = std::max(behind, depth[r.index()]);
         for (Rank r : destinations) writes.emplace_back(r, behind + 1);
@@ -84,7 +83,7 @@ int32_t FindDepth(const Schedule& schedule, const Topology& topology) {
         depth[rank.index()] = std::max(depth[rank.index()], reached);
         deepest = std::max(deepest, reached);
       }
-    }
+    });
   });
   return deepest;
 }
@@ -97,7 +96,9 @@ ScheduleStats Stats(const Schedule& schedule, const Collective& collective, cons
   stats.depth = FindDepth(schedule, topology);
   if (schedule.symmetry.empty()) {
     stats.transfers = schedule.size();
-    stats.messages = GroupMessages(schedule).num_messages;
+    std::vector<int32_t> each(static_cast<size_t>(schedule.paths.size()));
+    std::iota(each.begin(), each.end(), 0);
+    stats.messages = CountMessages(schedule, each);
     stats.rounds = CountRounds(schedule, topology, {});
     return stats;
   }

@@ -57,20 +57,6 @@ TEST(Normalize, Empty) {
   Normalize(s);
   EXPECT_EQ(s.size(), 0);
   EXPECT_EQ(s.num_steps(), 0);
-  EXPECT_EQ(GroupMessages(s).num_messages, 0);
-}
-
-TEST(GroupMessages, ByEndsPathAndStep) {
-  Schedule s;
-  s.num_chunks = 8;
-  s.Add(ChunkId(0), 1, Rank(0), Rank(1), Links({0}), kCopy, 0);
-  s.Add(ChunkId(0), 1, Rank(1), Rank(0), Links({1}), kCopy, 0);
-  s.Add(ChunkId(2), 1, Rank(0), Rank(1), Links({0}), kReduce, 0);  // part of the first message
-  s.Add(ChunkId(4), 1, Rank(0), Rank(1), Links({2}), kCopy, 0);    // a parallel link
-  s.Add(ChunkId(5), 1, Rank(0), Rank(1), Links({0}), kCopy, 1);    // another step
-  const MessageTable table = GroupMessages(s);
-  EXPECT_EQ(table.of_transfer, (std::vector<int32_t>{0, 1, 0, 2, 3}));
-  EXPECT_EQ(table.num_messages, 4);
 }
 
 TEST(Paths, ChainsAndEnds) {

@@ -1,6 +1,7 @@
 #include "ir/sizes.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace xccl {
 namespace {
@@ -16,6 +17,19 @@ int64_t EvenShare(int64_t elements, int64_t members, int64_t element_bytes) {
   return elements / members / step * step;
 }
 
+// The largest sum of a rank's input or output, by the amounts of the parts.
+int64_t FullestBuffer(const Collective& collective, const std::vector<int64_t>& part_amounts) {
+  int64_t fullest = 0;
+  for (Rank r : collective.ranks()) {
+    for (const std::vector<PartId>& buffer : {collective.InputParts(r), collective.OutputParts(r)}) {
+      int64_t sum = 0;
+      for (PartId p : buffer) sum += part_amounts[p.index()];
+      fullest = std::max(fullest, sum);
+    }
+  }
+  return fullest;
+}
+
 }  // namespace
 
 CollectiveSizes::CollectiveSizes(const Collective& collective, int64_t size_bytes, int64_t element_bytes)
@@ -27,63 +41,29 @@ CollectiveSizes::CollectiveSizes(const Collective& collective, int64_t size_byte
   const int64_t elements = size_bytes / element_bytes;
   part_elements_.assign(static_cast<size_t>(parts), 0);
   int64_t size_elements = 0;
-  switch (spec.kind) {
-    case CollectiveKind::kAllreduce:
-    case CollectiveKind::kBroadcast:
-    case CollectiveKind::kReduce:
-    case CollectiveKind::kSendrecv:
-      std::fill(part_elements_.begin(), part_elements_.end(), elements);
-      size_elements = elements;
-      break;
-    case CollectiveKind::kBarrier:
-      break;
-    case CollectiveKind::kAllgather:
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kGather:
-    case CollectiveKind::kScatter:
-    case CollectiveKind::kAlltoall: {
-      const int64_t share = EvenShare(elements, n, element_bytes);
-      std::fill(part_elements_.begin(), part_elements_.end(), share);
-      size_elements = share * n;
-      break;
+  const KindTraits& traits = TraitsOf(spec.kind);
+  const bool scaled = spec.kind == CollectiveKind::kCustom || spec.kind == CollectiveKind::kAlltoallv;
+  if (scaled) {
+    // The fullest buffer gets the given size; all parts are scaled in proportion.
+    const std::vector<int64_t>& weights =
+        spec.kind == CollectiveKind::kCustom ? spec.custom_weights : spec.counts;
+    const int64_t fullest = FullestBuffer(collective, weights);
+    for (int64_t p = 0; p < parts; ++p) part_elements_[p] = Scaled(elements, weights[p], fullest);
+    size_elements = FullestBuffer(collective, part_elements_);
+  } else if (traits.counted) {
+    const int64_t total = std::accumulate(spec.counts.begin(), spec.counts.end(), int64_t{0});
+    int64_t before = 0;
+    for (int64_t p = 0; p < parts; ++p) {
+      const int64_t begin = Scaled(elements, before, total);
+      before += spec.counts[p];
+      part_elements_[p] = Scaled(elements, before, total) - begin;
+      size_elements += part_elements_[p];
     }
-    case CollectiveKind::kAllgatherv:
-    case CollectiveKind::kReduceScatterv: {
-      int64_t total = 0;
-      for (int64_t count : spec.counts) total += count;
-      int64_t before = 0;
-      for (int64_t p = 0; p < parts; ++p) {
-        const int64_t begin = Scaled(elements, before, total);
-        before += spec.counts[p];
-        part_elements_[p] = Scaled(elements, before, total) - begin;
-        size_elements += part_elements_[p];
-      }
-      break;
-    }
-    case CollectiveKind::kAlltoallv:
-    case CollectiveKind::kCustom: {
-      // The fullest buffer gets the given size; all parts are scaled in proportion.
-      const auto weight = [&](PartId p) {
-        return spec.kind == CollectiveKind::kCustom ? spec.custom_weights[p.index()] : spec.counts[p.index()];
-      };
-      int64_t fullest = 0;
-      for (Rank r : spec.ranks) {
-        for (const std::vector<PartId>& buffer : {collective.InputParts(r), collective.OutputParts(r)}) {
-          int64_t sum = 0;
-          for (PartId p : buffer) sum += weight(p);
-          fullest = std::max(fullest, sum);
-        }
-      }
-      for (int64_t p = 0; p < parts; ++p) part_elements_[p] = Scaled(elements, weight(PartId(p)), fullest);
-      for (Rank r : spec.ranks) {
-        for (const std::vector<PartId>& buffer : {collective.InputParts(r), collective.OutputParts(r)}) {
-          int64_t sum = 0;
-          for (PartId p : buffer) sum += part_elements_[p.index()];
-          size_elements = std::max(size_elements, sum);
-        }
-      }
-      break;
-    }
+  } else if (spec.kind != CollectiveKind::kBarrier) {
+    const bool whole = traits.parts == KindTraits::Parts::kOne || traits.parts == KindTraits::Parts::kListed;
+    const int64_t share = whole ? elements : EvenShare(elements, n, element_bytes);
+    std::fill(part_elements_.begin(), part_elements_.end(), share);
+    size_elements = whole ? elements : share * n;
   }
   size_bytes_ = size_elements * element_bytes;
   CutChunks(collective);
@@ -95,13 +75,7 @@ CollectiveSizes CollectiveSizes::OfParts(const Collective& collective, std::vect
   CollectiveSizes sizes;
   sizes.element_bytes_ = element_bytes;
   sizes.part_elements_ = std::move(part_elements);
-  for (Rank r : collective.ranks()) {
-    for (const std::vector<PartId>& buffer : {collective.InputParts(r), collective.OutputParts(r)}) {
-      int64_t bytes = 0;
-      for (PartId p : buffer) bytes += sizes.PartBytes(p);
-      sizes.size_bytes_ = std::max(sizes.size_bytes_, bytes);
-    }
-  }
+  sizes.size_bytes_ = FullestBuffer(collective, sizes.part_elements_) * element_bytes;
   sizes.CutChunks(collective);
   return sizes;
 }
@@ -120,28 +94,16 @@ void CollectiveSizes::CutChunks(const Collective& collective) {
   }
 }
 
+int64_t CollectiveSizes::LargestChunkBytes() const {
+  return chunk_elements_.empty() ? 0 : std::ranges::max(chunk_elements_) * element_bytes_;
+}
+
 double BusFactor(CollectiveKind kind, int32_t members) {
   const double n = members;
-  switch (kind) {
-    case CollectiveKind::kAllreduce:
-      return 2 * (n - 1) / n;
-    case CollectiveKind::kAllgather:
-    case CollectiveKind::kAllgatherv:
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kReduceScatterv:
-    case CollectiveKind::kGather:
-    case CollectiveKind::kScatter:
-    case CollectiveKind::kAlltoall:
-    case CollectiveKind::kAlltoallv:
-      return (n - 1) / n;
-    case CollectiveKind::kBroadcast:
-    case CollectiveKind::kReduce:
-    case CollectiveKind::kSendrecv:
-    case CollectiveKind::kBarrier:
-    case CollectiveKind::kCustom:
-      return 1;
-  }
-  return 1;
+  if (kind == CollectiveKind::kAllreduce) return 2 * (n - 1) / n;
+  const KindTraits::Parts parts = TraitsOf(kind).parts;
+  const bool spread = parts == KindTraits::Parts::kPerMember || parts == KindTraits::Parts::kPerPair;
+  return spread ? (n - 1) / n : 1;
 }
 
 }  // namespace xccl

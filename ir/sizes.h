@@ -32,6 +32,7 @@ class CollectiveSizes {
   int64_t ChunkBegin(ChunkId c) const { return chunk_begin_[c.index()]; }
   int64_t ChunkElements(ChunkId c) const { return chunk_elements_[c.index()]; }
   int64_t ChunkBytes(ChunkId c) const { return chunk_elements_[c.index()] * element_bytes_; }
+  int64_t LargestChunkBytes() const;  // 0 without chunks. Linear
 
  private:
   CollectiveSizes() = default;

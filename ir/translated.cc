@@ -9,40 +9,22 @@ namespace xccl {
 
 StatusOr<ChunkBlocks> ChunkBlocksOf(const Collective& collective) {
   ChunkBlocks blocks;
-  const auto parts = [&] {
-    for (int32_t p = 0; p < collective.num_parts(); ++p)
-      blocks.first.push_back(collective.FirstChunk(PartId(p)).value);
-    blocks.first.push_back(collective.num_chunks());
+  const KindTraits& traits = TraitsOf(collective.kind());
+  blocks.of_pairs = traits.parts == KindTraits::Parts::kPerPair;
+  if (collective.kind() == CollectiveKind::kAllreduce) {
+    const int32_t n = collective.num_members();
+    if (collective.num_chunks() % n != 0)
+      return InvalidInput(fmt::format("allreduce has {} chunks on {} ranks; expected a multiple",
+                                      collective.num_chunks(), n));
+    for (int32_t m = 0; m <= n; ++m) blocks.first.push_back(collective.num_chunks() / n * m);
     return blocks;
-  };
-  switch (collective.kind()) {
-    case CollectiveKind::kAllgather:
-    case CollectiveKind::kAllgatherv:
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kReduceScatterv:
-      return parts();
-    case CollectiveKind::kAlltoall:
-    case CollectiveKind::kAlltoallv:
-      blocks.of_pairs = true;
-      return parts();
-    case CollectiveKind::kAllreduce: {
-      const int32_t n = collective.num_members();
-      if (collective.num_chunks() % n != 0)
-        return InvalidInput(fmt::format("allreduce has {} chunks on {} ranks; expected a multiple",
-                                        collective.num_chunks(), n));
-      for (int32_t m = 0; m <= n; ++m) blocks.first.push_back(collective.num_chunks() / n * m);
-      return blocks;
-    }
-    case CollectiveKind::kBroadcast:
-    case CollectiveKind::kReduce:
-    case CollectiveKind::kGather:
-    case CollectiveKind::kScatter:
-    case CollectiveKind::kSendrecv:
-    case CollectiveKind::kBarrier:
-    case CollectiveKind::kCustom:
-      break;
   }
-  return InvalidInput(collective.name() + " has no part for each rank");
+  const bool per_member = traits.parts == KindTraits::Parts::kPerMember && !IsRooted(collective.kind());
+  if (!per_member && !blocks.of_pairs) return InvalidInput(collective.name() + " has no part for each rank");
+  for (int32_t p = 0; p < collective.num_parts(); ++p)
+    blocks.first.push_back(collective.FirstChunk(PartId(p)).value);
+  blocks.first.push_back(collective.num_chunks());
+  return blocks;
 }
 
 StatusOr<Translations> Translations::Create(const Schedule& schedule, const Collective& collective,
@@ -167,10 +149,6 @@ int64_t CountExpanded(const Schedule& schedule, const Translations& translations
     ForEachRun(translations, schedule.at(t), [&](ChunkId, int32_t) { ++runs; });
   return runs * translations.group().order();
 }
-
-}  // namespace
-
-namespace {
 
 SymmetryGroup TranslationsThat(const Collective& collective, const CollectiveSizes* sizes,
                                const Topology& topology) {

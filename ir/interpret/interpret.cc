@@ -39,7 +39,7 @@ class Interpreter {
         options_(options),
         sizes_(collective, options.size_bytes, SizeOf(options.type)),
         element_bytes_(SizeOf(options.type)),
-        passes_(NumPasses(program, collective, sizes_)),
+        passes_(NumPasses(program, sizes_)),
         index_(program),
         memory_(static_cast<size_t>(program.ranks.size())),
         under_way_(program.connections.size()),

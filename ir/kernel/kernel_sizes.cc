@@ -29,6 +29,12 @@ int64_t Share(int64_t elements, int64_t weight, int64_t total) {
   return static_cast<int64_t>(static_cast<__int128>(elements) * weight / total);
 }
 
+int64_t BytesOf(const KernelRun& run, const CollectiveSizes& sizes) {
+  const int64_t elements = sizes.PartElements(run.part), total = std::max<int64_t>(run.total, 1);
+  return (Share(elements, run.before + run.count * run.weight, total) - Share(elements, run.before, total)) *
+         sizes.element_bytes();
+}
+
 // The bytes of a slot that a slice occupies.
 int64_t WireBytes(Protocol protocol, int64_t bytes) {
   switch (protocol) {
@@ -83,9 +89,9 @@ int64_t ScratchBytes(const KernelForm& form, const CollectiveSizes& sizes, Rank 
   return ScratchRunBegins(form, sizes, rank).back() * sizes.element_bytes();
 }
 
-StatusOr<int32_t> KernelPasses(const Program& program, const Collective& collective, const KernelForm& form,
-                               const CollectiveSizes& sizes, int64_t slot_bytes, Protocol protocol) {
-  int64_t passes = NumPasses(program, collective, sizes);
+StatusOr<int32_t> KernelPasses(const Program& program, const KernelForm& form, const CollectiveSizes& sizes,
+                               int64_t slot_bytes, Protocol protocol) {
+  int64_t passes = NumPasses(program, sizes);
   for (Rank r(0); r.value < form.ranks.size(); ++r.value) {
     for (const KernelBlock& block : form.ranks[r].blocks) {
       for (const KernelInstruction& i : block.instructions) {
@@ -95,15 +101,12 @@ StatusOr<int32_t> KernelPasses(const Program& program, const Collective& collect
         const auto wire = [&](int64_t k) {
           int64_t bytes = 0;
           for (const KernelRun& run : i.runs) {
-            const int64_t elements = sizes.PartElements(run.part);
-            const int64_t total = std::max<int64_t>(run.total, 1);
             if (k == 1) {
-              bytes += WireBytes(protocol, (Share(elements, run.before + run.count * run.weight, total) -
-                                            Share(elements, run.before, total)) *
-                                               sizes.element_bytes());
+              bytes += WireBytes(protocol, BytesOf(run, sizes));
               continue;
             }
-            const int64_t chunk = Share(elements, run.weight, total) + 1;
+            const int64_t chunk =
+                Share(sizes.PartElements(run.part), run.weight, std::max<int64_t>(run.total, 1)) + 1;
             const int64_t slice = std::min(chunk, AlignUp((chunk + k - 1) / k, UnitOf(sizes)));
             bytes += run.count * WireBytes(protocol, slice * sizes.element_bytes());
           }
@@ -140,10 +143,7 @@ int64_t KernelTraffic(const KernelForm& form, const CollectiveSizes& sizes, Prot
                                  (i.from && !in_slot ? 1 : 0) + (stores ? 1 : 0) +
                                  (sends && !to_slot ? 1 : 0);
         for (const KernelRun& run : i.runs) {
-          const int64_t elements = sizes.PartElements(run.part), total = std::max<int64_t>(run.total, 1);
-          const int64_t bytes = (Share(elements, run.before + run.count * run.weight, total) -
-                                 Share(elements, run.before, total)) *
-                                sizes.element_bytes();
+          const int64_t bytes = BytesOf(run, sizes);
           const int64_t wire = protocol == Protocol::kSimple ? bytes : WireBytes(protocol, bytes);
           traffic += accesses * bytes + ((in_slot ? 1 : 0) + (to_slot ? 1 : 0)) * wire;
         }

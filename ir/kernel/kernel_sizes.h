@@ -25,8 +25,8 @@ int64_t ScratchBytes(const KernelForm& form, const CollectiveSizes& sizes, Rank 
 // The number of passes at these sizes: the program's, or more if a message would not fit `slot_bytes` with
 // the protocol. The same on all ranks. Errors: kInvalidInput if one message has more chunks than a slot can
 // hold.
-StatusOr<int32_t> KernelPasses(const Program& program, const Collective& collective, const KernelForm& form,
-                               const CollectiveSizes& sizes, int64_t slot_bytes, Protocol protocol);
+StatusOr<int32_t> KernelPasses(const Program& program, const KernelForm& form, const CollectiveSizes& sizes,
+                               int64_t slot_bytes, Protocol protocol);
 
 // The bytes that the blocks of all ranks read and write in memory, flags and slots included, if no cache
 // helps. `direct`: peers' buffers are mapped. Requires: no multicast groups.

@@ -20,7 +20,7 @@ constexpr int64_t kFewSegments = 4;  // of a chunk, that a schedule can do witho
 
 std::span<const Form> FormsOfLarge(const Schedule& schedule, const Collective& collective,
                                    int64_t size_bytes) {
-  const int64_t chunk_bytes = LargestChunkBytes(collective, CollectiveSizes(collective, size_bytes));
+  const int64_t chunk_bytes = CollectiveSizes(collective, size_bytes).LargestChunkBytes();
   if (kFewSegments * DefaultSegmentBytes(schedule, collective, size_bytes) >= chunk_bytes)
     return kFaithfulForm;
   return kMiddleForm;

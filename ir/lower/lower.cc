@@ -37,11 +37,6 @@ constexpr int64_t kLargeMoves = 500'000;
 constexpr int64_t kLargeUnfoldedMoves = 100'000;
 constexpr int64_t kLargeLoss = 20;  // one part in so many that the folded program may lose above that
 
-Status CheckOptions(const LowerOptions& options) {
-  if (!options.slots || (*options.slots >= 1 && *options.slots <= kMaxSlots)) return OkStatus();
-  return InvalidInput(fmt::format("lower: {} slots a connection; expected 1..{}", *options.slots, kMaxSlots));
-}
-
 // The schedule's plain form; trees of links become chains where groups are not wanted.
 StatusOr<Schedule> WriteOut(const Schedule& schedule, const Collective& collective, const Topology& topology,
                             const LowerOptions& options) {
@@ -98,7 +93,6 @@ bool IsBetter(const Made& made, const std::optional<Made>& plainer) {
 StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective& collective,
                                      const Topology& topology, const LowerOptions& options) {
   using namespace lowering;  // the list of passes reads better without it
-  XCCL_RETURN_IF_ERROR(CheckOptions(options));
   const SimulateOptions timing{
       .size_bytes = options.size_bytes, .model = options.model, .machine = options.machine};
 
@@ -118,7 +112,7 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
     const Collective& cut = one.collective;
     if (result && IsGoodEnough(result_ps, wanted_ps, plain)) break;
     const PassVerifier verify(options.verify_passes, cut, topology);
-    const int64_t chunk_bytes = LargestChunkBytes(cut, CollectiveSizes(cut, options.size_bytes));
+    const int64_t chunk_bytes = CollectiveSizes(cut, options.size_bytes).LargestChunkBytes();
     std::optional<Made> of_cut;
     for (const bool as_chains : {false, true}) {
       // Trees of links stay, and become groups. Chains come second, where groups lose time.

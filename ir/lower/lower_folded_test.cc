@@ -86,7 +86,7 @@ TEST(LowerFolded, WavesBecomePassesInTheSameTime) {
   EXPECT_EQ(lowered.collective, collective.WithWeights({{62}}));
   // One at either end, a forwarding one between, and the root's copy of its own.
   EXPECT_EQ(Instructions(lowered), 5 * lowered.program.instances);
-  EXPECT_GT(NumPasses(lowered.program, lowered.collective, CollectiveSizes(lowered.collective, 64 << 20)), 1);
+  EXPECT_GT(NumPasses(lowered.program, CollectiveSizes(lowered.collective, 64 << 20)), 1);
   const int64_t planned = Simulate(schedule, collective, line, {}).time_ps;
   const int64_t timed = SimulateProgram(lowered.program, lowered.collective, line, {}).value().time_ps;
   EXPECT_LE(timed, planned + planned / 50);
@@ -102,7 +102,7 @@ TEST(LowerFolded, WavesStayWhereFoldingLosesTime) {
   EXPECT_EQ(lowered.collective, collective);
 }
 
-TEST(LowerFolded, OnlyNeighboursThatTakeTheSameWaysAreOne) {
+TEST(LowerFolded, OnlyNeighboursOnTheSamePathsAreOne) {
   const Topology mesh = FullMesh(3);
   struct Case {
     const char* name;

@@ -287,13 +287,6 @@ TEST(Lower, RefusesAnInSwitchReductionThatReplacesWithoutGroups) {
             "that adds to it, since a program adds up at the receiver");
 }
 
-TEST(Lower, RefusesSlotsOutOfRange) {
-  const Topology topology = FullMesh(2);
-  const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 2);
-  EXPECT_EQ(LowerChecked(Schedule(), collective, topology, {.slots = 0}).status().message(),
-            "lower: 0 slots a connection; expected 1..1024");
-}
-
 // A later step whose data is there overtakes an earlier one that waits for a relay.
 TEST(Lower, MovesGoWhenTheyCan) {
   const Topology topology = FullMesh(3);

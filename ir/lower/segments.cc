@@ -51,9 +51,9 @@ constexpr std::array<size_t, 17> kTrials = {0, 8, 7, 6, 11, 12, 9, 5, 2, 1, 3, 1
 // The bounds of the choices.
 class Limits {
  public:
-  Limits(const Collective& collective, const CollectiveSizes& sizes, const std::vector<Move>& moves,
-         const Program& program, int32_t most_blocks)
-      : most_blocks_(most_blocks), largest_(LargestChunkBytes(collective, sizes)) {
+  Limits(const CollectiveSizes& sizes, const std::vector<Move>& moves, const Program& program,
+         int32_t most_blocks)
+      : most_blocks_(most_blocks), largest_(sizes.LargestChunkBytes()) {
     for (const Move& move : moves) sent_ += sizes.ChunkBytes(move.chunk);
     sent_ /= std::max<int64_t>(1, static_cast<int64_t>(program.connections.size()));
     for (const RankProgram& rank : program.ranks)
@@ -134,21 +134,13 @@ StatusOr<int64_t> ChooseByTime(const Collective& collective, const Topology& top
 
 }  // namespace
 
-int64_t LargestChunkBytes(const Collective& collective, const CollectiveSizes& sizes) {
-  int64_t largest = 0;
-  for (int32_t c = 0; c < collective.num_chunks(); ++c)
-    largest = std::max(largest, sizes.ChunkBytes(ChunkId(c)));
-  return largest;
-}
-
 StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective& collective,
                                              const Topology& topology, const std::vector<Move>& moves,
                                              const SimulateOptions& options, int32_t most_blocks,
                                              Program& program) {
   std::optional<int64_t> time_ps;
   if (segments == Segments::kWhole) return time_ps;
-  const Limits limits(collective, CollectiveSizes(collective, options.size_bytes), moves, program,
-                      most_blocks);
+  const Limits limits(CollectiveSizes(collective, options.size_bytes), moves, program, most_blocks);
   XCCL_RETURN_IF_ERROR(limits.Check());
   if (segments == Segments::kTimed) {
     XCCL_ASSIGN_OR_RETURN(time_ps, ChooseByTime(collective, topology, options, limits, program));

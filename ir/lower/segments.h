@@ -34,7 +34,4 @@ StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective
                                              const SimulateOptions& options, int32_t most_blocks,
                                              Program& program);
 
-// 0 without chunks. Linear.
-int64_t LargestChunkBytes(const Collective& collective, const CollectiveSizes& sizes);
-
 }  // namespace xccl::lowering

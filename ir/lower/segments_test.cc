@@ -64,7 +64,7 @@ TEST(Segments, RefuseTooManyThreadblocks) {
 TEST(Segments, TheLargestChunkCounts) {
   const Collective collective =
       testing::MakeCollective(CollectiveKind::kBroadcast, 2, Rank(0)).WithWeights({{1, 3}});
-  EXPECT_EQ(LargestChunkBytes(collective, CollectiveSizes(collective, 400)), 300);
+  EXPECT_EQ(CollectiveSizes(collective, 400).LargestChunkBytes(), 300);
 }
 
 }  // namespace

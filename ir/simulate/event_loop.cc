@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/units.h"
 #include "ir/simulate/event_queue.h"
+#include "ir/simulate/link_queues.h"
 #include "ir/time_model.h"
 
 namespace xccl {
@@ -23,7 +24,8 @@ class EventLoop {
         blocking_(time_model == TimeModel::kBlocking),
         durations_(durations),
         n_(segments),
-        record_(record) {
+        record_(record),
+        links_(topology.num_links()) {
     const size_t jobs = static_cast<size_t>(model.num_jobs()), n = static_cast<size_t>(segments);
     missing_.resize(jobs * n);
     for (size_t j = 0; j < jobs; ++j)
@@ -33,7 +35,6 @@ class EventLoop {
     cells_.resize(model.cells.size() * n);
     for (size_t c = 0; c < model.cells.size(); ++c)
       std::fill_n(cells_.begin() + static_cast<int64_t>(c * n), n, CellState{0, model.cells[c].first_reader});
-    links_.resize(static_cast<size_t>(topology.num_links()));
     bool overhead = false;
     for (const Link& link : topology.spec().links) {
       fixed_.push_back({std::min(link.latency_ps, kForeverPs), std::min(link.overhead_ps, kForeverPs)});
@@ -59,11 +60,6 @@ class EventLoop {
 
  private:
   enum What : uint64_t { kIdle = 0, kHead = 1ULL << 62, kArrival = 2ULL << 62, kMask = 3ULL << 62 };
-  struct LinkState {
-    std::vector<uint64_t> ready;  // min-heap of keys
-    bool busy = false;
-    bool touched = false;
-  };
   struct Fixed {
     int64_t latency_ps, overhead_ps;
   };
@@ -93,32 +89,12 @@ class EventLoop {
     message_started_.assign(static_cast<size_t>(flags), false);
   }
 
-  void Touch(int32_t link) {
-    if (links_[link].touched) return;
-    links_[link].touched = true;
-    touched_.push_back(link);
-  }
-
-  void MakeReady(int32_t job, int64_t segment) {
-    const int32_t link = model_.HopOf(job).link;
-    std::vector<uint64_t>& ready = links_[link].ready;
-    ready.push_back(Key(job, segment));
-    std::push_heap(ready.begin(), ready.end(), std::greater<>());
-    if (!links_[link].busy) Touch(link);
-  }
+  void MakeReady(int32_t job, int64_t segment) { links_.Add(model_.HopOf(job).link, Key(job, segment)); }
 
   void Choose(int64_t now) {
-    for (size_t i = 0; i < touched_.size(); ++i) {
-      LinkState& link = links_[touched_[i]];
-      link.touched = false;
-      if (link.busy || link.ready.empty()) continue;
-      std::pop_heap(link.ready.begin(), link.ready.end(), std::greater<>());
-      const uint64_t key = link.ready.back();
-      link.ready.pop_back();
-      link.busy = true;
-      Start(static_cast<int32_t>(key >> 32), static_cast<int64_t>(key & 0xffffffffU), touched_[i], now);
-    }
-    touched_.clear();
+    links_.StartIdle([&](int32_t link, uint64_t key) {
+      Start(static_cast<int32_t>(key >> 32), static_cast<int64_t>(key & 0xffffffffU), link, now);
+    });
   }
 
   void Start(int32_t job, int64_t segment, int32_t link_id, int64_t now) {
@@ -164,8 +140,7 @@ class EventLoop {
     const uint64_t key = event.what & ~static_cast<uint64_t>(kMask);
     switch (event.what & kMask) {
       case kIdle:
-        links_[key].busy = false;
-        Touch(static_cast<int32_t>(key));
+        links_.Release(static_cast<int32_t>(key));
         return;
       case kHead:
         Satisfy(static_cast<int32_t>(key >> 32), static_cast<int64_t>(key & 0xffffffffU));
@@ -212,13 +187,12 @@ class EventLoop {
   std::vector<int64_t> tail_arrives_;  // by job and segment: when the last input's end arrives at the tail
   std::vector<uint8_t> landed_;        // by write and segment; set only for writes that land out of order
   std::vector<CellState> cells_;       // by cell and segment
-  std::vector<LinkState> links_;
-  std::vector<Fixed> fixed_;  // by link
+  LinkQueues<uint64_t> links_;         // keys of jobs and segments
+  std::vector<Fixed> fixed_;           // by link
   std::vector<int64_t> first_hop_of_message_;
   std::vector<bool> message_started_;
   EventQueue queue_;
   std::vector<Event> batch_;
-  std::vector<int32_t> touched_;
   int64_t started_ = 0;
   int64_t last_arrival_ = 0;
 };

@@ -93,7 +93,7 @@ int64_t Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, in
 
 constexpr int64_t kRecordBudget = 1 << 20;  // jobs × segments of the run that records parts
 
-// When each part's last byte arrives in a schedule that takes `time_ps`. Units are in message order.
+// When each part's last byte arrives in a schedule that takes `time_ps`.
 std::vector<int64_t> PartTimes(const SimulationModel& model, const Schedule& schedule,
                                const Collective& collective, const Topology& topology, TimeModel time_model,
                                const Durations& durations, int64_t segments, int64_t time_ps) {
@@ -101,18 +101,11 @@ std::vector<int64_t> PartTimes(const SimulationModel& model, const Schedule& sch
   MoveTimes by_unit{std::vector<int64_t>(units, 0), std::vector<int64_t>(units, 0)};
   const int64_t run = std::clamp<int64_t>(kRecordBudget / std::max(model.num_jobs(), 1), 1, segments);
   const int64_t ran_ps = RunEvents(model, topology, time_model, durations, run, &by_unit);
-  const MessageTable messages = GroupMessages(schedule);
-  std::vector<size_t> next(static_cast<size_t>(messages.num_messages) + 1, 0);
-  for (int64_t t = 0; t < schedule.size(); ++t)
-    next[static_cast<size_t>(messages.of_transfer[t]) + 1] += static_cast<size_t>(schedule.count[t]);
-  std::partial_sum(next.begin(), next.end(), next.begin());
   std::vector<int64_t> done(static_cast<size_t>(collective.num_parts()), 0);
   for (int64_t t = 0; t < schedule.size(); ++t) {
     for (int32_t i = 0; i < schedule.count[t]; ++i) {
-      const size_t message = static_cast<size_t>(messages.of_transfer[t]);
-      const size_t unit = time_model == TimeModel::kBlocking ? message : next[message]++;
       int64_t& part = done[collective.PartOf(ChunkId(schedule.first[t].value + i)).index()];
-      part = std::max(part, by_unit.arrival_ps[unit]);
+      part = std::max(part, by_unit.arrival_ps[static_cast<size_t>(model.UnitOf(t, i))]);
     }
   }
   for (int64_t& part : done)
@@ -120,25 +113,19 @@ std::vector<int64_t> PartTimes(const SimulationModel& model, const Schedule& sch
   return done;
 }
 
-}  // namespace
-
-namespace {
-
 // A compressed schedule as the rest of this file sees it.
 struct Folded {
   std::optional<Quotient> quotient;  // absent for a plain schedule
   int64_t copies = 1;                // number of translates of each transfer
 };
 
-int64_t SegmentBytes(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
-                     const Folded& folded, bool rough = false) {
+int64_t SegmentBytes(const Schedule& schedule, const CollectiveSizes& sizes, const Folded& folded,
+                     bool rough = false) {
   constexpr int64_t kLeast = 64 << 10;
   constexpr double kFill = 64;                           // filling may cost 1/64 of the busiest path's time
   constexpr int64_t kMoves = 1 << 16;                    // segments in all that are always affordable
   const int64_t most_moves = rough ? 1 << 18 : 1 << 21;  // the most segments in all
-  int64_t largest = 0;
-  for (int32_t c = 0; c < collective.num_chunks(); ++c)
-    largest = std::max(largest, sizes.ChunkBytes(ChunkId(c)));
+  const int64_t largest = sizes.LargestChunkBytes();
   if (largest <= kLeast) return std::max<int64_t>(largest, 1);
   int64_t moves = 0;
   std::vector<double> carried(static_cast<size_t>(schedule.paths.size()), 0);
@@ -182,7 +169,7 @@ Simulation Run(const Schedule& schedule, const Collective& collective, const Col
   result.size_bytes = sizes.size_bytes();
   result.segment_bytes = options.segment_bytes;
   if (result.segment_bytes <= 0 && options.model == TimeModel::kPipelined)
-    result.segment_bytes = SegmentBytes(schedule, collective, sizes, folded, options.rough);
+    result.segment_bytes = SegmentBytes(schedule, sizes, folded, options.rough);
 
   const Quotient* const quotient = folded.quotient ? &*folded.quotient : nullptr;
   const SimulationModel model =
@@ -246,7 +233,26 @@ Simulation Simulate(const Schedule& schedule, const Collective& collective, cons
 }
 
 int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collective, int64_t size_bytes) {
-  return SegmentBytes(schedule, collective, CollectiveSizes(collective, size_bytes), {});
+  return SegmentBytes(schedule, CollectiveSizes(collective, size_bytes), {});
+}
+
+MoveTimes SimulateMoves(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                        int64_t size_bytes) {
+  const SimulationModel model = BuildSimulationModel(
+      schedule, collective, CollectiveSizes(collective, size_bytes), topology, TimeModel::kPipelined);
+  const size_t units = static_cast<size_t>(model.num_units());
+  MoveTimes by_unit{std::vector<int64_t>(units, 0), std::vector<int64_t>(units, 0)}, times;
+  RunEvents(model, topology, TimeModel::kPipelined, Durations(model, topology, 1), 1, &by_unit);
+  times.start_ps.reserve(units);
+  times.arrival_ps.reserve(units);
+  for (int64_t t = 0; t < schedule.size(); ++t) {
+    for (int32_t i = 0; i < schedule.count[t]; ++i) {
+      const size_t unit = static_cast<size_t>(model.UnitOf(t, i));
+      times.start_ps.push_back(by_unit.start_ps[unit]);
+      times.arrival_ps.push_back(by_unit.arrival_ps[unit]);
+    }
+  }
+  return times;
 }
 
 }  // namespace xccl

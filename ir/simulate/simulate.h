@@ -20,7 +20,7 @@ struct SimulateOptions {
   // Pipelined: the largest slice of a chunk; 0 means DefaultSegmentBytes. Blocking: the largest slice of a
   // message; 0 means whole messages.
   int64_t segment_bytes = 0;
-  bool record_links = false;  // fill Simulation::link_busy_ps
+  bool record_links = false;  // fill Simulation::link_busy_ps; not for programs
   bool record_parts = false;  // fill Simulation::part_done_ps. Requires: a plain schedule
   bool rough = false;         // longer segments if there are many: faster, and overestimates a little
   bool extrapolate = true;    // false: run every segment, at a cost that grows with their number

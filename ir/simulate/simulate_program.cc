@@ -20,6 +20,7 @@
 #include "ir/machine_model.h"
 #include "ir/program_index.h"
 #include "ir/simulate/event_queue.h"
+#include "ir/simulate/link_queues.h"
 #include "ir/simulate/program_paths.h"
 #include "ir/sizes.h"
 #include "ir/time_model.h"
@@ -89,9 +90,8 @@ class ProgramRun {
         passes_(passes),
         instances_(std::min(program.instances, passes)),
         runners_(static_cast<size_t>(index.num_blocks()) * static_cast<size_t>(instances_)),
-        lanes_(program.connections.size() * static_cast<size_t>(instances_)),
-        links_(static_cast<size_t>(topology.num_links())) {
-    busy_ps_.assign(links_.size(), 0);
+        fifos_(program.connections.size() * static_cast<size_t>(instances_)),
+        links_(topology.num_links()) {
     sender_.assign(program.connections.size(), -1);
     receiver_.assign(program.connections.size(), -1);
     group_of_ = GroupsOfConnections(program);
@@ -127,7 +127,6 @@ class ProgramRun {
     if (left_ > 0) return Stuck();
     return last_;
   }
-  const std::vector<int64_t>& busy_ps() const { return busy_ps_; }
 
  private:
   enum What : uint64_t {
@@ -143,12 +142,12 @@ class ProgramRun {
     std::vector<int32_t> waiters;  // runners that wait for this one
   };
   // One instance of a connection.
-  struct Lane {
+  struct Fifo {
     int32_t arrived = 0, taken = 0;  // messages that have arrived; slots in use
   };
   // A message in flight. A group's message is several of these, each waiting for one link.
   struct Message {
-    int32_t lane = 0;  // for a group: the lane of any member
+    int32_t fifo = 0;  // for a group: the fifo of any member
     int32_t hop = 0;
     bool leaves = true;    // waits for the link out of its sender
     int64_t bytes = 0;     // on a link
@@ -168,29 +167,24 @@ class ProgramRun {
     std::vector<Join> joins;
     std::vector<int64_t> came;  // number of messages that arrived, by hop
   };
-  using Waiting = std::tuple<int64_t, int32_t, int32_t>;  // since when, lane, message
-  struct LinkState {
-    std::vector<Waiting> ready;  // a min-heap
-    bool busy = false, touched = false;
-  };
-
+  using Waiting = std::tuple<int64_t, int32_t, int32_t>;  // since when, fifo, message
   size_t RunnerOf(int32_t block, int32_t instance) const {
     return static_cast<size_t>(block) * static_cast<size_t>(instances_) + static_cast<size_t>(instance);
   }
   int32_t InstanceOf(int32_t runner) const { return runner % instances_; }
-  size_t LaneOf(int32_t connection, int32_t instance) const {
+  size_t FifoOf(int32_t connection, int32_t instance) const {
     return static_cast<size_t>(connection) * static_cast<size_t>(instances_) + static_cast<size_t>(instance);
   }
-  int32_t GroupOf(int32_t lane) const { return group_of_[static_cast<size_t>(lane / instances_)]; }
-  const std::vector<LinkId>& PathOf(int32_t lane) const {
-    const int32_t group = GroupOf(lane);
-    return group < 0 ? program_.connections[static_cast<size_t>(lane / instances_)].path
+  int32_t GroupOf(int32_t fifo) const { return group_of_[static_cast<size_t>(fifo / instances_)]; }
+  const std::vector<LinkId>& PathOf(int32_t fifo) const {
+    const int32_t group = GroupOf(fifo);
+    return group < 0 ? program_.connections[static_cast<size_t>(fifo / instances_)].path
                      : program_.groups[static_cast<size_t>(group)].path;
   }
   const GroupTree& TreeOfGroup(int32_t group) const { return trees_[static_cast<size_t>(group)]; }
   bool IsLastHop(const Message& message) const {
-    const int32_t group = GroupOf(message.lane);
-    if (group < 0) return message.hop + 1 == static_cast<int32_t>(PathOf(message.lane).size());
+    const int32_t group = GroupOf(message.fifo);
+    if (group < 0) return message.hop + 1 == static_cast<int32_t>(PathOf(message.fifo).size());
     return TreeOfGroup(group).next[static_cast<size_t>(message.hop)].empty();
   }
 
@@ -201,8 +195,8 @@ class ProgramRun {
       while (Advance(runner, now)) {
       }
     }
-    for (size_t i = 0; i < touched_.size(); ++i) Choose(touched_[i], now);
-    touched_.clear();
+    links_.StartIdle(
+        [&](int32_t link, const Waiting& waiting) { Start(std::get<2>(waiting), LinkId(link), now); });
   }
 
   // Runs the runner's next instruction, or as much of it as takes no time. Returns false if it must wait.
@@ -221,7 +215,7 @@ class ProgramRun {
     }
     if (Receives(i.op))
       for (int32_t connection : index_.RecvConnections(block))
-        if (lanes_[LaneOf(connection, InstanceOf(id))].arrived == 0) return false;
+        if (fifos_[FifoOf(connection, InstanceOf(id))].arrived == 0) return false;
     if (!Sends(i.op) && (!timed_blocks_ || i.op == Opcode::kNop)) {
       Finish(id);
       return true;
@@ -234,13 +228,13 @@ class ProgramRun {
       return false;
     }
     for (int32_t connection : index_.SendConnections(block))
-      if (lanes_[LaneOf(connection, InstanceOf(id))].taken == program_.slots) return false;
+      if (fifos_[FifoOf(connection, InstanceOf(id))].taken == program_.slots) return false;
     for (int32_t connection : index_.SendConnections(block))
-      ++lanes_[LaneOf(connection, InstanceOf(id))].taken;
+      ++fifos_[FifoOf(connection, InstanceOf(id))].taken;
     runner.busy = true;
     const int32_t connection = index_.SendConnection(block);
     Queue(
-        NewMessage({static_cast<int32_t>(LaneOf(connection, InstanceOf(id))),
+        NewMessage({static_cast<int32_t>(FifoOf(connection, InstanceOf(id))),
                     first_hop_[static_cast<size_t>(connection)], true, cost_.WireBytes(bytes), moved_at, 0}),
         now);
     return false;
@@ -252,9 +246,9 @@ class ProgramRun {
     const Instruction& i = index_.instruction(index_.BlockFirst(block) + runner.next);
     if (Receives(i.op)) {
       for (int32_t connection : index_.RecvConnections(block)) {
-        Lane& lane = lanes_[LaneOf(connection, InstanceOf(id))];
-        --lane.arrived;
-        --lane.taken;
+        Fifo& fifo = fifos_[FifoOf(connection, InstanceOf(id))];
+        --fifo.arrived;
+        --fifo.taken;
         awake_.push_back(static_cast<int32_t>(RunnerOf(sender_[connection], InstanceOf(id))));
       }
     }
@@ -278,30 +272,10 @@ class ProgramRun {
     return id;
   }
 
-  void Touch(int32_t link) {
-    if (links_[static_cast<size_t>(link)].touched) return;
-    links_[static_cast<size_t>(link)].touched = true;
-    touched_.push_back(link);
-  }
-
   void Queue(int32_t id, int64_t now) {
     const Message& message = messages_[static_cast<size_t>(id)];
-    const LinkId link = PathOf(message.lane)[static_cast<size_t>(message.hop)];
-    LinkState& state = links_[link.index()];
-    state.ready.emplace_back(now, message.lane, id);
-    std::push_heap(state.ready.begin(), state.ready.end(), std::greater<>());
-    Touch(link.value);
-  }
-
-  void Choose(int32_t link_id, int64_t now) {
-    LinkState& state = links_[static_cast<size_t>(link_id)];
-    state.touched = false;
-    if (state.busy || state.ready.empty()) return;
-    std::pop_heap(state.ready.begin(), state.ready.end(), std::greater<>());
-    const int32_t id = std::get<2>(state.ready.back());
-    state.ready.pop_back();
-    state.busy = true;
-    Start(id, LinkId(link_id), now);
+    const LinkId link = PathOf(message.fifo)[static_cast<size_t>(message.hop)];
+    links_.Add(link.value, {now, message.fifo, id});
   }
 
   void Start(int32_t id, LinkId link_id, int64_t now) {
@@ -318,7 +292,6 @@ class ProgramRun {
       head = std::min(kForeverPs, now + link.latency_ps);
       arrival = std::min(kForeverPs, end + link.latency_ps);
     }
-    busy_ps_[link_id.index()] += end - now;
     queue_.Push(end, kIdle | static_cast<uint64_t>(link_id.value));
     // A threadblock slower than the link lets others use the link, as if it sent its bytes at the end.
     if (message.leaves) {
@@ -326,7 +299,7 @@ class ProgramRun {
       const int64_t sent = std::max(end, message.moved_at);
       arrival += sent - end;
       head += sent - end;
-      const size_t runner = RunnerOf(sender_[message.lane / instances_], message.lane % instances_);
+      const size_t runner = RunnerOf(sender_[message.fifo / instances_], message.fifo % instances_);
       queue_.Push(sent, kDone | static_cast<uint64_t>(runner));
     }
     message.tail_arrives = arrival;
@@ -339,8 +312,7 @@ class ProgramRun {
     const int32_t id = static_cast<int32_t>(event.what & ~static_cast<uint64_t>(kMask));
     switch (event.what & kMask) {
       case kIdle:
-        links_[static_cast<size_t>(id)].busy = false;
-        Touch(id);
+        links_.Release(id);
         return;
       case kHead:
         GoOn(id, event.time_ps);
@@ -360,7 +332,7 @@ class ProgramRun {
   // The message's first byte has reached the end of a link.
   void GoOn(int32_t id, int64_t now) {
     Message& message = messages_[static_cast<size_t>(id)];
-    const int32_t group = GroupOf(message.lane);
+    const int32_t group = GroupOf(message.fifo);
     if (group < 0) {
       ++message.hop;
       return Queue(id, now);
@@ -379,9 +351,9 @@ class ProgramRun {
   // True if the message is the last of those added up before `next`; it then continues for all.
   bool Joins(int32_t id, int32_t next) {
     Message& message = messages_[static_cast<size_t>(id)];
-    const size_t group = static_cast<size_t>(GroupOf(message.lane));
+    const size_t group = static_cast<size_t>(GroupOf(message.fifo));
     Sums& sums =
-        sums_[group * static_cast<size_t>(instances_) + static_cast<size_t>(message.lane % instances_)];
+        sums_[group * static_cast<size_t>(instances_) + static_cast<size_t>(message.fifo % instances_)];
     Join& join = sums.joins[static_cast<size_t>(trees_[group].join[static_cast<size_t>(next)])];
     const size_t place = static_cast<size_t>(sums.came[static_cast<size_t>(message.hop)]++ - join.gone);
     if (place == join.waiting.size()) join.waiting.emplace_back();
@@ -392,7 +364,7 @@ class ProgramRun {
       return false;
     }
     message.tail_arrives = sum.tail_arrives;
-    message.lane = static_cast<int32_t>(LaneOf(first_connection_[group], message.lane % instances_));
+    message.fifo = static_cast<int32_t>(FifoOf(first_connection_[group], message.fifo % instances_));
     join.waiting.pop_front();  // messages arrive in order on every hop
     ++join.gone;
     return true;
@@ -401,12 +373,12 @@ class ProgramRun {
   void Deliver(int32_t id) {
     const Message message = messages_[static_cast<size_t>(id)];
     free_.push_back(id);
-    const int32_t group = GroupOf(message.lane), instance = message.lane % instances_;
+    const int32_t group = GroupOf(message.fifo), instance = message.fifo % instances_;
     const auto arrive = [&](int32_t connection) {
-      ++lanes_[LaneOf(connection, instance)].arrived;
+      ++fifos_[FifoOf(connection, instance)].arrived;
       awake_.push_back(static_cast<int32_t>(RunnerOf(receiver_[connection], instance)));
     };
-    if (group < 0) return arrive(message.lane / instances_);
+    if (group < 0) return arrive(message.fifo / instances_);
     for (int32_t connection : TreeOfGroup(group).delivers[static_cast<size_t>(message.hop)])
       arrive(connection);
   }
@@ -430,9 +402,8 @@ class ProgramRun {
   const InstructionBytes& bytes_;
   const int32_t passes_, instances_;
   std::vector<Runner> runners_;
-  std::vector<Lane> lanes_;
-  std::vector<LinkState> links_;
-  std::vector<int64_t> busy_ps_;
+  std::vector<Fifo> fifos_;
+  LinkQueues<Waiting> links_;
   std::vector<int32_t> sender_, receiver_;  // blocks, by connection
   std::vector<int32_t> group_of_;           // by connection
   std::vector<GroupTree> trees_;            // by group
@@ -440,7 +411,7 @@ class ProgramRun {
   std::vector<int32_t> first_connection_;   // by group
   std::vector<Sums> sums_;                  // by group and instance
   std::vector<Message> messages_;
-  std::vector<int32_t> free_, awake_, touched_;
+  std::vector<int32_t> free_, awake_;
   EventQueue queue_;
   std::vector<Event> batch_;
   int64_t left_ = 0;  // runners that are not finished
@@ -458,7 +429,7 @@ class ProgramTimer {
         options_(options),
         sizes_(collective, options.size_bytes),
         index_(program),
-        passes_(NumPasses(program, collective, sizes_)) {}
+        passes_(NumPasses(program, sizes_)) {}
 
   StatusOr<Simulation> Time() {
     Simulation simulation;
@@ -467,7 +438,7 @@ class ProgramTimer {
     const int64_t work = std::max<int64_t>(1, index_.size()) * passes_;
     const int64_t warm = kSteadyPasses * program_.instances;
     if (work <= kExactWork || passes_ <= 4 * warm) {
-      XCCL_ASSIGN_OR_RETURN(simulation.time_ps, Passes(passes_, false, simulation));
+      XCCL_ASSIGN_OR_RETURN(simulation.time_ps, Passes(passes_, false));
       return simulation;
     }
     // The number of passes as a real number, since the last may be shorter than the others.
@@ -478,13 +449,13 @@ class ProgramTimer {
       if (slice.end > 0)
         passes = std::max(passes, static_cast<double>(elements) / static_cast<double>(slice.end));
     }
-    XCCL_ASSIGN_OR_RETURN(int64_t before, Passes(warm, true, simulation));
-    XCCL_ASSIGN_OR_RETURN(int64_t now, Passes(2 * warm, true, simulation));
+    XCCL_ASSIGN_OR_RETURN(int64_t before, Passes(warm, true));
+    XCCL_ASSIGN_OR_RETURN(int64_t now, Passes(2 * warm, true));
     double rate = static_cast<double>(now - before) / static_cast<double>(warm);
     int64_t done = 2 * warm;
     while (2 * done < passes_) {
       before = now;
-      XCCL_ASSIGN_OR_RETURN(now, Passes(2 * done, true, simulation));
+      XCCL_ASSIGN_OR_RETURN(now, Passes(2 * done, true));
       const double last_rate = rate;
       rate = static_cast<double>(now - before) / static_cast<double>(done);
       done *= 2;
@@ -492,19 +463,15 @@ class ProgramTimer {
     }
     simulation.time_ps =
         now + static_cast<int64_t>(std::llround(rate * (passes - static_cast<double>(done))));
-    for (int64_t& busy : simulation.link_busy_ps)
-      busy = static_cast<int64_t>(static_cast<double>(busy) * passes / static_cast<double>(done));
     return simulation;
   }
 
  private:
-  StatusOr<int64_t> Passes(int64_t passes, bool whole, Simulation& simulation) {
+  StatusOr<int64_t> Passes(int64_t passes, bool whole) {
     const InstructionBytes bytes(program_, collective_, sizes_, index_, passes_, options_.machine != nullptr,
                                  whole);
     ProgramRun run(program_, index_, topology_, options_, bytes, static_cast<int32_t>(passes));
-    XCCL_ASSIGN_OR_RETURN(const int64_t time_ps, run.Run());
-    if (options_.record_links) simulation.link_busy_ps = run.busy_ps();
-    return time_ps;
+    return run.Run();
   }
 
   const Program& program_;

@@ -330,10 +330,9 @@ TEST(Simulate, EqualsTheReference) {
       // The largest unit decides how many segments there are.
       int64_t largest = 1200;
       if (model == TimeModel::kBlocking) {
-        std::map<int32_t, int64_t> by_message;
-        const MessageTable messages = GroupMessages(schedule);
+        std::map<std::pair<int32_t, PathId>, int64_t> by_message;
         for (int64_t t = 0; t < schedule.size(); ++t)
-          by_message[messages.of_transfer[t]] += 1200 * schedule.count[t];
+          by_message[{schedule.step[t], schedule.path[t]}] += 1200 * schedule.count[t];
         for (const auto& [message, total] : by_message) largest = std::max(largest, total);
       }
       SimulateOptions options;

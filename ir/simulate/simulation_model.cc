@@ -7,6 +7,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "base/graph/grouped.h"
 #include "ir/time_model.h"
 
 namespace xccl {
@@ -110,13 +111,13 @@ class ModelBuilder {
     made_.unit_path.resize(units);
     made_.unit_class.resize(units);
     made_.unit_message.resize(units);
-    first_unit_of_transfer_.resize(static_cast<size_t>(transfers));
+    made_.transfer_first_unit.resize(static_cast<size_t>(transfers));
     std::vector<int32_t> chunk_class(static_cast<size_t>(collective_.num_chunks()));
     for (size_t c = 0; c < chunk_class.size(); ++c)
       chunk_class[c] = ClassOf(sizes_.ChunkBytes(ChunkId(static_cast<int64_t>(c))));
     for (int64_t t = 0; t < transfers; ++t) {
       int64_t& unit = next[message_of_transfer_[t]];
-      first_unit_of_transfer_[t] = static_cast<int32_t>(unit);
+      made_.transfer_first_unit[t] = static_cast<int32_t>(unit);
       for (int32_t i = 0; i < schedule_.count[t]; ++i, ++unit) {
         made_.unit_path[unit] = schedule_.path[t].value;
         made_.unit_class[unit] = chunk_class[schedule_.first[t].index() + static_cast<size_t>(i)];
@@ -127,6 +128,8 @@ class ModelBuilder {
 
   void AddUnitPerMessage() {
     const size_t messages = static_cast<size_t>(made_.num_messages);
+    made_.unit_per_chunk = false;
+    made_.transfer_first_unit = message_of_transfer_;
     std::vector<int64_t> bytes(messages, 0);
     made_.unit_path.resize(messages);
     made_.unit_class.resize(messages);
@@ -141,11 +144,6 @@ class ModelBuilder {
       made_.unit_class[m] = ClassOf(bytes[m]);
       made_.unit_message[m] = static_cast<int32_t>(m);
     }
-  }
-
-  int32_t UnitOf(int64_t transfer, int32_t place) const {
-    return model_ == TimeModel::kPipelined ? first_unit_of_transfer_[transfer] + place
-                                           : message_of_transfer_[transfer];
   }
 
   void AddJobs() {
@@ -174,7 +172,7 @@ class ModelBuilder {
   template <typename Visit>
   void ForEachHop(int64_t transfer, int32_t place, Visit visit) const {
     const int32_t path = schedule_.path[transfer].value;
-    const int32_t first_job = made_.unit_first_job[UnitOf(transfer, place)];
+    const int32_t first_job = made_.unit_first_job[made_.UnitOf(transfer, place)];
     const int32_t first_hop = made_.path_first[path];
     for (int32_t h = first_hop; h < made_.path_first[path + 1]; ++h)
       visit(first_job + h - first_hop, made_.hops[h]);
@@ -187,30 +185,26 @@ class ModelBuilder {
   };
 
   void AddCells() {
-    // Sorts moves by chunk, in order of step.
-    std::vector<int64_t> next(static_cast<size_t>(collective_.num_chunks()) + 1, 0);
-    for (int64_t t = 0; t < schedule_.size(); ++t) {
-      for (int32_t i = 0; i < schedule_.count[t]; ++i) {
-        ++next[schedule_.first[t].index() + static_cast<size_t>(i) + 1];
+    for (int64_t t = 0; t < schedule_.size(); ++t)
+      for (int32_t i = 0; i < schedule_.count[t]; ++i)
         ForEachHop(t, i, [&](int32_t job, const Hop& hop) {
           if (hop.to_gpu) ++made_.job_first_write[static_cast<size_t>(job) + 1];
         });
-      }
-    }
-    std::partial_sum(next.begin(), next.end(), next.begin());
     std::partial_sum(made_.job_first_write.begin(), made_.job_first_write.end(),
                      made_.job_first_write.begin());
     made_.writes.resize(static_cast<size_t>(made_.job_first_write.back()));
     next_write_.assign(made_.job_first_write.begin(), made_.job_first_write.end() - 1);
-    std::vector<Move> moves(static_cast<size_t>(next.back()));
-    std::vector<int64_t> begin = next;
-    for (int64_t t = 0; t < schedule_.size(); ++t)
-      for (int32_t i = 0; i < schedule_.count[t]; ++i)
-        moves[next[schedule_.first[t].index() + static_cast<size_t>(i)]++] = {static_cast<int32_t>(t), i};
+    // Within a chunk, in order of step.
+    const auto moves =
+        GroupItems<Move, int64_t>(static_cast<size_t>(collective_.num_chunks()), [&](auto add) {
+          for (int64_t t = 0; t < schedule_.size(); ++t)
+            for (int32_t i = 0; i < schedule_.count[t]; ++i)
+              add(schedule_.first[t].value + i, Move{static_cast<int32_t>(t), i});
+        });
 
     cell_of_rank_.assign(static_cast<size_t>(topology_.num_ranks()), -1);
     for (int32_t c = 0; c < collective_.num_chunks(); ++c) {
-      const std::span<const Move> all(moves.data() + begin[c], static_cast<size_t>(begin[c + 1] - begin[c]));
+      const std::span<const Move> all = moves[c];
       for (size_t i = 0; i < all.size();) {
         size_t end = i;
         while (end < all.size() && schedule_.step[all[end].transfer] == schedule_.step[all[i].transfer])
@@ -275,7 +269,7 @@ class ModelBuilder {
   const TimeModel model_;
   const Quotient* const quotient_;  // null for plain schedules
   SimulationModel made_;
-  std::vector<int32_t> message_of_transfer_, first_unit_of_transfer_, next_write_;
+  std::vector<int32_t> message_of_transfer_, next_write_;
   std::unordered_map<int64_t, int32_t> class_of_size_;
   int32_t last_class_ = 0;
   // State of the current chunk.

@@ -58,9 +58,15 @@ struct SimulationModel {
   std::vector<WaitingRead> readers;
   std::vector<Cell> cells;
 
+  std::vector<int32_t> transfer_first_unit;  // a transfer's chunks are units in a row, or all in one message
+  bool unit_per_chunk = true;
   int32_t num_messages = 0;
   int32_t num_units() const { return static_cast<int32_t>(unit_path.size()); }
   int32_t num_jobs() const { return static_cast<int32_t>(job_unit.size()); }
+  // The unit of the transfer's i-th chunk.
+  int32_t UnitOf(int64_t transfer, int32_t i) const {
+    return transfer_first_unit[static_cast<size_t>(transfer)] + (unit_per_chunk ? i : 0);
+  }
   const Hop& HopOf(int32_t job) const {
     const int32_t unit = job_unit[job];
     return hops[path_first[unit_path[unit]] + (job - unit_first_job[unit])];

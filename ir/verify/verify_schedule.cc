@@ -276,12 +276,7 @@ class ChunkPlayer {
       Hold(holding.rank);
       Union(Set(holding.rank), holding.contributions);
     }
-    for (size_t begin = 0; begin < transfers.size();) {
-      size_t end = begin;
-      while (end < transfers.size() && s_.step[transfers[end]] == s_.step[transfers[begin]]) ++end;
-      PlayStep(transfers.subspan(begin, end - begin));
-      begin = end;
-    }
+    ForEachStep(s_, transfers, [&](std::span<const int32_t> same_step) { PlayStep(same_step); });
     CheckPostcondition();
     for (Rank r : holders_) {
       holds_[r.index()] = 0;

@@ -311,8 +311,8 @@ StatusOr<const DeviceProgram::Prepared*> DeviceProgram::Prepare(const Collective
   for (int32_t p = 0; p < collective_.num_parts(); ++p) key.push_back(sizes.PartElements(PartId(p)));
   if (const auto at = prepared_.find(key); at != prepared_.end()) return &at->second;
   Prepared prepared;
-  XCCL_ASSIGN_OR_RETURN(prepared.passes, KernelPasses(program_, collective_, form_, sizes, shape_.slot_bytes,
-                                                      program_.protocol));
+  XCCL_ASSIGN_OR_RETURN(prepared.passes,
+                        KernelPasses(program_, form_, sizes, shape_.slot_bytes, program_.protocol));
   XCCL_RETURN_IF_ERROR(GrowScratch(sizes));
   prepared.tables.resize(ranks_.size());
   if (options_.buffers != nullptr) {

@@ -156,13 +156,12 @@ TEST(KernelSizes, MorePassesWhereAMessageDoesNotFit) {
   const KernelForm form = MakeKernelForm(lowered.program, lowered.collective).value();
   const CollectiveSizes sizes(lowered.collective, 1 << 20, 4);  // messages of 512 KiB
   const auto passes = [&](int64_t slot, Protocol protocol) {
-    return KernelPasses(lowered.program, lowered.collective, form, sizes, slot, protocol).value();
+    return KernelPasses(lowered.program, form, sizes, slot, protocol).value();
   };
   EXPECT_EQ(passes(1 << 20, Protocol::kSimple), 1);
   EXPECT_EQ(passes(1 << 20, Protocol::kLl), 1);
   EXPECT_GT(passes(1 << 18, Protocol::kLl), passes(1 << 18, Protocol::kSimple));
-  EXPECT_EQ(KernelPasses(lowered.program, lowered.collective, form, sizes, 16, Protocol::kSimple).ok(),
-            false);
+  EXPECT_EQ(KernelPasses(lowered.program, form, sizes, 16, Protocol::kSimple).ok(), false);
 }
 
 }  // namespace

@@ -107,20 +107,6 @@ TEST(SimulateProgram, ASlotIsFreeWhenItsMessageWasTaken) {
   EXPECT_EQ(TimePs(program, collective, topology, kMegabyte), 25 * kUs);
 }
 
-TEST(SimulateProgram, RecordsHowLongLinksAreBusy) {
-  const Topology topology = FullMesh(3);
-  const Collective collective = MakeCollective(CollectiveKind::kGather, 3);
-  const Program program = Lowered(collective, topology, Algorithm::kDirect, 0);
-  SimulateOptions options;
-  options.record_links = true;
-  options.size_bytes = 3 * kMegabyte;
-  const Simulation simulation = SimulateProgram(program, collective, topology, options).value();
-  EXPECT_EQ(simulation.time_ps, 20 * kUs + kUs / 2);
-  int64_t busy = 0;
-  for (int64_t ps : simulation.link_busy_ps) busy += ps;
-  EXPECT_NEAR(static_cast<double>(busy), 40e6, 10);
-}
-
 TEST(SimulateProgram, SaysWhatCannotBeTimed) {
   const Topology topology = FullMesh(3);
   const Collective collective = MakeCollective(CollectiveKind::kAllgather, 3);

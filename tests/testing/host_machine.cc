@@ -303,7 +303,7 @@ StatusOr<Buffers> HostMachine::RunRanks(const Buffers& inputs, const HostLaunch&
   State& s = *state_;
   const CollectiveSizes sizes(s.collective, launch.size_bytes, SizeOf(launch.type));
   XCCL_ASSIGN_OR_RETURN(const int32_t passes,
-                        KernelPasses(s.program, s.collective, s.form, sizes, s.slot_bytes, s.protocol));
+                        KernelPasses(s.program, s.form, sizes, s.slot_bytes, s.protocol));
   std::vector<UserBuffers> user;
   std::vector<std::vector<int64_t>> tables;
   std::vector<Memory> scratch;
