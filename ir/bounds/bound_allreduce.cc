@@ -17,76 +17,39 @@
 // equal bandwidth, its bound is attained: by the theorem of Nash-Williams and Tutte, spanning trees pack at
 // exactly that rate, and each serves once as in-tree and once as out-tree.
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "base/graph/min_cut.h"
-#include "base/graph/union_find.h"
 #include "base/units.h"
 #include "ir/bounds/bound_bandwidth.h"
 #include "ir/bounds/bound_cut.h"
+#include "ir/bounds/node_cuts.h"
 
 namespace xccl {
 namespace {
 
 bool CopiesOrSums(const Node& node) { return node.multicast || node.reduce; }
 
-// Seconds per byte, given blocks; block_of[node] < 0 means outside all. nullopt if the proof does not apply.
+// Seconds per byte, given blocks; nodes without a number are outside all. nullopt if the proof does not
+// apply.
 std::optional<double> PartitionSeconds(const Topology& topology, const Collective& collective,
-                                       const std::vector<int32_t>& block_of) {
+                                       const NodeGroups& block_of) {
   for (int32_t n = 0; n < topology.num_nodes(); ++n)
     if (block_of[n] < 0 && (topology.IsGpu(NodeId(n)) || CopiesOrSums(topology.node(NodeId(n)))))
       return std::nullopt;
-  std::vector<int32_t> with_members;
-  for (Rank r : collective.ranks()) with_members.push_back(block_of[topology.NodeOf(r).index()]);
-  std::sort(with_members.begin(), with_members.end());
-  const auto last = std::unique(with_members.begin(), with_members.end());
-  const double k = static_cast<double>(last - with_members.begin());
-  double out = 0, in = 0;
-  for (const Link& link : topology.spec().links) {
-    const int32_t from = block_of[link.from.index()], to = block_of[link.to.index()];
-    if (from == to) continue;
-    if (from >= 0) out += static_cast<double>(link.bandwidth_bytes_per_s);
-    if (to >= 0) in += static_cast<double>(link.bandwidth_bytes_per_s);
+  std::set<int32_t> with_members;
+  for (Rank r : collective.ranks()) with_members.insert(block_of[topology.NodeOf(r).index()]);
+  OutAndIn all;
+  for (const OutAndIn& block : BandwidthAround(topology, block_of)) {
+    all.out += block.out;
+    all.in += block.in;
   }
-  if (k < 2 || out == 0 || in == 0) return std::nullopt;
-  return 2 * (k - 1) / std::min(out, in);
-}
-
-std::vector<int32_t> EachGpuAlone(const Topology& topology) {
-  std::vector<int32_t> block_of(static_cast<size_t>(topology.num_nodes()), -1);
-  for (int32_t r = 0; r < topology.num_ranks(); ++r) block_of[topology.NodeOf(Rank(r)).index()] = r;
-  return block_of;
-}
-
-// The components that links of at least `least` join; components without a GPU are outside.
-std::vector<int32_t> JoinedBy(const Topology& topology, int64_t least) {
-  const size_t nodes = static_cast<size_t>(topology.num_nodes());
-  UnionFind joined(nodes);
-  for (const Link& link : topology.spec().links)
-    if (link.bandwidth_bytes_per_s >= least) joined.Join(link.from.value, link.to.value);
-  std::vector<bool> has_gpu(nodes, false);
-  for (int32_t r = 0; r < topology.num_ranks(); ++r)
-    has_gpu[joined.Find(topology.NodeOf(Rank(r)).value)] = true;
-  std::vector<int32_t> block_of(nodes);
-  for (int32_t n = 0; n < topology.num_nodes(); ++n)
-    block_of[n] = has_gpu[joined.Find(n)] ? joined.Find(n) : -1;
-  return block_of;
-}
-
-std::vector<int64_t> DistinctBandwidths(const Topology& topology) {
-  std::vector<int64_t> bandwidths;
-  for (const Link& link : topology.spec().links) bandwidths.push_back(link.bandwidth_bytes_per_s);
-  std::sort(bandwidths.begin(), bandwidths.end());
-  bandwidths.erase(std::unique(bandwidths.begin(), bandwidths.end()), bandwidths.end());
-  return bandwidths;
-}
-
-std::vector<int32_t> EachHost(const Topology& topology) {
-  std::vector<int32_t> block_of(static_cast<size_t>(topology.num_nodes()), -1);
-  for (int32_t n = 0; n < topology.num_nodes(); ++n)
-    if (topology.node(NodeId(n)).host) block_of[n] = topology.node(NodeId(n)).host->value;
-  return block_of;
+  const double k = static_cast<double>(with_members.size());
+  if (k < 2 || all.out == 0 || all.in == 0) return std::nullopt;
+  return 2 * (k - 1) / std::min(all.out, all.in);
 }
 
 // Finds the partition with the least bandwidth between blocks ÷ (blocks - 1), in a graph of members only.
@@ -95,18 +58,15 @@ class Strength {
   explicit Strength(const Topology& topology) : nodes_(topology.num_nodes()) {
     int64_t unit = 0;
     for (const Link& link : topology.spec().links) unit = std::gcd(unit, link.bandwidth_bytes_per_s);
-    std::vector<std::vector<int64_t>> weight(static_cast<size_t>(nodes_),
-                                             std::vector<int64_t>(static_cast<size_t>(nodes_), 0));
+    std::map<std::pair<int32_t, int32_t>, int64_t> weight;
     __int128 total = 0;
     for (const Link& link : topology.spec().links) {
-      const size_t a = std::min(link.from, link.to).index(), b = std::max(link.from, link.to).index();
-      weight[a][b] += link.bandwidth_bytes_per_s / unit;
+      const auto [a, b] = std::minmax(link.from.value, link.to.value);
+      weight[{a, b}] += link.bandwidth_bytes_per_s / unit;
       total += link.bandwidth_bytes_per_s / unit;
     }
     fits_ = total < (1LL << 40);  // products with numerators and denominators stay below 2^62
-    for (int32_t a = 0; a < nodes_ && fits_; ++a)
-      for (int32_t b = a + 1; b < nodes_; ++b)
-        if (weight[a][b] > 0) edges_.push_back({a, b, weight[a][b]});
+    for (const auto& [ends, sum] : weight) edges_.push_back({ends.first, ends.second, sum});
   }
 
   // The block of every node in a worst partition.
@@ -188,8 +148,6 @@ class Strength {
 
 constexpr int32_t kStrengthNodes = 128;  // with so many nodes, the worst partition takes less than a second
 
-constexpr size_t kFewBandwidths = 32;
-
 }  // namespace
 
 BandwidthBound AllreduceBound(const Topology& topology, const Collective& collective, int64_t bytes,
@@ -208,15 +166,13 @@ BandwidthBound AllreduceBound(const Topology& topology, const Collective& collec
       if (ps > bound.ps) bound = {ps, BoundKind::kCut};
     }
   }
-  const auto try_partition = [&](const std::vector<int32_t>& block_of) {
+  const auto try_partition = [&](const NodeGroups& block_of) {
     if (const std::optional<double> seconds = PartitionSeconds(topology, collective, block_of))
       if (*seconds * scale > bound.ps * (1 + 1e-12)) bound = {*seconds * scale, BoundKind::kCounting};
   };
-  try_partition(EachGpuAlone(topology));
+  try_partition(EachGpu(topology));
   try_partition(EachHost(topology));
-  const std::vector<int64_t> bandwidths = DistinctBandwidths(topology);
-  if (bandwidths.size() <= kFewBandwidths)
-    for (size_t i = 1; i < bandwidths.size(); ++i) try_partition(JoinedBy(topology, bandwidths[i]));
+  for (const NodeGroups& groups : JoinedByFastLinks(topology)) try_partition(groups);
   const bool members_alone = topology.num_nodes() == collective.num_members();
   if (members_alone && effort == BoundEffort::kExact && topology.num_nodes() <= kStrengthNodes)
     if (const auto partition = Strength(topology).WorstPartition()) try_partition(*partition);

@@ -20,9 +20,6 @@ BandwidthBound BandwidthBoundOf(const Topology& topology, const Collective& coll
 
 // The bounds that it is made of, each valid by itself.
 
-// Each rank by itself: the bytes that it must receive or send, over its links.
-double DegreeBoundPs(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes);
-
 // An allreduce of `bytes` by any plan: cuts in both directions, and partitions (bound_allreduce.cc).
 BandwidthBound AllreduceBound(const Topology& topology, const Collective& collective, int64_t bytes,
                               BoundEffort effort);
@@ -32,12 +29,8 @@ BandwidthBound AllreduceBound(const Topology& topology, const Collective& collec
 BandwidthBound DemandBound(const Topology& topology, const Collective& collective,
                            const CollectiveSizes& sizes, BoundEffort effort);
 
-// User-defined tables: hosts, sweeps over the machine, and the number of times that bytes pass between GPUs
-// or hosts (bound_tables.cc).
-double TablesBoundPs(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes);
-
-// User-defined tables, complete: the above, and for each destination the cuts between it and what it needs
-// (bound_custom.cc).
+// User-defined tables: hosts, sweeps over the machine, the number of times that bytes pass between GPUs or
+// hosts, and for each destination the cuts between it and what it needs (bound_custom.cc).
 BandwidthBound CustomBound(const Topology& topology, const Collective& collective,
                            const CollectiveSizes& sizes, BoundEffort effort);
 

@@ -1,6 +1,5 @@
-// The best of three bounds: flows from both sides (ir/bounds/concurrent_flow.h), cuts found by sweeps, and
-// the capacity of each rank's links. With translations, links are priced by orbit, from one source per
-// orbit.
+// The better of two bounds: flows from both sides (ir/bounds/concurrent_flow.h), and cuts that are quick to
+// list. With translations, links are priced by orbit, from one source per orbit.
 #include <algorithm>
 
 #include "base/units.h"
@@ -25,7 +24,7 @@ BandwidthBound DemandBound(const Topology& topology, const Collective& collectiv
   const Demands demands = DemandsOf(topology, collective, sizes);
   if (demands.sources.empty()) return {0, BoundKind::kCut};
   const double scale = static_cast<double>(kPsPerSecond);
-  double seconds = std::max(DegreeBoundPs(topology, collective, sizes) / scale, SweepCuts(topology, demands));
+  double seconds = QuickCuts(topology, demands);
   const FlowProblem problem = FlowOf(topology, demands, TranslationsFor(collective, sizes, topology));
   const int64_t sources = static_cast<int64_t>(problem.demands.sources.size());
   const int64_t rows = static_cast<int64_t>(problem.share.size());

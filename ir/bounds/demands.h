@@ -1,5 +1,5 @@
-// The demands of alltoall(v), sendrecv, gather and scatter by source, and bounds from cuts that a sweep
-// over the nodes finds.
+// The demands of alltoall(v), sendrecv, gather and scatter by source, and bounds from cuts that are
+// quick to list.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,8 @@ struct Demands {
 Demands DemandsOf(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes,
                   double least_bytes = 0);
 
-// Keys of all nodes for sweeps, which cut between nodes with different keys. The first is document order.
-// The others say how much nearer a node is to one landmark than to another, which slices a grid along its
-// dimensions.
-std::vector<std::vector<int32_t>> SweepKeys(const Topology& topology);
-
-// The largest demand across ÷ bandwidth across, in seconds, over many cuts: between the first nodes and the
-// rest by each of SweepKeys, around each host, and around each group of nodes that the fastest kinds of
-// links join. Cost: demands × keys.
-double SweepCuts(const Topology& topology, const Demands& demands);
+// The largest demand across ÷ bandwidth across, in seconds, over many cuts: around each GPU, each host and
+// each group of nodes that the faster links join, and along each of SweepKeys. Cost: demands × cuts.
+double QuickCuts(const Topology& topology, const Demands& demands);
 
 }  // namespace xccl

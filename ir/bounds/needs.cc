@@ -24,14 +24,6 @@ std::vector<Need> Finish(NeedMap& map) {
   return needs;
 }
 
-// A chunk of the part that is not always empty.
-std::optional<ChunkId> SomeChunk(const Collective& collective, PartId part) {
-  const ChunkId first = collective.FirstChunk(part);
-  for (int32_t i = 0; i < collective.ChunksOf(part); ++i)
-    if (!collective.AlwaysEmpty(ChunkId(first.value + i))) return ChunkId(first.value + i);
-  return std::nullopt;
-}
-
 bool Covers(std::span<const Rank> set, std::span<const Rank> subset) {
   return std::includes(set.begin(), set.end(), subset.begin(), subset.end());
 }
@@ -63,65 +55,35 @@ void AddPart(const Collective& collective, ChunkId chunk, NeedMap& map) {
 
 }  // namespace
 
+std::optional<ChunkId> UsedChunk(const Collective& collective, PartId part) {
+  const ChunkId first = collective.FirstChunk(part);
+  for (int32_t i = 0; i < collective.ChunksOf(part); ++i)
+    if (!collective.AlwaysEmpty(ChunkId(first.value + i))) return ChunkId(first.value + i);
+  return std::nullopt;
+}
+
 std::vector<Need> NeedsOf(const Collective& collective) {
   NeedMap map;
-  const CollectiveSpec& spec = collective.spec();
-  switch (spec.kind) {
-    case CollectiveKind::kAllreduce:
-    case CollectiveKind::kBarrier:
-    case CollectiveKind::kAlltoall:
-    case CollectiveKind::kAllgather:
-    case CollectiveKind::kAllgatherv:
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kReduceScatterv:
-      XCCL_CHECK(false);  // required: AllToAllOf handles these
-      break;
-    case CollectiveKind::kReduce:
-      for (Rank r : spec.ranks) map[{r}].push_back(*spec.root);
-      break;
-    case CollectiveKind::kBroadcast:
-    case CollectiveKind::kGather:
-    case CollectiveKind::kScatter:
-    case CollectiveKind::kAlltoallv:
-    case CollectiveKind::kSendrecv:
-    case CollectiveKind::kCustom:
-      for (int32_t p = 0; p < collective.num_parts(); ++p)
-        if (const std::optional<ChunkId> chunk = SomeChunk(collective, PartId(p)))
-          AddPart(collective, *chunk, map);
-      break;
-  }
+  for (int32_t p = 0; p < collective.num_parts(); ++p)
+    if (const std::optional<ChunkId> chunk = UsedChunk(collective, PartId(p)))
+      AddPart(collective, *chunk, map);
   return Finish(map);
 }
 
 std::optional<AllToAll> AllToAllOf(const Collective& collective) {
-  std::vector<Rank> all(collective.ranks().begin(), collective.ranks().end()), counted;
-  for (size_t i = 0; i < all.size(); ++i) {
-    const PartId part(static_cast<int64_t>(i));
-    if (part.value < collective.num_parts() && SomeChunk(collective, part)) counted.push_back(all[i]);
-  }
-  std::sort(all.begin(), all.end());
+  const KindTraits& traits = TraitsOf(collective.kind());
+  const bool even_pairs = traits.parts == KindTraits::Parts::kPerPair && !traits.counted;
+  const bool one_to_all = traits.parts == KindTraits::Parts::kPerMember && !IsRooted(collective.kind());
+  if (!even_pairs && !one_to_all && !IsAllreduce(collective.kind())) return std::nullopt;
+  AllToAll all{{collective.ranks().begin(), collective.ranks().end()}, {}};
+  std::vector<Rank> counted;
+  for (int32_t i = 0; one_to_all && i < collective.num_members(); ++i)
+    if (UsedChunk(collective, PartId(i))) counted.push_back(collective.ranks()[i]);
+  std::sort(all.holders.begin(), all.holders.end());
   std::sort(counted.begin(), counted.end());
-  switch (collective.kind()) {
-    case CollectiveKind::kAllreduce:
-    case CollectiveKind::kBarrier:
-    case CollectiveKind::kAlltoall:
-      return AllToAll{all, all};
-    case CollectiveKind::kAllgather:
-    case CollectiveKind::kAllgatherv:
-      return AllToAll{std::move(counted), std::move(all)};
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kReduceScatterv:
-      return AllToAll{std::move(all), std::move(counted)};
-    case CollectiveKind::kReduce:
-    case CollectiveKind::kBroadcast:
-    case CollectiveKind::kGather:
-    case CollectiveKind::kScatter:
-    case CollectiveKind::kAlltoallv:
-    case CollectiveKind::kSendrecv:
-    case CollectiveKind::kCustom:
-      return std::nullopt;
-  }
-  return std::nullopt;
+  all.destinations = all.holders;
+  if (one_to_all) (IsReduction(collective.kind()) ? all.destinations : all.holders) = std::move(counted);
+  return all;
 }
 
 }  // namespace xccl

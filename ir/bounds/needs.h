@@ -9,6 +9,9 @@
 
 namespace xccl {
 
+// A chunk of the part that is not always empty.
+std::optional<ChunkId> UsedChunk(const Collective& collective, PartId part);
+
 // Every destination must get something that at first only the holders have.
 struct Need {
   std::vector<Rank> holders;       // sorted, not empty
@@ -19,7 +22,7 @@ struct Need {
 // One need per set of holders, ordered by holders; chunks that are always empty are left out. A sum needs
 // each of its contributions from some rank that holds it. Contributions that nobody holds are left out: the
 // collective is then impossible, which verification reports.
-// Requires: AllToAllOf returns nothing. Cost: linear in the conditions.
+// Cost: for each part, contributions needed × holders.
 std::vector<Need> NeedsOf(const Collective& collective);
 
 // Kinds in which each destination needs something from every other member: too many pairs to list.
