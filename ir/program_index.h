@@ -31,6 +31,7 @@ class ProgramIndex {
   int32_t size() const { return static_cast<int32_t>(instruction_.size()); }
   const Instruction& instruction(int32_t node) const { return *instruction_[static_cast<size_t>(node)]; }
   ProgramSite Site(int32_t node) const;
+  int32_t num_ranks() const { return static_cast<int32_t>(rank_first_block_.size()) - 1; }
   // A threadblock's number in the whole program and its first instruction. Blocks are numbered by rank.
   int32_t num_blocks() const { return static_cast<int32_t>(block_first_.size()) - 1; }
   int32_t BlockOf(int32_t node) const { return block_[static_cast<size_t>(node)]; }

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "ir/kernel/local_order.h"
+#include "ir/rank_clocks.h"
 
 namespace xccl {
 namespace {
@@ -47,7 +48,8 @@ Status CheckOperand(const BufferLayout& layout, const Operand& operand, int32_t 
 // when they start, by the rank's own order.
 void MarkDirectSends(const Program& program, const Collective& collective, bool in_place, RankWork& work) {
   const ProgramIndex index(program);
-  const LocalOrder order(index, TopologicalOrder(program, index, ProgramEdges::kLocal), work.rank);
+  const Grouped<int32_t> of_rank = ByRank(index, TopologicalOrder(program, index, ProgramEdges::kLocal));
+  const RankClocks order(index, work.rank, of_rank[work.rank.value]);
   const SlotAccesses accesses(program, collective, index, work.rank, in_place);
   int32_t node = index.BlockFirst(index.RankFirstBlock(work.rank));
   for (ThreadblockWork& block : work.threadblocks) {

@@ -14,6 +14,7 @@
 
 #include "ir/kernel/local_order.h"
 #include "ir/program_index.h"
+#include "ir/rank_clocks.h"
 
 namespace xccl {
 namespace {
@@ -49,7 +50,8 @@ class FormMaker {
     const std::vector<int32_t> order = TopologicalOrder(program_, index_, ProgramEdges::kLocal);
     place_.resize(order.size());
     for (size_t k = 0; k < order.size(); ++k) place_[static_cast<size_t>(order[k])] = static_cast<int32_t>(k);
-    for (Rank r(0); r.value < program_.ranks.size(); ++r.value) AnalyseRank(r, order);
+    const Grouped<int32_t> of_rank = ByRank(index_, order);
+    for (Rank r(0); r.value < program_.ranks.size(); ++r.value) AnalyseRank(r, of_rank[r.value]);
     for (Rank r(0); r.value < program_.ranks.size(); ++r.value) XCCL_RETURN_IF_ERROR(CutScratch(r));
     for (Rank r(0); r.value < program_.ranks.size(); ++r.value) XCCL_RETURN_IF_ERROR(FillRank(r));
     return std::move(form_);
@@ -66,13 +68,11 @@ class FormMaker {
   };
 
   bool PartsDiffer() const {
-    const CollectiveKind kind = collective_.kind();
-    return kind == CollectiveKind::kAllgatherv || kind == CollectiveKind::kReduceScatterv ||
-           kind == CollectiveKind::kAlltoallv || kind == CollectiveKind::kCustom;
+    return TraitsOf(collective_.kind()).counted || collective_.kind() == CollectiveKind::kCustom;
   }
 
-  void AnalyseRank(Rank r, const std::vector<int32_t>& order) {
-    const LocalOrder local(index_, order, r);
+  void AnalyseRank(Rank r, std::span<const int32_t> nodes) {
+    const RankClocks local(index_, r, nodes);
     MergeBlocks(r, local);
     const SlotAccesses apart(program_, collective_, index_, r, false);
     const std::unique_ptr<SlotAccesses> over =
@@ -100,7 +100,7 @@ class FormMaker {
 
   // Appends a threadblock to a block that ends before it can start. With several passes this would prevent
   // them from overlapping, so only single-pass programs are merged.
-  void MergeBlocks(Rank r, const LocalOrder& local) {
+  void MergeBlocks(Rank r, const RankClocks& local) {
     struct Chain {
       int32_t last_node, length, threadblocks;
     };
@@ -205,14 +205,9 @@ class FormMaker {
     return get.out_of_place ? DirectMode::kGetOutOfPlace : DirectMode::kNo;
   }
 
-  int32_t LocalConnection(Rank r, int32_t connection) const {
-    const std::vector<int32_t>& all = form_.ranks[r].connections;
-    return static_cast<int32_t>(std::ranges::lower_bound(all, connection) - all.begin());
-  }
-
-  int32_t LocalGroup(Rank r, int32_t group) const {
-    const std::vector<int32_t>& all = form_.ranks[r].groups;
-    return static_cast<int32_t>(std::ranges::lower_bound(all, group) - all.begin());
+  // The index of a connection or group among those of its rank.
+  static int32_t LocalIndex(const std::vector<int32_t>& all, int32_t of) {
+    return static_cast<int32_t>(std::ranges::lower_bound(all, of) - all.begin());
   }
 
   const Threadblock& ThreadblockOf(int32_t node) const {
@@ -244,12 +239,12 @@ class FormMaker {
         sides.push_back(
             {program_.connections[static_cast<size_t>(connection)].src, &index_.instruction(send)});
         if (threadblock.recv_group) continue;
-        to.from = LocalConnection(r, connection);
+        to.from = LocalIndex(form_.ranks[r].connections, connection);
         to.receive = MessageMode(send, node);
         to.received_first = IsGet(to.receive) && index_.instruction(send).op == Opcode::kSend &&
                             index_.instruction(send).first;
       }
-      if (threadblock.recv_group) to.from_group = LocalGroup(r, *threadblock.recv_group);
+      if (threadblock.recv_group) to.from_group = LocalIndex(form_.ranks[r].groups, *threadblock.recv_group);
     }
     if (Sends(to.what.op)) {
       for (int32_t connection : index_.SendConnections(block)) {
@@ -258,10 +253,10 @@ class FormMaker {
         sides.push_back(
             {program_.connections[static_cast<size_t>(connection)].dst, &index_.instruction(receive)});
         if (threadblock.send_group) continue;
-        to.to = LocalConnection(r, connection);
+        to.to = LocalIndex(form_.ranks[r].connections, connection);
         to.send = MessageMode(node, receive);
       }
-      if (threadblock.send_group) to.to_group = LocalGroup(r, *threadblock.send_group);
+      if (threadblock.send_group) to.to_group = LocalIndex(form_.ranks[r].groups, *threadblock.send_group);
     }
     if (to.what.op == Opcode::kNop) return OkStatus();
     return AddRuns(node, sides, from_side, to_side, to);

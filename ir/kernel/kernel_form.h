@@ -114,8 +114,8 @@ inline constexpr int64_t kMaxKernelInstructions = 1 << 22;
 
 // Requires: the program verifies. Errors: kInvalidInput for a message that arrives as other chunks than
 // those sent, for weights of 2^31 and more, and for more than kMaxKernelInstructions. Cost: O(instructions
-// × threadblocks of their rank + accesses of a slot squared). On a rank that would need more than 2^24
-// clock entries, no message is direct. If `merge` is false, every threadblock is a block of its own.
+// × threadblocks of their rank + accesses of a slot squared). If `merge` is false, every threadblock is a
+// block of its own.
 StatusOr<KernelForm> MakeKernelForm(const Program& program, const Collective& collective, bool merge = true);
 
 // "0.4: recv_reduce_copy i[2..3] -> o[2..3], from rank 1, after 1.3". Numbers are threadblock.instruction

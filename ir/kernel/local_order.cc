@@ -1,6 +1,5 @@
-// A clock holds, for every threadblock of the rank, how many of its instructions are done when an
-// instruction starts. Questions about slots compare the accesses of a slot in pairs, of which there are
-// few. A slot with more than kMostAccesses counts as not ordered.
+// Questions about slots compare the accesses of a slot in pairs, of which there are few. A slot with more
+// than kMostAccesses counts as not ordered.
 #include "ir/kernel/local_order.h"
 
 #include <algorithm>
@@ -8,40 +7,9 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kMostClockEntries = 1 << 24;
 constexpr size_t kMostAccesses = 256;
 
 }  // namespace
-
-LocalOrder::LocalOrder(const ProgramIndex& index, const std::vector<int32_t>& order, Rank rank)
-    : index_(index), first_block_(index.RankFirstBlock(rank)) {
-  const int32_t end_block = index.RankFirstBlock(Rank(rank.value + 1));
-  blocks_ = static_cast<size_t>(end_block - first_block_);
-  first_node_ = index.BlockFirst(first_block_);
-  const size_t nodes = static_cast<size_t>(index.BlockFirst(end_block) - first_node_);
-  known_ = static_cast<int64_t>(nodes * blocks_) <= kMostClockEntries;
-  if (!known_) return;
-  clocks_.assign(nodes * blocks_, 0);
-  std::vector<int32_t> before;
-  for (int32_t node : order) {
-    if (index.BlockOf(node) < first_block_ || index.BlockOf(node) >= end_block) continue;
-    int32_t* const clock = &clocks_[static_cast<size_t>(node - first_node_) * blocks_];
-    Predecessors(index, node, ProgramEdges::kLocal, 0, before);
-    for (int32_t p : before) {
-      const int32_t* const other = &clocks_[static_cast<size_t>(p - first_node_) * blocks_];
-      for (size_t k = 0; k < blocks_; ++k) clock[k] = std::max(clock[k], other[k]);
-      int32_t& done = clock[static_cast<size_t>(index.BlockOf(p) - first_block_)];
-      done = std::max(done, p - index.BlockFirst(index.BlockOf(p)) + 1);
-    }
-  }
-}
-
-bool LocalOrder::Before(int32_t a, int32_t b) const {
-  if (!known_) return false;
-  const int32_t block = index_.BlockOf(a);
-  return clocks_[static_cast<size_t>(b - first_node_) * blocks_ + static_cast<size_t>(block - first_block_)] >
-         a - index_.BlockFirst(block);
-}
 
 SlotAccesses::SlotAccesses(const Program& program, const Collective& collective, const ProgramIndex& index,
                            Rank rank, bool in_place)
@@ -60,7 +28,7 @@ void SlotAccesses::Add(const Operand& operand, int32_t count, int32_t node, bool
   for (int32_t k = 0; k < count; ++k) of_slot_[line_.SlotOf(operand) + k].push_back({node, writes});
 }
 
-bool SlotAccesses::NothingBefore(int32_t node, const LocalOrder& order) const {
+bool SlotAccesses::NothingBefore(int32_t node, const RankClocks& order) const {
   const Instruction& i = index_.instruction(node);
   for (int32_t k = 0; k < i.count; ++k) {
     const std::vector<Access>& accesses = of_slot_[line_.SlotOf(i.dst) + k];
@@ -71,7 +39,7 @@ bool SlotAccesses::NothingBefore(int32_t node, const LocalOrder& order) const {
   return true;
 }
 
-bool SlotAccesses::NothingWritesAfter(int32_t node, const Operand& operand, const LocalOrder& order) const {
+bool SlotAccesses::NothingWritesAfter(int32_t node, const Operand& operand, const RankClocks& order) const {
   for (int32_t k = 0; k < index_.instruction(node).count; ++k) {
     const std::vector<Access>& accesses = of_slot_[line_.SlotOf(operand) + k];
     if (accesses.size() > kMostAccesses) return false;
@@ -81,7 +49,7 @@ bool SlotAccesses::NothingWritesAfter(int32_t node, const Operand& operand, cons
   return true;
 }
 
-bool SlotAccesses::AllOrdered(const LocalOrder& order) const {
+bool SlotAccesses::AllOrdered(const RankClocks& order) const {
   for (const std::vector<Access>& accesses : of_slot_) {
     if (accesses.size() > kMostAccesses) return false;
     for (size_t a = 0; a < accesses.size(); ++a)

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <vector>
 
+#include "base/graph/grouped.h"
+
 namespace xccl::lowering {
 namespace {
 
@@ -14,43 +16,33 @@ namespace {
 class Journeys {
  public:
   Journeys(const Schedule& schedule, int32_t num_chunks)
-      : schedule_(schedule), begin_(static_cast<size_t>(num_chunks) + 1) {
-    const auto for_each = [&](auto visit) {
-      for (int64_t t = 0; t < schedule.size(); ++t)
-        for (int32_t i = 0; i < schedule.count[t]; ++i) visit(schedule.first[t].index() + i, t);
-    };
-    for_each([&](size_t chunk, int64_t) { ++begin_[chunk + 1]; });
-    for (size_t c = 1; c < begin_.size(); ++c) begin_[c] += begin_[c - 1];
-    transfers_.resize(static_cast<size_t>(begin_.back()));
-    std::vector<int64_t> end(begin_.begin(), begin_.end() - 1);
-    for_each([&](size_t chunk, int64_t t) {
-      transfers_[static_cast<size_t>(end[chunk]++)] = static_cast<int32_t>(t);
-    });
-    for (int32_t c = 0; c < num_chunks; ++c) {
-      const std::span<int32_t> own = Own(c);
-      std::ranges::sort(own, {}, [&](int32_t t) { return std::tuple(schedule_.step[t], RouteOf(t)); });
-    }
+      : schedule_(schedule),
+        transfers_(GroupItems<int32_t, int64_t>(static_cast<size_t>(num_chunks), [&](auto add) {
+          for (int64_t t = 0; t < schedule.size(); ++t)
+            for (int32_t i = 0; i < schedule.count[t]; ++i)
+              add(schedule.first[t].value + i, static_cast<int32_t>(t));
+        })) {
+    for (int32_t c = 0; c < num_chunks; ++c)
+      std::sort(transfers_.items.begin() + transfers_.first[c],
+                transfers_.items.begin() + transfers_.first[c + 1], [&](int32_t a, int32_t b) {
+                  return std::tuple(schedule_.step[a], RouteOf(a)) <
+                         std::tuple(schedule_.step[b], RouteOf(b));
+                });
   }
 
-  std::span<const int32_t> Of(int32_t chunk) const { return const_cast<Journeys*>(this)->Own(chunk); }
+  std::span<const int32_t> Of(int32_t chunk) const { return transfers_[chunk]; }
   bool AreAlike(int32_t a, int32_t b) const {
     return std::ranges::equal(
         Of(a), Of(b), {}, [&](int32_t t) { return RouteOf(t); }, [&](int32_t t) { return RouteOf(t); });
   }
 
  private:
-  std::span<int32_t> Own(int32_t chunk) {
-    const auto c = static_cast<size_t>(chunk);
-    return std::span(transfers_)
-        .subspan(static_cast<size_t>(begin_[c]), static_cast<size_t>(begin_[c + 1] - begin_[c]));
-  }
   std::tuple<Rank, Rank, PathId, TransferOp> RouteOf(int32_t t) const {
     return {schedule_.src[t], schedule_.dst[t], schedule_.path[t], schedule_.op[t]};
   }
 
   const Schedule& schedule_;
-  std::vector<int64_t> begin_;  // by chunk
-  std::vector<int32_t> transfers_;
+  Grouped<int32_t, int64_t> transfers_;  // by chunk
 };
 
 }  // namespace

@@ -35,7 +35,7 @@ class Orderer {
       : moves_(moves),
         slots_(slots),
         times_(times),
-        lanes_(static_cast<size_t>(num_connections)),
+        fifos_(static_cast<size_t>(num_connections)),
         unread_(moves.size(), 0),
         to_come_(moves.size(), 0),
         next_write_(moves.size(), kNoMove),
@@ -85,7 +85,7 @@ class Orderer {
   Order Take() { return std::move(order_); }
 
  private:
-  struct Lane {
+  struct Fifo {
     std::vector<int32_t> sent, waiting;  // moves, in order
     std::vector<int32_t> parked;         // moves whose bundles' turns have not come
     size_t received = 0, resumed = 0;    // of them, how many are received, how many wait no longer
@@ -116,26 +116,26 @@ class Orderer {
     }
   }
 
-  Lane& LaneOf(int32_t m) { return lanes_[At(m).path]; }
-  const Lane& LaneOf(int32_t m) const { return lanes_[At(m).path]; }
+  Fifo& FifoOf(int32_t m) { return fifos_[At(m).path]; }
+  const Fifo& FifoOf(int32_t m) const { return fifos_[At(m).path]; }
 
   // A switch adds up the k-th messages of all members: bundles get their turns when the first of their moves
   // would be sent, and the others wait for them.
   bool IsItsTurn(int32_t m) {
     const Move& move = At(m);
     if (!IsAddedUp(moves_, move)) return true;
-    Lane& lane = LaneOf(m);
+    Fifo& fifo = FifoOf(m);
     int32_t& turn = turn_[move.bundle];
     if (turn < 0) turn = turns_[At(move.bundle).path]++;
-    if (turn == static_cast<int32_t>(lane.sent.size())) return true;
-    lane.parked.push_back(m);
+    if (turn == static_cast<int32_t>(fifo.sent.size())) return true;
+    fifo.parked.push_back(m);
     return false;
   }
-  void WakeParked(Lane& lane) {
-    for (size_t i = 0; i < lane.parked.size(); ++i) {
-      const int32_t m = lane.parked[i];
-      if (turn_[At(m).bundle] != static_cast<int32_t>(lane.sent.size())) continue;
-      lane.parked.erase(lane.parked.begin() + static_cast<int64_t>(i));
+  void WakeParked(Fifo& fifo) {
+    for (size_t i = 0; i < fifo.parked.size(); ++i) {
+      const int32_t m = fifo.parked[i];
+      if (turn_[At(m).bundle] != static_cast<int32_t>(fifo.sent.size())) continue;
+      fifo.parked.erase(fifo.parked.begin() + static_cast<int64_t>(i));
       Push(2 * m);
       return;
     }
@@ -145,9 +145,9 @@ class Orderer {
     if (!IsItsTurn(m)) return;
     const int32_t end = EndOfSent(moves_, m);
     for (int32_t with = m; with < end; ++with) {
-      Lane& lane = LaneOf(with);
-      if (lane.sent.size() - lane.received < static_cast<size_t>(slots)) continue;
-      lane.waiting.push_back(m);
+      Fifo& fifo = FifoOf(with);
+      if (fifo.sent.size() - fifo.received < static_cast<size_t>(slots)) continue;
+      fifo.waiting.push_back(m);
       full_.push_back(At(with).path);
       return;
     }
@@ -159,12 +159,12 @@ class Orderer {
     const int32_t place = static_cast<int32_t>(order_.events.size());
     order_.events.push_back(2 * m);
     for (int32_t with = m; with < end; ++with) {
-      Lane& lane = LaneOf(with);
+      Fifo& fifo = FifoOf(with);
       order_.send_place[with] = place;
-      lane.sent.push_back(with);
-      if (!lane.parked.empty()) WakeParked(lane);
-      order_.slots = std::max(order_.slots, static_cast<int32_t>(lane.sent.size() - lane.received));
-      if (lane.sent.size() == lane.received + 1) Offer(with);
+      fifo.sent.push_back(with);
+      if (!fifo.parked.empty()) WakeParked(fifo);
+      order_.slots = std::max(order_.slots, static_cast<int32_t>(fifo.sent.size() - fifo.received));
+      if (fifo.sent.size() == fifo.received + 1) Offer(with);
     }
     if (At(m).overwriter != kNoMove && --unread_[At(m).overwriter] == 0) OfferGroup(At(m).overwriter);
   }
@@ -176,7 +176,7 @@ class Orderer {
     const Move& move = At(m);
     const int32_t end = EndOfReceived(moves_, m);
     for (int32_t with = m; with < end; ++with)
-      if (order_.send_place[with] < 0 || LaneOf(with).sent[LaneOf(with).received] != with) return;
+      if (order_.send_place[with] < 0 || FifoOf(with).sent[FifoOf(with).received] != with) return;
     if (unread_[move.group] > 0 || !IsWritten(At(move.group).previous)) return;
     offered_[m] = true;
     Push(2 * m + 1);
@@ -191,12 +191,12 @@ class Orderer {
     const int32_t end = EndOfReceived(moves_, m);
     for (int32_t with = m; with < end; ++with) {
       order_.recv_place[with] = place;
-      ++LaneOf(with).received;
+      ++FifoOf(with).received;
     }
     for (int32_t with = m; with < end; ++with) {
-      Lane& lane = LaneOf(with);
-      if (lane.received < lane.sent.size()) Offer(lane.sent[lane.received]);
-      if (lane.resumed < lane.waiting.size()) Push(2 * lane.waiting[lane.resumed++]);
+      Fifo& fifo = FifoOf(with);
+      if (fifo.received < fifo.sent.size()) Offer(fifo.sent[fifo.received]);
+      if (fifo.resumed < fifo.waiting.size()) Push(2 * fifo.waiting[fifo.resumed++]);
     }
     const int32_t first = At(m).group;
     if (--to_come_[first] > 0) return;
@@ -208,9 +208,9 @@ class Orderer {
 
   bool LetOneThrough() {
     for (; let_through_ < full_.size(); ++let_through_) {
-      Lane& lane = lanes_[full_[let_through_]];
-      if (lane.resumed == lane.waiting.size()) continue;
-      Send(lane.waiting[lane.resumed++]);
+      Fifo& fifo = fifos_[full_[let_through_]];
+      if (fifo.resumed == fifo.waiting.size()) continue;
+      Send(fifo.waiting[fifo.resumed++]);
       return true;
     }
     return false;
@@ -220,7 +220,7 @@ class Orderer {
   const int32_t slots_;
   const MoveTimes* const times_;
   Order order_;
-  std::vector<Lane> lanes_;          // by connection
+  std::vector<Fifo> fifos_;          // by connection
   std::vector<int32_t> unread_;      // by the first of a group: sends to come of what it overwrites
   std::vector<int32_t> to_come_;     // by the first of a group: how many are not received
   std::vector<int32_t> next_write_;  // by move: the next one that writes the same
@@ -228,7 +228,7 @@ class Orderer {
   std::vector<int32_t> turn_;   // by the first of a bundle that a switch adds up: its place; -1: none yet
   std::vector<int32_t> turns_;  // by the first path of such a group: places that are given
   std::vector<Fed> fed_;        // by move
-  std::vector<int32_t> full_;   // lanes in the order in which sends found no slot
+  std::vector<int32_t> full_;   // connections in the order in which sends found no slot
   int64_t expected_ = 0;        // events of the moves that are being ordered, and those before
   size_t let_through_ = 0;      // of them, how many were looked at
   std::priority_queue<Key, std::vector<Key>, std::greater<>> heap_;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -31,39 +30,27 @@ std::string Name(const Move& move, size_t m) {
 
 // The moves that one event of move m stands for: those behind it in its bundle that have no event of their
 // own.
-std::span<const Move> SentBy(const std::vector<Move>& moves, size_t m) {
+std::span<const Move> AllOfEvent(const std::vector<Move>& moves, size_t m, bool Move::*has_event) {
   size_t end = m + 1;
-  while (end < moves.size() && moves[end].bundle == moves[m].bundle && !moves[end].sends) ++end;
+  while (end < moves.size() && moves[end].bundle == moves[m].bundle && !(moves[end].*has_event)) ++end;
   return std::span(moves).subspan(m, end - m);
 }
+std::span<const Move> SentBy(const std::vector<Move>& moves, size_t m) {
+  return AllOfEvent(moves, m, &Move::sends);
+}
 std::span<const Move> ReceivedBy(const std::vector<Move>& moves, size_t m) {
-  size_t end = m + 1;
-  while (end < moves.size() && moves[end].bundle == moves[m].bundle && !moves[end].receives) ++end;
-  return std::span(moves).subspan(m, end - m);
+  return AllOfEvent(moves, m, &Move::receives);
 }
 
 // The ranks whose contributions are in a value.
-class Contributions {
- public:
-  explicit Contributions(int32_t num_ranks = 0) : words_((static_cast<size_t>(num_ranks) + 63) / 64) {}
-  void Add(Rank r) { words_[r.index() / 64] |= uint64_t{1} << (r.index() % 64); }
-  // False where the two share a rank.
-  bool Join(const Contributions& other) {
-    for (size_t w = 0; w < words_.size(); ++w)
-      if ((words_[w] & other.words_[w]) != 0) return false;
-    for (size_t w = 0; w < words_.size(); ++w) words_[w] |= other.words_[w];
-    return true;
-  }
-  int32_t size() const {
-    int32_t count = 0;
-    for (const uint64_t word : words_) count += std::popcount(word);
-    return count;
-  }
-  bool operator==(const Contributions&) const = default;
+using Contributions = std::set<Rank>;
 
- private:
-  std::vector<uint64_t> words_;
-};
+// Adds `more` to `sum`; false where the two share a rank.
+bool Join(Contributions& sum, const Contributions& more) {
+  const size_t both = sum.size() + more.size();
+  sum.insert(more.begin(), more.end());
+  return sum.size() == both;
+}
 
 // Performs the events of one chunk after the other.
 class Replay {
@@ -73,7 +60,6 @@ class Replay {
         moves_(moves.moves),
         copies_(moves.copies),
         collective_(collective),
-        num_ranks_(num_ranks),
         places_(static_cast<size_t>(num_ranks)),
         carried_(moves.moves.size()),
         reads_(moves.moves.size(), 0) {}
@@ -102,10 +88,8 @@ class Replay {
   void Begin(ChunkId c) {
     std::fill(places_.begin(), places_.end(), Place());
     collective_.Before(c, holdings_);
-    for (const Holding& holding : holdings_) {
-      places_[holding.rank].input.emplace(num_ranks_);
-      for (const Rank r : holding.contributions) places_[holding.rank].input->Add(r);
-    }
+    for (const Holding& holding : holdings_)
+      places_[holding.rank].input.emplace(holding.contributions.begin(), holding.contributions.end());
   }
 
   Status Send(int32_t m) {
@@ -129,20 +113,20 @@ class Replay {
     if (move.previous != to.writer)
       return Wrong(pass_, "{} writes behind move {}; expected {}, which wrote there last", Name(move, m),
                    move.previous, to.writer);
-    Contributions value(num_ranks_);
+    Contributions value;
     for (const Move& with : ReceivedBy(moves_, m)) {
       const std::optional<Contributions>& carried = carried_[&with - moves_.data()];
       if (!carried) return Wrong(pass_, "{} is received before it is sent", Name(move, m));
-      if (!value.Join(*carried)) return Wrong(pass_, "{} adds one contribution twice", Name(move, m));
+      if (!Join(value, *carried)) return Wrong(pass_, "{} adds one contribution twice", Name(move, m));
     }
     if (move.reduces) {
       const std::optional<Contributions>& there = move.local_input ? to.input : to.held;
       if (!there || move.local_input != (to.writer == kNoMove))
         return Wrong(pass_, "{} adds to what is not there", Name(move, m));
-      if (!value.Join(*there)) return Wrong(pass_, "{} adds one contribution twice", Name(move, m));
+      if (!Join(value, *there)) return Wrong(pass_, "{} adds one contribution twice", Name(move, m));
       if (to.writer != kNoMove) ++reads_[to.writer];
     }
-    if (move.complete && value.size() != collective_.num_members())
+    if (move.complete && std::ssize(value) != collective_.num_members())
       return Wrong(pass_, "{} is no complete sum", Name(move, m));
     XCCL_RETURN_IF_ERROR(Close(to, m, 0));
     to.held = std::move(value);
@@ -169,8 +153,7 @@ class Replay {
     for (const Holding& holding : holdings_) {
       const Rank r = holding.rank;
       Place& place = places_[r];
-      Contributions wanted(num_ranks_);
-      for (const Rank of : holding.contributions) wanted.Add(of);
+      const Contributions wanted(holding.contributions.begin(), holding.contributions.end());
       const bool copied =
           std::ranges::binary_search(copies_, std::tuple(r, c), {},
                                      [](const LocalCopy& copy) { return std::tuple(copy.rank, copy.chunk); });
@@ -187,7 +170,6 @@ class Replay {
   const std::vector<Move>& moves_;
   const std::vector<LocalCopy>& copies_;
   const Collective& collective_;
-  const int32_t num_ranks_;
   IdVector<Rank, Place> places_;
   std::vector<std::optional<Contributions>> carried_;  // by move: what is under way
   std::vector<int32_t> reads_;                         // by move: of what it left

@@ -27,28 +27,11 @@ std::vector<int32_t> Shapes(const Collective& collective) {
     const ChunkId chunk(c);
     const PartId part = collective.PartOf(chunk);
     int64_t size_class = 0;
-    switch (spec.kind) {
-      case CollectiveKind::kAllgatherv:
-      case CollectiveKind::kReduceScatterv:
-        size_class = part.value;  // each part is rounded by itself
-        break;
-      case CollectiveKind::kAlltoallv:
-        size_class = spec.counts[part.index()];
-        break;
-      case CollectiveKind::kCustom:
-        size_class = spec.custom_weights[part.index()];
-        break;
-      case CollectiveKind::kAllreduce:
-      case CollectiveKind::kAllgather:
-      case CollectiveKind::kReduceScatter:
-      case CollectiveKind::kBroadcast:
-      case CollectiveKind::kReduce:
-      case CollectiveKind::kGather:
-      case CollectiveKind::kScatter:
-      case CollectiveKind::kAlltoall:
-      case CollectiveKind::kSendrecv:
-      case CollectiveKind::kBarrier:
-        break;  // all parts have the same size
+    // Parts of equal counts have equal sizes, except where each is rounded by itself.
+    if (spec.kind == CollectiveKind::kCustom) {
+      size_class = spec.custom_weights[part.index()];
+    } else if (!spec.counts.empty()) {
+      size_class = spec.kind == CollectiveKind::kAlltoallv ? spec.counts[part.index()] : part.value;
     }
     const std::array<int64_t, 4> key = {size_class, collective.WeightBefore(chunk), collective.Weight(chunk),
                                         collective.PartWeight(part)};
@@ -60,7 +43,11 @@ std::vector<int32_t> Shapes(const Collective& collective) {
 class StructureCheck {
  public:
   StructureCheck(const Program& program, const Collective& collective, std::vector<Violation>& violations)
-      : program_(program), collective_(collective), violations_(violations), shape_(Shapes(collective)) {}
+      : program_(program),
+        collective_(collective),
+        violations_(violations),
+        shape_(Shapes(collective)),
+        slots_(program.ranks.items().size()) {}
 
   void Run() {
     CheckProgram();
@@ -171,7 +158,7 @@ class StructureCheck {
   void CheckRank(Rank r) {
     const RankProgram& rank = program_.ranks[r];
     for (BufferKind buffer : {BufferKind::kInput, BufferKind::kOutput, BufferKind::kScratch})
-      slots_[static_cast<size_t>(buffer)] = SlotChunks(program_, collective_, r, buffer);
+      slots_[r][static_cast<size_t>(buffer)] = SlotChunks(program_, collective_, r, buffer);
     for (size_t i = 0; i < rank.scratch.size(); ++i)
       if (rank.scratch[i].value < 0 || rank.scratch[i].value >= collective_.num_chunks()) {
         Report("P2", fmt::format("rank {} scratch slot {}", r.value, i),
@@ -255,15 +242,15 @@ class StructureCheck {
       bad("P1", fmt::format("{} in a threadblock that receives from nobody", ToString(i.op)));
     if (i.count < 1 && i.op != Opcode::kNop)
       bad("P1", fmt::format("{} of {} chunks; expected at least 1", ToString(i.op), i.count));
-    CheckOperands(i, bad);
+    CheckOperands(site.rank, i, bad);
     CheckDependencies(site, i, bad);
   }
 
   template <typename Bad>
-  void CheckOperands(const Instruction& i, Bad bad) {
+  void CheckOperands(Rank rank, const Instruction& i, Bad bad) {
     if (i.op == Opcode::kNop || i.count < 1) return;
     const auto fits = [&](const Operand& operand) {
-      const int64_t size = static_cast<int64_t>(slots_[static_cast<size_t>(operand.buffer)].size());
+      const int64_t size = static_cast<int64_t>(slots_[rank][static_cast<size_t>(operand.buffer)].size());
       if (operand.slot >= 0 && static_cast<int64_t>(operand.slot) + i.count <= size) return true;
       bad("P2", fmt::format("{} {} slots from {} on; the rank has {}", i.count, ToString(operand.buffer),
                             operand.slot, size));
@@ -275,7 +262,7 @@ class StructureCheck {
       bad("P2", "writes its input, which is only read");
     if (!source || !destination || !ReadsSource(i.op) || !WritesDestination(i.op)) return;
     for (int32_t k = 0; k < i.count; ++k) {
-      const ChunkId from = ChunkAt(i.src, k), to = ChunkAt(i.dst, k);
+      const ChunkId from = ChunkAt(rank, i.src, k), to = ChunkAt(rank, i.dst, k);
       if (shape_[from.index()] == shape_[to.index()]) continue;
       return bad("P2", fmt::format("combines slots of chunks {} and {}, which differ in size", from.value,
                                    to.value));
@@ -298,23 +285,15 @@ class StructureCheck {
     }
   }
 
-  ChunkId ChunkAt(const Operand& operand, int32_t k) const {
-    return slots_[static_cast<size_t>(operand.buffer)][static_cast<size_t>(operand.slot + k)];
+  ChunkId ChunkAt(Rank rank, const Operand& operand, int32_t k) const {
+    return slots_[rank][static_cast<size_t>(operand.buffer)][static_cast<size_t>(operand.slot + k)];
   }
 
   // The chunk of the k-th slot that determines the size of an instruction's message.
   ChunkId MessageChunk(const ProgramIndex& index, int32_t node, int32_t k, bool sending) const {
     const Instruction& i = index.instruction(node);
     const bool by_source = sending ? ReadsSource(i.op) : !WritesDestination(i.op);
-    const Operand& operand = by_source ? i.src : i.dst;
-    const Rank rank = index.Site(node).rank;
-    const size_t slot = static_cast<size_t>(operand.slot + k);
-    if (operand.buffer == BufferKind::kScratch) return program_.ranks[rank].scratch[slot];
-    const auto key = std::pair(rank, operand.buffer);
-    auto it = user_slots_.find(key);
-    if (it == user_slots_.end())
-      it = user_slots_.emplace(key, SlotChunks(program_, collective_, rank, operand.buffer)).first;
-    return it->second[slot];
+    return ChunkAt(index.Site(node).rank, by_source ? i.src : i.dst, k);
   }
 
   void CheckPair(const ProgramIndex& index, int32_t send, int32_t receive, size_t ordinal,
@@ -339,9 +318,8 @@ class StructureCheck {
   const Collective& collective_;
   std::vector<Violation>& violations_;
   std::vector<int32_t> shape_;
-  std::vector<int32_t> group_of_;              // by connection: its group, or -1
-  std::array<std::vector<ChunkId>, 3> slots_;  // of the current rank
-  mutable std::map<std::pair<Rank, BufferKind>, std::vector<ChunkId>> user_slots_;
+  std::vector<int32_t> group_of_;                              // by connection: its group, or -1
+  IdVector<Rank, std::array<std::vector<ChunkId>, 3>> slots_;  // by rank and buffer: the chunk in each slot
 };
 
 // Reports the first instruction of a cycle among those that `order` lacks.

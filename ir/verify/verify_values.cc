@@ -8,6 +8,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "ir/slot_line.h"
 #include "ir/violation.h"
 
 namespace xccl {
@@ -115,8 +116,7 @@ class Execution {
         in_place_(in_place),
         violations_(violations),
         sets_(program.ranks.size()),
-        under_way_(program.connections.size()),
-        memory_(static_cast<size_t>(program.ranks.size())) {
+        under_way_(program.connections.size()) {
     if (collective.Reduces() && collective.kind() != CollectiveKind::kCustom)
       complete_ = sets_.Of(collective.ranks());
     for (Rank r(0); r.value < program.ranks.size(); ++r.value) Allocate(r);
@@ -133,7 +133,7 @@ class Execution {
     const Instruction& i = index_.instruction(node);
     if (i.op == Opcode::kNop) return;
     const int32_t block = index_.BlockOf(node);
-    Memory& memory = memory_[index_.BlockRank(block)];
+    Memory& memory = memory_[index_.BlockRank(block).index()];
     std::span<const int32_t> in, out;  // connections
     if (Receives(i.op)) in = index_.RecvConnections(block);
     if (Sends(i.op)) out = index_.SendConnections(block);
@@ -165,9 +165,9 @@ class Execution {
 
  private:
   struct Memory {
-    std::vector<Value> user, scratch;
-    int64_t input = 0, output = 0;                                     // where slot 0 of each is in `user`
-    std::vector<std::pair<ChunkId, int32_t>> input_slot, output_slot;  // sorted by chunk
+    SlotLine line;
+    std::vector<Value> slots = std::vector<Value>(line.size());
+    std::vector<std::pair<ChunkId, int32_t>> input_slot = {}, output_slot = {};  // sorted by chunk
   };
 
   // Messages of a group are added up as they arrive.
@@ -192,23 +192,13 @@ class Execution {
   bool Full() const { return static_cast<int32_t>(violations_.size()) >= kMaxViolations; }
 
   void Allocate(Rank r) {
-    Memory& memory = memory_[r];
+    Memory& memory = memory_.emplace_back(Memory{SlotLine(program_, collective_, r, in_place_)});
     const auto index = [&](BufferKind buffer, auto& slots) {
-      const std::vector<ChunkId> chunks = SlotChunks(program_, collective_, r, buffer);
-      for (size_t i = 0; i < chunks.size(); ++i) slots.emplace_back(chunks[i], static_cast<int32_t>(i));
-      return static_cast<int64_t>(chunks.size());
+      for (ChunkId chunk : SlotChunks(program_, collective_, r, buffer))
+        slots.emplace_back(chunk, static_cast<int32_t>(slots.size()));
     };
-    const int64_t input = index(BufferKind::kInput, memory.input_slot);
-    const int64_t output = index(BufferKind::kOutput, memory.output_slot);
-    const std::optional<int32_t> shift = in_place_ ? InPlaceShift(collective_, r) : std::nullopt;
-    if (shift) {
-      memory.output = std::max(0, -*shift);
-      memory.input = memory.output + *shift;
-    } else {
-      memory.output = input;
-    }
-    memory.user.resize(static_cast<size_t>(std::max(memory.output + output, memory.input + input)));
-    memory.scratch.resize(program_.ranks[r].scratch.size());
+    index(BufferKind::kInput, memory.input_slot);
+    index(BufferKind::kOutput, memory.output_slot);
   }
 
   static std::optional<int32_t> Find(const std::vector<std::pair<ChunkId, int32_t>>& slots, ChunkId c) {
@@ -218,24 +208,14 @@ class Execution {
   }
 
   void Fill(ChunkId c, const Holding& holding) {
-    Memory& memory = memory_[holding.rank];
-    const std::optional<int32_t> slot = Find(memory.input_slot, c);
-    if (!slot) return;
-    memory.user[static_cast<size_t>(memory.input + *slot)] = {Value::Kind::kSum, true, c,
-                                                              sets_.Of(holding.contributions)};
+    Memory& memory = memory_[holding.rank.index()];
+    if (const std::optional<int32_t> slot = Find(memory.input_slot, c))
+      At(memory, {BufferKind::kInput, *slot}, 0) = {Value::Kind::kSum, true, c,
+                                                    sets_.Of(holding.contributions)};
   }
 
-  Value& At(Memory& memory, const Operand& operand, int32_t k) {
-    const int64_t slot = operand.slot + k;
-    switch (operand.buffer) {
-      case BufferKind::kInput:
-        return memory.user[static_cast<size_t>(memory.input + slot)];
-      case BufferKind::kOutput:
-        return memory.user[static_cast<size_t>(memory.output + slot)];
-      case BufferKind::kScratch:
-        break;
-    }
-    return memory.scratch[static_cast<size_t>(slot)];
+  static Value& At(Memory& memory, const Operand& operand, int32_t k) {
+    return memory.slots[memory.line.SlotOf(operand) + static_cast<size_t>(k)];
   }
 
   void Report(const char* rule, std::string text) {
@@ -297,10 +277,10 @@ class Execution {
   }
 
   void CheckOutput(ChunkId c, const Holding& holding) {
-    Memory& memory = memory_[holding.rank];
+    Memory& memory = memory_[holding.rank.index()];
     const std::optional<int32_t> slot = Find(memory.output_slot, c);
     if (!slot || Full()) return;
-    const Value& value = memory.user[static_cast<size_t>(memory.output + *slot)];
+    const Value& value = At(memory, {BufferKind::kOutput, *slot}, 0);
     if (value.kind == Value::Kind::kUnknown) return;
     const SetId wanted = sets_.Of(holding.contributions);
     std::string seen;
@@ -330,7 +310,7 @@ class Execution {
   ContributionSets sets_;
   std::optional<SetId> complete_;
   std::vector<Fifo> under_way_;  // by connection
-  IdVector<Rank, Memory> memory_;
+  std::vector<Memory> memory_;   // by rank
   int32_t node_ = 0;
 };
 
