@@ -160,14 +160,6 @@ class Balancing {
 
 }  // namespace
 
-void BalanceProblem::Clear() {
-  base.clear();
-  speed.clear();
-  supply.clear();
-  first.assign(1, 0);
-  port.clear();
-}
-
 void BalanceProblem::AddType(int64_t units, std::span<const int32_t> ports) {
   supply.push_back(units);
   port.insert(port.end(), ports.begin(), ports.end());

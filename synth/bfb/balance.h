@@ -20,7 +20,6 @@ struct BalanceProblem {
   std::vector<int32_t> first = {0};
   std::vector<int32_t> port;
 
-  void Clear();
   void AddType(int64_t units, std::span<const int32_t> ports);
 };
 

@@ -1,18 +1,17 @@
 // The engine: which ranks start with what, which hops are of use, how many chunks; then one planner for each
-// direction. Machines whose ranks are all alike are planned for one of them.
+// direction. Machines whose ranks are all alike are planned for one of them. An allreduce without symmetry is
+// planned with shares of all ranks, and with the ranks in the middle as roots; the faster plan is kept.
 #include "synth/bfb/bfb.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <optional>
 
-#include "ir/sizes.h"
+#include "ir/simulate/simulate.h"
 #include "ir/time_model.h"
 #include "ir/translated.h"
-#include "synth/bfb/estimate.h"
 #include "synth/bfb/schedule.h"
 #include "synth/common/compose.h"
 #include "synth/common/reverse.h"
@@ -32,32 +31,18 @@ constexpr int32_t kMostPieces = 16;                   // of a part, where it tra
 constexpr int64_t kMostWaveMoves = int64_t{1} << 18;  // then at most so many moves,
 constexpr int64_t kLeastWaveBytes = 64 << 10;         // of at least so much
 constexpr int32_t kMostCentres = 8;
+// Times the latency bound: where a plan takes longer, bytes are most of it, and centres load links unevenly.
+constexpr double kMostLatencies = 8;
 constexpr int64_t kLinksPerMove = 10;  // that a search looks at, in the time of a move of a chunk
 
 constexpr std::string_view kName = "bfb";
 constexpr std::string_view kSummary =
-    "every chunk along shortest ways, links evenly loaded; fewest steps, and on tori, hypercubes, full "
+    "every chunk along shortest paths, links evenly loaded; fewest steps, and on tori, hypercubes, full "
     "meshes least load too";
 constexpr CollectiveKind kServed[] = {CollectiveKind::kAllreduce,      CollectiveKind::kAllgather,
                                       CollectiveKind::kAllgatherv,     CollectiveKind::kReduceScatter,
                                       CollectiveKind::kReduceScatterv, CollectiveKind::kBroadcast,
                                       CollectiveKind::kReduce,         CollectiveKind::kBarrier};
-
-// Hops that are of use, and what counts as near.
-struct Choice {
-  int64_t most_latency_ps = 0;
-  BfbMetric metric = BfbMetric::kHops;
-};
-
-std::vector<Choice> ChoicesOf(const RankGraph& graph, std::span<const Rank> members) {
-  const std::vector<int64_t> classes = LatencyClasses(graph, members);
-  if (classes.empty()) return {};
-  std::vector<Choice> choices = {{classes.front(), BfbMetric::kHops}};
-  if (classes.size() == 1) return choices;
-  choices.push_back({classes.back(), BfbMetric::kHops});
-  choices.push_back({classes.back(), BfbMetric::kLatency});
-  return choices;
-}
 
 // Who has what before copies are made, `chunks` a part. Centres: the ranks where the sums of an allreduce are
 // made, each of an equal share of the whole.
@@ -118,20 +103,35 @@ class Planning {
   }
 
  private:
-  // What plans are chosen by; the later where --steps leaves none of the earlier.
+  // What plans are made for; the later where --steps leaves none of the earlier. kTime: waves and the hops of
+  // least latency; kSteps: hops of every latency.
   enum class Aim : uint8_t { kTime, kNoWaves, kSteps };
 
   // nullopt: too many steps.
   std::optional<Synthesis> Plan() {
     if (!IsAllreduce(collective_.kind())) return PlanWith({});
-    std::vector<Rank> all(collective_.ranks().begin(), collective_.ranks().end());
-    if (symmetry_ != nullptr) return PlanWith(all);
+    if (symmetry_ != nullptr) return PlanWith(collective_.ranks());
+    const bool barrier = collective_.kind() == CollectiveKind::kBarrier;
+    std::optional<Synthesis> shared;
+    if (!barrier) {
+      shared = PlanWith(collective_.ranks());
+      if (shared && Simulated(*shared) > kMostLatencies * LatencyPs()) return shared;
+    }
     const std::vector<Rank> centres = Centres();
-    if (collective_.kind() == CollectiveKind::kBarrier) return PlanWith(std::span(centres).first(1));
-    std::optional<Synthesis> shared = PlanWith(all);
-    const double shared_ps = total_ps_;
-    std::optional<Synthesis> central = PlanWith(centres);
-    return central && (!shared || total_ps_ < shared_ps) ? std::move(central) : std::move(shared);
+    std::optional<Synthesis> central = PlanWith(barrier ? std::span(centres).first(1) : centres);
+    return central && (!shared || Simulated(*central) < Simulated(*shared)) ? std::move(central)
+                                                                            : std::move(shared);
+  }
+
+  double Simulated(Synthesis& made) const {
+    if (!made.simulation)
+      made.simulation = Simulate(made.schedule, made.collective, *request_.topology,
+                                 {.size_bytes = request_.size_bytes, .model = request_.model});
+    return static_cast<double>(made.simulation->time_ps);
+  }
+  double LatencyPs() const {
+    const StatusOr<Bound> bound = BoundOf(request_);
+    return bound.ok() ? static_cast<double>(bound->latency_ps) : 0;
   }
 
   int32_t ChunksAsked(int32_t otherwise) const { return request_.limits.chunks.value_or(otherwise); }
@@ -147,23 +147,26 @@ class Planning {
     if (group_->IsTransitive()) symmetry_ = &*group_;
   }
 
+  // Hops that are of use: by way of slower ones nothing gets anywhere sooner.
+  BfbNetwork NetworkOf(const RankGraph& graph) const {
+    return {graph, aim_ == Aim::kSteps ? std::numeric_limits<int64_t>::max()
+                                       : LatencyThatJoins(graph, collective_.ranks())};
+  }
+
   // Members from which, and to which, the farthest member is nearest.
   std::vector<Rank> Centres() {
-    const BfbNetwork network(graphs_.forward(), std::numeric_limits<int64_t>::max(), BfbMetric::kLatency);
-    std::vector<int32_t> reach(static_cast<size_t>(request_.topology->num_ranks()), 0);
+    const BfbNetwork network = NetworkOf(graphs_.forward());
+    std::vector<int32_t> from(static_cast<size_t>(request_.topology->num_ranks()), 0), to = from;
     for (const Rank r : collective_.ranks()) {
-      const std::vector<int32_t> from = network.DistancesFrom(r);
-      int32_t farthest = 0;
+      const std::vector<int32_t> distance = network.Distances(r, false);
       for (const Rank other : collective_.ranks()) {
-        farthest = std::max(farthest, from[other.index()]);
-        to_[other.index()] = std::max(to_[other.index()], from[other.index()]);
+        from[r.index()] = std::max(from[r.index()], distance[other.index()]);
+        to[other.index()] = std::max(to[other.index()], distance[other.index()]);
       }
-      reach[r.index()] = farthest;
     }
     std::vector<Rank> centres(collective_.ranks().begin(), collective_.ranks().end());
-    const auto eccentricity = [&](Rank r) { return reach[r.index()] + to_[r.index()]; };
-    std::stable_sort(centres.begin(), centres.end(),
-                     [&](Rank a, Rank b) { return eccentricity(a) < eccentricity(b); });
+    const auto eccentricity = [&](Rank r) { return from[r.index()] + to[r.index()]; };
+    std::ranges::stable_sort(centres, {}, eccentricity);
     size_t n = 1;
     while (n < centres.size() && n < kMostCentres && eccentricity(centres[n]) == eccentricity(centres[0]))
       ++n;
@@ -173,57 +176,32 @@ class Planning {
 
   std::optional<Synthesis> PlanWith(std::span<const Rank> centres) {
     const CollectiveKind kind = collective_.kind();
-    total_ps_ = 0;
     chunks_ = 0;
     std::optional<Schedule> down, up;
     if (IsReduction(kind)) {
-      const Schedule copies = BestHalf(graphs_.reversed(), centres);
+      const Schedule copies = Half(graphs_.reversed(), centres);
       down = Reverse(copies, *request_.topology, StartOf(collective_, centres, chunks_).cut,
                      TransferOp::kReduce);
     }
-    if (EndsAlike(kind)) up = BestHalf(graphs_.forward(), centres);
+    if (EndsAlike(kind)) up = Half(graphs_.forward(), centres);
     Collective cut = StartOf(collective_, centres, chunks_).cut;
     if (down && up) return Finish(std::move(cut), Compose(*down, *up));
     return Finish(std::move(cut), std::move(down ? *down : *up));
   }
 
-  // The copies on one side of time, by the choice that promises most. Sets chunks_ where it is not set.
-  Schedule BestHalf(const RankGraph& graph, std::span<const Rank> centres) {
-    const std::vector<Choice> choices = ChoicesOf(graph, collective_.ranks());
-    const bool compare = choices.size() > 1 || IsAllreduce(collective_.kind());
-    std::optional<Half> best;
-    for (const Choice& choice : choices) {
-      Half half = HalfOf(graph, choice, centres, chunks_, false);
-      if (compare)
-        half.ps = EstimateSchedulePs(half.schedule, StartOf(collective_, centres, half.chunks).cut,
-                                     *request_.topology, symmetry_, Bytes(), request_.model);
-      if (best && (aim_ == Aim::kSteps ? half.levels >= best->levels : half.ps >= best->ps)) continue;
-      best = std::move(half);
-    }
-    const double promised_ps = best->ps;
-    if (aim_ == Aim::kTime && !LevelByLevel() && best->levels > 1 && graph.num_domains() > 1)
-      best =
-          HalfOf(graph, best->choice, centres, chunks_ > 0 ? chunks_ : InWaves(best->chunks, centres), true);
-    chunks_ = best->chunks;
-    total_ps_ += promised_ps;
-    return Pruned(std::move(best->schedule), centres);
-  }
-
-  struct Half {
-    Choice choice;
-    int32_t chunks = 1, levels = 1;
-    Schedule schedule;
-    double ps = 0;
-  };
-  Half HalfOf(const RankGraph& graph, const Choice& choice, std::span<const Rank> centres, int32_t chunks,
-              bool waves) const {
-    const BfbNetwork network(graph, choice.most_latency_ps, choice.metric);
+  // The copies on one side of time. Sets chunks_ where it is not set.
+  Schedule Half(const RankGraph& graph, std::span<const Rank> centres) {
+    const BfbNetwork network = NetworkOf(graph);
     BfbPlanner planner(network, StartOf(collective_, centres, LeastChunks(centres)).sources.rank, symmetry_);
+    const bool waves =
+        aim_ == Aim::kTime && !LevelByLevel() && planner.num_levels() > 1 && graph.num_domains() > 1;
+    if (chunks_ == 0) {
+      chunks_ = ChooseChunks(planner, graph, centres);
+      if (waves) chunks_ = InWaves(chunks_, centres);
+    }
     if (waves) planner.SplitIntoWaves();
-    if (chunks == 0) chunks = ChooseChunks(planner, graph, centres);
-    const Start start = StartOf(collective_, centres, chunks);
-    return {choice, chunks, planner.num_levels(),
-            planner.Make(start.sources, LevelByLevel(), start.cut.num_chunks())};
+    const Start start = StartOf(collective_, centres, chunks_);
+    return Pruned(planner.Make(start.sources, LevelByLevel(), start.cut.num_chunks()), start);
   }
 
   // A multiple of `chunks`: the finer the waves, the sooner the first of them is through.
@@ -273,9 +251,8 @@ class Planning {
   }
 
   // Relays that nobody needs are left out.
-  Schedule Pruned(Schedule schedule, std::span<const Rank> centres) const {
+  Schedule Pruned(Schedule schedule, const Start& start) const {
     if (collective_.num_members() == request_.topology->num_ranks()) return schedule;
-    const Start start = StartOf(collective_, centres, chunks_);
     CopyGoal goal;
     goal.members.assign(collective_.ranks().begin(), collective_.ranks().end());
     goal.owner.assign(static_cast<size_t>(start.cut.num_chunks()), goal.members[0]);
@@ -300,9 +277,7 @@ class Planning {
   Aim aim_ = Aim::kTime;
   std::optional<SymmetryGroup> group_;
   const SymmetryGroup* symmetry_ = nullptr;
-  int32_t chunks_ = 0;   // a part; 0: to be chosen
-  double total_ps_ = 0;  // estimate of both halves
-  std::vector<int32_t> to_ = std::vector<int32_t>(static_cast<size_t>(request_.topology->num_ranks()), 0);
+  int32_t chunks_ = 0;  // a part; 0: to be chosen
 };
 
 // A search over all links for each rank that symmetry tells apart.

@@ -249,8 +249,8 @@ TEST(Bfb, AnAllreduceOfLittleMeetsInTheMiddle) {
             4);
 }
 
-// Waves take more steps than shortest ways need; over switches and NICs ways differ in their hops, too.
-TEST(Bfb, KeepsToTheStepsThatShortestWaysNeed) {
+// Waves take more steps than shortest paths need. Over switches and NICs, paths differ in their hops, too.
+TEST(Bfb, KeepsToTheStepsThatShortestPathsNeed) {
   const Topology topology = testing::MakeCluster(4, 4);
   for (const CollectiveKind kind :
        {CollectiveKind::kAllgather, CollectiveKind::kReduceScatter, CollectiveKind::kAllreduce}) {

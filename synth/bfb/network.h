@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,15 +17,12 @@ struct InHop {
   Rank from;
   HopId hop;
   int32_t port = 0;  // of the receiver, from 0
-  int32_t cost = 1;  // of the distance; >= 1
 };
-
-enum class BfbMetric { kHops, kLatency };
 
 class BfbNetwork {
  public:
   // Hops of more than `most_latency_ps` are left out. `graph` must outlive the result. Linear in the hops.
-  BfbNetwork(const RankGraph& graph, int64_t most_latency_ps, BfbMetric metric);
+  BfbNetwork(const RankGraph& graph, int64_t most_latency_ps);
 
   const RankGraph& graph() const { return *graph_; }
   int32_t num_ranks() const { return static_cast<int32_t>(in_.size()); }
@@ -34,28 +30,20 @@ class BfbNetwork {
   std::span<const InHop> In(Rank r) const { return in_[r.index()]; }
   // By port: bytes per second.
   std::span<const double> PortSpeeds(Rank r) const { return port_speed_[r.index()]; }
-  bool HopsCostOne() const { return hops_cost_one_; }
 
-  // Least cost to (from) `rank` of all ranks, by rank; -1: unreachable. Linear in the hops where each costs
-  // 1; stops when all are found.
-  std::vector<int32_t> DistancesTo(Rank rank) const;
-  std::vector<int32_t> DistancesFrom(Rank rank) const;
+  // Least hops from `start` to every rank, or, backwards, from every rank to `start`; -1: unreachable. Linear
+  // in the hops; stops when all are found.
+  std::vector<int32_t> Distances(Rank start, bool backwards) const;
 
  private:
-  std::vector<int32_t> Search(Rank start, bool backwards) const;
-
   const RankGraph* graph_;
-  struct Edge {
-    int32_t to, cost;
-  };
+  int64_t most_latency_ps_;
   // By rank.
   Grouped<InHop> in_;
-  Grouped<Edge> out_;
   Grouped<double> port_speed_;
-  bool hops_cost_one_ = true;
 };
 
-// Latencies of hops, ascending, each once, beginning with the least that joins `members` all to all.
-std::vector<int64_t> LatencyClasses(const RankGraph& graph, std::span<const Rank> members);
+// The least latency with which hops join `members` all to all; the longest of all where none does.
+int64_t LatencyThatJoins(const RankGraph& graph, std::span<const Rank> members);
 
 }  // namespace xccl

@@ -5,8 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <span>
 #include <vector>
 
 #include "ir/schedule.h"
@@ -38,31 +36,22 @@ class BfbPlanner {
 
  private:
   struct View;
-  // Both by (rank, source): one more than the largest at any nearer neighbour, at least `least`.
-  std::vector<int32_t> Longest(const std::vector<int32_t>& least) const;
-  std::vector<int32_t> LongestSeenFromOne(const std::vector<int32_t>& least) const;
   void NumberDomains();
-  // The number of the source that lies to `from` as `source` lies to rank 0's place in `to`.
-  int32_t Translated(Rank from, int32_t source) const;
-  void Turn(Rank receiver, std::vector<int32_t>& sources) const;
+  // The index of (rank, source) in the tables. With symmetry they have the row of rank 0 alone: it sees the
+  // source as `rank` sees that source's translate.
+  size_t At(Rank rank, size_t source) const;
   int32_t TurnKey(Rank from, Rank to) const;
-  // The steps in which a piece moves, and its chunks in each.
-  void ForEachStep(Rank receiver, const BfbPiece& piece, const BfbSources& sources,
-                   const std::function<void(int32_t, ChunkRange)>& visit) const;
   View ViewOf(Rank receiver) const;
-  Schedule MakePlain(const BfbSources& sources, bool level_by_level, int32_t num_chunks) const;
-  Schedule MakeCompressed(const BfbSources& sources, bool level_by_level, int32_t num_chunks) const;
 
   const BfbNetwork& network_;
   const SymmetryGroup* symmetry_;
   std::vector<Rank> sources_;
-  std::vector<int32_t> source_of_rank_;    // -1: none
-  std::vector<int32_t> distance_, level_;  // by (rank, source); with symmetry by source, to rank 0
-  std::vector<int32_t> wave_;              // likewise; empty: levels
+  std::vector<int32_t> source_of_rank_;  // -1: none
+  std::vector<int32_t> distance_;        // by (rank, source); with symmetry by source, to rank 0
+  std::vector<int32_t> wave_;            // likewise; empty: levels
   int32_t num_levels_ = 0;
-  // Ranks by (domain, place in it), -1 where an domain is smaller.
-  int32_t domains_ = 1, places_ = 1;
-  std::vector<int32_t> at_, domain_of_, place_of_;
+  int32_t domains_ = 1, places_ = 1;           // places: in the largest domain
+  std::vector<int32_t> domain_of_, place_of_;  // by rank
 };
 
 }  // namespace xccl
