@@ -13,16 +13,11 @@ namespace xccl {
 template <typename Amount>
 CutSearch<Amount>::CutSearch(int32_t nodes, const std::vector<CapacityArc>& arcs)
     : arcs_(arcs),
+      flow_(arcs.size(), 0),
       spent_(static_cast<size_t>(nodes), 0),
       is_source_(static_cast<size_t>(nodes), false),
       level_(static_cast<size_t>(nodes), -1),
       cursor_(static_cast<size_t>(nodes), 0) {
-  IndexArcs();
-}
-
-template <typename Amount>
-void CutSearch<Amount>::IndexArcs() {
-  flow_.resize(arcs_.size(), 0);
   incidents_ = GroupItems<Incident>(spent_.size(), [&](auto add) {
     for (size_t a = 0; a < arcs_.size(); ++a) {
       const int32_t code = static_cast<int32_t>(2 * a);
@@ -44,7 +39,6 @@ void CutSearch<Amount>::Start(std::span<const int64_t> supply, Amount capacity_t
   touched_arcs_.clear();
   touched_nodes_.clear();
   sources_.clear();
-  if (flow_.size() != arcs_.size()) IndexArcs();
   supply_ = supply;
   capacity_times_ = capacity_times;
   supply_times_ = supply_times;
@@ -75,7 +69,6 @@ void CutSearch<Amount>::MakeSource(int32_t node) {
   is_source_[node] = true;
   sources_.push_back(node);
   touched_nodes_.push_back(node);
-  work_ += end_[node] - incidents_.first[node];
   for (int32_t at = incidents_.first[node]; at < end_[node]; ++at) {
     const Incident& incident = incidents_.items[at];
     if (is_source_[incident.other]) continue;
@@ -111,7 +104,6 @@ bool CutSearch<Amount>::BuildLevels(int32_t sink) {
         source_level = level_[incident.other];
       }
     }
-    work_ += end_[node] - incidents_.first[node];
     cursor_[node] = incidents_.first[node];
   }
   level_limit_ = std::min(static_cast<int32_t>(level_.size()), 2 * std::max(source_level, level_limit_));
@@ -126,7 +118,7 @@ Amount CutSearch<Amount>::Pull(int32_t sink, Amount wanted) {
     Pulled& last = path_.back();
     const int32_t node = last.node;
     int32_t& at = cursor_[node];
-    for (; last.brought < last.wanted && at < end_[node]; ++at, ++work_)
+    for (; last.brought < last.wanted && at < end_[node]; ++at)
       if (level_[incidents_.items[at].other] == level_[node] + 1 && Residual(incidents_.items[at].code) > 0)
         break;
     if (last.brought < last.wanted && at < end_[node]) {

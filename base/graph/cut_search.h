@@ -22,7 +22,7 @@ struct CapacityArc {
 template <typename Amount>
 class CutSearch {
  public:
-  // The arcs stay with the caller and outlive this; before a Start() they may change, and more may be added.
+  // The arcs stay with the caller, unchanged, and outlive this.
   CutSearch(int32_t nodes, const std::vector<CapacityArc>& arcs);
 
   // Forgets all flows and sources. `supply`, by node, outlives the calls up to the next Start(). Every
@@ -30,8 +30,8 @@ class CutSearch {
   void Start(std::span<const int64_t> supply, Amount capacity_times = 1, Amount supply_times = 1);
   // How much of `wanted` gets to the sink beside its own supply. Next must be MakeSource(sink) or Start().
   Amount Bring(int32_t sink, Amount wanted);
-  // Makes the node a source without limit. Where it was a sink that got all supplies, a set that leaves it
-  // out is known to be good, so that only sets which hold it are of interest.
+  // Makes the node a source without limit. A sink that got all supplies may become one, since every set
+  // that leaves it out is known to be good.
   void MakeSource(int32_t node);
   // After Bring() returned less than was wanted: the smallest set that lets no more in. It holds the sink.
   std::span<const int32_t> Inside() const { return visited_; }
@@ -39,8 +39,6 @@ class CutSearch {
   Amount CapacityIntoInside() const;
   // Nodes of `sinks`, near ones one after another: breadth first over arcs in both directions.
   std::vector<int32_t> NearOnesTogether(std::span<const int32_t> sinks);
-  // Arcs looked at since the construction.
-  int64_t work() const { return work_; }
 
  private:
   struct Incident {
@@ -52,7 +50,6 @@ class CutSearch {
     Amount wanted, brought;
   };
 
-  void IndexArcs();
   Amount Residual(int32_t code) const;
   Amount Supply(int32_t node) const { return supply_times_ * supply_[static_cast<size_t>(node)]; }
   void Spend(int32_t node, Amount amount);
@@ -72,7 +69,6 @@ class CutSearch {
   std::vector<int32_t> visited_, level_, cursor_;
   std::vector<Pulled> path_;
   int32_t level_limit_ = 0;
-  int64_t work_ = 0;
 };
 
 }  // namespace xccl
