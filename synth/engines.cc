@@ -13,8 +13,7 @@
 #include "synth/greedy/greedy.h"
 #include "synth/portfolio/auto.h"
 #include "synth/smt/smt.h"
-#include "synth/switches/in_network.h"
-#include "synth/switches/multicast.h"
+#include "synth/switches/switch_trees.h"
 #include "synth/textbook/engines.h"
 #include "synth/textbook/hierarchical_alltoall.h"
 

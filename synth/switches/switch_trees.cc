@@ -1,6 +1,22 @@
-// Trees are grown one after the other, each as Prim's algorithm does (synth/common/tree_grower.h); a link
+// Trees are grown one after the other, each as Prim's algorithm does (synth/common/tree_grower.h). A link
 // costs what a byte takes times one more than the trees that use it, so that parallel switches and rails
 // share the work.
+//
+// `multicast`: one switch, or one of several side by side, joins all ranks. allgather and broadcast: every
+// rank stores what it has once, and the switch delivers it to all. reduce_scatter and reduce: a rank asks for
+// its part, and the switch adds up what all others have on the way. allreduce: each rank does the second and
+// then the first with its share of the buffer. A port carries every byte once each way: S ÷ bandwidth, where
+// sending and receiving alone takes 2 (n - 1) ÷ n times as long. Parallel switches take a share each.
+//
+// `in-network`: leaves are the ranks, inner nodes the switches. Each switch passes one sum on for all that it
+// gets from below; the result goes down the same tree, copied where it branches. The root of a share of the
+// buffer is a rank: the sum comes down to it from the switch where its tree ends, and it sends the result up
+// to be multicast. Roots take turns. Where switches do not join all ranks (rails that meet inside the hosts
+// alone) GPUs join trees: what comes down one tree goes up the next.
+//
+// Sources: Klenk, Jiang, Thorson, Dennison, "An In-Network Architecture for Accelerating Shared-Memory
+// Multiprocessor Collectives", ISCA 2020; NCCL's algorithm NVLS; Graham et al., "Scalable Hierarchical
+// Aggregation Protocol (SHArP): A Hardware Architecture for Efficient Data Reduction", COMHPC 2016.
 #include "synth/switches/switch_trees.h"
 
 #include <fmt/format.h>
@@ -22,17 +38,23 @@
 namespace xccl {
 namespace {
 
-constexpr int32_t kMostWays = 16;   // trees of one root
+constexpr int32_t kMostTrees = 16;  // of one root
 constexpr int32_t kMostRoots = 32;  // of an allreduce: the loads of links are the same with any number
 // Of an allreduce: in how many waves roots take turns. Every chunk costs a few instructions of a program.
 constexpr int32_t kMostChunks = 128;  // in several waves
-constexpr double kWorth = 1.005;      // what more waves must gain
+constexpr double kLeastGain = 1.005;  // what more waves must gain
 constexpr double kNear = 1.02;        // times the busiest link: not worth more waves
 constexpr int64_t kLeastChunkBytes = 1024;
 constexpr int64_t kLongChunkBytes = 65'536;  // the simulator cuts longer ones: 1, 4, 16, .. waves will do
 constexpr int64_t kMostArcs = 200'000;       // of an allreduce in several waves
 constexpr int64_t kMovesPerLink = 3;         // of a tree, in moves of a chunk
 constexpr double kClosed = 1e9;  // the cost of a link that trees may not use, far above all others
+
+struct SwitchTreesForm {
+  std::string_view engine, summary;
+  int32_t near_bound = 0;   // as in Engine
+  bool one_switch = false;  // trees pass one switch, which joins all members
+};
 
 bool Can(const Node& node, CollectiveKind kind) {
   return node.kind == NodeKind::kSwitch && (node.multicast || !EndsAlike(kind)) &&
@@ -91,25 +113,25 @@ class Maker {
     }
   }
 
-  int32_t Ways() const {
+  int32_t TreesOfOneRoot() const {
     if (request_.limits.chunks && !IsAllreduce(kind_)) return *request_.limits.chunks;
-    int32_t ways = 1;
+    int32_t trees = 1;
     for (Rank r : collective_.ranks()) {
       int32_t own = 0;
       for (LinkId l : topology_.Out(topology_.NodeOf(r))) own += closed_[l.index()] ? 0 : 1;
-      ways = std::max(ways, own);
+      trees = std::max(trees, own);
     }
-    return std::min(ways, kMostWays);
+    return std::min(trees, kMostTrees);
   }
 
   // Of every tree; those of one part, or of one round of an allreduce, follow one another.
   std::vector<Rank> Roots() const {
-    const int32_t n = collective_.num_members(), ways = Ways();
+    const int32_t n = collective_.num_members(), trees = TreesOfOneRoot();
     std::vector<Rank> roots;
     if (IsAllreduce(kind_)) {
       const int32_t spread = std::min(n, kMostRoots), stride = n / spread;
       const int32_t count =
-          kind_ == CollectiveKind::kBarrier ? 1 : request_.limits.chunks.value_or(ways * spread);
+          kind_ == CollectiveKind::kBarrier ? 1 : request_.limits.chunks.value_or(trees * spread);
       for (int32_t i = 0; i < count; ++i) {
         const int32_t root = i % spread;  // neighbours in turn, so that strides miss no rail
         roots.push_back(collective_.ranks()[static_cast<size_t>(root * stride + root % stride)]);
@@ -117,7 +139,7 @@ class Maker {
       return roots;
     }
     for (int32_t p = 0; p < collective_.num_parts(); ++p)
-      for (int32_t w = 0; w < ways; ++w)
+      for (int32_t t = 0; t < trees; ++t)
         roots.push_back(collective_.spec().root.value_or(
             collective_.ranks()[static_cast<size_t>(collective_.spec().root ? 0 : p)]));
     return roots;
@@ -188,7 +210,7 @@ class Maker {
       synthesis.simulation = Simulate(synthesis.schedule, synthesis.collective, topology_,
                                       {.size_bytes = request_.size_bytes, .model = request_.model});
       const double time_ps = static_cast<double>(synthesis.simulation->time_ps);
-      if (best && kWorth * time_ps >= static_cast<double>(best->simulation->time_ps)) continue;
+      if (best && kLeastGain * time_ps >= static_cast<double>(best->simulation->time_ps)) continue;
       best = std::move(synthesis);
       if (time_ps <= kNear * BusiestLinkPs(static_cast<int32_t>(num_trees))) break;
     }
@@ -196,8 +218,8 @@ class Maker {
   }
 
   StatusOr<Synthesis> MakeOneWay(const AllreduceTrees& trees) const {
-    const int32_t ways = static_cast<int32_t>(trees.trees.size()) / collective_.num_parts();
-    Collective cut = collective_.WithChunks(ways);
+    Collective cut =
+        collective_.WithChunks(static_cast<int32_t>(trees.trees.size()) / collective_.num_parts());
     Schedule schedule;
     schedule.num_chunks = cut.num_chunks();
     schedule.paths = trees.paths;
@@ -267,8 +289,6 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
                .work = kMovesPerLink * request.topology->num_links() * request.collective->num_members()};
 }
 
-}  // namespace
-
 Engine SwitchTreesEngine(const SwitchTreesForm& form) {
   return {.name = form.engine,
           .summary = form.summary,
@@ -277,6 +297,18 @@ Engine SwitchTreesEngine(const SwitchTreesForm& form) {
           .serves = [form](const SynthesisRequest& request) { return Serves(form, request); },
           .offer = OfferOf,
           .make = [form](const SynthesisRequest& request) { return Maker(form, request).Make(); }};
+}
+
+}  // namespace
+
+Engine MulticastEngine() {
+  return SwitchTreesEngine(
+      {"multicast", "one switch that joins all ranks multicasts and adds up (NVLS); not exact", 1, true});
+}
+
+Engine InNetworkEngine() {
+  return SwitchTreesEngine(
+      {"in-network", "trees whose switches multicast and add up on the way (SHARP); not exact", 4, false});
 }
 
 }  // namespace xccl
