@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -27,45 +28,25 @@ namespace {
 struct Cable {
   Rank a, b;
   LinkId there, back;                 // a -> b, b -> a
-  int64_t bandwidth_bytes_per_s = 0;  // of the slower way
+  int64_t bandwidth_bytes_per_s = 0;  // of the slower direction
 };
 
-// Links of opposite directions, the fastest with the fastest. What has no partner is left out.
+// Links of opposite directions, the fastest with the fastest. Links that have no partner are left out.
 std::vector<Cable> PairLinks(const Topology& topology) {
-  struct Way {
-    Rank low, high;
-    bool up;  // from low to high
-    int64_t bandwidth_bytes_per_s;
-    LinkId link;
-  };
-  std::vector<Way> ways;
+  const auto speed = [&](LinkId l) { return topology.link(l).bandwidth_bytes_per_s; };
+  std::map<std::pair<Rank, Rank>, std::vector<LinkId>> links;  // by the ranks that they lead from and to
   for (int32_t l = 0; l < topology.num_links(); ++l) {
     const Link& link = topology.link(LinkId(l));
-    const Rank from = *topology.RankOf(link.from), to = *topology.RankOf(link.to);
-    ways.push_back(
-        {std::min(from, to), std::max(from, to), from < to, link.bandwidth_bytes_per_s, LinkId(l)});
+    links[{*topology.RankOf(link.from), *topology.RankOf(link.to)}].emplace_back(l);
   }
-  std::stable_sort(ways.begin(), ways.end(), [](const Way& x, const Way& y) {
-    if (x.low != y.low) return x.low < y.low;
-    if (x.high != y.high) return x.high < y.high;
-    if (x.up != y.up) return x.up;
-    return x.bandwidth_bytes_per_s > y.bandwidth_bytes_per_s;
-  });
+  for (auto& [ends, parallel] : links) std::ranges::stable_sort(parallel, std::greater<>(), speed);
   std::vector<Cable> cables;
-  for (size_t first = 0; first < ways.size();) {
-    const auto same = [&](size_t i, bool up) {
-      return i < ways.size() && ways[i].low == ways[first].low && ways[i].high == ways[first].high &&
-             ways[i].up == up;
-    };
-    size_t down = first;
-    while (same(down, true)) ++down;
-    size_t end = down;
-    while (same(end, false)) ++end;
-    for (size_t i = 0; first + i < down && down + i < end; ++i)
-      cables.push_back(
-          {ways[first].low, ways[first].high, ways[first + i].link, ways[down + i].link,
-           std::min(ways[first + i].bandwidth_bytes_per_s, ways[down + i].bandwidth_bytes_per_s)});
-    first = end;
+  for (const auto& [ends, there] : links) {
+    const auto back = links.find({ends.second, ends.first});
+    if (ends.second < ends.first || back == links.end()) continue;
+    for (size_t i = 0; i < std::min(there.size(), back->second.size()); ++i)
+      cables.push_back({ends.first, ends.second, there[i], back->second[i],
+                        std::min(speed(there[i]), speed(back->second[i]))});
   }
   return cables;
 }

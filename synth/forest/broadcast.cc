@@ -10,7 +10,7 @@
 #include <limits>
 #include <numeric>
 
-#include "ir/bounds/bound_cut.h"
+#include "base/graph/ratio_cut.h"
 #include "ir/sizes.h"
 #include "ir/time_model.h"
 #include "synth/common/step_limit.h"
@@ -32,37 +32,36 @@ struct Packed {
   bool shared = false;  // a link may be in several trees
 };
 
-// Least bandwidth between the root and any rank when link l has room[l] B/s; 0: not reached.
-int64_t LeastCut(const Topology& topology, Rank root, bool reversed, std::span<const int64_t> room) {
-  TopologySpec spec = topology.spec();
-  spec.links.clear();
-  for (int32_t l = 0; l < topology.num_links(); ++l) {
-    if (room[l] == 0) continue;
-    spec.links.push_back(topology.link(LinkId(l)));
-    spec.links.back().bandwidth_bytes_per_s = room[l];
+// The links as they carry trees away from the root, each with room for none.
+std::vector<RoomyArc> ArcsOf(const Topology& topology, bool reversed) {
+  std::vector<RoomyArc> arcs;
+  for (const Link& link : topology.spec().links) {
+    const int32_t from = topology.RankOf(link.from)->value, to = topology.RankOf(link.to)->value;
+    arcs.push_back(reversed ? RoomyArc{to, from, 0} : RoomyArc{from, to, 0});
   }
-  const StatusOr<Topology> limited = Topology::Create(std::move(spec));
-  if (!limited.ok()) return 0;
-  CutProblem problem;
-  problem.reversed = reversed;
-  problem.supply_bytes.assign(static_cast<size_t>(topology.num_nodes()), 0);
-  problem.supply_bytes[topology.NodeOf(root).index()] = 1;
-  for (int32_t r = 0; r < topology.num_ranks(); ++r)
-    if (Rank(r) != root) problem.sinks.push_back(topology.NodeOf(Rank(r)));
-  const std::optional<WorstCut> cut = FindWorstCut(*limited, problem);
-  return cut ? cut->bytes_per_s / cut->bytes : 0;
+  return arcs;
 }
 
-std::optional<Packed> PackWithRoom(const Topology& topology, Rank root, bool reversed, int64_t k,
+// The least cut between the root and any rank when link l has room[l]; 0: a rank is not reached, or the sum
+// is 2^62 or more.
+int64_t LeastCut(const Topology& topology, Rank root, std::span<const RoomyArc> arcs,
+                 std::span<const int64_t> room) {
+  RatioCutProblem problem;
+  for (size_t l = 0; l < arcs.size(); ++l) problem.arcs.push_back({arcs[l].from, arcs[l].to, room[l]});
+  problem.supply.assign(static_cast<size_t>(topology.num_ranks()), 0);
+  problem.supply[root.index()] = 1;
+  for (int32_t r = 0; r < topology.num_ranks(); ++r)
+    if (Rank(r) != root) problem.sinks.push_back(r);
+  const std::optional<RatioCut> cut = FindRatioCut(std::move(problem));
+  return cut ? cut->capacity / cut->supply : 0;
+}
+
+std::optional<Packed> PackWithRoom(const Topology& topology, Rank root, int64_t k, std::vector<RoomyArc> arcs,
                                    std::span<const int64_t> room) {
-  std::vector<RoomyArc> arcs;
   Packed packed;
-  for (int32_t l = 0; l < topology.num_links(); ++l) {
-    const Link& link = topology.link(LinkId(l));
-    const int32_t from = topology.RankOf(link.from)->value, to = topology.RankOf(link.to)->value;
-    const int32_t trees = static_cast<int32_t>(std::min(room[l], k));
-    packed.shared |= trees > 1;
-    arcs.push_back(reversed ? RoomyArc{to, from, trees} : RoomyArc{from, to, trees});
+  for (size_t l = 0; l < arcs.size(); ++l) {
+    arcs[l].room = static_cast<int32_t>(std::min(room[l], k));
+    packed.shared |= arcs[l].room > 1;
   }
   std::optional<std::vector<Arborescence>> trees =
       PackArborescences(topology.num_ranks(), root.value, static_cast<int32_t>(k), arcs);
@@ -83,16 +82,16 @@ std::vector<int64_t> UnitsOf(const Topology& topology) {
 // As many trees as the least cut allows where that is a small number of the unit of all bandwidths, or
 // `given` ones: then room in proportion to the bandwidths, as little as lets them through.
 std::optional<Packed> Pack(const Topology& topology, Rank root, bool reversed, std::optional<int32_t> given) {
+  const std::vector<RoomyArc> arcs = ArcsOf(topology, reversed);
   const std::vector<int64_t> bandwidth = UnitsOf(topology);
-  const int64_t cut = LeastCut(topology, root, reversed, bandwidth);
+  const int64_t cut = LeastCut(topology, root, arcs, bandwidth);
   if (cut == 0) return std::nullopt;
   int64_t unit = cut;
   for (int64_t b : bandwidth) unit = std::gcd(unit, b);
   std::vector<int64_t> room;
   if (!given && cut / unit <= std::max(topology.num_ranks(), kMostArborescences)) {
     for (int64_t b : bandwidth) room.push_back(b / unit);
-    if (std::optional<Packed> packed = PackWithRoom(topology, root, reversed, cut / unit, room))
-      return packed;
+    if (std::optional<Packed> packed = PackWithRoom(topology, root, cut / unit, arcs, room)) return packed;
   }
   const int64_t k = given.value_or(kMostArborescences);
   double low = static_cast<double>(k) / static_cast<double>(cut) * (1 - 1e-12), high = 0;
@@ -103,15 +102,15 @@ std::optional<Packed> Pack(const Topology& topology, Rank root, bool reversed, s
   };
   for (double step = low / 64; high == 0; step *= 2) {
     set_room(low + step);
-    if (LeastCut(topology, root, reversed, room) >= k) high = low + step;
+    if (LeastCut(topology, root, arcs, room) >= k) high = low + step;
   }
   for (int32_t i = 0; i < kRoomSearch; ++i) {
     const double middle = (low + high) / 2;
     set_room(middle);
-    (LeastCut(topology, root, reversed, room) >= k ? high : low) = middle;
+    (LeastCut(topology, root, arcs, room) >= k ? high : low) = middle;
   }
   set_room(high);
-  return PackWithRoom(topology, root, reversed, k, room);
+  return PackWithRoom(topology, root, k, arcs, room);
 }
 
 int32_t DepthOf(const Packed& packed) {

@@ -89,7 +89,7 @@ bool IsBetterThanApart(const SynthesisRequest& request, const Synthesis& made) {
 
 Status Serves(const SynthesisRequest& request) {
   const Collective& collective = *request.collective;
-  if (!IsServed(collective.kind()))
+  if (!MayServe(kServed, collective.kind()))
     return InvalidInput(
         fmt::format("forest: {} is not served; it serves allgather(v), reduce_scatter(v), "
                     "broadcast, reduce, allreduce and barrier",
@@ -163,13 +163,6 @@ StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
   return apart.ok() && apart->simulation->time_ps <= together_ps ? std::move(apart) : std::move(together);
 }
 
-std::vector<CollectiveKind> ServedKinds() {
-  std::vector<CollectiveKind> kinds;
-  for (const CollectiveKind kind : AllNamedCollectives())
-    if (IsServed(kind)) kinds.push_back(kind);
-  return kinds;
-}
-
 }  // namespace
 }  // namespace xccl::forest
 
@@ -178,7 +171,7 @@ namespace xccl {
 Engine ForestEngine() {
   return {.name = forest::kName,
           .summary = "trees at the rate of the worst cut, as shallow as that allows; optimal in bandwidth",
-          .kinds = forest::ServedKinds(),
+          .kinds = {std::begin(forest::kServed), std::end(forest::kServed)},
           .exact_on = ExactOn::kBandwidth,
           .near_bound = 3,
           .serves = forest::Serves,

@@ -4,28 +4,6 @@
 
 namespace xccl::forest {
 
-bool IsServed(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllgather:
-    case CollectiveKind::kAllgatherv:
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kReduceScatterv:
-    case CollectiveKind::kBroadcast:
-    case CollectiveKind::kReduce:
-    case CollectiveKind::kAllreduce:
-    case CollectiveKind::kBarrier:
-      return true;
-    case CollectiveKind::kGather:
-    case CollectiveKind::kScatter:
-    case CollectiveKind::kAlltoall:
-    case CollectiveKind::kAlltoallv:
-    case CollectiveKind::kSendrecv:
-    case CollectiveKind::kCustom:
-      return false;
-  }
-  return false;
-}
-
 bool HasManyRoots(const Collective& collective) {
   return collective.kind() != CollectiveKind::kBroadcast && collective.kind() != CollectiveKind::kReduce;
 }

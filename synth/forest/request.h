@@ -15,7 +15,11 @@ namespace xccl::forest {
 inline constexpr int64_t kMostRows = 800;           // of the linear program: links and roots
 inline constexpr int64_t kMostTransfers = 1 << 22;  // of a plan cut into waves, expanded: it is to be lowered
 
-bool IsServed(CollectiveKind kind);
+inline constexpr CollectiveKind kServed[] = {CollectiveKind::kAllgather,     CollectiveKind::kAllgatherv,
+                                             CollectiveKind::kReduceScatter, CollectiveKind::kReduceScatterv,
+                                             CollectiveKind::kBroadcast,     CollectiveKind::kReduce,
+                                             CollectiveKind::kAllreduce,     CollectiveKind::kBarrier};
+
 // allgather and the like, in contrast to broadcast and reduce.
 bool HasManyRoots(const Collective& collective);
 bool IsUneven(const Collective& collective);

@@ -363,7 +363,7 @@ class Choice {
     if (limits.trees) return *limits.trees;
     int32_t best = 1;
     double best_rate = 0;
-    const int32_t most = limits.most_trees > 0 ? limits.most_trees : std::clamp(32768 / nodes, 128, 1024);
+    const int32_t most = std::clamp(32768 / nodes, 128, 1024);
     for (int32_t trees = 1; trees <= most; ++trees) {
       const double rate = trees / Scale(trees);
       if (rate > best_rate * (1 + 1e-9)) best = trees, best_rate = rate;

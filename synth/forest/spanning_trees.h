@@ -38,11 +38,10 @@ struct TreePacking {
 };
 
 struct TreePackingLimits {
-  // As few as come within kTreeTolerance of the bound, else the best number up to this; 0: 32,768 ÷ nodes,
-  // but 128 to 1,024.
-  int32_t most_trees = 0;
-  std::optional<int32_t> trees;  // exactly so many
-  int64_t work = 300'000'000;    // steps of the searches; after that the best so far, with some edges fuller
+  // Exactly so many. Absent: as few as come within kTreeTolerance of the bound, else the best number up to
+  // 32,768 ÷ nodes, but 128 to 1,024.
+  std::optional<int32_t> trees;
+  int64_t work = 300'000'000;  // steps of the searches; after that the best so far, with some edges fuller
   std::function<bool()> stopped = {};  // likewise; asked before each search
 };
 inline constexpr double kTreeTolerance = 5e-4;
