@@ -14,7 +14,7 @@ struct ContractedCuts {
 };
 
 // The worst cut of the problem is `worst` or the worst of `left`. Trees become single
-// nodes, and so do rings whose cables are as wide both ways.
+// nodes, and so do rings whose cables are as wide in both directions.
 // nullopt: a sink cannot be reached from a supply. Requires: supplies and capacities each sum to less than
 // 2^62. Cost: near linear.
 std::optional<ContractedCuts> ContractCuts(const RatioCutProblem& problem);

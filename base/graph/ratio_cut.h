@@ -30,7 +30,7 @@ struct RatioCut {
 // nullopt: a sink cannot be reached from a supply, or supplies or capacities sum to 2^62 or more.
 // Cost: one maximum flow for the first sink and mostly local ones for the others, once more from the start
 // for each cut that is worse than all before; near linear on rings, trees, fat trees and grids
-// whose cables are as wide both ways.
+// whose cables are as wide in both directions.
 std::optional<RatioCut> FindRatioCut(RatioCutProblem problem);
 
 }  // namespace xccl

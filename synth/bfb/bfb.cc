@@ -147,7 +147,7 @@ class Planning {
     if (group_->IsTransitive()) symmetry_ = &*group_;
   }
 
-  // Hops that are of use: by way of slower ones nothing gets anywhere sooner.
+  // The hops that are of use: those of at most the least latency that joins all members.
   BfbNetwork NetworkOf(const RankGraph& graph) const {
     return {graph, aim_ == Aim::kSteps ? std::numeric_limits<int64_t>::max()
                                        : LatencyThatJoins(graph, collective_.ranks())};

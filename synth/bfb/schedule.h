@@ -28,7 +28,7 @@ class BfbPlanner {
   // Compressed with symmetry, else plain; normalized. A level is a step, or, after SplitIntoWaves, several.
   // Linear in the transfers and receivers × what they cost.
   Schedule Make(const BfbSources& sources, bool level_by_level, int32_t num_chunks) const;
-  // For pipelines over several domains: what comes from the next domain goes all its way before what comes
+  // For pipelines over several domains: what comes from the next domain arrives everywhere before what comes
   // from the one after it, in steps of their own, and every chunk of a part again in its own, so that a rank
   // that passes on (backwards: sums up) what comes from many is not kept waiting by order alone. Cost: a pass
   // over the hops a source (with symmetry: one).

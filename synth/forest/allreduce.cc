@@ -1,5 +1,5 @@
 // Links of opposite directions make cables, a packing of spanning trees (synth/forest/spanning_trees.h) says
-// which trees there are, and the size which of them are worth using and into how many chunks the buffer is
+// which trees there are. The size says which of them are used and into how many chunks the buffer is
 // cut: few shallow trees for small sizes, all trees many times over for large ones.
 #include "synth/forest/allreduce.h"
 
@@ -24,7 +24,7 @@
 namespace xccl::forest {
 namespace {
 
-// A cable between two GPUs: a link each way.
+// A cable between two GPUs: a link in each direction.
 struct Cable {
   Rank a, b;
   LinkId there, back;                 // a -> b, b -> a
@@ -126,8 +126,7 @@ class Planner {
   static constexpr double kLeastChunkBytes = 16384;  // smaller ones cost more to handle than they gain
   // A chunk waits at each hop for about so much of a chunk's time, as simulations of meshes show.
   static constexpr double kWait = 0.4;
-  static constexpr double kGoodEnough =
-      0.004;  // waits of so much of the whole time are not worth more chunks
+  static constexpr double kGoodEnough = 0.004;  // of the whole time: shorter waits need no more chunks
 
   double PsPerByte(int32_t cable) const {
     return 1e12 / static_cast<double>(cables_[cable].bandwidth_bytes_per_s);

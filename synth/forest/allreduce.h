@@ -13,9 +13,9 @@ namespace xccl::forest {
 Status NeedsGpusAlone(const SynthesisRequest& request);
 
 // Serves allreduce and barrier of all ranks where GPUs are joined directly. Bandwidth-optimal where every
-// cable is as fast both ways: the rate is the bound of partitions (docs/ir.md, lower bounds), which no plan
-// beats, to within kTreeTolerance. Errors: kInvalidInput, not served; kLimit, where `budget` allows none.
-// Requires: CheckReachable.
+// cable is as fast in both directions: the rate is the bound of partitions (docs/ir.md, lower bounds), which
+// no plan beats, to within kTreeTolerance. Errors: kInvalidInput, not served; kLimit, where `budget` allows
+// none. Requires: CheckReachable.
 StatusOr<Synthesis> SynthesizeAllreduceTrees(const SynthesisRequest& request, StepBudget& budget);
 
 // Are GPUs joined directly, all of them members, with as much bandwidth from a to b as from b to a? No trees

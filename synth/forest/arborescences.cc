@@ -40,7 +40,7 @@ class Graph {
   Grouped<int32_t> out_, in_;
 };
 
-// What both ways of growing share: a queue of nodes for each tree, taken in turns, level by level.
+// Growing with tests and without: a queue of nodes for each tree, taken in turns, level by level.
 class Grower {
  public:
   Grower(const Graph& graph, int32_t root, int32_t k)
@@ -134,7 +134,7 @@ class LookAhead {
 
  private:
   struct From {
-    int32_t arc = -1;   // on the way to the head, or, where `undo`, taken back
+    int32_t arc = -1;   // on the path to the head, or, where `undo`, taken back
     int32_t tree = -1;  // entered the graph here and is to enter elsewhere
     bool undo = false;
   };

@@ -119,7 +119,7 @@ int32_t DepthOf(const Packed& packed) {
   return depth;
 }
 
-// Bytes over the busiest link, and the way to the deepest rank for a small piece. Chunks are dealt out to
+// Bytes over the busiest link, and the path to the deepest rank for a small piece. Chunks are dealt out to
 // the trees in turn. Where trees share links and chunks cannot be made smaller, whole chunks wait for others.
 double EstimatePs(const SynthesisRequest& request, const Packed& packed, int32_t chunks) {
   const Topology& topology = *request.topology;

@@ -20,9 +20,9 @@
 namespace xccl::forest {
 namespace {
 
-// Times the bound that another kind of packing is worth, where its program has more than so many rows. The
-// bound is not always attained.
-struct Worth {
+// A plan within `ratio` times the bound is near enough where the program of another kind of packing has more
+// than `rows` rows. The bound is not always attained.
+struct NearEnough {
   int64_t rows;
   double ratio;
 };
@@ -35,7 +35,7 @@ constexpr int64_t kMovesPerShortMessage = 3;
 // Times the bound. Where a step waits for the one before, whole trees in chunks of a given number come
 // to 1.05 times it (nvswitch:64, 16 chunks) to 6.3 times (mesh:16x16, one chunk).
 constexpr double kBlockingTrees = 2;
-constexpr Worth kWorth[] = {{2 * kLongProgram, 1.3}, {kLongProgram, 1.1}, {0, 1.01}};
+constexpr NearEnough kNearEnough[] = {{2 * kLongProgram, 1.3}, {kLongProgram, 1.1}, {0, 1.01}};
 
 // How many kinds of links and roots the linear program tells apart: what its time grows with. Linear in the
 // machine.
@@ -66,11 +66,12 @@ StatusOr<Synthesis> Simulated(const SynthesisRequest& request, const Bound& boun
   return made;
 }
 
-// Not worth another kind of packing: on large machines without symmetry that is a long program. The exact
+// Is another kind of packing not needed? On large machines without symmetry that is a long program. The exact
 // bound is sought only where the known one does not tell.
 bool IsNear(const SynthesisRequest& request, const Bound& known, const Synthesis& made) {
   const int64_t rows = RowsOf(request);
-  const double near = std::ranges::find_if(kWorth, [rows](const Worth& w) { return rows > w.rows; })->ratio;
+  const double near =
+      std::ranges::find_if(kNearEnough, [rows](const NearEnough& w) { return rows > w.rows; })->ratio;
   const auto is_within = [&](const Bound& bound) {
     return static_cast<double>(made.simulation->time_ps) <= near * static_cast<double>(bound.bound_ps);
   };
@@ -137,11 +138,6 @@ Status CheckChunks(const SynthesisRequest& request) {
                                   chunks, request.collective->num_members(), most, most));
 }
 
-StatusOr<Synthesis> Together(const SynthesisRequest& request, const Bound& bound, StepBudget& budget) {
-  XCCL_RETURN_IF_ERROR(NeedsGpusAlone(request));
-  return Simulated(request, bound, SynthesizeAllreduceTrees(request, budget));
-}
-
 StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
   XCCL_RETURN_IF_ERROR(CheckChunks(request));
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
@@ -152,7 +148,7 @@ StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
   if (kind != CollectiveKind::kAllreduce && kind != CollectiveKind::kBarrier)
     return PackAndCut(request, bound, budget);
   // Trees that need not be rooted everywhere are better where some ranks have less bandwidth than others.
-  StatusOr<Synthesis> together = Together(request, bound, budget);
+  StatusOr<Synthesis> together = Simulated(request, bound, SynthesizeAllreduceTrees(request, budget));
   if (kind == CollectiveKind::kBarrier || request.limits.chunks ||
       (together.ok() && (IsNear(request, bound, *together) || IsBetterThanApart(request, *together))) ||
       (NumRows(request) > kMostRows && !MayUseSymmetry(*request.topology, *request.collective)))

@@ -1,5 +1,7 @@
-// Trees are packed a few times, with more or less regard to how far ranks are from the root; each packing is
-// tried in waves.
+// Trees are packed a few times, with more or less weight on how far ranks are from the root, and each packing
+// is tried in waves. One wave and kFewWaves are simulated roughly. They tell how many waves bring the time to
+// within kAim of what the trees' rate allows, and those are simulated next. Cost: the transfers of all
+// schedules that are written.
 #include "synth/forest/pack_and_cut.h"
 
 #include <fmt/format.h>
@@ -12,20 +14,112 @@
 #include "synth/forest/allreduce.h"
 #include "synth/forest/packings.h"
 #include "synth/forest/request.h"
-#include "synth/forest/waves.h"
 
 namespace xccl::forest {
 namespace {
 
-constexpr int64_t kDefaultWork = 1'500'000;  // transfers of all candidates of a kind together
-constexpr double kRegard[] = {1, 0.1};       // of latency against bytes, one packing each
-constexpr int64_t kMostShortestRows = 100;   // where trees of shortest ways are tried first
-constexpr int32_t kMostExact = 64;           // members that the cheapest trees are sought for
-constexpr double kExactRegard = 0.01;        // of latency, then
-constexpr double kFar = 1.01;                // times the bound: worth another kind of packing
-constexpr double kWorthPairs = 1.003;        // times as fast as apart: worth pairs
-// Ways to weigh the links' loads; the fastest plan of all is taken.
+constexpr int64_t kDefaultWork = 1'500'000;     // transfers of all candidates of a kind together
+constexpr double kLatencyWeights[] = {1, 0.1};  // of latency against bytes, one packing each
+constexpr int64_t kMostShortestRows = 100;      // where trees of shortest paths are tried first
+constexpr int32_t kMostExact = 64;              // members that the cheapest trees are sought for
+constexpr double kExactLatencyWeight = 0.01;    // for those
+constexpr double kFar = 1.01;                   // times the bound: another kind of packing is tried
+constexpr double kLeastGain = 1.003;            // times as fast as trees apart, where pairs are taken
+// How links' loads are weighed; the fastest plan of all is taken.
 constexpr EqualTreesAim kAims[] = {{2, 2, 0}, {2, 5, 0}, {4, 4, 0}, {2, 5, 0.1}, {4, 4, 0.1}, {2, 5, 1}};
+
+// Of a chunk, on average: smaller ones cost a program more than waves gain.
+constexpr int64_t kLeastWaveBytes = 32 << 10;
+constexpr double kAim = 0.003;       // of the time may be lost to waves that are too long
+constexpr double kFineAim = 0.0007;  // likewise, in plans of at most kFewTransfers
+constexpr double kFewTransfers = 250'000;
+constexpr double kNear = 1.0005;  // times the bound: good enough
+
+struct Best {
+  std::optional<Synthesis> synthesis;
+  int64_t time_ps = 0;
+  bool rough = false;  // is time_ps that of a rough simulation?
+
+  // Is there a plan of at most so many times the bound?
+  bool IsWithin(double times, const Bound& bound) const {
+    return synthesis && static_cast<double>(time_ps) <= times * static_cast<double>(bound.bound_ps);
+  }
+};
+
+TreeSchedule MakeSchedule(const Task& task, const Candidate& candidate, int32_t waves) {
+  const SymmetryGroup* const symmetry = task.group ? &*task.group : nullptr;
+  const Collective& collective = task.collective;
+  if (!candidate.pairs.trees.empty()) {
+    ChunkedSchedule made = MakeAllreduceSchedule(candidate.pairs, WaveWeights(waves), collective, symmetry);
+    return {std::move(made.collective), std::move(made.schedule)};
+  }
+  const TreeSteps steps{.order = TreeOrder::kTallFirst, .symmetry = symmetry, .waves = waves};
+  if (!collective.Reduces()) return CopyDown(candidate.down, collective, steps);
+  if (collective.kind() != CollectiveKind::kAllreduce)
+    return SumUp(candidate.up, task.topology, collective, steps);
+  return SumUpCopyDown(candidate.up, candidate.down, task.topology, collective, steps);
+}
+
+// Simulates the schedule and keeps it if it is the fastest. rough: it most likely only tells how many waves
+// to take. Returns its time.
+int64_t Consider(const Task& task, const Candidate& candidate, TreeSchedule made, bool rough, Best& best) {
+  const Simulation simulation =
+      Simulate(made.schedule, made.collective, task.topology,
+               {.size_bytes = task.request.size_bytes, .model = task.request.model, .rough = rough});
+  if (best.synthesis && simulation.time_ps >= best.time_ps) return simulation.time_ps;
+  best = {.synthesis = Synthesis{.collective = std::move(made.collective),
+                                 .schedule = std::move(made.schedule),
+                                 .engine = "forest",
+                                 .note = fmt::format("{}, depth {}", candidate.note, candidate.depth),
+                                 .simulation = simulation},
+          .time_ps = simulation.time_ps,
+          .rough = rough};
+  return simulation.time_ps;
+}
+
+// What is lost beside the trees' own rate falls as one over the waves. 0: enough.
+int32_t MoreWaves(const Candidate& candidate, int32_t waves, int64_t transfers, int64_t time_ps,
+                  int64_t affordable) {
+  const double lost = static_cast<double>(time_ps) / std::max(candidate.rate_ps, 1.0) - 1;
+  const double fine = waves * lost / kFineAim;
+  const double aim = static_cast<double>(transfers) * fine <= kFewTransfers ? kFineAim : kAim;
+  if (lost <= aim || waves > kFewWaves) return 0;
+  const double wanted = waves == 1 ? kFewWaves : std::min<double>(waves * lost / aim, kMostWaves);
+  const int64_t more = std::min(static_cast<int64_t>(wanted), affordable);
+  return more > waves ? static_cast<int32_t>(more) : 0;
+}
+
+// Is the best plan good enough, or is the search out of time or work?
+bool IsEnough(const Task& task, const Best& best, int64_t work) {
+  return best.IsWithin(kNear, task.bound) || work <= 0 || task.stopped();
+}
+
+// Cuts a packing into more and more waves while that helps; every schedule is simulated and the fastest kept.
+// `work`: transfers that may still be written down; goes down by those that were. Once there is a best plan,
+// schedules beyond it are not made. Schedules of more steps than `budget` allows are left out.
+void TryWaves(const Task& task, const Candidate& candidate, StepBudget& budget, int64_t& work, Best& best) {
+  const int64_t transfers = candidate.arcs * task.Copies();
+  const int64_t each = std::max<int64_t>(1, candidate.shared ? transfers : candidate.arcs);  // work of a wave
+  int64_t most =
+      std::min(candidate.most_waves, std::max<int64_t>(1, kMostTransfers / std::max<int64_t>(1, transfers)));
+  int32_t fit = 0;  // the most waves that were few enough steps
+  for (int32_t waves = 1; waves > 0;) {
+    if (best.synthesis && each * waves > work) break;
+    work -= each * waves;
+    TreeSchedule made = MakeSchedule(task, candidate, waves);
+    if (waves == 1)
+      most = std::min(most, task.sizes.size_bytes() / made.collective.num_chunks() / kLeastWaveBytes);
+    if (!budget.Allows(made.schedule.num_steps())) {
+      most = waves - 1;
+      waves = most > fit ? (fit + waves) / 2 : 0;
+      continue;
+    }
+    fit = waves;
+    const int64_t time_ps = Consider(task, candidate, std::move(made), waves <= kFewWaves, best);
+    if (IsEnough(task, best, work)) break;
+    waves = MoreWaves(candidate, waves, transfers, time_ps, std::min(most, work / each));
+  }
+}
 
 // Do all parts have a count of zero?
 bool IsEmpty(const Collective& collective) {
@@ -45,7 +139,7 @@ Status TryEqual(const Task& task, int64_t trees, StepBudget& budget, int64_t wor
   return OkStatus();
 }
 
-// On tori and the like trees of shortest ways reach the best rate, too; elsewhere they are dropped. Returns
+// On tori and the like trees of shortest paths reach the best rate, too; elsewhere they are dropped. Returns
 // their rate.
 std::optional<double> TryShortest(const Task& task, StepBudget& budget, int64_t work, Best& best) {
   const StatusOr<Candidate> shortest = PackAtBestRate(task, std::nullopt);
@@ -55,12 +149,12 @@ std::optional<double> TryShortest(const Task& task, StepBudget& budget, int64_t 
   return shortest->rate_ps;
 }
 
-// Pairs of trees are worth a try where all ranks take part and reduce_scatter and allgather, which `apart_ps`
+// Pairs of trees are tried where all ranks take part and reduce_scatter and allgather, which `apart_ps`
 // are for, are slower than they need be: roots may carry unlike shares, and switches multicast and reduce.
 bool MayPair(const Task& task, double apart_ps) {
   return task.collective.kind() == CollectiveKind::kAllreduce &&
          task.collective.num_members() == task.topology.num_ranks() && !HasEvenCables(task.request) &&
-         apart_ps > kWorthPairs * static_cast<double>(task.bound.bound_ps);
+         apart_ps > kLeastGain * static_cast<double>(task.bound.bound_ps);
 }
 
 // Cheap trees may miss the best rate where directions differ.
@@ -70,12 +164,12 @@ bool MayMissTheRate(const Task& task, const Best& best) {
 }
 
 // One packing, or a pair of trees instead. Returns the rate of what was tried last.
-StatusOr<double> TryTrees(const Task& task, double regard, int64_t work_of_each, StepBudget& budget,
+StatusOr<double> TryTrees(const Task& task, double latency_weight, int64_t work_of_each, StepBudget& budget,
                           int64_t& work, Best& best) {
-  XCCL_ASSIGN_OR_RETURN(const Candidate apart, PackAtBestRate(task, regard));
+  XCCL_ASSIGN_OR_RETURN(const Candidate apart, PackAtBestRate(task, latency_weight));
   if (MayPair(task, apart.rate_ps)) {
-    const std::optional<Candidate> pairs = PackPairs(task, regard);
-    if (pairs && pairs->rate_ps * kWorthPairs <= apart.rate_ps && pairs->rate_ps < task.beat_ps)
+    const std::optional<Candidate> pairs = PackPairs(task, latency_weight);
+    if (pairs && pairs->rate_ps * kLeastGain <= apart.rate_ps && pairs->rate_ps < task.beat_ps)
       TryWaves(task, *pairs, budget, work, best);
     if (best.synthesis && static_cast<double>(best.time_ps) <= apart.rate_ps)
       return pairs ? pairs->rate_ps : apart.rate_ps;
@@ -93,13 +187,13 @@ Status TryAll(const Task& task, StepBudget& budget, int64_t work, Best& best) {
       task.Rows() <= kMostShortestRows)
     rate_ps = TryShortest(task, budget, work, best);
   int64_t left = work;
-  for (const double regard : kRegard) {
-    // Less regard of latency finds trees of a better rate, if it finds any.
+  for (const double latency_weight : kLatencyWeights) {
+    // Less weight on latency finds trees of a better rate, if it finds any.
     const bool is_rate_the_best = rate_ps && *rate_ps <= (1 + kFineAim) * task.bound.bandwidth_ps;
     if (best.synthesis &&
         (IsEnough(task, best, left) || (is_rate_the_best && best.IsWithin(kFar, task.bound))))
       break;
-    const StatusOr<double> tried = TryTrees(task, regard, work, budget, left, best);
+    const StatusOr<double> tried = TryTrees(task, latency_weight, work, budget, left, best);
     if (tried.ok()) {
       rate_ps = *tried;
     } else {
@@ -107,7 +201,7 @@ Status TryAll(const Task& task, StepBudget& budget, int64_t work, Best& best) {
     }
   }
   if (MayMissTheRate(task, best)) {
-    const StatusOr<Candidate> exact = PackAtBestRate(task, kExactRegard, true);
+    const StatusOr<Candidate> exact = PackAtBestRate(task, kExactLatencyWeight, true);
     if (!exact.ok()) {
       reason = exact.status();
     } else if (exact->rate_ps < task.beat_ps) {

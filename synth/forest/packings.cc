@@ -16,14 +16,15 @@
 namespace xccl::forest {
 namespace {
 
-constexpr int64_t kEqualWork = 2'000'000'000;    // links that the packing of equal trees looks at
-constexpr int32_t kExactRounds = 400;            // of the linear program with the cheapest trees
-constexpr double kShortest = 1e3;                // bytes on the slowest link that the shortest hop is worth
+constexpr int64_t kEqualWork = 2'000'000'000;  // links that the packing of equal trees looks at
+constexpr int32_t kExactRounds = 400;          // of the linear program with the cheapest trees
+constexpr double kShortest = 1e3;  // bytes on the slowest link that cost as much as the shortest hop
 constexpr int64_t kLeastChunkBytes = 128 << 10;  // of pairs in more than few waves: a program waits for each
 
 int64_t BytesOf(const Task& task) { return std::max<int64_t>(1, task.sizes.size_bytes()); }
 
-// A price of latency that leaves shortest ways alone; among them the cheapest are found, each rank by itself.
+// The price of latency with which only shortest paths are taken, and the cheapest of them, each rank by
+// itself.
 double ShortestFirst(const Topology& topology) {
   int64_t slowest = std::numeric_limits<int64_t>::max(), shortest_ps = slowest;
   for (const Link& link : topology.spec().links) {
@@ -55,22 +56,23 @@ void SetRoots(const Task& task, PackingProblem& problem) {
 }
 
 // Of trees on `topology`, which is the request's or its reverse.
-PackingProblem ProblemOn(const Task& task, const Topology& topology, std::optional<double> regard) {
+PackingProblem ProblemOn(const Task& task, const Topology& topology, std::optional<double> latency_weight) {
   PackingProblem problem =
       PlainPacking(topology, {task.collective.ranks().begin(), task.collective.ranks().end()});
   SetRoots(task, problem);
   problem.stopped = task.stopped;
   const double bytes = static_cast<double>(BytesOf(task));
-  problem.s_per_ps = regard ? *regard * 1e-12 * static_cast<double>(problem.members.size()) / bytes
-                            : ShortestFirst(task.topology);
+  problem.s_per_ps = latency_weight
+                         ? *latency_weight * 1e-12 * static_cast<double>(problem.members.size()) / bytes
+                         : ShortestFirst(task.topology);
   const double halves = task.collective.kind() == CollectiveKind::kAllreduce ? 2 : 1;
   if (task.sizes.size_bytes() > 0)
     problem.known_bound_s_per_byte = task.bound.bandwidth_ps * 1e-12 / bytes / halves;
   return problem;
 }
 
-PackingProblem PairsProblem(const Task& task, double regard) {
-  PackingProblem problem = ProblemOn(task, task.topology, regard);
+PackingProblem PairsProblem(const Task& task, double latency_weight) {
+  PackingProblem problem = ProblemOn(task, task.topology, latency_weight);
   problem.reversed = &*task.reversed;
   // All the translates of a pair together carry its share.
   if (task.group)
@@ -106,15 +108,15 @@ void Measure(const Task& task, Candidate& candidate) {
 }
 
 // Packs on one of the two machines; sets the rate and the note.
-StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, std::optional<double> regard,
+StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, std::optional<double> latency_weight,
                              bool exact, Candidate& candidate) {
-  PackingProblem problem = ProblemOn(task, topology, regard);
+  PackingProblem problem = ProblemOn(task, topology, latency_weight);
   problem.exact = exact;
   if (exact) problem.max_rounds = kExactRounds;
   const FractionalPacking packing = PackTrees(problem);
   if (packing.trees.empty()) return LimitReached("forest: the linear program of trees was not solved");
-  const double ways = task.collective.kind() == CollectiveKind::kAllreduce ? 2 : 1;
-  candidate.rate_ps = RatePs(task, packing.s_per_byte) * ways;
+  const double halves = task.collective.kind() == CollectiveKind::kAllreduce ? 2 : 1;
+  candidate.rate_ps = RatePs(task, packing.s_per_byte) * halves;
   candidate.note = fmt::format("trees of {:.3f} GB/s", 1e-9 / packing.s_per_byte);
   return WholeTrees(packing, problem.roots, PartsOf(task, problem));
 }
@@ -141,20 +143,20 @@ Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_p
   return task;
 }
 
-StatusOr<Candidate> PackAtBestRate(const Task& task, std::optional<double> regard, bool exact) {
+StatusOr<Candidate> PackAtBestRate(const Task& task, std::optional<double> latency_weight, bool exact) {
   Candidate candidate;
   if (task.collective.Reduces()) {
-    XCCL_ASSIGN_OR_RETURN(candidate.up, PackOn(task, *task.reversed, regard, exact, candidate));
+    XCCL_ASSIGN_OR_RETURN(candidate.up, PackOn(task, *task.reversed, latency_weight, exact, candidate));
   }
   if (!task.collective.Reduces() || task.collective.kind() == CollectiveKind::kAllreduce) {
-    XCCL_ASSIGN_OR_RETURN(candidate.down, PackOn(task, task.topology, regard, exact, candidate));
+    XCCL_ASSIGN_OR_RETURN(candidate.down, PackOn(task, task.topology, latency_weight, exact, candidate));
   }
   Measure(task, candidate);
   return candidate;
 }
 
-std::optional<Candidate> PackPairs(const Task& task, double regard) {
-  const PackingProblem problem = PairsProblem(task, regard);
+std::optional<Candidate> PackPairs(const Task& task, double latency_weight) {
+  const PackingProblem problem = PairsProblem(task, latency_weight);
   const FractionalPacking packing = PackTrees(problem);
   if (packing.trees.empty()) return std::nullopt;
   Candidate candidate;

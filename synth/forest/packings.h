@@ -53,13 +53,14 @@ struct Candidate {
   int64_t most_waves = kMostWaves;
 };
 
-// Trees at the best rate. regard: of latency against bytes; absent: trees of shortest ways, of which the
+// Trees at the best rate. latency_weight: against bytes; absent: trees of shortest paths, of which the
 // cheapest are taken. exact: slower, with the cheapest trees where cheap ones miss the rate. Errors: kLimit:
 // the solver failed.
-StatusOr<Candidate> PackAtBestRate(const Task& task, std::optional<double> regard, bool exact = false);
+StatusOr<Candidate> PackAtBestRate(const Task& task, std::optional<double> latency_weight,
+                                   bool exact = false);
 
 // Pairs of trees for an allreduce. nullopt: the solver failed.
-std::optional<Candidate> PackPairs(const Task& task, double regard);
+std::optional<Candidate> PackPairs(const Task& task, double latency_weight);
 
 // `trees` trees of equal weight a root, without symmetry. Errors: kLimit: work.
 StatusOr<Candidate> PackEqual(const Task& task, int64_t trees, const EqualTreesAim& aim);

@@ -35,7 +35,7 @@ Adjacency AdjacencyOf(int32_t nodes, std::span<const CapacityEdge> edges) {
   });
 }
 
-// Edges from `from`, by node, -1 where there is no way; `order`: the nodes, nearest first.
+// Edges from `from`, by node, -1 where there is no path; `order`: the nodes, nearest first.
 std::vector<int32_t> Distances(const Adjacency& adjacency, int32_t from, std::vector<int32_t>& order) {
   std::vector<int32_t> distance(adjacency.size(), -1);
   order.assign(1, from);
@@ -213,7 +213,7 @@ class Packer {
       const int32_t cut = u, out = tree.parent_edge[u];
       u = above(tree.parent[u]);
       --work_;
-      // What hangs below `cut` would hang from b by way of a: no deeper than this.
+      // What hangs below `cut` would hang from b through a: no deeper than this.
       if (!reached_[out] &&
           tree.depth[b] + 1 + tree.depth[a] - tree.depth[cut] + tree.height[cut] > deepest_) {
         held_back_ = true;
@@ -258,7 +258,7 @@ class Packer {
       if (tree.parent_edge[u] == out) break;
       u = tree.parent[u];
     }
-    // What hung from `out` turns round to hang from b, by way of a.
+    // What hung from `out` turns round to hang from b, through a.
     for (int32_t node = a, parent = b, edge = in;;) {
       const int32_t old_parent = tree.parent[node], old_edge = tree.parent_edge[node];
       tree.parent[node] = parent;

@@ -5,8 +5,9 @@
 // `multicast`: one switch, or one of several side by side, joins all ranks. allgather and broadcast: every
 // rank stores what it has once, and the switch delivers it to all. reduce_scatter and reduce: a rank asks for
 // its part, and the switch adds up what all others have on the way. allreduce: each rank does the second and
-// then the first with its share of the buffer. A port carries every byte once each way: S ÷ bandwidth, where
-// sending and receiving alone takes 2 (n - 1) ÷ n times as long. Parallel switches take a share each.
+// then the first with its share of the buffer. A port carries every byte once in each direction: S ÷
+// bandwidth, where sending and receiving alone takes 2 (n - 1) ÷ n times as long. Parallel switches take a
+// share each.
 //
 // `in-network`: leaves are the ranks, inner nodes the switches. Each switch passes one sum on for all that it
 // gets from below; the result goes down the same tree, copied where it branches. The root of a share of the
@@ -43,7 +44,7 @@ constexpr int32_t kMostRoots = 32;  // of an allreduce: the loads of links are t
 // Of an allreduce: in how many waves roots take turns. Every chunk costs a few instructions of a program.
 constexpr int32_t kMostChunks = 128;  // in several waves
 constexpr double kLeastGain = 1.005;  // what more waves must gain
-constexpr double kNear = 1.02;        // times the busiest link: not worth more waves
+constexpr double kNear = 1.02;        // times the busiest link: more waves gain little
 constexpr int64_t kLeastChunkBytes = 1024;
 constexpr int64_t kLongChunkBytes = 65'536;  // the simulator cuts longer ones: 1, 4, 16, .. waves will do
 constexpr int64_t kMostArcs = 200'000;       // of an allreduce in several waves
@@ -64,7 +65,7 @@ std::string_view Verb(CollectiveKind kind) {
   return IsAllreduce(kind) ? "multicasts and reduces" : IsReduction(kind) ? "reduces" : "multicasts";
 }
 
-// Is every member joined to the switch, both ways?
+// Is every member joined to the switch, in both directions?
 bool JoinsAll(const Topology& topology, NodeId at, const Collective& collective) {
   const auto reaches = [&](std::span<const LinkId> links, NodeId member, bool out) {
     return std::ranges::any_of(
