@@ -24,7 +24,7 @@ class Balancing {
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return Width(a) < Width(b); });
     for (const int32_t t : order) Pour(t);
-    if (!LooksEven()) Exchange();
+    Exchange();
     return std::move(flow_);
   }
 
@@ -72,15 +72,6 @@ class Balancing {
   }
 
   bool Helps(int32_t from, int32_t to) const { return HeightWith(to, 1) < Height(from) * (1 - kTiny); }
-
-  bool LooksEven() const {
-    double lowest = HeightWith(0, 1), highest = Height(0);
-    for (size_t port = 1; port < load_.size(); ++port) {
-      lowest = std::min(lowest, HeightWith(static_cast<int32_t>(port), 1));
-      highest = std::max(highest, Height(static_cast<int32_t>(port)));
-    }
-    return lowest >= highest * (1 - kTiny);
-  }
 
   void Exchange() {
     const size_t ports = load_.size();

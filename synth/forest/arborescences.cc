@@ -18,11 +18,11 @@ namespace {
 
 class Graph {
  public:
-  Graph(int32_t nodes, std::span<const RoomyArc> arcs)
+  Graph(int32_t nodes, std::span<const CapacityArc> arcs)
       : arcs_(arcs),
-        out_(ByEnd(nodes, [](const RoomyArc& arc) { return arc.from; })),
-        in_(ByEnd(nodes, [](const RoomyArc& arc) { return arc.to; })) {}
-  const RoomyArc& arc(int32_t a) const { return arcs_[a]; }
+        out_(ByEnd(nodes, [](const CapacityArc& arc) { return arc.from; })),
+        in_(ByEnd(nodes, [](const CapacityArc& arc) { return arc.to; })) {}
+  const CapacityArc& arc(int32_t a) const { return arcs_[a]; }
   std::span<const int32_t> Out(int32_t node) const { return out_[node]; }
   std::span<const int32_t> In(int32_t node) const { return in_[node]; }
   int32_t nodes() const { return static_cast<int32_t>(out_.size()); }
@@ -36,7 +36,7 @@ class Graph {
     });
   }
 
-  std::span<const RoomyArc> arcs_;
+  std::span<const CapacityArc> arcs_;
   Grouped<int32_t> out_, in_;
 };
 
@@ -45,7 +45,7 @@ class Grower {
  public:
   Grower(const Graph& graph, int32_t root, int32_t k)
       : graph_(graph), root_(root), trees_(static_cast<size_t>(k)), room_(graph.num_arcs()) {
-    for (int32_t a = 0; a < graph.num_arcs(); ++a) room_[a] = graph.arc(a).room;
+    for (int32_t a = 0; a < graph.num_arcs(); ++a) room_[a] = graph.arc(a).capacity;
   }
 
   // may_join(tree, arc): is the arc, which has room and leads out of the tree, good for it?
@@ -87,14 +87,14 @@ class Grower {
                        [&](const Arborescence& tree) { return tree.arcs.size() + 1 == nodes; });
   }
 
-  int32_t Room(int32_t arc) const { return room_[arc]; }
+  int64_t Room(int32_t arc) const { return room_[arc]; }
   std::vector<Arborescence>& trees() { return trees_; }
 
  private:
   const Graph& graph_;
   int32_t root_;
   std::vector<Arborescence> trees_;
-  std::vector<int32_t> room_;
+  std::vector<int64_t> room_;
 };
 
 // Does every set still have room enough when tree t takes an arc?
@@ -119,7 +119,7 @@ class LookAhead {
   bool MayJoin(int32_t tree, int32_t arc) {
     const int32_t tail = graph_.arc(arc).from, head = graph_.arc(arc).to;
     const uint64_t wanted = all_ & ~trees_at_[head] & ~(uint64_t{1} << tree);
-    int32_t room = -1;
+    int64_t room = -1;
     for (int32_t a : graph_.In(head)) room += grower_.Room(a);
     if (room < std::popcount(wanted)) return false;
     unused_ = wanted;
@@ -212,13 +212,13 @@ class LookAhead {
 }  // namespace
 
 std::optional<std::vector<Arborescence>> PackArborescences(int32_t nodes, int32_t root, int32_t k,
-                                                           std::span<const RoomyArc> arcs) {
+                                                           std::span<const CapacityArc> arcs) {
   const Graph graph(nodes, arcs);
   {
     Grower grower(graph, root, k);
     std::vector<int32_t> given(static_cast<size_t>(k), 0);  // arcs that the root gave
     int64_t spare = -int64_t{k};
-    for (int32_t a : graph.Out(root)) spare += graph.arc(a).room;
+    for (int32_t a : graph.Out(root)) spare += graph.arc(a).capacity;
     const auto may_join = [&](int32_t tree, int32_t arc) {
       if (graph.arc(arc).from != root || given[tree]++ == 0) return true;
       return spare-- > 0;

@@ -11,12 +11,9 @@
 #include <span>
 #include <vector>
 
-namespace xccl::forest {
+#include "base/graph/cut_search.h"
 
-struct RoomyArc {
-  int32_t from = 0, to = 0;  // different
-  int32_t room = 0;          // trees that it may be in
-};
+namespace xccl::forest {
 
 struct Arborescence {
   std::vector<int32_t> arcs;  // parents first; one into every node but the root
@@ -25,9 +22,10 @@ struct Arborescence {
 
 inline constexpr int32_t kMostArborescences = 64;  // beyond, only where no flows are needed
 
-// nullopt: there are no k such trees; or more than kMostArborescences are asked for and were not found by
-// growing them side by side without looking ahead. Requires: k >= 1.
+// An arc's capacity is how many trees it may be in. nullopt: there are no k such trees; or more than
+// kMostArborescences are asked for and were not found by growing them side by side without looking ahead.
+// Requires: k >= 1.
 std::optional<std::vector<Arborescence>> PackArborescences(int32_t nodes, int32_t root, int32_t k,
-                                                           std::span<const RoomyArc> arcs);
+                                                           std::span<const CapacityArc> arcs);
 
 }  // namespace xccl::forest

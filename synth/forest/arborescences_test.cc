@@ -11,14 +11,12 @@
 namespace xccl::forest {
 namespace {
 
-using Arcs = std::vector<RoomyArc>;
+using Arcs = std::vector<CapacityArc>;
 
 int64_t LeastFlow(int32_t nodes, int32_t root, const Arcs& arcs) {
-  std::vector<CapacityArc> capacities;
-  for (const RoomyArc& arc : arcs) capacities.push_back({arc.from, arc.to, arc.room});
   int64_t least = kUnlimitedCapacity;
   for (int32_t n = 0; n < nodes; ++n)
-    if (n != root) least = std::min(least, FindMinCut(nodes, capacities, root, n).capacity);
+    if (n != root) least = std::min(least, FindMinCut(nodes, arcs, root, n).capacity);
   return least;
 }
 
@@ -39,7 +37,7 @@ std::string Wrong(const std::vector<Arborescence>& trees, int32_t nodes, int32_t
     if (*std::max_element(level.begin(), level.end()) != tree.depth) return "depth";
   }
   for (size_t a = 0; a < arcs.size(); ++a)
-    if (load[a] > arcs[a].room) return "room";
+    if (load[a] > arcs[a].capacity) return "room";
   return "";
 }
 
@@ -72,7 +70,7 @@ TEST(Arborescences, EveryDigraphOfFourNodes) {
     for (int32_t a = 0; a < 4; ++a)
       for (int32_t b = 0; b < 4; ++b)
         if (a != b) arcs.push_back({a, b, 1 + bits % 2}), bits /= 2;
-    std::erase_if(arcs, [](const RoomyArc& arc) { return arc.room == 2 && arc.from + arc.to == 3; });
+    std::erase_if(arcs, [](const CapacityArc& arc) { return arc.capacity == 2 && arc.from + arc.to == 3; });
     ExpectAsManyAsTheCut(4, arcs, std::to_string(number));
   }
 }

@@ -32,85 +32,73 @@ struct Packed {
   bool shared = false;  // a link may be in several trees
 };
 
-// The links as they carry trees away from the root, each with room for none.
-std::vector<RoomyArc> ArcsOf(const Topology& topology, bool reversed) {
-  std::vector<RoomyArc> arcs;
+// The links as they carry trees away from the root: bandwidths without their common divisor.
+std::vector<CapacityArc> ArcsOf(const Topology& topology, bool reversed) {
+  int64_t divisor = 0;
+  for (const Link& link : topology.spec().links) divisor = std::gcd(divisor, link.bandwidth_bytes_per_s);
+  std::vector<CapacityArc> arcs;
   for (const Link& link : topology.spec().links) {
-    const int32_t from = topology.RankOf(link.from)->value, to = topology.RankOf(link.to)->value;
-    arcs.push_back(reversed ? RoomyArc{to, from, 0} : RoomyArc{from, to, 0});
+    CapacityArc arc{topology.RankOf(link.from)->value, topology.RankOf(link.to)->value,
+                    link.bandwidth_bytes_per_s / divisor};
+    if (reversed) std::swap(arc.from, arc.to);
+    arcs.push_back(arc);
   }
   return arcs;
 }
 
-// The least cut between the root and any rank when link l has room[l]; 0: a rank is not reached, or the sum
-// is 2^62 or more.
-int64_t LeastCut(const Topology& topology, Rank root, std::span<const RoomyArc> arcs,
-                 std::span<const int64_t> room) {
+// The least cut between the root and any rank; 0: a rank is not reached, or the capacities' sum is 2^62 or
+// more.
+int64_t LeastCut(int32_t ranks, Rank root, const std::vector<CapacityArc>& arcs) {
   RatioCutProblem problem;
-  for (size_t l = 0; l < arcs.size(); ++l) problem.arcs.push_back({arcs[l].from, arcs[l].to, room[l]});
-  problem.supply.assign(static_cast<size_t>(topology.num_ranks()), 0);
+  problem.arcs = arcs;
+  problem.supply.assign(static_cast<size_t>(ranks), 0);
   problem.supply[root.index()] = 1;
-  for (int32_t r = 0; r < topology.num_ranks(); ++r)
+  for (int32_t r = 0; r < ranks; ++r)
     if (Rank(r) != root) problem.sinks.push_back(r);
   const std::optional<RatioCut> cut = FindRatioCut(std::move(problem));
   return cut ? cut->capacity / cut->supply : 0;
 }
 
-std::optional<Packed> PackWithRoom(const Topology& topology, Rank root, int64_t k, std::vector<RoomyArc> arcs,
-                                   std::span<const int64_t> room) {
-  Packed packed;
-  for (size_t l = 0; l < arcs.size(); ++l) {
-    arcs[l].room = static_cast<int32_t>(std::min(room[l], k));
-    packed.shared |= arcs[l].room > 1;
-  }
+// k trees, of which each arc may be in as many as its capacity says.
+std::optional<Packed> PackWithRoom(int32_t ranks, Rank root, int64_t k, std::span<const CapacityArc> arcs) {
   std::optional<std::vector<Arborescence>> trees =
-      PackArborescences(topology.num_ranks(), root.value, static_cast<int32_t>(k), arcs);
+      PackArborescences(ranks, root.value, static_cast<int32_t>(k), arcs);
   if (!trees) return std::nullopt;
-  packed.trees = *std::move(trees);
-  return packed;
-}
-
-// Bandwidths without their common divisor.
-std::vector<int64_t> UnitsOf(const Topology& topology) {
-  std::vector<int64_t> units;
-  int64_t divisor = 0;
-  for (const Link& link : topology.spec().links) divisor = std::gcd(divisor, link.bandwidth_bytes_per_s);
-  for (const Link& link : topology.spec().links) units.push_back(link.bandwidth_bytes_per_s / divisor);
-  return units;
+  const bool shared = k > 1 && std::ranges::any_of(arcs, [](const CapacityArc& a) { return a.capacity > 1; });
+  return Packed{*std::move(trees), shared};
 }
 
 // As many trees as the least cut allows where that is a small number of the unit of all bandwidths, or
 // `given` ones: then room in proportion to the bandwidths, as little as lets them through.
 std::optional<Packed> Pack(const Topology& topology, Rank root, bool reversed, std::optional<int32_t> given) {
-  const std::vector<RoomyArc> arcs = ArcsOf(topology, reversed);
-  const std::vector<int64_t> bandwidth = UnitsOf(topology);
-  const int64_t cut = LeastCut(topology, root, arcs, bandwidth);
+  const int32_t ranks = topology.num_ranks();
+  const std::vector<CapacityArc> bandwidths = ArcsOf(topology, reversed);
+  const int64_t cut = LeastCut(ranks, root, bandwidths);
   if (cut == 0) return std::nullopt;
   int64_t unit = cut;
-  for (int64_t b : bandwidth) unit = std::gcd(unit, b);
-  std::vector<int64_t> room;
-  if (!given && cut / unit <= std::max(topology.num_ranks(), kMostArborescences)) {
-    for (int64_t b : bandwidth) room.push_back(b / unit);
-    if (std::optional<Packed> packed = PackWithRoom(topology, root, cut / unit, arcs, room)) return packed;
+  for (const CapacityArc& arc : bandwidths) unit = std::gcd(unit, arc.capacity);
+  if (!given && cut / unit <= std::max(ranks, kMostArborescences)) {
+    std::vector<CapacityArc> room = bandwidths;
+    for (CapacityArc& arc : room) arc.capacity /= unit;
+    if (std::optional<Packed> packed = PackWithRoom(ranks, root, cut / unit, room)) return packed;
   }
   const int64_t k = given.value_or(kMostArborescences);
-  double low = static_cast<double>(k) / static_cast<double>(cut) * (1 - 1e-12), high = 0;
-  const auto set_room = [&](double scale) {
-    room.clear();
-    for (int64_t b : bandwidth)
-      room.push_back(static_cast<int64_t>(std::min(static_cast<double>(k), static_cast<double>(b) * scale)));
+  const auto room_at = [&](double scale) {
+    std::vector<CapacityArc> room = bandwidths;
+    for (CapacityArc& arc : room)
+      arc.capacity =
+          static_cast<int64_t>(std::min(static_cast<double>(k), static_cast<double>(arc.capacity) * scale));
+    return room;
   };
-  for (double step = low / 64; high == 0; step *= 2) {
-    set_room(low + step);
-    if (LeastCut(topology, root, arcs, room) >= k) high = low + step;
-  }
+  const auto is_enough = [&](double scale) { return LeastCut(ranks, root, room_at(scale)) >= k; };
+  double low = static_cast<double>(k) / static_cast<double>(cut) * (1 - 1e-12), high = 0;
+  for (double step = low / 64; high == 0; step *= 2)
+    if (is_enough(low + step)) high = low + step;
   for (int32_t i = 0; i < kRoomSearch; ++i) {
     const double middle = (low + high) / 2;
-    set_room(middle);
-    (LeastCut(topology, root, arcs, room) >= k ? high : low) = middle;
+    (is_enough(middle) ? high : low) = middle;
   }
-  set_room(high);
-  return PackWithRoom(topology, root, k, arcs, room);
+  return PackWithRoom(ranks, root, k, room_at(high));
 }
 
 int32_t DepthOf(const Packed& packed) {
