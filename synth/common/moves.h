@@ -23,10 +23,10 @@ struct ChunkRange {
 
 // The k-th of n nearly equal pieces of a range.
 ChunkRange Piece(ChunkRange range, int32_t k, int32_t n);
-// Lane k's piece of a block: the pieces are dealt out from lane `turn` on, so that blocks of fewer chunks
-// than lanes spread over all lanes when their turns differ.
-inline ChunkRange Share(ChunkRange block, int32_t k, int32_t lanes, int32_t turn) {
-  return Piece(block, (k + turn) % lanes, lanes);
+// Stripe k's piece of a block: the pieces are dealt out from stripe `turn` on, so that blocks of fewer chunks
+// than stripes spread over all stripes when their turns differ.
+inline ChunkRange Share(ChunkRange block, int32_t k, int32_t stripes, int32_t turn) {
+  return Piece(block, (k + turn) % stripes, stripes);
 }
 
 struct Move {

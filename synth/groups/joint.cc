@@ -17,45 +17,32 @@ namespace {
 constexpr int64_t kMostWeight = int64_t{1} << 40;  // the limit of plan files
 constexpr int64_t kMostContributions = int64_t{1} << 26;
 
-class Tables {
- public:
-  explicit Tables(CollectiveSpec& spec) : spec_(spec) {}
-
-  Status Add(const ProcessGroup& group) {
-    const Collective& collective = group.collective;
-    const CollectiveSizes sizes(collective, group.size_bytes);
-    if (sizes.size_bytes() == 0)
-      return InvalidInput(
-          fmt::format("group {}: {} bytes leave none for each part of {} on {} ranks; expected a larger size",
-                      group.name, group.size_bytes, collective.name(), collective.num_members()));
-    for (int32_t p = 0; p < collective.num_parts(); ++p) {
-      const PartId part(static_cast<int64_t>(spec_.custom_weights.size()));
-      spec_.custom_weights.push_back(sizes.PartElements(PartId(p)));
-      const ChunkId chunk = collective.FirstChunk(PartId(p));
-      collective.Before(chunk, holdings_);
-      XCCL_RETURN_IF_ERROR(AddEntries(part, spec_.pre));
-      collective.After(chunk, holdings_);
-      XCCL_RETURN_IF_ERROR(AddEntries(part, spec_.post));
+// Adds the group's parts, and who holds them before and after.
+Status AddGroup(const ProcessGroup& group, int64_t& contributions, CollectiveSpec& spec) {
+  const Collective& collective = group.collective;
+  const CollectiveSizes sizes(collective, group.size_bytes);
+  if (sizes.size_bytes() == 0)
+    return InvalidInput(
+        fmt::format("group {}: {} bytes leave none for each part of {} on {} ranks; expected a larger size",
+                    group.name, group.size_bytes, collective.name(), collective.num_members()));
+  std::vector<Holding> holdings;
+  for (int32_t p = 0; p < collective.num_parts(); ++p) {
+    const PartId part(static_cast<int64_t>(spec.custom_weights.size()));
+    spec.custom_weights.push_back(sizes.PartElements(PartId(p)));
+    const ChunkId chunk = collective.FirstChunk(PartId(p));
+    for (std::vector<TableEntry>* const table : {&spec.pre, &spec.post}) {
+      table == &spec.pre ? collective.Before(chunk, holdings) : collective.After(chunk, holdings);
+      for (const Holding& h : holdings) {
+        contributions += static_cast<int64_t>(h.contributions.size());
+        if (contributions > kMostContributions)
+          return LimitReached(fmt::format(
+              "{}: tables of more than 2^26 contributions; hint: fewer groups at once", spec.custom_name));
+        table->push_back({h.rank, part, {h.contributions.begin(), h.contributions.end()}});
+      }
     }
-    return OkStatus();
   }
-
- private:
-  Status AddEntries(PartId part, std::vector<TableEntry>& table) {
-    for (const Holding& h : holdings_) {
-      contributions_ += static_cast<int64_t>(h.contributions.size());
-      if (contributions_ > kMostContributions)
-        return LimitReached(fmt::format(
-            "{}: tables of more than 2^26 contributions; hint: fewer groups at once", spec_.custom_name));
-      table.push_back({h.rank, part, {h.contributions.begin(), h.contributions.end()}});
-    }
-    return OkStatus();
-  }
-
-  CollectiveSpec& spec_;
-  std::vector<Holding> holdings_;
-  int64_t contributions_ = 0;
-};
+  return OkStatus();
+}
 
 }  // namespace
 
@@ -65,9 +52,9 @@ StatusOr<Joint> MakeJoint(const GroupRequest& request) {
   spec.custom_name = request.name;
   std::vector<int32_t> first_part = {0};
   std::set<Rank> members;
-  Tables tables(spec);
+  int64_t contributions = 0;
   for (const ProcessGroup& group : request.groups) {
-    XCCL_RETURN_IF_ERROR(tables.Add(group));
+    XCCL_RETURN_IF_ERROR(AddGroup(group, contributions, spec));
     members.insert(group.collective.ranks().begin(), group.collective.ranks().end());
     first_part.push_back(static_cast<int32_t>(spec.custom_weights.size()));
   }

@@ -60,10 +60,13 @@ struct Coordinates {
   int64_t tp = 0, ulysses = 0, dp = 0, pp = 0;
 };
 
-// All groups of ranks for which `key`, some of their coordinates, is the same, in order of their first rank.
+using Key = std::vector<int64_t>;
+
+// All groups of ranks for which the key, some of their coordinates, is the same, in order of their first
+// rank.
 template <typename KeyOf>
 std::vector<std::vector<Rank>> GroupsBy(const Layout& layout, KeyOf key_of) {
-  std::map<std::vector<int64_t>, size_t> group_of;
+  std::map<Key, size_t> group_of;
   std::vector<std::vector<Rank>> groups;
   const int64_t stage = layout.tp * layout.ulysses * layout.dp;
   for (int64_t rank = 0; rank < stage * layout.pp; ++rank) {
@@ -75,8 +78,6 @@ std::vector<std::vector<Rank>> GroupsBy(const Layout& layout, KeyOf key_of) {
   }
   return groups;
 }
-
-using Key = std::vector<int64_t>;
 
 class Lines {
  public:

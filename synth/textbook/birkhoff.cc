@@ -68,32 +68,32 @@ class Decomposition {
     return sum;
   }
 
-  // A column for this row, others moving on (Kuhn 1955): depth first, with the rows on the way in an array.
+  // A column for this row, others moving on (Kuhn 1955): depth first, with the rows of the path in an array.
   bool Augment(int32_t first_row) {
-    way_.assign(1, {first_row, 0});
-    while (!way_.empty()) {
-      auto& [row, next] = way_.back();
+    path_.assign(1, {first_row, 0});
+    while (!path_.empty()) {
+      auto& [row, next] = path_.back();
       for (int32_t c = 0; next == 0 && c < n_; ++c)
         if (from_[c] < 0 && At(row, c) > 0) return MatchAlong(c);
       while (next < n_ && (seen_[next] != 0 || At(row, next) == 0)) ++next;
       if (next == n_) {
-        way_.pop_back();
+        path_.pop_back();
         continue;
       }
       seen_[next] = 1;
-      way_.push_back({from_[next++], 0});
+      path_.push_back({from_[next++], 0});
     }
     return false;
   }
-  // The last row of the way gets the column, each before it the one that its successor had.
+  // The last row of the path gets the column, each before it the one that its successor had.
   bool MatchAlong(int32_t column) {
     while (true) {
-      const int32_t row = way_.back().row;
+      const int32_t row = path_.back().row;
       to_[row] = column;
       from_[column] = row;
-      way_.pop_back();
-      if (way_.empty()) return true;
-      column = way_.back().next - 1;
+      path_.pop_back();
+      if (path_.empty()) return true;
+      column = path_.back().next - 1;
     }
   }
 
@@ -104,7 +104,7 @@ class Decomposition {
   struct Visited {
     int32_t row, next;  // the next column to try
   };
-  std::vector<Visited> way_;
+  std::vector<Visited> path_;
 };
 
 }  // namespace

@@ -307,9 +307,8 @@ std::vector<Cycle> DisjointCycles(const Grid& grid) {
 
 std::vector<Cycle> CompleteCycles(int32_t n) {
   std::vector<Cycle> cycles;
-  // Vertices 0..m-1 on a circle (m even) zigzag, turned k times; one more closes an odd n. For even n the
-  // circle has one vertex fewer than is even, so one pole of the zigzag is left out of the circle in the same
-  // way.
+  // Each cycle joins the last vertex with the ends of a zigzag through the others on a circle, turned by one
+  // place more. For even n a perfect matching is left over.
   const int32_t circle = n - 1;
   const int32_t count = (n - 1) / 2;
   for (int32_t k = 0; k < count; ++k) {

@@ -1,8 +1,8 @@
 // Grids and full meshes by construction (synth/textbook/grid.h). Elsewhere, for each bandwidth that a hop
 // has: rings are searched one after another, each takes that bandwidth from its links, until no more is
-// found; the bandwidth whose rings carry most together wins. One ring: depth-first, inside an domain until it
+// found; the bandwidth whose rings carry most together wins. One ring: depth-first, inside a domain until it
 // is done, alternate domains in opposite order (so that a ring that enters over NIC k of one host leaves the
-// next over NIC k), next the hop of least latency, most bandwidth left and fewest ways onwards; where that
+// next over NIC k), next the hop of least latency, most bandwidth left and fewest hops onwards; where that
 // runs dry on symmetric links, paths are extended and rotated at random (Posa, 1976). All within a fixed
 // number of steps.
 #include "synth/textbook/rings.h"
@@ -13,6 +13,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/graph/union_find.h"
 #include "base/random.h"
 #include "synth/textbook/grid.h"
 
@@ -65,30 +66,17 @@ class RingSearch {
   }
 
  private:
-  // Does everyone reach everyone over free hops? Else no ring is worth a search.
+  // Do free hops join all members? Else no ring is worth a search.
   bool Joined() const {
-    std::vector<std::vector<int32_t>> onwards(members_.size()), back(members_.size());
-    for (size_t from = 0; from < members_.size(); ++from) {
-      for (HopId h = graph_.FirstOut(members_[from]); h < graph_.EndOut(members_[from]); ++h.value) {
+    UnionFind parts(members_.size());
+    size_t joined = 1;
+    for (Rank r : members_) {
+      for (HopId h = graph_.FirstOut(r); h < graph_.EndOut(r); ++h.value) {
         const int32_t to = index_[graph_.hop(h).to.index()];
-        if (to < 0 || !Free(h)) continue;
-        onwards[from].push_back(to);
-        back[to].push_back(static_cast<int32_t>(from));
+        if (to >= 0 && Free(h) && parts.Join(index_[r.index()], to)) ++joined;
       }
     }
-    for (const auto* next : {&onwards, &back}) {
-      std::vector<bool> seen(members_.size(), false);
-      std::vector<int32_t> queue = {0};
-      seen[0] = true;
-      for (size_t i = 0; i < queue.size(); ++i) {
-        for (int32_t to : (*next)[queue[i]]) {
-          if (!seen[to]) queue.push_back(to);
-          seen[to] = true;
-        }
-      }
-      if (queue.size() < members_.size()) return false;
-    }
-    return true;
+    return joined == members_.size();
   }
   bool Free(HopId h) const {
     for (LinkId l : graph_.Links(h))
@@ -293,7 +281,7 @@ Rings Measure(const RankGraph& graph, std::vector<Ring> rings, std::optional<int
 }
 
 // Both directions of undirected cycles; empty where a hop is missing.
-std::vector<Ring> BothWays(const RankGraph& graph, const std::vector<std::vector<int32_t>>& cycles) {
+std::vector<Ring> BothDirections(const RankGraph& graph, const std::vector<std::vector<int32_t>>& cycles) {
   std::vector<Ring> rings;
   for (std::vector<int32_t> cycle : cycles) {
     for (int direction = 0; direction < 2; ++direction) {
@@ -317,8 +305,8 @@ std::vector<Ring> Constructed(const RankGraph& graph) {
   bool all_direct = graph.num_hops() == int64_t{n} * (n - 1);
   for (int32_t h = 0; h < graph.num_hops() && all_direct; ++h)
     all_direct = graph.hop(HopId(h)).num_links == 1;
-  if (all_direct) return BothWays(graph, CompleteCycles(n));
-  if (const std::optional<Grid> grid = DetectGrid(graph)) return BothWays(graph, DisjointCycles(*grid));
+  if (all_direct) return BothDirections(graph, CompleteCycles(n));
+  if (const std::optional<Grid> grid = DetectGrid(graph)) return BothDirections(graph, DisjointCycles(*grid));
   return {};
 }
 

@@ -4,51 +4,39 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 #include <set>
+
+#include "synth/common/problem.h"
 
 namespace xccl {
 namespace {
 
-// n rows of n bits.
-class BitTable {
- public:
-  explicit BitTable(int32_t n)
-      : words_((static_cast<size_t>(n) + 63) / 64), bits_(static_cast<size_t>(n) * words_) {}
-  std::span<uint64_t> Row(int32_t r) {
-    return std::span(bits_).subspan(static_cast<size_t>(r) * words_, words_);
-  }
-  std::span<const uint64_t> Row(int32_t r) const {
-    return std::span(bits_).subspan(static_cast<size_t>(r) * words_, words_);
-  }
-  bool Has(int32_t r, int32_t bit) const { return (Row(r)[static_cast<size_t>(bit) / 64] >> (bit % 64)) & 1; }
-  void Set(int32_t r, int32_t bit) { Row(r)[static_cast<size_t>(bit) / 64] |= uint64_t{1} << (bit % 64); }
-  int32_t Count(int32_t r) const {
-    int32_t count = 0;
-    for (uint64_t word : Row(r)) count += std::popcount(word);
-    return count;
-  }
-
- private:
-  size_t words_;
-  std::vector<uint64_t> bits_;
-};
-
 BitTable Diagonal(int32_t n) {
-  BitTable table(n);
+  BitTable table(n, n);
   for (int32_t p = 0; p < n; ++p) table.Set(p, p);
   return table;
+}
+
+// Adds b's row q to a's row p.
+void Unite(BitTable& a, int32_t p, const BitTable& b, int32_t q) {
+  for (int32_t w = 0; w < a.words(); ++w) a.Row(p)[w] |= b.Row(q)[w];
+}
+
+int32_t Count(std::span<const uint64_t> row) {
+  int32_t count = 0;
+  for (uint64_t word : row) count += std::popcount(word);
+  return count;
 }
 
 // f(send, round, sent): `sent` has the bits of the positions whose blocks go, never empty.
 template <typename F>
 void ForGathers(const Rounds& rounds, F f) {
   BitTable held = Diagonal(rounds.size()), next = held;
-  std::vector<uint64_t> sent(held.Row(0).size());
+  std::vector<uint64_t> sent(static_cast<size_t>(held.words()));
   for (size_t round = 0; round < rounds.rounds.size(); ++round) {
     for (const RoundSend& send : rounds.rounds[round]) {
-      const std::span<const uint64_t> from = held.Row(send.from);
-      const std::span<uint64_t> to = next.Row(send.to);
+      const uint64_t* const from = held.Row(send.from);
+      uint64_t* const to = next.Row(send.to);
       bool any = false;
       for (size_t w = 0; w < sent.size(); ++w) {
         sent[w] = from[w] & ~to[w];
@@ -69,10 +57,7 @@ std::vector<BitTable> ReachOf(const Rounds& rounds) {
   for (size_t round = rounds.rounds.size(); round-- > 0;) {
     reach[round] = reach[round + 1];
     for (const RoundSend& send : rounds.rounds[round]) {
-      if (send.own_only) continue;
-      const std::span<const uint64_t> through = reach[round + 1].Row(send.to);
-      const std::span<uint64_t> row = reach[round].Row(send.from);
-      for (size_t w = 0; w < row.size(); ++w) row[w] |= through[w];
+      if (!send.own_only) Unite(reach[round], send.from, reach[round + 1], send.to);
     }
   }
   return reach;
@@ -207,9 +192,9 @@ void RoundsAlltoall(const Rounds& rounds, const Pairs& pairs, Moves& moves) {
       int32_t at = a;
       for (size_t round = 0; round < rounds.rounds.size(); ++round) {
         const BitTable& later = reach[round + 1];
-        if (later.Has(at, b)) continue;
+        if (later.Get(at, b)) continue;
         for (int32_t next : to[round][at]) {
-          if (!later.Has(next, b)) continue;
+          if (!later.Get(next, b)) continue;
           moves.Add(MoveOf(rounds, {at, next}, block(a, b), static_cast<int32_t>(round)));
           at = next;
           break;
@@ -224,12 +209,12 @@ bool RoundsExchange(const Rounds& rounds, ChunkRange all, Moves& moves) {
   BitTable held = Diagonal(rounds.size()), next = held;
   for (size_t round = 0; round < rounds.rounds.size(); ++round) {
     for (const RoundSend& send : rounds.rounds[round]) {
-      const std::span<const uint64_t> from = held.Row(send.from), before = held.Row(send.to);
-      const std::span<uint64_t> to = next.Row(send.to);
-      bool disjoint = true, covers = std::ranges::equal(before, to);
-      for (size_t w = 0; w < to.size(); ++w) {
+      const uint64_t *const from = held.Row(send.from), *const before = held.Row(send.to);
+      uint64_t* const to = next.Row(send.to);
+      bool disjoint = true, covers = true;
+      for (int32_t w = 0; w < held.words(); ++w) {
         disjoint &= (from[w] & to[w]) == 0;
-        covers &= (to[w] & ~from[w]) == 0;
+        covers &= to[w] == before[w] && (to[w] & ~from[w]) == 0;
         to[w] |= from[w];
       }
       if (send.own_only || !(disjoint || covers)) return false;
@@ -246,9 +231,7 @@ Moves AllgatherLoads(std::span<const Rounds> stripes) {
   Moves loads;
   for (const Rounds& rounds : stripes) {
     ForGathers(rounds, [&](const RoundSend& send, int32_t round, std::span<const uint64_t> sent) {
-      int32_t blocks = 0;
-      for (uint64_t word : sent) blocks += std::popcount(word);
-      loads.Add(MoveOf(rounds, send, {0, blocks}, round));
+      loads.Add(MoveOf(rounds, send, {0, Count(sent)}, round));
     });
   }
   return loads;
@@ -258,14 +241,14 @@ Moves AlltoallLoads(const Rounds& rounds) {
   Moves loads;
   const std::vector<BitTable> reach = ReachOf(rounds);
   BitTable held = Diagonal(rounds.size()), next = held;
+  const auto count = [](const BitTable& table, int32_t r) {
+    return Count({table.Row(r), static_cast<size_t>(table.words())});
+  };
   for (size_t round = 0; round < rounds.rounds.size(); ++round) {
     for (const RoundSend& send : rounds.rounds[round]) {
-      const int32_t blocks = send.own_only ? 1 : held.Count(send.from) * reach[round + 1].Count(send.to);
+      const int32_t blocks = send.own_only ? 1 : count(held, send.from) * count(reach[round + 1], send.to);
       loads.Add(MoveOf(rounds, send, {0, blocks}, static_cast<int32_t>(round)));
-      if (send.own_only) continue;
-      const std::span<const uint64_t> from = held.Row(send.from);
-      const std::span<uint64_t> to = next.Row(send.to);
-      for (size_t w = 0; w < to.size(); ++w) to[w] |= from[w];
+      if (!send.own_only) Unite(next, send.to, held, send.from);
     }
     held = next;
   }

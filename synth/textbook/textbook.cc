@@ -289,22 +289,16 @@ Cost MeasureMoves(const Moves& moves, const RankGraph& graph, double fraction, b
 
 namespace {
 
-// The asker's view of the machine, or one of its own.
-class RankGraphsOf {
- public:
-  explicit RankGraphsOf(const SynthesisRequest& request) : given_(request.graphs) {
-    if (given_ == nullptr) own_.emplace(*request.topology);
-  }
-  RankGraphs& get() { return given_ != nullptr ? *given_ : *own_; }
-
- private:
-  RankGraphs* given_;
-  std::optional<RankGraphs> own_;
-};
+// Placed on the request's graphs, or, where it has none, on those made here.
+StatusOr<PlacedEngine> PlacedFor(const TextbookEngine& engine, const SynthesisRequest& request,
+                                 std::optional<RankGraphs>& own) {
+  RankGraphs& graphs = request.graphs != nullptr ? *request.graphs : own.emplace(*request.topology);
+  return PlacedEngine::Place(engine, graphs, request);
+}
 
 StatusOr<Offer> OfferOf(const TextbookEngine& engine, const SynthesisRequest& request) {
-  RankGraphsOf graphs(request);
-  XCCL_ASSIGN_OR_RETURN(PlacedEngine placed, PlacedEngine::Place(engine, graphs.get(), request));
+  std::optional<RankGraphs> graphs;
+  XCCL_ASSIGN_OR_RETURN(PlacedEngine placed, PlacedFor(engine, request, graphs));
   Offer offer{.time_ps = std::numeric_limits<double>::infinity(), .work = placed.Work()};
   if (offer.work <= kMostEstimated) offer.time_ps = placed.EstimatePs();
   if (request.graphs != nullptr) offer.make = [placed = std::move(placed)](int64_t) { return placed.Make(); };
@@ -312,8 +306,8 @@ StatusOr<Offer> OfferOf(const TextbookEngine& engine, const SynthesisRequest& re
 }
 
 StatusOr<Synthesis> MakePlan(const TextbookEngine& engine, const SynthesisRequest& request) {
-  RankGraphsOf graphs(request);
-  XCCL_ASSIGN_OR_RETURN(const PlacedEngine placed, PlacedEngine::Place(engine, graphs.get(), request));
+  std::optional<RankGraphs> graphs;
+  XCCL_ASSIGN_OR_RETURN(const PlacedEngine placed, PlacedFor(engine, request, graphs));
   return placed.Make();
 }
 

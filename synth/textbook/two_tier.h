@@ -25,7 +25,8 @@ struct RailPiece {
   int32_t step = 0;   // of its first hop
 };
 
-// A machine's hosts and ways, made once; planning for counts takes about a microsecond for every 30 pieces.
+// A machine's hosts and the hops between their GPUs, made once; planning for counts takes about a microsecond
+// for every 30 pieces.
 class TwoTier {
  public:
   // Errors: kInvalidInput "hierarchical-alltoall: ..." on one host, on hosts of unequal size, and where GPUs
