@@ -2,6 +2,8 @@
 // two-shot (reduce_scatter, allgather), or one-shot, everyone to everyone, where ranks may round differently
 // and that is faster. `pairwise` takes n-1 steps, in each of which every rank sends to one partner and
 // receives from one: XOR for powers of 2, else a rotation.
+#include <algorithm>
+
 #include "synth/textbook/engines.h"
 #include "synth/textbook/rounds.h"
 
@@ -15,13 +17,28 @@ void ForRounds(int32_t n, F f) {
     for (int32_t p = 0; p < n; ++p) f(p, IsPowerOf2(n) ? p ^ k : (p + k) % n, k - 1);
 }
 
-// Of all pairs of positions, on average.
-double AverageHops(const RankGraph& graph, const Positions& positions) {
+// The cost where some are not next to each other is that of an average link: finding all the paths would take
+// longer than the plan is worth.
+void SetExchangeCost(const RankGraph& graph, const Positions& positions, bool rounds, Recipe& recipe) {
   Router router(graph);
-  double hops = 0;
-  for (Rank a : positions.rank)
-    for (Rank b : positions.rank) hops += router.Distance(a, b).value_or(0);
-  return std::max(1.0, hops / positions.size() / std::max(1, positions.size() - 1));
+  const double n = positions.size();
+  double hops = 0, capacity = 0;
+  int64_t farthest = 0, latency_ps = 0;
+  for (Rank a : positions.rank) {
+    for (Rank b : positions.rank) {
+      const int64_t distance = router.Distance(a, b).value_or(0);
+      hops += static_cast<double>(distance);
+      farthest = std::max(farthest, distance);
+    }
+  }
+  recipe.alltoall_hops = std::max(1.0, hops / n / std::max(1.0, n - 1));
+  if (farthest <= 1) return;
+  for (int32_t h = 0; h < graph.num_hops(); ++h) {
+    capacity += static_cast<double>(graph.hop(HopId(h)).bandwidth_bytes_per_s);
+    latency_ps = std::max(latency_ps, graph.hop(HopId(h)).latency_ps);
+  }
+  recipe.cost =
+      Cost{static_cast<double>(latency_ps * farthest) * (rounds ? n - 1 : 1), hops / n * 1e12 / capacity};
 }
 
 void DirectSendrecv(const Collective& cut, Moves& moves) {
@@ -48,8 +65,8 @@ Recipe ExchangeRecipe(const RankGraph& graph, const SynthesisRequest& request, b
   recipe.alltoall = [exchange](const Pairs& pairs, Moves& moves) {
     exchange(moves, [&](int32_t from, int32_t to) { return pairs.Of(from, to); });
   };
-  if (BaseOf(request.collective->kind()) == Base::kAlltoall)
-    recipe.alltoall_hops = AverageHops(graph, positions);
+  const Base base = BaseOf(request.collective->kind());
+  if (base == Base::kAllgather || base == Base::kAlltoall) SetExchangeCost(graph, positions, rounds, recipe);
   return recipe;
 }
 
@@ -65,7 +82,8 @@ StatusOr<Recipe> PlaceDirect(const RankGraph& graph, const SynthesisRequest& req
     for (size_t i = 0; i < ranks.size(); ++i) moves.Add({blocks[i], ranks[i], root});
   };
   recipe.sendrecv = DirectSendrecv;
-  if (request.collective->kind() != CollectiveKind::kAllreduce || !request.allow_divergent) return recipe;
+  if (request.collective->kind() != CollectiveKind::kAllreduce || !request.allow_divergent || recipe.cost)
+    return recipe;
   const int32_t n = static_cast<int32_t>(ranks.size());
   Rounds one_shot{DomainPositions(graph, ranks), {{}}};
   ForRounds(n, [&](int32_t p, int32_t q, int32_t) { one_shot.rounds[0].push_back({p, q}); });
