@@ -1,6 +1,6 @@
 // A search runs against the data: from the rank that needs an edge, over links and through whatever lies
-// between, to the nearest rank that hangs on the root. Ranks in between become relays, and ranks that are cut
-// off themselves are turned round on the way.
+// between, to the nearest rank that hangs on the root. Ranks in between become relays; the edges of
+// ranks on the path that are cut off themselves are turned round.
 #include "synth/replan/repair.h"
 
 #include <fmt/format.h>
@@ -24,6 +24,9 @@ namespace {
 // less than this part.
 constexpr int64_t kNear = 400;
 constexpr int64_t kLittle = 4000;
+// Balancing counts where the busiest link ends less busy by this part: moves that leave it as it is only make
+// paths longer.
+constexpr int64_t kShows = 512;
 
 class Repairer {
  public:
@@ -36,8 +39,7 @@ class Repairer {
         users_(load_.size()),
         needed_(trees.places.size(), false),
         children_(trees.places.size(), 0),
-        label_(static_cast<size_t>(topology.num_nodes())),
-        hangs_(static_cast<size_t>(trees.num_ranks)) {
+        label_(static_cast<size_t>(topology.num_nodes())) {
     FillBusy(sizes);
     std::vector<Holding> holdings;
     for (int32_t t = 0; t < static_cast<int32_t>(trees_.trees.size()); ++t) {
@@ -46,16 +48,23 @@ class Repairer {
                 : collective.After(tree.chunks.front(), holdings);
       for (const Holding& h : holdings) needed_[trees_.Index(t, h.rank.value)] = true;
       for (int32_t r = 0; r < trees_.num_ranks; ++r)
-        if (trees_.At(t, r).next >= 0) Link(t, r);
+        if (trees_.At(t, r).next >= 0) Load(t, trees_.At(t, r), +1);
     }
   }
 
   StatusOr<RepairResult> Run() {
     XCCL_RETURN_IF_ERROR(JoinAll());
-    result_.busiest_before_ps = Busiest();
-    result_.work = 0;
+    const Trees joined = trees_;
+    const int64_t before_ps = Busiest();
+    work_ = 0;
+    users_.assign(load_.size(), {});
+    for (size_t p = 0; p < trees_.places.size(); ++p)
+      if (trees_.places[p].next >= 0) AddUser(p);
     Balance();
-    result_.busiest_ps = Busiest();
+    if (Busiest() >= before_ps - before_ps / kShows) {
+      trees_ = joined;
+      result_.moved = 0;
+    }
     return result_;
   }
 
@@ -103,11 +112,8 @@ class Repairer {
     children_[trees_.Index(tree, place.next)] += sign;
   }
 
-  // Takes r's edge into account.
-  void Link(int32_t tree, int32_t r) {
-    const Place& place = trees_.At(tree, r);
-    Load(tree, place, +1);
-    for (LinkId l : trees_.paths[place.path]) users_[l.index()].push_back(trees_.Index(tree, r));
+  void AddUser(size_t place) {
+    for (LinkId l : trees_.paths[trees_.places[place].path]) users_[l.index()].push_back(place);
   }
 
   // Gives r another place, and remembers the old one.
@@ -116,7 +122,9 @@ class Repairer {
     undo_.push_back({tree, r, old});
     if (old.next >= 0) Load(tree, old, -1);
     old = place;
-    if (place.next >= 0) Link(tree, r);
+    if (place.next < 0) return;
+    Load(tree, place, +1);
+    AddUser(trees_.Index(tree, r));
   }
 
   void RollBack() {
@@ -171,36 +179,15 @@ class Repairer {
     return OkStatus();
   }
 
-  // Does r hang on a root? Remembered until the next search.
-  bool HangsOnRoot(int32_t tree, int32_t r) {
-    walk_.clear();
-    int32_t at = r;
-    bool hangs = false;
-    while (true) {
-      const std::pair<uint32_t, bool>& known = hangs_[static_cast<size_t>(at)];
-      if (known.first == stamp_) {
-        hangs = known.second;
-        break;
-      }
-      walk_.push_back(at);
-      const int32_t next = trees_.At(tree, at).next;
-      if (next < 0) {
-        hangs = next == kRoot;
-        break;
-      }
-      at = next;
-    }
-    for (int32_t seen : walk_) hangs_[static_cast<size_t>(seen)] = {stamp_, hangs};
-    return hangs;
-  }
-
   int64_t Latency(LinkId l) const { return topology_.link(l).latency_ps + topology_.link(l).overhead_ps + 1; }
 
-  int64_t DelayOf(int32_t tree, int32_t r) const {
+  // From the root to r or back; absent where r does not hang on a root.
+  std::optional<int64_t> DelayToRoot(int32_t tree, int32_t r) const {
     int64_t delay = 0;
-    for (int32_t at = r; trees_.At(tree, at).next >= 0; at = trees_.At(tree, at).next)
+    int32_t at = r;
+    for (; trees_.At(tree, at).next >= 0; at = trees_.At(tree, at).next)
       for (LinkId l : trees_.paths[trees_.At(tree, at).path]) delay += Latency(l);
-    return delay;
+    return trees_.At(tree, at).next == kRoot ? std::optional(delay) : std::nullopt;
   }
 
   // Gives v, which is cut off, an edge to what hangs on the root. No link gets as busy as `hard_`.
@@ -221,13 +208,13 @@ class Repairer {
       if (label.done) continue;
       label.done = true;
       if (const std::optional<Rank> rank = topology_.RankOf(node); rank && node != start) {
-        if (HangsOnRoot(tree, rank->value)) {
-          queue.push({Cost{cost.beyond, cost.delay + DelayOf(tree, rank->value)}, at, true});
+        if (const std::optional<int64_t> delay = DelayToRoot(tree, rank->value)) {
+          queue.push({Cost{cost.beyond, cost.delay + *delay}, at, true});
           continue;
         }
       }
       for (LinkId l : sums ? topology_.Out(node) : topology_.In(node)) {
-        ++result_.work;
+        ++work_;
         const NodeId next = sums ? topology_.link(l).to : topology_.link(l).from;
         const int64_t load = load_[l.index()] + Busy(tree, l);
         if (load >= hard_) continue;
@@ -241,7 +228,7 @@ class Repairer {
     return false;
   }
 
-  // Lays the way from `root_side` back to v, rank by rank.
+  // Lays the path from `root_side` back to v, rank by rank.
   bool Connect(int32_t tree, int32_t v, Rank root_side) {
     const bool sums = trees_.trees[static_cast<size_t>(tree)].sums;
     NodeId at = topology_.NodeOf(root_side);
@@ -270,7 +257,7 @@ class Repairer {
     std::vector<int32_t> order(load_.size());
     std::iota(order.begin(), order.end(), 0);
     int64_t busiest = std::numeric_limits<int64_t>::max();
-    for (bool moved = true; moved && result_.work < options_.work;) {
+    for (bool moved = true; moved && work_ < options_.work;) {
       const int64_t now = Busiest();
       if (now - mean < mean / kNear || busiest - now < now / kLittle) break;
       busiest = now;
@@ -280,7 +267,7 @@ class Repairer {
       });
       for (int32_t l : order) {
         if (load_[static_cast<size_t>(l)] <= mean) break;
-        while (result_.work < options_.work && Relieve(LinkId(l))) {
+        while (work_ < options_.work && Relieve(LinkId(l))) {
           ++result_.moved;
           moved = true;
         }
@@ -293,7 +280,7 @@ class Repairer {
     hard_ = load_[l.index()];
     soft_ = hard_ - hard_ / 8;
     std::vector<size_t>& users = users_[l.index()];
-    for (size_t tried = users.size(); tried-- > 0 && result_.work < options_.work;) {
+    for (size_t tried = users.size(); tried-- > 0 && work_ < options_.work;) {
       const size_t index = users[tried];
       const int32_t tree = static_cast<int32_t>(index / static_cast<size_t>(trees_.num_ranks));
       const int32_t r = static_cast<int32_t>(index % static_cast<size_t>(trees_.num_ranks));
@@ -325,9 +312,8 @@ class Repairer {
   std::vector<Undo> undo_;
   int64_t soft_ = 0, hard_ = std::numeric_limits<int64_t>::max();
   std::vector<Label> label_;
-  std::vector<std::pair<uint32_t, bool>> hangs_;  // by rank: search, answer
-  std::vector<int32_t> walk_;
   uint32_t stamp_ = 0;
+  int64_t work_ = 0;  // links looked at
   RepairResult result_;
 };
 

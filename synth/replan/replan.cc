@@ -19,10 +19,7 @@
 namespace xccl {
 namespace {
 
-// Links looked at while balancing, for every place of a tree. Balancing counts where the busiest link ends
-// less busy by this part: moves that leave it as it is only make ways longer.
-constexpr int64_t kWorkAPlace = 20;
-constexpr int64_t kShows = 512;
+constexpr int64_t kWorkAPlace = 20;  // links looked at while balancing, for every place of a tree
 
 IdVector<NodeId, std::optional<NodeId>> RenameNodes(const Topology& old, const Topology& now) {
   std::map<std::tuple<NodeKind, std::string, std::string>, NodeId> by_name;
@@ -201,21 +198,17 @@ StatusOr<Synthesis> Replan(const Plan& plan, const SynthesisRequest& request) {
   replan::Trees& trees = read.trees;
   const Collective collective = Cut(plan, *request.collective, mapping.part, read.cut);
   const CollectiveSizes sizes(collective, request.size_bytes);
-  const Topology& topology = *request.topology;
-  replan::RepairOptions options{.model = request.model, .work = 0};
-  XCCL_ASSIGN_OR_RETURN(const replan::RepairResult joined,
-                        replan::Repair(topology, collective, sizes, options, trees));
-  replan::Trees balanced = trees;
-  options.work = request.limits.work_units > 0 ? request.limits.work_units
-                                               : kWorkAPlace * static_cast<int64_t>(trees.places.size());
-  XCCL_ASSIGN_OR_RETURN(const replan::RepairResult moved,
-                        replan::Repair(topology, collective, sizes, options, balanced));
-  const bool shows = moved.busiest_ps < moved.busiest_before_ps - moved.busiest_before_ps / kShows;
+  const replan::RepairOptions options{.model = request.model,
+                                      .work = request.limits.work_units > 0
+                                                  ? request.limits.work_units
+                                                  : kWorkAPlace * static_cast<int64_t>(trees.places.size())};
+  XCCL_ASSIGN_OR_RETURN(const replan::RepairResult repaired,
+                        replan::Repair(*request.topology, collective, sizes, options, trees));
   return Synthesis{.collective = collective,
-                   .schedule = replan::ScheduleOf(shows ? balanced : trees, collective),
+                   .schedule = replan::ScheduleOf(trees, collective),
                    .engine = "replan",
                    .note = fmt::format("from a plan by {}: {} edges joined anew, {} moved off busy links",
-                                       plan.made_by.engine, joined.joined, shows ? moved.moved : 0)};
+                                       plan.made_by.engine, repaired.joined, repaired.moved)};
 }
 
 }  // namespace xccl

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
 
+#include "base/graph/grouped.h"
 #include "ir/chunk_index.h"
 
 namespace xccl::replan {
@@ -24,15 +24,15 @@ constexpr int32_t kFewWaves = 8;
 constexpr int64_t kMostPlacesDealt = int64_t{1} << 20;
 
 // What one chunk does: whose edge each of its transfers is.
-struct Ways {
+struct ChunkFlow {
   std::vector<std::pair<int32_t, int32_t>> up, down;  // (old rank, transfer), by rank
   std::optional<int32_t> up_root;                     // where the sum ends, if there is one
   int32_t first_step = 0;
 };
 
-// Old chunks of one part that take the same ways, in the order of their steps.
+// Old chunks of one part that take the same paths, in the order of their steps.
 struct Group {
-  Ways ways;                                        // of the first
+  ChunkFlow flow;                                   // of the first
   std::vector<std::pair<int32_t, int32_t>> chunks;  // first step, old chunk
 };
 
@@ -60,8 +60,8 @@ class Reader {
       if (!read.ok() || !renaming_.part[collective_.PartOf(c)] || transfers.empty() ||
           collective_.AlwaysEmpty(c))
         return;
-      StatusOr<Ways> ways = Sort(c.value, transfers);
-      ways.ok() ? AddToGroup(c.value, *std::move(ways)) : void(read = ways.status());
+      StatusOr<ChunkFlow> flow = Sort(c.value, transfers);
+      flow.ok() ? AddToGroup(c.value, *std::move(flow)) : void(read = flow.status());
     });
     XCCL_RETURN_IF_ERROR(read);
     const int32_t dealt = Deal();
@@ -88,9 +88,9 @@ class Reader {
   }
 
   // Which transfers of a chunk carry partial sums and which the whole.
-  StatusOr<Ways> Sort(int32_t c, std::span<const int32_t> transfers) {
-    Ways ways;
-    ways.first_step = schedule_.step[transfers.front()];
+  StatusOr<ChunkFlow> Sort(int32_t c, std::span<const int32_t> transfers) {
+    ChunkFlow flow;
+    flow.first_step = schedule_.step[transfers.front()];
     int32_t whole = 0;
     collective_.After(ChunkId(c), holdings_);
     for (const Holding& h : holdings_) {
@@ -118,32 +118,32 @@ class Reader {
           return InvalidInput(sums ? fmt::format("rank {} sends two partial sums of chunk {}", from.value, c)
                                    : fmt::format("rank {} is sent chunk {} twice", to.value, c));
         edge = t;
-        (sums ? ways.up : ways.down).emplace_back(sums ? from.value : to.value, t);
+        (sums ? flow.up : flow.down).emplace_back(sums ? from.value : to.value, t);
       }
       i = end;
     }
-    for (const auto& [rank, t] : ways.up) {
+    for (const auto& [rank, t] : flow.up) {
       const int32_t to = schedule_.dst[t].value;
-      if (up_[static_cast<size_t>(to)] || to == ways.up_root) continue;
-      if (ways.up_root)
+      if (up_[static_cast<size_t>(to)] || to == flow.up_root) continue;
+      if (flow.up_root)
         return InvalidInput(
-            fmt::format("chunk {} is summed up at two ranks, {} and {}", c, *ways.up_root, to));
-      ways.up_root = to;
+            fmt::format("chunk {} is summed up at two ranks, {} and {}", c, *flow.up_root, to));
+      flow.up_root = to;
     }
-    if (HasCycle(ways.up, up_, schedule_.dst))
+    if (HasCycle(flow.up, up_, schedule_.dst))
       return InvalidInput(fmt::format("ranks exchange partial sums of chunk {}", c));
-    if (HasCycle(ways.down, down_, schedule_.src) || (ways.up_root && down_[*ways.up_root]))
+    if (HasCycle(flow.down, down_, schedule_.src) || (flow.up_root && down_[*flow.up_root]))
       return InvalidInput(fmt::format("a rank is sent chunk {}, which it has", c));
     for (const Holding& h : holdings_) held_[h.rank.index()] = 0;
     for (int32_t t : transfers) held_[schedule_.dst[t].index()] = 0;
-    for (const auto& [rank, t] : ways.up) up_[static_cast<size_t>(rank)].reset();
-    for (const auto& [rank, t] : ways.down) down_[static_cast<size_t>(rank)].reset();
-    std::sort(ways.up.begin(), ways.up.end());
-    std::sort(ways.down.begin(), ways.down.end());
-    return ways;
+    for (const auto& [rank, t] : flow.up) up_[static_cast<size_t>(rank)].reset();
+    for (const auto& [rank, t] : flow.down) down_[static_cast<size_t>(rank)].reset();
+    std::sort(flow.up.begin(), flow.up.end());
+    std::sort(flow.down.begin(), flow.down.end());
+    return flow;
   }
 
-  // Does a way along these edges come back to where it was? Linear.
+  // Do these edges lead back to where they come from? Linear.
   bool HasCycle(const std::vector<std::pair<int32_t, int32_t>>& edges,
                 const std::vector<std::optional<int32_t>>& edge_of, const std::vector<Rank>& next) {
     const int64_t before = walks_;
@@ -160,22 +160,22 @@ class Reader {
   }
 
   // The part, and for every edge its ends and its path.
-  std::vector<int32_t> Signature(int32_t c, const Ways& ways) const {
+  std::vector<int32_t> Signature(int32_t c, const ChunkFlow& flow) const {
     std::vector<int32_t> signature = {collective_.PartOf(ChunkId(c)).value,
-                                      static_cast<int32_t>(ways.up.size())};
-    for (const auto* edges : {&ways.up, &ways.down})
+                                      static_cast<int32_t>(flow.up.size())};
+    for (const auto* edges : {&flow.up, &flow.down})
       for (const auto& [rank, t] : *edges)
         signature.insert(signature.end(),
                          {schedule_.src[t].value, schedule_.dst[t].value, schedule_.path[t].value});
     return signature;
   }
 
-  void AddToGroup(int32_t c, Ways ways) {
-    const auto [at, fresh] = group_of_.emplace(Signature(c, ways), groups_.size());
+  void AddToGroup(int32_t c, ChunkFlow flow) {
+    const auto [at, fresh] = group_of_.emplace(Signature(c, flow), groups_.size());
     if (fresh) groups_.emplace_back();
     Group& group = groups_[at->second];
-    group.chunks.emplace_back(ways.first_step, c);
-    if (fresh || ways.first_step < group.ways.first_step) group.ways = std::move(ways);
+    group.chunks.emplace_back(flow.first_step, c);
+    if (fresh || flow.first_step < group.flow.first_step) group.flow = std::move(flow);
   }
 
   // Into how many trees a group's chunks are dealt; cuts chunks so that there are enough of them.
@@ -187,10 +187,10 @@ class Reader {
     bool pipeline = false;
     for (const Group& group : groups_) {
       fewest = std::min(fewest, group.chunks.size());
-      const bool both = !group.ways.up.empty() && !group.ways.down.empty();
+      const bool both = !group.flow.up.empty() && !group.flow.down.empty();
       pipeline |= both;
       places += static_cast<int64_t>(both ? 2 : 1) * out_.trees.num_ranks;
-      for (const auto* edges : {&group.ways.up, &group.ways.down})
+      for (const auto* edges : {&group.flow.up, &group.flow.down})
         for (const auto& [rank, t] : *edges)
           for (LinkId l : schedule_.paths[schedule_.path[t]]) ++trees[l.index()];
     }
@@ -226,18 +226,18 @@ class Reader {
       for (const auto& [step, chunk] : group.chunks) {
         Tree& tree = trees[turn++ % trees.size()];
         tree.chunks.emplace_back(new_chunk_[static_cast<size_t>(chunk)] + piece);
-        tree.later.push_back(piece * steps_ + step - group.ways.first_step);
+        tree.later.push_back(piece * steps_ + step - group.flow.first_step);
       }
     }
     for (Tree& tree : trees) {
       if (tree.chunks.empty()) continue;
-      if (!group.ways.up.empty()) {
+      if (!group.flow.up.empty()) {
         tree.sums = true;
-        XCCL_RETURN_IF_ERROR(AddTree(tree, group.ways.up, false));
+        XCCL_RETURN_IF_ERROR(AddTree(tree, group.flow.up, false));
       }
-      if (group.ways.down.empty()) continue;
+      if (group.flow.down.empty()) continue;
       tree.sums = false;
-      XCCL_RETURN_IF_ERROR(AddTree(tree, group.ways.down, group.ways.up_root.has_value()));
+      XCCL_RETURN_IF_ERROR(AddTree(tree, group.flow.down, group.flow.up_root.has_value()));
     }
     return OkStatus();
   }
@@ -305,7 +305,6 @@ class Writer {
     for (int32_t p = 0; p < trees.paths.size(); ++p) out_.paths.Intern(trees.paths[PathId(p)]);
     step_.resize(static_cast<size_t>(trees.num_ranks));
     needed_.resize(step_.size());
-    first_child_.resize(step_.size() + 1);
   }
 
   Schedule Write() {
@@ -341,29 +340,17 @@ class Writer {
 
   // Ranks of the tree from the root outwards, and the children of each.
   void Order(int32_t t) {
-    const int32_t ranks = trees_.num_ranks;
-    std::fill(first_child_.begin(), first_child_.end(), 0);
-    for (int32_t r = 0; r < ranks; ++r)
-      if (const int32_t next = trees_.At(t, r).next; next >= 0) ++first_child_[static_cast<size_t>(next) + 1];
-    std::partial_sum(first_child_.begin(), first_child_.end(), first_child_.begin());
-    child_.resize(static_cast<size_t>(first_child_.back()));
-    std::vector<int32_t>& cursor = cursor_;
-    cursor.assign(first_child_.begin(), first_child_.end() - 1);
+    const auto tree = std::span(trees_.places).subspan(trees_.Index(t, 0), step_.size());
+    for (const Place& place : tree) XCCL_CHECK(place.next != kCutOff);
+    children_ = GroupItems<int32_t>(tree.size(), [&](auto add) {
+      for (size_t r = 0; r < tree.size(); ++r)
+        if (tree[r].next >= 0) add(tree[r].next, static_cast<int32_t>(r));
+    });
     order_.clear();
-    for (int32_t r = 0; r < ranks; ++r) {
-      const int32_t next = trees_.At(t, r).next;
-      XCCL_CHECK(next != kCutOff);
-      if (next >= 0) child_[static_cast<size_t>(cursor[static_cast<size_t>(next)]++)] = r;
-      if (next == kRoot) order_.push_back(r);
-    }
+    for (size_t r = 0; r < tree.size(); ++r)
+      if (tree[r].next == kRoot) order_.push_back(static_cast<int32_t>(r));
     for (size_t i = 0; i < order_.size(); ++i)
-      for (int32_t child : Children(order_[i])) order_.push_back(child);
-  }
-
-  std::span<const int32_t> Children(int32_t r) const {
-    const size_t first = static_cast<size_t>(first_child_[static_cast<size_t>(r)]);
-    return std::span(child_).subspan(first,
-                                     static_cast<size_t>(first_child_[static_cast<size_t>(r) + 1]) - first);
+      for (int32_t child : children_[order_[i]]) order_.push_back(child);
   }
 
   // A rank has something for the root, or is for something: itself or what lies behind it.
@@ -398,7 +385,7 @@ class Writer {
     for (size_t i = order_.size(); i-- > 0;) {
       const int32_t r = order_[i];
       feeders_.clear();
-      for (int32_t child : Children(r))
+      for (int32_t child : children_[r])
         if (needed_[static_cast<size_t>(child)]) feeders_.push_back(child);
       std::stable_sort(feeders_.begin(), feeders_.end(), [&](int32_t a, int32_t b) {
         return step_[static_cast<size_t>(a)] < step_[static_cast<size_t>(b)];
@@ -422,8 +409,9 @@ class Writer {
   const Trees& trees_;
   const Collective& collective_;
   Schedule out_;
-  int32_t ready_ = 0;  // the first step in which the chunk's sum may be sent on
-  std::vector<int32_t> order_, first_child_, child_, cursor_, feeders_;
+  int32_t ready_ = 0;          // the first step in which the chunk's sum may be sent on
+  Grouped<int32_t> children_;  // by rank
+  std::vector<int32_t> order_, feeders_;
   std::vector<int32_t> step_;
   std::vector<bool> needed_, own_;
   std::vector<Holding> holdings_;

@@ -28,7 +28,7 @@ struct Place {
   int32_t step = 0;        // at least; 0 where nothing is known
 };
 
-// Chunks of one part that take the same ways are one tree.
+// Chunks of one part that take the same paths are one tree.
 struct Tree {
   bool sums = false;  // data flows to the root; else away from it
   // Chunks of the new collective. Trees of sums and of copies of the same chunks list them alike, and follow
