@@ -94,6 +94,7 @@ std::vector<int32_t> CheapestArborescence(int32_t nodes, int32_t root, std::span
 CheapestTrees::CheapestTrees(const Topology& topology, std::span<const Rank> members)
     : topology_(topology),
       members_(members.begin(), members.end()),
+      grower_(topology, members, Branching::kNone),
       member_at_(static_cast<size_t>(topology.num_nodes()), -1),
       via_(members.size()) {
   for (size_t m = 0; m < members.size(); ++m)
@@ -103,11 +104,11 @@ CheapestTrees::CheapestTrees(const Topology& topology, std::span<const Rank> mem
 void CheapestTrees::SetPrices(std::span<const double> cost, double s_per_ps) {
   price_.assign(cost.begin(), cost.end());
   cost_.assign(members_.size() * members_.size(), std::numeric_limits<double>::infinity());
-  for (size_t m = 0; m < members_.size(); ++m) FindWays(m, cost, s_per_ps);
+  for (size_t m = 0; m < members_.size(); ++m) FindPaths(m, cost, s_per_ps);
 }
 
 // Dijkstra's search, which ends at members.
-void CheapestTrees::FindWays(size_t member, std::span<const double> cost, double s_per_ps) {
+void CheapestTrees::FindPaths(size_t member, std::span<const double> cost, double s_per_ps) {
   const size_t nodes = member_at_.size();
   std::vector<double> label(nodes, std::numeric_limits<double>::infinity());
   via_[member].assign(nodes, LinkId());
@@ -136,7 +137,7 @@ void CheapestTrees::FindWays(size_t member, std::span<const double> cost, double
   }
 }
 
-GrownTree CheapestTrees::Grow(Rank root, std::vector<LinkId>& links) const {
+GrownTree CheapestTrees::Grow(Rank root, std::vector<LinkId>& links) {
   const int32_t members = static_cast<int32_t>(members_.size());
   const int32_t first = member_at_[topology_.NodeOf(root).index()];
   const std::vector<int32_t> parent = CheapestArborescence(members, first, cost_);
@@ -145,42 +146,18 @@ GrownTree CheapestTrees::Grow(Rank root, std::vector<LinkId>& links) const {
     if (m != first) children[parent[m]].push_back(m);
 
   GrownTree tree;
-  std::vector<bool> in(static_cast<size_t>(topology_.num_ranks()), false);
-  std::vector<int32_t> depth(in.size(), 0);
-  std::vector<int64_t> latency_ps(in.size(), 0);
-  in[root.index()] = true;
+  grower_.Start(root, price_, 0);
   std::vector<int32_t> order = {first};
-  std::vector<LinkId> way;
-  const auto is_in = [&](NodeId node) {
-    return topology_.IsGpu(node) && in[topology_.RankOf(node)->index()];
-  };
+  std::vector<LinkId> path;
   for (size_t i = 0; i < order.size(); ++i)
     for (const int32_t child : children[order[i]]) {
       order.push_back(child);
-      way.clear();
-      // A GPU on the way that takes no part may have the data already.
-      for (NodeId at = topology_.NodeOf(members_[child]); !is_in(at); at = topology_.link(way.back()).from)
-        way.push_back(via_[order[i]][at.index()]);
-      PackedArc arc;
-      arc.from = *topology_.RankOf(topology_.link(way.back()).from);
-      arc.first_link = static_cast<int32_t>(links.size());
-      int64_t so_far_ps = latency_ps[arc.from.index()];
-      for (size_t w = way.size(); w-- > 0;) {
-        const Link& link = topology_.link(way[w]);
-        links.push_back(way[w]);
-        tree.cost += price_[way[w].index()];
-        so_far_ps += link.latency_ps + link.overhead_ps;
-        if (!topology_.IsGpu(link.to)) continue;
-        arc.to = *topology_.RankOf(link.to);
-        arc.num_links = static_cast<int32_t>(links.size()) - arc.first_link;
-        arc.depth = depth[arc.to.index()] = depth[arc.from.index()] + 1;
-        latency_ps[arc.to.index()] = so_far_ps;
-        tree.latency_ps = std::max(tree.latency_ps, so_far_ps);
-        in[arc.to.index()] = true;
-        tree.arcs.push_back(arc);
-        arc.from = arc.to;
-        arc.first_link = static_cast<int32_t>(links.size());
-      }
+      path.clear();
+      // A GPU on the path that takes no part may have the data already.
+      for (NodeId at = topology_.NodeOf(members_[child]); !grower_.Has(at);
+           at = topology_.link(path.back()).from)
+        path.push_back(via_[order[i]][at.index()]);
+      grower_.Attach(path, tree, links);
     }
   return tree;
 }

@@ -1,7 +1,7 @@
 // The cheapest broadcast tree at given prices of links, where TreeGrower's is only cheap: exact where the
 // directions of cables cost differently, too. Switches do not branch.
 //
-// Source: Chu and Liu (1965), Edmonds (1967), on the cheapest ways between members.
+// Source: Chu and Liu (1965), Edmonds (1967), on the cheapest paths between members.
 #pragma once
 
 #include <cstdint>
@@ -19,22 +19,23 @@ class CheapestTrees {
   CheapestTrees(const Topology& topology, std::span<const Rank> members);
 
   // For the trees that follow. cost: by link; s_per_ps: cost of a picosecond of each arc. Cost: a search for
-  // cheapest ways a member.
+  // cheapest paths a member.
   void SetPrices(std::span<const double> cost, double s_per_ps);
 
   // As TreeGrower::Grow. Requires: SetPrices; every member can be reached. Cost: members² a contraction of
   // circles, of which there are at most as many as members.
-  GrownTree Grow(Rank root, std::vector<LinkId>& links) const;
+  GrownTree Grow(Rank root, std::vector<LinkId>& links);
 
  private:
-  void FindWays(size_t member, std::span<const double> cost, double s_per_ps);
+  void FindPaths(size_t member, std::span<const double> cost, double s_per_ps);
 
   const Topology& topology_;
   std::vector<Rank> members_;
+  TreeGrower grower_;
   std::vector<int32_t> member_at_;        // by node; -1: none
-  std::vector<double> price_;             // of a link of the ways
-  std::vector<double> cost_;              // [from × members + to], of the way
-  std::vector<std::vector<LinkId>> via_;  // by member and node: the last link of the way there
+  std::vector<double> price_;             // of a link, beside that of its latency
+  std::vector<double> cost_;              // [from × members + to], of the path
+  std::vector<std::vector<LinkId>> via_;  // by member and node: the last link of the path there
 };
 
 // The arc into each node of the cheapest tree from the root, as the node that it comes from; -1 at the root.

@@ -11,26 +11,26 @@
 namespace xccl {
 namespace {
 
-struct Ways {
+struct Routes {
   std::vector<std::vector<Rank>> relays;  // by pair of ranks that needs them; a, relays.., b
   std::vector<int32_t> of_move;           // index into relays, -1: direct
   std::vector<int32_t> first_step;        // by logical step
 };
 
-StatusOr<Ways> FindWays(const Moves& moves, const RankGraph& graph, std::string_view engine) {
-  Ways ways;
+StatusOr<Routes> FindRoutes(const Moves& moves, const RankGraph& graph, std::string_view engine) {
+  Routes routes;
   Router router(graph);
   int32_t steps = 0;
   bool sums = false;
-  std::unordered_map<int64_t, int32_t> way_of;
+  std::unordered_map<int64_t, int32_t> route_of;
   for (const Move& move : moves.items()) {
     steps = std::max(steps, move.step + 1);
     sums |= move.op == TransferOp::kReduce;
   }
   std::vector<int32_t> length(static_cast<size_t>(steps) + 1, 1);
-  ways.of_move.reserve(moves.items().size());
+  routes.of_move.reserve(moves.items().size());
   for (const Move& move : moves.items()) {
-    ways.of_move.push_back(-1);
+    routes.of_move.push_back(-1);
     if (move.hop || graph.Find(move.src, move.dst)) continue;
     if (sums)
       return InvalidInput(fmt::format(
@@ -38,18 +38,18 @@ StatusOr<Ways> FindWays(const Moves& moves, const RankGraph& graph, std::string_
           "no other gpu; hint: --engine=halving-doubling",
           engine, move.src.value, move.dst.value));
     const int64_t pair = int64_t{move.src.value} << 32 | move.dst.value;
-    const auto [known, added] = way_of.try_emplace(pair, static_cast<int32_t>(ways.relays.size()));
-    if (added) ways.relays.push_back(router.Route(move.src, move.dst));
-    const std::vector<Rank>& way = ways.relays[known->second];
-    if (way.empty())
+    const auto [known, added] = route_of.try_emplace(pair, static_cast<int32_t>(routes.relays.size()));
+    if (added) routes.relays.push_back(router.Route(move.src, move.dst));
+    const std::vector<Rank>& route = routes.relays[known->second];
+    if (route.empty())
       return InvalidInput(
           fmt::format("{}: no path from rank {} to rank {}", engine, move.src.value, move.dst.value));
-    length[move.step] = std::max(length[move.step], static_cast<int32_t>(way.size()) - 1);
-    ways.of_move.back() = known->second;
+    length[move.step] = std::max(length[move.step], static_cast<int32_t>(route.size()) - 1);
+    routes.of_move.back() = known->second;
   }
-  ways.first_step.assign(static_cast<size_t>(steps) + 1, 0);
-  for (int32_t s = 0; s < steps; ++s) ways.first_step[s + 1] = ways.first_step[s] + length[s];
-  return ways;
+  routes.first_step.assign(static_cast<size_t>(steps) + 1, 0);
+  for (int32_t s = 0; s < steps; ++s) routes.first_step[s + 1] = routes.first_step[s] + length[s];
+  return routes;
 }
 
 // Adds transfers over hops; parallel cables of one pair take turns, or share a range of chunks.
@@ -95,25 +95,25 @@ ChunkRange Piece(ChunkRange range, int32_t k, int32_t n) {
 
 StatusOr<Schedule> RouteMoves(const Moves& moves, const RankGraph& graph, const CopyGoal& goal, bool repeats,
                               std::string_view engine) {
-  XCCL_ASSIGN_OR_RETURN(const Ways ways, FindWays(moves, graph, engine));
+  XCCL_ASSIGN_OR_RETURN(const Routes routes, FindRoutes(moves, graph, engine));
   Schedule schedule;
   schedule.num_chunks = static_cast<int32_t>(goal.owner.size());
   schedule.Reserve(static_cast<int64_t>(moves.items().size()));
   Sender sender(graph, schedule);
   for (size_t m = 0; m < moves.items().size(); ++m) {
     const Move& move = moves.items()[m];
-    const int32_t step = ways.first_step[move.step];
-    if (ways.of_move[m] < 0) {
+    const int32_t step = routes.first_step[move.step];
+    if (routes.of_move[m] < 0) {
       sender.Send(move, move.src, move.dst, move.hop, step);
       continue;
     }
-    const std::vector<Rank>& way = ways.relays[ways.of_move[m]];
-    for (size_t i = 0; i + 1 < way.size(); ++i)
-      sender.Send(move, way[i], way[i + 1], std::nullopt, step + static_cast<int32_t>(i));
+    const std::vector<Rank>& route = routes.relays[routes.of_move[m]];
+    for (size_t i = 0; i + 1 < route.size(); ++i)
+      sender.Send(move, route[i], route[i + 1], std::nullopt, step + static_cast<int32_t>(i));
   }
   Normalize(schedule);
   // A chunk with one destination takes one path: no two ranks deliver it.
-  if (repeats || (!ways.relays.empty() && goal.target.empty())) schedule = KeepTrees(schedule, goal);
+  if (repeats || (!routes.relays.empty() && goal.target.empty())) schedule = KeepTrees(schedule, goal);
   return schedule;
 }
 

@@ -28,11 +28,12 @@ struct Entry {
   const TreeArc* arc = nullptr;
 };
 
-// The arcs' steps within a wave, from 0.
-void StepsOf(const PackedTree& tree, TreeOrder order, int32_t depth, std::vector<int32_t>& height,
+// The arcs' steps within a wave, from 0: arcs with the longest path below them come first. Trees that will
+// run backwards have the arcs near the root first, so that data with the longest path to it goes first.
+void StepsOf(const PackedTree& tree, bool turned, int32_t depth, std::vector<int32_t>& height,
              std::vector<int32_t>& steps) {
   steps.resize(tree.arcs.size());
-  if (order == TreeOrder::kShallowFirst) {
+  if (turned) {
     for (size_t a = 0; a < tree.arcs.size(); ++a) steps[a] = tree.arcs[a].depth - 1;
     return;
   }
@@ -60,14 +61,14 @@ size_t RepresentativePart(const TreeSteps& steps, size_t p) {
 }
 
 // Requires: pieces of one tree stand together.
-Schedule CopiesOf(const PackedTrees& trees, const std::vector<Piece>& pieces, int32_t num_chunks,
-                  TreeOrder order, bool turned, const SymmetryGroup* symmetry) {
+Schedule CopiesOf(const PackedTrees& trees, const std::vector<Piece>& pieces, int32_t num_chunks, bool turned,
+                  const SymmetryGroup* symmetry) {
   const int32_t depth = trees.Depth(), num_ranks = NumRanks(trees);
   std::vector<Entry> entries;
   std::vector<int32_t> height(static_cast<size_t>(num_ranks)), first_turn(height.size()), steps;
   const PackedTree* last = nullptr;
   for (const Piece& piece : pieces) {
-    if (piece.tree != last) StepsOf(*piece.tree, order, depth, height, steps);
+    if (piece.tree != last) StepsOf(*piece.tree, turned, depth, height, steps);
     last = piece.tree;
     for (size_t a = 0; a < steps.size(); ++a) {
       const TreeArc& arc = piece.tree->arcs[a];
@@ -160,7 +161,11 @@ std::vector<int64_t> WaveWeights(int32_t waves) {
   return weights;
 }
 
-TreeSchedule CopyDown(const PackedTrees& trees, const Collective& whole, const TreeSteps& steps) {
+namespace {
+
+// turned: for a reduction, which needs finer steps.
+TreeSchedule CopiesInWaves(const PackedTrees& trees, const Collective& whole, const TreeSteps& steps,
+                           bool turned) {
   const std::vector<int64_t> waves = WaveWeights(steps.waves);
   std::vector<std::vector<int64_t>> weights(static_cast<size_t>(whole.num_parts()));
   std::vector<size_t> place;  // place of a tree's first chunk in its part
@@ -181,18 +186,19 @@ TreeSchedule CopyDown(const PackedTrees& trees, const Collective& whole, const T
     const int64_t first = made.collective.FirstChunk(tree.part).value + static_cast<int64_t>(place[t]);
     for (int32_t w = 0; w < steps.waves; ++w) pieces.push_back({&tree, ChunkId(first + w), w});
   }
-  made.schedule =
-      CopiesOf(trees, pieces, made.collective.num_chunks(), steps.order, steps.turned, steps.symmetry);
+  made.schedule = CopiesOf(trees, pieces, made.collective.num_chunks(), turned, steps.symmetry);
   return made;
+}
+
+}  // namespace
+
+TreeSchedule CopyDown(const PackedTrees& trees, const Collective& whole, const TreeSteps& steps) {
+  return CopiesInWaves(trees, whole, steps, false);
 }
 
 TreeSchedule SumUp(const PackedTrees& trees, const Topology& topology, const Collective& whole,
                    const TreeSteps& steps) {
-  // Backwards the last step is the first, so data that is to go first must come last.
-  const TreeOrder turned =
-      steps.order == TreeOrder::kTallFirst ? TreeOrder::kShallowFirst : TreeOrder::kTallFirst;
-  TreeSchedule made = CopyDown(
-      trees, whole, {.order = turned, .symmetry = steps.symmetry, .waves = steps.waves, .turned = true});
+  TreeSchedule made = CopiesInWaves(trees, whole, steps, true);
   made.schedule = Reverse(made.schedule, topology, made.collective, TransferOp::kReduce);
   return made;
 }
@@ -233,10 +239,9 @@ TreeSchedule SumUpCopyDown(const PackedTrees& up, const PackedTrees& down, const
   }
   TreeSchedule made{.collective = whole.WithWeights(weights), .schedule = {}};
   const int32_t chunks = made.collective.num_chunks();
-  const Schedule sums =
-      Reverse(CopiesOf(up, up_pieces, chunks, TreeOrder::kShallowFirst, true, steps.symmetry), topology,
-              made.collective, TransferOp::kReduce);
-  made.schedule = Compose(sums, CopiesOf(down, down_pieces, chunks, steps.order, false, steps.symmetry));
+  const Schedule sums = Reverse(CopiesOf(up, up_pieces, chunks, true, steps.symmetry), topology,
+                                made.collective, TransferOp::kReduce);
+  made.schedule = Compose(sums, CopiesOf(down, down_pieces, chunks, false, steps.symmetry));
   return made;
 }
 

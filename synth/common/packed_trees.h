@@ -3,8 +3,8 @@
 //
 // A share is cut into waves, small at both ends, and links serve an earlier wave first. Links with equal
 // loads thus finish within a fraction of a wave of each other, and filling takes the time of the smallest
-// wave. Within a step ranks start with different neighbours, so that no port of a switch is the first choice
-// of all ranks.
+// wave. Among data that is ready at one link, that with the longest path ahead goes first. Within a step
+// ranks start with different neighbours, so that no port of a switch is the first choice of all ranks.
 #pragma once
 
 #include <cstdint>
@@ -41,18 +41,10 @@ struct PackedTrees {
   int64_t NumArcs() const;
 };
 
-// The order of data that is ready at one link.
-enum class TreeOrder : uint8_t {
-  kShallowFirst,  // an arc's step is its depth: data near the root goes first
-  kTallFirst,     // arcs with the longest path below them go first
-};
-
 struct TreeSteps {
-  TreeOrder order = TreeOrder::kShallowFirst;
   const SymmetryGroup* symmetry = nullptr;  // there are trees for representatives' parts alone, part i being
                                             // rank i's, and the schedule is compressed
-  int32_t waves = 1;    // chunks a tree; a wave's steps come after those of the wave before
-  bool turned = false;  // for a reduction: finer steps
+  int32_t waves = 1;  // chunks a tree; a wave's steps come after those of the wave before
 };
 
 // Relative sizes of waves: each half as large again as the one before, up to 16 times the first; the last
@@ -74,7 +66,7 @@ TreeSchedule SumUp(const PackedTrees& trees, const Topology& topology, const Col
 
 // allreduce: `down` copies from a root what `up` sums there (as in SumUp). Both have part i for member i. In
 // each of them the weights add up to the same for every part, so members' shares of the whole are equal.
-// steps.order is for the copies. A chunk is what an up-tree and a down-tree of a member have in common.
+// A chunk is what an up-tree and a down-tree of a member have in common.
 TreeSchedule SumUpCopyDown(const PackedTrees& up, const PackedTrees& down, const Topology& topology,
                            const Collective& whole, const TreeSteps& steps);
 

@@ -46,29 +46,26 @@ PackedTrees RoundTheRing(const Topology& ring, const std::vector<Rank>& roots) {
 TEST(PackedTrees, AreSchedulesThatVerify) {
   const Topology ring = testing::MakeRing(5), turned = ReverseTopology(ring);
   const std::vector<Rank> all = {Rank(0), Rank(1), Rank(2), Rank(3), Rank(4)};
-  for (TreeOrder order : {TreeOrder::kShallowFirst, TreeOrder::kTallFirst}) {
-    for (int32_t waves : {1, 2, 7}) {
-      const TreeSteps steps{.order = order, .waves = waves};
-      const auto check = [&](const TreeSchedule& made, int32_t chunks, int32_t steps_a_wave) {
-        EXPECT_EQ(ToStatus(VerifySchedule(made.schedule, made.collective, ring)), OkStatus());
-        EXPECT_EQ(made.collective.num_chunks(), chunks * waves);
-        EXPECT_EQ(made.schedule.num_steps(), steps_a_wave * waves);
-        EXPECT_EQ(made.collective.Weight(ChunkId(0)), WaveWeights(waves)[0]);
-        EXPECT_EQ(made.collective.Weight(ChunkId(int64_t{chunks} * waves - 1)), 2 * WaveWeights(waves)[0]);
-      };
-      // Trees are four deep; a sum has a step for each direction, too.
-      for (CollectiveKind kind : {CollectiveKind::kAllgather, CollectiveKind::kAllgatherv})
-        check(CopyDown(RoundTheRing(ring, all), Of(kind, 5, std::nullopt), steps), 10, 4);
-      for (CollectiveKind kind : {CollectiveKind::kReduceScatter, CollectiveKind::kReduceScatterv})
-        check(SumUp(RoundTheRing(turned, all), ring, Of(kind, 5, std::nullopt), steps), 10, 8);
-      check(CopyDown(RoundTheRing(ring, {Rank(3)}), Of(CollectiveKind::kBroadcast, 5, Rank(3)), steps), 2, 4);
-      check(SumUp(RoundTheRing(turned, {Rank(3)}), ring, Of(CollectiveKind::kReduce, 5, Rank(3)), steps), 2,
-            8);
-    }
+  for (int32_t waves : {1, 2, 7}) {
+    const TreeSteps steps{.waves = waves};
+    const auto check = [&](const TreeSchedule& made, int32_t chunks, int32_t steps_a_wave) {
+      EXPECT_EQ(ToStatus(VerifySchedule(made.schedule, made.collective, ring)), OkStatus());
+      EXPECT_EQ(made.collective.num_chunks(), chunks * waves);
+      EXPECT_EQ(made.schedule.num_steps(), steps_a_wave * waves);
+      EXPECT_EQ(made.collective.Weight(ChunkId(0)), WaveWeights(waves)[0]);
+      EXPECT_EQ(made.collective.Weight(ChunkId(int64_t{chunks} * waves - 1)), 2 * WaveWeights(waves)[0]);
+    };
+    // Trees are four deep; a sum has a step for each direction, too.
+    for (CollectiveKind kind : {CollectiveKind::kAllgather, CollectiveKind::kAllgatherv})
+      check(CopyDown(RoundTheRing(ring, all), Of(kind, 5, std::nullopt), steps), 10, 4);
+    for (CollectiveKind kind : {CollectiveKind::kReduceScatter, CollectiveKind::kReduceScatterv})
+      check(SumUp(RoundTheRing(turned, all), ring, Of(kind, 5, std::nullopt), steps), 10, 8);
+    check(CopyDown(RoundTheRing(ring, {Rank(3)}), Of(CollectiveKind::kBroadcast, 5, Rank(3)), steps), 2, 4);
+    check(SumUp(RoundTheRing(turned, {Rank(3)}), ring, Of(CollectiveKind::kReduce, 5, Rank(3)), steps), 2, 8);
   }
 }
 
-TEST(PackedTrees, OrderSaysWhatGoesFirst) {
+TEST(PackedTrees, TheLongestPathGoesFirst) {
   // A chain of three arcs and a leaf of its own at the root.
   const Topology machine = testing::MakeFullMesh(5);
   PackedTrees trees;
@@ -82,14 +79,9 @@ TEST(PackedTrees, OrderSaysWhatGoesFirst) {
   trees.trees[0].arcs = {arc(0, 4, 1), arc(0, 1, 1), arc(1, 2, 2), arc(2, 3, 3)};
   EXPECT_EQ(trees.Depth(), 3);
   const Collective broadcast = Of(CollectiveKind::kBroadcast, 5, Rank(0));
-  const auto step_of_leaf = [&](TreeOrder order) {
-    const Schedule made = CopyDown(trees, broadcast, {.order = order, .waves = 1}).schedule;
-    for (int64_t t = 0; t < made.size(); ++t)
-      if (made.dst[t] == Rank(4)) return made.step[t];
-    return -1;
-  };
-  EXPECT_EQ(step_of_leaf(TreeOrder::kShallowFirst), 0);
-  EXPECT_EQ(step_of_leaf(TreeOrder::kTallFirst), 2);
+  const Schedule made = CopyDown(trees, broadcast, {.waves = 1}).schedule;
+  for (int64_t t = 0; t < made.size(); ++t)
+    EXPECT_EQ(made.step[t], made.dst[t] == Rank(4) ? 2 : made.dst[t].value - 1);
 }
 
 TEST(PackedTrees, PartsWithoutTreesStayWhole) {

@@ -29,7 +29,7 @@ class PathJoiner {
         const std::span<const LinkId> links = packing_.Links(arcs[a]);
         edges[a] = {.parent = arcs[a].from, .child = arcs[a].to, .path = PathId(0)};
         if (!links_.empty() && Revisits(links)) {
-          edges[a].path = InternForward(WholeWay(links));
+          edges[a].path = InternForward(FromGpu(links));
           continue;
         }
         links_.insert(links_.end(), links.begin(), links.end());
@@ -57,12 +57,12 @@ class PathJoiner {
   }
 
   // The links from the GPU over the group's links to the start of `links`, and on.
-  std::vector<LinkId> WholeWay(std::span<const LinkId> links) const {
-    std::vector<LinkId> way(links.begin(), links.end());
-    while (!topology_.IsGpu(Tail(way.front())))
-      way.insert(way.begin(), *std::find_if(links_.begin(), links_.end(),
-                                            [&](LinkId l) { return Head(l) == Tail(way.front()); }));
-    return way;
+  std::vector<LinkId> FromGpu(std::span<const LinkId> links) const {
+    std::vector<LinkId> path(links.begin(), links.end());
+    while (!topology_.IsGpu(Tail(path.front())))
+      path.insert(path.begin(), *std::find_if(links_.begin(), links_.end(),
+                                              [&](LinkId l) { return Head(l) == Tail(path.front()); }));
+    return path;
   }
 
   PathId InternForward(std::vector<LinkId> links) {

@@ -8,6 +8,8 @@
 
 #include "ir/sizes.h"
 #include "ir/time_model.h"
+#include "synth/common/bit_table.h"
+#include "synth/common/reverse.h"
 #include "topologies/paths.h"
 
 namespace xccl {
@@ -132,12 +134,7 @@ Schedule RunBackwards(const CopyProblem& problem, const Schedule& copies, bool c
   Schedule sums;
   sums.num_chunks = copies.num_chunks;
   sums.Reserve(copies.size());
-  std::vector<LinkId> links;
-  for (int32_t p = 0; p < copies.paths.size(); ++p) {
-    const std::span<const LinkId> forwards = copies.paths[PathId(p)];
-    links.assign(forwards.rbegin(), forwards.rend());
-    sums.paths.Intern(links);  // reversal keeps distinct paths distinct, so that ids stay
-  }
+  sums.paths = Backwards(copies.paths);
   std::vector<int64_t> order(static_cast<size_t>(copies.size()));
   for (size_t t = 0; t < order.size(); ++t) order[t] = static_cast<int64_t>(t);
   std::stable_sort(order.begin(), order.end(),

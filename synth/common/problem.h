@@ -7,29 +7,10 @@
 
 #include "base/units.h"
 #include "ir/collective.h"
-#include "ir/simulate/simulate.h"
+#include "ir/time_model.h"
 #include "topologies/topology.h"
 
 namespace xccl {
-
-// A table of ranks × chunks bits, rows padded to whole words.
-class BitTable {
- public:
-  BitTable() = default;
-  BitTable(int32_t rows, int32_t columns)
-      : words_((columns + 63) / 64), bits_(static_cast<size_t>(rows) * static_cast<size_t>(words_), 0) {}
-  int32_t words() const { return words_; }
-  uint64_t* Row(int32_t r) { return bits_.data() + static_cast<size_t>(r) * static_cast<size_t>(words_); }
-  const uint64_t* Row(int32_t r) const {
-    return bits_.data() + static_cast<size_t>(r) * static_cast<size_t>(words_);
-  }
-  bool Get(int32_t r, int32_t c) const { return Row(r)[c >> 6] >> (c & 63) & 1; }
-  void Set(int32_t r, int32_t c) { Row(r)[c >> 6] |= uint64_t{1} << (c & 63); }
-
- private:
-  int32_t words_ = 0;
-  std::vector<uint64_t> bits_;
-};
 
 // How a message of some bytes takes a link, in the model that judges the plan.
 struct LinkCost {

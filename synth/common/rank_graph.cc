@@ -163,23 +163,17 @@ std::vector<Rank> Router::Route(Rank a, Rank b) {
     const Rank at = back.back();
     const int32_t closer = distance[at.index()] - 1;
     int64_t widest = 0;
-    uint32_t equals = 0;
+    std::vector<Rank> before;  // over the widest hops
     for (HopId h : in_[at.index()]) {
       const Hop& hop = graph_->hop(h);
       if (distance[hop.from.index()] != closer || hop.bandwidth_bytes_per_s < widest) continue;
-      equals = hop.bandwidth_bytes_per_s > widest ? 1 : equals + 1;
+      if (hop.bandwidth_bytes_per_s > widest) before.clear();
+      before.push_back(hop.from);
       widest = hop.bandwidth_bytes_per_s;
     }
-    uint32_t pick = (static_cast<uint32_t>(a.value) * 7 + static_cast<uint32_t>(b.value) * 3 +
-                     static_cast<uint32_t>(closer)) %
-                    equals;
-    for (HopId h : in_[at.index()]) {
-      const Hop& hop = graph_->hop(h);
-      if (distance[hop.from.index()] != closer || hop.bandwidth_bytes_per_s < widest) continue;
-      if (pick-- > 0) continue;
-      back.push_back(hop.from);
-      break;
-    }
+    const uint32_t spread = static_cast<uint32_t>(a.value) * 7 + static_cast<uint32_t>(b.value) * 3 +
+                            static_cast<uint32_t>(closer);
+    back.push_back(before[spread % before.size()]);
   }
   return {back.rbegin(), back.rend()};
 }

@@ -4,29 +4,10 @@
 
 #include <algorithm>
 
+#include "synth/common/bit_table.h"
+
 namespace xccl {
 namespace {
-
-// ranks × chunks bits.
-class Bits {
- public:
-  Bits(int64_t rows, int64_t columns)
-      : columns_(columns), bits_(static_cast<size_t>(rows * columns), false) {}
-  bool Get(Rank r, int64_t c) const { return bits_[static_cast<size_t>(r.value * columns_ + c)]; }
-  void Set(Rank r, int64_t c) { bits_[static_cast<size_t>(r.value * columns_ + c)] = true; }
-
- private:
-  int64_t columns_;
-  std::vector<bool> bits_;
-};
-
-void SetAll(const Collective& collective, bool before, Bits& bits) {
-  std::vector<Holding> holdings;
-  for (int32_t c = 0; c < collective.num_chunks(); ++c) {
-    before ? collective.Before(ChunkId(c), holdings) : collective.After(ChunkId(c), holdings);
-    for (const Holding& holding : holdings) bits.Set(holding.rank, c);
-  }
-}
 
 int32_t NumRanks(const Schedule& schedule, std::span<const Rank> members) {
   int32_t last = 0;
@@ -36,44 +17,18 @@ int32_t NumRanks(const Schedule& schedule, std::span<const Rank> members) {
   return last + 1;
 }
 
-Schedule Keep(const Schedule& schedule, Bits held, Bits needed) {
-  // Forwards: finds which single (transfer, chunk) is a first arrival.
-  Schedule single;
-  single.num_chunks = schedule.num_chunks;
-  single.symmetry = schedule.symmetry;
-  single.paths = schedule.paths;
-  single.Reserve(schedule.size());
-  for (int64_t t = 0; t < schedule.size(); ++t) {
-    Transfer transfer = schedule.at(t);
-    const int32_t end = transfer.first.value + transfer.count;
-    transfer.count = 1;
-    for (int32_t c = transfer.first.value; c < end; ++c) {
-      if (held.Get(transfer.dst, c)) continue;
-      held.Set(transfer.dst, c);
-      transfer.first = ChunkId(c);
-      single.Add(transfer);
-    }
-  }
-  // Backwards: finds which of them any rank needs.
-  std::vector<bool> keep(static_cast<size_t>(single.size()), false);
-  for (int64_t t = single.size() - 1; t >= 0; --t) {
-    const Transfer transfer = single.at(t);
-    if (!needed.Get(transfer.dst, transfer.first.value)) continue;
-    needed.Set(transfer.src, transfer.first.value);
-    keep[static_cast<size_t>(t)] = true;
-  }
-  Schedule kept;
-  kept.num_chunks = schedule.num_chunks;
-  kept.symmetry = schedule.symmetry;
-  kept.paths = schedule.paths;
-  kept.Reserve(single.size());
-  for (int64_t t = 0; t < single.size(); ++t)
-    if (keep[static_cast<size_t>(t)]) kept.Add(single.at(t));
-  Normalize(kept);
-  return kept;
-}
-
 }  // namespace
+
+PathTable Backwards(const PathTable& paths) {
+  PathTable backwards;
+  std::vector<LinkId> links;
+  for (int32_t p = 0; p < paths.size(); ++p) {
+    const std::span<const LinkId> forwards = paths[PathId(p)];
+    links.assign(forwards.rbegin(), forwards.rend());
+    backwards.Intern(links);
+  }
+  return backwards;
+}
 
 Topology ReverseTopology(const Topology& topology) {
   TopologySpec spec = topology.spec();
@@ -83,26 +38,51 @@ Topology ReverseTopology(const Topology& topology) {
   return std::move(turned).value();
 }
 
-Schedule KeepTrees(const Schedule& schedule, const Collective& collective) {
-  const int32_t ranks = NumRanks(schedule, collective.ranks());
-  Bits held(ranks, collective.num_chunks()), needed(ranks, collective.num_chunks());
-  SetAll(collective, true, held);
-  SetAll(collective, false, needed);
-  return Keep(schedule, std::move(held), std::move(needed));
-}
-
 Schedule KeepTrees(const Schedule& schedule, const CopyGoal& goal) {
   const int32_t ranks = NumRanks(schedule, goal.members), chunks = schedule.num_chunks;
-  Bits held(ranks, chunks), needed(ranks, chunks);
+  BitTable held(ranks, chunks), needed(ranks, chunks);
   for (int32_t c = 0; c < chunks; ++c) {
-    held.Set(goal.owner[c], c);
+    held.Set(goal.owner[c].value, c);
     if (!goal.target.empty()) {
-      needed.Set(goal.target[c], c);
+      needed.Set(goal.target[c].value, c);
     } else {
-      for (Rank r : goal.members) needed.Set(r, c);
+      for (Rank r : goal.members) needed.Set(r.value, c);
     }
   }
-  return Keep(schedule, std::move(held), std::move(needed));
+  const auto like = [&](int64_t transfers) {
+    Schedule empty;
+    empty.num_chunks = schedule.num_chunks;
+    empty.symmetry = schedule.symmetry;
+    empty.paths = schedule.paths;
+    empty.Reserve(transfers);
+    return empty;
+  };
+  // Forwards: finds which single (transfer, chunk) is a first arrival.
+  Schedule single = like(schedule.size());
+  for (int64_t t = 0; t < schedule.size(); ++t) {
+    Transfer transfer = schedule.at(t);
+    const int32_t end = transfer.first.value + transfer.count;
+    transfer.count = 1;
+    for (int32_t c = transfer.first.value; c < end; ++c) {
+      if (held.Get(transfer.dst.value, c)) continue;
+      held.Set(transfer.dst.value, c);
+      transfer.first = ChunkId(c);
+      single.Add(transfer);
+    }
+  }
+  // Backwards: finds which of them any rank needs.
+  std::vector<bool> keep(static_cast<size_t>(single.size()), false);
+  for (int64_t t = single.size() - 1; t >= 0; --t) {
+    const Transfer transfer = single.at(t);
+    if (!needed.Get(transfer.dst.value, transfer.first.value)) continue;
+    needed.Set(transfer.src.value, transfer.first.value);
+    keep[static_cast<size_t>(t)] = true;
+  }
+  Schedule kept = like(single.size());
+  for (int64_t t = 0; t < single.size(); ++t)
+    if (keep[static_cast<size_t>(t)]) kept.Add(single.at(t));
+  Normalize(kept);
+  return kept;
 }
 
 Schedule Reverse(const Schedule& gather, const Topology& topology, const Collective& collective,
@@ -112,17 +92,12 @@ Schedule Reverse(const Schedule& gather, const Topology& topology, const Collect
   backwards.num_chunks = gather.num_chunks;
   backwards.symmetry = gather.symmetry;
   backwards.Reserve(gather.size());
-  std::vector<int32_t> path_of(static_cast<size_t>(gather.paths.size()), -1);
-  std::vector<LinkId> links;
+  backwards.paths = Backwards(gather.paths);
+  // The chunks that ranks without any of their own were sent: the first arrival is copied, later ones are
+  // added.
+  BitTable sent_to_relays;
   for (int64_t t = gather.size() - 1; t >= 0; --t) {
     Transfer transfer = gather.at(t);
-    int32_t& path = path_of[transfer.path.index()];
-    if (path < 0) {
-      const std::span<const LinkId> forwards = gather.paths[transfer.path];
-      links.assign(forwards.rbegin(), forwards.rend());
-      path = backwards.paths.Intern(links).value;
-    }
-    transfer.path = PathId(path);
     std::swap(transfer.src, transfer.dst);
     if (!IsChain(topology, backwards.paths[transfer.path])) {
       std::vector<Rank> tails, heads;
@@ -138,30 +113,16 @@ Schedule Reverse(const Schedule& gather, const Topology& topology, const Collect
       backwards.Add(transfer);
       continue;
     }
-    const int32_t end = transfer.first.value + transfer.count;
+    if (sent_to_relays.words() == 0) sent_to_relays = BitTable(topology.num_ranks(), gather.num_chunks);
+    const int32_t end = transfer.first.value + transfer.count, even_step = transfer.step;
     transfer.count = 1;
     for (int32_t c = transfer.first.value; c < end; ++c) {
+      const bool holds = sent_to_relays.Get(transfer.dst.value, c);
+      sent_to_relays.Set(transfer.dst.value, c);
       transfer.first = ChunkId(c);
+      transfer.op = holds ? TransferOp::kReduce : TransferOp::kCopy;
+      transfer.step = even_step + (holds ? 1 : 0);
       backwards.Add(transfer);
-    }
-  }
-  // Transfers come in order of step: the first into an empty relay is a copy, the later ones are sums.
-  if (op == TransferOp::kReduce) {
-    std::vector<int64_t> into_relays;
-    for (int64_t t = 0; t < backwards.size(); ++t)
-      if (!collective.MemberIndex(backwards.dst[t])) into_relays.push_back(t);
-    const auto cell = [&](int64_t t) {
-      return int64_t{backwards.dst[t].value} * backwards.num_chunks + backwards.first[t].value;
-    };
-    std::stable_sort(into_relays.begin(), into_relays.end(),
-                     [&](int64_t a, int64_t b) { return cell(a) < cell(b); });
-    for (size_t i = 0; i < into_relays.size(); ++i) {
-      const int64_t t = into_relays[i];
-      if (i == 0 || cell(into_relays[i - 1]) != cell(t)) {
-        backwards.op[t] = TransferOp::kCopy;
-      } else {
-        ++backwards.step[t];
-      }
     }
   }
   Normalize(backwards);

@@ -13,12 +13,8 @@ namespace xccl {
 // The same nodes and link ids, with every link reversed.
 Topology ReverseTopology(const Topology& topology);
 
-// The same outcome with every (rank, chunk) written at most once, from its earliest arrival, and without
-// transfers that no rank needs: every chunk's transfers form a tree. It is for copies only (allgather,
-// broadcast, gather, scatter, alltoall and the like). Requires: a normalized schedule that verifies, apart
-// from chunks that arrive twice in one step. Linear in transfers × chunks each moves; memory: ranks × chunks
-// bits.
-Schedule KeepTrees(const Schedule& schedule, const Collective& collective);
+// The same paths with their links in the opposite order, id for id.
+PathTable Backwards(const PathTable& paths);
 
 // Where copies start and end: chunk c starts at owner[c] and goes to every member, or to target[c] where
 // targets are given.
@@ -27,6 +23,12 @@ struct CopyGoal {
   std::vector<Rank> owner;   // by chunk
   std::vector<Rank> target;  // by chunk; empty: all members
 };
+
+// The same outcome with every (rank, chunk) written at most once, from its earliest arrival, and without
+// transfers that no rank needs: every chunk's transfers form a tree. It is for copies only (allgather,
+// broadcast, gather, scatter, alltoall and the like). Requires: a normalized schedule that verifies, apart
+// from chunks that arrive twice in one step. Linear in transfers × chunks each moves; memory: ranks × chunks
+// bits.
 Schedule KeepTrees(const Schedule& schedule, const CopyGoal& goal);
 
 // `gather` moves copies on ReverseTopology(topology), or on paths of it, and writes each (rank, chunk) at

@@ -19,13 +19,9 @@ Status CheckMembers(std::string_view engine, const SynthesisRequest& request) {
   return OkStatus();
 }
 
-bool MayServe(std::span<const CollectiveKind> served, CollectiveKind kind) {
-  return std::ranges::find(served, kind) != served.end();
-}
-
 Status ServesKind(std::string_view engine, std::span<const CollectiveKind> served,
                   const SynthesisRequest& request) {
-  if (!MayServe(served, request.collective->kind())) {
+  if (std::ranges::find(served, request.collective->kind()) == served.end()) {
     std::vector<std::string> names;
     for (CollectiveKind k : served) names.emplace_back(ToString(k));
     return InvalidInput(fmt::format("{}: does not serve {}; it serves {}; hint: --engine=auto", engine,
@@ -54,7 +50,9 @@ std::string_view ToString(ExactOn exact) {
   return "?";
 }
 
-bool Engine::MayServe(CollectiveKind kind) const { return kinds.empty() || xccl::MayServe(kinds, kind); }
+bool Engine::MayServe(CollectiveKind kind) const {
+  return kinds.empty() || std::ranges::find(kinds, kind) != kinds.end();
+}
 
 Status Engine::Serves(const SynthesisRequest& request) const {
   return serves ? serves(request) : ServesKind(name, kinds, request);

@@ -12,7 +12,6 @@ namespace xccl {
 
 // Errors: kInvalidInput naming a member that the topology does not have.
 Status CheckMembers(std::string_view engine, const SynthesisRequest& request);
-bool MayServe(std::span<const CollectiveKind> served, CollectiveKind kind);
 // Does an engine that serves these kinds serve the request's, with its members and limits? Errors:
 // kInvalidInput.
 Status ServesKind(std::string_view engine, std::span<const CollectiveKind> served,

@@ -25,16 +25,20 @@ TreeGrower::TreeGrower(const Topology& topology, std::span<const Rank> members, 
   }
 }
 
-GrownTree TreeGrower::Grow(Rank root, std::span<const double> cost, double s_per_ps,
-                           std::vector<LinkId>& links) {
+void TreeGrower::Start(Rank root, std::span<const double> cost, double s_per_ps) {
   cost_ = cost;
   s_per_ps_ = s_per_ps;
   std::fill(label_.begin(), label_.end(), Label{});
   std::fill(place_.begin(), place_.end(), Place{});
   heap_.clear();
+  Join(topology_.NodeOf(root), {.in = true});
+}
+
+GrownTree TreeGrower::Grow(Rank root, std::span<const double> cost, double s_per_ps,
+                           std::vector<LinkId>& links) {
+  Start(root, cost, s_per_ps);
   GrownTree tree;
   int32_t missing = num_members_ - 1;
-  Join(topology_.NodeOf(root), {.in = true});
   while (missing > 0 && !heap_.empty()) {
     std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
     const Entry entry = heap_.back();
@@ -44,7 +48,11 @@ GrownTree TreeGrower::Grow(Rank root, std::span<const double> cost, double s_per
     if (!member_[entry.node.index()]) {
       Relax(entry.node, label.key, label.latency_ps);
     } else if (!place_[entry.node.index()].in) {
-      Attach(entry.node, tree, links);
+      // A label on the path may have improved since; the path then starts where that label's does.
+      path_.clear();
+      for (NodeId at = entry.node; !Has(at); at = topology_.link(path_.back()).from)
+        path_.push_back(label_[at.index()].via);
+      Attach(path_, tree, links);
       --missing;
     }
   }
@@ -73,13 +81,8 @@ void TreeGrower::Relax(NodeId from, double key_from, int64_t latency_ps) {
   }
 }
 
-// Adds the path to `node` from the tree: one arc, or one to each GPU on the path, which joins as well. A
-// label on the path may have improved since; the path then starts where that label's does.
-void TreeGrower::Attach(NodeId node, GrownTree& tree, std::vector<LinkId>& links) {
-  way_.clear();
-  for (NodeId at = node; !place_[at.index()].in; at = topology_.link(way_.back()).from)
-    way_.push_back(label_[at.index()].via);
-  const NodeId start = topology_.link(way_.back()).from;
+void TreeGrower::Attach(std::span<const LinkId> path, GrownTree& tree, std::vector<LinkId>& links) {
+  const NodeId start = topology_.link(path.back()).from;
   const Place place = place_[start.index()];
   PackedArc arc;
   arc.from = topology_.IsGpu(start) ? *topology_.RankOf(start) : place.from;
@@ -87,10 +90,10 @@ void TreeGrower::Attach(NodeId node, GrownTree& tree, std::vector<LinkId>& links
   arc.depth = place.depth + 1;
   arc.first_link = static_cast<int32_t>(links.size());
   int64_t latency_ps = place.latency_ps;
-  for (size_t i = way_.size(); i-- > 0;) {
-    const Link& link = topology_.link(way_[i]);
-    links.push_back(way_[i]);
-    tree.cost += cost_[way_[i].index()];
+  for (size_t i = path.size(); i-- > 0;) {
+    const Link& link = topology_.link(path[i]);
+    links.push_back(path[i]);
+    tree.cost += cost_[path[i].index()];
     latency_ps += link.latency_ps + link.overhead_ps;
     if (!topology_.IsGpu(link.to)) {
       const int32_t trunk = arc.trunk >= 0 ? arc.trunk : static_cast<int32_t>(tree.arcs.size());

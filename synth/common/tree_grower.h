@@ -48,6 +48,14 @@ class TreeGrower {
   // Links of the arcs are appended to `links`. cost: by link; s_per_ps: cost of a picosecond from the root.
   GrownTree Grow(Rank root, std::span<const double> cost, double s_per_ps, std::vector<LinkId>& links);
 
+  // A tree by hand: of the root alone, at these prices.
+  void Start(Rank root, std::span<const double> cost, double s_per_ps);
+  // Does data start from this node of the tree?
+  bool Has(NodeId node) const { return place_[node.index()].in; }
+  // Adds a path out of a node that the tree has, its last link first: one arc, or one to each GPU on the
+  // path, which joins as well. Requires: the tree has none of the other nodes.
+  void Attach(std::span<const LinkId> path, GrownTree& tree, std::vector<LinkId>& links);
+
  private:
   // The cheapest path to a node from any place of the tree: key = cost of the links + s_per_ps × latency.
   struct Label {
@@ -73,7 +81,6 @@ class TreeGrower {
 
   void Join(NodeId node, const Place& place);
   void Relax(NodeId from, double key_from, int64_t latency_ps);
-  void Attach(NodeId node, GrownTree& tree, std::vector<LinkId>& links);
 
   const Topology& topology_;
   std::span<const double> cost_;
@@ -83,7 +90,7 @@ class TreeGrower {
   std::vector<bool> member_, branches_;  // by node
   int32_t num_members_;
   std::vector<Entry> heap_;
-  std::vector<LinkId> way_;
+  std::vector<LinkId> path_;
 };
 
 }  // namespace xccl

@@ -53,7 +53,7 @@ TreeSchedule MakeSchedule(const Task& task, const Candidate& candidate, int32_t 
     ChunkedSchedule made = MakeAllreduceSchedule(candidate.pairs, WaveWeights(waves), collective, symmetry);
     return {std::move(made.collective), std::move(made.schedule)};
   }
-  const TreeSteps steps{.order = TreeOrder::kTallFirst, .symmetry = symmetry, .waves = waves};
+  const TreeSteps steps{.symmetry = symmetry, .waves = waves};
   if (!collective.Reduces()) return CopyDown(candidate.down, collective, steps);
   if (collective.kind() != CollectiveKind::kAllreduce)
     return SumUp(candidate.up, task.topology, collective, steps);

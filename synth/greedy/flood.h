@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "ir/schedule.h"
 #include "ir/simulate/event_queue.h"
+#include "synth/common/bit_table.h"
 #include "synth/common/problem.h"
 #include "synth/greedy/greedy_move.h"
 

@@ -3,6 +3,8 @@
 #include <span>
 #include <vector>
 
+#include "synth/common/bit_table.h"
+
 namespace xccl::greedy {
 namespace {
 

@@ -6,6 +6,7 @@
 
 #include "ir/bitwise_same.h"
 #include "ir/translated.h"
+#include "synth/common/bit_table.h"
 
 namespace xccl::smt {
 namespace {
