@@ -21,7 +21,8 @@ Flood::Flood(const CopyProblem& problem)
       topology_(*problem.topology),
       ranks_(topology_.num_ranks()),
       words_((problem.chunks + 63) / 64),
-      costs_(LinkCosts(topology_, problem.model)) {
+      costs_(LinkCosts(topology_, problem.model)),
+      paths_(LinkPaths(topology_)) {
   const int32_t links = topology_.num_links();
   head_rank_.assign(static_cast<size_t>(links), -1);
   tail_rank_.assign(static_cast<size_t>(links), -1);
@@ -40,8 +41,6 @@ Flood::Flood(const CopyProblem& problem)
       uplinks_[tail->index()].push_back(LinkId(l));
       has_fabric_ = true;
     }
-    const LinkId self(l);
-    paths_.Intern(std::span(&self, 1));
   }
   if (!problem.bytes.empty() && std::all_of(problem.bytes.begin(), problem.bytes.end(),
                                             [&](int64_t b) { return b == problem.bytes[0]; }))
@@ -132,44 +131,21 @@ void Flood::Reset(const FloodPolicy& policy) {
   moves_.clear();
   moves_.reserve(static_cast<size_t>(missing_));
   queue_ = EventQueue();
-  destination_marked_.assign(static_cast<size_t>(ranks_), 0);
-  source_marked_.assign(static_cast<size_t>(ranks_), 0);
+  destinations_ = Marks(ranks_);
+  sources_ = Marks(ranks_);
   starved_.assign(static_cast<size_t>(ranks_), 0);
   rotation_.assign(static_cast<size_t>(topology_.num_links()), -1);
-  marked_destinations_.clear();
-  marked_sources_.clear();
-}
-
-void Flood::MarkDestination(int32_t rank) {
-  if (destination_marked_[rank]) return;
-  destination_marked_[rank] = 1;
-  marked_destinations_.push_back(rank);
-}
-
-void Flood::MarkSource(int32_t rank) {
-  if (source_marked_[rank]) return;
-  source_marked_[rank] = 1;
-  marked_sources_.push_back(rank);
 }
 
 bool Flood::Run(const FloodPolicy& policy) {
   Reset(policy);
   for (int32_t r = 0; r < ranks_; ++r) {
-    MarkDestination(r);
-    if (!uplinks_[r].empty()) MarkSource(r);
+    destinations_.Mark(r);
+    if (!uplinks_[r].empty()) sources_.Mark(r);
   }
-  std::vector<int32_t> turn;
   while (missing_ > 0) {
-    turn.swap(marked_destinations_);
-    marked_destinations_.clear();
-    random_.Shuffle(std::span(turn));
-    for (int32_t rank : turn) destination_marked_[rank] = 0;
-    for (int32_t rank : turn) ServeDestination(rank);
-    turn.swap(marked_sources_);
-    marked_sources_.clear();
-    random_.Shuffle(std::span(turn));
-    for (int32_t rank : turn) source_marked_[rank] = 0;
-    for (int32_t rank : turn) ServeSource(rank);
+    for (int32_t rank : destinations_.Take(random_)) ServeDestination(rank);
+    for (int32_t rank : sources_.Take(random_)) ServeSource(rank);
     if (queue_.empty()) return false;
     now_ps_ = queue_.PopBatch(batch_);
     std::ranges::sort(batch_, {}, &Event::what);
@@ -182,12 +158,12 @@ void Flood::Handle(uint64_t event) {
   const uint64_t happens = event >> 32;
   const int32_t rank = static_cast<int32_t>(event & 0xffffffffU);
   if (happens == kDestinationIdle) {
-    MarkDestination(rank);
+    destinations_.Mark(rank);
   } else if (happens == kSourceIdle) {
-    MarkSource(rank);
+    sources_.Mark(rank);
   } else if (happens == kFabricIdle) {
     for (int32_t r = 0; r < ranks_; ++r)
-      if (starved_[r]) MarkSource(r);
+      if (starved_[r]) sources_.Mark(r);
   } else {
     Deliver(messages_[happens - kArrival]);
   }
@@ -202,10 +178,10 @@ void Flood::Deliver(const Message& message) {
   }
   missing_ -= message.count;
   time_ps_ = now_ps_;
-  MarkDestination(rank);
+  destinations_.Mark(rank);
   for (LinkId l : direct_out_[rank])
-    if (free_ps_[l.index()] <= now_ps_) MarkDestination(head_rank_[l.index()]);
-  if (starved_[rank]) MarkSource(rank);
+    if (free_ps_[l.index()] <= now_ps_) destinations_.Mark(head_rank_[l.index()]);
+  if (starved_[rank]) sources_.Mark(rank);
 }
 
 int32_t Flood::FillCandidates(int32_t source, int32_t destination, bool crosses, uint64_t* row) {
@@ -221,20 +197,6 @@ int32_t Flood::FillCandidates(int32_t source, int32_t destination, bool crosses,
   for (int32_t w = 0; w < words_; ++w) count += std::popcount(row[w]);
   work_ += words_;
   return count;
-}
-
-bool Flood::Useful(int32_t source, int32_t destination, bool crosses) {
-  const uint64_t* has = has_.Row(source);
-  const uint64_t* taken = has_or_coming_.Row(destination);
-  const uint64_t* wants = wants_.Row(destination);
-  const uint64_t* group = group_has_.Row(group_[destination]);
-  for (int32_t w = 0; w < words_; ++w) {
-    ++work_;
-    uint64_t bits = has[w] & wants[w] & ~taken[w];
-    if (crosses) bits &= ~group[w];
-    if (bits != 0) return true;
-  }
-  return false;
 }
 
 void Flood::CountCopy(int32_t chunk, int32_t destination) {
@@ -323,7 +285,7 @@ void Flood::ServeDestination(int32_t rank) {
       const bool fits = offer.picked.empty() || bytes <= policy_.batch_bytes;
       const int64_t arrival = now_ps_ + Duration(offer.link, bytes) + costs_[offer.link.index()].delay_ps;
       if (!fits || arrival >= policy_.deadline_ps ||
-          (policy_.patient && WorthWaiting(offer.link, chunk, arrival))) {
+          (policy_.patient && ComesSoonerElsewhere(offer.link, chunk, arrival))) {
         offer.closed = true;
         continue;
       }
@@ -344,7 +306,7 @@ void Flood::ServeDestination(int32_t rank) {
     if (!offer.picked.empty()) Send(std::span(&offer.link, 1), offer.picked, offer.bytes);
 }
 
-bool Flood::WorthWaiting(LinkId link, int32_t chunk, int64_t arrival_ps) {
+bool Flood::ComesSoonerElsewhere(LinkId link, int32_t chunk, int64_t arrival_ps) {
   const int32_t rank = head_rank_[link.index()];
   for (LinkId other : direct_in_[rank]) {
     if (other == link || !has_or_coming_.Get(tail_rank_[other.index()], chunk)) continue;

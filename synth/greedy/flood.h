@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -29,6 +30,25 @@ struct FloodPolicy {
   bool fast_first = false;          // a rank's fast links choose before its slow ones
   bool rare_inside = false;         // rare is what few ranks of the head's group have
   int64_t deadline_ps = INT64_MAX;  // give up when a chunk would arrive at this time or later
+};
+
+// Ranks to be served, each once.
+class Marks {
+ public:
+  explicit Marks(int32_t ranks = 0) : is_marked_(static_cast<size_t>(ranks), 0) {}
+  void Mark(int32_t rank) {
+    if (!std::exchange(is_marked_[rank], 1)) ranks_.push_back(rank);
+  }
+  // Those marked, in random order; none is any more.
+  std::vector<int32_t> Take(Random& random) {
+    random.Shuffle(std::span(ranks_));
+    for (int32_t rank : ranks_) is_marked_[rank] = 0;
+    return std::exchange(ranks_, {});
+  }
+
+ private:
+  std::vector<int32_t> ranks_;
+  std::vector<char> is_marked_;
 };
 
 // Reusable state of runs over one problem. Not thread-safe.
@@ -83,11 +103,10 @@ class Flood {
   void ServeSource(int32_t rank);
   bool SearchFabric(int32_t rank, LinkId uplink, Reach reach);
   bool SendThrough(int32_t rank, int32_t destination, int32_t last_visit, LinkId last, bool crosses);
-  bool Useful(int32_t source, int32_t destination, bool crosses);
   int32_t FillCandidates(int32_t source, int32_t destination, bool crosses, uint64_t* row);
   int32_t Choose(const uint64_t* row, int32_t count, int32_t destination);
   void CountCopy(int32_t chunk, int32_t destination);
-  bool WorthWaiting(LinkId link, int32_t chunk, int64_t arrival_ps);
+  bool ComesSoonerElsewhere(LinkId link, int32_t chunk, int64_t arrival_ps);
   void Send(std::span<const LinkId> links, std::span<const int32_t> chunks, int64_t bytes);
   void Push(int64_t at_ps, uint64_t happens, int32_t rank = 0) {
     queue_.Push(at_ps, happens << 32 | static_cast<uint64_t>(rank));
@@ -95,8 +114,6 @@ class Flood {
   void Handle(uint64_t event);
   PathTimes Times(std::span<const LinkId> links, int64_t bytes) const;
   int64_t Duration(LinkId link, int64_t bytes) const;
-  void MarkDestination(int32_t rank);
-  void MarkSource(int32_t rank);
 
   const CopyProblem& problem_;
   const Topology& topology_;
@@ -127,8 +144,7 @@ class Flood {
   std::vector<GreedyMove> moves_;
   EventQueue queue_;
   std::vector<Event> batch_;
-  std::vector<int32_t> marked_destinations_, marked_sources_;
-  std::vector<char> destination_marked_, source_marked_;
+  Marks destinations_, sources_;
   std::vector<char> starved_;  // ranks with an idle uplink and nothing to send
   std::vector<int32_t> rotation_;
   std::vector<uint64_t> scratch_;

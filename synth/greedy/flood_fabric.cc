@@ -66,7 +66,6 @@ bool Flood::SearchFabric(int32_t rank, LinkId uplink, Reach reach) {
       if ((reach == Reach::kOtherGroups && !other_group) || (reach == Reach::kOwnGroup && other_group))
         continue;
       const bool crosses = reach == Reach::kOtherGroups;
-      if (!Useful(rank, head, crosses)) continue;
       if (!SendThrough(rank, head, static_cast<int32_t>(v), link, crosses)) continue;
       rotation_[visit.link.index()] = static_cast<int32_t>(at + 1);
       return true;
@@ -76,10 +75,11 @@ bool Flood::SearchFabric(int32_t rank, LinkId uplink, Reach reach) {
 }
 
 bool Flood::SendThrough(int32_t rank, int32_t destination, int32_t last_visit, LinkId last, bool crosses) {
+  int32_t count = FillCandidates(rank, destination, crosses, scratch_.data());
+  if (count == 0) return false;
   std::vector<LinkId> links = {last};
   for (int32_t v = last_visit; v >= 0; v = visits_[v].parent) links.push_back(visits_[v].link);
   std::reverse(links.begin(), links.end());
-  int32_t count = FillCandidates(rank, destination, crosses, scratch_.data());
   std::vector<int32_t> picked;
   int64_t bytes = 0;
   while (count > 0) {

@@ -17,15 +17,15 @@
 #include "synth/common/rank_graph.h"
 #include "synth/common/reverse.h"
 #include "synth/common/step_limit.h"
+#include "synth/greedy/improve.h"
 #include "synth/greedy/search.h"
-#include "synth/greedy/start.h"
 
 namespace xccl {
 namespace {
 
-using greedy::Method;
 using greedy::SearchOptions;
 using greedy::SearchResult;
+using Method = decltype(greedy::FindFlood);
 
 constexpr std::string_view kName = "greedy";
 constexpr int64_t kDefaultWork = 12'000'000;
@@ -37,6 +37,29 @@ constexpr size_t kSampled = 16;         // members whose distances stand for all
 constexpr int64_t kFewNeighbours = 16;  // with more, searching costs more, as the square of their number
 constexpr int32_t kMostChunks = 512;    // a part is cut into where no number is given
 
+// Moves of all chunks. Chunks of a collective with a name are alike.
+int64_t MovesOf(const Collective& collective) {
+  const int64_t chunks = collective.num_chunks();
+  const int64_t alike = collective.kind() == CollectiveKind::kCustom ? 1 : chunks;
+  std::vector<Holding> holdings;
+  int64_t moves = 0;
+  for (int64_t c = 0; c < chunks; c += alike) {
+    collective.After(ChunkId(c), holdings);
+    moves += static_cast<int64_t>(holdings.size());
+    if (!collective.Reduces()) continue;
+    collective.Before(ChunkId(c), holdings);
+    moves += static_cast<int64_t>(holdings.size());
+  }
+  return std::max<int64_t>(moves * alike, 1);
+}
+
+// The least chunks a part where the members that need a part take turns at making its sums.
+int64_t ChunksInTurn(const Collective& collective) {
+  const bool in_turn =
+      collective.num_parts() == 1 && collective.Reduces() && collective.kind() != CollectiveKind::kReduce;
+  return in_turn ? collective.num_members() : 1;
+}
+
 class CandidateSearch {
  public:
   explicit CandidateSearch(const SynthesisRequest& request)
@@ -44,7 +67,8 @@ class CandidateSearch {
         topology_(*request.topology),
         reversed_(request.collective->Reduces() ? ReverseTopology(topology_) : topology_),
         left_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
-        deadline_(DeadlineOf(request)) {}
+        deadline_(DeadlineOf(request)),
+        budget_(kName, request) {}
 
   StatusOr<Synthesis> Run() {
     XCCL_ASSIGN_OR_RETURN(bound_, BoundOf(request_));
@@ -61,7 +85,7 @@ class CandidateSearch {
       best_->exact = MeetsBound(best_ps_, bound_);
       return *std::move(best_);
     }
-    if (fewest_steps_ > 0) return StepsUsed(kName, request_, fewest_steps_);
+    if (budget_.HasRefused()) return budget_.Refusal();
     return BugError("greedy: no candidate delivers everything although all ranks are reachable");
   }
 
@@ -78,7 +102,7 @@ class CandidateSearch {
       if (std::optional<Schedule> better = greedy::ImproveSchedule(phases.spread, plain, improve))
         Consider(start.collective, *std::move(better));
     } else if (phases.has_gather && !phases.has_spread) {
-      // What is summed up on the way in is copied on the way out of the machine turned round.
+      // Sums are copies on the reversed machine, played backwards.
       const Schedule copies = Reverse(plain, reversed_, start.collective, TransferOp::kCopy);
       if (const std::optional<Schedule> better = greedy::ImproveSchedule(phases.gather, copies, improve)) {
         Schedule sums = RunBackwards(phases.gather, *better, true);
@@ -88,35 +112,18 @@ class CandidateSearch {
     }
     left_ /= 4;
     // A search runs to its end once it has begun.
-    const bool fits = WholeMoves(start.collective) * kWorkPerMove <= left_;
+    const bool fits = MovesOf(start.collective) * kWorkPerMove <= left_;
     if (fits && (phases.has_gather || phases.has_spread)) TryMethods(start.collective, phases);
-    if (!best_) return StepsUsed(kName, request_, fewest_steps_);
+    if (!best_) return budget_.Refusal();
     best_->exact = MeetsBound(best_ps_, bound_);
     return *std::move(best_);
-  }
-
-  // Moves of a collective's chunks; where nothing is cut, what one more cut of each part adds to the work.
-  static int64_t WholeMoves(const Collective& collective) {
-    std::vector<Holding> holdings;
-    int64_t moves = 0;
-    for (int32_t c = 0; c < collective.num_chunks(); ++c) {
-      collective.After(ChunkId(c), holdings);
-      moves += static_cast<int64_t>(holdings.size());
-      if (!collective.Reduces()) continue;
-      collective.Before(ChunkId(c), holdings);
-      moves += static_cast<int64_t>(holdings.size());
-    }
-    return std::max<int64_t>(moves, 1);
   }
 
   // 1, 2, 4.. chunks a part (for sums made in turn: multiples of the members) while they help and work lasts.
   Status TryCuts(SumAt sum_at) {
     if (request_.limits.chunks) return TryCut(*request_.limits.chunks, sum_at);
-    const bool in_turn = sum_at == SumAt::kEach && request_.collective->num_parts() == 1 &&
-                         request_.collective->Reduces() &&
-                         request_.collective->kind() != CollectiveKind::kReduce;
-    const int64_t unit = in_turn ? request_.collective->num_members() : 1;
-    const int64_t moves = WholeMoves(*request_.collective) * unit;
+    const int64_t unit = sum_at == SumAt::kEach ? ChunksInTurn(*request_.collective) : 1;
+    const int64_t moves = MovesOf(*request_.collective) * unit;
     const int64_t share = sum_at == SumAt::kCenter ? left_ / 3 : left_;
     const int64_t floor = left_ - share;
     int32_t without_gain = 0;
@@ -136,13 +143,12 @@ class CandidateSearch {
     Collective collective = request_.collective->WithChunks(chunks);
     XCCL_ASSIGN_OR_RETURN(const Phases phases, MakePhases(topology_, reversed_, collective,
                                                           request_.size_bytes, request_.model, sum_at));
-    if (!phases.has_gather && !phases.has_spread) {
-      Schedule nothing;
-      nothing.num_chunks = collective.num_chunks();
-      Consider(collective, std::move(nothing));
-      return OkStatus();
+    if (phases.has_gather || phases.has_spread) {
+      TryMethods(collective, phases);
+    } else {
+      best_ = NothingToMove(kName, request_);
+      best_ps_ = 0;
     }
-    TryMethods(collective, phases);
     return OkStatus();
   }
 
@@ -150,27 +156,14 @@ class CandidateSearch {
     const bool floods = (!phases.has_gather || greedy::Floods(phases.gather)) &&
                         (!phases.has_spread || greedy::Floods(phases.spread));
     const std::vector<int64_t> batches = Batches(phases.spread);
+    const int64_t cost = static_cast<int64_t>(collective.num_chunks()) * topology_.num_links() * 10;
     bool found = false;
-    for (size_t b = 0; b < batches.size(); ++b) {
-      if (b > 0 && (left_ <= 0 || deadline_())) break;
-      if (floods) found |= TryMethod(collective, phases, Method::kFlood, batches[b]);
+    for (int64_t batch_bytes : batches) {
       if (found && (left_ <= 0 || deadline_())) break;
-      for (Method method : {Method::kShortTrees, Method::kCompromiseTrees, Method::kLightTrees}) {
-        if (found && tight_) break;
-        const int64_t cost = static_cast<int64_t>(collective.num_chunks()) * topology_.num_links() * 10;
-        if (found && (cost > left_ || deadline_())) break;
-        if (best_ && MeetsBound(best_ps_, bound_)) break;
-        found |= TryMethod(collective, phases, method, batches[b]);
-        if (!SeveralNeeders(phases)) break;  // the methods differ in trees of several needers alone
-      }
+      if (floods) found |= TryMethod(collective, phases, greedy::FindFlood, batch_bytes);
+      if (found && (tight_ || cost > left_ || deadline_() || MeetsBound(best_ps_, bound_))) continue;
+      found |= TryMethod(collective, phases, greedy::FindTrees, batch_bytes);
     }
-  }
-
-  static bool SeveralNeeders(const Phases& phases) {
-    for (const CopyProblem* problem : {&phases.gather, &phases.spread})
-      for (const std::vector<int32_t>& needers : problem->needers)
-        if (needers.size() > 1) return true;
-    return false;
   }
 
   // Sizes of messages worth trying: single chunks first; several where a link's fixed time matters.
@@ -187,10 +180,10 @@ class CandidateSearch {
     return batches;
   }
 
-  bool TryMethod(const Collective& collective, const Phases& phases, Method method, int64_t batch_bytes) {
+  bool TryMethod(const Collective& collective, const Phases& phases, const Method& find,
+                 int64_t batch_bytes) {
     const bool both = phases.has_gather && phases.has_spread;
     SearchOptions options{
-        .method = method,
         .seed = request_.seed,
         .batch_bytes = batch_bytes,
         .work = std::max<int64_t>(0, left_ / (both                     ? 12
@@ -202,13 +195,13 @@ class CandidateSearch {
     std::optional<SearchResult> gather, spread;
     int64_t work = 0;
     if (phases.has_gather) {
-      gather = greedy::FindCopies(phases.gather, options, work);
+      gather = find(phases.gather, options, work);
       left_ -= work;
       if (!gather) return false;
     }
     work = 0;
     if (phases.has_spread) {
-      spread = greedy::FindCopies(phases.spread, options, work);
+      spread = find(phases.spread, options, work);
       left_ -= work;
       if (!spread) return false;
     }
@@ -227,11 +220,7 @@ class CandidateSearch {
   }
 
   void Consider(const Collective& collective, Schedule schedule) {
-    const int32_t steps = schedule.num_steps();
-    if (request_.limits.steps && steps > *request_.limits.steps) {
-      fewest_steps_ = fewest_steps_ == 0 ? steps : std::min(fewest_steps_, steps);
-      return;
-    }
+    if (!budget_.Allows(schedule.num_steps())) return;
     left_ -= 30 * schedule.size();
     // Where no other candidate will follow there is nothing to compare.
     const bool alone = !best_ && left_ <= 0;
@@ -257,7 +246,7 @@ class CandidateSearch {
   int64_t best_ps_ = INT64_MAX;
   std::optional<Synthesis> best_;
   bool tight_ = false;  // the last method's result: SearchResult::tight
-  int32_t fewest_steps_ = 0;
+  StepBudget budget_;
 };
 
 Status Serves(const SynthesisRequest& request) {
@@ -299,37 +288,6 @@ double EstimatePs(const SynthesisRequest& request) {
   return slowest * 1e12 * 1.1 + alpha * hops;
 }
 
-// Chunk moves that an engine without relays makes for a collective with one chunk a part.
-int64_t LeastMoves(const Collective& collective) {
-  const int64_t n = collective.num_members(), parts = collective.num_parts();
-  switch (collective.kind()) {
-    case CollectiveKind::kAllreduce:
-    case CollectiveKind::kBarrier:
-      return 2 * n * n;
-    case CollectiveKind::kGather:
-    case CollectiveKind::kScatter:
-    case CollectiveKind::kAlltoall:
-    case CollectiveKind::kAlltoallv:
-    case CollectiveKind::kSendrecv:
-      return parts;
-    case CollectiveKind::kAllgather:
-    case CollectiveKind::kAllgatherv:
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kReduceScatterv:
-    case CollectiveKind::kBroadcast:
-    case CollectiveKind::kReduce:
-    case CollectiveKind::kCustom:
-      return parts * n;
-  }
-  return parts * n;
-}
-
-bool MovesPairs(CollectiveKind kind) {
-  return kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter ||
-         kind == CollectiveKind::kAlltoall || kind == CollectiveKind::kAlltoallv ||
-         kind == CollectiveKind::kSendrecv;
-}
-
 // Hops between members, on average over a few of them.
 double MeanDistance(const RankGraph& graph, std::span<const Rank> members) {
   Router router(graph);
@@ -346,14 +304,16 @@ double MeanDistance(const RankGraph& graph, std::span<const Rank> members) {
 // of a rank's neighbours, since a search looks at all of them.
 int64_t WorkOf(const SynthesisRequest& request) {
   const Collective& collective = *request.collective;
-  const int64_t moves = kMovesPerMove * request.limits.chunks.value_or(1) * LeastMoves(collective);
+  const int64_t moves =
+      kMovesPerMove * request.limits.chunks.value_or(1) * ChunksInTurn(collective) * MovesOf(collective);
   if (collective.num_members() <= kFewRanks) return moves;
   std::optional<RankGraph> own;
   if (request.graphs == nullptr) own.emplace(*request.topology);
   const RankGraph& graph = own ? *own : request.graphs->forward();
   const int64_t neighbours = graph.num_hops() / graph.num_ranks();
   const int64_t density = std::max<int64_t>(1, neighbours * neighbours / (kFewNeighbours * kFewNeighbours));
-  const double hops = MovesPairs(collective.kind()) ? MeanDistance(graph, collective.ranks()) : 1;
+  const double hops =
+      MovesOf(collective) == collective.num_parts() ? MeanDistance(graph, collective.ranks()) : 1;
   return static_cast<int64_t>(static_cast<double>(moves * density) * std::max(1.0, hops));
 }
 

@@ -2,6 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
+
+#include "ir/schedule.h"
+#include "synth/common/problem.h"
 
 namespace xccl::greedy {
 
@@ -12,5 +16,11 @@ struct GreedyMove {
   int32_t path = 0;
   int32_t step = 0;
 };
+
+// The table of all links' own paths, id for id.
+PathTable LinkPaths(const Topology& topology);
+
+// Copies in the order of the moves; not normalized.
+Schedule ScheduleOf(const CopyProblem& problem, const PathTable& paths, const std::vector<GreedyMove>& moves);
 
 }  // namespace xccl::greedy

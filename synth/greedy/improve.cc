@@ -7,9 +7,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "base/random.h"
 #include "base/units.h"
+#include "synth/common/bit_table.h"
+#include "synth/greedy/greedy_move.h"
 
 namespace xccl::greedy {
 namespace {
@@ -43,13 +46,11 @@ class Improver {
     first_child_.resize(n), sibling_.resize(n), step_.resize(n);
   }
 
-  ImproveResult Run() {
-    ImproveResult result;
-    if (!Time()) return result;
-    Keep(result);
-    int64_t late = Aim(result.time_ps);
-    double warmth = 0.02;
-    while (work_ < options_.work && result.time_ps > options_.goal_ps && late > 0) {
+  std::vector<GreedyMove> Run() {
+    XCCL_CHECK(Time());
+    Keep();
+    int64_t late = Aim();
+    while (work_ < options_.work && best_ps_ > options_.goal_ps && late > 0) {
       const Change change = Draw();
       if (change.transfer < 0) {
         ++work_;  // on a chain there may be nothing to change
@@ -58,7 +59,7 @@ class Improver {
       const Change back = Apply(change);
       const bool possible = Time();
       const int64_t now = possible ? Lateness() : INT64_MAX;
-      warmth = 0.05 * (1 - static_cast<double>(work_) / static_cast<double>(options_.work));
+      const double warmth = 0.05 * (1 - static_cast<double>(work_) / static_cast<double>(options_.work));
       const double rise = possible ? static_cast<double>(now - late) / static_cast<double>(average_ps_) : 1e9;
       if (rise > 0 && (warmth <= 0 || random_.Unit() >= std::exp(-rise / (10 * warmth)))) {
         Apply(back);
@@ -66,13 +67,12 @@ class Improver {
         continue;
       }
       late = now;
-      if (time_ps_ < result.time_ps) {
-        Keep(result);
-        late = Aim(result.time_ps);
+      if (time_ps_ < best_ps_) {
+        Keep();
+        late = Aim();
       }
     }
-    result.work = work_;
-    return result;
+    return std::move(best_);
   }
 
  private:
@@ -130,18 +130,18 @@ class Improver {
     return late;
   }
 
-  int64_t Aim(int64_t best_ps) {
-    aim_ps_ = std::max(options_.goal_ps, best_ps - best_ps / 12);
+  int64_t Aim() {
+    aim_ps_ = std::max(options_.goal_ps, best_ps_ - best_ps_ / 12);
     int64_t sum = 0;
     for (size_t t = 0; t < chunk_.size(); ++t) sum += Duration(static_cast<int32_t>(t));
     average_ps_ = std::max<int64_t>(1, sum / static_cast<int64_t>(chunk_.size()));
     return Lateness();
   }
 
-  void Keep(ImproveResult& result) const {
-    result.time_ps = time_ps_;
-    result.moves.clear();
-    for (int32_t t : ready_) result.moves.push_back({chunk_[t], link_[t], step_[t]});
+  void Keep() {
+    best_ps_ = time_ps_;
+    best_.clear();
+    for (int32_t t : ready_) best_.push_back({chunk_[t], link_[t], step_[t]});
   }
 
   size_t Place(int32_t t) const {
@@ -197,16 +197,40 @@ class Improver {
   std::vector<int64_t> start_ps_, end_ps_;
   std::vector<int32_t> cause_;  // what a transfer waited for last; -1: nothing
   std::vector<int32_t> next_, waits_, first_child_, sibling_, step_, ready_, late_;
+  int64_t best_ps_ = 0;
+  std::vector<GreedyMove> best_;
   int64_t time_ps_ = 0, aim_ps_ = 0, average_ps_ = 1, work_ = 0;
   bool stale_ = false;  // times are those of a change taken back
 };
 
+// The moves that local search takes.
+std::optional<std::vector<GreedyMove>> MovesOf(const CopyProblem& problem, const Schedule& copies) {
+  std::vector<GreedyMove> moves;
+  BitTable sent(problem.topology->num_ranks(), problem.chunks);
+  for (int64_t t = 0; t < copies.size(); ++t) {
+    const std::span<const LinkId> links = copies.paths[copies.path[t]];
+    if (links.size() != 1) return std::nullopt;
+    for (int32_t i = 0; i < copies.count[t]; ++i) {
+      const int32_t chunk = copies.first[t].value + i;
+      if (sent.Get(copies.dst[t].value, chunk)) return std::nullopt;
+      sent.Set(copies.dst[t].value, chunk);
+      moves.push_back({.chunk = chunk, .path = links[0].value, .step = copies.step[t]});
+    }
+  }
+  if (moves.empty()) return std::nullopt;
+  return moves;
+}
+
 }  // namespace
 
-ImproveResult Improve(const CopyProblem& problem, const std::vector<GreedyMove>& moves,
-                      const ImproveOptions& options) {
-  if (moves.empty() || options.work <= 0) return {.time_ps = INT64_MAX, .moves = moves, .work = 0};
-  return Improver(problem, moves, options).Run();
+std::optional<Schedule> ImproveSchedule(const CopyProblem& problem, const Schedule& copies,
+                                        const ImproveOptions& options) {
+  const std::optional<std::vector<GreedyMove>> moves = MovesOf(problem, copies);
+  if (!moves || options.work <= 0) return std::nullopt;
+  const std::vector<GreedyMove> improved = Improver(problem, *moves, options).Run();
+  Schedule schedule = ScheduleOf(problem, LinkPaths(*problem.topology), improved);
+  Normalize(schedule);
+  return schedule;
 }
 
 }  // namespace xccl::greedy

@@ -1,11 +1,14 @@
-// Every link has a queue. At a path's first link the transfer goes first that has the longest way before it,
-// counted to the farthest rank that its chunk still has to reach; at later links the one that set out first.
+// Every link has a queue. At a path's first link the transfer goes first that has the longest path ahead of
+// it, counted to the farthest rank that its chunk still has to reach; at later links the one that set out
+// first.
 #include "synth/greedy/list.h"
 
 #include <algorithm>
 #include <functional>
 #include <queue>
+#include <tuple>
 
+#include "base/graph/grouped.h"
 #include "base/units.h"
 #include "ir/simulate/event_queue.h"
 #include "ir/time_model.h"
@@ -25,7 +28,7 @@ class ListScheduler {
         last_step_(costs_.size(), -1),
         waiting_(static_cast<size_t>(routes.paths.size())) {}
 
-  ListResult Run() {
+  std::vector<GreedyMove> Run() {
     Index();
     for (size_t t = 0; t < routes_.transfers.size(); ++t)
       if (routes_.transfers[t].parent < 0) Ready(static_cast<int32_t>(t));
@@ -34,10 +37,10 @@ class ListScheduler {
     while (!events_.empty()) {
       const int64_t now = events_.PopBatch(batch);
       std::ranges::sort(batch, {}, &Event::what);
-      for (const Event& event : batch) Handle(event.what, now);
+      for (const Event& event : batch) Handle(event.what);
       ServeTouched(now);
     }
-    return std::move(result_);
+    return std::move(moves_);
   }
 
  private:
@@ -46,27 +49,26 @@ class ListScheduler {
   static uint64_t GetsTo(int32_t message, int32_t position) {
     return (static_cast<uint64_t>(message) + 1) << 32 | static_cast<uint64_t>(position);
   }
-  void Handle(uint64_t event, int64_t now) {
+  void Handle(uint64_t event) {
     const int32_t position = static_cast<int32_t>(event & 0xffffffffU);
     if (event >> 32 == 0) {
       touched_.push_back(position);
       return;
     }
     const int32_t message = static_cast<int32_t>((event >> 32) - 1);
-    if (position == static_cast<int32_t>(Path(message).size())) return Deliver(message, now);
+    if (position == static_cast<int32_t>(Path(message).size())) return Deliver(message);
     const LinkId link = Path(message)[static_cast<size_t>(position)];
     queues_[link.index()].push({message, 0, message, position});
     touched_.push_back(link.value);
   }
-  // Of a link: a transfer that is ready to set out (position 0), or a message under way.
+  // A transfer that is ready to set out over a link (position 0), or a message under way.
   struct Entry {
     int64_t key;   // least first
     int32_t turn;  // then this: which destination's turn it is at this source
     int32_t id;    // transfer or message
     int32_t position;
     bool operator>(const Entry& other) const {
-      if (key != other.key) return key > other.key;
-      return turn != other.turn ? turn > other.turn : id > other.id;
+      return std::tie(key, turn, id) > std::tie(other.key, other.turn, other.id);
     }
   };
   struct Message {
@@ -82,19 +84,15 @@ class ListScheduler {
 
   int64_t Duration(LinkId link, int64_t bytes) const { return BusyPs(costs_[link.index()], bytes); }
 
-  // Children of every transfer, and its remaining way. Children come after their parent.
+  // Children of every transfer, and the time of its remaining path. Children come after their parent.
   void Index() {
     const size_t n = routes_.transfers.size();
-    first_child_.assign(n + 1, 0);
-    for (const RoutedTransfer& t : routes_.transfers)
-      if (t.parent >= 0) ++first_child_[static_cast<size_t>(t.parent) + 1];
-    for (size_t i = 0; i < n; ++i) first_child_[i + 1] += first_child_[i];
-    children_.resize(static_cast<size_t>(first_child_[n]));
-    std::vector<int32_t> next(first_child_.begin(), first_child_.end());
+    children_ = GroupItems<int32_t>(n, [&](auto add) {
+      for (size_t i = 0; i < n; ++i)
+        if (const int32_t parent = routes_.transfers[i].parent; parent >= 0)
+          add(parent, static_cast<int32_t>(i));
+    });
     remaining_ps_.assign(n, 0);
-    for (size_t i = 0; i < n; ++i)
-      if (const int32_t parent = routes_.transfers[i].parent; parent >= 0)
-        children_[static_cast<size_t>(next[static_cast<size_t>(parent)]++)] = static_cast<int32_t>(i);
     for (size_t i = n; i-- > 0;) {
       const RoutedTransfer& t = routes_.transfers[i];
       for (LinkId l : routes_.paths[PathId(t.path)])
@@ -123,12 +121,9 @@ class ListScheduler {
     touched_.push_back(link.value);
   }
 
-  void Deliver(int32_t message, int64_t now) {
-    result_.time_ps = std::max(result_.time_ps, now);
+  void Deliver(int32_t message) {
     for (int32_t t : messages_[message].transfers)
-      for (int32_t i = first_child_[static_cast<size_t>(t)]; i < first_child_[static_cast<size_t>(t) + 1];
-           ++i)
-        Ready(children_[static_cast<size_t>(i)]);
+      for (int32_t child : children_[t]) Ready(child);
   }
 
   void ServeTouched(int64_t now) {
@@ -179,7 +174,7 @@ class ListScheduler {
     last_step_[first.index()] = message.step;
     for (int32_t t : message.transfers) {
       step_[static_cast<size_t>(t)] = message.step;
-      result_.moves.push_back({routes_.transfers[static_cast<size_t>(t)].chunk, path, message.step});
+      moves_.push_back({routes_.transfers[static_cast<size_t>(t)].chunk, path, message.step});
     }
     messages_.push_back(std::move(message));
     return static_cast<int32_t>(messages_.size()) - 1;
@@ -205,17 +200,18 @@ class ListScheduler {
   std::vector<int64_t> free_ps_;
   std::vector<int32_t> last_step_;
   std::vector<std::vector<int32_t>> waiting_;  // of a path: transfers ready to set out
-  std::vector<int32_t> first_child_, children_, step_, touched_;
+  Grouped<int32_t> children_;                  // by transfer
+  std::vector<int32_t> step_, touched_;
   std::vector<int64_t> remaining_ps_;
   std::vector<char> started_;
   std::vector<Message> messages_;
   EventQueue events_;
-  ListResult result_;
+  std::vector<GreedyMove> moves_;
 };
 
 }  // namespace
 
-ListResult ListSchedule(const CopyProblem& problem, const Routes& routes, int64_t batch_bytes) {
+std::vector<GreedyMove> ListSchedule(const CopyProblem& problem, const Routes& routes, int64_t batch_bytes) {
   return ListScheduler(problem, routes, batch_bytes).Run();
 }
 

@@ -1,4 +1,4 @@
-// The order in which routed transfers take their links: list scheduling, most remaining way first.
+// The order in which routed transfers take their links: list scheduling, longest remaining path first.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,8 @@
 
 namespace xccl::greedy {
 
-struct ListResult {
-  int64_t time_ps = 0;
-  std::vector<GreedyMove> moves;  // one a transfer, in the order in which they start
-};
-
-// A message takes further ready chunks of the same path while it stays within batch_bytes. Cost: n log n in
-// transfers × links of a path.
-ListResult ListSchedule(const CopyProblem& problem, const Routes& routes, int64_t batch_bytes);
+// One move a transfer, in the order in which they start. A message takes further ready chunks of the same
+// path while it stays within batch_bytes. Cost: n log n in transfers × links of a path.
+std::vector<GreedyMove> ListSchedule(const CopyProblem& problem, const Routes& routes, int64_t batch_bytes);
 
 }  // namespace xccl::greedy

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/units.h"
 #include "ir/time_model.h"
@@ -77,68 +78,36 @@ constexpr size_t kPipelinedPolicies = 14;
 constexpr std::array<size_t, kFloodPolicies.size()> kOrderForGroups = {15, 5,  17, 18, 14, 9, 2, 1,  0,  16,
                                                                        19, 12, 13, 3,  8,  7, 4, 10, 11, 6};
 
-// Which policy runs next. Pipelined: each in turn. Blocking: each once, then those that came farthest, where
-// a run that is given up is judged by what was left to do.
-class PolicyRanking {
- public:
-  PolicyRanking(TimeModel model, bool groups) : pipelined_(model == TimeModel::kPipelined), groups_(groups) {}
-
-  size_t num_policies() const { return pipelined_ ? kPipelinedPolicies : kFloodPolicies.size(); }
-
-  size_t Next(uint64_t run) {
-    if (pipelined_) return run % kPipelinedPolicies;
-    if (run < kFloodPolicies.size()) return groups_ ? kOrderForGroups[run] : run;
-    if (run == kFloodPolicies.size()) std::stable_sort(tried_.begin(), tried_.end());
-    return tried_[run % std::min(kFinalists, tried_.size())].policy;
-  }
-
-  void Note(size_t policy, int64_t time_ps, int64_t missing) {
-    if (tried_.size() < kFloodPolicies.size()) tried_.push_back({missing, time_ps, policy});
-  }
-
- private:
-  static constexpr size_t kFinalists = 5;
-  struct Tried {
-    int64_t missing, time_ps;
-    size_t policy;
-    bool operator<(const Tried& other) const {
-      return missing != other.missing ? missing < other.missing : time_ps < other.time_ps;
-    }
-  };
-  bool pipelined_, groups_;
-  std::vector<Tried> tried_;
-};
+// The policies that the blocking model runs again and again once each has run: those that came farthest.
+constexpr size_t kFinalists = 5;
 
 constexpr size_t kMostImprovedMoves = 8192;  // beyond which too few changes could be tried
 
-void AppendMoves(const Topology& topology, const PathTable& paths, const std::vector<GreedyMove>& moves,
-                 Schedule& schedule) {
-  schedule.paths = paths;
-  schedule.Reserve(static_cast<int64_t>(moves.size()));
-  for (const GreedyMove& move : moves) {
-    const std::span<const LinkId> links = paths[PathId(move.path)];
-    schedule.Add({.first = ChunkId(move.chunk),
-                  .count = 1,
-                  .src = *topology.RankOf(topology.link(links.front()).from),
-                  .dst = *topology.RankOf(topology.link(links.back()).to),
-                  .path = PathId(move.path),
-                  .op = TransferOp::kCopy,
-                  .step = move.step});
-  }
-}
+}  // namespace
 
-std::optional<SearchResult> SearchFloods(const CopyProblem& problem, const SearchOptions& options,
-                                         int64_t& work) {
+std::optional<SearchResult> FindFlood(const CopyProblem& problem, const SearchOptions& options,
+                                      int64_t& work) {
   Flood flood(problem);
   const int64_t bound = options.batch_bytes > 0 ? 0 : ArrivalBound(problem);
   std::vector<GreedyMove> best;
   int64_t best_ps = INT64_MAX;
-  PolicyRanking ranking(problem.model, flood.grouped());
-  for (uint64_t run = 0; run == 0 || (work < options.work && best_ps > bound &&
-                                      (!options.one_round || run < ranking.num_policies()));
+  struct Tried {
+    int64_t missing, time_ps;  // a run that was given up is judged by what was left to do
+    size_t policy;
+  };
+  std::vector<Tried> tried;
+  const size_t policies = problem.model == TimeModel::kPipelined ? kPipelinedPolicies : kFloodPolicies.size();
+  for (uint64_t run = 0;
+       run == 0 || (work < options.work && best_ps > bound && (!options.one_round || run < policies));
        ++run) {
     if (run > 0 && options.stopped && options.stopped()) break;
-    const size_t choice = ranking.Next(run);
+    size_t choice = run % policies;
+    if (problem.model == TimeModel::kBlocking) {
+      if (run == policies)
+        std::ranges::stable_sort(tried, {}, [](const Tried& t) { return std::pair(t.missing, t.time_ps); });
+      if (run >= policies) choice = tried[run % kFinalists].policy;
+      if (run < policies && flood.grouped()) choice = kOrderForGroups[run];
+    }
     FloodPolicy policy = kFloodPolicies[choice];
     policy.seed = options.seed * 1'000'003 + run;
     policy.deadline_ps = best_ps;
@@ -146,51 +115,28 @@ std::optional<SearchResult> SearchFloods(const CopyProblem& problem, const Searc
     const bool found = flood.Run(policy);
     work += flood.work() + 20 * static_cast<int64_t>(flood.moves().size()) + 2000;
     if (!found && best_ps == INT64_MAX) return std::nullopt;  // no policy will do better at reaching ranks
-    ranking.Note(choice, found ? flood.time_ps() : INT64_MAX, flood.missing());
+    if (run < policies) tried.push_back({flood.missing(), found ? flood.time_ps() : INT64_MAX, choice});
     if (!found || flood.time_ps() >= best_ps) continue;
     best = flood.moves();
     best_ps = flood.time_ps();
   }
-  const bool direct = std::all_of(best.begin(), best.end(), [&](const GreedyMove& move) {
-    return move.path < problem.topology->num_links();
-  });
-  if (best_ps > bound && direct && options.batch_bytes == 0 && best.size() <= kMostImprovedMoves &&
-      options.improve_work > 0) {
+  SearchResult result{.copies = ScheduleOf(problem, flood.paths(), best), .tight = best_ps <= bound};
+  if (!result.tight && options.batch_bytes == 0 && best.size() <= kMostImprovedMoves) {
     const ImproveOptions further{.seed = options.seed, .goal_ps = bound, .work = options.improve_work};
-    ImproveResult improved = Improve(problem, best, further);
-    if (improved.time_ps < best_ps) best = std::move(improved.moves), best_ps = improved.time_ps;
+    if (std::optional<Schedule> improved = ImproveSchedule(problem, result.copies, further))
+      result.copies = *std::move(improved);
   }
-  SearchResult result{.time_ps = best_ps, .copies = {}, .tight = best_ps <= bound};
-  result.copies.num_chunks = problem.chunks;
-  AppendMoves(*problem.topology, flood.paths(), best, result.copies);
   return result;
 }
 
-std::optional<SearchResult> SearchTrees(const CopyProblem& problem, const SearchOptions& options,
-                                        int64_t& work) {
-  const double depth_weight = options.method == Method::kShortTrees   ? 1
-                              : options.method == Method::kLightTrees ? 0
-                                                                      : 0.4;
-  std::optional<SearchResult> best;
-  for (uint64_t run = 0; run == 0 || (run < 12 && work < options.work); ++run) {
-    if (run > 0 && options.stopped && options.stopped()) break;
-    const TreePolicy policy{.seed = options.seed * 1'000'003 + run,
-                            .passes = run == 0 ? 2 : 3,
-                            .depth_weight = depth_weight,
-                            .balance = run != 1};
-    const Routes routes = ChooseTrees(problem, policy);
-    work += 3 * routes.work + 60 * static_cast<int64_t>(routes.transfers.size()) + 2000;
-    if (!routes.complete) return std::nullopt;
-    const ListResult listed = ListSchedule(problem, routes, options.batch_bytes);
-    if (best && listed.time_ps >= best->time_ps) continue;
-    best = SearchResult{.time_ps = listed.time_ps, .copies = {}, .tight = false};
-    best->copies.num_chunks = problem.chunks;
-    AppendMoves(*problem.topology, routes.paths, listed.moves, best->copies);
-  }
-  return best;
+std::optional<SearchResult> FindTrees(const CopyProblem& problem, const SearchOptions& options,
+                                      int64_t& work) {
+  const Routes routes = ChooseTrees(problem, options.seed * 1'000'003);
+  work += 3 * routes.work + 60 * static_cast<int64_t>(routes.transfers.size()) + 2000;
+  if (!routes.complete) return std::nullopt;
+  return SearchResult{
+      .copies = ScheduleOf(problem, routes.paths, ListSchedule(problem, routes, options.batch_bytes))};
 }
-
-}  // namespace
 
 bool Floods(const CopyProblem& problem) {
   int64_t chunks = 0, needs = 0;
@@ -200,12 +146,6 @@ bool Floods(const CopyProblem& problem) {
     needs += static_cast<int64_t>(problem.needers[c].size() + problem.holders[c].size());
   }
   return 2 * needs >= chunks * problem.topology->num_ranks();
-}
-
-std::optional<SearchResult> FindCopies(const CopyProblem& problem, const SearchOptions& options,
-                                       int64_t& work) {
-  return options.method == Method::kFlood ? SearchFloods(problem, options, work)
-                                          : SearchTrees(problem, options, work);
 }
 
 }  // namespace xccl::greedy

@@ -10,15 +10,7 @@
 
 namespace xccl::greedy {
 
-enum class Method : uint8_t {
-  kFlood,           // flood.h
-  kShortTrees,      // trees.h, every needer by its shortest way
-  kLightTrees,      // trees.h, as little load as possible
-  kCompromiseTrees  // between the two
-};
-
 struct SearchOptions {
-  Method method = Method::kFlood;
   uint64_t seed = 0;
   int64_t batch_bytes = 0;        // largest message of several chunks; 0: one chunk a message
   int64_t work = 0;               // after which no further run starts; the first always runs to its end
@@ -28,15 +20,18 @@ struct SearchOptions {
 };
 
 struct SearchResult {
-  int64_t time_ps = 0;  // by the search's own clock
-  Schedule copies;      // not normalized, steps in order
-  bool tight = false;   // no order of single chunks brings some rank what it needs sooner
+  Schedule copies;     // not normalized, steps in order
+  bool tight = false;  // no order of single chunks brings some rank what it needs sooner
 };
 
-// The best of the runs. Absent: the method does not deliver everything (a flood does not pass ranks that have
-// no need). What was done is added to `work` in any case.
-std::optional<SearchResult> FindCopies(const CopyProblem& problem, const SearchOptions& options,
-                                       int64_t& work);
+// The best of several floods (flood.h). Absent: they do not deliver everything, since a flood does not pass
+// ranks that have no need. What was done is added to `work` in any case.
+std::optional<SearchResult> FindFlood(const CopyProblem& problem, const SearchOptions& options,
+                                      int64_t& work);
+
+// Trees (trees.h) in the order of list.h. Absent and `work`: as for FindFlood. Uses seed and batch_bytes.
+std::optional<SearchResult> FindTrees(const CopyProblem& problem, const SearchOptions& options,
+                                      int64_t& work);
 
 // Is flooding worth a try: do most chunks go to most ranks?
 bool Floods(const CopyProblem& problem);

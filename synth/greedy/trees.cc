@@ -1,8 +1,8 @@
 // Prices: a link costs the time that the chunk takes it, times a factor that grows with the cube of the
-// link's load over the heaviest load of the pass before. A chunk with one needer takes the shortest way; ways
-// from one holder are searched together, a share of the needers at a time. A chunk with more grows a tree as
-// Takahashi and Matsuyama (1980): the nearest needer joins, and from then on ways may start at any rank of
-// the tree, at `depth_weight` of its distance from the root.
+// link's load over the heaviest load of the pass before. A chunk with one needer takes the cheapest path;
+// paths from one holder are searched together, a share of the needers at a time. A chunk with more grows a
+// tree as Takahashi and Matsuyama (1980): the nearest needer joins, and from then on paths may start at any
+// rank of the tree, at a part of its distance from the root.
 #include "synth/greedy/trees.h"
 
 #include <algorithm>
@@ -11,28 +11,28 @@
 
 #include "base/random.h"
 #include "base/units.h"
+#include "synth/greedy/greedy_move.h"
 
 namespace xccl::greedy {
 namespace {
 
+constexpr int32_t kPasses = 2;        // each routes all chunks again, knowing the load of the one before
 constexpr int32_t kShares = 8;        // searches a source makes for its chunks of one needer
 constexpr double kLoadedPrice = 8.0;  // further price of the most loaded link
+// Between 1, every needer by its shortest path, and 0, as little load as possible.
+constexpr double kDepthWeight = 0.4;
 
 class TreeBuilder {
  public:
-  TreeBuilder(const CopyProblem& problem, const TreePolicy& policy)
+  TreeBuilder(const CopyProblem& problem, uint64_t seed)
       : problem_(problem),
         topology_(*problem.topology),
-        policy_(policy),
-        random_(policy.seed),
+        random_(seed),
         costs_(LinkCosts(topology_, problem.model)),
         load_(costs_.size(), 0),
         price_(costs_.size(), 0),
         nodes_(static_cast<size_t>(topology_.num_nodes())) {
-    for (int32_t l = 0; l < topology_.num_links(); ++l) {
-      const LinkId self(l);
-      routes_.paths.Intern(std::span(&self, 1));
-    }
+    routes_.paths = LinkPaths(topology_);
     for (int32_t c = 0; c < problem.chunks; ++c) {
       if (problem.needers[c].empty()) continue;
       if (problem.needers[c].size() == 1) {
@@ -47,7 +47,7 @@ class TreeBuilder {
   Routes Build() {
     random_.Shuffle(std::span(multiples_));
     for (auto& [holders, chunks] : singles_) random_.Shuffle(std::span(chunks));
-    for (int32_t pass = 0; pass < policy_.passes; ++pass) {
+    for (int32_t pass = 0; pass < kPasses; ++pass) {
       heaviest_ = *std::max_element(load_.begin(), load_.end());
       RouteSingles();
       for (int32_t chunk : multiples_) {
@@ -87,7 +87,7 @@ class TreeBuilder {
     for (int32_t l = 0; l < topology_.num_links(); ++l) {
       const double busy = Busy(l, bytes);
       const double full = heaviest > 0 ? (load_[l] + busy) / (heaviest + busy) : 0;
-      const double factor = policy_.balance ? 1 + kLoadedPrice * full * full * full : 1;
+      const double factor = 1 + kLoadedPrice * full * full * full;
       price_[l] = (static_cast<double>(costs_[l].delay_ps) + busy * factor) * (1 + 1e-4 * random_.Unit());
     }
     routes_.work += topology_.num_links();
@@ -128,7 +128,7 @@ class TreeBuilder {
   }
 
   // The links from the tree (or a holder) to a node, first link first.
-  std::vector<int32_t> Way(int32_t node) const {
+  std::vector<int32_t> PathTo(int32_t node) const {
     std::vector<int32_t> links;
     while (nodes_[node].tree != search_) {
       links.push_back(nodes_[node].via);
@@ -153,7 +153,7 @@ class TreeBuilder {
             routes_.complete = false;
             continue;
           }
-          chosen_[chunks[i]] = Way(node);
+          chosen_[chunks[i]] = PathTo(node);
           Commit(chunks[i]);
         }
       }
@@ -173,10 +173,10 @@ class TreeBuilder {
         return;
       }
       if (!needed_[*node] || nodes_[*node].tree == search_) continue;
-      // Every rank on the way joins the tree; what a switch has seen does not stay there.
-      const std::vector<int32_t> way = Way(*node);
-      double depth = nodes_[topology_.link(LinkId(way.front())).from.index()].depth;
-      for (int32_t l : way) {
+      // Every rank on the path joins the tree; what a switch has seen does not stay there.
+      const std::vector<int32_t> path = PathTo(*node);
+      double depth = nodes_[topology_.link(LinkId(path.front())).from.index()].depth;
+      for (int32_t l : path) {
         links.push_back(l);
         depth += price_[l];
         const NodeId head = topology_.link(LinkId(l)).to;
@@ -187,7 +187,7 @@ class TreeBuilder {
         state.depth = depth;
         state.search = search_ - 1;  // forget the distance, so that the new one is taken
         const int32_t via = state.via;
-        Reach(head.value, depth * policy_.depth_weight, via);
+        Reach(head.value, depth * kDepthWeight, via);
       }
     }
   }
@@ -200,7 +200,7 @@ class TreeBuilder {
     chosen_[chunk].clear();
   }
 
-  // Links come way by way, so that a transfer's source was reached by one listed before.
+  // Links come path by path, so that a transfer's source was reached by one listed before.
   void Emit() {
     std::vector<int32_t> brought(static_cast<size_t>(topology_.num_nodes()), -1);
     std::vector<LinkId> path;
@@ -223,7 +223,6 @@ class TreeBuilder {
 
   const CopyProblem& problem_;
   const Topology& topology_;
-  const TreePolicy policy_;
   Random random_;
   std::vector<LinkCost> costs_;
   std::vector<double> load_, price_;
@@ -240,8 +239,6 @@ class TreeBuilder {
 
 }  // namespace
 
-Routes ChooseTrees(const CopyProblem& problem, const TreePolicy& policy) {
-  return TreeBuilder(problem, policy).Build();
-}
+Routes ChooseTrees(const CopyProblem& problem, uint64_t seed) { return TreeBuilder(problem, seed).Build(); }
 
 }  // namespace xccl::greedy

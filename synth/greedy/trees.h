@@ -11,13 +11,6 @@
 
 namespace xccl::greedy {
 
-struct TreePolicy {
-  uint64_t seed = 0;
-  int32_t passes = 2;       // each pass routes all chunks again, knowing the load of the one before
-  double depth_weight = 1;  // 1: every needer by its shortest way; 0: as little load as possible
-  bool balance = true;      // loaded links cost more
-};
-
 // One chunk from one GPU to the next GPU. Transfers of a chunk come after the one that brings it.
 struct RoutedTransfer {
   int32_t chunk = 0;
@@ -32,7 +25,7 @@ struct Routes {
   int64_t work = 0;      // links looked at
 };
 
-// Cost: a shortest-path search per source and share of its chunks, or per chunk where it has several needers.
-Routes ChooseTrees(const CopyProblem& problem, const TreePolicy& policy);
+// Two shortest-path searches per source and share of its chunks, or per chunk where it has several needers.
+Routes ChooseTrees(const CopyProblem& problem, uint64_t seed);
 
 }  // namespace xccl::greedy

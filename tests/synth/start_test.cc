@@ -1,5 +1,5 @@
 // The greedy engine, starting from a plan of another engine.
-#include "synth/greedy/start.h"
+#include "synth/greedy/improve.h"
 
 #include <gtest/gtest.h>
 
