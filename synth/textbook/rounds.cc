@@ -6,7 +6,7 @@
 #include <bit>
 #include <set>
 
-#include "synth/common/problem.h"
+#include "synth/common/bit_table.h"
 
 namespace xccl {
 namespace {
