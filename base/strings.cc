@@ -31,6 +31,40 @@ std::string Join(std::span<const std::string> items, std::string_view separator)
   return joined;
 }
 
+std::string EscapedXml(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '&')
+      escaped += "&amp;";
+    else if (c == '<')
+      escaped += "&lt;";
+    else if (c == '>')
+      escaped += "&gt;";
+    else if (c == '"')
+      escaped += "&quot;";
+    else if (static_cast<unsigned char>(c) < ' ')
+      escaped += "&#" + std::to_string(static_cast<int>(c)) + ";";
+    else
+      escaped += c;
+  }
+  return escaped;
+}
+
+size_t Utf8Length(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  const size_t length = lead < 0x80 ? 1 : lead >> 5 == 6 ? 2 : lead >> 4 == 14 ? 3 : lead >> 3 == 30 ? 4 : 0;
+  if (length == 0 || text.size() < length) return 0;
+  uint32_t code = length == 1 ? lead : lead & (0x7Fu >> length);
+  for (size_t i = 1; i < length; ++i) {
+    if (byte(i) >> 6 != 2) return 0;
+    code = code << 6 | (byte(i) & 0x3Fu);
+  }
+  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
+  return code >= kLeast[length] && code <= 0x10FFFF && !surrogate ? length : 0;
+}
+
 namespace {
 
 constexpr size_t kEdit = 2, kOtherCase = 1;

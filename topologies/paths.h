@@ -57,8 +57,8 @@ NeighbourTable GpuNeighboursOf(const Topology& topology, Rank rank);
 // int64.
 std::vector<std::optional<int64_t>> LeastLatencyFrom(const Topology& topology, NodeId from,
                                                      std::span<const int64_t> link_ps = {});
-std::vector<std::optional<int64_t>> LeastLatencyTo(const Topology& topology, NodeId to,
-                                                   std::span<const int64_t> link_ps = {});
+// The least sum of latency + overhead from every node to one.
+std::vector<std::optional<int64_t>> LeastLatencyTo(const Topology& topology, NodeId to);
 
 // The fewest transfers from (to) one rank to every other, by rank; nullopt: unreachable. A path through
 // switches, NICs and CPUs counts as one, and each GPU between adds one. Linear in nodes + links.

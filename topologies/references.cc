@@ -8,20 +8,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <tuple>
+#include <unordered_set>
 
 #include "base/strings.h"
+#include "base/units.h"
 
 namespace xccl {
-
-struct NodeIndex::Item {
-  std::optional<HostId> host;
-  bool any_host = false;  // "*/gpu:0"
-  std::optional<NodeKind> kind;
-  std::string_view id;  // with a trailing '*' where matches is true
-  bool matches = false;
-};
 
 namespace {
 
@@ -29,10 +22,8 @@ constexpr std::array<NodeKind, 4> kKinds = {NodeKind::kGpu, NodeKind::kSwitch, N
                                             NodeKind::kCpu};
 
 std::optional<int64_t> Number(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  const StatusOr<int64_t> value = ParseInteger(text, INT64_MIN, INT64_MAX);
+  return value.ok() ? std::optional(*value) : std::nullopt;
 }
 
 // Splits "gpu:3" into its kind and "3"; text without a kind stays as it is.
@@ -81,10 +72,7 @@ std::string_view NodeKindName(NodeKind kind) {
 }
 
 std::string NodeIndex::Key(std::optional<HostId> host, std::string_view id) {
-  std::string key = host ? std::to_string(host->value) : std::string();
-  key += '/';
-  key += id;
-  return key;
+  return fmt::format("{}/{}", host ? std::to_string(host->value) : "", id);
 }
 
 std::optional<NodeId> NodeIndex::Update() {
@@ -122,174 +110,174 @@ std::optional<HostId> NodeIndex::FindHost(std::string_view name) const {
   return HostId(found->second);
 }
 
+// One item of a reference, which is looked up in a scope.
+struct NodeIndex::Item {
+  const NodeIndex& index;
+  const ReferenceScope& scope;
+  std::string_view id;  // with a trailing '*' where matches is true
+  std::optional<HostId> host = {};
+  bool any_host = false;  // "*/gpu:0"
+  std::optional<NodeKind> kind = {};
+  bool matches = false;
+
+  std::optional<HostId> SearchedHost() const { return host ? host : any_host ? std::nullopt : scope.host; }
+
+  // Moves "HOST/" from the item's text to its host fields.
+  Status TakeHost() {
+    const size_t slash = id.find('/');
+    if (slash == std::string_view::npos) return OkStatus();
+    const std::string_view name = id.substr(0, slash);
+    id.remove_prefix(slash + 1);
+    any_host = name == "*";
+    if (any_host) return OkStatus();
+    host = index.FindHost(scope.prefix + std::string(name));
+    if (!host) host = index.FindHost(name);
+    if (host) return OkStatus();
+    if (index.spec_.hosts.empty())
+      return InvalidInput(fmt::format("no host {}; no host is named here", name));
+    std::vector<std::string_view> names;
+    for (const Host& known : index.spec_.hosts) names.push_back(known.name);
+    return InvalidInput(
+        fmt::format("no host {}; hosts are {}{}", name, IdRuns(names), DidYouMean(name, names)));
+  }
+
+  // Resolves each number of "gpu:0..3" by itself.
+  Status ResolveRange(size_t dots, std::vector<NodeId>& found) const {
+    const auto first = Number(id.substr(0, dots)), last = Number(id.substr(dots + 2));
+    if (!first || !last || *first < 0 || *last < *first)
+      return InvalidInput(fmt::format("'{}': expected a range such as gpu:0..3", id));
+    for (int64_t i = *first; i <= *last; ++i) {
+      const std::string number = std::to_string(i);
+      Item one = *this;
+      one.id = number;
+      XCCL_RETURN_IF_ERROR(one.ResolvePlain(found));
+    }
+    return OkStatus();
+  }
+
+  Status ResolvePlain(std::vector<NodeId>& found) const {
+    const bool many = matches || any_host;
+    const std::vector<NodeId> nodes = many ? Matching() : Exact();
+    if (nodes.empty()) return NotFound();
+    if (nodes.size() > 1 && !many)
+      return InvalidInput(fmt::format("'{}' is {} nodes, such as {} and {}; expected one", id, nodes.size(),
+                                      index.Reference(nodes[0]), index.Reference(nodes[1])));
+    found.insert(found.end(), nodes.begin(), nodes.end());
+    return OkStatus();
+  }
+
+  Status Resolve(std::vector<NodeId>& found) {
+    if (id.empty()) return InvalidInput("an empty reference; expected a node such as 0, gpu:3 or h0/gpu:3");
+    XCCL_RETURN_IF_ERROR(TakeHost());
+    std::tie(kind, id) = SplitKind(id);
+    if (id == "*" && !kind)
+      return InvalidInput("'*' names every node; expected gpu:*, switch:*, nic:* or cpu:*");
+    matches = id.ends_with('*');
+    if (const size_t dots = id.find(".."); dots != std::string_view::npos) return ResolveRange(dots, found);
+    return ResolvePlain(found);
+  }
+
+  // The nodes of the item's kind in its host, or in the scope.
+  std::vector<NodeId> InScope() const {
+    const std::optional<HostId> searched = SearchedHost();
+    std::vector<NodeId> nodes;
+    const auto consider = [&](NodeId n) {
+      const Node& node = index.spec_.nodes[n.index()];
+      if (any_host && !node.host) return;
+      if (!kind || node.kind == *kind) nodes.push_back(n);
+    };
+    if (searched) {
+      for (NodeId n : index.of_host_[searched->index()]) consider(n);
+    } else {
+      const int32_t last = scope.last.value_or(static_cast<int32_t>(index.next_of_id_.size()));
+      for (int32_t n = scope.first; n < last; ++n) consider(NodeId(n));
+    }
+    return nodes;
+  }
+
+  std::vector<NodeId> Matching() const {
+    std::vector<NodeId> nodes = InScope();
+    std::string_view start = id;
+    if (matches) start.remove_suffix(1);
+    std::erase_if(nodes, [&](NodeId n) {
+      const Node& node = index.spec_.nodes[n.index()];
+      if (!matches) return node.id != id;
+      if (node.id.starts_with(start)) return false;
+      return node.host || !node.id.starts_with(scope.prefix + std::string(start));
+    });
+    return nodes;
+  }
+
+  std::vector<NodeId> Exact() const {
+    const auto in_host = [&](std::optional<HostId> of, const std::string& named) {
+      std::vector<NodeId> nodes;
+      const auto found = index.first_in_host_.find(Key(of, named));
+      for (int32_t n = found == index.first_in_host_.end() ? -1 : found->second; n >= 0;
+           n = index.next_in_host_[n])
+        if (!kind || index.spec_.nodes[n].kind == *kind) nodes.push_back(NodeId(n));
+      return nodes;
+    };
+    // Among several nodes, the GPU wins where no kind is written, then the one without a host.
+    const auto pick = [&](std::vector<NodeId> nodes) {
+      const auto only = [&](auto wanted) {
+        const auto count = std::count_if(nodes.begin(), nodes.end(), wanted);
+        if (nodes.size() > 1 && count == 1) nodes = {*std::find_if(nodes.begin(), nodes.end(), wanted)};
+      };
+      if (!kind) only([&](NodeId n) { return index.spec_.nodes[n.index()].kind == NodeKind::kGpu; });
+      only([&](NodeId n) { return !index.spec_.nodes[n.index()].host; });
+      return nodes;
+    };
+    const std::string own(id);
+    if (host) return pick(in_host(host, own));
+    if (scope.host)
+      if (std::vector<NodeId> nodes = in_host(scope.host, own); !nodes.empty()) return pick(std::move(nodes));
+    for (std::string prefix = scope.prefix; !prefix.empty();) {
+      if (std::vector<NodeId> nodes = in_host(std::nullopt, prefix + own); !nodes.empty())
+        return pick(std::move(nodes));
+      const size_t dot = prefix.size() < 2 ? std::string::npos : prefix.rfind('.', prefix.size() - 2);
+      prefix.resize(dot == std::string::npos ? 0 : dot + 1);
+    }
+    const auto found = index.first_of_id_.find(own);
+    std::vector<NodeId> inside, anywhere;
+    const int32_t last = scope.last.value_or(static_cast<int32_t>(index.next_of_id_.size()));
+    for (int32_t n = found == index.first_of_id_.end() ? -1 : found->second; n >= 0;
+         n = index.next_of_id_[n]) {
+      if (kind && index.spec_.nodes[n].kind != *kind) continue;
+      anywhere.push_back(NodeId(n));
+      if (n >= scope.first && n < last) inside.push_back(NodeId(n));
+    }
+    return pick(inside.empty() ? std::move(anywhere) : std::move(inside));
+  }
+
+  Status NotFound() const {
+    const std::string name(kind ? NodeKindName(*kind) : "node");
+    const std::string plural = name == "switch" ? "switches" : name + "s";
+    const std::optional<HostId> searched = SearchedHost();
+    const std::string where =
+        searched ? fmt::format(" in {}", index.spec_.hosts[searched->index()].name) : "";
+    // Ids that several hosts share are listed once, in order of first appearance.
+    std::vector<std::string_view> ids;
+    std::unordered_set<std::string_view> listed;
+    for (NodeId n : InScope())
+      if (const std::string_view known = index.spec_.nodes[n.index()].id; listed.insert(known).second)
+        ids.push_back(known);
+    if (ids.empty())
+      return InvalidInput(id == "*"
+                              ? fmt::format("no {}{}", name, where)
+                              : fmt::format("no {} {}{}; there is no {} at all", name, id, where, name));
+    return InvalidInput(fmt::format("no {} {}{}; {} are {}{}", name, id, where, plural, IdRuns(ids),
+                                    Number(id) ? "" : DidYouMean(id, ids)));
+  }
+};
+
 StatusOr<std::vector<NodeId>> NodeIndex::Resolve(std::string_view reference,
                                                  const ReferenceScope& scope) const {
   std::vector<NodeId> found;
-  if (reference.find(',') == std::string_view::npos) {
-    XCCL_RETURN_IF_ERROR(ResolveItem(Trim(reference), scope, found));
-    return found;
+  for (const std::string& item : Split(reference, ',')) {
+    Item one{*this, scope, Trim(item)};
+    XCCL_RETURN_IF_ERROR(one.Resolve(found));
   }
-  for (const std::string& item : Split(reference, ','))
-    XCCL_RETURN_IF_ERROR(ResolveItem(Trim(item), scope, found));
   return found;
-}
-
-// Moves "HOST/" from the item's text to its host fields.
-Status NodeIndex::TakeHost(const ReferenceScope& scope, Item& item) const {
-  const size_t slash = item.id.find('/');
-  if (slash == std::string_view::npos) return OkStatus();
-  const std::string_view host = item.id.substr(0, slash);
-  item.id.remove_prefix(slash + 1);
-  item.any_host = host == "*";
-  if (item.any_host) return OkStatus();
-  item.host = FindHost(scope.prefix + std::string(host));
-  if (!item.host) item.host = FindHost(host);
-  if (item.host) return OkStatus();
-  if (spec_.hosts.empty()) return InvalidInput(fmt::format("no host {}; no host is named here", host));
-  std::vector<std::string_view> names;
-  for (const Host& known : spec_.hosts) names.push_back(known.name);
-  return InvalidInput(
-      fmt::format("no host {}; hosts are {}{}", host, IdRuns(names), DidYouMean(host, names)));
-}
-
-// Resolves each number of "gpu:0..3" by itself.
-Status NodeIndex::ResolveRange(const Item& item, size_t dots, const ReferenceScope& scope,
-                               std::vector<NodeId>& found) const {
-  const auto first = Number(item.id.substr(0, dots)), last = Number(item.id.substr(dots + 2));
-  if (!first || !last || *first < 0 || *last < *first)
-    return InvalidInput(fmt::format("'{}': expected a range such as gpu:0..3", item.id));
-  for (int64_t i = *first; i <= *last; ++i) {
-    const std::string id = std::to_string(i);
-    Item one = item;
-    one.id = id;
-    XCCL_RETURN_IF_ERROR(ResolvePlain(one, scope, found));
-  }
-  return OkStatus();
-}
-
-Status NodeIndex::ResolvePlain(const Item& item, const ReferenceScope& scope,
-                               std::vector<NodeId>& found) const {
-  const bool many = item.matches || item.any_host;
-  const std::vector<NodeId> nodes = many ? Matching(item, scope) : Exact(item, scope);
-  if (nodes.empty()) return NotFound(item, scope);
-  if (nodes.size() > 1 && !many)
-    return InvalidInput(fmt::format("'{}' is {} nodes, such as {} and {}; expected one", item.id,
-                                    nodes.size(), Reference(nodes[0]), Reference(nodes[1])));
-  found.insert(found.end(), nodes.begin(), nodes.end());
-  return OkStatus();
-}
-
-Status NodeIndex::ResolveItem(std::string_view text, const ReferenceScope& scope,
-                              std::vector<NodeId>& found) const {
-  if (text.empty()) return InvalidInput("an empty reference; expected a node such as 0, gpu:3 or h0/gpu:3");
-  Item item;
-  item.id = text;
-  XCCL_RETURN_IF_ERROR(TakeHost(scope, item));
-  std::tie(item.kind, item.id) = SplitKind(item.id);
-  if (item.id == "*" && !item.kind)
-    return InvalidInput("'*' names every node; expected gpu:*, switch:*, nic:* or cpu:*");
-  item.matches = item.id.ends_with('*');
-  if (const size_t dots = item.id.find(".."); dots != std::string_view::npos)
-    return ResolveRange(item, dots, scope, found);
-  return ResolvePlain(item, scope, found);
-}
-
-// The nodes of the item's kind in its host, or in the scope.
-std::vector<NodeId> NodeIndex::InScope(const Item& item, const ReferenceScope& scope) const {
-  const std::optional<HostId> host = item.host ? item.host : item.any_host ? std::nullopt : scope.host;
-  std::vector<NodeId> nodes;
-  const auto consider = [&](NodeId n) {
-    const Node& node = spec_.nodes[n.index()];
-    if (item.any_host && !node.host) return;
-    if (!item.kind || node.kind == *item.kind) nodes.push_back(n);
-  };
-  if (host) {
-    for (NodeId n : of_host_[host->index()]) consider(n);
-  } else {
-    const int32_t last = scope.last.value_or(static_cast<int32_t>(next_of_id_.size()));
-    for (int32_t n = scope.first; n < last; ++n) consider(NodeId(n));
-  }
-  return nodes;
-}
-
-std::vector<NodeId> NodeIndex::Matching(const Item& item, const ReferenceScope& scope) const {
-  std::vector<NodeId> nodes = InScope(item, scope);
-  std::string_view start = item.id;
-  if (item.matches) start.remove_suffix(1);
-  std::erase_if(nodes, [&](NodeId n) {
-    const Node& node = spec_.nodes[n.index()];
-    if (!item.matches) return node.id != item.id;
-    if (node.id.starts_with(start)) return false;
-    return node.host || !node.id.starts_with(scope.prefix + std::string(start));
-  });
-  return nodes;
-}
-
-std::vector<NodeId> NodeIndex::Exact(const Item& item, const ReferenceScope& scope) const {
-  const auto in_host = [&](std::optional<HostId> host, const std::string& id) {
-    std::vector<NodeId> nodes;
-    const auto found = first_in_host_.find(Key(host, id));
-    for (int32_t n = found == first_in_host_.end() ? -1 : found->second; n >= 0; n = next_in_host_[n])
-      if (!item.kind || spec_.nodes[n].kind == *item.kind) nodes.push_back(NodeId(n));
-    return nodes;
-  };
-  // Among several nodes, the GPU wins where no kind is written, then the one without a host.
-  const auto pick = [&](std::vector<NodeId> nodes) {
-    const auto only = [&](auto wanted) {
-      const auto count = std::count_if(nodes.begin(), nodes.end(), wanted);
-      if (nodes.size() > 1 && count == 1) nodes = {*std::find_if(nodes.begin(), nodes.end(), wanted)};
-    };
-    if (!item.kind) only([&](NodeId n) { return spec_.nodes[n.index()].kind == NodeKind::kGpu; });
-    only([&](NodeId n) { return !spec_.nodes[n.index()].host; });
-    return nodes;
-  };
-  const std::string id(item.id);
-  if (item.host) return pick(in_host(item.host, id));
-  if (scope.host)
-    if (std::vector<NodeId> nodes = in_host(scope.host, id); !nodes.empty()) return pick(std::move(nodes));
-  for (std::string prefix = scope.prefix; !prefix.empty();) {
-    if (std::vector<NodeId> nodes = in_host(std::nullopt, prefix + id); !nodes.empty())
-      return pick(std::move(nodes));
-    const size_t dot = prefix.size() < 2 ? std::string::npos : prefix.rfind('.', prefix.size() - 2);
-    prefix.resize(dot == std::string::npos ? 0 : dot + 1);
-  }
-  const auto found = first_of_id_.find(id);
-  std::vector<NodeId> inside, anywhere;
-  const int32_t last = scope.last.value_or(static_cast<int32_t>(next_of_id_.size()));
-  for (int32_t n = found == first_of_id_.end() ? -1 : found->second; n >= 0; n = next_of_id_[n]) {
-    if (item.kind && spec_.nodes[n].kind != *item.kind) continue;
-    anywhere.push_back(NodeId(n));
-    if (n >= scope.first && n < last) inside.push_back(NodeId(n));
-  }
-  return pick(inside.empty() ? std::move(anywhere) : std::move(inside));
-}
-
-Status NodeIndex::NotFound(const Item& item, const ReferenceScope& scope) const {
-  const std::string kind(item.kind ? NodeKindName(*item.kind) : "node");
-  const std::string plural = kind == "switch" ? "switches" : kind + "s";
-  const std::optional<HostId> host = item.host ? item.host : item.any_host ? std::nullopt : scope.host;
-  const std::string where = host ? fmt::format(" in {}", spec_.hosts[host->index()].name) : "";
-  std::vector<std::string_view> ids;
-  for (NodeId n : InScope(item, scope)) ids.push_back(spec_.nodes[n.index()].id);
-  std::vector<std::string_view> sorted = ids;
-  std::sort(sorted.begin(), sorted.end());
-  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
-    // Ids that several hosts share are listed once, in order of first appearance.
-    std::vector<std::string_view> once;
-    for (std::string_view id : ids) {
-      const auto at = std::lower_bound(sorted.begin(), sorted.end(), id);
-      if (at == sorted.end() || *at != id) continue;
-      once.push_back(id);
-      sorted.erase(at, std::upper_bound(at, sorted.end(), id));
-    }
-    ids = std::move(once);
-  }
-  if (ids.empty())
-    return InvalidInput(item.id == "*"
-                            ? fmt::format("no {}{}", kind, where)
-                            : fmt::format("no {} {}{}; there is no {} at all", kind, item.id, where, kind));
-  return InvalidInput(fmt::format("no {} {}{}; {} are {}{}", kind, item.id, where, plural, IdRuns(ids),
-                                  Number(item.id) ? "" : DidYouMean(item.id, ids)));
 }
 
 std::string NodeIndex::Reference(NodeId n) const {

@@ -40,20 +40,10 @@ class NodeIndex {
   // The shortest reference that means only this node when used at the top.
   std::string Reference(NodeId node) const;
   int64_t GpusOf(std::optional<HostId> host) const;
-  const std::vector<NodeId>& NodesOf(HostId host) const { return of_host_[host.index()]; }
 
  private:
   struct Item;
   static std::string Key(std::optional<HostId> host, std::string_view id);
-  Status ResolveItem(std::string_view text, const ReferenceScope& scope, std::vector<NodeId>& found) const;
-  Status TakeHost(const ReferenceScope& scope, Item& item) const;
-  Status ResolveRange(const Item& item, size_t dots, const ReferenceScope& scope,
-                      std::vector<NodeId>& found) const;
-  Status ResolvePlain(const Item& item, const ReferenceScope& scope, std::vector<NodeId>& found) const;
-  std::vector<NodeId> Exact(const Item& item, const ReferenceScope& scope) const;
-  std::vector<NodeId> Matching(const Item& item, const ReferenceScope& scope) const;
-  std::vector<NodeId> InScope(const Item& item, const ReferenceScope& scope) const;
-  Status NotFound(const Item& item, const ReferenceScope& scope) const;
 
   const TopologySpec& spec_;
   size_t hosts_taken_ = 0;

@@ -115,6 +115,14 @@ Topology WithoutRelays(const Topology& topology, std::span<const Rank> members) 
   return Topology::Create(std::move(spec)).value();
 }
 
+std::optional<Topology> WithoutDeadEnds(const Topology& topology) {
+  const std::vector<bool> kept = BetweenMembers(topology, AllRanks(topology.num_ranks())).Kept();
+  TopologySpec spec = topology.spec();
+  std::erase_if(spec.links, [&](const Link& l) { return !kept[l.from.index()] || !kept[l.to.index()]; });
+  if (spec.links.size() == topology.spec().links.size()) return std::nullopt;
+  return Topology::Create(std::move(spec)).value();
+}
+
 Submachine MembersAlone(const Topology& topology, std::span<const Rank> members) {
   const std::vector<bool> kept_node = BetweenMembers(topology, members).Kept();
   const TopologySpec& whole = topology.spec();

@@ -3,6 +3,7 @@
 // with identical surroundings have equal submachines, so one plan serves them all.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,10 @@ struct Submachine {
 // Keeps the members, and the switches, NICs and CPUs on a path from one member to another that visits no
 // node twice and no other GPU. All links between kept nodes stay. Requires: at least one member. Linear.
 Submachine MembersAlone(const Topology& topology, std::span<const Rank> members);
+
+// Removes the links that no transfer can use, those of a NIC, CPU or switch that only leads back where it
+// came from; all nodes stay. Absent if there is none. Linear.
+std::optional<Topology> WithoutDeadEnds(const Topology& topology);
 
 // Removes the links of GPUs that are not members; all nodes and ranks stay.
 Topology WithoutRelays(const Topology& topology, std::span<const Rank> members);

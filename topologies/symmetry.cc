@@ -95,8 +95,7 @@ SymmetryGroup::SymmetryGroup(const Topology& topology) {
   for (int32_t n = 0; n < topology.num_nodes(); ++n)
     rank_of_node_.push_back(topology.RankOf(NodeId(n)).value_or(Rank(0)).value);
   num_links_ = static_cast<size_t>(topology.num_links());
-  FindOrbits();
-  NumberRanks();
+  XCCL_CHECK(FindOrbits().ok());
 }
 
 StatusOr<SymmetryGroup> SymmetryGroup::Create(const Topology& topology,
@@ -106,18 +105,14 @@ StatusOr<SymmetryGroup> SymmetryGroup::Create(const Topology& topology,
     const Status added = group.AddGenerator(topology, std::move(generators[g]));
     if (!added.ok()) return Annotate(added, fmt::format("generator {}", g));
   }
-  group.FindOrbits();
-  XCCL_RETURN_IF_ERROR(group.CheckFree(topology));
-  group.NumberRanks();
+  XCCL_RETURN_IF_ERROR(group.FindOrbits());
   return group;
 }
 
 StatusOr<SymmetryGroup> SymmetryGroup::With(const Topology& topology, Automorphism generator) const {
   SymmetryGroup group = *this;
   XCCL_RETURN_IF_ERROR(group.AddGenerator(topology, std::move(generator)));
-  group.FindOrbits();
-  XCCL_RETURN_IF_ERROR(group.CheckFree(topology));
-  group.NumberRanks();
+  XCCL_RETURN_IF_ERROR(group.FindOrbits());
   return group;
 }
 
@@ -182,18 +177,7 @@ Status SymmetryGroup::AddGenerator(const Topology& topology, Automorphism genera
 
 // The group is abelian, so an element that keeps one rank of an orbit keeps all of it. Hence the group is
 // free if every orbit has as many ranks as the group has elements.
-Status SymmetryGroup::CheckFree(const Topology& topology) const {
-  for (int32_t r = 0; r < topology.num_ranks(); ++r) {
-    const NodeId node = topology.NodeOf(Rank(r));
-    const int64_t size = node_orbit_size_[static_cast<size_t>(node_orbit_[node.index()])];
-    if (size != order_)
-      return InvalidInput(
-          fmt::format("rank {} is taken to {} ranks by {} elements; expected as many", r, size, order_));
-  }
-  return OkStatus();
-}
-
-void SymmetryGroup::FindOrbits() {
+Status SymmetryGroup::FindOrbits() {
   const auto images = [](const std::vector<Cycles>& generators) {
     std::vector<std::vector<int32_t>> permutations;
     for (const Cycles& cycles : generators) {
@@ -210,9 +194,10 @@ void SymmetryGroup::FindOrbits() {
   link_representatives_.resize(link_orbit_size_.size());
   for (size_t l = num_links_; l-- > 0;)
     link_representatives_[link_orbit_[l]] = LinkId(static_cast<int64_t>(l));
-}
-
-void SymmetryGroup::NumberRanks() {
+  for (size_t r = 0; r < node_of_rank_.size(); ++r)
+    if (const int64_t size = node_orbit_size_[node_orbit_[node_of_rank_[r]]]; size != order_)
+      return InvalidInput(
+          fmt::format("rank {} is taken to {} ranks by {} elements; expected as many", r, size, order_));
   representatives_.clear();
   rank_orbit_.assign(node_of_rank_.size(), -1);
   element_of_rank_.assign(node_of_rank_.size(), 0);
@@ -226,6 +211,7 @@ void SymmetryGroup::NumberRanks() {
     }
     representatives_.push_back(first);
   }
+  return OkStatus();
 }
 
 int64_t SymmetryGroup::Compose(int64_t e, int64_t f) const {

@@ -75,7 +75,6 @@ class SymmetryGroup {
 
   int32_t num_node_orbits() const { return static_cast<int32_t>(node_orbit_size_.size()); }
   int32_t OrbitOf(NodeId n) const { return node_orbit_[n.index()]; }
-  int64_t NodeOrbitSize(int32_t orbit) const { return node_orbit_size_[static_cast<size_t>(orbit)]; }
 
  private:
   // A permutation as cycles: item x is cycle[place[x].first + place[x].offset].
@@ -89,9 +88,8 @@ class SymmetryGroup {
   static Cycles CyclesOf(std::span<const int32_t> image);
   int32_t Apply(int64_t e, const std::vector<Cycles>& generators, int32_t x) const;
   Status AddGenerator(const Topology& topology, Automorphism generator);
-  Status CheckFree(const Topology& topology) const;
-  void FindOrbits();   // of nodes and links
-  void NumberRanks();  // orbits, representatives, elements
+  // Numbers the orbits of nodes, links and ranks. Errors: the group is not free.
+  Status FindOrbits();
 
   int64_t order_ = 1;
   size_t num_links_ = 0;

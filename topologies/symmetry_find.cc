@@ -117,18 +117,16 @@ std::vector<uint64_t> Colour(const Topology& topology, const Graph& graph) {
 // The search for one generator.
 class Search {
  public:
-  // `earlier` are the generators of `group`; `budget` is a limit on work.
+  // `group` is what the generators found before make; `budget` is a limit on work.
   Search(const Topology& topology, const Graph& graph, const std::vector<uint64_t>& colour,
-         const std::vector<Automorphism>& earlier, const SymmetryGroup& group, int64_t budget)
+         const SymmetryGroup& group, int64_t budget)
       : topology_(topology),
         graph_(graph),
         colour_(colour),
-        earlier_(earlier),
         group_(group),
-        budget_(budget) {
-    map_.assign(colour.size(), -1);
-    back_.assign(colour.size(), -1);
-  }
+        budget_(budget),
+        map_(colour.size(), -1),
+        back_(colour.size(), -1) {}
 
   bool Run(int32_t seed, int32_t target) {
     displacement_ = target - seed;
@@ -183,7 +181,7 @@ class Search {
     Put(w, x);
     for (size_t i = begin; i < trail_.size(); ++i) {
       const int32_t u = trail_[i];
-      for (const Automorphism& g : earlier_) {
+      for (const Automorphism& g : group_.generators()) {
         const int32_t a = g.image[u].value, b = g.image[map_[u]].value;
         if (map_[a] == b) continue;
         if (map_[a] >= 0 || !Fits(a, b)) return false;
@@ -309,7 +307,6 @@ class Search {
   const Topology& topology_;
   const Graph& graph_;
   const std::vector<uint64_t>& colour_;
-  const std::vector<Automorphism>& earlier_;
   const SymmetryGroup& group_;
   int64_t budget_;
   int32_t displacement_ = 0;
@@ -385,7 +382,7 @@ SymmetryGroup FindTranslations(const Topology& topology) {
       const int32_t target = topology.NodeOf(Rank(r)).value;
       if (group.OrbitOf(Rank(r)) == group.OrbitOf(Rank(0)) || colour[target] != colour[seed]) continue;
       const int64_t budget = std::min(left, kSearchWork * graph.size());
-      Search search(topology, graph, colour, group.generators(), group, budget);
+      Search search(topology, graph, colour, group, budget);
       const bool complete = search.Run(seed, target);
       left -= budget - search.budget();
       if (!complete) continue;

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_set>
+#include <tuple>
 
 namespace xccl {
 namespace {
@@ -63,24 +63,19 @@ Status CheckNames(const TopologySpec& spec) {
   std::sort(hosts.begin(), hosts.end());
   if (const auto twice = std::adjacent_find(hosts.begin(), hosts.end()); twice != hosts.end())
     return InvalidInput(fmt::format("{}: two hosts named {}", spec.name, *twice));
-  struct Hash {
-    size_t operator()(const Node* node) const {
-      const size_t place = (node->host ? node->host->index() + 1 : 0) * 4 + static_cast<size_t>(node->kind);
-      return std::hash<std::string>()(node->id) ^ (place * 0x9E3779B97F4A7C15u);
-    }
-  };
-  struct Equal {
-    bool operator()(const Node* a, const Node* b) const {
-      return a->host == b->host && a->kind == b->kind && a->id == b->id;
-    }
-  };
-  std::unordered_set<const Node*, Hash, Equal> seen(spec.nodes.size() * 2);
+  std::vector<const Node*> sorted;
   for (const Node& node : spec.nodes) {
     if (const Status good = CheckNodeName(node.id); !good.ok())
       return InvalidInput(fmt::format("{}: {} {}", spec.name, KindName(node.kind), good.message()));
-    if (!seen.insert(&node).second)
-      return InvalidInput(fmt::format("{}: two nodes named {} {}", spec.name, KindName(node.kind), node.id));
+    sorted.push_back(&node);
   }
+  const auto key = [](const Node* node) {
+    return std::tuple(node->host, node->kind, std::string_view(node->id));
+  };
+  std::ranges::sort(sorted, {}, key);
+  if (const auto twice = std::ranges::adjacent_find(sorted, {}, key); twice != sorted.end())
+    return InvalidInput(
+        fmt::format("{}: two nodes named {} {}", spec.name, KindName((*twice)->kind), (*twice)->id));
   return OkStatus();
 }
 

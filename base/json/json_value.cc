@@ -174,24 +174,10 @@ class TreeBuilder : public nlohmann::json_sax<json> {
 };
 
 std::string_view KindName(const JsonNode& node) {
-  switch (node.value.index()) {
-    case 0:
-      return "null";
-    case 1:
-      return "true or false";
-    case 2:
-    case 3:
-    case 4:
-      return "a number";
-    case 5:
-      return "a string";
-    case 6:
-      return "an array of integers";
-    case 7:
-      return "an array";
-    default:
-      return "an object";
-  }
+  constexpr std::string_view kNames[] = {
+      "null",     "true or false",        "a number", "a number", "a number",
+      "a string", "an array of integers", "an array", "an object"};
+  return kNames[node.value.index()];
 }
 
 bool FindPath(const JsonNode& here, const JsonNode* wanted, std::string& path) {

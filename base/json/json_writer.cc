@@ -6,27 +6,9 @@
 #include <cmath>
 
 #include "base/status.h"
+#include "base/strings.h"
 
 namespace xccl {
-namespace {
-
-// The length of the valid UTF-8 sequence at the start of `text`, or 0. Requires: text is not empty.
-size_t Utf8Length(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  const size_t length = lead < 0x80 ? 1 : lead >> 5 == 6 ? 2 : lead >> 4 == 14 ? 3 : lead >> 3 == 30 ? 4 : 0;
-  if (length == 0 || text.size() < length) return 0;
-  uint32_t code = length == 1 ? lead : lead & (0x7Fu >> length);
-  for (size_t i = 1; i < length; ++i) {
-    if (byte(i) >> 6 != 2) return 0;
-    code = code << 6 | (byte(i) & 0x3Fu);
-  }
-  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  return code >= kLeast[length] && code <= 0x10FFFF && !surrogate ? length : 0;
-}
-
-}  // namespace
 
 void JsonWriter::Flush() {
   out_.write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));

@@ -11,7 +11,7 @@
 #include "ir/bounds/bound_latency.h"
 #include "ir/sizes.h"
 #include "ir/time_model.h"
-#include "topologies/dead_ends.h"
+#include "topologies/submachine.h"
 
 namespace xccl {
 namespace {

@@ -23,10 +23,6 @@ void AttributeReader::Fail(std::string_view text) {
   if (status_.ok()) status_ = InvalidInput(fmt::format("{}: {}", element_, text));
 }
 
-void AttributeReader::FailValue(std::string_view name, const Status& why) {
-  Fail(fmt::format("{} {}", name, why.message()));
-}
-
 std::string_view AttributeReader::RequiredText(std::string_view name) {
   const std::optional<std::string_view> text = Text(name);
   if (!text) {
@@ -49,30 +45,35 @@ int64_t AttributeReader::RequiredBandwidth(std::string_view name) {
   return Bandwidth(name, 1);
 }
 
-int64_t AttributeReader::Integer(std::string_view name, int64_t low, int64_t high, int64_t otherwise) {
+template <typename Parse>
+int64_t AttributeReader::Parsed(std::string_view name, int64_t otherwise, Parse parse) {
   const std::optional<std::string_view> text = Text(name);
   if (!text) return otherwise;
-  const StatusOr<int64_t> value = ParseInteger(*text, low, high);
-  if (!value.ok()) FailValue(name, value.status());
+  const StatusOr<int64_t> value = parse(*text);
+  if (!value.ok()) Fail(fmt::format("{} {}", name, value.status().message()));
   return value.ok() ? *value : otherwise;
+}
+
+namespace {
+
+template <StatusOr<int64_t> (*parse)(std::string_view)>
+StatusOr<int64_t> NotNegative(std::string_view text) {
+  if (text.starts_with('-')) return InvalidInput(fmt::format("'{}': below zero", text));
+  return parse(text);
+}
+
+}  // namespace
+
+int64_t AttributeReader::Integer(std::string_view name, int64_t low, int64_t high, int64_t otherwise) {
+  return Parsed(name, otherwise, [&](std::string_view text) { return ParseInteger(text, low, high); });
 }
 
 int64_t AttributeReader::Bandwidth(std::string_view name, int64_t otherwise) {
-  const std::optional<std::string_view> text = Text(name);
-  if (!text) return otherwise;
-  if (text->starts_with('-')) Fail(fmt::format("{} '{}': below zero", name, *text));
-  const StatusOr<int64_t> value = ParseBandwidth(*text);
-  if (!value.ok()) FailValue(name, value.status());
-  return value.ok() ? *value : otherwise;
+  return Parsed(name, otherwise, NotNegative<ParseBandwidth>);
 }
 
 int64_t AttributeReader::Duration(std::string_view name, int64_t otherwise) {
-  const std::optional<std::string_view> text = Text(name);
-  if (!text) return otherwise;
-  if (text->starts_with('-')) Fail(fmt::format("{} '{}': below zero", name, *text));
-  const StatusOr<int64_t> value = ParseDuration(*text);
-  if (!value.ok()) FailValue(name, value.status());
-  return value.ok() ? *value : otherwise;
+  return Parsed(name, otherwise, NotNegative<ParseDuration>);
 }
 
 bool AttributeReader::Bool(std::string_view name, bool otherwise) {

@@ -41,7 +41,8 @@ class AttributeReader {
   Status Finish();
 
  private:
-  void FailValue(std::string_view name, const Status& why);
+  template <typename Parse>
+  int64_t Parsed(std::string_view name, int64_t otherwise, Parse parse);
 
   std::string element_;
   std::vector<Attribute> attributes_;

@@ -18,9 +18,6 @@ constexpr std::array<std::string_view, 9> kNames = {
 constexpr int64_t kMost = 1'000'000'000;
 constexpr int64_t kNvswitchBandwidth = 450'000'000'000;
 
-// The number of cables in one line or ring of n nodes.
-int64_t CablesOfLine(int64_t n, bool wraps) { return wraps && n > 2 ? n : n - 1; }
-
 void ReadDims(AttributeReader& reader, Family& family) {
   const std::string_view text = reader.RequiredText("dims");
   if (reader.failed()) return;
@@ -86,26 +83,14 @@ void ReadNetworkFamily(AttributeReader& reader, Family& family) {
 }
 
 int64_t NumGpus(const Family& family) {
-  switch (family.kind) {
-    case FamilyKind::kNvswitch:
-    case FamilyKind::kFullMesh:
-    case FamilyKind::kRing:
-      return family.dims[0];
-    case FamilyKind::kHypercube:
-      return int64_t{1} << std::min<int64_t>(family.dims[0], 62);
-    case FamilyKind::kMesh:
-    case FamilyKind::kTorus: {
-      int64_t product = 1;
-      for (int64_t extent : family.dims) product = CappedProduct(product, extent);
-      return product;
-    }
-    case FamilyKind::kNetwork:
-      return CappedProduct(family.hosts, family.gpus_per_host);
-  }
-  return 0;
+  if (family.kind == FamilyKind::kNetwork) return CappedProduct(family.hosts, family.gpus_per_host);
+  if (family.kind == FamilyKind::kHypercube) return int64_t{1} << std::min<int64_t>(family.dims[0], 62);
+  int64_t product = 1;
+  for (int64_t extent : family.dims) product = CappedProduct(product, extent);
+  return product;
 }
 
-void AddGrid(const Family& family, bool wraps, NodeId first, TopologySpec& spec) {
+void AddGrid(const Family& family, NodeId first, TopologySpec& spec) {
   std::vector<int64_t> stride(family.dims.size(), 1);
   for (size_t d = family.dims.size(); d-- > 1;) stride[d - 1] = stride[d] * family.dims[d];
   const int64_t nodes = NumGpus(family);
@@ -113,7 +98,7 @@ void AddGrid(const Family& family, bool wraps, NodeId first, TopologySpec& spec)
     for (size_t d = 0; d < family.dims.size(); ++d) {
       const int64_t extent = family.dims[d], at = n / stride[d] % extent;
       const bool last = at == extent - 1;
-      if (last && (!wraps || extent <= 2)) continue;
+      if (last && (!family.wraps || extent <= 2)) continue;
       const int64_t to = last ? n - at * stride[d] : n + stride[d];
       AddCable(NodeId(first.value + n), NodeId(first.value + to), family.links[d], spec);
     }
@@ -153,13 +138,13 @@ Family ReadFamily(AttributeReader& reader) {
     if (const auto id = reader.Text("id")) family.id = *id;
     otherwise.bandwidth_bytes_per_s = kNvswitchBandwidth;
   } else if (name == "full-mesh" || name == "ring") {
-    family.kind = name == "ring" ? FamilyKind::kRing : FamilyKind::kFullMesh;
+    family.kind = name == "ring" ? FamilyKind::kGrid : FamilyKind::kFullMesh;
     family.dims = {reader.RequiredInteger("ranks", 1, kMost)};
   } else if (name == "hypercube") {
     family.kind = FamilyKind::kHypercube;
     family.dims = {reader.RequiredInteger("dim", 0, 62)};
   } else if (name == "mesh" || name == "torus") {
-    family.kind = name == "mesh" ? FamilyKind::kMesh : FamilyKind::kTorus;
+    family.wraps = name == "torus";
     ReadDims(reader, family);
     family.links.resize(family.dims.size());
     ReadPerDimension(reader, "bandwidth", ParseBandwidth, &LinkNumbers::bandwidth_bytes_per_s, family);
@@ -182,16 +167,13 @@ TopologySize SizeOf(const Family& family) {
       return {gpus + 1, 2 * gpus};
     case FamilyKind::kFullMesh:
       return {gpus, CappedProduct(gpus, gpus - 1)};
-    case FamilyKind::kRing:
-      return {gpus, 2 * CablesOfLine(gpus, true)};
     case FamilyKind::kHypercube:
       return {gpus, CappedProduct(gpus, family.dims[0])};
-    case FamilyKind::kMesh:
-    case FamilyKind::kTorus: {
+    case FamilyKind::kGrid: {
       int64_t links = 0;
       for (int64_t extent : family.dims) {
-        const int64_t of_line = 2 * CablesOfLine(extent, family.kind == FamilyKind::kTorus);
-        links = std::min(int64_t{1} << 61, links + CappedProduct(gpus / extent, of_line));
+        const int64_t cables = family.wraps && extent > 2 ? extent : extent - 1;  // of a line or a ring
+        links = std::min(int64_t{1} << 61, links + CappedProduct(gpus / extent, 2 * cables));
       }
       return {gpus, links};
     }
@@ -229,12 +211,8 @@ void AddFamily(const Family& family, const Place& place, TopologySpec& spec) {
         for (int64_t bit = 1; bit < gpus; bit <<= 1)
           if ((i & bit) == 0) AddCable(gpu(i), gpu(i | bit), family.links[0], spec);
       break;
-    case FamilyKind::kRing:
-    case FamilyKind::kTorus:
-      AddGrid(family, true, first, spec);
-      break;
-    case FamilyKind::kMesh:
-      AddGrid(family, false, first, spec);
+    case FamilyKind::kGrid:
+      AddGrid(family, first, spec);
       break;
     case FamilyKind::kNetwork:
       break;

@@ -17,14 +17,14 @@
 
 namespace xccl {
 
-enum class FamilyKind { kNvswitch, kFullMesh, kRing, kMesh, kTorus, kHypercube, kNetwork };
+enum class FamilyKind { kNvswitch, kFullMesh, kGrid, kHypercube, kNetwork };  // a grid: ring, mesh, torus
 
 struct Family {
-  FamilyKind kind = FamilyKind::kRing;
-  // The extents of a mesh or torus, the number of ranks of an nvswitch, full-mesh or ring, or the dimension
-  // of a hypercube.
+  FamilyKind kind = FamilyKind::kGrid;
+  // The extents of a grid, the number of ranks of an nvswitch or full-mesh, or the dimension of a hypercube.
   std::vector<int64_t> dims;
   std::vector<LinkNumbers> links;  // one entry; mesh and torus: one per dimension
+  bool wraps = true;               // for kGrid: false for a mesh
   bool multicast = false;          // of the nvswitch
   bool reduce = false;
   std::string id = "nvswitch";

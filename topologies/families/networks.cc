@@ -88,9 +88,13 @@ NodeId AddNode(NodeKind kind, std::string id, std::optional<HostId> host, Topolo
   return NodeId(static_cast<int64_t>(spec.nodes.size()) - 1);
 }
 
+void AddLink(NodeId from, NodeId to, const LinkNumbers& numbers, TopologySpec& spec) {
+  spec.links.push_back({from, to, numbers.bandwidth_bytes_per_s, numbers.latency_ps, numbers.overhead_ps});
+}
+
 void AddCable(NodeId a, NodeId b, const LinkNumbers& numbers, TopologySpec& spec) {
-  spec.links.push_back({a, b, numbers.bandwidth_bytes_per_s, numbers.latency_ps, numbers.overhead_ps});
-  spec.links.push_back({b, a, numbers.bandwidth_bytes_per_s, numbers.latency_ps, numbers.overhead_ps});
+  AddLink(a, b, numbers, spec);
+  AddLink(b, a, numbers, spec);
 }
 
 LinkNumbers ReadNumbers(AttributeReader& reader, const LinkNumbers& otherwise) {

@@ -41,6 +41,7 @@ struct Place {
 };
 
 NodeId AddNode(NodeKind kind, std::string id, std::optional<HostId> host, TopologySpec& spec);
+void AddLink(NodeId from, NodeId to, const LinkNumbers& numbers, TopologySpec& spec);
 // Adds two links, the forward one first.
 void AddCable(NodeId a, NodeId b, const LinkNumbers& numbers, TopologySpec& spec);
 

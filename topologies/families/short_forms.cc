@@ -84,12 +84,6 @@ Status ReadPositions(const Shape& shape, std::string_view text, std::vector<Attr
 
 bool IsShortForm(std::string_view text) { return FindShape(text) != nullptr; }
 
-std::vector<std::string_view> ShortFormExamples() {
-  std::vector<std::string_view> examples;
-  for (const Shape& shape : Shapes()) examples.push_back(shape.example);
-  return examples;
-}
-
 StatusOr<Topology> ReadShortForm(std::string_view text) {
   const Shape* shape = FindShape(text);
   if (shape == nullptr)

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string_view>
-#include <vector>
 
 #include "base/status.h"
 #include "topologies/topology.h"
@@ -13,7 +12,5 @@ namespace xccl {
 bool IsShortForm(std::string_view text);
 // Errors: "torus:4xa: torus: dims '4xa': expected ...". The topology's name is the text.
 StatusOr<Topology> ReadShortForm(std::string_view text);
-// One example of each family, for help texts: "torus:4x4x4".
-std::vector<std::string_view> ShortFormExamples();
 
 }  // namespace xccl

@@ -5,10 +5,9 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "topologies/families/families.h"
-#include "topologies/families/join_hosts.h"
+#include "topologies/families/modify.h"
 #include "topologies/families/short_forms.h"
 #include "topologies/library/library.h"
-#include "topologies/modify.h"
 #include "topologies/nccl/nccl_xml.h"
 #include "topologies/xml/native_xml.h"
 
@@ -50,13 +49,7 @@ StatusOr<Topology> LoadUnmodified(std::string_view topology, const LoadOptions& 
 
 StatusOr<Topology> LoadTopology(std::string_view topology, const LoadOptions& options) {
   XCCL_ASSIGN_OR_RETURN(Topology loaded, LoadUnmodified(topology, options));
-  if (options.hosts) {
-    XCCL_ASSIGN_OR_RETURN(loaded, JoinHosts(loaded, *options.hosts));
-  }
-  if (!options.without_links.empty() || !options.degrades.empty()) {
-    XCCL_ASSIGN_OR_RETURN(loaded, ModifyLinks(loaded, options.without_links, options.degrades));
-  }
-  return loaded;
+  return Modify(std::move(loaded), options);
 }
 
 std::vector<std::string> LibraryNames() {

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "base/units.h"
-#include "topologies/families/short_forms.h"
 
 namespace xccl {
 namespace {
@@ -159,8 +158,9 @@ TEST(ShortForms, DragonflyJoinsEveryPairOfGroupsOnce) {
 }
 
 TEST(ShortForms, ExamplesLoad) {
-  EXPECT_EQ(ShortFormExamples().size(), 9u);
-  for (const std::string_view example : ShortFormExamples())
+  for (const std::string_view example :
+       {"nvswitch:8", "full-mesh:8", "ring:16", "mesh:8x8", "torus:4x4x4", "hypercube:6", "fat-tree:k=4",
+        "leaf-spine:4x2x8", "dragonfly:5x2x2"})
     EXPECT_TRUE(LoadTopology(example).ok()) << example;
 }
 

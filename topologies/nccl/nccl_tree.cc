@@ -11,6 +11,7 @@
 
 #include "base/diagnostics.h"
 #include "base/strings.h"
+#include "base/units.h"
 
 namespace xccl {
 namespace {
@@ -23,102 +24,6 @@ std::string Lower(std::string_view text) {
   std::ranges::transform(lower, lower.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return lower;
-}
-
-class NcclTreeReader {
- public:
-  NcclTreeReader(std::string_view text, std::string_view file) : text_(text), file_(file) {}
-
-  StatusOr<NcclSystem> Read();
-
- private:
-  // Offset of the element's '<'.
-  static size_t OffsetOf(pugi::xml_node node) {
-    return static_cast<size_t>(std::max<ptrdiff_t>(node.offset_debug() - 1, 0));
-  }
-  Status At(size_t offset, std::string_view message) const {
-    return InvalidAt(LocationOfOffset(file_, text_, offset), message);
-  }
-  void Fail(pugi::xml_node node, std::string_view message) {
-    if (status_.ok()) status_ = At(OffsetOf(node), fmt::format("{}: {}", node.name(), message));
-  }
-  std::optional<int64_t> Integer(pugi::xml_node node, const char* name, int64_t low, int64_t high);
-  uint64_t Hex16(pugi::xml_node node, const char* name);
-  NcclItem& Add(NcclItemKind kind, int32_t parent, pugi::xml_node node);
-  void ReadCpu(pugi::xml_node node);
-  void ReadChildren(pugi::xml_node node, int32_t parent, int depth);
-  void ReadPci(pugi::xml_node node, int32_t parent, int depth);
-  void ReadPciAttributes(pugi::xml_node node, NcclItem& item);
-  void ReadGpu(pugi::xml_node node, NcclItem& item);
-  void ReadNet(pugi::xml_node node, NcclItem& item);
-  void ReadEdge(pugi::xml_node node, NcclItem& item);
-
-  std::string_view text_, file_;
-  Status status_;  // the first error
-  NcclSystem system_;
-};
-
-std::optional<int64_t> NcclTreeReader::Integer(pugi::xml_node node, const char* name, int64_t low,
-                                               int64_t high) {
-  const pugi::xml_attribute attribute = node.attribute(name);
-  if (!attribute) return std::nullopt;
-  const std::string_view text = attribute.value();
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && value >= low && value <= high) return value;
-  Fail(node, fmt::format("{}=\"{}\": expected a whole number from {} to {}", name, text, low, high));
-  return std::nullopt;
-}
-
-uint64_t NcclTreeReader::Hex16(pugi::xml_node node, const char* name) {
-  std::string_view text = node.attribute(name).value();
-  if (text.starts_with("0x")) text.remove_prefix(2);
-  uint64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  return value & 0xffff;
-}
-
-NcclItem& NcclTreeReader::Add(NcclItemKind kind, int32_t parent, pugi::xml_node node) {
-  NcclItem& item = system_.items.emplace_back();
-  item.kind = kind;
-  item.parent = parent;
-  item.offset = OffsetOf(node);
-  return item;
-}
-
-void NcclTreeReader::ReadCpu(pugi::xml_node node) {
-  const auto index = static_cast<int32_t>(system_.items.size());
-  NcclItem& item = Add(NcclItemKind::kCpu, -1, node);
-  item.numa = static_cast<int32_t>(Integer(node, "numaid", -1, kMaxCount).value_or(0));
-  item.host_hash = node.attribute("host_hash").value();
-  item.cpu.arch = node.attribute("arch").value();
-  item.cpu.vendor = node.attribute("vendor").value();
-  item.cpu.family = static_cast<int32_t>(Integer(node, "familyid", -1, INT32_MAX).value_or(0));
-  item.cpu.model = static_cast<int32_t>(Integer(node, "modelid", -1, INT32_MAX).value_or(0));
-  ReadChildren(node, index, 1);
-}
-
-// Reads the children of a <cpu> or of a bridge; `parent` is the index of its item.
-void NcclTreeReader::ReadChildren(pugi::xml_node node, int32_t parent, int depth) {
-  for (pugi::xml_node child : node.children()) {
-    if (child.type() != pugi::node_element || !status_.ok()) continue;
-    const std::string_view name = child.name();
-    if (name == "pci") {
-      ReadPci(child, parent, depth + 1);
-    } else if (name == "gpu" || name == "net") {
-      NcclItem& item = Add(name == "gpu" ? NcclItemKind::kGpu : NcclItemKind::kNet, parent, child);
-      item.bandwidth_bytes_per_s = kLocalBytesPerS;
-      item.local = true;
-      if (name == "gpu") item.busid = node.attribute("busid").value();
-      name == "gpu" ? ReadGpu(child, item) : ReadNet(child, item);
-    } else if (name == "nic") {
-      ReadChildren(child, parent, depth + 1);
-    } else if (name == "pcilink") {
-      ReadEdge(child, system_.items[static_cast<size_t>(parent)]);
-    } else {
-      system_.warnings.Add(OffsetOf(child), fmt::format("unknown element <{}> left out", name));
-    }
-  }
 }
 
 // The contents of a <pci>, without the devices below its own <pci> children.
@@ -145,163 +50,250 @@ Contents ContentsOf(pugi::xml_node pci) {
   return contents;
 }
 
-void NcclTreeReader::ReadPci(pugi::xml_node node, int32_t parent, int depth) {
-  if (depth > kMaxDepth) return Fail(node, fmt::format("nested deeper than {}", kMaxDepth));
-  const Contents contents = ContentsOf(node);
-  const auto index = static_cast<int32_t>(system_.items.size());
-  NcclItem& item = Add(NcclItemKind::kDevice, parent, node);
-  ReadPciAttributes(node, item);
-  if (contents.pcis + contents.gpus + contents.nets == 0) return;
-  if (contents.gpus == 1 && contents.pcis + contents.nets == 0) {
-    item.kind = NcclItemKind::kGpu;
-    ReadGpu(contents.gpu, item);
-  } else if (contents.nets == 1 && contents.pcis + contents.gpus == 0) {
-    item.kind = NcclItemKind::kNet;
-    ReadNet(contents.net, item);
-  } else {
-    item.kind = NcclItemKind::kBridge;
-    ReadChildren(node, index, depth);
+class NcclTreeReader {
+ public:
+  NcclTreeReader(std::string_view text, std::string_view file) {
+    system_.text = text;
+    system_.file = file;
   }
-}
 
-void NcclTreeReader::ReadPciAttributes(pugi::xml_node node, NcclItem& item) {
-  item.busid = Lower(node.attribute("busid").value());
-  if (item.busid.empty()) system_.warnings.Add(item.offset, "pci without busid");
-  item.pci_class = Lower(node.attribute("class").value());
-  item.pci_id = Hex16(node, "vendor") << 48 | Hex16(node, "device") << 32 |
-                Hex16(node, "subsystem_vendor") << 16 | Hex16(node, "subsystem_device");
-  int64_t lanes = Integer(node, "link_width", 0, 1024).value_or(kPcieLanes);
-  if (lanes == 0) {
-    system_.warnings.Add(item.offset,
-                         fmt::format("link_width=\"0\"; {} lanes assumed, as NCCL does", kPcieLanes));
-    lanes = kPcieLanes;
+  StatusOr<NcclSystem> Read() {
+    pugi::xml_document document;
+    const pugi::xml_parse_result parsed = document.load_buffer(system_.text.data(), system_.text.size());
+    if (!parsed)
+      return system_.At(static_cast<size_t>(std::max<ptrdiff_t>(parsed.offset, 0)),
+                        fmt::format("not well-formed XML: {}", Lower(parsed.description())));
+    const pugi::xml_node root = document.document_element();
+    const std::string_view name = root.name();
+    if (name == "graphs")
+      return system_.At(
+          OffsetOf(root),
+          "an NCCL graph file (<graphs>), not a topology; expected <system>; hint: NCCL_TOPO_DUMP_FILE "
+          "writes one");
+    if (name != "system")
+      return system_.At(OffsetOf(root), fmt::format("root element <{}>; expected <system>", name));
+    const std::string_view version = root.attribute("version").value();
+    if (version != "1" && version != "2")
+      Warn(root, fmt::format("system version=\"{}\"; known are 1 (NCCL) and 2 (RCCL)", version));
+    system_.name = root.attribute("name").value();
+    for (pugi::xml_node child : root.children()) {
+      if (child.type() != pugi::node_element || !status_.ok()) continue;
+      if (std::string_view(child.name()) == "cpu")
+        ReadCpu(child);
+      else
+        WarnUnknown(child);
+    }
+    if (!status_.ok()) return status_;
+    if (system_.items.empty())
+      return system_.At(OffsetOf(root), "a <system> without <cpu>; expected at least one");
+    return std::move(system_);
   }
-  const pugi::xml_attribute text = node.attribute("link_speed");
-  if (!text) return;
-  const PcieSpeed speed = ParsePcieSpeed(text.value());
-  if (!speed.present)
-    system_.warnings.Add(
-        item.offset,
-        fmt::format("link_speed=\"{}\" is no PCIe speed; 8 GT/s assumed, as NCCL does", text.value()));
-  else if (!speed.known)
-    system_.warnings.Add(item.offset,
-                         fmt::format("link_speed=\"{}\" is not as NCCL writes it (it would assume 8 "
-                                     "GT/s); read by its number",
-                                     text.value()));
-  item.bandwidth_bytes_per_s = lanes * speed.bytes_per_s_per_lane;
-  item.one_slow_lane =
-      lanes == 1 && speed.bytes_per_s_per_lane == ParsePcieSpeed("2.5 GT/s").bytes_per_s_per_lane;
-}
 
-void NcclTreeReader::ReadGpu(pugi::xml_node node, NcclItem& item) {
-  const auto non_negative = [](std::optional<int64_t> value) -> std::optional<int32_t> {
-    return value && *value >= 0 ? std::optional(static_cast<int32_t>(*value)) : std::nullopt;
-  };
-  item.dev = non_negative(Integer(node, "dev", -1, kMaxCount));
-  item.rank = non_negative(Integer(node, "rank", -1, INT32_MAX));
-  const std::optional<int64_t> sm = Integer(node, "sm", 0, 100'000);
-  if (const std::string_view gcn = node.attribute("gcn").value(); !gcn.empty())
-    item.arch = GpuArchOfGcn(gcn);
-  else if (sm && *sm > 0)
-    item.arch = GpuArch{static_cast<int32_t>(*sm), ""};
-  for (pugi::xml_node child : node.children()) {
-    if (child.type() != pugi::node_element) continue;
-    const std::string_view name = child.name();
-    if (name == "nvlink" || name == "xgmi" || name == "c2c")
-      ReadEdge(child, item);
-    else
-      system_.warnings.Add(OffsetOf(child), fmt::format("unknown element <{}> left out", name));
+ private:
+  // Offset of the element's '<'.
+  static size_t OffsetOf(pugi::xml_node node) {
+    return static_cast<size_t>(std::max<ptrdiff_t>(node.offset_debug() - 1, 0));
   }
-}
+  void Fail(pugi::xml_node node, std::string_view message) {
+    if (status_.ok()) status_ = system_.At(OffsetOf(node), fmt::format("{}: {}", node.name(), message));
+  }
+  void Warn(pugi::xml_node node, std::string text) { system_.Warn(OffsetOf(node), std::move(text)); }
+  void WarnUnknown(pugi::xml_node node) {
+    Warn(node, fmt::format("unknown element <{}> left out", node.name()));
+  }
 
-void NcclTreeReader::ReadNet(pugi::xml_node node, NcclItem& item) {
-  item.name = node.attribute("name").value();
-  if (const auto dev = Integer(node, "dev", -1, kMaxCount); dev && *dev >= 0)
-    item.dev = static_cast<int32_t>(*dev);
-  int64_t mbps = Integer(node, "speed", INT32_MIN, 1'000'000'000).value_or(0);
-  if (mbps <= 0) {
-    system_.warnings.Add(OffsetOf(node),
-                         fmt::format("net without speed; {} Mbit/s assumed, as NCCL does", kDefaultNetMbps));
-    mbps = kDefaultNetMbps;
+  std::optional<int64_t> Integer(pugi::xml_node node, const char* name, int64_t low, int64_t high) {
+    const pugi::xml_attribute attribute = node.attribute(name);
+    if (!attribute) return std::nullopt;
+    const std::string_view text = attribute.value();
+    if (const StatusOr<int64_t> value = ParseInteger(text, low, high); value.ok()) return *value;
+    Fail(node, fmt::format("{}=\"{}\": expected a whole number from {} to {}", name, text, low, high));
+    return std::nullopt;
   }
-  const int64_t net = mbps * kBytesPerSPerMbps;
-  // A PCIe slot slower than its net limits it; a slot without a stated speed does not.
-  item.bandwidth_bytes_per_s =
-      item.bandwidth_bytes_per_s == 0 ? net : std::min(item.bandwidth_bytes_per_s, net);
-  const double latency_us = node.attribute("latency").as_double();
-  if (latency_us > 0 && latency_us < 1e6) item.latency_ps = static_cast<int64_t>(latency_us * 1e6);
-}
 
-void NcclTreeReader::ReadEdge(pugi::xml_node node, NcclItem& item) {
-  NcclEdge edge;
-  edge.offset = OffsetOf(node);
-  const std::string_view name = node.name();
-  edge.target = Lower(node.attribute("target").value());
-  edge.target_class = Lower(node.attribute("tclass").value());
-  if (name == "pcilink") {
-    edge.kind = NcclEdge::Kind::kPcilink;
-  } else {
-    const std::optional<int64_t> count = Integer(node, "count", 0, kMaxCount);
-    if (!count) system_.warnings.Add(edge.offset, fmt::format("{} without count; 1 assumed", name));
-    edge.count = count.value_or(1);
-    if (edge.count == 0) return;
+  uint64_t Hex16(pugi::xml_node node, const char* name) {
+    std::string_view text = node.attribute(name).value();
+    if (text.starts_with("0x")) text.remove_prefix(2);
+    uint64_t value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value, 16);
+    return value & 0xffff;
   }
-  if (name == "c2c") {
-    edge.kind = NcclEdge::Kind::kC2c;
-    const int64_t mb_per_s = Integer(node, "bw", 0, 100'000'000).value_or(0);
-    if (mb_per_s == 0) return Fail(node, "no bw; expected the MB/s of one link");
-    if (edge.count > 1024) return Fail(node, fmt::format("count=\"{}\": expected at most 1024", edge.count));
-    edge.bandwidth_bytes_per_s = edge.count * mb_per_s * 1'000'000;
-  } else if (edge.target.empty()) {
-    return Fail(node, "no target; expected a busid");
-  }
-  item.edges.push_back(std::move(edge));
-}
 
-StatusOr<NcclSystem> NcclTreeReader::Read() {
-  pugi::xml_document document;
-  const pugi::xml_parse_result parsed = document.load_buffer(text_.data(), text_.size());
-  if (!parsed) {
-    const size_t offset = std::min(static_cast<size_t>(std::max<ptrdiff_t>(parsed.offset, 0)), text_.size());
-    return At(offset, fmt::format("not well-formed XML: {}", Lower(parsed.description())));
+  NcclItem& Add(NcclItemKind kind, int32_t parent, pugi::xml_node node) {
+    NcclItem& item = system_.items.emplace_back();
+    item.kind = kind;
+    item.parent = parent;
+    item.offset = OffsetOf(node);
+    return item;
   }
-  const pugi::xml_node root = document.document_element();
-  const std::string_view name = root.name();
-  if (name == "graphs")
-    return At(OffsetOf(root),
-              "an NCCL graph file (<graphs>), not a topology; expected <system>; hint: NCCL_TOPO_DUMP_FILE "
-              "writes one");
-  if (name != "system") return At(OffsetOf(root), fmt::format("root element <{}>; expected <system>", name));
-  const std::string_view version = root.attribute("version").value();
-  if (version != "1" && version != "2")
-    system_.warnings.Add(OffsetOf(root),
-                         fmt::format("system version=\"{}\"; known are 1 (NCCL) and 2 (RCCL)", version));
-  system_.name = root.attribute("name").value();
-  for (pugi::xml_node child : root.children()) {
-    if (child.type() != pugi::node_element || !status_.ok()) continue;
-    if (std::string_view(child.name()) == "cpu")
-      ReadCpu(child);
-    else
-      system_.warnings.Add(OffsetOf(child), fmt::format("unknown element <{}> left out", child.name()));
+
+  void ReadCpu(pugi::xml_node node) {
+    const auto index = static_cast<int32_t>(system_.items.size());
+    NcclItem& item = Add(NcclItemKind::kCpu, -1, node);
+    item.numa = static_cast<int32_t>(Integer(node, "numaid", -1, kMaxCount).value_or(0));
+    item.host_hash = node.attribute("host_hash").value();
+    item.cpu.arch = node.attribute("arch").value();
+    item.cpu.vendor = node.attribute("vendor").value();
+    item.cpu.family = static_cast<int32_t>(Integer(node, "familyid", -1, INT32_MAX).value_or(0));
+    item.cpu.model = static_cast<int32_t>(Integer(node, "modelid", -1, INT32_MAX).value_or(0));
+    ReadChildren(node, index, 1);
   }
-  if (!status_.ok()) return status_;
-  if (system_.items.empty()) return At(OffsetOf(root), "a <system> without <cpu>; expected at least one");
-  return std::move(system_);
-}
+
+  // Reads the children of a <cpu> or of a bridge; `parent` is the index of its item.
+  void ReadChildren(pugi::xml_node node, int32_t parent, int depth) {
+    for (pugi::xml_node child : node.children()) {
+      if (child.type() != pugi::node_element || !status_.ok()) continue;
+      const std::string_view name = child.name();
+      if (name == "pci") {
+        ReadPci(child, parent, depth + 1);
+      } else if (name == "gpu" || name == "net") {
+        NcclItem& item = Add(name == "gpu" ? NcclItemKind::kGpu : NcclItemKind::kNet, parent, child);
+        item.bandwidth_bytes_per_s = kLocalBytesPerS;
+        item.local = true;
+        if (name == "gpu") item.busid = node.attribute("busid").value();
+        name == "gpu" ? ReadGpu(child, item) : ReadNet(child, item);
+      } else if (name == "nic") {
+        ReadChildren(child, parent, depth + 1);
+      } else if (name == "pcilink") {
+        ReadEdge(child, system_[parent]);
+      } else {
+        WarnUnknown(child);
+      }
+    }
+  }
+
+  void ReadPci(pugi::xml_node node, int32_t parent, int depth) {
+    if (depth > kMaxDepth) return Fail(node, fmt::format("nested deeper than {}", kMaxDepth));
+    const Contents contents = ContentsOf(node);
+    const auto index = static_cast<int32_t>(system_.items.size());
+    NcclItem& item = Add(NcclItemKind::kDevice, parent, node);
+    ReadPciAttributes(node, item);
+    if (contents.pcis + contents.gpus + contents.nets == 0) return;
+    if (contents.gpus == 1 && contents.pcis + contents.nets == 0) {
+      item.kind = NcclItemKind::kGpu;
+      ReadGpu(contents.gpu, item);
+    } else if (contents.nets == 1 && contents.pcis + contents.gpus == 0) {
+      item.kind = NcclItemKind::kNet;
+      ReadNet(contents.net, item);
+    } else {
+      item.kind = NcclItemKind::kBridge;
+      ReadChildren(node, index, depth);
+    }
+  }
+
+  void ReadPciAttributes(pugi::xml_node node, NcclItem& item) {
+    item.busid = Lower(node.attribute("busid").value());
+    if (item.busid.empty()) Warn(node, "pci without busid");
+    item.pci_class = Lower(node.attribute("class").value());
+    item.pci_id = Hex16(node, "vendor") << 48 | Hex16(node, "device") << 32 |
+                  Hex16(node, "subsystem_vendor") << 16 | Hex16(node, "subsystem_device");
+    int64_t lanes = Integer(node, "link_width", 0, 1024).value_or(kPcieLanes);
+    if (lanes == 0) {
+      Warn(node, fmt::format("link_width=\"0\"; {} lanes assumed, as NCCL does", kPcieLanes));
+      lanes = kPcieLanes;
+    }
+    const pugi::xml_attribute text = node.attribute("link_speed");
+    if (!text) return;
+    const PcieSpeed speed = ParsePcieSpeed(text.value());
+    if (!speed.present)
+      Warn(node,
+           fmt::format("link_speed=\"{}\" is no PCIe speed; 8 GT/s assumed, as NCCL does", text.value()));
+    else if (!speed.known)
+      Warn(node,
+           fmt::format("link_speed=\"{}\" is not as NCCL writes it (it would assume 8 GT/s); read by its "
+                       "number",
+                       text.value()));
+    item.bandwidth_bytes_per_s = lanes * speed.bytes_per_s_per_lane;
+    item.one_slow_lane =
+        lanes == 1 && speed.bytes_per_s_per_lane == ParsePcieSpeed("2.5 GT/s").bytes_per_s_per_lane;
+  }
+
+  void ReadGpu(pugi::xml_node node, NcclItem& item) {
+    const auto non_negative = [](std::optional<int64_t> value) -> std::optional<int32_t> {
+      return value && *value >= 0 ? std::optional(static_cast<int32_t>(*value)) : std::nullopt;
+    };
+    item.dev = non_negative(Integer(node, "dev", -1, kMaxCount));
+    item.rank = non_negative(Integer(node, "rank", -1, INT32_MAX));
+    const std::optional<int64_t> sm = Integer(node, "sm", 0, 100'000);
+    if (const std::string_view gcn = node.attribute("gcn").value(); !gcn.empty())
+      item.arch = GpuArchOfGcn(gcn);
+    else if (sm && *sm > 0)
+      item.arch = GpuArch{static_cast<int32_t>(*sm), ""};
+    for (pugi::xml_node child : node.children()) {
+      if (child.type() != pugi::node_element) continue;
+      const std::string_view name = child.name();
+      if (name == "nvlink" || name == "xgmi" || name == "c2c")
+        ReadEdge(child, item);
+      else
+        WarnUnknown(child);
+    }
+  }
+
+  void ReadNet(pugi::xml_node node, NcclItem& item) {
+    item.name = node.attribute("name").value();
+    if (const auto dev = Integer(node, "dev", -1, kMaxCount); dev && *dev >= 0)
+      item.dev = static_cast<int32_t>(*dev);
+    int64_t mbps = Integer(node, "speed", INT32_MIN, 1'000'000'000).value_or(0);
+    if (mbps <= 0) {
+      Warn(node, fmt::format("net without speed; {} Mbit/s assumed, as NCCL does", kDefaultNetMbps));
+      mbps = kDefaultNetMbps;
+    }
+    const int64_t net = mbps * kBytesPerSPerMbps;
+    // A PCIe slot slower than its net limits it; a slot without a stated speed does not.
+    item.bandwidth_bytes_per_s =
+        item.bandwidth_bytes_per_s == 0 ? net : std::min(item.bandwidth_bytes_per_s, net);
+    const double latency_us = node.attribute("latency").as_double();
+    if (latency_us > 0 && latency_us < 1e6) item.latency_ps = static_cast<int64_t>(latency_us * 1e6);
+  }
+
+  void ReadEdge(pugi::xml_node node, NcclItem& item) {
+    NcclEdge edge;
+    edge.offset = OffsetOf(node);
+    const std::string_view name = node.name();
+    edge.target = Lower(node.attribute("target").value());
+    edge.target_class = Lower(node.attribute("tclass").value());
+    if (name == "pcilink") {
+      edge.kind = NcclEdge::Kind::kPcilink;
+    } else {
+      const std::optional<int64_t> count = Integer(node, "count", 0, kMaxCount);
+      if (!count) Warn(node, fmt::format("{} without count; 1 assumed", name));
+      edge.count = count.value_or(1);
+      if (edge.count == 0) return;
+    }
+    if (name == "c2c") {
+      edge.kind = NcclEdge::Kind::kC2c;
+      const int64_t mb_per_s = Integer(node, "bw", 0, 100'000'000).value_or(0);
+      if (mb_per_s == 0) return Fail(node, "no bw; expected the MB/s of one link");
+      if (edge.count > 1024)
+        return Fail(node, fmt::format("count=\"{}\": expected at most 1024", edge.count));
+      edge.bandwidth_bytes_per_s = edge.count * mb_per_s * 1'000'000;
+    } else if (edge.target.empty()) {
+      return Fail(node, "no target; expected a busid");
+    }
+    item.edges.push_back(std::move(edge));
+  }
+
+  Status status_;  // the first error
+  NcclSystem system_;
+};
 
 }  // namespace
 
-void NcclWarnings::Add(size_t offset, std::string text) {
-  const auto known = std::ranges::find(warnings_, text, &Warning::text);
+Status NcclSystem::At(size_t offset, std::string_view message) const {
+  return InvalidAt(LocationOfOffset(file, text, offset), message);
+}
+
+void NcclSystem::Warn(size_t offset, std::string warning) {
+  const auto known = std::ranges::find(warnings_, warning, &Warning::text);
   if (known == warnings_.end()) {
-    warnings_.push_back(Warning{std::move(text), offset, 1});
+    warnings_.push_back(Warning{std::move(warning), offset, 1});
   } else {
     ++known->count;
     known->offset = std::min(known->offset, offset);
   }
 }
 
-std::vector<std::string> NcclWarnings::Format(std::string_view file, std::string_view text) const {
+std::vector<std::string> NcclSystem::Warnings() const {
   std::vector<Warning> sorted = warnings_;
   std::ranges::stable_sort(sorted, {}, &Warning::offset);
   std::vector<std::string> lines;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "topologies/load_options.h"
 #include "topologies/nccl/nccl_constants.h"
 
 namespace xccl {
@@ -60,12 +61,19 @@ struct NcclItem {
   std::vector<NcclEdge> edges;  // kGpu, kBridge
 };
 
-// Warnings about one file. Each text appears once, with its first place and its number of occurrences.
-class NcclWarnings {
- public:
-  void Add(size_t offset, std::string text);
-  // "dgx.xml:3:5: TEXT (4 times)", in the order of their places.
-  std::vector<std::string> Format(std::string_view file, std::string_view text) const;
+struct NcclSystem {
+  std::string_view text, file;  // what was read, and its name in messages; both outlive the system
+  std::string name;             // of <system>; may be empty
+  std::vector<NcclItem> items;  // parents before children, document order
+
+  NcclItem& operator[](int32_t index) { return items[static_cast<size_t>(index)]; }
+  int32_t size() const { return static_cast<int32_t>(items.size()); }
+  std::vector<int32_t> Live(NcclItemKind kind) const;  // indices of the items of a kind that are not removed
+  // InvalidInput("dgx.xml:3:5: MESSAGE").
+  Status At(size_t offset, std::string_view message) const;
+  void Warn(size_t offset, std::string warning);
+  // "dgx.xml:3:5: TEXT (4 times)": each text once, with its first place, in the order of their places.
+  std::vector<std::string> Warnings() const;
 
  private:
   struct Warning {
@@ -76,15 +84,14 @@ class NcclWarnings {
   std::vector<Warning> warnings_;
 };
 
-struct NcclSystem {
-  std::string name;             // of <system>; may be empty
-  std::vector<NcclItem> items;  // parents before children, document order
-  NcclWarnings warnings;
-
-  std::vector<int32_t> Live(NcclItemKind kind) const;  // indices of the items of a kind that are not removed
-};
-
 // Errors: kInvalidInput "file:line:column: ..." for malformed XML, a missing <system>, or a malformed number.
 StatusOr<NcclSystem> ReadNcclTree(std::string_view text, std::string_view file);
+
+// The second step (nccl_settle.cc). PCI classes, neighbours and flags supply what the tree leaves out.
+// Chained PCIe switches that are one chip, or only virtual, are merged. Each guess becomes a warning.
+// Guarantees that there is at least one GPU; that every GPU has an architecture and every item below a CPU
+// a bandwidth; that no item is a kDevice; and that every remaining bridge and CPU has something below it.
+// Errors: kInvalidInput with the flag that would help; kUsage for a flag that makes no sense.
+Status SettleNcclTree(NcclSystem& system, const LoadOptions& options);
 
 }  // namespace xccl

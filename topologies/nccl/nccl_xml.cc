@@ -1,4 +1,4 @@
-// The tree of the file is completed step by step (nccl_settle.h), then written out as nodes and links.
+// The tree of the file is completed step by step (nccl_settle.cc), then written out as nodes and links.
 // Cost: linear in the file, except for a sort of the GPUs and the links between all pairs of a host's NUMA
 // nodes.
 #include "topologies/nccl/nccl_xml.h"
@@ -12,11 +12,10 @@
 #include <tuple>
 #include <utility>
 
-#include "base/diagnostics.h"
 #include "base/strings.h"
 #include "base/units.h"
+#include "topologies/families/networks.h"
 #include "topologies/nccl/nccl_constants.h"
-#include "topologies/nccl/nccl_settle.h"
 #include "topologies/nccl/nccl_tree.h"
 
 namespace xccl {
@@ -54,36 +53,252 @@ std::string SafeId(std::string_view text) {
 
 class DumpTopologyBuilder {
  public:
-  DumpTopologyBuilder(NcclSystem system, std::string_view text, std::string_view file)
-      : system_(std::move(system)), items_(system_.items), text_(text), file_(file) {}
+  explicit DumpTopologyBuilder(NcclSystem system) : system_(std::move(system)) {}
 
-  StatusOr<Topology> Build();
+  StatusOr<Topology> Build() {
+    XCCL_RETURN_IF_ERROR(OrderGpus());
+    host_of_cpu_.resize(system_.items.size());
+    node_.resize(system_.items.size());
+    OrderHosts();
+    AddNodes();
+    AddGpuLinks();
+    AddTreeLinks();
+    XCCL_RETURN_IF_ERROR(AddCpuLinks());
+    spec_.name = system_.name.empty() ? std::filesystem::path(system_.file).stem().string() : system_.name;
+    spec_.source = Source();
+    spec_.warnings = system_.Warnings();
+    return Topology::Create(std::move(spec_));
+  }
 
  private:
-  NcclItem& Item(int32_t index) { return items_[static_cast<size_t>(index)]; }
-  Status At(size_t offset, std::string_view message) const {
-    return InvalidAt(LocationOfOffset(file_, text_, offset), message);
-  }
-  void Warn(size_t offset, std::string text) { system_.warnings.Add(offset, std::move(text)); }
-  int32_t size() const { return static_cast<int32_t>(items_.size()); }
-  int32_t CpuOf(int32_t index);
+  NcclItem& Item(int32_t index) { return system_[index]; }
 
-  Status OrderGpus();
-  void OrderHosts();
-  Status AddNodes();
-  NodeId AddNode(int32_t index, NodeKind kind, std::optional<HostId> host, const std::string& id);
-  void AddLink(NodeId from, NodeId to, int64_t bandwidth, int64_t latency);
-  void AddCable(NodeId a, NodeId b, int64_t bandwidth, int64_t latency);
-  void ReadGpuLinks();
-  void AddGpuLink(int32_t gpu, const NcclEdge& edge, int64_t bandwidth);
-  void AddGpuLinks();
-  void AddTreeLinks();
-  Status AddCpuLinks();
-  std::string Source() const;
+  int32_t CpuOf(int32_t index) {
+    while (Item(index).parent >= 0) index = Item(index).parent;
+    return index;
+  }
+
+  // Orders GPUs by rank if they have ranks, else by dev, else by document order.
+  Status OrderGpus() {
+    gpus_ = system_.Live(NcclItemKind::kGpu);
+    if (Item(gpus_.front()).rank) {
+      std::ranges::stable_sort(gpus_, {}, [&](int32_t g) { return *Item(g).rank; });
+      for (size_t i = 0; i + 1 < gpus_.size(); ++i)
+        if (Item(gpus_[i]).rank == Item(gpus_[i + 1]).rank)
+          return system_.At(Item(gpus_[i + 1]).offset,
+                            fmt::format("gpu: rank=\"{}\": an earlier <gpu> has it; expected each rank once",
+                                        *Item(gpus_[i]).rank));
+      if (*Item(gpus_.back()).rank != static_cast<int32_t>(gpus_.size()) - 1)
+        system_.Warn(Item(gpus_.front()).offset,
+                     fmt::format("ranks are not 0..{}; renumbered in their order", gpus_.size() - 1));
+    } else if (std::ranges::all_of(gpus_, [&](int32_t g) { return Item(g).dev.has_value(); })) {
+      std::ranges::stable_sort(gpus_, {}, [&](int32_t g) { return *Item(g).dev; });
+    }
+    return OkStatus();
+  }
+
+  // Hosts are the CPUs' host_hash values, in the order of their first ranks. Ranks are grouped by host.
+  void OrderHosts() {
+    std::map<std::string, HostId> hosts;
+    const auto host = [&](int32_t cpu) {
+      const auto [known, added] =
+          hosts.emplace(Item(cpu).host_hash, HostId(static_cast<int64_t>(hosts.size())));
+      if (added) spec_.hosts.push_back(Host{fmt::format("h{}", known->second.value)});
+      host_of_cpu_[cpu] = known->second;
+      return known->second;
+    };
+    for (int32_t gpu : gpus_) host(CpuOf(gpu));
+    for (int32_t cpu : system_.Live(NcclItemKind::kCpu)) host(cpu);
+    const auto by_host = [&](int32_t gpu) { return host_of_cpu_[CpuOf(gpu)]; };
+    if (!std::ranges::is_sorted(gpus_, {}, by_host)) {
+      if (Item(gpus_.front()).rank)
+        system_.Warn(Item(gpus_.front()).offset,
+                     "ranks of several hosts interleave; renumbered host by host");
+      std::ranges::stable_sort(gpus_, {}, by_host);
+    }
+  }
+
+  void AddNodes() {
+    std::vector<int32_t> bridges = system_.Live(NcclItemKind::kBridge),
+                         nets = system_.Live(NcclItemKind::kNet), cpus = system_.Live(NcclItemKind::kCpu);
+    std::ranges::stable_sort(nets, {}, [&](int32_t n) { return Item(n).dev.value_or(INT32_MAX); });
+    std::ranges::stable_sort(cpus, {}, [&](int32_t c) { return Item(c).numa; });
+    std::vector<std::vector<int32_t>> of_host(spec_.hosts.size());
+    for (const std::vector<int32_t>* group : {&gpus_, &bridges, &nets, &cpus})
+      for (int32_t i : *group) of_host[host_of_cpu_[CpuOf(i)].index()].push_back(i);
+    for (size_t h = 0; h < of_host.size(); ++h) {
+      const HostId host(static_cast<int64_t>(h));
+      std::set<int32_t> devs;
+      size_t gpus = 0;
+      for (int32_t i : of_host[h])
+        if (Item(i).kind == NcclItemKind::kGpu) {
+          ++gpus;
+          if (Item(i).dev) devs.insert(*Item(i).dev);
+        }
+      int32_t next_gpu = 0;
+      for (int32_t i : of_host[h]) {
+        const NcclItem& item = Item(i);
+        switch (item.kind) {
+          case NcclItemKind::kGpu:
+            NewNode(i, NodeKind::kGpu, host, std::to_string(devs.size() == gpus ? *item.dev : next_gpu++));
+            break;
+          case NcclItemKind::kBridge:
+            NewNode(i, NodeKind::kSwitch, host, "pci-" + ShortBusId(item.busid));
+            break;
+          case NcclItemKind::kNet:
+            NewNode(i, NodeKind::kNic, host,
+                    !item.name.empty()    ? item.name
+                    : !item.busid.empty() ? "nic-" + ShortBusId(item.busid)
+                                          : "nic");
+            break;
+          case NcclItemKind::kCpu:
+            NewNode(i, NodeKind::kCpu, host, fmt::format("numa{}", std::max(item.numa, 0)));
+            break;
+          case NcclItemKind::kDevice:
+            break;
+        }
+      }
+    }
+  }
+
+  NodeId NewNode(int32_t index, NodeKind kind, std::optional<HostId> host, const std::string& id) {
+    std::string unique = SafeId(id);
+    for (int n = 2; !taken_.emplace(host ? host->value : -1, kind, unique).second; ++n)
+      unique = fmt::format("{}-{}", SafeId(id), n);
+    const NodeId node = AddNode(kind, std::move(unique), host, spec_);
+    if (index >= 0) node_[index] = node;
+    return node;
+  }
+  void Cable(NodeId a, NodeId b, int64_t bandwidth, int64_t latency) {
+    AddCable(a, b, {bandwidth, latency, 0}, spec_);
+  }
+
+  // Reads the GPUs' links; parallel links to one target are summed.
+  void ReadGpuLinks() {
+    for (int32_t i = 0; i < system_.size(); ++i)
+      if (!Item(i).busid.empty() && !item_of_bus_.emplace(BusKey(Item(i).busid), i).second)
+        system_.Warn(Item(i).offset, fmt::format("a second device {}", Item(i).busid));
+    for (int32_t gpu : gpus_)
+      for (const NcclEdge& edge : Item(gpu).edges) {
+        if (edge.kind == NcclEdge::Kind::kGpuLink)
+          AddGpuLink(gpu, edge, edge.count * GpuLinkBytesPerS(*Item(gpu).arch));
+        else if (edge.kind == NcclEdge::Kind::kC2c)
+          cpu_links_[node_[gpu]->value] += edge.bandwidth_bytes_per_s;
+      }
+  }
+
+  void AddGpuLink(int32_t gpu, const NcclEdge& edge, int64_t bandwidth) {
+    const int32_t node = node_[gpu]->value;
+    const auto known = item_of_bus_.find(BusKey(edge.target));
+    if (edge.target_class.starts_with("0x068001")) {
+      cpu_links_[node] += bandwidth;
+    } else if (known != item_of_bus_.end() && Item(known->second).kind == NcclItemKind::kGpu) {
+      if (known->second == gpu)
+        system_.Warn(edge.offset, "a link of a GPU to itself; left out");
+      else if (!node_[known->second])
+        system_.Warn(edge.offset, "a link to a GPU that was left out");
+      else
+        gpu_links_[{node, node_[known->second]->value}] += bandwidth;
+    } else if (edge.target_class.starts_with("0x068") || edge.target.starts_with("fffffff:ff:ff")) {
+      switch_links_[node] += bandwidth;
+    } else {
+      system_.Warn(edge.offset,
+                   fmt::format("a link to {}, which is neither a GPU of this file nor an NVSwitch; left out",
+                               edge.target));
+    }
+  }
+
+  void AddGpuLinks() {
+    ReadGpuLinks();
+    for (const auto& [ends, bandwidth] : gpu_links_) {
+      const auto back = gpu_links_.find({ends.second, ends.first});
+      const NodeId from(ends.first), to(ends.second);
+      const int64_t returned = back == gpu_links_.end() ? 0 : back->second;
+      if (bandwidth != returned && (from < to || returned == 0))
+        system_.Warn(
+            0, fmt::format("gpu {} lists {} to gpu {}, which lists {} back", spec_.nodes[from.index()].id,
+                           FormatBandwidth(bandwidth), spec_.nodes[to.index()].id,
+                           returned == 0 ? "none" : FormatBandwidth(returned)));
+      if (from < to || returned == 0) AddLink(from, to, {bandwidth, kGpuLinkLatencyPs, 0}, spec_);
+      if (from < to && returned > 0) AddLink(to, from, {returned, kGpuLinkLatencyPs, 0}, spec_);
+    }
+    for (int32_t gpu : gpus_) {
+      const NodeId node = *node_[gpu];
+      if (const auto cpu = cpu_links_.find(node.value); cpu != cpu_links_.end())
+        Cable(node, *node_[CpuOf(gpu)], cpu->second, kGpuLinkLatencyPs);
+    }
+    if (switch_links_.empty()) return;
+    // NCCL merges all NVSwitches into one node, even when several hosts share them.
+    std::set<HostId> hosts;
+    bool nvls = true;
+    for (int32_t gpu : gpus_) {
+      const NodeId node = *node_[gpu];
+      if (!switch_links_.contains(node.value)) continue;
+      hosts.insert(*spec_.nodes[node.index()].host);
+      nvls = nvls && HasNvls(*Item(gpu).arch);
+    }
+    const NodeId nvswitch = NewNode(
+        -1, NodeKind::kSwitch, hosts.size() == 1 ? std::optional(*hosts.begin()) : std::nullopt, "nvswitch");
+    spec_.nodes[nvswitch.index()].multicast = spec_.nodes[nvswitch.index()].reduce = nvls;
+    for (const auto& [rank, bandwidth] : switch_links_)
+      Cable(NodeId(rank), nvswitch, bandwidth, kGpuSwitchLatencyPs);
+  }
+
+  void AddTreeLinks() {
+    for (int32_t i = 0; i < system_.size(); ++i) {
+      const NcclItem& item = Item(i);
+      if (item.removed || item.parent < 0 || !node_[i]) continue;
+      Cable(*node_[i], *node_[item.parent], item.bandwidth_bytes_per_s,
+            (item.local ? 0 : kPcieLatencyPs) + item.latency_ps);
+    }
+    for (int32_t i = 0; i < system_.size(); ++i) {
+      if (Item(i).removed) continue;
+      for (const NcclEdge& edge : Item(i).edges) {
+        if (edge.kind != NcclEdge::Kind::kPcilink) continue;
+        const auto known = item_of_bus_.find(BusKey(edge.target));
+        int32_t target = known == item_of_bus_.end() ? -1 : known->second;
+        while (target >= 0 && Item(target).removed) target = Item(target).replaced_by;
+        if (target < 0 || target == i || !node_[i])
+          system_.Warn(
+              edge.offset,
+              fmt::format("a pcilink to {}, which is no other switch of this file; left out", edge.target));
+        else
+          AddLink(*node_[i], *node_[target], {kLocalBytesPerS, kPcieLatencyPs, 0}, spec_);
+      }
+    }
+  }
+
+  Status AddCpuLinks() {
+    std::vector<std::vector<int32_t>> of_host(spec_.hosts.size());
+    for (int32_t cpu : system_.Live(NcclItemKind::kCpu)) of_host[host_of_cpu_[cpu].index()].push_back(cpu);
+    for (const std::vector<int32_t>& cpus : of_host) {
+      if (cpus.size() > kMaxCpusPerHost)
+        return system_.At(
+            Item(cpus.front()).offset,
+            fmt::format("{} <cpu> elements in one host; expected at most {}", cpus.size(), kMaxCpusPerHost));
+      for (size_t a = 0; a < cpus.size(); ++a) {
+        const CpuLink link = CpuLinkOf(Item(cpus[a]).cpu);
+        if (!link.known && cpus.size() > 1)
+          system_.Warn(Item(cpus[a]).offset,
+                       fmt::format("a <cpu> without a known arch and vendor; {} between NUMA nodes assumed",
+                                   FormatBandwidth(link.bytes_per_s)));
+        for (size_t b = a + 1; b < cpus.size(); ++b)
+          Cable(*node_[cpus[a]], *node_[cpus[b]],
+                std::min(link.bytes_per_s, CpuLinkOf(Item(cpus[b]).cpu).bytes_per_s), kPcieLatencyPs);
+      }
+    }
+    return OkStatus();
+  }
+
+  std::string Source() {
+    std::set<std::string> archs;
+    for (int32_t gpu : gpus_) archs.insert(ToString(*Item(gpu).arch));
+    return fmt::format("{} ({}); bandwidths and latencies as NCCL 2.28.9 assumes them",
+                       std::filesystem::path(system_.file).filename().string(),
+                       Join(std::vector<std::string>(archs.begin(), archs.end()), ", "));
+  }
 
   NcclSystem system_;
-  std::vector<NcclItem>& items_;
-  std::string_view text_, file_;
 
   std::vector<int32_t> gpus_;                // items, in rank order
   std::vector<HostId> host_of_cpu_;          // by item
@@ -94,254 +309,6 @@ class DumpTopologyBuilder {
   std::set<std::tuple<int32_t, NodeKind, std::string>> taken_;
   TopologySpec spec_;
 };
-
-int32_t DumpTopologyBuilder::CpuOf(int32_t index) {
-  while (Item(index).parent >= 0) index = Item(index).parent;
-  return index;
-}
-
-// Orders GPUs by rank if they have ranks, else by dev, else by document order.
-Status DumpTopologyBuilder::OrderGpus() {
-  gpus_ = system_.Live(NcclItemKind::kGpu);
-  if (Item(gpus_.front()).rank) {
-    std::ranges::stable_sort(gpus_, {}, [&](int32_t g) { return *Item(g).rank; });
-    for (size_t i = 0; i + 1 < gpus_.size(); ++i)
-      if (Item(gpus_[i]).rank == Item(gpus_[i + 1]).rank)
-        return At(Item(gpus_[i + 1]).offset,
-                  fmt::format("gpu: rank=\"{}\": an earlier <gpu> has it; expected each rank once",
-                              *Item(gpus_[i]).rank));
-    if (*Item(gpus_.back()).rank != static_cast<int32_t>(gpus_.size()) - 1)
-      Warn(Item(gpus_.front()).offset,
-           fmt::format("ranks are not 0..{}; renumbered in their order", gpus_.size() - 1));
-  } else if (std::ranges::all_of(gpus_, [&](int32_t g) { return Item(g).dev.has_value(); })) {
-    std::ranges::stable_sort(gpus_, {}, [&](int32_t g) { return *Item(g).dev; });
-  }
-  return OkStatus();
-}
-
-// Hosts are the CPUs' host_hash values, in the order of their first ranks. Ranks are grouped by host.
-void DumpTopologyBuilder::OrderHosts() {
-  std::map<std::string, HostId> hosts;
-  const auto host = [&](int32_t cpu) {
-    const auto [known, added] =
-        hosts.emplace(Item(cpu).host_hash, HostId(static_cast<int64_t>(hosts.size())));
-    if (added) spec_.hosts.push_back(Host{fmt::format("h{}", known->second.value)});
-    host_of_cpu_[static_cast<size_t>(cpu)] = known->second;
-    return known->second;
-  };
-  for (int32_t gpu : gpus_) host(CpuOf(gpu));
-  for (int32_t cpu : system_.Live(NcclItemKind::kCpu)) host(cpu);
-  const auto by_host = [&](int32_t gpu) { return host_of_cpu_[static_cast<size_t>(CpuOf(gpu))]; };
-  if (!std::ranges::is_sorted(gpus_, {}, by_host)) {
-    if (Item(gpus_.front()).rank)
-      Warn(Item(gpus_.front()).offset, "ranks of several hosts interleave; renumbered host by host");
-    std::ranges::stable_sort(gpus_, {}, by_host);
-  }
-}
-
-NodeId DumpTopologyBuilder::AddNode(int32_t index, NodeKind kind, std::optional<HostId> host,
-                                    const std::string& id) {
-  std::string unique = SafeId(id);
-  for (int n = 2; !taken_.emplace(host ? host->value : -1, kind, unique).second; ++n)
-    unique = fmt::format("{}-{}", SafeId(id), n);
-  const NodeId node(static_cast<int64_t>(spec_.nodes.size()));
-  spec_.nodes.push_back(Node{kind, std::move(unique), host, false, false});
-  if (index >= 0) node_[static_cast<size_t>(index)] = node;
-  return node;
-}
-
-Status DumpTopologyBuilder::AddNodes() {
-  std::vector<int32_t> bridges = system_.Live(NcclItemKind::kBridge), nets = system_.Live(NcclItemKind::kNet),
-                       cpus = system_.Live(NcclItemKind::kCpu);
-  std::ranges::stable_sort(nets, {}, [&](int32_t n) { return Item(n).dev.value_or(INT32_MAX); });
-  std::ranges::stable_sort(cpus, {}, [&](int32_t c) { return Item(c).numa; });
-  std::vector<std::vector<int32_t>> of_host(spec_.hosts.size());
-  for (const std::vector<int32_t>* group : {&gpus_, &bridges, &nets, &cpus})
-    for (int32_t i : *group) of_host[host_of_cpu_[static_cast<size_t>(CpuOf(i))].index()].push_back(i);
-  for (size_t h = 0; h < of_host.size(); ++h) {
-    const HostId host(static_cast<int64_t>(h));
-    std::set<int32_t> devs;
-    size_t gpus = 0;
-    for (int32_t i : of_host[h])
-      if (Item(i).kind == NcclItemKind::kGpu) {
-        ++gpus;
-        if (Item(i).dev) devs.insert(*Item(i).dev);
-      }
-    int32_t next_gpu = 0;
-    for (int32_t i : of_host[h]) {
-      const NcclItem& item = Item(i);
-      switch (item.kind) {
-        case NcclItemKind::kGpu:
-          AddNode(i, NodeKind::kGpu, host, std::to_string(devs.size() == gpus ? *item.dev : next_gpu++));
-          break;
-        case NcclItemKind::kBridge:
-          AddNode(i, NodeKind::kSwitch, host, "pci-" + ShortBusId(item.busid));
-          break;
-        case NcclItemKind::kNet:
-          AddNode(i, NodeKind::kNic, host,
-                  !item.name.empty()    ? item.name
-                  : !item.busid.empty() ? "nic-" + ShortBusId(item.busid)
-                                        : "nic");
-          break;
-        case NcclItemKind::kCpu:
-          AddNode(i, NodeKind::kCpu, host, fmt::format("numa{}", std::max(item.numa, 0)));
-          break;
-        case NcclItemKind::kDevice:
-          break;
-      }
-    }
-  }
-  return OkStatus();
-}
-
-void DumpTopologyBuilder::AddLink(NodeId from, NodeId to, int64_t bandwidth, int64_t latency) {
-  spec_.links.push_back(Link{from, to, bandwidth, latency, 0});
-}
-
-void DumpTopologyBuilder::AddCable(NodeId a, NodeId b, int64_t bandwidth, int64_t latency) {
-  AddLink(a, b, bandwidth, latency);
-  AddLink(b, a, bandwidth, latency);
-}
-
-void DumpTopologyBuilder::AddGpuLink(int32_t gpu, const NcclEdge& edge, int64_t bandwidth) {
-  const int32_t node = node_[static_cast<size_t>(gpu)]->value;
-  const auto known = item_of_bus_.find(BusKey(edge.target));
-  if (edge.target_class.starts_with("0x068001")) {
-    cpu_links_[node] += bandwidth;
-  } else if (known != item_of_bus_.end() && Item(known->second).kind == NcclItemKind::kGpu) {
-    if (known->second == gpu)
-      Warn(edge.offset, "a link of a GPU to itself; left out");
-    else if (!node_[static_cast<size_t>(known->second)])
-      Warn(edge.offset, "a link to a GPU that was left out");
-    else
-      gpu_links_[{node, node_[static_cast<size_t>(known->second)]->value}] += bandwidth;
-  } else if (edge.target_class.starts_with("0x068") || edge.target.starts_with("fffffff:ff:ff")) {
-    switch_links_[node] += bandwidth;
-  } else {
-    Warn(edge.offset,
-         fmt::format("a link to {}, which is neither a GPU of this file nor an NVSwitch; left out",
-                     edge.target));
-  }
-}
-
-// Reads the GPUs' links; parallel links to one target are summed.
-void DumpTopologyBuilder::ReadGpuLinks() {
-  for (int32_t i = 0; i < size(); ++i)
-    if (!Item(i).busid.empty() && !item_of_bus_.emplace(BusKey(Item(i).busid), i).second)
-      Warn(Item(i).offset, fmt::format("a second device {}", Item(i).busid));
-  for (int32_t gpu : gpus_)
-    for (const NcclEdge& edge : Item(gpu).edges) {
-      if (edge.kind == NcclEdge::Kind::kGpuLink)
-        AddGpuLink(gpu, edge, edge.count * GpuLinkBytesPerS(*Item(gpu).arch));
-      else if (edge.kind == NcclEdge::Kind::kC2c)
-        cpu_links_[node_[static_cast<size_t>(gpu)]->value] += edge.bandwidth_bytes_per_s;
-    }
-}
-
-void DumpTopologyBuilder::AddGpuLinks() {
-  ReadGpuLinks();
-  for (const auto& [ends, bandwidth] : gpu_links_) {
-    const auto back = gpu_links_.find({ends.second, ends.first});
-    const NodeId from(ends.first), to(ends.second);
-    const int64_t returned = back == gpu_links_.end() ? 0 : back->second;
-    if (bandwidth != returned && (from < to || returned == 0))
-      Warn(0, fmt::format("gpu {} lists {} to gpu {}, which lists {} back", spec_.nodes[from.index()].id,
-                          FormatBandwidth(bandwidth), spec_.nodes[to.index()].id,
-                          returned == 0 ? "none" : FormatBandwidth(returned)));
-    if (from < to || returned == 0) AddLink(from, to, bandwidth, kGpuLinkLatencyPs);
-    if (from < to && returned > 0) AddLink(to, from, returned, kGpuLinkLatencyPs);
-  }
-  for (int32_t gpu : gpus_) {
-    const NodeId node = *node_[static_cast<size_t>(gpu)];
-    if (const auto cpu = cpu_links_.find(node.value); cpu != cpu_links_.end())
-      AddCable(node, *node_[static_cast<size_t>(CpuOf(gpu))], cpu->second, kGpuLinkLatencyPs);
-  }
-  if (switch_links_.empty()) return;
-  // NCCL merges all NVSwitches into one node, even when several hosts share them.
-  std::set<HostId> hosts;
-  bool nvls = true;
-  for (int32_t gpu : gpus_) {
-    const NodeId node = *node_[static_cast<size_t>(gpu)];
-    if (!switch_links_.contains(node.value)) continue;
-    hosts.insert(*spec_.nodes[node.index()].host);
-    nvls = nvls && HasNvls(*Item(gpu).arch);
-  }
-  const NodeId nvswitch = AddNode(
-      -1, NodeKind::kSwitch, hosts.size() == 1 ? std::optional(*hosts.begin()) : std::nullopt, "nvswitch");
-  spec_.nodes[nvswitch.index()].multicast = spec_.nodes[nvswitch.index()].reduce = nvls;
-  for (const auto& [rank, bandwidth] : switch_links_)
-    AddCable(NodeId(rank), nvswitch, bandwidth, kGpuSwitchLatencyPs);
-}
-
-void DumpTopologyBuilder::AddTreeLinks() {
-  for (int32_t i = 0; i < size(); ++i) {
-    const NcclItem& item = Item(i);
-    if (item.removed || item.parent < 0 || !node_[static_cast<size_t>(i)]) continue;
-    AddCable(*node_[static_cast<size_t>(i)], *node_[static_cast<size_t>(item.parent)],
-             item.bandwidth_bytes_per_s, (item.local ? 0 : kPcieLatencyPs) + item.latency_ps);
-  }
-  for (int32_t i = 0; i < size(); ++i) {
-    if (Item(i).removed) continue;
-    for (const NcclEdge& edge : Item(i).edges) {
-      if (edge.kind != NcclEdge::Kind::kPcilink) continue;
-      const auto known = item_of_bus_.find(BusKey(edge.target));
-      int32_t target = known == item_of_bus_.end() ? -1 : known->second;
-      while (target >= 0 && Item(target).removed) target = Item(target).replaced_by;
-      if (target < 0 || target == i || !node_[static_cast<size_t>(i)])
-        Warn(edge.offset,
-             fmt::format("a pcilink to {}, which is no other switch of this file; left out", edge.target));
-      else
-        AddLink(*node_[static_cast<size_t>(i)], *node_[static_cast<size_t>(target)], kLocalBytesPerS,
-                kPcieLatencyPs);
-    }
-  }
-}
-
-Status DumpTopologyBuilder::AddCpuLinks() {
-  std::vector<std::vector<int32_t>> of_host(spec_.hosts.size());
-  for (int32_t cpu : system_.Live(NcclItemKind::kCpu))
-    of_host[host_of_cpu_[static_cast<size_t>(cpu)].index()].push_back(cpu);
-  for (const std::vector<int32_t>& cpus : of_host) {
-    if (cpus.size() > kMaxCpusPerHost)
-      return At(Item(cpus.front()).offset, fmt::format("{} <cpu> elements in one host; expected at most {}",
-                                                       cpus.size(), kMaxCpusPerHost));
-    for (size_t a = 0; a < cpus.size(); ++a) {
-      const CpuLink link = CpuLinkOf(Item(cpus[a]).cpu);
-      if (!link.known && cpus.size() > 1)
-        Warn(Item(cpus[a]).offset,
-             fmt::format("a <cpu> without a known arch and vendor; {} between NUMA nodes assumed",
-                         FormatBandwidth(link.bytes_per_s)));
-      for (size_t b = a + 1; b < cpus.size(); ++b)
-        AddCable(*node_[static_cast<size_t>(cpus[a])], *node_[static_cast<size_t>(cpus[b])],
-                 std::min(link.bytes_per_s, CpuLinkOf(Item(cpus[b]).cpu).bytes_per_s), kPcieLatencyPs);
-    }
-  }
-  return OkStatus();
-}
-
-std::string DumpTopologyBuilder::Source() const {
-  std::set<std::string> archs;
-  for (int32_t gpu : gpus_) archs.insert(ToString(*items_[static_cast<size_t>(gpu)].arch));
-  return fmt::format("{} ({}); bandwidths and latencies as NCCL 2.28.9 assumes them",
-                     std::filesystem::path(file_).filename().string(),
-                     Join(std::vector<std::string>(archs.begin(), archs.end()), ", "));
-}
-
-StatusOr<Topology> DumpTopologyBuilder::Build() {
-  XCCL_RETURN_IF_ERROR(OrderGpus());
-  host_of_cpu_.resize(items_.size());
-  node_.resize(items_.size());
-  OrderHosts();
-  XCCL_RETURN_IF_ERROR(AddNodes());
-  AddGpuLinks();
-  AddTreeLinks();
-  XCCL_RETURN_IF_ERROR(AddCpuLinks());
-  spec_.name = system_.name.empty() ? std::filesystem::path(file_).stem().string() : system_.name;
-  spec_.source = Source();
-  spec_.warnings = system_.warnings.Format(file_, text_);
-  StatusOr<Topology> topology = Topology::Create(std::move(spec_));
-  return topology;
-}
 
 }  // namespace
 
@@ -361,8 +328,8 @@ bool IsNcclXml(std::string_view text) {
 
 StatusOr<Topology> ReadNcclXml(std::string_view text, std::string_view file, const LoadOptions& options) {
   XCCL_ASSIGN_OR_RETURN(NcclSystem system, ReadNcclTree(text, file));
-  XCCL_RETURN_IF_ERROR(SettleNcclTree(system, text, file, options));
-  return DumpTopologyBuilder(std::move(system), text, file).Build();
+  XCCL_RETURN_IF_ERROR(SettleNcclTree(system, options));
+  return DumpTopologyBuilder(std::move(system)).Build();
 }
 
 }  // namespace xccl

@@ -6,13 +6,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <vector>
 
 #include "base/graph/union_find.h"
 #include "base/strings.h"
 #include "base/units.h"
+#include "topologies/families/networks.h"
 
 namespace xccl {
 namespace {
@@ -56,19 +59,9 @@ std::string WithoutEscapes(std::string_view text) {
   return plain;
 }
 
-std::vector<std::string> Words(std::string_view text) {
-  std::vector<std::string> words;
-  std::string word;
-  for (char c : text) {
-    if (c == ' ' || c == '\t' || c == '\r' || c == '\n') {
-      if (!word.empty()) words.push_back(std::move(word));
-      word.clear();
-    } else {
-      word += c;
-    }
-  }
-  if (!word.empty()) words.push_back(std::move(word));
-  return words;
+std::vector<std::string> Words(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
 }
 
 std::optional<int64_t> NumberAfter(std::string_view word, std::string_view prefix) {
@@ -79,15 +72,13 @@ std::optional<int64_t> NumberAfter(std::string_view word, std::string_view prefi
 
 std::optional<DeviceLink> ParseDeviceLink(std::string_view word) {
   using Kind = DeviceLink::Kind;
-  if (word == "X") return DeviceLink{Kind::kSelf, 0};
-  if (word == "PIX") return DeviceLink{Kind::kPix, 0};
-  if (word == "PXB") return DeviceLink{Kind::kPxb, 0};
-  if (word == "PHB") return DeviceLink{Kind::kPhb, 0};
-  if (word == "NODE") return DeviceLink{Kind::kNode, 0};
-  if (word == "SYS" || word == "SOC") return DeviceLink{Kind::kSys, 0};  // SOC: drivers before 390
-  if (const auto links = NumberAfter(word, "NV"); links && *links > 0)
-    return DeviceLink{Kind::kNvlink, *links};
-  return std::nullopt;
+  constexpr std::pair<std::string_view, Kind> kClasses[] = {
+      {"X", Kind::kSelf},    {"PIX", Kind::kPix}, {"PXB", Kind::kPxb}, {"PHB", Kind::kPhb},
+      {"NODE", Kind::kNode}, {"SYS", Kind::kSys}, {"SOC", Kind::kSys}};  // SOC: drivers before 390
+  for (const auto& [name, kind] : kClasses)
+    if (word == name) return DeviceLink{kind, 0};
+  const auto links = NumberAfter(word, "NV");
+  return links && *links > 0 ? std::optional(DeviceLink{Kind::kNvlink, *links}) : std::nullopt;
 }
 
 // Reads the names in the header, up to the word at `at`, where the first row begins.
@@ -228,19 +219,15 @@ class SmiTopologyBuilder {
   }
 
  private:
-  NodeId AddNode(NodeKind kind, std::string id) {
-    spec_.nodes.push_back(Node{kind, std::move(id), HostId(0), false, false});
-    return NodeId(static_cast<int64_t>(spec_.nodes.size()) - 1);
-  }
-  void AddCable(NodeId a, NodeId b, int64_t bandwidth, int64_t latency) {
-    spec_.links.push_back(Link{a, b, bandwidth, latency, 0});
-    spec_.links.push_back(Link{b, a, bandwidth, latency, 0});
+  NodeId NewNode(NodeKind kind, std::string id) { return AddNode(kind, std::move(id), HostId(0), spec_); }
+  void Cable(NodeId a, NodeId b, int64_t bandwidth, int64_t latency) {
+    AddCable(a, b, {bandwidth, latency, 0}, spec_);
   }
   void AddDevices(bool gpus) {
     nodes_.resize(devices_.size());
     for (size_t i = 0; i < devices_.size(); ++i)
       if (devices_[i].gpu == gpus)
-        nodes_[i] = AddNode(gpus ? NodeKind::kGpu : NodeKind::kNic,
+        nodes_[i] = NewNode(gpus ? NodeKind::kGpu : NodeKind::kNic,
                             gpus ? devices_[i].name.substr(3) : devices_[i].name);
   }
   // A device, or a PCIe switch with devices below it.
@@ -249,10 +236,111 @@ class SmiTopologyBuilder {
     size_t device = 0;           // for a switch: one of the devices below it
     int64_t bandwidth = 0;       // towards the parent
   };
-  void AddNvlinks();
-  std::vector<PcieItem> AddSwitches();
-  void AddPcie();
-  int64_t PcieOf(size_t device);
+
+  void AddNvlinks() {
+    std::optional<NodeId> nvswitch;
+    for (size_t i = 0; i < devices_.size(); ++i) {
+      if (!devices_[i].gpu) continue;
+      int64_t sum = 0, most = 0;
+      for (const DeviceLink& c : rows_[i]) {
+        sum += c.links;
+        most = std::max(most, c.links);
+      }
+      const int64_t per_link = GpuLinkBytesPerS(devices_[i].arch);
+      if (sum > MostNvlinks(devices_[i].arch)) {
+        if (!nvswitch) {
+          nvswitch = NewNode(NodeKind::kSwitch, "nvswitch");
+          Node& node = spec_.nodes[nvswitch->index()];
+          node.multicast = node.reduce = HasNvls(devices_[i].arch);
+        }
+        Cable(nodes_[i], *nvswitch, most * per_link, kGpuSwitchLatencyPs);
+        continue;
+      }
+      for (size_t j = i + 1; j < devices_.size(); ++j)
+        if (rows_[i][j].links > 0)
+          Cable(nodes_[i], nodes_[j], rows_[i][j].links * per_link, kGpuLinkLatencyPs);
+    }
+  }
+
+  // Adds a PCIe switch for each PIX group of two or more devices, and one above each PXB group of two or more
+  // of those. Returns what joins a CPU directly, each identified by one of its devices.
+  std::vector<PcieItem> AddSwitches() {
+    using Kind = DeviceLink::Kind;
+    Groups pix = GroupsOf({Kind::kPix}), pxb = GroupsOf({Kind::kPix, Kind::kPxb});
+    std::map<int32_t, std::map<int32_t, std::vector<PcieItem>>> trees;  // PXB group -> PIX group -> devices
+    for (size_t i = 0; i < devices_.size(); ++i)
+      trees[pxb.Of(i)][pix.Of(i)].push_back(PcieItem{std::nullopt, i, PcieOf(i)});
+    int32_t switches = 0;
+    const auto join = [&](const std::vector<PcieItem>& units) {
+      if (units.size() == 1) return units[0];
+      PcieItem joined{NewNode(NodeKind::kSwitch, fmt::format("pci{}", switches++)), units[0].device, 0};
+      for (const PcieItem& unit : units) {
+        below_switches_.emplace_back(unit, *joined.node);
+        joined.bandwidth = std::max(joined.bandwidth, unit.bandwidth);
+      }
+      return joined;
+    };
+    std::vector<PcieItem> tops;
+    for (const auto& [top, tree] : trees) {
+      std::vector<PcieItem> parts;
+      for (const auto& [group, units] : tree) parts.push_back(join(units));
+      tops.push_back(join(parts));
+    }
+    return tops;
+  }
+
+  void AddPcie() {
+    using Kind = DeviceLink::Kind;
+    const std::vector<PcieItem> tops = AddSwitches();
+    AddDevices(false);
+    Groups group = GroupsOf({Kind::kPix, Kind::kPxb, Kind::kPhb, Kind::kNode});
+    std::map<std::string, size_t> first_of_node;  // by NUMA node, else by CPU list
+    for (size_t i = 0; i < devices_.size(); ++i) {
+      const std::string node =
+          devices_[i].numa ? fmt::format("numa {}", *devices_[i].numa) : devices_[i].cpus;
+      if (!node.empty()) group.Join(first_of_node.emplace(node, i).first->second, i);
+    }
+    std::map<int32_t, int32_t> numa;  // of the groups
+    for (size_t i = 0; i < devices_.size(); ++i)
+      if (devices_[i].numa) numa.emplace(group.Of(i), *devices_[i].numa);
+    std::map<int32_t, NodeId> cpus;
+    std::set<std::string> ids;
+    for (const PcieItem& top : tops) {
+      const int32_t of = group.Of(top.device);
+      if (cpus.contains(of)) continue;
+      std::string id = numa.contains(of) ? fmt::format("numa{}", numa[of]) : "cpu0";
+      for (int n = 1; !ids.insert(id).second; ++n) id = fmt::format("cpu{}", n);
+      cpus.emplace(of, NewNode(NodeKind::kCpu, id));
+    }
+    const auto node = [&](const PcieItem& unit) { return unit.node.value_or(nodes_[unit.device]); };
+    for (const auto& [unit, above] : below_switches_)
+      Cable(node(unit), above, unit.bandwidth, kPcieLatencyPs);
+    for (const PcieItem& top : tops) {
+      const auto cpu = cpus.find(group.Of(top.device));
+      XCCL_CHECK(cpu != cpus.end());
+      Cable(node(top), cpu->second, top.bandwidth, kPcieLatencyPs);
+    }
+    const int64_t between = CpuLinkOf(texts_.cpu).bytes_per_s;
+    for (auto a = cpus.begin(); a != cpus.end(); ++a)
+      for (auto b = std::next(a); b != cpus.end(); ++b) Cable(a->second, b->second, between, kPcieLatencyPs);
+  }
+
+  // The bandwidth of a device's own slot; if unknown, what NCCL assumes (Gen3 x16).
+  int64_t PcieOf(size_t device) {
+    const Device& d = devices_[device];
+    if (!d.gpu) {
+      if (const auto known = texts_.nic_bytes_per_s.find(d.name); known != texts_.nic_bytes_per_s.end())
+        return known->second;
+      spec_.warnings.push_back(
+          fmt::format("nvidia-smi topo -m: the speed of {} is not known; 12GB/s assumed", d.name));
+    } else if (d.pcie_bytes_per_s > 0) {
+      return d.pcie_bytes_per_s;
+    } else {
+      spec_.warnings.push_back(
+          fmt::format("nvidia-smi topo -m: the PCIe link of {} is not known; 12GB/s assumed", d.name));
+    }
+    return kPcieLanes * ParsePcieSpeed("8 GT/s").bytes_per_s_per_lane;
+  }
   Groups GroupsOf(const std::set<DeviceLink::Kind>& kinds) {
     Groups groups(devices_.size());
     for (size_t i = 0; i < devices_.size(); ++i)
@@ -268,110 +356,6 @@ class SmiTopologyBuilder {
   std::vector<std::pair<PcieItem, NodeId>> below_switches_;
   TopologySpec spec_;
 };
-
-void SmiTopologyBuilder::AddNvlinks() {
-  std::optional<NodeId> nvswitch;
-  for (size_t i = 0; i < devices_.size(); ++i) {
-    if (!devices_[i].gpu) continue;
-    int64_t sum = 0, most = 0;
-    for (const DeviceLink& c : rows_[i]) {
-      sum += c.links;
-      most = std::max(most, c.links);
-    }
-    const int64_t per_link = GpuLinkBytesPerS(devices_[i].arch);
-    if (sum > MostNvlinks(devices_[i].arch)) {
-      if (!nvswitch) {
-        nvswitch = AddNode(NodeKind::kSwitch, "nvswitch");
-        Node& node = spec_.nodes[nvswitch->index()];
-        node.multicast = node.reduce = HasNvls(devices_[i].arch);
-      }
-      AddCable(nodes_[i], *nvswitch, most * per_link, kGpuSwitchLatencyPs);
-      continue;
-    }
-    for (size_t j = i + 1; j < devices_.size(); ++j)
-      if (rows_[i][j].links > 0)
-        AddCable(nodes_[i], nodes_[j], rows_[i][j].links * per_link, kGpuLinkLatencyPs);
-  }
-}
-
-// The bandwidth of a device's own slot; if unknown, what NCCL assumes (Gen3 x16).
-int64_t SmiTopologyBuilder::PcieOf(size_t device) {
-  const Device& d = devices_[device];
-  if (!d.gpu) {
-    if (const auto known = texts_.nic_bytes_per_s.find(d.name); known != texts_.nic_bytes_per_s.end())
-      return known->second;
-    spec_.warnings.push_back(
-        fmt::format("nvidia-smi topo -m: the speed of {} is not known; 12GB/s assumed", d.name));
-  } else if (d.pcie_bytes_per_s > 0) {
-    return d.pcie_bytes_per_s;
-  } else {
-    spec_.warnings.push_back(
-        fmt::format("nvidia-smi topo -m: the PCIe link of {} is not known; 12GB/s assumed", d.name));
-  }
-  return kPcieLanes * ParsePcieSpeed("8 GT/s").bytes_per_s_per_lane;
-}
-
-// Adds a PCIe switch for each PIX group of two or more devices, and one above each PXB group of two or more
-// of those. Returns what joins a CPU directly, each identified by one of its devices.
-std::vector<SmiTopologyBuilder::PcieItem> SmiTopologyBuilder::AddSwitches() {
-  using Kind = DeviceLink::Kind;
-  Groups pix = GroupsOf({Kind::kPix}), pxb = GroupsOf({Kind::kPix, Kind::kPxb});
-  std::map<int32_t, std::map<int32_t, std::vector<PcieItem>>> trees;  // PXB group -> PIX group -> devices
-  for (size_t i = 0; i < devices_.size(); ++i)
-    trees[pxb.Of(i)][pix.Of(i)].push_back(PcieItem{std::nullopt, i, PcieOf(i)});
-  int32_t switches = 0;
-  const auto join = [&](const std::vector<PcieItem>& units) {
-    if (units.size() == 1) return units[0];
-    PcieItem joined{AddNode(NodeKind::kSwitch, fmt::format("pci{}", switches++)), units[0].device, 0};
-    for (const PcieItem& unit : units) {
-      below_switches_.emplace_back(unit, *joined.node);
-      joined.bandwidth = std::max(joined.bandwidth, unit.bandwidth);
-    }
-    return joined;
-  };
-  std::vector<PcieItem> tops;
-  for (const auto& [top, tree] : trees) {
-    std::vector<PcieItem> parts;
-    for (const auto& [group, units] : tree) parts.push_back(join(units));
-    tops.push_back(join(parts));
-  }
-  return tops;
-}
-
-void SmiTopologyBuilder::AddPcie() {
-  using Kind = DeviceLink::Kind;
-  const std::vector<PcieItem> tops = AddSwitches();
-  AddDevices(false);
-  Groups group = GroupsOf({Kind::kPix, Kind::kPxb, Kind::kPhb, Kind::kNode});
-  std::map<std::string, size_t> first_of_node;  // by NUMA node, else by CPU list
-  for (size_t i = 0; i < devices_.size(); ++i) {
-    const std::string node = devices_[i].numa ? fmt::format("numa {}", *devices_[i].numa) : devices_[i].cpus;
-    if (!node.empty()) group.Join(first_of_node.emplace(node, i).first->second, i);
-  }
-  std::map<int32_t, int32_t> numa;  // of the groups
-  for (size_t i = 0; i < devices_.size(); ++i)
-    if (devices_[i].numa) numa.emplace(group.Of(i), *devices_[i].numa);
-  std::map<int32_t, NodeId> cpus;
-  std::set<std::string> ids;
-  for (const PcieItem& top : tops) {
-    const int32_t of = group.Of(top.device);
-    if (cpus.contains(of)) continue;
-    std::string id = numa.contains(of) ? fmt::format("numa{}", numa[of]) : "cpu0";
-    for (int n = 1; !ids.insert(id).second; ++n) id = fmt::format("cpu{}", n);
-    cpus.emplace(of, AddNode(NodeKind::kCpu, id));
-  }
-  const auto node = [&](const PcieItem& unit) { return unit.node.value_or(nodes_[unit.device]); };
-  for (const auto& [unit, above] : below_switches_)
-    AddCable(node(unit), above, unit.bandwidth, kPcieLatencyPs);
-  for (const PcieItem& top : tops) {
-    const auto cpu = cpus.find(group.Of(top.device));
-    XCCL_CHECK(cpu != cpus.end());
-    AddCable(node(top), cpu->second, top.bandwidth, kPcieLatencyPs);
-  }
-  const int64_t between = CpuLinkOf(texts_.cpu).bytes_per_s;
-  for (auto a = cpus.begin(); a != cpus.end(); ++a)
-    for (auto b = std::next(a); b != cpus.end(); ++b) AddCable(a->second, b->second, between, kPcieLatencyPs);
-}
 
 }  // namespace
 

@@ -20,8 +20,7 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "base/units.h"
-#include "topologies/families/join_hosts.h"
-#include "topologies/modify.h"
+#include "topologies/families/modify.h"
 #include "topologies/nccl/nccl_xml.h"
 #include "topologies/nccl/nvidia_smi.h"
 
@@ -74,18 +73,6 @@ Finished RunInChild(const std::function<int()>& work, int seconds) {
   return finished;
 }
 
-Finished RunCommand(const std::vector<std::string>& command) {
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  return RunInChild(
-      [&] {
-        execvp(arguments[0], arguments.data());
-        return kNotFound;
-      },
-      kCommandSeconds);
-}
-
 // The first line that is not blank, without final periods.
 std::string FirstLine(const std::string& text) {
   for (const std::string& line : Split(text, '\n')) {
@@ -100,7 +87,15 @@ std::string FirstLine(const std::string& text) {
 StatusOr<std::string> NvidiaSmi(const std::vector<std::string>& arguments) {
   std::vector<std::string> command = {"nvidia-smi"};
   command.insert(command.end(), arguments.begin(), arguments.end());
-  Finished finished = RunCommand(command);
+  std::vector<char*> words;
+  for (std::string& word : command) words.push_back(word.data());
+  words.push_back(nullptr);
+  Finished finished = RunInChild(
+      [&] {
+        execvp(words[0], words.data());
+        return kNotFound;
+      },
+      kCommandSeconds);
   if (finished.status == kNotFound)
     return InvalidInput(
         "this machine: no nvidia-smi on PATH; expected an NVIDIA GPU and its driver; hint: any NCCL program "
@@ -240,15 +235,9 @@ StatusOr<Topology> ReadUnmodified(const LoadOptions& options, bool use_nccl) {
 
 }  // namespace
 
-StatusOr<Topology> ReadThisMachine(const LoadOptions& options, const ThisMachineOptions& how) {
-  XCCL_ASSIGN_OR_RETURN(Topology topology, ReadUnmodified(options, how.use_nccl));
-  if (options.hosts) {
-    XCCL_ASSIGN_OR_RETURN(topology, JoinHosts(topology, *options.hosts));
-  }
-  if (!options.without_links.empty() || !options.degrades.empty()) {
-    XCCL_ASSIGN_OR_RETURN(topology, ModifyLinks(topology, options.without_links, options.degrades));
-  }
-  return topology;
+StatusOr<Topology> ReadThisMachine(const LoadOptions& options, bool use_nccl) {
+  XCCL_ASSIGN_OR_RETURN(Topology topology, ReadUnmodified(options, use_nccl));
+  return Modify(std::move(topology), options);
 }
 
 }  // namespace xccl

@@ -8,13 +8,10 @@
 
 namespace xccl {
 
-struct ThisMachineOptions {
-  bool use_nccl = true;  // false: use nvidia-smi only
-};
-
 // Runs nvidia-smi from PATH and loads NCCL, each in a child process with a time limit, so that neither can
-// hang or crash the caller. Honours every flag of a TOPOLOGY argument. Errors: kInvalidInput "this machine:
+// hang or crash the caller; without use_nccl, only nvidia-smi. Honours every flag of a TOPOLOGY argument.
+// Errors: kInvalidInput "this machine:
 // ...". Requires: a process with a single thread (it forks).
-StatusOr<Topology> ReadThisMachine(const LoadOptions& options, const ThisMachineOptions& how = {});
+StatusOr<Topology> ReadThisMachine(const LoadOptions& options, bool use_nccl = true);
 
 }  // namespace xccl

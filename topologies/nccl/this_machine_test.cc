@@ -24,9 +24,7 @@ class ThisMachine : public testing::Test {
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   }
   static std::string Error() {
-    ThisMachineOptions how;
-    how.use_nccl = false;
-    const StatusOr<Topology> t = ReadThisMachine({}, how);
+    const StatusOr<Topology> t = ReadThisMachine({}, false);
     return t.ok() ? "ok" : t.status().message();
   }
 
@@ -61,11 +59,9 @@ TEST_F(ThisMachine, TwoGpus) {
       "\\t0-7\\n';;\n"
       "*) echo '0, 8.0, 4, 16'; echo '1, 8.0, 4, 16';;\n"
       "esac\n");
-  ThisMachineOptions how;
-  how.use_nccl = false;
   LoadOptions options;
   options.without_links = {"gpu:0->cpu0"};
-  const StatusOr<Topology> t = ReadThisMachine(options, how);
+  const StatusOr<Topology> t = ReadThisMachine(options, false);
   ASSERT_TRUE(t.ok()) << t.status().message();
   EXPECT_EQ(t->num_ranks(), 2);
   EXPECT_EQ(t->LinkName(LinkId(0)), "0->1");
@@ -81,7 +77,7 @@ TEST_F(ThisMachine, ATemporaryDirectoryThatIsNotThereIsAWarningAndNoCrash) {
       "*) echo '0, 8.0, 4, 16';;\n"
       "esac\n");
   setenv("TMPDIR", "/nowhere", 1);
-  const StatusOr<Topology> t = ReadThisMachine({}, {});
+  const StatusOr<Topology> t = ReadThisMachine({});
   unsetenv("TMPDIR");
   ASSERT_TRUE(t.ok()) << t.status().message();
   ASSERT_FALSE(t->spec().warnings.empty());

@@ -32,51 +32,32 @@ NodeKind KindOf(std::string_view element) {
 }
 
 std::string DescribeParseError(const pugi::xml_parse_result& parsed) {
-  const auto unfinished = [](std::string_view what) {
-    return fmt::format("malformed XML: {} that is not finished", what);
+  constexpr std::pair<pugi::xml_parse_status, std::string_view> kUnfinished[] = {
+      {pugi::status_bad_start_element, "a start tag"}, {pugi::status_bad_end_element, "an end tag"},
+      {pugi::status_bad_attribute, "an attribute"},    {pugi::status_bad_comment, "a comment"},
+      {pugi::status_bad_pi, "a declaration"},          {pugi::status_bad_cdata, "a CDATA section"},
+      {pugi::status_bad_doctype, "a DOCTYPE"},
   };
-  switch (parsed.status) {
-    case pugi::status_no_document_element:
-      return "no element; expected <topology>";
-    case pugi::status_end_element_mismatch:
-      return "malformed XML: an end tag that does not match its start tag";
-    case pugi::status_bad_start_element:
-      return unfinished("a start tag");
-    case pugi::status_bad_end_element:
-      return unfinished("an end tag");
-    case pugi::status_bad_attribute:
-      return unfinished("an attribute") + "; expected name=\"value\"";
-    case pugi::status_bad_comment:
-      return unfinished("a comment");
-    case pugi::status_bad_pi:
-      return unfinished("a declaration");
-    case pugi::status_bad_cdata:
-      return unfinished("a CDATA section");
-    case pugi::status_bad_doctype:
-      return unfinished("a DOCTYPE");
-    case pugi::status_unrecognized_tag:
-      return "malformed XML: '<' that starts no tag";
-    default:
-      return fmt::format("malformed XML: {}", parsed.description());
-  }
+  for (const auto& [status, what] : kUnfinished)
+    if (status == parsed.status)
+      return fmt::format("malformed XML: {} that is not finished{}", what,
+                         status == pugi::status_bad_attribute ? "; expected name=\"value\"" : "");
+  if (parsed.status == pugi::status_no_document_element) return "no element; expected <topology>";
+  if (parsed.status == pugi::status_end_element_mismatch)
+    return "malformed XML: an end tag that does not match its start tag";
+  if (parsed.status == pugi::status_unrecognized_tag) return "malformed XML: '<' that starts no tag";
+  return fmt::format("malformed XML: {}", parsed.description());
 }
 
 // The offset of the first byte that is not UTF-8 text, or the text's size.
 size_t FirstBadByte(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const size_t length = byte < 0x80   ? 1
-                          : byte < 0xC2 ? 0
-                          : byte < 0xE0 ? 2
-                          : byte < 0xF0 ? 3
-                          : byte < 0xF5 ? 4
-                                        : 0;
-    if (byte == 0 || length == 0 || i + length > text.size()) return i;
-    for (size_t k = 1; k < length; ++k)
-      if ((static_cast<unsigned char>(text[i + k]) & 0xC0) != 0x80) return i;
-    i += length;
+  size_t at = 0;
+  while (at < text.size() && text[at] != '\0') {
+    const size_t length = Utf8Length(text.substr(at));
+    if (length == 0) break;
+    at += length;
   }
-  return text.size();
+  return at;
 }
 
 std::string BaseName(std::string_view file) {

@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "base/strings.h"
 #include "base/units.h"
 #include "topologies/references.h"
 #include "topologies/xml/native_xml.h"
@@ -11,39 +12,13 @@
 namespace xccl {
 namespace {
 
-std::string Escaped(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < ' ')
-          escaped += fmt::format("&#{};", static_cast<int>(c));
-        else
-          escaped += c;
-    }
-  }
-  return escaped;
-}
-
 class XmlWriter {
  public:
   explicit XmlWriter(const TopologySpec& spec) : spec_(spec), index_(spec) { index_.Update(); }
 
   std::string Write() {
-    Line("<topology name=\"{}\"{}>", Escaped(spec_.name),
-         spec_.source.empty() ? "" : fmt::format(" source=\"{}\"", Escaped(spec_.source)));
+    Line("<topology name=\"{}\"{}>", EscapedXml(spec_.name),
+         spec_.source.empty() ? "" : fmt::format(" source=\"{}\"", EscapedXml(spec_.source)));
     if (HasImplicitHost())
       for (const Node& node : spec_.nodes) WriteNode("  ", node);
     else
@@ -69,7 +44,7 @@ class XmlWriter {
   }
 
   void WriteNode(std::string_view indent, const Node& node) {
-    Line("{}<{} id=\"{}\"{}{}/>", indent, NodeKindName(node.kind), Escaped(node.id),
+    Line("{}<{} id=\"{}\"{}{}/>", indent, NodeKindName(node.kind), EscapedXml(node.id),
          node.multicast ? " multicast=\"true\"" : "", node.reduce ? " reduce=\"true\"" : "");
   }
 
@@ -78,14 +53,15 @@ class XmlWriter {
   void WriteHosts() {
     size_t declared = 0;
     const auto declare_up_to = [&](size_t end) {
-      for (; declared < end; ++declared) Line("  <host name=\"{}\"/>", Escaped(spec_.hosts[declared].name));
+      for (; declared < end; ++declared)
+        Line("  <host name=\"{}\"/>", EscapedXml(spec_.hosts[declared].name));
     };
     for (size_t n = 0; n < spec_.nodes.size();) {
       const std::optional<HostId> host = spec_.nodes[n].host;
       if (host) {
         if (host->index() > declared) declare_up_to(host->index());
         const bool continued = host->index() < declared;
-        Line("  <host name=\"{}\"{}>", Escaped(spec_.hosts[host->index()].name),
+        Line("  <host name=\"{}\"{}>", EscapedXml(spec_.hosts[host->index()].name),
              continued ? " continued=\"true\"" : "");
         if (!continued) ++declared;
       }
@@ -104,7 +80,7 @@ class XmlWriter {
       const bool duplex = l + 1 < spec_.links.size() && spec_.links[l + 1] == back;
       if (duplex) ++l;
       Line("  <link from=\"{}\" to=\"{}\" bandwidth=\"{}\" latency=\"{}\"{}{}/>",
-           Escaped(index_.Reference(link.from)), Escaped(index_.Reference(link.to)),
+           EscapedXml(index_.Reference(link.from)), EscapedXml(index_.Reference(link.to)),
            FormatBandwidth(link.bandwidth_bytes_per_s), FormatDuration(link.latency_ps),
            link.overhead_ps == 0 ? "" : fmt::format(" overhead=\"{}\"", FormatDuration(link.overhead_ps)),
            duplex ? "" : " duplex=\"false\"");

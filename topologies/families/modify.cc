@@ -1,4 +1,4 @@
-#include "topologies/modify.h"
+#include "topologies/families/modify.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "topologies/families/join_hosts.h"
 #include "topologies/references.h"
 
 namespace xccl {
@@ -93,18 +94,21 @@ Status Degrade(const Topology& topology, const NodeIndex& index, const std::stri
 
 }  // namespace
 
-StatusOr<Topology> ModifyLinks(const Topology& topology, const std::vector<std::string>& without,
-                               const std::vector<std::string>& degrades) {
+StatusOr<Topology> Modify(Topology topology, const LoadOptions& options) {
+  if (options.hosts) {
+    XCCL_ASSIGN_OR_RETURN(topology, JoinHosts(topology, *options.hosts));
+  }
+  if (options.without_links.empty() && options.degrades.empty()) return topology;
   TopologySpec spec = topology.spec();
   NodeIndex index(topology.spec());
   index.Update();
   std::vector<bool> removed(spec.links.size());
-  for (const std::string& text : without) {
+  for (const std::string& text : options.without_links) {
     const StatusOr<std::vector<LinkId>> links = FindLinks(topology, index, text);
     if (!links.ok()) return Annotate(links.status(), "--without-link");
     for (LinkId link : *links) removed[link.index()] = true;
   }
-  for (const std::string& text : degrades) XCCL_RETURN_IF_ERROR(Degrade(topology, index, text, spec));
+  for (const std::string& text : options.degrades) XCCL_RETURN_IF_ERROR(Degrade(topology, index, text, spec));
   std::vector<Link> kept;
   for (size_t l = 0; l < spec.links.size(); ++l)
     if (!removed[l]) kept.push_back(spec.links[l]);
