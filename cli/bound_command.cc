@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <memory>
 
 #include "base/units.h"
 #include "cli/commands.h"
@@ -25,32 +24,30 @@ struct Flags {
 Status ShowBound(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(const int64_t size_bytes, ParseSizeFlag("--size", flags.size));
   XCCL_ASSIGN_OR_RETURN(const TimeModel model, ParseModelFlag(flags.model));
-  XCCL_ASSIGN_OR_RETURN(Topology whole, LoadTopology(flags.topology.topology, flags.topology.load));
-  XCCL_ASSIGN_OR_RETURN(const Collective collective, MakeCollective(flags.collective, whole));
-  XCCL_ASSIGN_OR_RETURN(const Topology topology, UsableBy(collective, flags.collective, std::move(whole)));
-  const StatusOr<Bound> bound = [&] {
-    const Progress progress("bounding " + collective.name() + " on " + topology.name());
-    return LowerBound(topology, collective, size_bytes, model);
-  }();
-  XCCL_RETURN_IF_ERROR(bound.status());
-  const double algbw = bound->bound_ps > 0 ? static_cast<double>(bound->size_bytes) * 1e12 /
-                                                 static_cast<double>(bound->bound_ps)
-                                           : 0;
+  XCCL_ASSIGN_OR_RETURN(const Problem problem, ReadProblem(flags.topology, flags.collective));
+  const auto& [topology, collective] = problem;
+  XCCL_ASSIGN_OR_RETURN(
+      const Bound bound,
+      WithProgress("bounding " + collective.name() + " on " + topology.name(),
+                   [&](Progress&) { return LowerBound(topology, collective, size_bytes, model); }));
+  const double algbw =
+      bound.bound_ps > 0 ? static_cast<double>(bound.size_bytes) * 1e12 / static_cast<double>(bound.bound_ps)
+                         : 0;
   std::string text;
   if (json) {
-    text = ToJson(Row{{"latency_us", PsToUs(bound->latency_ps)},
-                      {"bandwidth_us", bound->bandwidth_ps / 1e6},
-                      {"bound_us", PsToUs(bound->bound_ps)},
-                      {"bound_kind", std::string(ToString(bound->kind))},
+    text = ToJson(Row{{"latency_us", PsToUs(bound.latency_ps)},
+                      {"bandwidth_us", bound.bandwidth_ps / 1e6},
+                      {"bound_us", PsToUs(bound.bound_ps)},
+                      {"bound_kind", std::string(ToString(bound.kind))},
                       {"algbw_gb_per_s", GbPerS(algbw)}});
   } else {
     text = fmt::format(
         "{} on {}: {} ranks, {}, {} model\n  bound      {}   algbw {}\n  latency    {}\n  bandwidth  {} by "
         "{}\n",
-        collective.name(), topology.name(), collective.num_members(), FormatSize(bound->size_bytes),
-        ToString(model), FormatDurationShort(bound->bound_ps), FormatBandwidthShort(algbw),
-        FormatDurationShort(bound->latency_ps),
-        FormatDurationShort(static_cast<int64_t>(bound->bandwidth_ps)), ToString(bound->kind));
+        collective.name(), topology.name(), collective.num_members(), FormatSize(bound.size_bytes),
+        ToString(model), FormatDurationShort(bound.bound_ps), FormatBandwidthShort(algbw),
+        FormatDurationShort(bound.latency_ps), FormatDurationShort(static_cast<int64_t>(bound.bandwidth_ps)),
+        ToString(bound.kind));
   }
   std::fputs(text.c_str(), stdout);
   return OkStatus();
@@ -59,16 +56,14 @@ Status ShowBound(const Flags& flags, bool json) {
 }  // namespace
 
 void AddBoundCommand(CommandLine& line, Session& session) {
-  Command command = line.AddCommand("bound", "How fast any plan could be: distance, cuts, flows");
-  auto flags = std::make_shared<Flags>();
-  AddTopologyFlags(command, flags->topology);
-  AddCollectiveFlags(command, flags->collective);
-  command.AddOption("--size,-s", flags->size, "size: 1KiB, 256MiB").ShowDefault();
-  command.AddOption("--model", flags->model, "time model: pipelined or blocking").ShowDefault();
+  auto [command, flags] =
+      AddCommand(line, session, "bound", "How fast any plan could be: distance, cuts, flows", ShowBound);
+  AddTopologyFlags(command, flags.topology);
+  AddCollectiveFlags(command, flags.collective);
+  command.AddOption("--size,-s", flags.size, "size: 1KiB, 256MiB").ShowDefault();
+  command.AddOption("--model", flags.model, "time model: pipelined or blocking").ShowDefault();
   command.AddFlag("--json", session.json, "print the result as JSON");
   command.Footer("Example:\n  xccl-synth bound dgx1 -c allgather -s 1GiB");
-  command.WhenChosen(
-      [&session, flags] { session.work = [&session, flags] { return ShowBound(*flags, session.json); }; });
 }
 
 }  // namespace xccl

@@ -83,10 +83,6 @@ Option Option::OneOf(std::initializer_list<const char*> values) {
   option_->check(CLI::IsMember(std::vector<std::string>(values.begin(), values.end())));
   return *this;
 }
-Option Option::Group(const std::string& heading) {
-  option_->group(heading);
-  return *this;
-}
 Option Option::TypeName(const std::string& name) {
   option_->type_name(name);
   return *this;
@@ -101,32 +97,22 @@ Option Option::Needs(Option other) {
 }
 bool Option::IsGiven() const { return option_->count() > 0; }
 
-Option Command::AddOption(const std::string& name, std::string& value, const std::string& help) {
+template <typename T>
+Option Command::AddOption(const std::string& name, T& value, const std::string& help) {
   return Option(app_->add_option(name, value, help));
 }
-Option Command::AddOption(const std::string& name, int32_t& value, const std::string& help) {
-  return Option(app_->add_option(name, value, help));
-}
-Option Command::AddOption(const std::string& name, uint64_t& value, const std::string& help) {
-  return Option(app_->add_option(name, value, help));
-}
-Option Command::AddOption(const std::string& name, std::optional<int32_t>& value, const std::string& help) {
-  return Option(app_->add_option(name, value, help));
-}
-Option Command::AddOption(const std::string& name, std::optional<int64_t>& value, const std::string& help) {
-  return Option(app_->add_option(name, value, help));
-}
-Option Command::AddOption(const std::string& name, std::optional<std::string>& value,
-                          const std::string& help) {
-  return Option(app_->add_option(name, value, help));
-}
-Option Command::AddOption(const std::string& name, std::vector<std::string>& values,
-                          const std::string& help) {
-  return Option(app_->add_option(name, values, help));
-}
+template Option Command::AddOption(const std::string&, std::string&, const std::string&);
+template Option Command::AddOption(const std::string&, int32_t&, const std::string&);
+template Option Command::AddOption(const std::string&, uint64_t&, const std::string&);
+template Option Command::AddOption(const std::string&, std::optional<int32_t>&, const std::string&);
+template Option Command::AddOption(const std::string&, std::optional<int64_t>&, const std::string&);
+template Option Command::AddOption(const std::string&, std::optional<std::string>&, const std::string&);
+template Option Command::AddOption(const std::string&, std::vector<std::string>&, const std::string&);
+
 Option Command::AddFlag(const std::string& name, bool& value, const std::string& help) {
   return Option(app_->add_flag(name, value, help));
 }
+void Command::Heading(const std::string& heading) { app_->option_defaults()->group(heading); }
 void Command::Footer(const std::string& text) { app_->footer(text); }
 void Command::WhenChosen(std::function<void()> chosen) { app_->callback(std::move(chosen)); }
 

@@ -27,7 +27,6 @@ class Option {
   Option Between(int64_t low, int64_t high);
   Option NotNegative();
   Option OneOf(std::initializer_list<const char*> values);
-  Option Group(const std::string& heading);  // where help lists it
   Option TypeName(const std::string& name);  // what help shows for the value
   Option Excludes(Option other);
   Option Needs(Option other);
@@ -43,14 +42,12 @@ class Command {
   explicit Command(CLI::App* app) : app_(app) {}
 
   // `name` as "--size,-s", or "PLAN" for a positional argument.
-  Option AddOption(const std::string& name, std::string& value, const std::string& help);
-  Option AddOption(const std::string& name, int32_t& value, const std::string& help);
-  Option AddOption(const std::string& name, uint64_t& value, const std::string& help);
-  Option AddOption(const std::string& name, std::optional<int32_t>& value, const std::string& help);
-  Option AddOption(const std::string& name, std::optional<int64_t>& value, const std::string& help);
-  Option AddOption(const std::string& name, std::optional<std::string>& value, const std::string& help);
-  Option AddOption(const std::string& name, std::vector<std::string>& values, const std::string& help);
+  // T: a string, int32_t or uint64_t; an optional string, int32_t or int64_t; or a list of strings.
+  template <typename T>
+  Option AddOption(const std::string& name, T& value, const std::string& help);
   Option AddFlag(const std::string& name, bool& value, const std::string& help);
+  // Help lists the options added from here on under this heading; "Options" is the usual one.
+  void Heading(const std::string& heading);
   void Footer(const std::string& text);
   // Called after parsing, when this command was chosen.
   void WhenChosen(std::function<void()> chosen);

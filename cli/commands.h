@@ -3,6 +3,9 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <string>
+#include <utility>
 
 #include "base/status.h"
 #include "cli/command_line.h"
@@ -15,6 +18,19 @@ struct Session {
   bool json = false;
   std::function<Status()> work;
 };
+
+// Adds a subcommand and its flags, which live as long as the command line. `run` is its work.
+template <typename Flags>
+std::pair<Command, Flags&> AddCommand(CommandLine& line, Session& session, const std::string& name,
+                                      const std::string& summary,
+                                      Status (*run)(const Flags& flags, bool json)) {
+  Command command = line.AddCommand(name, summary);
+  const auto flags = std::make_shared<Flags>();
+  command.WhenChosen([&session, flags, run] {
+    session.work = [&session, flags, run] { return run(*flags, session.json); };
+  });
+  return {command, *flags};
+}
 
 void AddTopoCommand(CommandLine& line, Session& session);
 void AddBoundCommand(CommandLine& line, Session& session);

@@ -1,16 +1,13 @@
 // compare: engines ranked per size, with their distance from the bound.
 #include <cstdio>
-#include <memory>
 
 #include "base/files.h"
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/output_json.h"
-#include "cli/plan_flags.h"
 #include "cli/progress.h"
 #include "cli/show.h"
-#include "cli/show_compare.h"
 
 namespace xccl {
 namespace {
@@ -36,67 +33,60 @@ void Print(const std::string& text, const std::vector<std::string>& left_out, bo
 Status RunFailures(const Flags& flags, const Topology& topology, const Collective& collective,
                    const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
                    const PlanOptions& options, bool json) {
-  const StatusOr<FailureComparison> comparison = [&] {
-    const Progress progress("comparing engines on failed " + topology.name());
-    return CompareFailures(topology, collective, engines, sizes, options, flags.failures);
-  }();
-  XCCL_RETURN_IF_ERROR(comparison.status());
-  Print(json        ? ToJson(FailureRows(*comparison))
-        : flags.csv ? FailuresCsv(*comparison)
-                    : FailuresText(*comparison),
-        comparison->left_out, !json && !flags.csv);
+  XCCL_ASSIGN_OR_RETURN(const FailureComparison comparison,
+                        WithProgress("comparing engines on failed " + topology.name(), [&](Progress&) {
+                          return CompareFailures(topology, collective, engines, sizes, options,
+                                                 flags.failures);
+                        }));
+  Print(json        ? ToJson(FailureRows(comparison))
+        : flags.csv ? FailuresCsv(comparison)
+                    : FailuresText(comparison),
+        comparison.left_out, !json && !flags.csv);
   return OkStatus();
 }
 
 Status RunCompare(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(const PlanOptions options, PlanOptionsOf(flags.plan));
   if (!flags.html.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(flags.html));  // before a long search
-  XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ParseSizesFlag("--sizes", flags.sizes));
-  XCCL_ASSIGN_OR_RETURN(Topology whole, LoadTopology(flags.topology.topology, flags.topology.load));
-  XCCL_ASSIGN_OR_RETURN(const Collective collective, MakeCollective(flags.collective, whole));
-  XCCL_ASSIGN_OR_RETURN(const Topology topology, UsableBy(collective, flags.collective, std::move(whole)));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ParseSizesFlag(flags.sizes));
+  XCCL_ASSIGN_OR_RETURN(const Problem problem, ReadProblem(flags.topology, flags.collective));
+  const auto& [topology, collective] = problem;
   const std::vector<std::string> engines =
       flags.engines.empty() ? std::vector<std::string>() : Split(flags.engines, ',');
   if (flags.failures.draws > 0)
     return RunFailures(flags, topology, collective, engines, sizes, options, json);
-  const StatusOr<Comparison> comparison = [&] {
-    const Progress progress("comparing engines on " + topology.name());
-    return Compare(topology, collective, engines, sizes, options);
-  }();
-  XCCL_RETURN_IF_ERROR(comparison.status());
-  if (!flags.html.empty()) XCCL_RETURN_IF_ERROR(WriteFileAtomically(flags.html, CompareHtml(*comparison)));
-  std::string text;
-  if (json) {
-    std::vector<Row> rows;
-    for (const TimedPlan& timed : comparison->times) rows.push_back(ToRow(timed));
-    text = ToJson(rows);
-  } else {
-    text = flags.csv ? CompareCsv(*comparison) : CompareText(*comparison);
-  }
-  Print(text, comparison->left_out, !json && !flags.csv);
+  XCCL_ASSIGN_OR_RETURN(const Comparison comparison,
+                        WithProgress("comparing engines on " + topology.name(), [&](Progress&) {
+                          return Compare(topology, collective, engines, sizes, options);
+                        }));
+  if (!flags.html.empty()) XCCL_RETURN_IF_ERROR(WriteFileAtomically(flags.html, CompareHtml(comparison)));
+  Print(json        ? ToJson(ToRows(comparison.times))
+        : flags.csv ? CompareCsv(comparison)
+                    : CompareText(comparison),
+        comparison.left_out, !json && !flags.csv);
   return OkStatus();
 }
 
 }  // namespace
 
 void AddCompareCommand(CommandLine& line, Session& session) {
-  Command command = line.AddCommand("compare", "Rank engines per size, with their distance from the bound");
-  auto flags = std::make_shared<Flags>();
-  AddTopologyFlags(command, flags->topology);
-  AddCollectiveFlags(command, flags->collective);
-  command.AddOption("--sizes", flags->sizes, "1KiB,1MiB or 1KiB:1GiB:x4").ShowDefault();
-  command.AddOption("--engines", flags->engines,
+  auto [command, flags] = AddCommand(line, session, "compare",
+                                     "Rank engines per size, with their distance from the bound", RunCompare);
+  AddTopologyFlags(command, flags.topology);
+  AddCollectiveFlags(command, flags.collective);
+  command.AddOption("--sizes", flags.sizes, "1KiB,1MiB or 1KiB:1GiB:x4").ShowDefault();
+  command.AddOption("--engines", flags.engines,
                     "ring,tree,... or all (default: all but smt, which may search for long)");
-  AddSearchFlags(command, flags->plan);
-  const Option csv = command.AddFlag("--csv", flags->csv, "print CSV");
-  const Option html = command.AddOption("--html", flags->html, "also write a page with a chart to this file");
+  AddSearchFlags(command, flags.plan);
+  const Option csv = command.AddFlag("--csv", flags.csv, "print CSV");
+  const Option html = command.AddOption("--html", flags.html, "also write a page with a chart to this file");
   const Option failures =
       command
-          .AddOption("--failures", flags->failures.draws,
+          .AddOption("--failures", flags.failures.draws,
                      "compare on so many draws of the machine with failed cables, beside a repaired plan")
           .Between(1, 1000)
           .Excludes(html);
-  command.AddOption("--failed-cables", flags->failures.cables, "cables that fail in a draw")
+  command.AddOption("--failed-cables", flags.failures.cables, "cables that fail in a draw")
       .Between(1, 1 << 20)
       .Needs(failures)
       .ShowDefault();
@@ -107,8 +97,6 @@ void AddCompareCommand(CommandLine& line, Session& session) {
       "  xccl-synth compare torus:8x8 -c allgather --engines ring,greedy,auto --html torus.html\n"
       "  xccl-synth compare torus:8x8 -c allreduce --sizes 64MiB --engines auto --failures 10 "
       "--failed-cables 2");
-  command.WhenChosen(
-      [&session, flags] { session.work = [&session, flags] { return RunCompare(*flags, session.json); }; });
 }
 
 }  // namespace xccl

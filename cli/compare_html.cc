@@ -1,29 +1,14 @@
 // The page of compare --html: Chart.js from Debian, embedded at build time, so that the file opens anywhere.
 #include <fmt/format.h>
 
+#include "base/strings.h"
 #include "base/units.h"
 #include "cli/chart_js.h"
 #include "cli/output_json.h"
 #include "cli/show.h"
-#include "cli/show_compare.h"
 
 namespace xccl {
 namespace {
-
-std::string Escaped(const std::string& text) {
-  std::string safe;
-  for (char c : text) {
-    if (c == '<')
-      safe += "&lt;";
-    else if (c == '>')
-      safe += "&gt;";
-    else if (c == '&')
-      safe += "&amp;";
-    else
-      safe += c;
-  }
-  return safe;
-}
 
 constexpr std::string_view kStyle =
     "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;color:#222;padding:0 1rem}"
@@ -57,8 +42,6 @@ new Chart(document.getElementById('chart'), {
 }  // namespace
 
 std::string CompareHtml(const Comparison& comparison) {
-  std::vector<Row> rows;
-  for (const TimedPlan& timed : comparison.times) rows.push_back(ToRow(timed));
   std::string html = fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta "
       "charset=\"utf-8\"><title>{0}</title>\n<style>{1}</style>\n"
@@ -67,20 +50,21 @@ std::string CompareHtml(const Comparison& comparison) {
       "<canvas id=\"chart\" height=\"120\"></canvas>\n<table>\n<tr><th>size</th><th>engine</th><th>time "
       "µs</th>"
       "<th>algbw GB/s</th><th>busbw GB/s</th><th>time / bound</th></tr>\n",
-      Escaped(comparison.title), kStyle, kChartJs);
+      EscapedXml(comparison.title), kStyle, kChartJs);
   int64_t last = -1;
   for (const TimedPlan& timed : comparison.times) {
     html += fmt::format(
         "<tr{}><td>{}</td><td>{}</td><td>{:.3f}</td><td>{:.2f}</td><td>{:.2f}</td><td>{:.4f}</td></tr>\n",
         timed.size_bytes == last ? "" : " class=\"best\"", FormatSize(timed.size_bytes),
-        Escaped(ShownName(timed)), PsToUs(timed.time_ps), GbPerS(timed.algbw_bytes_per_s),
+        EscapedXml(ShownName(timed)), PsToUs(timed.time_ps), GbPerS(timed.algbw_bytes_per_s),
         GbPerS(timed.busbw_bytes_per_s), timed.ratio);
     last = timed.size_bytes;
   }
   html += "</table>\n";
   for (const std::string& reason : comparison.left_out)
-    html += "<p class=\"note\">left out: " + Escaped(reason) + "</p>\n";
-  html += "<script>const rows = " + ToJson(rows) + ";" + std::string(kScript) + "</script></body></html>\n";
+    html += "<p class=\"note\">left out: " + EscapedXml(reason) + "</p>\n";
+  html += "<script>const rows = " + ToJson(ToRows(comparison.times)) + ";" + std::string(kScript) +
+          "</script></body></html>\n";
   return html;
 }
 

@@ -1,5 +1,3 @@
-#include "cli/cuda_flags.h"
-
 #include <fmt/format.h>
 
 #include "base/units.h"
@@ -8,34 +6,25 @@
 namespace xccl {
 
 void AddCudaFlags(Command& command, CudaFlags& flags) {
-  const std::string group = "With --backend cuda";
+  command.Heading("With --backend cuda");
   command
       .AddOption("--ranks-per-gpu", flags.ranks_per_gpu, "ranks that share a GPU, in one cooperative launch")
       .Between(1, 1 << 16)
-      .ShowDefault()
-      .Group(group);
-  command.AddOption("--max-ctas", flags.max_ctas, "thread blocks that one rank may have")
-      .Between(1, 1 << 16)
-      .Group(group);
+      .ShowDefault();
+  command.AddOption("--max-ctas", flags.max_ctas, "thread blocks that one rank may have").Between(1, 1 << 16);
   command.AddOption("--jitter", flags.jitter, "seed of random delays in the kernel, to find races; 0: none")
-      .ShowDefault()
-      .Group(group);
-  command.AddFlag("--graph", flags.graph, "time replays of a captured CUDA graph").Group(group);
-  command.AddFlag("--staged", flags.staged, "never use peers' buffers directly").Group(group);
-  command
-      .AddFlag("--register", flags.registered,
-               "with --processes: peers reach the buffers, and messages may skip the slots")
-      .Group(group);
-  command
-      .AddFlag("--interpreter", flags.interpreter, "run on the interpreter kernel rather than generated code")
-      .Group(group);
+      .ShowDefault();
+  command.AddFlag("--graph", flags.graph, "time replays of a captured CUDA graph");
+  command.AddFlag("--staged", flags.staged, "never use peers' buffers directly");
+  command.AddFlag("--register", flags.registered,
+                  "with --processes: peers reach the buffers, and messages may skip the slots");
+  command.AddFlag("--interpreter", flags.interpreter,
+                  "run on the interpreter kernel rather than generated code");
   command.AddOption("--memory-limit", flags.memory_limit, "device memory of a rank's slots and counters")
-      .ShowDefault()
-      .Group(group);
-  command
-      .AddOption("--kernel-cache", flags.kernel_cache,
-                 "directory of compiled kernels (default: $XDG_CACHE_HOME/xccl or ~/.cache/xccl)")
-      .Group(group);
+      .ShowDefault();
+  command.AddOption("--kernel-cache", flags.kernel_cache,
+                    "directory of compiled kernels (default: $XDG_CACHE_HOME/xccl or ~/.cache/xccl)");
+  command.Heading("Options");
 }
 
 StatusOr<GpuRun> GpuRunOf(const CudaFlags& flags) {

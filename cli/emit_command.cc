@@ -1,15 +1,13 @@
 // emit: writes the source text of a plan's program, and compiles it with nvcc.
 #include <array>
-#include <charconv>
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "base/files.h"
 #include "base/strings.h"
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/progress.h"
@@ -34,27 +32,23 @@ struct EmitFlags {
 
 // "sm_90", "90".
 StatusOr<int32_t> ParseArch(const std::string& text) {
-  const std::string_view digits = std::string_view(text).substr(text.starts_with("sm_") ? 3 : 0);
-  int32_t arch = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), arch);
-  if (error != std::errc() || end != digits.data() + digits.size() || arch < 50 || arch > 999)
+  const StatusOr<int64_t> arch = ParseInteger(text.substr(text.starts_with("sm_") ? 3 : 0), 50, 999);
+  if (!arch.ok())
     return UsageError("--arch: no architecture '" + text + "'; expected sm_80, sm_90, sm_100 or the like");
-  return arch;
+  return static_cast<int32_t>(*arch);
 }
 
 StatusOr<AheadOfTime> AheadOf(const EmitFlags& flags) {
   AheadOfTime ahead;
   if (!flags.types.empty())
     for (const std::string_view name : Split(flags.types, ',')) {
-      const StatusOr<DataType> type = ParseDataType(name);
-      if (!type.ok()) return FlagError(type.status(), "--dtype");
-      ahead.types.push_back(*type);
+      XCCL_ASSIGN_OR_RETURN(const DataType type, FlagValue("--dtype", ParseDataType(name)));
+      ahead.types.push_back(type);
     }
   if (!flags.ops.empty())
     for (const std::string_view name : Split(flags.ops, ',')) {
-      const StatusOr<ReduceOp> op = ParseReduceOp(name);
-      if (!op.ok()) return FlagError(op.status(), "--redop");
-      ahead.ops.push_back(*op);
+      XCCL_ASSIGN_OR_RETURN(const ReduceOp op, FlagValue("--redop", ParseReduceOp(name)));
+      ahead.ops.push_back(op);
     }
   if (flags.archs.empty()) {
     if (ahead.types.size() > 1 || ahead.ops.size() > 1)
@@ -98,7 +92,7 @@ Status EmitBook(const EmitFlags& flags, const EmitOptions& options, const AheadO
   return OkStatus();
 }
 
-Status EmitPlan(const EmitFlags& flags) {
+Status EmitPlan(const EmitFlags& flags, bool /*json*/) {
   XCCL_ASSIGN_OR_RETURN(const AheadOfTime ahead, AheadOf(flags));
   XCCL_ASSIGN_OR_RETURN(const EmitOptions options, OptionsOf(flags, ahead));
   if (IsPlanBook(flags.plan)) return EmitBook(flags, options, ahead);
@@ -118,31 +112,30 @@ Status EmitPlan(const EmitFlags& flags) {
 }  // namespace
 
 void AddEmitCommand(CommandLine& line, Session& session) {
-  Command command = line.AddCommand("emit", "Write a plan's program as source code");
-  auto flags = std::make_shared<EmitFlags>();
+  auto [command, flags] =
+      AddCommand(line, session, "emit", "Write a plan's program as source code", EmitPlan);
   command
-      .AddOption("PLAN", flags->plan,
+      .AddOption("PLAN", flags.plan,
                  "a plan file, or a plan book: its plans get kernels that its index names")
       .Required();
-  command.AddOption("--to", flags->to, "cuda or host").Required();
-  command.AddOption("--dtype", flags->types,
+  command.AddOption("--to", flags.to, "cuda or host").Required();
+  command.AddOption("--dtype", flags.types,
                     "element type where the compiler is not told (XCCL_TYPE); with --arch a list of those to "
                     "compile for (default float)");
   command.AddOption(
-      "--redop", flags->ops,
+      "--redop", flags.ops,
       "operator where the compiler is not told (XCCL_OPERATOR); with --arch a list (default sum)");
-  command.AddOption("--arch", flags->archs,
+  command.AddOption("--arch", flags.archs,
                     "sm_90,sm_100: also compile with nvcc, to cubins beside the source");
-  command.AddOption("--nvcc", flags->nvcc,
+  command.AddOption("--nvcc", flags.nvcc,
                     "the compiler (default: of CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda)");
-  command.AddOption("--threads", flags->threads,
+  command.AddOption("--threads", flags.threads,
                     "threads of a block where the compiler is not told; 0: the protocol's");
-  command.AddOption("-o", flags->output, "write to this file");
+  command.AddOption("-o", flags.output, "write to this file");
   command.Footer(
       "Examples:\n"
       "  xccl-synth emit allreduce.plan.json --to cuda -o allreduce.cu\n"
       "  xccl-synth emit BOOK --to cuda --arch sm_90,sm_100 --dtype float,bfloat16");
-  command.WhenChosen([&session, flags] { session.work = [flags] { return EmitPlan(*flags); }; });
 }
 
 }  // namespace xccl

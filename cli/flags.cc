@@ -64,34 +64,27 @@ Status CheckSize(const std::string& flag, int64_t size_bytes) {
 }  // namespace
 
 StatusOr<int64_t> ParseSizeFlag(const std::string& flag, const std::string& text) {
-  StatusOr<int64_t> size = ParseSize(text);
-  if (!size.ok()) return FlagError(size.status(), flag);
-  XCCL_RETURN_IF_ERROR(CheckSize(flag, *size));
+  XCCL_ASSIGN_OR_RETURN(const int64_t size, FlagValue(flag, ParseSize(text)));
+  XCCL_RETURN_IF_ERROR(CheckSize(flag, size));
   return size;
 }
 
-StatusOr<std::vector<int64_t>> ParseSizesFlag(const std::string& flag, const std::string& text) {
-  StatusOr<std::vector<int64_t>> sizes = ParseSizeList(text);
-  if (!sizes.ok()) return FlagError(sizes.status(), flag);
-  for (int64_t size : *sizes) XCCL_RETURN_IF_ERROR(CheckSize(flag, size));
+StatusOr<std::vector<int64_t>> ParseSizesFlag(const std::string& text, std::vector<int64_t> otherwise) {
+  if (text.empty()) return otherwise;
+  XCCL_ASSIGN_OR_RETURN(std::vector<int64_t> sizes, FlagValue("--sizes", ParseSizeList(text)));
+  for (int64_t size : sizes) XCCL_RETURN_IF_ERROR(CheckSize("--sizes", size));
   return sizes;
 }
 
 StatusOr<TimeModel> ParseModelFlag(const std::string& text) {
-  StatusOr<TimeModel> model = ParseTimeModel(text);
-  if (!model.ok()) return FlagError(model.status(), "--model");
-  return model;
+  return FlagValue("--model", ParseTimeModel(text));
 }
 
 namespace {
 
 StatusOr<std::vector<Rank>> MembersOf(const CollectiveFlags& flags, const Topology& topology) {
-  if (!flags.ranks.empty()) {
-    StatusOr<std::vector<Rank>> ranks = ParseRankList(flags.ranks, topology.num_ranks());
-    if (!ranks.ok()) return FlagError(ranks.status(), "--ranks");
-    return ranks;
-  }
-  return AllRanks(topology.num_ranks());
+  if (flags.ranks.empty()) return AllRanks(topology.num_ranks());
+  return FlagValue("--ranks", ParseRankList(flags.ranks, topology.num_ranks()));
 }
 
 }  // namespace
@@ -102,10 +95,8 @@ StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology
     return ReadCollectiveFile(flags.collective_file, topology.num_ranks());
   }
   if (flags.collective.empty()) return UsageError("no collective; hint: --collective=allreduce");
-  const StatusOr<CollectiveKind> kind = ParseCollectiveKind(flags.collective);
-  if (!kind.ok()) return FlagError(kind.status(), "--collective");
   CollectiveSpec spec;
-  spec.kind = *kind;
+  XCCL_ASSIGN_OR_RETURN(spec.kind, FlagValue("--collective", ParseCollectiveKind(flags.collective)));
   XCCL_ASSIGN_OR_RETURN(spec.ranks, MembersOf(flags, topology));
   if (flags.root) spec.root = Rank(*flags.root);
   if (!flags.root && IsRooted(spec.kind)) spec.root = spec.ranks.front();
@@ -114,9 +105,7 @@ StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology
                           ReadCountsFile(flags.counts, spec.kind, static_cast<int32_t>(spec.ranks.size())));
   }
   if (!flags.pairs.empty()) {
-    StatusOr<std::vector<std::pair<Rank, Rank>>> pairs = ParsePairs(flags.pairs, topology.num_ranks());
-    if (!pairs.ok()) return FlagError(pairs.status(), "--pairs");
-    spec.pairs = std::move(*pairs);
+    XCCL_ASSIGN_OR_RETURN(spec.pairs, FlagValue("--pairs", ParsePairs(flags.pairs, topology.num_ranks())));
   }
   if (spec.kind == CollectiveKind::kSendrecv && spec.pairs.empty())
     return UsageError("sendrecv: no pairs; hint: --pairs='0>1,1>0'");
@@ -130,14 +119,16 @@ StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology
   return collective;
 }
 
-StatusOr<Topology> UsableBy(const Collective& collective, const CollectiveFlags& flags, Topology topology) {
-  const bool all = collective.num_members() == topology.num_ranks();
-  if (!flags.no_relays || all) return topology;
-  Topology left = WithoutRelays(topology, collective.ranks());
+StatusOr<Problem> ReadProblem(const TopologyFlags& topology, const CollectiveFlags& flags) {
+  XCCL_ASSIGN_OR_RETURN(Topology whole, LoadTopology(topology.topology, topology.load));
+  XCCL_ASSIGN_OR_RETURN(Collective collective, MakeCollective(flags, whole));
+  const bool all = collective.num_members() == whole.num_ranks();
+  if (!flags.no_relays || all) return Problem{std::move(whole), std::move(collective)};
+  Topology left = WithoutRelays(whole, collective.ranks());
   const Status reachable = CheckReachable(left, collective);
-  if (!reachable.ok() && CheckReachable(topology, collective).ok())
+  if (!reachable.ok() && CheckReachable(whole, collective).ok())
     return Status(reachable.code(), reachable.message() + "; hint: without --no-relays");
-  return left;
+  return Problem{std::move(left), std::move(collective)};
 }
 
 }  // namespace xccl

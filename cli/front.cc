@@ -1,5 +1,3 @@
-#include "cli/front.h"
-
 #include <fmt/format.h>
 
 #include "cli/show.h"

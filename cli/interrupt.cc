@@ -1,7 +1,7 @@
-#include "cli/interrupt.h"
-
 #include <atomic>
 #include <csignal>
+
+#include "cli/progress.h"
 
 namespace xccl {
 namespace {

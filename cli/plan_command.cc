@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -11,15 +11,9 @@
 #include "base/files.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
-#include "cli/front.h"
-#include "cli/interrupt.h"
 #include "cli/output_json.h"
-#include "cli/plan_flags.h"
 #include "cli/progress.h"
 #include "cli/show.h"
-#include "cli/show_groups.h"
-#include "cli/show_training.h"
-#include "cli/training_flags.h"
 #include "ir/plan.h"
 #include "ir/verify/read_plan.h"
 #include "pipeline/pipeline.h"
@@ -41,7 +35,7 @@ struct Flags {
   TrainingFlags training;
   std::string output;
   bool pareto = false;
-  bool has_size = false;
+  std::optional<Option> size = {};  // --size
 };
 
 // All engines' names, broken into lines that fit beside the flag.
@@ -82,7 +76,7 @@ Status CheckNoCollective(const Flags& flags, const std::string& beside) {
       {"--root", collective.root.has_value()},
       {"--counts", !collective.counts.empty()},
       {"--pairs", !collective.pairs.empty()},
-      {"--size", flags.has_size},
+      {"--size", flags.size->IsGiven()},
       {"--from", !flags.from.empty()},
       {"--pareto", flags.pareto},
       {"--chunks", flags.plan.chunks.has_value()},
@@ -105,13 +99,12 @@ Status PlanGroupsOfFile(const Flags& flags, const PlanOptions& options, bool jso
       members.insert(group.collective.ranks().begin(), group.collective.ranks().end());
     topology = WithoutRelays(topology, std::vector(members.begin(), members.end()));
   }
-  const StatusOr<GroupsResult> result = [&] {
-    const Progress progress("planning " + request.name + " on " + topology.name());
-    return PlanGroupsTogether(topology, std::move(request), options);
-  }();
-  XCCL_RETURN_IF_ERROR(result.status());
-  if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(WritePlan(result->result.plan, flags.output));
-  std::fputs((json ? GroupsJson : GroupsText)(*result, flags.output).c_str(), stdout);
+  XCCL_ASSIGN_OR_RETURN(const GroupsResult result,
+                        WithProgress("planning " + request.name + " on " + topology.name(), [&](Progress&) {
+                          return PlanGroupsTogether(topology, std::move(request), options);
+                        }));
+  if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(WritePlan(result.result.plan, flags.output));
+  std::fputs((json ? GroupsJson : GroupsText)(result, flags.output).c_str(), stdout);
   return OkStatus();
 }
 
@@ -120,25 +113,23 @@ Status PlanTrainingStep(const Flags& flags, const PlanOptions& options, bool jso
   if (!flags.groups.empty()) return UsageError("--groups: not together with --for");
   XCCL_ASSIGN_OR_RETURN(const TrainingJob job, MakeTrainingJob(flags.training));
   XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadTopology(flags.topology.topology, flags.topology.load));
-  const StatusOr<TrainingPlan> plan = [&] {
-    const Progress progress("planning a training step on " + topology.name());
-    return PlanTraining(topology, job, options, flags.output);
-  }();
-  XCCL_RETURN_IF_ERROR(plan.status());
-  std::fputs((json ? TrainingJson(*plan) : TrainingText(*plan, flags.output)).c_str(), stdout);
+  XCCL_ASSIGN_OR_RETURN(const TrainingPlan plan,
+                        WithProgress("planning a training step on " + topology.name(), [&](Progress&) {
+                          return PlanTraining(topology, job, options, flags.output);
+                        }));
+  std::fputs((json ? TrainingJson(plan) : TrainingText(plan, flags.output)).c_str(), stdout);
   return OkStatus();
 }
 
 // plan --pareto: every point between fewest steps and fewest rounds a chunk.
 Status PrintFront(const Topology& topology, const Collective& collective, PlanOptions options, bool json) {
-  const StatusOr<smt::Front> front = [&] {
-    Progress progress("front of " + collective.name() + " on " + topology.name());
-    options.progress = [&](const std::string& what) { progress.Say(what); };
-    return PlanFront(topology, collective, options);
-  }();
-  XCCL_RETURN_IF_ERROR(front.status());
-  const std::string text = json ? ToJson(FrontRows(*front)) : FrontText(*front);
-  std::fputs(text.c_str(), stdout);
+  XCCL_ASSIGN_OR_RETURN(
+      const smt::Front front,
+      WithProgress("front of " + collective.name() + " on " + topology.name(), [&](Progress& progress) {
+        options.progress = [&](const std::string& what) { progress.Say(what); };
+        return PlanFront(topology, collective, options);
+      }));
+  std::fputs((json ? ToJson(FrontRows(front)) : FrontText(front)).c_str(), stdout);
   return OkStatus();
 }
 
@@ -166,25 +157,24 @@ Status PlanCollective(const Flags& flags, bool json) {
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(flags.output));  // before a long search
   options.lower = !flags.output.empty();
   if (!flags.groups.empty()) return PlanGroupsOfFile(flags, options, json);
-  XCCL_ASSIGN_OR_RETURN(Topology whole, LoadTopology(flags.topology.topology, flags.topology.load));
-  XCCL_ASSIGN_OR_RETURN(const Collective collective, MakeCollective(flags.collective, whole));
-  XCCL_ASSIGN_OR_RETURN(const Topology topology, UsableBy(collective, flags.collective, std::move(whole)));
+  XCCL_ASSIGN_OR_RETURN(const Problem problem, ReadProblem(flags.topology, flags.collective));
+  const auto& [topology, collective] = problem;
   if (flags.pareto) return PrintFront(topology, collective, options, json);
   std::optional<Plan> from;
   if (!flags.from.empty()) {
     XCCL_RETURN_IF_ERROR(CheckFrom(options));
     XCCL_ASSIGN_OR_RETURN(from, ReadPlan(flags.from));
   }
-  const StatusOr<PlanResult> result = [&] {
-    Progress progress("planning " + collective.name() + " on " + topology.name());
-    options.progress = [&](const std::string& what) { progress.Say(what); };
-    return from ? RepairPlan(*from, flags.from, topology, collective, options)
-                : MakePlan(topology, collective, options);
-  }();
-  XCCL_RETURN_IF_ERROR(result.status());
-  if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(WritePlan(result->plan, flags.output));
+  XCCL_ASSIGN_OR_RETURN(
+      const PlanResult result,
+      WithProgress("planning " + collective.name() + " on " + topology.name(), [&](Progress& progress) {
+        options.progress = [&](const std::string& what) { progress.Say(what); };
+        return from ? RepairPlan(*from, flags.from, topology, collective, options)
+                    : MakePlan(topology, collective, options);
+      }));
+  if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(WritePlan(result.plan, flags.output));
   const std::string text =
-      json ? ToJson(PlanRow(*result, flags.output)) : PlanText(*result, flags.plan.engine, flags.output);
+      json ? ToJson(PlanRow(result, flags.output)) : PlanText(result, flags.plan.engine, flags.output);
   std::fputs(text.c_str(), stdout);
   return OkStatus();
 }
@@ -192,28 +182,27 @@ Status PlanCollective(const Flags& flags, bool json) {
 }  // namespace
 
 void AddPlanCommand(CommandLine& line, Session& session) {
-  Command command =
-      line.AddCommand("plan", "Plan a collective: search, prove, predict, and keep it in a file");
-  auto flags = std::make_shared<Flags>();
-  AddTopologyFlags(command, flags->topology);
-  AddCollectiveFlags(command, flags->collective);
-  command.AddOption("--engine,-e", flags->plan.engine, EngineHelp()).ShowDefault();
-  const Option size =
-      command.AddOption("--size,-s", flags->plan.size, "size that the plan is made for: 1KiB, 256MiB")
-          .ShowDefault();
-  AddSearchFlags(command, flags->plan);
-  AddExecutionFlags(command, flags->execution);
-  command.AddOption("--groups", flags->groups,
+  auto [command, flags] =
+      AddCommand(line, session, "plan", "Plan a collective: search, prove, predict, and keep it in a file",
+                 PlanCollective);
+  AddTopologyFlags(command, flags.topology);
+  AddCollectiveFlags(command, flags.collective);
+  command.AddOption("--engine,-e", flags.plan.engine, EngineHelp()).ShowDefault();
+  flags.size = command.AddOption("--size,-s", flags.plan.size, "size that the plan is made for: 1KiB, 256MiB")
+                   .ShowDefault();
+  AddSearchFlags(command, flags.plan);
+  AddExecutionFlags(command, flags.execution);
+  command.AddOption("--groups", flags.groups,
                     "plan the collectives of several groups of ranks at once: a JSON file that lists them");
   command.AddOption(
-      "--from", flags->from,
+      "--from", flags.from,
       "a plan file to start from. Of this machine: greedy keeps its chunks and makes it no slower; of\n"
       "the machine as it was: repaired, at a fraction of the time that a new plan takes");
-  AddTrainingFlags(command, flags->training);
-  command.AddOption("-o,--output", flags->output,
+  AddTrainingFlags(command, flags.training);
+  command.AddOption("-o,--output", flags.output,
                     "lower the schedule to a program and write both to this plan file; with --for a plan\n"
                     "book, a directory");
-  command.AddFlag("--pareto", flags->pareto,
+  command.AddFlag("--pareto", flags.pareto,
                   "smt: every point between fewest steps and fewest rounds a chunk, each with a proof that\n"
                   "nothing better takes so few steps; --chunks and --steps are then the most that are tried");
   command.AddFlag("--json", session.json, "print the result as JSON");
@@ -224,10 +213,6 @@ void AddPlanCommand(CommandLine& line, Session& session) {
       "  xccl-synth plan dgx1 -c allgather --engine smt --chunks 1 --steps 2 --rounds 2\n"
       "  xccl-synth plan rail-8 --for sp,pp,zero1 --llm llama-3-70b --tp 8 --pp 4 -o book\n"
       "  xccl-synth plan dgx1 -c allgather --engine smt --pareto");
-  command.WhenChosen([&session, flags, size] {
-    flags->has_size = size.IsGiven();
-    session.work = [&session, flags] { return PlanCollective(*flags, session.json); };
-  });
 }
 
 }  // namespace xccl

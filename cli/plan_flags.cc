@@ -1,21 +1,31 @@
-#include "cli/plan_flags.h"
-
 #include <fmt/format.h>
 
 #include "base/files.h"
+#include "base/strings.h"
 #include "base/units.h"
 #include "cli/flags.h"
 #include "ir/machine_model.h"
 
 namespace xccl {
 
+namespace {
+
+struct Limit {
+  const char* flag;
+  std::optional<int32_t> PlanFlags::*value;
+  const char* what;
+};
+constexpr Limit kLimits[] = {
+    {"--chunks", &PlanFlags::chunks, "cut every part into this many chunks"},
+    {"--steps", &PlanFlags::steps, "most steps of the schedule"},
+    {"--rounds", &PlanFlags::rounds, "smt: most rounds of bandwidth in all steps together"},
+};
+
+}  // namespace
+
 void AddSearchFlags(Command& command, PlanFlags& flags) {
-  const auto count = [&](const char* name, std::optional<int32_t>& value, const char* what) {
-    command.AddOption(name, value, what).Between(1, 1 << 20);
-  };
-  count("--chunks", flags.chunks, "cut every part into this many chunks");
-  count("--steps", flags.steps, "most steps of the schedule");
-  count("--rounds", flags.rounds, "smt: most rounds of bandwidth in all steps together");
+  for (const Limit& limit : kLimits)
+    command.AddOption(limit.flag, flags.*limit.value, limit.what).Between(1, 1 << 20);
   command.AddOption("--model", flags.model, "time model: pipelined or blocking").ShowDefault();
   command.AddOption("--seed", flags.seed, "of every random choice").NotNegative().ShowDefault();
   command.AddOption(
@@ -37,16 +47,14 @@ StatusOr<PlanOptions> PlanOptionsOf(const PlanFlags& flags) {
   options.seed = flags.seed;
   options.allow_divergent = flags.allow_divergent;
   std::vector<std::string> limits;
-  if (flags.chunks) limits.push_back(fmt::format("--chunks={}", *flags.chunks));
-  if (flags.steps) limits.push_back(fmt::format("--steps={}", *flags.steps));
-  if (flags.rounds) limits.push_back(fmt::format("--rounds={}", *flags.rounds));
+  for (const Limit& limit : kLimits)
+    if (flags.*limit.value) limits.push_back(fmt::format("{}={}", limit.flag, *(flags.*limit.value)));
   if (!flags.time_limit.empty()) {
-    const StatusOr<int64_t> limit = ParseDuration(flags.time_limit);
-    if (!limit.ok()) return FlagError(limit.status(), "--time-limit");
-    options.limits.time_limit_s = static_cast<double>(*limit) / 1e12;
+    XCCL_ASSIGN_OR_RETURN(const int64_t limit_ps, FlagValue("--time-limit", ParseDuration(flags.time_limit)));
+    options.limits.time_limit_s = static_cast<double>(limit_ps) / 1e12;
     limits.push_back("--time-limit=" + flags.time_limit);
   }
-  for (size_t i = 0; i < limits.size(); ++i) options.limits_text += (i > 0 ? " " : "") + limits[i];
+  options.limits_text = Join(limits, " ");
   return options;
 }
 

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace xccl {
 
@@ -29,5 +31,16 @@ class Progress {
   std::string detail_;
   std::thread thread_;
 };
+
+// Does `work` while the line is shown.
+template <typename Work>
+auto WithProgress(std::string what, Work work) {
+  Progress progress(std::move(what));
+  return work(progress);
+}
+
+// Catches Ctrl-C until the program ends; the function says whether there was one, so that a long search ends
+// with the best so far. A second Ctrl-C ends the program.
+std::function<bool()> CatchInterrupt();
 
 }  // namespace xccl

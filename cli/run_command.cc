@@ -4,14 +4,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <memory>
 #include <optional>
 #include <utility>
 
 #include "base/files.h"
 #include "base/units.h"
 #include "cli/commands.h"
-#include "cli/cuda_flags.h"
 #include "cli/flags.h"
 #include "cli/output_json.h"
 #include "pipeline/run.h"
@@ -53,19 +51,14 @@ Row ToRow(const RunRow& row, const std::optional<cuda::DeviceUsage>& usage) {
 StatusOr<RunSettings> SettingsOf(const Flags& flags) {
   RunSettings settings;
   RunOptions& options = settings.options;
-  const StatusOr<DataType> type = ParseDataType(flags.type);
-  if (!type.ok()) return FlagError(type.status(), "--dtype");
-  const StatusOr<ReduceOp> op = ParseReduceOp(flags.op);
-  if (!op.ok()) return FlagError(op.status(), "--redop");
-  const StatusOr<int64_t> timeout = ParseDuration(flags.timeout);
-  if (!timeout.ok()) return FlagError(timeout.status(), "--timeout");
-  if (*timeout == 0) return UsageError("--timeout: 0s; expected more than 0");
-  options.type = *type;
-  options.op = *op;
+  XCCL_ASSIGN_OR_RETURN(options.type, FlagValue("--dtype", ParseDataType(flags.type)));
+  XCCL_ASSIGN_OR_RETURN(options.op, FlagValue("--redop", ParseReduceOp(flags.op)));
+  XCCL_ASSIGN_OR_RETURN(const int64_t timeout, FlagValue("--timeout", ParseDuration(flags.timeout)));
+  if (timeout == 0) return UsageError("--timeout: 0s; expected more than 0");
   options.iterations = flags.iterations;
   options.warmup = flags.warmup;
   options.processes = flags.processes;
-  options.time_limit = std::chrono::nanoseconds(std::max<int64_t>(1, *timeout / kPsPerNs));
+  options.time_limit = std::chrono::nanoseconds(std::max<int64_t>(1, timeout / kPsPerNs));
   XCCL_ASSIGN_OR_RETURN(GpuRun gpus, GpuRunOf(flags.cuda));
   if (flags.backend == "cuda") settings.gpus = std::move(gpus);
   return settings;
@@ -73,10 +66,7 @@ StatusOr<RunSettings> SettingsOf(const Flags& flags) {
 
 Status RunFile(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(const RunSettings settings, SettingsOf(flags));
-  std::vector<int64_t> sizes;
-  if (!flags.sizes.empty()) {
-    XCCL_ASSIGN_OR_RETURN(sizes, ParseSizesFlag("--sizes", flags.sizes));
-  }
+  XCCL_ASSIGN_OR_RETURN(std::vector<int64_t> sizes, ParseSizesFlag(flags.sizes));
   std::vector<RunResult> results;
   if (IsPlanBook(flags.file)) {
     XCCL_ASSIGN_OR_RETURN(results, RunBook(flags.file, sizes, settings));
@@ -106,35 +96,33 @@ Status RunFile(const Flags& flags, bool json) {
 }  // namespace
 
 void AddRunCommand(CommandLine& line, Session& session) {
-  Command command = line.AddCommand("run", "Run a plan and check every element; prints nccl-tests' table");
-  auto flags = std::make_shared<Flags>();
+  auto [command, flags] = AddCommand(line, session, "run",
+                                     "Run a plan and check every element; prints nccl-tests' table", RunFile);
   command
-      .AddOption("PLAN", flags->file,
+      .AddOption("PLAN", flags.file,
                  "a plan file with a program, or a plan book (a directory with an index.json)")
       .Required();
-  command.AddOption("--backend", flags->backend, "where it runs: cpu, cuda")
+  command.AddOption("--backend", flags.backend, "where it runs: cpu, cuda")
       .OneOf({"cpu", "cuda"})
       .ShowDefault();
-  command.AddFlag("--processes", flags->processes, "a process for every rank instead of a thread");
-  command.AddOption("--sizes", flags->sizes, "1KiB,1MiB or 1KiB:1GiB:x4 (default: the plan's size)");
+  command.AddFlag("--processes", flags.processes, "a process for every rank instead of a thread");
+  command.AddOption("--sizes", flags.sizes, "1KiB,1MiB or 1KiB:1GiB:x4 (default: the plan's size)");
   command
-      .AddOption("--dtype", flags->type,
+      .AddOption("--dtype", flags.type,
                  "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2")
       .ShowDefault();
-  command.AddOption("--redop", flags->op, "sum prod min max avg").ShowDefault();
-  command.AddOption("--iters", flags->iterations, "timed iterations").Between(1, 1 << 20).ShowDefault();
-  command.AddOption("--warmup", flags->warmup, "iterations before").Between(0, 1 << 20).ShowDefault();
-  command.AddOption("--timeout", flags->timeout, "give up when no rank makes progress for this long")
+  command.AddOption("--redop", flags.op, "sum prod min max avg").ShowDefault();
+  command.AddOption("--iters", flags.iterations, "timed iterations").Between(1, 1 << 20).ShowDefault();
+  command.AddOption("--warmup", flags.warmup, "iterations before").Between(0, 1 << 20).ShowDefault();
+  command.AddOption("--timeout", flags.timeout, "give up when no rank makes progress for this long")
       .ShowDefault();
-  AddCudaFlags(command, flags->cuda);
+  AddCudaFlags(command, flags.cuda);
   command.AddFlag("--json", session.json, "print the rows as JSON");
   command.Footer(
       "Examples:\n"
       "  xccl-synth run allreduce.plan.json --sizes 1KiB:64MiB:x4\n"
       "  xccl-synth run allreduce.plan.json --processes --dtype bfloat16 --redop max\n"
       "  xccl-synth run allreduce.plan.json --backend cuda --ranks-per-gpu 8");
-  command.WhenChosen(
-      [&session, flags] { session.work = [&session, flags] { return RunFile(*flags, session.json); }; });
 }
 
 }  // namespace xccl

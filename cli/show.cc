@@ -15,16 +15,6 @@ double BusBandwidth(const Collective& collective, const Simulation& simulation) 
   return simulation.algbw_bytes_per_s() * BusFactor(collective.kind(), collective.num_members());
 }
 
-std::string Counted(int64_t count, const char* one) {
-  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
-}
-
-std::vector<int64_t> Numbers(const std::vector<Rank>& ranks) {
-  std::vector<int64_t> numbers;
-  for (Rank r : ranks) numbers.push_back(r.value);
-  return numbers;
-}
-
 std::string RelaysText(const std::vector<Rank>& relays, int32_t idle) {
   constexpr size_t kShown = 16;
   if (relays.empty()) return "none of " + Counted(idle, "idle rank");
@@ -34,6 +24,10 @@ std::string RelaysText(const std::vector<Rank>& relays, int32_t idle) {
 }
 
 }  // namespace
+
+std::string Counted(int64_t count, std::string_view one) {
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
 
 std::string FormatSizeShort(int64_t bytes) {
   constexpr std::string_view kUnits[] = {"TiB", "GiB", "MiB", "KiB"};
@@ -47,18 +41,27 @@ std::string FormatSizeShort(int64_t bytes) {
   return fmt::format("{}B", bytes);
 }
 
+std::vector<int64_t> Numbers(std::span<const Rank> ranks) {
+  std::vector<int64_t> numbers;
+  for (Rank r : ranks) numbers.push_back(r.value);
+  return numbers;
+}
+
 std::string ShownName(const TimedPlan& timed) {
   return timed.engine == timed.made_by ? timed.engine : timed.engine + " (" + timed.made_by + ")";
 }
 
-Row ToRow(const TimedPlan& timed) {
-  return {{"engine", timed.engine},
-          {"size_bytes", timed.size_bytes},
-          {"time_us", PsToUs(timed.time_ps)},
-          {"algbw_gb_per_s", GbPerS(timed.algbw_bytes_per_s)},
-          {"busbw_gb_per_s", GbPerS(timed.busbw_bytes_per_s)},
-          {"bound_us", PsToUs(timed.bound_ps)},
-          {"ratio", timed.ratio}};
+std::vector<Row> ToRows(const std::vector<TimedPlan>& times) {
+  std::vector<Row> rows;
+  for (const TimedPlan& timed : times)
+    rows.push_back({{"engine", timed.engine},
+                    {"size_bytes", timed.size_bytes},
+                    {"time_us", PsToUs(timed.time_ps)},
+                    {"algbw_gb_per_s", GbPerS(timed.algbw_bytes_per_s)},
+                    {"busbw_gb_per_s", GbPerS(timed.busbw_bytes_per_s)},
+                    {"bound_us", PsToUs(timed.bound_ps)},
+                    {"ratio", timed.ratio}});
+  return rows;
 }
 
 Row PlanRow(const PlanResult& result, const std::string& file) {

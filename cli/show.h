@@ -1,26 +1,63 @@
-// How results look: text for people on standard output, or --json.
+// How results look: text for people on standard output, or rows for --json.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/ids.h"
 #include "cli/row.h"
+#include "pipeline/compare.h"
+#include "pipeline/compare_failures.h"
+#include "pipeline/groups.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/predict.h"
+#include "pipeline/training.h"
+#include "synth/smt/pareto.h"
 
 namespace xccl {
 
-Row ToRow(const TimedPlan& timed);
+std::vector<Row> ToRows(const std::vector<TimedPlan>& times);
 std::string ShownName(const TimedPlan& timed);  // "auto (ring)" where another engine made the plan
 
 Row PlanRow(const PlanResult& result, const std::string& file);
 std::string PlanText(const PlanResult& result, const std::string& requested_engine, const std::string& file);
+
+std::string Counted(int64_t count, std::string_view one);  // "1 step", "2 steps"
+std::vector<int64_t> Numbers(std::span<const Rank> ranks);
 
 // For people, four significant digits: "64MiB", "4.107GiB", "77B".
 std::string FormatSizeShort(int64_t bytes);
 
 // Columns are as wide as their widest cell; cells starting with a digit or a minus sign are right-aligned.
 std::string TableText(const std::vector<std::vector<std::string>>& rows);
+
+// A comparison of engines: text, CSV, or one self-contained page with a chart and the table.
+std::string CompareText(const Comparison& comparison);
+std::string CompareCsv(const Comparison& comparison);
+std::string CompareHtml(const Comparison& comparison);
+
+std::string FailuresText(const FailureComparison& comparison);
+std::string FailuresCsv(const FailureComparison& comparison);
+std::vector<Row> FailureRows(const FailureComparison& comparison);
+
+// plan --pareto: the front between steps and rounds a chunk. One row a point: chunks, steps, rounds, cost
+// (R/C as text), cost_value, bound, proved_by, proved_chunks (null: for any number), found_by, seconds,
+// front_complete.
+std::vector<Row> FrontRows(const smt::Front& front);
+std::string FrontText(const smt::Front& front);
+
+// The busbw, in bytes per second, of a group whose collective takes so long.
+double BusBandwidth(const ProcessGroup& group, int64_t ps);
+// The plan of several groups: a line for each group, then the plan of all. Where there are many groups, there
+// is a line for each kind.
+std::string GroupsText(const GroupsResult& groups, const std::string& file);
+std::string GroupsJson(const GroupsResult& groups, const std::string& file);
+
+// A planned training step: a line for each kind of group.
+std::string TrainingText(const TrainingPlan& plan, const std::string& book);
+std::string TrainingJson(const TrainingPlan& plan);
 
 }  // namespace xccl

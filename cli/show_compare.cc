@@ -1,5 +1,3 @@
-#include "cli/show_compare.h"
-
 #include <fmt/format.h>
 
 #include "base/units.h"
@@ -30,6 +28,55 @@ std::string CompareCsv(const Comparison& comparison) {
                         GbPerS(timed.algbw_bytes_per_s), GbPerS(timed.busbw_bytes_per_s),
                         PsToUs(timed.bound_ps), timed.ratio);
   return text;
+}
+
+std::string FailuresText(const FailureComparison& comparison) {
+  std::vector<std::vector<std::string>> table = {
+      {"size", "engine", "whole us", "mean us", "mean/bound", "worst/bound", "planned", "synthesis ms"}};
+  int64_t last = -1;
+  for (const FailureTimes& row : comparison.times) {
+    table.push_back(
+        {row.size_bytes == last ? "" : FormatSize(row.size_bytes), row.engine,
+         row.whole_us > 0 ? fmt::format("{:.3f}", row.whole_us) : "-", fmt::format("{:.3f}", row.mean_us),
+         fmt::format("{:.4f}", row.mean_ratio), fmt::format("{:.4f}", row.worst_ratio),
+         fmt::format("{}/{}", row.planned, comparison.draws), fmt::format("{:.1f}", 1e3 * row.synthesis_s)});
+    last = row.size_bytes;
+  }
+  std::string text = comparison.title + "\n";
+  for (size_t i = 0; i < comparison.failed.size(); ++i)
+    text += fmt::format("draw {}: {}\n", i, comparison.failed[i]);
+  text += TableText(table);
+  for (const std::string& reason : comparison.left_out) text += "left out: " + reason + "\n";
+  return text;
+}
+
+std::string FailuresCsv(const FailureComparison& comparison) {
+  std::string text =
+      "engine,size_bytes,time_us,bound_us,ratio,worst_ratio,whole_us,planned,draws,synthesis_s\n";
+  for (const FailureTimes& row : comparison.times)
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", row.engine, row.size_bytes, row.mean_us,
+                        row.bound_us, row.mean_ratio, row.worst_ratio, row.whole_us, row.planned,
+                        comparison.draws, row.synthesis_s);
+  return text;
+}
+
+std::vector<Row> FailureRows(const FailureComparison& comparison) {
+  std::vector<Row> rows;
+  for (const FailureTimes& row : comparison.times) {
+    Row cells = {{"engine", row.engine},
+                 {"size_bytes", row.size_bytes},
+                 {"time_us", row.mean_us},
+                 {"bound_us", row.bound_us},
+                 {"ratio", row.mean_ratio},
+                 {"worst_ratio", row.worst_ratio},
+                 {"planned", int64_t{row.planned}},
+                 {"draws", int64_t{comparison.draws}},
+                 {"synthesis_s", row.synthesis_s}};
+    cells.emplace_back("whole_us", std::monostate());
+    if (row.whole_us > 0) cells.back().second = row.whole_us;
+    rows.push_back(std::move(cells));
+  }
+  return rows;
 }
 
 }  // namespace xccl

@@ -1,5 +1,3 @@
-#include "cli/show_groups.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,13 +25,6 @@ std::string RanksText(std::span<const Rank> ranks) {
   for (size_t i = 0; i < std::min(kShown, ranks.size()); ++i)
     text += fmt::format("{}{}", i > 0 ? "," : "", ranks[i].value);
   return text + (ranks.size() > kShown ? ",.." : "");
-}
-
-double BusBandwidth(const ProcessGroup& group, int64_t ps) {
-  if (ps <= 0) return 0;
-  const CollectiveSizes sizes(group.collective, group.size_bytes);
-  return static_cast<double>(sizes.size_bytes()) * 1e12 / static_cast<double>(ps) *
-         BusFactor(group.collective.kind(), group.collective.num_members());
 }
 
 // Groups of one kind, shown as the slowest of them.
@@ -69,6 +60,13 @@ std::string Gain(const GroupsResult& all) {
 
 }  // namespace
 
+double BusBandwidth(const ProcessGroup& group, int64_t ps) {
+  if (ps <= 0) return 0;
+  const CollectiveSizes sizes(group.collective, group.size_bytes);
+  return static_cast<double>(sizes.size_bytes()) * 1e12 / static_cast<double>(ps) *
+         BusFactor(group.collective.kind(), group.collective.num_members());
+}
+
 std::string GroupsText(const GroupsResult& all, const std::string& file) {
   std::vector<std::vector<std::string>> table = {{"group", "collective", "ranks", "size", "count", "engine",
                                                   "alone us", "together us", "bound us", "busbw GB/s"}};
@@ -94,11 +92,9 @@ std::string GroupsJson(const GroupsResult& all, const std::string& file) {
   for (size_t g = 0; g < all.groups.size(); ++g) {
     const ProcessGroup& group = all.groups[g];
     const GroupOutcome& outcome = all.outcomes[g];
-    std::vector<int64_t> ranks;
-    for (Rank r : group.collective.ranks()) ranks.push_back(r.value);
     rows.push_back({{"name", group.name},
                     {"collective", group.collective.name()},
-                    {"ranks", std::move(ranks)},
+                    {"ranks", Numbers(group.collective.ranks())},
                     {"size_bytes", group.size_bytes},
                     {"count", group.count},
                     {"engine", outcome.engine},

@@ -1,5 +1,3 @@
-#include "cli/show_training.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +6,6 @@
 #include "base/units.h"
 #include "cli/output_json.h"
 #include "cli/show.h"
-#include "ir/sizes.h"
 
 namespace xccl {
 namespace {
@@ -25,11 +22,7 @@ double Share(const PlannedLine& line, int64_t step_ps) {
 
 // The busbw of one group while all run.
 double BusBandwidth(const PlannedLine& line) {
-  const ProcessGroup& group = line.groups.groups.front();
-  const int64_t ps = line.groups.result.simulation.time_ps;
-  if (ps <= 0) return 0;
-  return static_cast<double>(CollectiveSizes(group.collective, group.size_bytes).size_bytes()) * 1e12 /
-         static_cast<double>(ps) * BusFactor(group.collective.kind(), group.collective.num_members());
+  return BusBandwidth(line.groups.groups.front(), line.groups.result.simulation.time_ps);
 }
 
 std::string EngineOf(const PlannedLine& line) {

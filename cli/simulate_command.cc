@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <memory>
 
 #include "base/units.h"
 #include "cli/commands.h"
@@ -26,10 +25,8 @@ struct Flags {
 };
 
 StatusOr<std::vector<TimedPlan>> Times(const Plan& plan, const Flags& flags) {
-  std::vector<int64_t> sizes = {plan.made_by.size_bytes};
-  if (!flags.sizes.empty()) {
-    XCCL_ASSIGN_OR_RETURN(sizes, ParseSizesFlag("--sizes", flags.sizes));
-  }
+  XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
+                        ParseSizesFlag(flags.sizes, {plan.made_by.size_bytes}));
   XCCL_ASSIGN_OR_RETURN(const TimeModel model,
                         ParseModelFlag(flags.model.empty() ? plan.made_by.model : flags.model));
   if (flags.level == "program" && !plan.program)
@@ -39,20 +36,16 @@ StatusOr<std::vector<TimedPlan>> Times(const Plan& plan, const Flags& flags) {
 
 Status SimulateFile(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.file));
-  const StatusOr<std::vector<TimedPlan>> times = [&] {
-    const Progress progress("simulating " + flags.file);
-    return Times(plan, flags);
-  }();
-  XCCL_RETURN_IF_ERROR(times.status());
+  XCCL_ASSIGN_OR_RETURN(
+      const std::vector<TimedPlan> times,
+      WithProgress("simulating " + flags.file, [&](Progress&) { return Times(plan, flags); }));
   if (json) {
-    std::vector<Row> rows;
-    for (const TimedPlan& timed : *times) rows.push_back(ToRow(timed));
-    std::fputs(ToJson(rows).c_str(), stdout);
+    std::fputs(ToJson(ToRows(times)).c_str(), stdout);
     return OkStatus();
   }
   std::vector<std::vector<std::string>> table = {
       {"size", "time us", "algbw GB/s", "busbw GB/s", "bound us", "time/bound"}};
-  for (const TimedPlan& timed : *times)
+  for (const TimedPlan& timed : times)
     table.push_back({std::to_string(timed.size_bytes), fmt::format("{:.3f}", PsToUs(timed.time_ps)),
                      fmt::format("{:.2f}", GbPerS(timed.algbw_bytes_per_s)),
                      fmt::format("{:.2f}", GbPerS(timed.busbw_bytes_per_s)),
@@ -66,18 +59,16 @@ Status SimulateFile(const Flags& flags, bool json) {
 }  // namespace
 
 void AddSimulateCommand(CommandLine& line, Session& session) {
-  Command command = line.AddCommand("simulate", "Predict the time of a plan file at any sizes");
-  auto flags = std::make_shared<Flags>();
-  command.AddOption("PLAN", flags->file, "a plan file").Required();
-  command.AddOption("--sizes", flags->sizes, "1KiB,1MiB or 1KiB:1GiB:x4 (default: the plan's size)");
-  command.AddOption("--model", flags->model, "time model: pipelined or blocking (default: the plan's)");
-  command.AddOption("--level", flags->level, "what is simulated: schedule or program")
+  auto [command, flags] =
+      AddCommand(line, session, "simulate", "Predict the time of a plan file at any sizes", SimulateFile);
+  command.AddOption("PLAN", flags.file, "a plan file").Required();
+  command.AddOption("--sizes", flags.sizes, "1KiB,1MiB or 1KiB:1GiB:x4 (default: the plan's size)");
+  command.AddOption("--model", flags.model, "time model: pipelined or blocking (default: the plan's)");
+  command.AddOption("--level", flags.level, "what is simulated: schedule or program")
       .OneOf({"schedule", "program"})
       .ShowDefault();
   command.AddFlag("--json", session.json, "print the result as JSON");
   command.Footer("Example:\n  xccl-synth simulate allreduce.plan.json --sizes 1KiB:1GiB:x4 --level program");
-  command.WhenChosen(
-      [&session, flags] { session.work = [&session, flags] { return SimulateFile(*flags, session.json); }; });
 }
 
 }  // namespace xccl

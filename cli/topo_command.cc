@@ -1,10 +1,10 @@
 // topo: shows a machine, or writes it as XML, JSON or dot.
 #include <cstdio>
-#include <memory>
 
 #include "cli/commands.h"
 #include "cli/describe/describe.h"
 #include "cli/flags.h"
+#include "cli/output_json.h"
 #include "topologies/nccl/this_machine.h"
 #include "topologies/xml/native_xml.h"
 
@@ -17,6 +17,16 @@ struct Flags {
   bool list = false;
   std::string format = "text";
 };
+
+// Counts, and the warnings as a list of texts.
+std::string DescribeJson(const Topology& topology) {
+  return ToJson(Row{{"name", topology.name()},
+                    {"ranks", int64_t{topology.num_ranks()}},
+                    {"hosts", int64_t{topology.num_hosts()}},
+                    {"nodes", int64_t{topology.num_nodes()}},
+                    {"links", int64_t{topology.num_links()}},
+                    {"warnings", topology.spec().warnings}});
+}
 
 StatusOr<Topology> Load(const Flags& flags) {
   if (flags.this_machine) {
@@ -51,13 +61,13 @@ Status Topo(const Flags& flags, bool json) {
 }  // namespace
 
 void AddTopoCommand(CommandLine& line, Session& session) {
-  Command command = line.AddCommand("topo", "Show a machine, or write it in another format");
-  auto flags = std::make_shared<Flags>();
-  AddTopologyFlags(command, flags->topology, false);
-  command.AddFlag("--this-machine", flags->this_machine,
+  auto [command, flags] =
+      AddCommand(line, session, "topo", "Show a machine, or write it in another format", Topo);
+  AddTopologyFlags(command, flags.topology, false);
+  command.AddFlag("--this-machine", flags.this_machine,
                   "read the machine that this runs on (NCCL or nvidia-smi)");
-  command.AddFlag("--list", flags->list, "names of the library's machines");
-  command.AddOption("--format", flags->format, "text, xml, json or dot")
+  command.AddFlag("--list", flags.list, "names of the library's machines");
+  command.AddOption("--format", flags.format, "text, xml, json or dot")
       .OneOf({"text", "xml", "json", "dot"})
       .ShowDefault();
   command.AddFlag("--json", session.json, "same as --format json");
@@ -66,8 +76,6 @@ void AddTopoCommand(CommandLine& line, Session& session) {
       "  xccl-synth topo dgx-h100\n"
       "  xccl-synth topo torus:4x4x4@bandwidth=50GB/s,latency=500ns --format xml\n"
       "  xccl-synth topo nccl-dump.xml --gpu-arch sm90 --hosts 4");
-  command.WhenChosen(
-      [&session, flags] { session.work = [&session, flags] { return Topo(*flags, session.json); }; });
 }
 
 }  // namespace xccl

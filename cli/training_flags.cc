@@ -1,5 +1,3 @@
-#include "cli/training_flags.h"
-
 #include "base/strings.h"
 #include "cli/flags.h"
 #include "synth/groups/model.h"
@@ -11,6 +9,7 @@ struct Number {
   const char* flag;
   std::optional<int64_t> TrainingFlags::*value;
   const char* what;
+  int64_t ModelConfig::*of_model = nullptr;  // what it sets, where that is a number of the model
 };
 
 constexpr Number kNumbers[] = {
@@ -21,16 +20,17 @@ constexpr Number kNumbers[] = {
     {"--ulysses", &TrainingFlags::ulysses, "--for: sequence parallel ranks as DeepSpeed-Ulysses has them"},
     {"--micro-batch", &TrainingFlags::micro_batch, "--for: sequences of one rank at a time (default 1)"},
     {"--micro-batches", &TrainingFlags::micro_batches, "--for: of them in a step (default: --pp)"},
-    {"--seq", &TrainingFlags::sequence, "--for: tokens of a sequence"},
-    {"--layers", &TrainingFlags::layers, "--for: layers, in place of the model's"},
-    {"--hidden", &TrainingFlags::hidden, "--for: hidden size"},
-    {"--heads", &TrainingFlags::heads, "--for: attention heads"},
-    {"--kv-heads", &TrainingFlags::kv_heads, "--for: heads of keys and values"},
-    {"--ffn", &TrainingFlags::ffn, "--for: inner size of the feed-forward blocks"},
-    {"--vocab", &TrainingFlags::vocab, "--for: vocabulary"},
-    {"--experts", &TrainingFlags::experts, "--for: experts of a layer"},
-    {"--top-k", &TrainingFlags::top_k, "--for: experts of a token"},
-    {"--params", &TrainingFlags::params, "--for: parameters, in place of what the formula says"},
+    {"--seq", &TrainingFlags::sequence, "--for: tokens of a sequence", &ModelConfig::sequence},
+    {"--layers", &TrainingFlags::layers, "--for: layers, in place of the model's", &ModelConfig::layers},
+    {"--hidden", &TrainingFlags::hidden, "--for: hidden size", &ModelConfig::hidden},
+    {"--heads", &TrainingFlags::heads, "--for: attention heads", &ModelConfig::heads},
+    {"--kv-heads", &TrainingFlags::kv_heads, "--for: heads of keys and values", &ModelConfig::kv_heads},
+    {"--ffn", &TrainingFlags::ffn, "--for: inner size of the feed-forward blocks", &ModelConfig::ffn},
+    {"--vocab", &TrainingFlags::vocab, "--for: vocabulary", &ModelConfig::vocab},
+    {"--experts", &TrainingFlags::experts, "--for: experts of a layer", &ModelConfig::experts},
+    {"--top-k", &TrainingFlags::top_k, "--for: experts of a token", &ModelConfig::top_k},
+    {"--params", &TrainingFlags::params, "--for: parameters, in place of what the formula says",
+     &ModelConfig::params},
     {"--bytes", &TrainingFlags::bytes, "--for: of an activation or a parameter (default 2)"},
     {"--grad-bytes", &TrainingFlags::grad_bytes, "--for: of a gradient (default: --bytes)"},
 };
@@ -62,33 +62,16 @@ std::string FlagWithoutJob(const TrainingFlags& flags) {
 
 StatusOr<TrainingJob> MakeTrainingJob(const TrainingFlags& flags) {
   TrainingJob job;
-  StatusOr<std::vector<Parallelism>> parsed = ParseParallelisms(flags.of_interest);
-  if (!parsed.ok()) return FlagError(parsed.status(), "--for");
-  job.of_interest = *std::move(parsed);
-  if (!flags.llm.empty()) {
-    StatusOr<ModelConfig> model = ModelNamed(flags.llm);
-    if (!model.ok()) return FlagError(model.status(), "--llm");
-    job.model = *std::move(model);
-  } else {
-    job.model.name = "model";
-  }
+  XCCL_ASSIGN_OR_RETURN(job.of_interest, FlagValue("--for", ParseParallelisms(flags.of_interest)));
   ModelConfig& model = job.model;
-  const std::pair<const std::optional<int64_t>&, int64_t&> numbers[] = {
-      {flags.layers, model.layers},
-      {flags.hidden, model.hidden},
-      {flags.heads, model.heads},
-      {flags.kv_heads, model.kv_heads},
-      {flags.ffn, model.ffn},
-      {flags.vocab, model.vocab},
-      {flags.sequence, model.sequence},
-      {flags.experts, model.experts},
-      {flags.top_k, model.top_k},
-      {flags.params, model.params},
-      {flags.micro_batch, job.micro_batch},
-      {flags.bytes, job.bytes},
-  };
-  for (const auto& [given, value] : numbers)
-    if (given) value = *given;
+  model.name = "model";
+  if (!flags.llm.empty()) {
+    XCCL_ASSIGN_OR_RETURN(model, FlagValue("--llm", ModelNamed(flags.llm)));
+  }
+  for (const Number& number : kNumbers)
+    if (number.of_model != nullptr && flags.*number.value) model.*number.of_model = *(flags.*number.value);
+  job.micro_batch = flags.micro_batch.value_or(job.micro_batch);
+  job.bytes = flags.bytes.value_or(job.bytes);
   if (model.kv_heads == 0 || (flags.heads && !flags.kv_heads)) model.kv_heads = model.heads;
   job.grad_bytes = flags.grad_bytes.value_or(job.bytes);
   job.tp = flags.tp;

@@ -4,21 +4,19 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 
 #include "base/files.h"
 #include "base/strings.h"
 #include "base/units.h"
 #include "cli/commands.h"
-#include "cli/cuda_flags.h"
 #include "cli/flags.h"
 #include "cli/output_json.h"
-#include "cli/plan_flags.h"
 #include "cli/progress.h"
 #include "cli/show.h"
 #include "pipeline/emit.h"
 #include "pipeline/run.h"
 #include "pipeline/tune.h"
+#include "runtime/plan_book.h"
 #include "runtime/run_row.h"
 #include "runtime/run_table.h"
 
@@ -107,7 +105,7 @@ Status TuneMachine(const Flags& flags, bool json) {
   TuneRequest request;
   XCCL_ASSIGN_OR_RETURN(request.pipeline, PlanOptionsOf(flags.plan));
   XCCL_RETURN_IF_ERROR(SetExecution(flags.execution, request.pipeline));
-  XCCL_ASSIGN_OR_RETURN(request.sizes_bytes, ParseSizesFlag("--sizes", flags.sizes));
+  XCCL_ASSIGN_OR_RETURN(request.sizes_bytes, ParseSizesFlag(flags.sizes));
   std::ranges::sort(request.sizes_bytes);
   XCCL_ASSIGN_OR_RETURN(request.collectives, Collectives(flags.collectives, topology));
   if (topology.num_ranks() < 2)
@@ -132,30 +130,28 @@ Status TuneMachine(const Flags& flags, bool json) {
 }  // namespace
 
 void AddTuneCommand(CommandLine& line, Session& session) {
-  Command command = line.AddCommand("tune", "Measure this machine and make a plan book for it");
-  auto flags = std::make_shared<Flags>();
-  AddTopologyFlags(command, flags->topology);
-  command.AddOption("--collectives", flags->collectives, "what to plan, with commas between").ShowDefault();
-  command.AddOption("--sizes", flags->sizes, "sizes to plan and measure: 1KiB,1MiB or 1KiB:1GiB:x4")
+  auto [command, flags] =
+      AddCommand(line, session, "tune", "Measure this machine and make a plan book for it", TuneMachine);
+  AddTopologyFlags(command, flags.topology);
+  command.AddOption("--collectives", flags.collectives, "what to plan, with commas between").ShowDefault();
+  command.AddOption("--sizes", flags.sizes, "sizes to plan and measure: 1KiB,1MiB or 1KiB:1GiB:x4")
       .ShowDefault();
-  command.AddOption("--backend", flags->backend, "where ranks run: cpu (threads) or cuda")
+  command.AddOption("--backend", flags.backend, "where ranks run: cpu (threads) or cuda")
       .OneOf({"cpu", "cuda"})
       .ShowDefault();
-  command.AddOption("--engine,-e", flags->plan.engine, "who makes the plans").ShowDefault();
-  command.AddOption("--iters", flags->iterations, "operations that a time is the mean of")
+  command.AddOption("--engine,-e", flags.plan.engine, "who makes the plans").ShowDefault();
+  command.AddOption("--iters", flags.iterations, "operations that a time is the mean of")
       .Between(1, 1'000'000)
       .ShowDefault();
-  command.AddOption("--ranks-per-gpu", flags->cuda.ranks_per_gpu, "cuda: ranks that share a GPU")
+  command.AddOption("--ranks-per-gpu", flags.cuda.ranks_per_gpu, "cuda: ranks that share a GPU")
       .Between(1, 1024)
       .ShowDefault();
-  AddSearchFlags(command, flags->plan);
-  AddExecutionFlags(command, flags->execution);
-  command.AddOption("-o,--output", flags->output, "the plan book: a directory, made where there is none")
+  AddSearchFlags(command, flags.plan);
+  AddExecutionFlags(command, flags.execution);
+  command.AddOption("-o,--output", flags.output, "the plan book: a directory, made where there is none")
       .Required();
   command.AddFlag("--json", session.json, "print the measured rows as JSON");
   command.Footer("Example:\n  xccl-synth tune full-mesh:4 --collectives allreduce -o book");
-  command.WhenChosen(
-      [&session, flags] { session.work = [&session, flags] { return TuneMachine(*flags, session.json); }; });
 }
 
 }  // namespace xccl

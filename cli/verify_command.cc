@@ -1,6 +1,5 @@
 // verify: proves both levels of a plan file again.
 #include <cstdio>
-#include <memory>
 
 #include "cli/commands.h"
 #include "cli/output_json.h"
@@ -45,13 +44,10 @@ Status VerifyFile(const std::string& file, bool json) {
 }  // namespace
 
 void AddVerifyCommand(CommandLine& line, Session& session) {
-  Command command = line.AddCommand("verify", "Prove a plan file again");
-  auto file = std::make_shared<std::string>();
-  command.AddOption("PLAN", *file, "a plan file").Required();
+  auto [command, file] = AddCommand(line, session, "verify", "Prove a plan file again", VerifyFile);
+  command.AddOption("PLAN", file, "a plan file").Required();
   command.AddFlag("--json", session.json, "print the result as JSON");
   command.Footer("Example:\n  xccl-synth verify allreduce.plan.json");
-  command.WhenChosen(
-      [&session, file] { session.work = [&session, file] { return VerifyFile(*file, session.json); }; });
 }
 
 }  // namespace xccl

@@ -34,7 +34,7 @@ class Comparer {
         const auto make = [&](const SynthesisRequest& request) { return engine->Synthesize(request); };
         XCCL_ASSIGN_OR_RETURN(const FailureTimes row,
                               TimesOf(name, size, make, engine->asks_others ? &whole : nullptr));
-        Add(row, times);
+        if (row.planned > 0) times.push_back(row);
       }
       XCCL_RETURN_IF_ERROR(AddReplan(size, std::move(whole), times));
       std::stable_sort(times.begin(), times.end(), [](const FailureTimes& a, const FailureTimes& b) {
@@ -62,10 +62,6 @@ class Comparer {
       bounds_us_.push_back(PsToUs(bound.bound_ps));
     }
     return OkStatus();
-  }
-
-  static void Add(const FailureTimes& row, std::vector<FailureTimes>& times) {
-    if (row.planned > 0) times.push_back(row);
   }
 
   double TimeUs(const Synthesis& made, const SynthesisRequest& request, int64_t& size_bytes) const {
@@ -132,7 +128,7 @@ class Comparer {
     row.whole_us = PsToUs(
         Simulate(whole->schedule, whole->collective, topology_, {.size_bytes = size, .model = options_.model})
             .time_ps);
-    Add(row, times);
+    if (row.planned > 0) times.push_back(row);
     return OkStatus();
   }
 

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/files.h"
@@ -133,17 +134,13 @@ StatusOr<std::vector<RunResult>> RunBook(const std::string& directory, std::vect
   XCCL_ASSIGN_OR_RETURN(const std::optional<MachineModel> machine, MachineOf(book));
   if (sizes.empty()) sizes = {64LL << 20};
   std::vector<RunResult> results;
-  std::vector<PlanQuery> asked;
+  std::set<std::tuple<CollectiveKind, int32_t, std::optional<Rank>>> asked;
   for (const PlanBookEntry& entry : book.entries) {
+    if (!asked.emplace(entry.collective, entry.ranks, entry.root).second) continue;
     const PlanQuery query{.collective = entry.collective,
                           .ranks = entry.ranks,
                           .root = entry.root,
                           .type = settings.options.type};
-    const bool again = std::ranges::any_of(asked, [&](const PlanQuery& q) {
-      return q.collective == query.collective && q.ranks == query.ranks && q.root == query.root;
-    });
-    if (again) continue;
-    asked.push_back(query);
     XCCL_ASSIGN_OR_RETURN(RunResult result, RunCollective(book, query, sizes, settings, machine));
     results.push_back(std::move(result));
   }

@@ -7,7 +7,6 @@
 #include <tuple>
 #include <utility>
 
-#include "base/files.h"
 #include "base/units.h"
 #include "ir/plan.h"
 #include "ir/sizes.h"

@@ -1,5 +1,3 @@
-#include "cli/describe/describe_matrix.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,23 +6,29 @@
 #include <vector>
 
 #include "base/units.h"
+#include "cli/describe/describe.h"
 #include "topologies/paths.h"
 
 namespace xccl {
 namespace {
 
-enum class Way { kDirect, kSwitch, kPix, kPxb, kPhb, kSys, kNet, kGpus };
-constexpr std::array<std::string_view, 8> kLabels = {"n", "SW", "PIX", "PXB", "PHB", "SYS", "NET", "-"};
-
-struct Cell {
-  Way way = Way::kGpus;
-  int64_t bandwidth = 0;
-  std::string text;
+// How one GPU reaches another, and what a cell and its legend say of it.
+enum class PathKind { kDirect, kSwitch, kPix, kPxb, kPhb, kSys, kNet, kGpus };
+struct PathText {
+  std::string_view label, meaning;
 };
+constexpr std::array<PathText, 8> kTexts = {{{"n", "GB/s over direct links"},
+                                             {"SW", "through switches"},
+                                             {"PIX", "through one PCIe switch"},
+                                             {"PXB", "through several PCIe switches"},
+                                             {"PHB", "through one CPU"},
+                                             {"SYS", "through several CPUs"},
+                                             {"NET", "through NICs"},
+                                             {"-", "only through other GPUs, or not at all"}}};
 
 bool IsPcie(const Node& node) { return node.id.starts_with("pci"); }
 
-Way WayOf(const Topology& t, std::span<const LinkId> path, std::set<std::string>& switches) {
+PathKind KindOf(const Topology& t, std::span<const LinkId> path, std::set<std::string>& switches) {
   int cpus = 0, pcie = 0, others = 0;
   bool nic = false;
   for (LinkId l : path.first(path.size() - 1)) {
@@ -44,10 +48,10 @@ Way WayOf(const Topology& t, std::span<const LinkId> path, std::set<std::string>
         break;
     }
   }
-  if (nic) return Way::kNet;
-  if (cpus > 0) return cpus == 1 ? Way::kPhb : Way::kSys;
-  if (others > 0) return Way::kSwitch;
-  return pcie == 1 ? Way::kPix : Way::kPxb;
+  if (nic) return PathKind::kNet;
+  if (cpus > 0) return cpus == 1 ? PathKind::kPhb : PathKind::kSys;
+  if (others > 0) return PathKind::kSwitch;
+  return pcie == 1 ? PathKind::kPix : PathKind::kPxb;
 }
 
 std::string GbPerSText(int64_t bandwidth) {
@@ -61,32 +65,10 @@ struct Legend {
   std::set<std::string> switches;
 };
 
-std::string Meaning(Way way, const Legend& legend) {
-  std::string text;
-  switch (way) {
-    case Way::kDirect:
-      return "GB/s over direct links";
-    case Way::kSwitch:
-      text = legend.switches.size() == 1 ? "through " + *legend.switches.begin() : "through switches";
-      break;
-    case Way::kPix:
-      text = "through one PCIe switch";
-      break;
-    case Way::kPxb:
-      text = "through several PCIe switches";
-      break;
-    case Way::kPhb:
-      text = "through one CPU";
-      break;
-    case Way::kSys:
-      text = "through several CPUs";
-      break;
-    case Way::kNet:
-      text = "through NICs";
-      break;
-    case Way::kGpus:
-      return "only through other GPUs, or not at all";
-  }
+std::string Meaning(PathKind kind, const Legend& legend) {
+  std::string text(kTexts[static_cast<size_t>(kind)].meaning);
+  if (kind == PathKind::kDirect || kind == PathKind::kGpus) return text;
+  if (legend.switches.size() == 1) text = "through " + *legend.switches.begin();
   text += ", " + FormatBandwidthShort(static_cast<double>(legend.least));
   if (legend.most != legend.least) text += " to " + FormatBandwidthShort(static_cast<double>(legend.most));
   return text;
@@ -95,7 +77,7 @@ std::string Meaning(Way way, const Legend& legend) {
 }  // namespace
 
 std::string GpuMatrix(const Topology& t, std::span<const Rank> ranks) {
-  std::array<Legend, kLabels.size()> legends;
+  std::array<Legend, kTexts.size()> legends;
   std::vector<std::vector<std::string>> cells(ranks.size());
   size_t width = 3, head = 0;
   for (size_t i = 0; i < ranks.size(); ++i) {
@@ -111,22 +93,22 @@ std::string GpuMatrix(const Topology& t, std::span<const Rank> ranks) {
       int64_t direct = 0;
       for (LinkId l : t.Out(from))
         if (t.link(l).to == t.NodeOf(to)) direct += t.link(l).bandwidth_bytes_per_s;
-      Way way = Way::kGpus;
+      PathKind kind = PathKind::kGpus;
       int64_t bandwidth = direct;
       if (const Neighbour* best = table.Find(0, to)) {
-        way = Way::kDirect;
+        kind = PathKind::kDirect;
         if (best->path.size() > 1 && best->bandwidth_bytes_per_s > direct) {
           std::set<std::string> switches;
-          way = WayOf(t, best->path, switches);
+          kind = KindOf(t, best->path, switches);
           bandwidth = best->bandwidth_bytes_per_s;
-          legends[static_cast<size_t>(way)].switches.merge(switches);
+          if (kind == PathKind::kSwitch) legends[static_cast<size_t>(kind)].switches.merge(switches);
         }
       }
-      Legend& legend = legends[static_cast<size_t>(way)];
+      Legend& legend = legends[static_cast<size_t>(kind)];
       legend.least = legend.most == 0 ? bandwidth : std::min(legend.least, bandwidth);
       legend.most = std::max(legend.most, std::max<int64_t>(bandwidth, 1));
-      cells[i].push_back(way == Way::kDirect ? GbPerSText(bandwidth)
-                                             : std::string(kLabels[static_cast<size_t>(way)]));
+      cells[i].push_back(kind == PathKind::kDirect ? GbPerSText(bandwidth)
+                                                   : std::string(kTexts[static_cast<size_t>(kind)].label));
       width = std::max(width, cells[i].back().size());
     }
   }
@@ -140,7 +122,7 @@ std::string GpuMatrix(const Topology& t, std::span<const Rank> ranks) {
   }
   for (size_t w = 0; w < legends.size(); ++w)
     if (legends[w].most > 0)
-      text += fmt::format("    {:<3}  {}\n", kLabels[w], Meaning(static_cast<Way>(w), legends[w]));
+      text += fmt::format("    {:<3}  {}\n", kTexts[w].label, Meaning(static_cast<PathKind>(w), legends[w]));
   return text;
 }
 

@@ -137,18 +137,6 @@ warning: one.xml:1:1: odd
 )");
 }
 
-TEST(DescribeJson, KeysAndCounts) {
-  EXPECT_EQ(DescribeJson(Read(kServer)), R"({
-  "name": "server",
-  "ranks": 4,
-  "hosts": 1,
-  "nodes": 10,
-  "links": 24,
-  "warnings": []
-}
-)");
-}
-
 TEST(DescribeDot, ClustersAndMergedEdges) {
   TopologySpec spec;
   spec.name = "a \"quoted\" name";

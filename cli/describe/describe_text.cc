@@ -14,9 +14,9 @@
 #include "base/strings.h"
 #include "base/units.h"
 #include "cli/describe/describe.h"
-#include "cli/describe/describe_matrix.h"
 #include "topologies/cuts.h"
 #include "topologies/paths.h"
+#include "topologies/references.h"
 
 namespace xccl {
 namespace {
@@ -28,23 +28,7 @@ constexpr int64_t kMostHopWork = 300'000'000;  // ranks x links
 constexpr int32_t kMostFlowLinks = 300'000;
 
 std::string KindName(NodeKind kind, int64_t count) {
-  std::string name;
-  switch (kind) {
-    case NodeKind::kGpu:
-      name = "gpu";
-      break;
-    case NodeKind::kSwitch:
-      name = "switch";
-      break;
-    case NodeKind::kNic:
-      name = "nic";
-      break;
-    case NodeKind::kCpu:
-      name = "cpu";
-      break;
-  }
-  if (count != 1) name += kind == NodeKind::kSwitch ? "es" : "s";
-  return name;
+  return fmt::format("{}{}", NodeKindName(kind), count == 1 ? "" : kind == NodeKind::kSwitch ? "es" : "s");
 }
 
 std::string Counted(NodeKind kind, int64_t count) {
@@ -119,7 +103,7 @@ class Groups {
 };
 
 // A GPU's links to one kind of neighbour: "300GB/s to gpus (6 links)".
-std::string GpuBandwidth(const Topology& t, Rank rank, bool out) {
+std::string GpuBandwidth(const Topology& t, Rank rank, bool out, std::string_view direction) {
   struct Total {
     int64_t bandwidth = 0, links = 0;
   };
@@ -134,7 +118,7 @@ std::string GpuBandwidth(const Topology& t, Rank rank, bool out) {
   }
   std::vector<std::string> parts;
   for (const auto& [name, total] : totals)
-    parts.push_back(fmt::format("{} {} {}{}", Rate(total.bandwidth), out ? "to" : "from", name,
+    parts.push_back(fmt::format("{} {} {}{}", Rate(total.bandwidth), direction, name,
                                 total.links > 1 ? fmt::format(" ({} links)", total.links) : ""));
   return parts.empty() ? "no links" : Join(parts, ", ");
 }
@@ -142,12 +126,9 @@ std::string GpuBandwidth(const Topology& t, Rank rank, bool out) {
 std::string PerGpu(const Topology& t) {
   Groups<int64_t> texts;
   for (int32_t r = 0; r < t.num_ranks(); ++r) {
-    const std::string out = GpuBandwidth(t, Rank(r), true), in = GpuBandwidth(t, Rank(r), false);
-    std::string back = in;
-    for (size_t at = 0; (at = back.find(" from ", at)) != std::string::npos;) back.replace(at, 6, " to ");
-    std::string both = out;
-    if (out != back) both.append("; ").append(in);
-    ++texts[both];
+    const std::string out = GpuBandwidth(t, Rank(r), true, "to");
+    const bool alike = out == GpuBandwidth(t, Rank(r), false, "to");
+    ++texts[alike ? out : out + "; " + GpuBandwidth(t, Rank(r), false, "from")];
   }
   std::vector<std::string> lines;
   for (const auto& [text, count] : texts)
@@ -267,10 +248,6 @@ int64_t HostSide(const Topology& t, NodeId nic) {
   return sum;
 }
 
-struct HostGroup {
-  std::vector<HostId> hosts;
-};
-
 class HostTexts {
  public:
   explicit HostTexts(const Topology& t) : t_(t), nodes_(static_cast<size_t>(t.num_hosts())) {
@@ -279,18 +256,18 @@ class HostTexts {
   }
 
   std::string All() const {
-    Groups<HostGroup> groups;
+    Groups<std::vector<HostId>> groups;
     std::vector<int32_t> place(static_cast<size_t>(t_.num_nodes()));
     for (int32_t h = 0; h < t_.num_hosts(); ++h) {
       const std::vector<NodeId>& nodes = nodes_[static_cast<size_t>(h)];
       for (size_t i = 0; i < nodes.size(); ++i) place[nodes[i].index()] = static_cast<int32_t>(i);
-      groups[Signature(HostId(h), place)].hosts.emplace_back(h);
+      groups[Signature(HostId(h), place)].emplace_back(h);
     }
     std::string text;
     size_t shown = 0;
-    for (const auto& [signature, group] : groups) {
+    for (const auto& [signature, hosts] : groups) {
       if (++shown > kMostLines) break;
-      text += One(group);
+      text += One(hosts);
     }
     if (groups.size() > kMostLines)
       text += fmt::format("\nand {} more kinds of hosts\n", groups.size() - kMostLines);
@@ -315,21 +292,20 @@ class HostTexts {
     return key;
   }
 
-  std::string Heading(const HostGroup& group, const std::vector<Rank>& ranks) const {
+  std::string Heading(const std::vector<HostId>& hosts, const std::vector<Rank>& ranks) const {
     const auto name = [&](HostId h) { return t_.spec().hosts[h.index()].name; };
     std::map<NodeKind, int64_t> kinds;
-    for (NodeId n : nodes_[group.hosts[0].index()]) ++kinds[t_.node(n).kind];
-    const size_t count = group.hosts.size();
-    std::string text = count > 1                        ? fmt::format("\n{} hosts alike, ", count)
-                       : name(group.hosts[0]) == "host" ? "\nhost: "
-                                                        : fmt::format("\nhost {}: ", name(group.hosts[0]));
+    for (NodeId n : nodes_[hosts[0].index()]) ++kinds[t_.node(n).kind];
+    const size_t count = hosts.size();
+    std::string text = count > 1                  ? fmt::format("\n{} hosts alike, ", count)
+                       : name(hosts[0]) == "host" ? "\nhost: "
+                                                  : fmt::format("\nhost {}: ", name(hosts[0]));
     if (count > 1) {
-      const bool consecutive =
-          group.hosts.back().value - group.hosts.front().value == static_cast<int32_t>(count) - 1;
+      const bool consecutive = hosts.back().value - hosts.front().value == static_cast<int32_t>(count) - 1;
       if (consecutive) {
-        text += fmt::format("{} to {}: ", name(group.hosts.front()), name(group.hosts.back()));
+        text += fmt::format("{} to {}: ", name(hosts.front()), name(hosts.back()));
       } else {
-        for (size_t i = 0; i < count && i < 4; ++i) text += name(group.hosts[i]) + " ";
+        for (size_t i = 0; i < count && i < 4; ++i) text += name(hosts[i]) + " ";
         text += count > 4 ? "...: " : ": ";
       }
     }
@@ -340,8 +316,8 @@ class HostTexts {
     return text + (count > 1 ? " each\n" : "\n");
   }
 
-  std::string One(const HostGroup& group) const {
-    const HostId host = group.hosts[0];
+  std::string One(const std::vector<HostId>& hosts) const {
+    const HostId host = hosts[0];
     std::vector<Rank> ranks;
     std::vector<std::string> switches, cpus;
     Groups<std::vector<std::string>> nics;
@@ -367,10 +343,10 @@ class HostTexts {
     // PCIe switches come after the others, because there are many.
     std::stable_partition(switches.begin(), switches.end(),
                           [](const std::string& line) { return !line.starts_with("pci"); });
-    std::string text = Heading(group, ranks);
+    std::string text = Heading(hosts, ranks);
     const size_t heading = text.size();
     if (ranks.size() > 1 && ranks.size() <= kMatrixRanks) text += GpuMatrix(t_, ranks);
-    if (!ids_are_ranks && group.hosts.size() == 1 && t_.num_hosts() == 1 && ranks.size() <= kMatrixRanks) {
+    if (!ids_are_ranks && hosts.size() == 1 && t_.num_hosts() == 1 && ranks.size() <= kMatrixRanks) {
       std::vector<std::string> names;
       for (Rank r : ranks) names.push_back(fmt::format("{} is gpu {}", r.value, t_.node(t_.NodeOf(r)).id));
       text += Wrapped("  ranks", Join(names, ", "));
