@@ -1,8 +1,8 @@
 // Bounds for user-defined tables, from the contributions that some rank needs and does not hold.
 //
 // Cuts, all parts together: a part must leave a set of nodes if a contribution that only ranks inside hold is
-// needed outside. It must enter the set if one that only ranks outside hold is needed inside. The parts' bytes
-// add up and share the bandwidth of the cut.
+// needed outside. It must enter the set if one that only ranks outside hold is needed inside. The parts'
+// bytes add up and share the bandwidth of the cut.
 //
 // Blocks (each GPU, each host) as for an allreduce (bound_allreduce.cc): let E be the blocks that alone
 // hold some contribution, and F those that need all of these. When the first block x knows them all, each

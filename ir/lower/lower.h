@@ -26,8 +26,8 @@ struct LowerOptions {
   // Fields that are not given are chosen by simulation: the plainest program that keeps the schedule's time.
   // `slots` are those of every connection; there are more where a step needs more.
   std::optional<int32_t> slots = {};  // 1..kMaxSlots
-  std::optional<bool> fuse = {};  // join a receive and the send that forwards it
-  std::optional<bool> pace = {};  // threadblocks that share a link send in order
+  std::optional<bool> fuse = {};      // join a receive and the send that forwards it
+  std::optional<bool> pace = {};      // threadblocks that share a link send in order
   // What Simulate says of the schedule at this size, in this model, where the caller has it.
   std::optional<int64_t> schedule_ps = {};
   bool verify_passes = false;  // prove the result of every pass (ir/lower/verify_passes.h)

@@ -90,7 +90,7 @@ bool IsBetterThanApart(const SynthesisRequest& request, const Synthesis& made) {
 
 Status Serves(const SynthesisRequest& request) {
   const Collective& collective = *request.collective;
-  if (!MayServe(kServed, collective.kind()))
+  if (std::ranges::find(kServed, collective.kind()) == std::end(kServed))
     return InvalidInput(
         fmt::format("forest: {} is not served; it serves allgather(v), reduce_scatter(v), "
                     "broadcast, reduce, allreduce and barrier",

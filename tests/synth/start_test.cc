@@ -1,6 +1,4 @@
 // The greedy engine, starting from a plan of another engine.
-#include "synth/greedy/improve.h"
-
 #include <gtest/gtest.h>
 
 #include "ir/simulate/simulate.h"
@@ -8,6 +6,7 @@
 #include "synth/common/phases.h"
 #include "synth/common/synthesizer.h"
 #include "synth/engines.h"
+#include "synth/greedy/improve.h"
 #include "topologies/load/load.h"
 #include "topologies/paths.h"
 
