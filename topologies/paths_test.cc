@@ -167,7 +167,8 @@ TEST(LeastLatency, AgreesWithFloydWarshall) {
     const auto n = static_cast<size_t>(t.num_nodes());
     constexpr int64_t kFar = 1'000'000;
     std::vector<int64_t> cost;
-    for (const Link& link : t.spec().links) cost.push_back(link.latency_ps + link.overhead_ps);
+    for (const Link& link : t.spec().links)
+      cost.push_back(trial % 2 == 0 ? link.latency_ps + link.overhead_ps : link.bandwidth_bytes_per_s);
     std::vector<std::vector<int64_t>> d(n, std::vector<int64_t>(n, kFar));
     for (size_t i = 0; i < n; ++i) d[i][i] = 0;
     for (size_t l = 0; l < cost.size(); ++l) {
@@ -177,12 +178,15 @@ TEST(LeastLatency, AgreesWithFloydWarshall) {
     for (size_t k = 0; k < n; ++k)
       for (size_t i = 0; i < n; ++i)
         for (size_t j = 0; j < n; ++j) d[i][j] = std::min(d[i][j], d[i][k] + d[k][j]);
+    const std::span<const int64_t> costs = trial % 2 == 0 ? std::span<const int64_t>() : cost;
     for (size_t i = 0; i < n; ++i) {
-      const auto from = LeastLatencyFrom(t, NodeId(static_cast<int64_t>(i)));
+      const auto from = LeastLatencyFrom(t, NodeId(static_cast<int64_t>(i)), costs);
       const auto to = LeastLatencyTo(t, NodeId(static_cast<int64_t>(i)));
       for (size_t j = 0; j < n; ++j) {
         ASSERT_EQ(from[j].value_or(kFar), d[i][j]);
-        ASSERT_EQ(to[j].value_or(kFar), d[j][i]);
+        if (trial % 2 == 0) {
+          ASSERT_EQ(to[j].value_or(kFar), d[j][i]);
+        }
       }
     }
   }
