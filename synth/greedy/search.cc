@@ -131,7 +131,7 @@ std::optional<SearchResult> FindFlood(const CopyProblem& problem, const SearchOp
 
 std::optional<SearchResult> FindTrees(const CopyProblem& problem, const SearchOptions& options,
                                       int64_t& work) {
-  const Routes routes = ChooseTrees(problem, options.seed * 1'000'003);
+  const Routes routes = ChooseTrees(problem, options.depth_weight, options.seed * 1'000'003);
   work += 3 * routes.work + 60 * static_cast<int64_t>(routes.transfers.size()) + 2000;
   if (!routes.complete) return std::nullopt;
   return SearchResult{

@@ -12,6 +12,7 @@ namespace xccl::greedy {
 
 struct SearchOptions {
   uint64_t seed = 0;
+  double depth_weight = 0;        // of trees.h
   int64_t batch_bytes = 0;        // largest message of several chunks; 0: one chunk a message
   int64_t work = 0;               // after which no further run starts; the first always runs to its end
   bool one_round = false;         // no policy runs twice
@@ -29,7 +30,8 @@ struct SearchResult {
 std::optional<SearchResult> FindFlood(const CopyProblem& problem, const SearchOptions& options,
                                       int64_t& work);
 
-// Trees (trees.h) in the order of list.h. Absent and `work`: as for FindFlood. Uses seed and batch_bytes.
+// Trees (trees.h) in the order of list.h. Absent and `work`: as for FindFlood. Uses seed, depth_weight and
+// batch_bytes.
 std::optional<SearchResult> FindTrees(const CopyProblem& problem, const SearchOptions& options,
                                       int64_t& work);
 

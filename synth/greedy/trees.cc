@@ -19,14 +19,13 @@ namespace {
 constexpr int32_t kPasses = 2;        // each routes all chunks again, knowing the load of the one before
 constexpr int32_t kShares = 8;        // searches a source makes for its chunks of one needer
 constexpr double kLoadedPrice = 8.0;  // further price of the most loaded link
-// Between 1, every needer by its shortest path, and 0, as little load as possible.
-constexpr double kDepthWeight = 0.4;
 
 class TreeBuilder {
  public:
-  TreeBuilder(const CopyProblem& problem, uint64_t seed)
+  TreeBuilder(const CopyProblem& problem, double depth_weight, uint64_t seed)
       : problem_(problem),
         topology_(*problem.topology),
+        depth_weight_(depth_weight),
         random_(seed),
         costs_(LinkCosts(topology_, problem.model)),
         load_(costs_.size(), 0),
@@ -187,7 +186,7 @@ class TreeBuilder {
         state.depth = depth;
         state.search = search_ - 1;  // forget the distance, so that the new one is taken
         const int32_t via = state.via;
-        Reach(head.value, depth * kDepthWeight, via);
+        Reach(head.value, depth * depth_weight_, via);
       }
     }
   }
@@ -223,6 +222,7 @@ class TreeBuilder {
 
   const CopyProblem& problem_;
   const Topology& topology_;
+  const double depth_weight_;
   Random random_;
   std::vector<LinkCost> costs_;
   std::vector<double> load_, price_;
@@ -239,6 +239,8 @@ class TreeBuilder {
 
 }  // namespace
 
-Routes ChooseTrees(const CopyProblem& problem, uint64_t seed) { return TreeBuilder(problem, seed).Build(); }
+Routes ChooseTrees(const CopyProblem& problem, double depth_weight, uint64_t seed) {
+  return TreeBuilder(problem, depth_weight, seed).Build();
+}
 
 }  // namespace xccl::greedy

@@ -26,6 +26,7 @@ struct Routes {
 };
 
 // Two shortest-path searches per source and share of its chunks, or per chunk where it has several needers.
-Routes ChooseTrees(const CopyProblem& problem, uint64_t seed);
+// `depth_weight` is between 1, every needer by its shortest path, and 0, as little load as possible.
+Routes ChooseTrees(const CopyProblem& problem, double depth_weight, uint64_t seed);
 
 }  // namespace xccl::greedy
