@@ -21,7 +21,7 @@ constexpr double kGoodEnough = 1.01;      // times the bound: nothing more is tr
 constexpr int32_t kMostRelayed = 256;     // ranks of machines on which relays are tried where not needed
 constexpr int64_t kMostSearches = 24;     // engine searches for plans on what others leave
 constexpr int32_t kRounds = 3;            // rounds of such searches
-constexpr double kWorthIt = 0.999;        // relative to the measure of crowding: less is an improvement
+constexpr double kLeastGain = 0.999;      // relative to the measure of crowding: less is an improvement
 constexpr double kSharpness = 8;          // exponent of that measure: the busiest links count most
 constexpr int64_t kFewMoves = 300'000;    // more: fewer orders are tried
 constexpr int64_t kGreedyMoves = 20'000;  // parts × members at once that greedy is asked for
@@ -237,7 +237,7 @@ class GroupsPlanner {
     std::vector<uint8_t> eighths;
     for (double seconds : others)
       eighths.push_back(static_cast<uint8_t>(std::clamp(8 * (1 - seconds / most), 1.0, 8.0)));
-    double best = Crowding(busy, most) * kWorthIt;
+    double best = Crowding(busy, most) * kLeastGain;
     bool changed = false;
     const auto consider = [&](size_t option) {
       std::vector<double> with = others;

@@ -45,7 +45,7 @@ constexpr double kNotForSearch = 1.5;
 // Shorter chunks.
 // Plans, the fastest. All of them cost torus:8x8 and others of 64 ranks a tenth more and gain nothing.
 constexpr size_t kRefined = 3;
-constexpr double kWorthFiner = 0.99;         // the time that four times as many chunks must reach, relative
+constexpr double kFinerGain = 0.99;          // the time that four times as many chunks must reach, relative
 constexpr int64_t kLongChunkBytes = 16'384;  // the simulator and the program cut longer ones
 constexpr int64_t kShortChunkBytes = 128;    // a line of LL128
 // Times as many; simulation ignores the cost of each. Without it rail-2 allgather 512 KiB simulates 3.6 %
@@ -176,7 +176,7 @@ class Portfolio {
       StatusOr<Synthesis> made = offer->make ? offer->make(left) : tried.engine->Synthesize(finer);
       if (!made.ok() || made->schedule.size() > kMoreTransfers * tried.transfers) return;
       const double finer_ps = SimulatedPs(*made);
-      if (finer_ps > kWorthFiner * time_ps) return;
+      if (finer_ps > kFinerGain * time_ps) return;
       time_ps = finer_ps;
       Consider(*tried.engine, std::move(made).value(), true);
     }
