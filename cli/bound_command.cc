@@ -25,7 +25,8 @@ Status ShowBound(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(const int64_t size_bytes, ParseSizeFlag("--size", flags.size));
   XCCL_ASSIGN_OR_RETURN(const TimeModel model, ParseModelFlag(flags.model));
   XCCL_ASSIGN_OR_RETURN(const Problem problem, ReadProblem(flags.topology, flags.collective));
-  const auto& [topology, collective] = problem;
+  const Topology& topology = problem.topology;
+  const Collective& collective = problem.collective;
   XCCL_ASSIGN_OR_RETURN(
       const Bound bound,
       WithProgress("bounding " + collective.name() + " on " + topology.name(),

@@ -50,7 +50,8 @@ Status RunCompare(const Flags& flags, bool json) {
   if (!flags.html.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(flags.html));  // before a long search
   XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ParseSizesFlag(flags.sizes));
   XCCL_ASSIGN_OR_RETURN(const Problem problem, ReadProblem(flags.topology, flags.collective));
-  const auto& [topology, collective] = problem;
+  const Topology& topology = problem.topology;
+  const Collective& collective = problem.collective;
   const std::vector<std::string> engines =
       flags.engines.empty() ? std::vector<std::string>() : Split(flags.engines, ',');
   if (flags.failures.draws > 0)

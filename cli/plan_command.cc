@@ -158,7 +158,8 @@ Status PlanCollective(const Flags& flags, bool json) {
   options.lower = !flags.output.empty();
   if (!flags.groups.empty()) return PlanGroupsOfFile(flags, options, json);
   XCCL_ASSIGN_OR_RETURN(const Problem problem, ReadProblem(flags.topology, flags.collective));
-  const auto& [topology, collective] = problem;
+  const Topology& topology = problem.topology;
+  const Collective& collective = problem.collective;
   if (flags.pareto) return PrintFront(topology, collective, options, json);
   std::optional<Plan> from;
   if (!flags.from.empty()) {

@@ -7,7 +7,6 @@
 #include <limits>
 #include <numeric>
 #include <optional>
-#include <ranges>
 
 #include "base/files.h"
 
@@ -138,13 +137,14 @@ StatusOr<std::optional<PartCuts>> ReadCuts(const JsonValue& value, int64_t num_p
 }  // namespace
 
 void WriteCutJson(const Collective& collective, JsonWriter& writer) {
-  const auto each = [](int32_t count, auto value) {
-    return std::views::iota(0, count) | std::views::transform(value);
-  };
-  writer.Member("parts",
-                each(collective.num_parts(), [&](int32_t p) { return collective.ChunksOf(PartId(p)); }));
-  writer.Member("weights",
-                each(collective.num_chunks(), [&](int32_t c) { return collective.Weight(ChunkId(c)); }));
+  writer.Key("parts");
+  writer.BeginArray();
+  for (int32_t p = 0; p < collective.num_parts(); ++p) writer.Value(collective.ChunksOf(PartId(p)));
+  writer.EndArray();
+  writer.Key("weights");
+  writer.BeginArray();
+  for (int32_t c = 0; c < collective.num_chunks(); ++c) writer.Value(collective.Weight(ChunkId(c)));
+  writer.EndArray();
 }
 
 StatusOr<Collective> ReadCutJson(const JsonValue& value, const Collective& collective) {
@@ -161,10 +161,12 @@ void WriteCollectiveJson(const Collective& collective, JsonWriter& writer) {
   spec.root ? writer.Value(*spec.root) : writer.Null();
   WriteCutJson(collective, writer);
   if (!spec.counts.empty()) writer.Member("counts", spec.counts);
-  if (spec.kind == CollectiveKind::kSendrecv)
-    writer.Member("pairs", std::views::transform(spec.pairs, [](const auto& pair) {
-                    return std::array{pair.first, pair.second};
-                  }));
+  if (spec.kind == CollectiveKind::kSendrecv) {
+    writer.Key("pairs");
+    writer.BeginArray();
+    for (const auto& pair : spec.pairs) writer.Value(std::array{pair.first, pair.second});
+    writer.EndArray();
+  }
   if (spec.kind == CollectiveKind::kCustom) {
     writer.Member("part_sizes", spec.custom_weights);
     WriteTable("pre", spec.pre, writer);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <ranges>
 
 namespace xccl {
 namespace {
@@ -88,8 +87,12 @@ Status CheckLists(const JsonValue& column, const Schedule& s, const Topology& to
 void WriteSymmetry(const std::vector<Automorphism>& generators, JsonWriter& writer) {
   writer.Key("symmetry");
   writer.BeginObject();
-  writer.Member("order", std::views::transform(generators, &Automorphism::order));
-  writer.Member("image", std::views::transform(generators, &Automorphism::image));
+  writer.Key("order");
+  writer.Integers(generators, [](const Automorphism& generator) { return generator.order; });
+  writer.Key("image");
+  writer.BeginArray();
+  for (const Automorphism& generator : generators) writer.Value(generator.image);
+  writer.EndArray();
   writer.EndObject();
 }
 
@@ -120,7 +123,10 @@ void WriteScheduleJson(const Schedule& s, const Topology& topology, JsonWriter& 
   WriteEnds(s, topology, true, writer);
   writer.Key("dst");
   WriteEnds(s, topology, false, writer);
-  writer.Member("path", std::views::transform(s.path, [&](PathId p) { return s.paths[p]; }));
+  writer.Key("path");
+  writer.BeginArray();
+  for (PathId p : s.path) writer.Value(s.paths[p]);
+  writer.EndArray();
   std::string ops;
   ops.reserve(s.op.size());
   for (TransferOp op : s.op) ops += op == TransferOp::kCopy ? 'c' : 'r';

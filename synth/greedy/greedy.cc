@@ -191,7 +191,7 @@ class CandidateSearch {
     return batches;
   }
 
-  bool TryMethod(const Collective& collective, const Phases& phases, const Method& find, int64_t batch_bytes,
+  bool TryMethod(const Collective& collective, const Phases& phases, Method& find, int64_t batch_bytes,
                  double depth_weight = 0) {
     const bool both = phases.has_gather && phases.has_spread;
     SearchOptions options{
