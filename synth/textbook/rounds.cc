@@ -270,7 +270,7 @@ double MovesTimePs(const Moves& moves, const RankGraph& graph, const SynthesisRe
 }
 
 Recipe RoundsRecipe(std::vector<Rounds> stripes, const RankGraph& graph, const SynthesisRequest& request,
-                    const std::optional<Cost>& allgather_cost, std::vector<int32_t> turn) {
+                    const std::optional<Cost>& allgather_cost, const std::vector<int32_t>& turn) {
   const int32_t n = stripes[0].size(), count = static_cast<int32_t>(stripes.size());
   const Base base = BaseOf(request.collective->kind());
   Recipe recipe;

@@ -58,7 +58,7 @@ void DealAndGather(const Rounds& rounds, std::span<const int32_t> owners, ChunkR
 // member i's are dealt out from stripe turn[i], or stripe i, on. Only allgathers and broadcasts use more than
 // the first. The cost of an allgather is measured where it is not given.
 Recipe RoundsRecipe(std::vector<Rounds> stripes, const RankGraph& graph, const SynthesisRequest& request,
-                    const std::optional<Cost>& allgather_cost = {}, std::vector<int32_t> turn = {});
+                    const std::optional<Cost>& allgather_cost = {}, const std::vector<int32_t>& turn = {});
 
 // Loads are moves, one a send, of as many chunks as it carries blocks, for estimates: of an allgather, and of
 // an alltoall (exact where only one path leads from each position to each other). Linear in sends.
