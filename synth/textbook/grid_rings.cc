@@ -61,9 +61,9 @@ StatusOr<Recipe> PlaceGridRings(const RankGraph& graph, const SynthesisRequest& 
   for (int32_t direction : {1, -1})
     for (size_t first = 0; first < (all_at_once ? std::max<size_t>(1, grid.dims.size()) : 1); ++first)
       if (direction == 1 || both) stripes.push_back(RingRounds(arrangement, first, direction));
-  std::vector<int32_t> turns = Turns(arrangement, static_cast<int32_t>(stripes.size()));
-  Recipe recipe = RoundsRecipe(std::move(stripes), graph, request,
-                               GridAllgatherCost(grid, graph, all_at_once), std::move(turns));
+  const std::vector<int32_t> turns = Turns(arrangement, static_cast<int32_t>(stripes.size()));
+  Recipe recipe =
+      RoundsRecipe(std::move(stripes), graph, request, GridAllgatherCost(grid, graph, all_at_once), turns);
   recipe.pipelines = true;
   return recipe;
 }
