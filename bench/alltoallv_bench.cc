@@ -2,7 +2,7 @@
 // 77 ms). Counts are 1 to 100, one in eight 20 times as much. `place` is done once per machine, `plan` for
 // every set of counts: the median of 21. `ratio` is the simulated time at 1 GiB over the bound. Above 96
 // ranks the bound is the fast one, which may be lower than the true one.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

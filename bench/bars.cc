@@ -3,7 +3,7 @@
 //        [--limit CPU_SECONDS] [--memory MIB]
 #include "bench/bars.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdlib>
 #include <map>

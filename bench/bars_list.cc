@@ -1,6 +1,6 @@
 // All bars, group by group. Peers' figures are the best of several runs for TACOS v1.3.0, the shipped outputs
 // for TE-CCL, and the exact optima for ForestColl. Their CPU seconds are on a 2-core 2.6 GHz Xeon.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 

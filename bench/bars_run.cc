@@ -1,5 +1,5 @@
 // One bar, measured in a forked child that sends its figures back through a pipe as one line of text.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>

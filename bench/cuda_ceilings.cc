@@ -1,7 +1,7 @@
 // Measures what a GPU can do at best, for comparison with the tables of `xccl-synth run --backend cuda`: the
 // copy rate through device memory, and an empty cooperative launch. Without a device it says so and ends with
 // 1.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <cstdio>

@@ -6,7 +6,7 @@
 // rate. The last column is the rate as a share of the rate of a large copy measured in the same run (sizes
 // that stay in the L2 cache may exceed it). Then come the bars, PASS or MISS. Without a device it says so and
 // ends with 0; --bytes needs none.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdio>

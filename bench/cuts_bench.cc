@@ -1,7 +1,7 @@
 // What the search for the worst cut costs on machines of up to a million nodes: rings, lines and fat trees
 // whose ranks all hold one unit that all others need. The last column is the cost of a node beside that of
 // the smallest machine of the shape: near 1 where the search is linear.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

@@ -1,7 +1,7 @@
 // Measures the simulator and the lower bounds on an allgather in which every rank's chunk spreads breadth
 // first over the links between GPUs. Best of three, wall clock.
 //   ir_bench [TOPOLOGY...]        (bazel run -c opt //bench:ir_bench -- torus:32x32)
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

@@ -2,7 +2,7 @@
 // model, for every engine that serves a collective on a machine of at most 64 ranks.
 //   bazel run --config=release //bench:lowering [-- [--size=S] [--all] [TOPOLOGY [COLLECTIVE [ENGINE]]]]
 // Without --all it prints only rows above 5 %, and how many there are in all.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <ctime>
 #include <string>

@@ -3,7 +3,7 @@
 //   bazel run --config=release //bench:replan [-- TOPOLOGY...]
 // A row is the mean over five draws of one failed cable; plans are for 1 GiB, pipelined. Planning from
 // nothing simulates its candidates; the time of one simulation of the repaired plan stands beside replanning.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <ctime>
 #include <string>

@@ -1,6 +1,6 @@
 // Asks smt every question that SCCL was timed on and checks the answers; CPU seconds stand beside SCCL's.
 // Then come SCCL's printed bounds beside ours, and the fronts of the DGX-1.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // Allgather of 1 GiB by greedy beside what TACOS 1.3.0 reports (best of several runs, a 2-core 2.6 GHz Xeon):
 // time of the plan in the blocking model and seconds to find it. Arguments: further TOPOLOGY arguments to
 // time likewise.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <ctime>
 #include <string>

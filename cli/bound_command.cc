@@ -1,5 +1,5 @@
 // bound: how fast any plan could be.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 

@@ -1,5 +1,5 @@
 // The page of compare --html: Chart.js from Debian, embedded at build time, so that the file opens anywhere.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/strings.h"
 #include "base/units.h"

@@ -1,5 +1,5 @@
 // plan: one collective on one topology, proved and timed, optionally lowered and kept.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdio>

@@ -1,5 +1,5 @@
 // run: executes a plan and checks every element.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

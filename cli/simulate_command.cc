@@ -1,5 +1,5 @@
 // simulate: predicts the time of a plan file at any sizes, from its schedule or its program.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 

@@ -1,6 +1,6 @@
 // tune: measures the machine, plans every collective at every size, runs the plans and keeps the fastest in a
 // plan book.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdio>

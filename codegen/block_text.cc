@@ -3,7 +3,7 @@
 // code is called, so they are fixed.
 #include "codegen/block_text.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 // the code. The others are columns of a table with one row per member; equal columns are stored once.
 #include "codegen/emit.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

@@ -2,7 +2,7 @@
 // follow from it, since a rank's input is what it holds and its output what it needs.
 #include "ir/collective.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

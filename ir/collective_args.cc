@@ -1,6 +1,6 @@
 #include "ir/collective_args.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
 #include <optional>

@@ -1,6 +1,6 @@
 #include "ir/machine_model.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <limits>
 #include <ostream>

@@ -3,7 +3,7 @@
 // half, or is half and the kept part is odd. A carry out of the mantissa correctly increments the exponent.
 #include "ir/numbers.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <bit>

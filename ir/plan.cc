@@ -2,7 +2,7 @@
 // the topology, since everything else refers to it.
 #include "ir/plan.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <limits>
 #include <ostream>

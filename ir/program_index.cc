@@ -1,6 +1,6 @@
 #include "ir/program_index.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/graph/grouped.h"
 

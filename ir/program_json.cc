@@ -2,7 +2,7 @@
 // per instruction for buffers and flags, and columns of integers. docs/ir.md has an example.
 #include "ir/program_json.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

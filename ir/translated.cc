@@ -1,7 +1,7 @@
 // A translation is composed of three maps: element and rank to rank, rank to member, member or pair to block.
 #include "ir/translated.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "ir/violation.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace xccl {
 

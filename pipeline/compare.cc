@@ -2,7 +2,7 @@
 // found once per size.
 #include "pipeline/compare.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "pipeline/compare_failures.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,6 @@
 #include "pipeline/run.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <memory>
 #include <set>

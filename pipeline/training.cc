@@ -1,6 +1,6 @@
 #include "pipeline/training.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>

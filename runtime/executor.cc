@@ -6,7 +6,7 @@
 // few small slots.
 #include "runtime/executor.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "runtime/kernel_table.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <limits>
 #include <map>

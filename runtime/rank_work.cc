@@ -2,7 +2,7 @@
 // of the rank overwrite the data while the receiver still reads it? ir/kernel/local_order.h answers it.
 #include "runtime/rank_work.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

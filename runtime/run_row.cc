@@ -1,6 +1,6 @@
 #include "runtime/run_row.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -9,7 +9,7 @@
 // Collectives that only move data take any bits at all.
 #include "runtime/test_data.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "runtime/wiring.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

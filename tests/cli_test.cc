@@ -1,5 +1,5 @@
 // Tests xccl-synth from outside: its output, its exit codes and the files that it leaves.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // Checks the stages and what each may depend on, as Bazel itself reports it (the genquery `layers`).
 // Visibility refuses a wrong dependency between two folders. This test refuses what visibility cannot
 // express: a path over several targets, a cycle of packages, a header with two owners.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Inspects what nvcc makes of emitted CUDA: no spilled registers and no local memory (ptxas), 16-byte
 // accesses, acquire loads and fences in the right places (PTX). Skipped without nvcc. XCCL_LONG=1 tries all
 // types.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // Compares what smt proves and finds with an exhaustive search: every strongly connected digraph on up to
 // four GPUs, and small machines with switches, parallel and unequal links, relays and one-way links.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "topologies/failures.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <map>
 #include <optional>

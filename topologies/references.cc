@@ -4,7 +4,7 @@
 // kind is written, then the one without a host.
 #include "topologies/references.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 // generators × (nodes + links), except for that sort.
 #include "topologies/symmetry.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

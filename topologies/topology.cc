@@ -1,7 +1,7 @@
 // Validation, and adjacency in compressed rows. All is linear in nodes + links.
 #include "topologies/topology.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <tuple>

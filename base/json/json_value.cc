@@ -3,7 +3,7 @@
 // are found by searching the tree, so only errors pay for them.
 #include "base/json/json_value.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // A text is made of sections of lines. Repeated things are grouped by the text that describes them: links by
 // ends and numbers, GPUs by their bandwidth, hosts by a signature of their nodes and links, fabric switches
 // by ports.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

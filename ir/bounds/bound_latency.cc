@@ -3,7 +3,7 @@
 // all translates of a rank.
 #include "ir/bounds/bound_latency.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

@@ -2,7 +2,7 @@
 // one that must wait is skipped. A message is the bytes of an instruction's slices, one after another.
 #include "ir/interpret/interpret.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>

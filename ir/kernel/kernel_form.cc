@@ -4,7 +4,7 @@
 // are the same everywhere.
 #include "ir/kernel/kernel_form.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

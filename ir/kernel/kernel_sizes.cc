@@ -7,7 +7,7 @@
 // and kernels read a table.
 #include "ir/kernel/kernel_sizes.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

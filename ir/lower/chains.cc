@@ -1,6 +1,6 @@
 #include "ir/lower/chains.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>

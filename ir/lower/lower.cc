@@ -4,7 +4,7 @@
 // most four: folded or in its own chunks, and either with trees as groups or as chains.
 #include "ir/lower/lower.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <numeric>

@@ -4,7 +4,7 @@
 // the sum is read.
 #include "ir/lower/moves.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

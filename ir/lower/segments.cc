@@ -1,6 +1,6 @@
 #include "ir/lower/segments.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "ir/simulate/program_paths.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <string>

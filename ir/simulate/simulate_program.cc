@@ -8,7 +8,7 @@
 // does not depend on the order of events. Passes beyond a steady state are extrapolated linearly.
 #include "ir/simulate/simulate_program.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 // conflicting ones just before it, then all are ordered (Flanagan and Freund, FastTrack, 2009).
 #include "ir/verify/verify_accesses.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <span>

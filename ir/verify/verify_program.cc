@@ -3,7 +3,7 @@
 // order.
 #include "ir/verify/verify_program.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

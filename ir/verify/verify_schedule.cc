@@ -6,7 +6,7 @@
 // members bits.
 #include "ir/verify/verify_schedule.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

@@ -4,7 +4,7 @@
 // topologies/symmetry.cc.
 #include "ir/verify/verify_symmetry.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <tuple>

@@ -1,7 +1,7 @@
 // Sets of contributions are interned bit sets, so values are small and equal sets have equal ids.
 #include "ir/verify/verify_values.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <bit>

@@ -2,7 +2,7 @@
 // texts kept for xcclGetLastError.
 #include "runtime/xccl.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/random.h>
 
 #include <array>

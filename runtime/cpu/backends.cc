@@ -1,6 +1,6 @@
 #include "runtime/cpu/backends.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <deque>
 #include <thread>

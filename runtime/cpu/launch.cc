@@ -1,6 +1,6 @@
 #include "runtime/cpu/launch.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>

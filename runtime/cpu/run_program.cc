@@ -1,7 +1,7 @@
 // Every rank walks the table's cases in step; a barrier stands before and after each timing.
 #include "runtime/cpu/run_program.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>

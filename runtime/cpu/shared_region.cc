@@ -1,7 +1,7 @@
 #include "runtime/cpu/shared_region.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -4,7 +4,7 @@
 // are sequentially consistent, so at least one of them sees the other, and no ring is lost.
 #include "runtime/cpu/shared_transport.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <sys/syscall.h>

@@ -1,6 +1,6 @@
 #include "runtime/cuda/arena.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

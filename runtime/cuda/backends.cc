@@ -1,6 +1,6 @@
 #include "runtime/cuda/backends.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <optional>
 #include <utility>

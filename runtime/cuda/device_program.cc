@@ -4,7 +4,7 @@
 // within its time limit.
 #include "runtime/cuda/device_program.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
 // Waiting, and errors while kernels run. The record lies in pinned memory: a load tells whether a threadblock
 // gave up, without a call to the driver.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <atomic>
 #include <chrono>

@@ -1,7 +1,7 @@
 // Chooses the kernel that runs a program: its own, or the interpreter kernel, which reads the program from a
 // table. The two order a rank's instructions in different blocks, so ranks must agree before anything is laid
 // out.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 #include "runtime/cuda/driver.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace xccl::cuda {
 namespace {

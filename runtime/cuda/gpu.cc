@@ -1,6 +1,6 @@
 #include "runtime/cuda/gpu.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <cstring>

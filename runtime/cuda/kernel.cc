@@ -1,6 +1,6 @@
 #include "runtime/cuda/kernel.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

@@ -1,6 +1,6 @@
 #include "runtime/cuda/kernel_cache.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <filesystem>
 #include <optional>

@@ -1,6 +1,6 @@
 #include "runtime/cuda/kernel_source.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

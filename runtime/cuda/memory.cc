@@ -3,7 +3,7 @@
 // as it is, and the exporter gave its process's devices access.
 #include "runtime/cuda/memory.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cstring>

@@ -1,7 +1,7 @@
 #include "runtime/cuda/nvrtc.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <string_view>

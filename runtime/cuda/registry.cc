@@ -4,7 +4,7 @@
 // waits.
 #include "runtime/cuda/registry.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cstring>

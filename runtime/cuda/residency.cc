@@ -1,6 +1,6 @@
 #include "runtime/cuda/residency.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace xccl::cuda {
 

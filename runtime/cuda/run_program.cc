@@ -3,7 +3,7 @@
 // before and after each timing, and leaves its results in memory that the parent sees.
 #include "runtime/cuda/run_program.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>

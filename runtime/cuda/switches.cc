@@ -3,7 +3,7 @@
 // nothing.
 #include "runtime/cuda/switches.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>

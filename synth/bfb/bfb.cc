@@ -3,7 +3,7 @@
 // planned with shares of all ranks, and with the ranks in the middle as roots; the faster plan is kept.
 #include "synth/bfb/bfb.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

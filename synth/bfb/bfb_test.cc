@@ -2,7 +2,7 @@
 // compressed ones among them, and on odd ones where only the rules are.
 #include "synth/bfb/bfb.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

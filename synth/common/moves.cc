@@ -3,7 +3,7 @@
 // before them, a copy that they already hold: KeepTrees drops the later ones.
 #include "synth/common/moves.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <unordered_map>

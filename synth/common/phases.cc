@@ -1,6 +1,6 @@
 #include "synth/common/phases.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <span>

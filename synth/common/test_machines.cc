@@ -1,6 +1,6 @@
 #include "synth/common/test_machines.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <utility>

@@ -2,7 +2,7 @@
 // is simulated and the fastest kept. Steps are such that what is far to go goes first.
 #include "synth/flow/flow.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

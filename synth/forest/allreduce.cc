@@ -3,7 +3,7 @@
 // cut: few shallow trees for small sizes, all trees many times over for large ones.
 #include "synth/forest/allreduce.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <bit>

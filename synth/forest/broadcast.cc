@@ -4,7 +4,7 @@
 // finely within them.
 #include "synth/forest/broadcast.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

@@ -2,7 +2,7 @@
 // pack; for an allreduce whichever are faster.
 #include "synth/forest/forest.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>

@@ -4,7 +4,7 @@
 // schedules that are written.
 #include "synth/forest/pack_and_cut.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>

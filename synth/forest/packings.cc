@@ -1,7 +1,7 @@
 // A request becomes a PackingProblem: who starts with what, and what latency costs beside bytes.
 #include "synth/forest/packings.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

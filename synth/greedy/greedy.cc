@@ -3,7 +3,7 @@
 // default is about a tenth of a second, and one candidate alone where that is already more.
 #include "synth/greedy/greedy.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <span>

@@ -1,6 +1,6 @@
 #include "synth/greedy/greedy.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "base/random.h"

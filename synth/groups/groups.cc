@@ -1,6 +1,6 @@
 #include "synth/groups/groups.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <optional>
 #include <set>

@@ -1,6 +1,6 @@
 #include "synth/groups/model.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <vector>
 

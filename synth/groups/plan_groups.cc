@@ -1,6 +1,6 @@
 #include "synth/groups/plan_groups.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Each strategy adds its lines: its groups are the sets of ranks that differ only in some coordinates.
 #include "synth/groups/training.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

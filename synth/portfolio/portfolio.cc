@@ -6,7 +6,7 @@
 // the cheapest is made and not simulated.
 #include "synth/portfolio/portfolio.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

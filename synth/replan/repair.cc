@@ -3,7 +3,7 @@
 // ranks on the path that are cut off themselves are turned round.
 #include "synth/replan/repair.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

@@ -1,6 +1,6 @@
 #include "synth/replan/replan.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

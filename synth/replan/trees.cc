@@ -2,7 +2,7 @@
 // than anybody ends with sends a partial sum.
 #include "synth/replan/trees.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

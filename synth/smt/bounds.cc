@@ -1,6 +1,6 @@
 #include "synth/smt/bounds.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

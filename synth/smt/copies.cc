@@ -9,7 +9,7 @@
 // Booleans, for Z3's finite-domain solver.
 #include "synth/smt/copies.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

@@ -2,7 +2,7 @@
 // questions are smaller. Sums that several ranks need are asked for in oracle_sums.cc.
 #include "synth/smt/oracle.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

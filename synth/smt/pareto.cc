@@ -3,7 +3,7 @@
 // proof; else refuted questions are, as far as chunks were tried.
 #include "synth/smt/pareto.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

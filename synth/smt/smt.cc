@@ -3,7 +3,7 @@
 // them. What arithmetic alone forbids is not asked.
 #include "synth/smt/smt.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

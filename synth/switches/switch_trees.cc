@@ -20,7 +20,7 @@
 // Aggregation Protocol (SHArP): A Hardware Architecture for Efficient Data Reduction", COMHPC 2016.
 #include "synth/switches/switch_trees.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>

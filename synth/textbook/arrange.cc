@@ -1,6 +1,6 @@
 #include "synth/textbook/arrange.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

@@ -3,7 +3,7 @@
 // result to its host: 2 + log2(hosts) steps, of which log2(hosts) cross. Every host adds the same sums in the
 // same tree, but for the order of two operands. reduce_scatter and allgather in its place cross twice on any
 // number of hosts, so that this is faster on two.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "synth/textbook/engines.h"
 #include "synth/textbook/positions.h"

@@ -7,7 +7,7 @@
 // number of steps.
 #include "synth/textbook/rings.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <numeric>

@@ -1,7 +1,7 @@
 // From a recipe to a schedule, by the kind of the collective. Linear in the transfers.
 #include "synth/textbook/textbook.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

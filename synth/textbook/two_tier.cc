@@ -4,7 +4,7 @@
 // middle falls; its hops are one step apart. What stays inside a host is spread over all stages.
 #include "synth/textbook/two_tier.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "synth/portfolio/auto.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "ir/bitwise_same.h"

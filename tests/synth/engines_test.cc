@@ -1,7 +1,7 @@
 // The table of engines: what it says is so, and nobody else names an engine.
 #include "synth/engines.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>

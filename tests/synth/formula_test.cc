@@ -1,6 +1,6 @@
 // Compares the engines' plans with the formulas of the papers, in the papers' model: a message takes alpha
 // + bytes × beta and is stored and forwarded whole.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "synth/smt/pareto.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "ir/verify/verify_schedule.h"

@@ -2,7 +2,7 @@
 // refusals.
 #include "synth/switches/switch_trees.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,6 +1,6 @@
 #include "tests/testing/collectives.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

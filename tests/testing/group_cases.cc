@@ -2,7 +2,7 @@
 // it from there. Two or more of them form a group. Threadblocks are found or made by their ends.
 #include "tests/testing/group_cases.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>

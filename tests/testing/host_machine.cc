@@ -1,7 +1,7 @@
 // Does in host memory what a runtime does for a GPU.
 #include "tests/testing/host_machine.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/mman.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "tests/testing/kernel_cases.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <optional>
 #include <utility>

@@ -1,6 +1,6 @@
 #include "tests/testing/topologies.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <numeric>

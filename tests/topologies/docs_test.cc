@@ -1,6 +1,6 @@
 // Tests the examples of docs/topologies.md: every XML block has the counts stated below it, and every short
 // form of the table and every name of the library section loads.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <regex>

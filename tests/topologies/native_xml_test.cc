@@ -2,7 +2,7 @@
 // reading return the same value.
 #include "topologies/xml/native_xml.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "topologies/families/attributes.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 // wrapping cable from the last coordinate to the first. All is linear in nodes + links.
 #include "topologies/families/families.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

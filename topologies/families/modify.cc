@@ -1,6 +1,6 @@
 #include "topologies/families/modify.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <set>

@@ -3,7 +3,7 @@
 // that order.
 #include "topologies/families/networks.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

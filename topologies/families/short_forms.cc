@@ -1,6 +1,6 @@
 #include "topologies/families/short_forms.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <string>

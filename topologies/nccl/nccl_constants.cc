@@ -1,6 +1,6 @@
 #include "topologies/nccl/nccl_constants.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

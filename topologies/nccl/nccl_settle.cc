@@ -1,5 +1,5 @@
 // Each rule is one pass over the flat tree, parents before children. Linear.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

@@ -2,7 +2,7 @@
 // it holds more, a device if it holds nothing. Unknown elements are ignored, as in NCCL.
 #include "topologies/nccl/nccl_tree.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cctype>

@@ -3,7 +3,7 @@
 // nodes.
 #include "topologies/nccl/nccl_xml.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <filesystem>

@@ -3,7 +3,7 @@
 // class: PIX under one PCIe switch, PXB under one more above it, PHB and NODE under one CPU.
 #include "topologies/nccl/nvidia_smi.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <iterator>

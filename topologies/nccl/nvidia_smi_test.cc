@@ -1,6 +1,6 @@
 #include "topologies/nccl/nvidia_smi.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "base/random.h"

@@ -1,7 +1,7 @@
 // A cluster is N copies of its contents. If these are one host (its parts, or one <host>), copy i is the
 // host NAMEi. If they are several hosts or clusters, copy i is a pod, and "NAMEi." precedes the names
 // inside. A fabric joins the copies: one network over the nodes that each copy attaches to it.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // One walk over the document adds nodes and the links of families, and lists the link elements with their
 // scopes. A second pass looks up their ends, so a link may stand before its nodes. A cluster walks its
 // contents once per copy. Linear in nodes + links.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
