@@ -71,8 +71,3 @@ class IdVector {
 };
 
 }  // namespace xccl
-
-template <typename Tag>
-struct std::hash<xccl::TypedId<Tag>> {
-  size_t operator()(xccl::TypedId<Tag> id) const noexcept { return std::hash<int32_t>()(id.value); }
-};

@@ -5,6 +5,7 @@
 // nothing simulates its candidates; the time of one simulation of the repaired plan stands beside replanning.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <ctime>
 #include <string>
 #include <vector>

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "ir/interpret/interpret.h"
 #include "ir/lower/testing/checked.h"
 #include "ir/simulate/simulate.h"

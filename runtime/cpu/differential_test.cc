@@ -2,6 +2,7 @@
 // RunProgram's own check compares it with the postcondition.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>

@@ -2,6 +2,7 @@
 // gave up, without a call to the driver.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <string>

@@ -4,6 +4,7 @@
 #include "synth/common/cheapest_tree.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <queue>
 #include <utility>

@@ -6,6 +6,7 @@
 #include "synth/greedy/trees.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <queue>
 

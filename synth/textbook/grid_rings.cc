@@ -5,6 +5,8 @@
 // once. The farthest rank of an even ring is reached in both directions, so there one half of the data takes
 // one of them and the other half the other. Ranks that are all next to each other are arranged as a grid of
 // nearly equal sides.
+#include <algorithm>
+
 #include "synth/textbook/arrange.h"
 #include "synth/textbook/engines.h"
 #include "synth/textbook/rounds.h"

@@ -8,6 +8,8 @@
 // along the columns, and the other way about; what the first cannot reach, the root's column, it enters from
 // the column beside. S/2 beta + (rows + columns - 2) alpha from a corner, one alpha more where a side is 2: a
 // corner has two links, so that no broadcast on a mesh takes less than S/2 beta.
+#include <cmath>
+
 #include "synth/textbook/arrange.h"
 #include "synth/textbook/engines.h"
 #include "synth/textbook/rounds.h"

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <sstream>
 
 #include "base/json/json_value.h"

@@ -2,6 +2,7 @@
 // hosts and families; native_xml_cluster.cc reads clusters and fabrics. Not for use elsewhere.
 #pragma once
 
+#include <functional>
 #include <pugixml.hpp>
 #include <set>
 #include <string>
