@@ -1,13 +1,13 @@
-// From each GPU, Dijkstra on (latency, links, link ids) runs over the links of at least some width, first the
-// widest that leaves the GPU. It notes the widest link that it left out, and the next search is over links at
-// least that wide. A GPU is accepted by the first search that reaches it, which has the width of its widest
-// path. This gives the lexicographic optimum, which one search with a combined key would miss. Marks carry
-// the number of their search, so a search costs what it reaches and not the size of the machine.
+// From each GPU, Dijkstra on (latency, links, link ids) runs over the links of at least some width, at first
+// that of the widest link that leaves the GPU. A GPU is accepted by the first search that reaches it, which
+// has the width of its widest path. From the links that were left out, a search along widest paths (Prim)
+// then finds the next GPU, whose width is that of the next search; links that lead to no GPU cost none. This
+// gives the lexicographic optimum, which one search with a combined key would miss. Marks carry the number of
+// their search, so a search costs what it reaches and not the size of the machine.
 #include "topologies/paths.h"
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -28,9 +28,12 @@ class NeighbourSearch {
     const NodeId source = topology_.NodeOf(from);
     ++row_;
     found_.clear();
-    int64_t width = std::numeric_limits<int64_t>::max();
-    while (width > 0 && found_.size() + 1 < static_cast<size_t>(topology_.num_ranks()))
-      width = FindPaths(source, width);
+    int64_t width = 0;
+    for (LinkId l : topology_.Out(source)) width = std::max(width, Width(l));
+    while (width > 0 && found_.size() + 1 < static_cast<size_t>(topology_.num_ranks())) {
+      FindPaths(source, width);
+      width = NextWidth(width);
+    }
     std::ranges::sort(found_, {}, &FoundPath::rank);
     for (const FoundPath& found : found_) {
       table_.items_.push_back(
@@ -65,9 +68,8 @@ class NeighbourSearch {
   bool Expands(NodeId n, NodeId source) const { return n == source || !topology_.IsGpu(n); }
 
   // Dijkstra on (latency, links, ids) over links at least `width` wide. Accepts the GPUs that the row lacks.
-  // Returns the width of the widest link that was left out; 0: none.
-  int64_t FindPaths(NodeId source, int64_t width) {
-    int64_t left_out = 0;
+  void FindPaths(NodeId source, int64_t width) {
+    left_out_.clear();
     ++search_;
     State& start = states_[source.index()];
     start.reached = search_;
@@ -87,7 +89,7 @@ class NeighbourSearch {
       }
       for (LinkId l : topology_.Out(node)) {
         State& next = states_[topology_.link(l).to.index()];
-        if (Width(l) < width) left_out = std::max(left_out, Width(l));
+        if (Width(l) < width) left_out_.emplace_back(Width(l), topology_.link(l).to.value);
         if (Width(l) < width || next.settled == search_ || !Better(l, state, next)) continue;
         next.reached = search_;
         next.latency_ps = state.latency_ps + topology_.link(l).latency_ps;
@@ -97,7 +99,24 @@ class NeighbourSearch {
         std::ranges::push_heap(heap_, std::greater<>());
       }
     }
-    return left_out;
+  }
+
+  // The width of the widest path to a GPU that the last search did not reach; 0: there is none.
+  int64_t NextWidth(int64_t width) {
+    std::ranges::make_heap(left_out_);
+    while (!left_out_.empty()) {
+      std::ranges::pop_heap(left_out_);
+      const auto [widest, node] = left_out_.back();
+      left_out_.pop_back();
+      width = std::min(width, widest);
+      if (std::exchange(states_[node].settled, search_) == search_) continue;
+      if (topology_.IsGpu(NodeId(node))) return width;
+      for (LinkId l : topology_.Out(NodeId(node))) {
+        left_out_.emplace_back(Width(l), topology_.link(l).to.value);
+        std::ranges::push_heap(left_out_);
+      }
+    }
+    return 0;
   }
 
   bool Better(LinkId link, const State& tail, const State& head) const {
@@ -135,6 +154,7 @@ class NeighbourSearch {
   uint32_t row_ = 0, search_ = 0;
   std::vector<FoundPath> found_;
   std::vector<std::tuple<int64_t, int32_t, int32_t>> heap_;
+  std::vector<std::pair<int64_t, int32_t>> left_out_;  // width and head of links too narrow for the search
   NeighbourTable table_;
   std::vector<std::pair<size_t, size_t>> path_places_;  // first and size, of table_.items_
 };

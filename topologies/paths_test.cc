@@ -235,5 +235,28 @@ TEST(GpuNeighbours, TwoLevelTreeOf512Gpus) {
   EXPECT_EQ(table.Find(0, Rank(511))->latency_ps, 40);
 }
 
+// A grid of 120 x 120 switches, with a width for every cable. All but one row of it leads nowhere.
+TEST(GpuNeighbours, WidthsThatLeadToNoGpuCostNoSearch) {
+  constexpr int32_t kSide = 120;
+  std::vector<TestLink> links;
+  int64_t width = 2 * kSide * kSide;
+  const auto duplex = [&](int32_t a, int32_t b) {
+    links.push_back({a, b, width});
+    links.push_back({b, a, width--});
+  };
+  for (int32_t row = 0; row < kSide; ++row)
+    for (int32_t column = 0; column < kSide; ++column) {
+      const int32_t at = row * kSide + column;
+      if (column + 1 < kSide) duplex(at, at + 1);
+      if (row + 1 < kSide) duplex(at, at + kSide);
+    }
+  std::string kinds(kSide * kSide, 's');
+  kinds.front() = kinds.back() = 'g';
+  const NeighbourTable table = GpuNeighbours(Make(kinds, links));
+  ASSERT_EQ(table[0].size(), 1u);
+  EXPECT_EQ(table[0][0].path.size(), 2u * (kSide - 1));
+  EXPECT_EQ(table[0][0].bandwidth_bytes_per_s, table[1][0].bandwidth_bytes_per_s);
+}
+
 }  // namespace
 }  // namespace xccl

@@ -102,6 +102,22 @@ TEST(WithoutDeadEnds, ChainsThatLeadNowhereGo) {
   EXPECT_EQ(*pruned, Machine(false));
 }
 
+// A ring of switches behind one GPU joins it to nothing else.
+TEST(WithoutDeadEnds, RingsBehindOneGpuGo) {
+  TopologySpec spec = Machine(false).spec();
+  for (const char* id : {"5", "6", "7"})
+    spec.nodes.push_back(
+        {.kind = NodeKind::kSwitch, .id = id, .host = {}, .multicast = false, .reduce = false});
+  const Topology bare = *Topology::Create(spec);
+  for (const auto& [a, b] : {std::pair{1, 5}, std::pair{5, 6}, std::pair{6, 7}, std::pair{7, 1}}) {
+    spec.links.push_back(Joined(a, b));
+    spec.links.push_back(Joined(b, a));
+  }
+  const std::optional<Topology> pruned = WithoutDeadEnds(*Topology::Create(spec));
+  ASSERT_TRUE(pruned.has_value());
+  EXPECT_EQ(*pruned, bare);
+}
+
 TEST(WithoutDeadEnds, NothingToTakeAway) { EXPECT_FALSE(WithoutDeadEnds(Machine(false)).has_value()); }
 
 TEST(WithoutRelays, KeepsNumbersOfRanks) {

@@ -44,6 +44,9 @@ const Rejection kDocuments[] = {
      R"(3:11: malformed XML: a comment that is not finished)"},
     {"Latin1", "<topology name=\"t\">\n<!-- caf\xE9 --></topology>", "2:9: byte 0xe9; expected UTF-8 text"},
     {"Utf16", "\xFF\xFE<", "1:1: byte 0xff; expected UTF-8 text"},
+    {"Overlong", "<topology name=\"\xE0\x80\xAF", "1:17: byte 0xe0; expected UTF-8 text"},
+    {"Surrogate", "<topology name=\"\xED\xA0\x80", "1:17: byte 0xed; expected UTF-8 text"},
+    {"AboveUnicode", "<topology name=\"\xF4\x90\x80\x80", "1:17: byte 0xf4; expected UTF-8 text"},
     {"HalfACharacter", "<topology name=\"\xC3", "1:17: byte 0xc3; expected UTF-8 text"},
     {"OtherRoot", R"(<topo>
 </topo>)",
