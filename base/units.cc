@@ -131,6 +131,10 @@ StatusOr<int64_t> ParseBandwidth(std::string_view text) {
   return value;
 }
 
+StatusOr<int64_t> ParseBillionths(std::string_view text) {
+  return ParseScaled(text, std::array<Unit, 1>{{{"", 1'000'000'000}}}, "factor", "0.5");
+}
+
 StatusOr<int64_t> ParseInteger(std::string_view text, int64_t low, int64_t high) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

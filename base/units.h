@@ -27,6 +27,8 @@ StatusOr<int64_t> ParseDuration(std::string_view text);
 // "50GB/s" (10^9), "50GiB/s" (2^30), "400Gbit/s", also B/s, KB/s, MB/s, TB/s, KiB/s, MiB/s, Mbit/s, Tbit/s.
 // More than zero.
 StatusOr<int64_t> ParseBandwidth(std::string_view text);
+// "0.25" as 250000000: a number of at most nine decimal places. Never negative.
+StatusOr<int64_t> ParseBillionths(std::string_view text);
 // A whole number within [low, high]; the error names both.
 StatusOr<int64_t> ParseInteger(std::string_view text, int64_t low, int64_t high);
 

@@ -7,7 +7,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 #include <unordered_set>
 
@@ -18,9 +17,6 @@ namespace xccl {
 
 namespace {
 
-constexpr std::array<NodeKind, 4> kKinds = {NodeKind::kGpu, NodeKind::kSwitch, NodeKind::kNic,
-                                            NodeKind::kCpu};
-
 std::optional<int64_t> Number(std::string_view text) {
   const StatusOr<int64_t> value = ParseInteger(text, INT64_MIN, INT64_MAX);
   return value.ok() ? std::optional(*value) : std::nullopt;
@@ -28,7 +24,7 @@ std::optional<int64_t> Number(std::string_view text) {
 
 // Splits "gpu:3" into its kind and "3"; text without a kind stays as it is.
 std::pair<std::optional<NodeKind>, std::string_view> SplitKind(std::string_view text) {
-  for (NodeKind kind : kKinds) {
+  for (NodeKind kind : kNodeKinds) {
     const std::string_view name = NodeKindName(kind);
     if (text.size() > name.size() && text[name.size()] == ':' && text.starts_with(name))
       return {kind, text.substr(name.size() + 1)};
@@ -56,20 +52,6 @@ std::string IdRuns(const std::vector<std::string_view>& ids) {
 }
 
 }  // namespace
-
-std::string_view NodeKindName(NodeKind kind) {
-  switch (kind) {
-    case NodeKind::kGpu:
-      return "gpu";
-    case NodeKind::kSwitch:
-      return "switch";
-    case NodeKind::kNic:
-      return "nic";
-    case NodeKind::kCpu:
-      return "cpu";
-  }
-  return "";
-}
 
 std::string NodeIndex::Key(std::optional<HostId> host, std::string_view id) {
   return fmt::format("{}/{}", host ? std::to_string(host->value) : "", id);

@@ -14,8 +14,6 @@
 
 namespace xccl {
 
-std::string_view NodeKindName(NodeKind kind);  // "gpu"
-
 // Where a reference stands: in a host, in one copy of a cluster (nodes first..last-1), or at the top.
 struct ReferenceScope {
   std::optional<HostId> host;

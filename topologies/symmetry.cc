@@ -1,5 +1,5 @@
-// Permutations are kept as cycles, so a power is one addition. Orbits are found by applying generators to
-// the lowest item of each. Links are matched by sorting both sides by (ends, numbers, id). Linear in
+// Permutations are kept as cycles, so a power is one addition. Orbits are the sets that the cycles of all
+// generators join. Links are matched by sorting both sides by (ends, numbers, id). Linear in
 // generators × (nodes + links), except for that sort.
 #include "topologies/symmetry.h"
 
@@ -10,31 +10,10 @@
 #include <numeric>
 #include <tuple>
 
+#include "base/graph/union_find.h"
+
 namespace xccl {
 namespace {
-
-// The orbits of items 0..n-1 under permutations, numbered by lowest item.
-std::vector<int32_t> Orbits(size_t n, const std::vector<std::vector<int32_t>>& permutations,
-                            std::vector<int64_t>& sizes) {
-  std::vector<int32_t> orbit(n, -1), queue;
-  sizes.clear();
-  for (size_t x = 0; x < n; ++x) {
-    if (orbit[x] >= 0) continue;
-    const int32_t number = static_cast<int32_t>(sizes.size());
-    queue.assign(1, static_cast<int32_t>(x));
-    orbit[x] = number;
-    for (size_t i = 0; i < queue.size(); ++i) {
-      for (const std::vector<int32_t>& permutation : permutations) {
-        const int32_t y = permutation[queue[i]];
-        if (orbit[y] >= 0) continue;
-        orbit[y] = number;
-        queue.push_back(y);
-      }
-    }
-    sizes.push_back(static_cast<int64_t>(queue.size()));
-  }
-  return orbit;
-}
 
 Status CheckPermutation(const Topology& topology, std::span<const NodeId> image) {
   const size_t nodes = static_cast<size_t>(topology.num_nodes());
@@ -178,19 +157,27 @@ Status SymmetryGroup::AddGenerator(const Topology& topology, Automorphism genera
 // The group is abelian, so an element that keeps one rank of an orbit keeps all of it. Hence the group is
 // free if every orbit has as many ranks as the group has elements.
 Status SymmetryGroup::FindOrbits() {
-  const auto images = [](const std::vector<Cycles>& generators) {
-    std::vector<std::vector<int32_t>> permutations;
-    for (const Cycles& cycles : generators) {
-      std::vector<int32_t>& image = permutations.emplace_back(cycles.place.size());
-      for (size_t x = 0; x < image.size(); ++x) {
-        const Cycles::Place& place = cycles.place[x];
-        image[x] = cycles.cycle[place.first + (place.offset + 1) % place.length];
+  // Numbers the orbits by lowest item.
+  const auto find = [](const std::vector<Cycles>& generators, size_t items, std::vector<int64_t>& sizes) {
+    UnionFind sets(items);
+    for (const Cycles& cycles : generators)
+      for (size_t x = 0; x < items; ++x)
+        sets.Join(static_cast<int32_t>(x), cycles.cycle[cycles.place[x].first]);
+    std::vector<int32_t> orbit(items), number(items, -1);
+    sizes.clear();
+    for (size_t x = 0; x < items; ++x) {
+      int32_t& known = number[sets.Find(static_cast<int32_t>(x))];
+      if (known < 0) {
+        known = static_cast<int32_t>(sizes.size());
+        sizes.push_back(0);
       }
+      orbit[x] = known;
+      ++sizes[known];
     }
-    return permutations;
+    return orbit;
   };
-  node_orbit_ = Orbits(rank_of_node_.size(), images(on_nodes_), node_orbit_size_);
-  link_orbit_ = Orbits(num_links_, images(on_links_), link_orbit_size_);
+  node_orbit_ = find(on_nodes_, rank_of_node_.size(), node_orbit_size_);
+  link_orbit_ = find(on_links_, num_links_, link_orbit_size_);
   link_representatives_.resize(link_orbit_size_.size());
   for (size_t l = num_links_; l-- > 0;)
     link_representatives_[link_orbit_[l]] = LinkId(static_cast<int64_t>(l));

@@ -318,34 +318,6 @@ class Search {
   int32_t lowest_ = 0;
 };
 
-// The order of h if every cycle of h on the GPU orbits of the group has that length and that power of h is
-// the identity; else nothing.
-std::optional<int32_t> OrderOf(const Topology& topology, const SymmetryGroup& group,
-                               const std::vector<int32_t>& h) {
-  int32_t order = 1;
-  for (int32_t n = h[topology.NodeOf(Rank(0)).index()]; n != topology.NodeOf(Rank(0)).value; n = h[n])
-    ++order;
-  std::vector<int32_t> length(h.size(), 0);
-  for (size_t n = 0; n < h.size(); ++n) {
-    if (length[n] != 0) continue;
-    int32_t cycle = 0;
-    for (size_t i = n; length[i] == 0; i = static_cast<size_t>(h[i])) {
-      length[i] = 1;
-      ++cycle;
-    }
-    if (order % cycle != 0) return std::nullopt;
-  }
-  for (int32_t r = 0; r < topology.num_ranks(); ++r) {
-    const NodeId node = topology.NodeOf(Rank(r));
-    if (group.Representative(group.OrbitOf(Rank(r))) != Rank(r)) continue;
-    int32_t power = 1;
-    for (NodeId n(h[node.index()]); group.OrbitOf(n) != group.OrbitOf(node); n = NodeId(h[n.index()]))
-      ++power;
-    if (power != order) return std::nullopt;
-  }
-  return order;
-}
-
 // True if at least half of the ranks move by as many node ids as rank 0, as in a regularly numbered machine.
 bool KeepsDisplacement(const Topology& topology, const std::vector<int32_t>& h) {
   const int32_t seed = topology.NodeOf(Rank(0)).value;
@@ -376,7 +348,7 @@ SymmetryGroup FindTranslations(const Topology& topology) {
   const int32_t seed = topology.NodeOf(Rank(0)).value;
   int64_t left = kTotalWork * graph.size();
   while (group.order() < largest && left > 0) {
-    std::optional<Automorphism> best;
+    std::optional<SymmetryGroup> best;
     int32_t found = 0;
     for (int32_t r = 1; r < topology.num_ranks() && found < kFound && left > 0; ++r) {
       const int32_t target = topology.NodeOf(Rank(r)).value;
@@ -386,18 +358,19 @@ SymmetryGroup FindTranslations(const Topology& topology) {
       const bool complete = search.Run(seed, target);
       left -= budget - search.budget();
       if (!complete) continue;
-      const std::optional<int32_t> order = OrderOf(topology, group, search.map());
-      if (!order || (largest / group.order()) % *order != 0) continue;
+      // Its order is the length of rank 0's cycle, if it is a translation at all.
+      Automorphism h;
+      for (int32_t n : search.map()) h.image.push_back(NodeId(n));
+      for (int32_t n = target; n != seed; n = search.map()[n]) ++h.order;
+      StatusOr<SymmetryGroup> larger = group.With(topology, std::move(h));
+      if (!larger.ok() || largest % larger->order() != 0) continue;
       ++found;
-      if (best && best->order >= *order) continue;
-      best = Automorphism{*order, {}};
-      for (int32_t n : search.map()) best->image.push_back(NodeId(n));
-      if (group.order() * *order == largest || KeepsDisplacement(topology, search.map())) break;
+      if (best && best->order() >= larger->order()) continue;
+      best = *std::move(larger);
+      if (best->order() == largest || KeepsDisplacement(topology, search.map())) break;
     }
     if (!best) break;
-    StatusOr<SymmetryGroup> larger = group.With(topology, *std::move(best));
-    if (!larger.ok()) break;  // two different bonds have the same hash
-    group = std::move(*larger);
+    group = *std::move(best);
   }
   return group;
 }

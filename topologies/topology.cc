@@ -1,37 +1,21 @@
-// Validation, and adjacency in compressed rows. All is linear in nodes + links.
+// Validation, and adjacency in compressed rows. All is linear in nodes + links, but for a
+// look-up of every name.
 #include "topologies/topology.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 namespace xccl {
 namespace {
 
-std::string_view KindName(NodeKind kind) {
-  switch (kind) {
-    case NodeKind::kGpu:
-      return "gpu";
-    case NodeKind::kSwitch:
-      return "switch";
-    case NodeKind::kNic:
-      return "nic";
-    case NodeKind::kCpu:
-      return "cpu";
-  }
-  return "";
-}
-
-void BuildRows(const std::vector<Link>& links, size_t num_nodes, NodeId Link::*end, std::vector<LinkId>& rows,
-               std::vector<int32_t>& first) {
-  first.assign(num_nodes + 1, 0);
-  for (const Link& link : links) ++first[(link.*end).index() + 1];
-  for (size_t n = 0; n < num_nodes; ++n) first[n + 1] += first[n];
-  rows.resize(links.size());
-  std::vector<int32_t> next(first.begin(), first.end() - 1);
-  for (size_t l = 0; l < links.size(); ++l)
-    rows[next[(links[l].*end).index()]++] = LinkId(static_cast<int64_t>(l));
+Grouped<LinkId> LinksByEnd(const TopologySpec& spec, NodeId Link::*end) {
+  return GroupItems<LinkId>(spec.nodes.size(), [&](auto add) {
+    for (size_t l = 0; l < spec.links.size(); ++l)
+      add((spec.links[l].*end).value, LinkId(static_cast<int64_t>(l)));
+  });
 }
 
 Status CheckLinks(const Topology& topology) {
@@ -63,23 +47,32 @@ Status CheckNames(const TopologySpec& spec) {
   std::sort(hosts.begin(), hosts.end());
   if (const auto twice = std::adjacent_find(hosts.begin(), hosts.end()); twice != hosts.end())
     return InvalidInput(fmt::format("{}: two hosts named {}", spec.name, *twice));
-  std::vector<const Node*> sorted;
+  std::set<std::tuple<std::optional<HostId>, NodeKind, std::string_view>> taken;
   for (const Node& node : spec.nodes) {
     if (const Status good = CheckNodeName(node.id); !good.ok())
-      return InvalidInput(fmt::format("{}: {} {}", spec.name, KindName(node.kind), good.message()));
-    sorted.push_back(&node);
+      return InvalidInput(fmt::format("{}: {} {}", spec.name, NodeKindName(node.kind), good.message()));
+    if (!taken.emplace(node.host, node.kind, node.id).second)
+      return InvalidInput(
+          fmt::format("{}: two nodes named {} {}", spec.name, NodeKindName(node.kind), node.id));
   }
-  const auto key = [](const Node* node) {
-    return std::tuple(node->host, node->kind, std::string_view(node->id));
-  };
-  std::ranges::sort(sorted, {}, key);
-  if (const auto twice = std::ranges::adjacent_find(sorted, {}, key); twice != sorted.end())
-    return InvalidInput(
-        fmt::format("{}: two nodes named {} {}", spec.name, KindName((*twice)->kind), (*twice)->id));
   return OkStatus();
 }
 
 }  // namespace
+
+std::string_view NodeKindName(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::kGpu:
+      return "gpu";
+    case NodeKind::kSwitch:
+      return "switch";
+    case NodeKind::kNic:
+      return "nic";
+    case NodeKind::kCpu:
+      return "cpu";
+  }
+  return "";
+}
 
 Status CheckNodeName(std::string_view name) {
   if (name.empty()) return InvalidInput("id '': expected a name");
@@ -118,15 +111,15 @@ StatusOr<Topology> Topology::Create(TopologySpec spec) {
     return InvalidInput(fmt::format("{}: no gpu; expected at least one", own.name));
   XCCL_RETURN_IF_ERROR(CheckNames(own));
   XCCL_RETURN_IF_ERROR(CheckLinks(topology));
-  BuildRows(own.links, own.nodes.size(), &Link::from, topology.out_, topology.out_first_);
-  BuildRows(own.links, own.nodes.size(), &Link::to, topology.in_, topology.in_first_);
+  topology.out_ = LinksByEnd(own, &Link::from);
+  topology.in_ = LinksByEnd(own, &Link::to);
   return topology;
 }
 
 std::string Topology::NodeName(NodeId n) const {
   const Node& named = node(n);
   const bool show_host = named.host && num_hosts() > 1;
-  return fmt::format("{} {}{}{}", KindName(named.kind),
+  return fmt::format("{} {}{}{}", NodeKindName(named.kind),
                      show_host ? spec_.hosts[named.host->index()].name : "", show_host ? "/" : "", named.id);
 }
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/graph/grouped.h"
 #include "base/ids.h"
 #include "base/status.h"
 
@@ -21,6 +22,8 @@ enum class NodeKind : uint8_t {
   kNic,     // forwards between a host and a fabric
   kCpu,     // forwards between PCIe trees
 };
+inline constexpr NodeKind kNodeKinds[] = {NodeKind::kGpu, NodeKind::kSwitch, NodeKind::kNic, NodeKind::kCpu};
+std::string_view NodeKindName(NodeKind kind);  // "gpu"
 
 struct Host {
   std::string name;  // unique
@@ -87,8 +90,8 @@ class Topology {
   bool IsGpu(NodeId n) const { return node(n).kind == NodeKind::kGpu; }
   HostId HostOf(Rank r) const { return *node(NodeOf(r)).host; }
   // The links that leave n, and those that enter it, by id.
-  std::span<const LinkId> Out(NodeId n) const { return Slice(out_, out_first_, n); }
-  std::span<const LinkId> In(NodeId n) const { return Slice(in_, in_first_, n); }
+  std::span<const LinkId> Out(NodeId n) const { return out_[n.value]; }
+  std::span<const LinkId> In(NodeId n) const { return in_[n.value]; }
   // Node name for messages: "gpu 3", "switch nvswitch", with "h0/" before the id if there are several hosts.
   std::string NodeName(NodeId n) const;
   std::string LinkName(LinkId l) const;  // "0->1", with node names as in XML references
@@ -97,16 +100,11 @@ class Topology {
 
  private:
   Topology() = default;
-  static std::span<const LinkId> Slice(const std::vector<LinkId>& links, const std::vector<int32_t>& first,
-                                       NodeId n) {
-    return std::span(links).subspan(first[n.index()], first[n.index() + 1] - first[n.index()]);
-  }
 
   TopologySpec spec_;
   std::vector<NodeId> rank_node_;
   std::vector<std::optional<Rank>> node_rank_;
-  std::vector<LinkId> out_, in_;
-  std::vector<int32_t> out_first_, in_first_;
+  Grouped<LinkId> out_, in_;  // by node
 };
 
 }  // namespace xccl

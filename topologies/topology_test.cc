@@ -41,6 +41,11 @@ TEST(Topology, Rejects) {
   constexpr Case kCases[] = {
       {[](TopologySpec& s) { s.nodes.clear(), s.links.clear(); }, "t: no gpu; expected at least one"},
       {[](TopologySpec& s) { s.nodes[2].id = "0"; }, "t: two nodes named gpu 0"},
+      // The first of two, in the order of the nodes.
+      {[](TopologySpec& s) {
+         s.nodes.insert(s.nodes.begin(), {s.nodes[0], s.nodes[1]});
+       },
+       "t: two nodes named gpu 0"},
       {[](TopologySpec& s) { s.nodes[2].id = ""; }, "t: gpu id '': expected a name"},
       {[](TopologySpec& s) { s.nodes[1].id = "a..b"; },
        R"(t: switch id 'a..b': a name has no '/', ',', '*', '<', '>', '"', '..' and no blanks)"},

@@ -277,13 +277,6 @@ StatusOr<std::string_view> JsonValue::String() const {
   return WrongKind("a string");
 }
 
-Status JsonValue::CheckRange(std::span<const int64_t> items, int64_t low, int64_t high) const {
-  for (size_t i = 0; i < items.size(); ++i)
-    if (items[i] < low || items[i] > high)
-      return Error(fmt::format("entry {} is {}; expected {}..{}", i, items[i], low, high));
-  return OkStatus();
-}
-
 StatusOr<std::span<const int64_t>> JsonValue::Integers(int64_t low, int64_t high) const {
   constexpr std::string_view kExpected = "an array of whole numbers that fit 64 bits";
   const Columns* columns = node_->columns();
@@ -292,8 +285,11 @@ StatusOr<std::span<const int64_t>> JsonValue::Integers(int64_t low, int64_t high
     const auto list = std::find(columns->bare.begin(), columns->bare.end(), 0);
     return Error(fmt::format("entry {} is a list; expected {}", list - columns->bare.begin(), kExpected));
   }
-  XCCL_RETURN_IF_ERROR(CheckRange(columns->items, low, high));
-  return std::span<const int64_t>(columns->items);
+  const std::span<const int64_t> items = columns->items;
+  for (size_t i = 0; i < items.size(); ++i)
+    if (items[i] < low || items[i] > high)
+      return Error(fmt::format("entry {} is {}; expected {}..{}", i, items[i], low, high));
+  return items;
 }
 
 StatusOr<IntegerLists> JsonValue::Lists(int64_t low, int64_t high) const {

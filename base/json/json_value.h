@@ -76,7 +76,6 @@ class JsonValue {
   friend class JsonDocument;
   JsonValue(const class JsonDocument* document, const JsonNode* node) : document_(document), node_(node) {}
   Status WrongKind(std::string_view expected) const;
-  Status CheckRange(std::span<const int64_t> items, int64_t low, int64_t high) const;
 
   const JsonDocument* document_;
   const JsonNode* node_;

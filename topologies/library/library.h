@@ -2,9 +2,7 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace xccl {
 
@@ -13,11 +11,6 @@ struct LibraryFile {
   std::string_view text;  // native XML
 };
 // Sorted by name.
-std::vector<LibraryFile> LibraryFiles();
-
-namespace internal {
-// Generated, in the order of the build.
-std::span<const LibraryFile> EmbeddedLibrary();
-}  // namespace internal
+std::span<const LibraryFile> LibraryFiles();
 
 }  // namespace xccl

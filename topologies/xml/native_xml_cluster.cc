@@ -14,24 +14,14 @@ namespace {
 
 constexpr int kMaxNesting = 8;
 
-struct NamedNetwork {
-  std::string_view name;
-  NetworkKind kind;
-};
-constexpr std::array<NamedNetwork, 5> kTypes = {{{"switch", NetworkKind::kSwitch},
-                                                 {"rails", NetworkKind::kRails},
-                                                 {"leaf-spine", NetworkKind::kLeafSpine},
-                                                 {"fat-tree", NetworkKind::kFatTree},
-                                                 {"dragonfly", NetworkKind::kDragonfly}}};
+// By NetworkKind.
+constexpr std::array<std::string_view, 5> kTypes = {"switch", "rails", "leaf-spine", "fat-tree", "dragonfly"};
 
 NetworkKind ReadType(AttributeReader& reader) {
-  const std::string_view type = reader.Text("type").value_or("switch");
-  std::vector<std::string_view> names;
-  for (const NamedNetwork& known : kTypes) {
-    if (known.name == type) return known.kind;
-    names.push_back(known.name);
-  }
-  reader.Fail(fmt::format("unknown type '{}'{}", type, DidYouMean(type, names)));
+  const std::string_view type = reader.Text("type").value_or(kTypes[0]);
+  const auto known = std::ranges::find(kTypes, type);
+  if (known != kTypes.end()) return static_cast<NetworkKind>(known - kTypes.begin());
+  reader.Fail(fmt::format("unknown type '{}'{}", type, DidYouMean(type, kTypes)));
   return NetworkKind::kSwitch;
 }
 
@@ -137,10 +127,7 @@ StatusOr<std::vector<NodeId>> Reader::ReadFabric(pugi::xml_node element,
   const auto count = static_cast<int64_t>(endpoints.size());
   if (const Status fits = CheckNetwork(network, count); !fits.ok())
     return At(element, fmt::format("fabric: {}", fits.message()));
-  TopologySize size = SizeOf(network, count);
-  size.nodes += SizeSoFar().nodes;
-  size.links += SizeSoFar().links;
-  XCCL_RETURN_IF_ERROR(Check(element, CheckSize(size)));
+  XCCL_RETURN_IF_ERROR(CheckRoom(element, SizeOf(network, count)));
   std::vector<NodeId> tops = AddNetwork(network, endpoints, place, spec_);
   XCCL_RETURN_IF_ERROR(Update(element));
   return tops;

@@ -17,7 +17,6 @@ namespace xccl {
 namespace native_xml {
 namespace {
 
-constexpr std::array<std::string_view, 4> kNodeElements = {"gpu", "switch", "nic", "cpu"};
 constexpr std::array<std::string_view, 9> kElements = {"gpu",  "switch",  "nic",    "cpu",     "link",
                                                        "host", "cluster", "fabric", "topology"};
 
@@ -25,10 +24,10 @@ bool IsOneOf(std::string_view name, std::span<const std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-NodeKind KindOf(std::string_view element) {
-  for (NodeKind kind : {NodeKind::kSwitch, NodeKind::kNic, NodeKind::kCpu})
+std::optional<NodeKind> KindOf(std::string_view element) {
+  for (NodeKind kind : kNodeKinds)
     if (NodeKindName(kind) == element) return kind;
-  return NodeKind::kGpu;
+  return std::nullopt;
 }
 
 std::string DescribeParseError(const pugi::xml_parse_result& parsed) {
@@ -128,13 +127,14 @@ Status Reader::ReadElement(pugi::xml_node element, Context context, ScopeIndex s
   const std::string_view name = element.name();
   if (name == "host" && context != Context::kHost) return ReadHost(element, scope, "", nesting);
   if (name == "cluster" && context != Context::kHost) return ReadCluster(element, scope, nesting);
-  const bool is_node = IsOneOf(name, kNodeElements), is_family = IsOneOf(name, FamilyNames());
+  const std::optional<NodeKind> kind = KindOf(name);
+  const bool is_family = IsOneOf(name, FamilyNames());
   const bool is_fabric = name == "fabric" && context != Context::kHost;
-  if (!is_node && !is_family && !is_fabric && name != "link") return Unexpected(element, context);
+  if (!kind && !is_family && !is_fabric && name != "link") return Unexpected(element, context);
   for (const pugi::xml_node& child : element.children())
     if (child.type() != pugi::node_comment)
       return At(child, fmt::format("contents inside <{}>; expected none", name));
-  if (is_node) return ReadNodes(element, scope);
+  if (kind) return ReadNodes(element, *kind, scope);
   if (is_family) return ReadFamilyElement(element, scope);
   if (is_fabric) return context == Context::kTopology ? ReadFabricOfHosts(element, scope) : OkStatus();
   pending_.push_back({element, scope, spec_.links.size()});
@@ -153,9 +153,8 @@ Status Reader::Unexpected(pugi::xml_node element, Context context) const {
   return At(element, fmt::format("unknown element <{}>{}", name, DidYouMean(name, known)));
 }
 
-Status Reader::ReadNodes(pugi::xml_node element, ScopeIndex scope) {
+Status Reader::ReadNodes(pugi::xml_node element, NodeKind kind, ScopeIndex scope) {
   AttributeReader reader(element.name(), AttributesOf(element));
-  const NodeKind kind = KindOf(element.name());
   const bool counted = reader.Has("count");
   const int64_t count = reader.Integer("count", 1, kMaxNodes, 1);
   std::string id(counted ? reader.Text("id").value_or(kind == NodeKind::kGpu ? "" : element.name())
@@ -163,9 +162,7 @@ Status Reader::ReadNodes(pugi::xml_node element, ScopeIndex scope) {
   const bool multicast = kind == NodeKind::kSwitch && reader.Bool("multicast", false);
   const bool reduce = kind == NodeKind::kSwitch && reader.Bool("reduce", false);
   XCCL_RETURN_IF_ERROR(Finish(element, reader));
-  TopologySize size = SizeSoFar();
-  size.nodes += count;
-  XCCL_RETURN_IF_ERROR(Check(element, CheckSize(size)));
+  XCCL_RETURN_IF_ERROR(CheckRoom(element, {count, 0}));
   const ReferenceScope& in = scopes_[scope].references;
   if (kind == NodeKind::kGpu && !in.host && !gpu_outside_hosts_) gpu_outside_hosts_ = element;
   if (!in.host) id = in.prefix + id;
@@ -184,11 +181,7 @@ Status Reader::ReadFamilyElement(pugi::xml_node element, ScopeIndex scope) {
   const Family family = ReadFamily(reader);
   XCCL_RETURN_IF_ERROR(Finish(element, reader));
   XCCL_RETURN_IF_ERROR(Check(element, CheckNodeName(family.id)));
-  const TopologySize more = SizeOf(family);
-  TopologySize size = SizeSoFar();
-  size.nodes += more.nodes;
-  size.links += more.links;
-  XCCL_RETURN_IF_ERROR(Check(element, CheckSize(size)));
+  XCCL_RETURN_IF_ERROR(CheckRoom(element, SizeOf(family)));
   const ReferenceScope& in = scopes_[scope].references;
   Place place{in.host, in.prefix, index_.GpusOf(in.host)};
   if (!in.host && family.kind == FamilyKind::kNetwork) {
@@ -301,8 +294,13 @@ Status Reader::ResolveLink(const PendingLink& pending, std::vector<Link>& links)
   return OkStatus();
 }
 
+Status Reader::CheckRoom(pugi::xml_node element, TopologySize more) const {
+  const TopologySize now = SizeSoFar();
+  return Check(element, CheckSize({now.nodes + more.nodes, now.links + more.links}));
+}
+
 Status Reader::Update(pugi::xml_node element) {
-  XCCL_RETURN_IF_ERROR(Check(element, CheckSize(SizeSoFar())));
+  XCCL_RETURN_IF_ERROR(CheckRoom(element, {}));
   const std::optional<NodeId> twice = index_.Update();
   if (!twice) return OkStatus();
   const Node& node = spec_.nodes[twice->index()];

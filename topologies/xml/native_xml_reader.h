@@ -42,7 +42,7 @@ class Reader {
   Status ReadRoot(pugi::xml_node root);
   Status Walk(pugi::xml_node parent, Context context, ScopeIndex scope, int nesting);
   Status ReadElement(pugi::xml_node element, Context context, ScopeIndex scope, int nesting);
-  Status ReadNodes(pugi::xml_node element, ScopeIndex scope);
+  Status ReadNodes(pugi::xml_node element, NodeKind kind, ScopeIndex scope);
   Status ReadFamilyElement(pugi::xml_node element, ScopeIndex scope);
   Status ReadHost(pugi::xml_node element, ScopeIndex scope, const std::string& name_of_copy, int nesting);
   StatusOr<HostId> OpenHost(pugi::xml_node element, std::string name, bool continued);
@@ -67,6 +67,7 @@ class Reader {
   Status Finish(pugi::xml_node element, AttributeReader& reader);
   ScopeIndex AddScope(ReferenceScope scope);
   TopologySize SizeSoFar() const;
+  Status CheckRoom(pugi::xml_node element, TopologySize more) const;
   Status AtOffset(size_t offset, std::string_view message) const;
   Status At(pugi::xml_node element, std::string_view message) const;
   Status Check(pugi::xml_node element,
