@@ -8,8 +8,6 @@
 
 #include "ir/sizes.h"
 #include "ir/time_model.h"
-#include "synth/common/bit_table.h"
-#include "synth/common/reverse.h"
 #include "topologies/paths.h"
 
 namespace xccl {
@@ -127,34 +125,6 @@ StatusOr<Phases> MakePhases(const Topology& topology, const Topology& reversed, 
     phases.has_spread |= !phases.spread.needers[c].empty();
   }
   return phases;
-}
-
-Schedule RunBackwards(const CopyProblem& problem, const Schedule& copies, bool copies_first) {
-  const int32_t last_step = copies.num_steps() - 1;
-  Schedule sums;
-  sums.num_chunks = copies.num_chunks;
-  sums.Reserve(copies.size());
-  sums.paths = Backwards(copies.paths);
-  std::vector<int64_t> order(static_cast<size_t>(copies.size()));
-  for (size_t t = 0; t < order.size(); ++t) order[t] = static_cast<int64_t>(t);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return copies.step[a] > copies.step[b]; });
-  BitTable filled(problem.topology->num_ranks(), problem.chunks);
-  for (int32_t c = 0; c < problem.chunks; ++c) {
-    for (int32_t r : problem.needers[c]) filled.Set(r, c);
-    for (int32_t r : problem.contributing_holders[c]) filled.Set(r, c);
-  }
-  for (int64_t t : order) {
-    Transfer transfer = copies.at(t);
-    std::swap(transfer.src, transfer.dst);
-    const bool empty = !filled.Get(transfer.dst.value, transfer.first.value);
-    transfer.op = empty ? TransferOp::kCopy : TransferOp::kReduce;
-    transfer.step = last_step - transfer.step;
-    if (copies_first) transfer.step = 2 * transfer.step + (empty ? 0 : 1);
-    filled.Set(transfer.dst.value, transfer.first.value);
-    sums.Add(transfer);
-  }
-  return sums;
 }
 
 }  // namespace xccl

@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "base/status.h"
-#include "ir/schedule.h"
 #include "ir/time_model.h"
 #include "synth/common/problem.h"
 
@@ -28,10 +27,5 @@ struct Phases {
 // Errors: kInvalidInput for user-defined collectives whose sums do not have this form.
 StatusOr<Phases> MakePhases(const Topology& topology, const Topology& reversed, const Collective& collective,
                             int64_t size_bytes, TimeModel model, SumAt sum_at);
-
-// Copies found for `gather`, run backwards as sums on the machine itself: what went from a to b comes from b
-// to a. A rank without a contribution of its own is copied to by the first sum that reaches it. That copy
-// must come alone in its step; with `copies_first` it does, since every step becomes two. Not normalized.
-Schedule RunBackwards(const CopyProblem& gather, const Schedule& copies, bool copies_first);
 
 }  // namespace xccl

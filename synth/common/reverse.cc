@@ -3,6 +3,7 @@
 #include "synth/common/reverse.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "synth/common/bit_table.h"
 
@@ -15,6 +16,16 @@ int32_t NumRanks(const Schedule& schedule, std::span<const Rank> members) {
   for (Rank r : schedule.src) last = std::max(last, r.value);
   for (Rank r : schedule.dst) last = std::max(last, r.value);
   return last + 1;
+}
+
+BitTable Contributions(const Topology& topology, const Collective& collective) {
+  BitTable own(topology.num_ranks(), collective.num_chunks());
+  std::vector<Holding> before;
+  for (int32_t c = 0; c < collective.num_chunks(); ++c) {
+    collective.Before(ChunkId(c), before);
+    for (const Holding& have : before) own.Set(have.rank.value, c);
+  }
+  return own;
 }
 
 }  // namespace
@@ -93,9 +104,11 @@ Schedule Reverse(const Schedule& gather, const Topology& topology, const Collect
   backwards.symmetry = gather.symmetry;
   backwards.Reserve(gather.size());
   backwards.paths = Backwards(gather.paths);
-  // The chunks that ranks without any of their own were sent: the first arrival is copied, later ones are
-  // added.
-  BitTable sent_to_relays;
+  const bool is_custom = collective.kind() == CollectiveKind::kCustom;
+  BitTable own;  // of a user-defined collective: the chunks to which a rank contributes
+  if (is_custom && op == TransferOp::kReduce) own = Contributions(topology, collective);
+  // The steps of copies to ranks that contribute nothing, by rank and chunk: later arrivals are added.
+  std::unordered_map<int64_t, int32_t> copied;
   for (int64_t t = gather.size() - 1; t >= 0; --t) {
     Transfer transfer = gather.at(t);
     std::swap(transfer.src, transfer.dst);
@@ -106,22 +119,23 @@ Schedule Reverse(const Schedule& gather, const Topology& topology, const Collect
       transfer.dst = heads[0];
     }
     transfer.op = op;
-    // Odd steps hold what arrives second at a relay that holds nothing.
+    // Odd steps hold what arrives in the same step as the copy.
     transfer.step = 2 * (last_step - transfer.step);
-    const bool empty_relay = op == TransferOp::kReduce && !collective.MemberIndex(transfer.dst);
-    if (!empty_relay) {
+    if (op == TransferOp::kCopy || (!is_custom && collective.MemberIndex(transfer.dst))) {
       backwards.Add(transfer);
       continue;
     }
-    if (sent_to_relays.words() == 0) sent_to_relays = BitTable(topology.num_ranks(), gather.num_chunks);
     const int32_t end = transfer.first.value + transfer.count, even_step = transfer.step;
     transfer.count = 1;
     for (int32_t c = transfer.first.value; c < end; ++c) {
-      const bool holds = sent_to_relays.Get(transfer.dst.value, c);
-      sent_to_relays.Set(transfer.dst.value, c);
       transfer.first = ChunkId(c);
-      transfer.op = holds ? TransferOp::kReduce : TransferOp::kCopy;
-      transfer.step = even_step + (holds ? 1 : 0);
+      transfer.op = TransferOp::kReduce;
+      transfer.step = even_step;
+      if (!is_custom || !own.Get(transfer.dst.value, c)) {
+        const auto [at, is_first] = copied.try_emplace(int64_t{transfer.dst.value} << 32 | c, even_step);
+        if (is_first) transfer.op = TransferOp::kCopy;
+        if (!is_first && at->second == even_step) ++transfer.step;
+      }
       backwards.Add(transfer);
     }
   }

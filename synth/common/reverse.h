@@ -33,10 +33,10 @@ Schedule KeepTrees(const Schedule& schedule, const CopyGoal& goal);
 
 // `gather` moves copies on ReverseTopology(topology), or on paths of it, and writes each (rank, chunk) at
 // most once. The result is its reverse on `topology`: what was copied from a to b is sent from b to a, over
-// the same links in the opposite order. For kReduce it is added to what a holds; ranks that are not members
-// of `collective` hold nothing, so the first value is copied to them. For kCopy (gather to scatter) it is
-// copied. allgather(v) -> reduce_scatter(v), broadcast -> reduce, gather -> scatter, with chunk ids
-// unchanged.
+// the same links in the opposite order. For kReduce it is added to what a holds. Ranks that contribute
+// nothing to a chunk of `collective` hold nothing, so the first value is copied to them, in a step before the
+// others. For kCopy (gather to scatter) it is copied. allgather(v) -> reduce_scatter(v), broadcast -> reduce,
+// gather -> scatter, with chunk ids unchanged. Requires: steps in order. The result is normalized.
 Schedule Reverse(const Schedule& gather, const Topology& topology, const Collective& collective,
                  TransferOp op);
 

@@ -108,11 +108,8 @@ class CandidateSearch {
     } else if (phases.has_gather && !phases.has_spread) {
       // Sums are copies on the reversed machine, played backwards.
       const Schedule copies = Reverse(plain, reversed_, start.collective, TransferOp::kCopy);
-      if (const std::optional<Schedule> better = greedy::ImproveSchedule(phases.gather, copies, improve)) {
-        Schedule sums = RunBackwards(phases.gather, *better, true);
-        Normalize(sums);
-        Consider(start.collective, std::move(sums));
-      }
+      if (const std::optional<Schedule> better = greedy::ImproveSchedule(phases.gather, copies, improve))
+        Consider(start.collective, Reverse(*better, topology_, start.collective, TransferOp::kReduce));
     }
     left_ /= 4;
     // A search runs to its end once it has begun.
@@ -220,8 +217,8 @@ class CandidateSearch {
     tight_ = (!gather || gather->tight) && (!spread || spread->tight);
     Schedule schedule;
     if (gather) {
-      schedule = RunBackwards(phases.gather, gather->copies, true);
-      Normalize(schedule);
+      Normalize(gather->copies);
+      schedule = Reverse(gather->copies, topology_, collective, TransferOp::kReduce);
     }
     if (spread) {
       Normalize(spread->copies);

@@ -207,6 +207,8 @@ class Improver {
 std::optional<std::vector<GreedyMove>> MovesOf(const CopyProblem& problem, const Schedule& copies) {
   std::vector<GreedyMove> moves;
   BitTable sent(problem.topology->num_ranks(), problem.chunks);
+  for (int32_t c = 0; c < problem.chunks; ++c)
+    for (int32_t r : problem.holders[static_cast<size_t>(c)]) sent.Set(r, c);
   for (int64_t t = 0; t < copies.size(); ++t) {
     const std::span<const LinkId> links = copies.paths[copies.path[t]];
     if (links.size() != 1) return std::nullopt;

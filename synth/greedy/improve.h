@@ -17,9 +17,9 @@ struct ImproveOptions {
 };
 
 // A schedule of copies that solves the problem, improved: normalized, by the search's own clock no slower.
-// Absent where local search does not take it: a path of several links, a chunk that a rank is sent twice, no
-// transfers, no work. Requires: a plain schedule that delivers, in an order in which copies exist before they
-// are passed on. Cost: linear in options.work.
+// Absent where local search does not take it: a path of several links, a chunk that a rank is sent twice or
+// holds from the start, no transfers, no work. Requires: a plain schedule that delivers, in an order in which
+// copies exist before they are passed on. Cost: linear in options.work.
 std::optional<Schedule> ImproveSchedule(const CopyProblem& problem, const Schedule& copies,
                                         const ImproveOptions& options);
 

@@ -266,8 +266,10 @@ StatusOr<Outcome> Oracle::AskCopies(const Question& question, int64_t work) {
     work -= answer.work;
     if (answer.verdict == Verdict::kFeasible) {
       Schedule schedule = CopiesOf(topology_, machine_, problem, answer.sends);
-      if (form_ == Form::kGather) schedule = RunBackwards(problem, schedule, false);
       Normalize(schedule);
+      if (form_ == Form::kGather)
+        schedule = Reverse(schedule, *request_.topology, request_.collective->WithChunks(question.chunks),
+                           TransferOp::kReduce);
       outcome.verdict = answer.verdict;
       outcome.how = "z3";
       outcome.made = Wrap(question.chunks, std::move(schedule));

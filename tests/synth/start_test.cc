@@ -70,18 +70,20 @@ TEST(GreedyFrom, ImprovesASumInTheOrderOfItsLinks) {
   EXPECT_LT(TimeOf(made, request), TimeOf(start, request));
 }
 
-// Local search accepts copies over direct links of which no rank gets two. Everything else is left to
-// greedy's own search.
+// Local search accepts copies over direct links of which no rank gets two, or one of what it holds: backwards
+// that would be a part counted twice. Everything else is left to greedy's own search.
 TEST(GreedyFrom, ImprovesOnlyWhatLocalSearchTakes) {
   const Topology mesh = LoadTopology("full-mesh:3").value();
   const Topology star = LoadTopology("nvswitch:3").value();
   struct Case {
     const char* name;
     const Topology& topology;
-    bool twice, taken;
+    std::optional<int32_t> also_to;  // rank 2 sends the chunk to this rank
+    bool taken;
   };
-  for (const Case& c : {Case{"once", mesh, false, true}, Case{"twice", mesh, true, false},
-                        Case{"through a switch", star, false, false}}) {
+  for (const Case& c :
+       {Case{"once", mesh, {}, true}, Case{"twice", mesh, 0, false}, Case{"back to the root", mesh, 1, false},
+        Case{"through a switch", star, {}, false}}) {
     const Collective collective = All(CollectiveKind::kBroadcast, 3);
     Schedule schedule;
     schedule.num_chunks = 1;
@@ -92,7 +94,7 @@ TEST(GreedyFrom, ImprovesOnlyWhatLocalSearchTakes) {
     };
     send(1, 0, 0);
     send(0, 2, 1);
-    if (c.twice) send(1, 2, 2);
+    if (c.also_to) send(2, *c.also_to, 2);
     Normalize(schedule);
     ASSERT_EQ(ToStatus(VerifySchedule(schedule, collective, c.topology)).message(), "") << c.name;
     const Phases phases =
