@@ -23,30 +23,27 @@ class NeighbourSearch {
   explicit NeighbourSearch(const Topology& topology)
       : topology_(topology), states_(static_cast<size_t>(topology.num_nodes())) {}
 
-  // Appends the row of `from`, with its paths as offsets until Finish.
+  // Appends the row of `from`.
   void AddRow(Rank from) {
     const NodeId source = topology_.NodeOf(from);
+    const size_t first = found_.size();
     ++row_;
-    found_.clear();
     int64_t width = 0;
     for (LinkId l : topology_.Out(source)) width = std::max(width, Width(l));
-    while (width > 0 && found_.size() + 1 < static_cast<size_t>(topology_.num_ranks())) {
+    while (width > 0 && found_.size() - first + 1 < static_cast<size_t>(topology_.num_ranks())) {
       FindPaths(source, width);
       width = NextWidth(width);
     }
-    std::ranges::sort(found_, {}, &FoundPath::rank);
-    for (const FoundPath& found : found_) {
-      table_.items_.push_back(
-          Neighbour{found.rank, std::span<const LinkId>(), found.width, found.latency_ps});
-      path_places_.emplace_back(found.path_first, found.path_size);
-    }
-    table_.first_.push_back(table_.items_.size());
+    std::ranges::sort(std::span(found_).subspan(first), {}, &FoundPath::rank);
+    table_.first_.push_back(found_.size());
   }
 
   NeighbourTable Finish() && {
     const std::span<const LinkId> paths(table_.paths_);
-    for (size_t i = 0; i < path_places_.size(); ++i)
-      table_.items_[i].path = paths.subspan(path_places_[i].first, path_places_[i].second);
+    table_.items_.reserve(found_.size());
+    for (const FoundPath& found : found_)
+      table_.items_.push_back(Neighbour{found.rank, paths.subspan(found.path_first, found.path_size),
+                                        found.width, found.latency_ps});
     return std::move(table_);
   }
 
@@ -152,11 +149,10 @@ class NeighbourSearch {
   const Topology& topology_;
   std::vector<State> states_;  // by node
   uint32_t row_ = 0, search_ = 0;
-  std::vector<FoundPath> found_;
+  std::vector<FoundPath> found_;  // of all rows
   std::vector<std::tuple<int64_t, int32_t, int32_t>> heap_;
   std::vector<std::pair<int64_t, int32_t>> left_out_;  // width and head of links too narrow for the search
   NeighbourTable table_;
-  std::vector<std::pair<size_t, size_t>> path_places_;  // first and size, of table_.items_
 };
 
 NeighbourTable GpuNeighbours(const Topology& topology) {

@@ -23,17 +23,14 @@ class BetweenMembers {
   BetweenMembers(const Topology& topology, std::span<const Rank> members)
       : topology_(topology),
         idle_(IsIdleGpu(topology, members)),
-        nodes_(static_cast<size_t>(topology.num_nodes())) {
+        nodes_(static_cast<size_t>(topology.num_nodes())),
+        kept_(nodes_.size(), false) {
     for (Rank r : members) nodes_[topology.NodeOf(r).index()].members = 1;
     for (Rank r : members)
       if (nodes_[topology.NodeOf(r).index()].order == kGone) Search(topology.NodeOf(r));
   }
 
-  std::vector<bool> Kept() const {
-    std::vector<bool> kept;
-    for (const State& node : nodes_) kept.push_back(node.kept);
-    return kept;
-  }
+  const std::vector<bool>& kept() const { return kept_; }
 
  private:
   struct State {
@@ -41,7 +38,6 @@ class BetweenMembers {
     int32_t lowest = kGone;  // the lowest `order` next to it or to a node below it
     int32_t parent = kGone;
     int32_t members = 0;  // among it and the nodes below it
-    bool kept = false;
   };
   NodeId Neighbour(NodeId n, size_t i) const {
     const std::span<const LinkId> out = topology_.Out(n);
@@ -79,17 +75,18 @@ class BetweenMembers {
       parent.lowest = std::min(parent.lowest, node.lowest);
       parent.members += node.members;
     }
-    nodes_[root.index()].kept = true;
+    kept_[root.index()] = true;
     for (size_t i = first + 1; i < met_.size(); ++i) {
-      State& node = nodes_[met_[i].index()];
-      const State& parent = nodes_[static_cast<size_t>(node.parent)];
-      node.kept = parent.kept && (node.members > 0 || node.lowest < parent.order);
+      const State& node = nodes_[met_[i].index()];
+      kept_[met_[i].index()] =
+          kept_[node.parent] && (node.members > 0 || node.lowest < nodes_[node.parent].order);
     }
   }
 
   const Topology& topology_;
   const std::vector<bool> idle_;
   std::vector<State> nodes_;
+  std::vector<bool> kept_;  // by node
   std::vector<NodeId> met_;
 };
 
@@ -106,25 +103,29 @@ std::vector<int32_t> Keep(const std::vector<Item>& items, const std::vector<bool
   return place;
 }
 
+// All nodes, but no links of those in `alone`.
+TopologySpec Without(const Topology& topology, const std::vector<bool>& alone) {
+  TopologySpec spec = topology.spec();
+  std::erase_if(spec.links, [&](const Link& l) { return alone[l.from.index()] || alone[l.to.index()]; });
+  return spec;
+}
+
 }  // namespace
 
 Topology WithoutRelays(const Topology& topology, std::span<const Rank> members) {
-  const std::vector<bool> idle = IsIdleGpu(topology, members);
-  TopologySpec spec = topology.spec();
-  std::erase_if(spec.links, [&](const Link& l) { return idle[l.from.index()] || idle[l.to.index()]; });
-  return Topology::Create(std::move(spec)).value();
+  return Topology::Create(Without(topology, IsIdleGpu(topology, members))).value();
 }
 
 std::optional<Topology> WithoutDeadEnds(const Topology& topology) {
-  const std::vector<bool> kept = BetweenMembers(topology, AllRanks(topology.num_ranks())).Kept();
-  TopologySpec spec = topology.spec();
-  std::erase_if(spec.links, [&](const Link& l) { return !kept[l.from.index()] || !kept[l.to.index()]; });
+  std::vector<bool> dead = BetweenMembers(topology, AllRanks(topology.num_ranks())).kept();
+  dead.flip();
+  TopologySpec spec = Without(topology, dead);
   if (spec.links.size() == topology.spec().links.size()) return std::nullopt;
   return Topology::Create(std::move(spec)).value();
 }
 
 Submachine MembersAlone(const Topology& topology, std::span<const Rank> members) {
-  const std::vector<bool> kept_node = BetweenMembers(topology, members).Kept();
+  const std::vector<bool> kept_node = BetweenMembers(topology, members).kept();
   const TopologySpec& whole = topology.spec();
   std::vector<bool> kept_host(whole.hosts.size(), false), kept_link(whole.links.size(), false);
   for (size_t n = 0; n < whole.nodes.size(); ++n)

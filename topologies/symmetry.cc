@@ -15,17 +15,20 @@
 namespace xccl {
 namespace {
 
-Status CheckPermutation(const Topology& topology, std::span<const NodeId> image) {
+// Sets the node that each is the image of. Errors: `image` is no permutation of like nodes.
+Status Invert(const Topology& topology, std::span<const NodeId> image, std::vector<NodeId>& before) {
   const size_t nodes = static_cast<size_t>(topology.num_nodes());
   if (image.size() != nodes)
     return InvalidInput(fmt::format("{} images; {} has {} nodes", image.size(), topology.name(), nodes));
-  std::vector<bool> taken(nodes, false);
+  constexpr NodeId kNone(-1);
+  before.assign(nodes, kNone);
   for (size_t n = 0; n < nodes; ++n) {
     const NodeId to = image[n], from(static_cast<int64_t>(n));
     if (to.value < 0 || to.index() >= nodes)
       return InvalidInput(fmt::format("takes node {} to {}; nodes are 0..{}", n, to.value, nodes - 1));
-    if (taken[to.index()]) return InvalidInput(fmt::format("takes two nodes to {}", topology.NodeName(to)));
-    taken[to.index()] = true;
+    if (before[to.index()] != kNone)
+      return InvalidInput(fmt::format("takes two nodes to {}", topology.NodeName(to)));
+    before[to.index()] = from;
     const Node &a = topology.node(from), &b = topology.node(to);
     if (a.kind != b.kind || a.multicast != b.multicast || a.reduce != b.reduce)
       return InvalidInput(
@@ -37,9 +40,8 @@ Status CheckPermutation(const Topology& topology, std::span<const NodeId> image)
 }  // namespace
 
 StatusOr<std::vector<LinkId>> LinkImages(const Topology& topology, std::span<const NodeId> image) {
-  XCCL_RETURN_IF_ERROR(CheckPermutation(topology, image));
-  std::vector<NodeId> before(image.size());
-  for (size_t n = 0; n < image.size(); ++n) before[image[n].index()] = NodeId(static_cast<int64_t>(n));
+  std::vector<NodeId> before;
+  XCCL_RETURN_IF_ERROR(Invert(topology, image, before));
   const auto numbers = [&](LinkId l) {
     const Link& link = topology.link(l);
     return std::tuple(link.bandwidth_bytes_per_s, link.latency_ps, link.overhead_ps);

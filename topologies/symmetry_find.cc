@@ -10,10 +10,12 @@
 // A work limit, linear in nodes + links, bounds each search and all of them together.
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <tuple>
 
+#include "base/graph/grouped.h"
 #include "topologies/symmetry.h"
 
 namespace xccl {
@@ -39,7 +41,9 @@ struct BondedNode {
 
 class Graph {
  public:
-  explicit Graph(const Topology& topology) : first_(static_cast<size_t>(topology.num_nodes()) + 1, 0) {
+  explicit Graph(const Topology& topology) {
+    std::vector<int32_t>& first = neighbours_.first;
+    first.assign(static_cast<size_t>(topology.num_nodes()) + 1, 0);
     // Each link gives one entry per end; once sorted, the entries of one bond are adjacent.
     std::vector<std::tuple<int32_t, int32_t, bool, int64_t, int64_t, int64_t>> ends;
     for (const Link& l : topology.spec().links) {
@@ -57,34 +61,29 @@ class Graph {
         for (int64_t number : {int64_t{outward}, bandwidth, latency, overhead})
           hash = Mix(hash * 31 + static_cast<uint64_t>(number) + 1);
       }
-      hashes.emplace_back(hash, neighbours_.size());
-      neighbours_.push_back({w, 0});
-      ++first_[static_cast<size_t>(u) + 1];
+      hashes.emplace_back(hash, neighbours_.items.size());
+      neighbours_.items.push_back({w, 0});
+      ++first[static_cast<size_t>(u) + 1];
     }
-    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    std::partial_sum(first.begin(), first.end(), first.begin());
     std::sort(hashes.begin(), hashes.end());
     int32_t bond = 0;
     for (size_t i = 0; i < hashes.size(); ++i) {
       if (i > 0 && hashes[i].first != hashes[i - 1].first) ++bond;
-      neighbours_[hashes[i].second].bond = bond;
+      neighbours_.items[hashes[i].second].bond = bond;
     }
   }
-  std::span<const BondedNode> Of(int32_t node) const {
-    return std::span(neighbours_)
-        .subspan(static_cast<size_t>(first_[node]), static_cast<size_t>(first_[node + 1] - first_[node]));
-  }
+  std::span<const BondedNode> Of(int32_t node) const { return neighbours_[node]; }
   // The bond between two nodes, or -1.
   int32_t Bond(int32_t a, int32_t b) const {
     const std::span<const BondedNode> of = Of(a);
-    const auto it = std::lower_bound(of.begin(), of.end(), b,
-                                     [](const BondedNode& n, int32_t node) { return n.node < node; });
+    const auto it = std::ranges::lower_bound(of, b, {}, &BondedNode::node);
     return it != of.end() && it->node == b ? it->bond : -1;
   }
-  int64_t size() const { return static_cast<int64_t>(first_.size() + neighbours_.size()); }
+  int64_t size() const { return static_cast<int64_t>(neighbours_.first.size() + neighbours_.items.size()); }
 
  private:
-  std::vector<int32_t> first_;
-  std::vector<BondedNode> neighbours_;  // by node, then neighbour
+  Grouped<BondedNode> neighbours_;  // by node, in the order of neighbours
 };
 
 // Colours, as hashes, such that nodes of one colour have equally coloured neighbours over equal bonds
@@ -199,16 +198,14 @@ class Search {
   // Sets candidates_ for w, best first. u is a mapped neighbour of w, or -1.
   void Candidates(int32_t u, int32_t w) {
     candidates_.clear();
-    const auto add = [&](int64_t x) {
-      if (x < 0 || x >= static_cast<int64_t>(map_.size())) return;
-      const int32_t to = static_cast<int32_t>(x);
+    const auto add = [&](int32_t to) {
       if (u >= 0 && graph_.Bond(map_[u], to) != graph_.Bond(u, w)) return;
       if (std::find(candidates_.begin(), candidates_.end(), to) == candidates_.end() && Fits(w, to))
         candidates_.push_back(to);
     };
     AddPreferred(u, w, add);
     if (u < 0) {
-      for (size_t x = 0; x < map_.size() && candidates_.size() < 2; ++x) add(static_cast<int64_t>(x));
+      for (size_t x = 0; x < map_.size() && candidates_.size() < 2; ++x) add(static_cast<int32_t>(x));
       return;
     }
     const int32_t bond = graph_.Bond(u, w);
@@ -222,14 +219,13 @@ class Search {
   template <typename Add>
   void AddPreferred(int32_t u, int32_t w, Add add) const {
     const int64_t of_parent = u >= 0 ? int64_t{map_[u]} - u : 0;
-    if (topology_.IsGpu(NodeId(w))) {
-      add(int64_t{w} + displacement_);
-      add(int64_t{w} + of_parent);
-    } else {
-      add(w);
-      add(int64_t{w} + of_parent);
-      add(int64_t{w} + displacement_);
-    }
+    const auto moved = [&](int64_t by) {
+      if (w + by >= 0 && w + by < static_cast<int64_t>(map_.size())) add(static_cast<int32_t>(w + by));
+    };
+    const bool gpu = topology_.IsGpu(NodeId(w));
+    moved(gpu ? displacement_ : 0);
+    moved(of_parent);
+    if (!gpu) moved(displacement_);
   }
 
   // Maps those neighbours of the next mapped node that have a preferred image.
@@ -238,10 +234,8 @@ class Search {
     for (const BondedNode& n : graph_.Of(u)) {
       if (map_[n.node] >= 0) continue;
       int32_t best = -1;
-      AddPreferred(u, n.node, [&](int64_t x) {
-        if (best >= 0 || x < 0 || x >= static_cast<int64_t>(map_.size())) return;
-        const int32_t to = static_cast<int32_t>(x);
-        if (graph_.Bond(map_[u], to) == n.bond && Fits(n.node, to)) best = to;
+      AddPreferred(u, n.node, [&](int32_t to) {
+        if (best < 0 && graph_.Bond(map_[u], to) == n.bond && Fits(n.node, to)) best = to;
       });
       if (best < 0) continue;
       decisions_.push_back({u, n.node, 1, trail_.size(), head_, scan_});
@@ -334,15 +328,11 @@ bool KeepsDisplacement(const Topology& topology, const std::vector<int32_t>& h) 
 SymmetryGroup FindTranslations(const Topology& topology) {
   const Graph graph(topology);
   const std::vector<uint64_t> colour = Colour(topology, graph);
-  std::vector<uint64_t> of_ranks;
+  std::map<uint64_t, int64_t> ranks_of_colour;
   for (int32_t r = 0; r < topology.num_ranks(); ++r)
-    of_ranks.push_back(colour[topology.NodeOf(Rank(r)).index()]);
-  std::sort(of_ranks.begin(), of_ranks.end());
+    ++ranks_of_colour[colour[topology.NodeOf(Rank(r)).index()]];
   int64_t largest = 0;  // an upper bound on the group's order
-  for (size_t i = 0, j = 0; i < of_ranks.size(); i = j) {
-    while (j < of_ranks.size() && of_ranks[j] == of_ranks[i]) ++j;
-    largest = std::gcd(largest, static_cast<int64_t>(j - i));
-  }
+  for (const auto& [unused, ranks] : ranks_of_colour) largest = std::gcd(largest, ranks);
 
   SymmetryGroup group(topology);
   const int32_t seed = topology.NodeOf(Rank(0)).value;
