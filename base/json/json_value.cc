@@ -35,7 +35,7 @@ struct Columns {
     for (size_t i = 0; i <= entries; ++i) first[i] = static_cast<int64_t>(i);
     bare.assign(entries, 1);
   }
-  int64_t size() const { return static_cast<int64_t>(first.empty() ? items.size() : first.size() - 1); }
+  IntegerLists Lists() const { return {items, first, bare}; }
 };
 
 }  // namespace
@@ -155,13 +155,13 @@ class TreeBuilder : public nlohmann::json_sax<json> {
   }
   static JsonNode::Array Entries(const Columns& columns) {
     JsonNode::Array entries;
-    for (int64_t i = 0; i < columns.size(); ++i) {
-      if (columns.first.empty() || columns.bare[i] != 0) {
-        entries.push_back({columns.items[columns.first.empty() ? i : columns.first[i]]});
+    const IntegerLists lists = columns.Lists();
+    for (int64_t i = 0; i < lists.size(); ++i) {
+      if (lists.IsBare(i)) {
+        entries.push_back({lists[i][0]});
       } else {
         auto list = std::make_unique<Columns>();
-        list->items.assign(columns.items.begin() + columns.first[i],
-                           columns.items.begin() + columns.first[i + 1]);
+        list->items.assign(lists[i].begin(), lists[i].end());
         entries.push_back({std::move(list)});
       }
     }
@@ -295,7 +295,7 @@ StatusOr<std::span<const int64_t>> JsonValue::Integers(int64_t low, int64_t high
 StatusOr<IntegerLists> JsonValue::Lists(int64_t low, int64_t high) const {
   const Columns* columns = node_->columns();
   if (!columns) return WrongKind("an array of lists of whole numbers that fit 64 bits");
-  const IntegerLists lists{columns->items, columns->first, columns->bare};
+  const IntegerLists lists = columns->Lists();
   for (int64_t i = 0; i < lists.size(); ++i)
     for (int64_t item : lists[i])
       if (item < low || item > high)
@@ -305,7 +305,7 @@ StatusOr<IntegerLists> JsonValue::Lists(int64_t low, int64_t high) const {
 
 StatusOr<std::vector<JsonValue>> JsonValue::Items() const {
   std::vector<JsonValue> items;
-  if (const Columns* columns = node_->columns(); columns && columns->size() == 0) return items;
+  if (const Columns* columns = node_->columns(); columns && columns->Lists().size() == 0) return items;
   const JsonNode::Array* array = node_->array();
   if (!array) return WrongKind("an array of other values");
   items.reserve(array->size());

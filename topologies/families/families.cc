@@ -196,9 +196,8 @@ void AddFamily(const Family& family, const Place& place, TopologySpec& spec) {
   switch (family.kind) {
     case FamilyKind::kNvswitch: {
       const std::string id = place.host ? family.id : place.prefix + family.id;
-      const NodeId nvswitch = AddNode(NodeKind::kSwitch, id, place.host, spec);
-      spec.nodes.back().multicast = family.multicast;
-      spec.nodes.back().reduce = family.reduce;
+      const NodeId nvswitch =
+          AddNode(NodeKind::kSwitch, id, place.host, spec, family.multicast, family.reduce);
       for (int64_t g = 0; g < gpus; ++g) AddCable(gpu(g), nvswitch, family.links[0], spec);
       break;
     }

@@ -83,8 +83,9 @@ Status CheckSize(const TopologySize& size) {
   return check(size.links, kMaxLinks, "links");
 }
 
-NodeId AddNode(NodeKind kind, std::string id, std::optional<HostId> host, TopologySpec& spec) {
-  spec.nodes.push_back(Node{kind, std::move(id), host, false, false});
+NodeId AddNode(NodeKind kind, std::string id, std::optional<HostId> host, TopologySpec& spec, bool multicast,
+               bool reduce) {
+  spec.nodes.push_back(Node{kind, std::move(id), host, multicast, reduce});
   return NodeId(static_cast<int64_t>(spec.nodes.size()) - 1);
 }
 
@@ -197,10 +198,7 @@ class NetworkAdder {
   }
   NodeId Switch(std::string id) {
     if (!place_.host) id = place_.prefix + id;
-    const NodeId added = AddNode(NodeKind::kSwitch, std::move(id), place_.host, spec_);
-    spec_.nodes.back().multicast = network_.multicast;
-    spec_.nodes.back().reduce = network_.reduce;
-    return added;
+    return AddNode(NodeKind::kSwitch, std::move(id), place_.host, spec_, network_.multicast, network_.reduce);
   }
   void Attach(std::span<const NodeId> endpoints, std::span<const NodeId> leaves) {
     const auto count = static_cast<int64_t>(endpoints.size());

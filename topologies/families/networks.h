@@ -40,7 +40,8 @@ struct Place {
   int64_t first_gpu = 0;       // the number of the first GPU added
 };
 
-NodeId AddNode(NodeKind kind, std::string id, std::optional<HostId> host, TopologySpec& spec);
+NodeId AddNode(NodeKind kind, std::string id, std::optional<HostId> host, TopologySpec& spec,
+               bool multicast = false, bool reduce = false);
 void AddLink(NodeId from, NodeId to, const LinkNumbers& numbers, TopologySpec& spec);
 // Adds two links, the forward one first.
 void AddCable(NodeId a, NodeId b, const LinkNumbers& numbers, TopologySpec& spec);

@@ -3,9 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <charconv>
+#include <iterator>
 
 #include "base/strings.h"
 #include "base/units.h"
@@ -59,29 +58,16 @@ int64_t GpuLinkBytesPerS(const GpuArch& arch) {
 bool HasNvls(const GpuArch& arch) { return arch.sm && *arch.sm >= 90; }
 
 PcieSpeed ParsePcieSpeed(std::string_view speed) {
-  struct Generation {
-    std::string_view giga_transfers;
-    int64_t per_lane;  // NCCL's rate in 100 Mbit/s, as bytes per second
-  };
-  constexpr int64_t kRate = 12'500'000;
-  static constexpr std::array<Generation, 6> kGenerations = {{{"2.5", 15 * kRate},
-                                                              {"5", 30 * kRate},
-                                                              {"8", 60 * kRate},
-                                                              {"16", 120 * kRate},
-                                                              {"32", 240 * kRate},
-                                                              {"64", 480 * kRate}}};
+  constexpr std::string_view kGigaTransfers[] = {"2.5", "5", "8", "16", "32", "64"};
   const std::string_view text = Trim(speed);
-  size_t digits = 0;
-  while (digits < text.size() &&
-         (std::isdigit(static_cast<unsigned char>(text[digits])) || text[digits] == '.'))
-    ++digits;
+  const size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
   std::string_view number = text.substr(0, digits);
   if (number.ends_with(".0")) number.remove_suffix(2);
   const std::string_view unit = Trim(text.substr(digits));
-  for (const Generation& g : kGenerations)
-    if (number == g.giga_transfers && unit.starts_with("GT/s"))
-      return PcieSpeed{g.per_lane, unit == "GT/s" || unit == "GT/s PCIe", true};
-  return PcieSpeed{60 * kRate, false, false};
+  for (size_t g = 0; g < std::size(kGigaTransfers); ++g)
+    if (number == kGigaTransfers[g] && unit.starts_with("GT/s"))
+      return PcieSpeed{kFirstPcieBytesPerS << g, unit == "GT/s" || unit == "GT/s PCIe", true};
+  return PcieSpeed{kFirstPcieBytesPerS << 2, false, false};
 }
 
 CpuLink CpuLinkOf(const CpuModel& cpu) {

@@ -37,6 +37,9 @@ struct PcieSpeed {
 };
 PcieSpeed ParsePcieSpeed(std::string_view speed);
 inline constexpr int64_t kPcieLanes = 16;  // assumed where the width is absent or 0
+// One lane of the first generation; each doubles it. The fallback has 16 lanes of the third, 8 GT/s.
+inline constexpr int64_t kFirstPcieBytesPerS = 187'500'000;
+inline constexpr int64_t kFallbackPcieBytesPerS = kPcieLanes * (kFirstPcieBytesPerS << 2);
 
 // Identifies a host's CPU, which decides the bandwidth between its NUMA nodes.
 struct CpuModel {

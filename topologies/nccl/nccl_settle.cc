@@ -11,7 +11,6 @@ namespace xccl {
 namespace {
 
 constexpr int32_t kMaxGpusPerSwitch = 1024;
-constexpr int64_t kFallbackPcieBytesPerS = 12'000'000'000;  // 16 lanes of 8 GT/s
 
 bool IsGpuClass(std::string_view pci_class) {
   return pci_class.starts_with("0x03") || pci_class.starts_with("0x12");

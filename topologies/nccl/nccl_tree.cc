@@ -111,6 +111,12 @@ class NcclTreeReader {
     return std::nullopt;
   }
 
+  // Absent where the attribute is -1, too.
+  std::optional<int32_t> Number(pugi::xml_node node, const char* name, int64_t high) {
+    const std::optional<int64_t> value = Integer(node, name, -1, high);
+    return value && *value >= 0 ? std::optional(static_cast<int32_t>(*value)) : std::nullopt;
+  }
+
   uint64_t Hex16(pugi::xml_node node, const char* name) {
     std::string_view text = node.attribute(name).value();
     if (text.starts_with("0x")) text.remove_prefix(2);
@@ -204,16 +210,12 @@ class NcclTreeReader {
                        "number",
                        text.value()));
     item.bandwidth_bytes_per_s = lanes * speed.bytes_per_s_per_lane;
-    item.one_slow_lane =
-        lanes == 1 && speed.bytes_per_s_per_lane == ParsePcieSpeed("2.5 GT/s").bytes_per_s_per_lane;
+    item.one_slow_lane = item.bandwidth_bytes_per_s == kFirstPcieBytesPerS;
   }
 
   void ReadGpu(pugi::xml_node node, NcclItem& item) {
-    const auto non_negative = [](std::optional<int64_t> value) -> std::optional<int32_t> {
-      return value && *value >= 0 ? std::optional(static_cast<int32_t>(*value)) : std::nullopt;
-    };
-    item.dev = non_negative(Integer(node, "dev", -1, kMaxCount));
-    item.rank = non_negative(Integer(node, "rank", -1, INT32_MAX));
+    item.dev = Number(node, "dev", kMaxCount);
+    item.rank = Number(node, "rank", INT32_MAX);
     const std::optional<int64_t> sm = Integer(node, "sm", 0, 100'000);
     if (const std::string_view gcn = node.attribute("gcn").value(); !gcn.empty())
       item.arch = GpuArchOfGcn(gcn);
@@ -231,8 +233,7 @@ class NcclTreeReader {
 
   void ReadNet(pugi::xml_node node, NcclItem& item) {
     item.name = node.attribute("name").value();
-    if (const auto dev = Integer(node, "dev", -1, kMaxCount); dev && *dev >= 0)
-      item.dev = static_cast<int32_t>(*dev);
+    item.dev = Number(node, "dev", kMaxCount);
     int64_t mbps = Integer(node, "speed", INT32_MIN, 1'000'000'000).value_or(0);
     if (mbps <= 0) {
       Warn(node, fmt::format("net without speed; {} Mbit/s assumed, as NCCL does", kDefaultNetMbps));

@@ -174,11 +174,8 @@ Status ReadGpus(const NvidiaSmiTexts& texts, const LoadOptions& options, std::ve
     device.arch = sm.ok() ? GpuArch{static_cast<int32_t>(*sm), ""} : *flag;
     const StatusOr<int64_t> generation = ParseInteger(fields[2], 1, 6),
                             width = ParseInteger(fields[3], 1, 32);
-    if (generation.ok() && width.ok()) {
-      constexpr std::string_view kRates[] = {"2.5", "5", "8", "16", "32", "64"};
-      device.pcie_bytes_per_s =
-          *width * ParsePcieSpeed(fmt::format("{} GT/s", kRates[*generation - 1])).bytes_per_s_per_lane;
-    }
+    if (generation.ok() && width.ok())
+      device.pcie_bytes_per_s = *width * (kFirstPcieBytesPerS << (*generation - 1));
   }
   return OkStatus();
 }
@@ -339,7 +336,7 @@ class SmiTopologyBuilder {
       spec_.warnings.push_back(
           fmt::format("nvidia-smi topo -m: the PCIe link of {} is not known; 12GB/s assumed", d.name));
     }
-    return kPcieLanes * ParsePcieSpeed("8 GT/s").bytes_per_s_per_lane;
+    return kFallbackPcieBytesPerS;
   }
   Groups GroupsOf(const std::set<DeviceLink::Kind>& kinds) {
     Groups groups(devices_.size());

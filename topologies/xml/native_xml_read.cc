@@ -169,9 +169,7 @@ Status Reader::ReadNodes(pugi::xml_node element, NodeKind kind, ScopeIndex scope
   for (int64_t i = 0; i < count; ++i) {
     std::string own = counted ? id + std::to_string(i) : id;
     XCCL_RETURN_IF_ERROR(Check(element, CheckNodeName(own)));
-    AddNode(kind, std::move(own), in.host, spec_);
-    spec_.nodes.back().multicast = multicast;
-    spec_.nodes.back().reduce = reduce;
+    AddNode(kind, std::move(own), in.host, spec_, multicast, reduce);
   }
   return Update(element);
 }
