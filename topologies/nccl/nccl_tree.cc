@@ -285,23 +285,27 @@ Status NcclSystem::At(size_t offset, std::string_view message) const {
 }
 
 void NcclSystem::Warn(size_t offset, std::string warning) {
-  const auto known = std::ranges::find(warnings_, warning, &Warning::text);
-  if (known == warnings_.end()) {
-    warnings_.push_back(Warning{std::move(warning), offset, 1});
-  } else {
-    ++known->count;
-    known->offset = std::min(known->offset, offset);
-  }
+  Warning& known =
+      warnings_.try_emplace(std::move(warning), Warning{offset, warnings_.size(), 0}).first->second;
+  ++known.count;
+  known.offset = std::min(known.offset, offset);
 }
 
 std::vector<std::string> NcclSystem::Warnings() const {
-  std::vector<Warning> sorted = warnings_;
-  std::ranges::stable_sort(sorted, {}, &Warning::offset);
+  std::map<std::pair<size_t, size_t>, std::string> sorted;
+  for (const auto& [what, warning] : warnings_)
+    sorted[{warning.offset, warning.order}] =
+        warning.count > 1 ? fmt::format("{} ({} times)", what, warning.count) : what;
   std::vector<std::string> lines;
-  for (const Warning& warning : sorted)
-    lines.push_back(fmt::format("{}: {}{}", ToString(LocationOfOffset(file, text, warning.offset)),
-                                warning.text,
-                                warning.count > 1 ? fmt::format(" ({} times)", warning.count) : ""));
+  Location at{std::string(file)};
+  size_t reached = 0;
+  for (const auto& [place, what] : sorted) {
+    const Location on = LocationOfOffset(file, text.substr(reached), place.first - reached);
+    at.column = on.line == 1 ? at.column + on.column - 1 : on.column;
+    at.line += on.line - 1;
+    reached = place.first;
+    lines.push_back(fmt::format("{}: {}", ToString(at), what));
+  }
   return lines;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -77,11 +78,10 @@ struct NcclSystem {
 
  private:
   struct Warning {
-    std::string text;
-    size_t offset;
+    size_t offset, order;  // its first place, and its place among the texts
     int64_t count;
   };
-  std::vector<Warning> warnings_;
+  std::map<std::string, Warning> warnings_;  // by text
 };
 
 // Errors: kInvalidInput "file:line:column: ..." for malformed XML, a missing <system>, or a malformed number.

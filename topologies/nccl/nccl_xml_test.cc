@@ -327,6 +327,19 @@ TEST(NcclXml, Rejections) {
   for (const Case& c : cases) EXPECT_EQ(Read(c.text, c.options), c.expected) << c.name;
 }
 
+TEST(NcclXml, EveryWarningCostsAsMuch) {
+  constexpr int kUnknown = 100'000;
+  std::string inside = Gpu(0) + Gpu(1);
+  for (int i = 0; i < kUnknown; ++i) inside += fmt::format("<x{}/>\n", i);
+  const StatusOr<Topology> t = ReadNcclXml(System(inside), "box.xml");
+  ASSERT_TRUE(t.ok()) << t.status().message();
+  ASSERT_EQ(t->spec().warnings.size(), size_t{kUnknown});
+  EXPECT_EQ(t->spec().warnings.front(), fmt::format("box.xml:1:{}: unknown element <x0> left out",
+                                                    System(Gpu(0) + Gpu(1)).find("</cpu>") + 1));
+  EXPECT_EQ(t->spec().warnings.back(),
+            fmt::format("box.xml:{}:1: unknown element <x99999> left out", kUnknown));
+}
+
 TEST(NcclXml, DeepNestingIsRefused) {
   std::string open, close;
   for (int i = 0; i < 5000; ++i) {
