@@ -79,12 +79,8 @@ class CandidateSearch {
     if (request_.start != nullptr) return FromStart(*request_.start);
     const bool sums_everywhere =
         IsAllreduce(request_.collective->kind()) || request_.collective->kind() == CollectiveKind::kCustom;
-    if (request_.collective->Reduces() && sums_everywhere) {
-      XCCL_RETURN_IF_ERROR(TryCuts(SumAt::kCenter));
-      XCCL_RETURN_IF_ERROR(TryCuts(SumAt::kEach));
-    } else {
-      XCCL_RETURN_IF_ERROR(TryCuts(SumAt::kEach));
-    }
+    if (request_.collective->Reduces() && sums_everywhere) XCCL_RETURN_IF_ERROR(TryCuts(SumAt::kCenter));
+    XCCL_RETURN_IF_ERROR(TryCuts(SumAt::kEach));
     if (best_) {
       best_->exact = MeetsBound(best_ps_, bound_);
       return *std::move(best_);
@@ -102,14 +98,14 @@ class CandidateSearch {
                                                           request_.size_bytes, request_.model, SumAt::kEach));
     const greedy::ImproveOptions improve{
         .seed = request_.seed, .goal_ps = bound_.bound_ps, .work = left_ / 2};
-    if (phases.has_spread && !phases.has_gather) {
-      if (std::optional<Schedule> better = greedy::ImproveSchedule(phases.spread, plain, improve))
-        Consider(start.collective, *std::move(better));
-    } else if (phases.has_gather && !phases.has_spread) {
+    if (phases.has_gather != phases.has_spread) {
       // Sums are copies on the reversed machine, played backwards.
-      const Schedule copies = Reverse(plain, reversed_, start.collective, TransferOp::kCopy);
-      if (const std::optional<Schedule> better = greedy::ImproveSchedule(phases.gather, copies, improve))
-        Consider(start.collective, Reverse(*better, topology_, start.collective, TransferOp::kReduce));
+      const bool sums = phases.has_gather;
+      std::optional<Schedule> better = greedy::ImproveSchedule(
+          sums ? phases.gather : phases.spread,
+          sums ? Reverse(plain, reversed_, start.collective, TransferOp::kCopy) : plain, improve);
+      if (better && sums) better = Reverse(*better, topology_, start.collective, TransferOp::kReduce);
+      if (better) Consider(start.collective, *std::move(better));
     }
     left_ /= 4;
     // A search runs to its end once it has begun.
@@ -202,18 +198,14 @@ class CandidateSearch {
         .improve_work = request_.limits.chunks && !both ? 2 * std::max<int64_t>(0, left_) : 0,
         .stopped = deadline_};
     std::optional<SearchResult> gather, spread;
-    int64_t work = 0;
-    if (phases.has_gather) {
-      gather = find(phases.gather, options, work);
+    const auto search = [&](const CopyProblem& problem, std::optional<SearchResult>& result) {
+      int64_t work = 0;
+      result = find(problem, options, work);
       left_ -= work;
-      if (!gather) return false;
-    }
-    work = 0;
-    if (phases.has_spread) {
-      spread = find(phases.spread, options, work);
-      left_ -= work;
-      if (!spread) return false;
-    }
+      return result.has_value();
+    };
+    if (phases.has_gather && !search(phases.gather, gather)) return false;
+    if (phases.has_spread && !search(phases.spread, spread)) return false;
     tight_ = (!gather || gather->tight) && (!spread || spread->tight);
     Schedule schedule;
     if (gather) {

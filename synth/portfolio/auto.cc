@@ -1,10 +1,64 @@
 #include "synth/portfolio/auto.h"
 
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "ir/bounds/bound.h"
+#include "synth/common/members_alone.h"
 #include "synth/common/serves.h"
 #include "synth/portfolio/portfolio.h"
-#include "synth/portfolio/some_ranks.h"
+#include "topologies/submachine.h"
 
 namespace xccl {
+namespace {
+
+constexpr double kNearBound = 1.01;  // times the bound: relays have little to gain
+
+// Does a rank that is no member have a link in and a link out?
+bool CanRelay(const Topology& topology, std::span<const Rank> members) {
+  std::vector<bool> idle(static_cast<size_t>(topology.num_ranks()), true);
+  for (Rank r : members) idle[r.index()] = false;
+  for (int32_t r = 0; r < topology.num_ranks(); ++r)
+    if (const NodeId n = topology.NodeOf(Rank(r));
+        idle[static_cast<size_t>(r)] && !topology.In(n).empty() && !topology.Out(n).empty())
+      return true;
+  return false;
+}
+
+// A collective of some ranks of a machine: the plan made as if there were no other ranks. Where another rank
+// can relay and more than a percent is to be gained, the whole machine is planned on as well, and the faster
+// plan is kept. Requires: some rank takes no part.
+StatusOr<Synthesis> PlanSomeRanks(const SynthesisRequest& request, std::span<const Engine> engines) {
+  const Submachine alone = MembersAlone(*request.topology, request.collective->ranks());
+  const Collective collective = OnMembersAlone(*request.collective, alone);
+  if (!CheckReachable(alone.topology, collective).ok()) return TryEngines(request, engines);
+  SynthesisRequest smaller = request;
+  smaller.topology = &alone.topology;
+  smaller.collective = &collective;
+  smaller.start = nullptr;
+  smaller.bound = nullptr;
+  smaller.graphs = nullptr;
+  StatusOr<Synthesis> made = TryEngines(smaller, engines);
+  if (!made.ok()) return TryEngines(request, engines);
+  const bool proved = made->exact;
+  StatusOr<Synthesis> best = OnWholeMachine(std::move(*made), alone, *request.collective);
+  if (!best.ok() || !best->simulation) return TryEngines(request, engines);
+  if (!CanRelay(*request.topology, request.collective->ranks())) return best;
+  best->note += ", both of its ranks alone";
+  XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
+  best->exact = proved && MeetsBound(best->simulation->time_ps, bound);
+  const double worth_ps = static_cast<double>(bound.bound_ps) * kNearBound;
+  if (static_cast<double>(best->simulation->time_ps) <= worth_ps) return best;
+  SynthesisRequest whole = request;
+  whole.bound = &bound;
+  StatusOr<Synthesis> relayed = TryEngines(whole, engines);
+  if (!relayed.ok()) return relayed.status().code() == StatusCode::kBug ? relayed : best;
+  if (!relayed->simulation || relayed->simulation->time_ps >= best->simulation->time_ps) return best;
+  return relayed;
+}
+
+}  // namespace
 
 Engine AutoEngine(EngineTable table) {
   return {.name = kDefaultEngine,
@@ -16,11 +70,8 @@ Engine AutoEngine(EngineTable table) {
           .serves = [](const SynthesisRequest& request) { return CheckMembers(kDefaultEngine, request); },
           .make =
               [table](const SynthesisRequest& request) {
-                const auto make = [table](const SynthesisRequest& asked) {
-                  return TryEngines(asked, table());
-                };
                 const bool all = request.collective->num_members() == request.topology->num_ranks();
-                return all ? make(request) : PlanSomeRanks(request, make);
+                return all ? TryEngines(request, table()) : PlanSomeRanks(request, table());
               }};
 }
 

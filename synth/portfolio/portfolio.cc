@@ -82,7 +82,7 @@ class Portfolio {
     request_.bound = &bound_;
     const int64_t limit = request_.limits.work_units > 0 ? request_.limits.work_units : kDefaultWork;
     TryNearBound();
-    if (!IsDone() && !(best_ && IsOutOfTime())) TryOthers(limit);
+    if (!IsDone() && !(best_ && deadline_())) TryOthers(limit);
     if (bug_) return *bug_;
     if (!best_) return Refusal();
     best_->note = Note();
@@ -96,7 +96,7 @@ class Portfolio {
     std::vector<const Engine*> rows;
     for (const Engine& engine : engines_)
       if (engine.near_bound > 0) rows.push_back(&engine);
-    std::ranges::stable_sort(rows, {}, [](const Engine* row) { return row->near_bound; });
+    std::ranges::stable_sort(rows, {}, &Engine::near_bound);
     for (const Engine* const row : rows) {
       if (best_ && IsGoodEnough()) return;
       std::optional<Candidate> candidate = Ask(*row);
@@ -119,7 +119,7 @@ class Portfolio {
     int64_t left = limit;
     bool first = true;
     for (const Candidate& candidate : others_) {
-      if (best_ && (candidate.offer.time_ps > kHopeless * best_ps_ || IsOutOfTime())) break;
+      if (best_ && (candidate.offer.time_ps > kHopeless * best_ps_ || deadline_())) break;
       const int64_t most = IsSearchOfFewChunks(candidate) ? kSearchOfFewChunks * limit
                            : first                        ? kFirstPlan * limit
                                                           : left;
@@ -182,7 +182,6 @@ class Portfolio {
     }
   }
 
-  bool IsOutOfTime() const { return deadline_ && deadline_(); }
   bool IsLarge() const { return request_.collective->num_members() > kLarge; }
   bool HasSwitches() const { return request_.topology->num_nodes() > request_.topology->num_ranks(); }
   bool IsWithin(double ratio) const { return best_ps_ <= static_cast<double>(bound_.bound_ps) * ratio; }
@@ -260,7 +259,7 @@ class Portfolio {
 
   SynthesisRequest request_;  // with the bound and, from TryOthers on, the graphs
   const std::span<const Engine> engines_;
-  const std::function<bool()> deadline_;
+  const Deadline deadline_;
   std::optional<RankGraphs> graphs_;
   Bound bound_;
   std::vector<Status> refusals_ = {InvalidInput("none serves it")};
