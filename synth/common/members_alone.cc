@@ -11,15 +11,13 @@ namespace {
 
 constexpr int64_t kMostTransfers = 4'000'000;
 
-Rank OnAlone(Rank r, const Submachine& alone) {
-  return Rank(std::ranges::lower_bound(alone.rank, r) - alone.rank.begin());
-}
-
 }  // namespace
 
 Collective OnMembersAlone(const Collective& whole, const Submachine& alone) {
   CollectiveSpec spec = whole.spec();
-  const auto renumber = [&](Rank& r) { r = OnAlone(r, alone); };
+  const auto renumber = [&](Rank& r) {
+    r = Rank(std::ranges::lower_bound(alone.rank, r) - alone.rank.begin());
+  };
   for (Rank& r : spec.ranks) renumber(r);
   if (spec.root) renumber(*spec.root);
   for (auto& [from, to] : spec.pairs) {

@@ -60,16 +60,9 @@ Schedule KeepTrees(const Schedule& schedule, const CopyGoal& goal) {
       for (Rank r : goal.members) needed.Set(r.value, c);
     }
   }
-  const auto like = [&](int64_t transfers) {
-    Schedule empty;
-    empty.num_chunks = schedule.num_chunks;
-    empty.symmetry = schedule.symmetry;
-    empty.paths = schedule.paths;
-    empty.Reserve(transfers);
-    return empty;
-  };
-  // Forwards: finds which single (transfer, chunk) is a first arrival.
-  Schedule single = like(schedule.size());
+  // Forwards: finds which single chunks of transfers are first arrivals.
+  std::vector<Transfer> arrivals;
+  arrivals.reserve(static_cast<size_t>(schedule.size()));
   for (int64_t t = 0; t < schedule.size(); ++t) {
     Transfer transfer = schedule.at(t);
     const int32_t end = transfer.first.value + transfer.count;
@@ -78,20 +71,25 @@ Schedule KeepTrees(const Schedule& schedule, const CopyGoal& goal) {
       if (held.Get(transfer.dst.value, c)) continue;
       held.Set(transfer.dst.value, c);
       transfer.first = ChunkId(c);
-      single.Add(transfer);
+      arrivals.push_back(transfer);
     }
   }
-  // Backwards: finds which of them any rank needs.
-  std::vector<bool> keep(static_cast<size_t>(single.size()), false);
-  for (int64_t t = single.size() - 1; t >= 0; --t) {
-    const Transfer transfer = single.at(t);
-    if (!needed.Get(transfer.dst.value, transfer.first.value)) continue;
-    needed.Set(transfer.src.value, transfer.first.value);
-    keep[static_cast<size_t>(t)] = true;
+  // Backwards: empties those that no rank needs.
+  for (size_t t = arrivals.size(); t-- > 0;) {
+    Transfer& transfer = arrivals[t];
+    if (needed.Get(transfer.dst.value, transfer.first.value)) {
+      needed.Set(transfer.src.value, transfer.first.value);
+    } else {
+      transfer.count = 0;
+    }
   }
-  Schedule kept = like(single.size());
-  for (int64_t t = 0; t < single.size(); ++t)
-    if (keep[static_cast<size_t>(t)]) kept.Add(single.at(t));
+  Schedule kept;
+  kept.num_chunks = schedule.num_chunks;
+  kept.symmetry = schedule.symmetry;
+  kept.paths = schedule.paths;
+  kept.Reserve(static_cast<int64_t>(arrivals.size()));
+  for (const Transfer& transfer : arrivals)
+    if (transfer.count > 0) kept.Add(transfer);
   Normalize(kept);
   return kept;
 }

@@ -15,12 +15,10 @@ Status CheckSteps(std::string_view engine, const SynthesisRequest& request, int3
       fmt::format("{}: takes {} steps; expected at most {}; hint: --steps={}", engine, steps, *most, steps));
 }
 
-Status StepsUsed(std::string_view engine, const SynthesisRequest& request, int32_t fewest) {
+Status StepBudget::Refusal() const {
   return LimitReached(fmt::format(
-      "{}: {} on {}: {} steps at least were used; "
-      "at most {} are allowed; hint: "
-      "--steps={}",
-      engine, request.collective->name(), request.topology->name(), fewest, *request.limits.steps, fewest));
+      "{}: {} on {}: {} steps at least were used; at most {} are allowed; hint: --steps={}", engine_,
+      request_->collective->name(), request_->topology->name(), *fewest_, Most(), *fewest_));
 }
 
 int32_t StepBudget::Most() const {

@@ -14,8 +14,6 @@
 
 namespace xccl::greedy {
 
-Flood::~Flood() = default;
-
 Flood::Flood(const CopyProblem& problem)
     : problem_(problem),
       topology_(*problem.topology),

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -55,7 +56,6 @@ class Marks {
 class Flood {
  public:
   explicit Flood(const CopyProblem& problem);
-  ~Flood();
   // True when every need was met before the deadline. Cost: linear in moves × (words of a row × links into a
   // rank), and for moves through switches × links that a switch has.
   bool Run(const FloodPolicy& policy);
@@ -75,8 +75,6 @@ class Flood {
   // Kinds of events, in the order in which those of one time are handled; in the high half of their code.
   // Beyond them: a message, by its number, arrives.
   enum Happens : uint64_t { kDestinationIdle, kSourceIdle, kFabricIdle, kArrival };
-  // Which heads a search through switches may end at.
-  enum class Reach { kAll, kOtherGroups, kOwnGroup };
   // A node that the search has come to, over `link`.
   struct Visit {
     NodeId node;
@@ -101,7 +99,7 @@ class Flood {
   void Deliver(const Message& message);
   void ServeDestination(int32_t rank);
   void ServeSource(int32_t rank);
-  bool SearchFabric(int32_t rank, LinkId uplink, Reach reach);
+  bool SearchFabric(int32_t rank, LinkId uplink, std::optional<bool> crosses);
   bool SendThrough(int32_t rank, int32_t destination, int32_t last_visit, LinkId last, bool crosses);
   int32_t FillCandidates(int32_t source, int32_t destination, bool crosses, uint64_t* row);
   int32_t Choose(const uint64_t* row, int32_t count, int32_t destination);

@@ -13,14 +13,15 @@ void Flood::ServeSource(int32_t rank) {
   starved_[rank] = 0;
   for (LinkId uplink : uplinks_[rank]) {
     if (free_ps_[uplink.index()] > now_ps_) continue;
-    const bool sent = policy_.import_once ? SearchFabric(rank, uplink, Reach::kOtherGroups) ||
-                                                SearchFabric(rank, uplink, Reach::kOwnGroup)
-                                          : SearchFabric(rank, uplink, Reach::kAll);
+    const bool sent = policy_.import_once
+                          ? SearchFabric(rank, uplink, true) || SearchFabric(rank, uplink, false)
+                          : SearchFabric(rank, uplink, {});
     if (!sent) starved_[rank] = 1;
   }
 }
 
-bool Flood::SearchFabric(int32_t rank, LinkId uplink, Reach reach) {
+// crosses: the search ends in other groups, or in the rank's own; absent: in any.
+bool Flood::SearchFabric(int32_t rank, LinkId uplink, std::optional<bool> crosses) {
   const int64_t bytes = std::max<int64_t>(common_bytes_, 0);
   const bool blocking = problem_.model == TimeModel::kBlocking;
   const auto go = [&](LinkId link, int64_t start) {
@@ -62,11 +63,8 @@ bool Flood::SearchFabric(int32_t rank, LinkId uplink, Reach reach) {
                            .duration_ps = duration});
         continue;
       }
-      const bool other_group = group_[head] != group_[rank];
-      if ((reach == Reach::kOtherGroups && !other_group) || (reach == Reach::kOwnGroup && other_group))
-        continue;
-      const bool crosses = reach == Reach::kOtherGroups;
-      if (!SendThrough(rank, head, static_cast<int32_t>(v), link, crosses)) continue;
+      if (crosses && *crosses != (group_[head] != group_[rank])) continue;
+      if (!SendThrough(rank, head, static_cast<int32_t>(v), link, crosses.value_or(false))) continue;
       rotation_[visit.link.index()] = static_cast<int32_t>(at + 1);
       return true;
     }
