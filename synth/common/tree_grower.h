@@ -7,10 +7,10 @@
 // the path to the switch is paid once. Cost of a tree: links × log.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <tuple>
 #include <vector>
 
 #include "base/ids.h"
@@ -74,9 +74,7 @@ class TreeGrower {
     double key;
     int64_t latency_ps;
     NodeId node;
-    bool operator>(const Entry& other) const {
-      return std::tie(key, latency_ps, node) > std::tie(other.key, other.latency_ps, other.node);
-    }
+    auto operator<=>(const Entry&) const = default;
   };
 
   void Join(NodeId node, const Place& place);

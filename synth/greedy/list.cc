@@ -4,9 +4,9 @@
 #include "synth/greedy/list.h"
 
 #include <algorithm>
+#include <compare>
 #include <functional>
 #include <queue>
-#include <tuple>
 
 #include "base/graph/grouped.h"
 #include "base/units.h"
@@ -67,9 +67,7 @@ class ListScheduler {
     int32_t turn;  // then this: which destination's turn it is at this source
     int32_t id;    // transfer or message
     int32_t position;
-    bool operator>(const Entry& other) const {
-      return std::tie(key, turn, id) > std::tie(other.key, other.turn, other.id);
-    }
+    auto operator<=>(const Entry&) const = default;
   };
   struct Message {
     int32_t path = 0, step = 0;

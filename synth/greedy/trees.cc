@@ -6,6 +6,7 @@
 #include "synth/greedy/trees.h"
 
 #include <algorithm>
+#include <compare>
 #include <functional>
 #include <map>
 #include <queue>
@@ -72,9 +73,7 @@ class TreeBuilder {
   struct Label {
     double distance;
     int32_t node;
-    bool operator>(const Label& other) const {
-      return distance != other.distance ? distance > other.distance : node > other.node;
-    }
+    auto operator<=>(const Label&) const = default;
   };
 
   double Busy(int32_t link, int64_t bytes) const {
