@@ -105,31 +105,18 @@ Schedule CopiesOf(const PackedTrees& trees, const std::vector<Piece>& pieces, in
   return schedule;
 }
 
-// The ends of the trees' shares of each part, in parts of `total`. Requires: total is a multiple of a part's
-// weight.
+// The ends of the trees' shares of each part, in the weights of its trees.
 struct Share {
   int64_t end = 0;
   const PackedTree* tree = nullptr;
 };
-std::vector<std::vector<Share>> SharesOf(const PackedTrees& trees, int32_t parts, int64_t total) {
+std::vector<std::vector<Share>> SharesOf(const PackedTrees& trees, int32_t parts) {
   std::vector<std::vector<Share>> shares(static_cast<size_t>(parts));
   for (const PackedTree& tree : trees.trees) {
     std::vector<Share>& part = shares[tree.part.index()];
     part.push_back({(part.empty() ? 0 : part.back().end) + tree.weight, &tree});
   }
-  for (std::vector<Share>& part : shares) {
-    if (part.empty()) continue;
-    const int64_t unit = total / part.back().end;
-    for (Share& share : part) share.end *= unit;
-  }
   return shares;
-}
-
-int64_t WeightOfPartZero(const PackedTrees& trees) {
-  int64_t weight = 0;
-  for (const PackedTree& tree : trees.trees)
-    if (tree.part == PartId(0)) weight += tree.weight;
-  return weight;
 }
 
 }  // namespace
@@ -205,10 +192,14 @@ TreeSchedule SumUp(const PackedTrees& trees, const Topology& topology, const Col
 
 TreeSchedule SumUpCopyDown(const PackedTrees& up, const PackedTrees& down, const Topology& topology,
                            const Collective& whole, const TreeSteps& steps) {
-  const int64_t total = std::lcm(WeightOfPartZero(up), WeightOfPartZero(down));
-  const int32_t members = whole.num_members();
-  const std::vector<std::vector<Share>> ups = SharesOf(up, members, total),
-                                        downs = SharesOf(down, members, total);
+  std::vector<std::vector<Share>> ups = SharesOf(up, whole.num_members()),
+                                  downs = SharesOf(down, whole.num_members());
+  const int64_t total = std::lcm(ups[0].back().end, downs[0].back().end);
+  for (std::vector<std::vector<Share>>* const shares : {&ups, &downs})
+    for (std::vector<Share>& part : *shares) {
+      const int64_t unit = part.empty() ? 1 : total / part.back().end;
+      for (Share& share : part) share.end *= unit;
+    }
   const std::vector<int64_t> wave_weights = WaveWeights(steps.waves);
   std::vector<std::vector<int64_t>> weights(1);
   std::vector<Piece> up_pieces, down_pieces;
