@@ -45,13 +45,23 @@ Status CheckOperand(const BufferLayout& layout, const Operand& operand, int32_t 
 }
 
 // Marks the sends whose data nothing overwrites any more: every other write to their slots is certainly over
-// when they start, by the rank's own order.
+// when they start, by the rank's own order. That order needs this rank's instructions alone, so the cost does
+// not grow with the program's other ranks.
 void MarkDirectSends(const Program& program, const Collective& collective, bool in_place, RankWork& work) {
-  const ProgramIndex index(program);
-  const Grouped<int32_t> of_rank = ByRank(index, TopologicalOrder(program, index, ProgramEdges::kLocal));
-  const RankClocks order(index, work.rank, of_rank[work.rank.value]);
+  Program own;
+  own.ranks.resize(static_cast<size_t>(program.ranks.size()));
+  own.dependencies = work.dependencies;
+  for (size_t b = 0; b < work.threadblocks.size(); ++b) {
+    std::vector<Instruction>& list = own.ranks[work.rank].threadblocks.emplace_back().instructions;
+    list = program.ranks[work.rank].threadblocks[b].instructions;
+    for (size_t i = 0; i < list.size(); ++i) list[i].dep_first = work.threadblocks[b].steps[i].dep_first;
+  }
+  const ProgramIndex index(own);
+  const std::vector<int32_t> nodes = TopologicalOrder(own, index, ProgramEdges::kLocal);
+  if (std::ssize(nodes) < index.size()) return;  // some wait for each other: the executor says which
+  const RankClocks order(index, work.rank, nodes);
   const SlotAccesses accesses(program, collective, index, work.rank, in_place);
-  int32_t node = index.BlockFirst(index.RankFirstBlock(work.rank));
+  int32_t node = 0;
   for (ThreadblockWork& block : work.threadblocks) {
     for (Step& step : block.steps) {
       const Instruction& i = index.instruction(node);

@@ -117,6 +117,24 @@ TEST(RunProgram, AProgramThatCannotGoOnSaysWhere) {
   }
 }
 
+TEST(RunProgram, ThreadblocksThatWaitForEachOtherSaySo) {
+  Program program = RingAllgather(2);
+  std::vector<Threadblock>& blocks = program.ranks[Rank(0)].threadblocks;
+  const Instruction copy = blocks[0].instructions[0];
+  blocks.emplace_back().instructions = {copy};
+  program.dependencies = {{1, 0}, {0, 0}};
+  for (int32_t b : {0, 1}) {
+    Instruction& first = blocks[static_cast<size_t>(b)].instructions[0];
+    first.dep_first = b;
+    first.dep_count = 1;
+  }
+  RunOptions options = Quick({8000});
+  options.time_limit = std::chrono::milliseconds(200);
+  const std::string message =
+      RunProgram(program, AllMembers(CollectiveKind::kAllgather, 2), options).status().message();
+  EXPECT_NE(message.find("nothing moved for 200 ms"), std::string::npos) << message;
+}
+
 TEST(RunProgram, RefusesWhatMemoryCannotHold) {
   const auto refusal = [](int64_t size, const CpuRunOptions& cpu) {
     return RunProgram(RingAllreduce(2), AllMembers(CollectiveKind::kAllreduce, 2, 2), Quick({size}), cpu)
