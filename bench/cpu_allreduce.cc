@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 #include "runtime/cpu/run_program.h"
-#include "runtime/ring_programs.h"
+#include "runtime/testing/ring_programs.h"
 
 int main(int argc, char** argv) {
   if (argc != 6) {

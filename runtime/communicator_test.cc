@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/cpu/backends.h"
-#include "runtime/ring_programs.h"
+#include "runtime/testing/ring_programs.h"
 
 namespace xccl {
 namespace {

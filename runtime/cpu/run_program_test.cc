@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "runtime/ring_programs.h"
+#include "runtime/testing/ring_programs.h"
 
 namespace xccl {
 namespace {

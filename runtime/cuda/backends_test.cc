@@ -15,7 +15,7 @@
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/memory.h"
 #include "runtime/cuda/test_kernel.h"
-#include "runtime/ring_programs.h"
+#include "runtime/testing/ring_programs.h"
 
 namespace xccl {
 namespace {

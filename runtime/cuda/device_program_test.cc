@@ -12,7 +12,7 @@
 
 #include "runtime/cuda/fake_driver.h"
 #include "runtime/cuda/test_kernel.h"
-#include "runtime/ring_programs.h"
+#include "runtime/testing/ring_programs.h"
 
 namespace xccl::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/ring_programs.h"
+#include "runtime/testing/ring_programs.h"
 
 namespace xccl {
 namespace {
