@@ -1,8 +1,8 @@
 #include "runtime/plan_book.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <filesystem>
@@ -18,66 +18,62 @@
 namespace xccl {
 namespace {
 
-constexpr std::array<std::pair<TypeClass, std::string_view>, 3> kTypeClasses = {
-    {{TypeClass::kAny, "any"}, {TypeClass::kFloating, "floating"}, {TypeClass::kInteger, "integer"}}};
-constexpr std::array<std::pair<InPlaceMode, std::string_view>, 3> kInPlaceModes = {
-    {{InPlaceMode::kBoth, "both"}, {InPlaceMode::kOnly, "only"}, {InPlaceMode::kNever, "never"}}};
+// In the order of the enums.
+constexpr std::array<std::string_view, 3> kTypeClasses = {"any", "floating", "integer"};
+constexpr std::array<std::string_view, 3> kInPlaceModes = {"both", "only", "never"};
 
-template <typename Enum, size_t kSize>
-std::string_view NameOf(const std::array<std::pair<Enum, std::string_view>, kSize>& names, Enum value) {
-  for (const auto& [known, name] : names)
-    if (known == value) return name;
-  return "";
+template <typename Enum, const auto& kNames>
+StatusOr<Enum> ParseName(std::string_view text) {
+  const auto found = std::ranges::find(kNames, text);
+  if (found == kNames.end())
+    return InvalidInput(
+        fmt::format("'{}'; expected {}{}", text, fmt::join(kNames, ", "), DidYouMean(text, kNames)));
+  return static_cast<Enum>(found - kNames.begin());
 }
 
-template <typename Enum, size_t kSize>
-Status ReadName(const JsonValue& object, std::string_view key,
-                const std::array<std::pair<Enum, std::string_view>, kSize>& names, Enum& value) {
-  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> found, object.Find(key));
-  if (!found) return OkStatus();
-  XCCL_ASSIGN_OR_RETURN(const std::string_view text, found->String());
-  std::vector<std::string_view> known;
-  for (const auto& [each, name] : names) {
-    if (name == text) {
-      value = each;
-      return OkStatus();
-    }
-    known.push_back(name);
-  }
-  return found->Error(
-      fmt::format("'{}'; expected {}{}", text, fmt::join(known, ", "), DidYouMean(text, known)));
-}
-
-StatusOr<std::string> FileName(const JsonValue& value) {
-  XCCL_ASSIGN_OR_RETURN(const std::string_view name, value.String());
+StatusOr<std::string> ParseFileName(std::string_view name) {
   if (name.empty() || name.find('/') != std::string_view::npos)
-    return value.Error(fmt::format("'{}'; expected a file in the book's own directory", name));
+    return InvalidInput(fmt::format("'{}'; expected a file in the book's own directory", name));
   return std::string(name);
+}
+
+StatusOr<uint64_t> ParseHash(std::string_view text) {
+  uint64_t hash = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), hash, 16);
+  if (error != std::errc() || end != text.data() + text.size() || text.size() != 16)
+    return InvalidInput(fmt::format("'{}'; expected 16 hexadecimal digits", text));
+  return hash;
+}
+
+// Sets `to` to what `parse` makes of a member's text. If the member is not needed and missing, `to` stays.
+template <typename T>
+Status Read(const JsonValue& object, std::string_view key, StatusOr<T> parse(std::string_view), T& to,
+            bool needed = true) {
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> value, object.Find(key));
+  if (!value) return needed ? object.Get(key).status() : OkStatus();
+  XCCL_ASSIGN_OR_RETURN(const std::string_view text, value->String());
+  StatusOr<T> parsed = parse(text);
+  if (!parsed.ok()) return value->Error(parsed.status().message());
+  to = *std::move(parsed);
+  return OkStatus();
+}
+
+StatusOr<std::optional<int64_t>> FindInteger(const JsonValue& object, std::string_view key, int64_t low,
+                                             int64_t high) {
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> value, object.Find(key));
+  if (!value) return std::optional<int64_t>();
+  XCCL_ASSIGN_OR_RETURN(const int64_t number, value->Integer(low, high));
+  return std::optional<int64_t>(number);
 }
 
 StatusOr<PlanCubin> ReadCubin(const JsonValue& object) {
   XCCL_RETURN_IF_ERROR(object.CheckKeys({"file", "arch", "type", "op", "made_from"}));
   PlanCubin cubin;
-  XCCL_ASSIGN_OR_RETURN(const JsonValue file, object.Get("file"));
-  XCCL_ASSIGN_OR_RETURN(cubin.file, FileName(file));
-  XCCL_ASSIGN_OR_RETURN(const JsonValue arch, object.Get("arch"));
-  XCCL_ASSIGN_OR_RETURN(const int64_t capability, arch.Integer(10, 999));
-  cubin.arch = static_cast<int32_t>(capability);
-  XCCL_ASSIGN_OR_RETURN(const JsonValue type, object.Get("type"));
-  XCCL_ASSIGN_OR_RETURN(const std::string_view type_name, type.String());
-  const StatusOr<DataType> known_type = ParseDataType(type_name);
-  if (!known_type.ok()) return type.Error(known_type.status().message());
-  cubin.type = *known_type;
-  XCCL_ASSIGN_OR_RETURN(const JsonValue op, object.Get("op"));
-  XCCL_ASSIGN_OR_RETURN(const std::string_view op_name, op.String());
-  const StatusOr<ReduceOp> known_op = ParseReduceOp(op_name);
-  if (!known_op.ok()) return op.Error(known_op.status().message());
-  cubin.op = *known_op;
-  XCCL_ASSIGN_OR_RETURN(const JsonValue made_from, object.Get("made_from"));
-  XCCL_ASSIGN_OR_RETURN(const std::string_view hash, made_from.String());
-  const auto [end, error] = std::from_chars(hash.data(), hash.data() + hash.size(), cubin.made_from, 16);
-  if (error != std::errc() || end != hash.data() + hash.size() || hash.size() != 16)
-    return made_from.Error(fmt::format("'{}'; expected 16 hexadecimal digits", hash));
+  XCCL_RETURN_IF_ERROR(Read(object, "file", ParseFileName, cubin.file));
+  XCCL_ASSIGN_OR_RETURN(cubin.arch, object.GetInteger("arch", 10, 999));
+  XCCL_RETURN_IF_ERROR(Read(object, "type", ParseDataType, cubin.type));
+  XCCL_RETURN_IF_ERROR(Read(object, "op", ParseReduceOp, cubin.op));
+  XCCL_RETURN_IF_ERROR(Read(object, "made_from", ParseHash, cubin.made_from));
   return cubin;
 }
 
@@ -86,44 +82,28 @@ StatusOr<PlanBookEntry> ReadEntry(const JsonValue& object) {
                                          "types", "in_place", "kernel", "cubins"}));
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   PlanBookEntry entry;
-  XCCL_ASSIGN_OR_RETURN(const JsonValue file, object.Get("file"));
-  XCCL_ASSIGN_OR_RETURN(entry.file, FileName(file));
-  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> kernel, object.Find("kernel"));
-  if (kernel) {
-    XCCL_ASSIGN_OR_RETURN(entry.kernel, FileName(*kernel));
-  }
+  XCCL_RETURN_IF_ERROR(Read(object, "file", ParseFileName, entry.file));
+  XCCL_RETURN_IF_ERROR(Read(object, "kernel", ParseFileName, entry.kernel, false));
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> cubins, object.Find("cubins"));
   if (cubins) {
-    if (!kernel) return cubins->Error("cubins without a kernel; expected the source that they are made from");
+    if (entry.kernel.empty())
+      return cubins->Error("cubins without a kernel; expected the source that they are made from");
     XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> items, cubins->Items());
     for (const JsonValue& item : items) {
       XCCL_ASSIGN_OR_RETURN(PlanCubin cubin, ReadCubin(item));
       entry.cubins.push_back(std::move(cubin));
     }
   }
-  XCCL_ASSIGN_OR_RETURN(const JsonValue collective, object.Get("collective"));
-  XCCL_ASSIGN_OR_RETURN(const std::string_view name, collective.String());
-  const StatusOr<CollectiveKind> kind = ParseCollectiveKind(name);
-  if (!kind.ok()) return collective.Error(kind.status().message());
-  entry.collective = *kind;
-  XCCL_ASSIGN_OR_RETURN(const JsonValue ranks, object.Get("ranks"));
-  XCCL_ASSIGN_OR_RETURN(const int64_t rank_count, ranks.Integer(1, std::numeric_limits<int32_t>::max()));
-  entry.ranks = static_cast<int32_t>(rank_count);
-  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> root, object.Find("root"));
-  if (root) {
-    XCCL_ASSIGN_OR_RETURN(const int64_t rank, root->Integer(0, entry.ranks - 1));
-    entry.root = Rank(rank);
-  }
-  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> low, object.Find("min_bytes"));
-  if (low) {
-    XCCL_ASSIGN_OR_RETURN(entry.min_bytes, low->Integer(0, kMost));
-  }
-  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> high, object.Find("max_bytes"));
-  if (high) {
-    XCCL_ASSIGN_OR_RETURN(entry.max_bytes, high->Integer(entry.min_bytes, kMost));
-  }
-  XCCL_RETURN_IF_ERROR(ReadName(object, "types", kTypeClasses, entry.types));
-  XCCL_RETURN_IF_ERROR(ReadName(object, "in_place", kInPlaceModes, entry.in_place));
+  XCCL_RETURN_IF_ERROR(Read(object, "collective", ParseCollectiveKind, entry.collective));
+  XCCL_ASSIGN_OR_RETURN(entry.ranks, object.GetInteger("ranks", 1, std::numeric_limits<int32_t>::max()));
+  XCCL_ASSIGN_OR_RETURN(const std::optional<int64_t> root, FindInteger(object, "root", 0, entry.ranks - 1));
+  if (root) entry.root = Rank(*root);
+  XCCL_ASSIGN_OR_RETURN(const std::optional<int64_t> low, FindInteger(object, "min_bytes", 0, kMost));
+  entry.min_bytes = low.value_or(0);
+  XCCL_ASSIGN_OR_RETURN(entry.max_bytes, FindInteger(object, "max_bytes", entry.min_bytes, kMost));
+  XCCL_RETURN_IF_ERROR(Read(object, "types", ParseName<TypeClass, kTypeClasses>, entry.types, false));
+  XCCL_RETURN_IF_ERROR(
+      Read(object, "in_place", ParseName<InPlaceMode, kInPlaceModes>, entry.in_place, false));
   return entry;
 }
 
@@ -132,16 +112,11 @@ void WriteCubins(const std::vector<PlanCubin>& cubins, JsonWriter& json) {
   json.BeginArray();
   for (const PlanCubin& cubin : cubins) {
     json.BeginObject();
-    json.Key("file");
-    json.String(cubin.file);
-    json.Key("arch");
-    json.Integer(cubin.arch);
-    json.Key("type");
-    json.String(ToString(cubin.type));
-    json.Key("op");
-    json.String(ToString(cubin.op));
-    json.Key("made_from");
-    json.String(fmt::format("{:016x}", cubin.made_from));
+    json.Member("file", cubin.file);
+    json.Member("arch", cubin.arch);
+    json.Member("type", ToString(cubin.type));
+    json.Member("op", ToString(cubin.op));
+    json.Member("made_from", fmt::format("{:016x}", cubin.made_from));
     json.EndObject();
   }
   json.EndArray();
@@ -160,7 +135,8 @@ std::string Describe(const PlanBookEntry& entry) {
   if (entry.root) text += fmt::format(" root {}", entry.root->value);
   text += entry.max_bytes ? fmt::format(" {}..{} bytes", entry.min_bytes, *entry.max_bytes)
                           : fmt::format(" {} bytes and more", entry.min_bytes);
-  if (entry.types != TypeClass::kAny) text += fmt::format(" {} types", NameOf(kTypeClasses, entry.types));
+  if (entry.types != TypeClass::kAny)
+    text += fmt::format(" {} types", kTypeClasses[static_cast<size_t>(entry.types)]);
   if (entry.in_place == InPlaceMode::kOnly) text += " in place";
   if (entry.in_place == InPlaceMode::kNever) text += " out of place";
   return text;
@@ -175,8 +151,8 @@ std::vector<PlanCubin> PlanBook::CubinPathsOf(const PlanBookEntry& entry) const 
 }
 
 bool IsPlanBook(const std::string& path) {
-  struct stat found = {};
-  return stat((path + "/index.json").c_str(), &found) == 0 && S_ISREG(found.st_mode);
+  std::error_code error;
+  return std::filesystem::is_regular_file(path + "/index.json", error);
 }
 
 StatusOr<PlanBook> ReadPlanBook(const std::string& directory) {
@@ -185,10 +161,8 @@ StatusOr<PlanBook> ReadPlanBook(const std::string& directory) {
   XCCL_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, path));
   const JsonValue root = document.root();
   XCCL_RETURN_IF_ERROR(root.CheckKeys({"format", "plans"}));
-  XCCL_ASSIGN_OR_RETURN(const JsonValue format, root.Get("format"));
-  XCCL_RETURN_IF_ERROR(format.Integer(1, 1).status());
-  XCCL_ASSIGN_OR_RETURN(const JsonValue plans, root.Get("plans"));
-  XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> items, plans.Items());
+  XCCL_RETURN_IF_ERROR(root.GetInteger("format", 1, 1).status());
+  XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> items, root.GetItems("plans"));
   PlanBook book;
   book.directory = directory;
   for (const JsonValue& item : items) {
@@ -209,36 +183,20 @@ Status WritePlanBook(const PlanBook& book) {
   return WriteFileAtomically(book.directory + "/index.json", [&](std::ostream& out) {
     JsonWriter json(out);
     json.BeginObject(JsonWriter::Layout::kLines);
-    json.Key("format");
-    json.Integer(1);
+    json.Member("format", 1);
     json.Key("plans");
     json.BeginArray(JsonWriter::Layout::kLines);
     for (const PlanBookEntry& entry : book.entries) {
       json.BeginObject();
-      json.Key("file");
-      json.String(entry.file);
-      json.Key("collective");
-      json.String(ToString(entry.collective));
-      json.Key("ranks");
-      json.Integer(entry.ranks);
-      if (entry.root) {
-        json.Key("root");
-        json.Integer(entry.root->value);
-      }
-      json.Key("min_bytes");
-      json.Integer(entry.min_bytes);
-      if (entry.max_bytes) {
-        json.Key("max_bytes");
-        json.Integer(*entry.max_bytes);
-      }
-      json.Key("types");
-      json.String(NameOf(kTypeClasses, entry.types));
-      json.Key("in_place");
-      json.String(NameOf(kInPlaceModes, entry.in_place));
-      if (!entry.kernel.empty()) {
-        json.Key("kernel");
-        json.String(entry.kernel);
-      }
+      json.Member("file", entry.file);
+      json.Member("collective", ToString(entry.collective));
+      json.Member("ranks", entry.ranks);
+      json.Member("root", entry.root);
+      json.Member("min_bytes", entry.min_bytes);
+      json.Member("max_bytes", entry.max_bytes);
+      json.Member("types", kTypeClasses[static_cast<size_t>(entry.types)]);
+      json.Member("in_place", kInPlaceModes[static_cast<size_t>(entry.in_place)]);
+      if (!entry.kernel.empty()) json.Member("kernel", entry.kernel);
       if (!entry.cubins.empty()) WriteCubins(entry.cubins, json);
       json.EndObject();
     }
