@@ -18,11 +18,6 @@ namespace {
 
 constexpr size_t kMostPrepared = 64;  // works kept per book
 
-bool IsWholeBuffer(CollectiveKind kind) {
-  return kind == CollectiveKind::kAllreduce || kind == CollectiveKind::kBroadcast ||
-         kind == CollectiveKind::kReduce;
-}
-
 // Requires: a collective of the call's kind.
 CollectiveSizes SizesOf(const Collective& collective, const Call& call) {
   return CollectiveSizes::OfParts(
@@ -39,13 +34,12 @@ Status CheckCall(const Call& call, Rank rank, int32_t ranks) {
     return InvalidInput(
         fmt::format("{}: root {}; expected 0 to {}", name, call.root ? call.root->value : -1, ranks - 1));
   const bool is_root = call.root == rank;
-  const bool sends =
-      call.collective != CollectiveKind::kBroadcast && call.collective != CollectiveKind::kScatter;
-  const bool receives =
-      call.collective != CollectiveKind::kReduce && call.collective != CollectiveKind::kGather;
-  if (call.count > 0 && call.send == nullptr && (sends || is_root))
+  const KindTraits& traits = TraitsOf(call.collective);
+  const bool sends = traits.before != KindTraits::Holders::kRoot || is_root;
+  const bool receives = traits.after != KindTraits::Holders::kRoot || is_root;
+  if (call.count > 0 && call.send == nullptr && sends)
     return InvalidInput(name + ": the send buffer is null");
-  if (call.count > 0 && call.receive == nullptr && (receives || is_root))
+  if (call.count > 0 && call.receive == nullptr && receives)
     return InvalidInput(name + ": the receive buffer is null");
   return OkStatus();
 }
@@ -66,30 +60,13 @@ struct Communicator::Loaded {
 
 bool IsInPlace(const Call& call, Rank rank) {
   if (call.send == nullptr || call.receive == nullptr) return false;
+  const KindTraits& traits = TraitsOf(call.collective);
+  if (traits.parts == KindTraits::Parts::kOne) return call.send == call.receive;
+  if (traits.parts != KindTraits::Parts::kPerMember || traits.counted) return false;
+  if (IsRooted(call.collective) && call.root != rank) return false;
   const int64_t own = call.count * SizeOf(call.type) * rank.value;
-  switch (call.collective) {
-    case CollectiveKind::kAllreduce:
-    case CollectiveKind::kBroadcast:
-    case CollectiveKind::kReduce:
-      return call.send == call.receive;
-    case CollectiveKind::kAllgather:
-      return call.send == call.receive + own;
-    case CollectiveKind::kGather:
-      return call.root == rank && call.send == call.receive + own;
-    case CollectiveKind::kReduceScatter:
-      return call.receive == call.send + own;
-    case CollectiveKind::kScatter:
-      return call.root == rank && call.receive == call.send + own;
-    case CollectiveKind::kAllgatherv:
-    case CollectiveKind::kReduceScatterv:
-    case CollectiveKind::kAlltoall:
-    case CollectiveKind::kAlltoallv:
-    case CollectiveKind::kSendrecv:
-    case CollectiveKind::kBarrier:
-    case CollectiveKind::kCustom:
-      return false;
-  }
-  return false;
+  return traits.before == KindTraits::Holders::kOwn ? call.send == call.receive + own
+                                                    : call.receive == call.send + own;
 }
 
 Communicator::Communicator(Rank rank, int32_t ranks, Backend backend, const CommunicatorOptions& options)
@@ -217,7 +194,7 @@ Status Communicator::Enqueue(const Call& call) {
   if (loaded_ == nullptr)
     return InvalidInput(fmt::format("{}: no plan book is loaded", ToString(call.collective)));
   const bool in_place = IsInPlace(call, rank_);
-  const int64_t shares = IsWholeBuffer(call.collective) ? 1 : ranks_;
+  const int64_t shares = TraitsOf(call.collective).parts == KindTraits::Parts::kOne ? 1 : ranks_;
   const PlanQuery query{call.collective, ranks_,  call.root, call.count * SizeOf(call.type) * shares,
                         call.type,       in_place};
   XCCL_ASSIGN_OR_RETURN(const size_t plan, SelectPlan(loaded_->book, query));
