@@ -265,38 +265,30 @@ class RankExecution {
     const int64_t bytes = p.elements * work_.element_bytes;
     switch (step.op) {
       case Opcode::kSend:
-        if (p.sent != nullptr) Load(step, p.sent, p);
+        if (p.sent != nullptr) Copy(p.sent, Source(step, p), bytes);
         return;
       case Opcode::kRecv:
-        Copy(p.dst, p.received, bytes);
-        Finish(step, p.dst, p);
-        return;
       case Opcode::kRecvCopySend:
         Copy(p.dst, p.received, bytes);
         Finish(step, p.dst, p);
         if (p.sent != nullptr) Copy(p.sent, p.dst, bytes);
         return;
       case Opcode::kRecvReduceSend:
-        Combine(step, p.sent, p);
+        reduce_(p.sent, Source(step, p), p.received, p.elements);
         Finish(step, p.sent, p);
         return;
       case Opcode::kRecvReduceCopy:
       case Opcode::kRecvReduceCopySend:
-        Combine(step, p.dst, p);
+        reduce_(p.dst, Source(step, p), p.received, p.elements);
         Finish(step, p.dst, p);
         if (p.sent != nullptr) Copy(p.sent, p.dst, bytes);
         return;
       case Opcode::kCopy:
-        Load(step, p.dst, p);
+        Copy(p.dst, Source(step, p), bytes);
         Finish(step, p.dst, p);
         return;
       case Opcode::kReduce:
-        if (step.first && scales_) {
-          ScaleReference(options_.type, options_.op, work_.members, block_.data(), p.src, p.elements);
-          reduce_(p.dst, p.dst, block_.data(), p.elements);
-        } else {
-          reduce_(p.dst, p.dst, p.src, p.elements);
-        }
+        reduce_(p.dst, p.dst, Source(step, p), p.elements);
         Finish(step, p.dst, p);
         return;
       case Opcode::kNop:
@@ -304,22 +296,11 @@ class RankExecution {
     }
   }
 
-  // to = source, scaled where avg wants it.
-  void Load(const Step& step, std::byte* to, const Pieces& p) const {
-    if (step.first && scales_)
-      ScaleReference(options_.type, options_.op, work_.members, to, p.src, p.elements);
-    else
-      Copy(to, p.src, p.elements * work_.element_bytes);
-  }
-
-  // to = source op received, the source scaled where avg wants it.
-  void Combine(const Step& step, std::byte* to, const Pieces& p) {
-    const std::byte* local = p.src;
-    if (step.first && scales_) {
-      ScaleReference(options_.type, options_.op, work_.members, block_.data(), p.src, p.elements);
-      local = block_.data();
-    }
-    reduce_(to, local, p.received, p.elements);
+  // The source, scaled where avg wants it. Valid until the next call.
+  const std::byte* Source(const Step& step, const Pieces& p) {
+    if (!step.first || !scales_) return p.src;
+    ScaleReference(options_.type, options_.op, work_.members, block_.data(), p.src, p.elements);
+    return block_.data();
   }
 
   void Finish(const Step& step, std::byte* data, const Pieces& p) const {
