@@ -9,28 +9,24 @@
 #include <utility>
 
 namespace xccl {
-namespace {
 
-StatusOr<HostMemory> Map(int64_t bytes, int sharing, const char* what) {
+StatusOr<HostMemory> HostMemory::Map(int64_t bytes, int flags, int descriptor, const std::string& what) {
   const int64_t size = std::max<int64_t>(bytes, 1);
-  void* const memory =
-      mmap(nullptr, static_cast<size_t>(size), PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS, -1, 0);
+  void* const memory = mmap(nullptr, static_cast<size_t>(size), PROT_READ | PROT_WRITE, flags, descriptor, 0);
   if (memory == MAP_FAILED)
     return InvalidInput(fmt::format("{} of {} bytes: {}", what, bytes, std::strerror(errno)));
   return HostMemory(memory, size);
 }
 
-}  // namespace
-
 StatusOr<HostMemory> HostMemory::Create(int64_t bytes) {
-  XCCL_ASSIGN_OR_RETURN(HostMemory memory, Map(bytes, MAP_PRIVATE, "memory"));
+  XCCL_ASSIGN_OR_RETURN(HostMemory memory, Map(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, "memory"));
   // Advice only: small pages do too.
   madvise(memory.data_, static_cast<size_t>(memory.bytes_), MADV_HUGEPAGE);
   return memory;
 }
 
 StatusOr<HostMemory> HostMemory::CreateShared(int64_t bytes) {
-  return Map(bytes, MAP_SHARED, "shared memory");
+  return Map(bytes, MAP_SHARED | MAP_ANONYMOUS, -1, "shared memory");
 }
 
 HostMemory::HostMemory(HostMemory&& other) noexcept

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "base/status.h"
 
@@ -17,8 +18,8 @@ class HostMemory {
   static StatusOr<HostMemory> Create(int64_t bytes);
   // The same for memory that processes forked from here on share.
   static StatusOr<HostMemory> CreateShared(int64_t bytes);
-  // Takes over what mmap returned.
-  HostMemory(void* mapped, int64_t bytes) : data_(static_cast<std::byte*>(mapped)), bytes_(bytes) {}
+  // A mapping with mmap's flags and descriptor. `what`: its name in errors.
+  static StatusOr<HostMemory> Map(int64_t bytes, int flags, int descriptor, const std::string& what);
 
   HostMemory() = default;
   HostMemory(HostMemory&& other) noexcept;
@@ -32,6 +33,8 @@ class HostMemory {
   }
 
  private:
+  HostMemory(void* mapped, int64_t bytes) : data_(static_cast<std::byte*>(mapped)), bytes_(bytes) {}
+
   std::byte* data_ = nullptr;
   int64_t bytes_ = 0;
 };

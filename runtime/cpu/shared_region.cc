@@ -10,6 +10,9 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <utility>
+
+#include "runtime/owned_file.h"
 
 namespace xccl {
 namespace {
@@ -25,10 +28,6 @@ int64_t ConnectionsAt(const Wiring& w) {
 int64_t SlotsAt(const Wiring& w) {
   return RoundUp(ConnectionsAt(w) + static_cast<int64_t>(w.connections.size() * sizeof(ConnectionCell)),
                  kPage);
-}
-
-Status CannotMap(const std::string& what, int64_t bytes, int error) {
-  return InvalidInput(fmt::format("{} of {} bytes: {}", what, bytes, std::strerror(error)));
 }
 
 void Construct(std::byte* memory, const Wiring& wiring) {
@@ -48,29 +47,26 @@ int64_t RegionBytes(const Wiring& wiring) { return SlotsAt(wiring) + wiring.Slot
 StatusOr<SharedRegion> SharedRegion::Create(const Wiring& wiring, Sharing sharing, const std::string& name,
                                             int32_t participants) {
   const int64_t bytes = RegionBytes(wiring);
-  int descriptor = -1;
+  OwnedFile file;
+  int flags = sharing == Sharing::kThreads ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED | MAP_ANONYMOUS;
   if (sharing == Sharing::kNamed) {
-    descriptor = shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
-    if (descriptor < 0) return CannotMap("shared memory " + name, bytes, errno);
-    if (ftruncate(descriptor, bytes) != 0) {
-      const int error = errno;
-      close(descriptor);
-      Unlink(name);
-      return CannotMap("shared memory " + name, bytes, error);
+    flags = MAP_SHARED;
+    file = OwnedFile(shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600));
+    if (!file.open() || ftruncate(file.get(), bytes) != 0) {
+      const Status failed =
+          InvalidInput(fmt::format("shared memory {} of {} bytes: {}", name, bytes, std::strerror(errno)));
+      if (file.open()) Unlink(name);
+      return failed;
     }
   }
-  const int flags = sharing == Sharing::kNamed      ? MAP_SHARED
-                    : sharing == Sharing::kChildren ? MAP_SHARED | MAP_ANONYMOUS
-                                                    : MAP_PRIVATE | MAP_ANONYMOUS;
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, descriptor, 0);
-  const int error = errno;
-  if (descriptor >= 0) close(descriptor);
-  if (memory == MAP_FAILED) {
+  StatusOr<HostMemory> memory =
+      HostMemory::Map(bytes, flags | MAP_NORESERVE, file.get(), "memory for connections");
+  if (!memory.ok()) {
     if (sharing == Sharing::kNamed) Unlink(name);
-    return CannotMap("memory for connections", bytes, error);
+    return memory.status();
   }
-  Construct(static_cast<std::byte*>(memory), wiring);
-  SharedRegion region(wiring, sharing, HostMemory(memory, bytes));
+  Construct(memory->data(), wiring);
+  SharedRegion region(wiring, sharing, *std::move(memory));
   region.header().creator = getpid();
   region.header().participants = static_cast<uint32_t>(participants > 0 ? participants : wiring.ranks);
   region.header().ready.store(kReady, std::memory_order_release);
@@ -78,26 +74,20 @@ StatusOr<SharedRegion> SharedRegion::Create(const Wiring& wiring, Sharing sharin
 }
 
 StatusOr<SharedRegion> SharedRegion::Open(const Wiring& wiring, const std::string& name) {
-  const int descriptor = shm_open(name.c_str(), O_RDWR, 0600);
-  if (descriptor < 0) return LimitReached(fmt::format("shared memory {}: {}", name, std::strerror(errno)));
+  const OwnedFile file(shm_open(name.c_str(), O_RDWR, 0600));
+  if (!file.open()) return LimitReached(fmt::format("shared memory {}: {}", name, std::strerror(errno)));
   struct stat found = {};
   const int64_t bytes = RegionBytes(wiring);
   // The creator may not have sized it yet; touching pages past the end would be fatal.
-  if (fstat(descriptor, &found) != 0 || found.st_size == 0) {
-    close(descriptor);
+  if (fstat(file.get(), &found) != 0 || found.st_size == 0)
     return LimitReached("shared memory " + name + ": not ready");
-  }
-  if (found.st_size != bytes) {
-    close(descriptor);
+  if (found.st_size != bytes)
     return InvalidInput(
         fmt::format("shared memory {}: {} bytes; expected {}: ranks do not agree on plans or sizes", name,
                     static_cast<int64_t>(found.st_size), bytes));
-  }
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
-  const int error = errno;
-  close(descriptor);
-  if (memory == MAP_FAILED) return CannotMap("shared memory " + name, bytes, error);
-  SharedRegion region(wiring, Sharing::kNamed, HostMemory(memory, bytes));
+  XCCL_ASSIGN_OR_RETURN(HostMemory memory, HostMemory::Map(bytes, MAP_SHARED | MAP_NORESERVE, file.get(),
+                                                           "shared memory " + name));
+  SharedRegion region(wiring, Sharing::kNamed, std::move(memory));
   // Acquire: the creator's cells are complete when its mark is there.
   if (region.header().ready.load(std::memory_order_acquire) != kReady)
     return LimitReached("shared memory " + name + ": not ready");

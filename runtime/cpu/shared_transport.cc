@@ -6,7 +6,6 @@
 
 #include <fmt/core.h>
 #include <linux/futex.h>
-#include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -50,11 +49,7 @@ SharedTransport::SharedTransport(const SharedRegion& region, Rank rank, std::vec
   cell_.pid.store(getpid(), std::memory_order_release);
 }
 
-SharedTransport::~SharedTransport() {
-  cell_.left.store(1, std::memory_order_release);
-  for (int handle : peer_handles_)
-    if (handle >= 0) close(handle);
-}
+SharedTransport::~SharedTransport() { cell_.left.store(1, std::memory_order_release); }
 
 std::vector<DirectSource> SharedTransport::MakeDirects(const Wiring& wiring) {
   return std::vector<DirectSource>(wiring.connections.size() * static_cast<size_t>(wiring.slots));
@@ -150,23 +145,21 @@ std::optional<Status> SharedTransport::Failure() const {
 }
 
 void SharedTransport::WatchPeers() {
-  peer_handles_.assign(static_cast<size_t>(ranks()), -1);
+  peers_.resize(static_cast<size_t>(ranks()));
   for (int32_t r = 0; r < ranks(); ++r) {
     const int32_t pid = region_.rank(r).pid.load(std::memory_order_acquire);
-    if (pid != getpid() && pid > 0) peer_handles_[r] = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+    if (pid != getpid() && pid > 0) peers_[r] = WatchProcess(pid);
   }
   checked_at_ = Clock::now();
 }
 
 void SharedTransport::CheckPeers() {
-  if (peer_handles_.empty() || Clock::now() - checked_at_ < kPeerCheckInterval) return;
+  if (peers_.empty() || Clock::now() - checked_at_ < kPeerCheckInterval) return;
   checked_at_ = Clock::now();
-  for (size_t r = 0; r < peer_handles_.size(); ++r) {
-    // A process's handle is readable once the process has ended, even before any wait for it.
-    pollfd ended = {peer_handles_[r], POLLIN, 0};
-    if (peer_handles_[r] < 0 || poll(&ended, 1, 0) != 1 || (ended.revents & POLLIN) == 0) continue;
+  for (size_t r = 0; r < peers_.size(); ++r) {
     // Acquire: a rank that left before it ended has put all its messages.
-    if (region_.rank(static_cast<int32_t>(r)).left.load(std::memory_order_acquire) == 0)
+    if (HasEnded(peers_[r]) &&
+        region_.rank(static_cast<int32_t>(r)).left.load(std::memory_order_acquire) == 0)
       Fail(LimitReached(fmt::format("rank {}: its process {} has ended", r,
                                     region_.rank(static_cast<int32_t>(r)).pid.load())));
   }

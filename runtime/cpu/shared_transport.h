@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/cpu/shared_region.h"
+#include "runtime/owned_file.h"
 #include "runtime/transport.h"
 
 namespace xccl {
@@ -48,8 +49,8 @@ class SharedTransport final : public Transport {
   const Rank rank_;
   std::vector<DirectSource>* const directs_;
   RankCell& cell_;
-  bool spins_ = true;              // there is a core for every rank
-  std::vector<int> peer_handles_;  // pidfds by rank; -1 where there is none
+  bool spins_ = true;             // there is a core for every rank
+  std::vector<OwnedFile> peers_;  // their processes by rank, where they are watched
   std::chrono::steady_clock::time_point checked_at_;
 };
 

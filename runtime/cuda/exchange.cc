@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -263,7 +262,7 @@ Status Meeting::WatchProcesses() {
   for (const Parcel& parcel : all) {
     int32_t other = 0;
     if (parcel.bytes.size() == sizeof other) std::memcpy(&other, parcel.bytes.data(), sizeof other);
-    processes.emplace_back(static_cast<int>(syscall(SYS_pidfd_open, other, 0)));
+    processes.push_back(WatchProcess(other));
   }
   return OkStatus();
 }
@@ -293,11 +292,9 @@ StatusOr<std::vector<Parcel>> Meeting::All(Parcel mine) {
 }
 
 Status Meeting::Check() const {
-  for (size_t p = 0; p < processes.size(); ++p) {
-    pollfd ended{processes[p].get(), POLLIN, 0};
-    if (processes[p].open() && poll(&ended, 1, 0) > 0 && left[p].load(std::memory_order_acquire) == 0)
+  for (size_t p = 0; p < processes.size(); ++p)
+    if (HasEnded(processes[p]) && left[p].load(std::memory_order_acquire) == 0)
       return PeerEnded(fmt::format("{}: party {}: its process ended", name, p));
-  }
   return OkStatus();
 }
 

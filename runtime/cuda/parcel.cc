@@ -1,15 +1,9 @@
 #include "runtime/cuda/parcel.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 
 namespace xccl::cuda {
-
-OwnedFile::~OwnedFile() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
 
 void AppendNumber(Parcel& to, uint64_t number) {
   to.bytes.append(reinterpret_cast<const char*>(&number), sizeof number);

@@ -8,25 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/owned_file.h"
+
 namespace xccl::cuda {
-
-// Owns a file descriptor.
-class OwnedFile {
- public:
-  OwnedFile() = default;
-  explicit OwnedFile(int descriptor) : descriptor_(descriptor) {}
-  OwnedFile(OwnedFile&& other) noexcept : descriptor_(other.descriptor_) { other.descriptor_ = -1; }
-  OwnedFile& operator=(OwnedFile&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    return *this;
-  }
-  ~OwnedFile();
-  int get() const { return descriptor_; }
-  bool open() const { return descriptor_ >= 0; }
-
- private:
-  int descriptor_ = -1;
-};
 
 // One party's data for all: bytes, and files in order.
 struct Parcel {
