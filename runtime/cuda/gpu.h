@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "base/status.h"
@@ -61,8 +62,9 @@ class ScopedContext {
   bool pushed_;
 };
 
-// A resource of a device, owned here; the driver takes it back through kRelease. Movable.
-template <typename T, Result (*Driver::*kRelease)(T)>
+// A resource of a device, owned here. It is given back through kRelease: a function of the driver, or
+// void(const Gpu&, const T&). Movable.
+template <typename T, auto kRelease>
 class Owned {
  public:
   Owned() = default;
@@ -76,7 +78,11 @@ class Owned {
   ~Owned() {
     if (gpu_ == nullptr) return;
     const ScopedContext context(*gpu_);
-    (gpu_->driver().*kRelease)(object_);
+    if constexpr (std::is_member_pointer_v<decltype(kRelease)>) {
+      (gpu_->driver().*kRelease)(object_);
+    } else {
+      kRelease(*gpu_, object_);
+    }
   }
   T get() const { return object_; }
   const std::shared_ptr<const Gpu>& gpu() const { return gpu_; }

@@ -89,30 +89,22 @@ StatusOr<MappedRange> MappedRange::Create(const std::shared_ptr<const Gpu>& gpu,
                                           const std::string& map, const std::string& grant) {
   const Driver& driver = gpu->driver();
   MappedRange range;
-  XCCL_RETURN_IF_ERROR(gpu->Check(driver.MemAddressReserve(&range.address_, bytes, 0, 0, 0),
+  Range reserved{0, bytes};
+  XCCL_RETURN_IF_ERROR(gpu->Check(driver.MemAddressReserve(&reserved.address, bytes, 0, 0, 0),
                                   fmt::format("cuMemAddressReserve of {} bytes", bytes)));
-  range.gpu_ = gpu;
-  range.bytes_ = bytes;
-  XCCL_RETURN_IF_ERROR(gpu->Check(driver.MemMap(range.address_, bytes, 0, handle, 0), map));
-  range.mapped_ = true;
+  range.reserved_ = {gpu, reserved};
+  XCCL_RETURN_IF_ERROR(gpu->Check(driver.MemMap(reserved.address, bytes, 0, handle, 0), map));
+  range.mapped_ = {gpu, reserved};
   XCCL_RETURN_IF_ERROR(
-      gpu->Check(driver.MemSetAccess(range.address_, bytes, access.data(), access.size()), grant));
+      gpu->Check(driver.MemSetAccess(reserved.address, bytes, access.data(), access.size()), grant));
   return range;
 }
 
-MappedRange& MappedRange::operator=(MappedRange&& other) noexcept {
-  std::swap(gpu_, other.gpu_);
-  std::swap(address_, other.address_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(mapped_, other.mapped_);
-  return *this;
+void MappedRange::Free(const Gpu& gpu, const Range& range) {
+  gpu.driver().MemAddressFree(range.address, range.bytes);
 }
-
-MappedRange::~MappedRange() {
-  if (gpu_ == nullptr) return;
-  const ScopedContext context(*gpu_);
-  if (mapped_) gpu_->driver().MemUnmap(address_, bytes_);
-  gpu_->driver().MemAddressFree(address_, bytes_);
+void MappedRange::Unmap(const Gpu& gpu, const Range& range) {
+  gpu.driver().MemUnmap(range.address, range.bytes);
 }
 
 StatusOr<DeviceMemory> DeviceMemory::CreateVirtual(const std::shared_ptr<const Gpu>& gpu, size_t bytes,
@@ -317,7 +309,7 @@ Status MulticastMemory::Bind(const std::shared_ptr<const Gpu>& gpu, const Device
   XCCL_RETURN_IF_ERROR(
       gpu->Check(gpu->driver().MulticastBindMem(handle_.get(), 0, memory.handle(), offset, bytes_, 0),
                  fmt::format("cuMulticastBindMem of {} bytes", bytes_)));
-  bound_.emplace_back(gpu, handle_.get(), bytes_);
+  bound_.emplace_back(gpu, Part{handle_.get(), bytes_});
   return OkStatus();
 }
 
@@ -332,10 +324,8 @@ Status MulticastMemory::Map(std::span<const std::shared_ptr<const Gpu>> gpus) {
   return OkStatus();
 }
 
-MulticastMemory::Binding::~Binding() {
-  if (gpu_ == nullptr) return;
-  const ScopedContext context(*gpu_);
-  gpu_->driver().MulticastUnbind(handle_, gpu_->id(), 0, bytes_);
+void MulticastMemory::Unbind(const Gpu& gpu, const Part& part) {
+  gpu.driver().MulticastUnbind(part.handle, gpu.id(), 0, part.bytes);
 }
 
 }  // namespace xccl::cuda

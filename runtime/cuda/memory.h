@@ -31,17 +31,18 @@ class MappedRange {
   static StatusOr<MappedRange> Create(const std::shared_ptr<const Gpu>& gpu, MemoryHandle handle,
                                       size_t bytes, std::span<const AccessDescription> access,
                                       const std::string& map, const std::string& grant);
-  MappedRange() = default;
-  MappedRange(MappedRange&& other) noexcept { *this = std::move(other); }
-  MappedRange& operator=(MappedRange&& other) noexcept;
-  ~MappedRange();
-  DevicePointer address() const { return address_; }
+  DevicePointer address() const { return reserved_.get().address; }
 
  private:
-  std::shared_ptr<const Gpu> gpu_;  // null: nothing is reserved
-  DevicePointer address_ = 0;
-  size_t bytes_ = 0;
-  bool mapped_ = false;
+  struct Range {
+    DevicePointer address = 0;
+    size_t bytes = 0;
+  };
+  static void Free(const Gpu& gpu, const Range& range);
+  static void Unmap(const Gpu& gpu, const Range& range);
+  // Given back in the reverse of this order.
+  Owned<Range, &Free> reserved_;
+  Owned<Range, &Unmap> mapped_;
 };
 
 using OwnedHandle = Owned<MemoryHandle, &Driver::MemRelease>;
@@ -111,27 +112,19 @@ class MulticastMemory {
   size_t bytes() const { return bytes_; }
 
  private:
-  // One device's part. Movable.
-  class Binding {
-   public:
-    Binding(std::shared_ptr<const Gpu> gpu, MemoryHandle handle, size_t bytes)
-        : gpu_(std::move(gpu)), handle_(handle), bytes_(bytes) {}
-    Binding(Binding&& other) noexcept = default;
-    Binding& operator=(Binding&& other) = delete;
-    ~Binding();
-
-   private:
-    std::shared_ptr<const Gpu> gpu_;
-    MemoryHandle handle_;
-    size_t bytes_;
+  // One device's part.
+  struct Part {
+    MemoryHandle handle = 0;
+    size_t bytes = 0;
   };
+  static void Unbind(const Gpu& gpu, const Part& part);
   MulticastMemory() = default;
   std::shared_ptr<const Gpu> gpu_;
   Sharing sharing_ = Sharing::kNone;
   size_t bytes_ = 0;
   // Given back in the reverse of this order.
   OwnedHandle handle_;
-  std::vector<Binding> bound_;
+  std::vector<Owned<Part, &Unbind>> bound_;
   MappedRange range_;
 };
 
