@@ -18,67 +18,39 @@ int64_t Take(ArenaLayout& layout, int64_t bytes) {
   return at;
 }
 
-// The place of the slots of a group's connection.
+// A group's connection: the place of its slots, and of the root's end.
 struct GroupSlots {
   size_t team = 0;
-  int64_t at = 0;  // in the region, of instance 0
+  int64_t at = 0;    // in the region, of instance 0
+  size_t group = 0;  // in the root's ArenaLayout::groups, of instance 0
   bool senders = false;
 };
 
-// By connection.
-std::vector<std::optional<GroupSlots>> GroupSlotsOf(const Program& program, const std::vector<Team>& teams,
-                                                    const ArenaShape& shape) {
+// Makes the roots' GroupEnds, without their ends and counters. Returns the slots by connection.
+std::vector<std::optional<GroupSlots>> PlaceGroups(const Program& program, const std::vector<Team>& teams,
+                                                   const ArenaShape& shape,
+                                                   IdVector<Rank, ArenaLayout>& layouts) {
   std::vector<std::optional<GroupSlots>> of(program.connections.size());
-  for (size_t t = 0; t < teams.size(); ++t) {
-    for (size_t k = 0; k < teams[t].groups.size(); ++k) {
-      const Group& group = program.groups[static_cast<size_t>(teams[t].groups[k])];
-      const bool reduces = group.kind == Group::Kind::kReduce;
-      for (Rank member : group.members) {
-        const auto connection = FindConnection(program, reduces ? member : group.root,
-                                               reduces ? group.root : member, group.channel);
-        XCCL_CHECK(connection.has_value());
-        of[static_cast<size_t>(*connection)] = {
-            t, static_cast<int64_t>(k) * shape.instances * GroupSlotsBytes(shape), reduces};
-      }
-    }
-  }
-  return of;
-}
-
-void LayoutGroups(const Program& program, const std::vector<Team>& teams, const ArenaShape& shape,
-                  IdVector<Rank, ArenaLayout>& layouts) {
-  // The connections that each rank is an end of, as in device::RankArgs.
-  IdVector<Rank, std::vector<int32_t>> connections;
-  connections.resize(static_cast<size_t>(program.ranks.size()));
-  for (size_t c = 0; c < program.connections.size(); ++c)
-    for (Rank r : {program.connections[c].src, program.connections[c].dst})
-      connections[r].push_back(static_cast<int32_t>(c));
   for (size_t g = 0; g < program.groups.size(); ++g) {
     const Group& group = program.groups[g];
     const bool reduces = group.kind == Group::Kind::kReduce;
-    ArenaLayout& layout = layouts[group.root];
-    for (int32_t i = 0; i < shape.instances; ++i) {
-      ArenaLayout::GroupEnd& end = layout.groups.emplace_back();
-      end.group = g;
-      while (!std::ranges::binary_search(teams[end.team].groups, static_cast<int32_t>(g))) ++end.team;
-      const auto& of_team = teams[end.team].groups;
-      const auto place = std::ranges::lower_bound(of_team, static_cast<int32_t>(g)) - of_team.begin();
-      end.slots = (place * shape.instances + i) * GroupSlotsBytes(shape);
-      for (Rank member : group.members) {
-        const auto c = FindConnection(program, reduces ? member : group.root, reduces ? group.root : member,
-                                      group.channel);
-        const std::vector<int32_t>& own = connections[group.root];
-        const auto k = std::ranges::lower_bound(own, *c) - own.begin();
-        end.ends.push_back(static_cast<size_t>(k * shape.instances + i));
-      }
-      end.steps = Take(layout, sizeof(uint64_t));
-      end.holds = Take(layout, sizeof(uint64_t));
-      end.members = Take(layout, static_cast<int64_t>(group.members.size() * sizeof(device::GroupMember)));
+    GroupSlots slots{.senders = reduces};
+    while (!std::ranges::binary_search(teams[slots.team].groups, static_cast<int32_t>(g))) ++slots.team;
+    const std::vector<int32_t>& of_team = teams[slots.team].groups;
+    const int64_t place = std::ranges::lower_bound(of_team, static_cast<int32_t>(g)) - of_team.begin();
+    slots.at = place * shape.instances * GroupSlotsBytes(shape);
+    std::vector<ArenaLayout::GroupEnd>& ends = layouts[group.root].groups;
+    slots.group = ends.size();
+    for (int32_t i = 0; i < shape.instances; ++i)
+      ends.push_back({.group = g, .team = slots.team, .slots = slots.at + i * GroupSlotsBytes(shape)});
+    for (Rank member : group.members) {
+      const auto connection = FindConnection(program, reduces ? member : group.root,
+                                             reduces ? group.root : member, group.channel);
+      XCCL_CHECK(connection.has_value());
+      of[static_cast<size_t>(*connection)] = slots;
     }
   }
-  for (ArenaLayout& layout : layouts)
-    layout.group_connections =
-        Take(layout, static_cast<int64_t>(layout.groups.size() * sizeof(device::GroupConnection)));
+  return of;
 }
 
 }  // namespace
@@ -148,7 +120,7 @@ IdVector<Rank, ArenaLayout> LayoutArenas(const Program& program, const ArenaShap
       layout.slot_arrays += std::ssize(teams[t].groups) * shape.instances;
     }
   }
-  const std::vector<std::optional<GroupSlots>> group_slots = GroupSlotsOf(program, teams, shape);
+  const std::vector<std::optional<GroupSlots>> group_slots = PlaceGroups(program, teams, shape, layouts);
   for (size_t c = 0; c < program.connections.size(); ++c) {
     const Connection& connection = program.connections[c];
     ArenaLayout& src = layouts[connection.src];
@@ -167,6 +139,10 @@ IdVector<Rank, ArenaLayout> LayoutArenas(const Program& program, const ArenaShap
         const ArenaLayout& holder = in_group->senders ? src : dst;
         (in_group->senders ? sender : receiver).slots =
             *holder.regions[in_group->team] + in_group->at + i * GroupSlotsBytes(shape);
+        // Connections are in order of source and destination, so a group's are in order of its members.
+        (in_group->senders ? dst : src)
+            .groups[in_group->group + static_cast<size_t>(i)]
+            .ends.push_back(in_group->senders ? dst_end : src_end);
       } else {
         receiver.slots = Take(dst, shape.slots * shape.slot_bytes);
         ++dst.slot_arrays;
@@ -175,10 +151,15 @@ IdVector<Rank, ArenaLayout> LayoutArenas(const Program& program, const ArenaShap
       dst.ends.push_back(receiver);
     }
   }
-  LayoutGroups(program, teams, shape, layouts);
-  for (Rank r(0); r.value < layouts.size(); ++r.value) {
-    ArenaLayout& layout = layouts[r];
-    const int64_t blocks = static_cast<int64_t>(shape.blocks_per_rank) * shape.instances;
+  const int64_t blocks = static_cast<int64_t>(shape.blocks_per_rank) * shape.instances;
+  for (ArenaLayout& layout : layouts) {
+    for (ArenaLayout::GroupEnd& end : layout.groups) {
+      end.steps = Take(layout, sizeof(uint64_t));
+      end.holds = Take(layout, sizeof(uint64_t));
+      end.members = Take(layout, static_cast<int64_t>(end.ends.size() * sizeof(device::GroupMember)));
+    }
+    layout.group_connections =
+        Take(layout, static_cast<int64_t>(layout.groups.size() * sizeof(device::GroupConnection)));
     layout.blocks = Take(layout, blocks * static_cast<int64_t>(sizeof(device::BlockState)));
     layout.stop = Take(layout, sizeof(uint32_t));
     layout.windows = Take(layout, layouts.size() * kWindows * static_cast<int64_t>(sizeof(uint64_t)));

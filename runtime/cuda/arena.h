@@ -70,10 +70,10 @@ struct ArenaLayout {
   };
   // The end of a group that this rank is the root of.
   struct GroupEnd {
-    size_t group = 0;          // in Program::groups
-    size_t team = 0;           // in TeamsOf
-    int64_t slots = 0;         // in the team's regions
-    std::vector<size_t> ends;  // its members' ends, ascending
+    size_t group = 0;               // in Program::groups
+    size_t team = 0;                // in TeamsOf
+    int64_t slots = 0;              // in the team's regions
+    std::vector<size_t> ends = {};  // its members' ends, ascending
     int64_t steps = 0, holds = 0, members = 0;
   };
   std::vector<End> ends;                        // [k × instances + instance], k as in device::RankArgs
