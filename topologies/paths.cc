@@ -62,7 +62,6 @@ class NeighbourSearch {
   };
 
   int64_t Width(LinkId l) const { return topology_.link(l).bandwidth_bytes_per_s; }
-  bool Expands(NodeId n, NodeId source) const { return n == source || !topology_.IsGpu(n); }
 
   // Dijkstra on (latency, links, ids) over links at least `width` wide. Accepts the GPUs that the row lacks.
   void FindPaths(NodeId source, int64_t width) {
@@ -80,7 +79,7 @@ class NeighbourSearch {
       State& state = states_[node.index()];
       if (state.settled == search_) continue;
       state.settled = search_;
-      if (!Expands(node, source)) {
+      if (node != source && topology_.IsGpu(node)) {
         if (std::exchange(state.accepted, row_) != row_) Accept(node, source, width);
         continue;
       }

@@ -63,8 +63,8 @@ StatusOr<Topology> JoinHosts(const Topology& topology, int32_t hosts) {
   const NodeId fabric = AddNode(NodeKind::kSwitch, "fabric", std::nullopt, all);
   for (int32_t h = 0; h < hosts; ++h)
     for (const auto& [nic, bandwidth] : nics)
-      AddCable(NodeId(nic.value + int64_t{h} * topology.num_nodes()), fabric,
-               {bandwidth, kFabricLatencyPs, 0}, all);
+      AddCable(NodeId(nic.value + int64_t{h} * topology.num_nodes()), fabric, {bandwidth, kFabricLatencyPs},
+               all);
   return Topology::Create(std::move(all));
 }
 

@@ -169,9 +169,6 @@ class DumpTopologyBuilder {
     if (index >= 0) node_[index] = node;
     return node;
   }
-  void Cable(NodeId a, NodeId b, int64_t bandwidth, int64_t latency) {
-    AddCable(a, b, {bandwidth, latency, 0}, spec_);
-  }
 
   // Reads the GPUs' links; parallel links to one target are summed.
   void ReadGpuLinks() {
@@ -219,13 +216,13 @@ class DumpTopologyBuilder {
             0, fmt::format("gpu {} lists {} to gpu {}, which lists {} back", spec_.nodes[from.index()].id,
                            FormatBandwidth(bandwidth), spec_.nodes[to.index()].id,
                            returned == 0 ? "none" : FormatBandwidth(returned)));
-      if (from < to || returned == 0) AddLink(from, to, {bandwidth, kGpuLinkLatencyPs, 0}, spec_);
-      if (from < to && returned > 0) AddLink(to, from, {returned, kGpuLinkLatencyPs, 0}, spec_);
+      if (from < to || returned == 0) AddLink(from, to, {bandwidth, kGpuLinkLatencyPs}, spec_);
+      if (from < to && returned > 0) AddLink(to, from, {returned, kGpuLinkLatencyPs}, spec_);
     }
     for (int32_t gpu : gpus_) {
       const NodeId node = *node_[gpu];
       if (const auto cpu = cpu_links_.find(node.value); cpu != cpu_links_.end())
-        Cable(node, *node_[CpuOf(gpu)], cpu->second, kGpuLinkLatencyPs);
+        AddCable(node, *node_[CpuOf(gpu)], {cpu->second, kGpuLinkLatencyPs}, spec_);
     }
     if (switch_links_.empty()) return;
     // NCCL merges all NVSwitches into one node, even when several hosts share them.
@@ -241,15 +238,15 @@ class DumpTopologyBuilder {
         -1, NodeKind::kSwitch, hosts.size() == 1 ? std::optional(*hosts.begin()) : std::nullopt, "nvswitch");
     spec_.nodes[nvswitch.index()].multicast = spec_.nodes[nvswitch.index()].reduce = nvls;
     for (const auto& [rank, bandwidth] : switch_links_)
-      Cable(NodeId(rank), nvswitch, bandwidth, kGpuSwitchLatencyPs);
+      AddCable(NodeId(rank), nvswitch, {bandwidth, kGpuSwitchLatencyPs}, spec_);
   }
 
   void AddTreeLinks() {
     for (int32_t i = 0; i < system_.size(); ++i) {
       const NcclItem& item = Item(i);
       if (item.removed || item.parent < 0 || !node_[i]) continue;
-      Cable(*node_[i], *node_[item.parent], item.bandwidth_bytes_per_s,
-            (item.local ? 0 : kPcieLatencyPs) + item.latency_ps);
+      AddCable(*node_[i], *node_[item.parent],
+               {item.bandwidth_bytes_per_s, (item.local ? 0 : kPcieLatencyPs) + item.latency_ps}, spec_);
     }
     for (int32_t i = 0; i < system_.size(); ++i) {
       if (Item(i).removed) continue;
@@ -263,7 +260,7 @@ class DumpTopologyBuilder {
               edge.offset,
               fmt::format("a pcilink to {}, which is no other switch of this file; left out", edge.target));
         else
-          AddLink(*node_[i], *node_[target], {kLocalBytesPerS, kPcieLatencyPs, 0}, spec_);
+          AddLink(*node_[i], *node_[target], {kLocalBytesPerS, kPcieLatencyPs}, spec_);
       }
     }
   }
@@ -283,8 +280,9 @@ class DumpTopologyBuilder {
                        fmt::format("a <cpu> without a known arch and vendor; {} between NUMA nodes assumed",
                                    FormatBandwidth(link.bytes_per_s)));
         for (size_t b = a + 1; b < cpus.size(); ++b)
-          Cable(*node_[cpus[a]], *node_[cpus[b]],
-                std::min(link.bytes_per_s, CpuLinkOf(Item(cpus[b]).cpu).bytes_per_s), kPcieLatencyPs);
+          AddCable(*node_[cpus[a]], *node_[cpus[b]],
+                   {std::min(link.bytes_per_s, CpuLinkOf(Item(cpus[b]).cpu).bytes_per_s), kPcieLatencyPs},
+                   spec_);
       }
     }
     return OkStatus();

@@ -217,9 +217,6 @@ class SmiTopologyBuilder {
 
  private:
   NodeId NewNode(NodeKind kind, std::string id) { return AddNode(kind, std::move(id), HostId(0), spec_); }
-  void Cable(NodeId a, NodeId b, int64_t bandwidth, int64_t latency) {
-    AddCable(a, b, {bandwidth, latency, 0}, spec_);
-  }
   void AddDevices(bool gpus) {
     nodes_.resize(devices_.size());
     for (size_t i = 0; i < devices_.size(); ++i)
@@ -250,12 +247,12 @@ class SmiTopologyBuilder {
           Node& node = spec_.nodes[nvswitch->index()];
           node.multicast = node.reduce = HasNvls(devices_[i].arch);
         }
-        Cable(nodes_[i], *nvswitch, most * per_link, kGpuSwitchLatencyPs);
+        AddCable(nodes_[i], *nvswitch, {most * per_link, kGpuSwitchLatencyPs}, spec_);
         continue;
       }
       for (size_t j = i + 1; j < devices_.size(); ++j)
         if (rows_[i][j].links > 0)
-          Cable(nodes_[i], nodes_[j], rows_[i][j].links * per_link, kGpuLinkLatencyPs);
+          AddCable(nodes_[i], nodes_[j], {rows_[i][j].links * per_link, kGpuLinkLatencyPs}, spec_);
     }
   }
 
@@ -311,31 +308,26 @@ class SmiTopologyBuilder {
     }
     const auto node = [&](const PcieItem& unit) { return unit.node.value_or(nodes_[unit.device]); };
     for (const auto& [unit, above] : below_switches_)
-      Cable(node(unit), above, unit.bandwidth, kPcieLatencyPs);
+      AddCable(node(unit), above, {unit.bandwidth, kPcieLatencyPs}, spec_);
     for (const PcieItem& top : tops) {
       const auto cpu = cpus.find(group.Of(top.device));
       XCCL_CHECK(cpu != cpus.end());
-      Cable(node(top), cpu->second, top.bandwidth, kPcieLatencyPs);
+      AddCable(node(top), cpu->second, {top.bandwidth, kPcieLatencyPs}, spec_);
     }
     const int64_t between = CpuLinkOf(texts_.cpu).bytes_per_s;
     for (auto a = cpus.begin(); a != cpus.end(); ++a)
-      for (auto b = std::next(a); b != cpus.end(); ++b) Cable(a->second, b->second, between, kPcieLatencyPs);
+      for (auto b = std::next(a); b != cpus.end(); ++b)
+        AddCable(a->second, b->second, {between, kPcieLatencyPs}, spec_);
   }
 
   // The bandwidth of a device's own slot; if unknown, what NCCL assumes (Gen3 x16).
   int64_t PcieOf(size_t device) {
     const Device& d = devices_[device];
-    if (!d.gpu) {
-      if (const auto known = texts_.nic_bytes_per_s.find(d.name); known != texts_.nic_bytes_per_s.end())
-        return known->second;
-      spec_.warnings.push_back(
-          fmt::format("nvidia-smi topo -m: the speed of {} is not known; 12GB/s assumed", d.name));
-    } else if (d.pcie_bytes_per_s > 0) {
-      return d.pcie_bytes_per_s;
-    } else {
-      spec_.warnings.push_back(
-          fmt::format("nvidia-smi topo -m: the PCIe link of {} is not known; 12GB/s assumed", d.name));
-    }
+    if (d.gpu && d.pcie_bytes_per_s > 0) return d.pcie_bytes_per_s;
+    const auto known = texts_.nic_bytes_per_s.find(d.name);
+    if (!d.gpu && known != texts_.nic_bytes_per_s.end()) return known->second;
+    spec_.warnings.push_back(fmt::format("nvidia-smi topo -m: the {} of {} is not known; 12GB/s assumed",
+                                         d.gpu ? "PCIe link" : "speed", d.name));
     return kFallbackPcieBytesPerS;
   }
   Groups GroupsOf(const std::set<DeviceLink::Kind>& kinds) {
