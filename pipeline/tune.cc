@@ -125,7 +125,7 @@ StatusOr<MachineModel> MeasureMachine(const Topology& topology, const std::strin
                                       const Measure& measure) {
   const int32_t hops = std::min(kHops, topology.num_ranks() - 1);
   const int64_t links_ps =
-      LeastLatencyFrom(topology, topology.NodeOf(Rank(0)))[topology.NodeOf(Rank(1)).index()].value_or(0);
+      LeastLatencyFrom(topology, {topology.NodeOf(Rank(0))})[topology.NodeOf(Rank(1)).index()].value_or(0);
   MachineModel model;
   model.source = source;
   double launch_us = std::numeric_limits<double>::infinity();

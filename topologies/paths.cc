@@ -11,6 +11,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/units.h"
+
 namespace xccl {
 const Neighbour* NeighbourTable::Find(size_t i, Rank to) const {
   const std::span<const Neighbour> row = (*this)[i];
@@ -170,12 +172,16 @@ namespace {
 
 using Distances = std::vector<std::optional<int64_t>>;
 
-Distances LeastLatency(const Topology& topology, NodeId start, std::span<const int64_t> link_ps,
-                       bool backwards) {
+Distances LeastLatency(const Topology& topology, const std::vector<NodeId>& starts,
+                       std::span<const int64_t> link_ps, bool backwards) {
   XCCL_CHECK(link_ps.empty() || link_ps.size() == static_cast<size_t>(topology.num_links()));
   Distances distance(static_cast<size_t>(topology.num_nodes()));
-  std::vector<std::pair<int64_t, int32_t>> heap = {{0, start.value}};
-  distance[start.index()] = 0;
+  std::vector<std::pair<int64_t, int32_t>> heap;
+  for (NodeId start : starts) {
+    distance[start.index()] = 0;
+    heap.emplace_back(0, start.value);
+  }
+  std::ranges::make_heap(heap, std::greater<>());
   while (!heap.empty()) {
     std::ranges::pop_heap(heap, std::greater<>());
     const auto [at, node] = heap.back();
@@ -183,7 +189,10 @@ Distances LeastLatency(const Topology& topology, NodeId start, std::span<const i
     if (at > *distance[static_cast<size_t>(node)]) continue;
     for (LinkId l : backwards ? topology.In(NodeId(node)) : topology.Out(NodeId(node))) {
       const Link& link = topology.link(l);
-      const int64_t next = at + (link_ps.empty() ? link.latency_ps + link.overhead_ps : link_ps[l.index()]);
+      const int64_t cost =
+          link_ps.empty() ? std::min(kForeverPs, link.latency_ps) + std::min(kForeverPs, link.overhead_ps)
+                          : link_ps[l.index()];
+      const int64_t next = std::min(kForeverPs, at + cost);
       const NodeId to = backwards ? link.from : link.to;
       std::optional<int64_t>& known = distance[to.index()];
       if (known && *known <= next) continue;
@@ -221,11 +230,14 @@ std::vector<std::optional<int32_t>> RankHops(const Topology& topology, Rank star
 
 }  // namespace
 
-Distances LeastLatencyFrom(const Topology& topology, NodeId from, std::span<const int64_t> link_ps) {
+Distances LeastLatencyFrom(const Topology& topology, const std::vector<NodeId>& from,
+                           std::span<const int64_t> link_ps) {
   return LeastLatency(topology, from, link_ps, false);
 }
 
-Distances LeastLatencyTo(const Topology& topology, NodeId to) { return LeastLatency(topology, to, {}, true); }
+Distances LeastLatencyTo(const Topology& topology, NodeId to) {
+  return LeastLatency(topology, {to}, {}, true);
+}
 
 std::vector<std::optional<int32_t>> RankHopsFrom(const Topology& topology, Rank from) {
   return RankHops(topology, from, false);

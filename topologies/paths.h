@@ -52,10 +52,11 @@ NeighbourTable GpuNeighbours(const Topology& topology);
 // One row: the neighbours of `rank`.
 NeighbourTable GpuNeighboursOf(const Topology& topology, Rank rank);
 
-// The least sum of link costs from one node to every other, through any nodes; nullopt: unreachable. A link
-// costs link_ps[its id], or latency + overhead where link_ps is empty. Requires: costs >= 0, sums within
-// int64.
-std::vector<std::optional<int64_t>> LeastLatencyFrom(const Topology& topology, NodeId from,
+// The least sum of link costs to every node from the nearest of `from`, through any nodes, at most kForeverPs
+// (base/units.h); nullopt: unreachable. A link costs link_ps[its id], or latency + overhead where link_ps is
+// empty. Requires: 0 <= costs <= kForeverPs.
+std::vector<std::optional<int64_t>> LeastLatencyFrom(const Topology& topology,
+                                                     const std::vector<NodeId>& from,
                                                      std::span<const int64_t> link_ps = {});
 // The least sum of latency + overhead from every node to one.
 std::vector<std::optional<int64_t>> LeastLatencyTo(const Topology& topology, NodeId to);

@@ -180,7 +180,7 @@ TEST(LeastLatency, AgreesWithFloydWarshall) {
         for (size_t j = 0; j < n; ++j) d[i][j] = std::min(d[i][j], d[i][k] + d[k][j]);
     const std::span<const int64_t> costs = trial % 2 == 0 ? std::span<const int64_t>() : cost;
     for (size_t i = 0; i < n; ++i) {
-      const auto from = LeastLatencyFrom(t, NodeId(static_cast<int64_t>(i)), costs);
+      const auto from = LeastLatencyFrom(t, {NodeId(static_cast<int64_t>(i))}, costs);
       const auto to = LeastLatencyTo(t, NodeId(static_cast<int64_t>(i)));
       for (size_t j = 0; j < n; ++j) {
         ASSERT_EQ(from[j].value_or(kFar), d[i][j]);

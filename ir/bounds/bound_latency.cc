@@ -6,11 +6,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <set>
 #include <tuple>
 
+#include "base/units.h"
 #include "ir/bounds/needs.h"
 #include "ir/time_model.h"
 #include "topologies/paths.h"
@@ -72,26 +72,24 @@ StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& colle
     if (r.value >= topology.num_ranks())
       return InvalidInput(fmt::format("{}: no rank {}, which {} needs; ranks are 0..{}", topology.name(),
                                       r.value, collective.name(), topology.num_ranks() - 1));
-  // Costs are limited so that no sum overflows.
-  const int64_t most = std::numeric_limits<int64_t>::max() / 4 / topology.num_nodes();
-  std::vector<int64_t> cost_ps, first_cost_ps;  // by link; first: where the link leaves the holder
+  std::vector<int64_t> cost_ps, first_cost_ps;  // by link; first: where the link leaves a holder
   for (const Link& link : topology.spec().links) {
-    first_cost_ps.push_back(
-        std::min(most, std::min(most, link.latency_ps) + std::min(most, link.overhead_ps)));
-    cost_ps.push_back(model == TimeModel::kBlocking ? first_cost_ps.back() : std::min(most, link.latency_ps));
+    const int64_t alpha = std::min(link.latency_ps, kForeverPs);
+    first_cost_ps.push_back(std::min(alpha + std::min(link.overhead_ps, kForeverPs), kForeverPs));
+    cost_ps.push_back(model == TimeModel::kBlocking ? first_cost_ps.back() : alpha);
   }
   int64_t farthest = 0;
   // Updates `farthest` with the farthest destination of these holders.
   const auto search = [&](std::span<const Rank> holders, std::span<const Rank> destinations) -> Status {
-    std::vector<std::optional<int64_t>> nearest(static_cast<size_t>(topology.num_nodes()));
-    for (const Rank holder : holders) {
-      const NodeId node = topology.NodeOf(holder);
-      for (LinkId l : topology.Out(node)) std::swap(cost_ps[l.index()], first_cost_ps[l.index()]);
-      const auto from = LeastLatencyFrom(topology, node, cost_ps);
-      for (LinkId l : topology.Out(node)) std::swap(cost_ps[l.index()], first_cost_ps[l.index()]);
-      for (size_t n = 0; n < nearest.size(); ++n)
-        if (from[n] && (!nearest[n] || *from[n] < *nearest[n])) nearest[n] = from[n];
-    }
+    std::vector<NodeId> nodes;
+    for (const Rank holder : holders) nodes.push_back(topology.NodeOf(holder));
+    const auto exchange_costs = [&] {
+      for (const NodeId node : nodes)
+        for (LinkId l : topology.Out(node)) std::swap(cost_ps[l.index()], first_cost_ps[l.index()]);
+    };
+    exchange_costs();
+    const auto nearest = LeastLatencyFrom(topology, nodes, cost_ps);
+    exchange_costs();
     for (Rank r : destinations) {
       const std::optional<int64_t> distance = nearest[topology.NodeOf(r).index()];
       if (!distance)

@@ -22,7 +22,7 @@ int32_t Center(const Topology& topology, const Collective& collective) {
   int32_t best = ranks[0].value;
   int64_t best_ps = INT64_MAX;
   for (size_t i = 0; i < ranks.size(); i += step) {
-    const auto from = LeastLatencyFrom(topology, topology.NodeOf(ranks[i]));
+    const auto from = LeastLatencyFrom(topology, {topology.NodeOf(ranks[i])});
     const auto to = LeastLatencyTo(topology, topology.NodeOf(ranks[i]));
     int64_t farthest = 0;
     for (Rank r : ranks) {

@@ -98,7 +98,7 @@ class Planning {
     const std::vector<int64_t> one(static_cast<size_t>(topology_.num_links()), 1);
     int64_t hops = 0;
     for (size_t s = 0; s < problem_.demands.sources.size(); ++s) {
-      const auto distance = LeastLatencyFrom(topology_, NodeId(problem_.demands.sources[s]), one);
+      const auto distance = LeastLatencyFrom(topology_, {NodeId(problem_.demands.sources[s])}, one);
       for (const Demands::To& to : problem_.demands.to[s]) hops += *distance[static_cast<size_t>(to.node)];
     }
     return hops;

@@ -59,6 +59,19 @@ TEST(LatencyBound, CountsOverheadWhereEveryUnitPaysIt) {
   EXPECT_EQ(BoundOf(topology, broadcast, 4, TimeModel::kBlocking).latency_ps, 220'000);
 }
 
+// Rank 2 gets the part from rank 0 or 1, which both have it; the message of either pays the overhead.
+TEST(LatencyBound, StartsAtTheNearestHolder) {
+  const Topology topology = MakeGraph("line", 3, 0, {{0, 1, 1, 1, 0}, {1, 2, 1, 100, 10}});
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kCustom;
+  spec.custom_name = "two copies";
+  spec.ranks = {Rank(0), Rank(1), Rank(2)};
+  spec.custom_weights = {1};
+  spec.pre = {{Rank(0), PartId(0), {Rank(0)}}, {Rank(1), PartId(0), {Rank(0)}}};
+  spec.post = {{Rank(2), PartId(0), {Rank(0)}}};
+  EXPECT_EQ(BoundOf(topology, Collective::Create(spec).value(), 4).latency_ps, 110'000);
+}
+
 TEST(LowerBound, RefusesTimesThatDoNotFit) {
   const Collective allgather = MakeCollective(CollectiveKind::kAllgather, 8);
   const auto refusal = [&](const char* topology, int64_t bytes) {
@@ -72,6 +85,11 @@ TEST(LowerBound, RefusesTimesThatDoNotFit) {
   EXPECT_EQ(
       refusal("ring:8@latency=90000s", 1024),
       "ring:8@latency=90000s: allgather of 1KiB takes 4.2 days at least; times of up to 1 day are supported");
+  // A link of a large machine costs its whole latency.
+  EXPECT_EQ(
+      refusal("full-mesh:64@latency=120000s", 1024),
+      "full-mesh:64@latency=120000s: allgather of 1KiB takes 1.4 days at least; times of up to 1 day are "
+      "supported");
 }
 
 struct Known {
