@@ -71,7 +71,7 @@ class RankAccessCheck {
 
   void Visit(int32_t node) {
     const Instruction& i = index_.instruction(node);
-    if (i.op == Opcode::kCopy && !i.first && line_.SlotOf(i.src) == line_.SlotOf(i.dst)) return;
+    if (in_place_ && i.op == Opcode::kCopy && !i.first && line_.SlotOf(i.src) == line_.SlotOf(i.dst)) return;
     if (ReadsSource(i.op))
       for (int32_t k = 0; k < i.count; ++k) Read(node, i.src, k);
     if (WritesDestination(i.op))

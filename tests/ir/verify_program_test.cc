@@ -131,6 +131,15 @@ const std::vector<Rejection>& Rejections() {
        [] { return Lowered(CollectiveKind::kReduce, Algorithm::kDirect, 3, 1); }, DropDependencies,
        "[P6] rank 1 threadblock 1 instruction 0: reads output slot 0, which is written by threadblock 0 "
        "instruction 0; nothing orders the two"},
+      {"a slot copied onto itself while it is written",
+       [] { return Lowered(CollectiveKind::kAllgather, Algorithm::kDirect, 2, 1); },
+       [](Program& p) {
+         Instruction copy = BlockOf(p, 0, 2).instructions[0];
+         copy.src = copy.dst = {BufferKind::kOutput, 1};
+         BlockOf(p, 0, 2).instructions.push_back(copy);
+       },
+       "[P6] rank 0 threadblock 1 instruction 0: writes output slot 1, which is written by threadblock 2 "
+       "instruction 1; nothing orders the two"},
       {"a sum overwritten before it is sent",
        [] { return Lowered(CollectiveKind::kAllreduce, Algorithm::kDirect, 3, 1, false); }, DropDependencies,
        "[P6] rank 0 threadblock 2 instruction 0: writes output slot 0, which is read by threadblock 0 "
