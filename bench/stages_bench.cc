@@ -90,18 +90,21 @@ void BenchVerify(benchmark::State& state, const Case& work) {
   CountItems(state, made.schedule);
 }
 
+Program Lowered(const Synthesis& made, const Topology& topology) {
+  return OrDie(LowerFolded(made.schedule, made.collective, topology, {.fold = false})).program;
+}
+
 void BenchLower(benchmark::State& state, const Case& work) {
   const Topology topology = OrDie(LoadTopology(work.topology));
   const Synthesis made = Make(topology, work);
-  for (auto _ : state)
-    benchmark::DoNotOptimize(OrDie(Lower(made.schedule, made.collective, topology)).dependencies.size());
+  for (auto _ : state) benchmark::DoNotOptimize(Lowered(made, topology).dependencies.size());
   CountItems(state, made.schedule);
 }
 
 void BenchVerifyProgram(benchmark::State& state, const Case& work) {
   const Topology topology = OrDie(LoadTopology(work.topology));
   const Synthesis made = Make(topology, work);
-  const Program program = OrDie(Lower(made.schedule, made.collective, topology));
+  const Program program = Lowered(made, topology);
   for (auto _ : state) benchmark::DoNotOptimize(VerifyProgram(program, made.collective).size());
   CountItems(state, made.schedule);
 }
@@ -110,7 +113,7 @@ void BenchVerifyProgram(benchmark::State& state, const Case& work) {
 void BenchRun(benchmark::State& state, const Case& work) {
   const Topology topology = OrDie(LoadTopology(work.topology));
   const Synthesis made = Make(topology, work);
-  const Program program = OrDie(Lower(made.schedule, made.collective, topology));
+  const Program program = Lowered(made, topology);
   double seconds = 0, busbw = 0;
   for (auto _ : state) {
     const std::vector<RunRow> rows =

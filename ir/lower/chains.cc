@@ -33,12 +33,6 @@ std::vector<std::vector<LinkId>> ChainsOf(const Topology& topology, std::span<co
   return chains;
 }
 
-bool HasTrees(const Schedule& schedule, const Topology& topology) {
-  for (int32_t p = 0; p < schedule.paths.size(); ++p)
-    if (!IsChain(topology, schedule.paths[PathId(p)])) return true;
-  return false;
-}
-
 StatusOr<Schedule> WithoutTrees(const Schedule& schedule, const Topology& topology) {
   struct Chain {
     Rank src, dst;

@@ -14,9 +14,6 @@ namespace xccl::lowering {
 // one source or one destination. A chain is itself. Linear in what comes out, times log.
 std::vector<std::vector<LinkId>> ChainsOf(const Topology& topology, std::span<const LinkId> tree);
 
-// Does any transfer's path branch or join?
-bool HasTrees(const Schedule& schedule, const Topology& topology);
-
 // Guarantees the same outcome over chains alone: a multicast becomes a copy to each of its destinations, an
 // in-switch reduction one from each of its sources, in the order of the path. A link of a tree is then used
 // once for every leaf behind it. Linear in what comes out. Requires: a normalized schedule that verifies.

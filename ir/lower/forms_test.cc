@@ -9,31 +9,24 @@ namespace {
 
 constexpr int64_t kLarge = 500'000;
 
-std::vector<Form> Forms(int64_t num_moves, const FixedForm& fixed, int64_t size_bytes = 64 << 20) {
-  return FormsFor(LineSchedule(), LineCollective(), size_bytes, num_moves, kLarge, fixed);
+std::vector<Form> Forms(int64_t num_moves, int64_t size_bytes = 64 << 20) {
+  return FormsFor(LineSchedule(), LineCollective(), size_bytes, num_moves, kLarge);
 }
 
 TEST(Forms, PlainestFirst) {
-  EXPECT_EQ(Forms(50'000, {}), std::vector<Form>({{2, true, false},
-                                                  {8, true, false},
-                                                  {8, true, true},
-                                                  {8, false, true},
-                                                  {{}, true, true},
-                                                  {{}, false, true}}));
-  EXPECT_EQ(Forms(50'001, {}), std::vector<Form>({{8, true, true}, {{}, true, true}, {{}, false, true}}));
-}
-
-TEST(Forms, FixedFieldsLeaveFewerForms) {
-  EXPECT_EQ(Forms(4, {.slots = 3}), std::vector<Form>({{3, true, false}, {3, true, true}, {3, false, true}}));
-  EXPECT_EQ(Forms(4, {.fuse = false, .pace = false}),
-            std::vector<Form>({{2, false, false}, {8, false, false}, {{}, false, false}}));
+  EXPECT_EQ(Forms(50'000), std::vector<Form>({{2, true, false},
+                                              {8, true, false},
+                                              {8, true, true},
+                                              {8, false, true},
+                                              {{}, true, true},
+                                              {{}, false, true}}));
+  EXPECT_EQ(Forms(50'001), std::vector<Form>({{8, true, true}, {{}, true, true}, {{}, false, true}}));
 }
 
 // A chunk of 2 KiB is one segment; one of 32 MiB is many.
 TEST(Forms, ALargeProgramHasOne) {
-  EXPECT_EQ(Forms(kLarge + 1, {}, 4096), std::vector<Form>({{{}, false, true, Segments::kWhole}}));
-  EXPECT_EQ(Forms(kLarge + 1, {}), std::vector<Form>({{8, true, true, Segments::kMiddle}}));
-  EXPECT_EQ(Forms(kLarge + 1, {.slots = 4}), std::vector<Form>({{4, true, true, Segments::kMiddle}}));
+  EXPECT_EQ(Forms(kLarge + 1, 4096), std::vector<Form>({{{}, false, true, Segments::kWhole}}));
+  EXPECT_EQ(Forms(kLarge + 1), std::vector<Form>({{8, true, true, Segments::kMiddle}}));
 }
 
 TEST(Forms, AFiftiethIsAllowed) {

@@ -37,24 +37,6 @@ constexpr int64_t kLargeMoves = 500'000;
 constexpr int64_t kLargeUnfoldedMoves = 100'000;
 constexpr int64_t kLargeLoss = 20;  // one part in so many that the folded program may lose above that
 
-// The schedule's plain form; trees of links become chains where groups are not wanted.
-StatusOr<Schedule> WriteOut(const Schedule& schedule, const Collective& collective, const Topology& topology,
-                            const LowerOptions& options) {
-  StatusOr<Schedule> plain = Expand(schedule, collective, topology, kMostLoweredTransfers);
-  if (!plain.ok()) return Annotate(plain.status(), "lower");
-  if (!options.groups && lowering::HasTrees(*plain, topology))
-    return lowering::WithoutTrees(*plain, topology);
-  return plain;
-}
-
-// The time that a program is to keep.
-int64_t WantedPs(const Schedule& plain, const Collective& collective, const Topology& topology,
-                 const LowerOptions& options) {
-  if (options.schedule_ps && options.groups) return *options.schedule_ps;
-  return Simulate(plain, collective, topology, {.size_bytes = options.size_bytes, .model = options.model})
-      .time_ps;
-}
-
 // A schedule in the chunks of its collective, and the number of moves above which its programs are large.
 struct Cut {
   const Schedule& schedule;
@@ -97,8 +79,13 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
       .size_bytes = options.size_bytes, .model = options.model, .machine = options.machine};
 
   // Symmetry is written out.
-  XCCL_ASSIGN_OR_RETURN(const Schedule plain, WriteOut(schedule, collective, topology, options));
-  const int64_t wanted_ps = WantedPs(plain, collective, topology, options);
+  const StatusOr<Schedule> expanded = Expand(schedule, collective, topology, kMostLoweredTransfers);
+  if (!expanded.ok()) return Annotate(expanded.status(), "lower");
+  const Schedule& plain = *expanded;
+  // A program is to keep the schedule's time.
+  const SimulateOptions of_schedule{.size_bytes = options.size_bytes, .model = options.model};
+  const int64_t wanted_ps =
+      options.schedule_ps ? *options.schedule_ps : Simulate(plain, collective, topology, of_schedule).time_ps;
   // Waves become one chunk. The schedule's own chunks come second, and are lowered where folding loses time.
   const std::optional<Folded> folded = options.fold ? FoldWaves(plain, collective) : std::nullopt;
   std::vector<Cut> cuts;
@@ -139,9 +126,9 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
       std::optional<Made> of_forms;
       std::optional<Ordered> ordered;
       std::optional<Program> last;  // before segments: one form after another may come out the same
-      for (const Form& form :
-           FormsFor(source, cut, options.size_bytes, std::ssize(moves.moves), one.large_moves,
-                    {.slots = options.slots, .fuse = options.fuse, .pace = options.pace})) {
+      for (const Form& form : options.form ? std::vector{*options.form}
+                                           : FormsFor(source, cut, options.size_bytes,
+                                                      std::ssize(moves.moves), one.large_moves)) {
         // One order over all sends and receives.
         if (!ordered || ordered->slots != form.slots) {
           XCCL_ASSIGN_OR_RETURN(ordered,
@@ -162,8 +149,8 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
         const Buffers buffers = PlaceBuffers(in_order, fusion, cut, topology.num_ranks());
         XCCL_RETURN_IF_ERROR(verify.Check(in_order, fusion, buffers));
         // Neighbouring chunks share an instruction.
-        const Runs runs = MergeRuns(in_order, order, assignment, fusion, buffers, options.merge);
-        XCCL_RETURN_IF_ERROR(verify.Check(*ordered, fusion, runs, options.merge));
+        const Runs runs = MergeRuns(in_order, order, assignment, fusion, buffers, form.merge);
+        XCCL_RETURN_IF_ERROR(verify.Check(*ordered, fusion, runs, form.merge));
         // Instructions are written.
         const Places places = WriteInstructions(in_order, order, assignment, fusion, runs, buffers, paths,
                                                 cut.Reduces(), program);
@@ -195,14 +182,6 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
     result_ps = of_cut->time_ps.value_or(0);
   }
   return *std::move(result);
-}
-
-StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, const Topology& topology,
-                        const LowerOptions& options) {
-  LowerOptions unfolded = options;
-  unfolded.fold = false;
-  XCCL_ASSIGN_OR_RETURN(LoweredProgram lowered, LowerFolded(schedule, collective, topology, unfolded));
-  return std::move(lowered.program);
 }
 
 }  // namespace xccl

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "ir/collective.h"
+#include "ir/lower/forms.h"
 #include "ir/program.h"
 #include "ir/schedule.h"
 #include "ir/simulate/simulate.h"
@@ -20,14 +21,9 @@ struct LowerOptions {
   // Given, it has a say in the choice of the protocol; else that is simple. Must outlive the call.
   const MachineModel* machine = nullptr;
   std::optional<int32_t> max_blocks = {};  // threadblocks of one rank, all instances
-  int32_t merge = 16;                      // most neighbouring chunks that one instruction moves
-  bool groups = true;                      // false: trees are sent, and received, one rank after the other
   bool fold = true;                        // false: the program keeps the schedule's chunks
-  // Fields that are not given are chosen by simulation: the plainest program that keeps the schedule's time.
-  // `slots` are those of every connection; there are more where a step needs more.
-  std::optional<int32_t> slots = {};  // 1..kMaxSlots
-  std::optional<bool> fuse = {};      // join a receive and the send that forwards it
-  std::optional<bool> pace = {};      // threadblocks that share a link send in order
+  // For tests: the one form to make. Else it is the plainest that keeps the schedule's time, by simulation.
+  std::optional<lowering::Form> form = {};
   // What Simulate says of the schedule at this size, in this model, where the caller has it.
   std::optional<int64_t> schedule_ps = {};
   bool verify_passes = false;  // prove the result of every pass (ir/lower/verify_passes.h)
@@ -43,9 +39,5 @@ inline constexpr int64_t kMostLoweredTransfers = 16'000'000;
 // where a Program cannot say what the schedule says; with verify_passes kBug, naming pass and violation.
 StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective& collective,
                                      const Topology& topology, const LowerOptions& options = {});
-
-// The same without folding: a program in the schedule's own chunks.
-StatusOr<Program> Lower(const Schedule& schedule, const Collective& collective, const Topology& topology,
-                        const LowerOptions& options = {});
 
 }  // namespace xccl

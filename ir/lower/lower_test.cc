@@ -52,9 +52,10 @@ TEST(Lower, ComputesThePostconditionOfEveryKindAndAlgorithm) {
                        std::to_string(ranks) + " in " + std::to_string(chunks));
           StatusOr<Program> program = LowerChecked(schedule, collective, topology,
                                                    {.size_bytes = 1000,
-                                                    .merge = turn % 5 == 0 ? 1 : 16,
-                                                    .slots = kSlots[turn % 3],
-                                                    .fuse = turn % 4 != 0});
+                                                    .form = lowering::Form{.slots = kSlots[turn % 3],
+                                                                           .fuse = turn % 4 != 0,
+                                                                           .pace = turn % 2 != 0,
+                                                                           .merge = turn % 5 == 0 ? 1 : 16}});
           ASSERT_TRUE(program.ok()) << program.status().message();
           ASSERT_EQ(FirstOf(VerifyProgram(*program, collective)), "");
           EXPECT_EQ(program->in_place, collective.InPlaceOf(Rank(0)).has_value());
@@ -142,7 +143,8 @@ TEST(Lower, RingWithOneSlotDoesNotDeadlock) {
   const Collective collective = MakeCollective(CollectiveKind::kAllgather, 5);
   const Topology topology = FullMesh(5);
   const Program program =
-      LowerChecked(RingAllgather(collective, topology), collective, topology, {.slots = 1}).value();
+      LowerChecked(RingAllgather(collective, topology), collective, topology, {.form = {{.slots = 1}}})
+          .value();
   EXPECT_EQ(program.slots, 1);
   EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
 }
@@ -152,7 +154,8 @@ TEST(Lower, MergesNeighbouringChunksUpToTheLimit) {
   const Topology topology = FullMesh(2);
   const Schedule schedule = *HandSchedule(Algorithm::kDirect, collective, topology);
   const auto counts = [&](int32_t merge) {
-    const Program program = LowerChecked(schedule, collective, topology, {.merge = merge}).value();
+    const Program program =
+        LowerChecked(schedule, collective, topology, {.form = {{.merge = merge}}}).value();
     EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
     std::vector<int32_t> result;
     for (const Instruction& i : program.ranks[Rank(1)].threadblocks[0].instructions)
@@ -250,45 +253,6 @@ TEST(Lower, RefusesCompressedSchedulesOfTooManyTransfers) {
                    "out"));
 }
 
-// Ranks 0 and 1 (links 2i up, 2i + 1 down) hand their data to rank 2 together, which sends the sum to both.
-Schedule ThroughTheSwitch(TransferOp first) {
-  Schedule schedule;
-  schedule.num_chunks = 1;
-  schedule.Add(ChunkId(0), 1, Rank(0), Rank(2), std::vector<LinkId>{LinkId(0), LinkId(2), LinkId(5)}, first,
-               0);
-  schedule.Add(ChunkId(0), 1, Rank(2), Rank(1), std::vector<LinkId>{LinkId(4), LinkId(3), LinkId(1)},
-               TransferOp::kCopy, 1);
-  return schedule;
-}
-
-TEST(Lower, WritesTreesOutAsChainsWithoutGroups) {
-  const Topology topology = OneSwitch(3);
-  const Collective collective = MakeCollective(CollectiveKind::kAllreduce, 3);
-  Schedule chains;
-  chains.num_chunks = 1;
-  const auto add = [&](int32_t from, int32_t to, TransferOp op, int32_t step) {
-    chains.Add(ChunkId(0), 1, Rank(from), Rank(to),
-               std::vector<LinkId>{LinkId(int64_t{2} * from), LinkId(int64_t{2} * to + 1)}, op, step);
-  };
-  add(0, 2, TransferOp::kReduce, 0);
-  add(1, 2, TransferOp::kReduce, 0);
-  add(2, 1, TransferOp::kCopy, 1);
-  add(2, 0, TransferOp::kCopy, 1);
-  const Program program =
-      LowerChecked(ThroughTheSwitch(TransferOp::kReduce), collective, topology, {.groups = false}).value();
-  EXPECT_TRUE(program == LowerChecked(chains, collective, topology).value());
-  EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
-}
-
-TEST(Lower, RefusesAnInSwitchReductionThatReplacesWithoutGroups) {
-  EXPECT_EQ(LowerChecked(ThroughTheSwitch(TransferOp::kCopy), MakeCollective(CollectiveKind::kAllreduce, 3),
-                         OneSwitch(3), {.groups = false})
-                .status()
-                .message(),
-            "transfer 0: step 0, rank 0: an in-switch reduction that replaces what rank 2 has; expected one "
-            "that adds to it, since a program adds up at the receiver");
-}
-
 // A later step whose data is there overtakes an earlier one that waits for a relay.
 TEST(Lower, MovesGoWhenTheyCan) {
   const Topology topology = FullMesh(3);
@@ -303,7 +267,7 @@ TEST(Lower, MovesGoWhenTheyCan) {
   add(2, 0, 1, 1);
   add(0, 0, 1, 2);
   Normalize(schedule);
-  const Program program = LowerChecked(schedule, collective, topology, {.fuse = false}).value();
+  const Program program = LowerChecked(schedule, collective, topology, {.form = {{.fuse = false}}}).value();
   EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
   std::vector<Operand> sent;
   for (const Threadblock& block : program.ranks[Rank(0)].threadblocks)
@@ -331,7 +295,8 @@ TEST(Lower, FallsBackToStepsWhereTimeOrderWouldDeadlock) {
   add(0, 2, 3, 2), add(1, 2, 3, 2), add(0, 0, 2, 2), add(1, 1, 2, 2);
   Normalize(schedule);
   for (int32_t slots : {1, 8}) {
-    const Program program = LowerChecked(schedule, collective, topology, {.slots = slots}).value();
+    const Program program =
+        LowerChecked(schedule, collective, topology, {.form = {{.slots = slots}}}).value();
     EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
     CheckRuns(program, collective, {.size_bytes = 100});
   }
@@ -359,7 +324,7 @@ TEST(Lower, AddsUpInOrderOfArrivalWhereOneRankDoes) {
       if (!adds && kind == CollectiveKind::kAllreduce) add(1, dst, TransferOp::kCopy, 1);
     }
     Normalize(schedule);
-    const Program program = LowerChecked(schedule, collective, topology, {.fuse = false}).value();
+    const Program program = LowerChecked(schedule, collective, topology, {.form = {{.fuse = false}}}).value();
     EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
     CheckRuns(program, collective, {.size_bytes = 100});
     for (const Threadblock& block : program.ranks[Rank(1)].threadblocks)
@@ -386,7 +351,7 @@ TEST(Lower, PartialSumsThatCrossDoNotHoldEachOtherUp) {
   add(0, 3, 0, 0), add(1, 3, 1, 0);
   add(0, 0, 2, 1), add(1, 1, 2, 2), add(0, 1, 2, 3), add(1, 0, 2, 4);
   Normalize(schedule);
-  const Program program = LowerChecked(schedule, collective, topology, {.fuse = false}).value();
+  const Program program = LowerChecked(schedule, collective, topology, {.form = {{.fuse = false}}}).value();
   EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
   CheckRuns(program, collective, {.size_bytes = 100});
   for (int32_t r : {0, 1})
@@ -401,7 +366,7 @@ TEST(Lower, PacingOrdersSendsOnOneLink) {
   const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 4);
   const auto dependencies = [&](const Topology& topology, bool pace) {
     const Schedule schedule = *HandSchedule(Algorithm::kDirect, collective, topology);
-    const Program program = LowerChecked(schedule, collective, topology, {.pace = pace}).value();
+    const Program program = LowerChecked(schedule, collective, topology, {.form = {{.pace = pace}}}).value();
     EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
     return program.dependencies.size();
   };

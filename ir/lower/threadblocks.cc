@@ -5,9 +5,8 @@
 #include "ir/lower/threadblocks.h"
 
 #include <algorithm>
-#include <numeric>
 #include <tuple>
-#include <unordered_map>
+#include <utility>
 
 #include "base/graph/union_find.h"
 
@@ -68,15 +67,15 @@ class Chains {
 // For every key the index of the first that is equal, or kNoMove where there is no other.
 template <typename Key>
 std::vector<int32_t> FirstOfEqual(const std::vector<Key>& keys) {
-  std::vector<int32_t> order(keys.size()), shared(keys.size(), kNoMove);
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(),
-            [&](int32_t a, int32_t b) { return std::tuple(keys[a], a) < std::tuple(keys[b], b); });
-  for (size_t i = 0; i < order.size(); ++i) {
-    const bool like_last = i > 0 && keys[order[i]] == keys[order[i - 1]];
-    const bool like_next = i + 1 < order.size() && keys[order[i]] == keys[order[i + 1]];
-    if (like_last) shared[order[i]] = shared[order[i - 1]];
-    if (!like_last && like_next) shared[order[i]] = order[i];
+  std::vector<std::pair<Key, int32_t>> sorted;
+  for (const Key& key : keys) sorted.emplace_back(key, static_cast<int32_t>(sorted.size()));
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<int32_t> shared(keys.size(), kNoMove);
+  for (size_t i = 1, first = 0; i < sorted.size(); ++i) {
+    if (sorted[i].first != sorted[first].first)
+      first = i;
+    else
+      shared[sorted[i].second] = shared[sorted[first].second] = sorted[first].second;
   }
   return shared;
 }

@@ -246,6 +246,14 @@ Status CheckConnections(std::string_view pass, const std::vector<Move>& moves,
 
 constexpr size_t kAnySlots = SIZE_MAX;
 
+// All of the above, for one order of events.
+Status CheckOrder(std::string_view pass, const Moves& moves, const std::vector<int32_t>& events, size_t slots,
+                  const Collective& collective, const Topology& topology) {
+  XCCL_RETURN_IF_ERROR(CheckEvents(pass, moves.moves, events));
+  XCCL_RETURN_IF_ERROR(CheckConnections(pass, moves.moves, events, slots));
+  return Replay(pass, moves, collective, topology.num_ranks()).Run(events);
+}
+
 }  // namespace
 
 Status PassVerifier::Check(std::string_view pass, const Schedule& schedule) const {
@@ -285,11 +293,8 @@ Status PassVerifier::Check(const Moves& moves) const {
 
 Status PassVerifier::Check(const Ordered& ordered) const {
   if (!on_) return OkStatus();
-  const auto& [asked, moves, order] = ordered;
-  XCCL_RETURN_IF_ERROR(CheckEvents("order", moves.moves, order.events));
-  XCCL_RETURN_IF_ERROR(
-      CheckConnections("order", moves.moves, order.events, static_cast<size_t>(order.slots)));
-  return Replay("order", moves, collective_, topology_.num_ranks()).Run(order.events);
+  return CheckOrder("order", ordered.moves, ordered.order.events, static_cast<size_t>(ordered.order.slots),
+                    collective_, topology_);
 }
 
 Status PassVerifier::Check(const Assignment& assignment, const Paths& paths) const {
@@ -341,9 +346,7 @@ Status PassVerifier::Check(const Ordered& ordered, const Assignment& assignment,
       return Wrong("fuse", "{} is not forwarded where it is received", Name(moves[m], m));
     events.push_back(2 * forwarded);
   }
-  XCCL_RETURN_IF_ERROR(CheckEvents("fuse", moves, events));
-  XCCL_RETURN_IF_ERROR(CheckConnections("fuse", moves, events, static_cast<size_t>(slots)));
-  return Replay("fuse", ordered.moves, collective_, topology_.num_ranks()).Run(events);
+  return CheckOrder("fuse", ordered.moves, events, static_cast<size_t>(slots), collective_, topology_);
 }
 
 Status PassVerifier::Check(const Moves& moves, const Fusion& fusion, const Buffers& buffers) const {
@@ -412,9 +415,7 @@ Status PassVerifier::Check(const Ordered& ordered, const Fusion& fusion, const R
       }
     }
   }
-  XCCL_RETURN_IF_ERROR(CheckEvents(kPass, moves, events));
-  XCCL_RETURN_IF_ERROR(CheckConnections(kPass, moves, events, kAnySlots));
-  return Replay(kPass, ordered.moves, collective_, topology_.num_ranks()).Run(events);
+  return CheckOrder(kPass, ordered.moves, events, kAnySlots, collective_, topology_);
 }
 
 Status PassVerifier::Check(std::string_view pass, const Program& program, bool has_dependencies) const {

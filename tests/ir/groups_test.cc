@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "ir/interpret/interpret.h"
+#include "ir/lower/chains.h"
 #include "ir/lower/testing/checked.h"
 #include "ir/simulate/simulate.h"
 #include "ir/simulate/simulate_program.h"
@@ -53,10 +54,12 @@ TEST(Groups, ComputeThePostconditionOfEveryKind) {
         SCOPED_TRACE(std::string(ToString(kind)) + " on " + std::to_string(topology.num_ranks()) + ", seed " +
                      std::to_string(seed));
         ASSERT_EQ(FirstOf(VerifySchedule(schedule, collective, topology)), "");
-        LowerOptions options{.size_bytes = 1000, .merge = turn % 5 == 0 ? 1 : 16};
-        if (turn % 2 == 0) options.slots = kSlots[turn % 3];
-        if (turn % 7 < 4) options.fuse = turn % 7 < 2;
-        if (turn % 11 < 6) options.pace = turn % 11 < 3;
+        LowerOptions options{.size_bytes = 1000};
+        if (turn % 2 == 0)
+          options.form = lowering::Form{.slots = kSlots[turn % 3],
+                                        .fuse = turn % 7 < 4,
+                                        .pace = turn % 11 < 6,
+                                        .merge = turn % 5 == 0 ? 1 : 16};
         StatusOr<Program> program = LowerChecked(schedule, collective, topology, options);
         ASSERT_TRUE(program.ok()) << program.status().message();
         ASSERT_EQ(FirstOf(VerifyProgram(*program, collective)), "");
@@ -367,7 +370,7 @@ TEST(Groups, ReductionsThatReplaceBecomeReceives) {
   for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kAvg})
     for (DataType type : {DataType::kInt32, DataType::kBfloat16})
       CheckRuns(*program, collective, {.type = type, .op = op, .size_bytes = 1000});
-  EXPECT_FALSE(LowerChecked(schedule, collective, topology, {.size_bytes = 1000, .groups = false}).ok());
+  EXPECT_FALSE(lowering::WithoutTrees(schedule, topology).ok());
 }
 
 // A program does once what a switch does once; without groups it repeats it for every member.
@@ -385,9 +388,10 @@ TEST(Groups, KeepTheScheduleTime) {
         const int64_t wanted =
             Simulate(schedule, collective, topology, {.size_bytes = kSize, .model = model}).time_ps;
         const auto time_of = [&](bool groups) {
-          const Program program = LowerChecked(schedule, collective, topology,
-                                               {.size_bytes = kSize, .model = model, .groups = groups})
-                                      .value();
+          const Program program =
+              LowerChecked(groups ? schedule : lowering::WithoutTrees(schedule, topology).value(), collective,
+                           topology, {.size_bytes = kSize, .model = model})
+                  .value();
           EXPECT_EQ(program.groups.empty(), !groups);
           return SimulateProgram(program, collective, topology, {.size_bytes = kSize, .model = model})
               .value()

@@ -21,7 +21,7 @@ Subject Lowered(CollectiveKind kind, Algorithm algorithm, int32_t ranks, int32_t
   const Topology topology = FullMesh(ranks);
   const Collective collective = MakeCollective(kind, ranks).WithChunks(chunks);
   return {collective, LowerChecked(*HandSchedule(algorithm, collective, topology), collective, topology,
-                                   {.size_bytes = 1024, .fuse = fuse})
+                                   {.size_bytes = 1024, .form = {{.slots = 2, .fuse = fuse, .pace = false}}})
                           .value()};
 }
 
