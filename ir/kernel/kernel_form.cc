@@ -148,8 +148,7 @@ class FormMaker {
         if (kind == BufferKind::kScratch) {
           std::vector<ScratchRun>& runs = form_.ranks[r].scratch;
           if (!continues)
-            runs.push_back({part, collective_.PartWeight(part), collective_.WeightBefore(chunks[s]), 0,
-                            static_cast<int32_t>(s)});
+            runs.push_back({part, collective_.PartWeight(part), collective_.WeightBefore(chunks[s]), 0});
           runs.back().weight += collective_.Weight(chunks[s]);
           position.push_back(static_cast<int32_t>(runs.size()) - 1);
         } else {

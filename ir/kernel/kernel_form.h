@@ -82,7 +82,6 @@ struct KernelBlock {
 struct ScratchRun {
   PartId part;
   int64_t total = 1, before = 0, weight = 0;  // as in KernelRun; weight is that of the whole run
-  int32_t first_slot = 0;
 };
 
 struct KernelRank {

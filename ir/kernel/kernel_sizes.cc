@@ -29,14 +29,15 @@ int64_t Share(int64_t elements, int64_t weight, int64_t total) {
   return static_cast<int64_t>(static_cast<__int128>(elements) * weight / total);
 }
 
-int64_t BytesOf(const KernelRun& run, const CollectiveSizes& sizes) {
+}  // namespace
+
+int64_t RunBytes(const KernelRun& run, const CollectiveSizes& sizes) {
   const int64_t elements = sizes.PartElements(run.part), total = std::max<int64_t>(run.total, 1);
   return (Share(elements, run.before + run.count * run.weight, total) - Share(elements, run.before, total)) *
          sizes.element_bytes();
 }
 
-// The bytes of a slot that a slice occupies.
-int64_t WireBytes(Protocol protocol, int64_t bytes) {
+int64_t SlotBytes(Protocol protocol, int64_t bytes) {
   switch (protocol) {
     case Protocol::kSimple:
       return bytes + kSkewBytes;
@@ -47,8 +48,6 @@ int64_t WireBytes(Protocol protocol, int64_t bytes) {
   }
   return bytes;
 }
-
-}  // namespace
 
 std::vector<int64_t> ScratchRunBegins(const KernelForm& form, const CollectiveSizes& sizes, Rank rank) {
   const std::vector<ScratchRun>& runs = form.ranks[rank].scratch;
@@ -102,13 +101,13 @@ StatusOr<int32_t> KernelPasses(const Program& program, const KernelForm& form, c
           int64_t bytes = 0;
           for (const KernelRun& run : i.runs) {
             if (k == 1) {
-              bytes += WireBytes(protocol, BytesOf(run, sizes));
+              bytes += SlotBytes(protocol, RunBytes(run, sizes));
               continue;
             }
             const int64_t chunk =
                 Share(sizes.PartElements(run.part), run.weight, std::max<int64_t>(run.total, 1)) + 1;
             const int64_t slice = std::min(chunk, AlignUp((chunk + k - 1) / k, UnitOf(sizes)));
-            bytes += run.count * WireBytes(protocol, slice * sizes.element_bytes());
+            bytes += run.count * SlotBytes(protocol, slice * sizes.element_bytes());
           }
           return bytes;
         };
@@ -122,35 +121,6 @@ StatusOr<int32_t> KernelPasses(const Program& program, const KernelForm& form, c
     }
   }
   return static_cast<int32_t>(passes);
-}
-
-int64_t KernelTraffic(const KernelForm& form, const CollectiveSizes& sizes, Protocol protocol, bool direct) {
-  direct = direct && protocol == Protocol::kSimple;
-  int64_t traffic = 0;
-  for (const KernelRank& rank : form.ranks) {
-    for (const KernelBlock& block : rank.blocks) {
-      for (const KernelInstruction& i : block.instructions) {
-        const Opcode op = i.what.op;
-        if (op == Opcode::kNop) continue;
-        const bool lends_put = direct && IsPut(i.receive), lends_get = direct && IsGet(i.send);
-        const bool in_slot = i.from && !lends_put && !(direct && IsGet(i.receive));
-        const bool to_slot = i.to && !lends_get && !(direct && IsPut(i.send));
-        const bool stores =
-            WritesDestination(op) && !(lends_put && (op == Opcode::kRecv || op == Opcode::kRecvCopySend));
-        const bool sends = i.to && !lends_get;
-        if (!stores && !sends) continue;
-        const int64_t accesses = (ReadsSource(op) ? 1 : 0) + (op == Opcode::kReduce ? 1 : 0) +
-                                 (i.from && !in_slot ? 1 : 0) + (stores ? 1 : 0) +
-                                 (sends && !to_slot ? 1 : 0);
-        for (const KernelRun& run : i.runs) {
-          const int64_t bytes = BytesOf(run, sizes);
-          const int64_t wire = protocol == Protocol::kSimple ? bytes : WireBytes(protocol, bytes);
-          traffic += accesses * bytes + ((in_slot ? 1 : 0) + (to_slot ? 1 : 0)) * wire;
-        }
-      }
-    }
-  }
-  return traffic;
 }
 
 }  // namespace xccl

@@ -28,8 +28,8 @@ int64_t ScratchBytes(const KernelForm& form, const CollectiveSizes& sizes, Rank 
 StatusOr<int32_t> KernelPasses(const Program& program, const KernelForm& form, const CollectiveSizes& sizes,
                                int64_t slot_bytes, Protocol protocol);
 
-// The bytes that the blocks of all ranks read and write in memory, flags and slots included, if no cache
-// helps. `direct`: peers' buffers are mapped. Requires: no multicast groups.
-int64_t KernelTraffic(const KernelForm& form, const CollectiveSizes& sizes, Protocol protocol, bool direct);
+int64_t RunBytes(const KernelRun& run, const CollectiveSizes& sizes);
+// The bytes of a slot that a slice of so many bytes occupies.
+int64_t SlotBytes(Protocol protocol, int64_t bytes);
 
 }  // namespace xccl

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/kernel_traffic.h"
 #include "ir/kernel/kernel_sizes.h"
 #include "ir/lower/testing/checked.h"
 #include "ir/testing/programs.h"
