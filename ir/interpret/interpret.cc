@@ -5,9 +5,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
-#include <map>
 #include <numeric>
 #include <span>
 
@@ -21,10 +21,11 @@ namespace {
 using Bytes = std::vector<std::byte>;
 constexpr std::byte kUnwritten{0xCB};
 
+// Input, output and scratch one after another; in place, input and output overlap.
 struct RankMemory {
-  Bytes user, output, scratch;          // in place, user holds the output too; else the input alone
-  int64_t input_at = 0, output_at = 0;  // element offsets of the buffers
-  BufferLayout input_layout, output_layout, scratch_layout;
+  Bytes bytes;
+  std::array<BufferLayout, 3> layout;  // by BufferKind
+  std::array<int64_t, 3> at = {};      // by BufferKind: the element at which the buffer begins
 };
 
 struct BlockProgress {
@@ -48,23 +49,20 @@ class Interpreter {
   Status Load(const std::vector<Bytes>& inputs) {
     for (Rank r(0); r.value < program_.ranks.size(); ++r.value) {
       RankMemory& memory = memory_[r];
-      memory.input_layout = LayoutOf(program_, collective_, sizes_, r, BufferKind::kInput);
-      memory.output_layout = LayoutOf(program_, collective_, sizes_, r, BufferKind::kOutput);
-      memory.scratch_layout = LayoutOf(program_, collective_, sizes_, r, BufferKind::kScratch);
-      const int64_t bytes = memory.input_layout.elements * element_bytes_;
+      for (BufferKind kind : {BufferKind::kInput, BufferKind::kOutput, BufferKind::kScratch})
+        memory.layout[static_cast<size_t>(kind)] = LayoutOf(program_, collective_, sizes_, r, kind);
+      const auto& [input, output, scratch] = memory.layout;
+      const int64_t bytes = input.elements * element_bytes_;
       const int64_t given = r.index() < inputs.size() ? static_cast<int64_t>(inputs[r.index()].size()) : 0;
       if (given != bytes)
         return InvalidInput(
             fmt::format("interpret: rank {}: {} input bytes; expected {}", r.value, given, bytes));
-      if (options_.in_place && collective_.MemberIndex(r)) {
-        XCCL_RETURN_IF_ERROR(Overlay(r, memory));
-      } else {
-        memory.user.assign(static_cast<size_t>(bytes), kUnwritten);
-        memory.output.assign(static_cast<size_t>(memory.output_layout.elements * element_bytes_), kUnwritten);
-      }
-      memory.scratch.assign(static_cast<size_t>(memory.scratch_layout.elements * element_bytes_), kUnwritten);
+      memory.at = {0, input.elements, input.elements + output.elements};
+      if (options_.in_place && collective_.MemberIndex(r)) XCCL_RETURN_IF_ERROR(Overlay(r, memory));
+      memory.bytes.assign(static_cast<size_t>((memory.at[2] + scratch.elements) * element_bytes_),
+                          kUnwritten);
       if (bytes > 0)
-        std::memcpy(&memory.user[static_cast<size_t>(memory.input_at * element_bytes_)],
+        std::memcpy(&memory.bytes[static_cast<size_t>(memory.at[0] * element_bytes_)],
                     inputs[r.index()].data(), static_cast<size_t>(bytes));
     }
     return OkStatus();
@@ -93,32 +91,26 @@ class Interpreter {
 
   std::vector<Bytes> TakeOutputs() {
     std::vector<Bytes> outputs;
-    for (RankMemory& memory : memory_) {
-      const int64_t bytes = memory.output_layout.elements * element_bytes_;
-      if (options_.in_place && memory.output.empty() && bytes > 0) {
-        const auto begin = memory.user.begin() + memory.output_at * element_bytes_;
-        outputs.emplace_back(begin, begin + bytes);
-      } else {
-        outputs.push_back(std::move(memory.output));
-      }
+    for (const RankMemory& memory : memory_) {
+      const auto begin = memory.bytes.begin() + memory.at[1] * element_bytes_;
+      outputs.emplace_back(begin, begin + memory.layout[1].elements * element_bytes_);
     }
     return outputs;
   }
 
  private:
-  // Gives input and output one shared allocation.
+  // Lays input and output over each other.
   Status Overlay(Rank r, RankMemory& memory) {
     const std::optional<int32_t> shift = InPlaceShift(collective_, r);
     if (!shift) return InvalidInput(fmt::format("interpret: {} has no in-place form", collective_.name()));
+    const auto& [input, output, scratch] = memory.layout;
     const auto begin = [](const BufferLayout& layout, int32_t slot) {
       return slot < static_cast<int32_t>(layout.begin.size()) ? layout.begin[static_cast<size_t>(slot)]
                                                               : layout.elements;
     };
-    memory.input_at = *shift > 0 ? begin(memory.output_layout, *shift) : 0;
-    memory.output_at = *shift < 0 ? begin(memory.input_layout, -*shift) : 0;
-    const int64_t elements = std::max(memory.input_at + memory.input_layout.elements,
-                                      memory.output_at + memory.output_layout.elements);
-    memory.user.assign(static_cast<size_t>(elements * element_bytes_), kUnwritten);
+    const int64_t input_at = begin(output, std::max(*shift, 0)),
+                  output_at = begin(input, std::max(-*shift, 0));
+    memory.at = {input_at, output_at, std::max(input_at + input.elements, output_at + output.elements)};
     return OkStatus();
   }
 
@@ -148,18 +140,12 @@ class Interpreter {
 
   // The elements of slot `operand.slot + k` that this pass touches.
   std::span<std::byte> SliceAt(RankMemory& memory, const Operand& operand, int32_t k, int32_t pass) {
-    const bool input = operand.buffer == BufferKind::kInput, output = operand.buffer == BufferKind::kOutput;
-    const BufferLayout& layout = input    ? memory.input_layout
-                                 : output ? memory.output_layout
-                                          : memory.scratch_layout;
-    const size_t slot = static_cast<size_t>(operand.slot + k);
+    const size_t buffer = static_cast<size_t>(operand.buffer), slot = static_cast<size_t>(operand.slot + k);
+    const BufferLayout& layout = memory.layout[buffer];
     const Slice slice = SliceOf(sizes_.ChunkElements(layout.chunk[slot]), element_bytes_, passes_, pass);
-    const bool shared = output && options_.in_place && memory.output.empty();
-    Bytes& bytes = input || shared ? memory.user : output ? memory.output : memory.scratch;
-    const int64_t base = input ? memory.input_at : output ? memory.output_at : 0;
-    return std::span(bytes).subspan(
-        static_cast<size_t>((base + layout.begin[slot] + slice.begin) * element_bytes_),
-        static_cast<size_t>((slice.end - slice.begin) * element_bytes_));
+    return std::span(memory.bytes)
+        .subspan(static_cast<size_t>((memory.at[buffer] + layout.begin[slot] + slice.begin) * element_bytes_),
+                 static_cast<size_t>((slice.end - slice.begin) * element_bytes_));
   }
 
   // Takes the next message; for a group, the reduction of all its members' next messages.
