@@ -21,6 +21,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/graph/min_cut.h"
 #include "base/units.h"
@@ -31,25 +32,13 @@
 namespace xccl {
 namespace {
 
-bool CopiesOrSums(const Node& node) { return node.multicast || node.reduce; }
-
-// Seconds per byte, given blocks; nodes without a number are outside all. nullopt if the proof does not
-// apply.
-std::optional<double> PartitionSeconds(const Topology& topology, const Collective& collective,
-                                       const NodeGroups& block_of) {
-  for (int32_t n = 0; n < topology.num_nodes(); ++n)
-    if (block_of[n] < 0 && (topology.IsGpu(NodeId(n)) || CopiesOrSums(topology.node(NodeId(n)))))
-      return std::nullopt;
+// Seconds per byte, given blocks, which hold all GPUs; 0 if the proof does not apply.
+double PartitionSeconds(const Topology& topology, const Collective& collective, const NodeGroups& block_of) {
   std::set<int32_t> with_members;
   for (Rank r : collective.ranks()) with_members.insert(block_of[topology.NodeOf(r).index()]);
-  OutAndIn all;
-  for (const OutAndIn& block : BandwidthAround(topology, block_of)) {
-    all.out += block.out;
-    all.in += block.in;
-  }
   const double k = static_cast<double>(with_members.size());
-  if (k < 2 || all.out == 0 || all.in == 0) return std::nullopt;
-  return 2 * (k - 1) / std::min(all.out, all.in);
+  const double bandwidth = PassBandwidth(topology, block_of);
+  return k < 2 || bandwidth == 0 ? 0 : 2 * (k - 1) / bandwidth;
 }
 
 // Finds the partition with the least bandwidth between blocks ÷ (blocks - 1), in a graph of members only.
@@ -156,19 +145,17 @@ BandwidthBound AllreduceBound(const Topology& topology, const Collective& collec
   BandwidthBound bound;
   const double scale = static_cast<double>(bytes) * static_cast<double>(kPsPerSecond);
   for (bool reversed : {false, true}) {
-    CutProblem problem;
-    problem.reversed = reversed;
-    problem.supply_bytes.assign(static_cast<size_t>(topology.num_nodes()), 0);
-    for (Rank r : collective.ranks()) problem.sinks.push_back(topology.NodeOf(r));
-    problem.supply_bytes[problem.sinks[0].index()] = 1;
-    if (const std::optional<WorstCut> cut = FindWorstCut(topology, problem)) {
-      const double ps = scale * static_cast<double>(cut->bytes) / static_cast<double>(cut->bytes_per_s);
+    RatioCutProblem problem = CutsOf(topology, reversed);
+    for (Rank r : collective.ranks()) problem.sinks.push_back(topology.NodeOf(r).value);
+    problem.supply[problem.sinks[0]] = 1;
+    if (const std::optional<RatioCut> cut = FindRatioCut(std::move(problem))) {
+      const double ps = scale * static_cast<double>(cut->supply) / static_cast<double>(cut->capacity);
       if (ps > bound.ps) bound = {ps, BoundKind::kCut};
     }
   }
   const auto try_partition = [&](const NodeGroups& block_of) {
-    if (const std::optional<double> seconds = PartitionSeconds(topology, collective, block_of))
-      if (*seconds * scale > bound.ps * (1 + 1e-12)) bound = {*seconds * scale, BoundKind::kCounting};
+    const double ps = PartitionSeconds(topology, collective, block_of) * scale;
+    if (ps > bound.ps * (1 + 1e-12)) bound = {ps, BoundKind::kCounting};
   };
   try_partition(EachGpu(topology));
   try_partition(EachHost(topology));

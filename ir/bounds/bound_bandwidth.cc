@@ -4,14 +4,13 @@
 
 #include "base/units.h"
 #include "ir/bounds/bound_cut.h"
-#include "ir/bounds/node_cuts.h"
 #include "topologies/symmetry.h"
 
 namespace xccl {
 namespace {
 
 // The orbits of nodes if all ranks are sinks and translations keep the supplies; otherwise empty.
-std::vector<int32_t> AlikeSinks(const Topology& topology, const CutProblem& problem) {
+std::vector<int32_t> AlikeSinks(const Topology& topology, const RatioCutProblem& problem) {
   constexpr size_t kMany = 64;  // with fewer sinks, finding translations costs more than it saves
   if (problem.sinks.size() < kMany || problem.sinks.size() != static_cast<size_t>(topology.num_ranks()))
     return {};
@@ -22,46 +21,42 @@ std::vector<int32_t> AlikeSinks(const Topology& topology, const CutProblem& prob
   for (int32_t n = 0; n < topology.num_nodes(); ++n) {
     const int32_t orbit = group.OrbitOf(NodeId(n));
     int64_t& bytes = supply[static_cast<size_t>(orbit)];
-    if (bytes >= 0 && bytes != problem.supply_bytes[n]) return {};
-    bytes = problem.supply_bytes[n];
+    if (bytes >= 0 && bytes != problem.supply[n]) return {};
+    bytes = problem.supply[n];
     orbits.push_back(orbit);
   }
   return orbits;
 }
 
 // Supplies that must all get to every sink; with links reversed for sums, and for parts that leave the root.
-CutProblem CutProblemOf(const Topology& topology, const Collective& collective,
-                        const CollectiveSizes& sizes) {
+RatioCutProblem CutProblemOf(const Topology& topology, const Collective& collective,
+                             const CollectiveSizes& sizes) {
   const KindTraits& traits = TraitsOf(collective.kind());
   const bool one_part = traits.parts == KindTraits::Parts::kOne;
   const NodeId root = topology.NodeOf(collective.spec().root.value_or(Rank(0)));
-  CutProblem problem;
-  problem.reversed = traits.after == (one_part ? KindTraits::Holders::kRoot : KindTraits::Holders::kOwn);
-  problem.supply_bytes.assign(static_cast<size_t>(topology.num_nodes()), 0);
+  const auto last_holders = one_part ? KindTraits::Holders::kRoot : KindTraits::Holders::kOwn;
+  RatioCutProblem problem = CutsOf(topology, traits.after == last_holders);
   for (int32_t p = 0; p < collective.num_parts(); ++p)
-    problem.supply_bytes[(one_part ? root : topology.NodeOf(collective.ranks()[p])).index()] =
+    problem.supply[(one_part ? root : topology.NodeOf(collective.ranks()[p])).index()] =
         sizes.PartBytes(PartId(p));
   if (!one_part && IsRooted(collective.kind())) {
-    problem.sinks = {root};
+    problem.sinks = {root.value};
     return problem;
   }
-  for (Rank r : collective.ranks()) problem.sinks.push_back(topology.NodeOf(r));
+  for (Rank r : collective.ranks()) problem.sinks.push_back(topology.NodeOf(r).value);
   if (!one_part) problem.alike = AlikeSinks(topology, problem);
   return problem;
 }
 
 // Each supply by itself over the links of its node, where amounts are too large for the search.
-double EachSupplyPs(const Topology& topology, const CutProblem& problem) {
-  const std::vector<OutAndIn> bandwidth = BandwidthAround(topology, EachGpu(topology));
+double EachSupplySeconds(const RatioCutProblem& problem) {
+  std::vector<double> bandwidth(problem.supply.size(), 0);
+  for (const CapacityArc& arc : problem.arcs) bandwidth[arc.from] += static_cast<double>(arc.capacity);
   double seconds = 0;
-  for (Rank r(0); r.value < topology.num_ranks(); ++r.value) {
-    const NodeId node = topology.NodeOf(r);
-    const double bytes = static_cast<double>(problem.supply_bytes[node.index()]);
-    if (bytes == 0 || problem.sinks == std::vector{node}) continue;
-    seconds =
-        std::max(seconds, bytes / (problem.reversed ? bandwidth[r.index()].in : bandwidth[r.index()].out));
-  }
-  return seconds * static_cast<double>(kPsPerSecond);
+  for (int32_t node = 0; node < std::ssize(problem.supply); ++node)
+    if (problem.supply[node] > 0 && problem.sinks != std::vector{node})
+      seconds = std::max(seconds, static_cast<double>(problem.supply[node]) / bandwidth[node]);
+  return seconds;
 }
 
 }  // namespace
@@ -89,11 +84,11 @@ BandwidthBound BandwidthBoundOf(const Topology& topology, const Collective& coll
     case CollectiveKind::kScatter:
       break;
   }
-  const CutProblem problem = CutProblemOf(topology, collective, sizes);
-  const std::optional<WorstCut> cut = FindWorstCut(topology, problem);
-  if (!cut) return {EachSupplyPs(topology, problem), BoundKind::kRelaxed};
-  return {static_cast<double>(cut->bytes) / static_cast<double>(cut->bytes_per_s) *
-              static_cast<double>(kPsPerSecond),
+  const RatioCutProblem problem = CutProblemOf(topology, collective, sizes);
+  const double scale = static_cast<double>(kPsPerSecond);
+  const std::optional<RatioCut> cut = FindRatioCut(problem);
+  if (!cut) return {EachSupplySeconds(problem) * scale, BoundKind::kRelaxed};
+  return {static_cast<double>(cut->supply) / static_cast<double>(cut->capacity) * scale,
           problem.sinks.size() == 1 && IsRooted(collective.kind()) ? BoundKind::kFlow : BoundKind::kCut};
 }
 

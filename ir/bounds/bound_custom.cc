@@ -14,7 +14,7 @@
 // Cost: contributions × needers of each part, times the sweeps.
 //
 // Each destination by itself: it gets each part that it needs at most once, over links that all parts share.
-// Each part has a source node of its own, joined to all its holders without limit. So a cut counts the part
+// Each part has a source node of its own, joined to all its holders by wide arcs. So a cut counts the part
 // only if all its holders lie behind the cut. The worst cut of the extended graph is a bound.
 #include <algorithm>
 #include <map>
@@ -23,56 +23,19 @@
 #include <utility>
 #include <vector>
 
-#include "base/graph/min_cut.h"
 #include "base/units.h"
 #include "ir/bounds/bound_bandwidth.h"
+#include "ir/bounds/bound_cut.h"
 #include "ir/bounds/needs.h"
 #include "ir/bounds/node_cuts.h"
 
 namespace xccl {
 namespace {
 
-// A contribution, or several with the same holders and the same needers.
-struct Fact {
-  std::vector<int32_t> holders, needers;  // nodes
-};
 struct PartFacts {
   double bytes = 0;
-  std::vector<Fact> facts;
+  std::set<Fact> facts;
 };
-
-// The contributions that some rank needs and does not hold.
-std::vector<PartFacts> FactsOf(const Topology& topology, const Collective& collective,
-                               const CollectiveSizes& sizes) {
-  std::vector<PartFacts> all;
-  std::vector<Holding> before, after;
-  for (int32_t p = 0; p < collective.num_parts(); ++p) {
-    const PartId part(p);
-    if (sizes.PartBytes(part) == 0) continue;
-    const std::optional<ChunkId> chunk = UsedChunk(collective, part);
-    if (!chunk) continue;
-    collective.Before(*chunk, before);
-    collective.After(*chunk, after);
-    std::map<Rank, Fact> of;
-    for (const Holding& held : before)
-      for (Rank c : held.contributions) of[c].holders.push_back(topology.NodeOf(held.rank).value);
-    for (const Holding& wanted : after) {
-      for (Rank c : wanted.contributions)
-        if (const auto found = of.find(c); found != of.end())
-          found->second.needers.push_back(topology.NodeOf(wanted.rank).value);
-    }
-    PartFacts facts{static_cast<double>(sizes.PartBytes(part)), {}};
-    std::set<std::pair<std::vector<int32_t>, std::vector<int32_t>>> seen;
-    for (auto& [c, fact] : of) {
-      std::ranges::sort(fact.holders);
-      std::ranges::sort(fact.needers);
-      if (std::ranges::includes(fact.holders, fact.needers)) continue;
-      if (seen.emplace(fact.holders, fact.needers).second) facts.facts.push_back(std::move(fact));
-    }
-    if (!facts.facts.empty()) all.push_back(std::move(facts));
-  }
-  return all;
-}
 
 // Bytes that must cross the edges of each block, and of all together. block_of[node] < 0: outside.
 struct Crossing {
@@ -80,12 +43,13 @@ struct Crossing {
   double passes = 0;
 };
 
-Crossing CrossingOf(const std::vector<PartFacts>& parts, const NodeGroups& block_of, size_t blocks) {
+Crossing CrossingOf(const Topology& topology, const std::vector<PartFacts>& parts, const NodeGroups& block_of,
+                    size_t blocks) {
   Crossing crossing;
   crossing.block.resize(blocks);
-  const auto blocks_of = [&](const std::vector<int32_t>& nodes) {
+  const auto blocks_of = [&](const std::vector<Rank>& ranks) {
     std::vector<int32_t> found;
-    for (int32_t n : nodes) found.push_back(block_of[static_cast<size_t>(n)]);
+    for (Rank r : ranks) found.push_back(block_of[topology.NodeOf(r).index()]);
     std::ranges::sort(found);
     found.erase(std::unique(found.begin(), found.end()), found.end());
     return found;
@@ -121,18 +85,10 @@ Crossing CrossingOf(const std::vector<PartFacts>& parts, const NodeGroups& block
 double BlockSeconds(const Topology& topology, const std::vector<PartFacts>& parts,
                     const NodeGroups& block_of) {
   const std::vector<OutAndIn> bandwidth = BandwidthAround(topology, block_of);
-  const Crossing crossing = CrossingOf(parts, block_of, bandwidth.size());
+  const Crossing crossing = CrossingOf(topology, parts, block_of, bandwidth.size());
   const double seconds = SecondsAround(crossing.block, bandwidth);
-  for (int32_t n = 0; n < topology.num_nodes(); ++n)
-    if (const Node& node = topology.node(NodeId(n)); block_of[n] < 0 && (node.multicast || node.reduce))
-      return seconds;
-  OutAndIn all;
-  for (const OutAndIn& block : bandwidth) {
-    all.out += block.out;
-    all.in += block.in;
-  }
-  const double least = std::min(all.out, all.in);
-  return least > 0 ? std::max(seconds, crossing.passes / least) : seconds;
+  const double shared = PassBandwidth(topology, block_of);
+  return shared > 0 ? std::max(seconds, crossing.passes / shared) : seconds;
 }
 
 // Intervals [low, high) of cuts that one part must cross.
@@ -152,9 +108,9 @@ void AddUnion(Intervals& intervals, bool up, double bytes, Sweep& sweep) {
 double SweepSeconds(const Topology& topology, const std::vector<PartFacts>& parts,
                     const std::vector<int32_t>& key) {
   Sweep sweep(topology, key);
-  const auto place = [&](int32_t node) { return sweep.PlaceOf(node); };
-  const auto ends = [&](const std::vector<int32_t>& nodes) {
-    const auto [low, high] = std::ranges::minmax_element(nodes, {}, place);
+  const auto place = [&](Rank r) { return sweep.PlaceOf(topology.NodeOf(r).value); };
+  const auto ends = [&](const std::vector<Rank>& ranks) {
+    const auto [low, high] = std::ranges::minmax_element(ranks, {}, place);
     return std::pair(place(*low), place(*high));
   };
   for (const PartFacts& part : parts) {
@@ -171,60 +127,25 @@ double SweepSeconds(const Topology& topology, const std::vector<PartFacts>& part
   return sweep.Seconds();
 }
 
-struct Wanted {
-  double bytes;
-  std::set<int32_t> holders;  // nodes
-};
-
-// The parts that the node must receive.
-std::vector<Wanted> WantedBy(const std::vector<PartFacts>& parts, int32_t node) {
-  std::vector<Wanted> all;
+// The worst cut before one destination. Each part that it must receive has a node of its own. Arcs to the
+// part's holders are as wide as all links into the destination: no worst cut needs one.
+double CutSeconds(const Topology& topology, const std::vector<PartFacts>& parts, Rank sink) {
+  RatioCutProblem problem = CutsOf(topology);
+  problem.sinks = {topology.NodeOf(sink).value};
+  int64_t into = 0;
+  for (LinkId l : topology.In(topology.NodeOf(sink))) into += topology.link(l).bandwidth_bytes_per_s;
   for (const PartFacts& part : parts) {
-    Wanted wanted{part.bytes, {}};
+    std::set<Rank> holders;
     for (const Fact& fact : part.facts)
-      if (std::ranges::binary_search(fact.needers, node) && !std::ranges::binary_search(fact.holders, node))
-        wanted.holders.insert(fact.holders.begin(), fact.holders.end());
-    if (!wanted.holders.empty()) all.push_back(std::move(wanted));
+      if (std::ranges::binary_search(fact.needers, sink) && !std::ranges::binary_search(fact.holders, sink))
+        holders.insert(fact.holders.begin(), fact.holders.end());
+    if (holders.empty()) continue;
+    const int32_t node = static_cast<int32_t>(problem.supply.size());
+    problem.supply.push_back(static_cast<int64_t>(part.bytes));
+    for (Rank holder : holders) problem.arcs.push_back({node, topology.NodeOf(holder).value, into});
   }
-  return all;
-}
-
-// Newton's method as in base/graph/ratio_cut.cc, on doubles turned into capacities; any cut that is found is
-// evaluated by itself, so rounding costs sharpness only.
-double CutSeconds(const Topology& topology, const std::vector<Wanted>& wanted, int32_t sink) {
-  constexpr double kUnits = 1LL << 40;
-  const int32_t nodes = topology.num_nodes(), source = nodes;
-  double total = 0;
-  for (const Wanted& part : wanted) total += part.bytes;
-  double into = 0;
-  for (LinkId l : topology.In(NodeId(sink)))
-    into += static_cast<double>(topology.link(l).bandwidth_bytes_per_s);
-  double seconds = total / into;
-  while (true) {
-    std::vector<CapacityArc> arcs;
-    for (const Link& link : topology.spec().links)
-      arcs.push_back(
-          {link.from.value, link.to.value,
-           static_cast<int64_t>(
-               std::min(1.0, static_cast<double>(link.bandwidth_bytes_per_s) * seconds / total) * kUnits)});
-    for (size_t i = 0; i < wanted.size(); ++i) {
-      const int32_t part = nodes + 1 + static_cast<int32_t>(i);
-      arcs.push_back({source, part, static_cast<int64_t>(wanted[i].bytes / total * kUnits)});
-      for (int32_t holder : wanted[i].holders) arcs.push_back({part, holder, kUnlimitedCapacity});
-    }
-    const int32_t all_nodes = nodes + 1 + static_cast<int32_t>(wanted.size());
-    const std::vector<bool> side = FindMinCut(all_nodes, arcs, source, sink).source_side;
-    double inside = 0, out = 0;
-    for (const Wanted& part : wanted) {
-      const bool all = std::ranges::all_of(part.holders, [&](int32_t h) { return side[h]; });
-      if (all) inside += part.bytes;
-    }
-    for (const Link& link : topology.spec().links)
-      if (side[link.from.index()] && !side[link.to.index()])
-        out += static_cast<double>(link.bandwidth_bytes_per_s);
-    if (out == 0 || inside / out <= seconds * (1 + 1e-9)) return seconds;
-    seconds = inside / out;
-  }
+  const std::optional<RatioCut> cut = FindRatioCut(std::move(problem));
+  return cut ? static_cast<double>(cut->supply) / static_cast<double>(cut->capacity) : 0;
 }
 
 constexpr int64_t kFlowWork = 20'000'000;  // destinations × (links + entries) up to which flows are computed
@@ -233,7 +154,10 @@ constexpr int64_t kFlowWork = 20'000'000;  // destinations × (links + entries) 
 
 BandwidthBound CustomBound(const Topology& topology, const Collective& collective,
                            const CollectiveSizes& sizes, BoundEffort effort) {
-  const std::vector<PartFacts> parts = FactsOf(topology, collective, sizes);
+  std::vector<PartFacts> parts;
+  for (PartId p(0); p.value < collective.num_parts(); ++p.value)
+    if (sizes.PartBytes(p) > 0)
+      parts.push_back({static_cast<double>(sizes.PartBytes(p)), FactsOf(collective, p)});
   double seconds = std::max(BlockSeconds(topology, parts, EachGpu(topology)),
                             BlockSeconds(topology, parts, EachHost(topology)));
   for (const std::vector<int32_t>& key : SweepKeys(topology))
@@ -242,9 +166,7 @@ BandwidthBound CustomBound(const Topology& topology, const Collective& collectiv
                        (topology.num_links() + static_cast<int64_t>(collective.spec().post.size()));
   for (Rank rank : collective.ranks()) {
     if (effort == BoundEffort::kFast || work > kFlowWork) break;
-    const int32_t node = topology.NodeOf(rank).value;
-    if (const std::vector<Wanted> wanted = WantedBy(parts, node); !wanted.empty())
-      seconds = std::max(seconds, CutSeconds(topology, wanted, node));
+    seconds = std::max(seconds, CutSeconds(topology, parts, rank));
   }
   return {seconds * static_cast<double>(kPsPerSecond), BoundKind::kRelaxed};
 }

@@ -44,9 +44,9 @@ constexpr int32_t kManyRanks = 64;  // with fewer ranks, finding translations co
 // Finds holders that are equally far from the destinations.
 class EquivalentHolders {
  public:
-  EquivalentHolders(const Topology& topology, const AllToAll& all) : topology_(topology) {
-    const size_t ranks = static_cast<size_t>(topology.num_ranks()), holders = all.holders.size();
-    everyone_ = holders == all.destinations.size();
+  EquivalentHolders(const Topology& topology, const Need& need) : topology_(topology) {
+    const size_t ranks = static_cast<size_t>(topology.num_ranks()), holders = need.holders.size();
+    everyone_ = holders == need.destinations.size();
     if (topology.num_ranks() >= kManyRanks && holders == ranks && everyone_)
       translations_ = FindTranslations(topology);
   }
@@ -99,15 +99,15 @@ StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& colle
     }
     return OkStatus();
   };
-  const std::optional<AllToAll> all = AllToAllOf(collective);
-  if (!all) {
-    for (const Need& need : NeedsOf(collective))
+  for (const Need& need : NeedsOf(collective)) {
+    if (!need.each) {
       XCCL_RETURN_IF_ERROR(search(need.holders, need.destinations));
-    return farthest;
+      continue;
+    }
+    EquivalentHolders equivalent(topology, need);
+    for (const Rank& r : need.holders)
+      if (!equivalent.Seen(r)) XCCL_RETURN_IF_ERROR(search(std::span(&r, 1), need.destinations));
   }
-  EquivalentHolders equivalent(topology, *all);
-  for (const Rank& r : all->holders)
-    if (!equivalent.Seen(r)) XCCL_RETURN_IF_ERROR(search(std::span(&r, 1), all->destinations));
   return farthest;
 }
 

@@ -1,59 +1,11 @@
 #include "ir/bounds/needs.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
-#include <optional>
 #include <utility>
 
 namespace xccl {
-namespace {
-
-using NeedMap = std::map<std::vector<Rank>, std::vector<Rank>>;
-
-std::vector<Need> Finish(NeedMap& map) {
-  std::vector<Need> needs;
-  for (auto& entry : map) {
-    const std::vector<Rank>& holders = entry.first;
-    std::vector<Rank>& destinations = entry.second;
-    std::sort(destinations.begin(), destinations.end());
-    destinations.erase(std::unique(destinations.begin(), destinations.end()), destinations.end());
-    std::erase_if(destinations,
-                  [&](Rank r) { return std::binary_search(holders.begin(), holders.end(), r); });
-    if (!destinations.empty()) needs.push_back({holders, std::move(destinations)});
-  }
-  return needs;
-}
-
-bool Covers(std::span<const Rank> set, std::span<const Rank> subset) {
-  return std::includes(set.begin(), set.end(), subset.begin(), subset.end());
-}
-
-void AddPart(const Collective& collective, ChunkId chunk, NeedMap& map) {
-  std::vector<Holding> before, after;
-  collective.Before(chunk, before);
-  collective.After(chunk, after);
-  std::map<Rank, std::vector<Rank>*>
-      holders_of;  // by contribution: the destinations of its need; null: it has no holder
-  for (const Holding& wanted : after)
-    for (Rank contribution : wanted.contributions) holders_of.emplace(contribution, nullptr);
-  for (auto& [contribution, destinations] : holders_of) {
-    std::vector<Rank> holders;
-    for (const Holding& held : before)
-      if (Covers(held.contributions, std::span(&contribution, 1))) holders.push_back(held.rank);
-    std::sort(holders.begin(), holders.end());
-    if (!holders.empty()) destinations = &map[std::move(holders)];
-  }
-  for (const Holding& wanted : after) {
-    const auto own =
-        std::find_if(before.begin(), before.end(), [&](const Holding& h) { return h.rank == wanted.rank; });
-    if (own != before.end() && Covers(own->contributions, wanted.contributions)) continue;
-    for (Rank contribution : wanted.contributions)
-      if (std::vector<Rank>* const destinations = holders_of[contribution])
-        destinations->push_back(wanted.rank);
-  }
-}
-
-}  // namespace
 
 std::optional<ChunkId> UsedChunk(const Collective& collective, PartId part) {
   const ChunkId first = collective.FirstChunk(part);
@@ -62,28 +14,53 @@ std::optional<ChunkId> UsedChunk(const Collective& collective, PartId part) {
   return std::nullopt;
 }
 
-std::vector<Need> NeedsOf(const Collective& collective) {
-  NeedMap map;
-  for (int32_t p = 0; p < collective.num_parts(); ++p)
-    if (const std::optional<ChunkId> chunk = UsedChunk(collective, PartId(p)))
-      AddPart(collective, *chunk, map);
-  return Finish(map);
+std::set<Fact> FactsOf(const Collective& collective, PartId part) {
+  std::set<Fact> facts;
+  const std::optional<ChunkId> chunk = UsedChunk(collective, part);
+  if (!chunk) return facts;
+  std::vector<Holding> before, after;
+  collective.Before(*chunk, before);
+  collective.After(*chunk, after);
+  std::map<Rank, Fact> of;  // by contribution
+  for (const Holding& held : before)
+    for (Rank c : held.contributions) of[c].holders.push_back(held.rank);
+  for (const Holding& wanted : after) {
+    for (Rank c : wanted.contributions)
+      if (const auto found = of.find(c); found != of.end()) found->second.needers.push_back(wanted.rank);
+  }
+  for (auto& [c, fact] : of) {
+    std::ranges::sort(fact.holders);
+    std::ranges::sort(fact.needers);
+    if (!std::ranges::includes(fact.holders, fact.needers)) facts.insert(std::move(fact));
+  }
+  return facts;
 }
 
-std::optional<AllToAll> AllToAllOf(const Collective& collective) {
+std::vector<Need> NeedsOf(const Collective& collective) {
   const KindTraits& traits = TraitsOf(collective.kind());
   const bool even_pairs = traits.parts == KindTraits::Parts::kPerPair && !traits.counted;
   const bool one_to_all = traits.parts == KindTraits::Parts::kPerMember && !IsRooted(collective.kind());
-  if (!even_pairs && !one_to_all && !IsAllreduce(collective.kind())) return std::nullopt;
-  AllToAll all{{collective.ranks().begin(), collective.ranks().end()}, {}};
-  std::vector<Rank> counted;
-  for (int32_t i = 0; one_to_all && i < collective.num_members(); ++i)
-    if (UsedChunk(collective, PartId(i))) counted.push_back(collective.ranks()[i]);
-  std::sort(all.holders.begin(), all.holders.end());
-  std::sort(counted.begin(), counted.end());
-  all.destinations = all.holders;
-  if (one_to_all) (IsReduction(collective.kind()) ? all.destinations : all.holders) = std::move(counted);
-  return all;
+  if (even_pairs || one_to_all || IsAllreduce(collective.kind())) {
+    Need all{{collective.ranks().begin(), collective.ranks().end()}, {}, true};
+    std::vector<Rank> counted;
+    for (int32_t i = 0; one_to_all && i < collective.num_members(); ++i)
+      if (UsedChunk(collective, PartId(i))) counted.push_back(collective.ranks()[i]);
+    std::ranges::sort(all.holders);
+    std::ranges::sort(counted);
+    all.destinations = all.holders;
+    if (one_to_all) (IsReduction(collective.kind()) ? all.destinations : all.holders) = std::move(counted);
+    return {std::move(all)};
+  }
+  std::map<std::vector<Rank>, std::set<Rank>> destinations;  // by holders
+  for (int32_t p = 0; p < collective.num_parts(); ++p) {
+    for (const Fact& fact : FactsOf(collective, PartId(p))) {
+      std::set<Rank>& own = destinations[fact.holders];
+      std::ranges::set_difference(fact.needers, fact.holders, std::inserter(own, own.end()));
+    }
+  }
+  std::vector<Need> needs;
+  for (const auto& [holders, own] : destinations) needs.push_back({holders, {own.begin(), own.end()}});
+  return needs;
 }
 
 }  // namespace xccl

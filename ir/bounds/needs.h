@@ -1,7 +1,9 @@
-// Which ranks need whose data, without amounts: the input of distances and reachability.
+// What must move: contributions by who has them and who lacks them.
 #pragma once
 
+#include <compare>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/ids.h"
@@ -12,24 +14,24 @@ namespace xccl {
 // A chunk of the part that is not always empty.
 std::optional<ChunkId> UsedChunk(const Collective& collective, PartId part);
 
+// A contribution to a part, or several with the same holders and the same needers.
+struct Fact {
+  std::vector<Rank> holders, needers;  // sorted, not empty; some needer is no holder
+  auto operator<=>(const Fact&) const = default;
+};
+// Contributions that nobody holds are left out: the collective is then impossible, which verification
+// reports. Cost: near linear in the conditions of a chunk.
+std::set<Fact> FactsOf(const Collective& collective, PartId part);
+
 // Every destination must get something that at first only the holders have.
 struct Need {
   std::vector<Rank> holders;       // sorted, not empty
-  std::vector<Rank> destinations;  // sorted; none of them a holder
-  bool operator==(const Need&) const = default;
+  std::vector<Rank> destinations;  // sorted, not empty; without the holders unless `each`
+  // Each holder by itself has something that all destinations but itself must get: too many pairs to list.
+  bool each = false;
 };
-
-// One need per set of holders, ordered by holders; chunks that are always empty are left out. A sum needs
-// each of its contributions from some rank that holds it. Contributions that nobody holds are left out: the
-// collective is then impossible, which verification reports.
-// Cost: for each part, contributions needed × holders.
+// One need per set of holders, ordered by holders; or one for all in kinds where each destination needs
+// something from every other member. Chunks that are always empty are left out.
 std::vector<Need> NeedsOf(const Collective& collective);
-
-// Kinds in which each destination needs something from every other member: too many pairs to list.
-struct AllToAll {
-  std::vector<Rank> holders;       // sorted; each one's data must reach every destination but itself
-  std::vector<Rank> destinations;  // sorted
-};
-std::optional<AllToAll> AllToAllOf(const Collective& collective);
 
 }  // namespace xccl

@@ -95,6 +95,18 @@ std::vector<OutAndIn> BandwidthAround(const Topology& topology, const NodeGroups
   return around;
 }
 
+double PassBandwidth(const Topology& topology, const NodeGroups& group_of) {
+  for (int32_t n = 0; n < topology.num_nodes(); ++n)
+    if (const Node& node = topology.node(NodeId(n)); group_of[n] < 0 && (node.multicast || node.reduce))
+      return 0;
+  OutAndIn all;
+  for (const OutAndIn& group : BandwidthAround(topology, group_of)) {
+    all.out += group.out;
+    all.in += group.in;
+  }
+  return std::min(all.out, all.in);
+}
+
 double SecondsAround(const std::vector<OutAndIn>& bytes, const std::vector<OutAndIn>& bandwidth) {
   double seconds = 0;
   for (size_t g = 0; g < bandwidth.size(); ++g) {

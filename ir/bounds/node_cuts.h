@@ -25,6 +25,10 @@ struct OutAndIn {
 // The bandwidth of the links out of and into each group, by its number. Links within a group do not count.
 std::vector<OutAndIn> BandwidthAround(const Topology& topology, const NodeGroups& group_of);
 
+// The bandwidth that passes from group to group share: of all links out of groups, or of all into them,
+// whichever is less. 0 if a node in no group can copy or sum, so that passes cannot be counted.
+double PassBandwidth(const Topology& topology, const NodeGroups& group_of);
+
 // The most seconds that a group's bytes take over the bandwidth around it.
 double SecondsAround(const std::vector<OutAndIn>& bytes, const std::vector<OutAndIn>& bandwidth);
 

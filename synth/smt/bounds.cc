@@ -71,18 +71,17 @@ Total TotalSends(const Machine& machine, const CopyProblem& problem) {
 namespace {
 
 // bytes ÷ bandwidth as chunks ÷ (chunks a round).
-std::optional<RoundsBound> InRounds(const WorstCut& worst, const Machine& machine) {
-  const __int128 numerator = static_cast<__int128>(worst.bytes) * machine.bytes_per_s_of_one;
+std::optional<RoundsBound> InRounds(const RatioCut& worst, const Machine& machine) {
+  const __int128 numerator = static_cast<__int128>(worst.supply) * machine.bytes_per_s_of_one;
   if (numerator > std::numeric_limits<int64_t>::max()) return std::nullopt;
-  return InLowestTerms({static_cast<int64_t>(numerator), worst.bytes_per_s});
+  return InLowestTerms({static_cast<int64_t>(numerator), worst.capacity});
 }
 
 }  // namespace
 
 std::optional<RoundsBound> CutRounds(const Topology& topology, const Machine& machine,
                                      const CopyProblem& problem) {
-  CutProblem cut;
-  cut.supply_bytes.assign(static_cast<size_t>(topology.num_nodes()), 0);
+  RatioCutProblem cut = CutsOf(topology);
   const std::vector<std::vector<int32_t>> classes = ClassesOf(problem);
   std::vector<char> is_sink(static_cast<size_t>(machine.ranks), 0);
   int64_t sinks = 0;
@@ -93,12 +92,12 @@ std::optional<RoundsBound> CutRounds(const Topology& topology, const Machine& ma
     if (holders.size() != 1) return std::nullopt;
     const int64_t needed = static_cast<int64_t>(problem.needers[chunks[0]].size()) + is_sink[holders[0]];
     if (needed != sinks) return std::nullopt;
-    cut.supply_bytes[topology.NodeOf(Rank(holders[0])).index()] += static_cast<int64_t>(chunks.size());
+    cut.supply[topology.NodeOf(Rank(holders[0])).index()] += static_cast<int64_t>(chunks.size());
   }
   for (int32_t r = 0; r < machine.ranks; ++r)
-    if (is_sink[r] != 0) cut.sinks.push_back(topology.NodeOf(Rank(r)));
+    if (is_sink[r] != 0) cut.sinks.push_back(topology.NodeOf(Rank(r)).value);
   if (cut.sinks.empty()) return std::nullopt;
-  const std::optional<WorstCut> worst = FindWorstCut(topology, cut);
+  const std::optional<RatioCut> worst = FindRatioCut(std::move(cut));
   if (!worst) return std::nullopt;
   return InRounds(*worst, machine);
 }
@@ -107,13 +106,11 @@ std::vector<RoundsBound> SumBounds(const Topology& topology, const Machine& mach
                                    const Collective& collective) {
   if (collective.kind() != CollectiveKind::kAllreduce || collective.num_members() < 2) return {};
   std::vector<RoundsBound> bounds;
-  CutProblem cut;
-  cut.supply_bytes.assign(static_cast<size_t>(topology.num_nodes()), 0);
-  for (Rank r : collective.ranks()) cut.sinks.push_back(topology.NodeOf(r));
-  cut.supply_bytes[cut.sinks[0].index()] = 1;
   for (const bool reversed : {false, true}) {
-    cut.reversed = reversed;
-    if (const std::optional<WorstCut> worst = FindWorstCut(topology, cut))
+    RatioCutProblem cut = CutsOf(topology, reversed);
+    for (Rank r : collective.ranks()) cut.sinks.push_back(topology.NodeOf(r).value);
+    cut.supply[cut.sinks[0]] = 1;
+    if (const std::optional<RatioCut> worst = FindRatioCut(std::move(cut)))
       if (const auto bound = InRounds(*worst, machine)) bounds.push_back(*bound);
   }
   const bool alone = machine.complete && collective.num_members() == machine.ranks;
