@@ -93,33 +93,40 @@ int64_t Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, in
 
 constexpr int64_t kRecordBudget = 1 << 20;  // jobs × segments of the run that records parts
 
+// Calls visit(chunk, start, arrival) for every chunk of every transfer, in one run of so many segments.
+// Returns the time of that run.
+template <typename Visit>
+int64_t RecordMoves(const SimulationModel& model, const Schedule& schedule, const Topology& topology,
+                    TimeModel time_model, const Durations& durations, int64_t segments, Visit visit) {
+  const size_t units = static_cast<size_t>(model.num_units());
+  MoveTimes by_unit{std::vector<int64_t>(units, 0), std::vector<int64_t>(units, 0)};
+  const int64_t ran_ps = RunEvents(model, topology, time_model, durations, segments, &by_unit);
+  for (int64_t t = 0; t < schedule.size(); ++t) {
+    for (int32_t i = 0; i < schedule.count[t]; ++i) {
+      const size_t unit = static_cast<size_t>(model.UnitOf(t, i));
+      visit(ChunkId(schedule.first[t].value + i), by_unit.start_ps[unit], by_unit.arrival_ps[unit]);
+    }
+  }
+  return ran_ps;
+}
+
 // When each part's last byte arrives in a schedule that takes `time_ps`.
 std::vector<int64_t> PartTimes(const SimulationModel& model, const Schedule& schedule,
                                const Collective& collective, const Topology& topology, TimeModel time_model,
                                const Durations& durations, int64_t segments, int64_t time_ps) {
-  const size_t units = static_cast<size_t>(model.num_units());
-  MoveTimes by_unit{std::vector<int64_t>(units, 0), std::vector<int64_t>(units, 0)};
   const int64_t run = std::clamp<int64_t>(kRecordBudget / std::max(model.num_jobs(), 1), 1, segments);
-  const int64_t ran_ps = RunEvents(model, topology, time_model, durations, run, &by_unit);
   std::vector<int64_t> done(static_cast<size_t>(collective.num_parts()), 0);
-  for (int64_t t = 0; t < schedule.size(); ++t) {
-    for (int32_t i = 0; i < schedule.count[t]; ++i) {
-      int64_t& part = done[collective.PartOf(ChunkId(schedule.first[t].value + i)).index()];
-      part = std::max(part, by_unit.arrival_ps[static_cast<size_t>(model.UnitOf(t, i))]);
-    }
-  }
+  const int64_t ran_ps = RecordMoves(model, schedule, topology, time_model, durations, run,
+                                     [&](ChunkId chunk, int64_t, int64_t arrival_ps) {
+                                       int64_t& part = done[collective.PartOf(chunk).index()];
+                                       part = std::max(part, arrival_ps);
+                                     });
   for (int64_t& part : done)
     part = ran_ps > 0 ? static_cast<int64_t>(static_cast<__int128>(part) * time_ps / ran_ps) : 0;
   return done;
 }
 
-// A compressed schedule as the rest of this file sees it.
-struct Folded {
-  std::optional<Quotient> quotient;  // absent for a plain schedule
-  int64_t copies = 1;                // number of translates of each transfer
-};
-
-int64_t SegmentBytes(const Schedule& schedule, const CollectiveSizes& sizes, const Folded& folded,
+int64_t SegmentBytes(const Schedule& schedule, const CollectiveSizes& sizes, const Quotient& quotient,
                      bool rough = false) {
   constexpr int64_t kLeast = 64 << 10;
   constexpr double kFill = 64;                           // filling may cost 1/64 of the busiest path's time
@@ -130,10 +137,8 @@ int64_t SegmentBytes(const Schedule& schedule, const CollectiveSizes& sizes, con
   int64_t moves = 0;
   std::vector<double> carried(static_cast<size_t>(schedule.paths.size()), 0);
   for (int64_t t = 0; t < schedule.size(); ++t) {
-    moves += schedule.count[t] * folded.copies;
-    const size_t path = folded.quotient
-                            ? static_cast<size_t>(folded.quotient->path_class[schedule.path[t].index()])
-                            : schedule.path[t].index();
+    moves += schedule.count[t] * quotient.copies;
+    const auto path = static_cast<size_t>(quotient.path_class[schedule.path[t].index()]);
     for (int32_t i = 0; i < schedule.count[t]; ++i)
       carried[path] += static_cast<double>(sizes.ChunkBytes(ChunkId(schedule.first[t].value + i)));
   }
@@ -164,14 +169,13 @@ Topology SharedLinks(const Topology& topology, const SymmetryGroup& group) {
 }
 
 Simulation Run(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
-               const Topology& topology, const SimulateOptions& options, const Folded& folded) {
+               const Topology& topology, const SimulateOptions& options, const Quotient& quotient) {
   Simulation result;
   result.size_bytes = sizes.size_bytes();
   result.segment_bytes = options.segment_bytes;
   if (result.segment_bytes <= 0 && options.model == TimeModel::kPipelined)
-    result.segment_bytes = SegmentBytes(schedule, sizes, folded, options.rough);
+    result.segment_bytes = SegmentBytes(schedule, sizes, quotient, options.rough);
 
-  const Quotient* const quotient = folded.quotient ? &*folded.quotient : nullptr;
   const SimulationModel model =
       BuildSimulationModel(schedule, collective, sizes, topology, options.model, quotient);
   int64_t largest = 0;
@@ -180,23 +184,21 @@ Simulation Run(const Schedule& schedule, const Collective& collective, const Col
   if (result.segment_bytes <= 0) result.segment_bytes = largest;
   const Durations durations(model, topology, segments);
   const auto run = [&](int64_t n) { return RunEvents(model, topology, options.model, durations, n); };
-  std::vector<int64_t> loads = LinkLoads(model, topology, options.model, segments);
+  const std::vector<int64_t> loads = LinkLoads(model, topology, options.model, segments);
   if (options.extrapolate) {
-    result.time_ps = Extrapolate(run, model.num_jobs() * folded.copies, segments);
+    result.time_ps = Extrapolate(run, model.num_jobs() * quotient.copies, segments);
   } else {
     result.time_ps = run(segments);
   }
   for (int64_t load : loads) result.time_ps = std::max(result.time_ps, load);
   if (options.record_parts) {
-    XCCL_CHECK(quotient == nullptr);  // guaranteed by Requires
+    XCCL_CHECK(schedule.symmetry.empty());  // guaranteed by Requires
     result.part_done_ps =
         PartTimes(model, schedule, collective, topology, options.model, durations, segments, result.time_ps);
   }
-  if (options.record_links) {
-    if (quotient != nullptr)
-      for (size_t l = 0; l < loads.size(); ++l) loads[l] = loads[quotient->link_representative[l].index()];
-    result.link_busy_ps = std::move(loads);
-  }
+  if (options.record_links)
+    for (const int32_t link : quotient.link_representative)
+      result.link_busy_ps.push_back(loads[static_cast<size_t>(link)]);
   return result;
 }
 
@@ -211,16 +213,14 @@ Simulation SimulateCompressed(const Schedule& schedule, const Collective& collec
   const bool free = translations->AreFreeOn(schedule.paths);
   if (!free || !translations->KeepSizes(sizes)) {
     const StatusOr<Schedule> plain = Expand(schedule, collective, topology);
-    if (plain.ok()) return Run(*plain, collective, sizes, topology, options, {});
+    if (plain.ok())
+      return Run(*plain, collective, sizes, topology, options, NoTranslates(*plain, topology.num_links()));
   }
-  Folded folded;
-  folded.copies = group.order();
-  Quotient& quotient = folded.quotient.emplace();
-  quotient.path_class = translations->PathClasses(schedule.paths);
+  Quotient quotient{translations->PathClasses(schedule.paths), {}, group.order()};
   for (int32_t l = 0; l < topology.num_links(); ++l)
-    quotient.link_representative.push_back(group.LinkRepresentative(group.OrbitOf(LinkId(l))));
-  if (free) return Run(schedule, collective, sizes, topology, options, folded);
-  return Run(schedule, collective, sizes, SharedLinks(topology, group), options, folded);
+    quotient.link_representative.push_back(group.LinkRepresentative(group.OrbitOf(LinkId(l))).value);
+  if (free) return Run(schedule, collective, sizes, topology, options, quotient);
+  return Run(schedule, collective, sizes, SharedLinks(topology, group), options, quotient);
 }
 
 }  // namespace
@@ -229,29 +229,24 @@ Simulation Simulate(const Schedule& schedule, const Collective& collective, cons
                     const SimulateOptions& options) {
   const CollectiveSizes sizes(collective, options.size_bytes);
   if (!schedule.symmetry.empty()) return SimulateCompressed(schedule, collective, sizes, topology, options);
-  return Run(schedule, collective, sizes, topology, options, {});
+  return Run(schedule, collective, sizes, topology, options, NoTranslates(schedule, topology.num_links()));
 }
 
 int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collective, int64_t size_bytes) {
-  return SegmentBytes(schedule, CollectiveSizes(collective, size_bytes), {});
+  return SegmentBytes(schedule, CollectiveSizes(collective, size_bytes), NoTranslates(schedule, 0));
 }
 
 MoveTimes SimulateMoves(const Schedule& schedule, const Collective& collective, const Topology& topology,
                         int64_t size_bytes) {
-  const SimulationModel model = BuildSimulationModel(
-      schedule, collective, CollectiveSizes(collective, size_bytes), topology, TimeModel::kPipelined);
-  const size_t units = static_cast<size_t>(model.num_units());
-  MoveTimes by_unit{std::vector<int64_t>(units, 0), std::vector<int64_t>(units, 0)}, times;
-  RunEvents(model, topology, TimeModel::kPipelined, Durations(model, topology, 1), 1, &by_unit);
-  times.start_ps.reserve(units);
-  times.arrival_ps.reserve(units);
-  for (int64_t t = 0; t < schedule.size(); ++t) {
-    for (int32_t i = 0; i < schedule.count[t]; ++i) {
-      const size_t unit = static_cast<size_t>(model.UnitOf(t, i));
-      times.start_ps.push_back(by_unit.start_ps[unit]);
-      times.arrival_ps.push_back(by_unit.arrival_ps[unit]);
-    }
-  }
+  const SimulationModel model =
+      BuildSimulationModel(schedule, collective, CollectiveSizes(collective, size_bytes), topology,
+                           TimeModel::kPipelined, NoTranslates(schedule, topology.num_links()));
+  MoveTimes times;
+  RecordMoves(model, schedule, topology, TimeModel::kPipelined, Durations(model, topology, 1), 1,
+              [&](ChunkId, int64_t start_ps, int64_t arrival_ps) {
+                times.start_ps.push_back(start_ps);
+                times.arrival_ps.push_back(arrival_ps);
+              });
   return times;
 }
 

@@ -419,77 +419,53 @@ class ProgramRun {
   int64_t last_ = 0;
 };
 
-class ProgramTimer {
- public:
-  ProgramTimer(const Program& program, const Collective& collective, const Topology& topology,
-               const SimulateOptions& options)
-      : program_(program),
-        collective_(collective),
-        topology_(topology),
-        options_(options),
-        sizes_(collective, options.size_bytes),
-        index_(program),
-        passes_(NumPasses(program, sizes_)) {}
-
-  StatusOr<Simulation> Time() {
-    Simulation simulation;
-    simulation.size_bytes = sizes_.size_bytes();
-    simulation.segment_bytes = program_.segment_bytes;
-    const int64_t work = std::max<int64_t>(1, index_.size()) * passes_;
-    const int64_t warm = kSteadyPasses * program_.instances;
-    if (work <= kExactWork || passes_ <= 4 * warm) {
-      XCCL_ASSIGN_OR_RETURN(simulation.time_ps, Passes(passes_, false));
-      return simulation;
-    }
-    // The number of passes as a real number, since the last may be shorter than the others.
-    double passes = 0;
-    for (int32_t c = 0; c < collective_.num_chunks(); ++c) {
-      const int64_t elements = sizes_.ChunkElements(ChunkId(c));
-      const Slice slice = SliceOf(elements, sizes_.element_bytes(), passes_, 0);
-      if (slice.end > 0)
-        passes = std::max(passes, static_cast<double>(elements) / static_cast<double>(slice.end));
-    }
-    XCCL_ASSIGN_OR_RETURN(int64_t before, Passes(warm, true));
-    XCCL_ASSIGN_OR_RETURN(int64_t now, Passes(2 * warm, true));
-    double rate = static_cast<double>(now - before) / static_cast<double>(warm);
-    int64_t done = 2 * warm;
-    while (2 * done < passes_) {
-      before = now;
-      XCCL_ASSIGN_OR_RETURN(now, Passes(2 * done, true));
-      const double last_rate = rate;
-      rate = static_cast<double>(now - before) / static_cast<double>(done);
-      done *= 2;
-      if (std::abs(rate - last_rate) <= kSteady * rate) break;
-    }
-    simulation.time_ps =
-        now + static_cast<int64_t>(std::llround(rate * (passes - static_cast<double>(done))));
-    return simulation;
-  }
-
- private:
-  StatusOr<int64_t> Passes(int64_t passes, bool whole) {
-    const InstructionBytes bytes(program_, collective_, sizes_, index_, passes_, options_.machine != nullptr,
-                                 whole);
-    ProgramRun run(program_, index_, topology_, options_, bytes, static_cast<int32_t>(passes));
-    return run.Run();
-  }
-
-  const Program& program_;
-  const Collective& collective_;
-  const Topology& topology_;
-  const SimulateOptions& options_;
-  const CollectiveSizes sizes_;
-  const ProgramIndex index_;
-  const int32_t passes_;
-};
-
 }  // namespace
 
 StatusOr<Simulation> SimulateProgram(const Program& program, const Collective& collective,
                                      const Topology& topology, const SimulateOptions& options) {
   XCCL_RETURN_IF_ERROR(CheckPaths(program, topology));
-  XCCL_ASSIGN_OR_RETURN(Simulation simulation, ProgramTimer(program, collective, topology, options).Time());
-  if (options.machine != nullptr) simulation.time_ps += options.machine->launch_ps;
+  const CollectiveSizes sizes(collective, options.size_bytes);
+  const ProgramIndex index(program);
+  const int32_t passes = NumPasses(program, sizes);
+  // The time of so many passes, by real lengths or all as long as the first.
+  const auto time_of = [&](int64_t count, bool whole) {
+    const InstructionBytes bytes(program, collective, sizes, index, passes, options.machine != nullptr,
+                                 whole);
+    return ProgramRun(program, index, topology, options, bytes, static_cast<int32_t>(count)).Run();
+  };
+  Simulation simulation;
+  simulation.size_bytes = sizes.size_bytes();
+  simulation.segment_bytes = program.segment_bytes;
+  const int64_t launch_ps = options.machine != nullptr ? options.machine->launch_ps : 0;
+  const int64_t work = std::max<int64_t>(1, index.size()) * passes;
+  const int64_t warm = kSteadyPasses * program.instances;
+  if (work <= kExactWork || passes <= 4 * warm) {
+    XCCL_ASSIGN_OR_RETURN(const int64_t time_ps, time_of(passes, false));
+    simulation.time_ps = time_ps + launch_ps;
+    return simulation;
+  }
+  // The number of passes as a real number, since the last may be shorter than the others.
+  double real_passes = 0;
+  for (int32_t c = 0; c < collective.num_chunks(); ++c) {
+    const int64_t elements = sizes.ChunkElements(ChunkId(c));
+    const Slice slice = SliceOf(elements, sizes.element_bytes(), passes, 0);
+    if (slice.end > 0)
+      real_passes = std::max(real_passes, static_cast<double>(elements) / static_cast<double>(slice.end));
+  }
+  XCCL_ASSIGN_OR_RETURN(int64_t before, time_of(warm, true));
+  XCCL_ASSIGN_OR_RETURN(int64_t now, time_of(2 * warm, true));
+  double rate = static_cast<double>(now - before) / static_cast<double>(warm);
+  int64_t done = 2 * warm;
+  while (2 * done < passes) {
+    before = now;
+    XCCL_ASSIGN_OR_RETURN(now, time_of(2 * done, true));
+    const double last_rate = rate;
+    rate = static_cast<double>(now - before) / static_cast<double>(done);
+    done *= 2;
+    if (std::abs(rate - last_rate) <= kSteady * rate) break;
+  }
+  const double rest = rate * (real_passes - static_cast<double>(done));
+  simulation.time_ps = now + static_cast<int64_t>(std::llround(rest)) + launch_ps;
   return simulation;
 }
 

@@ -16,7 +16,7 @@ namespace {
 class ModelBuilder {
  public:
   ModelBuilder(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
-               const Topology& topology, TimeModel model, const Quotient* quotient)
+               const Topology& topology, TimeModel model, const Quotient& quotient)
       : schedule_(schedule),
         collective_(collective),
         sizes_(sizes),
@@ -34,9 +34,7 @@ class ModelBuilder {
     }
     AddJobs();
     AddCells();
-    if (quotient_ != nullptr)
-      for (Hop& hop : made_.hops)
-        hop.link = quotient_->link_representative[static_cast<size_t>(hop.link)].value;
+    for (Hop& hop : made_.hops) hop.link = quotient_.link_representative[static_cast<size_t>(hop.link)];
     return std::move(made_);
   }
 
@@ -81,9 +79,7 @@ class ModelBuilder {
     std::vector<int32_t> step_seen(static_cast<size_t>(schedule_.paths.size()), -1);
     std::vector<int32_t> message(static_cast<size_t>(schedule_.paths.size()), 0);
     for (int64_t t = 0; t < transfers; ++t) {
-      const size_t path = quotient_ != nullptr
-                              ? static_cast<size_t>(quotient_->path_class[schedule_.path[t].index()])
-                              : schedule_.path[t].index();
+      const auto path = static_cast<size_t>(quotient_.path_class[schedule_.path[t].index()]);
       if (step_seen[path] != schedule_.step[t]) {
         step_seen[path] = schedule_.step[t];
         message[path] = made_.num_messages++;
@@ -267,7 +263,7 @@ class ModelBuilder {
   const CollectiveSizes& sizes_;
   const Topology& topology_;
   const TimeModel model_;
-  const Quotient* const quotient_;  // null for plain schedules
+  const Quotient& quotient_;
   SimulationModel made_;
   std::vector<int32_t> message_of_transfer_, next_write_;
   std::unordered_map<int64_t, int32_t> class_of_size_;
@@ -281,9 +277,16 @@ class ModelBuilder {
 
 }  // namespace
 
+Quotient NoTranslates(const Schedule& schedule, int32_t num_links) {
+  Quotient quotient;
+  for (int32_t p = 0; p < schedule.paths.size(); ++p) quotient.path_class.push_back(p);
+  for (int32_t l = 0; l < num_links; ++l) quotient.link_representative.push_back(l);
+  return quotient;
+}
+
 SimulationModel BuildSimulationModel(const Schedule& schedule, const Collective& collective,
                                      const CollectiveSizes& sizes, const Topology& topology, TimeModel model,
-                                     const Quotient* quotient) {
+                                     const Quotient& quotient) {
   return ModelBuilder(schedule, collective, sizes, topology, model, quotient).Build();
 }
 

@@ -77,14 +77,16 @@ struct SimulationModel {
 // and each link stands for its orbit. Paths that are translates of each other form one message, and a link
 // is replaced by its representative.
 struct Quotient {
-  std::vector<int32_t> path_class;          // by path; equal for translates, dense from 0
-  std::vector<LinkId> link_representative;  // by link
+  std::vector<int32_t> path_class;           // by path; equal for translates, dense from 0
+  std::vector<int32_t> link_representative;  // by link
+  int64_t copies = 1;                        // number of translates of each transfer
 };
+// For a plain schedule: every path and link stands for itself.
+Quotient NoTranslates(const Schedule& schedule, int32_t num_links);
 
-// Requires: a normalized schedule that verifies, with `quotient` if it has a symmetry. Linear in transfers
-// × chunks each moves × links of a path.
+// Requires: a normalized schedule that verifies. Linear in transfers × chunks each moves × links of a path.
 SimulationModel BuildSimulationModel(const Schedule& schedule, const Collective& collective,
                                      const CollectiveSizes& sizes, const Topology& topology, TimeModel model,
-                                     const Quotient* quotient = nullptr);
+                                     const Quotient& quotient);
 
 }  // namespace xccl
