@@ -2,27 +2,20 @@
 
 #include <fmt/core.h>
 
-#include <charconv>
-#include <optional>
+#include <cstdint>
 #include <set>
 
 #include "base/diagnostics.h"
 #include "base/files.h"
 #include "base/strings.h"
+#include "base/units.h"
 
 namespace xccl {
 namespace {
 
-std::optional<int64_t> WholeNumber(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 StatusOr<Rank> ParseRank(std::string_view text, std::string_view whole, int32_t num_ranks) {
-  const std::optional<int64_t> value = WholeNumber(Trim(text));
-  if (!value || text.find('-') != text.npos)
+  const StatusOr<int64_t> value = ParseInteger(Trim(text), 0, INT64_MAX);
+  if (!value.ok() || text.find('-') != text.npos)
     return UsageError(fmt::format("'{}': '{}'; expected a rank", whole, Trim(text)));
   if (*value >= num_ranks)
     return UsageError(fmt::format("'{}': rank {}; ranks are 0..{}", whole, *value, num_ranks - 1));
@@ -82,8 +75,8 @@ StatusOr<std::vector<int64_t>> ParseCounts(std::string_view text, std::string_vi
     int column = 1;
     int64_t in_row = 0;
     for (const std::string& field : Split(row, ',')) {
-      const std::optional<int64_t> count = WholeNumber(Trim(field));
-      if (!count || *count < 0)
+      const StatusOr<int64_t> count = ParseInteger(Trim(field), 0, INT64_MAX);
+      if (!count.ok())
         return InvalidAt(Location{std::string(file), line, column},
                          fmt::format("'{}'; expected a whole number of zero or more", Trim(field)));
       counts.push_back(*count);

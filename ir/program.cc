@@ -28,6 +28,7 @@ constexpr std::array<OpcodeInfo, 9> kOpcodes = {{
 
 constexpr std::string_view kProtocolNames[kNumProtocols] = {"simple", "ll", "ll128"};  // by Protocol
 constexpr std::string_view kGroupNames[] = {"multicast", "reduce"};                    // by Group::Kind
+constexpr std::string_view kBufferNames[] = {"input", "output", "scratch"};            // by BufferKind
 
 template <typename Enum>
 std::optional<Enum> Parse(std::string_view name, std::span<const std::string_view> names) {
@@ -69,17 +70,7 @@ std::optional<Group::Kind> ParseGroupKind(std::string_view name) {
   return Parse<Group::Kind>(name, kGroupNames);
 }
 
-std::string_view ToString(BufferKind buffer) {
-  switch (buffer) {
-    case BufferKind::kInput:
-      return "input";
-    case BufferKind::kOutput:
-      return "output";
-    case BufferKind::kScratch:
-      return "scratch";
-  }
-  return "";
-}
+std::string_view ToString(BufferKind buffer) { return kBufferNames[static_cast<size_t>(buffer)]; }
 
 ProgramStats Stats(const Program& program, const CollectiveSizes& sizes) {
   ProgramStats stats;

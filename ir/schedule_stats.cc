@@ -13,21 +13,12 @@
 namespace xccl {
 namespace {
 
-// How a transfer loads links; in a compressed schedule, loads are counted per orbit of links.
-struct Load {
-  const SymmetryGroup* group = nullptr;  // null: plain
-  size_t Place(LinkId l) const {
-    return group != nullptr ? static_cast<size_t>(group->OrbitOf(l)) : l.index();
-  }
-  int64_t Times(LinkId l) const {
-    return group != nullptr ? group->order() / group->LinkOrbitSize(group->OrbitOf(l)) : 1;
-  }
-};
-
-int64_t CountRounds(const Schedule& schedule, const Topology& topology, const Load& of) {
+// Loads are counted by orbit of links, each of which stands for all translates that share it.
+int64_t CountRounds(const Schedule& schedule, const Topology& topology, const SymmetryGroup& group) {
   int64_t unit = 0;
   for (const Link& link : topology.spec().links) unit = std::gcd(unit, link.bandwidth_bytes_per_s);
-  std::vector<int64_t> load(static_cast<size_t>(topology.num_links()), 0);
+  std::vector<int64_t> load(static_cast<size_t>(group.num_link_orbits()), 0);
+  const auto load_of = [&](LinkId l) -> int64_t& { return load[static_cast<size_t>(group.OrbitOf(l))]; };
   std::vector<LinkId> touched;
   int64_t rounds = 0;
   for (int64_t t = 0; t < schedule.size();) {
@@ -35,16 +26,16 @@ int64_t CountRounds(const Schedule& schedule, const Topology& topology, const Lo
     touched.clear();
     for (; t < schedule.size() && schedule.step[t] == step; ++t) {
       for (LinkId l : schedule.paths[schedule.path[t]]) {
-        int64_t& carried = load[of.Place(l)];
+        int64_t& carried = load_of(l);
         if (carried == 0) touched.push_back(l);
-        carried += schedule.count[t] * of.Times(l);
+        carried += schedule.count[t] * (group.order() / group.LinkOrbitSize(group.OrbitOf(l)));
       }
     }
     int64_t longest = 0;
     for (LinkId l : touched) {
       const int64_t capacity = topology.link(l).bandwidth_bytes_per_s / unit;
-      longest = std::max(longest, (load[of.Place(l)] + capacity - 1) / capacity);
-      load[of.Place(l)] = 0;
+      longest = std::max(longest, (load_of(l) + capacity - 1) / capacity);
+      load_of(l) = 0;
     }
     rounds += longest;
   }
@@ -91,48 +82,33 @@ int32_t FindDepth(const Schedule& schedule, const Topology& topology) {
 }  // namespace
 
 ScheduleStats Stats(const Schedule& schedule, const Collective& collective, const Topology& topology) {
+  const SymmetryGroup group = SymmetryGroup::Create(topology, schedule.symmetry).value();
   ScheduleStats stats;
-  stats.steps = schedule.num_steps();
-  stats.depth = FindDepth(schedule, topology);
-  if (schedule.symmetry.empty()) {
-    stats.transfers = schedule.size();
-    std::vector<int32_t> each(static_cast<size_t>(schedule.paths.size()));
-    std::iota(each.begin(), each.end(), 0);
-    stats.messages = CountMessages(schedule, each);
-    stats.rounds = CountRounds(schedule, topology, {});
-    return stats;
-  }
-  const StatusOr<Translations> translations = Translations::Create(schedule, collective, topology);
-  XCCL_CHECK(translations.ok());  // guaranteed by Requires
-  const SymmetryGroup& group = translations->group();
   stats.transfers = ExpandedTransfers(schedule, collective, topology);
-  stats.messages = CountMessages(schedule, translations->PathClasses(schedule.paths)) * group.order();
-  stats.rounds = CountRounds(schedule, topology, {&group});
+  stats.steps = schedule.num_steps();
+  stats.rounds = CountRounds(schedule, topology, group);
+  stats.depth = FindDepth(schedule, topology);
+  std::vector<int32_t> path_class(static_cast<size_t>(schedule.paths.size()));
+  std::iota(path_class.begin(), path_class.end(), 0);
+  if (!group.IsTrivial())
+    path_class = Translations::Create(schedule, collective, topology).value().PathClasses(schedule.paths);
+  stats.messages = CountMessages(schedule, path_class) * group.order();
   return stats;
 }
 
 std::vector<Rank> RelaysOf(const Schedule& schedule, const Collective& collective, const Topology& topology) {
   std::vector<Rank> relays;
   if (collective.num_members() == topology.num_ranks()) return relays;
-  std::vector<bool> carries(static_cast<size_t>(topology.num_ranks()), false);
+  const SymmetryGroup group = SymmetryGroup::Create(topology, schedule.symmetry).value();
+  std::vector<bool> carries(static_cast<size_t>(group.num_rank_orbits()), false);
   std::vector<Rank> sources, destinations;
   for (int32_t p = 0; p < schedule.paths.size(); ++p) {
     PathEnds(topology, schedule.paths[PathId(p)], sources, destinations);
-    for (Rank r : sources) carries[r.index()] = true;
-    for (Rank r : destinations) carries[r.index()] = true;
+    for (Rank r : sources) carries[group.OrbitOf(r)] = true;
+    for (Rank r : destinations) carries[group.OrbitOf(r)] = true;
   }
-  if (!schedule.symmetry.empty()) {
-    const StatusOr<Translations> translations = Translations::Create(schedule, collective, topology);
-    XCCL_CHECK(translations.ok());  // guaranteed by Requires
-    const SymmetryGroup& group = translations->group();
-    std::vector<bool> orbit_carries(static_cast<size_t>(group.num_rank_orbits()), false);
-    for (int32_t r = 0; r < topology.num_ranks(); ++r)
-      if (carries[static_cast<size_t>(r)]) orbit_carries[static_cast<size_t>(group.OrbitOf(Rank(r)))] = true;
-    for (int32_t r = 0; r < topology.num_ranks(); ++r)
-      carries[static_cast<size_t>(r)] = orbit_carries[static_cast<size_t>(group.OrbitOf(Rank(r)))];
-  }
-  for (int32_t r = 0; r < topology.num_ranks(); ++r)
-    if (carries[static_cast<size_t>(r)] && !collective.MemberIndex(Rank(r))) relays.push_back(Rank(r));
+  for (Rank r(0); r.value < topology.num_ranks(); ++r.value)
+    if (carries[group.OrbitOf(r)] && !collective.MemberIndex(r)) relays.push_back(r);
   return relays;
 }
 

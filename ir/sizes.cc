@@ -81,16 +81,13 @@ CollectiveSizes CollectiveSizes::OfParts(const Collective& collective, std::vect
 }
 
 void CollectiveSizes::CutChunks(const Collective& collective) {
-  chunk_begin_.reserve(static_cast<size_t>(collective.num_chunks()));
   chunk_elements_.reserve(static_cast<size_t>(collective.num_chunks()));
   for (int32_t c = 0; c < collective.num_chunks(); ++c) {
     const ChunkId chunk(c);
     const PartId part = collective.PartOf(chunk);
     const int64_t total = collective.PartWeight(part), before = collective.WeightBefore(chunk);
-    const int64_t begin = Scaled(part_elements_[part.index()], before, total);
-    chunk_begin_.push_back(begin);
     chunk_elements_.push_back(Scaled(part_elements_[part.index()], before + collective.Weight(chunk), total) -
-                              begin);
+                              Scaled(part_elements_[part.index()], before, total));
   }
 }
 

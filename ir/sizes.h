@@ -28,8 +28,6 @@ class CollectiveSizes {
   int64_t size_bytes() const { return size_bytes_; }
   int64_t PartElements(PartId p) const { return part_elements_[p.index()]; }
   int64_t PartBytes(PartId p) const { return part_elements_[p.index()] * element_bytes_; }
-  // The first element of c within its part, and the number of its elements.
-  int64_t ChunkBegin(ChunkId c) const { return chunk_begin_[c.index()]; }
   int64_t ChunkElements(ChunkId c) const { return chunk_elements_[c.index()]; }
   int64_t ChunkBytes(ChunkId c) const { return chunk_elements_[c.index()] * element_bytes_; }
   int64_t LargestChunkBytes() const;  // 0 without chunks. Linear
@@ -39,7 +37,7 @@ class CollectiveSizes {
   void CutChunks(const Collective& collective);
   int64_t element_bytes_ = 0;
   int64_t size_bytes_ = 0;
-  std::vector<int64_t> part_elements_, chunk_begin_, chunk_elements_;
+  std::vector<int64_t> part_elements_, chunk_elements_;
 };
 
 // busbw = algbw × this (nccl-tests; the table in docs/ir.md).

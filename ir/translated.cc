@@ -150,8 +150,10 @@ int64_t CountExpanded(const Schedule& schedule, const Translations& translations
   return runs * translations.group().order();
 }
 
-SymmetryGroup TranslationsThat(const Collective& collective, const CollectiveSizes* sizes,
-                               const Topology& topology) {
+}  // namespace
+
+SymmetryGroup TranslationsFor(const Collective& collective, const Topology& topology,
+                              const CollectiveSizes* sizes) {
   if (!ChunkBlocksOf(collective).ok()) return SymmetryGroup(topology);
   SymmetryGroup group = FindTranslations(topology);
   Schedule empty;
@@ -160,17 +162,6 @@ SymmetryGroup TranslationsThat(const Collective& collective, const CollectiveSiz
   const bool kept = translations.ok() && translations->KeepParts(collective) &&
                     (sizes == nullptr || translations->KeepSizes(*sizes));
   return kept ? group : SymmetryGroup(topology);
-}
-
-}  // namespace
-
-SymmetryGroup TranslationsFor(const Collective& collective, const Topology& topology) {
-  return TranslationsThat(collective, nullptr, topology);
-}
-
-SymmetryGroup TranslationsFor(const Collective& collective, const CollectiveSizes& sizes,
-                              const Topology& topology) {
-  return TranslationsThat(collective, &sizes, topology);
 }
 
 Schedule Translate(Schedule base, const SymmetryGroup& group) {

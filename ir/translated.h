@@ -73,11 +73,10 @@ class Translations {
 };
 
 // The translations of the machine that a compressed schedule of this collective can use. Trivial if there
-// are none, or if they do not map members to members and parts to equal parts. Cost: FindTranslations.
-SymmetryGroup TranslationsFor(const Collective& collective, const Topology& topology);
-// As above; also trivial unless parts map to parts with as many bytes at this size.
-SymmetryGroup TranslationsFor(const Collective& collective, const CollectiveSizes& sizes,
-                              const Topology& topology);
+// are none, or if they do not map members to members and parts to equal parts; given sizes, to parts with as
+// many bytes, too. Cost: FindTranslations.
+SymmetryGroup TranslationsFor(const Collective& collective, const Topology& topology,
+                              const CollectiveSizes* sizes = nullptr);
 
 // Makes a schedule that does all translates of `base` too. Normalized; plain if the group is trivial.
 // Engines plan for the lowest rank of each orbit and end with this. Requires: `base` moves only chunks of

@@ -10,7 +10,6 @@
 #include "ir/bounds/bound_bandwidth.h"
 #include "ir/bounds/bound_latency.h"
 #include "ir/sizes.h"
-#include "ir/time_model.h"
 #include "topologies/submachine.h"
 
 namespace xccl {
@@ -20,24 +19,11 @@ namespace {
 constexpr double kPsPerDay = 86'400e12;
 constexpr double kLongestPs = kPsPerDay;
 constexpr double kRounding = 1e-9;
+constexpr std::string_view kKindNames[] = {"cut", "flow", "lp", "counting", "relaxed"};  // by BoundKind
 
 }  // namespace
 
-std::string_view ToString(BoundKind kind) {
-  switch (kind) {
-    case BoundKind::kCut:
-      return "cut";
-    case BoundKind::kFlow:
-      return "flow";
-    case BoundKind::kLp:
-      return "lp";
-    case BoundKind::kCounting:
-      return "counting";
-    case BoundKind::kRelaxed:
-      return "relaxed";
-  }
-  return "";
-}
+std::string_view ToString(BoundKind kind) { return kKindNames[static_cast<size_t>(kind)]; }
 
 bool MeetsBound(int64_t time_ps, const Bound& bound) {
   const double bound_ps = static_cast<double>(bound.bound_ps);

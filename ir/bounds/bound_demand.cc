@@ -25,7 +25,7 @@ BandwidthBound DemandBound(const Topology& topology, const Collective& collectiv
   if (demands.sources.empty()) return {0, BoundKind::kCut};
   const double scale = static_cast<double>(kPsPerSecond);
   double seconds = QuickCuts(topology, demands);
-  const FlowProblem problem = FlowOf(topology, demands, TranslationsFor(collective, sizes, topology));
+  const FlowProblem problem = FlowOf(topology, demands, TranslationsFor(collective, topology, &sizes));
   const int64_t sources = static_cast<int64_t>(problem.demands.sources.size());
   const int64_t rows = static_cast<int64_t>(problem.share.size());
   if (effort == BoundEffort::kFast && sources * rows > kFastLpWork)

@@ -59,7 +59,8 @@ TEST_P(ConcurrentFlowOf, LoadsAreTheKnownOptimum) {
   const Demands demands = DemandsOf(topology, collective, sizes);
   const double unit = static_cast<double>(sizes.PartBytes(PartId(1))) /
                       static_cast<double>(topology.link(LinkId(0)).bandwidth_bytes_per_s);
-  for (const SymmetryGroup& group : {TranslationsFor(collective, sizes, topology), SymmetryGroup(topology)}) {
+  for (const SymmetryGroup& group :
+       {TranslationsFor(collective, topology, &sizes), SymmetryGroup(topology)}) {
     const FlowProblem problem = FlowOf(topology, demands, group);
     const ConcurrentFlow flow = SolveConcurrentFlow(problem, {});
     EXPECT_NEAR(flow.bound_s / unit, GetParam().load, 1e-6 * GetParam().load);
@@ -125,7 +126,7 @@ TEST(ConcurrentFlow, SymmetryLeavesOneSourceAnOrbit) {
   const Collective collective = Alltoall(topology.num_ranks());
   const CollectiveSizes sizes(collective, int64_t{1} << 30);
   const FlowProblem problem =
-      FlowOf(topology, DemandsOf(topology, collective, sizes), TranslationsFor(collective, sizes, topology));
+      FlowOf(topology, DemandsOf(topology, collective, sizes), TranslationsFor(collective, topology, &sizes));
   EXPECT_EQ(problem.demands.sources.size(), 1u);
   EXPECT_EQ(problem.share.size(), 4u);
   EXPECT_TRUE(SolveConcurrentFlow(problem, {}).MeetsBound());

@@ -58,7 +58,7 @@ class Planning {
         topology_(*request.topology),
         collective_(*request.collective),
         sizes_(collective_, request.size_bytes),
-        group_(TranslationsFor(collective_, sizes_, topology_)),
+        group_(TranslationsFor(collective_, topology_, &sizes_)),
         problem_(FlowOf(topology_, DemandsOf(topology_, collective_, sizes_, kLeastBytes), group_)),
         left_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
         stopped_(DeadlineOf(request)),
