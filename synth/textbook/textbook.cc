@@ -97,7 +97,10 @@ StatusOr<PlacedEngine> PlacedEngine::Place(const TextbookEngine& engine, RankGra
   }
   if (NeedsReversed(kind)) {
     placed.reversed_ = &graphs.reversed();
-    XCCL_ASSIGN_OR_RETURN(placed.reversed_recipe_, engine.place(graphs.reversed(), request));
+    // What runs backwards are copies, so nothing may be exchanged.
+    SynthesisRequest copies = request;
+    copies.allow_divergent = false;
+    XCCL_ASSIGN_OR_RETURN(placed.reversed_recipe_, engine.place(graphs.reversed(), copies));
     // Both halves of an allreduce meet in one place.
     if (placed.recipe_) placed.reversed_recipe_->root = placed.recipe_->root;
   }
