@@ -4,6 +4,7 @@
 // NIC), and a chain serves the inside.
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "synth/textbook/engines.h"
 #include "synth/textbook/positions.h"
@@ -28,74 +29,51 @@ std::vector<int32_t> InOrderParents(int32_t m) {
   return parent;
 }
 
-struct Edge {
-  Rank parent, child;
-  int32_t depth = 0;
-};
-
 // A domain as a chain whose first rank is where a tree enters.
 using Chain = std::vector<Rank>;
 
-class TwoTrees {
- public:
-  TwoTrees(const RankGraph& graph, std::span<const Rank> members, Rank root) {
-    const Positions turned = StartingAt(DomainPositions(graph, members), root);
-    const Positions positions = DomainPositions(graph, turned.rank);
-    const bool one_domain = graph.num_domains() == 1;
-    for (size_t p = 0; p < positions.rank.size(); ++p) {
-      const Rank r = positions.rank[p];
-      if (p == 0 || one_domain || graph.Domain(r) != graph.Domain(positions.rank[p - 1]))
-        chains_.emplace_back();
-      chains_.back().push_back(r);
-    }
-    home_ = chains_[0];
-    chains_.erase(chains_.begin());
+// The root's domain first. One domain: every rank is a chain.
+std::vector<Chain> ChainsOf(const RankGraph& graph, std::span<const Rank> members, Rank root) {
+  const Positions turned = StartingAt(DomainPositions(graph, members), root);
+  const Positions positions = DomainPositions(graph, turned.rank);
+  std::vector<Chain> chains;
+  for (size_t p = 0; p < positions.rank.size(); ++p) {
+    const Rank r = positions.rank[p];
+    if (p == 0 || graph.num_domains() == 1 || graph.Domain(r) != graph.Domain(positions.rank[p - 1]))
+      chains.emplace_back();
+    chains.back().push_back(r);
   }
+  return chains;
+}
 
-  // Tree t = 0 or 1, parents before children.
-  std::vector<Edge> Edges(int32_t t) const {
-    std::vector<Edge> edges;
-    const auto chain = [&](Chain c, int32_t depth) {
-      for (size_t i = 0; i + 1 < c.size(); ++i)
-        edges.push_back({c[i], c[i + 1], depth + static_cast<int32_t>(i) + 1});
-    };
-    chain(home_, 0);
-    const int32_t m = static_cast<int32_t>(chains_.size());
-    if (m == 0) return edges;
-    const std::vector<int32_t> parent = InOrderParents(m);
-    // The second tree is the mirror image, or, where that would make the same leaves, moved on by one.
-    const auto place = [&](int32_t v) { return t == 0 ? v - 1 : m % 2 == 0 ? m - v : v % m; };
-    std::vector<int32_t> order, depth(static_cast<size_t>(m) + 1, 0);
-    const int32_t entry_hop = t == 1 && home_.size() > 1 ? 1 : 0;
-    for (int32_t v = 1; v <= m; ++v) order.push_back(v);
-    const auto low = [](int32_t v) { return v & -v; };
-    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return low(a) > low(b); });
-    for (int32_t v : order) {
-      const Chain at = Turned(chains_[place(v)], t);
-      if (parent[v] == 0) {
-        depth[v] = entry_hop + 1;
-        edges.push_back({home_[static_cast<size_t>(entry_hop)], at[0], depth[v]});
-      } else {
-        const Chain above = Turned(chains_[place(parent[v])], t);
-        // Left children hang below the entry, right ones below the next of the chain.
-        const size_t from = parent[v] < v && above.size() > 1 ? 1 : 0;
-        depth[v] = depth[parent[v]] + static_cast<int32_t>(from) + 1;
-        edges.push_back({above[from], at[0], depth[v]});
-      }
-      chain(at, depth[v]);
+// Tree t = 0 or 1, parents before children. Chain 0 stands above the top.
+void AddTree(const std::vector<Chain>& chains, int32_t t, ChunkRange piece, Moves& moves) {
+  const int32_t m = static_cast<int32_t>(chains.size()) - 1;
+  const std::vector<int32_t> parent = InOrderParents(m);
+  // The second tree is the mirror image, or, where that would make the same leaves, moved on by one.
+  const auto chain_of = [&](int32_t v) {
+    if (t == 0 || v == 0) return chains[v];
+    Chain chain = chains[m % 2 == 0 ? m - v + 1 : v % m + 1];
+    if (chain.size() > 1)
+      std::rotate(chain.begin(), chain.begin() + static_cast<std::ptrdiff_t>(chain.size()) / 2, chain.end());
+    return chain;
+  };
+  std::vector<int32_t> order(chains.size()), depth(chains.size(), 0);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin() + 1, order.end(), [](int32_t a, int32_t b) { return (a & -a) > (b & -b); });
+  for (int32_t v : order) {
+    const Chain chain = chain_of(v);
+    if (v > 0) {
+      const Chain above = chain_of(parent[v]);
+      // Left children hang below the entry, right ones, and the second tree, below the next of the chain.
+      const bool next = above.size() > 1 && (parent[v] == 0 ? t == 1 : parent[v] < v);
+      depth[v] = depth[parent[v]] + (next ? 2 : 1);
+      moves.Add({piece, above[next ? 1 : 0], chain[0], depth[v] - 1});
     }
-    return edges;
+    for (size_t i = 0; i + 1 < chain.size(); ++i)
+      moves.Add({piece, chain[i], chain[i + 1], depth[v] + static_cast<int32_t>(i)});
   }
-
- private:
-  static Chain Turned(Chain c, int32_t t) {
-    if (t == 1 && c.size() > 1)
-      std::rotate(c.begin(), c.begin() + static_cast<std::ptrdiff_t>(c.size()) / 2, c.end());
-    return c;
-  }
-  Chain home_;
-  std::vector<Chain> chains_;
-};
+}
 
 }  // namespace
 
@@ -106,10 +84,8 @@ StatusOr<Recipe> PlaceDoubleBinaryTree(const RankGraph& graph, const SynthesisRe
   recipe.root = members[0];
   recipe.pipelines = true;
   recipe.broadcast = [&graph, members](Rank root, ChunkRange all, Moves& moves) {
-    const TwoTrees trees(graph, members, root);
-    for (int32_t t = 0; t < 2; ++t)
-      for (const Edge& edge : trees.Edges(t))
-        moves.Add({Piece(all, t, 2), edge.parent, edge.child, edge.depth - 1});
+    const std::vector<Chain> chains = ChainsOf(graph, members, root);
+    for (int32_t t = 0; t < 2; ++t) AddTree(chains, t, Piece(all, t, 2), moves);
   };
   return recipe;
 }

@@ -60,13 +60,7 @@ class Factor {
     int32_t count = 0;
     for (int32_t v = 0; v < static_cast<int32_t>(next_.size()); ++v) {
       if (label[v] >= 0) continue;
-      int32_t previous = -1, at = v;
-      do {
-        label[at] = count;
-        const int32_t onwards = next_[at][0] == previous ? next_[at][1] : next_[at][0];
-        previous = at;
-        at = onwards;
-      } while (at != v);
+      for (int32_t at : Walk(v)) label[at] = count;
       ++count;
     }
     return count;
@@ -258,36 +252,33 @@ std::optional<Grid> DetectGrid(const RankGraph& graph) {
 
 std::vector<Cycle> DisjointCycles(const Grid& grid) {
   // Vertices are renumbered so that closed dimensions (pairs of 2 included) are fastest, open ones slowest.
-  std::vector<size_t> closed, open, twos;
+  std::vector<std::vector<size_t>> stands;  // slowest first: the dimensions that each new one stands for
+  std::vector<size_t> open, twos;
   for (size_t i = 0; i < grid.dims.size(); ++i)
-    (grid.wraps[i] ? closed : grid.dims[i] == 2 ? twos : open).push_back(i);
+    grid.wraps[i] ? stands.push_back({i}) : (grid.dims[i] == 2 ? twos : open).push_back(i);
   if (twos.size() % 2 == 1) {
     open.push_back(twos.back());
     twos.pop_back();
   }
-  std::vector<int32_t> ring_dims;
-  for (size_t i : closed) ring_dims.push_back(grid.dims[i]);
-  for (size_t k = 0; k < twos.size() / 2; ++k) ring_dims.push_back(4);
+  for (size_t k = 0; k < twos.size(); k += 2) stands.push_back({twos[k], twos[k + 1]});
+  const auto sizes = [&] {
+    std::vector<int32_t> dims;
+    for (const std::vector<size_t>& of : stands) dims.push_back(of.size() == 2 ? 4 : grid.dims[of[0]]);
+    return dims;
+  };
   std::vector<Cycle> cycles;
-  std::vector<int32_t> dims;  // of the numbering in use, slowest first, and what each stands for
-  std::vector<std::vector<size_t>> stands;
-  size_t opened = 0;
-  if (!ring_dims.empty()) {
-    cycles = TorusCycles(ring_dims);
-    dims = ring_dims;
-    for (size_t i : closed) stands.push_back({i});
-    for (size_t k = 0; k < twos.size(); k += 2) stands.push_back({twos[k], twos[k + 1]});
-  } else {
-    for (size_t i : open) dims.push_back(grid.dims[i]);
+  if (stands.empty()) {
     for (size_t i : open) stands.push_back({i});
-    opened = open.size();
-    cycles = MeshCycle(dims);
+    cycles = MeshCycle(sizes());
+  } else {
+    cycles = TorusCycles(sizes());
+    for (size_t i : open) {
+      if (cycles.empty()) return {};
+      cycles = TimesPath(cycles, grid.dims[i]);
+      stands.insert(stands.begin(), std::vector{i});
+    }
   }
-  for (; opened < open.size() && !cycles.empty(); ++opened) {
-    cycles = TimesPath(cycles, grid.dims[open[opened]]);
-    dims.insert(dims.begin(), grid.dims[open[opened]]);
-    stands.insert(stands.begin(), {open[opened]});
-  }
+  const std::vector<int32_t> dims = sizes();
   for (Cycle& cycle : cycles) {
     for (int32_t& v : cycle) {
       int32_t rest = v, real = 0;

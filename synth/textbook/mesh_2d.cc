@@ -28,39 +28,24 @@ Rounds LineRounds(const Arrangement& a, size_t first) {
 }
 
 // One of the two trees of a broadcast: along dimension `first` through the root, then along the other one.
-class MeshTree {
- public:
-  MeshTree(const Arrangement& a, size_t first, int32_t root)
-      : a_(a),
-        along_(a.grid.dims[first]),
-        across_(a.grid.dims[1 - first]),
-        along_stride_(a.grid.Stride(first)),
-        across_stride_(a.grid.Stride(1 - first)),
-        x0_(root / along_stride_ % along_),
-        y0_(root / across_stride_ % across_) {}
-
-  void Broadcast(ChunkRange share, Moves& moves) const {
-    const auto send = [&](int32_t x, int32_t y, int32_t to_x, int32_t to_y, int32_t step) {
-      moves.Add({share, a_.positions.rank[At(x, y)], a_.positions.rank[At(to_x, to_y)], step});
-    };
-    const auto distance = [](int32_t a, int32_t b) { return std::abs(a - b); };
-    for (int32_t x = 0; x < along_; ++x)
-      if (x != x0_) send(x < x0_ ? x + 1 : x - 1, y0_, x, y0_, distance(x, x0_) - 1);
-    const int32_t beside = x0_ + 1 < along_ ? x0_ + 1 : x0_ - 1;
-    for (int32_t y = 0; y < across_; ++y) {
-      if (y == y0_) continue;
-      for (int32_t x = 0; x < along_; ++x)
-        if (x != x0_) send(x, y < y0_ ? y + 1 : y - 1, x, y, distance(x, x0_) + distance(y, y0_) - 1);
-      send(beside, y, x0_, y, distance(y, y0_) + 1);
-    }
+void AddMeshTree(const Arrangement& a, size_t first, int32_t root, ChunkRange share, Moves& moves) {
+  const int32_t along = a.grid.dims[first], along_stride = a.grid.Stride(first);
+  const int32_t across = a.grid.dims[1 - first], across_stride = a.grid.Stride(1 - first);
+  const int32_t x0 = root / along_stride % along, y0 = root / across_stride % across;
+  const auto at = [&](int32_t x, int32_t y) {
+    return a.positions.rank[x * along_stride + y * across_stride];
+  };
+  for (int32_t x = 0; x < along; ++x)
+    if (x != x0) moves.Add({share, at(x < x0 ? x + 1 : x - 1, y0), at(x, y0), std::abs(x - x0) - 1});
+  const int32_t beside = x0 + 1 < along ? x0 + 1 : x0 - 1;
+  for (int32_t y = 0; y < across; ++y) {
+    if (y == y0) continue;
+    const int32_t step = std::abs(y - y0) - 1;
+    for (int32_t x = 0; x < along; ++x)
+      if (x != x0) moves.Add({share, at(x, y < y0 ? y + 1 : y - 1), at(x, y), step + std::abs(x - x0)});
+    moves.Add({share, at(beside, y), at(x0, y), step + 2});
   }
-
- private:
-  int32_t At(int32_t x, int32_t y) const { return x * along_stride_ + y * across_stride_; }
-
-  const Arrangement& a_;
-  int32_t along_, across_, along_stride_, across_stride_, x0_, y0_;
-};
+}
 
 }  // namespace
 
@@ -74,8 +59,8 @@ StatusOr<Recipe> PlaceMesh2d(const RankGraph& graph, const SynthesisRequest& req
     recipe.pipelines = true;
     recipe.broadcast = [arrangement = std::move(arrangement)](Rank root, ChunkRange all, Moves& moves) {
       for (size_t first : {0u, 1u})
-        MeshTree(arrangement, first, arrangement.positions.Of(root))
-            .Broadcast(Piece(all, static_cast<int32_t>(first), 2), moves);
+        AddMeshTree(arrangement, first, arrangement.positions.Of(root),
+                    Piece(all, static_cast<int32_t>(first), 2), moves);
     };
     return recipe;
   }
