@@ -22,21 +22,15 @@ struct Hierarchy {
   // Ring allgathers inside all hosts; ranges(gpu, stripe, send) sends what starts at a GPU of the host.
   template <typename F>
   void GatherInside(int32_t step, Moves& moves, F ranges) const {
-    const int32_t g = hosts.gpus;
-    for (int32_t h = 0; h < hosts.hosts; ++h) {
-      for (int32_t s = 0; s + 1 < g; ++s) {
-        for (int32_t stripe = 0; stripe < stripes; ++stripe) {
-          const Ring& ring = inside[h].rings[stripe];
-          for (int32_t p = 0; p < g; ++p) {
-            const Rank owner = ring.order[(p - s + g) % g];
-            ranges(gpu_of_rank[owner.index()], stripe, [&](ChunkRange range) {
-              moves.Add(
-                  {range, ring.order[p], ring.order[(p + 1) % g], step + s, TransferOp::kCopy, ring.hops[p]});
-            });
-          }
-        }
-      }
-    }
+    for (const Rings& rings : inside)
+      ForRingMoves(std::span(rings.rings).first(static_cast<size_t>(stripes)),
+                   [&](Rank owner, int32_t stripe, Move move) {
+                     move.step += step;
+                     ranges(gpu_of_rank[owner.index()], stripe, [&](ChunkRange range) {
+                       move.chunks = range;
+                       moves.Add(move);
+                     });
+                   });
   }
 
   void Allgather(const Blocks& blocks, Moves& moves) const {
@@ -77,27 +71,6 @@ StatusOr<Hierarchy> MakeHierarchy(const RankGraph& graph, std::span<const Rank> 
   return made;
 }
 
-Cost AllgatherCost(const Hierarchy& hierarchy, const RankGraph& graph) {
-  const Hosts& hosts = hierarchy.hosts;
-  const int32_t m = hosts.hosts, g = hosts.gpus;
-  int64_t rail_ps = 0, inside_ps = 0;
-  double rail = 1e18, inside = 1e18;  // bytes per second
-  for (const Rings& rings : hierarchy.inside) {
-    inside_ps = std::max(inside_ps, rings.latency_ps);
-    if (g > 1) inside = std::min(inside, static_cast<double>(rings.bandwidth_bytes_per_s));
-  }
-  for (int32_t h = 0; h < m; ++h) {
-    for (int32_t k = 0; k < g; ++k) {
-      const std::optional<HopId> hop = graph.Find(hosts.At(h, k), hosts.At((h + 1) % m, k));
-      if (!hop) continue;
-      rail_ps = std::max(rail_ps, graph.hop(*hop).latency_ps);
-      rail = std::min(rail, static_cast<double>(graph.hop(*hop).bandwidth_bytes_per_s));
-    }
-  }
-  return {static_cast<double>((m - 1) * rail_ps + (g - 1) * inside_ps),
-          (m - 1.0) / m / g * 1e12 / rail + (g - 1.0) / g / hierarchy.stripes * 1e12 / inside};
-}
-
 }  // namespace
 
 StatusOr<Recipe> PlaceHierarchicalRing(const RankGraph& graph, const SynthesisRequest& request) {
@@ -113,7 +86,6 @@ StatusOr<Recipe> PlaceHierarchicalRing(const RankGraph& graph, const SynthesisRe
       hierarchy.Broadcast(root, all, moves);
     };
   } else {
-    recipe.cost = AllgatherCost(hierarchy, graph);
     recipe.allgather = [hierarchy](const Blocks& blocks, Moves& moves) {
       hierarchy.Allgather(blocks, moves);
     };

@@ -12,18 +12,12 @@ namespace {
 void RingAllgather(const Rings& rings, const std::vector<int32_t>& member_of, const Blocks& blocks,
                    Moves& moves) {
   const int32_t k = static_cast<int32_t>(rings.rings.size());
-  const int32_t n = static_cast<int32_t>(blocks.size());
-  moves.Reserve(static_cast<size_t>(n) * static_cast<size_t>(n) * static_cast<size_t>(k));
-  for (int32_t s = 0; s + 1 < n; ++s) {
-    for (int32_t r = 0; r < k; ++r) {
-      const Ring& ring = rings.rings[r];
-      for (int32_t p = 0; p < n; ++p) {
-        const int32_t member = member_of[ring.order[(p - s + n) % n].index()];
-        moves.Add({Share(blocks[member], r, k, member), ring.order[p], ring.order[(p + 1) % n], s,
-                   TransferOp::kCopy, ring.hops[p]});
-      }
-    }
-  }
+  moves.Reserve(blocks.size() * blocks.size() * rings.rings.size());
+  ForRingMoves(rings.rings, [&](Rank owner, int32_t r, Move move) {
+    const int32_t member = member_of[owner.index()];
+    move.chunks = Share(blocks[member], r, k, member);
+    moves.Add(move);
+  });
 }
 
 void RingBroadcast(const Rings& rings, Rank root, ChunkRange all, Moves& moves) {
