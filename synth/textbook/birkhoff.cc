@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/status.h"
 
@@ -14,11 +15,7 @@ namespace {
 class Decomposition {
  public:
   Decomposition(std::vector<int64_t> left, int32_t n)
-      : left_(std::move(left)),
-        n_(n),
-        to_(static_cast<size_t>(n), -1),
-        from_(static_cast<size_t>(n), -1),
-        seen_(static_cast<size_t>(n), 0) {}
+      : left_(std::move(left)), n_(n), to_(static_cast<size_t>(n), -1), from_(static_cast<size_t>(n), -1) {}
 
   std::vector<BirkhoffStage> Run() {
     const int64_t sum = Pad();
@@ -26,7 +23,6 @@ class Decomposition {
     for (int64_t done = 0; done < sum;) {
       for (int32_t row = 0; row < n_; ++row) {
         if (to_[row] >= 0) continue;
-        std::fill(seen_.begin(), seen_.end(), 0);
         XCCL_CHECK(Augment(row));  // Hall: all rows and columns have the same sum
       }
       int64_t amount = std::numeric_limits<int64_t>::max();
@@ -68,43 +64,33 @@ class Decomposition {
     return sum;
   }
 
-  // A column for this row, others moving on (Kuhn 1955): depth first, with the rows of the path in an array.
-  bool Augment(int32_t first_row) {
-    path_.assign(1, {first_row, 0});
-    while (!path_.empty()) {
-      auto& [row, next] = path_.back();
-      for (int32_t c = 0; next == 0 && c < n_; ++c)
-        if (from_[c] < 0 && At(row, c) > 0) return MatchAlong(c);
-      while (next < n_ && (seen_[next] != 0 || At(row, next) == 0)) ++next;
-      if (next == n_) {
-        path_.pop_back();
-        continue;
-      }
-      seen_[next] = 1;
-      path_.push_back({from_[next++], 0});
-    }
-    return false;
-  }
-  // The last row of the path gets the column, each before it the one that its successor had.
-  bool MatchAlong(int32_t column) {
+  // A column for this row, others moving on (Kuhn 1955): depth first.
+  bool Augment(int32_t row) {
+    std::vector<int32_t> via(static_cast<size_t>(n_), -1);  // by column: the row before it; -1: not seen
+    std::vector<std::pair<int32_t, int32_t>> open;          // columns to try, with the row before them
     while (true) {
-      const int32_t row = path_.back().row;
-      to_[row] = column;
-      from_[column] = row;
-      path_.pop_back();
-      if (path_.empty()) return true;
-      column = path_.back().next - 1;
+      for (int32_t c = 0; c < n_; ++c) {
+        if (from_[c] >= 0 || At(row, c) == 0) continue;
+        via[c] = row;
+        for (int32_t at = c; at >= 0;) {  // each row of the path hands its column on to the one before
+          from_[at] = via[at];
+          std::swap(at, to_[via[at]]);
+        }
+        return true;
+      }
+      for (int32_t c = n_; c-- > 0;)
+        if (via[c] < 0 && At(row, c) > 0) open.emplace_back(c, row);
+      while (!open.empty() && via[open.back().first] >= 0) open.pop_back();
+      if (open.empty()) return false;
+      const auto [column, before] = open.back();
+      via[column] = before;
+      row = from_[column];
     }
   }
 
   std::vector<int64_t> left_;
   int32_t n_;
   std::vector<int32_t> to_, from_;
-  std::vector<char> seen_;  // columns
-  struct Visited {
-    int32_t row, next;  // the next column to try
-  };
-  std::vector<Visited> path_;
 };
 
 }  // namespace

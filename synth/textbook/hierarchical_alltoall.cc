@@ -43,8 +43,7 @@ StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const PlacedEngine placed, PlacedEngine::Place(Combined(), graphs, request));
   // A number of chunks leaves no room for balancing.
   if (request.limits.chunks) return placed.Make();
-  XCCL_ASSIGN_OR_RETURN(const TwoTier hosts, TwoTier::Place(graphs.forward(), request.collective->ranks()));
-  Synthesis balanced = hosts.Plan(*request.collective);
+  XCCL_ASSIGN_OR_RETURN(Synthesis balanced, PlanTwoTier(graphs.forward(), *request.collective));
   Simulated(request, balanced);
   const bool short_enough = CheckSteps(kName, request, balanced.schedule.num_steps()).ok();
   if (short_enough && static_cast<double>(balanced.simulation->time_ps) <= placed.EstimatePs() &&

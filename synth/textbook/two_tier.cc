@@ -17,49 +17,48 @@ namespace {
 constexpr std::string_view kName = "hierarchical-alltoall";
 constexpr int64_t kFinest = 128;  // pieces of a rail's load, about, that ends of stages may cut it into
 
-// The parts of one pair of hosts, dealt to rails.
-class Dealer {
- public:
-  explicit Dealer(int32_t rails) : room_(static_cast<size_t>(rails)) {}
+// An amount of one part that goes by one rail.
+struct RailPiece {
+  int32_t part = 0;
+  int32_t rail = 0;
+  int64_t amount = 0;
+  int32_t chunk = 0;  // of the collective, once it is cut
+  int32_t step = 0;   // of its first hop
+};
 
-  struct Part {
-    int32_t id = 0, from = 0, to = 0;  // places
-    int64_t left = 0;
-  };
+// A part of a pair of hosts: its ends' places in their hosts, and the amount that is not dealt out yet.
+struct PairPart {
+  int32_t id = 0, from = 0, to = 0;
+  int64_t left = 0;
+};
 
-  // Appends pieces rail by rail, each in the order in which they are to go.
-  void Deal(std::vector<Part>& parts, int64_t total, std::vector<RailPiece>& pieces) {
-    const int64_t rails = static_cast<int64_t>(room_.size());
-    for (int64_t j = 0; j < rails; ++j)
-      room_[static_cast<size_t>(j)] = total * (j + 1) / rails - total * j / rails;
-    starting_.clear(), passing_.clear(), ending_.clear();
-    for (Part& part : parts)
-      if (part.from == part.to) Give(part, part.from, starting_);
-    for (Part& part : parts) Give(part, part.from, starting_);
-    for (Part& part : parts) Give(part, part.to, ending_);
-    int32_t rail = 0;
-    for (Part& part : parts) {
-      while (part.left > 0) {
-        while (room_[static_cast<size_t>(rail)] == 0) ++rail;
-        Give(part, rail, passing_);
-      }
-    }
-    for (const std::vector<RailPiece>* list : {&starting_, &passing_, &ending_})
-      pieces.insert(pieces.end(), list->begin(), list->end());
-  }
-
- private:
-  void Give(Part& part, int32_t rail, std::vector<RailPiece>& to) {
-    const int64_t amount = std::min(part.left, room_[static_cast<size_t>(rail)]);
+// The parts of one pair of hosts, dealt to rails: pieces rail by rail, each in the order in which they go.
+std::vector<RailPiece> Deal(std::vector<PairPart>& parts, int64_t total, int64_t rails) {
+  std::vector<int64_t> room;
+  for (int64_t j = 0; j < rails; ++j) room.push_back(total * (j + 1) / rails - total * j / rails);
+  std::vector<RailPiece> pieces, passing, ending;
+  const auto give = [&](PairPart& part, int32_t rail, std::vector<RailPiece>& to) {
+    const int64_t amount = std::min(part.left, room[static_cast<size_t>(rail)]);
     if (amount == 0) return;
     to.push_back({part.id, rail, amount});
     part.left -= amount;
-    room_[static_cast<size_t>(rail)] -= amount;
+    room[static_cast<size_t>(rail)] -= amount;
+  };
+  for (PairPart& part : parts)
+    if (part.from == part.to) give(part, part.from, pieces);
+  for (PairPart& part : parts) give(part, part.from, pieces);
+  for (PairPart& part : parts) give(part, part.to, ending);
+  int32_t rail = 0;
+  for (PairPart& part : parts) {
+    while (part.left > 0) {
+      while (room[static_cast<size_t>(rail)] == 0) ++rail;
+      give(part, rail, passing);
+    }
   }
-
-  std::vector<int64_t> room_;
-  std::vector<RailPiece> starting_, passing_, ending_;
-};
+  pieces.insert(pieces.end(), passing.begin(), passing.end());
+  pieces.insert(pieces.end(), ending.begin(), ending.end());
+  return pieces;
+}
 
 // For every pair of hosts the stages in which it is served, and how far it has come after each.
 struct Service {
@@ -138,106 +137,67 @@ Collective CutInto(const Collective& collective, std::vector<RailPiece>& pieces)
   return collective.WithWeights(chunks, weights);
 }
 
-}  // namespace
+// Hosts, and the hops inside them and along rails.
+struct Machine {
+  const RankGraph& graph;
+  Hosts hosts;
+  std::vector<int32_t> position = {};  // by member
+  std::vector<HopId> hop = {};         // by member and member; unset where not used
+  int32_t HostOf(int32_t member) const { return position[static_cast<size_t>(member)] / hosts.gpus; }
+  int32_t PlaceOf(int32_t member) const { return position[static_cast<size_t>(member)] % hosts.gpus; }
+};
 
-StatusOr<TwoTier> TwoTier::Place(const RankGraph& graph, std::span<const Rank> members) {
-  XCCL_ASSIGN_OR_RETURN(const Hosts hosts, EqualHosts(graph, members, kName, "flow"));
-  TwoTier made;
-  made.graph_ = &graph;
-  const size_t n = members.size();
-  made.host_.resize(n);
-  made.place_.resize(n);
-  for (int32_t h = 0; h < hosts.hosts; ++h) {
-    made.hosts_.emplace_back();
-    for (int32_t k = 0; k < hosts.gpus; ++k) {
-      made.host_[static_cast<size_t>(hosts.Member(h, k))] = h;
-      made.place_[static_cast<size_t>(hosts.Member(h, k))] = k;
-      made.hosts_.back().push_back(hosts.Member(h, k));
-    }
-  }
-  made.hop_.resize(n * n);
-  for (size_t a = 0; a < n; ++a) {
-    for (size_t b = 0; b < n; ++b) {
-      if (a == b || (made.host_[a] != made.host_[b] && made.place_[a] != made.place_[b])) continue;
+StatusOr<Machine> MachineOf(const RankGraph& graph, std::span<const Rank> members) {
+  XCCL_ASSIGN_OR_RETURN(Hosts hosts, EqualHosts(graph, members, kName, "flow"));
+  Machine made{graph, std::move(hosts)};
+  const int32_t n = static_cast<int32_t>(members.size());
+  made.position.resize(members.size());
+  for (int32_t p = 0; p < n; ++p) made.position[made.hosts.positions.member[p]] = p;
+  made.hop.resize(members.size() * members.size());
+  for (int32_t a = 0; a < n; ++a) {
+    for (int32_t b = 0; b < n; ++b) {
+      if (a == b || (made.HostOf(a) != made.HostOf(b) && made.PlaceOf(a) != made.PlaceOf(b))) continue;
       const std::optional<HopId> hop = graph.Find(members[a], members[b]);
       if (!hop)
         return InvalidInput(fmt::format(
             "{}: ranks {} and {} are not next to each other; expected a path through no other gpu inside "
             "hosts and between GPUs of one place; hint: --engine=flow",
             kName, members[a].value, members[b].value));
-      made.hop_[a * n + b] = *hop;
+      made.hop[static_cast<size_t>(a) * members.size() + static_cast<size_t>(b)] = *hop;
     }
   }
   return made;
 }
 
-Synthesis TwoTier::Plan(const Collective& collective) const {
-  const int32_t n = collective.num_members(), m = static_cast<int32_t>(hosts_.size());
-  const int32_t g = static_cast<int32_t>(hosts_[0].size());
-  const int64_t units = UnitsOf(collective, g);
-  const bool even = collective.kind() == CollectiveKind::kAlltoall;
-  const auto amount = [&](int32_t part) {
-    return even ? units : units * collective.spec().counts[static_cast<size_t>(part)];
-  };
-  std::vector<int64_t> demands(static_cast<size_t>(m * m), 0);
-  for (int32_t a = 0; a < n; ++a)
-    for (int32_t b = 0; b < n; ++b)
-      if (host_[a] != host_[b]) demands[host_[a] * m + host_[b]] += amount(a * n + b);
-  const Service service(demands, m);
-
-  std::vector<RailPiece> pieces;
-  pieces.reserve(static_cast<size_t>(n) * static_cast<size_t>(n) * 5 / 4);
-  Dealer dealer(g);
-  std::vector<Dealer::Part> parts;
-  std::vector<RailPiece> dealt;
-  for (int32_t h = 0; h < m; ++h) {
-    for (int32_t k = 0; k < m; ++k) {
-      if (h == k || demands[h * m + k] == 0) continue;
-      parts.clear();
-      for (int32_t i = 0; i < g; ++i)
-        for (int32_t j = 0; j < g; ++j)
-          parts.push_back({hosts_[h][i] * n + hosts_[k][j], i, j, amount(hosts_[h][i] * n + hosts_[k][j])});
-      dealt.clear();
-      dealer.Deal(parts, demands[h * m + k], dealt);
-      service.AddSteps(static_cast<size_t>(h * m + k), g, service.fullest / g / kFinest, dealt, pieces);
-    }
-  }
-  Collective cut = CutInto(collective, pieces);
-  Schedule schedule = Move(pieces, cut, service.stages);
-  return {.collective = std::move(cut),
-          .schedule = std::move(schedule),
-          .exact = false,
-          .engine = std::string(kName),
-          .note = fmt::format("balanced over rails, {} stages", service.stages)};
-}
-
-Schedule TwoTier::Move(std::span<const RailPiece> pieces, const Collective& cut, int32_t stages) const {
-  const int32_t n = cut.num_members(), m = static_cast<int32_t>(hosts_.size());
-  const int32_t g = static_cast<int32_t>(hosts_[0].size());
+Schedule ScheduleOf(const Machine& machine, std::span<const RailPiece> pieces, const Collective& cut,
+                    int32_t stages) {
+  const Hosts& hosts = machine.hosts;
+  const int32_t n = cut.num_members(), g = hosts.gpus;
   Schedule schedule;
   schedule.num_chunks = cut.num_chunks();
   schedule.Reserve(3 * static_cast<int64_t>(pieces.size()) + n * g);
-  std::vector<PathId> path(static_cast<size_t>(graph_->num_hops()), PathId(-1));
+  std::vector<PathId> path(static_cast<size_t>(machine.graph.num_hops()), PathId(-1));
   const auto send = [&](int32_t chunk, int32_t a, int32_t b, int32_t step) {
     if (a == b) return;
-    const HopId h = hop_[static_cast<size_t>(a) * static_cast<size_t>(n) + static_cast<size_t>(b)];
-    const Hop& hop = graph_->hop(h);
+    const HopId h = machine.hop[static_cast<size_t>(a) * static_cast<size_t>(n) + static_cast<size_t>(b)];
+    const Hop& hop = machine.graph.hop(h);
     PathId& links = path[h.index()];
-    if (links.value < 0) links = schedule.paths.Intern(graph_->Links(h));
+    if (links.value < 0) links = schedule.paths.Intern(machine.graph.Links(h));
     schedule.Add({ChunkId(chunk), 1, hop.from, hop.to, links, TransferOp::kCopy, step});
   };
   for (const RailPiece& piece : pieces) {
     const int32_t a = piece.part / n, b = piece.part % n;
-    const int32_t out = hosts_[host_[a]][piece.rail], in = hosts_[host_[b]][piece.rail];
+    const int32_t out = hosts.Member(machine.HostOf(a), piece.rail);
+    const int32_t in = hosts.Member(machine.HostOf(b), piece.rail);
     send(piece.chunk, a, out, piece.step);
     send(piece.chunk, out, in, piece.step + 1);
     send(piece.chunk, in, b, piece.step + 2);
   }
   const bool even = cut.kind() == CollectiveKind::kAlltoall;
-  for (int32_t h = 0; h < m; ++h) {
+  for (int32_t h = 0; h < hosts.hosts; ++h) {
     for (int32_t turn = 1; turn < g; ++turn) {
       for (int32_t i = 0; i < g; ++i) {
-        const int32_t a = hosts_[h][i], b = hosts_[h][(i + turn) % g], part = a * n + b;
+        const int32_t a = hosts.Member(h, i), b = hosts.Member(h, (i + turn) % g), part = a * n + b;
         if (even || cut.spec().counts[static_cast<size_t>(part)] > 0)
           send(cut.FirstChunk(PartId(part)).value, a, b, 1 + turn * stages / g);
       }
@@ -245,6 +205,52 @@ Schedule TwoTier::Move(std::span<const RailPiece> pieces, const Collective& cut,
   }
   Normalize(schedule);
   return schedule;
+}
+
+}  // namespace
+
+StatusOr<Synthesis> PlanTwoTier(const RankGraph& graph, const Collective& collective) {
+  XCCL_ASSIGN_OR_RETURN(const Machine machine, MachineOf(graph, collective.ranks()));
+  const Hosts& hosts = machine.hosts;
+  const int32_t n = collective.num_members(), m = hosts.hosts, g = hosts.gpus;
+  const int64_t units = UnitsOf(collective, g);
+  const bool even = collective.kind() == CollectiveKind::kAlltoall;
+  const auto parts_of = [&](int32_t h, int32_t k) {
+    std::vector<PairPart> parts;
+    for (int32_t i = 0; i < g; ++i) {
+      for (int32_t j = 0; j < g; ++j) {
+        const int32_t part = hosts.Member(h, i) * n + hosts.Member(k, j);
+        const int64_t amount = even ? 1 : collective.spec().counts[static_cast<size_t>(part)];
+        parts.push_back({part, i, j, units * amount});
+      }
+    }
+    return parts;
+  };
+  std::vector<int64_t> demands(static_cast<size_t>(m * m), 0);
+  for (int32_t h = 0; h < m; ++h)
+    for (int32_t k = 0; k < m; ++k)
+      for (const PairPart& part : parts_of(h, k))
+        if (h != k) demands[h * m + k] += part.left;
+  const Service service(demands, m);
+
+  std::vector<RailPiece> pieces;
+  pieces.reserve(static_cast<size_t>(n) * static_cast<size_t>(n) * 5 / 4);
+  for (int32_t h = 0; h < m; ++h) {
+    for (int32_t k = 0; k < m; ++k) {
+      const int64_t demand = demands[h * m + k];
+      if (demand == 0) continue;
+      std::vector<PairPart> parts = parts_of(h, k);
+      service.AddSteps(static_cast<size_t>(h * m + k), g, service.fullest / g / kFinest,
+                       Deal(parts, demand, g), pieces);
+    }
+  }
+  Collective cut = CutInto(collective, pieces);
+  Schedule schedule = ScheduleOf(machine, pieces, cut, service.stages);
+  return Synthesis{.collective = std::move(cut),
+                   .schedule = std::move(schedule),
+                   .exact = false,
+                   .engine = std::string(kName),
+                   .note = fmt::format("balanced over rails, {} stages", service.stages)};
 }
 
 }  // namespace xccl

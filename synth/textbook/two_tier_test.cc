@@ -72,11 +72,11 @@ TEST(Birkhoff, StagesAreMatchingsAndAddUpToTheFullestLine) {
 TEST(TwoTier, SkewedDemandsComeNearTheBound) {
   const Topology cluster = MakeCluster(4, 8);
   const RankGraph graph(cluster);
-  const StatusOr<TwoTier> hosts = TwoTier::Place(graph, AllRanks(cluster.num_ranks()));
-  ASSERT_TRUE(hosts.ok()) << hosts.status().message();
   for (uint64_t seed = 0; seed < 5; ++seed) {
     const Collective collective = Skewed(cluster, seed);
-    const Synthesis made = hosts->Plan(collective);
+    const StatusOr<Synthesis> planned = PlanTwoTier(graph, collective);
+    ASSERT_TRUE(planned.ok()) << planned.status().message();
+    const Synthesis& made = *planned;
     ASSERT_EQ(ToStatus(VerifySchedule(made.schedule, made.collective, cluster)), OkStatus());
     const int64_t size = int64_t{1} << 30;
     const Simulation simulation = Simulate(made.schedule, made.collective, cluster, {.size_bytes = size});
@@ -94,8 +94,6 @@ TEST(TwoTier, OddDemandsVerify) {
   const std::vector<std::vector<Rank>> lists = {AllRanks(cluster.num_ranks()),
                                                 {Rank(9), Rank(1), Rank(4), Rank(0), Rank(10), Rank(5)}};
   for (const std::vector<Rank>& ranks : lists) {
-    const StatusOr<TwoTier> hosts = TwoTier::Place(graph, ranks);
-    ASSERT_TRUE(hosts.ok()) << hosts.status().message();
     CollectiveSpec lonely = SpecOf(CollectiveKind::kAlltoallv, ranks);
     std::fill(lonely.counts.begin(), lonely.counts.end(), 0);
     lonely.counts[1] = 7;
@@ -104,7 +102,9 @@ TEST(TwoTier, OddDemandsVerify) {
     for (const CollectiveSpec& spec : {SpecOf(CollectiveKind::kAlltoall, ranks),
                                        SpecOf(CollectiveKind::kAlltoallv, ranks), lonely, vast}) {
       const Collective collective = *Collective::Create(spec);
-      const Synthesis made = hosts->Plan(collective);
+      const StatusOr<Synthesis> planned = PlanTwoTier(graph, collective);
+      ASSERT_TRUE(planned.ok()) << planned.status().message();
+      const Synthesis& made = *planned;
       EXPECT_EQ(ToStatus(VerifySchedule(made.schedule, made.collective, cluster)), OkStatus());
       Schedule normalized = made.schedule;
       Normalize(normalized);
