@@ -48,16 +48,13 @@ constexpr CollectiveKind kServed[] = {CollectiveKind::kAllreduce,      Collectiv
 // made, each of an equal share of the whole.
 struct Start {
   Collective cut;
-  BfbSources sources;
+  std::vector<BfbSource> sources;
 };
 
 Start StartOf(const Collective& collective, std::span<const Rank> centres, int32_t chunks) {
   Start start{collective.WithChunks(chunks), {}};
   const auto add = [&](Rank rank, ChunkRange block, int64_t weight) {
-    if (block.count == 0) return;
-    start.sources.rank.push_back(rank);
-    start.sources.block.push_back(block);
-    start.sources.weight.push_back(weight);
+    if (block.count > 0) start.sources.push_back({rank, block, weight});
   };
   const CollectiveSpec& spec = collective.spec();
   if (IsAllreduce(spec.kind)) {
@@ -192,7 +189,7 @@ class Planning {
   // The copies on one side of time. Sets chunks_ where it is not set.
   Schedule Half(const RankGraph& graph, std::span<const Rank> centres) {
     const BfbNetwork network = NetworkOf(graph);
-    BfbPlanner planner(network, StartOf(collective_, centres, LeastChunks(centres)).sources.rank, symmetry_);
+    BfbPlanner planner(network, StartOf(collective_, centres, LeastChunks(centres)).sources, symmetry_);
     const bool waves =
         aim_ == Aim::kTime && !LevelByLevel() && planner.num_levels() > 1 && graph.num_domains() > 1;
     if (chunks_ == 0) {
@@ -207,8 +204,8 @@ class Planning {
   // A multiple of `chunks`: the finer the waves, the sooner the first of them is through.
   int32_t InWaves(int32_t chunks, std::span<const Rank> centres) const {
     if (request_.limits.chunks) return chunks;
-    const int64_t starts = std::max<int64_t>(
-        1, static_cast<int64_t>(StartOf(collective_, centres, LeastChunks(centres)).sources.rank.size()));
+    const int64_t starts =
+        std::max<int64_t>(1, std::ssize(StartOf(collective_, centres, LeastChunks(centres)).sources));
     const int64_t pieces = chunks / LeastChunks(centres);
     const int64_t most =
         std::min({int64_t{kMostPieces}, kMostWaveMoves / (starts * request_.topology->num_ranks()),
@@ -235,12 +232,11 @@ class Planning {
       const Start start = StartOf(collective_, centres, least * pieces);
       const int64_t moves = int64_t{start.cut.num_chunks()} * request_.topology->num_ranks();
       if (pieces > 1 && moves > kMostMoves) break;
-      const ReceiverLoad load = planner.Score(start.sources, LevelByLevel(), kScored);
       double units = 0;
-      for (size_t s = 0; s < start.sources.rank.size(); ++s)
-        units += static_cast<double>(start.sources.weight[s]) * start.sources.block[s].count;
+      for (const BfbSource& source : start.sources)
+        units += static_cast<double>(source.weight) * source.block.count;
       const double ps =
-          (LevelByLevel() ? load.level_by_level : load.in_all) * 1e12 * static_cast<double>(Bytes()) / units;
+          planner.Score(start.sources, LevelByLevel(), kScored) * 1e12 * static_cast<double>(Bytes()) / units;
       times.emplace_back(ps + static_cast<double>(planner.num_levels() * latency), least * pieces);
     }
     double best = times[0].first;
@@ -256,9 +252,8 @@ class Planning {
     CopyGoal goal;
     goal.members.assign(collective_.ranks().begin(), collective_.ranks().end());
     goal.owner.assign(static_cast<size_t>(start.cut.num_chunks()), goal.members[0]);
-    for (size_t s = 0; s < start.sources.rank.size(); ++s)
-      std::fill_n(goal.owner.begin() + start.sources.block[s].first, start.sources.block[s].count,
-                  start.sources.rank[s]);
+    for (const BfbSource& source : start.sources)
+      std::fill_n(goal.owner.begin() + source.block.first, source.block.count, source.rank);
     return KeepTrees(schedule, goal);
   }
 

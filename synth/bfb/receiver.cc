@@ -19,8 +19,8 @@ constexpr size_t kFewPorts = 16;
 
 class Receiver {
  public:
-  Receiver(const BfbSources& sources, const ReceiverView& view, bool by_level, std::vector<int64_t>& sent,
-           std::vector<BfbPiece>& pieces)
+  Receiver(std::span<const BfbSource> sources, const ReceiverView& view, bool by_level,
+           std::vector<int64_t>& sent, std::vector<BfbPiece>& pieces)
       : sources_(sources),
         view_(view),
         by_level_(by_level),
@@ -33,29 +33,27 @@ class Receiver {
     if (view.speeds.size() <= kMaskPorts) FindPorts();
   }
 
-  ReceiverLoad Plan() {
+  double Plan() {
     int32_t levels = 0;
     for (const int32_t s : view_.order) {
       if (Distance(s) <= 0) continue;
       levels = std::max(levels, Distance(s));
-      all_units_ += static_cast<double>(Units(s, sources_.block[static_cast<size_t>(s)].count));
+      all_units_ += static_cast<double>(Units(s, Source(s).block.count));
     }
     const auto by_level = GroupItems<int32_t>(static_cast<size_t>(levels) + 1, [&](auto add) {
       for (const int32_t s : view_.order)
         if (Distance(s) > 0) add(Distance(s), s);
     });
-    ReceiverLoad load;
-    for (int32_t level = 1; level <= levels; ++level) load.level_by_level += PlanLevel(by_level[level]);
-    for (size_t p = 0; p < total_.size(); ++p)
-      load.in_all = std::max(load.in_all, total_[p] / view_.speeds[p]);
-    return load;
+    double added = 0, in_all = 0;
+    for (int32_t level = 1; level <= levels; ++level) added += PlanLevel(by_level[level]);
+    for (size_t p = 0; p < total_.size(); ++p) in_all = std::max(in_all, total_[p] / view_.speeds[p]);
+    return by_level_ ? added : in_all;
   }
 
  private:
   int32_t Distance(int32_t source) const { return view_.distance[static_cast<size_t>(source)]; }
-  int64_t Units(int32_t source, int32_t chunks) const {
-    return sources_.weight[static_cast<size_t>(source)] * chunks;
-  }
+  const BfbSource& Source(int32_t source) const { return sources_[static_cast<size_t>(source)]; }
+  int64_t Units(int32_t source, int32_t chunks) const { return Source(source).weight * chunks; }
   // Does the hop come from where the source is one hop nearer?
   bool Leads(size_t hop, int32_t source) const {
     const int32_t there = view_.via[hop][static_cast<size_t>(source)];
@@ -64,7 +62,7 @@ class Receiver {
 
   // Which ports lead to a neighbour that is nearer to the source.
   void FindPorts() {
-    const size_t n = sources_.rank.size();
+    const size_t n = sources_.size();
     mask_.assign(n, 0);
     for (size_t h = 0; h < view_.hops.size(); ++h) {
       const int32_t port = view_.hops[h].port;
@@ -115,8 +113,7 @@ class Receiver {
     problem_.speed.assign(view_.speeds.begin(), view_.speeds.end());
     for (const int32_t source : items) {
       type_of_.push_back(TypeOf(source));
-      problem_.supply[static_cast<size_t>(type_of_.back())] +=
-          Units(source, sources_.block[static_cast<size_t>(source)].count);
+      problem_.supply[static_cast<size_t>(type_of_.back())] += Units(source, Source(source).block.count);
     }
     level_load_.assign(view_.speeds.size(), 0);
     Deal(items, Balance(problem_));
@@ -138,18 +135,19 @@ class Receiver {
     for (size_t t = 0; t < problem_.supply.size(); ++t)
       cursors.push_back({0, flow[static_cast<size_t>(problem_.first[t])], problem_.first[t]});
     for (size_t i = 0; i < items.size(); ++i) {
-      const size_t type = static_cast<size_t>(type_of_[i]), source = static_cast<size_t>(items[i]);
+      const size_t type = static_cast<size_t>(type_of_[i]);
+      const BfbSource& source = Source(items[i]);
       Cursor& cursor = cursors[type];
-      const int64_t unit = sources_.weight[source];
-      ChunkRange piece{sources_.block[source].first, 0};
-      for (int32_t c = 0; c < sources_.block[source].count; ++c) {
-        while (2 * cursor.at + unit > 2 * cursor.end && cursor.entry + 1 < problem_.first[type + 1]) {
+      ChunkRange piece{source.block.first, 0};
+      for (int32_t c = 0; c < source.block.count; ++c) {
+        while (2 * cursor.at + source.weight > 2 * cursor.end &&
+               cursor.entry + 1 < problem_.first[type + 1]) {
           Add(items[i], piece, problem_.port[static_cast<size_t>(cursor.entry)]);
           piece = {piece.first + piece.count, 0};
           cursor.end += flow[static_cast<size_t>(++cursor.entry)];
         }
         ++piece.count;
-        cursor.at += unit;
+        cursor.at += source.weight;
       }
       Add(items[i], piece, problem_.port[static_cast<size_t>(cursor.entry)]);
     }
@@ -161,7 +159,7 @@ class Receiver {
     level_load_[static_cast<size_t>(port)] += static_cast<double>(units);
     const int32_t hop = ChooseHop(source, port);
     Sent(hop) += units;
-    pieces_.push_back({source, chunks, hop, Distance(source)});
+    pieces_.push_back({source, chunks, hop});
   }
 
   int64_t& Sent(int32_t hop) {
@@ -179,7 +177,7 @@ class Receiver {
     return best;
   }
 
-  const BfbSources& sources_;
+  std::span<const BfbSource> sources_;
   const ReceiverView& view_;
   const bool by_level_;
   std::vector<int64_t>& sent_;
@@ -195,8 +193,8 @@ class Receiver {
 
 }  // namespace
 
-ReceiverLoad PlanReceiver(const BfbSources& sources, const ReceiverView& view, bool level_by_level,
-                          std::vector<int64_t>& sent, std::vector<BfbPiece>& pieces) {
+double PlanReceiver(std::span<const BfbSource> sources, const ReceiverView& view, bool level_by_level,
+                    std::vector<int64_t>& sent, std::vector<BfbPiece>& pieces) {
   return Receiver(sources, view, level_by_level, sent, pieces).Plan();
 }
 

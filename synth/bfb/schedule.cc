@@ -20,19 +20,15 @@ constexpr int32_t kSteps = 16;  // of a wave
 
 }  // namespace
 
-// What a receiver is shown, with the memory behind it.
-struct BfbPlanner::View {
-  std::vector<std::vector<int32_t>> rows;  // with symmetry
-  std::vector<std::span<const int32_t>> via;
-  std::vector<int32_t> order, sender_class;
-  ReceiverView view;
-};
-
-BfbPlanner::BfbPlanner(const BfbNetwork& network, std::vector<Rank> sources, const SymmetryGroup* symmetry)
-    : network_(network), symmetry_(symmetry), sources_(std::move(sources)) {
-  const size_t ranks = static_cast<size_t>(network_.num_ranks()), n = sources_.size();
+BfbPlanner::BfbPlanner(const BfbNetwork& network, std::span<const BfbSource> sources,
+                       const SymmetryGroup* symmetry)
+    : network_(network), symmetry_(symmetry) {
+  const size_t ranks = static_cast<size_t>(network_.num_ranks()), n = sources.size();
   source_of_rank_.assign(ranks, -1);
-  for (size_t s = 0; s < n; ++s) source_of_rank_[sources_[s].index()] = static_cast<int32_t>(s);
+  for (const BfbSource& source : sources) {
+    source_of_rank_[source.rank.index()] = static_cast<int32_t>(sources_.size());
+    sources_.push_back(source.rank);
+  }
   NumberDomains();
   if (symmetry_ != nullptr) {
     XCCL_CHECK(n == ranks && symmetry_->IsTransitive());
@@ -102,50 +98,42 @@ int32_t BfbPlanner::TurnKey(Rank from, Rank to) const {
   return domains * places_ + places;
 }
 
-BfbPlanner::View BfbPlanner::ViewOf(Rank receiver) const {
-  View result;
+ReceiverView BfbPlanner::ViewOf(Rank receiver) const {
   const size_t n = sources_.size();
-  const std::span<const InHop> hops = network_.In(receiver);
-  for (const InHop& hop : hops) {
+  ReceiverView view{.hops = network_.In(receiver),
+                    .speeds = network_.PortSpeeds(receiver),
+                    .distance = std::span(distance_).subspan(receiver.index() * n, n)};
+  for (const InHop& hop : view.hops) {
     const LinkId first = network_.graph().Links(hop.hop).front();
-    result.sender_class.push_back(symmetry_ != nullptr ? symmetry_->OrbitOf(first) : first.value);
+    view.sender_class.push_back(symmetry_ != nullptr ? symmetry_->OrbitOf(first) : first.value);
     if (symmetry_ == nullptr) {
-      result.via.push_back(std::span(distance_).subspan(hop.from.index() * n, n));
+      view.via.push_back(std::span(distance_).subspan(hop.from.index() * n, n));
     } else {
-      std::vector<int32_t>& row = result.rows.emplace_back();
+      std::vector<int32_t>& row = view.rows.emplace_back();
       for (size_t s = 0; s < n; ++s) row.push_back(distance_[At(hop.from, s)]);
     }
   }
-  if (symmetry_ != nullptr) result.via.assign(result.rows.begin(), result.rows.end());
-  result.order = GroupItems<int32_t>(static_cast<size_t>(domains_ * places_), [&](auto add) {
-                   for (size_t s = 0; s < n; ++s)
-                     add(TurnKey(sources_[s], receiver), static_cast<int32_t>(s));
-                 }).items;
-  result.view = {hops,
-                 network_.PortSpeeds(receiver),
-                 std::span(distance_).subspan(receiver.index() * n, n),
-                 result.via,
-                 result.order,
-                 result.sender_class};
-  return result;
+  if (symmetry_ != nullptr) view.via.assign(view.rows.begin(), view.rows.end());
+  view.order = GroupItems<int32_t>(static_cast<size_t>(domains_ * places_), [&](auto add) {
+                 for (size_t s = 0; s < n; ++s) add(TurnKey(sources_[s], receiver), static_cast<int32_t>(s));
+               }).items;
+  return view;
 }
 
-ReceiverLoad BfbPlanner::Score(const BfbSources& sources, bool level_by_level, int32_t most) const {
+double BfbPlanner::Score(std::span<const BfbSource> sources, bool level_by_level, int32_t most) const {
   const int32_t ranks = network_.num_ranks(), receivers = symmetry_ != nullptr ? 1 : std::min(ranks, most);
   std::vector<int64_t> sent(static_cast<size_t>(network_.graph().topology().num_links()), 0);
   std::vector<BfbPiece> pieces;
-  ReceiverLoad worst;
+  double worst = 0;
   for (int32_t i = 0; i < receivers; ++i) {  // evenly spaced
     pieces.clear();
-    const View view = ViewOf(Rank(static_cast<int32_t>(int64_t{i} * ranks / receivers)));
-    const ReceiverLoad load = PlanReceiver(sources, view.view, level_by_level, sent, pieces);
-    worst.level_by_level = std::max(worst.level_by_level, load.level_by_level);
-    worst.in_all = std::max(worst.in_all, load.in_all);
+    const ReceiverView view = ViewOf(Rank(static_cast<int32_t>(int64_t{i} * ranks / receivers)));
+    worst = std::max(worst, PlanReceiver(sources, view, level_by_level, sent, pieces));
   }
   return worst;
 }
 
-Schedule BfbPlanner::Make(const BfbSources& sources, bool level_by_level, int32_t num_chunks) const {
+Schedule BfbPlanner::Make(std::span<const BfbSource> sources, bool level_by_level, int32_t num_chunks) const {
   const RankGraph& graph = network_.graph();
   std::vector<int64_t> sent(static_cast<size_t>(graph.topology().num_links()), 0);
   std::vector<BfbPiece> pieces;
@@ -160,23 +148,24 @@ Schedule BfbPlanner::Make(const BfbSources& sources, bool level_by_level, int32_
   if (symmetry_ != nullptr) schedule.symmetry = symmetry_->generators();
   for (int32_t r = 0; r < (symmetry_ != nullptr ? 1 : network_.num_ranks()); ++r) {
     pieces.clear();
-    const View view = ViewOf(Rank(r));
-    PlanReceiver(sources, view.view, level_by_level, sent, pieces);
+    const ReceiverView view = ViewOf(Rank(r));
+    PlanReceiver(sources, view, level_by_level, sent, pieces);
     // So that neighbouring ranges of one message stand together.
     std::ranges::stable_sort(pieces, {}, [&](const BfbPiece& piece) {
-      return std::tuple(piece.level, piece.hop, symmetry_ != nullptr ? 0 : piece.chunks.first);
+      return std::tuple(view.distance[static_cast<size_t>(piece.source)], piece.hop,
+                        symmetry_ != nullptr ? 0 : piece.chunks.first);
     });
     for (const BfbPiece& piece : pieces) {
-      const InHop& hop = view.view.hops[static_cast<size_t>(piece.hop)];
+      const InHop& hop = view.hops[static_cast<size_t>(piece.hop)];
       const size_t source = static_cast<size_t>(piece.source);
-      const ChunkRange block = sources.block[source];
+      const ChunkRange block = sources[source].block;
       const int64_t home =
           symmetry_ != nullptr ? symmetry_->Inverse(symmetry_->ElementOf(sources_[source])) : 0;
       const auto image = [&](auto place) {
         return symmetry_ != nullptr ? symmetry_->Image(home, place) : place;
       };
       const int32_t moved = symmetry_ != nullptr
-                                ? sources.block[static_cast<size_t>(source_of_rank_[0])].first - block.first
+                                ? sources[static_cast<size_t>(source_of_rank_[0])].block.first - block.first
                                 : 0;
       links.clear();
       for (const LinkId l : graph.Links(hop.hop)) links.push_back(image(l));
@@ -187,7 +176,7 @@ Schedule BfbPlanner::Make(const BfbSources& sources, bool level_by_level, int32_
                           TransferOp::kCopy, step}});
       };
       if (wave_.empty()) {
-        add(piece.level - 1, piece.chunks.first, piece.chunks.count);
+        add(view.distance[source] - 1, piece.chunks.first, piece.chunks.count);
         continue;
       }
       // In waves every chunk of a part has a step of its own.

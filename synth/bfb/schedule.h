@@ -18,16 +18,16 @@ class BfbPlanner {
  public:
   // `symmetry`: absent, or a transitive group for sources that are all ranks. What is pointed to must outlive
   // the planner. Cost: a search a source (with symmetry: one); memory: ranks × sources numbers (one row).
-  BfbPlanner(const BfbNetwork& network, std::vector<Rank> sources, const SymmetryGroup* symmetry);
+  BfbPlanner(const BfbNetwork& network, std::span<const BfbSource> sources, const SymmetryGroup* symmetry);
 
   // Most hops that anything travels.
   int32_t num_levels() const { return num_levels_; }
-  // Loads of the worst of some receivers, `most` at most; all where there are no more.
-  ReceiverLoad Score(const BfbSources& sources, bool level_by_level, int32_t most) const;
-  // Requires: sources.rank as given to the constructor; with symmetry, equal blocks and weights.
+  // The longest time of some receivers, `most` at most; all where there are no more.
+  double Score(std::span<const BfbSource> sources, bool level_by_level, int32_t most) const;
+  // Requires: the ranks of the sources as given to the constructor; with symmetry, equal blocks and weights.
   // Compressed with symmetry, else plain; normalized. A level is a step, or, after SplitIntoWaves, several.
   // Linear in the transfers and receivers × what they cost.
-  Schedule Make(const BfbSources& sources, bool level_by_level, int32_t num_chunks) const;
+  Schedule Make(std::span<const BfbSource> sources, bool level_by_level, int32_t num_chunks) const;
   // For pipelines over several domains: what comes from the next domain arrives everywhere before what comes
   // from the one after it, in steps of their own, and every chunk of a part again in its own, so that a rank
   // that passes on (backwards: sums up) what comes from many is not kept waiting by order alone. Cost: a pass
@@ -35,13 +35,12 @@ class BfbPlanner {
   void SplitIntoWaves();
 
  private:
-  struct View;
   void NumberDomains();
   // The index of (rank, source) in the tables. With symmetry they have the row of rank 0 alone: it sees the
   // source as `rank` sees that source's translate.
   size_t At(Rank rank, size_t source) const;
   int32_t TurnKey(Rank from, Rank to) const;
-  View ViewOf(Rank receiver) const;
+  ReceiverView ViewOf(Rank receiver) const;
 
   const BfbNetwork& network_;
   const SymmetryGroup* symmetry_;
