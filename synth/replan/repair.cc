@@ -32,16 +32,16 @@ constexpr int64_t kShows = 512;
 class Repairer {
  public:
   Repairer(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes,
-           const RepairOptions& options, Trees& trees)
+           TimeModel model, int64_t most_work, Trees& trees)
       : topology_(topology),
-        options_(options),
+        most_work_(most_work),
         trees_(trees),
         load_(static_cast<size_t>(topology.num_links()), 0),
         users_(load_.size()),
         needed_(trees.places.size(), false),
         children_(trees.places.size(), 0),
         label_(static_cast<size_t>(topology.num_nodes())) {
-    FillBusy(sizes);
+    FillBusy(sizes, model);
     std::vector<Holding> holdings;
     for (int32_t t = 0; t < static_cast<int32_t>(trees_.trees.size()); ++t) {
       const Tree& tree = trees_.trees[static_cast<size_t>(t)];
@@ -90,9 +90,9 @@ class Repairer {
   int64_t Busiest() const { return load_.empty() ? 0 : *std::max_element(load_.begin(), load_.end()); }
 
   // Trees are of few different sizes.
-  void FillBusy(const CollectiveSizes& sizes) {
+  void FillBusy(const CollectiveSizes& sizes, TimeModel model) {
     std::map<std::pair<int64_t, int64_t>, int32_t> rows;
-    const std::vector<LinkCost> costs = LinkCosts(topology_, options_.model);
+    const std::vector<LinkCost> costs = LinkCosts(topology_, model);
     for (const Tree& tree : trees_.trees) {
       int64_t bytes = 0;
       const int64_t chunks = static_cast<int64_t>(tree.chunks.size());
@@ -258,7 +258,7 @@ class Repairer {
     std::vector<int32_t> order(load_.size());
     std::iota(order.begin(), order.end(), 0);
     int64_t busiest = std::numeric_limits<int64_t>::max();
-    for (bool moved = true; moved && work_ < options_.work;) {
+    for (bool moved = true; moved && work_ < most_work_;) {
       const int64_t now = Busiest();
       if (now - mean < mean / kNear || busiest - now < now / kLittle) break;
       busiest = now;
@@ -268,7 +268,7 @@ class Repairer {
       });
       for (int32_t l : order) {
         if (load_[static_cast<size_t>(l)] <= mean) break;
-        while (work_ < options_.work && Relieve(LinkId(l))) {
+        while (work_ < most_work_ && Relieve(LinkId(l))) {
           ++result_.moved;
           moved = true;
         }
@@ -281,7 +281,7 @@ class Repairer {
     hard_ = load_[l.index()];
     soft_ = hard_ - hard_ / 8;
     std::vector<size_t>& users = users_[l.index()];
-    for (size_t tried = users.size(); tried-- > 0 && work_ < options_.work;) {
+    for (size_t tried = users.size(); tried-- > 0 && work_ < most_work_;) {
       const size_t index = users[tried];
       const int32_t tree = static_cast<int32_t>(index / static_cast<size_t>(trees_.num_ranks));
       const int32_t r = static_cast<int32_t>(index % static_cast<size_t>(trees_.num_ranks));
@@ -302,7 +302,7 @@ class Repairer {
   }
 
   const Topology& topology_;
-  const RepairOptions options_;
+  const int64_t most_work_;
   Trees& trees_;
   std::vector<int32_t> busy_row_;           // by tree
   std::vector<int64_t> busy_;               // [row × links + link]: ps that a tree's chunk takes a link
@@ -321,8 +321,8 @@ class Repairer {
 }  // namespace
 
 StatusOr<RepairResult> Repair(const Topology& topology, const Collective& collective,
-                              const CollectiveSizes& sizes, const RepairOptions& options, Trees& trees) {
-  return Repairer(topology, collective, sizes, options, trees).Run();
+                              const CollectiveSizes& sizes, TimeModel model, int64_t work, Trees& trees) {
+  return Repairer(topology, collective, sizes, model, work, trees).Run();
 }
 
 }  // namespace xccl::replan

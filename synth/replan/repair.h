@@ -14,19 +14,15 @@
 
 namespace xccl::replan {
 
-struct RepairOptions {
-  TimeModel model = TimeModel::kPipelined;
-  int64_t work = 0;  // links looked at while balancing, in all
-};
-
 struct RepairResult {
   int64_t joined = 0;  // edges that were cut off
   int64_t moved = 0;   // edges moved to balance; 0 where that would not have helped, and nothing was moved
 };
 
 // Balancing leaves the busiest link less busy, or changes nothing. Errors: kInvalidInput where a rank cannot
-// be reached any more. Cost: a search a joined edge, ending at the nearest rank that will do, and `work`.
+// be reached any more. Cost: a search a joined edge, ending at the nearest rank that will do, and `work`: the
+// links looked at while balancing, in all.
 StatusOr<RepairResult> Repair(const Topology& topology, const Collective& collective,
-                              const CollectiveSizes& sizes, const RepairOptions& options, Trees& trees);
+                              const CollectiveSizes& sizes, TimeModel model, int64_t work, Trees& trees);
 
 }  // namespace xccl::replan

@@ -192,18 +192,16 @@ StatusOr<Synthesis> Replan(const Plan& plan, const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(Mapping mapping, Match(plan, request));
   mapping.renaming.most_cut = MostCut(plan, request);
   XCCL_ASSIGN_OR_RETURN(const Schedule plain, Expand(plan.schedule, plan.collective, plan.topology));
-  XCCL_ASSIGN_OR_RETURN(replan::CutTrees read,
+  XCCL_ASSIGN_OR_RETURN(replan::Trees trees,
                         replan::TreesOf(plain, plan.collective, plan.topology, mapping.renaming,
                                         request.topology->num_ranks()));
-  replan::Trees& trees = read.trees;
-  const Collective collective = Cut(plan, *request.collective, mapping.part, read.cut);
+  const Collective collective = Cut(plan, *request.collective, mapping.part, trees.cut);
   const CollectiveSizes sizes(collective, request.size_bytes);
-  const replan::RepairOptions options{.model = request.model,
-                                      .work = request.limits.work_units > 0
-                                                  ? request.limits.work_units
-                                                  : kWorkAPlace * static_cast<int64_t>(trees.places.size())};
+  const int64_t work = request.limits.work_units > 0
+                           ? request.limits.work_units
+                           : kWorkAPlace * static_cast<int64_t>(trees.places.size());
   XCCL_ASSIGN_OR_RETURN(const replan::RepairResult repaired,
-                        replan::Repair(*request.topology, collective, sizes, options, trees));
+                        replan::Repair(*request.topology, collective, sizes, request.model, work, trees));
   return Synthesis{.collective = collective,
                    .schedule = replan::ScheduleOf(trees, collective),
                    .engine = "replan",

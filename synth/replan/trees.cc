@@ -45,7 +45,7 @@ class Reader {
         old_(old),
         renaming_(renaming),
         steps_(schedule.num_steps()) {
-    out_.trees.num_ranks = new_ranks;
+    out_.num_ranks = new_ranks;
     const size_t ranks = static_cast<size_t>(old.num_ranks());
     held_.assign(ranks, 0);
     up_.assign(ranks, std::nullopt);
@@ -53,7 +53,7 @@ class Reader {
     walked_.assign(ranks, 0);
   }
 
-  StatusOr<CutTrees> Read() {
+  StatusOr<Trees> Read() {
     XCCL_RETURN_IF_ERROR(RenamePaths());
     Status read = OkStatus();
     ForEachChunk(schedule_, [&](ChunkId c, std::span<const int32_t> transfers) {
@@ -82,7 +82,7 @@ class Reader {
       }
       if (!IsChain(old_, schedule_.paths[PathId(p)]))
         return InvalidInput("a switch multicasts or reduces; such plans are not repaired");
-      path_.push_back(whole ? std::optional(out_.trees.paths.Intern(links)) : std::nullopt);
+      path_.push_back(whole ? std::optional(out_.paths.Intern(links)) : std::nullopt);
     }
     return OkStatus();
   }
@@ -189,7 +189,7 @@ class Reader {
       fewest = std::min(fewest, group.chunks.size());
       const bool both = !group.flow.up.empty() && !group.flow.down.empty();
       pipeline |= both;
-      places += static_cast<int64_t>(both ? 2 : 1) * out_.trees.num_ranks;
+      places += static_cast<int64_t>(both ? 2 : 1) * out_.num_ranks;
       for (const auto* edges : {&group.flow.up, &group.flow.down})
         for (const auto& [rank, t] : *edges)
           for (LinkId l : schedule_.paths[schedule_.path[t]]) ++trees[l.index()];
@@ -243,13 +243,12 @@ class Reader {
   }
 
   Status AddTree(const Tree& tree, const std::vector<std::pair<int32_t, int32_t>>& edges, bool after_sums) {
-    Trees& out = out_.trees;
-    const int64_t places = static_cast<int64_t>(out.places.size()) + out.num_ranks;
+    const int64_t places = static_cast<int64_t>(out_.places.size()) + out_.num_ranks;
     if (places > kMostPlaces)
       return LimitReached(fmt::format("a plan of more than {} edges is not repaired", kMostPlaces));
-    const int32_t index = static_cast<int32_t>(out.trees.size());
-    out.trees.push_back(tree);
-    out.places.resize(static_cast<size_t>(places));
+    const int32_t index = static_cast<int32_t>(out_.trees.size());
+    out_.trees.push_back(tree);
+    out_.places.resize(static_cast<size_t>(places));
     std::vector<std::optional<int32_t>>& mine = up_;  // all absent between chunks
     for (const auto& [rank, t] : edges) mine[static_cast<size_t>(rank)] = t;
     std::optional<int32_t> orphan;  // the first rank whose edge led to a root that is gone
@@ -257,13 +256,13 @@ class Reader {
       const Rank old_next = tree.sums ? schedule_.dst[t] : schedule_.src[t];
       const std::optional<Rank> next = renaming_.rank[old_next], rank = renaming_.rank[Rank(old_rank)];
       const bool next_is_root = !mine[old_next.index()];
-      if (next_is_root && next) out.At(index, next->value).next = kRoot;
+      if (next_is_root && next) out_.At(index, next->value).next = kRoot;
       if (!rank) continue;
       if (next_is_root && !next && !orphan) orphan = rank->value;
       const std::optional<PathId> path = path_[schedule_.path[t].index()];
-      out.At(index, rank->value) = {.next = next && path ? next->value : kCutOff,
-                                    .path = path.value_or(PathId(0)),
-                                    .step = schedule_.step[t]};
+      out_.At(index, rank->value) = {.next = next && path ? next->value : kCutOff,
+                                     .path = path.value_or(PathId(0)),
+                                     .step = schedule_.step[t]};
     }
     for (const auto& [rank, t] : edges) mine[static_cast<size_t>(rank)].reset();
     if (orphan) Crown(index, after_sums, *orphan);
@@ -274,9 +273,9 @@ class Reader {
   void Crown(int32_t tree, bool after_sums, int32_t orphan) {
     int32_t root = orphan;
     if (after_sums)
-      for (int32_t r = 0; r < out_.trees.num_ranks; ++r)
-        if (out_.trees.At(tree - 1, r).next == kRoot) root = r;
-    out_.trees.At(tree, root) = {.next = kRoot, .path = {}, .step = 0};
+      for (int32_t r = 0; r < out_.num_ranks; ++r)
+        if (out_.At(tree - 1, r).next == kRoot) root = r;
+    out_.At(tree, root) = {.next = kRoot, .path = {}, .step = 0};
   }
 
   const Schedule& schedule_;
@@ -285,7 +284,7 @@ class Reader {
   const Renaming& renaming_;
   const int32_t steps_;
   std::vector<std::optional<PathId>> path_;  // by old path; absent: a link is gone
-  CutTrees out_;
+  Trees out_;
   std::vector<int32_t> held_;                      // contributions, by old rank
   std::vector<std::optional<int32_t>> up_, down_;  // by old rank: the transfer that is its edge
   std::vector<int64_t> walked_;                    // by old rank: the last walk that passed it
@@ -419,8 +418,8 @@ class Writer {
 
 }  // namespace
 
-StatusOr<CutTrees> TreesOf(const Schedule& schedule, const Collective& collective, const Topology& old,
-                           const Renaming& renaming, int32_t new_ranks) {
+StatusOr<Trees> TreesOf(const Schedule& schedule, const Collective& collective, const Topology& old,
+                        const Renaming& renaming, int32_t new_ranks) {
   return Reader(schedule, collective, old, renaming, new_ranks).Read();
 }
 

@@ -42,6 +42,7 @@ struct Trees {
   std::vector<Tree> trees;
   std::vector<Place> places;  // [tree × num_ranks + rank]
   PathTable paths;            // of the new machine's links
+  int32_t cut = 1;            // pieces that each chunk of the plan is cut into
   Place& At(int32_t tree, int32_t rank) { return places[Index(tree, rank)]; }
   const Place& At(int32_t tree, int32_t rank) const { return places[Index(tree, rank)]; }
   size_t Index(int32_t tree, int32_t rank) const {
@@ -60,11 +61,6 @@ struct Renaming {
 // Trees of more places than this are not made (1 GiB).
 inline constexpr int64_t kMostPlaces = int64_t{1} << 26;
 
-struct CutTrees {
-  Trees trees;
-  int32_t cut = 1;  // pieces that each chunk of the plan is cut into
-};
-
 // The trees of a plan's schedule in the new names; edges over what is gone are cut off. Where a root is gone,
 // the first rank that fed it, or was fed by it, takes its place. Where links carry few trees, the chunks of a
 // tree are dealt out to several; chunks are cut where there are too few for that, or, where copies follow
@@ -72,8 +68,8 @@ struct CutTrees {
 // Requires: `schedule` is plain, normalized and verifies. Errors: kInvalidInput "rank 3 sends two partial
 // sums of chunk 0" and the like where a chunk's transfers are no trees, and for switches that multicast or
 // reduce; kLimit. Cost: linear in transfers × chunks each moves, and in places.
-StatusOr<CutTrees> TreesOf(const Schedule& schedule, const Collective& collective, const Topology& old,
-                           const Renaming& renaming, int32_t new_ranks);
+StatusOr<Trees> TreesOf(const Schedule& schedule, const Collective& collective, const Topology& old,
+                        const Renaming& renaming, int32_t new_ranks);
 
 // The schedule in which every edge goes as early as its step and what it waits for allow. Ranks that only
 // pass on what nobody needs are left out. Normalized. Requires: nothing is cut off. Linear in places and in
