@@ -81,8 +81,7 @@ StatusOr<CollectiveSpec> SpecOf(const JsonValue& group, int32_t num_ranks) {
 StatusOr<ProcessGroup> ReadGroup(const JsonValue& value, int32_t num_ranks) {
   XCCL_RETURN_IF_ERROR(
       value.CheckKeys({"name", "collective", "size", "ranks", "root", "counts", "pairs", "count"}));
-  XCCL_ASSIGN_OR_RETURN(const JsonValue name, value.Get("name"));
-  XCCL_ASSIGN_OR_RETURN(const std::string_view name_text, name.String());
+  XCCL_ASSIGN_OR_RETURN(const std::string_view name, value.GetString("name"));
   XCCL_ASSIGN_OR_RETURN(CollectiveSpec spec, SpecOf(value, num_ranks));
   XCCL_ASSIGN_OR_RETURN(const int64_t size_bytes, SizeOf(value));
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> count, value.Find("count"));
@@ -92,7 +91,7 @@ StatusOr<ProcessGroup> ReadGroup(const JsonValue& value, int32_t num_ranks) {
   }
   StatusOr<Collective> collective = Collective::Create(std::move(spec));
   if (!collective.ok()) return value.Error(collective.status().message());
-  return ProcessGroup{std::string(name_text), *std::move(collective), size_bytes, times};
+  return ProcessGroup{std::string(name), *std::move(collective), size_bytes, times};
 }
 
 }  // namespace
@@ -103,9 +102,7 @@ StatusOr<GroupRequest> ReadGroups(const std::string& path, int32_t num_ranks) {
   const JsonValue root = document.root();
   XCCL_RETURN_IF_ERROR(root.CheckKeys({"name", "groups"}));
   GroupRequest request;
-  XCCL_ASSIGN_OR_RETURN(const JsonValue name, root.Get("name"));
-  XCCL_ASSIGN_OR_RETURN(const std::string_view name_text, name.String());
-  request.name = name_text;
+  XCCL_ASSIGN_OR_RETURN(request.name, root.GetString("name"));
   XCCL_ASSIGN_OR_RETURN(const JsonValue groups, root.Get("groups"));
   XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> items, groups.Items());
   if (items.empty()) return groups.Error("no groups; expected at least one");

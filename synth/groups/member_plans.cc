@@ -42,13 +42,6 @@ Topology WithEighths(const Topology& topology, const std::vector<LinkId>* whole,
   return Topology::Create(std::move(spec)).value();
 }
 
-int64_t TimeOf(const Synthesis& made, const SynthesisRequest& request) {
-  if (made.simulation) return made.simulation->time_ps;
-  return Simulate(made.schedule, made.collective, *request.topology,
-                  {.size_bytes = request.size_bytes, .model = request.model})
-      .time_ps;
-}
-
 }  // namespace
 
 MemberPlans::MemberPlans(const Topology& topology, const std::vector<ProcessGroup>& groups,
@@ -66,16 +59,20 @@ bool MemberPlans::IsJoinedAlone(size_t group) {
   return CheckReachable(alone.topology, OnMembersAlone(groups_[group].collective, alone)).ok();
 }
 
-SynthesisRequest MemberPlans::Request(const Topology& topology, const Collective& collective,
-                                      size_t group) const {
-  SynthesisRequest request;
-  request.topology = &topology;
-  request.collective = &collective;
-  request.size_bytes = groups_[group].size_bytes;
-  request.model = options_.model;
-  request.seed = options_.seed;
-  request.allow_divergent = options_.allow_divergent;
-  return request;
+StatusOr<Synthesis> MemberPlans::Ask(const Topology& machine, const Collective& collective, size_t group) {
+  XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(options_.engine));
+  const SynthesisRequest request{.topology = &machine,
+                                 .collective = &collective,
+                                 .size_bytes = groups_[group].size_bytes,
+                                 .model = options_.model,
+                                 .seed = options_.seed,
+                                 .allow_divergent = options_.allow_divergent};
+  ++searches_;
+  XCCL_ASSIGN_OR_RETURN(Synthesis made, engine->Synthesize(request));
+  if (!made.simulation)
+    made.simulation = Simulate(made.schedule, made.collective, machine,
+                               {.size_bytes = request.size_bytes, .model = request.model});
+  return made;
 }
 
 StatusOr<MemberPlan> MemberPlans::Alone(size_t group, const std::vector<uint8_t>* eighths) {
@@ -125,17 +122,7 @@ StatusOr<MemberPlan> MemberPlans::PlanOn(size_t group, const Submachine& alone, 
   const Collective& whole = groups_[group].collective;
   const std::vector<int64_t> key = KeyOf(machine, collective, groups_[group].size_bytes);
   auto found = alone_.find(key);
-  if (found == alone_.end()) {
-    XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(options_.engine));
-    const SynthesisRequest request = Request(machine, collective, group);
-    ++searches_;
-    StatusOr<Synthesis> made = engine->Synthesize(request);
-    if (made.ok() && !made->simulation) {
-      made->simulation.emplace();
-      made->simulation->time_ps = TimeOf(*made, request);
-    }
-    found = alone_.emplace(key, std::move(made)).first;
-  }
+  if (found == alone_.end()) found = alone_.emplace(key, Ask(machine, collective, group)).first;
   XCCL_RETURN_IF_ERROR(found->second.status());
   XCCL_ASSIGN_OR_RETURN(Synthesis made, OnWholeMachine(*found->second, alone, whole));
   return MemberPlan{{std::move(made.collective), std::move(made.schedule)},
@@ -186,14 +173,11 @@ StatusOr<MemberPlan> MemberPlans::OnWhole(size_t group, const std::vector<uint8_
   }
   std::optional<Topology> narrowed;
   if (eighths != nullptr) narrowed = WithEighths(topology_, nullptr, *eighths);
-  const SynthesisRequest request = Request(narrowed ? *narrowed : topology_, whole, group);
-  XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(options_.engine));
-  ++searches_;
-  XCCL_ASSIGN_OR_RETURN(Synthesis made, engine->Synthesize(request));
-  const int64_t time_ps = TimeOf(made, request);
-  XCCL_ASSIGN_OR_RETURN(Schedule plain,
-                        Expand(made.schedule, made.collective, *request.topology, kMostTransfers));
-  MemberPlan plan{{std::move(made.collective), std::move(plain)}, std::move(made.engine), time_ps};
+  const Topology& machine = narrowed ? *narrowed : topology_;
+  XCCL_ASSIGN_OR_RETURN(Synthesis made, Ask(machine, whole, group));
+  XCCL_ASSIGN_OR_RETURN(Schedule plain, Expand(made.schedule, made.collective, machine, kMostTransfers));
+  MemberPlan plan{
+      {std::move(made.collective), std::move(plain)}, std::move(made.engine), made.simulation->time_ps};
   if (seen != nullptr) seen->plan = plan;
   return plan;
 }

@@ -70,7 +70,8 @@ class MemberPlans {
                               const Collective& collective);
   // A seen group that a translation takes to this one, and the translation.
   std::optional<std::pair<Seen*, int64_t>> Translate(size_t group);
-  SynthesisRequest Request(const Topology& topology, const Collective& collective, size_t group) const;
+  // The engine's plan for the group on a machine, simulated.
+  StatusOr<Synthesis> Ask(const Topology& machine, const Collective& collective, size_t group);
 
   const Topology& topology_;
   const std::vector<ProcessGroup>& groups_;
