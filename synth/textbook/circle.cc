@@ -17,7 +17,6 @@
 // which nobody lacks anything are left out; (n-1)/n S bytes. Small sizes take A = n'/2, which is log2 n'
 // steps.
 #include <algorithm>
-#include <map>
 
 #include "synth/textbook/engines.h"
 #include "synth/textbook/radix.h"
@@ -49,25 +48,17 @@ void CircleAllgather(const Positions& positions, const CircleSteps& steps, const
   }
 }
 
-// Steps of one distance are alike, but for how much they carry.
 std::optional<Cost> CircleCost(const Positions& positions, const CircleSteps& steps, const RankGraph& graph) {
   const int32_t n = positions.size();
   if (n > kMostMeasured) return std::nullopt;
-  std::map<int32_t, std::pair<double, double>> by_distance;  // numbers of steps and of blocks
-  for (const CircleStep& step : steps) {
-    by_distance[step.distance].first += 1;
-    by_distance[step.distance].second += static_cast<double>(step.offsets.size());
-  }
-  Cost total;
-  for (const auto& [distance, sum] : by_distance) {
-    Moves moves;
+  Moves loads;  // a move a message, of as many chunks as it has blocks
+  for (size_t s = 0; s < steps.size(); ++s)
     for (int32_t p = 0; p < n; ++p)
-      moves.Add({{0, 1}, positions.rank[p], positions.rank[(p + distance) % n]});
-    const Cost once = MeasureMoves(moves, graph, 1.0 / n);
-    total.fixed_ps += once.fixed_ps * sum.first;
-    total.ps_per_byte += once.ps_per_byte * sum.second;
-  }
-  return total;
+      loads.Add({{0, static_cast<int32_t>(steps[s].offsets.size())},
+                 positions.rank[p],
+                 positions.rank[(p + steps[s].distance) % n],
+                 static_cast<int32_t>(s)});
+  return MeasureMoves(loads, graph, 1.0 / n);
 }
 
 Recipe CircleRecipe(const Positions& positions, CircleSteps steps, const RankGraph& graph) {
