@@ -3,8 +3,11 @@
 #include "synth/smt/instance.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "topologies/paths.h"
@@ -15,6 +18,7 @@ namespace {
 
 constexpr size_t kMostPaths = 4;             // of one pair of GPUs
 constexpr int64_t kMostNodesSeen = 200'000;  // by the searches for paths of all GPUs
+constexpr size_t kLongestPath = 200;         // nodes
 // More than all sends of the largest question that is served, so that this forbids nothing.
 constexpr int64_t kMostPerRound = 1 << 30;
 
@@ -39,37 +43,27 @@ class MachineMaker {
  private:
   using Path = std::vector<int32_t>;  // nodes, both ends included
 
+  // Depth first, heads in order of their numbers. False: there are too many, or one too long.
   bool FindPaths() {
-    seen_.assign(static_cast<size_t>(topology_.num_nodes()), 0);
-    for (int32_t r = 0; r < machine_.ranks; ++r) {
-      Path path = {topology_.NodeOf(Rank(r)).value};
-      seen_[path[0]] = 1;
-      const bool done = Extend(r, path);
-      seen_[path[0]] = 0;
-      if (!done) return false;
-    }
-    return true;
-  }
-
-  bool Extend(int32_t rank, Path& path) {
-    if (++nodes_seen_ > kMostNodesSeen) return false;
-    int32_t last = -1;
-    std::vector<int32_t> heads;
-    for (LinkId l : topology_.Out(NodeId(path.back()))) heads.push_back(topology_.link(l).to.value);
-    std::sort(heads.begin(), heads.end());
-    for (int32_t head : heads) {
-      if (head == std::exchange(last, head) || seen_[head] != 0) continue;
-      path.push_back(head);
-      if (const auto to = topology_.RankOf(NodeId(head))) {
-        paths_[{rank, to->value}].push_back(path);
-      } else {
-        seen_[head] = 1;
-        const bool done = Extend(rank, path);
-        seen_[head] = 0;
-        if (!done) return false;
+    int64_t seen = 0;
+    for (int32_t r = 0; r < machine_.ranks; ++r)
+      for (std::vector<Path> open = {{topology_.NodeOf(Rank(r)).value}}; !open.empty();) {
+        const Path path = std::move(open.back());
+        open.pop_back();
+        const std::optional<Rank> to = topology_.RankOf(NodeId(path.back()));
+        if (to && path.size() > 1) {
+          paths_[{r, to->value}].push_back(path);
+          continue;
+        }
+        if (++seen > kMostNodesSeen || path.size() > kLongestPath) return false;
+        std::set<int32_t, std::greater<>> heads;
+        for (LinkId l : topology_.Out(NodeId(path.back()))) heads.insert(topology_.link(l).to.value);
+        for (int32_t head : heads) {
+          if (std::ranges::find(path, head) != path.end()) continue;
+          open.push_back(path);
+          open.back().push_back(head);
+        }
       }
-      path.pop_back();
-    }
     return true;
   }
 
@@ -163,8 +157,6 @@ class MachineMaker {
   const Topology& named_;
   Machine machine_;
   std::map<std::pair<int32_t, int32_t>, std::vector<Path>> paths_;
-  std::vector<char> seen_;
-  int64_t nodes_seen_ = 0;
 };
 
 std::vector<int32_t> Distances(const Machine& machine, const std::vector<int32_t>& ranks, bool forwards) {

@@ -8,6 +8,8 @@
 #include <array>
 #include <deque>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "base/random.h"
 #include "ir/time_model.h"
@@ -154,6 +156,25 @@ TEST(SmtEncoding, LinksOfAReversedMachineAreNamedAsTheyRun) {
   EXPECT_EQ(fmt::format("{}", fmt::join(names, " ")), "2->0 0->1 1->2");
   const Machine hub = MakeMachine(testing::MakeSwitch(2));
   EXPECT_EQ(hub.capacities[0].name, "0->switch");
+}
+
+// Two GPUs at the ends of a chain of switches, joined both ways.
+TEST(SmtMachine, PathsOverAHundredThousandSwitchesAreFoundWithoutRecursion) {
+  constexpr int32_t kSwitches = 100'000;
+  TopologySpec spec;
+  spec.name = "chain";
+  for (int32_t n = 0; n < kSwitches + 2; ++n)
+    spec.nodes.push_back(
+        {.kind = n < 2 ? NodeKind::kGpu : NodeKind::kSwitch, .id = std::to_string(n), .host = {}});
+  for (int32_t n = 0; n <= kSwitches; ++n) {
+    const NodeId from(n == 0 ? 0 : n + 1), to(n == kSwitches ? 1 : n + 2);
+    for (const auto& [a, b] : {std::pair(from, to), std::pair(to, from)})
+      spec.links.push_back({.from = a, .to = b, .bandwidth_bytes_per_s = 1'000'000'000, .latency_ps = 1});
+  }
+  const Machine machine = MakeMachine(Topology::Create(std::move(spec)).value());
+  ASSERT_EQ(machine.edges.size(), 2u);
+  EXPECT_EQ(machine.edges[0].over.size(), static_cast<size_t>(kSwitches + 1));
+  EXPECT_FALSE(machine.complete);
 }
 
 SumProblem OneSum(int32_t ranks) {
