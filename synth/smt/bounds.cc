@@ -56,11 +56,10 @@ Fullest FullestRank(const Machine& machine, const CopyProblem& problem) {
 
 Total TotalSends(const Machine& machine, const CopyProblem& problem) {
   Total total;
-  for (const std::vector<int32_t>& chunks : ClassesOf(problem)) {
-    const std::vector<int32_t>& needers = problem.needers[chunks[0]];
-    const std::vector<int32_t> distance = DistancesFrom(machine, problem.holders[chunks[0]]);
-    int64_t sends = static_cast<int64_t>(needers.size());
-    for (int32_t r : needers) sends = std::max<int64_t>(sends, distance[r]);
+  for (const auto& [ends, chunks] : ClassesOf(problem)) {
+    const std::vector<int32_t> distance = DistancesFrom(machine, ends.holders);
+    int64_t sends = static_cast<int64_t>(ends.needers.size());
+    for (int32_t r : ends.needers) sends = std::max<int64_t>(sends, distance[r]);
     total.sends += sends * static_cast<int64_t>(chunks.size());
   }
   total.per_round = std::accumulate(machine.in_per_round.begin(), machine.in_per_round.end(), int64_t{0});
@@ -82,17 +81,17 @@ std::optional<RoundsBound> InRounds(const RatioCut& worst, const Machine& machin
 std::optional<RoundsBound> CutRounds(const Topology& topology, const Machine& machine,
                                      const CopyProblem& problem) {
   RatioCutProblem cut = CutsOf(topology);
-  const std::vector<std::vector<int32_t>> classes = ClassesOf(problem);
+  const std::map<Ends, std::vector<int32_t>> classes = ClassesOf(problem);
   std::vector<char> is_sink(static_cast<size_t>(machine.ranks), 0);
   int64_t sinks = 0;
-  for (const std::vector<int32_t>& chunks : classes)
-    for (int32_t r : problem.needers[chunks[0]]) sinks += std::exchange(is_sink[r], 1) == 0 ? 1 : 0;
-  for (const std::vector<int32_t>& chunks : classes) {
-    const std::vector<int32_t>& holders = problem.holders[chunks[0]];
-    if (holders.size() != 1) return std::nullopt;
-    const int64_t needed = static_cast<int64_t>(problem.needers[chunks[0]].size()) + is_sink[holders[0]];
+  for (const auto& [ends, chunks] : classes)
+    for (int32_t r : ends.needers) sinks += std::exchange(is_sink[r], 1) == 0 ? 1 : 0;
+  for (const auto& [ends, chunks] : classes) {
+    if (ends.holders.size() != 1) return std::nullopt;
+    const int32_t holder = ends.holders[0];
+    const int64_t needed = static_cast<int64_t>(ends.needers.size()) + is_sink[holder];
     if (needed != sinks) return std::nullopt;
-    cut.supply[topology.NodeOf(Rank(holders[0])).index()] += static_cast<int64_t>(chunks.size());
+    cut.supply[topology.NodeOf(Rank(holder)).index()] += static_cast<int64_t>(chunks.size());
   }
   for (int32_t r = 0; r < machine.ranks; ++r)
     if (is_sink[r] != 0) cut.sinks.push_back(topology.NodeOf(Rank(r)).value);

@@ -32,8 +32,8 @@ class CopyEncoding final : public StepEncoding {
       : StepEncoding(machine, steps, {.named = named}), problem_(problem) {
     used_.assign(images.begin(), symmetric ? images.end() : images.begin() + 1);
     NumberOrbits();
-    sent_.assign(static_cast<size_t>(steps), std::vector<std::optional<z3::expr>>(num_sent_));
-    here_.assign(static_cast<size_t>(steps) + 1, std::vector<std::optional<z3::expr>>(num_here_));
+    sent_.assign(static_cast<size_t>(steps), std::vector<std::optional<z3::expr>>(sent_orbit_.size()));
+    here_.assign(static_cast<size_t>(steps) + 1, std::vector<std::optional<z3::expr>>(here_orbit_.size()));
     std::vector<char> done(static_cast<size_t>(problem.chunks), 0);
     for (int32_t c = 0; c < problem_.chunks; ++c) {
       if (problem_.needers[c].empty() || done[c] != 0) continue;
@@ -46,6 +46,15 @@ class CopyEncoding final : public StepEncoding {
 
  private:
   void NumberOrbits();
+  // The least of the images of (chunk, thing), as chunk × width + thing.
+  template <typename ThingOf>
+  size_t FirstImage(size_t chunk, size_t width, ThingOf thing_of) const {
+    size_t first = ~size_t{0};
+    for (size_t g = 0; g < used_.size(); ++g)
+      first = std::min(first, static_cast<size_t>(chunk_images_[g][chunk]) * width +
+                                  static_cast<size_t>(thing_of(used_[g])));
+    return first;
+  }
   void EncodeChunk(int32_t chunk);
   void EncodeEmpty(int32_t chunk);
   std::vector<Send> Decode() const override;
@@ -65,8 +74,8 @@ class CopyEncoding final : public StepEncoding {
   const CopyProblem& problem_;
   std::vector<Image> used_;                         // the identity alone where not symmetric
   std::vector<std::vector<int32_t>> chunk_images_;  // by group element
-  std::vector<size_t> sent_orbit_, here_orbit_;     // of (chunk, edge), (chunk, rank)
-  size_t num_sent_ = 0, num_here_ = 0;
+  // Of (chunk, edge) and (chunk, rank): the first of their images, which stands for all.
+  std::vector<size_t> sent_orbit_, here_orbit_;
   std::vector<std::vector<std::optional<z3::expr>>> sent_, here_;  // [step][orbit]
 };
 
@@ -74,40 +83,21 @@ class CopyEncoding final : public StepEncoding {
 void CopyEncoding::NumberOrbits() {
   const size_t edges = machine().edges.size(), ranks = static_cast<size_t>(machine().ranks);
   const size_t chunks = static_cast<size_t>(problem_.chunks);
-  const std::vector<std::vector<int32_t>> classes = ClassesOf(problem_);
-  std::map<std::pair<std::vector<int32_t>, std::vector<int32_t>>, size_t> number;
-  for (size_t k = 0; k < classes.size(); ++k)
-    number[{problem_.holders[classes[k][0]], problem_.needers[classes[k][0]]}] = k;
+  const std::map<Ends, std::vector<int32_t>> classes = ClassesOf(problem_);
   for (const Image& image : used_) {
     std::vector<int32_t> of(chunks);
     for (size_t c = 0; c < chunks; ++c) of[c] = static_cast<int32_t>(c);
-    for (const std::vector<int32_t>& from : classes) {
-      const auto moved =
-          number.find({Moved(image, problem_.holders[from[0]]), Moved(image, problem_.needers[from[0]])});
-      XCCL_CHECK(moved != number.end());
-      const auto& to = classes[moved->second];
+    for (const auto& [ends, from] : classes) {
+      const std::vector<int32_t>& to = classes.at(Moved(image, ends));
       for (size_t i = 0; i < from.size(); ++i) of[from[i]] = to[i];
     }
     chunk_images_.push_back(std::move(of));
   }
-  constexpr size_t kNone = ~size_t{0};
-  sent_orbit_.assign(chunks * edges, kNone);
-  here_orbit_.assign(chunks * ranks, kNone);
   for (size_t c = 0; c < chunks; ++c) {
-    for (size_t e = 0; e < edges; ++e) {
-      if (sent_orbit_[c * edges + e] != kNone) continue;
-      for (size_t g = 0; g < used_.size(); ++g)
-        sent_orbit_[static_cast<size_t>(chunk_images_[g][c]) * edges +
-                    static_cast<size_t>(used_[g].edge[e])] = num_sent_;
-      ++num_sent_;
-    }
-    for (size_t r = 0; r < ranks; ++r) {
-      if (here_orbit_[c * ranks + r] != kNone) continue;
-      for (size_t g = 0; g < used_.size(); ++g)
-        here_orbit_[static_cast<size_t>(chunk_images_[g][c]) * ranks +
-                    static_cast<size_t>(used_[g].rank[r])] = num_here_;
-      ++num_here_;
-    }
+    for (size_t e = 0; e < edges; ++e)
+      sent_orbit_.push_back(FirstImage(c, edges, [&](const Image& image) { return image.edge[e]; }));
+    for (size_t r = 0; r < ranks; ++r)
+      here_orbit_.push_back(FirstImage(c, ranks, [&](const Image& image) { return image.rank[r]; }));
   }
 }
 
@@ -146,8 +136,10 @@ void CopyEncoding::EncodeChunk(int32_t chunk) {
   for (int32_t r = 0; r < machine().ranks; ++r)
     if (arrivals[r].size() > 1) Add(z3::atmost(arrivals[r], 1));
   // needs: at the end every needer holds the chunk. here(c,r,S)
+  const std::string_view family = problem_.contributing_holders.empty() ? "needs" : "sends";  // backwards
   for (int32_t r : problem_.needers[chunk])
-    Add(after[r] <= steps() ? *Here(chunk, r, steps()) : Constant(false), fmt::format("needs of rank {}", r));
+    Add(after[r] <= steps() ? *Here(chunk, r, steps()) : Constant(false),
+        fmt::format("{} of rank {}", family, r));
 }
 
 // Where the copies will run backwards as sums, a rank without a contribution is empty until the first comes,
@@ -179,7 +171,7 @@ std::vector<Send> CopyEncoding::Decode() const {
   std::vector<Send> sends;
   for (int32_t s = 0; s < steps(); ++s) {
     std::vector<char> is_sent;
-    for (const std::optional<z3::expr>& sent : sent_[s]) is_sent.push_back(IsTrue(sent) ? 1 : 0);
+    for (const std::optional<z3::expr>& sent : sent_[s]) is_sent.push_back(sent && IsTrue(*sent) ? 1 : 0);
     for (int32_t c = 0; c < problem_.chunks; ++c)
       for (int32_t e = 0; e < static_cast<int32_t>(machine().edges.size()); ++e)
         if (is_sent[OrbitOf(c, e)] != 0) sends.push_back({.chunk = c, .edge = e, .step = s});

@@ -1,18 +1,17 @@
-// Variables of the first chunk of every run (c), beside those of every encoding (step_encoding.h):
+// Variables of the first chunk of every run (c), beside those of every encoding of sums (step_encoding.h),
+// where what is added is a partial sum that goes up, and what is copied the whole sum that goes down:
 //
 //   owns(c, r)      rank r owns the chunk; of ranks that images take to each other only the first may
-//   up(c, e, s)     the tail's partial sum goes over e in step s and is added
-//   down(c, e, s)   the whole sum goes over e in step s
 //   gone(c, r, s)   rank r has sent its sum in a step before s; of the owner: the sum is whole before s
 //   here(c, r, s)   rank r holds the whole sum when step s begins
 //
 // Families:
 //
-//   once up   every rank but the owner sends up once: sum of up(e,s) + owns(r) = 1, e out of r
-//   gone      after that it has gone: gone(r,s+1) -> gone(r,s) or owns(r) or some up(e,s), and back
-//   open      nothing is added to what has gone: up(e,s) -> not gone(h,s+1), of an owner not gone(h,s), h the
-//             head of e
-//   arrives   the sum is there, or came, or is whole: here(r,s+1) -> here(r,s) or some down(e,s) or owns(r)
+//   once up   every rank but the owner sends up once: sum of adds(e,s) + owns(r) = 1, e out of r
+//   gone      after that it has gone: gone(r,s+1) -> gone(r,s) or owns(r) or some adds(e,s), and back
+//   open      nothing is added to what has gone: adds(e,s) -> not gone(h,s+1), of an owner not gone(h,s), h
+//             the head of e
+//   arrives   the sum is there, or came, or is whole: here(r,s+1) -> here(r,s) or some copies(e,s) or owns(r)
 //             and gone(r,s+1)
 //   needs     in the end every rank holds the sum: here(r,S)
 //
@@ -28,75 +27,54 @@ namespace xccl::smt {
 
 namespace {
 
-class InOutEncoding final : public StepEncoding {
+class InOutEncoding final : public SumsInRuns {
  public:
   InOutEncoding(const Machine& machine, const std::vector<Image>& images, int32_t runs, int32_t steps,
                 int32_t rounds)
-      : StepEncoding(machine, steps, {.assume_rounds = false}), images_(images) {
+      : SumsInRuns(machine, images, steps, {.assume_rounds = false}) {
     for (int32_t i = 0; i < runs; ++i) EncodeRun();
     AddRoundsAndLoads(rounds, images, true);
   }
 
  private:
-  using Table = std::vector<std::vector<z3::expr>>;
-  struct Run {
-    Table up, down;              // [step][edge]
-    std::vector<z3::expr> owns;  // by rank
-  };
-  Table NewTable(int32_t steps, size_t width) {
-    Table table;
-    for (int32_t s = 0; s < steps; ++s) {
-      table.emplace_back();
-      for (size_t i = 0; i < width; ++i) table.back().push_back(NewBool());
-    }
-    return table;
-  }
   void EncodeRun();
   void EncodeUp(const Run& run, const Table& gone);
   void EncodeDown(const Run& run, const Table& gone);
-  std::vector<Send> Decode() const override;
-  void AddSent(int32_t edge, int32_t step, z3::expr_vector& sent) override {
-    for (const Run& run : runs_) {
-      sent.push_back(run.up[step][edge]);
-      sent.push_back(run.down[step][edge]);
-    }
-  }
 
-  const std::vector<Image>& images_;
-  std::vector<Run> runs_;
+  Table owns_;  // [run][rank]
 };
 
 void InOutEncoding::EncodeRun() {
-  const size_t ranks = static_cast<size_t>(machine().ranks), edges = machine().edges.size();
-  Run run{NewTable(steps(), edges), NewTable(steps(), edges), NewTable(1, ranks)[0]};
+  const size_t ranks = static_cast<size_t>(machine().ranks);
+  const Run& run = runs().emplace_back(NewRun());
+  const std::vector<z3::expr>& owns = owns_.emplace_back(NewTable(1, ranks)[0]);
   std::vector<char> seen(ranks, 0);
   z3::expr_vector owners = None();
   for (int32_t r = 0; r < machine().ranks; ++r) {
     if (seen[r] != 0) {
-      Add(!run.owns[r]);
+      Add(!owns[r]);
       continue;
     }
-    owners.push_back(run.owns[r]);
+    owners.push_back(owns[r]);
     // Runs are alike: owners do not decrease.
-    if (!runs_.empty()) {
+    if (owns_.size() > 1) {
       z3::expr_vector before = None();
-      for (int32_t q = 0; q <= r; ++q) before.push_back(runs_.back().owns[q]);
-      Add(z3::implies(run.owns[r], z3::mk_or(before)));
+      for (int32_t q = 0; q <= r; ++q) before.push_back(owns_.end()[-2][q]);
+      Add(z3::implies(owns[r], z3::mk_or(before)));
     }
-    for (const Image& image : images_) seen[image.rank[r]] = 1;
+    for (const Image& image : images()) seen[image.rank[r]] = 1;
   }
   Add(z3::mk_or(owners));
   Add(z3::atmost(owners, 1));
   const Table gone = NewTable(steps() + 1, ranks);
   EncodeUp(run, gone);
   EncodeDown(run, gone);
-  runs_.push_back(std::move(run));
 }
 
 void InOutEncoding::EncodeUp(const Run& run, const Table& gone) {
   for (int32_t r = 0; r < machine().ranks; ++r) {
     const size_t rank = static_cast<size_t>(r);
-    const z3::expr& owns = run.owns[rank];
+    const z3::expr& owns = owns_.back()[rank];
     Add(!gone[0][rank]);
     z3::expr_vector all = None();
     for (int32_t s = 0; s < steps(); ++s) {
@@ -105,7 +83,7 @@ void InOutEncoding::EncodeUp(const Run& run, const Table& gone) {
       now.push_back(owns);
       Add(!gone[s][rank] || gone[s + 1][rank]);
       for (int32_t e : machine().out[r]) {
-        const z3::expr& up = run.up[s][e];
+        const z3::expr& up = run.adds[s][e];
         Add(!owns || !up);
         Add(!up || gone[s + 1][rank]);
         now.push_back(up);
@@ -113,8 +91,8 @@ void InOutEncoding::EncodeUp(const Run& run, const Table& gone) {
       }
       Add(z3::implies(gone[s + 1][rank], z3::mk_or(now)));
       for (int32_t e : machine().in[r]) {
-        Add(!run.up[s][e] || !gone[s][rank]);
-        Add(!run.up[s][e] || !gone[s + 1][rank] || owns);
+        Add(!run.adds[s][e] || !gone[s][rank]);
+        Add(!run.adds[s][e] || !gone[s + 1][rank] || owns);
       }
     }
     Add(z3::atmost(all, 1));
@@ -131,35 +109,19 @@ void InOutEncoding::EncodeDown(const Run& run, const Table& gone) {
     Add(here[steps()][rank]);
     z3::expr_vector all = None();
     for (int32_t s = 0; s < steps(); ++s) {
-      for (int32_t e : machine().out[r]) Add(!run.down[s][e] || here[s][rank]);
+      for (int32_t e : machine().out[r]) Add(!run.copies[s][e] || here[s][rank]);
       z3::expr_vector sources = None();
       sources.push_back(here[s][rank]);
-      sources.push_back(run.owns[rank] && gone[s + 1][rank]);
+      sources.push_back(owns_.back()[rank] && gone[s + 1][rank]);
       for (int32_t e : machine().in[r]) {
-        Add(!run.owns[rank] || !run.down[s][e]);
-        sources.push_back(run.down[s][e]);
-        all.push_back(run.down[s][e]);
+        Add(!owns_.back()[rank] || !run.copies[s][e]);
+        sources.push_back(run.copies[s][e]);
+        all.push_back(run.copies[s][e]);
       }
       Add(z3::implies(here[s + 1][rank], z3::mk_or(sources)));
     }
     Add(z3::atmost(all, 1));
   }
-}
-
-std::vector<Send> InOutEncoding::Decode() const {
-  std::vector<Send> sends;
-  for (int32_t s = 0; s < steps(); ++s)
-    for (size_t i = 0; i < runs_.size(); ++i)
-      for (size_t e = 0; e < machine().edges.size(); ++e)
-        for (const bool adds : {true, false}) {
-          if (!IsTrue((adds ? runs_[i].up : runs_[i].down)[s][e])) continue;
-          for (size_t g = 0; g < images_.size(); ++g)
-            sends.push_back({.chunk = static_cast<int32_t>(i * images_.size() + g),
-                             .edge = images_[g].edge[e],
-                             .step = s,
-                             .adds = adds});
-        }
-  return sends;
 }
 
 }  // namespace

@@ -234,33 +234,28 @@ std::vector<int32_t> DistancesTo(const Machine& machine, const std::vector<int32
   return Distances(machine, ranks, false);
 }
 
-std::vector<std::vector<int32_t>> ClassesOf(const CopyProblem& problem) {
-  std::vector<std::vector<int32_t>> classes;
-  std::map<std::pair<std::vector<int32_t>, std::vector<int32_t>>, size_t> number;
-  for (int32_t c = 0; c < problem.chunks; ++c) {
-    if (problem.needers[c].empty()) continue;
-    const auto [at, added] = number.try_emplace({problem.holders[c], problem.needers[c]}, classes.size());
-    if (added) classes.emplace_back();
-    classes[at->second].push_back(c);
+Ends Moved(const Image& image, Ends ends) {
+  for (std::vector<int32_t>* ranks : {&ends.holders, &ends.needers}) {
+    for (int32_t& r : *ranks) r = image.rank[r];
+    std::sort(ranks->begin(), ranks->end());
   }
+  return ends;
+}
+
+std::map<Ends, std::vector<int32_t>> ClassesOf(const CopyProblem& problem) {
+  std::map<Ends, std::vector<int32_t>> classes;
+  for (int32_t c = 0; c < problem.chunks; ++c)
+    if (!problem.needers[c].empty()) classes[{problem.holders[c], problem.needers[c]}].push_back(c);
   return classes;
 }
 
-std::vector<int32_t> Moved(const Image& image, std::vector<int32_t> ranks) {
-  for (int32_t& r : ranks) r = image.rank[r];
-  std::sort(ranks.begin(), ranks.end());
-  return ranks;
-}
-
 std::vector<Image> ImagesThatKeep(const std::vector<Image>& images, const CopyProblem& problem) {
-  std::map<std::pair<std::vector<int32_t>, std::vector<int32_t>>, size_t> sizes;
-  for (const std::vector<int32_t>& chunks : ClassesOf(problem))
-    sizes[{problem.holders[chunks[0]], problem.needers[chunks[0]]}] = chunks.size();
+  const std::map<Ends, std::vector<int32_t>> classes = ClassesOf(problem);
   std::vector<Image> kept;
   for (const Image& image : images) {
-    const bool keeps = std::all_of(sizes.begin(), sizes.end(), [&](const auto& one) {
-      const auto at = sizes.find({Moved(image, one.first.first), Moved(image, one.first.second)});
-      return at != sizes.end() && at->second == one.second;
+    const bool keeps = std::all_of(classes.begin(), classes.end(), [&](const auto& one) {
+      const auto at = classes.find(Moved(image, one.first));
+      return at != classes.end() && at->second.size() == one.second.size();
     });
     if (keeps) kept.push_back(image);
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -67,14 +68,15 @@ inline constexpr int32_t kFar = 1 << 20;
 std::vector<int32_t> DistancesFrom(const Machine& machine, const std::vector<int32_t>& ranks);
 std::vector<int32_t> DistancesTo(const Machine& machine, const std::vector<int32_t>& ranks);
 
-// Chunks that have the same holders and needers are interchangeable: classes in order of their first, without
-// those that nobody needs.
-std::vector<std::vector<int32_t>> ClassesOf(const CopyProblem& problem);
-
-// The sorted images of some ranks.
-std::vector<int32_t> Moved(const Image& image, std::vector<int32_t> ranks);
-// Those of a group's elements that take every class to one of as many chunks: a group again. Requires:
-// holders and needers sorted.
+// The ranks that hold a chunk and those that need it, each sorted.
+struct Ends {
+  std::vector<int32_t> holders, needers;
+  auto operator<=>(const Ends&) const = default;
+};
+Ends Moved(const Image& image, Ends ends);
+// Chunks of the same ends are interchangeable: classes of them, without those that nobody needs.
+std::map<Ends, std::vector<int32_t>> ClassesOf(const CopyProblem& problem);
+// Those of a group's elements that take every class to one of as many chunks: a group again.
 std::vector<Image> ImagesThatKeep(const std::vector<Image>& images, const CopyProblem& problem);
 
 }  // namespace xccl::smt

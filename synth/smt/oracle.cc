@@ -294,12 +294,7 @@ std::string Oracle::Conflict(const Question& question) {
                                       static_cast<int32_t>(question.rounds), false, true);
   const StatusOr<Answer> answer = named.Ask(LimitsOf(kWork));
   if (!answer.ok() || answer->verdict != Verdict::kInfeasible) return "";
-  Core core = named.LastCore();
-  constexpr std::string_view kNeeds = "needs of rank";
-  if (form_ == Form::kGather)
-    for (std::string& name : core)
-      if (name.starts_with(kNeeds)) name.replace(0, kNeeds.size(), "sends of rank");
-  return Summary(core);
+  return Summary(answer->core);
 }
 
 }  // namespace xccl::smt

@@ -217,17 +217,14 @@ PriceResult SolvePrices(const Machine& machine, const std::vector<Image>& images
 RoundsBound PriceCopies(const Machine& machine, const CopyProblem& problem, const std::vector<Image>& images,
                         const PriceOptions& options) {
   std::vector<ChunkOrbit> orbits;
-  std::map<std::pair<std::vector<int32_t>, std::vector<int32_t>>, size_t> known;
+  std::map<Ends, size_t> known;
   int64_t work = 0;
-  for (const std::vector<int32_t>& chunks : ClassesOf(problem)) {
-    const auto& holders = problem.holders[chunks[0]];
-    const auto& needers = problem.needers[chunks[0]];
-    if (needers.size() > kMostNeeders) return {};
-    work += std::llround(std::pow(3, needers.size())) * options.steps *
+  for (const auto& [ends, chunks] : ClassesOf(problem)) {
+    if (ends.needers.size() > kMostNeeders) return {};
+    work += std::llround(std::pow(3, ends.needers.size())) * options.steps *
             static_cast<int64_t>(machine.edges.size() + static_cast<size_t>(machine.ranks));
-    for (const Image& image : images)
-      known.try_emplace({Moved(image, holders), Moved(image, needers)}, orbits.size());
-    const size_t orbit = known.at({holders, needers});
+    for (const Image& image : images) known.try_emplace(Moved(image, ends), orbits.size());
+    const size_t orbit = known.at(ends);
     if (orbit == orbits.size()) orbits.push_back({chunks[0], 0});
     orbits[orbit].chunks += static_cast<int64_t>(chunks.size());
   }

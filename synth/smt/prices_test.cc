@@ -143,8 +143,9 @@ TEST(SmtPrices, SymmetricSchedulesAreSchedules) {
 TEST(SmtEncoding, NamesWhatCannotBeHadTogether) {
   const Case one(testing::MakeRing(4), CollectiveKind::kAllgather, 2);
   SolverQuestion question = CopyQuestion(one.machine, one.problem(), one.images, 2, 2, false, true);
-  ASSERT_EQ(question.Ask(kPlenty)->verdict, Verdict::kInfeasible);
-  const std::string conflict = Summary(question.LastCore());
+  const StatusOr<Answer> answer = question.Ask(kPlenty);
+  ASSERT_EQ(answer->verdict, Verdict::kInfeasible);
+  const std::string conflict = Summary(answer->core);
   EXPECT_EQ(conflict, "load of 1->2, 3->2; needs of rank 2");
 }
 

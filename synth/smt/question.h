@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,17 +25,23 @@ struct SolveLimits {
   bool IsOver() const { return deadline() || (stopped && stopped()); }
 };
 
+// Families of constraints, and the links and ranks they are about, that cannot be had together.
+using Core = std::vector<std::string>;  // sorted, each once
+// "load of 0->4, 1->5 and 2 more, needs of rank 4, rounds"
+std::string Summary(const Core& core);
+
 struct Answer {
   Verdict verdict = Verdict::kStopped;
   std::vector<Send> sends;  // where feasible, steps in order; may hold some that nobody needs
   int64_t work = 0;
+  Core core = {};  // where infeasible, of a question that names its constraints
 };
 
-// What in a question cannot be had together, when it was asked to say: families of constraints and the
-// links and ranks they are about.
-using Core = std::vector<std::string>;  // sorted, each once
-// "load of 0->4, 1->5 and 2 more, needs of rank 4, rounds"
-std::string Summary(const Core& core);
+// All sends together cost at most so much, at these prices for an edge in a step.
+struct Budget {
+  const EdgePrices& prices;
+  int64_t most;
+};
 
 class StepEncoding;  // step_encoding.h
 
@@ -47,15 +54,9 @@ class SolverQuestion {
 
   // May be asked again with more work: what was learned is kept. Without memory or threads the question is
   // undecided, and has used up what it was given. Errors: kBug with the solver's text for any other failure.
-  StatusOr<Answer> Ask(const SolveLimits& limits);
-  // The same, where all sends together cost at most so much at these prices for an edge in a step.
-  StatusOr<Answer> AskBelow(const EdgePrices& prices, int64_t most, const SolveLimits& limits);
-  // Of the last infeasible answer. Requires: a question that names its constraints.
-  Core LastCore() const;
+  StatusOr<Answer> Ask(const SolveLimits& limits, const std::optional<Budget>& budget = {});
 
  private:
-  StatusOr<Answer> Try(const SolveLimits& limits, const std::function<Answer(StepEncoding&)>& ask);
-
   Status failure_;  // of making the encoding; it is absent then
   std::unique_ptr<StepEncoding> encoding_;
 };

@@ -97,9 +97,10 @@ void StepEncoding::Add(const z3::expr& what, const std::string& name) {
 
 // The constraint holds where its name is assumed, as it is in every question.
 void StepEncoding::Assume(const z3::expr& what, const std::string& name) {
-  const auto [at, added] = names_.try_emplace(name, names_.size());
-  if (added) guards_.push_back(NewBool());
-  solver_.add(z3::implies(guards_[at->second], what));
+  size_t known = 0;
+  while (known < guards_.size() && guards_[known].first != name) ++known;
+  if (known == guards_.size()) guards_.emplace_back(name, NewBool());
+  solver_.add(z3::implies(guards_[known].second, what));
 }
 
 void StepEncoding::AddRoundsAndLoads(int32_t rounds, const std::vector<Image>& alike, bool translated) {
@@ -156,30 +157,28 @@ void StepEncoding::AddLoad(size_t capacity, const std::vector<int32_t>& edges, i
       "load of " + machine_.capacities[capacity].name);
 }
 
-Answer StepEncoding::Ask(const SolveLimits& limits) {
-  z3::expr_vector assumed = None();
-  for (const z3::expr& guard : guards_) assumed.push_back(guard);
-  return Check(assumed, limits);
-}
-
-Answer StepEncoding::AskBelow(const EdgePrices& prices, int64_t most, const SolveLimits& limits) {
-  if (most < 0) return {.verdict = Verdict::kInfeasible, .sends = {}, .work = 1};
-  z3::expr_vector terms = None(), assumed = None();
+// A name for: all sends together keep to the budget.
+z3::expr StepEncoding::Within(const Budget& budget) {
+  z3::expr_vector terms = None();
   std::vector<int> weights;
   for (int32_t s = 0; s < steps_; ++s)
     for (size_t e = 0; e < machine_.edges.size(); ++e) {
-      if (prices[s][e] == 0) continue;
+      if (budget.prices[s][e] == 0) continue;
       AddSent(static_cast<int32_t>(e), s, terms);
-      weights.resize(terms.size(), static_cast<int>(prices[s][e]));
+      weights.resize(terms.size(), static_cast<int>(budget.prices[s][e]));
     }
-  assumed.push_back(NewBool());
+  const z3::expr guard = NewBool();
   if (!terms.empty())
-    solver_.add(z3::implies(assumed[0], z3::pble(terms, weights.data(), static_cast<int>(most))));
-  return Check(assumed, limits);
+    solver_.add(z3::implies(guard, z3::pble(terms, weights.data(), static_cast<int>(budget.most))));
+  return guard;
 }
 
 // What Z3 reports after giving up may be less than what it was given: then it did use it up.
-Answer StepEncoding::Check(const z3::expr_vector& assumed, const SolveLimits& limits) {
+Answer StepEncoding::Ask(const SolveLimits& limits, const std::optional<Budget>& budget) {
+  if (budget && budget->most < 0) return {.verdict = Verdict::kInfeasible, .sends = {}, .work = 1};
+  z3::expr_vector assumed = None();
+  for (const auto& [name, guard] : guards_) assumed.push_back(guard);
+  if (budget) assumed.push_back(Within(*budget));
   solver_.set(ParametersOf(context_, limits));
   const int64_t before = Spent(solver_);
   z3::check_result result = z3::unknown;
@@ -198,17 +197,47 @@ Answer StepEncoding::Check(const z3::expr_vector& assumed, const SolveLimits& li
     answer.sends = Decode();
   } else if (result == z3::unsat) {
     answer.verdict = Verdict::kInfeasible;
-    if (options_.named) TakeCore();
+    for (const z3::expr& one : solver_.unsat_core())
+      for (const auto& [name, guard] : guards_)
+        if (z3::eq(one, guard)) answer.core.push_back(name);
+    std::sort(answer.core.begin(), answer.core.end());
   }
   return answer;
 }
 
-void StepEncoding::TakeCore() {
-  core_.clear();
-  for (const z3::expr& guard : solver_.unsat_core())
-    for (const auto& [name, index] : names_)
-      if (z3::eq(guard, guards_[index])) core_.push_back(name);
-  std::sort(core_.begin(), core_.end());
+SumsInRuns::Table SumsInRuns::NewTable(int32_t steps, size_t width, bool unmade) {
+  Table table(static_cast<size_t>(steps));
+  for (std::vector<z3::expr>& row : table)
+    while (row.size() < width) row.push_back(unmade ? Unmade() : NewBool());
+  return table;
+}
+
+SumsInRuns::Run SumsInRuns::NewRun(bool unmade) {
+  const size_t edges = machine().edges.size();
+  return {NewTable(steps(), edges, unmade), NewTable(steps(), edges, unmade)};
+}
+
+void SumsInRuns::AddSent(int32_t edge, int32_t step, z3::expr_vector& sent) {
+  for (const Run& run : runs_) {
+    sent.push_back(run.adds[step][edge]);
+    sent.push_back(run.copies[step][edge]);
+  }
+}
+
+std::vector<Send> SumsInRuns::Decode() const {
+  std::vector<Send> sends;
+  for (int32_t s = 0; s < steps(); ++s)
+    for (size_t i = 0; i < runs_.size(); ++i)
+      for (size_t e = 0; e < machine().edges.size(); ++e)
+        for (const bool adds : {true, false}) {
+          if (!IsTrue((adds ? runs_[i].adds : runs_[i].copies)[s][e])) continue;
+          for (size_t g = 0; g < images_.size(); ++g)
+            sends.push_back({.chunk = static_cast<int32_t>(i * images_.size() + g),
+                             .edge = images_[g].edge[e],
+                             .step = s,
+                             .adds = adds});
+        }
+  return sends;
 }
 
 SolverQuestion::SolverQuestion(const std::function<std::unique_ptr<StepEncoding>()>& make) {
@@ -223,28 +252,17 @@ SolverQuestion::SolverQuestion(const std::function<std::unique_ptr<StepEncoding>
 SolverQuestion::SolverQuestion(SolverQuestion&&) noexcept = default;
 SolverQuestion::~SolverQuestion() = default;
 
-StatusOr<Answer> SolverQuestion::Try(const SolveLimits& limits,
-                                     const std::function<Answer(StepEncoding&)>& ask) {
+StatusOr<Answer> SolverQuestion::Ask(const SolveLimits& limits, const std::optional<Budget>& budget) {
   Status failure = failure_;
   last_failure = Z3_OK;
   try {
-    if (encoding_ != nullptr) return ask(*encoding_);
+    if (encoding_ != nullptr) return encoding_->Ask(limits, budget);
   } catch (const std::exception& error) {
     failure = FailureOf(error);
   }
   if (failure.code() != StatusCode::kSystem) return failure;
   return Answer{.verdict = Verdict::kStopped, .sends = {}, .work = limits.work};
 }
-
-StatusOr<Answer> SolverQuestion::Ask(const SolveLimits& limits) {
-  return Try(limits, [&](StepEncoding& encoding) { return encoding.Ask(limits); });
-}
-
-StatusOr<Answer> SolverQuestion::AskBelow(const EdgePrices& prices, int64_t most, const SolveLimits& limits) {
-  return Try(limits, [&](StepEncoding& encoding) { return encoding.AskBelow(prices, most, limits); });
-}
-
-Core SolverQuestion::LastCore() const { return encoding_->LastCore(); }
 
 std::string Summary(const Core& core) {
   constexpr size_t kShown = 4;

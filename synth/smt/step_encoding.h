@@ -17,9 +17,9 @@
 #include <z3++.h>
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -49,9 +49,7 @@ class StepEncoding {
   StepEncoding(const StepEncoding&) = delete;
   StepEncoding& operator=(const StepEncoding&) = delete;
 
-  Answer Ask(const SolveLimits& limits);
-  Answer AskBelow(const EdgePrices& prices, int64_t most, const SolveLimits& limits);
-  const Core& LastCore() const { return core_; }
+  Answer Ask(const SolveLimits& limits, const std::optional<Budget>& budget);
 
  protected:
   // All sends, steps in order. Requires: the last answer is feasible.
@@ -63,21 +61,20 @@ class StepEncoding {
   int32_t steps() const { return steps_; }
   z3::expr_vector None() { return z3::expr_vector(context_); }
   z3::expr Constant(bool value) { return context_.bool_val(value); }
+  z3::expr Unmade() { return z3::expr(context_); }  // a variable that is made later, if at all
   z3::expr NewBool() { return context_.bool_const(std::to_string(++variables_).c_str()); }
   void Add(const z3::expr& what, const std::string& name = "");
   // The families above. `alike`: machine images that the sends are kept by; of capacities that they take to
   // each other one is enough. `translated`: sent(e,s) stands for its images too, other chunks over other
   // edges.
   void AddRoundsAndLoads(int32_t rounds, const std::vector<Image>& alike, bool translated);
-  bool IsTrue(const std::optional<z3::expr>& variable) const {
-    return variable && model_->eval(*variable, true).is_true();
-  }
+  // Requires: the last answer is feasible.
+  bool IsTrue(const z3::expr& variable) const { return model_->eval(variable, true).is_true(); }
 
  private:
   void Assume(const z3::expr& what, const std::string& name);
   void AddLoad(size_t capacity, const std::vector<int32_t>& edges, int32_t step);
-  Answer Check(const z3::expr_vector& assumed, const SolveLimits& limits);
-  void TakeCore();
+  z3::expr Within(const Budget& budget);
 
   const Machine& machine_;
   const int32_t steps_;
@@ -85,11 +82,37 @@ class StepEncoding {
   Context context_;
   z3::solver solver_;
   std::optional<z3::model> model_;
-  std::vector<z3::expr_vector> longer_;  // of a step
-  std::map<std::string, size_t> names_;
-  std::vector<z3::expr> guards_;  // by name
-  Core core_;
+  std::vector<z3::expr_vector> longer_;                   // of a step
+  std::vector<std::pair<std::string, z3::expr>> guards_;  // with their names
   int64_t variables_ = 0;
+};
+
+// Sums. Chunks come in runs of one for each image, each the image of the first, which alone has variables:
+//
+//   adds(c, e, s)     what the tail of e holds of chunk c is added to what its head holds, in step s
+//   copies(c, e, s)   it takes the place of what its head holds
+class SumsInRuns : public StepEncoding {
+ public:
+  SumsInRuns(const Machine& machine, const std::vector<Image>& images, int32_t steps, Options options)
+      : StepEncoding(machine, steps, options), images_(images) {}
+
+ protected:
+  using Table = std::vector<std::vector<z3::expr>>;
+  struct Run {
+    Table adds, copies;  // [step][edge]
+  };
+  // unmade: variables are made when they are first used, in which order Z3 has them too.
+  Table NewTable(int32_t steps, size_t width, bool unmade = false);
+  Run NewRun(bool unmade = false);
+  const std::vector<Image>& images() const { return images_; }
+  std::vector<Run>& runs() { return runs_; }
+  void AddSent(int32_t edge, int32_t step, z3::expr_vector& sent) override;
+
+ private:
+  std::vector<Send> Decode() const override;
+
+  const std::vector<Image>& images_;
+  std::vector<Run> runs_;
 };
 
 }  // namespace xccl::smt

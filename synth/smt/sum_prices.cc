@@ -50,7 +50,9 @@ class SumPatterns {
       // The first answer matters; what is cheaper still is looked for in leaps, as long as that is quick.
       const bool first = best.pattern.empty();
       const int64_t most = first ? asked - 1 : best.cost - 1 - best.cost / 16;
-      StatusOr<Answer> answer = Ask(prices, most, first ? limits_.work - work_ : kQuick);
+      const SolveLimits limits{first ? limits_.work - work_ : kQuick, limits_.deadline, limits_.stopped};
+      StatusOr<Answer> answer = question_.Ask(limits, Budget{prices, most});
+      if (answer.ok()) work_ += answer->work;
       if (!answer.ok() || (first && answer->verdict == Verdict::kStopped))
         return {.pattern = {}, .cost = 0, .proved = false, .stopped = true};
       if (answer->verdict == Verdict::kInfeasible && first) {
@@ -67,12 +69,6 @@ class SumPatterns {
   }
 
  private:
-  StatusOr<Answer> Ask(const EdgePrices& prices, int64_t most, int64_t work) {
-    StatusOr<Answer> answer = question_.AskBelow(prices, most, {work, limits_.deadline, limits_.stopped});
-    if (answer.ok()) work_ += answer->work;
-    return answer;
-  }
-
   // All to one rank in the first steps, and back to all in the others: the cheapest, if it is below.
   Priced InAndOut(const EdgePrices& prices, int64_t below) const {
     Priced best{.pattern = {}, .cost = below, .proved = false, .stopped = false};

@@ -1,7 +1,5 @@
-// Variables, beside those of every encoding (step_encoding.h):
+// Variables, beside those of every encoding of sums (step_encoding.h):
 //
-//   adds(c, e, s)     what the tail of e holds of chunk c is added to what its head holds, in step s
-//   copies(c, e, s)   it takes the place of what its head holds
 //   has(c, r, q, s)   what rank r holds of chunk c when step s begins contains contribution q
 //
 // Families, where sent(e,s) is adds or copies, t the tail of e and h its head:
@@ -63,54 +61,44 @@ int64_t SumSize(const Machine& machine, const SumProblem& problem, int32_t steps
 
 namespace {
 
-class SumEncoding final : public StepEncoding {
+class SumEncoding final : public SumsInRuns {
  public:
   SumEncoding(const Machine& machine, const SumProblem& problem, const std::vector<Image>& images,
               int32_t steps, std::optional<int32_t> rounds)
-      : StepEncoding(machine, steps, {}), problem_(problem), images_(images) {
+      : SumsInRuns(machine, images, steps, {}), problem_(problem) {
     for (size_t c = 0; c * images.size() < problem.chunks.size(); ++c) EncodeChunk(c);
     if (rounds) AddRoundsAndLoads(*rounds, images, true);
   }
 
  private:
-  struct ChunkVars {
-    std::vector<std::vector<std::optional<z3::expr>>> adds, copies;  // [step][edge]
-    std::vector<std::vector<std::optional<z3::expr>>> has;           // [step][rank × contributions + its]
-  };
-
   void EncodeChunk(size_t chunk);
   void EncodeArrival(size_t chunk, int32_t rank, int32_t step);
   void EncodeWaste(size_t chunk);
-  std::vector<Send> Decode() const override;
+  // One term for both kinds of a send: Z3 then proves prices of sums several times as fast.
   void AddSent(int32_t edge, int32_t step, z3::expr_vector& sent) override {
-    for (size_t c = 0; c < vars_.size(); ++c) sent.push_back(Sent(c, edge, step));
+    for (size_t c = 0; c < runs().size(); ++c) sent.push_back(Sent(c, edge, step));
   }
   // Held before any step: known; later a variable.
   z3::expr Has(size_t c, int32_t r, int32_t q, int32_t s) {
     if (s == 0) return Constant((problem_.chunks[c].before[r] >> q & 1) != 0);
-    return Made(vars_[c].has[s][r * problem_.chunks[c].contributions + q]);
+    return Made(has_[s - 1][r * problem_.chunks[c].contributions + q]);
   }
-  z3::expr Adds(size_t c, int32_t e, int32_t s) { return Made(vars_[c].adds[s][e]); }
-  z3::expr Copies(size_t c, int32_t e, int32_t s) { return Made(vars_[c].copies[s][e]); }
+  z3::expr Made(z3::expr& variable) {
+    if (static_cast<Z3_ast>(variable) == nullptr) variable = NewBool();
+    return variable;
+  }
+  z3::expr Adds(size_t c, int32_t e, int32_t s) { return Made(runs()[c].adds[s][e]); }
+  z3::expr Copies(size_t c, int32_t e, int32_t s) { return Made(runs()[c].copies[s][e]); }
   z3::expr Sent(size_t c, int32_t e, int32_t s) { return Adds(c, e, s) || Copies(c, e, s); }
-  z3::expr Made(std::optional<z3::expr>& variable) {
-    if (!variable) variable = NewBool();
-    return *variable;
-  }
 
   const SumProblem& problem_;
-  const std::vector<Image>& images_;
-  std::vector<ChunkVars> vars_;
+  Table has_;  // of the last chunk: [step - 1][rank × contributions + its]
 };
 
 void SumEncoding::EncodeChunk(size_t c) {
-  ChunkVars& vars = vars_.emplace_back();
   const SumProblem::Chunk& chunk = problem_.chunks[c];
-  const auto table = [](int32_t steps, size_t width) {
-    return std::vector(static_cast<size_t>(steps), std::vector<std::optional<z3::expr>>(width));
-  };
-  vars.adds = vars.copies = table(steps(), machine().edges.size());
-  vars.has = table(steps() + 1, static_cast<size_t>(machine().ranks * chunk.contributions));
+  runs().push_back(NewRun(true));
+  has_ = NewTable(steps(), static_cast<size_t>(machine().ranks * chunk.contributions), true);
   for (int32_t s = 0; s < steps(); ++s)
     for (int32_t r = 0; r < machine().ranks; ++r) EncodeArrival(c, r, s);
   EncodeWaste(c);
@@ -198,22 +186,6 @@ void SumEncoding::EncodeWaste(size_t c) {
     Add(z3::mk_or(out));
   }
   Add(z3::atleast(sends, static_cast<unsigned>(2 * (machine().ranks - 1))));
-}
-
-std::vector<Send> SumEncoding::Decode() const {
-  std::vector<Send> sends;
-  for (int32_t s = 0; s < steps(); ++s)
-    for (size_t c = 0; c < vars_.size(); ++c)
-      for (size_t e = 0; e < machine().edges.size(); ++e)
-        for (const bool adds : {true, false}) {
-          if (!IsTrue((adds ? vars_[c].adds : vars_[c].copies)[s][e])) continue;
-          for (size_t g = 0; g < images_.size(); ++g)
-            sends.push_back({.chunk = static_cast<int32_t>(c * images_.size() + g),
-                             .edge = images_[g].edge[e],
-                             .step = s,
-                             .adds = adds});
-        }
-  return sends;
 }
 
 }  // namespace

@@ -7,13 +7,11 @@
 #include <limits>
 #include <vector>
 
-#include "base/status.h"
 #include "synth/smt/instance.h"
 #include "synth/smt/prices.h"
 
 namespace xccl::smt {
 
-// Edges of one pair of ranks count as the cheapest of them.
 class TreeSearch {
  public:
   using Cost = int64_t;
@@ -23,10 +21,11 @@ class TreeSearch {
 
   // price[step][edge]. Returns the cost of the cheapest tree, kInfinite where there is none. Requires: at
   // most 20 needers, none of which is a holder.
-  Cost Search(const std::vector<std::vector<Cost>>& price, const std::vector<int32_t>& holders,
+  Cost Search(const EdgePrices& price, const std::vector<int32_t>& holders,
               const std::vector<int32_t>& needers) {
     price_ = &price;
-    holders_ = &holders;
+    start_.clear();
+    for (const int32_t r : holders) start_.push_back({.rank = r});
     bit_.assign(static_cast<size_t>(machine_.ranks), 0);
     for (size_t i = 0; i < needers.size(); ++i) bit_[needers[i]] = 1u << i;
     all_ = (1u << needers.size()) - 1;
@@ -37,100 +36,73 @@ class TreeSearch {
       best_[steps_][r][0] = best_[steps_][r][bit_[r]] = 0;
     }
     for (int32_t s = steps_ - 1; s >= 0; --s)
-      for (int32_t r = 0; r < machine_.ranks; ++r) {
-        best_[s][r] = best_[s + 1][r];
-        for (const Hop& hop : HopsOf(s, r)) JoinOver(s, hop, best_[s][r]);
-      }
-    start_.assign(1, best_[0][holders[0]]);
-    for (size_t h = 1; h < holders.size(); ++h) {
-      start_.push_back(start_.back());
-      Join(best_[0][holders[h]], 0, start_.back());
-    }
-    return start_.back()[all_];
+      for (int32_t r = 0; r < machine_.ranks; ++r) best_[s][r] = Joined(BranchesOf(s, r)).back();
+    return Joined(start_).back()[all_];
   }
 
   // The tree itself, one of the cheapest. Requires: the last Search found one.
   Pattern Tree() const {
     Pattern sends;
-    uint32_t left = all_;
-    for (size_t h = holders_->size(); h-- > 0;) {
-      const std::vector<Cost>& own = best_[0][(*holders_)[h]];
-      const uint32_t part = h == 0 ? left : PartOf(start_[h - 1], own, 0, start_[h], left);
-      left &= ~part;
-      Unfold(0, (*holders_)[h], part, sends);
-    }
+    Unfold(start_, all_, sends);
     return sends;
   }
 
  private:
-  struct Hop {
-    int32_t edge = 0, to = 0;
+  // A rank that has the chunk when a step begins, and the edge, in the step before, that it came over.
+  struct Branch {
+    int32_t rank = 0, step = 0;
+    int32_t edge = -1;  // none: it was there
     Cost price = 0;
   };
-  // The cheapest edge to every neighbour.
-  std::vector<Hop> HopsOf(int32_t step, int32_t rank) const {
-    std::vector<Hop> hops;
-    for (int32_t e : machine_.out[rank]) {
-      const Cost price = (*price_)[step][e];
-      const int32_t to = machine_.edges[e].to;
-      if (!hops.empty() && hops.back().to == to) {
-        if (price < hops.back().price) hops.back() = {e, to, price};
-      } else {
-        hops.push_back({e, to, price});
+  // Where the chunk may be a step later: here, and at every neighbour.
+  std::vector<Branch> BranchesOf(int32_t step, int32_t rank) const {
+    std::vector<Branch> branches = {{.rank = rank, .step = step + 1}};
+    for (int32_t e : machine_.out[rank])
+      if ((*price_)[step][e] < kInfinite)
+        branches.push_back({machine_.edges[e].to, step + 1, e, (*price_)[step][e]});
+    return branches;
+  }
+  // The least cost for every set of needers, by the first branch alone, the first two and so on. Each serves
+  // a part of the set: into[T] = min(into[T], into[T without P] + price + from[P]) for all parts P of T.
+  std::vector<std::vector<Cost>> Joined(const std::vector<Branch>& branches) const {
+    std::vector<std::vector<Cost>> stages = {From(branches[0])};
+    for (size_t i = 1; i < branches.size(); ++i) {
+      std::vector<Cost> into = stages.back();
+      const std::vector<Cost>& from = From(branches[i]);
+      for (uint32_t set = all_; set > 0; --set)
+        for (uint32_t part = set; part > 0; part = (part - 1) & set)
+          into[set] = std::min(into[set], into[set & ~part] + branches[i].price + from[part]);
+      stages.push_back(std::move(into));
+    }
+    return stages;
+  }
+  const std::vector<Cost>& From(const Branch& branch) const { return best_[branch.step][branch.rank]; }
+
+  // Appends the sends by which the branches together serve the set.
+  void Unfold(const std::vector<Branch>& branches, uint32_t set, Pattern& sends) const {
+    const std::vector<std::vector<Cost>> stages = Joined(branches);
+    for (size_t i = branches.size(); i-- > 0 && set != 0;) {
+      const Branch& branch = branches[i];
+      uint32_t part = set;  // what this branch serves: all that is left, where it is the first
+      if (i > 0) {
+        if (stages[i][set] == stages[i - 1][set]) continue;
+        while (stages[i - 1][set & ~part] + branch.price + From(branch)[part] != stages[i][set])
+          part = (part - 1) & set;
       }
-    }
-    return hops;
-  }
-  // into[T] = min(into[T], into[T without P] + price + from[P]) for all parts P of T, each used at most once.
-  void Join(const std::vector<Cost>& from, Cost price, std::vector<Cost>& into) const {
-    for (uint32_t set = all_; set > 0; --set) {
-      Cost least = into[set];
-      for (uint32_t part = set; part > 0; part = (part - 1) & set) {
-        const Cost cost = into[set & ~part] + price + from[part];
-        if (cost < least) least = cost;
-      }
-      into[set] = least;
-    }
-  }
-  void JoinOver(int32_t step, const Hop& hop, std::vector<Cost>& into) const {
-    if (hop.price < kInfinite) Join(best_[step + 1][hop.to], hop.price, into);
-  }
-  // Which part of `set` was joined from `from`; 0: none.
-  uint32_t PartOf(const std::vector<Cost>& before, const std::vector<Cost>& from, Cost price,
-                  const std::vector<Cost>& after, uint32_t set) const {
-    if (after[set] == before[set]) return 0;
-    for (uint32_t part = set; part > 0; part = (part - 1) & set)
-      if (before[set & ~part] + price + from[part] == after[set]) return part;
-    return 0;
-  }
-  void Unfold(int32_t step, int32_t rank, uint32_t set, Pattern& sends) const {
-    set &= ~bit_[rank];
-    if (set == 0 || step == steps_) return;
-    const std::vector<Hop> hops = HopsOf(step, rank);
-    std::vector<std::vector<Cost>> stages = {best_[step + 1][rank]};
-    for (const Hop& hop : hops) {
-      stages.push_back(stages.back());
-      JoinOver(step, hop, stages.back());
-    }
-    for (size_t i = hops.size(); i-- > 0;) {
-      if (hops[i].price >= kInfinite) continue;
-      const uint32_t part = PartOf(stages[i], best_[step + 1][hops[i].to], hops[i].price, stages[i + 1], set);
-      if (part == 0) continue;
-      sends.push_back({.edge = hops[i].edge, .step = step});
-      Unfold(step + 1, hops[i].to, part, sends);
       set &= ~part;
+      if (branch.edge >= 0) sends.push_back({.edge = branch.edge, .step = branch.step - 1});
+      const uint32_t beyond = part & ~bit_[branch.rank];
+      if (beyond != 0) Unfold(BranchesOf(branch.step, branch.rank), beyond, sends);
     }
-    Unfold(step + 1, rank, set, sends);
   }
 
   const Machine& machine_;
   const int32_t steps_;
-  const std::vector<std::vector<Cost>>* price_ = nullptr;
-  const std::vector<int32_t>* holders_ = nullptr;
+  const EdgePrices* price_ = nullptr;
+  std::vector<Branch> start_;  // the holders
   std::vector<uint32_t> bit_;  // of a rank that needs
   uint32_t all_ = 0;
   std::vector<std::vector<std::vector<Cost>>> best_;  // [step][rank][needers still to be served]
-  std::vector<std::vector<Cost>> start_;              // after so many holders
 };
 
 }  // namespace xccl::smt
