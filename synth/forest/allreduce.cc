@@ -52,27 +52,17 @@ std::vector<Cable> PairLinks(const Topology& topology) {
 }
 
 AllreduceTree UpAndDown(const SpanningTree& packed, std::span<const Cable> cables, PathTable& paths) {
-  const size_t ranks = packed.parent_edge.size();
-  std::vector<std::vector<int32_t>> children(ranks);
-  for (size_t n = 0; n < ranks; ++n) {
-    if (packed.parent_edge[n] < 0) continue;
-    const Cable& cable = cables[packed.parent_edge[n]];
-    children[(cable.a.index() == n ? cable.b : cable.a).index()].push_back(static_cast<int32_t>(n));
-  }
-  AllreduceTree tree;
-  tree.weight = 1;
-  tree.root = Rank(packed.root);
-  std::vector<int32_t> order = {packed.root};
-  for (size_t i = 0; i < order.size(); ++i) {
-    for (int32_t child : children[order[i]]) {
-      const Cable& cable = cables[packed.parent_edge[child]];
-      const bool child_is_a = cable.a.value == child;
-      const LinkId up[] = {child_is_a ? cable.there : cable.back};
-      const LinkId down[] = {child_is_a ? cable.back : cable.there};
-      tree.up.push_back({Rank(order[i]), Rank(child), paths.Intern(up)});
-      tree.down.push_back({Rank(order[i]), Rank(child), paths.Intern(down)});
-      order.push_back(child);
-    }
+  AllreduceTree tree{.weight = 1, .root = Rank(packed.root), .up = {}, .down = {}};
+  std::vector<bool> reached(packed.edges.size() + 1, false);
+  reached[packed.root] = true;
+  for (int32_t e : packed.edges) {
+    const Cable& cable = cables[e];
+    const bool from_a = reached[cable.a.index()];
+    const Rank parent = from_a ? cable.a : cable.b, child = from_a ? cable.b : cable.a;
+    reached[child.index()] = true;
+    const LinkId up[] = {from_a ? cable.back : cable.there}, down[] = {from_a ? cable.there : cable.back};
+    tree.up.push_back({parent, child, paths.Intern(up)});
+    tree.down.push_back({parent, child, paths.Intern(down)});
   }
   return tree;
 }
@@ -105,8 +95,7 @@ class Planner {
     std::vector<int64_t> load(cables_.size(), 0);
     double ps_per_byte = 0;  // of the busiest cable, if each tree carried the whole buffer
     for (size_t t = 0; t < trees.size(); ++t) {
-      for (int32_t e : trees[t].parent_edge) {
-        if (e < 0) continue;
+      for (int32_t e : trees[t].edges) {
         ++load[e];
         ps_per_byte = std::max(ps_per_byte, static_cast<double>(load[e]) * PsPerByte(e));
       }
@@ -289,7 +278,7 @@ StatusOr<Synthesis> SynthesizeAllreduceTrees(const SynthesisRequest& request, St
   std::string note = fmt::format(
       "{} of {} spanning trees, of depth {} at most; all of them: {:.2f}% of what partitions allow",
       trees.trees.size(), packed->packing.trees.size(), depth,
-      100 * packed->packing.rate / packed->packing.bound());
+      100 * packed->packing.rate / packed->packing.bound);
   return Synthesis{std::move(made.collective), std::move(made.schedule), false, "forest", std::move(note)};
 }
 

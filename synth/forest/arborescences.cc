@@ -16,43 +16,32 @@
 namespace xccl::forest {
 namespace {
 
-class Graph {
- public:
-  Graph(int32_t nodes, std::span<const CapacityArc> arcs)
-      : arcs_(arcs),
-        out_(ByEnd(nodes, [](const CapacityArc& arc) { return arc.from; })),
-        in_(ByEnd(nodes, [](const CapacityArc& arc) { return arc.to; })) {}
-  const CapacityArc& arc(int32_t a) const { return arcs_[a]; }
-  std::span<const int32_t> Out(int32_t node) const { return out_[node]; }
-  std::span<const int32_t> In(int32_t node) const { return in_[node]; }
-  int32_t nodes() const { return static_cast<int32_t>(out_.size()); }
-  int32_t num_arcs() const { return static_cast<int32_t>(arcs_.size()); }
-
- private:
-  template <typename End>
-  Grouped<int32_t> ByEnd(int32_t nodes, End end) const {
-    return GroupItems<int32_t>(static_cast<size_t>(nodes), [&](auto add) {
-      for (int32_t a = 0; a < num_arcs(); ++a) add(end(arcs_[a]), a);
-    });
-  }
-
-  std::span<const CapacityArc> arcs_;
-  Grouped<int32_t> out_, in_;
+struct Graph {
+  int32_t nodes;
+  std::span<const CapacityArc> arcs;
+  Grouped<int32_t> out, in;  // arcs by the node that they leave, and enter
 };
+
+template <typename End>
+Grouped<int32_t> ByEnd(int32_t nodes, std::span<const CapacityArc> arcs, End end) {
+  return GroupItems<int32_t>(static_cast<size_t>(nodes), [&](auto add) {
+    for (size_t a = 0; a < arcs.size(); ++a) add(arcs[a].*end, static_cast<int32_t>(a));
+  });
+}
 
 // Growing with tests and without: a queue of nodes for each tree, taken in turns, level by level.
 class Grower {
  public:
   Grower(const Graph& graph, int32_t root, int32_t k)
-      : graph_(graph), root_(root), trees_(static_cast<size_t>(k)), room_(graph.num_arcs()) {
-    for (int32_t a = 0; a < graph.num_arcs(); ++a) room_[a] = graph.arc(a).capacity;
+      : graph_(graph), root_(root), trees_(static_cast<size_t>(k)) {
+    for (const CapacityArc& arc : graph.arcs) room_.push_back(arc.capacity);
   }
 
   // may_join(tree, arc): is the arc, which has room and leads out of the tree, good for it?
   // joined(tree, node): it was. False: a tree does not reach all nodes.
   template <typename MayJoin, typename Joined>
   bool Grow(MayJoin may_join, Joined joined) {
-    const size_t k = trees_.size(), nodes = static_cast<size_t>(graph_.nodes());
+    const size_t k = trees_.size(), nodes = static_cast<size_t>(graph_.nodes);
     std::vector<bool> in(k * nodes, false);
     std::vector<std::vector<int32_t>> level(k, {root_}), next(k);
     for (size_t t = 0; t < k; ++t) in[t * nodes + static_cast<size_t>(root_)] = true;
@@ -64,8 +53,8 @@ class Grower {
           const size_t t = (turn + i) % k;
           if (i >= level[t].size()) continue;
           ++left;
-          for (int32_t a : graph_.Out(level[t][i])) {
-            const int32_t to = graph_.arc(a).to;
+          for (int32_t a : graph_.out[level[t][i]]) {
+            const int32_t to = graph_.arcs[a].to;
             if (room_[a] == 0 || in[t * nodes + static_cast<size_t>(to)]) continue;
             if (!may_join(static_cast<int32_t>(t), a)) continue;
             --room_[a];
@@ -104,10 +93,10 @@ class LookAhead {
       : graph_(graph),
         grower_(grower),
         all_(k == 64 ? ~uint64_t{0} : (uint64_t{1} << k) - 1),
-        trees_at_(static_cast<size_t>(graph.nodes()), 0),
-        flow_(static_cast<size_t>(graph.num_arcs()), 0),
-        seen_(static_cast<size_t>(graph.nodes()), 0),
-        from_(static_cast<size_t>(graph.nodes())),
+        trees_at_(static_cast<size_t>(graph.nodes), 0),
+        flow_(graph.arcs.size(), 0),
+        seen_(static_cast<size_t>(graph.nodes), 0),
+        from_(static_cast<size_t>(graph.nodes)),
         entry_(static_cast<size_t>(k), -1),
         tree_seen_(static_cast<size_t>(k), 0),
         tree_from_(static_cast<size_t>(k), -1) {
@@ -117,10 +106,10 @@ class LookAhead {
   void Joined(int32_t tree, int32_t node) { trees_at_[node] |= uint64_t{1} << tree; }
 
   bool MayJoin(int32_t tree, int32_t arc) {
-    const int32_t tail = graph_.arc(arc).from, head = graph_.arc(arc).to;
+    const int32_t tail = graph_.arcs[arc].from, head = graph_.arcs[arc].to;
     const uint64_t wanted = all_ & ~trees_at_[head] & ~(uint64_t{1} << tree);
     int64_t room = -1;
-    for (int32_t a : graph_.In(head)) room += grower_.Room(a);
+    for (int32_t a : graph_.in[head]) room += grower_.Room(a);
     if (room < std::popcount(wanted)) return false;
     unused_ = wanted;
     used_ = 0;
@@ -156,10 +145,10 @@ class LookAhead {
         tree_from_[t] = v;
         Visit(entry_[t], {-1, t, false});
       }
-      for (int32_t a : graph_.In(v))
-        if (flow_[a] < grower_.Room(a)) Visit(graph_.arc(a).from, {a, -1, false});
-      for (int32_t a : graph_.Out(v))
-        if (flow_[a] > 0 && a != touched_[0]) Visit(graph_.arc(a).to, {a, -1, true});
+      for (int32_t a : graph_.in[v])
+        if (flow_[a] < grower_.Room(a)) Visit(graph_.arcs[a].from, {a, -1, false});
+      for (int32_t a : graph_.out[v])
+        if (flow_[a] > 0 && a != touched_[0]) Visit(graph_.arcs[a].to, {a, -1, true});
     }
     return false;
   }
@@ -185,11 +174,11 @@ class LookAhead {
         entry_[from.tree] = v;
       } else if (from.undo) {
         --flow_[from.arc];
-        v = graph_.arc(from.arc).from;
+        v = graph_.arcs[from.arc].from;
       } else {
         ++flow_[from.arc];
         touched_.push_back(from.arc);
-        v = graph_.arc(from.arc).to;
+        v = graph_.arcs[from.arc].to;
       }
     }
     return true;
@@ -213,14 +202,15 @@ class LookAhead {
 
 std::optional<std::vector<Arborescence>> PackArborescences(int32_t nodes, int32_t root, int32_t k,
                                                            std::span<const CapacityArc> arcs) {
-  const Graph graph(nodes, arcs);
+  const Graph graph{nodes, arcs, ByEnd(nodes, arcs, &CapacityArc::from),
+                    ByEnd(nodes, arcs, &CapacityArc::to)};
   {
     Grower grower(graph, root, k);
     std::vector<int32_t> given(static_cast<size_t>(k), 0);  // arcs that the root gave
     int64_t spare = -int64_t{k};
-    for (int32_t a : graph.Out(root)) spare += graph.arc(a).capacity;
+    for (int32_t a : graph.out[root]) spare += graph.arcs[a].capacity;
     const auto may_join = [&](int32_t tree, int32_t arc) {
-      if (graph.arc(arc).from != root || given[tree]++ == 0) return true;
+      if (graph.arcs[arc].from != root || given[tree]++ == 0) return true;
       return spare-- > 0;
     };
     if (grower.Grow(may_join, [](int32_t, int32_t) {})) return std::move(grower.trees());

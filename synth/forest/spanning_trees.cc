@@ -14,9 +14,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
+#include <map>
+#include <utility>
 
 #include "base/graph/grouped.h"
+#include "base/graph/union_find.h"
 
 namespace xccl::forest {
 namespace {
@@ -71,29 +73,25 @@ class Packer {
  public:
   // room: trees that each edge may be in.
   Packer(const Adjacency& adjacency, std::span<const CapacityEdge> edges, std::vector<int64_t> room,
-         const std::function<bool()>& stopped, int64_t& work)
+         int32_t trees, std::span<const int32_t> roots, const std::function<bool()>& stopped, int64_t& work)
       : adjacency_(adjacency),
         edges_(edges),
         room_(std::move(room)),
         load_(edges.size(), 0),
         stopped_(stopped),
-        work_(work) {}
-
-  void Start(int32_t trees, std::span<const int32_t> roots) {
+        work_(work) {
     for (int32_t t = 0; t < trees; ++t) {
       trees_.push_back(Balanced(roots[static_cast<size_t>(t) % roots.size()]));
       deepest_ = std::max(deepest_, trees_.back().height[trees_.back().root]);
     }
   }
 
-  enum class Outcome : uint8_t { kFits, kStuck, kStopped };
-
-  Outcome Fit() {
+  // Passes surplus on while there is any. True: no chain exists at any depth.
+  bool IsStuck() {
     while (true) {
       bool full = false;
       for (size_t e = 0; e < edges_.size(); ++e) full |= load_[e] > room_[e];
-      if (!full) return Outcome::kFits;
-      if (work_ <= 0 || (stopped_ && stopped_())) return Outcome::kStopped;
+      if (!full || work_ <= 0 || (stopped_ && stopped_())) return false;
       Search();
       work_ -= static_cast<int64_t>(edges_.size());
       bool passed_on = false;
@@ -101,36 +99,21 @@ class Packer {
         if (load_[e] > room_[e]) passed_on |= PassOn(e);
       if (passed_on) continue;
       // Only a search that left nothing alone for its depth proves anything.
-      if (!held_back_) return found_.empty() ? Outcome::kStuck : Outcome::kStopped;
+      if (!held_back_) return found_.empty();
       deepest_ += 1 + deepest_ / 8;
     }
   }
 
-  // After kStuck: the components of the edges that the search reached, dense from 0. Returns how many.
-  int32_t Blocks(std::vector<int32_t>& block_of) const {
-    block_of.assign(adjacency_.size(), -1);
-    int32_t blocks = 0;
-    std::vector<int32_t> stack;
-    for (int32_t n = 0; n < static_cast<int32_t>(adjacency_.size()); ++n) {
-      if (block_of[n] >= 0) continue;
-      block_of[n] = blocks;
-      for (stack.push_back(n); !stack.empty();) {
-        const int32_t at = stack.back();
-        stack.pop_back();
-        for (const Arc& arc : adjacency_[at])
-          if (reached_[arc.edge] && block_of[arc.to] < 0) block_of[arc.to] = blocks, stack.push_back(arc.to);
-      }
-      ++blocks;
-    }
-    return blocks;
-  }
-
-  // Do these blocks show that there is not room enough for all trees?
-  bool IsViolated(const std::vector<int32_t>& block_of, int32_t blocks) const {
+  // Joins the ends of all edges that the search reached. Returns how many blocks that leaves, where they show
+  // that there is not room enough for all trees; else 1. Requires: IsStuck() returned true.
+  int32_t Blocks(UnionFind& joined) const {
+    int32_t blocks = static_cast<int32_t>(adjacency_.size());
+    for (size_t e = 0; e < edges_.size(); ++e)
+      if (reached_[e]) blocks -= joined.Join(edges_[e].a, edges_[e].b) ? 1 : 0;
     int64_t room = 0;
     for (size_t e = 0; e < edges_.size(); ++e)
-      if (block_of[edges_[e].a] != block_of[edges_[e].b]) room += room_[e];
-    return room < static_cast<int64_t>(trees_.size()) * (blocks - 1);
+      if (joined.Find(edges_[e].a) != joined.Find(edges_[e].b)) room += room_[e];
+    return room < static_cast<int64_t>(trees_.size()) * (blocks - 1) ? blocks : 1;
   }
 
   const std::vector<Tree>& trees() const { return trees_; }
@@ -307,7 +290,9 @@ SpanningTree Centred(const Tree& tree, std::span<const CapacityEdge> edges) {
   std::vector<CapacityEdge> kept;
   std::vector<int32_t> id, order;
   for (int32_t e : tree.parent_edge)
-    if (e >= 0) kept.push_back(edges[e]), id.push_back(e);
+    if (e >= 0) id.push_back(e);
+  std::sort(id.begin(), id.end());
+  for (int32_t e : id) kept.push_back(edges[e]);
   const Adjacency adjacency = AdjacencyOf(nodes, kept);
   Distances(adjacency, tree.root, order);
   const std::vector<int32_t> from_end = Distances(adjacency, order.back(), order);
@@ -318,34 +303,24 @@ SpanningTree Centred(const Tree& tree, std::span<const CapacityEdge> edges) {
     if (from_end[n] == length / 2 && from_other[n] == length - length / 2) centred.root = n;
   const std::vector<int32_t> distance = Distances(adjacency, centred.root, order);
   centred.depth = distance[order.back()];
-  centred.parent_edge.assign(static_cast<size_t>(nodes), -1);
-  for (int32_t n = 0; n < nodes; ++n)
+  for (int32_t n : order)
     for (const Arc& arc : adjacency[n])
-      if (distance[arc.to] == distance[n] - 1) centred.parent_edge[n] = id[arc.edge];
+      if (distance[arc.to] == distance[n] - 1) centred.edges.push_back(id[arc.edge]);
   return centred;
 }
 
 // Partitions seen, and how many trees with how much room an edge they allow.
 class Choice {
  public:
-  explicit Choice(std::span<const CapacityEdge> edges) {
-    for (const CapacityEdge& edge : edges) capacities_.push_back(edge.capacity);
-    std::sort(capacities_.begin(), capacities_.end());
-    capacities_.erase(std::unique(capacities_.begin(), capacities_.end()), capacities_.end());
-  }
-
-  // Returns the capacity between the blocks.
-  int64_t Add(std::span<const CapacityEdge> edges, const std::vector<int32_t>& block_of, int32_t blocks) {
-    Partition partition{blocks, std::vector<int64_t>(capacities_.size(), 0)};
+  void Add(std::span<const CapacityEdge> edges, UnionFind& joined, int32_t blocks) {
+    Partition& partition = partitions_.emplace_back(Partition{blocks, {}});
     int64_t between = 0;
     for (const CapacityEdge& edge : edges) {
-      if (block_of[edge.a] == block_of[edge.b]) continue;
-      ++partition.edges[Class(edge.capacity)];
+      if (joined.Find(edge.a) == joined.Find(edge.b)) continue;
+      ++partition.edges[edge.capacity];
       between += edge.capacity;
     }
-    partitions_.push_back(std::move(partition));
     bound_ = std::min(bound_, static_cast<double>(between) / (blocks - 1));
-    return between;
   }
 
   // Least trees in an edge per capacity with which `trees` fit, as far as the partitions tell.
@@ -372,6 +347,8 @@ class Choice {
     return best;
   }
 
+  double bound() const { return bound_; }
+
   static int64_t Room(int64_t capacity, double scale) {
     return static_cast<int64_t>(std::floor(static_cast<double>(capacity) * scale * (1 + 1e-11)));
   }
@@ -379,26 +356,19 @@ class Choice {
  private:
   struct Partition {
     int32_t blocks;
-    std::vector<int64_t> edges;  // between blocks, by capacity
+    std::map<int64_t, int64_t> edges;  // between blocks: how many of each capacity
   };
-
-  size_t Class(int64_t capacity) const {
-    return static_cast<size_t>(std::lower_bound(capacities_.begin(), capacities_.end(), capacity) -
-                               capacities_.begin());
-  }
 
   bool Allows(int32_t trees, double scale) const {
     for (const Partition& partition : partitions_) {
       double room = 0;
-      for (size_t c = 0; c < capacities_.size(); ++c)
-        if (partition.edges[c] > 0)
-          room += static_cast<double>(partition.edges[c]) * static_cast<double>(Room(capacities_[c], scale));
+      for (const auto& [capacity, edges] : partition.edges)
+        room += static_cast<double>(edges) * static_cast<double>(Room(capacity, scale));
       if (room < static_cast<double>(trees) * (partition.blocks - 1)) return false;
     }
     return true;
   }
 
-  std::vector<int64_t> capacities_;  // distinct, ascending
   std::vector<Partition> partitions_;
   double bound_ = std::numeric_limits<double>::infinity();
 };
@@ -427,33 +397,24 @@ std::optional<TreePacking> PackSpanningTrees(int32_t nodes, std::span<const Capa
 
   const std::vector<int32_t> roots = CentralNodes(adjacency);
   TreePacking packing;
-  packing.block_of.resize(static_cast<size_t>(nodes));
-  std::iota(packing.block_of.begin(), packing.block_of.end(), 0);
-  packing.blocks = nodes;
-  Choice choice(edges);
-  packing.between = choice.Add(edges, packing.block_of, packing.blocks);
+  Choice choice;
+  UnionFind apart(static_cast<size_t>(nodes));
+  choice.Add(edges, apart, nodes);
   int64_t work = limits.work;
   while (true) {
     const int32_t trees = choice.Trees(nodes, limits);
     const double scale = choice.Scale(trees);
     std::vector<int64_t> room;
     for (const CapacityEdge& edge : edges) room.push_back(Choice::Room(edge.capacity, scale));
-    Packer packer(adjacency, edges, std::move(room), limits.stopped, work);
-    packer.Start(trees, roots);
-    const bool stuck = packer.Fit() == Packer::Outcome::kStuck;
-    std::vector<int32_t> block_of;
-    const int32_t blocks = stuck ? packer.Blocks(block_of) : 1;
-    if (!stuck || !packer.IsViolated(block_of, blocks)) {
+    Packer packer(adjacency, edges, std::move(room), trees, roots, limits.stopped, work);
+    UnionFind joined(static_cast<size_t>(nodes));
+    const int32_t blocks = packer.IsStuck() ? packer.Blocks(joined) : 1;
+    if (blocks == 1) {
+      packing.bound = choice.bound();
       Finish(packer, edges, packing);
       return packing;
     }
-    const int64_t between = choice.Add(edges, block_of, blocks);
-    if (static_cast<__int128>(between) * (packing.blocks - 1) <
-        static_cast<__int128>(packing.between) * (blocks - 1)) {
-      packing.block_of = std::move(block_of);
-      packing.blocks = blocks;
-      packing.between = between;
-    }
+    choice.Add(edges, joined, blocks);
   }
 }
 

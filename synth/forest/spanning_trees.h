@@ -1,9 +1,9 @@
 // The most spanning trees that an undirected graph with capacities holds: as much as the worst partition
 // allows (Tutte and Nash-Williams, 1961), as few and as shallow trees as that goes with.
 //
-// In: edges with capacities. Out: trees of equal weight, and the partition that proves that no trees carry
-// more. Cost: a search is trees × edges, a hundred searches are usual. Source: matroid union by shortest
-// augmenting paths (Edmonds, 1965; Roskind and Tarjan, 1985).
+// In: edges with capacities. Out: trees of equal weight, and a bound that no trees exceed, by a partition.
+// Cost: a search is trees × edges, a hundred searches are usual. Source: matroid union by shortest augmenting
+// paths (Edmonds, 1965; Roskind and Tarjan, 1985).
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ struct CapacityEdge {
 };
 
 struct SpanningTree {
-  int32_t root = 0;                  // in the middle of a longest path, so that the depth is least
-  int32_t depth = 0;                 // of the deepest node
-  std::vector<int32_t> parent_edge;  // by node; -1 at the root
+  int32_t root = 0;            // in the middle of a longest path, so that the depth is least
+  int32_t depth = 0;           // of the deepest node
+  std::vector<int32_t> edges;  // parents first: each has one end in the tree before it
 };
 
 struct TreePacking {
@@ -30,11 +30,9 @@ struct TreePacking {
   // Each of k trees can carry k_th of `rate`, in the unit of the capacities: rate = k ÷ the most trees that
   // an edge is in, per capacity.
   double rate = 0;
-  // The worst partition found: no trees, of whatever number, carry more than between ÷ (blocks - 1).
-  std::vector<int32_t> block_of;  // by node, dense from 0
-  int32_t blocks = 1;
-  int64_t between = 0;  // capacity of the edges between blocks
-  double bound() const { return static_cast<double>(between) / (blocks - 1); }
+  // No trees, of whatever number, carry more: the capacity between the blocks of the worst partition found ÷
+  // (blocks - 1).
+  double bound = 0;
 };
 
 struct TreePackingLimits {
