@@ -12,6 +12,7 @@
 #include "ir/simulate/simulate.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/common/test_machines.h"
+#include "synth/forest/equal_trees.h"
 #include "topologies/load/load.h"
 
 namespace xccl {
@@ -274,6 +275,29 @@ TEST(Forest, RootsWithAlmostNothing) {
     Make(mesh, Collective::Create(spec).value(), std::nullopt, made, kGiB);
     EXPECT_LE(made.ratio, 1.02);
   }
+}
+
+// Trees of the first aim are enough for a plan; those of later ones may take more work.
+TEST(Forest, EqualTreesOfOneAimAreAPlanWhereLaterOnesUseUpTheWork) {
+  int made = 0;
+  for (const int32_t ranks : {3, 5, 7}) {
+    const Topology machine = testing::MakeSwitch(ranks);
+    const Collective allgather = Of(CollectiveKind::kAllgather, All(machine));
+    std::vector<PartId> parts;
+    for (int32_t p = 0; p < ranks; ++p) parts.emplace_back(p);
+    SynthesisRequest request;
+    request.topology = &machine;
+    request.collective = &allgather;
+    request.limits.chunks = 2;
+    for (int64_t& work = request.limits.work_units = 16; work <= 640; work += 12) {
+      const PackingProblem problem = PlainPacking(machine, All(machine));
+      if (!forest::PackEqualTrees(problem, parts, 2, {.first = 2, .last = 2}, work).ok()) continue;
+      ++made;
+      const StatusOr<Synthesis> synthesis = ForestEngine().Synthesize(request);
+      EXPECT_TRUE(synthesis.ok()) << work << ": " << synthesis.status().message();
+    }
+  }
+  EXPECT_GT(made, 0);
 }
 
 TEST(Forest, NothingToMove) {

@@ -130,10 +130,11 @@ bool IsEmpty(const Collective& collective) {
 // Exactly so many trees a root, not in waves.
 Status TryEqual(const Task& task, int64_t trees, StepBudget& budget, int64_t work, Best& best) {
   for (const EqualTreesAim& aim : kAims) {
-    XCCL_ASSIGN_OR_RETURN(const Candidate candidate, PackEqual(task, trees, aim));
-    if (best.synthesis && candidate.rate_ps >= static_cast<double>(best.time_ps)) continue;
+    const StatusOr<Candidate> candidate = PackEqual(task, trees, aim);
+    if (!candidate.ok()) return best.synthesis ? OkStatus() : candidate.status();
+    if (best.synthesis && candidate->rate_ps >= static_cast<double>(best.time_ps)) continue;
     int64_t left = work;
-    TryWaves(task, candidate, budget, left, best);
+    TryWaves(task, *candidate, budget, left, best);
     if (best.synthesis && IsEnough(task, best, left)) break;
   }
   return OkStatus();
