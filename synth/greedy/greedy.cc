@@ -76,11 +76,7 @@ class CandidateSearch {
 
   StatusOr<Synthesis> Run() {
     XCCL_ASSIGN_OR_RETURN(bound_, BoundOf(request_));
-    if (request_.start != nullptr) return FromStart(*request_.start);
-    const bool sums_everywhere =
-        IsAllreduce(request_.collective->kind()) || request_.collective->kind() == CollectiveKind::kCustom;
-    if (request_.collective->Reduces() && sums_everywhere) XCCL_RETURN_IF_ERROR(TryCuts(SumAt::kCenter));
-    XCCL_RETURN_IF_ERROR(TryCuts(SumAt::kEach));
+    XCCL_RETURN_IF_ERROR(request_.start != nullptr ? TryStart(*request_.start) : TryAllCuts());
     if (best_) {
       best_->exact = MeetsBound(best_ps_, bound_);
       return *std::move(best_);
@@ -91,7 +87,7 @@ class CandidateSearch {
 
  private:
   // The plan itself, what local search makes of it, and an own search in its chunks.
-  StatusOr<Synthesis> FromStart(const Synthesis& start) {
+  Status TryStart(const Synthesis& start) {
     XCCL_ASSIGN_OR_RETURN(const Schedule plain, Expand(start.schedule, start.collective, topology_));
     Consider(start.collective, plain);
     XCCL_ASSIGN_OR_RETURN(const Phases phases, MakePhases(topology_, reversed_, start.collective,
@@ -111,9 +107,14 @@ class CandidateSearch {
     // A search runs to its end once it has begun.
     const bool fits = MovesOf(start.collective) * kWorkPerMove <= left_;
     if (fits && (phases.has_gather || phases.has_spread)) TryMethods(start.collective, phases);
-    if (!best_) return budget_.Refusal();
-    best_->exact = MeetsBound(best_ps_, bound_);
-    return *std::move(best_);
+    return OkStatus();
+  }
+
+  Status TryAllCuts() {
+    const bool sums_everywhere =
+        IsAllreduce(request_.collective->kind()) || request_.collective->kind() == CollectiveKind::kCustom;
+    if (request_.collective->Reduces() && sums_everywhere) XCCL_RETURN_IF_ERROR(TryCuts(SumAt::kCenter));
+    return TryCuts(SumAt::kEach);
   }
 
   // 1, 2, 4.. chunks a part (for sums made in turn: multiples of the members) while they help and work lasts.
