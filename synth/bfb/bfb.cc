@@ -254,7 +254,7 @@ class Planning {
     goal.owner.assign(static_cast<size_t>(start.cut.num_chunks()), goal.members[0]);
     for (const BfbSource& source : start.sources)
       std::fill_n(goal.owner.begin() + source.block.first, source.block.count, source.rank);
-    return KeepTrees(schedule, goal);
+    return KeepTrees(schedule, goal, request_.topology->num_ranks());
   }
 
   std::optional<Synthesis> Finish(Collective cut, Schedule schedule) {

@@ -113,7 +113,8 @@ StatusOr<Schedule> RouteMoves(const Moves& moves, const RankGraph& graph, const 
   }
   Normalize(schedule);
   // A chunk with one destination takes one path: no two ranks deliver it.
-  if (repeats || (!routes.relays.empty() && goal.target.empty())) schedule = KeepTrees(schedule, goal);
+  if (repeats || (!routes.relays.empty() && goal.target.empty()))
+    schedule = KeepTrees(schedule, goal, graph.num_ranks());
   return schedule;
 }
 

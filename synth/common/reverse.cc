@@ -2,21 +2,13 @@
 // given in step s, after everything that it had passed on later has come back to it.
 #include "synth/common/reverse.h"
 
-#include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "synth/common/bit_table.h"
 
 namespace xccl {
 namespace {
-
-int32_t NumRanks(const Schedule& schedule, std::span<const Rank> members) {
-  int32_t last = 0;
-  for (Rank r : members) last = std::max(last, r.value);
-  for (Rank r : schedule.src) last = std::max(last, r.value);
-  for (Rank r : schedule.dst) last = std::max(last, r.value);
-  return last + 1;
-}
 
 BitTable Contributions(const Topology& topology, const Collective& collective) {
   BitTable own(topology.num_ranks(), collective.num_chunks());
@@ -49,8 +41,8 @@ Topology ReverseTopology(const Topology& topology) {
   return std::move(turned).value();
 }
 
-Schedule KeepTrees(const Schedule& schedule, const CopyGoal& goal) {
-  const int32_t ranks = NumRanks(schedule, goal.members), chunks = schedule.num_chunks;
+Schedule KeepTrees(const Schedule& schedule, const CopyGoal& goal, int32_t ranks) {
+  const int32_t chunks = schedule.num_chunks;
   BitTable held(ranks, chunks), needed(ranks, chunks);
   for (int32_t c = 0; c < chunks; ++c) {
     held.Set(goal.owner[c].value, c);

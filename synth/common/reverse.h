@@ -26,10 +26,10 @@ struct CopyGoal {
 
 // The same outcome with every (rank, chunk) written at most once, from its earliest arrival, and without
 // transfers that no rank needs: every chunk's transfers form a tree. It is for copies only (allgather,
-// broadcast, gather, scatter, alltoall and the like). Requires: a normalized schedule that verifies, apart
-// from chunks that arrive twice in one step. Linear in transfers × chunks each moves; memory: ranks × chunks
-// bits.
-Schedule KeepTrees(const Schedule& schedule, const CopyGoal& goal);
+// broadcast, gather, scatter, alltoall and the like). `ranks`: of the machine. Requires: a normalized
+// schedule that verifies, apart from chunks that arrive twice in one step. Linear in transfers × chunks each
+// moves; memory: ranks × chunks bits.
+Schedule KeepTrees(const Schedule& schedule, const CopyGoal& goal, int32_t ranks);
 
 // `gather` moves copies on ReverseTopology(topology), or on paths of it, and writes each (rank, chunk) at
 // most once. The result is its reverse on `topology`: what was copied from a to b is sent from b to a, over

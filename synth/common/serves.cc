@@ -1,3 +1,4 @@
+// Also the functions of requests, results and rows of the table that synthesizer.h declares.
 #include "synth/common/serves.h"
 
 #include <fmt/core.h>
@@ -10,6 +11,23 @@
 #include "base/strings.h"
 
 namespace xccl {
+
+StatusOr<Bound> BoundOf(const SynthesisRequest& request) {
+  if (request.bound != nullptr) return *request.bound;
+  return LowerBound(*request.topology, *request.collective, request.size_bytes, request.model,
+                    BoundEffort::kFast);
+}
+
+Synthesis NothingToMove(std::string_view engine, const SynthesisRequest& request) {
+  Collective cut = request.collective->WithChunks(request.limits.chunks.value_or(1));
+  Schedule nothing;
+  nothing.num_chunks = cut.num_chunks();
+  return {.collective = std::move(cut),
+          .schedule = std::move(nothing),
+          .exact = true,
+          .engine = std::string(engine),
+          .note = ""};
+}
 
 Status CheckMembers(std::string_view engine, const SynthesisRequest& request) {
   for (Rank r : request.collective->ranks())

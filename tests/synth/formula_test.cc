@@ -411,7 +411,7 @@ TEST(KeepTrees, DropsWhatComesTwiceAndWhatNobodyNeeds) {
   add(1, 2, 1);
   add(3, 2, 2);
   Normalize(schedule);
-  const Schedule kept = KeepTrees(schedule, CopyGoal{{Rank(0), Rank(1), Rank(2)}, {Rank(0)}, {}});
+  const Schedule kept = KeepTrees(schedule, CopyGoal{{Rank(0), Rank(1), Rank(2)}, {Rank(0)}, {}}, 4);
   ASSERT_EQ(kept.size(), 2);
   EXPECT_EQ(kept.dst[0], Rank(1));
   EXPECT_EQ(kept.dst[1], Rank(2));
