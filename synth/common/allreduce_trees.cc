@@ -107,18 +107,14 @@ ChunkedSchedule MakeAllreduceSchedule(const AllreduceTrees& trees, std::span<con
     const AllreduceTree& tree = trees.trees[t];
     const ChunkId chunk = chunks.of_round_and_tree[c];
     const int32_t last = static_cast<int32_t>(c) + longest;
-    for (size_t i = 0; i < tree.up.size(); ++i) {
-      const TreeEdge& edge = tree.up[i];
-      if (edge.shared) continue;
-      schedule.Add({chunk, 1, edge.child, edge.parent, edge.path, TransferOp::kReduce,
-                    last - down[t].deepest - up[t].depth[i]});
-    }
-    for (size_t i = 0; i < tree.down.size(); ++i) {
-      const TreeEdge& edge = tree.down[i];
-      if (edge.shared) continue;
-      schedule.Add(
-          {chunk, 1, edge.parent, edge.child, edge.path, TransferOp::kCopy, last - down[t].below[i] - 1});
-    }
+    for (size_t i = 0; i < tree.up.size(); ++i)
+      if (const TreeEdge& edge = tree.up[i]; !edge.shared)
+        schedule.Add({chunk, 1, edge.child, edge.parent, edge.path, TransferOp::kReduce,
+                      last - down[t].deepest - up[t].depth[i]});
+    for (size_t i = 0; i < tree.down.size(); ++i)
+      if (const TreeEdge& edge = tree.down[i]; !edge.shared)
+        schedule.Add(
+            {chunk, 1, edge.parent, edge.child, edge.path, TransferOp::kCopy, last - down[t].below[i] - 1});
   }
   Normalize(schedule);
   return result;

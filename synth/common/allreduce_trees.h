@@ -15,6 +15,11 @@
 
 namespace xccl {
 
+struct ChunkedSchedule {
+  Collective collective;  // cut into the chunks that the schedule moves
+  Schedule schedule;      // normalized
+};
+
 struct TreeEdge {
   Rank parent, child;
   // In AllreduceTrees::paths. It leads from child to parent where data goes up, else from parent to child.
@@ -43,10 +48,6 @@ struct AllreduceTrees {
 //
 // With symmetry the roots represent their orbits, all trees are translated by the whole group, and the
 // schedule is compressed. Every member then has the chunks that its representative's trees make.
-struct ChunkedSchedule {
-  Collective collective;
-  Schedule schedule;  // normalized
-};
 ChunkedSchedule MakeAllreduceSchedule(const AllreduceTrees& trees, std::span<const int64_t> rounds,
                                       const Collective& collective, const SymmetryGroup* symmetry = nullptr);
 

@@ -151,8 +151,8 @@ std::vector<int64_t> WaveWeights(int32_t waves) {
 namespace {
 
 // turned: for a reduction, which needs finer steps.
-TreeSchedule CopiesInWaves(const PackedTrees& trees, const Collective& whole, const TreeSteps& steps,
-                           bool turned) {
+ChunkedSchedule CopiesInWaves(const PackedTrees& trees, const Collective& whole, const TreeSteps& steps,
+                              bool turned) {
   const std::vector<int64_t> waves = WaveWeights(steps.waves);
   std::vector<std::vector<int64_t>> weights(static_cast<size_t>(whole.num_parts()));
   std::vector<size_t> place;  // place of a tree's first chunk in its part
@@ -166,7 +166,7 @@ TreeSchedule CopiesInWaves(const PackedTrees& trees, const Collective& whole, co
     if (weights[p].empty()) weights[p].push_back(1);
   }
 
-  TreeSchedule made{.collective = whole.WithWeights(weights), .schedule = {}};
+  ChunkedSchedule made{.collective = whole.WithWeights(weights), .schedule = {}};
   std::vector<Piece> pieces;
   for (size_t t = 0; t < trees.trees.size(); ++t) {
     const PackedTree& tree = trees.trees[t];
@@ -179,19 +179,19 @@ TreeSchedule CopiesInWaves(const PackedTrees& trees, const Collective& whole, co
 
 }  // namespace
 
-TreeSchedule CopyDown(const PackedTrees& trees, const Collective& whole, const TreeSteps& steps) {
+ChunkedSchedule CopyDown(const PackedTrees& trees, const Collective& whole, const TreeSteps& steps) {
   return CopiesInWaves(trees, whole, steps, false);
 }
 
-TreeSchedule SumUp(const PackedTrees& trees, const Topology& topology, const Collective& whole,
-                   const TreeSteps& steps) {
-  TreeSchedule made = CopiesInWaves(trees, whole, steps, true);
+ChunkedSchedule SumUp(const PackedTrees& trees, const Topology& topology, const Collective& whole,
+                      const TreeSteps& steps) {
+  ChunkedSchedule made = CopiesInWaves(trees, whole, steps, true);
   made.schedule = Reverse(made.schedule, topology, made.collective, TransferOp::kReduce);
   return made;
 }
 
-TreeSchedule SumUpCopyDown(const PackedTrees& up, const PackedTrees& down, const Topology& topology,
-                           const Collective& whole, const TreeSteps& steps) {
+ChunkedSchedule SumUpCopyDown(const PackedTrees& up, const PackedTrees& down, const Topology& topology,
+                              const Collective& whole, const TreeSteps& steps) {
   std::vector<std::vector<Share>> ups = SharesOf(up, whole.num_members()),
                                   downs = SharesOf(down, whole.num_members());
   const int64_t total = std::lcm(ups[0].back().end, downs[0].back().end);
@@ -228,7 +228,7 @@ TreeSchedule SumUpCopyDown(const PackedTrees& up, const PackedTrees& down, const
     }
     if (weights[0].size() < first + most) weights[0].resize(first + most, 0);
   }
-  TreeSchedule made{.collective = whole.WithWeights(weights), .schedule = {}};
+  ChunkedSchedule made{.collective = whole.WithWeights(weights), .schedule = {}};
   const int32_t chunks = made.collective.num_chunks();
   const Schedule sums = Reverse(CopiesOf(up, up_pieces, chunks, true, steps.symmetry), topology,
                                 made.collective, TransferOp::kReduce);

@@ -12,6 +12,7 @@
 
 #include "ir/collective.h"
 #include "ir/schedule.h"
+#include "synth/common/allreduce_trees.h"
 #include "topologies/symmetry.h"
 #include "topologies/topology.h"
 
@@ -51,23 +52,18 @@ struct TreeSteps {
 // ones mirror the first. Requires: waves >= 1.
 std::vector<int64_t> WaveWeights(int32_t waves);
 
-struct TreeSchedule {
-  Collective collective;  // cut: part by part, tree by tree, wave by wave
-  Schedule schedule;      // normalized
-};
-
-// allgather(v), broadcast. `whole` has its parts whole; parts without a tree stay so. Cost: a sort of arcs ×
-// waves.
-TreeSchedule CopyDown(const PackedTrees& trees, const Collective& whole, const TreeSteps& steps);
+// allgather(v), broadcast. `whole` has its parts whole; parts without a tree stay so. The others are cut tree
+// by tree, wave by wave. Cost: a sort of arcs × waves.
+ChunkedSchedule CopyDown(const PackedTrees& trees, const Collective& whole, const TreeSteps& steps);
 
 // reduce_scatter(v), reduce. Requires: the trees' paths lie on ReverseTopology(topology).
-TreeSchedule SumUp(const PackedTrees& trees, const Topology& topology, const Collective& whole,
-                   const TreeSteps& steps);
+ChunkedSchedule SumUp(const PackedTrees& trees, const Topology& topology, const Collective& whole,
+                      const TreeSteps& steps);
 
 // allreduce: `down` copies from a root what `up` sums there (as in SumUp). Both have part i for member i. In
 // each of them the weights add up to the same for every part, so members' shares of the whole are equal.
 // A chunk is what an up-tree and a down-tree of a member have in common.
-TreeSchedule SumUpCopyDown(const PackedTrees& up, const PackedTrees& down, const Topology& topology,
-                           const Collective& whole, const TreeSteps& steps);
+ChunkedSchedule SumUpCopyDown(const PackedTrees& up, const PackedTrees& down, const Topology& topology,
+                              const Collective& whole, const TreeSteps& steps);
 
 }  // namespace xccl

@@ -48,7 +48,7 @@ TEST(PackedTrees, AreSchedulesThatVerify) {
   const std::vector<Rank> all = {Rank(0), Rank(1), Rank(2), Rank(3), Rank(4)};
   for (int32_t waves : {1, 2, 7}) {
     const TreeSteps steps{.waves = waves};
-    const auto check = [&](const TreeSchedule& made, int32_t chunks, int32_t steps_a_wave) {
+    const auto check = [&](const ChunkedSchedule& made, int32_t chunks, int32_t steps_a_wave) {
       EXPECT_EQ(ToStatus(VerifySchedule(made.schedule, made.collective, ring)), OkStatus());
       EXPECT_EQ(made.collective.num_chunks(), chunks * waves);
       EXPECT_EQ(made.schedule.num_steps(), steps_a_wave * waves);
@@ -86,7 +86,7 @@ TEST(PackedTrees, TheLongestPathGoesFirst) {
 
 TEST(PackedTrees, PartsWithoutTreesStayWhole) {
   const Topology one = testing::MakeRing(1);
-  const TreeSchedule made = CopyDown(PackedTrees(), Of(CollectiveKind::kAllgather, 1, std::nullopt), {});
+  const ChunkedSchedule made = CopyDown(PackedTrees(), Of(CollectiveKind::kAllgather, 1, std::nullopt), {});
   EXPECT_EQ(made.collective.num_chunks(), 1);
   EXPECT_EQ(made.schedule.size(), 0);
   EXPECT_EQ(ToStatus(VerifySchedule(made.schedule, made.collective, one)), OkStatus());

@@ -46,13 +46,11 @@ struct Best {
   }
 };
 
-TreeSchedule MakeSchedule(const Task& task, const Candidate& candidate, int32_t waves) {
+ChunkedSchedule MakeSchedule(const Task& task, const Candidate& candidate, int32_t waves) {
   const SymmetryGroup* const symmetry = task.group ? &*task.group : nullptr;
   const Collective& collective = task.collective;
-  if (!candidate.pairs.trees.empty()) {
-    ChunkedSchedule made = MakeAllreduceSchedule(candidate.pairs, WaveWeights(waves), collective, symmetry);
-    return {std::move(made.collective), std::move(made.schedule)};
-  }
+  if (!candidate.pairs.trees.empty())
+    return MakeAllreduceSchedule(candidate.pairs, WaveWeights(waves), collective, symmetry);
   const TreeSteps steps{.symmetry = symmetry, .waves = waves};
   if (!collective.Reduces()) return CopyDown(candidate.down, collective, steps);
   if (collective.kind() != CollectiveKind::kAllreduce)
@@ -62,7 +60,7 @@ TreeSchedule MakeSchedule(const Task& task, const Candidate& candidate, int32_t 
 
 // Simulates the schedule and keeps it if it is the fastest. rough: it most likely only tells how many waves
 // to take. Returns its time.
-int64_t Consider(const Task& task, const Candidate& candidate, TreeSchedule made, bool rough, Best& best) {
+int64_t Consider(const Task& task, const Candidate& candidate, ChunkedSchedule made, bool rough, Best& best) {
   const Simulation simulation =
       Simulate(made.schedule, made.collective, task.topology,
                {.size_bytes = task.request.size_bytes, .model = task.request.model, .rough = rough});
@@ -106,7 +104,7 @@ void TryWaves(const Task& task, const Candidate& candidate, StepBudget& budget, 
   for (int32_t waves = 1; waves > 0;) {
     if (best.synthesis && each * waves > work) break;
     work -= each * waves;
-    TreeSchedule made = MakeSchedule(task, candidate, waves);
+    ChunkedSchedule made = MakeSchedule(task, candidate, waves);
     if (waves == 1)
       most = std::min(most, task.sizes.size_bytes() / made.collective.num_chunks() / kLeastWaveBytes);
     if (!budget.Allows(made.schedule.num_steps())) {
