@@ -14,43 +14,25 @@ namespace {
 
 // The variables of one launcher; empty names where it has none.
 struct Launcher {
-  std::string_view name, rank, ranks, local_rank, local_ranks, host, port;
+  std::string_view name, rank, ranks, local_rank, local_ranks;
   std::array<std::string_view, 2> job;
 };
 
 constexpr std::array<Launcher, 4> kLaunchers = {{
-    {"explicit",
-     "XCCL_RANK",
-     "XCCL_SIZE",
-     "XCCL_LOCAL_RANK",
-     "XCCL_LOCAL_SIZE",
-     "XCCL_ADDRESS",
-     "",
-     {"XCCL_JOB", ""}},
+    {"explicit", "XCCL_RANK", "XCCL_SIZE", "XCCL_LOCAL_RANK", "XCCL_LOCAL_SIZE", {"XCCL_JOB", ""}},
     {"torchrun",
      "RANK",
      "WORLD_SIZE",
      "LOCAL_RANK",
      "LOCAL_WORLD_SIZE",
-     "MASTER_ADDR",
-     "MASTER_PORT",
      {"TORCHELASTIC_RUN_ID", "MASTER_PORT"}},
     {"open-mpi",
      "OMPI_COMM_WORLD_RANK",
      "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE",
-     "",
-     "",
      {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
-    {"slurm",
-     "SLURM_PROCID",
-     "SLURM_NTASKS",
-     "SLURM_LOCALID",
-     "",
-     "SLURM_LAUNCH_NODE_IPADDR",
-     "",
-     {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
+    {"slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "", {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
 }};
 
 StatusOr<int32_t> Number(const Environment& environment, std::string_view name, int64_t low, int64_t high) {
@@ -92,9 +74,6 @@ StatusOr<Placement> PlacementBy(const Launcher& launcher, const Environment& env
   XCCL_ASSIGN_OR_RETURN(
       placement.local_rank,
       NumberOr(environment, launcher.local_rank, rank % placement.local_ranks, 0, placement.local_ranks - 1));
-  if (!launcher.host.empty()) placement.address = environment(launcher.host).value_or("");
-  if (!launcher.port.empty() && !placement.address.empty())
-    if (const auto port = environment(launcher.port)) placement.address += ":" + *port;
   placement.job = JobName(environment, launcher);
   return placement;
 }

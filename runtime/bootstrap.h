@@ -20,8 +20,7 @@ struct Placement {
   int32_t ranks = 1;
   int32_t local_rank = 0;  // among the ranks of this host
   int32_t local_ranks = 1;
-  std::string address;  // host:port of rank 0 where the launcher says one, else empty
-  std::string job;      // names this run on its hosts: letters, digits, dots and dashes
+  std::string job;  // names this run on its hosts: letters, digits, dots and dashes
   bool operator==(const Placement&) const = default;
 };
 
@@ -29,7 +28,7 @@ using Environment = std::function<std::optional<std::string>(std::string_view na
 // The process's own environment.
 std::optional<std::string> ProcessEnvironment(std::string_view name);
 
-// XCCL_RANK, XCCL_SIZE (and XCCL_ADDRESS, XCCL_JOB) first, then torchrun's, Open MPI's and Slurm's variables.
+// XCCL_RANK, XCCL_SIZE (and XCCL_JOB) first, then torchrun's, Open MPI's and Slurm's variables.
 // Errors: kInvalidInput naming the variable that is missing, no number or out of range; kInvalidInput with
 // what was looked for where there is no launcher.
 StatusOr<Placement> FindPlacement(const Environment& environment);
