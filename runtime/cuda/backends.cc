@@ -91,12 +91,6 @@ void AddRegistration(const std::shared_ptr<OneRank>& one, ProgramRunner& runner)
   };
 }
 
-// One load of all of a process's ranks.
-struct Load {
-  std::shared_ptr<Programs> programs;
-  size_t plans = 0;
-};
-
 }  // namespace
 
 PlanImages ImagesOfBook(std::shared_ptr<KernelCache> cache) {
@@ -118,22 +112,18 @@ StatusOr<std::vector<Backend>> ThreadBackends(const Driver& driver, const std::v
     }
     ranks.push_back({Rank(static_cast<int32_t>(r)), gpu});
   }
-  const auto loads = std::make_shared<SharedInTurn<Load>>();
+  const auto loads = std::make_shared<SharedInTurn<std::shared_ptr<Programs>>>();
   std::vector<Backend> backends;
   for (const LocalRank& local : ranks) {
     Backend backend;
     backend.load = [loads, ranks, options, rank = local.rank, next = size_t{0}](
                        const std::string& book,
                        const std::vector<ServedPlan>& plans) mutable -> StatusOr<ProgramRunner> {
-      const auto make = [&]() -> StatusOr<Load> {
-        XCCL_ASSIGN_OR_RETURN(std::shared_ptr<Programs> programs,
-                              ConnectAll(book, plans, ranks, AloneExchange(), options));
-        return Load{std::move(programs), plans.size()};
-      };
-      const auto fits = [&](const Load& made) { return made.plans == plans.size(); };
-      XCCL_ASSIGN_OR_RETURN(const Load* load, loads->Get(next, make, fits));
+      const auto make = [&] { return ConnectAll(book, plans, ranks, AloneExchange(), options); };
+      const auto fits = [&](const auto& made) { return made->size() == plans.size(); };
+      XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<Programs>* programs, loads->Get(next, make, fits));
       ++next;
-      return RunnerOf(rank, load->programs);
+      return RunnerOf(rank, *programs);
     };
     backends.push_back(std::move(backend));
   }
