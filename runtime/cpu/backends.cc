@@ -14,12 +14,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The part of a region that the communicators of one process share.
-struct ThreadRegion {
-  SharedRegion region;
-  std::vector<DirectSource> directs;
-};
-
 StatusOr<SharedRegion> OpenWhenReady(const Wiring& wiring, const std::string& name, Rank rank,
                                      std::chrono::nanoseconds time_limit) {
   const Clock::time_point deadline = Clock::now() + time_limit;
@@ -47,7 +41,7 @@ StatusOr<std::unique_ptr<Transport>> ConnectNamed(NamedRegions& all, const std::
     XCCL_ASSIGN_OR_RETURN(SharedRegion region, OpenWhenReady(wiring, name, rank, time_limit));
     all.push_back(std::move(region));
   }
-  auto transport = std::make_unique<SharedTransport>(all.back(), rank, nullptr);
+  auto transport = std::make_unique<SharedTransport>(all.back(), rank);
   const Status met = transport->Barrier(time_limit);
   if (rank == Rank(0)) SharedRegion::Unlink(name);
   XCCL_RETURN_IF_ERROR(met);
@@ -58,22 +52,18 @@ StatusOr<std::unique_ptr<Transport>> ConnectNamed(NamedRegions& all, const std::
 }  // namespace
 
 std::vector<Backend> ThreadBackends(int32_t ranks) {
-  auto regions = std::make_shared<SharedInTurn<ThreadRegion>>();
+  auto regions = std::make_shared<SharedInTurn<SharedRegion>>();
   std::vector<Backend> backends;
   for (int32_t r = 0; r < ranks; ++r) {
     Backend backend;
     backend.one_address_space = true;
     backend.connect =
         [regions, r, next = size_t{0}](const Wiring& wiring) mutable -> StatusOr<std::unique_ptr<Transport>> {
-      const auto make = [&]() -> StatusOr<ThreadRegion> {
-        XCCL_ASSIGN_OR_RETURN(SharedRegion region, SharedRegion::Create(wiring, Sharing::kThreads));
-        return ThreadRegion{std::move(region), SharedTransport::MakeDirects(wiring)};
-      };
-      const auto fits = [&](const ThreadRegion& made) { return made.region.wiring() == wiring; };
-      XCCL_ASSIGN_OR_RETURN(ThreadRegion* const shared, regions->Get(next, make, fits));
+      const auto make = [&] { return SharedRegion::Create(wiring, Sharing::kThreads); };
+      const auto fits = [&](const SharedRegion& made) { return made.wiring() == wiring; };
+      XCCL_ASSIGN_OR_RETURN(const SharedRegion* region, regions->Get(next, make, fits));
       ++next;
-      return std::unique_ptr<Transport>(
-          std::make_unique<SharedTransport>(shared->region, Rank(r), &shared->directs));
+      return std::unique_ptr<Transport>(std::make_unique<SharedTransport>(*region, Rank(r)));
     };
     backends.push_back(std::move(backend));
   }

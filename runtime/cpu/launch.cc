@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kReapEvery(5);
 
 Status FailureOf(const SharedRegion& region) {
-  return SharedTransport(region, Rank(0), nullptr).Failure().value_or(OkStatus());
+  return SharedTransport(region, Rank(0)).Failure().value_or(OkStatus());
 }
 
 // No exception leaves a rank's thread or process.
@@ -37,12 +37,11 @@ Status Guarded(const RankBody& body, SharedTransport& transport) {
 }
 
 Status RunThreads(const SharedRegion& region, std::span<const Rank> ranks, const RankBody& body) {
-  std::vector<DirectSource> directs = SharedTransport::MakeDirects(region.wiring());
   std::vector<std::thread> threads;
   threads.reserve(ranks.size());
   for (Rank rank : ranks) {
     StatusOr<std::thread> thread = StartThread([&, rank] {
-      SharedTransport transport(region, rank, &directs);
+      SharedTransport transport(region, rank);
       if (Status status = Guarded(body, transport); !status.ok()) transport.Fail(status);
     });
     if (!thread.ok()) {
@@ -64,7 +63,7 @@ struct Child {
 [[noreturn]] void RunChild(const SharedRegion& region, Rank rank, pid_t parent, const RankBody& body) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before the line above
-  SharedTransport transport(region, rank, nullptr);
+  SharedTransport transport(region, rank);
   const Status status = Guarded(body, transport);
   if (!status.ok()) transport.Fail(status);
   // Not exit: buffered output and destructors are the parent's.

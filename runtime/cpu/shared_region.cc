@@ -42,6 +42,13 @@ void Construct(std::byte* memory, const Wiring& wiring) {
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);
 
+SharedRegion::SharedRegion(Wiring wiring, Sharing sharing, HostMemory memory)
+    : wiring_(std::move(wiring)), sharing_(sharing), memory_(std::move(memory)) {
+  if (sharing == Sharing::kThreads)
+    directs_ =
+        std::make_unique<DirectSource[]>(wiring_.connections.size() * static_cast<size_t>(wiring_.slots));
+}
+
 int64_t RegionBytes(const Wiring& wiring) { return SlotsAt(wiring) + wiring.SlotMemory(); }
 
 StatusOr<SharedRegion> SharedRegion::Create(const Wiring& wiring, Sharing sharing, const std::string& name,
@@ -112,6 +119,10 @@ ConnectionCell& SharedRegion::connection(int32_t c) const {
 
 std::byte* SharedRegion::slots(int32_t c) const {
   return memory_.data() + SlotsAt(wiring_) + c * wiring_.slots * wiring_.slot_bytes;
+}
+
+DirectSource* SharedRegion::directs(int32_t c) const {
+  return directs_ == nullptr ? nullptr : directs_.get() + static_cast<int64_t>(c) * wiring_.slots;
 }
 
 }  // namespace xccl

@@ -7,11 +7,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
-#include <utility>
 
 #include "base/status.h"
 #include "runtime/host_memory.h"
+#include "runtime/transport.h"
 #include "runtime/wiring.h"
 
 namespace xccl {
@@ -63,13 +64,15 @@ class SharedRegion {
   RankCell& rank(int32_t r) const;
   ConnectionCell& connection(int32_t c) const;
   std::byte* slots(int32_t c) const;
+  // The messages of each slot that stay in their senders' buffers; null where ranks are not threads.
+  DirectSource* directs(int32_t c) const;
 
  private:
-  SharedRegion(Wiring wiring, Sharing sharing, HostMemory memory)
-      : wiring_(std::move(wiring)), sharing_(sharing), memory_(std::move(memory)) {}
+  SharedRegion(Wiring wiring, Sharing sharing, HostMemory memory);
   Wiring wiring_;
   Sharing sharing_ = Sharing::kThreads;
   HostMemory memory_;
+  std::unique_ptr<DirectSource[]> directs_;  // [connection × slots + slot]
 };
 
 // Bytes that a region takes; slots that are never used are never backed by memory.

@@ -43,38 +43,29 @@ void RingCell(RankCell& cell) {
 
 }  // namespace
 
-SharedTransport::SharedTransport(const SharedRegion& region, Rank rank, std::vector<DirectSource>* directs)
-    : region_(region), rank_(rank), directs_(directs), cell_(region.rank(rank.value)) {
+SharedTransport::SharedTransport(const SharedRegion& region, Rank rank)
+    : region_(region), rank_(rank), cell_(region.rank(rank.value)) {
   spins_ = region.header().participants <= std::max(1U, std::thread::hardware_concurrency());
   cell_.pid.store(getpid(), std::memory_order_release);
 }
 
 SharedTransport::~SharedTransport() { cell_.left.store(1, std::memory_order_release); }
 
-std::vector<DirectSource> SharedTransport::MakeDirects(const Wiring& wiring) {
-  return std::vector<DirectSource>(wiring.connections.size() * static_cast<size_t>(wiring.slots));
-}
-
 ConnectionEnd SharedTransport::At(int32_t connection) {
   ConnectionCell& cell = region_.connection(connection);
-  return ConnectionEnd{
-      region_.slots(connection),
-      directs_ == nullptr ? nullptr : directs_->data() + static_cast<int64_t>(connection) * slots(),
-      &cell.head, &cell.tail};
+  return {region_.slots(connection), region_.directs(connection), &cell.head, &cell.tail};
 }
-
-void SharedTransport::Ring(Rank rank) { RingCell(region_.rank(rank.value)); }
 
 void SharedTransport::Put(int32_t connection, int64_t) {
   std::atomic<uint64_t>& head = region_.connection(connection).head;
   head.store(head.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-  Ring(region_.wiring().connections[connection].dst);
+  RingCell(region_.rank(region_.wiring().connections[connection].dst.value));
 }
 
 void SharedTransport::Take(int32_t connection) {
   std::atomic<uint64_t>& tail = region_.connection(connection).tail;
   tail.store(tail.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-  Ring(region_.wiring().connections[connection].src);
+  RingCell(region_.rank(region_.wiring().connections[connection].src.value));
 }
 
 uint32_t SharedTransport::Ticket() const { return cell_.doorbell.load(std::memory_order_acquire); }
@@ -100,7 +91,8 @@ void SharedTransport::Enter() { cell_.inside.store(1, std::memory_order_seq_cst)
 
 void SharedTransport::Leave() {
   cell_.inside.store(0, std::memory_order_seq_cst);
-  if (directs_ == nullptr || region_.header().failure.load(std::memory_order_seq_cst) == 0) return;
+  if (region_.sharing() != Sharing::kThreads || region_.header().failure.load(std::memory_order_seq_cst) == 0)
+    return;
   for (int32_t r = 0; r < ranks(); ++r)
     while (region_.rank(r).inside.load(std::memory_order_seq_cst) != 0)
       std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -172,7 +164,7 @@ Status SharedTransport::Barrier(std::chrono::nanoseconds limit) {
   if (header.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == header.participants) {
     header.arrived.store(0, std::memory_order_relaxed);
     header.generation.store(generation + 1, std::memory_order_release);
-    for (int32_t r = 0; r < ranks(); ++r) Ring(Rank(r));
+    for (int32_t r = 0; r < ranks(); ++r) RingCell(region_.rank(r));
     return OkStatus();
   }
   Clock::time_point since = Clock::now();

@@ -15,11 +15,9 @@ namespace xccl {
 
 class SharedTransport final : public Transport {
  public:
-  // One rank's end. `directs` is shared by all ends where ranks are threads, else null. Both outlive the end.
-  SharedTransport(const SharedRegion& region, Rank rank, std::vector<DirectSource>* directs);
+  // One rank's end of a region, which outlives it.
+  SharedTransport(const SharedRegion& region, Rank rank);
   ~SharedTransport() override;
-  // Room for every slot of every connection.
-  static std::vector<DirectSource> MakeDirects(const Wiring& wiring);
 
   Rank rank() const override { return rank_; }
   int32_t ranks() const override { return region_.wiring().ranks; }
@@ -43,11 +41,8 @@ class SharedTransport final : public Transport {
   void WatchPeers();
 
  private:
-  void Ring(Rank rank);
-
   const SharedRegion& region_;
   const Rank rank_;
-  std::vector<DirectSource>* const directs_;
   RankCell& cell_;
   bool spins_ = true;             // there is a core for every rank
   std::vector<OwnedFile> peers_;  // their processes by rank, where they are watched
