@@ -23,6 +23,7 @@
 #include "codegen/emit.h"
 #include "ir/collective.h"
 #include "ir/kernel/kernel_form.h"
+#include "ir/lower/chains.h"
 #include "ir/lower/lower.h"
 #include "ir/machine_model.h"
 #include "runtime/cuda/driver.h"
@@ -80,9 +81,9 @@ StatusOr<LoweredProgram> MakeProgram(const Choice& choice, int32_t ranks, int64_
       const Synthesis made,
       engine->Synthesize({.topology = &topology, .collective = &collective, .size_bytes = size_bytes}));
   const MachineModel machine = HopperModel();
-  XCCL_ASSIGN_OR_RETURN(LoweredProgram lowered,
-                        LowerFolded(made.schedule, made.collective, topology,
-                                    {.size_bytes = size_bytes, .machine = &machine, .groups = false}));
+  XCCL_ASSIGN_OR_RETURN(const Schedule chains, lowering::WithoutTrees(made.schedule, topology));
+  XCCL_ASSIGN_OR_RETURN(LoweredProgram lowered, LowerFolded(chains, made.collective, topology,
+                                                            {.size_bytes = size_bytes, .machine = &machine}));
   lowered.program.protocol = choice.protocol;
   return lowered;
 }
