@@ -156,7 +156,6 @@ int64_t Oracle::MostRounds(int32_t steps, int32_t chunks) const {
 }
 
 std::optional<Refusal> Oracle::Forbidden(const Question& question) {
-  if (form_ == Form::kNothing) return std::nullopt;
   const int64_t steps = std::min<int64_t>(question.steps, question.rounds);
   if (farthest_.steps > steps) {
     Refusal refusal{ProvedBy::kDistance, fmt::format("rank {} is {} links from rank {}", farthest_.needer,
@@ -201,7 +200,6 @@ Synthesis Oracle::Wrap(int32_t chunks, Schedule schedule) const {
 }
 
 int64_t Oracle::SizeOf(int32_t chunks, int32_t steps) {
-  if (form_ == Form::kNothing) return 0;
   if (IsCopies()) return EncodingSize(machine_, ProblemOf(1), steps) * chunks;
   if (images_.empty())
     return SumSize(machine_, *SumsOf(request_.collective->WithChunks(1), machine_.ranks), steps);
@@ -236,8 +234,6 @@ StatusOr<Outcome> Oracle::Ask(const Question& question, int64_t work) {
 }
 
 StatusOr<Outcome> Oracle::Answered(const Question& question, int64_t work) {
-  if (form_ == Form::kNothing)
-    return Outcome{.verdict = Verdict::kFeasible, .made = NothingToMove("smt", request_)};
   if (std::optional<Refusal> refusal = Forbidden(question))
     return Outcome{.verdict = Verdict::kInfeasible, .refusal = std::move(refusal)};
   Say(fmt::format("{} chunks, {} steps, {} rounds", question.chunks, question.steps, question.rounds));

@@ -42,7 +42,7 @@ struct Outcome {
 
 // How the collective is asked for.
 enum class Form : uint8_t {
-  kNothing,  // nobody needs what he has not
+  kNothing,  // nobody needs what he has not: no question
   kSpread,   // copies
   kGather,   // sums that one rank each needs: copies on the reversed machine, backwards
   kSums,     // sums that several ranks need, user-defined tables: sets of contributions

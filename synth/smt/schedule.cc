@@ -87,14 +87,10 @@ std::vector<Witness> FindWitnesses(const SynthesisRequest& request, const Machin
       if (!plain.ok()) continue;
       made->schedule = *std::move(plain);
     }
-    const StepsAndRounds took = Take(made->schedule, *request.topology, machine);
-    if (std::any_of(witnesses.begin(), witnesses.end(), [&](const Witness& other) {
-          return other.took.steps <= took.steps && other.took.rounds <= took.rounds;
-        }))
-      continue;
     if (!request.allow_divergent && cut.Reduces() &&
         !IsBitwiseSame(made->schedule, made->collective, *request.topology))
       continue;
+    const StepsAndRounds took = Take(made->schedule, *request.topology, machine);
     witnesses.push_back({*std::move(made), took});
   }
   return witnesses;

@@ -28,8 +28,8 @@ struct StepsAndRounds {
 };
 StepsAndRounds Take(const Schedule& schedule, const Topology& topology, const Machine& machine);
 
-// Plans of these engines with `chunks` a part that none before them in that order beats in both steps and
-// rounds. The request's limit of steps is passed on. Divergent sums only where the request allows them.
+// Plans of these engines with `chunks` a part, in their order. The request's limit of steps is passed on.
+// Divergent sums only where the request allows them.
 struct Witness {
   Synthesis made;
   StepsAndRounds took;

@@ -217,13 +217,13 @@ class RequestSearch {
     return Infeasible(std::move(text));
   }
 
-  Synthesis Finish(int32_t chunks, Synthesis made, std::string_view how, bool stopped_before) const {
+  Synthesis Finish(int32_t chunks, Synthesis made, std::string_view how, bool stopped_before) {
     made.engine = kName;
-    const StatusOr<Bound> bound =
-        LowerBound(*request_.topology, *request_.collective, request_.size_bytes, request_.model);
+    if (!bound_)
+      bound_ = LowerBound(*request_.topology, *request_.collective, request_.size_bytes, request_.model);
     made.simulation = Simulate(made.schedule, made.collective, *request_.topology,
                                {.size_bytes = request_.size_bytes, .model = request_.model});
-    made.exact = bound.ok() && MeetsBound(made.simulation->time_ps, *bound);
+    made.exact = bound_->ok() && MeetsBound(made.simulation->time_ps, **bound_);
     const smt::StepsAndRounds took = smt::Take(made.schedule, *request_.topology, oracle_.machine());
     made.note =
         fmt::format("{} steps, {} rounds, {} chunks a part, found by {}{}", took.steps, took.rounds, chunks,
@@ -234,26 +234,18 @@ class RequestSearch {
   // The fastest of other engines' plans within the limits of the request, where there is one.
   std::optional<Synthesis> BestSoFar() {
     const SynthesisLimits& limits = request_.limits;
-    const smt::Witness* best = nullptr;
-    int32_t chunks_of_best = 0;
-    int64_t best_ps = 0;
+    std::optional<Synthesis> best;
     for (int32_t chunks : ChunkCounts()) {
-      if (best != nullptr && oracle_.TimeIsUp()) break;
+      if (best && oracle_.TimeIsUp()) break;
       for (const smt::Witness& witness : oracle_.WitnessesOf(chunks)) {
         if ((limits.steps && witness.took.steps > *limits.steps) ||
             (limits.rounds && witness.took.rounds > *limits.rounds))
           continue;
-        const int64_t time_ps = Simulate(witness.made.schedule, witness.made.collective, *request_.topology,
-                                         {.size_bytes = request_.size_bytes, .model = request_.model})
-                                    .time_ps;
-        if (best != nullptr && time_ps >= best_ps) continue;
-        best = &witness;
-        best_ps = time_ps;
-        chunks_of_best = chunks;
+        Synthesis made = Finish(chunks, witness.made, witness.made.engine, true);
+        if (!best || made.simulation->time_ps < best->simulation->time_ps) best = std::move(made);
       }
     }
-    if (best == nullptr) return std::nullopt;
-    return Finish(chunks_of_best, best->made, best->made.engine, true);
+    return best;
   }
 
   // The solver proved it. What would work is tried with what is left of the work: more rounds, then more
@@ -287,6 +279,7 @@ class RequestSearch {
 
   const SynthesisRequest& request_;
   Oracle& oracle_;
+  std::optional<StatusOr<Bound>> bound_;  // once it was asked for
   std::optional<Synthesis> made_;
   std::optional<Question> refuted_;  // proves the whole request infeasible
   // Was a question left undecided; one because only divergent sums were found?

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/bitwise_same.h"
+#include "ir/simulate/simulate.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/common/test_machines.h"
 #include "synth/engines.h"
@@ -83,6 +84,25 @@ TEST(Smt, EveryCollectiveWithoutLimits) {
     ASSERT_TRUE(made.ok()) << ToString(kind) << ": " << made.status().message();
     EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, mesh)), OkStatus()) << ToString(kind);
     EXPECT_TRUE(IsBitwiseSame(made->schedule, made->collective, mesh)) << ToString(kind);
+  }
+}
+
+// A ring takes no more rounds than greedy's plan and fewer steps, and twice the time.
+TEST(Smt, TheFastestPlanOfOtherEnginesStandsIn) {
+  const Topology torus = testing::MakeGrid({3, 3}, true);
+  const Collective allreduce = Of(CollectiveKind::kAllreduce, 3);
+  const StatusOr<Synthesis> made = Solve(torus, allreduce, 24, {}, {});
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  SynthesisRequest request;
+  request.topology = &torus;
+  request.collective = &allreduce;
+  request.limits.chunks = 24;
+  request.limits.work_units = 200'000;
+  for (const char* engine : {"greedy", "ring"}) {
+    const Synthesis other = FindEngine(engine).value()->Synthesize(request).value();
+    EXPECT_LE(made->simulation->time_ps,
+              Simulate(other.schedule, other.collective, torus, {.size_bytes = request.size_bytes}).time_ps)
+        << engine;
   }
 }
 
