@@ -263,23 +263,35 @@ class GroupsPlanner {
     return changed;
   }
 
-  // Searches all groups as one collective.
+  // Searches all groups as one collective, from the best plan and from nothing. Without the first, tensor and
+  // data parallel groups of 64 MiB on rail-2 take 4.2 % longer.
   void TryGreedy() {
     const int64_t moves = int64_t{joint_.collective.num_parts()} * joint_.collective.num_members();
     if (IsGoodEnough() || moves > kGreedyMoves || topology_.num_ranks() > kGreedyRanks || groups_.size() < 2)
       return;
-    StatusOr<Synthesis> made = ImprovingEngine().Synthesize({.topology = &topology_,
-                                                             .collective = &joint_.collective,
-                                                             .size_bytes = joint_.size_bytes,
-                                                             .model = options_.model,
-                                                             .seed = options_.seed,
-                                                             .allow_divergent = options_.allow_divergent});
-    if (!made.ok() || !made->schedule.symmetry.empty()) return;
-    if (!options_.allow_divergent && !IsBitwiseSame(made->schedule, made->collective, topology_)) return;
-    const int64_t before_ps = best_ps_;
-    Consider({std::move(made->collective), std::move(made->schedule)}, best_choice_,
-             "greedy, all groups at once");
-    by_greedy_ = best_ps_ < before_ps;
+    const Engine& greedy = ImprovingEngine();
+    const Synthesis start{.collective = best_->collective,
+                          .schedule = best_->schedule,
+                          .exact = false,
+                          .engine = "groups",
+                          .note = "",
+                          .simulation = {}};
+    SynthesisRequest request{.topology = &topology_,
+                             .collective = &joint_.collective,
+                             .size_bytes = joint_.size_bytes,
+                             .model = options_.model,
+                             .seed = options_.seed,
+                             .allow_divergent = options_.allow_divergent};
+    for (const Synthesis* const from : {&start, static_cast<const Synthesis*>(nullptr)}) {
+      request.start = from;
+      StatusOr<Synthesis> made = greedy.Synthesize(request);
+      if (!made.ok() || !made->schedule.symmetry.empty()) continue;
+      if (!options_.allow_divergent && !IsBitwiseSame(made->schedule, made->collective, topology_)) continue;
+      const int64_t before_ps = best_ps_;
+      Consider({std::move(made->collective), std::move(made->schedule)}, best_choice_,
+               from != nullptr ? "greedy, from the groups' plans" : "greedy, all groups at once");
+      by_greedy_ |= best_ps_ < before_ps;
+    }
   }
 
   JointPlan Finished() {
