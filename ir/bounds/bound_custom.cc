@@ -144,6 +144,7 @@ double CutSeconds(const Topology& topology, const std::vector<PartFacts>& parts,
     problem.supply.push_back(static_cast<int64_t>(part.bytes));
     for (Rank holder : holders) problem.arcs.push_back({node, topology.NodeOf(holder).value, into});
   }
+  if (std::ssize(problem.supply) == topology.num_nodes()) return 0;  // nothing must come
   const std::optional<RatioCut> cut = FindRatioCut(std::move(problem));
   return cut ? static_cast<double>(cut->supply) / static_cast<double>(cut->capacity) : 0;
 }
