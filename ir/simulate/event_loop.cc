@@ -18,11 +18,12 @@ namespace {
 class EventLoop {
  public:
   // `record`, unless null, gets one entry per unit.
-  EventLoop(const SimulationModel& model, const Topology& topology, TimeModel time_model,
-            const Durations& durations, int64_t segments, MoveTimes* record = nullptr)
+  EventLoop(const SimulationModel& model, const Topology& topology, TimeModel time_model, int64_t parts,
+            int64_t segments, MoveTimes* record)
       : model_(model),
+        topology_(topology),
         blocking_(time_model == TimeModel::kBlocking),
-        durations_(durations),
+        parts_(parts),
         n_(segments),
         record_(record),
         links_(topology.num_links()) {
@@ -36,10 +37,7 @@ class EventLoop {
     for (size_t c = 0; c < model.cells.size(); ++c)
       std::fill_n(cells_.begin() + static_cast<int64_t>(c * n), n, CellState{0, model.cells[c].first_reader});
     bool overhead = false;
-    for (const Link& link : topology.spec().links) {
-      fixed_.push_back({std::min(link.latency_ps, kForeverPs), std::min(link.overhead_ps, kForeverPs)});
-      overhead |= link.overhead_ps > 0;
-    }
+    for (const Link& link : topology.spec().links) overhead |= link.overhead_ps > 0;
     if (overhead && !blocking_) MarkMessages();
   }
 
@@ -60,9 +58,6 @@ class EventLoop {
 
  private:
   enum What : uint64_t { kIdle = 0, kHead = 1ULL << 62, kArrival = 2ULL << 62, kMask = 3ULL << 62 };
-  struct Fixed {
-    int64_t latency_ps, overhead_ps;
-  };
   struct CellState {
     int32_t landed = 0;  // number of its first writes, in order of step, that have all landed
     int32_t reader = -1;
@@ -99,23 +94,26 @@ class EventLoop {
 
   void Start(int32_t job, int64_t segment, int32_t link_id, int64_t now) {
     ++started_;
-    const Fixed& link = fixed_[link_id];
+    const Link& link = topology_.link(LinkId(link_id));
+    const int64_t latency_ps = std::min(link.latency_ps, kForeverPs);
+    const int64_t overhead_ps = std::min(link.overhead_ps, kForeverPs);
     const int32_t unit = model_.job_unit[job];
     const int32_t place = job - model_.unit_first_job[unit];
     const SimulationModel::Hop& hop = model_.hops[model_.path_first[model_.unit_path[unit]] + place];
-    int64_t end = std::min(kForeverPs, now + durations_(model_.unit_class[unit], link_id));
+    int64_t end =
+        std::min(kForeverPs, now + TransferPs(model_.unit_bytes[unit], link.bandwidth_bytes_per_s, parts_));
     int64_t arrival = end, head = end;
     if (blocking_) {
-      arrival = head = end = std::min(kForeverPs, end + link.overhead_ps + link.latency_ps);
+      arrival = head = end = std::min(kForeverPs, end + overhead_ps + latency_ps);
     } else {
       if (!message_started_.empty()) {
         auto flag = message_started_[first_hop_of_message_[model_.unit_message[unit]] + place];
-        if (!flag) end = std::min(kForeverPs, end + link.overhead_ps);
+        if (!flag) end = std::min(kForeverPs, end + overhead_ps);
         flag = true;
       }
       if (!tail_arrives_.empty()) end = std::max(end, tail_arrives_[At(job, segment)]);
-      head = std::min(kForeverPs, now + link.latency_ps);
-      arrival = std::min(kForeverPs, end + link.latency_ps);
+      head = std::min(kForeverPs, now + latency_ps);
+      arrival = std::min(kForeverPs, end + latency_ps);
     }
     queue_.Push(end, kIdle | static_cast<uint64_t>(link_id));
     for (int32_t i = hop.next_first; i < hop.next_first + hop.next_count; ++i) {
@@ -179,16 +177,15 @@ class EventLoop {
   }
 
   const SimulationModel& model_;
+  const Topology& topology_;
   const bool blocking_;
-  const Durations& durations_;
-  const int64_t n_;
+  const int64_t parts_, n_;
   MoveTimes* const record_;
   std::vector<int32_t> missing_;       // by job and segment
   std::vector<int64_t> tail_arrives_;  // by job and segment: when the last input's end arrives at the tail
   std::vector<uint8_t> landed_;        // by write and segment; set only for writes that land out of order
   std::vector<CellState> cells_;       // by cell and segment
   LinkQueues<uint64_t> links_;         // keys of jobs and segments
-  std::vector<Fixed> fixed_;           // by link
   std::vector<int64_t> first_hop_of_message_;
   std::vector<bool> message_started_;
   EventQueue queue_;
@@ -199,23 +196,9 @@ class EventLoop {
 
 }  // namespace
 
-Durations::Durations(const SimulationModel& model, const Topology& topology, int64_t segments)
-    : model_(model), topology_(topology), segments_(segments) {
-  for (const Link& link : topology.spec().links) bandwidths_.push_back(link.bandwidth_bytes_per_s);
-  std::sort(bandwidths_.begin(), bandwidths_.end());
-  bandwidths_.erase(std::unique(bandwidths_.begin(), bandwidths_.end()), bandwidths_.end());
-  for (const Link& link : topology.spec().links)
-    class_of_link_.push_back(static_cast<int32_t>(
-        std::lower_bound(bandwidths_.begin(), bandwidths_.end(), link.bandwidth_bytes_per_s) -
-        bandwidths_.begin()));
-  if (model.size_classes.size() * bandwidths_.size() > kTableLimit) return;
-  for (int64_t bytes : model.size_classes)
-    for (int64_t bandwidth : bandwidths_) table_.push_back(TransferPs(bytes, bandwidth, segments));
-}
-
-int64_t RunEvents(const SimulationModel& model, const Topology& topology, TimeModel time_model,
-                  const Durations& durations, int64_t segments, MoveTimes* record) {
-  return EventLoop(model, topology, time_model, durations, segments, record).Run();
+int64_t RunEvents(const SimulationModel& model, const Topology& topology, TimeModel time_model, int64_t parts,
+                  int64_t segments, MoveTimes* record) {
+  return EventLoop(model, topology, time_model, parts, segments, record).Run();
 }
 
 }  // namespace xccl

@@ -41,7 +41,7 @@ std::vector<int64_t> LinkLoads(const SimulationModel& model, const Topology& top
     for (int32_t h = model.path_first[path]; h < model.path_first[path + 1]; ++h) {
       const Link& link = topology.link(LinkId(model.hops[h].link));
       const size_t l = static_cast<size_t>(model.hops[h].link);
-      bytes[l] += model.size_classes[model.unit_class[u]];
+      bytes[l] += model.unit_bytes[u];
       if (time_model == TimeModel::kBlocking) {
         fixed_ps[l] += segments * (static_cast<__int128>(link.overhead_ps) + link.latency_ps);
       } else if (first) {
@@ -97,10 +97,10 @@ constexpr int64_t kRecordBudget = 1 << 20;  // jobs × segments of the run that 
 // Returns the time of that run.
 template <typename Visit>
 int64_t RecordMoves(const SimulationModel& model, const Schedule& schedule, const Topology& topology,
-                    TimeModel time_model, const Durations& durations, int64_t segments, Visit visit) {
+                    TimeModel time_model, int64_t parts, int64_t segments, Visit visit) {
   const size_t units = static_cast<size_t>(model.num_units());
   MoveTimes by_unit{std::vector<int64_t>(units, 0), std::vector<int64_t>(units, 0)};
-  const int64_t ran_ps = RunEvents(model, topology, time_model, durations, segments, &by_unit);
+  const int64_t ran_ps = RunEvents(model, topology, time_model, parts, segments, &by_unit);
   for (int64_t t = 0; t < schedule.size(); ++t) {
     for (int32_t i = 0; i < schedule.count[t]; ++i) {
       const size_t unit = static_cast<size_t>(model.UnitOf(t, i));
@@ -113,10 +113,10 @@ int64_t RecordMoves(const SimulationModel& model, const Schedule& schedule, cons
 // When each part's last byte arrives in a schedule that takes `time_ps`.
 std::vector<int64_t> PartTimes(const SimulationModel& model, const Schedule& schedule,
                                const Collective& collective, const Topology& topology, TimeModel time_model,
-                               const Durations& durations, int64_t segments, int64_t time_ps) {
+                               int64_t segments, int64_t time_ps) {
   const int64_t run = std::clamp<int64_t>(kRecordBudget / std::max(model.num_jobs(), 1), 1, segments);
   std::vector<int64_t> done(static_cast<size_t>(collective.num_parts()), 0);
-  const int64_t ran_ps = RecordMoves(model, schedule, topology, time_model, durations, run,
+  const int64_t ran_ps = RecordMoves(model, schedule, topology, time_model, segments, run,
                                      [&](ChunkId chunk, int64_t, int64_t arrival_ps) {
                                        int64_t& part = done[collective.PartOf(chunk).index()];
                                        part = std::max(part, arrival_ps);
@@ -178,12 +178,11 @@ Simulation Run(const Schedule& schedule, const Collective& collective, const Col
 
   const SimulationModel model =
       BuildSimulationModel(schedule, collective, sizes, topology, options.model, quotient);
-  int64_t largest = 0;
-  for (int64_t bytes : model.size_classes) largest = std::max(largest, bytes);
+  int64_t largest = options.model == TimeModel::kPipelined ? sizes.LargestChunkBytes() : 0;
+  for (int64_t bytes : model.unit_bytes) largest = std::max(largest, bytes);
   const int64_t segments = SegmentCount(largest, result.segment_bytes);
   if (result.segment_bytes <= 0) result.segment_bytes = largest;
-  const Durations durations(model, topology, segments);
-  const auto run = [&](int64_t n) { return RunEvents(model, topology, options.model, durations, n); };
+  const auto run = [&](int64_t n) { return RunEvents(model, topology, options.model, segments, n); };
   const std::vector<int64_t> loads = LinkLoads(model, topology, options.model, segments);
   if (options.extrapolate) {
     result.time_ps = Extrapolate(run, model.num_jobs() * quotient.copies, segments);
@@ -194,7 +193,7 @@ Simulation Run(const Schedule& schedule, const Collective& collective, const Col
   if (options.record_parts) {
     XCCL_CHECK(schedule.symmetry.empty());  // guaranteed by Requires
     result.part_done_ps =
-        PartTimes(model, schedule, collective, topology, options.model, durations, segments, result.time_ps);
+        PartTimes(model, schedule, collective, topology, options.model, segments, result.time_ps);
   }
   if (options.record_links)
     for (const int32_t link : quotient.link_representative)
@@ -242,7 +241,7 @@ MoveTimes SimulateMoves(const Schedule& schedule, const Collective& collective, 
       BuildSimulationModel(schedule, collective, CollectiveSizes(collective, size_bytes), topology,
                            TimeModel::kPipelined, NoTranslates(schedule, topology.num_links()));
   MoveTimes times;
-  RecordMoves(model, schedule, topology, TimeModel::kPipelined, Durations(model, topology, 1), 1,
+  RecordMoves(model, schedule, topology, TimeModel::kPipelined, 1, 1,
               [&](ChunkId, int64_t start_ps, int64_t arrival_ps) {
                 times.start_ps.push_back(start_ps);
                 times.arrival_ps.push_back(arrival_ps);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <unordered_map>
 
 #include "base/graph/grouped.h"
 #include "ir/time_model.h"
@@ -88,15 +87,6 @@ class ModelBuilder {
     }
   }
 
-  int32_t ClassOf(int64_t bytes) {
-    if (!made_.size_classes.empty() && made_.size_classes[last_class_] == bytes) return last_class_;
-    const auto [it, added] =
-        class_of_size_.try_emplace(bytes, static_cast<int32_t>(made_.size_classes.size()));
-    if (added) made_.size_classes.push_back(bytes);
-    last_class_ = it->second;
-    return last_class_;
-  }
-
   // Makes the units, transfers in message order, and records each transfer's first unit.
   void AddUnitPerChunk() {
     const int64_t transfers = schedule_.size();
@@ -105,18 +95,15 @@ class ModelBuilder {
     std::partial_sum(next.begin(), next.end(), next.begin());
     const size_t units = static_cast<size_t>(next.back());
     made_.unit_path.resize(units);
-    made_.unit_class.resize(units);
+    made_.unit_bytes.resize(units);
     made_.unit_message.resize(units);
     made_.transfer_first_unit.resize(static_cast<size_t>(transfers));
-    std::vector<int32_t> chunk_class(static_cast<size_t>(collective_.num_chunks()));
-    for (size_t c = 0; c < chunk_class.size(); ++c)
-      chunk_class[c] = ClassOf(sizes_.ChunkBytes(ChunkId(static_cast<int64_t>(c))));
     for (int64_t t = 0; t < transfers; ++t) {
       int64_t& unit = next[message_of_transfer_[t]];
       made_.transfer_first_unit[t] = static_cast<int32_t>(unit);
       for (int32_t i = 0; i < schedule_.count[t]; ++i, ++unit) {
         made_.unit_path[unit] = schedule_.path[t].value;
-        made_.unit_class[unit] = chunk_class[schedule_.first[t].index() + static_cast<size_t>(i)];
+        made_.unit_bytes[unit] = sizes_.ChunkBytes(ChunkId(schedule_.first[t].value + i));
         made_.unit_message[unit] = message_of_transfer_[t];
       }
     }
@@ -126,19 +113,15 @@ class ModelBuilder {
     const size_t messages = static_cast<size_t>(made_.num_messages);
     made_.unit_per_chunk = false;
     made_.transfer_first_unit = message_of_transfer_;
-    std::vector<int64_t> bytes(messages, 0);
     made_.unit_path.resize(messages);
-    made_.unit_class.resize(messages);
+    made_.unit_bytes.assign(messages, 0);
     made_.unit_message.resize(messages);
+    std::iota(made_.unit_message.begin(), made_.unit_message.end(), 0);
     for (int64_t t = 0; t < schedule_.size(); ++t) {
       const int32_t message = message_of_transfer_[t];
       made_.unit_path[message] = schedule_.path[t].value;
       for (int32_t i = 0; i < schedule_.count[t]; ++i)
-        bytes[message] += sizes_.ChunkBytes(ChunkId(schedule_.first[t].value + i));
-    }
-    for (size_t m = 0; m < messages; ++m) {
-      made_.unit_class[m] = ClassOf(bytes[m]);
-      made_.unit_message[m] = static_cast<int32_t>(m);
+        made_.unit_bytes[message] += sizes_.ChunkBytes(ChunkId(schedule_.first[t].value + i));
     }
   }
 
@@ -266,8 +249,6 @@ class ModelBuilder {
   const Quotient& quotient_;
   SimulationModel made_;
   std::vector<int32_t> message_of_transfer_, next_write_;
-  std::unordered_map<int64_t, int32_t> class_of_size_;
-  int32_t last_class_ = 0;
   // State of the current chunk.
   std::vector<int32_t> cell_of_rank_, last_reader_;
   std::vector<Rank> touched_;

@@ -49,8 +49,8 @@ struct SimulationModel {
   std::vector<int32_t> path_first;  // hops of path p: path_first[p]..path_first[p+1)
   bool single_hop = true;           // every path is one link
 
-  std::vector<int64_t> size_classes;  // distinct byte counts of units
-  std::vector<int32_t> unit_path, unit_class, unit_message, unit_first_job;
+  std::vector<int64_t> unit_bytes;
+  std::vector<int32_t> unit_path, unit_message, unit_first_job;
   std::vector<int32_t> job_unit;
   std::vector<int32_t> job_missing;      // number of inputs and reads that a job waits for
   std::vector<int32_t> job_first_write;  // writes of job j: job_first_write[j]..[j+1)
