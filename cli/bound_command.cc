@@ -1,12 +1,10 @@
 // bound: how fast any plan could be.
 #include <fmt/core.h>
 
-#include <cstdio>
-
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
-#include "cli/output_json.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "ir/bounds/bound.h"
 #include "ir/time_model.h"
@@ -23,7 +21,7 @@ struct Flags {
 
 Status ShowBound(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(const int64_t size_bytes, ParseSizeFlag("--size", flags.size));
-  XCCL_ASSIGN_OR_RETURN(const TimeModel model, ParseModelFlag(flags.model));
+  XCCL_ASSIGN_OR_RETURN(const TimeModel model, FlagValue("--model", ParseTimeModel(flags.model)));
   XCCL_ASSIGN_OR_RETURN(const Problem problem, ReadProblem(flags.topology, flags.collective));
   const Topology& topology = problem.topology;
   const Collective& collective = problem.collective;
@@ -31,27 +29,23 @@ Status ShowBound(const Flags& flags, bool json) {
       const Bound bound,
       WithProgress("bounding " + collective.name() + " on " + topology.name(),
                    [&](Progress&) { return LowerBound(topology, collective, size_bytes, model); }));
-  const double algbw =
-      bound.bound_ps > 0 ? static_cast<double>(bound.size_bytes) * 1e12 / static_cast<double>(bound.bound_ps)
-                         : 0;
-  std::string text;
-  if (json) {
-    text = ToJson(Row{{"latency_us", PsToUs(bound.latency_ps)},
-                      {"bandwidth_us", bound.bandwidth_ps / 1e6},
-                      {"bound_us", PsToUs(bound.bound_ps)},
-                      {"bound_kind", std::string(ToString(bound.kind))},
-                      {"algbw_gb_per_s", GbPerS(algbw)}});
-  } else {
-    text = fmt::format(
-        "{} on {}: {} ranks, {}, {} model\n  bound      {}   algbw {}\n  latency    {}\n  bandwidth  {} by "
-        "{}\n",
-        collective.name(), topology.name(), collective.num_members(), FormatSize(bound.size_bytes),
-        ToString(model), FormatDurationShort(bound.bound_ps), FormatBandwidthShort(algbw),
-        FormatDurationShort(bound.latency_ps), FormatDurationShort(static_cast<int64_t>(bound.bandwidth_ps)),
-        ToString(bound.kind));
-  }
-  std::fputs(text.c_str(), stdout);
-  return OkStatus();
+  Simulation fastest;
+  fastest.time_ps = bound.bound_ps;
+  fastest.size_bytes = bound.size_bytes;
+  const double algbw = fastest.algbw_bytes_per_s();
+  if (json)
+    return Print(ToJson({{"latency_us", PsToUs(bound.latency_ps)},
+                         {"bandwidth_us", bound.bandwidth_ps / 1e6},
+                         {"bound_us", PsToUs(bound.bound_ps)},
+                         {"bound_kind", std::string(ToString(bound.kind))},
+                         {"algbw_gb_per_s", GbPerS(algbw)}}));
+  return Print(fmt::format(
+      "{} on {}: {} ranks, {}, {} model\n  bound      {}   algbw {}\n  latency    {}\n  bandwidth  {} by "
+      "{}\n",
+      collective.name(), topology.name(), collective.num_members(), FormatSize(bound.size_bytes),
+      ToString(model), FormatDurationShort(bound.bound_ps), FormatBandwidthShort(algbw),
+      FormatDurationShort(bound.latency_ps), FormatDurationShort(static_cast<int64_t>(bound.bandwidth_ps)),
+      ToString(bound.kind)));
 }
 
 }  // namespace

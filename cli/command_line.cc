@@ -5,11 +5,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "base/status.h"
 #include "base/strings.h"
+#include "base/units.h"
 
 namespace xccl {
 namespace {
@@ -48,6 +51,16 @@ std::string CommandNames(const CLI::App& app) {
   return names;
 }
 
+constexpr const char* kNumber = "number";
+
+// Refuses anything but a whole number within [low, high].
+CLI::Validator WholeNumber(int64_t low, int64_t high) {
+  const auto wrong = [low, high](const std::string& text) {
+    return ParseInteger(text, low, high).status().message();
+  };
+  return CLI::Validator(wrong, "", kNumber).non_modifying();
+}
+
 // One line, and where to read more.
 int ReportUsage(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
@@ -72,11 +85,7 @@ Option Option::ShowDefault() {
   return *this;
 }
 Option Option::Between(int64_t low, int64_t high) {
-  option_->check(CLI::Range(low, high));
-  return *this;
-}
-Option Option::NotNegative() {
-  option_->check(CLI::NonNegativeNumber);
+  *option_->get_validator(kNumber) = WholeNumber(low, high).description(fmt::format("{} to {}", low, high));
   return *this;
 }
 Option Option::OneOf(std::initializer_list<const char*> values) {
@@ -95,11 +104,19 @@ Option Option::Needs(Option other) {
   option_->needs(other.option_);
   return *this;
 }
-bool Option::IsGiven() const { return option_->count() > 0; }
 
 template <typename T>
 Option Command::AddOption(const std::string& name, T& value, const std::string& help) {
-  return Option(app_->add_option(name, value, help));
+  CLI::Option* const option = app_->add_option(name, value, help);
+  if constexpr (std::is_same_v<T, uint64_t>) {
+    option->check(WholeNumber(0, std::numeric_limits<int64_t>::max()));
+  } else if constexpr (std::is_convertible_v<int32_t, T>) {
+    option->check(WholeNumber(std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()));
+  } else {
+    option->check(
+        [](const std::string& text) { return std::string(text.empty() ? "empty; expected a value" : ""); });
+  }
+  return Option(option);
 }
 template Option Command::AddOption(const std::string&, std::string&, const std::string&);
 template Option Command::AddOption(const std::string&, int32_t&, const std::string&);
@@ -112,6 +129,7 @@ template Option Command::AddOption(const std::string&, std::vector<std::string>&
 Option Command::AddFlag(const std::string& name, bool& value, const std::string& help) {
   return Option(app_->add_flag(name, value, help));
 }
+bool Command::IsGiven(const std::string& name) const { return app_->count(name) > 0; }
 void Command::Heading(const std::string& heading) { app_->option_defaults()->group(heading); }
 void Command::Footer(const std::string& text) { app_->footer(text); }
 void Command::WhenChosen(std::function<void()> chosen) { app_->callback(std::move(chosen)); }

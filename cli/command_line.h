@@ -23,14 +23,12 @@ class Option {
   explicit Option(CLI::Option* option) : option_(option) {}
 
   Option Required(bool required = true);
-  Option ShowDefault();  // help says what the value is when the option is not given
-  Option Between(int64_t low, int64_t high);
-  Option NotNegative();
+  Option ShowDefault();                       // help says what the value is when the option is not given
+  Option Between(int64_t low, int64_t high);  // for a number
   Option OneOf(std::initializer_list<const char*> values);
   Option TypeName(const std::string& name);  // what help shows for the value
   Option Excludes(Option other);
   Option Needs(Option other);
-  bool IsGiven() const;
 
  private:
   CLI::Option* option_;
@@ -42,10 +40,13 @@ class Command {
   explicit Command(CLI::App* app) : app_(app) {}
 
   // `name` as "--size,-s", or "PLAN" for a positional argument.
-  // T: a string, int32_t or uint64_t; an optional string, int32_t or int64_t; or a list of strings.
+  // T: a string, int32_t or uint64_t; an optional string, int32_t or int64_t; or a list of strings. A number
+  // is up to 2^31 in size, an uint64_t up to 2^63, unless Between says otherwise; a text is not empty.
   template <typename T>
   Option AddOption(const std::string& name, T& value, const std::string& help);
   Option AddFlag(const std::string& name, bool& value, const std::string& help);
+  // Requires: parsing is over, and an option of this name.
+  bool IsGiven(const std::string& name) const;
   // Help lists the options added from here on under this heading; "Options" is the usual one.
   void Heading(const std::string& heading);
   void Footer(const std::string& text);

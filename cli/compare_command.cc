@@ -5,7 +5,7 @@
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
-#include "cli/output_json.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/show.h"
 
@@ -24,25 +24,14 @@ struct Flags {
 };
 
 // Prints one of three forms. The forms for machines also list what was left out on standard error.
-void Print(const std::string& text, const std::vector<std::string>& left_out, bool for_people) {
-  std::fputs(text.c_str(), stdout);
-  if (for_people) return;
-  for (const std::string& reason : left_out) std::fprintf(stderr, "left out: %s\n", reason.c_str());
-}
-
-Status RunFailures(const Flags& flags, const Topology& topology, const Collective& collective,
-                   const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
-                   const PlanOptions& options, bool json) {
-  XCCL_ASSIGN_OR_RETURN(const FailureComparison comparison,
-                        WithProgress("comparing engines on failed " + topology.name(), [&](Progress&) {
-                          return CompareFailures(topology, collective, engines, sizes, options,
-                                                 flags.failures);
-                        }));
-  Print(json        ? ToJson(FailureRows(comparison))
-        : flags.csv ? FailuresCsv(comparison)
-                    : FailuresText(comparison),
-        comparison.left_out, !json && !flags.csv);
-  return OkStatus();
+template <typename Comparison>
+Status Show(const Comparison& comparison, const Flags& flags, bool json) {
+  if (json || flags.csv)
+    for (const std::string& reason : comparison.left_out)
+      std::fprintf(stderr, "left out: %s\n", reason.c_str());
+  return Print(json        ? ToJson(ToRows(comparison.times))
+               : flags.csv ? CompareCsv(comparison.times)
+                           : CompareText(comparison));
 }
 
 Status RunCompare(const Flags& flags, bool json) {
@@ -54,18 +43,20 @@ Status RunCompare(const Flags& flags, bool json) {
   const Collective& collective = problem.collective;
   const std::vector<std::string> engines =
       flags.engines.empty() ? std::vector<std::string>() : Split(flags.engines, ',');
-  if (flags.failures.draws > 0)
-    return RunFailures(flags, topology, collective, engines, sizes, options, json);
+  if (flags.failures.draws > 0) {
+    XCCL_ASSIGN_OR_RETURN(const FailureComparison comparison,
+                          WithProgress("comparing engines on failed " + topology.name(), [&](Progress&) {
+                            return CompareFailures(topology, collective, engines, sizes, options,
+                                                   flags.failures);
+                          }));
+    return Show(comparison, flags, json);
+  }
   XCCL_ASSIGN_OR_RETURN(const Comparison comparison,
                         WithProgress("comparing engines on " + topology.name(), [&](Progress&) {
                           return Compare(topology, collective, engines, sizes, options);
                         }));
   if (!flags.html.empty()) XCCL_RETURN_IF_ERROR(WriteFileAtomically(flags.html, CompareHtml(comparison)));
-  Print(json        ? ToJson(ToRows(comparison.times))
-        : flags.csv ? CompareCsv(comparison)
-                    : CompareText(comparison),
-        comparison.left_out, !json && !flags.csv);
-  return OkStatus();
+  return Show(comparison, flags, json);
 }
 
 }  // namespace

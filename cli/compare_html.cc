@@ -4,7 +4,7 @@
 #include "base/strings.h"
 #include "base/units.h"
 #include "cli/chart_js.h"
-#include "cli/output_json.h"
+#include "cli/output.h"
 #include "cli/show.h"
 
 namespace xccl {
@@ -53,11 +53,9 @@ std::string CompareHtml(const Comparison& comparison) {
       EscapedXml(comparison.title), kStyle, kChartJs);
   int64_t last = -1;
   for (const TimedPlan& timed : comparison.times) {
-    html += fmt::format(
-        "<tr{}><td>{}</td><td>{}</td><td>{:.3f}</td><td>{:.2f}</td><td>{:.2f}</td><td>{:.4f}</td></tr>\n",
-        timed.size_bytes == last ? "" : " class=\"best\"", FormatSize(timed.size_bytes),
-        EscapedXml(ShownName(timed)), PsToUs(timed.time_ps), GbPerS(timed.algbw_bytes_per_s),
-        GbPerS(timed.busbw_bytes_per_s), timed.ratio);
+    html +=
+        fmt::format("<tr{}><td>{}</td><td>{}</td></tr>\n", timed.size_bytes == last ? "" : " class=\"best\"",
+                    FormatSize(timed.size_bytes), Join(TimedCells(timed), "</td><td>"));
     last = timed.size_bytes;
   }
   html += "</table>\n";

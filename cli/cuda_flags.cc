@@ -6,38 +6,34 @@
 namespace xccl {
 
 void AddCudaFlags(Command& command, CudaFlags& flags) {
+  cuda::GpuRunOptions& run = flags.run.options;
   command.Heading("With --backend cuda");
-  command
-      .AddOption("--ranks-per-gpu", flags.ranks_per_gpu, "ranks that share a GPU, in one cooperative launch")
+  command.AddOption("--ranks-per-gpu", run.ranks_per_gpu, "ranks that share a GPU, in one cooperative launch")
       .Between(1, 1 << 16)
       .ShowDefault();
-  command.AddOption("--max-ctas", flags.max_ctas, "thread blocks that one rank may have").Between(1, 1 << 16);
-  command.AddOption("--jitter", flags.jitter, "seed of random delays in the kernel, to find races; 0: none")
+  command.AddOption("--max-ctas", run.program.max_ctas, "thread blocks that one rank may have")
+      .Between(1, 1 << 16);
+  command
+      .AddOption("--jitter", run.program.jitter,
+                 "seed of random delays in the kernel, to find races; 0: none")
       .ShowDefault();
-  command.AddFlag("--graph", flags.graph, "time replays of a captured CUDA graph");
+  command.AddFlag("--graph", run.graph, "time replays of a captured CUDA graph");
   command.AddFlag("--staged", flags.staged, "never use peers' buffers directly");
-  command.AddFlag("--register", flags.registered,
+  command.AddFlag("--register", run.registered,
                   "with --processes: peers reach the buffers, and messages may skip the slots");
-  command.AddFlag("--interpreter", flags.interpreter,
+  command.AddFlag("--interpreter", flags.run.interpreter,
                   "run on the interpreter kernel rather than generated code");
   command.AddOption("--memory-limit", flags.memory_limit, "device memory of a rank's slots and counters")
       .ShowDefault();
-  command.AddOption("--kernel-cache", flags.kernel_cache,
+  command.AddOption("--kernel-cache", flags.run.kernel_cache,
                     "directory of compiled kernels (default: $XDG_CACHE_HOME/xccl or ~/.cache/xccl)");
   command.Heading("Options");
 }
 
 StatusOr<GpuRun> GpuRunOf(const CudaFlags& flags) {
-  XCCL_ASSIGN_OR_RETURN(const int64_t memory_limit, ParseSizeFlag("--memory-limit", flags.memory_limit));
-  GpuRun run;
-  run.kernel_cache = flags.kernel_cache;
-  run.interpreter = flags.interpreter;
-  run.options.program.arena.memory_limit = memory_limit;
-  run.options.ranks_per_gpu = flags.ranks_per_gpu;
-  run.options.graph = flags.graph;
-  run.options.registered = flags.registered;
-  run.options.program.max_ctas = flags.max_ctas;
-  run.options.program.jitter = flags.jitter;
+  GpuRun run = flags.run;
+  XCCL_ASSIGN_OR_RETURN(run.options.program.arena.memory_limit,
+                        ParseSizeFlag("--memory-limit", flags.memory_limit));
   run.options.program.direct = !flags.staged;
   return run;
 }

@@ -1,4 +1,6 @@
 // emit: writes the source text of a plan's program, and compiles it with nvcc.
+#include <fmt/format.h>
+
 #include <array>
 #include <cstdio>
 #include <string>
@@ -10,6 +12,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "codegen/emit.h"
 #include "ir/numbers.h"
@@ -31,35 +34,23 @@ struct EmitFlags {
 };
 
 // "sm_90", "90".
-StatusOr<int32_t> ParseArch(const std::string& text) {
+StatusOr<int32_t> ParseArch(std::string_view text) {
   const StatusOr<int64_t> arch = ParseInteger(text.substr(text.starts_with("sm_") ? 3 : 0), 50, 999);
-  if (!arch.ok())
-    return UsageError("--arch: no architecture '" + text + "'; expected sm_80, sm_90, sm_100 or the like");
-  return static_cast<int32_t>(*arch);
+  if (arch.ok()) return static_cast<int32_t>(*arch);
+  return UsageError(fmt::format("no architecture '{}'; expected sm_80, sm_90, sm_100 or the like", text));
 }
 
 StatusOr<AheadOfTime> AheadOf(const EmitFlags& flags) {
   AheadOfTime ahead;
-  if (!flags.types.empty())
-    for (const std::string_view name : Split(flags.types, ',')) {
-      XCCL_ASSIGN_OR_RETURN(const DataType type, FlagValue("--dtype", ParseDataType(name)));
-      ahead.types.push_back(type);
-    }
-  if (!flags.ops.empty())
-    for (const std::string_view name : Split(flags.ops, ',')) {
-      XCCL_ASSIGN_OR_RETURN(const ReduceOp op, FlagValue("--redop", ParseReduceOp(name)));
-      ahead.ops.push_back(op);
-    }
+  XCCL_ASSIGN_OR_RETURN(ahead.types, ListValue("--dtype", flags.types, ParseDataType));
+  XCCL_ASSIGN_OR_RETURN(ahead.ops, ListValue("--redop", flags.ops, ParseReduceOp));
   if (flags.archs.empty()) {
     if (ahead.types.size() > 1 || ahead.ops.size() > 1)
       return UsageError("--dtype, --redop: several; expected one of each without --arch");
     return ahead;
   }
   if (flags.to != "cuda") return UsageError("--arch: needs --to cuda");
-  for (const std::string& name : Split(flags.archs, ',')) {
-    XCCL_ASSIGN_OR_RETURN(const int32_t arch, ParseArch(name));
-    ahead.archs.push_back(arch);
-  }
+  XCCL_ASSIGN_OR_RETURN(ahead.archs, ListValue("--arch", flags.archs, ParseArch));
   ahead.nvcc = flags.nvcc;
   if (ahead.nvcc.empty()) {
     XCCL_ASSIGN_OR_RETURN(ahead.nvcc, cuda::FindNvcc(ProcessEnvironment));
@@ -86,8 +77,9 @@ Status EmitBook(const EmitFlags& flags, const EmitOptions& options, const AheadO
   if (flags.to != "cuda" || !flags.output.empty())
     return UsageError(flags.plan + ": a plan book; expected --to cuda and no -o: kernels go into the book");
   XCCL_ASSIGN_OR_RETURN(const PlanBook book, ReadPlanBook(flags.plan));
-  const Progress progress("compiling " + flags.plan);
-  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> left_out, WriteBookKernels(book, options, ahead));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> left_out,
+                        WithProgress("compiling " + flags.plan,
+                                     [&](Progress&) { return WriteBookKernels(book, options, ahead); }));
   for (const std::string& line : left_out) std::fprintf(stderr, "note: %s\n", line.c_str());
   return OkStatus();
 }
@@ -105,8 +97,7 @@ Status EmitPlan(const EmitFlags& flags, bool /*json*/) {
   if (!ahead.archs.empty())
     return WriteKernel(*text, flags.output, TypeClass::kAny, plan.collective.Reduces(), ahead).status();
   if (!flags.output.empty()) return WriteFileAtomically(flags.output, *text);
-  std::fputs(text->c_str(), stdout);
-  return OkStatus();
+  return Print(*text);
 }
 
 }  // namespace

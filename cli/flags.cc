@@ -46,10 +46,6 @@ void AddCollectiveFlags(Command& command, CollectiveFlags& flags) {
   command.AddOption("--pairs", flags.pairs, "source and destination pairs of sendrecv: 0>1,2>3");
 }
 
-Status FlagError(const Status& status, const std::string& flag) {
-  return Annotate(Status(StatusCode::kUsage, status.message()), flag);
-}
-
 namespace {
 
 // Beyond this a time in picoseconds may not fit.
@@ -76,19 +72,6 @@ StatusOr<std::vector<int64_t>> ParseSizesFlag(const std::string& text, std::vect
   return sizes;
 }
 
-StatusOr<TimeModel> ParseModelFlag(const std::string& text) {
-  return FlagValue("--model", ParseTimeModel(text));
-}
-
-namespace {
-
-StatusOr<std::vector<Rank>> MembersOf(const CollectiveFlags& flags, const Topology& topology) {
-  if (flags.ranks.empty()) return AllRanks(topology.num_ranks());
-  return FlagValue("--ranks", ParseRankList(flags.ranks, topology.num_ranks()));
-}
-
-}  // namespace
-
 StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology& topology) {
   if (!flags.collective_file.empty()) {
     if (!flags.collective.empty()) return UsageError("--collective-file: not together with --collective");
@@ -97,7 +80,10 @@ StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology
   if (flags.collective.empty()) return UsageError("no collective; hint: --collective=allreduce");
   CollectiveSpec spec;
   XCCL_ASSIGN_OR_RETURN(spec.kind, FlagValue("--collective", ParseCollectiveKind(flags.collective)));
-  XCCL_ASSIGN_OR_RETURN(spec.ranks, MembersOf(flags, topology));
+  spec.ranks = AllRanks(topology.num_ranks());
+  if (!flags.ranks.empty()) {
+    XCCL_ASSIGN_OR_RETURN(spec.ranks, FlagValue("--ranks", ParseRankList(flags.ranks, topology.num_ranks())));
+  }
   if (flags.root) spec.root = Rank(*flags.root);
   if (!flags.root && IsRooted(spec.kind)) spec.root = spec.ranks.front();
   if (!flags.counts.empty()) {

@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "base/strings.h"
 #include "cli/command_line.h"
 #include "ir/collective.h"
 #include "ir/simulate/simulate.h"
@@ -48,52 +51,44 @@ struct Problem {
 };
 StatusOr<Problem> ReadProblem(const TopologyFlags& topology, const CollectiveFlags& collective);
 
-// The same status as a command line error, with `--flag: ` in front.
-Status FlagError(const Status& status, const std::string& flag);
+// The same, but an error is one of the command line, with `--flag: ` in front.
 template <typename T>
 StatusOr<T> FlagValue(const std::string& flag, StatusOr<T> value) {
-  if (!value.ok()) return FlagError(value.status(), flag);
+  if (!value.ok()) return UsageError(flag + ": " + value.status().message());
   return value;
+}
+// The values of a list with commas between; none for an empty text.
+template <typename T>
+StatusOr<std::vector<T>> ListValue(const std::string& flag, const std::string& text,
+                                   StatusOr<T> (*parse)(std::string_view)) {
+  std::vector<T> values;
+  if (text.empty()) return values;
+  for (const std::string& item : Split(text, ',')) {
+    XCCL_ASSIGN_OR_RETURN(T value, FlagValue(flag, parse(item)));
+    values.push_back(std::move(value));
+  }
+  return values;
 }
 StatusOr<int64_t> ParseSizeFlag(const std::string& flag, const std::string& text);
 // The value of --sizes; `otherwise` where it is not given.
 StatusOr<std::vector<int64_t>> ParseSizesFlag(const std::string& text, std::vector<int64_t> otherwise = {});
-StatusOr<TimeModel> ParseModelFlag(const std::string& text);
 
-// The flags that bound and steer a search.
+// The flags of a plan. Parsing fills in the options that need no further reading.
 struct PlanFlags {
-  std::string engine = kDefaultEngine;
-  std::string size = "64MiB";
-  std::string model = "pipelined";
-  std::optional<int32_t> chunks, steps, rounds;
-  uint64_t seed = 0;
-  std::string time_limit;
-  bool allow_divergent = false;
+  PlanOptions options;
+  std::string size = "64MiB", model = "pipelined", time_limit, machine;
 };
-// How the program of a plan is to run and to be made: --machine, --max-ctas and --verify-passes.
-struct ExecutionFlags {
-  std::string machine;
-  std::optional<int32_t> max_ctas;
-  bool verify_passes = false;
-};
-void AddExecutionFlags(Command& command, ExecutionFlags& flags);
-Status SetExecution(const ExecutionFlags& flags, PlanOptions& options);
-
-// Every flag except --engine and --size, which compare has in the plural.
+// The flags that bound and steer a search, except --engine and --size, which compare has in the plural.
 void AddSearchFlags(Command& command, PlanFlags& flags);
+// How the program of a plan is to run and to be made: --machine, --max-ctas and --verify-passes.
+void AddExecutionFlags(Command& command, PlanFlags& flags);
 StatusOr<PlanOptions> PlanOptionsOf(const PlanFlags& flags);
 
 // The flags that only run --backend cuda has, and what it prints beside the table.
 struct CudaFlags {
-  int32_t ranks_per_gpu = 1;
-  std::optional<int32_t> max_ctas;
-  uint64_t jitter = 0;
-  bool graph = false;
+  GpuRun run;
   bool staged = false;
-  bool interpreter = false;
-  bool registered = false;
   std::string memory_limit = "1GiB";
-  std::string kernel_cache;  // the default directory where it is not given
 };
 void AddCudaFlags(Command& command, CudaFlags& flags);
 
@@ -105,9 +100,7 @@ std::string DescribeUsage(const cuda::DeviceUsage& usage);
 struct TrainingFlags {
   std::string of_interest;  // --for; empty: no training job
   std::string llm;
-  std::optional<int64_t> layers, hidden, heads, kv_heads, ffn, vocab, sequence, experts, top_k, params;
-  std::optional<int64_t> tp, pp, dp, ep, ulysses;
-  std::optional<int64_t> micro_batch, micro_batches, bytes, grad_bytes;
+  std::vector<std::optional<int64_t>> numbers;  // the other flags, in the order of help
 };
 void AddTrainingFlags(Command& command, TrainingFlags& flags);
 // Requires: --for. Errors: kUsage.

@@ -2,16 +2,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "base/files.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
-#include "cli/output_json.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/show.h"
 #include "ir/plan.h"
@@ -29,13 +27,12 @@ struct Flags {
   TopologyFlags topology;
   CollectiveFlags collective;
   PlanFlags plan;
-  ExecutionFlags execution;
   std::string from;
   std::string groups;
   TrainingFlags training;
   std::string output;
   bool pareto = false;
-  std::optional<Option> size = {};  // --size
+  std::optional<Command> command = {};
 };
 
 // All engines' names, broken into lines that fit beside the flag.
@@ -61,31 +58,17 @@ Status CheckFrom(const PlanOptions& options) {
   if (!Can(options.engine, &Engine::starts_from_plan))
     return UsageError(fmt::format("--from: {} does not start from a plan; expected {} or {}", options.engine,
                                   kDefaultEngine, ImprovingEngine().name));
-  if (options.limits.chunks)
+  if (options.request.limits.chunks)
     return UsageError("--chunks: the plan's own chunks are kept with --from; expected one of the two");
   return OkStatus();
 }
 
 // A flag that gives the collective for all excludes the flags that describe a single one.
 Status CheckNoCollective(const Flags& flags, const std::string& beside) {
-  const CollectiveFlags& collective = flags.collective;
-  const std::pair<std::string_view, bool> others[] = {
-      {"--collective", !collective.collective.empty()},
-      {"--collective-file", !collective.collective_file.empty()},
-      {"--ranks", !collective.ranks.empty()},
-      {"--root", collective.root.has_value()},
-      {"--counts", !collective.counts.empty()},
-      {"--pairs", !collective.pairs.empty()},
-      {"--size", flags.size->IsGiven()},
-      {"--from", !flags.from.empty()},
-      {"--pareto", flags.pareto},
-      {"--chunks", flags.plan.chunks.has_value()},
-      {"--steps", flags.plan.steps.has_value()},
-      {"--rounds", flags.plan.rounds.has_value()},
-      {"--time-limit", !flags.plan.time_limit.empty()},
-  };
-  for (const auto& [flag, given] : others)
-    if (given) return UsageError(std::string(flag) + ": not together with " + beside);
+  for (const std::string flag :
+       {"--collective", "--collective-file", "--ranks", "--root", "--counts", "--pairs", "--size", "--from",
+        "--pareto", "--chunks", "--steps", "--rounds", "--time-limit"})
+    if (flags.command->IsGiven(flag)) return UsageError(flag + ": not together with " + beside);
   return OkStatus();
 }
 
@@ -104,8 +87,7 @@ Status PlanGroupsOfFile(const Flags& flags, const PlanOptions& options, bool jso
                           return PlanGroupsTogether(topology, std::move(request), options);
                         }));
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(WritePlan(result.result.plan, flags.output));
-  std::fputs((json ? GroupsJson : GroupsText)(result, flags.output).c_str(), stdout);
-  return OkStatus();
+  return Print((json ? GroupsJson : GroupsText)(result, flags.output));
 }
 
 Status PlanTrainingStep(const Flags& flags, const PlanOptions& options, bool json) {
@@ -117,8 +99,7 @@ Status PlanTrainingStep(const Flags& flags, const PlanOptions& options, bool jso
                         WithProgress("planning a training step on " + topology.name(), [&](Progress&) {
                           return PlanTraining(topology, job, options, flags.output);
                         }));
-  std::fputs((json ? TrainingJson(plan) : TrainingText(plan, flags.output)).c_str(), stdout);
-  return OkStatus();
+  return Print(json ? TrainingJson(plan) : TrainingText(plan, flags.output));
 }
 
 // plan --pareto: every point between fewest steps and fewest rounds a chunk.
@@ -126,31 +107,30 @@ Status PrintFront(const Topology& topology, const Collective& collective, PlanOp
   XCCL_ASSIGN_OR_RETURN(
       const smt::Front front,
       WithProgress("front of " + collective.name() + " on " + topology.name(), [&](Progress& progress) {
-        options.progress = [&](const std::string& what) { progress.Say(what); };
+        options.request.progress = [&](const std::string& what) { progress.Say(what); };
         return PlanFront(topology, collective, options);
       }));
-  std::fputs((json ? ToJson(FrontRows(front)) : FrontText(front)).c_str(), stdout);
-  return OkStatus();
+  return Print(json ? ToJson(FrontRows(front)) : FrontText(front));
 }
 
 Status CheckPareto(const Flags& flags) {
-  if (!Can(flags.plan.engine, &Engine::proves_fronts))
-    return UsageError(fmt::format("--pareto: {} proves no front; expected {}", flags.plan.engine,
+  const PlanOptions& options = flags.plan.options;
+  if (!Can(options.engine, &Engine::proves_fronts))
+    return UsageError(fmt::format("--pareto: {} proves no front; expected {}", options.engine,
                                   std::ranges::find_if(AllEngines(), &Engine::proves_fronts)->name));
   if (!flags.from.empty()) return UsageError("--pareto: starts from no plan; expected no --from");
   if (!flags.output.empty())
     return UsageError(
         "--pareto: writes no plan; expected no --output, or --chunks, --steps and --rounds of a point");
-  if (flags.plan.rounds) return UsageError("--pareto: finds the rounds; expected no --rounds");
+  if (options.request.limits.rounds) return UsageError("--pareto: finds the rounds; expected no --rounds");
   return OkStatus();
 }
 
 Status PlanCollective(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(PlanOptions options, PlanOptionsOf(flags.plan));
   if (flags.pareto) XCCL_RETURN_IF_ERROR(CheckPareto(flags));
-  const StatusOr<const Engine*> engine = FindEngine(flags.plan.engine);
-  if (flags.pareto || (engine.ok() && (*engine)->searches_long)) options.stopped = CatchInterrupt();
-  XCCL_RETURN_IF_ERROR(SetExecution(flags.execution, options));
+  const StatusOr<const Engine*> engine = FindEngine(options.engine);
+  if (flags.pareto || (engine.ok() && (*engine)->searches_long)) options.request.stopped = CatchInterrupt();
   if (!flags.training.of_interest.empty()) return PlanTrainingStep(flags, options, json);
   if (const std::string flag = FlagWithoutJob(flags.training); !flag.empty())
     return UsageError(flag + ": only together with --for");
@@ -169,15 +149,12 @@ Status PlanCollective(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(
       const PlanResult result,
       WithProgress("planning " + collective.name() + " on " + topology.name(), [&](Progress& progress) {
-        options.progress = [&](const std::string& what) { progress.Say(what); };
+        options.request.progress = [&](const std::string& what) { progress.Say(what); };
         return from ? RepairPlan(*from, flags.from, topology, collective, options)
                     : MakePlan(topology, collective, options);
       }));
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(WritePlan(result.plan, flags.output));
-  const std::string text =
-      json ? ToJson(PlanRow(result, flags.output)) : PlanText(result, flags.plan.engine, flags.output);
-  std::fputs(text.c_str(), stdout);
-  return OkStatus();
+  return Print(json ? ToJson(PlanRow(result, flags.output)) : PlanText(result, options.engine, flags.output));
 }
 
 }  // namespace
@@ -186,13 +163,14 @@ void AddPlanCommand(CommandLine& line, Session& session) {
   auto [command, flags] =
       AddCommand(line, session, "plan", "Plan a collective: search, prove, predict, and keep it in a file",
                  PlanCollective);
+  flags.command = command;
   AddTopologyFlags(command, flags.topology);
   AddCollectiveFlags(command, flags.collective);
-  command.AddOption("--engine,-e", flags.plan.engine, EngineHelp()).ShowDefault();
-  flags.size = command.AddOption("--size,-s", flags.plan.size, "size that the plan is made for: 1KiB, 256MiB")
-                   .ShowDefault();
+  command.AddOption("--engine,-e", flags.plan.options.engine, EngineHelp()).ShowDefault();
+  command.AddOption("--size,-s", flags.plan.size, "size that the plan is made for: 1KiB, 256MiB")
+      .ShowDefault();
   AddSearchFlags(command, flags.plan);
-  AddExecutionFlags(command, flags.execution);
+  AddExecutionFlags(command, flags.plan);
   command.AddOption("--groups", flags.groups,
                     "plan the collectives of several groups of ranks at once: a JSON file that lists them");
   command.AddOption(

@@ -2,13 +2,26 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <utility>
 
 #include "base/threads.h"
 
 namespace xccl {
+namespace {
+
+std::atomic<bool> interrupted = false;  // asked by several threads
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+extern "C" void OnInterrupt(int) {
+  interrupted = true;
+  std::signal(SIGINT, SIG_DFL);
+}
+
+}  // namespace
 
 Progress::Progress(std::string what) : what_(std::move(what)) {
   if (isatty(STDERR_FILENO) == 0) return;
@@ -36,6 +49,11 @@ void Progress::Show() {
     std::fprintf(stderr, "\r%s, %d s%s%s\033[K", what_.c_str(), seconds, detail_.empty() ? "" : ": ",
                  detail_.c_str());
   std::fputs("\r\033[K", stderr);
+}
+
+std::function<bool()> CatchInterrupt() {
+  std::signal(SIGINT, OnInterrupt);
+  return [] { return interrupted.load(); };
 }
 
 }  // namespace xccl

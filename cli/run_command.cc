@@ -11,7 +11,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
-#include "cli/output_json.h"
+#include "cli/output.h"
 #include "pipeline/run.h"
 #include "runtime/plan_book.h"
 #include "runtime/run_row.h"
@@ -21,15 +21,8 @@ namespace xccl {
 namespace {
 
 struct Flags {
-  std::string file;
-  std::string backend = "cpu";
-  bool processes = false;
-  std::string sizes;
-  std::string type = "float";
-  std::string op = "sum";
-  int32_t iterations = 20;
-  int32_t warmup = 1;
-  std::string timeout = "30s";
+  std::string file, backend = "cpu", sizes, type = "float", op = "sum", timeout = "30s";
+  RunOptions options = {.warmup = 1};
   CudaFlags cuda;
 };
 
@@ -49,15 +42,12 @@ Row ToRow(const RunRow& row, const std::optional<cuda::DeviceUsage>& usage) {
 }
 
 StatusOr<RunSettings> SettingsOf(const Flags& flags) {
-  RunSettings settings;
+  RunSettings settings{.options = flags.options, .gpus = {}};
   RunOptions& options = settings.options;
   XCCL_ASSIGN_OR_RETURN(options.type, FlagValue("--dtype", ParseDataType(flags.type)));
   XCCL_ASSIGN_OR_RETURN(options.op, FlagValue("--redop", ParseReduceOp(flags.op)));
   XCCL_ASSIGN_OR_RETURN(const int64_t timeout, FlagValue("--timeout", ParseDuration(flags.timeout)));
   if (timeout == 0) return UsageError("--timeout: 0s; expected more than 0");
-  options.iterations = flags.iterations;
-  options.warmup = flags.warmup;
-  options.processes = flags.processes;
   options.time_limit = std::chrono::nanoseconds(std::max<int64_t>(1, timeout / kPsPerNs));
   XCCL_ASSIGN_OR_RETURN(GpuRun gpus, GpuRunOf(flags.cuda));
   if (flags.backend == "cuda") settings.gpus = std::move(gpus);
@@ -87,9 +77,9 @@ Status RunFile(const Flags& flags, bool json) {
     if (result.usage) result.ran.details = DescribeUsage(*result.usage);
     right = right && AllRight(result.rows);
     for (const RunRow& row : result.rows) cells.push_back(ToRow(row, result.usage));
-    if (!json) std::fputs(FormatRunTable(result.rows, result.ran).c_str(), stdout);
+    if (!json) XCCL_RETURN_IF_ERROR(Print(FormatRunTable(result.rows, result.ran)));
   }
-  if (json) std::fputs(ToJson(cells).c_str(), stdout);
+  if (json) XCCL_RETURN_IF_ERROR(Print(ToJson(cells)));
   return right ? OkStatus() : BugError(flags.file + ": elements are wrong; the table says how many");
 }
 
@@ -105,15 +95,17 @@ void AddRunCommand(CommandLine& line, Session& session) {
   command.AddOption("--backend", flags.backend, "where it runs: cpu, cuda")
       .OneOf({"cpu", "cuda"})
       .ShowDefault();
-  command.AddFlag("--processes", flags.processes, "a process for every rank instead of a thread");
+  command.AddFlag("--processes", flags.options.processes, "a process for every rank instead of a thread");
   command.AddOption("--sizes", flags.sizes, "1KiB,1MiB or 1KiB:1GiB:x4 (default: the plan's size)");
   command
       .AddOption("--dtype", flags.type,
                  "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2")
       .ShowDefault();
   command.AddOption("--redop", flags.op, "sum prod min max avg").ShowDefault();
-  command.AddOption("--iters", flags.iterations, "timed iterations").Between(1, 1 << 20).ShowDefault();
-  command.AddOption("--warmup", flags.warmup, "iterations before").Between(0, 1 << 20).ShowDefault();
+  command.AddOption("--iters", flags.options.iterations, "timed iterations")
+      .Between(1, 1 << 20)
+      .ShowDefault();
+  command.AddOption("--warmup", flags.options.warmup, "iterations before").Between(0, 1 << 20).ShowDefault();
   command.AddOption("--timeout", flags.timeout, "give up when no rank makes progress for this long")
       .ShowDefault();
   AddCudaFlags(command, flags.cuda);

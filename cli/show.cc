@@ -3,17 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/units.h"
-#include "ir/sizes.h"
 
 namespace xccl {
 namespace {
-
-double BusBandwidth(const Collective& collective, const Simulation& simulation) {
-  return simulation.algbw_bytes_per_s() * BusFactor(collective.kind(), collective.num_members());
-}
 
 std::string RelaysText(const std::vector<Rank>& relays, int32_t idle) {
   constexpr size_t kShown = 16;
@@ -47,8 +41,11 @@ std::vector<int64_t> Numbers(std::span<const Rank> ranks) {
   return numbers;
 }
 
-std::string ShownName(const TimedPlan& timed) {
-  return timed.engine == timed.made_by ? timed.engine : timed.engine + " (" + timed.made_by + ")";
+std::vector<std::string> TimedCells(const TimedPlan& timed) {
+  return {timed.engine == timed.made_by ? timed.engine : timed.engine + " (" + timed.made_by + ")",
+          fmt::format("{:.3f}", PsToUs(timed.time_ps)),
+          fmt::format("{:.2f}", GbPerS(timed.algbw_bytes_per_s)),
+          fmt::format("{:.2f}", GbPerS(timed.busbw_bytes_per_s)), fmt::format("{:.4f}", timed.ratio)};
 }
 
 std::vector<Row> ToRows(const std::vector<TimedPlan>& times) {
@@ -149,31 +146,6 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
     line("bits", result.bitwise_same ? "the same on every rank" : "may differ between ranks");
   line("synthesis", fmt::format("{:.3g} s", result.synthesis_s));
   if (!file.empty()) line("file", file);
-  return text;
-}
-
-std::string TableText(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<size_t> width;
-  for (const auto& row : rows) {
-    width.resize(std::max(width.size(), row.size()), 0);
-    for (size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
-  }
-  // A column is right-aligned, with its header, if all its cells below the header are numbers.
-  std::vector<bool> number(width.size(), rows.size() > 1);
-  for (size_t r = 1; r < rows.size(); ++r)
-    for (size_t c = 0; c < rows[r].size(); ++c)
-      if (!rows[r][c].empty() && std::isdigit(static_cast<unsigned char>(rows[r][c][0])) == 0 &&
-          rows[r][c][0] != '-')
-        number[c] = false;
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (size_t c = 0; c < row.size(); ++c) {
-      if (c > 0) line += "  ";
-      line += number[c] ? fmt::format("{:>{}}", row[c], width[c]) : fmt::format("{:<{}}", row[c], width[c]);
-    }
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
   return text;
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "cli/row.h"
+#include "cli/output.h"
 #include "pipeline/compare.h"
 #include "pipeline/compare_failures.h"
 #include "pipeline/groups.h"
@@ -20,7 +20,9 @@
 namespace xccl {
 
 std::vector<Row> ToRows(const std::vector<TimedPlan>& times);
-std::string ShownName(const TimedPlan& timed);  // "auto (ring)" where another engine made the plan
+// Engine, time, algbw, busbw and time over bound, as people see them. The engine is "auto (ring)" where
+// another one made the plan.
+std::vector<std::string> TimedCells(const TimedPlan& timed);
 
 Row PlanRow(const PlanResult& result, const std::string& file);
 std::string PlanText(const PlanResult& result, const std::string& requested_engine, const std::string& file);
@@ -31,17 +33,14 @@ std::vector<int64_t> Numbers(std::span<const Rank> ranks);
 // For people, four significant digits: "64MiB", "4.107GiB", "77B".
 std::string FormatSizeShort(int64_t bytes);
 
-// Columns are as wide as their widest cell; cells starting with a digit or a minus sign are right-aligned.
-std::string TableText(const std::vector<std::vector<std::string>>& rows);
-
 // A comparison of engines: text, CSV, or one self-contained page with a chart and the table.
 std::string CompareText(const Comparison& comparison);
-std::string CompareCsv(const Comparison& comparison);
+std::string CompareCsv(const std::vector<TimedPlan>& times);
 std::string CompareHtml(const Comparison& comparison);
 
-std::string FailuresText(const FailureComparison& comparison);
-std::string FailuresCsv(const FailureComparison& comparison);
-std::vector<Row> FailureRows(const FailureComparison& comparison);
+std::string CompareText(const FailureComparison& comparison);
+std::string CompareCsv(const std::vector<FailureTimes>& times);
+std::vector<Row> ToRows(const std::vector<FailureTimes>& times);
 
 // plan --pareto: the front between steps and rounds a chunk. One row a point: chunks, steps, rounds, cost
 // (R/C as text), cost_value, bound, proved_by, proved_chunks (null: for any number), found_by, seconds,

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "cli/output_json.h"
+#include "cli/output.h"
 #include "cli/show.h"
 #include "ir/sizes.h"
 
@@ -61,10 +61,10 @@ std::string Gain(const GroupsResult& all) {
 }  // namespace
 
 double BusBandwidth(const ProcessGroup& group, int64_t ps) {
-  if (ps <= 0) return 0;
-  const CollectiveSizes sizes(group.collective, group.size_bytes);
-  return static_cast<double>(sizes.size_bytes()) * 1e12 / static_cast<double>(ps) *
-         BusFactor(group.collective.kind(), group.collective.num_members());
+  Simulation simulation;
+  simulation.time_ps = ps;
+  simulation.size_bytes = CollectiveSizes(group.collective, group.size_bytes).size_bytes();
+  return BusBandwidth(group.collective, simulation);
 }
 
 std::string GroupsText(const GroupsResult& all, const std::string& file) {

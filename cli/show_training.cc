@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "cli/output_json.h"
+#include "cli/output.h"
 #include "cli/show.h"
 
 namespace xccl {

@@ -1,12 +1,10 @@
 // simulate: predicts the time of a plan file at any sizes, from its schedule or its program.
 #include <fmt/core.h>
 
-#include <cstdio>
-
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
-#include "cli/output_json.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/show.h"
 #include "ir/plan.h"
@@ -27,8 +25,9 @@ struct Flags {
 StatusOr<std::vector<TimedPlan>> Times(const Plan& plan, const Flags& flags) {
   XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
                         ParseSizesFlag(flags.sizes, {plan.made_by.size_bytes}));
-  XCCL_ASSIGN_OR_RETURN(const TimeModel model,
-                        ParseModelFlag(flags.model.empty() ? plan.made_by.model : flags.model));
+  XCCL_ASSIGN_OR_RETURN(
+      const TimeModel model,
+      FlagValue("--model", ParseTimeModel(flags.model.empty() ? plan.made_by.model : flags.model)));
   if (flags.level == "program" && !plan.program)
     return InvalidInput(flags.file + ": no program in the plan; hint: --level=schedule");
   return Predict(plan, sizes, model, flags.level == "program" ? PlanLevel::kProgram : PlanLevel::kSchedule);
@@ -39,10 +38,7 @@ Status SimulateFile(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(
       const std::vector<TimedPlan> times,
       WithProgress("simulating " + flags.file, [&](Progress&) { return Times(plan, flags); }));
-  if (json) {
-    std::fputs(ToJson(ToRows(times)).c_str(), stdout);
-    return OkStatus();
-  }
+  if (json) return Print(ToJson(ToRows(times)));
   std::vector<std::vector<std::string>> table = {
       {"size", "time us", "algbw GB/s", "busbw GB/s", "bound us", "time/bound"}};
   for (const TimedPlan& timed : times)
@@ -50,10 +46,8 @@ Status SimulateFile(const Flags& flags, bool json) {
                      fmt::format("{:.2f}", GbPerS(timed.algbw_bytes_per_s)),
                      fmt::format("{:.2f}", GbPerS(timed.busbw_bytes_per_s)),
                      fmt::format("{:.3f}", PsToUs(timed.bound_ps)), fmt::format("{:.4f}", timed.ratio)});
-  std::printf("%s on %s by %s, %s simulated\n%s", plan.collective.name().c_str(),
-              plan.topology.name().c_str(), plan.made_by.engine.c_str(), flags.level.c_str(),
-              TableText(table).c_str());
-  return OkStatus();
+  return Print(fmt::format("{} on {} by {}, {} simulated\n{}", plan.collective.name(), plan.topology.name(),
+                           plan.made_by.engine, flags.level, TableText(table)));
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 // topo: shows a machine, or writes it as XML, JSON or dot.
 #include <cstdio>
 
+#include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/describe/describe.h"
 #include "cli/flags.h"
-#include "cli/output_json.h"
+#include "cli/output.h"
 #include "topologies/nccl/this_machine.h"
 #include "topologies/xml/native_xml.h"
 
@@ -20,12 +21,12 @@ struct Flags {
 
 // Counts, and the warnings as a list of texts.
 std::string DescribeJson(const Topology& topology) {
-  return ToJson(Row{{"name", topology.name()},
-                    {"ranks", int64_t{topology.num_ranks()}},
-                    {"hosts", int64_t{topology.num_hosts()}},
-                    {"nodes", int64_t{topology.num_nodes()}},
-                    {"links", int64_t{topology.num_links()}},
-                    {"warnings", topology.spec().warnings}});
+  return ToJson({{"name", topology.name()},
+                 {"ranks", int64_t{topology.num_ranks()}},
+                 {"hosts", int64_t{topology.num_hosts()}},
+                 {"nodes", int64_t{topology.num_nodes()}},
+                 {"links", int64_t{topology.num_links()}},
+                 {"warnings", topology.spec().warnings}});
 }
 
 StatusOr<Topology> Load(const Flags& flags) {
@@ -40,10 +41,7 @@ StatusOr<Topology> Load(const Flags& flags) {
 }
 
 Status Topo(const Flags& flags, bool json) {
-  if (flags.list) {
-    for (const std::string& name : LibraryNames()) std::printf("%s\n", name.c_str());
-    return OkStatus();
-  }
+  if (flags.list) return Print(Join(LibraryNames(), "\n") + "\n");
   XCCL_ASSIGN_OR_RETURN(const Topology topology, Load(flags));
   const std::string format = json ? "json" : flags.format;
   std::string text;
@@ -51,11 +49,10 @@ Status Topo(const Flags& flags, bool json) {
   if (format == "xml") text = WriteNativeXml(topology);
   if (format == "json") text = DescribeJson(topology);
   if (format == "dot") text = DescribeDot(topology);
-  std::fputs(text.c_str(), stdout);
   if (format != "text" && format != "json")
     for (const std::string& warning : topology.spec().warnings)
       std::fprintf(stderr, "warning: %s\n", warning.c_str());
-  return OkStatus();
+  return Print(text);
 }
 
 }  // namespace

@@ -1,3 +1,7 @@
+#include <iterator>
+#include <type_traits>
+#include <variant>
+
 #include "base/strings.h"
 #include "cli/flags.h"
 #include "synth/groups/model.h"
@@ -5,34 +9,36 @@
 namespace xccl {
 namespace {
 
+using Sets =
+    std::variant<std::optional<int64_t> TrainingJob::*, int64_t TrainingJob::*, int64_t ModelConfig::*>;
+
+// A flag with the number of the job or of its model that it sets.
 struct Number {
   const char* flag;
-  std::optional<int64_t> TrainingFlags::*value;
+  Sets sets;
   const char* what;
-  int64_t ModelConfig::*of_model = nullptr;  // what it sets, where that is a number of the model
 };
 
 constexpr Number kNumbers[] = {
-    {"--tp", &TrainingFlags::tp, "--for: tensor parallel ranks"},
-    {"--pp", &TrainingFlags::pp, "--for: pipeline stages"},
-    {"--dp", &TrainingFlags::dp, "--for: data parallel ranks (default: what the others leave)"},
-    {"--ep", &TrainingFlags::ep, "--for: expert parallel ranks, a divisor of --dp"},
-    {"--ulysses", &TrainingFlags::ulysses, "--for: sequence parallel ranks as DeepSpeed-Ulysses has them"},
-    {"--micro-batch", &TrainingFlags::micro_batch, "--for: sequences of one rank at a time (default 1)"},
-    {"--micro-batches", &TrainingFlags::micro_batches, "--for: of them in a step (default: --pp)"},
-    {"--seq", &TrainingFlags::sequence, "--for: tokens of a sequence", &ModelConfig::sequence},
-    {"--layers", &TrainingFlags::layers, "--for: layers, in place of the model's", &ModelConfig::layers},
-    {"--hidden", &TrainingFlags::hidden, "--for: hidden size", &ModelConfig::hidden},
-    {"--heads", &TrainingFlags::heads, "--for: attention heads", &ModelConfig::heads},
-    {"--kv-heads", &TrainingFlags::kv_heads, "--for: heads of keys and values", &ModelConfig::kv_heads},
-    {"--ffn", &TrainingFlags::ffn, "--for: inner size of the feed-forward blocks", &ModelConfig::ffn},
-    {"--vocab", &TrainingFlags::vocab, "--for: vocabulary", &ModelConfig::vocab},
-    {"--experts", &TrainingFlags::experts, "--for: experts of a layer", &ModelConfig::experts},
-    {"--top-k", &TrainingFlags::top_k, "--for: experts of a token", &ModelConfig::top_k},
-    {"--params", &TrainingFlags::params, "--for: parameters, in place of what the formula says",
-     &ModelConfig::params},
-    {"--bytes", &TrainingFlags::bytes, "--for: of an activation or a parameter (default 2)"},
-    {"--grad-bytes", &TrainingFlags::grad_bytes, "--for: of a gradient (default: --bytes)"},
+    {"--tp", &TrainingJob::tp, "--for: tensor parallel ranks"},
+    {"--pp", &TrainingJob::pp, "--for: pipeline stages"},
+    {"--dp", &TrainingJob::dp, "--for: data parallel ranks (default: what the others leave)"},
+    {"--ep", &TrainingJob::ep, "--for: expert parallel ranks, a divisor of --dp"},
+    {"--ulysses", &TrainingJob::ulysses, "--for: sequence parallel ranks as DeepSpeed-Ulysses has them"},
+    {"--micro-batch", &TrainingJob::micro_batch, "--for: sequences of one rank at a time (default 1)"},
+    {"--micro-batches", &TrainingJob::micro_batches, "--for: of them in a step (default: --pp)"},
+    {"--seq", &ModelConfig::sequence, "--for: tokens of a sequence"},
+    {"--layers", &ModelConfig::layers, "--for: layers, in place of the model's"},
+    {"--hidden", &ModelConfig::hidden, "--for: hidden size"},
+    {"--heads", &ModelConfig::heads, "--for: attention heads"},
+    {"--kv-heads", &ModelConfig::kv_heads, "--for: heads of keys and values"},
+    {"--ffn", &ModelConfig::ffn, "--for: inner size of the feed-forward blocks"},
+    {"--vocab", &ModelConfig::vocab, "--for: vocabulary"},
+    {"--experts", &ModelConfig::experts, "--for: experts of a layer"},
+    {"--top-k", &ModelConfig::top_k, "--for: experts of a token"},
+    {"--params", &ModelConfig::params, "--for: parameters, in place of what the formula says"},
+    {"--bytes", &TrainingJob::bytes, "--for: of an activation or a parameter (default 2)"},
+    {"--grad-bytes", &TrainingJob::grad_bytes, "--for: of a gradient (default: --bytes)"},
 };
 
 std::string ModelNames() {
@@ -49,14 +55,15 @@ void AddTrainingFlags(Command& command, TrainingFlags& flags) {
       "plan all collectives of a training step: tp,pp,zero1 and the like, of dp, zero1, zero2,\n"
       "zero3, tp, sp, ulysses, pp, ep; ranks in Megatron-LM's order");
   command.AddOption("--llm", flags.llm, "--for: a known model: " + ModelNames());
-  for (const Number& number : kNumbers)
-    command.AddOption(number.flag, flags.*number.value, number.what).Between(int64_t{1}, int64_t{1} << 50);
+  flags.numbers.resize(std::size(kNumbers));
+  for (size_t i = 0; i < flags.numbers.size(); ++i)
+    command.AddOption(kNumbers[i].flag, flags.numbers[i], kNumbers[i].what).Between(1, int64_t{1} << 50);
 }
 
 std::string FlagWithoutJob(const TrainingFlags& flags) {
   if (!flags.llm.empty()) return "--llm";
-  for (const Number& number : kNumbers)
-    if (flags.*number.value) return number.flag;
+  for (size_t i = 0; i < flags.numbers.size(); ++i)
+    if (flags.numbers[i]) return kNumbers[i].flag;
   return "";
 }
 
@@ -68,18 +75,22 @@ StatusOr<TrainingJob> MakeTrainingJob(const TrainingFlags& flags) {
   if (!flags.llm.empty()) {
     XCCL_ASSIGN_OR_RETURN(model, FlagValue("--llm", ModelNamed(flags.llm)));
   }
-  for (const Number& number : kNumbers)
-    if (number.of_model != nullptr && flags.*number.value) model.*number.of_model = *(flags.*number.value);
-  job.micro_batch = flags.micro_batch.value_or(job.micro_batch);
-  job.bytes = flags.bytes.value_or(job.bytes);
-  if (model.kv_heads == 0 || (flags.heads && !flags.kv_heads)) model.kv_heads = model.heads;
-  job.grad_bytes = flags.grad_bytes.value_or(job.bytes);
-  job.tp = flags.tp;
-  job.pp = flags.pp;
-  job.dp = flags.dp;
-  job.ep = flags.ep;
-  job.ulysses = flags.ulysses;
-  job.micro_batches = flags.micro_batches;
+  job.grad_bytes = 0;  // not given
+  for (size_t i = 0; i < flags.numbers.size(); ++i) {
+    if (!flags.numbers[i]) continue;
+    const int64_t value = *flags.numbers[i];
+    const auto set = [&](auto member) {
+      if constexpr (std::is_same_v<decltype(member), int64_t ModelConfig::*>)
+        model.*member = value;
+      else
+        job.*member = value;
+    };
+    std::visit(set, kNumbers[i].sets);
+    // A model's heads of keys and values go with its own attention heads.
+    if (kNumbers[i].sets == Sets(&ModelConfig::heads)) model.kv_heads = 0;
+  }
+  if (model.kv_heads == 0) model.kv_heads = model.heads;
+  if (job.grad_bytes == 0) job.grad_bytes = job.bytes;
   return job;
 }
 

@@ -3,14 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "base/files.h"
 #include "base/strings.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
-#include "cli/output_json.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/show.h"
 #include "pipeline/emit.h"
@@ -28,19 +27,15 @@ struct Flags {
   std::string collectives = "allreduce,allgather,reduce_scatter";
   std::string sizes = "1KiB:64MiB:x16";
   std::string backend = "cpu";
-  int32_t iterations = 5;
+  RunOptions run = {.iterations = 5, .warmup = 1, .in_place = false};
   PlanFlags plan;
-  ExecutionFlags execution;
   CudaFlags cuda;
   std::string output;
 };
 
 // Times a program on CPU ranks, or on GPUs.
 StatusOr<Measure> MeasureOf(const Flags& flags, const Topology& topology) {
-  RunSettings settings;
-  settings.options.iterations = flags.iterations;
-  settings.options.warmup = 1;
-  settings.options.in_place = false;
+  RunSettings settings{.options = flags.run, .gpus = {}};
   if (flags.backend == "cuda") {
     XCCL_ASSIGN_OR_RETURN(settings.gpus, GpuRunOf(flags.cuda));
   }
@@ -72,7 +67,7 @@ Status WriteBook(const Tuned& tuned, const MachineModel& machine, const std::str
   return WritePlanBook({directory, tuned.entries});
 }
 
-void Print(const Tuned& tuned, const MachineModel& machine, const Flags& flags, bool json) {
+Status Show(const Tuned& tuned, const MachineModel& machine, const Flags& flags, bool json) {
   if (json) {
     std::vector<Row> rows;
     for (const TunedRow& row : tuned.rows)
@@ -83,28 +78,26 @@ void Print(const Tuned& tuned, const MachineModel& machine, const Flags& flags, 
                       {"predicted_us", row.predicted_us},
                       {"ctas", int64_t{row.threadblocks}},
                       {"file", row.file}});
-    std::fputs(ToJson(rows).c_str(), stdout);
-    return;
+    return Print(ToJson(rows));
   }
   const ProtocolCost& simple = machine.CostOf(Protocol::kSimple);
-  fmt::print("machine: launch {}, hop {}, {} a threadblock ({})\n", FormatDurationShort(machine.launch_ps),
-             FormatDurationShort(simple.hop_ps),
-             FormatBandwidthShort(static_cast<double>(simple.block_bytes_per_s)), machine.source);
   std::vector<std::vector<std::string>> table = {
       {"collective", "size", "engine", "time us", "predicted us", "CTAs", "plan"}};
   for (const TunedRow& row : tuned.rows)
     table.push_back({row.collective, FormatSize(row.size_bytes), row.engine,
                      fmt::format("{:.1f}", row.measured_us), fmt::format("{:.1f}", row.predicted_us),
                      fmt::format("{}", row.threadblocks), row.file});
-  std::fputs(TableText(table).c_str(), stdout);
-  fmt::print("book: {} of {} plans; xccl-synth run {}\n", flags.output, tuned.plans.size(), flags.output);
+  return Print(fmt::format(
+      "machine: launch {}, hop {}, {} a threadblock ({})\n{}book: {} of {} plans; xccl-synth run {}\n",
+      FormatDurationShort(machine.launch_ps), FormatDurationShort(simple.hop_ps),
+      FormatBandwidthShort(static_cast<double>(simple.block_bytes_per_s)), machine.source, TableText(table),
+      flags.output, tuned.plans.size(), flags.output));
 }
 
 Status TuneMachine(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadTopology(flags.topology.topology, flags.topology.load));
   TuneRequest request;
   XCCL_ASSIGN_OR_RETURN(request.pipeline, PlanOptionsOf(flags.plan));
-  XCCL_RETURN_IF_ERROR(SetExecution(flags.execution, request.pipeline));
   XCCL_ASSIGN_OR_RETURN(request.sizes_bytes, ParseSizesFlag(flags.sizes));
   std::ranges::sort(request.sizes_bytes);
   XCCL_ASSIGN_OR_RETURN(request.collectives, Collectives(flags.collectives, topology));
@@ -113,18 +106,19 @@ Status TuneMachine(const Flags& flags, bool json) {
   XCCL_RETURN_IF_ERROR(MakePlanBookDirectory(flags.output));  // before long measurements
   const bool gpus = flags.backend == "cuda";
   XCCL_ASSIGN_OR_RETURN(const Measure measure, MeasureOf(flags, topology));
-  const Progress progress("tuning " + topology.name());
-  if (!request.pipeline.machine) {
-    XCCL_ASSIGN_OR_RETURN(
-        request.pipeline.machine,
-        MeasureMachine(topology, gpus ? "measured on GPUs" : "measured on CPU threads", gpus, measure));
-  }
-  XCCL_ASSIGN_OR_RETURN(const Tuned tuned, Tune(topology, request, measure));
+  XCCL_ASSIGN_OR_RETURN(
+      const Tuned tuned, WithProgress("tuning " + topology.name(), [&](Progress&) -> StatusOr<Tuned> {
+        if (!request.pipeline.machine) {
+          XCCL_ASSIGN_OR_RETURN(
+              request.pipeline.machine,
+              MeasureMachine(topology, gpus ? "measured on GPUs" : "measured on CPU threads", gpus, measure));
+        }
+        return Tune(topology, request, measure);
+      }));
   XCCL_RETURN_IF_ERROR(WriteBook(tuned, *request.pipeline.machine, flags.output));
   // The measurements are of generated code; without it the book's plans would run on the interpreter kernel.
   if (gpus) XCCL_RETURN_IF_ERROR(WriteBookKernels({flags.output, tuned.entries}, {}, {}).status());
-  Print(tuned, *request.pipeline.machine, flags, json);
-  return OkStatus();
+  return Show(tuned, *request.pipeline.machine, flags, json);
 }
 
 }  // namespace
@@ -139,15 +133,15 @@ void AddTuneCommand(CommandLine& line, Session& session) {
   command.AddOption("--backend", flags.backend, "where ranks run: cpu (threads) or cuda")
       .OneOf({"cpu", "cuda"})
       .ShowDefault();
-  command.AddOption("--engine,-e", flags.plan.engine, "who makes the plans").ShowDefault();
-  command.AddOption("--iters", flags.iterations, "operations that a time is the mean of")
+  command.AddOption("--engine,-e", flags.plan.options.engine, "who makes the plans").ShowDefault();
+  command.AddOption("--iters", flags.run.iterations, "operations that a time is the mean of")
       .Between(1, 1'000'000)
       .ShowDefault();
-  command.AddOption("--ranks-per-gpu", flags.cuda.ranks_per_gpu, "cuda: ranks that share a GPU")
+  command.AddOption("--ranks-per-gpu", flags.cuda.run.options.ranks_per_gpu, "cuda: ranks that share a GPU")
       .Between(1, 1024)
       .ShowDefault();
   AddSearchFlags(command, flags.plan);
-  AddExecutionFlags(command, flags.execution);
+  AddExecutionFlags(command, flags.plan);
   command.AddOption("-o,--output", flags.output, "the plan book: a directory, made where there is none")
       .Required();
   command.AddFlag("--json", session.json, "print the measured rows as JSON");

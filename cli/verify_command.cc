@@ -1,8 +1,12 @@
 // verify: proves both levels of a plan file again.
-#include <cstdio>
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/commands.h"
-#include "cli/output_json.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "ir/plan.h"
 #include "ir/translated.h"
@@ -14,29 +18,28 @@ namespace {
 
 Status VerifyFile(const std::string& file, bool json) {
   std::vector<Violation> violations;
-  StatusOr<Plan> plan = InvalidInput("");
-  {
-    const Progress progress("verifying " + file);
-    plan = ReadPlanUnverified(file);
-    XCCL_RETURN_IF_ERROR(plan.status());
-    violations = VerifySchedule(plan->schedule, plan->collective, plan->topology);
-    if (plan->program) {
-      for (Violation& violation : VerifyProgram(plan->program->program, plan->program->collective))
+  const auto read = [&](Progress&) -> StatusOr<Plan> {
+    XCCL_ASSIGN_OR_RETURN(Plan plan, ReadPlanUnverified(file));
+    violations = VerifySchedule(plan.schedule, plan.collective, plan.topology);
+    if (plan.program)
+      for (Violation& violation : VerifyProgram(plan.program->program, plan.program->collective))
         violations.push_back(std::move(violation));
-    }
+    return plan;
+  };
+  XCCL_ASSIGN_OR_RETURN(const Plan plan, WithProgress("verifying " + file, read));
+  std::string text;
+  std::vector<Row> rows;
+  for (const Violation& violation : violations) {
+    text += fmt::format("{}: {}\n", file, ToString(violation));
+    rows.push_back({{"rule", violation.rule}, {"where", violation.where}, {"text", violation.text}});
   }
-  if (json) {
-    std::fputs(ViolationsJson(violations).c_str(), stdout);
-  } else if (violations.empty()) {
-    std::printf(
-        "%s: ok: %s on %s, %lld transfers%s\n", file.c_str(), plan->collective.name().c_str(),
-        plan->topology.name().c_str(),
-        static_cast<long long>(ExpandedTransfers(plan->schedule, plan->collective, plan->topology)),
-        plan->program ? ", schedule and program proved" : ", schedule proved, no program in the file");
-  } else {
-    for (const Violation& violation : violations)
-      std::printf("%s: %s\n", file.c_str(), ToString(violation).c_str());
-  }
+  if (violations.empty())
+    text = fmt::format(
+        "{}: ok: {} on {}, {} transfers{}\n", file, plan.collective.name(), plan.topology.name(),
+        ExpandedTransfers(plan.schedule, plan.collective, plan.topology),
+        plan.program ? ", schedule and program proved" : ", schedule proved, no program in the file");
+  if (json) text = ToJson({{"ok", violations.empty()}}, "violations", rows);
+  XCCL_RETURN_IF_ERROR(Print(text));
   const Status status = ToStatus(violations);
   return status.ok() ? status : Annotate(status, file);
 }

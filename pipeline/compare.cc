@@ -48,28 +48,24 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
   Comparison comparison;
   comparison.left_out = std::move(compared.left_out);
   comparison.title = fmt::format("{} on {}: {} ranks, {} model", collective.name(), topology.name(),
-                                 collective.num_members(), ToString(options.model));
+                                 collective.num_members(), ToString(options.request.model));
+  PlanOptions at_size = options;
   for (int64_t size : sizes) {
+    at_size.request.size_bytes = size;
+    XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(topology, collective, size, options.request.model));
+    const SynthesisRequest request = RequestOf(topology, collective, at_size, &bound);
     std::vector<TimedPlan> times;
-    PlanOptions at_size = options;
-    at_size.size_bytes = size;
-    XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(topology, collective, size, options.model));
     for (const std::string& name : compared.names) {
       XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(name));
-      SynthesisRequest request = RequestOf(topology, collective, at_size);
-      request.bound = &bound;
       const StatusOr<Synthesis> made = engine->Synthesize(request);
       if (!made.ok()) {
         LeaveOut(name, made.status(), comparison.left_out);
         continue;
       }
-      XCCL_RETURN_IF_ERROR(CheckMade(*made, topology));
-      const Simulation simulation =
-          Simulate(made->schedule, made->collective, topology, {.size_bytes = size, .model = options.model});
+      XCCL_ASSIGN_OR_RETURN(const Simulation simulation, ProvedTime(*made, request));
       times.push_back(MakeTimedPlan(name, made->engine, made->collective, simulation, bound.bound_ps));
     }
-    std::stable_sort(times.begin(), times.end(),
-                     [](const TimedPlan& a, const TimedPlan& b) { return a.time_ps < b.time_ps; });
+    std::ranges::stable_sort(times, {}, &TimedPlan::time_ps);
     comparison.times.insert(comparison.times.end(), times.begin(), times.end());
   }
   return comparison;

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <span>
+#include <utility>
 
 #include "base/strings.h"
 #include "base/units.h"
@@ -17,128 +20,70 @@ namespace {
 
 constexpr const char* kReplan = "replan";
 
-class Comparer {
- public:
-  Comparer(const Topology& topology, const Collective& collective, const PlanOptions& options,
-           std::vector<Failure> failures)
-      : topology_(topology), collective_(collective), options_(options), failures_(std::move(failures)) {}
-
-  StatusOr<FailureComparison> Run(const std::vector<std::string>& engines,
-                                  const std::vector<int64_t>& sizes) {
-    for (int64_t size : sizes) {
-      std::vector<FailureTimes> times;
-      XCCL_RETURN_IF_ERROR(FindBounds(size));
-      std::optional<Plan> whole;
-      for (const std::string& name : engines) {
-        XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(name));
-        const auto make = [&](const SynthesisRequest& request) { return engine->Synthesize(request); };
-        XCCL_ASSIGN_OR_RETURN(const FailureTimes row,
-                              TimesOf(name, size, make, engine->asks_others ? &whole : nullptr));
-        if (row.planned > 0) times.push_back(row);
-      }
-      XCCL_RETURN_IF_ERROR(AddReplan(size, std::move(whole), times));
-      std::stable_sort(times.begin(), times.end(), [](const FailureTimes& a, const FailureTimes& b) {
-        return std::pair(-a.planned, a.mean_us) < std::pair(-b.planned, b.mean_us);
-      });
-      out_.times.insert(out_.times.end(), times.begin(), times.end());
+// Plans every draw in one manner, and adds a row unless no draw has a plan.
+Status AddTimes(const std::string& name, std::optional<double> whole_us,
+                std::span<const SynthesisRequest> draws,
+                const std::function<StatusOr<Synthesis>(const SynthesisRequest&)>& make,
+                std::vector<FailureTimes>& times, std::vector<std::string>& left_out) {
+  FailureTimes row{.engine = name, .draws = static_cast<int32_t>(draws.size()), .whole_us = whole_us};
+  for (const SynthesisRequest& request : draws) {
+    const auto start = std::chrono::steady_clock::now();
+    const StatusOr<Synthesis> made = make(request);
+    if (!made.ok()) {
+      LeaveOut(name, made.status(), left_out);
+      continue;
     }
-    out_.draws = static_cast<int32_t>(failures_.size());
-    for (const Failure& failure : failures_) out_.failed.push_back(Join(failure.cables, ", "));
-    return std::move(out_);
+    row.synthesis_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    XCCL_ASSIGN_OR_RETURN(const Simulation simulation, ProvedTime(*made, request));
+    const double ratio = RatioOf(simulation.time_ps, request.bound->bound_ps);
+    row.size_bytes = simulation.size_bytes;
+    ++row.planned;
+    row.mean_us += PsToUs(simulation.time_ps);
+    row.bound_us += PsToUs(request.bound->bound_ps);
+    row.mean_ratio += ratio;
+    row.worst_ratio = std::max(row.worst_ratio, ratio);
   }
+  if (row.planned == 0) return OkStatus();
+  for (double* mean : {&row.mean_us, &row.bound_us, &row.mean_ratio, &row.synthesis_s}) *mean /= row.planned;
+  times.push_back(row);
+  return OkStatus();
+}
 
- private:
-  SynthesisRequest Request(const Topology& topology, int64_t size) const {
-    PlanOptions at_size = options_;
-    at_size.size_bytes = size;
-    return RequestOf(topology, collective_, at_size);
-  }
-
-  Status FindBounds(int64_t size) {
-    bounds_us_.clear();
-    for (const Failure& failure : failures_) {
-      XCCL_ASSIGN_OR_RETURN(const Bound bound,
-                            LowerBound(failure.topology, collective_, size, options_.model));
-      bounds_us_.push_back(PsToUs(bound.bound_ps));
+// The rows of one size. The first request is for the machine without failures, the others for the draws.
+StatusOr<std::vector<FailureTimes>> TimesAt(std::span<const SynthesisRequest> requests,
+                                            const std::vector<std::string>& engines,
+                                            std::vector<std::string>& left_out) {
+  const SynthesisRequest& whole = requests.front();
+  const std::span<const SynthesisRequest> draws = requests.subspan(1);
+  const StatusOr<Synthesis> start = DefaultEngine().Synthesize(whole);  // what replan repairs
+  const auto time_us = [&](const StatusOr<Synthesis>& made) -> StatusOr<std::optional<double>> {
+    if (!made.ok()) return std::optional<double>();
+    XCCL_ASSIGN_OR_RETURN(const Simulation simulation, ProvedTime(*made, whole));
+    return std::optional(PsToUs(simulation.time_ps));
+  };
+  XCCL_ASSIGN_OR_RETURN(const std::optional<double> start_us, time_us(start));
+  std::vector<FailureTimes> times;
+  for (const std::string& name : engines) {
+    XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(name));
+    std::optional<double> whole_us = start_us;
+    if (engine != &DefaultEngine()) {
+      XCCL_ASSIGN_OR_RETURN(whole_us, time_us(engine->Synthesize(whole)));
     }
-    return OkStatus();
+    const auto make = [&](const SynthesisRequest& request) { return engine->Synthesize(request); };
+    XCCL_RETURN_IF_ERROR(AddTimes(name, whole_us, draws, make, times, left_out));
   }
-
-  double TimeUs(const Synthesis& made, const SynthesisRequest& request, int64_t& size_bytes) const {
-    const Simulation simulation = Simulate(made.schedule, made.collective, *request.topology,
-                                           {.size_bytes = request.size_bytes, .model = request.model});
-    size_bytes = simulation.size_bytes;
-    return PsToUs(simulation.time_ps);
+  if (start.ok()) {
+    Plan from{*whole.topology, start->collective, start->schedule, std::nullopt, {}};
+    from.made_by.engine = start->engine;
+    const auto make = [&](const SynthesisRequest& request) { return Replan(from, request); };
+    XCCL_RETURN_IF_ERROR(AddTimes(kReplan, start_us, draws, make, times, left_out));
+  } else {
+    LeaveOut(kReplan, start.status(), left_out);
   }
-
-  // `keep`: where the plan for the whole machine goes.
-  template <typename MakePlan>
-  StatusOr<FailureTimes> TimesOf(const std::string& name, int64_t size, MakePlan make,
-                                 std::optional<Plan>* keep) {
-    FailureTimes row{.engine = name, .size_bytes = size};
-    if (name != kReplan) {
-      const SynthesisRequest request = Request(topology_, size);
-      if (StatusOr<Synthesis> made = make(request); made.ok()) {
-        row.whole_us = TimeUs(*made, request, row.size_bytes);
-        if (keep != nullptr) *keep = PlanOf(std::move(*made));
-      }
-    }
-    for (size_t i = 0; i < failures_.size(); ++i) {
-      const SynthesisRequest request = Request(failures_[i].topology, size);
-      const auto start = std::chrono::steady_clock::now();
-      const StatusOr<Synthesis> made = make(request);
-      if (!made.ok()) {
-        LeaveOut(name, made.status(), out_.left_out);
-        continue;
-      }
-      row.synthesis_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      XCCL_RETURN_IF_ERROR(CheckMade(*made, failures_[i].topology));
-      const double us = TimeUs(*made, request, row.size_bytes);
-      const double ratio = bounds_us_[i] > 0 ? us / bounds_us_[i] : 1;
-      ++row.planned;
-      row.mean_us += us;
-      row.bound_us += bounds_us_[i];
-      row.mean_ratio += ratio;
-      row.worst_ratio = std::max(row.worst_ratio, ratio);
-    }
-    if (row.planned > 0)
-      for (double* mean : {&row.mean_us, &row.bound_us, &row.mean_ratio, &row.synthesis_s})
-        *mean /= row.planned;
-    return row;
-  }
-
-  Plan PlanOf(Synthesis made) const {
-    Plan plan{topology_, std::move(made.collective), std::move(made.schedule), std::nullopt, {}};
-    plan.made_by.engine = std::move(made.engine);
-    return plan;
-  }
-
-  Status AddReplan(int64_t size, std::optional<Plan> whole, std::vector<FailureTimes>& times) {
-    const SynthesisRequest request = Request(topology_, size);
-    if (!whole) {
-      StatusOr<Synthesis> made = DefaultEngine().Synthesize(request);
-      if (!made.ok()) {
-        LeaveOut(kReplan, made.status(), out_.left_out);
-        return OkStatus();
-      }
-      whole = PlanOf(std::move(*made));
-    }
-    const auto make = [&](const SynthesisRequest& damaged) { return Replan(*whole, damaged); };
-    XCCL_ASSIGN_OR_RETURN(FailureTimes row, TimesOf(kReplan, size, make, nullptr));
-    row.whole_us = PsToUs(
-        Simulate(whole->schedule, whole->collective, topology_, {.size_bytes = size, .model = options_.model})
-            .time_ps);
-    if (row.planned > 0) times.push_back(row);
-    return OkStatus();
-  }
-
-  const Topology& topology_;
-  const Collective& collective_;
-  const PlanOptions& options_;
-  const std::vector<Failure> failures_;
-  std::vector<double> bounds_us_;  // by draw
-  FailureComparison out_;
-};
+  std::ranges::stable_sort(times, {},
+                           [](const FailureTimes& row) { return std::pair(-row.planned, row.mean_us); });
+  return times;
+}
 
 }  // namespace
 
@@ -146,22 +91,35 @@ StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Coll
                                             const std::vector<std::string>& engines,
                                             const std::vector<int64_t>& sizes, const PlanOptions& options,
                                             const FailureOptions& failures) {
-  XCCL_ASSIGN_OR_RETURN(const ComparedEngines compared, EnginesToCompare(engines, collective));
+  XCCL_ASSIGN_OR_RETURN(ComparedEngines compared, EnginesToCompare(engines, collective));
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
-  std::vector<Failure> drawn;
+  FailureComparison comparison;
+  comparison.title = fmt::format("{} on {} with {} of its cables failed, {} draws: {} ranks, {} model",
+                                 collective.name(), topology.name(), failures.cables, failures.draws,
+                                 collective.num_members(), ToString(options.request.model));
+  comparison.left_out = std::move(compared.left_out);
+  std::vector<Topology> machines = {topology};
   for (int32_t i = 0; i < failures.draws; ++i) {
     XCCL_ASSIGN_OR_RETURN(
         Failure failure,
-        FailCables(topology, failures.cables, options.seed + static_cast<uint64_t>(i),
+        FailCables(topology, failures.cables, options.request.seed + static_cast<uint64_t>(i),
                    [&](const Topology& left) { return CheckReachable(left, collective).ok(); }));
-    drawn.push_back(std::move(failure));
+    comparison.failed.push_back(Join(failure.cables, ", "));
+    machines.push_back(std::move(failure.topology));
   }
-  XCCL_ASSIGN_OR_RETURN(FailureComparison comparison,
-                        Comparer(topology, collective, options, std::move(drawn)).Run(compared.names, sizes));
-  comparison.left_out.insert(comparison.left_out.begin(), compared.left_out.begin(), compared.left_out.end());
-  comparison.title = fmt::format("{} on {} with {} of its cables failed, {} draws: {} ranks, {} model",
-                                 collective.name(), topology.name(), failures.cables, failures.draws,
-                                 collective.num_members(), ToString(options.model));
+  PlanOptions at_size = options;
+  for (const int64_t size : sizes) {
+    at_size.request.size_bytes = size;
+    std::vector<Bound> bounds(machines.size());
+    std::vector<SynthesisRequest> requests;
+    for (size_t i = 0; i < machines.size(); ++i) {
+      XCCL_ASSIGN_OR_RETURN(bounds[i], LowerBound(machines[i], collective, size, options.request.model));
+      requests.push_back(RequestOf(machines[i], collective, at_size, &bounds[i]));
+    }
+    XCCL_ASSIGN_OR_RETURN(const std::vector<FailureTimes> times,
+                          TimesAt(requests, compared.names, comparison.left_out));
+    comparison.times.insert(comparison.times.end(), times.begin(), times.end());
+  }
   return comparison;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,16 +20,16 @@ struct FailureOptions {
 struct FailureTimes {
   std::string engine;
   int64_t size_bytes = 0;
-  int32_t planned = 0;  // draws with a plan
-  double whole_us = 0;  // on the machine without failures; 0: no plan
+  int32_t draws = 0;
+  int32_t planned = 0;             // draws with a plan
+  std::optional<double> whole_us;  // on the machine without failures; absent: no plan
   double mean_us = 0, bound_us = 0, mean_ratio = 0, worst_ratio = 0;
   double synthesis_s = 0;  // mean wall time
 };
 
 struct FailureComparison {
   std::string title;
-  std::vector<std::string> failed;  // by draw: "0<->1, 2<->3"
-  int32_t draws = 0;
+  std::vector<std::string> failed;    // by draw: "0<->1, 2<->3"
   std::vector<FailureTimes> times;    // by size, then by mean time
   std::vector<std::string> left_out;  // "ring: reason", once a reason
 };

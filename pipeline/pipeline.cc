@@ -22,6 +22,13 @@ Status Proved(const std::vector<Violation>& violations, std::string_view engine)
   return status.ok() ? status : BugError(std::string(engine) + " made a wrong plan: " + status.message());
 }
 
+// The engine's simulation of its plan, or a new one.
+Simulation SimulationOf(const Synthesis& made, const SynthesisRequest& request) {
+  if (made.simulation) return *made.simulation;
+  return Simulate(made.schedule, made.collective, *request.topology,
+                  {.size_bytes = request.size_bytes, .model = request.model});
+}
+
 // Topology and collective → schedule, its time and the bound; then the rest.
 StatusOr<PlanResult> PlanWith(const Topology& topology, const Collective& collective,
                               const PlanOptions& options,
@@ -29,13 +36,10 @@ StatusOr<PlanResult> PlanWith(const Topology& topology, const Collective& collec
   const auto began = std::chrono::steady_clock::now();
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
   XCCL_ASSIGN_OR_RETURN(const Bound bound,
-                        LowerBound(topology, collective, options.size_bytes, options.model));
-  SynthesisRequest request = RequestOf(topology, collective, options);
-  request.bound = &bound;
+                        LowerBound(topology, collective, options.request.size_bytes, options.request.model));
+  const SynthesisRequest request = RequestOf(topology, collective, options, &bound);
   XCCL_ASSIGN_OR_RETURN(Synthesis made, synthesize(request));
-  if (!made.simulation)
-    made.simulation = Simulate(made.schedule, made.collective, topology,
-                               {.size_bytes = options.size_bytes, .model = options.model});
+  made.simulation = SimulationOf(made, request);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
   return CompletePlan(topology, std::move(made), bound, seconds.count(), options);
 }
@@ -44,23 +48,23 @@ StatusOr<PlanResult> PlanWith(const Topology& topology, const Collective& collec
 Status LowerPlan(const Topology& topology, std::string_view engine, const PlanOptions& options,
                  PlanResult& result) {
   Plan& plan = result.plan;
-  const MachineModel* const machine = options.machine ? &*options.machine : nullptr;
+  const SimulateOptions simulated{.size_bytes = options.request.size_bytes,
+                                  .model = options.request.model,
+                                  .machine = options.machine ? &*options.machine : nullptr};
   XCCL_ASSIGN_OR_RETURN(plan.program, LowerFolded(plan.schedule, plan.collective, topology,
-                                                  {.size_bytes = options.size_bytes,
-                                                   .model = options.model,
-                                                   .machine = machine,
+                                                  {.size_bytes = simulated.size_bytes,
+                                                   .model = simulated.model,
+                                                   .machine = simulated.machine,
                                                    .max_blocks = options.max_blocks,
                                                    .schedule_ps = result.simulation.time_ps,
                                                    .verify_passes = options.verify_passes}));
   const auto& [collective, program] = *plan.program;
   XCCL_RETURN_IF_ERROR(Proved(VerifyProgram(program, collective), engine));
-  XCCL_ASSIGN_OR_RETURN(
-      const Simulation simulation,
-      SimulateProgram(program, collective, topology,
-                      {.size_bytes = options.size_bytes, .model = options.model, .machine = machine}));
+  XCCL_ASSIGN_OR_RETURN(const Simulation simulation,
+                        SimulateProgram(program, collective, topology, simulated));
   result.program_time_ps = simulation.time_ps;
-  if (machine != nullptr) result.machine = machine->source;
-  result.program_stats = Stats(program, CollectiveSizes(collective, options.size_bytes));
+  if (options.machine) result.machine = options.machine->source;
+  result.program_stats = Stats(program, CollectiveSizes(collective, simulated.size_bytes));
   return OkStatus();
 }
 
@@ -115,11 +119,11 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
   result.schedule_stats = Stats(plan.schedule, plan.collective, topology);
   result.relays = RelaysOf(plan.schedule, plan.collective, topology);
   plan.made_by = {.engine = made.engine,
-                  .seed = options.seed,
+                  .seed = options.request.seed,
                   .limits = options.limits_text,
                   .version = kVersion,
-                  .size_bytes = options.size_bytes,
-                  .model = std::string(ToString(options.model)),
+                  .size_bytes = options.request.size_bytes,
+                  .model = std::string(ToString(options.request.model)),
                   .exact = made.exact};
   // A compressed schedule that is too long to be written out is kept without a program.
   const bool too_long =
@@ -131,24 +135,22 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
 StatusOr<smt::Front> PlanFront(const Topology& topology, const Collective& collective,
                                const PlanOptions& options) {
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
-  return smt::FindFront(RequestOf(topology, collective, options), AllEngines());
+  return smt::FindFront(RequestOf(topology, collective, options, nullptr), AllEngines());
 }
 
-SynthesisRequest RequestOf(const Topology& topology, const Collective& collective,
-                           const PlanOptions& options) {
-  return {.topology = &topology,
-          .collective = &collective,
-          .size_bytes = options.size_bytes,
-          .model = options.model,
-          .limits = options.limits,
-          .seed = options.seed,
-          .allow_divergent = options.allow_divergent,
-          .stopped = options.stopped,
-          .progress = options.progress};
+SynthesisRequest RequestOf(const Topology& topology, const Collective& collective, const PlanOptions& options,
+                           const Bound* bound) {
+  SynthesisRequest request = options.request;
+  request.topology = &topology;
+  request.collective = &collective;
+  request.bound = bound;
+  return request;
 }
 
-Status CheckMade(const Synthesis& made, const Topology& topology) {
-  return Proved(VerifySchedule(made.schedule, made.collective, topology), made.engine);
+StatusOr<Simulation> ProvedTime(const Synthesis& made, const SynthesisRequest& request) {
+  XCCL_RETURN_IF_ERROR(
+      Proved(VerifySchedule(made.schedule, made.collective, *request.topology), made.engine));
+  return SimulationOf(made, request);
 }
 
 double RatioOf(int64_t time_ps, int64_t bound_ps) {

@@ -6,7 +6,7 @@
 //                                        │ Verify    ir/verify   │ Verify
 //                                        │ Simulate  ir/simulate │ Simulate
 //                                        └ LowerBound ir/bounds
-//   Program ─Emit→ KernelSource   codegen/         Program ─Run→ rows   runtime/cpu, runtime/cuda
+//   Program ─Emit→ source text   codegen/          Program ─Run→ rows   runtime/cpu, runtime/cuda
 //
 // pipeline.h plans one collective and repairs a plan; groups.h and training.h plan several at once; compare.h
 // and compare_failures.h put engines side by side; predict.h times a plan at other sizes; emit.h, run.h and
@@ -14,7 +14,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,18 +35,12 @@ inline constexpr const char* kVersion = "0.1.0";
 
 struct PlanOptions {
   std::string engine = kDefaultEngine;
-  int64_t size_bytes = 64LL << 20;
-  TimeModel model = TimeModel::kPipelined;
-  SynthesisLimits limits;
-  std::string limits_text;  // as written on the command line; the plan keeps it
-  uint64_t seed = 0;
-  bool allow_divergent = false;
-  std::function<bool()> stopped = {};                     // ends a long search with the best so far
-  std::function<void(const std::string&)> progress = {};  // told what a long search does
-  bool lower = false;                                     // continue to a Program
-  std::optional<MachineModel> machine = {};               // model that the program is made for and timed on
-  std::optional<int32_t> max_blocks = {};                 // threadblocks of one rank
-  bool verify_passes = false;                             // prove the result of every pass of lowering
+  SynthesisRequest request = {};  // size, model and limits; a stage adds topology, collective and bound
+  std::string limits_text = {};   // as written on the command line; the plan keeps it
+  bool lower = false;             // continue to a Program
+  std::optional<MachineModel> machine = {};  // model that the program is made for and timed on
+  std::optional<int32_t> max_blocks = {};    // threadblocks of one rank
+  bool verify_passes = false;                // prove the result of every pass of lowering
 };
 
 struct PlanResult {
@@ -84,12 +77,13 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
 StatusOr<smt::Front> PlanFront(const Topology& topology, const Collective& collective,
                                const PlanOptions& options);
 
-// The request to an engine for one plan. Topology, collective and options outlive it.
-SynthesisRequest RequestOf(const Topology& topology, const Collective& collective,
-                           const PlanOptions& options);
+// The request to an engine for one plan. Topology, collective and bound outlive it.
+SynthesisRequest RequestOf(const Topology& topology, const Collective& collective, const PlanOptions& options,
+                           const Bound* bound);
 
-// kBug where an engine's plan is wrong.
-Status CheckMade(const Synthesis& made, const Topology& topology);
+// Verifies an engine's answer to a request, and simulates it unless the engine did. Errors: kBug for a wrong
+// plan.
+StatusOr<Simulation> ProvedTime(const Synthesis& made, const SynthesisRequest& request);
 
 // time ÷ bound, 1 where both are zero.
 double RatioOf(int64_t time_ps, int64_t bound_ps);

@@ -7,6 +7,10 @@
 
 namespace xccl {
 
+double BusBandwidth(const Collective& collective, const Simulation& simulation) {
+  return simulation.algbw_bytes_per_s() * BusFactor(collective.kind(), collective.num_members());
+}
+
 TimedPlan MakeTimedPlan(const std::string& engine, const std::string& made_by, const Collective& collective,
                         const Simulation& simulation, int64_t bound_ps) {
   return {.engine = engine,
@@ -14,8 +18,7 @@ TimedPlan MakeTimedPlan(const std::string& engine, const std::string& made_by, c
           .size_bytes = simulation.size_bytes,
           .time_ps = simulation.time_ps,
           .algbw_bytes_per_s = simulation.algbw_bytes_per_s(),
-          .busbw_bytes_per_s =
-              simulation.algbw_bytes_per_s() * BusFactor(collective.kind(), collective.num_members()),
+          .busbw_bytes_per_s = BusBandwidth(collective, simulation),
           .bound_ps = bound_ps,
           .ratio = RatioOf(simulation.time_ps, bound_ps)};
 }

@@ -25,6 +25,8 @@ struct TimedPlan {
   int64_t bound_ps = 0;
   double ratio = 0;
 };
+// nccl-tests' bus bandwidth in bytes per second.
+double BusBandwidth(const Collective& collective, const Simulation& simulation);
 TimedPlan MakeTimedPlan(const std::string& engine, const std::string& made_by, const Collective& collective,
                         const Simulation& simulation, int64_t bound_ps);
 

@@ -27,7 +27,7 @@ StatusOr<std::optional<Plan>> CommunicatorPlan(const Topology& topology, const P
   if (!CheckReachable(alone.topology, collective).ok()) return std::optional<Plan>();
   PlanOptions lowered = options;
   lowered.lower = true;
-  lowered.size_bytes = group.size_bytes;
+  lowered.request.size_bytes = group.size_bytes;
   XCCL_ASSIGN_OR_RETURN(PlanResult result, MakePlan(alone.topology, collective, lowered));
   return std::optional(std::move(result.plan));
 }

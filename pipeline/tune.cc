@@ -60,7 +60,7 @@ StatusOr<std::vector<Proposal>> Propose(const Topology& topology, const Collecti
   std::vector<Proposal> proposals;
   for (const int64_t size : request.sizes_bytes) {
     PlanOptions options = request.pipeline;
-    options.size_bytes = size;
+    options.request.size_bytes = size;
     options.lower = true;
     XCCL_ASSIGN_OR_RETURN(PlanResult made, MakePlan(topology, collective, options));
     if (!made.plan.program)
@@ -77,7 +77,7 @@ double PredictedUs(const Plan& plan, int64_t size_bytes, const PlanOptions& opti
   const StatusOr<Simulation> simulation =
       SimulateProgram(plan.program->program, plan.program->collective, plan.topology,
                       {.size_bytes = size_bytes,
-                       .model = options.model,
+                       .model = options.request.model,
                        .machine = options.machine ? &*options.machine : nullptr});
   return simulation.ok() ? PsToUs(simulation->time_ps) : std::numeric_limits<double>::infinity();
 }

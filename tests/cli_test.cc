@@ -8,7 +8,9 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -516,6 +518,16 @@ TEST_F(Cli, UnwritableOutputsLeaveNothingBehind) {
   EXPECT_TRUE(fs::is_empty(folder_ + "/folder"));
 }
 
+TEST_F(Cli, ALostOutputIsAnError) {
+  RingPlan();
+  for (const char* arguments :
+       {"topo --list", "topo dgx1 --format xml", "bound torus:2x2 -c allgather", "verify a.json",
+        "plan torus:2x2 -c allgather -e ring -s 64KiB --json", "simulate a.json", "emit a.json --to host",
+        "compare torus:2x2 -c allgather --sizes 1KiB --engines ring", "run a.json --iters 1"})
+    ExpectWrong({{arguments}, 1, "standard output: cannot write: No space left on device"},
+                Command("/bin/sh", {"-c", Program() + " " + arguments + " >/dev/full"}, folder_).Wait());
+}
+
 TEST_F(Cli, SmtSaysInfeasibleAndStopped) {
   ExpectWrong({{"infeasible"},
                3,
@@ -566,8 +578,8 @@ TEST_F(Cli, JsonKeys) {
   }
   EXPECT_EQ(Keys(Json::parse(Out({"bound", "torus:2x2", "-c", "allreduce", "--json"}))),
             (Words{"latency_us", "bandwidth_us", "bound_us", "bound_kind", "algbw_gb_per_s"}));
-  EXPECT_EQ(Keys(Json::parse(Out({"topo", "torus:2x2", "--json"}))),
-            (Words{"name", "ranks", "hosts", "nodes", "links", "warnings"}));
+  EXPECT_EQ(Json::parse(Out({"topo", "torus:2x2", "--json"})),
+            Json::parse(R"({"name":"torus:2x2","ranks":4,"hosts":1,"nodes":4,"links":8,"warnings":[]})"));
   EXPECT_EQ(Json::parse(Out({"verify", "a.json", "--json"})), Json::parse(R"({"ok":true,"violations":[]})"));
   for (const char* level : {"schedule", "program"}) {
     const Json rows =
@@ -702,6 +714,37 @@ TEST_F(Cli, TheSameFlagsGiveTheSameBytes) {
     EXPECT_EQ(Keys(Json::parse(Read("a.json"))["made_by"]),
               (Words{"engine", "seed", "limits", "version", "size_bytes", "model", "exact"}));
   }
+}
+
+// "xccl-synth plan dgx1 --size 1MiB" and "`plan --from FILE`" name flags that the command has.
+TEST_F(Cli, FlagsOnPagesExist) {
+  const std::regex line(
+      "(?:xccl-synth |`)(topo|bound|plan|verify|simulate|compare|emit|run|tune)( [^`\n#]*)");
+  const std::regex flag("--[a-z-]+");
+  std::map<std::string, std::string> helps;
+  int flags = 0;
+  for (const char* page : {"README.md", "docs/cuda.md", "docs/ir.md", "docs/kernels.md", "docs/synthesis.md",
+                           "docs/topologies.md", "docs/training.md"}) {
+    const std::string text = WholeFile(page);
+    ASSERT_NE(text, "") << page;
+    for (std::sregex_iterator found(text.begin(), text.end(), line), end; found != end; ++found) {
+      const std::string command = (*found)[1], rest = (*found)[2];
+      if (!helps.contains(command)) helps[command] = Out({command, "--help"});
+      for (std::sregex_iterator each(rest.begin(), rest.end(), flag); each != end; ++each, ++flags)
+        EXPECT_NE(helps[command].find(each->str()), std::string::npos)
+            << page << ": " << command << rest << ": " << each->str();
+    }
+  }
+  EXPECT_GT(flags, 50);
+}
+
+TEST_F(Cli, ExampleFilesWork) {
+  const std::string examples = fs::current_path().string() + "/examples/";
+  EXPECT_EQ(Out({"topo", examples + "my_machine.xml"}).substr(0, 31), "my-machine: 8 ranks on 2 hosts\n");
+  Out({"plan", "ring:4", "--collective-file", examples + "halo_exchange.json", "-o", "a.json"});
+  Out({"plan", "dgx1", "--groups", examples + "groups.json", "-o", "b.json"});
+  EXPECT_EQ(Run({"run", "a.json", "--sizes", "64KiB", "--iters", "1"}).code, 0);
+  EXPECT_NE(WholeFile("docs/training.md").find(WholeFile("examples/groups.json")), std::string::npos);
 }
 
 // With a device this runs; without one it prints the reason.

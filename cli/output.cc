@@ -1,0 +1,107 @@
+#include "cli/output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <sstream>
+
+#include "base/json/json_writer.h"
+
+namespace xccl {
+namespace {
+
+constexpr auto kLines = JsonWriter::Layout::kLines;
+
+void WriteCells(const Row& row, JsonWriter& json) {
+  for (const auto& [name, cell] : row) {
+    json.Key(name);
+    const auto write = [&json](const auto& value) {
+      using T = std::decay_t<decltype(value)>;
+      if constexpr (std::is_same_v<T, std::monostate>)
+        json.Null();
+      else if constexpr (std::is_same_v<T, double>)
+        std::isfinite(value) ? json.Number(value) : json.Null();
+      else
+        json.Value(value);
+    };
+    std::visit(write, cell);
+  }
+}
+
+void WriteRows(const std::vector<Row>& rows, JsonWriter& json) {
+  json.BeginArray(kLines);
+  for (const Row& row : rows) {
+    json.BeginObject(kLines);
+    WriteCells(row, json);
+    json.EndObject();
+  }
+  json.EndArray();
+}
+
+}  // namespace
+
+Cell OrNull(const std::optional<double>& value) {
+  if (value) return *value;
+  return std::monostate();
+}
+
+std::string ToJson(const std::vector<Row>& rows) {
+  std::ostringstream text;
+  JsonWriter json(text);
+  WriteRows(rows, json);
+  json.Finish();
+  return text.str();
+}
+
+std::string ToJson(const Row& row, const std::string& name, const std::vector<Row>& rows) {
+  std::ostringstream text;
+  JsonWriter json(text);
+  json.BeginObject(kLines);
+  WriteCells(row, json);
+  if (!name.empty()) {
+    json.Key(name);
+    WriteRows(rows, json);
+  }
+  json.EndObject();
+  json.Finish();
+  return text.str();
+}
+
+std::string TableText(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> width;
+  for (const auto& row : rows) {
+    width.resize(std::max(width.size(), row.size()), 0);
+    for (size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
+  }
+  // A column is right-aligned, with its header, if all its cells below the header are numbers.
+  std::vector<bool> number(width.size(), rows.size() > 1);
+  for (size_t r = 1; r < rows.size(); ++r)
+    for (size_t c = 0; c < rows[r].size(); ++c)
+      if (!rows[r][c].empty() && std::isdigit(static_cast<unsigned char>(rows[r][c][0])) == 0 &&
+          rows[r][c][0] != '-')
+        number[c] = false;
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t c = 0; c < row.size(); ++c) {
+      if (c > 0) line += "  ";
+      line += number[c] ? fmt::format("{:>{}}", row[c], width[c]) : fmt::format("{:<{}}", row[c], width[c]);
+    }
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+Status Print(std::string_view text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
+    return OkStatus();
+  return InvalidInput(std::string("standard output: cannot write: ") + std::strerror(errno));
+}
+
+}  // namespace xccl

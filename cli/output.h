@@ -1,0 +1,35 @@
+// What commands write to standard output: text, tables for people, and rows as JSON.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/status.h"
+
+namespace xccl {
+
+// A result as ordered name/value cells. The empty alternative and numbers that are not finite print as null.
+using Cell = std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<std::string>,
+                          std::vector<int64_t>>;
+using Row = std::vector<std::pair<std::string, Cell>>;
+
+// The value, or null where there is none.
+Cell OrNull(const std::optional<double>& value);
+
+// JSON text, one line break at the end.
+std::string ToJson(const std::vector<Row>& rows);
+// One row. A name adds a cell: an array of rows.
+std::string ToJson(const Row& row, const std::string& name = "", const std::vector<Row>& rows = {});
+
+// Columns are as wide as their widest cell; cells starting with a digit or a minus sign are right-aligned.
+std::string TableText(const std::vector<std::vector<std::string>>& rows);
+
+// Writes to standard output at once. Errors: kInvalidInput "standard output: cannot write: REASON".
+Status Print(std::string_view text);
+
+}  // namespace xccl
