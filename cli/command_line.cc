@@ -21,25 +21,24 @@ namespace {
 std::string UnexpectedText(const CLI::App& app) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   const CLI::App& command = chosen.empty() ? app : *chosen.front();
+  const std::string place = chosen.empty() ? "" : command.get_name() + ": ";
   const std::vector<std::string> left = app.remaining(true);
-  const bool flag = std::any_of(left.begin(), left.end(), [](const auto& word) { return word[0] == '-'; });
+  const auto flag = std::ranges::find_if(left, [](const std::string& word) { return word[0] == '-'; });
   std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options())
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  if (chosen.empty() && !flag) {
-    names.clear();
+  if (flag != left.end()) {
+    for (const CLI::Option* option : command.get_options())
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  } else {
     for (const CLI::App* each : app.get_subcommands({})) names.push_back(each->get_name());
   }
   const std::vector<std::string_view> known(names.begin(), names.end());
-  const std::string place = chosen.empty() ? "" : command.get_name() + ": ";
-  for (const std::string& word : left) {
-    if (flag && word[0] != '-') continue;
-    const std::string name = word.substr(0, word.find('='));
-    if (flag) return fmt::format("{}no option '{}'{}", place, name, DidYouMean(name, known));
-    if (chosen.empty()) return "no command '" + name + "'" + DidYouMean(name, known);
-    return fmt::format("{}unexpected '{}'", place, word);
+  if (flag != left.end()) {
+    const std::string name = flag->substr(0, flag->find('='));
+    return fmt::format("{}no option '{}'{}", place, name, DidYouMean(name, known));
   }
-  return place + "unexpected arguments";
+  if (left.empty()) return place + "unexpected arguments";
+  if (chosen.empty()) return "no command '" + left[0] + "'" + DidYouMean(left[0], known);
+  return fmt::format("{}unexpected '{}'", place, left[0]);
 }
 
 // "topo, bound, plan or run": the commands in the order that help lists them.

@@ -1,5 +1,5 @@
 // emit: writes the source text of a plan's program, and compiles it with nvcc.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <cstdio>
@@ -119,7 +119,7 @@ void AddEmitCommand(CommandLine& line, Session& session) {
   command.AddOption("--arch", flags.archs,
                     "sm_90,sm_100: also compile with nvcc, to cubins beside the source");
   command.AddOption("--nvcc", flags.nvcc,
-                    "the compiler (default: of CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda)");
+                    "the compiler (default: from CUDA_HOME, CUDA_PATH, PATH or /usr/local/cuda)");
   command.AddOption("--threads", flags.threads,
                     "threads of a block where the compiler is not told; 0: the protocol's");
   command.AddOption("-o", flags.output, "write to this file");

@@ -175,8 +175,8 @@ void AddPlanCommand(CommandLine& line, Session& session) {
                     "plan the collectives of several groups of ranks at once: a JSON file that lists them");
   command.AddOption(
       "--from", flags.from,
-      "a plan file to start from. Of this machine: greedy keeps its chunks and makes it no slower; of\n"
-      "the machine as it was: repaired, at a fraction of the time that a new plan takes");
+      "a plan file to start from. If it is for this machine, greedy keeps its chunks and makes it no\n"
+      "slower. If it is for the machine as it was, it is repaired, faster than a new plan is made");
   AddTrainingFlags(command, flags.training);
   command.AddOption("-o,--output", flags.output,
                     "lower the schedule to a program and write both to this plan file; with --for a plan\n"

@@ -28,7 +28,7 @@ void AddSearchFlags(Command& command, PlanFlags& flags) {
   for (const Limit& limit : kLimits)
     command.AddOption(limit.flag, request.limits.*limit.value, limit.what).Between(1, 1 << 20);
   command.AddOption("--model", flags.model, "time model: pipelined or blocking").ShowDefault();
-  command.AddOption("--seed", request.seed, "of every random choice").ShowDefault();
+  command.AddOption("--seed", request.seed, "seed of every random choice").ShowDefault();
   command.AddOption(
       "--time-limit", flags.time_limit,
       "stop after this wall time (10s); without it limits are counted in work, so that the same\n"
@@ -66,7 +66,7 @@ void AddExecutionFlags(Command& command, PlanFlags& flags) {
   command.AddOption(
       "--machine", flags.machine,
       "choose the program's protocol, instances and segment for this machine: a machine.json, a plan\n"
-      "book that tune wrote, or hopper (NCCL's figures); without it links are all");
+      "book that tune wrote, or hopper (NCCL's figures); without it only links take time");
   command.AddOption("--max-ctas", flags.options.max_blocks, "threadblocks of one rank at most")
       .Between(1, 1 << 20);
   command.AddFlag("--verify-passes", flags.options.verify_passes,

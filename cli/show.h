@@ -11,7 +11,6 @@
 #include "cli/output.h"
 #include "pipeline/compare.h"
 #include "pipeline/compare_failures.h"
-#include "pipeline/groups.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/predict.h"
 #include "pipeline/training.h"

@@ -26,7 +26,7 @@ constexpr Number kNumbers[] = {
     {"--ep", &TrainingJob::ep, "--for: expert parallel ranks, a divisor of --dp"},
     {"--ulysses", &TrainingJob::ulysses, "--for: sequence parallel ranks as DeepSpeed-Ulysses has them"},
     {"--micro-batch", &TrainingJob::micro_batch, "--for: sequences of one rank at a time (default 1)"},
-    {"--micro-batches", &TrainingJob::micro_batches, "--for: of them in a step (default: --pp)"},
+    {"--micro-batches", &TrainingJob::micro_batches, "--for: micro-batches of a step (default: --pp)"},
     {"--seq", &ModelConfig::sequence, "--for: tokens of a sequence"},
     {"--layers", &ModelConfig::layers, "--for: layers, in place of the model's"},
     {"--hidden", &ModelConfig::hidden, "--for: hidden size"},
@@ -37,8 +37,8 @@ constexpr Number kNumbers[] = {
     {"--experts", &ModelConfig::experts, "--for: experts of a layer"},
     {"--top-k", &ModelConfig::top_k, "--for: experts of a token"},
     {"--params", &ModelConfig::params, "--for: parameters, in place of what the formula says"},
-    {"--bytes", &TrainingJob::bytes, "--for: of an activation or a parameter (default 2)"},
-    {"--grad-bytes", &TrainingJob::grad_bytes, "--for: of a gradient (default: --bytes)"},
+    {"--bytes", &TrainingJob::bytes, "--for: bytes of an activation or a parameter (default 2)"},
+    {"--grad-bytes", &TrainingJob::grad_bytes, "--for: bytes of a gradient (default: --bytes)"},
 };
 
 std::string ModelNames() {

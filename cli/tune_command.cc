@@ -49,10 +49,12 @@ StatusOr<Measure> MeasureOf(const Flags& flags, const Topology& topology) {
 }
 
 StatusOr<std::vector<Collective>> Collectives(const std::string& names, const Topology& topology) {
+  XCCL_ASSIGN_OR_RETURN(const std::vector<CollectiveKind> kinds,
+                        ListValue("--collectives", names, ParseCollectiveKind));
   std::vector<Collective> collectives;
-  for (const std::string_view name : Split(names, ',')) {
+  for (const CollectiveKind kind : kinds) {
     CollectiveFlags one;
-    one.collective = std::string(name);
+    one.collective = ToString(kind);
     XCCL_ASSIGN_OR_RETURN(Collective collective, MakeCollective(one, topology));
     collectives.push_back(std::move(collective));
   }

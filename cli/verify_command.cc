@@ -1,5 +1,5 @@
 // verify: proves both levels of a plan file again.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 #include <utility>

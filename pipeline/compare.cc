@@ -14,15 +14,12 @@ namespace xccl {
 
 StatusOr<ComparedEngines> EnginesToCompare(const std::vector<std::string>& wanted,
                                            const Collective& collective) {
-  ComparedEngines compared;
   const bool all = std::find(wanted.begin(), wanted.end(), "all") != wanted.end();
   if (!all && !wanted.empty()) {
-    for (const std::string& name : wanted) {
-      XCCL_RETURN_IF_ERROR(FindEngine(name).status());
-      compared.names.push_back(name);
-    }
-    return compared;
+    for (const std::string& name : wanted) XCCL_RETURN_IF_ERROR(FindEngine(name).status());
+    return ComparedEngines{wanted, {}};
   }
+  ComparedEngines compared;
   std::vector<std::string> others;
   for (const Engine& engine : AllEngines()) {
     if (engine.searches_long && !all) continue;

@@ -28,20 +28,19 @@ StatusOr<std::vector<PlanCubin>> WriteKernel(const std::string& source, const st
   if (wanted.empty()) wanted = {types == TypeClass::kInteger ? DataType::kInt32 : DataType::kFloat};
   std::vector<ReduceOp> ops = ahead.ops;
   if (ops.empty() || !reduces) ops = {ReduceOp::kSum};
-  const size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
-  const std::string stem = WithoutEnding(path.substr(folder.size()), ".cu");
+  const std::string stem = WithoutEnding(path, ".cu");
+  const size_t name = path.rfind('/') + 1;  // 0 without a slash
   std::vector<PlanCubin> cubins;
   for (const int32_t arch : ahead.archs) {
     for (const DataType type : wanted) {
       for (const ReduceOp op : ops) {
-        PlanCubin cubin{fmt::format("{}.sm_{}.{}.{}.cubin", stem, arch, ToString(type), ToString(op)), arch,
-                        type, op, cuda::MadeFrom(source)};
+        const std::string file =
+            fmt::format("{}.sm_{}.{}.{}.cubin", stem, arch, ToString(type), ToString(op));
         XCCL_ASSIGN_OR_RETURN(
             const std::string image,
             cuda::CompileWithNvcc(ahead.nvcc, cuda::KernelRequest(path, source, type, op, arch)));
-        XCCL_RETURN_IF_ERROR(WriteFileAtomically(folder + cubin.file, image));
-        cubins.push_back(std::move(cubin));
+        XCCL_RETURN_IF_ERROR(WriteFileAtomically(file, image));
+        cubins.push_back({file.substr(name), arch, type, op, cuda::MadeFrom(source)});
       }
     }
   }

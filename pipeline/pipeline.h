@@ -8,9 +8,10 @@
 //                                        └ LowerBound ir/bounds
 //   Program ─Emit→ source text   codegen/          Program ─Run→ rows   runtime/cpu, runtime/cuda
 //
-// pipeline.h plans one collective and repairs a plan; groups.h and training.h plan several at once; compare.h
-// and compare_failures.h put engines side by side; predict.h times a plan at other sizes; emit.h, run.h and
-// tune.h take plans to kernels, to rows and to a plan book. Nothing here prints or reads flags.
+// pipeline.h plans one collective, or those of several groups, and repairs a plan; training.h plans a
+// training step; compare.h and compare_failures.h put engines side by side; predict.h times a plan at other
+// sizes; emit.h, run.h and tune.h take plans to kernels, to rows and to a plan book. Nothing here prints or
+// reads flags.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,8 @@
 #include "ir/simulate/simulate.h"
 #include "ir/time_model.h"
 #include "synth/common/synthesizer.h"
+#include "synth/groups/groups.h"
+#include "synth/groups/plan_groups.h"
 #include "synth/smt/pareto.h"
 
 namespace xccl {
@@ -72,6 +75,16 @@ StatusOr<PlanResult> RepairPlan(const Plan& from, const std::string& place, cons
 // again. Errors: kBug where a stage made something wrong. Requires: made.simulation.
 StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, const Bound& bound,
                                   double synthesis_s, const PlanOptions& options);
+
+struct GroupsResult {
+  std::vector<ProcessGroup> groups;
+  std::vector<GroupOutcome> outcomes;  // by group
+  int64_t unaware_ps = 0;
+  PlanResult result;
+};
+// Plans the groups together and proves the plan. Lowers it where asked for.
+StatusOr<GroupsResult> PlanGroupsTogether(const Topology& topology, GroupRequest request,
+                                          const PlanOptions& options);
 
 // The front between latency and bandwidth, proved by smt.
 StatusOr<smt::Front> PlanFront(const Topology& topology, const Collective& collective,

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/status.h"
-#include "pipeline/groups.h"
 #include "pipeline/pipeline.h"
 #include "synth/groups/training.h"
 #include "topologies/topology.h"
