@@ -274,6 +274,17 @@ TEST_F(Cli, WrongCommandLines) {
       {{"topo", "torus:2x2", "--format", "yaml"},
        2,
        std::string("--format: yaml not in {text,xml,json,dot}\n") + kTry + "topo --help"},
+      {{"plan", "torus:2x2", "--seed", "99999999999999999999"},
+       2,
+       std::string(
+           "--seed: '99999999999999999999': expected a whole number from 0 to 9223372036854775807\n") +
+           kTry + "plan --help"},
+      {{"plan", "torus:2x2", "-c", "allgather", "-o", ""},
+       2,
+       std::string("--output: empty; expected a value\n") + kTry + "plan --help"},
+      {{"tune", "torus:2x2", "--collectives", "allgather,x", "-o", "book"},
+       2,
+       "--collectives: no collective 'x'"},
       {{"plan", "torus:2x2"}, 2, "no collective; hint: --collective=allreduce"},
       {{"plan", "torus:2x2", "-c", "allgater"},
        2,
