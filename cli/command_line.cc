@@ -52,12 +52,14 @@ std::string CommandNames(const CLI::App& app) {
 
 constexpr const char* kNumber = "number";
 
-// Refuses anything but a whole number within [low, high].
+// Refuses anything but a whole number within [low, high], and writes it as CLI11 reads it: 010 is ten.
 CLI::Validator WholeNumber(int64_t low, int64_t high) {
-  const auto wrong = [low, high](const std::string& text) {
-    return ParseInteger(text, low, high).status().message();
+  const auto parse = [low, high](std::string& text) {
+    const StatusOr<int64_t> number = ParseInteger(text, low, high);
+    if (number.ok()) text = std::to_string(*number);
+    return number.status().message();
   };
-  return CLI::Validator(wrong, "", kNumber).non_modifying();
+  return CLI::Validator(parse, "", kNumber);
 }
 
 // One line, and where to read more.
@@ -108,9 +110,9 @@ template <typename T>
 Option Command::AddOption(const std::string& name, T& value, const std::string& help) {
   CLI::Option* const option = app_->add_option(name, value, help);
   if constexpr (std::is_same_v<T, uint64_t>) {
-    option->check(WholeNumber(0, std::numeric_limits<int64_t>::max()));
+    option->transform(WholeNumber(0, std::numeric_limits<int64_t>::max()));
   } else if constexpr (std::is_convertible_v<int32_t, T>) {
-    option->check(WholeNumber(std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()));
+    option->transform(WholeNumber(std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()));
   } else {
     option->check(
         [](const std::string& text) { return std::string(text.empty() ? "empty; expected a value" : ""); });

@@ -53,9 +53,10 @@ std::string CompareHtml(const Comparison& comparison) {
       EscapedXml(comparison.title), kStyle, kChartJs);
   int64_t last = -1;
   for (const TimedPlan& timed : comparison.times) {
-    html +=
-        fmt::format("<tr{}><td>{}</td><td>{}</td></tr>\n", timed.size_bytes == last ? "" : " class=\"best\"",
-                    FormatSize(timed.size_bytes), Join(TimedCells(timed), "</td><td>"));
+    html += fmt::format("<tr{}><td>{}</td>", timed.size_bytes == last ? "" : " class=\"best\"",
+                        FormatSize(timed.size_bytes));
+    for (const std::string& cell : TimedCells(timed)) html += "<td>" + EscapedXml(cell) + "</td>";
+    html += "</tr>\n";
     last = timed.size_bytes;
   }
   html += "</table>\n";

@@ -25,7 +25,7 @@ void WriteCells(const Row& row, JsonWriter& json) {
       if constexpr (std::is_same_v<T, std::monostate>)
         json.Null();
       else if constexpr (std::is_same_v<T, double>)
-        std::isfinite(value) ? json.Number(value) : json.Null();
+        std::isfinite(value) ? json.Real(value) : json.Null();
       else
         json.Value(value);
     };

@@ -65,10 +65,10 @@ Status CheckFrom(const PlanOptions& options) {
 
 // A flag that gives the collective for all excludes the flags that describe a single one.
 Status CheckNoCollective(const Flags& flags, const std::string& beside) {
-  for (const std::string flag :
-       {"--collective", "--collective-file", "--ranks", "--root", "--counts", "--pairs", "--size", "--from",
-        "--pareto", "--chunks", "--steps", "--rounds", "--time-limit"})
-    if (flags.command->IsGiven(flag)) return UsageError(flag + ": not together with " + beside);
+  for (const char* flag : {"--collective", "--collective-file", "--ranks", "--root", "--counts", "--pairs",
+                           "--size", "--from", "--pareto", "--chunks", "--steps", "--rounds", "--time-limit"})
+    if (flags.command->IsGiven(flag))
+      return UsageError(fmt::format("{}: not together with {}", flag, beside));
   return OkStatus();
 }
 

@@ -59,7 +59,8 @@ struct Communicator::Loaded {
 };
 
 bool IsInPlace(const Call& call, Rank rank) {
-  if (call.send == nullptr || call.receive == nullptr) return false;
+  if (call.collective == CollectiveKind::kBarrier || call.send == nullptr || call.receive == nullptr)
+    return false;
   const KindTraits& traits = TraitsOf(call.collective);
   if (traits.parts == KindTraits::Parts::kOne) return call.send == call.receive;
   if (traits.parts != KindTraits::Parts::kPerMember || traits.counted) return false;

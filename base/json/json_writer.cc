@@ -89,6 +89,11 @@ void JsonWriter::Number(double value) {
   Raw(fmt::format("{}", value));
 }
 
+void JsonWriter::Real(double value) {
+  Number(value);
+  if (value == std::trunc(value) && std::abs(value) < 1e15) Raw(".0");
+}
+
 void JsonWriter::Bool(bool value) {
   BeforeValue();
   Raw(value ? "true" : "false");

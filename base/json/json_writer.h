@@ -31,6 +31,7 @@ class JsonWriter {
   void Integer(int64_t value);
   void Unsigned(uint64_t value);
   void Number(double value);  // shortest text that reads back to the same value. Requires: finite
+  void Real(double value);    // the same, but never as an integer: 4.0
   void Bool(bool value);
   void Null();
   // Each byte that is not valid UTF-8 is written as the character U+0080..U+00FF.

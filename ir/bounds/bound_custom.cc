@@ -128,7 +128,8 @@ double SweepSeconds(const Topology& topology, const std::vector<PartFacts>& part
 }
 
 // The worst cut before one destination. Each part that it must receive has a node of its own. Arcs to the
-// part's holders are as wide as all links into the destination: no worst cut needs one.
+// part's holders are as wide as all links into the destination: no worst cut needs one. Zero where amounts
+// are too large for the search.
 double CutSeconds(const Topology& topology, const std::vector<PartFacts>& parts, Rank sink) {
   RatioCutProblem problem = CutsOf(topology);
   problem.sinks = {topology.NodeOf(sink).value};

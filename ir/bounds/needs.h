@@ -25,8 +25,8 @@ std::set<Fact> FactsOf(const Collective& collective, PartId part);
 
 // Every destination must get something that at first only the holders have.
 struct Need {
-  std::vector<Rank> holders;       // sorted, not empty
-  std::vector<Rank> destinations;  // sorted, not empty; without the holders unless `each`
+  std::vector<Rank> holders;       // sorted; not empty unless `each`
+  std::vector<Rank> destinations;  // the same; without the holders unless `each`
   // Each holder by itself has something that all destinations but itself must get: too many pairs to list.
   bool each = false;
 };

@@ -12,8 +12,7 @@
 namespace xccl {
 
 // Runs `segments` segments of every unit, each one of `parts` equal parts of its bytes. Returns the last
-// arrival. `record`, unless null, gets one entry per unit. Requires: a schedule that
-// verifies.
+// arrival. `record`, unless null, gets one entry per unit. Requires: a schedule that verifies.
 int64_t RunEvents(const SimulationModel& model, const Topology& topology, TimeModel time_model, int64_t parts,
                   int64_t segments, MoveTimes* record = nullptr);
 

@@ -129,7 +129,10 @@ bool IsEmpty(const Collective& collective) {
 Status TryEqual(const Task& task, int64_t trees, StepBudget& budget, int64_t work, Best& best) {
   for (const EqualTreesAim& aim : kAims) {
     const StatusOr<Candidate> candidate = PackEqual(task, trees, aim);
-    if (!candidate.ok()) return best.synthesis ? OkStatus() : candidate.status();
+    if (!candidate.ok()) {
+      const bool used_up = candidate.status().code() == StatusCode::kLimit;
+      return best.synthesis && used_up ? OkStatus() : candidate.status();
+    }
     if (best.synthesis && candidate->rate_ps >= static_cast<double>(best.time_ps)) continue;
     int64_t left = work;
     TryWaves(task, *candidate, budget, left, best);

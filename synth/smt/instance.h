@@ -35,8 +35,8 @@ struct Machine {
   std::vector<int64_t> in_per_round, out_per_round;  // chunks into and out of a rank, at most
   int64_t bytes_per_s_of_one = 1;                    // bandwidth of one chunk a round
   int64_t alpha_ps = 0;                              // largest fixed time of an edge: what a step costs
-  // Is every schedule one over these edges? Not so where there are too many paths through switches to list,
-  // or where a switch multicasts or reduces: then no exhausted search proves anything.
+  // Is every schedule one over these edges? Not so where paths through switches are too many to list or too
+  // long, or where a switch multicasts or reduces: then no exhausted search proves anything.
   bool complete = true;
   // Can a step of r rounds of copies always be two of r1 + r2 = r? So where a path takes up two capacities at
   // most, one out of its tail and one into its head: a bipartite multigraph of degree r is the sum of two of

@@ -167,7 +167,7 @@ z3::expr StepEncoding::Within(const Budget& budget) {
       AddSent(static_cast<int32_t>(e), s, terms);
       weights.resize(terms.size(), static_cast<int>(budget.prices[s][e]));
     }
-  const z3::expr guard = NewBool();
+  z3::expr guard = NewBool();
   if (!terms.empty())
     solver_.add(z3::implies(guard, z3::pble(terms, weights.data(), static_cast<int>(budget.most))));
   return guard;

@@ -54,12 +54,18 @@ class TreeSearch {
     int32_t edge = -1;  // none: it was there
     Cost price = 0;
   };
-  // Where the chunk may be a step later: here, and at every neighbour.
+  // Where the chunk may be a step later: here, and at every neighbour, over the cheapest edge to it. A pair's
+  // edges stand together.
   std::vector<Branch> BranchesOf(int32_t step, int32_t rank) const {
     std::vector<Branch> branches = {{.rank = rank, .step = step + 1}};
-    for (int32_t e : machine_.out[rank])
-      if ((*price_)[step][e] < kInfinite)
-        branches.push_back({machine_.edges[e].to, step + 1, e, (*price_)[step][e]});
+    for (int32_t e : machine_.out[rank]) {
+      const Branch branch = {machine_.edges[e].to, step + 1, e, (*price_)[step][e]};
+      if (branch.price >= kInfinite) continue;
+      if (branches.back().edge < 0 || branches.back().rank != branch.rank)
+        branches.push_back(branch);
+      else if (branch.price < branches.back().price)
+        branches.back() = branch;
+    }
     return branches;
   }
   // The least cost for every set of needers, by the first branch alone, the first two and so on. Each serves
@@ -69,9 +75,13 @@ class TreeSearch {
     for (size_t i = 1; i < branches.size(); ++i) {
       std::vector<Cost> into = stages.back();
       const std::vector<Cost>& from = From(branches[i]);
-      for (uint32_t set = all_; set > 0; --set)
+      const Cost price = branches[i].price;
+      for (uint32_t set = all_; set > 0; --set) {
+        Cost least = into[set];
         for (uint32_t part = set; part > 0; part = (part - 1) & set)
-          into[set] = std::min(into[set], into[set & ~part] + branches[i].price + from[part]);
+          least = std::min(least, into[set & ~part] + price + from[part]);
+        into[set] = least;
+      }
       stages.push_back(std::move(into));
     }
     return stages;

@@ -17,6 +17,7 @@
 // which nobody lacks anything are left out; (n-1)/n S bytes. Small sizes take A = n'/2, which is log2 n'
 // steps.
 #include <algorithm>
+#include <map>
 
 #include "synth/textbook/engines.h"
 #include "synth/textbook/radix.h"
@@ -51,14 +52,21 @@ void CircleAllgather(const Positions& positions, const CircleSteps& steps, const
 std::optional<Cost> CircleCost(const Positions& positions, const CircleSteps& steps, const RankGraph& graph) {
   const int32_t n = positions.size();
   if (n > kMostMeasured) return std::nullopt;
-  Moves loads;  // a move a message, of as many chunks as it has blocks
-  for (size_t s = 0; s < steps.size(); ++s)
-    for (int32_t p = 0; p < n; ++p)
-      loads.Add({{0, static_cast<int32_t>(steps[s].offsets.size())},
-                 positions.rank[p],
-                 positions.rank[(p + steps[s].distance) % n],
-                 static_cast<int32_t>(s)});
-  return MeasureMoves(loads, graph, 1.0 / n);
+  std::map<int32_t, Cost>
+      of_block;  // by distance, since paths are dear: pat has few distances and many steps
+  Cost total;
+  for (const CircleStep& step : steps) {
+    const auto [cost, is_new] = of_block.try_emplace(step.distance);
+    if (is_new) {
+      Moves moves;
+      for (int32_t p = 0; p < n; ++p)
+        moves.Add({{0, 1}, positions.rank[p], positions.rank[(p + step.distance) % n]});
+      cost->second = MeasureMoves(moves, graph, 1.0 / n);
+    }
+    total.fixed_ps += cost->second.fixed_ps;
+    total.ps_per_byte += cost->second.ps_per_byte * static_cast<double>(step.offsets.size());
+  }
+  return total;
 }
 
 Recipe CircleRecipe(const Positions& positions, CircleSteps steps, const RankGraph& graph) {

@@ -55,11 +55,9 @@ TEST(Groups, ComputeThePostconditionOfEveryKind) {
                      std::to_string(seed));
         ASSERT_EQ(FirstOf(VerifySchedule(schedule, collective, topology)), "");
         LowerOptions options{.size_bytes = 1000};
-        if (turn % 2 == 0)
-          options.form = lowering::Form{.slots = kSlots[turn % 3],
-                                        .fuse = turn % 7 < 4,
-                                        .pace = turn % 11 < 6,
-                                        .merge = turn % 5 == 0 ? 1 : 16};
+        options.form = lowering::Form{
+            .slots = {}, .fuse = turn % 7 < 4, .pace = turn % 11 < 6, .merge = turn % 5 == 0 ? 1 : 16};
+        if (turn % 2 == 0) options.form->slots = kSlots[turn % 3];
         StatusOr<Program> program = LowerChecked(schedule, collective, topology, options);
         ASSERT_TRUE(program.ok()) << program.status().message();
         ASSERT_EQ(FirstOf(VerifyProgram(*program, collective)), "");
