@@ -109,10 +109,13 @@ bool Translations::KeepSizes(const CollectiveSizes& sizes) const {
   });
 }
 
-bool Translations::AreFreeOn(const PathTable& paths) const {
+bool Translations::KeepApart(const PathTable& paths) const {
+  std::vector<int32_t> seen(static_cast<size_t>(group_.num_link_orbits()),
+                            -1);  // the last path of each orbit
   for (int32_t p = 0; p < paths.size(); ++p)
     for (LinkId l : paths[PathId(p)])
-      if (!group_.IsFreeOn(l)) return false;
+      if (!group_.IsFreeOn(l) || std::exchange(seen[static_cast<size_t>(group_.OrbitOf(l))], p) == p)
+        return false;
   return true;
 }
 

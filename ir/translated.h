@@ -49,11 +49,11 @@ class Translations {
   bool KeepParts(const Collective& collective) const;
   // True if all translates of each chunk have the same bytes; rounding can make them differ by an element.
   bool KeepSizes(const CollectiveSizes& sizes) const;
-  // True if only the identity keeps a link of these paths in place. Then translates of a transfer never
-  // share a link.
-  bool AreFreeOn(const PathTable& paths) const;
+  // True if translates of a transfer over any of these paths never share a link: only the identity keeps a
+  // link of theirs in place, and no path has two links of one orbit, as trees through a switch have.
+  bool KeepApart(const PathTable& paths) const;
   // Numbers paths densely from 0 so that translates of each other get equal numbers. Requires:
-  // AreFreeOn(paths).
+  // KeepApart(paths).
   std::vector<int32_t> PathClasses(const PathTable& paths) const;
 
  private:

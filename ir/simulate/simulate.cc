@@ -209,8 +209,8 @@ Simulation SimulateCompressed(const Schedule& schedule, const Collective& collec
   const StatusOr<Translations> translations = Translations::Create(schedule, collective, topology);
   XCCL_CHECK(translations.ok());  // guaranteed by Requires
   const SymmetryGroup& group = translations->group();
-  const bool free = translations->AreFreeOn(schedule.paths);
-  if (!free || !translations->KeepSizes(sizes)) {
+  const bool apart = translations->KeepApart(schedule.paths);
+  if (!apart || !translations->KeepSizes(sizes)) {
     const StatusOr<Schedule> plain = Expand(schedule, collective, topology);
     if (plain.ok())
       return Run(*plain, collective, sizes, topology, options, NoTranslates(*plain, topology.num_links()));
@@ -218,7 +218,7 @@ Simulation SimulateCompressed(const Schedule& schedule, const Collective& collec
   Quotient quotient{translations->PathClasses(schedule.paths), {}, group.order()};
   for (int32_t l = 0; l < topology.num_links(); ++l)
     quotient.link_representative.push_back(group.LinkRepresentative(group.OrbitOf(LinkId(l))).value);
-  if (free) return Run(schedule, collective, sizes, topology, options, quotient);
+  if (apart) return Run(schedule, collective, sizes, topology, options, quotient);
   return Run(schedule, collective, sizes, SharedLinks(topology, group), options, quotient);
 }
 

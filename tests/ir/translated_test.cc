@@ -14,6 +14,7 @@
 #include "ir/schedule_stats.h"
 #include "ir/simulate/simulate.h"
 #include "ir/testing/translated.h"
+#include "ir/testing/trees.h"
 #include "ir/verify/verify_schedule.h"
 #include "topologies/load/load.h"
 
@@ -120,6 +121,27 @@ TEST(Translated, Alltoall) {
     Normalize(schedule);
     ExpectSame({collective, schedule}, topology, name);
   }
+}
+
+// Sums and copies over trees through one switch: translates of a tree meet on its links, though no
+// translation keeps a link in place.
+TEST(Translated, TranslatesOfATreeMeetOnLinks) {
+  const Topology topology = TreeSwitch(4);
+  const SymmetryGroup group = FindTranslations(topology);
+  ASSERT_EQ(group.order(), 4);
+  const Collective collective = Make(CollectiveKind::kAllreduce, 4).WithChunks(16);
+  const Rank others[] = {Rank(1), Rank(2), Rank(3)};
+  Schedule schedule;
+  schedule.num_chunks = collective.num_chunks();
+  for (int32_t c = 0; c < 4; ++c) {
+    schedule.Add(ChunkId(c), 1, Rank(3), Rank(0), TreePath(topology, Rank(0), others, true, 0),
+                 TransferOp::kReduce, c);
+    schedule.Add(ChunkId(c), 1, Rank(0), Rank(1), TreePath(topology, Rank(0), others, false, 0),
+                 TransferOp::kCopy, c + 1);
+  }
+  schedule.symmetry = group.generators();
+  Normalize(schedule);
+  ExpectSame({collective, schedule}, topology, "tree switch");
 }
 
 // Ranges of chunks that extend from one orbit's part into the next one's.
