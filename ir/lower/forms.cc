@@ -9,8 +9,6 @@ namespace {
 constexpr int64_t kManyMoves = 50'000;
 constexpr int64_t kFewSegments = 4;  // of a chunk, that a schedule can do without
 
-constexpr int64_t kAllowedLoss = 50;  // one part in so many
-
 }  // namespace
 
 std::vector<Form> FormsFor(const Schedule& schedule, const Collective& collective, int64_t size_bytes,
@@ -24,12 +22,6 @@ std::vector<Form> FormsFor(const Schedule& schedule, const Collective& collectiv
   if (num_moves > kManyMoves) return {{8, true, true}, {{}, true, true}, {{}, false, true}};
   return {{2, true, false}, {8, true, false}, {8, true, true},
           {8, false, true}, {{}, true, true}, {{}, false, true}};
-}
-
-bool Keeps(int64_t time_ps, int64_t wanted_ps) { return time_ps <= wanted_ps + wanted_ps / kAllowedLoss; }
-
-bool IsFaster(int64_t time_ps, int64_t plainer_ps) {
-  return time_ps < plainer_ps - plainer_ps / kAllowedLoss;
 }
 
 }  // namespace xccl::lowering

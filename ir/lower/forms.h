@@ -1,5 +1,4 @@
-// The alternatives of lowering as data: the forms that a program may have, and the rules by which one program
-// is preferred to another.
+// The alternatives of lowering as data: the forms that a program may have.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +27,5 @@ struct Form {
 // when the schedule does it, in one pass; else a middle one.
 std::vector<Form> FormsFor(const Schedule& schedule, const Collective& collective, int64_t size_bytes,
                            int64_t num_moves, int64_t large_moves);
-
-// Is a program as fast as is wanted, but for a fiftieth?
-bool Keeps(int64_t time_ps, int64_t wanted_ps);
-// Is it faster by more than a fiftieth? A less plain program must be.
-bool IsFaster(int64_t time_ps, int64_t plainer_ps);
 
 }  // namespace xccl::lowering

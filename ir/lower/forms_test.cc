@@ -29,12 +29,5 @@ TEST(Forms, ALargeProgramHasOne) {
   EXPECT_EQ(Forms(kLarge + 1), std::vector<Form>({{8, true, true, Segments::kMiddle}}));
 }
 
-TEST(Forms, AFiftiethIsAllowed) {
-  EXPECT_TRUE(Keeps(102, 100));
-  EXPECT_FALSE(Keeps(103, 100));
-  EXPECT_TRUE(IsFaster(97, 100));
-  EXPECT_FALSE(IsFaster(98, 100));
-}
-
 }  // namespace
 }  // namespace xccl::lowering

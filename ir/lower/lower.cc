@@ -35,7 +35,8 @@ namespace {
 // Above so many moves a program is not simulated in every form; fewer where a folded program is at hand.
 constexpr int64_t kLargeMoves = 500'000;
 constexpr int64_t kLargeUnfoldedMoves = 100'000;
-constexpr int64_t kLargeLoss = 20;  // one part in so many that the folded program may lose above that
+constexpr int64_t kHopelessLoss = 4;  // one part in so many
+constexpr int64_t kLargeLoss = 20;    // one part in so many that the folded program may lose above that
 
 // A schedule in the chunks of its collective, and the number of moves above which its programs are large.
 struct Cut {
@@ -63,6 +64,11 @@ bool IsGoodEnough(int64_t folded_ps, int64_t wanted_ps, const Schedule& plain) {
 bool NeedsChains(const Made& with_groups, int64_t wanted_ps) {
   return !with_groups.program.groups.empty() && with_groups.time_ps &&
          !lowering::Keeps(*with_groups.time_ps, wanted_ps);
+}
+
+// Are chains so much slower than groups that no form of theirs will be faster?
+bool IsHopeless(const Made& chains, const Made& groups) {
+  return chains.time_ps && *chains.time_ps > *groups.time_ps + *groups.time_ps / kHopelessLoss;
 }
 
 // Is the program faster than a plainer one? Large programs, which have no time, are never replaced.
@@ -163,11 +169,23 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
         // Passes, instances and the protocol are chosen.
         XCCL_ASSIGN_OR_RETURN(const std::optional<int64_t> time_ps,
                               SetSegments(form.segments, cut, topology, moves.moves, timing,
-                                          options.max_blocks.value_or(kMostBlocks), program));
+                                          options.max_blocks.value_or(kMostBlocks),
+                                          of_forms ? &of_forms->program
+                                          : of_cut ? &of_cut->program
+                                                   : nullptr,
+                                          program));
         XCCL_RETURN_IF_ERROR(verify.Check("segments", program));
         Made made{std::move(program), time_ps};
         if (IsBetter(made, of_forms)) of_forms = std::move(made);
+        if (as_chains && IsHopeless(*of_forms, *of_cut)) break;
         if (of_forms->time_ps && Keeps(*of_forms->time_ps, wanted_ps)) break;
+      }
+      // Of the best form passes and instances are refined.
+      if (of_forms->time_ps) {
+        XCCL_ASSIGN_OR_RETURN(
+            of_forms->time_ps,
+            RefineSegments(cut, topology, moves.moves, timing, options.max_blocks.value_or(kMostBlocks),
+                           *of_forms->time_ps, Keeps(*of_forms->time_ps, wanted_ps), of_forms->program));
       }
       if (IsBetter(*of_forms, of_cut)) of_cut = std::move(of_forms);
     }

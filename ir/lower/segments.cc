@@ -3,10 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
+#include <compare>
 #include <limits>
+#include <map>
 #include <optional>
+#include <utility>
 
+#include "base/units.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/sizes.h"
 
@@ -14,39 +17,22 @@ namespace xccl::lowering {
 namespace {
 
 constexpr int64_t kLeastSegmentBytes = 4096;  // smaller messages cost more than moving their bytes
-constexpr int64_t kWork = 2'000'000;          // instructions × passes that all trials may simulate together
 constexpr int32_t kSimulatedPasses = 64;      // times instances: about what a simulation runs of many passes
+constexpr int32_t kMostInstances = 16;
+// Instructions × passes that the trials of one program may simulate together; fewer where it keeps its time.
+constexpr int64_t kWork = 2'000'000, kWorkOnKept = 500'000;
 // By one instance of a connection, on average, where there are several.
 constexpr int64_t kLeastSentBytes = 512 << 10;
-// The cheapest choice is slower than the fastest by at most one part in so many.
-constexpr int64_t kAllowedLoss = 50;
+constexpr int64_t kAllowedLoss = 50;  // one part in so many
 
 struct Choice {
-  int32_t instances, passes;
+  int32_t instances = 1, passes = 1;
+  auto operator<=>(const Choice&) const = default;
 };
-// Cheapest first. Without passes nothing overlaps within a chunk; with one instance a threadblock that waits
-// leaves its links idle.
-constexpr std::array<Choice, 17> kChoices = {{{1, 1},
-                                              {1, 8},
-                                              {1, 32},
-                                              {1, 128},
-                                              {1, 1024},
-                                              {2, 4},
-                                              {2, 16},
-                                              {4, 8},
-                                              {4, 32},
-                                              {4, 128},
-                                              {4, 1024},
-                                              {8, 16},
-                                              {8, 64},
-                                              {8, 256},
-                                              {8, 2048},
-                                              {16, 32},
-                                              {16, 128}}};
-constexpr Choice kFewest = {2, 4};
-constexpr Choice kMiddle = {4, 8};
-// In which order they are tried while the work lasts.
-constexpr std::array<size_t, 17> kTrials = {0, 8, 7, 6, 11, 12, 9, 5, 2, 1, 3, 16, 13, 15, 10, 14, 4};
+// What is tried first of every form. Without passes nothing overlaps within a chunk; with one instance a
+// threadblock that waits leaves its links idle.
+constexpr Choice kPlain = {1, 1};
+constexpr Choice kMiddle[] = {{4, 8}, {2, 4}, {1, 8}};  // the first that fits
 
 // The bounds of the choices.
 class Limits {
@@ -70,6 +56,10 @@ class Limits {
            (choice.instances == 1 ||
             (sent_ / choice.instances >= kLeastSentBytes && choice.instances * blocks_ <= most_blocks_));
   }
+  int32_t PassesOf(const Program& program) const {
+    if (program.segment_bytes == 0) return 1;
+    return static_cast<int32_t>((largest_ + program.segment_bytes - 1) / program.segment_bytes);
+  }
   void Set(Choice choice, Program& program) const {
     program.instances = choice.instances;
     program.segment_bytes = choice.passes == 1 ? 0 : (largest_ + choice.passes - 1) / choice.passes;
@@ -82,72 +72,124 @@ class Limits {
   int64_t blocks_ = 1;
 };
 
-using Times = std::array<std::optional<int64_t>, kChoices.size()>;
+// Simulates one program by several choices and protocols, each once.
+class Trials {
+ public:
+  Trials(const Collective& collective, const Topology& topology, const SimulateOptions& options,
+         const Limits& limits, Program& program)
+      : collective_(collective), topology_(topology), options_(options), limits_(limits), program_(program) {
+    for (const RankProgram& rank : program.ranks)
+      for (const Threadblock& block : rank.threadblocks)
+        instructions_ += static_cast<int64_t>(block.instructions.size());
+  }
 
-// Of the choices that fit, as many as the work allows; at least one is timed.
-StatusOr<Times> TimeChoices(const Collective& collective, const Topology& topology,
-                            const SimulateOptions& options, const Limits& limits, Program& program) {
-  int64_t instructions = 0;
-  for (const RankProgram& rank : program.ranks)
-    for (const Threadblock& block : rank.threadblocks)
-      instructions += static_cast<int64_t>(block.instructions.size());
-  const int64_t most_work = std::max(kWork, instructions * (1 + kMiddle.passes));
-  Times times;
-  int64_t work = 0;
-  for (size_t trial : kTrials) {
-    const Choice choice = kChoices[trial];
-    const int64_t cost = instructions * std::min(choice.passes, kSimulatedPasses * choice.instances);
-    if (!limits.Fits(choice) || work + cost > most_work) continue;
-    work += cost;
-    limits.Set(choice, program);
+  // kForeverPs where the choice is not allowed, or is more work than is left.
+  StatusOr<int64_t> TimeOf(Choice choice, Protocol protocol, int64_t most_work) {
+    const auto [at, is_new] = times_.try_emplace({protocol, choice}, kForeverPs);
+    if (!is_new) return at->second;
+    const int64_t cost = instructions_ * std::min(choice.passes, kSimulatedPasses * choice.instances);
+    if (!limits_.Fits(choice) || work_ + cost > most_work) return kForeverPs;
+    work_ += cost;
+    Take(choice, protocol);
     XCCL_ASSIGN_OR_RETURN(const Simulation simulation,
-                          SimulateProgram(program, collective, topology, options));
-    times[trial] = simulation.time_ps;
+                          SimulateProgram(program_, collective_, topology_, options_));
+    at->second = simulation.time_ps;
+    return at->second;
   }
-  return times;
-}
+  void Take(Choice choice, Protocol protocol) const {
+    limits_.Set(choice, program_);
+    program_.protocol = protocol;
+  }
 
-// Takes the cheapest choice that is about as fast as the fastest; returns its time.
-StatusOr<int64_t> ChooseByTime(const Collective& collective, const Topology& topology,
-                               const SimulateOptions& options, const Limits& limits, Program& program) {
-  std::vector<Protocol> protocols = {program.protocol};
-  if (options.machine != nullptr && program.groups.empty())
-    protocols = {Protocol::kSimple, Protocol::kLl, Protocol::kLl128};
-  std::vector<Times> times;
-  int64_t best = std::numeric_limits<int64_t>::max();
-  for (const Protocol protocol : protocols) {
-    program.protocol = protocol;
-    XCCL_ASSIGN_OR_RETURN(const Times own, TimeChoices(collective, topology, options, limits, program));
-    for (const std::optional<int64_t>& time : own) best = std::min(best, time.value_or(best));
-    times.push_back(own);
-  }
-  for (size_t p = 0; p < protocols.size(); ++p) {
-    for (size_t choice = 0; choice < kChoices.size(); ++choice) {
-      if (!times[p][choice] || *times[p][choice] > best + best / kAllowedLoss) continue;
-      program.protocol = protocols[p];
-      limits.Set(kChoices[choice], program);
-      return *times[p][choice];
-    }
-  }
-  return BugError("lower: no choice of passes was timed");
-}
+ private:
+  const Collective& collective_;
+  const Topology& topology_;
+  const SimulateOptions& options_;
+  const Limits& limits_;
+  Program& program_;
+  int64_t instructions_ = 0, work_ = 0;
+  std::map<std::pair<Protocol, Choice>, int64_t> times_;
+};
+
+constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
 }  // namespace
+
+bool Keeps(int64_t time_ps, int64_t wanted_ps) { return time_ps <= wanted_ps + wanted_ps / kAllowedLoss; }
+
+bool IsFaster(int64_t time_ps, int64_t plainer_ps) {
+  return time_ps < plainer_ps - plainer_ps / kAllowedLoss;
+}
 
 StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective& collective,
                                              const Topology& topology, const std::vector<Move>& moves,
                                              const SimulateOptions& options, int32_t most_blocks,
-                                             Program& program) {
-  std::optional<int64_t> time_ps;
-  if (segments == Segments::kWhole) return time_ps;
+                                             const Program* like, Program& program) {
+  if (segments == Segments::kWhole) return std::optional<int64_t>();
   const Limits limits(CollectiveSizes(collective, options.size_bytes), moves, program, most_blocks);
   XCCL_RETURN_IF_ERROR(limits.Check());
-  if (segments == Segments::kTimed) {
-    XCCL_ASSIGN_OR_RETURN(time_ps, ChooseByTime(collective, topology, options, limits, program));
-    return time_ps;
+  const auto* const middle =
+      std::ranges::find_if(kMiddle, [&](Choice choice) { return limits.Fits(choice); });
+  const Choice largest = middle != std::end(kMiddle) ? *middle : kPlain;
+  if (segments == Segments::kMiddle) {
+    limits.Set(largest, program);
+    return std::optional<int64_t>();
   }
-  for (Choice choice : {kChoices.front(), kFewest, kMiddle})
-    if (limits.Fits(choice)) limits.Set(choice, program);
+  std::vector<Choice> choices = {kPlain, largest};
+  std::vector<Protocol> protocols = {program.protocol};
+  if (like != nullptr) {
+    choices = {{like->instances, limits.PassesOf(*like)}};
+    protocols = {like->protocol};
+  } else if (options.machine != nullptr && program.groups.empty()) {
+    protocols = {Protocol::kSimple, Protocol::kLl, Protocol::kLl128};
+  }
+  Trials trials(collective, topology, options, limits, program);
+  std::optional<int64_t> best;
+  std::pair<Choice, Protocol> best_of = {kPlain, program.protocol};
+  for (const Protocol protocol : protocols) {
+    for (const Choice choice : choices) {
+      XCCL_ASSIGN_OR_RETURN(const int64_t time_ps, trials.TimeOf(choice, protocol, kNoLimit));
+      if (best && !IsFaster(time_ps, *best)) continue;
+      best = time_ps;
+      best_of = {choice, protocol};
+    }
+  }
+  trials.Take(best_of.first, best_of.second);
+  return best;
+}
+
+StatusOr<int64_t> RefineSegments(const Collective& collective, const Topology& topology,
+                                 const std::vector<Move>& moves, const SimulateOptions& options,
+                                 int32_t most_blocks, int64_t time_ps, bool keeps, Program& program) {
+  const CollectiveSizes sizes(collective, options.size_bytes);
+  const Limits limits(sizes, moves, program, most_blocks);
+  const Protocol protocol = program.protocol;
+  const int64_t most_work = keeps ? kWorkOnKept : kWork;
+  Trials trials(collective, topology, options, limits, program);
+  Choice taken = {program.instances, limits.PassesOf(program)};
+  // More passes, or as many passes of each instance of more, while that gains.
+  for (bool gains = true; gains;) {
+    gains = false;
+    const Choice from = taken;
+    for (const Choice more :
+         {Choice{from.instances, 4 * from.passes}, Choice{2 * from.instances, 2 * from.passes}}) {
+      if (more.instances > kMostInstances) continue;
+      XCCL_ASSIGN_OR_RETURN(const int64_t more_ps, trials.TimeOf(more, protocol, most_work));
+      if (!IsFaster(more_ps, time_ps)) continue;
+      gains = true;
+      taken = more;
+      time_ps = more_ps;
+    }
+  }
+  // Fewer instances while the loss, in all, is not worth them.
+  const int64_t best_ps = time_ps;
+  for (Choice fewer = taken; (fewer.instances /= 2) > 0;) {
+    XCCL_ASSIGN_OR_RETURN(const int64_t fewer_ps, trials.TimeOf(fewer, protocol, most_work));
+    if (!Keeps(fewer_ps, best_ps)) break;
+    taken = fewer;
+    time_ps = fewer_ps;
+  }
+  trials.Take(taken, protocol);
   return time_ps;
 }
 

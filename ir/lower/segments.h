@@ -18,20 +18,32 @@ namespace xccl::lowering {
 inline constexpr int32_t kMostBlocks = 512;  // of a rank, all instances, where no other limit is given
 
 enum class Segments {
-  kTimed,   // the cheapest choice that is within a fiftieth of the fastest, by simulation
-  kMiddle,  // the middle of the choices, as far as it is allowed: for programs too large to be simulated
+  kTimed,   // one pass of one instance or the middle, by simulation
+  kMiddle,  // four instances of two passes each, as far as that is allowed
   kWhole,   // one pass of one instance
 };
 
+// Is a program as fast as is wanted, but for a fiftieth?
+bool Keeps(int64_t time_ps, int64_t wanted_ps);
+// Is it faster by more than a fiftieth? A less plain program must be.
+bool IsFaster(int64_t time_ps, int64_t plainer_ps);
+
 // Sets program.segment_bytes and program.instances for one size and model; with a machine model kTimed sets
-// the protocol, too. Cheap means: the simple protocol, few instances, few passes. kTimed tries a fixed list
-// of choices with SimulateProgram, as many as a fixed amount of work allows, and returns the time in ps of
-// the one that it takes. There are at most 16 instances, as many as make `most_blocks` threadblocks on a
-// rank, and as many as send 512 KiB each over an average connection. Deterministic. Errors, except for
-// kWhole: kInvalidInput where one instance is too many threadblocks.
+// the protocol, too. kTimed simulates each choice with each protocol, or only those of the program `like`
+// where one is given, and returns the time in ps of what it takes. An instance sends 512 KiB over an average
+// connection at least, and all instances have `most_blocks` threadblocks on a rank at most. Deterministic.
+// Errors, except for kWhole: kInvalidInput where one instance is too many threadblocks.
 StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective& collective,
                                              const Topology& topology, const std::vector<Move>& moves,
                                              const SimulateOptions& options, int32_t most_blocks,
-                                             Program& program);
+                                             const Program* like, Program& program);
+
+// From what SetSegments has chosen, which takes `time_ps`: more passes and more instances, 16 at most, while
+// each gains a fiftieth, then fewer instances while all that loses no more than that. Simulates as often as a
+// fixed amount of work allows, which is less where the program `keeps` the time that is wanted of it. Returns
+// the program's time in ps.
+StatusOr<int64_t> RefineSegments(const Collective& collective, const Topology& topology,
+                                 const std::vector<Move>& moves, const SimulateOptions& options,
+                                 int32_t most_blocks, int64_t time_ps, bool keeps, Program& program);
 
 }  // namespace xccl::lowering

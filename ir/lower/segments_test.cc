@@ -21,12 +21,18 @@ Set SetOn(Segments segments, int64_t size_bytes, int32_t most_blocks) {
   Program program = LineProgram();
   const Collective collective = LineCollective();
   const Topology topology = Line();
-  const StatusOr<std::optional<int64_t>> time_ps = SetSegments(
-      segments, collective, topology, LineMoves().moves, {.size_bytes = size_bytes}, most_blocks, program);
+  const StatusOr<std::optional<int64_t>> time_ps =
+      SetSegments(segments, collective, topology, LineMoves().moves, {.size_bytes = size_bytes}, most_blocks,
+                  nullptr, program);
   EXPECT_TRUE(time_ps.ok()) << time_ps.status().message();
   EXPECT_EQ(time_ps->has_value(), segments == Segments::kTimed);
   if (*time_ps) {
-    EXPECT_EQ(**time_ps,
+    const StatusOr<int64_t> refined_ps =
+        RefineSegments(collective, topology, LineMoves().moves, {.size_bytes = size_bytes}, most_blocks,
+                       **time_ps, false, program);
+    EXPECT_TRUE(refined_ps.ok()) << refined_ps.status().message();
+    EXPECT_LE(*refined_ps, **time_ps);
+    EXPECT_EQ(*refined_ps,
               SimulateProgram(program, collective, topology, {.size_bytes = size_bytes}).value().time_ps);
   }
   return {program.instances, program.segment_bytes, program.protocol};
@@ -56,9 +62,17 @@ TEST(Segments, TimeDecides) {
 TEST(Segments, RefuseTooManyThreadblocks) {
   for (const Segments segments : {Segments::kTimed, Segments::kMiddle}) {
     Program program = LineProgram();
-    EXPECT_EQ(SetSegments(segments, LineCollective(), Line(), LineMoves().moves, {}, 1, program).status(),
-              InvalidInput("lower: 2 threadblocks on a rank; expected at most 1; hint: --max-ctas=2"));
+    EXPECT_EQ(
+        SetSegments(segments, LineCollective(), Line(), LineMoves().moves, {}, 1, nullptr, program).status(),
+        InvalidInput("lower: 2 threadblocks on a rank; expected at most 1; hint: --max-ctas=2"));
   }
+}
+
+TEST(Segments, AFiftiethIsAllowed) {
+  EXPECT_TRUE(Keeps(102, 100));
+  EXPECT_FALSE(Keeps(103, 100));
+  EXPECT_TRUE(IsFaster(97, 100));
+  EXPECT_FALSE(IsFaster(98, 100));
 }
 
 TEST(Segments, TheLargestChunkCounts) {
