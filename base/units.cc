@@ -50,9 +50,14 @@ constexpr std::array<Unit, 11> kBandwidthUnits = {{{"B/s", 1},
                                                    {"Gbit/s", 125'000'000},
                                                    {"Tbit/s", 125'000'000'000}}};
 
-// Parses a decimal number with a unit exactly: the digits are kept as an integer and a power of ten.
+enum class Fraction : uint8_t {
+  kExact,    // a value between two whole numbers is an error
+  kRounded,  // such a value is the nearest whole number; decimals beyond the 17th are ignored
+};
+
+// Parses a decimal number with a unit: the digits are kept as an integer and a power of ten.
 StatusOr<int64_t> ParseScaled(std::string_view text, std::span<const Unit> units, std::string_view what,
-                              std::string_view example) {
+                              std::string_view example, Fraction rule = Fraction::kExact) {
   const auto bad = [&](std::string_view why) {
     return InvalidInput(fmt::format("'{}': {}; a {} is written like {}", text, why, what, example));
   };
@@ -66,8 +71,10 @@ StatusOr<int64_t> ParseScaled(std::string_view text, std::span<const Unit> units
       continue;
     }
     any = true;
-    if (digits > std::numeric_limits<int64_t>::max() / 10 || divisor > 100'000'000'000'000'000)
+    if (digits > std::numeric_limits<int64_t>::max() / 10 || divisor > 100'000'000'000'000'000) {
+      if (fraction && rule == Fraction::kRounded) continue;
       return bad("too many digits");
+    }
     digits = digits * 10 + (text[i] - '0');
     if (fraction) divisor *= 10;
   }
@@ -75,7 +82,8 @@ StatusOr<int64_t> ParseScaled(std::string_view text, std::span<const Unit> units
   const std::string_view suffix = text.substr(i);
   for (const Unit& unit : units) {
     if (unit.name != suffix) continue;
-    const __int128 scaled = digits * unit.scale;
+    __int128 scaled = digits * unit.scale;
+    if (rule == Fraction::kRounded) scaled = (scaled + divisor / 2) / divisor * divisor;
     if (scaled / divisor > std::numeric_limits<int64_t>::max()) return bad("too large");
     if (scaled % divisor != 0) return bad("not a whole number of the smallest unit");
     return static_cast<int64_t>(scaled / divisor);
@@ -126,7 +134,8 @@ StatusOr<int64_t> ParseDuration(std::string_view text) {
 }
 
 StatusOr<int64_t> ParseBandwidth(std::string_view text) {
-  XCCL_ASSIGN_OR_RETURN(const int64_t value, ParseScaled(text, kBandwidthUnits, "bandwidth", "450GB/s"));
+  XCCL_ASSIGN_OR_RETURN(const int64_t value,
+                        ParseScaled(text, kBandwidthUnits, "bandwidth", "450GB/s", Fraction::kRounded));
   if (value <= 0) return InvalidInput(fmt::format("'{}': a bandwidth must be more than zero", text));
   return value;
 }

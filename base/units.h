@@ -25,7 +25,7 @@ StatusOr<std::vector<int64_t>> ParseSizeList(std::string_view text);
 // "500ns", "0.7us", "1ms", "2s", "30ps": a number and one of these units. Case matters; never negative.
 StatusOr<int64_t> ParseDuration(std::string_view text);
 // "50GB/s" (10^9), "50GiB/s" (2^30), "400Gbit/s", also B/s, KB/s, MB/s, TB/s, KiB/s, MiB/s, Mbit/s, Tbit/s.
-// More than zero.
+// Rounded to whole bytes per second; more than zero.
 StatusOr<int64_t> ParseBandwidth(std::string_view text);
 // "0.25" as 250000000: a number of at most nine decimal places. Never negative.
 StatusOr<int64_t> ParseBillionths(std::string_view text);

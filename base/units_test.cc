@@ -91,6 +91,11 @@ TEST(Units, Bandwidths) {
       {"0GB/s", "'0GB/s': a bandwidth must be more than zero"},
       {"50", "'50': no unit; a bandwidth is written like 450GB/s"},
       {"50Gb/s", "'50Gb/s': unknown unit 'Gb/s'; did you mean 'GB/s'?; a bandwidth is written like 450GB/s"},
+      {"46.566128730773926GiB/s", "50000000000"},
+      {"1.4B/s", "1"},
+      {"1.5B/s", "2"},
+      {"0.33333333333333333333333333333333GB/s", "333333333"},
+      {"0.4B/s", "'0.4B/s': a bandwidth must be more than zero"},
   };
   for (const Case& c : cases) EXPECT_EQ(Shown(ParseBandwidth(c.text)), c.expected) << c.text;
 }
