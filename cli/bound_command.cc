@@ -22,7 +22,7 @@ struct Flags {
 Status ShowBound(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(const int64_t size_bytes, ParseSizeFlag("--size", flags.size));
   XCCL_ASSIGN_OR_RETURN(const TimeModel model, FlagValue("--model", ParseTimeModel(flags.model)));
-  XCCL_ASSIGN_OR_RETURN(const Problem problem, ReadProblem(flags.topology, flags.collective));
+  XCCL_ASSIGN_OR_RETURN(const Problem problem, ReadProblem(flags.topology, flags.collective, json));
   const Topology& topology = problem.topology;
   const Collective& collective = problem.collective;
   XCCL_ASSIGN_OR_RETURN(
@@ -38,7 +38,8 @@ Status ShowBound(const Flags& flags, bool json) {
                          {"bandwidth_us", bound.bandwidth_ps / 1e6},
                          {"bound_us", PsToUs(bound.bound_ps)},
                          {"bound_kind", std::string(ToString(bound.kind))},
-                         {"algbw_gb_per_s", GbPerS(algbw)}}));
+                         {"algbw_gb_per_s", GbPerS(algbw)},
+                         {"warnings", topology.spec().warnings}}));
   return Print(fmt::format(
       "{} on {}: {} ranks, {}, {} model\n  bound      {}   algbw {}\n  latency    {}\n  bandwidth  {} by "
       "{}\n",

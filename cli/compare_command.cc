@@ -38,7 +38,7 @@ Status RunCompare(const Flags& flags, bool json) {
   XCCL_ASSIGN_OR_RETURN(const PlanOptions options, PlanOptionsOf(flags.plan));
   if (!flags.html.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(flags.html));  // before a long search
   XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ParseSizesFlag(flags.sizes));
-  XCCL_ASSIGN_OR_RETURN(const Problem problem, ReadProblem(flags.topology, flags.collective));
+  XCCL_ASSIGN_OR_RETURN(const Problem problem, ReadProblem(flags.topology, flags.collective, false));
   const Topology& topology = problem.topology;
   const Collective& collective = problem.collective;
   const std::vector<std::string> engines =

@@ -1,5 +1,6 @@
 #include "cli/flags.h"
 
+#include <cstdio>
 #include <numeric>
 
 #include "base/units.h"
@@ -28,6 +29,22 @@ void AddTopologyFlags(Command& command, TopologyFlags& flags, bool required) {
       .AddOption("--degrade", flags.load.degrades,
                  "multiply the bandwidth of the links A->B by F (repeatable)")
       .TypeName("A->B=F");
+}
+
+void SayWarnings(const Topology& topology) {
+  constexpr size_t kMost = 20;
+  const std::vector<std::string>& warnings = topology.spec().warnings;
+  for (size_t w = 0; w < warnings.size() && w < kMost; ++w)
+    std::fprintf(stderr, "warning: %s\n", warnings[w].c_str());
+  if (warnings.size() > kMost)
+    std::fprintf(stderr, "warning: and %zu more; hint: xccl-synth topo --json lists all\n",
+                 warnings.size() - kMost);
+}
+
+StatusOr<Topology> ReadTopology(const TopologyFlags& flags, bool result_lists_warnings) {
+  XCCL_ASSIGN_OR_RETURN(Topology topology, LoadTopology(flags.topology, flags.load));
+  if (!result_lists_warnings) SayWarnings(topology);
+  return topology;
 }
 
 void AddCollectiveFlags(Command& command, CollectiveFlags& flags) {
@@ -105,8 +122,9 @@ StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology
   return collective;
 }
 
-StatusOr<Problem> ReadProblem(const TopologyFlags& topology, const CollectiveFlags& flags) {
-  XCCL_ASSIGN_OR_RETURN(Topology whole, LoadTopology(topology.topology, topology.load));
+StatusOr<Problem> ReadProblem(const TopologyFlags& topology, const CollectiveFlags& flags,
+                              bool result_lists_warnings) {
+  XCCL_ASSIGN_OR_RETURN(Topology whole, ReadTopology(topology, result_lists_warnings));
   XCCL_ASSIGN_OR_RETURN(Collective collective, MakeCollective(flags, whole));
   const bool all = collective.num_members() == whole.num_ranks();
   if (!flags.no_relays || all) return Problem{std::move(whole), std::move(collective)};

@@ -29,6 +29,10 @@ struct TopologyFlags {
   LoadOptions load;
 };
 void AddTopologyFlags(Command& command, TopologyFlags& flags, bool required = true);
+// Loads the machine. Says its warnings on standard error, unless the command's result lists them.
+StatusOr<Topology> ReadTopology(const TopologyFlags& flags, bool result_lists_warnings);
+// "warning: TEXT" for each of the first 20 on standard error.
+void SayWarnings(const Topology& topology);
 
 // The collective to plan.
 struct CollectiveFlags {
@@ -49,7 +53,8 @@ struct Problem {
   Topology topology;
   Collective collective;
 };
-StatusOr<Problem> ReadProblem(const TopologyFlags& topology, const CollectiveFlags& collective);
+StatusOr<Problem> ReadProblem(const TopologyFlags& topology, const CollectiveFlags& collective,
+                              bool result_lists_warnings);
 
 // The same, but an error is one of the command line, with `--flag: ` in front.
 template <typename T>

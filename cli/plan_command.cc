@@ -74,7 +74,7 @@ Status CheckNoCollective(const Flags& flags, const std::string& beside) {
 
 Status PlanGroupsOfFile(const Flags& flags, const PlanOptions& options, bool json) {
   XCCL_RETURN_IF_ERROR(CheckNoCollective(flags, "--groups"));
-  XCCL_ASSIGN_OR_RETURN(Topology topology, LoadTopology(flags.topology.topology, flags.topology.load));
+  XCCL_ASSIGN_OR_RETURN(Topology topology, ReadTopology(flags.topology, json));
   XCCL_ASSIGN_OR_RETURN(GroupRequest request, ReadGroups(flags.groups, topology.num_ranks()));
   if (flags.collective.no_relays) {
     std::set<Rank> members;
@@ -94,7 +94,7 @@ Status PlanTrainingStep(const Flags& flags, const PlanOptions& options, bool jso
   XCCL_RETURN_IF_ERROR(CheckNoCollective(flags, "--for"));
   if (!flags.groups.empty()) return UsageError("--groups: not together with --for");
   XCCL_ASSIGN_OR_RETURN(const TrainingJob job, MakeTrainingJob(flags.training));
-  XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadTopology(flags.topology.topology, flags.topology.load));
+  XCCL_ASSIGN_OR_RETURN(const Topology topology, ReadTopology(flags.topology, false));
   XCCL_ASSIGN_OR_RETURN(const TrainingPlan plan,
                         WithProgress("planning a training step on " + topology.name(), [&](Progress&) {
                           return PlanTraining(topology, job, options, flags.output);
@@ -137,7 +137,8 @@ Status PlanCollective(const Flags& flags, bool json) {
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(flags.output));  // before a long search
   options.lower = !flags.output.empty();
   if (!flags.groups.empty()) return PlanGroupsOfFile(flags, options, json);
-  XCCL_ASSIGN_OR_RETURN(const Problem problem, ReadProblem(flags.topology, flags.collective));
+  XCCL_ASSIGN_OR_RETURN(const Problem problem,
+                        ReadProblem(flags.topology, flags.collective, json && !flags.pareto));
   const Topology& topology = problem.topology;
   const Collective& collective = problem.collective;
   if (flags.pareto) return PrintFront(topology, collective, options, json);

@@ -94,6 +94,7 @@ Row PlanRow(const PlanResult& result, const std::string& file) {
           {"threadblocks", program([](const ProgramStats& p) { return p.threadblocks; })},
           {"channels", program([](const ProgramStats& p) { return p.channels; })},
           {"scratch_bytes", program([](const ProgramStats& p) { return p.scratch_bytes; })},
+          {"warnings", plan.topology.spec().warnings},
           {"file", file.empty() ? none : Cell(file)}};
 }
 

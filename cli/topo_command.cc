@@ -1,6 +1,4 @@
 // topo: shows a machine, or writes it as XML, JSON or dot.
-#include <cstdio>
-
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/describe/describe.h"
@@ -49,9 +47,7 @@ Status Topo(const Flags& flags, bool json) {
   if (format == "xml") text = WriteNativeXml(topology);
   if (format == "json") text = DescribeJson(topology);
   if (format == "dot") text = DescribeDot(topology);
-  if (format != "text" && format != "json")
-    for (const std::string& warning : topology.spec().warnings)
-      std::fprintf(stderr, "warning: %s\n", warning.c_str());
+  if (format != "json") SayWarnings(topology);
   return Print(text);
 }
 

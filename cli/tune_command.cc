@@ -97,7 +97,7 @@ Status Show(const Tuned& tuned, const MachineModel& machine, const Flags& flags,
 }
 
 Status TuneMachine(const Flags& flags, bool json) {
-  XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadTopology(flags.topology.topology, flags.topology.load));
+  XCCL_ASSIGN_OR_RETURN(const Topology topology, ReadTopology(flags.topology, false));
   TuneRequest request;
   XCCL_ASSIGN_OR_RETURN(request.pipeline, PlanOptionsOf(flags.plan));
   XCCL_ASSIGN_OR_RETURN(request.sizes_bytes, ParseSizesFlag(flags.sizes));

@@ -574,12 +574,15 @@ TEST_F(Cli, ParetoFront) {
 }
 
 TEST_F(Cli, JsonKeys) {
-  Words plan = {
-      "engine",         "ranks",        "chunks_per_rank", "steps",    "rounds",          "transfers",
-      "messages",       "synthesis_s",  "size_bytes",      "time_us",  "time_program_us", "algbw_gb_per_s",
-      "busbw_gb_per_s", "latency_us",   "bandwidth_us",    "bound_us", "bound_kind",      "ratio",
-      "exact",          "bitwise_same", "depth",           "relays",   "threadblocks",    "channels",
-      "scratch_bytes",  "file"};
+  Words plan = {"engine",         "ranks",           "chunks_per_rank",
+                "steps",          "rounds",          "transfers",
+                "messages",       "synthesis_s",     "size_bytes",
+                "time_us",        "time_program_us", "algbw_gb_per_s",
+                "busbw_gb_per_s", "latency_us",      "bandwidth_us",
+                "bound_us",       "bound_kind",      "ratio",
+                "exact",          "bitwise_same",    "depth",
+                "relays",         "threadblocks",    "channels",
+                "scratch_bytes",  "warnings",        "file"};
   const Words timed = {"engine",         "size_bytes", "time_us", "algbw_gb_per_s",
                        "busbw_gb_per_s", "bound_us",   "ratio"};
   for (const Words& extra : {Words{}, Words{"-o", "a.json"}}) {
@@ -588,7 +591,7 @@ TEST_F(Cli, JsonKeys) {
     EXPECT_EQ(Keys(Json::parse(Out(arguments))), plan);
   }
   EXPECT_EQ(Keys(Json::parse(Out({"bound", "torus:2x2", "-c", "allreduce", "--json"}))),
-            (Words{"latency_us", "bandwidth_us", "bound_us", "bound_kind", "algbw_gb_per_s"}));
+            (Words{"latency_us", "bandwidth_us", "bound_us", "bound_kind", "algbw_gb_per_s", "warnings"}));
   EXPECT_EQ(Json::parse(Out({"topo", "torus:2x2", "--json"})),
             Json::parse(R"({"name":"torus:2x2","ranks":4,"hosts":1,"nodes":4,"links":8,"warnings":[]})"));
   EXPECT_EQ(Json::parse(Out({"verify", "a.json", "--json"})), Json::parse(R"({"ok":true,"violations":[]})"));
@@ -616,6 +619,54 @@ TEST_F(Cli, JsonKeys) {
       EXPECT_EQ(row["wrong"], 0);
     }
   }
+}
+
+// A dump of two GPUs whose reader warns of one element.
+constexpr const char* kOddDump = R"(<system version="1"><cpu numaid="0" arch="arm64">
+<odd/>
+<pci busid="0000:01:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16">
+<gpu dev="0" sm="80" rank="0" gdr="1"><nvlink target="0000:02:00.0" count="4" tclass="0x030200"/></gpu></pci>
+<pci busid="0000:02:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16">
+<gpu dev="1" sm="80" rank="1" gdr="1"><nvlink target="0000:01:00.0" count="4" tclass="0x030200"/></gpu></pci>
+</cpu></system>
+)";
+
+TEST_F(Cli, WarningsOfAReaderReachEveryCommandWithATopology) {
+  Write("odd.xml", kOddDump);
+  Write("groups.json", R"({"name":"all","groups":[{"name":"all","collective":"allreduce","ranks":[0,1],"size":"1KiB"}]})");
+  const std::string warning = "odd.xml:2:1: unknown element <odd> left out";
+  for (const Words& arguments : std::vector<Words>{
+           {"topo", "odd.xml"},
+           {"topo", "odd.xml", "--format", "xml"},
+           {"bound", "odd.xml", "-c", "allreduce"},
+           {"plan", "odd.xml", "-c", "allreduce"},
+           {"plan", "odd.xml", "-c", "allgather", "-e", "smt", "--pareto", "--json"},
+           {"plan", "odd.xml", "--groups", "groups.json"},
+           {"plan", "odd.xml", "--for", "tp", "--llm", "llama-3-8b", "--tp", "2", "--json"},
+           {"compare", "odd.xml", "-c", "allreduce", "--sizes", "1KiB", "--engines", "ring"},
+           {"compare", "odd.xml", "-c", "allreduce", "--sizes", "1KiB", "--engines", "ring", "--json"},
+           {"tune", "odd.xml", "--collectives", "allreduce", "--sizes", "1KiB", "--iters", "1", "-o",
+            "book"}}) {
+    const Said said = Run(arguments);
+    EXPECT_EQ(said.code, 0) << arguments[0] << ": " << said.err;
+    EXPECT_EQ(said.err, "warning: " + warning + "\n") << arguments[0];
+    EXPECT_EQ(said.out.find(warning), std::string::npos) << arguments[0];
+  }
+  for (const Words& arguments : std::vector<Words>{{"topo", "odd.xml", "--json"},
+                                                   {"bound", "odd.xml", "-c", "allreduce", "--json"},
+                                                   {"plan", "odd.xml", "-c", "allreduce", "--json"},
+                                                   {"plan", "odd.xml", "--groups", "groups.json", "--json"}})
+    EXPECT_EQ(Json::parse(Out(arguments))["warnings"], Json(Words{warning})) << arguments[0];
+}
+
+TEST_F(Cli, ManyWarningsAreCut) {
+  std::string text = kOddDump;
+  for (int i = 0; i < 24; ++i) text.insert(text.find("<odd/>"), fmt::format("<odd{}/>\n", i));
+  Write("odd.xml", text);
+  const std::string err = Run({"topo", "odd.xml"}).err;
+  EXPECT_EQ(std::ranges::count(err, '\n'), 21) << err;
+  EXPECT_NE(err.find("warning: and 5 more; hint: xccl-synth topo --json lists all\n"), std::string::npos)
+      << err;
 }
 
 TEST_F(Cli, KernelsOfAPlanBook) {

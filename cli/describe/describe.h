@@ -10,7 +10,7 @@
 namespace xccl {
 
 // The text has name, bandwidth of a GPU, distances and counted kinds of links. Per kind of host it has the
-// GPU-to-GPU matrix (up to 16 GPUs), switches, NICs and CPUs; then come the fabric and warnings. The cost is
+// GPU-to-GPU matrix (up to 16 GPUs), switches, NICs and CPUs; then comes the fabric. The cost is
 // near linear. The flow between two halves of the ranks and the largest distance are left out where they
 // would take long.
 std::string DescribeText(const Topology& topology);

@@ -124,19 +124,6 @@ host b: 1 gpu (rank 1)
 )");
 }
 
-TEST(DescribeText, Warnings) {
-  TopologySpec spec;
-  spec.name = "one";
-  spec.nodes.push_back(Node{NodeKind::kGpu, "0", std::nullopt, false, false});
-  spec.warnings = {"one.xml:1:1: odd"};
-  EXPECT_EQ(DescribeText(*Topology::Create(spec)), R"(one: 1 rank on 1 host
-nodes     1 gpu
-per gpu   no links
-
-warning: one.xml:1:1: odd
-)");
-}
-
 TEST(DescribeDot, ClustersAndMergedEdges) {
   TopologySpec spec;
   spec.name = "a \"quoted\" name";

@@ -399,10 +399,7 @@ std::string DescribeText(const Topology& t) {
   if (!t.spec().source.empty()) text += Wrapped("source", t.spec().source);
   text += Wrapped("nodes", CountsOfKinds(kinds));
   text += PerGpu(t) + Distances(t) + LinkClasses(t);
-  text += HostTexts(t).All() + Fabric(t);
-  if (!t.spec().warnings.empty()) text += "\n";
-  for (const std::string& warning : t.spec().warnings) text += "warning: " + warning + "\n";
-  return text;
+  return text + HostTexts(t).All() + Fabric(t);
 }
 
 }  // namespace xccl
