@@ -391,7 +391,8 @@ TEST_F(Cli, WrongMachines) {
   const std::string two = R"(<topology name="m"><gpu id="0"/><gpu id="1"/>)";
   const std::vector<Case> cases = {
       {"", "m.xml:1:1: no element; expected <topology>"},
-      {R"(<topology><gpu id="0")", "m.xml:1:21: malformed XML: a start tag that is not finished"},
+      {R"(<topology><gpu id="0")",
+       "m.xml:1:21: the file ends inside a start tag; expected more, up to </topology>"},
       {two + R"(<link from="0" to="1" bandwith="1GB/s"/></topology>)",
        "m.xml:1:46: link: unknown attribute 'bandwith'; did you mean 'bandwidth'?"},
       {two + R"(<link from="0" to="7" bandwidth="1GB/s"/></topology>)",
@@ -633,7 +634,8 @@ constexpr const char* kOddDump = R"(<system version="1"><cpu numaid="0" arch="ar
 
 TEST_F(Cli, WarningsOfAReaderReachEveryCommandWithATopology) {
   Write("odd.xml", kOddDump);
-  Write("groups.json", R"({"name":"all","groups":[{"name":"all","collective":"allreduce","ranks":[0,1],"size":"1KiB"}]})");
+  Write("groups.json",
+        R"({"name":"all","groups":[{"name":"all","collective":"allreduce","ranks":[0,1],"size":"1KiB"}]})");
   const std::string warning = "odd.xml:2:1: unknown element <odd> left out";
   for (const Words& arguments : std::vector<Words>{
            {"topo", "odd.xml"},

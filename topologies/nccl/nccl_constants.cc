@@ -18,7 +18,65 @@ bool IsGfx(std::string_view text) {
          });
 }
 
+// Compute capabilities and their NVLinks (NVIDIA's datasheets; 107: NCCL's design note for Vera Rubin).
+struct Nvlinks {
+  int32_t sm;
+  int64_t links;
+  bool usual;  // false: none, or on a bridge between two cards
+};
+constexpr Nvlinks kNvlinks[] = {
+    {60, 4, true},   {61, 0, false},  {62, 0, false},  {70, 6, true},   {72, 0, false},  {75, 2, false},
+    {80, 12, true},  {86, 4, false},  {87, 0, false},  {89, 0, false},  {90, 18, true},  {100, 18, true},
+    {101, 0, false}, {103, 18, true}, {107, 36, true}, {110, 0, false}, {120, 0, false}, {121, 0, false}};
+
+const Nvlinks* FindNvlinks(int32_t sm) {
+  const Nvlinks* found = nullptr;
+  for (const Nvlinks& row : kNvlinks)
+    if (row.sm <= sm) found = &row;
+  return found;
+}
+
 }  // namespace
+
+std::optional<GpuArch> GpuArchOfPci(uint16_t vendor, uint16_t device) {
+  struct Range {
+    uint16_t vendor, first, last;
+    std::string_view arch;
+  };
+  constexpr uint16_t kNvidia = 0x10de;
+  static constexpr Range kRanges[] = {
+      {kNvidia, 0x15f0, 0x15ff, "sm60"},      {kNvidia, 0x1db0, 0x1dff, "sm70"},
+      {kNvidia, 0x1e00, 0x1fff, "sm75"},      {kNvidia, 0x2080, 0x20ff, "sm80"},
+      {kNvidia, 0x2200, 0x22ff, "sm86"},      {kNvidia, 0x2300, 0x237f, "sm90"},
+      {kNvidia, 0x2480, 0x25ff, "sm86"},      {kNvidia, 0x2680, 0x28ff, "sm89"},
+      {kNvidia, 0x2900, 0x29ff, "sm100"},     {kNvidia, 0x2b80, 0x2dff, "sm120"},
+      {kNvidia, 0x2e00, 0x2eff, "sm121"},     {kNvidia, 0x3070, 0x307f, "sm107"},
+      {kNvidia, 0x3180, 0x31ff, "sm103"},     {kAmdVendor, 0x66a0, 0x66af, "gfx906"},
+      {kAmdVendor, 0x7388, 0x738f, "gfx908"}, {kAmdVendor, 0x7408, 0x740f, "gfx90a"},
+      {kAmdVendor, 0x74a0, 0x74bf, "gfx942"}, {kAmdVendor, 0x75a0, 0x75bf, "gfx950"}};
+  for (const Range& range : kRanges)
+    if (range.vendor == vendor && range.first <= device && device <= range.last)
+      return ParseGpuArch(range.arch).value();
+  return std::nullopt;
+}
+
+std::optional<int64_t> NvlinksOf(const GpuArch& arch) {
+  if (!arch.sm) return std::nullopt;
+  const Nvlinks* row = FindNvlinks(*arch.sm);
+  return row == nullptr ? 0 : row->links;
+}
+
+bool IsKnownArch(const GpuArch& arch) {
+  if (!arch.sm) return true;
+  const Nvlinks* row = FindNvlinks(*arch.sm);
+  return row == nullptr || row->sm == *arch.sm;
+}
+
+bool UsuallyHasGpuLinks(const GpuArch& arch) {
+  if (!arch.sm) return arch.gfx.starts_with("9") && arch.gfx != "900" && arch.gfx != "906";
+  const Nvlinks* row = FindNvlinks(*arch.sm);
+  return row != nullptr && row->usual;
+}
 
 StatusOr<GpuArch> ParseGpuArch(std::string_view text) {
   if (text.starts_with("sm")) {
@@ -34,7 +92,8 @@ StatusOr<GpuArch> ParseGpuArch(std::string_view text) {
 }
 
 std::string ToString(const GpuArch& arch) {
-  return arch.sm ? fmt::format("sm{}", *arch.sm) : "gfx" + arch.gfx;
+  if (arch.sm) return fmt::format("sm{}", *arch.sm);
+  return arch.gfx.empty() ? "AMD" : "gfx" + arch.gfx;
 }
 
 GpuArch GpuArchOfGcn(std::string_view gcn) {

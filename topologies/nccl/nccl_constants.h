@@ -15,7 +15,7 @@ namespace xccl {
 // A GPU's architecture: NVIDIA's compute capability × 10 (sm90 -> 90) or AMD's gfx number (gfx90a -> "90a").
 struct GpuArch {
   std::optional<int32_t> sm;
-  std::string gfx;
+  std::string gfx;  // empty without sm: an AMD GPU of unknown gfx
   bool operator==(const GpuArch&) const = default;
 };
 // Parses "sm90" or "gfx942". Errors: kUsage "--gpu-arch=h100: ...".
@@ -23,9 +23,17 @@ StatusOr<GpuArch> ParseGpuArch(std::string_view text);
 std::string ToString(const GpuArch& arch);
 // Parses the gcn attribute of RCCL's dumps: "gfx942", or a number alone: "908", and "910" for gfx90a.
 GpuArch GpuArchOfGcn(std::string_view gcn);
+// The architecture of a PCI device, by vendor and device id (pci-ids' ranges); absent if it is not known.
+std::optional<GpuArch> GpuArchOfPci(uint16_t vendor, uint16_t device);
+inline constexpr uint16_t kAmdVendor = 0x1002;
 
 // Bandwidth of one NVLink or xGMI link: NCCL's SMxx_NVLINK_BW, and RCCL's values per gfx.
 int64_t GpuLinkBytesPerS(const GpuArch& arch);
+// The NVLinks of one GPU; absent for AMD's GPUs. An architecture that is not known counts as the one before.
+std::optional<int64_t> NvlinksOf(const GpuArch& arch);
+bool IsKnownArch(const GpuArch& arch);
+// True if machines of such GPUs usually join them by NVLink or xGMI, PCIe cards aside.
+bool UsuallyHasGpuLinks(const GpuArch& arch);
 // True if an NVSwitch between such GPUs multicasts and reduces (NVLS: sm90 and later).
 bool HasNvls(const GpuArch& arch);
 
@@ -56,6 +64,8 @@ CpuLink CpuLinkOf(const CpuModel& cpu);
 
 // On-chip or unlimited links: a NIC on a CPU without PCIe, a peer-to-peer path inside a switch chip.
 inline constexpr int64_t kLocalBytesPerS = 5'000'000'000'000;
+// Between the parts of a GPU that MPS divides (mlopart, NCCL 2.30): each part has this to the other.
+inline constexpr int64_t kPartBytesPerS = 2'618'000'000'000;
 inline constexpr int64_t kDefaultNetMbps = 10'000;  // assumed where a net's speed is absent or not positive
 inline constexpr int64_t kBytesPerSPerMbps = 125'000;
 

@@ -2,8 +2,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 #include <utility>
 
+#include "base/units.h"
 #include "topologies/nccl/nccl_constants.h"
 #include "topologies/nccl/nccl_tree.h"
 
@@ -33,43 +36,49 @@ void DropGpusWithoutRank(NcclSystem& system) {
   }
 }
 
+// Adds GPUs to each lowest PCI switch; in a file without switches, to each CPU.
 Status AddGpusToSwitches(NcclSystem& system, const LoadOptions& options) {
-  std::vector<bool> above_switch(system.items.size());
-  for (const NcclItem& item : system.items)
-    if (item.kind == NcclItemKind::kBridge) above_switch[item.parent] = true;
   if (!options.gpus_per_switch)
-    return system.At(
-        0, fmt::format("neither <gpu> elements nor devices of a GPU's class; expected one of them; hint: "
-                       "--gpus-per-switch=1{}",
-                       options.gpu_arch ? "" : " --gpu-arch=sm90"));
+    return system.At(0,
+                     "neither <gpu> elements nor devices of a GPU's class; expected one of them; hint: "
+                     "--gpus-per-switch=1");
   const int32_t per_switch = *options.gpus_per_switch;
   if (per_switch < 1 || per_switch > kMaxGpusPerSwitch)
     return UsageError(fmt::format("--gpus-per-switch={}: expected 1 to {}", per_switch, kMaxGpusPerSwitch));
+  const bool switches = !system.Live(NcclItemKind::kBridge).empty();
+  std::vector<bool> above_switch(system.items.size());
   std::vector<int64_t> fastest(system.items.size());
-  for (const NcclItem& item : system.items)
-    if (item.parent >= 0) fastest[item.parent] = std::max(fastest[item.parent], item.bandwidth_bytes_per_s);
+  for (const NcclItem& item : system.items) {
+    if (item.parent < 0) continue;
+    if (item.kind == NcclItemKind::kBridge) above_switch[item.parent] = true;
+    if (item.kind == NcclItemKind::kDevice)
+      fastest[item.parent] = std::max(fastest[item.parent], item.bandwidth_bytes_per_s);
+  }
   const int32_t before = system.size();
   for (int32_t i = 0; i < before; ++i) {
-    if (system[i].kind != NcclItemKind::kBridge || above_switch[i]) continue;
+    if (system[i].kind != (switches ? NcclItemKind::kBridge : NcclItemKind::kCpu) || above_switch[i])
+      continue;
+    const int64_t slot = fastest[i] > 0 ? fastest[i] : system[i].bandwidth_bytes_per_s;
     for (int32_t g = 0; g < per_switch; ++g) {
       NcclItem gpu;
       gpu.kind = NcclItemKind::kGpu;
       gpu.parent = i;
       gpu.offset = system[i].offset;
-      const int64_t sibling = fastest[i];
-      gpu.bandwidth_bytes_per_s = sibling > 0 ? sibling : kFallbackPcieBytesPerS;
+      gpu.bandwidth_bytes_per_s = slot > 0 ? slot : kFallbackPcieBytesPerS;
       system.items.push_back(std::move(gpu));
     }
   }
-  if (system.size() == before)
-    return system.At(0, "no PCI switch for --gpus-per-switch; expected a <pci> that holds devices");
-  system.Warn(
-      0, fmt::format("{} GPUs that the file does not list, {} on each PCI switch, as --gpus-per-switch says",
-                     system.size() - before, per_switch));
+  system.Warn(0, fmt::format("{} GPUs that the file does not list, {} on each {}, as --gpus-per-switch says",
+                             system.size() - before, per_switch, switches ? "PCI switch" : "<cpu>"));
   return OkStatus();
 }
 
-Status SettleArchs(NcclSystem& system, const LoadOptions& options, bool derived) {
+std::optional<GpuArch> ArchOfDevice(const NcclItem& item) {
+  return GpuArchOfPci(static_cast<uint16_t>(item.pci_id >> 48), static_cast<uint16_t>(item.pci_id >> 32));
+}
+
+// Only links need an architecture: their bandwidth depends on it. GPUs without links may lack one.
+Status SettleArchs(NcclSystem& system, const LoadOptions& options) {
   std::optional<GpuArch> flag;
   if (options.gpu_arch) {
     XCCL_ASSIGN_OR_RETURN(flag, ParseGpuArch(*options.gpu_arch));
@@ -80,10 +89,19 @@ Status SettleArchs(NcclSystem& system, const LoadOptions& options, bool derived)
       system.Warn(gpu.offset, fmt::format("the file says {}; --gpu-arch={} has no effect",
                                           ToString(*gpu.arch), *options.gpu_arch));
     if (gpu.arch) continue;
-    if (!flag)
-      return system.At(gpu.offset, fmt::format("{}; expected the GPU's architecture; hint: --gpu-arch=sm90",
-                                               derived ? "no <gpu> element" : "gpu: neither sm nor gcn"));
-    gpu.arch = flag;
+    gpu.arch = flag ? flag : ArchOfDevice(gpu);
+    const auto link = std::ranges::find(gpu.edges, NcclEdge::Kind::kGpuLink, &NcclEdge::kind);
+    if (flag || link == gpu.edges.end()) continue;
+    if (!gpu.amd)
+      return system.At(
+          gpu.offset,
+          fmt::format("gpu: nvlink, but no sm; expected the GPU's architecture; hint: --gpu-arch={}",
+                      ToString(gpu.arch.value_or(GpuArch{90, ""}))));
+    system.Warn(gpu.offset,
+                fmt::format("xgmi, but no gcn; {} a link assumed, as RCCL does; hint: --gpu-arch={}",
+                            FormatBandwidth(GpuLinkBytesPerS(GpuArch{})),
+                            ToString(gpu.arch.value_or(GpuArch{std::nullopt, "90a"}))));
+    gpu.arch = GpuArch{};
   }
   return OkStatus();
 }
@@ -92,6 +110,7 @@ Status SettleArchs(NcclSystem& system, const LoadOptions& options, bool derived)
 // switch.
 Status FindGpus(NcclSystem& system, const LoadOptions& options) {
   const bool listed = !system.Live(NcclItemKind::kGpu).empty();
+  system.lists_gpus = listed;
   bool derived = false;
   for (NcclItem& item : system.items) {
     if (item.kind != NcclItemKind::kDevice || !IsGpuClass(item.pci_class)) continue;
@@ -110,13 +129,31 @@ Status FindGpus(NcclSystem& system, const LoadOptions& options) {
     XCCL_RETURN_IF_ERROR(AddGpusToSwitches(system, options));
   }
   if (listed) DropGpusWithoutRank(system);
-  XCCL_RETURN_IF_ERROR(SettleArchs(system, options, !listed));
-  bool any_edges = false;
-  for (int32_t gpu : system.Live(NcclItemKind::kGpu)) any_edges = any_edges || !system[gpu].edges.empty();
-  if (!listed && !any_edges)
+  XCCL_RETURN_IF_ERROR(SettleArchs(system, options));
+  const auto may_have_links = [&](int32_t gpu) {
+    return !system[gpu].arch || UsuallyHasGpuLinks(*system[gpu].arch);
+  };
+  const std::vector<int32_t> gpus = system.Live(NcclItemKind::kGpu);
+  if (!listed && gpus.size() > 1 && std::ranges::any_of(gpus, may_have_links))
     system.Warn(
         0, "no <gpu> elements, so no NVLinks: only PCIe joins the GPUs (the library's machines have both)");
   return OkStatus();
+}
+
+// A dump lists a NIC again where several ranks saw it under different CPUs.
+void DropRepeatedNets(NcclSystem& system) {
+  std::set<std::tuple<std::string, std::string, std::optional<int32_t>, std::string, std::string>> seen;
+  for (int32_t index : system.Live(NcclItemKind::kNet)) {
+    NcclItem& net = system[index];
+    if (net.name.empty()) continue;
+    int32_t cpu = index;
+    while (system[cpu].parent >= 0) cpu = system[cpu].parent;
+    if (seen.emplace(system[cpu].host_hash, net.name, net.dev, net.port, net.guid).second) continue;
+    system.Warn(net.offset, fmt::format("net {} is listed before with the same dev, port and guid; one NIC, "
+                                        "where it is listed first",
+                                        net.name));
+    net.removed = true;
+  }
 }
 
 // NICs are the <net> elements; if there are none, PCI devices of a NIC's class or without a class.
@@ -139,6 +176,7 @@ void SettleBandwidths(NcclSystem& system) {
     NcclItem& item = system[i];
     if (item.parent < 0 || item.removed) continue;
     const int64_t below = fastest[i];
+    if (item.kind == NcclItemKind::kDevice && item.bandwidth_bytes_per_s == 0) continue;
     if (item.bandwidth_bytes_per_s == 0 && below > 0) {
       system.Warn(item.offset, "a PCI bridge without link_speed; that of its fastest device assumed");
       item.bandwidth_bytes_per_s = below;
@@ -151,6 +189,7 @@ void SettleBandwidths(NcclSystem& system) {
                   "a bridge of 2.5 GT/s x1 above a faster device; taken for virtual, as fast as the device");
       item.bandwidth_bytes_per_s = below;
     }
+    if (item.local) continue;
     int64_t& of_parent = fastest[item.parent];
     of_parent = std::max(of_parent, item.bandwidth_bytes_per_s);
   }
@@ -212,6 +251,7 @@ void JoinChains(NcclSystem& system) {
 
 Status SettleNcclTree(NcclSystem& system, const LoadOptions& options) {
   XCCL_RETURN_IF_ERROR(FindGpus(system, options));
+  DropRepeatedNets(system);
   FindNics(system);
   SettleBandwidths(system);
   RemoveUnused(system);

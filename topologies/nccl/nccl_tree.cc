@@ -1,5 +1,6 @@
 // One walk over the document. A <pci> becomes one item: a GPU or a net if it holds just that, a bridge if
-// it holds more, a device if it holds nothing. Unknown elements are ignored, as in NCCL.
+// it holds more, a device if it holds nothing. A GPU that several ranks share is a bridge above them. Unknown
+// elements are ignored, as in NCCL.
 #include "topologies/nccl/nccl_tree.h"
 
 #include <fmt/core.h>
@@ -12,6 +13,7 @@
 #include "base/diagnostics.h"
 #include "base/strings.h"
 #include "base/units.h"
+#include "topologies/xml/parse_xml.h"
 
 namespace xccl {
 namespace {
@@ -59,10 +61,7 @@ class NcclTreeReader {
 
   StatusOr<NcclSystem> Read() {
     pugi::xml_document document;
-    const pugi::xml_parse_result parsed = document.load_buffer(system_.text.data(), system_.text.size());
-    if (!parsed)
-      return system_.At(static_cast<size_t>(std::max<ptrdiff_t>(parsed.offset, 0)),
-                        fmt::format("not well-formed XML: {}", Lower(parsed.description())));
+    XCCL_RETURN_IF_ERROR(ParseXml(system_.text, system_.file, "system", document));
     const pugi::xml_node root = document.document_element();
     const std::string_view name = root.name();
     if (name == "graphs")
@@ -156,9 +155,11 @@ class NcclTreeReader {
         NcclItem& item = Add(name == "gpu" ? NcclItemKind::kGpu : NcclItemKind::kNet, parent, child);
         item.bandwidth_bytes_per_s = kLocalBytesPerS;
         item.local = true;
-        if (name == "gpu") item.busid = node.attribute("busid").value();
+        if (name == "gpu") item.busid = Lower(child.attribute("busid").value());
         name == "gpu" ? ReadGpu(child, item) : ReadNet(child, item);
+        if (item.part) item.bandwidth_bytes_per_s = kPartBytesPerS;
       } else if (name == "nic") {
+        WarnWithoutNet(child);
         ReadChildren(child, parent, depth + 1);
       } else if (name == "pcilink") {
         ReadEdge(child, system_[parent]);
@@ -174,6 +175,7 @@ class NcclTreeReader {
     const auto index = static_cast<int32_t>(system_.items.size());
     NcclItem& item = Add(NcclItemKind::kDevice, parent, node);
     ReadPciAttributes(node, item);
+    WarnWithoutNet(node.child("nic"));
     if (contents.pcis + contents.gpus + contents.nets == 0) return;
     if (contents.gpus == 1 && contents.pcis + contents.nets == 0) {
       item.kind = NcclItemKind::kGpu;
@@ -183,8 +185,13 @@ class NcclTreeReader {
       ReadNet(contents.net, item);
     } else {
       item.kind = NcclItemKind::kBridge;
+      item.shared_gpu = contents.gpus > 1 && contents.pcis + contents.nets == 0;
       ReadChildren(node, index, depth);
     }
+  }
+
+  void WarnWithoutNet(pugi::xml_node nic) {
+    if (nic && !nic.child("net")) Warn(nic, "a <nic> without <net>, so without a name and a speed");
   }
 
   void ReadPciAttributes(pugi::xml_node node, NcclItem& item) {
@@ -216,11 +223,18 @@ class NcclTreeReader {
   void ReadGpu(pugi::xml_node node, NcclItem& item) {
     item.dev = Number(node, "dev", kMaxCount);
     item.rank = Number(node, "rank", INT32_MAX);
+    item.part = !node.attribute("mlopart").empty();
     const std::optional<int64_t> sm = Integer(node, "sm", 0, 100'000);
-    if (const std::string_view gcn = node.attribute("gcn").value(); !gcn.empty())
+    const std::string_view gcn = node.attribute("gcn").value();
+    // RCCL writes an sm, too, which means nothing.
+    item.amd = !gcn.empty() || node.child("xgmi") || item.pci_id >> 48 == kAmdVendor;
+    if (!gcn.empty())
       item.arch = GpuArchOfGcn(gcn);
-    else if (sm && *sm > 0)
+    else if (sm && *sm > 0 && !item.amd)
       item.arch = GpuArch{static_cast<int32_t>(*sm), ""};
+    if (item.arch && !IsKnownArch(*item.arch))
+      Warn(node,
+           fmt::format("sm=\"{}\" is no architecture that is known here; taken for the one before it", *sm));
     for (pugi::xml_node child : node.children()) {
       if (child.type() != pugi::node_element) continue;
       const std::string_view name = child.name();
@@ -234,6 +248,10 @@ class NcclTreeReader {
   void ReadNet(pugi::xml_node node, NcclItem& item) {
     item.name = node.attribute("name").value();
     item.dev = Number(node, "dev", kMaxCount);
+    item.port = node.attribute("port").value();
+    item.guid = node.attribute("guid").value();
+    if (const pugi::xml_attribute gdr = node.attribute("gdr"))
+      item.gdr = std::string_view(gdr.value()) != "0";
     int64_t mbps = Integer(node, "speed", INT32_MIN, 1'000'000'000).value_or(0);
     if (mbps <= 0) {
       Warn(node, fmt::format("net without speed; {} Mbit/s assumed, as NCCL does", kDefaultNetMbps));

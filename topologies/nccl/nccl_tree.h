@@ -19,7 +19,7 @@ namespace xccl {
 
 enum class NcclItemKind : uint8_t {
   kCpu,
-  kBridge,  // PCI switch or bridge; also a NIC with several nets
+  kBridge,  // PCI switch or bridge; also a NIC with several nets, or a GPU with several ranks
   kGpu,
   kNet,     // one port of a NIC, as NCCL sees it
   kDevice,  // a PCI leaf that no <gpu> or <net> names
@@ -45,6 +45,7 @@ struct NcclItem {
   // Bandwidth towards the parent. 0: not stated.
   int64_t bandwidth_bytes_per_s = 0;
   bool local = false;          // joined without PCIe
+  bool shared_gpu = false;     // kBridge: one GPU, whose ranks are its kGpu children
   bool one_slow_lane = false;  // states 2.5 GT/s x1
 
   std::string busid;      // lower case; empty for CPUs and for nets without PCI
@@ -57,7 +58,11 @@ struct NcclItem {
   std::optional<int32_t> dev;   // kGpu, kNet
   std::optional<int32_t> rank;  // kGpu
   std::optional<GpuArch> arch;  // kGpu
+  bool amd = false;             // kGpu: an AMD GPU, whose gfx may not be known
+  bool part = false;            // kGpu: one of the parts that MPS divides a GPU into (mlopart)
   std::string name;             // kNet
+  std::string port, guid;       // kNet, as written
+  std::optional<bool> gdr;      // kNet: can it read and write the memory of GPUs? Absent: not stated
   int64_t latency_ps = 0;       // kNet
   std::vector<NcclEdge> edges;  // kGpu, kBridge
 };
@@ -66,6 +71,7 @@ struct NcclSystem {
   std::string_view text, file;  // what was read, and its name in messages; both outlive the system
   std::string name;             // of <system>; may be empty
   std::vector<NcclItem> items;  // parents before children, document order
+  bool lists_gpus = true;       // false: <gpu> elements are missing, and the GPUs are derived
 
   NcclItem& operator[](int32_t index) { return items[static_cast<size_t>(index)]; }
   int32_t size() const { return static_cast<int32_t>(items.size()); }
@@ -89,8 +95,9 @@ StatusOr<NcclSystem> ReadNcclTree(std::string_view text, std::string_view file);
 
 // The second step (nccl_settle.cc). PCI classes, neighbours and flags supply what the tree leaves out.
 // Chained PCIe switches that are one chip, or only virtual, are merged. Each guess becomes a warning.
-// Guarantees that there is at least one GPU; that every GPU has an architecture and every item below a CPU
-// a bandwidth; that no item is a kDevice; and that every remaining bridge and CPU has something below it.
+// Guarantees that there is at least one GPU; that every GPU with links has an architecture, and every item
+// below a CPU a bandwidth; that no item is a kDevice; and that every remaining bridge and CPU has something
+// below it.
 // Errors: kInvalidInput with the flag that would help; kUsage for a flag that makes no sense.
 Status SettleNcclTree(NcclSystem& system, const LoadOptions& options);
 

@@ -16,20 +16,13 @@
 #include "base/units.h"
 #include "topologies/families/networks.h"
 #include "topologies/nccl/nccl_constants.h"
+#include "topologies/nccl/nccl_gpu_links.h"
 #include "topologies/nccl/nccl_tree.h"
 
 namespace xccl {
 namespace {
 
 constexpr size_t kMaxCpusPerHost = 256;
-
-// The key that NCCL compares busids by: their hexadecimal digits alone, without leading zeros.
-std::string BusKey(std::string_view busid) {
-  std::string key;
-  for (char c : busid)
-    if (c != ':' && c != '.' && (c != '0' || !key.empty())) key += c;
-  return key;
-}
 
 // "0000:0c:00.0" -> "0c", "0101:00:00.0" -> "0101.00", "ffff:ff:01.0" -> "ffff.ff.01.0". Drops what all
 // busids share and the characters that node references use.
@@ -143,7 +136,8 @@ class DumpTopologyBuilder {
             NewNode(i, NodeKind::kGpu, host, std::to_string(devs.size() == gpus ? *item.dev : next_gpu++));
             break;
           case NcclItemKind::kBridge:
-            NewNode(i, NodeKind::kSwitch, host, "pci-" + ShortBusId(item.busid));
+            NewNode(i, NodeKind::kSwitch, host,
+                    (item.shared_gpu ? "shared-" : "pci-") + ShortBusId(item.busid));
             break;
           case NcclItemKind::kNet:
             NewNode(i, NodeKind::kNic, host,
@@ -170,47 +164,26 @@ class DumpTopologyBuilder {
     return node;
   }
 
-  // Reads the GPUs' links; parallel links to one target are summed.
-  void ReadGpuLinks() {
-    for (int32_t i = 0; i < system_.size(); ++i)
-      if (!Item(i).busid.empty() && !item_of_bus_.emplace(BusKey(Item(i).busid), i).second)
-        system_.Warn(Item(i).offset, fmt::format("a second device {}", Item(i).busid));
-    for (int32_t gpu : gpus_)
-      for (const NcclEdge& edge : Item(gpu).edges) {
-        if (edge.kind == NcclEdge::Kind::kGpuLink)
-          AddGpuLink(gpu, edge, edge.count * GpuLinkBytesPerS(*Item(gpu).arch));
-        else if (edge.kind == NcclEdge::Kind::kC2c)
-          cpu_links_[node_[gpu]->value] += edge.bandwidth_bytes_per_s;
-      }
+  // The nodes of a pair of items, or of an item, in place of the items.
+  std::map<std::pair<int32_t, int32_t>, int64_t> LinksBetweenNodes() const {
+    std::map<std::pair<int32_t, int32_t>, int64_t> links;
+    for (const auto& [ends, bandwidth] : gpu_links_.between)
+      links[{node_[ends.first]->value, node_[ends.second]->value}] = bandwidth;
+    return links;
   }
-
-  void AddGpuLink(int32_t gpu, const NcclEdge& edge, int64_t bandwidth) {
-    const int32_t node = node_[gpu]->value;
-    const auto known = item_of_bus_.find(BusKey(edge.target));
-    if (edge.target_class.starts_with("0x068001")) {
-      cpu_links_[node] += bandwidth;
-    } else if (known != item_of_bus_.end() && Item(known->second).kind == NcclItemKind::kGpu) {
-      if (known->second == gpu)
-        system_.Warn(edge.offset, "a link of a GPU to itself; left out");
-      else if (!node_[known->second])
-        system_.Warn(edge.offset, "a link to a GPU that was left out");
-      else
-        gpu_links_[{node, node_[known->second]->value}] += bandwidth;
-    } else if (edge.target_class.starts_with("0x068") || edge.target.starts_with("fffffff:ff:ff")) {
-      switch_links_[node] += bandwidth;
-    } else {
-      system_.Warn(edge.offset,
-                   fmt::format("a link to {}, which is neither a GPU of this file nor an NVSwitch; left out",
-                               edge.target));
-    }
+  std::map<NodeId, int64_t> Nodes(const std::map<int32_t, int64_t>& items) const {
+    std::map<NodeId, int64_t> nodes;
+    for (const auto& [item, bandwidth] : items) nodes[*node_[item]] = bandwidth;
+    return nodes;
   }
 
   void AddGpuLinks() {
-    ReadGpuLinks();
-    for (const auto& [ends, bandwidth] : gpu_links_) {
-      const auto back = gpu_links_.find({ends.second, ends.first});
+    gpu_links_ = ReadNcclGpuLinks(system_, gpus_);
+    const auto links = LinksBetweenNodes();
+    for (const auto& [ends, bandwidth] : links) {
+      const auto back = links.find({ends.second, ends.first});
       const NodeId from(ends.first), to(ends.second);
-      const int64_t returned = back == gpu_links_.end() ? 0 : back->second;
+      const int64_t returned = back == links.end() ? 0 : back->second;
       if (bandwidth != returned && (from < to || returned == 0))
         system_.Warn(
             0, fmt::format("gpu {} lists {} to gpu {}, which lists {} back", spec_.nodes[from.index()].id,
@@ -219,26 +192,25 @@ class DumpTopologyBuilder {
       if (from < to || returned == 0) AddLink(from, to, {bandwidth, kGpuLinkLatencyPs}, spec_);
       if (from < to && returned > 0) AddLink(to, from, {returned, kGpuLinkLatencyPs}, spec_);
     }
-    for (int32_t gpu : gpus_) {
-      const NodeId node = *node_[gpu];
-      if (const auto cpu = cpu_links_.find(node.value); cpu != cpu_links_.end())
-        AddCable(node, *node_[CpuOf(gpu)], {cpu->second, kGpuLinkLatencyPs}, spec_);
-    }
-    if (switch_links_.empty()) return;
-    // NCCL merges all NVSwitches into one node, even when several hosts share them.
+    std::map<NodeId, std::pair<NodeId, int64_t>> cpus;  // by node, so in the order of ranks
+    for (const auto& [item, bandwidth] : gpu_links_.to_cpu)
+      cpus[*node_[item]] = {*node_[CpuOf(item)], bandwidth};
+    for (const auto& [node, cpu] : cpus) AddCable(node, cpu.first, {cpu.second, kGpuLinkLatencyPs}, spec_);
+    for (const auto& [key, nvswitch] : gpu_links_.switches) AddNvswitch(nvswitch);
+  }
+
+  void AddNvswitch(const NcclGpuLinks::Nvswitch& nvswitch) {
+    const std::map<NodeId, int64_t> ports = Nodes(nvswitch.ports);
     std::set<HostId> hosts;
-    bool nvls = true;
-    for (int32_t gpu : gpus_) {
-      const NodeId node = *node_[gpu];
-      if (!switch_links_.contains(node.value)) continue;
-      hosts.insert(*spec_.nodes[node.index()].host);
-      nvls = nvls && HasNvls(*Item(gpu).arch);
-    }
-    const NodeId nvswitch = NewNode(
+    for (const auto& [node, bandwidth] : ports) hosts.insert(*spec_.nodes[node.index()].host);
+    if (hosts.size() > 1 && nvswitch.several_hosts_unlikely)
+      system_.Warn(0,
+                   fmt::format("the NVSwitches of {} hosts are taken for one, as NCCL does", hosts.size()));
+    const NodeId added = NewNode(
         -1, NodeKind::kSwitch, hosts.size() == 1 ? std::optional(*hosts.begin()) : std::nullopt, "nvswitch");
-    spec_.nodes[nvswitch.index()].multicast = spec_.nodes[nvswitch.index()].reduce = nvls;
-    for (const auto& [rank, bandwidth] : switch_links_)
-      AddCable(NodeId(rank), nvswitch, {bandwidth, kGpuSwitchLatencyPs}, spec_);
+    spec_.nodes[added.index()].multicast = spec_.nodes[added.index()].reduce = nvswitch.nvls;
+    for (const auto& [node, bandwidth] : ports)
+      AddCable(node, added, {bandwidth, kGpuSwitchLatencyPs}, spec_);
   }
 
   void AddTreeLinks() {
@@ -252,8 +224,7 @@ class DumpTopologyBuilder {
       if (Item(i).removed) continue;
       for (const NcclEdge& edge : Item(i).edges) {
         if (edge.kind != NcclEdge::Kind::kPcilink) continue;
-        const auto known = item_of_bus_.find(BusKey(edge.target));
-        int32_t target = known == item_of_bus_.end() ? -1 : known->second;
+        int32_t target = gpu_links_.buses.Find(system_, i, edge.target);
         while (target >= 0 && Item(target).removed) target = Item(target).replaced_by;
         if (target < 0 || target == i || !node_[i])
           system_.Warn(
@@ -290,10 +261,12 @@ class DumpTopologyBuilder {
 
   std::string Source() {
     std::set<std::string> archs;
-    for (int32_t gpu : gpus_) archs.insert(ToString(*Item(gpu).arch));
-    return fmt::format("{} ({}); bandwidths and latencies as NCCL 2.28.9 assumes them",
+    for (int32_t gpu : gpus_)
+      if (Item(gpu).arch) archs.insert(ToString(*Item(gpu).arch));
+    const std::string known = Join(std::vector<std::string>(archs.begin(), archs.end()), ", ");
+    return fmt::format("{}{}; bandwidths and latencies as NCCL 2.28.9 assumes them",
                        std::filesystem::path(system_.file).filename().string(),
-                       Join(std::vector<std::string>(archs.begin(), archs.end()), ", "));
+                       known.empty() ? "" : fmt::format(" ({})", known));
   }
 
   NcclSystem system_;
@@ -301,9 +274,7 @@ class DumpTopologyBuilder {
   std::vector<int32_t> gpus_;                // items, in rank order
   std::vector<HostId> host_of_cpu_;          // by item
   std::vector<std::optional<NodeId>> node_;  // by item
-  std::map<std::string, int32_t> item_of_bus_;
-  std::map<std::pair<int32_t, int32_t>, int64_t> gpu_links_;  // (node, node) -> bandwidth in that direction
-  std::map<int32_t, int64_t> switch_links_, cpu_links_;       // node -> bandwidth to the NVSwitch, to its CPU
+  NcclGpuLinks gpu_links_;
   std::set<std::tuple<int32_t, NodeKind, std::string>> taken_;
   TopologySpec spec_;
 };

@@ -180,15 +180,6 @@ Status ReadGpus(const NvidiaSmiTexts& texts, const LoadOptions& options, std::ve
   return OkStatus();
 }
 
-// The number of NVLinks on a GPU of this architecture; an unknown one counts as sm90.
-int64_t MostNvlinks(const GpuArch& arch) {
-  const int32_t sm = arch.sm.value_or(90);
-  if (sm >= 90) return 18;
-  if (sm == 80) return 12;
-  if (sm >= 80) return 4;
-  return sm >= 70 ? 6 : 4;
-}
-
 // The lowest index stands for a group.
 class Groups {
  public:
@@ -241,7 +232,7 @@ class SmiTopologyBuilder {
         most = std::max(most, c.links);
       }
       const int64_t per_link = GpuLinkBytesPerS(devices_[i].arch);
-      if (sum > MostNvlinks(devices_[i].arch)) {
+      if (sum > NvlinksOf(devices_[i].arch).value_or(0)) {
         if (!nvswitch) {
           nvswitch = NewNode(NodeKind::kSwitch, "nvswitch");
           Node& node = spec_.nodes[nvswitch->index()];

@@ -12,6 +12,7 @@
 #include "topologies/families/families.h"
 #include "topologies/xml/native_xml.h"
 #include "topologies/xml/native_xml_reader.h"
+#include "topologies/xml/parse_xml.h"
 
 namespace xccl {
 namespace native_xml {
@@ -28,24 +29,6 @@ std::optional<NodeKind> KindOf(std::string_view element) {
   for (NodeKind kind : kNodeKinds)
     if (NodeKindName(kind) == element) return kind;
   return std::nullopt;
-}
-
-std::string DescribeParseError(const pugi::xml_parse_result& parsed) {
-  constexpr std::pair<pugi::xml_parse_status, std::string_view> kUnfinished[] = {
-      {pugi::status_bad_start_element, "a start tag"}, {pugi::status_bad_end_element, "an end tag"},
-      {pugi::status_bad_attribute, "an attribute"},    {pugi::status_bad_comment, "a comment"},
-      {pugi::status_bad_pi, "a declaration"},          {pugi::status_bad_cdata, "a CDATA section"},
-      {pugi::status_bad_doctype, "a DOCTYPE"},
-  };
-  for (const auto& [status, what] : kUnfinished)
-    if (status == parsed.status)
-      return fmt::format("malformed XML: {} that is not finished{}", what,
-                         status == pugi::status_bad_attribute ? "; expected name=\"value\"" : "");
-  if (parsed.status == pugi::status_no_document_element) return "no element; expected <topology>";
-  if (parsed.status == pugi::status_end_element_mismatch)
-    return "malformed XML: an end tag that does not match its start tag";
-  if (parsed.status == pugi::status_unrecognized_tag) return "malformed XML: '<' that starts no tag";
-  return fmt::format("malformed XML: {}", parsed.description());
 }
 
 // The offset of the first byte that is not UTF-8 text, or the text's size.
@@ -79,14 +62,10 @@ StatusOr<Topology> Reader::Read() {
     return AtOffset(bad,
                     fmt::format("byte {:#04x}; expected UTF-8 text", static_cast<unsigned char>(text_[bad])));
   pugi::xml_document document;
-  const pugi::xml_parse_result parsed =
-      document.load_buffer(text_.data(), text_.size(), pugi::parse_default, pugi::encoding_utf8);
-  if (!parsed) return AtOffset(static_cast<size_t>(parsed.offset), DescribeParseError(parsed));
+  XCCL_RETURN_IF_ERROR(ParseXml(text_, file_, "topology", document));
   const pugi::xml_node root = document.document_element();
   if (std::string_view(root.name()) != "topology")
     return At(root, fmt::format("root element <{}>; expected <topology>", root.name()));
-  for (pugi::xml_node next = root.next_sibling(); next; next = next.next_sibling())
-    if (next.type() == pugi::node_element) return At(next, "a second root element; expected one <topology>");
   XCCL_RETURN_IF_ERROR(ReadRoot(root));
   XCCL_RETURN_IF_ERROR(ResolveLinks());
   for (const std::string& source : sources_) {

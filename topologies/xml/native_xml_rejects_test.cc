@@ -22,7 +22,7 @@ const Rejection kDocuments[] = {
     {"NeverClosed", R"(<topology name="t">
   <gpu id="0"/>
 )",
-     R"(2:16: malformed XML: an end tag that does not match its start tag)"},
+     R"(2:16: the file ends early; expected more, up to </topology>)"},
     {"WrongEndTag", R"(<topology name="t">
   <host name="h0">
   </hosts>
@@ -30,14 +30,14 @@ const Rejection kDocuments[] = {
      R"(3:5: malformed XML: an end tag that does not match its start tag)"},
     {"HalfATag", R"(<topology name="t">
   <gpu id="0")",
-     R"(2:13: malformed XML: a start tag that is not finished)"},
+     R"(2:13: the file ends inside a start tag; expected more, up to </topology>)"},
     {"HalfAnAttribute", R"(<topology name="t">
   <gpu id=0/>
 </topology>)",
      R"(2:11: malformed XML: an attribute that is not finished; expected name="value")"},
     {"HalfAnEndTag", R"(<topology name="t">
 </topology)",
-     R"(2:10: malformed XML: an end tag that is not finished)"},
+     R"(2:10: the file ends inside an end tag; expected more, up to </topology>)"},
     {"HalfAComment", R"(<topology>
   <!-- gpu
 </topology>)",
@@ -57,6 +57,12 @@ const Rejection kDocuments[] = {
 </topology>
 <topology/>)",
      R"(4:1: a second root element; expected one <topology>)"},
+    {"TextAfterTheRoot", R"(<topology>
+  <gpu id="0"/>
+</topology>
+<!-- fine -->
+  bye)",
+     R"(5:3: text beside <topology>; expected nothing but comments)"},
     {"NoGpu", R"(<topology name="t">
   <switch id="s"/>
 </topology>)",
@@ -66,8 +72,9 @@ const Rejection kDocuments[] = {
 </topology>)",
      R"(1:1: topology: unknown attribute 'nam'; did you mean 'name'?)"},
     {"HalfADeclaration", R"(<?xml version="1.0")",
-     R"(1:19: malformed XML: a declaration that is not finished)"},
-    {"HalfADoctype", R"(<!DOCTYPE topology [)", R"(1:20: malformed XML: a DOCTYPE that is not finished)"},
+     R"(1:19: the file ends inside a declaration; expected more, up to </topology>)"},
+    {"HalfADoctype", R"(<!DOCTYPE topology [)",
+     R"(1:20: the file ends inside a DOCTYPE; expected more, up to </topology>)"},
     {"HalfACdata", R"(<topology><![CDATA[ x</topology>)",
      R"(1:20: malformed XML: a CDATA section that is not finished)"},
     {"StrayBracket", R"(<topology>

@@ -1,0 +1,47 @@
+// The links of GPUs beside PCIe in a dump: NVLink, xGMI and C2C. In go the settled tree and the GPUs that are
+// ranks; out comes what each GPU is joined to, in items of the tree. Only nccl_xml.cc needs this header.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "topologies/nccl/nccl_tree.h"
+
+namespace xccl {
+
+// Items by busid. Every host numbers its own buses.
+class BusIndex {
+ public:
+  BusIndex() = default;
+  // Warns of a busid that a host has twice; the first item keeps it.
+  explicit BusIndex(NcclSystem& system);
+  // The item of a busid in the host of item `from`; -1 if there is none.
+  int32_t Find(const NcclSystem& system, int32_t from, std::string_view busid) const;
+
+ private:
+  std::vector<int32_t> cpu_of_;                                  // by item
+  std::map<std::pair<std::string, std::string>, int32_t> item_;  // by host_hash and busid
+};
+
+struct NcclGpuLinks {
+  // All NVSwitches of a host are one. Those of several hosts are one if the file hides which they are.
+  struct Nvswitch {
+    std::map<int32_t, int64_t> ports;     // item -> bandwidth, the same both ways
+    bool nvls = true;                     // multicasts and reduces
+    bool several_hosts_unlikely = false;  // no machine of such GPUs is known that shares it between hosts
+  };
+  BusIndex buses;
+  std::map<std::pair<int32_t, int32_t>, int64_t> between;  // items -> bandwidth in that direction
+  std::map<std::string, Nvswitch> switches;                // by the host that it is in; "*": hidden
+  std::map<int32_t, int64_t> to_cpu;                       // item -> bandwidth to the CPU above it
+};
+
+// The ends of links are GPUs, or the bridge above the ranks that share a GPU. Links that contradict
+// themselves, or exceed the number that a GPU has, are mended with a warning; so are GPUs that lack links.
+NcclGpuLinks ReadNcclGpuLinks(NcclSystem& system, const std::vector<int32_t>& gpus);
+
+}  // namespace xccl
