@@ -65,8 +65,40 @@ size_t Utf8Length(std::string_view text) {
   return code >= kLeast[length] && code <= 0x10FFFF && !surrogate ? length : 0;
 }
 
+size_t ValidUtf8Length(std::string_view text) {
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t length = Utf8Length(text.substr(at));
+    if (length == 0) break;
+    at += length;
+  }
+  return at;
+}
+
+std::string ReplaceBadUtf8(std::string_view text) {
+  std::string valid;
+  while (true) {
+    const size_t length = ValidUtf8Length(text);
+    valid += text.substr(0, length);
+    if (length == text.size()) return valid;
+    valid += "\xEF\xBF\xBD";
+    text.remove_prefix(length + 1);
+  }
+}
+
+std::string Shortened(std::string_view text) {
+  constexpr size_t kMost = 80;
+  if (text.size() <= kMost) return std::string(text);
+  // A character is not cut in two.
+  size_t end = kMost;
+  while (end > kMost - 4 && (static_cast<unsigned char>(text[end]) >> 6) == 2) --end;
+  return std::string(text.substr(0, end)) + "...";
+}
+
 namespace {
 
+constexpr size_t kLongestCompared = 64;   // names that a person could have meant are shorter
+constexpr size_t kMostCompared = 10'000;  // of the known names
 constexpr size_t kEdit = 2, kOtherCase = 1;
 
 size_t ReplaceCost(char a, char b) {
@@ -97,7 +129,13 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 std::string NearestName(std::string_view name, std::span<const std::string_view> known) {
   std::string_view best;
   size_t best_distance = kEdit * std::max<size_t>(2, name.size() / 3) + 1;
+  if (name.size() > kLongestCompared) return "";
+  size_t compared = 0;
   for (std::string_view candidate : known) {
+    const size_t least =
+        kEdit * (std::max(name.size(), candidate.size()) - std::min(name.size(), candidate.size()));
+    if (least >= best_distance) continue;
+    if (++compared > kMostCompared) break;
     const size_t distance = EditDistance(name, candidate);
     if (distance < best_distance && distance < kEdit * candidate.size()) {
       best = candidate;

@@ -19,8 +19,17 @@ std::string EscapedXml(std::string_view text);
 
 // The length of the valid UTF-8 sequence at the start of `text`, or 0. Requires: text is not empty.
 size_t Utf8Length(std::string_view text);
+// The length of the longest start of `text` that is UTF-8.
+size_t ValidUtf8Length(std::string_view text);
+// The text with U+FFFD in place of each byte that is not UTF-8.
+std::string ReplaceBadUtf8(std::string_view text);
 
-// The known name with the least edit distance to `name`, or "" if none is close enough to suggest.
+// The text as a message quotes it: what is longer than 80 bytes is cut and ends in "...".
+std::string Shortened(std::string_view text);
+
+// The known name with the least edit distance to `name`, or "" if none is close enough to suggest. Cost:
+// linear in the known names, of which at most some thousands of like length are compared; none with a long
+// `name`.
 std::string NearestName(std::string_view name, std::span<const std::string_view> known);
 // "; did you mean 'torus'?" or "".
 std::string DidYouMean(std::string_view name, std::span<const std::string_view> known);

@@ -38,5 +38,30 @@ TEST(Strings, DidYouMean) {
   EXPECT_EQ(NearestName("x", {}), "");
 }
 
+// Neither a name of 60,000 letters nor a million known names may cost more than a moment.
+TEST(Strings, SuggestionsAreCheap) {
+  const std::string longest(60'000, 'a'), sixty(60, 'a'), other(64, 'b');
+  EXPECT_EQ(DidYouMean(longest, std::vector<std::string_view>(1'000'000, longest)), "");
+  EXPECT_EQ(DidYouMean(sixty, std::vector<std::string_view>(1'000'000, longest)), "");
+  std::vector<std::string_view> known(1'000'000, other);
+  known.back() = sixty;
+  EXPECT_EQ(DidYouMean(sixty, known), "");
+  known.front() = sixty;
+  EXPECT_EQ(DidYouMean(sixty, known), "; did you mean '" + sixty + "'?");
+}
+
+TEST(Strings, Utf8) {
+  EXPECT_EQ(ValidUtf8Length("a\xC3\xA9\xFF"), 3u);
+  EXPECT_EQ(ValidUtf8Length(""), 0u);
+  EXPECT_EQ(ReplaceBadUtf8("n\xE9.\xFF\xC3\xA9"), "n\xEF\xBF\xBD.\xEF\xBF\xBD\xC3\xA9");
+  EXPECT_EQ(ReplaceBadUtf8("plain"), "plain");
+}
+
+TEST(Strings, Shortened) {
+  EXPECT_EQ(Shortened(std::string(80, 'a')), std::string(80, 'a'));
+  EXPECT_EQ(Shortened(std::string(81, 'a')), std::string(80, 'a') + "...");
+  EXPECT_EQ(Shortened(std::string(79, 'a') + "\xC3\xA9"), std::string(79, 'a') + "...");
+}
+
 }  // namespace
 }  // namespace xccl

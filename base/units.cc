@@ -133,10 +133,20 @@ StatusOr<int64_t> ParseDuration(std::string_view text) {
   return ParseScaled(text, kTimeUnits, "time", "500ns");
 }
 
+StatusOr<int64_t> ParseLatency(std::string_view text) {
+  XCCL_ASSIGN_OR_RETURN(const int64_t value, ParseDuration(text));
+  if (value > kMaxLatencyPs)
+    return InvalidInput(fmt::format("'{}': a link takes at most {}", text, FormatDuration(kMaxLatencyPs)));
+  return value;
+}
+
 StatusOr<int64_t> ParseBandwidth(std::string_view text) {
   XCCL_ASSIGN_OR_RETURN(const int64_t value,
                         ParseScaled(text, kBandwidthUnits, "bandwidth", "450GB/s", Fraction::kRounded));
   if (value <= 0) return InvalidInput(fmt::format("'{}': a bandwidth must be more than zero", text));
+  if (value > kMaxBandwidthBytesPerS)
+    return InvalidInput(
+        fmt::format("'{}': a link has at most {}", text, FormatBandwidth(kMaxBandwidthBytesPerS)));
   return value;
 }
 

@@ -15,6 +15,9 @@ namespace xccl {
 inline constexpr int64_t kPsPerNs = 1'000;
 inline constexpr int64_t kPsPerUs = 1'000'000;
 inline constexpr int64_t kPsPerSecond = 1'000'000'000'000;
+// The limits of one link, in every reader.
+inline constexpr int64_t kMaxBandwidthBytesPerS = 1'000'000'000'000'000;  // 1000000GB/s
+inline constexpr int64_t kMaxLatencyPs = kPsPerSecond;                    // of a latency, and of an overhead
 
 // "4096", "1KiB", "1K", "1KB". K, M, G, T and KiB.. are powers of 2; KB, MB, GB, TB are powers of 10. Case
 // matters. Fractions are accepted if the result is a whole number ("1.5MiB"). Never negative.
@@ -24,8 +27,10 @@ StatusOr<int64_t> ParseSize(std::string_view text);
 StatusOr<std::vector<int64_t>> ParseSizeList(std::string_view text);
 // "500ns", "0.7us", "1ms", "2s", "30ps": a number and one of these units. Case matters; never negative.
 StatusOr<int64_t> ParseDuration(std::string_view text);
+// The duration of a link, which is at most kMaxLatencyPs: paths of any length add up without overflow.
+StatusOr<int64_t> ParseLatency(std::string_view text);
 // "50GB/s" (10^9), "50GiB/s" (2^30), "400Gbit/s", also B/s, KB/s, MB/s, TB/s, KiB/s, MiB/s, Mbit/s, Tbit/s.
-// Rounded to whole bytes per second; more than zero.
+// Rounded to whole bytes per second; more than zero, at most kMaxBandwidthBytesPerS.
 StatusOr<int64_t> ParseBandwidth(std::string_view text);
 // "0.25" as 250000000: a number of at most nine decimal places. Never negative.
 StatusOr<int64_t> ParseBillionths(std::string_view text);

@@ -81,6 +81,12 @@ TEST(Units, Durations) {
   for (const Case& c : cases) EXPECT_EQ(Shown(ParseDuration(c.text)), c.expected) << c.text;
 }
 
+TEST(Units, Latencies) {
+  EXPECT_EQ(Shown(ParseLatency("1s")), "1000000000000");
+  EXPECT_EQ(Shown(ParseLatency("1001ms")), "'1001ms': a link takes at most 1000ms");
+  EXPECT_EQ(Shown(ParseLatency("1")), "'1': no unit; a time is written like 500ns");
+}
+
 TEST(Units, Bandwidths) {
   const Case cases[] = {
       {"50GB/s", "50000000000"},
@@ -88,6 +94,8 @@ TEST(Units, Bandwidths) {
       {"400Gbit/s", "50000000000"},
       {"1Mbit/s", "125000"},
       {"1B/s", "1"},
+      {"1000000GB/s", "1000000000000000"},
+      {"1000000000000001B/s", "'1000000000000001B/s': a link has at most 1000000GB/s"},
       {"0GB/s", "'0GB/s': a bandwidth must be more than zero"},
       {"50", "'50': no unit; a bandwidth is written like 450GB/s"},
       {"50Gb/s", "'50Gb/s': unknown unit 'Gb/s'; did you mean 'GB/s'?; a bandwidth is written like 450GB/s"},
@@ -109,8 +117,17 @@ TEST(Units, Integers) {
 }
 
 TEST(Units, FormatsReadBack) {
-  const int64_t values[] = {
-      1, 7, 999, 1000, 1024, 1500, 1 << 20, 50'000'000'000, 53'687'091'200, 123'456'789'012, INT64_MAX};
+  const int64_t values[] = {1,
+                            7,
+                            999,
+                            1000,
+                            1024,
+                            1500,
+                            1 << 20,
+                            50'000'000'000,
+                            53'687'091'200,
+                            123'456'789'012,
+                            kMaxBandwidthBytesPerS};
   for (int64_t value : values) {
     EXPECT_EQ(Shown(ParseSize(FormatSize(value))), std::to_string(value)) << FormatSize(value);
     EXPECT_EQ(Shown(ParseDuration(FormatDuration(value))), std::to_string(value)) << FormatDuration(value);

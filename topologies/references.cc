@@ -17,6 +17,8 @@ namespace xccl {
 
 namespace {
 
+constexpr size_t kMostReferenced = size_t{1} << 21;  // by one reference, with repetitions
+
 std::optional<int64_t> Number(std::string_view text) {
   const StatusOr<int64_t> value = ParseInteger(text, INT64_MIN, INT64_MAX);
   return value.ok() ? std::optional(*value) : std::nullopt;
@@ -41,11 +43,12 @@ std::string IdRuns(const std::vector<std::string_view>& ids) {
       break;
     }
     size_t last = i;
-    const std::optional<int64_t> first = Number(ids[i]);
-    while (first && last + 1 < ids.size() &&
-           Number(ids[last + 1]) == *first + static_cast<int64_t>(last + 1 - i))
+    std::optional<int64_t> number = Number(ids[i]);
+    while (number && *number < INT64_MAX && last + 1 < ids.size() && Number(ids[last + 1]) == *number + 1) {
       ++last;
-    runs.push_back(last == i ? std::string(ids[i]) : fmt::format("{}..{}", ids[i], ids[last]));
+      ++*number;
+    }
+    runs.push_back(last == i ? Shortened(ids[i]) : fmt::format("{}..{}", ids[i], ids[last]));
     i = last + 1;
   }
   return Join(runs, ", ");
@@ -61,29 +64,25 @@ std::optional<NodeId> NodeIndex::Update() {
   for (; hosts_taken_ < spec_.hosts.size(); ++hosts_taken_)
     host_named_.emplace(spec_.hosts[hosts_taken_].name, static_cast<int32_t>(hosts_taken_));
   of_host_.resize(spec_.hosts.size());
-  gpus_of_host_.resize(spec_.hosts.size());
   std::optional<NodeId> duplicate;
-  for (size_t n = next_of_id_.size(); n < spec_.nodes.size(); ++n) {
-    const Node& node = spec_.nodes[n];
-    const auto index = static_cast<int32_t>(n);
-    next_in_host_.push_back(-1);
-    next_of_id_.push_back(-1);
-    const auto [in_host, unique_in_host] = first_in_host_.emplace(Key(node.host, node.id), index);
-    if (!unique_in_host) {
-      for (int32_t other = in_host->second; other >= 0; other = next_in_host_[other])
-        if (spec_.nodes[other].kind == node.kind && !duplicate) duplicate = NodeId(index);
-      next_in_host_[n] = std::exchange(next_in_host_[in_host->second], index);
-    }
-    const auto [of_id, unique] = first_of_id_.emplace(node.id, index);
-    if (!unique) next_of_id_[n] = std::exchange(next_of_id_[of_id->second], index);
-    if (node.host) of_host_[node.host->index()].push_back(NodeId(index));
-    if (node.kind == NodeKind::kGpu) ++(node.host ? gpus_of_host_[node.host->index()] : gpus_without_host_);
+  for (; nodes_taken_ < spec_.nodes.size(); ++nodes_taken_) {
+    const Node& node = spec_.nodes[nodes_taken_];
+    const NodeId id(static_cast<int64_t>(nodes_taken_));
+    std::vector<NodeId>& in_host = in_host_[Key(node.host, node.id)];
+    for (NodeId other : in_host)
+      if (spec_.nodes[other.index()].kind == node.kind && !duplicate) duplicate = id;
+    in_host.push_back(id);
+    of_id_[node.id].push_back(id);
+    of_kind_[static_cast<size_t>(node.kind)].push_back(id);
+    if (node.host) of_host_[node.host->index()][static_cast<size_t>(node.kind)].push_back(id);
+    if (node.kind == NodeKind::kGpu && !node.host) ++gpus_without_host_;
   }
   return duplicate;
 }
 
 int64_t NodeIndex::GpusOf(std::optional<HostId> host) const {
-  return host ? gpus_of_host_[host->index()] : gpus_without_host_;
+  if (!host) return gpus_without_host_;
+  return static_cast<int64_t>(of_host_[host->index()][static_cast<size_t>(NodeKind::kGpu)].size());
 }
 
 std::optional<HostId> NodeIndex::FindHost(std::string_view name) const {
@@ -116,18 +115,18 @@ struct NodeIndex::Item {
     if (!host) host = index.FindHost(name);
     if (host) return OkStatus();
     if (index.spec_.hosts.empty())
-      return InvalidInput(fmt::format("no host {}; no host is named here", name));
+      return InvalidInput(fmt::format("no host {}; no host is named here", Shortened(name)));
     std::vector<std::string_view> names;
     for (const Host& known : index.spec_.hosts) names.push_back(known.name);
     return InvalidInput(
-        fmt::format("no host {}; hosts are {}{}", name, IdRuns(names), DidYouMean(name, names)));
+        fmt::format("no host {}; hosts are {}{}", Shortened(name), IdRuns(names), DidYouMean(name, names)));
   }
 
   // Resolves each number of "gpu:0..3" by itself.
   Status ResolveRange(size_t dots, std::vector<NodeId>& found) const {
     const auto first = Number(id.substr(0, dots)), last = Number(id.substr(dots + 2));
     if (!first || !last || *first < 0 || *last < *first)
-      return InvalidInput(fmt::format("'{}': expected a range such as gpu:0..3", id));
+      return InvalidInput(fmt::format("'{}': expected a range such as gpu:0..3", Shortened(id)));
     for (int64_t i = *first; i <= *last; ++i) {
       const std::string number = std::to_string(i);
       Item one = *this;
@@ -142,8 +141,8 @@ struct NodeIndex::Item {
     const std::vector<NodeId> nodes = many ? Matching() : Exact();
     if (nodes.empty()) return NotFound();
     if (nodes.size() > 1 && !many)
-      return InvalidInput(fmt::format("'{}' is {} nodes, such as {} and {}; expected one", id, nodes.size(),
-                                      index.Reference(nodes[0]), index.Reference(nodes[1])));
+      return InvalidInput(fmt::format("'{}' is {} nodes, such as {} and {}; expected one", Shortened(id),
+                                      nodes.size(), index.Reference(nodes[0]), index.Reference(nodes[1])));
     found.insert(found.end(), nodes.begin(), nodes.end());
     return OkStatus();
   }
@@ -159,21 +158,26 @@ struct NodeIndex::Item {
     return ResolvePlain(found);
   }
 
+  // The part of ascending nodes that lies in the scope's copy.
+  std::span<const NodeId> InCopy(const std::vector<NodeId>& nodes) const {
+    const auto from = std::ranges::lower_bound(nodes, NodeId(scope.first));
+    const auto to = scope.last ? std::lower_bound(from, nodes.end(), NodeId(*scope.last)) : nodes.end();
+    return {from, to};
+  }
+
   // The nodes of the item's kind in its host, or in the scope.
   std::vector<NodeId> InScope() const {
     const std::optional<HostId> searched = SearchedHost();
     std::vector<NodeId> nodes;
-    const auto consider = [&](NodeId n) {
-      const Node& node = index.spec_.nodes[n.index()];
-      if (any_host && !node.host) return;
-      if (!kind || node.kind == *kind) nodes.push_back(n);
-    };
-    if (searched) {
-      for (NodeId n : index.of_host_[searched->index()]) consider(n);
-    } else {
-      const int32_t last = scope.last.value_or(static_cast<int32_t>(index.next_of_id_.size()));
-      for (int32_t n = scope.first; n < last; ++n) consider(NodeId(n));
+    for (NodeKind each : kNodeKinds) {
+      if (kind && each != *kind) continue;
+      const std::span<const NodeId> more =
+          searched ? std::span<const NodeId>(index.of_host_[searched->index()][static_cast<size_t>(each)])
+                   : InCopy(index.of_kind_[static_cast<size_t>(each)]);
+      nodes.insert(nodes.end(), more.begin(), more.end());
     }
+    if (any_host) std::erase_if(nodes, [&](NodeId n) { return !index.spec_.nodes[n.index()].host; });
+    if (!kind) std::ranges::sort(nodes);
     return nodes;
   }
 
@@ -190,14 +194,17 @@ struct NodeIndex::Item {
     return nodes;
   }
 
+  std::vector<NodeId> OfKind(std::span<const NodeId> nodes) const {
+    std::vector<NodeId> kept;
+    for (NodeId n : nodes)
+      if (!kind || index.spec_.nodes[n.index()].kind == *kind) kept.push_back(n);
+    return kept;
+  }
+
   std::vector<NodeId> Exact() const {
     const auto in_host = [&](std::optional<HostId> of, const std::string& named) {
-      std::vector<NodeId> nodes;
-      const auto found = index.first_in_host_.find(Key(of, named));
-      for (int32_t n = found == index.first_in_host_.end() ? -1 : found->second; n >= 0;
-           n = index.next_in_host_[n])
-        if (!kind || index.spec_.nodes[n].kind == *kind) nodes.push_back(NodeId(n));
-      return nodes;
+      const auto found = index.in_host_.find(Key(of, named));
+      return found == index.in_host_.end() ? std::vector<NodeId>() : OfKind(found->second);
     };
     // Among several nodes, the GPU wins where no kind is written, then the one without a host.
     const auto pick = [&](std::vector<NodeId> nodes) {
@@ -219,16 +226,10 @@ struct NodeIndex::Item {
       const size_t dot = prefix.size() < 2 ? std::string::npos : prefix.rfind('.', prefix.size() - 2);
       prefix.resize(dot == std::string::npos ? 0 : dot + 1);
     }
-    const auto found = index.first_of_id_.find(own);
-    std::vector<NodeId> inside, anywhere;
-    const int32_t last = scope.last.value_or(static_cast<int32_t>(index.next_of_id_.size()));
-    for (int32_t n = found == index.first_of_id_.end() ? -1 : found->second; n >= 0;
-         n = index.next_of_id_[n]) {
-      if (kind && index.spec_.nodes[n].kind != *kind) continue;
-      anywhere.push_back(NodeId(n));
-      if (n >= scope.first && n < last) inside.push_back(NodeId(n));
-    }
-    return pick(inside.empty() ? std::move(anywhere) : std::move(inside));
+    const auto found = index.of_id_.find(own);
+    if (found == index.of_id_.end()) return {};
+    std::vector<NodeId> inside = OfKind(InCopy(found->second));
+    return pick(inside.empty() ? OfKind(found->second) : std::move(inside));
   }
 
   Status NotFound() const {
@@ -244,11 +245,11 @@ struct NodeIndex::Item {
       if (const std::string_view known = index.spec_.nodes[n.index()].id; listed.insert(known).second)
         ids.push_back(known);
     if (ids.empty())
-      return InvalidInput(id == "*"
-                              ? fmt::format("no {}{}", name, where)
-                              : fmt::format("no {} {}{}; there is no {} at all", name, id, where, name));
-    return InvalidInput(fmt::format("no {} {}{}; {} are {}{}", name, id, where, plural, IdRuns(ids),
-                                    Number(id) ? "" : DidYouMean(id, ids)));
+      return InvalidInput(
+          id == "*" ? fmt::format("no {}{}", name, where)
+                    : fmt::format("no {} {}{}; there is no {} at all", name, Shortened(id), where, name));
+    return InvalidInput(fmt::format("no {} {}{}; {} are {}{}", name, Shortened(id), where, plural,
+                                    IdRuns(ids), Number(id) ? "" : DidYouMean(id, ids)));
   }
 };
 
@@ -258,6 +259,9 @@ StatusOr<std::vector<NodeId>> NodeIndex::Resolve(std::string_view reference,
   for (const std::string& item : Split(reference, ',')) {
     Item one{*this, scope, Trim(item)};
     XCCL_RETURN_IF_ERROR(one.Resolve(found));
+    if (found.size() > kMostReferenced)
+      return InvalidInput(
+          fmt::format("'{}' names more than {} nodes", Shortened(reference), kMostReferenced));
   }
   return found;
 }
@@ -265,14 +269,14 @@ StatusOr<std::vector<NodeId>> NodeIndex::Resolve(std::string_view reference,
 std::string NodeIndex::Reference(NodeId n) const {
   const Node& node = spec_.nodes[n.index()];
   const std::string_view kind = NodeKindName(node.kind);
-  const auto with_id = first_of_id_.find(node.id);
-  XCCL_CHECK(with_id != first_of_id_.end());
-  const int32_t first = with_id->second;
+  const auto with_id = of_id_.find(node.id);
+  XCCL_CHECK(with_id != of_id_.end());
+  const std::vector<NodeId>& same = with_id->second;
   int of_kind = 0;
-  for (int32_t same = first; same >= 0 && of_kind < 2; same = next_of_id_[same])
-    of_kind += spec_.nodes[same].kind == node.kind;
+  for (size_t i = 0; i < same.size() && of_kind < 2; ++i)
+    of_kind += spec_.nodes[same[i].index()].kind == node.kind;
   const bool plain = SplitKind(node.id).first == std::nullopt;
-  if (next_of_id_[first] < 0 && plain) return node.id;
+  if (same.size() == 1 && plain) return node.id;
   if (of_kind < 2 || !node.host) return fmt::format("{}:{}", kind, node.id);
   return fmt::format("{}/{}:{}", spec_.hosts[node.host->index()].name, kind, node.id);
 }

@@ -2,7 +2,9 @@
 // `gpu:0..3`, and lists of these with commas. docs/topologies.md has the rules of look-up.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,8 +33,8 @@ class NodeIndex {
   std::optional<NodeId> Update();
 
   // The nodes that a reference names, at least one, in the order of the list and of the document. Errors,
-  // without a place: "no node 9; nodes are 0..8". Cost: one look-up per item, or a pass over the scope for
-  // a wildcard.
+  // without a place: "no node 9; nodes are 0..8". Cost: one look-up per item, or a pass over the scope's
+  // nodes of the kind for a wildcard.
   StatusOr<std::vector<NodeId>> Resolve(std::string_view reference, const ReferenceScope& scope = {}) const;
   std::optional<HostId> FindHost(std::string_view name) const;
   // The shortest reference that means only this node when used at the top.
@@ -44,15 +46,14 @@ class NodeIndex {
   static std::string Key(std::optional<HostId> host, std::string_view id);
 
   const TopologySpec& spec_;
-  size_t hosts_taken_ = 0;
+  size_t hosts_taken_ = 0, nodes_taken_ = 0;
   std::unordered_map<std::string, int32_t> host_named_;
-  // Key(host, id) -> first such node; next_in_host_ links the others.
-  std::unordered_map<std::string, int32_t> first_in_host_;
-  // id -> first such node; next_of_id_ links the others.
-  std::unordered_map<std::string, int32_t> first_of_id_;
-  std::vector<int32_t> next_in_host_, next_of_id_;  // -1: none
-  std::vector<std::vector<NodeId>> of_host_;
-  std::vector<int64_t> gpus_of_host_;
+  using ByKind = std::array<std::vector<NodeId>, std::size(kNodeKinds)>;
+  // All lists of nodes ascend.
+  std::unordered_map<std::string, std::vector<NodeId>> in_host_;  // by Key(host, id); one of a kind
+  std::unordered_map<std::string, std::vector<NodeId>> of_id_;
+  ByKind of_kind_;
+  std::vector<ByKind> of_host_;
   int64_t gpus_without_host_ = 0;
 };
 

@@ -8,8 +8,14 @@
 #include <set>
 #include <tuple>
 
+#include "base/strings.h"
+#include "base/units.h"
+
 namespace xccl {
 namespace {
+
+// Sums of bandwidths over any set of links stay below the limit of flows (base/graph/min_cut.h).
+constexpr int64_t kMaxTotalBytesPerS = 2000 * kMaxBandwidthBytesPerS;
 
 Grouped<LinkId> LinksByEnd(const TopologySpec& spec, NodeId Link::*end) {
   return GroupItems<LinkId>(spec.nodes.size(), [&](auto add) {
@@ -20,6 +26,7 @@ Grouped<LinkId> LinksByEnd(const TopologySpec& spec, NodeId Link::*end) {
 
 Status CheckLinks(const Topology& topology) {
   const int32_t nodes = topology.num_nodes();
+  int64_t total = 0;
   for (int32_t l = 0; l < topology.num_links(); ++l) {
     const Link& link = topology.link(LinkId(l));
     const auto bad = [&](std::string_view why) {
@@ -31,7 +38,17 @@ Status CheckLinks(const Topology& topology) {
     if (link.from == link.to) return bad(fmt::format("joins {} to itself", topology.NodeName(link.from)));
     if (link.bandwidth_bytes_per_s <= 0)
       return bad(fmt::format("bandwidth {} B/s; expected more than zero", link.bandwidth_bytes_per_s));
+    if (link.bandwidth_bytes_per_s > kMaxBandwidthBytesPerS)
+      return bad(fmt::format("bandwidth {}; expected at most {}", FormatBandwidth(link.bandwidth_bytes_per_s),
+                             FormatBandwidth(kMaxBandwidthBytesPerS)));
     if (link.latency_ps < 0 || link.overhead_ps < 0) return bad("a latency or overhead below zero");
+    if (const int64_t longer = std::max(link.latency_ps, link.overhead_ps); longer > kMaxLatencyPs)
+      return bad(fmt::format("{} of latency or overhead; expected at most {}", FormatDuration(longer),
+                             FormatDuration(kMaxLatencyPs)));
+    total += link.bandwidth_bytes_per_s;
+    if (total > kMaxTotalBytesPerS)
+      return InvalidInput(fmt::format("{}: links 0..{} have more than {} together; expected less in all",
+                                      topology.name(), l, FormatBandwidth(kMaxTotalBytesPerS)));
   }
   return OkStatus();
 }
@@ -76,6 +93,9 @@ std::string_view NodeKindName(NodeKind kind) {
 
 Status CheckNodeName(std::string_view name) {
   if (name.empty()) return InvalidInput("id '': expected a name");
+  if (const size_t at = ValidUtf8Length(name); at < name.size())
+    return InvalidInput(fmt::format("id '{}': byte {:#04x}; expected UTF-8 text", ReplaceBadUtf8(name),
+                                    static_cast<unsigned char>(name[at])));
   const bool bad =
       name.find("..") != std::string_view::npos || std::any_of(name.begin(), name.end(), [](char c) {
         return static_cast<unsigned char>(c) <= ' ' ||
@@ -91,6 +111,8 @@ StatusOr<Topology> Topology::Create(TopologySpec spec) {
   Topology topology;
   topology.spec_ = std::move(spec);
   TopologySpec& own = topology.spec_;
+  own.name = ReplaceBadUtf8(own.name);
+  own.source = ReplaceBadUtf8(own.source);
   for (size_t n = 0; n < own.nodes.size(); ++n) {
     Node& node = own.nodes[n];
     if (node.kind == NodeKind::kGpu && !node.host) {

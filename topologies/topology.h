@@ -64,17 +64,20 @@ struct TopologySpec {
 };
 
 // Checks the name of a host or the id of a node. It must not be empty or contain '/', ',', '*', '<', '>',
-// '"', "..", blanks or control characters, which mean something in references. Errors: "id 'a/b': ...".
+// '"', "..", blanks or control characters, which mean something in references. It is UTF-8. Errors: "id
+// 'a/b': ...".
 Status CheckNodeName(std::string_view name);
 
 // Invariants: 1. there is at least one GPU; 2. ranks are the GPUs in node order; 3. every GPU has a host;
-// 4. links join different existing nodes and have bandwidth > 0, latency and overhead >= 0; 5. ids are
-// unique in (host, kind), host names are unique, and all pass CheckNodeName. Immutable, safe to share
-// between threads.
+// 4. links join different existing nodes and have bandwidth > 0, latency and overhead >= 0, within the limits
+// of base/units.h; all bandwidths together are at most 2000000000GB/s; 5. ids are unique in (host, kind),
+// host names are unique, and all pass CheckNodeName; 6. all text is UTF-8. Immutable, safe to share between
+// threads.
 class Topology {
  public:
   // Errors: kInvalidInput naming the node or link that breaks an invariant. GPUs without a host get the
-  // implicit host.
+  // implicit host. Bytes of the name and the source that are not UTF-8, as those of a file's name, become
+  // U+FFFD.
   static StatusOr<Topology> Create(TopologySpec spec);
 
   const TopologySpec& spec() const { return spec_; }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/units.h"
+
 namespace xccl {
 namespace {
 
@@ -60,6 +62,17 @@ TEST(Topology, Rejects) {
       {[](TopologySpec& s) { s.links[1].to = NodeId(1); }, "t: link 1: joins switch s to itself"},
       {[](TopologySpec& s) { s.links[0].bandwidth_bytes_per_s = 0; },
        "t: link 0: bandwidth 0 B/s; expected more than zero"},
+      {[](TopologySpec& s) { s.links[0].bandwidth_bytes_per_s = kMaxBandwidthBytesPerS + 1; },
+       "t: link 0: bandwidth 1000000000000001B/s; expected at most 1000000GB/s"},
+      {[](TopologySpec& s) {
+         s.links[0].bandwidth_bytes_per_s = kMaxBandwidthBytesPerS;
+         s.links.assign(2001, s.links[0]);
+       },
+       "t: links 0..2000 have more than 2000000000GB/s together; expected less in all"},
+      {[](TopologySpec& s) { s.links[0].latency_ps = kMaxLatencyPs + 1; },
+       "t: link 0: 1000000000001ps of latency or overhead; expected at most 1000ms"},
+      {[](TopologySpec& s) { s.nodes[1].id = "s\xE9"; },
+       "t: switch id 's\xEF\xBF\xBD': byte 0xe9; expected UTF-8 text"},
       {[](TopologySpec& s) { s.links[0].latency_ps = -1; }, "t: link 0: a latency or overhead below zero"},
       {[](TopologySpec& s) { s.links[0].overhead_ps = -1; }, "t: link 0: a latency or overhead below zero"},
   };
@@ -68,6 +81,17 @@ TEST(Topology, Rejects) {
     c.spoil(spec);
     EXPECT_EQ(Topology::Create(std::move(spec)).status().message(), c.message);
   }
+}
+
+// A file whose name is not UTF-8 may name its topology.
+TEST(Topology, NameAndSourceAreMadeUtf8) {
+  TopologySpec spec = Pair();
+  spec.name = "n\xE9";
+  spec.source = "n\xE9.xml";
+  const StatusOr<Topology> topology = Topology::Create(std::move(spec));
+  ASSERT_TRUE(topology.ok()) << topology.status().message();
+  EXPECT_EQ(topology->name(), "n\xEF\xBF\xBD");
+  EXPECT_EQ(topology->spec().source, "n\xEF\xBF\xBD.xml");
 }
 
 }  // namespace

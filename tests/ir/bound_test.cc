@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "base/testing/shared_data.h"
+#include "base/units.h"
 #include "ir/simulate/simulate.h"
 #include "ir/sizes.h"
 #include "ir/testing/graphs.h"
@@ -82,14 +83,18 @@ TEST(LowerBound, RefusesTimesThatDoNotFit) {
   EXPECT_EQ(refusal("ring:8@bandwidth=1B/s", int64_t{4} << 30),
             "ring:8@bandwidth=1B/s: allgather of 4GiB takes 21748.2 days at least; times of up to 1 day are "
             "supported");
-  EXPECT_EQ(
-      refusal("ring:8@latency=90000s", 1024),
-      "ring:8@latency=90000s: allgather of 1KiB takes 4.2 days at least; times of up to 1 day are supported");
+}
+
+// The longest latency that a link may have adds up along the longest path.
+TEST(LatencyBound, LongestLatencies) {
+  const auto latency_ps = [](const char* name, CollectiveKind kind) {
+    const Topology topology = LoadTopology(name).value();
+    return BoundOf(topology, MakeCollective(kind, topology.num_ranks()), 1024).latency_ps;
+  };
+  EXPECT_EQ(latency_ps("mesh:100@latency=1s", CollectiveKind::kAllgather), 99 * kMaxLatencyPs);
   // A link of a large machine costs its whole latency.
-  EXPECT_EQ(
-      refusal("full-mesh:64@latency=120000s", 1024),
-      "full-mesh:64@latency=120000s: allgather of 1KiB takes 1.4 days at least; times of up to 1 day are "
-      "supported");
+  EXPECT_EQ(latency_ps("full-mesh:64@latency=1s", CollectiveKind::kAllgather), kMaxLatencyPs);
+  EXPECT_EQ(latency_ps("nvswitch:4@latency=1s,overhead=1s", CollectiveKind::kAllgather), 3 * kMaxLatencyPs);
 }
 
 struct Known {

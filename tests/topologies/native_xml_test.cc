@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "base/testing/shared_data.h"
+#include "base/units.h"
 #include "topologies/library/library.h"
 #include "topologies/load/load.h"
 
@@ -372,9 +373,9 @@ TopologySpec RandomSpec(Random& random) {
     Link link;
     link.from = NodeId(static_cast<int64_t>(random.Below(nodes)));
     link.to = NodeId(static_cast<int64_t>((link.from.value + 1 + random.Below(nodes - 1)) % nodes));
-    link.bandwidth_bytes_per_s = static_cast<int64_t>(1 + (random.Next() >> (1 + random.Below(60))));
-    link.latency_ps = static_cast<int64_t>(random.Next() >> (2 + random.Below(62)));
-    if (random.Below(3) == 0) link.overhead_ps = static_cast<int64_t>(random.Below(1'000'000'000'000));
+    link.bandwidth_bytes_per_s = static_cast<int64_t>(1 + (random.Next() >> (15 + random.Below(46))));
+    link.latency_ps = static_cast<int64_t>(random.Next() >> (25 + random.Below(39)));
+    if (random.Below(3) == 0) link.overhead_ps = static_cast<int64_t>(random.Below(kMaxLatencyPs));
     for (uint64_t copy = 0; copy < 1 + random.Below(3); ++copy) {
       spec.links.push_back(link);
       if (random.Below(2) == 0) std::swap(link.from, link.to);

@@ -72,8 +72,8 @@ int64_t AttributeReader::Bandwidth(std::string_view name, int64_t otherwise) {
   return Parsed(name, otherwise, NotNegative<ParseBandwidth>);
 }
 
-int64_t AttributeReader::Duration(std::string_view name, int64_t otherwise) {
-  return Parsed(name, otherwise, NotNegative<ParseDuration>);
+int64_t AttributeReader::Latency(std::string_view name, int64_t otherwise) {
+  return Parsed(name, otherwise, NotNegative<ParseLatency>);
 }
 
 bool AttributeReader::Bool(std::string_view name, bool otherwise) {

@@ -31,7 +31,7 @@ class AttributeReader {
 
   int64_t Integer(std::string_view name, int64_t low, int64_t high, int64_t otherwise);
   int64_t Bandwidth(std::string_view name, int64_t otherwise);
-  int64_t Duration(std::string_view name, int64_t otherwise);
+  int64_t Latency(std::string_view name, int64_t otherwise);
   bool Bool(std::string_view name, bool otherwise);
 
   // Keeps the first error: "ELEMENT: text".

@@ -148,8 +148,8 @@ Family ReadFamily(AttributeReader& reader) {
     ReadDims(reader, family);
     family.links.resize(family.dims.size());
     ReadPerDimension(reader, "bandwidth", ParseBandwidth, &LinkNumbers::bandwidth_bytes_per_s, family);
-    ReadPerDimension(reader, "latency", ParseDuration, &LinkNumbers::latency_ps, family);
-    ReadPerDimension(reader, "overhead", ParseDuration, &LinkNumbers::overhead_ps, family);
+    ReadPerDimension(reader, "latency", ParseLatency, &LinkNumbers::latency_ps, family);
+    ReadPerDimension(reader, "overhead", ParseLatency, &LinkNumbers::overhead_ps, family);
   } else {
     ReadNetworkFamily(reader, family);
   }

@@ -100,8 +100,7 @@ void AddCable(NodeId a, NodeId b, const LinkNumbers& numbers, TopologySpec& spec
 
 LinkNumbers ReadNumbers(AttributeReader& reader, const LinkNumbers& otherwise) {
   return {reader.Bandwidth("bandwidth", otherwise.bandwidth_bytes_per_s),
-          reader.Duration("latency", otherwise.latency_ps),
-          reader.Duration("overhead", otherwise.overhead_ps)};
+          reader.Latency("latency", otherwise.latency_ps), reader.Latency("overhead", otherwise.overhead_ps)};
 }
 
 Network ReadNetwork(NetworkKind kind, AttributeReader& reader) {
@@ -111,7 +110,7 @@ Network ReadNetwork(NetworkKind kind, AttributeReader& reader) {
   network.access = ReadNumbers(reader);
   network.uplink = network.access;
   if (kind != NetworkKind::kSwitch)
-    network.uplink.latency_ps = reader.Duration("uplink-latency", network.access.latency_ps);
+    network.uplink.latency_ps = reader.Latency("uplink-latency", network.access.latency_ps);
   network.global = network.uplink;
   network.multicast = reader.Bool("multicast", false);
   network.reduce = reader.Bool("reduce", false);
@@ -135,7 +134,7 @@ Network ReadNetwork(NetworkKind kind, AttributeReader& reader) {
       network.routers = reader.RequiredInteger("routers", 1, kMost);
       network.global.bandwidth_bytes_per_s =
           reader.Bandwidth("global-bandwidth", network.access.bandwidth_bytes_per_s);
-      network.global.latency_ps = reader.Duration("global-latency", network.uplink.latency_ps);
+      network.global.latency_ps = reader.Latency("global-latency", network.uplink.latency_ps);
       return network;
   }
   network.uplink.bandwidth_bytes_per_s =

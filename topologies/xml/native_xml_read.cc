@@ -31,17 +31,6 @@ std::optional<NodeKind> KindOf(std::string_view element) {
   return std::nullopt;
 }
 
-// The offset of the first byte that is not UTF-8 text, or the text's size.
-size_t FirstBadByte(std::string_view text) {
-  size_t at = 0;
-  while (at < text.size() && text[at] != '\0') {
-    const size_t length = Utf8Length(text.substr(at));
-    if (length == 0) break;
-    at += length;
-  }
-  return at;
-}
-
 std::string BaseName(std::string_view file) {
   if (const size_t slash = file.rfind('/'); slash != std::string_view::npos) file.remove_prefix(slash + 1);
   if (file.ends_with(".xml")) file.remove_suffix(4);
@@ -58,9 +47,6 @@ std::vector<Attribute> AttributesOf(pugi::xml_node element) {
 }
 
 StatusOr<Topology> Reader::Read() {
-  if (const size_t bad = FirstBadByte(text_); bad < text_.size())
-    return AtOffset(bad,
-                    fmt::format("byte {:#04x}; expected UTF-8 text", static_cast<unsigned char>(text_[bad])));
   pugi::xml_document document;
   XCCL_RETURN_IF_ERROR(ParseXml(text_, file_, "topology", document));
   const pugi::xml_node root = document.document_element();
@@ -221,13 +207,13 @@ Status Reader::ResolveLink(const PendingLink& pending, std::vector<Link>& links)
   const std::string_view from_text = reader.RequiredText("from"), to_text = reader.RequiredText("to");
   LinkNumbers numbers;
   numbers.bandwidth_bytes_per_s = reader.RequiredBandwidth("bandwidth");
-  numbers.latency_ps = reader.Duration("latency", 0);
-  numbers.overhead_ps = reader.Duration("overhead", 0);
+  numbers.latency_ps = reader.Latency("latency", 0);
+  numbers.overhead_ps = reader.Latency("overhead", 0);
   const bool duplex = reader.Bool("duplex", true), pairwise = reader.Bool("pairwise", false);
   const int64_t count = reader.Integer("count", 1, kMaxLinks, 1);
   XCCL_RETURN_IF_ERROR(Finish(pending.element, reader));
   const auto bad = [&](std::string_view why) {
-    return At(pending.element, fmt::format("link {}->{}: {}", from_text, to_text, why));
+    return At(pending.element, fmt::format("link {}->{}: {}", Shortened(from_text), Shortened(to_text), why));
   };
   const ReferenceScope& scope = scopes_[pending.scope].references;
   const StatusOr<std::vector<NodeId>> from = index_.Resolve(from_text, scope);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/diagnostics.h"
+#include "base/xml_text.h"
 
 namespace xccl {
 namespace {
@@ -38,6 +39,7 @@ std::string DescribeParseError(const pugi::xml_parse_result& parsed, std::string
 
 Status ParseXml(std::string_view text, std::string_view file, std::string_view root,
                 pugi::xml_document& document) {
+  XCCL_RETURN_IF_ERROR(CheckXmlText(text, file));
   const auto at = [&](size_t offset, std::string_view message) {
     return InvalidAt(LocationOfOffset(file, text, std::min(offset, text.size())), message);
   };
