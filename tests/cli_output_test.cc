@@ -1,0 +1,215 @@
+// What xccl-synth prints and writes: keys, texts, files, and what pages show.
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "synth/engines.h"
+#include "tests/testing/cli.h"
+
+namespace xccl {
+namespace {
+
+TEST_F(Cli, UnwritableOutputsLeaveNothingBehind) {
+  std::filesystem::create_directory(folder_ + "/folder");
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"none/a.json", "none/a.json: cannot write: No such file or directory"},
+      {"folder", "folder: cannot write: Is a directory"},
+      {"/proc/a.json", "/proc/a.json: cannot write: No such file or directory"},
+      {"/dev/full", "/dev/full: cannot write: No space left on device"},
+  };
+  for (const auto& [path, err] : cases) {
+    ExpectWrong({{path}, 1, err}, Run({"plan", "torus:2x2", "-c", "allgather", "-o", path}));
+    ExpectWrong({{path}, 1, err},
+                Run({"compare", "torus:2x2", "-c", "allgather", "--sizes", "1KiB", "--html", path}));
+  }
+  // The error comes before anything is read or searched.
+  ExpectWrong({{"early"}, 1, "none/a: cannot write: No such file or directory"},
+              Run({"plan", "no-such-machine", "-c", "allgather", "-o", "none/a"}));
+  ExpectWrong({{"early"}, 1, "none/a: cannot write: No such file or directory"},
+              Run({"compare", "no-such-machine", "-c", "allgather", "--sizes", "1KiB", "--html", "none/a"}));
+  EXPECT_EQ(Files(), Words{"folder"});
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/folder"));
+}
+
+TEST_F(Cli, ALostOutputIsAnError) {
+  RingPlan();
+  for (const char* arguments :
+       {"topo --list", "topo dgx1 --format xml", "bound torus:2x2 -c allgather", "verify a.json",
+        "plan torus:2x2 -c allgather -e ring -s 64KiB --json", "simulate a.json", "emit a.json --to host",
+        "compare torus:2x2 -c allgather --sizes 1KiB --engines ring", "run a.json --iters 1"})
+    ExpectWrong({{arguments}, 1, "standard output: cannot write: No space left on device"},
+                Shell(std::string("$X ") + arguments + " >/dev/full"));
+}
+
+TEST_F(Cli, JsonKeys) {
+  Words plan = {"engine",         "ranks",           "chunks_per_rank",
+                "steps",          "rounds",          "transfers",
+                "messages",       "synthesis_s",     "size_bytes",
+                "time_us",        "time_program_us", "algbw_gb_per_s",
+                "busbw_gb_per_s", "latency_us",      "bandwidth_us",
+                "bound_us",       "bound_kind",      "ratio",
+                "exact",          "bitwise_same",    "depth",
+                "relays",         "threadblocks",    "channels",
+                "scratch_bytes",  "warnings",        "file"};
+  const Words timed = {"engine",         "size_bytes", "time_us", "algbw_gb_per_s",
+                       "busbw_gb_per_s", "bound_us",   "ratio"};
+  for (const Words& extra : {Words{}, Words{"-o", "a.json"}}) {
+    Words arguments = {"plan", "torus:2x2", "-c", "allreduce", "-s", "64KiB", "--json"};
+    arguments.insert(arguments.end(), extra.begin(), extra.end());
+    EXPECT_EQ(Keys(Json::parse(Out(arguments))), plan);
+  }
+  EXPECT_EQ(Keys(Json::parse(Out({"bound", "torus:2x2", "-c", "allreduce", "--json"}))),
+            (Words{"latency_us", "bandwidth_us", "bound_us", "bound_kind", "algbw_gb_per_s", "warnings"}));
+  EXPECT_EQ(Json::parse(Out({"topo", "torus:2x2", "--json"})),
+            Json::parse(R"({"name":"torus:2x2","ranks":4,"hosts":1,"nodes":4,"links":8,"warnings":[]})"));
+  EXPECT_EQ(Json::parse(Out({"verify", "a.json", "--json"})), Json::parse(R"({"ok":true,"violations":[]})"));
+  for (const char* level : {"schedule", "program"}) {
+    const Json rows =
+        Json::parse(Out({"simulate", "a.json", "--sizes", "1KiB,1MiB", "--level", level, "--json"}));
+    ASSERT_EQ(rows.size(), 2u);
+    for (const Json& row : rows) {
+      EXPECT_EQ(Keys(row), timed);
+      EXPECT_GE(row["ratio"], 1.0);
+    }
+  }
+  const Json ranked = Json::parse(Out({"compare", "torus:2x2", "-c", "allreduce", "--sizes", "1KiB,1MiB",
+                                       "--engines", "ring,greedy,auto", "--json"}));
+  ASSERT_EQ(ranked.size(), 6u);
+  for (const Json& row : ranked) EXPECT_EQ(Keys(row), timed);
+  for (const bool processes : {false, true}) {
+    Words arguments = {"run", "a.json", "--sizes", "1KiB,64KiB", "--iters", "2", "--json"};
+    if (processes) arguments.push_back("--processes");
+    const Json rows = Json::parse(Out(arguments));
+    ASSERT_EQ(rows.size(), 4u);
+    for (const Json& row : rows) {
+      EXPECT_EQ(Keys(row), (Words{"size_bytes", "in_place", "time_us", "algbw_gb_per_s", "busbw_gb_per_s",
+                                  "predicted_us", "wrong"}));
+      EXPECT_EQ(row["wrong"], 0);
+    }
+  }
+}
+
+TEST_F(Cli, Texts) {
+  EXPECT_EQ(Out({"bound", "dgx1", "-c", "allgather", "-s", "1GiB"}).substr(0, 57),
+            "allgather on dgx1: 8 ranks, 1GiB, pipelined model\n  bound");
+  const std::string xml = Out({"topo", "torus:2x2", "--format", "xml"});
+  Write("again.xml", xml);
+  EXPECT_EQ(Out({"topo", "again.xml", "--format", "xml"}), xml);
+  EXPECT_EQ(Out({"topo", "torus:2x2", "--format", "dot"}).substr(0, 20), "digraph \"torus:2x2\" ");
+  EXPECT_EQ(Out({"topo", "torus:2x2"}).substr(0, 29), "torus:2x2: 4 ranks on 1 host\n");
+  RingPlan();
+  EXPECT_EQ(Out({"verify", "a.json"}),
+            "a.json: ok: allgather on torus:2x2, 24 transfers, schedule and program proved\n");
+  EXPECT_EQ(Json::parse(Read("a.json"))["topology"], xml);
+  EXPECT_EQ(Out({"simulate", "a.json", "--sizes", "1MiB"}).substr(0, 51),
+            "allgather on torus:2x2 by ring, schedule simulated\n");
+  const std::string table = Out({"run", "a.json", "--iters", "1"});
+  EXPECT_NE(table.find("# Out of bounds values : 0 OK"), std::string::npos) << table;
+  const Words compare = {"compare", "torus:2x2", "-c", "allgather", "--sizes", "1MiB", "--engines", "ring"};
+  EXPECT_EQ(Out(compare).substr(0, 50), "allgather on torus:2x2: 4 ranks, pipelined model\ns");
+  Words csv = compare;
+  csv.push_back("--csv");
+  EXPECT_EQ(Out(csv).substr(0, 83),
+            "engine,size_bytes,time_us,algbw_gb_per_s,busbw_gb_per_s,bound_us,ratio\nring,1048576");
+  Words html = compare;
+  html.insert(html.end(), {"--html", "page.html"});
+  Out(html);
+  const std::string page = Read("page.html");
+  EXPECT_EQ(page.substr(0, 15), "<!doctype html>");
+  EXPECT_EQ(page.find("src="), page.npos) << "the page must not need other files";
+  EXPECT_EQ(Files(), (Words{"a.json", "again.xml", "page.html"}));
+  for (const char* command : {"topo", "bound", "plan", "verify", "simulate", "compare", "run"})
+    EXPECT_NE(Out({command, "--help"}).find("\nExample"), std::string::npos) << command;
+  const std::string plan = Out({"plan", "--help"});
+  for (const Engine& engine : AllEngines())
+    EXPECT_NE(plan.find(fmt::format(" {}", engine.name)), std::string::npos) << engine.name;
+}
+
+// "xccl-synth plan dgx1 --size 1MiB" and "`plan --from FILE`" name flags that the command has.
+TEST_F(Cli, FlagsOnPagesExist) {
+  const std::regex line(
+      "(?:xccl-synth |`)(topo|bound|plan|verify|simulate|compare|emit|run|tune)( [^`\n#]*)");
+  const std::regex flag("--[a-z-]+");
+  std::map<std::string, std::string> helps;
+  int flags = 0;
+  for (const char* page : {"README.md", "docs/cuda.md", "docs/ir.md", "docs/kernels.md", "docs/synthesis.md",
+                           "docs/topologies.md", "docs/training.md"}) {
+    const std::string text = WholeFile(page);
+    ASSERT_NE(text, "") << page;
+    for (std::sregex_iterator found(text.begin(), text.end(), line), end; found != end; ++found) {
+      const std::string command = (*found)[1], rest = (*found)[2];
+      if (!helps.contains(command)) helps[command] = Out({command, "--help"});
+      for (std::sregex_iterator each(rest.begin(), rest.end(), flag); each != end; ++each, ++flags)
+        EXPECT_TRUE(std::regex_search(helps[command], std::regex(each->str() + "(?![a-z-])")))
+            << page << ": " << command << rest << ": " << each->str();
+    }
+  }
+  EXPECT_GT(flags, 50);
+}
+
+TEST_F(Cli, ExampleFilesWork) {
+  const std::string examples = std::filesystem::current_path().string() + "/examples/";
+  EXPECT_EQ(Out({"topo", examples + "my_machine.xml"}).substr(0, 31), "my-machine: 8 ranks on 2 hosts\n");
+  Out({"plan", "ring:4", "--collective-file", examples + "halo_exchange.json", "-o", "a.json"});
+  Out({"plan", "dgx1", "--groups", examples + "groups.json", "-e", "ring"});
+  EXPECT_EQ(Run({"run", "a.json", "--sizes", "64KiB", "--iters", "1"}).code, 0);
+  EXPECT_NE(WholeFile("docs/training.md").find(WholeFile("examples/groups.json")), std::string::npos);
+}
+
+// A dump of two GPUs whose reader warns of one element.
+constexpr const char* kOddDump = R"(<system version="1"><cpu numaid="0" arch="arm64">
+<odd/>
+<pci busid="0000:01:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16">
+<gpu dev="0" sm="80" rank="0" gdr="1"><nvlink target="0000:02:00.0" count="4" tclass="0x030200"/></gpu></pci>
+<pci busid="0000:02:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16">
+<gpu dev="1" sm="80" rank="1" gdr="1"><nvlink target="0000:01:00.0" count="4" tclass="0x030200"/></gpu></pci>
+</cpu></system>
+)";
+
+TEST_F(Cli, WarningsOfAReaderReachEveryCommandWithATopology) {
+  Write("odd.xml", kOddDump);
+  Write("groups.json",
+        R"({"name":"all","groups":[{"name":"all","collective":"allreduce","ranks":[0,1],"size":"1KiB"}]})");
+  const std::string warning = "odd.xml:2:1: unknown element <odd> left out";
+  for (const Words& arguments : std::vector<Words>{
+           {"topo", "odd.xml"},
+           {"topo", "odd.xml", "--format", "xml"},
+           {"bound", "odd.xml", "-c", "allreduce"},
+           {"plan", "odd.xml", "-c", "allreduce"},
+           {"plan", "odd.xml", "-c", "allgather", "-e", "smt", "--pareto", "--json"},
+           {"plan", "odd.xml", "--groups", "groups.json"},
+           {"plan", "odd.xml", "--for", "tp", "--llm", "llama-3-8b", "--tp", "2", "--json"},
+           {"compare", "odd.xml", "-c", "allreduce", "--sizes", "1KiB", "--engines", "ring"},
+           {"compare", "odd.xml", "-c", "allreduce", "--sizes", "1KiB", "--engines", "ring", "--json"},
+           {"tune", "odd.xml", "--collectives", "allreduce", "--sizes", "1KiB", "--iters", "1", "-o",
+            "book"}}) {
+    const Said said = Run(arguments);
+    EXPECT_EQ(said.code, 0) << arguments[0] << ": " << said.err;
+    EXPECT_EQ(said.err, "warning: " + warning + "\n") << arguments[0];
+    EXPECT_EQ(said.out.find(warning), std::string::npos) << arguments[0];
+  }
+  for (const Words& arguments : std::vector<Words>{{"topo", "odd.xml", "--json"},
+                                                   {"bound", "odd.xml", "-c", "allreduce", "--json"},
+                                                   {"plan", "odd.xml", "-c", "allreduce", "--json"},
+                                                   {"plan", "odd.xml", "--groups", "groups.json", "--json"}})
+    EXPECT_EQ(Json::parse(Out(arguments))["warnings"], Json(Words{warning})) << arguments[0];
+}
+
+TEST_F(Cli, ManyWarningsAreCut) {
+  std::string text = kOddDump;
+  for (int i = 0; i < 24; ++i) text.insert(text.find("<odd/>"), fmt::format("<odd{}/>\n", i));
+  Write("odd.xml", text);
+  const std::string err = Run({"topo", "odd.xml"}).err;
+  EXPECT_EQ(std::ranges::count(err, '\n'), 21) << err;
+  EXPECT_NE(err.find("warning: and 5 more; hint: xccl-synth topo --json lists all\n"), std::string::npos)
+      << err;
+}
+
+}  // namespace
+}  // namespace xccl

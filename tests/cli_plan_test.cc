@@ -1,0 +1,190 @@
+// xccl-synth plan from outside: from plans, for groups, for a training step, with proofs.
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/testing/cli.h"
+
+namespace xccl {
+namespace {
+
+TEST_F(Cli, PlanStartsFromAPlanOfTheSameMachineAndCollective) {
+  RingPlan("a.json");
+  const auto plan = [&](const std::string& machine, const std::string& collective) {
+    return Run({"plan", machine, "-c", collective, "-s", "64KiB", "--from", "a.json", "--json"});
+  };
+  const Json from =
+      Json::parse(Out({"plan", "torus:2x2", "-c", "allgather", "-s", "64KiB", "--from", "a.json", "--json"}));
+  const Json ring =
+      Json::parse(Out({"plan", "torus:2x2", "-c", "allgather", "-s", "64KiB", "-e", "ring", "--json"}));
+  EXPECT_EQ(from["engine"], "greedy");
+  EXPECT_EQ(from["chunks_per_rank"], ring["chunks_per_rank"]);
+  EXPECT_LE(from["time_us"], ring["time_us"]);
+  EXPECT_EQ(plan("torus:2x2", "reduce_scatter").err,
+            "xccl-synth: a.json: a plan for allgather; expected reduce_scatter\n");
+}
+
+TEST_F(Cli, PlansForAMachineAsItWasAreRepaired) {
+  RingPlan("a.json");
+  const Words damaged = {"plan", "torus:2x2", "-c", "allgather", "-s", "64KiB", "--without-link", "0<->1"};
+  const auto with = [&](const Words& more) {
+    Words words = damaged;
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const Json repaired = Json::parse(Out(with({"--from", "a.json", "--json"})));
+  EXPECT_EQ(repaired["engine"], "replan");
+  EXPECT_EQ(repaired["ranks"], 4);
+  EXPECT_NE(Out(with({"--from", "a.json"})).find("edges joined anew"), std::string::npos);
+  Out(with({"--from", "a.json", "-o", "b.json"}));
+  EXPECT_NE(Out({"verify", "b.json"}).find("b.json"), std::string::npos);
+  // Ranks that exchange partial sums form no trees, so the plan is made from scratch, and the output says so.
+  Out({"plan", "full-mesh:4", "-c", "allreduce", "-e", "recursive-doubling", "-s", "1KiB", "-o", "c.json"});
+  const std::string anew = Out({"plan", "full-mesh:4", "-c", "allreduce", "-s", "1KiB", "--without-link",
+                                "0<->1", "--from", "c.json"});
+  EXPECT_NE(anew.find("planned anew: rank 0 sends two partial sums of chunk 0"), std::string::npos) << anew;
+}
+
+TEST_F(Cli, IdleRanksRelayUnlessTheyMustNot) {
+  const auto plan = [&](const Words& more) {
+    Words arguments = {"plan", "torus:4x4", "-c", "allreduce", "--ranks", "0-3", "-s", "1MiB"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Out(arguments);
+  };
+  const Json with = Json::parse(plan({"--json"}));
+  const Json without = Json::parse(plan({"--no-relays", "--json", "-o", "a.json"}));
+  EXPECT_FALSE(with["relays"].empty());
+  for (const Json& rank : with["relays"]) EXPECT_GE(rank, 4);
+  EXPECT_EQ(without["relays"], Json::array());
+  EXPECT_LT(with["time_us"], without["time_us"]);
+  EXPECT_LT(with["bound_us"], without["bound_us"]);
+  EXPECT_NE(plan({}).find(fmt::format("  relays     {} of 12 idle ranks: ", with["relays"].size())),
+            std::string::npos);
+  EXPECT_NE(plan({"--no-relays"}).find("  relays     none of 12 idle ranks\n"), std::string::npos);
+  EXPECT_EQ(Run({"run", "a.json", "--sizes", "64KiB", "--iters", "1"}).code, 0);
+  const Words bound = {"bound", "torus:4x4", "-c",   "allreduce",  "--ranks",
+                       "0-3",   "-s",        "1MiB", "--no-relays"};
+  EXPECT_NE(Out(bound), Out({bound.begin(), bound.end() - 1}));
+  ExpectWrong({{"apart"},
+               1,
+               "torus:4x4: no path from rank 0 to rank 5, which allreduce needs; hint: without --no-relays"},
+              Run({"plan", "torus:4x4", "-c", "allreduce", "--ranks", "0,5", "--no-relays"}));
+}
+
+TEST_F(Cli, SeveralGroupsArePlannedTogether) {
+  Write("groups.json",
+        R"({"name":"step","groups":[{"name":"tp0","collective":"allreduce","size":"1MiB","ranks":"0-3"},
+            {"name":"tp1","collective":"allreduce","size":"1MiB","ranks":"4-7","count":2},
+            {"name":"dp0","collective":"allgather","size":65536,"ranks":[0,4]}]})");
+  const Json plan = Json::parse(Out({"plan", "dgx1", "--groups", "groups.json", "-o", "a.json", "--json"}));
+  EXPECT_EQ(plan["engine"], "groups");
+  EXPECT_EQ(plan["file"], "a.json");
+  EXPECT_LE(plan["time_us"], plan["unaware_us"]);
+  ASSERT_EQ(plan["groups"].size(), 3u);
+  for (const Json& group : plan["groups"]) {
+    EXPECT_EQ(Keys(group), (Words{"name", "collective", "ranks", "size_bytes", "count", "engine",
+                                  "time_alone_us", "time_together_us", "bound_us", "busbw_gb_per_s"}));
+    EXPECT_LE(group["time_together_us"], plan["time_us"]);
+  }
+  EXPECT_EQ(plan["groups"][1]["count"], 2);
+  // The plan of all groups is a plan like any other.
+  EXPECT_EQ(Json::parse(Out({"verify", "a.json", "--json"}))["ok"], true);
+  const Json simulated = Json::parse(Out({"simulate", "a.json", "--json"}));
+  EXPECT_EQ(simulated[0]["size_bytes"], plan["size_bytes"]);
+  EXPECT_EQ(simulated[0]["time_us"], plan["time_us"]);
+  EXPECT_EQ(Run({"run", "a.json", "--sizes", "64KiB", "--iters", "1"}).code, 0);
+  const std::string text = Out({"plan", "dgx1", "--groups", "groups.json"});
+  EXPECT_EQ(text.rfind("step on dgx1: 8 ranks, ", 0), 0u) << text;
+  EXPECT_NE(text.find("\ntp1    allreduce     4-7   1MiB "), std::string::npos) << text;
+  Write("two.json",
+        R"({"name":"step","groups":[{"name":"a","collective":"allreduce","size":"1MiB","ranks":"0,5"}]})");
+  ExpectWrong({{"groups"}, 1, "torus:4x4: no path from rank 0 to rank 5, which step needs"},
+              Run({"plan", "torus:4x4", "--groups", "two.json", "--no-relays"}));
+}
+
+TEST_F(Cli, ATrainingStepIsPlannedLineByLine) {
+  const Words arguments = {"plan",     "leaf-spine:2x2x4",
+                           "--for",    "sp,pp,zero1",
+                           "--llm",    "llama-3-8b",
+                           "--tp",     "4",
+                           "--pp",     "2",
+                           "--seq",    "512",
+                           "--params", "20000000",
+                           "-o",       "book"};
+  Words with_json = arguments;
+  with_json.push_back("--json");
+  const Json plan = Json::parse(Out(with_json));
+  EXPECT_EQ(Keys(plan), (Words{"model", "params", "tp", "ulysses", "dp", "ep", "pp", "step_us", "lines"}));
+  EXPECT_EQ(plan["params"], 20'000'000);
+  EXPECT_EQ(plan["dp"], 1);
+  // One rank holds each parameter, so there is nothing for zero1 to do.
+  ASSERT_EQ(plan["lines"].size(), 4u);
+  double share = 0, step_us = 0;
+  for (const Json& line : plan["lines"]) {
+    EXPECT_EQ(Keys(line),
+              (Words{"for", "what", "collective", "groups", "ranks", "size_bytes", "count", "engine",
+                     "time_us", "bound_us", "ratio", "busbw_gb_per_s", "step_us", "share", "file"}));
+    share += line["share"].get<double>();
+    step_us += line["step_us"].get<double>();
+  }
+  EXPECT_NEAR(share, 1, 1e-9);
+  EXPECT_NEAR(step_us, plan["step_us"].get<double>(), 1e-3);
+  EXPECT_EQ(plan["lines"][0]["size_bytes"], 512 * 4096 * 2);
+  EXPECT_EQ(plan["lines"][0]["count"], 4 * 16 * 2);
+  EXPECT_EQ(plan["lines"][0]["file"], "sp-activations-allgather.plan.json");
+  EXPECT_EQ(Json::parse(Read("book/index.json"))["plans"].size(), 3u);  // both directions of pp have one size
+  EXPECT_EQ(Run({"run", "book", "--sizes", "64KiB", "--iters", "1"}).code, 0);
+  EXPECT_EQ(
+      Out(arguments).rfind("llama-3-8b on leaf-spine:2x2x4: 0.0 billion parameters, tp 4 dp 1 pp 2\n", 0),
+      0u);
+}
+
+TEST_F(Cli, SmtSaysInfeasibleAndStopped) {
+  ExpectWrong({{"infeasible"},
+               3,
+               "smt: no allgather on 4 ranks in 1 steps: rank 3 is 2 links from rank 0; hint: --steps=2"},
+              Run({"plan", "torus:2x2", "-c", "allgather", "-e", "smt", "--steps", "1"}));
+  ExpectWrong({{"stopped"}, 5, "smt: allgather on 8 ranks: nothing found within --time-limit=0.001s"},
+              Run({"plan", "dgx1", "-c", "allgather", "-e", "smt", "--chunks", "6", "--steps", "3",
+                   "--rounds", "7", "--time-limit", "0.001s"}));
+}
+
+TEST_F(Cli, ParetoFront) {
+  const Json front = Json::parse(Out({"plan", "dgx1", "-c", "alltoall", "--pareto", "--json"}));
+  ASSERT_EQ(front.size(), 1u);
+  EXPECT_EQ(Keys(front[0]), (Words{"chunks", "steps", "rounds", "cost", "cost_value", "bound", "proved_by",
+                                   "proved_chunks", "found_by", "seconds", "front_complete"}));
+  EXPECT_EQ(front[0]["cost"], "8/3");
+  EXPECT_EQ(front[0]["proved_by"], "flow");
+  const std::string text = Out({"plan", "ring:4", "-c", "allgather", "-e", "smt", "--pareto"});
+  EXPECT_NE(text.find("complete: no number of chunks does better in as many steps"), std::string::npos)
+      << text;
+  const auto plan = [](Words more) {
+    Words all = {"plan", "ring:4", "-c", "allgather", "--pareto"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  for (const Wrong& wrong : std::vector<Wrong>{
+           {plan({"-e", "ring"}), 2, "--pareto: ring proves no front; expected smt"},
+           {plan({"--rounds", "3"}), 2, "--pareto: finds the rounds; expected no --rounds"},
+           {plan({"--from", "a.json"}), 2, "--pareto: starts from no plan; expected no --from"},
+           {plan({"-o", "a.json"}), 2,
+            "--pareto: writes no plan; expected no --output, or --chunks, --steps and --rounds of a point"}})
+    ExpectWrong(wrong, Run(wrong.arguments));
+}
+
+TEST_F(Cli, TheSameFlagsGiveTheSameBytes) {
+  for (const char* engine : {"auto", "ring", "tree", "greedy", "direct"}) {
+    SCOPED_TRACE(engine);
+    for (const char* file : {"a.json", "b.json"})
+      Out({"plan", "dgx1", "-c", "allreduce", "-e", engine, "-s", "1MiB", "-o", file});
+    EXPECT_TRUE(Read("a.json") == Read("b.json"));
+    EXPECT_EQ(Keys(Json::parse(Read("a.json"))["made_by"]),
+              (Words{"engine", "seed", "limits", "version", "size_bytes", "model", "exact"}));
+  }
+}
+
+}  // namespace
+}  // namespace xccl

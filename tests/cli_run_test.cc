@@ -1,0 +1,157 @@
+// xccl-synth run and emit from outside.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/testing/cli.h"
+
+namespace xccl {
+namespace {
+
+TEST_F(Cli, KernelsOfAPlanBook) {
+  std::filesystem::create_directories(folder_ + "/book");
+  std::filesystem::create_directories(folder_ + "/empty");
+  RingPlan("book/ag.plan.json");
+  Write("book/index.json",
+        R"({"format":1,"plans":[{"file":"ag.plan.json","collective":"allgather","ranks":4}]})");
+  // Stands in for nvcc: shows its arguments.
+  Write("nvcc", "#!/bin/sh\necho \"$2 $7 $8 $9\" >\"$6\"\n");
+  std::filesystem::permissions(folder_ + "/nvcc", std::filesystem::perms::owner_all);
+  const std::string nvcc = folder_ + "/nvcc";
+  Out({"emit", "book", "--to", "cuda"});
+  EXPECT_EQ(Json::parse(Read("book/index.json"))["plans"][0]["kernel"], "ag.cu");
+  const std::string source = Read("book/ag.cu");
+  EXPECT_NE(source.find("xccl_kernel"), std::string::npos);
+  Out({"emit", "book", "--to", "cuda", "--arch", "sm_90,100", "--dtype", "float,half", "--redop", "sum,max",
+       "--nvcc", nvcc});
+  const Json cubins = Json::parse(Read("book/index.json"))["plans"][0]["cubins"];
+  ASSERT_EQ(cubins.size(), 4u) << "an allgather needs no max";
+  EXPECT_EQ(Keys(cubins[3]), (Words{"file", "arch", "type", "op", "made_from"}));
+  EXPECT_EQ(cubins[3]["file"], "ag.sm_100.half.sum.cubin");
+  EXPECT_EQ(Read("book/ag.sm_100.half.sum.cubin").substr(0, 48),
+            "-arch=sm_100 -DXCCL_TYPE=Half -DXCCL_OPERATOR=kS");
+  EXPECT_EQ(Read("book/ag.cu"), source);
+  Out({"run", "book", "--sizes", "1KiB", "--iters", "1"});
+  struct Case {
+    Words arguments;
+    int code;
+    std::string text;
+  };
+  for (const Case& c : {Case{{"emit", "book", "--to", "host"},
+                             2,
+                             "book: a plan book; expected --to cuda and no -o: kernels go "
+                             "into the book\n"},
+                        Case{{"emit", "book/ag.plan.json", "--to", "cuda", "--arch", "sm_90", "--nvcc", nvcc},
+                             2,
+                             "--arch: needs -o FILE: cubins are written beside it\n"},
+                        Case{{"emit", "book", "--to", "cuda", "--arch", "hopper"},
+                             2,
+                             "--arch: no architecture 'hopper'; expected sm_80, sm_90, sm_100 or the like\n"},
+                        Case{{"emit", "book", "--to", "cuda", "--dtype", "float,half"},
+                             2,
+                             "--dtype, --redop: several; expected one of each without --arch\n"},
+                        Case{{"emit", "book", "--to", "cuda", "--arch", "sm_90", "--nvcc", "/nowhere/nvcc"},
+                             1,
+                             "/nowhere/nvcc: cannot run: No such file or directory\n"},
+                        Case{{"run", "empty"},
+                             1,
+                             "empty: a directory without index.json; expected a plan file or a plan book; "
+                             "hint: xccl-synth tune TOPOLOGY -o BOOK makes one\n"}}) {
+    const Said said = Run(c.arguments);
+    EXPECT_EQ(said.code, c.code) << said.err;
+    EXPECT_EQ(said.err.substr(0, 12 + c.text.size()), "xccl-synth: " + c.text);
+  }
+}
+
+TEST_F(Cli, RunOfANameThatIsTooLongIsAnErrorAndNoCrash) {
+  const std::string name(300, 'a');
+  const Said said = Run({"run", name});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_EQ(said.err, "xccl-synth: " + name + ": cannot read: File name too long\n");
+}
+
+// With a device this runs; without one it prints the reason.
+TEST_F(Cli, RunsOnGpusOrSaysWhatIsMissing) {
+  RingPlan();
+  for (const bool processes : {false, true}) {
+    Words arguments = {"run", "a.json",  "--backend", "cuda",           "--ranks-per-gpu",
+                       "4",   "--sizes", "1KiB",      "--kernel-cache", "cache"};
+    if (processes) arguments.push_back("--processes");
+    const Said said = Run(arguments);
+    if (said.code == 0) {
+      EXPECT_NE(said.out.find("CTA"), std::string::npos) << said.out;
+      EXPECT_NE(said.out.find("# Out of bounds values : 0 OK"), std::string::npos) << said.out;
+    } else {
+      EXPECT_EQ(said.code, 1);
+      EXPECT_EQ(said.err.substr(0, 18), "xccl-synth: cuda: ") << said.err;
+      EXPECT_NE(said.err.find("hint: --backend=cpu"), std::string::npos) << said.err;
+    }
+  }
+}
+
+TEST_F(Cli, RunsABook) {
+  RingPlan();
+  Write(
+      "index.json",
+      R"({"format":1,"plans":[{"file":"a.json","collective":"allgather","ranks":4,"min_bytes":0,"max_bytes":65536,"types":"any","in_place":"both"}]})");
+  const Json rows = Json::parse(Out({"run", ".", "--sizes", "1KiB,64KiB", "--iters", "1", "--json"}));
+  EXPECT_EQ(rows.size(), 4u);
+  const Said beyond = Run({"run", ".", "--sizes", "1MiB", "--iters", "1"});
+  EXPECT_EQ(beyond.code, 1);
+  EXPECT_NE(beyond.err.find("allgather"), std::string::npos) << beyond.err;
+}
+
+// The processes whose parent is `parent`, from /proc.
+std::vector<pid_t> Children(pid_t parent) {
+  std::vector<pid_t> found;
+  const std::string pid = std::to_string(parent);
+  std::ifstream file("/proc/" + pid + "/task/" + pid + "/children");
+  for (pid_t child = 0; file >> child;) found.push_back(child);
+  return found;
+}
+
+TEST_F(Cli, AKilledRankEndsTheOthers) {
+  RingPlan();
+  Command command(
+      SynthProgram(),
+      {"run", "a.json", "--processes", "--iters", "1000000", "--sizes", "64KiB", "--timeout", "20s"},
+      folder_);
+  std::vector<pid_t> ranks;
+  for (int i = 0; i < 1000 && ranks.size() < 4; ++i) {
+    usleep(10000);
+    ranks = Children(command.pid());
+  }
+  ASSERT_EQ(ranks.size(), 4u);
+  kill(ranks[2], SIGKILL);
+  const Said said = command.Wait();
+  EXPECT_EQ(said.code, 5);
+  EXPECT_EQ(said.err, "xccl-synth: rank 2: its process " + std::to_string(ranks[2]) +
+                          " was ended by signal 9 (Killed)\n");
+  EXPECT_EQ(said.out, "");
+  for (const pid_t rank : ranks) EXPECT_NE(kill(rank, 0), 0) << "a rank lives on";
+}
+
+TEST_F(Cli, AStoppedRankEndsTheRunAfterTheTimeLimit) {
+  RingPlan();
+  Command command(
+      SynthProgram(),
+      {"run", "a.json", "--processes", "--iters", "1000000", "--sizes", "64KiB", "--timeout", "1s"}, folder_);
+  std::vector<pid_t> ranks;
+  for (int i = 0; i < 1000 && ranks.size() < 4; ++i) {
+    usleep(10000);
+    ranks = Children(command.pid());
+  }
+  ASSERT_EQ(ranks.size(), 4u);
+  kill(ranks[1], SIGSTOP);
+  const Said said = command.Wait();
+  EXPECT_EQ(said.code, 5) << said.err;
+  EXPECT_NE(said.err.find("nothing moved for"), std::string::npos) << said.err;
+}
+
+}  // namespace
+}  // namespace xccl

@@ -1,0 +1,268 @@
+// What xccl-synth says of wrong command lines, machines and plans.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/testing/cli.h"
+
+namespace xccl {
+namespace {
+
+TEST_F(Cli, WrongCommandLines) {
+  RingPlan();
+  const std::vector<Wrong> cases = {
+      {{},
+       2,
+       std::string("no command; expected topo, bound, plan, verify, simulate, compare, emit, run or tune\n") +
+           kTry + "--help"},
+      {{"plann", "torus:2x2"},
+       2,
+       std::string("no command 'plann'; did you mean 'plan'?\n") + kTry + "--help"},
+      {{"plan"}, 2, std::string("TOPOLOGY is required\n") + kTry + "plan --help"},
+      {{"plan", "torus:2x2", "--sze", "4"},
+       2,
+       std::string("plan: no option '--sze'; did you mean '--size'?\n") + kTry + "plan --help"},
+      {{"verify", "a.json", "b.json"},
+       2,
+       std::string("verify: unexpected 'b.json'\n") + kTry + "verify --help"},
+      {{"topo", "torus:2x2", "--format", "yaml"},
+       2,
+       std::string("--format: yaml not in {text,xml,json,dot}\n") + kTry + "topo --help"},
+      {{"plan", "torus:2x2", "--seed", "99999999999999999999"},
+       2,
+       std::string(
+           "--seed: '99999999999999999999': expected a whole number from 0 to 9223372036854775807\n") +
+           kTry + "plan --help"},
+      {{"plan", "torus:2x2", "-c", "allgather", "-o", ""},
+       2,
+       std::string("--output: empty; expected a value\n") + kTry + "plan --help"},
+      {{"tune", "torus:2x2", "--collectives", "allgather,x", "-o", "book"},
+       2,
+       "--collectives: no collective 'x'"},
+      {{"plan", "torus:2x2"}, 2, "no collective; hint: --collective=allreduce"},
+      {{"plan", "torus:2x2", "-c", "allgater"},
+       2,
+       "--collective: no collective 'allgater'; did you mean 'allgather'?"},
+      {{"plan", "torus:2x2", "-c", "allgather", "-e", "rng"}, 2, "no engine 'rng'; did you mean 'ring'?"},
+      {{"plan", "torus:2x2", "-c", "allgather", "-e", "ring", "--from", "a.json"},
+       2,
+       "--from: ring does not start from a plan; expected auto or greedy"},
+      {{"plan", "torus:2x2", "-c", "allgather", "--chunks", "2", "--from", "a.json"},
+       2,
+       "--chunks: the plan's own chunks are kept with --from; expected one of the two"},
+      {{"plan", "torus:2x2", "-c", "allgather", "--groups", "g.json"},
+       2,
+       "--collective: not together with --groups"},
+      {{"plan", "torus:2x2", "--chunks", "2", "--groups", "g.json"},
+       2,
+       "--chunks: not together with --groups"},
+      {{"plan", "torus:2x2", "-s", "1KiB", "--groups", "g.json"}, 2, "--size: not together with --groups"},
+      {{"plan", "torus:2x2", "-s", "64MiB", "--for", "tp"}, 2, "--size: not together with --for"},
+      {{"plan", "torus:2x2", "--for", "tp", "--llm", "llama-3-8b", "--micro-batches", "7812500"},
+       2,
+       "--for tp: activations take 1000000000 times 1.007ms; at most 1 day a step is supported"},
+      {{"plan", "torus:2x2", "--ranks", "0,1", "--for", "tp"}, 2, "--ranks: not together with --for"},
+      {{"plan", "torus:2x2", "--groups", "g.json", "--for", "tp"}, 2, "--groups: not together with --for"},
+      {{"plan", "torus:2x2", "-c", "allgather", "--tp", "2"}, 2, "--tp: only together with --for"},
+      {{"plan", "torus:2x2", "--for", "tpp"},
+       2,
+       "--for: no parallelism 'tpp'; did you mean 'tp'?; expected dp, zero1, zero2, zero3, tp, sp, ulysses, "
+       "pp "
+       "or ep"},
+      {{"plan", "torus:2x2", "--for", "tp", "--llm", "llama-3-8"},
+       2,
+       "--llm: no model 'llama-3-8'; did you mean 'llama-3-8b'?"},
+      {{"plan", "torus:2x2", "--for", "tp"},
+       2,
+       "--layers: not given; hint: --llm=llama-3-8b has all of a model"},
+      {{"plan", "torus:2x2", "--for", "tp", "--llm", "llama-3-8b", "--tp", "3"},
+       2,
+       "degrees of parallelism multiply to 3; expected a divisor of 4 ranks"},
+      {{"compare", "torus:2x2", "-c", "allgather", "--engines", "ring,rng"},
+       2,
+       "no engine 'rng'; did you mean 'ring'?"},
+      {{"plan", "torus:2x2", "-c", "allreduce", "--root", "1"}, 2, "allreduce: takes no root"},
+      {{"plan", "torus:2x2", "-c", "broadcast", "--root", "99"},
+       2,
+       "broadcast: root 99 is not one of the ranks"},
+      {{"plan", "torus:2x2", "-c", "broadcast", "--root", "-3"},
+       2,
+       "broadcast: root -3 is not one of the ranks"},
+      {{"plan", "torus:2x2", "-c", "allgather", "--ranks", "0,0"},
+       2,
+       "--ranks: '0,0': rank 0 is given twice"},
+      {{"plan", "torus:2x2", "-c", "sendrecv"}, 2, "sendrecv: no pairs; hint: --pairs='0>1,1>0'"},
+      {{"plan", "torus:2x2", "-c", "sendrecv", "--pairs", "0-1"},
+       2,
+       "--pairs: '0-1': '0-1'; expected a pair such as 0>1"},
+      {{"plan", "torus:2x2", "-c", "sendrecv", "--pairs", "0>9"},
+       2,
+       "--pairs: '0>9': rank 9; ranks are 0..3"},
+      {{"plan", "torus:2x2", "-c", "allgatherv"}, 2, "allgatherv: no counts; hint: --counts=FILE.csv"},
+      {{"plan", "torus:2x2", "-c", "allgather", "--model", "blok"},
+       2,
+       "--model: no time model 'blok'; expected pipelined or blocking"},
+      {{"plan", "torus:2x2", "-c", "allgather", "--size", "8EiB"},
+       2,
+       "--size: '8EiB': unknown unit 'EiB'; did you mean 'KiB'?; a size is written like 64MiB"},
+      {{"plan", "torus:2x2", "-c", "allgather", "--size", "9000000TiB"},
+       2,
+       "--size: '9000000TiB': too large; a size is written like 64MiB"},
+      {{"plan", "torus:2x2", "-c", "allgather", "--size", "8000000TiB"},
+       2,
+       "--size: 8000000TiB; at most 1024TiB is supported"},
+      {{"bound", "torus:2x2", "-c", "allgather", "--size", "8000000TiB"},
+       2,
+       "--size: 8000000TiB; at most 1024TiB is supported"},
+      {{"simulate", "a.json", "--sizes", "1KiB,8000000TiB"},
+       2,
+       "--sizes: 8000000TiB; at most 1024TiB is supported"},
+      {{"compare", "torus:2x2", "-c", "allgather", "--sizes", "1KiB:1GiB:x1"},
+       2,
+       "--sizes: '1': expected a whole number from 2 to 1048576"},
+      {{"plan", "torus:2x2", "-c", "allgather", "--time-limit", "5"},
+       2,
+       "--time-limit: '5': no unit; a time is written like 500ns"},
+      {{"plan", "torus:2x2", "-c", "allgather", "--hosts", "0"}, 2, "--hosts 0: expected 1 or more"},
+      {{"plan", "torus:2x2", "-c", "allgather", "--without-link", "0-1"},
+       2,
+       "--without-link: '0-1': expected A->B, such as 0->1 or h0/gpu:3->h0/nvswitch"},
+      {{"run", "a.json", "--dtype", "flot"}, 2, "--dtype: no data type 'flot'; did you mean 'float'?"},
+      {{"run", "a.json", "--redop", "smu"}, 2, "--redop: no reduction 'smu'; did you mean 'sum'?"},
+      {{"run", "a.json", "--timeout", "0s"}, 2, "--timeout: 0s; expected more than 0"},
+      {{"run", "a.json", "--memory-limit", "1x"},
+       2,
+       "--memory-limit: '1x': unknown unit 'x'; a size is written like 64MiB"},
+  };
+  for (const Wrong& c : cases) ExpectWrong(c, Run(c.arguments));
+}
+
+TEST_F(Cli, WrongMachines) {
+  struct Case {
+    std::string xml;
+    std::string err;
+  };
+  const std::string two = R"(<topology name="m"><gpu id="0"/><gpu id="1"/>)";
+  const std::vector<Case> cases = {
+      {"", "m.xml:1:1: no element; expected <topology>"},
+      {R"(<topology><gpu id="0")",
+       "m.xml:1:21: the file ends inside a start tag; expected more, up to </topology>"},
+      {two + R"(<link from="0" to="1" bandwith="1GB/s"/></topology>)",
+       "m.xml:1:46: link: unknown attribute 'bandwith'; did you mean 'bandwidth'?"},
+      {two + R"(<link from="0" to="7" bandwidth="1GB/s"/></topology>)",
+       "m.xml:1:46: link 0->7: no node 7; nodes are 0..1"},
+      {R"(<topology name="m"><gpu id="0"/><gpu id="0"/></topology>)",
+       "m.xml:1:33: a second gpu 0; expected another id"},
+      {two + R"(<link from="0" to="1" bandwidth="0GB/s"/></topology>)",
+       "m.xml:1:46: link: bandwidth '0GB/s': a bandwidth must be more than zero"},
+      {two + R"(<link from="0" to="1" bandwidth="-5GB/s"/></topology>)",
+       "m.xml:1:46: link: bandwidth '-5GB/s': below zero"},
+  };
+  for (const Case& c : cases) {
+    Write("m.xml", c.xml);
+    if (c.xml.find("/>") != std::string::npos || c.xml.size() < 30)
+      ExpectWrong({{"topo", "m.xml"}, 1, c.err}, Run({"topo", "m.xml"}));
+    ExpectWrong({{"plan", "m.xml", "-c", "allgather"}, 1, c.err}, Run({"plan", "m.xml", "-c", "allgather"}));
+  }
+  Write(
+      "m.xml",
+      R"(<topology name="m"><gpu id="0"/><gpu id="1"/><gpu id="2"/><link from="0" to="1" bandwidth="10GB/s"/></topology>)");
+  const std::string apart = "m: no path from rank 0 to rank 2, which allgather needs";
+  for (const char* command : {"plan", "bound", "compare"})
+    ExpectWrong({{command}, 1, apart}, Run({command, "m.xml", "-c", "allgather"}));
+  EXPECT_EQ(Run({"plan", "m.xml", "-c", "allgather", "--ranks", "0,1"}).code, 0);
+  const std::vector<Wrong> others = {
+      {{"topo", "none.xml"}, 1, ""},
+      {{"topo", "torus:100000x100000"},
+       1,
+       "torus:100000x100000: torus: 10000000000 nodes; at most 262144 are supported"},
+      {{"topo", "."}, 1, ".: cannot read: Is a directory"},
+      {{"plan", "torsu:2x2", "-c", "allgather"},
+       1,
+       "'torsu:2x2': no short form 'torsu'; did you mean 'torus:2x2'?"},
+      {{"plan", "torus:2x2", "-c", "alltoall", "--counts", "none.csv"},
+       1,
+       "none.csv: cannot read: No such file or directory"},
+  };
+  for (const Wrong& c : others) {
+    if (!c.err.empty()) ExpectWrong(c, Run(c.arguments));
+    EXPECT_EQ(Run(c.arguments).code, 1);
+  }
+  Write("c.csv", "1,2\n");
+  ExpectWrong({{"counts"}, 1, "c.csv: 2 counts; expected 4, one per rank"},
+              Run({"plan", "torus:2x2", "-c", "allgatherv", "--counts", "c.csv"}));
+  ExpectWrong({{"counts"}, 1, "c.csv:1:1: 2 counts; expected 4, one per destination"},
+              Run({"plan", "torus:2x2", "-c", "alltoallv", "--counts", "c.csv"}));
+}
+
+TEST_F(Cli, PlansEditedByHandAreRefused) {
+  RingPlan();
+  const std::string text = Read("a.json");
+  const auto edited = [&](const std::function<void(Json&)>& edit) {
+    Json plan = Json::parse(text);
+    edit(plan);
+    return plan.dump();
+  };
+  const auto each_column = [](Json& plan, const std::function<void(Json&)>& edit) {
+    for (auto& [name, column] : plan["schedule"].items())
+      if (column.is_array()) edit(column);
+  };
+  struct Case {
+    std::string text;
+    std::string err;  // after "bad.json: "; what begins with [ comes from proof alone
+  };
+  const std::vector<Case> cases = {
+      {"", "1:1: truncated: the text ends before its value is complete"},
+      {edited([](Json& p) { p["schedule"]["dst"][0] = 3; }),
+       " [S2] step 0: path from rank 0 to rank 3 goes from rank 0 to rank 1"},
+      {edited([&](Json& p) { each_column(p, [](Json& c) { std::swap(c[0], c[23]); }); }),
+       " [S1] transfer 0: step 2; the first step is 0 (and 2 more)"},
+      {edited([](Json& p) { std::swap(p["schedule"]["step"][0], p["schedule"]["step"][23]); }),
+       " [S1] transfer 0: step 2; the first step is 0 (and 2 more)"},
+      {edited([&](Json& p) { each_column(p, [](Json& c) { c.erase(5); }); }),
+       " schedule.first: 23 entries; schedule.op has 24"},
+      {edited([](Json& p) { p["format"] = 9; }), " format: version 9; this program reads version 1"},
+      {edited([](Json& p) {
+         p["topology"] =
+             "<topology name=\"m\"><gpu id=\"0\"/><gpu id=\"1\"/>"
+             "<link from=\"0\" to=\"1\" bandwidth=\"1GB/s\"/></topology>";
+       }),
+       " collective.ranks: entry 2 is 2; expected 0..1"},
+  };
+  for (const Case& c : cases) {
+    Write("bad.json", c.text);
+    const std::string err = "bad.json:" + c.err;
+    for (const char* command : {"run", "simulate"})
+      ExpectWrong({{command, err}, 1, err}, Run({command, "bad.json"}));
+    const Said verified = Run({"verify", "bad.json"});
+    EXPECT_EQ(verified.code, 1);
+    EXPECT_EQ(verified.err, "xccl-synth: " + err + "\n");
+  }
+  // One transfer fewer in every column: what it carried is missing at the end.
+  Json less = Json::parse(text);
+  each_column(less, [](Json& c) { c.erase(23); });
+  std::string ops = less["schedule"]["op"];
+  less["schedule"]["op"] = ops.substr(0, 23);
+  Write("bad.json", less.dump());
+  const Said lost = Run({"verify", "bad.json", "--json"});
+  EXPECT_EQ(lost.code, 1);
+  const Json report = Json::parse(lost.out);
+  EXPECT_EQ(Keys(report), (Words{"ok", "violations"}));
+  EXPECT_EQ(report["ok"], false);
+  ASSERT_FALSE(report["violations"].empty());
+  EXPECT_EQ(Keys(report["violations"][0]), (Words{"rule", "where", "text"}));
+  EXPECT_EQ(report["violations"][0]["rule"], "S6");
+  // Every prefix of a plan is refused without a crash.
+  for (size_t end = 1; end + 2 < text.size(); end += text.size() / 40) {
+    Write("bad.json", text.substr(0, end));
+    EXPECT_EQ(Run({"verify", "bad.json"}).code, 1) << end;
+  }
+  ExpectWrong({{"verify"}, 1, "none.json: cannot read: No such file or directory"},
+              Run({"verify", "none.json"}));
+  ExpectWrong({{"verify"}, 1, ".: cannot read: Is a directory"}, Run({"verify", "."}));
+}
+
+}  // namespace
+}  // namespace xccl

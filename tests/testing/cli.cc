@@ -1,0 +1,67 @@
+#include "tests/testing/cli.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+namespace xccl {
+
+namespace fs = std::filesystem;
+
+std::string SynthProgram() {
+  static const std::string program = fs::current_path().string() + "/cli/xccl-synth";
+  return program;
+}
+
+void Cli::SetUp() {
+  folder_ = testing::TempDir() + "/" + testing::UnitTest::GetInstance()->current_test_info()->name();
+  fs::remove_all(folder_);
+  fs::create_directories(folder_);
+}
+
+Said Cli::Run(const Words& arguments) const { return Command(SynthProgram(), arguments, folder_).Wait(); }
+
+Said Cli::Shell(const std::string& command) const {
+  return Command("/bin/sh", {"-c", "X=" + SynthProgram() + "; " + command}, folder_).Wait();
+}
+
+std::string Cli::Out(const Words& arguments) const {
+  const Said said = Run(arguments);
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_EQ(said.err, "");
+  return said.out;
+}
+
+void Cli::Write(const std::string& name, const std::string& text) const {
+  std::ofstream(folder_ + "/" + name, std::ios::binary) << text;
+}
+
+std::string Cli::Read(const std::string& name) const { return WholeFile(folder_ + "/" + name); }
+
+Words Cli::Files() const {
+  Words names;
+  for (const auto& entry : fs::directory_iterator(folder_)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void Cli::RingPlan(const std::string& file) const {
+  Out({"plan", "torus:2x2", "-c", "allgather", "-e", "ring", "-s", "64KiB", "-o", file});
+}
+
+Words Keys(const Json& object) {
+  Words keys;
+  for (const auto& [key, value] : object.items()) keys.push_back(key);
+  return keys;
+}
+
+void ExpectWrong(const Wrong& wrong, const Said& said) {
+  std::string line;
+  for (const std::string& word : wrong.arguments) line += " " + word;
+  SCOPED_TRACE(line);
+  EXPECT_EQ(said.code, wrong.code);
+  EXPECT_EQ(said.err, "xccl-synth: " + wrong.err + "\n");
+  EXPECT_EQ(said.out, "");
+}
+
+}  // namespace xccl
