@@ -11,8 +11,11 @@ namespace xccl {
 // The slot of these links, or the free slot where they belong.
 size_t PathTable::SlotOf(std::span<const LinkId> links) const {
   uint64_t hash = 0xcbf29ce484222325ULL;
-  for (LinkId l : links) hash = (hash ^ static_cast<uint32_t>(l.value)) * 0x100000001b3ULL;
-  hash ^= hash >> 32;
+  // Every bit of every link moves the low bits of the slot; links of one machine often differ in few bits.
+  for (LinkId l : links) {
+    hash = (hash ^ static_cast<uint32_t>(l.value)) * 0x9e3779b97f4a7c15ULL;
+    hash ^= hash >> 32;
+  }
   size_t slot = hash & (slots_.size() - 1);
   for (; slots_[slot] >= 0; slot = (slot + 1) & (slots_.size() - 1)) {
     const std::span<const LinkId> known = (*this)[PathId(slots_[slot])];
