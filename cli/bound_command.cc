@@ -19,10 +19,10 @@ struct Flags {
   std::string model = "pipelined";
 };
 
-Status ShowBound(const Flags& flags, bool json) {
+Status ShowBound(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(const int64_t size_bytes, ParseSizeFlag("--size", flags.size));
   XCCL_ASSIGN_OR_RETURN(const TimeModel model, FlagValue("--model", ParseTimeModel(flags.model)));
-  XCCL_ASSIGN_OR_RETURN(const Problem problem, ReadProblem(flags.topology, flags.collective, json));
+  XCCL_ASSIGN_OR_RETURN(const Problem problem, ReadProblem(flags.topology, flags.collective, session.json));
   const Topology& topology = problem.topology;
   const Collective& collective = problem.collective;
   XCCL_ASSIGN_OR_RETURN(
@@ -33,7 +33,7 @@ Status ShowBound(const Flags& flags, bool json) {
   fastest.time_ps = bound.bound_ps;
   fastest.size_bytes = bound.size_bytes;
   const double algbw = fastest.algbw_bytes_per_s();
-  if (json)
+  if (session.json)
     return Print(ToJson({{"latency_us", PsToUs(bound.latency_ps)},
                          {"bandwidth_us", bound.bandwidth_ps / 1e6},
                          {"bound_us", PsToUs(bound.bound_ps)},

@@ -148,6 +148,11 @@ Command CommandLine::AddCommand(const std::string& name, const std::string& summ
   return Command(app_->add_subcommand(name, summary));
 }
 
+void CommandLine::ForEachCommand(const std::function<void(Command)>& visit) {
+  for (CLI::App* const command : app_->get_subcommands([](const CLI::App*) { return true; }))
+    visit(Command(command));
+}
+
 std::optional<int> CommandLine::Parse(int argc, char** argv) {
   try {
     app_->parse(argc, argv);

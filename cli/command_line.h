@@ -63,6 +63,7 @@ class CommandLine {
   ~CommandLine();
 
   Command AddCommand(const std::string& name, const std::string& summary);
+  void ForEachCommand(const std::function<void(Command)>& visit);
   // The exit code, where the program ends here: after --help, after --version, or after a wrong command line.
   // The last is reported on standard error with the nearest known name.
   std::optional<int> Parse(int argc, char** argv);

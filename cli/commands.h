@@ -2,11 +2,14 @@
 // command is chosen.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "base/deadline.h"
 #include "base/status.h"
 #include "cli/command_line.h"
 
@@ -16,19 +19,27 @@ namespace xccl {
 // is parsed.
 struct Session {
   bool json = false;
-  std::function<Status()> work;
+  std::string time_limit, memory_limit;  // as given; empty: none
+  Deadline deadline = Deadline();        // of the whole command
+  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
+  mutable std::atomic<bool> has_rows = false;  // the result has begun to be printed
+  std::function<Status()> work = {};
+
+  // Seconds since the program began.
+  double TotalSeconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  }
 };
 
 // Adds a subcommand and its flags, which live as long as the command line. `run` is its work.
 template <typename Flags>
 std::pair<Command, Flags&> AddCommand(CommandLine& line, Session& session, const std::string& name,
                                       const std::string& summary,
-                                      Status (*run)(const Flags& flags, bool json)) {
+                                      Status (*run)(const Flags& flags, const Session& session)) {
   Command command = line.AddCommand(name, summary);
   const auto flags = std::make_shared<Flags>();
-  command.WhenChosen([&session, flags, run] {
-    session.work = [&session, flags, run] { return run(*flags, session.json); };
-  });
+  command.WhenChosen(
+      [&session, flags, run] { session.work = [&session, flags, run] { return run(*flags, session); }; });
   return {command, *flags};
 }
 

@@ -25,17 +25,17 @@ struct Flags {
 
 // Prints one of three forms. The forms for machines also list what was left out on standard error.
 template <typename Comparison>
-Status Show(const Comparison& comparison, const Flags& flags, bool json) {
-  if (json || flags.csv)
+Status Show(const Comparison& comparison, const Flags& flags, const Session& session) {
+  if (session.json || flags.csv)
     for (const std::string& reason : comparison.left_out)
       std::fprintf(stderr, "left out: %s\n", reason.c_str());
-  return Print(json        ? ToJson(ToRows(comparison.times))
-               : flags.csv ? CompareCsv(comparison.times)
-                           : CompareText(comparison));
+  return Print(session.json ? ToJson(ToRows(comparison.times))
+               : flags.csv  ? CompareCsv(comparison.times)
+                            : CompareText(comparison));
 }
 
-Status RunCompare(const Flags& flags, bool json) {
-  XCCL_ASSIGN_OR_RETURN(const PlanOptions options, PlanOptionsOf(flags.plan));
+Status RunCompare(const Flags& flags, const Session& session) {
+  XCCL_ASSIGN_OR_RETURN(const PlanOptions options, PlanOptionsOf(flags.plan, session));
   if (!flags.html.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(flags.html));  // before a long search
   XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ParseSizesFlag(flags.sizes));
   XCCL_ASSIGN_OR_RETURN(const Problem problem, ReadProblem(flags.topology, flags.collective, false));
@@ -49,14 +49,14 @@ Status RunCompare(const Flags& flags, bool json) {
                             return CompareFailures(topology, collective, engines, sizes, options,
                                                    flags.failures);
                           }));
-    return Show(comparison, flags, json);
+    return Show(comparison, flags, session);
   }
   XCCL_ASSIGN_OR_RETURN(const Comparison comparison,
                         WithProgress("comparing engines on " + topology.name(), [&](Progress&) {
                           return Compare(topology, collective, engines, sizes, options);
                         }));
   if (!flags.html.empty()) XCCL_RETURN_IF_ERROR(WriteFileAtomically(flags.html, CompareHtml(comparison)));
-  return Show(comparison, flags, json);
+  return Show(comparison, flags, session);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ void AddCudaFlags(Command& command, CudaFlags& flags) {
                   "with --processes: peers reach the buffers, and messages may skip the slots");
   command.AddFlag("--interpreter", flags.run.interpreter,
                   "run on the interpreter kernel rather than generated code");
-  command.AddOption("--memory-limit", flags.memory_limit, "device memory of a rank's slots and counters")
+  command.AddOption("--slot-memory", flags.slot_memory, "device memory of a rank's slots and counters")
       .ShowDefault();
   command.AddOption("--kernel-cache", flags.run.kernel_cache,
                     "directory of compiled kernels (default: $XDG_CACHE_HOME/xccl or ~/.cache/xccl)");
@@ -33,7 +33,7 @@ void AddCudaFlags(Command& command, CudaFlags& flags) {
 StatusOr<GpuRun> GpuRunOf(const CudaFlags& flags) {
   GpuRun run = flags.run;
   XCCL_ASSIGN_OR_RETURN(run.options.program.arena.memory_limit,
-                        ParseSizeFlag("--memory-limit", flags.memory_limit));
+                        ParseSizeFlag("--slot-memory", flags.slot_memory));
   run.options.program.direct = !flags.staged;
   return run;
 }

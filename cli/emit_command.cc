@@ -84,7 +84,7 @@ Status EmitBook(const EmitFlags& flags, const EmitOptions& options, const AheadO
   return OkStatus();
 }
 
-Status EmitPlan(const EmitFlags& flags, bool /*json*/) {
+Status EmitPlan(const EmitFlags& flags, const Session& /*session*/) {
   XCCL_ASSIGN_OR_RETURN(const AheadOfTime ahead, AheadOf(flags));
   XCCL_ASSIGN_OR_RETURN(const EmitOptions options, OptionsOf(flags, ahead));
   if (IsPlanBook(flags.plan)) return EmitBook(flags, options, ahead);

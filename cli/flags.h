@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "cli/command_line.h"
+#include "cli/commands.h"
 #include "ir/collective.h"
 #include "ir/simulate/simulate.h"
 #include "pipeline/pipeline.h"
@@ -81,19 +82,19 @@ StatusOr<std::vector<int64_t>> ParseSizesFlag(const std::string& text, std::vect
 // The flags of a plan. Parsing fills in the options that need no further reading.
 struct PlanFlags {
   PlanOptions options;
-  std::string size = "64MiB", model = "pipelined", time_limit, machine;
+  std::string size = "64MiB", model = "pipelined", machine;
 };
 // The flags that bound and steer a search, except --engine and --size, which compare has in the plural.
 void AddSearchFlags(Command& command, PlanFlags& flags);
 // How the program of a plan is to run and to be made: --machine, --max-ctas and --verify-passes.
 void AddExecutionFlags(Command& command, PlanFlags& flags);
-StatusOr<PlanOptions> PlanOptionsOf(const PlanFlags& flags);
+StatusOr<PlanOptions> PlanOptionsOf(const PlanFlags& flags, const Session& session);
 
 // The flags that only run --backend cuda has, and what it prints beside the table.
 struct CudaFlags {
   GpuRun run;
   bool staged = false;
-  std::string memory_limit = "1GiB";
+  std::string slot_memory = "1GiB";
 };
 void AddCudaFlags(Command& command, CudaFlags& flags);
 

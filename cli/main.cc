@@ -8,6 +8,7 @@
 #include "base/exceptions.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/limits.h"
 #include "pipeline/pipeline.h"
 
 namespace {
@@ -33,7 +34,10 @@ int Run(int argc, char** argv) {
   xccl::AddEmitCommand(line, session);
   xccl::AddRunCommand(line, session);
   xccl::AddTuneCommand(line, session);
+  line.ForEachCommand([&](xccl::Command command) { xccl::AddLimitFlags(command, session); });
   if (const std::optional<int> ended = line.Parse(argc, argv)) return *ended;
+  if (const xccl::Status limited = xccl::ApplyLimits(session); !limited.ok()) return Report(limited);
+  const xccl::Watchdog watchdog(session);
   return Report(session.work());
 }
 
@@ -43,7 +47,7 @@ int main(int argc, char** argv) {
   try {
     return Run(argc, argv);
   } catch (const std::bad_alloc&) {
-    return Report(xccl::LimitReached("out of memory; hint: fewer ranks or --chunks=1"));
+    return Report(xccl::LimitReached(xccl::OutOfMemoryText()));
   } catch (const std::exception& error) {
     return Report(xccl::StatusOf(error));
   }

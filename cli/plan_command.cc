@@ -66,15 +66,15 @@ Status CheckFrom(const PlanOptions& options) {
 // A flag that gives the collective for all excludes the flags that describe a single one.
 Status CheckNoCollective(const Flags& flags, const std::string& beside) {
   for (const char* flag : {"--collective", "--collective-file", "--ranks", "--root", "--counts", "--pairs",
-                           "--size", "--from", "--pareto", "--chunks", "--steps", "--rounds", "--time-limit"})
+                           "--size", "--from", "--pareto", "--chunks", "--steps", "--rounds"})
     if (flags.command->IsGiven(flag))
       return UsageError(fmt::format("{}: not together with {}", flag, beside));
   return OkStatus();
 }
 
-Status PlanGroupsOfFile(const Flags& flags, const PlanOptions& options, bool json) {
+Status PlanGroupsOfFile(const Flags& flags, const PlanOptions& options, const Session& session) {
   XCCL_RETURN_IF_ERROR(CheckNoCollective(flags, "--groups"));
-  XCCL_ASSIGN_OR_RETURN(Topology topology, ReadTopology(flags.topology, json));
+  XCCL_ASSIGN_OR_RETURN(Topology topology, ReadTopology(flags.topology, session.json));
   XCCL_ASSIGN_OR_RETURN(GroupRequest request, ReadGroups(flags.groups, topology.num_ranks()));
   if (flags.collective.no_relays) {
     std::set<Rank> members;
@@ -87,10 +87,10 @@ Status PlanGroupsOfFile(const Flags& flags, const PlanOptions& options, bool jso
                           return PlanGroupsTogether(topology, std::move(request), options);
                         }));
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(WritePlan(result.result.plan, flags.output));
-  return Print((json ? GroupsJson : GroupsText)(result, flags.output));
+  return Print((session.json ? GroupsJson : GroupsText)(result, {flags.output, session.TotalSeconds()}));
 }
 
-Status PlanTrainingStep(const Flags& flags, const PlanOptions& options, bool json) {
+Status PlanTrainingStep(const Flags& flags, const PlanOptions& options, const Session& session) {
   XCCL_RETURN_IF_ERROR(CheckNoCollective(flags, "--for"));
   if (!flags.groups.empty()) return UsageError("--groups: not together with --for");
   XCCL_ASSIGN_OR_RETURN(const TrainingJob job, MakeTrainingJob(flags.training));
@@ -99,18 +99,20 @@ Status PlanTrainingStep(const Flags& flags, const PlanOptions& options, bool jso
                         WithProgress("planning a training step on " + topology.name(), [&](Progress&) {
                           return PlanTraining(topology, job, options, flags.output);
                         }));
-  return Print(json ? TrainingJson(plan) : TrainingText(plan, flags.output));
+  return Print(session.json ? TrainingJson(plan, session.TotalSeconds())
+                            : TrainingText(plan, {flags.output, session.TotalSeconds()}));
 }
 
 // plan --pareto: every point between fewest steps and fewest rounds a chunk.
-Status PrintFront(const Topology& topology, const Collective& collective, PlanOptions options, bool json) {
+Status PrintFront(const Topology& topology, const Collective& collective, PlanOptions options,
+                  const Session& session) {
   XCCL_ASSIGN_OR_RETURN(
       const smt::Front front,
       WithProgress("front of " + collective.name() + " on " + topology.name(), [&](Progress& progress) {
         options.request.progress = [&](const std::string& what) { progress.Say(what); };
         return PlanFront(topology, collective, options);
       }));
-  return Print(json ? ToJson(FrontRows(front)) : FrontText(front));
+  return Print(session.json ? ToJson(FrontRows(front)) : FrontText(front));
 }
 
 Status CheckPareto(const Flags& flags) {
@@ -126,22 +128,22 @@ Status CheckPareto(const Flags& flags) {
   return OkStatus();
 }
 
-Status PlanCollective(const Flags& flags, bool json) {
-  XCCL_ASSIGN_OR_RETURN(PlanOptions options, PlanOptionsOf(flags.plan));
+Status PlanCollective(const Flags& flags, const Session& session) {
+  XCCL_ASSIGN_OR_RETURN(PlanOptions options, PlanOptionsOf(flags.plan, session));
   if (flags.pareto) XCCL_RETURN_IF_ERROR(CheckPareto(flags));
   const StatusOr<const Engine*> engine = FindEngine(options.engine);
   if (flags.pareto || (engine.ok() && (*engine)->searches_long)) options.request.stopped = CatchInterrupt();
-  if (!flags.training.of_interest.empty()) return PlanTrainingStep(flags, options, json);
+  if (!flags.training.of_interest.empty()) return PlanTrainingStep(flags, options, session);
   if (const std::string flag = FlagWithoutJob(flags.training); !flag.empty())
     return UsageError(flag + ": only together with --for");
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(flags.output));  // before a long search
   options.lower = !flags.output.empty();
-  if (!flags.groups.empty()) return PlanGroupsOfFile(flags, options, json);
+  if (!flags.groups.empty()) return PlanGroupsOfFile(flags, options, session);
   XCCL_ASSIGN_OR_RETURN(const Problem problem,
-                        ReadProblem(flags.topology, flags.collective, json && !flags.pareto));
+                        ReadProblem(flags.topology, flags.collective, session.json && !flags.pareto));
   const Topology& topology = problem.topology;
   const Collective& collective = problem.collective;
-  if (flags.pareto) return PrintFront(topology, collective, options, json);
+  if (flags.pareto) return PrintFront(topology, collective, options, session);
   std::optional<Plan> from;
   if (!flags.from.empty()) {
     XCCL_RETURN_IF_ERROR(CheckFrom(options));
@@ -155,7 +157,8 @@ Status PlanCollective(const Flags& flags, bool json) {
                     : MakePlan(topology, collective, options);
       }));
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(WritePlan(result.plan, flags.output));
-  return Print(json ? ToJson(PlanRow(result, flags.output)) : PlanText(result, options.engine, flags.output));
+  return Print(session.json ? ToJson(PlanRow(result, {flags.output, session.TotalSeconds()}))
+                            : PlanText(result, options.engine, {flags.output, session.TotalSeconds()}));
 }
 
 }  // namespace

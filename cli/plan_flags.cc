@@ -1,5 +1,9 @@
 #include <fmt/core.h>
 
+#include <optional>
+#include <string>
+#include <string_view>
+
 #include "base/files.h"
 #include "base/strings.h"
 #include "base/units.h"
@@ -15,6 +19,20 @@ struct Limit {
   std::optional<int32_t> SynthesisLimits::*value;
   const char* what;
 };
+constexpr std::string_view kMachines[] = {"hopper", "none"};
+
+// The machine model of --machine; absent where only links take time.
+StatusOr<std::optional<MachineModel>> MachineOf(const std::string& name) {
+  if (name.empty() || name == "none") return std::optional<MachineModel>();
+  if (name == "hopper") return std::optional(HopperModel());
+  if (!PathExists(name) && name.find_first_of("./") == std::string::npos)
+    return UsageError("--machine: no machine '" + name + "'" + DidYouMean(name, kMachines) +
+                      "; expected hopper, none, a machine.json or a plan book");
+  XCCL_ASSIGN_OR_RETURN(const MachineModel machine,
+                        ReadMachineModel(IsDirectory(name) ? name + "/machine.json" : name));
+  return std::optional(machine);
+}
+
 constexpr Limit kLimits[] = {
     {"--chunks", &SynthesisLimits::chunks, "cut every part into this many chunks"},
     {"--steps", &SynthesisLimits::steps, "most steps of the schedule"},
@@ -29,15 +47,11 @@ void AddSearchFlags(Command& command, PlanFlags& flags) {
     command.AddOption(limit.flag, request.limits.*limit.value, limit.what).Between(1, 1 << 20);
   command.AddOption("--model", flags.model, "time model: pipelined or blocking").ShowDefault();
   command.AddOption("--seed", request.seed, "seed of every random choice").ShowDefault();
-  command.AddOption(
-      "--time-limit", flags.time_limit,
-      "stop after this wall time (10s); without it limits are counted in work, so that the same\n"
-      "flags give the same plan");
   command.AddFlag("--allow-divergent", request.allow_divergent,
                   "let ranks end with different roundings of one sum");
 }
 
-StatusOr<PlanOptions> PlanOptionsOf(const PlanFlags& flags) {
+StatusOr<PlanOptions> PlanOptionsOf(const PlanFlags& flags, const Session& session) {
   PlanOptions options = flags.options;
   SynthesisRequest& request = options.request;
   XCCL_ASSIGN_OR_RETURN(request.size_bytes, ParseSizeFlag("--size", flags.size));
@@ -46,19 +60,10 @@ StatusOr<PlanOptions> PlanOptionsOf(const PlanFlags& flags) {
   for (const Limit& limit : kLimits)
     if (const auto& given = request.limits.*limit.value)
       limits.push_back(fmt::format("{}={}", limit.flag, *given));
-  if (!flags.time_limit.empty()) {
-    XCCL_ASSIGN_OR_RETURN(const int64_t limit_ps, FlagValue("--time-limit", ParseDuration(flags.time_limit)));
-    request.limits.time_limit_s = static_cast<double>(limit_ps) / 1e12;
-    limits.push_back("--time-limit=" + flags.time_limit);
-  }
+  options.deadline = session.deadline;
+  if (!session.time_limit.empty()) limits.push_back("--time-limit=" + session.time_limit);
   options.limits_text = Join(limits, " ");
-  if (flags.machine == "hopper") {
-    options.machine = HopperModel();
-  } else if (!flags.machine.empty()) {
-    XCCL_ASSIGN_OR_RETURN(
-        options.machine,
-        ReadMachineModel(IsDirectory(flags.machine) ? flags.machine + "/machine.json" : flags.machine));
-  }
+  XCCL_ASSIGN_OR_RETURN(options.machine, MachineOf(flags.machine));
   return options;
 }
 
@@ -66,7 +71,7 @@ void AddExecutionFlags(Command& command, PlanFlags& flags) {
   command.AddOption(
       "--machine", flags.machine,
       "choose the program's protocol, instances and segment for this machine: a machine.json, a plan\n"
-      "book that tune wrote, or hopper (NCCL's figures); without it only links take time");
+      "book that tune wrote, hopper (NCCL's figures), or none: only links take time (default)");
   command.AddOption("--max-ctas", flags.options.max_blocks, "threadblocks of one rank at most")
       .Between(1, 1 << 20);
   command.AddFlag("--verify-passes", flags.options.verify_passes,

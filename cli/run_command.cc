@@ -54,7 +54,7 @@ StatusOr<RunSettings> SettingsOf(const Flags& flags) {
   return settings;
 }
 
-Status RunFile(const Flags& flags, bool json) {
+Status RunFile(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(const RunSettings settings, SettingsOf(flags));
   XCCL_ASSIGN_OR_RETURN(std::vector<int64_t> sizes, ParseSizesFlag(flags.sizes));
   std::vector<RunResult> results;
@@ -77,9 +77,9 @@ Status RunFile(const Flags& flags, bool json) {
     if (result.usage) result.ran.details = DescribeUsage(*result.usage);
     right = right && AllRight(result.rows);
     for (const RunRow& row : result.rows) cells.push_back(ToRow(row, result.usage));
-    if (!json) XCCL_RETURN_IF_ERROR(Print(FormatRunTable(result.rows, result.ran)));
+    if (!session.json) XCCL_RETURN_IF_ERROR(Print(FormatRunTable(result.rows, result.ran)));
   }
-  if (json) XCCL_RETURN_IF_ERROR(Print(ToJson(cells)));
+  if (session.json) XCCL_RETURN_IF_ERROR(Print(ToJson(cells)));
   return right ? OkStatus() : BugError(flags.file + ": elements are wrong; the table says how many");
 }
 

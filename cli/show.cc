@@ -61,7 +61,7 @@ std::vector<Row> ToRows(const std::vector<TimedPlan>& times) {
   return rows;
 }
 
-Row PlanRow(const PlanResult& result, const std::string& file) {
+Row PlanRow(const PlanResult& result, const Ended& ended) {
   const Plan& plan = result.plan;
   const ScheduleStats& stats = result.schedule_stats;
   const Cell none;
@@ -94,11 +94,13 @@ Row PlanRow(const PlanResult& result, const std::string& file) {
           {"threadblocks", program([](const ProgramStats& p) { return p.threadblocks; })},
           {"channels", program([](const ProgramStats& p) { return p.channels; })},
           {"scratch_bytes", program([](const ProgramStats& p) { return p.scratch_bytes; })},
+          {"machine", result.machine.empty() ? none : Cell(result.machine)},
           {"warnings", plan.topology.spec().warnings},
-          {"file", file.empty() ? none : Cell(file)}};
+          {"total_s", ended.total_s},
+          {"file", ended.file.empty() ? none : Cell(ended.file)}};
 }
 
-std::string PlanText(const PlanResult& result, const std::string& requested_engine, const std::string& file) {
+std::string PlanText(const PlanResult& result, const std::string& requested_engine, const Ended& ended) {
   const Plan& plan = result.plan;
   const ScheduleStats& stats = result.schedule_stats;
   const Collective& collective = plan.collective;
@@ -140,13 +142,13 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
                      : loss > 0.05           ? fmt::format(": {:.0f} % over the schedule", 100 * loss)
                                              : ""));
     if (!result.machine.empty()) line("machine", result.machine);
-  } else if (!file.empty()) {
-    line("program", "none: the schedule, kept compressed, is too long to be lowered");
+  } else if (!result.no_program.empty()) {
+    line("program", "none: " + result.no_program);
   }
   if (collective.Reduces())
     line("bits", result.bitwise_same ? "the same on every rank" : "may differ between ranks");
-  line("synthesis", fmt::format("{:.3g} s", result.synthesis_s));
-  if (!file.empty()) line("file", file);
+  line("synthesis", fmt::format("{:.3g} s of {:.3g} s in all", result.synthesis_s, ended.total_s));
+  if (!ended.file.empty()) line("file", ended.file);
   return text;
 }
 

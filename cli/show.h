@@ -23,8 +23,14 @@ std::vector<Row> ToRows(const std::vector<TimedPlan>& times);
 // another one made the plan.
 std::vector<std::string> TimedCells(const TimedPlan& timed);
 
-Row PlanRow(const PlanResult& result, const std::string& file);
-std::string PlanText(const PlanResult& result, const std::string& requested_engine, const std::string& file);
+// How a planning command ended: the file or book that it wrote, and the seconds since the program began.
+struct Ended {
+  std::string file;  // empty: none
+  double total_s = 0;
+};
+
+Row PlanRow(const PlanResult& result, const Ended& ended);
+std::string PlanText(const PlanResult& result, const std::string& requested_engine, const Ended& ended);
 
 std::string Counted(int64_t count, std::string_view one);  // "1 step", "2 steps"
 std::vector<int64_t> Numbers(std::span<const Rank> ranks);
@@ -51,11 +57,11 @@ std::string FrontText(const smt::Front& front);
 double BusBandwidth(const ProcessGroup& group, int64_t ps);
 // The plan of several groups: a line for each group, then the plan of all. Where there are many groups, there
 // is a line for each kind.
-std::string GroupsText(const GroupsResult& groups, const std::string& file);
-std::string GroupsJson(const GroupsResult& groups, const std::string& file);
+std::string GroupsText(const GroupsResult& groups, const Ended& ended);
+std::string GroupsJson(const GroupsResult& groups, const Ended& ended);
 
 // A planned training step: a line for each kind of group.
-std::string TrainingText(const TrainingPlan& plan, const std::string& book);
-std::string TrainingJson(const TrainingPlan& plan);
+std::string TrainingText(const TrainingPlan& plan, const Ended& ended);
+std::string TrainingJson(const TrainingPlan& plan, double total_s);
 
 }  // namespace xccl

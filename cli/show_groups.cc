@@ -67,7 +67,7 @@ double BusBandwidth(const ProcessGroup& group, int64_t ps) {
   return BusBandwidth(group.collective, simulation);
 }
 
-std::string GroupsText(const GroupsResult& all, const std::string& file) {
+std::string GroupsText(const GroupsResult& all, const Ended& ended) {
   std::vector<std::vector<std::string>> table = {{"group", "collective", "ranks", "size", "count", "engine",
                                                   "alone us", "together us", "bound us", "busbw GB/s"}};
   for (const Kind& kind : KindsOf(all)) {
@@ -82,12 +82,12 @@ std::string GroupsText(const GroupsResult& all, const std::string& file) {
                      fmt::format("{:.1f}", PsToUs(outcome.bound_ps)),
                      fmt::format("{:.1f}", GbPerS(BusBandwidth(group, outcome.together_ps)))});
   }
-  std::string text = PlanText(all.result, all.result.plan.made_by.engine, file);
+  std::string text = PlanText(all.result, all.result.plan.made_by.engine, ended);
   text += fmt::format("  {:<10} {}\n", "unaware", Gain(all));
   return text + TableText(table);
 }
 
-std::string GroupsJson(const GroupsResult& all, const std::string& file) {
+std::string GroupsJson(const GroupsResult& all, const Ended& ended) {
   std::vector<Row> rows;
   for (size_t g = 0; g < all.groups.size(); ++g) {
     const ProcessGroup& group = all.groups[g];
@@ -103,7 +103,7 @@ std::string GroupsJson(const GroupsResult& all, const std::string& file) {
                     {"bound_us", PsToUs(outcome.bound_ps)},
                     {"busbw_gb_per_s", GbPerS(BusBandwidth(group, outcome.together_ps))}});
   }
-  Row row = PlanRow(all.result, file);
+  Row row = PlanRow(all.result, ended);
   row.emplace_back("unaware_us", PsToUs(all.unaware_ps));
   return ToJson(row, "groups", rows);
 }

@@ -34,7 +34,7 @@ std::string EngineOf(const PlannedLine& line) {
 
 }  // namespace
 
-std::string TrainingText(const TrainingPlan& plan, const std::string& book) {
+std::string TrainingText(const TrainingPlan& plan, const Ended& ended) {
   const Layout& layout = plan.layout;
   const ParameterCount parameters = CountParameters(plan.job.model);
   std::string text =
@@ -60,17 +60,18 @@ std::string TrainingText(const TrainingPlan& plan, const std::string& book) {
   }
   if (plan.lines.empty()) return text + "nothing to communicate: all groups are of one rank\n";
   text += TableText(table);
-  text += fmt::format("communication of a step, one after the other: {}\n", FormatDurationShort(step_ps));
-  if (!book.empty()) {
+  text += fmt::format("communication of a step, one after the other: {}\nplanned in {:.3g} s\n",
+                      FormatDurationShort(step_ps), ended.total_s);
+  if (!ended.file.empty()) {
     const auto written =
         std::ranges::count_if(plan.lines, [](const PlannedLine& l) { return !l.file.empty(); });
     const auto listed = std::ranges::count_if(plan.lines, &PlannedLine::listed);
-    text += fmt::format("book: {}, {} plans, {} in its index\n", book, written, listed);
+    text += fmt::format("book: {}, {} plans, {} in its index\n", ended.file, written, listed);
   }
   return text;
 }
 
-std::string TrainingJson(const TrainingPlan& plan) {
+std::string TrainingJson(const TrainingPlan& plan, double total_s) {
   const int64_t step_ps = StepPs(plan);
   std::vector<Row> rows;
   for (const PlannedLine& line : plan.lines) {
@@ -99,7 +100,8 @@ std::string TrainingJson(const TrainingPlan& plan) {
                  {"dp", plan.layout.dp},
                  {"ep", plan.layout.ep},
                  {"pp", plan.layout.pp},
-                 {"step_us", PsToUs(step_ps)}},
+                 {"step_us", PsToUs(step_ps)},
+                 {"total_s", total_s}},
                 "lines", rows);
 }
 

@@ -33,12 +33,12 @@ StatusOr<std::vector<TimedPlan>> Times(const Plan& plan, const Flags& flags) {
   return Predict(plan, sizes, model, flags.level == "program" ? PlanLevel::kProgram : PlanLevel::kSchedule);
 }
 
-Status SimulateFile(const Flags& flags, bool json) {
+Status SimulateFile(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.file));
   XCCL_ASSIGN_OR_RETURN(
       const std::vector<TimedPlan> times,
       WithProgress("simulating " + flags.file, [&](Progress&) { return Times(plan, flags); }));
-  if (json) return Print(ToJson(ToRows(times)));
+  if (session.json) return Print(ToJson(ToRows(times)));
   std::vector<std::vector<std::string>> table = {
       {"size", "time us", "algbw GB/s", "busbw GB/s", "bound us", "time/bound"}};
   for (const TimedPlan& timed : times)

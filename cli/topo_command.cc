@@ -38,10 +38,10 @@ StatusOr<Topology> Load(const Flags& flags) {
   return LoadTopology(flags.topology.topology, flags.topology.load);
 }
 
-Status Topo(const Flags& flags, bool json) {
+Status Topo(const Flags& flags, const Session& session) {
   if (flags.list) return Print(Join(LibraryNames(), "\n") + "\n");
   XCCL_ASSIGN_OR_RETURN(const Topology topology, Load(flags));
-  const std::string format = json ? "json" : flags.format;
+  const std::string format = session.json ? "json" : flags.format;
   std::string text;
   if (format == "text") text = DescribeText(topology);
   if (format == "xml") text = WriteNativeXml(topology);

@@ -69,8 +69,8 @@ Status WriteBook(const Tuned& tuned, const MachineModel& machine, const std::str
   return WritePlanBook({directory, tuned.entries});
 }
 
-Status Show(const Tuned& tuned, const MachineModel& machine, const Flags& flags, bool json) {
-  if (json) {
+Status Show(const Tuned& tuned, const MachineModel& machine, const Flags& flags, const Session& session) {
+  if (session.json) {
     std::vector<Row> rows;
     for (const TunedRow& row : tuned.rows)
       rows.push_back({{"collective", row.collective},
@@ -96,10 +96,10 @@ Status Show(const Tuned& tuned, const MachineModel& machine, const Flags& flags,
       flags.output, tuned.plans.size(), flags.output));
 }
 
-Status TuneMachine(const Flags& flags, bool json) {
+Status TuneMachine(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(const Topology topology, ReadTopology(flags.topology, false));
   TuneRequest request;
-  XCCL_ASSIGN_OR_RETURN(request.pipeline, PlanOptionsOf(flags.plan));
+  XCCL_ASSIGN_OR_RETURN(request.pipeline, PlanOptionsOf(flags.plan, session));
   XCCL_ASSIGN_OR_RETURN(request.sizes_bytes, ParseSizesFlag(flags.sizes));
   std::ranges::sort(request.sizes_bytes);
   XCCL_ASSIGN_OR_RETURN(request.collectives, Collectives(flags.collectives, topology));
@@ -120,7 +120,7 @@ Status TuneMachine(const Flags& flags, bool json) {
   XCCL_RETURN_IF_ERROR(WriteBook(tuned, *request.pipeline.machine, flags.output));
   // The measurements are of generated code; without it the book's plans would run on the interpreter kernel.
   if (gpus) XCCL_RETURN_IF_ERROR(WriteBookKernels({flags.output, tuned.entries}, {}, {}).status());
-  return Show(tuned, *request.pipeline.machine, flags, json);
+  return Show(tuned, *request.pipeline.machine, flags, session);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@
 namespace xccl {
 namespace {
 
-Status VerifyFile(const std::string& file, bool json) {
+Status VerifyFile(const std::string& file, const Session& session) {
   std::vector<Violation> violations;
   const auto read = [&](Progress&) -> StatusOr<Plan> {
     XCCL_ASSIGN_OR_RETURN(Plan plan, ReadPlanUnverified(file));
@@ -38,7 +38,7 @@ Status VerifyFile(const std::string& file, bool json) {
         "{}: ok: {} on {}, {} transfers{}\n", file, plan.collective.name(), plan.topology.name(),
         ExpandedTransfers(plan.schedule, plan.collective, plan.topology),
         plan.program ? ", schedule and program proved" : ", schedule proved, no program in the file");
-  if (json) text = ToJson({{"ok", violations.empty()}}, "violations", rows);
+  if (session.json) text = ToJson({{"ok", violations.empty()}}, "violations", rows);
   XCCL_RETURN_IF_ERROR(Print(text));
   const Status status = ToStatus(violations);
   return status.ok() ? status : Annotate(status, file);

@@ -180,7 +180,7 @@ int64_t ExpandedTransfers(const Schedule& schedule, const Collective& collective
 }
 
 StatusOr<Schedule> Expand(const Schedule& schedule, const Collective& collective, const Topology& topology,
-                          int64_t most_transfers) {
+                          int64_t most_transfers, const Deadline& deadline) {
   if (schedule.symmetry.empty()) return schedule;
   XCCL_ASSIGN_OR_RETURN(const Translations translations,
                         Translations::Create(schedule, collective, topology));
@@ -194,6 +194,8 @@ StatusOr<Schedule> Expand(const Schedule& schedule, const Collective& collective
   plain.Reserve(transfers);
   std::vector<LinkId> links;
   for (int64_t t = 0; t < schedule.size(); ++t) {
+    if (deadline())
+      return LimitReached("schedule: " + deadline.ToString() + " passed while it was written out");
     const Transfer base = schedule.at(t);
     ForEachRun(translations, base, [&](ChunkId first, int32_t count) {
       for (int64_t e = 0; e < group.order(); ++e) {

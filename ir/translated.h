@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/deadline.h"
 #include "base/status.h"
 #include "ir/collective.h"
 #include "ir/schedule.h"
@@ -91,9 +92,9 @@ int64_t ExpandedTransfers(const Schedule& schedule, const Collective& collective
 
 // The plain form: for each transfer in column order, all its translates in the order of elements.
 // Normalized if `schedule` is. A schedule without symmetry is returned unchanged. Errors: those of Create;
-// kLimit beyond `most_transfers`.
+// kLimit beyond `most_transfers`, or where the deadline passes.
 StatusOr<Schedule> Expand(const Schedule& schedule, const Collective& collective, const Topology& topology,
-                          int64_t most_transfers = kMostExpanded);
+                          int64_t most_transfers = kMostExpanded, const Deadline& deadline = Deadline());
 
 // Returns the plain form if it has at most 2^17 transfers, which every stage handles quickly; otherwise the
 // schedule unchanged. Engines return schedules in this form.

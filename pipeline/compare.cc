@@ -59,8 +59,13 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
         LeaveOut(name, made.status(), comparison.left_out);
         continue;
       }
-      XCCL_ASSIGN_OR_RETURN(const Simulation simulation, ProvedTime(*made, request));
-      times.push_back(MakeTimedPlan(name, made->engine, made->collective, simulation, bound.bound_ps));
+      const StatusOr<Simulation> simulation = ProvedTime(*made, request, options.deadline);
+      if (simulation.status().code() == StatusCode::kLimit) {
+        LeaveOut(name, simulation.status(), comparison.left_out);
+        continue;
+      }
+      XCCL_RETURN_IF_ERROR(simulation.status());
+      times.push_back(MakeTimedPlan(name, made->engine, made->collective, *simulation, bound.bound_ps));
     }
     std::ranges::stable_sort(times, {}, &TimedPlan::time_ps);
     comparison.times.insert(comparison.times.end(), times.begin(), times.end());

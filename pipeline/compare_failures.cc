@@ -24,7 +24,8 @@ constexpr const char* kReplan = "replan";
 Status AddTimes(const std::string& name, std::optional<double> whole_us,
                 std::span<const SynthesisRequest> draws,
                 const std::function<StatusOr<Synthesis>(const SynthesisRequest&)>& make,
-                std::vector<FailureTimes>& times, std::vector<std::string>& left_out) {
+                const Deadline& deadline, std::vector<FailureTimes>& times,
+                std::vector<std::string>& left_out) {
   FailureTimes row{.engine = name, .draws = static_cast<int32_t>(draws.size()), .whole_us = whole_us};
   for (const SynthesisRequest& request : draws) {
     const auto start = std::chrono::steady_clock::now();
@@ -34,7 +35,7 @@ Status AddTimes(const std::string& name, std::optional<double> whole_us,
       continue;
     }
     row.synthesis_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    XCCL_ASSIGN_OR_RETURN(const Simulation simulation, ProvedTime(*made, request));
+    XCCL_ASSIGN_OR_RETURN(const Simulation simulation, ProvedTime(*made, request, deadline));
     const double ratio = RatioOf(simulation.time_ps, request.bound->bound_ps);
     row.size_bytes = simulation.size_bytes;
     ++row.planned;
@@ -51,14 +52,14 @@ Status AddTimes(const std::string& name, std::optional<double> whole_us,
 
 // The rows of one size. The first request is for the machine without failures, the others for the draws.
 StatusOr<std::vector<FailureTimes>> TimesAt(std::span<const SynthesisRequest> requests,
-                                            const std::vector<std::string>& engines,
+                                            const std::vector<std::string>& engines, const Deadline& deadline,
                                             std::vector<std::string>& left_out) {
   const SynthesisRequest& whole = requests.front();
   const std::span<const SynthesisRequest> draws = requests.subspan(1);
   const StatusOr<Synthesis> start = DefaultEngine().Synthesize(whole);  // what replan repairs
   const auto time_us = [&](const StatusOr<Synthesis>& made) -> StatusOr<std::optional<double>> {
     if (!made.ok()) return std::optional<double>();
-    XCCL_ASSIGN_OR_RETURN(const Simulation simulation, ProvedTime(*made, whole));
+    XCCL_ASSIGN_OR_RETURN(const Simulation simulation, ProvedTime(*made, whole, deadline));
     return std::optional(PsToUs(simulation.time_ps));
   };
   XCCL_ASSIGN_OR_RETURN(const std::optional<double> start_us, time_us(start));
@@ -70,13 +71,13 @@ StatusOr<std::vector<FailureTimes>> TimesAt(std::span<const SynthesisRequest> re
       XCCL_ASSIGN_OR_RETURN(whole_us, time_us(engine->Synthesize(whole)));
     }
     const auto make = [&](const SynthesisRequest& request) { return engine->Synthesize(request); };
-    XCCL_RETURN_IF_ERROR(AddTimes(name, whole_us, draws, make, times, left_out));
+    XCCL_RETURN_IF_ERROR(AddTimes(name, whole_us, draws, make, deadline, times, left_out));
   }
   if (start.ok()) {
     Plan from{*whole.topology, start->collective, start->schedule, std::nullopt, {}};
     from.made_by.engine = start->engine;
     const auto make = [&](const SynthesisRequest& request) { return Replan(from, request); };
-    XCCL_RETURN_IF_ERROR(AddTimes(kReplan, start_us, draws, make, times, left_out));
+    XCCL_RETURN_IF_ERROR(AddTimes(kReplan, start_us, draws, make, deadline, times, left_out));
   } else {
     LeaveOut(kReplan, start.status(), left_out);
   }
@@ -117,7 +118,7 @@ StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Coll
       requests.push_back(RequestOf(machines[i], collective, at_size, &bounds[i]));
     }
     XCCL_ASSIGN_OR_RETURN(const std::vector<FailureTimes> times,
-                          TimesAt(requests, compared.names, comparison.left_out));
+                          TimesAt(requests, compared.names, options.deadline, comparison.left_out));
     comparison.times.insert(comparison.times.end(), times.begin(), times.end());
   }
   return comparison;

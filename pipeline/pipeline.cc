@@ -23,11 +23,21 @@ Status Proved(const std::vector<Violation>& violations, std::string_view engine)
   return status.ok() ? status : BugError(std::string(engine) + " made a wrong plan: " + status.message());
 }
 
-// The engine's simulation of its plan, or a new one.
-Simulation SimulationOf(const Synthesis& made, const SynthesisRequest& request) {
-  if (made.simulation) return *made.simulation;
-  return Simulate(made.schedule, made.collective, *request.topology,
-                  {.size_bytes = request.size_bytes, .model = request.model});
+// The engine's simulation of its plan, or a new one. Errors: kLimit where the deadline passes.
+StatusOr<Simulation> SimulationOf(const Synthesis& made, const SynthesisRequest& request,
+                                  const Deadline& deadline) {
+  if (made.simulation && !made.simulation->stopped) return *made.simulation;
+  SimulateOptions timing = TimingOf(request);
+  timing.deadline = deadline;
+  Simulation simulation = Simulate(made.schedule, made.collective, *request.topology, timing);
+  if (simulation.stopped)
+    return LimitReached(made.engine + ": " + deadline.ToString() + " passed before its plan was simulated");
+  return simulation;
+}
+
+// The search leaves a share of the time to proofs, and a larger one to lowering, but not more than they take.
+Deadline SearchDeadline(const PlanOptions& options) {
+  return options.lower ? options.deadline.Leaving(0.5, 60) : options.deadline.Leaving(0.2, 10);
 }
 
 // Topology and collective → schedule, its time and the bound; then the rest.
@@ -40,7 +50,7 @@ StatusOr<PlanResult> PlanWith(const Topology& topology, const Collective& collec
                         LowerBound(topology, collective, options.request.size_bytes, options.request.model));
   const SynthesisRequest request = RequestOf(topology, collective, options, &bound);
   XCCL_ASSIGN_OR_RETURN(Synthesis made, synthesize(request));
-  made.simulation = SimulationOf(made, request);
+  XCCL_ASSIGN_OR_RETURN(made.simulation, SimulationOf(made, request, options.deadline));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
   return CompletePlan(topology, std::move(made), bound, seconds.count(), options);
 }
@@ -51,14 +61,16 @@ Status LowerPlan(const Topology& topology, std::string_view engine, const PlanOp
   Plan& plan = result.plan;
   const SimulateOptions simulated{.size_bytes = options.request.size_bytes,
                                   .model = options.request.model,
-                                  .machine = options.machine ? &*options.machine : nullptr};
+                                  .machine = options.machine ? &*options.machine : nullptr,
+                                  .deadline = options.deadline};
   XCCL_ASSIGN_OR_RETURN(plan.program, LowerFolded(plan.schedule, plan.collective, topology,
                                                   {.size_bytes = simulated.size_bytes,
                                                    .model = simulated.model,
                                                    .machine = simulated.machine,
                                                    .max_blocks = options.max_blocks,
                                                    .schedule_ps = result.simulation.time_ps,
-                                                   .verify_passes = options.verify_passes}));
+                                                   .verify_passes = options.verify_passes,
+                                                   .deadline = options.deadline.Leaving(0.3, 20)}));
   const auto& [collective, program] = *plan.program;
   XCCL_RETURN_IF_ERROR(Proved(VerifyProgram(program, collective), engine));
   XCCL_ASSIGN_OR_RETURN(const Simulation simulation,
@@ -129,7 +141,16 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
   // A compressed schedule that is too long to be written out is kept without a program.
   const bool too_long =
       !plan.schedule.symmetry.empty() && result.schedule_stats.transfers > kMostLoweredTransfers;
-  if (options.lower && !too_long) XCCL_RETURN_IF_ERROR(LowerPlan(topology, made.engine, options, result));
+  if (options.lower && too_long)
+    result.no_program = "the schedule, kept compressed, is too long to be lowered";
+  if (!options.lower || too_long) return result;
+  const Status lowered = LowerPlan(topology, made.engine, options, result);
+  if (lowered.code() == StatusCode::kLimit && options.deadline.has_limit()) {
+    plan.program.reset();
+    result.no_program = lowered.message();
+    return result;
+  }
+  XCCL_RETURN_IF_ERROR(lowered);
   return result;
 }
 
@@ -140,7 +161,8 @@ StatusOr<GroupsResult> PlanGroupsTogether(const Topology& topology, GroupRequest
                                                    {.engine = options.engine,
                                                     .model = options.request.model,
                                                     .seed = options.request.seed,
-                                                    .allow_divergent = options.request.allow_divergent}));
+                                                    .allow_divergent = options.request.allow_divergent,
+                                                    .deadline = SearchDeadline(options)}));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
   PlanOptions joint = options;
   joint.request.size_bytes = plan.joint.size_bytes;
@@ -161,13 +183,15 @@ SynthesisRequest RequestOf(const Topology& topology, const Collective& collectiv
   request.topology = &topology;
   request.collective = &collective;
   request.bound = bound;
+  request.limits.deadline = SearchDeadline(options);
   return request;
 }
 
-StatusOr<Simulation> ProvedTime(const Synthesis& made, const SynthesisRequest& request) {
+StatusOr<Simulation> ProvedTime(const Synthesis& made, const SynthesisRequest& request,
+                                const Deadline& deadline) {
   XCCL_RETURN_IF_ERROR(
       Proved(VerifySchedule(made.schedule, made.collective, *request.topology), made.engine));
-  return SimulationOf(made, request);
+  return SimulationOf(made, request, deadline);
 }
 
 double RatioOf(int64_t time_ps, int64_t bound_ps) {

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "base/deadline.h"
 #include "base/status.h"
 #include "ir/bounds/bound.h"
 #include "ir/machine_model.h"
@@ -44,6 +45,7 @@ struct PlanOptions {
   std::optional<MachineModel> machine = {};  // model that the program is made for and timed on
   std::optional<int32_t> max_blocks = {};    // threadblocks of one rank
   bool verify_passes = false;                // prove the result of every pass of lowering
+  Deadline deadline = Deadline();            // of all stages together; the search ends before it
 };
 
 struct PlanResult {
@@ -58,6 +60,7 @@ struct PlanResult {
   std::vector<Rank> relays = {};  // ranks that are no members and carry data
   std::optional<int64_t> program_time_ps = {};
   std::optional<ProgramStats> program_stats = {};
+  std::string no_program = {};  // why there is none, where one was asked for
   std::string machine = {};  // source of the machine model that the program is timed on; empty: links alone
 };
 
@@ -72,7 +75,8 @@ StatusOr<PlanResult> RepairPlan(const Plan& from, const std::string& place, cons
                                 const Collective& collective, const PlanOptions& options);
 
 // Completes a schedule: it is verified, described and, where asked for, lowered, verified and simulated
-// again. Errors: kBug where a stage made something wrong. Requires: made.simulation.
+// again. A program that is not there by the deadline is left out. Errors: kBug where a stage made something
+// wrong. Requires: made.simulation.
 StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, const Bound& bound,
                                   double synthesis_s, const PlanOptions& options);
 
@@ -90,13 +94,15 @@ StatusOr<GroupsResult> PlanGroupsTogether(const Topology& topology, GroupRequest
 StatusOr<smt::Front> PlanFront(const Topology& topology, const Collective& collective,
                                const PlanOptions& options);
 
-// The request to an engine for one plan. Topology, collective and bound outlive it.
+// The request to an engine for one plan. Topology, collective and bound outlive it. Its search leaves time
+// for the stages that follow.
 SynthesisRequest RequestOf(const Topology& topology, const Collective& collective, const PlanOptions& options,
                            const Bound* bound);
 
 // Verifies an engine's answer to a request, and simulates it unless the engine did. Errors: kBug for a wrong
-// plan.
-StatusOr<Simulation> ProvedTime(const Synthesis& made, const SynthesisRequest& request);
+// plan; kLimit where the deadline passes.
+StatusOr<Simulation> ProvedTime(const Synthesis& made, const SynthesisRequest& request,
+                                const Deadline& deadline);
 
 // time ÷ bound, 1 where both are zero.
 double RatioOf(int64_t time_ps, int64_t bound_ps);

@@ -48,15 +48,12 @@ TEST_F(Cli, ALostOutputIsAnError) {
 }
 
 TEST_F(Cli, JsonKeys) {
-  Words plan = {"engine",         "ranks",           "chunks_per_rank",
-                "steps",          "rounds",          "transfers",
-                "messages",       "synthesis_s",     "size_bytes",
-                "time_us",        "time_program_us", "algbw_gb_per_s",
-                "busbw_gb_per_s", "latency_us",      "bandwidth_us",
-                "bound_us",       "bound_kind",      "ratio",
-                "exact",          "bitwise_same",    "depth",
-                "relays",         "threadblocks",    "channels",
-                "scratch_bytes",  "warnings",        "file"};
+  Words plan = {"engine",          "ranks",          "chunks_per_rank", "steps",      "rounds",
+                "transfers",       "messages",       "synthesis_s",     "size_bytes", "time_us",
+                "time_program_us", "algbw_gb_per_s", "busbw_gb_per_s",  "latency_us", "bandwidth_us",
+                "bound_us",        "bound_kind",     "ratio",           "exact",      "bitwise_same",
+                "depth",           "relays",         "threadblocks",    "channels",   "scratch_bytes",
+                "machine",         "warnings",       "total_s",         "file"};
   const Words timed = {"engine",         "size_bytes", "time_us", "algbw_gb_per_s",
                        "busbw_gb_per_s", "bound_us",   "ratio"};
   for (const Words& extra : {Words{}, Words{"-o", "a.json"}}) {

@@ -116,7 +116,8 @@ TEST_F(Cli, ATrainingStepIsPlannedLineByLine) {
   Words with_json = arguments;
   with_json.push_back("--json");
   const Json plan = Json::parse(Out(with_json));
-  EXPECT_EQ(Keys(plan), (Words{"model", "params", "tp", "ulysses", "dp", "ep", "pp", "step_us", "lines"}));
+  EXPECT_EQ(Keys(plan),
+            (Words{"model", "params", "tp", "ulysses", "dp", "ep", "pp", "step_us", "total_s", "lines"}));
   EXPECT_EQ(plan["params"], 20'000'000);
   EXPECT_EQ(plan["dp"], 1);
   // One rank holds each parameter, so there is nothing for zero1 to do.

@@ -132,9 +132,9 @@ TEST_F(Cli, WrongCommandLines) {
       {{"run", "a.json", "--dtype", "flot"}, 2, "--dtype: no data type 'flot'; did you mean 'float'?"},
       {{"run", "a.json", "--redop", "smu"}, 2, "--redop: no reduction 'smu'; did you mean 'sum'?"},
       {{"run", "a.json", "--timeout", "0s"}, 2, "--timeout: 0s; expected more than 0"},
-      {{"run", "a.json", "--memory-limit", "1x"},
+      {{"run", "a.json", "--slot-memory", "1x"},
        2,
-       "--memory-limit: '1x': unknown unit 'x'; a size is written like 64MiB"},
+       "--slot-memory: '1x': unknown unit 'x'; a size is written like 64MiB"},
   };
   for (const Wrong& c : cases) ExpectWrong(c, Run(c.arguments));
 }

@@ -81,11 +81,14 @@ bool IsBetter(const Made& made, const std::optional<Made>& plainer) {
 StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective& collective,
                                      const Topology& topology, const LowerOptions& options) {
   using namespace lowering;  // the list of passes reads better without it
-  const SimulateOptions timing{
-      .size_bytes = options.size_bytes, .model = options.model, .machine = options.machine};
+  const SimulateOptions timing{.size_bytes = options.size_bytes,
+                               .model = options.model,
+                               .machine = options.machine,
+                               .deadline = options.deadline};
 
   // Symmetry is written out.
-  const StatusOr<Schedule> expanded = Expand(schedule, collective, topology, kMostLoweredTransfers);
+  const StatusOr<Schedule> expanded =
+      Expand(schedule, collective, topology, kMostLoweredTransfers, options.deadline);
   if (!expanded.ok()) return Annotate(expanded.status(), "lower");
   const Schedule& plain = *expanded;
   // A program is to keep the schedule's time.
@@ -103,13 +106,13 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
   for (const Cut& one : cuts) {
     const Schedule& own_schedule = one.schedule;
     const Collective& cut = one.collective;
-    if (result && IsGoodEnough(result_ps, wanted_ps, plain)) break;
+    if (result && (IsGoodEnough(result_ps, wanted_ps, plain) || options.deadline())) break;
     const PassVerifier verify(options.verify_passes, cut, topology);
     const int64_t chunk_bytes = CollectiveSizes(cut, options.size_bytes).LargestChunkBytes();
     std::optional<Made> of_cut;
     for (const bool as_chains : {false, true}) {
       // Trees of links stay, and become groups. Chains come second, where groups lose time.
-      if (as_chains && !NeedsChains(*of_cut, wanted_ps)) break;
+      if (as_chains && (!NeedsChains(*of_cut, wanted_ps) || options.deadline())) break;
       const StatusOr<Schedule> chains = as_chains ? WithoutTrees(own_schedule, topology) : Schedule();
       if (!chains.ok()) break;
       const Schedule& source = as_chains ? *chains : own_schedule;
@@ -135,6 +138,7 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
       for (const Form& form : options.form ? std::vector{*options.form}
                                            : FormsFor(source, cut, options.size_bytes,
                                                       std::ssize(moves.moves), one.large_moves)) {
+        if (of_forms && options.deadline()) break;
         // One order over all sends and receives.
         if (!ordered || ordered->slots != form.slots) {
           XCCL_ASSIGN_OR_RETURN(ordered,
@@ -167,13 +171,14 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
         if (last == program) continue;
         last = program;
         // Passes, instances and the protocol are chosen.
-        XCCL_ASSIGN_OR_RETURN(const std::optional<int64_t> time_ps,
-                              SetSegments(form.segments, cut, topology, moves.moves, timing,
-                                          options.max_blocks.value_or(kMostBlocks),
-                                          of_forms ? &of_forms->program
-                                          : of_cut ? &of_cut->program
-                                                   : nullptr,
-                                          program));
+        const StatusOr<std::optional<int64_t>> timed = SetSegments(
+            form.segments, cut, topology, moves.moves, timing, options.max_blocks.value_or(kMostBlocks),
+            of_forms ? &of_forms->program
+            : of_cut ? &of_cut->program
+                     : nullptr,
+            program);
+        if (of_forms && timed.status().code() == StatusCode::kLimit && options.deadline()) break;
+        XCCL_ASSIGN_OR_RETURN(const std::optional<int64_t> time_ps, timed);
         XCCL_RETURN_IF_ERROR(verify.Check("segments", program));
         Made made{std::move(program), time_ps};
         if (IsBetter(made, of_forms)) of_forms = std::move(made);
@@ -191,11 +196,11 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
     }
     // Large programs are simulated only where two cuts are compared.
     if (folded && !of_cut->time_ps) {
-      XCCL_ASSIGN_OR_RETURN(const Simulation simulation,
-                            SimulateProgram(of_cut->program, cut, topology, timing));
-      of_cut->time_ps = simulation.time_ps;
+      const StatusOr<Simulation> simulation = SimulateProgram(of_cut->program, cut, topology, timing);
+      if (!simulation.ok() && !options.deadline()) return simulation.status();
+      if (simulation.ok()) of_cut->time_ps = simulation->time_ps;
     }
-    if (result && Keeps(result_ps, *of_cut->time_ps)) break;
+    if (result && (!of_cut->time_ps || Keeps(result_ps, *of_cut->time_ps))) break;
     result = LoweredProgram{cut, std::move(of_cut->program)};
     result_ps = of_cut->time_ps.value_or(0);
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/deadline.h"
 #include "base/status.h"
 #include "ir/collective.h"
 #include "ir/lower/forms.h"
@@ -26,7 +27,8 @@ struct LowerOptions {
   std::optional<lowering::Form> form = {};
   // What Simulate says of the schedule at this size, in this model, where the caller has it.
   std::optional<int64_t> schedule_ps = {};
-  bool verify_passes = false;  // prove the result of every pass (ir/lower/verify_passes.h)
+  bool verify_passes = false;      // prove the result of every pass (ir/lower/verify_passes.h)
+  Deadline deadline = Deadline();  // ends the search for a better form
 };
 
 // At most so many transfers of a compressed schedule's plain form are lowered.
@@ -36,7 +38,8 @@ inline constexpr int64_t kMostLoweredTransfers = 16'000'000;
 // far fewer instructions, where that keeps the schedule's time or is the faster. Multicasts and in-switch
 // reductions become groups, unless they are faster as one rank after the other. The result verifies.
 // Requires: a normalized schedule that verifies. Errors: kLimit beyond kMostLoweredTransfers; kInvalidInput
-// where a Program cannot say what the schedule says; with verify_passes kBug, naming pass and violation.
+// where a Program cannot say what the schedule says; kLimit where the deadline passes
+// before there is any program; with verify_passes kBug, naming pass and violation.
 StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective& collective,
                                      const Topology& topology, const LowerOptions& options = {});
 

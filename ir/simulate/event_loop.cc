@@ -41,12 +41,14 @@ class EventLoop {
     if (overhead && !blocking_) MarkMessages();
   }
 
-  int64_t Run() {
+  int64_t Run(const Deadline& deadline) {
+    SeldomAsked is_over(deadline);
     for (int32_t j = 0; j < model_.num_jobs(); ++j)
       if (model_.job_missing[j] == 0)
         for (int64_t s = 0; s < n_; ++s) MakeReady(j, s);
     Choose(0);
     while (!queue_.empty()) {
+      if (is_over()) return kForeverPs;
       const int64_t now = queue_.PopBatch(batch_);
       for (const Event& event : batch_) Handle(event);
       Choose(now);
@@ -197,8 +199,8 @@ class EventLoop {
 }  // namespace
 
 int64_t RunEvents(const SimulationModel& model, const Topology& topology, TimeModel time_model, int64_t parts,
-                  int64_t segments, MoveTimes* record) {
-  return EventLoop(model, topology, time_model, parts, segments, record).Run();
+                  int64_t segments, MoveTimes* record, const Deadline& deadline) {
+  return EventLoop(model, topology, time_model, parts, segments, record).Run(deadline);
 }
 
 }  // namespace xccl

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "base/deadline.h"
 #include "ir/simulate/simulate.h"
 #include "ir/simulate/simulation_model.h"
 #include "topologies/topology.h"
@@ -12,8 +13,9 @@
 namespace xccl {
 
 // Runs `segments` segments of every unit, each one of `parts` equal parts of its bytes. Returns the last
-// arrival. `record`, unless null, gets one entry per unit. Requires: a schedule that verifies.
+// arrival, or kForeverPs where the deadline passes first. `record`, unless null, gets one entry per unit.
+// Requires: a schedule that verifies.
 int64_t RunEvents(const SimulationModel& model, const Topology& topology, TimeModel time_model, int64_t parts,
-                  int64_t segments, MoveTimes* record = nullptr);
+                  int64_t segments, MoveTimes* record = nullptr, const Deadline& deadline = Deadline());
 
 }  // namespace xccl

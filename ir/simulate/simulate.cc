@@ -182,12 +182,18 @@ Simulation Run(const Schedule& schedule, const Collective& collective, const Col
   for (int64_t bytes : model.unit_bytes) largest = std::max(largest, bytes);
   const int64_t segments = SegmentCount(largest, result.segment_bytes);
   if (result.segment_bytes <= 0) result.segment_bytes = largest;
-  const auto run = [&](int64_t n) { return RunEvents(model, topology, options.model, segments, n); };
+  const auto run = [&](int64_t n) {
+    return RunEvents(model, topology, options.model, segments, n, nullptr, options.deadline);
+  };
   const std::vector<int64_t> loads = LinkLoads(model, topology, options.model, segments);
   if (options.extrapolate) {
     result.time_ps = Extrapolate(run, model.num_jobs() * quotient.copies, segments);
   } else {
     result.time_ps = run(segments);
+  }
+  if (result.time_ps >= kForeverPs && options.deadline()) {
+    result.stopped = true;
+    return result;
   }
   for (int64_t load : loads) result.time_ps = std::max(result.time_ps, load);
   if (options.record_parts) {
@@ -211,9 +217,16 @@ Simulation SimulateCompressed(const Schedule& schedule, const Collective& collec
   const SymmetryGroup& group = translations->group();
   const bool apart = translations->KeepApart(schedule.paths);
   if (!apart || !translations->KeepSizes(sizes)) {
-    const StatusOr<Schedule> plain = Expand(schedule, collective, topology);
+    const StatusOr<Schedule> plain = Expand(schedule, collective, topology, kMostExpanded, options.deadline);
     if (plain.ok())
       return Run(*plain, collective, sizes, topology, options, NoTranslates(*plain, topology.num_links()));
+  }
+  if (options.deadline()) {
+    Simulation stopped;
+    stopped.time_ps = kForeverPs;
+    stopped.stopped = true;
+    stopped.size_bytes = sizes.size_bytes();
+    return stopped;
   }
   Quotient quotient{translations->PathClasses(schedule.paths), {}, group.order()};
   for (int32_t l = 0; l < topology.num_links(); ++l)

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/deadline.h"
 #include "ir/collective.h"
 #include "ir/schedule.h"
 #include "ir/time_model.h"
@@ -25,10 +26,12 @@ struct SimulateOptions {
   bool rough = false;         // longer segments if there are many: faster, and overestimates a little
   bool extrapolate = true;    // false: run every segment, at a cost that grows with their number
   const MachineModel* machine = nullptr;  // for SimulateProgram; null: only links take time
+  Deadline deadline = Deadline();         // when it passes, the simulation stops
 };
 
 struct Simulation {
-  int64_t time_ps = 0;                // last arrival
+  int64_t time_ps = 0;                // last arrival; kForeverPs where it was stopped
+  bool stopped = false;               // the deadline passed before the last arrival
   int64_t size_bytes = 0;             // the real size, after rounding down
   int64_t segment_bytes = 0;          // as used
   std::vector<int64_t> link_busy_ps;  // by LinkId, if requested: time to carry its load, without stalls

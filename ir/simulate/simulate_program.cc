@@ -83,6 +83,8 @@ class ProgramRun {
       : program_(program),
         index_(index),
         topology_(topology),
+        deadline_(options.deadline),
+        is_over_(options.deadline),
         blocking_(options.model == TimeModel::kBlocking),
         timed_blocks_(options.machine != nullptr),
         cost_(timed_blocks_ ? options.machine->CostOf(program.protocol) : ProtocolCost{}),
@@ -120,6 +122,7 @@ class ProgramRun {
       awake_.push_back(static_cast<int32_t>(runner));
     Settle(0);
     while (!queue_.empty()) {
+      if (is_over_()) return LimitReached(deadline_.ToString() + " passed while the program was simulated");
       const int64_t now = queue_.PopBatch(batch_);
       for (const Event& event : batch_) Handle(event);
       Settle(now);
@@ -397,6 +400,8 @@ class ProgramRun {
   const Program& program_;
   const ProgramIndex& index_;
   const Topology& topology_;
+  const Deadline deadline_;
+  SeldomAsked is_over_;
   const bool blocking_, timed_blocks_;
   const ProtocolCost cost_;
   const InstructionBytes& bytes_;

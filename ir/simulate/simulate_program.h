@@ -12,7 +12,8 @@
 namespace xccl {
 
 // Ignores options.segment_bytes, since the program has its own. Errors: kInvalidInput if a threadblock
-// waits forever, or if a connection has no path on this topology.
+// waits forever, or if a connection has no path on this topology; kLimit if the
+// deadline passes.
 StatusOr<Simulation> SimulateProgram(const Program& program, const Collective& collective,
                                      const Topology& topology, const SimulateOptions& options);
 

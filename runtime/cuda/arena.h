@@ -40,7 +40,7 @@ struct ArenaOptions {
 };
 
 // The shape within the limit: slots shrink to no less than 4 KiB. Errors: kInvalidInput "NAME: connections of
-// rank 3: ... need N bytes; the limit is M bytes; hint: --memory-limit".
+// rank 3: ... need N bytes; the limit is M bytes; hint: --slot-memory".
 StatusOr<ArenaShape> ChooseShape(const Program& program, int32_t blocks_per_rank, int32_t instances,
                                  const ArenaOptions& options, const std::string& name);
 

@@ -293,7 +293,7 @@ TEST(DeviceProgram, MemoryIsBounded) {
   options.arena.memory_limit = 4 << 10;
   EXPECT_EQ(Connect(fake, ring, options).status().message(),
             "ring: rank 0: 2 slots of 4096 bytes and 1664 bytes of tables need 9856 bytes of device "
-            "memory; the limit is 4096 bytes; hint: --memory-limit");
+            "memory; the limit is 4096 bytes; hint: --slot-memory");
 }
 
 // Every call to the driver fails once; whatever happens, nothing is left and nothing hangs.

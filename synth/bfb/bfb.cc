@@ -122,8 +122,7 @@ class Planning {
 
   double Simulated(Synthesis& made) const {
     if (!made.simulation)
-      made.simulation = Simulate(made.schedule, made.collective, *request_.topology,
-                                 {.size_bytes = request_.size_bytes, .model = request_.model});
+      made.simulation = Simulate(made.schedule, made.collective, *request_.topology, TimingOf(request_));
     return static_cast<double>(made.simulation->time_ps);
   }
   double LatencyPs() const {

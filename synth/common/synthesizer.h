@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/deadline.h"
 #include "base/status.h"
 #include "ir/bounds/bound.h"
 #include "ir/collective.h"
 #include "ir/schedule.h"
 #include "ir/simulate/simulate.h"
-#include "synth/common/deadline.h"
 #include "topologies/topology.h"
 
 namespace xccl {
@@ -22,11 +22,11 @@ namespace xccl {
 // The limits of a search. Work units are deterministic, so the same flags give the same bytes; wall time
 // counts only where asked for.
 struct SynthesisLimits {
-  std::optional<int32_t> chunks;  // exactly this many chunks a part
-  std::optional<int32_t> steps;   // at most
-  std::optional<int32_t> rounds;  // smt: at most
-  int64_t work_units = 0;         // 0: the engine's default
-  std::optional<double> time_limit_s;
+  std::optional<int32_t> chunks = {};  // exactly this many chunks a part
+  std::optional<int32_t> steps = {};   // at most
+  std::optional<int32_t> rounds = {};  // smt: at most
+  int64_t work_units = 0;              // 0: the engine's default
+  Deadline deadline = Deadline();      // by the wall clock; none unless asked for
 };
 
 class RankGraphs;
@@ -68,8 +68,11 @@ StatusOr<Bound> BoundOf(const SynthesisRequest& request);
 // The plan where every rank already has what it needs: no transfers, exact, in the chunks that are asked for.
 Synthesis NothingToMove(std::string_view engine, const SynthesisRequest& request);
 
-// The request's time limit, from this call on.
-inline Deadline DeadlineOf(const SynthesisRequest& request) { return Deadline(request.limits.time_limit_s); }
+// What the request says of a schedule's simulation. A simulation that its deadline stops is never the
+// fastest.
+inline SimulateOptions TimingOf(const SynthesisRequest& request) {
+  return {.size_bytes = request.size_bytes, .model = request.model, .deadline = request.limits.deadline};
+}
 
 // The cost of a plan, known before it is made.
 struct Offer {

@@ -61,7 +61,7 @@ class Planning {
         group_(TranslationsFor(collective_, topology_, &sizes_)),
         problem_(FlowOf(topology_, DemandsOf(topology_, collective_, sizes_, kLeastBytes), group_)),
         left_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
-        stopped_(DeadlineOf(request)),
+        stopped_(request.limits.deadline),
         budget_(kName, request) {}
 
   StatusOr<Synthesis> Run() {
@@ -172,8 +172,7 @@ class Planning {
     Collective cut = Cut(routes, pieces, waves);
     Schedule schedule = Move(routes, cut, waves);
     if (!budget_.Allows(schedule.num_steps())) return false;
-    const Simulation simulation =
-        Simulate(schedule, cut, topology_, {.size_bytes = request_.size_bytes, .model = request_.model});
+    const Simulation simulation = Simulate(schedule, cut, topology_, TimingOf(request_));
     if (best_ && simulation.time_ps >= best_ps_) return false;
     best_ps_ = simulation.time_ps;
     best_ = Synthesis{.collective = std::move(cut),

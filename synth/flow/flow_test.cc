@@ -159,7 +159,7 @@ TEST(Flow, TakesFewerWavesWhereStepsAreFew) {
 TEST(Flow, StopsInTimeWithOneRoundOfPrices) {
   const Topology topology = LoadTopology("mesh:5x6").value();
   SynthesisLimits limits;
-  limits.time_limit_s = 0;
+  limits.deadline = Deadline(0.0);
   const Collective collective = Of(CollectiveKind::kAlltoall, AllRanks(topology.num_ranks()));
   const StatusOr<Synthesis> made = Plan(topology, collective, kGiB, limits);
   ASSERT_TRUE(made.ok()) << made.status().message();

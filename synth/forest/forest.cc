@@ -60,8 +60,7 @@ double AllgatherPs(const SynthesisRequest& request) {
 // The same with its time, and whether that is the bound's.
 StatusOr<Synthesis> Simulated(const SynthesisRequest& request, const Bound& bound, StatusOr<Synthesis> made) {
   if (!made.ok()) return made;
-  made->simulation = Simulate(made->schedule, made->collective, *request.topology,
-                              {.size_bytes = request.size_bytes, .model = request.model});
+  made->simulation = Simulate(made->schedule, made->collective, *request.topology, TimingOf(request));
   made->exact = made->schedule.size() == 0 || MeetsBound(made->simulation->time_ps, bound);
   return made;
 }

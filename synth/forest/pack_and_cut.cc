@@ -61,9 +61,9 @@ ChunkedSchedule MakeSchedule(const Task& task, const Candidate& candidate, int32
 // Simulates the schedule and keeps it if it is the fastest. rough: it most likely only tells how many waves
 // to take. Returns its time.
 int64_t Consider(const Task& task, const Candidate& candidate, ChunkedSchedule made, bool rough, Best& best) {
-  const Simulation simulation =
-      Simulate(made.schedule, made.collective, task.topology,
-               {.size_bytes = task.request.size_bytes, .model = task.request.model, .rough = rough});
+  SimulateOptions timing = TimingOf(task.request);
+  timing.rough = rough;
+  const Simulation simulation = Simulate(made.schedule, made.collective, task.topology, timing);
   if (best.synthesis && simulation.time_ps >= best.time_ps) return simulation.time_ps;
   best = {.synthesis = Synthesis{.collective = std::move(made.collective),
                                  .schedule = std::move(made.schedule),
@@ -235,8 +235,8 @@ StatusOr<Synthesis> PackAndCut(const SynthesisRequest& request, const Bound& bou
   if (!best.synthesis && budget.HasRefused()) return budget.Refusal();
   if (!tried.ok()) return tried;
   if (best.rough) {
-    best.synthesis->simulation = Simulate(best.synthesis->schedule, best.synthesis->collective, task.topology,
-                                          {.size_bytes = request.size_bytes, .model = request.model});
+    best.synthesis->simulation =
+        Simulate(best.synthesis->schedule, best.synthesis->collective, task.topology, TimingOf(request));
     best.time_ps = best.synthesis->simulation->time_ps;
   }
   best.synthesis->exact = MeetsBound(best.time_ps, bound);

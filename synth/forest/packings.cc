@@ -134,7 +134,7 @@ Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_p
             .beat_ps = beat_ps,
             .reversed = {},
             .group = {},
-            .stopped = DeadlineOf(request)};
+            .stopped = request.limits.deadline};
   if (task.collective.Reduces()) task.reversed = ReverseTopology(task.topology);
   if (!request.limits.chunks && MayUseSymmetry(task.topology, task.collective)) {
     SymmetryGroup group = FindTranslations(task.topology);

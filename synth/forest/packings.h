@@ -7,11 +7,11 @@
 #include <optional>
 #include <string>
 
+#include "base/deadline.h"
 #include "base/status.h"
 #include "ir/bounds/bound.h"
 #include "ir/sizes.h"
 #include "synth/common/allreduce_trees.h"
-#include "synth/common/deadline.h"
 #include "synth/common/packed_trees.h"
 #include "synth/common/synthesizer.h"
 #include "synth/forest/equal_trees.h"

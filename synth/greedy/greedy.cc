@@ -71,7 +71,7 @@ class CandidateSearch {
         topology_(*request.topology),
         reversed_(request.collective->Reduces() ? ReverseTopology(topology_) : topology_),
         left_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
-        deadline_(DeadlineOf(request)),
+        deadline_(request.limits.deadline),
         budget_(kName, request) {}
 
   StatusOr<Synthesis> Run() {
@@ -226,10 +226,8 @@ class CandidateSearch {
     left_ -= 30 * schedule.size();
     // Where no other candidate will follow there is nothing to compare.
     const bool alone = !best_ && left_ <= 0;
-    const int64_t time_ps = alone ? INT64_MAX - 1
-                                  : Simulate(schedule, collective, topology_,
-                                             {.size_bytes = request_.size_bytes, .model = request_.model})
-                                        .time_ps;
+    const int64_t time_ps =
+        alone ? INT64_MAX - 1 : Simulate(schedule, collective, topology_, TimingOf(request_)).time_ps;
     if (best_ && time_ps >= best_ps_) return;
     best_ps_ = time_ps;
     best_ = Synthesis{.collective = collective,

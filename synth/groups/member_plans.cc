@@ -65,13 +65,13 @@ StatusOr<Synthesis> MemberPlans::Ask(const Topology& machine, const Collective& 
                                  .collective = &collective,
                                  .size_bytes = groups_[group].size_bytes,
                                  .model = options_.model,
+                                 .limits = {.deadline = options_.deadline},
                                  .seed = options_.seed,
                                  .allow_divergent = options_.allow_divergent};
   ++searches_;
   XCCL_ASSIGN_OR_RETURN(Synthesis made, engine->Synthesize(request));
   if (!made.simulation)
-    made.simulation = Simulate(made.schedule, made.collective, machine,
-                               {.size_bytes = request.size_bytes, .model = request.model});
+    made.simulation = Simulate(made.schedule, made.collective, machine, TimingOf(request));
   return made;
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/deadline.h"
 #include "base/status.h"
 #include "ir/bounds/bound.h"
 #include "ir/time_model.h"
@@ -27,6 +28,7 @@ struct MemberPlanOptions {
   TimeModel model = TimeModel::kPipelined;
   uint64_t seed = 0;
   bool allow_divergent = false;
+  Deadline deadline = Deadline();  // of all searches together
 };
 
 struct MemberPlan {

@@ -69,7 +69,7 @@ class GroupsPlanner {
     XCCL_RETURN_IF_ERROR(PlanEach());
     Evaluate(fastest_, "each group's fastest plan");
     unaware_ps_ = together_ps_;
-    if (alone_ != fastest_) Evaluate(alone_, "each group without relays");
+    if (alone_ != fastest_ && !options_.deadline()) Evaluate(alone_, "each group without relays");
     if (!IsGoodEnough()) EvaluateOnOwnLinks();
     XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(options_.engine));
     if (engine->asks_others) {
@@ -148,7 +148,10 @@ class GroupsPlanner {
   }
 
   double BoundPs() const { return static_cast<double>(bound_.bound_ps); }
-  bool IsGoodEnough() const { return static_cast<double>(best_ps_) <= BoundPs() * kGoodEnough; }
+  // Is the best plan good enough, or is the time over?
+  bool IsGoodEnough() const {
+    return options_.deadline() || static_cast<double>(best_ps_) <= BoundPs() * kGoodEnough;
+  }
 
   // Lays all groups side by side by these plans and keeps the result where it is the fastest so far.
   // together_ps_: the time with all groups beginning with their first step.
@@ -280,6 +283,7 @@ class GroupsPlanner {
                              .collective = &joint_.collective,
                              .size_bytes = joint_.size_bytes,
                              .model = options_.model,
+                             .limits = {.deadline = options_.deadline},
                              .seed = options_.seed,
                              .allow_divergent = options_.allow_divergent};
     for (const Synthesis* const from : {&start, static_cast<const Synthesis*>(nullptr)}) {

@@ -75,7 +75,7 @@ bool SeveralGetASum(const Collective& collective) {
 class Portfolio {
  public:
   Portfolio(const SynthesisRequest& request, std::span<const Engine> engines)
-      : request_(request), engines_(engines), deadline_(DeadlineOf(request)) {}
+      : request_(request), engines_(engines), deadline_(request.limits.deadline) {}
 
   StatusOr<Synthesis> Run() {
     XCCL_ASSIGN_OR_RETURN(bound_, BoundOf(request_));
@@ -98,7 +98,7 @@ class Portfolio {
       if (engine.near_bound > 0) rows.push_back(&engine);
     std::ranges::stable_sort(rows, {}, &Engine::near_bound);
     for (const Engine* const row : rows) {
-      if (best_ && IsGoodEnough()) return;
+      if (best_ && (IsGoodEnough() || deadline_())) return;
       std::optional<Candidate> candidate = Ask(*row);
       if (!candidate || candidate->offer.time_ps >= best_ps_) continue;
       if (candidate->offer.work <= kDefaultWork)
@@ -154,7 +154,7 @@ class Portfolio {
 
   // Makes the plans again with shorter chunks while that gains.
   void Refine(int64_t left) {
-    if (request_.limits.chunks || IsGoodEnough()) return;
+    if (request_.limits.chunks || IsGoodEnough() || deadline_()) return;
     std::vector<Tried> tried = tried_;
     std::ranges::stable_sort(tried, {}, &Tried::time_ps);
     std::erase_if(tried, [](const Tried& one) { return !one.engine->any_chunks; });
@@ -170,7 +170,7 @@ class Portfolio {
     for (; chunks <= kMostFinerChunks && part_bytes / chunks >= kShortChunkBytes; chunks *= 4) {
       SynthesisRequest finer = request_;
       finer.limits.chunks = static_cast<int32_t>(chunks);
-      if (tried.transfers * (chunks / tried.chunks) > left) return;
+      if (tried.transfers * (chunks / tried.chunks) > left || deadline_()) return;
       const StatusOr<Offer> offer = tried.engine->Offered(finer);
       if (!offer.ok() || offer->work > left) return;
       StatusOr<Synthesis> made = offer->make ? offer->make(left) : tried.engine->Synthesize(finer);
@@ -210,8 +210,7 @@ class Portfolio {
   // Simulates the plan unless that was done.
   double SimulatedPs(Synthesis& made) const {
     if (!made.simulation)
-      made.simulation = Simulate(made.schedule, made.collective, *request_.topology,
-                                 {.size_bytes = request_.size_bytes, .model = request_.model});
+      made.simulation = Simulate(made.schedule, made.collective, *request_.topology, TimingOf(request_));
     return static_cast<double>(made.simulation->time_ps);
   }
 
@@ -223,6 +222,7 @@ class Portfolio {
     double time_ps = 0;
     if (simulate) {
       time_ps = SimulatedPs(made);
+      if (made.simulation->stopped) return Refuse(TooLate(made.engine));
       tried_.push_back({&engine, time_ps, made.collective.ChunksOf(PartId(0)), made.schedule.size()});
     }
     if (best_ && time_ps >= best_ps_) return;
@@ -242,6 +242,11 @@ class Portfolio {
         next = &tried;
     if (next != nullptr) note += fmt::format("; next {} {:.2f}", next->engine->name, ratio(next->time_ps));
     return note;
+  }
+
+  Status TooLate(const std::string& engine) const {
+    return LimitReached(fmt::format("{}: {} passed before its plan was simulated", engine,
+                                    request_.limits.deadline.ToString()));
   }
 
   // A bug is reported even where another engine has a plan.

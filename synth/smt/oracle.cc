@@ -17,8 +17,10 @@ namespace {
 
 constexpr int64_t kMostImages = 64;
 constexpr int64_t kDefaultWork = 20'000'000;  // Z3's resource units, in all: five seconds or so
-constexpr int32_t kMostPricedRanks = 10;      // of an allreduce whose patterns are priced
-constexpr int32_t kShorter = 4;               // of a question's work, what fewer steps may use up: one part
+constexpr double kLeftForOthers = 0.2;        // of the time: other engines' plans are looked at last
+constexpr double kMostLeftSeconds = 5;
+constexpr int32_t kMostPricedRanks = 10;  // of an allreduce whose patterns are priced
+constexpr int32_t kShorter = 4;           // of a question's work, what fewer steps may use up: one part
 
 bool IsAllreduceOfAll(const Collective& collective, int32_t ranks) {
   return collective.kind() == CollectiveKind::kAllreduce && collective.num_members() == ranks;
@@ -40,7 +42,7 @@ Oracle::Oracle(const SynthesisRequest& request, std::span<const Engine> engines,
       same_sum_(same_sum),
       topology_(form == Form::kGather ? reversed_ : *request.topology),
       machine_(MakeMachine(topology_, *request.topology)),
-      deadline_(DeadlineOf(request)),
+      deadline_(request.limits.deadline.Leaving(kLeftForOthers, kMostLeftSeconds)),
       work_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
       left_(work_),
       farthest_(FarthestNeed(machine_, *request.collective, form == Form::kGather)) {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/deadline.h"
 #include "base/status.h"
-#include "synth/common/deadline.h"
 #include "synth/smt/instance.h"
 #include "synth/smt/prices.h"
 

@@ -41,7 +41,8 @@ struct Asked {
 
 class RequestSearch {
  public:
-  RequestSearch(const SynthesisRequest& request, Oracle& oracle) : request_(request), oracle_(oracle) {}
+  RequestSearch(const SynthesisRequest& request, Oracle& oracle, std::span<const Engine> engines)
+      : request_(request), oracle_(oracle), engines_(engines) {}
 
   StatusOr<Synthesis> Run() {
     if (oracle_.form() == Form::kNothing) return NothingToMove(kName, request_);
@@ -52,7 +53,7 @@ class RequestSearch {
                                 ? oracle_.work_left()
                                 : std::min(kMostShare, std::max<int64_t>(oracle_.work_left() / kShare, 1));
       XCCL_RETURN_IF_ERROR(Ask(one.question, share));
-      if (made_) return *std::move(made_);
+      if (made_) return *(stopped_ ? BestSoFar() : std::move(made_));
       if (oracle_.IsOver()) break;
     }
     if (!refuted_) {
@@ -85,8 +86,7 @@ class RequestSearch {
   // Why nothing was found, and no proof that there is nothing.
   Status WhyOpen(size_t questions) const {
     if (oracle_.IsInterrupted()) return Limit("interrupted, nothing found");
-    if (oracle_.TimeIsUp())
-      return Limit(fmt::format("nothing found within --time-limit={}s", *request_.limits.time_limit_s));
+    if (oracle_.TimeIsUp()) return Limit("nothing found within " + request_.limits.deadline.ToString());
     if (!oracle_.IsOver()) {
       if (divergent_) return Limit("only found with different roundings of a sum; hint: --allow-divergent");
       if (stopped_ && oracle_.too_large() > 0)
@@ -221,28 +221,39 @@ class RequestSearch {
     made.engine = kName;
     if (!bound_)
       bound_ = LowerBound(*request_.topology, *request_.collective, request_.size_bytes, request_.model);
-    made.simulation = Simulate(made.schedule, made.collective, *request_.topology,
-                               {.size_bytes = request_.size_bytes, .model = request_.model});
+    made.simulation = Simulate(made.schedule, made.collective, *request_.topology, TimingOf(request_));
     made.exact = bound_->ok() && MeetsBound(made.simulation->time_ps, **bound_);
     const smt::StepsAndRounds took = smt::Take(made.schedule, *request_.topology, oracle_.machine());
-    made.note =
-        fmt::format("{} steps, {} rounds, {} chunks a part, found by {}{}", took.steps, took.rounds, chunks,
-                    how, stopped_before ? "; cheaper ones were not decided within the limit" : "");
+    made.note = fmt::format("{} steps, {} rounds, {} chunk{} a part, found by {}{}", took.steps, took.rounds,
+                            chunks, chunks == 1 ? "" : "s", how,
+                            stopped_before ? "; cheaper ones were not decided within the limit" : "");
     return made;
   }
 
-  // The fastest of other engines' plans within the limits of the request, where there is one.
+  // The fastest of what was made and of other engines' plans within the limits of the request, where there is
+  // one.
   std::optional<Synthesis> BestSoFar() {
     const SynthesisLimits& limits = request_.limits;
-    std::optional<Synthesis> best;
+    std::optional<Synthesis> best = std::move(made_);
+    const auto consider = [&](Synthesis made) {
+      if (!best || made.simulation->time_ps < best->simulation->time_ps) best = std::move(made);
+    };
+    const bool is_open = !limits.chunks && !limits.steps && !limits.rounds;
+    for (const Engine& engine : engines_) {
+      if (!is_open || !engine.asks_others) continue;
+      if (StatusOr<Synthesis> made = engine.Synthesize(request_); made.ok()) {
+        const std::string by = made->engine;
+        const int32_t chunks = made->collective.ChunksOf(PartId(0));
+        consider(Finish(chunks, *std::move(made), by, true));
+      }
+    }
     for (int32_t chunks : ChunkCounts()) {
-      if (best && oracle_.TimeIsUp()) break;
+      if (best && request_.limits.deadline()) break;
       for (const smt::Witness& witness : oracle_.WitnessesOf(chunks)) {
         if ((limits.steps && witness.took.steps > *limits.steps) ||
             (limits.rounds && witness.took.rounds > *limits.rounds))
           continue;
-        Synthesis made = Finish(chunks, witness.made, witness.made.engine, true);
-        if (!best || made.simulation->time_ps < best->simulation->time_ps) best = std::move(made);
+        consider(Finish(chunks, witness.made, witness.made.engine, true));
       }
     }
     return best;
@@ -279,6 +290,7 @@ class RequestSearch {
 
   const SynthesisRequest& request_;
   Oracle& oracle_;
+  const std::span<const Engine> engines_;
   std::optional<StatusOr<Bound>> bound_;  // once it was asked for
   std::optional<Synthesis> made_;
   std::optional<Question> refuted_;  // proves the whole request infeasible
@@ -327,7 +339,7 @@ Engine SmtEngine(EngineTable table) {
           .serves = Serves,
           .make = [table](const SynthesisRequest& request) -> StatusOr<Synthesis> {
             XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<Oracle> oracle, Oracle::Create(request, table()));
-            return RequestSearch(request, *oracle).Run();
+            return RequestSearch(request, *oracle, table()).Run();
           }};
 }
 

@@ -208,8 +208,8 @@ class Maker {
           MakeAllreduceSchedule(trees, std::vector<int64_t>(static_cast<size_t>(waves), 1), collective_);
       Synthesis synthesis{std::move(made.collective), std::move(made.schedule), false,
                           std::string(form_.engine), ""};
-      synthesis.simulation = Simulate(synthesis.schedule, synthesis.collective, topology_,
-                                      {.size_bytes = request_.size_bytes, .model = request_.model});
+      synthesis.simulation =
+          Simulate(synthesis.schedule, synthesis.collective, topology_, TimingOf(request_));
       const double time_ps = static_cast<double>(synthesis.simulation->time_ps);
       if (best && kLeastGain * time_ps >= static_cast<double>(best->simulation->time_ps)) continue;
       best = std::move(synthesis);

@@ -34,8 +34,8 @@ const TextbookEngine& Combined() {
 }
 
 void Simulated(const SynthesisRequest& request, Synthesis& synthesis) {
-  synthesis.simulation = Simulate(synthesis.schedule, synthesis.collective, *request.topology,
-                                  {.size_bytes = request.size_bytes, .model = request.model});
+  synthesis.simulation =
+      Simulate(synthesis.schedule, synthesis.collective, *request.topology, TimingOf(request));
 }
 
 StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {

@@ -110,7 +110,7 @@ TEST(Smt, OneLinkWithinARingIsExact) {
   const Topology ring = testing::MakeRing(3);
   const StatusOr<Synthesis> made = Solve(ring, Of(CollectiveKind::kAllgather, 3), 1, 1, 1);
   ASSERT_TRUE(made.ok()) << made.status().message();
-  EXPECT_EQ(made->note, "1 steps, 1 rounds, 1 chunks a part, found by swing");
+  EXPECT_EQ(made->note, "1 steps, 1 rounds, 1 chunk a part, found by swing");
 }
 
 struct Refusal {
@@ -247,7 +247,7 @@ TEST(Smt, SumsInFewerAndLongerStepsAreNotRefuted) {
   request.topology = &hub;
   request.collective = &allreduce;
   request.allow_divergent = true;
-  request.limits = {.chunks = 1, .steps = 2, .rounds = 2, .work_units = 0, .time_limit_s = {}};
+  request.limits = {.chunks = 1, .steps = 2, .rounds = 2, .work_units = 0, .deadline = Deadline()};
   const StatusOr<Synthesis> made = FindEngine("smt").value()->Synthesize(request);
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_EQ(made->schedule.num_steps(), 1);
@@ -315,7 +315,7 @@ TEST(Smt, InterruptedSearchesGiveWhatThereIs) {
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_FALSE(made->exact);
   EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, dgx1)), OkStatus());
-  request.limits = {.chunks = 6, .steps = 3, .rounds = 7, .work_units = 0, .time_limit_s = {}};
+  request.limits = {.chunks = 6, .steps = 3, .rounds = 7, .work_units = 0, .deadline = Deadline()};
   EXPECT_EQ(FindEngine("smt").value()->Synthesize(request).status(),
             LimitReached("smt: allgather on 8 ranks: interrupted, nothing found"));
 }

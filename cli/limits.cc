@@ -1,0 +1,105 @@
+#include "cli/limits.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <optional>
+
+#include "base/threads.h"
+#include "base/units.h"
+#include "cli/flags.h"
+
+namespace xccl {
+namespace {
+
+constexpr double kGraceSeconds = 0.5;  // for stages that look at the clock themselves
+
+// Without memory no text can be made, so it is made before.
+char out_of_memory[256] = "out of memory; hint: fewer ranks or --chunks=1";
+
+// An allocation failed where nothing catches it, on another thread or in a library.
+[[noreturn]] void OnTerminate() {
+  if (const std::exception_ptr thrown = std::current_exception()) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::bad_alloc&) {
+      std::fprintf(stderr, "xccl-synth: %s\n", out_of_memory);
+      _exit(ExitCode(StatusCode::kLimit));
+    } catch (...) {
+    }
+  }
+  std::abort();
+}
+
+Status LimitMemory(const std::string& text) {
+  XCCL_ASSIGN_OR_RETURN(const int64_t bytes, ParseSizeFlag("--memory-limit", text));
+  if (bytes == 0) return UsageError("--memory-limit: 0; expected more than 0");
+  // Private writable memory: what the program asks for, without code, and without buffers that ranks share.
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_DATA, &limit) == 0) {
+    limit.rlim_cur = std::min(limit.rlim_max, static_cast<rlim_t>(bytes));
+    if (setrlimit(RLIMIT_DATA, &limit) != 0)
+      return SystemError("--memory-limit=" + text + ": " + std::strerror(errno));
+  }
+  std::snprintf(out_of_memory, sizeof out_of_memory,
+                "out of memory within --memory-limit=%s; hint: fewer ranks, --chunks=1 or a larger limit",
+                FormatSize(bytes).c_str());
+  return OkStatus();
+}
+
+}  // namespace
+
+void AddLimitFlags(Command& command, Session& session) {
+  command.Heading("Limits");
+  command.AddOption(
+      "--time-limit", session.time_limit,
+      "end the whole command after this wall time (10s) with the best found so far; without it\n"
+      "limits are counted in work, so that the same flags give the same plan");
+  command.AddOption("--memory-limit", session.memory_limit,
+                    "end with exit code 5 where more memory than this (4GiB) would be needed");
+}
+
+Status ApplyLimits(Session& session) {
+  std::set_terminate(OnTerminate);
+  if (!session.memory_limit.empty()) XCCL_RETURN_IF_ERROR(LimitMemory(session.memory_limit));
+  if (session.time_limit.empty()) return OkStatus();
+  XCCL_ASSIGN_OR_RETURN(const int64_t limit_ps, FlagValue("--time-limit", ParseDuration(session.time_limit)));
+  session.deadline = Deadline(static_cast<double>(limit_ps) / static_cast<double>(kPsPerSecond));
+  return OkStatus();
+}
+
+const char* OutOfMemoryText() { return out_of_memory; }
+
+Watchdog::Watchdog(const Session& session) : session_(session) {
+  if (!session.deadline.has_limit()) return;
+  if (StatusOr<std::thread> thread = StartThread([this] { Watch(); }); thread.ok())
+    thread_ = *std::move(thread);
+}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Watchdog::Watch() {
+  std::unique_lock lock(mutex_);
+  const std::chrono::duration<double> left(session_.deadline.SecondsLeft() + kGraceSeconds);
+  if (wake_.wait_for(lock, left, [this] { return done_; })) return;
+  const bool has_rows = session_.has_rows;
+  std::fprintf(stderr, "%s%s passed; %s; hint: a longer --time-limit\n",
+               has_rows ? "note: " : "xccl-synth: ", session_.deadline.ToString().c_str(),
+               has_rows ? "rows that are missing were not reached" : "nothing was found until then");
+  _exit(has_rows ? 0 : ExitCode(StatusCode::kLimit));
+}
+
+}  // namespace xccl

@@ -1,0 +1,42 @@
+// --time-limit and --memory-limit, which every command takes and keeps.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/deadline.h"
+#include "base/status.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+
+namespace xccl {
+
+void AddLimitFlags(Command& command, Session& session);
+// Reads both flags: the session gets its deadline, the process its memory. Errors: kUsage.
+Status ApplyLimits(Session& session);
+// "out of memory", and what would help; for the limit that ApplyLimits has set, where there is one.
+const char* OutOfMemoryText();
+
+// Ends the program where a stage cannot be cut short: half a second after the deadline it says so and exits
+// with code 5, or with 0 where rows were printed. Stages that ask the deadline themselves end before that.
+class Watchdog {
+ public:
+  explicit Watchdog(const Session& session);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  void Watch();
+
+  const Session& session_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+}  // namespace xccl

@@ -1,0 +1,111 @@
+// --time-limit and --memory-limit, which every command takes and keeps, and the times that are told.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "tests/testing/cli.h"
+
+namespace xccl {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+double SecondsSince(std::chrono::steady_clock::time_point began) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+TEST_F(Cli, EveryCommandTakesBothLimits) {
+  RingPlan();
+  const std::vector<Words> commands = {{"topo", "torus:2x2"},
+                                       {"bound", "torus:2x2", "-c", "allgather"},
+                                       {"plan", "torus:2x2", "-c", "allgather"},
+                                       {"verify", "a.json"},
+                                       {"simulate", "a.json"},
+                                       {"compare", "torus:2x2", "-c", "allgather", "--sizes", "1KiB"},
+                                       {"emit", "a.json", "--to", "host"},
+                                       {"run", "a.json", "--iters", "1"},
+                                       {"tune", "torus:2x2", "--sizes", "1KiB", "-o", "book"}};
+  for (const Words& command : commands) {
+    const auto with = [&](const Words& more) {
+      Words words = command;
+      words.insert(words.end(), more.begin(), more.end());
+      return words;
+    };
+    ExpectWrong({command, 2, "--time-limit: '5': no unit; a time is written like 500ns"},
+                Run(with({"--time-limit", "5"})));
+    ExpectWrong({command, 2, "--memory-limit: 0; expected more than 0"}, Run(with({"--memory-limit", "0"})));
+    if (!kSanitized) Out(with({"--time-limit", "60s", "--memory-limit", "4GiB"}));
+  }
+}
+
+// The search takes half a minute, and no engine has a plan sooner.
+TEST_F(Cli, TheTimeLimitEndsASearchWithoutAPlan) {
+  const auto began = std::chrono::steady_clock::now();
+  const Said said = Run({"plan", "mesh:32x32", "-c", "alltoall", "--time-limit", "1s"});
+  EXPECT_LT(SecondsSince(began), 8);
+  EXPECT_EQ(said.code, 5);
+  EXPECT_EQ(said.out, "");
+  EXPECT_NE(said.err.find("--time-limit=1s passed"), std::string::npos) << said.err;
+}
+
+// Lowering for this machine at 64 MiB takes many times the limit; the schedule is found at once.
+TEST_F(Cli, TheTimeLimitEndsLoweringWithTheBestSoFar) {
+  const auto began = std::chrono::steady_clock::now();
+  const Json plan = Json::parse(Out({"plan", "dgx-h100", "-c", "allreduce", "--machine", "hopper", "-o",
+                                     "a.json", "--time-limit", "1s", "--json"}));
+  EXPECT_LT(SecondsSince(began), 8);
+  EXPECT_GT(plan["time_us"], 0);
+  EXPECT_NE(Out({"verify", "a.json"}).find("a.json: ok: allreduce on dgx-h100"), std::string::npos);
+}
+
+// The solver decides nothing in this time. Its witnesses at one chunk a part take 1.7 times as long as at
+// others.
+TEST_F(Cli, SmtThatRunsOutOfTimeReturnsTheBestPlanKnown) {
+  const Json plan =
+      Json::parse(Out({"plan", "dgx1", "-c", "allreduce", "-e", "smt", "--time-limit", "2s", "--json"}));
+  EXPECT_EQ(plan["engine"], "smt");
+  EXPECT_LT(plan["ratio"], 1.2);
+}
+
+TEST_F(Cli, MemoryBeyondTheLimitIsAnErrorAndNoCrash) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer's allocator ends the program itself";
+  ExpectWrong({{"bound"},
+               5,
+               "out of memory within --memory-limit=5MiB; hint: fewer ranks, --chunks=1 or a larger limit"},
+              Run({"bound", "fat-tree:k=16", "-c", "alltoall", "--memory-limit", "5MiB"}));
+}
+
+TEST_F(Cli, TheWholeTimeIsToldBesideTheSearch) {
+  const Json plan = Json::parse(Out({"plan", "torus:4x4", "-c", "allreduce", "-o", "a.json", "--json"}));
+  EXPECT_GT(plan["total_s"], plan["synthesis_s"]);
+  const std::string text = Out({"plan", "torus:4x4", "-c", "allreduce", "-o", "a.json"});
+  const size_t line = text.find("  synthesis  ");
+  ASSERT_NE(line, std::string::npos) << text;
+  EXPECT_NE(text.find(" s in all\n", line), std::string::npos) << text;
+}
+
+TEST_F(Cli, MachineNoneMeansLinksAlone) {
+  const Words plan = {"plan", "dgx1", "-c", "allgather", "-s", "1MiB", "-o", "a.json", "--json"};
+  Words none = plan;
+  none.insert(none.end(), {"--machine", "none"});
+  const Json json = Json::parse(Out(none));
+  EXPECT_EQ(json["machine"], nullptr);
+  const std::string file = Read("a.json");
+  Out(plan);
+  EXPECT_TRUE(Read("a.json") == file);
+  none.back() = "hopper";
+  EXPECT_NE(Json::parse(Out(none))["machine"], nullptr);
+  ExpectWrong({none, 2,
+               "--machine: no machine 'hoper'; did you mean 'hopper'?; expected hopper, none, a machine.json "
+               "or a plan book"},
+              Run({"plan", "dgx1", "-c", "allgather", "--machine", "hoper"}));
+}
+
+}  // namespace
+}  // namespace xccl
