@@ -115,6 +115,8 @@ struct PartCuts {
 // Reads `parts` and `weights`, if they are there. Checks them against `num_parts` before it allocates.
 StatusOr<std::optional<PartCuts>> ReadCuts(const JsonValue& value, int64_t num_parts) {
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> parts, value.Find("parts"));
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> lone_weights, value.Find("weights"));
+  if (!parts && lone_weights) return lone_weights->Error("given without parts; expected both or neither");
   if (!parts) return std::optional<PartCuts>();
   XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> sizes, parts->Integers(1, kMost));
   XCCL_ASSIGN_OR_RETURN(const JsonValue weights_value, value.Get("weights"));

@@ -112,6 +112,8 @@ TEST(CollectiveJson, Errors) {
       {R"({"name": "allreduce", "parts": [0], "weights": []})",
        "f: parts: entry 0 is 0; expected 1..2147483647"},
       {R"({"name": "allreduce", "parts": [1]})", "f: no key 'weights'"},
+      {R"({"name": "allreduce", "weights": [-1, "x"]})",
+       "f: weights: given without parts; expected both or neither"},
       {R"({"name": "c", "pre": []})", "f: no key 'part_sizes'"},
       {R"({"name": "c", "part_sizes": [1], "pre": []})", "f: no key 'post'"},
       {R"({"name": "c", "part_sizes": [], "pre": [], "post": []})",

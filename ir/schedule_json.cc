@@ -17,16 +17,28 @@ std::string RankList(std::span<const Rank> ranks) {
   return "[" + text + "]";
 }
 
+bool AreLinks(std::span<const LinkId> path, const Topology& topology) {
+  return std::ranges::all_of(path, [&](LinkId l) { return l.value >= 0 && l.value < topology.num_links(); });
+}
+
+// By path: its ends on one side where it is a tree. A path with links that do not exist counts as none;
+// VerifySchedule reports it.
+std::vector<std::vector<Rank>> EndsOfTrees(const Schedule& s, const Topology& topology, bool sources) {
+  std::vector<std::vector<Rank>> ends(static_cast<size_t>(s.paths.size()));
+  std::vector<Rank> from, to;
+  for (int32_t p = 0; p < s.paths.size(); ++p) {
+    const std::span<const LinkId> path = s.paths[PathId(p)];
+    if (!AreLinks(path, topology) || IsChain(topology, path)) continue;
+    PathEnds(topology, path, from, to);
+    ends[static_cast<size_t>(p)] = sources ? from : to;
+  }
+  return ends;
+}
+
 // Writes one column of ranks: a number if the path has one end on that side, else the list of its ends.
 void WriteEnds(const Schedule& s, const Topology& topology, bool sources, JsonWriter& writer) {
   const std::vector<Rank>& own = sources ? s.src : s.dst;
-  std::vector<std::vector<Rank>> of_path(static_cast<size_t>(s.paths.size()));
-  for (int32_t p = 0; p < s.paths.size(); ++p) {
-    if (IsChain(topology, s.paths[PathId(p)])) continue;
-    std::vector<Rank> from, to;
-    PathEnds(topology, s.paths[PathId(p)], from, to);
-    of_path[p] = sources ? from : to;
-  }
+  const std::vector<std::vector<Rank>> of_path = EndsOfTrees(s, topology, sources);
   writer.BeginArray();
   for (int64_t t = 0; t < s.size(); ++t) {
     const std::vector<Rank>& ends = of_path[s.path[t].index()];
@@ -64,21 +76,23 @@ StatusOr<std::vector<Rank>> ReadRanks(const JsonValue& column) {
   return ranks;
 }
 
-// Lists of several ranks repeat the ends of the path, so they must agree with it.
+// An entry is a list where the path has several ends on that side, and then repeats them.
 Status CheckLists(const JsonValue& column, const Schedule& s, const Topology& topology, bool sources) {
   XCCL_ASSIGN_OR_RETURN(const IntegerLists lists, column.Lists(0, kMost));
-  std::vector<Rank> listed, from, to;
+  const std::vector<std::vector<Rank>> ends_of = EndsOfTrees(s, topology, sources);
+  std::vector<Rank> listed;
   for (int64_t t = 0; t < lists.size(); ++t) {
-    if (lists[t].size() < 2) continue;
-    const std::span<const LinkId> path = s.paths[s.path[t]];
-    const auto exists = [&](LinkId l) { return l.value < topology.num_links(); };
-    if (!std::all_of(path.begin(), path.end(), exists)) continue;  // VerifySchedule reports it
+    const std::vector<Rank>& ends = ends_of[s.path[t].index()];
+    if (ends.size() < 2) {
+      if (lists.IsBare(t) || !AreLinks(s.paths[s.path[t]], topology)) continue;
+      return column.Error(fmt::format("entry {} is a list; expected a rank, since its path {} at one", t,
+                                      sources ? "starts" : "ends"));
+    }
     listed.clear();
     for (int64_t rank : lists[t]) listed.push_back(Rank(rank));
-    PathEnds(topology, path, from, to);
-    const std::vector<Rank>& ends = sources ? from : to;
     if (listed != ends)
-      return column.Error(fmt::format("entry {} is {}; its path {} at {}", t, RankList(listed),
+      return column.Error(fmt::format("entry {} is {}; its path {} at {}", t,
+                                      lists.IsBare(t) ? std::to_string(lists[t][0]) : RankList(listed),
                                       sources ? "starts" : "ends", RankList(ends)));
   }
   return OkStatus();

@@ -66,6 +66,8 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMaxDepth = 100;
+constexpr int kNumberOverflow = 406;  // the id of nlohmann's exception
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 class TreeBuilder : public nlohmann::json_sax<json> {
  public:
@@ -99,14 +101,18 @@ class TreeBuilder : public nlohmann::json_sax<json> {
     std::get<std::unique_ptr<JsonObject>>(open_.back().value)->keys.push_back(std::move(name));
     return true;
   }
-  bool parse_error(size_t position, const std::string&, const json::exception&) override {
+  bool parse_error(size_t position, const std::string& token, const json::exception& error) override {
     position_ = position;
+    if (error.id != kNumberOverflow) return false;
+    position_ = position - token.size() + 1;
+    error_ = fmt::format("{} is too large; expected a number below 1.8e308", token);
     return false;
   }
 
   JsonNode root;
   const std::string& error() const { return error_; }
-  // Bytes read when the parser gave up; the end of the text counts as one.
+  // Bytes read when the parser gave up, or up to the first of a number that is too large; the end of the text
+  // counts as one.
   std::optional<size_t> position() const { return position_; }
 
  private:
@@ -210,12 +216,18 @@ JsonDocument& JsonDocument::operator=(JsonDocument&&) noexcept = default;
 JsonDocument::~JsonDocument() = default;
 
 StatusOr<JsonDocument> JsonDocument::Parse(std::string_view text, std::string file) {
+  // The parser skips a byte-order mark and takes a zero byte for the end of the text.
+  if (text.starts_with(kByteOrderMark))
+    return InvalidAt(LocationOfOffset(file, text, 0), "begins with a byte-order mark; expected JSON");
+  if (const size_t zero = text.find('\0'); zero != text.npos)
+    return InvalidAt(LocationOfOffset(file, text, zero), "not JSON: unexpected byte 0x00");
   TreeBuilder builder;
   if (json::sax_parse(text.begin(), text.end(), &builder))
     return JsonDocument(std::move(file), std::make_unique<JsonNode>(std::move(builder.root)));
   if (!builder.position()) return InvalidInput(fmt::format("{}: {}", file, builder.error()));
   const size_t at = *builder.position() > 0 ? *builder.position() - 1 : 0;
   const Location location = LocationOfOffset(file, text, at);
+  if (!builder.error().empty()) return InvalidAt(location, builder.error());
   if (at >= text.size()) return InvalidAt(location, "truncated: the text ends before its value is complete");
   const char seen = text[at];
   return InvalidAt(location, seen >= 0x20 && seen < 0x7F ? fmt::format("not JSON: unexpected '{}'", seen)
