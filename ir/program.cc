@@ -95,8 +95,13 @@ ProgramStats Stats(const Program& program, const CollectiveSizes& sizes) {
 int32_t NumPasses(const Program& program, const CollectiveSizes& sizes) {
   if (program.segment_bytes <= 0) return 1;
   const int64_t largest = sizes.LargestChunkBytes();
-  const int64_t passes = largest / program.segment_bytes + (largest % program.segment_bytes != 0 ? 1 : 0);
-  return static_cast<int32_t>(std::clamp<int64_t>(passes, 1, kMaxPasses));
+  const int64_t asked = largest / program.segment_bytes + (largest % program.segment_bytes != 0 ? 1 : 0);
+  const int64_t most = std::clamp<int64_t>(asked, 1, kMaxPasses);
+  // Slices are rounded up, so the largest chunk may have fewer.
+  const int64_t elements = largest / sizes.element_bytes();
+  const int64_t slice =
+      std::max<int64_t>(1, SliceOf(elements, sizes.element_bytes(), static_cast<int32_t>(most), 0).end);
+  return static_cast<int32_t>(std::max<int64_t>(1, (elements + slice - 1) / slice));
 }
 
 Slice SliceOf(int64_t chunk_elements, int64_t element_bytes, int32_t passes, int32_t pass) {

@@ -144,7 +144,7 @@ struct Program {
   int32_t slots = 2;      // of every connection, 1..kMaxSlots
   int32_t instances = 1;  // copies of every threadblock that share the passes, 1..kMaxInstances
   Protocol protocol = Protocol::kSimple;
-  int64_t segment_bytes = 0;  // passes K = ceil(largest chunk's bytes / this), at least 1; 0: one pass
+  int64_t segment_bytes = 0;  // passes by NumPasses; 0: one pass
   bool operator==(const Program&) const = default;
 };
 
@@ -166,8 +166,9 @@ struct ProgramStats {
 ProgramStats Stats(const Program& program, const CollectiveSizes& sizes);
 
 // The number of passes at these sizes, and the elements [begin, end) of a chunk (relative to its start)
-// that pass k touches. Slices start at multiples of 16 bytes; those of short chunks may be empty. There are
-// at most kMaxPasses; if that is too few, segments become larger than segment_bytes.
+// that pass k touches. Slices start at multiples of 16 bytes; those of short chunks may be empty, that of the
+// largest chunk is empty in no pass. There are at most kMaxPasses; if that is too few, segments become larger
+// than segment_bytes.
 inline constexpr int32_t kMaxPasses = 1 << 20;
 int32_t NumPasses(const Program& program, const CollectiveSizes& sizes);
 struct Slice {

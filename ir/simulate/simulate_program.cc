@@ -142,7 +142,8 @@ class ProgramRun {
   struct Runner {
     int32_t next = 0, pass = 0;
     bool busy = false;
-    std::vector<int32_t> waiters;  // runners that wait for this one
+    bool waits = false;            // is among the waiters of another
+    std::vector<int32_t> waiters;  // runners that wait for this one, each once
   };
   // One instance of a connection.
   struct Fifo {
@@ -213,7 +214,8 @@ class ProgramRun {
       const int32_t other = index_.RankFirstBlock(index_.BlockRank(block)) + on.threadblock;
       Runner& source = runners_[RunnerOf(other, InstanceOf(id))];
       if (source.pass > runner.pass || (source.pass == runner.pass && source.next > on.index)) continue;
-      source.waiters.push_back(id);
+      if (!runner.waits) source.waiters.push_back(id);
+      runner.waits = true;
       return false;
     }
     if (Receives(i.op))
@@ -260,6 +262,7 @@ class ProgramRun {
       runner.pass += instances_;
       if (runner.pass >= passes_) --left_;
     }
+    for (int32_t waiter : runner.waiters) runners_[static_cast<size_t>(waiter)].waits = false;
     awake_.insert(awake_.end(), runner.waiters.begin(), runner.waiters.end());
     runner.waiters.clear();
   }

@@ -107,6 +107,39 @@ TEST(SimulateProgram, ASlotIsFreeWhenItsMessageWasTaken) {
   EXPECT_EQ(TimePs(program, collective, topology, kMegabyte), 25 * kUs);
 }
 
+// Slices are whole units of 16 bytes, so shorter segments make no more passes. Latency makes each pass cost
+// time here, since two slots wait for their receiver.
+TEST(SimulateProgram, SegmentsBelowTheAlignmentTakeNoEmptyPasses) {
+  const Topology topology = FullMesh(3);
+  const Collective collective = MakeCollective(CollectiveKind::kReduce, 3);
+  Program program = Lowered(collective, topology, Algorithm::kTree, 1);
+  program.slots = 2;
+  Program aligned = program;
+  aligned.segment_bytes = 16;
+  int64_t before = 0;
+  // The last of these has too many passes for each to be simulated.
+  for (const int64_t size : {16, 60, 4096, 65536, 66560, 131072, 8 << 20}) {
+    EXPECT_EQ(NumPasses(program, CollectiveSizes(collective, size)), (size + 15) / 16);
+    const int64_t time_ps = TimePs(program, collective, topology, size);
+    EXPECT_EQ(time_ps, TimePs(aligned, collective, topology, size)) << size;
+    EXPECT_GE(time_ps, before) << size;
+    EXPECT_LE(time_ps, before + kUs + (size + 15) / 16 * kUs) << size;
+    before = time_ps;
+  }
+}
+
+// One threadblock waits in every pass for another, which many messages wake in between. The test is small: it
+// runs out of time where a threadblock is listed once for each of them.
+TEST(SimulateProgram, WaitingThreadblocksAreListedOnce) {
+  const Topology topology = FullMesh(3);
+  const Collective collective = MakeCollective(CollectiveKind::kReduce, 3);
+  Program program = Lowered(collective, topology, Algorithm::kDirect, 16);
+  program.slots = 1024;
+  for (const TimeModel model : {TimeModel::kPipelined, TimeModel::kBlocking})
+    for (const int64_t size : {kMegabyte, kMegabyte - 1000})
+      EXPECT_GE(TimePs(program, collective, topology, size, model), size * 20);
+}
+
 TEST(SimulateProgram, SaysWhatCannotBeTimed) {
   const Topology topology = FullMesh(3);
   const Collective collective = MakeCollective(CollectiveKind::kAllgather, 3);
