@@ -69,7 +69,7 @@ Status ProgramLoss(const Made& made, const SynthesisRequest& request, BarResult&
       LowerFolded(made.synthesis.schedule, made.synthesis.collective, *request.topology,
                   {.size_bytes = request.size_bytes, .model = request.model, .schedule_ps = made.time_ps}));
   const auto& [collective, program] = lowered;
-  XCCL_RETURN_IF_ERROR(ToStatus(VerifyProgram(program, collective)));
+  XCCL_RETURN_IF_ERROR(ToStatus(VerifyProgram(program, collective, *request.topology)));
   XCCL_ASSIGN_OR_RETURN(const Simulation time,
                         SimulateProgram(program, collective, *request.topology,
                                         {.size_bytes = request.size_bytes, .model = request.model}));

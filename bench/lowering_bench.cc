@@ -61,7 +61,7 @@ void PrintRow(const Wanted& wanted, const std::string& machine, const Topology& 
   }
   const auto& [collective, program] = *lowered;
   const StatusOr<Simulation> timed = SimulateProgram(program, collective, topology, simulate);
-  const std::vector<Violation> violations = VerifyProgram(program, collective);
+  const std::vector<Violation> violations = VerifyProgram(program, collective, topology);
   if (!timed.ok() || !violations.empty()) {
     ++count.failed;
     fmt::print("{} {}\n", name, timed.ok() ? ToString(violations.front()) : timed.status().message());

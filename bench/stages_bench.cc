@@ -105,7 +105,7 @@ void BenchVerifyProgram(benchmark::State& state, const Case& work) {
   const Topology topology = OrDie(LoadTopology(work.topology));
   const Synthesis made = Make(topology, work);
   const Program program = Lowered(made, topology);
-  for (auto _ : state) benchmark::DoNotOptimize(VerifyProgram(program, made.collective).size());
+  for (auto _ : state) benchmark::DoNotOptimize(VerifyProgram(program, made.collective, topology).size());
   CountItems(state, made.schedule);
 }
 

@@ -87,8 +87,8 @@ Row PlanRow(const PlanResult& result, const Ended& ended) {
           {"bound_us", PsToUs(result.bound.bound_ps)},
           {"bound_kind", std::string(ToString(result.bound.kind))},
           {"ratio", result.ratio},
-          {"exact", plan.made_by.exact},
-          {"bitwise_same", result.bitwise_same},
+          {"exact", result.exact},
+          {"bitwise_same", plan.bitwise_same.value()},
           {"depth", int64_t{stats.depth}},
           {"relays", Numbers(result.relays)},
           {"threadblocks", program([](const ProgramStats& p) { return p.threadblocks; })},
@@ -106,7 +106,7 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
   const Collective& collective = plan.collective;
   std::string text = fmt::format("{} on {}: {}, {}, {} model\n", collective.name(), plan.topology.name(),
                                  Counted(collective.num_members(), "rank"),
-                                 FormatSize(result.simulation.size_bytes), plan.made_by.model);
+                                 FormatSize(result.simulation.size_bytes), ToString(plan.made_by.model));
   const auto line = [&](std::string_view name, const std::string& value) {
     text += fmt::format("  {:<10} {}\n", name, value);
   };
@@ -120,7 +120,7 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
        fmt::format("{} (latency {}, bandwidth {} by {})   ratio {:.4f}{}",
                    FormatDurationShort(result.bound.bound_ps), FormatDurationShort(result.bound.latency_ps),
                    FormatDurationShort(static_cast<int64_t>(result.bound.bandwidth_ps)),
-                   ToString(result.bound.kind), result.ratio, plan.made_by.exact ? "   exact" : ""));
+                   ToString(result.bound.kind), result.ratio, result.exact ? "   exact" : ""));
   line("schedule",
        fmt::format("{}, {}, {} in {}, depth {}, {}", Counted(stats.steps, "step"),
                    Counted(stats.rounds, "round"), Counted(stats.transfers, "transfer"),
@@ -146,7 +146,7 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
     line("program", "none: " + result.no_program);
   }
   if (collective.Reduces())
-    line("bits", result.bitwise_same ? "the same on every rank" : "may differ between ranks");
+    line("bits", plan.bitwise_same.value() ? "the same on every rank" : "may differ between ranks");
   line("synthesis", fmt::format("{:.3g} s of {:.3g} s in all", result.synthesis_s, ended.total_s));
   if (!ended.file.empty()) line("file", ended.file);
   return text;

@@ -25,9 +25,10 @@ struct Flags {
 StatusOr<std::vector<TimedPlan>> Times(const Plan& plan, const Flags& flags) {
   XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
                         ParseSizesFlag(flags.sizes, {plan.made_by.size_bytes}));
-  XCCL_ASSIGN_OR_RETURN(
-      const TimeModel model,
-      FlagValue("--model", ParseTimeModel(flags.model.empty() ? plan.made_by.model : flags.model)));
+  TimeModel model = plan.made_by.model;
+  if (!flags.model.empty()) {
+    XCCL_ASSIGN_OR_RETURN(model, FlagValue("--model", ParseTimeModel(flags.model)));
+  }
   if (flags.level == "program" && !plan.program)
     return InvalidInput(flags.file + ": no program in the plan; hint: --level=schedule");
   return Predict(plan, sizes, model, flags.level == "program" ? PlanLevel::kProgram : PlanLevel::kSchedule);
@@ -46,8 +47,9 @@ Status SimulateFile(const Flags& flags, const Session& session) {
                      fmt::format("{:.2f}", GbPerS(timed.algbw_bytes_per_s)),
                      fmt::format("{:.2f}", GbPerS(timed.busbw_bytes_per_s)),
                      fmt::format("{:.3f}", PsToUs(timed.bound_ps)), fmt::format("{:.4f}", timed.ratio)});
-  return Print(fmt::format("{} on {} by {}, {} simulated\n{}", plan.collective.name(), plan.topology.name(),
-                           plan.made_by.engine, flags.level, TableText(table)));
+  const std::string by = plan.made_by.engine.empty() ? "" : " by " + plan.made_by.engine;
+  return Print(fmt::format("{} on {}{}, {} simulated\n{}", plan.collective.name(), plan.topology.name(), by,
+                           flags.level, TableText(table)));
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ TEST(Extending, ThePassKeepsAProgramRight) {
   all.insert(all.end(), waits.begin(), waits.end());
   KeepLatestDependencies(lowered.program);
   EXPECT_LE(static_cast<size_t>(last.dep_count), before);
-  EXPECT_THAT(VerifyProgram(lowered.program, lowered.collective), testing::IsEmpty());
+  EXPECT_THAT(VerifyProgram(lowered.program, lowered.collective, ladder), testing::IsEmpty());
 }
 
 TEST(Extending, TheTransportCarriesAProgram) {

@@ -28,14 +28,12 @@ void WriteMadeBy(const MadeBy& made_by, JsonWriter& writer) {
   writer.Member("limits", made_by.limits);
   writer.Member("version", made_by.version);
   writer.Member("size_bytes", made_by.size_bytes);
-  writer.Member("model", made_by.model);
-  writer.Member("exact", made_by.exact);
+  writer.Member("model", ToString(made_by.model));
   writer.EndObject();
 }
 
 StatusOr<MadeBy> ReadMadeBy(const JsonValue& value) {
-  XCCL_RETURN_IF_ERROR(
-      value.CheckKeys({"engine", "seed", "limits", "version", "size_bytes", "model", "exact"}));
+  XCCL_RETURN_IF_ERROR(value.CheckKeys({"engine", "seed", "limits", "version", "size_bytes", "model"}));
   MadeBy made_by;
   const auto text = [&](std::string_view key, std::string& out) -> Status {
     XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> found, value.Find(key));
@@ -46,7 +44,6 @@ StatusOr<MadeBy> ReadMadeBy(const JsonValue& value) {
   XCCL_RETURN_IF_ERROR(text("engine", made_by.engine));
   XCCL_RETURN_IF_ERROR(text("limits", made_by.limits));
   XCCL_RETURN_IF_ERROR(text("version", made_by.version));
-  XCCL_RETURN_IF_ERROR(text("model", made_by.model));
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> seed, value.Find("seed"));
   if (seed) {
     XCCL_ASSIGN_OR_RETURN(made_by.seed, seed->Unsigned());
@@ -55,9 +52,12 @@ StatusOr<MadeBy> ReadMadeBy(const JsonValue& value) {
   if (size) {
     XCCL_ASSIGN_OR_RETURN(made_by.size_bytes, size->Integer(0, std::numeric_limits<int64_t>::max()));
   }
-  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> exact, value.Find("exact"));
-  if (exact) {
-    XCCL_ASSIGN_OR_RETURN(made_by.exact, exact->Bool());
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> model, value.Find("model"));
+  if (model) {
+    XCCL_ASSIGN_OR_RETURN(const std::string_view name, model->String());
+    const StatusOr<TimeModel> known = ParseTimeModel(name);
+    if (!known.ok()) return model->Error(known.status().message());
+    made_by.model = *known;
   }
   return made_by;
 }
@@ -72,7 +72,7 @@ Status CheckFormat(const JsonValue& root) {
 StatusOr<Plan> ReadPlanJson(const JsonValue& root, const std::string& file) {
   XCCL_RETURN_IF_ERROR(CheckFormat(root));
   XCCL_RETURN_IF_ERROR(
-      root.CheckKeys({"format", "topology", "collective", "schedule", "program", "made_by"}));
+      root.CheckKeys({"format", "topology", "collective", "schedule", "program", "bitwise_same", "made_by"}));
   XCCL_ASSIGN_OR_RETURN(const std::string_view xml, root.GetString("topology"));
   XCCL_ASSIGN_OR_RETURN(Topology topology, ReadNativeXml(xml, file + ": topology"));
   XCCL_ASSIGN_OR_RETURN(const JsonValue collective_value, root.Get("collective"));
@@ -87,13 +87,18 @@ StatusOr<Plan> ReadPlanJson(const JsonValue& root, const std::string& file) {
     if (ranks != topology.num_ranks())
       return program_value->Error(fmt::format("{} ranks; the topology has {}", ranks, topology.num_ranks()));
   }
+  std::optional<bool> bitwise_same;
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> claim, root.Find("bitwise_same"));
+  if (claim) {
+    XCCL_ASSIGN_OR_RETURN(bitwise_same, claim->Bool());
+  }
   MadeBy made_by;
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> made_by_value, root.Find("made_by"));
   if (made_by_value) {
     XCCL_ASSIGN_OR_RETURN(made_by, ReadMadeBy(*made_by_value));
   }
-  return Plan{std::move(topology), std::move(collective), std::move(schedule), std::move(program),
-              std::move(made_by)};
+  return Plan{std::move(topology), std::move(collective), std::move(schedule),
+              std::move(program),  std::move(made_by),    bitwise_same};
 }
 
 }  // namespace
@@ -103,7 +108,9 @@ Status WritePlan(const Plan& plan, const std::string& path, int64_t most_plain_t
   if (!plan.schedule.symmetry.empty()) {
     StatusOr<Schedule> plain = Expand(plan.schedule, plan.collective, plan.topology, most_plain_transfers);
     if (plain.ok())
-      return WritePlan({plan.topology, plan.collective, *std::move(plain), plan.program, plan.made_by}, path);
+      return WritePlan(
+          {plan.topology, plan.collective, *std::move(plain), plan.program, plan.made_by, plan.bitwise_same},
+          path);
   }
   return WriteFileAtomically(path, [&](std::ostream& out) {
     JsonWriter writer(out);
@@ -118,6 +125,7 @@ Status WritePlan(const Plan& plan, const std::string& path, int64_t most_plain_t
       writer.Key("program");
       WriteProgramJson(*plan.program, plan.collective, writer);
     }
+    if (plan.bitwise_same) writer.Member("bitwise_same", *plan.bitwise_same);
     writer.Key("made_by");
     WriteMadeBy(plan.made_by, writer);
     writer.EndObject();

@@ -11,18 +11,19 @@
 #include "ir/collective.h"
 #include "ir/program.h"
 #include "ir/schedule.h"
+#include "ir/time_model.h"
 #include "topologies/topology.h"
 
 namespace xccl {
 
+// What a file leaves out is as it is here.
 struct MadeBy {
   std::string engine;
   uint64_t seed = 0;
   std::string limits;  // the flags that bounded the search, as written
   std::string version;
-  int64_t size_bytes = 0;  // the size that the plan is made for
-  std::string model;       // "pipelined"
-  bool exact = false;
+  int64_t size_bytes = int64_t{64} << 20;  // the size that the plan is made for
+  TimeModel model = TimeModel::kPipelined;
   bool operator==(const MadeBy&) const = default;
 };
 
@@ -32,6 +33,9 @@ struct Plan {
   Schedule schedule;
   std::optional<LoweredProgram> program;
   MadeBy made_by;
+  // Whether floating-point rounding gives every rank the same bits (ir/bitwise_same.h); absent: nothing is
+  // claimed.
+  std::optional<bool> bitwise_same = std::nullopt;
 };
 
 // A compressed schedule is written in its plain form if that has at most this many transfers.

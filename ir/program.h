@@ -89,8 +89,7 @@ struct Group {
   Rank root;
   std::vector<Rank> members;  // ascending, without the root, at least two
   int32_t channel = 0;
-  // A tree out of the root, or into it; each link carries a message once. If empty, the path is unknown and
-  // the program cannot be timed.
+  // A tree out of the root, or into it; each link carries a message once.
   std::vector<LinkId> path;
   bool operator==(const Group&) const = default;
 };
@@ -116,7 +115,7 @@ struct Threadblock {
 struct Connection {
   Rank src, dst;
   int32_t channel = 0;
-  std::vector<LinkId> path;  // a chain; if empty, the path is unknown and the program cannot be timed
+  std::vector<LinkId> path;  // a chain; in a group, a branch of the group's path
   bool operator==(const Connection&) const = default;
 };
 

@@ -8,7 +8,7 @@
 #include "ir/bitwise_same.h"
 #include "ir/lower/lower.h"
 #include "ir/simulate/simulate_program.h"
-#include "ir/verify/verify_program.h"
+#include "ir/verify/verify_plan.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/engines.h"
 #include "synth/replan/replan.h"
@@ -72,7 +72,7 @@ Status LowerPlan(const Topology& topology, std::string_view engine, const PlanOp
                                                    .verify_passes = options.verify_passes,
                                                    .deadline = options.deadline.Leaving(0.3, 20)}));
   const auto& [collective, program] = *plan.program;
-  XCCL_RETURN_IF_ERROR(Proved(VerifyProgram(program, collective), engine));
+  XCCL_RETURN_IF_ERROR(Proved(VerifyPlan(plan), engine));
   XCCL_ASSIGN_OR_RETURN(const Simulation simulation,
                         SimulateProgram(program, collective, topology, simulated));
   result.program_time_ps = simulation.time_ps;
@@ -127,8 +127,9 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
   result.synthesis_s = synthesis_s;
   result.simulation = *std::move(made.simulation);
   result.bound = bound;
+  result.exact = made.exact;
   result.ratio = RatioOf(result.simulation.time_ps, bound.bound_ps);
-  result.bitwise_same = IsBitwiseSame(plan.schedule, plan.collective, topology);
+  plan.bitwise_same = IsBitwiseSame(plan.schedule, plan.collective, topology);
   result.schedule_stats = Stats(plan.schedule, plan.collective, topology);
   result.relays = RelaysOf(plan.schedule, plan.collective, topology);
   plan.made_by = {.engine = made.engine,
@@ -136,8 +137,7 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
                   .limits = options.limits_text,
                   .version = kVersion,
                   .size_bytes = options.request.size_bytes,
-                  .model = std::string(ToString(options.request.model)),
-                  .exact = made.exact};
+                  .model = options.request.model};
   // A compressed schedule that is too long to be written out is kept without a program.
   const bool too_long =
       !plan.schedule.symmetry.empty() && result.schedule_stats.transfers > kMostLoweredTransfers;

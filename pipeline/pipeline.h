@@ -54,8 +54,8 @@ struct PlanResult {
   double synthesis_s = 0;  // wall time from topology to chosen schedule, simulation and bound included
   Simulation simulation = {};
   Bound bound = {};
-  double ratio = 0;  // time ÷ bound; 1 where nothing has to be moved
-  bool bitwise_same = false;
+  double ratio = 0;    // time ÷ bound; 1 where nothing has to be moved
+  bool exact = false;  // no plan in the stated model is better: proved, or time equals bound
   ScheduleStats schedule_stats = {};
   std::vector<Rank> relays = {};  // ranks that are no members and carry data
   std::optional<int64_t> program_time_ps = {};

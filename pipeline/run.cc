@@ -97,13 +97,10 @@ StatusOr<RunResult> RunPlan(const std::string& name, const Plan& plan, const Ker
   const auto& [collective, program] = *plan.program;
   RunOptions options = settings.options;
   options.sizes_bytes = sizes;
-  const StatusOr<TimeModel> model = ParseTimeModel(plan.made_by.model);
   options.predicted_ps = [&](int64_t size) -> std::optional<int64_t> {
-    const StatusOr<Simulation> simulation =
-        SimulateProgram(plan.program->program, plan.program->collective, plan.topology,
-                        {.size_bytes = size,
-                         .model = model.ok() ? *model : TimeModel::kPipelined,
-                         .machine = machine ? &*machine : nullptr});
+    const StatusOr<Simulation> simulation = SimulateProgram(
+        plan.program->program, plan.program->collective, plan.topology,
+        {.size_bytes = size, .model = plan.made_by.model, .machine = machine ? &*machine : nullptr});
     if (!simulation.ok()) return std::nullopt;
     return simulation->time_ps;
   };

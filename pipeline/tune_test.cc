@@ -21,7 +21,7 @@ Measure On(const MachineModel& machine, const Topology& topology) {
     for (Connection& connection : program.connections)
       for (const LinkId l : topology.Out(topology.NodeOf(connection.src)))
         if (topology.link(l).to == topology.NodeOf(connection.dst)) connection.path = {l};
-    EXPECT_EQ(ToStatus(VerifyProgram(program, lowered.collective)).message(), "");
+    EXPECT_EQ(ToStatus(VerifyProgram(program, lowered.collective, topology)).message(), "");
     XCCL_ASSIGN_OR_RETURN(const Simulation simulation,
                           SimulateProgram(program, lowered.collective, topology,
                                           {.size_bytes = size_bytes, .machine = &machine}));

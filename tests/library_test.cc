@@ -10,7 +10,7 @@
 #include "ir/bounds/bound.h"
 #include "ir/lower/testing/checked.h"
 #include "ir/time_model.h"
-#include "ir/verify/verify_program.h"
+#include "ir/verify/verify_plan.h"
 #include "ir/verify/verify_schedule.h"
 #include "runtime/cpu/run_program.h"
 #include "synth/common/synthesizer.h"
@@ -87,7 +87,8 @@ void PlanAndRun(const Topology& topology, CollectiveKind kind) {
   const StatusOr<Program> program =
       LowerChecked(made->schedule, made->collective, topology, {.size_bytes = kPlanSize});
   ASSERT_TRUE(program.ok()) << program.status().message();
-  const Status program_proved = ToStatus(VerifyProgram(*program, made->collective));
+  const Status program_proved = ToStatus(VerifyPlan(
+      {topology, made->collective, made->schedule, LoweredProgram{made->collective, *program}, {}, true}));
   ASSERT_TRUE(program_proved.ok()) << program_proved.message();
   const StatusOr<std::vector<RunRow>> rows =
       RunProgram(*program, made->collective, {.sizes_bytes = {50'004}, .iterations = 1, .warmup = 0});

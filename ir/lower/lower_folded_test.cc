@@ -41,9 +41,10 @@ int64_t Instructions(const LoweredProgram& lowered) {
   return Stats(lowered.program, CollectiveSizes(lowered.collective, 1 << 20)).instructions;
 }
 
-void CheckRuns(const LoweredProgram& lowered, const Collective& collective, int64_t size_bytes) {
+void CheckRuns(const LoweredProgram& lowered, const Collective& collective, const Topology& topology,
+               int64_t size_bytes) {
   const auto& [cut, program] = lowered;
-  ASSERT_EQ(ToStatus(VerifyProgram(program, cut)).message(), "");
+  ASSERT_EQ(ToStatus(VerifyProgram(program, cut, topology)).message(), "");
   InterpretOptions options{.size_bytes = size_bytes};
   // Inputs and outputs know nothing of chunks: the schedule's collective says what is right.
   const auto inputs = ExactInputs(program, cut, options);
@@ -71,7 +72,7 @@ TEST(LowerFolded, ComputesThePostconditionOfEveryKindAndAlgorithm) {
             *HandSchedule(algorithm, collective, topology), collective, topology, {.size_bytes = 4096});
         ASSERT_TRUE(lowered.ok()) << lowered.status().message();
         folded += lowered->collective.num_chunks() < collective.num_chunks() ? 1 : 0;
-        for (const int64_t size : {0, 52, 1000, 4096}) CheckRuns(*lowered, collective, size);
+        for (const int64_t size : {0, 52, 1000, 4096}) CheckRuns(*lowered, collective, topology, size);
       }
     }
   }
@@ -90,7 +91,7 @@ TEST(LowerFolded, WavesBecomePassesInTheSameTime) {
   const int64_t planned = Simulate(schedule, collective, line, {}).time_ps;
   const int64_t timed = SimulateProgram(lowered.program, lowered.collective, line, {}).value().time_ps;
   EXPECT_LE(timed, planned + planned / 50);
-  CheckRuns(lowered, collective, 1000);
+  CheckRuns(lowered, collective, line, 1000);
 }
 
 // 8 KiB cannot be cut into as many passes as it has chunks.
@@ -129,7 +130,7 @@ TEST(LowerFolded, OnlyNeighboursOnTheSamePathsAreOne) {
     Normalize(schedule);
     const LoweredProgram lowered = LowerFoldedChecked(schedule, collective, mesh).value();
     EXPECT_EQ(lowered.collective, collective.WithWeights({c.weights})) << c.name;
-    CheckRuns(lowered, collective, 1000);
+    CheckRuns(lowered, collective, mesh, 1000);
   }
 }
 

@@ -57,7 +57,7 @@ TEST(Lower, ComputesThePostconditionOfEveryKindAndAlgorithm) {
                                                                            .pace = turn % 2 != 0,
                                                                            .merge = turn % 5 == 0 ? 1 : 16}});
           ASSERT_TRUE(program.ok()) << program.status().message();
-          ASSERT_EQ(FirstOf(VerifyProgram(*program, collective)), "");
+          ASSERT_EQ(FirstOf(VerifyProgram(*program, collective, topology)), "");
           EXPECT_EQ(program->in_place, collective.InPlaceOf(Rank(0)).has_value());
           const InterpretOptions options{.size_bytes = kSizes[turn % 4], .seed = static_cast<uint64_t>(turn)};
           const int32_t passes = turn % 5 + 1;
@@ -83,7 +83,7 @@ TEST(Lower, ReducesEveryTypeWithEveryOperator) {
       const StatusOr<Program> program = LowerChecked(*HandSchedule(algorithm, collective, topology),
                                                      collective, topology, {.size_bytes = 600});
       ASSERT_TRUE(program.ok());
-      ASSERT_EQ(FirstOf(VerifyProgram(*program, collective)), "");
+      ASSERT_EQ(FirstOf(VerifyProgram(*program, collective, topology)), "");
       for (DataType type : AllDataTypes()) {
         for (ReduceOp op : AllReduceOps()) {
           SCOPED_TRACE(std::string(ToString(kind)) + " " + std::string(ToString(algorithm)) + " " +
@@ -146,7 +146,7 @@ TEST(Lower, RingWithOneSlotDoesNotDeadlock) {
       LowerChecked(RingAllgather(collective, topology), collective, topology, {.form = {{.slots = 1}}})
           .value();
   EXPECT_EQ(program.slots, 1);
-  EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
+  EXPECT_EQ(FirstOf(VerifyProgram(program, collective, topology)), "");
 }
 
 TEST(Lower, MergesNeighbouringChunksUpToTheLimit) {
@@ -156,7 +156,7 @@ TEST(Lower, MergesNeighbouringChunksUpToTheLimit) {
   const auto counts = [&](int32_t merge) {
     const Program program =
         LowerChecked(schedule, collective, topology, {.form = {{.merge = merge}}}).value();
-    EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
+    EXPECT_EQ(FirstOf(VerifyProgram(program, collective, topology)), "");
     std::vector<int32_t> result;
     for (const Instruction& i : program.ranks[Rank(1)].threadblocks[0].instructions)
       if (i.op == Opcode::kSend) result.push_back(i.count);
@@ -183,7 +183,7 @@ TEST(Lower, ParallelPathsGetChannelsOfTheirOwn) {
     schedule.Add(ChunkId(i), 1, Rank(0), Rank(1), std::vector<LinkId>{LinkId(i)}, TransferOp::kCopy, 0);
   Normalize(schedule);
   const Program program = LowerChecked(schedule, collective, topology).value();
-  EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
+  EXPECT_EQ(FirstOf(VerifyProgram(program, collective, topology)), "");
   ASSERT_EQ(program.connections.size(), 3u);
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(program.connections[i], (Connection{Rank(0), Rank(1), i, {LinkId(i)}}));
@@ -205,7 +205,7 @@ TEST(Lower, TwoAdditionsToOneChunkInOneStepKeepTheirOrder) {
     }
     Normalize(schedule);
     const Program program = LowerChecked(schedule, collective, topology).value();
-    EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
+    EXPECT_EQ(FirstOf(VerifyProgram(program, collective, topology)), "");
     CheckRuns(program, collective, {.size_bytes = 100});
   }
 }
@@ -268,7 +268,7 @@ TEST(Lower, MovesGoWhenTheyCan) {
   add(0, 0, 1, 2);
   Normalize(schedule);
   const Program program = LowerChecked(schedule, collective, topology, {.form = {{.fuse = false}}}).value();
-  EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
+  EXPECT_EQ(FirstOf(VerifyProgram(program, collective, topology)), "");
   std::vector<Operand> sent;
   for (const Threadblock& block : program.ranks[Rank(0)].threadblocks)
     for (const Instruction& i : block.instructions)
@@ -297,7 +297,7 @@ TEST(Lower, FallsBackToStepsWhereTimeOrderWouldDeadlock) {
   for (int32_t slots : {1, 8}) {
     const Program program =
         LowerChecked(schedule, collective, topology, {.form = {{.slots = slots}}}).value();
-    EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
+    EXPECT_EQ(FirstOf(VerifyProgram(program, collective, topology)), "");
     CheckRuns(program, collective, {.size_bytes = 100});
   }
 }
@@ -325,7 +325,7 @@ TEST(Lower, AddsUpInOrderOfArrivalWhereOneRankDoes) {
     }
     Normalize(schedule);
     const Program program = LowerChecked(schedule, collective, topology, {.form = {{.fuse = false}}}).value();
-    EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
+    EXPECT_EQ(FirstOf(VerifyProgram(program, collective, topology)), "");
     CheckRuns(program, collective, {.size_bytes = 100});
     for (const Threadblock& block : program.ranks[Rank(1)].threadblocks)
       for (const Instruction& i : block.instructions)
@@ -352,7 +352,7 @@ TEST(Lower, PartialSumsThatCrossDoNotHoldEachOtherUp) {
   add(0, 0, 2, 1), add(1, 1, 2, 2), add(0, 1, 2, 3), add(1, 0, 2, 4);
   Normalize(schedule);
   const Program program = LowerChecked(schedule, collective, topology, {.form = {{.fuse = false}}}).value();
-  EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
+  EXPECT_EQ(FirstOf(VerifyProgram(program, collective, topology)), "");
   CheckRuns(program, collective, {.size_bytes = 100});
   for (int32_t r : {0, 1})
     for (const Threadblock& block : program.ranks[Rank(r)].threadblocks)
@@ -367,7 +367,7 @@ TEST(Lower, PacingOrdersSendsOnOneLink) {
   const auto dependencies = [&](const Topology& topology, bool pace) {
     const Schedule schedule = *HandSchedule(Algorithm::kDirect, collective, topology);
     const Program program = LowerChecked(schedule, collective, topology, {.form = {{.pace = pace}}}).value();
-    EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
+    EXPECT_EQ(FirstOf(VerifyProgram(program, collective, topology)), "");
     return program.dependencies.size();
   };
   EXPECT_EQ(dependencies(OneSwitch(4), false), 0u);

@@ -132,7 +132,7 @@ StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective
       std::ranges::find_if(kMiddle, [&](Choice choice) { return limits.Fits(choice); });
   const Choice largest = middle != std::end(kMiddle) ? *middle : kPlain;
   if (segments == Segments::kMiddle) {
-    limits.Set(largest, program);
+    limits.Set(largest.instances > 1 ? largest : kPlain, program);
     return std::optional<int64_t>();
   }
   std::vector<Choice> choices = {kPlain, largest};

@@ -420,7 +420,7 @@ Status PassVerifier::Check(const Ordered& ordered, const Fusion& fusion, const R
 
 Status PassVerifier::Check(std::string_view pass, const Program& program, bool has_dependencies) const {
   if (!on_) return OkStatus();
-  for (const Violation& violation : VerifyProgram(program, collective_))
+  for (const Violation& violation : VerifyProgram(program, collective_, topology_))
     if (has_dependencies || violation.rule < "P6") return Wrong(pass, "{}", ToString(violation));
   return OkStatus();
 }

@@ -5,15 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/status.h"
 #include "ir/program.h"
 #include "topologies/topology.h"
 
 namespace xccl {
-
-// Errors: kInvalidInput for a path that is missing, not of the topology, or does not join its ends, and for
-// a tree that branches or joins where the machine cannot.
-Status CheckPaths(const Program& program, const Topology& topology);
 
 // A group's path as a tree. Hops are positions in Group::path.
 struct GroupTree {
@@ -26,7 +21,6 @@ struct GroupTree {
   // By hop: the connections whose messages it delivers, in order; empty if it ends at a switch.
   std::vector<std::vector<int32_t>> delivers;
 };
-// Requires: CheckPaths found nothing.
 GroupTree TreeOf(const Program& program, const Group& group, const Topology& topology);
 
 // The group of each connection, or -1 if it is in none.

@@ -431,7 +431,6 @@ class ProgramRun {
 
 StatusOr<Simulation> SimulateProgram(const Program& program, const Collective& collective,
                                      const Topology& topology, const SimulateOptions& options) {
-  XCCL_RETURN_IF_ERROR(CheckPaths(program, topology));
   const CollectiveSizes sizes(collective, options.size_bytes);
   const ProgramIndex index(program);
   const int32_t passes = NumPasses(program, sizes);

@@ -11,9 +11,9 @@
 
 namespace xccl {
 
-// Ignores options.segment_bytes, since the program has its own. Errors: kInvalidInput if a threadblock
-// waits forever, or if a connection has no path on this topology; kLimit if the
-// deadline passes.
+// Ignores options.segment_bytes, since the program has its own. Requires: rules P1 to P4 of
+// ir/verify/verify_program.h hold on this topology. Errors: kInvalidInput if a threadblock waits forever.;
+// kLimit if the deadline passes.
 StatusOr<Simulation> SimulateProgram(const Program& program, const Collective& collective,
                                      const Topology& topology, const SimulateOptions& options);
 

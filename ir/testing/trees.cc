@@ -151,6 +151,13 @@ std::vector<LinkId> TreePath(const Topology& topology, Rank root, std::span<cons
   return path;
 }
 
+void RouteThrough(const Topology& tree_switch, Program& program) {
+  for (Connection& c : program.connections)
+    c.path = TreePath(tree_switch, c.src, std::span(&c.dst, 1), false, 0);
+  for (Group& group : program.groups)
+    group.path = TreePath(tree_switch, group.root, group.members, group.kind == Group::Kind::kReduce, 0);
+}
+
 Schedule TreeSchedule(const Collective& collective, const Topology& topology, uint64_t seed) {
   Schedule schedule;
   schedule.num_chunks = collective.num_chunks();

@@ -8,6 +8,7 @@
 
 #include "base/ids.h"
 #include "ir/collective.h"
+#include "ir/program.h"
 #include "ir/schedule.h"
 #include "topologies/topology.h"
 
@@ -22,6 +23,9 @@ Topology TreeLeaves(int32_t per_leaf, int32_t rails);
 // children first. With one end it is a chain. `turn` picks among equally short paths.
 std::vector<LinkId> TreePath(const Topology& topology, Rank root, std::span<const Rank> ends, bool into_root,
                              int32_t turn);
+
+// Gives every connection and every group of a program that has no paths the one through a TreeSwitch.
+void RouteThrough(const Topology& tree_switch, Program& program);
 
 // A schedule of the kind's own algorithm with one or two trees per chunk: multicasts for copies to several
 // ranks, in-switch reductions for sums. Chunks with one destination are sent directly. If `seed` > 0, sums

@@ -75,7 +75,7 @@ class RankAccessCheck {
     if (ReadsSource(i.op))
       for (int32_t k = 0; k < i.count; ++k) Read(node, i.src, k);
     if (WritesDestination(i.op))
-      for (int32_t k = 0; k < i.count; ++k) Write(node, i.dst, k);
+      for (int32_t k = 0; k < i.count; ++k) Write(node, i, k);
   }
 
  private:
@@ -89,10 +89,15 @@ class RankAccessCheck {
     slot.readers.push_back(node);
   }
 
-  void Write(int32_t node, const Operand& operand, int32_t k) {
+  void Write(int32_t node, const Instruction& i, int32_t k) {
+    const Operand& operand = i.dst;
     SlotHistory& slot = At(operand, k);
     Order(slot.writer, node, operand, k, "writes", "written");
-    for (int32_t reader : slot.readers) Order(reader, node, operand, k, "writes", "read");
+    for (int32_t reader : slot.readers) {
+      if (reader == node && line_.SlotOf(i.src) != line_.SlotOf(operand))
+        Report(node, operand, k, "writes", "which it reads for another chunk; nothing orders the two");
+      Order(reader, node, operand, k, "writes", "read");
+    }
     slot.writer = node;
     slot.readers.clear();
   }
@@ -103,11 +108,16 @@ class RankAccessCheck {
     if (static_cast<int32_t>(violations_.size()) >= kMaxViolations) return;
     if (search_.Before(earlier, node)) return;
     const ProgramSite other = index_.Site(earlier);
+    Report(node, operand, k, does,
+           fmt::format("which is {} by threadblock {} instruction {}; nothing orders the two", done,
+                       other.threadblock, other.index));
+  }
+
+  void Report(int32_t node, const Operand& operand, int32_t k, const char* does, std::string conflict) {
+    if (static_cast<int32_t>(violations_.size()) >= kMaxViolations) return;
     violations_.push_back(
         {"P6", fmt::format("{}{}", in_place_ ? "in place, " : "", ToString(index_.Site(node))),
-         fmt::format("{} {} slot {}, which is {} by threadblock {} instruction {}; nothing orders the two",
-                     does, ToString(operand.buffer), operand.slot + k, done, other.threadblock,
-                     other.index)});
+         fmt::format("{} {} slot {}, {}", does, ToString(operand.buffer), operand.slot + k, conflict)});
   }
 
   const ProgramIndex& index_;

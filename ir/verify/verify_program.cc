@@ -13,6 +13,7 @@
 
 #include "ir/program_index.h"
 #include "ir/verify/verify_accesses.h"
+#include "ir/verify/verify_path.h"
 #include "ir/verify/verify_values.h"
 
 namespace xccl {
@@ -42,9 +43,12 @@ std::vector<int32_t> Shapes(const Collective& collective) {
 
 class StructureCheck {
  public:
-  StructureCheck(const Program& program, const Collective& collective, std::vector<Violation>& violations)
+  StructureCheck(const Program& program, const Collective& collective, const Topology& topology,
+                 std::vector<Violation>& violations)
       : program_(program),
         collective_(collective),
+        topology_(topology),
+        paths_(topology),
         violations_(violations),
         shape_(Shapes(collective)),
         slots_(program.ranks.items().size()) {}
@@ -75,6 +79,13 @@ class StructureCheck {
   }
   static std::string ConnectionName(const Connection& c) {
     return fmt::format("connection {}->{} channel {}", c.src.value, c.dst.value, c.channel);
+  }
+
+  // "rank 0", "ranks 1, 2"
+  static std::string RanksText(const std::vector<Rank>& ranks) {
+    std::string text = ranks.size() == 1 ? "rank" : "ranks";
+    for (size_t i = 0; i < ranks.size(); ++i) text += fmt::format("{} {}", i > 0 ? "," : "", ranks[i].value);
+    return text;
   }
 
   static std::string GroupName(const Group& g) {
@@ -110,7 +121,43 @@ class StructureCheck {
       if (i > 0 && !(key(program_.connections[i - 1]) < key(c)))
         Report("P1", ConnectionName(c), "out of order; expected sorted by ranks and channel, each once");
     }
+    if (!violations_.empty()) return;
+    for (size_t i = 0; i < program_.connections.size() && !Full(); ++i) CheckChain(program_.connections[i]);
     CheckGroups();
+  }
+
+  void CheckChain(const Connection& c) {
+    const PathShape shape = paths_.Check(c.path);
+    if (!shape.ok) return Report("P1", ConnectionName(c), "its path " + shape.error);
+    if (shape.sources.size() + shape.destinations.size() > 2)
+      return Report("P1", ConnectionName(c), "its path is a tree; expected a chain");
+    if (shape.sources.front() != c.src || shape.destinations.front() != c.dst)
+      Report("P1", ConnectionName(c),
+             fmt::format("its path goes from rank {} to rank {}", shape.sources.front().value,
+                         shape.destinations.front().value));
+  }
+
+  // Checks the path of a group whose members and connections are right.
+  void CheckTree(const Group& group, const std::vector<int32_t>& connections) {
+    PathShape shape = paths_.Check(group.path);
+    if (!shape.ok) return Report("P1", GroupName(group), "its path " + shape.error);
+    const std::vector<std::vector<LinkId>> branches = paths_.Branches(group.path, shape);
+    const bool multicast = group.kind == Group::Kind::kMulticast;
+    const std::vector<Rank>& leaves = multicast ? shape.destinations : shape.sources;
+    std::vector<Rank> members = leaves;
+    std::ranges::sort(members);
+    const std::vector<Rank>& roots = multicast ? shape.sources : shape.destinations;
+    if (roots != std::vector{group.root} || members != group.members)
+      return Report("P1", GroupName(group),
+                    fmt::format("its path joins {} with {}; expected {} with {}", RanksText(roots),
+                                RanksText(members), RanksText({group.root}), RanksText(group.members)));
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      const size_t member =
+          static_cast<size_t>(std::ranges::lower_bound(members, leaves[i]) - members.begin());
+      const Connection& c = program_.connections[static_cast<size_t>(connections[member])];
+      if (c.path != branches[i])
+        Report("P1", ConnectionName(c), "its path is no branch of the path of its " + GroupName(group));
+    }
   }
 
   void CheckGroups() {
@@ -139,6 +186,7 @@ class StructureCheck {
                                 "once and in order",
                                 program_.ranks.size() - 1));
     const bool sends = group.kind == Group::Kind::kMulticast;
+    std::vector<int32_t> connections;
     for (Rank member : group.members) {
       const Rank src = sends ? group.root : member, dst = sends ? member : group.root;
       const std::optional<int32_t> c = FindConnection(program_, src, dst, group.channel);
@@ -151,8 +199,10 @@ class StructureCheck {
                fmt::format("connection {}->{} is in an earlier group", src.value, dst.value));
       } else {
         group_of_[static_cast<size_t>(*c)] = index;
+        connections.push_back(*c);
       }
     }
+    if (connections.size() == group.members.size()) CheckTree(group, connections);
   }
 
   void CheckRank(Rank r) {
@@ -316,6 +366,8 @@ class StructureCheck {
 
   const Program& program_;
   const Collective& collective_;
+  const Topology& topology_;
+  PathChecker paths_;
   std::vector<Violation>& violations_;
   std::vector<int32_t> shape_;
   std::vector<int32_t> group_of_;                              // by connection: its group, or -1
@@ -351,9 +403,10 @@ void ReportCircle(const Program& program, const ProgramIndex& index, const std::
 
 }  // namespace
 
-std::vector<Violation> VerifyProgram(const Program& program, const Collective& collective) {
+std::vector<Violation> VerifyProgram(const Program& program, const Collective& collective,
+                                     const Topology& topology, ProgramRecord* record) {
   std::vector<Violation> violations;
-  StructureCheck structure(program, collective, violations);
+  StructureCheck structure(program, collective, topology, violations);
   structure.Run();
   if (!violations.empty()) return violations;
   const ProgramIndex index(program);
@@ -370,7 +423,7 @@ std::vector<Violation> VerifyProgram(const Program& program, const Collective& c
   for (bool in_place : {false, true}) {
     if (in_place && (!program.in_place || !violations.empty())) break;
     CheckAccesses(program, collective, index, order, in_place, violations);
-    CheckValues(program, collective, index, order, in_place, violations);
+    CheckValues(program, collective, index, order, in_place, violations, in_place ? nullptr : record);
   }
   return violations;
 }

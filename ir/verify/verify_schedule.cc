@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "ir/chunk_index.h"
+#include "ir/verify/verify_path.h"
 #include "ir/verify/verify_symmetry.h"
 
 namespace xccl {
@@ -119,113 +120,20 @@ void CheckTransfers(const Schedule& s, const Topology& topology, Collector& out)
 
 // ---- S2 ----
 
-struct PathShape {
-  bool ok = false;
-  bool reported = false;
-  std::string error;  // where !ok
-  std::vector<Rank> sources, destinations;
-};
-
-// Checks one path at a time. The arrays by node are cleared after each path.
-class PathChecker {
- public:
-  explicit PathChecker(const Topology& topology)
-      : topology_(topology), degree_(topology.num_nodes()), reached_(topology.num_nodes()) {}
-
-  PathShape Check(std::span<const LinkId> links) {
-    PathShape shape;
-    shape.error = Ends(links, shape);
-    if (shape.error.empty()) {
-      const bool in_tree = shape.sources.size() > 1;
-      shape.error = in_tree ? Tree<true>(links) : Tree<false>(links);
-      for (LinkId l : links) {
-        for (NodeId n : {topology_.link(l).from, topology_.link(l).to}) {
-          degree_[n.index()] = 0;
-          reached_[n.index()] = false;
-        }
-      }
-    }
-    shape.ok = shape.error.empty();
-    return shape;
-  }
-
- private:
-  std::string Ends(std::span<const LinkId> links, PathShape& shape) const {
-    if (links.empty()) return "has no links";
-    for (LinkId l : links)
-      if (l.value < 0 || l.value >= topology_.num_links())
-        return fmt::format("names link {}; links are 0..{}", l.value, topology_.num_links() - 1);
-    const auto add = [&](std::vector<Rank>& ranks, NodeId n) {
-      const std::optional<Rank> rank = topology_.RankOf(n);
-      if (rank && std::find(ranks.begin(), ranks.end(), *rank) == ranks.end()) ranks.push_back(*rank);
-    };
-    for (LinkId l : links) {
-      add(shape.sources, topology_.link(l).from);
-      add(shape.destinations, topology_.link(l).to);
-    }
-    for (Rank r : shape.sources)
-      if (std::find(shape.destinations.begin(), shape.destinations.end(), r) != shape.destinations.end())
-        return fmt::format("passes {}; through a GPU it is two transfers",
-                           topology_.NodeName(topology_.NodeOf(r)));
-    if (shape.sources.empty())
-      return fmt::format("starts at {}; expected a gpu", topology_.NodeName(topology_.link(links[0]).from));
-    if (shape.destinations.empty())
-      return fmt::format("ends at {}; expected a gpu", topology_.NodeName(topology_.link(links.back()).to));
-    if (shape.sources.size() > 1 && shape.destinations.size() > 1)
-      return fmt::format("joins {} sources with {} destinations; expected one of either",
-                         shape.sources.size(), shape.destinations.size());
-    return "";
-  }
-
-  // Checks an out-tree from its one source, with parents' links first, or an in-tree to its one
-  // destination. An in-tree is an out-tree when its links are walked backwards.
-  template <bool kInTree>
-  std::string Tree(std::span<const LinkId> links) {
-    const auto inner = [&](LinkId l) { return kInTree ? topology_.link(l).to : topology_.link(l).from; };
-    const auto outer = [&](LinkId l) { return kInTree ? topology_.link(l).from : topology_.link(l).to; };
-    const auto nth = [&](size_t i) { return kInTree ? links[links.size() - 1 - i] : links[i]; };
-    for (size_t i = 0; i < links.size(); ++i) {
-      const LinkId l = nth(i);
-      const NodeId n = inner(l);
-      if (i == 0) reached_[n.index()] = true;
-      if (i == 0 && !topology_.IsGpu(n)) return NoGpuAt(!kInTree, n);
-      if (!reached_[n.index()])
-        return fmt::format("link {} {}", topology_.LinkName(l),
-                           kInTree ? "ends where no later link starts" : "starts where no earlier link ends");
-      if (reached_[outer(l).index()]) return fmt::format("visits {} twice", topology_.NodeName(outer(l)));
-      if (++degree_[n.index()] > 1 && !(kInTree ? topology_.node(n).reduce : topology_.node(n).multicast))
-        return fmt::format("{} at {}, which does not {}", kInTree ? "joins" : "branches",
-                           topology_.NodeName(n), kInTree ? "reduce" : "multicast");
-      reached_[outer(l).index()] = true;
-    }
-    for (LinkId l : links)
-      if (const NodeId n = outer(l); degree_[n.index()] == 0 && !topology_.IsGpu(n))
-        return NoGpuAt(kInTree, n);
-    return "";
-  }
-
-  std::string NoGpuAt(bool start, NodeId n) const {
-    return fmt::format("{} at {}; expected a gpu", start ? "starts" : "ends", topology_.NodeName(n));
-  }
-
-  const Topology& topology_;
-  std::vector<int32_t> degree_;
-  std::vector<bool> reached_;
-};
-
 std::vector<PathShape> CheckPaths(const Schedule& s, const Topology& topology, Collector& out) {
   PathChecker checker(topology);
   std::vector<PathShape> shapes(static_cast<size_t>(s.paths.size()));
   for (int32_t p = 0; p < s.paths.size(); ++p) shapes[p] = checker.Check(s.paths[PathId(p)]);
+  std::vector<bool> reported(shapes.size(), false);
   for (int64_t t = 0; t < s.size(); ++t) {
-    PathShape& shape = shapes[s.path[t].index()];
+    const PathShape& shape = shapes[s.path[t].index()];
     const auto violate = [&](std::string_view text) {
       out.AddAtStep("S2", s.step[t],
                     fmt::format("path from rank {} to rank {} {}", s.src[t].value, s.dst[t].value, text));
     };
     if (!shape.ok) {
-      if (!shape.reported) violate(shape.error);
-      shape.reported = true;
+      if (!reported[s.path[t].index()]) violate(shape.error);
+      reported[s.path[t].index()] = true;
     } else if (shape.sources.front() != s.src[t] || shape.destinations.front() != s.dst[t]) {
       violate(fmt::format("goes from rank {} to rank {}", shape.sources.front().value,
                           shape.destinations.front().value));
@@ -254,14 +162,66 @@ std::string SetText(std::vector<Rank> ranks) {
   return text + "}";
 }
 
+// Follows the hashes of contributions that ranks hold of one chunk, and adds to the traffic what transfers
+// carry. Does nothing without a traffic. What it adds means nothing where the schedule breaks a rule.
+class CarriedHashes {
+ public:
+  CarriedHashes(Traffic* traffic, const Schedule& schedule, const Topology& topology,
+                const std::vector<PathShape>& shapes)
+      : traffic_(traffic), s_(schedule), shapes_(shapes) {
+    if (traffic_ == nullptr) return;
+    held_.resize(static_cast<size_t>(topology.num_ranks()));
+    chains_.resize(shapes.size());
+    PathChecker checker(topology);
+    for (size_t p = 0; p < shapes.size(); ++p)
+      if (shapes[p].ok)
+        for (const std::vector<LinkId>& chain :
+             checker.Branches(s_.paths[PathId(static_cast<int64_t>(p))], shapes[p]))
+          chains_[p].push_back(Traffic::HashOf(chain));
+  }
+
+  void Begin(const Holding& holding) {
+    if (traffic_ == nullptr) return;
+    uint64_t& hash = held_[holding.rank.index()] = 0;
+    for (Rank r : holding.contributions) hash += Traffic::HashOf(r);
+  }
+
+  void Step(ChunkId chunk, std::span<const int32_t> transfers) {
+    if (traffic_ == nullptr) return;
+    values_.clear();
+    for (int32_t t : transfers) {
+      const std::vector<uint64_t>& chains = chains_[s_.path[t].index()];
+      const std::vector<Rank>& sources = shapes_[s_.path[t].index()].sources;
+      for (size_t i = 0; i < chains.size(); ++i)
+        traffic_->Add(chunk, chains[i], held_[sources[sources.size() > 1 ? i : 0].index()]);
+      uint64_t& value = values_.emplace_back(0);
+      for (Rank from : sources) value += held_[from.index()];
+    }
+    for (size_t i = 0; i < transfers.size(); ++i) {
+      const int32_t t = transfers[i];
+      for (Rank to : shapes_[s_.path[t].index()].destinations)
+        held_[to.index()] = values_[i] + (s_.op[t] == TransferOp::kReduce ? held_[to.index()] : 0);
+    }
+  }
+
+ private:
+  Traffic* const traffic_;
+  const Schedule& s_;
+  const std::vector<PathShape>& shapes_;
+  std::vector<std::vector<uint64_t>> chains_;  // by path: the hashes of its branches
+  std::vector<uint64_t> held_;                 // by rank; of an earlier chunk where it holds nothing
+  std::vector<uint64_t> values_;               // of the step's transfers
+};
+
 class ChunkPlayer {
  public:
   ChunkPlayer(const Schedule& schedule, const Collective& collective, const Topology& topology,
-              const std::vector<PathShape>& shapes, Collector& out)
+              const std::vector<PathShape>& shapes, Collector& out, Traffic* traffic)
       : s_(schedule),
         collective_(collective),
         shapes_(shapes),
         out_(out),
+        carried_(traffic, schedule, topology, shapes),
         words_((static_cast<size_t>(collective.num_members()) + 63) / 64),
         sets_(words_ * static_cast<size_t>(topology.num_ranks())),
         wanted_(words_),
@@ -275,6 +235,7 @@ class ChunkPlayer {
     for (const Holding& holding : conditions_) {
       Hold(holding.rank);
       Union(Set(holding.rank), holding.contributions);
+      carried_.Begin(holding);
     }
     ForEachStep(s_, transfers, [&](std::span<const int32_t> same_step) { PlayStep(same_step); });
     CheckPostcondition();
@@ -335,6 +296,7 @@ class ChunkPlayer {
     values_.assign(transfers.size() * words_, 0);
     readable_.assign(transfers.size(), 1);
     for (size_t i = 0; i < transfers.size(); ++i) readable_[i] = Read(transfers[i], &values_[i * words_]);
+    carried_.Step(chunk_, transfers);
     for (size_t i = 0; i < transfers.size(); ++i)
       if (readable_[i]) Store(transfers[i], &values_[i * words_]);
     for (int32_t t : transfers)
@@ -416,6 +378,7 @@ class ChunkPlayer {
   const Collective& collective_;
   const std::vector<PathShape>& shapes_;
   Collector& out_;
+  CarriedHashes carried_;
   size_t words_;                // 64-bit words in one set
   std::vector<uint64_t> sets_;  // by rank; zero if it holds nothing
   std::vector<uint64_t> wanted_;
@@ -432,7 +395,7 @@ class ChunkPlayer {
 }  // namespace
 
 std::vector<Violation> VerifySchedule(const Schedule& schedule, const Collective& collective,
-                                      const Topology& topology) {
+                                      const Topology& topology, Traffic* traffic) {
   Collector out;
   CheckColumnLengths(schedule, out);
   if (!out.empty()) return out.Take();
@@ -447,7 +410,7 @@ std::vector<Violation> VerifySchedule(const Schedule& schedule, const Collective
     if (!out.empty()) return out.Take();
   }
   const std::vector<PathShape> shapes = CheckPaths(schedule, topology, out);
-  ChunkPlayer player(schedule, collective, topology, shapes, out);
+  ChunkPlayer player(schedule, collective, topology, shapes, out, traffic);
   ForEachChunk(schedule, [&](ChunkId chunk, std::span<const int32_t> transfers) {
     if (represents.empty() || represents[chunk.index()]) return player.Play(chunk, transfers);
     if (!transfers.empty())

@@ -41,6 +41,7 @@ class ContributionSets {
     for (size_t w = 0; w < words_; ++w) scratch_[w] = Word(a, w) | Word(b, w);
     return Intern(scratch_);
   }
+  uint64_t HashOf(SetId set) const { return hashes_[static_cast<size_t>(set)]; }
   // "0..3, 7"
   std::string Text(SetId set) const {
     std::string text;
@@ -67,6 +68,11 @@ class ContributionSets {
         return static_cast<SetId>(it->second);
     const size_t id = count_++;
     bits_.insert(bits_.end(), bits.begin(), bits.end());
+    uint64_t sum = 0;
+    for (size_t w = 0; w < words_; ++w)
+      for (uint64_t left = bits[w]; left != 0; left &= left - 1)
+        sum += Traffic::HashOf(Rank(static_cast<int64_t>(w * 64) + std::countr_zero(left)));
+    hashes_.push_back(sum);
     ids_.emplace(hash, id);
     return static_cast<SetId>(id);
   }
@@ -75,6 +81,7 @@ class ContributionSets {
   std::span<const Rank> last_ranks_;
   std::optional<SetId> last_;
   std::vector<uint64_t> bits_, scratch_;
+  std::vector<uint64_t> hashes_;  // by set
   std::unordered_multimap<uint64_t, size_t> ids_;
 };
 
@@ -89,7 +96,10 @@ struct Value {
   bool raw = false;  // the rank's own input, not yet scaled by avg
   ChunkId chunk;
   SetId set = 0;
+  uint64_t expression = 0;  // a hash of how the sum was added up, which commutes but does not associate
 };
+
+uint64_t SumOf(uint64_t a, uint64_t b) { return Traffic::Mix(Traffic::Mix(a) + Traffic::Mix(b)); }
 
 // The values in flight on a connection.
 class Fifo {
@@ -109,14 +119,18 @@ class Fifo {
 class Execution {
  public:
   Execution(const Program& program, const Collective& collective, const ProgramIndex& index, bool in_place,
-            std::vector<Violation>& violations)
+            std::vector<Violation>& violations, ProgramRecord* record)
       : program_(program),
         collective_(collective),
         index_(index),
         in_place_(in_place),
         violations_(violations),
+        record_(record),
         sets_(program.ranks.size()),
         under_way_(program.connections.size()) {
+    if (record_ != nullptr)
+      for (const Connection& connection : program.connections)
+        chains_.push_back(Traffic::HashOf(connection.path));
     if (collective.Reduces() && collective.kind() != CollectiveKind::kCustom)
       complete_ = sets_.Of(collective.ranks());
     for (Rank r(0); r.value < program.ranks.size(); ++r.value) Allocate(r);
@@ -151,7 +165,11 @@ class Execution {
       value.raw = false;
       CheckFinal(i, adds, value);
       if (WritesDestination(i.op)) At(memory, i.dst, k) = value;
-      for (int32_t connection : out) under_way_[connection].Push(value);
+      for (int32_t connection : out) {
+        under_way_[connection].Push(value);
+        if (record_ != nullptr && value.kind == Value::Kind::kSum)
+          record_->traffic.Add(value.chunk, chains_[connection], sets_.HashOf(value.set));
+      }
     }
   }
 
@@ -159,7 +177,13 @@ class Execution {
     std::vector<Holding> holdings;
     for (int32_t c = 0; c < collective_.num_chunks() && !Full(); ++c) {
       collective_.After(ChunkId(c), holdings);
-      for (const Holding& holding : holdings) CheckOutput(ChunkId(c), holding);
+      std::optional<uint64_t> first;  // expression of a sum
+      for (const Holding& holding : holdings) {
+        const uint64_t expression = CheckOutput(ChunkId(c), holding);
+        if (record_ == nullptr || holding.contributions.size() < 2) continue;
+        record_->bitwise_same = record_->bitwise_same && first.value_or(expression) == expression;
+        first = expression;
+      }
     }
   }
 
@@ -174,6 +198,7 @@ class Execution {
   Value Received(std::span<const int32_t> connections) {
     Value value = under_way_[connections.front()].Pop();
     for (int32_t connection : connections.subspan(1)) value = Sum(value, under_way_[connection].Pop());
+    if (connections.size() > 1) value.expression = Traffic::Mix(value.expression + ++switch_sums_);
     return value;
   }
 
@@ -209,9 +234,10 @@ class Execution {
 
   void Fill(ChunkId c, const Holding& holding) {
     Memory& memory = memory_[holding.rank.index()];
-    if (const std::optional<int32_t> slot = Find(memory.input_slot, c))
-      At(memory, {BufferKind::kInput, *slot}, 0) = {Value::Kind::kSum, true, c,
-                                                    sets_.Of(holding.contributions)};
+    if (const std::optional<int32_t> slot = Find(memory.input_slot, c)) {
+      const SetId set = sets_.Of(holding.contributions);
+      At(memory, {BufferKind::kInput, *slot}, 0) = {Value::Kind::kSum, true, c, set, sets_.HashOf(set)};
+    }
   }
 
   static Value& At(Memory& memory, const Operand& operand, int32_t k) {
@@ -229,7 +255,7 @@ class Execution {
     if (value.kind != Value::Kind::kNothing) return value;
     Report("P7", fmt::format("reads {} slot {}, which nothing has written", ToString(operand.buffer),
                              operand.slot + k));
-    return {Value::Kind::kUnknown, false, ChunkId(), 0};
+    return {Value::Kind::kUnknown, false, ChunkId(), 0, 0};
   }
 
   // Reads the src operand; `first` must say whether it is raw input.
@@ -259,8 +285,9 @@ class Execution {
 
   Value Sum(const Value& a, const Value& b) {
     if (a.kind != Value::Kind::kSum || b.kind != Value::Kind::kSum)
-      return {Value::Kind::kUnknown, false, ChunkId(), 0};
+      return {Value::Kind::kUnknown, false, ChunkId(), 0, 0};
     Value sum = a;
+    sum.expression = SumOf(a.expression, b.expression);
     if (a.chunk != b.chunk) {
       Report("P7", fmt::format("adds chunk {} to chunk {}", b.chunk.value, a.chunk.value));
       sum.kind = Value::Kind::kUnknown;
@@ -276,12 +303,13 @@ class Execution {
     return sum;
   }
 
-  void CheckOutput(ChunkId c, const Holding& holding) {
+  // Returns the expression of what is there.
+  uint64_t CheckOutput(ChunkId c, const Holding& holding) {
     Memory& memory = memory_[holding.rank.index()];
     const std::optional<int32_t> slot = Find(memory.output_slot, c);
-    if (!slot || Full()) return;
+    if (!slot || Full()) return 0;
     const Value& value = At(memory, {BufferKind::kOutput, *slot}, 0);
-    if (value.kind == Value::Kind::kUnknown) return;
+    if (value.kind == Value::Kind::kUnknown) return value.expression;
     const SetId wanted = sets_.Of(holding.contributions);
     std::string seen;
     if (value.kind == Value::Kind::kNothing) {
@@ -293,13 +321,14 @@ class Execution {
     } else if (value.raw && collective_.Reduces()) {
       seen = "holds the rank's own input, which avg has not scaled";
     } else {
-      return;
+      return value.expression;
     }
     violations_.push_back(
         {"P8",
          fmt::format("{}rank {} output slot {}", in_place_ ? "in place, " : "", holding.rank.value, *slot),
          fmt::format("{}; expected chunk {} with the contributions of {}", seen, c.value,
                      sets_.Text(wanted))});
+    return value.expression;
   }
 
   const Program& program_;
@@ -307,6 +336,9 @@ class Execution {
   const ProgramIndex& index_;
   const bool in_place_;
   std::vector<Violation>& violations_;
+  ProgramRecord* const record_;
+  std::vector<uint64_t> chains_;  // by connection: the hash of its path
+  uint64_t switch_sums_ = 0;
   ContributionSets sets_;
   std::optional<SetId> complete_;
   std::vector<Fifo> under_way_;  // by connection
@@ -317,8 +349,9 @@ class Execution {
 }  // namespace
 
 void CheckValues(const Program& program, const Collective& collective, const ProgramIndex& index,
-                 const std::vector<int32_t>& order, bool in_place, std::vector<Violation>& violations) {
-  Execution execution(program, collective, index, in_place, violations);
+                 const std::vector<int32_t>& order, bool in_place, std::vector<Violation>& violations,
+                 ProgramRecord* record) {
+  Execution execution(program, collective, index, in_place, violations, record);
   for (int32_t node : order) execution.Run(node);
   execution.CheckPostcondition();
 }

@@ -73,7 +73,7 @@ void ExpectSound(const JointPlan& plan, const Topology& topology, const GroupReq
   const StatusOr<LoweredProgram> lowered =
       LowerFoldedChecked(made.schedule, made.collective, topology, {.size_bytes = plan.joint.size_bytes});
   ASSERT_TRUE(lowered.ok()) << lowered.status().message();
-  ASSERT_EQ(ToStatus(VerifyProgram(lowered->program, lowered->collective)).message(), "");
+  ASSERT_EQ(ToStatus(VerifyProgram(lowered->program, lowered->collective, topology)).message(), "");
   InterpretOptions options;
   options.type = DataType::kInt32;
   options.size_bytes = 4000;

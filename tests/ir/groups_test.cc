@@ -60,7 +60,7 @@ TEST(Groups, ComputeThePostconditionOfEveryKind) {
         if (turn % 2 == 0) options.form->slots = kSlots[turn % 3];
         StatusOr<Program> program = LowerChecked(schedule, collective, topology, options);
         ASSERT_TRUE(program.ok()) << program.status().message();
-        ASSERT_EQ(FirstOf(VerifyProgram(*program, collective)), "");
+        ASSERT_EQ(FirstOf(VerifyProgram(*program, collective, topology)), "");
         with_groups += program->groups.empty() ? 0 : 1;
         if (turn % 4 == 0) program->segment_bytes = 100;
         CheckRuns(*program, collective, {.size_bytes = 1000, .seed = static_cast<uint64_t>(turn)});
@@ -145,7 +145,7 @@ constexpr Rejection kRejections[] = {
      "[P1] multicast group of rank 0 on channel 5: the program has no connection 0->1 on channel 5"},
     {"a connection in two groups",
      [](Program& p) {
-       p.connections.push_back({Rank(2), Rank(1), 0, {}});
+       p.connections.push_back({Rank(2), Rank(1), 0, {LinkId(4), LinkId(3)}});
        p.groups.push_back({Group::Kind::kReduce, Rank(1), {Rank(0), Rank(2)}, 0, {}});
      },
      "[P1] reduce group of rank 1 on channel 0: connection 0->1 is in an earlier group"},
@@ -190,12 +190,13 @@ constexpr Rejection kRejections[] = {
 
 TEST(Groups, VerifierRejects) {
   const Collective collective = MakeCollective(CollectiveKind::kAllreduce, 3);
-  const Program good = LoweredOn(TreeSwitch(3), collective, {.size_bytes = 1000});
-  ASSERT_EQ(FirstOf(VerifyProgram(good, collective)), "");
+  const Topology topology = TreeSwitch(3);
+  const Program good = LoweredOn(topology, collective, {.size_bytes = 1000});
+  ASSERT_EQ(FirstOf(VerifyProgram(good, collective, topology)), "");
   for (const Rejection& rejection : kRejections) {
     Program program = good;
     rejection.spoil(program);
-    EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), rejection.message) << rejection.what;
+    EXPECT_EQ(FirstOf(VerifyProgram(program, collective, topology)), rejection.message) << rejection.what;
   }
 }
 
@@ -245,11 +246,13 @@ TEST(Groups, TakeASlotOfEveryMember) {
   program.ranks[Rank(1)].threadblocks = {take, first};
   program.dependencies = {{0, 1}, {1, 0}};
   program.slots = 2;
-  EXPECT_EQ(FirstOf(VerifyProgram(program, collective)), "");
+  const Topology topology = TreeSwitch(3);
+  RouteThrough(topology, program);
+  EXPECT_EQ(FirstOf(VerifyProgram(program, collective, topology)), "");
   CheckRuns(program, collective, {.size_bytes = 1000});
   program.slots = 1;
   EXPECT_EQ(
-      FirstOf(VerifyProgram(program, collective)),
+      FirstOf(VerifyProgram(program, collective, topology)),
       "[P5] rank 0 threadblock 0 instruction 1: waits for rank 1 threadblock 0 instruction 0, and so on "
       "in a circle of 4 instructions with 1 slots");
   const InterpretOptions options{.size_bytes = 1000};
@@ -299,7 +302,7 @@ TEST(Groups, MutationsAreRejectedOrHarmless) {
             break;
         }
         if (mutant == good) continue;
-        if (!VerifyProgram(mutant, collective).empty()) {
+        if (!VerifyProgram(mutant, collective, topology).empty()) {
           ++rejected;
           continue;
         }
@@ -318,30 +321,79 @@ TEST(Groups, MutationsAreRejectedOrHarmless) {
   EXPECT_GT(harmless, 0);
 }
 
-TEST(Groups, CannotBeTimedWhereTheirPathIsNotATree) {
-  const Topology topology = TreeSwitch(3);
+// The groups and their connections follow the links of trees of the machine.
+TEST(Groups, PathsAreTrees) {
+  // Ranks 0 to 2 at switch s3, whose links are those of TreeSwitch(3), and a switch t behind it.
+  TopologySpec spec = TreeSwitch(3).spec();
+  spec.nodes.push_back({NodeKind::kSwitch, "t", spec.nodes.back().host, true, true});
+  Link to_t = spec.links[0];
+  to_t.from = NodeId(3);
+  to_t.to = NodeId(4);
+  spec.links.push_back(to_t);  // link 6
+  const Topology topology = Topology::Create(spec).value();
   const Collective collective = MakeCollective(CollectiveKind::kAllreduce, 3);
-  const Program good = LoweredOn(topology, collective, {.size_bytes = 1000});
-  struct Case {
-    std::vector<LinkId> path;
+  const Program good = LoweredOn(TreeSwitch(3), collective, {.size_bytes = 1000});
+  ASSERT_EQ(FirstOf(VerifyProgram(good, collective, topology)), "");
+  const struct {
+    std::vector<int32_t> multicast, reduce;  // links, instead of 0, 3, 5 and 4, 2, 1
     const char* message;
+  } cases[] = {
+      {{}, {4, 2, 1}, "[P1] multicast group of rank 0 on channel 0: its path has no links"},
+      {{0, 9},
+       {4, 2, 1},
+       "[P1] multicast group of rank 0 on channel 0: its path names link 9; links are 0..6"},
+      {{0, 2},
+       {4, 2, 1},
+       "[P1] multicast group of rank 0 on channel 0: its path ends at switch s3; expected a gpu"},
+      {{0, 3},
+       {4, 2, 1},
+       "[P1] multicast group of rank 0 on channel 0: its path joins rank 0 with rank 1; expected rank 0 with "
+       "ranks 1, 2"},
+      {{0, 3, 5, 6},
+       {4, 2, 1},
+       "[P1] multicast group of rank 0 on channel 0: its path ends at switch t; expected a gpu"},
+      {{3, 0, 5},
+       {4, 2, 1},
+       "[P1] multicast group of rank 0 on channel 0: its path starts at switch s3; expected a gpu"},
+      {{2, 1, 5},
+       {4, 2, 1},
+       "[P1] multicast group of rank 0 on channel 0: its path joins rank 1 with ranks 0, 2; expected rank 0 "
+       "with ranks 1, 2"},
+      {{0, 3, 5},
+       {4, 2},
+       "[P1] reduce group of rank 0 on channel 0: its path ends at switch s3; expected a gpu"},
+      {{0, 3, 5},
+       {1, 2, 4},
+       "[P1] reduce group of rank 0 on channel 0: its path ends at switch s3; expected a gpu"},
   };
-  const Case cases[] = {
-      {{}, "multicast group of rank 0 on channel 0: no path; expected links of trees"},
-      {{LinkId(0), LinkId(9)}, "multicast group of rank 0 on channel 0: link 9; expected links of trees"},
-      {{LinkId(0), LinkId(2)},
-       "multicast group of rank 0 on channel 0: link 2 does not go on the tree; expected one out of rank 0"},
-      {{LinkId(0), LinkId(3)}, "multicast group of rank 0 on channel 0: its path has 1 members; expected 2"},
-  };
-  for (const Case& c : cases) {
+  for (const auto& c : cases) {
     Program program = good;
-    program.groups[0].path = c.path;
-    EXPECT_EQ(SimulateProgram(program, collective, topology, {}).status().message(), c.message);
+    for (const auto& [group, links] : {std::pair(0, &c.multicast), std::pair(1, &c.reduce)}) {
+      program.groups[group].path.clear();
+      for (int32_t l : *links) program.groups[group].path.emplace_back(l);
+    }
+    EXPECT_EQ(FirstOf(VerifyProgram(program, collective, topology)), c.message);
   }
   // A switch that only forwards.
+  EXPECT_EQ(FirstOf(VerifyProgram(good, collective, OneSwitch(3))),
+            "[P1] multicast group of rank 0 on channel 0: its path branches at switch s, which does not "
+            "multicast");
+}
+
+// A connection of a group has links of its own in a switch with two cables to each rank.
+TEST(Groups, ConnectionsAreBranchesOfTheirPath) {
+  TopologySpec spec = TreeSwitch(3).spec();
+  const std::vector<Link> links = spec.links;
+  spec.links.insert(spec.links.end(), links.begin(), links.end());
+  const Topology topology = Topology::Create(spec).value();
+  const Collective collective = MakeCollective(CollectiveKind::kAllreduce, 3);
+  Program program = LoweredOn(TreeSwitch(3), collective, {.size_bytes = 1000});
+  ASSERT_EQ(FirstOf(VerifyProgram(program, collective, topology)), "");
+  program.connections[0].path[1] = LinkId(9);
   EXPECT_EQ(
-      SimulateProgram(good, collective, OneSwitch(3), {}).status().message(),
-      "multicast group of rank 0 on channel 0: several links meet at switch s, which does not multicast");
+      FirstOf(VerifyProgram(program, collective, topology)),
+      "[P1] connection 0->1 channel 0: its path is no branch of the path of its multicast group of rank 0 "
+      "on channel 0");
 }
 
 // A reduction that replaces what its root holds; a program without groups cannot express it.
@@ -364,7 +416,7 @@ TEST(Groups, ReductionsThatReplaceBecomeReceives) {
   ASSERT_EQ(FirstOf(VerifySchedule(schedule, collective, topology)), "");
   const StatusOr<Program> program = LowerChecked(schedule, collective, topology, {.size_bytes = 1000});
   ASSERT_TRUE(program.ok()) << program.status().message();
-  ASSERT_EQ(FirstOf(VerifyProgram(*program, collective)), "");
+  ASSERT_EQ(FirstOf(VerifyProgram(*program, collective, topology)), "");
   for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kAvg})
     for (DataType type : {DataType::kInt32, DataType::kBfloat16})
       CheckRuns(*program, collective, {.type = type, .op = op, .size_bytes = 1000});

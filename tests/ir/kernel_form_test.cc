@@ -12,6 +12,7 @@
 #include "ir/kernel/kernel_sizes.h"
 #include "ir/lower/testing/checked.h"
 #include "ir/testing/programs.h"
+#include "ir/testing/trees.h"
 #include "ir/verify/verify_program.h"
 
 namespace xccl {
@@ -114,7 +115,9 @@ TEST(KernelForm, GroupsAreEndsOfTheirRoots) {
   root.send_group = 0;
   root.recv_group = 1;
   root.instructions = {{Opcode::kRecvReduceCopySend, 1, {}, output, true, true}};
-  ASSERT_TRUE(VerifyProgram(program, collective).empty());
+  const Topology topology = TreeSwitch(3);
+  RouteThrough(topology, program);
+  ASSERT_TRUE(VerifyProgram(program, collective, topology).empty());
   const KernelForm form = MakeKernelForm(program, collective).value();
   EXPECT_EQ(form.ranks[Rank(0)].groups, (std::vector<int32_t>{0, 1}));
   EXPECT_TRUE(form.ranks[Rank(1)].groups.empty());

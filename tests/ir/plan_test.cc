@@ -33,7 +33,7 @@ Plan Pair() {
   // Goes through XML, like every plan from a file, so that names of hosts are filled in.
   return Plan{ReadNativeXml(WriteNativeXml(topology), "pair").value(), collective, schedule,
               LoweredProgram{collective, program},
-              MadeBy{"ring", UINT64_MAX, "--steps=2", "1.0", 64 << 20, "pipelined", true}};
+              MadeBy{"ring", UINT64_MAX, "--steps=2", "1.0", 64 << 20, TimeModel::kPipelined}};
 }
 
 class PlanFile : public ::testing::Test {
@@ -85,7 +85,7 @@ TEST_F(PlanFile, KeysStandAsDocumented) {
         "  \"step\":[0,0,1,1]\n },\n \"program\":{",
         "\n \"made_by\":{\"engine\":\"ring\",\"seed\":18446744073709551615,"
         "\"limits\":\"--steps=2\",\"version\":\"1.0\",\"size_bytes\":67108864,"
-        "\"model\":\"pipelined\",\"exact\":true}\n}\n"}) {
+        "\"model\":\"pipelined\"}\n}\n"}) {
     at = text_.find(line, at);
     ASSERT_NE(at, text_.npos) << line << "\nis not in\n" << text_;
   }
@@ -109,6 +109,10 @@ TEST_F(PlanFile, Errors) {
       {"\"step\":[0,0,1,1]", "\"step\":[0,0,0,1]", ": [S6] end: rank 1 has {0} of chunk 0; expected {0,1}"},
       {"\"op\":\"rrcc\"", "\"op\":\"rccc\"",
        ": [S6] end: rank 0 has {0} of chunk 1; expected {0,1} (and 1 more)"},
+      {"\"pipelined\"}", "\"pipeline\"}",
+       ": made_by.model: no time model 'pipeline'; expected pipelined or blocking; did you mean "
+       "'pipelined'?"},
+      {"\"pipelined\"}", "\"pipelined\",\"exact\":true}", ": made_by: unknown key 'exact'"},
       {"bandwidth=", "bandwith=", ""},
   };
   for (const auto& c : cases) {
@@ -126,6 +130,17 @@ TEST_F(PlanFile, Truncated) {
     const std::string error = ErrorOf(text_.substr(0, length));
     EXPECT_NE(error.find(": truncated: the text ends before its value is complete"), error.npos)
         << length << error;
+  }
+}
+
+TEST_F(PlanFile, WhatMadeByLeavesOutHasDefaults) {
+  for (const std::string key : {"", ",\n \"made_by\":{}"}) {
+    const size_t at = text_.find(",\n \"made_by\"");
+    std::ofstream(path_, std::ios::trunc) << text_.substr(0, at) + key + "\n}\n";
+    const StatusOr<Plan> plan = ReadPlan(path_);
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    EXPECT_TRUE(plan->made_by == MadeBy());
+    EXPECT_EQ(plan->made_by.size_bytes, 64 << 20);
   }
 }
 

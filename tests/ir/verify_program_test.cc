@@ -13,6 +13,7 @@ namespace xccl {
 namespace {
 
 struct Subject {
+  Topology topology;
   Collective collective;
   Program program;
 };
@@ -20,9 +21,10 @@ struct Subject {
 Subject Lowered(CollectiveKind kind, Algorithm algorithm, int32_t ranks, int32_t chunks, bool fuse = true) {
   const Topology topology = FullMesh(ranks);
   const Collective collective = MakeCollective(kind, ranks).WithChunks(chunks);
-  return {collective, LowerChecked(*HandSchedule(algorithm, collective, topology), collective, topology,
-                                   {.size_bytes = 1024, .form = {{.slots = 2, .fuse = fuse, .pace = false}}})
-                          .value()};
+  return {topology, collective,
+          LowerChecked(*HandSchedule(algorithm, collective, topology), collective, topology,
+                       {.size_bytes = 1024, .form = {{.slots = 2, .fuse = fuse, .pace = false}}})
+              .value()};
 }
 
 // rank 0: send input 1 | recv_reduce_copy_send input 0 -> output 0 | recv output 1
@@ -64,6 +66,24 @@ const std::vector<Rejection>& Rejections() {
        "[P1] connection 0->1 channel 0: out of order; expected sorted by ranks and channel, each once"},
       {"a connection to nowhere", Pair, [](Program& p) { p.connections[1].dst = Rank(7); },
        "[P1] connection 1->7 channel 0: expected two of the ranks 0..1 and a channel of 0 or more"},
+      {"a connection over no links", Pair, [](Program& p) { p.connections[0].path = {}; },
+       "[P1] connection 0->1 channel 0: its path has no links"},
+      {"a connection over links of no machine", Pair,
+       [](Program& p) { p.connections[0].path = {LinkId(99)}; },
+       "[P1] connection 0->1 channel 0: its path names link 99; links are 0..1"},
+      {"a connection the other way", Pair, [](Program& p) { p.connections[0].path = {LinkId(1)}; },
+       "[P1] connection 0->1 channel 0: its path goes from rank 1 to rank 0"},
+      {"a connection through a GPU",
+       [] { return Lowered(CollectiveKind::kAllgather, Algorithm::kRing, 3, 1); },
+       [](Program& p) {
+         p.connections[0].path = {LinkId(1), LinkId(5)};
+       },
+       "[P1] connection 0->1 channel 0: its path passes gpu 2; through a GPU it is two transfers"},
+      {"a connection there and back again", Pair,
+       [](Program& p) {
+         p.connections[0].path = {LinkId(0), LinkId(1), LinkId(0)};
+       },
+       "[P1] connection 0->1 channel 0: its path passes gpu 0; through a GPU it is two transfers"},
       {"a peer that is the rank", Pair, [](Program& p) { BlockOf(p, 0).send_peer = Rank(0); },
        "[P1] rank 0 threadblock 0: sends to rank 0; expected another of the ranks 0..1"},
       {"a channel without connection", Pair, [](Program& p) { BlockOf(p, 1).channel = 3; },
@@ -144,6 +164,20 @@ const std::vector<Rejection>& Rejections() {
        [] { return Lowered(CollectiveKind::kAllreduce, Algorithm::kDirect, 3, 1, false); }, DropDependencies,
        "[P6] rank 0 threadblock 2 instruction 0: writes output slot 0, which is read by threadblock 0 "
        "instruction 0; nothing orders the two"},
+      {"copying slots one slot on",
+       [] { return Lowered(CollectiveKind::kBroadcast, Algorithm::kDirect, 2, 2); },
+       [](Program& p) {
+         p.ranks[Rank(1)].scratch = {ChunkId(0), ChunkId(0), ChunkId(0)};
+         std::vector<Instruction>& list = BlockOf(p, 1).instructions;
+         Instruction once = list[0], on = list[0];
+         once.op = on.op = Opcode::kCopy;
+         once.count = 1;
+         once.dst = on.src = {BufferKind::kScratch, 0};
+         on.dst = {BufferKind::kScratch, 1};
+         list.insert(list.begin(), {once, on});
+       },
+       "[P6] rank 1 threadblock 0 instruction 1: writes scratch slot 1, which it reads for another chunk; "
+       "nothing orders the two"},
       {"reading what was never written", Pair,
        [](Program& p) {
          At(p, 0, 0).src.buffer = BufferKind::kOutput;
@@ -193,9 +227,10 @@ const std::vector<Rejection>& Rejections() {
 TEST(VerifyProgram, SaysExactlyWhatIsWrong) {
   for (const Rejection& c : Rejections()) {
     Subject subject = c.subject();
-    ASSERT_TRUE(VerifyProgram(subject.program, subject.collective).empty()) << c.what;
+    ASSERT_TRUE(VerifyProgram(subject.program, subject.collective, subject.topology).empty()) << c.what;
     c.spoil(subject.program);
-    const std::vector<Violation> violations = VerifyProgram(subject.program, subject.collective);
+    const std::vector<Violation> violations =
+        VerifyProgram(subject.program, subject.collective, subject.topology);
     EXPECT_EQ(violations.empty() ? "" : ToString(violations.front()), c.message) << c.what;
   }
 }
@@ -203,7 +238,7 @@ TEST(VerifyProgram, SaysExactlyWhatIsWrong) {
 TEST(VerifyProgram, EveryRuleHasARejection) {
   std::set<std::string> rules;
   for (const Rejection& c : Rejections()) rules.insert(std::string(c.message).substr(1, 2));
-  EXPECT_EQ(rules, (std::set<std::string>{"P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9"}));
+  EXPECT_EQ(rules, (std::set<std::string>(std::begin(kProgramRules), std::end(kProgramRules))));
 }
 
 // Sending one's input while writing the output needs an order in place, but not out of place.
@@ -218,14 +253,14 @@ TEST(VerifyProgram, SeesConflictsThatExistOnlyInPlace) {
   Normalize(exchange);
   Program program = LowerChecked(exchange, collective, topology).value();
   EXPECT_TRUE(program.in_place);
-  EXPECT_TRUE(VerifyProgram(program, collective).empty());
+  EXPECT_TRUE(VerifyProgram(program, collective, topology).empty());
   DropDependencies(program);
-  const std::vector<Violation> violations = VerifyProgram(program, collective);
+  const std::vector<Violation> violations = VerifyProgram(program, collective, topology);
   ASSERT_FALSE(violations.empty());
   EXPECT_EQ(violations[0].rule, "P6");
   EXPECT_EQ(violations[0].where.substr(0, 15), "in place, rank ");
   program.in_place = false;
-  EXPECT_TRUE(VerifyProgram(program, collective).empty());
+  EXPECT_TRUE(VerifyProgram(program, collective, topology).empty());
 }
 
 // Deletes, swaps and retargets one instruction at a time. If the verifier accepts a change, the program
@@ -241,7 +276,7 @@ TEST_P(Mutations, AreRejectedOrHarmless) {
     const auto inputs = ExactInputs(good.program, good.collective, options);
     const auto expected = ExpectedOutputs(good.program, good.collective, inputs, options);
     const auto judge = [&](const Program& mutant, const std::string& what) {
-      if (!VerifyProgram(mutant, good.collective).empty()) {
+      if (!VerifyProgram(mutant, good.collective, good.topology).empty()) {
         ++rejected;
         return;
       }

@@ -78,7 +78,7 @@ double CheckedRatio(const Topology& topology) {
   EXPECT_EQ(ToStatus(VerifySchedule(made.schedule, made.collective, topology)).message(), "");
   EXPECT_TRUE(IsBitwiseSame(made.schedule, made.collective, topology));
   const Program program = LowerChecked(made.schedule, made.collective, topology).value();
-  EXPECT_EQ(ToStatus(VerifyProgram(program, made.collective)).message(), "");
+  EXPECT_EQ(ToStatus(VerifyProgram(program, made.collective, topology)).message(), "");
   const Bound bound =
       LowerBound(topology, made.collective, kGiB, TimeModel::kPipelined, BoundEffort::kExact).value();
   const int64_t time_ps = Simulate(made.schedule, made.collective, topology, {.size_bytes = kGiB}).time_ps;

@@ -85,7 +85,7 @@ TEST(SwitchTrees, EveryPlanVerifiesAndSoDoesItsProgram) {
         const StatusOr<Program> program =
             LowerChecked(made->schedule, made->collective, topology, {.size_bytes = 1 << 20});
         ASSERT_TRUE(program.ok()) << program.status().message();
-        EXPECT_EQ(FirstOf(VerifyProgram(*program, made->collective)), "");
+        EXPECT_EQ(FirstOf(VerifyProgram(*program, made->collective, topology)), "");
       }
     }
   }

@@ -7,13 +7,15 @@
 #include <map>
 #include <string>
 
+#include "ir/bitwise_same.h"
 #include "ir/bounds/bound.h"
 #include "ir/interpret/interpret.h"
 #include "ir/lower/testing/checked.h"
+#include "ir/plan.h"
 #include "ir/simulate/simulate.h"
 #include "ir/sizes.h"
 #include "ir/translated.h"
-#include "ir/verify/verify_program.h"
+#include "ir/verify/verify_plan.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/engines.h"
 #include "tests/testing/collectives.h"
@@ -93,7 +95,9 @@ void CheckProgram(const Synthesis& answer, const SynthesisRequest& request) {
       LowerFoldedChecked(answer.schedule, answer.collective, topology, {.size_bytes = request.size_bytes});
   ASSERT_TRUE(lowered.ok()) << lowered.status().message();
   const auto& [cut, program] = *lowered;
-  ASSERT_EQ(ToStatus(VerifyProgram(program, cut)).message(), "");
+  const bool bitwise_same = IsBitwiseSame(answer.schedule, answer.collective, topology);
+  const Plan plan{topology, answer.collective, answer.schedule, *lowered, {}, bitwise_same};
+  ASSERT_EQ(ToStatus(VerifyPlan(plan)).message(), "");
 
   const int32_t ranks = topology.num_ranks();
   InterpretOptions options;

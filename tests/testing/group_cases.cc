@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "ir/testing/programs.h"
+#include "ir/testing/trees.h"
 #include "ir/verify/verify_program.h"
 
 namespace xccl::testing {
@@ -274,7 +275,9 @@ std::vector<KernelCase> GroupCases() {
           program.segment_bytes = 512;
           program.instances = 2;
         }
-        XCCL_CHECK(VerifyProgram(program, cut).empty());
+        const Topology topology = TreeSwitch(ranks);
+        RouteThrough(topology, program);
+        XCCL_CHECK(VerifyProgram(program, cut, topology).empty());
         cases.push_back(
             {fmt::format("{} {} on {}", ToString(kind), ToString(form), ranks), cut, std::move(program)});
       }

@@ -36,7 +36,7 @@ void AddCase(const std::string& name, const Collective& collective, const Schedu
     program->segment_bytes = 512;
     program->instances = 2;
   }
-  XCCL_CHECK(VerifyProgram(*program, collective).empty());
+  XCCL_CHECK(VerifyProgram(*program, collective, topology).empty());
   cases.push_back({fmt::format("{} on {}", name, program->ranks.size()), collective, std::move(*program)});
 }
 

@@ -1,0 +1,56 @@
+// What the messages of a schedule, or of its program, carry: what rule P10 compares.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace xccl {
+
+// For every chunk: each chain of links that it takes, with the contributions that it brings, as often as it
+// does. A message on a tree counts on the chain to each of its ends. Kept as one sum of hashes a chunk, so
+// that chunks with equal sums have equal traffic, up to a 64-bit collision.
+class Traffic {
+ public:
+  // One chunk over one chain: hashes of the chain and of the contributions.
+  using Entry = std::pair<uint64_t, uint64_t>;
+
+  // Keeps the entries of chunk `listed` themselves, too.
+  explicit Traffic(int32_t num_chunks, std::optional<ChunkId> listed = std::nullopt)
+      : sums_(static_cast<size_t>(num_chunks), 0), listed_(listed) {}
+
+  static uint64_t HashOf(std::span<const LinkId> chain) {
+    uint64_t hash = chain.size();
+    for (LinkId l : chain) hash = Mix(hash + static_cast<uint64_t>(l.value));
+    return hash;
+  }
+  // Of one contribution. The hash of a set is the sum of those of its members.
+  static uint64_t HashOf(Rank contributor) { return Mix(static_cast<uint64_t>(contributor.value)); }
+
+  void Add(ChunkId chunk, uint64_t chain, uint64_t contributions) {
+    sums_[chunk.index()] += Mix(chain ^ Mix(contributions));
+    if (listed_ == chunk) entries_.emplace_back(chain, contributions);
+  }
+
+  uint64_t SumOf(ChunkId chunk) const { return sums_[chunk.index()]; }
+  const std::vector<Entry>& entries() const { return entries_; }
+
+  // Spreads a number over 64 bits (splitmix64).
+  static uint64_t Mix(uint64_t x) {
+    x += 0x9e3779b97f4a7c15ULL;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+    return x ^ (x >> 31);
+  }
+
+ private:
+  std::vector<uint64_t> sums_;
+  std::optional<ChunkId> listed_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace xccl
