@@ -68,6 +68,10 @@ size_t Utf8Length(std::string_view text) {
 size_t ValidUtf8Length(std::string_view text) {
   size_t at = 0;
   while (at < text.size()) {
+    if (static_cast<unsigned char>(text[at]) < 0x80) {
+      ++at;
+      continue;
+    }
     const size_t length = Utf8Length(text.substr(at));
     if (length == 0) break;
     at += length;

@@ -177,7 +177,7 @@ TEST_F(Cli, WrongMachines) {
       {{"topo", "none.xml"}, 1, ""},
       {{"topo", "torus:100000x100000"},
        1,
-       "torus:100000x100000: torus: 10000000000 nodes; at most 262144 are supported"},
+       "torus:100000x100000: torus: 10000000000 nodes; at most 131072 are supported"},
       {{"topo", "."}, 1, ".: cannot read: Is a directory"},
       {{"plan", "torsu:2x2", "-c", "allgather"},
        1,

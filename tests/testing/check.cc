@@ -13,6 +13,7 @@
 #include "ir/lower/testing/checked.h"
 #include "ir/plan.h"
 #include "ir/simulate/simulate.h"
+#include "ir/simulate/simulate_program.h"
 #include "ir/sizes.h"
 #include "ir/translated.h"
 #include "ir/verify/verify_plan.h"
@@ -89,7 +90,7 @@ std::vector<Rank> Contributions(const Collective& collective, bool before, Rank 
   return {};
 }
 
-void CheckProgram(const Synthesis& answer, const SynthesisRequest& request) {
+void CheckProgram(const Synthesis& answer, const SynthesisRequest& request, int64_t bound_ps) {
   const Topology& topology = *request.topology;
   const StatusOr<LoweredProgram> lowered =
       LowerFoldedChecked(answer.schedule, answer.collective, topology, {.size_bytes = request.size_bytes});
@@ -98,6 +99,11 @@ void CheckProgram(const Synthesis& answer, const SynthesisRequest& request) {
   const bool bitwise_same = IsBitwiseSame(answer.schedule, answer.collective, topology);
   const Plan plan{topology, answer.collective, answer.schedule, *lowered, {}, bitwise_same};
   ASSERT_EQ(ToStatus(VerifyPlan(plan)).message(), "");
+
+  const StatusOr<Simulation> simulated = SimulateProgram(
+      program, cut, topology, {.size_bytes = request.size_bytes, .model = request.model});
+  ASSERT_TRUE(simulated.ok()) << simulated.status().message();
+  EXPECT_GE(simulated->time_ps, bound_ps) << "a program faster than the lower bound";
 
   const int32_t ranks = topology.num_ranks();
   InterpretOptions options;
@@ -147,14 +153,13 @@ std::optional<Answer> CheckEngine(const Engine& engine, const SynthesisRequest& 
     return std::nullopt;
   }
   if (!CheckAnswer(*answer, request)) return std::nullopt;
-  CheckProgram(*answer, request);
-  const int64_t time_ps = Timed(*answer, request);
   const StatusOr<Bound> bound =
       LowerBound(*request.topology, *request.collective, request.size_bytes, request.model);
   EXPECT_TRUE(bound.ok()) << bound.status().message();
-  if (bound.ok()) {
-    EXPECT_GE(time_ps, bound->bound_ps) << "faster than the lower bound";
-  }
+  if (!bound.ok()) return std::nullopt;
+  CheckProgram(*answer, request, bound->bound_ps);
+  const int64_t time_ps = Timed(*answer, request);
+  EXPECT_GE(time_ps, bound->bound_ps) << "faster than the lower bound";
   return Answer{time_ps, answer->exact};
 }
 

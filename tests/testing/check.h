@@ -18,8 +18,8 @@ struct Answer {
 };
 
 // Runs one engine and reports a test failure if its answer is wrong. The answer must verify, be normalized,
-// keep the request's collective and lower to programs that compute it; it must not be faster than the lower
-// bound. Absent if the engine does not serve the request or stopped at a limit.
+// keep the request's collective and lower to programs that compute it; neither schedule nor program may be
+// faster than the lower bound. Absent if the engine does not serve the request or stopped at a limit.
 std::optional<Answer> CheckEngine(const Engine& engine, const SynthesisRequest& request);
 
 // Runs all engines. At least one must serve the request, and no answer may be faster than an exact one.

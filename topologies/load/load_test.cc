@@ -192,7 +192,7 @@ TEST(LoadTopology, Rejects) {
       {"ring:4@latency=1us,latency=2us", "ring:4@latency=1us,latency=2us: latency is given twice"},
       {"ring:4@ranks=5", "ring:4@ranks=5: ranks is given twice"},
       {"torus:1000000x1000000",
-       "torus:1000000x1000000: torus: 1000000000000 nodes; at most 262144 are supported"},
+       "torus:1000000x1000000: torus: 1000000000000 nodes; at most 131072 are supported"},
       {"torsu:4x4", "'torsu:4x4': no short form 'torsu'; did you mean 'torus:4x4'?"},
       {"pyramid:4",
        "'pyramid:4': no such file, and no short form 'pyramid'; short forms are nvswitch, full-mesh, ring, "
@@ -345,7 +345,7 @@ TEST(Flags, HostsRejects) {
        "--hosts 2: dgx1 has no nic to join copies by; hint: add <nic> elements and their links to its XML"},
       {"rail-2", 2, "--hosts 2: rail-2 has 2 hosts; expected a machine of one host to copy"},
       {"dgx-a100", 0, "--hosts 0: expected 1 or more"},
-      {"dgx-a100", 1'000'000, "--hosts 1000000: 17000001 nodes; at most 262144 are supported"},
+      {"dgx-a100", 1'000'000, "--hosts 1000000: 17000001 nodes; at most 131072 are supported"},
   };
   for (const HostsRejection& rejection : kRejections) {
     const StatusOr<Topology> topology = LoadTopology(rejection.topology, Hosts(rejection.hosts));

@@ -137,7 +137,7 @@ const Rejection kContents[] = {
      R"(2:3: <topology> inside <topology>; it does not stand there)"},
     {"ElementInAnElement", R"(<gpu id="0"><link/></gpu>)", R"(2:15: contents inside <gpu>; expected none)"},
     {"CountOfZero", R"(<gpu count="0"/>)",
-     R"(2:3: gpu: count '0': expected a whole number from 1 to 262144)"},
+     R"(2:3: gpu: count '0': expected a whole number from 1 to 131072)"},
     {"BoolThatIsNone", R"(<gpu id="0"/>
   <switch id="s" multicast="yes"/>)",
      R"(3:3: switch: multicast 'yes': expected true or false)"},
@@ -228,9 +228,9 @@ const Rejection kContents[] = {
      R"(2:3: torus: overhead '2s': a link takes at most 1000ms)"},
     {"CharacterThatIsNone", R"(<gpu id="a&#0;b"/>)",
      R"(2:13: &#0;: no character; expected one from &#1; to &#x10FFFF;)"},
-    {"NoMoreReferencesThanLimits", R"(<gpu count="262144"/>
-    <link from="gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*" to="1" bandwidth="1GB/s"/>)",
-     R"(3:5: link gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*->1: 'gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*' names more than 2097152 nodes)"},
+    {"NoMoreReferencesThanLimits", R"(<gpu count="131072"/>
+    <link from="gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*" to="1" bandwidth="1GB/s"/>)",
+     R"(3:5: link gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gp...->1: 'gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gpu:*,gp...' names more than 2097152 nodes)"},
     {"IdsAtTheEndOfTheNumbers", R"(<gpu id="9223372036854775807"/><gpu id="1"/>
     <link from="gpu:z" to="1" bandwidth="1GB/s"/>)",
      R"(3:5: link gpu:z->1: no gpu z; gpus are 9223372036854775807, 1)"},
@@ -247,23 +247,23 @@ const Rejection kContents[] = {
     <link from="0" to="1" bandwidth="1GB/s" count="100000000000"/>)",
      R"(3:5: link: count '100000000000': expected a whole number from 1 to 2097152)"},
     {"TooManyNodes", R"(<gpu id="x"/>
-  <switch count="262144"/>)",
-     R"(3:3: 262145 nodes; at most 262144 are supported)"},
+  <switch count="131072"/>)",
+     R"(3:3: 131073 nodes; at most 131072 are supported)"},
     {"TooManyGpusOfATorus", R"(<torus dims="1000000x1000000"/>)",
-     R"(2:3: torus: 1000000000000 nodes; at most 262144 are supported)"},
+     R"(2:3: torus: 1000000000000 nodes; at most 131072 are supported)"},
     {"MoreThanFitsInANumber", R"(<torus dims="1000000000x1000000000x1000000000"/>)",
-     R"(2:3: torus: 2^61 or more nodes; at most 262144 are supported)"},
+     R"(2:3: torus: 2^61 or more nodes; at most 131072 are supported)"},
     {"TooManyLinksOfAFullMesh", R"(<full-mesh ranks="100000"/>)",
      R"(2:3: full-mesh: 9999900000 links; at most 2097152 are supported)"},
-    {"TooManyCopies", R"(<cluster hosts="200000">
+    {"TooManyCopies", R"(<cluster hosts="100000">
     <gpu count="2"/>
   </cluster>)",
-     R"(2:3: 400000 nodes; at most 262144 are supported)"},
+     R"(2:3: 200000 nodes; at most 131072 are supported)"},
     {"TooManyNestedCopies",
      R"(<cluster hosts="4000"><cluster hosts="4000"><gpu id="0"/></cluster></cluster>)",
-     R"(2:3: 16000000 nodes; at most 262144 are supported)"},
+     R"(2:3: 16000000 nodes; at most 131072 are supported)"},
     {"TooManyHosts", R"(<cluster hosts="500000"><gpu id="0"/></cluster>)",
-     R"(2:3: cluster: hosts '500000': expected a whole number from 1 to 262144)"},
+     R"(2:3: cluster: hosts '500000': expected a whole number from 1 to 131072)"},
     {"NestedTooDeep",
      R"(<cluster hosts="1"><cluster hosts="1"><cluster hosts="1"><cluster hosts="1"><cluster hosts="1"><cluster hosts="1"><cluster hosts="1"><cluster hosts="1"><cluster hosts="1"><gpu id="0"/></cluster></cluster></cluster></cluster></cluster></cluster></cluster></cluster></cluster>)",
      R"(2:155: clusters nested more than 8 deep)"},
@@ -310,7 +310,7 @@ const Rejection kContents[] = {
     {"RanksTwiceOver", R"(<ring ranks="4" rankz="3"/>)",
      R"(2:3: ring: unknown attribute 'rankz'; did you mean 'ranks'?)"},
     {"HypercubeTooLarge", R"(<hypercube dim="60"/>)",
-     R"(2:3: hypercube: 1152921504606846976 nodes; at most 262144 are supported)"},
+     R"(2:3: hypercube: 1152921504606846976 nodes; at most 131072 are supported)"},
 };
 
 std::string Wrapped(const char* contents) {

@@ -1,0 +1,22 @@
+"""A fuzz target: NAME_fuzz, which libFuzzer drives (`bazel build --config=fuzz //tests/fuzz:NAME_fuzz`), and NAME_test,
+which runs it on the files of corpus/NAME in the ordinary build."""
+
+def fuzz_target(name, deps):
+    sources = [name + "_fuzz.cc", "fuzz.cc", "fuzz.h"]
+    common = ["//base", "//tests:mutate_text"]
+    corpus = native.glob(["corpus/" + name + "/*"])
+    native.cc_binary(
+        name = name + "_fuzz",
+        testonly = True,
+        srcs = sources,
+        linkopts = ["-fsanitize=fuzzer"],
+        tags = ["manual"],
+        deps = common + deps,
+    )
+    native.cc_test(
+        name = name + "_test",
+        srcs = sources + ["corpus_test.cc"],
+        args = ["$(locations %s)" % file for file in corpus],
+        data = corpus,
+        deps = common + deps + ["@system//:gtest"],
+    )

@@ -1,0 +1,21 @@
+// The native format: what is read is described, and written and read again without a difference.
+#include "cli/describe/describe.h"
+#include "tests/fuzz/fuzz.h"
+#include "topologies/xml/native_xml.h"
+
+namespace xccl::testing {
+
+void FuzzOne(std::string_view text) {
+  const StatusOr<Topology> topology = ReadNativeXml(text, "fuzz.xml");
+  if (!topology.ok()) return CheckRefusal(topology.status());
+  if (topology->num_nodes() + topology->num_links() > 20'000) return;
+  const std::string written = WriteNativeXml(*topology);
+  const StatusOr<Topology> again = ReadNativeXml(written, "written.xml");
+  XCCL_CHECK(again.ok());
+  XCCL_CHECK(*again == *topology);
+  if (topology->num_ranks() > 200) return;
+  XCCL_CHECK(!DescribeText(*topology).empty());
+  XCCL_CHECK(!DescribeDot(*topology).empty());
+}
+
+}  // namespace xccl::testing
