@@ -141,6 +141,7 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
                      !result.machine.empty() ? " with launch and protocol"
                      : loss > 0.05           ? fmt::format(": {:.0f} % over the schedule", 100 * loss)
                                              : ""));
+    if (!result.loss.empty()) line("", result.loss);
     if (!result.machine.empty()) line("machine", result.machine);
   } else if (!result.no_program.empty()) {
     line("program", "none: " + result.no_program);

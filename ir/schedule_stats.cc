@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "ir/chunk_index.h"
+#include "ir/sizes.h"
 #include "ir/translated.h"
 
 namespace xccl {
@@ -42,8 +45,13 @@ int64_t CountRounds(const Schedule& schedule, const Topology& topology, const Sy
   return rounds;
 }
 
-// Counts the messages of the columns; translates of one path count as one.
-int64_t CountMessages(const Schedule& schedule, const std::vector<int32_t>& path_class) {
+// Translates of one path count as one message of the columns.
+int64_t CountMessages(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                      const SymmetryGroup& group) {
+  std::vector<int32_t> path_class(static_cast<size_t>(schedule.paths.size()));
+  std::iota(path_class.begin(), path_class.end(), 0);
+  if (!group.IsTrivial())
+    path_class = Translations::Create(schedule, collective, topology).value().PathClasses(schedule.paths);
   std::vector<int32_t> step_seen(path_class.size(), -1);
   int64_t messages = 0;
   for (int64_t t = 0; t < schedule.size(); ++t) {
@@ -51,7 +59,7 @@ int64_t CountMessages(const Schedule& schedule, const std::vector<int32_t>& path
     if (seen != schedule.step[t]) ++messages;
     seen = schedule.step[t];
   }
-  return messages;
+  return messages * group.order();
 }
 
 int32_t FindDepth(const Schedule& schedule, const Topology& topology) {
@@ -88,12 +96,36 @@ ScheduleStats Stats(const Schedule& schedule, const Collective& collective, cons
   stats.steps = schedule.num_steps();
   stats.rounds = CountRounds(schedule, topology, group);
   stats.depth = FindDepth(schedule, topology);
-  std::vector<int32_t> path_class(static_cast<size_t>(schedule.paths.size()));
-  std::iota(path_class.begin(), path_class.end(), 0);
-  if (!group.IsTrivial())
-    path_class = Translations::Create(schedule, collective, topology).value().PathClasses(schedule.paths);
-  stats.messages = CountMessages(schedule, path_class) * group.order();
+  stats.messages = CountMessages(schedule, collective, topology, group);
   return stats;
+}
+
+LinkUse LinkUseOf(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                  int64_t size_bytes) {
+  const SymmetryGroup group = SymmetryGroup::Create(topology, schedule.symmetry).value();
+  const CollectiveSizes sizes(collective, size_bytes);
+  std::vector<int32_t> exits;  // by path: links that leave a host
+  for (int32_t p = 0; p < schedule.paths.size(); ++p) {
+    const auto leaves = [&](LinkId l) {
+      const std::optional<HostId> from = topology.node(topology.link(l).from).host;
+      return from && from != topology.node(topology.link(l).to).host;
+    };
+    exits.push_back(static_cast<int32_t>(std::ranges::count_if(schedule.paths[PathId(p)], leaves)));
+  }
+  LinkUse traffic{.messages = CountMessages(schedule, collective, topology, group)};
+  double moved = 0;
+  for (int64_t t = 0; t < schedule.size(); ++t) {
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < schedule.count[t]; ++i)
+      bytes += sizes.ChunkBytes(ChunkId(schedule.first[t].value + i));
+    moved += static_cast<double>(bytes);
+    traffic.between_hosts_bytes +=
+        static_cast<double>(bytes) * exits[static_cast<size_t>(schedule.path[t].value)];
+  }
+  const auto copies = static_cast<double>(group.order());
+  traffic.between_hosts_bytes *= copies;
+  if (traffic.messages > 0) traffic.message_bytes = moved * copies / static_cast<double>(traffic.messages);
+  return traffic;
 }
 
 std::vector<Rank> RelaysOf(const Schedule& schedule, const Collective& collective, const Topology& topology) {

@@ -1,4 +1,4 @@
-// Counts that describe a schedule to people; none is a time.
+// Counts that describe a schedule; none is a time.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,17 @@ struct ScheduleStats {
 // For a compressed schedule, these are the counts of its plain form. Requires: a normalized schedule that
 // verifies. Cost: linear in transfers × chunks each moves × links of a path.
 ScheduleStats Stats(const Schedule& schedule, const Collective& collective, const Topology& topology);
+
+// What a schedule puts on the links at one size.
+struct LinkUse {
+  int64_t messages = 0;
+  double message_bytes = 0;        // of a message, on average
+  double between_hosts_bytes = 0;  // that leave a host, each as often as it does
+};
+// Counts the plain form of a compressed schedule. Requires: as Stats. Cost: linear in transfers × links of a
+// path, and in the chunks each moves.
+LinkUse LinkUseOf(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                  int64_t size_bytes);
 
 // The ranks, ascending, that carry data but are not members. Requires: as Stats. Linear.
 std::vector<Rank> RelaysOf(const Schedule& schedule, const Collective& collective, const Topology& topology);

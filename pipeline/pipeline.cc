@@ -1,13 +1,17 @@
 #include "pipeline/pipeline.h"
 
+#include <fmt/core.h>
+
 #include <chrono>
 #include <functional>
 #include <string_view>
 #include <utility>
 
+#include "base/units.h"
 #include "ir/bitwise_same.h"
 #include "ir/lower/lower.h"
 #include "ir/simulate/simulate_program.h"
+#include "ir/translated.h"
 #include "ir/verify/verify_plan.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/engines.h"
@@ -55,30 +59,88 @@ StatusOr<PlanResult> PlanWith(const Topology& topology, const Collective& collec
   return CompletePlan(topology, std::move(made), bound, seconds.count(), options);
 }
 
-// Schedule → program, verified and simulated.
-Status LowerPlan(const Topology& topology, std::string_view engine, const PlanOptions& options,
-                 PlanResult& result) {
-  Plan& plan = result.plan;
-  const SimulateOptions simulated{.size_bytes = options.request.size_bytes,
-                                  .model = options.request.model,
-                                  .machine = options.machine ? &*options.machine : nullptr,
-                                  .deadline = options.deadline};
-  XCCL_ASSIGN_OR_RETURN(plan.program, LowerFolded(plan.schedule, plan.collective, topology,
-                                                  {.size_bytes = simulated.size_bytes,
-                                                   .model = simulated.model,
-                                                   .machine = simulated.machine,
-                                                   .max_blocks = options.max_blocks,
-                                                   .schedule_ps = result.simulation.time_ps,
-                                                   .verify_passes = options.verify_passes,
-                                                   .deadline = options.deadline.Leaving(0.3, 20)}));
-  const auto& [collective, program] = *plan.program;
-  XCCL_RETURN_IF_ERROR(Proved(VerifyPlan(plan), engine));
+SimulateOptions ProgramTiming(const PlanOptions& options) {
+  return {.size_bytes = options.request.size_bytes,
+          .model = options.request.model,
+          .machine = options.machine ? &*options.machine : nullptr,
+          .deadline = options.deadline};
+}
+
+struct Lowered {
+  LoweredProgram program;
+  int64_t time_ps = 0;
+};
+
+// Schedule → program, simulated. Requires: made.simulation, a schedule that verifies.
+StatusOr<Lowered> LowerPlan(const Topology& topology, const Synthesis& made, const PlanOptions& options) {
+  const SimulateOptions timing = ProgramTiming(options);
+  XCCL_ASSIGN_OR_RETURN(LoweredProgram program, LowerFolded(made.schedule, made.collective, topology,
+                                                            {.size_bytes = timing.size_bytes,
+                                                             .model = timing.model,
+                                                             .machine = timing.machine,
+                                                             .max_blocks = options.max_blocks,
+                                                             .schedule_ps = made.simulation->time_ps,
+                                                             .verify_passes = options.verify_passes,
+                                                             .deadline = options.deadline.Leaving(0.3, 20)}));
   XCCL_ASSIGN_OR_RETURN(const Simulation simulation,
-                        SimulateProgram(program, collective, topology, simulated));
-  result.program_time_ps = simulation.time_ps;
-  if (options.machine) result.machine = options.machine->source;
-  result.program_stats = Stats(program, CollectiveSizes(collective, simulated.size_bytes));
-  return OkStatus();
+                        SimulateProgram(program.program, program.collective, topology, timing));
+  return Lowered{std::move(program), simulation.time_ps};
+}
+
+constexpr size_t kMostLowered = 4;  // plans of one request
+constexpr int64_t kLeastGain = 50;  // one part in so many that another plan's program must gain
+constexpr int64_t kLargeLoss = 10;  // one part in so many, over the schedule, that needs a reason
+
+// A compressed schedule that is too long to be written out is kept without a program.
+bool CanBeLowered(const Topology& topology, const Synthesis& made) {
+  return made.schedule.symmetry.empty() ||
+         ExpandedTransfers(made.schedule, made.collective, topology) <= kMostLoweredTransfers;
+}
+
+// Lowers the plan and, where the schedules of others take less time than its program, those as well. The
+// program's time decides which is kept: `made` becomes that plan. Errors: kLimit where the deadline passed.
+StatusOr<Lowered> LowerBest(const Topology& topology, const PlanOptions& options, Synthesis& made,
+                            std::string& note) {
+  std::vector<Synthesis> others = std::exchange(made.others, {});
+  StatusOr<Lowered> best = LowerPlan(topology, made, options);
+  for (size_t i = 0; i < others.size() && i + 1 < kMostLowered; ++i) {
+    Synthesis& other = others[i];
+    const auto gains = [&](int64_t time_ps) {
+      return !best.ok() || time_ps < best->time_ps - best->time_ps / kLeastGain;
+    };
+    if (!best.ok() && best.status().code() == StatusCode::kBug) break;
+    if (options.deadline()) break;
+    if (!gains(other.simulation->time_ps)) break;
+    if (!CanBeLowered(topology, other)) continue;
+    XCCL_RETURN_IF_ERROR(Proved(VerifySchedule(other.schedule, other.collective, topology), other.engine));
+    StatusOr<Lowered> lowered = LowerPlan(topology, other, options);
+    if (!lowered.ok() && lowered.status().code() == StatusCode::kBug) return lowered.status();
+    if (!lowered.ok() || !gains(lowered->time_ps)) continue;
+    note = best.ok()
+               ? fmt::format("its program takes {}, that of {} {}", FormatDurationShort(lowered->time_ps),
+                             made.engine, FormatDurationShort(best->time_ps))
+               : fmt::format("{} has no program: {}", made.engine, best.status().message());
+    made = std::move(other);
+    best = std::move(lowered);
+  }
+  return best;
+}
+
+// Why a program takes much longer than its schedule; empty where it does not. With as many slots as there can
+// be it is simulated again.
+StatusOr<std::string> ReasonOfLoss(const Topology& topology, const PlanOptions& options,
+                                   const Lowered& lowered, int64_t schedule_ps) {
+  const int64_t wanted_ps = schedule_ps + schedule_ps / kLargeLoss;
+  if (lowered.time_ps <= wanted_ps) return std::string();
+  LoweredProgram roomy = lowered.program;
+  roomy.program.slots = kMaxSlots;
+  XCCL_ASSIGN_OR_RETURN(const Simulation simulation,
+                        SimulateProgram(roomy.program, roomy.collective, topology, ProgramTiming(options)));
+  if (simulation.time_ps <= wanted_ps)
+    return fmt::format("senders wait for one of {} slots", lowered.program.program.slots);
+  if (!lowered.program.program.groups.empty())
+    return std::string("a multicast or a sum in a switch waits until all of its members are ready");
+  return std::string("threadblocks wait for messages in the order of their instructions");
 }
 
 }  // namespace
@@ -119,38 +181,46 @@ StatusOr<PlanResult> RepairPlan(const Plan& from, const std::string& place, cons
 
 StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, const Bound& bound,
                                   double synthesis_s, const PlanOptions& options) {
+  XCCL_RETURN_IF_ERROR(Proved(VerifySchedule(made.schedule, made.collective, topology), made.engine));
+  std::optional<Lowered> lowered;
+  std::string no_program;
+  if (options.lower && !CanBeLowered(topology, made)) {
+    no_program = "the schedule, kept compressed, is too long to be lowered";
+  } else if (options.lower) {
+    StatusOr<Lowered> best = LowerBest(topology, options, made, made.note);
+    const bool late = best.status().code() == StatusCode::kLimit && options.deadline.has_limit();
+    if (!best.ok() && !late) return best.status();
+    if (late) no_program = best.status().message();
+    if (best.ok()) lowered = *std::move(best);
+  }
   PlanResult result{
       .plan = Plan{topology, std::move(made.collective), std::move(made.schedule), std::nullopt, {}}};
   Plan& plan = result.plan;
-  XCCL_RETURN_IF_ERROR(Proved(VerifySchedule(plan.schedule, plan.collective, topology), made.engine));
   result.note = std::move(made.note);
   result.synthesis_s = synthesis_s;
   result.simulation = *std::move(made.simulation);
   result.bound = bound;
   result.exact = made.exact;
-  result.ratio = RatioOf(result.simulation.time_ps, bound.bound_ps);
   plan.bitwise_same = IsBitwiseSame(plan.schedule, plan.collective, topology);
   result.schedule_stats = Stats(plan.schedule, plan.collective, topology);
   result.relays = RelaysOf(plan.schedule, plan.collective, topology);
+  if (lowered) {
+    XCCL_ASSIGN_OR_RETURN(result.loss, ReasonOfLoss(topology, options, *lowered, result.simulation.time_ps));
+    result.program_time_ps = lowered->time_ps;
+    result.program_stats = Stats(lowered->program.program,
+                                 CollectiveSizes(lowered->program.collective, options.request.size_bytes));
+    if (options.machine) result.machine = options.machine->source;
+    plan.program = std::move(lowered->program);
+    XCCL_RETURN_IF_ERROR(Proved(VerifyPlan(plan), made.engine));
+  }
+  result.no_program = std::move(no_program);
+  result.ratio = RatioOf(result.program_time_ps.value_or(result.simulation.time_ps), bound.bound_ps);
   plan.made_by = {.engine = made.engine,
                   .seed = options.request.seed,
                   .limits = options.limits_text,
                   .version = kVersion,
                   .size_bytes = options.request.size_bytes,
                   .model = options.request.model};
-  // A compressed schedule that is too long to be written out is kept without a program.
-  const bool too_long =
-      !plan.schedule.symmetry.empty() && result.schedule_stats.transfers > kMostLoweredTransfers;
-  if (options.lower && too_long)
-    result.no_program = "the schedule, kept compressed, is too long to be lowered";
-  if (!options.lower || too_long) return result;
-  const Status lowered = LowerPlan(topology, made.engine, options, result);
-  if (lowered.code() == StatusCode::kLimit && options.deadline.has_limit()) {
-    plan.program.reset();
-    result.no_program = lowered.message();
-    return result;
-  }
-  XCCL_RETURN_IF_ERROR(lowered);
   return result;
 }
 

@@ -54,11 +54,13 @@ struct PlanResult {
   double synthesis_s = 0;  // wall time from topology to chosen schedule, simulation and bound included
   Simulation simulation = {};
   Bound bound = {};
-  double ratio = 0;    // time ÷ bound; 1 where nothing has to be moved
+  // The program's time ÷ bound, or the schedule's where there is no program; 1 where nothing has to be moved.
+  double ratio = 0;
   bool exact = false;  // no plan in the stated model is better: proved, or time equals bound
   ScheduleStats schedule_stats = {};
   std::vector<Rank> relays = {};  // ranks that are no members and carry data
   std::optional<int64_t> program_time_ps = {};
+  std::string loss = {};  // why the program takes over a tenth longer than the schedule; empty: it does not
   std::optional<ProgramStats> program_stats = {};
   std::string no_program = {};  // why there is none, where one was asked for
   std::string machine = {};  // source of the machine model that the program is timed on; empty: links alone
@@ -75,8 +77,9 @@ StatusOr<PlanResult> RepairPlan(const Plan& from, const std::string& place, cons
                                 const Collective& collective, const PlanOptions& options);
 
 // Completes a schedule: it is verified, described and, where asked for, lowered, verified and simulated
-// again. A program that is not there by the deadline is left out. Errors: kBug where a stage made something
-// wrong. Requires: made.simulation.
+// again. Where made.others has schedules faster than the program, those are lowered as well, and the fastest
+// program and its schedule become the plan. A program that is not there by the deadline is left out. Errors:
+// kBug where a stage made something wrong. Requires: made.simulation.
 StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, const Bound& bound,
                                   double synthesis_s, const PlanOptions& options);
 

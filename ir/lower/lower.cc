@@ -35,8 +35,9 @@ namespace {
 // Above so many moves a program is not simulated in every form; fewer where a folded program is at hand.
 constexpr int64_t kLargeMoves = 500'000;
 constexpr int64_t kLargeUnfoldedMoves = 100'000;
-constexpr int64_t kHopelessLoss = 4;  // one part in so many
-constexpr int64_t kLargeLoss = 20;    // one part in so many that the folded program may lose above that
+constexpr int64_t kSmallProgram = 4000;  // instructions; a form of so many is refined in 0.2 s
+constexpr int64_t kHopelessLoss = 4;     // one part in so many
+constexpr int64_t kLargeLoss = 20;       // one part in so many that the folded program may lose above that
 
 // A schedule in the chunks of its collective, and the number of moves above which its programs are large.
 struct Cut {
@@ -64,6 +65,14 @@ bool IsGoodEnough(int64_t folded_ps, int64_t wanted_ps, const Schedule& plain) {
 bool NeedsChains(const Made& with_groups, int64_t wanted_ps) {
   return !with_groups.program.groups.empty() && with_groups.time_ps &&
          !lowering::Keeps(*with_groups.time_ps, wanted_ps);
+}
+
+// Does it cost little to refine the passes of every form?
+bool IsSmall(const Program& program) {
+  int64_t instructions = 0;
+  for (const RankProgram& rank : program.ranks)
+    for (const Threadblock& block : rank.threadblocks) instructions += std::ssize(block.instructions);
+  return instructions <= kSmallProgram;
 }
 
 // Are chains so much slower than groups that no form of theirs will be faster?
@@ -132,6 +141,14 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
       XCCL_ASSIGN_OR_RETURN(const Moves moves, split(&times));
       XCCL_RETURN_IF_ERROR(verify.Check(moves));
 
+      const auto refine = [&](Made& made) -> Status {
+        if (!made.time_ps) return OkStatus();
+        XCCL_ASSIGN_OR_RETURN(
+            made.time_ps,
+            RefineSegments(cut, topology, moves.moves, timing, options.max_blocks.value_or(kMostBlocks),
+                           *made.time_ps, Keeps(*made.time_ps, wanted_ps), made.program));
+        return OkStatus();
+      };
       std::optional<Made> of_forms;
       std::optional<Ordered> ordered;
       std::optional<Program> last;  // before segments: one form after another may come out the same
@@ -181,17 +198,13 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
         XCCL_ASSIGN_OR_RETURN(const std::optional<int64_t> time_ps, timed);
         XCCL_RETURN_IF_ERROR(verify.Check("segments", program));
         Made made{std::move(program), time_ps};
+        if (IsSmall(made.program)) XCCL_RETURN_IF_ERROR(refine(made));
         if (IsBetter(made, of_forms)) of_forms = std::move(made);
         if (as_chains && IsHopeless(*of_forms, *of_cut)) break;
         if (of_forms->time_ps && Keeps(*of_forms->time_ps, wanted_ps)) break;
       }
-      // Of the best form passes and instances are refined.
-      if (of_forms->time_ps) {
-        XCCL_ASSIGN_OR_RETURN(
-            of_forms->time_ps,
-            RefineSegments(cut, topology, moves.moves, timing, options.max_blocks.value_or(kMostBlocks),
-                           *of_forms->time_ps, Keeps(*of_forms->time_ps, wanted_ps), of_forms->program));
-      }
+      // Of large programs the best form alone is refined.
+      if (!IsSmall(of_forms->program)) XCCL_RETURN_IF_ERROR(refine(*of_forms));
       if (IsBetter(*of_forms, of_cut)) of_cut = std::move(of_forms);
     }
     // Large programs are simulated only where two cuts are compared.

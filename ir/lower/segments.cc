@@ -138,7 +138,7 @@ StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective
   std::vector<Choice> choices = {kPlain, largest};
   std::vector<Protocol> protocols = {program.protocol};
   if (like != nullptr) {
-    choices = {{like->instances, limits.PassesOf(*like)}};
+    choices = {kPlain, {like->instances, limits.PassesOf(*like)}};
     protocols = {like->protocol};
   } else if (options.machine != nullptr && program.groups.empty()) {
     protocols = {Protocol::kSimple, Protocol::kLl, Protocol::kLl128};

@@ -60,6 +60,8 @@ struct Synthesis {
   std::string note;       // one line for people, may be empty
   std::optional<Simulation> simulation =
       {};  // the schedule's, at the request's size and model, if it was run
+  // Other plans of the request, simulated, the fastest first: their programs may be faster. Only auto has any.
+  std::vector<Synthesis> others = {};
 };
 
 // The lower bound of the request: the known one, else one of little effort. Errors: LowerBound's.

@@ -42,10 +42,17 @@ StatusOr<Synthesis> PlanSomeRanks(const SynthesisRequest& request, std::span<con
   StatusOr<Synthesis> made = TryEngines(smaller, engines);
   if (!made.ok()) return TryEngines(request, engines);
   const bool proved = made->exact;
+  std::vector<Synthesis> others;
+  for (Synthesis& other : made->others)
+    if (StatusOr<Synthesis> on_all = OnWholeMachine(std::move(other), alone, *request.collective);
+        on_all.ok())
+      others.push_back(*std::move(on_all));
+  made->others.clear();
   StatusOr<Synthesis> best = OnWholeMachine(std::move(*made), alone, *request.collective);
   if (!best.ok() || !best->simulation) return TryEngines(request, engines);
+  best->others = std::move(others);
   if (!CanRelay(*request.topology, request.collective->ranks())) return best;
-  best->note += ", both of its ranks alone";
+  best->note += best->note.empty() ? "of its ranks alone" : ", both of its ranks alone";
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
   best->exact = proved && MeetsBound(best->simulation->time_ps, bound);
   const double worth_ps = static_cast<double>(bound.bound_ps) * kNearBound;

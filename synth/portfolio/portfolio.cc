@@ -18,6 +18,7 @@
 #include "ir/bounds/bound.h"
 #include "ir/simulate/simulate.h"
 #include "synth/common/rank_graph.h"
+#include "synth/portfolio/preference.h"
 
 namespace xccl {
 namespace {
@@ -45,13 +46,22 @@ constexpr double kNotForSearch = 1.5;
 // Shorter chunks.
 // Plans, the fastest. All of them cost torus:8x8 and others of 64 ranks a tenth more and gain nothing.
 constexpr size_t kRefined = 3;
-constexpr double kFinerGain = 0.99;          // the time that four times as many chunks must reach, relative
+constexpr double kFinerGain = 0.98;          // the time that four times as many chunks must reach, relative
 constexpr int64_t kLongChunkBytes = 16'384;  // the simulator and the program cut longer ones
 constexpr int64_t kShortChunkBytes = 128;    // a line of LL128
 // Times as many; simulation ignores the cost of each. Without it rail-2 allgather 512 KiB simulates 3.6 %
 // faster.
 constexpr int64_t kMoreTransfers = 2;
 constexpr int64_t kMostFinerChunks = 1024;  // a part
+
+// Longer chunks.
+constexpr double kNotForCoarser = 1.1;  // times the best time: such plans are not made again
+constexpr double kAboutAsFast = 1.02;   // times the best time, by an estimate
+
+// Plans that are kept beside the best.
+constexpr double kKept = 1.5;  // times the best time: its program is not faster than the best plan's
+constexpr size_t kMostKept = 8;
+constexpr int64_t kMostKeptTransfers = 1 << 20;  // of one of them
 
 struct Candidate {
   const Engine* engine = nullptr;
@@ -63,6 +73,12 @@ struct Tried {
   double time_ps = 0;
   int32_t chunks = 1;     // a part
   int64_t transfers = 0;  // transfers in its schedule
+};
+
+struct Kept {
+  double time_ps = 0;
+  Synthesis made;
+  PlanCosts costs = {};
 };
 
 // Other sums have only one order.
@@ -82,12 +98,15 @@ class Portfolio {
     request_.bound = &bound_;
     const int64_t limit = request_.limits.work_units > 0 ? request_.limits.work_units : kDefaultWork;
     TryNearBound();
-    if (!IsDone() && !(best_ && deadline_())) TryOthers(limit);
+    if (!IsDone() && !(HasPlan() && deadline_())) TryOthers(limit);
+    if (HasPlan() && HasShortMessages() && !deadline_()) Coarsen(limit);
     if (bug_) return *bug_;
-    if (!best_) return Refusal();
-    best_->note = Note();
-    best_->exact = best_->exact || (best_ps_ > 0 && MeetsBound()) || best_->schedule.size() == 0;
-    return *std::move(best_);
+    if (unsimulated_) {
+      unsimulated_->note = fmt::format("{}; beyond the limit of work, not simulated", unsimulated_->engine);
+      return *std::move(unsimulated_);
+    }
+    if (kept_.empty()) return Refusal();
+    return Best();
   }
 
  private:
@@ -98,7 +117,7 @@ class Portfolio {
       if (engine.near_bound > 0) rows.push_back(&engine);
     std::ranges::stable_sort(rows, {}, &Engine::near_bound);
     for (const Engine* const row : rows) {
-      if (best_ && (IsGoodEnough() || deadline_())) return;
+      if (HasPlan() && ((IsGoodEnough() && !HasShortMessages()) || deadline_())) return;
       std::optional<Candidate> candidate = Ask(*row);
       if (!candidate || candidate->offer.time_ps >= best_ps_) continue;
       if (candidate->offer.work <= kDefaultWork)
@@ -111,7 +130,7 @@ class Portfolio {
   void TryOthers(int64_t limit) {
     graphs_.emplace(*request_.topology);
     request_.graphs = &*graphs_;
-    if (best_) others_.clear();  // too much work for what is left to gain
+    if (HasPlan()) others_.clear();  // too much work for what is left to gain
     for (const Engine& engine : engines_)
       if (engine.near_bound == 0 && !engine.searches_long && !engine.asks_others)
         if (std::optional<Candidate> candidate = Ask(engine)) others_.push_back(*std::move(candidate));
@@ -119,20 +138,20 @@ class Portfolio {
     int64_t left = limit;
     bool first = true;
     for (const Candidate& candidate : others_) {
-      if (best_ && (candidate.offer.time_ps > kHopeless * best_ps_ || deadline_())) break;
+      if (HasPlan() && (candidate.offer.time_ps > kHopeless * best_ps_ || deadline_())) break;
       const int64_t most = IsSearchOfFewChunks(candidate) ? kSearchOfFewChunks * limit
                            : first                        ? kFirstPlan * limit
                                                           : left;
       if (candidate.offer.work > most || !IsWorthIt(candidate)) continue;
       Try(candidate, std::max(left, candidate.offer.work));
       left = std::max<int64_t>(0, left - candidate.offer.work);
-      first &= !best_.has_value();
+      first &= !HasPlan();
     }
     // If nothing is within the limit, or nothing worked, the cheapest plan that works is taken.
     std::ranges::stable_sort(others_, {}, [](const Candidate& c) { return c.offer.work; });
     for (const Candidate& candidate : others_)
-      if (!best_) Try(candidate, kDefaultWork, false);
-    if (best_) Refine(left);
+      if (!HasPlan()) Try(candidate, kDefaultWork, false);
+    if (HasPlan()) Refine(left);
   }
 
   // Such a search gains most, and its estimate does not see that.
@@ -141,10 +160,16 @@ class Portfolio {
   }
 
   bool IsWorthIt(const Candidate& candidate) const {
-    if (!best_) return true;
+    if (!HasPlan()) return true;
     const bool promises_more = candidate.offer.time_ps < best_ps_;
     // Textbook plans and bfb's cost next to nothing on small machines, so they are tried up to the bound.
-    if (IsGoodEnough()) return !IsLarge() && candidate.engine->any_chunks && promises_more && !MeetsBound();
+    if (IsGoodEnough()) {
+      if (!candidate.engine->any_chunks) return false;
+      // A plan about as fast may have fewer messages.
+      if (HasShortMessages())
+        return candidate.offer.work <= kHeavyWork && candidate.offer.time_ps <= kAboutAsFast * best_ps_;
+      return !IsLarge() && promises_more && !MeetsBound();
+    }
     if (candidate.engine->any_chunks)
       return !IsLarge() || promises_more || candidate.offer.work <= kHeavyWork;
     if (IsSearchOfFewChunks(candidate)) return true;
@@ -182,6 +207,38 @@ class Portfolio {
     }
   }
 
+  // Makes the fastest plans again in longer chunks; stops where one is about as fast.
+  void Coarsen(int64_t left) {
+    if (request_.limits.chunks) return;
+    std::vector<Tried> tried = tried_;
+    std::ranges::stable_sort(tried, {}, &Tried::time_ps);
+    std::erase_if(tried, [&](const Tried& one) { return one.time_ps > kNotForCoarser * best_ps_; });
+    std::vector<const Engine*> engines;
+    for (const Tried& one : tried) {
+      if (engines.size() == kRefined) return;
+      if (std::ranges::find(engines, one.engine) != engines.end()) continue;
+      engines.push_back(one.engine);
+      CoarsenOne(one, left);
+    }
+  }
+
+  void CoarsenOne(const Tried& tried, int64_t& left) {
+    for (int64_t chunks = 1; 2 * chunks <= tried.chunks && !deadline_(); chunks *= 4) {
+      SynthesisRequest coarser = request_;
+      coarser.limits.chunks = static_cast<int32_t>(chunks);
+      const StatusOr<Offer> offer = tried.engine->Offered(coarser);
+      if (!offer.ok() || offer->work > left) return;
+      left -= offer->work;
+      StatusOr<Synthesis> made = offer->make ? offer->make(left) : tried.engine->Synthesize(coarser);
+      if (!made.ok()) return;
+      const double coarser_ps = SimulatedPs(*made);
+      Consider(*tried.engine, std::move(made).value(), true);
+      if (coarser_ps <= kAboutAsFast * best_ps_) return;
+    }
+  }
+
+  bool HasPlan() const { return !kept_.empty() || unsimulated_; }
+  bool HasShortMessages() const { return !kept_.empty() && xccl::HasShortMessages(kept_.front().costs); }
   bool IsLarge() const { return request_.collective->num_members() > kLarge; }
   bool HasSwitches() const { return request_.topology->num_nodes() > request_.topology->num_ranks(); }
   bool IsWithin(double ratio) const { return best_ps_ <= static_cast<double>(bound_.bound_ps) * ratio; }
@@ -191,7 +248,9 @@ class Portfolio {
            request_.collective->num_members() > kHuge;
   }
   // On small machines textbook plans are tried up to the bound.
-  bool IsDone() const { return best_ && (MeetsBound() || (IsLarge() && IsGoodEnough())); }
+  bool IsDone() const {
+    return HasPlan() && !HasShortMessages() && (MeetsBound() || (IsLarge() && IsGoodEnough()));
+  }
 
   std::optional<Candidate> Ask(const Engine& engine) {
     StatusOr<Offer> offer = engine.Offered(request_);
@@ -214,34 +273,51 @@ class Portfolio {
     return static_cast<double>(made.simulation->time_ps);
   }
 
-  // Keeps the plan if it is the fastest so far.
+  // Keeps the plan if it is about as fast as the fastest so far.
   void Consider(const Engine& engine, Synthesis made, bool simulate) {
     if (!request_.allow_divergent && SeveralGetASum(made.collective) &&
         !IsBitwiseSame(made.schedule, made.collective, *request_.topology))
       return;
-    double time_ps = 0;
-    if (simulate) {
-      time_ps = SimulatedPs(made);
-      if (made.simulation->stopped) return Refuse(TooLate(made.engine));
-      tried_.push_back({&engine, time_ps, made.collective.ChunksOf(PartId(0)), made.schedule.size()});
+    if (!simulate) {
+      unsimulated_ = std::move(made);
+      return;
     }
-    if (best_ && time_ps >= best_ps_) return;
-    best_ps_ = time_ps;
-    best_ = std::move(made);
+    const double time_ps = SimulatedPs(made);
+    if (made.simulation->stopped) return Refuse(TooLate(made.engine));
+    tried_.push_back({&engine, time_ps, made.collective.ChunksOf(PartId(0)), made.schedule.size()});
+    if (time_ps > kKept * best_ps_ || (time_ps >= best_ps_ && made.schedule.size() > kMostKeptTransfers))
+      return;
+    PlanCosts costs = CostsOf(made, request_);
+    const auto place = std::ranges::upper_bound(kept_, time_ps, {}, &Kept::time_ps);
+    kept_.insert(place, {time_ps, std::move(made), costs});
+    best_ps_ = kept_.front().time_ps;
+    std::erase_if(kept_, [&](const Kept& kept) { return kept.time_ps > kKept * best_ps_; });
+    if (kept_.size() > kMostKept) kept_.pop_back();
   }
 
-  std::string Note() const {
-    if (tried_.empty()) return fmt::format("{}; beyond the limit of work, not simulated", best_->engine);
-    const auto ratio = [&](double ps) {
-      return bound_.bound_ps > 0 ? ps / static_cast<double>(bound_.bound_ps) : 1.0;
-    };
-    std::string note = fmt::format("{}; {:.2f} x bound", best_->engine, ratio(best_ps_));
+  // Of the plans that are kept the preferred one, with the others.
+  Synthesis Best() {
+    std::vector<PlanCosts> costs;
+    for (const Kept& kept : kept_) costs.push_back(kept.costs);
+    const size_t preferred = Preferred(costs);
+    for (Kept& kept : kept_)
+      kept.made.exact |= kept.made.schedule.size() == 0 ||
+                         (kept.time_ps > 0 && xccl::MeetsBound(static_cast<int64_t>(kept.time_ps), bound_));
+    Synthesis best = std::move(kept_[preferred].made);
+    for (size_t i = 0; i < kept_.size(); ++i)
+      if (i != preferred) best.others.push_back(std::move(kept_[i].made));
+    best.note = Note(best.engine);
+    return best;
+  }
+
+  // The fastest plan of another engine.
+  std::string Note(std::string_view engine) const {
     const Tried* next = nullptr;
     for (const Tried& tried : tried_)
-      if (tried.engine->name != best_->engine && (next == nullptr || tried.time_ps < next->time_ps))
-        next = &tried;
-    if (next != nullptr) note += fmt::format("; next {} {:.2f}", next->engine->name, ratio(next->time_ps));
-    return note;
+      if (tried.engine->name != engine && (next == nullptr || tried.time_ps < next->time_ps)) next = &tried;
+    if (next == nullptr) return "";
+    const double ratio = bound_.bound_ps > 0 ? next->time_ps / static_cast<double>(bound_.bound_ps) : 1.0;
+    return fmt::format("next {}, {:.4f} x bound", next->engine->name, ratio);
   }
 
   Status TooLate(const std::string& engine) const {
@@ -271,7 +347,8 @@ class Portfolio {
   std::optional<Status> bug_;
   std::vector<Candidate> others_;  // not tried by TryNearBound
   std::vector<Tried> tried_;
-  std::optional<Synthesis> best_;
+  std::vector<Kept> kept_;                // the fastest first
+  std::optional<Synthesis> unsimulated_;  // where every plan is beyond the limit of work
   double best_ps_ = std::numeric_limits<double>::infinity();
 };
 

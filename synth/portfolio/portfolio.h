@@ -8,7 +8,8 @@
 
 namespace xccl {
 
-// The plan that simulates fastest; its note names the engine, time ÷ bound and the runner-up. Errors: the
+// The preferred one (preference.h) of the plans that simulate about as fast as the fastest, with the others
+// that are kept; its note names the runner-up. Errors: the
 // last engine's, where none has a plan; kBug where any engine reports one.
 StatusOr<Synthesis> TryEngines(const SynthesisRequest& request, std::span<const Engine> engines);
 
