@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -123,7 +124,11 @@ StatusOr<Lowered> LowerBest(const Topology& topology, const PlanOptions& options
     made = std::move(other);
     best = std::move(lowered);
   }
-  return best;
+  // Programs of more threadblocks than a GPU runs at a time are better than none.
+  if (best.ok() || options.max_blocks || best.status().code() != StatusCode::kInvalidInput) return best;
+  PlanOptions unlimited = options;
+  unlimited.max_blocks = std::numeric_limits<int32_t>::max();
+  return LowerPlan(topology, made, unlimited);
 }
 
 // Why a program takes much longer than its schedule; empty where it does not. With as many slots as there can

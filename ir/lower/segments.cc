@@ -125,9 +125,9 @@ StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective
                                              const Topology& topology, const std::vector<Move>& moves,
                                              const SimulateOptions& options, int32_t most_blocks,
                                              const Program* like, Program& program) {
-  if (segments == Segments::kWhole) return std::optional<int64_t>();
   const Limits limits(CollectiveSizes(collective, options.size_bytes), moves, program, most_blocks);
   XCCL_RETURN_IF_ERROR(limits.Check());
+  if (segments == Segments::kWhole) return std::optional<int64_t>();
   const auto* const middle =
       std::ranges::find_if(kMiddle, [&](Choice choice) { return limits.Fits(choice); });
   const Choice largest = middle != std::end(kMiddle) ? *middle : kPlain;

@@ -39,7 +39,7 @@ Set SetOn(Segments segments, int64_t size_bytes, int32_t most_blocks) {
 }
 
 TEST(Segments, AWholeProgramMakesOnePass) {
-  EXPECT_EQ(SetOn(Segments::kWhole, 64 * kMiB, 1), (Set{1, 0, Protocol::kSimple}));
+  EXPECT_EQ(SetOn(Segments::kWhole, 64 * kMiB, 2), (Set{1, 0, Protocol::kSimple}));
 }
 
 // The middle is 4 instances with 8 passes, of chunks of half the size. A rank has two threadblocks.
@@ -60,7 +60,7 @@ TEST(Segments, TimeDecides) {
 }
 
 TEST(Segments, RefuseTooManyThreadblocks) {
-  for (const Segments segments : {Segments::kTimed, Segments::kMiddle}) {
+  for (const Segments segments : {Segments::kTimed, Segments::kMiddle, Segments::kWhole}) {
     Program program = LineProgram();
     EXPECT_EQ(
         SetSegments(segments, LineCollective(), Line(), LineMoves().moves, {}, 1, nullptr, program).status(),

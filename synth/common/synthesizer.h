@@ -60,7 +60,7 @@ struct Synthesis {
   std::string note;       // one line for people, may be empty
   std::optional<Simulation> simulation =
       {};  // the schedule's, at the request's size and model, if it was run
-  // Other plans of the request, simulated, the fastest first: their programs may be faster. Only auto has any.
+  // Other plans of the request, simulated, the fastest first: their programs may be faster, or smaller.
   std::vector<Synthesis> others = {};
 };
 

@@ -30,6 +30,10 @@ constexpr EqualTreesAim kAims[] = {{2, 2, 0}, {2, 5, 0}, {4, 4, 0}, {2, 5, 0.1},
 
 // Of a chunk, on average: smaller ones cost a program more than waves gain.
 constexpr int64_t kLeastWaveBytes = 32 << 10;
+// A part that is shorter is tried with one tree. More trees, of more and shorter messages, must then be
+// faster by one part in so many.
+constexpr int64_t kShortPartBytes = 64 << 10;
+constexpr int64_t kWorthTrees = 50;
 constexpr double kAim = 0.003;       // of the time may be lost to waves that are too long
 constexpr double kFineAim = 0.0007;  // likewise, in plans of at most kFewTransfers
 constexpr double kFewTransfers = 250'000;
@@ -38,7 +42,9 @@ constexpr double kNear = 1.0005;  // times the bound: good enough
 struct Best {
   std::optional<Synthesis> synthesis;
   int64_t time_ps = 0;
-  bool rough = false;  // is time_ps that of a rough simulation?
+  bool rough = false;                   // is time_ps that of a rough simulation?
+  bool coarse = false;                  // has each part one tree?
+  std::optional<Synthesis> other = {};  // the plan with one tree a part, where more are faster
 
   // Is there a plan of at most so many times the bound?
   bool IsWithin(double times, const Bound& bound) const {
@@ -64,14 +70,17 @@ int64_t Consider(const Task& task, const Candidate& candidate, ChunkedSchedule m
   SimulateOptions timing = TimingOf(task.request);
   timing.rough = rough;
   const Simulation simulation = Simulate(made.schedule, made.collective, task.topology, timing);
-  if (best.synthesis && simulation.time_ps >= best.time_ps) return simulation.time_ps;
+  const int64_t gain_ps = best.coarse ? best.time_ps / kWorthTrees : 0;
+  if (best.synthesis && simulation.time_ps >= best.time_ps - gain_ps) return simulation.time_ps;
+  std::optional<Synthesis> other = best.coarse ? std::move(best.synthesis) : std::move(best.other);
   best = {.synthesis = Synthesis{.collective = std::move(made.collective),
                                  .schedule = std::move(made.schedule),
                                  .engine = "forest",
                                  .note = fmt::format("{}, depth {}", candidate.note, candidate.depth),
                                  .simulation = simulation},
           .time_ps = simulation.time_ps,
-          .rough = rough};
+          .rough = rough,
+          .other = std::move(other)};
   return simulation.time_ps;
 }
 
@@ -165,10 +174,21 @@ bool MayMissTheRate(const Task& task, const Best& best) {
          task.collective.kind() != CollectiveKind::kAllreduce && task.collective.num_members() <= kMostExact;
 }
 
+// What one root's trees carry, all of them together.
+bool HasShortParts(const Task& task) {
+  return task.sizes.size_bytes() / task.collective.num_members() < kShortPartBytes &&
+         HasManyRoots(task.collective);
+}
+
 // One packing, or a pair of trees instead. Returns the rate of what was tried last.
 StatusOr<double> TryTrees(const Task& task, double latency_weight, int64_t work_of_each, StepBudget& budget,
                           int64_t& work, Best& best) {
   XCCL_ASSIGN_OR_RETURN(const Candidate apart, PackAtBestRate(task, latency_weight));
+  if (!best.synthesis && HasShortParts(task)) {
+    const Candidate one = OneTreeEach(task, apart);
+    TryWaves(task, one, budget, work, best);
+    best.coarse = best.synthesis.has_value();
+  }
   if (MayPair(task, apart.rate_ps)) {
     const std::optional<Candidate> pairs = PackPairs(task, latency_weight);
     if (pairs && pairs->rate_ps * kLeastGain <= apart.rate_ps && pairs->rate_ps < task.beat_ps)
@@ -240,6 +260,7 @@ StatusOr<Synthesis> PackAndCut(const SynthesisRequest& request, const Bound& bou
     best.time_ps = best.synthesis->simulation->time_ps;
   }
   best.synthesis->exact = MeetsBound(best.time_ps, bound);
+  if (best.other) best.synthesis->others.push_back(*std::move(best.other));
   return *std::move(best.synthesis);
 }
 

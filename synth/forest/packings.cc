@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -151,6 +152,31 @@ StatusOr<Candidate> PackAtBestRate(const Task& task, std::optional<double> laten
   if (!task.collective.Reduces() || task.collective.kind() == CollectiveKind::kAllreduce) {
     XCCL_ASSIGN_OR_RETURN(candidate.down, PackOn(task, task.topology, latency_weight, exact, candidate));
   }
+  Measure(task, candidate);
+  return candidate;
+}
+
+Candidate OneTreeEach(const Task& task, const Candidate& packed) {
+  Candidate candidate = packed;
+  for (PackedTrees* const side : {&candidate.up, &candidate.down}) {
+    std::map<int32_t, PackedTree> of_part;
+    for (PackedTree& tree : side->trees) {
+      const auto depth = [](const PackedTree& one) {
+        return std::ranges::max(one.arcs, {}, &TreeArc::depth).depth;
+      };
+      const auto [at, is_new] = of_part.try_emplace(tree.part.value, tree);
+      if (is_new || tree.arcs.empty()) continue;
+      PackedTree& kept = at->second;
+      if (std::pair(depth(tree), -tree.weight) < std::pair(depth(kept), -kept.weight)) kept = tree;
+    }
+    side->trees.clear();
+    for (auto& [part, tree] : of_part) {
+      tree.weight = 1;
+      side->trees.push_back(std::move(tree));
+    }
+  }
+  candidate.note = "one tree a rank";
+  candidate.most_waves = 1;
   Measure(task, candidate);
   return candidate;
 }

@@ -60,6 +60,9 @@ StatusOr<Candidate> PackAtBestRate(const Task& task, std::optional<double> laten
                                    bool exact = false);
 
 // Pairs of trees for an allreduce. nullopt: the solver failed.
+// Of each part's trees the shallowest alone, of those the heaviest: few messages, where a part is so short
+// that latency is what counts. Requires: no pairs.
+Candidate OneTreeEach(const Task& task, const Candidate& packed);
 std::optional<Candidate> PackPairs(const Task& task, double latency_weight);
 
 // `trees` trees of equal weight a root, without symmetry. Errors: kLimit: work.

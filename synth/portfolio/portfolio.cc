@@ -55,11 +55,12 @@ constexpr int64_t kMoreTransfers = 2;
 constexpr int64_t kMostFinerChunks = 1024;  // a part
 
 // Longer chunks.
-constexpr double kNotForCoarser = 1.1;  // times the best time: such plans are not made again
-constexpr double kAboutAsFast = 1.02;   // times the best time, by an estimate
+constexpr double kTinyMessageBytes = 64 << 10;  // plans of longer messages are not tried in fewer
+constexpr double kNotForCoarser = 1.1;          // times the best time: such plans are not made again
+constexpr double kAboutAsFast = 1.02;           // times the best time, by an estimate
 
 // Plans that are kept beside the best.
-constexpr double kKept = 1.5;  // times the best time: its program is not faster than the best plan's
+constexpr double kKept = 2;  // times the best time: its program is not faster than the best plan's
 constexpr size_t kMostKept = 8;
 constexpr int64_t kMostKeptTransfers = 1 << 20;  // of one of them
 
@@ -99,7 +100,7 @@ class Portfolio {
     const int64_t limit = request_.limits.work_units > 0 ? request_.limits.work_units : kDefaultWork;
     TryNearBound();
     if (!IsDone() && !(HasPlan() && deadline_())) TryOthers(limit);
-    if (HasPlan() && HasShortMessages() && !deadline_()) Coarsen(limit);
+    if (HasPlan() && HasTinyMessages() && !deadline_()) Coarsen(limit);
     if (bug_) return *bug_;
     if (unsimulated_) {
       unsimulated_->note = fmt::format("{}; beyond the limit of work, not simulated", unsimulated_->engine);
@@ -117,7 +118,7 @@ class Portfolio {
       if (engine.near_bound > 0) rows.push_back(&engine);
     std::ranges::stable_sort(rows, {}, &Engine::near_bound);
     for (const Engine* const row : rows) {
-      if (HasPlan() && ((IsGoodEnough() && !HasShortMessages()) || deadline_())) return;
+      if (HasPlan() && ((IsGoodEnough() && !HasTinyMessages()) || deadline_())) return;
       std::optional<Candidate> candidate = Ask(*row);
       if (!candidate || candidate->offer.time_ps >= best_ps_) continue;
       if (candidate->offer.work <= kDefaultWork)
@@ -166,7 +167,7 @@ class Portfolio {
     if (IsGoodEnough()) {
       if (!candidate.engine->any_chunks) return false;
       // A plan about as fast may have fewer messages.
-      if (HasShortMessages())
+      if (HasTinyMessages())
         return candidate.offer.work <= kHeavyWork && candidate.offer.time_ps <= kAboutAsFast * best_ps_;
       return !IsLarge() && promises_more && !MeetsBound();
     }
@@ -238,7 +239,10 @@ class Portfolio {
   }
 
   bool HasPlan() const { return !kept_.empty() || unsimulated_; }
-  bool HasShortMessages() const { return !kept_.empty() && xccl::HasShortMessages(kept_.front().costs); }
+  bool HasTinyMessages() const {
+    return !kept_.empty() && kept_.front().costs.traffic.messages > 0 &&
+           kept_.front().costs.traffic.message_bytes < kTinyMessageBytes;
+  }
   bool IsLarge() const { return request_.collective->num_members() > kLarge; }
   bool HasSwitches() const { return request_.topology->num_nodes() > request_.topology->num_ranks(); }
   bool IsWithin(double ratio) const { return best_ps_ <= static_cast<double>(bound_.bound_ps) * ratio; }
@@ -249,7 +253,7 @@ class Portfolio {
   }
   // On small machines textbook plans are tried up to the bound.
   bool IsDone() const {
-    return HasPlan() && !HasShortMessages() && (MeetsBound() || (IsLarge() && IsGoodEnough()));
+    return HasPlan() && !HasTinyMessages() && (MeetsBound() || (IsLarge() && IsGoodEnough()));
   }
 
   std::optional<Candidate> Ask(const Engine& engine) {
@@ -273,8 +277,9 @@ class Portfolio {
     return static_cast<double>(made.simulation->time_ps);
   }
 
-  // Keeps the plan if it is about as fast as the fastest so far.
+  // Keeps the plan if it is about as fast as the fastest so far, and likewise the engine's other ones.
   void Consider(const Engine& engine, Synthesis made, bool simulate) {
+    for (Synthesis& other : std::exchange(made.others, {})) Consider(engine, std::move(other), simulate);
     if (!request_.allow_divergent && SeveralGetASum(made.collective) &&
         !IsBitwiseSame(made.schedule, made.collective, *request_.topology))
       return;
