@@ -218,6 +218,9 @@ std::string FormatDurationShort(int64_t ps) {
   return FourDigits(static_cast<double>(ps) / 1e6) + "us";
 }
 
-std::string FormatBandwidthShort(double bytes_per_s) { return FourDigits(bytes_per_s / 1e9) + "GB/s"; }
+std::string FormatBandwidthShort(double bytes_per_s) {
+  if (bytes_per_s >= 1e6) return FourDigits(bytes_per_s / 1e9) + "GB/s";
+  return FourDigits(bytes_per_s) + "B/s";
+}
 
 }  // namespace xccl

@@ -42,7 +42,7 @@ StatusOr<int64_t> ParseInteger(std::string_view text, int64_t low, int64_t high)
 std::string FormatSize(int64_t bytes);
 std::string FormatDuration(int64_t ps);            // "500ns", "1.25us"
 std::string FormatBandwidth(int64_t bytes_per_s);  // "450GB/s", "50GiB/s"
-// Rounded to four significant digits, for people: "12.9us", "346.7GB/s".
+// Rounded to four significant digits, for people: "12.9us", "346.7GB/s"; "3000B/s" below 0.001GB/s.
 std::string FormatDurationShort(int64_t ps);
 std::string FormatBandwidthShort(double bytes_per_s);
 

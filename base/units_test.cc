@@ -148,6 +148,9 @@ TEST(Units, Formats) {
   EXPECT_EQ(FormatDurationShort(1'500'000'000), "1.5ms");
   EXPECT_EQ(FormatDurationShort(2'000'000'000'000), "2s");
   EXPECT_EQ(FormatBandwidthShort(346.74e9), "346.7GB/s");
+  EXPECT_EQ(FormatBandwidthShort(47.82e6), "0.04782GB/s");
+  EXPECT_EQ(FormatBandwidthShort(1e6), "0.001GB/s");
+  EXPECT_EQ(FormatBandwidthShort(3), "3B/s");
 }
 
 TEST(Units, TransferTimesRoundUp) {

@@ -175,10 +175,10 @@ std::string LinkClasses(const Topology& t) {
   std::vector<std::string> lines;
   for (const auto& [key, count] : counts) {
     const auto& [a, b, bandwidth, latency, overhead] = key;
-    lines.push_back(fmt::format(
-        "{:>6} {:<5}  {:<13}  {:>10}  {}{}", count, count == 1 ? "link" : "links",
-        KindName(a, 1) + "-" + KindName(b, 1), FormatBandwidth(-bandwidth), FormatDuration(latency),
-        overhead > 0 ? fmt::format(" + {} a message", FormatDuration(overhead)) : ""));
+    lines.push_back(
+        fmt::format("{:>6} {:<5}  {:<13}  {:>10}  {}{}", count, count == 1 ? "link" : "links",
+                    KindName(a, 1) + "-" + KindName(b, 1), Rate(-bandwidth), FormatDuration(latency),
+                    overhead > 0 ? fmt::format(" + {} a message", FormatDuration(overhead)) : ""));
   }
   return Listed("links", lines, "kinds of links");
 }
