@@ -22,7 +22,15 @@ void AddTopologyFlags(Command& command, TopologyFlags& flags, bool required) {
                     "GPU architecture that a dump leaves out: sm90, gfx942");
   command.AddOption("--gpus-per-switch", flags.load.gpus_per_switch,
                     "GPUs under each PCIe switch, for dumps that list none");
-  command.AddOption("--hosts", flags.load.hosts, "join this many copies of the host through a fabric");
+  command.AddOption("--hosts", flags.load.hosts, "join this many copies of the host by their NICs");
+  const Option rails =
+      command.AddFlag("--rails", flags.load.rails,
+                      "--hosts: one switch for NIC i of every host (default where each NIC is near GPUs)");
+  command.AddFlag("--no-rails", flags.load.no_rails, "--hosts: one fabric for all NICs").Excludes(rails);
+  command
+      .AddOption("--fabric", flags.load.fabric,
+                 "--hosts: what joins the NICs: bandwidth=50GB/s,oversubscription=2, or type=fat-tree,k=8")
+      .TypeName("NAME=VALUE,...");
   command.AddOption("--without-link", flags.load.without_links, "remove the links A->B (repeatable)")
       .TypeName("A->B");
   command

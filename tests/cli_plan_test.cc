@@ -187,5 +187,25 @@ TEST_F(Cli, TheSameFlagsGiveTheSameBytes) {
   }
 }
 
+// The README's lines, at a smaller size: what --without-link names is in the file that the line before wrote.
+TEST_F(Cli, AClusterWrittenAsXmlLosesALinkAndIsRepaired) {
+  Write("cluster.xml", Out({"topo", "dgx-h100", "--hosts", "2", "--format", "xml"}));
+  EXPECT_EQ(Out({"topo", "cluster.xml", "--format", "xml"}), Read("cluster.xml"));
+  const Words plan = {"plan", "cluster.xml", "-c", "allgather", "-s", "1MiB"};
+  const auto with = [&](const Words& more) {
+    Words all = plan;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  Out(with({"-o", "ag.plan.json"}));
+  const std::string repaired = Out(with({"--without-link", "h0/0->h0/nic0", "--from", "ag.plan.json"}));
+  EXPECT_EQ(repaired.find("allgather on 2x dgx-h100: 16 ranks, 1MiB"), 0u) << repaired;
+  ExpectWrong(
+      {{"without"},
+       1,
+       "--without-link: link h0/0->h0/mlx5_0: no node mlx5_0 in h0; nodes are 0..7, nvswitch, nic0..nic7"},
+      Run({"topo", "cluster.xml", "--without-link", "h0/0->h0/mlx5_0"}));
+}
+
 }  // namespace
 }  // namespace xccl

@@ -126,6 +126,7 @@ TEST_F(Cli, WrongCommandLines) {
        2,
        "--time-limit: '5': no unit; a time is written like 500ns"},
       {{"plan", "torus:2x2", "-c", "allgather", "--hosts", "0"}, 2, "--hosts 0: expected 1 or more"},
+      {{"topo", "dgx-h100", "--fabric", "bandwidth=1GB/s"}, 2, "--fabric: only together with --hosts"},
       {{"plan", "torus:2x2", "-c", "allgather", "--without-link", "0-1"},
        2,
        "--without-link: '0-1': expected A->B, such as 0->1 or h0/gpu:3->h0/nvswitch"},

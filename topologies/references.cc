@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 #include <unordered_set>
 
@@ -34,20 +35,29 @@ std::pair<std::optional<NodeKind>, std::string_view> SplitKind(std::string_view 
   return {std::nullopt, text};
 }
 
-// "0..7, nvswitch": runs of numbers are joined; at most eight entries.
-std::string IdRuns(const std::vector<std::string_view>& ids) {
+// "nic7" -> "nic" and 7; absent without a number at the end, or with one that starts with 0.
+std::pair<std::string_view, std::optional<int64_t>> SplitNumber(std::string_view id) {
+  const size_t digits = id.find_last_not_of("0123456789") + 1;
+  const std::string_view number = id.substr(digits);
+  if (number.size() > 1 && number.starts_with('0')) return {id, std::nullopt};
+  return {id.substr(0, digits), Number(number)};
+}
+
+// "0..7", "nic0..nic7, ib": runs of numbers are joined; at most `most` entries.
+std::string IdRuns(const std::vector<std::string_view>& ids, size_t most = 8) {
   std::vector<std::string> runs;
   for (size_t i = 0; i < ids.size();) {
-    if (runs.size() == 8) {
+    if (runs.size() == most) {
       runs.push_back("...");
       break;
     }
     size_t last = i;
-    std::optional<int64_t> number = Number(ids[i]);
-    while (number && *number < INT64_MAX && last + 1 < ids.size() && Number(ids[last + 1]) == *number + 1) {
-      ++last;
-      ++*number;
-    }
+    const auto start = SplitNumber(ids[i]);
+    const auto follows = [&](size_t next) {
+      const auto [other, number] = SplitNumber(ids[next]);
+      return other == start.first && number && *number - *start.second == static_cast<int64_t>(next - i);
+    };
+    while (start.second && last + 1 < ids.size() && follows(last + 1)) ++last;
     runs.push_back(last == i ? Shortened(ids[i]) : fmt::format("{}..{}", ids[i], ids[last]));
     i = last + 1;
   }
@@ -238,18 +248,27 @@ struct NodeIndex::Item {
     const std::optional<HostId> searched = SearchedHost();
     const std::string where =
         searched ? fmt::format(" in {}", index.spec_.hosts[searched->index()].name) : "";
-    // Ids that several hosts share are listed once, in order of first appearance.
+    // Ids that several hosts share are listed once, in order of first appearance. Each kind has its entries,
+    // so that many switches do not hide the NICs.
     std::vector<std::string_view> ids;
+    std::array<std::vector<std::string_view>, std::size(kNodeKinds)> of_kind;
     std::unordered_set<std::string_view> listed;
     for (NodeId n : InScope())
-      if (const std::string_view known = index.spec_.nodes[n.index()].id; listed.insert(known).second)
-        ids.push_back(known);
+      if (const Node& node = index.spec_.nodes[n.index()]; listed.insert(node.id).second) {
+        ids.push_back(node.id);
+        of_kind[static_cast<size_t>(node.kind)].push_back(node.id);
+      }
+    std::vector<std::string> runs;
+    const bool one_kind =
+        std::ranges::any_of(of_kind, [&](const auto& all) { return all.size() == ids.size(); });
+    for (const std::vector<std::string_view>& some : of_kind)
+      if (!some.empty()) runs.push_back(IdRuns(some, one_kind ? 8 : 4));
     if (ids.empty())
       return InvalidInput(
           id == "*" ? fmt::format("no {}{}", name, where)
                     : fmt::format("no {} {}{}; there is no {} at all", name, Shortened(id), where, name));
     return InvalidInput(fmt::format("no {} {}{}; {} are {}{}", name, Shortened(id), where, plural,
-                                    IdRuns(ids), Number(id) ? "" : DidYouMean(id, ids)));
+                                    Join(runs, ", "), Number(id) ? "" : DidYouMean(id, ids)));
   }
 };
 

@@ -10,6 +10,23 @@
 
 namespace xccl {
 
+Status ReadPairs(std::string_view text, std::vector<Attribute>& attributes) {
+  while (!text.empty()) {
+    const size_t equals = text.find('=');
+    if (equals == std::string_view::npos || equals == 0)
+      return InvalidInput(fmt::format("'{}': expected name=value", text));
+    size_t end = text.size();
+    if (const size_t next = text.find('=', equals + 1); next != std::string_view::npos) {
+      end = text.rfind(',', next);
+      if (end <= equals || end == std::string_view::npos)
+        return InvalidInput(fmt::format("'{}': expected name=value", text));
+    }
+    attributes.emplace_back(text.substr(0, equals), text.substr(equals + 1, end - equals - 1));
+    text.remove_prefix(std::min(text.size(), end + 1));
+  }
+  return OkStatus();
+}
+
 std::optional<std::string_view> AttributeReader::Text(std::string_view name) {
   asked_.push_back(name);
   for (const Attribute& attribute : attributes_)

@@ -15,6 +15,10 @@ namespace xccl {
 
 using Attribute = std::pair<std::string_view, std::string_view>;  // name, value; views of the user's text
 
+// Appends the attributes of name=value,name=value. A part without '=' continues the value before it (one
+// value per dimension). The texts are views of `text`.
+Status ReadPairs(std::string_view text, std::vector<Attribute>& attributes);
+
 class AttributeReader {
  public:
   // `element` opens the messages: "torus: bandwidth '50': no unit; ...".

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/strings.h"
 #include "base/units.h"
@@ -103,11 +104,21 @@ LinkNumbers ReadNumbers(AttributeReader& reader, const LinkNumbers& otherwise) {
           reader.Latency("latency", otherwise.latency_ps), reader.Latency("overhead", otherwise.overhead_ps)};
 }
 
-Network ReadNetwork(NetworkKind kind, AttributeReader& reader) {
+NetworkKind ReadNetworkKind(AttributeReader& reader) {
+  constexpr std::array<std::string_view, 5> kTypes = {"switch", "rails", "leaf-spine", "fat-tree",
+                                                      "dragonfly"};  // by NetworkKind
+  const std::string_view type = reader.Text("type").value_or(kTypes[0]);
+  const auto known = std::ranges::find(kTypes, type);
+  if (known != kTypes.end()) return static_cast<NetworkKind>(known - kTypes.begin());
+  reader.Fail(fmt::format("unknown type '{}'{}", type, DidYouMean(type, kTypes)));
+  return NetworkKind::kSwitch;
+}
+
+Network ReadNetwork(NetworkKind kind, AttributeReader& reader, const LinkNumbers& otherwise) {
   constexpr int64_t kMost = 1'000'000'000;
   Network network;
   network.kind = kind;
-  network.access = ReadNumbers(reader);
+  network.access = ReadNumbers(reader, otherwise);
   network.uplink = network.access;
   if (kind != NetworkKind::kSwitch)
     network.uplink.latency_ps = reader.Latency("uplink-latency", network.access.latency_ps);
@@ -201,8 +212,12 @@ class NetworkAdder {
   }
   void Attach(std::span<const NodeId> endpoints, std::span<const NodeId> leaves) {
     const auto count = static_cast<int64_t>(endpoints.size());
-    for (int64_t e = 0; e < count; ++e)
-      AddCable(endpoints[e], leaves[LeafOf(network_, e, count)], network_.access, spec_);
+    const std::vector<int64_t>& own = network_.access_bytes_per_s;
+    for (int64_t e = 0; e < count; ++e) {
+      LinkNumbers numbers = network_.access;
+      if (!own.empty()) numbers.bandwidth_bytes_per_s = own[static_cast<size_t>(e) % own.size()];
+      AddCable(endpoints[e], leaves[LeafOf(network_, e, count)], numbers, spec_);
+    }
   }
 
   // Edge and aggregation switches of pod p start at p*half. Aggregation switch a of every pod joins the

@@ -55,8 +55,11 @@ struct Network {
   int64_t k = 0;                    // fat tree: ports of a switch, even
   int64_t groups = 0, routers = 0;  // dragonfly: groups, routers per group
   LinkNumbers access;               // end point to switch
-  LinkNumbers uplink;               // switch to switch; oversubscription, if given, sets the bandwidth
-  LinkNumbers global;               // dragonfly: between groups
+  // Bandwidths in place of that of `access`, for end points 0, 1, ...; then again from the first. Empty:
+  // none.
+  std::vector<int64_t> access_bytes_per_s;
+  LinkNumbers uplink;  // switch to switch; oversubscription, if given, sets the bandwidth
+  LinkNumbers global;  // dragonfly: between groups
   // A leaf's downlinks : its uplinks = num : den. 0: not given.
   int64_t oversubscription_num = 0;
   int64_t oversubscription_den = 1;
@@ -67,8 +70,10 @@ struct Network {
 
 // Reads the numbers that all links of an element share: bandwidth, latency, overhead.
 LinkNumbers ReadNumbers(AttributeReader& reader, const LinkNumbers& otherwise = {});
-// Reads all attributes of a network except the number of its end points. The reader keeps the errors.
-Network ReadNetwork(NetworkKind kind, AttributeReader& reader);
+// Reads the attribute `type`: switch (also where it is absent), rails, leaf-spine, fat-tree, dragonfly.
+NetworkKind ReadNetworkKind(AttributeReader& reader);
+// Reads all other attributes of a network except the number of its end points. The reader keeps the errors.
+Network ReadNetwork(NetworkKind kind, AttributeReader& reader, const LinkNumbers& otherwise = {});
 // Errors: the end points do not fit (a k-ary tree holds k^3/4), or the ratio leaves no bandwidth.
 Status CheckNetwork(const Network& network, int64_t endpoints);
 // The nodes and links that AddNetwork adds; saturates.

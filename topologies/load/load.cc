@@ -33,7 +33,8 @@ Status UnknownTopology(std::string_view text) {
                   hint.empty() ? fmt::format("; library machines are {}", fmt::join(names, ", ")) : hint));
 }
 
-StatusOr<Topology> LoadUnmodified(std::string_view topology, const LoadOptions& options) {
+StatusOr<Topology> LoadUnmodified(std::string_view topology, const LoadOptions& options,
+                                  std::vector<NodeId>& nics_without_gdr) {
   if (IsShortForm(topology)) return ReadShortForm(topology);
   for (const LibraryFile& file : LibraryFiles())
     if (file.name == topology) return ReadNativeXml(file.text, fmt::format("{}.xml", file.name));
@@ -41,15 +42,16 @@ StatusOr<Topology> LoadUnmodified(std::string_view topology, const LoadOptions& 
   const bool is_path = path.find('/') != std::string::npos || path.ends_with(".xml");
   if (!is_path && !PathExists(path)) return UnknownTopology(topology);
   XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  if (IsNcclXml(text)) return ReadNcclXml(text, path, options);
+  if (IsNcclXml(text)) return ReadNcclXml(text, path, options, &nics_without_gdr);
   return ReadNativeXml(text, path);
 }
 
 }  // namespace
 
 StatusOr<Topology> LoadTopology(std::string_view topology, const LoadOptions& options) {
-  XCCL_ASSIGN_OR_RETURN(Topology loaded, LoadUnmodified(topology, options));
-  return Modify(std::move(loaded), options);
+  std::vector<NodeId> nics_without_gdr;
+  XCCL_ASSIGN_OR_RETURN(Topology loaded, LoadUnmodified(topology, options, nics_without_gdr));
+  return Modify(std::move(loaded), options, nics_without_gdr);
 }
 
 std::vector<std::string> LibraryNames() {

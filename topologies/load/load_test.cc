@@ -1,39 +1,18 @@
-// Short forms, names and flags: their topologies, and every message.
+// Short forms and names: their topologies, and every message.
 #include "topologies/load/load.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "base/units.h"
+#include "topologies/load/load_for_tests.h"
 
 namespace xccl {
 namespace {
-
-// A cable is "0--1 50GB/s 500ns"; "0->1" if it has only one direction.
-std::vector<std::string> Cables(const Topology& topology) {
-  std::vector<std::string> cables;
-  for (int32_t l = 0; l < topology.num_links(); ++l) {
-    const Link& link = topology.link(LinkId(l));
-    std::string name = topology.LinkName(LinkId(l));
-    if (l + 1 < topology.num_links()) {
-      const Link& next = topology.link(LinkId(l + 1));
-      if (next.from == link.to && next.to == link.from) {
-        name.replace(name.find("->"), 2, "--");
-        ++l;
-      }
-    }
-    cables.push_back(fmt::format("{} {} {}", name, FormatBandwidth(link.bandwidth_bytes_per_s),
-                                 FormatDuration(link.latency_ps)));
-  }
-  return cables;
-}
 
 struct Shape {
   const char* form;
@@ -218,18 +197,6 @@ TEST(LoadTopology, AnUnlikeNameListsTheLibrary) {
                   fmt::join(LibraryNames(), ", ")));
 }
 
-class File {
- public:
-  explicit File(std::string_view text) : path_(testing::TempDir() + "/load_test_file") {
-    std::ofstream(path_) << text;
-  }
-  ~File() { std::filesystem::remove(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 TEST(LoadTopology, TellsFilesApartByTheirRoot) {
   const File native("<!-- <system> --><topology name='a'><gpu id='0'/></topology>");
   const StatusOr<Topology> topology = LoadTopology(native.path());
@@ -309,119 +276,6 @@ TEST(Library, GpusHaveTheBandwidthOfTheirDatasheets) {
       EXPECT_EQ(in, out) << r;
     }
   }
-}
-
-LoadOptions Hosts(int32_t hosts) {
-  LoadOptions options;
-  options.hosts = hosts;
-  return options;
-}
-
-TEST(Flags, HostsJoinsCopiesByTheirNics) {
-  const File file(R"(<topology name="t"><gpu count="2"/><switch id="s"/><nic count="2"/><nic id="idle"/>
-  <link from="gpu:*" to="s" bandwidth="9GB/s"/><link from="s" to="nic0" bandwidth="1GB/s"/>
-  <link from="s" to="nic1" bandwidth="2GB/s"/></topology>)");
-  const StatusOr<Topology> topology = LoadTopology(file.path(), Hosts(2));
-  ASSERT_TRUE(topology.ok()) << topology.status().message();
-  EXPECT_EQ(topology->name(), "2x t");
-  EXPECT_EQ(topology->num_ranks(), 4);
-  EXPECT_EQ(topology->HostOf(Rank(3)), HostId(1));
-  EXPECT_EQ(Cables(*topology), (std::vector<std::string>{
-                                   "h0/0--h0/s 9GB/s 0ns", "h0/1--h0/s 9GB/s 0ns", "h0/s--h0/nic0 1GB/s 0ns",
-                                   "h0/s--h0/nic1 2GB/s 0ns", "h1/0--h1/s 9GB/s 0ns", "h1/1--h1/s 9GB/s 0ns",
-                                   "h1/s--h1/nic0 1GB/s 0ns", "h1/s--h1/nic1 2GB/s 0ns",
-                                   "h0/nic0--fabric 1GB/s 1.3us", "h0/nic1--fabric 2GB/s 1.3us",
-                                   "h1/nic0--fabric 1GB/s 1.3us", "h1/nic1--fabric 2GB/s 1.3us"}));
-}
-
-TEST(Flags, HostsRejects) {
-  struct HostsRejection {
-    const char* topology;
-    int32_t hosts;
-    const char* message;
-  };
-  constexpr HostsRejection kRejections[] = {
-      {"dgx1", 2,
-       "--hosts 2: dgx1 has no nic to join copies by; hint: add <nic> elements and their links to its XML"},
-      {"rail-2", 2, "--hosts 2: rail-2 has 2 hosts; expected a machine of one host to copy"},
-      {"dgx-a100", 0, "--hosts 0: expected 1 or more"},
-      {"dgx-a100", 1'000'000, "--hosts 1000000: 17000001 nodes; at most 131072 are supported"},
-  };
-  for (const HostsRejection& rejection : kRejections) {
-    const StatusOr<Topology> topology = LoadTopology(rejection.topology, Hosts(rejection.hosts));
-    ASSERT_FALSE(topology.ok());
-    EXPECT_EQ(topology.status().message(), rejection.message);
-    EXPECT_EQ(topology.status().code(),
-              rejection.hosts == 0 ? StatusCode::kUsage : StatusCode::kInvalidInput);
-  }
-}
-
-TEST(Flags, LinksAreRemovedAndDegraded) {
-  const File file(R"(<topology name="t"><gpu count="3"/><link from="0" to="1" count="2" bandwidth="3B/s"/>
-  <link from="1" to="2" bandwidth="10GB/s"/></topology>)");
-  struct Change {
-    std::vector<std::string> without, degrades, cables;
-  };
-  const std::vector<Change> changes = {
-      {{"0->1"}, {}, {"1->0 3B/s 0ns", "1->0 3B/s 0ns", "1--2 10GB/s 0ns"}},
-      {{"0<->1"}, {}, {"1--2 10GB/s 0ns"}},
-      {{"gpu:0 -> gpu:*", "1->2"}, {}, {"1->0 3B/s 0ns", "1->0 3B/s 0ns", "2->1 10GB/s 0ns"}},
-      {{"0<->1", "1<->2"}, {}, {}},
-      {{}, {"1->2=0.25"}, {"0--1 3B/s 0ns", "0--1 3B/s 0ns", "1--2 2.5GB/s 0ns"}},
-      {{"0<->1"}, {"1->2=.5", "1<->2=1"}, {"1--2 5GB/s 0ns"}},
-  };
-  for (const Change& change : changes) {
-    LoadOptions options;
-    options.without_links = change.without;
-    options.degrades = change.degrades;
-    const StatusOr<Topology> topology = LoadTopology(file.path(), options);
-    ASSERT_TRUE(topology.ok()) << topology.status().message();
-    EXPECT_EQ(Cables(*topology), change.cables);
-  }
-}
-
-TEST(Flags, LinksReject) {
-  struct LinkRejection {
-    const char* without;
-    const char* degrade;
-    StatusCode code;
-    const char* message;
-  };
-  constexpr LinkRejection kRejections[] = {
-      {"0-1", "", StatusCode::kUsage,
-       "--without-link: '0-1': expected A->B, such as 0->1 or h0/gpu:3->h0/nvswitch"},
-      {"->1", "", StatusCode::kUsage,
-       "--without-link: '->1': expected A->B, such as 0->1 or h0/gpu:3->h0/nvswitch"},
-      {"0->16", "", StatusCode::kInvalidInput, "--without-link: link 0->16: no node 16; nodes are 0..15"},
-      {"0->", "", StatusCode::kInvalidInput,
-       "--without-link: link 0->: an empty reference; expected a node such as 0, gpu:3 or h0/gpu:3"},
-      {"0->2", "", StatusCode::kInvalidInput,
-       "--without-link: link 0->2: no such link; 0 has links to 4, 1, 3, 12"},
-      {"", "0->1", StatusCode::kUsage, "--degrade '0->1': no factor; expected A->B=F, such as 0->1=0.5"},
-      {"", "0->1=", StatusCode::kUsage,
-       "--degrade: factor '': expected a number above 0 and at most 1, such as 0.5"},
-      {"", "0->1=0", StatusCode::kUsage,
-       "--degrade: factor '0': expected a number above 0 and at most 1, such as 0.5"},
-      {"", "0->1=1.5", StatusCode::kUsage,
-       "--degrade: factor '1.5': expected a number above 0 and at most 1, such as 0.5"},
-      {"", "0->1=half", StatusCode::kUsage,
-       "--degrade: factor 'half': expected a number above 0 and at most 1, such as 0.5"},
-      {"", "0->2=0.5", StatusCode::kInvalidInput,
-       "--degrade: link 0->2: no such link; 0 has links to 4, 1, 3, 12"},
-  };
-  for (const LinkRejection& rejection : kRejections) {
-    LoadOptions options;
-    if (*rejection.without != '\0') options.without_links = {rejection.without};
-    if (*rejection.degrade != '\0') options.degrades = {rejection.degrade};
-    const StatusOr<Topology> topology = LoadTopology("torus:4x4", options);
-    ASSERT_FALSE(topology.ok());
-    EXPECT_EQ(topology.status().message(), rejection.message);
-    EXPECT_EQ(topology.status().code(), rejection.code) << rejection.message;
-  }
-  LoadOptions options;
-  options.degrades = {"0->1=0.0000001"};
-  EXPECT_EQ(LoadTopology("ring:2@bandwidth=1KB/s", options).status().message(),
-            "--degrade: link 0->1: less than 1 B/s is left; expected a larger factor");
 }
 
 }  // namespace

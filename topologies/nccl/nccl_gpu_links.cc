@@ -51,6 +51,10 @@ class GpuLinkReader {
     const int32_t parent = system_[gpu].parent;
     return parent >= 0 && system_[parent].shared_gpu ? parent : -1;
   }
+  int32_t CpuOf(int32_t item) const {
+    while (system_[item].parent >= 0) item = system_[item].parent;
+    return item;
+  }
   std::vector<int32_t> RanksOf(int32_t shared) const {
     std::vector<int32_t> ranks;
     for (int32_t i = shared + 1; i < system_.size(); ++i)
@@ -73,7 +77,7 @@ class GpuLinkReader {
       known = system_[known].replaced_by;
     if (edge.target_class.starts_with("0x0680") || hidden ||
         (known >= 0 && system_[known].pci_class.starts_with("0x0680")))
-      return hidden && HasNvls(*system_[gpu].arch) ? kToHiddenSwitch : kToSwitch;
+      return hidden && system_[CpuOf(gpu)].cpu.arch == "arm64" ? kToHiddenSwitch : kToSwitch;
     if (known < 0 || (system_[known].kind != NcclItemKind::kGpu && !system_[known].shared_gpu)) {
       system_.Warn(edge.offset,
                    fmt::format("a link to {}, which is neither a GPU of this file nor an NVSwitch; left out",
@@ -146,13 +150,10 @@ class GpuLinkReader {
       for (int32_t other : ends)
         links_.between[{end, other}] += bandwidth / static_cast<int64_t>(ends.size());
     } else {
-      int32_t cpu = end;
-      while (system_[cpu].parent >= 0) cpu = system_[cpu].parent;
       NcclGpuLinks::Nvswitch& nvswitch =
-          links_.switches[target == kToHiddenSwitch ? "*" : "host " + system_[cpu].host_hash];
+          links_.switches[target == kToHiddenSwitch ? "*" : "host " + system_[CpuOf(end)].host_hash];
       nvswitch.ports[end] += bandwidth;
       nvswitch.nvls = nvswitch.nvls && HasNvls(arch) && !system_[end].part;  // parts: not in NCCL 2.30
-      nvswitch.several_hosts_unlikely = arch.sm < 100;
     }
   }
 

@@ -28,11 +28,10 @@ class BusIndex {
 };
 
 struct NcclGpuLinks {
-  // All NVSwitches of a host are one. Those of several hosts are one if the file hides which they are.
+  // All NVSwitches of a host are one. Hosts with Arm CPUs (GB200 NVL72) share those that the file hides.
   struct Nvswitch {
-    std::map<int32_t, int64_t> ports;     // item -> bandwidth, the same both ways
-    bool nvls = true;                     // multicasts and reduces
-    bool several_hosts_unlikely = false;  // no machine of such GPUs is known that shares it between hosts
+    std::map<int32_t, int64_t> ports;  // item -> bandwidth, the same both ways
+    bool nvls = true;                  // multicasts and reduces
   };
   BusIndex buses;
   std::map<std::pair<int32_t, int32_t>, int64_t> between;  // items -> bandwidth in that direction

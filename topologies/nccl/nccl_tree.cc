@@ -224,13 +224,16 @@ class NcclTreeReader {
     item.dev = Number(node, "dev", kMaxCount);
     item.rank = Number(node, "rank", INT32_MAX);
     item.part = !node.attribute("mlopart").empty();
-    const std::optional<int64_t> sm = Integer(node, "sm", 0, 100'000);
+    const std::string_view sm_text = node.attribute("sm").value();
+    const StatusOr<int64_t> sm = sm_text.empty() ? StatusOr<int64_t>(0) : ParseInteger(sm_text, 0, 100'000);
+    if (!sm.ok())
+      return Fail(node, fmt::format("sm=\"{}\": expected a compute capability such as 90", sm_text));
     const std::string_view gcn = node.attribute("gcn").value();
     // RCCL writes an sm, too, which means nothing.
     item.amd = !gcn.empty() || node.child("xgmi") || item.pci_id >> 48 == kAmdVendor;
     if (!gcn.empty())
       item.arch = GpuArchOfGcn(gcn);
-    else if (sm && *sm > 0 && !item.amd)
+    else if (*sm > 0 && !item.amd)
       item.arch = GpuArch{static_cast<int32_t>(*sm), ""};
     if (item.arch && !IsKnownArch(*item.arch))
       Warn(node,

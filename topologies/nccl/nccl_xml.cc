@@ -63,6 +63,13 @@ class DumpTopologyBuilder {
     return Topology::Create(std::move(spec_));
   }
 
+  std::vector<NodeId> NicsWithoutGdr() {
+    std::vector<NodeId> nics;
+    for (int32_t net : system_.Live(NcclItemKind::kNet))
+      if (node_[net] && Item(net).gdr == false) nics.push_back(*node_[net]);
+    return nics;
+  }
+
  private:
   NcclItem& Item(int32_t index) { return system_[index]; }
 
@@ -203,9 +210,6 @@ class DumpTopologyBuilder {
     const std::map<NodeId, int64_t> ports = Nodes(nvswitch.ports);
     std::set<HostId> hosts;
     for (const auto& [node, bandwidth] : ports) hosts.insert(*spec_.nodes[node.index()].host);
-    if (hosts.size() > 1 && nvswitch.several_hosts_unlikely)
-      system_.Warn(0,
-                   fmt::format("the NVSwitches of {} hosts are taken for one, as NCCL does", hosts.size()));
     const NodeId added = NewNode(
         -1, NodeKind::kSwitch, hosts.size() == 1 ? std::optional(*hosts.begin()) : std::nullopt, "nvswitch");
     spec_.nodes[added.index()].multicast = spec_.nodes[added.index()].reduce = nvswitch.nvls;
@@ -295,10 +299,14 @@ bool IsNcclXml(std::string_view text) {
   return name == "<system" || name == "<graphs";
 }
 
-StatusOr<Topology> ReadNcclXml(std::string_view text, std::string_view file, const LoadOptions& options) {
+StatusOr<Topology> ReadNcclXml(std::string_view text, std::string_view file, const LoadOptions& options,
+                               std::vector<NodeId>* nics_without_gdr) {
   XCCL_ASSIGN_OR_RETURN(NcclSystem system, ReadNcclTree(text, file));
   XCCL_RETURN_IF_ERROR(SettleNcclTree(system, options));
-  return DumpTopologyBuilder(std::move(system)).Build();
+  DumpTopologyBuilder builder(std::move(system));
+  StatusOr<Topology> topology = builder.Build();
+  if (topology.ok() && nics_without_gdr != nullptr) *nics_without_gdr = builder.NicsWithoutGdr();
+  return topology;
 }
 
 }  // namespace xccl

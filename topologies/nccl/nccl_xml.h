@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "topologies/load_options.h"
@@ -18,7 +19,8 @@ bool IsNcclXml(std::string_view text);
 
 // `file` is the name shown in errors; its stem names the topology. Of the options, only gpu_arch and
 // gpus_per_switch are read. Errors: kInvalidInput with file:line:column, and a hint where a flag helps;
-// kUsage for a flag that makes no sense.
-StatusOr<Topology> ReadNcclXml(std::string_view text, std::string_view file, const LoadOptions& options = {});
+// kUsage for a flag that makes no sense. Lists the NICs with gdr="0", which cannot read the memory of GPUs.
+StatusOr<Topology> ReadNcclXml(std::string_view text, std::string_view file, const LoadOptions& options = {},
+                               std::vector<NodeId>* nics_without_gdr = nullptr);
 
 }  // namespace xccl

@@ -286,7 +286,7 @@ TEST(NcclXml, Rejections) {
       {"an sm that is no number",
        System(R"(<pci busid="0000:01:00.0"><gpu dev="0" sm="sm90"/></pci>)"),
        {},
-       "dir/box.xml:1:126: gpu: sm=\"sm90\": expected a whole number from 0 to 100000"},
+       "dir/box.xml:1:126: gpu: sm=\"sm90\": expected a compute capability such as 90"},
       {"arch of a GPU with links unknown",
        System(
            R"(<pci busid="0000:01:00.0"><gpu dev="0"><nvlink target="fffffff:ff:ff.0" count="18"/></gpu></pci>)"),
@@ -372,7 +372,8 @@ TEST(NcclXml, MutatedFiles) {
     }
     LoadOptions options = Arch("sm90");
     if (trial % 2 == 0) options.gpus_per_switch = 1;
-    const StatusOr<Topology> t = ReadNcclXml(mutated, "m.xml", options);
+    std::vector<NodeId> nics_without_gdr;
+    const StatusOr<Topology> t = ReadNcclXml(mutated, "m.xml", options, &nics_without_gdr);
     read += t.ok() ? 1 : 0;
     ASSERT_TRUE(t.ok() || t.status().code() == StatusCode::kInvalidInput) << t.status().message() << "\n"
                                                                           << mutated;

@@ -133,7 +133,8 @@ std::string HostName() {
 }
 
 // Returns nothing if NCCL is missing or gave no dump. In the latter case `why` says what happened.
-std::optional<Topology> ReadThroughNccl(int gpus, const LoadOptions& options, std::string& why) {
+std::optional<Topology> ReadThroughNccl(int gpus, const LoadOptions& options,
+                                        std::vector<NodeId>& nics_without_gdr, std::string& why) {
   std::error_code no_folder;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(no_folder);
   if (no_folder) {
@@ -154,7 +155,7 @@ std::optional<Topology> ReadThroughNccl(int gpus, const LoadOptions& options, st
                                 : fmt::format("NCCL gave no dump (exit status {})", finished.status);
     return std::nullopt;
   }
-  StatusOr<Topology> topology = ReadNcclXml(*text, HostName() + ".xml", options);
+  StatusOr<Topology> topology = ReadNcclXml(*text, HostName() + ".xml", options, &nics_without_gdr);
   if (topology.ok()) return *std::move(topology);
   why = topology.status().message();
   return std::nullopt;
@@ -216,7 +217,8 @@ StatusOr<Topology> ReadThroughNvidiaSmi(const LoadOptions& options) {
   return ReadNvidiaSmi(texts, options);
 }
 
-StatusOr<Topology> ReadUnmodified(const LoadOptions& options, bool use_nccl) {
+StatusOr<Topology> ReadUnmodified(const LoadOptions& options, bool use_nccl,
+                                  std::vector<NodeId>& nics_without_gdr) {
   XCCL_ASSIGN_OR_RETURN(const std::string list, NvidiaSmi({"-L"}));
   int gpus = 0;
   for (const std::string& line : Split(list, '\n')) gpus += line.starts_with("GPU ") ? 1 : 0;
@@ -225,7 +227,8 @@ StatusOr<Topology> ReadUnmodified(const LoadOptions& options, bool use_nccl) {
                                     list.empty() ? "lists no GPU" : FirstLine(list)));
   std::string why;
   if (use_nccl)
-    if (std::optional<Topology> topology = ReadThroughNccl(gpus, options, why)) return *std::move(topology);
+    if (std::optional<Topology> topology = ReadThroughNccl(gpus, options, nics_without_gdr, why))
+      return *std::move(topology);
   XCCL_ASSIGN_OR_RETURN(Topology topology, ReadThroughNvidiaSmi(options));
   if (why.empty()) return topology;
   TopologySpec spec = topology.spec();
@@ -236,8 +239,9 @@ StatusOr<Topology> ReadUnmodified(const LoadOptions& options, bool use_nccl) {
 }  // namespace
 
 StatusOr<Topology> ReadThisMachine(const LoadOptions& options, bool use_nccl) {
-  XCCL_ASSIGN_OR_RETURN(Topology topology, ReadUnmodified(options, use_nccl));
-  return Modify(std::move(topology), options);
+  std::vector<NodeId> nics_without_gdr;
+  XCCL_ASSIGN_OR_RETURN(Topology topology, ReadUnmodified(options, use_nccl, nics_without_gdr));
+  return Modify(std::move(topology), options, nics_without_gdr);
 }
 
 }  // namespace xccl

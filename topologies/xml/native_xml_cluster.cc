@@ -3,9 +3,6 @@
 // inside. A fabric joins the copies: one network over the nodes that each copy attaches to it.
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <array>
-
 #include "base/strings.h"
 #include "topologies/xml/native_xml_reader.h"
 
@@ -13,17 +10,6 @@ namespace xccl::native_xml {
 namespace {
 
 constexpr int kMaxNesting = 8;
-
-// By NetworkKind.
-constexpr std::array<std::string_view, 5> kTypes = {"switch", "rails", "leaf-spine", "fat-tree", "dragonfly"};
-
-NetworkKind ReadType(AttributeReader& reader) {
-  const std::string_view type = reader.Text("type").value_or(kTypes[0]);
-  const auto known = std::ranges::find(kTypes, type);
-  if (known != kTypes.end()) return static_cast<NetworkKind>(known - kTypes.begin());
-  reader.Fail(fmt::format("unknown type '{}'{}", type, DidYouMean(type, kTypes)));
-  return NetworkKind::kSwitch;
-}
 
 }  // namespace
 
@@ -105,7 +91,7 @@ Status Reader::ReadFabricOfHosts(pugi::xml_node element, ScopeIndex scope) {
 StatusOr<std::vector<NodeId>> Reader::ReadFabric(pugi::xml_node element,
                                                  const std::vector<ScopeIndex>& members, ScopeIndex scope) {
   AttributeReader reader("fabric", AttributesOf(element));
-  const NetworkKind kind = ReadType(reader);
+  const NetworkKind kind = ReadNetworkKind(reader);
   Network network = ReadNetwork(kind, reader);
   const std::optional<std::string_view> attach = reader.Text("attach");
   Place place{std::nullopt, scopes_[scope].references.prefix, 0};

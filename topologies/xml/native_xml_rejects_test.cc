@@ -157,7 +157,7 @@ const Rejection kContents[] = {
     {"LinkToAMissingHostOfSeveral", R"(<host name="h0"><gpu id="0"/></host>
   <host name="h1"><gpu id="0"/></host>
   <link from="h0/0" to="h2/0" bandwidth="1GB/s"/>)",
-     R"(4:3: link h0/0->h2/0: no host h2; hosts are h0, h1; did you mean 'h0'?)"},
+     R"(4:3: link h0/0->h2/0: no host h2; hosts are h0..h1; did you mean 'h0'?)"},
     {"LinkToAMissingNodeOfAHost", R"(<host name="h0"><gpu count="2"/></host>
   <host name="h1"><gpu count="2"/></host>
   <link from="h0/0" to="h1/gpu:2" bandwidth="1GB/s"/>)",
