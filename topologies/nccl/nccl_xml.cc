@@ -60,7 +60,9 @@ class DumpTopologyBuilder {
     spec_.name = system_.name.empty() ? std::filesystem::path(system_.file).stem().string() : system_.name;
     spec_.source = Source();
     spec_.warnings = system_.Warnings();
-    return Topology::Create(std::move(spec_));
+    StatusOr<Topology> topology = Topology::Create(std::move(spec_));
+    if (!topology.ok()) return Annotate(topology.status(), system_.file);
+    return topology;
   }
 
   std::vector<NodeId> NicsWithoutGdr() {
