@@ -180,7 +180,10 @@ class GroupsPlanner {
   }
 
   int64_t Consider(MergedPlan merged, const Choice& choice, const std::string& how) {
-    const int64_t time_ps = Simulate(merged.schedule, merged.collective, topology_, Options()).time_ps;
+    // Many candidates are compared; only those of very many segments are timed roughly.
+    SimulateOptions options = Options();
+    options.rough = true;
+    const int64_t time_ps = Simulate(merged.schedule, merged.collective, topology_, options).time_ps;
     if (best_ && time_ps >= best_ps_) return time_ps;
     best_ps_ = time_ps;
     best_choice_ = choice;
