@@ -2,7 +2,7 @@
 //
 // Cuts, all parts together: a part must leave a set of nodes if a contribution that only ranks inside hold is
 // needed outside. It must enter the set if one that only ranks outside hold is needed inside. The parts'
-// bytes add up and share the bandwidth of the cut.
+// bytes add up and share the bandwidth of the cut. On machines of few nodes these are all cuts, else sweeps.
 //
 // Blocks (each GPU, each host) as for an allreduce (bound_allreduce.cc): let E be the blocks that alone
 // hold some contribution, and F those that need all of these. When the first block x knows them all, each
@@ -127,6 +127,34 @@ double SweepSeconds(const Topology& topology, const std::vector<PartFacts>& part
   return sweep.Seconds();
 }
 
+// The worst of all cuts, on machines of a few nodes: what must leave a set of nodes over its links outwards.
+double EveryCutSeconds(const Topology& topology, const std::vector<PartFacts>& parts) {
+  const auto mask_of = [&](const std::vector<Rank>& ranks) {
+    uint32_t mask = 0;
+    for (Rank r : ranks) mask |= 1u << topology.NodeOf(r).value;
+    return mask;
+  };
+  std::vector<std::vector<std::pair<uint32_t, uint32_t>>> facts(parts.size());  // holders, needers
+  for (size_t p = 0; p < parts.size(); ++p)
+    for (const Fact& fact : parts[p].facts)
+      facts[p].emplace_back(mask_of(fact.holders), mask_of(fact.needers));
+  double seconds = 0;
+  for (uint32_t inside = 1; inside + 1 < 1u << topology.num_nodes(); ++inside) {
+    double bytes = 0, bandwidth = 0;
+    for (size_t p = 0; p < parts.size(); ++p)
+      if (std::ranges::any_of(facts[p], [&](const auto& fact) {
+            return (fact.first & ~inside) == 0 && (fact.second & ~inside) != 0;
+          }))
+        bytes += parts[p].bytes;
+    if (bytes == 0) continue;
+    for (const Link& link : topology.spec().links)
+      if ((inside >> link.from.value & 1) > (inside >> link.to.value & 1))
+        bandwidth += static_cast<double>(link.bandwidth_bytes_per_s);
+    seconds = std::max(seconds, bytes / bandwidth);
+  }
+  return seconds;
+}
+
 // The worst cut before one destination. Each part that it must receive has a node of its own. Arcs to the
 // part's holders are as wide as all links into the destination: no worst cut needs one. Zero where amounts
 // are too large for the search.
@@ -150,6 +178,7 @@ double CutSeconds(const Topology& topology, const std::vector<PartFacts>& parts,
   return cut ? static_cast<double>(cut->supply) / static_cast<double>(cut->capacity) : 0;
 }
 
+constexpr int32_t kFewNodes = 10;          // up to which all cuts are listed
 constexpr int64_t kFlowWork = 20'000'000;  // destinations × (links + entries) up to which flows are computed
 
 }  // namespace
@@ -162,8 +191,11 @@ BandwidthBound CustomBound(const Topology& topology, const Collective& collectiv
       parts.push_back({static_cast<double>(sizes.PartBytes(p)), FactsOf(collective, p)});
   double seconds = std::max(BlockSeconds(topology, parts, EachGpu(topology)),
                             BlockSeconds(topology, parts, EachHost(topology)));
-  for (const std::vector<int32_t>& key : SweepKeys(topology))
-    seconds = std::max(seconds, SweepSeconds(topology, parts, key));
+  if (topology.num_nodes() <= kFewNodes)
+    seconds = std::max(seconds, EveryCutSeconds(topology, parts));
+  else
+    for (const std::vector<int32_t>& key : SweepKeys(topology))
+      seconds = std::max(seconds, SweepSeconds(topology, parts, key));
   const int64_t work = static_cast<int64_t>(collective.num_members()) *
                        (topology.num_links() + static_cast<int64_t>(collective.spec().post.size()));
   for (Rank rank : collective.ranks()) {
