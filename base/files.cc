@@ -35,6 +35,14 @@ StatusOr<Target> FindTarget(const std::string& path) {
   return Target{final + ".tmp" + std::to_string(getpid()), final, false};
 }
 
+// The nearest folder above a file that is not there that exists.
+std::filesystem::path FolderAbove(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  while (!folder.empty() && !std::filesystem::exists(folder, ignored)) folder = folder.parent_path();
+  return folder;
+}
+
 }  // namespace
 
 bool PathExists(const std::string& path) {
@@ -64,6 +72,11 @@ StatusOr<std::string> ReadFile(const std::string& path) {
 Status WriteFileAtomically(const std::string& path, const std::function<Status(std::ostream&)>& write) {
   XCCL_ASSIGN_OR_RETURN(const Target target, FindTarget(path));
   const bool direct = target.direct;
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::path(target.written).parent_path();
+  if (!folder.empty() && !std::filesystem::exists(folder, error))
+    std::filesystem::create_directories(folder, error);
+  if (error) return IoError(path, "write", error.value());
   errno = 0;
   std::ofstream out(target.written, std::ios::binary | std::ios::trunc);
   if (!out) return IoError(path, "write", errno);
@@ -84,10 +97,13 @@ Status CheckWritable(const std::string& path) {
   XCCL_ASSIGN_OR_RETURN(const Target target, FindTarget(path));
   if (target.direct) return access(path.c_str(), W_OK) == 0 ? OkStatus() : IoError(path, "write", errno);
   // A trial file is the only reliable test: a folder can be read-only for reasons other than its permissions.
-  std::FILE* const file = std::fopen(target.written.c_str(), "wb");
+  // Folders that are missing are made when the file is written.
+  const std::filesystem::path written(target.written);
+  const std::string trial = (FolderAbove(target.written) / written.filename()).string();
+  std::FILE* const file = std::fopen(trial.c_str(), "wb");
   if (file == nullptr) return IoError(path, "write", errno);
   std::fclose(file);
-  std::remove(target.written.c_str());
+  std::remove(trial.c_str());
   return OkStatus();
 }
 

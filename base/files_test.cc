@@ -70,13 +70,19 @@ TEST_F(Files, CheckingLeavesEverythingAsItIs) {
   EXPECT_EQ(NumFiles(), 1u);
 }
 
+TEST_F(Files, FoldersThatAreMissingAreMadeWhenTheFileIsWritten) {
+  EXPECT_EQ(CheckWritable(Path("none/deep/f")), OkStatus());
+  EXPECT_EQ(NumFiles(), 0u);
+  EXPECT_EQ(WriteFileAtomically(Path("none/deep/f"), "x"), OkStatus());
+  EXPECT_EQ(ReadFile(Path("none/deep/f")).value(), "x");
+  const std::string below = Path("none/deep/f") + "/g";
+  EXPECT_EQ(CheckWritable(below), InvalidInput(below + ": cannot write: Not a directory"));
+  EXPECT_EQ(WriteFileAtomically(below, "x"), InvalidInput(below + ": cannot write: Not a directory"));
+}
+
 TEST_F(Files, UnwritableTargets) {
-  EXPECT_EQ(CheckWritable(Path("none/f")),
-            InvalidInput(Path("none/f") + ": cannot write: No such file or directory"));
   EXPECT_EQ(CheckWritable(directory_.string()),
             InvalidInput(directory_.string() + ": cannot write: Is a directory"));
-  EXPECT_EQ(WriteFileAtomically(Path("none/f"), "x"),
-            InvalidInput(Path("none/f") + ": cannot write: No such file or directory"));
   EXPECT_EQ(WriteFileAtomically(directory_.string(), "x"),
             InvalidInput(directory_.string() + ": cannot write: Is a directory"));
   EXPECT_EQ(WriteFileAtomically("/dev/full", "x"),

@@ -112,27 +112,33 @@ size_t ReplaceCost(char a, char b) {
              : kEdit;
 }
 
-// The weighted edit distance (insertions, deletions, replacements), computed one row of the table at a time.
+// The weighted edit distance (insertions, deletions, replacements, neighbours exchanged), row by row.
 size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j * kEdit;
+  std::vector<std::vector<size_t>> cost(a.size() + 1, std::vector<size_t>(b.size() + 1, 0));
+  for (size_t j = 0; j <= b.size(); ++j) cost[0][j] = j * kEdit;
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i * kEdit;
+    cost[i][0] = i * kEdit;
     for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + ReplaceCost(a[i - 1], b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + kEdit, row[j - 1] + kEdit});
+      cost[i][j] = std::min({cost[i - 1][j - 1] + ReplaceCost(a[i - 1], b[j - 1]), cost[i - 1][j] + kEdit,
+                             cost[i][j - 1] + kEdit});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + kEdit);
     }
   }
-  return row[b.size()];
+  return cost[a.size()][b.size()];
+}
+
+// The most that a meant name may be away. Two edits make any three letters out of any others.
+size_t MostDistance(std::string_view name) {
+  constexpr size_t kShortName = 4;
+  return kEdit * (name.size() <= kShortName ? 1 : std::max<size_t>(2, name.size() / 3));
 }
 
 }  // namespace
 
 std::string NearestName(std::string_view name, std::span<const std::string_view> known) {
   std::string_view best;
-  size_t best_distance = kEdit * std::max<size_t>(2, name.size() / 3) + 1;
+  size_t best_distance = MostDistance(name) + 1;
   if (name.size() > kLongestCompared) return "";
   size_t compared = 0;
   for (std::string_view candidate : known) {

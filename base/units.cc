@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -91,6 +92,12 @@ StatusOr<int64_t> ParseScaled(std::string_view text, std::span<const Unit> units
   std::vector<std::string_view> names;
   for (const Unit& unit : units) names.push_back(unit.name);
   if (suffix.empty()) return bad("no unit");
+  // Another first letter is another unit: GiB is not meant by EiB.
+  const std::string_view letters = Trim(suffix);
+  std::erase_if(names, [&](std::string_view name) {
+    return letters.empty() || std::tolower(static_cast<unsigned char>(name[0])) !=
+                                  std::tolower(static_cast<unsigned char>(letters[0]));
+  });
   return bad(fmt::format("unknown unit '{}'{}", suffix, DidYouMean(suffix, names)));
 }
 

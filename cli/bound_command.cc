@@ -6,6 +6,7 @@
 #include "cli/flags.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/show.h"
 #include "ir/bounds/bound.h"
 #include "ir/time_model.h"
 
@@ -25,6 +26,7 @@ Status ShowBound(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(const Problem problem, ReadProblem(flags.topology, flags.collective, session.json));
   const Topology& topology = problem.topology;
   const Collective& collective = problem.collective;
+  XCCL_RETURN_IF_ERROR(CheckNotEmpty("--size", size_bytes, collective));
   XCCL_ASSIGN_OR_RETURN(
       const Bound bound,
       WithProgress("bounding " + collective.name() + " on " + topology.name(),
@@ -43,7 +45,7 @@ Status ShowBound(const Flags& flags, const Session& session) {
   return Print(fmt::format(
       "{} on {}: {} ranks, {}, {} model\n  bound      {}   algbw {}\n  latency    {}\n  bandwidth  {} by "
       "{}\n",
-      collective.name(), topology.name(), collective.num_members(), FormatSize(bound.size_bytes),
+      collective.name(), topology.name(), collective.num_members(), SizeText(bound.size_bytes),
       ToString(model), FormatDurationShort(bound.bound_ps), FormatBandwidthShort(algbw),
       FormatDurationShort(bound.latency_ps), FormatDurationShort(static_cast<int64_t>(bound.bandwidth_ps)),
       ToString(bound.kind)));

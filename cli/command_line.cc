@@ -1,11 +1,15 @@
 #include "cli/command_line.h"
 
 #include <fmt/core.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <limits>
+#include <sstream>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -13,6 +17,7 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "base/units.h"
+#include "cli/output.h"
 
 namespace xccl {
 namespace {
@@ -50,7 +55,12 @@ std::string CommandNames(const CLI::App& app) {
   return names;
 }
 
+bool IsCommand(const CLI::App& app, const std::string& name) {
+  return !app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; }).empty();
+}
+
 constexpr const char* kNumber = "number";
+constexpr int64_t kMostShown = 1 << 20;  // larger bounds tell nobody anything
 
 // Refuses anything but a whole number within [low, high], and writes it as CLI11 reads it: 010 is ten.
 CLI::Validator WholeNumber(int64_t low, int64_t high) {
@@ -61,6 +71,62 @@ CLI::Validator WholeNumber(int64_t low, int64_t high) {
   };
   return CLI::Validator(parse, "", kNumber);
 }
+
+// Columns of the terminal, or of COLUMNS; 80 where nobody says.
+size_t HelpWidth() {
+  constexpr int64_t kLeast = 60, kMost = 160;
+  const char* const columns = std::getenv("COLUMNS");
+  const StatusOr<int64_t> given = ParseInteger(columns != nullptr ? columns : "", 1, 100'000);
+  winsize terminal = {};
+  int64_t width = 80;
+  if (given.ok())
+    width = *given;
+  else if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &terminal) == 0 && terminal.ws_col > 0)
+    width = terminal.ws_col;
+  return static_cast<size_t>(std::clamp(width, kLeast, kMost));
+}
+
+// The words in lines of at most `width` characters.
+std::string Wrapped(const std::string& text, size_t width) {
+  std::istringstream words(text);
+  std::string wrapped, word;
+  for (size_t line = 0; words >> word; line += word.size()) {
+    if (line > 0 && line + 1 + word.size() > width) {
+      wrapped += '\n';
+      line = 0;
+    }
+    if (line > 0) wrapped += ' ', ++line;
+    wrapped += word;
+  }
+  return wrapped;
+}
+
+// CLI11's help, with what is said of commands and options wrapped.
+class WrappingFormatter : public CLI::Formatter {
+ public:
+  explicit WrappingFormatter(size_t width) : width_(width) { column_width(kColumn); }
+
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    return Line(make_option_name(option, is_positional) + make_option_opts(option), make_option_desc(option));
+  }
+  std::string make_subcommand(const CLI::App* command) const override {
+    return Line(command->get_name(), command->get_description());
+  }
+  std::string make_description(const CLI::App* app) const override {
+    return Wrapped(app->get_description(), width_) + "\n";
+  }
+
+ private:
+  static constexpr size_t kColumn = 28;
+
+  std::string Line(const std::string& name, const std::string& text) const {
+    std::ostringstream line;
+    CLI::detail::format_help(line, name, Wrapped(text, width_ - kColumn), kColumn);
+    return line.str();
+  }
+
+  size_t width_;
+};
 
 // One line, and where to read more.
 int ReportUsage(const CLI::App& app, const CLI::ParseError& error) {
@@ -86,7 +152,8 @@ Option Option::ShowDefault() {
   return *this;
 }
 Option Option::Between(int64_t low, int64_t high) {
-  *option_->get_validator(kNumber) = WholeNumber(low, high).description(fmt::format("{} to {}", low, high));
+  *option_->get_validator(kNumber) = WholeNumber(low, high).description(
+      high > kMostShown ? fmt::format("{} or more", low) : fmt::format("{} to {}", low, high));
   return *this;
 }
 Option Option::OneOf(std::initializer_list<const char*> values) {
@@ -140,7 +207,7 @@ CommandLine::CommandLine(const std::string& description, const std::string& prog
     : app_(std::make_unique<CLI::App>(description, program)) {
   app_->set_version_flag("--version", version);
   app_->require_subcommand(1);
-  app_->get_formatter()->column_width(34);
+  app_->formatter(std::make_shared<WrappingFormatter>(HelpWidth()));
 }
 CommandLine::~CommandLine() = default;
 
@@ -154,10 +221,25 @@ void CommandLine::ForEachCommand(const std::function<void(Command)>& visit) {
 }
 
 std::optional<int> CommandLine::Parse(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  // "help plan" is "plan --help".
+  if (!words.empty() && words[0] == "help") {
+    words.erase(words.begin());
+    words.resize(std::min<size_t>(words.size(), 1));
+    words.emplace_back("--help");
+  }
+  if (!words.empty() && words[0][0] != '-' && !IsCommand(*app_, words[0]))
+    words.resize(1);  // an unknown command with --help is unknown
+  std::ranges::reverse(words);
   try {
-    app_->parse(argc, argv);
+    app_->parse(words);
   } catch (const CLI::ParseError& error) {
-    return error.get_exit_code() == 0 ? app_->exit(error) : ReportUsage(*app_, error);
+    if (error.get_exit_code() != 0) return ReportUsage(*app_, error);
+    std::ostringstream help;
+    app_->exit(error, help, help);
+    const Status printed = Print(help.str());
+    if (!printed.ok()) std::fprintf(stderr, "xccl-synth: %s\n", printed.message().c_str());
+    return ExitCode(printed.code());
   }
   return std::nullopt;
 }

@@ -23,15 +23,43 @@ struct Flags {
   FailureOptions failures;
 };
 
-// Prints one of three forms. The forms for machines also list what was left out on standard error.
-template <typename Comparison>
-Status Show(const Comparison& comparison, const Flags& flags, const Session& session) {
-  if (session.json || flags.csv)
-    for (const std::string& reason : comparison.left_out)
-      std::fprintf(stderr, "left out: %s\n", reason.c_str());
-  return Print(session.json ? ToJson(ToRows(comparison.times))
-               : flags.csv  ? CompareCsv(comparison.times)
-                            : CompareText(comparison));
+// Shows each size as it ends, as text or CSV; JSON is one value and comes last.
+class Shown {
+ public:
+  Shown(const Flags& flags, const Session& session) : flags_(flags), session_(session) {}
+
+  Status Size(const Comparison& of_size) {
+    if (session_.json) return OkStatus();
+    XCCL_RETURN_IF_ERROR(
+        Print(flags_.csv ? ToCsv(ToRows(of_size.times, of_size.on), first_) : CompareText(of_size, first_)));
+    first_ = false;
+    session_.has_rows = true;
+    return OkStatus();
+  }
+
+ private:
+  const Flags& flags_;
+  const Session& session_;
+  bool first_ = true;
+};
+
+// Forms for machines list what was left out on standard error.
+void SayLeftOut(const std::vector<std::string>& left_out) {
+  std::fputs(LeftOutText(left_out).c_str(), stderr);
+}
+
+Status CompareOnFailures(const Problem& problem, const std::vector<std::string>& engines,
+                         const std::vector<int64_t>& sizes, const PlanOptions& options, const Flags& flags,
+                         const Session& session) {
+  XCCL_ASSIGN_OR_RETURN(
+      const FailureComparison comparison,
+      WithProgress("comparing engines on failed " + problem.topology.name(), [&](Progress&) {
+        return CompareFailures(problem.topology, problem.collective, engines, sizes, options, flags.failures);
+      }));
+  if (!session.json && !flags.csv) return Print(CompareText(comparison));
+  SayLeftOut(comparison.left_out);
+  const std::vector<Row> rows = ToRows(comparison.times, comparison.on);
+  return Print(session.json ? ToJson(rows) : ToCsv(rows));
 }
 
 Status RunCompare(const Flags& flags, const Session& session) {
@@ -39,24 +67,23 @@ Status RunCompare(const Flags& flags, const Session& session) {
   if (!flags.html.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(flags.html));  // before a long search
   XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ParseSizesFlag(flags.sizes));
   XCCL_ASSIGN_OR_RETURN(const Problem problem, ReadProblem(flags.topology, flags.collective, false));
-  const Topology& topology = problem.topology;
-  const Collective& collective = problem.collective;
+  for (const int64_t size : sizes) XCCL_RETURN_IF_ERROR(CheckNotEmpty("--sizes", size, problem.collective));
   const std::vector<std::string> engines =
       flags.engines.empty() ? std::vector<std::string>() : Split(flags.engines, ',');
-  if (flags.failures.draws > 0) {
-    XCCL_ASSIGN_OR_RETURN(const FailureComparison comparison,
-                          WithProgress("comparing engines on failed " + topology.name(), [&](Progress&) {
-                            return CompareFailures(topology, collective, engines, sizes, options,
-                                                   flags.failures);
-                          }));
-    return Show(comparison, flags, session);
-  }
-  XCCL_ASSIGN_OR_RETURN(const Comparison comparison,
-                        WithProgress("comparing engines on " + topology.name(), [&](Progress&) {
-                          return Compare(topology, collective, engines, sizes, options);
-                        }));
+  if (flags.failures.draws > 0) return CompareOnFailures(problem, engines, sizes, options, flags, session);
+  Shown shown(flags, session);
+  XCCL_ASSIGN_OR_RETURN(
+      const Comparison comparison,
+      WithProgress("comparing engines on " + problem.topology.name(), [&](Progress& progress) {
+        const auto show = [&](const Comparison& of_size) {
+          return progress.Above([&] { return shown.Size(of_size); });
+        };
+        return Compare(problem.topology, problem.collective, engines, sizes, options, show);
+      }));
   if (!flags.html.empty()) XCCL_RETURN_IF_ERROR(WriteFileAtomically(flags.html, CompareHtml(comparison)));
-  return Show(comparison, flags, session);
+  if (!session.json && !flags.csv) return Print(LeftOutText(comparison.left_out));
+  SayLeftOut(comparison.left_out);
+  return session.json ? Print(ToJson(ToRows(comparison.times, comparison.on))) : OkStatus();
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ std::string CompareHtml(const Comparison& comparison) {
   int64_t last = -1;
   for (const TimedPlan& timed : comparison.times) {
     html += fmt::format("<tr{}><td>{}</td>", timed.size_bytes == last ? "" : " class=\"best\"",
-                        FormatSize(timed.size_bytes));
+                        SizeText(timed.size_bytes));
     for (const std::string& cell : TimedCells(timed)) html += "<td>" + EscapedXml(cell) + "</td>";
     html += "</tr>\n";
     last = timed.size_bytes;
@@ -62,8 +62,8 @@ std::string CompareHtml(const Comparison& comparison) {
   html += "</table>\n";
   for (const std::string& reason : comparison.left_out)
     html += "<p class=\"note\">left out: " + EscapedXml(reason) + "</p>\n";
-  html += "<script>const rows = " + ToJson(ToRows(comparison.times)) + ";" + std::string(kScript) +
-          "</script></body></html>\n";
+  html += "<script>const rows = " + ToJson(ToRows(comparison.times, comparison.on)) + ";" +
+          std::string(kScript) + "</script></body></html>\n";
   return html;
 }
 

@@ -1,5 +1,7 @@
 #include "cli/flags.h"
 
+#include <fmt/core.h>
+
 #include <cstdio>
 #include <numeric>
 
@@ -7,6 +9,7 @@
 #include "ir/bounds/bound.h"
 #include "ir/collective_args.h"
 #include "ir/collective_json.h"
+#include "ir/sizes.h"
 #include "ir/time_model.h"
 #include "topologies/submachine.h"
 
@@ -88,6 +91,18 @@ StatusOr<int64_t> ParseSizeFlag(const std::string& flag, const std::string& text
   XCCL_ASSIGN_OR_RETURN(const int64_t size, FlagValue(flag, ParseSize(text)));
   XCCL_RETURN_IF_ERROR(CheckSize(flag, size));
   return size;
+}
+
+Status CheckNotEmpty(const std::string& flag, int64_t size_bytes, const Collective& collective) {
+  const auto rounded = [&](int64_t size) { return CollectiveSizes(collective, size).size_bytes(); };
+  if (size_bytes == 0 || collective.kind() == CollectiveKind::kBarrier || rounded(size_bytes) > 0)
+    return OkStatus();
+  int64_t low = size_bytes, high = size_bytes;  // nothing is left of the first
+  while (rounded(high) == 0 && high < kMaxSizeBytes) low = high, high *= 2;
+  if (rounded(high) == 0) return OkStatus();  // its parts are empty at any size
+  while (high - low > 1) (rounded((low + high) / 2) == 0 ? low : high) = (low + high) / 2;
+  return UsageError(fmt::format("{}: {} bytes; {} of {} ranks rounds them down to none; expected at least {}",
+                                flag, size_bytes, collective.name(), collective.num_members(), high));
 }
 
 StatusOr<std::vector<int64_t>> ParseSizesFlag(const std::string& text, std::vector<int64_t> otherwise) {

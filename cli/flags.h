@@ -76,6 +76,8 @@ StatusOr<std::vector<T>> ListValue(const std::string& flag, const std::string& t
   return values;
 }
 StatusOr<int64_t> ParseSizeFlag(const std::string& flag, const std::string& text);
+// A size that is rounded down to nothing is kUsage, with the least that is not; a size of 0 is meant so.
+Status CheckNotEmpty(const std::string& flag, int64_t size_bytes, const Collective& collective);
 // The value of --sizes; `otherwise` where it is not given.
 StatusOr<std::vector<int64_t>> ParseSizesFlag(const std::string& text, std::vector<int64_t> otherwise = {});
 

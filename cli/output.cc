@@ -1,6 +1,6 @@
 #include "cli/output.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstring>
 #include <sstream>
+#include <type_traits>
+#include <utility>
 
 #include "base/json/json_writer.h"
 
@@ -43,6 +45,26 @@ void WriteRows(const std::vector<Row>& rows, JsonWriter& json) {
   json.EndArray();
 }
 
+struct CellText {
+  std::string operator()(std::monostate) const { return ""; }
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(const std::string& value) const { return value; }
+  template <typename Number>
+  std::string operator()(const Number& value) const {
+    if constexpr (std::is_arithmetic_v<Number>)
+      return fmt::format("{}", value);
+    else
+      return fmt::format("{}", fmt::join(value, " "));
+  }
+};
+
+std::string Quoted(const std::string& cell) {
+  if (cell.find_first_of(",\"\n") == std::string::npos) return cell;
+  std::string quoted = "\"";
+  for (const char c : cell) quoted.append(c == '"' ? 2 : 1, c);
+  return quoted + "\"";
+}
+
 }  // namespace
 
 Cell OrNull(const std::optional<double>& value) {
@@ -72,8 +94,20 @@ std::string ToJson(const Row& row, const std::string& name, const std::vector<Ro
   return text.str();
 }
 
-std::string TableText(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<size_t> width;
+std::string ToCsv(const std::vector<Row>& rows, bool with_names) {
+  std::string text;
+  const auto line = [&](const Row& row, const auto& cell_of) {
+    for (size_t i = 0; i < row.size(); ++i) text += (i > 0 ? "," : "") + Quoted(cell_of(row[i]));
+    text += '\n';
+  };
+  if (with_names && !rows.empty()) line(rows.front(), [](const auto& named) { return named.first; });
+  for (const Row& row : rows)
+    line(row, [](const auto& named) { return std::visit(CellText(), named.second); });
+  return text;
+}
+
+std::string TableText(const std::vector<std::vector<std::string>>& rows, std::vector<size_t> least_widths) {
+  std::vector<size_t> width = std::move(least_widths);
   for (const auto& row : rows) {
     width.resize(std::max(width.size(), row.size()), 0);
     for (size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());

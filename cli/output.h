@@ -26,8 +26,12 @@ std::string ToJson(const std::vector<Row>& rows);
 // One row. A name adds a cell: an array of rows.
 std::string ToJson(const Row& row, const std::string& name = "", const std::vector<Row>& rows = {});
 
-// Columns are as wide as their widest cell; cells starting with a digit or a minus sign are right-aligned.
-std::string TableText(const std::vector<std::vector<std::string>>& rows);
+// A line of names, then a line a row; RFC 4180. Requires: the same names in every row.
+std::string ToCsv(const std::vector<Row>& rows, bool with_names = true);
+
+// Columns are as wide as their widest cell, and as `least_widths` says; columns of numbers are right-aligned.
+std::string TableText(const std::vector<std::vector<std::string>>& rows,
+                      std::vector<size_t> least_widths = {});
 
 // Writes to standard output at once. Errors: kInvalidInput "standard output: cannot write: REASON".
 Status Print(std::string_view text);

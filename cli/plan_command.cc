@@ -143,6 +143,7 @@ Status PlanCollective(const Flags& flags, const Session& session) {
                         ReadProblem(flags.topology, flags.collective, session.json && !flags.pareto));
   const Topology& topology = problem.topology;
   const Collective& collective = problem.collective;
+  XCCL_RETURN_IF_ERROR(CheckNotEmpty("--size", options.request.size_bytes, collective));
   if (flags.pareto) return PrintFront(topology, collective, options, session);
   std::optional<Plan> from;
   if (!flags.from.empty()) {
@@ -168,33 +169,39 @@ void AddPlanCommand(CommandLine& line, Session& session) {
       AddCommand(line, session, "plan", "Plan a collective: search, prove, predict, and keep it in a file",
                  PlanCollective);
   flags.command = command;
+  command.Heading("Topology");
   AddTopologyFlags(command, flags.topology);
+  command.Heading("Collective");
   AddCollectiveFlags(command, flags.collective);
+  command.AddOption("--groups", flags.groups,
+                    "plan the collectives of several groups of ranks at once: a JSON file that lists them");
+  command.Heading("Search");
   command.AddOption("--engine,-e", flags.plan.options.engine, EngineHelp()).ShowDefault();
   command.AddOption("--size,-s", flags.plan.size, "size that the plan is made for: 1KiB, 256MiB")
       .ShowDefault();
   AddSearchFlags(command, flags.plan);
-  AddExecutionFlags(command, flags.plan);
-  command.AddOption("--groups", flags.groups,
-                    "plan the collectives of several groups of ranks at once: a JSON file that lists them");
   command.AddOption(
       "--from", flags.from,
       "a plan file to start from. If it is for this machine, greedy keeps its chunks and makes it no\n"
       "slower. If it is for the machine as it was, it is repaired, faster than a new plan is made");
-  AddTrainingFlags(command, flags.training);
-  command.AddOption("-o,--output", flags.output,
-                    "lower the schedule to a program and write both to this plan file; with --for a plan\n"
-                    "book, a directory");
   command.AddFlag("--pareto", flags.pareto,
                   "smt: every point between fewest steps and fewest rounds a chunk, each with a proof that\n"
                   "nothing better takes so few steps; --chunks and --steps are then the most that are tried");
+  command.Heading("Machine");
+  AddExecutionFlags(command, flags.plan);
+  command.Heading("Training");
+  AddTrainingFlags(command, flags.training);
+  command.Heading("Output");
+  command.AddOption("-o,--output", flags.output,
+                    "lower the schedule to a program and write both to this plan file; with --for a plan\n"
+                    "book, a directory");
   command.AddFlag("--json", session.json, "print the result as JSON");
   command.Footer(
       "Examples:\n"
       "  xccl-synth plan dgx-a100 -c allreduce -s 64MiB -o allreduce.plan.json\n"
-      "  xccl-synth plan torus:8x8@bandwidth=50GB/s -c allgather --engine greedy --model blocking\n"
-      "  xccl-synth plan dgx1 -c allgather --engine smt --chunks 1 --steps 2 --rounds 2\n"
-      "  xccl-synth plan rail-8 --for sp,pp,zero1 --llm llama-3-70b --tp 8 --pp 4 -o book\n"
+      "  xccl-synth plan torus:8x8@bandwidth=50GB/s -c allgather -e greedy\n"
+      "  xccl-synth plan dgx1 -c allgather -e smt --chunks 1 --steps 2 --rounds 2\n"
+      "  xccl-synth plan rail-8 --for sp,zero1 --llm llama-3-70b --tp 8 -o book\n"
       "  xccl-synth plan dgx1 -c allgather --engine smt --pareto");
 }
 

@@ -43,6 +43,12 @@ void Progress::Say(std::string detail) {
   detail_ = std::move(detail);
 }
 
+Status Progress::Above(const std::function<Status()>& print) {
+  const std::lock_guard lock(mutex_);
+  if (thread_.joinable()) std::fputs("\r\033[K", stderr);
+  return print();
+}
+
 void Progress::Show() {
   std::unique_lock lock(mutex_);
   for (int seconds = 1; !wake_.wait_for(lock, std::chrono::seconds(1), [this] { return done_; }); ++seconds)

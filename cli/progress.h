@@ -10,6 +10,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/status.h"
+
 namespace xccl {
 
 class Progress {
@@ -20,6 +22,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   // The current step, shown behind the rest.
   void Say(std::string detail);
+  // Prints with the line out of the way.
+  Status Above(const std::function<Status()>& print);
 
  private:
   void Show();

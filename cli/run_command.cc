@@ -5,7 +5,10 @@
 #include <chrono>
 #include <cstdio>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/files.h"
 #include "base/units.h"
@@ -54,33 +57,66 @@ StatusOr<RunSettings> SettingsOf(const Flags& flags) {
   return settings;
 }
 
+// Shows the rows of each size as they come; as JSON all of them are shown at the end.
+class Shown {
+ public:
+  explicit Shown(const Session& session) : session_(session) {}
+
+  RunShow Show() {
+    return {.begin = [this](const RunResult& of_table) { return Begin(of_table); },
+            .size = [this](const RunResult& size) { return Size(size); },
+            .end = [this](const std::string& note) { return End(note); }};
+  }
+  bool right() const { return right_; }
+  const std::vector<Row>& cells() const { return cells_; }
+
+ private:
+  Status Say(const std::string& text) const { return session_.json ? OkStatus() : Print(text); }
+
+  Status Begin(const RunResult& of_table) {
+    table_ = of_table.ran;
+    if (of_table.usage) table_.details = DescribeUsage(*of_table.usage);
+    rows_.clear();
+    return Say(RunTableHead(table_));
+  }
+
+  Status Size(const RunResult& size) {
+    for (const std::string& notice : size.notices)
+      if (said_.insert(notice).second) std::fprintf(stderr, "note: %s\n", notice.c_str());
+    right_ &= AllRight(size.rows);
+    for (const RunRow& row : size.rows) cells_.push_back(ToRow(row, size.usage));
+    rows_.insert(rows_.end(), size.rows.begin(), size.rows.end());
+    XCCL_RETURN_IF_ERROR(Say(RunTableRows(size.rows, table_)));
+    session_.has_rows = !session_.json;
+    return OkStatus();
+  }
+
+  Status End(const std::string& note) const {
+    if (!note.empty()) std::fprintf(stderr, "note: %s\n", note.c_str());
+    return Say(RunTableEnd(rows_, table_));
+  }
+
+  const Session& session_;
+  RunTableOptions table_;
+  std::vector<RunRow> rows_;  // of this table
+  std::vector<Row> cells_;    // of all tables
+  std::set<std::string> said_;
+  bool right_ = true;
+};
+
 Status RunFile(const Flags& flags, const Session& session) {
-  XCCL_ASSIGN_OR_RETURN(const RunSettings settings, SettingsOf(flags));
-  XCCL_ASSIGN_OR_RETURN(std::vector<int64_t> sizes, ParseSizesFlag(flags.sizes));
-  std::vector<RunResult> results;
-  if (IsPlanBook(flags.file)) {
-    XCCL_ASSIGN_OR_RETURN(results, RunBook(flags.file, sizes, settings));
-  } else if (IsDirectory(flags.file)) {
+  XCCL_ASSIGN_OR_RETURN(RunSettings settings, SettingsOf(flags));
+  settings.deadline = session.deadline;
+  XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ParseSizesFlag(flags.sizes));
+  const bool is_book = IsPlanBook(flags.file);
+  if (!is_book && IsDirectory(flags.file))
     return InvalidInput(flags.file +
                         ": a directory without index.json; expected a plan file or a plan book; hint: "
                         "xccl-synth tune TOPOLOGY -o BOOK makes one");
-  } else {
-    XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadRunnablePlan(flags.file));
-    if (sizes.empty()) sizes = {plan.made_by.size_bytes};
-    XCCL_ASSIGN_OR_RETURN(RunResult result, RunPlan(flags.file, plan, {}, sizes, settings, {}));
-    results.push_back(std::move(result));
-  }
-  std::vector<Row> cells;
-  bool right = true;
-  for (RunResult& result : results) {
-    for (const std::string& notice : result.notices) std::fprintf(stderr, "note: %s\n", notice.c_str());
-    if (result.usage) result.ran.details = DescribeUsage(*result.usage);
-    right = right && AllRight(result.rows);
-    for (const RunRow& row : result.rows) cells.push_back(ToRow(row, result.usage));
-    if (!session.json) XCCL_RETURN_IF_ERROR(Print(FormatRunTable(result.rows, result.ran)));
-  }
-  if (session.json) XCCL_RETURN_IF_ERROR(Print(ToJson(cells)));
-  return right ? OkStatus() : BugError(flags.file + ": elements are wrong; the table says how many");
+  Shown shown(session);
+  XCCL_RETURN_IF_ERROR((is_book ? RunBook : RunSizes)(flags.file, sizes, settings, shown.Show()));
+  if (session.json) XCCL_RETURN_IF_ERROR(Print(ToJson(shown.cells())));
+  return shown.right() ? OkStatus() : BugError(flags.file + ": elements are wrong; the table says how many");
 }
 
 }  // namespace

@@ -23,6 +23,11 @@ std::string Counted(int64_t count, std::string_view one) {
   return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }
 
+std::string SizeText(int64_t bytes) {
+  const std::string text = FormatSize(bytes);
+  return text.ends_with('B') ? text : text + "B";
+}
+
 std::string FormatSizeShort(int64_t bytes) {
   constexpr std::string_view kUnits[] = {"TiB", "GiB", "MiB", "KiB"};
   int shift = 40;
@@ -48,7 +53,7 @@ std::vector<std::string> TimedCells(const TimedPlan& timed) {
           fmt::format("{:.2f}", GbPerS(timed.busbw_bytes_per_s)), fmt::format("{:.4f}", timed.ratio)};
 }
 
-std::vector<Row> ToRows(const std::vector<TimedPlan>& times) {
+std::vector<Row> ToRows(const std::vector<TimedPlan>& times, const Compared& on) {
   std::vector<Row> rows;
   for (const TimedPlan& timed : times)
     rows.push_back({{"engine", timed.engine},
@@ -57,7 +62,11 @@ std::vector<Row> ToRows(const std::vector<TimedPlan>& times) {
                     {"algbw_gb_per_s", GbPerS(timed.algbw_bytes_per_s)},
                     {"busbw_gb_per_s", GbPerS(timed.busbw_bytes_per_s)},
                     {"bound_us", PsToUs(timed.bound_ps)},
-                    {"ratio", timed.ratio}});
+                    {"ratio", timed.ratio},
+                    {"made_by", timed.made_by},
+                    {"collective", on.collective},
+                    {"topology", on.topology},
+                    {"model", on.model}});
   return rows;
 }
 
@@ -106,7 +115,7 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
   const Collective& collective = plan.collective;
   std::string text = fmt::format("{} on {}: {}, {}, {} model\n", collective.name(), plan.topology.name(),
                                  Counted(collective.num_members(), "rank"),
-                                 FormatSize(result.simulation.size_bytes), ToString(plan.made_by.model));
+                                 SizeText(result.simulation.size_bytes), ToString(plan.made_by.model));
   const auto line = [&](std::string_view name, const std::string& value) {
     text += fmt::format("  {:<10} {}\n", name, value);
   };
@@ -136,8 +145,8 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
          fmt::format("{}, {} and {} scratch a rank at most, {}, simulated {}{}",
                      Counted(result.program_stats->threadblocks, "threadblock"),
                      Counted(result.program_stats->channels, "channel"),
-                     FormatSize(result.program_stats->scratch_bytes),
-                     ToString(plan.program->program.protocol), FormatDurationShort(*result.program_time_ps),
+                     SizeText(result.program_stats->scratch_bytes), ToString(plan.program->program.protocol),
+                     FormatDurationShort(*result.program_time_ps),
                      !result.machine.empty() ? " with launch and protocol"
                      : loss > 0.05           ? fmt::format(": {:.0f} % over the schedule", 100 * loss)
                                              : ""));

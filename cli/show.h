@@ -18,7 +18,7 @@
 
 namespace xccl {
 
-std::vector<Row> ToRows(const std::vector<TimedPlan>& times);
+std::vector<Row> ToRows(const std::vector<TimedPlan>& times, const Compared& on);
 // Engine, time, algbw, busbw and time over bound, as people see them. The engine is "auto (ring)" where
 // another one made the plan.
 std::vector<std::string> TimedCells(const TimedPlan& timed);
@@ -35,17 +35,19 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
 std::string Counted(int64_t count, std::string_view one);  // "1 step", "2 steps"
 std::vector<int64_t> Numbers(std::span<const Rank> ranks);
 
+// "64MiB", "1000B": exact, always with a unit.
+std::string SizeText(int64_t bytes);
 // For people, four significant digits: "64MiB", "4.107GiB", "77B".
 std::string FormatSizeShort(int64_t bytes);
 
-// A comparison of engines: text, CSV, or one self-contained page with a chart and the table.
-std::string CompareText(const Comparison& comparison);
-std::string CompareCsv(const std::vector<TimedPlan>& times);
+// A comparison of engines: text, or one self-contained page with a chart and the table.
+// The text has the rows of one size, and where they are the first, the title and the names of columns.
+std::string CompareText(const Comparison& of_size, bool first);
+std::string LeftOutText(const std::vector<std::string>& reasons);
 std::string CompareHtml(const Comparison& comparison);
 
 std::string CompareText(const FailureComparison& comparison);
-std::string CompareCsv(const std::vector<FailureTimes>& times);
-std::vector<Row> ToRows(const std::vector<FailureTimes>& times);
+std::vector<Row> ToRows(const std::vector<FailureTimes>& times, const Compared& on);
 
 // plan --pareto: the front between steps and rounds a chunk. One row a point: chunks, steps, rounds, cost
 // (R/C as text), cost_value, bound, proved_by, proved_chunks (null: for any number), found_by, seconds,

@@ -5,28 +5,23 @@
 
 namespace xccl {
 
-std::string CompareText(const Comparison& comparison) {
-  std::vector<std::vector<std::string>> table = {
-      {"size", "engine", "time us", "algbw GB/s", "busbw GB/s", "time/bound"}};
-  int64_t last = -1;
-  for (const TimedPlan& timed : comparison.times) {
-    std::vector<std::string> cells = TimedCells(timed);
-    cells.insert(cells.begin(), timed.size_bytes == last ? "" : FormatSize(timed.size_bytes));
-    table.push_back(std::move(cells));
-    last = timed.size_bytes;
-  }
-  std::string text = comparison.title + "\n" + TableText(table);
-  for (const std::string& reason : comparison.left_out) text += "left out: " + reason + "\n";
+std::string LeftOutText(const std::vector<std::string>& reasons) {
+  std::string text;
+  for (const std::string& reason : reasons) text += "left out: " + reason + "\n";
   return text;
 }
 
-std::string CompareCsv(const std::vector<TimedPlan>& times) {
-  std::string text = "engine,size_bytes,time_us,algbw_gb_per_s,busbw_gb_per_s,bound_us,ratio\n";
-  for (const TimedPlan& timed : times)
-    text += fmt::format("{},{},{},{},{},{},{}\n", timed.engine, timed.size_bytes, PsToUs(timed.time_ps),
-                        GbPerS(timed.algbw_bytes_per_s), GbPerS(timed.busbw_bytes_per_s),
-                        PsToUs(timed.bound_ps), timed.ratio);
-  return text;
+std::string CompareText(const Comparison& of_size, bool first) {
+  std::vector<std::vector<std::string>> table = {
+      {"size", "engine", "time us", "algbw GB/s", "busbw GB/s", "time/bound"}};
+  for (const TimedPlan& timed : of_size.times) {
+    std::vector<std::string> cells = TimedCells(timed);
+    cells.insert(cells.begin(), table.size() > 1 ? "" : SizeText(timed.size_bytes));
+    table.push_back(std::move(cells));
+  }
+  // Rows are shown before later ones are known, so widths are those of most sizes, names and times.
+  const std::string text = TableText(table, {7, 22, 12});
+  return first ? of_size.title + "\n" + text : text.substr(text.find('\n') + 1);
 }
 
 std::string CompareText(const FailureComparison& comparison) {
@@ -34,7 +29,7 @@ std::string CompareText(const FailureComparison& comparison) {
       {"size", "engine", "whole us", "mean us", "mean/bound", "worst/bound", "planned", "synthesis ms"}};
   int64_t last = -1;
   for (const FailureTimes& row : comparison.times) {
-    table.push_back({row.size_bytes == last ? "" : FormatSize(row.size_bytes), row.engine,
+    table.push_back({row.size_bytes == last ? "" : SizeText(row.size_bytes), row.engine,
                      row.whole_us ? fmt::format("{:.3f}", *row.whole_us) : "-",
                      fmt::format("{:.3f}", row.mean_us), fmt::format("{:.4f}", row.mean_ratio),
                      fmt::format("{:.4f}", row.worst_ratio), fmt::format("{}/{}", row.planned, row.draws),
@@ -44,22 +39,10 @@ std::string CompareText(const FailureComparison& comparison) {
   std::string text = comparison.title + "\n";
   for (size_t i = 0; i < comparison.failed.size(); ++i)
     text += fmt::format("draw {}: {}\n", i, comparison.failed[i]);
-  text += TableText(table);
-  for (const std::string& reason : comparison.left_out) text += "left out: " + reason + "\n";
-  return text;
+  return text + TableText(table) + "whole us: without a failed cable\n" + LeftOutText(comparison.left_out);
 }
 
-std::string CompareCsv(const std::vector<FailureTimes>& times) {
-  std::string text =
-      "engine,size_bytes,time_us,bound_us,ratio,worst_ratio,whole_us,planned,draws,synthesis_s\n";
-  for (const FailureTimes& row : times)
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", row.engine, row.size_bytes, row.mean_us,
-                        row.bound_us, row.mean_ratio, row.worst_ratio, row.whole_us.value_or(0), row.planned,
-                        row.draws, row.synthesis_s);
-  return text;
-}
-
-std::vector<Row> ToRows(const std::vector<FailureTimes>& times) {
+std::vector<Row> ToRows(const std::vector<FailureTimes>& times, const Compared& on) {
   std::vector<Row> rows;
   for (const FailureTimes& row : times)
     rows.push_back({{"engine", row.engine},
@@ -71,7 +54,10 @@ std::vector<Row> ToRows(const std::vector<FailureTimes>& times) {
                     {"planned", int64_t{row.planned}},
                     {"draws", int64_t{row.draws}},
                     {"synthesis_s", row.synthesis_s},
-                    {"whole_us", OrNull(row.whole_us)}});
+                    {"whole_us", OrNull(row.whole_us)},
+                    {"collective", on.collective},
+                    {"topology", on.topology},
+                    {"model", on.model}});
   return rows;
 }
 

@@ -39,11 +39,14 @@ Status SimulateFile(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(
       const std::vector<TimedPlan> times,
       WithProgress("simulating " + flags.file, [&](Progress&) { return Times(plan, flags); }));
-  if (session.json) return Print(ToJson(ToRows(times)));
+  if (session.json)
+    return Print(ToJson(ToRows(times, {plan.collective.name(), plan.topology.name(),
+                                       flags.model.empty() ? std::string(ToString(plan.made_by.model))
+                                                           : flags.model})));
   std::vector<std::vector<std::string>> table = {
       {"size", "time us", "algbw GB/s", "busbw GB/s", "bound us", "time/bound"}};
   for (const TimedPlan& timed : times)
-    table.push_back({std::to_string(timed.size_bytes), fmt::format("{:.3f}", PsToUs(timed.time_ps)),
+    table.push_back({SizeText(timed.size_bytes), fmt::format("{:.3f}", PsToUs(timed.time_ps)),
                      fmt::format("{:.2f}", GbPerS(timed.algbw_bytes_per_s)),
                      fmt::format("{:.2f}", GbPerS(timed.busbw_bytes_per_s)),
                      fmt::format("{:.3f}", PsToUs(timed.bound_ps)), fmt::format("{:.4f}", timed.ratio)});

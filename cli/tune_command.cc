@@ -86,7 +86,7 @@ Status Show(const Tuned& tuned, const MachineModel& machine, const Flags& flags,
   std::vector<std::vector<std::string>> table = {
       {"collective", "size", "engine", "time us", "predicted us", "CTAs", "plan"}};
   for (const TunedRow& row : tuned.rows)
-    table.push_back({row.collective, FormatSize(row.size_bytes), row.engine,
+    table.push_back({row.collective, SizeText(row.size_bytes), row.engine,
                      fmt::format("{:.1f}", row.measured_us), fmt::format("{:.1f}", row.predicted_us),
                      fmt::format("{}", row.threadblocks), row.file});
   return Print(fmt::format(

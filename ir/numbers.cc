@@ -3,13 +3,14 @@
 // half, or is half and the kept part is odd. A carry out of the mantissa correctly increments the exponent.
 #include "ir/numbers.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -191,13 +192,38 @@ int64_t SizeOf(DataType type) {
   return size;
 }
 
+namespace {
+
+// Another library's name for one of ours.
+struct Alias {
+  std::string_view theirs, ours;
+};
+constexpr Alias kTypeAliases[] = {{"bf16", "bfloat16"},  {"fp16", "half"},      {"float16", "half"},
+                                  {"fp32", "float"},     {"float32", "float"},  {"fp64", "double"},
+                                  {"float64", "double"}, {"f8_e4m3", "f8e4m3"}, {"fp8_e4m3", "f8e4m3"},
+                                  {"f8_e5m2", "f8e5m2"}, {"fp8_e5m2", "f8e5m2"}};
+constexpr Alias kOpAliases[] = {
+    {"add", "sum"}, {"mul", "prod"}, {"product", "prod"}, {"mean", "avg"}, {"average", "avg"}};
+
+StatusOr<size_t> IndexOrAll(std::string_view what, std::string_view name, std::span<const Alias> aliases,
+                            std::span<const std::string_view> known) {
+  for (const Alias& alias : aliases)
+    if (alias.theirs == name) name = alias.ours;
+  StatusOr<size_t> index = IndexOfName(what, name, known);
+  if (index.ok() || !NearestName(name, known).empty()) return index;
+  return InvalidInput(
+      fmt::format("{}; expected one of {}", index.status().message(), fmt::join(known, ", ")));
+}
+
+}  // namespace
+
 StatusOr<DataType> ParseDataType(std::string_view name) {
-  XCCL_ASSIGN_OR_RETURN(const size_t index, IndexOfName("data type", name, kTypeNames));
+  XCCL_ASSIGN_OR_RETURN(const size_t index, IndexOrAll("data type", name, kTypeAliases, kTypeNames));
   return static_cast<DataType>(index);
 }
 
 StatusOr<ReduceOp> ParseReduceOp(std::string_view name) {
-  XCCL_ASSIGN_OR_RETURN(const size_t index, IndexOfName("reduction", name, kOpNames));
+  XCCL_ASSIGN_OR_RETURN(const size_t index, IndexOrAll("reduction", name, kOpAliases, kOpNames));
   return static_cast<ReduceOp>(index);
 }
 

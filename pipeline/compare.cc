@@ -37,40 +37,67 @@ void LeaveOut(std::string_view name, const Status& why, std::vector<std::string>
     left_out.push_back(std::move(line));
 }
 
+namespace {
+
+// The engines' plans for one size, fastest first.
+StatusOr<std::vector<TimedPlan>> TimesAt(const SynthesisRequest& request,
+                                         const std::vector<std::string>& engines, const Deadline& deadline,
+                                         std::vector<std::string>& left_out) {
+  std::vector<TimedPlan> times;
+  for (const std::string& name : engines) {
+    XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(name));
+    const StatusOr<Synthesis> made = engine->Synthesize(request);
+    const StatusOr<Simulation> simulation =
+        made.ok() ? ProvedTime(*made, request, deadline) : StatusOr<Simulation>(made.status());
+    if (made.ok() && !simulation.ok() && simulation.status().code() != StatusCode::kLimit)
+      return simulation.status();
+    if (!simulation.ok()) {
+      LeaveOut(name, simulation.status(), left_out);
+      continue;
+    }
+    times.push_back(
+        MakeTimedPlan(name, made->engine, made->collective, *simulation, request.bound->bound_ps));
+  }
+  std::ranges::stable_sort(times, {}, &TimedPlan::time_ps);
+  return times;
+}
+
+}  // namespace
+
+Status NothingToCompare(const Compared& on, const std::vector<std::string>& left_out,
+                        const Deadline& deadline) {
+  const std::string text = fmt::format("compare: no engine has a plan for {} on {}: {}", on.collective,
+                                       on.topology, Join(left_out, "; "));
+  return deadline() ? LimitReached(text) : InvalidInput(text);
+}
+
 StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
                              const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
-                             const PlanOptions& options) {
+                             const PlanOptions& options, const OnSize& on_size) {
   XCCL_ASSIGN_OR_RETURN(ComparedEngines compared, EnginesToCompare(engines, collective));
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
-  Comparison comparison;
-  comparison.left_out = std::move(compared.left_out);
-  comparison.title = fmt::format("{} on {}: {} ranks, {} model", collective.name(), topology.name(),
-                                 collective.num_members(), ToString(options.request.model));
+  Comparison all;
+  all.left_out = std::move(compared.left_out);
+  all.on = {collective.name(), topology.name(), std::string(ToString(options.request.model))};
+  all.title = fmt::format("{} on {}: {} ranks, {} model", all.on.collective, all.on.topology,
+                          collective.num_members(), all.on.model);
+  Comparison of_size{.title = all.title, .on = all.on, .times = {}, .left_out = {}};
   PlanOptions at_size = options;
-  for (int64_t size : sizes) {
+  for (const int64_t size : sizes) {
+    if (options.deadline()) {
+      all.left_out.push_back(
+          fmt::format("{} and what follows: {} passed", FormatSize(size), options.deadline.ToString()));
+      break;
+    }
     at_size.request.size_bytes = size;
     XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(topology, collective, size, options.request.model));
     const SynthesisRequest request = RequestOf(topology, collective, at_size, &bound);
-    std::vector<TimedPlan> times;
-    for (const std::string& name : compared.names) {
-      XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(name));
-      const StatusOr<Synthesis> made = engine->Synthesize(request);
-      if (!made.ok()) {
-        LeaveOut(name, made.status(), comparison.left_out);
-        continue;
-      }
-      const StatusOr<Simulation> simulation = ProvedTime(*made, request, options.deadline);
-      if (simulation.status().code() == StatusCode::kLimit) {
-        LeaveOut(name, simulation.status(), comparison.left_out);
-        continue;
-      }
-      XCCL_RETURN_IF_ERROR(simulation.status());
-      times.push_back(MakeTimedPlan(name, made->engine, made->collective, *simulation, bound.bound_ps));
-    }
-    std::ranges::stable_sort(times, {}, &TimedPlan::time_ps);
-    comparison.times.insert(comparison.times.end(), times.begin(), times.end());
+    XCCL_ASSIGN_OR_RETURN(of_size.times, TimesAt(request, compared.names, options.deadline, all.left_out));
+    all.times.insert(all.times.end(), of_size.times.begin(), of_size.times.end());
+    if (on_size && !of_size.times.empty()) XCCL_RETURN_IF_ERROR(on_size(of_size));
   }
-  return comparison;
+  if (all.times.empty()) return NothingToCompare(all.on, all.left_out, options.deadline);
+  return all;
 }
 
 }  // namespace xccl

@@ -1,17 +1,26 @@
 // Engines side by side on one topology and collective, over sizes.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/deadline.h"
+#include "base/status.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/predict.h"
 
 namespace xccl {
 
+// What engines are compared on.
+struct Compared {
+  std::string collective, topology, model;
+};
+
 struct Comparison {
   std::string title;
+  Compared on;
   std::vector<TimedPlan> times;       // by size, then by time
   std::vector<std::string> left_out;  // "ring: reason", engines that could not take part
 };
@@ -30,9 +39,16 @@ StatusOr<ComparedEngines> EnginesToCompare(const std::vector<std::string>& wante
 // Adds "NAME: why", once.
 void LeaveOut(std::string_view name, const Status& why, std::vector<std::string>& left_out);
 
-// Chooses engines as EnginesToCompare does.
+// Told the comparison when a size has ended, with the rows of that size alone; an error ends it.
+using OnSize = std::function<Status(const Comparison& of_size)>;
+
+// Chooses engines as EnginesToCompare does. Sizes that the deadline cuts off are among what is left out.
+// Errors: the engines' reasons where none has a plan for any size, kLimit where the deadline is the reason.
 StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
                              const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
-                             const PlanOptions& options);
+                             const PlanOptions& options, const OnSize& on_size = {});
+// Why a comparison has no row.
+Status NothingToCompare(const Compared& on, const std::vector<std::string>& left_out,
+                        const Deadline& deadline);
 
 }  // namespace xccl

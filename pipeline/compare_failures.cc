@@ -10,7 +10,6 @@
 
 #include "base/strings.h"
 #include "base/units.h"
-#include "pipeline/compare.h"
 #include "synth/engines.h"
 #include "synth/replan/replan.h"
 #include "topologies/failures.h"
@@ -95,6 +94,7 @@ StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Coll
   XCCL_ASSIGN_OR_RETURN(ComparedEngines compared, EnginesToCompare(engines, collective));
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
   FailureComparison comparison;
+  comparison.on = {collective.name(), topology.name(), std::string(ToString(options.request.model))};
   comparison.title = fmt::format("{} on {} with {} of its cables failed, {} draws: {} ranks, {} model",
                                  collective.name(), topology.name(), failures.cables, failures.draws,
                                  collective.num_members(), ToString(options.request.model));
@@ -110,6 +110,11 @@ StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Coll
   }
   PlanOptions at_size = options;
   for (const int64_t size : sizes) {
+    if (options.deadline()) {
+      comparison.left_out.push_back(
+          fmt::format("{} and what follows: {} passed", FormatSize(size), options.deadline.ToString()));
+      break;
+    }
     at_size.request.size_bytes = size;
     std::vector<Bound> bounds(machines.size());
     std::vector<SynthesisRequest> requests;
@@ -121,6 +126,7 @@ StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Coll
                           TimesAt(requests, compared.names, options.deadline, comparison.left_out));
     comparison.times.insert(comparison.times.end(), times.begin(), times.end());
   }
+  if (comparison.times.empty()) return NothingToCompare(comparison.on, comparison.left_out, options.deadline);
   return comparison;
 }
 

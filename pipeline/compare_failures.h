@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/compare.h"
 #include "pipeline/pipeline.h"
 
 namespace xccl {
@@ -29,6 +30,7 @@ struct FailureTimes {
 
 struct FailureComparison {
   std::string title;
+  Compared on;
   std::vector<std::string> failed;    // by draw: "0<->1, 2<->3"
   std::vector<FailureTimes> times;    // by size, then by mean time
   std::vector<std::string> left_out;  // "ring: reason", once a reason

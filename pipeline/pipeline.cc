@@ -172,7 +172,11 @@ StatusOr<PlanResult> RepairPlan(const Plan& from, const std::string& place, cons
                             .engine = from.made_by.engine,
                             .note = ""};
       request.start = &start;
-      return engine->Synthesize(request);
+      StatusOr<Synthesis> improved = engine->Synthesize(request);
+      if (!improved.ok() || improved->schedule != from.schedule) return improved;
+      improved->engine = from.made_by.engine;
+      improved->note = "as in " + place + ", which " + std::string(engine->name) + " did not make faster";
+      return improved;
     }
     StatusOr<Synthesis> repaired = Replan(from, request);
     if (repaired.ok()) return repaired;

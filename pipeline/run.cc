@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/units.h"
 #include "codegen/emit.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/time_model.h"
@@ -58,28 +59,51 @@ StatusOr<std::optional<MachineModel>> MachineOf(const PlanBook& book) {
   return std::optional(machine);
 }
 
-// Runs one collective of a book at each size.
-StatusOr<RunResult> RunCollective(const PlanBook& book, PlanQuery query, const std::vector<int64_t>& sizes,
-                                  const RunSettings& settings, const std::optional<MachineModel>& machine) {
-  RunResult all;
-  for (const int64_t size : sizes) {
-    query.size_bytes = size;
-    XCCL_ASSIGN_OR_RETURN(const size_t chosen, SelectPlan(book, query));
-    const PlanBookEntry& entry = book.entries[chosen];
-    XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadRunnablePlan(book.PathOf(entry)));
-    KernelOrigin origin{.from_book = true};
-    if (settings.gpus && !entry.kernel.empty()) {
-      XCCL_ASSIGN_OR_RETURN(origin.source, ReadFile(book.KernelPathOf(entry)));
-      origin.cubins = book.CubinPathsOf(entry);
-    }
-    XCCL_ASSIGN_OR_RETURN(RunResult one,
-                          RunPlan(book.PathOf(entry), plan, origin, {size}, settings, machine));
-    all.ran = std::move(one.ran);
-    all.usage = one.usage;
-    all.rows.insert(all.rows.end(), one.rows.begin(), one.rows.end());
-    all.notices.insert(all.notices.end(), one.notices.begin(), one.notices.end());
+// Runs what serves a size of a book's collective.
+StatusOr<RunResult> RunQuery(const PlanBook& book, const PlanQuery& query, const RunSettings& settings,
+                             const std::optional<MachineModel>& machine) {
+  XCCL_ASSIGN_OR_RETURN(const size_t chosen, SelectPlan(book, query));
+  const PlanBookEntry& entry = book.entries[chosen];
+  XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadRunnablePlan(book.PathOf(entry)));
+  KernelOrigin origin{.from_book = true};
+  if (settings.gpus && !entry.kernel.empty()) {
+    XCCL_ASSIGN_OR_RETURN(origin.source, ReadFile(book.KernelPathOf(entry)));
+    origin.cubins = book.CubinPathsOf(entry);
   }
-  return all;
+  return RunPlan(book.PathOf(entry), plan, origin, {query.size_bytes}, settings, machine);
+}
+
+// What a table's head says of a plan, before it runs. On GPUs the run adds which they are.
+RunTableOptions HeadOf(const Plan& plan, const RunSettings& settings, bool measured) {
+  const RunOptions& options = settings.options;
+  return {.title = plan.collective.name(),
+          .ranks = fmt::format("{} ranks as {}", plan.collective.num_members(),
+                               options.processes ? "processes" : "threads"),
+          .type = options.type,
+          .op = plan.collective.Reduces() ? std::optional(options.op) : std::nullopt,
+          .root = plan.collective.spec().root,
+          .iterations = options.iterations,
+          .warmup = options.warmup,
+          .predicted = measured ? "simulated with what tune measured"
+                                : fmt::format("simulated on the links of {} alone, which is not this host",
+                                              plan.topology.name())};
+}
+
+// Runs one size after another, and shows each. The head is shown at once on CPU ranks.
+Status RunTableOf(const std::vector<int64_t>& sizes, const std::optional<RunTableOptions>& head,
+                  const std::function<StatusOr<RunResult>(int64_t size)>& run, const Deadline& deadline,
+                  const RunShow& show) {
+  if (head) XCCL_RETURN_IF_ERROR(show.begin({.ran = *head, .rows = {}, .usage = {}, .notices = {}}));
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (deadline() && i == 0) return LimitReached(deadline.ToString() + " passed before anything ran");
+    if (deadline())
+      return show.end(fmt::format("{} passed; {} and what follows did not run", deadline.ToString(),
+                                  FormatSize(sizes[i])));
+    XCCL_ASSIGN_OR_RETURN(const RunResult result, run(sizes[i]));
+    if (i == 0 && !head) XCCL_RETURN_IF_ERROR(show.begin(result));
+    XCCL_RETURN_IF_ERROR(show.size(result));
+  }
+  return show.end("");
 }
 
 }  // namespace
@@ -105,14 +129,7 @@ StatusOr<RunResult> RunPlan(const std::string& name, const Plan& plan, const Ker
     return simulation->time_ps;
   };
   RunResult result;
-  result.ran = {.title = plan.collective.name(),
-                .ranks = fmt::format("{} ranks as {}", plan.collective.num_members(),
-                                     options.processes ? "processes" : "threads"),
-                .type = options.type,
-                .op = plan.collective.Reduces() ? std::optional(options.op) : std::nullopt,
-                .root = plan.collective.spec().root,
-                .iterations = options.iterations,
-                .warmup = options.warmup};
+  result.ran = HeadOf(plan, settings, machine.has_value());
   if (!settings.gpus) {
     XCCL_ASSIGN_OR_RETURN(result.rows, RunProgram(program, collective, options));
     return result;
@@ -125,23 +142,34 @@ StatusOr<RunResult> RunPlan(const std::string& name, const Plan& plan, const Ker
   return result;
 }
 
-StatusOr<std::vector<RunResult>> RunBook(const std::string& directory, std::vector<int64_t> sizes,
-                                         const RunSettings& settings) {
+Status RunSizes(const std::string& file, std::vector<int64_t> sizes, const RunSettings& settings,
+                const RunShow& show) {
+  XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadRunnablePlan(file));
+  if (sizes.empty()) sizes = {plan.made_by.size_bytes};
+  const auto head = settings.gpus ? std::nullopt : std::optional(HeadOf(plan, settings, false));
+  const auto run = [&](int64_t size) { return RunPlan(file, plan, {}, {size}, settings, {}); };
+  return RunTableOf(sizes, head, run, settings.deadline, show);
+}
+
+Status RunBook(const std::string& directory, std::vector<int64_t> sizes, const RunSettings& settings,
+               const RunShow& show) {
   XCCL_ASSIGN_OR_RETURN(const PlanBook book, ReadPlanBook(directory));
   XCCL_ASSIGN_OR_RETURN(const std::optional<MachineModel> machine, MachineOf(book));
   if (sizes.empty()) sizes = {64LL << 20};
-  std::vector<RunResult> results;
   std::set<std::tuple<CollectiveKind, int32_t, std::optional<Rank>>> asked;
   for (const PlanBookEntry& entry : book.entries) {
     if (!asked.emplace(entry.collective, entry.ranks, entry.root).second) continue;
-    const PlanQuery query{.collective = entry.collective,
-                          .ranks = entry.ranks,
-                          .root = entry.root,
-                          .type = settings.options.type};
-    XCCL_ASSIGN_OR_RETURN(RunResult result, RunCollective(book, query, sizes, settings, machine));
-    results.push_back(std::move(result));
+    PlanQuery query{.collective = entry.collective,
+                    .ranks = entry.ranks,
+                    .root = entry.root,
+                    .type = settings.options.type};
+    const auto run = [&](int64_t size) {
+      query.size_bytes = size;
+      return RunQuery(book, query, settings, machine);
+    };
+    XCCL_RETURN_IF_ERROR(RunTableOf(sizes, std::nullopt, run, settings.deadline, show));
   }
-  return results;
+  return OkStatus();
 }
 
 }  // namespace xccl

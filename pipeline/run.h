@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/deadline.h"
 #include "base/status.h"
 #include "ir/machine_model.h"
 #include "ir/plan.h"
@@ -25,7 +27,8 @@ struct GpuRun {
 // How plans are run; sizes and predictions are set for each run.
 struct RunSettings {
   RunOptions options;
-  std::optional<GpuRun> gpus;  // absent: CPU ranks
+  std::optional<GpuRun> gpus;      // absent: CPU ranks
+  Deadline deadline = Deadline();  // no size begins after it
 };
 
 // The kernel of a plan comes from a plan book, which may have none, or it is emitted.
@@ -52,9 +55,21 @@ StatusOr<RunResult> RunPlan(const std::string& name, const Plan& plan, const Ker
                             const std::vector<int64_t>& sizes, const RunSettings& settings,
                             const std::optional<MachineModel>& machine);
 
+// Told what happens while sizes run, so that it can be shown at once. A table is for one collective. An error
+// ends the runs.
+struct RunShow {
+  std::function<Status(const RunResult& of_table)> begin;  // rows are for `size`
+  std::function<Status(const RunResult& size)> size;
+  std::function<Status(const std::string& note)> end;  // why sizes are missing; empty: none is
+};
+
+// Runs a plan's program, size after size. No sizes: the plan's own. Errors: those of RunPlan; kLimit where
+// the deadline passes before the first size.
+Status RunSizes(const std::string& file, std::vector<int64_t> sizes, const RunSettings& settings,
+                const RunShow& show);
 // Runs every collective of the book, at every size with the plan that the book has for it. Predictions use
-// the machine that tune measured. Returns one result per collective. No sizes: 64 MiB.
-StatusOr<std::vector<RunResult>> RunBook(const std::string& directory, std::vector<int64_t> sizes,
-                                         const RunSettings& settings);
+// the machine that tune measured. No sizes: 64 MiB.
+Status RunBook(const std::string& directory, std::vector<int64_t> sizes, const RunSettings& settings,
+               const RunShow& show);
 
 }  // namespace xccl

@@ -38,11 +38,12 @@ bool AllRight(std::span<const RunRow> rows) {
                              [](const RunRow& row) { return row.wrong == 0 && row.out_of_bounds == 0; });
 }
 
-std::string FormatRunTable(std::span<const RunRow> rows, const RunTableOptions& options) {
+std::string RunTableHead(const RunTableOptions& options) {
   std::string text = fmt::format("# Collective test starting: {}\n", options.title);
   text += fmt::format("# {} warmup iters: {} iters: {} validation: 1\n", options.ranks, options.warmup,
                       options.iterations);
   if (!options.details.empty()) text += "# " + options.details + "\n";
+  if (!options.predicted.empty()) text += "# predicted: " + options.predicted + "\n";
   text += "#\n";
   text += fmt::format("#{:62}out-of-place{:23}in-place{:10}\n", "", "", "");
   text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "size", "count", "type", "redop", "root");
@@ -52,9 +53,11 @@ std::string FormatRunTable(std::span<const RunRow> rows, const RunTableOptions& 
                       "", "");
   for (int mode = 0; mode < 2; ++mode)
     text += fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", "(us)", "(GB/s)", "(GB/s)", "");
-  text += fmt::format("  {:>9}\n", "(us)");
-  int64_t out_of_bounds = 0;
-  double bandwidth = 0;
+  return text + fmt::format("  {:>9}\n", "(us)");
+}
+
+std::string RunTableRows(std::span<const RunRow> rows, const RunTableOptions& options) {
+  std::string text;
   for (size_t i = 0; i < rows.size(); ++i) {
     const bool paired = !rows[i].in_place && i + 1 < rows.size() && rows[i + 1].in_place;
     text += Line(rows[i].in_place ? nullptr : &rows[i],
@@ -64,11 +67,17 @@ std::string FormatRunTable(std::span<const RunRow> rows, const RunTableOptions& 
                  options);
     if (paired) ++i;
   }
-  for (const RunRow& row : rows) {
+  return text;
+}
+
+std::string RunTableEnd(std::span<const RunRow> all_rows, const RunTableOptions& options) {
+  int64_t out_of_bounds = 0;
+  double bandwidth = 0;
+  for (const RunRow& row : all_rows) {
     out_of_bounds += row.out_of_bounds;
-    bandwidth += row.busbw_gb_per_s / static_cast<double>(rows.size());
+    bandwidth += row.busbw_gb_per_s / static_cast<double>(all_rows.size());
   }
-  text +=
+  std::string text =
       fmt::format("# Out of bounds values : {} {}\n", out_of_bounds, out_of_bounds == 0 ? "OK" : "FAILED");
   text += fmt::format("# Avg bus bandwidth    : {:g} \n#\n# Collective test concluded: {}\n", bandwidth,
                       options.title);

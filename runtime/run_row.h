@@ -31,11 +31,15 @@ struct RunTableOptions {
   std::optional<ReduceOp> op;  // absent: "none"
   std::optional<Rank> root;    // absent: -1
   int32_t iterations = 0, warmup = 0;
-  std::string details = {};  // a line of its own; empty: none
+  std::string details = {};    // a line of its own; empty: none
+  std::string predicted = {};  // what the predicted times are of, likewise
 };
 
-// nccl-tests 2.19's table, with the predicted time as one more column. Rows as RunProgram returns them.
-std::string FormatRunTable(std::span<const RunRow> rows, const RunTableOptions& options);
+// nccl-tests 2.19's table, with the predicted time as one more column, in three parts so that it can be
+// printed as it grows. Rows as RunProgram returns them; the end sums up all of them.
+std::string RunTableHead(const RunTableOptions& options);
+std::string RunTableRows(std::span<const RunRow> rows, const RunTableOptions& options);
+std::string RunTableEnd(std::span<const RunRow> all_rows, const RunTableOptions& options);
 bool AllRight(std::span<const RunRow> rows);  // nothing wrong, nothing out of bounds
 
 // A number in at most `width` characters: two decimals, then fewer, then an exponent.

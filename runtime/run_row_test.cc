@@ -30,7 +30,7 @@ RunRow Row(int64_t size_bytes, bool in_place, double time_us, double busbw) {
   return row;
 }
 
-TEST(FormatRunTable, LooksLikeNcclTests) {
+TEST(RunTable, LooksLikeNcclTests) {
   std::vector<RunRow> rows = {Row(1024, false, 8.5, 0.25), Row(1024, true, 7.25, 0.5),
                               Row(67108864, false, 123456.78, 1.5)};
   rows[0].predicted_us = 1.5;
@@ -41,7 +41,7 @@ TEST(FormatRunTable, LooksLikeNcclTests) {
   options.op = ReduceOp::kSum;
   options.iterations = 20;
   options.warmup = 5;
-  EXPECT_EQ(FormatRunTable(rows, options),
+  EXPECT_EQ(RunTableHead(options) + RunTableRows(rows, options) + RunTableEnd(rows, options),
             R"(# Collective test starting: allreduce
 # 8 ranks as threads warmup iters: 5 iters: 20 validation: 1
 #
@@ -55,6 +55,9 @@ TEST(FormatRunTable, LooksLikeNcclTests) {
 #
 # Collective test concluded: allreduce
 )");
+  options.predicted = "times on ring:8's links";
+  EXPECT_NE(RunTableHead(options).find("validation: 1\n# predicted: times on ring:8's links\n#\n"),
+            std::string::npos);
   EXPECT_FALSE(AllRight(rows));
   EXPECT_TRUE(AllRight(std::span(rows).first(2)));
 }

@@ -47,5 +47,48 @@ TEST_F(Cli, CompareNamesEnginesForOtherCollectivesInOneLine) {
       << ring;
 }
 
+TEST_F(Cli, CompareWithoutARowSaysWhy) {
+  ExpectWrong(
+      {{"compare"},
+       1,
+       "compare: no engine has a plan for alltoall on torus:2x2: ring: does not serve alltoall; it serves "
+       "allreduce, allgather, allgatherv, reduce_scatter, reduce_scatterv, broadcast, reduce, barrier; hint: "
+       "--engine=auto"},
+      Run({"compare", "torus:2x2", "-c", "alltoall", "--engines", "ring", "--sizes", "1KiB"}));
+}
+
+// All sizes together take minutes; those that ended are there when the command is interrupted or out of time.
+TEST_F(Cli, CompareShowsEachSizeAsItEnds) {
+  const std::string compare =
+      "compare torus:8x8 -c allgather --engines greedy,forest,bfb --sizes 1KiB:512GiB:x2";
+  const Said interrupted = Shell("timeout -s INT 3 $X " + compare + " >rows");
+  EXPECT_EQ(interrupted.code, 124);
+  EXPECT_NE(Read("rows").find("\n   1KiB  "), std::string::npos) << Read("rows");
+  const Said late = Shell("$X " + compare + " --time-limit 2s");
+  EXPECT_EQ(late.code, 0) << late.err;
+  EXPECT_NE(late.out.find("\n   1KiB  "), std::string::npos) << late.out;
+}
+
+TEST_F(Cli, CompareRowsSayWhatTheyAreOf) {
+  const Words words = {
+      "compare", "torus:4x4@bandwidth=50GB/s,latency=1us", "-c", "allgather", "--sizes", "1MiB", "--engines",
+      "auto"};
+  Words json = words, csv = words;
+  json.emplace_back("--json");
+  csv.emplace_back("--csv");
+  const Json row = Json::parse(Out(json))[0];
+  EXPECT_EQ(row["engine"], "auto");
+  EXPECT_NE(row["made_by"], "auto");
+  EXPECT_EQ(row["collective"], "allgather");
+  EXPECT_EQ(row["model"], "pipelined");
+  const std::string name = row["topology"];
+  EXPECT_EQ(name.rfind("torus:4x4", 0), 0u);
+  const std::string text = Out(csv);
+  const std::string cell = name.find(',') == name.npos ? name : '"' + name + '"';
+  EXPECT_NE(text.find("," + row["made_by"].get<std::string>() + ",allgather," + cell + ",pipelined\n"),
+            std::string::npos)
+      << text;
+}
+
 }  // namespace
 }  // namespace xccl

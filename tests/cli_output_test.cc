@@ -2,9 +2,11 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <regex>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,33 +20,100 @@ namespace {
 TEST_F(Cli, UnwritableOutputsLeaveNothingBehind) {
   std::filesystem::create_directory(folder_ + "/folder");
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"none/a.json", "none/a.json: cannot write: No such file or directory"},
       {"folder", "folder: cannot write: Is a directory"},
       {"/proc/a.json", "/proc/a.json: cannot write: No such file or directory"},
       {"/dev/full", "/dev/full: cannot write: No space left on device"},
   };
   for (const auto& [path, err] : cases) {
     ExpectWrong({{path}, 1, err}, Run({"plan", "torus:2x2", "-c", "allgather", "-o", path}));
-    ExpectWrong({{path}, 1, err},
-                Run({"compare", "torus:2x2", "-c", "allgather", "--sizes", "1KiB", "--html", path}));
+    Said page = Run({"compare", "torus:2x2", "-c", "allgather", "--sizes", "1KiB", "--html", path});
+    page.out.clear();  // the rows come before the page
+    ExpectWrong({{path}, 1, err}, page);
   }
   // The error comes before anything is read or searched.
-  ExpectWrong({{"early"}, 1, "none/a: cannot write: No such file or directory"},
-              Run({"plan", "no-such-machine", "-c", "allgather", "-o", "none/a"}));
-  ExpectWrong({{"early"}, 1, "none/a: cannot write: No such file or directory"},
-              Run({"compare", "no-such-machine", "-c", "allgather", "--sizes", "1KiB", "--html", "none/a"}));
+  ExpectWrong({{"early"}, 1, "folder: cannot write: Is a directory"},
+              Run({"plan", "no-such-machine", "-c", "allgather", "-o", "folder"}));
+  ExpectWrong({{"early"}, 1, "folder: cannot write: Is a directory"},
+              Run({"compare", "no-such-machine", "-c", "allgather", "--sizes", "1KiB", "--html", "folder"}));
   EXPECT_EQ(Files(), Words{"folder"});
   EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/folder"));
 }
 
 TEST_F(Cli, ALostOutputIsAnError) {
   RingPlan();
-  for (const char* arguments :
-       {"topo --list", "topo dgx1 --format xml", "bound torus:2x2 -c allgather", "verify a.json",
-        "plan torus:2x2 -c allgather -e ring -s 64KiB --json", "simulate a.json", "emit a.json --to host",
-        "compare torus:2x2 -c allgather --sizes 1KiB --engines ring", "run a.json --iters 1"})
+  for (const char* arguments : {"topo --list",
+                                "topo dgx1",
+                                "topo dgx1 --format xml",
+                                "bound torus:2x2 -c allgather",
+                                "bound torus:2x2 -c allgather --json",
+                                "verify a.json",
+                                "verify a.json --json",
+                                "plan torus:2x2 -c allgather -e ring -s 64KiB",
+                                "plan torus:2x2 -c allgather -e ring -s 64KiB --json",
+                                "simulate a.json",
+                                "simulate a.json --json",
+                                "emit a.json --to host",
+                                "compare torus:2x2 -c allgather --sizes 1KiB --engines ring",
+                                "compare torus:2x2 -c allgather --sizes 1KiB --engines ring --csv",
+                                "compare torus:2x2 -c allgather --sizes 1KiB --engines ring --json",
+                                "run a.json --iters 1",
+                                "run a.json --iters 1 --json",
+                                "tune torus:2x2 --sizes 1KiB --collectives allgather -o book",
+                                "--help",
+                                "--version",
+                                "plan --help",
+                                "help run"})
     ExpectWrong({{arguments}, 1, "standard output: cannot write: No space left on device"},
                 Shell(std::string("$X ") + arguments + " >/dev/full"));
+}
+
+TEST_F(Cli, OutputsMakeTheFoldersThatAreMissing) {
+  Out({"plan", "torus:2x2", "-c", "allgather", "-o", "one/two/a.json"});
+  Out({"compare", "torus:2x2", "-c", "allgather", "--sizes", "1KiB", "--engines", "ring", "--html",
+       "page/a.html"});
+  Out({"emit", "one/two/a.json", "--to", "host", "-o", "source/a.cc"});
+  EXPECT_EQ(Files(), (Words{"one", "page", "source"}));
+  // A plan that is not made makes no folder.
+  EXPECT_EQ(Run({"plan", "no-such-machine", "-c", "allgather", "-o", "none/a.json"}).code, 1);
+  EXPECT_EQ(Files(), (Words{"one", "page", "source"}));
+}
+
+TEST_F(Cli, HelpFitsItsTerminal) {
+  for (const auto& [columns, least] : {std::pair<size_t, size_t>{80, 60}, {120, 100}}) {
+    size_t longest = 0;
+    for (const char* command :
+         {"", "topo", "bound", "plan", "verify", "simulate", "compare", "emit", "run", "tune"}) {
+      const Said said = Shell("COLUMNS=" + std::to_string(columns) + " $X " + command + " --help");
+      std::istringstream lines(said.out);
+      for (std::string line; std::getline(lines, line);) {
+        EXPECT_TRUE(line.size() <= columns || line.starts_with("  xccl-synth ")) << line;
+        longest = std::max(longest, line.size());
+      }
+    }
+    EXPECT_GT(longest, least);
+  }
+  const std::string plan = Out({"plan", "--help"});
+  for (const char* heading : {"Topology", "Collective", "Search", "Machine", "Training", "Output", "Limits"})
+    EXPECT_NE(plan.find(std::string("\n") + heading + ":\n"), std::string::npos) << heading;
+  EXPECT_EQ(plan.find("1125899906842624"), std::string::npos);
+  EXPECT_EQ(Out({"help", "plan"}), plan);
+  EXPECT_EQ(Out({"help"}), Out({"--help"}));
+  ExpectWrong({{"import", "--help"}, 2, std::string("no command 'import'\n") + kTry + "--help"},
+              Run({"import", "--help"}));
+}
+
+TEST_F(Cli, OneNumberIsShownInOneUnit) {
+  Write(
+      "slow.xml",
+      R"(<topology name="slow"><gpu id="0"/><gpu id="1"/><link from="0" to="1" bandwidth="47.82MB/s" latency="1us"/></topology>)");
+  const std::string text = Out({"topo", "slow.xml"});
+  EXPECT_NE(text.find("0.04782GB/s"), std::string::npos) << text;
+  EXPECT_EQ(text.find("MB/s"), std::string::npos) << text;
+  EXPECT_NE(Out({"bound", "torus:2x2", "-c", "allreduce", "-s", "1MB"}).find(" 1000000B,"),
+            std::string::npos);
+  EXPECT_NE(Out({"plan", "torus:2x2", "-c", "allreduce", "-s", "1MB"}).find(" 1000000B,"), std::string::npos);
+  RingPlan();
+  EXPECT_NE(Out({"simulate", "a.json", "--sizes", "64KiB"}).find("\n64KiB "), std::string::npos);
 }
 
 TEST_F(Cli, JsonKeys) {
@@ -54,8 +123,8 @@ TEST_F(Cli, JsonKeys) {
                 "bound_us",        "bound_kind",     "ratio",           "exact",      "bitwise_same",
                 "depth",           "relays",         "threadblocks",    "channels",   "scratch_bytes",
                 "machine",         "warnings",       "total_s",         "file"};
-  const Words timed = {"engine",         "size_bytes", "time_us", "algbw_gb_per_s",
-                       "busbw_gb_per_s", "bound_us",   "ratio"};
+  const Words timed = {"engine", "size_bytes", "time_us",    "algbw_gb_per_s", "busbw_gb_per_s", "bound_us",
+                       "ratio",  "made_by",    "collective", "topology",       "model"};
   for (const Words& extra : {Words{}, Words{"-o", "a.json"}}) {
     Words arguments = {"plan", "torus:2x2", "-c", "allreduce", "-s", "64KiB", "--json"};
     arguments.insert(arguments.end(), extra.begin(), extra.end());
@@ -109,11 +178,11 @@ TEST_F(Cli, Texts) {
   const std::string table = Out({"run", "a.json", "--iters", "1"});
   EXPECT_NE(table.find("# Out of bounds values : 0 OK"), std::string::npos) << table;
   const Words compare = {"compare", "torus:2x2", "-c", "allgather", "--sizes", "1MiB", "--engines", "ring"};
-  EXPECT_EQ(Out(compare).substr(0, 50), "allgather on torus:2x2: 4 ranks, pipelined model\ns");
+  EXPECT_EQ(Out(compare).substr(0, 50), "allgather on torus:2x2: 4 ranks, pipelined model\n ");
   Words csv = compare;
   csv.push_back("--csv");
   EXPECT_EQ(Out(csv).substr(0, 83),
-            "engine,size_bytes,time_us,algbw_gb_per_s,busbw_gb_per_s,bound_us,ratio\nring,1048576");
+            "engine,size_bytes,time_us,algbw_gb_per_s,busbw_gb_per_s,bound_us,ratio,made_by,coll");
   Words html = compare;
   html.insert(html.end(), {"--html", "page.html"});
   Out(html);

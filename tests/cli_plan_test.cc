@@ -26,6 +26,23 @@ TEST_F(Cli, PlanStartsFromAPlanOfTheSameMachineAndCollective) {
             "xccl-synth: a.json: a plan for allgather; expected reduce_scatter\n");
 }
 
+TEST_F(Cli, APlanThatIsNotMadeFasterKeepsItsEngine) {
+  Out({"plan", "dgx1", "-c", "allreduce", "-e", "ring", "-s", "64MiB", "-o", "a.json"});
+  const Json from = Json::parse(Out({"plan", "dgx1", "-c", "allreduce", "--from", "a.json", "--json"}));
+  const Json ring = Json::parse(Out({"plan", "dgx1", "-c", "allreduce", "-e", "ring", "--json"}));
+  EXPECT_EQ(from["time_us"], ring["time_us"]);
+  EXPECT_EQ(from["engine"], "ring");
+  const std::string text = Out({"plan", "dgx1", "-c", "allreduce", "--from", "a.json"});
+  EXPECT_NE(text.find("  engine     ring (chosen by auto): as in a.json, which greedy did not make faster\n"),
+            std::string::npos)
+      << text;
+}
+
+TEST_F(Cli, OneRankHasNothingToMove) {
+  const std::string text = Out({"plan", "dgx1", "-c", "allreduce", "--ranks", "2"});
+  EXPECT_NE(text.find("(chosen by auto): nothing to move\n"), std::string::npos) << text;
+}
+
 TEST_F(Cli, PlansForAMachineAsItWasAreRepaired) {
   RingPlan("a.json");
   const Words damaged = {"plan", "torus:2x2", "-c", "allgather", "-s", "64KiB", "--without-link", "0<->1"};

@@ -68,10 +68,10 @@ std::string DescribeDot(const Topology& t) {
     const int64_t count = forward->second;
     const auto back = counts.find(key(link, true));
     const bool duplex = back != counts.end() && back->second == count;
-    text += fmt::format(
-        "  n{} -> n{} [label={}{}];\n", link.from.value, link.to.value,
-        Quoted((count > 1 ? fmt::format("{} x ", count) : "") + FormatBandwidth(link.bandwidth_bytes_per_s)),
-        duplex ? ", dir=both" : "");
+    text += fmt::format("  n{} -> n{} [label={}{}];\n", link.from.value, link.to.value,
+                        Quoted((count > 1 ? fmt::format("{} x ", count) : "") +
+                               FormatBandwidthShort(static_cast<double>(link.bandwidth_bytes_per_s))),
+                        duplex ? ", dir=both" : "");
     counts.erase(forward);
     if (duplex) counts.erase(key(link, true));
   }

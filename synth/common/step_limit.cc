@@ -11,7 +11,7 @@ namespace xccl {
 Status CheckSteps(std::string_view engine, const SynthesisRequest& request, int32_t steps) {
   const std::optional<int32_t> most = request.limits.steps;
   if (!most || steps <= *most) return OkStatus();
-  return InvalidInput(
+  return LimitReached(
       fmt::format("{}: takes {} steps; expected at most {}; hint: --steps={}", engine, steps, *most, steps));
 }
 

@@ -51,8 +51,8 @@ StatusOr<Synthesis> PlanSomeRanks(const SynthesisRequest& request, std::span<con
   StatusOr<Synthesis> best = OnWholeMachine(std::move(*made), alone, *request.collective);
   if (!best.ok() || !best->simulation) return TryEngines(request, engines);
   best->others = std::move(others);
-  if (!CanRelay(*request.topology, request.collective->ranks())) return best;
-  best->note += best->note.empty() ? "of its ranks alone" : ", both of its ranks alone";
+  if (best->schedule.size() == 0 || !CanRelay(*request.topology, request.collective->ranks())) return best;
+  best->note += best->note.empty() ? "the other ranks carry nothing" : "; the other ranks carry nothing";
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
   best->exact = proved && MeetsBound(best->simulation->time_ps, bound);
   const double worth_ps = static_cast<double>(bound.bound_ps) * kNearBound;

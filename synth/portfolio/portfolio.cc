@@ -311,7 +311,7 @@ class Portfolio {
     Synthesis best = std::move(kept_[preferred].made);
     for (size_t i = 0; i < kept_.size(); ++i)
       if (i != preferred) best.others.push_back(std::move(kept_[i].made));
-    best.note = Note(best.engine);
+    best.note = best.schedule.size() == 0 ? "nothing to move" : Note(best.engine);
     return best;
   }
 

@@ -52,15 +52,19 @@ class FrontSearch {
           return point.proved_by != ProvedBy::kNothing && point.proved_chunks == 0;
         });
     if (!front_.complete)
-      front_.stopped = oracle_.IsInterrupted() ? "interrupted"
-                       : oracle_.TimeIsUp()    ? "time"
-                       : oracle_.IsOver()      ? "work"
-                       : IsDone()              ? fmt::format("--chunks={}", most_chunks_)
-                                               : fmt::format("--steps={}", most_steps_);
+      front_.stopped = oracle_.IsInterrupted() ? "Ctrl-C"
+                       : oracle_.TimeIsUp()    ? oracle_.request().limits.deadline.ToString()
+                       : oracle_.IsOver()      ? "its limit of work; hint: --time-limit=60s"
+                       : IsDone() ? Limit("--chunks", most_chunks_, oracle_.request().limits.chunks)
+                                  : Limit("--steps", most_steps_, oracle_.request().limits.steps);
     return std::move(front_);
   }
 
  private:
+  // "--steps=4", and whether it was asked for.
+  static std::string Limit(const char* flag, int32_t most, const std::optional<int32_t>& given) {
+    return fmt::format("{}={}{}", flag, most, given ? "" : ", its default");
+  }
   bool IsDone() const { return !front_.points.empty() && !front_.least_rounds.IsLessThan(Best()); }
   // The least R/C so far.
   RoundsBound Best() const {

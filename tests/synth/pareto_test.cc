@@ -101,7 +101,7 @@ TEST(SmtPareto, LimitsLeaveItIncomplete) {
   EXPECT_EQ(Text(*FindFront(request, AllEngines())), "2: 3/2 by flow, stopped by --steps=2");
   request.limits.steps.reset();
   request.limits.chunks = 2;
-  EXPECT_EQ(Text(*FindFront(request, AllEngines())), "2: 3/2 by flow, stopped by --steps=10");
+  EXPECT_EQ(Text(*FindFront(request, AllEngines())), "2: 3/2 by flow, stopped by --steps=10, its default");
   request.stopped = [] { return true; };
   EXPECT_EQ(
       FindFront(request, AllEngines()).status(),
