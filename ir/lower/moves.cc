@@ -84,7 +84,9 @@ class Follower {
 
   // `own` are the moves of chunk c, in order.
   void Follow(ChunkId c, std::span<const int32_t> own, std::vector<LocalCopy>& copies) {
-    by_time_ = times_ != nullptr && (collective_.kind() != CollectiveKind::kAllreduce || SumsOnce(c, own));
+    const bool same_sums =
+        collective_.kind() == CollectiveKind::kAllreduce || collective_.kind() == CollectiveKind::kBarrier;
+    by_time_ = times_ != nullptr && (!same_sums || SumsOnce(c, own));
     Begin(c);
     EachStep(own, [&](std::span<const int32_t> same_step) { Step(same_step); });
     for (Rank r : touched_) {

@@ -79,6 +79,27 @@ TEST(Moves, NameWhatOverwritesAValue) {
   EXPECT_TRUE(moves[1].complete && moves[1].local_input && !moves[2].reduces);
 }
 
+// Every rank adds up the sum by itself, so all keep the order of the columns for the same bits.
+TEST(Moves, AddInOneOrderWhereSeveralRanksAddUpTheSum) {
+  std::vector<testing::Edge> edges;
+  Schedule schedule;
+  schedule.num_chunks = 1;
+  for (const auto& [src, dst] : {std::pair(0, 1), {0, 2}, {1, 0}, {1, 2}, {2, 0}, {2, 1}}) {
+    schedule.Add(ChunkId(0), 1, Rank(src), Rank(dst), Links({static_cast<int32_t>(edges.size())}),
+                 TransferOp::kReduce, 0);
+    edges.push_back({src, dst});
+  }
+  const Topology topology = testing::MakeGraph("mesh", 3, 0, edges);
+  const Paths paths = ListPaths(schedule, topology);
+  const MoveTimes times{{0, 0, 0, 0, 0, 0}, {6, 5, 4, 3, 2, 1}};
+  for (CollectiveKind kind : {CollectiveKind::kAllreduce, CollectiveKind::kBarrier}) {
+    const Collective sum = testing::MakeCollective(kind, 3);
+    EXPECT_EQ(SplitByRank(schedule, paths, sum, 3, &times).value(),
+              SplitByRank(schedule, paths, sum, 3, nullptr).value())
+        << ToString(kind);
+  }
+}
+
 // One move for each branch: the multicast is sent by the first, the reduction received by the first.
 TEST(Moves, TreesBecomeBundles) {
   Schedule schedule;
