@@ -36,10 +36,14 @@ class ContributionSets {
         return Rank(static_cast<int64_t>(w * 64) + std::countr_zero(both));
     return std::nullopt;
   }
+  // Chunks in a row often add the same sets, so the last union is cached.
   SetId Union(SetId a, SetId b) {
+    if (last_union_ && last_operands_ == std::pair(a, b)) return *last_union_;
     scratch_.resize(words_);
     for (size_t w = 0; w < words_; ++w) scratch_[w] = Word(a, w) | Word(b, w);
-    return Intern(scratch_);
+    last_operands_ = {a, b};
+    last_union_ = Intern(scratch_);
+    return *last_union_;
   }
   uint64_t HashOf(SetId set) const { return hashes_[static_cast<size_t>(set)]; }
   // "0..3, 7"
@@ -79,7 +83,8 @@ class ContributionSets {
 
   size_t words_, count_ = 0;
   std::span<const Rank> last_ranks_;
-  std::optional<SetId> last_;
+  std::optional<SetId> last_, last_union_;
+  std::pair<SetId, SetId> last_operands_;
   std::vector<uint64_t> bits_, scratch_;
   std::vector<uint64_t> hashes_;  // by set
   std::unordered_multimap<uint64_t, size_t> ids_;
@@ -287,7 +292,7 @@ class Execution {
     if (a.kind != Value::Kind::kSum || b.kind != Value::Kind::kSum)
       return {Value::Kind::kUnknown, false, ChunkId(), 0, 0};
     Value sum = a;
-    sum.expression = SumOf(a.expression, b.expression);
+    if (record_ != nullptr) sum.expression = SumOf(a.expression, b.expression);
     if (a.chunk != b.chunk) {
       Report("P7", fmt::format("adds chunk {} to chunk {}", b.chunk.value, a.chunk.value));
       sum.kind = Value::Kind::kUnknown;
