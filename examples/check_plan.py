@@ -4,8 +4,9 @@
     examples/check_plan.py allreduce.plan.json
     examples/check_plan.py allreduce.plan.json --size 1000000 --model blocking
 
-Prints `ok` or the violations of rules S1 to S7, then the time of the schedule in picoseconds. Exit status 1 when the
-plan is wrong. It is made for small plans: every segment is simulated, one event at a time.
+Prints `ok` or the violations of rules S1 to S7 and, by check_program.py, the first of the program; then the time of the
+schedule in picoseconds. Exit status 1 when the plan is wrong. It is made for small plans: every segment is simulated,
+one event at a time.
 """
 import argparse
 import heapq
@@ -16,6 +17,8 @@ import sys
 import xml.etree.ElementTree
 from collections import defaultdict
 from fractions import Fraction
+
+import check_program
 
 # ---- The machine: section 10 ----
 
@@ -172,6 +175,31 @@ class Collective:
 
 # ---- The schedule and its rules: sections 3 and 4 ----
 
+def path_error(machine, path, sources, destinations):
+    """Grows the tree from its one end, link by link."""
+    reduction = len(sources) > 1
+    if not path or not all(0 <= link < len(machine.links) for link in path):
+        return "no links, or links that are not there"
+    links = [machine.links[link] for link in path]
+    if reduction:
+        links = [(head, tail) for tail, head, *_ in reversed(links)]
+    inner, outer = (destinations, sources) if reduction else (sources, destinations)
+    if len(inner) != 1 or machine.rank_of.get(links[0][0]) != inner[0]:
+        return "does not start where the transfer does"
+    children = {links[0][0]: 0}
+    for tail, head, *_ in links:
+        if tail not in children or head in children:
+            return "neither a chain nor a tree"
+        if tail in machine.rank_of and tail != links[0][0]:
+            return "passes a GPU"
+        children[tail] += 1
+        if children[tail] > 1 and not machine.nodes[tail][4 if reduction else 3]:
+            return "branches where nothing multicasts or reduces"
+        children[head] = 0
+    leaves = [machine.rank_of.get(node) for node, below in children.items() if below == 0]
+    return None if sorted(leaves, key=str) == sorted(outer, key=str) else "ends elsewhere"
+
+
 class Schedule:
     def __init__(self, data, machine):
         self.machine, self.chunks = machine, data["chunks"]
@@ -198,36 +226,12 @@ class Schedule:
             if not right:
                 yield f"[S1] transfer {t}: a value is out of range"
 
-    def path_error(self, t):
-        """Grows the tree from its one end, link by link."""
-        links = [self.machine.links[link] for link in self.path[t]]
-        reduction = len(self.src[t]) > 1
-        if not links:
-            return "no links"
-        if reduction:
-            links = [(head, tail) for tail, head, *_ in reversed(links)]
-        inner, outer = (self.dst[t], self.src[t]) if reduction else (self.src[t], self.dst[t])
-        if len(inner) != 1 or self.machine.rank_of.get(links[0][0]) != inner[0]:
-            return "does not start where the transfer does"
-        children = {links[0][0]: 0}
-        for tail, head, *_ in links:
-            if tail not in children or head in children:
-                return "neither a chain nor a tree"
-            if tail in self.machine.rank_of and tail != links[0][0]:
-                return "passes a GPU"
-            children[tail] += 1
-            if children[tail] > 1 and not self.machine.nodes[tail][4 if reduction else 3]:
-                return "branches where nothing multicasts or reduces"
-            children[head] = 0
-        leaves = [self.machine.rank_of.get(node) for node, below in children.items() if below == 0]
-        return None if sorted(leaves, key=str) == sorted(outer, key=str) else "ends elsewhere"
-
     def violations(self, collective):
         found = list(self.range_errors(collective))
         if found:
             return found
         for t in range(self.size):
-            if (error := self.path_error(t)) is not None:
+            if (error := path_error(self.machine, self.path[t], self.src[t], self.dst[t])) is not None:
                 found.append(f"[S2] step {self.step[t]}: transfer {t}: {error}")
         of_chunk = defaultdict(list)
         for t in range(self.size):
@@ -636,21 +640,31 @@ def main():
     if plan["format"] != 1:
         sys.exit(f"{options.plan}: format {plan['format']}; this program reads 1")
     collective = Collective(plan["collective"])
-    schedule = Schedule(plan["schedule"], Machine(plan["topology"]))
+    machine = Machine(plan["topology"])
+    schedule, translations = Schedule(plan["schedule"], machine), None
     violations = schedule.violations(collective)
+    if not violations:
+        plain, cut = schedule, None
+        if schedule.symmetry is not None:
+            translations = Translations(schedule.symmetry, machine, collective)
+            translations.errors()
+            plain = translations.expand(schedule)
+        if "program" in plan:
+            own = {key: plan["program"][key] for key in ("parts", "weights") if key in plan["program"]}
+            cut = Collective({**plan["collective"], **own})
+        error = check_program.violation(plan, plain, collective, cut, path_error)
+        violations = [error] if error is not None else []
     for violation in violations:
         print(violation)
     if violations:
         return 1
     print("ok")
-    size = options.size if options.size is not None else plan["made_by"]["size_bytes"]
+    size = options.size if options.size is not None else plan.get("made_by", {}).get("size_bytes", 64 << 20)
     sizes, fold = collective.chunk_bytes(size), None
-    if schedule.symmetry is not None:
-        translations = Translations(schedule.symmetry, schedule.machine, collective)
-        translations.errors()
+    if translations is not None:
         fold = translations.fold(schedule, sizes)
         if fold is None:
-            schedule = translations.expand(schedule)
+            schedule = plain
     print("time_ps", Simulation(schedule, sizes, options.model == "blocking", fold).run())
     return 0
 

@@ -6,11 +6,15 @@
 #include <string>
 
 #include "base/random.h"
+#include "ir/bitwise_same.h"
+#include "ir/lower/testing/checked.h"
 #include "ir/plan.h"
 #include "ir/simulate/simulate.h"
+#include "ir/testing/graphs.h"
 #include "ir/testing/translated.h"
 #include "ir/translated.h"
 #include "ir/verify/read_plan.h"
+#include "ir/verify/verify_plan.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/common/synthesizer.h"
 #include "synth/engines.h"
@@ -95,6 +99,47 @@ TEST_P(CheckPlan, AgreesOnRulesAndTimes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, CheckPlan, ::testing::Range(0, 4));
+
+// Programs of their own schedule, and of those of other engines, whose paths and orders differ.
+TEST(CheckPlanPrograms, AgreesOnWhatBelongsTogether) {
+  if (!HavePython()) GTEST_SKIP() << "no python3";
+  const std::string path = ::testing::TempDir() + "/programs.plan.json";
+  int32_t together = 0, apart = 0;
+  for (const char* name : {"ring:4", "nvswitch:3@multicast=true,reduce=true"}) {
+    const Topology topology = *LoadTopology(name);
+    for (CollectiveKind kind :
+         {CollectiveKind::kAllgather, CollectiveKind::kAllreduce, CollectiveKind::kAlltoall}) {
+      const Collective collective = testing::MakeCollective(kind, topology.num_ranks());
+      SynthesisRequest request{.topology = &topology, .collective = &collective};
+      std::optional<LoweredProgram> before;  // of the engine before
+      for (const Engine& engine : AllEngines()) {
+        if (engine.name == "smt" || engine.name == "auto" || !engine.Serves(request).ok()) continue;
+        const StatusOr<Synthesis> answer = engine.Synthesize(request);
+        if (!answer.ok()) continue;
+        Plan plan = PlanOf(*answer, topology, request);
+        plan.bitwise_same = IsBitwiseSame(plan.schedule, plan.collective, topology);
+        const LoweredProgram own =
+            LowerFoldedChecked(plan.schedule, plan.collective, topology, {.size_bytes = 1 << 20}).value();
+        plan.program = own;
+        for (const bool swapped : {false, true}) {
+          if (swapped && (!before || before->collective.num_chunks() > plan.collective.num_chunks()))
+            continue;
+          if (swapped) plan.program = before;
+          const bool right = VerifyPlan(plan).empty();
+          EXPECT_TRUE(right || swapped);
+          ++(right ? together : apart);
+          ASSERT_EQ(WritePlan(plan, path), OkStatus());
+          const std::string text = Outsider(path + " --size 100");
+          EXPECT_EQ(text.rfind("ok\n", 0) == 0, right)
+              << name << " " << ToString(kind) << " " << engine.name << ": " << text;
+        }
+        before = own;
+      }
+    }
+  }
+  EXPECT_GT(together, 20);
+  EXPECT_GT(apart, 10);
+}
 
 // Compressed plans, right and wrong, some of which have translates that share links.
 TEST(CheckPlanCompressed, AgreesOnRulesAndTimes) {
