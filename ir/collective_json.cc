@@ -87,6 +87,8 @@ StatusOr<CollectiveSpec> ReadSpec(const JsonValue& value, int32_t num_ranks) {
     XCCL_RETURN_IF_ERROR(ReadCustom(value, num_ranks, spec));
     return spec;
   }
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> part_sizes, value.Find("part_sizes"));
+  if (part_sizes) return part_sizes->Error("given without pre and post; expected all three or none");
   const StatusOr<CollectiveKind> kind = ParseCollectiveKind(name_text);
   if (!kind.ok()) return name.Error(kind.status().message());
   spec.kind = *kind;
@@ -98,10 +100,13 @@ StatusOr<CollectiveSpec> ReadSpec(const JsonValue& value, int32_t num_ranks) {
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> counts, value.Find("counts"));
   if (counts) {
     XCCL_ASSIGN_OR_RETURN(spec.counts, value.GetIntegers<int64_t>("counts", 0, INT64_MAX));
+    if (spec.counts.empty()) return counts->Error("no entries; expected one or more");
   }
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> pairs, value.Find("pairs"));
   if (pairs) {
     XCCL_ASSIGN_OR_RETURN(spec.pairs, ReadPairs(*pairs, num_ranks));
+    if (spec.pairs.empty() && spec.kind != CollectiveKind::kSendrecv)
+      return pairs->Error("no entries; expected one or more");
   }
   return spec;
 }

@@ -70,7 +70,8 @@ StatusOr<std::vector<Opcode>> ReadOpcodes(const JsonValue& object) {
   XCCL_ASSIGN_OR_RETURN(const JsonValue value, object.Get("op"));
   XCCL_ASSIGN_OR_RETURN(const std::string_view text, value.String());
   std::vector<Opcode> ops;
-  for (size_t begin = 0; begin < text.size();) {
+  // A space stands between two names.
+  for (size_t begin = 0; !text.empty() && begin <= text.size();) {
     const size_t end = std::min(text.find(' ', begin), text.size());
     const std::string_view name = text.substr(begin, end - begin);
     const auto it = std::find(kShortNames.begin(), kShortNames.end(), name);
@@ -152,6 +153,11 @@ Status ReadOperands(const JsonValue& value, std::string_view key, bool Uses(Opco
       XCCL_ASSIGN_OR_RETURN(const JsonValue column, value.Get(buffer_key));
       return column.Error(fmt::format("instruction {}: '{}' for {}; expected {}", i, kBuffers[buffers[i]],
                                       ToString(instructions[i].op), given ? "'-'" : "'i', 'o' or 's'"));
+    }
+    if (!given && slots[i] != 0) {
+      XCCL_ASSIGN_OR_RETURN(const JsonValue column, value.Get(key));
+      return column.Error(fmt::format("instruction {}: {} for {}, which has no such operand; expected 0", i,
+                                      slots[i], ToString(instructions[i].op)));
     }
     if (given)
       instructions[i].*operand = {static_cast<BufferKind>(buffers[i]), static_cast<int32_t>(slots[i])};

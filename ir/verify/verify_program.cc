@@ -292,6 +292,7 @@ class StructureCheck {
       bad("P1", fmt::format("{} in a threadblock that receives from nobody", ToString(i.op)));
     if (i.count < 1 && i.op != Opcode::kNop)
       bad("P1", fmt::format("{} of {} chunks; expected at least 1", ToString(i.op), i.count));
+    if (i.count != 0 && i.op == Opcode::kNop) bad("P1", fmt::format("nop of {} chunks; expected 0", i.count));
     CheckOperands(site.rank, i, bad);
     CheckDependencies(site, i, bad);
   }

@@ -150,6 +150,9 @@ class Execution {
   void Run(int32_t node) {
     node_ = node;
     const Instruction& i = index_.instruction(node);
+    if (i.first && !ReadsSource(i.op))
+      Report("P9", fmt::format("is first, but {} reads nothing", ToString(i.op)));
+    if (i.op == Opcode::kNop && i.final) Report("P9", "is final, but nop makes nothing");
     if (i.op == Opcode::kNop) return;
     const int32_t block = index_.BlockOf(node);
     Memory& memory = memory_[index_.BlockRank(block).index()];

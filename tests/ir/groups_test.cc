@@ -182,7 +182,11 @@ constexpr Rejection kRejections[] = {
      },
      "[P5] rank 0 threadblock 0 instruction 0: waits for rank 2 threadblock 0 instruction 0, and so on in a "
      "circle of 3 instructions with 2 slots"},
-    {"the root's own left out", [](Program& p) { RootBlock(p).instructions[0].op = Opcode::kRecvCopySend; },
+    {"the root's own left out",
+     [](Program& p) {
+       RootBlock(p).instructions[0].op = Opcode::kRecvCopySend;
+       RootBlock(p).instructions[0].first = false;
+     },
      "[P9] rank 0 threadblock 0 instruction 0: is final, but what it makes is not the complete sum"},
     {"a sum that is not final", [](Program& p) { RootBlock(p).instructions[0].final = false; },
      "[P9] rank 0 threadblock 0 instruction 0: completes the sum of chunk 0; expected final"},

@@ -100,6 +100,12 @@ const std::vector<Rejection>& Rejections() {
        "nobody"},
       {"nothing to send", Pair, [](Program& p) { At(p, 0, 0).count = 0; },
        "[P1] rank 0 threadblock 0 instruction 0: send of 0 chunks; expected at least 1"},
+      {"a nop of chunks", Pair,
+       [](Program& p) {
+         Instruction& nop = p.ranks[Rank(0)].threadblocks.emplace_back().instructions.emplace_back();
+         nop.count = 7;
+       },
+       "[P1] rank 0 threadblock 1 instruction 0: nop of 7 chunks; expected 0"},
       {"a slot beyond the buffer", Pair, [](Program& p) { At(p, 0, 0).src.slot = 5; },
        "[P2] rank 0 threadblock 0 instruction 0: 1 input slots from 5 on; the rank has 2"},
       {"a range beyond the buffer", Pair, [](Program& p) { At(p, 0, 0).count = 2; },
@@ -216,6 +222,13 @@ const std::vector<Rejection>& Rejections() {
        "[P9] rank 0 threadblock 0 instruction 1: completes the sum of chunk 0; expected final"},
       {"a sum that avg would divide twice", Pair, [](Program& p) { At(p, 0, 2).final = true; },
        "[P9] rank 0 threadblock 0 instruction 2: is final, but what it makes is not the complete sum"},
+      {"scaling where nothing is read", Pair, [](Program& p) { At(p, 0, 2).first = true; },
+       "[P9] rank 0 threadblock 0 instruction 2: is first, but recv reads nothing"},
+      {"a nop that is final", Pair,
+       [](Program& p) {
+         p.ranks[Rank(0)].threadblocks.emplace_back().instructions.emplace_back().final = true;
+       },
+       "[P9] rank 0 threadblock 1 instruction 0: is final, but nop makes nothing"},
       {"scaling where nothing is added up",
        [] { return Lowered(CollectiveKind::kAllgather, Algorithm::kDirect, 2, 1); },
        [](Program& p) { At(p, 0, 0).first = true; },
