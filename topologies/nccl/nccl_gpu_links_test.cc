@@ -150,6 +150,16 @@ TEST(NcclXml, LinksOfGpus) {
        "0--shared-00 2618GB/s 0ns\n"
        "1--shared-00 2618GB/s 0ns\n"
        "2--numa0 48GB/s 500ns\n"},
+      {"one rank is left of those that shared a GPU",
+       System(
+           R"(<pci busid="0000:00:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16">)"
+           R"(<gpu dev="0" sm="80" rank="0"><nvlink target="0000:02:00.0" count="4" tclass="0x030200"/></gpu>)"
+           R"(<gpu dev="0" sm="80"/></pci>)" +
+           gpu(2, 80, link("0000:00:00.0", 4, "0x030200"))),
+       {},
+       "0--2 80GB/s 600ns\n0--numa0 24GB/s 500ns\n2--numa0 48GB/s 500ns\n"
+       "! dir/box.xml:1:187: ranks are not 0..1; renumbered in their order\n"
+       "! dir/box.xml:1:282: a <gpu> without rank among others with one; left out, as NCCL does\n"},
       {"ranks that share a GPU share its links",
        System(
            R"(<pci busid="0000:00:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16">)"

@@ -242,6 +242,7 @@ void JoinChains(NcclSystem& system) {
       above.removed = true;
       above.replaced_by = i;
       item.bandwidth_bytes_per_s = std::min(item.bandwidth_bytes_per_s, above.bandwidth_bytes_per_s);
+      item.local = item.local && above.local;
       item.parent = above.parent;
     }
   }
