@@ -88,13 +88,13 @@ TEST(MachineKinds, EveryEngine) {
 }
 
 TEST(MachineKinds, FreshOnes) {
-  if (const std::optional<uint64_t> seed = Number("XCCL_SEED")) return CheckMachine(*seed, 16, 6);
+  if (const std::optional<uint64_t> seed = Number("XCCL_SEED")) return CheckMachine(*seed, 12, 3);
   if (!LongRun()) return;
   const auto end =
       std::chrono::steady_clock::now() + std::chrono::seconds(Number("XCCL_SECONDS").value_or(600));
   const uint64_t first = std::random_device()() * uint64_t{1000};
   uint64_t seed = first;
-  for (; std::chrono::steady_clock::now() < end && !HasFailure(); ++seed) CheckMachine(seed, 16, 6);
+  for (; std::chrono::steady_clock::now() < end && !HasFailure(); ++seed) CheckMachine(seed, 12, 3);
   std::printf("machines with seeds %ju to %ju\n", static_cast<uintmax_t>(first),
               static_cast<uintmax_t>(seed - 1));
 }

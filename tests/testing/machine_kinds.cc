@@ -95,7 +95,7 @@ class KindMaker {
   // A host of `gpus` GPUs on an NVSwitch.
   std::vector<NodeId> NvswitchHost(int32_t gpus, int64_t mb_per_s, bool multicast) {
     const HostId host = AddHost();
-    const std::vector<NodeId> all = AddGpus(gpus, host);
+    std::vector<NodeId> all = AddGpus(gpus, host);
     const NodeId nvswitch = Add(NodeKind::kSwitch, host);
     spec_.nodes[nvswitch.index()].multicast = spec_.nodes[nvswitch.index()].reduce = multicast;
     for (NodeId gpu : all) Cable(gpu, nvswitch, mb_per_s, 350);
