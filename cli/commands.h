@@ -22,7 +22,8 @@ struct Session {
   std::string time_limit, memory_limit;  // as given; empty: none
   Deadline deadline = Deadline();        // of the whole command
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
-  mutable std::atomic<bool> has_rows = false;  // the result has begun to be printed
+  mutable std::atomic<bool> has_rows = false;    // the result has begun to be printed
+  mutable std::atomic<bool> is_writing = false;  // the result is there and goes to its file, to its end
   std::function<Status()> work = {};
 
   // Seconds since the program began.

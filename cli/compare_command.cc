@@ -80,6 +80,7 @@ Status RunCompare(const Flags& flags, const Session& session) {
         };
         return Compare(problem.topology, problem.collective, engines, sizes, options, show);
       }));
+  session.is_writing = true;
   if (!flags.html.empty()) XCCL_RETURN_IF_ERROR(WriteFileAtomically(flags.html, CompareHtml(comparison)));
   if (!session.json && !flags.csv) return Print(LeftOutText(comparison.left_out));
   SayLeftOut(comparison.left_out);

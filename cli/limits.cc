@@ -95,6 +95,8 @@ void Watchdog::Watch() {
   std::unique_lock lock(mutex_);
   const std::chrono::duration<double> left(session_.deadline.SecondsLeft() + kGraceSeconds);
   if (wake_.wait_for(lock, left, [this] { return done_; })) return;
+  while (session_.is_writing)
+    if (wake_.wait_for(lock, std::chrono::milliseconds(100), [this] { return done_; })) return;
   const bool has_rows = session_.has_rows;
   std::fprintf(stderr, "%s%s passed; %s; hint: a longer --time-limit\n",
                has_rows ? "note: " : "xccl-synth: ", session_.deadline.ToString().c_str(),

@@ -21,7 +21,8 @@ Status ApplyLimits(Session& session);
 const char* OutOfMemoryText();
 
 // Ends the program where a stage cannot be cut short: half a second after the deadline it says so and exits
-// with code 5, or with 0 where rows were printed. Stages that ask the deadline themselves end before that.
+// with code 5, or with 0 where rows were printed. Stages that ask the deadline themselves end before that. A
+// result that is there is written to its end.
 class Watchdog {
  public:
   explicit Watchdog(const Session& session);

@@ -86,6 +86,7 @@ Status PlanGroupsOfFile(const Flags& flags, const PlanOptions& options, const Se
                         WithProgress("planning " + request.name + " on " + topology.name(), [&](Progress&) {
                           return PlanGroupsTogether(topology, std::move(request), options);
                         }));
+  session.is_writing = true;
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(WritePlan(result.result.plan, flags.output));
   return Print((session.json ? GroupsJson : GroupsText)(result, {flags.output, session.TotalSeconds()}));
 }
@@ -157,6 +158,7 @@ Status PlanCollective(const Flags& flags, const Session& session) {
         return from ? RepairPlan(*from, flags.from, topology, collective, options)
                     : MakePlan(topology, collective, options);
       }));
+  session.is_writing = true;
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(WritePlan(result.plan, flags.output));
   return Print(session.json ? ToJson(PlanRow(result, {flags.output, session.TotalSeconds()}))
                             : PlanText(result, options.engine, {flags.output, session.TotalSeconds()}));

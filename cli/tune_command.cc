@@ -117,6 +117,7 @@ Status TuneMachine(const Flags& flags, const Session& session) {
         }
         return Tune(topology, request, measure);
       }));
+  session.is_writing = true;
   XCCL_RETURN_IF_ERROR(WriteBook(tuned, *request.pipeline.machine, flags.output));
   // The measurements are of generated code; without it the book's plans would run on the interpreter kernel.
   if (gpus) XCCL_RETURN_IF_ERROR(WriteBookKernels({flags.output, tuned.entries}, {}, {}).status());
