@@ -196,7 +196,9 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
   if (options.lower && !CanBeLowered(topology, made)) {
     no_program = "the schedule, kept compressed, is too long to be lowered";
   } else if (options.lower) {
-    StatusOr<Lowered> best = LowerBest(topology, options, made, made.note);
+    std::string chosen;
+    StatusOr<Lowered> best = LowerBest(topology, options, made, chosen);
+    if (!chosen.empty()) made.note = chosen;
     const bool late = best.status().code() == StatusCode::kLimit && options.deadline.has_limit();
     if (!best.ok() && !late) return best.status();
     if (late) no_program = best.status().message();

@@ -52,13 +52,13 @@ TEST(MeasureMachine, FindsWhatTheMachineIs) {
 }
 
 TEST(Tune, ServesEverySizeByWhatRanFastest) {
-  const Topology topology = LoadTopology("torus:3x3").value();
+  const Topology topology = LoadTopology("dgx1").value();
   TuneRequest request;
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kAllgather;
-  spec.ranks = AllRanks(9);
+  spec.ranks = AllRanks(8);
   request.collectives = {Collective::Create(spec).value()};
-  request.sizes_bytes = {1 << 10, 1 << 16, 1 << 24};
+  request.sizes_bytes = {1 << 10, 1 << 16, 1 << 28};
   // Each size is served by a plan made for it, or by an equally good one, as predicted.
   const MachineModel links;
   const Tuned tuned = Tune(topology, request, On(links, topology)).value();

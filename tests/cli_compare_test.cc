@@ -60,13 +60,13 @@ TEST_F(Cli, CompareWithoutARowSaysWhy) {
 // All sizes together take minutes; those that ended are there when the command is interrupted or out of time.
 TEST_F(Cli, CompareShowsEachSizeAsItEnds) {
   const std::string compare =
-      "compare torus:8x8 -c allgather --engines greedy,forest,bfb --sizes 1KiB:512GiB:x2";
+      "compare torus:12x12 -c alltoall --engines greedy,flow,direct --sizes 4KiB:512GiB:x2";
   const Said interrupted = Shell("timeout -s INT 3 $X " + compare + " >rows");
   EXPECT_EQ(interrupted.code, 124);
-  EXPECT_NE(Read("rows").find("\n   1KiB  "), std::string::npos) << Read("rows");
+  EXPECT_NE(Read("rows").find("\n  6912B  "), std::string::npos) << Read("rows");
   const Said late = Shell("$X " + compare + " --time-limit 2s");
   EXPECT_EQ(late.code, 0) << late.err;
-  EXPECT_NE(late.out.find("\n   1KiB  "), std::string::npos) << late.out;
+  EXPECT_NE(late.out.find("\n  6912B  "), std::string::npos) << late.out;
 }
 
 TEST_F(Cli, CompareRowsSayWhatTheyAreOf) {

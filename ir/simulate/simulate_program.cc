@@ -431,6 +431,10 @@ class ProgramRun {
 
 StatusOr<Simulation> SimulateProgram(const Program& program, const Collective& collective,
                                      const Topology& topology, const SimulateOptions& options) {
+  for (const Connection& connection : program.connections)
+    if (connection.path.empty())
+      return InvalidInput(fmt::format("the connection from rank {} to rank {} has no path; expected links",
+                                      connection.src.value, connection.dst.value));
   const CollectiveSizes sizes(collective, options.size_bytes);
   const ProgramIndex index(program);
   const int32_t passes = NumPasses(program, sizes);
