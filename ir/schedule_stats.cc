@@ -112,20 +112,20 @@ LinkUse LinkUseOf(const Schedule& schedule, const Collective& collective, const 
     };
     exits.push_back(static_cast<int32_t>(std::ranges::count_if(schedule.paths[PathId(p)], leaves)));
   }
-  LinkUse traffic{.messages = CountMessages(schedule, collective, topology, group)};
+  LinkUse use{.messages = CountMessages(schedule, collective, topology, group)};
   double moved = 0;
   for (int64_t t = 0; t < schedule.size(); ++t) {
     int64_t bytes = 0;
     for (int32_t i = 0; i < schedule.count[t]; ++i)
       bytes += sizes.ChunkBytes(ChunkId(schedule.first[t].value + i));
     moved += static_cast<double>(bytes);
-    traffic.between_hosts_bytes +=
+    use.between_hosts_bytes +=
         static_cast<double>(bytes) * exits[static_cast<size_t>(schedule.path[t].value)];
   }
   const auto copies = static_cast<double>(group.order());
-  traffic.between_hosts_bytes *= copies;
-  if (traffic.messages > 0) traffic.message_bytes = moved * copies / static_cast<double>(traffic.messages);
-  return traffic;
+  use.between_hosts_bytes *= copies;
+  if (use.messages > 0) use.message_bytes = moved * copies / static_cast<double>(use.messages);
+  return use;
 }
 
 std::vector<Rank> RelaysOf(const Schedule& schedule, const Collective& collective, const Topology& topology) {

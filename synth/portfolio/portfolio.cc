@@ -240,8 +240,8 @@ class Portfolio {
 
   bool HasPlan() const { return !kept_.empty() || unsimulated_; }
   bool HasTinyMessages() const {
-    return !kept_.empty() && kept_.front().costs.traffic.messages > 0 &&
-           kept_.front().costs.traffic.message_bytes < kTinyMessageBytes;
+    return !kept_.empty() && kept_.front().costs.link_use.messages > 0 &&
+           kept_.front().costs.link_use.message_bytes < kTinyMessageBytes;
   }
   bool IsLarge() const { return request_.collective->num_members() > kLarge; }
   bool HasSwitches() const { return request_.topology->num_nodes() > request_.topology->num_ranks(); }

@@ -17,12 +17,12 @@ constexpr double kAboutAsMuch = 1.1;   // times the fewest bytes between hosts
 
 PlanCosts CostsOf(const Synthesis& made, const SynthesisRequest& request) {
   return {.time_ps = static_cast<double>(made.simulation->time_ps),
-          .traffic = LinkUseOf(made.schedule, made.collective, *request.topology, request.size_bytes),
+          .link_use = LinkUseOf(made.schedule, made.collective, *request.topology, request.size_bytes),
           .steps = made.schedule.num_steps()};
 }
 
 bool HasShortMessages(const PlanCosts& plan) {
-  return plan.traffic.messages > 0 && plan.traffic.message_bytes < kShortMessageBytes;
+  return plan.link_use.messages > 0 && plan.link_use.message_bytes < kShortMessageBytes;
 }
 
 size_t Preferred(std::span<const PlanCosts> plans) {
@@ -31,11 +31,11 @@ size_t Preferred(std::span<const PlanCosts> plans) {
   std::vector<size_t> left;
   for (size_t i = 0; i < plans.size(); ++i)
     if (plans[i].time_ps <= slowest_ps) left.push_back(i);
-  const auto between_hosts = [&](size_t i) { return plans[i].traffic.between_hosts_bytes; };
+  const auto between_hosts = [&](size_t i) { return plans[i].link_use.between_hosts_bytes; };
   const double least = between_hosts(*std::ranges::min_element(left, {}, between_hosts));
   std::erase_if(left, [&](size_t i) { return between_hosts(i) > least * kAboutAsMuch; });
   return *std::ranges::min_element(left, {}, [&](size_t i) {
-    return std::tuple(plans[i].traffic.messages, plans[i].steps, plans[i].time_ps);
+    return std::tuple(plans[i].link_use.messages, plans[i].steps, plans[i].time_ps);
   });
 }
 

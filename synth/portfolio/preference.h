@@ -12,7 +12,7 @@ namespace xccl {
 
 struct PlanCosts {
   double time_ps = 0;
-  LinkUse traffic = {};
+  LinkUse link_use = {};
   int32_t steps = 0;
 };
 // Requires: made.simulation.

@@ -1,0 +1,42 @@
+#include "synth/portfolio/preference.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace xccl {
+namespace {
+
+PlanCosts Plan(double time_ps, int64_t messages, int32_t steps, double message_bytes = 1024,
+               double between_hosts_bytes = 0) {
+  return {.time_ps = time_ps,
+          .link_use = {messages, message_bytes, between_hosts_bytes},
+          .steps = steps};
+}
+
+TEST(Preference, AmongPlansAboutAsFastTheOneWithFewerMessagesThenSteps) {
+  const struct {
+    const char* name;
+    std::vector<PlanCosts> plans;
+    size_t preferred;
+  } cases[] = {
+      {"one", {Plan(100, 9, 9)}, 0},
+      {"a fiftieth slower, a tenth of the messages", {Plan(100, 60, 3), Plan(102, 6, 3)}, 1},
+      {"slower by more", {Plan(100, 60, 3), Plan(102.1, 6, 3)}, 0},
+      {"as many messages in fewer steps", {Plan(100, 6, 3), Plan(101, 6, 2)}, 1},
+      {"alike but for the time", {Plan(101, 6, 3), Plan(100, 6, 3)}, 1},
+      {"long messages of the fastest", {Plan(100, 60, 3, 1 << 20), Plan(101, 6, 3, 1 << 24)}, 0},
+      {"long messages, as fast", {Plan(100, 60, 3, 1 << 20), Plan(100, 6, 3, 1 << 24)}, 1},
+      {"nothing moves", {Plan(0, 0, 0, 0)}, 0},
+  };
+  for (const auto& c : cases) EXPECT_EQ(Preferred(c.plans), c.preferred) << c.name;
+}
+
+TEST(Preference, WhatLeavesHostsCountsBeforeMessages) {
+  EXPECT_EQ(Preferred(std::vector{Plan(100, 6, 1, 1024, 12e9), Plan(101, 60, 2, 1024, 1e9)}), 1u);
+  // A tenth more is about as much.
+  EXPECT_EQ(Preferred(std::vector{Plan(100, 6, 1, 1024, 1.1e9), Plan(101, 60, 2, 1024, 1e9)}), 0u);
+}
+
+}  // namespace
+}  // namespace xccl
