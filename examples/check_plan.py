@@ -18,7 +18,8 @@ import xml.etree.ElementTree
 from collections import defaultdict
 from fractions import Fraction
 
-import check_program
+sys.dont_write_bytecode = True
+import check_program  # beside this file
 
 # ---- The machine: section 10 ----
 
@@ -400,7 +401,6 @@ class Translations:
 
     def fold(self, schedule, sizes):
         """The data for Simulation to run the columns alone, or None where only the plain form is exact."""
-        self.prepare_links()
         for image in self.rank_images:
             for b in range(len(self.begin) - 1):
                 to = self.block_image(b, lambda r: image[r])
@@ -648,7 +648,9 @@ def main():
         if schedule.symmetry is not None:
             translations = Translations(schedule.symmetry, machine, collective)
             translations.errors()
-            plain = translations.expand(schedule)
+            translations.prepare_links()
+            if "program" in plan:
+                plain = translations.expand(schedule)
         if "program" in plan:
             own = {key: plan["program"][key] for key in ("parts", "weights") if key in plan["program"]}
             cut = Collective({**plan["collective"], **own})
@@ -664,7 +666,7 @@ def main():
     if translations is not None:
         fold = translations.fold(schedule, sizes)
         if fold is None:
-            schedule = plain
+            schedule = translations.expand(schedule)
     print("time_ps", Simulation(schedule, sizes, options.model == "blocking", fold).run())
     return 0
 

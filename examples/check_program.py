@@ -49,14 +49,15 @@ def branches(machine, path):
 
 
 def schedule_carries(schedule, collective, sums):
-    """The triples (chunk, chain, contributions) of a plain schedule that is right, and whether all bits are the same."""
+    """The triples (chunk, chain, contributions) of a schedule that is right, and whether all bits are the same. Of a
+    compressed schedule only the columns count: the translates of a chunk are as it is."""
     machine, triples, same = schedule.machine, Counter(), True
     of_chunk = defaultdict(list)
     for t in range(schedule.size):
         for c in range(schedule.first[t], schedule.first[t] + schedule.count[t]):
             of_chunk[c].append(t)
     chains = {tuple(path): branches(machine, path) for path in schedule.path}
-    for c in range(collective.chunks):
+    for c in of_chunk if schedule.symmetry is not None else range(collective.chunks):
         part = collective.part_of[c]
         held = {r: (frozenset(s), sums.leaf(s)) for r, s in collective.before[part].items()}
         for step in sorted({schedule.step[t] for t in of_chunk[c]}):
@@ -223,7 +224,8 @@ def merged_into(schedule_cut, program_cut):
 
 
 def violation(plan, schedule, collective, program_cut, path_error):
-    """The first violation of the program of a plan whose plain schedule is right, and of what the plan claims."""
+    """The first violation of the program of a plan whose schedule is right, and of what the plan claims. The schedule
+    is plain where there is a program."""
     try:
         triples, same = schedule_carries(schedule, collective, Sums())
         if plan.get("bitwise_same", same) != same:
