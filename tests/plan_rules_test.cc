@@ -145,6 +145,9 @@ const std::vector<Edit>& Edits() {
        " [C1] bitwise_same: false; the schedule gives all ranks the same bits"},
       {"a time model that is none", kPair, [](Json& plan, Json&) { plan["made_by"]["model"] = "x"; },
        " made_by.model: no time model 'x'; expected pipelined or blocking"},
+      {"a name that UTF-8 cannot hold", kPair,
+       [](Json& plan, Json&) { plan["topology"] = "<topology name=\"&#xD800;\"/>"; },
+       " topology:1:17: &#xD800;: no character; expected one from &#1; to &#x10FFFF;"},
       {"slots copied one slot on", kPair,
        [](Json&, Json& program) {
          program["ranks"][0]["scratch"] = {0, 0, 0};
@@ -207,7 +210,7 @@ TEST_F(PlanRules, WithoutMadeByThereIsAModelAndASize) {
     EXPECT_EQ(said.code, 0) << said.err;
     EXPECT_EQ(said.out.rfind("broadcast on ring:3, " + std::string(level) + " simulated\n", 0), 0u)
         << said.out;
-    EXPECT_NE(said.out.find("\n67108864 "), said.out.npos) << said.out;
+    EXPECT_NE(said.out.find("\n64MiB "), said.out.npos) << said.out;
   }
 }
 
