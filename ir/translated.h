@@ -85,7 +85,7 @@ SymmetryGroup TranslationsFor(const Collective& collective, const Topology& topo
 Schedule Translate(Schedule base, const SymmetryGroup& group);
 
 // The most transfers that Expand writes out by default.
-inline constexpr int64_t kMostExpanded = int64_t{1} << 26;
+inline constexpr int64_t kMostExpanded = int64_t{1} << 22;
 
 // The number of transfers in the plain form, or 0 if Translations::Create fails.
 int64_t ExpandedTransfers(const Schedule& schedule, const Collective& collective, const Topology& topology);

@@ -167,12 +167,12 @@ StatusOr<int64_t> RefineSegments(const Collective& collective, const Topology& t
   const int64_t most_work = keeps ? kWorkOnKept : kWork;
   Trials trials(collective, topology, options, limits, program);
   Choice taken = {program.instances, limits.PassesOf(program)};
-  // More passes, or as many passes of each instance of more, while that gains.
+  // As many passes of each of more instances, or more passes, while that gains.
   for (bool gains = true; gains;) {
     gains = false;
     const Choice from = taken;
     for (const Choice more :
-         {Choice{from.instances, 4 * from.passes}, Choice{2 * from.instances, 2 * from.passes}}) {
+         {Choice{2 * from.instances, 2 * from.passes}, Choice{from.instances, 4 * from.passes}}) {
       if (more.instances > kMostInstances) continue;
       XCCL_ASSIGN_OR_RETURN(const int64_t more_ps, trials.TimeOf(more, protocol, most_work));
       if (!IsFaster(more_ps, time_ps)) continue;
@@ -181,13 +181,20 @@ StatusOr<int64_t> RefineSegments(const Collective& collective, const Topology& t
       time_ps = more_ps;
     }
   }
-  // Fewer instances while the loss, in all, is not worth them.
+  // Fewer instances, then fewer passes, while the loss, in all, is not worth them.
   const int64_t best_ps = time_ps;
-  for (Choice fewer = taken; (fewer.instances /= 2) > 0;) {
+  const auto take = [&](Choice fewer) -> StatusOr<bool> {
     XCCL_ASSIGN_OR_RETURN(const int64_t fewer_ps, trials.TimeOf(fewer, protocol, most_work));
-    if (!Keeps(fewer_ps, best_ps)) break;
+    if (!Keeps(fewer_ps, best_ps)) return false;
     taken = fewer;
     time_ps = fewer_ps;
+    return true;
+  };
+  for (bool keeps_time = true; keeps_time && taken.instances > 1;) {
+    XCCL_ASSIGN_OR_RETURN(keeps_time, take({taken.instances / 2, taken.passes}));
+  }
+  for (bool keeps_time = true; keeps_time && taken.passes > 1;) {
+    XCCL_ASSIGN_OR_RETURN(keeps_time, take({taken.instances, std::max(1, taken.passes / 4)}));
   }
   trials.Take(taken, protocol);
   return time_ps;

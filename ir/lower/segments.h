@@ -39,7 +39,7 @@ StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective
                                              const Program* like, Program& program);
 
 // From what SetSegments has chosen, which takes `time_ps`: more passes and more instances, 16 at most, while
-// each gains a fiftieth, then fewer instances while all that loses no more than that. Simulates as often as a
+// each gains a fiftieth, then fewer of both while all that loses no more than that. Simulates as often as a
 // fixed amount of work allows, which is less where the program `keeps` the time that is wanted of it. Returns
 // the program's time in ps.
 StatusOr<int64_t> RefineSegments(const Collective& collective, const Topology& topology,

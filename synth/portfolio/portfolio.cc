@@ -213,7 +213,12 @@ class Portfolio {
     if (request_.limits.chunks) return;
     std::vector<Tried> tried = tried_;
     std::ranges::stable_sort(tried, {}, &Tried::time_ps);
-    std::erase_if(tried, [&](const Tried& one) { return one.time_ps > kNotForCoarser * best_ps_; });
+    // forest and the like search for long where the number of chunks is given, and have few chunks by
+    // themselves.
+    std::erase_if(tried, [&](const Tried& one) {
+      return one.time_ps > kNotForCoarser * best_ps_ ||
+             (one.engine->near_bound > 0 && !one.engine->any_chunks);
+    });
     std::vector<const Engine*> engines;
     for (const Tried& one : tried) {
       if (engines.size() == kRefined) return;

@@ -58,7 +58,9 @@ TEST(Auto, HasAPlanForEveryCollective) {
                   OkStatus())
             << where << " by " << synthesis->engine;
         EXPECT_TRUE(IsBitwiseSame(synthesis->schedule, synthesis->collective, machine.topology)) << where;
-        EXPECT_TRUE(synthesis->note.starts_with(synthesis->engine + "; "))
+        EXPECT_TRUE(synthesis->note.empty() || synthesis->note == "nothing to move" ||
+                    synthesis->note.starts_with("next ") ||
+                    synthesis->note.ends_with("the other ranks carry nothing"))
             << where << ": " << synthesis->note;
       }
     }
