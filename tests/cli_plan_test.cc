@@ -224,5 +224,42 @@ TEST_F(Cli, AClusterWrittenAsXmlLosesALinkAndIsRepaired) {
       Run({"topo", "cluster.xml", "--without-link", "h0/0->h0/mlx5_0"}));
 }
 
+// forest has the faster schedule on this machine, greedy the faster program.
+TEST_F(Cli, TheProgramsTimeDecidesWhatIsWritten) {
+  const Words plan = {"plan", "p4d", "-c", "allreduce", "-s", "1MiB", "--json"};
+  const auto with = [&](const Words& more) {
+    Words all = plan;
+    all.insert(all.end(), more.begin(), more.end());
+    return Json::parse(Out(all));
+  };
+  const Json schedule = with({}), written = with({"-o", "a.json"}),
+             forest = with({"-e", "forest", "-o", "b.json"});
+  EXPECT_EQ(schedule["engine"], "forest");
+  EXPECT_DOUBLE_EQ(schedule["ratio"], schedule["time_us"].get<double>() / schedule["bound_us"].get<double>());
+  EXPECT_EQ(written["engine"], "greedy");
+  EXPECT_GT(written["time_us"], schedule["time_us"]);
+  EXPECT_LT(written["time_program_us"], forest["time_program_us"]);
+  EXPECT_DOUBLE_EQ(written["ratio"],
+                   written["time_program_us"].get<double>() / written["bound_us"].get<double>());
+  EXPECT_NE(Out({"plan", "p4d", "-c", "allreduce", "-s", "1MiB", "-o", "a.json"}).find("its program takes"),
+            std::string::npos);
+}
+
+// Small sizes: plans of tiny messages are not taken for a gain of a hundredth.
+TEST_F(Cli, SmallSizesTakeFewMessages) {
+  const struct {
+    Words machine;
+    int64_t most;
+  } cases[] = {{{"ring:8", "-c", "allreduce"}, 112},
+               {{"rail-2", "-c", "alltoall"}, 240},
+               {{"torus:8x8", "-c", "allgather"}, 960}};
+  for (const auto& c : cases) {
+    Words plan = {"plan"};
+    plan.insert(plan.end(), c.machine.begin(), c.machine.end());
+    plan.insert(plan.end(), {"-s", "8KiB", "--json"});
+    EXPECT_LE(Json::parse(Out(plan))["messages"], c.most) << c.machine[0];
+  }
+}
+
 }  // namespace
 }  // namespace xccl

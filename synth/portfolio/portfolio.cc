@@ -36,7 +36,9 @@ constexpr double kNearBound = 1.01;
 constexpr int32_t kLarge = 64;   // ranks; beyond, kNearBound is good enough
 constexpr int32_t kHuge = 8192;  // ranks; beyond, any plan is good enough: others look at pairs of ranks
 constexpr double kHopeless = 4;  // estimates this far above the best simulated time are not tried
-constexpr int64_t kHeavyWork = 50'000;  // a plan this large must have a better estimate than the best time
+// Beyond 64 ranks a plan of more work must have a better estimate than the best time. One of less is made
+// though the limit be used up: an estimate may be wrong by far.
+constexpr int64_t kHeavyWork = 50'000;
 // A longer search on a large machine is begun only where the best time is further from the bound. Otherwise
 // torus:16x16 alltoall 64 KiB takes 1.76 s in place of 0.10 s, for the same plan. Without any such search its
 // allgather of 64 KiB is 0.9 % slower.
@@ -142,7 +144,7 @@ class Portfolio {
       if (HasPlan() && (candidate.offer.time_ps > kHopeless * best_ps_ || deadline_())) break;
       const int64_t most = IsSearchOfFewChunks(candidate) ? kSearchOfFewChunks * limit
                            : first                        ? kFirstPlan * limit
-                                                          : left;
+                                                          : std::max(left, kHeavyWork);
       if (candidate.offer.work > most || !IsWorthIt(candidate)) continue;
       Try(candidate, std::max(left, candidate.offer.work));
       left = std::max<int64_t>(0, left - candidate.offer.work);
