@@ -40,9 +40,9 @@ Status SimulateFile(const Flags& flags, const Session& session) {
       const std::vector<TimedPlan> times,
       WithProgress("simulating " + flags.file, [&](Progress&) { return Times(plan, flags); }));
   if (session.json)
-    return Print(ToJson(ToRows(times, {plan.collective.name(), plan.topology.name(),
-                                       flags.model.empty() ? std::string(ToString(plan.made_by.model))
-                                                           : flags.model})));
+    return Print(ToJson(
+        ToRows(times, {plan.collective.name(), plan.topology.name(),
+                       flags.model.empty() ? std::string(ToString(plan.made_by.model)) : flags.model})));
   std::vector<std::vector<std::string>> table = {
       {"size", "time us", "algbw GB/s", "busbw GB/s", "bound us", "time/bound"}};
   for (const TimedPlan& timed : times)
