@@ -224,7 +224,7 @@ TEST_F(Cli, AClusterWrittenAsXmlLosesALinkAndIsRepaired) {
       Run({"topo", "cluster.xml", "--without-link", "h0/0->h0/mlx5_0"}));
 }
 
-// forest has the faster schedule on this machine, greedy the faster program.
+// forest's schedule is about as fast as greedy's, of fewer messages; greedy's program is faster.
 TEST_F(Cli, TheProgramsTimeDecidesWhatIsWritten) {
   const Words plan = {"plan", "p4d", "-c", "allreduce", "-s", "1MiB", "--json"};
   const auto with = [&](const Words& more) {
@@ -237,7 +237,6 @@ TEST_F(Cli, TheProgramsTimeDecidesWhatIsWritten) {
   EXPECT_EQ(schedule["engine"], "forest");
   EXPECT_DOUBLE_EQ(schedule["ratio"], schedule["time_us"].get<double>() / schedule["bound_us"].get<double>());
   EXPECT_EQ(written["engine"], "greedy");
-  EXPECT_GT(written["time_us"], schedule["time_us"]);
   EXPECT_LT(written["time_program_us"], forest["time_program_us"]);
   EXPECT_DOUBLE_EQ(written["ratio"],
                    written["time_program_us"].get<double>() / written["bound_us"].get<double>());
