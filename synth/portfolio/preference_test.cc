@@ -9,9 +9,7 @@ namespace {
 
 PlanCosts Plan(double time_ps, int64_t messages, int32_t steps, double message_bytes = 1024,
                double between_hosts_bytes = 0) {
-  return {.time_ps = time_ps,
-          .link_use = {messages, message_bytes, between_hosts_bytes},
-          .steps = steps};
+  return {.time_ps = time_ps, .link_use = {messages, message_bytes, between_hosts_bytes}, .steps = steps};
 }
 
 TEST(Preference, AmongPlansAboutAsFastTheOneWithFewerMessagesThenSteps) {

@@ -100,8 +100,8 @@ void CheckProgram(const Synthesis& answer, const SynthesisRequest& request, int6
   const Plan plan{topology, answer.collective, answer.schedule, *lowered, {}, bitwise_same};
   ASSERT_EQ(ToStatus(VerifyPlan(plan)).message(), "");
 
-  const StatusOr<Simulation> simulated = SimulateProgram(
-      program, cut, topology, {.size_bytes = request.size_bytes, .model = request.model});
+  const StatusOr<Simulation> simulated =
+      SimulateProgram(program, cut, topology, {.size_bytes = request.size_bytes, .model = request.model});
   ASSERT_TRUE(simulated.ok()) << simulated.status().message();
   EXPECT_GE(simulated->time_ps, bound_ps) << "a program faster than the lower bound";
 
