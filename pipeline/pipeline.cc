@@ -119,7 +119,8 @@ StatusOr<Lowered> LowerBest(const Topology& topology, const PlanOptions& options
     if (!lowered.ok() || !gains(lowered->time_ps)) continue;
     note = best.ok()
                ? fmt::format("its program takes {}, that of {} {}", FormatDurationShort(lowered->time_ps),
-                             made.engine, FormatDurationShort(best->time_ps))
+                             made.engine == other.engine ? "its faster schedule" : made.engine,
+                             FormatDurationShort(best->time_ps))
                : fmt::format("{} has no program: {}", made.engine, best.status().message());
     made = std::move(other);
     best = std::move(lowered);
