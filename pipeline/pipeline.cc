@@ -88,7 +88,9 @@ StatusOr<Lowered> LowerPlan(const Topology& topology, const Synthesis& made, con
   return Lowered{std::move(program), simulation.time_ps};
 }
 
-constexpr size_t kMostLowered = 4;  // plans of one request
+constexpr size_t kMostLowered = 6;  // plans of one request
+// Transfers of a plan that is lowered whatever its schedule takes: passes overlap what whole chunks do not.
+constexpr int64_t kSmallPlan = 2000;
 constexpr int64_t kLeastGain = 50;  // one part in so many that another plan's program must gain
 constexpr int64_t kLargeLoss = 10;  // one part in so many, over the schedule, that needs a reason
 
@@ -98,8 +100,9 @@ bool CanBeLowered(const Topology& topology, const Synthesis& made) {
          ExpandedTransfers(made.schedule, made.collective, topology) <= kMostLoweredTransfers;
 }
 
-// Lowers the plan and, where the schedules of others take less time than its program, those as well. The
-// program's time decides which is kept: `made` becomes that plan. Errors: kLimit where the deadline passed.
+// Lowers the plan and, where the schedules of others take less time than its program or are small, those as
+// well. The program's time decides which is kept: `made` becomes that plan. Errors: kLimit where the deadline
+// passed.
 StatusOr<Lowered> LowerBest(const Topology& topology, const PlanOptions& options, Synthesis& made,
                             std::string& note) {
   std::vector<Synthesis> others = std::exchange(made.others, {});
@@ -111,7 +114,7 @@ StatusOr<Lowered> LowerBest(const Topology& topology, const PlanOptions& options
     };
     if (!best.ok() && best.status().code() == StatusCode::kBug) break;
     if (options.deadline()) break;
-    if (!gains(other.simulation->time_ps)) break;
+    if (!gains(other.simulation->time_ps) && other.schedule.size() > kSmallPlan) continue;
     if (!CanBeLowered(topology, other)) continue;
     XCCL_RETURN_IF_ERROR(Proved(VerifySchedule(other.schedule, other.collective, topology), other.engine));
     StatusOr<Lowered> lowered = LowerPlan(topology, other, options);

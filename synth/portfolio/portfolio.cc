@@ -62,7 +62,7 @@ constexpr double kNotForCoarser = 1.1;          // times the best time: such pla
 constexpr double kAboutAsFast = 1.02;           // times the best time, by an estimate
 
 // Plans that are kept beside the best.
-constexpr double kKept = 2;  // times the best time: its program is not faster than the best plan's
+constexpr double kKept = 3;  // times the best time: its program is not faster than the best plan's
 constexpr size_t kMostKept = 8;
 constexpr int64_t kMostKeptTransfers = 1 << 20;  // of one of them
 
