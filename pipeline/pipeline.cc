@@ -137,19 +137,20 @@ StatusOr<Lowered> LowerBest(const Topology& topology, const PlanOptions& options
 
 // Why a program takes much longer than its schedule; empty where it does not. With as many slots as there can
 // be it is simulated again.
-StatusOr<std::string> ReasonOfLoss(const Topology& topology, const PlanOptions& options,
-                                   const Lowered& lowered, int64_t schedule_ps) {
+std::string ReasonOfLoss(const Topology& topology, const PlanOptions& options, const Lowered& lowered,
+                         int64_t schedule_ps) {
   const int64_t wanted_ps = schedule_ps + schedule_ps / kLargeLoss;
-  if (lowered.time_ps <= wanted_ps) return std::string();
+  if (lowered.time_ps <= wanted_ps) return "";
   LoweredProgram roomy = lowered.program;
   roomy.program.slots = kMaxSlots;
-  XCCL_ASSIGN_OR_RETURN(const Simulation simulation,
-                        SimulateProgram(roomy.program, roomy.collective, topology, ProgramTiming(options)));
-  if (simulation.time_ps <= wanted_ps)
+  const StatusOr<Simulation> simulation =
+      SimulateProgram(roomy.program, roomy.collective, topology, ProgramTiming(options));
+  if (!simulation.ok()) return "the time limit passed before the reason was found";
+  if (simulation->time_ps <= wanted_ps)
     return fmt::format("senders wait for one of {} slots", lowered.program.program.slots);
   if (!lowered.program.program.groups.empty())
-    return std::string("a multicast or a sum in a switch waits until all of its members are ready");
-  return std::string("threadblocks wait for messages in the order of their instructions");
+    return "a multicast or a sum in a switch waits until all of its members are ready";
+  return "threadblocks wait for messages in the order of their instructions";
 }
 
 }  // namespace
@@ -220,7 +221,7 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
   result.schedule_stats = Stats(plan.schedule, plan.collective, topology);
   result.relays = RelaysOf(plan.schedule, plan.collective, topology);
   if (lowered) {
-    XCCL_ASSIGN_OR_RETURN(result.loss, ReasonOfLoss(topology, options, *lowered, result.simulation.time_ps));
+    result.loss = ReasonOfLoss(topology, options, *lowered, result.simulation.time_ps);
     result.program_time_ps = lowered->time_ps;
     result.program_stats = Stats(lowered->program.program,
                                  CollectiveSizes(lowered->program.collective, options.request.size_bytes));
