@@ -68,12 +68,7 @@ bool NeedsChains(const Made& with_groups, int64_t wanted_ps) {
 }
 
 // Does it cost little to refine the passes of every form?
-bool IsSmall(const Program& program) {
-  int64_t instructions = 0;
-  for (const RankProgram& rank : program.ranks)
-    for (const Threadblock& block : rank.threadblocks) instructions += std::ssize(block.instructions);
-  return instructions <= kSmallProgram;
-}
+bool IsSmall(const Program& program) { return lowering::NumInstructions(program) <= kSmallProgram; }
 
 // Are chains so much slower than groups that no form of theirs will be faster?
 bool IsHopeless(const Made& chains, const Made& groups) {

@@ -77,11 +77,12 @@ class Trials {
  public:
   Trials(const Collective& collective, const Topology& topology, const SimulateOptions& options,
          const Limits& limits, Program& program)
-      : collective_(collective), topology_(topology), options_(options), limits_(limits), program_(program) {
-    for (const RankProgram& rank : program.ranks)
-      for (const Threadblock& block : rank.threadblocks)
-        instructions_ += static_cast<int64_t>(block.instructions.size());
-  }
+      : collective_(collective),
+        topology_(topology),
+        options_(options),
+        limits_(limits),
+        program_(program),
+        instructions_(NumInstructions(program)) {}
 
   // kForeverPs where the choice is not allowed, or is more work than is left.
   StatusOr<int64_t> TimeOf(Choice choice, Protocol protocol, int64_t most_work) {
@@ -107,13 +108,21 @@ class Trials {
   const SimulateOptions& options_;
   const Limits& limits_;
   Program& program_;
-  int64_t instructions_ = 0, work_ = 0;
+  const int64_t instructions_;
+  int64_t work_ = 0;
   std::map<std::pair<Protocol, Choice>, int64_t> times_;
 };
 
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
 }  // namespace
+
+int64_t NumInstructions(const Program& program) {
+  int64_t instructions = 0;
+  for (const RankProgram& rank : program.ranks)
+    for (const Threadblock& block : rank.threadblocks) instructions += std::ssize(block.instructions);
+  return instructions;
+}
 
 bool Keeps(int64_t time_ps, int64_t wanted_ps) { return time_ps <= wanted_ps + wanted_ps / kAllowedLoss; }
 

@@ -23,6 +23,9 @@ enum class Segments {
   kWhole,   // one pass of one instance
 };
 
+// Of all ranks.
+int64_t NumInstructions(const Program& program);
+
 // Is a program as fast as is wanted, but for a fiftieth?
 bool Keeps(int64_t time_ps, int64_t wanted_ps);
 // Is it faster by more than a fiftieth? A less plain program must be.

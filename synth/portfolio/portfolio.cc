@@ -59,7 +59,6 @@ constexpr int64_t kMostFinerChunks = 1024;  // a part
 // Longer chunks.
 constexpr double kTinyMessageBytes = 64 << 10;  // plans of longer messages are not tried in fewer
 constexpr double kNotForCoarser = 1.1;          // times the best time: such plans are not made again
-constexpr double kAboutAsFast = 1.02;           // times the best time, by an estimate
 
 // Plans that are kept beside the best.
 constexpr double kKept = 3;  // times the best time: its program is not faster than the best plan's

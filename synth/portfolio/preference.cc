@@ -10,8 +10,12 @@ namespace {
 // A message costs a threadblock about 1 us beside its bytes (NCCL's model says 0.6 us to 8.5 us a step,
 // by protocol and link), which is half of what 1 MiB takes on the fastest link of the library.
 constexpr double kShortMessageBytes = 1 << 20;
-constexpr double kAboutAsFast = 1.02;  // times the least time
-constexpr double kAboutAsMuch = 1.1;   // times the fewest bytes between hosts
+constexpr double kAboutAsMuch = 1.1;  // times the fewest bytes between hosts
+
+// Do messages cost more than the time in the model says?
+bool HasShortMessages(const PlanCosts& plan) {
+  return plan.link_use.messages > 0 && plan.link_use.message_bytes < kShortMessageBytes;
+}
 
 }  // namespace
 
@@ -19,10 +23,6 @@ PlanCosts CostsOf(const Synthesis& made, const SynthesisRequest& request) {
   return {.time_ps = static_cast<double>(made.simulation->time_ps),
           .link_use = LinkUseOf(made.schedule, made.collective, *request.topology, request.size_bytes),
           .steps = made.schedule.num_steps()};
-}
-
-bool HasShortMessages(const PlanCosts& plan) {
-  return plan.link_use.messages > 0 && plan.link_use.message_bytes < kShortMessageBytes;
 }
 
 size_t Preferred(std::span<const PlanCosts> plans) {

@@ -10,6 +10,8 @@
 
 namespace xccl {
 
+inline constexpr double kAboutAsFast = 1.02;  // times the least time
+
 struct PlanCosts {
   double time_ps = 0;
   LinkUse link_use = {};
@@ -18,11 +20,8 @@ struct PlanCosts {
 // Requires: made.simulation.
 PlanCosts CostsOf(const Synthesis& made, const SynthesisRequest& request);
 
-// Are the messages of the plan so short that they cost more than the time in the model says?
-bool HasShortMessages(const PlanCosts& plan);
-
-// The index of the plan to keep. Where the messages of the fastest are short, that is among those that take
-// at most a fiftieth longer one that sends little between hosts, and of these the one with the fewest
+// The index of the plan to keep. Where the messages of the fastest are short, that is among those that are
+// about as fast one that sends little between hosts, and of these the one with the fewest
 // messages, then the fewest steps, then the least time. Where they are long, only a plan that is as fast can
 // take its place. Requires: not empty.
 size_t Preferred(std::span<const PlanCosts> plans);
