@@ -37,12 +37,12 @@ bool MeetsBound(int64_t time_ps, const Bound& bound);
 // bound.
 enum class BoundEffort : uint8_t { kFast, kExact };
 
-// Errors: kInvalidInput naming two ranks that the collective needs joined but the topology does not join;
-// also for bounds above one day.
+// Errors: kInfeasible naming two ranks that the collective needs joined but the topology does not join;
+// kInvalidInput for bounds above one day.
 StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collective, int64_t size_bytes,
                            TimeModel model, BoundEffort effort = BoundEffort::kExact);
 
-// OK if every rank that needs a contribution can be reached from a holder of it; else kInvalidInput naming
+// OK if every rank that needs a contribution can be reached from a holder of it; else kInfeasible naming
 // both.
 Status CheckReachable(const Topology& topology, const Collective& collective);
 

@@ -37,10 +37,10 @@ Bound BoundOf(const Topology& topology, const Collective& collective, int64_t by
 TEST(CheckReachable, NamesTwoRanks) {
   const Topology topology = MakeGraph("pair", 2, 0, {{0, 1}});
   EXPECT_EQ(CheckReachable(topology, MakeCollective(CollectiveKind::kAllgather, 2)),
-            InvalidInput("pair: no path from rank 1 to rank 0, which allgather needs"));
+            Infeasible("pair: no path from rank 1 to rank 0, which allgather needs"));
   EXPECT_EQ(CheckReachable(topology, MakeCollective(CollectiveKind::kBroadcast, 2, Rank(0))), OkStatus());
   EXPECT_EQ(CheckReachable(topology, MakeCollective(CollectiveKind::kReduce, 2, Rank(0))),
-            InvalidInput("pair: no path from rank 1 to rank 0, which reduce needs"));
+            Infeasible("pair: no path from rank 1 to rank 0, which reduce needs"));
   EXPECT_EQ(CheckReachable(topology, MakeCollective(CollectiveKind::kBroadcast, 3, Rank(0))),
             InvalidInput("pair: no rank 2, which broadcast needs; ranks are 0..1"));
 }
