@@ -119,12 +119,14 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
   const auto line = [&](std::string_view name, const std::string& value) {
     text += fmt::format("  {:<10} {}\n", name, value);
   };
-  const std::string chosen =
-      requested_engine == plan.made_by.engine ? "" : fmt::format(" (chosen by {})", requested_engine);
+  const std::string chosen = requested_engine == plan.made_by.engine || plan.made_by.engine == kNoEngine
+                                 ? ""
+                                 : fmt::format(" (chosen by {})", requested_engine);
   line("engine", plan.made_by.engine + chosen + (result.note.empty() ? "" : ": " + result.note));
   line("time", fmt::format("{}   algbw {}   busbw {}", FormatDurationShort(result.simulation.time_ps),
                            FormatBandwidthShort(result.simulation.algbw_bytes_per_s()),
                            FormatBandwidthShort(BusBandwidth(collective, result.simulation))));
+  line("", std::string(kIdeal));
   line("bound",
        fmt::format("{} (latency {}, bandwidth {} by {})   ratio {:.4f}{}{}",
                    FormatDurationShort(result.bound.bound_ps), FormatDurationShort(result.bound.latency_ps),

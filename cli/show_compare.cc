@@ -21,7 +21,8 @@ std::string CompareText(const Comparison& of_size, bool first) {
   }
   // Rows are shown before later ones are known, so widths are those of most sizes, names and times.
   const std::string text = TableText(table, {7, 22, 12});
-  return first ? of_size.title + "\n" + text : text.substr(text.find('\n') + 1);
+  return first ? fmt::format("{}\ntimes {}\n{}", of_size.title, kIdeal, text)
+               : text.substr(text.find('\n') + 1);
 }
 
 std::string CompareText(const FailureComparison& comparison) {
@@ -36,10 +37,13 @@ std::string CompareText(const FailureComparison& comparison) {
                      fmt::format("{:.1f}", 1e3 * row.synthesis_s)});
     last = row.size_bytes;
   }
-  std::string text = comparison.title + "\n";
+  std::string text = fmt::format("{}\ntimes {}\n", comparison.title, kIdeal);
   for (size_t i = 0; i < comparison.failed.size(); ++i)
     text += fmt::format("draw {}: {}\n", i, comparison.failed[i]);
-  return text + TableText(table) + "whole us: without a failed cable\n" + LeftOutText(comparison.left_out);
+  return text + TableText(table) +
+         "whole us: without a failed cable\n"
+         "draws are of all cables of the machine, used by a plan or not\n" +
+         LeftOutText(comparison.left_out);
 }
 
 std::vector<Row> ToRows(const std::vector<FailureTimes>& times, const Compared& on) {

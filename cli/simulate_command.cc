@@ -25,6 +25,7 @@ struct Flags {
 StatusOr<std::vector<TimedPlan>> Times(const Plan& plan, const Flags& flags) {
   XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
                         ParseSizesFlag(flags.sizes, {plan.made_by.size_bytes}));
+  for (const int64_t size : sizes) XCCL_RETURN_IF_ERROR(CheckNotEmpty("--sizes", size, plan.collective));
   TimeModel model = plan.made_by.model;
   if (!flags.model.empty()) {
     XCCL_ASSIGN_OR_RETURN(model, FlagValue("--model", ParseTimeModel(flags.model)));
@@ -51,8 +52,8 @@ Status SimulateFile(const Flags& flags, const Session& session) {
                      fmt::format("{:.2f}", GbPerS(timed.busbw_bytes_per_s)),
                      fmt::format("{:.3f}", PsToUs(timed.bound_ps)), fmt::format("{:.4f}", timed.ratio)});
   const std::string by = plan.made_by.engine.empty() ? "" : " by " + plan.made_by.engine;
-  return Print(fmt::format("{} on {}{}, {} simulated\n{}", plan.collective.name(), plan.topology.name(), by,
-                           flags.level, TableText(table)));
+  return Print(fmt::format("{} on {}{}, {} simulated\ntimes {}\n{}", plan.collective.name(),
+                           plan.topology.name(), by, flags.level, kIdeal, TableText(table)));
 }
 
 }  // namespace

@@ -103,6 +103,9 @@ Status TuneMachine(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(request.sizes_bytes, ParseSizesFlag(flags.sizes));
   std::ranges::sort(request.sizes_bytes);
   XCCL_ASSIGN_OR_RETURN(request.collectives, Collectives(flags.collectives, topology));
+  for (const Collective& collective : request.collectives)
+    for (const int64_t size : request.sizes_bytes)
+      XCCL_RETURN_IF_ERROR(CheckNotEmpty("--sizes", size, collective));
   if (topology.num_ranks() < 2)
     return InvalidInput(topology.name() + ": 1 rank; expected at least 2, to measure a hop");
   XCCL_RETURN_IF_ERROR(MakePlanBookDirectory(flags.output));  // before long measurements

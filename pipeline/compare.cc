@@ -79,8 +79,8 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
   Comparison all;
   all.left_out = std::move(compared.left_out);
   all.on = {collective.name(), topology.name(), std::string(ToString(options.request.model))};
-  all.title = fmt::format("{} on {}: {} ranks, {} model", all.on.collective, all.on.topology,
-                          collective.num_members(), all.on.model);
+  all.title = fmt::format("{} on {}: {} rank{}, {} model", all.on.collective, all.on.topology,
+                          collective.num_members(), collective.num_members() == 1 ? "" : "s", all.on.model);
   Comparison of_size{.title = all.title, .on = all.on, .times = {}, .left_out = {}};
   PlanOptions at_size = options;
   for (const int64_t size : sizes) {

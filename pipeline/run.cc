@@ -89,6 +89,16 @@ RunTableOptions HeadOf(const Plan& plan, const RunSettings& settings, bool measu
                                               plan.topology.name())};
 }
 
+// Says which sizes are rounded down to none: their rows show 0 bytes, as nccl-tests' do.
+void NoticeEmptySizes(const Collective& collective, const RunOptions& options,
+                      std::vector<std::string>& notices) {
+  if (collective.kind() == CollectiveKind::kBarrier) return;
+  for (const int64_t size : options.sizes_bytes)
+    if (size > 0 && CollectiveSizes(collective, size, SizeOf(options.type)).size_bytes() == 0)
+      notices.push_back(fmt::format("{} bytes: {} of {} ranks in {} rounds them down to 0 bytes", size,
+                                    collective.name(), collective.num_members(), ToString(options.type)));
+}
+
 // Runs one size after another, and shows each. The head is shown at once on CPU ranks.
 Status RunTableOf(const std::vector<int64_t>& sizes, const std::optional<RunTableOptions>& head,
                   const std::function<StatusOr<RunResult>(int64_t size)>& run, const Deadline& deadline,
@@ -130,6 +140,7 @@ StatusOr<RunResult> RunPlan(const std::string& name, const Plan& plan, const Ker
   };
   RunResult result;
   result.ran = HeadOf(plan, settings, machine.has_value());
+  NoticeEmptySizes(collective, options, result.notices);
   if (!settings.gpus) {
     XCCL_ASSIGN_OR_RETURN(result.rows, RunProgram(program, collective, options));
     return result;

@@ -42,7 +42,7 @@ struct RunResult {
   RunTableOptions ran;  // what the table's head says
   std::vector<RunRow> rows;
   std::optional<cuda::DeviceUsage> usage;  // for GPUs
-  std::vector<std::string> notices;        // why the interpreter kernel ran
+  std::vector<std::string> notices;        // why the interpreter kernel ran; sizes that are rounded to none
 };
 
 // As ReadPlan; also kInvalidInput for a plan without a program.

@@ -14,6 +14,10 @@ TEST_F(Cli, ComparesOnFailedMachines) {
   const std::string text = Out(words);
   EXPECT_EQ(text.substr(0, text.find('\n')),
             "allgather on torus:3x3 with 1 of its cables failed, 3 draws: 9 ranks, pipelined model");
+  EXPECT_NE(text.find("\ntimes on ideal links: their bandwidths and latencies alone\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\ndraws are of all cables of the machine, used by a plan or not\n"), std::string::npos)
+      << text;
   Words json = words;
   json.emplace_back("--json");
   const Json rows = Json::parse(Out(json));
@@ -45,6 +49,18 @@ TEST_F(Cli, CompareNamesEnginesForOtherCollectivesInOneLine) {
       Out({"compare", "ring:3", "-c", "alltoall", "--sizes", "1KiB", "--engines", "ring,direct"});
   EXPECT_NE(ring.find("\nleft out: ring: does not serve alltoall; it serves allreduce, "), std::string::npos)
       << ring;
+}
+
+TEST_F(Cli, TextsSayThatTimesAreOfIdealLinks) {
+  const std::string title = "allgather on ring:3: 3 ranks, pipelined model\n";
+  const std::string ideal = "on ideal links: their bandwidths and latencies alone\n";
+  EXPECT_EQ(Out({"compare", "ring:3", "-c", "allgather", "--sizes", "1KiB,4KiB", "--engines", "ring"})
+                .rfind(title + "times " + ideal, 0),
+            0u);
+  const std::string plan = Out({"plan", "ring:3", "-c", "allgather", "-o", "a.json"});
+  EXPECT_NE(plan.find("\n             " + ideal), std::string::npos) << plan;
+  const std::string simulated = Out({"simulate", "a.json"});
+  EXPECT_NE(simulated.find("simulated\ntimes " + ideal), std::string::npos) << simulated;
 }
 
 TEST_F(Cli, CompareWithoutARowSaysWhy) {

@@ -178,7 +178,7 @@ TEST_F(Cli, Texts) {
   const std::string table = Out({"run", "a.json", "--iters", "1"});
   EXPECT_NE(table.find("# Out of bounds values : 0 OK"), std::string::npos) << table;
   const Words compare = {"compare", "torus:2x2", "-c", "allgather", "--sizes", "1MiB", "--engines", "ring"};
-  EXPECT_EQ(Out(compare).substr(0, 50), "allgather on torus:2x2: 4 ranks, pipelined model\n ");
+  EXPECT_EQ(Out(compare).substr(0, 50), "allgather on torus:2x2: 4 ranks, pipelined model\nt");
   Words csv = compare;
   csv.push_back("--csv");
   EXPECT_EQ(Out(csv).substr(0, 83),

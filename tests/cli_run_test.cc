@@ -13,6 +13,13 @@
 namespace xccl {
 namespace {
 
+TEST_F(Cli, ASizeThatIsRoundedToNothingIsNoted) {
+  RingPlan();
+  const Said said = Run({"run", "a.json", "--sizes", "3,64", "--iters", "1"});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_EQ(said.err, "note: 3 bytes: allgather of 4 ranks in float rounds them down to 0 bytes\n");
+}
+
 TEST_F(Cli, KernelsOfAPlanBook) {
   std::filesystem::create_directories(folder_ + "/book");
   std::filesystem::create_directories(folder_ + "/empty");

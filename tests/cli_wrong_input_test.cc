@@ -151,6 +151,12 @@ TEST_F(Cli, WrongCommandLines) {
       {{"compare", "torus:2x2", "-c", "allgather", "--sizes", "16,1KiB"},
        2,
        "--sizes: 16 bytes; allgather of 4 ranks rounds them down to none; expected at least 64"},
+      {{"simulate", "a.json", "--sizes", "1KiB,3"},
+       2,
+       "--sizes: 3 bytes; allgather of 4 ranks rounds them down to none; expected at least 64"},
+      {{"tune", "torus:2x2", "--sizes", "16", "-o", "book"},
+       2,
+       "--sizes: 16 bytes; allgather of 4 ranks rounds them down to none; expected at least 64"},
       {{"plan", "torus:2x2", "-c", "allreduce", "--seed", "-1"},
        2,
        std::string("--seed: '-1': expected a whole number from 0 to 9223372036854775807\n") + kTry +
@@ -198,7 +204,7 @@ TEST_F(Cli, WrongMachines) {
       R"(<topology name="m"><gpu id="0"/><gpu id="1"/><gpu id="2"/><link from="0" to="1" bandwidth="10GB/s"/></topology>)");
   const std::string apart = "m: no path from rank 0 to rank 2, which allgather needs";
   for (const char* command : {"plan", "bound", "compare"})
-    ExpectWrong({{command}, 1, apart}, Run({command, "m.xml", "-c", "allgather"}));
+    ExpectWrong({{command}, 3, apart}, Run({command, "m.xml", "-c", "allgather"}));
   EXPECT_EQ(Run({"plan", "m.xml", "-c", "allgather", "--ranks", "0,1"}).code, 0);
   const std::vector<Wrong> others = {
       {{"topo", "none.xml"}, 1, ""},

@@ -85,7 +85,12 @@ StatusOr<Offer> Engine::Offered(const SynthesisRequest& request) const {
 
 StatusOr<Synthesis> Engine::Synthesize(const SynthesisRequest& request) const {
   XCCL_RETURN_IF_ERROR(Serves(request));
-  return make(request);
+  StatusOr<Synthesis> made = make(request);
+  if (made.ok() && made->schedule.size() == 0) {
+    if (asks_others) made->engine = kNoEngine;
+    made->note = "nothing to move";
+  }
+  return made;
 }
 
 }  // namespace xccl

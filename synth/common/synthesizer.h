@@ -132,6 +132,9 @@ struct Engine {
 // The whole table, asked for when it is used: two of its rows ask the others.
 using EngineTable = std::span<const Engine> (*)();
 
+// What made the plan where a row that asks others needs none of them: nothing has to be moved.
+inline constexpr const char* kNoEngine = "none";
+
 // The row that makes plans where no engine is named.
 inline constexpr const char* kDefaultEngine = "auto";
 

@@ -61,8 +61,8 @@ Status Degrade(const Topology& topology, const NodeIndex& index, const std::stri
   const std::string_view factor = std::string_view(text).substr(equals + 1);
   const StatusOr<int64_t> billionths = ParseBillionths(factor);
   if (!billionths.ok() || *billionths == 0 || *billionths > 1'000'000'000)
-    return UsageError(
-        fmt::format("--degrade: factor '{}': expected a number above 0 and at most 1, such as 0.5", factor));
+    return UsageError(fmt::format(
+        "--degrade: factor '{}': expected a decimal above 0 and at most 1, such as 0.5 or 0.001", factor));
   const StatusOr<std::vector<LinkId>> links =
       FindLinks(topology, index, std::string_view(text).substr(0, equals));
   if (!links.ok()) return Annotate(links.status(), "--degrade");

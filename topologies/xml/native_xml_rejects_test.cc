@@ -274,6 +274,9 @@ const Rejection kContents[] = {
     {"ClusterWithoutNumber", R"(<cluster><gpu id="0"/></cluster>)", R"(2:3: cluster: no attribute 'hosts')"},
     {"FabricOfAnUnknownType", R"(<cluster hosts="2"><gpu id="0"/><fabric type="rail"/></cluster>)",
      R"(2:35: fabric: unknown type 'rail'; did you mean 'rails'?)"},
+    {"FabricThatBringsHosts",
+     R"(<cluster hosts="4"><gpu id="0"/><fabric type="dragonfly" groups="2" routers="1" hosts="2"/></cluster>)",
+     R"(2:35: fabric: unknown attribute 'hosts')"},
     {"FabricWithoutHosts", R"(<gpu id="0"/>
   <fabric/>)",
      R"(3:3: fabric: no host before it; expected <host> or <cluster> elements)"},
