@@ -170,7 +170,7 @@ TEST(Auto, NamesRanksThatAreNotJoined) {
   const Collective collective =
       *Collective::Create(SpecOf(CollectiveKind::kAllgather, {Rank(0), Rank(1), Rank(2), Rank(3)}));
   const Status status = DefaultEngine().Synthesize(RequestFor(topology, collective)).status();
-  EXPECT_EQ(status.code(), StatusCode::kInvalidInput);
+  EXPECT_EQ(status.code(), StatusCode::kInfeasible);
   EXPECT_EQ(status.message(), "test: no path from rank 0 to rank 2, which allgather needs");
 }
 
