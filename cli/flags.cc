@@ -42,9 +42,8 @@ void AddTopologyFlags(Command& command, TopologyFlags& flags, bool required) {
       .TypeName("A->B=F");
 }
 
-void SayWarnings(const Topology& topology) {
+void SayWarnings(const std::vector<std::string>& warnings) {
   constexpr size_t kMost = 20;
-  const std::vector<std::string>& warnings = topology.spec().warnings;
   for (size_t w = 0; w < warnings.size() && w < kMost; ++w)
     std::fprintf(stderr, "warning: %s\n", warnings[w].c_str());
   if (warnings.size() > kMost)
@@ -54,7 +53,7 @@ void SayWarnings(const Topology& topology) {
 
 StatusOr<Topology> ReadTopology(const TopologyFlags& flags, bool result_lists_warnings) {
   XCCL_ASSIGN_OR_RETURN(Topology topology, LoadTopology(flags.topology, flags.load));
-  if (!result_lists_warnings) SayWarnings(topology);
+  if (!result_lists_warnings) SayWarnings(topology.spec().warnings);
   return topology;
 }
 

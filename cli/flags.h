@@ -33,7 +33,7 @@ void AddTopologyFlags(Command& command, TopologyFlags& flags, bool required = tr
 // Loads the machine. Says its warnings on standard error, unless the command's result lists them.
 StatusOr<Topology> ReadTopology(const TopologyFlags& flags, bool result_lists_warnings);
 // "warning: TEXT" for each of the first 20 on standard error.
-void SayWarnings(const Topology& topology);
+void SayWarnings(const std::vector<std::string>& warnings);
 
 // The collective to plan.
 struct CollectiveFlags {

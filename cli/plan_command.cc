@@ -160,8 +160,11 @@ Status PlanCollective(const Flags& flags, const Session& session) {
       }));
   session.is_writing = true;
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(WritePlan(result.plan, flags.output));
-  return Print(session.json ? ToJson(PlanRow(result, {flags.output, session.TotalSeconds()}))
-                            : PlanText(result, options.engine, {flags.output, session.TotalSeconds()}));
+  Ended ended{.file = flags.output, .total_s = session.TotalSeconds()};
+  if (from) ended.warnings = WarningsOfRepair(*from, flags.from, result);
+  if (session.json) return Print(ToJson(PlanRow(result, ended)));
+  SayWarnings(ended.warnings);
+  return Print(PlanText(result, options.engine, ended));
 }
 
 }  // namespace
@@ -185,7 +188,8 @@ void AddPlanCommand(CommandLine& line, Session& session) {
   command.AddOption(
       "--from", flags.from,
       "a plan file to start from. If it is for this machine, greedy keeps its chunks and makes it no\n"
-      "slower. If it is for the machine as it was, it is repaired, faster than a new plan is made");
+      "slower. If it is for the machine as it was, it is repaired, faster than a new plan is made. A\n"
+      "warning says where a new plan may be better");
   command.AddFlag("--pareto", flags.pareto,
                   "smt: every point between fewest steps and fewest rounds a chunk, each with a proof that\n"
                   "nothing better takes so few steps; --chunks and --steps are then the most that are tried");

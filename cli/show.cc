@@ -74,6 +74,8 @@ Row PlanRow(const PlanResult& result, const Ended& ended) {
   const Plan& plan = result.plan;
   const ScheduleStats& stats = result.schedule_stats;
   const Cell none;
+  std::vector<std::string> warnings = plan.topology.spec().warnings;
+  warnings.insert(warnings.end(), ended.warnings.begin(), ended.warnings.end());
   const auto program = [&](auto value) {
     return result.program_stats ? Cell(int64_t{value(*result.program_stats)}) : none;
   };
@@ -104,7 +106,7 @@ Row PlanRow(const PlanResult& result, const Ended& ended) {
           {"channels", program([](const ProgramStats& p) { return p.channels; })},
           {"scratch_bytes", program([](const ProgramStats& p) { return p.scratch_bytes; })},
           {"machine", result.machine.empty() ? none : Cell(result.machine)},
-          {"warnings", plan.topology.spec().warnings},
+          {"warnings", warnings},
           {"total_s", ended.total_s},
           {"file", ended.file.empty() ? none : Cell(ended.file)}};
 }

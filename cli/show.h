@@ -30,7 +30,13 @@ std::vector<std::string> TimedCells(const TimedPlan& timed);
 struct Ended {
   std::string file;  // empty: none
   double total_s = 0;
+  std::vector<std::string> warnings = {};  // beside those of the topology
 };
+
+// Why a plan that starts from another may be worse than one that does not: it was made for another machine,
+// or takes much longer than the bound. `place` opens each. None where it was planned anew.
+std::vector<std::string> WarningsOfRepair(const Plan& from, const std::string& place,
+                                          const PlanResult& repaired);
 
 Row PlanRow(const PlanResult& result, const Ended& ended);
 std::string PlanText(const PlanResult& result, const std::string& requested_engine, const Ended& ended);

@@ -47,7 +47,7 @@ Status Topo(const Flags& flags, const Session& session) {
   if (format == "xml") text = WriteNativeXml(topology);
   if (format == "json") text = DescribeJson(topology);
   if (format == "dot") text = DescribeDot(topology);
-  if (format != "json") SayWarnings(topology);
+  if (format != "json") SayWarnings(topology.spec().warnings);
   return Print(text);
 }
 

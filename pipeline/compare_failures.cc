@@ -17,8 +17,6 @@
 namespace xccl {
 namespace {
 
-constexpr const char* kReplan = "replan";
-
 // Plans every draw in one manner, and adds a row unless no draw has a plan.
 Status AddTimes(const std::string& name, std::optional<double> whole_us,
                 std::span<const SynthesisRequest> draws,

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -55,17 +56,52 @@ TEST_F(Cli, PlansForAMachineAsItWasAreRepaired) {
     words.insert(words.end(), more.begin(), more.end());
     return words;
   };
-  const Json repaired = Json::parse(Out(with({"--from", "a.json", "--json"})));
+  const Json repaired = Json::parse(Run(with({"--from", "a.json", "--json"})).out);
   EXPECT_EQ(repaired["engine"], "replan");
   EXPECT_EQ(repaired["ranks"], 4);
-  EXPECT_NE(Out(with({"--from", "a.json"})).find("edges joined anew"), std::string::npos);
-  Out(with({"--from", "a.json", "-o", "b.json"}));
+  const Said said = Run(with({"--from", "a.json", "-o", "b.json"}));
+  EXPECT_NE(said.out.find(": from a plan by ring: 12 of 24 edges kept, "), std::string::npos) << said.out;
+  EXPECT_EQ(said.err.rfind("warning: a.json: 1.", 0), 0u) << said.err;
   EXPECT_NE(Out({"verify", "b.json"}).find("b.json"), std::string::npos);
   // Ranks that exchange partial sums form no trees, so the plan is made from scratch, and the output says so.
   Out({"plan", "full-mesh:4", "-c", "allreduce", "-e", "recursive-doubling", "-s", "1KiB", "-o", "c.json"});
   const std::string anew = Out({"plan", "full-mesh:4", "-c", "allreduce", "-s", "1KiB", "--without-link",
                                 "0<->1", "--from", "c.json"});
   EXPECT_NE(anew.find("planned anew: rank 0 sends two partial sums of chunk 0"), std::string::npos) << anew;
+}
+
+TEST_F(Cli, RepairedPlansSayWhereANewOneMayBeFaster) {
+  Out({"plan", "dgx1", "-c", "allreduce", "-s", "64MiB", "-e", "ring", "-o", "a.json"});
+  Out({"plan", "ring:8", "-c", "allgather", "-e", "ring", "-o", "b.json"});
+  const Words damaged = {"plan",   "dgx1",           "-c",   "allreduce", "--from",
+                         "a.json", "--without-link", "0->1", "-s"};
+  const auto with = [&](const Words& more) {
+    Words all = damaged;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  EXPECT_EQ(Run(with({"64MiB"})).err, "");
+  // Chunks of 64 MiB wait for one another at 17 KiB.
+  const std::regex far(
+      "a\\.json: made for 8 ranks and 64MiB, kept for 8 ranks and 17KiB: [0-9.]+ x bound; a plan made anew "
+      "may "
+      "be faster; hint: without --from");
+  const std::string text = Run(with({"17KiB"})).err;
+  ASSERT_EQ(text.rfind("warning: ", 0), 0u) << text;
+  EXPECT_TRUE(std::regex_match(text.substr(9, text.size() - 10), far)) << text;
+  const Json plan = Json::parse(Out(with({"17KiB", "--json"})));
+  ASSERT_EQ(plan["warnings"].size(), 1u);
+  EXPECT_TRUE(std::regex_match(plan["warnings"][0].get<std::string>(), far)) << plan["warnings"];
+  // The hint works.
+  EXPECT_GT(plan["time_us"], Json::parse(Out({"plan", "dgx1", "-c", "allreduce", "--without-link", "0->1",
+                                              "-s", "17KiB", "--json"}))["time_us"]);
+  const std::string other = Run({"plan", "full-mesh:8", "-c", "allgather", "--from", "b.json"}).err;
+  EXPECT_EQ(
+      other.rfind("warning: b.json: a plan for ring:8; this machine is full-mesh:8, and what they have alike "
+                  "was kept\n",
+                  0),
+      0u)
+      << other;
 }
 
 TEST_F(Cli, IdleRanksRelayUnlessTheyMustNot) {
@@ -219,7 +255,7 @@ TEST_F(Cli, AClusterWrittenAsXmlLosesALinkAndIsRepaired) {
     return all;
   };
   Out(with({"-o", "ag.plan.json"}));
-  const std::string repaired = Out(with({"--without-link", "h0/0->h0/nic0", "--from", "ag.plan.json"}));
+  const std::string repaired = Run(with({"--without-link", "h0/0->h0/nic0", "--from", "ag.plan.json"})).out;
   EXPECT_EQ(repaired.find("allgather on 2x dgx-h100: 16 ranks, 1MiB"), 0u) << repaired;
   ExpectWrong(
       {{"without"},

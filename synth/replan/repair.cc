@@ -54,6 +54,7 @@ class Repairer {
   }
 
   StatusOr<RepairResult> Run() {
+    const std::vector<Place> planned = trees_.places;
     XCCL_RETURN_IF_ERROR(JoinAll());
     const Trees joined = trees_;
     const int64_t before_ps = Busiest();
@@ -65,6 +66,12 @@ class Repairer {
     if (Busiest() >= before_ps - before_ps / kShows) {
       trees_ = joined;
       result_.moved = 0;
+    }
+    for (size_t p = 0; p < planned.size(); ++p) {
+      const Place &old = planned[p], &place = trees_.places[p];
+      if (place.next < 0) continue;
+      ++result_.edges;
+      if (place.next == old.next && place.path == old.path) ++result_.kept;
     }
     return result_;
   }

@@ -15,6 +15,8 @@
 namespace xccl::replan {
 
 struct RepairResult {
+  int64_t edges = 0;   // of all trees, at the end
+  int64_t kept = 0;    // those of the plan
   int64_t joined = 0;  // edges that were cut off
   int64_t moved = 0;   // edges moved to balance; 0 where that would not have helped, and nothing was moved
 };

@@ -204,9 +204,11 @@ StatusOr<Synthesis> Replan(const Plan& plan, const SynthesisRequest& request) {
                         replan::Repair(*request.topology, collective, sizes, request.model, work, trees));
   return Synthesis{.collective = collective,
                    .schedule = replan::ScheduleOf(trees, collective),
-                   .engine = "replan",
-                   .note = fmt::format("from a plan by {}: {} edges joined anew, {} moved off busy links",
-                                       plan.made_by.engine, repaired.joined, repaired.moved)};
+                   .engine = kReplan,
+                   .note = fmt::format(
+                       "from a plan by {}: {} of {} edges kept, {} edges joined anew, {} moved "
+                       "off busy links",
+                       plan.made_by.engine, repaired.kept, repaired.edges, repaired.joined, repaired.moved)};
 }
 
 }  // namespace xccl

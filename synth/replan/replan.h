@@ -9,8 +9,11 @@
 
 namespace xccl {
 
+// The engine that its plans name.
+inline constexpr const char* kReplan = "replan";
+
 // Nodes are matched by host and id, links by their ends and their order among parallel ones. The request's
-// collective is that of the plan, all members or those that are left. `note` says what was changed.
+// collective is that of the plan, all members or those that are left. `note` says what was kept and changed.
 // Requires: the plan verifies; CheckReachable(request). Errors: kInvalidInput where the plan is for another
 // collective, or its chunks do not move in trees (ranks that exchange partial sums; switches that multicast);
 // kLimit where it is too large (synth/replan/trees.h). Cost: linear in the plan's edges, ranks × chunks, and
