@@ -30,11 +30,14 @@ StatusOr<ComparedEngines> EnginesToCompare(const std::vector<std::string>& wante
   return compared;
 }
 
-void LeaveOut(std::string_view name, const Status& why, std::vector<std::string>& left_out) {
+void LeaveOut(std::string_view name, const Status& why, LeftOut& left_out) {
+  const bool proved = why.code() == StatusCode::kInfeasible;
+  if (proved || (why.code() == StatusCode::kLimit && left_out.code != StatusCode::kInfeasible))
+    left_out.code = why.code();
   const std::string place = fmt::format("{}: ", name);
   std::string line = why.message().starts_with(place) ? why.message() : place + why.message();
-  if (std::find(left_out.begin(), left_out.end(), line) == left_out.end())
-    left_out.push_back(std::move(line));
+  if (std::ranges::find(left_out.lines, line) == left_out.lines.end())
+    left_out.lines.push_back(std::move(line));
 }
 
 namespace {
@@ -42,7 +45,7 @@ namespace {
 // The engines' plans for one size, fastest first.
 StatusOr<std::vector<TimedPlan>> TimesAt(const SynthesisRequest& request,
                                          const std::vector<std::string>& engines, const Deadline& deadline,
-                                         std::vector<std::string>& left_out) {
+                                         LeftOut& left_out) {
   std::vector<TimedPlan> times;
   for (const std::string& name : engines) {
     XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(name));
@@ -64,11 +67,10 @@ StatusOr<std::vector<TimedPlan>> TimesAt(const SynthesisRequest& request,
 
 }  // namespace
 
-Status NothingToCompare(const Compared& on, const std::vector<std::string>& left_out,
-                        const Deadline& deadline) {
+Status NothingToCompare(const Compared& on, const LeftOut& left_out, const Deadline& deadline) {
   const std::string text = fmt::format("compare: no engine has a plan for {} on {}: {}", on.collective,
-                                       on.topology, Join(left_out, "; "));
-  return deadline() ? LimitReached(text) : InvalidInput(text);
+                                       on.topology, Join(left_out.lines, "; "));
+  return Status(deadline() ? StatusCode::kLimit : left_out.code, text);
 }
 
 StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
@@ -77,7 +79,7 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
   XCCL_ASSIGN_OR_RETURN(ComparedEngines compared, EnginesToCompare(engines, collective));
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
   Comparison all;
-  all.left_out = std::move(compared.left_out);
+  LeftOut left_out{.lines = std::move(compared.left_out)};
   all.on = {collective.name(), topology.name(), std::string(ToString(options.request.model))};
   all.title = fmt::format("{} on {}: {} rank{}, {} model", all.on.collective, all.on.topology,
                           collective.num_members(), collective.num_members() == 1 ? "" : "s", all.on.model);
@@ -85,18 +87,19 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
   PlanOptions at_size = options;
   for (const int64_t size : sizes) {
     if (options.deadline()) {
-      all.left_out.push_back(
+      left_out.lines.push_back(
           fmt::format("{} and what follows: {} passed", FormatSize(size), options.deadline.ToString()));
       break;
     }
     at_size.request.size_bytes = size;
     XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(topology, collective, size, options.request.model));
     const SynthesisRequest request = RequestOf(topology, collective, at_size, &bound);
-    XCCL_ASSIGN_OR_RETURN(of_size.times, TimesAt(request, compared.names, options.deadline, all.left_out));
+    XCCL_ASSIGN_OR_RETURN(of_size.times, TimesAt(request, compared.names, options.deadline, left_out));
     all.times.insert(all.times.end(), of_size.times.begin(), of_size.times.end());
     if (on_size && !of_size.times.empty()) XCCL_RETURN_IF_ERROR(on_size(of_size));
   }
-  if (all.times.empty()) return NothingToCompare(all.on, all.left_out, options.deadline);
+  if (all.times.empty()) return NothingToCompare(all.on, left_out, options.deadline);
+  all.left_out = std::move(left_out.lines);
   return all;
 }
 

@@ -36,8 +36,14 @@ struct ComparedEngines {
 StatusOr<ComparedEngines> EnginesToCompare(const std::vector<std::string>& wanted,
                                            const Collective& collective);
 
+// What is left out and, where nothing is left, the code to exit with: a proof that there is no plan counts
+// more than a limit, and that more than engines that do not serve the request.
+struct LeftOut {
+  std::vector<std::string> lines;
+  StatusCode code = StatusCode::kInvalidInput;
+};
 // Adds "NAME: why", once.
-void LeaveOut(std::string_view name, const Status& why, std::vector<std::string>& left_out);
+void LeaveOut(std::string_view name, const Status& why, LeftOut& left_out);
 
 // Told the comparison when a size has ended, with the rows of that size alone; an error ends it.
 using OnSize = std::function<Status(const Comparison& of_size)>;
@@ -47,8 +53,7 @@ using OnSize = std::function<Status(const Comparison& of_size)>;
 StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
                              const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
                              const PlanOptions& options, const OnSize& on_size = {});
-// Why a comparison has no row.
-Status NothingToCompare(const Compared& on, const std::vector<std::string>& left_out,
-                        const Deadline& deadline);
+// Why a comparison has no row. kLimit where the deadline has passed.
+Status NothingToCompare(const Compared& on, const LeftOut& left_out, const Deadline& deadline);
 
 }  // namespace xccl

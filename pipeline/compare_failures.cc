@@ -21,8 +21,7 @@ namespace {
 Status AddTimes(const std::string& name, std::optional<double> whole_us,
                 std::span<const SynthesisRequest> draws,
                 const std::function<StatusOr<Synthesis>(const SynthesisRequest&)>& make,
-                const Deadline& deadline, std::vector<FailureTimes>& times,
-                std::vector<std::string>& left_out) {
+                const Deadline& deadline, std::vector<FailureTimes>& times, LeftOut& left_out) {
   FailureTimes row{.engine = name, .draws = static_cast<int32_t>(draws.size()), .whole_us = whole_us};
   for (const SynthesisRequest& request : draws) {
     const auto start = std::chrono::steady_clock::now();
@@ -50,7 +49,7 @@ Status AddTimes(const std::string& name, std::optional<double> whole_us,
 // The rows of one size. The first request is for the machine without failures, the others for the draws.
 StatusOr<std::vector<FailureTimes>> TimesAt(std::span<const SynthesisRequest> requests,
                                             const std::vector<std::string>& engines, const Deadline& deadline,
-                                            std::vector<std::string>& left_out) {
+                                            LeftOut& left_out) {
   const SynthesisRequest& whole = requests.front();
   const std::span<const SynthesisRequest> draws = requests.subspan(1);
   const StatusOr<Synthesis> start = DefaultEngine().Synthesize(whole);  // what replan repairs
@@ -96,7 +95,7 @@ StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Coll
   comparison.title = fmt::format("{} on {} with {} of its cables failed, {} draws: {} ranks, {} model",
                                  collective.name(), topology.name(), failures.cables, failures.draws,
                                  collective.num_members(), ToString(options.request.model));
-  comparison.left_out = std::move(compared.left_out);
+  LeftOut left_out{.lines = std::move(compared.left_out)};
   std::vector<Topology> machines = {topology};
   for (int32_t i = 0; i < failures.draws; ++i) {
     XCCL_ASSIGN_OR_RETURN(
@@ -109,7 +108,7 @@ StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Coll
   PlanOptions at_size = options;
   for (const int64_t size : sizes) {
     if (options.deadline()) {
-      comparison.left_out.push_back(
+      left_out.lines.push_back(
           fmt::format("{} and what follows: {} passed", FormatSize(size), options.deadline.ToString()));
       break;
     }
@@ -121,10 +120,11 @@ StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Coll
       requests.push_back(RequestOf(machines[i], collective, at_size, &bounds[i]));
     }
     XCCL_ASSIGN_OR_RETURN(const std::vector<FailureTimes> times,
-                          TimesAt(requests, compared.names, options.deadline, comparison.left_out));
+                          TimesAt(requests, compared.names, options.deadline, left_out));
     comparison.times.insert(comparison.times.end(), times.begin(), times.end());
   }
-  if (comparison.times.empty()) return NothingToCompare(comparison.on, comparison.left_out, options.deadline);
+  if (comparison.times.empty()) return NothingToCompare(comparison.on, left_out, options.deadline);
+  comparison.left_out = std::move(left_out.lines);
   return comparison;
 }
 

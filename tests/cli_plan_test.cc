@@ -202,11 +202,60 @@ TEST_F(Cli, ATrainingStepIsPlannedLineByLine) {
 TEST_F(Cli, SmtSaysInfeasibleAndStopped) {
   ExpectWrong({{"infeasible"},
                3,
-               "smt: no allgather on 4 ranks in 1 steps: rank 3 is 2 links from rank 0; hint: --steps=2"},
+               "smt: no allgather on 4 ranks in 1 step: rank 3 is 2 links from rank 0; hint: --steps=2"},
               Run({"plan", "torus:2x2", "-c", "allgather", "-e", "smt", "--steps", "1"}));
   ExpectWrong({{"stopped"}, 5, "smt: allgather on 8 ranks: nothing found within --time-limit=0.001s"},
               Run({"plan", "dgx1", "-c", "allgather", "-e", "smt", "--chunks", "6", "--steps", "3",
                    "--rounds", "7", "--time-limit", "0.001s"}));
+}
+
+// Every engine and command exits alike where a rank is too far away, and every hint works.
+TEST_F(Cli, TooFewStepsNameThoseThatWork) {
+  const struct {
+    const char* engine;
+    const char* collective;
+    const char* steps;
+    int code;
+    const char* text;
+    const char* hint;
+  } cases[] = {
+      {"auto", "allgather", "1", 3, "auto: no allgather on 8 ranks in 1 step: rank 5 is 2 links from rank 0",
+       "2"},
+      {"ring", "allgather", "1", 3, "ring: no allgather on 8 ranks in 1 step: rank 5 is 2 links from rank 0",
+       "7"},
+      {"smt", "allgather", "1", 3, "smt: no allgather on 8 ranks in 1 step: rank 5 is 2 links from rank 0",
+       "2"},
+      {"auto", "reduce", "1", 3, "auto: no reduce on 8 ranks in 1 step: rank 0 is 2 links from rank 5", "2"},
+      {"auto", "allreduce", "2", 5, "auto: no engine has a plan for allreduce on 8 ranks in 2 steps", "3"},
+      {"ring", "allgather", "2", 5, "ring: takes 7 steps; expected at most 2", "7"},
+      {"greedy", "alltoall", "2", 5,
+       "greedy: alltoall on dgx1: 6 steps at least were used; at most 2 are allowed", "6"},
+  };
+  for (const auto& c : cases) {
+    Words plan = {"plan", "dgx1", "-c", c.collective, "-e", c.engine, "-s", "64KiB", "--steps", c.steps};
+    const std::string text = fmt::format("{}; hint: --steps={}", c.text, c.hint);
+    ExpectWrong({plan, c.code, text}, Run(plan));
+    plan[plan.size() - 1] = c.hint;
+    EXPECT_EQ(Run(plan).code, 0) << c.engine << " " << c.collective;
+    ExpectWrong({{"compare"},
+                 c.code,
+                 fmt::format("compare: no engine has a plan for {} on dgx1: {}", c.collective, text)},
+                Run({"compare", "dgx1", "-c", c.collective, "--engines", c.engine, "--sizes", "64KiB",
+                     "--steps", c.steps}));
+  }
+  // In so few steps sums end in different orders.
+  const Words sums = {"plan", "ring:8", "-c", "allreduce", "-e", "smt", "-s", "64KiB", "--steps"};
+  const auto with = [&](const Words& more) {
+    Words words = sums;
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  ExpectWrong({{"smt"},
+               3,
+               "smt: no allreduce on 8 ranks in 1 step: rank 4 is 4 links from rank 0; hint: --steps=4 "
+               "--allow-divergent"},
+              Run(with({"1"})));
+  EXPECT_EQ(Run(with({"4", "--allow-divergent"})).code, 0);
 }
 
 TEST_F(Cli, ParetoFront) {

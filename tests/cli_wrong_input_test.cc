@@ -162,8 +162,8 @@ TEST_F(Cli, WrongCommandLines) {
        std::string("--seed: '-1': expected a whole number from 0 to 9223372036854775807\n") + kTry +
            "plan --help"},
       {{"plan", "torus:4x4", "-c", "allreduce", "-e", "tree", "--steps", "1"},
-       5,
-       "tree: takes 8 steps; expected at most 1; hint: --steps=8"},
+       3,
+       "tree: no allreduce on 16 ranks in 1 step: rank 10 is 4 links from rank 0; hint: --steps=8"},
       {{"run", "a.json", "--timeout", "0s"}, 2, "--timeout: 0s; expected more than 0"},
       {{"run", "a.json", "--slot-memory", "1x"},
        2,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/strings.h"
+#include "synth/common/step_limit.h"
 
 namespace xccl {
 
@@ -83,14 +84,30 @@ StatusOr<Offer> Engine::Offered(const SynthesisRequest& request) const {
   return Offer{.time_ps = static_cast<double>(bound.bound_ps)};
 }
 
+namespace {
+
+// A plan that moves nothing says so. It was not made by any of the engines that were asked.
+StatusOr<Synthesis> NamedWhereEmpty(const Engine& engine, StatusOr<Synthesis> made) {
+  if (!made.ok() || made->schedule.size() > 0) return made;
+  if (engine.asks_others) made->engine = kNoEngine;
+  made->note = "nothing to move";
+  return made;
+}
+
+}  // namespace
+
 StatusOr<Synthesis> Engine::Synthesize(const SynthesisRequest& request) const {
   XCCL_RETURN_IF_ERROR(Serves(request));
-  StatusOr<Synthesis> made = make(request);
-  if (made.ok() && made->schedule.size() == 0) {
-    if (asks_others) made->engine = kNoEngine;
-    made->note = "nothing to move";
-  }
-  return made;
+  if (!request.limits.steps) return NamedWhereEmpty(*this, make(request));
+  constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
+  int32_t fewest = kNone;
+  SynthesisRequest asked = request;
+  asked.fewest_steps = &fewest;
+  StatusOr<Synthesis> made = NamedWhereEmpty(*this, make(asked));
+  if (fewest == kNone || made.ok() || made.status().code() == StatusCode::kBug) return made;
+  if (request.fewest_steps == nullptr) return RefusalForSteps(*this, request, fewest, made.status());
+  *request.fewest_steps = std::min(*request.fewest_steps, fewest);
+  return made;  // who asked explains it
 }
 
 }  // namespace xccl

@@ -1,4 +1,4 @@
-// `--steps N`: an engine's error when its schedule takes more.
+// `--steps N`: what an engine says when its schedule takes more.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace xccl {
 
-// For engines that have one schedule for a request. Errors: kInvalidInput "ring: takes 3 steps; expected at
-// most 2; hint: --steps=3".
+// For engines that have one schedule for a request. Errors: kLimit "ring: takes 3 steps; expected at most 2;
+// hint: --steps=3".
 Status CheckSteps(std::string_view engine, const SynthesisRequest& request, int32_t steps);
 
 // The number of steps that a search's candidates may take, and the fewest steps of those refused.
@@ -20,7 +20,7 @@ class StepBudget {
   StepBudget(std::string_view engine, const SynthesisRequest& request)
       : engine_(engine), request_(&request) {}
   int32_t Most() const;  // without a limit the largest number
-  // Are so many steps within the limit? Remembers numbers that are not.
+  // Are so many steps within the limit? Remembers numbers that are not, and tells the request.
   bool Allows(int32_t steps);
   bool HasRefused() const { return fewest_.has_value(); }
   // kLimit, with the fewest steps that were seen. Requires: HasRefused().
@@ -31,5 +31,11 @@ class StepBudget {
   const SynthesisRequest* request_;
   std::optional<int32_t> fewest_;
 };
+
+// The error of an engine that refused plans for their steps, the shortest of so many. kInfeasible where a
+// rank is more transfers away from what it needs than steps are allowed, so that no engine has a plan; else
+// `refusal`, or where the engine asked others, kLimit. The hint is of steps in which the engine has a plan.
+// Cost: linear in ranks × links.
+Status RefusalForSteps(const Engine& engine, const SynthesisRequest& request, int32_t fewest, Status refusal);
 
 }  // namespace xccl

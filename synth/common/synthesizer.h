@@ -50,6 +50,8 @@ struct SynthesisRequest {
   // The lower bound may be of any effort; the graphs say which ranks are neighbours.
   const Bound* bound = nullptr;
   RankGraphs* graphs = nullptr;
+  // Lowered to the steps of a plan that was refused for limits.steps; null where nobody asks.
+  int32_t* fewest_steps = nullptr;
 };
 
 struct Synthesis {

@@ -188,7 +188,7 @@ TEST(Flow, Refusals) {
   const Topology topology = LoadTopology("ring:8").value();
   const Collective alltoall = Of(CollectiveKind::kAlltoall, AllRanks(topology.num_ranks()));
   EXPECT_EQ(Plan(topology, alltoall, kGiB, Limits(std::nullopt, 3)).status().message(),
-            "flow: alltoall on ring:8: 4 steps at least were used; at most 3 are allowed; hint: --steps=4");
+            "flow: no alltoall on 8 ranks in 3 steps: rank 4 is 4 links from rank 0; hint: --steps=4");
   EXPECT_EQ(
       Plan(topology, Of(CollectiveKind::kAllgather, AllRanks(topology.num_ranks())), kGiB).status().message(),
       "flow: does not serve allgather; it serves alltoall, alltoallv, sendrecv, gather, scatter; hint: "

@@ -203,7 +203,7 @@ TEST(Forest, SaysWhyItRefuses) {
   EXPECT_EQ(message(ring, CollectiveKind::kAllgatherv, 2, {}, 0),
             "forest: --chunks with allgatherv: uneven parts have uneven trees; expected none");
   EXPECT_EQ(message(ring, CollectiveKind::kAllgather, {}, 1, 0),
-            "forest: allgather on test: 2 steps at least were used; at most 1 are allowed; hint: --steps=2");
+            "forest: no allgather on 4 ranks in 1 step: rank 2 is 2 links from rank 0; hint: --steps=2");
   const Topology behind = testing::MakeSwitch(4);
   EXPECT_EQ(message(behind, CollectiveKind::kAllreduce, {}, 1, 0),
             "forest: allreduce on test: 4 steps at least were used; at most 1 are allowed; hint: --steps=4");
@@ -212,7 +212,7 @@ TEST(Forest, SaysWhyItRefuses) {
   EXPECT_EQ(message(behind, CollectiveKind::kAllreduce, 2, {}, 0),
             "forest: test: 4 members among 5 nodes; spanning trees need GPUs alone, all of them members");
   EXPECT_EQ(message(behind, CollectiveKind::kBroadcast, {}, 0, 0),
-            "forest: broadcast on test: 3 steps at least were used; at most 0 are allowed; hint: --steps=3");
+            "forest: no broadcast on 4 ranks in 0 steps: rank 0 is 1 links from rank 2; hint: --steps=3");
   EXPECT_EQ(message(ring, CollectiveKind::kBroadcast, 1 << 21, {}, 0),
             "forest: 2097152 chunks a part on 4 ranks; at most 1048576; hint: --chunks=1048576");
   EXPECT_EQ(message(ring, CollectiveKind::kAllgather, 1 << 20, {}, 0),
@@ -241,7 +241,8 @@ TEST(Forest, KeepsToTheStepsThatAreAskedFor) {
         request.limits.steps = steps;
         const StatusOr<Synthesis> limited = ForestEngine().Synthesize(request);
         if (!limited.ok()) {
-          EXPECT_EQ(limited.status().code(), StatusCode::kLimit);
+          const bool too_far = limited.status().code() == StatusCode::kInfeasible;
+          EXPECT_TRUE(too_far || limited.status().code() == StatusCode::kLimit) << limited.status().message();
           EXPECT_LT(steps, 20);
           continue;
         }

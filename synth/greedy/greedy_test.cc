@@ -296,8 +296,8 @@ TEST(Greedy, NamesTheStepsItNeeds) {
   request.limits.chunks = 1;
   EXPECT_EQ(
       GreedyEngine().Synthesize(request).status(),
-      LimitReached("greedy: allgather on ring:8: 4 steps at least were used; at most 3 are allowed; hint: "
-                   "--steps=4"));
+      Infeasible(
+          "greedy: no allgather on 8 ranks in 3 steps: rank 4 is 4 links from rank 0; hint: --steps=4"));
 }
 
 }  // namespace

@@ -207,12 +207,16 @@ class RequestSearch {
   Status ToStatus(const Question& question, const Refusal& refusal) const {
     std::string text = fmt::format("smt: no {} on {} ranks", Name(), Ranks());
     if (refusal.steps) {
-      text += fmt::format(" in {} steps: {}", question.steps, refusal.text);
+      text += fmt::format(" in {} step{}: {}", question.steps, question.steps == 1 ? "" : "s", refusal.text);
     } else {
       text += fmt::format(" with {} chunks in {} rounds: {}", question.chunks, question.rounds, refusal.text);
     }
     if (refusal.steps || refusal.rounds) text += "; hint:";
     if (refusal.steps) text += fmt::format(" --steps={}", *refusal.steps);
+    // In so few steps sums mostly end in different orders.
+    if (refusal.steps && request_.collective->kind() == CollectiveKind::kAllreduce &&
+        !request_.allow_divergent)
+      text += " --allow-divergent";
     if (refusal.rounds) text += fmt::format(" --rounds={}", *refusal.rounds);
     return Infeasible(std::move(text));
   }

@@ -141,7 +141,8 @@ TEST(Smt, Refusals) {
            "smt: no allgather on 8 ranks with 1 chunks in 3 rounds: rank 4 is 4 links from rank 0; hint: "
            "--rounds=4")},
       {"distance of an allreduce", 8, CollectiveKind::kAllreduce, 1, 3, 9, 0,
-       Infeasible("smt: no allreduce on 8 ranks in 3 steps: rank 4 is 4 links from rank 0; hint: --steps=4")},
+       Infeasible("smt: no allreduce on 8 ranks in 3 steps: rank 4 is 4 links from rank 0; hint: --steps=4 "
+                  "--allow-divergent")},
       {"bandwidth of an allreduce", 8, CollectiveKind::kAllreduce, 8, 9, 6, 0,
        Infeasible("smt: no allreduce on 8 ranks with 8 chunks in 6 rounds: a chunk of every part needs 7/8 "
                   "rounds; hint: --rounds=7")},
@@ -213,7 +214,7 @@ TEST(Smt, UserDefinedSums) {
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, line)), OkStatus());
   EXPECT_EQ(Solve(line, prefix, 1, 1, 1).status(),
-            Infeasible("smt: no prefix on 3 ranks in 1 steps: rank 2 is 2 links from rank 0; hint: --steps=2 "
+            Infeasible("smt: no prefix on 3 ranks in 1 step: rank 2 is 2 links from rank 0; hint: --steps=2 "
                        "--rounds=2"));
 }
 
