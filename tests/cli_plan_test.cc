@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <regex>
 #include <string>
 #include <vector>
@@ -197,6 +198,24 @@ TEST_F(Cli, ATrainingStepIsPlannedLineByLine) {
   EXPECT_EQ(
       Out(arguments).rfind("llama-3-8b on leaf-spine:2x2x4: 0.0 billion parameters, tp 4 dp 1 pp 2\n", 0),
       0u);
+}
+
+// A stand-in for xccl-synth shows how it was called, and where.
+TEST_F(Cli, TheTrainingExampleRunsFromAnyFolder) {
+  Write("xccl-synth", "#!/bin/sh\nbasename \"$PWD\"; echo \"$@\"\n");
+  std::filesystem::permissions(folder_ + "/xccl-synth", std::filesystem::perms::owner_all);
+  const std::string script = std::filesystem::current_path().string() + "/examples/llama70b.sh";
+  const Said said = Shell("PATH=$PWD:/usr/bin:/bin bash " + script + " book");
+  EXPECT_EQ(said.err, "");
+  EXPECT_EQ(
+      said.out,
+      "TheTrainingExampleRunsFromAnyFolder\nplan rail-8 --for sp,pp,zero1 --llm llama-3-70b --tp 8 --pp 4 "
+      "--micro-batches 16 --grad-bytes 4 -o book\n");
+  const Said missing = Shell("PATH=/usr/bin:/bin bash " + script);
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_EQ(missing.err,
+            "llama70b.sh: no xccl-synth in bazel-bin or PATH; hint: bazel build --config=release "
+            "//cli:xccl-synth\n");
 }
 
 TEST_F(Cli, SmtSaysInfeasibleAndStopped) {

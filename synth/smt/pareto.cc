@@ -45,8 +45,11 @@ class FrontSearch {
     }
     if (front_.points.empty() && oracle_.IsOver())
       return LimitReached(
-          fmt::format("smt: {} on {} ranks: no point of the front was found; hint: --time-limit=60s",
-                      oracle_.request().collective->name(), oracle_.request().collective->num_members()));
+          fmt::format("smt: {} on {} ranks: no point of the front was found{}",
+                      oracle_.request().collective->name(), oracle_.request().collective->num_members(),
+                      oracle_.TimeIsUp() ? fmt::format(" within {}; hint: a longer --time-limit",
+                                                       oracle_.request().limits.deadline.ToString())
+                                         : "; hint: --time-limit=60s"));
     front_.complete =
         IsDone() && !gaps_ && std::all_of(front_.points.begin(), front_.points.end(), [](const auto& point) {
           return point.proved_by != ProvedBy::kNothing && point.proved_chunks == 0;

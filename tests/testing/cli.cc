@@ -1,5 +1,7 @@
 #include "tests/testing/cli.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -23,6 +25,13 @@ Said Cli::Run(const Words& arguments) const { return Command(SynthProgram(), arg
 
 Said Cli::Shell(const std::string& command) const {
   return Command("/bin/sh", {"-c", "X=" + SynthProgram() + "; " + command}, folder_).Wait();
+}
+
+std::string Cli::PrintedUntil(const std::string& line, const std::string& arguments) const {
+  const Said ended = Shell("$X " + arguments + " >rows & running=$!; until grep -q '^" + line +
+                           "' rows || ! kill -0 $running; do sleep 0.1; done; kill $running; wait $running");
+  EXPECT_EQ(ended.code, 128 + SIGTERM) << ended.err;
+  return Read("rows");
 }
 
 std::string Cli::Out(const Words& arguments) const {

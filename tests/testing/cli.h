@@ -22,6 +22,9 @@ class Cli : public testing::Test {
   Said Run(const Words& arguments) const;
   // Runs a command of the shell, in which $X is xccl-synth.
   Said Shell(const std::string& command) const;
+  // Runs xccl-synth with these arguments until a line of its output begins so, and ends it then. Returns what
+  // was printed until then; fails where the command ended by itself.
+  std::string PrintedUntil(const std::string& line, const std::string& arguments) const;
   // Runs a command that must succeed without a word on standard error, and returns its output.
   std::string Out(const Words& arguments) const;
   void Write(const std::string& name, const std::string& text) const;
