@@ -39,6 +39,7 @@ struct SynthesisRequest {
   TimeModel model = TimeModel::kPipelined;
   SynthesisLimits limits = {};
   uint64_t seed = 0;
+  bool rough = false;            // times are for choosing among many plans (ir/simulate/simulate.h)
   bool allow_divergent = false;  // ranks may end with different roundings of one sum
   // A verified plan of this collective on this topology. greedy improves it; other engines ignore it.
   const Synthesis* start = nullptr;
@@ -75,7 +76,10 @@ Synthesis NothingToMove(std::string_view engine, const SynthesisRequest& request
 // What the request says of a schedule's simulation. A simulation that its deadline stops is never the
 // fastest.
 inline SimulateOptions TimingOf(const SynthesisRequest& request) {
-  return {.size_bytes = request.size_bytes, .model = request.model, .deadline = request.limits.deadline};
+  return {.size_bytes = request.size_bytes,
+          .model = request.model,
+          .rough = request.rough,
+          .deadline = request.limits.deadline};
 }
 
 // The cost of a plan, known before it is made.

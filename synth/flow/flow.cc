@@ -83,7 +83,7 @@ class Planning {
     Routes routes(problem_, flow);
     XCCL_RETURN_IF_ERROR(TryPieces(routes, flow.load_s));
     if (!best_) return budget_.Refusal();
-    best_->simulation = Timed(best_->schedule, best_->collective, false);
+    if (!request_.rough) best_->simulation = Timed(best_->schedule, best_->collective, false);
     best_->exact = MeetsBound(best_->simulation->time_ps, bound_);
     return *std::move(best_);
   }
@@ -173,22 +173,22 @@ class Planning {
     Collective cut = Cut(routes, pieces, waves);
     Schedule schedule = Move(routes, cut, waves);
     if (!budget_.Allows(schedule.num_steps())) return false;
-    const int64_t time_ps = Timed(schedule, cut, true).time_ps;
-    if (best_ && time_ps >= best_ps_) return false;
-    best_ps_ = time_ps;
+    Simulation timed = Timed(schedule, cut, true);
+    if (best_ && timed.time_ps >= best_ps_) return false;
+    best_ps_ = timed.time_ps;
     best_ = Synthesis{.collective = std::move(cut),
                       .schedule = std::move(schedule),
                       .exact = false,
                       .engine = "flow",
                       .note = waves > 1 ? fmt::format("{} waves", waves) : "",
-                      .simulation = {}};
+                      .simulation = std::move(timed)};
     return true;
   }
 
   // Candidates are compared by rough times: work is counted in chunks, and large chunks have many segments.
   Simulation Timed(const Schedule& schedule, const Collective& cut, bool rough) const {
     SimulateOptions timing = TimingOf(request_);
-    timing.rough = rough;
+    timing.rough |= rough;
     return Simulate(schedule, cut, topology_, timing);
   }
 

@@ -184,6 +184,23 @@ TEST(Flow, WorkCountsSources) {
   EXPECT_EQ(work(Collective::Create(spec).value()), 2 * 62);
 }
 
+// The search for groups' plans asks for many of them: long segments are enough to choose by.
+TEST(Flow, RoughRequestsAreTimedInLongerSegments) {
+  const Topology topology = LoadTopology("dgx1").value();
+  const Collective alltoall = Of(CollectiveKind::kAlltoall, {Rank(0), Rank(1)});
+  SynthesisRequest request;
+  request.topology = &topology;
+  request.collective = &alltoall;
+  request.size_bytes = kGiB;
+  const Synthesis exact = FlowEngine().Synthesize(request).value();
+  request.rough = true;
+  const Synthesis rough = FlowEngine().Synthesize(request).value();
+  EXPECT_EQ(rough.schedule, exact.schedule);
+  EXPECT_GT(rough.simulation->segment_bytes, exact.simulation->segment_bytes);
+  EXPECT_GE(rough.simulation->time_ps, exact.simulation->time_ps);
+  EXPECT_LE(rough.simulation->time_ps, exact.simulation->time_ps + exact.simulation->time_ps / 50);
+}
+
 TEST(Flow, Refusals) {
   const Topology topology = LoadTopology("ring:8").value();
   const Collective alltoall = Of(CollectiveKind::kAlltoall, AllRanks(topology.num_ranks()));

@@ -59,7 +59,8 @@ bool MemberPlans::IsJoinedAlone(size_t group) {
   return CheckReachable(alone.topology, OnMembersAlone(groups_[group].collective, alone)).ok();
 }
 
-StatusOr<Synthesis> MemberPlans::Ask(const Topology& machine, const Collective& collective, size_t group) {
+StatusOr<Synthesis> MemberPlans::Ask(const Topology& machine, const Collective& collective, size_t group,
+                                     bool rough) {
   XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(options_.engine));
   const SynthesisRequest request{.topology = &machine,
                                  .collective = &collective,
@@ -67,6 +68,7 @@ StatusOr<Synthesis> MemberPlans::Ask(const Topology& machine, const Collective& 
                                  .model = options_.model,
                                  .limits = {.deadline = options_.deadline},
                                  .seed = options_.seed,
+                                 .rough = rough,
                                  .allow_divergent = options_.allow_divergent};
   ++searches_;
   XCCL_ASSIGN_OR_RETURN(Synthesis made, engine->Synthesize(request));
@@ -80,7 +82,7 @@ StatusOr<MemberPlan> MemberPlans::Alone(size_t group, const std::vector<uint8_t>
   const Collective collective = OnMembersAlone(groups_[group].collective, alone);
   std::optional<Topology> narrowed;
   if (eighths != nullptr) narrowed = WithEighths(alone.topology, &alone.link, *eighths);
-  return PlanOn(group, alone, narrowed ? *narrowed : alone.topology, collective);
+  return PlanOn(group, alone, narrowed ? *narrowed : alone.topology, collective, narrowed.has_value());
 }
 
 std::optional<Submachine> MemberPlans::OwnLinksOf(size_t group) {
@@ -112,17 +114,17 @@ std::optional<Submachine> MemberPlans::OwnLinksOf(size_t group) {
 StatusOr<std::optional<MemberPlan>> MemberPlans::OnOwnLinks(size_t group) {
   const std::optional<Submachine> own = OwnLinksOf(group);
   if (!own) return std::optional<MemberPlan>();
-  XCCL_ASSIGN_OR_RETURN(MemberPlan plan,
-                        PlanOn(group, *own, own->topology, OnMembersAlone(groups_[group].collective, *own)));
+  XCCL_ASSIGN_OR_RETURN(MemberPlan plan, PlanOn(group, *own, own->topology,
+                                                OnMembersAlone(groups_[group].collective, *own), false));
   return std::optional(std::move(plan));
 }
 
 StatusOr<MemberPlan> MemberPlans::PlanOn(size_t group, const Submachine& alone, const Topology& machine,
-                                         const Collective& collective) {
+                                         const Collective& collective, bool rough) {
   const Collective& whole = groups_[group].collective;
   const std::vector<int64_t> key = KeyOf(machine, collective, groups_[group].size_bytes);
   auto found = alone_.find(key);
-  if (found == alone_.end()) found = alone_.emplace(key, Ask(machine, collective, group)).first;
+  if (found == alone_.end()) found = alone_.emplace(key, Ask(machine, collective, group, rough)).first;
   XCCL_RETURN_IF_ERROR(found->second.status());
   XCCL_ASSIGN_OR_RETURN(Synthesis made, OnWholeMachine(*found->second, alone, whole));
   return MemberPlan{{std::move(made.collective), std::move(made.schedule)},
@@ -174,7 +176,7 @@ StatusOr<MemberPlan> MemberPlans::OnWhole(size_t group, const std::vector<uint8_
   std::optional<Topology> narrowed;
   if (eighths != nullptr) narrowed = WithEighths(topology_, nullptr, *eighths);
   const Topology& machine = narrowed ? *narrowed : topology_;
-  XCCL_ASSIGN_OR_RETURN(Synthesis made, Ask(machine, whole, group));
+  XCCL_ASSIGN_OR_RETURN(Synthesis made, Ask(machine, whole, group, narrowed.has_value()));
   XCCL_ASSIGN_OR_RETURN(Schedule plain, Expand(made.schedule, made.collective, machine, kMostTransfers));
   MemberPlan plan{
       {std::move(made.collective), std::move(plain)}, std::move(made.engine), made.simulation->time_ps};

@@ -288,6 +288,7 @@ class GroupsPlanner {
                              .model = options_.model,
                              .limits = {.deadline = options_.deadline},
                              .seed = options_.seed,
+                             .rough = true,
                              .allow_divergent = options_.allow_divergent};
     for (const Synthesis* const from : {&start, static_cast<const Synthesis*>(nullptr)}) {
       request.start = from;
