@@ -106,7 +106,8 @@ TEST(Replan, KeepsAPlanThatNothingHappenedTo) {
   const SynthesisRequest request{.topology = &topology, .collective = &collective, .size_bytes = 1 << 20};
   const StatusOr<Synthesis> again = Replan(plan, request);
   ExpectRight(again, request, "unharmed");
-  EXPECT_EQ(again->note, "from a plan by bfb: 960 of 960 edges kept, 0 edges joined anew, 0 moved off busy links");
+  EXPECT_EQ(again->note,
+            "from a plan by bfb: 960 of 960 edges kept, 0 edges joined anew, 0 moved off busy links");
   const SimulateOptions options{.size_bytes = 1 << 20};
   EXPECT_EQ(Simulate(again->schedule, again->collective, topology, options).time_ps,
             Simulate(plan.schedule, plan.collective, topology, options).time_ps);
