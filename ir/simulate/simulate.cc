@@ -74,8 +74,8 @@ constexpr int64_t kJobBudget = 4'000'000;  // jobs × segments of the longest ru
 int64_t Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, int64_t segments) {
   int64_t m = std::max(kFewSegments, kFewJobs / std::max<int64_t>(jobs, 1));
   while (m > 1 && 4 * m * jobs > kJobBudget) m /= 2;
-  // Agreements come with the runs of 4m and 8m segments, if the budget allows these.
-  if (4 * m >= segments || (8 * m >= segments && 8 * m * jobs <= kJobBudget)) return run(segments);
+  // Agreements come with the run of 8m segments, after those of m, 2m and 4m.
+  if (8 * m >= segments) return run(segments);
   int64_t before = run(m), last = run(2 * m), longest = 2 * m;
   int32_t agreements = 0;
   while (2 * longest < segments) {
