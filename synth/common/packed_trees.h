@@ -40,6 +40,7 @@ struct PackedTrees {
   std::vector<PackedTree> trees;
   int32_t Depth() const;  // the deepest arc's; 0 without arcs
   int64_t NumArcs() const;
+  bool operator==(const PackedTrees&) const = default;
 };
 
 struct TreeSteps {

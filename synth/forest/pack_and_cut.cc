@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "base/units.h"
 #include "ir/simulate/simulate.h"
 #include "synth/forest/allreduce.h"
 #include "synth/forest/packings.h"
@@ -37,7 +39,8 @@ constexpr int64_t kWorthTrees = 50;
 constexpr double kAim = 0.003;       // of the time may be lost to waves that are too long
 constexpr double kFineAim = 0.0007;  // likewise, in plans of at most kFewTransfers
 constexpr double kFewTransfers = 250'000;
-constexpr double kNear = 1.0005;  // times the bound: good enough
+constexpr int64_t kMostWritten = 300'000;  // transfers of a plan in waves
+constexpr double kNear = 1.0005;           // times the bound: good enough
 
 struct Best {
   std::optional<Synthesis> synthesis;
@@ -101,31 +104,57 @@ bool IsEnough(const Task& task, const Best& best, int64_t work) {
   return best.IsWithin(kNear, task.bound) || work <= 0 || task.stopped();
 }
 
+// A packing on its way to more and more waves.
+struct Cutting {
+  Candidate candidate;
+  int32_t waves = 1;  // to be tried next; 0: no more
+  int32_t fit = 0;    // the most waves that were few enough steps
+  int64_t most = candidate.most_waves;
+};
+
+// Packings of one request.
+struct Packings {
+  std::optional<Candidate> last;
+  std::vector<Cutting> wait;  // those whose further waves come after all packings
+};
+
+// May a better packing leave many waves of this one without use?
+bool IsFarFromBound(const Task& task, const Candidate& candidate) {
+  return candidate.rate_ps > kFar * static_cast<double>(task.bound.bound_ps);
+}
+
 // Cuts a packing into more and more waves while that helps; every schedule is simulated and the fastest kept.
 // `work`: transfers that may still be written down; goes down by those that were. Once there is a best plan,
-// schedules beyond it are not made. Schedules of more steps than `budget` allows are left out.
-void TryWaves(const Task& task, const Candidate& candidate, StepBudget& budget, int64_t& work, Best& best) {
+// schedules beyond it are not made. Schedules of more steps than `budget` allows are left out. `few`: stops
+// before more than a few waves.
+void TryWaves(const Task& task, Cutting& cutting, StepBudget& budget, int64_t& work, Best& best, bool few) {
+  const Candidate& candidate = cutting.candidate;
   const int64_t transfers = candidate.arcs * task.Copies();
   const int64_t each = std::max<int64_t>(1, candidate.shared ? transfers : candidate.arcs);  // work of a wave
-  int64_t most =
-      std::min(candidate.most_waves, std::max<int64_t>(1, kMostTransfers / std::max<int64_t>(1, transfers)));
-  int32_t fit = 0;  // the most waves that were few enough steps
-  for (int32_t waves = 1; waves > 0;) {
-    if (best.synthesis && each * waves > work) break;
+  cutting.most = std::min(cutting.most, std::max<int64_t>(1, kMostWritten / std::max<int64_t>(1, transfers)));
+  while (cutting.waves > 0 && (!few || cutting.waves <= kFewWaves)) {
+    const int32_t waves = std::exchange(cutting.waves, 0);
+    if (best.synthesis && each * waves > work) return;
     work -= each * waves;
     ChunkedSchedule made = MakeSchedule(task, candidate, waves);
     if (waves == 1)
-      most = std::min(most, task.sizes.size_bytes() / made.collective.num_chunks() / kLeastWaveBytes);
+      cutting.most =
+          std::min(cutting.most, task.sizes.size_bytes() / made.collective.num_chunks() / kLeastWaveBytes);
     if (!budget.Allows(made.schedule.num_steps())) {
-      most = waves - 1;
-      waves = most > fit ? (fit + waves) / 2 : 0;
+      cutting.most = waves - 1;
+      cutting.waves = cutting.most > cutting.fit ? (cutting.fit + waves) / 2 : 0;
       continue;
     }
-    fit = waves;
+    cutting.fit = waves;
     const int64_t time_ps = Consider(task, candidate, std::move(made), waves <= kFewWaves, best);
-    if (IsEnough(task, best, work)) break;
-    waves = MoreWaves(candidate, waves, transfers, time_ps, std::min(most, work / each));
+    if (IsEnough(task, best, work)) return;
+    cutting.waves = MoreWaves(candidate, waves, transfers, time_ps, std::min(cutting.most, work / each));
   }
+}
+
+void TryWaves(const Task& task, const Candidate& candidate, StepBudget& budget, int64_t& work, Best& best) {
+  Cutting cutting{candidate};
+  TryWaves(task, cutting, budget, work, best, false);
 }
 
 // Do all parts have a count of zero?
@@ -169,9 +198,10 @@ bool MayPair(const Task& task, double apart_ps) {
 }
 
 // Cheap trees may miss the best rate where directions differ.
-bool MayMissTheRate(const Task& task, const Best& best) {
-  return !task.group && !best.IsWithin(kFar, task.bound) &&
-         task.collective.kind() != CollectiveKind::kAllreduce && task.collective.num_members() <= kMostExact;
+bool MayMissTheRate(const Task& task, double rate_ps, const Best& best) {
+  return !task.group && rate_ps > (1 + kFineAim) * task.bound.bandwidth_ps &&
+         !best.IsWithin(kFar, task.bound) && task.collective.kind() != CollectiveKind::kAllreduce &&
+         task.collective.num_members() <= kMostExact;
 }
 
 // What one root's trees carry, all of them together.
@@ -180,10 +210,14 @@ bool HasShortParts(const Task& task) {
          HasManyRoots(task.collective);
 }
 
-// One packing, or a pair of trees instead. Returns the rate of what was tried last.
+// One packing, or a pair of trees instead. Returns the rate of what was tried last. A packing that is far
+// from the bound joins those that `wait` before it is cut into many waves.
 StatusOr<double> TryTrees(const Task& task, double latency_weight, int64_t work_of_each, StepBudget& budget,
-                          int64_t& work, Best& best) {
+                          int64_t& work, Best& best, Packings& packings) {
   XCCL_ASSIGN_OR_RETURN(const Candidate apart, PackAtBestRate(task, latency_weight));
+  const bool is_known = packings.last && packings.last->up == apart.up && packings.last->down == apart.down;
+  packings.last = apart;
+  if (is_known) return apart.rate_ps;
   if (!best.synthesis && HasShortParts(task)) {
     const Candidate one = OneTreeEach(task, apart);
     TryWaves(task, one, budget, work, best);
@@ -197,7 +231,10 @@ StatusOr<double> TryTrees(const Task& task, double latency_weight, int64_t work_
       return pairs ? pairs->rate_ps : apart.rate_ps;
     work = work_of_each;
   }
-  if (apart.rate_ps < task.beat_ps) TryWaves(task, apart, budget, work, best);
+  if (apart.rate_ps >= task.beat_ps) return apart.rate_ps;
+  Cutting cutting{apart};
+  TryWaves(task, cutting, budget, work, best, IsFarFromBound(task, apart));
+  if (cutting.waves > 0) packings.wait.push_back(std::move(cutting));
   return apart.rate_ps;
 }
 
@@ -209,20 +246,21 @@ Status TryAll(const Task& task, StepBudget& budget, int64_t work, Best& best) {
       task.Rows() <= kMostShortestRows)
     rate_ps = TryShortest(task, budget, work, best);
   int64_t left = work;
+  Packings packings;
   for (const double latency_weight : kLatencyWeights) {
     // Less weight on latency finds trees of a better rate, if it finds any.
     const bool is_rate_the_best = rate_ps && *rate_ps <= (1 + kFineAim) * task.bound.bandwidth_ps;
     if (best.synthesis &&
         (IsEnough(task, best, left) || (is_rate_the_best && best.IsWithin(kFar, task.bound))))
       break;
-    const StatusOr<double> tried = TryTrees(task, latency_weight, work, budget, left, best);
+    const StatusOr<double> tried = TryTrees(task, latency_weight, work, budget, left, best, packings);
     if (tried.ok()) {
       rate_ps = *tried;
     } else {
       reason = tried.status();
     }
   }
-  if (MayMissTheRate(task, best)) {
+  if (MayMissTheRate(task, rate_ps.value_or(kForeverPs), best)) {
     const StatusOr<Candidate> exact = PackAtBestRate(task, kExactLatencyWeight, true);
     if (!exact.ok()) {
       reason = exact.status();
@@ -230,6 +268,12 @@ Status TryAll(const Task& task, StepBudget& budget, int64_t work, Best& best) {
       TryWaves(task, *exact, budget, left, best);
     }
   }
+  // What waits and may still be the fastest, from the best rate on.
+  std::ranges::stable_sort(packings.wait, {},
+                           [](const Cutting& cutting) { return cutting.candidate.rate_ps; });
+  for (Cutting& cutting : packings.wait)
+    if (!IsEnough(task, best, left) && cutting.candidate.rate_ps < static_cast<double>(best.time_ps))
+      TryWaves(task, cutting, budget, left, best, false);
   return best.synthesis ? OkStatus() : reason;
 }
 
