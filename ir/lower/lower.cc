@@ -35,9 +35,12 @@ namespace {
 // Above so many moves a program is not simulated in every form; fewer where a folded program is at hand.
 constexpr int64_t kLargeMoves = 500'000;
 constexpr int64_t kLargeUnfoldedMoves = 100'000;
-constexpr int64_t kSmallProgram = 4000;  // instructions; a form of so many is refined in 0.2 s
-constexpr int64_t kHopelessLoss = 4;     // one part in so many
-constexpr int64_t kLargeLoss = 20;       // one part in so many that the folded program may lose above that
+constexpr int64_t kMostUnfoldedMoves = 200'000;  // where a folded program is at hand
+constexpr int64_t kSmallProgram = 4000;          // instructions; a form of so many is refined in 0.2 s
+constexpr int64_t kHopelessLoss = 4;             // one part in so many
+// One part in so many that more segments may make up for: now and then, and often.
+constexpr int64_t kMadeUpLoss = 8, kNearLoss = 100;
+constexpr int64_t kLargeLoss = 20;  // one part in so many that the folded program may lose above that
 
 // A schedule in the chunks of its collective, and the number of moves above which its programs are large.
 struct Cut {
@@ -52,12 +55,16 @@ struct Made {
   std::optional<int64_t> time_ps;
 };
 
+// Of every chunk of every transfer.
+int64_t NumMoves(const Schedule& schedule) {
+  return std::accumulate(schedule.count.begin(), schedule.count.end(), int64_t{0});
+}
+
 // Is the folded program good enough that the schedule's own chunks need not be lowered? Many chunks cost much
 // to be lowered, and their programs run worse.
 bool IsGoodEnough(int64_t folded_ps, int64_t wanted_ps, const Schedule& plain) {
   if (lowering::Keeps(folded_ps, wanted_ps)) return true;
-  const int64_t moves = std::accumulate(plain.count.begin(), plain.count.end(), int64_t{0});
-  return moves > kLargeUnfoldedMoves && folded_ps <= wanted_ps + wanted_ps / kLargeLoss;
+  return NumMoves(plain) > kLargeUnfoldedMoves && folded_ps <= wanted_ps + wanted_ps / kLargeLoss;
 }
 
 // Are trees to be lowered as chains, too? Groups may lose time: a group's message goes on only when all of
@@ -73,6 +80,12 @@ bool IsSmall(const Program& program) { return lowering::NumInstructions(program)
 // Are chains so much slower than groups that no form of theirs will be faster?
 bool IsHopeless(const Made& chains, const Made& groups) {
   return chains.time_ps && *chains.time_ps > *groups.time_ps + *groups.time_ps / kHopelessLoss;
+}
+
+// Is the program slower than a plainer one, which has as many segments as help it, by more than one part in
+// so many?
+bool IsSlower(const Made& made, const std::optional<Made>& plainer, int64_t part) {
+  return plainer && made.time_ps && *made.time_ps > *plainer->time_ps + *plainer->time_ps / part;
 }
 
 // Is the program faster than a plainer one? Large programs, which have no time, are never replaced.
@@ -91,8 +104,7 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
                                .deadline = options.deadline};
 
   // Symmetry is written out.
-  const StatusOr<Schedule> expanded =
-      Expand(schedule, collective, topology, kMostLoweredTransfers, options.deadline);
+  const StatusOr<Schedule> expanded = Expand(schedule, collective, topology, kMostExpanded, options.deadline);
   if (!expanded.ok()) return Annotate(expanded.status(), "lower");
   const Schedule& plain = *expanded;
   // A program is to keep the schedule's time.
@@ -108,6 +120,7 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
   std::optional<LoweredProgram> result;
   int64_t result_ps = 0;
   for (const Cut& one : cuts) {
+    if (result && NumMoves(one.schedule) > kMostUnfoldedMoves) break;
     const Schedule& own_schedule = one.schedule;
     const Collective& cut = one.collective;
     if (result && (IsGoodEnough(result_ps, wanted_ps, plain) || options.deadline())) break;
@@ -127,6 +140,7 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
       // Every path gets a connection, every tree a group.
       const Paths paths = ListPaths(source, topology);
       XCCL_RETURN_IF_ERROR(verify.Check(paths));
+      if (!options.max_blocks) XCCL_RETURN_IF_ERROR(CheckConnections(paths, topology.num_ranks()));
       // Transfers become moves, which know what feeds them and what follows them at either end.
       const MoveTimes times =
           TimesOfMoves(source, paths, SimulateMoves(source, cut, topology, options.size_bytes));
@@ -136,12 +150,12 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
       XCCL_ASSIGN_OR_RETURN(const Moves moves, split(&times));
       XCCL_RETURN_IF_ERROR(verify.Check(moves));
 
-      const auto refine = [&](Made& made) -> Status {
+      const int32_t most_blocks = options.max_blocks.value_or(kMostBlocks);
+      const auto add_segments = [&](Made& made, bool briefly) -> Status {
         if (!made.time_ps) return OkStatus();
-        XCCL_ASSIGN_OR_RETURN(
-            made.time_ps,
-            RefineSegments(cut, topology, moves.moves, timing, options.max_blocks.value_or(kMostBlocks),
-                           *made.time_ps, Keeps(*made.time_ps, wanted_ps), made.program));
+        XCCL_ASSIGN_OR_RETURN(made.time_ps,
+                              MoreSegments(cut, topology, moves.moves, timing, most_blocks, *made.time_ps,
+                                           briefly || Keeps(*made.time_ps, wanted_ps), made.program));
         return OkStatus();
       };
       std::optional<Made> of_forms;
@@ -183,24 +197,29 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
         if (last == program) continue;
         last = program;
         // Passes, instances and the protocol are chosen.
-        const StatusOr<std::optional<int64_t>> timed = SetSegments(
-            form.segments, cut, topology, moves.moves, timing, options.max_blocks.value_or(kMostBlocks),
-            of_forms ? &of_forms->program
-            : of_cut ? &of_cut->program
-                     : nullptr,
-            program);
+        const StatusOr<std::optional<int64_t>> timed =
+            SetSegments(form.segments, cut, topology, moves.moves, timing, most_blocks,
+                        of_forms ? &of_forms->program
+                        : of_cut ? &of_cut->program
+                                 : nullptr,
+                        program);
         if (of_forms && timed.status().code() == StatusCode::kLimit && options.deadline()) break;
         XCCL_ASSIGN_OR_RETURN(const std::optional<int64_t> time_ps, timed);
         XCCL_RETURN_IF_ERROR(verify.Check("segments", program));
         Made made{std::move(program), time_ps};
-        if (IsSmall(made.program)) XCCL_RETURN_IF_ERROR(refine(made));
+        if (IsSmall(made.program) && !IsSlower(made, of_forms, kMadeUpLoss))
+          XCCL_RETURN_IF_ERROR(add_segments(made, IsSlower(made, of_forms, kNearLoss)));
         if (IsBetter(made, of_forms)) of_forms = std::move(made);
         if (as_chains && IsHopeless(*of_forms, *of_cut)) break;
         if (of_forms->time_ps && Keeps(*of_forms->time_ps, wanted_ps)) break;
       }
       // Of large programs the best form alone is refined.
-      if (!IsSmall(of_forms->program)) XCCL_RETURN_IF_ERROR(refine(*of_forms));
-      if (IsBetter(*of_forms, of_cut)) of_cut = std::move(of_forms);
+      if (!IsSmall(of_forms->program)) XCCL_RETURN_IF_ERROR(add_segments(*of_forms, false));
+      if (!IsBetter(*of_forms, of_cut)) continue;
+      of_cut = std::move(of_forms);
+      if (!of_cut->time_ps) continue;
+      XCCL_ASSIGN_OR_RETURN(of_cut->time_ps, FewerSegments(cut, topology, moves.moves, timing, most_blocks,
+                                                           *of_cut->time_ps, of_cut->program));
     }
     // Large programs are simulated only where two cuts are compared.
     if (folded && !of_cut->time_ps) {

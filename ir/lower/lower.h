@@ -31,13 +31,10 @@ struct LowerOptions {
   Deadline deadline = Deadline();  // ends the search for a better form
 };
 
-// At most so many transfers of a compressed schedule's plain form are lowered.
-inline constexpr int64_t kMostLoweredTransfers = 16'000'000;
-
 // Waves of neighbouring chunks that take the same paths are folded into passes over one chunk, a program of
 // far fewer instructions, where that keeps the schedule's time or is the faster. Multicasts and in-switch
 // reductions become groups, unless they are faster as one rank after the other. The result verifies.
-// Requires: a normalized schedule that verifies. Errors: kLimit beyond kMostLoweredTransfers; kInvalidInput
+// Requires: a normalized schedule that verifies. Errors: kLimit beyond kMostExpanded transfers; kInvalidInput
 // where a Program cannot say what the schedule says; kLimit where the deadline passes
 // before there is any program; with verify_passes kBug, naming pass and violation.
 StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective& collective,

@@ -249,7 +249,7 @@ TEST(Lower, RefusesCompressedSchedulesOfTooManyTransfers) {
   ASSERT_FALSE(program.ok());
   EXPECT_EQ(
       program.status(),
-      LimitReached("lower: schedule: 16773120 transfers without its symmetry; at most 16000000 are written "
+      LimitReached("lower: schedule: 16773120 transfers without its symmetry; at most 4194304 are written "
                    "out"));
 }
 

@@ -17,10 +17,10 @@ namespace xccl::lowering {
 namespace {
 
 constexpr int64_t kLeastSegmentBytes = 4096;  // smaller messages cost more than moving their bytes
-constexpr int32_t kSimulatedPasses = 64;      // times instances: about what a simulation runs of many passes
 constexpr int32_t kMostInstances = 16;
-// Instructions × passes that the trials of one program may simulate together; fewer where it keeps its time.
-constexpr int64_t kWork = 2'000'000, kWorkOnKept = 500'000;
+// Instructions × passes that the trials of one program may simulate together; less where little is to be
+// gained.
+constexpr int64_t kWork = 2'000'000, kLittleWork = 500'000;
 // By one instance of a connection, on average, where there are several.
 constexpr int64_t kLeastSentBytes = 512 << 10;
 constexpr int64_t kAllowedLoss = 50;  // one part in so many
@@ -88,7 +88,7 @@ class Trials {
   StatusOr<int64_t> TimeOf(Choice choice, Protocol protocol, int64_t most_work) {
     const auto [at, is_new] = times_.try_emplace({protocol, choice}, kForeverPs);
     if (!is_new) return at->second;
-    const int64_t cost = instructions_ * std::min(choice.passes, kSimulatedPasses * choice.instances);
+    const int64_t cost = instructions_ * choice.passes;
     if (!limits_.Fits(choice) || work_ + cost > most_work) return kForeverPs;
     work_ += cost;
     Take(choice, protocol);
@@ -167,43 +167,54 @@ StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective
   return best;
 }
 
-StatusOr<int64_t> RefineSegments(const Collective& collective, const Topology& topology,
-                                 const std::vector<Move>& moves, const SimulateOptions& options,
-                                 int32_t most_blocks, int64_t time_ps, bool keeps, Program& program) {
+StatusOr<int64_t> MoreSegments(const Collective& collective, const Topology& topology,
+                               const std::vector<Move>& moves, const SimulateOptions& options,
+                               int32_t most_blocks, int64_t time_ps, bool briefly, Program& program) {
   const CollectiveSizes sizes(collective, options.size_bytes);
   const Limits limits(sizes, moves, program, most_blocks);
   const Protocol protocol = program.protocol;
-  const int64_t most_work = keeps ? kWorkOnKept : kWork;
   Trials trials(collective, topology, options, limits, program);
   Choice taken = {program.instances, limits.PassesOf(program)};
-  // As many passes of each of more instances, or more passes, while that gains.
+  // As many passes of each of more instances, or more passes.
   for (bool gains = true; gains;) {
     gains = false;
     const Choice from = taken;
     for (const Choice more :
          {Choice{2 * from.instances, 2 * from.passes}, Choice{from.instances, 4 * from.passes}}) {
       if (more.instances > kMostInstances) continue;
-      XCCL_ASSIGN_OR_RETURN(const int64_t more_ps, trials.TimeOf(more, protocol, most_work));
+      XCCL_ASSIGN_OR_RETURN(const int64_t more_ps,
+                            trials.TimeOf(more, protocol, briefly ? kLittleWork : kWork));
       if (!IsFaster(more_ps, time_ps)) continue;
       gains = true;
       taken = more;
       time_ps = more_ps;
     }
   }
-  // Fewer instances, then fewer passes, while the loss, in all, is not worth them.
+  trials.Take(taken, protocol);
+  return time_ps;
+}
+
+StatusOr<int64_t> FewerSegments(const Collective& collective, const Topology& topology,
+                                const std::vector<Move>& moves, const SimulateOptions& options,
+                                int32_t most_blocks, int64_t time_ps, Program& program) {
+  const CollectiveSizes sizes(collective, options.size_bytes);
+  const Limits limits(sizes, moves, program, most_blocks);
+  const Protocol protocol = program.protocol;
+  Trials trials(collective, topology, options, limits, program);
+  Choice taken = {program.instances, limits.PassesOf(program)};
   const int64_t best_ps = time_ps;
   const auto take = [&](Choice fewer) -> StatusOr<bool> {
-    XCCL_ASSIGN_OR_RETURN(const int64_t fewer_ps, trials.TimeOf(fewer, protocol, most_work));
+    XCCL_ASSIGN_OR_RETURN(const int64_t fewer_ps, trials.TimeOf(fewer, protocol, kWork));
     if (!Keeps(fewer_ps, best_ps)) return false;
     taken = fewer;
     time_ps = fewer_ps;
     return true;
   };
-  for (bool keeps_time = true; keeps_time && taken.instances > 1;) {
-    XCCL_ASSIGN_OR_RETURN(keeps_time, take({taken.instances / 2, taken.passes}));
+  for (bool keeps = true; keeps && taken.instances > 1;) {
+    XCCL_ASSIGN_OR_RETURN(keeps, take({taken.instances / 2, taken.passes}));
   }
-  for (bool keeps_time = true; keeps_time && taken.passes > 1;) {
-    XCCL_ASSIGN_OR_RETURN(keeps_time, take({taken.instances, std::max(1, taken.passes / 4)}));
+  for (bool keeps = true; keeps && taken.passes > 1;) {
+    XCCL_ASSIGN_OR_RETURN(keeps, take({taken.instances, std::max(1, taken.passes / 4)}));
   }
   trials.Take(taken, protocol);
   return time_ps;

@@ -15,8 +15,6 @@
 
 namespace xccl::lowering {
 
-inline constexpr int32_t kMostBlocks = 512;  // of a rank, all instances, where no other limit is given
-
 enum class Segments {
   kTimed,   // one pass of one instance or the middle, by simulation
   kMiddle,  // four instances of two passes each, as far as that is allowed
@@ -42,11 +40,15 @@ StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective
                                              const Program* like, Program& program);
 
 // From what SetSegments has chosen, which takes `time_ps`: more passes and more instances, 16 at most, while
-// each gains a fiftieth, then fewer of both while all that loses no more than that. Simulates as often as a
-// fixed amount of work allows, which is less where the program `keeps` the time that is wanted of it. Returns
-// the program's time in ps.
-StatusOr<int64_t> RefineSegments(const Collective& collective, const Topology& topology,
-                                 const std::vector<Move>& moves, const SimulateOptions& options,
-                                 int32_t most_blocks, int64_t time_ps, bool keeps, Program& program);
+// each gains a fiftieth. Simulates as often as a fixed amount of work allows, a quarter of it `briefly`.
+// Returns the program's time in ps.
+StatusOr<int64_t> MoreSegments(const Collective& collective, const Topology& topology,
+                               const std::vector<Move>& moves, const SimulateOptions& options,
+                               int32_t most_blocks, int64_t time_ps, bool briefly, Program& program);
+
+// Fewer instances, then fewer passes, while the loss, in all, is no more than a fiftieth. Returns the time.
+StatusOr<int64_t> FewerSegments(const Collective& collective, const Topology& topology,
+                                const std::vector<Move>& moves, const SimulateOptions& options,
+                                int32_t most_blocks, int64_t time_ps, Program& program);
 
 }  // namespace xccl::lowering

@@ -27,13 +27,17 @@ Set SetOn(Segments segments, int64_t size_bytes, int32_t most_blocks) {
   EXPECT_TRUE(time_ps.ok()) << time_ps.status().message();
   EXPECT_EQ(time_ps->has_value(), segments == Segments::kTimed);
   if (*time_ps) {
-    const StatusOr<int64_t> refined_ps =
-        RefineSegments(collective, topology, LineMoves().moves, {.size_bytes = size_bytes}, most_blocks,
-                       **time_ps, false, program);
-    EXPECT_TRUE(refined_ps.ok()) << refined_ps.status().message();
-    EXPECT_LE(*refined_ps, **time_ps);
-    EXPECT_EQ(*refined_ps,
-              SimulateProgram(program, collective, topology, {.size_bytes = size_bytes}).value().time_ps);
+    const SimulateOptions timing{.size_bytes = size_bytes};
+    const StatusOr<int64_t> more_ps =
+        MoreSegments(collective, topology, LineMoves().moves, timing, most_blocks, **time_ps, false, program);
+    EXPECT_TRUE(more_ps.ok()) << more_ps.status().message();
+    EXPECT_LE(*more_ps, **time_ps);
+    EXPECT_EQ(*more_ps, SimulateProgram(program, collective, topology, timing).value().time_ps);
+    const StatusOr<int64_t> fewer_ps =
+        FewerSegments(collective, topology, LineMoves().moves, timing, most_blocks, *more_ps, program);
+    EXPECT_TRUE(fewer_ps.ok()) << fewer_ps.status().message();
+    EXPECT_TRUE(Keeps(*fewer_ps, *more_ps));
+    EXPECT_EQ(*fewer_ps, SimulateProgram(program, collective, topology, timing).value().time_ps);
   }
   return {program.instances, program.segment_bytes, program.protocol};
 }

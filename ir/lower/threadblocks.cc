@@ -4,6 +4,8 @@
 // the start. Channels are then given chain by chain.
 #include "ir/lower/threadblocks.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -201,6 +203,21 @@ void MakeBlocks(const Paths& paths, Assignment& assignment) {
 }
 
 }  // namespace
+
+Status CheckConnections(const Paths& paths, int32_t num_ranks) {
+  std::vector<int32_t> sends(static_cast<size_t>(num_ranks), 0), receives = sends;
+  for (int32_t p = 0; p < paths.size(); ++p) {
+    if (paths.SendUnit(p) == p) ++sends[paths.paths[p].src.index()];
+    if (paths.RecvUnit(p) == p) ++receives[paths.paths[p].dst.index()];
+  }
+  int32_t most = 0;
+  for (size_t r = 0; r < sends.size(); ++r) most = std::max({most, sends[r], receives[r]});
+  if (most <= kMostBlocks) return OkStatus();
+  return InvalidInput(
+      fmt::format("lower: {} connections into or out of a rank, each with a threadblock; "
+                  "expected at most {}; hint: --max-ctas={}",
+                  most, kMostBlocks, 2 * most));
+}
 
 Assignment AssignThreadblocks(const std::vector<Move>& moves, const Paths& paths, int32_t num_ranks,
                               bool pair) {

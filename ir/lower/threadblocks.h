@@ -6,11 +6,19 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/status.h"
 #include "ir/lower/moves.h"
 #include "ir/lower/paths.h"
 #include "ir/program.h"
 
 namespace xccl::lowering {
+
+inline constexpr int32_t kMostBlocks = 512;  // of a rank, all instances, where no other limit is given
+
+// Each path that a rank sends on, and each that it receives on, needs a threadblock of its own there; those
+// of a group that the rank handles as one need one. Errors: kInvalidInput where these alone are above
+// kMostBlocks.
+Status CheckConnections(const Paths& paths, int32_t num_ranks);
 
 struct Assignment {
   // By path:

@@ -79,5 +79,19 @@ TEST(Threadblocks, AGroupIsOneThreadblockAtItsRoot) {
               std::vector<Threadblock>({Block(Rank(0), kNobody), Block(Rank(0), kNobody, 1)}));
 }
 
+// Rank 0 sends on 512 paths, or on one more; a group is one threadblock at its root.
+TEST(Threadblocks, MoreConnectionsThanThreadblocksAreRefusedBeforeAnythingIsMade) {
+  Paths paths;
+  for (int32_t i = 0; i < kMostBlocks; ++i) paths.paths.push_back({Rank(0), Rank(1 + i), {}, kNoGroup});
+  EXPECT_EQ(CheckConnections(paths, kMostBlocks + 2), OkStatus());
+  paths.paths.push_back({Rank(0), Rank(kMostBlocks + 1), {}, kNoGroup});
+  EXPECT_EQ(CheckConnections(paths, kMostBlocks + 2),
+            InvalidInput("lower: 513 connections into or out of a rank, each with a threadblock; expected at "
+                         "most 512; hint: --max-ctas=1026"));
+  for (Path& path : paths.paths) path.group = 0;
+  paths.groups.push_back({Group::Kind::kMulticast, Rank(0), 0, kMostBlocks + 1, {}});
+  EXPECT_EQ(CheckConnections(paths, kMostBlocks + 2), OkStatus());
+}
+
 }  // namespace
 }  // namespace xccl::lowering
