@@ -37,6 +37,17 @@ TEST(Limits, APlanWhoseProgramIsNotThereInTimeIsKeptWithoutIt) {
   EXPECT_NE(result->no_program.find("--time-limit=0s passed"), std::string::npos) << result->no_program;
 }
 
+// 1.6 million transfers: the program would take longer than there is, and is not begun.
+TEST(Limits, APlanWhoseProgramWouldBeLateIsKeptWithoutIt) {
+  const Topology topology = LoadTopology("torus:8x8x8").value();
+  PlanOptions options{.lower = true};
+  options.deadline = Deadline(6);
+  const StatusOr<PlanResult> result = MakePlan(topology, Of(CollectiveKind::kAlltoall, topology), options);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_FALSE(result->plan.program);
+  EXPECT_NE(result->no_program.find("--time-limit=6s"), std::string::npos) << result->no_program;
+}
+
 TEST(Limits, ASearchThatIsOutOfTimeSaysSo) {
   const Topology topology = LoadTopology("torus:4x4").value();
   const Collective alltoall = Of(CollectiveKind::kAlltoall, topology);

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <string_view>
@@ -94,10 +95,21 @@ constexpr int64_t kSmallPlan = 2000;
 constexpr int64_t kLeastGain = 50;  // one part in so many that another plan's program must gain
 constexpr int64_t kLargeLoss = 10;  // one part in so many, over the schedule, that needs a reason
 
-// A compressed schedule that is too long to be written out is kept without a program.
-bool CanBeLowered(const Topology& topology, const Synthesis& made) {
-  return made.schedule.symmetry.empty() ||
-         ExpandedTransfers(made.schedule, made.collective, topology) <= kMostLoweredTransfers;
+// Lowering a transfer's chunk, and its proof, take about so long: 9 s for 1.6 million (torus:8x8x8,
+// alltoall).
+constexpr double kSecondsOfMove = 6e-6;
+
+// Why the schedule is kept without a program; empty where it need not be.
+std::string ReasonNotToLower(const Topology& topology, const Synthesis& made, const Deadline& deadline) {
+  const Schedule& schedule = made.schedule;
+  const int64_t transfers =
+      schedule.symmetry.empty() ? schedule.size() : ExpandedTransfers(schedule, made.collective, topology);
+  if (!schedule.symmetry.empty() && transfers > kMostExpanded)
+    return "the schedule, kept compressed, is too long to be lowered";
+  const double seconds = static_cast<double>(transfers) * kSecondsOfMove;
+  if (deadline() || seconds <= deadline.SecondsLeft()) return "";
+  return fmt::format("its {} transfers take about {:.0f} s more; {}", transfers, std::ceil(seconds),
+                     deadline.ToString());
 }
 
 // Lowers the plan and, where the schedules of others take less time than its program or are small, those as
@@ -107,15 +119,17 @@ StatusOr<Lowered> LowerBest(const Topology& topology, const PlanOptions& options
                             std::string& note) {
   std::vector<Synthesis> others = std::exchange(made.others, {});
   StatusOr<Lowered> best = LowerPlan(topology, made, options);
-  for (size_t i = 0; i < others.size() && i + 1 < kMostLowered; ++i) {
+  for (size_t i = 0; i < others.size(); ++i) {
     Synthesis& other = others[i];
+    if (i + 1 >= kMostLowered && other.schedule.size() > kTinyPlan) continue;
     const auto gains = [&](int64_t time_ps) {
       return !best.ok() || time_ps < best->time_ps - best->time_ps / kLeastGain;
     };
     if (!best.ok() && best.status().code() == StatusCode::kBug) break;
     if (options.deadline()) break;
     if (!gains(other.simulation->time_ps) && other.schedule.size() > kSmallPlan) continue;
-    if (!CanBeLowered(topology, other)) continue;
+    if (!ReasonNotToLower(topology, other, options.deadline).empty() || other.schedule == made.schedule)
+      continue;
     XCCL_RETURN_IF_ERROR(Proved(VerifySchedule(other.schedule, other.collective, topology), other.engine));
     StatusOr<Lowered> lowered = LowerPlan(topology, other, options);
     if (!lowered.ok() && lowered.status().code() == StatusCode::kBug) return lowered.status();
@@ -197,10 +211,8 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
                                   double synthesis_s, const PlanOptions& options) {
   XCCL_RETURN_IF_ERROR(Proved(VerifySchedule(made.schedule, made.collective, topology), made.engine));
   std::optional<Lowered> lowered;
-  std::string no_program;
-  if (options.lower && !CanBeLowered(topology, made)) {
-    no_program = "the schedule, kept compressed, is too long to be lowered";
-  } else if (options.lower) {
+  std::string no_program = options.lower ? ReasonNotToLower(topology, made, options.deadline) : std::string();
+  if (options.lower && no_program.empty()) {
     std::string chosen;
     StatusOr<Lowered> best = LowerBest(topology, options, made, chosen);
     if (!chosen.empty()) made.note = chosen;

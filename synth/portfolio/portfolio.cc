@@ -62,7 +62,7 @@ constexpr double kNotForCoarser = 1.1;          // times the best time: such pla
 
 // Plans that are kept beside the best.
 constexpr double kKept = 3;  // times the best time: its program is not faster than the best plan's
-constexpr size_t kMostKept = 8;
+constexpr size_t kMostKept = 8;  // but for tiny plans
 constexpr int64_t kMostKeptTransfers = 1 << 20;  // of one of them
 
 struct Candidate {
@@ -303,7 +303,7 @@ class Portfolio {
     kept_.insert(place, {time_ps, std::move(made), costs});
     best_ps_ = kept_.front().time_ps;
     std::erase_if(kept_, [&](const Kept& kept) { return kept.time_ps > kKept * best_ps_; });
-    if (kept_.size() > kMostKept) kept_.pop_back();
+    if (kept_.size() > kMostKept && kept_.back().made.schedule.size() > kTinyPlan) kept_.pop_back();
   }
 
   // Of the plans that are kept the preferred one, with the others.

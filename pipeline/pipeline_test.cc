@@ -1,0 +1,52 @@
+// Which plans get a program, and whose is written.
+#include "pipeline/pipeline.h"
+
+#include <gtest/gtest.h>
+
+#include "topologies/load/load.h"
+#include "topologies/xml/native_xml.h"
+
+namespace xccl {
+namespace {
+
+Collective Of(CollectiveKind kind, const Topology& topology) {
+  CollectiveSpec spec;
+  spec.kind = kind;
+  spec.ranks = AllRanks(topology.num_ranks());
+  return Collective::Create(std::move(spec)).value();
+}
+
+// Written out it would have 6.3 million transfers, of which a program could not be proved.
+TEST(Pipeline, APlanThatIsTooLongToBeWrittenOutIsKeptWithoutItsProgram) {
+  const Topology topology = LoadTopology("torus:8x8x16").value();
+  const StatusOr<PlanResult> result =
+      MakePlan(topology, Of(CollectiveKind::kAllgather, topology), {.lower = true});
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->no_program, "the schedule, kept compressed, is too long to be lowered");
+}
+
+// Binomial trees take 1.5 times as long as the fastest schedule, but theirs is the fastest program.
+TEST(Pipeline, TinyPlansAreComparedAsPrograms) {
+  const Topology topology = ReadNativeXml(R"(<topology name="odd"><host name="h0">
+    <gpu count="6"/><cpu count="2"/><switch id="p" count="2"/>
+    <link from="gpu:0..3" to="p0" bandwidth="24GB/s" latency="500ns"/>
+    <link from="gpu:4..5" to="p1" bandwidth="12GB/s" latency="500ns"/>
+    <link from="p0" to="cpu0" bandwidth="24GB/s" latency="500ns"/>
+    <link from="p1" to="cpu1" bandwidth="12GB/s" latency="500ns"/>
+    <link from="cpu0" to="cpu1" bandwidth="6GB/s" latency="1us"/></host></topology>)",
+                                          "odd.xml")
+                                .value();
+  const Collective allreduce = Of(CollectiveKind::kAllreduce, topology);
+  PlanOptions options{.lower = true};
+  options.request.size_bytes = 1 << 20;
+  const PlanResult best = MakePlan(topology, allreduce, options).value();
+  for (const char* const engine : {"binomial", "tree", "ring", "greedy"}) {
+    options.engine = engine;
+    const StatusOr<PlanResult> other = MakePlan(topology, allreduce, options);
+    ASSERT_TRUE(other.ok()) << other.status().message();
+    EXPECT_LE(*best.program_time_ps, *other->program_time_ps * 102 / 100) << engine;
+  }
+}
+
+}  // namespace
+}  // namespace xccl
