@@ -61,7 +61,7 @@ constexpr double kTinyMessageBytes = 64 << 10;  // plans of longer messages are 
 constexpr double kNotForCoarser = 1.1;          // times the best time: such plans are not made again
 
 // Plans that are kept beside the best.
-constexpr double kKept = 3;  // times the best time: its program is not faster than the best plan's
+constexpr double kKept = 3;      // times the best time: its program is not faster than the best plan's
 constexpr size_t kMostKept = 8;  // but for tiny plans
 constexpr int64_t kMostKeptTransfers = 1 << 20;  // of one of them
 
