@@ -7,8 +7,10 @@
 #include <functional>
 #include <limits>
 #include <string_view>
+#include <thread>
 #include <utility>
 
+#include "base/threads.h"
 #include "base/units.h"
 #include "ir/bitwise_same.h"
 #include "ir/lower/lower.h"
@@ -70,23 +72,35 @@ SimulateOptions ProgramTiming(const PlanOptions& options) {
 
 struct Lowered {
   LoweredProgram program;
-  int64_t time_ps = 0;
+  std::optional<int64_t> time_ps;  // absent: it is the only program, and not simulated yet
 };
 
-// Schedule → program, simulated. Requires: made.simulation, a schedule that verifies.
-StatusOr<Lowered> LowerPlan(const Topology& topology, const Synthesis& made, const PlanOptions& options) {
+// Schedule → program. Requires: made.simulation, a schedule that verifies.
+StatusOr<LoweredProgram> LowerPlan(const Topology& topology, const Synthesis& made,
+                                   const PlanOptions& options) {
   const SimulateOptions timing = ProgramTiming(options);
-  XCCL_ASSIGN_OR_RETURN(LoweredProgram program, LowerFolded(made.schedule, made.collective, topology,
-                                                            {.size_bytes = timing.size_bytes,
-                                                             .model = timing.model,
-                                                             .machine = timing.machine,
-                                                             .max_blocks = options.max_blocks,
-                                                             .schedule_ps = made.simulation->time_ps,
-                                                             .verify_passes = options.verify_passes,
-                                                             .deadline = options.deadline.Leaving(0.3, 20)}));
-  XCCL_ASSIGN_OR_RETURN(const Simulation simulation,
-                        SimulateProgram(program.program, program.collective, topology, timing));
-  return Lowered{std::move(program), simulation.time_ps};
+  return LowerFolded(made.schedule, made.collective, topology,
+                     {.size_bytes = timing.size_bytes,
+                      .model = timing.model,
+                      .machine = timing.machine,
+                      .max_blocks = options.max_blocks,
+                      .schedule_ps = made.simulation->time_ps,
+                      .verify_passes = options.verify_passes,
+                      .deadline = options.deadline.Leaving(0.3, 20)});
+}
+
+StatusOr<int64_t> TimeOf(const Topology& topology, const LoweredProgram& lowered,
+                         const PlanOptions& options) {
+  XCCL_ASSIGN_OR_RETURN(const Simulation simulation, SimulateProgram(lowered.program, lowered.collective,
+                                                                     topology, ProgramTiming(options)));
+  return simulation.time_ps;
+}
+
+// Schedule → program, simulated. Requires: as LowerPlan.
+StatusOr<Lowered> LowerAndTime(const Topology& topology, const Synthesis& made, const PlanOptions& options) {
+  XCCL_ASSIGN_OR_RETURN(LoweredProgram program, LowerPlan(topology, made, options));
+  XCCL_ASSIGN_OR_RETURN(const int64_t time_ps, TimeOf(topology, program, options));
+  return Lowered{std::move(program), time_ps};
 }
 
 constexpr size_t kMostLowered = 6;  // plans of one request
@@ -118,12 +132,17 @@ std::string ReasonNotToLower(const Topology& topology, const Synthesis& made, co
 StatusOr<Lowered> LowerBest(const Topology& topology, const PlanOptions& options, Synthesis& made,
                             std::string& note) {
   std::vector<Synthesis> others = std::exchange(made.others, {});
-  StatusOr<Lowered> best = LowerPlan(topology, made, options);
+  const auto lower = [&](const PlanOptions& by) -> StatusOr<Lowered> {
+    if (!others.empty()) return LowerAndTime(topology, made, by);
+    XCCL_ASSIGN_OR_RETURN(LoweredProgram program, LowerPlan(topology, made, by));
+    return Lowered{std::move(program), std::nullopt};
+  };
+  StatusOr<Lowered> best = lower(options);
   for (size_t i = 0; i < others.size(); ++i) {
     Synthesis& other = others[i];
     if (i + 1 >= kMostLowered && other.schedule.size() > kTinyPlan) continue;
     const auto gains = [&](int64_t time_ps) {
-      return !best.ok() || time_ps < best->time_ps - best->time_ps / kLeastGain;
+      return !best.ok() || time_ps < *best->time_ps - *best->time_ps / kLeastGain;
     };
     if (!best.ok() && best.status().code() == StatusCode::kBug) break;
     if (options.deadline()) break;
@@ -131,13 +150,13 @@ StatusOr<Lowered> LowerBest(const Topology& topology, const PlanOptions& options
     if (!ReasonNotToLower(topology, other, options.deadline).empty() || other.schedule == made.schedule)
       continue;
     XCCL_RETURN_IF_ERROR(Proved(VerifySchedule(other.schedule, other.collective, topology), other.engine));
-    StatusOr<Lowered> lowered = LowerPlan(topology, other, options);
+    StatusOr<Lowered> lowered = LowerAndTime(topology, other, options);
     if (!lowered.ok() && lowered.status().code() == StatusCode::kBug) return lowered.status();
-    if (!lowered.ok() || !gains(lowered->time_ps)) continue;
+    if (!lowered.ok() || !gains(*lowered->time_ps)) continue;
     note = best.ok()
-               ? fmt::format("its program takes {}, that of {} {}", FormatDurationShort(lowered->time_ps),
+               ? fmt::format("its program takes {}, that of {} {}", FormatDurationShort(*lowered->time_ps),
                              made.engine == other.engine ? "its faster schedule" : made.engine,
-                             FormatDurationShort(best->time_ps))
+                             FormatDurationShort(*best->time_ps))
                : fmt::format("{} has no program: {}", made.engine, best.status().message());
     made = std::move(other);
     best = std::move(lowered);
@@ -146,23 +165,36 @@ StatusOr<Lowered> LowerBest(const Topology& topology, const PlanOptions& options
   if (best.ok() || options.max_blocks || best.status().code() != StatusCode::kInvalidInput) return best;
   PlanOptions unlimited = options;
   unlimited.max_blocks = std::numeric_limits<int32_t>::max();
-  return LowerPlan(topology, made, unlimited);
+  return lower(unlimited);
+}
+
+// The time of the plan's program, if not known already, and the proof, which takes longer, side by side.
+StatusOr<int64_t> ProveAndTime(const Plan& plan, std::optional<int64_t> known_ps, const std::string& engine,
+                               const PlanOptions& options) {
+  StatusOr<int64_t> time_ps = known_ps.value_or(0);
+  const auto simulate = [&] {
+    if (!known_ps) time_ps = TimeOf(plan.topology, *plan.program, options);
+  };
+  StatusOr<std::thread> thread = StartThread(simulate);
+  if (!thread.ok()) simulate();
+  const Status proved = Proved(VerifyPlan(plan), engine);
+  if (thread.ok()) thread->join();
+  XCCL_RETURN_IF_ERROR(proved);
+  return time_ps;
 }
 
 // Why a program takes much longer than its schedule; empty where it does not. With as many slots as there can
 // be it is simulated again.
-std::string ReasonOfLoss(const Topology& topology, const PlanOptions& options, const Lowered& lowered,
-                         int64_t schedule_ps) {
+std::string ReasonOfLoss(const Topology& topology, const PlanOptions& options, const LoweredProgram& lowered,
+                         int64_t time_ps, int64_t schedule_ps) {
   const int64_t wanted_ps = schedule_ps + schedule_ps / kLargeLoss;
-  if (lowered.time_ps <= wanted_ps) return "";
-  LoweredProgram roomy = lowered.program;
+  if (time_ps <= wanted_ps) return "";
+  LoweredProgram roomy = lowered;
   roomy.program.slots = kMaxSlots;
-  const StatusOr<Simulation> simulation =
-      SimulateProgram(roomy.program, roomy.collective, topology, ProgramTiming(options));
-  if (!simulation.ok()) return "the time limit passed before the reason was found";
-  if (simulation->time_ps <= wanted_ps)
-    return fmt::format("senders wait for one of {} slots", lowered.program.program.slots);
-  if (!lowered.program.program.groups.empty())
+  const StatusOr<int64_t> roomy_ps = TimeOf(topology, roomy, options);
+  if (!roomy_ps.ok()) return "the time limit passed before the reason was found";
+  if (*roomy_ps <= wanted_ps) return fmt::format("senders wait for one of {} slots", lowered.program.slots);
+  if (!lowered.program.groups.empty())
     return "a multicast or a sum in a switch waits until all of its members are ready";
   return "threadblocks wait for messages in the order of their instructions";
 }
@@ -233,13 +265,13 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
   result.schedule_stats = Stats(plan.schedule, plan.collective, topology);
   result.relays = RelaysOf(plan.schedule, plan.collective, topology);
   if (lowered) {
-    result.loss = ReasonOfLoss(topology, options, *lowered, result.simulation.time_ps);
-    result.program_time_ps = lowered->time_ps;
-    result.program_stats = Stats(lowered->program.program,
-                                 CollectiveSizes(lowered->program.collective, options.request.size_bytes));
-    if (options.machine) result.machine = options.machine->source;
     plan.program = std::move(lowered->program);
-    XCCL_RETURN_IF_ERROR(Proved(VerifyPlan(plan), made.engine));
+    XCCL_ASSIGN_OR_RETURN(const int64_t time_ps, ProveAndTime(plan, lowered->time_ps, made.engine, options));
+    result.loss = ReasonOfLoss(topology, options, *plan.program, time_ps, result.simulation.time_ps);
+    result.program_time_ps = time_ps;
+    result.program_stats =
+        Stats(plan.program->program, CollectiveSizes(plan.program->collective, options.request.size_bytes));
+    if (options.machine) result.machine = options.machine->source;
   }
   result.no_program = std::move(no_program);
   result.ratio = RatioOf(result.program_time_ps.value_or(result.simulation.time_ps), bound.bound_ps);

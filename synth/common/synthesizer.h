@@ -67,8 +67,8 @@ struct Synthesis {
   std::vector<Synthesis> others = {};
 };
 
-// All plans of so few transfers are compared as programs, which costs little: passes overlap what whole chunks
-// do not.
+// All plans of so few transfers are compared as programs, which costs little: passes overlap what whole
+// chunks do not.
 inline constexpr int64_t kTinyPlan = 200;
 
 // The lower bound of the request: the known one, else one of little effort. Errors: LowerBound's.
