@@ -31,11 +31,13 @@ using Method = decltype(greedy::FindFlood);
 constexpr std::string_view kName = "greedy";
 constexpr int64_t kDefaultWork = 12'000'000;
 constexpr int64_t kWorkPerMove = 60;
-constexpr int64_t kUnitsPerMove = 20;   // of its work, in the time of a move of a chunk that is written down
-constexpr int64_t kMovesPerMove = 3;    // what searching costs more than writing down
-constexpr int32_t kFewRanks = 64;       // up to so many, that is all
-constexpr size_t kSampled = 16;         // members whose distances stand for all
-constexpr int64_t kFewNeighbours = 16;  // with more, searching costs more, as the square of their number
+constexpr int64_t kUnitsPerMove = 20;  // of its work, in the time of a move of a chunk that is written down
+constexpr int64_t kMovesPerMove = 3;   // what searching costs more than writing down
+constexpr int32_t kFewRanks = 64;      // up to so many, that is all
+constexpr size_t kSampled = 16;        // members whose distances stand for all
+// With more neighbours a rank, searching costs more: rail-64's 511 cost 3.2 times as much as few, rail-32's
+// 255 1.2 times.
+constexpr int64_t kFewNeighbours = 170;
 // Of trees. Without the first rail-2 allgather 4 MiB takes 6.1 % longer, without the second fat-tree:k=4 64
 // KiB 4.4 %; a third, 0, gains nothing.
 constexpr double kDepthWeights[] = {0.4, 1};
@@ -311,7 +313,7 @@ int64_t WorkOf(const SynthesisRequest& request) {
   if (request.graphs == nullptr) own.emplace(*request.topology);
   const RankGraph& graph = own ? *own : request.graphs->forward();
   const int64_t neighbours = graph.num_hops() / graph.num_ranks();
-  const int64_t density = std::max<int64_t>(1, neighbours * neighbours / (kFewNeighbours * kFewNeighbours));
+  const int64_t density = std::max<int64_t>(1, neighbours / kFewNeighbours);
   const double hops =
       MovesOf(collective) == collective.num_parts() ? MeanDistance(graph, collective.ranks()) : 1;
   return static_cast<int64_t>(static_cast<double>(moves * density) * std::max(1.0, hops));
