@@ -168,21 +168,6 @@ StatusOr<Lowered> LowerBest(const Topology& topology, const PlanOptions& options
   return lower(unlimited);
 }
 
-// The time of the plan's program, if not known already, and the proof, which takes longer, side by side.
-StatusOr<int64_t> ProveAndTime(const Plan& plan, std::optional<int64_t> known_ps, const std::string& engine,
-                               const PlanOptions& options) {
-  StatusOr<int64_t> time_ps = known_ps.value_or(0);
-  const auto simulate = [&] {
-    if (!known_ps) time_ps = TimeOf(plan.topology, *plan.program, options);
-  };
-  StatusOr<std::thread> thread = StartThread(simulate);
-  if (!thread.ok()) simulate();
-  const Status proved = Proved(VerifyPlan(plan), engine);
-  if (thread.ok()) thread->join();
-  XCCL_RETURN_IF_ERROR(proved);
-  return time_ps;
-}
-
 // Why a program takes much longer than its schedule; empty where it does not. With as many slots as there can
 // be it is simulated again.
 std::string ReasonOfLoss(const Topology& topology, const PlanOptions& options, const LoweredProgram& lowered,
@@ -197,6 +182,35 @@ std::string ReasonOfLoss(const Topology& topology, const PlanOptions& options, c
   if (!lowered.program.groups.empty())
     return "a multicast or a sum in a switch waits until all of its members are ready";
   return "threadblocks wait for messages in the order of their instructions";
+}
+
+struct Timed {
+  int64_t time_ps = 0;
+  std::string loss;  // ReasonOfLoss
+};
+
+// Proves the plan and, beside that, since both take long, simulates its program. Errors: kLimit where the
+// deadline passes before the program was simulated.
+StatusOr<Timed> ProveAndTime(const PlanResult& result, std::optional<int64_t> known_ps,
+                             const std::string& engine, const PlanOptions& options) {
+  const Plan& plan = result.plan;
+  StatusOr<Timed> timed = Timed{};
+  const auto simulate = [&] {
+    const StatusOr<int64_t> time_ps =
+        known_ps ? StatusOr<int64_t>(*known_ps) : TimeOf(plan.topology, *plan.program, options);
+    if (time_ps.ok()) {
+      timed = Timed{*time_ps,
+                    ReasonOfLoss(plan.topology, options, *plan.program, *time_ps, result.simulation.time_ps)};
+    } else {
+      timed = time_ps.status();
+    }
+  };
+  StatusOr<std::thread> thread = StartThread(simulate);
+  if (!thread.ok()) simulate();
+  const Status proved = Proved(VerifyPlan(plan), engine);
+  if (thread.ok()) thread->join();
+  XCCL_RETURN_IF_ERROR(proved);
+  return timed;
 }
 
 }  // namespace
@@ -242,16 +256,21 @@ StatusOr<PlanResult> RepairPlan(const Plan& from, const std::string& place, cons
 StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, const Bound& bound,
                                   double synthesis_s, const PlanOptions& options) {
   XCCL_RETURN_IF_ERROR(Proved(VerifySchedule(made.schedule, made.collective, topology), made.engine));
+  const auto is_late = [&](const Status& status) {
+    return status.code() == StatusCode::kLimit && options.deadline.has_limit();
+  };
   std::optional<Lowered> lowered;
   std::string no_program = options.lower ? ReasonNotToLower(topology, made, options.deadline) : std::string();
   if (options.lower && no_program.empty()) {
     std::string chosen;
     StatusOr<Lowered> best = LowerBest(topology, options, made, chosen);
     if (!chosen.empty()) made.note = chosen;
-    const bool late = best.status().code() == StatusCode::kLimit && options.deadline.has_limit();
-    if (!best.ok() && !late) return best.status();
-    if (late) no_program = best.status().message();
-    if (best.ok()) lowered = *std::move(best);
+    if (!best.ok() && !is_late(best.status())) return best.status();
+    if (best.ok()) {
+      lowered = *std::move(best);
+    } else {
+      no_program = best.status().message();
+    }
   }
   PlanResult result{
       .plan = Plan{topology, std::move(made.collective), std::move(made.schedule), std::nullopt, {}}};
@@ -266,12 +285,18 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
   result.relays = RelaysOf(plan.schedule, plan.collective, topology);
   if (lowered) {
     plan.program = std::move(lowered->program);
-    XCCL_ASSIGN_OR_RETURN(const int64_t time_ps, ProveAndTime(plan, lowered->time_ps, made.engine, options));
-    result.loss = ReasonOfLoss(topology, options, *plan.program, time_ps, result.simulation.time_ps);
-    result.program_time_ps = time_ps;
-    result.program_stats =
-        Stats(plan.program->program, CollectiveSizes(plan.program->collective, options.request.size_bytes));
-    if (options.machine) result.machine = options.machine->source;
+    StatusOr<Timed> timed = ProveAndTime(result, lowered->time_ps, made.engine, options);
+    if (!timed.ok() && !is_late(timed.status())) return timed.status();
+    if (timed.ok()) {
+      result.loss = std::move(timed->loss);
+      result.program_time_ps = timed->time_ps;
+      result.program_stats =
+          Stats(plan.program->program, CollectiveSizes(plan.program->collective, options.request.size_bytes));
+      if (options.machine) result.machine = options.machine->source;
+    } else {
+      plan.program.reset();
+      no_program = timed.status().message();
+    }
   }
   result.no_program = std::move(no_program);
   result.ratio = RatioOf(result.program_time_ps.value_or(result.simulation.time_ps), bound.bound_ps);
