@@ -19,7 +19,7 @@
 #include "ir/plan.h"
 #include "ir/verify/read_plan.h"
 #include "pipeline/emit.h"
-#include "runtime/bootstrap.h"
+#include "runtime/bootstrap/placement.h"
 #include "runtime/cuda/nvcc.h"
 #include "runtime/plan_book.h"
 

@@ -13,7 +13,7 @@
 #include "ir/simulate/simulate_program.h"
 #include "ir/time_model.h"
 #include "ir/verify/read_plan.h"
-#include "runtime/bootstrap.h"
+#include "runtime/bootstrap/placement.h"
 #include "runtime/cpu/run_program.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/kernel_cache.h"

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "base/exceptions.h"
-#include "runtime/bootstrap.h"
+#include "runtime/bootstrap/placement.h"
 #include "runtime/communicator.h"
 #include "runtime/cpu/backends.h"
 #include "runtime/cuda/backends.h"
@@ -298,10 +298,10 @@ xcclResult_t xcclCommInitRank(xcclComm_t* comm, int nranks, xcclUniqueId id, int
 xcclResult_t xcclCommInitFromLauncher(xcclComm_t* comm) {
   return RunOn(comm, [&]() -> Status {
     XCCL_ASSIGN_OR_RETURN(const xccl::Placement placement, xccl::FindPlacement(xccl::ProcessEnvironment));
-    if (placement.local_ranks != placement.ranks)
+    if (placement.local_ranks.value_or(placement.ranks) != placement.ranks)
       return InvalidInput(
           fmt::format("{}: {} of {} ranks are on this host; shared memory joins ranks of one host",
-                      placement.launcher, placement.local_ranks, placement.ranks));
+                      placement.launcher, *placement.local_ranks, placement.ranks));
     *comm = MakeComm(placement.rank, placement.ranks, "xccl-" + placement.job);
     return OkStatus();
   });

@@ -1,4 +1,4 @@
-#include "runtime/bootstrap.h"
+#include "runtime/bootstrap/placement.h"
 
 #include <gtest/gtest.h>
 
@@ -17,8 +17,9 @@ StatusOr<Placement> Find(const Variables& variables) {
   });
 }
 
-Placement Place(std::string launcher, int rank, int ranks, int local_rank, int local_ranks, std::string job) {
-  return {std::move(launcher), Rank(rank), ranks, local_rank, local_ranks, std::move(job)};
+Placement Place(std::string launcher, int rank, int ranks, std::optional<int> local_rank,
+                std::optional<int> local_ranks, std::string job) {
+  return {std::move(launcher), Rank(rank), ranks, local_rank, local_ranks, std::move(job), "", "", {}, false};
 }
 
 TEST(FindPlacement, KnowsEveryLauncher) {
@@ -49,10 +50,10 @@ TEST(FindPlacement, KnowsEveryLauncher) {
         {"SLURM_LOCALID", "5"},
         {"SLURM_JOB_ID", "9"},
         {"SLURM_STEP_ID", "0"}},
-       Place("slurm", 5, 6, 5, 6, "slurm-9-0")},
+       Place("slurm", 5, 6, 5, {}, "slurm-9-0")},
       {"flags win over a launcher",
        {{"XCCL_RANK", "0"}, {"XCCL_SIZE", "2"}, {"RANK", "7"}, {"WORLD_SIZE", "8"}},
-       Place("explicit", 0, 2, 0, 2, "explicit")},
+       Place("explicit", 0, 2, {}, {}, "explicit")},
   };
   for (const Case& c : cases) {
     const StatusOr<Placement> found = Find(c.variables);

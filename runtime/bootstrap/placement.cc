@@ -1,4 +1,4 @@
-#include "runtime/bootstrap.h"
+#include "runtime/bootstrap/placement.h"
 
 #include <fmt/core.h>
 
@@ -44,11 +44,11 @@ StatusOr<int32_t> Number(const Environment& environment, std::string_view name, 
   return static_cast<int32_t>(*number);
 }
 
-// Optional numbers have a default where they are not set.
-StatusOr<int32_t> NumberOr(const Environment& environment, std::string_view name, int32_t otherwise,
-                           int64_t low, int64_t high) {
-  if (name.empty() || !environment(name)) return otherwise;
-  return Number(environment, name, low, high);
+StatusOr<std::optional<int32_t>> NumberIfSet(const Environment& environment, std::string_view name,
+                                             int64_t low, int64_t high) {
+  if (name.empty() || !environment(name)) return std::optional<int32_t>();
+  XCCL_ASSIGN_OR_RETURN(const int32_t number, Number(environment, name, low, high));
+  return std::optional<int32_t>(number);
 }
 
 std::string JobName(const Environment& environment, const Launcher& launcher) {
@@ -70,10 +70,10 @@ StatusOr<Placement> PlacementBy(const Launcher& launcher, const Environment& env
   XCCL_ASSIGN_OR_RETURN(const int32_t rank, Number(environment, launcher.rank, 0, placement.ranks - 1));
   placement.rank = Rank(rank);
   XCCL_ASSIGN_OR_RETURN(placement.local_ranks,
-                        NumberOr(environment, launcher.local_ranks, placement.ranks, 1, placement.ranks));
+                        NumberIfSet(environment, launcher.local_ranks, 1, placement.ranks));
   XCCL_ASSIGN_OR_RETURN(
       placement.local_rank,
-      NumberOr(environment, launcher.local_rank, rank % placement.local_ranks, 0, placement.local_ranks - 1));
+      NumberIfSet(environment, launcher.local_rank, 0, placement.local_ranks.value_or(placement.ranks) - 1));
   placement.job = JobName(environment, launcher);
   return placement;
 }

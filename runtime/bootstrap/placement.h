@@ -1,0 +1,41 @@
+// Who this process is, as its launcher gives it, and where its ranks meet: Open MPI's mpirun, MPICH's Hydra,
+// Slurm's srun or torchrun set the environment, or a user by hand. Nothing here starts processes or opens
+// sockets. An environment is passed in as a function, so that this file reads no globals.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/ids.h"
+#include "base/status.h"
+
+namespace xccl {
+
+struct Placement {
+  std::string launcher;  // "explicit", "open-mpi", "pmi", "slurm", "torchrun", "unique-id"
+  Rank rank;
+  int32_t ranks = 1;
+  std::optional<int32_t> local_rank, local_ranks;  // among the ranks of this host, where the launcher says
+  std::string job;                  // names this run on its hosts: letters, digits, dots and dashes
+  std::string rendezvous;           // "host:port", "[v6]:port" or several with commas; "" where PMI tells
+  std::string token_seed;           // the same on all ranks; a secret where the launcher has one
+  std::optional<int32_t> pmi_file;  // an open file that speaks PMI-1
+  bool served = false;              // a process serves the rendezvous already: no rank does
+  bool operator==(const Placement&) const = default;
+};
+
+using Environment = std::function<std::optional<std::string>(std::string_view name)>;
+// The process's own environment.
+std::optional<std::string> ProcessEnvironment(std::string_view name);
+
+// XCCL_RANK and XCCL_SIZE first, then the variables of Open MPI, PMI, Slurm and torchrun. XCCL_ADDRESS and
+// XCCL_TOKEN replace what any launcher says. Ranks that are given no address are taken to be on one host, and
+// meet on its loopback. The port is made from the job's identity where the launcher gives none.
+// Errors: kInvalidInput naming the variable that is missing, no number or out of range; kInvalidInput with
+// what was looked for where there is no launcher.
+StatusOr<Placement> FindPlacement(const Environment& environment);
+
+}  // namespace xccl

@@ -1,0 +1,26 @@
+// Ranks of programs that start their processes themselves meet by an id of 128 bytes, as NCCL's: one process
+// makes it, hands it to all by its own means, and serves the rendezvous in a thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "runtime/bootstrap/bootstrap.h"
+#include "runtime/bootstrap/placement.h"
+
+namespace xccl {
+
+// The addresses and the port of the rendezvous, and a secret token of 128 random bits.
+using UniqueId = std::array<std::byte, 128>;
+
+// The thread ends when all ranks have met, or when they have not within options.time_limit from this call.
+// Errors: kSystem.
+StatusOr<UniqueId> MakeUniqueId(const BootstrapOptions& options);
+
+// Joins with Bootstrap::Join. Errors: kUsage where MakeUniqueId did not make the id, or for a bad rank.
+StatusOr<Placement> FromUniqueId(const UniqueId& id, Rank rank, int32_t ranks);
+
+}  // namespace xccl
