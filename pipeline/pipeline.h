@@ -21,6 +21,7 @@
 
 #include "base/deadline.h"
 #include "base/status.h"
+#include "base/version.h"
 #include "ir/bounds/bound.h"
 #include "ir/machine_model.h"
 #include "ir/plan.h"
@@ -34,8 +35,6 @@
 #include "synth/smt/pareto.h"
 
 namespace xccl {
-
-inline constexpr const char* kVersion = "0.1.0";
 
 struct PlanOptions {
   std::string engine = kDefaultEngine;

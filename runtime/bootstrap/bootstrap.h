@@ -16,19 +16,10 @@
 
 #include "base/ids.h"
 #include "base/status.h"
+#include "runtime/bootstrap/options.h"
 #include "runtime/bootstrap/placement.h"
 
 namespace xccl {
-
-struct BootstrapOptions {
-  static constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::max();
-  std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // of joining; kForever: none
-  // A rank that shows no sign of life for so long has failed; kForever: none.
-  std::chrono::nanoseconds silence_limit = std::chrono::seconds(10);
-  // Names of network interfaces by their starts, with commas: "eth,ib"; "=eth1": exactly; "^docker,lo": all
-  // but these. "": chosen.
-  std::string interface;
-};
 
 // Thread-safe. All ranks call AllGather and Barrier in one order, one call at a time.
 class Bootstrap {

@@ -6,8 +6,13 @@
 #include <array>
 #include <cctype>
 #include <cstdlib>
+#include <vector>
 
+#include "base/strings.h"
 #include "base/units.h"
+#include "runtime/bootstrap/address.h"
+#include "runtime/bootstrap/hostlist.h"
+#include "runtime/bootstrap/identity.h"
 
 namespace xccl {
 namespace {
@@ -15,25 +20,47 @@ namespace {
 // The variables of one launcher; empty names where it has none.
 struct Launcher {
   std::string_view name, rank, ranks, local_rank, local_ranks;
-  std::array<std::string_view, 2> job;
+  std::array<std::string_view, 3> job;  // what tells jobs apart
+  std::string_view secret;              // random, known to the job alone
 };
 
-constexpr std::array<Launcher, 4> kLaunchers = {{
-    {"explicit", "XCCL_RANK", "XCCL_SIZE", "XCCL_LOCAL_RANK", "XCCL_LOCAL_SIZE", {"XCCL_JOB", ""}},
-    {"torchrun",
-     "RANK",
-     "WORLD_SIZE",
-     "LOCAL_RANK",
-     "LOCAL_WORLD_SIZE",
-     {"TORCHELASTIC_RUN_ID", "MASTER_PORT"}},
-    {"open-mpi",
-     "OMPI_COMM_WORLD_RANK",
-     "OMPI_COMM_WORLD_SIZE",
-     "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE",
-     {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
-    {"slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "", {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
-}};
+constexpr Launcher kExplicit = {"explicit",        "XCCL_RANK",  "XCCL_SIZE", "XCCL_LOCAL_RANK",
+                                "XCCL_LOCAL_SIZE", {"XCCL_JOB"}, ""};
+constexpr Launcher kTorchrun = {"torchrun",
+                                "RANK",
+                                "WORLD_SIZE",
+                                "LOCAL_RANK",
+                                "LOCAL_WORLD_SIZE",
+                                {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_PORT"},
+                                ""};
+constexpr Launcher kOpenMpi = {"open-mpi",
+                               "OMPI_COMM_WORLD_RANK",
+                               "OMPI_COMM_WORLD_SIZE",
+                               "OMPI_COMM_WORLD_LOCAL_RANK",
+                               "OMPI_COMM_WORLD_LOCAL_SIZE",
+                               {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"},
+                               "OMPI_MCA_orte_precondition_transports"};
+constexpr Launcher kPmi = {"pmi",         "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
+                           {"PMI_JOBID"}, ""};
+constexpr Launcher kSlurm = {
+    "slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "", {"SLURM_JOB_ID", "SLURM_STEP_ID"}, ""};
+
+bool IsNumber(const std::optional<std::string>& text) {
+  return text && !text->empty() &&
+         std::all_of(text->begin(), text->end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+// A launcher that another one started inherits the other's variables: the inner one comes first, and torchrun
+// is always the inner one. Under salloc, mpirun's processes have Slurm's variables too.
+const Launcher* FindLauncher(const Environment& environment) {
+  if (environment(kExplicit.rank)) return &kExplicit;
+  if (environment("TORCHELASTIC_RUN_ID") && environment(kTorchrun.rank)) return &kTorchrun;
+  if (environment(kOpenMpi.rank)) return &kOpenMpi;
+  if (environment(kPmi.rank) && environment("PMI_FD")) return &kPmi;
+  if (environment(kTorchrun.rank)) return &kTorchrun;
+  if (environment(kSlurm.rank) && IsNumber(environment("SLURM_STEP_ID"))) return &kSlurm;
+  return nullptr;
+}
 
 StatusOr<int32_t> Number(const Environment& environment, std::string_view name, int64_t low, int64_t high) {
   const std::optional<std::string> text = environment(name);
@@ -57,10 +84,84 @@ std::string JobName(const Environment& environment, const Launcher& launcher) {
     if (name.empty()) continue;
     if (const auto text = environment(name)) job += "-" + *text;
   }
-  // It becomes part of a file name.
+  // It becomes part of names.
   for (char& c : job)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-') c = '.';
   return job.substr(0, 120);
+}
+
+std::string WithPort(std::string_view host, uint16_t port) {
+  return host.find(':') == std::string_view::npos ? fmt::format("{}:{}", host, port)
+                                                  : fmt::format("[{}]:{}", host, port);
+}
+
+// "1234.0;tcp://10.77.0.1,192.168.1.1:60675;tcp6://[fd00::1]:60676" has three hosts.
+std::vector<std::string> HostsOfUri(std::string_view uri) {
+  std::vector<std::string> hosts;
+  for (const std::string& part : Split(uri, ';')) {
+    const size_t scheme = part.find("://");
+    if (scheme == std::string::npos || part.substr(0, 3) != "tcp") continue;
+    const std::string rest = part.substr(scheme + 3);
+    for (std::string host : Split(rest.substr(0, rest.rfind(':')), ',')) {
+      std::erase_if(host, [](char c) { return c == '[' || c == ']'; });
+      if (!host.empty()) hosts.push_back(std::move(host));
+    }
+  }
+  return hosts;
+}
+
+// The hosts at which ranks may meet, as the launcher names them.
+StatusOr<std::vector<std::string>> MeetingHosts(const Launcher& launcher, const Environment& environment,
+                                                const Placement& placement) {
+  const std::vector<std::string> loopback = {"127.0.0.1"};
+  if (&launcher == &kTorchrun) {
+    const auto host = environment("MASTER_ADDR");
+    if (!host || host->empty())
+      return InvalidInput("MASTER_ADDR: not set; expected the address of rank 0's host");
+    return std::vector<std::string>{*host};
+  }
+  if (placement.local_ranks == placement.ranks || &launcher == &kExplicit) return loopback;
+  if (&launcher == &kOpenMpi) {
+    std::vector<std::string> hosts = HostsOfUri(environment("OMPI_MCA_orte_hnp_uri").value_or(""));
+    if (hosts.empty())
+      return InvalidInput(
+          "OMPI_MCA_orte_hnp_uri: no address; expected that of mpirun's host; hint: mpirun -x "
+          "XCCL_ADDRESS=HOST:PORT");
+    return hosts;
+  }
+  if (&launcher == &kSlurm && environment("SLURM_STEP_NUM_NODES") != "1") {
+    const auto list = environment("SLURM_STEP_NODELIST");
+    if (!list) return InvalidInput("SLURM_STEP_NODELIST: not set; expected the hosts of the step");
+    StatusOr<std::vector<std::string>> hosts = bootstrap::ExpandHostlist(*list, 1);
+    if (!hosts.ok()) return Annotate(hosts.status(), "SLURM_STEP_NODELIST");
+    return hosts;
+  }
+  return loopback;
+}
+
+// A port that the job's ranks all compute, and that is not the one of torchrun's own store.
+uint16_t JobPort(const Environment& environment, const Placement& placement) {
+  const std::string own = fmt::format("{} {}", placement.job, placement.token_seed);
+  const uint16_t port = bootstrap::PortOf(own);
+  return environment("MASTER_PORT") == std::to_string(port) ? bootstrap::PortOf(own + " again") : port;
+}
+
+StatusOr<std::string> Rendezvous(const Launcher& launcher, const Environment& environment,
+                                 const Placement& placement) {
+  const uint16_t port = JobPort(environment, placement);
+  if (const auto address = environment("XCCL_ADDRESS"); address && !address->empty()) {
+    const StatusOr<bootstrap::Endpoint> endpoint = bootstrap::ParseEndpoint(*address);
+    if (!endpoint.ok()) return Annotate(endpoint.status(), "XCCL_ADDRESS");
+    return WithPort(endpoint->host, endpoint->port == 0 ? port : endpoint->port);
+  }
+  if (&launcher == &kPmi) return std::string();
+  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> hosts, MeetingHosts(launcher, environment, placement));
+  std::string all;
+  for (const std::string& host : hosts) {
+    if (!all.empty()) all += ",";
+    all += WithPort(host, port);
+  }
+  return all;
 }
 
 StatusOr<Placement> PlacementBy(const Launcher& launcher, const Environment& environment) {
@@ -75,6 +176,14 @@ StatusOr<Placement> PlacementBy(const Launcher& launcher, const Environment& env
       placement.local_rank,
       NumberIfSet(environment, launcher.local_rank, 0, placement.local_ranks.value_or(placement.ranks) - 1));
   placement.job = JobName(environment, launcher);
+  const std::string secret = launcher.secret.empty() ? "" : environment(launcher.secret).value_or("");
+  placement.token_seed = environment("XCCL_TOKEN").value_or(secret.empty() ? placement.job : secret);
+  if (&launcher == &kPmi) {
+    XCCL_ASSIGN_OR_RETURN(placement.pmi_file, NumberIfSet(environment, "PMI_FD", 0, 1 << 20));
+  }
+  placement.host_id = environment("XCCL_HOST_ID").value_or("");
+  placement.interface = environment("XCCL_INTERFACE").value_or("");
+  XCCL_ASSIGN_OR_RETURN(placement.rendezvous, Rendezvous(launcher, environment, placement));
   return placement;
 }
 
@@ -87,13 +196,10 @@ std::optional<std::string> ProcessEnvironment(std::string_view name) {
 }
 
 StatusOr<Placement> FindPlacement(const Environment& environment) {
-  std::string looked_for;
-  for (const Launcher& launcher : kLaunchers) {
-    if (environment(launcher.rank)) return PlacementBy(launcher, environment);
-    looked_for += fmt::format("{}{}", looked_for.empty() ? "" : ", ", launcher.rank);
-  }
+  if (const Launcher* launcher = FindLauncher(environment)) return PlacementBy(*launcher, environment);
   return InvalidInput(
-      fmt::format("no launcher: none of {} is set; hint: mpirun -n 8, srun or torchrun", looked_for));
+      "no launcher: none of XCCL_RANK, OMPI_COMM_WORLD_RANK, PMI_RANK with PMI_FD, RANK, SLURM_PROCID with "
+      "SLURM_STEP_ID is set; hint: mpirun -n 8, srun or torchrun");
 }
 
 }  // namespace xccl

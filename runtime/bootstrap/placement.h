@@ -23,6 +23,8 @@ struct Placement {
   std::string rendezvous;           // "host:port", "[v6]:port" or several with commas; "" where PMI tells
   std::string token_seed;           // the same on all ranks; a secret where the launcher has one
   std::optional<int32_t> pmi_file;  // an open file that speaks PMI-1
+  std::string host_id;              // XCCL_HOST_ID; "": the kernel's boot and network namespace
+  std::string interface;            // XCCL_INTERFACE, as BootstrapOptions::interface
   bool served = false;              // a process serves the rendezvous already: no rank does
   bool operator==(const Placement&) const = default;
 };

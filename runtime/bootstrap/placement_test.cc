@@ -1,8 +1,11 @@
 #include "runtime/bootstrap/placement.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <map>
+
+#include "runtime/bootstrap/identity.h"
 
 namespace xccl {
 namespace {
@@ -17,58 +20,118 @@ StatusOr<Placement> Find(const Variables& variables) {
   });
 }
 
-Placement Place(std::string launcher, int rank, int ranks, std::optional<int> local_rank,
-                std::optional<int> local_ranks, std::string job) {
-  return {std::move(launcher), Rank(rank), ranks, local_rank, local_ranks, std::move(job), "", "", {}, false};
+// What a launcher gives, without the parts that the table's column for them compares as text.
+std::string Text(const Placement& p) {
+  const auto number = [](const std::optional<int32_t>& n) {
+    return n ? std::to_string(*n) : std::string("-");
+  };
+  const std::string port = std::to_string(bootstrap::PortOf(p.job + " " + p.token_seed));
+  std::string where = p.rendezvous;
+  for (size_t at = 0; (at = where.find(port)) != std::string::npos;) where.replace(at, port.size(), "PORT");
+  return fmt::format("{} {}/{} local {}/{} job={} at={} seed={} pmi={}", p.launcher, p.rank.value, p.ranks,
+                     number(p.local_rank), number(p.local_ranks), p.job, where, p.token_seed,
+                     number(p.pmi_file));
 }
 
+Variables With(Variables variables, const Variables& more) {
+  for (const auto& [name, value] : more) variables[name] = value;
+  return variables;
+}
+
+const Variables kTorchrun = {{"RANK", "3"},
+                             {"WORLD_SIZE", "8"},
+                             {"LOCAL_RANK", "1"},
+                             {"MASTER_ADDR", "h0"},
+                             {"LOCAL_WORLD_SIZE", "2"},
+                             {"MASTER_PORT", "29500"},
+                             {"TORCHELASTIC_RUN_ID", "a/b"},
+                             {"TORCHELASTIC_RESTART_COUNT", "0"}};
+const Variables kMpirun = {
+    {"OMPI_COMM_WORLD_RANK", "1"},
+    {"OMPI_COMM_WORLD_SIZE", "4"},
+    {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+    {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+    {"PMIX_NAMESPACE", "77"},
+    {"OMPI_MCA_orte_hnp_uri", "77.0;tcp://10.77.0.1,172.17.0.1:60675;tcp6://[fd00::1]:6"},
+    {"OMPI_MCA_orte_precondition_transports", "ab-cd"}};
+const Variables kSrun = {{"SLURM_PROCID", "5"},  {"SLURM_NTASKS", "6"},
+                         {"SLURM_LOCALID", "2"}, {"SLURM_STEP_NODELIST", "n[07-08]"},
+                         {"SLURM_JOB_ID", "9"},  {"SLURM_STEP_ID", "0"}};
+const Variables kHydra = {{"PMI_RANK", "2"},
+                          {"PMI_SIZE", "3"},
+                          {"PMI_FD", "9"},
+                          {"MPI_LOCALRANKID", "0"},
+                          {"MPI_LOCALNRANKS", "1"}};
+
 TEST(FindPlacement, KnowsEveryLauncher) {
-  struct Case {
+  const std::string torchrun =
+      "torchrun 3/8 local 1/2 job=torchrun-a.b-0-29500 at=h0:PORT seed=torchrun-a.b-0-29500 pmi=-";
+  const std::string mpirun =
+      "open-mpi 1/4 local 1/2 job=open-mpi-77 at=10.77.0.1:PORT,172.17.0.1:PORT,[fd00::1]:PORT seed=ab-cd "
+      "pmi=-";
+  const std::string hydra = "pmi 2/3 local 0/1 job=pmi at= seed=pmi pmi=9";
+  const struct {
     const char* name;
     Variables variables;
-    Placement expected;
+    std::string expected;
+  } cases[] = {
+      {"torchrun", kTorchrun, torchrun},
+      {"torchrun that srun started", With(kSrun, kTorchrun), torchrun},
+      {"mpirun", kMpirun, mpirun},
+      {"mpirun under salloc", With(kSrun, kMpirun), mpirun},
+      {"mpirun on one host", With(kMpirun, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}}),
+       "open-mpi 1/4 local 1/4 job=open-mpi-77 at=127.0.0.1:PORT seed=ab-cd pmi=-"},
+      {"Hydra", kHydra, hydra},
+      {"srun --mpi=pmi2", With(kSrun, kHydra), hydra},
+      {"srun", kSrun, "slurm 5/6 local 2/- job=slurm-9-0 at=n07:PORT seed=slurm-9-0 pmi=-"},
+      {"srun on one host", With(kSrun, {{"SLURM_STEP_NUM_NODES", "1"}}),
+       "slurm 5/6 local 2/- job=slurm-9-0 at=127.0.0.1:PORT seed=slurm-9-0 pmi=-"},
+      {"by hand, over a launcher", With(kTorchrun, {{"XCCL_RANK", "0"}, {"XCCL_SIZE", "2"}}),
+       "explicit 0/2 local -/- job=explicit at=127.0.0.1:PORT seed=explicit pmi=-"},
+      {"by hand, all of it",
+       {{"XCCL_RANK", "1"},
+        {"XCCL_SIZE", "4"},
+        {"XCCL_LOCAL_RANK", "1"},
+        {"XCCL_LOCAL_SIZE", "2"},
+        {"XCCL_JOB", "j"},
+        {"XCCL_ADDRESS", "[fd00::9]:4000"},
+        {"XCCL_TOKEN", "t"}},
+       "explicit 1/4 local 1/2 job=explicit-j at=[fd00::9]:4000 seed=t pmi=-"},
+      {"an address for a launcher's ranks", With(kSrun, {{"XCCL_ADDRESS", "n0"}, {"XCCL_TOKEN", "t"}}),
+       "slurm 5/6 local 2/- job=slurm-9-0 at=n0:PORT seed=t pmi=-"},
   };
-  const Case cases[] = {
-      {"torchrun",
-       {{"RANK", "3"},
-        {"WORLD_SIZE", "8"},
-        {"LOCAL_RANK", "1"},
-        {"LOCAL_WORLD_SIZE", "2"},
-        {"MASTER_PORT", "29500"},
-        {"TORCHELASTIC_RUN_ID", "a/b"}},
-       Place("torchrun", 3, 8, 1, 2, "torchrun-a.b-29500")},
-      {"mpirun",
-       {{"OMPI_COMM_WORLD_RANK", "1"},
-        {"OMPI_COMM_WORLD_SIZE", "4"},
-        {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
-        {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
-        {"PMIX_NAMESPACE", "77"}},
-       Place("open-mpi", 1, 4, 1, 4, "open-mpi-77")},
-      {"srun",
-       {{"SLURM_PROCID", "5"},
-        {"SLURM_NTASKS", "6"},
-        {"SLURM_LOCALID", "5"},
-        {"SLURM_JOB_ID", "9"},
-        {"SLURM_STEP_ID", "0"}},
-       Place("slurm", 5, 6, 5, {}, "slurm-9-0")},
-      {"flags win over a launcher",
-       {{"XCCL_RANK", "0"}, {"XCCL_SIZE", "2"}, {"RANK", "7"}, {"WORLD_SIZE", "8"}},
-       Place("explicit", 0, 2, {}, {}, "explicit")},
-  };
-  for (const Case& c : cases) {
+  for (const auto& c : cases) {
     const StatusOr<Placement> found = Find(c.variables);
     ASSERT_TRUE(found.ok()) << c.name << ": " << found.status().message();
-    EXPECT_EQ(*found, c.expected) << c.name << " " << found->job;
+    EXPECT_EQ(Text(*found), c.expected) << c.name;
+    EXPECT_FALSE(found->served);
   }
+  const auto found = Find(With(kSrun, {{"XCCL_HOST_ID", "h"}, {"XCCL_INTERFACE", "eth"}}));
+  EXPECT_EQ(found->host_id, "h");
+  EXPECT_EQ(found->interface, "eth");
 }
 
 TEST(FindPlacement, SaysWhatIsWrong) {
-  EXPECT_EQ(
-      Find({}).status().message(),
-      "no launcher: none of XCCL_RANK, RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID is set; hint: mpirun -n 8, "
-      "srun or torchrun");
-  EXPECT_EQ(Find({{"RANK", "1"}}).status().message(),
-            "WORLD_SIZE: not set; expected a number from 1 to 1048576");
+  const std::string none =
+      "no launcher: none of XCCL_RANK, OMPI_COMM_WORLD_RANK, PMI_RANK with PMI_FD, RANK, SLURM_PROCID with "
+      "SLURM_STEP_ID is set; hint: mpirun -n 8, srun or torchrun";
+  const struct {
+    Variables variables;
+    std::string text;
+  } cases[] = {
+      {{}, none},
+      {{{"PMI_RANK", "1"}}, none},
+      {With(kSrun, {{"SLURM_STEP_ID", "batch"}}), none},
+      {{{"RANK", "1"}}, "WORLD_SIZE: not set; expected a number from 1 to 1048576"},
+      {{{"RANK", "1"}, {"WORLD_SIZE", "2"}}, "MASTER_ADDR: not set; expected the address of rank 0's host"},
+      {With(kMpirun, {{"OMPI_MCA_orte_hnp_uri", ""}}),
+       "OMPI_MCA_orte_hnp_uri: no address; expected that of mpirun's host; hint: mpirun -x "
+       "XCCL_ADDRESS=HOST:PORT"},
+      {With(kSrun, {{"SLURM_STEP_NODELIST", "n[1"}}),
+       "SLURM_STEP_NODELIST: host list 'n[1': a bracket that does not close"},
+      {With(kSrun, {{"XCCL_ADDRESS", "h:"}}), "XCCL_ADDRESS: h:: expected a port after the colon"},
+  };
+  for (const auto& c : cases) EXPECT_EQ(Find(c.variables).status().message(), c.text);
   const Status out = Find({{"RANK", "8"}, {"WORLD_SIZE", "8"}}).status();
   EXPECT_EQ(out.code(), StatusCode::kInvalidInput);
   EXPECT_EQ(out.message().rfind("RANK: ", 0), 0u) << out.message();

@@ -8,7 +8,7 @@
 
 #include "base/ids.h"
 #include "base/status.h"
-#include "runtime/bootstrap/bootstrap.h"
+#include "runtime/bootstrap/options.h"
 #include "runtime/bootstrap/placement.h"
 
 namespace xccl {

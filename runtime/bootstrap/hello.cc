@@ -1,0 +1,89 @@
+#include "runtime/bootstrap/hello.h"
+
+#include <algorithm>
+
+#include "runtime/bootstrap/wire.h"
+
+namespace xccl::bootstrap {
+namespace {
+
+void PutToken(Packer& packer, const Token& token) {
+  for (const char c : token) packer.Put(c);
+}
+
+Token GetToken(Unpacker& reader) {
+  Token token;
+  for (char& c : token) c = reader.Get<char>();
+  return token;
+}
+
+}  // namespace
+
+std::string Pack(const Hello& hello) {
+  Packer packer;
+  PutToken(packer, hello.token);
+  packer.PutText(hello.product).Put(hello.rank).Put(hello.ranks).Put(hello.pid).PutText(hello.host);
+  packer.PutText(hello.address).Put(hello.port);
+  packer.Put<int64_t>(hello.limit.count()).Put<int64_t>(hello.left.count());
+  return packer.Take();
+}
+
+std::optional<Hello> UnpackHello(std::string_view body) {
+  Unpacker reader(body);
+  Hello hello;
+  hello.token = GetToken(reader);
+  hello.product = reader.GetText();
+  hello.rank = reader.Get<int32_t>();
+  hello.ranks = reader.Get<int32_t>();
+  hello.pid = reader.Get<int32_t>();
+  hello.host = reader.GetText();
+  hello.address = reader.GetText();
+  hello.port = reader.Get<uint16_t>();
+  hello.limit = std::chrono::nanoseconds(reader.Get<int64_t>());
+  hello.left = std::chrono::nanoseconds(reader.Get<int64_t>());
+  if (!reader.ok()) return std::nullopt;
+  return hello;
+}
+
+std::string Pack(const Welcome& welcome) {
+  Packer packer;
+  packer.PutText(welcome.job);
+  PutToken(packer, welcome.session);
+  packer.Put(static_cast<uint32_t>(welcome.partners.size()));
+  for (const Partner& partner : welcome.partners) {
+    packer.Put(partner.rank).Put(partner.pid).PutText(partner.host).PutText(partner.address);
+    packer.Put(partner.port);
+  }
+  return packer.Take();
+}
+
+std::optional<Welcome> UnpackWelcome(std::string_view body) {
+  Unpacker reader(body);
+  Welcome welcome;
+  welcome.job = reader.GetText();
+  welcome.session = GetToken(reader);
+  const auto count = reader.Get<uint32_t>();
+  for (uint32_t i = 0; i < count && reader.ok(); ++i) {
+    Partner& partner = welcome.partners.emplace_back();
+    partner.rank = reader.Get<int32_t>();
+    partner.pid = reader.Get<int32_t>();
+    partner.host = reader.GetText();
+    partner.address = reader.GetText();
+    partner.port = reader.Get<uint16_t>();
+  }
+  if (!reader.ok()) return std::nullopt;
+  return welcome;
+}
+
+std::vector<int32_t> PartnersOf(int32_t rank, int32_t ranks) {
+  std::vector<int32_t> partners;
+  for (int64_t away = 1; away < ranks; away *= 2) {
+    partners.push_back(static_cast<int32_t>((rank + away) % ranks));
+    partners.push_back(static_cast<int32_t>((rank + ranks - away) % ranks));
+  }
+  std::sort(partners.begin(), partners.end());
+  partners.erase(std::unique(partners.begin(), partners.end()), partners.end());
+  return partners;
+}
+
+}  // namespace xccl::bootstrap

@@ -1,0 +1,46 @@
+// What ranks and the rendezvous say to each other.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "runtime/bootstrap/identity.h"
+
+namespace xccl::bootstrap {
+
+struct Hello {
+  Token token = {};     // first, in every version of the protocol
+  std::string product;  // version
+  int32_t rank = 0, ranks = 1;
+  int32_t pid = 0;
+  std::string host;                          // name
+  std::string address;                       // IP at which partners reach this rank
+  uint16_t port = 0;                         // of its door
+  std::chrono::nanoseconds limit{}, left{};  // of joining; max: for ever
+};
+std::string Pack(const Hello& hello);
+std::optional<Hello> UnpackHello(std::string_view body);
+
+// A rank to which this one keeps a socket.
+struct Partner {
+  int32_t rank = 0, pid = 0;
+  std::string host, address;
+  uint16_t port = 0;
+};
+struct Welcome {
+  std::string job;  // random
+  Token session = {};
+  std::vector<Partner> partners;
+};
+std::string Pack(const Welcome& welcome);
+std::optional<Welcome> UnpackWelcome(std::string_view body);
+
+// The ranks that are 1, 2, 4, ... before and after `rank`, ascending.
+std::vector<int32_t> PartnersOf(int32_t rank, int32_t ranks);
+
+}  // namespace xccl::bootstrap

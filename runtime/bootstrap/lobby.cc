@@ -1,0 +1,133 @@
+#include "runtime/bootstrap/lobby.h"
+
+#include <fmt/core.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace xccl::bootstrap {
+namespace {
+
+constexpr uint64_t kMostFirstWords = 4096;
+constexpr auto kPatience = std::chrono::seconds(10);  // with a guest that says nothing
+
+void Watch(const OwnedFile& ready, int socket, int name) {
+  epoll_event event = {};
+  event.events = EPOLLIN;
+  event.data.u64 = static_cast<uint64_t>(name);
+  epoll_ctl(ready.get(), EPOLL_CTL_ADD, socket, &event);
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Lobby>> Lobby::Open(uint16_t port, bool* in_use) {
+  auto lobby = std::make_unique<Lobby>();
+  lobby->port_ = port;
+  XCCL_ASSIGN_OR_RETURN(lobby->door_, Listen(lobby->port_, in_use));
+  lobby->ready_ = OwnedFile(epoll_create1(EPOLL_CLOEXEC));
+  if (!lobby->ready_.open())
+    return SystemError(fmt::format("cannot watch sockets: {}", std::strerror(errno)));
+  Watch(lobby->ready_, lobby->door_.get(), 0);
+  return lobby;
+}
+
+StatusOr<std::optional<Lobby::Event>> Lobby::Wait(Clock::time_point until) {
+  while (events_.empty()) {
+    ShowOutSilent();
+    const Clock::time_point next = silent_.empty() ? until : silent_.begin()->second + kPatience;
+    std::array<epoll_event, 64> ready;
+    const int count = epoll_wait(ready_.get(), ready.data(), static_cast<int>(ready.size()),
+                                 PollMilliseconds(std::min(until, next)));
+    for (int i = 0; i < count; ++i) {
+      const int guest = static_cast<int>(ready[static_cast<size_t>(i)].data.u64);
+      if (guest != 0)
+        Hear(guest);
+      else
+        XCCL_RETURN_IF_ERROR(LetIn());
+    }
+    if (count <= 0 && Clock::now() >= until) return std::optional<Event>();
+  }
+  std::optional<Event> event = std::move(events_.front());
+  events_.pop_front();
+  return event;
+}
+
+Status Lobby::LetIn() {
+  if (!door_.open()) return OkStatus();
+  OwnedFile socket(accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket.open()) {
+    if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS) return OkStatus();
+    if (silent_.empty())
+      return SystemError(fmt::format("cannot accept: {}; hint: ulimit -n", std::strerror(errno)));
+    ShowOut(silent_.begin()->first);  // who says nothing makes room
+    return OkStatus();
+  }
+  const int guest = next_guest_++;
+  Watch(ready_, socket.get(), guest);
+  Guest& made = guests_[guest];
+  made.socket = std::move(socket);
+  made.came = Clock::now();
+  silent_[guest] = made.came;
+  return OkStatus();
+}
+
+void Lobby::Hear(int guest) {
+  const auto at = guests_.find(guest);
+  if (at == guests_.end()) return;
+  Guest& who = at->second;
+  std::array<char, 4096> bytes;
+  const ssize_t got = recv(who.socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) {
+    if (who.spoke) events_.push_back({guest, {}});
+    ShowOut(guest);
+    return;
+  }
+  if (who.spoke) return;  // nobody has anything to add
+  who.reader.Add({bytes.data(), static_cast<size_t>(got)});
+  StatusOr<std::optional<Message>> message = who.reader.Next(kMostFirstWords);
+  if (!message.ok()) return ShowOut(guest);
+  if (!*message) return;
+  who.spoke = true;
+  silent_.erase(guest);
+  events_.push_back({guest, std::move(*message)});
+}
+
+void Lobby::ShowOutSilent() {
+  const Clock::time_point now = Clock::now();
+  while (!silent_.empty() && now - silent_.begin()->second >= kPatience) ShowOut(silent_.begin()->first);
+}
+
+std::string Lobby::From(int guest) const {
+  const auto at = guests_.find(guest);
+  return at == guests_.end() ? "?" : PeerOf(at->second.socket.get()).ToString();
+}
+
+void Lobby::Send(int guest, const std::string& message) {
+  const auto at = guests_.find(guest);
+  if (at == guests_.end()) return;
+  // A guest that does not read its few first bytes within a second is as good as gone.
+  const Status sent = SendAll(at->second.socket.get(), message, After(std::chrono::seconds(1)));
+  if (!sent.ok()) ShowOut(guest);
+}
+
+void Lobby::ShowOut(int guest) {
+  silent_.erase(guest);
+  guests_.erase(guest);
+}
+
+Lobby::Connection Lobby::Take(int guest) {
+  const auto at = guests_.find(guest);
+  Connection connection{std::move(at->second.socket), std::move(at->second.reader)};
+  epoll_ctl(ready_.get(), EPOLL_CTL_DEL, connection.socket.get(), nullptr);
+  ShowOut(guest);
+  return connection;
+}
+
+void Lobby::CloseDoor() { door_ = OwnedFile(); }
+
+}  // namespace xccl::bootstrap

@@ -1,0 +1,135 @@
+#include <gtest/gtest.h>
+
+#include "base/strings.h"
+#include "runtime/bootstrap/address.h"
+#include "runtime/bootstrap/hostlist.h"
+#include "runtime/bootstrap/identity.h"
+#include "runtime/bootstrap/wire.h"
+
+namespace xccl::bootstrap {
+namespace {
+
+TEST(Hostlist, Expands) {
+  const struct {
+    const char *list, *names;
+  } kCases[] = {
+      {"n0", "n0"},
+      {"n[0-1]", "n0 n1"},
+      {"n[07-10],login", "n07 n08 n09 n10 login"},
+      {"a[1,3-4]b", "a1b a3b a4b"},
+      {"r[1-2]c[1-2]", "r1c1 r1c2 r2c1 r2c2"},
+      {"x[1-2],y[001]", "x1 x2 y001"},
+  };
+  for (const auto& c : kCases) {
+    const auto names = ExpandHostlist(c.list);
+    ASSERT_TRUE(names.ok()) << c.list << ": " << names.status().message();
+    EXPECT_EQ(Join(*names, " "), c.names) << c.list;
+  }
+  EXPECT_EQ(*ExpandHostlist("n[0-999999999999]", 1), std::vector<std::string>{"n0"});
+}
+
+TEST(Hostlist, SaysWhatIsWrong) {
+  const struct {
+    const char *list, *text;
+  } kCases[] = {
+      {"n[0-1", "host list 'n[0-1': a bracket that does not close"},
+      {"n0]", "host list 'n0]': a bracket that does not open"},
+      {"", "host list '': an empty name"},
+      {"n[1-2-3]", "host list 'n[1-2-3]': '1-2-3': expected a range of numbers"},
+  };
+  for (const auto& c : kCases) EXPECT_EQ(ExpandHostlist(c.list).status().message(), c.text);
+}
+
+TEST(Endpoint, ReadsHostsAndPorts) {
+  const struct {
+    const char *text, *host;
+    uint16_t port;
+  } kCases[] = {
+      {"10.0.0.1:4000", "10.0.0.1", 4000},
+      {"[fd00::1]:4000", "fd00::1", 4000},
+      {"[fd00::1]", "fd00::1", 0},
+      {"fd00::1", "fd00::1", 0},
+      {"node-1", "node-1", 0},
+  };
+  for (const auto& c : kCases) {
+    const auto endpoint = ParseEndpoint(c.text);
+    ASSERT_TRUE(endpoint.ok()) << endpoint.status().message();
+    EXPECT_EQ(endpoint->host, c.host);
+    EXPECT_EQ(endpoint->port, c.port);
+  }
+  EXPECT_EQ(ParseEndpoint("host:").status().message(), "host:: expected a port after the colon");
+  EXPECT_EQ(ParseEndpoint("[::1").status().message(), "[::1: expected [ADDRESS]:PORT");
+  EXPECT_EQ(ParseEndpoint(":1").status().message(), "':1': expected HOST:PORT");
+  EXPECT_FALSE(ParseEndpoint("host:70000").ok());
+}
+
+TEST(Address, TextAndBack) {
+  for (const char* text : {"10.0.0.1", "fd00::1", "127.0.0.1", "::1"}) {
+    const auto address = NumericAddress(text, 7);
+    ASSERT_TRUE(address.ok());
+    EXPECT_EQ(address->Host(), text);
+    EXPECT_EQ(address->port(), 7);
+  }
+  EXPECT_EQ(NumericAddress("::ffff:10.0.0.1", 1)->ToString(), "10.0.0.1:1");
+  EXPECT_EQ(NumericAddress("fd00::1", 1)->ToString(), "[fd00::1]:1");
+  EXPECT_TRUE(NumericAddress("127.0.1.1", 1)->IsLoopback());
+  EXPECT_TRUE(IsOwn(*NumericAddress("::1", 1)));
+  EXPECT_FALSE(IsOwn(*NumericAddress("192.0.2.77", 1)));
+}
+
+TEST(Interfaces, AreSelectedByName) {
+  const auto loopback = Interfaces("=lo");
+  ASSERT_TRUE(loopback.ok()) << loopback.status().message();
+  for (const Interface& interface : *loopback) EXPECT_EQ(interface.name, "lo");
+  const auto others = Interfaces("^lo");
+  for (const Interface& interface : others.ok() ? *others : std::vector<Interface>())
+    EXPECT_NE(interface.name, "lo");
+  const auto all = Interfaces();
+  for (size_t i = 1; i < all.size(); ++i) EXPECT_LE(all[i - 1].loopback, all[i].loopback);
+  const std::string text = Interfaces("nosuch7").status().message();
+  EXPECT_EQ(
+      text.rfind("XCCL_INTERFACE=nosuch7: no interface with an address has such a name; this host has ", 0),
+      0u)
+      << text;
+}
+
+TEST(Identity, TokensAndLists) {
+  EXPECT_EQ(TokenOf("a"), TokenOf("a"));
+  EXPECT_NE(TokenOf("a"), TokenOf("b"));
+  const Token token = TokenOf("a");
+  EXPECT_TRUE(SameToken({token.data(), token.size()}, token));
+  EXPECT_FALSE(SameToken({token.data(), token.size() - 1}, token));
+  EXPECT_EQ(RankList({3}), "rank 3");
+  EXPECT_EQ(RankList({3, 5, 6, 7}), "ranks 3, 5-7");
+  EXPECT_EQ(RankList({0, 2, 4, 6, 8, 10, 12, 14, 16}), "ranks 0, 2, 4, 6, 8, 10, 12, 14, ...");
+  EXPECT_EQ(HostIdentity("given"), "given");
+  EXPECT_EQ(HostIdentity(""), HostIdentity(""));
+  EXPECT_GE(PortOf("job"), 10000);
+  EXPECT_LT(PortOf("job"), 30000);
+}
+
+TEST(Wire, ReadsMessagesInPieces) {
+  const std::string bytes = Encode(MessageType::kHello, "abc") + Encode(MessageType::kLeft, "");
+  MessageReader reader;
+  std::vector<Message> messages;
+  for (const char c : bytes) {
+    reader.Add({&c, 1});
+    auto message = reader.Next(100);
+    ASSERT_TRUE(message.ok());
+    if (*message) messages.push_back(**message);
+  }
+  ASSERT_EQ(messages.size(), 2u);
+  EXPECT_EQ(messages[0].body, "abc");
+  EXPECT_EQ(messages[1].type, MessageType::kLeft);
+  reader.Add("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(reader.Next(100).status().message(), "what came is no message of XCCL");
+  MessageReader large;
+  large.Add(Encode(MessageType::kHello, std::string(101, 'x')));
+  EXPECT_EQ(large.Next(100).status().message(), "a message of 101 bytes; expected at most 100");
+  const Status status = LimitReached("text");
+  EXPECT_EQ(UnpackStatus(PackStatus(status)), status);
+  EXPECT_EQ(UnpackStatus("").code(), StatusCode::kInvalidInput);
+}
+
+}  // namespace
+}  // namespace xccl::bootstrap

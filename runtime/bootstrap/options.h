@@ -1,0 +1,19 @@
+// How long ranks wait for each other, and over which network they meet.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+namespace xccl {
+
+struct BootstrapOptions {
+  static constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::max();
+  std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // of joining; kForever: none
+  // A rank that shows no sign of life for so long has failed; kForever: none.
+  std::chrono::nanoseconds silence_limit = std::chrono::seconds(10);
+  // Names of network interfaces by their starts, with commas: "eth,ib"; "=eth1": exactly; "^docker,lo": all
+  // but these. "": chosen.
+  std::string interface;
+};
+
+}  // namespace xccl

@@ -1,0 +1,36 @@
+// The two sides of the rendezvous. The server hears every rank say who it is, and when all have come tells
+// each the addresses of its partners. What makes meeting impossible is told to all who came. Memory and
+// sockets: one of each per rank, while it serves.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "runtime/bootstrap/hello.h"
+#include "runtime/bootstrap/lobby.h"
+#include "runtime/bootstrap/options.h"
+#include "runtime/bootstrap/placement.h"
+
+namespace xccl::bootstrap {
+
+struct Serving {
+  std::string name;  // "rendezvous 10.0.0.1:4000"
+  Token token = {};
+  Clock::time_point until = Clock::time_point::max();  // ranks that come may bring an earlier one
+  std::chrono::nanoseconds limit = BootstrapOptions::kForever;
+  const std::atomic<bool>* stop = nullptr;  // looked at ten times a second
+};
+// Returns when all have been told. The result is what was told.
+Status Serve(Lobby& lobby, const Serving& serving);
+
+struct Meeting {
+  Welcome welcome;
+  std::string address;  // this rank's own, as it told the others
+};
+// Says who this rank is, and waits for the welcome. `door`: the port at which partners find this rank.
+StatusOr<Meeting> Meet(const Placement& placement, const BootstrapOptions& options, uint16_t door,
+                       Clock::time_point until);
+
+}  // namespace xccl::bootstrap

@@ -1,0 +1,259 @@
+#include "runtime/bootstrap/rendezvous.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "base/version.h"
+#include "runtime/bootstrap/bootstrap.h"
+#include "runtime/bootstrap/hello.h"
+#include "runtime/bootstrap/identity.h"
+#include "runtime/bootstrap/socket.h"
+#include "runtime/bootstrap/test_group.h"
+#include "runtime/bootstrap/wire.h"
+
+namespace xccl {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::JoinAll;
+using testing::PlaceOf;
+
+std::string Host() { return bootstrap::HostName(); }
+std::string Me(int rank) { return bootstrap::Who(rank, Host(), getpid()); }
+
+// The text with ports of clients as PORT.
+std::string WithoutPorts(std::string text) {
+  for (size_t at = 0; (at = text.find(" at 127.0.0.1:", at)) != std::string::npos;) {
+    at += 14;
+    size_t end = at;
+    while (end < text.size() && std::isdigit(static_cast<unsigned char>(text[end])) != 0) ++end;
+    text.replace(at, end - at, "PORT");
+  }
+  return text;
+}
+
+// Those who are refused late wait a tenth of this at most.
+BootstrapOptions Patient() {
+  BootstrapOptions options;
+  options.time_limit = seconds(8);
+  return options;
+}
+
+// A rank that says who it is by hand.
+bootstrap::Hello HelloOf(int32_t rank, int32_t ranks) {
+  bootstrap::Hello hello;
+  hello.token = bootstrap::TokenOf("a secret");
+  hello.product = kVersion;
+  hello.rank = rank;
+  hello.ranks = ranks;
+  hello.pid = 4711;
+  hello.host = "h1";
+  hello.address = "127.0.0.1";
+  hello.port = 1;
+  hello.limit = hello.left = seconds(20);
+  return hello;
+}
+
+// Sends a message by hand, when the rendezvous is there, and gives the refusal.
+std::string Answer(uint16_t port, const std::string& message) {
+  for (int round = 0; round < 1000; ++round, std::this_thread::sleep_for(milliseconds(10))) {
+    const auto socket =
+        bootstrap::Connect(bootstrap::AddressV4(INADDR_LOOPBACK, port), bootstrap::After(seconds(5)));
+    if (!socket.ok()) continue;
+    if (!bootstrap::SendAll(socket->get(), message, bootstrap::After(seconds(5))).ok()) continue;
+    bootstrap::MessageReader reader;
+    const auto answer =
+        bootstrap::ReceiveMessage(socket->get(), reader, 1 << 16, bootstrap::After(seconds(20)));
+    if (!answer.ok()) return answer.status().message();
+    if (answer->type == bootstrap::MessageType::kRefused)
+      return bootstrap::UnpackStatus(answer->body).message();
+    return "accepted";
+  }
+  return "no rendezvous";
+}
+
+std::string Endpoint(uint16_t port) { return "127.0.0.1:" + std::to_string(port); }
+
+// What all of a group hear, rank 0 of which serves, when a third party says `hello`.
+struct Heard {
+  std::string by_all, by_it;
+};
+Heard Tell(const std::string& message, int32_t ranks) {
+  const uint16_t port = testing::FreePort();
+  Heard heard;
+  std::thread third([&] { heard.by_it = WithoutPorts(Answer(port, message)); });
+  const std::vector<Status> all =
+      JoinAll({PlaceOf(0, ranks, Endpoint(port)), PlaceOf(1, ranks, Endpoint(port))}, Patient());
+  third.join();
+  EXPECT_EQ(all[0], all[1]);
+  const std::string text = WithoutPorts(all[0].message());
+  const std::string start = "rendezvous " + Endpoint(port) + ": ";
+  EXPECT_EQ(text.rfind(start, 0), 0u) << text;
+  EXPECT_EQ(text, heard.by_it);
+  heard.by_all = text.substr(std::min(start.size(), text.size()));
+  return heard;
+}
+
+TEST(Rendezvous, NamesTheRanksThatDoNotCome) {
+  BootstrapOptions options;
+  options.time_limit = milliseconds(1500);
+  const std::string endpoint = testing::FreeEndpoint();
+  std::vector<Placement> some;
+  for (const int rank : {0, 1, 2, 4}) some.push_back(PlaceOf(rank, 8, endpoint));
+  for (const Status& status : JoinAll(some, options))
+    EXPECT_EQ(status,
+              LimitReached("rendezvous " + endpoint + ": ranks 3, 5-7 of 8 did not come within 1.5 s"));
+}
+
+TEST(Rendezvous, SaysThatNobodyServes) {
+  BootstrapOptions options;
+  options.time_limit = milliseconds(300);
+  const std::string endpoint = testing::FreeEndpoint();
+  EXPECT_EQ(
+      JoinAll({PlaceOf(1, 2, endpoint)}, options)[0].message(),
+      "rendezvous " + endpoint + ": nobody serves it within 0.3 s (" + endpoint +
+          ": Connection refused); expected rank 0 on the host with that address, or local rank 0 there; "
+          "hint: XCCL_ADDRESS=HOST:PORT of rank 0's host");
+  EXPECT_EQ(JoinAll({PlaceOf(1, 2, "no.such.host.invalid:1")}, options)[0].code(), StatusCode::kInvalidInput);
+}
+
+TEST(Rendezvous, ARankClaimedTwice) {
+  const Heard heard = Tell(bootstrap::Encode(bootstrap::MessageType::kHello, Pack(HelloOf(1, 3))), 3);
+  const std::string mine = "pid " + std::to_string(getpid()) + " on host " + Host();
+  const std::string other = "pid 4711 on host h1";
+  const std::string end = "; expected one for each of ranks 0 to 2";
+  EXPECT_TRUE(heard.by_all == "rank 1: claimed by two processes, " + mine + " and " + other + end ||
+              heard.by_all == "rank 1: claimed by two processes, " + other + " and " + mine + end)
+      << heard.by_all;
+}
+
+TEST(Rendezvous, AnotherSize) {
+  const Heard heard = Tell(bootstrap::Encode(bootstrap::MessageType::kHello, Pack(HelloOf(2, 4))), 3);
+  const std::string as = ", as rank ";
+  EXPECT_TRUE(heard.by_all == "rank 2 (host h1, pid 4711): a group of 4; expected 3, as " + Me(0) + " says" ||
+              heard.by_all == "rank 2 (host h1, pid 4711): a group of 4; expected 3, as " + Me(1) + " says" ||
+              heard.by_all == Me(0) + ": a group of 3; expected 4, as rank 2 (host h1, pid 4711) says" ||
+              heard.by_all == Me(1) + ": a group of 3; expected 4, as rank 2 (host h1, pid 4711) says")
+      << heard.by_all;
+}
+
+TEST(Rendezvous, AnotherVersion) {
+  bootstrap::Hello old = HelloOf(2, 3);
+  old.product = "0.0.9";
+  EXPECT_EQ(Tell(bootstrap::Encode(bootstrap::MessageType::kHello, Pack(old)), 3).by_all,
+            std::string("rank 2 (host h1, pid 4711): runs XCCL 0.0.9; expected ") + kVersion +
+                ", as the rendezvous");
+}
+
+TEST(Rendezvous, AnotherProtocol) {
+  std::string message = bootstrap::Encode(bootstrap::MessageType::kHello, Pack(HelloOf(2, 3)));
+  message[4] = 9;
+  const uint16_t port = testing::FreePort();
+  std::string heard;
+  std::thread third([&] { heard = Answer(port, message); });
+  const Status status = JoinAll({PlaceOf(0, 3, Endpoint(port)), PlaceOf(1, 3, Endpoint(port))}, Patient())[0];
+  third.join();
+  EXPECT_EQ(status.message(), heard);
+  const std::string end =
+      std::string(": speaks version 9 of the protocol; expected version 1, that of XCCL ") + kVersion;
+  EXPECT_EQ(heard.rfind("rendezvous " + Endpoint(port) + ": 127.0.0.1:", 0), 0u) << heard;
+  EXPECT_EQ(heard.substr(heard.size() - std::min(heard.size(), end.size())), end);
+}
+
+TEST(Rendezvous, ATokenOfAnotherJobIsNamedOnBothSides) {
+  const uint16_t port = testing::FreePort();
+  Placement wrong = PlaceOf(2, 3, Endpoint(port));
+  wrong.token_seed = "another secret";
+  BootstrapOptions options;
+  options.time_limit = milliseconds(1500);
+  const std::vector<Status> all =
+      JoinAll({PlaceOf(0, 3, Endpoint(port)), PlaceOf(1, 3, Endpoint(port)), wrong}, options);
+  const std::string who = Me(2) + " at 127.0.0.1:PORT was refused: it has the token of another job";
+  const std::string start = "rendezvous " + Endpoint(port) + ": ";
+  EXPECT_EQ(WithoutPorts(all[2].message()),
+            start + who + "; hint: the same XCCL_TOKEN and XCCL_ADDRESS on all ranks");
+  for (const size_t rank : {0u, 1u}) {
+    EXPECT_EQ(all[rank].code(), StatusCode::kLimit);
+    EXPECT_EQ(WithoutPorts(all[rank].message()), start + "rank 2 of 3 did not come within 1.5 s; " + who);
+  }
+}
+
+// Strangers that say nothing, say garbage, or announce more than fits neither block the meeting nor end it.
+TEST(Rendezvous, StrangersDoNotMatter) {
+  const uint16_t port = testing::FreePort();
+  std::vector<Status> all;
+  std::thread first([&] {
+    all = JoinAll({PlaceOf(0, 3, Endpoint(port)), PlaceOf(1, 3, Endpoint(port))}, Patient());
+  });
+  std::vector<OwnedFile> strangers;
+  const std::string words[] = {"",
+                               "GET / HTTP/1.1\r\n\r\n",
+                               std::string(100000, '\0'),
+                               "XCCL",
+                               bootstrap::Encode(bootstrap::MessageType::kHello, "short"),
+                               bootstrap::Encode(bootstrap::MessageType::kHello, std::string(5000, 'x'))};
+  while (strangers.size() < 60) {
+    auto socket =
+        bootstrap::Connect(bootstrap::AddressV4(INADDR_LOOPBACK, port), bootstrap::After(seconds(5)));
+    if (!socket.ok()) continue;
+    (void)bootstrap::SendAll(socket->get(), words[strangers.size() % 6], bootstrap::After(milliseconds(100)));
+    if (strangers.size() % 7 == 0) *socket = OwnedFile();
+    strangers.push_back(*std::move(socket));
+  }
+  EXPECT_EQ(JoinAll({PlaceOf(2, 3, Endpoint(port))}, Patient())[0], OkStatus());
+  first.join();
+  for (const Status& status : all) EXPECT_EQ(status, OkStatus());
+}
+
+TEST(Rendezvous, ARankThatEndsBeforeAllHaveCome) {
+  const uint16_t port = testing::FreePort();
+  std::thread third([&] {
+    EXPECT_EQ(Answer(port, bootstrap::Encode(bootstrap::MessageType::kHello, Pack(HelloOf(2, 4)))),
+              "accepted");
+  });
+  const std::vector<Status> all =
+      JoinAll({PlaceOf(0, 4, Endpoint(port)), PlaceOf(1, 4, Endpoint(port))}, Patient());
+  third.join();
+  EXPECT_EQ(all[0].message(),
+            "rendezvous " + Endpoint(port) +
+                ": rank 2 (host h1, pid 4711): its process has ended, or has given up, before all "
+                "had come");
+  EXPECT_EQ(all[1].code(), StatusCode::kPeerEnded);
+}
+
+// A rank that comes after the meeting has failed learns why, and does not wait.
+TEST(Rendezvous, LateRanksLearnTheReason) {
+  const std::string endpoint = testing::FreeEndpoint();
+  std::vector<Status> all;
+  std::thread first([&] { all = JoinAll({PlaceOf(0, 3, endpoint), PlaceOf(0, 3, endpoint)}, Patient()); });
+  std::this_thread::sleep_for(milliseconds(500));
+  const Status late = JoinAll({PlaceOf(2, 3, endpoint)}, Patient())[0];
+  first.join();
+  EXPECT_EQ(late.code(), StatusCode::kInvalidInput);
+  EXPECT_EQ(late, all[0]);
+  EXPECT_EQ(late, all[1]);
+}
+
+// The process with local rank 0 on the host with the address serves where rank 0 is elsewhere.
+TEST(Rendezvous, LocalRank0Serves) {
+  const uint16_t port = testing::FreePort();
+  bootstrap::Serving serving;
+  std::vector<Placement> placements = {PlaceOf(1, 2, Endpoint(port)), PlaceOf(0, 2, Endpoint(port))};
+  placements[0].local_rank = 0;
+  placements[1].served = true;  // as if the address were not its own
+  for (const Status& status : JoinAll(placements, Patient())) EXPECT_EQ(status, OkStatus());
+}
+
+TEST(Partners, AreOneTwoFourAway) {
+  EXPECT_TRUE(bootstrap::PartnersOf(0, 1).empty());
+  EXPECT_EQ(bootstrap::PartnersOf(1, 2), std::vector<int32_t>{0});
+  EXPECT_EQ(bootstrap::PartnersOf(0, 8), (std::vector<int32_t>{1, 2, 4, 6, 7}));
+  EXPECT_EQ(bootstrap::PartnersOf(5, 10000).size(), 28u);
+}
+
+}  // namespace
+}  // namespace xccl

@@ -1,0 +1,45 @@
+// TCP sockets that give up at a moment, never raise SIGPIPE, and are closed when a program is executed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "runtime/bootstrap/address.h"
+#include "runtime/bootstrap/wire.h"
+#include "runtime/owned_file.h"
+
+namespace xccl::bootstrap {
+
+using Clock = std::chrono::steady_clock;
+
+// nanoseconds::max() is for ever: time_point::max().
+Clock::time_point After(std::chrono::nanoseconds limit);
+// For poll: -1 for ever, else at least 0 and rounded up.
+int PollMilliseconds(Clock::time_point until);
+std::string Seconds(std::chrono::nanoseconds limit);  // "30 s", "0.5 s"
+
+// Listens on all addresses of this host, IPv4 and IPv6. `port` 0: any; the one that is used is returned in
+// it. Errors: kSystem "cannot listen on port 4000: address already in use"; *in_use tells that case.
+StatusOr<OwnedFile> Listen(uint16_t& port, bool* in_use = nullptr);
+// Errors: kPeerEnded with the system's reason; kLimit at `until`.
+StatusOr<OwnedFile> Connect(const Address& address, Clock::time_point until);
+// Small messages go out at once; a cut link is found within `silence`.
+void WatchLink(int socket, std::chrono::nanoseconds silence);
+
+// Errors: kPeerEnded, kLimit.
+Status SendAll(int socket, std::string_view bytes, Clock::time_point until);
+// The next message. Errors: kPeerEnded when the other end closes, kLimit, kInvalidInput for garbage.
+StatusOr<Message> ReceiveMessage(int socket, MessageReader& reader, uint64_t most, Clock::time_point until);
+
+// The other end and this end; port 0 where it is unknown.
+Address PeerOf(int socket);
+Address OwnEndOf(int socket);
+
+// Raises the soft limit of open files to the hard one. Errors: kSystem naming both numbers where `needed` is
+// more.
+Status AllowOpenFiles(uint64_t needed);
+
+}  // namespace xccl::bootstrap

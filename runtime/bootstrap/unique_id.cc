@@ -1,0 +1,119 @@
+// Form, in bytes: "XCID", version, numbers of IPv4 and of IPv6 addresses, one of zero, the port in two, two
+// of zero, the token in 16, five IPv4 addresses, five IPv6 addresses.
+#include "runtime/bootstrap/unique_id.h"
+
+#include <arpa/inet.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "base/exceptions.h"
+#include "base/threads.h"
+#include "runtime/bootstrap/address.h"
+#include "runtime/bootstrap/identity.h"
+#include "runtime/bootstrap/lobby.h"
+#include "runtime/bootstrap/rendezvous.h"
+
+namespace xccl {
+namespace {
+
+constexpr size_t kMostOfAFamily = 5;
+struct Form {
+  char magic[4] = {'X', 'C', 'I', 'D'};
+  uint8_t version = 1, v4 = 0, v6 = 0, zero = 0;
+  uint16_t port = 0, zeros = 0;
+  bootstrap::Token token = {};
+  std::array<std::array<uint8_t, 4>, kMostOfAFamily> v4s = {};
+  std::array<std::array<uint8_t, 16>, kMostOfAFamily> v6s = {};
+};
+static_assert(sizeof(Form) == sizeof(UniqueId));
+
+void Add(const bootstrap::Address& address, Form& form) {
+  if (address.family() == AF_INET && form.v4 < kMostOfAFamily) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address.storage);
+    std::memcpy(form.v4s[form.v4++].data(), &v4.sin_addr, 4);
+  } else if (address.family() == AF_INET6 && form.v6 < kMostOfAFamily) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address.storage);
+    std::memcpy(form.v6s[form.v6++].data(), &v6.sin6_addr, 16);
+  }
+}
+
+std::string Endpoint(int family, const void* ip, uint16_t port) {
+  std::array<char, INET6_ADDRSTRLEN> text = {};
+  inet_ntop(family, ip, text.data(), text.size());
+  return family == AF_INET ? fmt::format("{}:{}", text.data(), port)
+                           : fmt::format("[{}]:{}", text.data(), port);
+}
+
+std::string Seed(const Form& form) { return "unique id " + bootstrap::Hex(form.token); }
+
+// All addresses, those of IPv4 first; the loopback only where there is no other.
+std::string Endpoints(const Form& form) {
+  std::string all;
+  for (size_t i = 0; i < form.v4; ++i)
+    all += fmt::format("{}{}", all.empty() ? "" : ",", Endpoint(AF_INET, form.v4s[i].data(), form.port));
+  for (size_t i = 0; i < form.v6; ++i)
+    all += fmt::format("{}{}", all.empty() ? "" : ",", Endpoint(AF_INET6, form.v6s[i].data(), form.port));
+  return all;
+}
+
+}  // namespace
+
+StatusOr<UniqueId> MakeUniqueId(const BootstrapOptions& options) try {
+  XCCL_ASSIGN_OR_RETURN(std::vector<bootstrap::Interface> interfaces,
+                        bootstrap::Interfaces(options.interface));
+  XCCL_ASSIGN_OR_RETURN(std::unique_ptr<bootstrap::Lobby> opened, bootstrap::Lobby::Open(0));
+  const std::shared_ptr<bootstrap::Lobby> lobby = std::move(opened);
+  Form form;
+  form.port = lobby->port();
+  XCCL_ASSIGN_OR_RETURN(form.token, bootstrap::RandomToken());
+  const bool outside = !interfaces.empty() && !interfaces[0].loopback;
+  for (const bootstrap::Interface& interface : interfaces)
+    if (!outside || !interface.loopback) Add(interface.address, form);
+  if (interfaces.empty()) Add(bootstrap::AddressV4(INADDR_LOOPBACK, 0), form);
+
+  bootstrap::Serving serving;
+  serving.name = "rendezvous " + Endpoints(form);
+  serving.token = bootstrap::TokenOf(Seed(form));
+  serving.until = bootstrap::After(options.time_limit);
+  serving.limit = options.time_limit;
+  XCCL_ASSIGN_OR_RETURN(std::thread thread, StartThread([lobby, serving] {
+                          try {
+                            (void)bootstrap::Serve(*lobby, serving);  // the ranks are told
+                          } catch (const std::exception&) {
+                            lobby->CloseDoor();  // out of memory: the ranks see that it has ended
+                          }
+                        }));
+  thread.detach();
+  UniqueId id;
+  std::memcpy(id.data(), &form, sizeof form);
+  return id;
+} catch (const std::exception& error) {
+  return StatusOf(error);
+}
+
+StatusOr<Placement> FromUniqueId(const UniqueId& id, Rank rank, int32_t ranks) {
+  Form form;
+  const Form empty;
+  std::memcpy(&form, id.data(), sizeof form);
+  if (std::memcmp(form.magic, empty.magic, sizeof form.magic) != 0 || form.version != empty.version ||
+      form.v4 > kMostOfAFamily || form.v6 > kMostOfAFamily || form.v4 + form.v6 == 0 || form.port == 0)
+    return UsageError("the unique id was not made by this version of XCCL");
+  if (ranks < 1 || rank.value < 0 || rank.value >= ranks)
+    return UsageError(fmt::format("rank {} of {}: expected a rank from 0 to size - 1", rank.value, ranks));
+  Placement placement;
+  placement.launcher = "unique-id";
+  placement.rank = rank;
+  placement.ranks = ranks;
+  placement.job = "unique-id-" + bootstrap::Hex(form.token).substr(0, 8);
+  placement.rendezvous = Endpoints(form);
+  placement.token_seed = Seed(form);
+  placement.served = true;
+  return placement;
+}
+
+}  // namespace xccl

@@ -1,0 +1,393 @@
+// The watcher sleeps in poll until a socket can be read or written, a heartbeat is due, or another thread
+// wakes it. A heartbeat carries the highest progress that is known, and who holds this rank up: the partner
+// for which it waits, or whoever holds that partner up. So after a few heartbeats all who wait name the same
+// rank.
+#include "runtime/bootstrap/watcher.h"
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include "base/check.h"
+#include "base/exceptions.h"
+#include "base/threads.h"
+#include "runtime/bootstrap/identity.h"
+
+namespace xccl::bootstrap {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr uint64_t kMostBytes =
+    (uint64_t{1} << 30) + (uint64_t{1} << 26);  // of one message: 1 GiB and its index
+constexpr size_t kBytesPerTurn = size_t{1} << 20;
+// A rank that waits so long says for whom.
+constexpr auto kStuck = milliseconds(50);
+
+nanoseconds PeriodOf(nanoseconds silence) {
+  return std::clamp<nanoseconds>(silence / 5, milliseconds(20), std::chrono::seconds(2));
+}
+
+}  // namespace
+
+Watcher::Watcher(int32_t rank, std::vector<Connected> partners, nanoseconds silence)
+    : rank_(rank), silence_(silence), period_(PeriodOf(silence)) {
+  const Clock::time_point now = Clock::now();
+  for (Connected& connected : partners) {
+    Peer& peer = peers_.emplace_back();
+    peer.partner = std::move(connected.partner);
+    peer.socket = std::move(connected.connection.socket);
+    peer.reader = std::move(connected.connection.reader);
+    peer.heard = now;
+    peer.awaits = peer.partner.rank;
+    WatchLink(peer.socket.get(), silence);
+  }
+  beat_ = turned_ = now;
+}
+
+Status Watcher::Start() {
+  wake_ = OwnedFile(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_.open()) return SystemError(fmt::format("cannot make an event: {}", std::strerror(errno)));
+  XCCL_ASSIGN_OR_RETURN(thread_, StartThread([this] { Run(); }));
+  return OkStatus();
+}
+
+Watcher::~Watcher() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    leaving_ = true;
+  }
+  Wake();
+  thread_.join();
+}
+
+void Watcher::Wake() const {
+  const uint64_t one = 1;
+  while (write(wake_.get(), &one, sizeof one) < 0 && errno == EINTR) {
+  }
+}
+
+Watcher::Peer& Watcher::PeerOfRank(int32_t rank) {
+  const auto at =
+      std::find_if(peers_.begin(), peers_.end(), [&](const Peer& peer) { return peer.partner.rank == rank; });
+  XCCL_CHECK(at != peers_.end());
+  return *at;
+}
+
+// ---- The thread
+
+void Watcher::Run() {
+  std::unique_lock lock(mutex_);
+  try {
+    for (Peer& peer : peers_) Take(peer);
+    while (Turn(lock)) {
+    }
+    Leave(lock);
+  } catch (const std::exception& error) {
+    if (!lock.owns_lock()) lock.lock();
+    for (Peer& peer : peers_) peer.socket = OwnedFile();  // the partners see that this rank has ended
+    if (!failure_) failure_ = StatusOf(error);
+    changed_.notify_all();
+  }
+}
+
+bool Watcher::Turn(std::unique_lock<std::mutex>& lock) {
+  std::vector<pollfd> ready{{wake_.get(), POLLIN, 0}};
+  for (const Peer& peer : peers_) {
+    const bool writes = peer.sent < peer.out.size();
+    ready.push_back(
+        {peer.ended ? -1 : peer.socket.get(), static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN), 0});
+  }
+  const int wait = PollMilliseconds(beat_ + (spread_ ? period_ / 2 : period_));
+  lock.unlock();
+  poll(ready.data(), ready.size(), wait);
+  lock.lock();
+  if (ready[0].revents != 0) {
+    uint64_t count = 0;
+    [[maybe_unused]] const ssize_t got = read(wake_.get(), &count, sizeof count);
+  }
+  for (size_t p = 0; p < peers_.size(); ++p) {
+    if (ready[p + 1].revents == 0 || peers_[p].ended) continue;
+    if ((ready[p + 1].revents & ~POLLOUT) != 0) Read(peers_[p]);
+    Flush(peers_[p]);
+  }
+  const Clock::time_point now = Clock::now();
+  CheckSilence(now);
+  const std::pair<uint64_t, int32_t> state{call_, Culprit()};
+  const bool stuck = awaits_ && now - awaits_since_ >= kStuck && state != told_;
+  if (now - beat_ >= period_ || stuck || (spread_ && now - beat_ >= period_ / 2)) Beat(now);
+  turned_ = now;
+  if (failure_ && !callbacks_.empty()) {
+    const std::vector<std::function<void(const Status&)>> callbacks = std::exchange(callbacks_, {});
+    const Status failure = *failure_;
+    lock.unlock();
+    for (const auto& callback : callbacks) callback(failure);
+    lock.lock();
+  }
+  return !leaving_;
+}
+
+void Watcher::Leave(std::unique_lock<std::mutex>& lock) {
+  QueueToAll(Encode(MessageType::kLeft, Packer().Put(rank_).Take()));
+  const auto patience =
+      failure_ ? milliseconds(100) : std::min<nanoseconds>(silence_, std::chrono::seconds(10));
+  const Clock::time_point until = Clock::now() + patience;
+  while (Clock::now() < until) {
+    std::vector<pollfd> unsent;
+    for (Peer& peer : peers_) {
+      if (!peer.ended) Flush(peer);
+      if (!peer.ended && peer.sent < peer.out.size()) unsent.push_back({peer.socket.get(), POLLOUT, 0});
+    }
+    if (unsent.empty()) break;
+    lock.unlock();
+    poll(unsent.data(), unsent.size(), PollMilliseconds(until));
+    lock.lock();
+  }
+  for (Peer& peer : peers_)
+    if (!peer.ended) shutdown(peer.socket.get(), SHUT_WR);
+}
+
+// ---- What comes
+
+void Watcher::Read(Peer& peer) {
+  std::array<char, 1 << 16> bytes;
+  for (size_t total = 0; total < kBytesPerTurn;) {
+    const ssize_t got = recv(peer.socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) break;
+    const int error = got < 0 ? errno : 0;
+    if (got > 0) {
+      peer.heard = Clock::now();
+      peer.reader.Add({bytes.data(), static_cast<size_t>(got)});
+      total += static_cast<size_t>(got);
+      if (static_cast<size_t>(got) == bytes.size()) continue;
+    }
+    Take(peer);
+    if (got <= 0) return End(peer, error);
+    break;
+  }
+  Take(peer);
+}
+
+void Watcher::Take(Peer& peer) {
+  while (!peer.ended) {
+    StatusOr<std::optional<Message>> message = peer.reader.Next(kMostBytes);
+    if (!message.ok()) {
+      FailLocked(Annotate(message.status(), Who(peer.partner.rank, peer.partner.host, peer.partner.pid)));
+      peer.ended = true;
+      return;
+    }
+    if (!*message) return;
+    Hear(peer, **message);
+  }
+}
+
+void Watcher::Hear(Peer& peer, const Message& message) {
+  if (message.type == MessageType::kHeartbeat) return HearHeartbeat(peer, message.body);
+  if (message.type == MessageType::kFail) return FailLocked(UnpackStatus(message.body), &peer);
+  Unpacker body(message.body);
+  if (message.type == MessageType::kLeft) return HearLeft(peer, body.Get<int32_t>());
+  if (message.type != MessageType::kData) return;
+  const auto call = body.Get<uint64_t>();
+  const auto round = body.Get<uint32_t>();
+  constexpr size_t kIndex = sizeof call + sizeof round;
+  if (!body.ok()) return;
+  inbox_[{peer.partner.rank, call, round}] = message.body.substr(kIndex);
+  changed_.notify_all();
+}
+
+void Watcher::HearHeartbeat(Peer& peer, std::string_view bytes) {
+  Unpacker body(bytes);
+  const auto progress = body.Get<uint64_t>();
+  peer.call = body.Get<uint64_t>();
+  peer.awaits = body.Get<int32_t>();
+  if (progress <= progress_) return;
+  progress_ = progress;
+  spread_ = true;
+}
+
+// The first notice is passed on, so that all learn of it, at a cost that does not grow with their number.
+void Watcher::HearLeft(Peer& peer, int32_t rank) {
+  if (rank == peer.partner.rank) peer.left = true;
+  if (!left_) {
+    left_ = rank;
+    QueueToAll(Encode(MessageType::kLeft, Packer().Put(rank).Take()), &peer);
+  }
+  changed_.notify_all();
+}
+
+void Watcher::End(Peer& peer, int error) {
+  peer.ended = true;
+  if (peer.left || failure_) return;
+  const bool cut = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
+  const Partner& who = peer.partner;
+  FailLocked(PeerEnded(
+      cut ? fmt::format("rank {}: no sign of life for {} (host {}, pid {})", who.rank, Seconds(silence_),
+                        who.host, who.pid)
+          : fmt::format("rank {}: its process has ended (host {}, pid {})", who.rank, who.host, who.pid)));
+}
+
+// After a time in which this thread did not run, what others say comes before what they do not say.
+void Watcher::CheckSilence(Clock::time_point now) {
+  if (silence_ == nanoseconds::max() || failure_) return;
+  const bool slept = now - turned_ > silence_ / 2;
+  for (Peer& peer : peers_) {
+    if (slept) peer.heard = now;
+    if (peer.ended || peer.left || now - peer.heard <= silence_) continue;
+    return End(peer, ETIMEDOUT);
+  }
+}
+
+// ---- What goes out
+
+void Watcher::Beat(Clock::time_point now) {
+  FoldProgress();
+  beat_ = now;
+  spread_ = false;
+  told_ = {call_, Culprit()};
+  QueueToAll(
+      Encode(MessageType::kHeartbeat, Packer().Put(progress_).Put(told_.first).Put(told_.second).Take()));
+}
+
+void Watcher::Queue(Peer& peer, std::string_view message) {
+  if (peer.ended || peer.left) return;
+  peer.out.append(message);
+  Flush(peer);
+}
+
+void Watcher::QueueToAll(std::string_view message, const Peer* but) {
+  for (Peer& peer : peers_)
+    if (&peer != but) Queue(peer, message);
+}
+
+// What cannot be sent yet stays. Errors show when the socket is read.
+void Watcher::Flush(Peer& peer) {
+  while (peer.sent < peer.out.size()) {
+    const ssize_t sent = send(peer.socket.get(), peer.out.data() + peer.sent, peer.out.size() - peer.sent,
+                              MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EAGAIN) return;
+    if (sent < 0) break;
+    peer.sent += static_cast<size_t>(sent);
+  }
+  peer.out.clear();
+  peer.sent = 0;
+}
+
+void Watcher::FailLocked(const Status& reason, const Peer* from) {
+  if (failure_) return;
+  failure_ = reason;
+  QueueToAll(Encode(MessageType::kFail, PackStatus(reason)), from);
+  changed_.notify_all();
+}
+
+// ---- Calls of other threads
+
+uint64_t Watcher::BeginCall() {
+  const std::lock_guard lock(mutex_);
+  return ++call_;
+}
+
+void Watcher::Send(int32_t to, uint64_t call, uint32_t round, std::string_view bytes) {
+  std::string message = Packer().Put(call).Put(round).Take();
+  message.append(bytes);
+  const std::lock_guard lock(mutex_);
+  Peer& peer = PeerOfRank(to);
+  Queue(peer, Encode(MessageType::kData, message));
+  if (peer.sent < peer.out.size()) Wake();
+}
+
+// Who holds this rank up; itself where nobody does.
+int32_t Watcher::Culprit() const {
+  if (!awaits_) return rank_;
+  for (const Peer& peer : peers_)
+    if (peer.partner.rank == *awaits_) return peer.call == call_ && !peer.ended ? peer.awaits : *awaits_;
+  return *awaits_;
+}
+
+StatusOr<std::string> Watcher::Receive(int32_t from, uint64_t call, uint32_t round, Clock::time_point until,
+                                       int32_t* missing) {
+  std::unique_lock lock(mutex_);
+  const Peer& peer = PeerOfRank(from);
+  awaits_ = from;
+  awaits_since_ = Clock::now();
+  bool woken = false;
+  StatusOr<std::string> result = LimitReached("");
+  while (true) {
+    const auto at = inbox_.find({from, call, round});
+    if (at != inbox_.end()) {
+      result = std::move(at->second);
+      inbox_.erase(at);
+      break;
+    }
+    if (failure_ || peer.left) {
+      *missing = from;
+      result = failure_ ? *failure_ : PeerEnded("");
+      break;
+    }
+    *missing = Culprit();
+    if (Clock::now() >= until) break;
+    // The watcher tells who is awaited only if it is awake in time; most waits are over before.
+    const Clock::time_point stuck = awaits_since_ + kStuck;
+    const Clock::time_point next = woken ? until : std::min(until, stuck);
+    if (next == Clock::time_point::max())
+      changed_.wait(lock);
+    else
+      changed_.wait_until(lock, next);
+    if (!woken && Clock::now() >= stuck) {
+      woken = true;
+      Wake();
+    }
+  }
+  awaits_.reset();
+  return result;
+}
+
+void Watcher::Fail(const Status& reason) {
+  XCCL_CHECK(!reason.ok());
+  const std::lock_guard lock(mutex_);
+  FailLocked(reason);
+  Wake();
+}
+
+std::optional<Status> Watcher::Failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void Watcher::OnFailure(std::function<void(const Status&)> callback) {
+  std::unique_lock lock(mutex_);
+  if (!failure_) {
+    callbacks_.push_back(std::move(callback));
+    return;
+  }
+  const Status failure = *failure_;
+  lock.unlock();
+  callback(failure);
+}
+
+std::optional<int32_t> Watcher::Left() const {
+  const std::lock_guard lock(mutex_);
+  return left_;
+}
+
+void Watcher::FoldProgress() const {
+  if (noted_.exchange(false, std::memory_order_relaxed)) ++progress_;
+}
+
+uint64_t Watcher::Progress() const {
+  const std::lock_guard lock(mutex_);
+  FoldProgress();
+  return progress_;
+}
+
+}  // namespace xccl::bootstrap

@@ -1,0 +1,106 @@
+// The thread of a rank that reads the sockets to its partners: data of all-gathers, heartbeats, notices that
+// a rank leaves, and failures, which it passes on. Thread-safe. One mutex guards all of it; a system call
+// under it never waits.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "base/status.h"
+#include "runtime/bootstrap/mesh.h"
+
+namespace xccl::bootstrap {
+
+class Watcher {
+ public:
+  Watcher(int32_t rank, std::vector<Connected> partners, std::chrono::nanoseconds silence);
+  // Tells the partners that this rank leaves, and sends what is still to be sent.
+  ~Watcher();
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+  Status Start();
+
+  // The calls of the group: all ranks count them alike. Between them nobody waits for this rank in vain.
+  uint64_t BeginCall();
+  void Send(int32_t to, uint64_t call, uint32_t round, std::string_view bytes);
+  // Waits for what `from` sends in that round. Errors: the group's failure; kPeerEnded where `from` has left;
+  // kLimit, with the rank that holds the call up in *missing.
+  StatusOr<std::string> Receive(int32_t from, uint64_t call, uint32_t round, Clock::time_point until,
+                                int32_t* missing);
+
+  void Fail(const Status& reason);
+  std::optional<Status> Failure() const;
+  void OnFailure(std::function<void(const Status&)> callback);
+  std::optional<int32_t> Left() const;
+  void NoteProgress() {
+    if (!noted_.load(std::memory_order_relaxed)) noted_.store(true, std::memory_order_relaxed);
+  }
+  uint64_t Progress() const;
+
+ private:
+  struct Peer {
+    Partner partner;
+    OwnedFile socket;
+    MessageReader reader;
+    std::string out;  // to be sent
+    size_t sent = 0;  // of it
+    Clock::time_point heard;
+    bool left = false, ended = false;
+    uint64_t call = 0;   // that it is in, by its last heartbeat
+    int32_t awaits = 0;  // the rank that holds it up
+  };
+
+  void Run();
+  bool Turn(std::unique_lock<std::mutex>& lock);
+  void Leave(std::unique_lock<std::mutex>& lock);
+  void Read(Peer& peer);
+  void Take(Peer& peer);  // the messages that its reader holds
+  void Hear(Peer& peer, const Message& message);
+  void HearHeartbeat(Peer& peer, std::string_view body);
+  void HearLeft(Peer& peer, int32_t rank);
+  void End(Peer& peer, int error);
+  void CheckSilence(Clock::time_point now);
+  void Beat(Clock::time_point now);
+  void Queue(Peer& peer, std::string_view message);
+  void Flush(Peer& peer);
+  void QueueToAll(std::string_view message, const Peer* but = nullptr);
+  void FailLocked(const Status& reason, const Peer* from = nullptr);
+  void FoldProgress() const;
+  int32_t Culprit() const;
+  void Wake() const;
+  Peer& PeerOfRank(int32_t rank);
+
+  const int32_t rank_;
+  const std::chrono::nanoseconds silence_, period_;
+  OwnedFile wake_;
+  std::thread thread_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Peer> peers_;
+  std::map<std::tuple<int32_t, uint64_t, uint32_t>, std::string> inbox_;  // by sender, call and round
+  std::optional<Status> failure_;
+  std::vector<std::function<void(const Status&)>> callbacks_;
+  std::optional<int32_t> left_;
+  bool leaving_ = false;
+  uint64_t call_ = 0;              // the last that this rank began
+  std::optional<int32_t> awaits_;  // the partner for which it waits, and since when
+  Clock::time_point awaits_since_;
+  std::pair<uint64_t, int32_t> told_{};  // call and culprit in the last heartbeat
+  Clock::time_point beat_, turned_;
+  bool spread_ = false;  // progress grew by a partner's heartbeat
+  mutable uint64_t progress_ = 0;
+  mutable std::atomic<bool> noted_{false};
+};
+
+}  // namespace xccl::bootstrap

@@ -1,0 +1,110 @@
+// What travels on the sockets of a group: messages of a fixed head and a body. The head is the same in every
+// version of the protocol, so that versions can refuse each other by name.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "base/status.h"
+
+namespace xccl::bootstrap {
+
+inline constexpr uint32_t kMagic = 0x4c434358;  // "XCCL"
+inline constexpr uint16_t kProtocol = 1;
+
+enum class MessageType : uint16_t {
+  kHello = 1,        // to the rendezvous: who I am
+  kAccepted,         // from it: who I am, wait
+  kRefused,          // from it: a status, the last message
+  kWelcome,          // from it: all have come, these are your partners
+  kPartner,          // to a partner's door: which rank I am
+  kPartnerAccepted,  // from it
+  kHeartbeat,        // between partners: progress, the call that I am in, whom I wait for
+  kData,             // call, round, blobs
+  kLeft,             // this rank has left in good order
+  kFail,             // a status: the group has failed
+};
+
+struct Message {
+  MessageType type = MessageType::kHello;
+  uint16_t protocol = kProtocol;
+  std::string body;
+};
+
+std::string Encode(MessageType type, std::string_view body);
+
+// Takes bytes as they come and gives messages. Memory: what has come.
+class MessageReader {
+ public:
+  void Add(std::string_view bytes) { bytes_.append(bytes); }
+  // The next message, if it is complete. Errors: kInvalidInput where the bytes are none of XCCL's, or the
+  // body has more than `most` bytes.
+  StatusOr<std::optional<Message>> Next(uint64_t most);
+
+ private:
+  std::string bytes_;
+  size_t at_ = 0;  // bytes before are used up
+};
+
+// Values one after the other.
+class Packer {
+ public:
+  template <typename T>
+  Packer& Put(T value) {
+    static_assert(std::is_arithmetic_v<T>);
+    std::array<char, sizeof value> raw;
+    std::memcpy(raw.data(), &value, sizeof value);
+    bytes_.append(raw.data(), raw.size());
+    return *this;
+  }
+  Packer& PutText(std::string_view text) {
+    Put(static_cast<uint32_t>(text.size()));
+    bytes_.append(text);
+    return *this;
+  }
+  std::string Take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+// Reads them back. Past the end it gives zeros and is not ok().
+class Unpacker {
+ public:
+  explicit Unpacker(std::string_view bytes) : left_(bytes) {}
+  template <typename T>
+  T Get() {
+    static_assert(std::is_arithmetic_v<T>);
+    T value = 0;
+    if (!Has(sizeof value)) return value;
+    std::memcpy(&value, left_.data(), sizeof value);
+    left_.remove_prefix(sizeof value);
+    return value;
+  }
+  std::string_view GetText() {
+    const auto size = Get<uint32_t>();
+    if (!Has(size)) return {};
+    const std::string_view text = left_.substr(0, size);
+    left_.remove_prefix(size);
+    return text;
+  }
+  bool ok() const { return ok_; }
+  bool AtEnd() const { return left_.empty(); }
+
+ private:
+  bool Has(size_t bytes) { return ok_ = ok_ && left_.size() >= bytes; }
+  std::string_view left_;
+  bool ok_ = true;
+};
+
+std::string PackStatus(const Status& status);
+// A body that is no status gives kInvalidInput.
+Status UnpackStatus(std::string_view body);
+
+}  // namespace xccl::bootstrap
