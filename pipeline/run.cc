@@ -22,6 +22,12 @@
 namespace xccl {
 namespace {
 
+StatusOr<const cuda::Driver*> LoadDriver() {
+  StatusOr<const cuda::Driver*> driver = cuda::LoadDriver();
+  if (driver.ok()) return driver;
+  return Status(driver.status().code(), driver.status().message() + "; hint: --backend=cpu");
+}
+
 StatusOr<cuda::RunReport> RunOnGpus(const std::string& name, const Plan& plan, const KernelOrigin& origin,
                                     const RunOptions& options, const GpuRun& run) {
   cuda::GpuRunOptions gpu = run.options;
@@ -48,7 +54,7 @@ StatusOr<cuda::RunReport> RunOnGpus(const std::string& name, const Plan& plan, c
   }
   const cuda::KernelImages images =
       text.empty() ? cuda::KernelImages() : cuda::ImagesOfSource(name, std::move(text), cache, origin.cubins);
-  return cuda::RunProgram(name, program, plan.program->collective, images, cuda::LoadDriver, options, gpu);
+  return cuda::RunProgram(name, program, plan.program->collective, images, LoadDriver, options, gpu);
 }
 
 // The machine model that `tune` measured when it made the book; absent in other books.

@@ -3,7 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
+#include <map>
+#include <ranges>
+#include <tuple>
 #include <utility>
 
 #include "base/exceptions.h"
@@ -18,6 +22,9 @@ namespace {
 
 constexpr size_t kMostPrepared = 64;  // works kept per book
 
+// The key of a RankWork: plan, count, element size, in place.
+using WorkKey = std::tuple<size_t, int64_t, int64_t, bool>;
+
 // Requires: a collective of the call's kind.
 CollectiveSizes SizesOf(const Collective& collective, const Call& call) {
   return CollectiveSizes::OfParts(
@@ -25,23 +32,42 @@ CollectiveSizes SizesOf(const Collective& collective, const Call& call) {
       SizeOf(call.type));
 }
 
+// One rank's share, or the whole buffer where there are no shares.
+int64_t ShareBytes(const Call& call) { return call.count * SizeOf(call.type); }
+
 Status CheckCall(const Call& call, Rank rank, int32_t ranks) {
   const std::string name(ToString(call.collective));
-  if (call.count < 0 || call.count > (int64_t{1} << 60) / ranks / SizeOf(call.type))
-    return InvalidInput(fmt::format("{}: count {}; expected 0 to {}", name, call.count,
-                                    (int64_t{1} << 60) / ranks / SizeOf(call.type)));
+  const int64_t most = (int64_t{1} << 60) / ranks / SizeOf(call.type);
+  if (call.count < 0 || call.count > most)
+    return UsageError(fmt::format("{}: count {}; expected 0 to {}", name, call.count, most));
   if (IsRooted(call.collective) && (!call.root || call.root->value < 0 || call.root->value >= ranks))
-    return InvalidInput(
+    return UsageError(
         fmt::format("{}: root {}; expected 0 to {}", name, call.root ? call.root->value : -1, ranks - 1));
   const bool is_root = call.root == rank;
   const KindTraits& traits = TraitsOf(call.collective);
   const bool sends = traits.before != KindTraits::Holders::kRoot || is_root;
   const bool receives = traits.after != KindTraits::Holders::kRoot || is_root;
-  if (call.count > 0 && call.send == nullptr && sends)
-    return InvalidInput(name + ": the send buffer is null");
+  if (call.count > 0 && call.send == nullptr && sends) return UsageError(name + ": the send buffer is null");
   if (call.count > 0 && call.receive == nullptr && receives)
-    return InvalidInput(name + ": the receive buffer is null");
+    return UsageError(name + ": the receive buffer is null");
   return OkStatus();
+}
+
+bool Overlap(const std::byte* a, int64_t a_bytes, const std::byte* b, int64_t b_bytes) {
+  return a_bytes > 0 && b_bytes > 0 && std::less<>()(a, b + b_bytes) && std::less<>()(b, a + a_bytes);
+}
+
+// The status of the exception in flight. Texts are left out where there is no memory for them.
+Status StatusInFlight(Rank rank) noexcept {
+  try {
+    try {
+      throw;
+    } catch (const std::exception& error) {
+      return Annotate(StatusOf(error), fmt::format("rank {}", rank.value));
+    }
+  } catch (const std::exception&) {
+    return SystemError("out of memory");
+  }
 }
 
 }  // namespace
@@ -55,7 +81,11 @@ struct Communicator::Loaded {
   std::optional<ProgramRunner> runner;  // else
   // Used by the worker alone.
   std::map<WorkKey, RankWork> prepared;
-  std::vector<std::byte> scratch;
+  std::vector<std::byte> scratch, input;
+
+  void Fail(const Status& reason) const { runner ? runner->abort(reason) : transport->Fail(reason); }
+  Status Failure() const { return runner ? runner->error() : transport->Failure().value_or(OkStatus()); }
+  StatusOr<const RankWork*> WorkFor(Rank rank, const Queued& queued, bool in_place, bool one_address_space);
 };
 
 bool IsInPlace(const Call& call, Rank rank) {
@@ -70,8 +100,12 @@ bool IsInPlace(const Call& call, Rank rank) {
                                                     : call.receive == call.send + own;
 }
 
+Communicator::Communicator(Rank rank, int32_t ranks, BackendMaker backend, const CommunicatorOptions& options)
+    : rank_(rank), ranks_(ranks), make_backend_(std::move(backend)), time_limit_(options.time_limit) {}
+
 Communicator::Communicator(Rank rank, int32_t ranks, Backend backend, const CommunicatorOptions& options)
-    : rank_(rank), ranks_(ranks), backend_(std::move(backend)), options_(options) {}
+    : Communicator(
+          rank, ranks, [backend = std::move(backend)]() -> StatusOr<Backend> { return backend; }, options) {}
 
 Communicator::~Communicator() {
   {
@@ -80,6 +114,15 @@ Communicator::~Communicator() {
   }
   changed_.notify_all();
   if (worker_.joinable()) worker_.join();
+}
+
+// Requires: loading_ is held.
+StatusOr<Backend*> Communicator::Connect() {
+  if (!backend_) {
+    XCCL_ASSIGN_OR_RETURN(backend_, make_backend_());
+    connected_ = true;
+  }
+  return &*backend_;
 }
 
 Status Communicator::StartWorker() {
@@ -94,23 +137,42 @@ void Communicator::Work() {
   while (true) {
     changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
     if (queue_.empty()) return;
-    const std::function<Status()> call = std::move(queue_.front());
+    const Queued queued = queue_.front();
     queue_.pop_front();
-    if (!failure_.ok()) {
-      changed_.notify_all();
-      continue;
+    if (failure_.ok()) {
+      busy_ = true;
+      lock.unlock();
+      const Status status = Execute(queued);
+      if (!status.ok()) End(status);
+      lock.lock();
+      busy_ = false;
     }
-    busy_ = true;
-    lock.unlock();
-    const Status status = call();
-    lock.lock();
-    busy_ = false;
-    if (!status.ok() && failure_.ok()) failure_ = status;
     changed_.notify_all();
   }
 }
 
+std::vector<Communicator::Loaded*> Communicator::Books() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Loaded*> books;
+  for (const std::unique_ptr<Loaded>& book : books_) books.push_back(book.get());
+  return books;
+}
+
+// Ranks may wait for this one in any book.
+void Communicator::End(const Status& reason) noexcept try {
+  std::unique_lock lock(mutex_);
+  if (failure_.ok()) failure_ = reason;
+  lock.unlock();
+  for (const Loaded* book : Books()) book->Fail(reason);
+} catch (const std::exception&) {
+  const std::lock_guard lock(mutex_);
+  if (failure_.ok()) failure_ = SystemError("out of memory");
+}
+
 Status Communicator::LoadPlanBook(const std::string& directory) {
+  const std::lock_guard loading(loading_);
+  XCCL_RETURN_IF_ERROR(AsyncError());
+  XCCL_ASSIGN_OR_RETURN(const Backend* const backend, Connect());
   XCCL_ASSIGN_OR_RETURN(const PlanBook book, ReadPlanBook(directory));
   std::vector<ServedPlan> plans;
   for (const PlanBookEntry& entry : book.entries) {
@@ -125,18 +187,24 @@ Status Communicator::LoadPlanBook(const std::string& directory) {
                                       plan.program->program.ranks.size(), ToString(entry.collective),
                                       entry.ranks));
     std::string kernel;
-    if (backend_.load && !entry.kernel.empty()) {
+    if (backend->load && !entry.kernel.empty()) {
       XCCL_ASSIGN_OR_RETURN(kernel, ReadFile(book.KernelPathOf(entry)));
     }
     plans.push_back({entry, std::move(plan.program->collective), std::move(plan.program->program),
                      std::move(kernel), book.CubinPathsOf(entry)});
   }
   if (plans.empty()) return InvalidInput(fmt::format("{}: no plan for {} ranks", directory, ranks_));
-  return LoadPlans(directory, std::move(plans));
+  return LoadServed(directory, std::move(plans));
 }
 
 Status Communicator::LoadPlans(std::string name, std::vector<ServedPlan> plans) {
-  auto loaded = std::make_shared<Loaded>();
+  const std::lock_guard loading(loading_);
+  XCCL_RETURN_IF_ERROR(AsyncError());
+  return LoadServed(std::move(name), std::move(plans));
+}
+
+Status Communicator::LoadServed(std::string name, std::vector<ServedPlan> plans) {
+  auto loaded = std::make_unique<Loaded>();
   loaded->book.directory = std::move(name);
   loaded->plans = std::move(plans);
   std::vector<const Program*> programs;
@@ -144,155 +212,175 @@ Status Communicator::LoadPlans(std::string name, std::vector<ServedPlan> plans) 
     loaded->book.entries.push_back(plan.entry);
     programs.push_back(&plan.program);
   }
-  if (backend_.load) {
-    XCCL_ASSIGN_OR_RETURN(loaded->runner, backend_.load(loaded->book.directory, loaded->plans));
+  XCCL_ASSIGN_OR_RETURN(Backend* const backend, Connect());
+  if (backend->load) {
+    XCCL_ASSIGN_OR_RETURN(loaded->runner, backend->load(loaded->book.directory, loaded->plans));
   } else {
     XCCL_RETURN_IF_ERROR(StartWorker());
     XCCL_ASSIGN_OR_RETURN(loaded->wiring, WiringOf(programs));
-    XCCL_ASSIGN_OR_RETURN(loaded->transport, backend_.connect(loaded->wiring));
+    XCCL_ASSIGN_OR_RETURN(loaded->transport, backend->connect(loaded->wiring));
   }
-  const std::lock_guard lock(mutex_);
-  loaded_ = loaded;
+  std::unique_lock lock(mutex_);
   books_.push_back(std::move(loaded));
-  return failure_;
+  const Status failure = failure_;
+  lock.unlock();
+  if (!failure.ok()) End(failure);  // it came meanwhile, and the others must not wait for this rank
+  return failure;
 }
 
 StatusOr<int32_t> Communicator::Register(const std::byte* buffer, size_t bytes) {
   const std::lock_guard launching(launching_);
-  std::unique_lock lock(mutex_);
-  if (!failure_.ok()) return failure_;
-  if (loaded_ == nullptr) return InvalidInput("register: no plan book is loaded");
-  const std::shared_ptr<Loaded> loaded = loaded_;
-  lock.unlock();
-  if (!loaded->runner || !loaded->runner->register_buffer) return 0;
-  return loaded->runner->register_buffer(buffer, bytes);
+  XCCL_RETURN_IF_ERROR(AsyncError());
+  const std::vector<Loaded*> books = Books();
+  if (books.empty()) return InvalidInput("register: no plan book is loaded");
+  const std::optional<ProgramRunner>& runner = books.back()->runner;
+  if (!runner || !runner->register_buffer) return 0;
+  return runner->register_buffer(buffer, bytes);
 }
 
 Status Communicator::Deregister(int32_t handle) {
   if (handle == 0) return OkStatus();
   const std::lock_guard launching(launching_);
-  std::unique_lock lock(mutex_);
-  const std::shared_ptr<Loaded> loaded = loaded_;
-  lock.unlock();
-  if (loaded == nullptr || !loaded->runner || !loaded->runner->deregister_buffer)
+  const std::vector<Loaded*> books = Books();
+  if (books.empty() || !books.back()->runner || !books.back()->runner->deregister_buffer)
     return InvalidInput(fmt::format("deregister: no buffer is registered as {}", handle));
-  return loaded->runner->deregister_buffer(handle);
+  return books.back()->runner->deregister_buffer(handle);
 }
 
 std::vector<std::string> Communicator::Notices() const {
-  const std::lock_guard lock(mutex_);
   std::vector<std::string> all;
-  for (const std::shared_ptr<Loaded>& book : books_)
+  for (const Loaded* book : Books())
     if (book->runner) all.insert(all.end(), book->runner->notices.begin(), book->runner->notices.end());
   return all;
+}
+
+StatusOr<Communicator::Queued> Communicator::Choose(const Call& call) {
+  const std::lock_guard lock(mutex_);
+  if (books_.empty())
+    return InvalidInput(fmt::format("{}: no plan book is loaded", ToString(call.collective)));
+  const int64_t shares = TraitsOf(call.collective).parts == KindTraits::Parts::kOne ? 1 : ranks_;
+  // Ranks may differ in being in place, and must not in the plan.
+  const PlanQuery query{call.collective, ranks_, call.root, ShareBytes(call) * shares, call.type, {}};
+  for (const std::unique_ptr<Loaded>& loaded : std::views::reverse(books_))
+    if (const std::optional<size_t> plan = FindPlan(loaded->book, query))
+      return Queued{loaded.get(), *plan, call};
+  std::vector<const PlanBook*> books;
+  for (const std::unique_ptr<Loaded>& loaded : std::views::reverse(books_)) books.push_back(&loaded->book);
+  return NoPlan(books, query);
 }
 
 Status Communicator::Enqueue(const Call& call) {
   XCCL_RETURN_IF_ERROR(CheckCall(call, rank_, ranks_));
   const std::lock_guard launching(launching_);
-  std::unique_lock lock(mutex_);
-  if (!failure_.ok()) return failure_;
-  if (loaded_ == nullptr)
-    return InvalidInput(fmt::format("{}: no plan book is loaded", ToString(call.collective)));
-  const bool in_place = IsInPlace(call, rank_);
-  const int64_t shares = TraitsOf(call.collective).parts == KindTraits::Parts::kOne ? 1 : ranks_;
-  const PlanQuery query{call.collective, ranks_,  call.root, call.count * SizeOf(call.type) * shares,
-                        call.type,       in_place};
-  XCCL_ASSIGN_OR_RETURN(const size_t plan, SelectPlan(loaded_->book, query));
-  if (in_place && !loaded_->plans[plan].program.in_place)
-    return InvalidInput(fmt::format("{}: the plan {} does not run in place", ToString(call.collective),
-                                    loaded_->plans[plan].entry.file));
-  if (loaded_->runner) {
-    const std::shared_ptr<Loaded> loaded = loaded_;
-    lock.unlock();
-    return EnqueueToRunner(*loaded, plan, call, in_place);
+  XCCL_RETURN_IF_ERROR(AsyncError());
+  if (call.count == 0 && call.collective != CollectiveKind::kBarrier) return OkStatus();
+  if (ranks_ == 1) {
+    const std::lock_guard loading(loading_);
+    XCCL_ASSIGN_OR_RETURN(const Backend* const backend, Connect());
+    if (!backend->load) return CopyAlone(call);
   }
-  queue_.push_back(
-      [this, loaded = loaded_, plan, call, in_place] { return Execute(*loaded, plan, call, in_place); });
+  XCCL_ASSIGN_OR_RETURN(const Queued queued, Choose(call));
+  if (queued.loaded->runner) return EnqueueToRunner(queued);
+  const std::lock_guard lock(mutex_);
+  queue_.push_back(queued);
   changed_.notify_all();
   return OkStatus();
 }
 
-Status Communicator::EnqueueToRunner(Loaded& loaded, size_t plan, const Call& call, bool in_place) {
-  const Collective& collective = loaded.plans[plan].collective;
-  Call effective = call;
+// What one rank sends to itself is what it receives, also as a sum or an average.
+Status Communicator::CopyAlone(const Call& call) const {
+  if (call.collective != CollectiveKind::kBarrier && call.send != call.receive)
+    std::memmove(call.receive, call.send, static_cast<size_t>(ShareBytes(call)));
+  return OkStatus();
+}
+
+Status Communicator::EnqueueToRunner(const Queued& queued) {
+  const ServedPlan& served = queued.loaded->plans[queued.plan];
+  const Collective& collective = served.collective;
+  const bool in_place = IsInPlace(queued.call, rank_) && served.program.in_place;
+  const auto bytes = [&](const std::vector<PartId>& parts) {
+    return static_cast<int64_t>(parts.size()) * ShareBytes(queued.call);
+  };
+  if (!in_place && Overlap(queued.call.send, bytes(collective.InputParts(rank_)), queued.call.receive,
+                           bytes(collective.OutputParts(rank_))))
+    return InvalidInput(
+        fmt::format("{}: the buffers overlap; expected them apart, since the plan {} does not "
+                    "run in place",
+                    ToString(queued.call.collective), served.entry.file));
+  Call effective = queued.call;
   // A collective that only moves data has no operator.
   if (!collective.Reduces()) effective.op = ReduceOp::kSum;
-  const CollectiveSizes sizes = SizesOf(collective, call);
-  Status status = loaded.runner->launch(plan, effective, sizes, in_place);
+  const CollectiveSizes sizes = SizesOf(collective, queued.call);
+  const Status status = queued.loaded->runner->launch(queued.plan, effective, sizes, in_place);
   if (status.ok()) return status;
-  // Other ranks may have launched it and must not wait for this one.
-  loaded.runner->abort(status);
-  const std::lock_guard lock(mutex_);
-  if (failure_.ok()) failure_ = status;
-  return failure_;
+  End(status);  // other ranks may have launched it and must not wait for this one
+  return AsyncError();
 }
 
-StatusOr<const RankWork*> Communicator::WorkFor(Loaded& loaded, size_t plan, const Call& call,
-                                                bool in_place) {
-  const WorkKey key{plan, call.count, SizeOf(call.type), in_place};
-  if (const auto known = loaded.prepared.find(key); known != loaded.prepared.end()) return &known->second;
-  const ServedPlan& served = loaded.plans[plan];
-  const CollectiveSizes sizes = SizesOf(served.collective, call);
+StatusOr<const RankWork*> Communicator::Loaded::WorkFor(Rank rank, const Queued& queued, bool in_place,
+                                                        bool one_address_space) {
+  const WorkKey key{queued.plan, queued.call.count, SizeOf(queued.call.type), in_place};
+  if (const auto known = prepared.find(key); known != prepared.end()) return &known->second;
+  const ServedPlan& served = plans[queued.plan];
+  const CollectiveSizes sizes = SizesOf(served.collective, queued.call);
   XCCL_ASSIGN_OR_RETURN(const int32_t passes,
-                        PassesFor(served.program, served.collective, sizes, loaded.wiring.slot_bytes));
-  XCCL_ASSIGN_OR_RETURN(RankWork work, PrepareRank(served.program, served.collective, sizes, loaded.wiring,
-                                                   rank_, passes, in_place, backend_.one_address_space));
-  if (loaded.prepared.size() >= kMostPrepared) loaded.prepared.clear();
-  return &loaded.prepared.emplace(key, std::move(work)).first->second;
+                        PassesFor(served.program, served.collective, sizes, wiring.slot_bytes));
+  XCCL_ASSIGN_OR_RETURN(RankWork work, PrepareRank(served.program, served.collective, sizes, wiring, rank,
+                                                   passes, in_place, one_address_space));
+  if (prepared.size() >= kMostPrepared) prepared.clear();
+  return &prepared.emplace(key, std::move(work)).first->second;
 }
 
-Status Communicator::Execute(Loaded& loaded, size_t plan, const Call& call, bool in_place) {
-  Status failure;
-  try {
-    const StatusOr<const RankWork*> work = WorkFor(loaded, plan, call, in_place);
-    if (work.ok()) {
-      const size_t scratch = static_cast<size_t>((*work)->scratch_bytes);
-      if (loaded.scratch.size() < scratch) loaded.scratch.resize(scratch);
-      return ExecuteRank(**work, ExecuteOptions{call.type, call.op, options_.time_limit},
-                         RankBuffers{call.send, call.receive, loaded.scratch.data()}, *loaded.transport);
-    }
-    failure = work.status();
-  } catch (const std::exception& error) {
-    failure = Annotate(StatusOf(error), fmt::format("rank {}", rank_.value));
+Status Communicator::ExecuteOn(const Queued& queued) {
+  Loaded& loaded = *queued.loaded;
+  const Call& call = queued.call;
+  const bool in_place = IsInPlace(call, rank_) && loaded.plans[queued.plan].program.in_place;
+  XCCL_ASSIGN_OR_RETURN(const RankWork* const work,
+                        loaded.WorkFor(rank_, queued, in_place, backend_->one_address_space));
+  RankBuffers buffers{call.send, call.receive, nullptr};
+  if (!in_place && Overlap(call.send, work->input_bytes, call.receive, work->output_bytes)) {
+    loaded.input.assign(call.send, call.send + work->input_bytes);
+    buffers.input = loaded.input.data();
   }
-  loaded.transport->Fail(failure);
-  return failure;
+  const auto scratch = static_cast<size_t>(work->scratch_bytes);
+  if (loaded.scratch.size() < scratch) loaded.scratch.resize(scratch);
+  buffers.scratch = loaded.scratch.data();
+  return ExecuteRank(*work, ExecuteOptions{call.type, call.op, time_limit_}, buffers, *loaded.transport);
+}
+
+Status Communicator::Execute(const Queued& queued) {
+  try {
+    return ExecuteOn(queued);
+  } catch (const std::exception&) {
+    return StatusInFlight(rank_);
+  }
 }
 
 Status Communicator::Synchronize() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return queue_.empty() && !busy_; });
-  const std::vector<std::shared_ptr<Loaded>> books = books_;
   lock.unlock();
-  Status status;
-  for (const std::shared_ptr<Loaded>& book : books)
-    if (book->runner && status.ok()) status = book->runner->synchronize();
-  lock.lock();
-  if (failure_.ok()) failure_ = status;
-  return failure_;
-}
-
-Status Communicator::AsyncError() const {
-  const std::lock_guard lock(mutex_);
-  for (const std::shared_ptr<Loaded>& book : books_)
-    if (book->runner && failure_.ok()) failure_ = book->runner->error();
-  return failure_;
-}
-
-void Communicator::Abort() {
-  const Status aborted = LimitReached(fmt::format("rank {}: aborted", rank_.value));
-  std::unique_lock lock(mutex_);
-  if (failure_.ok()) failure_ = aborted;
-  const std::vector<std::shared_ptr<Loaded>> books = books_;
-  lock.unlock();
-  for (const std::shared_ptr<Loaded>& book : books) {
-    if (book->runner) {
-      book->runner->abort(aborted);
-    } else {
-      book->transport->Fail(aborted);
-    }
+  for (const Loaded* book : Books()) {
+    if (!book->runner) continue;
+    if (const Status status = book->runner->synchronize(); !status.ok()) End(status);
   }
+  return AsyncError();
 }
+
+Status Communicator::AsyncError() {
+  std::unique_lock lock(mutex_);
+  if (!failure_.ok()) return failure_;
+  lock.unlock();
+  for (const Loaded* book : Books()) {
+    const Status status = book->Failure();
+    if (status.ok()) continue;
+    End(status);
+    break;
+  }
+  lock.lock();
+  return failure_;
+}
+
+void Communicator::Abort() { End(LimitReached(fmt::format("rank {}: aborted", rank_.value))); }
 
 }  // namespace xccl

@@ -1,32 +1,32 @@
 // One rank of a group that runs planned collectives. Calls are queued and return at once, so one caller may
 // drive several ranks. On back ends that connect ranks, a thread of the communicator executes them in order;
-// on back ends that run whole programs they go to the call's stream. The first failure ends the communicator:
-// later calls fail with the same reason.
+// on back ends that run whole programs they go to the call's stream. The first failure ends the communicator
+// on all ranks: later calls fail with the same reason.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <vector>
 
 #include "base/status.h"
-#include "ir/collective.h"
-#include "ir/numbers.h"
-#include "ir/program.h"
 #include "runtime/backend.h"
 #include "runtime/executor.h"
 #include "runtime/plan_book.h"
 #include "runtime/served_plan.h"
 
 namespace xccl {
+
+// A time limit that never comes; sums of a few of them still fit the clock.
+inline constexpr std::chrono::nanoseconds kForEver = std::chrono::hours(24 * 365 * 30);
 
 struct CommunicatorOptions {
   std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // without progress on any rank
@@ -35,16 +35,23 @@ struct CommunicatorOptions {
 // Public functions are safe from any thread.
 class Communicator {
  public:
-  // Requires: 0 <= rank < ranks.
+  using BackendMaker = std::function<StatusOr<Backend>()>;
+  // Requires: 0 <= rank < ranks. The back end is made when the first plans are loaded.
+  Communicator(Rank rank, int32_t ranks, BackendMaker backend, const CommunicatorOptions& options);
   Communicator(Rank rank, int32_t ranks, Backend backend, const CommunicatorOptions& options);
   ~Communicator();  // waits for what is queued
 
   Rank rank() const { return rank_; }
   int32_t ranks() const { return ranks_; }
+  // The back end has been made.
+  bool connected() const { return connected_.load(); }
+  // Holds for the calls that begin to run afterwards.
+  void SetTimeLimit(std::chrono::nanoseconds limit) { time_limit_.store(limit); }
+  std::chrono::nanoseconds time_limit() const { return time_limit_.load(); }
 
   // Reads and verifies the plans of a book that are for this number of ranks, and connects. All ranks load
-  // the same books in the same order; calls in between use the book before. Errors: those of reading; no plan
-  // for `ranks`; kSystem without a thread to execute calls on.
+  // the same books in the same order. A call takes its plan from the book loaded last that has one for it.
+  // Errors: those of reading; no plan for `ranks`; kSystem without a thread to execute calls on.
   Status LoadPlanBook(const std::string& directory);
   // The same for plans at hand. Requires: they verify and are for all ranks of this communicator.
   Status LoadPlans(std::string name, std::vector<ServedPlan> plans);
@@ -52,8 +59,11 @@ class Communicator {
   // The back end's notes on the plans loaded so far, a line each.
   std::vector<std::string> Notices() const;
 
-  // Queues a call. Errors at once: no plan serves it, null buffers, a root that is no rank, an earlier
-  // failure.
+  // Queues a call; the queue has no bound. A call of no elements does nothing and needs no plan, a barrier
+  // excepted. One rank alone on the host copies at once and needs no plan either. Buffers may overlap in any
+  // way: where the plan cannot run in place, the input is copied first. On back ends that run whole programs
+  // such calls are refused. Errors at once: kUsage for null buffers, a root that is no rank and counts out of
+  // range; no plan serves it; an earlier failure.
   Status Enqueue(const Call& call);
   // Buffers that peers may read and write without a copy in between, until they are deregistered. All ranks
   // call both in the same order, after a book was loaded. 0: peers reach all buffers anyway, or none.
@@ -61,32 +71,44 @@ class Communicator {
   Status Deregister(int32_t handle);
   // Waits until everything queued is done. Returns the first failure.
   Status Synchronize();
-  Status AsyncError() const;  // without waiting
-  // Ends the operation on all ranks; queued calls do not run.
+  // The first failure of any rank, without waiting.
+  Status AsyncError();
+  // Ends the operation on all ranks and wakes all who wait; queued calls do not run.
   void Abort();
 
  private:
   struct Loaded;
-  // The key of a RankWork: plan, count, element size, in place.
-  using WorkKey = std::tuple<size_t, int64_t, int64_t, bool>;
+  struct Queued {
+    Loaded* loaded = nullptr;
+    size_t plan = 0;
+    Call call;
+  };
 
+  StatusOr<Backend*> Connect();
+  Status LoadServed(std::string name, std::vector<ServedPlan> plans);
   Status StartWorker();
   void Work();
-  Status EnqueueToRunner(Loaded& loaded, size_t plan, const Call& call, bool in_place);
-  Status Execute(Loaded& loaded, size_t plan, const Call& call, bool in_place);
-  StatusOr<const RankWork*> WorkFor(Loaded& loaded, size_t plan, const Call& call, bool in_place);
+  StatusOr<Queued> Choose(const Call& call);
+  Status CopyAlone(const Call& call) const;
+  Status EnqueueToRunner(const Queued& queued);
+  Status Execute(const Queued& queued);
+  Status ExecuteOn(const Queued& queued);
+  void End(const Status& reason) noexcept;
+  std::vector<Loaded*> Books() const;
 
   const Rank rank_;
   const int32_t ranks_;
-  const Backend backend_;
-  const CommunicatorOptions options_;
+  const BackendMaker make_backend_;
+  std::atomic<std::chrono::nanoseconds> time_limit_;
+  std::atomic<bool> connected_ = false;
+  std::mutex loading_;  // held while plans are loaded; before the others
+  std::optional<Backend> backend_;
   std::mutex launching_;      // held around a runner's launch, so that calls keep their order; before mutex_
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  std::deque<std::function<Status()>> queue_;
-  std::shared_ptr<Loaded> loaded_;  // shared with calls that are queued: a later book does not pull it away
-  std::vector<std::shared_ptr<Loaded>> books_;  // all of them, for Abort
-  mutable Status failure_;                      // also found by looking at a runner
+  std::deque<Queued> queue_;
+  std::vector<std::unique_ptr<Loaded>> books_;  // in the order in which they were loaded; they stay
+  Status failure_;
   bool busy_ = false, stopping_ = false;
   std::thread worker_;  // from the first load of a book whose ranks are connected
 };

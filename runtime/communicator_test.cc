@@ -4,8 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <numeric>
+#include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/cpu/backends.h"
@@ -78,7 +82,7 @@ TEST(Communicator, SaysWhyACallIsRefused) {
   EXPECT_EQ(all[0]->Enqueue(call).message(), "broadcast: root 2; expected 0 to 1");
   call.root = Rank(1);
   EXPECT_EQ(all[0]->Enqueue(call).message(),
-            "rings: no plan for broadcast of 32 bytes of float on 2 ranks from root 1 in place; the book has "
+            "rings: no plan for broadcast of 32 bytes of float on 2 ranks from root 1; the book has "
             "nothing");
   call = Make(CollectiveKind::kAllreduce, buffer, buffer, -1);
   EXPECT_EQ(all[0]->Enqueue(call).message(), "allreduce: count -1; expected 0 to 144115188075855872");
@@ -105,6 +109,122 @@ TEST(Communicator, ARankThatStaysAwayIsFoundByTheTimeLimit) {
             "rank 0: threadblock 0, instruction 2 (recv), pass 1 of 1: expected message 1 of rank 1 on "
             "channel 0, saw "
             "0; nothing moved for 100 ms");
+}
+
+ServedPlan Ring(CollectiveKind kind, int32_t ranks) {
+  std::vector<ServedPlan> rings = Rings(ranks);
+  return std::move(rings[kind == CollectiveKind::kAllreduce ? 0 : 1]);
+}
+
+TEST(Communicator, BooksAddUpAndTheLastOneThatServesIsTaken) {
+  const Communicators all = Threads(2);
+  for (const auto& each : all) {
+    ServedPlan sums = Ring(CollectiveKind::kAllreduce, 2);
+    sums.entry.max_bytes = 64;
+    EXPECT_EQ(each->LoadPlans("small sums", {sums}), OkStatus());
+    EXPECT_EQ(each->LoadPlans("gathers", {Ring(CollectiveKind::kAllgather, 2)}), OkStatus());
+  }
+  std::vector<float> in(64, 1.0f), out(2 * 64);
+  for (const int64_t count : {16, 64}) {
+    for (const CollectiveKind kind : {CollectiveKind::kAllreduce, CollectiveKind::kAllgather}) {
+      std::vector<std::vector<float>> outs(2, out);
+      for (int32_t r = 0; r < 2; ++r) EXPECT_EQ(all[r]->Enqueue(Make(kind, in, outs[r], count)), OkStatus());
+      for (int32_t r = 0; r < 2; ++r) {
+        EXPECT_EQ(all[r]->Synchronize(), OkStatus());
+        EXPECT_EQ(outs[r][0], kind == CollectiveKind::kAllreduce ? 2.0f : 1.0f);
+      }
+    }
+  }
+  Call call = Make(CollectiveKind::kBroadcast, in, out, 1);
+  call.root = Rank(0);
+  EXPECT_EQ(
+      all[0]->Enqueue(call).message(),
+      "gathers, small sums, rings: no plan for broadcast of 4 bytes of float on 2 ranks from root 0; the "
+      "books have nothing");
+}
+
+TEST(Communicator, RanksMayDifferInBeingInPlace) {
+  const Communicators all = Threads(2);
+  for (const auto& each : all) {
+    ServedPlan in_place = Ring(CollectiveKind::kAllreduce, 2), apart = in_place;
+    in_place.entry.in_place = InPlaceMode::kOnly;
+    apart.entry.in_place = InPlaceMode::kNever;
+    apart.program.in_place = false;
+    EXPECT_EQ(each->LoadPlans("mixed", {apart, in_place}), OkStatus());
+  }
+  constexpr int64_t kCount = 1000;
+  std::vector<float> a(kCount, 1.0f), b(kCount, 2.0f), out(kCount);
+  EXPECT_EQ(all[0]->Enqueue(Make(CollectiveKind::kAllreduce, a, a, kCount)), OkStatus());
+  EXPECT_EQ(all[1]->Enqueue(Make(CollectiveKind::kAllreduce, b, out, kCount)), OkStatus());
+  for (int32_t r = 0; r < 2; ++r) EXPECT_EQ(all[r]->Synchronize(), OkStatus());
+  EXPECT_EQ(a, std::vector<float>(kCount, 3.0f));
+  EXPECT_EQ(out, a);
+}
+
+TEST(Communicator, BuffersThatOverlapInAnyOtherWayGiveTheRightNumbers) {
+  const Communicators all = Threads(2);
+  constexpr int64_t kCount = 1000;
+  std::vector<std::vector<float>> buffers(2, std::vector<float>(2 * kCount + 7));
+  for (int32_t r = 0; r < 2; ++r) {
+    std::fill_n(buffers[r].begin() + 7, kCount, static_cast<float>(r + 1));
+    Call call = Make(CollectiveKind::kAllgather, buffers[r], buffers[r], kCount);
+    call.send += 7 * sizeof(float);
+    EXPECT_EQ(all[r]->Enqueue(call), OkStatus());
+  }
+  for (int32_t r = 0; r < 2; ++r) {
+    EXPECT_EQ(all[r]->Synchronize(), OkStatus());
+    for (int64_t i = 0; i < 2 * kCount; ++i) ASSERT_EQ(buffers[r][i], i < kCount ? 1.0f : 2.0f) << i;
+  }
+}
+
+TEST(Communicator, NoElementsNeedNoPlan) {
+  Communicator lone(Rank(0), 2, std::move(ThreadBackends(2)[0]), {});
+  std::vector<float> none;
+  EXPECT_EQ(lone.Enqueue(Make(CollectiveKind::kReduceScatter, none, none, 0)), OkStatus());
+  EXPECT_EQ(lone.Synchronize(), OkStatus());
+}
+
+TEST(Communicator, OneRankNeedsNoPlan) {
+  Communicator alone(Rank(0), 1, std::move(ThreadBackends(1)[0]), {});
+  std::vector<float> in = {1, 2, 3}, out(3);
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllreduce, CollectiveKind::kAlltoall, CollectiveKind::kAllgather,
+        CollectiveKind::kReduceScatter, CollectiveKind::kBroadcast, CollectiveKind::kScatter}) {
+    out.assign(3, 0);
+    Call call = Make(kind, in, out, 3);
+    call.root = Rank(0);
+    EXPECT_EQ(alone.Enqueue(call), OkStatus());
+    EXPECT_EQ(out, in) << ToString(kind);
+  }
+}
+
+TEST(Communicator, AFailureInOneBookReachesRanksThatWaitInAnother) {
+  const Communicators all = Threads(3);
+  for (const auto& each : all) EXPECT_EQ(each->LoadPlans("more", {Rings(3)[0]}), OkStatus());
+  std::vector<float> in(99), out(99);
+  EXPECT_EQ(all[0]->Enqueue(Make(CollectiveKind::kAllreduce, in, out, 99)), OkStatus());  // of "more"
+  EXPECT_EQ(all[1]->Enqueue(Make(CollectiveKind::kAllgather, in, out, 33)), OkStatus());  // of "rings"
+  all[2]->Abort();
+  for (int32_t r : {0, 1}) EXPECT_EQ(all[r]->Synchronize(), LimitReached("rank 2: aborted"));
+}
+
+TEST(Communicator, IdleRanksHearOfAFailure) {
+  const Communicators all = Threads(2);
+  all[1]->Abort();
+  EXPECT_EQ(all[0]->AsyncError(), LimitReached("rank 1: aborted"));
+  EXPECT_EQ(all[0]->Synchronize(), LimitReached("rank 1: aborted"));
+}
+
+TEST(Communicator, TheTimeLimitMayChangeAtAnyTimeAndHaveNoEnd) {
+  const Communicators all = Threads(2, {.time_limit = kForEver});
+  std::vector<float> in(100), out(100), other(100);
+  EXPECT_EQ(all[0]->Enqueue(Make(CollectiveKind::kAllreduce, in, out, 100)), OkStatus());
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(all[1]->Enqueue(Make(CollectiveKind::kAllreduce, in, other, 100)), OkStatus());
+  EXPECT_EQ(all[0]->Synchronize(), OkStatus());
+  all[0]->SetTimeLimit(std::chrono::milliseconds(10));
+  EXPECT_EQ(all[0]->Enqueue(Make(CollectiveKind::kAllreduce, in, out, 100)), OkStatus());
+  EXPECT_EQ(all[0]->Synchronize().code(), StatusCode::kLimit);
 }
 
 // One process of a group: 0 when all was as it should be.

@@ -14,7 +14,7 @@ StatusOr<HostMemory> HostMemory::Map(int64_t bytes, int flags, int descriptor, c
   const int64_t size = std::max<int64_t>(bytes, 1);
   void* const memory = mmap(nullptr, static_cast<size_t>(size), PROT_READ | PROT_WRITE, flags, descriptor, 0);
   if (memory == MAP_FAILED)
-    return InvalidInput(fmt::format("{} of {} bytes: {}", what, bytes, std::strerror(errno)));
+    return SystemError(fmt::format("{} of {} bytes: {}", what, bytes, std::strerror(errno)));
   return HostMemory(memory, size);
 }
 

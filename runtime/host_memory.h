@@ -13,8 +13,8 @@ namespace xccl {
 // Movable owner of one mapping.
 class HostMemory {
  public:
-  // Zeroed memory of this process, in huge pages where the system gives them. Errors: kInvalidInput saying
-  // how much was asked for.
+  // Zeroed memory of this process, in huge pages where the system gives them. Errors: kSystem saying how
+  // much was asked for.
   static StatusOr<HostMemory> Create(int64_t bytes);
   // The same for memory that processes forked from here on share.
   static StatusOr<HostMemory> CreateShared(int64_t bytes);

@@ -127,7 +127,8 @@ bool Serves(const PlanBookEntry& entry, const PlanQuery& query) {
          query.size_bytes >= entry.min_bytes && (!entry.max_bytes || query.size_bytes <= *entry.max_bytes) &&
          (entry.types == TypeClass::kAny ||
           (entry.types == TypeClass::kFloating) == IsFloating(query.type)) &&
-         (entry.in_place == InPlaceMode::kBoth || (entry.in_place == InPlaceMode::kOnly) == query.in_place);
+         (entry.in_place == InPlaceMode::kBoth || !query.in_place ||
+          (entry.in_place == InPlaceMode::kOnly) == *query.in_place);
 }
 
 std::string Describe(const PlanBookEntry& entry) {
@@ -207,18 +208,36 @@ Status WritePlanBook(const PlanBook& book) {
   });
 }
 
-StatusOr<size_t> SelectPlan(const PlanBook& book, const PlanQuery& query) {
-  std::vector<std::string> others;
+std::optional<size_t> FindPlan(const PlanBook& book, const PlanQuery& query) {
+  std::optional<size_t> any;
   for (size_t i = 0; i < book.entries.size(); ++i) {
-    if (Serves(book.entries[i], query)) return i;
-    if (book.entries[i].collective == query.collective) others.push_back(Describe(book.entries[i]));
+    if (!Serves(book.entries[i], query)) continue;
+    if (query.in_place || book.entries[i].in_place == InPlaceMode::kBoth) return i;
+    if (!any) any = i;
   }
-  const std::string has = others.empty() ? "nothing" : Join(others, "; ");
-  return InvalidInput(fmt::format("{}: no plan for {} of {} bytes of {} on {} ranks{} {}; the book has {}",
-                                  book.directory, ToString(query.collective), query.size_bytes,
-                                  ToString(query.type), query.ranks,
-                                  query.root ? fmt::format(" from root {}", query.root->value) : "",
-                                  query.in_place ? "in place" : "out of place", has));
+  return any;
+}
+
+Status NoPlan(std::span<const PlanBook* const> books, const PlanQuery& query) {
+  std::vector<std::string> directories, others;
+  for (const PlanBook* book : books) {
+    directories.push_back(book->directory);
+    for (const PlanBookEntry& entry : book->entries)
+      if (entry.collective == query.collective) others.push_back(Describe(entry));
+  }
+  std::string place;
+  if (query.in_place) place = *query.in_place ? " in place" : " out of place";
+  return InvalidInput(fmt::format(
+      "{}: no plan for {} of {} bytes of {} on {} ranks{}{}; the {} {}", Join(directories, ", "),
+      ToString(query.collective), query.size_bytes, ToString(query.type), query.ranks,
+      query.root ? fmt::format(" from root {}", query.root->value) : "", place,
+      books.size() == 1 ? "book has" : "books have", others.empty() ? "nothing" : Join(others, "; ")));
+}
+
+StatusOr<size_t> SelectPlan(const PlanBook& book, const PlanQuery& query) {
+  if (const std::optional<size_t> found = FindPlan(book, query)) return *found;
+  const std::array<const PlanBook*, 1> books = {&book};
+  return NoPlan(books, query);
 }
 
 }  // namespace xccl

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -63,7 +64,7 @@ struct PlanQuery {
   std::optional<Rank> root;
   int64_t size_bytes = 0;
   DataType type = DataType::kFloat;
-  bool in_place = false;
+  std::optional<bool> in_place = false;  // absent: it differs by rank
 };
 
 bool IsPlanBook(const std::string& path);  // a directory with an index.json
@@ -73,8 +74,12 @@ StatusOr<PlanBook> ReadPlanBook(const std::string& directory);
 Status MakePlanBookDirectory(const std::string& directory);
 // Writes the index atomically; the directory and the plans must exist. The same value gives the same bytes.
 Status WritePlanBook(const PlanBook& book);
-// The index of the entry that serves a call. Errors: kInvalidInput naming the call and what the book has of
-// its collective.
+// The index of the entry that serves a call, if there is one. A call whose ranks differ in being in place
+// gets the first entry for both; if there is none, the first of any. Allocates nothing.
+std::optional<size_t> FindPlan(const PlanBook& book, const PlanQuery& query);
+// The same. Errors: kInvalidInput naming the call and what the book has of its collective.
 StatusOr<size_t> SelectPlan(const PlanBook& book, const PlanQuery& query);
+// That error, for several books in the order in which they were searched.
+Status NoPlan(std::span<const PlanBook* const> books, const PlanQuery& query);
 
 }  // namespace xccl

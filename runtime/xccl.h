@@ -1,27 +1,42 @@
 /* XCCL's C API, with NCCL's manners: a communicator per rank, calls that return at once, asynchronous errors.
  *
  * Plans. A communicator runs the plans of the books loaded into it (xcclCommLoadPlanBook) and nothing else: a
- * call that no plan serves fails with xcclInvalidUsage and a text that says what the book has.
+ * call that no plan serves fails with xcclInvalidUsage and a text that says what the books have. Books add
+ * up: a call takes its plan from the book loaded last that has one for it, and within a book the first entry
+ * that serves it. A call of no elements does nothing and needs no plan. A communicator of one rank on the CPU
+ * needs none either: it copies within the call.
  *
  * Devices. Buffers are this host's memory, or, after xcclCommUseCuda, a GPU's. Each plan of a book then needs
  * its generated kernel there (index.json: "kernel"), which is compiled once and cached. A plan without one
  * runs on the interpreter kernel, and xcclCommGetNotices says so.
  *
  * Streams. On the CPU every communicator executes its calls in order on a thread of its own; the stream
- * argument is ignored and may be NULL. On a GPU a call is one kernel on the CUDA stream given (NULL: the
- * default stream), which may be captured into a graph; nothing waits for it. A kernel waits for the other
- * ranks' while it runs, so all ranks launch their calls in one order, also those of several communicators.
- * The communicators of a process share the GPU's multiprocessors: plans that do not fit are refused when they
- * are loaded. Buffers belong to the communicator from the call until xcclCommSynchronize returns. Because
- * calls do not wait, one thread may drive several communicators. xcclGroupStart and xcclGroupEnd do nothing;
- * with them programs written for NCCL compile.
+ * argument is ignored and may be NULL. Calls queue up without a bound, a hundred bytes each. On a GPU a call
+ * is one kernel on the CUDA stream given (NULL: the default stream), which may be captured into a graph;
+ * nothing waits for it. A kernel waits for the other ranks' while it runs, so all ranks launch their calls in
+ * one order, also those of several communicators. The communicators of a process share the GPU's
+ * multiprocessors: plans that do not fit are refused when they are loaded. Buffers belong to the communicator
+ * from the call until xcclCommSynchronize returns. Because calls do not wait, one thread may drive several
+ * communicators. xcclGroupStart and xcclGroupEnd do nothing; with them programs written for NCCL compile.
  *
  * Errors. A failure on any rank ends the operation on all; afterwards every call on the communicator returns
- * it, and xcclGetLastError has its text. The time limit (30 s without progress) finds ranks that stop without
- * a message; ranks whose process ends are found within milliseconds.
+ * it, and xcclGetLastError has its text. Ranks that are idle learn of it through xcclCommGetAsyncError. The
+ * time limit (30 s without progress) finds ranks that stop without a message; ranks whose process ends are
+ * found within milliseconds. A call that is refused (xcclInvalidArgument, xcclInvalidUsage) has done nothing,
+ * and the communicator goes on.
+ *
+ * Threads. All functions may be called from any thread at any time. Calls that threads make at the same time
+ * run in one order or the other, which must be the same on all ranks. xcclCommAbort wakes the threads that
+ * wait in other calls on the communicator; it is freed when the last of them has returned. A handle is never
+ * used twice: a call with one that was destroyed or aborted returns xcclInvalidArgument.
+ *
+ * Forks. A process that is forked has none of the library's threads: every call on a communicator of its
+ * parent returns xcclInvalidUsage there, xcclCommDestroy included. It may make communicators of its own.
  *
  * In place works as in NCCL: allgather sends from recvbuff + rank * sendcount, reduce_scatter receives at
- * sendbuff + rank * recvcount, gather and scatter likewise at the root, the others use equal pointers.
+ * sendbuff + rank * recvcount, gather and scatter likewise at the root, the others use equal pointers. Ranks
+ * may differ in it. On the CPU buffers may overlap in any other way too, alltoall's included, and plans need
+ * not run in place: the input is then copied first. On a GPU such calls are refused.
  */
 #ifndef XCCL_RUNTIME_XCCL_H_
 #define XCCL_RUNTIME_XCCL_H_
@@ -42,9 +57,9 @@ typedef struct {
 
 typedef enum {
   xcclSuccess = 0,
-  xcclSystemError = 2,     /* memory or the machine */
+  xcclSystemError = 2,     /* memory, threads, open files: the machine */
   xcclInternalError = 3,   /* a bug of this library */
-  xcclInvalidArgument = 4, /* a null pointer, a rank out of range */
+  xcclInvalidArgument = 4, /* a null pointer; a rank, root, count or handle that cannot be */
   xcclInvalidUsage = 5,    /* no plan serves the call, a file is wrong */
   xcclRemoteError = 6      /* a rank ended, was aborted, or stopped */
 } xcclResult_t;
@@ -69,8 +84,9 @@ typedef enum { xcclSum = 0, xcclProd = 1, xcclMax = 2, xcclMin = 3, xcclAvg = 4 
 /* Fills *version with major * 10000 + minor * 100 + patch. */
 xcclResult_t xcclGetVersion(int* version);
 const char* xcclGetErrorString(xcclResult_t result);
-/* The text of a communicator's first failure or, with NULL, of the calling thread's last failed call; ""
- * where there was none. Valid until the same thread asks again. */
+/* The text of a communicator's first failure; if there was none, that of the calling thread's last failed
+ * call on it; with NULL, that of the thread's last failed call on any. "" where there was none. The eight
+ * texts that a thread asked for last are valid. */
 const char* xcclGetLastError(xcclComm_t comm);
 
 /* Makes a random id; rank 0 makes one and gives it to the others by any means of the program. */
@@ -83,12 +99,14 @@ xcclResult_t xcclCommInitFromLauncher(xcclComm_t* comm);
  * of which may be the same; NULL: they are on the CPU. */
 xcclResult_t xcclCommInitAll(xcclComm_t* comms, int ndev, const int* devlist);
 
-/* All ranks load the same books in the same order. Among processes this waits for all of them. */
+/* All ranks load the same books in the same order, and may do so between calls. Among processes this waits
+ * for all of them. */
 xcclResult_t xcclCommLoadPlanBook(xcclComm_t comm, const char* directory);
 /* Notes for the user on the books loaded so far, a line each: plans without a kernel, which run slower on the
- * interpreter kernel. "" where there is nothing. Valid until the same thread asks again. */
+ * interpreter kernel. "" where there is nothing. Valid as the texts of xcclGetLastError. */
 const char* xcclCommGetNotices(xcclComm_t comm);
-/* An operation is stuck when no rank moved for this long. Call it before the first book is loaded. */
+/* An operation is stuck when no rank moved for this long; 0 or infinity: never. It holds for the calls that
+ * begin to run afterwards. On a GPU it is set before the first book is loaded. */
 xcclResult_t xcclCommSetTimeLimit(xcclComm_t comm, double seconds);
 
 /* Buffers are memory of this GPU from here on. Call it before the first book is loaded, on all ranks. */
@@ -108,7 +126,7 @@ xcclResult_t xcclCommDeregister(xcclComm_t comm, void* handle);
 xcclResult_t xcclCommSynchronize(xcclComm_t comm); /* waits for all calls, returns their error */
 xcclResult_t xcclCommFinalize(xcclComm_t comm);    /* the same */
 xcclResult_t xcclCommDestroy(xcclComm_t comm);     /* waits for all calls; comm may be NULL */
-xcclResult_t xcclCommAbort(xcclComm_t comm);       /* ends running calls on all ranks, then destroys */
+xcclResult_t xcclCommAbort(xcclComm_t comm);       /* ends all calls on all ranks, then destroys */
 xcclResult_t xcclCommGetAsyncError(xcclComm_t comm, xcclResult_t* error); /* without waiting */
 xcclResult_t xcclCommCount(xcclComm_t comm, int* count);
 xcclResult_t xcclCommUserRank(xcclComm_t comm, int* rank);

@@ -1,12 +1,13 @@
-// A thin layer over Communicator: numbers of types and operators, Status and exceptions to result codes,
-// texts kept for xcclGetLastError.
+// A thin layer over Communicator: numbers of types and operators, Status and exceptions to result codes.
 #include "runtime/xccl.h"
 
 #include <fmt/core.h>
 #include <sys/random.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <exception>
@@ -21,37 +22,13 @@
 
 #include "base/exceptions.h"
 #include "runtime/bootstrap/placement.h"
+#include "runtime/c_api/handles.h"
 #include "runtime/communicator.h"
 #include "runtime/cpu/backends.h"
 #include "runtime/cuda/backends.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/kernel_cache.h"
 #include "runtime/cuda/kernel_source.h"
-
-namespace {
-
-// The state that the communicators of one xcclCommInitAll share: GPUs' back ends can be made when all devices
-// are known.
-struct OneProcess {
-  std::mutex mutex;
-  std::vector<int32_t> devices;      // by rank
-  std::vector<xccl::Backend> ready;  // by rank; moved out one by one
-};
-
-}  // namespace
-
-// The communicator is made when its first book is loaded, so that the time limit may be set before.
-struct xcclComm {
-  xccl::Rank rank;
-  int32_t ranks = 1;
-  std::string name;                      // processes: where they meet
-  std::unique_ptr<xccl::Backend> ready;  // threads: made together
-  std::optional<int> device;             // a GPU
-  std::shared_ptr<OneProcess> shared;    // threads
-  xccl::cuda::DeviceProgramOptions cuda;
-  xccl::CommunicatorOptions options;
-  std::unique_ptr<xccl::Communicator> communicator;
-};
 
 namespace {
 
@@ -64,6 +41,7 @@ using xccl::ReduceOp;
 using xccl::Status;
 using xccl::StatusCode;
 using xccl::UsageError;
+using xccl::c_api::Comm;
 
 constexpr int kVersion = 100;
 constexpr int kMostRanks = 1 << 16;
@@ -75,16 +53,8 @@ static_assert(static_cast<int>(DataType::kUint64) == xcclUint64 &&
 constexpr std::array<ReduceOp, 5> kOps = {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMax, ReduceOp::kMin,
                                           ReduceOp::kAvg};
 
-// The text of this thread's last failed call, as errno is this thread's.
-thread_local std::string last_error;
-thread_local std::string shown_text;
-
-xcclResult_t Fail(xcclResult_t result, std::string_view text) noexcept {
-  try {
-    last_error = text;
-  } catch (const std::exception&) {
-    last_error.clear();
-  }
+xcclResult_t Fail(xcclResult_t result, std::string_view text, const void* comm = nullptr) noexcept {
+  xccl::c_api::Remember(comm, text);
   return result;
 }
 
@@ -108,30 +78,44 @@ xcclResult_t ResultOf(const Status& status) {
   return xcclInternalError;
 }
 
-// The text of a failure is kept for xcclGetLastError.
-xcclResult_t Report(const Status& status) {
-  return status.ok() ? xcclSuccess : Fail(ResultOf(status), status.message());
-}
-
-// Runs the body of a call, which returns a Status. No exception crosses the C API.
+// Runs the body of a call, which returns a Status. The text of a failure is kept for xcclGetLastError. No
+// exception crosses the C API.
 template <typename Body>
-xcclResult_t Run(const Body& body) noexcept {
+xcclResult_t Run(const Body& body, const void* comm = nullptr) noexcept {
   try {
+    Status status;
     try {
-      return Report(body());
+      status = body();
     } catch (const std::exception& error) {
-      return Report(xccl::StatusOf(error));
+      status = xccl::StatusOf(error);
     }
+    return status.ok() ? xcclSuccess : Fail(ResultOf(status), status.message(), comm);
   } catch (const std::exception&) {
-    return Fail(xcclSystemError, "out of memory");
+    return Fail(xcclSystemError, "out of memory", comm);
   }
 }
 
-// The same for a call that takes a communicator, or a place for one.
+// The same for a call that stores something for the caller.
 template <typename Body>
-xcclResult_t RunOn(const void* comm, const Body& body) noexcept {
-  if (comm == nullptr) return Fail(xcclInvalidArgument, "the communicator is null");
-  return Run(body);
+xcclResult_t RunFor(const void* result, const char* name, const Body& body) noexcept {
+  return Run([&]() -> Status {
+    if (result == nullptr) return UsageError(fmt::format("{} is null", name));
+    return body();
+  });
+}
+
+constexpr const char* kComm = "the communicator";
+
+// The same for a call that takes a communicator, which lives until the call returns.
+template <typename Body>
+xcclResult_t RunOn(xcclComm_t handle, const Body& body) noexcept {
+  if (handle == nullptr) return RunFor(nullptr, kComm, OkStatus);
+  return Run(
+      [&]() -> Status {
+        XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<Comm> comm, xccl::c_api::Find(handle));
+        return body(*comm);
+      },
+      handle);
 }
 
 // One cache a process.
@@ -141,18 +125,20 @@ const std::shared_ptr<xccl::cuda::KernelCache>& Cache() {
   return cache;
 }
 
-xccl::StatusOr<xccl::Backend> CudaBackend(xcclComm& comm) {
+// Requires: comm.mutex is held.
+xccl::StatusOr<xccl::Backend> CudaBackend(Comm& comm) {
   XCCL_ASSIGN_OR_RETURN(const xccl::cuda::Driver* driver, xccl::cuda::LoadDriver());
   xccl::cuda::BackendOptions options;
-  options.program = comm.cuda;
-  options.program.time_limit = comm.options.time_limit;
+  options.program = comm.settings.cuda;
+  options.program.time_limit = comm.communicator.time_limit();
   options.images = xccl::cuda::ImagesOfBook(Cache());
   options.interpreter = [](const xccl::Program& program) {
     return xccl::cuda::ImagesOfInterpreter(program, Cache());
   };
+  const Rank rank = comm.communicator.rank();
   if (comm.shared == nullptr)
-    return xccl::cuda::ProcessBackend(*driver, comm.name, comm.rank, comm.ranks, *comm.device,
-                                      comm.options.time_limit, options);
+    return xccl::cuda::ProcessBackend(*driver, comm.name, rank, comm.communicator.ranks(),
+                                      *comm.settings.device, options.program.time_limit, options);
   const std::lock_guard lock(comm.shared->mutex);
   if (comm.shared->ready.empty()) {
     for (size_t r = 0; r < comm.shared->devices.size(); ++r)
@@ -161,50 +147,41 @@ xccl::StatusOr<xccl::Backend> CudaBackend(xcclComm& comm) {
     XCCL_ASSIGN_OR_RETURN(comm.shared->ready,
                           xccl::cuda::ThreadBackends(*driver, comm.shared->devices, options));
   }
-  return std::move(comm.shared->ready[comm.rank.index()]);
+  return std::move(comm.shared->ready[rank.index()]);
 }
 
-Status Connect(xcclComm& comm) {
-  if (comm.communicator != nullptr) return OkStatus();
-  xccl::Backend backend;
-  if (comm.device) {
-    XCCL_ASSIGN_OR_RETURN(backend, CudaBackend(comm));
-  } else {
-    backend = comm.ready != nullptr
-                  ? std::move(*comm.ready)
-                  : xccl::SharedMemoryBackend(comm.name, comm.rank, comm.options.time_limit);
-  }
-  comm.communicator =
-      std::make_unique<xccl::Communicator>(comm.rank, comm.ranks, std::move(backend), comm.options);
-  return OkStatus();
+xccl::StatusOr<xccl::Backend> MakeBackend(Comm& comm) {
+  const std::lock_guard lock(comm.mutex);
+  if (comm.settings.device) return CudaBackend(comm);
+  if (comm.threads) return *std::move(comm.threads);
+  return xccl::SharedMemoryBackend(comm.name, comm.communicator.rank(), comm.communicator.time_limit());
 }
 
-Status BeforeTheFirstBook(const xcclComm& comm, const char* what) {
-  if (comm.communicator == nullptr) return OkStatus();
+Status BeforeTheFirstBook(const Comm& comm, const char* what) {
+  if (!comm.communicator.connected()) return OkStatus();
   return InvalidInput(fmt::format("{} before a book is loaded", what));
 }
 
 xcclResult_t Enqueue(xcclComm_t comm, CollectiveKind kind, const void* send, void* receive, size_t count,
                      xcclDataType_t type, xcclRedOp_t op, std::optional<Rank> root, xcclStream_t stream) {
-  return RunOn(comm, [&]() -> Status {
+  return RunOn(comm, [&](Comm& on) -> Status {
     if (static_cast<size_t>(type) >= kTypes)
       return UsageError(fmt::format("data type {}; expected 0 to 11", static_cast<int>(type)));
     if (static_cast<size_t>(op) >= kOps.size())
       return UsageError(fmt::format("reduction {}; expected 0 to 4", static_cast<int>(op)));
     if (count > size_t{1} << 62) return UsageError(fmt::format("count {} is too large", count));
-    if (comm->communicator == nullptr) return InvalidInput("no plan book is loaded");
-    return comm->communicator->Enqueue({kind, static_cast<const std::byte*>(send),
-                                        static_cast<std::byte*>(receive), static_cast<int64_t>(count),
-                                        static_cast<DataType>(type), kOps[op], root, stream});
+    return on.communicator.Enqueue({kind, static_cast<const std::byte*>(send),
+                                    static_cast<std::byte*>(receive), static_cast<int64_t>(count),
+                                    static_cast<DataType>(type), kOps[op], root, stream});
   });
 }
 
 // Stores what value() gives for the caller.
 template <typename T, typename Value>
 xcclResult_t Give(xcclComm_t comm, T* to, const char* name, const Value& value) {
-  return RunOn(comm, [&] {
+  return RunOn(comm, [&](Comm& of) {
     if (to == nullptr) return UsageError(fmt::format("{} is null", name));
-    *to = value();
+    *to = value(of.communicator);
     return OkStatus();
   });
 }
@@ -216,20 +193,20 @@ Status CheckSize(int ranks, int rank) {
   return OkStatus();
 }
 
+// One rank among processes.
 xcclComm_t MakeComm(Rank rank, int32_t ranks, std::string name) {
-  auto made = std::make_unique<xcclComm>();
-  made->rank = rank;
-  made->ranks = ranks;
+  auto made = std::make_shared<Comm>(rank, ranks, MakeBackend);
   made->name = std::move(name);
-  return made.release();
+  return xccl::c_api::Add({std::move(made)})[0];
 }
 
 }  // namespace
 
 xcclResult_t xcclGetVersion(int* version) {
-  if (version == nullptr) return Fail(xcclInvalidArgument, "version is null");
-  *version = kVersion;
-  return xcclSuccess;
+  return RunFor(version, "version", [&] {
+    *version = kVersion;
+    return OkStatus();
+  });
 }
 
 const char* xcclGetErrorString(xcclResult_t result) {
@@ -251,28 +228,25 @@ const char* xcclGetErrorString(xcclResult_t result) {
 }
 
 const char* xcclGetLastError(xcclComm_t comm) try {
-  shown_text = last_error;
-  if (comm != nullptr) {
-    const Status status = comm->communicator == nullptr ? OkStatus() : comm->communicator->AsyncError();
-    shown_text = status.message();
-  }
-  return shown_text.c_str();
+  if (comm == nullptr) return xccl::c_api::Show(xccl::c_api::LastText());
+  Status status;
+  if (const auto found = xccl::c_api::Find(comm); found.ok()) status = (*found)->communicator.AsyncError();
+  return xccl::c_api::Show(status.ok() ? xccl::c_api::LastTextOn(comm) : status.message());
 } catch (const std::exception&) {
   return "out of memory";
 }
 
 const char* xcclCommGetNotices(xcclComm_t comm) try {
-  shown_text.clear();
-  if (comm != nullptr && comm->communicator != nullptr)
-    for (const std::string& line : comm->communicator->Notices()) shown_text += line + "\n";
-  return shown_text.c_str();
+  std::string all;
+  if (const auto found = xccl::c_api::Find(comm); found.ok())
+    for (const std::string& line : (*found)->communicator.Notices()) all += line + "\n";
+  return xccl::c_api::Show(std::move(all));
 } catch (const std::exception&) {
   return "";
 }
 
 xcclResult_t xcclGetUniqueId(xcclUniqueId* id) {
-  return Run([&] {
-    if (id == nullptr) return UsageError("id is null");
+  return RunFor(id, "id", [&] {
     std::array<unsigned char, 16> random = {};
     if (getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size()))
       return xccl::SystemError("the system has no random numbers");
@@ -285,7 +259,7 @@ xcclResult_t xcclGetUniqueId(xcclUniqueId* id) {
 }
 
 xcclResult_t xcclCommInitRank(xcclComm_t* comm, int nranks, xcclUniqueId id, int rank) {
-  return RunOn(comm, [&]() -> Status {
+  return RunFor(comm, kComm, [&]() -> Status {
     XCCL_RETURN_IF_ERROR(CheckSize(nranks, rank));
     const std::string name(id.internal, strnlen(id.internal, sizeof id.internal));
     if (name.rfind("xccl-", 0) != 0 || name.find('/') != std::string::npos)
@@ -296,7 +270,7 @@ xcclResult_t xcclCommInitRank(xcclComm_t* comm, int nranks, xcclUniqueId id, int
 }
 
 xcclResult_t xcclCommInitFromLauncher(xcclComm_t* comm) {
-  return RunOn(comm, [&]() -> Status {
+  return RunFor(comm, kComm, [&]() -> Status {
     XCCL_ASSIGN_OR_RETURN(const xccl::Placement placement, xccl::FindPlacement(xccl::ProcessEnvironment));
     if (placement.local_ranks.value_or(placement.ranks) != placement.ranks)
       return InvalidInput(
@@ -308,119 +282,124 @@ xcclResult_t xcclCommInitFromLauncher(xcclComm_t* comm) {
 }
 
 xcclResult_t xcclCommInitAll(xcclComm_t* comms, int ndev, const int* devlist) {
-  return RunOn(comms, [&]() -> Status {
+  return RunFor(comms, kComm, [&]() -> Status {
     XCCL_RETURN_IF_ERROR(CheckSize(ndev, 0));
     for (int r = 0; devlist != nullptr && r < ndev; ++r)
       if (devlist[r] < 0)
         return UsageError(fmt::format("GPU {} of rank {}; expected 0 or more", devlist[r], r));
     std::vector<xccl::Backend> backends = xccl::ThreadBackends(ndev);
-    auto shared = std::make_shared<OneProcess>();
+    auto shared = std::make_shared<xccl::c_api::OneProcess>();
     shared->devices.assign(static_cast<size_t>(ndev), -1);
+    std::vector<std::shared_ptr<Comm>> made;
     for (int r = 0; r < ndev; ++r) {
-      comms[r] = MakeComm(Rank(r), ndev, "");
-      comms[r]->ready = std::make_unique<xccl::Backend>(std::move(backends[static_cast<size_t>(r)]));
-      comms[r]->shared = shared;
-      if (devlist != nullptr) comms[r]->device = shared->devices[static_cast<size_t>(r)] = devlist[r];
+      made.push_back(std::make_shared<Comm>(Rank(r), ndev, MakeBackend));
+      made.back()->threads = std::move(backends[static_cast<size_t>(r)]);
+      made.back()->shared = shared;
+      if (devlist != nullptr) made.back()->settings.device = shared->devices[r] = devlist[r];
     }
+    std::ranges::copy(xccl::c_api::Add(std::move(made)), comms);
     return OkStatus();
   });
 }
 
 xcclResult_t xcclCommLoadPlanBook(xcclComm_t comm, const char* directory) {
-  return RunOn(comm, [&]() -> Status {
+  return RunOn(comm, [&](Comm& on) -> Status {
     if (directory == nullptr) return UsageError("the directory is null");
-    XCCL_RETURN_IF_ERROR(Connect(*comm));
-    return comm->communicator->LoadPlanBook(directory);
+    return on.communicator.LoadPlanBook(directory);
   });
 }
 
 xcclResult_t xcclCommSetTimeLimit(xcclComm_t comm, double seconds) {
-  return RunOn(comm, [&]() -> Status {
-    if (!(seconds > 0) || seconds > 1e6)
-      return UsageError(fmt::format("time limit {} s; expected more than 0, at most 1e6", seconds));
-    XCCL_RETURN_IF_ERROR(BeforeTheFirstBook(*comm, "the time limit is set"));
-    comm->options.time_limit = std::chrono::nanoseconds(std::llround(seconds * 1e9));
+  return RunOn(comm, [&](Comm& of) -> Status {
+    if (!(seconds >= 0)) return UsageError(fmt::format("time limit {} s; expected 0 or more", seconds));
+    const std::lock_guard lock(of.mutex);
+    if (of.settings.device) XCCL_RETURN_IF_ERROR(BeforeTheFirstBook(of, "a GPU's time limit is set"));
+    // A shorter one than a nanosecond is no end.
+    const bool ends = seconds > 0 && seconds < std::chrono::duration<double>(xccl::kForEver).count();
+    of.communicator.SetTimeLimit(ends ? std::chrono::nanoseconds(std::llround(std::ceil(seconds * 1e9)))
+                                      : xccl::kForEver);
     return OkStatus();
   });
 }
 
 xcclResult_t xcclCommUseCuda(xcclComm_t comm, int device) {
-  return RunOn(comm, [&]() -> Status {
+  return RunOn(comm, [&](Comm& on) -> Status {
     if (device < 0) return UsageError(fmt::format("GPU {}; expected 0 or more", device));
-    XCCL_RETURN_IF_ERROR(BeforeTheFirstBook(*comm, "a GPU is chosen"));
-    comm->device = device;
-    if (comm->shared == nullptr) return OkStatus();
-    const std::lock_guard lock(comm->shared->mutex);
-    comm->shared->devices[comm->rank.index()] = device;
+    const std::lock_guard lock(on.mutex);
+    XCCL_RETURN_IF_ERROR(BeforeTheFirstBook(on, "a GPU is chosen"));
+    on.settings.device = device;
+    if (on.shared == nullptr) return OkStatus();
+    const std::lock_guard shared_lock(on.shared->mutex);
+    on.shared->devices[on.communicator.rank().index()] = device;
     return OkStatus();
   });
 }
 
 xcclResult_t xcclCommLimitCuda(xcclComm_t comm, int max_ctas, size_t memory_bytes) {
-  return RunOn(comm, [&]() -> Status {
+  return RunOn(comm, [&](Comm& of) -> Status {
     if (max_ctas < 0 || memory_bytes > size_t{1} << 50)
       return UsageError(
           fmt::format("{} CTAs and {} bytes; expected 0 or more of either", max_ctas, memory_bytes));
-    XCCL_RETURN_IF_ERROR(BeforeTheFirstBook(*comm, "limits are set"));
-    if (max_ctas != 0) comm->cuda.max_ctas = max_ctas;
-    if (memory_bytes != 0) comm->cuda.arena.memory_limit = static_cast<int64_t>(memory_bytes);
+    const std::lock_guard lock(of.mutex);
+    XCCL_RETURN_IF_ERROR(BeforeTheFirstBook(of, "limits are set"));
+    if (max_ctas != 0) of.settings.cuda.max_ctas = max_ctas;
+    if (memory_bytes != 0) of.settings.cuda.arena.memory_limit = static_cast<int64_t>(memory_bytes);
     return OkStatus();
   });
 }
 
 xcclResult_t xcclCommRegister(xcclComm_t comm, void* buff, size_t size, void** handle) {
-  return RunOn(comm, [&]() -> Status {
+  return RunOn(comm, [&](Comm& on) -> Status {
     if (buff == nullptr || handle == nullptr)
       return UsageError(buff == nullptr ? "the buffer is null" : "handle is null");
     *handle = nullptr;
-    if (comm->communicator == nullptr) return InvalidInput("register: no plan book is loaded");
-    XCCL_ASSIGN_OR_RETURN(const int32_t made,
-                          comm->communicator->Register(static_cast<std::byte*>(buff), size));
+    XCCL_ASSIGN_OR_RETURN(const int32_t made, on.communicator.Register(static_cast<std::byte*>(buff), size));
     *handle = std::bit_cast<void*>(static_cast<intptr_t>(made));
     return OkStatus();
   });
 }
 
 xcclResult_t xcclCommDeregister(xcclComm_t comm, void* handle) {
-  return RunOn(comm, [&]() -> Status {
-    if (handle == nullptr) return OkStatus();
-    if (comm->communicator == nullptr) return InvalidInput("register: no plan book is loaded");
-    return comm->communicator->Deregister(static_cast<int32_t>(reinterpret_cast<intptr_t>(handle)));
+  return RunOn(comm, [&](Comm& on) {
+    return on.communicator.Deregister(static_cast<int32_t>(reinterpret_cast<intptr_t>(handle)));
   });
 }
 
 xcclResult_t xcclCommSynchronize(xcclComm_t comm) {
-  return RunOn(
-      comm, [&] { return comm->communicator == nullptr ? OkStatus() : comm->communicator->Synchronize(); });
+  return RunOn(comm, [](Comm& on) { return on.communicator.Synchronize(); });
 }
 
 xcclResult_t xcclCommFinalize(xcclComm_t comm) { return xcclCommSynchronize(comm); }
 
 xcclResult_t xcclCommDestroy(xcclComm_t comm) {
-  const std::unique_ptr<xcclComm> owned(comm);
-  return xcclSuccess;
+  if (comm == nullptr) return xcclSuccess;
+  return Run([&]() -> Status {
+    XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<Comm> dropped, xccl::c_api::Drop(comm));
+    // Its failure has been told to those who asked.
+    static_cast<void>(dropped->communicator.Synchronize());
+    return OkStatus();
+  });
 }
 
 xcclResult_t xcclCommAbort(xcclComm_t comm) {
-  const xcclResult_t result = Run([&] {
-    if (comm != nullptr && comm->communicator != nullptr) comm->communicator->Abort();
+  if (comm == nullptr) return xcclSuccess;
+  return Run([&]() -> Status {
+    XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<Comm> dropped, xccl::c_api::Drop(comm));
+    dropped->communicator.Abort();
     return OkStatus();
   });
-  return result == xcclSuccess ? xcclCommDestroy(comm) : result;
 }
 
 xcclResult_t xcclCommGetAsyncError(xcclComm_t comm, xcclResult_t* error) {
-  return Give(comm, error, "error", [&] {
-    return comm->communicator == nullptr ? xcclSuccess : ResultOf(comm->communicator->AsyncError());
-  });
+  return Give(comm, error, "error", [](xccl::Communicator& of) { return ResultOf(of.AsyncError()); });
 }
 
 xcclResult_t xcclCommCount(xcclComm_t comm, int* count) {
-  return Give(comm, count, "count", [&] { return comm->ranks; });
+  return Give(comm, count, "count", [](const xccl::Communicator& of) { return of.ranks(); });
 }
 
 xcclResult_t xcclCommUserRank(xcclComm_t comm, int* rank) {
-  return Give(comm, rank, "rank", [&] { return comm->rank.value; });
+  return Give(comm, rank, "rank", [](const xccl::Communicator& of) { return of.rank().value; });
 }
 
 xcclResult_t xcclAllReduce(const void* sendbuff, void* recvbuff, size_t count, xcclDataType_t type,

@@ -1,9 +1,20 @@
 #include "runtime/xccl.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/testing/no_threads.h"
@@ -122,7 +133,7 @@ TEST(Xccl, ErrorsHaveTexts) {
   EXPECT_EQ(value, 1);
   float number = 0;
   EXPECT_EQ(xcclAllReduce(&number, &number, 1, xcclFloat32, xcclSum, comm, nullptr), xcclInvalidUsage);
-  EXPECT_STREQ(xcclGetLastError(nullptr), "no plan book is loaded");
+  EXPECT_STREQ(xcclGetLastError(nullptr), "allreduce: no plan book is loaded");
   EXPECT_EQ(xcclAllReduce(&number, &number, 1, static_cast<xcclDataType_t>(12), xcclSum, comm, nullptr),
             xcclInvalidArgument);
   EXPECT_STREQ(xcclGetLastError(nullptr), "data type 12; expected 0 to 11");
@@ -162,6 +173,168 @@ TEST(Xccl, GpusAreChosenBeforeTheFirstBook) {
               error.rfind("cuda: ", 0) == 0)
       << error;
   for (xcclComm_t comm : comms) EXPECT_EQ(xcclCommDestroy(comm), xcclSuccess);
+}
+
+// A book of an allreduce on two ranks, and both of them as threads.
+std::vector<xcclComm_t> Pair(const std::string& book) {
+  std::vector<xcclComm_t> comms(2);
+  EXPECT_EQ(xcclCommInitAll(comms.data(), 2, nullptr), xcclSuccess);
+  for (xcclComm_t comm : comms)
+    EXPECT_EQ(xcclCommLoadPlanBook(comm, book.c_str()), xcclSuccess) << xcclGetLastError(comm);
+  return comms;
+}
+
+TEST(Xccl, AnAbortFromAnotherThreadWakesItsWaiters) {
+  const std::string book = MakeBook("abort", 2, {CollectiveKind::kAllreduce});
+  const int rounds = std::getenv("XCCL_LONG") != nullptr ? 1000 : 100;
+  for (int round = 0; round < rounds; ++round) {
+    const std::vector<xcclComm_t> comms = Pair(book);
+    std::vector<float> in(100), out(100);
+    ASSERT_EQ(xcclAllReduce(in.data(), out.data(), 100, xcclFloat32, xcclSum, comms[0], nullptr),
+              xcclSuccess);
+    std::thread waiter([&] {
+      // Whether the abort comes before this call or within it.
+      const xcclResult_t result = xcclCommSynchronize(comms[0]);
+      EXPECT_TRUE(result == xcclRemoteError || result == xcclInvalidArgument);
+      EXPECT_STREQ(xcclGetLastError(comms[0]),
+                   result == xcclRemoteError
+                       ? "rank 0: aborted"
+                       : "no such communicator: it was destroyed or aborted, or never made");
+    });
+    if (round % 2 == 1) std::this_thread::sleep_for(std::chrono::microseconds(10 * round));
+    EXPECT_EQ(xcclCommAbort(comms[0]), xcclSuccess);
+    waiter.join();
+    EXPECT_EQ(xcclCommSynchronize(comms[1]), xcclRemoteError);
+    EXPECT_STREQ(xcclGetLastError(comms[1]), "rank 0: aborted");
+    EXPECT_EQ(xcclCommAbort(comms[1]), xcclSuccess);
+  }
+}
+
+TEST(Xccl, AHandleThatWasDestroyedIsRefused) {
+  xcclComm_t comm = nullptr;
+  ASSERT_EQ(xcclCommInitAll(&comm, 1, nullptr), xcclSuccess);
+  EXPECT_EQ(xcclCommDestroy(comm), xcclSuccess);
+  EXPECT_EQ(xcclCommDestroy(comm), xcclInvalidArgument);
+  EXPECT_EQ(xcclCommSynchronize(comm), xcclInvalidArgument);
+  EXPECT_STREQ(xcclGetLastError(comm), "no such communicator: it was destroyed or aborted, or never made");
+}
+
+TEST(Xccl, ErrorsOfTheCallerAreInvalidArguments) {
+  const std::vector<xcclComm_t> comms = Pair(MakeBook("codes", 2, {CollectiveKind::kAllreduce}));
+  float x = 0;
+  struct Case {
+    xcclResult_t result;
+    std::string text;
+  };
+  const auto said = [&](xcclResult_t result) { return Case{result, xcclGetLastError(comms[0])}; };
+  const auto sum = [&](const float* send, float* receive, size_t count) {
+    return xcclAllReduce(send, receive, count, xcclFloat32, xcclSum, comms[0], nullptr);
+  };
+  const std::vector<std::pair<Case, std::string>> cases = {
+      {said(sum(nullptr, &x, 1)), "allreduce: the send buffer is null"},
+      {said(sum(&x, nullptr, 1)), "allreduce: the receive buffer is null"},
+      {said(sum(&x, &x, SIZE_MAX)), "count 18446744073709551615 is too large"},
+      {said(sum(&x, &x, size_t{1} << 62)),
+       "allreduce: count 4611686018427387904; expected 0 to 144115188075855872"},
+      {said(xcclBroadcast(&x, &x, 1, xcclFloat32, 2, comms[0], nullptr)),
+       "broadcast: root 2; expected 0 to 1"}};
+  for (const auto& [seen, text] : cases) {
+    EXPECT_EQ(seen.result, xcclInvalidArgument) << text;
+    EXPECT_EQ(seen.text, text);
+  }
+  for (xcclComm_t comm : comms) EXPECT_EQ(xcclCommDestroy(comm), xcclSuccess);
+}
+
+TEST(Xccl, ARefusedCallHasItsTextOnItsCommunicator) {
+  const std::vector<xcclComm_t> comms = Pair(MakeBook("texts", 2, {CollectiveKind::kAllreduce}));
+  float x = 0;
+  EXPECT_EQ(xcclBroadcast(&x, &x, 1, xcclFloat32, 2, comms[0], nullptr), xcclInvalidArgument);
+  EXPECT_EQ(xcclBroadcast(&x, &x, 1, xcclFloat32, 3, comms[1], nullptr), xcclInvalidArgument);
+  const char* const first = xcclGetLastError(comms[0]);
+  const char* const second = xcclGetLastError(comms[1]);
+  EXPECT_STREQ(first, "broadcast: root 2; expected 0 to 1");
+  EXPECT_STREQ(second, "broadcast: root 3; expected 0 to 1");
+  EXPECT_STREQ(xcclGetLastError(nullptr), second);
+  // Another thread has no failed call.
+  std::thread([&] { EXPECT_STREQ(xcclGetLastError(comms[0]), ""); }).join();
+  for (xcclComm_t comm : comms) EXPECT_EQ(xcclCommDestroy(comm), xcclSuccess);
+}
+
+TEST(Xccl, TheTimeLimitMayBeNoneAndMayChange) {
+  const std::vector<xcclComm_t> comms = Pair(MakeBook("limit", 2, {CollectiveKind::kAllreduce}));
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  for (const double seconds : {0.0, kInfinite, 1e300, 1e-300, 0.05})
+    EXPECT_EQ(xcclCommSetTimeLimit(comms[0], seconds), xcclSuccess) << seconds;
+  for (const double seconds : {-1.0, std::nan("")})
+    EXPECT_EQ(xcclCommSetTimeLimit(comms[0], seconds), xcclInvalidArgument) << seconds;
+  EXPECT_STREQ(xcclGetLastError(comms[0]), "time limit nan s; expected 0 or more");
+  float x = 0;
+  EXPECT_EQ(xcclAllReduce(&x, &x, 1, xcclFloat32, xcclSum, comms[0], nullptr), xcclSuccess);
+  EXPECT_EQ(xcclCommSynchronize(comms[0]), xcclRemoteError);
+  for (xcclComm_t comm : comms) EXPECT_EQ(xcclCommDestroy(comm), xcclSuccess);
+}
+
+// The thread that would end these calls is not in the child.
+TEST(Xccl, AForkedProcessIsToldInsteadOfHanging) {
+  const std::vector<xcclComm_t> comms = Pair(MakeBook("fork", 2, {CollectiveKind::kAllreduce}));
+  float x = 0;
+  EXPECT_EQ(xcclAllReduce(&x, &x, 1, xcclFloat32, xcclSum, comms[0], nullptr), xcclSuccess);
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::string text = "rank 0: the communicator is of process " + std::to_string(getppid()) +
+                             ", and process " + std::to_string(getpid()) + " is a fork";
+    const bool told = xcclCommSynchronize(comms[0]) == xcclInvalidUsage &&
+                      xcclGetLastError(comms[0]) == text && xcclCommDestroy(comms[0]) == xcclInvalidUsage &&
+                      xcclCommAbort(comms[1]) == xcclInvalidUsage;
+    xcclComm_t own = nullptr;
+    const bool starts = xcclCommInitAll(&own, 1, nullptr) == xcclSuccess;
+    std::quick_exit(told && starts ? 0 : 1);
+  }
+  int ending = 0;
+  ASSERT_EQ(waitpid(child, &ending, 0), child);
+  EXPECT_TRUE(WIFEXITED(ending) && WEXITSTATUS(ending) == 0);
+  EXPECT_EQ(xcclCommAbort(comms[0]), xcclSuccess);
+  EXPECT_EQ(xcclCommDestroy(comms[1]), xcclSuccess);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// Whatever the library asks for next, at some limit it is what cannot be had.
+TEST(Xccl, NoExceptionCrossesWhereThereIsNoMemory) {
+  const std::string book = MakeBook("memory", 2, {CollectiveKind::kAllreduce});
+  std::ifstream statm("/proc/self/statm");
+  rlim_t pages = 0;
+  statm >> pages;
+  for (rlim_t more = 0; more < 24 << 20; more += 512 << 10) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const rlim_t bytes = pages * static_cast<rlim_t>(getpagesize()) + more;
+      const rlimit limit = {bytes, bytes};
+      if (setrlimit(RLIMIT_AS, &limit) != 0) std::quick_exit(2);
+      xcclComm_t comms[2] = {};
+      xcclResult_t result = xcclCommInitAll(comms, 2, nullptr);
+      for (int r = 0; r < 2 && result == xcclSuccess; ++r)
+        result = xcclCommLoadPlanBook(comms[r], book.c_str());
+      static float x[2] = {};
+      for (int r = 0; r < 2 && result == xcclSuccess; ++r)
+        result = xcclAllReduce(&x[r], &x[r], 1, xcclFloat32, xcclSum, comms[r], nullptr);
+      for (int r = 0; r < 2 && result == xcclSuccess; ++r) result = xcclCommSynchronize(comms[r]);
+      std::quick_exit(result == xcclSuccess || result == xcclSystemError ? 0 : 3);
+    }
+    int ending = 0;
+    ASSERT_EQ(waitpid(child, &ending, 0), child);
+    EXPECT_TRUE(WIFEXITED(ending) && WEXITSTATUS(ending) == 0) << more << " bytes more: " << ending;
+  }
+}
+#endif
+
+TEST(Xccl, AGpuThatIsMissingHasNoHintForTheCommandLine) {
+  const std::string book = MakeBook("no_gpu", 1, {CollectiveKind::kAllgather});
+  xcclComm_t comm = nullptr;
+  const int device = 1000;
+  ASSERT_EQ(xcclCommInitAll(&comm, 1, &device), xcclSuccess);
+  EXPECT_NE(xcclCommLoadPlanBook(comm, book.c_str()), xcclSuccess);
+  EXPECT_EQ(std::string(xcclGetLastError(comm)).find("--"), std::string::npos) << xcclGetLastError(comm);
+  EXPECT_EQ(xcclCommDestroy(comm), xcclSuccess);
 }
 
 }  // namespace

@@ -6,8 +6,6 @@
 namespace xccl::cuda {
 namespace {
 
-constexpr const char* kHint = "hint: --backend=cpu";
-
 struct Loader {
   void* library;
   const char* missing = nullptr;
@@ -105,7 +103,7 @@ StatusOr<Driver> Open() {
   Driver driver;
   // Never closed: the driver starts threads of its own.
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return InvalidInput(fmt::format("cuda: no driver: {}; {}", dlerror(), kHint));
+  if (library == nullptr) return InvalidInput(fmt::format("cuda: no driver: {}", dlerror()));
   Loader load{library};
   FillBasics(driver, load);
   FillMemory(driver, load);
@@ -114,14 +112,14 @@ StatusOr<Driver> Open() {
     int version = 0;
     if (driver.DriverGetVersion != nullptr) driver.DriverGetVersion(&version);
     return InvalidInput(
-        fmt::format("cuda: the driver (for CUDA {}.{}) has no {}; expected CUDA 12.0 or later; {}",
-                    version / 1000, version % 1000 / 10, load.missing, kHint));
+        fmt::format("cuda: the driver (for CUDA {}.{}) has no {}; expected CUDA 12.0 or later",
+                    version / 1000, version % 1000 / 10, load.missing));
   }
   if (const Result result = driver.Init(0); result != Result::kSuccess && result != Result::kNoDevice)
     return Check(driver, result, "cuInit");
   int devices = 0;
   if (driver.DeviceGetCount(&devices) != Result::kSuccess || devices == 0)
-    return InvalidInput(fmt::format("cuda: the driver sees no device; {}", kHint));
+    return InvalidInput("cuda: the driver sees no device");
   return driver;
 }
 

@@ -197,8 +197,8 @@ struct Driver {
 };
 
 // The machine's driver, opened and initialised once a process; the table lives as long as the process.
-// Errors: kInvalidInput "cuda: no driver: libcuda.so.1: ...; hint: --backend=cpu", the same for a driver that
-// lacks a required function (by name, with its version), and for a machine without devices.
+// Errors: kInvalidInput "cuda: no driver: libcuda.so.1: ...", the same for a driver that lacks a required
+// function (by name, with its version), and for a machine without devices.
 StatusOr<const Driver*> LoadDriver();
 
 // OK, or kInvalidInput "cuda: CALL: TEXT (NUMBER, NAME)". `call` names the request, with its numbers.

@@ -1,0 +1,65 @@
+// The handles of the C API. A handle is a number that is never used twice, so that a call with one that was
+// destroyed or aborted is an error and nothing worse. A communicator is freed when its handle has been
+// dropped and the last call that uses it has returned.
+#pragma once
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "runtime/communicator.h"
+#include "runtime/cuda/backends.h"
+#include "runtime/xccl.h"
+
+namespace xccl::c_api {
+
+// The state that the communicators of one xcclCommInitAll share: GPUs' back ends can be made when all devices
+// are known.
+struct OneProcess {
+  std::mutex mutex;
+  std::vector<int32_t> devices;  // by rank
+  std::vector<Backend> ready;    // by rank; moved out one by one
+};
+
+// What a communicator is told before its first book is loaded.
+struct Settings {
+  std::optional<int32_t> device;  // a GPU
+  cuda::DeviceProgramOptions cuda;
+};
+
+struct Comm {
+  using Make = StatusOr<Backend> (*)(Comm& comm);
+  Comm(Rank rank, int32_t ranks, Make make)
+      : communicator(rank, ranks, [this, make] { return make(*this); }, {}) {}
+  const pid_t process = getpid();
+  std::string name;                    // processes: where they meet
+  std::optional<Backend> threads;      // threads of the CPU: made together
+  std::shared_ptr<OneProcess> shared;  // threads
+  std::mutex mutex;                    // guards what follows
+  Settings settings;
+  Communicator communicator;  // it goes first, since its back end uses what is above
+};
+
+// Gives handles.
+std::vector<xcclComm_t> Add(std::vector<std::shared_ptr<Comm>> comms);
+// Errors: kUsage for a handle that is dropped; kInvalidInput in a process that was forked from the one that
+// made it, where its threads and its connections are missing.
+StatusOr<std::shared_ptr<Comm>> Find(xcclComm_t handle);
+// Find, and the handle is used up.
+StatusOr<std::shared_ptr<Comm>> Drop(xcclComm_t handle);
+
+// The texts of the calling thread's failed calls, as errno is a thread's: of the last one, and of the last
+// one on each of the communicators that failed last.
+void Remember(const void* handle, std::string_view text) noexcept;
+const std::string& LastText();
+std::string LastTextOn(const void* handle);
+// Keeps a text for the caller of the C API; the thread's last eight stay.
+const char* Show(std::string text);
+
+}  // namespace xccl::c_api
