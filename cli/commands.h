@@ -50,6 +50,7 @@ void AddPlanCommand(CommandLine& line, Session& session);
 void AddVerifyCommand(CommandLine& line, Session& session);
 void AddSimulateCommand(CommandLine& line, Session& session);
 void AddCompareCommand(CommandLine& line, Session& session);
+void AddSweepCommand(CommandLine& line, Session& session);
 void AddEmitCommand(CommandLine& line, Session& session);
 void AddRunCommand(CommandLine& line, Session& session);
 void AddTuneCommand(CommandLine& line, Session& session);

@@ -31,6 +31,7 @@ int Run(int argc, char** argv) {
   xccl::AddVerifyCommand(line, session);
   xccl::AddSimulateCommand(line, session);
   xccl::AddCompareCommand(line, session);
+  xccl::AddSweepCommand(line, session);
   xccl::AddEmitCommand(line, session);
   xccl::AddRunCommand(line, session);
   xccl::AddTuneCommand(line, session);

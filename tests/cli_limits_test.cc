@@ -17,12 +17,14 @@ constexpr bool kSanitized = false;
 
 TEST_F(Cli, EveryCommandTakesBothLimits) {
   RingPlan();
+  Write("work.txt", "torus:2x2 -c allgather");
   const std::vector<Words> commands = {{"topo", "torus:2x2"},
                                        {"bound", "torus:2x2", "-c", "allgather"},
                                        {"plan", "torus:2x2", "-c", "allgather"},
                                        {"verify", "a.json"},
                                        {"simulate", "a.json"},
                                        {"compare", "torus:2x2", "-c", "allgather", "--sizes", "1KiB"},
+                                       {"sweep", "work.txt", "-o", "table.csv"},
                                        {"emit", "a.json", "--to", "host"},
                                        {"run", "a.json", "--iters", "1"},
                                        {"tune", "torus:2x2", "--sizes", "1KiB", "-o", "book"}};

@@ -200,12 +200,12 @@ TEST_F(Cli, Texts) {
 // "xccl-synth plan dgx1 --size 1MiB" and "`plan --from FILE`" name flags that the command has.
 TEST_F(Cli, FlagsOnPagesExist) {
   const std::regex line(
-      "(?:xccl-synth |`)(topo|bound|plan|verify|simulate|compare|emit|run|tune)( [^`\n#]*)");
+      "(?:xccl-synth |`)(topo|bound|plan|verify|simulate|compare|sweep|emit|run|tune)( [^`\n#]*)");
   const std::regex flag("--[a-z-]+");
   std::map<std::string, std::string> helps;
   int flags = 0;
-  for (const char* page : {"README.md", "docs/cuda.md", "docs/ir.md", "docs/kernels.md", "docs/synthesis.md",
-                           "docs/topologies.md", "docs/training.md"}) {
+  for (const char* page : {"README.md", "docs/cuda.md", "docs/ir.md", "docs/kernels.md", "docs/sweep.md",
+                           "docs/synthesis.md", "docs/topologies.md", "docs/training.md"}) {
     const std::string text = WholeFile(page);
     ASSERT_NE(text, "") << page;
     for (std::sregex_iterator found(text.begin(), text.end(), line), end; found != end; ++found) {

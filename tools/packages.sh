@@ -55,5 +55,7 @@ need_to_check() {
        libgtest-dev 'unit tests' \
        libgmock-dev 'unit tests' \
        libbenchmark-dev 'benchmarks' \
+       libopenmpi-dev 'builds xccl-sweep-mpi, a sweep as an MPI job' \
+       openmpi-bin 'mpirun, to test it; the peer in bench/vs_openmpi' \
        python3 'runs the independent plan checker'
 }
