@@ -167,4 +167,10 @@ StatusOr<size_t> IndexOfName(std::string_view what, std::string_view name,
   return InvalidInput("no " + std::string(what) + " '" + std::string(name) + "'" + DidYouMean(name, known));
 }
 
+uint64_t HashOf(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return hash;
+}
+
 }  // namespace xccl

@@ -38,4 +38,7 @@ std::string DidYouMean(std::string_view name, std::span<const std::string_view> 
 StatusOr<size_t> IndexOfName(std::string_view what, std::string_view name,
                              std::span<const std::string_view> known);
 
+// FNV-1a: it tells apart texts that were not made to collide.
+uint64_t HashOf(std::string_view text);
+
 }  // namespace xccl

@@ -2,7 +2,9 @@
 // with the flag's name in front.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +17,7 @@
 #include "cli/commands.h"
 #include "ir/collective.h"
 #include "ir/simulate/simulate.h"
+#include "pipeline/launch.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/run.h"
 #include "runtime/cuda/run_program.h"
@@ -103,6 +106,17 @@ void AddCudaFlags(Command& command, CudaFlags& flags);
 StatusOr<GpuRun> GpuRunOf(const CudaFlags& flags);
 // "8 CTAs of 512 threads on a rank, 2 instances, 1 CTA a multiprocessor ...": shown with every table.
 std::string DescribeUsage(const cuda::DeviceUsage& usage);
+
+// How the processes of a launcher meet, and what connects them.
+struct LaunchFlags {
+  LaunchOptions options;
+  std::string network = "auto";
+  std::string devices;  // "mlx5_0,mlx5_1"
+};
+void AddLaunchFlags(Command& command, LaunchFlags& flags);
+// Null where this process was not launched as one rank of several. `time_limit`: of connecting.
+StatusOr<std::unique_ptr<LaunchedGroup>> JoinGroup(const LaunchFlags& flags,
+                                                   std::chrono::nanoseconds time_limit);
 
 // --for and the flags that describe a training job.
 struct TrainingFlags {

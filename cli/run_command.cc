@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -27,12 +28,14 @@ struct Flags {
   std::string file, backend = "cpu", sizes, type = "float", op = "sum", timeout = "30s";
   RunOptions options = {.warmup = 1};
   CudaFlags cuda;
+  LaunchFlags launch;
 };
 
 Row ToRow(const RunRow& row, const std::optional<cuda::DeviceUsage>& usage) {
   Row cells = {{"size_bytes", row.size_bytes},
                {"in_place", row.in_place},
                {"time_us", row.time_us},
+               {"slowest_us", row.slowest_us},
                {"algbw_gb_per_s", row.algbw_gb_per_s},
                {"busbw_gb_per_s", row.busbw_gb_per_s},
                {"predicted_us", OrNull(row.predicted_us)},
@@ -60,7 +63,7 @@ StatusOr<RunSettings> SettingsOf(const Flags& flags) {
 // Shows the rows of each size as they come; as JSON all of them are shown at the end.
 class Shown {
  public:
-  explicit Shown(const Session& session) : session_(session) {}
+  Shown(const Session& session, bool shows) : session_(session), shows_(shows) {}
 
   RunShow Show() {
     return {.begin = [this](const RunResult& of_table) { return Begin(of_table); },
@@ -68,10 +71,11 @@ class Shown {
             .end = [this](const std::string& note) { return End(note); }};
   }
   bool right() const { return right_; }
+  bool shows() const { return shows_; }
   const std::vector<Row>& cells() const { return cells_; }
 
  private:
-  Status Say(const std::string& text) const { return session_.json ? OkStatus() : Print(text); }
+  Status Say(const std::string& text) const { return session_.json || !shows_ ? OkStatus() : Print(text); }
 
   Status Begin(const RunResult& of_table) {
     table_ = of_table.ran;
@@ -82,7 +86,7 @@ class Shown {
 
   Status Size(const RunResult& size) {
     for (const std::string& notice : size.notices)
-      if (said_.insert(notice).second) std::fprintf(stderr, "note: %s\n", notice.c_str());
+      if (shows_ && said_.insert(notice).second) std::fprintf(stderr, "note: %s\n", notice.c_str());
     right_ &= AllRight(size.rows);
     for (const RunRow& row : size.rows) cells_.push_back(ToRow(row, size.usage));
     rows_.insert(rows_.end(), size.rows.begin(), size.rows.end());
@@ -92,11 +96,12 @@ class Shown {
   }
 
   Status End(const std::string& note) const {
-    if (!note.empty()) std::fprintf(stderr, "note: %s\n", note.c_str());
+    if (shows_ && !note.empty()) std::fprintf(stderr, "note: %s\n", note.c_str());
     return Say(RunTableEnd(rows_, table_));
   }
 
   const Session& session_;
+  const bool shows_;
   RunTableOptions table_;
   std::vector<RunRow> rows_;  // of this table
   std::vector<Row> cells_;    // of all tables
@@ -113,9 +118,15 @@ Status RunFile(const Flags& flags, const Session& session) {
     return InvalidInput(flags.file +
                         ": a directory without index.json; expected a plan file or a plan book; hint: "
                         "xccl-synth tune TOPOLOGY -o BOOK makes one");
-  Shown shown(session);
+  std::unique_ptr<LaunchedGroup> group;
+  if (flags.backend == "cpu" && !flags.options.processes) {
+    XCCL_ASSIGN_OR_RETURN(group, JoinGroup(flags.launch, settings.options.time_limit));
+  }
+  settings.group = group.get();
+  // One rank shows what all have measured.
+  Shown shown(session, group == nullptr || group->bootstrap().rank() == Rank(0));
   XCCL_RETURN_IF_ERROR((is_book ? RunBook : RunSizes)(flags.file, sizes, settings, shown.Show()));
-  if (session.json) XCCL_RETURN_IF_ERROR(Print(ToJson(shown.cells())));
+  if (session.json && shown.shows()) XCCL_RETURN_IF_ERROR(Print(ToJson(shown.cells())));
   return shown.right() ? OkStatus() : BugError(flags.file + ": elements are wrong; the table says how many");
 }
 
@@ -144,12 +155,14 @@ void AddRunCommand(CommandLine& line, Session& session) {
   command.AddOption("--warmup", flags.options.warmup, "iterations before").Between(0, 1 << 20).ShowDefault();
   command.AddOption("--timeout", flags.timeout, "give up when no rank makes progress for this long")
       .ShowDefault();
+  AddLaunchFlags(command, flags.launch);
   AddCudaFlags(command, flags.cuda);
   command.AddFlag("--json", session.json, "print the rows as JSON");
   command.Footer(
       "Examples:\n"
       "  xccl-synth run allreduce.plan.json --sizes 1KiB:64MiB:x4\n"
       "  xccl-synth run allreduce.plan.json --processes --dtype bfloat16 --redop max\n"
+      "  mpirun -n 16 xccl-synth run allreduce.plan.json   (or srun, torchrun)\n"
       "  xccl-synth run allreduce.plan.json --backend cuda --ranks-per-gpu 8");
 }
 

@@ -90,7 +90,8 @@ TEST(Extending, TheTransportCarriesAProgram) {
   const Wiring wiring = WiringOf({&program, 1}, {.slot_bytes = 4096}).value();
   const CollectiveSizes sizes(lowered.collective, 6 * 40'000);
   const int32_t passes = PassesFor(*program, lowered.collective, sizes, wiring.slot_bytes).value();
-  PlainRegion region(wiring);
+  PlainMemory memory(wiring);
+  const SharedRegion region = SharedRegion::Create(wiring, Sharing::kThreads).value();
   std::vector<std::vector<int32_t>> outputs(6, std::vector<int32_t>(60'000, -1));
   std::vector<Status> statuses(6);
   std::vector<std::thread> threads;
@@ -101,14 +102,17 @@ TEST(Extending, TheTransportCarriesAProgram) {
       const RankWork work =
           PrepareRank(*program, lowered.collective, sizes, wiring, Rank(r), passes, false, false).value();
       std::vector<std::byte> scratch(static_cast<size_t>(work.scratch_bytes));
-      PlainTransport transport(region, Rank(r));
+      Endpoint::Parts parts;
+      parts.region = &region;
+      parts.transports.push_back(std::make_unique<PlainTransport>(memory, region));
+      Endpoint endpoint(std::move(parts), Rank(r));
       statuses[static_cast<size_t>(r)] = ExecuteRank(
           work, {.type = DataType::kInt32, .op = ReduceOp::kSum, .time_limit = std::chrono::seconds(30)},
           {reinterpret_cast<const std::byte*>(input.data()),
            reinterpret_cast<std::byte*>(outputs[static_cast<size_t>(r)].data()), scratch.data()},
-          transport);
+          endpoint);
       // No rank leaves while others may still read what it lent them.
-      static_cast<void>(transport.Barrier(std::chrono::seconds(30)));
+      static_cast<void>(endpoint.Barrier(std::chrono::seconds(30)));
     });
   }
   for (std::thread& thread : threads) thread.join();

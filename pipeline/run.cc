@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/strings.h"
 #include "base/units.h"
 #include "codegen/emit.h"
 #include "ir/simulate/simulate_program.h"
@@ -79,12 +80,35 @@ StatusOr<RunResult> RunQuery(const PlanBook& book, const PlanQuery& query, const
   return RunPlan(book.PathOf(entry), plan, origin, {query.size_bytes}, settings, machine);
 }
 
+std::string DescribeRanks(const Plan& plan, const RunSettings& settings) {
+  const bool processes = settings.options.processes || settings.group != nullptr;
+  std::string text =
+      fmt::format("{} ranks as {}", plan.collective.num_members(), processes ? "processes" : "threads");
+  if (settings.group == nullptr) return text;
+  const size_t hosts = settings.group->bootstrap().host_names().size();
+  return hosts == 1 ? text + " of one host" : text + fmt::format(" of {} hosts", hosts);
+}
+
+// The processes of a group have the same plan, of as many ranks as they are.
+Status CheckGroup(const std::string& name, const Plan& plan, const RunSettings& settings) {
+  if (settings.group == nullptr) return OkStatus();
+  const int32_t ranks = plan.program->program.ranks.size();
+  if (settings.group->bootstrap().ranks() != ranks)
+    return InvalidInput(fmt::format("{}: a plan for {} ranks; {} processes were started; hint: mpirun -n {}",
+                                    name, ranks, settings.group->bootstrap().ranks(), ranks));
+  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(name));
+  XCCL_RETURN_IF_ERROR(settings.group->Agree("plan", fmt::format("{:016x}", HashOf(text))));
+  const RunOptions& options = settings.options;
+  return settings.group->Agree("--dtype, --redop, --iters or --warmup",
+                               fmt::format("{} {} {} {}", ToString(options.type), ToString(options.op),
+                                           options.iterations, options.warmup));
+}
+
 // What a table's head says of a plan, before it runs. On GPUs the run adds which they are.
 RunTableOptions HeadOf(const Plan& plan, const RunSettings& settings, bool measured) {
   const RunOptions& options = settings.options;
   return {.title = plan.collective.name(),
-          .ranks = fmt::format("{} ranks as {}", plan.collective.num_members(),
-                               options.processes ? "processes" : "threads"),
+          .ranks = DescribeRanks(plan, settings),
           .type = options.type,
           .op = plan.collective.Reduces() ? std::optional(options.op) : std::nullopt,
           .root = plan.collective.spec().root,
@@ -148,7 +172,9 @@ StatusOr<RunResult> RunPlan(const std::string& name, const Plan& plan, const Ker
   result.ran = HeadOf(plan, settings, machine.has_value());
   NoticeEmptySizes(collective, options, result.notices);
   if (!settings.gpus) {
-    XCCL_ASSIGN_OR_RETURN(result.rows, RunProgram(program, collective, options));
+    XCCL_RETURN_IF_ERROR(CheckGroup(name, plan, settings));
+    const CpuRunOptions cpu{.group = settings.group, .topology = &plan.topology};
+    XCCL_ASSIGN_OR_RETURN(result.rows, RunProgram(program, collective, options, cpu));
     return result;
   }
   XCCL_ASSIGN_OR_RETURN(cuda::RunReport report, RunOnGpus(name, plan, origin, options, *settings.gpus));

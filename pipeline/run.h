@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "ir/machine_model.h"
 #include "ir/plan.h"
+#include "runtime/cpu/launched_group.h"
 #include "runtime/cuda/run_program.h"
 #include "runtime/plan_book.h"
 #include "runtime/run_row.h"
@@ -29,6 +30,7 @@ struct RunSettings {
   RunOptions options;
   std::optional<GpuRun> gpus;      // absent: CPU ranks
   Deadline deadline = Deadline();  // no size begins after it
+  LaunchedGroup* group = nullptr;  // ranks that are processes, of which this is one; the plan is for all
 };
 
 // The kernel of a plan comes from a plan book, which may have none, or it is emitted.

@@ -14,9 +14,9 @@
 
 #include "base/status.h"
 #include "ir/sizes.h"
+#include "runtime/endpoint.h"
 #include "runtime/served_plan.h"
-#include "runtime/transport.h"
-#include "runtime/wiring.h"
+#include "runtime/transport/wiring.h"
 
 namespace xccl {
 
@@ -61,11 +61,16 @@ class SharedInTurn {
 struct Backend {
   bool one_address_space = false;  // connected ranks may read each other's buffers
   // This rank's end of new connections. All ranks call it with the same wirings in the same order. The
-  // transport must not outlive the back end.
-  std::function<StatusOr<std::unique_ptr<Transport>>(const Wiring&)> connect;
+  // endpoint must not outlive the back end.
+  std::function<StatusOr<std::unique_ptr<Endpoint>>(const Wiring&)> connect;
   // Set where the back end runs whole programs; then `connect` is not used. All ranks call it with
   // the same plans in the same order. The runner must not outlive the back end.
   std::function<StatusOr<ProgramRunner>(const std::string& name, const std::vector<ServedPlan>& plans)> load;
+  // Set where ranks are processes. All ranks call it before they connect or load, each with what became of
+  // its reading and a hash of what it read, and get the failure of any. May wait for the slowest.
+  std::function<Status(const Status& mine, uint64_t hash)> agree = {};
+  // Likewise: a failure of any rank, without waiting.
+  std::function<Status()> error = {};
 };
 
 }  // namespace xccl

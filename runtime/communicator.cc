@@ -53,6 +53,13 @@ Status CheckCall(const Call& call, Rank rank, int32_t ranks) {
   return OkStatus();
 }
 
+// FNV-1a.
+constexpr uint64_t kNoHash = 0xcbf29ce484222325;
+uint64_t Hash(uint64_t hash, std::string_view text) {
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
 bool Overlap(const std::byte* a, int64_t a_bytes, const std::byte* b, int64_t b_bytes) {
   return a_bytes > 0 && b_bytes > 0 && std::less<>()(a, b + b_bytes) && std::less<>()(b, a + a_bytes);
 }
@@ -76,15 +83,16 @@ Status StatusInFlight(Rank rank) noexcept {
 struct Communicator::Loaded {
   PlanBook book;
   std::vector<ServedPlan> plans;  // by index in the book's entries
+  size_t first_plan = 0;          // of this book, in all books
   Wiring wiring;
-  std::unique_ptr<Transport> transport;
+  std::unique_ptr<Endpoint> endpoint;
   std::optional<ProgramRunner> runner;  // else
   // Used by the worker alone.
   std::map<WorkKey, RankWork> prepared;
   std::vector<std::byte> scratch, input;
 
-  void Fail(const Status& reason) const { runner ? runner->abort(reason) : transport->Fail(reason); }
-  Status Failure() const { return runner ? runner->error() : transport->Failure().value_or(OkStatus()); }
+  void Fail(const Status& reason) const { runner ? runner->abort(reason) : endpoint->Fail(reason); }
+  Status Failure() const { return runner ? runner->error() : endpoint->Failure().value_or(OkStatus()); }
   StatusOr<const RankWork*> WorkFor(Rank rank, const Queued& queued, bool in_place, bool one_address_space);
 };
 
@@ -169,15 +177,17 @@ void Communicator::End(const Status& reason) noexcept try {
   if (failure_.ok()) failure_ = SystemError("out of memory");
 }
 
-Status Communicator::LoadPlanBook(const std::string& directory) {
-  const std::lock_guard loading(loading_);
-  XCCL_RETURN_IF_ERROR(AsyncError());
-  XCCL_ASSIGN_OR_RETURN(const Backend* const backend, Connect());
+StatusOr<std::vector<ServedPlan>> Communicator::ReadPlans(const std::string& directory, bool kernels,
+                                                          uint64_t& hash) const {
   XCCL_ASSIGN_OR_RETURN(const PlanBook book, ReadPlanBook(directory));
   std::vector<ServedPlan> plans;
+  XCCL_ASSIGN_OR_RETURN(const std::string index, ReadFile(directory + "/index.json"));
+  hash = Hash(hash, index);
   for (const PlanBookEntry& entry : book.entries) {
     if (entry.ranks != ranks_) continue;
     XCCL_ASSIGN_OR_RETURN(Plan plan, ReadPlan(book.PathOf(entry)));
+    XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(book.PathOf(entry)));
+    hash = Hash(hash, text);
     const std::string path = book.PathOf(entry);
     if (!plan.program) return InvalidInput(path + ": has no program; expected one lowered with -o");
     if (plan.program->program.ranks.size() != ranks_ || plan.collective.num_members() != ranks_ ||
@@ -187,14 +197,26 @@ Status Communicator::LoadPlanBook(const std::string& directory) {
                                       plan.program->program.ranks.size(), ToString(entry.collective),
                                       entry.ranks));
     std::string kernel;
-    if (backend->load && !entry.kernel.empty()) {
+    if (kernels && !entry.kernel.empty()) {
       XCCL_ASSIGN_OR_RETURN(kernel, ReadFile(book.KernelPathOf(entry)));
     }
     plans.push_back({entry, std::move(plan.program->collective), std::move(plan.program->program),
                      std::move(kernel), book.CubinPathsOf(entry)});
   }
   if (plans.empty()) return InvalidInput(fmt::format("{}: no plan for {} ranks", directory, ranks_));
-  return LoadServed(directory, std::move(plans));
+  return plans;
+}
+
+Status Communicator::LoadPlanBook(const std::string& directory) {
+  const std::lock_guard loading(loading_);
+  XCCL_RETURN_IF_ERROR(AsyncError());
+  XCCL_ASSIGN_OR_RETURN(const Backend* const backend, Connect());
+  uint64_t hash = kNoHash;
+  StatusOr<std::vector<ServedPlan>> plans = ReadPlans(directory, static_cast<bool>(backend->load), hash);
+  // Ranks that have read theirs must not wait for one that could not.
+  if (backend->agree) XCCL_RETURN_IF_ERROR(backend->agree(plans.status(), hash));
+  if (!plans.ok()) return plans.status();
+  return LoadServed(directory, *std::move(plans));
 }
 
 Status Communicator::LoadPlans(std::string name, std::vector<ServedPlan> plans) {
@@ -218,9 +240,10 @@ Status Communicator::LoadServed(std::string name, std::vector<ServedPlan> plans)
   } else {
     XCCL_RETURN_IF_ERROR(StartWorker());
     XCCL_ASSIGN_OR_RETURN(loaded->wiring, WiringOf(programs));
-    XCCL_ASSIGN_OR_RETURN(loaded->transport, backend->connect(loaded->wiring));
+    XCCL_ASSIGN_OR_RETURN(loaded->endpoint, backend->connect(loaded->wiring));
   }
   std::unique_lock lock(mutex_);
+  if (!books_.empty()) loaded->first_plan = books_.back()->first_plan + books_.back()->plans.size();
   books_.push_back(std::move(loaded));
   const Status failure = failure_;
   lock.unlock();
@@ -263,7 +286,7 @@ StatusOr<Communicator::Queued> Communicator::Choose(const Call& call) {
   const PlanQuery query{call.collective, ranks_, call.root, ShareBytes(call) * shares, call.type, {}};
   for (const std::unique_ptr<Loaded>& loaded : std::views::reverse(books_))
     if (const std::optional<size_t> plan = FindPlan(loaded->book, query))
-      return Queued{loaded.get(), *plan, call};
+      return Queued{loaded.get(), *plan, call, {}};
   std::vector<const PlanBook*> books;
   for (const std::unique_ptr<Loaded>& loaded : std::views::reverse(books_)) books.push_back(&loaded->book);
   return NoPlan(books, query);
@@ -272,16 +295,22 @@ StatusOr<Communicator::Queued> Communicator::Choose(const Call& call) {
 Status Communicator::Enqueue(const Call& call) {
   XCCL_RETURN_IF_ERROR(CheckCall(call, rank_, ranks_));
   const std::lock_guard launching(launching_);
-  XCCL_RETURN_IF_ERROR(AsyncError());
-  if (call.count == 0 && call.collective != CollectiveKind::kBarrier) return OkStatus();
+  XCCL_RETURN_IF_ERROR(Failure(false));  // a launch looks at its device itself
+  if (call.count == 0 && call.collective != CollectiveKind::kBarrier) {
+    const std::lock_guard lock(mutex_);
+    ++calls_;
+    return OkStatus();
+  }
   if (ranks_ == 1) {
     const std::lock_guard loading(loading_);
     XCCL_ASSIGN_OR_RETURN(const Backend* const backend, Connect());
     if (!backend->load) return CopyAlone(call);
   }
-  XCCL_ASSIGN_OR_RETURN(const Queued queued, Choose(call));
+  XCCL_ASSIGN_OR_RETURN(Queued queued, Choose(call));
   if (queued.loaded->runner) return EnqueueToRunner(queued);
   const std::lock_guard lock(mutex_);
+  queued.signature = SignatureOf({call.collective, call.count, call.type, call.op, call.root,
+                                  queued.loaded->first_plan + queued.plan, ++calls_});
   queue_.push_back(queued);
   changed_.notify_all();
   return OkStatus();
@@ -334,6 +363,8 @@ StatusOr<const RankWork*> Communicator::Loaded::WorkFor(Rank rank, const Queued&
 Status Communicator::ExecuteOn(const Queued& queued) {
   Loaded& loaded = *queued.loaded;
   const Call& call = queued.call;
+  // Ranks that disagree may take their plans from different books.
+  for (const Loaded* book : Books()) book->endpoint->Announce(queued.signature);
   const bool in_place = IsInPlace(call, rank_) && loaded.plans[queued.plan].program.in_place;
   XCCL_ASSIGN_OR_RETURN(const RankWork* const work,
                         loaded.WorkFor(rank_, queued, in_place, backend_->one_address_space));
@@ -345,7 +376,8 @@ Status Communicator::ExecuteOn(const Queued& queued) {
   const auto scratch = static_cast<size_t>(work->scratch_bytes);
   if (loaded.scratch.size() < scratch) loaded.scratch.resize(scratch);
   buffers.scratch = loaded.scratch.data();
-  return ExecuteRank(*work, ExecuteOptions{call.type, call.op, time_limit_}, buffers, *loaded.transport);
+  return ExecuteRank(*work, ExecuteOptions{call.type, call.op, time_limit_, queued.signature}, buffers,
+                     *loaded.endpoint);
 }
 
 Status Communicator::Execute(const Queued& queued) {
@@ -367,20 +399,20 @@ Status Communicator::Synchronize() {
   return AsyncError();
 }
 
-Status Communicator::AsyncError() {
+Status Communicator::AsyncError() { return Failure(true); }
+
+Status Communicator::Failure(bool devices) {
   std::unique_lock lock(mutex_);
   if (!failure_.ok()) return failure_;
   lock.unlock();
-  for (const Loaded* book : Books()) {
-    const Status status = book->Failure();
-    if (status.ok()) continue;
-    End(status);
-    break;
-  }
+  Status status = connected_ && backend_->error ? backend_->error() : OkStatus();
+  for (const Loaded* book : Books())
+    if (status.ok() && (devices || !book->runner)) status = book->Failure();
+  if (!status.ok()) End(status);
   lock.lock();
   return failure_;
 }
 
-void Communicator::Abort() { End(LimitReached(fmt::format("rank {}: aborted", rank_.value))); }
+Status Communicator::Aborted() const { return LimitReached(fmt::format("rank {}: aborted", rank_.value)); }
 
 }  // namespace xccl

@@ -22,6 +22,7 @@
 #include "runtime/executor.h"
 #include "runtime/plan_book.h"
 #include "runtime/served_plan.h"
+#include "runtime/transport/call_signature.h"
 
 namespace xccl {
 
@@ -59,11 +60,12 @@ class Communicator {
   // The back end's notes on the plans loaded so far, a line each.
   std::vector<std::string> Notices() const;
 
-  // Queues a call; the queue has no bound. A call of no elements does nothing and needs no plan, a barrier
-  // excepted. One rank alone on the host copies at once and needs no plan either. Buffers may overlap in any
-  // way: where the plan cannot run in place, the input is copied first. On back ends that run whole programs
-  // such calls are refused. Errors at once: kUsage for null buffers, a root that is no rank and counts out of
-  // range; no plan serves it; an earlier failure.
+  // Queues a call; the queue has no bound. Ranks whose calls differ fail with both calls in the text; back
+  // ends that run whole programs do not compare them. A call of no elements does nothing and needs no plan, a
+  // barrier excepted. One rank alone on the host copies at once and needs no plan either. Buffers may overlap
+  // in any way: where the plan cannot run in place, the input is copied first. On back ends that run whole
+  // programs such calls are refused. Errors at once: kUsage for null buffers, a root that is no rank and
+  // counts out of range; no plan serves it; an earlier failure.
   Status Enqueue(const Call& call);
   // Buffers that peers may read and write without a copy in between, until they are deregistered. All ranks
   // call both in the same order, after a book was loaded. 0: peers reach all buffers anyway, or none.
@@ -74,7 +76,8 @@ class Communicator {
   // The first failure of any rank, without waiting.
   Status AsyncError();
   // Ends the operation on all ranks and wakes all who wait; queued calls do not run.
-  void Abort();
+  void Abort() { End(Aborted()); }
+  Status Aborted() const;  // the reason that an abort gives
 
  private:
   struct Loaded;
@@ -82,9 +85,12 @@ class Communicator {
     Loaded* loaded = nullptr;
     size_t plan = 0;
     Call call;
+    CallSignature signature;
   };
 
   StatusOr<Backend*> Connect();
+  StatusOr<std::vector<ServedPlan>> ReadPlans(const std::string& directory, bool kernels,
+                                              uint64_t& hash) const;
   Status LoadServed(std::string name, std::vector<ServedPlan> plans);
   Status StartWorker();
   void Work();
@@ -94,6 +100,7 @@ class Communicator {
   Status Execute(const Queued& queued);
   Status ExecuteOn(const Queued& queued);
   void End(const Status& reason) noexcept;
+  Status Failure(bool devices);  // without waiting; devices: looks at them too
   std::vector<Loaded*> Books() const;
 
   const Rank rank_;
@@ -108,6 +115,7 @@ class Communicator {
   std::condition_variable changed_;
   std::deque<Queued> queue_;
   std::vector<std::unique_ptr<Loaded>> books_;  // in the order in which they were loaded; they stay
+  uint64_t calls_ = 0;                          // made so far
   Status failure_;
   bool busy_ = false, stopping_ = false;
   std::thread worker_;  // from the first load of a book whose ranks are connected

@@ -1,10 +1,12 @@
 #include "runtime/communicator.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -12,8 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/bootstrap/bootstrap.h"
 #include "runtime/cpu/backends.h"
+#include "runtime/cpu/launched_group.h"
 #include "runtime/testing/ring_programs.h"
+#include "runtime/transport/ofi/transport.h"
 
 namespace xccl {
 namespace {
@@ -227,36 +232,124 @@ TEST(Communicator, TheTimeLimitMayChangeAtAnyTimeAndHaveNoEnd) {
   EXPECT_EQ(all[0]->Synchronize().code(), StatusCode::kLimit);
 }
 
+struct Processes {
+  std::string name;
+  bool one_host = true, dies = false;
+};
+
 // One process of a group: 0 when all was as it should be.
-int RunProcess(const std::string& name, int32_t rank, bool dies) {
-  Communicator communicator(Rank(rank), 2, SharedMemoryBackend(name, Rank(rank), std::chrono::seconds(20)),
-                            {});
+int RunProcess(const Processes& all, int32_t rank) {
+  const auto environment = [&](std::string_view name) -> std::optional<std::string> {
+    if (name == "XCCL_RANK") return std::to_string(rank);
+    if (name == "XCCL_SIZE") return "2";
+    if (name == "XCCL_JOB") return all.name;
+    if (name == "XCCL_HOST_ID" && !all.one_host) return "host" + std::to_string(rank);
+    return std::nullopt;
+  };
+  StatusOr<std::unique_ptr<Bootstrap>> met = Bootstrap::Join(FindPlacement(environment).value(), {});
+  if (!met.ok()) return 5;
+  LaunchedGroup group(*std::move(met), {.network = NetworkKind::kOfi});
+  Communicator communicator(Rank(rank), 2, ProcessBackend(group), {});
   if (!communicator.LoadPlans("rings", Rings(2)).ok()) return 1;
   std::vector<float> in(5000, static_cast<float>(rank + 1)), out(5000);
-  if (dies && rank == 1) _exit(9);
+  if (all.dies && rank == 1) _exit(9);
   if (!communicator.Enqueue(Make(CollectiveKind::kAllreduce, in, out, 5000)).ok()) return 2;
   const Status status = communicator.Synchronize();
-  if (dies) return status.message().find("rank 1: its process ") == 0 ? 0 : 3;
+  if (all.dies) return status.message().find("rank 1: its process has ended") == 0 ? 0 : 3;
   return status.ok() && out == std::vector<float>(5000, 3.0f) ? 0 : 4;
 }
 
-TEST(Communicator, ProcessesMeetUnderAName) {
-  for (bool dies : {false, true}) {
-    const std::string name = "xccl-test-" + std::to_string(getpid()) + (dies ? "-dies" : "");
-    std::vector<pid_t> children;
-    for (int32_t rank : {0, 1}) {
-      const pid_t child = fork();
-      if (child == 0) _exit(RunProcess(name, rank, dies));
-      children.push_back(child);
+TEST(Communicator, ProcessesOfOneHostAndOfTwo) {
+  for (const bool one_host : {true, false}) {
+    if (const Status found = ofi::Available(); !one_host && !found.ok()) GTEST_SKIP() << found.message();
+    for (const bool dies : {false, true}) {
+      const Processes all{fmt::format("test-{}-{}-{}", getpid(), one_host, dies), one_host, dies};
+      std::vector<pid_t> children;
+      for (int32_t rank : {0, 1}) {
+        const pid_t child = fork();
+        if (child == 0) _exit(RunProcess(all, rank));
+        children.push_back(child);
+      }
+      for (int32_t rank : {0, 1}) {
+        int ending = 0;
+        waitpid(children[static_cast<size_t>(rank)], &ending, 0);
+        EXPECT_TRUE(WIFEXITED(ending));
+        EXPECT_EQ(WEXITSTATUS(ending), dies && rank == 1 ? 9 : 0) << all.name << " rank " << rank;
+      }
     }
-    for (int32_t rank : {0, 1}) {
-      int ending = 0;
-      waitpid(children[static_cast<size_t>(rank)], &ending, 0);
-      EXPECT_TRUE(WIFEXITED(ending));
-      EXPECT_EQ(WEXITSTATUS(ending), dies && rank == 1 ? 9 : 0) << "rank " << rank;
-    }
-    EXPECT_NE(access(("/dev/shm/" + name + ".0").c_str(), F_OK), 0) << "the name is still there";
   }
+}
+
+// Ranks whose calls differ used to get wrong numbers, or to read past the end of a buffer.
+TEST(Communicator, RanksWhoseCallsDifferAreToldBothCalls) {
+  struct Case {
+    std::string name;
+    std::function<void(Call&)> change;  // of rank 1's call
+    std::string theirs;
+  };
+  const std::string own = "call 2, allreduce of 1000 float, sum";
+  const std::vector<Case> cases = {
+      {"count", [](Call& c) { c.count = 100; }, "call 2 is allreduce of 100 float, sum"},
+      {"type", [](Call& c) { c.type = DataType::kDouble, c.count = 500; },
+       "call 2 is allreduce of 500 double, sum"},
+      {"operator", [](Call& c) { c.op = ReduceOp::kMax; }, "call 2 is allreduce of 1000 float, max"},
+      {"collective", [](Call& c) { c.collective = CollectiveKind::kAllgather, c.count = 500; },
+       "call 2 is allgather of 500 float"}};
+  for (const Case& c : cases) {
+    const Communicators all = Threads(2);
+    // The calls that differ may take their plans from different books.
+    for (const auto& each : all)
+      EXPECT_EQ(each->LoadPlans("gathers", {Ring(CollectiveKind::kAllgather, 2)}), OkStatus());
+    std::vector<std::vector<float>> in(2, std::vector<float>(1000, 1.0f)), out = in;
+    for (int32_t call = 0; call < 2; ++call) {
+      for (int32_t r = 0; r < 2; ++r) {
+        Call made = Make(CollectiveKind::kAllreduce, in[r], out[r], 1000);
+        if (call == 1 && r == 1) c.change(made);
+        EXPECT_EQ(all[r]->Enqueue(made), OkStatus());
+      }
+    }
+    const std::string by_0 = "rank 1: " + c.theirs + "; expected " + own + ", as on rank 0";
+    const std::string by_1 = "rank 0: call 2 is" + own.substr(7) + "; expected " +
+                             ("call 2," + c.theirs.substr(9)) + ", as on rank 1";
+    for (int32_t r = 0; r < 2; ++r) {
+      const Status status = all[r]->Synchronize();
+      EXPECT_EQ(status.code(), StatusCode::kInvalidInput) << c.name;
+      EXPECT_TRUE(status.message() == by_0 || status.message() == by_1)
+          << c.name << ": " << status.message() << "\n"
+          << by_1;
+    }
+  }
+}
+
+TEST(Communicator, ARankThatMissedACallIsFoundByTheNumberOfTheNext) {
+  const Communicators all = Threads(2);
+  std::vector<float> in(8), out(8), other(8);
+  EXPECT_EQ(all[1]->Enqueue(Make(CollectiveKind::kAllreduce, in, other, 0)), OkStatus());
+  for (int32_t r = 0; r < 2; ++r)
+    EXPECT_EQ(all[r]->Enqueue(Make(CollectiveKind::kAllreduce, in, r == 0 ? out : other, 8)), OkStatus());
+  const std::string text = all[0]->Synchronize().message();
+  EXPECT_TRUE(text ==
+                  "rank 1: call 2 is allreduce of 8 float, sum; expected call 1, allreduce of 8 float, sum, "
+                  "as on rank 0" ||
+              text ==
+                  "rank 0: call 1 is allreduce of 8 float, sum; expected call 2, allreduce of 8 float, sum, "
+                  "as on rank 1")
+      << text;
+}
+
+// The others used to wait out the time limit, and to name a threadblock of their own.
+TEST(Communicator, ARankThatDestroyedItsCommunicatorIsNamed) {
+  Communicators all = Threads(2, {.time_limit = kForEver});
+  std::vector<std::vector<float>> in(2, std::vector<float>(100, 1.0f)), out = in;
+  for (int32_t r = 0; r < 2; ++r)
+    EXPECT_EQ(all[r]->Enqueue(Make(CollectiveKind::kAllreduce, in[r], out[r], 100)), OkStatus());
+  all[1].reset();
+  EXPECT_EQ(all[0]->Synchronize(), OkStatus());  // it did its part
+  EXPECT_EQ(out[0], std::vector<float>(100, 2.0f));
+  EXPECT_EQ(all[0]->Enqueue(Make(CollectiveKind::kAllreduce, in[0], out[0], 100)), OkStatus());
+  EXPECT_EQ(all[0]->Synchronize(),
+            PeerEnded("rank 1: has left after call 1; expected it in call 2, allreduce of 100 "
+                      "float, sum, with rank 0"));
 }
 
 }  // namespace

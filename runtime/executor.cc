@@ -1,5 +1,5 @@
 // A round polls every threadblock and runs each as far as it goes. A round in which nothing moved ends in a
-// wait on the transport. Between two polls nothing is missed: the ticket is taken before the round.
+// wait on the endpoint. Between two polls nothing is missed: the ticket is taken before the round.
 //
 // The memory traffic of a message is as follows. The receiver reads a direct send once, and it is never
 // copied. Other messages are written to and read from a slot, which stays in the cache since a connection has
@@ -24,23 +24,24 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLongestSleep(20);
+constexpr std::chrono::hours kForever(24 * 365 * 50);
 constexpr int64_t kBlockBytes = 16 << 10;
 
 class RankExecution {
  public:
   RankExecution(const RankWork& work, const ExecuteOptions& options, const RankBuffers& buffers,
-                Transport& transport)
-      : work_(work), options_(options), reduce_(FindReduce(options.type, options.op)), transport_(transport) {
+                Endpoint& endpoint)
+      : work_(work), options_(options), reduce_(FindReduce(options.type, options.op)), endpoint_(endpoint) {
     // Reads go through these pointers too; nothing writes through the input's.
     base_ = {const_cast<std::byte*>(buffers.input), buffers.output, buffers.scratch};
     for (const ThreadblockWork& block : work.threadblocks) {
       ThreadblockState state;
       for (int32_t connection : block.send) {
-        state.send.push_back(transport.At(connection));
+        state.send.push_back(endpoint.At(connection));
         state.put.push_back(state.send.back().head->load(std::memory_order_relaxed));
       }
       for (int32_t connection : block.recv) {
-        state.recv.push_back(transport.At(connection));
+        state.recv.push_back(endpoint.At(connection));
         state.taken.push_back(state.recv.back().tail->load(std::memory_order_relaxed));
       }
       threadblocks_.push_back(std::move(state));
@@ -51,31 +52,34 @@ class RankExecution {
 
   Status Run() {
     Clock::time_point moved_at = Clock::now();
-    uint64_t seen_progress = transport_.TotalProgress();
+    uint64_t seen_progress = endpoint_.TotalProgress();
     while (true) {
-      const uint32_t ticket = transport_.Ticket();
+      const uint32_t ticket = endpoint_.Ticket();
+      endpoint_.Progress();
       if (Round()) {
         idle_ = false;
-        transport_.NoteProgress();
-        if (std::optional<Status> failure = transport_.Failure()) return *failure;
+        endpoint_.NoteProgress();
+        if (std::optional<Status> failure = endpoint_.Failure()) return *failure;
         continue;
       }
       if (Done()) return OkStatus();
       if (!idle_) {
         idle_ = true;
         moved_at = Clock::now();
-        seen_progress = transport_.TotalProgress();
+        seen_progress = endpoint_.TotalProgress();
       }
-      transport_.Wait(ticket, std::min<std::chrono::nanoseconds>(kLongestSleep, options_.time_limit));
-      transport_.CheckPeers();
-      if (std::optional<Status> failure = transport_.Failure()) return *failure;
+      endpoint_.Wait(ticket, std::min<std::chrono::nanoseconds>(kLongestSleep, options_.time_limit));
+      if (options_.call.IsSet() && Clock::now() - moved_at >= kLongestSleep / 2)
+        endpoint_.CheckCalls(options_.call);
+      if (std::optional<Status> failure = endpoint_.Failure()) return *failure;
       // A rank that only waits for its lent buffers gives stuck ranks the time to say why.
-      const auto limit = InstructionsDone() ? 3 * options_.time_limit : options_.time_limit;
+      const auto time_limit = std::min<std::chrono::nanoseconds>(options_.time_limit, kForever);
+      const auto limit = InstructionsDone() ? 3 * time_limit : time_limit;
       if (Clock::now() - moved_at < limit) continue;
-      const uint64_t progress = transport_.TotalProgress();
+      const uint64_t progress = endpoint_.TotalProgress();
       if (progress == seen_progress) {
-        transport_.Fail(Stuck());
-        return *transport_.Failure();
+        endpoint_.Fail(Stuck());
+        return *endpoint_.Failure();
       }
       seen_progress = progress;
       moved_at = Clock::now();
@@ -103,7 +107,7 @@ class RankExecution {
     return true;
   }
 
-  // All instructions are done, and receivers have read all lent buffers.
+  // All instructions are done, receivers have read all lent buffers, and nothing waits for this rank.
   bool Done() const {
     if (!InstructionsDone()) return false;
     for (const ThreadblockState& state : threadblocks_)
@@ -111,7 +115,7 @@ class RankExecution {
         if (state.send[c].direct != nullptr &&
             state.send[c].tail->load(std::memory_order_acquire) != state.put[c])
           return false;
-    return true;
+    return endpoint_.Flushed();
   }
 
   bool TryStep(size_t l) {
@@ -120,7 +124,7 @@ class RankExecution {
     if (state.pass == work_.passes || block.steps.empty()) return false;
     const Step& step = block.steps[state.index];
     if (FirstUndone(step, state.pass) != nullptr) return false;
-    if (Receives(step.op) && FirstEmpty(state)) return false;
+    if (Receives(step.op) && (FirstEmpty(state) || !ReceivesOwnCall(state, block))) return false;
     if (Sends(step.op) && FirstFull(state)) return false;
     Perform(step, state);
     if (++state.index == static_cast<int32_t>(block.steps.size())) {
@@ -139,8 +143,7 @@ class RankExecution {
   }
   std::optional<size_t> FirstFull(const ThreadblockState& state) const {
     for (size_t c = 0; c < state.send.size(); ++c)
-      if (state.put[c] - state.send[c].tail->load(std::memory_order_acquire) >=
-          static_cast<uint64_t>(transport_.slots()))
+      if (state.put[c] - state.send[c].tail->load(std::memory_order_acquire) >= state.send[c].num_slots)
         return c;
     return std::nullopt;
   }
@@ -159,7 +162,7 @@ class RankExecution {
         std::span(work_.ranges).subspan(step.range_first, step.range_count);
     const bool lends = Lends(step, state);
     Pieces pieces;
-    int64_t slot_at = 0;
+    int64_t slot_at = kMessageHead;
     for (size_t c = 0; c < ranges.size(); ++c) {
       const Slice slice = SliceOf(ranges[c].elements, work_.element_bytes, work_.passes, state.pass);
       pieces.elements = slice.end - slice.begin;
@@ -175,20 +178,23 @@ class RankExecution {
     if (Receives(step.op)) {
       for (size_t c = 0; c < state.recv.size(); ++c) {
         ++state.taken[c];
-        transport_.Take(block.recv[c]);
+        endpoint_.Take(block.recv[c]);
       }
     }
     if (Sends(step.op)) {
       for (size_t c = 0; c < state.send.size(); ++c) {
-        if (state.send[c].direct != nullptr)
-          state.send[c].direct[state.put[c] % NumSlots()] = lends ? LentBy(step, ranges) : DirectSource{};
+        if (DirectSource* const direct = state.send[c].direct; direct != nullptr) {
+          DirectSource& source = direct[state.put[c] % state.send[c].num_slots];
+          source = lends ? LentBy(step, ranges) : DirectSource{};
+          source.call = options_.call;
+        } else {
+          std::memcpy(SlotOf(state.send[c], state.put[c]), &options_.call, sizeof options_.call);
+        }
         ++state.put[c];
-        transport_.Put(block.send[c], lends ? 0 : slot_at);
+        endpoint_.Put(block.send[c], lends ? 0 : slot_at);
       }
     }
   }
-
-  uint64_t NumSlots() const { return static_cast<uint64_t>(transport_.slots()); }
 
   // The place in an instruction's messages of the part of its chunk c that begins at `offset` of the chunk
   // and at `slot_at` of a slot.
@@ -198,16 +204,38 @@ class RankExecution {
     sent_.clear();
     if (Receives(step.op)) {
       for (size_t i = 0; i < state.recv.size(); ++i) {
-        const uint64_t slot = state.taken[i] % NumSlots();
         const ConnectionEnd& end = state.recv[i];
+        const uint64_t slot = state.taken[i] % end.num_slots;
         const DirectSource lent = end.direct != nullptr ? end.direct[slot] : DirectSource{};
         received_.push_back(lent.base != nullptr ? lent.base + lent.offsets[c * lent.stride] + offset
-                                                 : end.slots + slot * transport_.slot_bytes() + slot_at);
+                                                 : SlotOf(end, state.taken[i]) + slot_at);
       }
     }
     if (Sends(step.op) && !lends)
       for (size_t i = 0; i < state.send.size(); ++i)
-        sent_.push_back(state.send[i].slots + state.put[i] % NumSlots() * transport_.slot_bytes() + slot_at);
+        sent_.push_back(SlotOf(state.send[i], state.put[i]) + slot_at);
+  }
+
+  std::byte* SlotOf(const ConnectionEnd& end, uint64_t message) const {
+    return end.slots + message % end.num_slots * static_cast<uint64_t>(endpoint_.slot_bytes());
+  }
+
+  // The messages that a step would receive are of this rank's call. Requires: they are there. Nothing of a
+  // message is read before.
+  bool ReceivesOwnCall(const ThreadblockState& state, const ThreadblockWork& block) {
+    for (size_t c = 0; c < state.recv.size(); ++c) {
+      const ConnectionEnd& end = state.recv[c];
+      CallSignature theirs;
+      if (end.direct != nullptr) {
+        theirs = end.direct[state.taken[c] % end.num_slots].call;
+      } else {
+        std::memcpy(&theirs, SlotOf(end, state.taken[c]), sizeof theirs);
+      }
+      if (theirs == options_.call) continue;
+      endpoint_.Fail(InvalidInput(Disagreement(block.recv_peers[c], theirs, work_.rank, options_.call)));
+      return false;
+    }
+    return true;
   }
 
   // A scaled source differs from what lies in memory, so it goes through the slot.
@@ -339,14 +367,14 @@ class RankExecution {
     if (!Sends(step.op)) return "it is about to go on";
     const size_t c = FirstFull(state).value_or(0);
     return fmt::format("expected rank {} to take message {} on channel {}, saw {} taken",
-                       block.send_peers[c].value, state.put[c] - NumSlots() + 1, block.channel,
+                       block.send_peers[c].value, state.put[c] - state.send[c].num_slots + 1, block.channel,
                        state.send[c].tail->load(std::memory_order_acquire));
   }
 
   const RankWork& work_;
   const ExecuteOptions& options_;
   const ReduceFunction reduce_;
-  Transport& transport_;
+  Endpoint& endpoint_;
   std::array<std::byte*, 3> base_;
   std::vector<ThreadblockState> threadblocks_;
   bool scales_ = false, finishes_ = false;
@@ -360,20 +388,20 @@ class RankExecution {
 }  // namespace
 
 Status ExecuteRank(const RankWork& work, const ExecuteOptions& options, const RankBuffers& buffers,
-                   Transport& transport) {
-  transport.Enter();
+                   Endpoint& endpoint) {
+  endpoint.Enter();
   Status status = OkStatus();
   try {
-    if (std::optional<Status> failure = transport.Failure()) {
+    if (std::optional<Status> failure = endpoint.Failure()) {
       status = *failure;
     } else {
-      status = RankExecution(work, options, buffers, transport).Run();
+      status = RankExecution(work, options, buffers, endpoint).Run();
     }
   } catch (const std::exception& error) {  // others wait until this rank has left
-    status = Annotate(StatusOf(error), fmt::format("rank {}", transport.rank().value));
-    transport.Fail(status);
+    status = Annotate(StatusOf(error), fmt::format("rank {}", endpoint.rank().value));
+    endpoint.Fail(status);
   }
-  transport.Leave();
+  endpoint.Leave();
   return status;
 }
 

@@ -2,7 +2,7 @@
 // with a position; an instruction runs when its dependencies are done, its message has come and a slot is
 // free. An instruction moves one slot-sized message, so none is ever half done. Threadblocks cost no threads:
 // 64 ranks of 63 threadblocks run on two cores. The rank's buffers are memory of the host, and the thread
-// computes on them itself; messages go through a Transport.
+// computes on them itself; messages go through an Endpoint.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,9 @@
 
 #include "base/status.h"
 #include "ir/numbers.h"
+#include "runtime/endpoint.h"
 #include "runtime/rank_work.h"
-#include "runtime/transport.h"
+#include "runtime/transport/call_signature.h"
 
 namespace xccl {
 
@@ -20,6 +21,7 @@ struct ExecuteOptions {
   ReduceOp op = ReduceOp::kSum;
   // The operation fails as stuck when no rank of it has moved for this long.
   std::chrono::nanoseconds time_limit = std::chrono::seconds(30);
+  CallSignature call = {};  // the same on all ranks, else it fails on all
 };
 
 struct RankBuffers {
@@ -32,6 +34,6 @@ struct RankBuffers {
 // failed, on whichever rank; kLimit "rank 3: threadblock 2, instruction 5 (recv): ..." when it is stuck.
 // Requires: in place, input and output overlap as Collective::InPlaceOf says.
 Status ExecuteRank(const RankWork& work, const ExecuteOptions& options, const RankBuffers& buffers,
-                   Transport& transport);
+                   Endpoint& endpoint);
 
 }  // namespace xccl

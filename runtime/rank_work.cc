@@ -11,6 +11,7 @@
 
 #include "ir/kernel/local_order.h"
 #include "ir/rank_clocks.h"
+#include "runtime/transport/call_signature.h"
 
 namespace xccl {
 namespace {
@@ -109,6 +110,7 @@ Status AddStep(const Instruction& instruction, const std::vector<Dependency>& al
 
 StatusOr<int32_t> PassesFor(const Program& program, const Collective& collective,
                             const CollectiveSizes& sizes, int64_t slot_bytes) {
+  slot_bytes -= kMessageHead;
   int64_t passes = 1;
   for (int32_t r = 0; r < program.ranks.size(); ++r) {
     const RankProgram& rank = program.ranks[Rank(r)];

@@ -13,7 +13,7 @@
 #include "ir/numbers.h"
 #include "ir/program.h"
 #include "ir/sizes.h"
-#include "runtime/wiring.h"
+#include "runtime/transport/wiring.h"
 
 namespace xccl {
 
@@ -53,7 +53,7 @@ struct RankWork {
   std::vector<Dependency> dependencies;
 };
 
-// Passes so that every message of every rank fits slot_bytes. The same on all ranks.
+// Passes so that every message of every rank, with its head, fits slot_bytes. The same on all ranks.
 StatusOr<int32_t> PassesFor(const Program& program, const Collective& collective,
                             const CollectiveSizes& sizes, int64_t slot_bytes);
 // Requires: the program verifies. `allow_direct`: ranks share an address space. Errors: kInvalidInput for an

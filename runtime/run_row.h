@@ -16,7 +16,8 @@ struct RunRow {
   int64_t size_bytes = 0;  // the real one
   int64_t count = 0;       // elements of a rank's own share, as nccl-tests counts them
   bool in_place = false;
-  double time_us = 0;  // one operation, mean over iterations and ranks
+  double time_us = 0;     // one operation, mean over iterations and ranks
+  double slowest_us = 0;  // the same on the slowest rank
   double algbw_gb_per_s = 0;
   double busbw_gb_per_s = 0;
   std::optional<double> predicted_us;

@@ -128,6 +128,7 @@ RunRow RunTable::RowOf(size_t index) const {
   for (Rank rank : ranks_) {
     const RankResult& result = ResultOf(index, rank);
     row.time_us += result.seconds * 1e6 / static_cast<double>(ranks_.size());
+    row.slowest_us = std::max(row.slowest_us, result.seconds * 1e6);
     row.wrong += result.wrong;
     row.out_of_bounds += result.out_of_bounds;
   }

@@ -18,7 +18,7 @@
 #include "ir/numbers.h"
 #include "ir/program.h"
 #include "ir/sizes.h"
-#include "runtime/host_memory.h"
+#include "runtime/host/host_memory.h"
 #include "runtime/run_row.h"
 #include "runtime/test_data.h"
 

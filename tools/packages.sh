@@ -44,6 +44,8 @@ need_to_build() {
        libfmt-dev 'formats text' \
        libcli11-dev 'parses the command line' \
        libz3-dev 'the SMT solver' \
+       libfabric-dev 'headers for networks between hosts' \
+       libibverbs-dev 'headers of InfiniBand and RoCE; the library is opened where it is there' \
        libjs-chart.js 'the charts of compare --html, embedded in the tool' \
        coinor-libclp-dev 'the linear programming solver of the bounds'
 }
@@ -58,4 +60,14 @@ need_to_check() {
        libopenmpi-dev 'builds xccl-sweep-mpi, a sweep as an MPI job' \
        openmpi-bin 'mpirun, to test it; the peer in bench/vs_openmpi' \
        python3 'runs the independent plan checker'
+}
+
+# tools/check_rxe is skipped without them; CI installs them.
+need_for_machines() {
+  need qemu-system-x86 'virtual machines with RoCE devices' \
+       busybox-static 'their shell' \
+       cpio 'packs their files' \
+       kmod 'finds their kernel modules' \
+       iproute2 'sets up their network' \
+       ibverbs-providers 'the driver of their devices'
 }

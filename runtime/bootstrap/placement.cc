@@ -195,6 +195,8 @@ std::optional<std::string> ProcessEnvironment(std::string_view name) {
   return std::string(value);
 }
 
+bool IsLaunched(const Environment& environment) { return FindLauncher(environment) != nullptr; }
+
 StatusOr<Placement> FindPlacement(const Environment& environment) {
   if (const Launcher* launcher = FindLauncher(environment)) return PlacementBy(*launcher, environment);
   return InvalidInput(

@@ -33,6 +33,8 @@ using Environment = std::function<std::optional<std::string>(std::string_view na
 // The process's own environment.
 std::optional<std::string> ProcessEnvironment(std::string_view name);
 
+// True where a launcher, or a user by hand, started this process as a rank.
+bool IsLaunched(const Environment& environment);
 // XCCL_RANK and XCCL_SIZE first, then the variables of Open MPI, PMI, Slurm and torchrun. XCCL_ADDRESS and
 // XCCL_TOKEN replace what any launcher says. Ranks that are given no address are taken to be on one host, and
 // meet on its loopback. The port is made from the job's identity where the launcher gives none.

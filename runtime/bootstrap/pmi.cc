@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
@@ -58,7 +59,9 @@ StatusOr<std::string> Pmi::Line(Clock::time_point until) {
 StatusOr<std::string> Pmi::Ask(const std::string& line, std::string_view answer, std::string_view wanted,
                                Clock::time_point until) {
   const std::string whole = line + "\n";
-  if (write(file_, whole.data(), whole.size()) != static_cast<ssize_t>(whole.size()))
+  ssize_t sent = send(file_, whole.data(), whole.size(), MSG_NOSIGNAL);
+  if (sent < 0 && errno == ENOTSOCK) sent = write(file_, whole.data(), whole.size());
+  if (sent != static_cast<ssize_t>(whole.size()))
     return PeerEnded(fmt::format("PMI: the process manager cannot be reached: {}", std::strerror(errno)));
   XCCL_ASSIGN_OR_RETURN(const std::string text, Line(until));
   std::map<std::string, std::string, std::less<>> values;

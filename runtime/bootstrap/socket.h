@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "runtime/bootstrap/address.h"
 #include "runtime/bootstrap/wire.h"
-#include "runtime/owned_file.h"
+#include "runtime/host/owned_file.h"
 
 namespace xccl::bootstrap {
 

@@ -30,11 +30,17 @@ using std::chrono::nanoseconds;
 constexpr uint64_t kMostBytes =
     (uint64_t{1} << 30) + (uint64_t{1} << 26);  // of one message: 1 GiB and its index
 constexpr size_t kBytesPerTurn = size_t{1} << 20;
-// A rank that waits so long says for whom.
-constexpr auto kStuck = milliseconds(50);
 
 nanoseconds PeriodOf(nanoseconds silence) {
   return std::clamp<nanoseconds>(silence / 5, milliseconds(20), std::chrono::seconds(2));
+}
+
+// A rank that waits so long says for whom, and not more often: some twenty such notices reach all in time,
+// and waits of a healthy group are over before.
+nanoseconds StuckAfter(Clock::time_point until) {
+  const Clock::time_point now = Clock::now();
+  const nanoseconds left = until - std::min(now, until);
+  return std::clamp<nanoseconds>(left / 40, milliseconds(20), std::chrono::seconds(1));
 }
 
 }  // namespace
@@ -108,7 +114,10 @@ bool Watcher::Turn(std::unique_lock<std::mutex>& lock) {
     ready.push_back(
         {peer.ended ? -1 : peer.socket.get(), static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN), 0});
   }
-  const int wait = PollMilliseconds(beat_ + (spread_ ? period_ / 2 : period_));
+  Clock::time_point next = beat_ + (spread_ ? period_ / 2 : period_);
+  if (awaits_ && std::pair<uint64_t, int32_t>{call_, Culprit()} != told_)
+    next = std::min(next, std::max(awaits_since_, beat_) + stuck_after_);
+  const int wait = PollMilliseconds(next);
   lock.unlock();
   poll(ready.data(), ready.size(), wait);
   lock.lock();
@@ -124,7 +133,8 @@ bool Watcher::Turn(std::unique_lock<std::mutex>& lock) {
   const Clock::time_point now = Clock::now();
   CheckSilence(now);
   const std::pair<uint64_t, int32_t> state{call_, Culprit()};
-  const bool stuck = awaits_ && now - awaits_since_ >= kStuck && state != told_;
+  const bool stuck =
+      awaits_ && now - awaits_since_ >= stuck_after_ && now - beat_ >= stuck_after_ && state != told_;
   if (now - beat_ >= period_ || stuck || (spread_ && now - beat_ >= period_ / 2)) Beat(now);
   turned_ = now;
   if (failure_ && !callbacks_.empty()) {
@@ -320,6 +330,7 @@ StatusOr<std::string> Watcher::Receive(int32_t from, uint64_t call, uint32_t rou
   const Peer& peer = PeerOfRank(from);
   awaits_ = from;
   awaits_since_ = Clock::now();
+  stuck_after_ = StuckAfter(until);
   bool woken = false;
   StatusOr<std::string> result = LimitReached("");
   while (true) {
@@ -337,7 +348,7 @@ StatusOr<std::string> Watcher::Receive(int32_t from, uint64_t call, uint32_t rou
     *missing = Culprit();
     if (Clock::now() >= until) break;
     // The watcher tells who is awaited only if it is awake in time; most waits are over before.
-    const Clock::time_point stuck = awaits_since_ + kStuck;
+    const Clock::time_point stuck = awaits_since_ + stuck_after_;
     const Clock::time_point next = woken ? until : std::min(until, stuck);
     if (next == Clock::time_point::max())
       changed_.wait(lock);

@@ -96,7 +96,8 @@ class Watcher {
   uint64_t call_ = 0;              // the last that this rank began
   std::optional<int32_t> awaits_;  // the partner for which it waits, and since when
   Clock::time_point awaits_since_;
-  std::pair<uint64_t, int32_t> told_{};  // call and culprit in the last heartbeat
+  std::chrono::nanoseconds stuck_after_{};  // the wait after which it tells so
+  std::pair<uint64_t, int32_t> told_{};     // call and culprit in the last heartbeat
   Clock::time_point beat_, turned_;
   bool spread_ = false;  // progress grew by a partner's heartbeat
   mutable uint64_t progress_ = 0;

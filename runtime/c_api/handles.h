@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "runtime/c_api/meeting.h"
 #include "runtime/communicator.h"
 #include "runtime/cuda/backends.h"
 #include "runtime/xccl.h"
@@ -38,7 +39,7 @@ struct Comm {
   Comm(Rank rank, int32_t ranks, Make make)
       : communicator(rank, ranks, [this, make] { return make(*this); }, {}) {}
   const pid_t process = getpid();
-  std::string name;                    // processes: where they meet
+  std::shared_ptr<Meeting> meeting;    // processes
   std::optional<Backend> threads;      // threads of the CPU: made together
   std::shared_ptr<OneProcess> shared;  // threads
   std::mutex mutex;                    // guards what follows

@@ -2,14 +2,12 @@
 #include "runtime/xccl.h"
 
 #include <fmt/core.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -21,10 +19,14 @@
 #include <vector>
 
 #include "base/exceptions.h"
+#include "runtime/bootstrap/bootstrap.h"
 #include "runtime/bootstrap/placement.h"
+#include "runtime/bootstrap/unique_id.h"
 #include "runtime/c_api/handles.h"
+#include "runtime/c_api/meeting.h"
 #include "runtime/communicator.h"
 #include "runtime/cpu/backends.h"
+#include "runtime/cpu/launched_group.h"
 #include "runtime/cuda/backends.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/kernel_cache.h"
@@ -125,9 +127,7 @@ const std::shared_ptr<xccl::cuda::KernelCache>& Cache() {
   return cache;
 }
 
-// Requires: comm.mutex is held.
-xccl::StatusOr<xccl::Backend> CudaBackend(Comm& comm) {
-  XCCL_ASSIGN_OR_RETURN(const xccl::cuda::Driver* driver, xccl::cuda::LoadDriver());
+xccl::cuda::BackendOptions CudaOptions(const Comm& comm) {
   xccl::cuda::BackendOptions options;
   options.program = comm.settings.cuda;
   options.program.time_limit = comm.communicator.time_limit();
@@ -135,26 +135,50 @@ xccl::StatusOr<xccl::Backend> CudaBackend(Comm& comm) {
   options.interpreter = [](const xccl::Program& program) {
     return xccl::cuda::ImagesOfInterpreter(program, Cache());
   };
-  const Rank rank = comm.communicator.rank();
-  if (comm.shared == nullptr)
-    return xccl::cuda::ProcessBackend(*driver, comm.name, rank, comm.communicator.ranks(),
-                                      *comm.settings.device, options.program.time_limit, options);
+  return options;
+}
+
+// A GPU of one of this process's ranks. Requires: comm.mutex is held.
+xccl::StatusOr<xccl::Backend> CudaThread(Comm& comm) {
+  XCCL_ASSIGN_OR_RETURN(const xccl::cuda::Driver* driver, xccl::cuda::LoadDriver());
   const std::lock_guard lock(comm.shared->mutex);
   if (comm.shared->ready.empty()) {
     for (size_t r = 0; r < comm.shared->devices.size(); ++r)
       if (comm.shared->devices[r] < 0)
         return InvalidInput(fmt::format("rank {} has no GPU; expected xcclCommUseCuda on all ranks", r));
     XCCL_ASSIGN_OR_RETURN(comm.shared->ready,
-                          xccl::cuda::ThreadBackends(*driver, comm.shared->devices, options));
+                          xccl::cuda::ThreadBackends(*driver, comm.shared->devices, CudaOptions(comm)));
   }
-  return std::move(comm.shared->ready[rank.index()]);
+  return std::move(comm.shared->ready[comm.communicator.rank().index()]);
+}
+
+// A GPU of this process, which is one rank.
+xccl::StatusOr<xccl::Backend> CudaProcess(const Comm& comm, xccl::LaunchedGroup& group) {
+  const xccl::Bootstrap& ranks = group.bootstrap();
+  if (ranks.host_names().size() > 1)
+    return InvalidInput(fmt::format("{} ranks on {} hosts; expected GPUs of one host", ranks.ranks(),
+                                    ranks.host_names().size()));
+  XCCL_ASSIGN_OR_RETURN(const xccl::cuda::Driver* driver, xccl::cuda::LoadDriver());
+  const xccl::cuda::BackendOptions options = CudaOptions(comm);
+  return xccl::cuda::ProcessBackend(*driver, fmt::format("xccl-{}-gpus", ranks.job()), ranks.rank(),
+                                    ranks.ranks(), *comm.settings.device, options.program.time_limit,
+                                    options);
 }
 
 xccl::StatusOr<xccl::Backend> MakeBackend(Comm& comm) {
   const std::lock_guard lock(comm.mutex);
-  if (comm.settings.device) return CudaBackend(comm);
+  if (comm.settings.device && comm.meeting == nullptr) return CudaThread(comm);
   if (comm.threads) return *std::move(comm.threads);
-  return xccl::SharedMemoryBackend(comm.name, comm.communicator.rank(), comm.communicator.time_limit());
+  const xccl::c_api::TimeLimit limit = [&comm] { return comm.communicator.time_limit(); };
+  if (!comm.settings.device) return xccl::c_api::CpuBackend(comm.meeting, limit);
+  XCCL_ASSIGN_OR_RETURN(xccl::LaunchedGroup* const group, comm.meeting->Join(limit()));
+  xccl::StatusOr<xccl::Backend> backend = CudaProcess(comm, *group);
+  if (backend.ok()) {
+    xccl::c_api::AddMeeting(comm.meeting, limit, *backend);
+  } else {  // the others wait for this rank
+    group->Fail(xccl::Annotate(backend.status(), fmt::format("rank {}", comm.communicator.rank().value)));
+  }
+  return backend;
 }
 
 Status BeforeTheFirstBook(const Comm& comm, const char* what) {
@@ -193,10 +217,26 @@ Status CheckSize(int ranks, int rank) {
   return OkStatus();
 }
 
+// Ranks of this process.
+std::vector<xcclComm_t> MakeThreads(int ranks, const int* devices) {
+  std::vector<xccl::Backend> backends = xccl::ThreadBackends(ranks);
+  auto shared = std::make_shared<xccl::c_api::OneProcess>();
+  shared->devices.assign(static_cast<size_t>(ranks), -1);
+  std::vector<std::shared_ptr<Comm>> made;
+  for (int r = 0; r < ranks; ++r) {
+    made.push_back(std::make_shared<Comm>(Rank(r), ranks, MakeBackend));
+    made.back()->threads = std::move(backends[static_cast<size_t>(r)]);
+    made.back()->shared = shared;
+    if (devices != nullptr) made.back()->settings.device = shared->devices[r] = devices[r];
+  }
+  return xccl::c_api::Add(std::move(made));
+}
+
 // One rank among processes.
-xcclComm_t MakeComm(Rank rank, int32_t ranks, std::string name) {
-  auto made = std::make_shared<Comm>(rank, ranks, MakeBackend);
-  made->name = std::move(name);
+xcclComm_t MakeProcess(const xccl::Placement& placement) {
+  if (placement.ranks == 1) return MakeThreads(1, nullptr)[0];
+  auto made = std::make_shared<Comm>(placement.rank, placement.ranks, MakeBackend);
+  made->meeting = std::make_shared<xccl::c_api::Meeting>(placement);
   return xccl::c_api::Add({std::move(made)})[0];
 }
 
@@ -246,14 +286,11 @@ const char* xcclCommGetNotices(xcclComm_t comm) try {
 }
 
 xcclResult_t xcclGetUniqueId(xcclUniqueId* id) {
-  return RunFor(id, "id", [&] {
-    std::array<unsigned char, 16> random = {};
-    if (getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size()))
-      return xccl::SystemError("the system has no random numbers");
-    std::string name = "xccl-";
-    for (unsigned char byte : random) name += fmt::format("{:02x}", byte);
-    std::memset(id->internal, 0, sizeof id->internal);
-    std::memcpy(id->internal, name.data(), name.size());
+  return RunFor(id, "id", [&]() -> Status {
+    xccl::BootstrapOptions options;
+    options.time_limit = xccl::BootstrapOptions::kForever;  // the ranks say how long they wait
+    XCCL_ASSIGN_OR_RETURN(const xccl::UniqueId made, xccl::MakeUniqueId(options));
+    *id = std::bit_cast<xcclUniqueId>(made);
     return OkStatus();
   });
 }
@@ -261,10 +298,9 @@ xcclResult_t xcclGetUniqueId(xcclUniqueId* id) {
 xcclResult_t xcclCommInitRank(xcclComm_t* comm, int nranks, xcclUniqueId id, int rank) {
   return RunFor(comm, kComm, [&]() -> Status {
     XCCL_RETURN_IF_ERROR(CheckSize(nranks, rank));
-    const std::string name(id.internal, strnlen(id.internal, sizeof id.internal));
-    if (name.rfind("xccl-", 0) != 0 || name.find('/') != std::string::npos)
-      return UsageError("the id was not made by xcclGetUniqueId");
-    *comm = MakeComm(Rank(rank), nranks, name);
+    XCCL_ASSIGN_OR_RETURN(const xccl::Placement placement,
+                          xccl::FromUniqueId(std::bit_cast<xccl::UniqueId>(id), Rank(rank), nranks));
+    *comm = MakeProcess(placement);
     return OkStatus();
   });
 }
@@ -272,11 +308,7 @@ xcclResult_t xcclCommInitRank(xcclComm_t* comm, int nranks, xcclUniqueId id, int
 xcclResult_t xcclCommInitFromLauncher(xcclComm_t* comm) {
   return RunFor(comm, kComm, [&]() -> Status {
     XCCL_ASSIGN_OR_RETURN(const xccl::Placement placement, xccl::FindPlacement(xccl::ProcessEnvironment));
-    if (placement.local_ranks.value_or(placement.ranks) != placement.ranks)
-      return InvalidInput(
-          fmt::format("{}: {} of {} ranks are on this host; shared memory joins ranks of one host",
-                      placement.launcher, *placement.local_ranks, placement.ranks));
-    *comm = MakeComm(placement.rank, placement.ranks, "xccl-" + placement.job);
+    *comm = MakeProcess(placement);
     return OkStatus();
   });
 }
@@ -287,17 +319,7 @@ xcclResult_t xcclCommInitAll(xcclComm_t* comms, int ndev, const int* devlist) {
     for (int r = 0; devlist != nullptr && r < ndev; ++r)
       if (devlist[r] < 0)
         return UsageError(fmt::format("GPU {} of rank {}; expected 0 or more", devlist[r], r));
-    std::vector<xccl::Backend> backends = xccl::ThreadBackends(ndev);
-    auto shared = std::make_shared<xccl::c_api::OneProcess>();
-    shared->devices.assign(static_cast<size_t>(ndev), -1);
-    std::vector<std::shared_ptr<Comm>> made;
-    for (int r = 0; r < ndev; ++r) {
-      made.push_back(std::make_shared<Comm>(Rank(r), ndev, MakeBackend));
-      made.back()->threads = std::move(backends[static_cast<size_t>(r)]);
-      made.back()->shared = shared;
-      if (devlist != nullptr) made.back()->settings.device = shared->devices[r] = devlist[r];
-    }
-    std::ranges::copy(xccl::c_api::Add(std::move(made)), comms);
+    std::ranges::copy(MakeThreads(ndev, devlist), comms);
     return OkStatus();
   });
 }
@@ -385,6 +407,7 @@ xcclResult_t xcclCommAbort(xcclComm_t comm) {
   if (comm == nullptr) return xcclSuccess;
   return Run([&]() -> Status {
     XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<Comm> dropped, xccl::c_api::Drop(comm));
+    if (dropped->meeting != nullptr) dropped->meeting->Abort(dropped->communicator.Aborted());
     dropped->communicator.Abort();
     return OkStatus();
   });

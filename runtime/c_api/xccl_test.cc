@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,37 +17,10 @@
 #include <vector>
 
 #include "base/testing/no_threads.h"
-#include "ir/lower/testing/checked.h"
-#include "ir/plan.h"
-#include "ir/testing/programs.h"
-#include "runtime/plan_book.h"
+#include "runtime/c_api/testing/books.h"
 
 namespace xccl {
 namespace {
-
-// A book with direct plans of the given kinds.
-std::string MakeBook(const std::string& name, int32_t ranks, std::initializer_list<CollectiveKind> kinds) {
-  PlanBook book;
-  book.directory = testing::TempDir() + "/" + name;
-  mkdir(book.directory.c_str(), 0700);
-  for (CollectiveKind kind : kinds) {
-    const Topology topology = FullMesh(ranks);
-    const Collective collective = MakeCollective(kind, ranks);
-    const Schedule schedule = *HandSchedule(Algorithm::kDirect, collective, topology);
-    const Program program = LowerChecked(schedule, collective, topology).value();
-    PlanBookEntry entry;
-    entry.file = std::string(ToString(kind)) + ".plan.json";
-    entry.collective = kind;
-    entry.ranks = ranks;
-    entry.root = collective.spec().root;
-    EXPECT_EQ(WritePlan(Plan{topology, collective, schedule, LoweredProgram{collective, program}, {}},
-                        book.PathOf(entry)),
-              OkStatus());
-    book.entries.push_back(entry);
-  }
-  EXPECT_EQ(WritePlanBook(book), OkStatus());
-  return book.directory;
-}
 
 TEST(Xccl, AThreadThatCannotBeHadIsAResultCodeAndNoException) {
   const std::string book = MakeBook("no_threads", 1, {CollectiveKind::kAllgather});
@@ -121,7 +93,7 @@ TEST(Xccl, ErrorsHaveTexts) {
   EXPECT_STREQ(xcclGetLastError(nullptr), "the communicator is null");
   xcclUniqueId id = {};
   EXPECT_EQ(xcclCommInitRank(&comm, 2, id, 0), xcclInvalidArgument);
-  EXPECT_STREQ(xcclGetLastError(nullptr), "the id was not made by xcclGetUniqueId");
+  EXPECT_STREQ(xcclGetLastError(nullptr), "the unique id was not made by this version of XCCL");
   ASSERT_EQ(xcclGetUniqueId(&id), xcclSuccess);
   EXPECT_EQ(xcclCommInitRank(&comm, 2, id, 2), xcclInvalidArgument);
   EXPECT_STREQ(xcclGetLastError(nullptr), "rank 2; expected 0 to 1");
@@ -137,6 +109,10 @@ TEST(Xccl, ErrorsHaveTexts) {
   EXPECT_EQ(xcclAllReduce(&number, &number, 1, static_cast<xcclDataType_t>(12), xcclSum, comm, nullptr),
             xcclInvalidArgument);
   EXPECT_STREQ(xcclGetLastError(nullptr), "data type 12; expected 0 to 11");
+  EXPECT_EQ(xcclCommAbort(comm), xcclSuccess);
+  std::vector<xcclComm_t> pair(2);
+  ASSERT_EQ(xcclCommInitAll(pair.data(), 2, nullptr), xcclSuccess);
+  comm = pair[0];
   EXPECT_EQ(xcclCommLoadPlanBook(comm, "/nowhere"), xcclInvalidUsage);
   EXPECT_STREQ(xcclGetLastError(nullptr), "/nowhere/index.json: cannot read: No such file or directory");
   const std::string book = MakeBook("three", 3, {CollectiveKind::kAllgather});
@@ -149,7 +125,7 @@ TEST(Xccl, ErrorsHaveTexts) {
   xcclResult_t error = xcclInternalError;
   EXPECT_EQ(xcclCommGetAsyncError(comm, &error), xcclSuccess);
   EXPECT_EQ(error, xcclSuccess);
-  EXPECT_EQ(xcclCommAbort(comm), xcclSuccess);
+  for (xcclComm_t each : pair) EXPECT_EQ(xcclCommAbort(each), xcclSuccess);
   EXPECT_STREQ(xcclGetErrorString(xcclInvalidUsage), "invalid usage");
 }
 

@@ -1,22 +1,19 @@
-// The CPU's back ends for communicators: ranks that are threads of this process, and ranks of this host that
-// meet under a name in POSIX shared memory.
+// The CPU's back ends for communicators: ranks that are threads of this process, and ranks that are
+// processes, of this host or of several.
 #pragma once
 
-#include <chrono>
-#include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "runtime/backend.h"
+#include "runtime/cpu/launched_group.h"
 
 namespace xccl {
 
 // One back end per rank; connecting never waits for the other ranks.
 std::vector<Backend> ThreadBackends(int32_t ranks);
 
-// Rank 0 makes each region. The others find it, waiting for at most `time_limit`; when all have it, its name
-// is removed. `name`: letters, digits, dots and dashes, the same on all ranks and on no other run of this
-// host. A rank whose process ends fails the operations of the others.
-Backend SharedMemoryBackend(const std::string& name, Rank rank, std::chrono::nanoseconds time_limit);
+// This process's rank, the others being processes too. The group outlives the back end.
+Backend ProcessBackend(LaunchedGroup& group);
 
 }  // namespace xccl

@@ -85,34 +85,32 @@ Buffers Execute(const Lowered& lowered, const Buffers& inputs, const InterpretOp
   const int32_t passes = PassesFor(lowered.program, lowered.collective, sizes, wiring.slot_bytes).value();
   const std::vector<Rank> ranks = AllRanks(wiring.ranks);
   Buffers outputs(ranks.size());
-  const Status status =
-      RunRanks(region, ranks, std::chrono::seconds(10), [&](Transport& transport) -> Status {
-        const Rank rank = transport.rank();
-        XCCL_ASSIGN_OR_RETURN(const RankWork work, PrepareRank(lowered.program, lowered.collective, sizes,
-                                                               wiring, rank, passes, options.in_place, true));
-        int64_t input_at = 0, output_at = work.input_bytes;
-        if (options.in_place && lowered.collective.InPlaceOf(rank)) {
-          const auto overlap = lowered.collective.InPlaceOf(rank);
-          const auto before = [&](const std::vector<PartId>& parts, int32_t count) {
-            int64_t bytes = 0;
-            for (int32_t p = 0; p < count; ++p) bytes += sizes.PartBytes(parts[static_cast<size_t>(p)]);
-            return bytes;
-          };
-          input_at = before(lowered.collective.OutputParts(rank), overlap->input_at_output_part);
-          output_at = before(lowered.collective.InputParts(rank), overlap->output_at_input_part);
-        }
-        std::vector<std::byte> memory(
-            static_cast<size_t>(std::max(input_at + work.input_bytes, output_at + work.output_bytes)),
-            std::byte{0xCB});
-        std::vector<std::byte> scratch(static_cast<size_t>(work.scratch_bytes));
-        std::copy(inputs[rank.index()].begin(), inputs[rank.index()].end(), memory.begin() + input_at);
-        XCCL_RETURN_IF_ERROR(
-            ExecuteRank(work, {options.type, options.op, std::chrono::seconds(10)},
-                        {memory.data() + input_at, memory.data() + output_at, scratch.data()}, transport));
-        outputs[rank.index()].assign(memory.begin() + output_at,
-                                     memory.begin() + output_at + work.output_bytes);
-        return transport.Barrier(std::chrono::seconds(10));
-      });
+  const Status status = RunRanks(region, ranks, std::chrono::seconds(10), [&](Endpoint& endpoint) -> Status {
+    const Rank rank = endpoint.rank();
+    XCCL_ASSIGN_OR_RETURN(const RankWork work, PrepareRank(lowered.program, lowered.collective, sizes, wiring,
+                                                           rank, passes, options.in_place, true));
+    int64_t input_at = 0, output_at = work.input_bytes;
+    if (options.in_place && lowered.collective.InPlaceOf(rank)) {
+      const auto overlap = lowered.collective.InPlaceOf(rank);
+      const auto before = [&](const std::vector<PartId>& parts, int32_t count) {
+        int64_t bytes = 0;
+        for (int32_t p = 0; p < count; ++p) bytes += sizes.PartBytes(parts[static_cast<size_t>(p)]);
+        return bytes;
+      };
+      input_at = before(lowered.collective.OutputParts(rank), overlap->input_at_output_part);
+      output_at = before(lowered.collective.InputParts(rank), overlap->output_at_input_part);
+    }
+    std::vector<std::byte> memory(
+        static_cast<size_t>(std::max(input_at + work.input_bytes, output_at + work.output_bytes)),
+        std::byte{0xCB});
+    std::vector<std::byte> scratch(static_cast<size_t>(work.scratch_bytes));
+    std::copy(inputs[rank.index()].begin(), inputs[rank.index()].end(), memory.begin() + input_at);
+    XCCL_RETURN_IF_ERROR(ExecuteRank(work, {options.type, options.op, std::chrono::seconds(10)},
+                                     {memory.data() + input_at, memory.data() + output_at, scratch.data()},
+                                     endpoint));
+    outputs[rank.index()].assign(memory.begin() + output_at, memory.begin() + output_at + work.output_bytes);
+    return endpoint.Barrier(std::chrono::seconds(10));
+  });
   EXPECT_EQ(status.message(), "") << lowered.name;
   return outputs;
 }

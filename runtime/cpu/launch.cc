@@ -15,7 +15,7 @@
 
 #include "base/exceptions.h"
 #include "base/threads.h"
-#include "runtime/cpu/shared_transport.h"
+#include "runtime/endpoint.h"
 
 namespace xccl {
 namespace {
@@ -23,16 +23,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kReapEvery(5);
 
-Status FailureOf(const SharedRegion& region) {
-  return SharedTransport(region, Rank(0)).Failure().value_or(OkStatus());
-}
+Status FailureOf(const SharedRegion& region) { return region.Failure().value_or(OkStatus()); }
 
 // No exception leaves a rank's thread or process.
-Status Guarded(const RankBody& body, SharedTransport& transport) {
+Status Guarded(const RankBody& body, Endpoint& endpoint) {
   try {
-    return body(transport);
+    return body(endpoint);
   } catch (const std::exception& error) {
-    return Annotate(StatusOf(error), fmt::format("rank {}", transport.rank().value));
+    return Annotate(StatusOf(error), fmt::format("rank {}", endpoint.rank().value));
   }
 }
 
@@ -41,11 +39,11 @@ Status RunThreads(const SharedRegion& region, std::span<const Rank> ranks, const
   threads.reserve(ranks.size());
   for (Rank rank : ranks) {
     StatusOr<std::thread> thread = StartThread([&, rank] {
-      SharedTransport transport(region, rank);
-      if (Status status = Guarded(body, transport); !status.ok()) transport.Fail(status);
+      Endpoint endpoint(region, rank);
+      if (Status status = Guarded(body, endpoint); !status.ok()) endpoint.Fail(status);
     });
     if (!thread.ok()) {
-      FailRegion(region, Annotate(thread.status(), fmt::format("rank {}", rank.value)));
+      region.Fail(Annotate(thread.status(), fmt::format("rank {}", rank.value)));
       break;
     }
     threads.push_back(*std::move(thread));
@@ -63,9 +61,9 @@ struct Child {
 [[noreturn]] void RunChild(const SharedRegion& region, Rank rank, pid_t parent, const RankBody& body) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before the line above
-  SharedTransport transport(region, rank);
-  const Status status = Guarded(body, transport);
-  if (!status.ok()) transport.Fail(status);
+  Endpoint endpoint(region, rank);
+  const Status status = Guarded(body, endpoint);
+  if (!status.ok()) endpoint.Fail(status);
   // Not exit: buffered output and destructors are the parent's.
   _exit(0);
 }
@@ -77,12 +75,12 @@ void Reap(const SharedRegion& region, std::vector<Child>& children) {
     if (!child.running || waitpid(child.pid, &ending, WNOHANG) != child.pid) continue;
     child.running = false;
     if (WIFSIGNALED(ending))
-      FailRegion(region, LimitReached(fmt::format("rank {}: its process {} was ended by signal {} ({})",
-                                                  child.rank.value, child.pid, WTERMSIG(ending),
-                                                  strsignal(WTERMSIG(ending)))));
+      region.Fail(
+          LimitReached(fmt::format("rank {}: its process {} was ended by signal {} ({})", child.rank.value,
+                                   child.pid, WTERMSIG(ending), strsignal(WTERMSIG(ending)))));
     else if (WEXITSTATUS(ending) != 0)
-      FailRegion(region, LimitReached(fmt::format("rank {}: its process {} exited with status {}",
-                                                  child.rank.value, child.pid, WEXITSTATUS(ending))));
+      region.Fail(LimitReached(fmt::format("rank {}: its process {} exited with status {}", child.rank.value,
+                                           child.pid, WEXITSTATUS(ending))));
   }
 }
 
@@ -106,8 +104,7 @@ Status RunChildren(const SharedRegion& region, std::span<const Rank> ranks,
     const pid_t pid = fork();
     if (pid == 0) RunChild(region, rank, parent, body);
     if (pid < 0) {
-      FailRegion(region,
-                 InvalidInput(fmt::format("rank {}: no process: {}", rank.value, std::strerror(errno))));
+      region.Fail(InvalidInput(fmt::format("rank {}: no process: {}", rank.value, std::strerror(errno))));
       break;
     }
     children.push_back({rank, pid, true});
@@ -120,7 +117,7 @@ Status RunChildren(const SharedRegion& region, std::span<const Rank> ranks,
 
 Status RunRanks(const SharedRegion& region, std::span<const Rank> ranks, std::chrono::nanoseconds time_limit,
                 const RankBody& body) {
-  XCCL_CHECK(region.sharing() != Sharing::kNamed);
+  XCCL_CHECK(region.sharing() != Sharing::kProcesses);
   if (region.sharing() == Sharing::kThreads) return RunThreads(region, ranks, body);
   return RunChildren(region, ranks, time_limit, body);
 }

@@ -7,13 +7,13 @@
 
 #include "base/ids.h"
 #include "base/status.h"
-#include "runtime/cpu/shared_region.h"
-#include "runtime/transport.h"
+#include "runtime/endpoint.h"
+#include "runtime/transport/shared_region.h"
 
 namespace xccl {
 
 // The work of one rank. Its failure fails the operation on all ranks.
-using RankBody = std::function<Status(Transport&)>;
+using RankBody = std::function<Status(Endpoint&)>;
 
 // Runs body once for every rank given. The region says how: kThreads one thread each, kChildren one forked
 // process each (its memory is the caller's as of the fork; results must go through shared memory). Returns

@@ -1,5 +1,6 @@
 #include "runtime/cpu/launch.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -28,29 +29,28 @@ const Rank kThree[] = {Rank(0), Rank(1), Rank(2)};
 
 TEST(RunRanks, AKilledProcessEndsTheOthersWithItsName) {
   const SharedRegion region = Region(Sharing::kChildren, 3);
-  const Status status = RunRanks(region, kThree, milliseconds(5000), [](Transport& transport) {
-    if (transport.rank() == Rank(2)) raise(SIGKILL);
-    return transport.Barrier(std::chrono::seconds(60));
+  const Status status = RunRanks(region, kThree, milliseconds(5000), [](Endpoint& endpoint) {
+    if (endpoint.rank() == Rank(2)) raise(SIGKILL);
+    return endpoint.Barrier(std::chrono::seconds(60));
   });
   EXPECT_EQ(status.code(), StatusCode::kLimit);
-  const std::string pid = std::to_string(region.rank(2).pid.load());
-  EXPECT_EQ(status.message(), "rank 2: its process " + pid + " was ended by signal 9 (Killed)");
+  EXPECT_THAT(status.message(),
+              testing::MatchesRegex("rank 2: its process [0-9]+ was ended by signal 9 .Killed."));
 }
 
 TEST(RunRanks, AProcessThatExitsIsAFailure) {
   const SharedRegion region = Region(Sharing::kChildren, 3);
-  const Status status = RunRanks(region, kThree, milliseconds(5000), [](Transport& transport) {
-    if (transport.rank() == Rank(1)) _exit(7);
-    return transport.Barrier(std::chrono::seconds(60));
+  const Status status = RunRanks(region, kThree, milliseconds(5000), [](Endpoint& endpoint) {
+    if (endpoint.rank() == Rank(1)) _exit(7);
+    return endpoint.Barrier(std::chrono::seconds(60));
   });
-  const std::string pid = std::to_string(region.rank(1).pid.load());
-  EXPECT_EQ(status.message(), "rank 1: its process " + pid + " exited with status 7");
+  EXPECT_THAT(status.message(), testing::MatchesRegex("rank 1: its process [0-9]+ exited with status 7"));
 }
 
 TEST(RunRanks, AChildThatDoesNotStopIsKilled) {
   const SharedRegion region = Region(Sharing::kChildren, 3);
-  const Status status = RunRanks(region, kThree, milliseconds(100), [](Transport& transport) -> Status {
-    if (transport.rank() == Rank(0)) return InvalidInput("rank 0 gives up");
+  const Status status = RunRanks(region, kThree, milliseconds(100), [](Endpoint& endpoint) -> Status {
+    if (endpoint.rank() == Rank(0)) return InvalidInput("rank 0 gives up");
     std::this_thread::sleep_for(std::chrono::minutes(5));
     return OkStatus();
   });
@@ -60,7 +60,7 @@ TEST(RunRanks, AChildThatDoesNotStopIsKilled) {
 TEST(RunRanks, AThreadThatCannotBeHadDoesNotEndTheProgram) {
   const SharedRegion region = Region(Sharing::kThreads, 3);
   const NoThreads none;
-  EXPECT_EQ(RunRanks(region, kThree, milliseconds(5000), [](Transport&) { return OkStatus(); }),
+  EXPECT_EQ(RunRanks(region, kThree, milliseconds(5000), [](Endpoint&) { return OkStatus(); }),
             SystemError("rank 0: cannot start a thread: Resource temporarily unavailable"));
 }
 
@@ -68,9 +68,9 @@ TEST(RunRanks, AnExceptionOfARankDoesNotEndTheProgram) {
   for (Sharing sharing : {Sharing::kThreads, Sharing::kChildren}) {
     const SharedRegion region = Region(sharing, 3);
     EXPECT_EQ(RunRanks(region, kThree, milliseconds(5000),
-                       [](Transport& transport) -> Status {
-                         if (transport.rank() == Rank(1)) throw std::bad_alloc();
-                         return transport.Barrier(std::chrono::seconds(60));
+                       [](Endpoint& endpoint) -> Status {
+                         if (endpoint.rank() == Rank(1)) throw std::bad_alloc();
+                         return endpoint.Barrier(std::chrono::seconds(60));
                        }),
               SystemError("rank 1: out of memory"));
   }
@@ -80,9 +80,9 @@ TEST(RunRanks, TheFirstFailureIsEverybodys) {
   for (Sharing sharing : {Sharing::kThreads, Sharing::kChildren}) {
     const SharedRegion region = Region(sharing, 3);
     EXPECT_EQ(RunRanks(region, kThree, milliseconds(5000),
-                       [](Transport& transport) {
-                         if (transport.rank() == Rank(1)) return InvalidInput("rank 1 gives up");
-                         return transport.Barrier(std::chrono::seconds(60));
+                       [](Endpoint& endpoint) {
+                         if (endpoint.rank() == Rank(1)) return InvalidInput("rank 1 gives up");
+                         return endpoint.Barrier(std::chrono::seconds(60));
                        }),
               InvalidInput("rank 1 gives up"));
   }
@@ -90,8 +90,8 @@ TEST(RunRanks, TheFirstFailureIsEverybodys) {
 
 TEST(RunRanks, ABarrierThatNotAllReachSaysSo) {
   const SharedRegion region = Region(Sharing::kThreads, 3);
-  const Status status = RunRanks(region, kThree, milliseconds(5000), [](Transport& transport) {
-    return transport.rank() == Rank(0) ? OkStatus() : transport.Barrier(milliseconds(100));
+  const Status status = RunRanks(region, kThree, milliseconds(5000), [](Endpoint& endpoint) {
+    return endpoint.rank() == Rank(0) ? OkStatus() : endpoint.Barrier(milliseconds(100));
   });
   EXPECT_EQ(status.code(), StatusCode::kLimit);
   EXPECT_NE(status.message().find("expected 3 ranks at a barrier, saw 2; nothing moved for 100 ms"),
@@ -103,12 +103,12 @@ TEST(RunRanks, BarriersKeepRanksInStep) {
   const SharedRegion region = Region(Sharing::kThreads, 3);
   std::atomic<int> arrived = 0;
   EXPECT_EQ(RunRanks(region, kThree, milliseconds(5000),
-                     [&](Transport& transport) -> Status {
+                     [&](Endpoint& endpoint) -> Status {
                        for (int i = 1; i <= 200; ++i) {
                          ++arrived;
-                         XCCL_RETURN_IF_ERROR(transport.Barrier(milliseconds(5000)));
+                         XCCL_RETURN_IF_ERROR(endpoint.Barrier(milliseconds(5000)));
                          if (arrived < 3 * i) return BugError("a rank passed before all had come");
-                         XCCL_RETURN_IF_ERROR(transport.Barrier(milliseconds(5000)));
+                         XCCL_RETURN_IF_ERROR(endpoint.Barrier(milliseconds(5000)));
                        }
                        return OkStatus();
                      }),

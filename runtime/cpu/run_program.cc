@@ -5,13 +5,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <span>
 
 #include "ir/sizes.h"
 #include "runtime/cpu/launch.h"
-#include "runtime/cpu/shared_region.h"
 #include "runtime/executor.h"
-#include "runtime/host_memory.h"
+#include "runtime/host/host_memory.h"
+#include "runtime/rails.h"
+#include "runtime/transport/shared_region.h"
 
 namespace xccl {
 namespace {
@@ -22,18 +24,18 @@ struct Job {
   const Program& program;
   const Collective& collective;
   const RunTable& table;
-  const SharedRegion& region;
+  const Wiring& wiring;
   const std::vector<int32_t>& passes;  // by case
+  bool one_address_space = false;
 };
 
-Status RunCase(const Job& job, size_t index, Transport& transport) {
+Status RunCase(const Job& job, size_t index, Endpoint& endpoint) {
   const RunOptions& options = job.table.options();
   const RunTable::Case& now = job.table.cases()[index];
-  const Rank rank = transport.rank();
-  const bool threads = job.region.sharing() == Sharing::kThreads;
+  const Rank rank = endpoint.rank();
   XCCL_ASSIGN_OR_RETURN(const RankWork work,
-                        PrepareRank(job.program, job.collective, now.sizes, job.region.wiring(), rank,
-                                    job.passes[index], now.in_place, threads));
+                        PrepareRank(job.program, job.collective, now.sizes, job.wiring, rank,
+                                    job.passes[index], now.in_place, job.one_address_space));
   // Input and output between guards, then scratch.
   const RunLayout layout = job.table.LayoutOf(now, rank);
   XCCL_ASSIGN_OR_RETURN(const HostMemory memory, HostMemory::Create(layout.bytes + work.scratch_bytes));
@@ -41,12 +43,12 @@ Status RunCase(const Job& job, size_t index, Transport& transport) {
   const RankBuffers buffers{memory.data() + layout.input_at, memory.data() + layout.output_at,
                             memory.data() + layout.bytes};
   // This is longer than an operation may stand still, so a rank that is stuck in one reports first.
-  const auto barrier = [&] { return transport.Barrier(3 * options.time_limit); };
+  const auto barrier = [&] { return endpoint.Barrier(3 * options.time_limit); };
   const ExecuteOptions execute{options.type, options.op, options.time_limit};
-  const auto run = [&] { return ExecuteRank(work, execute, buffers, transport); };
+  const auto run = [&] { return ExecuteRank(work, execute, buffers, endpoint); };
   const auto refill = [&] {
     job.table.Fill(now, rank, guarded);
-    transport.NoteProgress();
+    endpoint.NoteProgress();
     return barrier();
   };
   XCCL_RETURN_IF_ERROR(refill());
@@ -61,7 +63,7 @@ Status RunCase(const Job& job, size_t index, Transport& transport) {
   XCCL_RETURN_IF_ERROR(refill());
   XCCL_RETURN_IF_ERROR(run());
   job.table.Check(now, rank, guarded, result);
-  transport.NoteProgress();
+  endpoint.NoteProgress();
   // No buffers are freed while another rank may still read them.
   return barrier();
 }
@@ -81,7 +83,7 @@ Status CheckMemory(const Program& program, const Collective& collective, const W
   const int64_t limit = given.value_or(free / 10 * 9);
   for (int64_t size : options.sizes_bytes) {
     const CollectiveSizes sizes(collective, size, SizeOf(options.type));
-    const int64_t needed = RegionBytes(wiring) + BuffersOf(program, collective, sizes, active);
+    const int64_t needed = RegionBytes(WholeWiring(wiring)) + BuffersOf(program, collective, sizes, active);
     if (needed > limit)
       return InvalidInput(
           fmt::format("{} of {} bytes on {} ranks: needs {} bytes of memory; {} are free; hint: --sizes",
@@ -90,15 +92,56 @@ Status CheckMemory(const Program& program, const Collective& collective, const W
   return OkStatus();
 }
 
+Status RunCases(const Job& job, Endpoint& endpoint) {
+  for (size_t i = 0; i < job.table.cases().size(); ++i) XCCL_RETURN_IF_ERROR(RunCase(job, i, endpoint));
+  return OkStatus();
+}
+
+// Every rank's results come to all ranks.
+Status ShareResults(const Job& job, LaunchedGroup& group) {
+  const size_t cases = job.table.cases().size();
+  const Rank rank = group.bootstrap().rank();
+  std::string mine(cases * sizeof(RankResult), '\0');
+  for (size_t i = 0; i < cases; ++i)
+    std::memcpy(mine.data() + i * sizeof(RankResult), &job.table.ResultOf(i, rank), sizeof(RankResult));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                        group.bootstrap().AllGather(mine, 3 * job.table.options().time_limit));
+  for (size_t r = 0; r < all.size(); ++r)
+    for (size_t i = 0; i < cases && all[r].size() == mine.size(); ++i)
+      std::memcpy(&job.table.ResultOf(i, Rank(static_cast<int32_t>(r))),
+                  all[r].data() + i * sizeof(RankResult), sizeof(RankResult));
+  return OkStatus();
+}
+
+Status RunOwnRank(const Job& job, LaunchedGroup& group, const Topology* topology) {
+  const std::vector<Rails> rails =
+      topology == nullptr ? std::vector<Rails>() : RailsOf(job.program, *topology, job.wiring);
+  XCCL_ASSIGN_OR_RETURN(Endpoint* const endpoint, group.EndpointOf(job.wiring, rails));
+  if (const Status status = RunCases(job, *endpoint); !status.ok()) {
+    endpoint->Fail(status);
+    return *endpoint->Failure();
+  }
+  return ShareResults(job, group);
+}
+
+Status RunAllRanks(const Job& job, std::span<const Rank> active, Sharing sharing) {
+  XCCL_ASSIGN_OR_RETURN(const SharedRegion region,
+                        SharedRegion::Create(job.wiring, sharing, static_cast<int32_t>(active.size())));
+  return RunRanks(region, active, job.table.options().time_limit,
+                  [&](Endpoint& endpoint) { return RunCases(job, endpoint); });
+}
+
 }  // namespace
 
 StatusOr<std::vector<RunRow>> RunProgram(const Program& program, const Collective& collective,
                                          const RunOptions& options, const CpuRunOptions& cpu) {
   const Program* programs[] = {&program};
   XCCL_ASSIGN_OR_RETURN(const Wiring wiring, WiringOf(programs, cpu.wiring));
-  const std::vector<Rank> active = ActiveRanks(program, collective);
+  std::vector<Rank> active = ActiveRanks(program, collective);
+  if (cpu.group != nullptr) active = {cpu.group->bootstrap().rank()};
   XCCL_RETURN_IF_ERROR(CheckMemory(program, collective, wiring, active, options, cpu.memory_limit));
-  XCCL_ASSIGN_OR_RETURN(const RunTable table, RunTable::Create(program, collective, options, active));
+  XCCL_ASSIGN_OR_RETURN(const RunTable table,
+                        RunTable::Create(program, collective, options, ActiveRanks(program, collective)));
   std::vector<int32_t> passes;
   for (const RunTable::Case& now : table.cases()) {
     XCCL_ASSIGN_OR_RETURN(const int32_t of_case,
@@ -106,13 +149,10 @@ StatusOr<std::vector<RunRow>> RunProgram(const Program& program, const Collectiv
     passes.push_back(of_case);
   }
   const Sharing sharing = options.processes ? Sharing::kChildren : Sharing::kThreads;
-  XCCL_ASSIGN_OR_RETURN(const SharedRegion region,
-                        SharedRegion::Create(wiring, sharing, "", static_cast<int32_t>(active.size())));
-  const Job job{program, collective, table, region, passes};
-  XCCL_RETURN_IF_ERROR(RunRanks(region, active, options.time_limit, [&](Transport& transport) -> Status {
-    for (size_t i = 0; i < table.cases().size(); ++i) XCCL_RETURN_IF_ERROR(RunCase(job, i, transport));
-    return OkStatus();
-  }));
+  const bool threads = cpu.group == nullptr && sharing == Sharing::kThreads;
+  const Job job{program, collective, table, wiring, passes, threads};
+  XCCL_RETURN_IF_ERROR(cpu.group != nullptr ? RunOwnRank(job, *cpu.group, cpu.topology)
+                                            : RunAllRanks(job, active, sharing));
   return table.Rows();
 }
 

@@ -141,10 +141,10 @@ TEST(RunProgram, RefusesWhatMemoryCannotHold) {
         .status();
   };
   EXPECT_EQ(refusal(int64_t{1} << 20, {.memory_limit = 1 << 20}),
-            InvalidInput("allreduce of 1048576 bytes on 2 ranks: needs 4730880 bytes of memory; 1048576 "
+            InvalidInput("allreduce of 1048576 bytes on 2 ranks: needs 4731136 bytes of memory; 1048576 "
                          "are free; hint: --sizes"));
   EXPECT_EQ(refusal(1024, {.wiring = {.memory_limit = 1000}}),
-            InvalidInput("2 connections of 2 slots of 4096 bytes need 16384 bytes; the limit is 1000 bytes"));
+            InvalidInput("2 connections of 2 slots of 4160 bytes need 16640 bytes; the limit is 1000 bytes"));
 }
 
 }  // namespace

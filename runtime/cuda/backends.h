@@ -12,8 +12,8 @@
 #include "runtime/backend.h"
 #include "runtime/cuda/device_program.h"
 #include "runtime/cuda/driver.h"
-#include "runtime/cuda/exchange.h"
 #include "runtime/cuda/kernel_cache.h"
+#include "runtime/host/exchange.h"
 
 namespace xccl::cuda {
 

@@ -27,12 +27,12 @@
 #include "ir/sizes.h"
 #include "runtime/cuda/arena.h"
 #include "runtime/cuda/constants.h"
-#include "runtime/cuda/exchange.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/kernel.h"
 #include "runtime/cuda/memory.h"
 #include "runtime/cuda/residency.h"
 #include "runtime/cuda/switches.h"
+#include "runtime/host/exchange.h"
 
 namespace xccl::cuda {
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/strings.h"
 
 namespace xccl::cuda {
 namespace {
@@ -51,12 +52,6 @@ std::optional<std::string> Decode(const std::string& file, const std::string& ke
 }
 
 }  // namespace
-
-uint64_t HashOf(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325ULL;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  return hash;
-}
 
 std::string DefaultKernelCache(
     const std::function<std::optional<std::string>(std::string_view name)>& environment) {

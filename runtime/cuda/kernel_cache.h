@@ -17,9 +17,6 @@
 
 namespace xccl::cuda {
 
-// FNV-1a: it tells apart texts that were not made to collide.
-uint64_t HashOf(std::string_view text);
-
 // Safe from any thread.
 class KernelCache {
  public:

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/strings.h"
 #include "ir/kernel/kernel_names.h"
 
 namespace xccl::cuda {

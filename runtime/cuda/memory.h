@@ -12,8 +12,8 @@
 
 #include "base/status.h"
 #include "runtime/cuda/driver.h"
-#include "runtime/cuda/exchange.h"
 #include "runtime/cuda/gpu.h"
+#include "runtime/host/exchange.h"
 
 namespace xccl::cuda {
 

@@ -18,11 +18,11 @@
 #include <utility>
 
 #include "base/exceptions.h"
-#include "runtime/cuda/exchange.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/memory.h"
 #include "runtime/cuda/registry.h"
-#include "runtime/host_memory.h"
+#include "runtime/host/exchange.h"
+#include "runtime/host/host_memory.h"
 
 namespace xccl::cuda {
 namespace {

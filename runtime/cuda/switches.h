@@ -12,9 +12,9 @@
 #include "base/ids.h"
 #include "base/status.h"
 #include "runtime/cuda/arena.h"
-#include "runtime/cuda/exchange.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/memory.h"
+#include "runtime/host/exchange.h"
 
 namespace xccl::cuda {
 

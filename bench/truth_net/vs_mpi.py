@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""XCCL beside Open MPI and MPICH over TCP between hosts that are network namespaces (tools/net/hosts.sh).
+
+Each library runs its best algorithm at each size: all of Open MPI's coll_tuned algorithms are timed and the fastest is
+taken. Runs alternate. XCCL runs the plan that `plan` makes for the size. Prints times and the ratio (above 1: XCCL is
+faster).
+
+  vs_mpi.py XCCL_SYNTH [--shape even-star] [--hosts N] [--collectives L] [--sizes L] [--repeats N]
+
+Needs root, mpicc and mpirun of Open MPI; MPICH is timed where mpiexec.hydra and mpicc.mpich are there.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "tools", "net"))
+from shapes import NET, Hosts, shapes, tool
+
+ALGORITHMS = {"allreduce": range(1, 7), "allgather": range(1, 6), "alltoall": range(1, 5)}
+
+def sizes_of(text):
+    units = {"KiB": 1 << 10, "MiB": 1 << 20}
+    return [int(one[:-3]) * units[one[-3:]] for one in text.split(",")]
+
+def times_of(output, sizes):
+    found = dict(line.split() for line in output.splitlines() if len(line.split()) == 2)
+    return {size: float(found[str(size)]) for size in sizes if str(size) in found}
+
+def best_into(best, times, what):
+    for size, time in times.items():
+        if size not in best or time < best[size][0]:
+            best[size] = (time, what)
+
+def open_mpi(hosts, folder, collective, algorithm, sizes):
+    file = os.path.join(folder, "hosts")
+    with open(file, "w") as out:
+        out.write("".join(f"{host[0]} slots=1\n" for host in hosts.hosts))
+    env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    net = NET
+    done = subprocess.run(
+        [f"{net}/on_host.sh", hosts.hosts[0][0], "mpirun.openmpi", "--hostfile", file, "-np", str(len(hosts.hosts)),
+         "--mca", "plm_rsh_agent", f"{net}/rsh.sh", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
+         "--mca", "mpi_yield_when_idle", "1", "--mca", "coll_tuned_use_dynamic_rules", "1",
+         "--mca", f"coll_tuned_{collective}_algorithm", str(algorithm),
+         os.path.join(folder, "openmpi"), collective] + [str(size) for size in sizes],
+        env=env, capture_output=True, text=True, timeout=300)
+    return times_of(done.stdout, sizes)
+
+def mpich(hosts, folder, collective, sizes):
+    net = NET
+    done = subprocess.run(
+        [f"{net}/on_host.sh", hosts.hosts[0][0], "mpiexec.hydra", "-launcher", "ssh", "-launcher-exec", f"{net}/rsh.sh",
+         "-hosts", ",".join(host[0] for host in hosts.hosts), "-n", str(len(hosts.hosts)), "-ppn", "1",
+         "-genv", "UCX_TLS", "tcp,self", os.path.join(folder, "mpich"), collective] + [str(size) for size in sizes],
+        capture_output=True, text=True, timeout=300)
+    return times_of(done.stdout, sizes)
+
+def ours(options, hosts, folder, topology, collective, size):
+    plan = os.path.join(folder, f"{collective}-{size}.json")
+    if not os.path.exists(plan):
+        tool(options.binary, ["plan", topology, "-c", collective, "-s", str(size), "-o", plan])
+    iterations = 100 if size < 100000 else 20 if size < 2000000 else 2
+    rows = json.loads(hosts.run(options.binary, ["run", plan, "--sizes", str(size), "--iters", str(iterations), "--warmup",
+                                                 str((iterations + 9) // 10), "--json", "--network", "ofi"]))
+    assert not any(row["wrong"] for row in rows)
+    return rows[0]["slowest_us"]
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary")
+    parser.add_argument("--shape", default="even-star")
+    parser.add_argument("--hosts", type=int, default=4)
+    parser.add_argument("--collectives", default="allreduce,allgather,alltoall")
+    parser.add_argument("--sizes", default="1KiB,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB,16MiB,64MiB")
+    parser.add_argument("--repeats", type=int, default=2)
+    options = parser.parse_args()
+    options.binary = os.path.abspath(options.binary)
+    sizes = sizes_of(options.sizes)
+    shape = next(s for s in shapes(options.hosts, 1) if s.name == options.shape)
+    with tempfile.TemporaryDirectory() as folder, Hosts(shape) as hosts:
+        topology = os.path.join(folder, "topology.xml")
+        with open(topology, "w") as out:
+            out.write(shape.xml())
+        programs = [name for name in ("openmpi", "mpich")
+                    if subprocess.run([f"mpicc.{name}", "-O2", "-o", os.path.join(folder, name),
+                                       os.path.join(HERE, "mpi_times.c")], capture_output=True).returncode == 0]
+        print(f"{'collective':10} {'bytes':>9} {'xccl_us':>10} {'openmpi_us':>10} {'by':>3} {'ratio':>6} "
+              f"{'mpich_us':>10} {'ratio':>6}")
+        for collective in options.collectives.split(","):
+            mine, theirs, third = {}, {}, {}
+            for _ in range(options.repeats):
+                for size in sizes:
+                    best_into(mine, {size: ours(options, hosts, folder, topology, collective, size)}, "")
+                if "openmpi" in programs:
+                    for algorithm in ALGORITHMS[collective]:
+                        best_into(theirs, open_mpi(hosts, folder, collective, algorithm, sizes), algorithm)
+                if "mpich" in programs:
+                    best_into(third, mpich(hosts, folder, collective, sizes), "")
+            for size in sizes:
+                a, b, c = mine[size][0], theirs.get(size, (float("nan"), "")), third.get(size, (float("nan"), ""))
+                print(f"{collective:10} {size:9} {a:10.1f} {b[0]:10.1f} {b[1]:>3} {b[0] / a:6.2f} {c[0]:10.1f} "
+                      f"{c[0] / a:6.2f}", flush=True)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+#include "pipeline/launch.h"
+
+#include <string_view>
+#include <utility>
+
+#include "runtime/bootstrap/bootstrap.h"
+#include "runtime/bootstrap/placement.h"
+
+namespace xccl {
+
+StatusOr<std::unique_ptr<LaunchedGroup>> JoinLaunched(const LaunchOptions& options) {
+  const auto environment = [&](std::string_view name) -> std::optional<std::string> {
+    if (name == "XCCL_RANK" && options.rank) return std::to_string(*options.rank);
+    if (name == "XCCL_SIZE" && options.ranks) return std::to_string(*options.ranks);
+    if (name == "XCCL_ADDRESS" && !options.address.empty()) return options.address;
+    if (name == "XCCL_TOKEN" && !options.token.empty()) return options.token;
+    return ProcessEnvironment(name);
+  };
+  XCCL_ASSIGN_OR_RETURN(const Placement placement, FindPlacement(environment));
+  if (placement.ranks == 1) return std::unique_ptr<LaunchedGroup>();
+  XCCL_ASSIGN_OR_RETURN(
+      std::unique_ptr<Bootstrap> bootstrap,
+      Bootstrap::Join(placement, {.time_limit = options.group.time_limit, .interface = options.interface}));
+  return std::make_unique<LaunchedGroup>(std::move(bootstrap), options.group);
+}
+
+}  // namespace xccl

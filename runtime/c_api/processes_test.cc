@@ -1,0 +1,220 @@
+// Ranks that are processes, through the C API: children of the test.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/c_api/testing/books.h"
+#include "runtime/xccl.h"
+
+namespace xccl {
+namespace {
+
+using Body = std::function<bool(int rank)>;
+
+// Runs the body in a process for every rank, and expects true of each. Whoever is not done after a minute is
+// killed.
+void InProcesses(int ranks, const Body& body) {
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(60);
+      std::quick_exit(body(rank) ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  for (int rank = 0; rank < ranks; ++rank) {
+    int ending = 0;
+    ASSERT_EQ(waitpid(children[static_cast<size_t>(rank)], &ending, 0), children[static_cast<size_t>(rank)]);
+    EXPECT_TRUE(WIFEXITED(ending) && WEXITSTATUS(ending) == 0) << "rank " << rank << ": " << ending;
+  }
+}
+
+// In a child a test's expectations reach nobody: it prints what it saw.
+bool Is(const std::string& seen, const std::string& expected) {
+  if (seen == expected) return true;
+  fprintf(stderr, "%s\nexpected %s\n", seen.c_str(), expected.c_str());
+  return false;
+}
+bool Is(xcclResult_t seen, xcclResult_t expected) {
+  if (seen == expected) return true;
+  fprintf(stderr, "%d (%s); expected %d\n", seen, xcclGetLastError(nullptr), expected);
+  return false;
+}
+
+xcclResult_t Sum(xcclComm_t comm, float* number, size_t count = 1) {
+  return xcclAllReduce(number, number, count, xcclFloat32, xcclSum, comm, nullptr);
+}
+
+// Makes a communicator of processes that load a book.
+bool Load(const xcclUniqueId& id, int ranks, int rank, const std::string& book, xcclComm_t& comm) {
+  return Is(xcclCommInitRank(&comm, ranks, id, rank), xcclSuccess) &&
+         Is(xcclCommLoadPlanBook(comm, book.c_str()), xcclSuccess);
+}
+
+xcclUniqueId NewId() {
+  xcclUniqueId id = {};
+  EXPECT_EQ(xcclGetUniqueId(&id), xcclSuccess) << xcclGetLastError(nullptr);
+  return id;
+}
+
+TEST(Processes, MeetByAnIdAndLeaveNothingBehind) {
+  const auto files = [] {
+    return std::distance(std::filesystem::directory_iterator("/dev/shm"),
+                         std::filesystem::directory_iterator());
+  };
+  const auto before = files();
+  const std::string book = MakeBook("ids", 3, {CollectiveKind::kAllreduce});
+  const xcclUniqueId id = NewId();
+  InProcesses(3, [&](int rank) {
+    xcclComm_t comm = nullptr;
+    if (!Load(id, 3, rank, book, comm)) return false;
+    std::vector<float> numbers(5000, static_cast<float>(rank + 1));
+    return Is(Sum(comm, numbers.data(), numbers.size()), xcclSuccess) &&
+           Is(xcclCommSynchronize(comm), xcclSuccess) && numbers == std::vector<float>(5000, 6.0f) &&
+           Is(xcclCommDestroy(comm), xcclSuccess);
+  });
+  EXPECT_EQ(files(), before);
+}
+
+// A rank that was ahead used to open the region of the round before.
+TEST(Processes, InitFromLauncherAgainAndAgain) {
+  const std::string book = MakeBook("rounds", 4, {CollectiveKind::kAllreduce});
+  for (const bool keeps : {false, true}) {
+    const std::string job = "again-" + std::to_string(getpid()) + (keeps ? "-kept" : "");
+    InProcesses(4, [&](int rank) {
+      setenv("XCCL_RANK", std::to_string(rank).c_str(), 1);
+      setenv("XCCL_SIZE", "4", 1);
+      setenv("XCCL_JOB", job.c_str(), 1);
+      std::vector<xcclComm_t> kept;
+      for (int round = 0; round < 20; ++round) {
+        xcclComm_t comm = nullptr;
+        float number = 1;
+        if (!Is(xcclCommInitFromLauncher(&comm), xcclSuccess) ||
+            !Is(xcclCommLoadPlanBook(comm, book.c_str()), xcclSuccess) ||
+            !Is(Sum(comm, &number), xcclSuccess) || !Is(xcclCommSynchronize(comm), xcclSuccess) ||
+            number != 4)
+          return false;
+        if (!keeps && !Is(xcclCommDestroy(comm), xcclSuccess)) return false;
+        if (keeps) kept.push_back(comm);
+      }
+      for (xcclComm_t comm : kept)
+        if (!Is(xcclCommDestroy(comm), xcclSuccess)) return false;
+      return true;
+    });
+  }
+}
+
+TEST(Processes, TwoThatClaimOneRankAreRefused) {
+  const std::string book = MakeBook("claims", 4, {CollectiveKind::kAllreduce});
+  const xcclUniqueId id = NewId();
+  InProcesses(4, [&](int process) {
+    const int rank = process == 2 ? 1 : process;
+    xcclComm_t comm = nullptr;
+    if (!Is(xcclCommInitRank(&comm, 4, id, rank), xcclSuccess)) return false;
+    const xcclResult_t result = xcclCommLoadPlanBook(comm, book.c_str());
+    const std::string text = xcclGetLastError(comm);
+    return Is(result, xcclInvalidUsage) &&
+           (text.find("rank 1") != std::string::npos || Is(text, "... rank 1 ..."));
+  });
+}
+
+TEST(Processes, ALoadThatFailsOnOneRankFailsOnAllAndMayBeTriedAgain) {
+  const std::string book = MakeBook("there", 3, {CollectiveKind::kAllreduce});
+  const std::string other = MakeBook("other", 3, {CollectiveKind::kAllgather});
+  const xcclUniqueId id = NewId();
+  InProcesses(3, [&](int rank) {
+    xcclComm_t comm = nullptr;
+    if (!Is(xcclCommInitRank(&comm, 3, id, rank), xcclSuccess)) return false;
+    const std::string missing = "/nowhere/index.json: cannot read: No such file or directory";
+    if (!Is(xcclCommLoadPlanBook(comm, rank == 1 ? "/nowhere" : book.c_str()), xcclInvalidUsage) ||
+        !Is(xcclGetLastError(comm), rank == 1 ? missing : "rank 1: " + missing))
+      return false;
+    if (!Is(xcclCommLoadPlanBook(comm, (rank == 2 ? other : book).c_str()), xcclInvalidUsage) ||
+        !Is(xcclGetLastError(comm),
+            "rank 2: loads another plan book than rank 0; expected the same on all ranks"))
+      return false;
+    float number = 1;
+    return Is(xcclCommLoadPlanBook(comm, book.c_str()), xcclSuccess) && Is(Sum(comm, &number), xcclSuccess) &&
+           Is(xcclCommSynchronize(comm), xcclSuccess) && number == 3 &&
+           Is(xcclCommDestroy(comm), xcclSuccess);
+  });
+}
+
+// The watchdog of a program asks idle ranks too.
+TEST(Processes, IdleRanksHearThatAProcessWasKilled) {
+  const std::string book = MakeBook("idle", 3, {CollectiveKind::kAllreduce});
+  const xcclUniqueId id = NewId();
+  InProcesses(3, [&](int rank) {
+    xcclComm_t comm = nullptr;
+    if (!Load(id, 3, rank, book, comm)) return false;
+    if (rank == 2) std::_Exit(0);  // without a farewell
+    xcclResult_t error = xcclSuccess;
+    for (int i = 0; i < 500 && error == xcclSuccess; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      if (!Is(xcclCommGetAsyncError(comm, &error), xcclSuccess)) return false;
+    }
+    const std::string text = xcclGetLastError(comm);
+    return Is(error, xcclRemoteError) &&
+           (text.find("rank 2") != std::string::npos || Is(text, "... rank 2 ..."));
+  });
+}
+
+TEST(Processes, AnAbortWakesALoadThatWaitsWithoutEnd) {
+  const std::string book = MakeBook("alone", 2, {CollectiveKind::kAllreduce});
+  const xcclUniqueId id = NewId();
+  xcclComm_t comm = nullptr;
+  ASSERT_EQ(xcclCommInitRank(&comm, 2, id, 0), xcclSuccess);
+  ASSERT_EQ(xcclCommSetTimeLimit(comm, 0), xcclSuccess);
+  std::thread loader([&] {
+    EXPECT_EQ(xcclCommLoadPlanBook(comm, book.c_str()), xcclRemoteError);
+    EXPECT_STREQ(xcclGetLastError(nullptr), "rank 0: aborted");
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(xcclCommAbort(comm), xcclSuccess);
+  loader.join();
+}
+
+TEST(Processes, CallsThatDifferAreNamedOnAllRanks) {
+  const std::string book = MakeBook("differ", 2, {CollectiveKind::kAllreduce});
+  const xcclUniqueId id = NewId();
+  InProcesses(2, [&](int rank) {
+    xcclComm_t comm = nullptr;
+    if (!Load(id, 2, rank, book, comm)) return false;
+    std::vector<float> numbers(1000, 1);
+    if (!Is(Sum(comm, numbers.data(), rank == 0 ? 1000 : 10), xcclSuccess) ||
+        !Is(xcclCommSynchronize(comm), xcclInvalidUsage))
+      return false;
+    const std::string long_call = "allreduce of 1000 float, sum", short_call = "allreduce of 10 float, sum";
+    const std::string text = xcclGetLastError(comm);
+    return text == "rank 1: call 1 is " + short_call + "; expected call 1, " + long_call + ", as on rank 0" ||
+           Is(text, "rank 0: call 1 is " + long_call + "; expected call 1, " + short_call + ", as on rank 1");
+  });
+}
+
+TEST(Processes, ARankThatHasLeftIsNamed) {
+  const std::string book = MakeBook("left", 2, {CollectiveKind::kAllreduce});
+  const xcclUniqueId id = NewId();
+  InProcesses(2, [&](int rank) {
+    xcclComm_t comm = nullptr;
+    float number = 1;
+    if (!Load(id, 2, rank, book, comm) || !Is(Sum(comm, &number), xcclSuccess) ||
+        !Is(xcclCommSynchronize(comm), xcclSuccess) || !Is(xcclCommSetTimeLimit(comm, 0), xcclSuccess))
+      return false;
+    if (rank == 1) return Is(xcclCommDestroy(comm), xcclSuccess);
+    return Is(Sum(comm, &number), xcclSuccess) && Is(xcclCommSynchronize(comm), xcclRemoteError) &&
+           Is(xcclGetLastError(comm),
+              "rank 1: has left after call 1; expected it in call 2, allreduce of 1 float, sum, with rank 0");
+  });
+}
+
+}  // namespace
+}  // namespace xccl

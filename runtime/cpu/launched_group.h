@@ -1,0 +1,83 @@
+// Ranks that are processes, on one host or on several: connects this process's rank with all others. Ranks of
+// one host share memory; the others are reached over a network.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "runtime/bootstrap/bootstrap.h"
+#include "runtime/endpoint.h"
+#include "runtime/host/exchange.h"
+#include "runtime/transport/network.h"
+#include "runtime/transport/wiring.h"
+
+namespace xccl {
+
+enum class NetworkKind : uint8_t { kAuto, kVerbs, kOfi };
+std::string_view ToString(NetworkKind kind);
+std::optional<NetworkKind> ParseNetworkKind(std::string_view name);
+
+struct LaunchedGroupOptions {
+  NetworkKind network = NetworkKind::kAuto;  // verbs where all ranks have it, else ofi
+  std::vector<std::string> devices = {};     // by rail; empty: found
+  std::string provider = {};                 // of libfabric; empty: the best that is found
+  std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // of connecting
+  int64_t window_bytes = 1 << 20;    // slots of a connection between hosts, together
+  int64_t memory_limit = 1LL << 30;  // of those slots, for this rank
+};
+
+// Thread-safe but for Connect, which one thread calls at a time.
+class LaunchedGroup final : public EndpointGroup {
+ public:
+  LaunchedGroup(std::unique_ptr<Bootstrap> bootstrap, LaunchedGroupOptions options);
+  ~LaunchedGroup() override;
+
+  Bootstrap& bootstrap() { return *bootstrap_; }
+  // This rank's end of new connections. All ranks call it with the same wirings in the same order. The group
+  // outlives the endpoint. Errors: those of any rank, on all ranks.
+  StatusOr<std::unique_ptr<Endpoint>> Connect(const Wiring& wiring, const std::vector<Rails>& rails = {});
+  // The same, kept by the group: a wiring that was asked for last is not connected again.
+  StatusOr<Endpoint*> EndpointOf(const Wiring& wiring, const std::vector<Rails>& rails = {});
+  // Fails on all ranks unless all say the same: "rank 3 (host h1): another plan than rank 0 (host h0)".
+  Status Agree(std::string_view what, std::string_view mine);
+  // What connects hosts, for people: "libfabric", "verbs"; empty: nothing has to.
+  std::string_view network() const { return network_; }
+
+  void NoteProgress() override { bootstrap_->NoteProgress(); }
+  uint64_t Progress() const override { return bootstrap_->Progress(); }
+  void Fail(const Status& status) override { bootstrap_->Fail(status); }
+  Status Barrier(std::chrono::nanoseconds limit) override { return bootstrap_->Barrier(limit); }
+
+ private:
+  struct Connected;
+
+  StatusOr<std::unique_ptr<Endpoint>> ConnectAll(const Wiring& wiring, const std::vector<Rails>& rails);
+  StatusOr<SharedRegion> ShareRegion(const Wiring& wiring);
+  StatusOr<NetworkKind> AgreeOnNetwork();
+  StatusOr<std::unique_ptr<Transport>> ConnectHosts(const Wiring& wiring, const std::vector<Rails>& rails,
+                                                    Connected& connected, std::vector<int32_t>& transport_of);
+
+  std::unique_ptr<Bootstrap> bootstrap_;
+  const LaunchedGroupOptions options_;
+  std::optional<Exchange> exchange_;  // with the ranks of this host
+  OwnedFile doorbell_;
+  std::string_view network_;
+  struct Kept {
+    Wiring wiring;
+    std::vector<Rails> rails;
+    std::unique_ptr<Endpoint> endpoint;
+  };
+  std::optional<Kept> kept_;
+  std::mutex mutex_;                      // guards what follows
+  std::set<const Connected*> connected_;  // those of live endpoints
+};
+
+}  // namespace xccl

@@ -1,0 +1,73 @@
+// What the transports between hosts have in common: the memory of a rank that its peers write, and how a
+// transport is given it. A rank has a cell (head and tail) for each of its connections with ranks of other
+// hosts, and slots: the sender's hold messages until they are written into the receiver's. Peers write a
+// receiver's slots and heads, and a sender's tails, and nothing else. All ranks compute all offsets from the
+// same wiring, so ranks exchange one base address and key each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "runtime/host/host_memory.h"
+#include "runtime/transport/shared_region.h"
+#include "runtime/transport/transport.h"
+#include "runtime/transport/wiring.h"
+
+namespace xccl {
+
+// A connection of this rank with a rank of another host.
+struct RemoteConnection {
+  int32_t connection = 0;  // index in the wiring
+  Rank peer;
+  bool sends = false;               // this rank is the sender
+  int32_t rail = 0, peer_rail = 0;  // network device of either end, as the plan numbers them
+  int64_t slots_at = 0;             // bytes in this rank's slots
+  int64_t peer_slots_at = 0;        // and in the peer's
+  int32_t cell = 0, peer_cell = 0;  // index among the cells of this rank, and of the peer
+  bool operator==(const RemoteConnection&) const = default;
+};
+
+struct NetworkLayout {
+  Rank rank;
+  int64_t slot_bytes = 0;
+  int32_t num_slots = 1;                      // of every connection between hosts
+  std::vector<RemoteConnection> connections;  // ascending by index; cell i is that of connections[i]
+  int64_t SlotsBytes() const { return static_cast<int64_t>(connections.size()) * num_slots * slot_bytes; }
+  int64_t CellsBytes() const { return static_cast<int64_t>(connections.size() * sizeof(ConnectionCell)); }
+};
+
+// By connection of the wiring: the network devices of its ends. Empty: the first everywhere.
+struct Rails {
+  int32_t src = 0, dst = 0;
+  bool operator==(const Rails&) const = default;
+};
+
+// hosts: by rank. Linear in the connections.
+NetworkLayout NetworkLayoutOf(const Wiring& wiring, const std::vector<int32_t>& hosts,
+                              const std::vector<Rails>& rails, int32_t num_slots, Rank rank);
+
+// A rank's slots and cells. The slots may be memory of a GPU; the cells are always of the host.
+struct NetworkMemory {
+  NetworkLayout layout;
+  std::byte* slots = nullptr;
+  ConnectionCell* cells = nullptr;
+  int dmabuf = -1;  // slots of a GPU: the file that exports them; -1: memory of the host
+};
+
+struct NetworkOptions {
+  std::vector<std::string> devices;  // by rail, as the library names them; empty: found
+  std::string provider;              // of libfabric; empty: the best that is found
+  std::string address;               // this rank's own IP address, by which the others know it
+  std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // of connecting; and of a write
+  // All ranks give a blob, and get those of all, by rank. All ranks call it equally often.
+  std::function<StatusOr<std::vector<std::string>>(std::string_view mine)> all_gather;
+};
+
+}  // namespace xccl

@@ -1,0 +1,176 @@
+#include <fmt/core.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "runtime/transport/ofi/ofi_transport.h"
+
+namespace xccl::ofi {
+namespace {
+
+constexpr uint64_t kCounterMask = (uint64_t{1} << Signal::kCounterBits) - 1;
+constexpr uint64_t kCellMask = (uint64_t{1} << Signal::kCellBits) - 1;
+constexpr size_t kBatch = 32;
+
+}  // namespace
+
+uint64_t Signal::Encode() const {
+  return (tail ? uint64_t{1} << (kCellBits + kCounterBits) : 0) |
+         (static_cast<uint64_t>(cell) << kCounterBits) | (counter & kCounterMask);
+}
+
+Signal Signal::Decode(uint64_t data) {
+  return {.cell = static_cast<int32_t>((data >> kCounterBits) & kCellMask),
+          .tail = ((data >> (kCellBits + kCounterBits)) & 1) != 0,
+          .counter = data & kCounterMask};
+}
+
+uint64_t Unwrap(uint64_t low_bits, uint64_t known) {
+  const uint64_t ahead = (low_bits - known) & kCounterMask;
+  return ahead <= kCounterMask / 2 ? known + ahead : known - (kCounterMask + 1 - ahead);
+}
+
+OfiTransport::OfiTransport(const Library& library, const NetworkMemory& memory)
+    : library_(library), memory_(memory) {
+  int32_t most = -1;
+  for (const RemoteConnection& one : memory.layout.connections) most = std::max(most, one.connection);
+  place_.assign(static_cast<size_t>(most + 1), -1);
+}
+
+void OfiTransport::Add(OfiConnection connection) {
+  const auto place = static_cast<int32_t>(connections_.size());
+  place_[static_cast<size_t>(connection.at.connection)] = place;
+  connection.cell = &memory_.cells[connection.at.cell];
+  const auto slots = static_cast<size_t>(memory_.layout.num_slots);
+  connection.operations.assign(slots, {.context = {}, .place = place, .tail = !connection.at.sends});
+  connection.arrived.assign(slots, false);
+  connections_.push_back(std::move(connection));
+}
+
+ConnectionEnd OfiTransport::At(int32_t connection) {
+  const OfiConnection& found = Find(connection);
+  return {.slots = memory_.slots + found.at.slots_at,
+          .num_slots = static_cast<uint64_t>(memory_.layout.num_slots),
+          .direct = nullptr,
+          .head = &found.cell->head,
+          .tail = &found.cell->tail};
+}
+
+void OfiTransport::Put(int32_t connection, int64_t bytes) {
+  OfiConnection& found = Find(connection);
+  const uint64_t head = found.cell->head.load(std::memory_order_relaxed) + 1;
+  found.cell->head.store(head, std::memory_order_relaxed);
+  Start({.place = found.operations[0].place, .tail = false, .counter = head, .bytes = bytes});
+}
+
+void OfiTransport::Take(int32_t connection) {
+  OfiConnection& found = Find(connection);
+  const uint64_t tail = found.cell->tail.load(std::memory_order_relaxed) + 1;
+  found.cell->tail.store(tail, std::memory_order_relaxed);
+  // One signal gives back several slots. Fewer than half of them are held back, so a sender never waits for
+  // slots that the receiver has taken.
+  if (tail - found.given_back < static_cast<uint64_t>(memory_.layout.num_slots + 1) / 2) return;
+  found.given_back = tail;
+  Start({.place = found.operations[0].place, .tail = true, .counter = tail});
+}
+
+void OfiTransport::Start(const Write& write) {
+  if (!waiting_.empty() || !Post(write)) waiting_.push_back(write);
+}
+
+bool OfiTransport::Post(const Write& write) {
+  OfiConnection& to = connections_[static_cast<size_t>(write.place)];
+  const NetworkLayout& layout = memory_.layout;
+  const uint64_t slot = (write.counter - 1) % static_cast<uint64_t>(layout.num_slots);
+  const int64_t at = write.tail ? 0 : static_cast<int64_t>(slot) * layout.slot_bytes;
+  const Signal signal{.cell = to.at.peer_cell, .tail = write.tail, .counter = write.counter};
+  const ssize_t code =
+      fi_writedata(to.rail->endpoint.get(), memory_.slots + to.at.slots_at + at,
+                   static_cast<size_t>(write.bytes), fi_mr_desc(to.rail->memory.get()), signal.Encode(),
+                   to.peer, to.peer_base + static_cast<uint64_t>(to.at.peer_slots_at + at), to.peer_key,
+                   &to.operations[slot].context);
+  if (code == -FI_EAGAIN) return false;
+  if (code != 0 && failure_.ok())
+    failure_ = SystemError(fmt::format("write to rank {} over {}: {}", to.at.peer.value, to.rail->name,
+                                       library_.ErrorText(static_cast<int>(-code))));
+  if (code == 0) ++under_way_;
+  return true;
+}
+
+void OfiTransport::Arrive(uint64_t data) {
+  const Signal signal = Signal::Decode(data);
+  if (static_cast<size_t>(signal.cell) >= connections_.size()) return;
+  OfiConnection& of = connections_[static_cast<size_t>(signal.cell)];
+  moved_ = true;
+  if (signal.tail) {
+    const uint64_t known = of.cell->tail.load(std::memory_order_relaxed);
+    // Takes may arrive in any order; the highest counts.
+    of.cell->tail.store(std::max(known, Unwrap(signal.counter, known)), std::memory_order_release);
+    return;
+  }
+  uint64_t head = of.cell->head.load(std::memory_order_relaxed);
+  const auto slots = static_cast<uint64_t>(memory_.layout.num_slots);
+  of.arrived[(Unwrap(signal.counter, head) - 1) % slots] = true;
+  for (; of.arrived[head % slots]; ++head) of.arrived[head % slots] = false;
+  of.cell->head.store(head, std::memory_order_release);
+}
+
+Status OfiTransport::ErrorOf(Rail& rail) {
+  fi_cq_err_entry error = {};
+  const ssize_t read = fi_cq_readerr(rail.completions.get(), &error, 0);
+  if (read < 0)
+    return SystemError(
+        fmt::format("{}: completions: {}", rail.name, library_.ErrorText(static_cast<int>(-read))));
+  if (error.op_context == nullptr)
+    return PeerEnded(fmt::format("{}: receive: {}", rail.name, library_.ErrorText(error.err)));
+  const auto& operation = *static_cast<const Operation*>(error.op_context);
+  return PeerEnded(fmt::format("write to rank {} over {}: {}",
+                               connections_[static_cast<size_t>(operation.place)].at.peer.value, rail.name,
+                               library_.ErrorText(error.err)));
+}
+
+StatusOr<bool> OfiTransport::ReadCompletions(Rail& rail) {
+  std::array<fi_cq_data_entry, kBatch> entries;
+  bool any = false;
+  while (true) {
+    const ssize_t count = fi_cq_read(rail.completions.get(), entries.data(), entries.size());
+    if (count == -FI_EAGAIN) return any;
+    if (count == -FI_EAVAIL) return ErrorOf(rail);
+    if (count < 0)
+      return SystemError(
+          fmt::format("{}: completions: {}", rail.name, library_.ErrorText(static_cast<int>(-count))));
+    any = any || count > 0;
+    for (const fi_cq_data_entry& entry : std::span(entries).first(static_cast<size_t>(count))) {
+      if ((entry.flags & FI_REMOTE_CQ_DATA) != 0) {
+        Arrive(entry.data);
+      } else {
+        --under_way_;
+      }
+    }
+    if (static_cast<size_t>(count) < entries.size()) return any;
+  }
+}
+
+StatusOr<bool> OfiTransport::Progress() {
+  moved_ = false;
+  for (Rail& rail : rails_) {
+    XCCL_ASSIGN_OR_RETURN([[maybe_unused]] const bool any, ReadCompletions(rail));
+  }
+  while (!waiting_.empty() && Post(waiting_.front())) waiting_.pop_front();
+  if (!failure_.ok()) return failure_;
+  return moved_;
+}
+
+bool OfiTransport::PrepareToSleep() {
+  for (Rail& rail : rails_) {
+    fid* watched[] = {&rail.completions->fid};
+    if (fi_trywait(rail.fabric.get(), watched, 1) != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace xccl::ofi
