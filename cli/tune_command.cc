@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <memory>
 
 #include "base/files.h"
 #include "base/strings.h"
@@ -13,14 +15,19 @@
 #include "cli/progress.h"
 #include "cli/show.h"
 #include "pipeline/emit.h"
+#include "pipeline/measure_hosts.h"
 #include "pipeline/run.h"
 #include "pipeline/tune.h"
 #include "runtime/plan_book.h"
 #include "runtime/run_row.h"
 #include "runtime/run_table.h"
+#include "topologies/xml/native_xml.h"
 
 namespace xccl {
 namespace {
+
+constexpr int64_t kSmallBytes = 64 << 10;
+constexpr int32_t kSmallIterations = 100;
 
 struct Flags {
   TopologyFlags topology;
@@ -30,22 +37,24 @@ struct Flags {
   RunOptions run = {.iterations = 5, .warmup = 1, .in_place = false};
   PlanFlags plan;
   CudaFlags cuda;
+  LaunchFlags launch;
   std::string output;
 };
 
 // Times a program on CPU ranks, or on GPUs.
-StatusOr<Measure> MeasureOf(const Flags& flags, const Topology& topology) {
+StatusOr<MeasureRanks> MeasureOf(const Flags& flags, const Topology& topology, LaunchedGroup* group) {
   RunSettings settings{.options = flags.run, .gpus = {}};
+  settings.group = group;
   if (flags.backend == "cuda") {
     XCCL_ASSIGN_OR_RETURN(settings.gpus, GpuRunOf(flags.cuda));
   }
-  return Measure(
-      [settings, &topology](const LoweredProgram& lowered, int64_t size_bytes) -> StatusOr<double> {
-        const Plan plan{topology, lowered.collective, {}, lowered, {}};
-        XCCL_ASSIGN_OR_RETURN(const RunResult result, RunPlan("tune", plan, {}, {size_bytes}, settings, {}));
-        if (!AllRight(result.rows)) return BugError("tune: elements are wrong");
-        return result.rows.front().time_us;
-      });
+  return MeasureRanks([settings, &topology](const LoweredProgram& lowered,
+                                            int64_t size_bytes) -> StatusOr<std::vector<double>> {
+    const Plan plan{topology, lowered.collective, {}, lowered, {}};
+    XCCL_ASSIGN_OR_RETURN(const RunResult result, RunPlan("tune", plan, {}, {size_bytes}, settings, {}));
+    if (!AllRight(result.rows)) return BugError("tune: elements are wrong");
+    return result.rows.front().rank_us;
+  });
 }
 
 StatusOr<std::vector<Collective>> Collectives(const std::string& names, const Topology& topology) {
@@ -76,6 +85,7 @@ Status Show(const Tuned& tuned, const MachineModel& machine, const Flags& flags,
       rows.push_back({{"collective", row.collective},
                       {"size_bytes", row.size_bytes},
                       {"engine", row.engine},
+                      {"topology", row.topology},
                       {"time_us", row.measured_us},
                       {"predicted_us", row.predicted_us},
                       {"ctas", int64_t{row.threadblocks}},
@@ -84,9 +94,9 @@ Status Show(const Tuned& tuned, const MachineModel& machine, const Flags& flags,
   }
   const ProtocolCost& simple = machine.CostOf(Protocol::kSimple);
   std::vector<std::vector<std::string>> table = {
-      {"collective", "size", "engine", "time us", "predicted us", "CTAs", "plan"}};
+      {"collective", "size", "engine", "topology", "time us", "predicted us", "CTAs", "plan"}};
   for (const TunedRow& row : tuned.rows)
-    table.push_back({row.collective, SizeText(row.size_bytes), row.engine,
+    table.push_back({row.collective, SizeText(row.size_bytes), row.engine, row.topology,
                      fmt::format("{:.1f}", row.measured_us), fmt::format("{:.1f}", row.predicted_us),
                      fmt::format("{}", row.threadblocks), row.file});
   return Print(fmt::format(
@@ -96,35 +106,109 @@ Status Show(const Tuned& tuned, const MachineModel& machine, const Flags& flags,
       flags.output, tuned.plans.size(), flags.output));
 }
 
-Status TuneMachine(const Flags& flags, const Session& session) {
-  XCCL_ASSIGN_OR_RETURN(const Topology topology, ReadTopology(flags.topology, false));
+// The slowest rank's time.
+Measure SlowestOf(const MeasureRanks& measure) {
+  return [measure](const LoweredProgram& lowered, int64_t size_bytes) -> StatusOr<double> {
+    XCCL_ASSIGN_OR_RETURN(const std::vector<double> times, measure(lowered, size_bytes));
+    return *std::ranges::max_element(times);
+  };
+}
+
+// The machine that the processes of a launcher are, as they measure it.
+StatusOr<Topology> MeasuredTopology(const Flags& flags, LaunchedGroup& group) {
+  const Bootstrap& met = group.bootstrap();
+  MeasuredHosts blank;
+  blank.host_of = met.hosts();
+  blank.names = met.host_names();
+  blank.out.assign(blank.names.size(), 1);
+  blank.in = blank.out;
+  blank.leaf.assign(blank.names.size(), 0);
+  blank.up = blank.down = {1};
+  XCCL_ASSIGN_OR_RETURN(const Topology unknown, TopologyOf(blank, ""));
+  XCCL_ASSIGN_OR_RETURN(const MeasureRanks measure, MeasureOf(flags, unknown, &group));
+  XCCL_ASSIGN_OR_RETURN(const MeasuredHosts measured, MeasureHosts(met.hosts(), met.host_names(), measure));
+  if (met.rank() == Rank(0))
+    for (const std::string& notice : measured.notices) std::fprintf(stderr, "note: %s\n", notice.c_str());
+  return TopologyOf(measured, fmt::format("measured between {} processes", met.ranks()));
+}
+
+// What is said of the machine: by the user, and by its processes where there are several.
+StatusOr<std::vector<Topology>> DescribeMachine(const Flags& flags, LaunchedGroup* group) {
+  std::vector<Topology> all;
+  if (group == nullptr && flags.topology.topology.empty())
+    return UsageError(
+        "TOPOLOGY: missing; expected one, or processes that measure their machine; hint: mpirun -n 8");
+  if (group != nullptr) {
+    XCCL_ASSIGN_OR_RETURN(Topology measured, MeasuredTopology(flags, *group));
+    all.push_back(std::move(measured));
+  }
+  if (!flags.topology.topology.empty()) {
+    XCCL_ASSIGN_OR_RETURN(Topology given, ReadTopology(flags.topology, false));
+    if (group != nullptr && given.num_ranks() != group->bootstrap().ranks())
+      return InvalidInput(fmt::format("{}: {} ranks; {} processes were started", given.name(),
+                                      given.num_ranks(), group->bootstrap().ranks()));
+    all.push_back(std::move(given));
+  }
+  if (all[0].num_ranks() < 2)
+    return InvalidInput(all[0].name() + ": 1 rank; expected at least 2, to measure a hop");
+  return all;
+}
+
+// The cost of messages beside their links. Between hosts the measured links have all of it.
+Status ChooseMachine(const Flags& flags, const Topology& topology, LaunchedGroup* group,
+                     const Measure& measure, std::optional<MachineModel>& machine) {
+  if (machine) return OkStatus();
+  if (group != nullptr) {
+    machine.emplace();
+    machine->source = "in the links of topology.xml";
+    return OkStatus();
+  }
+  const bool gpus = flags.backend == "cuda";
+  XCCL_ASSIGN_OR_RETURN(
+      machine,
+      MeasureMachine(topology, gpus ? "measured on GPUs" : "measured on CPU threads", gpus, measure));
+  return OkStatus();
+}
+
+Status TuneRanks(const Flags& flags, const Session& session, LaunchedGroup* group) {
+  const bool writes = group == nullptr || group->bootstrap().rank() == Rank(0);
   TuneRequest request;
   XCCL_ASSIGN_OR_RETURN(request.pipeline, PlanOptionsOf(flags.plan, session));
   XCCL_ASSIGN_OR_RETURN(request.sizes_bytes, ParseSizesFlag(flags.sizes));
   std::ranges::sort(request.sizes_bytes);
-  XCCL_ASSIGN_OR_RETURN(request.collectives, Collectives(flags.collectives, topology));
+  if (writes) XCCL_RETURN_IF_ERROR(MakePlanBookDirectory(flags.output));  // before long measurements
+  XCCL_ASSIGN_OR_RETURN(const std::vector<Topology> machines, DescribeMachine(flags, group));
+  XCCL_ASSIGN_OR_RETURN(request.collectives, Collectives(flags.collectives, machines[0]));
   for (const Collective& collective : request.collectives)
     for (const int64_t size : request.sizes_bytes)
       XCCL_RETURN_IF_ERROR(CheckNotEmpty("--sizes", size, collective));
-  if (topology.num_ranks() < 2)
-    return InvalidInput(topology.name() + ": 1 rank; expected at least 2, to measure a hop");
-  XCCL_RETURN_IF_ERROR(MakePlanBookDirectory(flags.output));  // before long measurements
-  const bool gpus = flags.backend == "cuda";
-  XCCL_ASSIGN_OR_RETURN(const Measure measure, MeasureOf(flags, topology));
+  XCCL_ASSIGN_OR_RETURN(const MeasureRanks by_rank, MeasureOf(flags, machines[0], group));
+  const Measure measure = SlowestOf(by_rank);
   XCCL_ASSIGN_OR_RETURN(
-      const Tuned tuned, WithProgress("tuning " + topology.name(), [&](Progress&) -> StatusOr<Tuned> {
-        if (!request.pipeline.machine) {
-          XCCL_ASSIGN_OR_RETURN(
-              request.pipeline.machine,
-              MeasureMachine(topology, gpus ? "measured on GPUs" : "measured on CPU threads", gpus, measure));
-        }
-        return Tune(topology, request, measure);
+      const Tuned tuned, WithProgress("tuning " + machines[0].name(), [&](Progress&) -> StatusOr<Tuned> {
+        XCCL_RETURN_IF_ERROR(ChooseMachine(flags, machines[0], group, measure, request.pipeline.machine));
+        return Tune(machines, request, measure);
       }));
+  if (!writes) return OkStatus();
   session.is_writing = true;
+  if (group != nullptr)
+    XCCL_RETURN_IF_ERROR(WriteFileAtomically(flags.output + "/topology.xml", WriteNativeXml(machines[0])));
   XCCL_RETURN_IF_ERROR(WriteBook(tuned, *request.pipeline.machine, flags.output));
   // The measurements are of generated code; without it the book's plans would run on the interpreter kernel.
-  if (gpus) XCCL_RETURN_IF_ERROR(WriteBookKernels({flags.output, tuned.entries}, {}, {}).status());
+  if (flags.backend == "cuda")
+    XCCL_RETURN_IF_ERROR(WriteBookKernels({flags.output, tuned.entries}, {}, {}).status());
   return Show(tuned, *request.pipeline.machine, flags, session);
+}
+
+Status TuneMachine(const Flags& flags, const Session& session) {
+  std::unique_ptr<LaunchedGroup> group;
+  if (flags.backend == "cpu") {
+    XCCL_ASSIGN_OR_RETURN(group, JoinGroup(flags.launch, flags.run.time_limit));
+  }
+  const Status status = TuneRanks(flags, session, group.get());
+  // The others would wait for this rank.
+  if (!status.ok() && group != nullptr) group->bootstrap().Fail(status);
+  return status;
 }
 
 }  // namespace
@@ -132,7 +216,8 @@ Status TuneMachine(const Flags& flags, const Session& session) {
 void AddTuneCommand(CommandLine& line, Session& session) {
   auto [command, flags] =
       AddCommand(line, session, "tune", "Measure this machine and make a plan book for it", TuneMachine);
-  AddTopologyFlags(command, flags.topology);
+  AddTopologyFlags(command, flags.topology, /*required=*/false);
+  AddLaunchFlags(command, flags.launch);
   command.AddOption("--collectives", flags.collectives, "what to plan, with commas between").ShowDefault();
   command.AddOption("--sizes", flags.sizes, "sizes to plan and measure: 1KiB,1MiB or 1KiB:1GiB:x4")
       .ShowDefault();
@@ -151,7 +236,10 @@ void AddTuneCommand(CommandLine& line, Session& session) {
   command.AddOption("-o,--output", flags.output, "the plan book: a directory, made where there is none")
       .Required();
   command.AddFlag("--json", session.json, "print the measured rows as JSON");
-  command.Footer("Example:\n  xccl-synth tune full-mesh:4 --collectives allreduce -o book");
+  command.Footer(
+      "Examples:\n"
+      "  xccl-synth tune full-mesh:4 --collectives allreduce -o book\n"
+      "  mpirun -n 16 xccl-synth tune -o book     (measures hosts and links; writes book/topology.xml)");
 }
 
 }  // namespace xccl

@@ -66,20 +66,6 @@ StatusOr<std::optional<MachineModel>> MachineOf(const PlanBook& book) {
   return std::optional(machine);
 }
 
-// Runs what serves a size of a book's collective.
-StatusOr<RunResult> RunQuery(const PlanBook& book, const PlanQuery& query, const RunSettings& settings,
-                             const std::optional<MachineModel>& machine) {
-  XCCL_ASSIGN_OR_RETURN(const size_t chosen, SelectPlan(book, query));
-  const PlanBookEntry& entry = book.entries[chosen];
-  XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadRunnablePlan(book.PathOf(entry)));
-  KernelOrigin origin{.from_book = true};
-  if (settings.gpus && !entry.kernel.empty()) {
-    XCCL_ASSIGN_OR_RETURN(origin.source, ReadFile(book.KernelPathOf(entry)));
-    origin.cubins = book.CubinPathsOf(entry);
-  }
-  return RunPlan(book.PathOf(entry), plan, origin, {query.size_bytes}, settings, machine);
-}
-
 std::string DescribeRanks(const Plan& plan, const RunSettings& settings) {
   const bool processes = settings.options.processes || settings.group != nullptr;
   std::string text =
@@ -102,6 +88,21 @@ Status CheckGroup(const std::string& name, const Plan& plan, const RunSettings& 
   return settings.group->Agree("--dtype, --redop, --iters or --warmup",
                                fmt::format("{} {} {} {}", ToString(options.type), ToString(options.op),
                                            options.iterations, options.warmup));
+}
+
+// Runs what serves a size of a book's collective.
+StatusOr<RunResult> RunQuery(const PlanBook& book, const PlanQuery& query, const RunSettings& settings,
+                             const std::optional<MachineModel>& machine) {
+  XCCL_ASSIGN_OR_RETURN(const size_t chosen, SelectPlan(book, query));
+  const PlanBookEntry& entry = book.entries[chosen];
+  XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadRunnablePlan(book.PathOf(entry)));
+  XCCL_RETURN_IF_ERROR(CheckGroup(book.PathOf(entry), plan, settings));
+  KernelOrigin origin{.from_book = true};
+  if (settings.gpus && !entry.kernel.empty()) {
+    XCCL_ASSIGN_OR_RETURN(origin.source, ReadFile(book.KernelPathOf(entry)));
+    origin.cubins = book.CubinPathsOf(entry);
+  }
+  return RunPlan(book.PathOf(entry), plan, origin, {query.size_bytes}, settings, machine);
 }
 
 // What a table's head says of a plan, before it runs. On GPUs the run adds which they are.
@@ -172,7 +173,6 @@ StatusOr<RunResult> RunPlan(const std::string& name, const Plan& plan, const Ker
   result.ran = HeadOf(plan, settings, machine.has_value());
   NoticeEmptySizes(collective, options, result.notices);
   if (!settings.gpus) {
-    XCCL_RETURN_IF_ERROR(CheckGroup(name, plan, settings));
     const CpuRunOptions cpu{.group = settings.group, .topology = &plan.topology};
     XCCL_ASSIGN_OR_RETURN(result.rows, RunProgram(program, collective, options, cpu));
     return result;
@@ -190,6 +190,7 @@ Status RunSizes(const std::string& file, std::vector<int64_t> sizes, const RunSe
   XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadRunnablePlan(file));
   if (sizes.empty()) sizes = {plan.made_by.size_bytes};
   const auto head = settings.gpus ? std::nullopt : std::optional(HeadOf(plan, settings, false));
+  XCCL_RETURN_IF_ERROR(CheckGroup(file, plan, settings));
   const auto run = [&](int64_t size) { return RunPlan(file, plan, {}, {size}, settings, {}); };
   return RunTableOf(sizes, head, run, settings.deadline, show);
 }

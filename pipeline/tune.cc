@@ -53,11 +53,12 @@ struct Proposal {
   int32_t threadblocks = 0;
 };
 
-bool SameWork(const Plan& a, const Plan& b) { return a.schedule == b.schedule && a.program == b.program; }
+bool SameWork(const Plan& a, const Plan& b) {
+  return a.topology == b.topology && a.schedule == b.schedule && a.program == b.program;
+}
 
-StatusOr<std::vector<Proposal>> Propose(const Topology& topology, const Collective& collective,
-                                        const TuneRequest& request) {
-  std::vector<Proposal> proposals;
+Status Propose(const Topology& topology, const Collective& collective, const TuneRequest& request,
+               std::vector<Proposal>& proposals) {
   for (const int64_t size : request.sizes_bytes) {
     PlanOptions options = request.pipeline;
     options.request.size_bytes = size;
@@ -70,9 +71,10 @@ StatusOr<std::vector<Proposal>> Propose(const Topology& topology, const Collecti
       continue;
     proposals.push_back({std::move(made.plan), made.program_stats->threadblocks});
   }
-  return proposals;
+  return OkStatus();
 }
 
+// On the plan's own topology.
 double PredictedUs(const Plan& plan, int64_t size_bytes, const PlanOptions& options) {
   const StatusOr<Simulation> simulation =
       SimulateProgram(plan.program->program, plan.program->collective, plan.topology,
@@ -148,10 +150,13 @@ StatusOr<MachineModel> MeasureMachine(const Topology& topology, const std::strin
   return model;
 }
 
-StatusOr<Tuned> Tune(const Topology& topology, const TuneRequest& request, const Measure& measure) {
+StatusOr<Tuned> Tune(std::span<const Topology> topologies, const TuneRequest& request,
+                     const Measure& measure) {
   Tuned tuned;
   for (const Collective& collective : request.collectives) {
-    XCCL_ASSIGN_OR_RETURN(const std::vector<Proposal> proposals, Propose(topology, collective, request));
+    std::vector<Proposal> proposals;
+    for (const Topology& topology : topologies)
+      XCCL_RETURN_IF_ERROR(Propose(topology, collective, request, proposals));
     std::optional<size_t> last;
     for (size_t s = 0; s < request.sizes_bytes.size(); ++s) {
       const int64_t size = request.sizes_bytes[s];
@@ -170,6 +175,7 @@ StatusOr<Tuned> Tune(const Topology& topology, const TuneRequest& request, const
       tuned.rows.push_back({.collective = collective.name(),
                             .engine = chosen.plan.made_by.engine,
                             .file = tuned.entries.back().file,
+                            .topology = chosen.plan.topology.name(),
                             .size_bytes = size,
                             .measured_us = choice.measured_us,
                             .predicted_us = choice.predicted_us,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct TuneRequest {
 
 struct TunedRow {
   std::string collective, engine, file;
+  std::string topology;  // whose plan it is
   int64_t size_bytes = 0;
   double measured_us = 0, predicted_us = 0;
   int32_t threadblocks = 0;  // CTAs of a rank
@@ -49,6 +51,8 @@ struct Tuned {
 // A size between two of the list is served as the nearer one, by ratio. A plan that is predicted to be four
 // times slower than the best is not run. Cost: at most sizes² runs per collective. Errors: those of MakePlan
 // and `measure`.
-StatusOr<Tuned> Tune(const Topology& topology, const TuneRequest& request, const Measure& measure);
+// `topologies`: descriptions of the one machine, each of which proposes plans.
+StatusOr<Tuned> Tune(std::span<const Topology> topologies, const TuneRequest& request,
+                     const Measure& measure);
 
 }  // namespace xccl

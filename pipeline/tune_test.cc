@@ -61,7 +61,7 @@ TEST(Tune, ServesEverySizeByWhatRanFastest) {
   request.sizes_bytes = {1 << 10, 1 << 16, 1 << 28};
   // Each size is served by a plan made for it, or by an equally good one, as predicted.
   const MachineModel links;
-  const Tuned tuned = Tune(topology, request, On(links, topology)).value();
+  const Tuned tuned = Tune({&topology, 1}, request, On(links, topology)).value();
   ASSERT_EQ(tuned.rows.size(), 3u);
   for (const TunedRow& row : tuned.rows) EXPECT_DOUBLE_EQ(row.measured_us, row.predicted_us);
   ASSERT_GE(tuned.entries.size(), 2u);
@@ -72,12 +72,13 @@ TEST(Tune, ServesEverySizeByWhatRanFastest) {
     EXPECT_EQ(tuned.entries[e].min_bytes, *tuned.entries[e - 1].max_bytes + 1);
   EXPECT_EQ(tuned.entries.front().file, "allgather-1KiB.plan.json");
   // On a machine where all plans take the same time the first serves all sizes.
-  const Tuned one =
-      Tune(topology, request, [](const LoweredProgram&, int64_t) -> StatusOr<double> { return 7.0; }).value();
+  const Tuned one = Tune({&topology, 1}, request, [](const LoweredProgram&, int64_t) -> StatusOr<double> {
+                      return 7.0;
+                    }).value();
   EXPECT_EQ(one.entries.size(), 1u);
   // A run that fails makes the whole fail.
   const StatusOr<Tuned> none =
-      Tune(topology, request,
+      Tune({&topology, 1}, request,
            [](const LoweredProgram&, int64_t) -> StatusOr<double> { return LimitReached("rank 1 died"); });
   EXPECT_EQ(none.status().message(), "rank 1 died");
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/ids.h"
 #include "ir/collective.h"
@@ -16,8 +17,9 @@ struct RunRow {
   int64_t size_bytes = 0;  // the real one
   int64_t count = 0;       // elements of a rank's own share, as nccl-tests counts them
   bool in_place = false;
-  double time_us = 0;     // one operation, mean over iterations and ranks
-  double slowest_us = 0;  // the same on the slowest rank
+  double time_us = 0;                // one operation, mean over iterations and ranks
+  double slowest_us = 0;             // the same on the slowest rank
+  std::vector<double> rank_us = {};  // the same by rank; 0 for ranks that take no part
   double algbw_gb_per_s = 0;
   double busbw_gb_per_s = 0;
   std::optional<double> predicted_us;

@@ -125,8 +125,10 @@ RunRow RunTable::RowOf(size_t index) const {
   row.size_bytes = now.sizes.size_bytes();
   row.count = CountOf(*collective_, now.sizes);
   row.in_place = now.in_place;
+  row.rank_us.assign(static_cast<size_t>(program_->ranks.size()), 0);
   for (Rank rank : ranks_) {
     const RankResult& result = ResultOf(index, rank);
+    row.rank_us[rank.index()] = result.seconds * 1e6;
     row.time_us += result.seconds * 1e6 / static_cast<double>(ranks_.size());
     row.slowest_us = std::max(row.slowest_us, result.seconds * 1e6);
     row.wrong += result.wrong;
