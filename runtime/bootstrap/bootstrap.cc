@@ -31,8 +31,7 @@ using bootstrap::Clock;
 using std::chrono::nanoseconds;
 
 constexpr size_t kMostBlob = size_t{16} << 20, kMostInAll = size_t{1} << 30;
-// All have come when partners connect; they have at least so long for it.
-constexpr auto kConnecting = std::chrono::seconds(10);
+using bootstrap::kConnecting;
 
 // A rendezvous that a thread of this process serves while its own rank joins.
 class Service {
@@ -122,19 +121,15 @@ StatusOr<Joined> JoinOthers(const Placement& given, const BootstrapOptions& opti
   }
   XCCL_RETURN_IF_ERROR(bootstrap::AllowOpenFiles(128));
   XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<bootstrap::Lobby> door, bootstrap::Lobby::Open(0));
+  Service service;
+  XCCL_ASSIGN_OR_RETURN(const std::optional<uint16_t> port, ServedPort(placement));
+  if (port) XCCL_RETURN_IF_ERROR(service.Start(placement, options, *port));
+  XCCL_ASSIGN_OR_RETURN(bootstrap::Meeting meeting, bootstrap::Meet(placement, options, door->port(), until));
   Joined joined;
-  {
-    Service service;
-    XCCL_ASSIGN_OR_RETURN(const std::optional<uint16_t> port, ServedPort(placement));
-    if (port) XCCL_RETURN_IF_ERROR(service.Start(placement, options, *port));
-    XCCL_ASSIGN_OR_RETURN(bootstrap::Meeting meeting,
-                          bootstrap::Meet(placement, options, door->port(), until));
-    joined.welcome = std::move(meeting.welcome);
-    joined.address = std::move(meeting.address);
-  }
   XCCL_ASSIGN_OR_RETURN(joined.partners,
-                        bootstrap::ConnectPartners(placement.rank.value, joined.welcome, *door,
-                                                   std::max(until, After(kConnecting))));
+                        bootstrap::ConnectPartners(placement.rank.value, meeting, *door, After(kConnecting)));
+  joined.welcome = std::move(meeting.welcome);
+  joined.address = std::move(meeting.address);
   return joined;
 }
 
@@ -260,8 +255,7 @@ StatusOr<std::unique_ptr<Bootstrap>> Bootstrap::Join(const Placement& placement,
   state->watcher = std::make_unique<bootstrap::Watcher>(placement.rank.value, std::move(joined->partners),
                                                         options.silence_limit);
   XCCL_RETURN_IF_ERROR(state->watcher->Start());
-  XCCL_RETURN_IF_ERROR(
-      state->LearnHosts(placement.host_id, std::max<nanoseconds>(options.time_limit, kConnecting)));
+  XCCL_RETURN_IF_ERROR(state->LearnHosts(placement.host_id, kConnecting));
   return std::unique_ptr<Bootstrap>(new Bootstrap(std::move(state)));
 } catch (const std::exception& error) {
   return Annotate(StatusOf(error), "bootstrap");

@@ -1,6 +1,8 @@
 // Failures that idle ranks learn of: each rank is a process, made before this one has threads.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -8,6 +10,8 @@
 #include <memory>
 #include <thread>
 
+#include "base/random.h"
+#include "base/strings.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/bootstrap/identity.h"
 #include "runtime/bootstrap/test_group.h"
@@ -135,6 +139,43 @@ TEST(Failure, ALimitNamesTheRankThatIsMissing) {
       EXPECT_EQ(AwaitFailure(group, seconds(20))->code(), StatusCode::kLimit);
     }
   });
+}
+
+// Eight processes meet and call without end; one is killed at a random moment, while they meet or later. All
+// others end with a reason that names it.
+TEST(Failure, ARandomKillIsNamedByAll) {
+  Random random(7);
+  for (int round = 0; round < 20; ++round) {
+    const std::string endpoint = testing::FreeEndpoint();
+    const int told = memfd_create("told", 0);
+    const auto victim = static_cast<int32_t>(random.Below(8));
+    std::vector<std::unique_ptr<Child>> children;
+    for (int32_t r = 0; r < 8; ++r)
+      children.push_back(std::make_unique<Child>([&, r] {
+        BootstrapOptions options = Options(seconds(10));
+        options.time_limit = seconds(4);
+        auto group = Bootstrap::Join(PlaceOf(r, 8, endpoint), options);
+        Status status = group.status();
+        while (status.ok()) status = (*group)->AllGather(std::string(1000, 'x'), seconds(10)).status();
+        const std::string line = status.message() + "\n";
+        return write(told, line.data(), line.size()) > 0 ? 42 : 1;
+      }));
+    usleep(static_cast<useconds_t>(random.Below(60'000)));
+    children[static_cast<size_t>(victim)]->Signal(SIGKILL);
+    // Who served the rendezvous cannot tell the others when it dies: they find that nobody serves it.
+    for (int32_t r = 0; r < 8; ++r)
+      EXPECT_EQ(children[static_cast<size_t>(r)]->Wait(), r == victim ? 137 : 42) << "rank " << r;
+    std::string text(static_cast<size_t>(lseek(told, 0, SEEK_END)), '\0');
+    EXPECT_EQ(pread(told, text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+    close(told);
+    for (const std::string& line : Split(text, '\n')) {
+      const bool named =
+          line.find(fmt::format("rank {}", victim)) != std::string::npos ||
+          line.find(fmt::format("pid {}", children[static_cast<size_t>(victim)]->pid())) != std::string::npos;
+      EXPECT_TRUE(line.empty() || named)
+          << "round " << round << ", rank " << victim << " was killed: " << line;
+    }
+  }
 }
 
 }  // namespace

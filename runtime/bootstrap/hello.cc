@@ -1,5 +1,7 @@
 #include "runtime/bootstrap/hello.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "runtime/bootstrap/wire.h"
@@ -73,6 +75,10 @@ std::optional<Welcome> UnpackWelcome(std::string_view body) {
   }
   if (!reader.ok()) return std::nullopt;
   return welcome;
+}
+
+Status Ended(int32_t rank, std::string_view host, int32_t pid) {
+  return PeerEnded(fmt::format("rank {}: its process has ended (host {}, pid {})", rank, host, pid));
 }
 
 std::vector<int32_t> PartnersOf(int32_t rank, int32_t ranks) {

@@ -40,6 +40,9 @@ struct Welcome {
 std::string Pack(const Welcome& welcome);
 std::optional<Welcome> UnpackWelcome(std::string_view body);
 
+// "rank 2: its process has ended (host h1, pid 4711)".
+Status Ended(int32_t rank, std::string_view host, int32_t pid);
+
 // The ranks that are 1, 2, 4, ... before and after `rank`, ascending.
 std::vector<int32_t> PartnersOf(int32_t rank, int32_t ranks);
 

@@ -12,7 +12,7 @@
 namespace xccl::bootstrap {
 namespace {
 
-constexpr uint64_t kMostFirstWords = 4096;
+constexpr uint64_t kMostWords = 4096;
 constexpr auto kPatience = std::chrono::seconds(10);  // with a guest that says nothing
 
 void Watch(const OwnedFile& ready, int socket, int name) {
@@ -87,14 +87,15 @@ void Lobby::Hear(int guest) {
     ShowOut(guest);
     return;
   }
-  if (who.spoke) return;  // nobody has anything to add
   who.reader.Add({bytes.data(), static_cast<size_t>(got)});
-  StatusOr<std::optional<Message>> message = who.reader.Next(kMostFirstWords);
-  if (!message.ok()) return ShowOut(guest);
-  if (!*message) return;
-  who.spoke = true;
-  silent_.erase(guest);
-  events_.push_back({guest, std::move(*message)});
+  while (true) {
+    StatusOr<std::optional<Message>> message = who.reader.Next(kMostWords);
+    if (!message.ok()) return ShowOut(guest);
+    if (!*message) return;
+    who.spoke = true;
+    silent_.erase(guest);
+    events_.push_back({guest, std::move(*message)});
+  }
 }
 
 void Lobby::ShowOutSilent() {

@@ -19,7 +19,7 @@ class Lobby {
  public:
   struct Event {
     int guest = 0;
-    std::optional<Message> message;  // the guest's first; none: a guest that had spoken has ended
+    std::optional<Message> message;  // none: a guest that had spoken has ended
   };
 
   // `port` 0: any. Errors: kSystem; *in_use tells a port that another process has.

@@ -50,7 +50,7 @@ class Visitor {
   Attempt Try(const Address& address);
 
  private:
-  Attempt Wait(int socket, const std::string& name);
+  Attempt Wait(OwnedFile socket, const std::string& name);
 
   const Placement& placement_;
   const BootstrapOptions& options_;
@@ -70,15 +70,15 @@ Attempt Visitor::Try(const Address& address) {
                                                    : std::chrono::nanoseconds(until_ - Clock::now());
   if (Status sent = SendAll(socket->get(), Encode(MessageType::kHello, Pack(hello_)), until_); !sent.ok())
     return {sent, false, {}};
-  return Wait(socket->get(), name);
+  return Wait(*std::move(socket), name);
 }
 
-Attempt Visitor::Wait(int socket, const std::string& name) {
+Attempt Visitor::Wait(OwnedFile socket, const std::string& name) {
   MessageReader reader;
   std::string server;
   const Clock::time_point last = until_ == Clock::time_point::max() ? until_ : until_ + kGrace;
   while (true) {
-    StatusOr<Message> message = ReceiveMessage(socket, reader, kMostWords, last);
+    StatusOr<Message> message = ReceiveMessage(socket.get(), reader, kMostWords, last);
     if (!message.ok() && server.empty()) {
       // A rendezvous of an earlier meeting may close its door while we are in it.
       return {message.status(), message.status().code() == StatusCode::kInvalidInput, {}};
@@ -100,7 +100,8 @@ Attempt Visitor::Wait(int socket, const std::string& name) {
     } else if (message->type == MessageType::kWelcome) {
       std::optional<Welcome> welcome = UnpackWelcome(message->body);
       if (!welcome) return GiveUp(InvalidInput(name + ": its welcome cannot be read"));
-      return {OkStatus(), true, Meeting{std::move(*welcome), hello_.address}};
+      return {OkStatus(), true,
+              Meeting{std::move(*welcome), hello_.address, server, {std::move(socket), std::move(reader)}}};
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace xccl::bootstrap {
@@ -12,9 +13,15 @@ constexpr uint64_t kMostWords = 1 << 16;
 
 class Mesh {
  public:
-  Mesh(int32_t rank, const Welcome& welcome, Lobby& lobby, Clock::time_point until)
-      : rank_(rank), welcome_(welcome), lobby_(lobby), until_(until), began_(Clock::now()) {
-    for (const Partner& partner : welcome.partners) made_.push_back({partner, {}});
+  Mesh(int32_t rank, Meeting& meeting, Lobby& lobby, Clock::time_point until)
+      : rank_(rank),
+        welcome_(meeting.welcome),
+        served_by_(meeting.served_by),
+        server_(meeting.server),
+        lobby_(lobby),
+        until_(until),
+        began_(Clock::now()) {
+    for (const Partner& partner : welcome_.partners) made_.push_back({partner, {}});
   }
 
   Status Connect() {
@@ -23,13 +30,9 @@ class Mesh {
     XCCL_RETURN_IF_ERROR(AwaitCalls());
     for (Connected& to : made_)
       if (to.partner.rank > rank_) XCCL_RETURN_IF_ERROR(AwaitAnswer(to));
-    return OkStatus();
+    return AwaitAll();
   }
-  void Tell(const Status& why) {
-    for (const Connected& to : made_)
-      if (to.connection.socket.open())
-        (void)SendAll(to.connection.socket.get(), Encode(MessageType::kFail, PackStatus(why)), Clock::now());
-  }
+  Status Agree(const Status& mine);
   std::vector<Connected> Take() { return std::move(made_); }
 
  private:
@@ -37,13 +40,18 @@ class Mesh {
   Status Call(Connected& to);
   Status AwaitCalls();
   Status AwaitAnswer(Connected& to);
+  Status AwaitAll();
+  std::optional<Status> Told(Clock::time_point until);
   bool Accept(const Lobby::Event& event);
 
   int32_t rank_;
   const Welcome& welcome_;
+  const std::string& served_by_;
+  Lobby::Connection& server_;
   Lobby& lobby_;
   Clock::time_point until_, began_;
   std::vector<Connected> made_;
+  std::optional<Status> told_;
 };
 
 Status Mesh::Call(Connected& to) {
@@ -89,7 +97,10 @@ Status Mesh::AwaitCalls() {
     for (const Connected& from : made_)
       if (from.partner.rank < rank_ && !from.connection.socket.open()) missing.push_back(from.partner.rank);
     if (missing.empty()) return OkStatus();
-    XCCL_ASSIGN_OR_RETURN(const std::optional<Lobby::Event> event, lobby_.Wait(until_));
+    XCCL_ASSIGN_OR_RETURN(const std::optional<Lobby::Event> event,
+                          lobby_.Wait(std::min(until_, After(std::chrono::milliseconds(20)))));
+    if (const std::optional<Status> told = Told(Clock::now())) return *told;
+    if (!event && Clock::now() < until_) continue;
     if (!event)
       return PeerEnded(fmt::format("{} did not connect to rank {} within {}", RankList(missing), rank_,
                                    Seconds(std::chrono::ceil<std::chrono::seconds>(Clock::now() - began_))));
@@ -98,23 +109,56 @@ Status Mesh::AwaitCalls() {
 }
 
 Status Mesh::AwaitAnswer(Connected& to) {
-  const StatusOr<Message> answer =
-      ReceiveMessage(to.connection.socket.get(), to.connection.reader, kMostWords, until_);
-  if (answer.ok() && answer->type == MessageType::kFail) return UnpackStatus(answer->body);
-  if (answer.ok() && answer->type == MessageType::kPartnerAccepted) return OkStatus();
-  return PeerEnded(fmt::format("{}: did not answer rank {} ({})", Name(to.partner), rank_,
-                               answer.ok() ? "another message" : answer.status().message()));
+  while (true) {
+    const Clock::time_point next = std::min(until_, After(std::chrono::milliseconds(20)));
+    const StatusOr<Message> answer =
+        ReceiveMessage(to.connection.socket.get(), to.connection.reader, kMostWords, next);
+    if (answer.ok() && answer->type == MessageType::kPartnerAccepted) return OkStatus();
+    if (const std::optional<Status> told = Told(Clock::now())) return *told;
+    if (!answer.ok() && answer.status().code() == StatusCode::kLimit && Clock::now() < until_) continue;
+    return PeerEnded(fmt::format("{}: did not answer rank {} ({})", Name(to.partner), rank_,
+                                 answer.ok() ? "another message" : answer.status().message()));
+  }
+}
+
+// The last word of the rendezvous, or its own end. It is said once and kept.
+std::optional<Status> Mesh::Told(Clock::time_point until) {
+  if (told_) return told_;
+  const StatusOr<Message> word = ReceiveMessage(server_.socket.get(), server_.reader, kMostWords, until);
+  if (word.ok())
+    told_ = word->type == MessageType::kRefused ? UnpackStatus(word->body) : OkStatus();
+  else if (word.status().code() != StatusCode::kLimit)
+    told_ = PeerEnded(fmt::format(
+        "rendezvous: the process that served it ({}) has ended before all were connected", served_by_));
+  return told_;
+}
+
+Status Mesh::AwaitAll() {
+  (void)SendAll(server_.socket.get(), Encode(MessageType::kConnected, ""), until_);
+  return Told(Clock::time_point::max()).value_or(OkStatus());  // the rendezvous keeps the time
+}
+
+// All ranks end with one reason. The end of a process is better known to the rendezvous, which sees it too.
+Status Mesh::Agree(const Status& mine) {
+  const auto patience = std::chrono::seconds(1);
+  if (!Told(After(patience))) {
+    (void)SendAll(server_.socket.get(), Encode(MessageType::kFail, PackStatus(mine)), After(patience));
+    (void)Told(After(patience));
+  }
+  const Status reason = told_ && !told_->ok() ? *told_ : mine;
+  // Partners that have heard the last word of a rendezvous that this rank has not.
+  for (const Connected& to : made_)
+    if (to.connection.socket.open())
+      (void)SendAll(to.connection.socket.get(), Encode(MessageType::kFail, PackStatus(reason)), Clock::now());
+  return reason;
 }
 
 }  // namespace
 
-StatusOr<std::vector<Connected>> ConnectPartners(int32_t rank, const Welcome& welcome, Lobby& lobby,
+StatusOr<std::vector<Connected>> ConnectPartners(int32_t rank, Meeting& meeting, Lobby& lobby,
                                                  Clock::time_point until) {
-  Mesh mesh(rank, welcome, lobby, until);
-  if (Status status = mesh.Connect(); !status.ok()) {
-    mesh.Tell(status);
-    return status;
-  }
+  Mesh mesh(rank, meeting, lobby, until);
+  if (const Status status = mesh.Connect(); !status.ok()) return mesh.Agree(status);
   return mesh.Take();
 }
 

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "runtime/bootstrap/hello.h"
 #include "runtime/bootstrap/lobby.h"
+#include "runtime/bootstrap/rendezvous.h"
 
 namespace xccl::bootstrap {
 
@@ -14,8 +15,9 @@ struct Connected {
   Lobby::Connection connection;
 };
 
-// One entry per partner, in their order. Errors name the partner; the partners that were reached are told.
-StatusOr<std::vector<Connected>> ConnectPartners(int32_t rank, const Welcome& welcome, Lobby& lobby,
+// One entry per partner, in their order; returns when all ranks have theirs. Errors: what the rendezvous says
+// to all ranks, who has ended above all.
+StatusOr<std::vector<Connected>> ConnectPartners(int32_t rank, Meeting& meeting, Lobby& lobby,
                                                  Clock::time_point until);
 
 }  // namespace xccl::bootstrap

@@ -15,6 +15,9 @@
 
 namespace xccl::bootstrap {
 
+// All have come when ranks connect with their partners. They have so long for it.
+inline constexpr auto kConnecting = std::chrono::seconds(30);
+
 struct Serving {
   std::string name;  // "rendezvous 10.0.0.1:4000"
   Token token = {};
@@ -22,12 +25,14 @@ struct Serving {
   std::chrono::nanoseconds limit = BootstrapOptions::kForever;
   const std::atomic<bool>* stop = nullptr;  // looked at ten times a second
 };
-// Returns when all have been told. The result is what was told.
+// Returns when all have reached their partners, or have been told why not. The result is what was told.
 Status Serve(Lobby& lobby, const Serving& serving);
 
 struct Meeting {
   Welcome welcome;
-  std::string address;  // this rank's own, as it told the others
+  std::string address;    // this rank's own, as it told the others
+  std::string served_by;  // "host h0, pid 4711"
+  Lobby::Connection server;
 };
 // Says who this rank is, and waits for the welcome. `door`: the port at which partners find this rank.
 StatusOr<Meeting> Meet(const Placement& placement, const BootstrapOptions& options, uint16_t door,

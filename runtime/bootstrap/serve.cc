@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "base/version.h"
@@ -30,6 +31,7 @@ class Server {
   Status Late() const;
   void Refuse(int guest, const Status& why);
   Status WelcomeAll();
+  Status AwaitConnected();
   std::string Name(const Hello& hello) const { return Who(hello.rank, hello.host, hello.pid); }
   Status Wrong(const std::string& text) const { return InvalidInput(serving_.name + ": " + text); }
 
@@ -51,6 +53,7 @@ void Server::Refuse(int guest, const Status& why) {
 Status Server::Run() {
   Status status = Gather();
   if (status.ok()) status = WelcomeAll();
+  if (status.ok()) status = AwaitConnected();
   if (status.ok()) return status;
   for (const auto& [rank, guest] : guest_) Refuse(guest, status);
   Linger(status);
@@ -184,6 +187,34 @@ Status Server::WelcomeAll() {
     }
     lobby_.Send(guest, Encode(MessageType::kWelcome, Pack(welcome)));
   }
+  return OkStatus();
+}
+
+// Until all are connected with their partners, only the server sees every rank, and knows who ends.
+Status Server::AwaitConnected() {
+  const Clock::time_point until = After(kConnecting);
+  std::set<int32_t> connected;
+  while (static_cast<int32_t>(connected.size()) < ranks_) {
+    XCCL_ASSIGN_OR_RETURN(const std::optional<Lobby::Event> event, lobby_.Wait(until));
+    if (!event) {
+      std::vector<int32_t> missing;
+      for (int32_t r = 0; r < ranks_; ++r)
+        if (connected.count(r) == 0) missing.push_back(r);
+      return LimitReached(fmt::format("{}: {} of {} did not reach their partners within {}", serving_.name,
+                                      RankList(missing), ranks_, Seconds(kConnecting)));
+    }
+    const auto from = rank_.find(event->guest);
+    if (from == rank_.end()) continue;
+    const Hello& who = came_.at(from->second);
+    if (!event->message && connected.count(who.rank) == 0) {
+      guest_.erase(who.rank);
+      return Ended(who.rank, who.host, who.pid);
+    }
+    if (event->message && event->message->type == MessageType::kFail)
+      return UnpackStatus(event->message->body);
+    if (event->message && event->message->type == MessageType::kConnected) connected.insert(who.rank);
+  }
+  for (const auto& [rank, guest] : guest_) lobby_.Send(guest, Encode(MessageType::kAllConnected, ""));
   return OkStatus();
 }
 

@@ -5,8 +5,10 @@
 #include "runtime/bootstrap/watcher.h"
 
 #include <fmt/core.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -153,18 +155,29 @@ void Watcher::Leave(std::unique_lock<std::mutex>& lock) {
       failure_ ? milliseconds(100) : std::min<nanoseconds>(silence_, std::chrono::seconds(10));
   const Clock::time_point until = Clock::now() + patience;
   while (Clock::now() < until) {
-    std::vector<pollfd> unsent;
-    for (Peer& peer : peers_) {
-      if (!peer.ended) Flush(peer);
-      if (!peer.ended && peer.sent < peer.out.size()) unsent.push_back({peer.socket.get(), POLLOUT, 0});
-    }
-    if (unsent.empty()) break;
+    bool sent = true;
+    for (Peer& peer : peers_) sent = HasSent(peer) && sent;
+    if (sent) return;
     lock.unlock();
-    poll(unsent.data(), unsent.size(), PollMilliseconds(until));
+    std::this_thread::sleep_for(milliseconds(1));
     lock.lock();
   }
-  for (Peer& peer : peers_)
-    if (!peer.ended) shutdown(peer.socket.get(), SHUT_WR);
+}
+
+// Is all with the partner's host? A socket that is closed with bytes unread discards what it has to send; so
+// what comes is read, though nobody wants it.
+bool Watcher::HasSent(Peer& peer) {
+  if (peer.ended) return true;
+  Flush(peer);
+  if (peer.sent < peer.out.size()) return false;
+  if (!peer.shut) shutdown(peer.socket.get(), SHUT_WR);
+  peer.shut = true;
+  std::array<char, 1 << 16> bytes;
+  ssize_t got = 1;
+  while (got > 0) got = recv(peer.socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  int unacknowledged = 0;
+  const bool gone = got < 0 && errno != EAGAIN && errno != EINTR;
+  return gone || ioctl(peer.socket.get(), SIOCOUTQ, &unacknowledged) != 0 || unacknowledged == 0;
 }
 
 // ---- What comes
@@ -240,10 +253,9 @@ void Watcher::End(Peer& peer, int error) {
   if (peer.left || failure_) return;
   const bool cut = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
   const Partner& who = peer.partner;
-  FailLocked(PeerEnded(
-      cut ? fmt::format("rank {}: no sign of life for {} (host {}, pid {})", who.rank, Seconds(silence_),
-                        who.host, who.pid)
-          : fmt::format("rank {}: its process has ended (host {}, pid {})", who.rank, who.host, who.pid)));
+  FailLocked(cut ? PeerEnded(fmt::format("rank {}: no sign of life for {} (host {}, pid {})", who.rank,
+                                         Seconds(silence_), who.host, who.pid))
+                 : Ended(who.rank, who.host, who.pid));
 }
 
 // After a time in which this thread did not run, what others say comes before what they do not say.

@@ -55,7 +55,7 @@ class Watcher {
     std::string out;  // to be sent
     size_t sent = 0;  // of it
     Clock::time_point heard;
-    bool left = false, ended = false;
+    bool left = false, ended = false, shut = false;
     uint64_t call = 0;   // that it is in, by its last heartbeat
     int32_t awaits = 0;  // the rank that holds it up
   };
@@ -63,6 +63,7 @@ class Watcher {
   void Run();
   bool Turn(std::unique_lock<std::mutex>& lock);
   void Leave(std::unique_lock<std::mutex>& lock);
+  static bool HasSent(Peer& peer);
   void Read(Peer& peer);
   void Take(Peer& peer);  // the messages that its reader holds
   void Hear(Peer& peer, const Message& message);
@@ -72,7 +73,7 @@ class Watcher {
   void CheckSilence(Clock::time_point now);
   void Beat(Clock::time_point now);
   void Queue(Peer& peer, std::string_view message);
-  void Flush(Peer& peer);
+  static void Flush(Peer& peer);
   void QueueToAll(std::string_view message, const Peer* but = nullptr);
   void FailLocked(const Status& reason, const Peer* from = nullptr);
   void FoldProgress() const;

@@ -25,6 +25,8 @@ enum class MessageType : uint16_t {
   kWelcome,          // from it: all have come, these are your partners
   kPartner,          // to a partner's door: which rank I am
   kPartnerAccepted,  // from it
+  kConnected,        // to the rendezvous: all my partners are reached
+  kAllConnected,     // from it: so it is for all ranks
   kHeartbeat,        // between partners: progress, the call that I am in, whom I wait for
   kData,             // call, round, blobs
   kLeft,             // this rank has left in good order
