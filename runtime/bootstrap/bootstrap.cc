@@ -69,8 +69,9 @@ Status Service::Start(const Placement& placement, const BootstrapOptions& option
                           try {
                             (void)bootstrap::Serve(*lobby_, serving_);  // this rank is told, as all are
                           } catch (const std::exception&) {
-                            lobby_.reset();  // who waits sees that it has ended
+                            // Out of memory. Who waits sees that the rendezvous has ended.
                           }
+                          lobby_.reset();
                         }));
   return OkStatus();
 }

@@ -12,6 +12,7 @@
 #include "runtime/bootstrap/identity.h"
 #include "runtime/bootstrap/socket.h"
 #include "runtime/bootstrap/test_group.h"
+#include "runtime/bootstrap/unique_id.h"
 #include "runtime/bootstrap/wire.h"
 
 namespace xccl {
@@ -241,10 +242,26 @@ TEST(Rendezvous, LateRanksLearnTheReason) {
   EXPECT_EQ(late, all[1]);
 }
 
+// The rendezvous fails before it knows how many ranks there are; whoever comes next is told at once.
+TEST(Rendezvous, AnotherVersionComesFirst) {
+  const auto id = MakeUniqueId(Patient());
+  ASSERT_TRUE(id.ok()) << id.status().message();
+  const auto place = FromUniqueId(*id, Rank(0), 2);
+  ASSERT_TRUE(place.ok()) << place.status().message();
+  bootstrap::Hello old = HelloOf(1, 2);
+  old.product = "0.0.9";
+  old.token = bootstrap::TokenOf(place->token_seed);
+  const uint16_t port = bootstrap::Resolve(place->rendezvous)->at(0).port();
+  const std::string heard = Answer(port, bootstrap::Encode(bootstrap::MessageType::kHello, Pack(old)));
+  EXPECT_EQ(heard, "rendezvous " + place->rendezvous +
+                       ": rank 1 (host h1, pid 4711): runs XCCL 0.0.9; expected " + kVersion +
+                       ", as the rendezvous");
+  EXPECT_EQ(JoinAll({*place}, Patient())[0].message(), heard);
+}
+
 // The process with local rank 0 on the host with the address serves where rank 0 is elsewhere.
 TEST(Rendezvous, LocalRank0Serves) {
   const uint16_t port = testing::FreePort();
-  bootstrap::Serving serving;
   std::vector<Placement> placements = {PlaceOf(1, 2, Endpoint(port)), PlaceOf(0, 2, Endpoint(port))};
   placements[0].local_rank = 0;
   placements[1].served = true;  // as if the address were not its own

@@ -63,7 +63,8 @@ Status Server::Run() {
 // Ranks that come late learn the reason too, instead of waiting for a rendezvous that has ended.
 void Server::Linger(const Status& why) {
   const auto until = After(std::min<std::chrono::nanoseconds>(std::chrono::seconds(3), limit_ / 10));
-  for (int32_t left = ranks_ - static_cast<int32_t>(came_.size()); left > 0;) {
+  int32_t left = ranks_ == 0 ? INT32_MAX : ranks_ - static_cast<int32_t>(came_.size());
+  while (left > 0) {
     const StatusOr<std::optional<Lobby::Event>> event = lobby_.Wait(until);
     if (!event.ok() || !*event) return;
     const Lobby::Event& happened = **event;
