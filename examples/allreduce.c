@@ -9,8 +9,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "runtime/xccl.h"
+#include <xccl.h>
 
 #define COUNT 1000000
 
