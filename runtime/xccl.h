@@ -19,10 +19,18 @@
  * from the call until xcclCommSynchronize returns. Because calls do not wait, one thread may drive several
  * communicators. xcclGroupStart and xcclGroupEnd do nothing; with them programs written for NCCL compile.
  *
+ * Processes. Ranks that are processes meet when they load their first book, on one host or on several:
+ * through the id that one of them made, or where their launcher says. xcclCommLoadPlanBook waits for all of
+ * them. If it cannot read its book on one rank it fails on all, and may be tried again. Ranks of one host
+ * share memory, the others use the network; GPUs are those of one host.
+ *
  * Errors. A failure on any rank ends the operation on all; afterwards every call on the communicator returns
- * it, and xcclGetLastError has its text. Ranks that are idle learn of it through xcclCommGetAsyncError. The
- * time limit (30 s without progress) finds ranks that stop without a message; ranks whose process ends are
- * found within milliseconds. A call that is refused (xcclInvalidArgument, xcclInvalidUsage) has done nothing,
+ * it, and xcclGetLastError has its text, which names the rank. Ranks that are idle learn of it through
+ * xcclCommGetAsyncError. The time limit (30 s without progress) finds ranks that stop without a message.
+ * Ranks whose process ends are found within milliseconds; so is, on one host, a rank that has destroyed its
+ * communicator and is waited for. A process that ends without xcclCommDestroy has failed. On the CPU, ranks
+ * whose calls differ in collective, count, type, operator or root fail with xcclInvalidUsage and a text that
+ * has both calls. A call that is refused (xcclInvalidArgument, or xcclInvalidUsage at once) has done nothing,
  * and the communicator goes on.
  *
  * Threads. All functions may be called from any thread at any time. Calls that threads make at the same time
@@ -47,6 +55,12 @@
 extern "C" {
 #endif
 
+#define XCCL_MAJOR 0
+#define XCCL_MINOR 1
+#define XCCL_PATCH 0
+#define XCCL_VERSION(major, minor, patch) ((major)*10000 + (minor)*100 + (patch))
+#define XCCL_VERSION_CODE XCCL_VERSION(XCCL_MAJOR, XCCL_MINOR, XCCL_PATCH)
+
 typedef struct xcclComm* xcclComm_t;
 typedef void* xcclStream_t;
 
@@ -66,22 +80,28 @@ typedef enum {
 
 typedef enum {
   xcclInt8 = 0,
+  xcclChar = 0,
   xcclUint8 = 1,
   xcclInt32 = 2,
+  xcclInt = 2,
   xcclUint32 = 3,
   xcclInt64 = 4,
   xcclUint64 = 5,
   xcclFloat16 = 6,
+  xcclHalf = 6,
   xcclFloat32 = 7,
+  xcclFloat = 7,
   xcclFloat64 = 8,
+  xcclDouble = 8,
   xcclBfloat16 = 9,
   xcclFloat8e4m3 = 10,
-  xcclFloat8e5m2 = 11
+  xcclFloat8e5m2 = 11,
+  xcclNumTypes = 12
 } xcclDataType_t;
 
-typedef enum { xcclSum = 0, xcclProd = 1, xcclMax = 2, xcclMin = 3, xcclAvg = 4 } xcclRedOp_t;
+typedef enum { xcclSum = 0, xcclProd = 1, xcclMax = 2, xcclMin = 3, xcclAvg = 4, xcclNumOps = 5 } xcclRedOp_t;
 
-/* Fills *version with major * 10000 + minor * 100 + patch. */
+/* Fills *version with the library's XCCL_VERSION_CODE: major * 10000 + minor * 100 + patch. */
 xcclResult_t xcclGetVersion(int* version);
 const char* xcclGetErrorString(xcclResult_t result);
 /* The text of a communicator's first failure; if there was none, that of the calling thread's last failed
@@ -89,18 +109,19 @@ const char* xcclGetErrorString(xcclResult_t result);
  * texts that a thread asked for last are valid. */
 const char* xcclGetLastError(xcclComm_t comm);
 
-/* Makes a random id; rank 0 makes one and gives it to the others by any means of the program. */
+/* Makes an id; one process makes it and gives it to all ranks by any means of the program. A thread of that
+ * process waits for them to meet, so it stays until they have loaded their first book. */
 xcclResult_t xcclGetUniqueId(xcclUniqueId* id);
-/* One rank among processes, or threads, of this host. Ranks meet when they load a plan book. */
+/* One rank among processes, or threads, that have the same id. An id serves one communicator. */
 xcclResult_t xcclCommInitRank(xcclComm_t* comm, int nranks, xcclUniqueId id, int rank);
-/* The same with rank and size from Open MPI's, Slurm's or torchrun's environment. */
+/* The same with rank and size from the environment of Open MPI, MPICH, Slurm or torchrun, or XCCL_RANK,
+ * XCCL_SIZE and XCCL_ADDRESS. A program may make several, all ranks in the same order. */
 xcclResult_t xcclCommInitFromLauncher(xcclComm_t* comm);
 /* All ranks in this process; they read each other's buffers directly. devlist: the GPU of each rank, several
  * of which may be the same; NULL: they are on the CPU. */
 xcclResult_t xcclCommInitAll(xcclComm_t* comms, int ndev, const int* devlist);
 
-/* All ranks load the same books in the same order, and may do so between calls. Among processes this waits
- * for all of them. */
+/* All ranks load the same books in the same order, and may do so between calls. */
 xcclResult_t xcclCommLoadPlanBook(xcclComm_t comm, const char* directory);
 /* Notes for the user on the books loaded so far, a line each: plans without a kernel, which run slower on the
  * interpreter kernel. "" where there is nothing. Valid as the texts of xcclGetLastError. */

@@ -45,15 +45,13 @@ using xccl::StatusCode;
 using xccl::UsageError;
 using xccl::c_api::Comm;
 
-constexpr int kVersion = 100;
 constexpr int kMostRanks = 1 << 16;
-constexpr int kTypes = 12;
 static_assert(static_cast<int>(DataType::kUint64) == xcclUint64 &&
               static_cast<int>(DataType::kHalf) == xcclFloat16 &&
               static_cast<int>(DataType::kBfloat16) == xcclBfloat16 &&
               static_cast<int>(DataType::kFp8E5m2) == xcclFloat8e5m2);
-constexpr std::array<ReduceOp, 5> kOps = {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMax, ReduceOp::kMin,
-                                          ReduceOp::kAvg};
+constexpr std::array<ReduceOp, xcclNumOps> kOps = {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMax,
+                                                   ReduceOp::kMin, ReduceOp::kAvg};
 
 xcclResult_t Fail(xcclResult_t result, std::string_view text, const void* comm = nullptr) noexcept {
   xccl::c_api::Remember(comm, text);
@@ -189,7 +187,7 @@ Status BeforeTheFirstBook(const Comm& comm, const char* what) {
 xcclResult_t Enqueue(xcclComm_t comm, CollectiveKind kind, const void* send, void* receive, size_t count,
                      xcclDataType_t type, xcclRedOp_t op, std::optional<Rank> root, xcclStream_t stream) {
   return RunOn(comm, [&](Comm& on) -> Status {
-    if (static_cast<size_t>(type) >= kTypes)
+    if (static_cast<size_t>(type) >= xcclNumTypes)
       return UsageError(fmt::format("data type {}; expected 0 to 11", static_cast<int>(type)));
     if (static_cast<size_t>(op) >= kOps.size())
       return UsageError(fmt::format("reduction {}; expected 0 to 4", static_cast<int>(op)));
@@ -244,7 +242,7 @@ xcclComm_t MakeProcess(const xccl::Placement& placement) {
 
 xcclResult_t xcclGetVersion(int* version) {
   return RunFor(version, "version", [&] {
-    *version = kVersion;
+    *version = XCCL_VERSION_CODE;
     return OkStatus();
   });
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/testing/no_threads.h"
+#include "base/version.h"
 #include "runtime/c_api/testing/books.h"
 
 namespace xccl {
@@ -184,6 +185,16 @@ TEST(Xccl, AnAbortFromAnotherThreadWakesItsWaiters) {
     EXPECT_STREQ(xcclGetLastError(comms[1]), "rank 0: aborted");
     EXPECT_EQ(xcclCommAbort(comms[1]), xcclSuccess);
   }
+}
+
+TEST(Xccl, TheHeaderHasTheVersionOfTheLibrary) {
+  int version = 0;
+  EXPECT_EQ(xcclGetVersion(&version), xcclSuccess);
+  EXPECT_EQ(version, XCCL_VERSION_CODE);
+  EXPECT_EQ(std::to_string(XCCL_MAJOR) + "." + std::to_string(XCCL_MINOR) + "." + std::to_string(XCCL_PATCH),
+            kVersion);
+  EXPECT_EQ(xcclGetVersion(nullptr), xcclInvalidArgument);
+  EXPECT_STREQ(xcclGetLastError(nullptr), "version is null");
 }
 
 TEST(Xccl, AHandleThatWasDestroyedIsRefused) {
