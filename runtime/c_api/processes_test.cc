@@ -1,12 +1,15 @@
 // Ranks that are processes, through the C API: children of the test.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,17 +20,38 @@
 namespace xccl {
 namespace {
 
-using Body = std::function<bool(int rank)>;
+// What the processes of a test share.
+struct Shared {
+  std::atomic<bool> made{false};
+  xcclUniqueId id = {};
+};
+
+// The id that rank 0 makes for all. The test's own process makes none: it would then have a thread, and a
+// process with threads that forks is no place to start others.
+bool ShareId(int rank, Shared& shared) {
+  if (rank == 0) {
+    if (xcclGetUniqueId(&shared.id) != xcclSuccess) return false;
+    shared.made = true;
+  }
+  while (!shared.made) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return true;
+}
+
+using Body = std::function<bool(int rank, const xcclUniqueId& id)>;
 
 // Runs the body in a process for every rank, and expects true of each. Whoever is not done after a minute is
 // killed.
 void InProcesses(int ranks, const Body& body) {
+  void* const memory =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  Shared& shared = *new (memory) Shared;
   std::vector<pid_t> children;
   for (int rank = 0; rank < ranks; ++rank) {
     const pid_t child = fork();
     if (child == 0) {
       alarm(60);
-      std::quick_exit(body(rank) ? 0 : 1);
+      std::quick_exit(ShareId(rank, shared) && body(rank, shared.id) ? 0 : 1);
     }
     children.push_back(child);
   }
@@ -36,6 +60,7 @@ void InProcesses(int ranks, const Body& body) {
     ASSERT_EQ(waitpid(children[static_cast<size_t>(rank)], &ending, 0), children[static_cast<size_t>(rank)]);
     EXPECT_TRUE(WIFEXITED(ending) && WEXITSTATUS(ending) == 0) << "rank " << rank << ": " << ending;
   }
+  munmap(memory, sizeof(Shared));
 }
 
 // In a child a test's expectations reach nobody: it prints what it saw.
@@ -60,12 +85,6 @@ bool Load(const xcclUniqueId& id, int ranks, int rank, const std::string& book, 
          Is(xcclCommLoadPlanBook(comm, book.c_str()), xcclSuccess);
 }
 
-xcclUniqueId NewId() {
-  xcclUniqueId id = {};
-  EXPECT_EQ(xcclGetUniqueId(&id), xcclSuccess) << xcclGetLastError(nullptr);
-  return id;
-}
-
 TEST(Processes, MeetByAnIdAndLeaveNothingBehind) {
   const auto files = [] {
     return std::distance(std::filesystem::directory_iterator("/dev/shm"),
@@ -73,8 +92,7 @@ TEST(Processes, MeetByAnIdAndLeaveNothingBehind) {
   };
   const auto before = files();
   const std::string book = MakeBook("ids", 3, {CollectiveKind::kAllreduce});
-  const xcclUniqueId id = NewId();
-  InProcesses(3, [&](int rank) {
+  InProcesses(3, [&](int rank, const xcclUniqueId& id) {
     xcclComm_t comm = nullptr;
     if (!Load(id, 3, rank, book, comm)) return false;
     std::vector<float> numbers(5000, static_cast<float>(rank + 1));
@@ -90,7 +108,7 @@ TEST(Processes, InitFromLauncherAgainAndAgain) {
   const std::string book = MakeBook("rounds", 4, {CollectiveKind::kAllreduce});
   for (const bool keeps : {false, true}) {
     const std::string job = "again-" + std::to_string(getpid()) + (keeps ? "-kept" : "");
-    InProcesses(4, [&](int rank) {
+    InProcesses(4, [&](int rank, const xcclUniqueId& /*id*/) {
       setenv("XCCL_RANK", std::to_string(rank).c_str(), 1);
       setenv("XCCL_SIZE", "4", 1);
       setenv("XCCL_JOB", job.c_str(), 1);
@@ -115,8 +133,7 @@ TEST(Processes, InitFromLauncherAgainAndAgain) {
 
 TEST(Processes, TwoThatClaimOneRankAreRefused) {
   const std::string book = MakeBook("claims", 4, {CollectiveKind::kAllreduce});
-  const xcclUniqueId id = NewId();
-  InProcesses(4, [&](int process) {
+  InProcesses(4, [&](int process, const xcclUniqueId& id) {
     const int rank = process == 2 ? 1 : process;
     xcclComm_t comm = nullptr;
     if (!Is(xcclCommInitRank(&comm, 4, id, rank), xcclSuccess)) return false;
@@ -130,8 +147,7 @@ TEST(Processes, TwoThatClaimOneRankAreRefused) {
 TEST(Processes, ALoadThatFailsOnOneRankFailsOnAllAndMayBeTriedAgain) {
   const std::string book = MakeBook("there", 3, {CollectiveKind::kAllreduce});
   const std::string other = MakeBook("other", 3, {CollectiveKind::kAllgather});
-  const xcclUniqueId id = NewId();
-  InProcesses(3, [&](int rank) {
+  InProcesses(3, [&](int rank, const xcclUniqueId& id) {
     xcclComm_t comm = nullptr;
     if (!Is(xcclCommInitRank(&comm, 3, id, rank), xcclSuccess)) return false;
     const std::string missing = "/nowhere/index.json: cannot read: No such file or directory";
@@ -152,8 +168,7 @@ TEST(Processes, ALoadThatFailsOnOneRankFailsOnAllAndMayBeTriedAgain) {
 // The watchdog of a program asks idle ranks too.
 TEST(Processes, IdleRanksHearThatAProcessWasKilled) {
   const std::string book = MakeBook("idle", 3, {CollectiveKind::kAllreduce});
-  const xcclUniqueId id = NewId();
-  InProcesses(3, [&](int rank) {
+  InProcesses(3, [&](int rank, const xcclUniqueId& id) {
     xcclComm_t comm = nullptr;
     if (!Load(id, 3, rank, book, comm)) return false;
     if (rank == 2) std::_Exit(0);  // without a farewell
@@ -168,25 +183,9 @@ TEST(Processes, IdleRanksHearThatAProcessWasKilled) {
   });
 }
 
-TEST(Processes, AnAbortWakesALoadThatWaitsWithoutEnd) {
-  const std::string book = MakeBook("alone", 2, {CollectiveKind::kAllreduce});
-  const xcclUniqueId id = NewId();
-  xcclComm_t comm = nullptr;
-  ASSERT_EQ(xcclCommInitRank(&comm, 2, id, 0), xcclSuccess);
-  ASSERT_EQ(xcclCommSetTimeLimit(comm, 0), xcclSuccess);
-  std::thread loader([&] {
-    EXPECT_EQ(xcclCommLoadPlanBook(comm, book.c_str()), xcclRemoteError);
-    EXPECT_STREQ(xcclGetLastError(nullptr), "rank 0: aborted");
-  });
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  EXPECT_EQ(xcclCommAbort(comm), xcclSuccess);
-  loader.join();
-}
-
 TEST(Processes, CallsThatDifferAreNamedOnAllRanks) {
   const std::string book = MakeBook("differ", 2, {CollectiveKind::kAllreduce});
-  const xcclUniqueId id = NewId();
-  InProcesses(2, [&](int rank) {
+  InProcesses(2, [&](int rank, const xcclUniqueId& id) {
     xcclComm_t comm = nullptr;
     if (!Load(id, 2, rank, book, comm)) return false;
     std::vector<float> numbers(1000, 1);
@@ -202,8 +201,7 @@ TEST(Processes, CallsThatDifferAreNamedOnAllRanks) {
 
 TEST(Processes, ARankThatHasLeftIsNamed) {
   const std::string book = MakeBook("left", 2, {CollectiveKind::kAllreduce});
-  const xcclUniqueId id = NewId();
-  InProcesses(2, [&](int rank) {
+  InProcesses(2, [&](int rank, const xcclUniqueId& id) {
     xcclComm_t comm = nullptr;
     float number = 1;
     if (!Load(id, 2, rank, book, comm) || !Is(Sum(comm, &number), xcclSuccess) ||
@@ -214,6 +212,23 @@ TEST(Processes, ARankThatHasLeftIsNamed) {
            Is(xcclGetLastError(comm),
               "rank 1: has left after call 1; expected it in call 2, allreduce of 1 float, sum, with rank 0");
   });
+}
+
+// The last test, since it starts threads in the test's own process.
+TEST(Processes, AnAbortWakesALoadThatWaitsWithoutEnd) {
+  const std::string book = MakeBook("alone", 2, {CollectiveKind::kAllreduce});
+  xcclUniqueId id = {};
+  ASSERT_EQ(xcclGetUniqueId(&id), xcclSuccess) << xcclGetLastError(nullptr);
+  xcclComm_t comm = nullptr;
+  ASSERT_EQ(xcclCommInitRank(&comm, 2, id, 0), xcclSuccess);
+  ASSERT_EQ(xcclCommSetTimeLimit(comm, 0), xcclSuccess);
+  std::thread loader([&] {
+    EXPECT_EQ(xcclCommLoadPlanBook(comm, book.c_str()), xcclRemoteError);
+    EXPECT_STREQ(xcclGetLastError(nullptr), "rank 0: aborted");
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(xcclCommAbort(comm), xcclSuccess);
+  loader.join();
 }
 
 }  // namespace
