@@ -6,7 +6,6 @@
 #include <cstring>
 #include <exception>
 #include <map>
-#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -284,12 +283,13 @@ StatusOr<Communicator::Queued> Communicator::Choose(const Call& call) {
   const int64_t shares = TraitsOf(call.collective).parts == KindTraits::Parts::kOne ? 1 : ranks_;
   // Ranks may differ in being in place, and must not in the plan.
   const PlanQuery query{call.collective, ranks_, call.root, ShareBytes(call) * shares, call.type, {}};
-  for (const std::unique_ptr<Loaded>& loaded : std::views::reverse(books_))
-    if (const std::optional<size_t> plan = FindPlan(loaded->book, query))
-      return Queued{loaded.get(), *plan, call, {}};
-  std::vector<const PlanBook*> books;
-  for (const std::unique_ptr<Loaded>& loaded : std::views::reverse(books_)) books.push_back(&loaded->book);
-  return NoPlan(books, query);
+  std::vector<const PlanBook*> searched;
+  for (auto loaded = books_.rbegin(); loaded != books_.rend(); ++loaded) {
+    if (const std::optional<size_t> plan = FindPlan((*loaded)->book, query))
+      return Queued{loaded->get(), *plan, call, {}};
+    searched.push_back(&(*loaded)->book);
+  }
+  return NoPlan(searched, query);
 }
 
 Status Communicator::Enqueue(const Call& call) {
