@@ -157,7 +157,7 @@ StatusOr<size_t> MergeTables(std::span<const SweepJob> jobs, std::span<const std
     XCCL_RETURN_IF_ERROR(rows.Add(text, file));
   }
   XCCL_ASSIGN_OR_RETURN(SweepTable merged, SweepTable::Open(table));
-  merged.rows().Add(std::move(rows));
+  merged.rows().Add(rows);
   XCCL_RETURN_IF_ERROR(merged.Finish(jobs));
   return static_cast<size_t>(
       std::ranges::count_if(jobs, [&](const SweepJob& job) { return !merged.rows().Has(job); }));

@@ -128,8 +128,8 @@ Status SweepRows::Add(std::string_view text, const std::string& file) {
   return OkStatus();
 }
 
-void SweepRows::Add(SweepRows others) {
-  for (auto& [key, result] : others.rows_) rows_.insert_or_assign(key, std::move(result));
+void SweepRows::Add(const SweepRows& others) {
+  for (const auto& [key, result] : others.rows_) rows_.insert_or_assign(key, result);
 }
 
 std::string SweepRows::ToText(std::span<const SweepJob> jobs) const {

@@ -37,7 +37,7 @@ class SweepRows {
   void Set(const SweepJob& job, SweepResult result) { rows_[KeyOf(job)] = std::move(result); }
   // Adds the rows of a table's text. Errors: kInvalidInput with `file` in front for a text that is no table.
   Status Add(std::string_view text, const std::string& file);
-  void Add(SweepRows others);
+  void Add(const SweepRows& others);
   // The whole table: rows in the order of the jobs, then those of other jobs.
   std::string ToText(std::span<const SweepJob> jobs) const;
 

@@ -82,7 +82,7 @@ TEST_F(Cli, HelpFitsItsTerminal) {
   for (const auto& [columns, least] : {std::pair<size_t, size_t>{80, 60}, {120, 100}}) {
     size_t longest = 0;
     for (const char* command :
-         {"", "topo", "bound", "plan", "verify", "simulate", "compare", "emit", "run", "tune"}) {
+         {"", "topo", "bound", "plan", "verify", "simulate", "compare", "sweep", "emit", "run", "tune"}) {
       const Said said = Shell("COLUMNS=" + std::to_string(columns) + " $X " + command + " --help");
       std::istringstream lines(said.out);
       for (std::string line; std::getline(lines, line);) {
