@@ -14,6 +14,8 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/show.h"
+#include "ir/collective.h"
+#include "ir/collective_args.h"
 #include "pipeline/emit.h"
 #include "pipeline/measure_hosts.h"
 #include "pipeline/run.h"
@@ -32,6 +34,7 @@ constexpr int32_t kSmallIterations = 100;
 struct Flags {
   TopologyFlags topology;
   std::string collectives = "allreduce,allgather,reduce_scatter";
+  std::string roots;  // "0,2-3" or "all"; empty: 0
   std::string sizes = "1KiB:64MiB:x16";
   std::string backend = "cpu";
   RunOptions run = {.iterations = 5, .warmup = 1, .in_place = false};
@@ -51,21 +54,39 @@ StatusOr<MeasureRanks> MeasureOf(const Flags& flags, const Topology& topology, L
   return MeasureRanks([settings, &topology](const LoweredProgram& lowered,
                                             int64_t size_bytes) -> StatusOr<std::vector<double>> {
     const Plan plan{topology, lowered.collective, {}, lowered, {}};
-    XCCL_ASSIGN_OR_RETURN(const RunResult result, RunPlan("tune", plan, {}, {size_bytes}, settings, {}));
+    RunSettings of_size = settings;
+    // The start and the end of a small operation are blurred by as much as it takes.
+    if (size_bytes <= kSmallBytes)
+      of_size.options.iterations = std::max(of_size.options.iterations, kSmallIterations);
+    XCCL_ASSIGN_OR_RETURN(const RunResult result, RunPlan("tune", plan, {}, {size_bytes}, of_size, {}));
     if (!AllRight(result.rows)) return BugError("tune: elements are wrong");
     return result.rows.front().rank_us;
   });
 }
 
-StatusOr<std::vector<Collective>> Collectives(const std::string& names, const Topology& topology) {
+StatusOr<std::vector<Rank>> Roots(const std::string& roots, int32_t ranks) {
+  if (roots.empty()) return std::vector{Rank(0)};
+  if (roots == "all") return AllRanks(ranks);
+  return FlagValue("--root", ParseRankList(roots, ranks));
+}
+
+// A rooted collective is tuned for each root.
+StatusOr<std::vector<Collective>> Collectives(const Flags& flags, const Topology& topology) {
   XCCL_ASSIGN_OR_RETURN(const std::vector<CollectiveKind> kinds,
-                        ListValue("--collectives", names, ParseCollectiveKind));
+                        ListValue("--collectives", flags.collectives, ParseCollectiveKind));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<Rank> roots, Roots(flags.roots, topology.num_ranks()));
+  if (!flags.roots.empty() && std::ranges::none_of(kinds, IsRooted))
+    return UsageError("--root: " + flags.collectives +
+                      ": none has a root; expected broadcast, reduce, gather or scatter among --collectives");
   std::vector<Collective> collectives;
   for (const CollectiveKind kind : kinds) {
     CollectiveFlags one;
     one.collective = ToString(kind);
-    XCCL_ASSIGN_OR_RETURN(Collective collective, MakeCollective(one, topology));
-    collectives.push_back(std::move(collective));
+    for (const Rank root : IsRooted(kind) ? roots : std::vector{Rank(0)}) {
+      if (IsRooted(kind)) one.root = root.value;
+      XCCL_ASSIGN_OR_RETURN(Collective collective, MakeCollective(one, topology));
+      collectives.push_back(std::move(collective));
+    }
   }
   return collectives;
 }
@@ -83,6 +104,7 @@ Status Show(const Tuned& tuned, const MachineModel& machine, const Flags& flags,
     std::vector<Row> rows;
     for (const TunedRow& row : tuned.rows)
       rows.push_back({{"collective", row.collective},
+                      {"root", row.root ? Cell(int64_t{row.root->value}) : Cell()},
                       {"size_bytes", row.size_bytes},
                       {"engine", row.engine},
                       {"topology", row.topology},
@@ -96,7 +118,8 @@ Status Show(const Tuned& tuned, const MachineModel& machine, const Flags& flags,
   std::vector<std::vector<std::string>> table = {
       {"collective", "size", "engine", "topology", "time us", "predicted us", "CTAs", "plan"}};
   for (const TunedRow& row : tuned.rows)
-    table.push_back({row.collective, SizeText(row.size_bytes), row.engine, row.topology,
+    table.push_back({row.root ? fmt::format("{} root {}", row.collective, row.root->value) : row.collective,
+                     SizeText(row.size_bytes), row.engine, row.topology,
                      fmt::format("{:.1f}", row.measured_us), fmt::format("{:.1f}", row.predicted_us),
                      fmt::format("{}", row.threadblocks), row.file});
   return Print(fmt::format(
@@ -178,7 +201,7 @@ Status TuneRanks(const Flags& flags, const Session& session, LaunchedGroup* grou
   std::ranges::sort(request.sizes_bytes);
   if (writes) XCCL_RETURN_IF_ERROR(MakePlanBookDirectory(flags.output));  // before long measurements
   XCCL_ASSIGN_OR_RETURN(const std::vector<Topology> machines, DescribeMachine(flags, group));
-  XCCL_ASSIGN_OR_RETURN(request.collectives, Collectives(flags.collectives, machines[0]));
+  XCCL_ASSIGN_OR_RETURN(request.collectives, Collectives(flags, machines[0]));
   for (const Collective& collective : request.collectives)
     for (const int64_t size : request.sizes_bytes)
       XCCL_RETURN_IF_ERROR(CheckNotEmpty("--sizes", size, collective));
@@ -219,6 +242,8 @@ void AddTuneCommand(CommandLine& line, Session& session) {
   AddTopologyFlags(command, flags.topology, /*required=*/false);
   AddLaunchFlags(command, flags.launch);
   command.AddOption("--collectives", flags.collectives, "what to plan, with commas between").ShowDefault();
+  command.AddOption("--root", flags.roots,
+                    "roots of broadcast, reduce, gather and scatter: 0,2,4-7 or all (default: 0)");
   command.AddOption("--sizes", flags.sizes, "sizes to plan and measure: 1KiB,1MiB or 1KiB:1GiB:x4")
       .ShowDefault();
   command.AddOption("--backend", flags.backend, "where ranks run: cpu (threads) or cuda")
@@ -239,6 +264,7 @@ void AddTuneCommand(CommandLine& line, Session& session) {
   command.Footer(
       "Examples:\n"
       "  xccl-synth tune full-mesh:4 --collectives allreduce -o book\n"
+      "  xccl-synth tune full-mesh:4 --collectives broadcast,reduce --root all -o book\n"
       "  mpirun -n 16 xccl-synth tune -o book     (measures hosts and links; writes book/topology.xml)");
 }
 

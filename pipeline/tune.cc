@@ -111,7 +111,8 @@ PlanBookEntry EntryOf(const Plan& plan, int64_t size_bytes) {
   entry.collective = plan.collective.kind();
   entry.ranks = plan.topology.num_ranks();
   entry.root = plan.collective.spec().root;
-  entry.file = plan.collective.name() + "-" + size + ".plan.json";
+  const std::string root = entry.root ? "-root" + std::to_string(entry.root->value) : "";
+  entry.file = plan.collective.name() + root + "-" + size + ".plan.json";
   entry.in_place = plan.program->program.in_place ? InPlaceMode::kBoth : InPlaceMode::kNever;
   return entry;
 }
@@ -176,6 +177,7 @@ StatusOr<Tuned> Tune(std::span<const Topology> topologies, const TuneRequest& re
                             .engine = chosen.plan.made_by.engine,
                             .file = tuned.entries.back().file,
                             .topology = chosen.plan.topology.name(),
+                            .root = collective.spec().root,
                             .size_bytes = size,
                             .measured_us = choice.measured_us,
                             .predicted_us = choice.predicted_us,

@@ -36,7 +36,8 @@ struct TuneRequest {
 
 struct TunedRow {
   std::string collective, engine, file;
-  std::string topology;  // whose plan it is
+  std::string topology = {};      // whose plan it is
+  std::optional<Rank> root = {};  // of rooted collectives
   int64_t size_bytes = 0;
   double measured_us = 0, predicted_us = 0;
   int32_t threadblocks = 0;  // CTAs of a rank

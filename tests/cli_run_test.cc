@@ -20,6 +20,32 @@ TEST_F(Cli, ASizeThatIsRoundedToNothingIsNoted) {
   EXPECT_EQ(said.err, "note: 3 bytes: allgather of 4 ranks in float rounds them down to 0 bytes\n");
 }
 
+TEST_F(Cli, TuneServesTheRootsThatAreAskedFor) {
+  const Json rows =
+      Json::parse(Out({"tune", "torus:2x2", "--collectives", "broadcast,allgather,reduce", "--root", "all",
+                       "--sizes", "1KiB,64KiB", "--iters", "1", "-o", "book", "--json"}));
+  ASSERT_EQ(rows.size(), 2u * (4 + 1 + 4));
+  EXPECT_EQ(rows[2]["root"], 1);
+  EXPECT_EQ(rows[8]["collective"], "allgather");
+  EXPECT_EQ(rows[8]["root"], nullptr);
+  const Json index = Json::parse(Read("book/index.json"));
+  EXPECT_EQ(index["plans"][0]["root"], 0);
+  EXPECT_EQ(index["plans"][0]["file"], "broadcast-root0-1KiB.plan.json");
+  // Every size of every root is served, and right: a table for each.
+  const std::string ran = Out({"run", "book", "--sizes", "1KiB,64KiB", "--iters", "1"});
+  int tables = 0;
+  for (size_t at = 0; (at = ran.find("# Out of bounds values : 0 OK", at)) != std::string::npos; ++at)
+    ++tables;
+  EXPECT_EQ(tables, 4 + 1 + 4) << ran;
+  Out({"tune", "torus:2x2", "--collectives", "gather", "--root", "1,3", "--sizes", "1KiB", "--iters", "1",
+       "-o", "some"});
+  const Json some = Json::parse(Read("some/index.json"))["plans"];
+  ASSERT_EQ(some.size(), 2u);
+  EXPECT_EQ(some[0]["root"], 1);
+  EXPECT_EQ(some[1]["root"], 3);
+  EXPECT_EQ(some[1]["min_bytes"], 0);
+}
+
 TEST_F(Cli, KernelsOfAPlanBook) {
   std::filesystem::create_directories(folder_ + "/book");
   std::filesystem::create_directories(folder_ + "/empty");

@@ -43,6 +43,13 @@ TEST_F(Cli, WrongCommandLines) {
       {{"tune", "torus:2x2", "--collectives", "allgather,x", "-o", "book"},
        2,
        "--collectives: no collective 'x'"},
+      {{"tune", "torus:2x2", "--collectives", "broadcast", "--root", "1,4", "-o", "book"},
+       2,
+       "--root: '1,4': rank 4; ranks are 0..3"},
+      {{"tune", "torus:2x2", "--collectives", "allgather,alltoall", "--root", "all", "-o", "book"},
+       2,
+       "--root: allgather,alltoall: none has a root; expected broadcast, reduce, gather or scatter among "
+       "--collectives"},
       {{"plan", "torus:2x2"}, 2, "no collective; hint: --collective=allreduce"},
       {{"plan", "torus:2x2", "-c", "allgater"},
        2,
