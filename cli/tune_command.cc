@@ -265,7 +265,7 @@ void AddTuneCommand(CommandLine& line, Session& session) {
       "Examples:\n"
       "  xccl-synth tune full-mesh:4 --collectives allreduce -o book\n"
       "  xccl-synth tune full-mesh:4 --collectives broadcast,reduce --root all -o book\n"
-      "  mpirun -n 16 xccl-synth tune -o book     (measures hosts and links; writes book/topology.xml)");
+      "  mpirun -n 16 xccl-synth tune -o book      (measures hosts and links)");
 }
 
 }  // namespace xccl

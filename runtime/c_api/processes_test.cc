@@ -24,6 +24,7 @@ namespace {
 struct Shared {
   std::atomic<bool> made{false};
   xcclUniqueId id = {};
+  std::atomic<int> told{0};
 };
 
 // The id that rank 0 makes for all. The test's own process makes none: it would then have a thread, and a
@@ -37,7 +38,7 @@ bool ShareId(int rank, Shared& shared) {
   return true;
 }
 
-using Body = std::function<bool(int rank, const xcclUniqueId& id)>;
+using Body = std::function<bool(int rank, Shared& all)>;
 
 // Runs the body in a process for every rank, and expects true of each. Whoever is not done after a minute is
 // killed.
@@ -51,7 +52,7 @@ void InProcesses(int ranks, const Body& body) {
     const pid_t child = fork();
     if (child == 0) {
       alarm(60);
-      std::quick_exit(ShareId(rank, shared) && body(rank, shared.id) ? 0 : 1);
+      std::quick_exit(ShareId(rank, shared) && body(rank, shared) ? 0 : 1);
     }
     children.push_back(child);
   }
@@ -92,9 +93,9 @@ TEST(Processes, MeetByAnIdAndLeaveNothingBehind) {
   };
   const auto before = files();
   const std::string book = MakeBook("ids", 3, {CollectiveKind::kAllreduce});
-  InProcesses(3, [&](int rank, const xcclUniqueId& id) {
+  InProcesses(3, [&](int rank, Shared& all) {
     xcclComm_t comm = nullptr;
-    if (!Load(id, 3, rank, book, comm)) return false;
+    if (!Load(all.id, 3, rank, book, comm)) return false;
     std::vector<float> numbers(5000, static_cast<float>(rank + 1));
     return Is(Sum(comm, numbers.data(), numbers.size()), xcclSuccess) &&
            Is(xcclCommSynchronize(comm), xcclSuccess) && numbers == std::vector<float>(5000, 6.0f) &&
@@ -108,7 +109,7 @@ TEST(Processes, InitFromLauncherAgainAndAgain) {
   const std::string book = MakeBook("rounds", 4, {CollectiveKind::kAllreduce});
   for (const bool keeps : {false, true}) {
     const std::string job = "again-" + std::to_string(getpid()) + (keeps ? "-kept" : "");
-    InProcesses(4, [&](int rank, const xcclUniqueId& /*id*/) {
+    InProcesses(4, [&](int rank, Shared& /*all*/) {
       setenv("XCCL_RANK", std::to_string(rank).c_str(), 1);
       setenv("XCCL_SIZE", "4", 1);
       setenv("XCCL_JOB", job.c_str(), 1);
@@ -133,12 +134,15 @@ TEST(Processes, InitFromLauncherAgainAndAgain) {
 
 TEST(Processes, TwoThatClaimOneRankAreRefused) {
   const std::string book = MakeBook("claims", 4, {CollectiveKind::kAllreduce});
-  InProcesses(4, [&](int process, const xcclUniqueId& id) {
+  InProcesses(4, [&](int process, Shared& all) {
     const int rank = process == 2 ? 1 : process;
     xcclComm_t comm = nullptr;
-    if (!Is(xcclCommInitRank(&comm, 4, id, rank), xcclSuccess)) return false;
+    if (!Is(xcclCommInitRank(&comm, 4, all.id, rank), xcclSuccess)) return false;
     const xcclResult_t result = xcclCommLoadPlanBook(comm, book.c_str());
     const std::string text = xcclGetLastError(comm);
+    // The process that made the id tells the others, too.
+    ++all.told;
+    while (process == 0 && all.told < 4) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return Is(result, xcclInvalidUsage) &&
            (text.find("rank 1") != std::string::npos || Is(text, "... rank 1 ..."));
   });
@@ -147,9 +151,9 @@ TEST(Processes, TwoThatClaimOneRankAreRefused) {
 TEST(Processes, ALoadThatFailsOnOneRankFailsOnAllAndMayBeTriedAgain) {
   const std::string book = MakeBook("there", 3, {CollectiveKind::kAllreduce});
   const std::string other = MakeBook("other", 3, {CollectiveKind::kAllgather});
-  InProcesses(3, [&](int rank, const xcclUniqueId& id) {
+  InProcesses(3, [&](int rank, Shared& all) {
     xcclComm_t comm = nullptr;
-    if (!Is(xcclCommInitRank(&comm, 3, id, rank), xcclSuccess)) return false;
+    if (!Is(xcclCommInitRank(&comm, 3, all.id, rank), xcclSuccess)) return false;
     const std::string missing = "/nowhere/index.json: cannot read: No such file or directory";
     if (!Is(xcclCommLoadPlanBook(comm, rank == 1 ? "/nowhere" : book.c_str()), xcclInvalidUsage) ||
         !Is(xcclGetLastError(comm), rank == 1 ? missing : "rank 1: " + missing))
@@ -168,9 +172,9 @@ TEST(Processes, ALoadThatFailsOnOneRankFailsOnAllAndMayBeTriedAgain) {
 // The watchdog of a program asks idle ranks too.
 TEST(Processes, IdleRanksHearThatAProcessWasKilled) {
   const std::string book = MakeBook("idle", 3, {CollectiveKind::kAllreduce});
-  InProcesses(3, [&](int rank, const xcclUniqueId& id) {
+  InProcesses(3, [&](int rank, Shared& all) {
     xcclComm_t comm = nullptr;
-    if (!Load(id, 3, rank, book, comm)) return false;
+    if (!Load(all.id, 3, rank, book, comm)) return false;
     if (rank == 2) std::_Exit(0);  // without a farewell
     xcclResult_t error = xcclSuccess;
     for (int i = 0; i < 500 && error == xcclSuccess; ++i) {
@@ -185,9 +189,9 @@ TEST(Processes, IdleRanksHearThatAProcessWasKilled) {
 
 TEST(Processes, CallsThatDifferAreNamedOnAllRanks) {
   const std::string book = MakeBook("differ", 2, {CollectiveKind::kAllreduce});
-  InProcesses(2, [&](int rank, const xcclUniqueId& id) {
+  InProcesses(2, [&](int rank, Shared& all) {
     xcclComm_t comm = nullptr;
-    if (!Load(id, 2, rank, book, comm)) return false;
+    if (!Load(all.id, 2, rank, book, comm)) return false;
     std::vector<float> numbers(1000, 1);
     if (!Is(Sum(comm, numbers.data(), rank == 0 ? 1000 : 10), xcclSuccess) ||
         !Is(xcclCommSynchronize(comm), xcclInvalidUsage))
@@ -201,10 +205,10 @@ TEST(Processes, CallsThatDifferAreNamedOnAllRanks) {
 
 TEST(Processes, ARankThatHasLeftIsNamed) {
   const std::string book = MakeBook("left", 2, {CollectiveKind::kAllreduce});
-  InProcesses(2, [&](int rank, const xcclUniqueId& id) {
+  InProcesses(2, [&](int rank, Shared& all) {
     xcclComm_t comm = nullptr;
     float number = 1;
-    if (!Load(id, 2, rank, book, comm) || !Is(Sum(comm, &number), xcclSuccess) ||
+    if (!Load(all.id, 2, rank, book, comm) || !Is(Sum(comm, &number), xcclSuccess) ||
         !Is(xcclCommSynchronize(comm), xcclSuccess) || !Is(xcclCommSetTimeLimit(comm, 0), xcclSuccess))
       return false;
     if (rank == 1) return Is(xcclCommDestroy(comm), xcclSuccess);
