@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <deque>
@@ -158,13 +159,13 @@ struct FakeVerbs::State {
       ++waits;
       return false;
     }
-    auto* const target = reinterpret_cast<std::byte*>(request.wr.wr.rdma.remote_addr);
+    auto* const target = std::bit_cast<std::byte*>(request.wr.wr.rdma.remote_addr);
     if (wakes && part.length == sizeof(uint64_t)) {
       uint64_t value = 0;
       std::memcpy(&value, request.bytes.data(), sizeof value);
       reinterpret_cast<std::atomic<uint64_t>*>(target)->store(value, std::memory_order_release);
     } else {
-      std::memcpy(target, reinterpret_cast<const void*>(part.addr), part.length);
+      std::memcpy(target, std::bit_cast<const void*>(part.addr), part.length);
     }
     if (!wakes) return true;
     ibv_wc completion = {};
@@ -300,7 +301,7 @@ struct FakeCalls {
     const std::lock_guard lock(Here().mutex);
     if (Here().Fails("RegDmabufMr")) return nullptr;
     Here().dmabufs.push_back(file);
-    return Registered(Here(), domain, reinterpret_cast<void*>(address + offset), bytes, access);
+    return Registered(Here(), domain, std::bit_cast<void*>(address + offset), bytes, access);
   }
   static int DeregMr(ibv_mr* memory) {
     const std::lock_guard lock(Here().mutex);
@@ -480,7 +481,7 @@ struct FakeCalls {
       request.parts.assign(one->sg_list, one->sg_list + one->num_sge);
       const ibv_sge& part = request.parts[0];
       if ((one->send_flags & IBV_SEND_INLINE) != 0) {
-        request.bytes.assign(reinterpret_cast<const char*>(part.addr), part.length);
+        request.bytes.assign(std::bit_cast<const char*>(part.addr), part.length);
       } else if (s.MemoryAt(part.lkey, part.addr, part.length) == nullptr) {
         s.Misuse("a message lies outside of registered memory");
       }
