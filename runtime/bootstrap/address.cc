@@ -167,13 +167,16 @@ StatusOr<Endpoint> ParseEndpoint(std::string_view text) {
 
 StatusOr<std::vector<Address>> Resolve(std::string_view endpoints) {
   std::vector<Address> all;
+  Status unknown;
   for (const std::string& text : Split(endpoints, ',')) {
     XCCL_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(text));
     if (endpoint.port == 0)
       return InvalidInput(fmt::format("{}: no port; expected HOST:PORT", Shortened(text)));
-    XCCL_ASSIGN_OR_RETURN(const std::vector<Address> found, LookUp(endpoint));
-    all.insert(all.end(), found.begin(), found.end());
+    const StatusOr<std::vector<Address>> found = LookUp(endpoint);
+    if (found.ok()) all.insert(all.end(), found->begin(), found->end());
+    if (!found.ok() && unknown.ok()) unknown = found.status();
   }
+  if (all.empty() && !unknown.ok()) return unknown;
   return all;
 }
 

@@ -32,7 +32,8 @@ Address AddressV4(uint32_t host_order, uint16_t port);
 StatusOr<Address> NumericAddress(std::string_view ip, uint16_t port);
 
 // "host:port", "[v6]:port", several with commas; names are looked up, and each may have several addresses.
-// Errors: kInvalidInput naming what has no port or cannot be found.
+// Of several, those that cannot be looked up are left out. Errors: kInvalidInput naming what has no port, or
+// the first that cannot be looked up where none can.
 StatusOr<std::vector<Address>> Resolve(std::string_view endpoints);
 // Splits "host:port", "[v6]:port", "host" and "v6"; port 0 where there is none.
 struct Endpoint {

@@ -77,6 +77,15 @@ TEST(Address, TextAndBack) {
   EXPECT_FALSE(IsOwn(*NumericAddress("192.0.2.77", 1)));
 }
 
+TEST(Resolve, LeavesOutUnknownNamesBesideKnownOnes) {
+  const auto known = Resolve("no.such.host.invalid:7,127.0.0.1:8");
+  ASSERT_TRUE(known.ok()) << known.status().message();
+  ASSERT_EQ(known->size(), 1u);
+  EXPECT_EQ((*known)[0].ToString(), "127.0.0.1:8");
+  const std::string text = Resolve("no.such.host.invalid:7,other.invalid:7").status().message();
+  EXPECT_EQ(text.rfind("no.such.host.invalid: the name of a host that cannot be looked up (", 0), 0u) << text;
+}
+
 TEST(Interfaces, AreSelectedByName) {
   const auto loopback = Interfaces("=lo");
   ASSERT_TRUE(loopback.ok()) << loopback.status().message();

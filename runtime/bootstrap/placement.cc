@@ -134,6 +134,9 @@ StatusOr<std::vector<std::string>> MeetingHosts(const Launcher& launcher, const 
     if (!list) return InvalidInput("SLURM_STEP_NODELIST: not set; expected the hosts of the step");
     StatusOr<std::vector<std::string>> hosts = bootstrap::ExpandHostlist(*list, 1);
     if (!hosts.ok()) return Annotate(hosts.status(), "SLURM_STEP_NODELIST");
+    // Slurm's names of nodes need not be known to the resolver. Under sbatch srun's host is the first node.
+    if (const auto srun = environment("SLURM_LAUNCH_NODE_IPADDR"); srun && !srun->empty())
+      hosts->push_back(*srun);
     return hosts;
   }
   return loopback;

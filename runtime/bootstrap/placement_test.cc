@@ -84,6 +84,8 @@ TEST(FindPlacement, KnowsEveryLauncher) {
       {"Hydra", kHydra, hydra},
       {"srun --mpi=pmi2", With(kSrun, kHydra), hydra},
       {"srun", kSrun, "slurm 5/6 local 2/- job=slurm-9-0 at=n07:PORT seed=slurm-9-0 pmi=-"},
+      {"srun that tells its own address", With(kSrun, {{"SLURM_LAUNCH_NODE_IPADDR", "10.0.0.7"}}),
+       "slurm 5/6 local 2/- job=slurm-9-0 at=n07:PORT,10.0.0.7:PORT seed=slurm-9-0 pmi=-"},
       {"srun on one host", With(kSrun, {{"SLURM_STEP_NUM_NODES", "1"}}),
        "slurm 5/6 local 2/- job=slurm-9-0 at=127.0.0.1:PORT seed=slurm-9-0 pmi=-"},
       {"by hand, over a launcher", With(kTorchrun, {{"XCCL_RANK", "0"}, {"XCCL_SIZE", "2"}}),

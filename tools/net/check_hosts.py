@@ -9,11 +9,10 @@ exit status is 1 if anything failed, 77 where namespaces cannot be made.
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 
-from shapes import NET, Hosts, star, tool
+from shapes import Hosts, may_make_hosts, star, tool
 
 COLLECTIVES = ["allreduce", "allgather", "reduce_scatter", "alltoall", "broadcast", "reduce", "gather", "scatter"]
 
@@ -25,10 +24,7 @@ def main():
     parser.add_argument("--sizes", default="1KiB,300000,2MiB")
     options = parser.parse_args()
     binary = os.path.abspath(options.binary)
-    probe = subprocess.run(["unshare", "--net", "true"], capture_output=True)
-    if probe.returncode != 0 or os.geteuid() != 0:
-        print("skipped: network namespaces cannot be made here (root and iproute2 are needed)")
-        sys.exit(77)
+    may_make_hosts()
     failed = 0
     for hosts in map(int, options.hosts.split(",")):
         for ranks in map(int, options.ranks.split(",")):

@@ -1,11 +1,12 @@
 """Shapes of networks as topologies and as network namespaces of this machine, and plans run on them, a process a rank.
 
-Used by check_hosts.py here and by bench/truth_net. Needs root and Debian's iproute2.
+Used by the check_*.py here and by bench/truth_net. Needs root and Debian's iproute2.
 """
 import json
 import os
 import random
 import subprocess
+import sys
 
 NET = os.path.dirname(os.path.abspath(__file__))
 PAYLOAD = 1448 / 1514  # of a frame's bytes: TCP with time stamps, MTU 1500
@@ -72,6 +73,12 @@ def shapes(n, ranks):
         ring("ring-of-hosts", n, fast // 2, ranks),
         leaf_spine("slow-uplinks", 2, max(1, n // 2), fast, fast // 2, ranks),
     ]
+
+def may_make_hosts():
+    """Ends the process with status 77, and the reason, where namespaces cannot be made."""
+    if os.geteuid() != 0 or subprocess.run(["unshare", "--net", "ip", "link"], capture_output=True).returncode != 0:
+        print("skipped: network namespaces cannot be made here; root and iproute2 are needed")
+        sys.exit(77)
 
 class Hosts:
     """The namespaces of one shape."""
