@@ -228,7 +228,7 @@ Status TuneMachine(const Flags& flags, const Session& session) {
   if (flags.backend == "cpu") {
     XCCL_ASSIGN_OR_RETURN(group, JoinGroup(flags.launch, flags.run.time_limit));
   }
-  const Status status = TuneRanks(flags, session, group.get());
+  Status status = TuneRanks(flags, session, group.get());
   // The others would wait for this rank.
   if (!status.ok() && group != nullptr) group->bootstrap().Fail(status);
   return status;

@@ -244,7 +244,7 @@ Status Communicator::LoadServed(std::string name, std::vector<ServedPlan> plans)
   std::unique_lock lock(mutex_);
   if (!books_.empty()) loaded->first_plan = books_.back()->first_plan + books_.back()->plans.size();
   books_.push_back(std::move(loaded));
-  const Status failure = failure_;
+  Status failure = failure_;
   lock.unlock();
   if (!failure.ok()) End(failure);  // it came meanwhile, and the others must not wait for this rank
   return failure;
@@ -340,7 +340,7 @@ Status Communicator::EnqueueToRunner(const Queued& queued) {
   // A collective that only moves data has no operator.
   if (!collective.Reduces()) effective.op = ReduceOp::kSum;
   const CollectiveSizes sizes = SizesOf(collective, queued.call);
-  const Status status = queued.loaded->runner->launch(queued.plan, effective, sizes, in_place);
+  Status status = queued.loaded->runner->launch(queued.plan, effective, sizes, in_place);
   if (status.ok()) return status;
   End(status);  // other ranks may have launched it and must not wait for this one
   return AsyncError();

@@ -285,7 +285,7 @@ StatusOr<std::vector<std::string>> Bootstrap::AllGather(std::string_view mine, n
 Status Bootstrap::Barrier(nanoseconds limit) try {
   return state_->Rounds("Barrier", limit, nullptr);
 } catch (const std::exception& error) {
-  const Status status = Annotate(StatusOf(error), fmt::format("Barrier: rank {}", rank().value));
+  Status status = Annotate(StatusOf(error), fmt::format("Barrier: rank {}", rank().value));
   Fail(status);
   return status;
 }

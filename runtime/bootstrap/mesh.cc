@@ -145,7 +145,7 @@ Status Mesh::Agree(const Status& mine) {
     (void)SendAll(server_.socket.get(), Encode(MessageType::kFail, PackStatus(mine)), After(patience));
     (void)Told(After(patience));
   }
-  const Status reason = told_ && !told_->ok() ? *told_ : mine;
+  Status reason = told_ && !told_->ok() ? *told_ : mine;
   // Partners that have heard the last word of a rendezvous that this rank has not.
   for (const Connected& to : made_)
     if (to.connection.socket.open())

@@ -129,8 +129,11 @@ StatusOr<SharedRegion> LaunchedGroup::ShareRegion(const Wiring& wiring) {
   mine.files.emplace_back(dup(doorbell_.get()));
   if (exchange_->party == 0) {
     StatusOr<OwnedFile> file = SharedRegion::CreateFile(layout, exchange_->parties);
-    if (file.ok()) mine.files.push_back(*std::move(file));
-    if (!file.ok()) mine.bytes = file.status().message();
+    if (file.ok()) {
+      mine.files.push_back(*std::move(file));
+    } else {
+      mine.bytes = file.status().message();
+    }
   }
   XCCL_ASSIGN_OR_RETURN(std::vector<Parcel> all, exchange_->all(std::move(mine)));
   if (all[0].files.size() != 2) return SystemError(all[0].bytes);
