@@ -58,7 +58,7 @@ StatusOr<double> Best(Bootstrap& group, const Work& work) {
     if (Status status = group.Barrier(kLimit); !status.ok()) return status;
     const double start = Now();
     if (Status status = work(); !status.ok()) return status;
-    const StatusOr<double> most = Most(group, Now() - start);
+    StatusOr<double> most = Most(group, Now() - start);
     if (!most.ok()) return most;
     best = std::min(best, *most);
   }
