@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <thread>
 #include <utility>
 
 #include "runtime/host/parcel.h"
@@ -98,9 +99,20 @@ Status LaunchedGroup::Agree(std::string_view what, std::string_view mine) {
   return OkStatus();
 }
 
+// A process that ends is missed by its host's ranks at once; the watcher, a moment later, knows which rank it
+// was.
+Status LaunchedGroup::Blame(const Status& status) const {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (status.code() == StatusCode::kPeerEnded && !bootstrap_->Failure() &&
+         std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return bootstrap_->Failure().value_or(status);
+}
+
 StatusOr<std::unique_ptr<Endpoint>> LaunchedGroup::Connect(const Wiring& wiring,
                                                            const std::vector<Rails>& rails) {
   StatusOr<std::unique_ptr<Endpoint>> made = ConnectAll(wiring, rails);
+  if (!made.ok()) made = Blame(made.status());
   // The others wait for this rank.
   if (!made.ok()) bootstrap_->Fail(Annotate(made.status(), fmt::format("rank {}", bootstrap_->rank().value)));
   return made;
@@ -122,7 +134,8 @@ StatusOr<SharedRegion> LaunchedGroup::ShareRegion(const Wiring& wiring) {
     if (!doorbell_.open()) return SystemError(fmt::format("eventfd: {}", std::strerror(errno)));
     XCCL_ASSIGN_OR_RETURN(
         exchange_, SocketExchange(fmt::format("xccl-{}-{}", bootstrap_->job(), host),
-                                  bootstrap_->local_rank(), bootstrap_->local_ranks(), options_.time_limit));
+                                  bootstrap_->local_rank(), bootstrap_->local_ranks(), options_.time_limit,
+                                  [this] { return bootstrap_->Failure().has_value(); }));
   }
   RegionLayout layout = WithinHost(wiring, bootstrap_->hosts(), host);
   Parcel mine;

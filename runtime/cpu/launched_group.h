@@ -62,6 +62,7 @@ class LaunchedGroup final : public EndpointGroup {
   StatusOr<std::unique_ptr<Endpoint>> ConnectAll(const Wiring& wiring, const std::vector<Rails>& rails);
   StatusOr<SharedRegion> ShareRegion(const Wiring& wiring);
   StatusOr<NetworkKind> AgreeOnNetwork();
+  Status Blame(const Status& status) const;
   StatusOr<std::unique_ptr<Transport>> ConnectHosts(const Wiring& wiring, const std::vector<Rails>& rails,
                                                     Connected& connected, std::vector<int32_t>& transport_of);
 

@@ -27,6 +27,7 @@ constexpr uint64_t kMagic = 0x314c43435843ULL;
 constexpr std::chrono::hours kLongest(24 * 365 * 50);  // what a clock can be asked for
 constexpr size_t kMostFiles = 200;                     // in one message: Linux allows 253
 constexpr uint64_t kMostBytes = uint64_t{1} << 32;
+constexpr const char* kOver = "another process has given up";
 
 struct Header {
   uint64_t magic = kMagic, bytes = 0, files = 0;
@@ -36,17 +37,23 @@ struct Hello {
   int32_t party = 0, parties = 0, process = 0, unused = 0;
 };
 
-// One end of a stream. Every function gives up at `until`.
+// One end of a stream. Every function gives up at `until`, or when it is over.
 struct Socket {
   OwnedFile file;
   Clock::time_point until;
+  const std::function<bool()>* over = nullptr;
 
   Status Wait(short events) const {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-    pollfd ready{file.get(), events, 0};
-    const int count = poll(&ready, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30)));
-    if (count > 0 || (count < 0 && errno == EINTR)) return OkStatus();
-    return LimitReached("nothing came in time");
+    constexpr int64_t kOften = 20, kSeldom = 1 << 30;
+    while (true) {
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+      pollfd ready{file.get(), events, 0};
+      const int64_t longest = over != nullptr && *over ? kOften : kSeldom;
+      const int count = poll(&ready, 1, static_cast<int>(std::clamp<int64_t>(left, 0, longest)));
+      if (count > 0 || (count < 0 && errno == EINTR)) return OkStatus();
+      if (longest == kOften && (*over)()) return PeerEnded(kOver);
+      if (left <= longest) return LimitReached("nothing came in time");
+    }
   }
   Status Send(std::span<const std::byte> bytes) const {
     while (!bytes.empty()) {
@@ -179,6 +186,7 @@ struct Meeting {
   std::string name;
   int32_t party = 0, parties = 1;
   std::chrono::nanoseconds time_limit{};
+  std::function<bool()> over;            // may be empty
   std::vector<Socket> sockets;           // party 0: by party, its own unused; others: one, to party 0
   std::vector<OwnedFile> processes;      // pidfds by party; not open where unknown
   std::atomic<int32_t>* left = nullptr;  // by party, shared by all: it left in good order
@@ -202,7 +210,8 @@ struct Meeting {
 
 Status Meeting::Listen() {
   const Clock::time_point until = Clock::now() + std::min<std::chrono::nanoseconds>(time_limit, kLongest);
-  const Socket listener{OwnedFile(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), until};
+  const Socket listener{OwnedFile(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), until,
+                        &over};
   const int door = listener.file.get();
   socklen_t length = 0;
   const sockaddr_un address = AddressOf(name, length);
@@ -211,10 +220,12 @@ Status Meeting::Listen() {
     return InvalidInput(fmt::format("{}: cannot listen: {}", name, std::strerror(errno)));
   sockets.resize(static_cast<size_t>(parties));
   for (int32_t come = 1; come < parties;) {
-    if (!listener.Wait(POLLIN).ok())
+    const Status came = listener.Wait(POLLIN);
+    if (came.code() == StatusCode::kPeerEnded) return Annotate(came, name);
+    if (!came.ok())
       return LimitReached(fmt::format("{}: {} of {} processes came within {} s", name, come, parties,
                                       std::chrono::duration<double>(time_limit).count()));
-    Socket made{OwnedFile(accept4(door, nullptr, nullptr, SOCK_CLOEXEC)), until};
+    Socket made{OwnedFile(accept4(door, nullptr, nullptr, SOCK_CLOEXEC)), until, &over};
     Hello hello;
     if (!made.file.open() || !IsOurs(made.file.get()) || !made.ReceiveValue(hello).ok()) continue;
     if (hello.magic != kMagic || hello.parties != parties || hello.party < 1 || hello.party >= parties ||
@@ -235,9 +246,10 @@ Status Meeting::Connect() {
     OwnedFile end(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (end.open() && connect(end.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0 &&
         IsOurs(end.get())) {
-      sockets.push_back({std::move(end), until});
+      sockets.push_back({std::move(end), until, &over});
       return sockets[0].SendValue(Hello{kMagic, party, parties, getpid(), 0});
     }
+    if (over && over()) return PeerEnded(fmt::format("{}: {}", name, kOver));
     if (Clock::now() > until)
       return LimitReached(fmt::format("{}: party 0 did not come within {} s", name,
                                       std::chrono::duration<double>(time_limit).count()));
@@ -312,12 +324,13 @@ Exchange AloneExchange() {
 }
 
 StatusOr<Exchange> SocketExchange(const std::string& name, int32_t party, int32_t parties,
-                                  std::chrono::nanoseconds time_limit) {
+                                  std::chrono::nanoseconds time_limit, std::function<bool()> over) {
   auto meeting = std::make_shared<Meeting>();
   meeting->name = name;
   meeting->party = party;
   meeting->parties = parties;
   meeting->time_limit = time_limit;
+  meeting->over = std::move(over);
   XCCL_RETURN_IF_ERROR(party == 0 ? meeting->Listen() : meeting->Connect());
   XCCL_RETURN_IF_ERROR(meeting->WatchProcesses());
   return Exchange{party, parties, [meeting](Parcel mine) { return meeting->All(std::move(mine)); },

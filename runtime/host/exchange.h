@@ -27,8 +27,9 @@ struct Exchange {
 Exchange AloneExchange();
 
 // Waits until all parties have come. `name`: letters, digits, dots and dashes, the same for all, and of no
-// other run of this host. Errors: kLimit "xccl-1: 2 of 3 processes came within 30 s".
+// other run of this host. Errors: kLimit "xccl-1: 2 of 3 processes came within 30 s". `over`, where there is
+// one, is asked often while this call or the exchange waits; once it is true they end with kPeerEnded.
 StatusOr<Exchange> SocketExchange(const std::string& name, int32_t party, int32_t parties,
-                                  std::chrono::nanoseconds time_limit);
+                                  std::chrono::nanoseconds time_limit, std::function<bool()> over = {});
 
 }  // namespace xccl

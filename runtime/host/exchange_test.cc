@@ -108,5 +108,12 @@ TEST(Exchange, AProcessThatEndsIsNoticedUnlessItLeft) {
   }
 }
 
+// Whoever waits for a process that will not come learns from `over`, long before the limit.
+TEST(Exchange, IsOverWhenItsOwnerSaysSo) {
+  const Status over = PeerEnded(Name("over") + ": another process has given up");
+  EXPECT_EQ(SocketExchange(Name("over"), 0, 2, seconds(1000), [] { return true; }).status(), over);
+  EXPECT_EQ(SocketExchange(Name("over"), 1, 2, seconds(1000), [] { return true; }).status(), over);
+}
+
 }  // namespace
 }  // namespace xccl

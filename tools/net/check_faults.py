@@ -56,7 +56,7 @@ class Group:
 
 def left_behind(net, shared_memory):
     """What a run has left, as text; empty: nothing."""
-    found = [name for name in os.listdir("/dev/shm") if name not in shared_memory]
+    found = [name for name in os.listdir("/dev/shm") if name not in shared_memory and "xccl" in name]
     for host in net.hosts:
         pids = subprocess.run(["ip", "netns", "pids", host[0]], capture_output=True, text=True, check=True).stdout.split()
         found += [f"process {pid} on {host[0]}" for pid in pids]

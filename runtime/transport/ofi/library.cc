@@ -19,7 +19,7 @@ StatusOr<Library> Load() {
   // It stays open: threads of providers may run until the process ends.
   void* const opened = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
   if (opened == nullptr)
-    return SystemError(fmt::format("{}; hint: install libfabric1, or use --transport verbs", dlerror()));
+    return SystemError(fmt::format("{}; hint: install libfabric1, or use --network verbs", dlerror()));
   Library library;
   std::string missing;
   Find(opened, "fi_getinfo", library.GetInfo, missing);
