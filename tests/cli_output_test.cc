@@ -204,8 +204,8 @@ TEST_F(Cli, FlagsOnPagesExist) {
   const std::regex flag("--[a-z-]+");
   std::map<std::string, std::string> helps;
   int flags = 0;
-  for (const char* page : {"README.md", "docs/cuda.md", "docs/ir.md", "docs/kernels.md", "docs/sweep.md",
-                           "docs/synthesis.md", "docs/topologies.md", "docs/training.md"}) {
+  for (const char* page : {"README.md", "docs/cuda.md", "docs/ir.md", "docs/kernels.md", "docs/running.md",
+                           "docs/sweep.md", "docs/synthesis.md", "docs/topologies.md", "docs/training.md"}) {
     const std::string text = WholeFile(page);
     ASSERT_NE(text, "") << page;
     for (std::sregex_iterator found(text.begin(), text.end(), line), end; found != end; ++found) {
