@@ -22,6 +22,12 @@
 //   LL128  128-byte lines of 15 data words and one 64-bit flag m + 1, which never repeats.
 // Slots must be zero at first.
 //
+// A connection between hosts has slots at both ends: the sender writes its own, and the rank's proxy, a
+// thread of the host, has a network copy each message into the receiver's. The kernel tells the proxy of
+// messages put and taken through a Fifo, where it would have stored head and tail in the peer's memory. The
+// head and the tail that it polls are words of the host, which the proxy writes. Such connections use
+// protocol simple and carry no direct messages; docs/kernels.md, section 6.
+//
 // GroupConnection (group, instance): the root's side of the connections between the root of a multicast or
 // reduce group and its members. Members have ordinary Connections. The slots of a reduce group are in the
 // SENDERS' memory, where a switch reads all of them at once; those of a multicast group are in the
@@ -46,7 +52,7 @@ using int64_t = long long;
 using uint64_t = unsigned long long;
 #endif
 
-inline constexpr int32_t kAbiVersion = 3;
+inline constexpr int32_t kAbiVersion = 4;
 inline constexpr int32_t kLineBytes = 128;  // counters and slots are aligned to this
 
 // In the same order as xccl::DataType, ReduceOp, Protocol and Opcode in ir/.
@@ -115,7 +121,9 @@ struct Connection {
   uint64_t* tail = nullptr;               // the sender's memory
   uint64_t* steps = nullptr;              // this end's messages in earlier launches; this rank's memory
   const PeerEntry* entry_here = nullptr;  // what the peer wrote about its buffers; this rank's memory
-  PeerEntry* entry_there = nullptr;       // what this rank writes about its buffers; the peer's memory
+  // What this rank writes about its buffers; the peer's memory. Null where the rank has a Fifo: the peer is
+  // of another host.
+  PeerEntry* entry_there = nullptr;
   // By window of this rank: the difference between the peer's address and this rank's address of the same
   // byte, or kUnmapped. By convention window 0 is "one address space": delta 0, or kUnmapped.
   const uint64_t* window_delta = nullptr;
@@ -132,7 +140,7 @@ struct GroupMember {
   uint64_t* head = nullptr;  // where the receiver polls
   uint64_t* tail = nullptr;  // where the sender polls
   int32_t rank = 0;
-  int32_t reserved = 0;
+  int32_t remote = 0;  // of another host: 1 + the index in RankArgs::connections; else 0
 };
 static_assert(sizeof(GroupMember) == 32);
 
@@ -159,6 +167,37 @@ struct BlockState {
 };
 static_assert(sizeof(BlockState) == 128);
 
+// What a kernel tells the proxy. `turn` is stored last, with release: 1 + the number of the entry since the
+// start, which tells it from those that were in its place before.
+struct FifoEntry {
+  uint64_t what = 0;  // a FifoWord, encoded
+  uint64_t turn = 0;
+};
+static_assert(sizeof(FifoEntry) == 16);
+
+// A message of `bytes` bytes was put on connection `index` of RankArgs::connections, or one was taken.
+struct FifoWord {
+  int32_t index = 0;
+  bool taken = false;
+  uint32_t bytes = 0;
+};
+#ifndef __CUDACC_RTC__
+constexpr FifoWord DecodeFifoWord(uint64_t word) {
+  return {static_cast<int32_t>(word >> 1 & 0x7fffffff), (word & 1) != 0, static_cast<uint32_t>(word >> 32)};
+}
+#endif
+
+// The entries lie in memory of the host. There are at least as many as all connections between hosts have
+// slots, so none is written before it was read: no connection has more messages put, or taken, that its proxy
+// has not seen.
+struct Fifo {
+  FifoEntry* entries = nullptr;
+  uint64_t mask = 0;    // number of entries - 1; that number is a power of two
+  uint64_t pushed = 0;  // entries given out, modulo 2^64
+  uint64_t reserved[13] = {};
+};
+static_assert(sizeof(Fifo) == 128);
+
 // Arguments that stay the same from launch to launch, one per rank.
 struct RankArgs {
   // [k × instances + instance], where k counts the Program's connections with an end at this rank, in their
@@ -170,7 +209,7 @@ struct RankArgs {
   // [k × instances + instance], k counting the Program's groups that this rank is the root of, in their
   // order.
   const GroupConnection* groups = nullptr;
-  uint64_t reserved = 0;
+  Fifo* fifo = nullptr;  // this rank's memory; null: all peers are of this host
 };
 static_assert(sizeof(RankArgs) == 48);
 

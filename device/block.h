@@ -9,6 +9,7 @@
 // MoveGroup, FinishGroup and CloseGroup.
 #pragma once
 
+#include "device/fifo.h"
 #include "device/group.h"
 #include "device/instruction.h"
 #include "device/ll.h"
@@ -44,12 +45,15 @@ class Block {
 
   // `index` counts the block's ends from 0.
   XCCL_DEVICE End Open(int32_t index, int32_t connection, int32_t peer) {
-    const Connection& c = args_.ranks[rank_ - args_.first_rank]
-                              .connections[static_cast<int64_t>(connection) * args_.instances + instance_];
-    if (ThreadIndex() == 0)
+    const RankArgs& rank = args_.ranks[rank_ - args_.first_rank];
+    const int32_t place = connection * args_.instances + instance_;
+    const Connection& c = rank.connections[place];
+    if (ThreadIndex() == 0) {
+      const int32_t remote = rank.fifo != nullptr && c.entry_there == nullptr ? place + 1 : 0;
       Info(index) = {
           &c, c.slots, c.head, c.tail, {nullptr, nullptr, nullptr}, static_cast<uint32_t>(c.slot_bytes),
-          0,  peer,    nullptr};
+          0,  peer,    remote, nullptr};
+    }
     const uint64_t step = *c.steps;
     return {step, static_cast<int32_t>(step % static_cast<uint64_t>(config_.kSlots)), index};
   }
@@ -58,7 +62,7 @@ class Block {
     const GroupConnection& g = args_.ranks[rank_ - args_.first_rank]
                                    .groups[static_cast<int64_t>(group) * args_.instances + instance_];
     if (ThreadIndex() == 0)
-      Info(index) = {nullptr, nullptr, nullptr, nullptr, {nullptr, nullptr, nullptr}, 0, 0, rank_, &g};
+      Info(index) = {nullptr, nullptr, nullptr, nullptr, {nullptr, nullptr, nullptr}, 0, 0, rank_, 0, &g};
     if (NeedsNeutral(g) && *g.holds != NeutralKey(numbers_))
       FillNeutral(numbers_, g.own, config_.kSlots * g.slot_bytes);
     const uint64_t step = *g.steps;
@@ -67,10 +71,11 @@ class Block {
 
   // Introduce tells the peer where this rank's buffers are; Meet waits for the same from the peer. Both are
   // called only if the program has direct messages on the connection, and do nothing if the launch allows
-  // none.
+  // none or the peer is of another host.
   XCCL_DEVICE void Introduce(const End& end) {
     if (!config_.kSimple || args_.direct == 0 || ThreadIndex() != 0) return;
     EndInfo& info = Info(end.index);
+    if (info.remote != 0) return;
     const RankInfo& own = Info();
     const int64_t scratch_window = args_.ranks[rank_ - args_.first_rank].scratch_window;
     const uint64_t input = Lend(info, BitCast<uint64_t>(own.input), own.buffers->input_window);
@@ -86,6 +91,7 @@ class Block {
   XCCL_DEVICE void Meet(const End& end) {
     if (!config_.kSimple || args_.direct == 0 || ThreadIndex() != 0 || !good_) return;
     EndInfo& info = Info(end.index);
+    if (info.remote != 0) return;
     const PeerEntry* const entry = info.connection->entry_here;
     good_ = AwaitCounter<true>(&entry->epoch, epoch_, Who(), Wait::kEntry, info.peer);
     info.buffer[0] = BitCast<char*>(LoadWatched(&entry->input));
@@ -109,6 +115,7 @@ class Block {
     if (!config_.kSimple || args_.direct == 0 || ThreadIndex() != 0 || failed_) return;
     Info().waiter.instruction = -1;
     const EndInfo& info = Info(end.index);
+    if (info.remote != 0) return;
     failed_ = !AwaitCounter<true>(info.tail, end.step, Who(), Wait::kDrain, info.peer);
   }
   XCCL_DEVICE void Leave() {
@@ -254,11 +261,12 @@ class Block {
     ++done_;
     if (failed_) return;
     if constexpr (Sends(kOp)) {
-      if (config_.kSimple && ThreadIndex() == 0) StoreReleaseSystem(Info(to.index).head, to.step + 1);
+      if (config_.kSimple && ThreadIndex() == 0)
+        TellPut(Info(to.index).head, Info(to.index).remote, to.step + 1);
       Advance(to);
     }
     if constexpr (Receives(kOp)) {
-      if (IsThread(1)) StoreCredit(Info(from.index).tail, from.step + 1);
+      if (IsThread(1)) TellTaken(Info(from.index).tail, Info(from.index).remote, from.step + 1);
       Advance(from);
     }
     if constexpr (kSignals)
@@ -348,28 +356,42 @@ class Block {
       if (kHasSwitch && g.multicast != nullptr) FenceAlias();
     }
   }
+  // Tells a receiver of the current message, and a sender that its message was taken: the peer itself, or the
+  // proxy where the peer is of another host.
+  XCCL_DEVICE void TellPut(uint64_t* head, int32_t remote, uint64_t messages) const {
+    if (remote == 0)
+      StoreReleaseSystem(head, messages);
+    else
+      Push(args_.ranks[rank_ - args_.first_rank].fifo, Encode({remote - 1, false, sent_at_}));
+  }
+  XCCL_DEVICE void TellTaken(uint64_t* tail, int32_t remote, uint64_t messages) const {
+    if (remote == 0)
+      StoreCredit(tail, messages);
+    else
+      Push(args_.ranks[rank_ - args_.first_rank].fifo, Encode({remote - 1, true, 0}));
+  }
   // Requires a barrier before. Post tells all receivers of the message; Return gives the slots back to all
   // senders.
   XCCL_DEVICE void Post(const End& to) {
     const GroupConnection* const g = Info(to.index).group;
     if (g == nullptr) {
-      if (ThreadIndex() == 0) StoreReleaseSystem(Info(to.index).head, to.step + 1);
+      if (ThreadIndex() == 0) TellPut(Info(to.index).head, Info(to.index).remote, to.step + 1);
       return;
     }
     for (int32_t m = ThreadIndex(); m < g->count; m += Threads()) {
       if (kHasSwitch && g->multicast != nullptr) FenceAlias();
-      StoreReleaseSystem(g->members[m].head, to.step + 1);
+      TellPut(g->members[m].head, g->members[m].remote, to.step + 1);
     }
   }
   XCCL_DEVICE void Return(const End& from) {
     const GroupConnection* const g = Info(from.index).group;
     if (g == nullptr) {
-      if (IsThread(1)) StoreCredit(Info(from.index).tail, from.step + 1);
+      if (IsThread(1)) TellTaken(Info(from.index).tail, Info(from.index).remote, from.step + 1);
       return;
     }
     for (int32_t m = ThreadIndex(); m < g->count; m += Threads()) {
       if (kHasSwitch && g->multicast != nullptr) FenceAlias();
-      StoreCredit(g->members[m].tail, from.step + 1);
+      TellTaken(g->members[m].tail, g->members[m].remote, from.step + 1);
     }
   }
 

@@ -90,6 +90,7 @@ struct EndInfo {
   uint32_t slot_bytes;
   uint32_t lent;  // bit b: the peer can reach this rank's buffer b
   int32_t peer;
+  int32_t remote;                // as GroupMember::remote
   const GroupConnection* group;  // null for an ordinary connection
 };
 struct RankInfo {

@@ -101,6 +101,14 @@ XCCL_DEVICE void StoreWatched(uint32_t* word, uint32_t value) {
   asm volatile("fence.acq_rel.sys;" ::: "memory");
   asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(Global(word)), "r"(value) : "memory");
 }
+XCCL_DEVICE uint64_t FetchAddDevice(uint64_t* word, uint64_t value) {
+  uint64_t before;
+  asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], %2;"
+               : "=l"(before)
+               : "l"(Global(word)), "l"(value)
+               : "memory");
+  return before;
+}
 // Returns true to the first caller only.
 XCCL_DEVICE bool Claim(uint32_t* word) { return atomicExch(word, 1u) == 0; }
 
@@ -225,6 +233,9 @@ inline uint32_t LoadWatched(const uint32_t* word) { return __atomic_load_n(word,
 inline uint64_t LoadWatched(const uint64_t* word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
 inline void StoreWatched(uint64_t* word, uint64_t v) { __atomic_store_n(word, v, __ATOMIC_RELAXED); }
 inline void StoreWatched(uint32_t* word, uint32_t v) { __atomic_store_n(word, v, __ATOMIC_RELEASE); }
+inline uint64_t FetchAddDevice(uint64_t* word, uint64_t value) {
+  return __atomic_fetch_add(word, value, __ATOMIC_RELAXED);
+}
 inline bool Claim(uint32_t* word) { return __atomic_exchange_n(word, 1u, __ATOMIC_ACQ_REL) == 0; }
 
 // On the host, flags carry memory order too, as a GPU's in-order volatile accesses do in practice.

@@ -1,0 +1,23 @@
+// A kernel's messages to the proxy, the thread of the host that talks to other hosts.
+#pragma once
+
+#include "device/platform.h"
+
+namespace xccl::device {
+
+// As FifoEntry::what.
+XCCL_DEVICE uint64_t Encode(const FifoWord& word) {
+  return static_cast<uint64_t>(word.bytes) << 32 | static_cast<uint64_t>(word.index) << 1 |
+         (word.taken ? 1u : 0u);
+}
+
+// What this thread saw, and what its block stored before the last barrier, is visible to the proxy when it
+// sees the entry. Any thread may push.
+XCCL_DEVICE_CALL void Push(Fifo* fifo, uint64_t word) {
+  const uint64_t turn = FetchAddDevice(&fifo->pushed, 1);
+  FifoEntry* const entry = fifo->entries + (turn & fifo->mask);
+  StoreWatched(&entry->what, word);
+  StoreReleaseSystem(&entry->turn, turn + 1);
+}
+
+}  // namespace xccl::device
