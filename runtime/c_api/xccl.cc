@@ -22,6 +22,7 @@
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/bootstrap/placement.h"
 #include "runtime/bootstrap/unique_id.h"
+#include "runtime/c_api/gpu_hosts.h"
 #include "runtime/c_api/handles.h"
 #include "runtime/c_api/meeting.h"
 #include "runtime/communicator.h"
@@ -153,11 +154,10 @@ xccl::StatusOr<xccl::Backend> CudaThread(Comm& comm) {
 // A GPU of this process, which is one rank.
 xccl::StatusOr<xccl::Backend> CudaProcess(const Comm& comm, xccl::LaunchedGroup& group) {
   const xccl::Bootstrap& ranks = group.bootstrap();
-  if (ranks.host_names().size() > 1)
-    return InvalidInput(fmt::format("{} ranks on {} hosts; expected GPUs of one host", ranks.ranks(),
-                                    ranks.host_names().size()));
   XCCL_ASSIGN_OR_RETURN(const xccl::cuda::Driver* driver, xccl::cuda::LoadDriver());
-  const xccl::cuda::BackendOptions options = CudaOptions(comm);
+  xccl::cuda::BackendOptions options = CudaOptions(comm);
+  if (ranks.host_names().size() > 1)
+    options.hosts = xccl::c_api::OtherHostsOf(group, options.program.time_limit);
   return xccl::cuda::ProcessBackend(*driver, fmt::format("xccl-{}-gpus", ranks.job()), ranks.rank(),
                                     ranks.ranks(), *comm.settings.device, options.program.time_limit,
                                     options);

@@ -175,8 +175,6 @@ StatusOr<std::unique_ptr<Transport>> LaunchedGroup::ConnectHosts(const Wiring& w
                                                                  const std::vector<Rails>& rails,
                                                                  Connected& connected,
                                                                  std::vector<int32_t>& transport_of) {
-  XCCL_ASSIGN_OR_RETURN(const NetworkKind kind, AgreeOnNetwork());
-  network_ = kind == NetworkKind::kVerbs ? "verbs" : "libfabric";
   const auto layout = [&](int32_t slots) {
     return NetworkLayoutOf(wiring, bootstrap_->hosts(), rails, slots, bootstrap_->rank());
   };
@@ -192,6 +190,12 @@ StatusOr<std::unique_ptr<Transport>> LaunchedGroup::ConnectHosts(const Wiring& w
   memory.cells = reinterpret_cast<ConnectionCell*>(connected.cells.data());
   for (const RemoteConnection& one : memory.layout.connections)
     transport_of[static_cast<size_t>(one.connection)] = 1;
+  return ConnectNetwork(memory);
+}
+
+StatusOr<std::unique_ptr<Transport>> LaunchedGroup::ConnectNetwork(const NetworkMemory& memory) {
+  XCCL_ASSIGN_OR_RETURN(const NetworkKind kind, AgreeOnNetwork());
+  network_ = kind == NetworkKind::kVerbs ? "verbs" : "libfabric";
   NetworkOptions network;
   network.devices = options_.devices;
   network.provider = options_.provider;

@@ -46,6 +46,9 @@ class LaunchedGroup final : public EndpointGroup {
   StatusOr<std::unique_ptr<Endpoint>> Connect(const Wiring& wiring, const std::vector<Rails>& rails = {});
   // The same, kept by the group: a wiring that was asked for last is not connected again.
   StatusOr<Endpoint*> EndpointOf(const Wiring& wiring, const std::vector<Rails>& rails = {});
+  // Connects this rank's slots and cells with those of other hosts, over the network that all ranks have. All
+  // ranks call it, with layouts of one wiring.
+  StatusOr<std::unique_ptr<Transport>> ConnectNetwork(const NetworkMemory& memory);
   // Fails on all ranks unless all say the same: "rank 3 (host h1): another plan than rank 0 (host h0)".
   Status Agree(std::string_view what, std::string_view mine);
   // What connects hosts, for people: "libfabric", "verbs"; empty: nothing has to.

@@ -3,6 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstddef>
+
+#include "runtime/transport/shared_region.h"
 
 namespace xccl::cuda {
 namespace {
@@ -16,6 +19,17 @@ int64_t Take(ArenaLayout& layout, int64_t bytes) {
   const int64_t at = layout.bytes;
   layout.bytes += RoundUp(bytes);
   return at;
+}
+
+// Places what an end needs beside its slots.
+void TakeCounters(ArenaLayout& layout, bool remote, ArenaLayout::End& end) {
+  end.steps = Take(layout, sizeof(uint64_t));
+  if (remote) {
+    end.cell = layout.cells++;
+    return;
+  }
+  end.counter = Take(layout, sizeof(uint64_t));
+  end.entry = Take(layout, sizeof(device::PeerEntry));
 }
 
 // A group's connection: the place of its slots, and of the root's end.
@@ -74,7 +88,7 @@ std::vector<Team> TeamsOf(const Program& program, const ArenaShape& shape) {
 
 StatusOr<ArenaShape> ChooseShape(const Program& program, int32_t blocks_per_rank, int32_t instances,
                                  const ArenaOptions& options, const std::string& name) {
-  ArenaShape shape{instances, program.slots, 0, blocks_per_rank};
+  ArenaShape shape{instances, program.slots, 0, blocks_per_rank, options.host_of};
   const int64_t wanted = options.slot_bytes != 0
                              ? options.slot_bytes
                              : std::clamp(kMostOfConnection / shape.slots, kSmallestSlot, kLargestSlot);
@@ -83,9 +97,9 @@ StatusOr<ArenaShape> ChooseShape(const Program& program, int32_t blocks_per_rank
   Rank widest(0);
   const IdVector<Rank, ArenaLayout> layouts = LayoutArenas(program, shape);
   for (Rank r(0); r.value < layouts.size(); ++r.value) {
-    const int64_t arrays = layouts[r].slot_arrays;
-    if (arrays * shape.slots > slots) widest = r;
-    slots = std::max(slots, arrays * shape.slots);
+    const int64_t arrays = layouts[r].slot_arrays, all = arrays + layouts[r].cells;
+    if (all * shape.slots > slots) widest = r;
+    slots = std::max(slots, all * shape.slots);
     // Whatever the size of slots, alignment adds less than twice kRegionAlignment to a region.
     const int64_t regions =
         std::ranges::count_if(layouts[r].regions, [](const auto& at) { return at.has_value(); });
@@ -125,25 +139,24 @@ IdVector<Rank, ArenaLayout> LayoutArenas(const Program& program, const ArenaShap
     const Connection& connection = program.connections[c];
     ArenaLayout& src = layouts[connection.src];
     ArenaLayout& dst = layouts[connection.dst];
+    const bool remote = !shape.host_of.empty() &&
+                        shape.host_of[connection.src.index()] != shape.host_of[connection.dst.index()];
     for (int32_t i = 0; i < shape.instances; ++i) {
       const size_t src_end = src.ends.size(), dst_end = dst.ends.size();
       ArenaLayout::End sender{.peer = connection.dst, .sends = true, .peer_end = dst_end};
-      sender.counter = Take(src, sizeof(uint64_t));
-      sender.steps = Take(src, sizeof(uint64_t));
-      sender.entry = Take(src, sizeof(device::PeerEntry));
       ArenaLayout::End receiver{.peer = connection.src, .sends = false, .peer_end = src_end};
-      receiver.counter = Take(dst, sizeof(uint64_t));
-      receiver.steps = Take(dst, sizeof(uint64_t));
-      receiver.entry = Take(dst, sizeof(device::PeerEntry));
+      TakeCounters(src, remote, sender);
+      TakeCounters(dst, remote, receiver);
       if (const auto& in_group = group_slots[c]) {
         const ArenaLayout& holder = in_group->senders ? src : dst;
-        (in_group->senders ? sender : receiver).slots =
-            *holder.regions[in_group->team] + in_group->at + i * GroupSlotsBytes(shape);
+        if (!remote)
+          (in_group->senders ? sender : receiver).slots =
+              *holder.regions[in_group->team] + in_group->at + i * GroupSlotsBytes(shape);
         // Connections are in order of source and destination, so a group's are in order of its members.
         (in_group->senders ? dst : src)
             .groups[in_group->group + static_cast<size_t>(i)]
             .ends.push_back(in_group->senders ? dst_end : src_end);
-      } else {
+      } else if (!remote) {
         receiver.slots = Take(dst, shape.slots * shape.slot_bytes);
         ++dst.slot_arrays;
       }
@@ -162,6 +175,7 @@ IdVector<Rank, ArenaLayout> LayoutArenas(const Program& program, const ArenaShap
         Take(layout, static_cast<int64_t>(layout.groups.size() * sizeof(device::GroupConnection)));
     layout.blocks = Take(layout, blocks * static_cast<int64_t>(sizeof(device::BlockState)));
     layout.stop = Take(layout, sizeof(uint32_t));
+    if (layout.cells > 0) layout.fifo = Take(layout, sizeof(device::Fifo));
     layout.windows = Take(layout, layouts.size() * kWindows * static_cast<int64_t>(sizeof(uint64_t)));
     layout.connections = Take(layout, static_cast<int64_t>(layout.ends.size() * sizeof(device::Connection)));
   }
@@ -170,7 +184,8 @@ IdVector<Rank, ArenaLayout> LayoutArenas(const Program& program, const ArenaShap
 
 std::vector<device::Connection> ConnectionsOf(const IdVector<Rank, ArenaLayout>& layouts,
                                               const ArenaShape& shape, Rank rank,
-                                              std::span<const DevicePointer> arenas) {
+                                              std::span<const DevicePointer> arenas,
+                                              const RemoteMemory& remote) {
   const ArenaLayout& mine = layouts[rank];
   const auto at = [&](Rank r, int64_t offset) {
     return PointerTo<char>(arenas[r.index()] + static_cast<uint64_t>(offset));
@@ -183,15 +198,24 @@ std::vector<device::Connection> ConnectionsOf(const IdVector<Rank, ArenaLayout>&
     const ArenaLayout::End& receives = end.sends ? other : end;
     const ArenaLayout::End& sends = end.sends ? end : other;
     device::Connection c;
+    c.steps = counter(rank, end.steps);
+    c.slot_bytes = shape.slot_bytes;
+    if (end.cell) {
+      const uint64_t cell = remote.cells + static_cast<uint64_t>(*end.cell) * sizeof(ConnectionCell);
+      c.slots =
+          PointerTo<char>(remote.slots + static_cast<uint64_t>(*end.cell * shape.slots * shape.slot_bytes));
+      c.head = PointerTo<uint64_t>(cell + offsetof(ConnectionCell, head));
+      c.tail = PointerTo<uint64_t>(cell + offsetof(ConnectionCell, tail));
+      connections.push_back(c);
+      continue;
+    }
     c.slots = receives.slots ? at(receiver, *receives.slots) : at(sender, *sends.slots);
     c.head = counter(receiver, receives.counter);
     c.tail = counter(sender, sends.counter);
-    c.steps = counter(rank, end.steps);
     c.entry_here = reinterpret_cast<const device::PeerEntry*>(at(rank, end.entry));
     c.entry_there = reinterpret_cast<device::PeerEntry*>(at(end.peer, other.entry));
     c.window_delta = counter(rank, mine.windows + static_cast<int64_t>(end.peer.value) * kWindows *
                                                       static_cast<int64_t>(sizeof(uint64_t)));
-    c.slot_bytes = shape.slot_bytes;
     connections.push_back(c);
   }
   return connections;
@@ -199,19 +223,20 @@ std::vector<device::Connection> ConnectionsOf(const IdVector<Rank, ArenaLayout>&
 
 GroupTables GroupTablesOf(const Program& program, const IdVector<Rank, ArenaLayout>& layouts,
                           const ArenaShape& shape, Rank rank, std::span<const DevicePointer> arenas,
-                          std::span<const DevicePointer> multicast) {
+                          std::span<const DevicePointer> multicast, const RemoteMemory& remote) {
   GroupTables tables;
   const ArenaLayout& mine = layouts[rank];
   const DevicePointer arena = arenas[rank.index()];
   const auto here = [&](int64_t offset) {
     return PointerTo<uint64_t>(arena + static_cast<uint64_t>(offset));
   };
-  const std::vector<device::Connection> connections = ConnectionsOf(layouts, shape, rank, arenas);
+  const std::vector<device::Connection> connections = ConnectionsOf(layouts, shape, rank, arenas, remote);
   for (const ArenaLayout::GroupEnd& end : mine.groups) {
     std::vector<device::GroupMember>& members = tables.members.emplace_back();
     for (size_t e : end.ends) {
       const device::Connection& c = connections[e];
-      members.push_back({c.slots, c.head, c.tail, mine.ends[e].peer.value, 0});
+      members.push_back({c.slots, c.head, c.tail, mine.ends[e].peer.value,
+                         mine.ends[e].cell ? static_cast<int32_t>(e) + 1 : 0});
     }
     device::GroupConnection& group = tables.connections.emplace_back();
     group.members = PointerTo<const device::GroupMember>(arena + static_cast<uint64_t>(end.members));

@@ -31,12 +31,14 @@ struct ArenaShape {
   int32_t slots = 2;
   int64_t slot_bytes = 0;
   int32_t blocks_per_rank = 0;
+  std::vector<int32_t> host_of = {};  // by rank; empty: all are of this host
   bool operator==(const ArenaShape&) const = default;
 };
 
 struct ArenaOptions {
-  int64_t slot_bytes = 0;            // wanted; 0: up to 1 MiB, and 16 MiB a connection
-  int64_t memory_limit = 1LL << 30;  // for a rank's arena
+  int64_t slot_bytes = 0;             // wanted; 0: up to 1 MiB, and 16 MiB a connection
+  int64_t memory_limit = 1LL << 30;   // for a rank's arena, and its slots of connections between hosts
+  std::vector<int32_t> host_of = {};  // as ArenaShape's
 };
 
 // The shape within the limit: slots shrink to no less than 4 KiB. Errors: kInvalidInput "NAME: connections of
@@ -67,6 +69,9 @@ struct ArenaLayout {
     int64_t counter = 0;  // head where it receives, tail where it sends
     int64_t steps = 0, entry = 0;
     std::optional<int64_t> slots = {};  // where they are this rank's: it receives, or sends to a reduce group
+    // The peer is of another host: the place of this end among this rank's cells and slots of such
+    // connections (runtime/cuda/proxy.h). There are no counter, entry and slots then.
+    std::optional<int32_t> cell = {};
   };
   // The end of a group that this rank is the root of.
   struct GroupEnd {
@@ -81,6 +86,8 @@ struct ArenaLayout {
   std::vector<std::optional<int64_t>> regions;  // by team
   int64_t blocks = 0;                           // BlockStates
   int64_t stop = 0;
+  int64_t fifo = 0;               // device::Fifo, where there are cells
+  int32_t cells = 0;              // ends whose peer is of another host
   int64_t windows = 0;            // deltas: [rank of the program][kWindows]
   int64_t connections = 0;        // device::Connection, one an end
   int64_t group_connections = 0;  // device::GroupConnection
@@ -91,11 +98,17 @@ struct ArenaLayout {
 // The result is by rank. Cost: linear in connections × instances + ranks.
 IdVector<Rank, ArenaLayout> LayoutArenas(const Program& program, const ArenaShape& shape);
 
+// A rank's memory of connections with other hosts, as its device sees it.
+struct RemoteMemory {
+  DevicePointer slots = 0, cells = 0;
+};
+
 // A rank's device::Connections. `arenas`: the address of every rank's arena as this rank sees it; only those
-// of peers are read.
+// of peers of this host are read.
 std::vector<device::Connection> ConnectionsOf(const IdVector<Rank, ArenaLayout>& layouts,
                                               const ArenaShape& shape, Rank rank,
-                                              std::span<const DevicePointer> arenas);
+                                              std::span<const DevicePointer> arenas,
+                                              const RemoteMemory& remote = {});
 // The parts of a root's arena that describe its groups: device::GroupMembers, to be written at
 // ArenaLayout::GroupEnd::members, and the GroupConnections. `multicast`: by team, the address at which a
 // switch serves its regions; 0: none does.
@@ -105,6 +118,6 @@ struct GroupTables {
 };
 GroupTables GroupTablesOf(const Program& program, const IdVector<Rank, ArenaLayout>& layouts,
                           const ArenaShape& shape, Rank rank, std::span<const DevicePointer> arenas,
-                          std::span<const DevicePointer> multicast);
+                          std::span<const DevicePointer> multicast, const RemoteMemory& remote = {});
 
 }  // namespace xccl::cuda

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -19,20 +20,25 @@ StatusOr<std::shared_ptr<Programs>> ConnectAll(const std::string& book, const st
                                                const std::vector<LocalRank>& ranks, const Exchange& exchange,
                                                const BackendOptions& options) {
   auto programs = std::make_shared<Programs>();
-  for (const ServedPlan& plan : plans) {
-    const std::string name = fmt::format("{}/{}", book, plan.entry.file);
-    XCCL_ASSIGN_OR_RETURN(KernelImages images, options.images(name, plan));
-    const DeviceCall first{plan.entry.types == TypeClass::kInteger ? DataType::kInt32 : DataType::kFloat,
+  for (const ServedPlan& served : plans) {
+    const std::string name = fmt::format("{}/{}", book, served.entry.file);
+    XCCL_ASSIGN_OR_RETURN(KernelImages images, options.images(name, served));
+    const DeviceCall first{served.entry.types == TypeClass::kInteger ? DataType::kInt32 : DataType::kFloat,
                            ReduceOp::kSum, false};
     DeviceProgramOptions program_options = options.program;
     program_options.no_kernel = "the plan book has no kernel for it";
-    if (options.interpreter) program_options.interpreter = options.interpreter(plan.program);
+    const Program& program = served.program;
+    if (options.program.proxy != nullptr && program.protocol != Protocol::kSimple &&
+        CrossesHosts(program, options.program.proxy->hosts().host_of))
+      return InvalidInput(
+          fmt::format("{}: protocol {} between hosts; expected simple", name, ToString(program.protocol)));
+    if (options.interpreter) program_options.interpreter = options.interpreter(program);
     XCCL_ASSIGN_OR_RETURN(
-        std::unique_ptr<DeviceProgram> program,
-        DeviceProgram::Connect(name, plan.program, plan.collective, std::move(images), ranks, exchange, first,
+        std::unique_ptr<DeviceProgram> connected,
+        DeviceProgram::Connect(name, program, served.collective, std::move(images), ranks, exchange, first,
                                program_options,
                                options.residency != nullptr ? options.residency : Residency::OfProcess()));
-    programs->push_back(std::move(program));
+    programs->push_back(std::move(connected));
   }
   return programs;
 }
@@ -65,7 +71,8 @@ ProgramRunner RunnerOf(Rank rank, const std::shared_ptr<Programs>& programs) {
 // The state of a process that is one rank of several: all programs that its communicator ever loaded see its
 // buffers.
 struct OneRank {
-  std::optional<Exchange> met;
+  std::shared_ptr<Proxy> proxy;  // where ranks are on several hosts
+  std::optional<Exchange> met;   // those of this host
   std::shared_ptr<BufferRegistry> buffers;
   std::vector<std::weak_ptr<Programs>> loaded;
 
@@ -89,6 +96,29 @@ void AddRegistration(const std::shared_ptr<OneRank>& one, ProgramRunner& runner)
     XCCL_RETURN_IF_ERROR(one->buffers->Deregister(window));
     return one->ForAll(&DeviceProgram::BuffersChanged);
   };
+}
+
+// The processes of this rank's host.
+StatusOr<Exchange> MeetOnHost(const std::string& name, Rank rank, int32_t ranks,
+                              std::chrono::nanoseconds time_limit, const std::optional<OtherHosts>& hosts) {
+  if (!hosts) return SocketExchange(name, rank.value, ranks, time_limit);
+  const int32_t host = hosts->host_of[rank.index()];
+  const auto first = hosts->host_of.begin();
+  XCCL_ASSIGN_OR_RETURN(
+      Exchange met,
+      SocketExchange(fmt::format("{}-{}", name, host),
+                     static_cast<int32_t>(std::count(first, first + rank.value, host)),
+                     static_cast<int32_t>(std::ranges::count(hosts->host_of, host)), time_limit));
+  // The group knows of every rank that fails, and names it.
+  met.check = [failure = hosts->failure] { return failure().value_or(OkStatus()); };
+  return met;
+}
+
+// An error is told to all ranks, which would wait for this one.
+template <typename T>
+StatusOr<T> TellIfFailed(StatusOr<T> result, Rank rank, const std::optional<OtherHosts>& hosts) {
+  if (!result.ok() && hosts) hosts->fail(Annotate(result.status(), fmt::format("rank {}", rank.value)));
+  return result;
 }
 
 }  // namespace
@@ -137,20 +167,30 @@ StatusOr<Backend> ProcessBackend(const Driver& driver, const std::string& name, 
   Backend backend;
   const std::vector<LocalRank> local = {{rank, std::move(gpu)}};
   const auto one = std::make_shared<OneRank>();
-  backend.load = [=](const std::string& book,
-                     const std::vector<ServedPlan>& plans) -> StatusOr<ProgramRunner> {
+  if (options.hosts) one->proxy = std::make_shared<Proxy>(*options.hosts);
+  const auto load = [=](const std::string& book,
+                        const std::vector<ServedPlan>& plans) -> StatusOr<ProgramRunner> {
     if (!one->met) {
-      XCCL_ASSIGN_OR_RETURN(one->met, SocketExchange(name, rank.value, ranks, time_limit));
+      XCCL_ASSIGN_OR_RETURN(one->met, MeetOnHost(name, rank, ranks, time_limit, options.hosts));
       one->buffers = std::make_shared<BufferRegistry>(local[0].gpu, rank, *one->met);
     }
     BackendOptions with_buffers = options;
     with_buffers.program.buffers = one->buffers;
+    with_buffers.program.proxy = one->proxy;
     XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<Programs> programs,
                           ConnectAll(book, plans, local, *one->met, with_buffers));
     one->loaded.push_back(programs);
     ProgramRunner runner = RunnerOf(rank, programs);
     AddRegistration(one, runner);
+    if (one->proxy != nullptr)
+      runner.abort = [one, abort = runner.abort](const Status& reason) {
+        one->proxy->hosts().fail(reason);
+        abort(reason);
+      };
     return runner;
+  };
+  backend.load = [=](const std::string& book, const std::vector<ServedPlan>& plans) {
+    return TellIfFailed(load(book, plans), rank, options.hosts);
   };
   return backend;
 }

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "runtime/cuda/device_program.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/kernel_cache.h"
+#include "runtime/cuda/proxy.h"
 #include "runtime/host/exchange.h"
 
 namespace xccl::cuda {
@@ -28,6 +30,8 @@ struct BackendOptions {
   // The interpreter kernel of a program, for plans without a kernel. Empty: such plans are refused.
   std::function<KernelImages(const Program& program)> interpreter = {};
   std::shared_ptr<Residency> residency;  // empty: the process's
+  // Where the ranks of ProcessBackend are on several hosts.
+  std::optional<OtherHosts> hosts = {};
 };
 
 // All ranks of a communicator in this process, rank r on devices[r]; several may share one. They connect when
@@ -35,8 +39,9 @@ struct BackendOptions {
 StatusOr<std::vector<Backend>> ThreadBackends(const Driver& driver, const std::vector<int32_t>& devices,
                                               const BackendOptions& options);
 
-// One rank of a host, the others being processes that meet under `name` (SocketExchange) when they load their
-// first plans.
+// One rank, the others being processes. Those of a host meet under `name` (SocketExchange) when they load
+// their first plans; BackendOptions::hosts connects with those of other hosts.
+// Errors of load: kInvalidInput for protocols LL and LL128 between hosts.
 StatusOr<Backend> ProcessBackend(const Driver& driver, const std::string& name, Rank rank, int32_t ranks,
                                  int32_t device, std::chrono::nanoseconds time_limit,
                                  const BackendOptions& options);

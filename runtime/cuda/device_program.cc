@@ -43,7 +43,8 @@ StatusOr<std::unique_ptr<DeviceProgram>> DeviceProgram::Connect(
   XCCL_CHECK(!ranks.empty() && (options.buffers == nullptr || ranks.size() == 1));
   std::unique_ptr<DeviceProgram> made(new DeviceProgram(
       std::move(name), program, collective, std::move(images), std::move(ranks), exchange, options));
-  made->one_process_ = exchange.parties == 1;
+  XCCL_CHECK(options.proxy == nullptr || made->ranks_.size() == 1);
+  made->one_process_ = exchange.parties == 1 && options.proxy == nullptr;
   XCCL_ASSIGN_OR_RETURN(made->record_,
                         PinnedMemory::Create(made->ranks_[0].gpu, kAbortAt + sizeof(uint32_t)));
   new (made->record_.host()) device::ErrorRecord();
@@ -67,10 +68,13 @@ StatusOr<std::unique_ptr<DeviceProgram>> DeviceProgram::Connect(
   XCCL_RETURN_IF_ERROR(made->ChooseKernel(first));
   XCCL_ASSIGN_OR_RETURN(const Kernel* kernel, made->KernelFor(*made->devices_.begin()->second, first));
   XCCL_RETURN_IF_ERROR(made->AgreeOnInstances(*kernel));
+  ArenaOptions arena = options.arena;
+  if (options.proxy != nullptr) arena.host_of = options.proxy->hosts().host_of;
   XCCL_ASSIGN_OR_RETURN(made->shape_, ChooseShape(made->program_, made->form_.blocks_per_rank,
-                                                  made->shape_.instances, options.arena, made->name_));
+                                                  made->shape_.instances, arena, made->name_));
   made->layouts_ = LayoutArenas(made->program_, made->shape_);
   XCCL_RETURN_IF_ERROR(made->MakeArenas());
+  XCCL_RETURN_IF_ERROR(made->ConnectHosts());
   XCCL_RETURN_IF_ERROR(made->MapPeers());
   for (auto& [id, device] : made->devices_) XCCL_RETURN_IF_ERROR(made->KernelFor(*device, first).status());
   return made;
@@ -94,19 +98,40 @@ Status DeviceProgram::AgreeOnInstances(const Kernel& kernel) {
   }
   // If not even one fits, the reservation says why.
   int32_t mine = static_cast<int32_t>(std::max<int64_t>(1, instances));
-  Parcel parcel{std::string(reinterpret_cast<const char*>(&mine), sizeof mine), {}};
-  XCCL_ASSIGN_OR_RETURN(const std::vector<Parcel> all, exchange_.all(std::move(parcel)));
-  for (const Parcel& other : all) {
+  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                        TellAll(std::string(reinterpret_cast<const char*>(&mine), sizeof mine)));
+  for (const std::string& other : all) {
     int32_t theirs = 1;
-    if (other.bytes.size() != sizeof theirs)
+    if (other.size() != sizeof theirs)
       return InvalidInput(fmt::format("{}: a process sent {} bytes; expected {}: do all load the same plans?",
-                                      name_, other.bytes.size(), sizeof theirs));
-    std::memcpy(&theirs, other.bytes.data(), sizeof theirs);
+                                      name_, other.size(), sizeof theirs));
+    std::memcpy(&theirs, other.data(), sizeof theirs);
     mine = std::min(mine, theirs);
   }
   shape_.instances = mine;
   threads_ = kernel.info().threads;
   return OkStatus();
+}
+
+StatusOr<std::vector<std::string>> DeviceProgram::TellAll(std::string mine) const {
+  if (options_.proxy != nullptr) return options_.proxy->hosts().all_gather(mine);
+  XCCL_ASSIGN_OR_RETURN(std::vector<Parcel> all, exchange_.all({std::move(mine), {}}));
+  std::vector<std::string> said;
+  for (Parcel& one : all) said.push_back(std::move(one.bytes));
+  return said;
+}
+
+// Before the tables are written: they hold addresses of the line.
+Status DeviceProgram::ConnectHosts() {
+  if (options_.proxy == nullptr || !CrossesHosts(program_, shape_.host_of)) return OkStatus();
+  XCCL_CHECK(program_.protocol == Protocol::kSimple);
+  const ArenaLayout& layout = layouts_[ranks_[0].rank];
+  XCCL_ASSIGN_OR_RETURN(line_,
+                        options_.proxy->Connect(ranks_[0].gpu, program_, shape_, layout, ranks_[0].rank,
+                                                [this](const Status& reason) { Abort(reason); }));
+  if (layout.cells == 0) return OkStatus();
+  const device::Fifo fifo = line_->fifo();
+  return WriteAt(0, layout.fifo, std::as_bytes(std::span(&fifo, 1)));
 }
 
 Status DeviceProgram::MakeArenas() {
@@ -190,10 +215,10 @@ Status DeviceProgram::WriteArena(size_t local, std::span<const DevicePointer> ar
   const Rank rank = ranks_[local].rank;
   const ArenaLayout& layout = layouts_[rank];
   for (const ArenaLayout::End& end : layout.ends)
-    if (arenas[end.peer.index()] == 0)
+    if (!end.cell && arenas[end.peer.index()] == 0)
       return InvalidInput(fmt::format("{}: no process has rank {}", name_, end.peer.value));
   XCCL_RETURN_IF_ERROR(WriteWindows(local));
-  const std::vector<device::Connection> ends = ConnectionsOf(layouts_, shape_, rank, arenas);
+  const std::vector<device::Connection> ends = ConnectionsOf(layouts_, shape_, rank, arenas, Remote());
   XCCL_RETURN_IF_ERROR(WriteAt(local, layout.connections, std::as_bytes(std::span(ends))));
   XCCL_RETURN_IF_ERROR(WriteGroups(local, arenas));
   return WriteTables(local);
@@ -221,7 +246,7 @@ Status DeviceProgram::WriteGroups(size_t local, std::span<const DevicePointer> a
   std::vector<DevicePointer> multicast;
   for (const std::optional<MulticastMemory>& memory : switches_.teams)
     multicast.push_back(memory ? memory->address() : 0);
-  const GroupTables tables = GroupTablesOf(program_, layouts_, shape_, rank, arenas, multicast);
+  const GroupTables tables = GroupTablesOf(program_, layouts_, shape_, rank, arenas, multicast, Remote());
   for (size_t g = 0; g < tables.members.size(); ++g)
     XCCL_RETURN_IF_ERROR(
         WriteAt(local, layout.groups[g].members, std::as_bytes(std::span(tables.members[g]))));
@@ -246,6 +271,7 @@ Status DeviceProgram::WriteTables(size_t local) {
   args.scratch_window = one_process_ ? 0 : device::kNoWindow;
   args.groups =
       PointerTo<const device::GroupConnection>(arena + static_cast<uint64_t>(layout.group_connections));
+  if (layout.cells > 0) args.fifo = PointerTo<device::Fifo>(arena + static_cast<uint64_t>(layout.fifo));
   return ConstantTables::Write(
       ranks_[local].gpu, state.device->rank_args.address() + sizeof args * static_cast<size_t>(state.index),
       &args, sizeof args);

@@ -30,6 +30,7 @@
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/kernel.h"
 #include "runtime/cuda/memory.h"
+#include "runtime/cuda/proxy.h"
 #include "runtime/cuda/residency.h"
 #include "runtime/cuda/switches.h"
 #include "runtime/host/exchange.h"
@@ -60,6 +61,9 @@ struct DeviceProgramOptions {
   std::string no_kernel = "it has no kernel of its own";
   // Buffers that the other processes' ranks may reach. Requires: one rank in this process.
   std::shared_ptr<BufferRegistry> buffers = {};
+  // Where ranks are on several hosts. Requires: one rank in this process, and protocol simple where the
+  // program has connections between hosts.
+  std::shared_ptr<Proxy> proxy = {};
 };
 
 // The configuration that is executed: the same on all ranks.
@@ -87,7 +91,8 @@ struct DeviceUsage {
 // Safe from any thread.
 class DeviceProgram {
  public:
-  // All processes call it for the same program, in the same order. `images`: empty where there is no
+  // All processes call it for the same program, in the same order. `exchange`: of the processes of this host.
+  // `images`: empty where there is no
   // generated kernel. `first`: the pair that is compiled at once. Where one process needs the interpreter
   // kernel, all run it. Requires: the program verifies; `ranks` ascending, those of a device consecutive
   // where one_launch. Errors: those of the kernel, of memory (with what is needed), of the exchange;
@@ -98,7 +103,8 @@ class DeviceProgram {
                                                           const Exchange& exchange, const DeviceCall& first,
                                                           const DeviceProgramOptions& options,
                                                           const std::shared_ptr<Residency>& residency);
-  ~DeviceProgram();  // waits for what was launched
+  // Waits for what was launched, and on several hosts for all ranks to end it.
+  ~DeviceProgram();
 
   // Queues one rank's share. Requires: not one_launch. All ranks launch the same calls in the same order.
   // Errors: an earlier failure; kInvalidInput where a new size cannot be set up while the stream is captured
@@ -144,7 +150,11 @@ class DeviceProgram {
   Status ChooseKernel(const DeviceCall& first);
   Status Interpret();
   Status AgreeOnInstances(const Kernel& kernel);
+  // What all processes, of all hosts, say.
+  StatusOr<std::vector<std::string>> TellAll(std::string mine) const;
+  RemoteMemory Remote() const { return line_ == nullptr ? RemoteMemory() : line_->memory(); }
   Status MakeArenas();
+  Status ConnectHosts();
   Status MapPeers();
   Status WriteAt(size_t local, int64_t offset, std::span<const std::byte> bytes);
   Status WriteArena(size_t local, std::span<const DevicePointer> arenas);
@@ -185,7 +195,8 @@ class DeviceProgram {
   std::vector<DeviceMemory> mapped_;                // peers' arenas
   Switches switches_;                               // over the arenas
   std::map<std::vector<int64_t>, Prepared> prepared_;
-  PinnedMemory record_;  // ErrorRecord, and the abort word on the next line
+  Proxy::Line* line_ = nullptr;  // of the proxy: connections with other hosts
+  PinnedMemory record_;          // ErrorRecord, and the abort word on the next line
   Status failure_;
 };
 

@@ -74,7 +74,9 @@ Status DeviceProgram::ReadRecord() {
   auto* record = reinterpret_cast<device::ErrorRecord*>(record_.host());
   if (std::atomic_ref<uint32_t>(record->state).load(std::memory_order_acquire) != kComplete)
     return OkStatus();
-  return LimitReached(Describe(*record));
+  Status failure = LimitReached(Describe(*record));
+  if (options_.proxy != nullptr) options_.proxy->hosts().fail(failure);
+  return failure;
 }
 
 Status DeviceProgram::Error() {
@@ -153,6 +155,7 @@ DeviceUsage DeviceProgram::usage() const {
 DeviceProgram::~DeviceProgram() {
   for (const std::unique_ptr<RankState>& state : states_)
     if (state->last) static_cast<void>(Wait(*state).ok());
+  if (line_ != nullptr) options_.proxy->Disconnect(line_, options_.time_limit);
 }
 
 }  // namespace xccl::cuda

@@ -30,8 +30,8 @@ Status DeviceProgram::ChooseKernel(const DeviceCall& first) {
   } else if (!options_.interpreter) {
     return InvalidInput(fmt::format("{}: {}; hint: xccl-synth emit BOOK --to cuda", name_, reason));
   }
-  XCCL_ASSIGN_OR_RETURN(const std::vector<Parcel> all, exchange_.all({mine ? "interpreter" : "kernel", {}}));
-  for (const Parcel& other : all) interpreted_ = interpreted_ || other.bytes == "interpreter";
+  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> all, TellAll(mine ? "interpreter" : "kernel"));
+  for (const std::string& other : all) interpreted_ = interpreted_ || other == "interpreter";
   if (!interpreted_) return OkStatus();
   if (!mine) reason = "another process cannot compile its kernel";
   notice_ = fmt::format("{}: runs on the interpreter kernel: {}", name_, reason);

@@ -53,6 +53,8 @@ Status AgreeOn(const Exchange& exchange, Reasons& reasons) {
 }
 
 std::string WhyNot(const Team& team, const std::vector<Place>& places) {
+  for (Rank r : team.ranks)
+    if (places[r.index()].party < 0) return fmt::format("rank {} is of another host", r.value);
   for (size_t i = 0; i < team.ranks.size(); ++i) {
     const Facts& facts = places[team.ranks[i].index()].facts;
     for (size_t j = 0; j < i; ++j)
@@ -161,7 +163,7 @@ class Connector {
     for (size_t t = 0; t < teams_.size(); ++t) {
       if (reasons_[t].empty()) continue;
       made_.teams[t].reset();
-      if (made_.why_not.empty()) made_.why_not = reasons_[t];
+      if (made_.why_not.empty() && !locals_[t].empty()) made_.why_not = reasons_[t];
     }
     return std::move(made_);
   }

@@ -1,0 +1,187 @@
+// GPU ranks on two hosts: processes with the driver in host memory, which libfabric connects over loopback.
+#include "runtime/c_api/gpu_hosts.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ir/lower/testing/checked.h"
+#include "ir/testing/programs.h"
+#include "runtime/bootstrap/placement.h"
+#include "runtime/communicator.h"
+#include "runtime/cuda/backends.h"
+#include "runtime/cuda/fake_driver.h"
+#include "runtime/cuda/test_kernel.h"
+
+namespace xccl {
+namespace {
+
+constexpr int32_t kRanks = 4;
+constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllreduce, CollectiveKind::kAllgather,
+                                     CollectiveKind::kAlltoall, CollectiveKind::kBroadcast};
+
+std::vector<ServedPlan> Plans(Protocol protocol) {
+  std::vector<ServedPlan> plans;
+  for (const CollectiveKind kind : kKinds) {
+    const Topology topology = FullMesh(kRanks);
+    const Collective collective = MakeCollective(kind, kRanks);
+    const Schedule schedule = *HandSchedule(Algorithm::kDirect, collective, topology);
+    PlanBookEntry entry;
+    entry.file = std::string(ToString(kind));
+    entry.collective = kind;
+    entry.ranks = kRanks;
+    entry.root = collective.spec().root;
+    plans.push_back({entry, collective, LowerChecked(schedule, collective, topology).value()});
+    plans.back().program.protocol = protocol;
+  }
+  return plans;
+}
+
+cuda::BackendOptions OptionsOf(LaunchedGroup& group) {
+  cuda::BackendOptions options;
+  options.images = [](const std::string&, const ServedPlan&) -> StatusOr<cuda::KernelImages> {
+    return cuda::KernelImages();
+  };
+  options.interpreter = [](const Program&) -> cuda::KernelImages {
+    return [](DataType, ReduceOp, int32_t) { return StatusOr<std::string>("fake"); };
+  };
+  options.program.time_limit = std::chrono::seconds(20);
+  options.program.arena.slot_bytes = 4096;  // several messages a connection
+  options.hosts = c_api::OtherHostsOf(group, std::chrono::seconds(20));
+  return options;
+}
+
+using Work = std::function<bool(Communicator& communicator, int32_t rank)>;
+
+// Says what a child saw.
+bool Is(const Status& seen, const std::string& expected = "") {
+  if (seen.message() == expected) return true;
+  fprintf(stderr, "saw: %s\nexpected: %s\n", seen.message().c_str(), expected.c_str());
+  return false;
+}
+
+bool RunRank(const std::string& rendezvous, int32_t rank, Protocol protocol, const Work& work) {
+  setenv("XCCL_HOST_ID", rank < 2 ? "first" : "second", 1);
+  Placement placement;
+  placement.launcher = "test";
+  placement.rank = Rank(rank);
+  placement.ranks = kRanks;
+  placement.job = "gpus";
+  placement.rendezvous = rendezvous;
+  placement.token_seed = "a secret";
+  BootstrapOptions joining;
+  joining.time_limit = std::chrono::seconds(20);
+  StatusOr<std::unique_ptr<Bootstrap>> joined = Bootstrap::Join(placement, joining);
+  if (!Is(joined.status())) return false;
+  LaunchedGroup group(*std::move(joined), {.network = NetworkKind::kOfi});
+  cuda::FakeDriver fake;
+  cuda::AddHostKernel(fake, nullptr, DataType::kFloat, ReduceOp::kSum, Protocol::kSimple);
+  StatusOr<Backend> backend =
+      cuda::ProcessBackend(fake.table(), "xccl-" + group.bootstrap().job(), Rank(rank), kRanks, 0,
+                           std::chrono::seconds(20), OptionsOf(group));
+  if (!Is(backend.status())) return false;
+  Communicator communicator(Rank(rank), kRanks, *std::move(backend), {});
+  return Is(communicator.LoadPlans("book", Plans(protocol))) && work(communicator, rank);
+}
+
+// The ends of all ranks' processes.
+std::vector<int> RunRanks(Protocol protocol, const Work& work) {
+  static int port = 20000 + getpid() % 20000;
+  const std::string rendezvous = "127.0.0.1:" + std::to_string(++port);
+  std::vector<pid_t> children;
+  for (int32_t rank = 0; rank < kRanks; ++rank) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(100);
+      _exit(RunRank(rendezvous, rank, protocol, work) ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  std::vector<int> ends;
+  for (const pid_t child : children) waitpid(child, &ends.emplace_back(), 0);
+  return ends;
+}
+
+float ValueAt(int32_t rank, int64_t i) { return static_cast<float>(rank * 1000 + i % 977); }
+
+// What element i of a rank's output is.
+float Expected(CollectiveKind kind, int32_t rank, int64_t i, int64_t count) {
+  const auto block = static_cast<int32_t>(i / count);
+  switch (kind) {
+    case CollectiveKind::kAllgather:
+      return ValueAt(block, i % count);
+    case CollectiveKind::kAlltoall:
+      return ValueAt(block, rank * count + i % count);
+    case CollectiveKind::kBroadcast:
+      return ValueAt(kRanks / 2, i);
+    default: {
+      float sum = 0;
+      for (int32_t r = 0; r < kRanks; ++r) sum += ValueAt(r, i);
+      return sum;
+    }
+  }
+}
+
+bool RunKind(Communicator& communicator, int32_t rank, CollectiveKind kind, int64_t count) {
+  const bool gathers = kind == CollectiveKind::kAllgather || kind == CollectiveKind::kAlltoall;
+  const int64_t elements = gathers ? kRanks * count : count;
+  std::vector<float> in(static_cast<size_t>(elements)), out(in.size(), -1);
+  for (int64_t i = 0; i < elements; ++i) in[static_cast<size_t>(i)] = ValueAt(rank, i);
+  Call call;
+  call.collective = kind;
+  call.send = reinterpret_cast<const std::byte*>(in.data());
+  call.receive = reinterpret_cast<std::byte*>(out.data());
+  call.count = count;
+  if (kind == CollectiveKind::kBroadcast) call.root = Rank(kRanks / 2);
+  if (!Is(communicator.Enqueue(call)) || !Is(communicator.Synchronize())) return false;
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < elements; ++i)
+    wrong += out[static_cast<size_t>(i)] != Expected(kind, rank, i, count) ? 1 : 0;
+  if (wrong > 0)
+    fprintf(stderr, "%s: rank %d: %ld wrong of %ld\n", std::string(ToString(kind)).c_str(), rank,
+            static_cast<long>(wrong), static_cast<long>(elements));
+  return wrong == 0;
+}
+
+bool RunAll(Communicator& communicator, int32_t rank) {
+  for (const CollectiveKind kind : kKinds)
+    for (const int64_t count : {int64_t{1}, int64_t{37}, int64_t{30001}, int64_t{64}})
+      if (!RunKind(communicator, rank, kind, count)) return false;
+  return true;
+}
+
+TEST(GpuHosts, CollectivesAcrossTwoHostsAreRight) {
+  EXPECT_EQ(RunRanks(Protocol::kSimple, RunAll), std::vector<int>(kRanks, 0));
+}
+
+TEST(GpuHosts, ProtocolsOfOneHostAreRefused) {
+  const auto work = [](Communicator&, int32_t) { return true; };
+  EXPECT_EQ(RunRanks(Protocol::kLl, work), std::vector<int>(kRanks, 1 << 8));
+}
+
+TEST(GpuHosts, AKilledRankIsNamedByAll) {
+  const auto work = [](Communicator& communicator, int32_t rank) {
+    if (rank == 3) raise(SIGKILL);
+    std::vector<float> in(100), out(100);
+    Call call;
+    call.send = reinterpret_cast<const std::byte*>(in.data());
+    call.receive = reinterpret_cast<std::byte*>(out.data());
+    call.count = 100;
+    Status status = communicator.Enqueue(call);
+    if (status.ok()) status = communicator.Synchronize();
+    if (status.message().find("rank 3: its process has ended") == 0) return true;
+    return Is(status, "rank 3: its process has ended ...");
+  };
+  const std::vector<int> ends = RunRanks(Protocol::kSimple, work);
+  EXPECT_TRUE(WIFSIGNALED(ends[3]));
+  for (size_t r = 0; r < 3; ++r) EXPECT_EQ(ends[r], 0) << "rank " << r;
+}
+
+}  // namespace
+}  // namespace xccl

@@ -1,0 +1,93 @@
+// Carries a rank's messages to and from ranks of other hosts. Kernels push what they put and took into a FIFO
+// in mapped memory of the host (device/abi.h); one thread of the rank, the proxy, reads it, has a transport
+// write the slots into the peers', and copies nothing. The slots and the counters that kernels poll lie in
+// pinned memory, which the network's device and the GPU both reach.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "ir/program.h"
+#include "runtime/cuda/arena.h"
+#include "runtime/cuda/gpu.h"
+#include "runtime/transport/network.h"
+#include "runtime/transport/transport.h"
+
+namespace xccl::cuda {
+
+// All ranks of a communicator that is on several hosts, as this process, which is one rank, reaches them. Any
+// thread may call failure, fail and note_progress; all ranks call the others in one order.
+struct OtherHosts {
+  std::vector<int32_t> host_of;  // by rank
+  std::function<StatusOr<std::vector<std::string>>(std::string_view mine)> all_gather;
+  std::function<StatusOr<std::unique_ptr<Transport>>(const NetworkMemory& memory)> connect;
+  std::function<Status()> barrier;
+  std::function<std::optional<Status>()> failure;
+  std::function<void(const Status& reason)> fail;  // told to all ranks
+  std::function<void()> note_progress;
+};
+
+// True if some connection is between ranks of different hosts.
+bool CrossesHosts(const Program& program, const std::vector<int32_t>& host_of);
+
+class Proxy {
+ public:
+  // One program's connections with other hosts.
+  class Line {
+   public:
+    RemoteMemory memory() const { return {slots_.device(), cells_.device()}; }
+    device::Fifo fifo() const;
+
+   private:
+    friend class Proxy;
+    using Abort = std::function<void(const Status& reason)>;
+    // Moves what can be moved. True: something was.
+    StatusOr<bool> Serve();
+    bool Drained() const;
+    const device::FifoEntry& Next() const;
+
+    PinnedMemory slots_, cells_, entries_;
+    uint64_t mask_ = 0, popped_ = 0;
+    std::vector<int32_t> connection_of_;  // by the rank's end, in the wiring
+    std::unique_ptr<Transport> transport_;
+    Abort abort_;
+    bool failed_ = false;
+  };
+
+  explicit Proxy(OtherHosts hosts);
+  ~Proxy();  // no line is left
+  Proxy(const Proxy&) = delete;
+  Proxy& operator=(const Proxy&) = delete;
+
+  const OtherHosts& hosts() const { return hosts_; }
+  // Connects with the other hosts, with all their ranks. `abort` is called, by the proxy's thread, when the
+  // network or the group fails. Errors: those of memory and of the network.
+  StatusOr<Line*> Connect(const std::shared_ptr<const Gpu>& gpu, const Program& program,
+                          const ArenaShape& shape, const ArenaLayout& layout, Rank rank,
+                          std::function<void(const Status& reason)> abort);
+  // Ends a line of which no kernel runs, when all ranks do: what it has to tell has arrived, and so has what
+  // it is told. After a failure it returns at once.
+  void Disconnect(Line* line, std::chrono::nanoseconds limit);
+
+ private:
+  void Run();
+  bool ServeAll();
+
+  const OtherHosts hosts_;
+  std::mutex mutex_;  // guards what follows
+  std::vector<std::unique_ptr<Line>> lines_;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace xccl::cuda
