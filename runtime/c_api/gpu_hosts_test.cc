@@ -67,7 +67,6 @@ bool Is(const Status& seen, const std::string& expected = "") {
 }
 
 bool RunRank(const std::string& rendezvous, int32_t rank, Protocol protocol, const Work& work) {
-  setenv("XCCL_HOST_ID", rank < 2 ? "first" : "second", 1);
   Placement placement;
   placement.launcher = "test";
   placement.rank = Rank(rank);
@@ -75,11 +74,13 @@ bool RunRank(const std::string& rendezvous, int32_t rank, Protocol protocol, con
   placement.job = "gpus";
   placement.rendezvous = rendezvous;
   placement.token_seed = "a secret";
+  placement.host_id = rank < 2 ? "first" : "second";
   BootstrapOptions joining;
   joining.time_limit = std::chrono::seconds(20);
   StatusOr<std::unique_ptr<Bootstrap>> joined = Bootstrap::Join(placement, joining);
   if (!Is(joined.status())) return false;
   LaunchedGroup group(*std::move(joined), {.network = NetworkKind::kOfi});
+  if (group.bootstrap().hosts() != std::vector<int32_t>{0, 0, 1, 1}) return false;
   cuda::FakeDriver fake;
   cuda::AddHostKernel(fake, nullptr, DataType::kFloat, ReduceOp::kSum, Protocol::kSimple);
   StatusOr<Backend> backend =
