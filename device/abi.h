@@ -140,7 +140,7 @@ struct GroupMember {
   uint64_t* head = nullptr;  // where the receiver polls
   uint64_t* tail = nullptr;  // where the sender polls
   int32_t rank = 0;
-  int32_t remote = 0;  // of another host: 1 + the index in RankArgs::connections; else 0
+  int32_t reserved = 0;
 };
 static_assert(sizeof(GroupMember) == 32);
 

@@ -48,12 +48,18 @@ class Block {
     const RankArgs& rank = args_.ranks[rank_ - args_.first_rank];
     const int32_t place = connection * args_.instances + instance_;
     const Connection& c = rank.connections[place];
-    if (ThreadIndex() == 0) {
-      const int32_t remote = rank.fifo != nullptr && c.entry_there == nullptr ? place + 1 : 0;
-      Info(index) = {
-          &c, c.slots, c.head, c.tail, {nullptr, nullptr, nullptr}, static_cast<uint32_t>(c.slot_bytes),
-          0,  peer,    remote, nullptr};
-    }
+    if (ThreadIndex() == 0)
+      Info(index) = {&c,
+                     c.slots,
+                     c.head,
+                     c.tail,
+                     {nullptr, nullptr, nullptr},
+                     static_cast<uint32_t>(c.slot_bytes),
+                     0,
+                     peer,
+                     place,
+                     c.entry_there == nullptr ? rank.fifo : nullptr,
+                     nullptr};
     const uint64_t step = *c.steps;
     return {step, static_cast<int32_t>(step % static_cast<uint64_t>(config_.kSlots)), index};
   }
@@ -62,7 +68,8 @@ class Block {
     const GroupConnection& g = args_.ranks[rank_ - args_.first_rank]
                                    .groups[static_cast<int64_t>(group) * args_.instances + instance_];
     if (ThreadIndex() == 0)
-      Info(index) = {nullptr, nullptr, nullptr, nullptr, {nullptr, nullptr, nullptr}, 0, 0, rank_, 0, &g};
+      Info(index) = {nullptr, nullptr, nullptr, nullptr, {nullptr, nullptr, nullptr}, 0, 0,
+                     rank_,   0,       nullptr, &g};
     if (NeedsNeutral(g) && *g.holds != NeutralKey(numbers_))
       FillNeutral(numbers_, g.own, config_.kSlots * g.slot_bytes);
     const uint64_t step = *g.steps;
@@ -75,7 +82,7 @@ class Block {
   XCCL_DEVICE void Introduce(const End& end) {
     if (!config_.kSimple || args_.direct == 0 || ThreadIndex() != 0) return;
     EndInfo& info = Info(end.index);
-    if (info.remote != 0) return;
+    if (info.fifo != nullptr) return;
     const RankInfo& own = Info();
     const int64_t scratch_window = args_.ranks[rank_ - args_.first_rank].scratch_window;
     const uint64_t input = Lend(info, BitCast<uint64_t>(own.input), own.buffers->input_window);
@@ -91,7 +98,7 @@ class Block {
   XCCL_DEVICE void Meet(const End& end) {
     if (!config_.kSimple || args_.direct == 0 || ThreadIndex() != 0 || !good_) return;
     EndInfo& info = Info(end.index);
-    if (info.remote != 0) return;
+    if (info.fifo != nullptr) return;
     const PeerEntry* const entry = info.connection->entry_here;
     good_ = AwaitCounter<true>(&entry->epoch, epoch_, Who(), Wait::kEntry, info.peer);
     info.buffer[0] = BitCast<char*>(LoadWatched(&entry->input));
@@ -115,7 +122,7 @@ class Block {
     if (!config_.kSimple || args_.direct == 0 || ThreadIndex() != 0 || failed_) return;
     Info().waiter.instruction = -1;
     const EndInfo& info = Info(end.index);
-    if (info.remote != 0) return;
+    if (info.fifo != nullptr) return;
     failed_ = !AwaitCounter<true>(info.tail, end.step, Who(), Wait::kDrain, info.peer);
   }
   XCCL_DEVICE void Leave() {
@@ -261,12 +268,11 @@ class Block {
     ++done_;
     if (failed_) return;
     if constexpr (Sends(kOp)) {
-      if (config_.kSimple && ThreadIndex() == 0)
-        TellPut(Info(to.index).head, Info(to.index).remote, to.step + 1);
+      if (config_.kSimple && ThreadIndex() == 0) TellPut(to);
       Advance(to);
     }
     if constexpr (Receives(kOp)) {
-      if (IsThread(1)) TellTaken(Info(from.index).tail, Info(from.index).remote, from.step + 1);
+      if (IsThread(1)) TellTaken(from);
       Advance(from);
     }
     if constexpr (kSignals)
@@ -358,40 +364,42 @@ class Block {
   }
   // Tells a receiver of the current message, and a sender that its message was taken: the peer itself, or the
   // proxy where the peer is of another host.
-  XCCL_DEVICE void TellPut(uint64_t* head, int32_t remote, uint64_t messages) const {
-    if (remote == 0)
-      StoreReleaseSystem(head, messages);
+  XCCL_DEVICE void TellPut(const End& to) const {
+    const EndInfo& info = Info(to.index);
+    if (info.fifo == nullptr)
+      StoreReleaseSystem(info.head, to.step + 1);
     else
-      Push(args_.ranks[rank_ - args_.first_rank].fifo, Encode({remote - 1, false, sent_at_}));
+      Push(info.fifo, Encode({info.place, false, sent_at_}));
   }
-  XCCL_DEVICE void TellTaken(uint64_t* tail, int32_t remote, uint64_t messages) const {
-    if (remote == 0)
-      StoreCredit(tail, messages);
+  XCCL_DEVICE void TellTaken(const End& from) const {
+    const EndInfo& info = Info(from.index);
+    if (info.fifo == nullptr)
+      StoreCredit(info.tail, from.step + 1);
     else
-      Push(args_.ranks[rank_ - args_.first_rank].fifo, Encode({remote - 1, true, 0}));
+      Push(info.fifo, Encode({info.place, true, 0}));
   }
   // Requires a barrier before. Post tells all receivers of the message; Return gives the slots back to all
   // senders.
   XCCL_DEVICE void Post(const End& to) {
     const GroupConnection* const g = Info(to.index).group;
     if (g == nullptr) {
-      if (ThreadIndex() == 0) TellPut(Info(to.index).head, Info(to.index).remote, to.step + 1);
+      if (ThreadIndex() == 0) TellPut(to);
       return;
     }
     for (int32_t m = ThreadIndex(); m < g->count; m += Threads()) {
       if (kHasSwitch && g->multicast != nullptr) FenceAlias();
-      TellPut(g->members[m].head, g->members[m].remote, to.step + 1);
+      StoreReleaseSystem(g->members[m].head, to.step + 1);
     }
   }
   XCCL_DEVICE void Return(const End& from) {
     const GroupConnection* const g = Info(from.index).group;
     if (g == nullptr) {
-      if (IsThread(1)) TellTaken(Info(from.index).tail, Info(from.index).remote, from.step + 1);
+      if (IsThread(1)) TellTaken(from);
       return;
     }
     for (int32_t m = ThreadIndex(); m < g->count; m += Threads()) {
       if (kHasSwitch && g->multicast != nullptr) FenceAlias();
-      TellTaken(g->members[m].tail, g->members[m].remote, from.step + 1);
+      StoreCredit(g->members[m].tail, from.step + 1);
     }
   }
 

@@ -13,7 +13,7 @@ XCCL_DEVICE uint64_t Encode(const FifoWord& word) {
 
 // What this thread saw, and what its block stored before the last barrier, is visible to the proxy when it
 // sees the entry. Any thread may push.
-XCCL_DEVICE_CALL void Push(Fifo* fifo, uint64_t word) {
+XCCL_DEVICE void Push(Fifo* fifo, uint64_t word) {
   const uint64_t turn = FetchAddDevice(&fifo->pushed, 1);
   FifoEntry* const entry = fifo->entries + (turn & fifo->mask);
   StoreWatched(&entry->what, word);

@@ -90,7 +90,8 @@ struct EndInfo {
   uint32_t slot_bytes;
   uint32_t lent;  // bit b: the peer can reach this rank's buffer b
   int32_t peer;
-  int32_t remote;                // as GroupMember::remote
+  int32_t place;                 // in RankArgs::connections
+  Fifo* fifo;                    // null: the peer is of this host, or this is a group
   const GroupConnection* group;  // null for an ordinary connection
 };
 struct RankInfo {

@@ -149,9 +149,8 @@ IdVector<Rank, ArenaLayout> LayoutArenas(const Program& program, const ArenaShap
       TakeCounters(dst, remote, receiver);
       if (const auto& in_group = group_slots[c]) {
         const ArenaLayout& holder = in_group->senders ? src : dst;
-        if (!remote)
-          (in_group->senders ? sender : receiver).slots =
-              *holder.regions[in_group->team] + in_group->at + i * GroupSlotsBytes(shape);
+        (in_group->senders ? sender : receiver).slots =
+            *holder.regions[in_group->team] + in_group->at + i * GroupSlotsBytes(shape);
         // Connections are in order of source and destination, so a group's are in order of its members.
         (in_group->senders ? dst : src)
             .groups[in_group->group + static_cast<size_t>(i)]
@@ -223,20 +222,19 @@ std::vector<device::Connection> ConnectionsOf(const IdVector<Rank, ArenaLayout>&
 
 GroupTables GroupTablesOf(const Program& program, const IdVector<Rank, ArenaLayout>& layouts,
                           const ArenaShape& shape, Rank rank, std::span<const DevicePointer> arenas,
-                          std::span<const DevicePointer> multicast, const RemoteMemory& remote) {
+                          std::span<const DevicePointer> multicast) {
   GroupTables tables;
   const ArenaLayout& mine = layouts[rank];
   const DevicePointer arena = arenas[rank.index()];
   const auto here = [&](int64_t offset) {
     return PointerTo<uint64_t>(arena + static_cast<uint64_t>(offset));
   };
-  const std::vector<device::Connection> connections = ConnectionsOf(layouts, shape, rank, arenas, remote);
+  const std::vector<device::Connection> connections = ConnectionsOf(layouts, shape, rank, arenas, {});
   for (const ArenaLayout::GroupEnd& end : mine.groups) {
     std::vector<device::GroupMember>& members = tables.members.emplace_back();
     for (size_t e : end.ends) {
       const device::Connection& c = connections[e];
-      members.push_back({c.slots, c.head, c.tail, mine.ends[e].peer.value,
-                         mine.ends[e].cell ? static_cast<int32_t>(e) + 1 : 0});
+      members.push_back({c.slots, c.head, c.tail, mine.ends[e].peer.value, 0});
     }
     device::GroupConnection& group = tables.connections.emplace_back();
     group.members = PointerTo<const device::GroupMember>(arena + static_cast<uint64_t>(end.members));

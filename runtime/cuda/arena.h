@@ -118,6 +118,6 @@ struct GroupTables {
 };
 GroupTables GroupTablesOf(const Program& program, const IdVector<Rank, ArenaLayout>& layouts,
                           const ArenaShape& shape, Rank rank, std::span<const DevicePointer> arenas,
-                          std::span<const DevicePointer> multicast, const RemoteMemory& remote = {});
+                          std::span<const DevicePointer> multicast);
 
 }  // namespace xccl::cuda

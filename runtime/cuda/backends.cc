@@ -28,10 +28,8 @@ StatusOr<std::shared_ptr<Programs>> ConnectAll(const std::string& book, const st
     DeviceProgramOptions program_options = options.program;
     program_options.no_kernel = "the plan book has no kernel for it";
     const Program& program = served.program;
-    if (options.program.proxy != nullptr && program.protocol != Protocol::kSimple &&
-        CrossesHosts(program, options.program.proxy->hosts().host_of))
-      return InvalidInput(
-          fmt::format("{}: protocol {} between hosts; expected simple", name, ToString(program.protocol)));
+    if (options.program.proxy != nullptr)
+      XCCL_RETURN_IF_ERROR(CheckBetweenHosts(program, options.program.proxy->hosts().host_of, name));
     if (options.interpreter) program_options.interpreter = options.interpreter(program);
     XCCL_ASSIGN_OR_RETURN(
         std::unique_ptr<DeviceProgram> connected,

@@ -41,6 +41,21 @@ bool CrossesHosts(const Program& program, const std::vector<int32_t>& host_of) {
   });
 }
 
+Status CheckBetweenHosts(const Program& program, const std::vector<int32_t>& host_of,
+                         const std::string& name) {
+  if (!CrossesHosts(program, host_of)) return OkStatus();
+  if (program.protocol != Protocol::kSimple)
+    return InvalidInput(
+        fmt::format("{}: protocol {} between hosts; expected simple", name, ToString(program.protocol)));
+  for (const Group& group : program.groups)
+    for (const Rank member : group.members)
+      if (host_of[member.index()] != host_of[group.root.index()])
+        return InvalidInput(
+            fmt::format("{}: a {} group has ranks {} and {} of different hosts; expected one host", name,
+                        ToString(group.kind), group.root.value, member.value));
+  return OkStatus();
+}
+
 device::Fifo Proxy::Line::fifo() const {
   device::Fifo fifo;
   fifo.entries = PointerTo<device::FifoEntry>(entries_.device());
@@ -70,7 +85,11 @@ StatusOr<bool> Proxy::Line::Serve() {
     }
   }
   XCCL_ASSIGN_OR_RETURN(const bool changed, transport_->Progress());
-  return moved || changed;
+  moved = moved || changed;
+  // A transport may give slots back together. Nothing more comes at present, so it gives back what it has.
+  if (!moved && !rests_) transport_->PrepareToSleep();
+  rests_ = !moved;
+  return moved;
 }
 
 Proxy::Proxy(OtherHosts hosts) : hosts_(std::move(hosts)) {}

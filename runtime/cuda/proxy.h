@@ -39,6 +39,10 @@ struct OtherHosts {
 
 // True if some connection is between ranks of different hosts.
 bool CrossesHosts(const Program& program, const std::vector<int32_t>& host_of);
+// What a program must keep to that does. Errors: kInvalidInput "NAME: protocol ll between hosts; expected
+// simple", "NAME: a multicast group has ranks 0 and 4 of different hosts; expected one host".
+Status CheckBetweenHosts(const Program& program, const std::vector<int32_t>& host_of,
+                         const std::string& name);
 
 class Proxy {
  public:
@@ -58,6 +62,7 @@ class Proxy {
 
     PinnedMemory slots_, cells_, entries_;
     uint64_t mask_ = 0, popped_ = 0;
+    bool rests_ = false;                  // nothing moved the last time
     std::vector<int32_t> connection_of_;  // by the rank's end, in the wiring
     std::unique_ptr<Transport> transport_;
     Abort abort_;

@@ -294,7 +294,7 @@ TEST(Verbs, EveryFailedRequestNamesPeerAndDevice) {
     group.transport(0).Put(0, 64);
     const StatusOr<bool> progress = group.transport(0).Progress();
     std::string expected = fmt::format("write to rank 1 ({}) over fake0 failed: status {}", Host(), status);
-    if (status == IBV_WC_RETRY_EXC_ERR) expected += "; expected an answer within 2147 ms";
+    if (status == IBV_WC_RETRY_EXC_ERR) expected += "; expected an answer within 1879 ms";
     EXPECT_EQ(progress.status().message(), expected);
     const bool silent = status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_WR_FLUSH_ERR;
     EXPECT_EQ(progress.status().code(), silent ? StatusCode::kPeerEnded : StatusCode::kSystem);
@@ -317,7 +317,7 @@ TEST(Verbs, AFailedCounterIsASignal) {
   group.transport(1).Take(0);
   EXPECT_EQ(
       group.transport(1).Progress().status().message(),
-      fmt::format("signal to rank 0 ({}) over fake0 failed: status 12; expected an answer within 2147 ms",
+      fmt::format("signal to rank 0 ({}) over fake0 failed: status 12; expected an answer within 1879 ms",
                   Host()));
 }
 
@@ -590,7 +590,7 @@ TEST(VerbsConnect, RoCEByAddressInfiniBandByLid) {
       EXPECT_EQ(step.path_mtu, first ? IBV_MTU_4096 : IBV_MTU_2048);
     } else {
       EXPECT_EQ(step.timeout, 16);
-      EXPECT_EQ(step.retry_cnt, 7);
+      EXPECT_EQ(step.retry_cnt, 6);
       EXPECT_EQ(step.rnr_retry, 7);
     }
   }
