@@ -104,8 +104,8 @@ class VerbsTransport final : public Transport {
 };
 
 // How long a device waits for an answer before it sends again: 4.096 us * 2^exponent, kRetries times. An
-// eighth of the time limit for all of them leaves a lost link's ranks the time to say so. Seven, the most that
-// a queue pair takes, means for ever to Linux's rdma_rxe.
+// eighth of the time limit for all of them leaves a lost link's ranks the time to say so. Seven, the most
+// that a queue pair takes, means for ever to Linux's rdma_rxe.
 constexpr int kRetries = 6;
 int TimeoutExponent(std::chrono::nanoseconds time_limit);
 std::chrono::nanoseconds AnswerLimit(int exponent);
