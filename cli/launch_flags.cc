@@ -24,7 +24,7 @@ void AddLaunchFlags(Command& command, LaunchFlags& flags) {
       .ShowDefault();
   command.AddOption("--devices", flags.devices, "its devices by rail: mlx5_0,mlx5_1 (default: found)");
   command.AddOption("--provider", flags.options.group.provider,
-                    "of libfabric: tcp;ofi_rxm, efa, ... (default: the best that is found)");
+                    "of libfabric: efa, net, tcp, ... (default: the best that is found)");
 }
 
 StatusOr<std::unique_ptr<LaunchedGroup>> JoinGroup(const LaunchFlags& flags,

@@ -19,7 +19,7 @@ int main(int argc, char **argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   for (int i = 2; i < argc; ++i) {
     const long bytes = atol(argv[i]);
-    const int iterations = bytes < 100000 ? 100 : bytes < 2000000 ? 20 : 2;
+    const int iterations = bytes < 100000 ? 1000 : bytes < 2000000 ? 50 : 3;
     void *in = calloc(1, (size_t)bytes), *out = calloc(1, (size_t)bytes);
     for (int k = 0; k < (iterations + 9) / 10; ++k) run(argv[1], in, out, bytes, ranks);
     MPI_Barrier(MPI_COMM_WORLD);

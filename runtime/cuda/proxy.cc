@@ -85,11 +85,7 @@ StatusOr<bool> Proxy::Line::Serve() {
     }
   }
   XCCL_ASSIGN_OR_RETURN(const bool changed, transport_->Progress());
-  moved = moved || changed;
-  // A transport may give slots back together. Nothing more comes at present, so it gives back what it has.
-  if (!moved && !rests_) transport_->PrepareToSleep();
-  rests_ = !moved;
-  return moved;
+  return moved || changed;
 }
 
 Proxy::Proxy(OtherHosts hosts) : hosts_(std::move(hosts)) {}

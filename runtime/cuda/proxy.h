@@ -62,7 +62,6 @@ class Proxy {
 
     PinnedMemory slots_, cells_, entries_;
     uint64_t mask_ = 0, popped_ = 0;
-    bool rests_ = false;                  // nothing moved the last time
     std::vector<int32_t> connection_of_;  // by the rank's end, in the wiring
     std::unique_ptr<Transport> transport_;
     Abort abort_;

@@ -49,7 +49,6 @@ struct OfiConnection {
   std::vector<Operation> operations;     // puts of each slot, or takes
   std::vector<bool> arrived;             // receiver: by slot, messages behind the head
   uint64_t given_back = 0;               // receiver: the tail that the sender was told last
-  bool held = false;                     // receiver: it has more to give back before this rank sleeps
 };
 
 class OfiTransport final : public Transport {
@@ -78,7 +77,6 @@ class OfiTransport final : public Transport {
   };
   OfiConnection& Find(int32_t connection) { return connections_[static_cast<size_t>(place_[connection])]; }
   void Start(const Write& write);
-  void GiveBack(OfiConnection& connection);  // tells the sender of all that was taken
   // False: the device takes no more at present.
   bool Post(const Write& write);
   void Arrive(uint64_t data);
@@ -91,7 +89,6 @@ class OfiTransport final : public Transport {
   std::vector<OfiConnection> connections_;  // by place: that of the layout
   std::vector<int32_t> place_;              // by connection of the wiring
   std::deque<Write> waiting_;               // in order
-  std::vector<int32_t> held_;               // places of connections with slots to give back
   std::vector<int> files_;
   int64_t under_way_ = 0;
   bool moved_ = false;

@@ -31,7 +31,7 @@ struct FreeInfo {
 using Info = std::unique_ptr<fi_info, FreeInfo>;
 
 struct Rail {
-  std::string name;  // "tcp;ofi_rxm on eth0"
+  std::string name;  // "net on eth0"
   // In the order in which they are opened; closed in reverse.
   std::unique_ptr<fid_fabric, CloseFid> fabric;
   std::unique_ptr<fid_domain, CloseFid> domain;

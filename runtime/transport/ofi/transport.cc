@@ -71,21 +71,14 @@ void OfiTransport::Take(int32_t connection) {
   OfiConnection& found = Find(connection);
   const uint64_t tail = found.cell->tail.load(std::memory_order_relaxed) + 1;
   found.cell->tail.store(tail, std::memory_order_relaxed);
-  // One signal gives back several slots while messages come faster than this rank sleeps. Fewer than a
-  // quarter are held back, so a sender never waits for slots that the receiver has taken.
-  if (tail - found.given_back < static_cast<uint64_t>(memory_.layout.num_slots + 3) / 4) {
-    if (!found.held) held_.push_back(found.operations[0].place);
-    found.held = true;
-    return;
-  }
-  GiveBack(found);
-}
-
-void OfiTransport::GiveBack(OfiConnection& connection) {
-  const uint64_t tail = connection.cell->tail.load(std::memory_order_relaxed);
-  if (tail == connection.given_back) return;
-  connection.given_back = tail;
-  Start({.place = connection.operations[0].place, .tail = true, .counter = tail});
+  // One signal gives several slots back. As many as programs need are never held back, so no sender waits for
+  // slots that the receiver has taken.
+  const NetworkLayout& layout = memory_.layout;
+  const auto hold =
+      static_cast<uint64_t>(std::clamp(layout.num_slots - layout.needed_slots, 0, layout.num_slots));
+  if (tail - found.given_back <= hold) return;
+  found.given_back = tail;
+  Start({.place = found.operations[0].place, .tail = true, .counter = tail});
 }
 
 void OfiTransport::Start(const Write& write) {
@@ -176,12 +169,6 @@ StatusOr<bool> OfiTransport::Progress() {
 }
 
 bool OfiTransport::PrepareToSleep() {
-  for (const int32_t place : held_) {
-    OfiConnection& connection = connections_[static_cast<size_t>(place)];
-    connection.held = false;
-    GiveBack(connection);
-  }
-  held_.clear();
   for (Rail& rail : rails_) {
     fid* watched[] = {&rail.completions->fid};
     if (fi_trywait(rail.fabric.get(), watched, 1) != 0) return false;
