@@ -54,7 +54,7 @@ class Endpoint {
   // As Transport's.
   ConnectionEnd At(int32_t connection) { return TransportOf(connection).At(connection); }
   void Put(int32_t connection, int64_t bytes) { TransportOf(connection).Put(connection, bytes); }
-  void Take(int32_t connection) { TransportOf(connection).Take(connection); }
+  void Take(int32_t connection, bool together) { TransportOf(connection).Take(connection, together); }
 
   // Moves what is under way on networks. True: a counter of this rank has changed. A failure of a network
   // fails the operation.

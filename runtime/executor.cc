@@ -39,6 +39,7 @@ class RankExecution {
       for (int32_t connection : block.send) {
         state.send.push_back(endpoint.At(connection));
         state.put.push_back(state.send.back().head->load(std::memory_order_relaxed));
+        state.before.push_back(state.put.back());
       }
       for (int32_t connection : block.recv) {
         state.recv.push_back(endpoint.At(connection));
@@ -92,6 +93,7 @@ class RankExecution {
     int32_t index = 0;
     std::vector<ConnectionEnd> send, recv;  // for a group, one per member
     std::vector<uint64_t> put, taken;       // own counters, of each
+    std::vector<uint64_t> before;           // put by earlier calls
   };
 
   bool Round() {
@@ -134,6 +136,15 @@ class RankExecution {
     return true;
   }
 
+  // The receiver takes what earlier calls sent in any case, but may not have said so.
+  bool IsFull(const ThreadblockState& state, size_t c) const {
+    const ConnectionEnd& end = state.send[c];
+    const uint64_t tail = end.tail->load(std::memory_order_acquire);
+    return state.put[c] - tail >= end.num_slots ||
+           state.put[c] - std::max(tail, state.before[c]) >= WindowOf(end);
+  }
+  uint64_t WindowOf(const ConnectionEnd& end) const { return work_.passes > 1 ? end.window : end.num_slots; }
+
   // The first connection without a message. Acquire: data that the peer wrote before it moved its counter is
   // visible after this load.
   static std::optional<size_t> FirstEmpty(const ThreadblockState& state) {
@@ -143,8 +154,7 @@ class RankExecution {
   }
   std::optional<size_t> FirstFull(const ThreadblockState& state) const {
     for (size_t c = 0; c < state.send.size(); ++c)
-      if (state.put[c] - state.send[c].tail->load(std::memory_order_acquire) >= state.send[c].num_slots)
-        return c;
+      if (IsFull(state, c)) return c;
     return std::nullopt;
   }
 
@@ -178,7 +188,7 @@ class RankExecution {
     if (Receives(step.op)) {
       for (size_t c = 0; c < state.recv.size(); ++c) {
         ++state.taken[c];
-        endpoint_.Take(block.recv[c]);
+        endpoint_.Take(block.recv[c], work_.passes == 1);
       }
     }
     if (Sends(step.op)) {
@@ -366,9 +376,9 @@ class RankExecution {
                            block.recv_peers[*c].value, block.channel, state.taken[*c]);
     if (!Sends(step.op)) return "it is about to go on";
     const size_t c = FirstFull(state).value_or(0);
+    const uint64_t tail = state.send[c].tail->load(std::memory_order_acquire);
     return fmt::format("expected rank {} to take message {} on channel {}, saw {} taken",
-                       block.send_peers[c].value, state.put[c] - state.send[c].num_slots + 1, block.channel,
-                       state.send[c].tail->load(std::memory_order_acquire));
+                       block.send_peers[c].value, tail + 1, block.channel, tail);
   }
 
   const RankWork& work_;

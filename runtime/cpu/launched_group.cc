@@ -22,10 +22,10 @@ namespace {
 // devices have 4,096 and more.
 constexpr int64_t kMostWithPeer = 2048;
 
-// Slots so many that they fill the window, and so few that the connections fit the memory.
+// Slots so few that the connections fit the memory.
 StatusOr<int32_t> NetworkSlots(const NetworkLayout& one_slot, int32_t least,
                                const LaunchedGroupOptions& options) {
-  int64_t slots = std::max<int64_t>(least, options.window_bytes / one_slot.slot_bytes);
+  int64_t slots = std::max(least, options.slots);
   const int64_t each = std::max<int64_t>(1, one_slot.SlotsBytes());
   std::map<Rank, int64_t> with_peer;
   int64_t most = 1;

@@ -30,7 +30,7 @@ struct LaunchedGroupOptions {
   std::vector<std::string> devices = {};     // by rail; empty: found
   std::string provider = {};                 // of libfabric; empty: the best that is found
   std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // of connecting
-  int64_t window_bytes = 2 << 20;    // slots of a connection between hosts, together
+  int32_t slots = 16;                // of a connection between hosts, where the memory allows it
   int64_t memory_limit = 1LL << 30;  // of those slots, for this rank
 };
 

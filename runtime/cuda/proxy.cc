@@ -79,7 +79,7 @@ StatusOr<bool> Proxy::Line::Serve() {
     moved = true;
     const int32_t connection = connection_of_[static_cast<size_t>(word.index)];
     if (word.taken) {
-      transport_->Take(connection);
+      transport_->Take(connection, false);
     } else {
       transport_->Put(connection, word.bytes);
     }

@@ -1,5 +1,7 @@
 #include "runtime/transport/network.h"
 
+#include <algorithm>
+
 namespace xccl {
 
 NetworkLayout NetworkLayoutOf(const Wiring& wiring, const std::vector<int32_t>& hosts,
@@ -9,6 +11,7 @@ NetworkLayout NetworkLayoutOf(const Wiring& wiring, const std::vector<int32_t>& 
   layout.slot_bytes = wiring.slot_bytes;
   layout.num_slots = num_slots;
   layout.needed_slots = wiring.slots;
+  layout.window = std::min(num_slots, 2 * wiring.slots);
   const int64_t bytes = num_slots * wiring.slot_bytes;
   std::vector<int32_t> cells(static_cast<size_t>(wiring.ranks), 0);  // given out so far, by rank
   for (size_t c = 0; c < wiring.connections.size(); ++c) {

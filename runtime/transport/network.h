@@ -38,6 +38,7 @@ struct NetworkLayout {
   Rank rank;
   int64_t slot_bytes = 0;
   int32_t num_slots = 1;                      // of every connection between hosts
+  int32_t window = 1;                         // as ConnectionEnd's
   int32_t needed_slots = 1;                   // what programs ask for; memory may not allow it
   std::vector<RemoteConnection> connections;  // ascending by index; cell i is that of connections[i]
   int64_t SlotsBytes() const { return static_cast<int64_t>(connections.size()) * num_slots * slot_bytes; }

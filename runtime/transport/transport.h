@@ -30,6 +30,9 @@ struct DirectSource {
 struct ConnectionEnd {
   std::byte* slots = nullptr;
   uint64_t num_slots = 1;
+  // Of a call that is cut into passes, the messages under way: at most num_slots. With few of them the flows
+  // of a link are as fast as their messages are large, as the plan has it, and not as TCP shares links out.
+  uint64_t window = 1;
   DirectSource* direct = nullptr;  // one a slot; null where ranks do not share an address space
   const std::atomic<uint64_t>* head = nullptr;
   const std::atomic<uint64_t>* tail = nullptr;
@@ -43,8 +46,9 @@ class Transport {
   virtual ConnectionEnd At(int32_t connection) = 0;
   // Sender: one more message, of `bytes` bytes in the slot (zero when direct), is complete.
   virtual void Put(int32_t connection, int64_t bytes) = 0;
-  // Receiver: one more message has been read; its slot may be written again.
-  virtual void Take(int32_t connection) = 0;
+  // Receiver: one more message has been read; its slot may be written again. `together`: the sender may learn
+  // of it with later ones.
+  virtual void Take(int32_t connection, bool together) = 0;
 
   // Moves what is under way without waiting. True: a counter of this rank has changed. Errors name the peer,
   // and end the operation.

@@ -57,7 +57,7 @@ class OfiTransport final : public Transport {
 
   ConnectionEnd At(int32_t connection) override;
   void Put(int32_t connection, int64_t bytes) override;
-  void Take(int32_t connection) override;
+  void Take(int32_t connection, bool together) override;
   StatusOr<bool> Progress() override;
   bool Flushed() const override { return under_way_ == 0 && waiting_.empty(); }
   std::span<const int> files() const override { return files_; }

@@ -55,6 +55,7 @@ ConnectionEnd OfiTransport::At(int32_t connection) {
   const OfiConnection& found = Find(connection);
   return {.slots = memory_.slots + found.at.slots_at,
           .num_slots = static_cast<uint64_t>(memory_.layout.num_slots),
+          .window = static_cast<uint64_t>(memory_.layout.window),
           .direct = nullptr,
           .head = &found.cell->head,
           .tail = &found.cell->tail};
@@ -67,16 +68,14 @@ void OfiTransport::Put(int32_t connection, int64_t bytes) {
   Start({.place = found.operations[0].place, .tail = false, .counter = head, .bytes = bytes});
 }
 
-void OfiTransport::Take(int32_t connection) {
+void OfiTransport::Take(int32_t connection, bool together) {
   OfiConnection& found = Find(connection);
   const uint64_t tail = found.cell->tail.load(std::memory_order_relaxed) + 1;
   found.cell->tail.store(tail, std::memory_order_relaxed);
-  // One signal gives several slots back. As many as programs need are never held back, so no sender waits for
-  // slots that the receiver has taken.
-  const NetworkLayout& layout = memory_.layout;
-  const auto hold =
-      static_cast<uint64_t>(std::clamp(layout.num_slots - layout.needed_slots, 0, layout.num_slots));
-  if (tail - found.given_back <= hold) return;
+  // One signal gives several slots back; it costs as much as a small message. As many as programs need are
+  // never held back, so no sender waits for slots that the receiver has taken.
+  const int64_t hold = int64_t{memory_.layout.num_slots} - memory_.layout.needed_slots;
+  if (together && static_cast<int64_t>(tail - found.given_back) <= hold) return;
   found.given_back = tail;
   Start({.place = found.operations[0].place, .tail = true, .counter = tail});
 }

@@ -14,7 +14,7 @@ class ShmTransport final : public Transport {
 
   ConnectionEnd At(int32_t connection) override;
   void Put(int32_t connection, int64_t bytes) override;
-  void Take(int32_t connection) override;
+  void Take(int32_t connection, bool together) override;
   StatusOr<bool> Progress() override { return false; }
   bool Flushed() const override { return true; }
   std::span<const int> files() const override { return {}; }  // the region's doorbell wakes

@@ -99,6 +99,7 @@ ConnectionEnd VerbsTransport::At(int32_t connection) {
   const ConnectionCell& cell = memory_.cells[at.cell];
   return {.slots = memory_.slots + at.slots_at,
           .num_slots = static_cast<uint64_t>(memory_.layout.num_slots),
+          .window = static_cast<uint64_t>(memory_.layout.window),
           .direct = nullptr,
           .head = &cell.head,
           .tail = &cell.tail};
@@ -112,7 +113,7 @@ void VerbsTransport::Put(int32_t connection, int64_t bytes) {
   Begin({.place = place, .take = false, .counter = counter, .bytes = bytes});
 }
 
-void VerbsTransport::Take(int32_t connection) {
+void VerbsTransport::Take(int32_t connection, bool /*together*/) {
   const int32_t place = PlaceOf(connection);
   std::atomic<uint64_t>& tail = memory_.cells[places_[static_cast<size_t>(place)].at.cell].tail;
   const uint64_t counter = tail.load(std::memory_order_relaxed) + 1;

@@ -190,7 +190,7 @@ TEST(Verbs, HeadIsNeverSeenBeforeItsMessage) {
       ASSERT_EQ(receiver.slots[static_cast<int64_t>(message % 2) * kSlotBytes + i], std::byte(message + 1));
     EXPECT_EQ(sender.tail->load(std::memory_order_acquire), message);
     EXPECT_TRUE(*group.transport(1).Progress());
-    group.transport(1).Take(0);
+    group.transport(1).Take(0, false);
     ASSERT_TRUE(fake.Deliver());
     EXPECT_EQ(sender.tail->load(std::memory_order_acquire), message + 1);
     EXPECT_TRUE(*group.transport(0).Progress());
@@ -220,7 +220,7 @@ TEST(Verbs, CountersNeverWaitForReceives) {
     for (int32_t connection = 0; connection < 4; ++connection) {
       const size_t from = group.wiring().connections[static_cast<size_t>(connection)].src.index();
       group.transport(from).Put(connection, 8);
-      group.transport(1 - from).Take(connection);
+      group.transport(1 - from).Take(connection, false);
     }
   EXPECT_EQ(fake.waits_for_receives(), 0);
   EXPECT_EQ(group.transport(0).At(0).tail->load(std::memory_order_acquire), 500U);
@@ -277,8 +277,8 @@ TEST(Verbs, ASleeperIsWokenByACounter) {
     group.transport(0).Put(0, 8);
     EXPECT_FALSE(receiver.PrepareToSleep());
     EXPECT_TRUE(*receiver.Progress());
-    receiver.Take(0);
-    receiver.Take(0);
+    receiver.Take(0, false);
+    receiver.Take(0, false);
     EXPECT_TRUE(*group.transport(0).Progress());
   }
   group.Disconnect();
@@ -314,7 +314,7 @@ TEST(Verbs, AFailedCounterIsASignal) {
   group.MustConnect();
   group.transport(0).Put(0, 64);
   fake.FailRequest(IBV_WC_RETRY_EXC_ERR);
-  group.transport(1).Take(0);
+  group.transport(1).Take(0, false);
   EXPECT_EQ(
       group.transport(1).Progress().status().message(),
       fmt::format("signal to rank 0 ({}) over fake0 failed: status 12; expected an answer within 1879 ms",
