@@ -31,7 +31,7 @@ class PlainTransport final : public Transport {
 
   ConnectionEnd At(int32_t connection) override;
   void Put(int32_t connection, int64_t bytes) override;
-  void Take(int32_t connection) override;
+  void Take(int32_t connection, bool together) override;
   // Nothing is under way after Put and Take.
   StatusOr<bool> Progress() override { return false; }
   bool Flushed() const override { return true; }
