@@ -97,8 +97,8 @@ bool OfiTransport::Post(const Write& write) {
                    &to.operations[slot].context);
   if (code == -FI_EAGAIN) return false;
   if (code != 0 && failure_.ok())
-    failure_ = SystemError(fmt::format("write to rank {} over {}: {}", to.at.peer.value, to.rail->name,
-                                       library_.ErrorText(static_cast<int>(-code))));
+    failure_ = PeerEnded(fmt::format("write to rank {} over {}: {}", to.at.peer.value, to.rail->name,
+                                     library_.ErrorText(static_cast<int>(-code))));
   if (code == 0) ++under_way_;
   return true;
 }
