@@ -163,8 +163,9 @@ uint64_t Endpoint::TotalProgress() const {
 }
 
 void Endpoint::Fail(const Status& status) {
-  region_.Fail(status);
+  // The group may know better who ended, and tells the region.
   if (group_ != nullptr) group_->Fail(status);
+  region_.Fail(status);
 }
 
 Status Endpoint::Barrier(std::chrono::nanoseconds limit) {

@@ -56,7 +56,7 @@ class LaunchedGroup final : public EndpointGroup {
 
   void NoteProgress() override { bootstrap_->NoteProgress(); }
   uint64_t Progress() const override { return bootstrap_->Progress(); }
-  void Fail(const Status& status) override { bootstrap_->Fail(status); }
+  void Fail(const Status& status) override { bootstrap_->Fail(Blame(status)); }
   Status Barrier(std::chrono::nanoseconds limit) override { return bootstrap_->Barrier(limit); }
 
  private:
