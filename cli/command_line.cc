@@ -156,7 +156,7 @@ Option Option::Between(int64_t low, int64_t high) {
       high > kMostShown ? fmt::format("{} or more", low) : fmt::format("{} to {}", low, high));
   return *this;
 }
-Option Option::OneOf(std::initializer_list<const char*> values) {
+Option Option::OneOf(std::initializer_list<std::string_view> values) {
   option_->check(CLI::IsMember(std::vector<std::string>(values.begin(), values.end())));
   return *this;
 }

@@ -25,7 +25,7 @@ class Option {
   Option Required(bool required = true);
   Option ShowDefault();                       // help says what the value is when the option is not given
   Option Between(int64_t low, int64_t high);  // for a number
-  Option OneOf(std::initializer_list<const char*> values);
+  Option OneOf(std::initializer_list<std::string_view> values);
   Option TypeName(const std::string& name);  // what help shows for the value
   Option Excludes(Option other);
   Option Needs(Option other);

@@ -20,7 +20,7 @@ void AddLaunchFlags(Command& command, LaunchFlags& flags) {
   command.AddOption("--interface", flags.options.interface,
                     "network interfaces by the start of their names: eth,ib0; ^docker excludes");
   command.AddOption("--network", flags.network, "between hosts: auto, verbs, ofi")
-      .OneOf({ToString(NetworkKind::kAuto).data(), "verbs", "ofi"})
+      .OneOf({ToString(NetworkKind::kAuto), ToString(NetworkKind::kVerbs), ToString(NetworkKind::kOfi)})
       .ShowDefault();
   command.AddOption("--devices", flags.devices, "its devices by rail: mlx5_0,mlx5_1 (default: found)");
   command.AddOption("--provider", flags.options.group.provider,

@@ -14,6 +14,7 @@
 #include "base/threads.h"
 #include "ir/plan.h"
 #include "ir/verify/read_plan.h"
+#include "runtime/rails.h"
 #include "runtime/rank_work.h"
 
 namespace xccl {
@@ -199,8 +200,9 @@ StatusOr<std::vector<ServedPlan>> Communicator::ReadPlans(const std::string& dir
     if (kernels && !entry.kernel.empty()) {
       XCCL_ASSIGN_OR_RETURN(kernel, ReadFile(book.KernelPathOf(entry)));
     }
+    std::vector<Rails> rails = RailsOf(plan.program->program, plan.topology);
     plans.push_back({entry, std::move(plan.program->collective), std::move(plan.program->program),
-                     std::move(kernel), book.CubinPathsOf(entry)});
+                     std::move(rails), std::move(kernel), book.CubinPathsOf(entry)});
   }
   if (plans.empty()) return InvalidInput(fmt::format("{}: no plan for {} ranks", directory, ranks_));
   return plans;
@@ -239,6 +241,8 @@ Status Communicator::LoadServed(std::string name, std::vector<ServedPlan> plans)
   } else {
     XCCL_RETURN_IF_ERROR(StartWorker());
     XCCL_ASSIGN_OR_RETURN(loaded->wiring, WiringOf(programs));
+    for (const ServedPlan& plan : loaded->plans)
+      if (!plan.rails.empty()) SetRails(plan.program, plan.rails, loaded->wiring);
     XCCL_ASSIGN_OR_RETURN(loaded->endpoint, backend->connect(loaded->wiring));
   }
   std::unique_lock lock(mutex_);

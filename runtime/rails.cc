@@ -19,22 +19,30 @@ std::vector<int32_t> NumberNics(const Topology& topology) {
 
 }  // namespace
 
-std::vector<Rails> RailsOf(const Program& program, const Topology& topology, const Wiring& wiring) {
+std::vector<Rails> RailsOf(const Program& program, const Topology& topology) {
   const std::vector<int32_t> numbers = NumberNics(topology);
-  std::vector<Rails> rails(wiring.connections.size());
+  std::vector<Rails> rails;
   for (const Connection& connection : program.connections) {
-    const std::optional<int32_t> at = wiring.Find({connection.src, connection.dst, connection.channel});
-    if (!at) continue;
+    Rails& own = rails.emplace_back();
     const HostId from = topology.HostOf(connection.src), to = topology.HostOf(connection.dst);
     const auto visit = [&](NodeId n) {
       const int32_t number = numbers[n.index()];
       if (number < 0) return;
-      if (topology.node(n).host == from) rails[static_cast<size_t>(*at)].src = number;
-      if (topology.node(n).host == to) rails[static_cast<size_t>(*at)].dst = number;
+      if (topology.node(n).host == from) own.src = number;
+      if (topology.node(n).host == to) own.dst = number;
     };
     for (const LinkId link : connection.path) visit(topology.link(link).to);
   }
   return rails;
+}
+
+void SetRails(const Program& program, std::span<const Rails> rails, Wiring& wiring) {
+  wiring.rails.resize(wiring.connections.size());
+  for (size_t c = 0; c < program.connections.size(); ++c) {
+    const Connection& one = program.connections[c];
+    if (const std::optional<int32_t> at = wiring.Find({one.src, one.dst, one.channel}))
+      wiring.rails[static_cast<size_t>(*at)] = rails[c];
+  }
 }
 
 }  // namespace xccl

@@ -6,14 +6,15 @@
 #include <vector>
 
 #include "ir/program.h"
-#include "runtime/transport/network.h"
 #include "runtime/transport/wiring.h"
 #include "topologies/topology.h"
 
 namespace xccl {
 
-// By connection of the wiring. Connections whose path has no NIC of a host, and those that the program does
-// not have, get that host's first.
-std::vector<Rails> RailsOf(const Program& program, const Topology& topology, const Wiring& wiring);
+// By the program's connections. Those whose path has no NIC of a host get that host's first.
+std::vector<Rails> RailsOf(const Program& program, const Topology& topology);
+// Gives them to the wiring, which has all connections of the program. Of programs that disagree the last
+// wins.
+void SetRails(const Program& program, std::span<const Rails> rails, Wiring& wiring);
 
 }  // namespace xccl

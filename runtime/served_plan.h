@@ -12,6 +12,7 @@
 #include "ir/numbers.h"
 #include "ir/program.h"
 #include "runtime/plan_book.h"
+#include "runtime/transport/wiring.h"
 
 namespace xccl {
 
@@ -33,6 +34,7 @@ struct ServedPlan {
   PlanBookEntry entry;
   Collective collective;
   Program program;
+  std::vector<Rails> rails = {};       // by the program's connections; empty: the first everywhere
   std::string kernel = {};             // generated source, where the book has it
   std::vector<PlanCubin> cubins = {};  // made from it; their files are paths
 };

@@ -40,10 +40,9 @@ def open_mpi(hosts, folder, collective, algorithm, sizes):
     with open(file, "w") as out:
         out.write("".join(f"{host[0]} slots=1\n" for host in hosts.hosts))
     env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-    net = NET
     done = subprocess.run(
-        [f"{net}/on_host.sh", hosts.hosts[0][0], "mpirun.openmpi", "--hostfile", file, "-np", str(len(hosts.hosts)),
-         "--mca", "plm_rsh_agent", f"{net}/rsh.sh", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
+        [f"{NET}/on_host.sh", hosts.hosts[0][0], "mpirun.openmpi", "--hostfile", file, "-np", str(len(hosts.hosts)),
+         "--mca", "plm_rsh_agent", f"{NET}/rsh.sh", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
          "--mca", "mpi_yield_when_idle", "1", "--mca", "coll_tuned_use_dynamic_rules", "1",
          "--mca", f"coll_tuned_{collective}_algorithm", str(algorithm),
          os.path.join(folder, "openmpi"), collective] + [str(size) for size in sizes],
@@ -51,11 +50,10 @@ def open_mpi(hosts, folder, collective, algorithm, sizes):
     return times_of(done.stdout, sizes)
 
 def mpich(options, hosts, folder, collective, sizes):
-    net = NET
     try:
         done = subprocess.run(
-            [f"{net}/on_host.sh", hosts.hosts[0][0], "mpiexec.hydra", "-launcher", "ssh", "-launcher-exec",
-             f"{net}/rsh.sh", "-hosts", ",".join(host[0] for host in hosts.hosts), "-n", str(len(hosts.hosts)), "-ppn", "1",
+            [f"{NET}/on_host.sh", hosts.hosts[0][0], "mpiexec.hydra", "-launcher", "ssh", "-launcher-exec",
+             f"{NET}/rsh.sh", "-hosts", ",".join(host[0] for host in hosts.hosts), "-n", str(len(hosts.hosts)), "-ppn", "1",
              "-genv", "UCX_TLS", "tcp,self", os.path.join(folder, "mpich"), collective] + [str(size) for size in sizes],
             capture_output=True, text=True, timeout=options.mpich_seconds)
     except subprocess.TimeoutExpired:  # its ranks poll without yielding: it crawls where they share cores

@@ -13,7 +13,7 @@
 
 #include "ir/lower/testing/checked.h"
 #include "ir/testing/programs.h"
-#include "runtime/bootstrap/placement.h"
+#include "runtime/bootstrap/test_group.h"
 #include "runtime/communicator.h"
 #include "runtime/cuda/backends.h"
 #include "runtime/cuda/fake_driver.h"
@@ -67,17 +67,9 @@ bool Is(const Status& seen, const std::string& expected = "") {
 }
 
 bool RunRank(const std::string& rendezvous, int32_t rank, Protocol protocol, const Work& work) {
-  Placement placement;
-  placement.launcher = "test";
-  placement.rank = Rank(rank);
-  placement.ranks = kRanks;
-  placement.job = "gpus";
-  placement.rendezvous = rendezvous;
-  placement.token_seed = "a secret";
+  Placement placement = testing::PlaceOf(rank, kRanks, rendezvous);
   placement.host_id = rank < 2 ? "first" : "second";
-  BootstrapOptions joining;
-  joining.time_limit = std::chrono::seconds(20);
-  StatusOr<std::unique_ptr<Bootstrap>> joined = Bootstrap::Join(placement, joining);
+  StatusOr<std::unique_ptr<Bootstrap>> joined = Bootstrap::Join(placement, testing::Patient());
   if (!Is(joined.status())) return false;
   LaunchedGroup group(*std::move(joined), {.network = NetworkKind::kOfi});
   if (group.bootstrap().hosts() != std::vector<int32_t>{0, 0, 1, 1}) return false;
@@ -93,8 +85,7 @@ bool RunRank(const std::string& rendezvous, int32_t rank, Protocol protocol, con
 
 // The ends of all ranks' processes.
 std::vector<int> RunRanks(Protocol protocol, const Work& work) {
-  static int port = 20000 + getpid() % 20000;
-  const std::string rendezvous = "127.0.0.1:" + std::to_string(++port);
+  const std::string rendezvous = testing::FreeEndpoint();
   std::vector<pid_t> children;
   for (int32_t rank = 0; rank < kRanks; ++rank) {
     const pid_t child = fork();

@@ -109,20 +109,19 @@ Status LaunchedGroup::Blame(const Status& status) const {
   return bootstrap_->Failure().value_or(status);
 }
 
-StatusOr<std::unique_ptr<Endpoint>> LaunchedGroup::Connect(const Wiring& wiring,
-                                                           const std::vector<Rails>& rails) {
-  StatusOr<std::unique_ptr<Endpoint>> made = ConnectAll(wiring, rails);
+StatusOr<std::unique_ptr<Endpoint>> LaunchedGroup::Connect(const Wiring& wiring) {
+  StatusOr<std::unique_ptr<Endpoint>> made = ConnectAll(wiring);
   if (!made.ok()) made = Blame(made.status());
   // The others wait for this rank.
   if (!made.ok()) bootstrap_->Fail(Annotate(made.status(), fmt::format("rank {}", bootstrap_->rank().value)));
   return made;
 }
 
-StatusOr<Endpoint*> LaunchedGroup::EndpointOf(const Wiring& wiring, const std::vector<Rails>& rails) {
-  if (!kept_ || kept_->wiring != wiring || kept_->rails != rails) {
+StatusOr<Endpoint*> LaunchedGroup::EndpointOf(const Wiring& wiring) {
+  if (!kept_ || kept_->wiring != wiring) {
     kept_.reset();
-    XCCL_ASSIGN_OR_RETURN(std::unique_ptr<Endpoint> endpoint, Connect(wiring, rails));
-    kept_ = Kept{wiring, rails, std::move(endpoint)};
+    XCCL_ASSIGN_OR_RETURN(std::unique_ptr<Endpoint> endpoint, Connect(wiring));
+    kept_ = Kept{wiring, std::move(endpoint)};
   }
   return kept_->endpoint.get();
 }
@@ -159,6 +158,7 @@ StatusOr<SharedRegion> LaunchedGroup::ShareRegion(const Wiring& wiring) {
 }
 
 StatusOr<NetworkKind> LaunchedGroup::AgreeOnNetwork() {
+  if (network_) return *network_;
   const Status verbs = verbs::Available();
   const Status ofi = ofi::Available();
   if (options_.network == NetworkKind::kVerbs && !verbs.ok()) return verbs;
@@ -168,15 +168,35 @@ StatusOr<NetworkKind> LaunchedGroup::AgreeOnNetwork() {
   XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> all, bootstrap_->AllGather(mine, options_.time_limit));
   const bool all_verbs = std::ranges::all_of(all, [](const std::string& one) { return one == "verbs"; });
   if (!all_verbs && !ofi.ok()) return ofi;
-  return all_verbs ? NetworkKind::kVerbs : NetworkKind::kOfi;
+  network_ = all_verbs ? NetworkKind::kVerbs : NetworkKind::kOfi;
+  return *network_;
 }
 
-StatusOr<std::unique_ptr<Transport>> LaunchedGroup::ConnectHosts(const Wiring& wiring,
-                                                                 const std::vector<Rails>& rails,
-                                                                 Connected& connected,
+std::string_view LaunchedGroup::network() const {
+  if (!network_) return "";
+  return *network_ == NetworkKind::kVerbs ? "verbs" : "libfabric";
+}
+
+NetworkOptions LaunchedGroup::OptionsOfNetwork() {
+  NetworkOptions network;
+  network.devices = options_.devices;
+  network.provider = options_.provider;
+  network.address = bootstrap_->address();
+  network.time_limit = options_.time_limit;
+  network.all_gather = [this](std::string_view mine) {
+    return bootstrap_->AllGather(mine, options_.time_limit);
+  };
+  return network;
+}
+
+bool LaunchedGroup::ReachesSlots(const NetworkMemory& memory) {
+  return network_ == NetworkKind::kVerbs && verbs::Reaches(memory, OptionsOfNetwork()).ok();
+}
+
+StatusOr<std::unique_ptr<Transport>> LaunchedGroup::ConnectHosts(const Wiring& wiring, Connected& connected,
                                                                  std::vector<int32_t>& transport_of) {
   const auto layout = [&](int32_t slots) {
-    return NetworkLayoutOf(wiring, bootstrap_->hosts(), rails, slots, bootstrap_->rank());
+    return NetworkLayoutOf(wiring, bootstrap_->hosts(), slots, bootstrap_->rank());
   };
   // The number of slots is the same on all ranks: that of the rank with the most connections.
   XCCL_ASSIGN_OR_RETURN(int32_t slots, NetworkSlots(layout(1), wiring.slots, options_));
@@ -195,20 +215,11 @@ StatusOr<std::unique_ptr<Transport>> LaunchedGroup::ConnectHosts(const Wiring& w
 
 StatusOr<std::unique_ptr<Transport>> LaunchedGroup::ConnectNetwork(const NetworkMemory& memory) {
   XCCL_ASSIGN_OR_RETURN(const NetworkKind kind, AgreeOnNetwork());
-  network_ = kind == NetworkKind::kVerbs ? "verbs" : "libfabric";
-  NetworkOptions network;
-  network.devices = options_.devices;
-  network.provider = options_.provider;
-  network.address = bootstrap_->address();
-  network.time_limit = options_.time_limit;
-  network.all_gather = [this](std::string_view mine) {
-    return bootstrap_->AllGather(mine, options_.time_limit);
-  };
+  const NetworkOptions network = OptionsOfNetwork();
   return kind == NetworkKind::kVerbs ? verbs::Connect(memory, network) : ofi::Connect(memory, network);
 }
 
-StatusOr<std::unique_ptr<Endpoint>> LaunchedGroup::ConnectAll(const Wiring& wiring,
-                                                              const std::vector<Rails>& rails) {
+StatusOr<std::unique_ptr<Endpoint>> LaunchedGroup::ConnectAll(const Wiring& wiring) {
   XCCL_RETURN_IF_ERROR(Agree(
       "number of ranks or connections in its plans",
       fmt::format("{} {} {} {}", wiring.ranks, wiring.connections.size(), wiring.slots, wiring.slot_bytes)));
@@ -220,7 +231,7 @@ StatusOr<std::unique_ptr<Endpoint>> LaunchedGroup::ConnectAll(const Wiring& wiri
   parts.transport_of.assign(wiring.connections.size(), 0);
   std::unique_ptr<Transport> network;
   if (bootstrap_->host_names().size() > 1) {
-    XCCL_ASSIGN_OR_RETURN(network, ConnectHosts(wiring, rails, *made, parts.transport_of));
+    XCCL_ASSIGN_OR_RETURN(network, ConnectHosts(wiring, *made, parts.transport_of));
   }
   parts.region = &made->region;
   parts.group = this;

@@ -43,16 +43,20 @@ class LaunchedGroup final : public EndpointGroup {
   Bootstrap& bootstrap() { return *bootstrap_; }
   // This rank's end of new connections. All ranks call it with the same wirings in the same order. The group
   // outlives the endpoint. Errors: those of any rank, on all ranks.
-  StatusOr<std::unique_ptr<Endpoint>> Connect(const Wiring& wiring, const std::vector<Rails>& rails = {});
+  StatusOr<std::unique_ptr<Endpoint>> Connect(const Wiring& wiring);
   // The same, kept by the group: a wiring that was asked for last is not connected again.
-  StatusOr<Endpoint*> EndpointOf(const Wiring& wiring, const std::vector<Rails>& rails = {});
+  StatusOr<Endpoint*> EndpointOf(const Wiring& wiring);
+  // The network that all ranks have. All ranks call it together the first time; it then answers at once.
+  StatusOr<NetworkKind> AgreeOnNetwork();
+  // True: that network's device can be given these slots, which are a GPU's.
+  bool ReachesSlots(const NetworkMemory& memory);
   // Connects this rank's slots and cells with those of other hosts, over the network that all ranks have. All
   // ranks call it, with layouts of one wiring.
   StatusOr<std::unique_ptr<Transport>> ConnectNetwork(const NetworkMemory& memory);
   // Fails on all ranks unless all say the same: "rank 3 (host h1): another plan than rank 0 (host h0)".
   Status Agree(std::string_view what, std::string_view mine);
   // What connects hosts, for people: "libfabric", "verbs"; empty: nothing has to.
-  std::string_view network() const { return network_; }
+  std::string_view network() const;
 
   void NoteProgress() override { bootstrap_->NoteProgress(); }
   uint64_t Progress() const override { return bootstrap_->Progress(); }
@@ -62,21 +66,20 @@ class LaunchedGroup final : public EndpointGroup {
  private:
   struct Connected;
 
-  StatusOr<std::unique_ptr<Endpoint>> ConnectAll(const Wiring& wiring, const std::vector<Rails>& rails);
+  StatusOr<std::unique_ptr<Endpoint>> ConnectAll(const Wiring& wiring);
   StatusOr<SharedRegion> ShareRegion(const Wiring& wiring);
-  StatusOr<NetworkKind> AgreeOnNetwork();
+  NetworkOptions OptionsOfNetwork();
   Status Blame(const Status& status) const;
-  StatusOr<std::unique_ptr<Transport>> ConnectHosts(const Wiring& wiring, const std::vector<Rails>& rails,
-                                                    Connected& connected, std::vector<int32_t>& transport_of);
+  StatusOr<std::unique_ptr<Transport>> ConnectHosts(const Wiring& wiring, Connected& connected,
+                                                    std::vector<int32_t>& transport_of);
 
   std::unique_ptr<Bootstrap> bootstrap_;
   const LaunchedGroupOptions options_;
   std::optional<Exchange> exchange_;  // with the ranks of this host
   OwnedFile doorbell_;
-  std::string_view network_;
+  std::optional<NetworkKind> network_;
   struct Kept {
     Wiring wiring;
-    std::vector<Rails> rails;
     std::unique_ptr<Endpoint> endpoint;
   };
   std::optional<Kept> kept_;

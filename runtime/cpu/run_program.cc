@@ -113,10 +113,8 @@ Status ShareResults(const Job& job, LaunchedGroup& group) {
   return OkStatus();
 }
 
-Status RunOwnRank(const Job& job, LaunchedGroup& group, const Topology* topology) {
-  const std::vector<Rails> rails =
-      topology == nullptr ? std::vector<Rails>() : RailsOf(job.program, *topology, job.wiring);
-  XCCL_ASSIGN_OR_RETURN(Endpoint* const endpoint, group.EndpointOf(job.wiring, rails));
+Status RunOwnRank(const Job& job, LaunchedGroup& group) {
+  XCCL_ASSIGN_OR_RETURN(Endpoint* const endpoint, group.EndpointOf(job.wiring));
   if (const Status status = RunCases(job, *endpoint); !status.ok()) {
     endpoint->Fail(status);
     return *endpoint->Failure();
@@ -136,7 +134,8 @@ Status RunAllRanks(const Job& job, std::span<const Rank> active, Sharing sharing
 StatusOr<std::vector<RunRow>> RunProgram(const Program& program, const Collective& collective,
                                          const RunOptions& options, const CpuRunOptions& cpu) {
   const Program* programs[] = {&program};
-  XCCL_ASSIGN_OR_RETURN(const Wiring wiring, WiringOf(programs, cpu.wiring));
+  XCCL_ASSIGN_OR_RETURN(Wiring wiring, WiringOf(programs, cpu.wiring));
+  if (cpu.topology != nullptr) SetRails(program, RailsOf(program, *cpu.topology), wiring);
   std::vector<Rank> active = ActiveRanks(program, collective);
   if (cpu.group != nullptr) active = {cpu.group->bootstrap().rank()};
   XCCL_RETURN_IF_ERROR(CheckMemory(program, collective, wiring, active, options, cpu.memory_limit));
@@ -151,7 +150,7 @@ StatusOr<std::vector<RunRow>> RunProgram(const Program& program, const Collectiv
   const Sharing sharing = options.processes ? Sharing::kChildren : Sharing::kThreads;
   const bool threads = cpu.group == nullptr && sharing == Sharing::kThreads;
   const Job job{program, collective, table, wiring, passes, threads};
-  XCCL_RETURN_IF_ERROR(cpu.group != nullptr ? RunOwnRank(job, *cpu.group, cpu.topology)
+  XCCL_RETURN_IF_ERROR(cpu.group != nullptr ? RunOwnRank(job, *cpu.group)
                                             : RunAllRanks(job, active, sharing));
   return table.Rows();
 }

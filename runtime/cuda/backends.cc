@@ -26,6 +26,7 @@ StatusOr<std::shared_ptr<Programs>> ConnectAll(const std::string& book, const st
     const DeviceCall first{served.entry.types == TypeClass::kInteger ? DataType::kInt32 : DataType::kFloat,
                            ReduceOp::kSum, false};
     DeviceProgramOptions program_options = options.program;
+    program_options.rails = served.rails;
     program_options.no_kernel = "the plan book has no kernel for it";
     const Program& program = served.program;
     if (options.program.proxy != nullptr)

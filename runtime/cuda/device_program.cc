@@ -126,9 +126,9 @@ Status DeviceProgram::ConnectHosts() {
   if (options_.proxy == nullptr || !CrossesHosts(program_, shape_.host_of)) return OkStatus();
   XCCL_CHECK(program_.protocol == Protocol::kSimple);
   const ArenaLayout& layout = layouts_[ranks_[0].rank];
-  XCCL_ASSIGN_OR_RETURN(line_,
-                        options_.proxy->Connect(ranks_[0].gpu, program_, shape_, layout, ranks_[0].rank,
-                                                [this](const Status& reason) { Abort(reason); }));
+  XCCL_ASSIGN_OR_RETURN(
+      line_, options_.proxy->Connect(ranks_[0].gpu, program_, options_.rails, shape_, layout, ranks_[0].rank,
+                                     [this](const Status& reason) { Abort(reason); }));
   if (layout.cells == 0) return OkStatus();
   const device::Fifo fifo = line_->fifo();
   return WriteAt(0, layout.fifo, std::as_bytes(std::span(&fifo, 1)));

@@ -64,6 +64,7 @@ struct DeviceProgramOptions {
   // Where ranks are on several hosts. Requires: one rank in this process, and protocol simple where the
   // program has connections between hosts.
   std::shared_ptr<Proxy> proxy = {};
+  std::vector<Rails> rails = {};  // between hosts, by the program's connections; empty: the first everywhere
 };
 
 // The configuration that is executed: the same on all ranks.

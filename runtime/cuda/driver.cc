@@ -64,6 +64,8 @@ void FillMemory(Driver& driver, Loader& load) {
   load.Need(driver.IpcGetMemHandle, "cuIpcGetMemHandle");
   load.Need(driver.IpcOpenMemHandle, "cuIpcOpenMemHandle_v2");
   load.Need(driver.IpcCloseMemHandle, "cuIpcCloseMemHandle");
+  load.Want(driver.MemGetHandleForAddressRange, "cuMemGetHandleForAddressRange");
+  load.Want(driver.FlushGPUDirectRDMAWrites, "cuFlushGPUDirectRDMAWrites");
   load.Want(driver.MulticastCreate, "cuMulticastCreate");
   load.Want(driver.MulticastAddDevice, "cuMulticastAddDevice");
   load.Want(driver.MulticastBindMem, "cuMulticastBindMem");

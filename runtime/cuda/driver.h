@@ -47,6 +47,10 @@ enum class DeviceAttribute : int32_t {
   kComputeCapabilityMinor = 76,
   kVirtualMemoryManagement = 102,
   kPosixFileDescriptors = 103,
+  kGpuDirectRdma = 116,
+  kRdmaFlushes = 117,   // a bit set
+  kRdmaOrdering = 118,  // as far as writes need no flush
+  kDmaBuf = 124,
   kMulticast = 132,
 };
 enum class FunctionAttribute : int32_t { kRegisters = 4 };
@@ -61,7 +65,10 @@ inline constexpr int32_t kMinimumGranularity = 0;
 inline constexpr int32_t kRecommendedGranularity = 1;
 inline constexpr uint32_t kHostPortable = 1, kHostMapped = 2;  // MemHostAlloc
 inline constexpr uint32_t kNonBlockingStream = 1;
-inline constexpr uint32_t kLazyPeerAccess = 1;  // IpcOpenMemHandle
+inline constexpr int32_t kDmaBufFile = 1;                 // MemGetHandleForAddressRange
+inline constexpr int32_t kFlushOfHost = 1;                // kRdmaFlushes: FlushGPUDirectRDMAWrites
+inline constexpr int32_t kToCurrent = 0, kToOwner = 100;  // FlushGPUDirectRDMAWrites; kRdmaOrdering
+inline constexpr uint32_t kLazyPeerAccess = 1;            // IpcOpenMemHandle
 
 struct Uuid {
   unsigned char bytes[16] = {};
@@ -151,6 +158,9 @@ struct Driver {
   Result (*MemImportFromShareableHandle)(MemoryHandle* handle, void* from, HandleType type) = nullptr;
   Result (*MemRetainAllocationHandle)(MemoryHandle* handle, void* address) = nullptr;
   Result (*MemGetAddressRange)(DevicePointer* base, size_t* bytes, DevicePointer inside) = nullptr;
+  Result (*MemGetHandleForAddressRange)(void* file, DevicePointer address, size_t bytes, int32_t type,
+                                        U64 flags) = nullptr;
+  Result (*FlushGPUDirectRDMAWrites)(int32_t target, int32_t scope) = nullptr;
   Result (*IpcGetMemHandle)(IpcHandle* handle, DevicePointer memory) = nullptr;
   Result (*IpcOpenMemHandle)(DevicePointer* memory, IpcHandle handle, unsigned flags) = nullptr;
   Result (*IpcCloseMemHandle)(DevicePointer memory) = nullptr;

@@ -91,6 +91,8 @@ static_assert(Matches<&Driver::MemExportToShareableHandle, decltype(&cuMemExport
 static_assert(Matches<&Driver::MemImportFromShareableHandle, decltype(&cuMemImportFromShareableHandle)>());
 static_assert(Matches<&Driver::MemRetainAllocationHandle, decltype(&cuMemRetainAllocationHandle)>());
 static_assert(Matches<&Driver::MemGetAddressRange, decltype(&cuMemGetAddressRange_v2)>());
+static_assert(Matches<&Driver::MemGetHandleForAddressRange, decltype(&cuMemGetHandleForAddressRange)>());
+static_assert(Matches<&Driver::FlushGPUDirectRDMAWrites, decltype(&cuFlushGPUDirectRDMAWrites)>());
 static_assert(Matches<&Driver::IpcGetMemHandle, decltype(&cuIpcGetMemHandle)>());
 static_assert(Matches<&Driver::IpcOpenMemHandle, decltype(&cuIpcOpenMemHandle_v2)>());
 static_assert(Matches<&Driver::IpcCloseMemHandle, decltype(&cuIpcCloseMemHandle)>());
@@ -166,6 +168,10 @@ static_assert(Equal(DeviceAttribute::kVirtualMemoryManagement,
                     CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED));
 static_assert(Equal(DeviceAttribute::kPosixFileDescriptors,
                     CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED));
+static_assert(Equal(DeviceAttribute::kGpuDirectRdma, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED));
+static_assert(Equal(DeviceAttribute::kRdmaFlushes, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS));
+static_assert(Equal(DeviceAttribute::kRdmaOrdering, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING));
+static_assert(Equal(DeviceAttribute::kDmaBuf, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED));
 static_assert(Equal(DeviceAttribute::kMulticast, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED));
 static_assert(Equal(FunctionAttribute::kRegisters, CU_FUNC_ATTRIBUTE_NUM_REGS));
 static_assert(Equal(HandleType::kPosixFileDescriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
@@ -181,6 +187,11 @@ static_assert(Equal(kRecommendedGranularity, CU_MEM_ALLOC_GRANULARITY_RECOMMENDE
 static_assert(Equal(kRecommendedGranularity, CU_MULTICAST_GRANULARITY_RECOMMENDED));
 static_assert(Equal(kHostPortable, CU_MEMHOSTALLOC_PORTABLE));
 static_assert(Equal(kHostMapped, CU_MEMHOSTALLOC_DEVICEMAP));
+static_assert(Equal(kDmaBufFile, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD));
+static_assert(Equal(kFlushOfHost, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST));
+static_assert(Equal(kToCurrent, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX));
+static_assert(Equal(kToOwner, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER));
+static_assert(Equal(kToOwner, CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER));
 static_assert(Equal(kNonBlockingStream, CU_STREAM_NON_BLOCKING));
 static_assert(Equal(kLazyPeerAccess, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
 

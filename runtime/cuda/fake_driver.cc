@@ -64,6 +64,18 @@ void FillProperties(Driver& d) {
       case DeviceAttribute::kPosixFileDescriptors:
         *value = o.file_descriptors ? 1 : 0;
         break;
+      case DeviceAttribute::kGpuDirectRdma:
+        *value = o.rdma ? 1 : 0;
+        break;
+      case DeviceAttribute::kRdmaFlushes:
+        *value = o.rdma ? kFlushOfHost : 0;
+        break;
+      case DeviceAttribute::kRdmaOrdering:
+        *value = o.rdma_ordered ? kToOwner : 0;
+        break;
+      case DeviceAttribute::kDmaBuf:
+        *value = o.dma_buf ? 1 : 0;
+        break;
       case DeviceAttribute::kMulticast:
         *value = o.multicast ? 1 : 0;
         break;
@@ -268,6 +280,10 @@ int64_t FakeDriver::launches() const {
   return fake::state->launches;
 }
 
+int64_t FakeDriver::flushes() const {
+  const std::lock_guard lock(fake::state->mutex);
+  return fake::state->flushes;
+}
 int64_t FakeDriver::host_waits() const {
   const std::lock_guard lock(fake::state->mutex);
   return fake::state->host_waits;

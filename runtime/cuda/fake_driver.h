@@ -23,6 +23,7 @@ struct FakeOptions {
   int32_t capability = 90;
   bool virtual_memory = true, file_descriptors = true, multicast = false;
   bool peers = true;  // devices reach each other
+  bool rdma = false, dma_buf = false, rdma_ordered = true;
   size_t memory_bytes = size_t{1} << 30;
   size_t granularity = size_t{1} << 16;
 };
@@ -58,6 +59,7 @@ class FakeDriver {
   // bound, in whichever process. Empty: it is no such address.
   static std::vector<char*> CopiesAt(DevicePointer address);
   int64_t launches() const;
+  int64_t flushes() const;     // FlushGPUDirectRDMAWrites
   int64_t host_waits() const;  // StreamSynchronize
 };
 

@@ -164,6 +164,29 @@ void FillRanges(Driver& d) {
       }
     return Result::kInvalidValue;
   };
+  // As with the real driver, whole pages.
+  d.MemGetHandleForAddressRange = [](void* file, DevicePointer address, size_t bytes, int32_t type,
+                                     Driver::U64) {
+    if (const auto error = BeginInContext()) return *error;
+    const std::lock_guard lock(state->mutex);
+    if (!state->options.dma_buf) return Result::kNotSupported;
+    const size_t page = 4096;
+    if (type != kDmaBufFile || address % page != 0 || bytes == 0 || bytes % page != 0)
+      return Result::kInvalidValue;
+    for (const auto& [at, allocation] : state->allocations)
+      if (address >= at && address + bytes <= at + allocation.bytes) {
+        *static_cast<int*>(file) = dup(allocation.file);
+        return Result::kSuccess;
+      }
+    return Result::kInvalidValue;
+  };
+  d.FlushGPUDirectRDMAWrites = [](int32_t target, int32_t scope) {
+    if (const auto error = BeginInContext()) return *error;
+    const std::lock_guard lock(state->mutex);
+    if (!state->options.rdma) return Result::kNotSupported;
+    ++state->flushes;
+    return target == kToCurrent && scope == kToOwner ? Result::kSuccess : Result::kInvalidValue;
+  };
 }
 
 void FillCopies(Driver& d) {

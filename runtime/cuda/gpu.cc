@@ -35,13 +35,20 @@ StatusOr<GpuProperties> PropertiesOf(const Driver& driver, DeviceId device) {
   p.arch = major * 10 + minor;
   XCCL_ASSIGN_OR_RETURN(p.multiprocessors, Attribute(driver, DeviceAttribute::kMultiprocessorCount, device));
   // An older driver does not know the later attributes; the device then does not have the feature either.
-  const auto has = [&](DeviceAttribute attribute) {
-    const StatusOr<int32_t> value = Attribute(driver, attribute, device);
-    return value.ok() && *value != 0;
+  const auto value = [&](DeviceAttribute attribute) {
+    const StatusOr<int32_t> known = Attribute(driver, attribute, device);
+    return known.ok() ? *known : 0;
   };
+  const auto has = [&](DeviceAttribute attribute) { return value(attribute) != 0; };
   p.virtual_memory = has(DeviceAttribute::kVirtualMemoryManagement);
   p.file_descriptors = has(DeviceAttribute::kPosixFileDescriptors);
   p.multicast = has(DeviceAttribute::kMulticast) && driver.MulticastCreate != nullptr;
+  p.rdma = has(DeviceAttribute::kGpuDirectRdma);
+  p.dma_buf = has(DeviceAttribute::kDmaBuf) && driver.MemGetHandleForAddressRange != nullptr;
+  // NCCL, too, flushes before 9.0.
+  p.rdma_ordered = p.arch >= 90 && value(DeviceAttribute::kRdmaOrdering) >= kToOwner;
+  p.rdma_flush = (value(DeviceAttribute::kRdmaFlushes) & kFlushOfHost) != 0 &&
+                 driver.FlushGPUDirectRDMAWrites != nullptr;
   return p;
 }
 

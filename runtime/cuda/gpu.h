@@ -23,6 +23,10 @@ struct GpuProperties {
   int32_t arch = 0;  // compute capability, major * 10 + minor
   int32_t multiprocessors = 0;
   bool virtual_memory = false, file_descriptors = false, multicast = false;
+  bool rdma = false;     // network devices can write its memory,
+  bool dma_buf = false;  // which a file can stand for;
+  // kernels see the writes in order, or can be made to by Driver::FlushGPUDirectRDMAWrites.
+  bool rdma_ordered = false, rdma_flush = false;
 };
 
 // Thread-safe. Outlives everything that was made on it.

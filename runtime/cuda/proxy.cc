@@ -22,14 +22,18 @@ uint64_t LoadWord(const uint64_t& word, std::memory_order order) {
 }
 
 // Connections of all ranks: an instance's are channels of their own.
-Wiring WiringOf(const Program& program, const ArenaShape& shape) {
+Wiring WiringOf(const Program& program, std::span<const Rails> rails, const ArenaShape& shape) {
   Wiring wiring;
   wiring.ranks = program.ranks.size();
   wiring.slots = shape.slots;
   wiring.slot_bytes = shape.slot_bytes;
-  for (const Connection& one : program.connections)
-    for (int32_t i = 0; i < shape.instances; ++i)
+  for (size_t c = 0; c < program.connections.size(); ++c) {
+    const Connection& one = program.connections[c];
+    for (int32_t i = 0; i < shape.instances; ++i) {
       wiring.connections.push_back({one.src, one.dst, one.channel * shape.instances + i});
+      if (!rails.empty()) wiring.rails.push_back(rails[c]);
+    }
+  }
   return wiring;
 }
 
@@ -85,7 +89,28 @@ StatusOr<bool> Proxy::Line::Serve() {
     }
   }
   XCCL_ASSIGN_OR_RETURN(const bool changed, transport_->Progress());
+  if (changed && slots_.needs_flush()) XCCL_RETURN_IF_ERROR(ShowWhatArrived());
   return moved || changed;
+}
+
+Status Proxy::Line::ShowWhatArrived() {
+  const auto* const arrived = reinterpret_cast<const ConnectionCell*>(arrived_.data());
+  auto* const shown = reinterpret_cast<ConnectionCell*>(cells_.host());
+  bool messages = false;
+  for (size_t i = 0; i < seen_.size(); ++i) {
+    if (layout_.connections[i].sends) {
+      shown[i].tail.store(arrived[i].tail.load(std::memory_order_acquire), std::memory_order_release);
+    } else {
+      const uint64_t head = arrived[i].head.load(std::memory_order_acquire);
+      messages = messages || head != seen_[i];
+      seen_[i] = head;
+    }
+  }
+  if (!messages) return OkStatus();
+  XCCL_RETURN_IF_ERROR(slots_.Flush());
+  for (size_t i = 0; i < seen_.size(); ++i)
+    if (!layout_.connections[i].sends) shown[i].head.store(seen_[i], std::memory_order_release);
+  return OkStatus();
 }
 
 Proxy::Proxy(OtherHosts hosts) : hosts_(std::move(hosts)) {}
@@ -100,27 +125,35 @@ Proxy::~Proxy() {
 }
 
 StatusOr<Proxy::Line*> Proxy::Connect(const std::shared_ptr<const Gpu>& gpu, const Program& program,
-                                      const ArenaShape& shape, const ArenaLayout& layout, Rank rank,
+                                      std::span<const Rails> rails, const ArenaShape& shape,
+                                      const ArenaLayout& layout, Rank rank,
                                       std::function<void(const Status& reason)> abort) {
   auto line = std::make_unique<Line>();
   line->abort_ = std::move(abort);
   NetworkMemory memory;
-  memory.layout = NetworkLayoutOf(WiringOf(program, shape), hosts_.host_of, {}, shape.slots, rank);
+  memory.layout = NetworkLayoutOf(WiringOf(program, rails, shape), hosts_.host_of, shape.slots, rank);
   XCCL_CHECK(std::ssize(memory.layout.connections) == layout.cells);
   line->connection_of_.assign(layout.ends.size(), -1);
   for (size_t e = 0; e < layout.ends.size(); ++e)
     if (const std::optional<int32_t>& cell = layout.ends[e].cell)
       line->connection_of_[e] = memory.layout.connections[static_cast<size_t>(*cell)].connection;
-  // At least one of each: a rank without such connections takes part in connecting.
+  // At least one: a rank without such connections takes part in connecting.
   const auto bytes = [](int64_t wanted) { return static_cast<size_t>(std::max<int64_t>(wanted, 1)); };
   const uint64_t entries = std::bit_ceil(bytes(int64_t{layout.cells} * shape.slots));
   line->mask_ = entries - 1;
-  XCCL_ASSIGN_OR_RETURN(line->slots_, PinnedMemory::Create(gpu, bytes(memory.layout.SlotsBytes())));
+  XCCL_RETURN_IF_ERROR(hosts_.agree_on_network());
+  XCCL_ASSIGN_OR_RETURN(line->slots_, NetworkSlots::Create(gpu, memory, hosts_.reaches));
   XCCL_ASSIGN_OR_RETURN(line->cells_, PinnedMemory::Create(gpu, bytes(memory.layout.CellsBytes())));
   XCCL_ASSIGN_OR_RETURN(line->entries_, PinnedMemory::Create(gpu, entries * sizeof(device::FifoEntry)));
-  memory.slots = line->slots_.host();
+  line->layout_ = memory.layout;
   memory.cells = reinterpret_cast<ConnectionCell*>(line->cells_.host());
   for (int32_t c = 0; c < layout.cells; ++c) new (memory.cells + c) ConnectionCell();
+  if (line->slots_.needs_flush()) {
+    XCCL_ASSIGN_OR_RETURN(line->arrived_, HostMemory::Create(memory.layout.CellsBytes()));
+    line->seen_.assign(memory.layout.connections.size(), 0);
+    memory.cells = reinterpret_cast<ConnectionCell*>(line->arrived_.data());
+    for (int32_t c = 0; c < layout.cells; ++c) new (memory.cells + c) ConnectionCell();
+  }
   XCCL_ASSIGN_OR_RETURN(line->transport_, hosts_.connect(memory));
   const std::lock_guard lock(mutex_);
   if (!thread_.joinable()) {

@@ -1,7 +1,9 @@
 // Carries a rank's messages to and from ranks of other hosts. Kernels push what they put and took into a FIFO
 // in mapped memory of the host (device/abi.h); one thread of the rank, the proxy, reads it, has a transport
-// write the slots into the peers', and copies nothing. The slots and the counters that kernels poll lie in
-// pinned memory, which the network's device and the GPU both reach.
+// write the slots into the peers', and copies nothing. The slots are where the network's device and the GPU
+// both reach them (network_slots.h); the counters that kernels poll lie in pinned memory of the host. Peers
+// write those, or, where the GPU may see a counter before the message, others: the proxy then copies them
+// when the message has arrived.
 #pragma once
 
 #include <chrono>
@@ -10,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -20,6 +23,8 @@
 #include "ir/program.h"
 #include "runtime/cuda/arena.h"
 #include "runtime/cuda/gpu.h"
+#include "runtime/cuda/network_slots.h"
+#include "runtime/host/host_memory.h"
 #include "runtime/transport/network.h"
 #include "runtime/transport/transport.h"
 
@@ -30,6 +35,9 @@ namespace xccl::cuda {
 struct OtherHosts {
   std::vector<int32_t> host_of;  // by rank
   std::function<StatusOr<std::vector<std::string>>(std::string_view mine)> all_gather;
+  std::function<Status()> agree_on_network;  // comes before the next two
+  // Whether the network's device can be given these slots, which are a GPU's. Only this rank calls it.
+  std::function<bool(const NetworkMemory& memory)> reaches;
   std::function<StatusOr<std::unique_ptr<Transport>>(const NetworkMemory& memory)> connect;
   std::function<Status()> barrier;
   std::function<std::optional<Status>()> failure;
@@ -57,10 +65,15 @@ class Proxy {
     using Abort = std::function<void(const Status& reason)>;
     // Moves what can be moved. True: something was.
     StatusOr<bool> Serve();
+    Status ShowWhatArrived();
     bool Drained() const;
     const device::FifoEntry& Next() const;
 
-    PinnedMemory slots_, cells_, entries_;
+    NetworkLayout layout_;
+    NetworkSlots slots_;
+    PinnedMemory cells_, entries_;
+    HostMemory arrived_;          // cells that peers write; none where they write cells_
+    std::vector<uint64_t> seen_;  // by cell: the head to be copied
     uint64_t mask_ = 0, popped_ = 0;
     std::vector<int32_t> connection_of_;  // by the rank's end, in the wiring
     std::unique_ptr<Transport> transport_;
@@ -74,11 +87,12 @@ class Proxy {
   Proxy& operator=(const Proxy&) = delete;
 
   const OtherHosts& hosts() const { return hosts_; }
-  // Connects with the other hosts, with all their ranks. `abort` is called, by the proxy's thread, when the
+  // Connects with the other hosts, with all their ranks. rails: by the program's connections; may be empty.
+  // `abort` is called, by the proxy's thread, when the
   // network or the group fails. Errors: those of memory and of the network.
   StatusOr<Line*> Connect(const std::shared_ptr<const Gpu>& gpu, const Program& program,
-                          const ArenaShape& shape, const ArenaLayout& layout, Rank rank,
-                          std::function<void(const Status& reason)> abort);
+                          std::span<const Rails> rails, const ArenaShape& shape, const ArenaLayout& layout,
+                          Rank rank, std::function<void(const Status& reason)> abort);
   // Ends a line of which no kernel runs, when all ranks do: what it has to tell has arrived, and so has what
   // it is told. After a failure it returns at once.
   void Disconnect(Line* line, std::chrono::nanoseconds limit);

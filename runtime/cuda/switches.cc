@@ -53,8 +53,6 @@ Status AgreeOn(const Exchange& exchange, Reasons& reasons) {
 }
 
 std::string WhyNot(const Team& team, const std::vector<Place>& places) {
-  for (Rank r : team.ranks)
-    if (places[r.index()].party < 0) return fmt::format("rank {} is of another host", r.value);
   for (size_t i = 0; i < team.ranks.size(); ++i) {
     const Facts& facts = places[team.ranks[i].index()].facts;
     for (size_t j = 0; j < i; ++j)

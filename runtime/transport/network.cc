@@ -4,8 +4,8 @@
 
 namespace xccl {
 
-NetworkLayout NetworkLayoutOf(const Wiring& wiring, const std::vector<int32_t>& hosts,
-                              const std::vector<Rails>& rails, int32_t num_slots, Rank rank) {
+NetworkLayout NetworkLayoutOf(const Wiring& wiring, const std::vector<int32_t>& hosts, int32_t num_slots,
+                              Rank rank) {
   NetworkLayout layout;
   layout.rank = rank;
   layout.slot_bytes = wiring.slot_bytes;
@@ -20,7 +20,7 @@ NetworkLayout NetworkLayoutOf(const Wiring& wiring, const std::vector<int32_t>& 
     const int32_t src = cells[key.src.index()]++, dst = cells[key.dst.index()]++;
     if (key.src != rank && key.dst != rank) continue;
     const bool sends = key.src == rank;
-    const Rails of = rails.empty() ? Rails() : rails[c];
+    const Rails of = wiring.rails.empty() ? Rails() : wiring.rails[c];
     RemoteConnection made{.connection = static_cast<int32_t>(c), .peer = sends ? key.dst : key.src};
     made.sends = sends;
     made.rail = sends ? of.src : of.dst;

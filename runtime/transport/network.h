@@ -45,15 +45,9 @@ struct NetworkLayout {
   int64_t CellsBytes() const { return static_cast<int64_t>(connections.size() * sizeof(ConnectionCell)); }
 };
 
-// By connection of the wiring: the network devices of its ends. Empty: the first everywhere.
-struct Rails {
-  int32_t src = 0, dst = 0;
-  bool operator==(const Rails&) const = default;
-};
-
 // hosts: by rank. Linear in the connections.
-NetworkLayout NetworkLayoutOf(const Wiring& wiring, const std::vector<int32_t>& hosts,
-                              const std::vector<Rails>& rails, int32_t num_slots, Rank rank);
+NetworkLayout NetworkLayoutOf(const Wiring& wiring, const std::vector<int32_t>& hosts, int32_t num_slots,
+                              Rank rank);
 
 // A rank's slots and cells. The slots may be memory of a GPU; the cells are always of the host.
 struct NetworkMemory {

@@ -20,11 +20,18 @@ struct ConnectionKey {
   auto operator<=>(const ConnectionKey&) const = default;
 };
 
+// The network devices that the ends of a connection use, as their hosts number them.
+struct Rails {
+  int32_t src = 0, dst = 0;
+  bool operator==(const Rails&) const = default;
+};
+
 struct Wiring {
   int32_t ranks = 0;
   std::vector<ConnectionKey> connections;  // sorted, distinct
-  int32_t slots = 1;       // the same for every connection: the most that any program asks for
-  int64_t slot_bytes = 0;  // multiple of 64; every message is cut to fit behind its head
+  int32_t slots = 1;              // the same for every connection: the most that any program asks for
+  int64_t slot_bytes = 0;         // multiple of 64; every message is cut to fit behind its head
+  std::vector<Rails> rails = {};  // by connection; empty: the first device everywhere
   bool operator==(const Wiring&) const = default;
 
   std::optional<int32_t> Find(const ConnectionKey& key) const;  // logarithmic

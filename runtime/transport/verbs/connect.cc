@@ -173,22 +173,26 @@ Status MakePair(const Library& library, ibv_cq* queue, Rail& rail, QueuePair& pa
   return code == 0 ? OkStatus() : Failed(rail.name + ": preparing a queue pair", code);
 }
 
+// The devices that this rank's connections go over.
+StatusOr<std::vector<Rail>> RailsOf(const Library& library, const NetworkLayout& layout,
+                                    const NetworkOptions& options) {
+  int32_t used = 0;
+  for (const RemoteConnection& one : layout.connections) used = std::max(used, one.rail + 1);
+  return used == 0 ? std::vector<Rail>() : OpenRails(library, options, used);
+}
+
 // Devices, registered memory, queue pairs that know no peer yet.
 StatusOr<std::unique_ptr<VerbsTransport>> Prepare(const Library& library, const NetworkMemory& memory,
                                                   const NetworkOptions& options) {
   const NetworkLayout& layout = memory.layout;
   const std::map<PairKey, uint32_t> keys = PairsOf(layout);
-  int32_t rails_used = 0;
-  for (const auto& [key, count] : keys) rails_used = std::max(rails_used, key.rail + 1);
-  std::vector<Rail> rails;
-  if (rails_used > 0) {
-    XCCL_ASSIGN_OR_RETURN(rails, OpenRails(library, options, rails_used));
-  }
+  XCCL_ASSIGN_OR_RETURN(std::vector<Rail> rails, RailsOf(library, layout, options));
   for (Rail& rail : rails) {
     if (static_cast<uint64_t>(layout.slot_bytes) > rail.attributes.max_msg_sz)
       return SystemError(fmt::format("{}: messages of {} bytes; expected slots of no more, but they have {}",
                                      rail.name, rail.attributes.max_msg_sz, layout.slot_bytes));
-    XCCL_RETURN_IF_ERROR(Register(library, memory, rail));
+    XCCL_RETURN_IF_ERROR(RegisterSlots(library, memory, rail));
+    XCCL_RETURN_IF_ERROR(RegisterCells(library, memory, rail));
   }
   std::vector<uint32_t> entries(rails.size(), 0), room = entries;  // entries still needed, and free
   auto transport = std::make_unique<VerbsTransport>(library, memory, std::move(rails),
@@ -356,6 +360,12 @@ int TimeoutExponent(std::chrono::nanoseconds time_limit) {
 
 std::chrono::nanoseconds AnswerLimit(int exponent) {
   return std::chrono::nanoseconds((int64_t{4096} << exponent) * (kRetries + 1));
+}
+
+Status ReachesOver(const Library& library, const NetworkMemory& memory, const NetworkOptions& options) {
+  XCCL_ASSIGN_OR_RETURN(std::vector<Rail> rails, RailsOf(library, memory.layout, options));
+  for (Rail& rail : rails) XCCL_RETURN_IF_ERROR(RegisterSlots(library, memory, rail));
+  return OkStatus();
 }
 
 StatusOr<std::unique_ptr<Transport>> ConnectOver(const StatusOr<const Library*>& library,

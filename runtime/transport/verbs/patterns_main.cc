@@ -117,15 +117,15 @@ class Meeting {
   std::vector<OwnedFile> files_;  // rank 0: of all others; others: of rank 0
 };
 
-StatusOr<Carried> Run(const Flags& flags, const Wiring& wiring, Meeting& meeting) {
+StatusOr<Carried> Run(const Flags& flags, Wiring wiring, Meeting& meeting) {
   std::vector<int32_t> hosts(static_cast<size_t>(flags.ranks));
   std::iota(hosts.begin(), hosts.end(), 0);
-  std::vector<Rails> rails;  // each channel has its own, and odd pairs cross over
+  // Each channel has its own rail.
   const auto count = std::max<int32_t>(1, static_cast<int32_t>(flags.devices.size()));
   for (const ConnectionKey& key : wiring.connections)
-    rails.push_back({key.channel % count, key.channel % count});
+    wiring.rails.push_back({key.channel % count, key.channel % count});
   NetworkMemory memory;
-  memory.layout = NetworkLayoutOf(wiring, hosts, rails, 4, flags.rank);
+  memory.layout = NetworkLayoutOf(wiring, hosts, 4, flags.rank);
   XCCL_ASSIGN_OR_RETURN(const HostMemory slots, HostMemory::Create(memory.layout.SlotsBytes()));
   XCCL_ASSIGN_OR_RETURN(const HostMemory cells, HostMemory::Create(memory.layout.CellsBytes()));
   memory.slots = slots.data();

@@ -20,6 +20,9 @@
 namespace xccl::verbs {
 namespace {
 
+// Without relaxed ordering: a counter must not overtake the message before it.
+constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+
 // The list of devices, freed at the end. Devices that are open stay usable.
 class DeviceList {
  public:
@@ -156,11 +159,8 @@ StatusOr<std::vector<Rail>> OpenRails(const Library& library, const NetworkOptio
   return rails;
 }
 
-Status Register(const Library& library, const NetworkMemory& memory, Rail& rail) {
-  // Without relaxed ordering: a counter must not overtake the message before it.
-  constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+Status RegisterSlots(const Library& library, const NetworkMemory& memory, Rail& rail) {
   const auto slots = static_cast<size_t>(memory.layout.SlotsBytes());
-  const auto cells = static_cast<size_t>(memory.layout.CellsBytes());
   if (memory.dmabuf < 0) {
     rail.slots =
         Owned<ibv_mr>(library.RegMr(rail.domain.get(), memory.slots, slots, kAccess), {library.DeregMr});
@@ -178,6 +178,11 @@ Status Register(const Library& library, const NetworkMemory& memory, Rail& rail)
     Status failed = Failed(fmt::format("{}: registering {} bytes of slots", rail.name, slots), code);
     return locked ? SystemError(failed.message() + "; hint: ulimit -l unlimited") : failed;
   }
+  return OkStatus();
+}
+
+Status RegisterCells(const Library& library, const NetworkMemory& memory, Rail& rail) {
+  const auto cells = static_cast<size_t>(memory.layout.CellsBytes());
   rail.cells =
       Owned<ibv_mr>(library.RegMr(rail.domain.get(), memory.cells, cells, kAccess), {library.DeregMr});
   if (rail.cells == nullptr)

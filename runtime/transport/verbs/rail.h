@@ -42,8 +42,9 @@ struct Rail {
 // order of name, numbers as numbers. Fewer than `wanted` are returned where there are fewer; rails then go
 // round. Errors: kSystem "rxe7: no such device; expected one of rxe0, rxe1".
 StatusOr<std::vector<Rail>> OpenRails(const Library& library, const NetworkOptions& options, int32_t wanted);
-// Registers slots and cells. Errors: kSystem "rxe0: registering 1024 bytes of slots: Cannot allocate memory".
-Status Register(const Library& library, const NetworkMemory& memory, Rail& rail);
+// Registers the slots. Errors: kSystem "rxe0: registering 1024 bytes of slots: Cannot allocate memory".
+Status RegisterSlots(const Library& library, const NetworkMemory& memory, Rail& rail);
+Status RegisterCells(const Library& library, const NetworkMemory& memory, Rail& rail);
 // A queue of this many entries, which wakes the rail's channel; the channel is made with the first.
 StatusOr<ibv_cq*> AddQueue(const Library& library, uint32_t entries, Rail& rail);
 

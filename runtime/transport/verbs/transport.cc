@@ -264,6 +264,11 @@ Status Available() {
   return OpenRails(*library, {}, 1).status();
 }
 
+Status Reaches(const NetworkMemory& memory, const NetworkOptions& options) {
+  XCCL_ASSIGN_OR_RETURN(const Library* library, LoadLibrary());
+  return ReachesOver(*library, memory, options);
+}
+
 StatusOr<std::unique_ptr<Transport>> Connect(const NetworkMemory& memory, const NetworkOptions& options) {
   // A rank without connections meets the others all the same, and needs no library.
   static const Library kNone;

@@ -44,15 +44,21 @@ Wiring OneWay() {
   return {.ranks = 2, .connections = {{Rank(0), Rank(1), 0}}, .slots = 2, .slot_bytes = kSlotBytes};
 }
 
+// All connections over the same rails.
+Wiring Over(Wiring wiring, Rails rails) {
+  wiring.rails.assign(wiring.connections.size(), rails);
+  return wiring;
+}
+
 // Ranks, each a host of its own, as threads of this process.
 class Group {
  public:
-  Group(const FakeVerbs& fake, Wiring wiring, std::vector<Rails> rails = {}, int32_t num_slots = 2)
+  Group(const FakeVerbs& fake, Wiring wiring, int32_t num_slots = 2)
       : fake_(fake), wiring_(std::move(wiring)), hosts_(static_cast<size_t>(wiring_.ranks)) {
     std::iota(hosts_.begin(), hosts_.end(), 0);
     for (int32_t r = 0; r < wiring_.ranks; ++r) {
       End end;
-      end.memory.layout = NetworkLayoutOf(wiring_, hosts_, rails, num_slots, Rank(r));
+      end.memory.layout = NetworkLayoutOf(wiring_, hosts_, num_slots, Rank(r));
       end.slots = *HostMemory::Create(std::max<int64_t>(1, end.memory.layout.SlotsBytes()));
       end.cells = *HostMemory::Create(std::max<int64_t>(1, end.memory.layout.CellsBytes()));
       end.memory.slots = end.slots.data();
@@ -130,22 +136,19 @@ TEST(Verbs, CarriesEveryMessage) {
   struct Case {
     const char* name;
     Wiring wiring;
-    std::vector<Rails> rails;
     int32_t slots;
     int max_qp_wr, max_cqe;
   };
-  const std::vector<Rails> crossed(6, Rails{.src = 0, .dst = 1});
   const Case cases[] = {
-      {"one way", OneWay(), {}, 1, 1024, 4096},
-      {"ring", RingOf(3, 2, kSlotBytes), {}, 2, 1024, 4096},
-      {"star", StarOf(4, 1, kSlotBytes), {}, 3, 1024, 4096},
-      {"all pairs", AllPairs(4, 2, kSlotBytes), {}, 4, 1024, 4096},
-      {"rails that cross", AllPairs(3, 1, kSlotBytes), crossed, 2, 1024, 4096},
-      {"more rails than devices", AllPairs(3, 1, kSlotBytes), std::vector<Rails>(6, Rails{3, 2}), 2, 1024,
-       4096},
-      {"a device with little room", AllPairs(2, 2, kSlotBytes), {}, 2, 16, 4096},
+      {"one way", OneWay(), 1, 1024, 4096},
+      {"ring", RingOf(3, 2, kSlotBytes), 2, 1024, 4096},
+      {"star", StarOf(4, 1, kSlotBytes), 3, 1024, 4096},
+      {"all pairs", AllPairs(4, 2, kSlotBytes), 4, 1024, 4096},
+      {"rails that cross", Over(AllPairs(3, 1, kSlotBytes), Rails{0, 1}), 2, 1024, 4096},
+      {"more rails than devices", Over(AllPairs(3, 1, kSlotBytes), Rails{3, 2}), 2, 1024, 4096},
+      {"a device with little room", AllPairs(2, 2, kSlotBytes), 2, 16, 4096},
       // One completion queue holds no two pairs.
-      {"small completion queues", AllPairs(4, 1, kSlotBytes), {}, 2, 1024, 24},
+      {"small completion queues", AllPairs(4, 1, kSlotBytes), 2, 1024, 24},
   };
   for (const Case& one : cases) {
     SCOPED_TRACE(one.name);
@@ -155,7 +158,7 @@ TEST(Verbs, CarriesEveryMessage) {
       device.max_cqe = one.max_cqe;
     }
     FakeVerbs fake(devices);
-    Group group(fake, one.wiring, one.rails, one.slots);
+    Group group(fake, one.wiring, one.slots);
     group.MustConnect();
     const Carried carried = group.Carry(50);
     EXPECT_EQ(carried.messages, static_cast<int64_t>(50 * one.wiring.connections.size()));
@@ -171,7 +174,7 @@ TEST(Verbs, CarriesEveryMessage) {
 
 TEST(Verbs, HeadIsNeverSeenBeforeItsMessage) {
   FakeVerbs fake({Device("fake0", "10.0.0.1")});
-  Group group(fake, OneWay(), {}, 2);
+  Group group(fake, OneWay(), 2);
   group.MustConnect();
   fake.Hold(true);
   const ConnectionEnd sender = group.transport(0).At(0), receiver = group.transport(1).At(0);
@@ -201,7 +204,7 @@ TEST(Verbs, HeadIsNeverSeenBeforeItsMessage) {
 
 TEST(Verbs, EmptyMessagesAreHeadsAlone) {
   FakeVerbs fake({Device("fake0", "10.0.0.1")});
-  Group group(fake, OneWay(), {}, 2);
+  Group group(fake, OneWay(), 2);
   group.MustConnect();
   fake.Hold(true);
   group.transport(0).Put(0, 0);
@@ -214,7 +217,7 @@ TEST(Verbs, EmptyMessagesAreHeadsAlone) {
 // same.
 TEST(Verbs, CountersNeverWaitForReceives) {
   FakeVerbs fake({Device("fake0", "10.0.0.1")});
-  Group group(fake, AllPairs(2, 2, kSlotBytes), {}, 2);
+  Group group(fake, AllPairs(2, 2, kSlotBytes), 2);
   group.MustConnect();
   for (int round = 0; round < 500; ++round)
     for (int32_t connection = 0; connection < 4; ++connection) {
@@ -232,7 +235,7 @@ TEST(Verbs, WhatHasNoRoomIsPostedLater) {
   FakeDevice device = Device("fake0", "10.0.0.1");
   device.max_qp_wr = 2048;
   FakeVerbs fake({device});
-  Group group(fake, OneWay(), {}, 1024);
+  Group group(fake, OneWay(), 1024);
   group.MustConnect();
   fake.Hold(true);
   for (int i = 0; i < 600; ++i) group.transport(0).Put(0, 8);
@@ -252,7 +255,7 @@ TEST(Verbs, ADeviceWithoutRoomForAllCountersIsRefused) {
   FakeDevice device = Device("fake0", "10.0.0.1");
   device.max_qp_wr = 15;
   FakeVerbs fake({device});
-  Group group(fake, AllPairs(2, 2, kSlotBytes), {}, 2);
+  Group group(fake, AllPairs(2, 2, kSlotBytes), 2);
   EXPECT_EQ(group.Connect()[0],
             "fake0: 15 receives in a queue pair; expected at least 16 for the 4 connections of 2 slots with "
             "rank 1");
@@ -260,7 +263,7 @@ TEST(Verbs, ADeviceWithoutRoomForAllCountersIsRefused) {
 
 TEST(Verbs, ASleeperIsWokenByACounter) {
   FakeVerbs fake({Device("fake0", "10.0.0.1")});
-  Group group(fake, OneWay(), {}, 2);
+  Group group(fake, OneWay(), 2);
   group.MustConnect();
   Transport& receiver = group.transport(1);
   ASSERT_EQ(receiver.files().size(), 1U);
@@ -288,7 +291,7 @@ TEST(Verbs, ASleeperIsWokenByACounter) {
 TEST(Verbs, EveryFailedRequestNamesPeerAndDevice) {
   for (int status = 1; status <= IBV_WC_GENERAL_ERR; ++status) {
     FakeVerbs fake({Device("fake0", "10.0.0.1")});
-    Group group(fake, OneWay(), {}, 2);
+    Group group(fake, OneWay(), 2);
     group.MustConnect();
     fake.FailRequest(static_cast<ibv_wc_status>(status));
     group.transport(0).Put(0, 64);
@@ -310,7 +313,7 @@ TEST(Verbs, EveryFailedRequestNamesPeerAndDevice) {
 
 TEST(Verbs, AFailedCounterIsASignal) {
   FakeVerbs fake({Device("fake0", "10.0.0.1")});
-  Group group(fake, OneWay(), {}, 2);
+  Group group(fake, OneWay(), 2);
   group.MustConnect();
   group.transport(0).Put(0, 64);
   fake.FailRequest(IBV_WC_RETRY_EXC_ERR);
@@ -323,9 +326,9 @@ TEST(Verbs, AFailedCounterIsASignal) {
 
 TEST(Verbs, APeerThatIsGoneDoesNotAnswer) {
   FakeVerbs fake({Device("fake0", "10.0.0.1")});
-  Group group(fake, AllPairs(3, 1, kSlotBytes), {}, 2);
+  Group group(fake, AllPairs(3, 1, kSlotBytes), 2);
   group.MustConnect();
-  Group other(fake, OneWay(), {}, 2);
+  Group other(fake, OneWay(), 2);
   group.Disconnect();
   other.MustConnect();
   group.MustConnect();
@@ -347,7 +350,7 @@ TEST(Verbs, FailuresOfPostingAndPolling) {
   };
   for (const Case& one : cases) {
     FakeVerbs fake({Device("fake0", "10.0.0.1")});
-    Group group(fake, OneWay(), {}, 2);
+    Group group(fake, OneWay(), 2);
     group.MustConnect();
     fake.FailCall(one.call, one.code);
     group.transport(0).Put(0, 64);
@@ -356,7 +359,7 @@ TEST(Verbs, FailuresOfPostingAndPolling) {
   }
   // Receives that cannot be posted again.
   FakeVerbs fake({Device("fake0", "10.0.0.1")});
-  Group group(fake, OneWay(), {}, 2);
+  Group group(fake, OneWay(), 2);
   group.MustConnect();
   group.transport(0).Put(0, 64);
   fake.FailCall("post_recv", ENOMEM);
@@ -388,7 +391,7 @@ TEST(Verbs, EveryCallThatFailsEndsConnectingOnAllRanks) {
   for (const Case& one : cases) {
     SCOPED_TRACE(one.call);
     FakeVerbs fake({Device("fake0", "10.0.0.1")});
-    Group group(fake, OneWay(), {}, 2);
+    Group group(fake, OneWay(), 2);
     fake.FailCall(one.call, EINVAL, one.after);
     const std::vector<std::string> failures = group.Connect();
     const size_t failed = failures[0].starts_with("rank ") ? 1 : 0;
@@ -404,7 +407,7 @@ TEST(Verbs, EveryCallThatFailsEndsConnectingOnAllRanks) {
 
 TEST(Verbs, MemoryThatCannotBeLockedHasAHint) {
   FakeVerbs fake({Device("fake0", "10.0.0.1")});
-  Group group(fake, OneWay(), {}, 2);
+  Group group(fake, OneWay(), 2);
   group.options(0).devices = group.options(1).devices = {"fake0"};
   fake.FailCall("RegMr", ENOMEM);
   const std::vector<std::string> failures = group.Connect();
@@ -417,7 +420,7 @@ TEST(Verbs, MemoryThatCannotBeLockedHasAHint) {
 
 TEST(Verbs, MemoryOfAGpuIsRegisteredThroughItsFile) {
   FakeVerbs fake({Device("fake0", "10.0.0.1")});
-  Group group(fake, OneWay(), {}, 2);
+  Group group(fake, OneWay(), 2);
   group.memory(1).dmabuf = 77;
   group.MustConnect();
   EXPECT_EQ(fake.dmabufs(), std::vector<int>{77});
@@ -428,7 +431,7 @@ TEST(Verbs, MemoryOfAGpuIsRegisteredThroughItsFile) {
   old.RegDmabufMr = nullptr;
   StatusOr<std::vector<Rail>> rails = OpenRails(old, {}, 1);
   ASSERT_TRUE(rails.ok());
-  EXPECT_EQ(Register(old, group.memory(1), (*rails)[0]),
+  EXPECT_EQ(RegisterSlots(old, group.memory(1), (*rails)[0]),
             SystemError("fake0: this libibverbs.so.1 has no ibv_reg_dmabuf_mr; expected rdma-core 34"));
 }
 
@@ -436,14 +439,14 @@ TEST(Verbs, SlotsLargerThanAMessage) {
   FakeDevice device = Device("fake0", "10.0.0.1");
   device.max_msg_sz = 1024;
   FakeVerbs fake({device});
-  Group group(fake, OneWay(), {}, 2);
+  Group group(fake, OneWay(), 2);
   EXPECT_EQ(group.Connect()[0],
             "fake0: messages of 1024 bytes; expected slots of no more, but they have 4096");
 }
 
 TEST(Verbs, RanksThatDoNotAgreeOnPlans) {
   FakeVerbs fake({Device("fake0", "10.0.0.1")});
-  Group group(fake, AllPairs(2, 1, kSlotBytes), {}, 2);
+  Group group(fake, AllPairs(2, 1, kSlotBytes), 2);
   for (RemoteConnection& one : group.memory(0).layout.connections) one.peer_rail = 1;
   EXPECT_EQ(group.Connect(),
             (std::vector<std::string>{fmt::format("rank 1 ({}) has no connection with rank 0 from rail 1 to "
@@ -459,7 +462,7 @@ TEST(Verbs, ARankWithoutConnectionsNeedsNoDevice) {
   FakeVerbs fake({Device("fake0", "10.0.0.1")});
   Wiring wiring = OneWay();
   wiring.ranks = 3;
-  Group group(fake, wiring, {}, 2);
+  Group group(fake, wiring, 2);
   group.options(2).devices = {"none"};
   group.MustConnect();
   EXPECT_EQ(group.Carry(10).messages, 10);
@@ -574,7 +577,7 @@ TEST(VerbsConnect, RoCEByAddressInfiniBandByLid) {
   FakeDevice infiniband{.name = "fake1", .ethernet = false, .lid = 17, .mtu = IBV_MTU_2048};
   FakeVerbs fake({roce, infiniband});
   for (const char* name : {"fake0", "fake1"}) {
-    Group group(fake, OneWay(), {}, 2);
+    Group group(fake, OneWay(), 2);
     group.options(0).devices = group.options(1).devices = {name};
     group.MustConnect();
   }
@@ -598,7 +601,7 @@ TEST(VerbsConnect, RoCEByAddressInfiniBandByLid) {
 
 TEST(VerbsConnect, TwoKindsOfNetworkAreRefused) {
   FakeVerbs fake({Device("fake0", "10.0.0.1"), {.name = "fake1", .ethernet = false, .lid = 17}});
-  Group group(fake, OneWay(), {}, 2);
+  Group group(fake, OneWay(), 2);
   group.options(0).devices = {"fake0"};
   group.options(1).devices = {"fake1"};
   EXPECT_EQ(
@@ -612,7 +615,7 @@ TEST(VerbsConnect, TwoKindsOfNetworkAreRefused) {
 
 TEST(VerbsConnect, AMissingDeviceIsSaidWhereItsRailCannotConnect) {
   FakeVerbs fake({Device("fake0", "10.0.0.1"), Device("fake1", "10.0.1.1")});
-  Group group(fake, OneWay(), {Rails{1, 1}}, 2);
+  Group group(fake, Over(OneWay(), Rails{1, 1}), 2);
   group.options(1).devices = {"fake0"};
   fake.FailCall("ModifyQp", ETIMEDOUT, 2);
   const std::vector<std::string> failures = group.Connect();
@@ -630,7 +633,7 @@ TEST(VerbsConnect, AMissingDeviceIsSaidWhereItsRailCannotConnect) {
 
 TEST(VerbsConnect, ABlobOfAnotherTransportIsRefused) {
   FakeVerbs fake({Device("fake0", "10.0.0.1")});
-  Group group(fake, OneWay(), {}, 2);
+  Group group(fake, OneWay(), 2);
   NetworkOptions& options = group.options(0);
   options.all_gather = [](std::string_view mine) -> StatusOr<std::vector<std::string>> {
     return std::vector<std::string>{std::string(mine), std::string(40, '\0') + "x"};

@@ -110,7 +110,8 @@ constexpr int kRetries = 6;
 int TimeoutExponent(std::chrono::nanoseconds time_limit);
 std::chrono::nanoseconds AnswerLimit(int exponent);
 
-// Connect (transport.h) over this library, or with the reason why there is none.
+// Reaches and Connect (transport.h) over this library, or with the reason why there is none.
+Status ReachesOver(const Library& library, const NetworkMemory& memory, const NetworkOptions& options);
 StatusOr<std::unique_ptr<Transport>> ConnectOver(const StatusOr<const Library*>& library,
                                                  const NetworkMemory& memory, const NetworkOptions& options);
 
