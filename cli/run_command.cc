@@ -119,7 +119,7 @@ Status RunFile(const Flags& flags, const Session& session) {
                         ": a directory without index.json; expected a plan file or a plan book; hint: "
                         "xccl-synth tune TOPOLOGY -o BOOK makes one");
   std::unique_ptr<LaunchedGroup> group;
-  if (flags.backend == "cpu" && !flags.options.processes) {
+  if (!flags.options.processes) {
     XCCL_ASSIGN_OR_RETURN(group, JoinGroup(flags.launch, settings.options.time_limit));
   }
   settings.group = group.get();

@@ -224,9 +224,14 @@ Status TuneRanks(const Flags& flags, const Session& session, LaunchedGroup* grou
 }
 
 Status TuneMachine(const Flags& flags, const Session& session) {
-  std::unique_ptr<LaunchedGroup> group;
-  if (flags.backend == "cpu") {
-    XCCL_ASSIGN_OR_RETURN(group, JoinGroup(flags.launch, flags.run.time_limit));
+  XCCL_ASSIGN_OR_RETURN(std::unique_ptr<LaunchedGroup> group, JoinGroup(flags.launch, flags.run.time_limit));
+  if (flags.backend == "cuda" && group != nullptr) {
+    if (group->bootstrap().ranks() > 1)
+      return InvalidInput(
+          fmt::format("tune --backend cuda: {} processes were started; expected one, which "
+                      "measures the GPUs of its host",
+                      group->bootstrap().ranks()));
+    group.reset();
   }
   Status status = TuneRanks(flags, session, group.get());
   // The others would wait for this rank.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "runtime/cpu/launched_group.h"
+#include "runtime/launched/launched_group.h"
 
 namespace xccl {
 

@@ -19,6 +19,8 @@
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/kernel_cache.h"
 #include "runtime/cuda/kernel_source.h"
+#include "runtime/launched/gpu_hosts.h"
+#include "runtime/rails.h"
 
 namespace xccl {
 namespace {
@@ -30,9 +32,15 @@ StatusOr<const cuda::Driver*> LoadDriver() {
 }
 
 StatusOr<cuda::RunReport> RunOnGpus(const std::string& name, const Plan& plan, const KernelOrigin& origin,
-                                    const RunOptions& options, const GpuRun& run) {
+                                    const RunOptions& options, const RunSettings& settings) {
+  const GpuRun& run = *settings.gpus;
   cuda::GpuRunOptions gpu = run.options;
   const Program& program = plan.program->program;
+  if (LaunchedGroup* const group = settings.group) {
+    gpu.launched = {group->bootstrap().rank(), group->bootstrap().job(),
+                    OtherHostsOf(*group, 3 * options.time_limit)};
+    gpu.program.rails = RailsOf(program, plan.topology);
+  }
   const std::string directory =
       run.kernel_cache.empty() ? cuda::DefaultKernelCache(ProcessEnvironment) : run.kernel_cache;
   const auto cache = std::make_shared<cuda::KernelCache>(directory);
@@ -177,7 +185,7 @@ StatusOr<RunResult> RunPlan(const std::string& name, const Plan& plan, const Ker
     XCCL_ASSIGN_OR_RETURN(result.rows, RunProgram(program, collective, options, cpu));
     return result;
   }
-  XCCL_ASSIGN_OR_RETURN(cuda::RunReport report, RunOnGpus(name, plan, origin, options, *settings.gpus));
+  XCCL_ASSIGN_OR_RETURN(cuda::RunReport report, RunOnGpus(name, plan, origin, options, settings));
   result.rows = std::move(report.rows);
   result.usage = report.usage;
   result.ran.ranks += " on " + report.devices;

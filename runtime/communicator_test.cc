@@ -16,7 +16,7 @@
 
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/cpu/backends.h"
-#include "runtime/cpu/launched_group.h"
+#include "runtime/launched/launched_group.h"
 #include "runtime/testing/ring_programs.h"
 #include "runtime/transport/ofi/transport.h"
 

@@ -148,6 +148,18 @@ std::vector<RunRow> RunTable::Rows() const {
   return rows;
 }
 
+Status RunTable::Share(Rank own, const AllGather& all_gather) const {
+  std::string mine;
+  for (size_t i = 0; i < cases_.size(); ++i)
+    mine.append(reinterpret_cast<const char*>(&ResultOf(i, own)), sizeof(RankResult));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> all, all_gather(mine));
+  for (size_t r = 0; r < all.size(); ++r)
+    for (size_t i = 0; i < cases_.size() && all[r].size() == mine.size(); ++i)
+      std::memcpy(&ResultOf(i, Rank(static_cast<int32_t>(r))), all[r].data() + i * sizeof(RankResult),
+                  sizeof(RankResult));
+  return OkStatus();
+}
+
 std::vector<Rank> ActiveRanks(const Program& program, const Collective& collective) {
   std::vector<Rank> active;
   for (int32_t r = 0; r < program.ranks.size(); ++r)

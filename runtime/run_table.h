@@ -10,6 +10,8 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -84,6 +86,10 @@ class RunTable {
     return results_.As<RankResult>(cases_.size() * ranks)[index * ranks + rank.index()];
   }
   std::vector<RunRow> Rows() const;  // by case
+  // Ranks that are processes of several hosts give each other their results. `all_gather`: all ranks give a
+  // blob, and get those of all, by rank.
+  using AllGather = std::function<StatusOr<std::vector<std::string>>(std::string_view mine)>;
+  Status Share(Rank own, const AllGather& all_gather) const;
 
  private:
   RunTable(const Program& program, const Collective& collective, RunOptions options, std::vector<Rank> ranks,

@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "runtime/backend.h"
 #include "runtime/bootstrap/placement.h"
-#include "runtime/cpu/launched_group.h"
+#include "runtime/launched/launched_group.h"
 
 namespace xccl::c_api {
 

@@ -22,16 +22,16 @@
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/bootstrap/placement.h"
 #include "runtime/bootstrap/unique_id.h"
-#include "runtime/c_api/gpu_hosts.h"
 #include "runtime/c_api/handles.h"
 #include "runtime/c_api/meeting.h"
 #include "runtime/communicator.h"
 #include "runtime/cpu/backends.h"
-#include "runtime/cpu/launched_group.h"
 #include "runtime/cuda/backends.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/kernel_cache.h"
 #include "runtime/cuda/kernel_source.h"
+#include "runtime/launched/gpu_hosts.h"
+#include "runtime/launched/launched_group.h"
 
 namespace {
 
@@ -156,8 +156,7 @@ xccl::StatusOr<xccl::Backend> CudaProcess(const Comm& comm, xccl::LaunchedGroup&
   const xccl::Bootstrap& ranks = group.bootstrap();
   XCCL_ASSIGN_OR_RETURN(const xccl::cuda::Driver* driver, xccl::cuda::LoadDriver());
   xccl::cuda::BackendOptions options = CudaOptions(comm);
-  if (ranks.host_names().size() > 1)
-    options.hosts = xccl::c_api::OtherHostsOf(group, options.program.time_limit);
+  if (ranks.host_names().size() > 1) options.hosts = xccl::OtherHostsOf(group, options.program.time_limit);
   return xccl::cuda::ProcessBackend(*driver, fmt::format("xccl-{}-gpus", ranks.job()), ranks.rank(),
                                     ranks.ranks(), *comm.settings.device, options.program.time_limit,
                                     options);

@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 #include "runtime/backend.h"
-#include "runtime/cpu/launched_group.h"
+#include "runtime/launched/launched_group.h"
 
 namespace xccl {
 

@@ -97,29 +97,15 @@ Status RunCases(const Job& job, Endpoint& endpoint) {
   return OkStatus();
 }
 
-// Every rank's results come to all ranks.
-Status ShareResults(const Job& job, LaunchedGroup& group) {
-  const size_t cases = job.table.cases().size();
-  const Rank rank = group.bootstrap().rank();
-  std::string mine(cases * sizeof(RankResult), '\0');
-  for (size_t i = 0; i < cases; ++i)
-    std::memcpy(mine.data() + i * sizeof(RankResult), &job.table.ResultOf(i, rank), sizeof(RankResult));
-  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                        group.bootstrap().AllGather(mine, 3 * job.table.options().time_limit));
-  for (size_t r = 0; r < all.size(); ++r)
-    for (size_t i = 0; i < cases && all[r].size() == mine.size(); ++i)
-      std::memcpy(&job.table.ResultOf(i, Rank(static_cast<int32_t>(r))),
-                  all[r].data() + i * sizeof(RankResult), sizeof(RankResult));
-  return OkStatus();
-}
-
 Status RunOwnRank(const Job& job, LaunchedGroup& group) {
   XCCL_ASSIGN_OR_RETURN(Endpoint* const endpoint, group.EndpointOf(job.wiring));
   if (const Status status = RunCases(job, *endpoint); !status.ok()) {
     endpoint->Fail(status);
     return *endpoint->Failure();
   }
-  return ShareResults(job, group);
+  return job.table.Share(endpoint->rank(), [&](std::string_view mine) {
+    return group.bootstrap().AllGather(mine, 3 * job.table.options().time_limit);
+  });
 }
 
 Status RunAllRanks(const Job& job, std::span<const Rank> active, Sharing sharing) {

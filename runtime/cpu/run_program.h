@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "ir/collective.h"
 #include "ir/program.h"
-#include "runtime/cpu/launched_group.h"
+#include "runtime/launched/launched_group.h"
 #include "runtime/run_row.h"
 #include "runtime/run_table.h"
 #include "runtime/transport/wiring.h"

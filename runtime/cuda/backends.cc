@@ -97,22 +97,6 @@ void AddRegistration(const std::shared_ptr<OneRank>& one, ProgramRunner& runner)
   };
 }
 
-// The processes of this rank's host.
-StatusOr<Exchange> MeetOnHost(const std::string& name, Rank rank, int32_t ranks,
-                              std::chrono::nanoseconds time_limit, const std::optional<OtherHosts>& hosts) {
-  if (!hosts) return SocketExchange(name, rank.value, ranks, time_limit);
-  const int32_t host = hosts->host_of[rank.index()];
-  const auto first = hosts->host_of.begin();
-  XCCL_ASSIGN_OR_RETURN(
-      Exchange met,
-      SocketExchange(fmt::format("{}-{}", name, host),
-                     static_cast<int32_t>(std::count(first, first + rank.value, host)),
-                     static_cast<int32_t>(std::ranges::count(hosts->host_of, host)), time_limit));
-  // The group knows of every rank that fails, and names it.
-  met.check = [failure = hosts->failure] { return failure().value_or(OkStatus()); };
-  return met;
-}
-
 // An error is told to all ranks, which would wait for this one.
 template <typename T>
 StatusOr<T> TellIfFailed(StatusOr<T> result, Rank rank, const std::optional<OtherHosts>& hosts) {
@@ -170,7 +154,8 @@ StatusOr<Backend> ProcessBackend(const Driver& driver, const std::string& name, 
   const auto load = [=](const std::string& book,
                         const std::vector<ServedPlan>& plans) -> StatusOr<ProgramRunner> {
     if (!one->met) {
-      XCCL_ASSIGN_OR_RETURN(one->met, MeetOnHost(name, rank, ranks, time_limit, options.hosts));
+      XCCL_ASSIGN_OR_RETURN(one->met, options.hosts ? MeetOnHost(name, rank, *options.hosts, time_limit)
+                                                    : SocketExchange(name, rank.value, ranks, time_limit));
       one->buffers = std::make_shared<BufferRegistry>(local[0].gpu, rank, *one->met);
     }
     BackendOptions with_buffers = options;

@@ -1,7 +1,5 @@
 #include "runtime/cuda/proxy.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -38,27 +36,6 @@ Wiring WiringOf(const Program& program, std::span<const Rails> rails, const Aren
 }
 
 }  // namespace
-
-bool CrossesHosts(const Program& program, const std::vector<int32_t>& host_of) {
-  return std::ranges::any_of(program.connections, [&](const Connection& one) {
-    return host_of[one.src.index()] != host_of[one.dst.index()];
-  });
-}
-
-Status CheckBetweenHosts(const Program& program, const std::vector<int32_t>& host_of,
-                         const std::string& name) {
-  if (!CrossesHosts(program, host_of)) return OkStatus();
-  if (program.protocol != Protocol::kSimple)
-    return InvalidInput(
-        fmt::format("{}: protocol {} between hosts; expected simple", name, ToString(program.protocol)));
-  for (const Group& group : program.groups)
-    for (const Rank member : group.members)
-      if (host_of[member.index()] != host_of[group.root.index()])
-        return InvalidInput(
-            fmt::format("{}: a {} group has ranks {} and {} of different hosts; expected one host", name,
-                        ToString(group.kind), group.root.value, member.value));
-  return OkStatus();
-}
 
 device::Fifo Proxy::Line::fifo() const {
   device::Fifo fifo;

@@ -11,10 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -24,33 +21,12 @@
 #include "runtime/cuda/arena.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/network_slots.h"
+#include "runtime/cuda/other_hosts.h"
 #include "runtime/host/host_memory.h"
 #include "runtime/transport/network.h"
 #include "runtime/transport/transport.h"
 
 namespace xccl::cuda {
-
-// All ranks of a communicator that is on several hosts, as this process, which is one rank, reaches them. Any
-// thread may call failure, fail and note_progress; all ranks call the others in one order.
-struct OtherHosts {
-  std::vector<int32_t> host_of;  // by rank
-  std::function<StatusOr<std::vector<std::string>>(std::string_view mine)> all_gather;
-  std::function<Status()> agree_on_network;  // comes before the next two
-  // Whether the network's device can be given these slots, which are a GPU's. Only this rank calls it.
-  std::function<bool(const NetworkMemory& memory)> reaches;
-  std::function<StatusOr<std::unique_ptr<Transport>>(const NetworkMemory& memory)> connect;
-  std::function<Status()> barrier;
-  std::function<std::optional<Status>()> failure;
-  std::function<void(const Status& reason)> fail;  // told to all ranks
-  std::function<void()> note_progress;
-};
-
-// True if some connection is between ranks of different hosts.
-bool CrossesHosts(const Program& program, const std::vector<int32_t>& host_of);
-// What a program must keep to that does. Errors: kInvalidInput "NAME: protocol ll between hosts; expected
-// simple", "NAME: a multicast group has ranks 0 and 4 of different hosts; expected one host".
-Status CheckBetweenHosts(const Program& program, const std::vector<int32_t>& host_of,
-                         const std::string& name);
 
 class Proxy {
  public:

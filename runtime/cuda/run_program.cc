@@ -1,6 +1,7 @@
 // Each case has these stages: fill, warm up, time with events, then poison, fill and run once more and
 // compare on the host. With processes every child does that for its rank, meets the others in an exchange
-// before and after each timing, and leaves its results in memory that the parent sees.
+// before and after each timing, and leaves its results in memory that the parent sees. Ranks that a launcher
+// started give each other theirs.
 #include "runtime/cuda/run_program.h"
 
 #include <fmt/core.h>
@@ -47,12 +48,10 @@ struct Job {
   const RunOptions& options = table.options();
 };
 
-// All processes meet here at both ends of a timing.
-Status Meet(const Exchange& exchange) { return exchange.all({}).status(); }
-
 // Some of the ranks, driven by one thread.
 class Runner {
  public:
+  // exchange: with the processes of this host.
   Runner(const Job& job, std::vector<LocalRank> local, Exchange exchange)
       : job_(job), local_(std::move(local)), exchange_(std::move(exchange)) {}
 
@@ -60,7 +59,8 @@ class Runner {
     DeviceProgramOptions options = job_.gpu.program;
     options.time_limit = job_.options.time_limit;
     options.one_launch = one_launch();
-    if (job_.options.processes && job_.gpu.registered)
+    if (job_.gpu.launched) options.proxy = std::make_shared<Proxy>(job_.gpu.launched->others);
+    if (!one_process() && job_.gpu.registered)
       options.buffers = buffers_ = std::make_shared<BufferRegistry>(local_[0].gpu, local_[0].rank, exchange_);
     const DeviceCall first{job_.options.type, job_.options.op, false};
     XCCL_ASSIGN_OR_RETURN(
@@ -89,7 +89,12 @@ class Runner {
   }
 
  private:
-  bool one_launch() const { return !job_.options.processes && job_.gpu.ranks_per_gpu > 1; }
+  bool one_process() const { return !job_.options.processes && !job_.gpu.launched; }
+  bool one_launch() const { return one_process() && job_.gpu.ranks_per_gpu > 1; }
+  // All processes meet here at both ends of a timing.
+  Status Meet() const {
+    return job_.gpu.launched ? job_.gpu.launched->others.barrier() : exchange_.all({}).status();
+  }
 
   struct Buffers {
     RunLayout layout;
@@ -118,10 +123,10 @@ class Runner {
     XCCL_RETURN_IF_ERROR(Refill(now, buffers));
     for (int32_t i = 0; i < job_.options.warmup; ++i) XCCL_RETURN_IF_ERROR(Launch(now, buffers));
     XCCL_RETURN_IF_ERROR(program_->Synchronize());
-    XCCL_RETURN_IF_ERROR(Meet(exchange_));
+    XCCL_RETURN_IF_ERROR(Meet());
     std::vector<double> seconds;
     XCCL_RETURN_IF_ERROR(Time(now, buffers, seconds));
-    XCCL_RETURN_IF_ERROR(Meet(exchange_));
+    XCCL_RETURN_IF_ERROR(Meet());
     XCCL_RETURN_IF_ERROR(Refill(now, buffers));
     XCCL_RETURN_IF_ERROR(Launch(now, buffers));
     XCCL_RETURN_IF_ERROR(program_->Synchronize());
@@ -134,7 +139,7 @@ class Runner {
       XCCL_RETURN_IF_ERROR(buffers_->Deregister(std::exchange(window_, 0)));
       XCCL_RETURN_IF_ERROR(program_->BuffersChanged());
     }
-    return Meet(exchange_);
+    return Meet();
   }
 
   Status RegisterAll(const std::vector<Buffers>& buffers) {
@@ -244,7 +249,7 @@ class Runner {
       job_.table.Fill(now, local_[i].rank, host_);
       XCCL_RETURN_IF_ERROR(Copy(i, buffers[i], true));
     }
-    return Meet(exchange_);
+    return Meet();
   }
 
   Status Compare(const RunTable::Case& now, size_t i, const Buffers& buffers, RankResult& result) {
@@ -304,6 +309,41 @@ Status RunRank(const Job& job, const DriverSource& source, const std::string& me
   return Runner(job, std::move(local), std::move(exchange)).Run(shared);
 }
 
+StatusOr<LocalRank> PlaceLaunched(const Driver& driver, const LaunchedRank& launched, int32_t ranks_per_gpu) {
+  int devices = 0;
+  XCCL_RETURN_IF_ERROR(Check(driver, driver.DeviceGetCount(&devices), "cuDeviceGetCount"));
+  const int32_t place = LocalRankOf(launched.rank, launched.others.host_of);
+  if (devices > 1 && place >= devices * ranks_per_gpu)
+    return InvalidInput(
+        fmt::format("cuda: its place on its host is {}, of {} devices with {} rank{} each; hint: "
+                    "--ranks-per-gpu {}",
+                    place, devices, ranks_per_gpu, ranks_per_gpu == 1 ? "" : "s", place / devices + 1));
+  XCCL_ASSIGN_OR_RETURN(std::shared_ptr<const Gpu> gpu,
+                        Gpu::Open(driver, devices == 1 ? 0 : place / ranks_per_gpu));
+  return LocalRank{launched.rank, std::move(gpu)};
+}
+
+Status RunOwnRank(const Job& job, const DriverSource& source, std::optional<Runner>& runner, Shared& shared) {
+  const LaunchedRank& launched = *job.gpu.launched;
+  XCCL_RETURN_IF_ERROR(CheckBetweenHosts(job.program, launched.others.host_of, job.name));
+  XCCL_ASSIGN_OR_RETURN(const Driver* driver, source());
+  XCCL_ASSIGN_OR_RETURN(LocalRank local, PlaceLaunched(*driver, launched, job.gpu.ranks_per_gpu));
+  XCCL_ASSIGN_OR_RETURN(Exchange exchange, MeetOnHost(fmt::format("xccl-{}-run", launched.job), launched.rank,
+                                                      launched.others, 3 * job.options.time_limit));
+  runner.emplace(job, std::vector{std::move(local)}, std::move(exchange));
+  return runner->Run(shared);
+}
+
+Status RunLaunched(const Job& job, const DriverSource& source, Shared& shared) {
+  const LaunchedRank& launched = *job.gpu.launched;
+  std::optional<Runner> runner;  // its end waits for the others, which must have been told of a failure
+  if (const Status status = RunOwnRank(job, source, runner, shared); !status.ok()) {
+    launched.others.fail(Annotate(status, fmt::format("rank {}", launched.rank.value)));
+    return launched.others.failure().value_or(status);
+  }
+  return job.table.Share(launched.rank, launched.others.all_gather);
+}
+
 // In the child process, which no exception leaves.
 [[noreturn]] void RunChild(const Job& job, const DriverSource& source, const std::string& meeting,
                            size_t place, Shared& shared) {
@@ -355,7 +395,7 @@ StatusOr<RunReport> RunProgram(const std::string& name, const Program& program, 
                                const RunOptions& options, const GpuRunOptions& gpu) {
   std::vector<Rank> ranks = ActiveRanks(program, collective);
   // A launch runs a range of ranks: those in between are idle.
-  if (!options.processes && gpu.ranks_per_gpu > 1) {
+  if (!options.processes && !gpu.launched && gpu.ranks_per_gpu > 1) {
     const Rank first = ranks.front(), last = ranks.back();
     ranks.clear();
     for (Rank r = first; r <= last; ++r.value) ranks.push_back(r);
@@ -365,7 +405,9 @@ StatusOr<RunReport> RunProgram(const std::string& name, const Program& program, 
                         HostMemory::CreateShared(static_cast<int64_t>(ranks.size() * sizeof(Shared))));
   const std::span<Shared> shared = memory.As<Shared>(ranks.size());
   const Job job{name, program, collective, images, gpu, table};
-  if (options.processes) {
+  if (gpu.launched) {
+    XCCL_RETURN_IF_ERROR(RunLaunched(job, driver, shared[0]));
+  } else if (options.processes) {
     XCCL_RETURN_IF_ERROR(RunProcesses(job, driver, shared));
   } else {
     XCCL_ASSIGN_OR_RETURN(const Driver* loaded, driver());

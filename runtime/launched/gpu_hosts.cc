@@ -1,8 +1,8 @@
-#include "runtime/c_api/gpu_hosts.h"
+#include "runtime/launched/gpu_hosts.h"
 
 #include "runtime/bootstrap/bootstrap.h"
 
-namespace xccl::c_api {
+namespace xccl {
 
 cuda::OtherHosts OtherHostsOf(LaunchedGroup& group, std::chrono::nanoseconds time_limit) {
   Bootstrap* const ranks = &group.bootstrap();
@@ -21,4 +21,4 @@ cuda::OtherHosts OtherHostsOf(LaunchedGroup& group, std::chrono::nanoseconds tim
   return hosts;
 }
 
-}  // namespace xccl::c_api
+}  // namespace xccl

@@ -1,4 +1,4 @@
-#include "runtime/cpu/launched_group.h"
+#include "runtime/launched/launched_group.h"
 
 #include <fmt/core.h>
 #include <sys/eventfd.h>

@@ -3,12 +3,12 @@
 
 #include <chrono>
 
-#include "runtime/cpu/launched_group.h"
 #include "runtime/cuda/proxy.h"
+#include "runtime/launched/launched_group.h"
 
-namespace xccl::c_api {
+namespace xccl {
 
 // The group outlives the result and everything that is made with it.
 cuda::OtherHosts OtherHostsOf(LaunchedGroup& group, std::chrono::nanoseconds time_limit);
 
-}  // namespace xccl::c_api
+}  // namespace xccl

@@ -1,5 +1,5 @@
 // GPU ranks on two hosts: processes with the driver in host memory, which libfabric connects over loopback.
-#include "runtime/c_api/gpu_hosts.h"
+#include "runtime/launched/gpu_hosts.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -17,7 +17,9 @@
 #include "runtime/communicator.h"
 #include "runtime/cuda/backends.h"
 #include "runtime/cuda/fake_driver.h"
+#include "runtime/cuda/run_program.h"
 #include "runtime/cuda/test_kernel.h"
+#include "runtime/testing/ring_programs.h"
 
 namespace xccl {
 namespace {
@@ -53,11 +55,12 @@ cuda::BackendOptions OptionsOf(LaunchedGroup& group) {
   };
   options.program.time_limit = std::chrono::seconds(20);
   options.program.arena.slot_bytes = 4096;  // several messages a connection
-  options.hosts = c_api::OtherHostsOf(group, std::chrono::seconds(20));
+  options.hosts = OtherHostsOf(group, std::chrono::seconds(20));
   return options;
 }
 
 using Work = std::function<bool(Communicator& communicator, int32_t rank)>;
+using GroupWork = std::function<bool(LaunchedGroup& group)>;
 
 // Says what a child saw.
 bool Is(const Status& seen, const std::string& expected = "") {
@@ -66,32 +69,38 @@ bool Is(const Status& seen, const std::string& expected = "") {
   return false;
 }
 
-bool RunRank(const std::string& rendezvous, int32_t rank, Protocol protocol, const Work& work) {
+bool RunRank(const std::string& rendezvous, int32_t rank, const GroupWork& work) {
   Placement placement = testing::PlaceOf(rank, kRanks, rendezvous);
   placement.host_id = rank < 2 ? "first" : "second";
   StatusOr<std::unique_ptr<Bootstrap>> joined = Bootstrap::Join(placement, testing::Patient());
   if (!Is(joined.status())) return false;
   LaunchedGroup group(*std::move(joined), {.network = NetworkKind::kOfi});
-  if (group.bootstrap().hosts() != std::vector<int32_t>{0, 0, 1, 1}) return false;
-  cuda::FakeDriver fake;
-  cuda::AddHostKernel(fake, nullptr, DataType::kFloat, ReduceOp::kSum, Protocol::kSimple);
-  StatusOr<Backend> backend =
-      cuda::ProcessBackend(fake.table(), "xccl-" + group.bootstrap().job(), Rank(rank), kRanks, 0,
-                           std::chrono::seconds(20), OptionsOf(group));
-  if (!Is(backend.status())) return false;
-  Communicator communicator(Rank(rank), kRanks, *std::move(backend), {});
-  return Is(communicator.LoadPlans("book", Plans(protocol))) && work(communicator, rank);
+  return group.bootstrap().hosts() == std::vector<int32_t>{0, 0, 1, 1} && work(group);
+}
+
+// Work on a communicator that has loaded the plans.
+GroupWork WithPlans(Protocol protocol, const Work& work) {
+  return [protocol, work](LaunchedGroup& group) {
+    const Rank rank = group.bootstrap().rank();
+    cuda::FakeDriver fake;
+    cuda::AddHostKernel(fake, nullptr, DataType::kFloat, ReduceOp::kSum, Protocol::kSimple);
+    StatusOr<Backend> backend = cuda::ProcessBackend(fake.table(), "xccl-" + group.bootstrap().job(), rank,
+                                                     kRanks, 0, std::chrono::seconds(20), OptionsOf(group));
+    if (!Is(backend.status())) return false;
+    Communicator communicator(rank, kRanks, *std::move(backend), {});
+    return Is(communicator.LoadPlans("book", Plans(protocol))) && work(communicator, rank.value);
+  };
 }
 
 // The ends of all ranks' processes.
-std::vector<int> RunRanks(Protocol protocol, const Work& work) {
+std::vector<int> RunRanks(const GroupWork& work) {
   const std::string rendezvous = testing::FreeEndpoint();
   std::vector<pid_t> children;
   for (int32_t rank = 0; rank < kRanks; ++rank) {
     const pid_t child = fork();
     if (child == 0) {
       alarm(100);
-      _exit(RunRank(rendezvous, rank, protocol, work) ? 0 : 1);
+      _exit(RunRank(rendezvous, rank, work) ? 0 : 1);
     }
     children.push_back(child);
   }
@@ -149,12 +158,12 @@ bool RunAll(Communicator& communicator, int32_t rank) {
 }
 
 TEST(GpuHosts, CollectivesAcrossTwoHostsAreRight) {
-  EXPECT_EQ(RunRanks(Protocol::kSimple, RunAll), std::vector<int>(kRanks, 0));
+  EXPECT_EQ(RunRanks(WithPlans(Protocol::kSimple, RunAll)), std::vector<int>(kRanks, 0));
 }
 
 TEST(GpuHosts, ProtocolsOfOneHostAreRefused) {
   const auto work = [](Communicator&, int32_t) { return true; };
-  EXPECT_EQ(RunRanks(Protocol::kLl, work), std::vector<int>(kRanks, 1 << 8));
+  EXPECT_EQ(RunRanks(WithPlans(Protocol::kLl, work)), std::vector<int>(kRanks, 1 << 8));
 }
 
 TEST(GpuHosts, AKilledRankIsNamedByAll) {
@@ -170,9 +179,54 @@ TEST(GpuHosts, AKilledRankIsNamedByAll) {
     if (status.message().find("rank 3: its process has ended") == 0) return true;
     return Is(status, "rank 3: its process has ended ...");
   };
-  const std::vector<int> ends = RunRanks(Protocol::kSimple, work);
+  const std::vector<int> ends = RunRanks(WithPlans(Protocol::kSimple, work));
   EXPECT_TRUE(WIFSIGNALED(ends[3]));
   for (size_t r = 0; r < 3; ++r) EXPECT_EQ(ends[r], 0) << "rank " << r;
+}
+
+// What `xccl-synth run --backend cuda` does under a launcher.
+bool RunTableOn(LaunchedGroup& group, const cuda::KernelImages& images) {
+  cuda::FakeDriver fake;
+  const Program program = RingAllreduce(kRanks);
+  const Collective collective = AllMembers(CollectiveKind::kAllreduce, kRanks, kRanks);
+  cuda::AddTestKernel(fake, program, collective);
+  RunOptions options;
+  options.sizes_bytes = {0, 4, 100000};
+  options.iterations = 3;
+  options.time_limit = std::chrono::seconds(20);
+  cuda::GpuRunOptions gpu;
+  gpu.registered = true;
+  gpu.program.arena.slot_bytes = 4096;
+  gpu.launched = {group.bootstrap().rank(), group.bootstrap().job(),
+                  OtherHostsOf(group, std::chrono::seconds(20))};
+  const auto driver = [&]() -> StatusOr<const cuda::Driver*> { return &fake.table(); };
+  const StatusOr<cuda::RunReport> report =
+      cuda::RunProgram("ring", program, collective, images, driver, options, gpu);
+  if (!report.ok()) {
+    fprintf(stderr, "%s\n", report.status().message().c_str());
+    return report.status() == InvalidInput("rank 1: no compiler here");
+  }
+  // Every rank has the times of all.
+  return report->rows.size() == 6 && AllRight(report->rows) && report->rows[5].rank_us[2] > 0 &&
+         report->rows[5].rank_us[3] > 0 && fake.Leaks().empty();
+}
+
+TEST(GpuHosts, ALaunchedRunChecksEveryElementOfAllHosts) {
+  const auto work = [](LaunchedGroup& group) {
+    return RunTableOn(group, [](DataType, ReduceOp, int32_t) { return StatusOr<std::string>("fake"); });
+  };
+  EXPECT_EQ(RunRanks(work), std::vector<int>(kRanks, 0));
+}
+
+TEST(GpuHosts, ALaunchedRunThatFailsOnOneRankSaysSoOnAll) {
+  const auto work = [](LaunchedGroup& group) {
+    const bool fails = group.bootstrap().rank() == Rank(1);
+    return RunTableOn(group, [fails](DataType, ReduceOp, int32_t) -> StatusOr<std::string> {
+      if (fails) return InvalidInput("no compiler here");
+      return std::string("fake");
+    });
+  };
+  EXPECT_EQ(RunRanks(work), std::vector<int>(kRanks, 0));
 }
 
 }  // namespace
