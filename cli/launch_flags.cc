@@ -7,13 +7,20 @@
 #include "runtime/bootstrap/placement.h"
 
 namespace xccl {
+namespace {
+
+constexpr int64_t kMostRanks = 1 << 20;
+
+}  // namespace
 
 void AddLaunchFlags(Command& command, LaunchFlags& flags) {
-  command.AddOption(
-      "--rank", flags.options.rank,
-      "this process is this rank; without it a launcher's environment says (mpirun, mpiexec, srun, "
-      "torchrun)");
-  command.AddOption("--ranks", flags.options.ranks, "of so many processes");
+  command
+      .AddOption(
+          "--rank", flags.options.rank,
+          "this process is this rank; without it a launcher's environment says (mpirun, mpiexec, srun, "
+          "torchrun)")
+      .Between(0, kMostRanks);
+  command.AddOption("--ranks", flags.options.ranks, "of so many processes").Between(1, kMostRanks);
   command.AddOption("--address", flags.options.address,
                     "HOST:PORT of rank 0's host, where they meet (default: the launcher's)");
   command.AddOption("--token", flags.options.token, "any text, the same for all; others are refused");
@@ -31,7 +38,14 @@ StatusOr<std::unique_ptr<LaunchedGroup>> JoinGroup(const LaunchFlags& flags,
                                                    std::chrono::nanoseconds time_limit) {
   if (flags.options.rank.has_value() != flags.options.ranks.has_value())
     return UsageError("--rank, --ranks: one without the other; expected both");
-  if (!flags.options.rank && !IsLaunched(ProcessEnvironment)) return std::unique_ptr<LaunchedGroup>();
+  if (flags.options.ranks == 1)
+    return UsageError("--ranks: 1; expected 2 or more: a process alone needs neither it nor --rank");
+  if (!flags.options.rank && !IsLaunched(ProcessEnvironment)) {
+    if (!flags.options.address.empty() || !flags.options.token.empty())
+      return UsageError(
+          "--address, --token: no other process to meet; expected --rank and --ranks, or a launcher");
+    return std::unique_ptr<LaunchedGroup>();
+  }
   LaunchOptions options = flags.options;
   options.group.network = ParseNetworkKind(flags.network).value_or(NetworkKind::kAuto);
   if (!flags.devices.empty()) options.group.devices = Split(flags.devices, ',');

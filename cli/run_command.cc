@@ -118,10 +118,13 @@ Status RunFile(const Flags& flags, const Session& session) {
     return InvalidInput(flags.file +
                         ": a directory without index.json; expected a plan file or a plan book; hint: "
                         "xccl-synth tune TOPOLOGY -o BOOK makes one");
-  std::unique_ptr<LaunchedGroup> group;
-  if (!flags.options.processes) {
-    XCCL_ASSIGN_OR_RETURN(group, JoinGroup(flags.launch, settings.options.time_limit));
-  }
+  XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<LaunchedGroup> group,
+                        JoinGroup(flags.launch, settings.options.time_limit));
+  if (group != nullptr && flags.options.processes)
+    return InvalidInput(
+        fmt::format("--processes: {} processes were started, one for each rank; expected one, which "
+                    "starts the others",
+                    group->bootstrap().ranks()));
   settings.group = group.get();
   // One rank shows what all have measured.
   Shown shown(session, group == nullptr || group->bootstrap().rank() == Rank(0));

@@ -10,6 +10,7 @@
 #include "cli/flags.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "runtime/bootstrap/placement.h"
 #include "sweep/job.h"
 #include "sweep/sweep.h"
 #include "sweep/work_list.h"
@@ -68,6 +69,12 @@ Status RunSweepCommand(const Flags& flags, const Session& session) {
   if (flags.table.empty()) return UsageError("sweep: no table; hint: --output=table.csv, or --list");
   session.is_writing = true;  // the deadline is kept here
   if (!flags.merged.empty()) return Merge(flags, jobs);
+  if (const auto place = FindPlacement(ProcessEnvironment);
+      flags.part.empty() && place.ok() && place->ranks > 1)
+    return InvalidInput(
+        fmt::format("sweep: {} processes were started; expected one; hint: xccl-sweep-mpi shares the "
+                    "list out, and so does --part",
+                    place->ranks));
   XCCL_ASSIGN_OR_RETURN(const std::string program, FindSynth());
   XCCL_ASSIGN_OR_RETURN(Sweep sweep,
                         Sweep::Open({.jobs = std::move(jobs), .table = flags.table, .retry = flags.retry}));

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <optional>
+#include <system_error>
 
 #include "base/files.h"
 #include "base/strings.h"
@@ -157,21 +160,22 @@ StatusOr<Topology> MeasuredTopology(const Flags& flags, LaunchedGroup& group) {
 
 // What is said of the machine: by the user, and by its processes where there are several.
 StatusOr<std::vector<Topology>> DescribeMachine(const Flags& flags, LaunchedGroup* group) {
-  std::vector<Topology> all;
-  if (group == nullptr && flags.topology.topology.empty())
+  std::optional<Topology> given;
+  if (!flags.topology.topology.empty()) {
+    XCCL_ASSIGN_OR_RETURN(given, ReadTopology(flags.topology, false));
+    if (group != nullptr && given->num_ranks() != group->bootstrap().ranks())
+      return InvalidInput(fmt::format("{}: {} ranks; {} processes were started", given->name(),
+                                      given->num_ranks(), group->bootstrap().ranks()));
+  } else if (group == nullptr) {
     return UsageError(
         "TOPOLOGY: missing; expected one, or processes that measure their machine; hint: mpirun -n 8");
+  }
+  std::vector<Topology> all;
   if (group != nullptr) {
     XCCL_ASSIGN_OR_RETURN(Topology measured, MeasuredTopology(flags, *group));
     all.push_back(std::move(measured));
   }
-  if (!flags.topology.topology.empty()) {
-    XCCL_ASSIGN_OR_RETURN(Topology given, ReadTopology(flags.topology, false));
-    if (group != nullptr && given.num_ranks() != group->bootstrap().ranks())
-      return InvalidInput(fmt::format("{}: {} ranks; {} processes were started", given.name(),
-                                      given.num_ranks(), group->bootstrap().ranks()));
-    all.push_back(std::move(given));
-  }
+  if (given) all.push_back(*std::move(given));
   if (all[0].num_ranks() < 2)
     return InvalidInput(all[0].name() + ": 1 rank; expected at least 2, to measure a hop");
   return all;
@@ -225,15 +229,15 @@ Status TuneRanks(const Flags& flags, const Session& session, LaunchedGroup* grou
 
 Status TuneMachine(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(std::unique_ptr<LaunchedGroup> group, JoinGroup(flags.launch, flags.run.time_limit));
-  if (flags.backend == "cuda" && group != nullptr) {
-    if (group->bootstrap().ranks() > 1)
-      return InvalidInput(
-          fmt::format("tune --backend cuda: {} processes were started; expected one, which "
-                      "measures the GPUs of its host",
-                      group->bootstrap().ranks()));
-    group.reset();
-  }
+  if (flags.backend == "cuda" && group != nullptr)
+    return InvalidInput(
+        fmt::format("tune --backend cuda: {} processes were started; expected one, which "
+                    "measures the GPUs of its host",
+                    group->bootstrap().ranks()));
+  const bool is_new = !PathExists(flags.output);
   Status status = TuneRanks(flags, session, group.get());
+  std::error_code ignored;
+  if (!status.ok() && is_new) std::filesystem::remove(flags.output, ignored);  // where it is empty
   // The others would wait for this rank.
   if (!status.ok() && group != nullptr) group->bootstrap().Fail(status);
   return status;

@@ -1,6 +1,6 @@
 #include "pipeline/run.h"
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 #include <set>
@@ -17,9 +17,9 @@
 #include "runtime/bootstrap/placement.h"
 #include "runtime/cpu/run_program.h"
 #include "runtime/cuda/driver.h"
+#include "runtime/cuda/gpu_hosts.h"
 #include "runtime/cuda/kernel_cache.h"
 #include "runtime/cuda/kernel_source.h"
-#include "runtime/launched/gpu_hosts.h"
 #include "runtime/rails.h"
 
 namespace xccl {
@@ -91,11 +91,21 @@ Status CheckGroup(const std::string& name, const Plan& plan, const RunSettings& 
     return InvalidInput(fmt::format("{}: a plan for {} ranks; {} processes were started; hint: mpirun -n {}",
                                     name, ranks, settings.group->bootstrap().ranks(), ranks));
   XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(name));
-  XCCL_RETURN_IF_ERROR(settings.group->Agree("plan", fmt::format("{:016x}", HashOf(text))));
+  return settings.group->Agree("plan", fmt::format("{:016x}", HashOf(text)));
+}
+
+// They also make the same run of it.
+Status CheckFlags(const RunSettings& settings, const std::vector<int64_t>& sizes) {
+  if (settings.group == nullptr) return OkStatus();
   const RunOptions& options = settings.options;
-  return settings.group->Agree("--dtype, --redop, --iters or --warmup",
-                               fmt::format("{} {} {} {}", ToString(options.type), ToString(options.op),
-                                           options.iterations, options.warmup));
+  std::string text = fmt::format("{} {} {} {} {}", ToString(options.type), ToString(options.op),
+                                 options.iterations, options.warmup, fmt::join(sizes, ","));
+  if (settings.gpus) {
+    const cuda::GpuRunOptions& gpu = settings.gpus->options;
+    text += fmt::format(" {} {} {} {}", gpu.registered, gpu.graph, gpu.program.direct, gpu.program.multicast);
+  }
+  return settings.group->Agree("--sizes, --dtype, --redop, --iters, --warmup, --backend or flag of GPUs",
+                               text);
 }
 
 // Runs what serves a size of a book's collective.
@@ -199,6 +209,7 @@ Status RunSizes(const std::string& file, std::vector<int64_t> sizes, const RunSe
   if (sizes.empty()) sizes = {plan.made_by.size_bytes};
   const auto head = settings.gpus ? std::nullopt : std::optional(HeadOf(plan, settings, false));
   XCCL_RETURN_IF_ERROR(CheckGroup(file, plan, settings));
+  XCCL_RETURN_IF_ERROR(CheckFlags(settings, sizes));
   const auto run = [&](int64_t size) { return RunPlan(file, plan, {}, {size}, settings, {}); };
   return RunTableOf(sizes, head, run, settings.deadline, show);
 }
@@ -208,6 +219,7 @@ Status RunBook(const std::string& directory, std::vector<int64_t> sizes, const R
   XCCL_ASSIGN_OR_RETURN(const PlanBook book, ReadPlanBook(directory));
   XCCL_ASSIGN_OR_RETURN(const std::optional<MachineModel> machine, MachineOf(book));
   if (sizes.empty()) sizes = {64LL << 20};
+  XCCL_RETURN_IF_ERROR(CheckFlags(settings, sizes));
   std::set<std::tuple<CollectiveKind, int32_t, std::optional<Rank>>> asked;
   for (const PlanBookEntry& entry : book.entries) {
     if (!asked.emplace(entry.collective, entry.ranks, entry.root).second) continue;

@@ -1,5 +1,7 @@
 #include "runtime/run_table.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -153,10 +155,14 @@ Status RunTable::Share(Rank own, const AllGather& all_gather) const {
   for (size_t i = 0; i < cases_.size(); ++i)
     mine.append(reinterpret_cast<const char*>(&ResultOf(i, own)), sizeof(RankResult));
   XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> all, all_gather(mine));
-  for (size_t r = 0; r < all.size(); ++r)
-    for (size_t i = 0; i < cases_.size() && all[r].size() == mine.size(); ++i)
+  for (size_t r = 0; r < all.size(); ++r) {
+    if (all[r].size() != mine.size())
+      return InvalidInput(fmt::format("rank {}: results of {} bytes; expected {}: do all run the same sizes?",
+                                      r, all[r].size(), mine.size()));
+    for (size_t i = 0; i < cases_.size(); ++i)
       std::memcpy(&ResultOf(i, Rank(static_cast<int32_t>(r))), all[r].data() + i * sizeof(RankResult),
                   sizeof(RankResult));
+  }
   return OkStatus();
 }
 

@@ -160,6 +160,43 @@ std::vector<pid_t> Children(pid_t parent) {
   return found;
 }
 
+// Processes that are ranks 0, 1, ... of a run, each with its flags.
+std::vector<Said> RunRanks(const std::string& folder, const std::vector<Words>& flags) {
+  const std::string address = "127.0.0.1:" + std::to_string(20000 + getpid() % 20000);
+  std::vector<std::unique_ptr<Command>> ranks;
+  for (size_t r = 0; r < flags.size(); ++r) {
+    Words arguments = {"run",       "a.json",          "--iters",   "2",
+                       "--rank",    std::to_string(r), "--ranks",   std::to_string(flags.size()),
+                       "--address", address,           "--timeout", "10s"};
+    arguments.insert(arguments.end(), flags[r].begin(), flags[r].end());
+    ranks.push_back(std::make_unique<Command>(SynthProgram(), arguments, folder));
+  }
+  std::vector<Said> said;
+  for (const std::unique_ptr<Command>& rank : ranks) said.push_back(rank->Wait());
+  return said;
+}
+
+TEST_F(Cli, LaunchedRanksMakeOneRun) {
+  RingPlan();
+  const Words small = {"--sizes", "1KiB"}, large = {"--sizes", "1KiB,64KiB"};
+  const std::vector<Said> good = RunRanks(folder_, {small, small, small, small});
+  for (const Said& rank : good) EXPECT_EQ(rank.code, 0) << rank.err;
+  EXPECT_NE(good[0].out.find("# Out of bounds values : 0 OK"), std::string::npos) << good[0].out;
+  EXPECT_EQ(good[1].out, "");
+  for (const Said& rank : RunRanks(folder_, {small, small, large, small})) {
+    EXPECT_EQ(rank.code, 1);
+    EXPECT_NE(
+        rank.err.find("another --sizes, --dtype, --redop, --iters, --warmup, --backend or flag of GPUs"),
+        std::string::npos)
+        << rank.err;
+  }
+  const Words forks = {"--processes"};
+  for (const Said& rank : RunRanks(folder_, {forks, forks, forks, forks}))
+    EXPECT_NE(rank.err.find("--processes: 4 processes were started, one for each rank; expected one"),
+              std::string::npos)
+        << rank.err;
+}
+
 TEST_F(Cli, AKilledRankEndsTheOthers) {
   RingPlan();
   Command command(

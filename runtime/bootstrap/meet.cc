@@ -125,8 +125,8 @@ StatusOr<Meeting> Meet(const Placement& placement, const BootstrapOptions& optio
     if (Clock::now() + pause >= until)
       return LimitReached(
           fmt::format("rendezvous {}: nobody serves it within {} ({}); expected rank 0 on the host with "
-                      "that address, or local rank 0 there; hint: XCCL_ADDRESS=HOST:PORT of rank "
-                      "0's host",
+                      "that address, or local rank 0 there, of the same job and token; hint: "
+                      "XCCL_ADDRESS=HOST:PORT of rank 0's host",
                       placement.rendezvous, Seconds(options.time_limit), reasons));
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::milliseconds(200));

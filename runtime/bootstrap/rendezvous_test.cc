@@ -120,8 +120,8 @@ TEST(Rendezvous, SaysThatNobodyServes) {
   EXPECT_EQ(
       JoinAll({PlaceOf(1, 2, endpoint)}, options)[0].message(),
       "rendezvous " + endpoint + ": nobody serves it within 0.3 s (" + endpoint +
-          ": Connection refused); expected rank 0 on the host with that address, or local rank 0 there; "
-          "hint: XCCL_ADDRESS=HOST:PORT of rank 0's host");
+          ": Connection refused); expected rank 0 on the host with that address, or local rank 0 there, of "
+          "the same job and token; hint: XCCL_ADDRESS=HOST:PORT of rank 0's host");
   EXPECT_EQ(JoinAll({PlaceOf(1, 2, "no.such.host.invalid:1")}, options)[0].code(), StatusCode::kInvalidInput);
 }
 

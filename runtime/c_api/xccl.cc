@@ -30,7 +30,7 @@
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/kernel_cache.h"
 #include "runtime/cuda/kernel_source.h"
-#include "runtime/launched/gpu_hosts.h"
+#include "runtime/cuda/gpu_hosts.h"
 #include "runtime/launched/launched_group.h"
 
 namespace {

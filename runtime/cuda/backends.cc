@@ -16,10 +16,9 @@ namespace {
 using Programs = std::vector<std::unique_ptr<DeviceProgram>>;
 
 // Every plan of a book, connected for the ranks of this process.
-StatusOr<std::shared_ptr<Programs>> ConnectAll(const std::string& book, const std::vector<ServedPlan>& plans,
-                                               const std::vector<LocalRank>& ranks, const Exchange& exchange,
-                                               const BackendOptions& options) {
-  auto programs = std::make_shared<Programs>();
+Status ConnectInto(Programs& programs, const std::string& book, const std::vector<ServedPlan>& plans,
+                   const std::vector<LocalRank>& ranks, const Exchange& exchange,
+                   const BackendOptions& options) {
   for (const ServedPlan& served : plans) {
     const std::string name = fmt::format("{}/{}", book, served.entry.file);
     XCCL_ASSIGN_OR_RETURN(KernelImages images, options.images(name, served));
@@ -37,9 +36,20 @@ StatusOr<std::shared_ptr<Programs>> ConnectAll(const std::string& book, const st
         DeviceProgram::Connect(name, program, served.collective, std::move(images), ranks, exchange, first,
                                program_options,
                                options.residency != nullptr ? options.residency : Residency::OfProcess()));
-    programs->push_back(std::move(connected));
+    programs.push_back(std::move(connected));
   }
-  return programs;
+  return OkStatus();
+}
+
+StatusOr<std::shared_ptr<Programs>> ConnectAll(const std::string& book, const std::vector<ServedPlan>& plans,
+                                               const std::vector<LocalRank>& ranks, const Exchange& exchange,
+                                               const BackendOptions& options) {
+  auto programs = std::make_shared<Programs>();
+  const Status connected = ConnectInto(*programs, book, plans, ranks, exchange, options);
+  if (connected.ok()) return programs;
+  // Programs that are connected wait for the others at their end.
+  if (options.program.proxy != nullptr) options.program.proxy->hosts().Tell(connected, ranks[0].rank);
+  return connected;
 }
 
 using Visit = std::function<Status(DeviceProgram&)>;
@@ -95,13 +105,6 @@ void AddRegistration(const std::shared_ptr<OneRank>& one, ProgramRunner& runner)
     XCCL_RETURN_IF_ERROR(one->buffers->Deregister(window));
     return one->ForAll(&DeviceProgram::BuffersChanged);
   };
-}
-
-// An error is told to all ranks, which would wait for this one.
-template <typename T>
-StatusOr<T> TellIfFailed(StatusOr<T> result, Rank rank, const std::optional<OtherHosts>& hosts) {
-  if (!result.ok() && hosts) hosts->fail(Annotate(result.status(), fmt::format("rank {}", rank.value)));
-  return result;
 }
 
 }  // namespace
@@ -174,7 +177,9 @@ StatusOr<Backend> ProcessBackend(const Driver& driver, const std::string& name, 
     return runner;
   };
   backend.load = [=](const std::string& book, const std::vector<ServedPlan>& plans) {
-    return TellIfFailed(load(book, plans), rank, options.hosts);
+    StatusOr<ProgramRunner> loaded = load(book, plans);
+    if (!loaded.ok() && options.hosts) options.hosts->Tell(loaded.status(), rank);
+    return loaded;
   };
   return backend;
 }

@@ -45,39 +45,45 @@ StatusOr<std::unique_ptr<DeviceProgram>> DeviceProgram::Connect(
       std::move(name), program, collective, std::move(images), std::move(ranks), exchange, options));
   XCCL_CHECK(options.proxy == nullptr || made->ranks_.size() == 1);
   made->one_process_ = exchange.parties == 1 && options.proxy == nullptr;
-  XCCL_ASSIGN_OR_RETURN(made->record_,
-                        PinnedMemory::Create(made->ranks_[0].gpu, kAbortAt + sizeof(uint32_t)));
-  new (made->record_.host()) device::ErrorRecord();
-  for (const LocalRank& local : made->ranks_) {
-    std::unique_ptr<DeviceState>& device = made->devices_[local.gpu->id()];
+  const Status connected = made->ConnectRanks(first, residency);
+  if (connected.ok()) return made;
+  // Its end waits for the ranks of other hosts.
+  if (options.proxy != nullptr) options.proxy->hosts().Tell(connected, made->ranks_[0].rank);
+  return connected;
+}
+
+Status DeviceProgram::ConnectRanks(const DeviceCall& first, const std::shared_ptr<Residency>& residency) {
+  XCCL_ASSIGN_OR_RETURN(record_, PinnedMemory::Create(ranks_[0].gpu, kAbortAt + sizeof(uint32_t)));
+  new (record_.host()) device::ErrorRecord();
+  for (const LocalRank& local : ranks_) {
+    std::unique_ptr<DeviceState>& device = devices_[local.gpu->id()];
     if (device == nullptr) {
       device = std::make_unique<DeviceState>(local.gpu, residency);
-      device->first_local = made->states_.size();
+      device->first_local = states_.size();
     }
-    if (options.one_launch) {
-      const Rank first = made->ranks_[device->first_local].rank;
-      XCCL_CHECK(device->first_local + static_cast<size_t>(device->ranks) == made->states_.size() &&
-                 local.rank.value == first.value + device->ranks);
+    if (options_.one_launch) {
+      const Rank first_rank = ranks_[device->first_local].rank;
+      XCCL_CHECK(device->first_local + static_cast<size_t>(device->ranks) == states_.size() &&
+                 local.rank.value == first_rank.value + device->ranks);
     }
     auto state = std::make_unique<RankState>();
     state->device = device.get();
     state->index = device->ranks++;
     XCCL_ASSIGN_OR_RETURN(state->done, CreateEvent(local.gpu));
-    made->states_.push_back(std::move(state));
+    states_.push_back(std::move(state));
   }
-  XCCL_RETURN_IF_ERROR(made->ChooseKernel(first));
-  XCCL_ASSIGN_OR_RETURN(const Kernel* kernel, made->KernelFor(*made->devices_.begin()->second, first));
-  XCCL_RETURN_IF_ERROR(made->AgreeOnInstances(*kernel));
-  ArenaOptions arena = options.arena;
-  if (options.proxy != nullptr) arena.host_of = options.proxy->hosts().host_of;
-  XCCL_ASSIGN_OR_RETURN(made->shape_, ChooseShape(made->program_, made->form_.blocks_per_rank,
-                                                  made->shape_.instances, arena, made->name_));
-  made->layouts_ = LayoutArenas(made->program_, made->shape_);
-  XCCL_RETURN_IF_ERROR(made->MakeArenas());
-  XCCL_RETURN_IF_ERROR(made->ConnectHosts());
-  XCCL_RETURN_IF_ERROR(made->MapPeers());
-  for (auto& [id, device] : made->devices_) XCCL_RETURN_IF_ERROR(made->KernelFor(*device, first).status());
-  return made;
+  XCCL_RETURN_IF_ERROR(ChooseKernel(first));
+  XCCL_ASSIGN_OR_RETURN(const Kernel* kernel, KernelFor(*devices_.begin()->second, first));
+  XCCL_RETURN_IF_ERROR(AgreeOnInstances(*kernel));
+  ArenaOptions arena = options_.arena;
+  if (options_.proxy != nullptr) arena.host_of = options_.proxy->hosts().host_of;
+  XCCL_ASSIGN_OR_RETURN(shape_, ChooseShape(program_, form_.blocks_per_rank, shape_.instances, arena, name_));
+  layouts_ = LayoutArenas(program_, shape_);
+  XCCL_RETURN_IF_ERROR(MakeArenas());
+  XCCL_RETURN_IF_ERROR(ConnectHosts());
+  XCCL_RETURN_IF_ERROR(MapPeers());
+  for (auto& [id, device] : devices_) XCCL_RETURN_IF_ERROR(KernelFor(*device, first).status());
+  return OkStatus();
 }
 
 // All ranks take the most instances that the program has, the budget allows and every device runs at once.

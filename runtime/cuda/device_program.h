@@ -154,6 +154,7 @@ class DeviceProgram {
   // What all processes, of all hosts, say.
   StatusOr<std::vector<std::string>> TellAll(std::string mine) const;
   RemoteMemory Remote() const { return line_ == nullptr ? RemoteMemory() : line_->memory(); }
+  Status ConnectRanks(const DeviceCall& first, const std::shared_ptr<Residency>& residency);
   Status MakeArenas();
   Status ConnectHosts();
   Status MapPeers();

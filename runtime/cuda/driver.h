@@ -45,6 +45,7 @@ enum class DeviceAttribute : int32_t {
   kMultiprocessorCount = 16,
   kComputeCapabilityMajor = 75,
   kComputeCapabilityMinor = 76,
+  kHostPageTables = 100,  // it uses the host's: they are joined by C2C
   kVirtualMemoryManagement = 102,
   kPosixFileDescriptors = 103,
   kGpuDirectRdma = 116,

@@ -168,6 +168,8 @@ static_assert(Equal(DeviceAttribute::kVirtualMemoryManagement,
                     CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED));
 static_assert(Equal(DeviceAttribute::kPosixFileDescriptors,
                     CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED));
+static_assert(Equal(DeviceAttribute::kHostPageTables,
+                    CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES));
 static_assert(Equal(DeviceAttribute::kGpuDirectRdma, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED));
 static_assert(Equal(DeviceAttribute::kRdmaFlushes, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS));
 static_assert(Equal(DeviceAttribute::kRdmaOrdering, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING));

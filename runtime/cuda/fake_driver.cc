@@ -64,6 +64,9 @@ void FillProperties(Driver& d) {
       case DeviceAttribute::kPosixFileDescriptors:
         *value = o.file_descriptors ? 1 : 0;
         break;
+      case DeviceAttribute::kHostPageTables:
+        *value = 0;
+        break;
       case DeviceAttribute::kGpuDirectRdma:
         *value = o.rdma ? 1 : 0;
         break;
@@ -280,9 +283,9 @@ int64_t FakeDriver::launches() const {
   return fake::state->launches;
 }
 
-int64_t FakeDriver::flushes() const {
+void FakeDriver::OnFlush(std::function<void()> flushed) {
   const std::lock_guard lock(fake::state->mutex);
-  return fake::state->flushes;
+  fake::state->flushed = std::move(flushed);
 }
 int64_t FakeDriver::host_waits() const {
   const std::lock_guard lock(fake::state->mutex);

@@ -59,7 +59,8 @@ class FakeDriver {
   // bound, in whichever process. Empty: it is no such address.
   static std::vector<char*> CopiesAt(DevicePointer address);
   int64_t launches() const;
-  int64_t flushes() const;     // FlushGPUDirectRDMAWrites
+  // Called by FlushGPUDirectRDMAWrites.
+  void OnFlush(std::function<void()> flushed);
   int64_t host_waits() const;  // StreamSynchronize
 };
 

@@ -164,13 +164,13 @@ void FillRanges(Driver& d) {
       }
     return Result::kInvalidValue;
   };
-  // As with the real driver, whole pages.
+  // As with the real driver, whole pages; here those of hosts with large ones.
   d.MemGetHandleForAddressRange = [](void* file, DevicePointer address, size_t bytes, int32_t type,
                                      Driver::U64) {
     if (const auto error = BeginInContext()) return *error;
     const std::lock_guard lock(state->mutex);
     if (!state->options.dma_buf) return Result::kNotSupported;
-    const size_t page = 4096;
+    const size_t page = 64 << 10;
     if (type != kDmaBufFile || address % page != 0 || bytes == 0 || bytes % page != 0)
       return Result::kInvalidValue;
     for (const auto& [at, allocation] : state->allocations)
@@ -184,7 +184,7 @@ void FillRanges(Driver& d) {
     if (const auto error = BeginInContext()) return *error;
     const std::lock_guard lock(state->mutex);
     if (!state->options.rdma) return Result::kNotSupported;
-    ++state->flushes;
+    if (state->flushed) state->flushed();
     return target == kToCurrent && scope == kToOwner ? Result::kSuccess : Result::kInvalidValue;
   };
 }

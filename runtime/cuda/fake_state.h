@@ -131,7 +131,8 @@ struct Allocation {  // MemAlloc
 struct State {
   FakeOptions options;
   mutable std::mutex mutex;
-  int64_t calls = 0, fail_at = -1, launches = 0, host_waits = 0, flushes = 0;
+  int64_t calls = 0, fail_at = -1, launches = 0, host_waits = 0;
+  std::function<void()> flushed;
   Result fail_with = Result::kOutOfMemory;
   Result stream_error = Result::kSuccess;
   size_t in_use = 0;

@@ -45,8 +45,9 @@ StatusOr<GpuProperties> PropertiesOf(const Driver& driver, DeviceId device) {
   p.multicast = has(DeviceAttribute::kMulticast) && driver.MulticastCreate != nullptr;
   p.rdma = has(DeviceAttribute::kGpuDirectRdma);
   p.dma_buf = has(DeviceAttribute::kDmaBuf) && driver.MemGetHandleForAddressRange != nullptr;
-  // NCCL, too, flushes before 9.0.
-  p.rdma_ordered = p.arch >= 90 && value(DeviceAttribute::kRdmaOrdering) >= kToOwner;
+  // NCCL, too, flushes before 9.0, and where counters come over C2C and messages over PCIe.
+  p.rdma_ordered = p.arch >= 90 && value(DeviceAttribute::kRdmaOrdering) >= kToOwner &&
+                   !has(DeviceAttribute::kHostPageTables);
   p.rdma_flush = (value(DeviceAttribute::kRdmaFlushes) & kFlushOfHost) != 0 &&
                  driver.FlushGPUDirectRDMAWrites != nullptr;
   return p;

@@ -30,16 +30,20 @@ StatusOr<NetworkSlots> NetworkSlots::Create(const std::shared_ptr<const Gpu>& gp
   const GpuProperties& properties = gpu->properties();
   if (bytes > 0 && properties.rdma && (properties.rdma_ordered || properties.rdma_flush)) {
     // Memory of MemAlloc can always be registered, and begins anywhere.
-    XCCL_ASSIGN_OR_RETURN(slots.of_gpu_, DeviceMemory::Create(gpu, RoundUp(bytes) + kPage, Sharing::kLegacy,
-                                                              {}, "slots of connections between hosts"));
-    slots.device_ = RoundUp(slots.of_gpu_.address());
-    memory.slots = PointerTo<std::byte>(slots.device_);
-    slots.dmabuf_ = ExportDmaBuf(*gpu, slots.device_, RoundUp(bytes));
-    memory.dmabuf = slots.dmabuf_.get();
-    if (slots.dmabuf_.open() && reaches(memory)) return slots;
-    memory.dmabuf = -1;
-    if (reaches(memory)) return slots;
-    slots.of_gpu_ = {};
+    StatusOr<DeviceMemory> made = DeviceMemory::Create(gpu, RoundUp(bytes) + kPage, Sharing::kLegacy, {},
+                                                       "slots of connections between hosts");
+    if (made.ok()) {
+      slots.of_gpu_ = *std::move(made);
+      slots.device_ = RoundUp(slots.of_gpu_.address());
+      memory.slots = PointerTo<std::byte>(slots.device_);
+      slots.dmabuf_ = ExportDmaBuf(*gpu, slots.device_, RoundUp(bytes));
+      memory.dmabuf = slots.dmabuf_.get();
+      if (slots.dmabuf_.open() && reaches(memory)) return slots;
+      slots.dmabuf_ = {};  // it keeps the memory
+      memory.dmabuf = -1;
+      if (reaches(memory)) return slots;
+      slots.of_gpu_ = {};
+    }
   }
   // At least one byte: a rank without such connections takes part in connecting.
   XCCL_ASSIGN_OR_RETURN(slots.pinned_, PinnedMemory::Create(gpu, std::max<size_t>(bytes, 1)));

@@ -27,6 +27,10 @@ Status CheckBetweenHosts(const Program& program, const std::vector<int32_t>& hos
   return OkStatus();
 }
 
+void OtherHosts::Tell(const Status& status, Rank own) const {
+  fail(Annotate(status, fmt::format("rank {}", own.value)));
+}
+
 int32_t LocalRankOf(Rank rank, const std::vector<int32_t>& host_of) {
   return static_cast<int32_t>(
       std::count(host_of.begin(), host_of.begin() + rank.value, host_of[rank.index()]));

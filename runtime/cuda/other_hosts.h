@@ -31,6 +31,8 @@ struct OtherHosts {
   std::function<Status()> barrier;
   std::function<std::optional<Status>()> failure;
   std::function<void(const Status& reason)> fail;  // told to all ranks
+  // An error of this rank, for which the others would wait.
+  void Tell(const Status& status, Rank own) const;
   std::function<void()> note_progress;
 };
 

@@ -137,30 +137,42 @@ TEST(Proxy, SlotsAreOfTheGpuWhereTheNetworkReachesIt) {
   struct Case {
     const char* name;
     bool rdma, dma_buf, ordered;
+    int32_t capability;
     const char* refused;  // a call of the network's devices that fails once
     int32_t of_gpus;      // ranks
     int64_t files;        // dma-bufs registered: once to try, once to keep
     bool flushed;
   };
   const Case cases[] = {
-      {"a GPU that no device reaches", false, false, true, "", 0, 0, false},
-      {"as files", true, true, true, "", 3, 6, false},
-      {"by address", true, false, true, "", 3, 0, false},
-      {"a device that takes no file", true, true, true, "RegDmabufMr", 3, 4, false},
-      {"a device that takes no address either", true, false, true, "RegMr", 2, 0, false},
-      {"a GPU that must be told of writes", true, true, false, "", 3, 6, true},
+      {"a GPU that no device reaches", false, false, true, 90, "", 0, 0, false},
+      {"as files", true, true, true, 90, "", 3, 6, false},
+      {"by address", true, false, true, 90, "", 3, 0, false},
+      {"a device that takes no file", true, true, true, 90, "RegDmabufMr", 3, 4, false},
+      {"a device that takes no address either", true, false, true, 90, "RegMr", 2, 0, false},
+      {"a driver that does not promise the order", true, true, false, 90, "", 3, 6, true},
+      {"a GPU that does not keep it", true, true, true, 80, "", 3, 6, true},
   };
   for (const Case& one : cases) {
     SCOPED_TRACE(one.name);
     FakeVerbs network(TwoDevices());
     if (*one.refused != '\0') network.FailCall(one.refused, EFAULT);
-    FakeDriver fake(
-        {.devices = kRanks, .rdma = one.rdma, .dma_buf = one.dma_buf, .rdma_ordered = one.ordered});
+    FakeDriver fake({.devices = kRanks,
+                     .capability = one.capability,
+                     .rdma = one.rdma,
+                     .dma_buf = one.dma_buf,
+                     .rdma_ordered = one.ordered});
+    // What the devices write shows when the GPU is told of it.
+    int64_t flushed = 0;
+    if (one.flushed) network.Withhold();
+    fake.OnFlush([&] {
+      ++flushed;
+      network.Show();
+    });
     Hosts hosts(network);
     EXPECT_EQ(hosts.Run(fake), std::vector<int64_t>(kRanks, 0));
     EXPECT_EQ(hosts.slots_of_gpus(), one.of_gpus);
     EXPECT_EQ(std::ssize(network.dmabufs()), one.files);
-    EXPECT_EQ(fake.flushes() > 0, one.flushed);
+    EXPECT_EQ(flushed > 0, one.flushed);
     EXPECT_EQ(fake.Leaks(), "");
     EXPECT_EQ(network.misuse(), "");
     EXPECT_EQ(network.alive(), 0);

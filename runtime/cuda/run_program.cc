@@ -312,12 +312,13 @@ Status RunRank(const Job& job, const DriverSource& source, const std::string& me
 StatusOr<LocalRank> PlaceLaunched(const Driver& driver, const LaunchedRank& launched, int32_t ranks_per_gpu) {
   int devices = 0;
   XCCL_RETURN_IF_ERROR(Check(driver, driver.DeviceGetCount(&devices), "cuDeviceGetCount"));
-  const int32_t place = LocalRankOf(launched.rank, launched.others.host_of);
-  if (devices > 1 && place >= devices * ranks_per_gpu)
+  const std::vector<int32_t>& host_of = launched.others.host_of;
+  const int32_t place = LocalRankOf(launched.rank, host_of);
+  const auto here = static_cast<int32_t>(std::ranges::count(host_of, host_of[launched.rank.index()]));
+  if (devices > 1 && here > devices * ranks_per_gpu)
     return InvalidInput(
-        fmt::format("cuda: its place on its host is {}, of {} devices with {} rank{} each; hint: "
-                    "--ranks-per-gpu {}",
-                    place, devices, ranks_per_gpu, ranks_per_gpu == 1 ? "" : "s", place / devices + 1));
+        fmt::format("cuda: {} ranks on the {} devices of this host, {} on each; hint: --ranks-per-gpu {}",
+                    here, devices, ranks_per_gpu, (here + devices - 1) / devices));
   XCCL_ASSIGN_OR_RETURN(std::shared_ptr<const Gpu> gpu,
                         Gpu::Open(driver, devices == 1 ? 0 : place / ranks_per_gpu));
   return LocalRank{launched.rank, std::move(gpu)};
@@ -338,7 +339,7 @@ Status RunLaunched(const Job& job, const DriverSource& source, Shared& shared) {
   const LaunchedRank& launched = *job.gpu.launched;
   std::optional<Runner> runner;  // its end waits for the others, which must have been told of a failure
   if (const Status status = RunOwnRank(job, source, runner, shared); !status.ok()) {
-    launched.others.fail(Annotate(status, fmt::format("rank {}", launched.rank.value)));
+    launched.others.Tell(status, launched.rank);
     return launched.others.failure().value_or(status);
   }
   return job.table.Share(launched.rank, launched.others.all_gather);

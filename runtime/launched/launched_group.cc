@@ -23,7 +23,7 @@ namespace {
 constexpr int64_t kMostWithPeer = 2048;
 
 // Slots so few that the connections fit the memory.
-StatusOr<int32_t> NetworkSlots(const NetworkLayout& one_slot, int32_t least,
+StatusOr<int32_t> SlotsThatFit(const NetworkLayout& one_slot, int32_t least,
                                const LaunchedGroupOptions& options) {
   int64_t slots = std::max(least, options.slots);
   const int64_t each = std::max<int64_t>(1, one_slot.SlotsBytes());
@@ -131,10 +131,13 @@ StatusOr<SharedRegion> LaunchedGroup::ShareRegion(const Wiring& wiring) {
   if (!exchange_) {
     doorbell_ = OwnedFile(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!doorbell_.open()) return SystemError(fmt::format("eventfd: {}", std::strerror(errno)));
-    XCCL_ASSIGN_OR_RETURN(
-        exchange_, SocketExchange(fmt::format("xccl-{}-{}", bootstrap_->job(), host),
-                                  bootstrap_->local_rank(), bootstrap_->local_ranks(), options_.time_limit,
-                                  [this] { return bootstrap_->Failure().has_value(); }));
+    StatusOr<Exchange> met = SocketExchange(
+        fmt::format("xccl-{}-{}", bootstrap_->job(), host), bootstrap_->local_rank(),
+        bootstrap_->local_ranks(), options_.time_limit, [this] { return bootstrap_->Failure().has_value(); });
+    if (met.status().code() == StatusCode::kLimit)
+      return LimitReached(met.status().message() +
+                          "; hint: are they on one machine, or is XCCL_HOST_ID wrong?");
+    XCCL_ASSIGN_OR_RETURN(exchange_, std::move(met));
   }
   RegionLayout layout = WithinHost(wiring, bootstrap_->hosts(), host);
   Parcel mine;
@@ -199,7 +202,7 @@ StatusOr<std::unique_ptr<Transport>> LaunchedGroup::ConnectHosts(const Wiring& w
     return NetworkLayoutOf(wiring, bootstrap_->hosts(), slots, bootstrap_->rank());
   };
   // The number of slots is the same on all ranks: that of the rank with the most connections.
-  XCCL_ASSIGN_OR_RETURN(int32_t slots, NetworkSlots(layout(1), wiring.slots, options_));
+  XCCL_ASSIGN_OR_RETURN(int32_t slots, SlotsThatFit(layout(1), wiring.slots, options_));
   XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> all,
                         bootstrap_->AllGather(std::to_string(slots), options_.time_limit));
   for (const std::string& one : all) slots = std::min(slots, std::stoi(one));

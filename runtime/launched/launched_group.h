@@ -34,7 +34,7 @@ struct LaunchedGroupOptions {
   int64_t memory_limit = 1LL << 30;  // of those slots, for this rank
 };
 
-// Thread-safe but for Connect, which one thread calls at a time.
+// Thread-safe but for what connects, which one thread calls at a time.
 class LaunchedGroup final : public EndpointGroup {
  public:
   LaunchedGroup(std::unique_ptr<Bootstrap> bootstrap, LaunchedGroupOptions options);

@@ -116,8 +116,12 @@ Status OpenDevice(const Library& library, fi_info& info, Rail& rail) {
 
 StatusOr<std::vector<Info>> FindDevices(const Library& library, const NetworkOptions& options,
                                         int32_t rails) {
+  if (options.provider == "sockets")
+    return SystemError(
+        "libfabric: provider sockets: it is no longer kept, and runs over it stall; expected efa, net or "
+        "tcp");
   std::vector<Info> candidates;
-  std::string found, tried;
+  std::string found;
   for (const char* provider : kProviders) {
     if (!options.provider.empty() && options.provider != provider) continue;
     if (candidates.empty()) candidates = Candidates(library, provider, options.address);

@@ -174,8 +174,8 @@ Status MakePair(const Library& library, ibv_cq* queue, Rail& rail, QueuePair& pa
 }
 
 // The devices that this rank's connections go over.
-StatusOr<std::vector<Rail>> RailsOf(const Library& library, const NetworkLayout& layout,
-                                    const NetworkOptions& options) {
+StatusOr<std::vector<Rail>> OpenRailsOf(const Library& library, const NetworkLayout& layout,
+                                        const NetworkOptions& options) {
   int32_t used = 0;
   for (const RemoteConnection& one : layout.connections) used = std::max(used, one.rail + 1);
   return used == 0 ? std::vector<Rail>() : OpenRails(library, options, used);
@@ -186,7 +186,7 @@ StatusOr<std::unique_ptr<VerbsTransport>> Prepare(const Library& library, const 
                                                   const NetworkOptions& options) {
   const NetworkLayout& layout = memory.layout;
   const std::map<PairKey, uint32_t> keys = PairsOf(layout);
-  XCCL_ASSIGN_OR_RETURN(std::vector<Rail> rails, RailsOf(library, layout, options));
+  XCCL_ASSIGN_OR_RETURN(std::vector<Rail> rails, OpenRailsOf(library, layout, options));
   for (Rail& rail : rails) {
     if (static_cast<uint64_t>(layout.slot_bytes) > rail.attributes.max_msg_sz)
       return SystemError(fmt::format("{}: messages of {} bytes; expected slots of no more, but they have {}",
@@ -363,7 +363,7 @@ std::chrono::nanoseconds AnswerLimit(int exponent) {
 }
 
 Status ReachesOver(const Library& library, const NetworkMemory& memory, const NetworkOptions& options) {
-  XCCL_ASSIGN_OR_RETURN(std::vector<Rail> rails, RailsOf(library, memory.layout, options));
+  XCCL_ASSIGN_OR_RETURN(std::vector<Rail> rails, OpenRailsOf(library, memory.layout, options));
   for (Rail& rail : rails) XCCL_RETURN_IF_ERROR(RegisterSlots(library, memory, rail));
   return OkStatus();
 }

@@ -71,7 +71,13 @@ struct FakeVerbs::State {
   uint32_t last_key = 100;
   std::vector<ibv_qp_attr> connects;
   std::vector<int> dmabufs;
+  bool withholds = false;
+  std::vector<std::pair<std::byte*, std::vector<std::byte>>> withheld;  // messages, and where they go
 
+  void ShowAll() {
+    for (const auto& [target, bytes] : withheld) std::ranges::copy(bytes, target);
+    withheld.clear();
+  }
   bool Fails(const std::string& call) {
     const auto found = failing.find(call);
     if (found == failing.end()) return false;
@@ -165,7 +171,9 @@ struct FakeVerbs::State {
       std::memcpy(&value, request.bytes.data(), sizeof value);
       reinterpret_cast<std::atomic<uint64_t>*>(target)->store(value, std::memory_order_release);
     } else {
-      std::memcpy(target, std::bit_cast<const void*>(part.addr), part.length);
+      const auto* const bytes = std::bit_cast<const std::byte*>(part.addr);
+      withheld.emplace_back(target, std::vector(bytes, bytes + part.length));
+      if (!withholds) ShowAll();
     }
     if (!wakes) return true;
     ibv_wc completion = {};
@@ -598,6 +606,16 @@ int64_t FakeVerbs::alive() const {
 int64_t FakeVerbs::most_queues() const {
   const std::lock_guard lock(state_->mutex);
   return state_->most_queues;
+}
+
+void FakeVerbs::Withhold() {
+  const std::lock_guard lock(state_->mutex);
+  state_->withholds = true;
+}
+
+void FakeVerbs::Show() {
+  const std::lock_guard lock(state_->mutex);
+  state_->ShowAll();
 }
 
 int64_t FakeVerbs::waits_for_receives() const {

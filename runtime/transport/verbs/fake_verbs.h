@@ -40,6 +40,9 @@ class FakeVerbs {
   void FailCall(const std::string& call, int code, int after = 0);
   // The next request that arrives completes with this status instead.
   void FailRequest(ibv_wc_status status);
+  // Messages, but no counters, stay out of the memory that they are written to until Show.
+  void Withhold();
+  void Show();
   // Requests stay on the wire until Deliver.
   void Hold(bool hold);
   // Delivers the oldest request of a queue pair that has one; false: none has.

@@ -1,6 +1,7 @@
 // GPU ranks on two hosts: processes with the driver in host memory, which libfabric connects over loopback.
-#include "runtime/launched/gpu_hosts.h"
+#include "runtime/cuda/gpu_hosts.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -166,6 +167,36 @@ TEST(GpuHosts, ProtocolsOfOneHostAreRefused) {
   EXPECT_EQ(RunRanks(WithPlans(Protocol::kLl, work)), std::vector<int>(kRanks, 1 << 8));
 }
 
+// The plans before it are connected then, and end in good order.
+TEST(GpuHosts, AllSayWhyOneRankCouldNotLoad) {
+  const auto work = [](LaunchedGroup& group) {
+    const Rank rank = group.bootstrap().rank();
+    cuda::FakeDriver fake;
+    cuda::AddHostKernel(fake, nullptr, DataType::kFloat, ReduceOp::kSum, Protocol::kSimple);
+    cuda::BackendOptions options = OptionsOf(group);
+    options.images = [rank](const std::string& name, const ServedPlan&) -> StatusOr<cuda::KernelImages> {
+      if (rank == Rank(2) && name == "book/alltoall") return InvalidInput("no room for it");
+      return cuda::KernelImages();
+    };
+    StatusOr<Backend> backend = cuda::ProcessBackend(fake.table(), "xccl-" + group.bootstrap().job(), rank,
+                                                     kRanks, 0, std::chrono::seconds(20), options);
+    if (!Is(backend.status())) return false;
+    Communicator communicator(rank, kRanks, *std::move(backend), {});
+    const Status loaded = communicator.LoadPlans("book", Plans(Protocol::kSimple));
+    return rank == Rank(2) ? Is(loaded, "no room for it")
+                           : loaded.message().find("rank 2: no room for it") != std::string::npos ||
+                                 Is(loaded, "... rank 2: no room for it");
+  };
+  EXPECT_EQ(RunRanks(work), std::vector<int>(kRanks, 0));
+}
+
+TEST(GpuHosts, LibfabricIsGivenNoMemoryOfGpus) {
+  const auto work = [](LaunchedGroup& group) {
+    return group.AgreeOnNetwork().ok() && !group.ReachesSlots(NetworkMemory());
+  };
+  EXPECT_EQ(RunRanks(work), std::vector<int>(kRanks, 0));
+}
+
 TEST(GpuHosts, AKilledRankIsNamedByAll) {
   const auto work = [](Communicator& communicator, int32_t rank) {
     if (rank == 3) raise(SIGKILL);
@@ -186,7 +217,7 @@ TEST(GpuHosts, AKilledRankIsNamedByAll) {
 
 // What `xccl-synth run --backend cuda` does under a launcher.
 bool RunTableOn(LaunchedGroup& group, const cuda::KernelImages& images) {
-  cuda::FakeDriver fake;
+  cuda::FakeDriver fake({.devices = 2});
   const Program program = RingAllreduce(kRanks);
   const Collective collective = AllMembers(CollectiveKind::kAllreduce, kRanks, kRanks);
   cuda::AddTestKernel(fake, program, collective);
@@ -207,6 +238,7 @@ bool RunTableOn(LaunchedGroup& group, const cuda::KernelImages& images) {
     return report.status() == InvalidInput("rank 1: no compiler here");
   }
   // Every rank has the times of all.
+  if (report->devices != fmt::format("1 x Fake GPU {}", group.bootstrap().rank().value % 2)) return false;
   return report->rows.size() == 6 && AllRight(report->rows) && report->rows[5].rank_us[2] > 0 &&
          report->rows[5].rank_us[3] > 0 && fake.Leaks().empty();
 }

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "runtime/cuda/proxy.h"
+#include "runtime/cuda/other_hosts.h"
 #include "runtime/launched/launched_group.h"
 
 namespace xccl {

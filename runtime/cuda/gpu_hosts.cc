@@ -1,4 +1,4 @@
-#include "runtime/launched/gpu_hosts.h"
+#include "runtime/cuda/gpu_hosts.h"
 
 #include "runtime/bootstrap/bootstrap.h"
 
