@@ -428,6 +428,12 @@ class Block {
     return begin;
   }
 
+  // The message ends at `at` of its slot.
+  XCCL_DEVICE void CheckFits(const End& end, uint32_t at) const {
+    const EndInfo& info = Info(end.index);
+    HostCheck(at <= (info.group != nullptr ? info.group->slot_bytes : int64_t{info.slot_bytes}));
+  }
+
   template <Op kOp>
   XCCL_DEVICE void MoveSlice(uint32_t marks, const End& from, const End& to, const Places& at, int64_t offset,
                              int64_t bytes, bool lends_put, bool lends_get) {
@@ -438,6 +444,7 @@ class Block {
     if constexpr (Sends(kOp)) {
       const uint32_t place = Place(sent_at_, offset, bytes);
       if (!lends_get) sent = at.put != nullptr ? at.put + offset : SlotOf(to) + place;
+      if (!lends_get && at.put == nullptr) CheckFits(to, sent_at_);
     }
     if constexpr (Receives(kOp)) {
       const uint32_t place = Place(received_at_, offset, bytes);
@@ -481,6 +488,7 @@ class Block {
     if (Writes(op)) move.stored = at.dst + offset;
     if (Sends(op)) {
       const uint32_t place = Place(sent_at_, offset, bytes);
+      CheckFits(to, sent_at_);
       move.to = Info(to.index).group;
       if (move.to != nullptr) {
         move.to_at = to.slot * move.to->slot_bytes + place;
@@ -522,6 +530,7 @@ class Block {
       args.out = SlotOf(to) + sent_at_;
       args.out_flag = to.step + 1;
       sent_at_ += wire;
+      CheckFits(to, sent_at_);
     }
     if ((marks & kFirst) != 0) args.marks |= kScaleFirst;
     if ((marks & kFinal) != 0) args.marks |= kFinish;

@@ -13,6 +13,7 @@
 #define XCCL_UNROLL _Pragma("unroll")
 #else
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 #define XCCL_DEVICE inline
@@ -55,6 +56,7 @@ XCCL_DEVICE int32_t ThreadIndex() { return static_cast<int32_t>(threadIdx.x); }
 XCCL_DEVICE int32_t Threads() { return static_cast<int32_t>(blockDim.x); }
 XCCL_DEVICE int32_t BlockIndex() { return static_cast<int32_t>(blockIdx.x); }
 XCCL_DEVICE void Sync() { __syncthreads(); }
+XCCL_DEVICE void HostCheck(bool /*holds*/) {}  // on the host: ends the process if not
 XCCL_DEVICE bool SyncOr(bool any) { return __syncthreads_or(any) != 0; }
 XCCL_DEVICE uint64_t Global(const void* address) { return __cvta_generic_to_global(address); }
 
@@ -221,6 +223,9 @@ XCCL_DEVICE void Sleep(uint32_t nanoseconds) { __nanosleep(nanoseconds); }
 inline int32_t ThreadIndex() { return 0; }
 inline int32_t Threads() { return 1; }
 inline void Sync() {}
+inline void HostCheck(bool holds) {
+  if (!holds) std::abort();
+}
 inline bool SyncOr(bool any) { return any; }
 
 inline uint64_t LoadAcquireSystem(const uint64_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }

@@ -76,7 +76,7 @@ StatusOr<cuda::RunReport> RunCase(Machine& machine, const MachineSetup& setup, c
                                   size_t index, int32_t turn) {
   RunOptions run;
   cuda::GpuRunOptions gpu;
-  run.sizes_bytes = {52, 10012};
+  run.sizes_bytes = {52, 10012, 100012};  // messages below and above a slot
   run.iterations = 1;
   run.warmup = 1;
   gpu.ranks_per_gpu = setup.one_device ? of.program.ranks.size() : 1;

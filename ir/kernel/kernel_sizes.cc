@@ -94,7 +94,7 @@ StatusOr<int32_t> KernelPasses(const Program& program, const KernelForm& form, c
   for (Rank r(0); r.value < form.ranks.size(); ++r.value) {
     for (const KernelBlock& block : form.ranks[r].blocks) {
       for (const KernelInstruction& i : block.instructions) {
-        if (!i.to) continue;
+        if (!i.to && !i.to_group) continue;
         // Adds passes until the message fits. Its bytes shrink in proportion; the overhead of its chunks
         // does not.
         const auto wire = [&](int64_t k) {
