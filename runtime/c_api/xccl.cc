@@ -28,9 +28,9 @@
 #include "runtime/cpu/backends.h"
 #include "runtime/cuda/backends.h"
 #include "runtime/cuda/driver.h"
+#include "runtime/cuda/gpu_hosts.h"
 #include "runtime/cuda/kernel_cache.h"
 #include "runtime/cuda/kernel_source.h"
-#include "runtime/cuda/gpu_hosts.h"
 #include "runtime/launched/launched_group.h"
 
 namespace {
