@@ -27,6 +27,12 @@ class Sums:
     def add(self, a, b):
         return self.number.setdefault((min(a, b), max(a, b)), len(self.number))
 
+    def add_all(self, operands):
+        """One addition of three or more, in this order but for the first two."""
+        if len(operands) == 2:
+            return self.add(*operands)
+        return self.number.setdefault((*sorted(operands[:2]), *operands[2:]), len(self.number))
+
     def in_switch(self):
         self.switches += 1
         return self.number.setdefault(("switch", self.switches), len(self.number))
@@ -69,12 +75,17 @@ def schedule_carries(schedule, collective, sums):
                 several = len(schedule.src[t]) > 1
                 carried[t] = (frozenset().union(*(held[r][0] for r in schedule.src[t])),
                               sums.in_switch() if several else held[schedule.src[t][0]][1])
+            added = defaultdict(list)
             for t in now:
                 for r in schedule.dst[t]:
                     if schedule.op[t] == "c":
                         held[r] = carried[t]
                     else:
-                        held[r] = (held[r][0] | carried[t][0], sums.add(held[r][1], carried[t][1]))
+                        added[r].append(carried[t])
+            # The order of a sum follows from its operands: ascending by their lowest contributor.
+            for r, terms in added.items():
+                terms = sorted([held[r], *terms], key=lambda term: min(term[0]))
+                held[r] = (frozenset().union(*(term[0] for term in terms)), sums.add_all([e for _, e in terms]))
         if not collective.always_empty(c):
             same &= len({held[r][1] for r, s in collective.after[part].items() if len(s) > 1}) < 2
     return +triples, same
@@ -93,6 +104,8 @@ class Program:
                 raise Wrong(f"[P1] connection {src}->{dst} channel {channel}: {error}")
             self.path_of[src, dst, channel] = tuple(path)
         for group in self.data.get("groups", []):
+            if group["kind"] == "fan-in":
+                continue
             root, members, path = group["root"], group["members"], group["path"]
             casts = group["kind"] == "multicast"
             ends = ([root], members) if casts else (members, [root])
@@ -161,7 +174,10 @@ class Program:
         self.in_flight.subtract(come)
         at = lambda side, k: (block[side + "_buffer"][i], block[side][i] + k)
         # Reads come before writes, as operands do not overlap.
-        values = [self.value(r, op, [m[k] for m in received], at("src", k), at("dst", k), where) for k in range(count)]
+        group = self.data["groups"][block["recv_group"]] if len(come) > 1 else {}
+        own = group.get("own") if group.get("kind") == "fan-in" else None
+        values = [self.value(r, op, [m[k] for m in received], at("src", k), at("dst", k), own, where)
+                  for k in range(count)]
         for k, value in enumerate(values):
             if op in WRITES:
                 self.held[r][at("dst", k)] = value
@@ -172,17 +188,28 @@ class Program:
                 self.carried[chunk, self.path_of[c], contributions] += 1
         return True
 
-    def value(self, r, op, received, src, dst, where):
+    def value(self, r, op, received, src, dst, own, where):
+        """own: of a fan-in, how many messages come before the source."""
         terms = list(received)
+        if own is not None:
+            if op in READS:
+                terms.insert(own, self.read(r, src, where))
+            total = terms[0]
+            for term in terms[1:]:
+                total = self.add(total, term, where)
+            return total[:2] + (self.sums.add_all([term[2] for term in terms]),)
         if len(received) > 1:
             for term in received[1:]:
                 terms[0] = self.add(terms[0], term, where)
             terms = [terms[0][:2] + (self.sums.in_switch(),)]
         for operand in ([src] if op in READS else []) + ([dst] if op == "re" else []):
-            if operand not in self.held[r]:
-                raise Wrong(f"[P7] {where}: reads what nothing has written")
-            terms.append(self.held[r][operand])
+            terms.append(self.read(r, operand, where))
         return terms[0] if len(terms) == 1 else self.add(terms[0], terms[1], where)
+
+    def read(self, r, operand, where):
+        if operand not in self.held[r]:
+            raise Wrong(f"[P7] {where}: reads what nothing has written")
+        return self.held[r][operand]
 
     def add(self, a, b, where):
         if a[0] != b[0] or a[1] & b[1]:
@@ -246,7 +273,8 @@ def violation(plan, schedule, collective, program_cut, path_error):
         if sum(times * wanted[c] for (c, _, _), times in program.carried.items()) != sum(triples.values()):
             raise Wrong("[P10] program: carries more than the schedule does")
         trees = {tuple(sorted(path)) for path in schedule.path}
-        if any(tuple(sorted(group["path"])) not in trees for group in plan["program"].get("groups", [])):
+        if any(group["kind"] != "fan-in" and tuple(sorted(group["path"])) not in trees
+               for group in plan["program"].get("groups", [])):
             raise Wrong("[P10] program: a group takes a path that the schedule does not")
         if plan.get("bitwise_same") and not program_same:
             raise Wrong("[C1] bitwise_same: the program says otherwise")

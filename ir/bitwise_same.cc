@@ -1,9 +1,11 @@
-// Plays every chunk with hashes in place of numbers. A leaf is the hash of its rank; a sum is a hash of its
-// two operands that commutes but does not associate. Two ranks with equal hashes hold the same expression,
-// up to a 64-bit collision. Linear in transfers × chunks each moves.
+// Plays every chunk with hashes in place of numbers. A leaf is the hash of its rank; a sum is a hash of the set
+// of its operands, which does not associate. The set says enough: all additions of a step to one value are one
+// sum, whose order follows from its operands. Two ranks with equal hashes hold the same expression, up to a
+// 64-bit collision. Linear in transfers × chunks each moves.
 #include "ir/bitwise_same.h"
 
 #include <optional>
+#include <utility>
 
 #include "ir/chunk_index.h"
 
@@ -26,7 +28,8 @@ struct Ends {
 class Expressions {
  public:
   Expressions(const Schedule& schedule, const Collective& collective, const Topology& topology)
-      : s_(schedule), collective_(collective), ends_(schedule.paths.size()), hash_(topology.num_ranks(), 0) {
+      : s_(schedule), collective_(collective), ends_(schedule.paths.size()), hash_(topology.num_ranks(), 0),
+        operands_(topology.num_ranks(), 0) {
     for (int32_t p = 0; p < schedule.paths.size(); ++p)
       PathEnds(topology, schedule.paths[PathId(p)], ends_[p].sources, ends_[p].destinations);
   }
@@ -55,13 +58,24 @@ class Expressions {
   void Step(std::span<const int32_t> transfers) {
     values_.clear();
     for (int32_t t : transfers) values_.push_back(Carried(t));
+    sums_.clear();
     for (size_t i = 0; i < transfers.size(); ++i) {
       const int32_t t = transfers[i];
       for (Rank to : ends_[s_.path[t].index()].destinations) {
         uint64_t& held = hash_[to.index()];
-        held = s_.op[t] == TransferOp::kReduce ? Sum(held, values_[i]) : values_[i];
+        if (s_.op[t] == TransferOp::kCopy) {
+          held = values_[i];
+          continue;
+        }
+        uint64_t& operands = operands_[to.index()];
+        if (operands == 0) {
+          operands = Mix(held);
+          sums_.push_back(to);
+        }
+        operands += Mix(values_[i]);
       }
     }
+    for (Rank to : sums_) hash_[to.index()] = Mix(std::exchange(operands_[to.index()], 0));
   }
   uint64_t Carried(int32_t t) const {
     const std::vector<Rank>& sources = ends_[s_.path[t].index()].sources;
@@ -76,6 +90,8 @@ class Expressions {
   std::vector<Ends> ends_;      // by path
   std::vector<uint64_t> hash_;  // by rank; never read where a rank holds nothing
   std::vector<uint64_t> values_;
+  std::vector<uint64_t> operands_;  // by rank: of this step's sum there, the sum of their hashes
+  std::vector<Rank> sums_;          // the ranks where this step adds
   std::vector<Holding> conditions_;
 };
 

@@ -27,7 +27,7 @@ constexpr std::array<OpcodeInfo, 9> kOpcodes = {{
 }};
 
 constexpr std::string_view kProtocolNames[kNumProtocols] = {"simple", "ll", "ll128"};  // by Protocol
-constexpr std::string_view kGroupNames[] = {"multicast", "reduce"};                    // by Group::Kind
+constexpr std::string_view kGroupNames[] = {"multicast", "reduce", "fan-in"};          // by Group::Kind
 constexpr std::string_view kBufferNames[] = {"input", "output", "scratch"};            // by BufferKind
 
 template <typename Enum>
@@ -154,6 +154,12 @@ std::span<const Rank> SendPeers(const Program& program, const Threadblock& block
 
 std::span<const Rank> RecvPeers(const Program& program, const Threadblock& block) {
   return PeersOf(program, block.recv_peer, block.recv_group);
+}
+
+const Group* FanInOf(const Program& program, const Threadblock& block) {
+  if (!block.recv_group) return nullptr;
+  const Group& group = program.groups[static_cast<size_t>(*block.recv_group)];
+  return group.kind == Group::Kind::kFanIn ? &group : nullptr;
 }
 
 std::optional<int32_t> FindConnection(const Program& program, Rank src, Rank dst, int32_t channel) {

@@ -17,7 +17,8 @@
 // Groups. A switch that multicasts or reduces serves several connections with one message. A threadblock
 // has a group in place of a peer: it sends to all members, or receives the reduction of what they send.
 // Executors without such a switch send to and receive from the members one at a time; the result is the
-// same.
+// same. A fan-in needs no switch: its threadblock receives from all members over connections of their own,
+// and adds up what they send and its own value in one order.
 #pragma once
 
 #include <cstdint>
@@ -79,20 +80,26 @@ struct Instruction {
   bool operator==(const Instruction&) const = default;
 };
 
-// Connections that a switch serves together. Multicast: the root sends, and every message reaches all
-// members. Reduce: the members send, and the root receives the reduction of their k-th messages, in
-// ascending order of rank. Types narrower than float are added in float and rounded once
-// (ReduceMembersReference in numbers.h).
+// Connections that one threadblock of the root serves together. Multicast: the root sends, and every message
+// reaches all members. Reduce: the members send, and the root receives the reduction of their k-th messages,
+// in ascending order of rank. Fan-in: the same, in the order of `members`, and the root's src operand, where
+// the instruction has one, comes after the first `own` of them. Types narrower than float are added in float
+// and rounded once (ReduceMembersReference in numbers.h): the messages of a reduce group, and all operands of
+// a fan-in. Multicast and reduce need a switch.
 struct Group {
-  enum class Kind : uint8_t { kMulticast, kReduce };
+  enum class Kind : uint8_t { kMulticast, kReduce, kFanIn };
   Kind kind = Kind::kMulticast;
   Rank root;
-  std::vector<Rank> members;  // ascending, without the root, at least two
+  std::vector<Rank> members;  // without the root, at least two, each once; ascending but in a fan-in
   int32_t channel = 0;
-  // A tree out of the root, or into it; each link carries a message once.
+  // A tree out of the root, or into it; each link carries a message once. Empty in a fan-in, whose members'
+  // messages take the paths of their connections.
   std::vector<LinkId> path;
+  int32_t own = 0;  // of a fan-in: 0..members.size()
   bool operator==(const Group&) const = default;
 };
+// Do switches move its messages?
+inline bool HasSwitch(const Group& group) { return group.kind != Group::Kind::kFanIn; }
 std::string_view ToString(Group::Kind kind);
 std::optional<Group::Kind> ParseGroupKind(std::string_view name);
 
@@ -103,7 +110,7 @@ struct Threadblock {
   std::optional<int32_t>
       send_group;  // index in Program::groups of a multicast of this rank; then no send_peer
   std::optional<int32_t>
-      recv_group;       // index in Program::groups of a reduction at this rank; then no recv_peer
+      recv_group;  // index in Program::groups of a reduction or fan-in at this rank; then no recv_peer
   int32_t channel = 0;  // of both directions
   std::vector<Instruction> instructions;
   bool operator==(const Threadblock&) const = default;
@@ -196,5 +203,7 @@ std::optional<int32_t> FindConnection(const Program& program, Rank src, Rank dst
 // spans point into the program.
 std::span<const Rank> SendPeers(const Program& program, const Threadblock& block);
 std::span<const Rank> RecvPeers(const Program& program, const Threadblock& block);
+// The fan-in that a threadblock receives from; null: none.
+const Group* FanInOf(const Program& program, const Threadblock& block);
 
 }  // namespace xccl

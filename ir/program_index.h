@@ -38,6 +38,10 @@ class ProgramIndex {
   int32_t BlockFirst(int32_t block) const { return block_first_[static_cast<size_t>(block)]; }
   int32_t RankFirstBlock(Rank rank) const { return rank_first_block_[rank.index()]; }
   Rank BlockRank(int32_t block) const { return block_rank_[static_cast<size_t>(block)]; }
+  const Threadblock& threadblock(int32_t block) const {
+    const Rank r = BlockRank(block);
+    return program_.ranks[r].threadblocks[static_cast<size_t>(block - RankFirstBlock(r))];
+  }
   int32_t NodeOf(Rank rank, const Dependency& dependency) const {
     return BlockFirst(RankFirstBlock(rank) + dependency.threadblock) + dependency.index;
   }
@@ -54,7 +58,7 @@ class ProgramIndex {
   std::span<const int32_t> ReceivesOf(int32_t connection) const {
     return receives_[static_cast<size_t>(connection)];
   }
-  // The connections that a block sends on or receives from, by ascending other rank: one, those of a group,
+  // The connections that a block sends on or receives from: one, those of a group in order of its members,
   // or none.
   std::span<const int32_t> SendConnections(int32_t block) const { return Connections(block, true); }
   std::span<const int32_t> RecvConnections(int32_t block) const { return Connections(block, false); }

@@ -215,25 +215,32 @@ void WriteGroups(const std::vector<Group>& groups, JsonWriter& writer) {
     writer.Member("root", group.root);
     writer.Member("members", group.members);
     writer.Member("channel", group.channel);
-    writer.Member("path", group.path);
+    if (HasSwitch(group))
+      writer.Member("path", group.path);
+    else
+      writer.Member("own", group.own);
     writer.EndObject();
   }
   writer.EndArray();
 }
 
 StatusOr<Group> ReadGroup(const JsonValue& value) {
-  XCCL_RETURN_IF_ERROR(value.CheckKeys({"kind", "root", "members", "channel", "path"}));
+  XCCL_RETURN_IF_ERROR(value.CheckKeys({"kind", "root", "members", "channel", "path", "own"}));
   Group group;
   XCCL_ASSIGN_OR_RETURN(const JsonValue kind, value.Get("kind"));
   XCCL_ASSIGN_OR_RETURN(const std::string_view name, kind.String());
   const std::optional<Group::Kind> known = ParseGroupKind(name);
-  if (!known) return kind.Error(fmt::format("no kind '{}'; expected multicast or reduce", name));
+  if (!known) return kind.Error(fmt::format("no kind '{}'; expected multicast, reduce or fan-in", name));
   group.kind = *known;
   XCCL_ASSIGN_OR_RETURN(const int64_t root, value.GetInteger("root", 0, kMax));
   group.root = Rank(root);
   XCCL_ASSIGN_OR_RETURN(group.channel, value.GetInteger("channel", 0, kMax));
   XCCL_ASSIGN_OR_RETURN(group.members, value.GetIntegers<Rank>("members", 0, kMax));
-  XCCL_ASSIGN_OR_RETURN(group.path, value.GetIntegers<LinkId>("path", 0, kMax));
+  if (HasSwitch(group)) {
+    XCCL_ASSIGN_OR_RETURN(group.path, value.GetIntegers<LinkId>("path", 0, kMax));
+  } else {
+    XCCL_ASSIGN_OR_RETURN(group.own, value.GetInteger("own", 0, kMax));
+  }
   return group;
 }
 

@@ -171,6 +171,7 @@ class RankExecution {
     const std::span<const ByteRange> ranges =
         std::span(work_.ranges).subspan(step.range_first, step.range_count);
     const bool lends = Lends(step, state);
+    const ThreadblockWork& block = work_.threadblocks[&state - threadblocks_.data()];
     Pieces pieces;
     int64_t slot_at = kMessageHead;
     for (size_t c = 0; c < ranges.size(); ++c) {
@@ -181,10 +182,9 @@ class RankExecution {
       pieces.src = base_[static_cast<size_t>(step.src)] + ranges[c].src_begin + offset;
       pieces.dst = base_[static_cast<size_t>(step.dst)] + ranges[c].dst_begin + offset;
       FindMessages(step, state, static_cast<int64_t>(c), offset, slot_at, lends);
-      Move(step, pieces);
+      Move(step, pieces, ReadsSource(step.op) ? block.fan_in_own : std::nullopt);
       slot_at += PaddedBytes(pieces.elements, work_.element_bytes);
     }
-    const ThreadblockWork& block = work_.threadblocks[&state - threadblocks_.data()];
     if (Receives(step.op)) {
       for (size_t c = 0; c < state.recv.size(); ++c) {
         ++state.taken[c];
@@ -272,19 +272,27 @@ class RankExecution {
   };
 
   // Instructions that do several things to an element do them block by block, while it is in the first cache.
-  // A group's messages are reduced first. What the group sends is written for one member and copied for the
-  // others.
-  void Move(const Step& step, Pieces pieces) {
+  // A group's messages are reduced first, in a fan-in with the source after the first `own` of them: the
+  // instruction then has what it would receive. What a group sends is written for one member and copied for
+  // the others.
+  void Move(Step step, Pieces pieces, std::optional<int32_t> own) {
     const int64_t block = kBlockBytes / work_.element_bytes;
+    const Step whole = step;
+    if (own) step.op = Sends(step.op) && WritesDestination(step.op) ? Opcode::kRecvCopySend : Opcode::kRecv;
     for (int64_t left = pieces.elements; left > 0; left -= block) {
       pieces.elements = std::min(left, block);
       pieces.received = received_.empty() ? nullptr : received_[0];
       pieces.sent = sent_.empty() ? nullptr : sent_[0];
       if (received_.size() > 1) {
-        ReduceMembers(options_.type, options_.op, gathered_.data(), received_, pieces.elements);
+        operands_.assign(received_.begin(), received_.end());
+        if (own) operands_.insert(operands_.begin() + *own, Source(whole, pieces));
+        ReduceMembers(options_.type, options_.op, gathered_.data(), operands_, pieces.elements);
         pieces.received = gathered_.data();
       }
+      std::byte* const dst = pieces.dst;
+      if (!WritesDestination(whole.op)) pieces.dst = pieces.sent;
       MoveBlock(step, pieces);
+      pieces.dst = dst;
       for (size_t i = 1; i < sent_.size(); ++i)
         Copy(sent_[i], sent_[0], pieces.elements * work_.element_bytes);
       const int64_t bytes = block * work_.element_bytes;
@@ -390,6 +398,7 @@ class RankExecution {
   bool scales_ = false, finishes_ = false;
   bool idle_ = false;
   std::vector<const std::byte*> received_;  // by message, its data of the current chunk
+  std::vector<const std::byte*> operands_;  // of one reduction
   std::vector<std::byte*> sent_;            // and where each message is to hold it; none where it is lent
   alignas(64) std::array<std::byte, kBlockBytes> block_;     // a scaled source
   alignas(64) std::array<std::byte, kBlockBytes> gathered_;  // the values that a group received

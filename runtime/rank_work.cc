@@ -163,6 +163,7 @@ StatusOr<RankWork> PrepareRank(const Program& program, const Collective& collect
     const Threadblock& block = rank_program.threadblocks[l];
     ThreadblockWork made;
     made.channel = block.channel;
+    if (const Group* fan_in = FanInOf(program, block)) made.fan_in_own = fan_in->own;
     const auto connect = [&](std::span<const Rank> peers, bool sends, std::vector<int32_t>& connections,
                              std::vector<Rank>& of) {
       of.assign(peers.begin(), peers.end());

@@ -39,6 +39,7 @@ struct ThreadblockWork {
   std::vector<int32_t> send, recv;  // connections: one, those of a group in order of its members, or none
   std::vector<Rank> send_peers, recv_peers;  // by connection
   int32_t channel = 0;
+  std::optional<int32_t> fan_in_own = {};  // Group::own, where `recv` is a fan-in
   std::vector<Step> steps;
 };
 

@@ -148,38 +148,43 @@ class Interpreter {
                  static_cast<size_t>((slice.end - slice.begin) * element_bytes_));
   }
 
-  // Takes the next message; for a group, the reduction of all its members' next messages.
-  Bytes Take(std::span<const int32_t> connections) {
+  // Takes the next message of every connection.
+  std::vector<Bytes> Take(std::span<const int32_t> connections) {
     std::vector<Bytes> messages;
-    std::vector<const void*> members;
     for (int32_t connection : connections) {
       auto& queue = under_way_[static_cast<size_t>(connection)];
       messages.push_back(std::move(queue.front()));
       queue.pop_front();
     }
-    Bytes& received = messages.front();
-    for (const Bytes& message : messages) members.push_back(message.data());
+    return messages;
+  }
+
+  // The reduction of all operands in this order, rounded once.
+  Bytes Reduced(const std::vector<std::span<const std::byte>>& operands) const {
+    Bytes value(operands.front().begin(), operands.front().end());
+    std::vector<const void*> members;
+    for (const std::span<const std::byte> operand : operands) members.push_back(operand.data());
     if (members.size() > 1)
-      ReduceMembersReference(options_.type, options_.op, received.data(), members,
-                             static_cast<int64_t>(received.size()) / element_bytes_);
-    return std::move(received);
+      ReduceMembersReference(options_.type, options_.op, value.data(), members, Elements(value));
+    return value;
   }
 
   void Step(int32_t block) {
     BlockProgress& state = blocks_[static_cast<size_t>(block)];
     const Instruction& i = Next(block);
     RankMemory& memory = memory_[index_.BlockRank(block)];
-    Bytes received, sent;
-    if (Receives(i.op)) received = Take(index_.RecvConnections(block));
+    std::vector<Bytes> messages;
+    if (Receives(i.op)) messages = Take(index_.RecvConnections(block));
+    Bytes sent;
     size_t taken = 0;
     for (int32_t k = 0; k < i.count && i.op != Opcode::kNop; ++k) {
       const Operand& sized = WritesDestination(i.op) ? i.dst : i.src;
-      Bytes value(SliceAt(memory, sized, k, state.pass).size());
-      if (Receives(i.op)) {
-        std::copy_n(received.begin() + static_cast<int64_t>(taken), value.size(), value.begin());
-        taken += value.size();
-      }
-      Combine(i, memory, k, state.pass, value);
+      const size_t bytes = SliceAt(memory, sized, k, state.pass).size();
+      std::vector<std::span<const std::byte>> received;
+      for (const Bytes& message : messages) received.push_back(std::span(message).subspan(taken, bytes));
+      taken += bytes;
+      const Bytes value = Combine(i, memory, k, state.pass, std::move(received),
+                                  FanInOf(program_, index_.threadblock(block)));
       if (WritesDestination(i.op)) std::ranges::copy(value, SliceAt(memory, i.dst, k, state.pass).begin());
       if (Sends(i.op)) sent.insert(sent.end(), value.begin(), value.end());
     }
@@ -192,26 +197,31 @@ class Interpreter {
     }
   }
 
-  // `value` holds what was received, if anything; the result of the instruction replaces it.
-  void Combine(const Instruction& i, RankMemory& memory, int32_t k, int32_t pass, Bytes& value) {
-    const int64_t count = static_cast<int64_t>(value.size()) / element_bytes_;
+  // The result of an instruction for one chunk.
+  Bytes Combine(const Instruction& i, RankMemory& memory, int32_t k, int32_t pass,
+                std::vector<std::span<const std::byte>> operands, const Group* fan_in) {
     const int32_t n = collective_.num_members();
+    Bytes local, received;
     if (ReadsSource(i.op)) {
-      Bytes local(value.size());
       const std::span<std::byte> source = SliceAt(memory, i.src, k, pass);
-      std::ranges::copy(source, local.begin());
-      if (i.first) ScaleReference(options_.type, options_.op, n, local.data(), local.data(), count);
-      if (Receives(i.op)) {
-        ReduceReference(options_.type, options_.op, value.data(), local.data(), value.data(), count);
-      } else if (i.op == Opcode::kReduce) {
-        ReduceReference(options_.type, options_.op, value.data(), SliceAt(memory, i.dst, k, pass).data(),
-                        local.data(), count);
+      local.assign(source.begin(), source.end());
+      if (i.first)
+        ScaleReference(options_.type, options_.op, n, local.data(), local.data(), Elements(local));
+      if (!Receives(i.op)) {
+        if (i.op == Opcode::kReduce) operands.push_back(SliceAt(memory, i.dst, k, pass));
+        operands.push_back(local);
+      } else if (fan_in != nullptr) {
+        operands.insert(operands.begin() + fan_in->own, local);
       } else {
-        value = std::move(local);
+        received = Reduced(operands);
+        operands = {local, received};
       }
     }
-    if (i.final) FinishReference(options_.type, options_.op, n, value.data(), count);
+    Bytes value = Reduced(operands);
+    if (i.final) FinishReference(options_.type, options_.op, n, value.data(), Elements(value));
+    return value;
   }
+  int64_t Elements(const Bytes& bytes) const { return static_cast<int64_t>(bytes.size()) / element_bytes_; }
 
   Status Stuck() const {
     for (int32_t block = 0; block < index_.num_blocks(); ++block) {

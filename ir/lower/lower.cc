@@ -14,6 +14,7 @@
 #include "ir/lower/buffers.h"
 #include "ir/lower/chains.h"
 #include "ir/lower/dependencies.h"
+#include "ir/lower/fan_ins.h"
 #include "ir/lower/fold.h"
 #include "ir/lower/forms.h"
 #include "ir/lower/fuse.h"
@@ -70,7 +71,7 @@ bool IsGoodEnough(int64_t folded_ps, int64_t wanted_ps, const Schedule& plain) {
 // Are trees to be lowered as chains, too? Groups may lose time: a group's message goes on only when all of
 // its members have room for it.
 bool NeedsChains(const Made& with_groups, int64_t wanted_ps) {
-  return !with_groups.program.groups.empty() && with_groups.time_ps &&
+  return std::ranges::any_of(with_groups.program.groups, HasSwitch) && with_groups.time_ps &&
          !lowering::Keeps(*with_groups.time_ps, wanted_ps);
 }
 
@@ -137,8 +138,10 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
                                         : folded && !result ? "fold"
                                                             : "expand",
                                         source));
-      // Every path gets a connection, every tree a group.
-      const Paths paths = ListPaths(source, topology);
+      // What several ranks must add up to the same bits is added at once.
+      const FanIns fan_ins = FindFanIns(source, cut, topology);
+      // Every path gets a connection, every tree and fan-in a group.
+      const Paths paths = ListPaths(source, topology, fan_ins);
       XCCL_RETURN_IF_ERROR(verify.Check(paths));
       if (!options.max_blocks) XCCL_RETURN_IF_ERROR(CheckConnections(paths, topology.num_ranks()));
       // Transfers become moves, which know what feeds them and what follows them at either end.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <tuple>
 
@@ -16,25 +17,61 @@
 namespace xccl::lowering {
 namespace {
 
-StatusOr<std::vector<Move>> ListMoves(const Schedule& schedule, const Paths& paths) {
+int64_t CountMoves(const Schedule& schedule, const Paths& paths) {
   int64_t total = 0;
-  const auto paths_of = [&](int64_t t) {
-    const size_t p = schedule.path[t].index();
-    return std::pair(paths.first_of[p], paths.first_of[p + 1]);
+  for (int64_t t = 0, unit = 0; t < schedule.size(); unit += schedule.count[t], ++t) {
+    if (paths.of_unit.empty()) {
+      const auto [first, end] = paths.OfUnit(schedule, t, unit);
+      total += static_cast<int64_t>(schedule.count[t]) * (end - first);
+      continue;
+    }
+    for (int32_t i = 0; i < schedule.count[t]; ++i) {
+      const auto [first, end] = paths.OfUnit(schedule, t, unit + i);
+      total += end - first;
+    }
+  }
+  return total;
+}
+
+// Sorts moves by step and chunk, those of a bundle next to each other, in the order of its paths.
+void SortIntoBundles(const Paths& paths, std::vector<Move>& moves) {
+  // The moves of a fan-in come from several transfers; they stand where the first of them would.
+  std::map<std::tuple<int32_t, int32_t, ChunkId>, int32_t> first_of;
+  const auto is_fan_in = [&](const Move& move) {
+    const int32_t group = paths.paths[move.path].group;
+    return group != kNoGroup && paths.groups[group].kind == Group::Kind::kFanIn;
   };
-  for (int64_t t = 0; t < schedule.size(); ++t)
-    total += static_cast<int64_t>(schedule.count[t]) * (paths_of(t).second - paths_of(t).first);
+  for (Move& move : moves) {
+    move.bundle = move.number;
+    if (!paths.of_unit.empty() && is_fan_in(move))
+      move.bundle =
+          first_of.emplace(std::tuple(paths.paths[move.path].group, move.step, move.chunk), move.number)
+              .first->second;
+  }
+  std::stable_sort(moves.begin(), moves.end(), [&](const Move& a, const Move& b) {
+    const auto key = [&](const Move& m) { return std::tuple(m.step, m.chunk, m.bundle); };
+    return key(a) != key(b) ? key(a) < key(b) : a.path < b.path;
+  });
+  for (size_t m = 0; m < moves.size(); m += static_cast<size_t>(moves[m].bundle_size))
+    for (size_t i = m; i < m + static_cast<size_t>(moves[m].bundle_size); ++i)
+      moves[i].bundle = static_cast<int32_t>(m);
+}
+
+StatusOr<std::vector<Move>> ListMoves(const Schedule& schedule, const Paths& paths) {
+  const int64_t total = CountMoves(schedule, paths);
   if (total > kMaxMoves)
     return InvalidInput(fmt::format(
         "schedule: moves {} chunks in all; a program holds at most {}; hint: fewer chunks with --chunks",
         total, kMaxMoves));
   std::vector<Move> moves;
   moves.reserve(static_cast<size_t>(total));
+  int64_t unit = 0;
   for (int64_t t = 0; t < schedule.size(); ++t) {
     const Transfer transfer = schedule.at(t);
-    const auto [first_path, end_path] = paths_of(t);
-    for (int32_t i = 0; i < transfer.count; ++i) {
+    for (int32_t i = 0; i < transfer.count; ++i, ++unit) {
+      const auto [first_path, end_path] = paths.OfUnit(schedule, t, unit);
       for (int32_t path = first_path; path < end_path; ++path) {
+        const int32_t group = paths.paths[path].group;
         Move& move = moves.emplace_back();
         move.chunk = ChunkId(transfer.first.value + i);
         move.src = paths.paths[path].src;
@@ -42,19 +79,14 @@ StatusOr<std::vector<Move>> ListMoves(const Schedule& schedule, const Paths& pat
         move.path = path;
         move.step = transfer.step;
         move.number = static_cast<int32_t>(moves.size()) - 1;
-        move.bundle_size = end_path - first_path;
+        move.bundle_size = group == kNoGroup ? 1 : paths.groups[group].count;
         move.sends = paths.SendUnit(path) == path;
         move.receives = paths.RecvUnit(path) == path;
         move.reduces = transfer.op == TransferOp::kReduce;
       }
     }
   }
-  std::stable_sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) {
-    return std::tuple(a.step, a.chunk) < std::tuple(b.step, b.chunk);
-  });
-  for (size_t m = 0; m < moves.size(); m += static_cast<size_t>(moves[m].bundle_size))
-    for (size_t i = m; i < m + static_cast<size_t>(moves[m].bundle_size); ++i)
-      moves[i].bundle = static_cast<int32_t>(m);
+  SortIntoBundles(paths, moves);
   return moves;
 }
 

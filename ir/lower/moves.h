@@ -17,8 +17,8 @@ inline constexpr int32_t kNoMove = -1;  // in columns of move indices, which are
 inline constexpr int64_t kMaxMoves = int64_t{1} << 29;
 
 // Its sender reads one place; its receiver reads and writes at most one place each. A chunk on a tree is one
-// move for each branch, and these are a bundle. A multicast sends its bundle at once, by the first move; a
-// reduction in switches receives its bundle at once, by the first.
+// move for each branch, and these are a bundle; so are the moves of a fan-in. A multicast sends its bundle at
+// once, by the first move; a reduction in switches and a fan-in receive their bundle at once, by the first.
 struct Move {
   ChunkId chunk = {};
   Rank src = {}, dst = {};
@@ -72,7 +72,7 @@ inline int32_t EndOfReceived(const std::vector<Move>& moves, int32_t m) {
   const bool all = moves[m].bundle == m && moves[m].bundle_size > 1 && !moves[m + 1].receives;
   return all ? m + moves[m].bundle_size : m + 1;
 }
-// Do switches add up the move and its bundle?
+// Do switches or a fan-in add up the move and its bundle?
 inline bool IsAddedUp(const std::vector<Move>& moves, const Move& move) {
   return move.bundle_size > 1 && !moves[move.bundle + 1].receives;
 }

@@ -149,7 +149,7 @@ StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective
   if (like != nullptr) {
     choices = {kPlain, {like->instances, limits.PassesOf(*like)}};
     protocols = {like->protocol};
-  } else if (options.machine != nullptr && program.groups.empty()) {
+  } else if (options.machine != nullptr && std::ranges::none_of(program.groups, HasSwitch)) {
     protocols = {Protocol::kSimple, Protocol::kLl, Protocol::kLl128};
   }
   Trials trials(collective, topology, options, limits, program);

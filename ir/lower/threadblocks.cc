@@ -149,7 +149,7 @@ void SendOn(const Paths& paths, int32_t path, Threadblock& block) {
 }
 void ReceiveOn(const Paths& paths, int32_t path, Threadblock& block) {
   if (const int32_t group = paths.paths[path].group;
-      group != kNoGroup && paths.groups[group].kind == Group::Kind::kReduce)
+      group != kNoGroup && paths.groups[group].kind != Group::Kind::kMulticast)
     block.recv_group = group;
   else
     block.recv_peer = paths.paths[path].src;

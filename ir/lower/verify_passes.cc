@@ -277,8 +277,9 @@ Status PassVerifier::Check(const Paths& paths) const {
     const PathGroup& group = paths.groups[path.group];
     const bool is_member = p >= group.first && p < group.first + group.count;
     const Rank root = group.kind == Group::Kind::kMulticast ? path.src : path.dst;
+    const bool is_tree = group.kind != Group::Kind::kFanIn;
     const auto is_of_group = [&](LinkId l) { return std::ranges::find(group.links, l) != group.links.end(); };
-    if (!is_member || root != group.root || !std::ranges::all_of(path.links, is_of_group))
+    if (!is_member || root != group.root || (is_tree && !std::ranges::all_of(path.links, is_of_group)))
       return Wrong("paths", "path {} is no branch of group {}", p, path.group);
   }
   return OkStatus();

@@ -48,9 +48,11 @@ std::vector<int32_t> ConnectionsOf(const Program& program, const Group& group) {
 
 std::vector<int32_t> GroupsOfConnections(const Program& program) {
   std::vector<int32_t> group_of(program.connections.size(), -1);
-  for (size_t g = 0; g < program.groups.size(); ++g)
+  for (size_t g = 0; g < program.groups.size(); ++g) {
+    if (!HasSwitch(program.groups[g])) continue;
     for (int32_t c : ConnectionsOf(program, program.groups[g]))
       group_of[static_cast<size_t>(c)] = static_cast<int32_t>(g);
+  }
   return group_of;
 }
 

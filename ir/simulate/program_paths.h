@@ -21,9 +21,10 @@ struct GroupTree {
   // By hop: the connections whose messages it delivers, in order; empty if it ends at a switch.
   std::vector<std::vector<int32_t>> delivers;
 };
+// Requires: HasSwitch(group).
 GroupTree TreeOf(const Program& program, const Group& group, const Topology& topology);
 
-// The group of each connection, or -1 if it is in none.
+// The switches' group of each connection, or -1 if it is in none.
 std::vector<int32_t> GroupsOfConnections(const Program& program);
 // The connections of a group, in order of its members.
 std::vector<int32_t> ConnectionsOf(const Program& program, const Group& group);

@@ -99,10 +99,12 @@ class ProgramRun {
     group_of_ = GroupsOfConnections(program);
     first_hop_.assign(program.connections.size(), 0);
     for (const Group& group : program.groups) {
-      const GroupTree& tree = trees_.emplace_back(TreeOf(program, group, topology));
+      // The messages of a fan-in go like any others.
+      const GroupTree& tree =
+          trees_.emplace_back(HasSwitch(group) ? TreeOf(program, group, topology) : GroupTree());
       const std::vector<int32_t> connections = ConnectionsOf(program, group);
       first_connection_.push_back(connections.front());
-      for (size_t m = 0; m < connections.size(); ++m)
+      for (size_t m = 0; m < tree.first_hop.size(); ++m)
         first_hop_[static_cast<size_t>(connections[m])] = tree.first_hop[m];
       const size_t counted = tree.num_joins > 0 ? group.path.size() : 0;
       for (int32_t i = 0; i < instances_; ++i)

@@ -86,7 +86,7 @@ class Belonging {
         Report(fmt::format("connection {}->{} channel {}", c.src.value, c.dst.value, c.channel),
                fmt::format("its path, links {}, is none of the schedule's", LinksText(c.path)));
     for (const Group& g : lowered_.program.groups)
-      if (!trees.contains(HashOfTree(g.path)))
+      if (HasSwitch(g) && !trees.contains(HashOfTree(g.path)))
         Report(fmt::format("{} group of rank {} on channel {}", ToString(g.kind), g.root.value, g.channel),
                fmt::format("its path, links {}, is none of the schedule's", LinksText(g.path)));
   }

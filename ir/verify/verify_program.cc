@@ -148,7 +148,7 @@ class StructureCheck {
     PathShape shape = paths_.Check(group.path);
     if (!shape.ok) return Report("P1", GroupName(group), "its path " + shape.error);
     const std::vector<std::vector<LinkId>> branches = paths_.Branches(group.path, shape);
-    const bool multicast = group.kind == Group::Kind::kMulticast;
+    const bool multicast = SendsTo(group);
     const std::vector<Rank>& leaves = multicast ? shape.destinations : shape.sources;
     std::vector<Rank> members = leaves;
     std::ranges::sort(members);
@@ -167,9 +167,10 @@ class StructureCheck {
   }
 
   void CheckGroups() {
-    if (!program_.groups.empty() && program_.protocol != Protocol::kSimple)
+    if (program_.protocol != Protocol::kSimple && std::ranges::any_of(program_.groups, HasSwitch))
       Report("P1", "program",
-             fmt::format("has groups and protocol {}; expected simple", ToString(program_.protocol)));
+             fmt::format("has groups of switches and protocol {}; expected simple",
+                         ToString(program_.protocol)));
     const auto key = [](const Group& g) { return std::tuple(g.kind, g.root, g.channel); };
     group_of_.assign(program_.connections.size(), -1);
     for (size_t i = 0; i < program_.groups.size() && !Full(); ++i) {
@@ -185,13 +186,21 @@ class StructureCheck {
     bool good = program_.ranks.Has(group.root) && group.members.size() >= 2;
     for (size_t m = 0; m < group.members.size(); ++m)
       good = good && program_.ranks.Has(group.members[m]) && group.members[m] != group.root &&
-             (m == 0 || group.members[m - 1] < group.members[m]);
+             (HasSwitch(group) ? m == 0 || group.members[m - 1] < group.members[m]
+                               : std::ranges::count(group.members, group.members[m]) == 1);
     if (!good)
       return Report("P1", GroupName(group),
                     fmt::format("expected a root and two or more other members of the ranks 0..{}, each "
                                 "once and in order",
                                 program_.ranks.size() - 1));
-    const bool sends = group.kind == Group::Kind::kMulticast;
+    const int32_t most_before = HasSwitch(group) ? 0 : static_cast<int32_t>(group.members.size());
+    if (group.own < 0 || group.own > most_before)
+      return Report("P1", GroupName(group),
+                    fmt::format("adds the root's own value after {} members; expected 0..{}", group.own,
+                                most_before));
+    if (!HasSwitch(group) && !group.path.empty())
+      return Report("P1", GroupName(group), "has a path; its members' connections have theirs");
+    const bool sends = SendsTo(group);
     std::vector<int32_t> connections;
     for (Rank member : group.members) {
       const Rank src = sends ? group.root : member, dst = sends ? member : group.root;
@@ -208,7 +217,7 @@ class StructureCheck {
         connections.push_back(*c);
       }
     }
-    if (connections.size() == group.members.size()) CheckTree(group, connections);
+    if (HasSwitch(group) && connections.size() == group.members.size()) CheckTree(group, connections);
   }
 
   void CheckRank(Rank r) {
@@ -248,11 +257,10 @@ class StructureCheck {
       return false;
     }
     const Group& group = program_.groups[static_cast<size_t>(*index)];
-    const Group::Kind kind = sends ? Group::Kind::kMulticast : Group::Kind::kReduce;
-    if (group.kind != kind || group.root != r || group.channel != block.channel)
+    if (SendsTo(group) != sends || group.root != r || group.channel != block.channel)
       Report("P1", where,
              fmt::format("{} the {}; expected a {} group of rank {} on channel {}", does, GroupName(group),
-                         ToString(kind), r.value, block.channel));
+                         sends ? "multicast" : "reduce or fan-in", r.value, block.channel));
     if ((sends ? block.send_peer : block.recv_peer).has_value())
       Report("P1", where, fmt::format("{} a rank and a group; expected one of them", does));
     return violations_.size() == reported;
@@ -283,9 +291,9 @@ class StructureCheck {
   // True if the connection is in a group whose root is at this end.
   bool RootServes(int32_t connection, bool at_sender) const {
     const int32_t group = group_of_[static_cast<size_t>(connection)];
-    return group >= 0 && program_.groups[static_cast<size_t>(group)].kind ==
-                             (at_sender ? Group::Kind::kMulticast : Group::Kind::kReduce);
+    return group >= 0 && SendsTo(program_.groups[static_cast<size_t>(group)]) == at_sender;
   }
+  static bool SendsTo(const Group& group) { return group.kind == Group::Kind::kMulticast; }
 
   void CheckInstruction(const ProgramSite& site, const Threadblock& block) {
     const Instruction& i = block.instructions[static_cast<size_t>(site.index)];

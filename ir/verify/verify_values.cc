@@ -160,16 +160,16 @@ class Execution {
     if (Receives(i.op)) in = index_.RecvConnections(block);
     if (Sends(i.op)) out = index_.SendConnections(block);
     for (int32_t k = 0; k < i.count; ++k) {
+      std::optional<Value> local;
+      if (ReadsSource(i.op)) local = Read(At(memory, i.src, k), i, i.src, k);
+      const bool adds = in.size() > 1 || Reduces(i.op);
       Value value;
-      if (!in.empty()) value = Received(in);
-      bool adds = in.size() > 1;
-      if (ReadsSource(i.op)) {
-        const Value local = Read(At(memory, i.src, k), i, i.src, k);
-        adds = adds || Reduces(i.op);
-        value = !in.empty()               ? Sum(local, value)
-                : i.op == Opcode::kReduce ? Sum(ReadSum(At(memory, i.dst, k), i.dst, k), local)
-                                          : local;
-      }
+      if (const Group* fan_in = in.empty() ? nullptr : FanInOf(program_, index_.threadblock(block)))
+        value = FanIn(in, local, fan_in->own);
+      else if (!in.empty())
+        value = local ? Sum(*local, Received(in)) : Received(in);
+      else
+        value = i.op == Opcode::kReduce ? Sum(ReadSum(At(memory, i.dst, k), i.dst, k), *local) : *local;
       value.raw = false;
       CheckFinal(i, adds, value);
       if (WritesDestination(i.op)) At(memory, i.dst, k) = value;
@@ -201,6 +201,21 @@ class Execution {
     std::vector<Value> slots = std::vector<Value>(line.size());
     std::vector<std::pair<ChunkId, int32_t>> input_slot = {}, output_slot = {};  // sorted by chunk
   };
+
+  // All operands, added up in order and rounded once: not the same bits as one addition after another.
+  Value FanIn(std::span<const int32_t> connections, const std::optional<Value>& local, int32_t own) {
+    std::vector<Value> operands;
+    for (int32_t connection : connections) operands.push_back(under_way_[connection].Pop());
+    if (local) operands.insert(operands.begin() + own, *local);
+    Value sum = operands.front();
+    uint64_t expression = Traffic::Mix(operands[0].expression) + Traffic::Mix(operands[1].expression);
+    for (size_t o = 1; o < operands.size(); ++o) {
+      sum = Sum(sum, operands[o]);
+      if (o > 1) expression = Traffic::Mix(expression) ^ operands[o].expression;
+    }
+    if (operands.size() > 2) sum.expression = Traffic::Mix(expression);
+    return sum;
+  }
 
   // Messages of a group are added up as they arrive.
   Value Received(std::span<const int32_t> connections) {

@@ -1,6 +1,5 @@
 // Every block straight from its owner to whoever needs it. `direct` does so in one step; an allreduce is
-// two-shot (reduce_scatter, allgather), or one-shot, everyone to everyone, where ranks may round differently
-// and that is faster. `pairwise` takes n-1 steps, in each of which every rank sends to one partner and
+// two-shot (reduce_scatter, allgather), or one-shot, everyone to everyone, where that is faster. `pairwise` takes n-1 steps, in each of which every rank sends to one partner and
 // receives from one: XOR for powers of 2, else a rotation.
 #include <algorithm>
 
@@ -82,8 +81,7 @@ StatusOr<Recipe> PlaceDirect(const RankGraph& graph, const SynthesisRequest& req
     for (size_t i = 0; i < ranks.size(); ++i) moves.Add({blocks[i], ranks[i], root});
   };
   recipe.sendrecv = DirectSendrecv;
-  if (request.collective->kind() != CollectiveKind::kAllreduce || !request.allow_divergent || recipe.cost)
-    return recipe;
+  if (!IsAllreduce(request.collective->kind()) || recipe.cost) return recipe;
   const int32_t n = static_cast<int32_t>(ranks.size());
   Rounds one_shot{DomainPositions(graph, ranks), {{}}};
   ForRounds(n, [&](int32_t p, int32_t q, int32_t) { one_shot.rounds[0].push_back({p, q}); });

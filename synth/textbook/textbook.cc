@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "base/strings.h"
 #include "synth/common/compose.h"
@@ -93,14 +94,15 @@ StatusOr<PlacedEngine> PlacedEngine::Place(const TextbookEngine& engine, RankGra
   placed.forward_ = &graphs.forward();
   if (NeedsForward(kind)) {
     XCCL_ASSIGN_OR_RETURN(placed.recipe_, engine.place(graphs.forward(), request));
+    if (std::optional<Recipe::Exchange> exchange = std::exchange(placed.recipe_->exchange, std::nullopt)) {
+      placed.recipe_->cost = exchange->cost;
+      placed.recipe_->allreduce = std::move(exchange->allreduce);
+    }
     if (BaseOf(kind, *placed.recipe_) == Base::kAllreduce) return placed;
   }
   if (NeedsReversed(kind)) {
     placed.reversed_ = &graphs.reversed();
-    // What runs backwards are copies, so nothing may be exchanged.
-    SynthesisRequest copies = request;
-    copies.allow_divergent = false;
-    XCCL_ASSIGN_OR_RETURN(placed.reversed_recipe_, engine.place(graphs.reversed(), copies));
+    XCCL_ASSIGN_OR_RETURN(placed.reversed_recipe_, engine.place(graphs.reversed(), request));
     // Both halves of an allreduce meet in one place.
     if (placed.recipe_) placed.reversed_recipe_->root = placed.recipe_->root;
   }

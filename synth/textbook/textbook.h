@@ -60,6 +60,12 @@ struct Recipe {
   bool pipelines = false;                 // steps overlap: what counts is a link's load in all of them
   std::optional<Cost> cost;               // of what the request asks for; absent: measured on the moves
   double alltoall_hops = 1;               // times that a chunk is moved
+  // For allreduce, where it is faster than `allgather` forwards and backwards: all exchange their sums.
+  struct Exchange {
+    Cost cost;
+    std::function<void(ChunkRange, Moves&)> allreduce;
+  };
+  std::optional<Exchange> exchange;
 };
 
 // The graph is turned round for reductions. Requires: all members are joined. Errors: kInvalidInput "NAME:

@@ -127,7 +127,7 @@ Threadblock& RootBlock(Program& p) { return p.ranks[Rank(0)].threadblocks[0]; }
 
 constexpr Rejection kRejections[] = {
     {"another protocol", [](Program& p) { p.protocol = Protocol::kLl; },
-     "[P1] program: has groups and protocol ll; expected simple"},
+     "[P1] program: has groups of switches and protocol ll; expected simple"},
     {"members out of order", [](Program& p) { std::swap(p.groups[0].members[0], p.groups[0].members[1]); },
      "[P1] multicast group of rank 0 on channel 0: expected a root and two or more other members of the "
      "ranks "

@@ -118,7 +118,7 @@ TEST(ProgramJson, RejectsWhatIsNotAProgram) {
       {R"("simple")", R"("fast")", "p.json: protocol: no protocol 'fast'; expected simple, ll or ll128"},
       {R"("ranks":[{)",
        R"("groups":[{"kind":"all","root":0,"members":[1],"channel":0,"path":[]}],"ranks":[{)",
-       "p.json: groups[0].kind: no kind 'all'; expected multicast or reduce"},
+       "p.json: groups[0].kind: no kind 'all'; expected multicast, reduce or fan-in"},
       {R"("ranks":[{)", R"("groups":[{"kind":"reduce","root":0,"members":[1],"path":[]}],"ranks":[{)",
        "p.json: groups[0]: no key 'channel'"},
       {R"("slots":2)", R"("slots":0)", "p.json: slots: 0; expected 1..1024"},

@@ -1,0 +1,154 @@
+// Every chunk is followed by itself: of each rank's value the lowest contributor, and how many there are.
+#include "ir/lower/fan_ins.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "ir/chunk_index.h"
+
+namespace xccl::lowering {
+namespace {
+
+struct Value {
+  int32_t lowest = std::numeric_limits<int32_t>::max();
+  int32_t contributions = 0;
+
+  void Add(const Value& other) {
+    lowest = std::min(lowest, other.lowest);
+    contributions += other.contributions;
+  }
+};
+
+// One transfer's value of the chunk at hand, at the end of one branch of its path.
+struct Write {
+  Rank to;
+  Value value;
+  int32_t transfer = 0;
+  bool over_chain = true;
+  bool reduces = false;
+};
+
+class Finder {
+ public:
+  Finder(const Schedule& schedule, const Collective& collective, const Topology& topology)
+      : s_(schedule),
+        collective_(collective),
+        values_(topology.num_ranks(), Value()),
+        sources_(schedule.paths.size()),
+        destinations_(schedule.paths.size()) {
+    for (int32_t p = 0; p < schedule.paths.size(); ++p)
+      PathEnds(topology, schedule.paths[PathId(p)], sources_[p], destinations_[p]);
+    first_unit_.reserve(static_cast<size_t>(schedule.size()) + 1);
+    int64_t units = 0;
+    for (int64_t t = 0; t < schedule.size(); ++t) {
+      first_unit_.push_back(units);
+      units += schedule.count[t];
+    }
+    first_unit_.push_back(units);
+  }
+
+  FanIns Find() {
+    ForEachChunk(s_, [&](ChunkId chunk, std::span<const int32_t> transfers) { Follow(chunk, transfers); });
+    return std::move(found_);
+  }
+
+ private:
+  void Follow(ChunkId chunk, std::span<const int32_t> transfers) {
+    collective_.Before(chunk, holdings_);
+    for (const Holding& holding : holdings_) {
+      touched_.push_back(holding.rank);
+      Value& value = values_[holding.rank.index()];
+      value.contributions = static_cast<int32_t>(holding.contributions.size());
+      value.lowest = std::ranges::min(holding.contributions).value;
+    }
+    sums_ = 0;
+    candidates_.clear();
+    ForEachStep(s_, transfers, [&](std::span<const int32_t> same_step) { Step(same_step); });
+    if (sums_ > 1)
+      for (const auto& [fan_in, writes] : candidates_) Keep(chunk, fan_in, writes);
+    for (Rank r : touched_) values_[r.index()] = Value();
+    touched_.clear();
+  }
+
+  void Step(std::span<const int32_t> transfers) {
+    writes_.clear();
+    for (int32_t t : transfers) {
+      const size_t p = s_.path[t].index();
+      Value value;
+      for (Rank from : sources_[p]) value.Add(values_[from.index()]);
+      const bool chain = sources_[p].size() == 1 && destinations_[p].size() == 1;
+      for (Rank to : destinations_[p])
+        writes_.push_back({to, value, t, chain, s_.op[t] == TransferOp::kReduce});
+    }
+    std::ranges::stable_sort(writes_, {}, [](const Write& w) { return std::pair(w.to, w.value.lowest); });
+    for (size_t begin = 0; begin < writes_.size();) {
+      size_t end = begin;
+      while (end < writes_.size() && writes_[end].to == writes_[begin].to) ++end;
+      Meet(std::span(writes_).subspan(begin, end - begin));
+      begin = end;
+    }
+  }
+
+  // All writes of a step to one rank, in ascending order of their lowest contributor.
+  void Meet(std::span<const Write> writes) {
+    Value& held = values_[writes.front().to.index()];
+    touched_.push_back(writes.front().to);
+    const auto fits = [](const Write& write) { return write.reduces && write.over_chain; };
+    if (writes.size() > 1 && std::ranges::all_of(writes, fits)) {
+      FanIn fan_in{writes.front().to, {}, 0};
+      for (const Write& write : writes) {
+        fan_in.paths.push_back(s_.path[write.transfer]);
+        fan_in.own += write.value.lowest < held.lowest ? 1 : 0;
+      }
+      candidates_.emplace_back(std::move(fan_in), std::vector<Write>(writes.begin(), writes.end()));
+    }
+    bool adds = false;
+    for (const Write& write : writes) {
+      if (!write.reduces) held = Value();
+      adds = adds || write.reduces || !write.over_chain;
+      held.Add(write.value);
+    }
+    // The ranks of a user-defined collective may add up what its file does not call complete.
+    if (adds && (collective_.kind() == CollectiveKind::kCustom ||
+                 held.contributions == collective_.num_members()))
+      ++sums_;
+  }
+
+  void Keep(ChunkId chunk, const FanIn& fan_in, std::span<const Write> writes) {
+    const auto key = std::tuple(fan_in.root, fan_in.own, fan_in.paths);
+    const auto [at, is_new] = numbers_.emplace(key, static_cast<int32_t>(found_.all.size()));
+    if (is_new) found_.all.push_back(fan_in);
+    if (found_.of_unit.empty()) found_.of_unit.assign(static_cast<size_t>(first_unit_.back()), kNoFanIn);
+    for (const Write& write : writes)
+      found_.of_unit[static_cast<size_t>(first_unit_[write.transfer] + chunk.value -
+                                         s_.first[write.transfer].value)] = at->second;
+  }
+
+  const Schedule& s_;
+  const Collective& collective_;
+  std::vector<Value> values_;                              // by rank
+  std::vector<std::vector<Rank>> sources_, destinations_;  // by path
+  std::vector<int64_t> first_unit_;                        // by transfer
+  FanIns found_;
+  std::map<std::tuple<Rank, int32_t, std::vector<PathId>>, int32_t> numbers_;
+  // Of the chunk at hand:
+  std::vector<Holding> holdings_;
+  std::vector<Rank> touched_;
+  std::vector<Write> writes_;
+  std::vector<std::pair<FanIn, std::vector<Write>>> candidates_;
+  int32_t sums_ = 0;  // how often a rank completes the sum
+};
+
+}  // namespace
+
+FanIns FindFanIns(const Schedule& schedule, const Collective& collective, const Topology& topology) {
+  const CollectiveKind kind = collective.kind();
+  const bool several_sum = kind == CollectiveKind::kAllreduce || kind == CollectiveKind::kBarrier ||
+                           (kind == CollectiveKind::kCustom && collective.Reduces());
+  return several_sum ? Finder(schedule, collective, topology).Find() : FanIns();
+}
+
+}  // namespace xccl::lowering
