@@ -28,10 +28,10 @@
 // head and the tail that it polls are words of the host, which the proxy writes. Such connections use
 // protocol simple and carry no direct messages; docs/kernels.md, section 6.
 //
-// GroupConnection (group, instance): the root's side of the connections between the root of a multicast or
-// reduce group and its members. Members have ordinary Connections. The slots of a reduce group are in the
-// SENDERS' memory, where a switch reads all of them at once; those of a multicast group are in the
-// receivers' memory, as usual. If a switch serves the group, `multicast` is the address at which it reaches
+// GroupConnection (group, instance): the root's side of the connections between the root of a group and its
+// members. Members have ordinary Connections. The slots of a reduce group are in the SENDERS' memory, where a
+// switch reads all of them at once; those of a multicast group and of a fan-in are in the receivers' memory,
+// as usual. If a switch serves the group, `multicast` is the address at which it reaches
 // the slots of all members and of the root; docs/kernels.md, section 5.
 #pragma once
 
@@ -52,7 +52,7 @@ using int64_t = long long;
 using uint64_t = unsigned long long;
 #endif
 
-inline constexpr int32_t kAbiVersion = 4;
+inline constexpr int32_t kAbiVersion = 5;
 inline constexpr int32_t kLineBytes = 128;  // counters and slots are aligned to this
 
 // In the same order as xccl::DataType, ReduceOp, Protocol and Opcode in ir/.
@@ -140,12 +140,12 @@ struct GroupMember {
   uint64_t* head = nullptr;  // where the receiver polls
   uint64_t* tail = nullptr;  // where the sender polls
   int32_t rank = 0;
-  int32_t reserved = 0;
+  int32_t place = -1;  // of another host: its index in RankArgs::connections
 };
 static_assert(sizeof(GroupMember) == 32);
 
 struct GroupConnection {
-  const GroupMember* members = nullptr;  // [count], ascending
+  const GroupMember* members = nullptr;  // [count], ascending; of a fan-in in the order of its sum
   uint64_t* steps = nullptr;             // messages in earlier launches; this rank's memory
   // The slots of all members and of the root at once; null: no switch serves the group.
   char* multicast = nullptr;
@@ -154,7 +154,8 @@ struct GroupConnection {
       nullptr;             // reduce: the type and operator of that element (NeutralKey); this rank's memory
   int64_t slot_bytes = 0;  // a multiple of kLineBytes
   int32_t count = 0;
-  int32_t reserved[3] = {};
+  int32_t own_place = -1;  // of a fan-in: how many members come before the rank's own value
+  int32_t reserved[2] = {};
 };
 static_assert(sizeof(GroupConnection) == 64);
 

@@ -5,10 +5,11 @@
 // after which all threads may continue. Move touches every element once. Finish makes the results visible:
 // after a barrier, one thread each posts the message, returns the slot and counts the instruction as done.
 // docs/kernels.md has the memory orders. A Block that gave up does nothing more until the kernel ends. With
-// a multicast or reduce group in place of a peer, the calls are OpenGroup, AwaitMessages, AwaitSlots,
-// MoveGroup, FinishGroup and CloseGroup.
+// a group in place of a peer, the calls are OpenGroup, AwaitMessages, AwaitSlots, MoveGroup, FinishGroup and
+// CloseGroup.
 #pragma once
 
+#include "device/fan_in.h"
 #include "device/fifo.h"
 #include "device/group.h"
 #include "device/instruction.h"
@@ -215,7 +216,9 @@ class Block {
                                Wait::kCredit, info.peer);
   }
   // Waits for the next message of every member, or for a free slot at every member, with one thread for each.
-  XCCL_DEVICE void AwaitMessages(const End& from) { AwaitMembers(from, false, from.step + 1); }
+  XCCL_DEVICE void AwaitMessages(const End& from) {
+    if (config_.kSimple) AwaitMembers(from, false, from.step + 1);
+  }
   XCCL_DEVICE void AwaitSlots(const End& to) {
     AwaitMembers(to, true, to.step + 1 - static_cast<uint64_t>(config_.kSlots));
   }
@@ -254,7 +257,11 @@ class Block {
     for (int32_t s = 0; s < slices; ++s) {
       int64_t offset, bytes;
       FindSlice(run, elements, s, offset, bytes);
-      if (bytes != 0) MoveGroupSlice(op, marks, from, to, at, offset, bytes);
+      if (bytes == 0) continue;
+      if constexpr (C::Has(Protocol::kSimple))
+        if (config_.kSimple) MoveGroupSlice(op, marks, from, to, at, offset, bytes);
+      if constexpr (C::Has(Protocol::kLl) || C::Has(Protocol::kLl128))
+        if (!config_.kSimple) FanInFlagged(op, marks, from, to, at, offset, bytes);
     }
   }
 
@@ -279,11 +286,12 @@ class Block {
       if (IsThread(2)) StoreReleaseDevice(&Info().states[block_].progress, done_);
   }
   XCCL_DEVICE void FinishGroup(Op op, bool signals, End& from, End& to) {
+    if (config_.kProtocol == Protocol::kLl && Sends(op)) RefreshSlot(to);
     failed_ = SyncOr(failed_);
     ++done_;
     if (failed_) return;
     if (Sends(op)) {
-      Post(to);
+      if (config_.kSimple) Post(to);
       Advance(to);
     }
     if (Receives(op)) {
@@ -399,7 +407,10 @@ class Block {
     }
     for (int32_t m = ThreadIndex(); m < g->count; m += Threads()) {
       if (kHasSwitch && g->multicast != nullptr) FenceAlias();
-      StoreCredit(g->members[m].tail, from.step + 1);
+      if (g->members[m].place >= 0)
+        Push(args_.ranks[rank_ - args_.first_rank].fifo, Encode({g->members[m].place, true, 0}));
+      else
+        StoreCredit(g->members[m].tail, from.step + 1);
     }
   }
 
@@ -515,18 +526,47 @@ class Block {
                                int64_t offset, int64_t bytes) {
     const bool ll = config_.kProtocol == Protocol::kLl;
     if (failed_) return;
+    const uint32_t received_at = received_at_;
+    LlArgs args = Flagged(kOp, marks, from, to, at, offset, bytes);
+    if constexpr (Receives(kOp)) {
+      args.in = SlotOf(from) + received_at;
+      args.peer = Info(from.index).peer;
+    }
+    if constexpr (C::Has(Protocol::kLl))
+      if (ll) failed_ = !MoveLl<Reads(kOp), Receives(kOp), Writes(kOp), Sends(kOp)>(numbers_, args, Who());
+    if constexpr (C::Has(Protocol::kLl128))
+      if (!ll)
+        failed_ = !MoveLl128<Reads(kOp), Receives(kOp), Writes(kOp), Sends(kOp)>(numbers_, args, Who());
+  }
+
+  XCCL_DEVICE void FanInFlagged(Op op, uint32_t marks, const End& from, const End& to, const Places& at,
+                                int64_t offset, int64_t bytes) {
+    if (failed_) return;
+    FanInArgs args;
+    args.from = Info(from.index).group;
+    args.from_at = from.slot * args.from->slot_bytes + received_at_;
+    args.ll = Flagged(op, marks, from, to, at, offset, bytes);
+    if constexpr (C::Has(Protocol::kLl))
+      if (config_.kProtocol == Protocol::kLl) failed_ = !FanInLl(numbers_, args, Who());
+    if constexpr (C::Has(Protocol::kLl128))
+      if (config_.kProtocol == Protocol::kLl128) failed_ = !FanInLl128(numbers_, args, Who());
+  }
+
+  // What a slice with flags moves but for where it is received, and its place in the slots.
+  XCCL_DEVICE LlArgs Flagged(Op op, uint32_t marks, const End& from, const End& to, const Places& at,
+                             int64_t offset, int64_t bytes) {
     LlArgs args;
     args.bytes = static_cast<int32_t>(bytes);
-    const uint32_t wire = static_cast<uint32_t>(ll ? (args.bytes + kLlData - 1) / kLlData * kLlLine
-                                                   : (args.bytes + kLl128Data - 1) / kLl128Data * kLl128Line);
-    if constexpr (Reads(kOp)) args.source = at.src + offset;
-    if constexpr (Writes(kOp)) args.destination = at.dst + offset;
-    if constexpr (Receives(kOp)) {
-      args.in = SlotOf(from) + received_at_;
+    const uint32_t wire = static_cast<uint32_t>(config_.kProtocol == Protocol::kLl
+                                                    ? (args.bytes + kLlData - 1) / kLlData * kLlLine
+                                                    : (args.bytes + kLl128Data - 1) / kLl128Data * kLl128Line);
+    if (Reads(op)) args.source = at.src + offset;
+    if (Writes(op)) args.destination = at.dst + offset;
+    if (Receives(op)) {
       args.in_flag = from.step + 1;
       received_at_ += wire;
     }
-    if constexpr (Sends(kOp)) {
+    if (Sends(op)) {
       args.out = SlotOf(to) + sent_at_;
       args.out_flag = to.step + 1;
       sent_at_ += wire;
@@ -534,12 +574,7 @@ class Block {
     }
     if ((marks & kFirst) != 0) args.marks |= kScaleFirst;
     if ((marks & kFinal) != 0) args.marks |= kFinish;
-    if constexpr (Receives(kOp)) args.peer = Info(from.index).peer;
-    if constexpr (C::Has(Protocol::kLl))
-      if (ll) failed_ = !MoveLl<Reads(kOp), Receives(kOp), Writes(kOp), Sends(kOp)>(numbers_, args, Who());
-    if constexpr (C::Has(Protocol::kLl128))
-      if (!ll)
-        failed_ = !MoveLl128<Reads(kOp), Receives(kOp), Writes(kOp), Sends(kOp)>(numbers_, args, Who());
+    return args;
   }
 
   // Once in every 2^31 messages, the rest of the slot gets the message's flag, too.

@@ -188,7 +188,7 @@ Bits<kWidth> SwitchLoad(Operator op, const char* from) {
 // One slice. At most one of `received` and `from` is set, and at most one of `sent` and `to`.
 struct GroupMove {
   const char* received = nullptr;         // an ordinary message
-  const GroupConnection* from = nullptr;  // a reduce group
+  const GroupConnection* from = nullptr;  // a reduce group or a fan-in
   const char* local = nullptr;
   char* stored = nullptr;
   char* sent = nullptr;                 // an ordinary message
@@ -198,18 +198,36 @@ struct GroupMove {
   uint32_t marks = 0;                   // kScaleFirst applies to `local`; kFinish
 };
 
-// Reduces kUnits units of every member, from offset `at` in its slots on.
+// Does a fan-in add the local value itself?
+XCCL_DEVICE bool FansIn(const GroupMove& args) { return args.from != nullptr && args.from->own_place >= 0; }
+
+// Loads kUnits units of operand `o`: of a member, or of the local value, the `own`-th operand.
 template <int kWidth, int kUnits, class N>
-XCCL_DEVICE void ReduceMembers(const N& numbers, const GroupConnection& group, int64_t at, int64_t stride,
-                               Bits<kWidth>* value) {
-  const GroupMember* const members = group.members;
-  Reduction<typename N::Element, kWidth, kUnits> sum;
+XCCL_DEVICE void LoadOperand(const N& numbers, const GroupMove& args, int32_t o, int32_t own, int64_t at,
+                             int64_t stride, Bits<kWidth>* value) {
+  const char* const from =
+      (o == own ? args.local : args.from->members[o > own ? o - 1 : o].slots + args.from_at) + at;
   XCCL_UNROLL
-  for (int u = 0; u < kUnits; ++u) sum.Set(u, LoadData<kWidth>(members[0].slots + at + u * stride));
-  for (int32_t m = 1; m < group.count; ++m) {
-    const char* const slots = members[m].slots + at;
-    XCCL_UNROLL
-    for (int u = 0; u < kUnits; ++u) value[u] = LoadData<kWidth>(slots + u * stride);
+  for (int u = 0; u < kUnits; ++u) {
+    value[u] = LoadData<kWidth>(from + u * stride);
+    // As others would receive it: scaled, and rounded.
+    if (o == own) value[u] = CombineBits<1, kWidth>(numbers, args.marks & kScaleFirst, value[u], value[u]);
+  }
+}
+// Reduces kUnits units of every member, from offset `at` of the slice on; in a fan-in those of the local value
+// too, in its place.
+template <int kWidth, int kUnits, class N>
+XCCL_DEVICE void ReduceMembers(const N& numbers, const GroupMove& args, int64_t at, int64_t stride,
+                               Bits<kWidth>* value) {
+  const GroupConnection& group = *args.from;
+  const int32_t own = FansIn(args) && args.local != nullptr ? group.own_place : group.count + 1;
+  const int32_t operands = group.count + (own <= group.count ? 1 : 0);
+  Reduction<typename N::Element, kWidth, kUnits> sum;
+  LoadOperand<kWidth, kUnits>(numbers, args, 0, own, at, stride, value);
+  XCCL_UNROLL
+  for (int u = 0; u < kUnits; ++u) sum.Set(u, value[u]);
+  for (int32_t o = 1; o < operands; ++o) {
+    LoadOperand<kWidth, kUnits>(numbers, args, o, own, at, stride, value);
     XCCL_UNROLL
     for (int u = 0; u < kUnits; ++u) sum.Add(numbers.op(), u, value[u]);
   }
@@ -243,27 +261,29 @@ XCCL_DEVICE void GroupValues(const N& numbers, const GroupMove& args, int64_t at
       constexpr int kPart = kUnits > 2 && sizeof(T) == 2 ? 2 : kUnits;
       XCCL_UNROLL
       for (int u = 0; u < kUnits; u += kPart)
-        ReduceMembers<kWidth, kPart>(numbers, *args.from, args.from_at + at + u * stride, stride, value + u);
+        ReduceMembers<kWidth, kPart>(numbers, args, at + u * stride, stride, value + u);
     }
   } else if (args.received != nullptr) {
     XCCL_UNROLL
     for (int u = 0; u < kUnits; ++u) value[u] = LoadData<kWidth>(args.received + at + u * stride);
   }
   const bool received = args.from != nullptr || args.received != nullptr;
+  const bool has_local = args.local != nullptr && !FansIn(args);
   Bits<kWidth> local[kUnits];
-  if (args.local != nullptr) {
+  if (has_local) {
     XCCL_UNROLL
     for (int u = 0; u < kUnits; ++u) local[u] = LoadData<kWidth>(args.local + at + u * stride);
   }
-  if (args.local != nullptr && received) {
+  if (has_local && received) {
     XCCL_UNROLL
     for (int u = 0; u < kUnits; ++u)
       value[u] = CombineBits<2, kWidth>(numbers, args.marks, local[u], value[u]);
   } else {
+    const uint32_t marks = FansIn(args) ? args.marks & kFinish : args.marks;
     XCCL_UNROLL
     for (int u = 0; u < kUnits; ++u) {
       const Bits<kWidth> only = received ? value[u] : local[u];
-      value[u] = CombineBits<1, kWidth>(numbers, args.marks, only, only);
+      value[u] = CombineBits<1, kWidth>(numbers, marks, only, only);
     }
   }
 }

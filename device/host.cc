@@ -64,6 +64,12 @@ bool MoveLl128(HostNumbers numbers, LlArgs args, const Waiter* who) {
   return WithNumbers(
       numbers, [&](auto n) { return MoveLl128<kLocal, kReceive, kStore, kSend, decltype(n)>(n, args, who); });
 }
+bool FanInLl(HostNumbers numbers, const FanInArgs& args, const Waiter* who) {
+  return WithNumbers(numbers, [&](auto n) { return FanInLl<decltype(n)>(n, args, who); });
+}
+bool FanInLl128(HostNumbers numbers, const FanInArgs& args, const Waiter* who) {
+  return WithNumbers(numbers, [&](auto n) { return FanInLl128<decltype(n)>(n, args, who); });
+}
 // send, recv, recv_copy_send, recv_reduce_send, recv_reduce_copy, recv_reduce_copy_send
 template bool MoveLl<true, false, false, true>(HostNumbers, LlArgs, const Waiter*);
 template bool MoveLl<false, true, true, false>(HostNumbers, LlArgs, const Waiter*);

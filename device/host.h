@@ -28,6 +28,8 @@ template <bool kLocal, bool kReceive, bool kStore, bool kSend>
 bool MoveLl(HostNumbers numbers, LlArgs args, const Waiter* who);
 template <bool kLocal, bool kReceive, bool kStore, bool kSend>
 bool MoveLl128(HostNumbers numbers, LlArgs args, const Waiter* who);
+bool FanInLl(HostNumbers numbers, const FanInArgs& args, const Waiter* who);
+bool FanInLl128(HostNumbers numbers, const FanInArgs& args, const Waiter* who);
 
 // A Block whose protocol, slots and tables are run-time values, so that one compilation serves all.
 struct HostConfig {

@@ -25,8 +25,8 @@ const Words kRing4 = {"ring:4", "-c", "allgather", "-e", "ring", "--chunks", "1"
 const Words kBfb4 = {"ring:4", "-c", "allgather", "-e", "bfb", "--chunks", "1"};
 const Words kReduce = {
     "nvswitch:3@multicast=true,reduce=true", "-c", "allreduce", "-e", "multicast", "--chunks", "1"};
-const Words kDivergent = {"full-mesh:3", "-c", "allreduce", "-e", "smt", "--chunks", "1",
-                          "--steps",     "1",  "--rounds",  "1",  "-s",  "1KiB",     "--allow-divergent"};
+const Words kDivergent = {"ring:5",  "-c", "allreduce", "-e",   "smt",
+                          "--steps", "3",  "-s",        "1KiB", "--allow-divergent"};
 
 class PlanRules : public testing::Test {
  protected:
@@ -218,7 +218,7 @@ TEST_F(PlanRules, VerifySaysWhoseBitsAreTheSame) {
   Plan(kDivergent);
   EXPECT_EQ(
       Run({"verify", "good.json"}).out,
-      "good.json: ok: allreduce on full-mesh:3, 6 transfers, schedule and program proved, bits may differ "
+      "good.json: ok: allreduce on ring:5, 16 transfers, schedule and program proved, bits may differ "
       "between ranks\n");
   Plan(kRing3);
   EXPECT_EQ(

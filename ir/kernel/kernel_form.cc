@@ -358,14 +358,21 @@ std::string Describe(const KernelInstruction& instruction, const Program& progra
     text += fmt::format(", from rank {}", ConnectionOf(program, here, *instruction.from).src.value);
   if (instruction.to)
     text += fmt::format(", to rank {}", ConnectionOf(program, here, *instruction.to).dst.value);
+  const auto of_group = [&](int32_t local) -> const Group& {
+    return program.groups[static_cast<size_t>(here.groups[static_cast<size_t>(local)])];
+  };
   const auto group = [&](int32_t local) {
-    const int32_t index = here.groups[static_cast<size_t>(local)];
-    const std::vector<Rank>& members = program.groups[static_cast<size_t>(index)].members;
     std::string list;
-    for (Rank member : members) list += fmt::format("{}{}", list.empty() ? "" : " ", member.value);
+    for (Rank member : of_group(local).members)
+      list += fmt::format("{}{}", list.empty() ? "" : " ", member.value);
     return list;
   };
-  if (instruction.from_group) text += fmt::format(", reduced from ranks {}", group(*instruction.from_group));
+  if (instruction.from_group) {
+    const Group& from = of_group(*instruction.from_group);
+    text += fmt::format(", {} from ranks {}", HasSwitch(from) ? "reduced" : "added up",
+                        group(*instruction.from_group));
+    if (!HasSwitch(from) && ReadsSource(i.op)) text += fmt::format(", own after {}", from.own);
+  }
   if (instruction.to_group) text += fmt::format(", multicast to ranks {}", group(*instruction.to_group));
   if (i.first) text += ", first";
   if (i.final) text += ", final";

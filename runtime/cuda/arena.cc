@@ -34,10 +34,11 @@ void TakeCounters(ArenaLayout& layout, bool remote, ArenaLayout::End& end) {
 
 // A group's connection: the place of its slots, and of the root's end.
 struct GroupSlots {
-  size_t team = 0;
-  int64_t at = 0;    // in the region, of instance 0
-  size_t group = 0;  // in the root's ArenaLayout::groups, of instance 0
-  bool senders = false;
+  std::optional<size_t> team = {};  // absent in a fan-in, whose connections have slots like any others
+  int64_t at = 0;                   // in the region, of instance 0
+  size_t group = 0;                 // in the root's ArenaLayout::groups, of instance 0
+  size_t member = 0;                // in Group::members
+  bool to_root = false;
 };
 
 // Makes the roots' GroupEnds, without their ends and counters. Returns the slots by connection.
@@ -47,19 +48,27 @@ std::vector<std::optional<GroupSlots>> PlaceGroups(const Program& program, const
   std::vector<std::optional<GroupSlots>> of(program.connections.size());
   for (size_t g = 0; g < program.groups.size(); ++g) {
     const Group& group = program.groups[g];
-    const bool reduces = group.kind == Group::Kind::kReduce;
-    GroupSlots slots{.senders = reduces};
-    while (!std::ranges::binary_search(teams[slots.team].groups, static_cast<int32_t>(g))) ++slots.team;
-    const std::vector<int32_t>& of_team = teams[slots.team].groups;
-    const int64_t place = std::ranges::lower_bound(of_team, static_cast<int32_t>(g)) - of_team.begin();
-    slots.at = place * shape.instances * GroupSlotsBytes(shape);
+    GroupSlots slots{.to_root = group.kind != Group::Kind::kMulticast};
+    if (HasSwitch(group)) {
+      const auto has_group = [&](const Team& team) {
+        return std::ranges::binary_search(team.groups, static_cast<int32_t>(g));
+      };
+      slots.team = static_cast<size_t>(std::ranges::find_if(teams, has_group) - teams.begin());
+      const std::vector<int32_t>& of_team = teams[*slots.team].groups;
+      const int64_t place = std::ranges::lower_bound(of_team, static_cast<int32_t>(g)) - of_team.begin();
+      slots.at = place * shape.instances * GroupSlotsBytes(shape);
+    }
     std::vector<ArenaLayout::GroupEnd>& ends = layouts[group.root].groups;
     slots.group = ends.size();
     for (int32_t i = 0; i < shape.instances; ++i)
-      ends.push_back({.group = g, .team = slots.team, .slots = slots.at + i * GroupSlotsBytes(shape)});
-    for (Rank member : group.members) {
-      const auto connection = FindConnection(program, reduces ? member : group.root,
-                                             reduces ? group.root : member, group.channel);
+      ends.push_back({.group = g,
+                      .team = slots.team,
+                      .slots = slots.at + i * GroupSlotsBytes(shape),
+                      .ends = std::vector<size_t>(group.members.size())});
+    for (slots.member = 0; slots.member < group.members.size(); ++slots.member) {
+      const Rank member = group.members[slots.member];
+      const auto connection = FindConnection(program, slots.to_root ? member : group.root,
+                                             slots.to_root ? group.root : member, group.channel);
       XCCL_CHECK(connection.has_value());
       of[static_cast<size_t>(*connection)] = slots;
     }
@@ -74,6 +83,7 @@ int64_t GroupSlotsBytes(const ArenaShape& shape) { return RoundUp(shape.slots * 
 std::vector<Team> TeamsOf(const Program& program, const ArenaShape& shape) {
   std::vector<Team> teams;
   for (size_t g = 0; g < program.groups.size(); ++g) {
+    if (!HasSwitch(program.groups[g])) continue;
     std::vector<Rank> ranks = program.groups[g].members;
     ranks.insert(std::ranges::lower_bound(ranks, program.groups[g].root), program.groups[g].root);
     auto team = std::ranges::find(teams, ranks, &Team::ranks);
@@ -147,14 +157,15 @@ IdVector<Rank, ArenaLayout> LayoutArenas(const Program& program, const ArenaShap
       ArenaLayout::End receiver{.peer = connection.src, .sends = false, .peer_end = src_end};
       TakeCounters(src, remote, sender);
       TakeCounters(dst, remote, receiver);
-      if (const auto& in_group = group_slots[c]) {
-        const ArenaLayout& holder = in_group->senders ? src : dst;
-        (in_group->senders ? sender : receiver).slots =
-            *holder.regions[in_group->team] + in_group->at + i * GroupSlotsBytes(shape);
-        // Connections are in order of source and destination, so a group's are in order of its members.
-        (in_group->senders ? dst : src)
+      const auto& in_group = group_slots[c];
+      if (in_group)
+        (in_group->to_root ? dst : src)
             .groups[in_group->group + static_cast<size_t>(i)]
-            .ends.push_back(in_group->senders ? dst_end : src_end);
+            .ends[in_group->member] = in_group->to_root ? dst_end : src_end;
+      if (in_group && in_group->team) {
+        const ArenaLayout& holder = in_group->to_root ? src : dst;
+        (in_group->to_root ? sender : receiver).slots =
+            *holder.regions[*in_group->team] + in_group->at + i * GroupSlotsBytes(shape);
       } else if (!remote) {
         receiver.slots = Take(dst, shape.slots * shape.slot_bytes);
         ++dst.slot_arrays;
@@ -222,29 +233,33 @@ std::vector<device::Connection> ConnectionsOf(const IdVector<Rank, ArenaLayout>&
 
 GroupTables GroupTablesOf(const Program& program, const IdVector<Rank, ArenaLayout>& layouts,
                           const ArenaShape& shape, Rank rank, std::span<const DevicePointer> arenas,
-                          std::span<const DevicePointer> multicast) {
+                          std::span<const DevicePointer> multicast, const RemoteMemory& remote) {
   GroupTables tables;
   const ArenaLayout& mine = layouts[rank];
   const DevicePointer arena = arenas[rank.index()];
   const auto here = [&](int64_t offset) {
     return PointerTo<uint64_t>(arena + static_cast<uint64_t>(offset));
   };
-  const std::vector<device::Connection> connections = ConnectionsOf(layouts, shape, rank, arenas, {});
+  const std::vector<device::Connection> connections = ConnectionsOf(layouts, shape, rank, arenas, remote);
   for (const ArenaLayout::GroupEnd& end : mine.groups) {
     std::vector<device::GroupMember>& members = tables.members.emplace_back();
     for (size_t e : end.ends) {
       const device::Connection& c = connections[e];
-      members.push_back({c.slots, c.head, c.tail, mine.ends[e].peer.value, 0});
+      const bool other_host = mine.ends[e].cell.has_value();
+      members.push_back({c.slots, c.head, c.tail, mine.ends[e].peer.value,
+                         other_host ? static_cast<int32_t>(e) : -1});
     }
+    const Group& of = program.groups[end.group];
     device::GroupConnection& group = tables.connections.emplace_back();
     group.members = PointerTo<const device::GroupMember>(arena + static_cast<uint64_t>(end.members));
     group.count = static_cast<int32_t>(members.size());
     group.steps = here(end.steps);
     group.slot_bytes = shape.slot_bytes;
-    if (multicast[end.team] == 0) continue;
-    group.multicast = PointerTo<char>(multicast[end.team] + static_cast<uint64_t>(end.slots));
-    if (program.groups[end.group].kind != Group::Kind::kReduce) continue;
-    group.own = PointerTo<char>(arena + static_cast<uint64_t>(*mine.regions[end.team] + end.slots));
+    if (!HasSwitch(of)) group.own_place = of.own;
+    if (!end.team || multicast[*end.team] == 0) continue;
+    group.multicast = PointerTo<char>(multicast[*end.team] + static_cast<uint64_t>(end.slots));
+    if (of.kind != Group::Kind::kReduce) continue;
+    group.own = PointerTo<char>(arena + static_cast<uint64_t>(*mine.regions[*end.team] + end.slots));
     group.holds = here(end.holds);
   }
   return tables;

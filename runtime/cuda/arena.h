@@ -55,7 +55,7 @@ struct Team {
   int64_t bytes = 0;            // size of a region
   bool operator==(const Team&) const = default;
 };
-// In the order of their first groups. The slots of groups[g] and instance i lie in a region at (g × instances
+// The ranks of groups of switches, in the order of their first groups. The slots of groups[g] and instance i lie in a region at (g × instances
 // + i) × GroupSlotsBytes(shape).
 std::vector<Team> TeamsOf(const Program& program, const ArenaShape& shape);
 int64_t GroupSlotsBytes(const ArenaShape& shape);
@@ -75,10 +75,10 @@ struct ArenaLayout {
   };
   // The end of a group that this rank is the root of.
   struct GroupEnd {
-    size_t group = 0;               // in Program::groups
-    size_t team = 0;                // in TeamsOf
-    int64_t slots = 0;              // in the team's regions
-    std::vector<size_t> ends = {};  // its members' ends, ascending
+    size_t group = 0;                 // in Program::groups
+    std::optional<size_t> team = {};  // in TeamsOf; absent in a fan-in
+    int64_t slots = 0;                // in the team's regions
+    std::vector<size_t> ends = {};    // its members' ends, in order
     int64_t steps = 0, holds = 0, members = 0;
   };
   std::vector<End> ends;                        // [k × instances + instance], k as in device::RankArgs
@@ -118,6 +118,6 @@ struct GroupTables {
 };
 GroupTables GroupTablesOf(const Program& program, const IdVector<Rank, ArenaLayout>& layouts,
                           const ArenaShape& shape, Rank rank, std::span<const DevicePointer> arenas,
-                          std::span<const DevicePointer> multicast);
+                          std::span<const DevicePointer> multicast, const RemoteMemory& remote = {});
 
 }  // namespace xccl::cuda

@@ -252,7 +252,7 @@ Status DeviceProgram::WriteGroups(size_t local, std::span<const DevicePointer> a
   std::vector<DevicePointer> multicast;
   for (const std::optional<MulticastMemory>& memory : switches_.teams)
     multicast.push_back(memory ? memory->address() : 0);
-  const GroupTables tables = GroupTablesOf(program_, layouts_, shape_, rank, arenas, multicast);
+  const GroupTables tables = GroupTablesOf(program_, layouts_, shape_, rank, arenas, multicast, Remote());
   for (size_t g = 0; g < tables.members.size(); ++g)
     XCCL_RETURN_IF_ERROR(
         WriteAt(local, layout.groups[g].members, std::as_bytes(std::span(tables.members[g]))));

@@ -20,7 +20,7 @@ Status CheckBetweenHosts(const Program& program, const std::vector<int32_t>& hos
         fmt::format("{}: protocol {} between hosts; expected simple", name, ToString(program.protocol)));
   for (const Group& group : program.groups)
     for (const Rank member : group.members)
-      if (host_of[member.index()] != host_of[group.root.index()])
+      if (HasSwitch(group) && host_of[member.index()] != host_of[group.root.index()])
         return InvalidInput(
             fmt::format("{}: a {} group has ranks {} and {} of different hosts; expected one host", name,
                         ToString(group.kind), group.root.value, member.value));

@@ -10,7 +10,7 @@ namespace xccl {
 PlaceFunction PlaceRing, PlaceHierarchicalRing, Place2dRing, Place2dTorus, PlaceMesh2d;
 PlaceFunction PlaceTree, PlaceDoubleBinaryTree, PlaceBinomial, PlaceKnomial;
 PlaceFunction PlaceHalvingDoubling, PlaceRecursiveDoubling, PlaceRecursiveMultiplying;
-PlaceFunction PlaceHierarchicalDoubling, PlaceSwing, PlaceBine, PlaceBruck, PlaceNhr, PlacePat;
+PlaceFunction PlaceHierarchicalExchange, PlaceSwing, PlaceBine, PlaceBruck, PlaceNhr, PlacePat;
 PlaceFunction PlaceDirect, PlacePairwise;
 
 // All of them, in the order that `auto` and `compare` show.

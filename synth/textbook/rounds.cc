@@ -4,10 +4,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
-#include <numeric>
 #include <set>
-#include <utility>
 
 #include "synth/common/bit_table.h"
 
@@ -208,16 +205,9 @@ void RoundsAlltoall(const Rounds& rounds, const Pairs& pairs, Moves& moves) {
   }
 }
 
-ExchangedSums RoundsExchange(const Rounds& rounds, ChunkRange all, Moves& moves) {
+bool RoundsExchange(const Rounds& rounds, ChunkRange all, Moves& moves) {
   BitTable held = Diagonal(rounds.size()), next = held;
-  // By position, the number of the expression that it holds, and those that a round adds to it. Sums of the
-  // same operands have one number.
-  std::vector<int32_t> expression(static_cast<size_t>(rounds.size()));
-  std::iota(expression.begin(), expression.end(), 0);
-  std::vector<std::vector<int32_t>> added(expression.size());
-  std::map<std::vector<int32_t>, int32_t> numbers;
   for (size_t round = 0; round < rounds.rounds.size(); ++round) {
-    const std::vector<int32_t> sent = expression;
     for (const RoundSend& send : rounds.rounds[round]) {
       const uint64_t *const from = held.Row(send.from), *const before = held.Row(send.to);
       uint64_t* const to = next.Row(send.to);
@@ -227,27 +217,14 @@ ExchangedSums RoundsExchange(const Rounds& rounds, ChunkRange all, Moves& moves)
         covers &= to[w] == before[w] && (to[w] & ~from[w]) == 0;
         to[w] |= from[w];
       }
-      if (send.own_only || !(disjoint || covers)) return ExchangedSums::kWrong;
+      if (send.own_only || !(disjoint || covers)) return false;
       Move move = MoveOf(rounds, send, all, static_cast<int32_t>(round));
       if (disjoint) move.op = TransferOp::kReduce;
       moves.Add(move);
-      if (disjoint)
-        added[send.to].push_back(sent[send.from]);
-      else
-        expression[send.to] = sent[send.from];
-    }
-    for (size_t p = 0; p < added.size(); ++p) {
-      if (added[p].empty()) continue;
-      added[p].push_back(sent[p]);
-      std::ranges::sort(added[p]);
-      expression[p] =
-          numbers.emplace(std::exchange(added[p], {}), rounds.size() + static_cast<int32_t>(numbers.size()))
-              .first->second;
     }
     held = next;
   }
-  const bool same = std::ranges::all_of(expression, [&](int32_t e) { return e == expression.front(); });
-  return same ? ExchangedSums::kSame : ExchangedSums::kDiffer;
+  return true;
 }
 
 Moves AllgatherLoads(std::span<const Rounds> stripes) {
@@ -331,10 +308,9 @@ Recipe RoundsRecipe(std::vector<Rounds> stripes, const RankGraph& graph, const S
 
 void ExchangeWhereFaster(const Rounds& rounds, const RankGraph& graph, const SynthesisRequest& request,
                          Recipe& recipe) {
-  if (!IsAllreduce(request.collective->kind()) || !recipe.cost) return;
   Moves moves;
-  const ExchangedSums sums = RoundsExchange(rounds, {0, 1}, moves);
-  if (sums == ExchangedSums::kWrong || (sums == ExchangedSums::kDiffer && !request.allow_divergent)) return;
+  if (!IsAllreduce(request.collective->kind()) || !recipe.cost || !RoundsExchange(rounds, {0, 1}, moves))
+    return;
   for (const Move& move : moves.items())
     if (!graph.Find(move.src, move.dst)) return;
   const Cost once = MeasureMoves(moves, graph, 1);

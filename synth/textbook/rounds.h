@@ -45,10 +45,8 @@ void RoundsGather(const Rounds& rounds, Rank root, const Blocks& blocks, Moves& 
 // A block waits until no later round would bring it on; in one round a pair's blocks are one message.
 void RoundsAlltoall(const Rounds& rounds, const Pairs& pairs, Moves& moves);
 // Whole vectors are exchanged in every round, with sums on all sides; who has all that its partner has gives
-// it a copy. Says whether every contribution comes once, and all then hold the same sum: where several come to
-// one position in a round, that is one addition (docs/ir.md, section 3).
-enum class ExchangedSums : uint8_t { kWrong, kDiffer, kSame };
-ExchangedSums RoundsExchange(const Rounds& rounds, ChunkRange all, Moves& moves);
+// it a copy. Returns whether every contribution comes once.
+bool RoundsExchange(const Rounds& rounds, ChunkRange all, Moves& moves);
 
 // A broadcast of position 0: the root deals pieces out to these members, in this order, down the tree of the
 // rounds; then an allgather of the rounds, or `gather`, brings them to everyone.
@@ -75,9 +73,9 @@ void SetAlltoallCost(const Moves& loads, int32_t n, const RankGraph& graph, Reci
 double MovesTimePs(const Moves& moves, const RankGraph& graph, const SynthesisRequest& request,
                    double fraction);
 
-// Sets the recipe's exchange, by RoundsExchange: for an allreduce, where all positions end with the same sum,
-// or the request allows others (groups of these rounds overlap), partners are next to each other, and it takes
-// less time than two allgathers of the recipe's cost.
+// Sets the recipe's exchange, by RoundsExchange: for an allreduce, where every contribution comes once, partners
+// are next to each other, and it takes less time than two allgathers of the recipe's cost. Where those who
+// exchange in a round exchange with all of their group, as in all rounds here, all get the same bits.
 void ExchangeWhereFaster(const Rounds& rounds, const RankGraph& graph, const SynthesisRequest& request,
                          Recipe& recipe);
 

@@ -222,14 +222,15 @@ struct HostMachine::State {
           const auto at = std::ranges::lower_bound(all, c) - all.begin();
           const device::Connection& end =
               connections[group.root.index()][static_cast<size_t>(at * instances + i)];
-          of_group.push_back({end.slots, end.head, end.tail, m.value, 0});
+          of_group.push_back({end.slots, end.head, end.tail, m.value, -1});
         }
         device::GroupConnection& made = groups[group.root.index()][static_cast<size_t>(k * instances + i)];
         made.members = of_group.data();
         made.count = static_cast<int32_t>(of_group.size());
         made.steps = Counter(first_step);
         made.slot_bytes = slot_bytes;
-        if (!with_switch) continue;
+        if (!HasSwitch(group)) made.own_place = group.own;
+        if (!with_switch || !HasSwitch(group)) continue;
         char* const own = memory.emplace_back(program.slots * slot_bytes).data();
         made.multicast = MakeMulticast(of_group, own);
         if (!sends) made.own = own;

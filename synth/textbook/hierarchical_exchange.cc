@@ -1,0 +1,88 @@
+// allreduce on hosts of equal size, for small messages. The k-th GPU of a host sums up the k-th piece of all
+// the GPUs of its host, exchanges sums along its rail with other hosts, and gives the result to its host. Hosts
+// are numbered by digits whose bases multiply to their number; those that differ in one digit exchange in one
+// step. So a host sends base - 1 messages a step, and all hosts add the same sums in the same tree. One base,
+// the number of hosts, crosses once and sends most; the bases are the fastest at the size. reduce_scatter and
+// allgather in its place cross twice.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "synth/textbook/engines.h"
+#include "synth/textbook/positions.h"
+#include "synth/textbook/rounds.h"
+
+namespace xccl {
+namespace {
+
+constexpr std::string_view kName = "hierarchical-exchange";
+constexpr int64_t kMostMoves = 200'000;  // of one choice of bases: measuring them takes about 20 ms
+
+// The largest bases up to `most`; a prime factor above it is a base of its own.
+std::vector<int32_t> BasesOf(int32_t hosts, int32_t most) {
+  std::vector<int32_t> bases;
+  while (hosts > 1) {
+    int32_t base = std::min(most, hosts);
+    while (base > 1 && hosts % base != 0) --base;
+    if (base == 1)
+      for (base = most + 1; hosts % base != 0;) ++base;
+    bases.push_back(base);
+    hosts /= base;
+  }
+  return bases;
+}
+
+void Allreduce(const Hosts& hosts, const std::vector<int32_t>& bases, ChunkRange all, Moves& moves) {
+  const int32_t steps = static_cast<int32_t>(bases.size());
+  for (int32_t h = 0; h < hosts.hosts; ++h) {
+    for (int32_t k = 0; k < hosts.gpus; ++k) {
+      const ChunkRange piece = Piece(all, k, hosts.gpus);
+      const Rank at = hosts.At(h, k);
+      for (int32_t turn = 1; turn < hosts.gpus; ++turn) {
+        const Rank other = hosts.At(h, (k + turn) % hosts.gpus);
+        moves.Add({piece, other, at, 0, TransferOp::kReduce});
+        moves.Add({piece, at, other, steps + 1});
+      }
+      int32_t place = 1;  // value of the digit
+      for (int32_t s = 0; s < steps; ++s) {
+        const int32_t base = bases[static_cast<size_t>(s)], digit = h / place % base;
+        for (int32_t turn = 1; turn < base; ++turn) {
+          const int32_t peer = h + ((digit + turn) % base - digit) * place;
+          moves.Add({piece, at, hosts.At(peer, k), s + 1, TransferOp::kReduce});
+        }
+        place *= base;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+StatusOr<Recipe> PlaceHierarchicalExchange(const RankGraph& graph, const SynthesisRequest& request) {
+  XCCL_ASSIGN_OR_RETURN(const Hosts hosts, EqualHosts(graph, request.collective->ranks(), kName));
+  std::vector<int32_t> best = BasesOf(hosts.hosts, 2), last;
+  double best_ps = std::numeric_limits<double>::infinity();
+  for (int32_t most = 2; most <= hosts.hosts; ++most) {
+    const std::vector<int32_t> bases = BasesOf(hosts.hosts, most);
+    if (bases == last) continue;
+    last = bases;
+    int64_t sends = 2 * (hosts.gpus - 1);
+    for (const int32_t base : bases) sends += base - 1;
+    if (sends * hosts.hosts * hosts.gpus > kMostMoves) break;
+    Moves moves;
+    Allreduce(hosts, bases, {0, hosts.gpus}, moves);
+    const double ps = MovesTimePs(moves, graph, request, 1.0 / hosts.gpus);
+    if (ps >= best_ps) continue;
+    best = bases;
+    best_ps = ps;
+  }
+  Recipe recipe;
+  recipe.root = hosts.At(0, 0);
+  recipe.pieces = hosts.gpus;
+  recipe.allreduce = [hosts, best](ChunkRange all, Moves& moves) { Allreduce(hosts, best, all, moves); };
+  return recipe;
+}
+
+}  // namespace xccl
