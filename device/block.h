@@ -557,9 +557,9 @@ class Block {
                              int64_t offset, int64_t bytes) {
     LlArgs args;
     args.bytes = static_cast<int32_t>(bytes);
-    const uint32_t wire = static_cast<uint32_t>(config_.kProtocol == Protocol::kLl
-                                                    ? (args.bytes + kLlData - 1) / kLlData * kLlLine
-                                                    : (args.bytes + kLl128Data - 1) / kLl128Data * kLl128Line);
+    const uint32_t wire = static_cast<uint32_t>(
+        config_.kProtocol == Protocol::kLl ? (args.bytes + kLlData - 1) / kLlData * kLlLine
+                                           : (args.bytes + kLl128Data - 1) / kLl128Data * kLl128Line);
     if (Reads(op)) args.source = at.src + offset;
     if (Writes(op)) args.destination = at.dst + offset;
     if (Receives(op)) {

@@ -1,7 +1,7 @@
 // Receives one message of every member of a fan-in and adds them up with the rank's own value, all in the
-// order of the members, in float and rounded once (ReduceMembersReference in ir/numbers.h), where flags travel
-// with the data. One loop polls all members' lines, so the loads of eight of them, of four in LL128, are in
-// flight together. The simple protocol's fan-in is in device/group.h.
+// order of the members, in float and rounded once (ReduceMembersReference in ir/numbers.h), where flags
+// travel with the data. One loop polls all members' lines, so the loads of eight of them, of four in LL128,
+// are in flight together. The simple protocol's fan-in is in device/group.h.
 #pragma once
 
 #include "device/group.h"
@@ -55,8 +55,7 @@ XCCL_DEVICE_CALL bool FanInLl(N numbers, const FanInArgs args, const Waiter* who
     const int64_t at = args.from_at + i * kLlLine;
     const int32_t left = ll.bytes - i * kLlData;
     uint64_t own = 0;
-    if (own_place >= 0)
-      own = OwnOperand(numbers, ll.marks, LoadUpTo8<N>(ll.source + i * kLlData, left));
+    if (own_place >= 0) own = OwnOperand(numbers, ll.marks, LoadUpTo8<N>(ll.source + i * kLlData, left));
     FanInSum<N> sum;
     for (int32_t first = 0; first < count; first += kBatch) {
       LlLine lines[kBatch];

@@ -214,8 +214,8 @@ XCCL_DEVICE void LoadOperand(const N& numbers, const GroupMove& args, int32_t o,
     if (o == own) value[u] = CombineBits<1, kWidth>(numbers, args.marks & kScaleFirst, value[u], value[u]);
   }
 }
-// Reduces kUnits units of every member, from offset `at` of the slice on; in a fan-in those of the local value
-// too, in its place.
+// Reduces kUnits units of every member, from offset `at` of the slice on; in a fan-in those of the local
+// value too, in its place.
 template <int kWidth, int kUnits, class N>
 XCCL_DEVICE void ReduceMembers(const N& numbers, const GroupMove& args, int64_t at, int64_t stride,
                                Bits<kWidth>* value) {

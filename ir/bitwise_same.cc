@@ -1,7 +1,7 @@
-// Plays every chunk with hashes in place of numbers. A leaf is the hash of its rank; a sum is a hash of the set
-// of its operands, which does not associate. The set says enough: all additions of a step to one value are one
-// sum, whose order follows from its operands. Two ranks with equal hashes hold the same expression, up to a
-// 64-bit collision. Linear in transfers × chunks each moves.
+// Plays every chunk with hashes in place of numbers. A leaf is the hash of its rank; a sum is a hash of the
+// set of its operands, which does not associate. The set says enough: all additions of a step to one value
+// are one sum, whose order follows from its operands. Two ranks with equal hashes hold the same expression,
+// up to a 64-bit collision. Linear in transfers × chunks each moves.
 #include "ir/bitwise_same.h"
 
 #include <optional>
@@ -28,7 +28,10 @@ struct Ends {
 class Expressions {
  public:
   Expressions(const Schedule& schedule, const Collective& collective, const Topology& topology)
-      : s_(schedule), collective_(collective), ends_(schedule.paths.size()), hash_(topology.num_ranks(), 0),
+      : s_(schedule),
+        collective_(collective),
+        ends_(schedule.paths.size()),
+        hash_(topology.num_ranks(), 0),
         operands_(topology.num_ranks(), 0) {
     for (int32_t p = 0; p < schedule.paths.size(); ++p)
       PathEnds(topology, schedule.paths[PathId(p)], ends_[p].sources, ends_[p].destinations);

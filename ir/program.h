@@ -110,7 +110,7 @@ struct Threadblock {
   std::optional<int32_t>
       send_group;  // index in Program::groups of a multicast of this rank; then no send_peer
   std::optional<int32_t>
-      recv_group;  // index in Program::groups of a reduction or fan-in at this rank; then no recv_peer
+      recv_group;       // index in Program::groups of a reduction or fan-in at this rank; then no recv_peer
   int32_t channel = 0;  // of both directions
   std::vector<Instruction> instructions;
   bool operator==(const Threadblock&) const = default;

@@ -216,10 +216,9 @@ TEST_F(PlanRules, WithoutMadeByThereIsAModelAndASize) {
 
 TEST_F(PlanRules, VerifySaysWhoseBitsAreTheSame) {
   Plan(kDivergent);
-  EXPECT_EQ(
-      Run({"verify", "good.json"}).out,
-      "good.json: ok: allreduce on ring:5, 16 transfers, schedule and program proved, bits may differ "
-      "between ranks\n");
+  EXPECT_EQ(Run({"verify", "good.json"}).out,
+            "good.json: ok: allreduce on ring:5, 16 transfers, schedule and program proved, bits may differ "
+            "between ranks\n");
   Plan(kRing3);
   EXPECT_EQ(
       Run({"verify", "good.json"}).out,

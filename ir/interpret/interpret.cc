@@ -205,8 +205,7 @@ class Interpreter {
     if (ReadsSource(i.op)) {
       const std::span<std::byte> source = SliceAt(memory, i.src, k, pass);
       local.assign(source.begin(), source.end());
-      if (i.first)
-        ScaleReference(options_.type, options_.op, n, local.data(), local.data(), Elements(local));
+      if (i.first) ScaleReference(options_.type, options_.op, n, local.data(), local.data(), Elements(local));
       if (!Receives(i.op)) {
         if (i.op == Opcode::kReduce) operands.push_back(SliceAt(memory, i.dst, k, pass));
         operands.push_back(local);

@@ -112,8 +112,8 @@ class Finder {
       held.Add(write.value);
     }
     // The ranks of a user-defined collective may add up what its file does not call complete.
-    if (adds && (collective_.kind() == CollectiveKind::kCustom ||
-                 held.contributions == collective_.num_members()))
+    if (adds &&
+        (collective_.kind() == CollectiveKind::kCustom || held.contributions == collective_.num_members()))
       ++sums_;
   }
 

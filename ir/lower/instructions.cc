@@ -87,7 +87,8 @@ void ListGroups(const Paths& paths, const Assignment& assignment, Program& progr
   for (size_t i = 0; i < order.size(); ++i) {
     const PathGroup& group = paths.groups[order[i]];
     place[order[i]] = static_cast<int32_t>(i);
-    Group& made = program.groups.emplace_back(Group{group.kind, group.root, {}, channel(group), group.links, group.own});
+    Group& made = program.groups.emplace_back(
+        Group{group.kind, group.root, {}, channel(group), group.links, group.own});
     for (int32_t p = group.first; p < group.first + group.count; ++p) {
       const Path& path = paths.paths[p];
       made.members.push_back(group.kind == Group::Kind::kMulticast ? path.dst : path.src);

@@ -43,8 +43,8 @@ void AddFanIns(const Schedule& schedule, const Topology& topology, const FanIns&
       if (fan_ins.Of(unit) == kNoFanIn) continue;
       const FanIn& fan_in = fan_ins.all[static_cast<size_t>(fan_ins.Of(unit))];
       const auto member = std::ranges::find(fan_in.paths, schedule.path[t]) - fan_in.paths.begin();
-      paths.of_unit.back() =
-          paths.groups[static_cast<size_t>(first_group + fan_ins.Of(unit))].first + static_cast<int32_t>(member);
+      paths.of_unit.back() = paths.groups[static_cast<size_t>(first_group + fan_ins.Of(unit))].first +
+                             static_cast<int32_t>(member);
     }
   }
 }

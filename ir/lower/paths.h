@@ -17,8 +17,8 @@ namespace xccl::lowering {
 inline constexpr int32_t kNoGroup = -1;
 inline constexpr int32_t kNoPath = -1;
 
-// A chain of links from one rank to another: a whole path of the schedule, one branch of a tree, or one member
-// of a fan-in.
+// A chain of links from one rank to another: a whole path of the schedule, one branch of a tree, or one
+// member of a fan-in.
 struct Path {
   Rank src, dst;
   std::vector<LinkId> links;
@@ -26,8 +26,8 @@ struct Path {
   bool operator==(const Path&) const = default;
 };
 
-// The branches of one tree: paths[first .. first + count), in ascending order of their ranks; or the members of
-// a fan-in, in the order in which they are added.
+// The branches of one tree: paths[first .. first + count), in ascending order of their ranks; or the members
+// of a fan-in, in the order in which they are added.
 struct PathGroup {
   Group::Kind kind = Group::Kind::kMulticast;
   Rank root;

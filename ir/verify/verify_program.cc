@@ -195,9 +195,9 @@ class StructureCheck {
                                 program_.ranks.size() - 1));
     const int32_t most_before = HasSwitch(group) ? 0 : static_cast<int32_t>(group.members.size());
     if (group.own < 0 || group.own > most_before)
-      return Report("P1", GroupName(group),
-                    fmt::format("adds the root's own value after {} members; expected 0..{}", group.own,
-                                most_before));
+      return Report(
+          "P1", GroupName(group),
+          fmt::format("adds the root's own value after {} members; expected 0..{}", group.own, most_before));
     if (!HasSwitch(group) && !group.path.empty())
       return Report("P1", GroupName(group), "has a path; its members' connections have theirs");
     const bool sends = SendsTo(group);

@@ -246,8 +246,8 @@ GroupTables GroupTablesOf(const Program& program, const IdVector<Rank, ArenaLayo
     for (size_t e : end.ends) {
       const device::Connection& c = connections[e];
       const bool other_host = mine.ends[e].cell.has_value();
-      members.push_back({c.slots, c.head, c.tail, mine.ends[e].peer.value,
-                         other_host ? static_cast<int32_t>(e) : -1});
+      members.push_back(
+          {c.slots, c.head, c.tail, mine.ends[e].peer.value, other_host ? static_cast<int32_t>(e) : -1});
     }
     const Group& of = program.groups[end.group];
     device::GroupConnection& group = tables.connections.emplace_back();

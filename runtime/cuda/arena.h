@@ -55,7 +55,8 @@ struct Team {
   int64_t bytes = 0;            // size of a region
   bool operator==(const Team&) const = default;
 };
-// The ranks of groups of switches, in the order of their first groups. The slots of groups[g] and instance i lie in a region at (g × instances
+// The ranks of groups of switches, in the order of their first groups. The slots of groups[g] and instance i
+// lie in a region at (g × instances
 // + i) × GroupSlotsBytes(shape).
 std::vector<Team> TeamsOf(const Program& program, const ArenaShape& shape);
 int64_t GroupSlotsBytes(const ArenaShape& shape);

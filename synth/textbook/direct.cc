@@ -1,6 +1,7 @@
 // Every block straight from its owner to whoever needs it. `direct` does so in one step; an allreduce is
-// two-shot (reduce_scatter, allgather), or one-shot, everyone to everyone, where that is faster. `pairwise` takes n-1 steps, in each of which every rank sends to one partner and
-// receives from one: XOR for powers of 2, else a rotation.
+// two-shot (reduce_scatter, allgather), or one-shot, everyone to everyone, where that is faster. `pairwise`
+// takes n-1 steps, in each of which every rank sends to one partner and receives from one: XOR for powers of
+// 2, else a rotation.
 #include <algorithm>
 
 #include "synth/textbook/engines.h"

@@ -91,7 +91,8 @@ std::span<const TextbookEngine> TextbookEngines() {
        "rings inside hosts and along rails across them: few bytes over the fabric; not exact", broadcasting,
        PlaceHierarchicalRing},
       {"hierarchical-exchange",
-       "sums inside hosts, exchanged along rails by some hosts at a time, or by all; for small sizes; not exact",
+       "sums inside hosts, exchanged along rails by some hosts at a time, or by all; for small sizes; not "
+       "exact",
        kAllreduces, PlaceHierarchicalExchange},
       {"direct", "every block straight to where it is needed, all at once; optimal on full meshes; not exact",
        KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts, kGathers, kAlltoalls, {kSendrecv}}),

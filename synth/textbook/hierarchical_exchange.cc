@@ -1,9 +1,9 @@
 // allreduce on hosts of equal size, for small messages. The k-th GPU of a host sums up the k-th piece of all
-// the GPUs of its host, exchanges sums along its rail with other hosts, and gives the result to its host. Hosts
-// are numbered by digits whose bases multiply to their number; those that differ in one digit exchange in one
-// step. So a host sends base - 1 messages a step, and all hosts add the same sums in the same tree. One base,
-// the number of hosts, crosses once and sends most; the bases are the fastest at the size. reduce_scatter and
-// allgather in its place cross twice.
+// the GPUs of its host, exchanges sums along its rail with other hosts, and gives the result to its host.
+// Hosts are numbered by digits whose bases multiply to their number; those that differ in one digit exchange
+// in one step. So a host sends base - 1 messages a step, and all hosts add the same sums in the same tree.
+// One base, the number of hosts, crosses once and sends most; the bases are the fastest at the size.
+// reduce_scatter and allgather in its place cross twice.
 #include <fmt/core.h>
 
 #include <algorithm>

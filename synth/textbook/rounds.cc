@@ -315,7 +315,8 @@ void ExchangeWhereFaster(const Rounds& rounds, const RankGraph& graph, const Syn
     if (!graph.Find(move.src, move.dst)) return;
   const Cost once = MeasureMoves(moves, graph, 1);
   if (once.Ps(request) >= 2 * recipe.cost->Ps(request)) return;
-  recipe.exchange = {once, [rounds](ChunkRange all, Moves& exchanged) { RoundsExchange(rounds, all, exchanged); }};
+  recipe.exchange = {once,
+                     [rounds](ChunkRange all, Moves& exchanged) { RoundsExchange(rounds, all, exchanged); }};
 }
 
 }  // namespace xccl

@@ -73,9 +73,10 @@ void SetAlltoallCost(const Moves& loads, int32_t n, const RankGraph& graph, Reci
 double MovesTimePs(const Moves& moves, const RankGraph& graph, const SynthesisRequest& request,
                    double fraction);
 
-// Sets the recipe's exchange, by RoundsExchange: for an allreduce, where every contribution comes once, partners
-// are next to each other, and it takes less time than two allgathers of the recipe's cost. Where those who
-// exchange in a round exchange with all of their group, as in all rounds here, all get the same bits.
+// Sets the recipe's exchange, by RoundsExchange: for an allreduce, where every contribution comes once,
+// partners are next to each other, and it takes less time than two allgathers of the recipe's cost. Where
+// those who exchange in a round exchange with all of their group, as in all rounds here, all get the same
+// bits.
 void ExchangeWhereFaster(const Rounds& rounds, const RankGraph& graph, const SynthesisRequest& request,
                          Recipe& recipe);
 

@@ -61,8 +61,10 @@ std::vector<KernelCase> KernelCases(int32_t ranks) {
     }
     if (whole.kind() != CollectiveKind::kAllreduce && whole.kind() != CollectiveKind::kAllgather) continue;
     // The last two exchange sums: several ranks send to one in a step.
-    for (const auto& [engine, size_bytes] : {std::pair("ring", 1 << 20), {"double-binary-tree", 1 << 20},
-                                             {"greedy", 1 << 20}, {"direct", 1 << 10},
+    for (const auto& [engine, size_bytes] : {std::pair("ring", 1 << 20),
+                                             {"double-binary-tree", 1 << 20},
+                                             {"greedy", 1 << 20},
+                                             {"direct", 1 << 10},
                                              {"recursive-multiplying", 1 << 10}}) {
       const SynthesisRequest request{.topology = &topology, .collective = &whole, .size_bytes = size_bytes};
       const Engine& synthesizer = **FindEngine(engine);
