@@ -23,6 +23,7 @@
 #include "codegen/emit.h"
 #include "ir/collective.h"
 #include "ir/kernel/kernel_form.h"
+#include "ir/known_machines.h"
 #include "ir/lower/chains.h"
 #include "ir/lower/lower.h"
 #include "ir/machine_model.h"

@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "base/units.h"
 #include "cli/flags.h"
+#include "ir/known_machines.h"
 #include "ir/machine_model.h"
 
 namespace xccl {
@@ -19,15 +20,15 @@ struct Limit {
   std::optional<int32_t> SynthesisLimits::*value;
   const char* what;
 };
-constexpr std::string_view kMachines[] = {"hopper", "none"};
+constexpr std::string_view kMachines[] = {"ampere", "blackwell", "hopper", "none"};
 
 // The machine model of --machine; absent where only links take time.
 StatusOr<std::optional<MachineModel>> MachineOf(const std::string& name) {
   if (name.empty() || name == "none") return std::optional<MachineModel>();
-  if (name == "hopper") return std::optional(HopperModel());
+  if (std::optional<MachineModel> known = KnownMachine(name)) return known;
   if (!PathExists(name) && name.find_first_of("./") == std::string::npos)
     return UsageError("--machine: no machine '" + name + "'" + DidYouMean(name, kMachines) +
-                      "; expected hopper, none, a machine.json or a plan book");
+                      "; expected ampere, hopper, blackwell, none, a machine.json or a plan book");
   XCCL_ASSIGN_OR_RETURN(const MachineModel machine,
                         ReadMachineModel(IsDirectory(name) ? name + "/machine.json" : name));
   return std::optional(machine);
@@ -71,7 +72,8 @@ void AddExecutionFlags(Command& command, PlanFlags& flags) {
   command.AddOption(
       "--machine", flags.machine,
       "choose the program's protocol, instances and segment for this machine: a machine.json, a plan\n"
-      "book that tune wrote, hopper (NCCL's figures), or none: only links take time (default)");
+      "book that tune wrote, ampere, hopper or blackwell (NCCL's figures), or none: only links take\n"
+      "time (default)");
   command.AddOption("--max-ctas", flags.options.max_blocks, "threadblocks of one rank at most")
       .Between(1, 1 << 20);
   command.AddFlag("--verify-passes", flags.options.verify_passes,

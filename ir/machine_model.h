@@ -1,44 +1,62 @@
-// The time that a machine adds to that of its links when a program runs on it: the launch, the cost of a
-// protocol per message, and the rate of a threadblock. The figures are NCCL's, or those that `tune`
-// measured (machine.json of a plan book). SimulateProgram uses them.
+// The time that a machine adds to that of its links when a program runs on it: the launch, what messages and
+// hand-offs cost threadblocks, the rate of a threadblock, and the share of their datasheets' bandwidths that
+// links reach. The figures are published ones (ir/known_machines.h), or those that `tune` measured
+// (machine.json of a plan book). SimulateProgram uses them.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "ir/program.h"
+#include "topologies/topology.h"
 
 namespace xccl {
 
 struct ProtocolCost {
-  int64_t hop_ps = 0;             // from the arrival of a message's last byte until its receiver continues
+  int64_t hop_ps = 0;  // from the arrival of a message's last byte until its receiver can see it
+  // An instruction that sends or receives holds its threadblock so long beside the bytes: polls, barriers, a
+  // fence and a flag. Once, whatever the number of peers.
+  int64_t message_ps = 0;
   int64_t block_bytes_per_s = 0;  // rate at which one threadblock moves data; 0: no limit
+  // Rate at which one threadblock reads what a fan-in adds up: its members' messages and its own operand. 0:
+  // that at which it moves data.
+  int64_t read_bytes_per_s = 0;
   // `data_bytes` of data occupy `wire_bytes` on a link, because flags travel with the data.
   int32_t data_bytes = 1, wire_bytes = 1;
   bool operator==(const ProtocolCost&) const = default;
 
   int64_t WireBytes(int64_t bytes) const;  // rounded up; saturates
-  int64_t BlockPs(int64_t bytes) const;    // 0 if block_bytes_per_s is 0
+  // How long an instruction holds a threadblock that moves so many bytes; without its message.
+  int64_t BlockPs(int64_t bytes) const;
+  // The same for a fan-in of so many operands of `bytes` each.
+  int64_t FanInPs(int64_t bytes, int64_t operands) const;
 };
 
 struct MachineModel {
-  std::string source;                                 // source of the figures
-  int64_t launch_ps = 0;                              // duration of an operation that moves nothing
+  std::string source;       // source of the figures
+  int64_t launch_ps = 0;    // duration of an operation that moves nothing
+  int64_t hand_off_ps = 0;  // from the end of an instruction until another threadblock of its GPU goes on
+  // What all NVLinks of a GPU carry in one direction, where the topology says more; 0: what it says.
+  int64_t nvlink_bytes_per_s = 0;
+  int32_t nic_per_mille = 1000;                       // share of its line rate that a NIC reaches; 1..1000
   std::array<ProtocolCost, kNumProtocols> protocols;  // by Protocol
   bool operator==(const MachineModel&) const = default;
 
   const ProtocolCost& CostOf(Protocol protocol) const { return protocols[static_cast<size_t>(protocol)]; }
 };
 
-// A Hopper GPU on NVLink by the tuning tables of NCCL 2.30. A hop costs its time beyond that of LL, which
-// the links' latency covers. The launch is an estimate.
-MachineModel HopperModel();
+// The bandwidth that each link of the topology reaches, in bytes per second, by link. NVLinks are the links
+// between two GPUs, and those between a GPU and a switch that has only GPUs on it.
+std::vector<int64_t> ReachedBandwidths(const Topology& topology, const MachineModel& model);
 
-// Reads and writes machine.json: {"format":1, "source":"...", "launch_ps":N,
-// "protocols":{"simple":{"hop_ps":N, "block_bytes_per_s":N, "data_bytes":N, "wire_bytes":N}, "ll":{...},
-// "ll128":{...}}}. Written atomically. Errors: kInvalidInput naming the place.
+// Reads and writes machine.json (docs/ir.md §12): {"format":2, "source":"...", "launch_ps":N,
+// "hand_off_ps":N, "nvlink_bytes_per_s":N, "nic_per_mille":N, "protocols":{"simple":{"hop_ps":N,
+// "message_ps":N, "block_bytes_per_s":N, "read_bytes_per_s":N, "data_bytes":N, "wire_bytes":N}, "ll":{...},
+// "ll128":{...}}}. Format 1, which is read as well, lacks hand_off_ps, nvlink_bytes_per_s, nic_per_mille,
+// message_ps and read_bytes_per_s. Written atomically. Errors: kInvalidInput naming the place.
 Status WriteMachineModel(const MachineModel& model, const std::string& path);
 StatusOr<MachineModel> ReadMachineModel(const std::string& path);
 

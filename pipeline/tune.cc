@@ -16,9 +16,10 @@ namespace {
 constexpr int64_t kSmallBytes = 16;
 constexpr int64_t kLargeBytes = 16 << 20;
 constexpr int32_t kHops = 3;
-constexpr double kHopeless = 4;  // times the best prediction: not run
+constexpr int32_t kMessages = 64;  // in a row over one connection
+constexpr double kHopeless = 4;    // times the best prediction: not run
 
-// A program that sends rank 0's buffer along ranks 1 .. `hops`.
+// A program that sends rank 0's buffer along ranks 1 .. `hops`, whole.
 StatusOr<LoweredProgram> Chain(int32_t ranks, int32_t hops, Protocol protocol) {
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kBroadcast;
@@ -138,10 +139,17 @@ StatusOr<MachineModel> MeasureMachine(const Topology& topology, const std::strin
     XCCL_ASSIGN_OR_RETURN(const double near_us, measure(one, kSmallBytes));
     XCCL_ASSIGN_OR_RETURN(const double far_us, measure(all, kSmallBytes));
     XCCL_ASSIGN_OR_RETURN(const double large_us, measure(one, kLargeBytes));
+    LoweredProgram row = one;
+    row.program.segment_bytes = kSmallBytes;
+    row.program.slots = kMessages;  // none waits for a free one
+    XCCL_ASSIGN_OR_RETURN(const double row_us, measure(row, kMessages * kSmallBytes));
     const double hop_us = hops > 1 ? std::max(0.0, (far_us - near_us) / (hops - 1)) : near_us;
-    launch_us = std::min(launch_us, std::max(0.0, near_us - hop_us));
+    const double message_us = std::clamp((row_us - near_us) / (kMessages - 1), 0.0, hop_us);
+    launch_us = std::min(launch_us, std::max(0.0, near_us - hop_us - message_us));
     ProtocolCost& cost = model.protocols[static_cast<size_t>(protocol)];
-    cost.hop_ps = std::max<int64_t>(0, std::llround(hop_us * static_cast<double>(kPsPerUs)) - links_ps);
+    cost.message_ps = std::llround(message_us * static_cast<double>(kPsPerUs));
+    cost.hop_ps =
+        std::max<int64_t>(0, std::llround((hop_us - message_us) * static_cast<double>(kPsPerUs)) - links_ps);
     const double moved_us = std::max(1e-3, large_us - near_us);
     cost.block_bytes_per_s = std::llround(static_cast<double>(kLargeBytes) / moved_us * 1e6);
     if (flags_travel && protocol == Protocol::kLl) cost.data_bytes = 8, cost.wire_bytes = 16;

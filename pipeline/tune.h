@@ -21,10 +21,11 @@ namespace xccl {
 // Runs a program at an nccl-tests size and checks it; returns the microseconds of one operation.
 using Measure = std::function<StatusOr<double>(const LoweredProgram& lowered, int64_t size_bytes)>;
 
-// Measures launch, hop and a threadblock's rate for each protocol. Programs move data over one and three hops
-// between the first ranks: a line through t = launch + hops × hop, and one large message. The topology's
-// latency from rank 0 to rank 1 is taken off the hops. `flags_travel`: LL and LL128 put flags beside the
-// data. Requires: ranks >= 2. Errors: those of `measure`.
+// Measures launch, hop, message and a threadblock's rate for each protocol. Programs move data over one and
+// three hops between the first ranks: a line through t = launch + message + hops × (message + hop), a row of
+// messages, and one large message. The topology's latency from rank 0 to rank 1 is taken off the hops.
+// Hand-offs, NVLinks and NICs are not measured: the model adds nothing for them. `flags_travel`: LL and LL128
+// put flags beside the data. Requires: ranks >= 2. Errors: those of `measure`.
 StatusOr<MachineModel> MeasureMachine(const Topology& topology, const std::string& source, bool flags_travel,
                                       const Measure& measure);
 

@@ -32,7 +32,7 @@ Measure On(const MachineModel& machine, const Topology& topology) {
 TEST(MeasureMachine, FindsWhatTheMachineIs) {
   MachineModel machine;
   machine.launch_ps = 5'000'000;
-  machine.protocols[0] = {.hop_ps = 3'000'000, .block_bytes_per_s = 40'000'000'000};
+  machine.protocols[0] = {.hop_ps = 3'000'000, .message_ps = 2'000'000, .block_bytes_per_s = 40'000'000'000};
   machine.protocols[1] = {.hop_ps = 600'000, .block_bytes_per_s = 18'000'000'000};
   machine.protocols[2] = {.hop_ps = 1'900'000, .block_bytes_per_s = 36'000'000'000};
   for (const int32_t ranks : {3, 4, 9}) {
@@ -43,6 +43,7 @@ TEST(MeasureMachine, FindsWhatTheMachineIs) {
       EXPECT_NEAR(static_cast<double>(found.protocols[p].hop_ps),
                   static_cast<double>(machine.protocols[p].hop_ps), 2'000)
           << p;
+    EXPECT_NEAR(static_cast<double>(found.protocols[0].message_ps), 2'000'000, 2'000);
     EXPECT_NEAR(static_cast<double>(found.launch_ps), 5'000'000, 2'000);
     // A message passes a sender and a receiver, one after the other.
     EXPECT_NEAR(static_cast<double>(found.protocols[0].block_bytes_per_s), 20e9, 1e8);

@@ -88,12 +88,16 @@ class ProgramRun {
         blocking_(options.model == TimeModel::kBlocking),
         timed_blocks_(options.machine != nullptr),
         cost_(timed_blocks_ ? options.machine->CostOf(program.protocol) : ProtocolCost{}),
+        hand_off_ps_(timed_blocks_ ? options.machine->hand_off_ps : 0),
         bytes_(bytes),
         passes_(passes),
         instances_(std::min(program.instances, passes)),
         runners_(static_cast<size_t>(index.num_blocks()) * static_cast<size_t>(instances_)),
         fifos_(program.connections.size() * static_cast<size_t>(instances_)),
         links_(topology.num_links()) {
+    if (timed_blocks_) bandwidths_ = ReachedBandwidths(topology, *options.machine);
+    if (hand_off_ps_ > 0)
+      done_at_.assign(static_cast<size_t>(index.size()) * static_cast<size_t>(instances_), 0);
     sender_.assign(program.connections.size(), -1);
     receiver_.assign(program.connections.size(), -1);
     group_of_ = GroupsOfConnections(program);
@@ -136,10 +140,11 @@ class ProgramRun {
  private:
   enum What : uint64_t {
     kIdle = 0,
-    kHead = 1ULL << 62,
-    kArrival = 2ULL << 62,
-    kDone = 3ULL << 62,
-    kMask = 3ULL << 62
+    kHead = 1ULL << 61,
+    kArrival = 2ULL << 61,
+    kDone = 3ULL << 61,
+    kHandedOff = 4ULL << 61,
+    kMask = 7ULL << 61
   };
   struct Runner {
     int32_t next = 0, pass = 0;
@@ -194,6 +199,10 @@ class ProgramRun {
     return TreeOfGroup(group).next[static_cast<size_t>(message.hop)].empty();
   }
 
+  int64_t BandwidthOf(LinkId link) const {
+    return timed_blocks_ ? bandwidths_[link.index()] : topology_.link(link).bandwidth_bytes_per_s;
+  }
+
   void Settle(int64_t now) {
     while (!awake_.empty()) {
       const int32_t runner = awake_.back();
@@ -212,23 +221,34 @@ class ProgramRun {
     if (runner.busy || runner.pass >= passes_ || index_.BlockFirst(block + 1) == first) return false;
     const int32_t node = first + runner.next;
     const Instruction& i = index_.instruction(node);
+    int64_t handed_off_at = 0;
     for (const Dependency& on : index_.Dependencies(node)) {
       const int32_t other = index_.RankFirstBlock(index_.BlockRank(block)) + on.threadblock;
       Runner& source = runners_[RunnerOf(other, InstanceOf(id))];
-      if (source.pass > runner.pass || (source.pass == runner.pass && source.next > on.index)) continue;
+      if (source.pass > runner.pass || (source.pass == runner.pass && source.next > on.index)) {
+        if (hand_off_ps_ > 0 && other != block)
+          handed_off_at = std::max(handed_off_at,
+                                   HandedOffAt(index_.BlockFirst(other) + on.index, source, on, runner.pass));
+        continue;
+      }
       if (!runner.waits) source.waiters.push_back(id);
       runner.waits = true;
+      return false;
+    }
+    if (handed_off_at > now) {
+      runner.busy = true;
+      queue_.Push(handed_off_at, kHandedOff | static_cast<uint64_t>(id));
       return false;
     }
     if (Receives(i.op))
       for (int32_t connection : index_.RecvConnections(block))
         if (fifos_[FifoOf(connection, InstanceOf(id))].arrived == 0) return false;
     if (!Sends(i.op) && (!timed_blocks_ || i.op == Opcode::kNop)) {
-      Finish(id);
+      Finish(id, now);
       return true;
     }
     const int64_t bytes = bytes_(node, runner.pass);
-    const int64_t moved_at = std::min(kForeverPs, now + std::min(kForeverPs, cost_.BlockPs(bytes)));
+    const int64_t moved_at = std::min(kForeverPs, now + std::min(kForeverPs, BlockPs(block, i, bytes)));
     if (!Sends(i.op)) {
       runner.busy = true;
       queue_.Push(moved_at, kDone | static_cast<uint64_t>(id));
@@ -247,10 +267,37 @@ class ProgramRun {
     return false;
   }
 
-  void Finish(int32_t id) {
+  // How long an instruction holds its threadblock.
+  int64_t BlockPs(int32_t block, const Instruction& i, int64_t bytes) const {
+    const int64_t message_ps = Sends(i.op) || Receives(i.op) ? cost_.message_ps : 0;
+    const int64_t members = Receives(i.op) ? std::ssize(index_.RecvConnections(block)) : 1;
+    // A switch sums what a reducing group receives, and a fan-in reads all of it.
+    const bool is_fan_in = members > 1 && GroupOfBlock(block) < 0;
+    return message_ps +
+           (is_fan_in ? cost_.FanInPs(bytes, members + (ReadsSource(i.op) ? 1 : 0)) : cost_.BlockPs(bytes));
+  }
+  // The switches' group that a threadblock receives from, or -1. Requires: it receives.
+  int32_t GroupOfBlock(int32_t block) const {
+    return group_of_[static_cast<size_t>(index_.RecvConnections(block).front())];
+  }
+
+  // When what an instruction of another threadblock did in `pass` may be used. Of an instruction that has
+  // been done again since, the time is no longer kept, but that was long ago.
+  int64_t HandedOffAt(int32_t node, const Runner& source, const Dependency& on, int32_t pass) const {
+    const int32_t last_pass = source.next > on.index ? source.pass : source.pass - instances_;
+    if (last_pass != pass) return 0;
+    return done_at_[static_cast<size_t>(node) * static_cast<size_t>(instances_) +
+                    static_cast<size_t>(pass % instances_)] +
+           hand_off_ps_;
+  }
+
+  void Finish(int32_t id, int64_t now) {
     Runner& runner = runners_[static_cast<size_t>(id)];
     const int32_t block = id / instances_;
     const Instruction& i = index_.instruction(index_.BlockFirst(block) + runner.next);
+    if (hand_off_ps_ > 0)
+      done_at_[static_cast<size_t>(index_.BlockFirst(block) + runner.next) * static_cast<size_t>(instances_) +
+               static_cast<size_t>(InstanceOf(id))] = now;
     if (Receives(i.op)) {
       for (int32_t connection : index_.RecvConnections(block)) {
         Fifo& fifo = fifos_[FifoOf(connection, InstanceOf(id))];
@@ -291,7 +338,7 @@ class ProgramRun {
     const Link& link = topology_.link(link_id);
     const bool last = IsLastHop(message);
     int64_t end =
-        std::min(kForeverPs, now + link.overhead_ps + TransferPs(message.bytes, link.bandwidth_bytes_per_s));
+        std::min(kForeverPs, now + link.overhead_ps + TransferPs(message.bytes, BandwidthOf(link_id)));
     int64_t head = 0, arrival = 0;
     if (blocking_) {
       head = arrival = end = std::min(kForeverPs, end + link.latency_ps);
@@ -331,7 +378,11 @@ class ProgramRun {
       case kDone:
         runners_[static_cast<size_t>(id)].busy = false;
         last_ = std::max(last_, timed_blocks_ ? event.time_ps : 0);
-        Finish(id);
+        Finish(id, event.time_ps);
+        awake_.push_back(id);
+        return;
+      case kHandedOff:
+        runners_[static_cast<size_t>(id)].busy = false;
         awake_.push_back(id);
         return;
     }
@@ -409,11 +460,14 @@ class ProgramRun {
   SeldomAsked is_over_;
   const bool blocking_, timed_blocks_;
   const ProtocolCost cost_;
+  const int64_t hand_off_ps_;
   const InstructionBytes& bytes_;
   const int32_t passes_, instances_;
   std::vector<Runner> runners_;
   std::vector<Fifo> fifos_;
   LinkQueues<Waiting> links_;
+  std::vector<int64_t> bandwidths_;         // by link, where threadblocks are timed
+  std::vector<int64_t> done_at_;            // by instruction and instance, where hand-offs take time
   std::vector<int32_t> sender_, receiver_;  // blocks, by connection
   std::vector<int32_t> group_of_;           // by connection
   std::vector<GroupTree> trees_;            // by group

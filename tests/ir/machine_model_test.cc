@@ -3,12 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <optional>
+#include <string_view>
+#include <vector>
 
 #include "base/files.h"
+#include "ir/known_machines.h"
 #include "ir/lower/testing/checked.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/testing/graphs.h"
 #include "ir/testing/programs.h"
+#include "topologies/topology.h"
 
 namespace xccl {
 namespace {
@@ -21,8 +26,13 @@ TEST(MachineModel, CountsWireAndTime) {
   EXPECT_EQ(model.CostOf(Protocol::kLl).WireBytes(1000), 2000);
   EXPECT_EQ(model.CostOf(Protocol::kLl128).WireBytes(120), 128);
   EXPECT_EQ(model.CostOf(Protocol::kLl128).WireBytes(121), 130);  // 129.07
-  EXPECT_EQ(model.CostOf(Protocol::kLl).BlockPs(18'000), kUs);
+  EXPECT_EQ(model.CostOf(Protocol::kLl).BlockPs(18'350), kUs);
   EXPECT_EQ(ProtocolCost{}.BlockPs(1 << 30), 0);
+  EXPECT_EQ(
+      (ProtocolCost{.block_bytes_per_s = 1'000'000'000, .read_bytes_per_s = 2'000'000'000}.FanInPs(1000, 4)),
+      2 * kUs);
+  EXPECT_EQ(ProtocolCost{.block_bytes_per_s = 1'000'000'000}.FanInPs(1000, 4), 4 * kUs);
+  EXPECT_EQ(ProtocolCost{}.FanInPs(1 << 30, 8), 0);
   EXPECT_EQ(model.CostOf(Protocol::kLl).WireBytes(INT64_MAX), INT64_MAX);
 }
 
@@ -49,8 +59,13 @@ TEST_F(MachineFile, RejectsWhatIsNotAMachine) {
     const char *from, *to, *message;
   };
   const Case cases[] = {
-      {"\"format\":1", "\"format\":2", ": format: version 2; this program reads version 1"},
-      {"\"launch_ps\":3000000", "\"launch_ps\":-1", ": launch_ps: -1; expected 0..1000000000000000"},
+      {"\"format\":2", "\"format\":3", ": format: version 3; this program reads versions 1 to 2"},
+      {"\"format\":2", "\"format\":1", ": unknown key 'hand_off_ps'"},
+      {"\"launch_ps\":2500000", "\"launch_ps\":-1", ": launch_ps: -1; expected 0..1000000000000000"},
+      {"\"hand_off_ps\":1000000", "\"hand_off_ps\":-1", ": hand_off_ps: -1; expected 0..1000000000000000"},
+      {"\"nic_per_mille\":970", "\"nic_per_mille\":1001", ": nic_per_mille: 1001; expected 1..1000"},
+      {"\"message_ps\":2000000", "\"message_ps\":-1",
+       ": protocols.simple.message_ps: -1; expected 0..1000000000000000"},
       {"\"ll\":", "\"ll64\":", ": protocols: unknown key 'll64'"},
       {"\"wire_bytes\":128", "\"wire_bytes\":100",
        ": protocols.ll128.wire_bytes: 100; expected 120..1048576"},
@@ -63,6 +78,66 @@ TEST_F(MachineFile, RejectsWhatIsNotAMachine) {
     std::ofstream(path_, std::ios::trunc) << text.replace(at, std::string_view(c.from).size(), c.to);
     EXPECT_EQ(ReadMachineModel(path_).status().message(), path_ + c.message);
   }
+}
+
+TEST_F(MachineFile, ReadsTheFirstFormat) {
+  std::ofstream(path_, std::ios::trunc)
+      << R"({"format":1, "source":"old", "launch_ps":7, "protocols":{)"
+         R"("simple":{"hop_ps":1, "block_bytes_per_s":2, "data_bytes":1, "wire_bytes":1},)"
+         R"("ll":{"hop_ps":3, "block_bytes_per_s":4, "data_bytes":8, "wire_bytes":16},)"
+         R"("ll128":{"hop_ps":5, "block_bytes_per_s":6, "data_bytes":120, "wire_bytes":128}}})";
+  const StatusOr<MachineModel> read = ReadMachineModel(path_);
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  MachineModel expected;
+  expected.source = "old";
+  expected.launch_ps = 7;
+  expected.protocols = {{{.hop_ps = 1, .block_bytes_per_s = 2},
+                         {.hop_ps = 3, .block_bytes_per_s = 4, .data_bytes = 8, .wire_bytes = 16},
+                         {.hop_ps = 5, .block_bytes_per_s = 6, .data_bytes = 120, .wire_bytes = 128}}};
+  EXPECT_EQ(*read, expected);
+}
+
+TEST(KnownMachines, ByNameAndByArchitecture) {
+  for (const std::string_view name : KnownMachineNames()) EXPECT_TRUE(KnownMachine(name)) << name;
+  EXPECT_EQ(KnownMachine("hopper2"), std::nullopt);
+  const struct {
+    const char* arch;
+    std::optional<MachineModel> model;
+  } cases[] = {
+      {"sm80", AmpereModel()},     {"sm90", HopperModel()},  {"sm100", BlackwellModel()},
+      {"sm120", BlackwellModel()}, {"sm70", std::nullopt},   {"sm", std::nullopt},
+      {"sm90a", std::nullopt},     {"gfx942", std::nullopt}, {"", std::nullopt},
+  };
+  for (const auto& c : cases) EXPECT_EQ(MachineOfArch(c.arch), c.model) << c.arch;
+}
+
+// A GPU on an NVSwitch and a NIC, whose own link goes to a network's switch.
+TEST(ReachedBandwidths, NvlinksHaveWhatAllOfAGpuReachAndNicsTheirShare) {
+  const auto gb = [](int64_t value) { return value * 1'000'000'000; };
+  TopologySpec spec;
+  spec.name = "hosts";
+  spec.nodes = {{NodeKind::kGpu, "0", {}},
+                {NodeKind::kGpu, "1", {}},
+                {NodeKind::kSwitch, "nvswitch", {}},
+                {NodeKind::kNic, "nic", {}},
+                {NodeKind::kSwitch, "fabric", {}}};
+  const auto link = [&](int32_t from, int32_t to, int64_t bandwidth) {
+    spec.links.push_back({NodeId(from), NodeId(to), gb(bandwidth), 0, 0});
+  };
+  link(0, 2, 300);  // with the next one 400 out of GPU 0
+  link(0, 1, 100);
+  link(2, 1, 100);  // 200 into GPU 1
+  link(1, 2, 150);
+  link(1, 3, 50);
+  link(3, 4, 50);
+  const Topology topology = Topology::Create(spec).value();
+  MachineModel model;
+  EXPECT_EQ(ReachedBandwidths(topology, model),
+            (std::vector{gb(300), gb(100), gb(100), gb(150), gb(50), gb(50)}));
+  model.nvlink_bytes_per_s = gb(160);
+  model.nic_per_mille = 900;
+  EXPECT_EQ(ReachedBandwidths(topology, model),
+            (std::vector{gb(120), gb(40), gb(80), gb(150), gb(45), gb(45)}));
 }
 
 // Rank 0 sends 1000 bytes to rank 1 over 1 GB/s and 500 ns.
@@ -101,6 +176,69 @@ TEST(SimulateOnMachine, AddsLaunchHopFlagsAndTheThreadblocksOwnTime) {
   // The sender takes 4 us; the receiver starts when all has arrived and takes as long.
   machine.protocols[0] = {.block_bytes_per_s = 250'000'000};
   EXPECT_EQ(one.TimeUnder(&machine), 3 * kUs + 4 * kUs + 500'000 + 4 * kUs);
+  // A message holds either of them for 2 us more.
+  machine.protocols[0].message_ps = 2 * kUs;
+  EXPECT_EQ(one.TimeUnder(&machine), 3 * kUs + 6 * kUs + 500'000 + 6 * kUs);
+}
+
+// Threadblock 1 of a rank copies what threadblock 0 has copied.
+TEST(SimulateOnMachine, WhatWaitsForAnotherThreadblockGoesOnOneHandOffLater) {
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kBroadcast;
+  spec.root = Rank(0);
+  spec.ranks = {Rank(0)};
+  const Collective collective = Collective::Create(spec).value();
+  const Topology topology = testing::MakeGraph("one", 1, 0, {});
+  Program program;
+  program.ranks.resize(1);
+  Instruction copy{
+      .op = Opcode::kCopy, .count = 1, .src = {BufferKind::kInput, 0}, .dst = {BufferKind::kOutput, 0}};
+  Threadblock first, second;
+  first.instructions = {copy};
+  copy.dep_count = 1;
+  second.instructions = {copy};
+  program.ranks[Rank(0)].threadblocks = {first, second};
+  program.dependencies = {{0, 0}};
+  MachineModel machine;
+  machine.protocols[0].block_bytes_per_s = 1'000'000'000;
+  const auto time = [&] {
+    return SimulateProgram(program, collective, topology, {.size_bytes = 1000, .machine = &machine})
+        .value()
+        .time_ps;
+  };
+  EXPECT_EQ(time(), 2 * kUs);
+  machine.hand_off_ps = 5 * kUs;
+  EXPECT_EQ(time(), 7 * kUs);
+  // Of two passes by one instance, the second hand-off overlaps the first copy of pass 1.
+  program.segment_bytes = 512;
+  EXPECT_EQ(time(), 512'000 + 5 * kUs + 512'000 + 488'000);
+}
+
+// Every rank adds up what the three others send, and its own value.
+TEST(SimulateOnMachine, AFanInReadsEveryOperandAndCostsOneMessage) {
+  const Topology topology = FullMesh(4);
+  const Collective collective = MakeCollective(CollectiveKind::kAllreduce, 4);
+  Schedule schedule;
+  schedule.num_chunks = 1;
+  for (int32_t l = 0; l < topology.num_links(); ++l) {
+    const Link& link = topology.link(LinkId(l));
+    schedule.Add(ChunkId(0), 1, *topology.RankOf(link.from), *topology.RankOf(link.to),
+                 std::vector{LinkId(l)}, TransferOp::kReduce, 0);
+  }
+  const Program program = LowerChecked(schedule, collective, topology, {.size_bytes = 1000}).value();
+  ASSERT_EQ(program.groups.size(), 4u);
+  ASSERT_EQ(program.groups[0].kind, Group::Kind::kFanIn);
+  MachineModel machine;
+  const auto time = [&] {
+    return SimulateProgram(program, collective, topology, {.size_bytes = 1000, .machine = &machine})
+        .value()
+        .time_ps;
+  };
+  EXPECT_EQ(time(), 520'000);
+  machine.protocols[0].read_bytes_per_s = 1'000'000'000;
+  EXPECT_EQ(time(), 520'000 + 4 * kUs);
+  machine.protocols[0].message_ps = 2 * kUs;
+  EXPECT_EQ(time(), 2 * kUs + 500'000 + 2 * kUs + 4 * kUs);
 }
 
 TEST(LowerForMachine, ChoosesTheProtocolForTheSize) {
