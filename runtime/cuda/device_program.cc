@@ -391,7 +391,6 @@ Status DeviceProgram::LaunchRanks(size_t first, std::span<const DeviceBuffers> b
   args.jitter = options_.jitter;
   args.passes = prepared->passes;
   args.instances = shape_.instances;
-  args.in_place = call.in_place ? 1 : 0;
   // The same on all ranks, since all register in the same order.
   const bool reachable = one_process_ || (options_.buffers != nullptr && !options_.buffers->empty());
   args.direct = options_.direct && reachable && form_.direct ? 1 : 0;
@@ -408,6 +407,7 @@ Status DeviceProgram::LaunchRanks(size_t first, std::span<const DeviceBuffers> b
     own.input = PointerTo<const char>(buffers[i].input);
     own.output = PointerTo<char>(buffers[i].output);
     own.input_window = own.output_window = one_process_ ? 0 : device::kNoWindow;
+    own.in_place = call.in_place ? 1 : 0;
     if (options_.buffers == nullptr) continue;
     own.input_window =
         options_.buffers->Find(buffers[i].input, prepared->input_bytes).value_or(device::kNoWindow);
