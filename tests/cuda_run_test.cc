@@ -127,6 +127,33 @@ void ExpectRight(const MachineSetup& setup, const std::vector<int64_t>& sizes, i
   EXPECT_EQ(machine.Leaks(), "") << setup.name;
 }
 
+// Lines of LL128 may be torn over PCIe.
+TEST(CudaRun, Ll128NeedsNvlinkBetweenDevices) {
+  for (const bool processes : {false, true}) {
+    cuda::FakeOptions options;
+    options.devices = kRanks;
+    options.nvlink = false;
+    Machine machine(options);
+    const KernelCase& ring = Cases()[0];
+    Program program = ring.program;
+    program.protocol = Protocol::kLl128;
+    RunOptions run;
+    run.sizes_bytes = {52};
+    run.processes = processes;
+    cuda::GpuRunOptions gpu;
+    gpu.program.interpreter = machine.ImagesOf(nullptr, Protocol::kLl128);
+    gpu.ranks_per_gpu = 1;
+    EXPECT_EQ(
+        cuda::RunProgram("ring", program, ring.collective, nullptr, machine.source(), run, gpu).status(),
+        InvalidInput("ring: protocol ll128 between ranks 0 and 1: devices 0 and 1 are not joined by "
+                     "NVLink; expected NVLink or one device; hint: protocol simple"));
+    gpu.ranks_per_gpu = kRanks;
+    const auto one_device =
+        cuda::RunProgram("ring", program, ring.collective, nullptr, machine.source(), run, gpu);
+    EXPECT_TRUE(one_device.ok()) << one_device.status().message();
+  }
+}
+
 TEST(CudaRun, AllRanksInOneLaunch) { ExpectRight({.name = "one launch"}, {0, 52, 10012}, 1); }
 TEST(CudaRun, AllRanksInOneLaunchThroughSlots) {
   ExpectRight({.name = "staged", .staged = true, .jitter = 7}, {10012}, 2);

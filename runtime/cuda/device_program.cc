@@ -11,6 +11,7 @@
 
 #include "ir/kernel/kernel_sizes.h"
 #include "runtime/cuda/device_program_state.h"
+#include "runtime/cuda/line_order.h"
 #include "runtime/cuda/registry.h"
 
 namespace xccl::cuda {
@@ -72,6 +73,7 @@ Status DeviceProgram::ConnectRanks(const DeviceCall& first, const std::shared_pt
     XCCL_ASSIGN_OR_RETURN(state->done, CreateEvent(local.gpu));
     states_.push_back(std::move(state));
   }
+  XCCL_RETURN_IF_ERROR(CheckLineOrder(name_, program_, ranks_, exchange_));
   XCCL_RETURN_IF_ERROR(ChooseKernel(first));
   XCCL_ASSIGN_OR_RETURN(const Kernel* kernel, KernelFor(*devices_.begin()->second, first));
   XCCL_RETURN_IF_ERROR(AgreeOnInstances(*kernel));
