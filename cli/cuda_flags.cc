@@ -17,6 +17,10 @@ void AddCudaFlags(Command& command, CudaFlags& flags) {
       .AddOption("--jitter", run.program.jitter,
                  "seed of random delays in the kernel, to find races; 0: none")
       .ShowDefault();
+  command
+      .AddOption("--first-message", run.program.first_message,
+                 "begin as if so many messages had passed, to see counters wrap")
+      .ShowDefault();
   command.AddFlag("--graph", run.graph, "time replays of a captured CUDA graph");
   command.AddFlag("--staged", flags.staged, "never use peers' buffers directly");
   command.AddFlag("--register", run.registered,

@@ -176,6 +176,7 @@ TEST(Nvcc, EveryProtocol) {
 TEST(Nvcc, TypesAndOperators) {
   std::vector<Choice> choices = {{"allreduce-nvswitch-ring", "sm_90", "kSimple", "Half", "kAvg"},
                                  {"allreduce-nvswitch-ring", "sm_80", "kSimple", "E4m3", "kMax"},
+                                 {"allreduce-nvswitch-ring", "sm_90", "kSimple", "E4m3", "kAvg"},
                                  {"allreduce-nvswitch-ring", "sm_100", "kLl", "Bfloat16", "kSum"}};
   if (kAll) {
     for (const char* type : {"int8_t", "uint8_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "Half",

@@ -11,6 +11,7 @@
 
 #include "ir/kernel/kernel_sizes.h"
 #include "runtime/cuda/device_program_state.h"
+#include "runtime/cuda/line_order.h"
 #include "runtime/cuda/registry.h"
 
 namespace xccl::cuda {
@@ -72,6 +73,7 @@ Status DeviceProgram::ConnectRanks(const DeviceCall& first, const std::shared_pt
     XCCL_ASSIGN_OR_RETURN(state->done, CreateEvent(local.gpu));
     states_.push_back(std::move(state));
   }
+  XCCL_RETURN_IF_ERROR(CheckLineOrder(name_, program_, ranks_, exchange_));
   XCCL_RETURN_IF_ERROR(ChooseKernel(first));
   XCCL_ASSIGN_OR_RETURN(const Kernel* kernel, KernelFor(*devices_.begin()->second, first));
   XCCL_RETURN_IF_ERROR(AgreeOnInstances(*kernel));
@@ -227,7 +229,26 @@ Status DeviceProgram::WriteArena(size_t local, std::span<const DevicePointer> ar
   const std::vector<device::Connection> ends = ConnectionsOf(layouts_, shape_, rank, arenas, Remote());
   XCCL_RETURN_IF_ERROR(WriteAt(local, layout.connections, std::as_bytes(std::span(ends))));
   XCCL_RETURN_IF_ERROR(WriteGroups(local, arenas));
+  XCCL_RETURN_IF_ERROR(WriteFirstMessage(local));
   return WriteTables(local);
+}
+
+// Sets the counters of a rank's ends, and in its slots the flags that messages before would have left.
+Status DeviceProgram::WriteFirstMessage(size_t local) {
+  const uint64_t first = options_.first_message;
+  if (first == 0 || !program_.groups.empty()) return OkStatus();
+  const auto counter = std::as_bytes(std::span(&first, 1));
+  const std::vector<uint32_t> slots(
+      static_cast<size_t>(program_.slots * shape_.slot_bytes) / sizeof(uint32_t),
+      static_cast<uint32_t>(first));
+  for (const ArenaLayout::End& end : layouts_[ranks_[local].rank].ends) {
+    if (end.cell)
+      return InvalidInput(name_ + ": a first message, and ranks on other hosts; expected one host");
+    XCCL_RETURN_IF_ERROR(WriteAt(local, end.steps, counter));
+    XCCL_RETURN_IF_ERROR(WriteAt(local, end.counter, counter));
+    if (end.slots) XCCL_RETURN_IF_ERROR(WriteAt(local, *end.slots, std::as_bytes(std::span(slots))));
+  }
+  return OkStatus();
 }
 
 // The deltas to every rank of the program: ranks of this process have the same addresses; the registry knows

@@ -55,6 +55,9 @@ struct DeviceProgramOptions {
   bool direct = true;       // peers' buffers are used where they are mapped
   bool multicast = true;    // groups go through the switch where there is one
   uint64_t jitter = 0;      // not 0: seed of random delays
+  // Connections begin as if so many messages had passed, to see counters and flags wrap. Programs with groups
+  // begin at 0.
+  uint64_t first_message = 0;
   // The interpreter kernel, for a program that has no kernel of its own (`no_kernel` says why, for notice())
   // or whose kernel cannot be compiled. Empty: such programs are refused.
   KernelImages interpreter = {};
@@ -160,6 +163,7 @@ class DeviceProgram {
   Status MapPeers();
   Status WriteAt(size_t local, int64_t offset, std::span<const std::byte> bytes);
   Status WriteArena(size_t local, std::span<const DevicePointer> arenas);
+  Status WriteFirstMessage(size_t local);
   Status WriteWindows(size_t local);
   Status ConnectGroups();
   Status WriteGroups(size_t local, std::span<const DevicePointer> arenas);

@@ -64,6 +64,7 @@ static_assert(Matches<&Driver::DeviceGet, decltype(&cuDeviceGet)>());
 static_assert(Matches<&Driver::DeviceGetName, decltype(&cuDeviceGetName)>());
 static_assert(Matches<&Driver::DeviceGetAttribute, decltype(&cuDeviceGetAttribute)>());
 static_assert(Matches<&Driver::DeviceGetUuid, decltype(&cuDeviceGetUuid_v2)>());
+static_assert(Matches<&Driver::DeviceGetP2PAttribute, decltype(&cuDeviceGetP2PAttribute)>());
 static_assert(Matches<&Driver::DevicePrimaryCtxRetain, decltype(&cuDevicePrimaryCtxRetain)>());
 static_assert(Matches<&Driver::DevicePrimaryCtxRelease, decltype(&cuDevicePrimaryCtxRelease_v2)>());
 static_assert(Matches<&Driver::CtxPushCurrent, decltype(&cuCtxPushCurrent_v2)>());
@@ -164,6 +165,7 @@ static_assert(Equal(Result::kStreamCaptureUnsupported, CUDA_ERROR_STREAM_CAPTURE
 static_assert(Equal(DeviceAttribute::kMultiprocessorCount, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
 static_assert(Equal(DeviceAttribute::kComputeCapabilityMajor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
 static_assert(Equal(DeviceAttribute::kComputeCapabilityMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+static_assert(Equal(PeerAttribute::kNativeAtomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED));
 static_assert(Equal(DeviceAttribute::kVirtualMemoryManagement,
                     CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED));
 static_assert(Equal(DeviceAttribute::kPosixFileDescriptors,

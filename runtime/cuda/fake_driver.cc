@@ -46,6 +46,10 @@ void FillProperties(Driver& d) {
     uuid->bytes[0] = static_cast<unsigned char>(device + 1);
     return EndOf(Begin(), true);
   };
+  d.DeviceGetP2PAttribute = [](int* value, PeerAttribute attribute, DeviceId from, DeviceId to) {
+    *value = state->options.nvlink ? 1 : 0;
+    return EndOf(Begin(), attribute == PeerAttribute::kNativeAtomics && from != to);
+  };
   d.DeviceGetAttribute = [](int* value, DeviceAttribute attribute, DeviceId) {
     const FakeOptions& o = state->options;
     switch (attribute) {

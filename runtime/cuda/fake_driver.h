@@ -22,7 +22,8 @@ struct FakeOptions {
   int32_t blocks_per_multiprocessor = 2;
   int32_t capability = 90;
   bool virtual_memory = true, file_descriptors = true, multicast = false;
-  bool peers = true;  // devices reach each other
+  bool peers = true;   // devices reach each other
+  bool nvlink = true;  // and are joined by NVLink
   bool rdma = false, dma_buf = false, rdma_ordered = true;
   size_t memory_bytes = size_t{1} << 30;
   size_t granularity = size_t{1} << 16;
