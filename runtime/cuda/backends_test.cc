@@ -83,6 +83,34 @@ TEST(CudaBackends, OneThreadDrivesSeveralRanksOnSeveralDevices) {
   EXPECT_EQ(fake.Leaks(), "");
 }
 
+// The plans of a communicator run one after another, so it holds what the largest needs, not their sum.
+TEST(CudaBackends, PlansOfACommunicatorShareItsMultiprocessors) {
+  cuda::FakeOptions machine;
+  machine.multiprocessors = 4;
+  machine.blocks_per_multiprocessor = 1;
+  cuda::FakeDriver fake(machine);
+  std::vector<ServedPlan> plans = Rings(3);
+  cuda::AddTestKernel(fake, plans[0].program, plans[0].collective);
+  for (const char* file : {"second", "third"}) {
+    plans.push_back(plans[0]);
+    plans.back().entry.file = file;
+  }
+  cuda::BackendOptions options = TestOptions();
+  auto first = cuda::ThreadBackends(fake.table(), {0, 0, 0}, options);
+  auto second = cuda::ThreadBackends(fake.table(), {0, 0, 0}, options);
+  ASSERT_TRUE(first.ok() && second.ok());
+  {
+    Communicator large(Rank(0), 3, std::move((*first)[0]), {});
+    Communicator other(Rank(0), 3, std::move((*second)[0]), {});
+    EXPECT_EQ(large.LoadPlans("book", plans), OkStatus());
+    EXPECT_EQ(options.residency->held(0), 3);
+    EXPECT_EQ(
+        other.LoadPlans("book", plans),
+        InvalidInput("book/allreduce: 3 blocks need 3 multiprocessors at once; device 0 has 4, and other "
+                     "communicators of this process hold 3; hint: --max-ctas"));
+  }
+}
+
 TEST(CudaBackends, AbortEndsTheOthers) {
   cuda::FakeDriver fake;
   cuda::AddTestKernel(fake, Rings(2)[0].program, Rings(2)[0].collective);

@@ -40,26 +40,27 @@ DeviceProgram::DeviceProgram(std::string name, const Program& program, const Col
 StatusOr<std::unique_ptr<DeviceProgram>> DeviceProgram::Connect(
     std::string name, const Program& program, const Collective& collective, KernelImages images,
     std::vector<LocalRank> ranks, const Exchange& exchange, const DeviceCall& first,
-    const DeviceProgramOptions& options, const std::shared_ptr<Residency>& residency) {
+    const DeviceProgramOptions& options, std::shared_ptr<Reservation> reservation) {
   XCCL_CHECK(!ranks.empty() && (options.buffers == nullptr || ranks.size() == 1));
   std::unique_ptr<DeviceProgram> made(new DeviceProgram(
       std::move(name), program, collective, std::move(images), std::move(ranks), exchange, options));
   XCCL_CHECK(options.proxy == nullptr || made->ranks_.size() == 1);
   made->one_process_ = exchange.parties == 1 && options.proxy == nullptr;
-  const Status connected = made->ConnectRanks(first, residency);
+  made->reservation_ = std::move(reservation);
+  const Status connected = made->ConnectRanks(first);
   if (connected.ok()) return made;
   // Its end waits for the ranks of other hosts.
   if (options.proxy != nullptr) options.proxy->hosts().Tell(connected, made->ranks_[0].rank);
   return connected;
 }
 
-Status DeviceProgram::ConnectRanks(const DeviceCall& first, const std::shared_ptr<Residency>& residency) {
+Status DeviceProgram::ConnectRanks(const DeviceCall& first) {
   XCCL_ASSIGN_OR_RETURN(record_, PinnedMemory::Create(ranks_[0].gpu, kAbortAt + sizeof(uint32_t)));
   new (record_.host()) device::ErrorRecord();
   for (const LocalRank& local : ranks_) {
     std::unique_ptr<DeviceState>& device = devices_[local.gpu->id()];
     if (device == nullptr) {
-      device = std::make_unique<DeviceState>(local.gpu, residency);
+      device = std::make_unique<DeviceState>(local.gpu);
       device->first_local = states_.size();
     }
     if (options_.one_launch) {
@@ -93,12 +94,10 @@ Status DeviceProgram::AgreeOnInstances(const Kernel& kernel) {
   const int32_t blocks = std::max(1, form_.blocks_per_rank);
   int64_t instances =
       interpreted_ ? program_.instances : std::min(program_.instances, kernel.info().instances);
-  if (options_.max_ctas) {
-    if (*options_.max_ctas < blocks)
-      return InvalidInput(
-          fmt::format("{}: {} CTAs on a rank; --max-ctas allows {}", name_, blocks, *options_.max_ctas));
-    instances = std::min<int64_t>(instances, *options_.max_ctas / blocks);
-  }
+  if (options_.max_ctas && *options_.max_ctas < blocks)
+    return InvalidInput(
+        fmt::format("{}: {} CTAs on a rank; --max-ctas allows {}", name_, blocks, *options_.max_ctas));
+  instances = std::min<int64_t>(instances, std::max(1, options_.max_ctas.value_or(kDefaultCtas) / blocks));
   for (const auto& [id, device] : devices_) {
     const int64_t room =
         static_cast<int64_t>(kernel.blocks_per_multiprocessor()) * device->gpu->properties().multiprocessors;
@@ -330,7 +329,8 @@ StatusOr<const Kernel*> DeviceProgram::KernelFor(DeviceState& device, const Devi
   }
   if (!layouts_.empty()) {  // the number of instances is known
     const int32_t blocks = RankBlocks() * device.ranks;
-    XCCL_RETURN_IF_ERROR(device.reservation.Raise(at->second.MultiprocessorsFor(blocks), blocks, name_));
+    XCCL_RETURN_IF_ERROR(reservation_->Raise(device.gpu->id(), device.gpu->properties().multiprocessors,
+                                             at->second.MultiprocessorsFor(blocks), blocks, name_));
   }
   return &at->second;
 }

@@ -66,7 +66,7 @@ StatusOr<std::unique_ptr<DeviceProgram>> Connect(
   std::vector<LocalRank> ranks;
   for (int32_t r = 0; r < ring.ranks; ++r) ranks.push_back({Rank(r), gpu});
   return DeviceProgram::Connect("ring", ring.program, ring.collective, FakeImage, ranks, AloneExchange(), {},
-                                options, std::move(residency));
+                                options, std::make_shared<Reservation>(std::move(residency)));
 }
 
 DeviceProgramOptions OneLaunch() {
@@ -337,9 +337,9 @@ int RunProcess(const std::string& name, int32_t rank, const FakeOptions& machine
     const auto gpu = Gpu::Open(fake.table(), 0);
     const auto exchange = SocketExchange(name, rank, 3, std::chrono::seconds(20));
     if (!gpu.ok() || !exchange.ok()) return 1;
-    auto program =
-        DeviceProgram::Connect("ring", ring.program, ring.collective, FakeImage, {{Rank(rank), *gpu}},
-                               *exchange, {}, {}, std::make_shared<Residency>());
+    auto program = DeviceProgram::Connect("ring", ring.program, ring.collective, FakeImage,
+                                          {{Rank(rank), *gpu}}, *exchange, {}, {},
+                                          std::make_shared<Reservation>(std::make_shared<Residency>()));
     if (!program.ok()) {
       std::fprintf(stderr, "%s\n", program.status().message().c_str());
       return 2;
@@ -390,7 +390,7 @@ Status ConnectTo(const FakeDriver& fake, const Ring& ring, const std::string& de
     return all;
   };
   return DeviceProgram::Connect("ring", ring.program, ring.collective, FakeImage, {{Rank(0), gpu}}, exchange,
-                                {}, {}, std::make_shared<Residency>())
+                                {}, {}, std::make_shared<Reservation>(std::make_shared<Residency>()))
       .status();
 }
 
