@@ -11,7 +11,9 @@ void AddCudaFlags(Command& command, CudaFlags& flags) {
   command.AddOption("--ranks-per-gpu", run.ranks_per_gpu, "ranks that share a GPU, in one cooperative launch")
       .Between(1, 1 << 16)
       .ShowDefault();
-  command.AddOption("--max-ctas", run.program.max_ctas, "thread blocks that one rank may have (32, or one instance)")
+  command
+      .AddOption("--max-ctas", run.program.max_ctas,
+                 "thread blocks that one rank may have (32, or one instance)")
       .Between(1, 1 << 16);
   command
       .AddOption("--jitter", run.program.jitter,

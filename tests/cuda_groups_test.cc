@@ -164,9 +164,9 @@ Connected ConnectAndRun(Machine& machine, const KernelCase& of, size_t index, co
   }
   cuda::DeviceProgramOptions options;
   options.arena.slot_bytes = 4096;
-  auto program = cuda::DeviceProgram::Connect(of.name, of.program, of.collective,
-                                              machine.ImagesOf(device::kKernels[index]), ranks,
-                                              AloneExchange(), {}, options, cuda::Residency::OfProcess());
+  auto program = cuda::DeviceProgram::Connect(
+      of.name, of.program, of.collective, machine.ImagesOf(device::kKernels[index]), ranks, AloneExchange(),
+      {}, options, std::make_shared<cuda::Reservation>(cuda::Residency::OfProcess()));
   result.status = program.status();
   result.calls = machine.fake().calls();
   machine.fake().FailCall(-1, cuda::Result::kSuccess);
