@@ -29,11 +29,14 @@ class Block {
     instance_ = copy / blocks_per_rank;
     block_ = copy % blocks_per_rank;
     const RankArgs& rank = args.ranks[here];
+    HostTouch(&rank, sizeof rank);
+    if (args.buffers != nullptr) HostTouch(args.buffers + here, sizeof(RankBuffers));
     const RankBuffers& buffers = args.buffers != nullptr ? args.buffers[here] : args.own;
     BlockState* const states = rank.blocks + static_cast<int64_t>(instance_) * blocks_per_rank;
     if (ThreadIndex() == 0)
       Info() = {buffers.input, buffers.output, rank.scratch, states, {&args, rank_, instance_, 0, -1, 0},
                 &buffers};
+    HostTouch(states + block_, sizeof(BlockState));
     epoch_ = states[block_].epoch + 1;
     pass_ = instance_ - args.instances;
   }
@@ -49,6 +52,7 @@ class Block {
     const RankArgs& rank = args_.ranks[rank_ - args_.first_rank];
     const int32_t place = connection * args_.instances + instance_;
     const Connection& c = rank.connections[place];
+    HostTouch(&c, sizeof c);
     if (ThreadIndex() == 0)
       Info(index) = {&c,
                      c.slots,
@@ -69,6 +73,8 @@ class Block {
   XCCL_DEVICE End OpenGroup(int32_t index, int32_t group) {
     const GroupConnection& g = args_.ranks[rank_ - args_.first_rank]
                                    .groups[static_cast<int64_t>(group) * args_.instances + instance_];
+    HostTouch(&g, sizeof g);
+    HostTouch(g.members, g.count * static_cast<int64_t>(sizeof(GroupMember)));
     if (ThreadIndex() == 0)
       Info(index) = {nullptr, nullptr, nullptr, nullptr, {nullptr, nullptr, nullptr}, 0, 0, 0,
                      rank_,   0,       nullptr, &g};
