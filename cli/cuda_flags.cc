@@ -11,11 +11,17 @@ void AddCudaFlags(Command& command, CudaFlags& flags) {
   command.AddOption("--ranks-per-gpu", run.ranks_per_gpu, "ranks that share a GPU, in one cooperative launch")
       .Between(1, 1 << 16)
       .ShowDefault();
-  command.AddOption("--max-ctas", run.program.max_ctas, "thread blocks that one rank may have")
+  command
+      .AddOption("--max-ctas", run.program.max_ctas,
+                 "thread blocks that one rank may have (32, or one instance)")
       .Between(1, 1 << 16);
   command
       .AddOption("--jitter", run.program.jitter,
                  "seed of random delays in the kernel, to find races; 0: none")
+      .ShowDefault();
+  command
+      .AddOption("--first-message", run.program.first_message,
+                 "begin as if so many messages had passed, to see counters wrap")
       .ShowDefault();
   command.AddFlag("--graph", run.graph, "time replays of a captured CUDA graph");
   command.AddFlag("--staged", flags.staged, "never use peers' buffers directly");

@@ -134,8 +134,9 @@ class Emitter {
       out_ += fmt::format("#ifndef XCCL_PROTOCOL\n#define XCCL_PROTOCOL {}\n#endif\n",
                           DeviceName(program_.protocol));
       out_ += fmt::format("#ifndef XCCL_THREADS\n#define XCCL_THREADS {}\n#endif\n\n",
-                          options_.threads == 0 ? "kDefaultThreads<Protocol::XCCL_PROTOCOL>"
-                                                : std::to_string(options_.threads));
+                          options_.threads != 0     ? std::to_string(options_.threads)
+                          : program_.groups.empty() ? "kDefaultThreads<Protocol::XCCL_PROTOCOL>"
+                                                    : "kGroupThreads<Protocol::XCCL_PROTOCOL>");
     }
     // One file may hold host code of several programs.
     out_ += "namespace xccl::device {\n";

@@ -106,7 +106,8 @@ static_assert(sizeof(ErrorRecord) == 64);
 struct PeerEntry {
   uint64_t epoch = 0;
   uint64_t input = 0, output = 0, scratch = 0;
-  uint64_t reserved[12] = {};
+  uint64_t in_place = 0;  // RankBuffers::in_place
+  uint64_t reserved[11] = {};
 };
 static_assert(sizeof(PeerEntry) == 128);
 
@@ -225,8 +226,10 @@ struct RankBuffers {
   const int64_t* scratch_begin = nullptr;
   int32_t input_window = kNoWindow;
   int32_t output_window = kNoWindow;
+  int32_t in_place = 0;  // input and output overlap as the collective defines; may differ by rank
+  int32_t reserved = 0;
 };
-static_assert(sizeof(RankBuffers) == 48);
+static_assert(sizeof(RankBuffers) == 56);
 
 // The kernel's one parameter.
 struct LaunchArgs {
@@ -244,12 +247,11 @@ struct LaunchArgs {
   int32_t first_rank = 0, ranks_here = 1;
   int32_t passes = 1;     // the same on all ranks; with it every message fits a slot
   int32_t instances = 1;  // copies of every threadblock, at most KernelInfo::instances
-  int32_t in_place = 0;   // input and output overlap as the collective defines
   int32_t direct = 0;     // peers' buffers may be used if both sides mapped them; the same on all ranks
 };
-static_assert(sizeof(LaunchArgs) == 152);
+static_assert(sizeof(LaunchArgs) == 160);
 #ifndef __CUDACC_RTC__
-static_assert(offsetof(LaunchArgs, own) == 56 && offsetof(LaunchArgs, first_rank) == 128);
+static_assert(offsetof(LaunchArgs, own) == 56 && offsetof(LaunchArgs, first_rank) == 136);
 #endif
 
 // A compiled kernel's description of itself: the symbol xccl_kernel_info in a module (constant memory) and

@@ -29,11 +29,14 @@ class Block {
     instance_ = copy / blocks_per_rank;
     block_ = copy % blocks_per_rank;
     const RankArgs& rank = args.ranks[here];
+    HostTouch(&rank, sizeof rank);
+    if (args.buffers != nullptr) HostTouch(args.buffers + here, sizeof(RankBuffers));
     const RankBuffers& buffers = args.buffers != nullptr ? args.buffers[here] : args.own;
     BlockState* const states = rank.blocks + static_cast<int64_t>(instance_) * blocks_per_rank;
     if (ThreadIndex() == 0)
       Info() = {buffers.input, buffers.output, rank.scratch, states, {&args, rank_, instance_, 0, -1, 0},
                 &buffers};
+    HostTouch(states + block_, sizeof(BlockState));
     epoch_ = states[block_].epoch + 1;
     pass_ = instance_ - args.instances;
   }
@@ -49,6 +52,7 @@ class Block {
     const RankArgs& rank = args_.ranks[rank_ - args_.first_rank];
     const int32_t place = connection * args_.instances + instance_;
     const Connection& c = rank.connections[place];
+    HostTouch(&c, sizeof c);
     if (ThreadIndex() == 0)
       Info(index) = {&c,
                      c.slots,
@@ -56,6 +60,7 @@ class Block {
                      c.tail,
                      {nullptr, nullptr, nullptr},
                      static_cast<uint32_t>(c.slot_bytes),
+                     0,
                      0,
                      peer,
                      place,
@@ -68,8 +73,10 @@ class Block {
   XCCL_DEVICE End OpenGroup(int32_t index, int32_t group) {
     const GroupConnection& g = args_.ranks[rank_ - args_.first_rank]
                                    .groups[static_cast<int64_t>(group) * args_.instances + instance_];
+    HostTouch(&g, sizeof g);
+    HostTouch(g.members, g.count * static_cast<int64_t>(sizeof(GroupMember)));
     if (ThreadIndex() == 0)
-      Info(index) = {nullptr, nullptr, nullptr, nullptr, {nullptr, nullptr, nullptr}, 0, 0,
+      Info(index) = {nullptr, nullptr, nullptr, nullptr, {nullptr, nullptr, nullptr}, 0, 0, 0,
                      rank_,   0,       nullptr, &g};
     if (NeedsNeutral(g) && *g.holds != NeutralKey(numbers_))
       FillNeutral(numbers_, g.own, config_.kSlots * g.slot_bytes);
@@ -94,6 +101,7 @@ class Block {
     StoreWatched(&entry->input, input);
     StoreWatched(&entry->output, output);
     StoreWatched(&entry->scratch, scratch);
+    StoreWatched(&entry->in_place, static_cast<uint64_t>(own.buffers->in_place));
     StoreReleaseSystem(&entry->epoch, epoch_);
   }
   XCCL_DEVICE void Meet(const End& end) {
@@ -105,6 +113,7 @@ class Block {
     info.buffer[0] = BitCast<char*>(LoadWatched(&entry->input));
     info.buffer[1] = BitCast<char*>(LoadWatched(&entry->output));
     info.buffer[2] = BitCast<char*>(LoadWatched(&entry->scratch));
+    info.peer_in_place = static_cast<int32_t>(LoadWatched(&entry->in_place));
   }
   // After Open, Introduce and Meet.
   XCCL_DEVICE void Enter() { failed_ = SyncOr(!good_); }
@@ -172,12 +181,15 @@ class Block {
                                                 : nullptr;
   }
   // Reaches: true if this rank may access that buffer of the peer for a message of this mode. Lends: true
-  // if the peer may access this rank's.
+  // if the peer may access this rank's. Both ends decide by the accesses of the rank whose buffer it is: by
+  // whether that rank is in place.
   XCCL_DEVICE bool Reaches(Direct mode, const End& end, Buffer buffer) const {
-    return Allowed(mode) && Info(end.index).buffer[static_cast<int32_t>(buffer)] != nullptr;
+    return Allowed(mode, Info(end.index).peer_in_place) &&
+           Info(end.index).buffer[static_cast<int32_t>(buffer)] != nullptr;
   }
   XCCL_DEVICE bool Lends(Direct mode, const End& end, Buffer buffer) const {
-    return Allowed(mode) && (Info(end.index).lent >> static_cast<int32_t>(buffer) & 1) != 0;
+    return Allowed(mode, Info().buffers->in_place) &&
+           (Info(end.index).lent >> static_cast<int32_t>(buffer) & 1) != 0;
   }
 
   // --- Instructions.
@@ -306,9 +318,9 @@ class Block {
   XCCL_DEVICE static bool IsThread(int32_t role) { return ThreadIndex() == role * 32 % Threads(); }
   // The waits of one instruction are distributed to one thread each, in different warps.
   XCCL_DEVICE bool Mine() { return IsThread(waits_++); }
-  XCCL_DEVICE bool Allowed(Direct mode) const {
+  XCCL_DEVICE bool Allowed(Direct mode, int32_t in_place) const {
     if (!config_.kSimple || args_.direct == 0) return false;
-    return mode == Direct::kPut || mode == Direct::kGet || args_.in_place == 0;
+    return mode == Direct::kPut || mode == Direct::kGet || in_place == 0;
   }
   XCCL_DEVICE void Advance(End& end) const {
     ++end.step;

@@ -167,11 +167,12 @@ bool FanInLl128(N numbers, const FanInArgs args, const Waiter* who) {
   for (int32_t line = 0; line < lines; ++line) {
     for (int32_t m = 0; m < count; ++m) {
       Patience patience;
-      for (uint64_t seen; (seen = __atomic_load_n(words_of(m, line) + 15, __ATOMIC_ACQUIRE)) != ll.in_flag;)
+      for (uint64_t seen; (seen = LoadAcquireSystem(words_of(m, line) + 15)) != ll.in_flag;)
         if (!patience.Poll(who, Wait::kMessage, args.from->members[m].rank, ll.in_flag, seen)) return false;
     }
     uint64_t* const out =
         ll.out != nullptr ? reinterpret_cast<uint64_t*>(ll.out + line * kLl128Line) : nullptr;
+    if (out != nullptr) HostTouch(out, kLl128Line);
     for (int word = 0; word < 15; ++word) {
       const int32_t at = line * kLl128Data + word * 8, left = ll.bytes - at;
       uint64_t own = 0;

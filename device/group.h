@@ -176,11 +176,12 @@ struct Reduction {
 #ifndef __CUDACC__
 template <int kWidth, class T>
 Bits<kWidth> SwitchLoad(Operator op, const char* from) {
+  HostTouch(from, kWidth);
   char* copies[kMostHostCopies];
   const int32_t count = host_switch(from, copies);
   Reduction<T, kWidth, 1> sum;
-  sum.Set(0, LoadData<kWidth>(copies[0]));
-  for (int32_t i = 1; i < count; ++i) sum.Add(op, 0, LoadData<kWidth>(copies[i]));
+  sum.Set(0, CopyOf<kWidth>(copies[0]));
+  for (int32_t i = 1; i < count; ++i) sum.Add(op, 0, CopyOf<kWidth>(copies[i]));
   return sum.Get(0);
 }
 #endif

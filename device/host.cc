@@ -105,13 +105,19 @@ void RunOnHost(const HostKernel& kernel, const LaunchArgs& args, Type type, Oper
   numbers.the_op = op;
   numbers.members = kernel.members;
   std::vector<std::thread> threads;
+  const HostGuard guard = host_guard;
   const int32_t blocks = args.ranks_here * kernel.info.blocks_per_rank * args.instances;
   for (int32_t b = 0; b < blocks; ++b) {
     threads.emplace_back([&, b] {
-      HostBlock block({protocol, protocol == Protocol::kSimple, kernel.info.slots, kernel.info.tables != 0,
-                       kernel.messages_order},
-                      args, numbers, b, kernel.info.blocks_per_rank);
-      kernel.run(block);
+      host_guard = guard;
+      try {
+        HostBlock block({protocol, protocol == Protocol::kSimple, kernel.info.slots, kernel.info.tables != 0,
+                         kernel.messages_order},
+                        args, numbers, b, kernel.info.blocks_per_rank);
+        kernel.run(block);
+      } catch (const HostKilled&) {
+        return;  // whoever set the guard knows
+      }
     });
   }
   for (std::thread& thread : threads) thread.join();

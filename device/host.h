@@ -54,7 +54,8 @@ struct HostKernel {
 // The interpreter kernel for a program's table.
 HostKernel InterpreterOnHost(const int32_t* table, int32_t instances);
 
-// Runs all blocks of a launch, one thread each; returns when all are done.
+// Runs all blocks of a launch, one thread each, under the calling thread's host_guard; returns when all are
+// done.
 void RunOnHost(const HostKernel& kernel, const LaunchArgs& args, Type type, Operator op, Protocol protocol);
 
 }  // namespace xccl::device

@@ -89,6 +89,7 @@ struct EndInfo {
   char* buffer[3];  // the peer's buffers that this rank can reach, or null
   uint32_t slot_bytes;
   uint32_t lent;  // bit b: the peer can reach this rank's buffer b
+  int32_t peer_in_place;
   int32_t peer;
   int32_t place;                 // in RankArgs::connections
   Fifo* fifo;                    // null: the peer is of this host, or this is a group

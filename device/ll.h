@@ -162,9 +162,10 @@ bool MoveLl128(N numbers, LlArgs args, const Waiter* who) {
     const uint64_t* const in =
         reinterpret_cast<const uint64_t*>(args.in + (kReceive ? line * kLl128Line : 0));
     uint64_t* const out = reinterpret_cast<uint64_t*>(args.out + (kSend ? line * kLl128Line : 0));
+    if constexpr (kSend) HostTouch(out, kLl128Line);
     if constexpr (kReceive) {
       Patience patience;
-      for (uint64_t seen; (seen = __atomic_load_n(in + 15, __ATOMIC_ACQUIRE)) != args.in_flag;)
+      for (uint64_t seen; (seen = LoadAcquireSystem(in + 15)) != args.in_flag;)
         if (!patience.Poll(who, Wait::kMessage, args.peer, args.in_flag, seen)) return false;
     }
     for (int word = 0; word < 15; ++word) {

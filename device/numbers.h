@@ -65,9 +65,16 @@ XCCL_DEVICE float Widen(Half x) {
 }
 XCCL_DEVICE float Widen(Bfloat16 x) { return BitCast<float>(static_cast<uint32_t>(x.bits) << 16); }
 XCCL_DEVICE float Widen(E4m3 x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  // Every value of the type is one of half.
+  uint32_t pair;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(static_cast<uint16_t>(x.bits)));
+  return Widen(Half{static_cast<uint16_t>(pair)});
+#else
   const uint32_t sign = static_cast<uint32_t>(x.bits & 0x80) << 24, magnitude = x.bits & 0x7f;
   if (magnitude == 0x7f) return BitCast<float>(sign | 0x7fc00000);
   return BitCast<float>(BitCast<uint32_t>(Grow(magnitude, 3, 7)) | sign);
+#endif
 }
 XCCL_DEVICE float Widen(E5m2 x) { return Widen(Half{static_cast<uint16_t>(x.bits << 8)}); }
 
@@ -147,12 +154,23 @@ XCCL_DEVICE T Combine(Operator op, T a, T b) {
     return narrow;
   }
 }
+// x ÷ y, rounded once. A call, since a GPU's division is long and avg has one for every element.
+template <class T>
+XCCL_DEVICE_CALL T Quotient(T x, T y) {
+  return x / y;
+}
+// 1 ÷ n, exactly. Requires: n is a power of two, as its value in T.
+XCCL_DEVICE float InverseOfPower(float n) { return BitCast<float>((254u << 23) - BitCast<uint32_t>(n)); }
+XCCL_DEVICE double InverseOfPower(double n) {
+  return BitCast<double>((uint64_t{2046} << 52) - BitCast<uint64_t>(n));
+}
 // Scales a floating contribution of an avg over n when it is first read; other types are unchanged.
 template <class T>
 XCCL_DEVICE T Scaled(T value, int32_t n) {
   if constexpr (!kIsInteger<T>) {
-    const auto wide = Widen(value);
-    Narrow(wide / static_cast<decltype(wide)>(n), value);
+    const auto wide = Widen(value), members = static_cast<decltype(wide)>(n);
+    // Both round the same exact value.
+    Narrow((n & (n - 1)) == 0 ? wide * InverseOfPower(members) : Quotient(wide, members), value);
   }
   return value;
 }

@@ -56,7 +56,8 @@ XCCL_DEVICE int32_t ThreadIndex() { return static_cast<int32_t>(threadIdx.x); }
 XCCL_DEVICE int32_t Threads() { return static_cast<int32_t>(blockDim.x); }
 XCCL_DEVICE int32_t BlockIndex() { return static_cast<int32_t>(blockIdx.x); }
 XCCL_DEVICE void Sync() { __syncthreads(); }
-XCCL_DEVICE void HostCheck(bool /*holds*/) {}  // on the host: ends the process if not
+XCCL_DEVICE void HostCheck(bool /*holds*/) {}        // on the host: ends the process if not
+XCCL_DEVICE void HostTouch(const void*, int64_t) {}  // on the host: an access, for host_guard
 XCCL_DEVICE bool SyncOr(bool any) { return __syncthreads_or(any) != 0; }
 XCCL_DEVICE uint64_t Global(const void* address) { return __cvta_generic_to_global(address); }
 
@@ -228,23 +229,49 @@ inline void HostCheck(bool holds) {
 }
 inline bool SyncOr(bool any) { return any; }
 
-inline uint64_t LoadAcquireSystem(const uint64_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
-inline uint64_t LoadAcquireDevice(const uint64_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
-inline void StoreReleaseSystem(uint64_t* word, uint64_t v) { __atomic_store_n(word, v, __ATOMIC_RELEASE); }
-inline void StoreReleaseDevice(uint64_t* word, uint64_t v) { __atomic_store_n(word, v, __ATOMIC_RELEASE); }
-inline void StoreCredit(uint64_t* word, uint64_t v) { __atomic_store_n(word, v, __ATOMIC_RELEASE); }
-inline void FenceDevice() {}
-inline uint32_t LoadWatched(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
-inline uint64_t LoadWatched(const uint64_t* word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
-inline void StoreWatched(uint64_t* word, uint64_t v) { __atomic_store_n(word, v, __ATOMIC_RELAXED); }
-inline void StoreWatched(uint32_t* word, uint32_t v) { __atomic_store_n(word, v, __ATOMIC_RELEASE); }
-inline uint64_t FetchAddDevice(uint64_t* word, uint64_t value) {
-  return __atomic_fetch_add(word, value, __ATOMIC_RELAXED);
+// A test's rule for the memory that this thread's kernel may access, on a device of the test's. A refused
+// access does not take place: HostKilled ends the thread's block, as an illegal address ends a kernel.
+struct HostGuard {
+  bool (*allows)(int32_t device, const void* at, int64_t bytes) = nullptr;  // null: everything is allowed
+  int32_t device = 0;
+};
+inline constinit thread_local HostGuard host_guard = {};
+struct HostKilled {};
+inline void HostTouch(const void* at, int64_t bytes) {
+  if (host_guard.allows != nullptr && !host_guard.allows(host_guard.device, at, bytes)) throw HostKilled();
 }
-inline bool Claim(uint32_t* word) { return __atomic_exchange_n(word, 1u, __ATOMIC_ACQ_REL) == 0; }
+template <class T>
+inline T* Touched(T* word) {
+  HostTouch(word, sizeof(T));
+  return word;
+}
+
+inline uint64_t LoadAcquireSystem(const uint64_t* word) {
+  return __atomic_load_n(Touched(word), __ATOMIC_ACQUIRE);
+}
+inline uint64_t LoadAcquireDevice(const uint64_t* word) {
+  return __atomic_load_n(Touched(word), __ATOMIC_ACQUIRE);
+}
+inline void StoreReleaseSystem(uint64_t* word, uint64_t v) {
+  __atomic_store_n(Touched(word), v, __ATOMIC_RELEASE);
+}
+inline void StoreReleaseDevice(uint64_t* word, uint64_t v) {
+  __atomic_store_n(Touched(word), v, __ATOMIC_RELEASE);
+}
+inline void StoreCredit(uint64_t* word, uint64_t v) { __atomic_store_n(Touched(word), v, __ATOMIC_RELEASE); }
+inline void FenceDevice() {}
+inline uint32_t LoadWatched(const uint32_t* word) { return __atomic_load_n(Touched(word), __ATOMIC_ACQUIRE); }
+inline uint64_t LoadWatched(const uint64_t* word) { return __atomic_load_n(Touched(word), __ATOMIC_RELAXED); }
+inline void StoreWatched(uint64_t* word, uint64_t v) { __atomic_store_n(Touched(word), v, __ATOMIC_RELAXED); }
+inline void StoreWatched(uint32_t* word, uint32_t v) { __atomic_store_n(Touched(word), v, __ATOMIC_RELEASE); }
+inline uint64_t FetchAddDevice(uint64_t* word, uint64_t value) {
+  return __atomic_fetch_add(Touched(word), value, __ATOMIC_RELAXED);
+}
+inline bool Claim(uint32_t* word) { return __atomic_exchange_n(Touched(word), 1u, __ATOMIC_ACQ_REL) == 0; }
 
 // On the host, flags carry memory order too, as a GPU's in-order volatile accesses do in practice.
 inline LlLine LoadLl(const char* line) {
+  HostTouch(line, sizeof(LlLine));
   const uint64_t* const words = reinterpret_cast<const uint64_t*>(line);
   const uint64_t low = __atomic_load_n(words, __ATOMIC_ACQUIRE),
                  high = __atomic_load_n(words + 1, __ATOMIC_ACQUIRE);
@@ -252,19 +279,26 @@ inline LlLine LoadLl(const char* line) {
           static_cast<uint32_t>(high >> 32)};
 }
 inline void StoreLl(char* line, const LlLine& v) {
+  HostTouch(line, sizeof(LlLine));
   uint64_t* const words = reinterpret_cast<uint64_t*>(line);
   __atomic_store_n(words, static_cast<uint64_t>(v.low_flag) << 32 | v.low, __ATOMIC_RELEASE);
   __atomic_store_n(words + 1, static_cast<uint64_t>(v.high_flag) << 32 | v.high, __ATOMIC_RELEASE);
 }
 
 template <int kWidth>
-inline Bits<kWidth> LoadData(const char* at) {
+inline Bits<kWidth> CopyOf(const char* at) {
   Bits<kWidth> bits;
   std::memcpy(&bits, at, kWidth);
   return bits;
 }
 template <int kWidth>
+inline Bits<kWidth> LoadData(const char* at) {
+  HostTouch(at, kWidth);
+  return CopyOf<kWidth>(at);
+}
+template <int kWidth>
 inline void StoreData(char* at, const Bits<kWidth>& bits) {
+  HostTouch(at, kWidth);
   std::memcpy(at, &bits, kWidth);
 }
 
@@ -277,9 +311,10 @@ inline HostSwitch host_switch = nullptr;
 inline constexpr bool kHasSwitch = true;
 template <int kWidth>
 inline void SwitchStore(char* at, const Bits<kWidth>& bits) {
+  HostTouch(at, kWidth);
   char* copies[kMostHostCopies];
   const int32_t count = host_switch(at, copies);
-  for (int32_t i = 0; i < count; ++i) StoreData<kWidth>(copies[i], bits);
+  for (int32_t i = 0; i < count; ++i) std::memcpy(copies[i], &bits, kWidth);
 }
 inline void FenceAlias() {}
 inline void FenceSystem() {}

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "ir/lower/lower.h"
 #include "ir/simulate/simulate_program.h"
+#include "topologies/gpu_links.h"
 #include "topologies/paths.h"
 
 namespace xccl {
@@ -47,6 +48,17 @@ StatusOr<LoweredProgram> Chain(int32_t ranks, int32_t hops, Protocol protocol) {
       {.op = Opcode::kCopy, .count = 1, .src = {BufferKind::kInput, 0}, .dst = {BufferKind::kOutput, 0}});
   program.ranks[Rank(0)].threadblocks.push_back(copy);
   return LoweredProgram{std::move(collective), std::move(program)};
+}
+
+// Is each of the first ranks joined to the next by GPUs' links?
+bool HaveGpuLinks(const Topology& topology, int32_t hops) {
+  const GpuLinks links(topology);
+  for (int32_t r = 0; r < hops; ++r) {
+    const NeighbourTable row = GpuNeighboursOf(topology, Rank(r));
+    const Neighbour* const next = row.Find(0, Rank(r + 1));
+    if (next == nullptr || !links.Have(next->path)) return false;
+  }
+  return true;
 }
 
 struct Proposal {
@@ -134,6 +146,12 @@ StatusOr<MachineModel> MeasureMachine(const Topology& topology, const std::strin
   model.source = source;
   double launch_us = std::numeric_limits<double>::infinity();
   for (const Protocol protocol : {Protocol::kSimple, Protocol::kLl, Protocol::kLl128}) {
+    if (protocol == Protocol::kLl128 && flags_travel && !HaveGpuLinks(topology, hops)) {
+      // Executors refuse it there, and no plan has it.
+      model.protocols[static_cast<size_t>(protocol)] =
+          model.protocols[static_cast<size_t>(Protocol::kSimple)];
+      continue;
+    }
     XCCL_ASSIGN_OR_RETURN(const LoweredProgram one, Chain(topology.num_ranks(), 1, protocol));
     XCCL_ASSIGN_OR_RETURN(const LoweredProgram all, Chain(topology.num_ranks(), hops, protocol));
     XCCL_ASSIGN_OR_RETURN(const double near_us, measure(one, kSmallBytes));

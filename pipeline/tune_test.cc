@@ -52,6 +52,29 @@ TEST(MeasureMachine, FindsWhatTheMachineIs) {
   }
 }
 
+// Executors refuse LL128 over PCIe; the model takes simple's figures for it.
+TEST(MeasureMachine, LeavesLl128OutWhereGpusAreJoinedByPcie) {
+  TopologySpec spec;
+  spec.name = "pcie";
+  for (const char* id : {"0", "1", "2"}) spec.nodes.push_back({NodeKind::kGpu, id, {}, false, false});
+  spec.nodes.push_back({NodeKind::kCpu, "numa0", {}, false, false});
+  for (int32_t r : {0, 1, 2})
+    for (const bool up : {true, false})
+      spec.links.push_back({NodeId(up ? r : 3), NodeId(up ? 3 : r), 20'000'000'000, 1'000'000, 0});
+  const Topology topology = Topology::Create(spec).value();
+  int32_t calls = 0;
+  const Measure measure = [&](const LoweredProgram& lowered, int64_t) -> StatusOr<double> {
+    EXPECT_NE(lowered.program.protocol, Protocol::kLl128);
+    return ++calls;
+  };
+  const MachineModel found = MeasureMachine(topology, "a test", true, measure).value();
+  EXPECT_EQ(found.protocols[2], found.protocols[0]);
+  // On CPU threads all protocols are alike.
+  EXPECT_TRUE(MeasureMachine(topology, "a test", false, [](const LoweredProgram&, int64_t) {
+                return StatusOr<double>(1.0);
+              }).ok());
+}
+
 TEST(Tune, ServesEverySizeByWhatRanFastest) {
   const Topology topology = LoadTopology("dgx1").value();
   TuneRequest request;

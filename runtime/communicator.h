@@ -30,7 +30,7 @@ namespace xccl {
 inline constexpr std::chrono::nanoseconds kForEver = std::chrono::hours(24 * 365 * 30);
 
 struct CommunicatorOptions {
-  std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // without progress on any rank
+  std::chrono::nanoseconds time_limit = kForEver;  // without progress on any rank
 };
 
 // Public functions are safe from any thread.

@@ -15,7 +15,8 @@
  * is one kernel on the CUDA stream given (NULL: the default stream), which may be captured into a graph;
  * nothing waits for it. A kernel waits for the other ranks' while it runs, so all ranks launch their calls in
  * one order, also those of several communicators. The communicators of a process share the GPU's
- * multiprocessors: plans that do not fit are refused when they are loaded. Buffers belong to the communicator
+ * multiprocessors, each holding what its largest plan needs: plans that do not fit are refused when they are
+ * loaded. Buffers belong to the communicator
  * from the call until xcclCommSynchronize returns. Because calls do not wait, one thread may drive several
  * communicators. xcclGroupStart and xcclGroupEnd do nothing; with them programs written for NCCL compile.
  *
@@ -26,12 +27,12 @@
  *
  * Errors. A failure on any rank ends the operation on all; afterwards every call on the communicator returns
  * it, and xcclGetLastError has its text, which names the rank. Ranks that are idle learn of it through
- * xcclCommGetAsyncError. The time limit (30 s without progress) finds ranks that stop without a message.
- * Ranks whose process ends are found within milliseconds; so is, on one host, a rank that has destroyed its
- * communicator and is waited for. A process that ends without xcclCommDestroy has failed. On the CPU, ranks
- * whose calls differ in collective, count, type, operator or root fail with xcclInvalidUsage and a text that
- * has both calls. A call that is refused (xcclInvalidArgument, or xcclInvalidUsage at once) has done nothing,
- * and the communicator goes on.
+ * xcclCommGetAsyncError. There is no time limit unless xcclCommSetTimeLimit sets one: a rank may be late by
+ * as long as it likes. A limit finds ranks that stop without a message. Ranks whose process ends are found
+ * within milliseconds; so is, on one host, a rank that has destroyed its communicator and is waited for. A
+ * process that ends without xcclCommDestroy has failed. On the CPU, ranks whose calls differ in collective,
+ * count, type, operator or root fail with xcclInvalidUsage and a text that has both calls. A call that is
+ * refused (xcclInvalidArgument, or xcclInvalidUsage at once) has done nothing, and the communicator goes on.
  *
  * Threads. All functions may be called from any thread at any time. Calls that threads make at the same time
  * run in one order or the other, which must be the same on all ranks. xcclCommAbort wakes the threads that
@@ -126,14 +127,15 @@ xcclResult_t xcclCommLoadPlanBook(xcclComm_t comm, const char* directory);
 /* Notes for the user on the books loaded so far, a line each: plans without a kernel, which run slower on the
  * interpreter kernel. "" where there is nothing. Valid as the texts of xcclGetLastError. */
 const char* xcclCommGetNotices(xcclComm_t comm);
-/* An operation is stuck when no rank moved for this long; 0 or infinity: never. It holds for the calls that
- * begin to run afterwards. On a GPU it is set before the first book is loaded. */
+/* An operation is stuck when no rank moved for this long; 0 or infinity, as it is at first: never. It holds
+ * for the calls that begin to run afterwards. On a GPU it is set before the first book is loaded. */
 xcclResult_t xcclCommSetTimeLimit(xcclComm_t comm, double seconds);
 
 /* Buffers are memory of this GPU from here on. Call it before the first book is loaded, on all ranks. */
 xcclResult_t xcclCommUseCuda(xcclComm_t comm, int device);
-/* The most thread blocks that a call may have, and bytes of device memory for slots and counters of a plan; 0
- * leaves either as it is. Call it before the first book is loaded, with the same values on all ranks. */
+/* The most thread blocks that a call may have on a rank (at first 32, or the plan's own threadblocks where
+ * they are more), and bytes of device memory for slots and counters of a plan; 0 leaves either as it is. Call
+ * it before the first book is loaded, with the same values on all ranks. */
 xcclResult_t xcclCommLimitCuda(xcclComm_t comm, int max_ctas, size_t memory_bytes);
 
 /* Among processes: lets the other ranks read and write this buffer of a GPU, so that data needs no copy in

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -149,12 +150,13 @@ struct Connected {
 Connected ConnectAndRun(Machine& machine, const KernelCase& of, size_t index, const cuda::Driver& driver) {
   constexpr int64_t kCount = 1000;
   Connected result;
-  std::vector<std::vector<float>> input, output;
+  std::vector<std::span<float>> input, output;
   std::vector<cuda::LocalRank> ranks;
   std::vector<cuda::OwnedStream> streams;
   for (int32_t r = 0; r < 3; ++r) {
-    input.emplace_back(kCount, static_cast<float>(r + 1));
-    output.emplace_back(kCount, 0.0F);
+    input.push_back(machine.fake().Allocate<float>(kCount, r));
+    output.push_back(machine.fake().Allocate<float>(kCount, r));
+    std::ranges::fill(input.back(), static_cast<float>(r + 1));
     const auto gpu = cuda::Gpu::Open(driver, r);
     auto stream = gpu.ok() ? cuda::CreateStream(*gpu) : StatusOr<cuda::OwnedStream>(gpu.status());
     result.status = stream.status();
@@ -164,9 +166,9 @@ Connected ConnectAndRun(Machine& machine, const KernelCase& of, size_t index, co
   }
   cuda::DeviceProgramOptions options;
   options.arena.slot_bytes = 4096;
-  auto program = cuda::DeviceProgram::Connect(of.name, of.program, of.collective,
-                                              machine.ImagesOf(device::kKernels[index]), ranks,
-                                              AloneExchange(), {}, options, cuda::Residency::OfProcess());
+  auto program = cuda::DeviceProgram::Connect(
+      of.name, of.program, of.collective, machine.ImagesOf(device::kKernels[index]), ranks, AloneExchange(),
+      {}, options, std::make_shared<cuda::Reservation>(cuda::Residency::OfProcess()));
   result.status = program.status();
   result.calls = machine.fake().calls();
   machine.fake().FailCall(-1, cuda::Result::kSuccess);
@@ -181,7 +183,7 @@ Connected ConnectAndRun(Machine& machine, const KernelCase& of, size_t index, co
   if (!result.status.ok()) (*program)->Abort(result.status);
   const Status done = (*program)->Synchronize();
   if (result.status.ok()) result.status = done;
-  result.right = std::ranges::all_of(output, [](const std::vector<float>& of_rank) {
+  result.right = std::ranges::all_of(output, [](std::span<const float> of_rank) {
     return std::ranges::all_of(of_rank, [](float value) { return value == 6; });
   });
   return result;

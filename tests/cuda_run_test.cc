@@ -66,7 +66,7 @@ struct MachineSetup {
   int32_t devices = 1, ranks_per_gpu = kRanks;
   bool processes = false, staged = false, legacy = false, registered = false;
   enum class Kernel : uint8_t { kOwn, kNone, kBroken } kernel = Kernel::kOwn;
-  uint64_t jitter = 0;
+  uint64_t jitter = 0, first_message = 0;
 };
 
 // Made only once, since that takes longer than a run.
@@ -102,6 +102,7 @@ void ExpectRight(const MachineSetup& setup, const std::vector<int64_t>& sizes, i
       gpu.program.direct = !setup.staged;
       gpu.registered = setup.registered;
       gpu.program.jitter = setup.jitter;
+      gpu.program.first_message = setup.first_message;
       gpu.program.interpreter = machine.ImagesOf(nullptr, protocol);
       cuda::KernelImages images = machine.ImagesOf(device::kKernels[i], protocol);
       std::string notice;
@@ -127,9 +128,40 @@ void ExpectRight(const MachineSetup& setup, const std::vector<int64_t>& sizes, i
   EXPECT_EQ(machine.Leaks(), "") << setup.name;
 }
 
+// Lines of LL128 may be torn over PCIe.
+TEST(CudaRun, Ll128NeedsNvlinkBetweenDevices) {
+  for (const bool processes : {false, true}) {
+    cuda::FakeOptions options;
+    options.devices = kRanks;
+    options.nvlink = false;
+    Machine machine(options);
+    const KernelCase& ring = Cases()[0];
+    Program program = ring.program;
+    program.protocol = Protocol::kLl128;
+    RunOptions run;
+    run.sizes_bytes = {52};
+    run.processes = processes;
+    cuda::GpuRunOptions gpu;
+    gpu.program.interpreter = machine.ImagesOf(nullptr, Protocol::kLl128);
+    gpu.ranks_per_gpu = 1;
+    EXPECT_EQ(
+        cuda::RunProgram("ring", program, ring.collective, nullptr, machine.source(), run, gpu).status(),
+        InvalidInput("ring: protocol ll128 between ranks 0 and 1: devices 0 and 1 are not joined by "
+                     "NVLink; expected NVLink or one device; hint: protocol simple"));
+    gpu.ranks_per_gpu = kRanks;
+    const auto one_device =
+        cuda::RunProgram("ring", program, ring.collective, nullptr, machine.source(), run, gpu);
+    EXPECT_TRUE(one_device.ok()) << one_device.status().message();
+  }
+}
+
 TEST(CudaRun, AllRanksInOneLaunch) { ExpectRight({.name = "one launch"}, {0, 52, 10012}, 1); }
 TEST(CudaRun, AllRanksInOneLaunchThroughSlots) {
   ExpectRight({.name = "staged", .staged = true, .jitter = 7}, {10012}, 2);
+}
+TEST(CudaRun, CountersAndFlagsThatWrap) {
+  ExpectRight({.name = "flags of LL", .first_message = (uint64_t{1} << 32) - 3}, {10012}, 4);
+  ExpectRight({.name = "a lap", .processes = true, .first_message = (uint64_t{1} << 31) - 3}, {10012}, 8);
 }
 TEST(CudaRun, ALaunchForEveryDevice) {
   ExpectRight({.name = "devices", .devices = 3, .ranks_per_gpu = 1}, {52, 10012}, 3);

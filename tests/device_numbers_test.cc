@@ -35,7 +35,7 @@ void Compare(const std::vector<T>& a, const std::vector<T>& b) {
       ASSERT_TRUE(Same(device::Combine(static_cast<device::Operator>(op), a[i], b[i]), expected[i]))
           << ToString(type) << " " << ToString(op) << " " << i;
   }
-  for (int32_t n : {1, 3, 7, 200}) {
+  for (int32_t n : {1, 2, 3, 7, 8, 200, 1 << 30}) {
     ScaleReference(type, ReduceOp::kAvg, n, expected.data(), a.data(), count);
     for (size_t i = 0; i < a.size(); ++i)
       ASSERT_TRUE(Same(device::Scaled(a[i], n), expected[i])) << ToString(type) << " ÷ " << n << " " << i;

@@ -81,6 +81,23 @@ TEST(Emitted, DoesWhatTheInterpreterDoes) {
   }
 }
 
+// A message that is direct out of place only goes through its slot where the rank whose buffer it is runs in
+// place, whatever the other end does.
+TEST(Emitted, DoesSoWhereOnlySomeRanksAreInPlace) {
+  const std::vector<KernelCase> cases = KernelCases(XCCL_RANKS);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    if (!cases[i].program.in_place) continue;
+    Runner runner(cases[i], i, Protocol::kSimple);
+    for (uint64_t apart = 1; apart < (uint64_t{1} << XCCL_RANKS) - 1; apart += kAll ? 1 : 5) {
+      for (uint64_t jitter : {0, 1, 2}) {
+        runner.Expect(
+            {.size_bytes = 10012, .in_place = true, .apart = apart, .direct = true, .jitter = jitter});
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
 TEST(Emitted, DoesSoForEveryTypeAndOperator) {
   const std::vector<KernelCase> cases = KernelCases(XCCL_RANKS);
   for (size_t i = 0; i < cases.size(); ++i) {

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/sizes.h"
+#include "topologies/gpu_links.h"
 
 namespace xccl::lowering {
 namespace {
@@ -150,7 +151,10 @@ StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective
     choices = {kPlain, {like->instances, limits.PassesOf(*like)}};
     protocols = {like->protocol};
   } else if (options.machine != nullptr && std::ranges::none_of(program.groups, HasSwitch)) {
-    protocols = {Protocol::kSimple, Protocol::kLl, Protocol::kLl128};
+    protocols = {Protocol::kSimple, Protocol::kLl};
+    const GpuLinks links(topology);
+    if (std::ranges::all_of(program.connections, [&](const Connection& c) { return links.Have(c.path); }))
+      protocols.push_back(Protocol::kLl128);
   }
   Trials trials(collective, topology, options, limits, program);
   std::optional<int64_t> best;

@@ -30,10 +30,11 @@ bool Keeps(int64_t time_ps, int64_t wanted_ps);
 bool IsFaster(int64_t time_ps, int64_t plainer_ps);
 
 // Sets program.segment_bytes and program.instances for one size and model; with a machine model kTimed sets
-// the protocol, too. kTimed simulates each choice with each protocol, or what the program `like` took in
-// place of the middle where one is given, and returns the time in ps of what it takes. An instance sends 512
-// KiB over an average connection at least, and all instances have `most_blocks` threadblocks on a rank at
-// most. Deterministic. Errors, except for kWhole: kInvalidInput where one instance is too many threadblocks.
+// the protocol, too: LL128 only where all connections are GPUs' links. kTimed simulates each choice with each
+// protocol, or what the program `like` took in place of the middle where one is given, and returns the time
+// in ps of what it takes. An instance sends 512 KiB over an average connection at least, and all instances
+// have `most_blocks` threadblocks on a rank at most. Deterministic. Errors, except for kWhole: kInvalidInput
+// where one instance is too many threadblocks.
 StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective& collective,
                                              const Topology& topology, const std::vector<Move>& moves,
                                              const SimulateOptions& options, int32_t most_blocks,

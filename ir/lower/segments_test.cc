@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/lower/testing/line.h"
+#include "ir/machine_model.h"
 #include "ir/simulate/simulate_program.h"
 
 namespace xccl::lowering {
@@ -61,6 +62,30 @@ TEST(Segments, TheMiddleIsTakenAsFarAsItIsAllowed) {
 TEST(Segments, TimeDecides) {
   EXPECT_EQ(SetOn(Segments::kTimed, 4096, 512), (Set{1, 0, Protocol::kSimple}));
   EXPECT_EQ(SetOn(Segments::kTimed, 64 * kMiB, 512), (Set{1, kMiB / 4, Protocol::kSimple}));
+}
+
+// Its lines would be torn on the way through a CPU.
+TEST(Segments, Ll128IsForLinksOfGpusOnly) {
+  MachineModel machine;
+  for (ProtocolCost& cost : machine.protocols) cost.hop_ps = 1'000'000'000;
+  machine.protocols[static_cast<size_t>(Protocol::kLl128)].hop_ps = 0;
+  TopologySpec spec = Line().spec();
+  const NodeId cpu(static_cast<int64_t>(spec.nodes.size()));
+  Node& node = spec.nodes.emplace_back(spec.nodes[0]);
+  node.kind = NodeKind::kCpu;
+  const LinkId up(static_cast<int64_t>(spec.links.size())), down(up.value + 1);
+  Link to_cpu = spec.links[0], from_cpu = spec.links[0];
+  to_cpu.to = from_cpu.from = cpu;
+  spec.links.insert(spec.links.end(), {to_cpu, from_cpu});
+  const Topology topology = Topology::Create(spec).value();
+  for (const bool through_cpu : {false, true}) {
+    Program program = LineProgram();
+    if (through_cpu) program.connections[0].path = {up, down};
+    ASSERT_TRUE(SetSegments(Segments::kTimed, LineCollective(), topology, LineMoves().moves,
+                            {.size_bytes = 4096, .machine = &machine}, 512, nullptr, program)
+                    .ok());
+    EXPECT_EQ(program.protocol, through_cpu ? Protocol::kSimple : Protocol::kLl128);
+  }
 }
 
 TEST(Segments, RefuseTooManyThreadblocks) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <span>
+#include <string>
 
 #include "ir/rank_clocks.h"
 #include "ir/slot_line.h"
@@ -62,6 +63,7 @@ class RankAccessCheck {
                   std::span<const int32_t> nodes, bool in_place, OrderSearch& search,
                   std::vector<Violation>& violations)
       : index_(index),
+        protocol_(program.protocol),
         clocks_(index, rank, nodes),
         line_(program, collective, rank, in_place),
         in_place_(in_place),
@@ -106,11 +108,17 @@ class RankAccessCheck {
              const char* done) {
     if (earlier == kNoNode || earlier == node || clocks_.Before(earlier, node)) return;
     if (static_cast<int32_t>(violations_.size()) >= kMaxViolations) return;
-    if (search_.Before(earlier, node)) return;
+    const bool by_messages = search_.Before(earlier, node);
+    if (by_messages && protocol_ == Protocol::kSimple) return;
     const ProgramSite other = index_.Site(earlier);
+    std::string why = "nothing orders the two";
+    if (by_messages)
+      why = fmt::format(
+          "only messages order the two, which needs protocol simple, not {}; hint: protocol simple",
+          ToString(protocol_));
     Report(node, operand, k, does,
-           fmt::format("which is {} by threadblock {} instruction {}; nothing orders the two", done,
-                       other.threadblock, other.index));
+           fmt::format("which is {} by threadblock {} instruction {}; {}", done, other.threadblock,
+                       other.index, why));
   }
 
   void Report(int32_t node, const Operand& operand, int32_t k, const char* does, std::string conflict) {
@@ -121,6 +129,7 @@ class RankAccessCheck {
   }
 
   const ProgramIndex& index_;
+  const Protocol protocol_;
   const RankClocks clocks_;
   const SlotLine line_;
   const bool in_place_;

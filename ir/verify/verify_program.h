@@ -11,8 +11,8 @@
 //   P3 dependencies name instructions that exist and are not circular
 //   P4 the k-th send of a connection matches the k-th receive: same count, same chunk sizes
 //   P5 no deadlock with the program's slots
-//   P6 every two conflicting accesses are ordered; so are those of one instruction only where both are to one
-//      slot, for one chunk
+//   P6 every two conflicting accesses are ordered, by messages only in protocol simple; those of one
+//      instruction are ordered only where both are to one slot, for one chunk
 //   P7 what is read has been written; nothing is reduced twice
 //   P8 the postcondition holds in the output buffers
 //   P9 `first` and `final` are where avg needs them

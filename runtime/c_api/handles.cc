@@ -58,6 +58,11 @@ thread_local size_t next_shown = 0;
 
 }  // namespace
 
+Gpus& TheGpus() {
+  static Gpus& gpus = *new Gpus;
+  return gpus;
+}
+
 std::vector<xcclComm_t> Add(std::vector<std::shared_ptr<Comm>> comms) {
   Registry& all = All();
   std::vector<xcclComm_t> handles;

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "runtime/c_api/meeting.h"
 #include "runtime/communicator.h"
 #include "runtime/cuda/backends.h"
+#include "runtime/cuda/driver.h"
 #include "runtime/xccl.h"
 
 namespace xccl::c_api {
@@ -46,6 +48,14 @@ struct Comm {
   Settings settings;
   Communicator communicator;  // it goes first, since its back end uses what is above
 };
+
+// Where GPUs' back ends come from. Tests put a driver and kernels in host memory in their place while there
+// is no communicator.
+struct Gpus {
+  std::function<StatusOr<const cuda::Driver*>()> driver = cuda::LoadDriver;
+  std::function<void(cuda::BackendOptions& options)> adapt;  // may be empty
+};
+Gpus& TheGpus();
 
 // Gives handles.
 std::vector<xcclComm_t> Add(std::vector<std::shared_ptr<Comm>> comms);

@@ -134,12 +134,13 @@ xccl::cuda::BackendOptions CudaOptions(const Comm& comm) {
   options.interpreter = [](const xccl::Program& program) {
     return xccl::cuda::ImagesOfInterpreter(program, Cache());
   };
+  if (xccl::c_api::TheGpus().adapt) xccl::c_api::TheGpus().adapt(options);
   return options;
 }
 
 // A GPU of one of this process's ranks. Requires: comm.mutex is held.
 xccl::StatusOr<xccl::Backend> CudaThread(Comm& comm) {
-  XCCL_ASSIGN_OR_RETURN(const xccl::cuda::Driver* driver, xccl::cuda::LoadDriver());
+  XCCL_ASSIGN_OR_RETURN(const xccl::cuda::Driver* driver, xccl::c_api::TheGpus().driver());
   const std::lock_guard lock(comm.shared->mutex);
   if (comm.shared->ready.empty()) {
     for (size_t r = 0; r < comm.shared->devices.size(); ++r)
@@ -154,7 +155,7 @@ xccl::StatusOr<xccl::Backend> CudaThread(Comm& comm) {
 // A GPU of this process, which is one rank.
 xccl::StatusOr<xccl::Backend> CudaProcess(const Comm& comm, xccl::LaunchedGroup& group) {
   const xccl::Bootstrap& ranks = group.bootstrap();
-  XCCL_ASSIGN_OR_RETURN(const xccl::cuda::Driver* driver, xccl::cuda::LoadDriver());
+  XCCL_ASSIGN_OR_RETURN(const xccl::cuda::Driver* driver, xccl::c_api::TheGpus().driver());
   xccl::cuda::BackendOptions options = CudaOptions(comm);
   if (ranks.host_names().size() > 1) options.hosts = xccl::OtherHostsOf(group, options.program.time_limit);
   return xccl::cuda::ProcessBackend(*driver, fmt::format("xccl-{}-gpus", ranks.job()), ranks.rank(),

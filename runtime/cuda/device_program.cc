@@ -11,6 +11,7 @@
 
 #include "ir/kernel/kernel_sizes.h"
 #include "runtime/cuda/device_program_state.h"
+#include "runtime/cuda/line_order.h"
 #include "runtime/cuda/registry.h"
 
 namespace xccl::cuda {
@@ -39,26 +40,27 @@ DeviceProgram::DeviceProgram(std::string name, const Program& program, const Col
 StatusOr<std::unique_ptr<DeviceProgram>> DeviceProgram::Connect(
     std::string name, const Program& program, const Collective& collective, KernelImages images,
     std::vector<LocalRank> ranks, const Exchange& exchange, const DeviceCall& first,
-    const DeviceProgramOptions& options, const std::shared_ptr<Residency>& residency) {
+    const DeviceProgramOptions& options, std::shared_ptr<Reservation> reservation) {
   XCCL_CHECK(!ranks.empty() && (options.buffers == nullptr || ranks.size() == 1));
   std::unique_ptr<DeviceProgram> made(new DeviceProgram(
       std::move(name), program, collective, std::move(images), std::move(ranks), exchange, options));
   XCCL_CHECK(options.proxy == nullptr || made->ranks_.size() == 1);
   made->one_process_ = exchange.parties == 1 && options.proxy == nullptr;
-  const Status connected = made->ConnectRanks(first, residency);
+  made->reservation_ = std::move(reservation);
+  const Status connected = made->ConnectRanks(first);
   if (connected.ok()) return made;
   // Its end waits for the ranks of other hosts.
   if (options.proxy != nullptr) options.proxy->hosts().Tell(connected, made->ranks_[0].rank);
   return connected;
 }
 
-Status DeviceProgram::ConnectRanks(const DeviceCall& first, const std::shared_ptr<Residency>& residency) {
+Status DeviceProgram::ConnectRanks(const DeviceCall& first) {
   XCCL_ASSIGN_OR_RETURN(record_, PinnedMemory::Create(ranks_[0].gpu, kAbortAt + sizeof(uint32_t)));
   new (record_.host()) device::ErrorRecord();
   for (const LocalRank& local : ranks_) {
     std::unique_ptr<DeviceState>& device = devices_[local.gpu->id()];
     if (device == nullptr) {
-      device = std::make_unique<DeviceState>(local.gpu, residency);
+      device = std::make_unique<DeviceState>(local.gpu);
       device->first_local = states_.size();
     }
     if (options_.one_launch) {
@@ -72,6 +74,7 @@ Status DeviceProgram::ConnectRanks(const DeviceCall& first, const std::shared_pt
     XCCL_ASSIGN_OR_RETURN(state->done, CreateEvent(local.gpu));
     states_.push_back(std::move(state));
   }
+  XCCL_RETURN_IF_ERROR(CheckLineOrder(name_, program_, ranks_, exchange_));
   XCCL_RETURN_IF_ERROR(ChooseKernel(first));
   XCCL_ASSIGN_OR_RETURN(const Kernel* kernel, KernelFor(*devices_.begin()->second, first));
   XCCL_RETURN_IF_ERROR(AgreeOnInstances(*kernel));
@@ -91,12 +94,10 @@ Status DeviceProgram::AgreeOnInstances(const Kernel& kernel) {
   const int32_t blocks = std::max(1, form_.blocks_per_rank);
   int64_t instances =
       interpreted_ ? program_.instances : std::min(program_.instances, kernel.info().instances);
-  if (options_.max_ctas) {
-    if (*options_.max_ctas < blocks)
-      return InvalidInput(
-          fmt::format("{}: {} CTAs on a rank; --max-ctas allows {}", name_, blocks, *options_.max_ctas));
-    instances = std::min<int64_t>(instances, *options_.max_ctas / blocks);
-  }
+  if (options_.max_ctas && *options_.max_ctas < blocks)
+    return InvalidInput(
+        fmt::format("{}: {} CTAs on a rank; --max-ctas allows {}", name_, blocks, *options_.max_ctas));
+  instances = std::min<int64_t>(instances, std::max(1, options_.max_ctas.value_or(kDefaultCtas) / blocks));
   for (const auto& [id, device] : devices_) {
     const int64_t room =
         static_cast<int64_t>(kernel.blocks_per_multiprocessor()) * device->gpu->properties().multiprocessors;
@@ -227,7 +228,26 @@ Status DeviceProgram::WriteArena(size_t local, std::span<const DevicePointer> ar
   const std::vector<device::Connection> ends = ConnectionsOf(layouts_, shape_, rank, arenas, Remote());
   XCCL_RETURN_IF_ERROR(WriteAt(local, layout.connections, std::as_bytes(std::span(ends))));
   XCCL_RETURN_IF_ERROR(WriteGroups(local, arenas));
+  XCCL_RETURN_IF_ERROR(WriteFirstMessage(local));
   return WriteTables(local);
+}
+
+// Sets the counters of a rank's ends, and in its slots the flags that messages before would have left.
+Status DeviceProgram::WriteFirstMessage(size_t local) {
+  const uint64_t first = options_.first_message;
+  if (first == 0 || !program_.groups.empty()) return OkStatus();
+  const auto counter = std::as_bytes(std::span(&first, 1));
+  const std::vector<uint32_t> slots(
+      static_cast<size_t>(program_.slots * shape_.slot_bytes) / sizeof(uint32_t),
+      static_cast<uint32_t>(first));
+  for (const ArenaLayout::End& end : layouts_[ranks_[local].rank].ends) {
+    if (end.cell)
+      return InvalidInput(name_ + ": a first message, and ranks on other hosts; expected one host");
+    XCCL_RETURN_IF_ERROR(WriteAt(local, end.steps, counter));
+    XCCL_RETURN_IF_ERROR(WriteAt(local, end.counter, counter));
+    if (end.slots) XCCL_RETURN_IF_ERROR(WriteAt(local, *end.slots, std::as_bytes(std::span(slots))));
+  }
+  return OkStatus();
 }
 
 // The deltas to every rank of the program: ranks of this process have the same addresses; the registry knows
@@ -309,7 +329,8 @@ StatusOr<const Kernel*> DeviceProgram::KernelFor(DeviceState& device, const Devi
   }
   if (!layouts_.empty()) {  // the number of instances is known
     const int32_t blocks = RankBlocks() * device.ranks;
-    XCCL_RETURN_IF_ERROR(device.reservation.Raise(at->second.MultiprocessorsFor(blocks), blocks, name_));
+    XCCL_RETURN_IF_ERROR(reservation_->Raise(device.gpu->id(), device.gpu->properties().multiprocessors,
+                                             at->second.MultiprocessorsFor(blocks), blocks, name_));
   }
   return &at->second;
 }
@@ -391,7 +412,6 @@ Status DeviceProgram::LaunchRanks(size_t first, std::span<const DeviceBuffers> b
   args.jitter = options_.jitter;
   args.passes = prepared->passes;
   args.instances = shape_.instances;
-  args.in_place = call.in_place ? 1 : 0;
   // The same on all ranks, since all register in the same order.
   const bool reachable = one_process_ || (options_.buffers != nullptr && !options_.buffers->empty());
   args.direct = options_.direct && reachable && form_.direct ? 1 : 0;
@@ -408,6 +428,7 @@ Status DeviceProgram::LaunchRanks(size_t first, std::span<const DeviceBuffers> b
     own.input = PointerTo<const char>(buffers[i].input);
     own.output = PointerTo<char>(buffers[i].output);
     own.input_window = own.output_window = one_process_ ? 0 : device::kNoWindow;
+    own.in_place = call.in_place ? 1 : 0;
     if (options_.buffers == nullptr) continue;
     own.input_window =
         options_.buffers->Find(buffers[i].input, prepared->input_bytes).value_or(device::kNoWindow);

@@ -47,14 +47,22 @@ class BufferRegistry;
 // The image of the program's kernel for a type, an operator and an architecture.
 using KernelImages = std::function<StatusOr<std::string>(DataType type, ReduceOp op, int32_t arch)>;
 
+// Thread blocks of a rank where no other number is asked for. NCCL takes 16 to 32 of an H100's 132
+// multiprocessors; the rest are the application's.
+inline constexpr int32_t kDefaultCtas = 32;
+
 struct DeviceProgramOptions {
   ArenaOptions arena;
   std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // limit of a wait without progress
-  std::optional<int32_t> max_ctas;                                 // blocks of one rank
+  // Blocks of one rank: as many instances as fit. Absent: kDefaultCtas, or one instance where that is more.
+  std::optional<int32_t> max_ctas;
   bool one_launch = false;  // all ranks of this process on a device in one cooperative launch
   bool direct = true;       // peers' buffers are used where they are mapped
   bool multicast = true;    // groups go through the switch where there is one
   uint64_t jitter = 0;      // not 0: seed of random delays
+  // Connections begin as if so many messages had passed, to see counters and flags wrap. Programs with groups
+  // begin at 0.
+  uint64_t first_message = 0;
   // The interpreter kernel, for a program that has no kernel of its own (`no_kernel` says why, for notice())
   // or whose kernel cannot be compiled. Empty: such programs are refused.
   KernelImages interpreter = {};
@@ -95,15 +103,15 @@ class DeviceProgram {
   // All processes call it for the same program, in the same order. `exchange`: of the processes of this host.
   // `images`: empty where there is no
   // generated kernel. `first`: the pair that is compiled at once. Where one process needs the interpreter
-  // kernel, all run it. Requires: the program verifies; `ranks` ascending, those of a device consecutive
-  // where one_launch. Errors: those of the kernel, of memory (with what is needed), of the exchange;
-  // kInvalidInput where the blocks do not fit.
+  // kernel, all run it. `reservation` is the communicator's: its programs run one after another. Requires:
+  // the program verifies; `ranks` ascending, those of a device consecutive where one_launch. Errors: those of
+  // the kernel, of memory (with what is needed), of the exchange; kInvalidInput where the blocks do not fit.
   static StatusOr<std::unique_ptr<DeviceProgram>> Connect(std::string name, const Program& program,
                                                           const Collective& collective, KernelImages images,
                                                           std::vector<LocalRank> ranks,
                                                           const Exchange& exchange, const DeviceCall& first,
                                                           const DeviceProgramOptions& options,
-                                                          const std::shared_ptr<Residency>& residency);
+                                                          std::shared_ptr<Reservation> reservation);
   // Waits for what was launched, and on several hosts for all ranks to end it.
   ~DeviceProgram();
 
@@ -154,12 +162,13 @@ class DeviceProgram {
   // What all processes, of all hosts, say.
   StatusOr<std::vector<std::string>> TellAll(std::string mine) const;
   RemoteMemory Remote() const { return line_ == nullptr ? RemoteMemory() : line_->memory(); }
-  Status ConnectRanks(const DeviceCall& first, const std::shared_ptr<Residency>& residency);
+  Status ConnectRanks(const DeviceCall& first);
   Status MakeArenas();
   Status ConnectHosts();
   Status MapPeers();
   Status WriteAt(size_t local, int64_t offset, std::span<const std::byte> bytes);
   Status WriteArena(size_t local, std::span<const DevicePointer> arenas);
+  Status WriteFirstMessage(size_t local);
   Status WriteWindows(size_t local);
   Status ConnectGroups();
   Status WriteGroups(size_t local, std::span<const DevicePointer> arenas);
@@ -183,6 +192,7 @@ class DeviceProgram {
   const std::vector<LocalRank> ranks_;
   const Exchange exchange_;
   const DeviceProgramOptions options_;
+  std::shared_ptr<Reservation> reservation_;
 
   std::mutex mutex_;  // guards what follows
   KernelForm form_;

@@ -12,12 +12,8 @@
 namespace xccl::cuda {
 
 struct DeviceProgram::DeviceState {
-  DeviceState(std::shared_ptr<const Gpu> g, const std::shared_ptr<Residency>& residency)
-      : gpu(std::move(g)),
-        reservation(residency, gpu->id(), gpu->properties().multiprocessors),
-        tables(gpu) {}
+  explicit DeviceState(std::shared_ptr<const Gpu> g) : gpu(std::move(g)), tables(gpu) {}
   std::shared_ptr<const Gpu> gpu;
-  Reservation reservation;
   ConstantTables tables;
   std::map<std::pair<DataType, ReduceOp>, Kernel> kernels;
   DeviceMemory table;      // the program, where the interpreter kernel runs it

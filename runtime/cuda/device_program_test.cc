@@ -8,7 +8,9 @@
 #include <atomic>
 #include <cstring>
 #include <numeric>
+#include <span>
 #include <thread>
+#include <vector>
 
 #include "runtime/cuda/fake_driver.h"
 #include "runtime/cuda/test_kernel.h"
@@ -19,17 +21,21 @@ namespace {
 
 StatusOr<std::string> FakeImage(DataType, ReduceOp, int32_t) { return std::string("fake"); }
 
-// A ring allreduce on the fake driver; buffers are memory of the test.
+// A ring allreduce on the fake driver.
 struct Ring {
-  explicit Ring(int32_t n, int64_t c = 1000)
+  // devices: one for all ranks, or one a rank.
+  explicit Ring(FakeDriver& fake, int32_t n, int64_t c = 1000, const std::vector<int32_t>& devices = {0})
       : ranks(n),
         count(c),
         collective(AllMembers(CollectiveKind::kAllreduce, n, n)),
         program(RingAllreduce(n)),
-        sizes(CollectiveSizes::OfParts(collective, {c}, sizeof(float))),
-        input(static_cast<size_t>(n), std::vector<float>(static_cast<size_t>(c))),
-        output(input) {
-    for (int32_t r = 0; r < n; ++r) std::iota(input[r].begin(), input[r].end(), static_cast<float>(r * 1000));
+        sizes(CollectiveSizes::OfParts(collective, {c}, sizeof(float))) {
+    for (int32_t r = 0; r < n; ++r) {
+      const int32_t device = devices[static_cast<size_t>(r) % devices.size()];
+      input.push_back(fake.Allocate<float>(static_cast<size_t>(c), device));
+      output.push_back(fake.Allocate<float>(static_cast<size_t>(c), device));
+      std::iota(input[r].begin(), input[r].end(), static_cast<float>(r * 1000));
+    }
   }
   DeviceBuffers Buffers(int32_t r) {
     return {reinterpret_cast<DevicePointer>(input[r].data()),
@@ -56,7 +62,7 @@ struct Ring {
   const Collective collective;
   Program program;
   const CollectiveSizes sizes;
-  std::vector<std::vector<float>> input, output;
+  std::vector<std::span<float>> input, output;
 };
 
 StatusOr<std::unique_ptr<DeviceProgram>> Connect(
@@ -66,7 +72,7 @@ StatusOr<std::unique_ptr<DeviceProgram>> Connect(
   std::vector<LocalRank> ranks;
   for (int32_t r = 0; r < ring.ranks; ++r) ranks.push_back({Rank(r), gpu});
   return DeviceProgram::Connect("ring", ring.program, ring.collective, FakeImage, ranks, AloneExchange(), {},
-                                options, std::move(residency));
+                                options, std::make_shared<Reservation>(std::move(residency)));
 }
 
 DeviceProgramOptions OneLaunch() {
@@ -80,7 +86,7 @@ TEST(DeviceProgram, AllRanksOfADeviceInOneLaunch) {
   FakeDriver fake;
   for (int32_t n : {1, 2, 3, 5, 8}) {
     for (int64_t count : {0, 1, 7, 1000}) {
-      Ring ring(n, count);
+      Ring ring(fake, n, count);
       AddTestKernel(fake, ring.program, ring.collective);
       auto program = Connect(fake, ring, OneLaunch());
       ASSERT_TRUE(program.ok()) << program.status().message();
@@ -96,7 +102,7 @@ TEST(DeviceProgram, AllRanksOfADeviceInOneLaunch) {
 
 TEST(DeviceProgram, OneLaunchARankOnStreamsOfTheCaller) {
   FakeDriver fake;
-  Ring ring(3, 5000);
+  Ring ring(fake, 3, 5000);
   ring.program.segment_bytes = 1024;
   ring.program.instances = 2;
   AddTestKernel(fake, ring.program, ring.collective);
@@ -122,7 +128,7 @@ TEST(DeviceProgram, OneLaunchARankOnStreamsOfTheCaller) {
 TEST(DeviceProgram, ACapturedLaunchMayBeReplayed) {
   FakeDriver fake;
   const Driver& driver = fake.table();
-  Ring ring(4);
+  Ring ring(fake, 4);
   AddTestKernel(fake, ring.program, ring.collective);
   {
     auto program = Connect(fake, ring, OneLaunch());
@@ -139,7 +145,7 @@ TEST(DeviceProgram, ACapturedLaunchMayBeReplayed) {
     GraphExec exec = nullptr;
     ASSERT_EQ(driver.GraphInstantiate(&exec, graph, 0), Result::kSuccess);
     for (int replay = 0; replay < 5; ++replay) {
-      for (std::vector<float>& out : ring.output) std::ranges::fill(out, -1.0f);
+      for (const std::span<float> out : ring.output) std::ranges::fill(out, -1.0f);
       ASSERT_EQ(driver.GraphLaunch(exec, stream.get()), Result::kSuccess);
       EXPECT_EQ(Synchronize(stream), OkStatus());
       EXPECT_EQ(ring.Wrong(), 0) << "replay " << replay;
@@ -156,7 +162,7 @@ TEST(DeviceProgram, TheFirstCallOfASizeAndTypeMayBeCaptured) {
   for (const CaptureMode mode : {CaptureMode::kGlobal, CaptureMode::kThreadLocal, CaptureMode::kRelaxed}) {
     FakeDriver fake;
     const Driver& driver = fake.table();
-    Ring ring(4);
+    Ring ring(fake, 4);
     AddTestKernel(fake, ring.program, ring.collective);
     {
       auto program = Connect(fake, ring, OneLaunch());
@@ -187,7 +193,7 @@ TEST(DeviceProgram, TheFirstCallOfASizeAndTypeMayBeCaptured) {
 
 TEST(DeviceProgram, ARankThatStaysAwayIsReported) {
   FakeDriver fake;
-  Ring ring(2);
+  Ring ring(fake, 2);
   AddTestKernel(fake, ring.program, ring.collective);
   DeviceProgramOptions options;
   options.time_limit = std::chrono::milliseconds(100);
@@ -205,7 +211,7 @@ TEST(DeviceProgram, ARankThatStaysAwayIsReported) {
 
 TEST(DeviceProgram, AbortMakesKernelsLeave) {
   FakeDriver fake;
-  Ring ring(2);
+  Ring ring(fake, 2);
   AddTestKernel(fake, ring.program, ring.collective);
   auto program = Connect(fake, ring, {});
   ASSERT_TRUE(program.ok()) << program.status().message();
@@ -219,7 +225,7 @@ TEST(DeviceProgram, AbortMakesKernelsLeave) {
 
 TEST(DeviceProgram, AnErrorOfTheDriverIsReported) {
   FakeDriver fake;
-  Ring ring(1);
+  Ring ring(fake, 1);
   AddTestKernel(fake, ring.program, ring.collective);
   auto program = Connect(fake, ring, OneLaunch());
   ASSERT_TRUE(program.ok()) << program.status().message();
@@ -236,7 +242,7 @@ TEST(DeviceProgram, RefusesWhatDoesNotFit) {
   machine.multiprocessors = 4;
   machine.blocks_per_multiprocessor = 1;
   FakeDriver fake(machine);
-  Ring ring(3);
+  Ring ring(fake, 3);
   AddTestKernel(fake, ring.program, ring.collective);
   const auto residency = std::make_shared<Residency>();
   auto first = Connect(fake, ring, OneLaunch(), residency);
@@ -248,7 +254,7 @@ TEST(DeviceProgram, RefusesWhatDoesNotFit) {
             "this process hold 3; hint: --max-ctas");
   first = InvalidInput("gone");
   EXPECT_EQ(residency->held(0), 0);
-  Ring large(5);
+  Ring large(fake, 5);
   AddTestKernel(fake, large.program, large.collective);
   EXPECT_EQ(Connect(fake, large, OneLaunch(), residency).status().message(),
 
@@ -259,7 +265,7 @@ TEST(DeviceProgram, RefusesWhatDoesNotFit) {
 
 TEST(DeviceProgram, InstancesFollowTheBudget) {
   FakeDriver fake;
-  Ring ring(2);
+  Ring ring(fake, 2);
   ring.program.instances = 8;
   ring.program.segment_bytes = 64;
   AddTestKernel(fake, ring.program, ring.collective);
@@ -279,7 +285,7 @@ TEST(DeviceProgram, InstancesFollowTheBudget) {
 
 TEST(DeviceProgram, MemoryIsBounded) {
   FakeDriver fake;
-  Ring ring(2, 100000);
+  Ring ring(fake, 2, 100000);
   AddTestKernel(fake, ring.program, ring.collective);
   DeviceProgramOptions options = OneLaunch();
   options.arena.memory_limit = 64 << 10;
@@ -299,7 +305,7 @@ TEST(DeviceProgram, MemoryIsBounded) {
 // Every call to the driver fails once; whatever happens, nothing is left and nothing hangs.
 TEST(DeviceProgram, NothingLeaksWhateverFails) {
   const auto scenario = [](FakeDriver& fake) -> Status {
-    Ring ring(2, 64);
+    Ring ring(fake, 2, 64);
     AddTestKernel(fake, ring.program, ring.collective);
     DeviceProgramOptions options;
     options.time_limit = std::chrono::milliseconds(200);
@@ -331,15 +337,15 @@ TEST(DeviceProgram, NothingLeaksWhateverFails) {
 // One process a rank, on one device.
 int RunProcess(const std::string& name, int32_t rank, const FakeOptions& machine) {
   FakeDriver fake(machine);
-  Ring ring(3, 3000);
+  Ring ring(fake, 3, 3000);
   AddTestKernel(fake, ring.program, ring.collective);
   {
     const auto gpu = Gpu::Open(fake.table(), 0);
     const auto exchange = SocketExchange(name, rank, 3, std::chrono::seconds(20));
     if (!gpu.ok() || !exchange.ok()) return 1;
-    auto program =
-        DeviceProgram::Connect("ring", ring.program, ring.collective, FakeImage, {{Rank(rank), *gpu}},
-                               *exchange, {}, {}, std::make_shared<Residency>());
+    auto program = DeviceProgram::Connect("ring", ring.program, ring.collective, FakeImage,
+                                          {{Rank(rank), *gpu}}, *exchange, {}, {},
+                                          std::make_shared<Reservation>(std::make_shared<Residency>()));
     if (!program.ok()) {
       std::fprintf(stderr, "%s\n", program.status().message().c_str());
       return 2;
@@ -390,13 +396,13 @@ Status ConnectTo(const FakeDriver& fake, const Ring& ring, const std::string& de
     return all;
   };
   return DeviceProgram::Connect("ring", ring.program, ring.collective, FakeImage, {{Rank(0), gpu}}, exchange,
-                                {}, {}, std::make_shared<Residency>())
+                                {}, {}, std::make_shared<Reservation>(std::make_shared<Residency>()))
       .status();
 }
 
 TEST(DeviceProgram, APeersLengthThatItsDescriptionDoesNotHaveIsRefusedAndNotRead) {
   FakeDriver fake;
-  const Ring ring(2);
+  const Ring ring(fake, 2);
   AddTestKernel(fake, ring.program, ring.collective);
   for (const uint64_t length : {uint64_t{5}, uint64_t{1} << 62, UINT64_MAX}) {
     const uint64_t head[2] = {1, length};

@@ -31,6 +31,7 @@ void FillBasics(Driver& driver, Loader& load) {
   load.Need(driver.DeviceGetName, "cuDeviceGetName");
   load.Need(driver.DeviceGetAttribute, "cuDeviceGetAttribute");
   load.Need(driver.DeviceGetUuid, "cuDeviceGetUuid_v2");
+  load.Need(driver.DeviceGetP2PAttribute, "cuDeviceGetP2PAttribute");
   load.Need(driver.DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
   load.Need(driver.DevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2");
   load.Need(driver.CtxPushCurrent, "cuCtxPushCurrent_v2");

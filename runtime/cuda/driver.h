@@ -20,11 +20,14 @@ enum class Result : int32_t {
   kInvalidDevice = 101,
   kInvalidImage = 200,
   kInvalidContext = 201,
+  kPeerAccessUnsupported = 217,
   kInvalidHandle = 400,
   kNotFound = 500,
   kNotReady = 600,
   kIllegalAddress = 700,
+  kLaunchTimeout = 702,
   kPeerAccessAlreadyEnabled = 704,
+  kTooManyPeers = 711,
   kCooperativeLaunchTooLarge = 720,
   kNotSupported = 801,
   kStreamCaptureUnsupported = 900,
@@ -54,6 +57,7 @@ enum class DeviceAttribute : int32_t {
   kDmaBuf = 124,
   kMulticast = 132,
 };
+enum class PeerAttribute : int32_t { kNativeAtomics = 3 };
 enum class FunctionAttribute : int32_t { kRegisters = 4 };
 enum class HandleType : int32_t { kNone = 0, kPosixFileDescriptor = 1 };
 enum class CaptureMode : int32_t { kGlobal = 0, kThreadLocal = 1, kRelaxed = 2 };
@@ -125,6 +129,7 @@ struct Driver {
   Result (*DeviceGetName)(char* name, int length, DeviceId device) = nullptr;
   Result (*DeviceGetAttribute)(int* value, DeviceAttribute attribute, DeviceId device) = nullptr;
   Result (*DeviceGetUuid)(Uuid* uuid, DeviceId device) = nullptr;
+  Result (*DeviceGetP2PAttribute)(int* value, PeerAttribute attribute, DeviceId from, DeviceId to) = nullptr;
   Result (*DevicePrimaryCtxRetain)(Context* context, DeviceId device) = nullptr;
   Result (*DevicePrimaryCtxRelease)(DeviceId device) = nullptr;
   Result (*CtxPushCurrent)(Context context) = nullptr;

@@ -64,6 +64,7 @@ static_assert(Matches<&Driver::DeviceGet, decltype(&cuDeviceGet)>());
 static_assert(Matches<&Driver::DeviceGetName, decltype(&cuDeviceGetName)>());
 static_assert(Matches<&Driver::DeviceGetAttribute, decltype(&cuDeviceGetAttribute)>());
 static_assert(Matches<&Driver::DeviceGetUuid, decltype(&cuDeviceGetUuid_v2)>());
+static_assert(Matches<&Driver::DeviceGetP2PAttribute, decltype(&cuDeviceGetP2PAttribute)>());
 static_assert(Matches<&Driver::DevicePrimaryCtxRetain, decltype(&cuDevicePrimaryCtxRetain)>());
 static_assert(Matches<&Driver::DevicePrimaryCtxRelease, decltype(&cuDevicePrimaryCtxRelease_v2)>());
 static_assert(Matches<&Driver::CtxPushCurrent, decltype(&cuCtxPushCurrent_v2)>());
@@ -157,13 +158,17 @@ static_assert(Equal(Result::kInvalidHandle, CUDA_ERROR_INVALID_HANDLE));
 static_assert(Equal(Result::kNotFound, CUDA_ERROR_NOT_FOUND));
 static_assert(Equal(Result::kNotReady, CUDA_ERROR_NOT_READY));
 static_assert(Equal(Result::kIllegalAddress, CUDA_ERROR_ILLEGAL_ADDRESS));
+static_assert(Equal(Result::kPeerAccessUnsupported, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED));
+static_assert(Equal(Result::kLaunchTimeout, CUDA_ERROR_LAUNCH_TIMEOUT));
 static_assert(Equal(Result::kPeerAccessAlreadyEnabled, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED));
+static_assert(Equal(Result::kTooManyPeers, CUDA_ERROR_TOO_MANY_PEERS));
 static_assert(Equal(Result::kCooperativeLaunchTooLarge, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE));
 static_assert(Equal(Result::kNotSupported, CUDA_ERROR_NOT_SUPPORTED));
 static_assert(Equal(Result::kStreamCaptureUnsupported, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
 static_assert(Equal(DeviceAttribute::kMultiprocessorCount, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
 static_assert(Equal(DeviceAttribute::kComputeCapabilityMajor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
 static_assert(Equal(DeviceAttribute::kComputeCapabilityMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+static_assert(Equal(PeerAttribute::kNativeAtomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED));
 static_assert(Equal(DeviceAttribute::kVirtualMemoryManagement,
                     CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED));
 static_assert(Equal(DeviceAttribute::kPosixFileDescriptors,

@@ -1,5 +1,6 @@
 #include "runtime/cuda/fake_driver.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -45,6 +46,10 @@ void FillProperties(Driver& d) {
     *uuid = {};
     uuid->bytes[0] = static_cast<unsigned char>(device + 1);
     return EndOf(Begin(), true);
+  };
+  d.DeviceGetP2PAttribute = [](int* value, PeerAttribute attribute, DeviceId from, DeviceId to) {
+    *value = state->options.nvlink ? 1 : 0;
+    return EndOf(Begin(), attribute == PeerAttribute::kNativeAtomics && from != to);
   };
   d.DeviceGetAttribute = [](int* value, DeviceAttribute attribute, DeviceId) {
     const FakeOptions& o = state->options;
@@ -115,19 +120,54 @@ void FillDevices(Driver& d) {
     current.pop_back();
     return EndOf(error, true);
   };
-  d.CtxEnablePeerAccess = [](Context, unsigned) { return EndOf(BeginInContext(), state->options.peers); };
 }
+
+// The number of a launch on the current context, which there is room for in its queue.
+Result BeginLaunch(int64_t* number) {
+  ContextObject& context = *current.back();
+  std::unique_lock lock(state->mutex);
+  const Result room = WaitUntil(lock, [&] { return context.unended.size() < state->options.most_launches; });
+  *number = ++context.launched;
+  if (room == Result::kSuccess) context.unended.insert(*number);
+  return room;
+}
+void EndLaunch(Context context, int64_t number) {
+  const std::lock_guard lock(state->mutex);
+  context->unended.erase(number);
+  state->ended.notify_all();
+}
+
+namespace {
+
+void RunKernel(Function function, const FakeDriver::Launch& launch, Context context) {
+  {
+    const std::lock_guard lock(state->mutex);
+    if (context->failed != Result::kSuccess) return;
+    ++state->launches;
+    ++context->running;
+  }
+  function->kernel(launch);
+  const std::lock_guard lock(state->mutex);
+  --context->running;
+  state->ended.notify_all();
+}
+
+}  // namespace
 
 void FillModules(Driver& d) {
   d.ModuleLoadData = [](Module* module, const void* image) {
     if (const auto error = BeginUnsafe()) return *error;
     if (std::strncmp(static_cast<const char*>(image), "fake", 4) != 0) return Result::kInvalidImage;
+    if (const Result idle = AwaitLaunched(current.back()); idle != Result::kSuccess) return idle;
     const std::lock_guard lock(state->mutex);
     *module = new ModuleObject;
     state->modules.insert(*module);
     return Result::kSuccess;
   };
-  d.ModuleUnload = [](Module module) { return Destroy(state->modules, module); };
+  d.ModuleUnload = [](Module module) {
+    if (!current.empty()) AwaitLaunched(current.back());
+    return Destroy(state->modules, module);
+  };
   d.ModuleGetFunction = [](Function* function, Module, const char* name) {
     if (const auto error = BeginInContext()) return *error;
     const std::lock_guard lock(state->mutex);
@@ -161,12 +201,19 @@ void FillModules(Driver& d) {
     if (x == 0 || y != 1 || z != 1 || threads == 0 || threads > 1024) return Result::kInvalidValue;
     const auto* bytes = static_cast<const std::byte*>(parameters[0]);
     const std::vector<std::byte> parameter(bytes, bytes + function->parameter_bytes);
-    Queue(stream).Add([=] {
-      {
-        const std::lock_guard lock(state->mutex);
-        ++state->launches;
-      }
-      function->kernel(parameter.data(), x, threads);
+    StreamObject& queue = Queue(stream);
+    const Context context = current.back();
+    if (queue.context != context) return Result::kInvalidHandle;
+    const auto run = [=] { RunKernel(function, {parameter.data(), x, threads, context->device}, context); };
+    if (queue.capture) {
+      queue.Add(run);
+      return Result::kSuccess;
+    }
+    int64_t number = 0;
+    if (const Result room = BeginLaunch(&number); room != Result::kSuccess) return room;
+    queue.Add([=] {
+      run();
+      EndLaunch(context, number);
     });
     return Result::kSuccess;
   };
@@ -189,6 +236,7 @@ namespace {
 Driver MakeTable() {
   Driver table;
   fake::FillDevices(table);
+  fake::FillAccess(table);
   fake::FillMemory(table);
   fake::FillVirtualMemory(table);
   fake::FillModules(table);
@@ -210,11 +258,14 @@ FakeDriver::FakeDriver(const FakeOptions& options) {
   fake::state->options = options;
   fake::state->contexts.resize(static_cast<size_t>(options.devices));
   for (int32_t i = 0; i < options.devices; ++i) fake::state->contexts[static_cast<size_t>(i)].device = i;
+  const std::lock_guard lock(fake::state->mutex);
+  fake::ReachChanged();
 }
 
 FakeDriver::~FakeDriver() {
   for (StreamObject* stream : fake::state->streams) delete stream;
-  fake::state->default_stream.reset();
+  fake::state->default_streams.clear();
+  fake::FreeAllocated();
   delete fake::state;
   fake::state = nullptr;
 }
@@ -262,18 +313,27 @@ std::string FakeDriver::Leaks() const {
   Count(text, fake::state->physical.size(), "handle", "handles");
   Count(text, fake::state->reservations.size(), "reservation", "reservations");
   Count(text, fake::state->mappings.size(), "mapping", "mappings");
-  Count(text, fake::state->allocations.size(), "allocation", "allocations");
+  const auto of_test = [](const auto& each) { return each.second.of_test; };
+  const auto of_tests = std::ranges::count_if(fake::state->allocations, of_test);
+  Count(text, fake::state->allocations.size() - static_cast<size_t>(of_tests), "allocation", "allocations");
   Count(text, fake::state->host.size(), "host allocation", "host allocations");
   Count(text, fake::state->modules.size(), "module", "modules");
   Count(text, fake::state->streams.size(), "stream", "streams");
   Count(text, fake::state->events.size(), "event", "events");
   Count(text, fake::state->graphs.size() + fake::state->execs.size(), "graph", "graphs");
+  Count(text, static_cast<size_t>(fake::state->endless), "endless wait", "endless waits");
   return text;
 }
 
 size_t FakeDriver::memory_in_use() const {
   const std::lock_guard lock(fake::state->mutex);
   return fake::state->in_use;
+}
+
+void* FakeDriver::AllocateBytes(size_t bytes, DeviceId device) { return fake::Allocate(bytes, device); }
+
+bool FakeDriver::Allows(DeviceId device, const void* at, int64_t bytes) {
+  return fake::Allows(device, fake::Device(at), static_cast<size_t>(bytes));
 }
 
 std::vector<char*> FakeDriver::CopiesAt(DevicePointer address) { return fake::CopiesAt(address); }

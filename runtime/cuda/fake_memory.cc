@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
@@ -82,18 +83,23 @@ void FillAllocations(Driver& d) {
     void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     XCCL_CHECK(at != MAP_FAILED);
     *memory = Device(at);
-    state->allocations[*memory] = {file, bytes, false};
+    state->allocations[*memory] = {file, bytes, current.back()->device};
+    ReachChanged();
     return Result::kSuccess;
   };
   const auto drop = [](DevicePointer memory, bool imported) {
-    const auto error = BeginInContext();
+    auto error = BeginInContext();
+    if (!error)
+      if (const Result idle = AwaitLaunched(current.back()); idle != Result::kSuccess) error = idle;
     const std::lock_guard lock(state->mutex);
     const auto at = state->allocations.find(memory);
-    if (at == state->allocations.end() || at->second.imported != imported) return Result::kInvalidValue;
+    if (at == state->allocations.end() || at->second.imported != imported || at->second.of_test)
+      return Result::kInvalidValue;
     munmap(Host(memory), at->second.bytes);
     close(at->second.file);
     if (!imported) state->in_use -= at->second.bytes;
     state->allocations.erase(at);
+    ReachChanged();
     return EndOf(error, true);
   };
   static const auto shared_drop = drop;
@@ -120,7 +126,8 @@ void FillAllocations(Driver& d) {
     XCCL_CHECK(at != MAP_FAILED);
     const std::lock_guard lock(state->mutex);
     *memory = Device(at);
-    state->allocations[*memory] = {file, named.bytes, true};
+    state->allocations[*memory] = {file, named.bytes, current.back()->device, true};
+    ReachChanged();
     return Result::kSuccess;
   };
 }
@@ -131,6 +138,7 @@ void FillHostMemory(Driver& d) {
     const std::lock_guard lock(state->mutex);
     *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     state->host[*memory] = bytes;
+    ReachChanged();
     return Result::kSuccess;
   };
   d.MemHostGetDevicePointer = [](DevicePointer* device, void* host, unsigned) {
@@ -141,6 +149,7 @@ void FillHostMemory(Driver& d) {
     const auto error = BeginInContext();
     const std::lock_guard lock(state->mutex);
     if (state->host.erase(memory) == 0) return Result::kInvalidValue;
+    ReachChanged();
     std::free(memory);
     return EndOf(error, true);
   };
@@ -157,9 +166,9 @@ void FillRanges(Driver& d) {
         return Result::kSuccess;
       }
     for (const auto& [at, mapping] : state->mappings)
-      if (inside >= at && inside < at + mapping.first) {
+      if (inside >= at && inside < at + mapping.bytes) {
         if (base != nullptr) *base = at;
-        if (bytes != nullptr) *bytes = mapping.first;
+        if (bytes != nullptr) *bytes = mapping.bytes;
         return Result::kSuccess;
       }
     return Result::kInvalidValue;
@@ -282,18 +291,20 @@ void FillMappings(Driver& d) {
     }
     ++at->second.references;
     state->mappings[address] = {bytes, handle};
+    ReachChanged();
     return Result::kSuccess;
   };
   d.MemUnmap = [](DevicePointer address, size_t bytes) {
     const auto error = Begin();
     const std::lock_guard lock(state->mutex);
     const auto at = state->mappings.find(address);
-    if (at == state->mappings.end() || at->second.first != bytes) return Result::kInvalidValue;
+    if (at == state->mappings.end() || at->second.bytes != bytes) return Result::kInvalidValue;
     const void* reserved =
         mmap(Host(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     XCCL_CHECK(reserved != MAP_FAILED);
-    Drop(state->physical.find(at->second.second));
+    Drop(state->physical.find(at->second.handle));
     state->mappings.erase(at);
+    ReachChanged();
     return EndOf(error, true);
   };
   d.MemSetAccess = [](DevicePointer address, size_t bytes, const AccessDescription* access, size_t count) {
@@ -301,12 +312,17 @@ void FillMappings(Driver& d) {
     const std::lock_guard lock(state->mutex);
     const auto at = state->mappings.find(address);
     if (at == state->mappings.end() || count == 0) return Result::kInvalidValue;
-    if (const Multicast* const multicast = state->physical[at->second.second].multicast) {
-      for (size_t i = 0; i < count; ++i)
-        if ((multicast->joined.load() >> access[i].location.id & 1) == 0) return Result::kInvalidDevice;
-      return Result::kSuccess;
+    const Physical& physical = state->physical[at->second.handle];
+    for (size_t i = 0; i < count; ++i) {
+      const DeviceId device = access[i].location.id;
+      const bool reaches = physical.multicast != nullptr
+                               ? (physical.multicast->joined.load() >> device & 1) != 0
+                               : state->options.peers || device == physical.device;
+      if (!reaches) return Result::kInvalidDevice;
+      at->second.access.insert(device);
     }
-    mprotect(Host(address), bytes, PROT_READ | PROT_WRITE);
+    if (physical.multicast == nullptr) mprotect(Host(address), bytes, PROT_READ | PROT_WRITE);
+    ReachChanged();
     return Result::kSuccess;
   };
 }
@@ -336,9 +352,9 @@ void FillSharing(Driver& d) {
     if (const auto error = Begin()) return *error;
     const std::lock_guard lock(state->mutex);
     for (const auto& [at, mapping] : state->mappings)
-      if (Device(address) >= at && Device(address) < at + mapping.first) {
-        *handle = mapping.second;
-        Physical& physical = state->physical[mapping.second];
+      if (Device(address) >= at && Device(address) < at + mapping.bytes) {
+        *handle = mapping.handle;
+        Physical& physical = state->physical[mapping.handle];
         ++physical.references;
         ++physical.handles;
         return Result::kSuccess;
@@ -411,6 +427,25 @@ void FillMulticast(Driver& d) {
 
 }  // namespace
 
+void* Allocate(size_t bytes, DeviceId device) {
+  const std::lock_guard lock(state->mutex);
+  bytes = std::max<size_t>(bytes, 1);
+  const int file = MakeFile(bytes);
+  void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  XCCL_CHECK(at != MAP_FAILED);
+  state->allocations[Device(at)] = {file, bytes, device, false, true};
+  ReachChanged();
+  return at;
+}
+
+void FreeAllocated() {
+  for (const auto& [at, allocation] : state->allocations) {
+    if (!allocation.of_test) continue;
+    munmap(Host(at), allocation.bytes);
+    close(allocation.file);
+  }
+}
+
 void FillMemory(Driver& d) {
   FillAllocations(d);
   FillHostMemory(d);
@@ -423,8 +458,8 @@ std::vector<char*> CopiesAt(DevicePointer address) {
   auto at = state->mappings.upper_bound(address);
   if (at == state->mappings.begin()) return {};
   --at;
-  Physical& physical = state->physical[at->second.second];
-  if (physical.multicast == nullptr || address - at->first >= at->second.first) return {};
+  Physical& physical = state->physical[at->second.handle];
+  if (physical.multicast == nullptr || address - at->first >= at->second.bytes) return {};
   if (physical.copies.empty()) {
     for (const Multicast::Bound& bound : physical.multicast->bound) {
       if (bound.process.load() == 0) continue;

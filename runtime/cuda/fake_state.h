@@ -27,6 +27,11 @@ namespace xccl::cuda {
 struct ContextObject {
   DeviceId device = 0;
   int retained = 0;
+  std::set<DeviceId> peers = {};     // those whose MemAlloc memory it reaches
+  int64_t launched = 0;              // launches ever
+  std::set<int64_t> unended = {};    // of those
+  int32_t running = 0;               // kernels, at the moment
+  Result failed = Result::kSuccess;  // for good
 };
 struct FunctionObject {
   FakeDriver::Kernel kernel;
@@ -40,18 +45,20 @@ struct GraphExecObject {
   std::vector<std::function<void()>> work;
 };
 struct EventObject {
-  std::mutex mutex;
-  std::condition_variable done;
+  Context context = nullptr;
+  std::mutex mutex = {};
+  std::condition_variable done = {};
   int64_t recorded = 0, reached = 0;
 };
 
 // A thread that runs queued work, in order.
 struct StreamObject {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<std::function<void()>> queue;
+  Context context = nullptr;
+  std::mutex mutex = {};
+  std::condition_variable changed = {};
+  std::deque<std::function<void()>> queue = {};
   bool busy = false, stopping = false;
-  std::optional<GraphObject> capture;
+  std::optional<GraphObject> capture = {};
   std::thread thread{[this] { Work(); }};
 
   ~StreamObject() {
@@ -122,25 +129,33 @@ struct Physical {
   std::vector<std::pair<char*, size_t>> copies = {};  // for a multicast object: what CopiesAt has mapped
 };
 
-struct Allocation {  // MemAlloc
+struct Allocation {  // MemAlloc, IpcOpenMemHandle, FakeDriver::Allocate
   int file = -1;
   size_t bytes = 0;
-  bool imported = false;
+  DeviceId device = 0;  // that allocated it, or opened it
+  bool imported = false, of_test = false;
+};
+struct Mapping {
+  size_t bytes = 0;
+  MemoryHandle handle = 0;
+  std::set<DeviceId> access = {};
 };
 
 struct State {
   FakeOptions options;
   mutable std::mutex mutex;
+  std::condition_variable ended;  // a kernel
+  int64_t endless = 0;            // waits that ended without what they waited for
   int64_t calls = 0, fail_at = -1, launches = 0, host_waits = 0;
   std::function<void()> flushed;
   Result fail_with = Result::kOutOfMemory;
   Result stream_error = Result::kSuccess;
   size_t in_use = 0;
-  std::vector<ContextObject> contexts;
+  std::deque<ContextObject> contexts;
   std::map<MemoryHandle, Physical> physical;
   MemoryHandle next_handle = 1;
   std::map<DevicePointer, size_t> reservations;
-  std::map<DevicePointer, std::pair<size_t, MemoryHandle>> mappings;
+  std::map<DevicePointer, Mapping> mappings;
   std::map<DevicePointer, Allocation> allocations;
   std::map<void*, size_t> host;
   std::map<std::string, FunctionObject> kernels;
@@ -152,7 +167,7 @@ struct State {
   std::set<GraphExec> execs;
   std::map<Stream, std::pair<CaptureMode, std::thread::id>>
       captures;  // captures under way, with the threads that began them
-  std::unique_ptr<StreamObject> default_stream;
+  std::map<Context, std::unique_ptr<StreamObject>> default_streams;
 };
 
 inline State* state = nullptr;
@@ -166,11 +181,29 @@ inline std::optional<Result> Begin() {
   return state->fail_with;
 }
 
-// The same for calls that need a context.
+// The same for calls that need a context. In one that has failed they fail, too, once its kernels have ended.
 inline std::optional<Result> BeginInContext() {
   if (const auto error = Begin()) return error;
   if (current.empty()) return Result::kInvalidContext;
-  return std::nullopt;
+  std::unique_lock lock(state->mutex);
+  const ContextObject& context = *current.back();
+  if (context.failed == Result::kSuccess) return std::nullopt;
+  state->ended.wait(lock, [&] { return context.running == 0; });
+  return context.failed;
+}
+
+// Waits with the options' limit. Requires: `lock` holds the state's mutex.
+template <typename Predicate>
+Result WaitUntil(std::unique_lock<std::mutex>& lock, const Predicate& holds) {
+  if (state->ended.wait_for(lock, state->options.wait_limit, holds)) return Result::kSuccess;
+  ++state->endless;
+  return Result::kLaunchTimeout;
+}
+// Waits for what was launched on a device so far.
+inline Result AwaitLaunched(Context context) {
+  std::unique_lock lock(state->mutex);
+  const int64_t last = context->launched;
+  return WaitUntil(lock, [&] { return context->unended.empty() || *context->unended.begin() > last; });
 }
 
 // The same for calls that may not be made during a capture, unless the thread declares that it may. In mode
@@ -211,12 +244,26 @@ Result Destroy(std::set<T*>& all, T* object) {
   return EndOf(error, true);
 }
 
+// Requires: a context is current, whose stream null stands for.
 inline StreamObject& Queue(Stream stream) {
   if (stream != nullptr) return *stream;
   const std::lock_guard lock(state->mutex);
-  if (state->default_stream == nullptr) state->default_stream = std::make_unique<StreamObject>();
-  return *state->default_stream;
+  std::unique_ptr<StreamObject>& of_context = state->default_streams[current.back()];
+  if (of_context == nullptr) of_context.reset(new StreamObject{current.back()});
+  return *of_context;
 }
+
+// Called with the state's mutex held wherever what a device reaches changes.
+void ReachChanged();
+// FakeDriver::Allows.
+bool Allows(DeviceId device, DevicePointer at, size_t bytes);
+// FakeDriver::Allocate, and its end.
+void* Allocate(size_t bytes, DeviceId device);
+void FreeAllocated();
+
+// Launches that a context's queue has room for, and their ends.
+Result BeginLaunch(int64_t* number);
+void EndLaunch(Context context, int64_t number);
 
 inline void* Host(DevicePointer address) { return PointerTo<void>(address); }
 inline DevicePointer Device(const void* memory) { return reinterpret_cast<DevicePointer>(memory); }
@@ -226,6 +273,7 @@ std::vector<char*> CopiesAt(DevicePointer address);
 
 // Each fills its share of the table.
 void FillDevices(Driver& d);
+void FillAccess(Driver& d);
 void FillMemory(Driver& d);
 void FillVirtualMemory(Driver& d);
 void FillModules(Driver& d);

@@ -7,7 +7,9 @@ namespace xccl::cuda::fake {
 namespace {
 
 void FillQueues(Driver& d) {
-  d.StreamCreate = [](Stream* stream, unsigned) { return Make(state->streams, stream); };
+  d.StreamCreate = [](Stream* stream, unsigned) {
+    return Make(state->streams, stream, current.empty() ? nullptr : current.back());
+  };
   d.StreamDestroy = [](Stream stream) { return Destroy(state->streams, stream); };
   d.StreamSynchronize = [](Stream stream) {
     if (const auto error = BeginUnsafe()) return *error;
@@ -15,7 +17,7 @@ void FillQueues(Driver& d) {
     Queue(stream).Wait();
     const std::lock_guard lock(state->mutex);
     ++state->host_waits;
-    return state->stream_error;
+    return current.back()->failed != Result::kSuccess ? current.back()->failed : state->stream_error;
   };
   d.StreamWaitEvent = [](Stream stream, Event event, unsigned) {
     if (const auto error = BeginInContext()) return *error;
@@ -60,15 +62,21 @@ void FillGraphsAndEvents(Driver& d) {
   };
   d.GraphLaunch = [](GraphExec exec, Stream stream) {
     if (const auto error = BeginInContext()) return *error;
+    int64_t number = 0;
+    if (const Result room = BeginLaunch(&number); room != Result::kSuccess) return room;
     for (const std::function<void()>& work : exec->work) Queue(stream).Add(work);
+    Queue(stream).Add([context = current.back(), number] { EndLaunch(context, number); });
     return Result::kSuccess;
   };
   d.GraphExecDestroy = [](GraphExec exec) { return Destroy(state->execs, exec); };
   d.GraphDestroy = [](Graph graph) { return Destroy(state->graphs, graph); };
-  d.EventCreate = [](Event* event, unsigned) { return Make(state->events, event); };
+  d.EventCreate = [](Event* event, unsigned) {
+    return Make(state->events, event, current.empty() ? nullptr : current.back());
+  };
   d.EventDestroy = [](Event event) { return Destroy(state->events, event); };
   d.EventRecord = [](Event event, Stream stream) {
     if (const auto error = BeginInContext()) return *error;
+    if (event->context != Queue(stream).context) return Result::kInvalidHandle;
     const int64_t number = ++event->recorded;
     Queue(stream).Add([=] {
       const std::lock_guard lock(event->mutex);
@@ -80,8 +88,12 @@ void FillGraphsAndEvents(Driver& d) {
   d.EventQuery = [](Event event) {
     if (const auto error = BeginUnsafe()) return *error;
     if (state->stream_error != Result::kSuccess) return state->stream_error;
-    const std::lock_guard lock(event->mutex);
-    return event->reached >= event->recorded ? Result::kSuccess : Result::kNotReady;
+    {
+      const std::lock_guard lock(event->mutex);
+      if (event->reached < event->recorded) return Result::kNotReady;
+    }
+    const std::lock_guard lock(state->mutex);  // what it came after may have failed
+    return event->context->failed;
   };
   d.EventElapsedTime = [](float* milliseconds, Event, Event) {
     *milliseconds = 1;

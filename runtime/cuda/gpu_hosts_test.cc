@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -60,7 +62,7 @@ cuda::BackendOptions OptionsOf(LaunchedGroup& group) {
   return options;
 }
 
-using Work = std::function<bool(Communicator& communicator, int32_t rank)>;
+using Work = std::function<bool(cuda::FakeDriver& fake, Communicator& communicator, int32_t rank)>;
 using GroupWork = std::function<bool(LaunchedGroup& group)>;
 
 // Says what a child saw.
@@ -89,7 +91,7 @@ GroupWork WithPlans(Protocol protocol, const Work& work) {
                                                      kRanks, 0, std::chrono::seconds(20), OptionsOf(group));
     if (!Is(backend.status())) return false;
     Communicator communicator(rank, kRanks, *std::move(backend), {});
-    return Is(communicator.LoadPlans("book", Plans(protocol))) && work(communicator, rank.value);
+    return Is(communicator.LoadPlans("book", Plans(protocol))) && work(fake, communicator, rank.value);
   };
 }
 
@@ -130,10 +132,13 @@ float Expected(CollectiveKind kind, int32_t rank, int64_t i, int64_t count) {
   }
 }
 
-bool RunKind(Communicator& communicator, int32_t rank, CollectiveKind kind, int64_t count) {
+bool RunKind(cuda::FakeDriver& fake, Communicator& communicator, int32_t rank, CollectiveKind kind,
+             int64_t count) {
   const bool gathers = kind == CollectiveKind::kAllgather || kind == CollectiveKind::kAlltoall;
   const int64_t elements = gathers ? kRanks * count : count;
-  std::vector<float> in(static_cast<size_t>(elements)), out(in.size(), -1);
+  const std::span<float> in = fake.Allocate<float>(static_cast<size_t>(elements));
+  const std::span<float> out = fake.Allocate<float>(in.size());
+  std::ranges::fill(out, -1.0f);
   for (int64_t i = 0; i < elements; ++i) in[static_cast<size_t>(i)] = ValueAt(rank, i);
   Call call;
   call.collective = kind;
@@ -151,10 +156,10 @@ bool RunKind(Communicator& communicator, int32_t rank, CollectiveKind kind, int6
   return wrong == 0;
 }
 
-bool RunAll(Communicator& communicator, int32_t rank) {
+bool RunAll(cuda::FakeDriver& fake, Communicator& communicator, int32_t rank) {
   for (const CollectiveKind kind : kKinds)
     for (const int64_t count : {int64_t{1}, int64_t{37}, int64_t{30001}, int64_t{64}})
-      if (!RunKind(communicator, rank, kind, count)) return false;
+      if (!RunKind(fake, communicator, rank, kind, count)) return false;
   return true;
 }
 
@@ -163,7 +168,7 @@ TEST(GpuHosts, CollectivesAcrossTwoHostsAreRight) {
 }
 
 TEST(GpuHosts, ProtocolsOfOneHostAreRefused) {
-  const auto work = [](Communicator&, int32_t) { return true; };
+  const auto work = [](cuda::FakeDriver&, Communicator&, int32_t) { return true; };
   EXPECT_EQ(RunRanks(WithPlans(Protocol::kLl, work)), std::vector<int>(kRanks, 1 << 8));
 }
 
@@ -198,9 +203,9 @@ TEST(GpuHosts, LibfabricIsGivenNoMemoryOfGpus) {
 }
 
 TEST(GpuHosts, AKilledRankIsNamedByAll) {
-  const auto work = [](Communicator& communicator, int32_t rank) {
+  const auto work = [](cuda::FakeDriver& fake, Communicator& communicator, int32_t rank) {
     if (rank == 3) raise(SIGKILL);
-    std::vector<float> in(100), out(100);
+    const std::span<float> in = fake.Allocate<float>(100), out = fake.Allocate<float>(100);
     Call call;
     call.send = reinterpret_cast<const std::byte*>(in.data());
     call.receive = reinterpret_cast<std::byte*>(out.data());

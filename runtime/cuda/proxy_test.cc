@@ -6,6 +6,7 @@
 #include <atomic>
 #include <barrier>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -96,7 +97,7 @@ class Hosts {
     return others;
   }
 
-  StatusOr<int64_t> RunRank(const FakeDriver& fake, Rank rank) {
+  StatusOr<int64_t> RunRank(FakeDriver& fake, Rank rank) {
     XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<const Gpu> gpu, Gpu::Open(fake.table(), rank.value));
     DeviceProgramOptions options;
     options.time_limit = std::chrono::seconds(20);
@@ -107,8 +108,9 @@ class Hosts {
     XCCL_ASSIGN_OR_RETURN(
         const std::unique_ptr<DeviceProgram> connected,
         DeviceProgram::Connect("ring", program_, collective_, image, {{rank, gpu}}, AloneExchange(), {},
-                               options, std::make_shared<Residency>()));
-    std::vector<float> input(kCount), output(kCount);
+                               options, std::make_shared<Reservation>(std::make_shared<Residency>())));
+    const std::span<float> input = fake.Allocate<float>(kCount, rank.value);
+    const std::span<float> output = fake.Allocate<float>(kCount, rank.value);
     for (size_t i = 0; i < input.size(); ++i) input[i] = static_cast<float>(rank.value * 1000 + i % 997);
     const DeviceBuffers buffers{reinterpret_cast<DevicePointer>(input.data()),
                                 reinterpret_cast<DevicePointer>(output.data())};

@@ -16,23 +16,23 @@ int32_t Residency::held(int32_t device) const {
 }
 
 Reservation::~Reservation() {
-  if (held_ == 0) return;
   const std::lock_guard lock(residency_->mutex_);
-  residency_->held_[device_] -= held_;
+  for (const auto& [device, held] : held_) residency_->held_[device] -= held;
 }
 
-Status Reservation::Raise(int32_t multiprocessors, int32_t blocks, const std::string& what) {
-  if (multiprocessors <= held_) return OkStatus();
+Status Reservation::Raise(int32_t device, int32_t there_are, int32_t multiprocessors, int32_t blocks,
+                          const std::string& what) {
   const std::lock_guard lock(residency_->mutex_);
-  int32_t& all = residency_->held_[device_];
-  const int32_t others = all - held_;
-  if (multiprocessors > there_are_ - others)
+  int32_t &all = residency_->held_[device], &mine = held_[device];
+  if (multiprocessors <= mine) return OkStatus();
+  const int32_t others = all - mine;
+  if (multiprocessors > there_are - others)
     return InvalidInput(fmt::format(
         "{}: {} blocks need {} multiprocessors at once; device {} has {}, and other communicators of this "
         "process hold {}; hint: --max-ctas",
-        what, blocks, multiprocessors, device_, there_are_, others));
-  all += multiprocessors - held_;
-  held_ = multiprocessors;
+        what, blocks, multiprocessors, device, there_are, others));
+  all += multiprocessors - mine;
+  mine = multiprocessors;
   return OkStatus();
 }
 

@@ -31,23 +31,24 @@ class Residency {
   std::map<int32_t, int32_t> held_;  // multiprocessors by device
 };
 
-// One communicator's multiprocessors on one device; gives everything back at its end.
+// What one communicator holds, on each device as much as the largest of its kernels needs: its plans share
+// it. Gives everything back at its end. Safe from any thread.
 class Reservation {
  public:
-  Reservation(std::shared_ptr<Residency> residency, int32_t device, int32_t multiprocessors)
-      : residency_(std::move(residency)), device_(device), there_are_(multiprocessors) {}
+  explicit Reservation(std::shared_ptr<Residency> residency) : residency_(std::move(residency)) {}
   Reservation(const Reservation&) = delete;
   Reservation& operator=(const Reservation&) = delete;
   ~Reservation();
 
-  // Holds at least `multiprocessors` from here on. `what` is the kernel, `blocks` its grid. Errors:
-  // kInvalidInput "WHAT: 80 blocks need 40 multiprocessors at once; device 0 has 132, and other communicators
-  // of this process hold 102; hint: --max-ctas".
-  Status Raise(int32_t multiprocessors, int32_t blocks, const std::string& what);
+  // Holds at least `multiprocessors` of a device's `there_are` from here on. `what` is the kernel, `blocks`
+  // its grid. Errors: kInvalidInput "WHAT: 80 blocks need 40 multiprocessors at once; device 0 has 132, and
+  // other communicators of this process hold 102; hint: --max-ctas".
+  Status Raise(int32_t device, int32_t there_are, int32_t multiprocessors, int32_t blocks,
+               const std::string& what);
 
  private:
   std::shared_ptr<Residency> residency_;
-  int32_t device_ = 0, there_are_ = 0, held_ = 0;
+  std::map<int32_t, int32_t> held_;  // by device; residency_'s mutex guards it
 };
 
 }  // namespace xccl::cuda

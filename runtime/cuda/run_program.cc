@@ -64,8 +64,9 @@ class Runner {
       options.buffers = buffers_ = std::make_shared<BufferRegistry>(local_[0].gpu, local_[0].rank, exchange_);
     const DeviceCall first{job_.options.type, job_.options.op, false};
     XCCL_ASSIGN_OR_RETURN(
-        program_, DeviceProgram::Connect(job_.name, job_.program, job_.collective, job_.images, local_,
-                                         exchange_, first, options, Residency::OfProcess()));
+        program_,
+        DeviceProgram::Connect(job_.name, job_.program, job_.collective, job_.images, local_, exchange_,
+                               first, options, std::make_shared<Reservation>(Residency::OfProcess())));
     std::map<int32_t, size_t> queue_of_device;
     for (const LocalRank& local : local_) {
       const auto [at, first_rank] = queue_of_device.try_emplace(local.gpu->id(), queues_.size());

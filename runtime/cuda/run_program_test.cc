@@ -85,7 +85,7 @@ TEST(CudaRun, CountsWhatIsWrong) {
   FakeDriver fake;
   const Allreduce a(2);
   AddTestKernel(fake, a.program, a.collective);
-  fake.AddKernel("xccl_kernel", sizeof(device::LaunchArgs), [](const std::byte*, uint32_t, uint32_t) {});
+  fake.AddKernel("xccl_kernel", sizeof(device::LaunchArgs), [](const FakeDriver::Launch&) {});
   const DriverSource driver = [&]() -> StatusOr<const Driver*> { return &fake.table(); };
   RunOptions options = Options();
   options.sizes_bytes = {4096};

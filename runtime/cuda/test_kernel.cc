@@ -15,9 +15,10 @@ void Add(FakeDriver& driver, const device::KernelInfo& info,
          std::function<void(device::LaunchArgs& args)> run) {
   driver.AddGlobal("xccl_kernel_info", &info, sizeof info);
   driver.AddKernel("xccl_kernel", sizeof(device::LaunchArgs),
-                   [run = std::move(run)](const std::byte* parameter, uint32_t, uint32_t) {
+                   [run = std::move(run)](const FakeDriver::Launch& launch) {
                      device::LaunchArgs args;
-                     std::memcpy(&args, parameter, sizeof args);
+                     std::memcpy(&args, launch.parameter, sizeof args);
+                     device::host_guard = {FakeDriver::Allows, launch.device};
                      run(args);
                    });
 }

@@ -43,6 +43,13 @@ void DropDependencies(Program& program) {
       for (Instruction& i : block.instructions) i.dep_count = 0;
 }
 
+// Rank 1 receives the sum into the buffer that it has sent, after rank 0's answer and nothing else.
+Subject OrderedByMessages() {
+  Subject subject = Lowered(CollectiveKind::kAllreduce, Algorithm::kDirect, 2, 1);
+  DropDependencies(subject.program);
+  return subject;
+}
+
 struct Rejection {
   const char* what;
   std::function<Subject()> subject;
@@ -170,6 +177,16 @@ const std::vector<Rejection>& Rejections() {
        [] { return Lowered(CollectiveKind::kAllreduce, Algorithm::kDirect, 3, 1, false); }, DropDependencies,
        "[P6] rank 0 threadblock 2 instruction 0: writes output slot 0, which is read by threadblock 0 "
        "instruction 0; nothing orders the two"},
+      {"an order by messages in protocol LL", OrderedByMessages,
+       [](Program& p) { p.protocol = Protocol::kLl; },
+       "[P6] in place, rank 1 threadblock 1 instruction 0: writes output slot 0, which is read by "
+       "threadblock 0 instruction 0; only messages order the two, which needs protocol simple, not ll; "
+       "hint: protocol simple"},
+      {"an order by messages in protocol LL128", OrderedByMessages,
+       [](Program& p) { p.protocol = Protocol::kLl128; },
+       "[P6] in place, rank 1 threadblock 1 instruction 0: writes output slot 0, which is read by "
+       "threadblock 0 instruction 0; only messages order the two, which needs protocol simple, not ll128; "
+       "hint: protocol simple"},
       {"copying slots one slot on",
        [] { return Lowered(CollectiveKind::kBroadcast, Algorithm::kDirect, 2, 2); },
        [](Program& p) {

@@ -239,6 +239,9 @@ struct HostMachine::State {
     }
   }
 
+  static bool IsInPlace(const HostLaunch& launch, Rank r) {
+    return launch.in_place && (launch.apart >> r.value & 1) == 0;
+  }
   UserBuffers BuffersOf(Rank r, const CollectiveSizes& sizes, const std::vector<std::byte>& input,
                         const HostLaunch& launch) const {
     const int64_t element = SizeOf(launch.type);
@@ -250,7 +253,7 @@ struct HostMachine::State {
     const int64_t skew = launch.scattered ? element : 0;
     user.input_at = kAlign + skew;
     user.output_at = (user.input_at + user.input_bytes) / kAlign * kAlign + kAlign + 2 * skew;
-    if (const auto overlap = collective.InPlaceOf(r); launch.in_place && overlap) {
+    if (const auto overlap = collective.InPlaceOf(r); IsInPlace(launch, r) && overlap) {
       const auto at = [](const std::vector<int64_t>& begins, int32_t part) {
         return begins[std::min(static_cast<size_t>(part), begins.size() - 1)];
       };
@@ -319,7 +322,8 @@ StatusOr<Buffers> HostMachine::RunRanks(const Buffers& inputs, const HostLaunch&
                          window, s.groups[r.index()].data()});
     // The test chooses the address modulo 16, wherever the vector lies.
     char* const base = reinterpret_cast<char*>(own.memory.data());
-    buffers.push_back({base + own.input_at, base + own.output_at, nullptr, nullptr, nullptr, window, window});
+    buffers.push_back({base + own.input_at, base + own.output_at, nullptr, nullptr, nullptr, window, window,
+                       State::IsInPlace(launch, r) ? 1 : 0});
     if (!s.form.tables) continue;
     const size_t first = tables.size();
     tables.push_back(PartBegins(s.collective, sizes, r, BufferKind::kInput));
@@ -347,7 +351,6 @@ StatusOr<Buffers> HostMachine::RunRanks(const Buffers& inputs, const HostLaunch&
   args.ranks_here = ranks;
   args.passes = passes;
   args.instances = s.program.instances;
-  args.in_place = launch.in_place ? 1 : 0;
   args.direct = launch.direct ? 1 : 0;
   device::RunOnHost(s.kernel, args, static_cast<device::Type>(launch.type),
                     static_cast<device::Operator>(launch.op), static_cast<device::Protocol>(s.protocol));

@@ -24,6 +24,7 @@ struct HostLaunch {
   ReduceOp op = ReduceOp::kSum;
   int64_t size_bytes = 0;
   bool in_place = false;
+  uint64_t apart = 0;      // bit r: rank r is out of place although `in_place`
   bool direct = false;     // peers' buffers are mapped
   bool scattered = false;  // buffers start one or two elements after a multiple of 16 bytes
   uint64_t jitter = 0;

@@ -1,0 +1,56 @@
+// What bench:cuda_api does on GPUs, on a driver and kernels in host memory.
+#include "runtime/c_api/testing/gpu_checks.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "runtime/c_api/handles.h"
+#include "runtime/c_api/testing/books.h"
+#include "runtime/cuda/fake_driver.h"
+#include "runtime/cuda/test_kernel.h"
+
+namespace xccl::c_api {
+namespace {
+
+class GpuChecks : public testing::TestWithParam<std::string_view> {};
+
+TEST_P(GpuChecks, Hold) {
+  MakeBook("allreduce-ring-simple", kCheckedRanks, {CollectiveKind::kAllreduce});
+  MakeBook("allgather-ring-simple", kCheckedRanks, {CollectiveKind::kAllgather});
+  MakeBook("scratch", kCheckedRanks, {CollectiveKind::kAlltoall});
+  cuda::FakeDriver fake;
+  TheGpus().driver = [&fake]() -> StatusOr<const cuda::Driver*> { return &fake.table(); };
+  TheGpus().adapt = [&fake](cuda::BackendOptions& options) {
+    options.images = [](const std::string&, const ServedPlan&) -> StatusOr<cuda::KernelImages> {
+      return cuda::KernelImages();
+    };
+    options.interpreter = [&fake](const Program& program) -> cuda::KernelImages {
+      return
+          [&fake, protocol = program.protocol](DataType type, ReduceOp op, int32_t) -> StatusOr<std::string> {
+            cuda::AddHostKernel(fake, nullptr, type, op, protocol);
+            return std::string("fake");
+          };
+    };
+  };
+  const Status status =
+      RunGpuCheck(GetParam(), fake.table(), {.books = testing::TempDir(), .largest = 16'000});
+  EXPECT_TRUE(status.ok()) << status.message();
+  TheGpus() = Gpus();
+  EXPECT_EQ(fake.Leaks(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GpuChecks, testing::ValuesIn(GpuCheckNames().begin(), GpuCheckNames().end()),
+                         [](const auto& of) {
+                           std::string name(of.param);
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST(GpuChecksNames, OthersAreRefused) {
+  cuda::FakeDriver fake;
+  EXPECT_EQ(RunGpuCheck("none", fake.table(), {}), UsageError("no check 'none'"));
+}
+
+}  // namespace
+}  // namespace xccl::c_api

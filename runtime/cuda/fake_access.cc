@@ -1,0 +1,96 @@
+// What a device of FakeDriver reaches: memory with owners, and kernels that ask before each access.
+#include <array>
+#include <atomic>
+#include <utility>
+
+#include "runtime/cuda/fake_state.h"
+
+namespace xccl::cuda::fake {
+namespace {
+
+// Changes with everything that a device reaches, in any FakeDriver of the process: what a thread has seen
+// allowed stays so while it is the same.
+std::atomic<int64_t> reach_version = 0;
+
+struct Reach {
+  DevicePointer begin = 0, end = 0;
+};
+
+bool Holds(const Reach& reach, DevicePointer at, size_t bytes) {
+  return at >= reach.begin && at + bytes <= reach.end;
+}
+
+// The entry of a map from addresses that begins at or before `at`; its end where there is none.
+template <typename Map, typename Key>
+auto Before(const Map& map, Key at) {
+  auto next = map.upper_bound(at);
+  return next == map.begin() ? map.end() : std::prev(next);
+}
+
+// The memory around `at` that the device reaches; empty where it reaches none.
+Reach ReachAround(DeviceId device, DevicePointer at) {
+  const ContextObject& context = state->contexts[static_cast<size_t>(device)];
+  if (const auto found = Before(state->allocations, at); found != state->allocations.end()) {
+    const auto& [begin, allocation] = *found;
+    const bool peer = !allocation.imported && context.peers.contains(allocation.device);
+    if (at < begin + allocation.bytes)
+      return allocation.device == device || peer ? Reach{begin, begin + allocation.bytes} : Reach{};
+  }
+  if (const auto found = Before(state->mappings, at); found != state->mappings.end()) {
+    const auto& [begin, mapping] = *found;
+    if (at < begin + mapping.bytes)
+      return mapping.access.contains(device) ? Reach{begin, begin + mapping.bytes} : Reach{};
+  }
+  if (const auto found = Before(state->host, Host(at)); found != state->host.end()) {
+    const Reach host{Device(found->first), Device(found->first) + found->second};
+    if (at < host.end) return host;
+  }
+  return {};
+}
+
+}  // namespace
+
+void ReachChanged() { ++reach_version; }
+
+bool Allows(DeviceId device, DevicePointer at, size_t bytes) {
+  // What this thread used last: a copy's source and destination, slots and counters.
+  struct Seen {
+    int64_t version = -1;
+    DeviceId device = 0;
+    std::array<Reach, 8> reaches = {};
+    size_t next = 0;
+  };
+  thread_local Seen seen;
+  const int64_t version = reach_version.load();
+  if (seen.version != version || seen.device != device) seen = {.version = version, .device = device};
+  for (const Reach& reach : seen.reaches)
+    if (Holds(reach, at, bytes)) return true;
+  const std::lock_guard lock(state->mutex);
+  ContextObject& context = state->contexts[static_cast<size_t>(device)];
+  if (context.failed != Result::kSuccess) return false;
+  const Reach reach = ReachAround(device, at);
+  if (!Holds(reach, at, bytes)) {
+    context.failed = Result::kIllegalAddress;
+    ReachChanged();  // the context's other kernels end, too
+    return false;
+  }
+  seen.reaches[seen.next++ % seen.reaches.size()] = reach;
+  return true;
+}
+
+void FillAccess(Driver& d) {
+  d.CtxEnablePeerAccess = [](Context peer, unsigned) {
+    if (const auto error = BeginInContext()) return *error;
+    const std::lock_guard lock(state->mutex);
+    ContextObject& context = *current.back();
+    if (peer == &context) return Result::kInvalidDevice;
+    if (!state->options.peers) return Result::kPeerAccessUnsupported;
+    if (context.peers.contains(peer->device)) return Result::kPeerAccessAlreadyEnabled;
+    if (context.peers.size() >= static_cast<size_t>(state->options.most_peers)) return Result::kTooManyPeers;
+    context.peers.insert(peer->device);
+    ReachChanged();
+    return Result::kSuccess;
+  };
+}
+
+}  // namespace xccl::cuda::fake
