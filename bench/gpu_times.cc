@@ -16,8 +16,8 @@ constexpr int kRepeats = 20, kAttempts = 5;
 
 StatusOr<double> SecondsOf(const std::shared_ptr<const Gpu>& gpu, const OwnedStream& stream,
                            const std::function<Result()>& call) {
-  XCCL_ASSIGN_OR_RETURN(const OwnedEvent begin, CreateEvent(gpu));
-  XCCL_ASSIGN_OR_RETURN(const OwnedEvent end, CreateEvent(gpu));
+  XCCL_ASSIGN_OR_RETURN(const OwnedEvent begin, CreateEvent(gpu, /*timed=*/true));
+  XCCL_ASSIGN_OR_RETURN(const OwnedEvent end, CreateEvent(gpu, /*timed=*/true));
   const Driver& driver = gpu->driver();
   double least = 1e9;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {

@@ -52,7 +52,7 @@ using int64_t = long long;
 using uint64_t = unsigned long long;
 #endif
 
-inline constexpr int32_t kAbiVersion = 5;
+inline constexpr int32_t kAbiVersion = 6;
 inline constexpr int32_t kLineBytes = 128;  // counters and slots are aligned to this
 
 // In the same order as xccl::DataType, ReduceOp, Protocol and Opcode in ir/.
@@ -205,31 +205,31 @@ struct RankArgs {
   // [k × instances + instance], where k counts the Program's connections with an end at this rank, in their
   // order.
   const Connection* connections = nullptr;
-  BlockState* blocks = nullptr;        // [instance × blocks_per_rank + block]
-  char* scratch = nullptr;             // aligned to kLineBytes
-  int64_t scratch_window = kNoWindow;  // as RankBuffers::input_window
+  BlockState* blocks = nullptr;  // [instance × blocks_per_rank + block]
   // [k × instances + instance], k counting the Program's groups that this rank is the root of, in their
   // order.
   const GroupConnection* groups = nullptr;
   Fifo* fifo = nullptr;  // this rank's memory; null: all peers are of this host
 };
-static_assert(sizeof(RankArgs) == 48);
+static_assert(sizeof(RankArgs) == 32);
 
 // What a call brings, one a rank. Buffers are aligned to their element size. Tables only for programs whose
 // parts differ (KernelInfo::tables), in elements and for this rank: where the parts of its input and of its
-// output begin, by position, and its scratch runs.
+// output begin, by position, and its scratch runs. Scratch comes with the call as well: where it is too
+// small, larger memory takes its place while kernels still use the old.
 struct RankBuffers {
   const char* input = nullptr;
   char* output = nullptr;
+  char* scratch = nullptr;  // aligned to kLineBytes
   const int64_t* input_begin = nullptr;
   const int64_t* output_begin = nullptr;
   const int64_t* scratch_begin = nullptr;
   int32_t input_window = kNoWindow;
   int32_t output_window = kNoWindow;
+  int32_t scratch_window = kNoWindow;
   int32_t in_place = 0;  // input and output overlap as the collective defines; may differ by rank
-  int32_t reserved = 0;
 };
-static_assert(sizeof(RankBuffers) == 56);
+static_assert(sizeof(RankBuffers) == 64);
 
 // The kernel's one parameter.
 struct LaunchArgs {
@@ -249,9 +249,9 @@ struct LaunchArgs {
   int32_t instances = 1;  // copies of every threadblock, at most KernelInfo::instances
   int32_t direct = 0;     // peers' buffers may be used if both sides mapped them; the same on all ranks
 };
-static_assert(sizeof(LaunchArgs) == 160);
+static_assert(sizeof(LaunchArgs) == 168);
 #ifndef __CUDACC_RTC__
-static_assert(offsetof(LaunchArgs, own) == 56 && offsetof(LaunchArgs, first_rank) == 136);
+static_assert(offsetof(LaunchArgs, own) == 56 && offsetof(LaunchArgs, first_rank) == 144);
 #endif
 
 // A compiled kernel's description of itself: the symbol xccl_kernel_info in a module (constant memory) and

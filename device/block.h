@@ -34,7 +34,7 @@ class Block {
     const RankBuffers& buffers = args.buffers != nullptr ? args.buffers[here] : args.own;
     BlockState* const states = rank.blocks + static_cast<int64_t>(instance_) * blocks_per_rank;
     if (ThreadIndex() == 0)
-      Info() = {buffers.input, buffers.output, rank.scratch, states, {&args, rank_, instance_, 0, -1, 0},
+      Info() = {buffers.input, buffers.output, buffers.scratch, states, {&args, rank_, instance_, 0, -1, 0},
                 &buffers};
     HostTouch(states + block_, sizeof(BlockState));
     epoch_ = states[block_].epoch + 1;
@@ -92,10 +92,9 @@ class Block {
     EndInfo& info = Info(end.index);
     if (info.fifo != nullptr) return;
     const RankInfo& own = Info();
-    const int64_t scratch_window = args_.ranks[rank_ - args_.first_rank].scratch_window;
     const uint64_t input = Lend(info, BitCast<uint64_t>(own.input), own.buffers->input_window);
     const uint64_t output = Lend(info, BitCast<uint64_t>(own.output), own.buffers->output_window);
-    const uint64_t scratch = Lend(info, BitCast<uint64_t>(own.scratch), static_cast<int32_t>(scratch_window));
+    const uint64_t scratch = Lend(info, BitCast<uint64_t>(own.scratch), own.buffers->scratch_window);
     info.lent = (input != 0 ? 1u : 0u) | (output != 0 ? 2u : 0u) | (scratch != 0 ? 4u : 0u);
     PeerEntry* const entry = info.connection->entry_there;
     StoreWatched(&entry->input, input);

@@ -13,12 +13,14 @@
  * Streams. On the CPU every communicator executes its calls in order on a thread of its own; the stream
  * argument is ignored and may be NULL. Calls queue up without a bound, a hundred bytes each. On a GPU a call
  * is one kernel on the CUDA stream given (NULL: the default stream), which may be captured into a graph;
- * nothing waits for it. A kernel waits for the other ranks' while it runs, so all ranks launch their calls in
- * one order, also those of several communicators. The communicators of a process share the GPU's
- * multiprocessors, each holding what its largest plan needs: plans that do not fit are refused when they are
- * loaded. Buffers belong to the communicator
- * from the call until xcclCommSynchronize returns. Because calls do not wait, one thread may drive several
- * communicators. xcclGroupStart and xcclGroupEnd do nothing; with them programs written for NCCL compile.
+ * nothing waits for it. Calls of a rank follow each other whatever their streams; replays of graphs are
+ * ordered by whoever replays. Ranks that share a GPU need a stream each. A kernel waits for the other ranks'
+ * while it runs, so all ranks launch their calls in one order, also those of several communicators. The
+ * communicators of a process share the GPU's multiprocessors, each holding what its largest plan needs: plans
+ * that do not fit are refused when they are loaded. Buffers belong to the communicator from the call until
+ * xcclCommSynchronize returns. Because calls do not wait, one thread may drive several communicators; it
+ * makes the first call of a type and operator, which loads a kernel, for each of them before the next call of
+ * any. xcclGroupStart and xcclGroupEnd do nothing; with them programs written for NCCL compile.
  *
  * Processes. Ranks that are processes meet when they load their first book, on one host or on several:
  * through the id that one of them made, or where their launcher says. xcclCommLoadPlanBook waits for all of

@@ -168,7 +168,7 @@ Connected ConnectAndRun(Machine& machine, const KernelCase& of, size_t index, co
   options.arena.slot_bytes = 4096;
   auto program = cuda::DeviceProgram::Connect(
       of.name, of.program, of.collective, machine.ImagesOf(device::kKernels[index]), ranks, AloneExchange(),
-      {}, options, std::make_shared<cuda::Reservation>(cuda::Residency::OfProcess()));
+      {}, options, std::make_shared<cuda::CommunicatorShare>(cuda::Residency::OfProcess()));
   result.status = program.status();
   result.calls = machine.fake().calls();
   machine.fake().FailCall(-1, cuda::Result::kSuccess);

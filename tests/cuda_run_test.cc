@@ -164,7 +164,7 @@ TEST(CudaRun, CountersAndFlagsThatWrap) {
   ExpectRight({.name = "a lap", .processes = true, .first_message = (uint64_t{1} << 31) - 3}, {10012}, 8);
 }
 TEST(CudaRun, ALaunchForEveryDevice) {
-  ExpectRight({.name = "devices", .devices = 3, .ranks_per_gpu = 1}, {52, 10012}, 3);
+  ExpectRight({.name = "devices", .devices = 3, .ranks_per_gpu = 1}, {52, 10012}, 4);  // all protocols
 }
 TEST(CudaRun, TheInterpreterKernelWhereThereIsNoOther) {
   ExpectRight({.name = "no kernel", .kernel = MachineSetup::Kernel::kNone}, {10012}, 4);

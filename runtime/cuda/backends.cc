@@ -18,7 +18,7 @@ using Programs = std::vector<std::unique_ptr<DeviceProgram>>;
 // Every plan of a book, connected for the ranks of this process.
 Status ConnectInto(Programs& programs, const std::string& book, const std::vector<ServedPlan>& plans,
                    const std::vector<LocalRank>& ranks, const Exchange& exchange,
-                   const BackendOptions& options, const std::shared_ptr<Reservation>& reservation) {
+                   const BackendOptions& options, const std::shared_ptr<CommunicatorShare>& share) {
   for (const ServedPlan& served : plans) {
     const std::string name = fmt::format("{}/{}", book, served.entry.file);
     XCCL_ASSIGN_OR_RETURN(KernelImages images, options.images(name, served));
@@ -33,7 +33,7 @@ Status ConnectInto(Programs& programs, const std::string& book, const std::vecto
     if (options.interpreter) program_options.interpreter = options.interpreter(program);
     XCCL_ASSIGN_OR_RETURN(std::unique_ptr<DeviceProgram> connected,
                           DeviceProgram::Connect(name, program, served.collective, std::move(images), ranks,
-                                                 exchange, first, program_options, reservation));
+                                                 exchange, first, program_options, share));
     programs.push_back(std::move(connected));
   }
   return OkStatus();
@@ -42,9 +42,9 @@ Status ConnectInto(Programs& programs, const std::string& book, const std::vecto
 StatusOr<std::shared_ptr<Programs>> ConnectAll(const std::string& book, const std::vector<ServedPlan>& plans,
                                                const std::vector<LocalRank>& ranks, const Exchange& exchange,
                                                const BackendOptions& options,
-                                               const std::shared_ptr<Reservation>& reservation) {
+                                               const std::shared_ptr<CommunicatorShare>& share) {
   auto programs = std::make_shared<Programs>();
-  const Status connected = ConnectInto(*programs, book, plans, ranks, exchange, options, reservation);
+  const Status connected = ConnectInto(*programs, book, plans, ranks, exchange, options, share);
   if (connected.ok()) return programs;
   // Programs that are connected wait for the others at their end.
   if (options.program.proxy != nullptr) options.program.proxy->hosts().Tell(connected, ranks[0].rank);
@@ -52,9 +52,9 @@ StatusOr<std::shared_ptr<Programs>> ConnectAll(const std::string& book, const st
 }
 
 // A communicator's, for all plans that it will load.
-std::shared_ptr<Reservation> ReservationOf(const BackendOptions& options) {
-  return std::make_shared<Reservation>(options.residency != nullptr ? options.residency
-                                                                    : Residency::OfProcess());
+std::shared_ptr<CommunicatorShare> ShareOf(const BackendOptions& options) {
+  return std::make_shared<CommunicatorShare>(options.residency != nullptr ? options.residency
+                                                                          : Residency::OfProcess());
 }
 
 using Visit = std::function<Status(DeviceProgram&)>;
@@ -134,14 +134,14 @@ StatusOr<std::vector<Backend>> ThreadBackends(const Driver& driver, const std::v
     ranks.push_back({Rank(static_cast<int32_t>(r)), gpu});
   }
   const auto loads = std::make_shared<SharedInTurn<std::shared_ptr<Programs>>>();
-  const std::shared_ptr<Reservation> reservation = ReservationOf(options);
+  const std::shared_ptr<CommunicatorShare> share = ShareOf(options);
   std::vector<Backend> backends;
   for (const LocalRank& local : ranks) {
     Backend backend;
-    backend.load = [loads, ranks, options, reservation, rank = local.rank, next = size_t{0}](
+    backend.load = [loads, ranks, options, share, rank = local.rank, next = size_t{0}](
                        const std::string& book,
                        const std::vector<ServedPlan>& plans) mutable -> StatusOr<ProgramRunner> {
-      const auto make = [&] { return ConnectAll(book, plans, ranks, AloneExchange(), options, reservation); };
+      const auto make = [&] { return ConnectAll(book, plans, ranks, AloneExchange(), options, share); };
       const auto fits = [&](const auto& made) { return made->size() == plans.size(); };
       XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<Programs>* programs, loads->Get(next, make, fits));
       ++next;
@@ -159,7 +159,7 @@ StatusOr<Backend> ProcessBackend(const Driver& driver, const std::string& name, 
   Backend backend;
   const std::vector<LocalRank> local = {{rank, std::move(gpu)}};
   const auto one = std::make_shared<OneRank>();
-  const std::shared_ptr<Reservation> reservation = ReservationOf(options);
+  const std::shared_ptr<CommunicatorShare> share = ShareOf(options);
   if (options.hosts) one->proxy = std::make_shared<Proxy>(*options.hosts);
   const auto load = [=](const std::string& book,
                         const std::vector<ServedPlan>& plans) -> StatusOr<ProgramRunner> {
@@ -172,7 +172,7 @@ StatusOr<Backend> ProcessBackend(const Driver& driver, const std::string& name, 
     with_buffers.program.buffers = one->buffers;
     with_buffers.program.proxy = one->proxy;
     XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<Programs> programs,
-                          ConnectAll(book, plans, local, *one->met, with_buffers, reservation));
+                          ConnectAll(book, plans, local, *one->met, with_buffers, share));
     one->loaded.push_back(programs);
     ProgramRunner runner = RunnerOf(rank, programs);
     AddRegistration(one, runner);

@@ -29,7 +29,7 @@ StatusOr<DevicePointer> ConstantTables::Put(const std::string& bytes) {
   if (chunks_.empty() || used_ + size > chunks_.back().bytes()) {
     const CaptureRelaxed relaxed(*gpu_);
     XCCL_ASSIGN_OR_RETURN(DeviceMemory chunk, DeviceMemory::Create(gpu_, std::max(size, kChunkBytes),
-                                                                   Sharing::kLegacy, {}, "tables"));
+                                                                   Sharing::kNone, {}, "tables"));
     chunks_.push_back(std::move(chunk));
     used_ = 0;
   }

@@ -15,17 +15,6 @@
 #include "runtime/cuda/registry.h"
 
 namespace xccl::cuda {
-namespace {
-
-constexpr size_t kMostPrepared = 4096;
-
-template <typename T>
-std::string BytesOf(std::span<const T> values) {
-  return std::string(reinterpret_cast<const char*>(values.data()), values.size_bytes());
-}
-
-}  // namespace
-
 DeviceProgram::DeviceProgram(std::string name, const Program& program, const Collective& collective,
                              KernelImages images, std::vector<LocalRank> ranks, Exchange exchange,
                              const DeviceProgramOptions& options)
@@ -40,13 +29,13 @@ DeviceProgram::DeviceProgram(std::string name, const Program& program, const Col
 StatusOr<std::unique_ptr<DeviceProgram>> DeviceProgram::Connect(
     std::string name, const Program& program, const Collective& collective, KernelImages images,
     std::vector<LocalRank> ranks, const Exchange& exchange, const DeviceCall& first,
-    const DeviceProgramOptions& options, std::shared_ptr<Reservation> reservation) {
+    const DeviceProgramOptions& options, std::shared_ptr<CommunicatorShare> share) {
   XCCL_CHECK(!ranks.empty() && (options.buffers == nullptr || ranks.size() == 1));
   std::unique_ptr<DeviceProgram> made(new DeviceProgram(
       std::move(name), program, collective, std::move(images), std::move(ranks), exchange, options));
   XCCL_CHECK(options.proxy == nullptr || made->ranks_.size() == 1);
   made->one_process_ = exchange.parties == 1 && options.proxy == nullptr;
-  made->reservation_ = std::move(reservation);
+  made->share_ = std::move(share);
   const Status connected = made->ConnectRanks(first);
   if (connected.ok()) return made;
   // Its end waits for the ranks of other hosts.
@@ -76,17 +65,17 @@ Status DeviceProgram::ConnectRanks(const DeviceCall& first) {
   }
   XCCL_RETURN_IF_ERROR(CheckLineOrder(name_, program_, ranks_, exchange_));
   XCCL_RETURN_IF_ERROR(ChooseKernel(first));
-  XCCL_ASSIGN_OR_RETURN(const Kernel* kernel, KernelFor(*devices_.begin()->second, first));
-  XCCL_RETURN_IF_ERROR(AgreeOnInstances(*kernel));
+  AllowDirect();
+  XCCL_RETURN_IF_ERROR(LoadKernels(first));
+  XCCL_RETURN_IF_ERROR(AgreeOnInstances(devices_.begin()->second->kernels.begin()->second));
   ArenaOptions arena = options_.arena;
   if (options_.proxy != nullptr) arena.host_of = options_.proxy->hosts().host_of;
   XCCL_ASSIGN_OR_RETURN(shape_, ChooseShape(program_, form_.blocks_per_rank, shape_.instances, arena, name_));
   layouts_ = LayoutArenas(program_, shape_);
+  XCCL_RETURN_IF_ERROR(LoadKernels(first));  // reserves what they need
   XCCL_RETURN_IF_ERROR(MakeArenas());
   XCCL_RETURN_IF_ERROR(ConnectHosts());
-  XCCL_RETURN_IF_ERROR(MapPeers());
-  for (auto& [id, device] : devices_) XCCL_RETURN_IF_ERROR(KernelFor(*device, first).status());
-  return OkStatus();
+  return MapPeers();
 }
 
 // All ranks take the most instances that the program has, the budget allows and every device runs at once.
@@ -141,15 +130,28 @@ Status DeviceProgram::ConnectHosts() {
   return WriteAt(0, layout.fifo, std::as_bytes(std::span(&fifo, 1)));
 }
 
-Status DeviceProgram::MakeArenas() {
+std::vector<std::shared_ptr<const Gpu>> DeviceProgram::Gpus() const {
   std::vector<std::shared_ptr<const Gpu>> gpus;
   for (const auto& [id, device] : devices_) gpus.push_back(device->gpu);
+  return gpus;
+}
+
+// The same on all ranks.
+void DeviceProgram::AllowDirect() {
+  direct_ = options_.direct && form_.direct && (one_process_ || options_.buffers != nullptr);
+  if (!direct_ || options_.buffers != nullptr || devices_.size() < 2) return;
+  reach_.emplace(Gpus());
+  direct_ = reach_->Enable().ok();
+  if (!direct_) reach_.reset();
+}
+
+Status DeviceProgram::MakeArenas() {
   for (size_t i = 0; i < ranks_.size(); ++i) {
     const Sharing sharing = one_process_ ? Sharing::kNone : BestSharing(ranks_[i].gpu->properties());
     XCCL_ASSIGN_OR_RETURN(
         states_[i]->arena,
         DeviceMemory::Create(ranks_[i].gpu, static_cast<size_t>(layouts_[ranks_[i].rank].bytes), sharing,
-                             gpus, fmt::format("{}: rank {}", name_, ranks_[i].rank.value)));
+                             Gpus(), fmt::format("{}: rank {}", name_, ranks_[i].rank.value)));
   }
   for (auto& [id, device] : devices_) {
     XCCL_ASSIGN_OR_RETURN(device->rank_args,
@@ -229,7 +231,7 @@ Status DeviceProgram::WriteArena(size_t local, std::span<const DevicePointer> ar
   XCCL_RETURN_IF_ERROR(WriteAt(local, layout.connections, std::as_bytes(std::span(ends))));
   XCCL_RETURN_IF_ERROR(WriteGroups(local, arenas));
   XCCL_RETURN_IF_ERROR(WriteFirstMessage(local));
-  return WriteTables(local);
+  return WriteRankArgs(local);
 }
 
 // Sets the counters of a rank's ends, and in its slots the flags that messages before would have left.
@@ -280,215 +282,26 @@ Status DeviceProgram::WriteGroups(size_t local, std::span<const DevicePointer> a
 }
 
 Status DeviceProgram::BuffersChanged() {
-  const std::lock_guard lock(mutex_);
-  for (size_t i = 0; i < ranks_.size(); ++i) XCCL_RETURN_IF_ERROR(WriteWindows(i));
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    const std::lock_guard lock(share_->orders.Turn(ranks_[i].rank));
+    XCCL_RETURN_IF_ERROR(WriteWindows(i));
+  }
   return OkStatus();
 }
 
-// Writes the rank's RankArgs, again whenever its scratch moves.
-Status DeviceProgram::WriteTables(size_t local) {
-  RankState& state = *states_[local];
+Status DeviceProgram::WriteRankArgs(size_t local) {
+  const RankState& state = *states_[local];
   const ArenaLayout& layout = layouts_[ranks_[local].rank];
   const DevicePointer arena = state.arena.address();
   device::RankArgs args;
   args.connections = PointerTo<const device::Connection>(arena + static_cast<uint64_t>(layout.connections));
   args.blocks = PointerTo<device::BlockState>(arena + static_cast<uint64_t>(layout.blocks));
-  args.scratch = PointerTo<char>(state.scratch.address());
-  args.scratch_window = one_process_ ? 0 : device::kNoWindow;
   args.groups =
       PointerTo<const device::GroupConnection>(arena + static_cast<uint64_t>(layout.group_connections));
   if (layout.cells > 0) args.fifo = PointerTo<device::Fifo>(arena + static_cast<uint64_t>(layout.fifo));
   return ConstantTables::Write(
       ranks_[local].gpu, state.device->rank_args.address() + sizeof args * static_cast<size_t>(state.index),
       &args, sizeof args);
-}
-
-StatusOr<const Kernel*> DeviceProgram::KernelFor(DeviceState& device, const DeviceCall& call) {
-  const std::pair key{call.type, call.op};
-  auto at = device.kernels.find(key);
-  if (at == device.kernels.end()) {
-    const KernelImages& images = interpreted_ ? options_.interpreter : images_;
-    XCCL_ASSIGN_OR_RETURN(const std::string image, images(call.type, call.op, device.gpu->properties().arch));
-    XCCL_ASSIGN_OR_RETURN(Kernel kernel, Kernel::Load(device.gpu, image, name_));
-    const device::KernelInfo& info = kernel.info();
-    const bool same_program = interpreted_ ? info.ranks == 0
-                                           : info.ranks == program_.ranks.size() &&
-                                                 info.blocks_per_rank == form_.blocks_per_rank &&
-                                                 info.slots == program_.slots;
-    if (!same_program || static_cast<int32_t>(info.protocol) != static_cast<int32_t>(program_.protocol) ||
-        static_cast<int32_t>(info.type) != static_cast<int32_t>(call.type) ||
-        static_cast<int32_t>(info.op) != static_cast<int32_t>(call.op) ||
-        (threads_ != 0 && info.threads != threads_))
-      return InvalidInput(
-          fmt::format("{}: the kernel is for {} ranks of {} blocks and {} slots; expected {} ranks of {} "
-                      "blocks and {} slots: "
-                      "compile it from this plan",
-                      name_, info.ranks, info.blocks_per_rank, info.slots, program_.ranks.size(),
-                      form_.blocks_per_rank, program_.slots));
-    at = device.kernels.emplace(key, std::move(kernel)).first;
-  }
-  if (!layouts_.empty()) {  // the number of instances is known
-    const int32_t blocks = RankBlocks() * device.ranks;
-    XCCL_RETURN_IF_ERROR(reservation_->Raise(device.gpu->id(), device.gpu->properties().multiprocessors,
-                                             at->second.MultiprocessorsFor(blocks), blocks, name_));
-  }
-  return &at->second;
-}
-
-Status DeviceProgram::GrowScratch(const CollectiveSizes& sizes) {
-  for (size_t i = 0; i < ranks_.size(); ++i) {
-    const int64_t needed = ScratchBytes(form_, sizes, ranks_[i].rank);
-    RankState& state = *states_[i];
-    if (needed <= state.scratch_bytes) continue;
-    const CaptureRelaxed relaxed(*ranks_[i].gpu);
-    RankState& last = options_.one_launch ? *states_[state.device->first_local] : state;
-    if (last.last) XCCL_RETURN_IF_ERROR(Wait(last));
-    state.scratch = DeviceMemory();
-    state.scratch_bytes = 0;
-    XCCL_ASSIGN_OR_RETURN(
-        state.scratch,
-        DeviceMemory::Create(ranks_[i].gpu, static_cast<size_t>(needed), Sharing::kLegacy, {},
-                             fmt::format("{}: scratch of rank {}", name_, ranks_[i].rank.value)));
-    state.scratch_bytes = needed;
-    XCCL_RETURN_IF_ERROR(WriteTables(i));
-  }
-  return OkStatus();
-}
-
-StatusOr<const DeviceProgram::Prepared*> DeviceProgram::Prepare(const CollectiveSizes& sizes,
-                                                                const DeviceCall& call) {
-  if (call.op == ReduceOp::kAvg && collective_.kind() == CollectiveKind::kCustom)
-    return InvalidInput(
-        fmt::format("{}: avg of {}; expected one of the named collectives", name_, collective_.name()));
-  std::vector<int64_t> key = {SizeOf(call.type)};
-  for (int32_t p = 0; p < collective_.num_parts(); ++p) key.push_back(sizes.PartElements(PartId(p)));
-  if (const auto at = prepared_.find(key); at != prepared_.end()) return &at->second;
-  Prepared prepared;
-  XCCL_ASSIGN_OR_RETURN(prepared.passes,
-                        KernelPasses(program_, form_, sizes, shape_.slot_bytes, program_.protocol));
-  XCCL_RETURN_IF_ERROR(GrowScratch(sizes));
-  prepared.tables.resize(ranks_.size());
-  if (options_.buffers != nullptr) {
-    const auto bytes = [&](BufferKind buffer) {
-      return static_cast<size_t>(PartBegins(collective_, sizes, ranks_[0].rank, buffer).back() *
-                                 SizeOf(call.type));
-    };
-    prepared.input_bytes = bytes(BufferKind::kInput);
-    prepared.output_bytes = bytes(BufferKind::kOutput);
-  }
-  if (form_.tables) {
-    for (size_t i = 0; i < ranks_.size(); ++i) {
-      const Rank rank = ranks_[i].rank;
-      const auto put = [&](const std::vector<int64_t>& begins) -> StatusOr<const int64_t*> {
-        XCCL_ASSIGN_OR_RETURN(const DevicePointer at,
-                              states_[i]->device->tables.Put(BytesOf<int64_t>(begins)));
-        return PointerTo<const int64_t>(at);
-      };
-      const std::vector<int64_t> elements(key.begin() + 1, key.end());
-      XCCL_ASSIGN_OR_RETURN(const int64_t* parts, put(elements));
-      prepared.part_elements.push_back(parts);
-      XCCL_ASSIGN_OR_RETURN(prepared.tables[i].input_begin,
-                            put(PartBegins(collective_, sizes, rank, BufferKind::kInput)));
-      XCCL_ASSIGN_OR_RETURN(prepared.tables[i].output_begin,
-                            put(PartBegins(collective_, sizes, rank, BufferKind::kOutput)));
-      XCCL_ASSIGN_OR_RETURN(prepared.tables[i].scratch_begin, put(ScratchRunBegins(form_, sizes, rank)));
-    }
-  }
-  if (prepared_.size() >= kMostPrepared) prepared_.clear();
-  return &prepared_.emplace(std::move(key), std::move(prepared)).first->second;
-}
-
-// Queues local ranks from `first` on, which share a device, in one launch.
-Status DeviceProgram::LaunchRanks(size_t first, std::span<const DeviceBuffers> buffers,
-                                  const CollectiveSizes& sizes, const DeviceCall& call, Stream stream) {
-  XCCL_RETURN_IF_ERROR(Ready());
-  XCCL_ASSIGN_OR_RETURN(const Prepared* prepared, Prepare(sizes, call));
-  RankState& state = *states_[first];
-  device::LaunchArgs args;
-  args.error = PointerTo<device::ErrorRecord>(record_.device());
-  args.abort = PointerTo<const uint32_t>(record_.device() + kAbortAt);
-  if (!form_.tables && collective_.num_parts() > 0) args.elements = sizes.PartElements(PartId(0));
-  args.spin_limit_ns = options_.time_limit.count();
-  args.jitter = options_.jitter;
-  args.passes = prepared->passes;
-  args.instances = shape_.instances;
-  // The same on all ranks, since all register in the same order.
-  const bool reachable = one_process_ || (options_.buffers != nullptr && !options_.buffers->empty());
-  args.direct = options_.direct && reachable && form_.direct ? 1 : 0;
-  args.ranks = PointerTo<const device::RankArgs>(state.device->rank_args.address()) + state.index;
-  args.table = PointerTo<const int32_t>(state.device->table.address());
-  if (form_.tables) args.part_elements = prepared->part_elements[first];
-  args.first_rank = ranks_[first].rank.value;
-  args.ranks_here = static_cast<int32_t>(buffers.size());
-  args.stop =
-      PointerTo<uint32_t>(state.arena.address() + static_cast<uint64_t>(layouts_[ranks_[first].rank].stop));
-  std::vector<device::RankBuffers> table;
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    device::RankBuffers& own = table.emplace_back(prepared->tables[first + i]);
-    own.input = PointerTo<const char>(buffers[i].input);
-    own.output = PointerTo<char>(buffers[i].output);
-    own.input_window = own.output_window = one_process_ ? 0 : device::kNoWindow;
-    own.in_place = call.in_place ? 1 : 0;
-    if (options_.buffers == nullptr) continue;
-    own.input_window =
-        options_.buffers->Find(buffers[i].input, prepared->input_bytes).value_or(device::kNoWindow);
-    own.output_window =
-        options_.buffers->Find(buffers[i].output, prepared->output_bytes).value_or(device::kNoWindow);
-  }
-  if (table.size() == 1) {
-    args.own = table[0];
-  } else {
-    XCCL_ASSIGN_OR_RETURN(const DevicePointer at,
-                          state.device->tables.Put(BytesOf<device::RankBuffers>(table)));
-    args.buffers = PointerTo<const device::RankBuffers>(at);
-  }
-  return Queue(args, call, state, stream);
-}
-
-Status DeviceProgram::Ready() {
-  if (failure_.ok()) failure_ = ReadRecord();
-  return failure_;
-}
-
-Status DeviceProgram::Launch(Rank rank, const DeviceBuffers& buffers, const CollectiveSizes& sizes,
-                             const DeviceCall& call, Stream stream) {
-  const std::lock_guard lock(mutex_);
-  const auto local = std::ranges::find(ranks_, rank, &LocalRank::rank);
-  XCCL_CHECK(local != ranks_.end() && !options_.one_launch);
-  return LaunchRanks(static_cast<size_t>(local - ranks_.begin()), {&buffers, 1}, sizes, call, stream);
-}
-
-Status DeviceProgram::LaunchAll(std::span<const DeviceBuffers> buffers, const CollectiveSizes& sizes,
-                                const DeviceCall& call, std::span<const Stream> streams) {
-  const std::lock_guard lock(mutex_);
-  XCCL_CHECK(options_.one_launch && buffers.size() == ranks_.size() && streams.size() == devices_.size());
-  size_t next = 0;
-  for (const auto& [id, device] : devices_)
-    XCCL_RETURN_IF_ERROR(LaunchRanks(device->first_local,
-                                     buffers.subspan(device->first_local, static_cast<size_t>(device->ranks)),
-                                     sizes, call, streams[next++]));
-  return OkStatus();
-}
-
-// A rank's launches follow each other: on another stream than the last one's they wait for it. A stream under
-// capture is not made to wait, since its launches run when the graph does.
-Status DeviceProgram::Queue(const device::LaunchArgs& args, const DeviceCall& call, RankState& order,
-                            Stream stream) {
-  DeviceState& device = *order.device;
-  XCCL_ASSIGN_OR_RETURN(const Kernel* kernel, KernelFor(device, call));
-  const ScopedContext context(*device.gpu);
-  const Driver& driver = device.gpu->driver();
-  CaptureStatus capture = CaptureStatus::kNone;
-  XCCL_RETURN_IF_ERROR(device.gpu->Check(driver.StreamIsCapturing(stream, &capture), "cuStreamIsCapturing"));
-  const bool captured = capture != CaptureStatus::kNone;
-  if (!captured && order.last && *order.last != stream)
-    XCCL_RETURN_IF_ERROR(
-        device.gpu->Check(driver.StreamWaitEvent(stream, order.done.get(), 0), "cuStreamWaitEvent"));
-  XCCL_RETURN_IF_ERROR(
-      Annotate(kernel->Launch(args, RankBlocks() * args.ranks_here, options_.one_launch, stream), name_));
-  if (captured) return OkStatus();
-  order.last = stream;
-  return device.gpu->Check(driver.EventRecord(order.done.get(), stream), "cuEventRecord");
 }
 
 }  // namespace xccl::cuda

@@ -29,9 +29,10 @@
 #include "runtime/cuda/constants.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/kernel.h"
+#include "runtime/cuda/launch_orders.h"
 #include "runtime/cuda/memory.h"
+#include "runtime/cuda/peers.h"
 #include "runtime/cuda/proxy.h"
-#include "runtime/cuda/residency.h"
 #include "runtime/cuda/switches.h"
 #include "runtime/host/exchange.h"
 
@@ -97,13 +98,16 @@ struct DeviceUsage {
   std::array<char, 200> groups = {};
 };
 
-// Safe from any thread.
+// Safe from any thread. A launch waits for no kernel and no other rank's thread, but for two cases. The
+// driver makes it wait where some 1,000 launches of the rank have not ended. The first launch of a type and
+// operator loads their kernel on all devices of the process, and may wait for what runs there: a thread that
+// drives several ranks makes this call for each of them before it makes the next for any.
 class DeviceProgram {
  public:
   // All processes call it for the same program, in the same order. `exchange`: of the processes of this host.
   // `images`: empty where there is no
   // generated kernel. `first`: the pair that is compiled at once. Where one process needs the interpreter
-  // kernel, all run it. `reservation` is the communicator's: its programs run one after another. Requires:
+  // kernel, all run it. `share` is the communicator's. Requires:
   // the program verifies; `ranks` ascending, those of a device consecutive where one_launch. Errors: those of
   // the kernel, of memory (with what is needed), of the exchange; kInvalidInput where the blocks do not fit.
   static StatusOr<std::unique_ptr<DeviceProgram>> Connect(std::string name, const Program& program,
@@ -111,7 +115,7 @@ class DeviceProgram {
                                                           std::vector<LocalRank> ranks,
                                                           const Exchange& exchange, const DeviceCall& first,
                                                           const DeviceProgramOptions& options,
-                                                          std::shared_ptr<Reservation> reservation);
+                                                          std::shared_ptr<CommunicatorShare> share);
   // Waits for what was launched, and on several hosts for all ranks to end it.
   ~DeviceProgram();
 
@@ -136,7 +140,7 @@ class DeviceProgram {
   // Makes all running kernels leave; later launches fail with `reason`.
   void Abort(const Status& reason);
 
-  DeviceUsage usage() const;
+  DeviceUsage usage();
   // One line if the interpreter kernel runs the program: "ring.json: runs on the interpreter kernel: ...".
   const std::string& notice() const { return notice_; }
   const std::vector<LocalRank>& ranks() const { return ranks_; }
@@ -144,15 +148,9 @@ class DeviceProgram {
  private:
   struct RankState;
   struct DeviceState;
+  struct Prepared;
   // The address at which each device sees each rank's arena; 0: it does not.
   using SeenArenas = std::map<int32_t, std::vector<DevicePointer>>;
-  // The values that follow from the sizes.
-  struct Prepared {
-    int32_t passes = 1;
-    std::vector<device::RankBuffers> tables;    // by local rank; no buffers in it
-    std::vector<const int64_t*> part_elements;  // by local rank, where parts differ
-    size_t input_bytes = 0, output_bytes = 0;   // sizes of the one rank, where there is a registry
-  };
 
   DeviceProgram(std::string name, const Program& program, const Collective& collective, KernelImages images,
                 std::vector<LocalRank> ranks, Exchange exchange, const DeviceProgramOptions& options);
@@ -163,6 +161,8 @@ class DeviceProgram {
   StatusOr<std::vector<std::string>> TellAll(std::string mine) const;
   RemoteMemory Remote() const { return line_ == nullptr ? RemoteMemory() : line_->memory(); }
   Status ConnectRanks(const DeviceCall& first);
+  std::vector<std::shared_ptr<const Gpu>> Gpus() const;  // by id
+  void AllowDirect();
   Status MakeArenas();
   Status ConnectHosts();
   Status MapPeers();
@@ -172,13 +172,18 @@ class DeviceProgram {
   Status WriteWindows(size_t local);
   Status ConnectGroups();
   Status WriteGroups(size_t local, std::span<const DevicePointer> arenas);
-  Status WriteTables(size_t local);
+  Status WriteRankArgs(size_t local);
+  Status LoadKernels(const DeviceCall& call);
+  StatusOr<Kernel> LoadKernel(const DeviceState& device, const DeviceCall& call) const;
   StatusOr<const Kernel*> KernelFor(DeviceState& device, const DeviceCall& call);
-  StatusOr<const Prepared*> Prepare(const CollectiveSizes& sizes, const DeviceCall& call);
-  Status GrowScratch(const CollectiveSizes& sizes);
+  StatusOr<const Prepared*> Prepare(size_t local, const CollectiveSizes& sizes, const DeviceCall& call);
+  Status GrowScratch(size_t local, const CollectiveSizes& sizes);
+  int32_t WindowOf(DevicePointer buffer, size_t bytes);
+  StatusOr<device::RankBuffers> BuffersOf(size_t local, const DeviceBuffers& buffers,
+                                          const CollectiveSizes& sizes, const DeviceCall& call);
   Status LaunchRanks(size_t first, std::span<const DeviceBuffers> buffers, const CollectiveSizes& sizes,
                      const DeviceCall& call, Stream stream);
-  Status Queue(const device::LaunchArgs& args, const DeviceCall& call, RankState& order, Stream stream);
+  Status Queue(const device::LaunchArgs& args, const Kernel& kernel, size_t first, Stream stream);
   Status Ready();
   Status Wait(RankState& state) const;
   Status ReadRecord();
@@ -192,23 +197,29 @@ class DeviceProgram {
   const std::vector<LocalRank> ranks_;
   const Exchange exchange_;
   const DeviceProgramOptions options_;
-  std::shared_ptr<Reservation> reservation_;
+  std::shared_ptr<CommunicatorShare> share_;
 
-  std::mutex mutex_;  // guards what follows
+  // Connect sets what follows.
   KernelForm form_;
   ArenaShape shape_;
   IdVector<Rank, ArenaLayout> layouts_;
   int32_t threads_ = 0;
   bool interpreted_ = false;
   std::string notice_;
-  bool one_process_ = true;  // all ranks are this process's
+  bool one_process_ = true;         // all ranks are this process's
+  bool direct_ = false;             // messages may skip the slots
+  std::optional<PeerReach> reach_;  // where they may, between devices of this process
   std::map<int32_t, std::unique_ptr<DeviceState>> devices_;
   std::vector<std::unique_ptr<RankState>> states_;  // by local rank
   std::vector<DeviceMemory> mapped_;                // peers' arenas
   Switches switches_;                               // over the arenas
-  std::map<std::vector<int64_t>, Prepared> prepared_;
-  Proxy::Line* line_ = nullptr;  // of the proxy: connections with other hosts
-  PinnedMemory record_;          // ErrorRecord, and the abort word on the next line
+  Proxy::Line* line_ = nullptr;                     // of the proxy: connections with other hosts
+  PinnedMemory record_;                             // ErrorRecord, and the abort word on the next line
+
+  // Held while kernels are loaded, which may wait for those that run; these need launches of kernels that
+  // all devices have.
+  std::mutex load_mutex_;
+  std::mutex failure_mutex_;  // guards failure_
   Status failure_;
 };
 

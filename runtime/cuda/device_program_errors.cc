@@ -79,16 +79,23 @@ Status DeviceProgram::ReadRecord() {
   return failure;
 }
 
+Status DeviceProgram::Ready() {
+  const std::lock_guard lock(failure_mutex_);
+  if (failure_.ok()) failure_ = ReadRecord();
+  return failure_;
+}
+
 Status DeviceProgram::Error() {
-  const std::lock_guard lock(mutex_);
-  if (!Ready().ok()) return failure_;
-  failure_ = exchange_.check();
+  const std::lock_guard lock(failure_mutex_);
+  if (failure_.ok()) failure_ = ReadRecord();
+  if (failure_.ok()) failure_ = exchange_.check();
   // Asking for an event's state would end another thread's capture.
   const CaptureRelaxed relaxed(*ranks_[0].gpu);
   for (size_t i = 0; i < states_.size() && failure_.ok(); ++i) {
+    if (!states_[i]->launched) continue;
     const ScopedContext context(*ranks_[i].gpu);
     const Result result = ranks_[i].gpu->driver().EventQuery(states_[i]->done.get());
-    if (states_[i]->last && result != Result::kSuccess && result != Result::kNotReady)
+    if (result != Result::kSuccess && result != Result::kNotReady)
       failure_ = ranks_[i].gpu->Check(result, name_ + ": a kernel failed");
   }
   return failure_;
@@ -112,36 +119,39 @@ Status DeviceProgram::Wait(RankState& state) const {
 
 Status DeviceProgram::Synchronize() {
   for (const std::unique_ptr<RankState>& state : states_) {
-    if (!state->last) continue;
+    if (!state->launched) continue;
     const Status status = Wait(*state);
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(failure_mutex_);
     if (!status.ok() && failure_.ok()) failure_ = status;
   }
   return Error();
 }
 
 void DeviceProgram::Abort(const Status& reason) {
-  // No lock is taken: a thread that waits for a kernel may hold it.
   std::atomic_ref<uint32_t>(*reinterpret_cast<uint32_t*>(record_.host() + kAbortAt)).store(1);
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(failure_mutex_);
   if (failure_.ok()) failure_ = reason;
 }
 
-DeviceUsage DeviceProgram::usage() const {
+DeviceUsage DeviceProgram::usage() {
   DeviceUsage usage;
   usage.ctas = RankBlocks();
   usage.threads = threads_;
   usage.instances = shape_.instances;
-  const DeviceState& device = *devices_.begin()->second;
+  DeviceState& device = *devices_.begin()->second;
   usage.table_bytes = static_cast<int64_t>(device.table.bytes());
-  if (!device.kernels.empty()) {
+  {
+    const std::lock_guard lock(device.mutex);
     const Kernel& kernel = device.kernels.begin()->second;
     usage.ctas_per_multiprocessor = kernel.blocks_per_multiprocessor();
     usage.registers = kernel.registers();
   }
-  for (const std::unique_ptr<RankState>& state : states_) {
-    usage.arena_bytes = std::max(usage.arena_bytes, static_cast<int64_t>(state->arena.bytes()));
-    usage.scratch_bytes = std::max(usage.scratch_bytes, state->scratch_bytes);
+  for (size_t i = 0; i < states_.size(); ++i) {
+    usage.arena_bytes = std::max(usage.arena_bytes, static_cast<int64_t>(states_[i]->arena.bytes()));
+    const std::lock_guard lock(share_->orders.Turn(ranks_[i].rank));
+    int64_t scratch = 0;
+    for (const DeviceMemory& memory : states_[i]->scratch) scratch += static_cast<int64_t>(memory.bytes());
+    usage.scratch_bytes = std::max(usage.scratch_bytes, scratch);
   }
   usage.slot_bytes = shape_.slot_bytes;
   if (!program_.groups.empty()) {
@@ -153,8 +163,11 @@ DeviceUsage DeviceProgram::usage() const {
 }
 
 DeviceProgram::~DeviceProgram() {
-  for (const std::unique_ptr<RankState>& state : states_)
-    if (state->last) static_cast<void>(Wait(*state).ok());
+  for (const std::unique_ptr<RankState>& state : states_) {
+    if (!state->launched) continue;
+    static_cast<void>(Wait(*state).ok());
+    share_->orders.Forget(state->done.get());
+  }
   if (line_ != nullptr) options_.proxy->Disconnect(line_, options_.time_limit);
 }
 

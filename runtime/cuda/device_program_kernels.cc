@@ -1,6 +1,6 @@
 // Chooses the kernel that runs a program: its own, or the interpreter kernel, which reads the program from a
 // table. The two order a rank's instructions in different blocks, so ranks must agree before anything is laid
-// out.
+// out. Loads kernels.
 #include <fmt/core.h>
 
 #include <string>
@@ -48,6 +48,63 @@ Status DeviceProgram::Interpret() {
     XCCL_RETURN_IF_ERROR(ConstantTables::Write(device->gpu, device->table.address(), table.data(), bytes));
   }
   return OkStatus();
+}
+
+StatusOr<Kernel> DeviceProgram::LoadKernel(const DeviceState& device, const DeviceCall& call) const {
+  const KernelImages& images = interpreted_ ? options_.interpreter : images_;
+  XCCL_ASSIGN_OR_RETURN(const std::string image, images(call.type, call.op, device.gpu->properties().arch));
+  XCCL_ASSIGN_OR_RETURN(Kernel kernel, Kernel::Load(device.gpu, image, name_));
+  const device::KernelInfo& info = kernel.info();
+  const bool same_program = interpreted_ ? info.ranks == 0
+                                         : info.ranks == program_.ranks.size() &&
+                                               info.blocks_per_rank == form_.blocks_per_rank &&
+                                               info.slots == program_.slots;
+  if (!same_program || static_cast<int32_t>(info.protocol) != static_cast<int32_t>(program_.protocol) ||
+      static_cast<int32_t>(info.type) != static_cast<int32_t>(call.type) ||
+      static_cast<int32_t>(info.op) != static_cast<int32_t>(call.op) ||
+      (threads_ != 0 && info.threads != threads_))
+    return InvalidInput(
+        fmt::format("{}: the kernel is for {} ranks of {} blocks and {} slots; expected {} ranks of {} "
+                    "blocks and {} slots: "
+                    "compile it from this plan",
+                    name_, info.ranks, info.blocks_per_rank, info.slots, program_.ranks.size(),
+                    form_.blocks_per_rank, program_.slots));
+  return kernel;
+}
+
+// On all devices: a rank that launches before the others leaves nothing to be loaded beside its kernel.
+Status DeviceProgram::LoadKernels(const DeviceCall& call) {
+  const std::lock_guard loading(load_mutex_);
+  const std::pair key{call.type, call.op};
+  for (const auto& [id, device] : devices_) {
+    const Kernel* kernel = nullptr;
+    {
+      const std::lock_guard lock(device->mutex);
+      if (const auto at = device->kernels.find(key); at != device->kernels.end()) kernel = &at->second;
+    }
+    if (kernel == nullptr) {
+      XCCL_ASSIGN_OR_RETURN(Kernel loaded, LoadKernel(*device, call));
+      const std::lock_guard lock(device->mutex);
+      kernel = &device->kernels.emplace(key, std::move(loaded)).first->second;
+    }
+    if (layouts_.empty()) continue;  // the number of instances is not known yet
+    const int32_t blocks = RankBlocks() * device->ranks;
+    XCCL_RETURN_IF_ERROR(share_->reservation.Raise(id, device->gpu->properties().multiprocessors,
+                                                   kernel->MultiprocessorsFor(blocks), blocks, name_));
+  }
+  return OkStatus();
+}
+
+StatusOr<const Kernel*> DeviceProgram::KernelFor(DeviceState& device, const DeviceCall& call) {
+  const std::pair key{call.type, call.op};
+  for (int32_t attempt = 0;; ++attempt) {
+    {
+      const std::lock_guard lock(device.mutex);
+      if (const auto at = device.kernels.find(key); at != device.kernels.end()) return &at->second;
+    }
+    XCCL_CHECK(attempt == 0);
+    XCCL_RETURN_IF_ERROR(LoadKernels(call));
+  }
 }
 
 }  // namespace xccl::cuda

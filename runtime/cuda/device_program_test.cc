@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <span>
 #include <thread>
@@ -14,6 +15,7 @@
 
 #include "runtime/cuda/fake_driver.h"
 #include "runtime/cuda/test_kernel.h"
+#include "runtime/testing/namespaces.h"
 #include "runtime/testing/ring_programs.h"
 
 namespace xccl::cuda {
@@ -72,7 +74,7 @@ StatusOr<std::unique_ptr<DeviceProgram>> Connect(
   std::vector<LocalRank> ranks;
   for (int32_t r = 0; r < ring.ranks; ++r) ranks.push_back({Rank(r), gpu});
   return DeviceProgram::Connect("ring", ring.program, ring.collective, FakeImage, ranks, AloneExchange(), {},
-                                options, std::make_shared<Reservation>(std::move(residency)));
+                                options, std::make_shared<CommunicatorShare>(std::move(residency)));
 }
 
 DeviceProgramOptions OneLaunch() {
@@ -345,7 +347,7 @@ int RunProcess(const std::string& name, int32_t rank, const FakeOptions& machine
     if (!gpu.ok() || !exchange.ok()) return 1;
     auto program = DeviceProgram::Connect("ring", ring.program, ring.collective, FakeImage,
                                           {{Rank(rank), *gpu}}, *exchange, {}, {},
-                                          std::make_shared<Reservation>(std::make_shared<Residency>()));
+                                          std::make_shared<CommunicatorShare>(std::make_shared<Residency>()));
     if (!program.ok()) {
       std::fprintf(stderr, "%s\n", program.status().message().c_str());
       return 2;
@@ -363,24 +365,36 @@ int RunProcess(const std::string& name, int32_t rank, const FakeOptions& machine
   return fake.Leaks().empty() ? 0 : 7;
 }
 
+using Fork = std::function<pid_t(const std::function<int()>& child)>;
+
+void ExpectProcessesAreRight(const FakeOptions& machine, const Fork& fork_into) {
+  const std::string name = "xccl-device-program-" + std::to_string(getpid());
+  std::vector<pid_t> children;
+  for (int32_t rank = 0; rank < 3; ++rank)
+    children.push_back(fork_into([&] { return RunProcess(name, rank, machine); }));
+  for (const pid_t child : children) {
+    int ending = 0;
+    waitpid(child, &ending, 0);
+    EXPECT_TRUE(WIFEXITED(ending));
+    EXPECT_EQ(WEXITSTATUS(ending), 0);
+  }
+}
+
 TEST(DeviceProgram, ProcessesOfAHostMapEachOthersArenas) {
   FakeOptions file, legacy;
   legacy.virtual_memory = false;
-  for (const FakeOptions& machine : {file, legacy}) {
-    const std::string name = "xccl-device-program-" + std::to_string(getpid());
-    std::vector<pid_t> children;
-    for (int32_t rank = 0; rank < 3; ++rank) {
-      const pid_t child = fork();
-      if (child == 0) _exit(RunProcess(name, rank, machine));
-      children.push_back(child);
-    }
-    for (const pid_t child : children) {
-      int ending = 0;
-      waitpid(child, &ending, 0);
-      EXPECT_TRUE(WIFEXITED(ending));
-      EXPECT_EQ(WEXITSTATUS(ending), 0);
-    }
-  }
+  for (const FakeOptions& machine : {file, legacy})
+    ExpectProcessesAreRight(machine, [](const std::function<int()>& child) {
+      const pid_t process = fork();
+      if (process == 0) _exit(child());
+      return process;
+    });
+}
+
+// Each has the number 1.
+TEST(DeviceProgram, ProcessesOfSeveralContainersMapEachOthersArenas) {
+  if (!testing::CanMakeNamespaces()) GTEST_SKIP() << "this user may not make name spaces";
+  ExpectProcessesAreRight({}, testing::ForkIntoNamespace);
 }
 
 // The other party agrees to everything short, and describes its arena by these bytes.
@@ -396,7 +410,7 @@ Status ConnectTo(const FakeDriver& fake, const Ring& ring, const std::string& de
     return all;
   };
   return DeviceProgram::Connect("ring", ring.program, ring.collective, FakeImage, {{Rank(0), gpu}}, exchange,
-                                {}, {}, std::make_shared<Reservation>(std::make_shared<Residency>()))
+                                {}, {}, std::make_shared<CommunicatorShare>(std::make_shared<Residency>()))
       .status();
 }
 

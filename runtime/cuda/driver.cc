@@ -62,6 +62,7 @@ void FillMemory(Driver& driver, Loader& load) {
   load.Need(driver.MemImportFromShareableHandle, "cuMemImportFromShareableHandle");
   load.Need(driver.MemRetainAllocationHandle, "cuMemRetainAllocationHandle");
   load.Need(driver.MemGetAddressRange, "cuMemGetAddressRange_v2");
+  load.Need(driver.PointerGetAttribute, "cuPointerGetAttribute");
   load.Need(driver.IpcGetMemHandle, "cuIpcGetMemHandle");
   load.Need(driver.IpcOpenMemHandle, "cuIpcOpenMemHandle_v2");
   load.Need(driver.IpcCloseMemHandle, "cuIpcCloseMemHandle");

@@ -59,6 +59,8 @@ enum class DeviceAttribute : int32_t {
 };
 enum class PeerAttribute : int32_t { kNativeAtomics = 3 };
 enum class FunctionAttribute : int32_t { kRegisters = 4 };
+// kBufferId: of an allocation, and never given again. kAccessFlags: what the current context's device may do.
+enum class PointerAttribute : int32_t { kBufferId = 7, kAccessFlags = 16 };
 enum class HandleType : int32_t { kNone = 0, kPosixFileDescriptor = 1 };
 enum class CaptureMode : int32_t { kGlobal = 0, kThreadLocal = 1, kRelaxed = 2 };
 enum class CaptureStatus : int32_t { kNone = 0, kActive = 1, kInvalidated = 2 };
@@ -70,7 +72,8 @@ inline constexpr int32_t kMinimumGranularity = 0;
 inline constexpr int32_t kRecommendedGranularity = 1;
 inline constexpr uint32_t kHostPortable = 1, kHostMapped = 2;  // MemHostAlloc
 inline constexpr uint32_t kNonBlockingStream = 1;
-inline constexpr int32_t kDmaBufFile = 1;                 // MemGetHandleForAddressRange
+inline constexpr int32_t kDmaBufFile = 1;  // MemGetHandleForAddressRange
+inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr int32_t kFlushOfHost = 1;                // kRdmaFlushes: FlushGPUDirectRDMAWrites
 inline constexpr int32_t kToCurrent = 0, kToOwner = 100;  // FlushGPUDirectRDMAWrites; kRdmaOrdering
 inline constexpr uint32_t kLazyPeerAccess = 1;            // IpcOpenMemHandle
@@ -164,6 +167,7 @@ struct Driver {
   Result (*MemImportFromShareableHandle)(MemoryHandle* handle, void* from, HandleType type) = nullptr;
   Result (*MemRetainAllocationHandle)(MemoryHandle* handle, void* address) = nullptr;
   Result (*MemGetAddressRange)(DevicePointer* base, size_t* bytes, DevicePointer inside) = nullptr;
+  Result (*PointerGetAttribute)(void* value, PointerAttribute attribute, DevicePointer address) = nullptr;
   Result (*MemGetHandleForAddressRange)(void* file, DevicePointer address, size_t bytes, int32_t type,
                                         U64 flags) = nullptr;
   Result (*FlushGPUDirectRDMAWrites)(int32_t target, int32_t scope) = nullptr;

@@ -92,6 +92,7 @@ static_assert(Matches<&Driver::MemExportToShareableHandle, decltype(&cuMemExport
 static_assert(Matches<&Driver::MemImportFromShareableHandle, decltype(&cuMemImportFromShareableHandle)>());
 static_assert(Matches<&Driver::MemRetainAllocationHandle, decltype(&cuMemRetainAllocationHandle)>());
 static_assert(Matches<&Driver::MemGetAddressRange, decltype(&cuMemGetAddressRange_v2)>());
+static_assert(Matches<&Driver::PointerGetAttribute, decltype(&cuPointerGetAttribute)>());
 static_assert(Matches<&Driver::MemGetHandleForAddressRange, decltype(&cuMemGetHandleForAddressRange)>());
 static_assert(Matches<&Driver::FlushGPUDirectRDMAWrites, decltype(&cuFlushGPUDirectRDMAWrites)>());
 static_assert(Matches<&Driver::IpcGetMemHandle, decltype(&cuIpcGetMemHandle)>());
@@ -180,7 +181,11 @@ static_assert(Equal(DeviceAttribute::kRdmaFlushes, CU_DEVICE_ATTRIBUTE_GPU_DIREC
 static_assert(Equal(DeviceAttribute::kRdmaOrdering, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING));
 static_assert(Equal(DeviceAttribute::kDmaBuf, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED));
 static_assert(Equal(DeviceAttribute::kMulticast, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED));
+static_assert(Equal(kEventDisableTiming, CU_EVENT_DISABLE_TIMING));
 static_assert(Equal(FunctionAttribute::kRegisters, CU_FUNC_ATTRIBUTE_NUM_REGS));
+static_assert(Equal(PointerAttribute::kBufferId, CU_POINTER_ATTRIBUTE_BUFFER_ID));
+static_assert(Equal(PointerAttribute::kAccessFlags, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS));
+static_assert(Equal(kReadWrite, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
 static_assert(Equal(HandleType::kPosixFileDescriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
 static_assert(Equal(CaptureMode::kThreadLocal, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
 static_assert(Equal(CaptureMode::kRelaxed, CU_STREAM_CAPTURE_MODE_RELAXED));

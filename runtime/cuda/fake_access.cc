@@ -27,17 +27,19 @@ auto Before(const Map& map, Key at) {
   return next == map.begin() ? map.end() : std::prev(next);
 }
 
-// The memory around `at` that the device reaches; empty where it reaches none.
-Reach ReachAround(DeviceId device, DevicePointer at) {
+// The memory around `at` that the device reaches; empty where it reaches none. `id`: that of the allocation.
+Reach ReachAround(DeviceId device, DevicePointer at, uint64_t& id) {
   const ContextObject& context = state->contexts[static_cast<size_t>(device)];
   if (const auto found = Before(state->allocations, at); found != state->allocations.end()) {
     const auto& [begin, allocation] = *found;
     const bool peer = !allocation.imported && context.peers.contains(allocation.device);
+    if (at < begin + allocation.bytes) id = allocation.id;
     if (at < begin + allocation.bytes)
       return allocation.device == device || peer ? Reach{begin, begin + allocation.bytes} : Reach{};
   }
   if (const auto found = Before(state->mappings, at); found != state->mappings.end()) {
     const auto& [begin, mapping] = *found;
+    if (at < begin + mapping.bytes) id = mapping.id;
     if (at < begin + mapping.bytes)
       return mapping.access.contains(device) ? Reach{begin, begin + mapping.bytes} : Reach{};
   }
@@ -68,7 +70,8 @@ bool Allows(DeviceId device, DevicePointer at, size_t bytes) {
   const std::lock_guard lock(state->mutex);
   ContextObject& context = state->contexts[static_cast<size_t>(device)];
   if (context.failed != Result::kSuccess) return false;
-  const Reach reach = ReachAround(device, at);
+  uint64_t id = 0;
+  const Reach reach = ReachAround(device, at, id);
   if (!Holds(reach, at, bytes)) {
     context.failed = Result::kIllegalAddress;
     ReachChanged();  // the context's other kernels end, too
@@ -89,6 +92,18 @@ void FillAccess(Driver& d) {
     if (context.peers.size() >= static_cast<size_t>(state->options.most_peers)) return Result::kTooManyPeers;
     context.peers.insert(peer->device);
     ReachChanged();
+    return Result::kSuccess;
+  };
+  d.PointerGetAttribute = [](void* value, PointerAttribute attribute, DevicePointer address) {
+    if (const auto error = BeginInContext()) return *error;
+    const std::lock_guard lock(state->mutex);
+    uint64_t id = 0;
+    const Reach reach = ReachAround(current.back()->device, address, id);
+    if (id == 0) return Result::kInvalidValue;
+    if (attribute == PointerAttribute::kBufferId)
+      *static_cast<uint64_t*>(value) = id;
+    else
+      *static_cast<int32_t*>(value) = reach.end != 0 ? kReadWrite : 0;
     return Result::kSuccess;
   };
 }

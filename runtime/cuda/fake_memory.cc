@@ -83,7 +83,7 @@ void FillAllocations(Driver& d) {
     void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     XCCL_CHECK(at != MAP_FAILED);
     *memory = Device(at);
-    state->allocations[*memory] = {file, bytes, current.back()->device};
+    state->allocations[*memory] = {file, bytes, current.back()->device, false, false, state->next_id++};
     ReachChanged();
     return Result::kSuccess;
   };
@@ -126,7 +126,7 @@ void FillAllocations(Driver& d) {
     XCCL_CHECK(at != MAP_FAILED);
     const std::lock_guard lock(state->mutex);
     *memory = Device(at);
-    state->allocations[*memory] = {file, named.bytes, current.back()->device, true};
+    state->allocations[*memory] = {file, named.bytes, current.back()->device, true, false, state->next_id++};
     ReachChanged();
     return Result::kSuccess;
   };
@@ -290,7 +290,7 @@ void FillMappings(Driver& d) {
       XCCL_CHECK(mapped != MAP_FAILED);
     }
     ++at->second.references;
-    state->mappings[address] = {bytes, handle};
+    state->mappings[address] = {bytes, handle, {}, state->next_id++};
     ReachChanged();
     return Result::kSuccess;
   };
@@ -433,7 +433,7 @@ void* Allocate(size_t bytes, DeviceId device) {
   const int file = MakeFile(bytes);
   void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   XCCL_CHECK(at != MAP_FAILED);
-  state->allocations[Device(at)] = {file, bytes, device, false, true};
+  state->allocations[Device(at)] = {file, bytes, device, false, true, state->next_id++};
   ReachChanged();
   return at;
 }

@@ -46,6 +46,7 @@ struct GraphExecObject {
 };
 struct EventObject {
   Context context = nullptr;
+  unsigned flags = 0;
   std::mutex mutex = {};
   std::condition_variable done = {};
   int64_t recorded = 0, reached = 0;
@@ -134,11 +135,13 @@ struct Allocation {  // MemAlloc, IpcOpenMemHandle, FakeDriver::Allocate
   size_t bytes = 0;
   DeviceId device = 0;  // that allocated it, or opened it
   bool imported = false, of_test = false;
+  uint64_t id = 0;
 };
 struct Mapping {
   size_t bytes = 0;
   MemoryHandle handle = 0;
   std::set<DeviceId> access = {};
+  uint64_t id = 0;
 };
 
 struct State {
@@ -154,6 +157,7 @@ struct State {
   std::deque<ContextObject> contexts;
   std::map<MemoryHandle, Physical> physical;
   MemoryHandle next_handle = 1;
+  uint64_t next_id = 1;  // of allocations and mappings
   std::map<DevicePointer, size_t> reservations;
   std::map<DevicePointer, Mapping> mappings;
   std::map<DevicePointer, Allocation> allocations;

@@ -70,8 +70,8 @@ void FillGraphsAndEvents(Driver& d) {
   };
   d.GraphExecDestroy = [](GraphExec exec) { return Destroy(state->execs, exec); };
   d.GraphDestroy = [](Graph graph) { return Destroy(state->graphs, graph); };
-  d.EventCreate = [](Event* event, unsigned) {
-    return Make(state->events, event, current.empty() ? nullptr : current.back());
+  d.EventCreate = [](Event* event, unsigned flags) {
+    return Make(state->events, event, current.empty() ? nullptr : current.back(), flags);
   };
   d.EventDestroy = [](Event event) { return Destroy(state->events, event); };
   d.EventRecord = [](Event event, Stream stream) {
@@ -95,9 +95,11 @@ void FillGraphsAndEvents(Driver& d) {
     const std::lock_guard lock(state->mutex);  // what it came after may have failed
     return event->context->failed;
   };
-  d.EventElapsedTime = [](float* milliseconds, Event, Event) {
+  d.EventElapsedTime = [](float* milliseconds, Event begin, Event end) {
     *milliseconds = 1;
-    return EndOf(BeginInContext(), true);
+    if (const auto error = BeginInContext()) return *error;
+    return ((begin->flags | end->flags) & kEventDisableTiming) != 0 ? Result::kInvalidHandle
+                                                                    : Result::kSuccess;
   };
 }
 

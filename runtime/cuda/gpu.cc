@@ -83,10 +83,18 @@ ScopedContext::~ScopedContext() {
   if (pushed_) gpu_.driver().CtxPopCurrent(nullptr);
 }
 
-StatusOr<OwnedEvent> CreateEvent(std::shared_ptr<const Gpu> gpu) {
+Status EnablePeerAccess(const Gpu& gpu, const Gpu& peer) {
+  const ScopedContext context(gpu);
+  const Result result = gpu.driver().CtxEnablePeerAccess(peer.context(), 0);
+  if (result == Result::kPeerAccessAlreadyEnabled) return OkStatus();
+  return gpu.Check(result, fmt::format("cuCtxEnablePeerAccess to device {}", peer.id()));
+}
+
+StatusOr<OwnedEvent> CreateEvent(std::shared_ptr<const Gpu> gpu, bool timed) {
   const ScopedContext context(*gpu);
   Event event = nullptr;
-  XCCL_RETURN_IF_ERROR(gpu->Check(gpu->driver().EventCreate(&event, 0), "cuEventCreate"));
+  XCCL_RETURN_IF_ERROR(
+      gpu->Check(gpu->driver().EventCreate(&event, timed ? 0U : kEventDisableTiming), "cuEventCreate"));
   return OwnedEvent(std::move(gpu), event);
 }
 

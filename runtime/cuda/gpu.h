@@ -66,6 +66,9 @@ class ScopedContext {
   bool pushed_;
 };
 
+// Lets kernels of a device reach what cuMemAlloc gives in the peer's context, for good; it may be so already.
+Status EnablePeerAccess(const Gpu& gpu, const Gpu& peer);
+
 // A resource of a device, owned here. It is given back through kRelease: a function of the driver, or
 // void(const Gpu&, const T&). Movable.
 template <typename T, auto kRelease>
@@ -97,7 +100,8 @@ class Owned {
 };
 
 using OwnedEvent = Owned<Event, &Driver::EventDestroy>;
-StatusOr<OwnedEvent> CreateEvent(std::shared_ptr<const Gpu> gpu);
+// `timed`: the time between two of them can be asked for, which makes recording slower.
+StatusOr<OwnedEvent> CreateEvent(std::shared_ptr<const Gpu> gpu, bool timed = false);
 
 using OwnedStream = Owned<Stream, &Driver::StreamDestroy>;
 // A stream that does not wait for the default stream.

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <random>
 #include <type_traits>
 #include <utility>
 
@@ -15,13 +16,23 @@ namespace {
 
 // Travels between processes of one build.
 struct Description {
-  int32_t process = 0;
+  uint64_t process = 0;
   Sharing sharing = Sharing::kNone;
   DevicePointer address = 0;  // in the exporter
   uint64_t bytes = 0;
   IpcHandle legacy = {};
 };
 static_assert(std::is_trivially_copyable_v<Description>);
+
+// A number that no other process has. A process's own number may be that of one in another container, and a
+// fork has the same random one.
+uint64_t ThisProcess() {
+  static const uint64_t drawn = [] {
+    std::random_device device;
+    return uint64_t{device()} << 32 | device();
+  }();
+  return drawn + static_cast<uint64_t>(getpid());
+}
 
 StatusOr<Description> DescriptionOf(const Parcel& parcel) {
   Description description;
@@ -41,7 +52,7 @@ size_t RoundUp(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
 // A handle travels as a file.
 StatusOr<Parcel> Pack(const Gpu& gpu, MemoryHandle handle, Description description) {
-  description.process = getpid();
+  description.process = ThisProcess();
   Parcel parcel{std::string(reinterpret_cast<const char*>(&description), sizeof description), {}};
   if (description.sharing == Sharing::kFileDescriptor) {
     int descriptor = -1;
@@ -153,13 +164,8 @@ StatusOr<DeviceMemory> DeviceMemory::CreateLegacy(const std::shared_ptr<const Gp
       gpu->Check(driver.MemAlloc(&memory.address_, bytes), fmt::format("cuMemAlloc of {} bytes", bytes)));
   memory.made_ = {gpu, memory.address_};
   // Peers of this process reach it through the context.
-  for (const std::shared_ptr<const Gpu>& peer : peers) {
-    if (peer->id() == gpu->id()) continue;
-    const ScopedContext theirs(*peer);
-    const Result result = driver.CtxEnablePeerAccess(gpu->context(), 0);
-    if (result != Result::kPeerAccessAlreadyEnabled)
-      XCCL_RETURN_IF_ERROR(peer->Check(result, fmt::format("cuCtxEnablePeerAccess to device {}", gpu->id())));
-  }
+  for (const std::shared_ptr<const Gpu>& peer : peers)
+    if (peer->id() != gpu->id()) XCCL_RETURN_IF_ERROR(EnablePeerAccess(*peer, *gpu));
   return memory;
 }
 
@@ -229,7 +235,7 @@ StatusOr<DeviceMemory> DeviceMemory::Import(std::shared_ptr<const Gpu> gpu, cons
   memory.gpu_ = std::move(gpu);
   memory.sharing_ = description.sharing;
   memory.bytes_ = description.bytes;
-  if (description.process == getpid()) {
+  if (description.process == ThisProcess()) {
     memory.address_ = description.address;
     return memory;
   }

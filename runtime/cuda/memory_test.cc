@@ -92,7 +92,7 @@ TEST(DeviceMemory, AParcelOfTheSameProcessIsUsedWhereItIs) {
 TEST(DeviceMemory, RefusesAnotherVersionsParcel) {
   FakeDriver fake;
   EXPECT_EQ(DeviceMemory::Import(OpenGpu(fake), Parcel{"abc", {}}).status().message(),
-            "cuda: a peer described its memory in 3 bytes; expected 88: is it another version?");
+            "cuda: a peer described its memory in 3 bytes; expected 96: is it another version?");
 }
 
 TEST(MulticastMemory, AllJoinBeforeAnyBinds) {

@@ -108,7 +108,7 @@ class Hosts {
     XCCL_ASSIGN_OR_RETURN(
         const std::unique_ptr<DeviceProgram> connected,
         DeviceProgram::Connect("ring", program_, collective_, image, {{rank, gpu}}, AloneExchange(), {},
-                               options, std::make_shared<Reservation>(std::make_shared<Residency>())));
+                               options, std::make_shared<CommunicatorShare>(std::make_shared<Residency>())));
     const std::span<float> input = fake.Allocate<float>(kCount, rank.value);
     const std::span<float> output = fake.Allocate<float>(kCount, rank.value);
     for (size_t i = 0; i < input.size(); ++i) input[i] = static_cast<float>(rank.value * 1000 + i % 997);

@@ -66,15 +66,15 @@ class Runner {
     XCCL_ASSIGN_OR_RETURN(
         program_,
         DeviceProgram::Connect(job_.name, job_.program, job_.collective, job_.images, local_, exchange_,
-                               first, options, std::make_shared<Reservation>(Residency::OfProcess())));
+                               first, options, std::make_shared<CommunicatorShare>(Residency::OfProcess())));
     std::map<int32_t, size_t> queue_of_device;
     for (const LocalRank& local : local_) {
       const auto [at, first_rank] = queue_of_device.try_emplace(local.gpu->id(), queues_.size());
       if (first_rank || !one_launch()) {
         Queue queue;
         XCCL_ASSIGN_OR_RETURN(queue.stream, CreateStream(local.gpu));
-        XCCL_ASSIGN_OR_RETURN(queue.begin, CreateEvent(local.gpu));
-        XCCL_ASSIGN_OR_RETURN(queue.end, CreateEvent(local.gpu));
+        XCCL_ASSIGN_OR_RETURN(queue.begin, CreateEvent(local.gpu, /*timed=*/true));
+        XCCL_ASSIGN_OR_RETURN(queue.end, CreateEvent(local.gpu, /*timed=*/true));
         at->second = queues_.size();
         queues_.push_back(std::move(queue));
       }

@@ -258,25 +258,24 @@ Status Meeting::Connect() {
 }
 
 Status Meeting::WatchProcesses() {
-  const int32_t process = getpid();
-  Parcel mine{std::string(reinterpret_cast<const char*>(&process), sizeof process), {}};
+  Parcel mine;
   if (party == 0) {
     mine.files.emplace_back(memfd_create("xccl-parties", MFD_CLOEXEC));
     if (!mine.files[0].open() || ftruncate(mine.files[0].get(), static_cast<off_t>(LeftBytes())) != 0)
       return InvalidInput(fmt::format("{}: cannot make shared memory: {}", name, std::strerror(errno)));
   }
-  XCCL_ASSIGN_OR_RETURN(const std::vector<Parcel> all, All(std::move(mine)));
-  if (all[0].files.size() != 1) return LimitReached(name + ": party 0 sent no shared memory");
+  // A handle, since the number may be another process's where the peer is in another container.
+  if (OwnedFile self = WatchProcess(getpid()); self.open()) mine.files.push_back(std::move(self));
+  XCCL_ASSIGN_OR_RETURN(std::vector<Parcel> all, All(std::move(mine)));
+  if (all[0].files.empty()) return LimitReached(name + ": party 0 sent no shared memory");
   void* const shared =
       mmap(nullptr, LeftBytes(), PROT_READ | PROT_WRITE, MAP_SHARED, all[0].files[0].get(), 0);
   if (shared == MAP_FAILED)
     return InvalidInput(fmt::format("{}: cannot map shared memory: {}", name, std::strerror(errno)));
   left = static_cast<std::atomic<int32_t>*>(shared);
-  for (const Parcel& parcel : all) {
-    int32_t other = 0;
-    if (parcel.bytes.size() == sizeof other) std::memcpy(&other, parcel.bytes.data(), sizeof other);
-    processes.push_back(WatchProcess(other));
-  }
+  all[0].files.erase(all[0].files.begin());
+  for (Parcel& parcel : all)
+    processes.push_back(parcel.files.empty() ? OwnedFile() : std::move(parcel.files[0]));
   return OkStatus();
 }
 

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/testing/namespaces.h"
+
 namespace xccl {
 namespace {
 
@@ -106,6 +108,25 @@ TEST(Exchange, AProcessThatEndsIsNoticedUnlessItLeft) {
     EXPECT_EQ(exchange->check(), leaves ? OkStatus() : ended);
     EXPECT_EQ(exchange->all({}).status(), ended);
   }
+}
+
+// Its number would name another process here.
+TEST(Exchange, AProcessOfAnotherNamespaceThatEndsIsNoticed) {
+  if (!testing::CanMakeNamespaces()) GTEST_SKIP() << "this user may not make name spaces";
+  const std::string name = Name("namespace");
+  const pid_t child = testing::ForkIntoNamespace([&] {
+    auto exchange = SocketExchange(name, 1, 2, seconds(20));
+    const bool good = exchange.ok() && exchange->all({}).ok();
+    _exit(good ? 0 : 1);  // without a word
+    return 0;
+  });
+  const auto exchange = SocketExchange(name, 0, 2, seconds(20));
+  ASSERT_TRUE(exchange.ok()) << exchange.status().message();
+  ASSERT_TRUE(exchange->all({}).ok());
+  int ending = 0;
+  waitpid(child, &ending, 0);
+  EXPECT_EQ(WEXITSTATUS(ending), 0);
+  EXPECT_EQ(exchange->check(), PeerEnded(name + ": party 1: its process ended"));
 }
 
 // Whoever waits for a process that will not come learns from `over`, long before the limit.

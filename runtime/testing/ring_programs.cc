@@ -74,4 +74,17 @@ Program RingAllreduce(int32_t ranks, int32_t slots) {
   return program;
 }
 
+Program SwapAllreduce() {
+  Program program = Empty(2, 2);
+  for (int32_t r = 0; r < 2; ++r) {
+    RankProgram& rank = program.ranks[Rank(r)];
+    rank.scratch = {ChunkId(0)};
+    const Operand scratch{BufferKind::kScratch, 0};
+    rank.threadblocks[0].instructions = {Make(Opcode::kSend, In(0)), Make(Opcode::kRecv, In(0), scratch),
+                                         Make(Opcode::kCopy, In(0), Out(0)),
+                                         Make(Opcode::kReduce, scratch, Out(0))};
+  }
+  return program;
+}
+
 }  // namespace xccl

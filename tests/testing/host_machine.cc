@@ -318,12 +318,12 @@ StatusOr<Buffers> HostMachine::RunRanks(const Buffers& inputs, const HostLaunch&
     const Rank r(first_rank + k);
     UserBuffers& own = user.emplace_back(s.BuffersOf(r, sizes, inputs[r.index()], launch));
     scratch.emplace_back(ScratchBytes(s.form, sizes, r));
-    rank_args.push_back({s.connections[r.index()].data(), s.blocks[r.index()].data(), scratch.back().data(),
-                         window, s.groups[r.index()].data()});
+    rank_args.push_back(
+        {s.connections[r.index()].data(), s.blocks[r.index()].data(), s.groups[r.index()].data()});
     // The test chooses the address modulo 16, wherever the vector lies.
     char* const base = reinterpret_cast<char*>(own.memory.data());
-    buffers.push_back({base + own.input_at, base + own.output_at, nullptr, nullptr, nullptr, window, window,
-                       State::IsInPlace(launch, r) ? 1 : 0});
+    buffers.push_back({base + own.input_at, base + own.output_at, scratch.back().data(), nullptr, nullptr,
+                       nullptr, window, window, window, State::IsInPlace(launch, r) ? 1 : 0});
     if (!s.form.tables) continue;
     const size_t first = tables.size();
     tables.push_back(PartBegins(s.collective, sizes, r, BufferKind::kInput));
