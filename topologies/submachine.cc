@@ -137,6 +137,7 @@ Submachine MembersAlone(const Topology& topology, std::span<const Rank> members)
   }
   TopologySpec spec;
   spec.name = whole.name;
+  spec.gpu_arch = whole.gpu_arch;
   Keep(whole.links, kept_link, spec.links);
   const std::vector<int32_t> host = Keep(whole.hosts, kept_host, spec.hosts);
   const std::vector<int32_t> node = Keep(whole.nodes, kept_node, spec.nodes);

@@ -125,6 +125,18 @@ Status CheckNodeName(std::string_view name) {
                                   Shortened(name)));
 }
 
+Status CheckGpuArch(std::string_view arch) {
+  const std::string_view number =
+      arch.starts_with("sm") ? arch.substr(2) : arch.substr(std::min<size_t>(arch.size(), 3));
+  const std::string_view digits = arch.starts_with("sm") ? "0123456789" : "0123456789abcdef";
+  constexpr size_t kMostDigits = 8;
+  if ((arch.starts_with("sm") || arch.starts_with("gfx")) && !number.empty() &&
+      number.size() <= kMostDigits && number.find_first_not_of(digits) == std::string_view::npos)
+    return OkStatus();
+  return InvalidInput(fmt::format("arch '{}': expected an architecture of GPUs such as sm90 or gfx942",
+                                  Shortened(ReplaceBadUtf8(arch))));
+}
+
 StatusOr<Topology> Topology::Create(TopologySpec spec) {
   Topology topology;
   topology.spec_ = std::move(spec);
@@ -149,6 +161,8 @@ StatusOr<Topology> Topology::Create(TopologySpec spec) {
   }
   if (topology.rank_node_.empty())
     return InvalidInput(fmt::format("{}: no gpu; expected at least one", own.name));
+  if (!own.gpu_arch.empty())
+    if (const Status arch = CheckGpuArch(own.gpu_arch); !arch.ok()) return Annotate(arch, own.name);
   XCCL_RETURN_IF_ERROR(CheckNames(own));
   XCCL_RETURN_IF_ERROR(CheckLinks(topology));
   topology.out_ = LinksByEnd(own, &Link::from);

@@ -51,15 +51,16 @@ struct Link {
 
 struct TopologySpec {
   std::string name;
-  std::string source;       // source of the numbers; may be empty
-  std::vector<Host> hosts;  // indexed by HostId; never empty in a Topology
-  std::vector<Node> nodes;  // indexed by NodeId, document order
-  std::vector<Link> links;  // indexed by LinkId, document order; a duplex cable is two, forward first
+  std::string source;         // source of the numbers; may be empty
+  std::string gpu_arch = {};  // architecture of all its GPUs: "sm90", "gfx942"; empty: not known
+  std::vector<Host> hosts;    // indexed by HostId; never empty in a Topology
+  std::vector<Node> nodes;    // indexed by NodeId, document order
+  std::vector<Link> links;    // indexed by LinkId, document order; a duplex cable is two, forward first
   std::vector<std::string>
       warnings;  // what a reader had to guess or what a file contradicts; not part of the value
   bool operator==(const TopologySpec& other) const {
-    return name == other.name && source == other.source && hosts == other.hosts && nodes == other.nodes &&
-           links == other.links;
+    return name == other.name && source == other.source && gpu_arch == other.gpu_arch &&
+           hosts == other.hosts && nodes == other.nodes && links == other.links;
   }
 };
 
@@ -68,11 +69,16 @@ struct TopologySpec {
 // 'a/b': ...".
 Status CheckNodeName(std::string_view name);
 
+// Checks the name of an architecture: "sm" and a number, or "gfx" and hexadecimal digits. Errors: "arch
+// 'h100':
+// ...".
+Status CheckGpuArch(std::string_view arch);
+
 // Invariants: 1. there is at least one GPU; 2. ranks are the GPUs in node order; 3. every GPU has a host;
 // 4. links join different existing nodes and have bandwidth > 0, latency and overhead >= 0, within the limits
 // of base/units.h; all bandwidths together are at most 2000000000GB/s; 5. ids are unique in (host, kind),
-// host names are unique, and all pass CheckNodeName; 6. all text is UTF-8. Immutable, safe to share between
-// threads.
+// host names are unique, and all pass CheckNodeName; 6. all text is UTF-8; 7. gpu_arch is empty or passes
+// CheckGpuArch. Immutable, safe to share between threads.
 class Topology {
  public:
   // Errors: kInvalidInput naming the node or link that breaks an invariant. GPUs without a host get the
@@ -82,6 +88,7 @@ class Topology {
 
   const TopologySpec& spec() const { return spec_; }
   const std::string& name() const { return spec_.name; }
+  const std::string& gpu_arch() const { return spec_.gpu_arch; }
   int32_t num_ranks() const { return static_cast<int32_t>(rank_node_.size()); }
   int32_t num_nodes() const { return static_cast<int32_t>(spec_.nodes.size()); }
   int32_t num_links() const { return static_cast<int32_t>(spec_.links.size()); }

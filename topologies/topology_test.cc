@@ -43,6 +43,14 @@ TEST(Topology, Rejects) {
   constexpr Case kCases[] = {
       {[](TopologySpec& s) { s.nodes.clear(), s.links.clear(); }, "t: no gpu; expected at least one"},
       {[](TopologySpec& s) { s.nodes[2].id = "0"; }, "t: two nodes named gpu 0"},
+      {[](TopologySpec& s) { s.gpu_arch = "h100"; },
+       "t: arch 'h100': expected an architecture of GPUs such as sm90 or gfx942"},
+      {[](TopologySpec& s) { s.gpu_arch = "sm"; },
+       "t: arch 'sm': expected an architecture of GPUs such as sm90 or gfx942"},
+      {[](TopologySpec& s) { s.gpu_arch = "sm9a"; },
+       "t: arch 'sm9a': expected an architecture of GPUs such as sm90 or gfx942"},
+      {[](TopologySpec& s) { s.gpu_arch = "gfx123456789"; },
+       "t: arch 'gfx123456789': expected an architecture of GPUs such as sm90 or gfx942"},
       // The first of two, in the order of the nodes.
       {[](TopologySpec& s) {
          s.nodes.insert(s.nodes.begin(), {s.nodes[0], s.nodes[1]});

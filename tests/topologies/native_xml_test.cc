@@ -56,6 +56,11 @@ const Expansion kExpansions[] = {
   <gpu id="0"/>
 </topology>
 )"},
+    {"TheGpusArchitecture", R"(<topology name="t" source="a" arch="gfx90a"><gpu id="0"/></topology>)",
+     R"(<topology name="t" arch="gfx90a" source="a">
+  <gpu id="0"/>
+</topology>
+)"},
     {"SourcesOfElementsJoinTheTopologys",
      R"(<topology name="t" source="a"><gpu count="2"/><link from="0" to="1" bandwidth="1GB/s" source="b"/>
   <link from="0" to="1" bandwidth="1GB/s" source="b"/></topology>)",

@@ -165,6 +165,7 @@ TopologySpec Copies(const TopologySpec& one, int32_t hosts) {
   TopologySpec all;
   all.name = fmt::format("{}x {}", hosts, one.name);
   all.source = one.source;
+  all.gpu_arch = one.gpu_arch;
   all.warnings = one.warnings;
   for (int32_t h = 0; h < hosts; ++h) {
     const auto first = static_cast<int64_t>(all.nodes.size());

@@ -58,7 +58,9 @@ class DumpTopologyBuilder {
     AddTreeLinks();
     XCCL_RETURN_IF_ERROR(AddCpuLinks());
     spec_.name = system_.name.empty() ? std::filesystem::path(system_.file).stem().string() : system_.name;
-    spec_.source = Source();
+    const std::set<std::string> archs = Archs();
+    spec_.source = Source(archs);
+    if (archs.size() == 1 && CheckGpuArch(*archs.begin()).ok()) spec_.gpu_arch = *archs.begin();
     spec_.warnings = system_.Warnings();
     StatusOr<Topology> topology = Topology::Create(std::move(spec_));
     if (!topology.ok()) return Annotate(topology.status(), system_.file);
@@ -265,10 +267,15 @@ class DumpTopologyBuilder {
     return OkStatus();
   }
 
-  std::string Source() {
+  // The architectures of the GPUs that have one.
+  std::set<std::string> Archs() {
     std::set<std::string> archs;
     for (int32_t gpu : gpus_)
       if (Item(gpu).arch) archs.insert(ToString(*Item(gpu).arch));
+    return archs;
+  }
+
+  std::string Source(const std::set<std::string>& archs) const {
     const std::string known = Join(std::vector<std::string>(archs.begin(), archs.end()), ", ");
     return fmt::format("{}{}; bandwidths and latencies as NCCL 2.28.9 assumes them",
                        std::filesystem::path(system_.file).filename().string(),

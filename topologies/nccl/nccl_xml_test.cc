@@ -381,6 +381,22 @@ TEST(NcclXml, MutatedFiles) {
   EXPECT_GT(read, 300);
 }
 
+TEST(NcclXml, TellsTheArchitectureThatAllGpusHave) {
+  const auto arch_of = [](const std::string& first, const std::string& second) {
+    const std::string gpu =
+        R"(<pci busid="0000:0{}:00.0" class="0x030200" link_speed="16 GT/s" link_width="16"><gpu dev="{}" {}/></pci>)";
+    const std::string xml = R"(<system version="1"><cpu numaid="0" arch="x86_64">)" +
+                            fmt::format(fmt::runtime(gpu), 1, 0, first) +
+                            fmt::format(fmt::runtime(gpu), 2, 1, second) + "</cpu></system>";
+    const StatusOr<Topology> topology = ReadNcclXml(xml, "box.xml");
+    EXPECT_EQ(topology.status(), OkStatus());
+    return topology.ok() ? topology->gpu_arch() : "";
+  };
+  EXPECT_EQ(arch_of("sm=\"90\"", "sm=\"90\""), "sm90");
+  EXPECT_EQ(arch_of("gcn=\"gfx942\"", "gcn=\"gfx942\""), "gfx942");
+  EXPECT_EQ(arch_of("sm=\"90\"", "sm=\"80\""), "");
+}
+
 TEST(NcclXml, TellsItsRoots) {
   EXPECT_TRUE(IsNcclXml("<system version=\"1\">"));
   EXPECT_TRUE(IsNcclXml("\r\n <?xml version=\"1.0\"?><!-- <topology> -->\n<graphs>"));

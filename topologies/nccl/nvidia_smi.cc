@@ -200,6 +200,7 @@ class SmiTopologyBuilder {
     spec_.name = texts_.name;
     spec_.source = "nvidia-smi topo -m; bandwidths and latencies as NCCL 2.28.9 assumes them";
     spec_.hosts = {Host{"h0"}};
+    SetArch();
     AddDevices(true);
     AddNvlinks();
     AddPcie();
@@ -207,6 +208,14 @@ class SmiTopologyBuilder {
   }
 
  private:
+  // Where all GPUs have the same.
+  void SetArch() {
+    std::set<std::string> archs;
+    for (const Device& device : devices_)
+      if (device.gpu) archs.insert(ToString(device.arch));
+    if (archs.size() == 1 && CheckGpuArch(*archs.begin()).ok()) spec_.gpu_arch = *archs.begin();
+  }
+
   NodeId NewNode(NodeKind kind, std::string id) { return AddNode(kind, std::move(id), HostId(0), spec_); }
   void AddDevices(bool gpus) {
     nodes_.resize(devices_.size());

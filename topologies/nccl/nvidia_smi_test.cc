@@ -70,6 +70,7 @@ TEST(NvidiaSmi, NvswitchMachineOnATerminal) {
       "0--pci0 48GB/s\nmlx5_0--pci0 50GB/s\n2--pci1 48GB/s\nmlx5_1--pci1 50GB/s\n"
       "pci0--numa0 50GB/s\n1--numa0 48GB/s\npci1--numa1 50GB/s\n3--numa1 48GB/s\nnuma0--numa1 22GB/s\n");
   ASSERT_TRUE(t.ok());
+  EXPECT_EQ(t->gpu_arch(), "sm90");
   const Node& nvswitch = t->node(t->link(LinkId(0)).to);
   EXPECT_TRUE(nvswitch.multicast && nvswitch.reduce);
 }

@@ -66,6 +66,10 @@ StatusOr<Topology> Reader::Read() {
 Status Reader::ReadRoot(pugi::xml_node root) {
   AttributeReader reader("topology", AttributesOf(root));
   spec_.name = reader.Text("name").value_or(BaseName(file_));
+  if (const auto arch = reader.Text("arch")) {
+    XCCL_RETURN_IF_ERROR(Check(root, CheckGpuArch(*arch)));
+    spec_.gpu_arch = *arch;
+  }
   XCCL_RETURN_IF_ERROR(Finish(root, reader));
   const ScopeIndex top = AddScope({});
   XCCL_RETURN_IF_ERROR(Walk(root, Context::kTopology, top, 0));

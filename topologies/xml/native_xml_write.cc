@@ -17,7 +17,8 @@ class XmlWriter {
   explicit XmlWriter(const TopologySpec& spec) : spec_(spec), index_(spec) { index_.Update(); }
 
   std::string Write() {
-    Line("<topology name=\"{}\"{}>", EscapedXml(spec_.name),
+    Line("<topology name=\"{}\"{}{}>", EscapedXml(spec_.name),
+         spec_.gpu_arch.empty() ? "" : fmt::format(" arch=\"{}\"", spec_.gpu_arch),
          spec_.source.empty() ? "" : fmt::format(" source=\"{}\"", EscapedXml(spec_.source)));
     if (HasImplicitHost())
       for (const Node& node : spec_.nodes) WriteNode("  ", node);
