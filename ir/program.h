@@ -154,6 +154,10 @@ struct Program {
   bool operator==(const Program&) const = default;
 };
 
+// Threadblocks of a rank on a GPU, all instances, where no other number is asked for; one instance may have
+// more. NCCL takes 16 to 32 of an H100's 132 multiprocessors; the rest are the application's.
+inline constexpr int32_t kDefaultBlocks = 32;
+
 // A program, and the collective whose chunks its slots hold. Each of these chunks is a chunk of the
 // schedule that it was lowered from, or several neighbouring ones.
 struct LoweredProgram {

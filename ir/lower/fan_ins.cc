@@ -33,9 +33,10 @@ struct Write {
 
 class Finder {
  public:
-  Finder(const Schedule& schedule, const Collective& collective, const Topology& topology)
+  Finder(const Schedule& schedule, const Collective& collective, const Topology& topology, bool everywhere)
       : s_(schedule),
         collective_(collective),
+        everywhere_(everywhere),
         values_(topology.num_ranks(), Value()),
         sources_(schedule.paths.size()),
         destinations_(schedule.paths.size()) {
@@ -67,7 +68,7 @@ class Finder {
     sums_ = 0;
     candidates_.clear();
     ForEachStep(s_, transfers, [&](std::span<const int32_t> same_step) { Step(same_step); });
-    if (sums_ > 1)
+    if (sums_ > 1 || everywhere_)
       for (const auto& [fan_in, writes] : candidates_) Keep(chunk, fan_in, writes);
     for (Rank r : touched_) values_[r.index()] = Value();
     touched_.clear();
@@ -129,6 +130,7 @@ class Finder {
 
   const Schedule& s_;
   const Collective& collective_;
+  const bool everywhere_;
   std::vector<Value> values_;                              // by rank
   std::vector<std::vector<Rank>> sources_, destinations_;  // by path
   std::vector<int64_t> first_unit_;                        // by transfer
@@ -144,11 +146,13 @@ class Finder {
 
 }  // namespace
 
-FanIns FindFanIns(const Schedule& schedule, const Collective& collective, const Topology& topology) {
+FanIns FindFanIns(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                  bool everywhere) {
   const CollectiveKind kind = collective.kind();
   const bool several_sum = kind == CollectiveKind::kAllreduce || kind == CollectiveKind::kBarrier ||
                            (kind == CollectiveKind::kCustom && collective.Reduces());
-  return several_sum ? Finder(schedule, collective, topology).Find() : FanIns();
+  if (everywhere ? !collective.Reduces() : !several_sum) return {};
+  return Finder(schedule, collective, topology, everywhere).Find();
 }
 
 }  // namespace xccl::lowering

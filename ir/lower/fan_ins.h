@@ -33,7 +33,9 @@ struct FanIns {
 
 // Guarantees a fan-in wherever a step has several additions to one (rank, chunk), all over chains, and more
 // than one rank adds up that chunk: these ranks then compute the same bits. Where one rank alone does, any
-// order will do. Linear in the transfers × chunks each moves. Requires: a normalized schedule that verifies.
-FanIns FindFanIns(const Schedule& schedule, const Collective& collective, const Topology& topology);
+// order will do; with `everywhere` these additions, too, are fan-ins. Linear in the transfers × chunks each
+// moves. Requires: a normalized schedule that verifies.
+FanIns FindFanIns(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                  bool everywhere = false);
 
 }  // namespace xccl::lowering

@@ -1,7 +1,7 @@
 // The list of passes. One order over all sends and receives is fixed early; every later pass keeps that
 // order, so that none can make the program deadlock or read the wrong value. Two decisions are made by
 // trying: which form a program has (forms.h), and which form of the schedule is lowered. The latter are at
-// most four: folded or in its own chunks, and either with trees as groups or as chains.
+// most six: folded or in its own chunks, and each with trees as groups, with more fan-ins, or with chains.
 #include "ir/lower/lower.h"
 
 #include <fmt/core.h>
@@ -49,6 +49,11 @@ struct Cut {
   const Collective& collective;
   int64_t large_moves;
 };
+
+// What is lowered of a cut. Trees of links stay, and become groups. With a machine model, which has a price
+// for the hand-offs between threadblocks that add to one chunk, fan-ins come second. Chains come last, where
+// groups lose time.
+enum class Variant { kPlain, kFanIns, kChains };
 
 // A program, and its simulated time; absent: it was too large to be simulated in every form.
 struct Made {
@@ -128,9 +133,12 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
     const PassVerifier verify(options.verify_passes, cut, topology);
     const int64_t chunk_bytes = CollectiveSizes(cut, options.size_bytes).LargestChunkBytes();
     std::optional<Made> of_cut;
-    for (const bool as_chains : {false, true}) {
-      // Trees of links stay, and become groups. Chains come second, where groups lose time.
-      if (as_chains && (!NeedsChains(*of_cut, wanted_ps) || options.deadline())) break;
+    FanIns needed;
+    for (const Variant variant : {Variant::kPlain, Variant::kFanIns, Variant::kChains}) {
+      const bool as_chains = variant == Variant::kChains;
+      if (of_cut && options.deadline()) break;
+      if (as_chains && !NeedsChains(*of_cut, wanted_ps)) break;
+      if (variant == Variant::kFanIns && options.machine == nullptr) continue;
       const StatusOr<Schedule> chains = as_chains ? WithoutTrees(own_schedule, topology) : Schedule();
       if (!chains.ok()) break;
       const Schedule& source = as_chains ? *chains : own_schedule;
@@ -139,7 +147,9 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
                                                             : "expand",
                                         source));
       // What several ranks must add up to the same bits is added at once.
-      const FanIns fan_ins = FindFanIns(source, cut, topology);
+      const FanIns fan_ins = FindFanIns(source, cut, topology, variant == Variant::kFanIns);
+      if (variant == Variant::kPlain) needed = fan_ins;
+      if (variant == Variant::kFanIns && fan_ins == needed) continue;
       // Every path gets a connection, every tree and fan-in a group.
       const Paths paths = ListPaths(source, topology, fan_ins);
       XCCL_RETURN_IF_ERROR(verify.Check(paths));
@@ -153,11 +163,13 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
       XCCL_ASSIGN_OR_RETURN(const Moves moves, split(&times));
       XCCL_RETURN_IF_ERROR(verify.Check(moves));
 
-      const int32_t most_blocks = options.max_blocks.value_or(kMostBlocks);
+      const BlockLimits blocks = {
+          options.max_blocks.value_or(kMostBlocks),
+          options.max_blocks.value_or(options.machine != nullptr ? kDefaultBlocks : kMostBlocks)};
       const auto add_segments = [&](Made& made, bool briefly) -> Status {
         if (!made.time_ps) return OkStatus();
         XCCL_ASSIGN_OR_RETURN(made.time_ps,
-                              MoreSegments(cut, topology, moves.moves, timing, most_blocks, *made.time_ps,
+                              MoreSegments(cut, topology, moves.moves, timing, blocks, *made.time_ps,
                                            briefly || Keeps(*made.time_ps, wanted_ps), made.program));
         return OkStatus();
       };
@@ -201,10 +213,10 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
         last = program;
         // Passes, instances and the protocol are chosen.
         const StatusOr<std::optional<int64_t>> timed =
-            SetSegments(form.segments, cut, topology, moves.moves, timing, most_blocks,
-                        of_forms ? &of_forms->program
-                        : of_cut ? &of_cut->program
-                                 : nullptr,
+            SetSegments(form.segments, cut, topology, moves.moves, timing, blocks,
+                        of_forms                     ? &of_forms->program
+                        : of_cut && !options.machine ? &of_cut->program
+                                                     : nullptr,
                         program);
         if (of_forms && timed.status().code() == StatusCode::kLimit && options.deadline()) break;
         XCCL_ASSIGN_OR_RETURN(const std::optional<int64_t> time_ps, timed);
@@ -221,7 +233,7 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
       if (!IsBetter(*of_forms, of_cut)) continue;
       of_cut = std::move(of_forms);
       if (!of_cut->time_ps) continue;
-      XCCL_ASSIGN_OR_RETURN(of_cut->time_ps, FewerSegments(cut, topology, moves.moves, timing, most_blocks,
+      XCCL_ASSIGN_OR_RETURN(of_cut->time_ps, FewerSegments(cut, topology, moves.moves, timing, blocks,
                                                            *of_cut->time_ps, of_cut->program));
     }
     // Large programs are simulated only where two cuts are compared.

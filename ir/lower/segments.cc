@@ -17,7 +17,9 @@
 namespace xccl::lowering {
 namespace {
 
-constexpr int64_t kLeastSegmentBytes = 4096;  // smaller messages cost more than moving their bytes
+// Smaller messages cost more than moving their bytes. A machine model says what they cost; but 512 threads
+// move 8 bytes each at least.
+constexpr int64_t kLeastSegmentBytes = 4096, kLeastTimedSegmentBytes = 1024;
 constexpr int32_t kMostInstances = 16;
 // Instructions × passes that the trials of one program may simulate together; less where little is to be
 // gained.
@@ -39,23 +41,25 @@ constexpr Choice kMiddle[] = {{4, 8}, {2, 4}, {1, 8}};  // the first that fits
 class Limits {
  public:
   Limits(const CollectiveSizes& sizes, const std::vector<Move>& moves, const Program& program,
-         int32_t most_blocks)
-      : most_blocks_(most_blocks), largest_(sizes.LargestChunkBytes()) {
+         const BlockLimits& blocks, bool timed_messages)
+      : limits_(blocks), timed_messages_(timed_messages), largest_(sizes.LargestChunkBytes()) {
     for (const Move& move : moves) sent_ += sizes.ChunkBytes(move.chunk);
     sent_ /= std::max<int64_t>(1, static_cast<int64_t>(program.connections.size()));
     for (const RankProgram& rank : program.ranks)
       blocks_ = std::max(blocks_, static_cast<int64_t>(rank.threadblocks.size()));
   }
   Status Check() const {
-    if (blocks_ <= most_blocks_) return OkStatus();
+    if (blocks_ <= limits_.one) return OkStatus();
     return InvalidInput(
         fmt::format("lower: {} threadblocks on a rank; expected at most {}; hint: --max-ctas={}", blocks_,
-                    most_blocks_, blocks_));
+                    limits_.one, blocks_));
   }
   bool Fits(Choice choice) const {
-    return (choice.passes == 1 || largest_ / choice.passes >= kLeastSegmentBytes) &&
+    const int64_t least_segment = timed_messages_ ? kLeastTimedSegmentBytes : kLeastSegmentBytes;
+    const int64_t least_sent = timed_messages_ ? 0 : kLeastSentBytes;
+    return (choice.passes == 1 || largest_ / choice.passes >= least_segment) &&
            (choice.instances == 1 ||
-            (sent_ / choice.instances >= kLeastSentBytes && choice.instances * blocks_ <= most_blocks_));
+            (sent_ / choice.instances >= least_sent && choice.instances * blocks_ <= limits_.all));
   }
   int32_t PassesOf(const Program& program) const {
     if (program.segment_bytes == 0) return 1;
@@ -67,7 +71,8 @@ class Limits {
   }
 
  private:
-  const int32_t most_blocks_;
+  const BlockLimits limits_;
+  const bool timed_messages_;
   const int64_t largest_;  // bytes of a chunk
   int64_t sent_ = 0;       // bytes over an average connection
   int64_t blocks_ = 1;
@@ -116,6 +121,18 @@ class Trials {
 
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
+// Those that a program may have: its own where no machine model can tell them apart, or where it has
+// switches' groups.
+std::vector<Protocol> ProtocolsOf(const Program& program, const Topology& topology,
+                                  const SimulateOptions& options) {
+  if (options.machine == nullptr || std::ranges::any_of(program.groups, HasSwitch)) return {program.protocol};
+  const GpuLinks links(topology);
+  const bool nvlinks =
+      std::ranges::all_of(program.connections, [&](const Connection& c) { return links.Have(c.path); });
+  if (nvlinks) return {Protocol::kSimple, Protocol::kLl, Protocol::kLl128};
+  return {Protocol::kSimple, Protocol::kLl};
+}
+
 }  // namespace
 
 int64_t NumInstructions(const Program& program) {
@@ -133,9 +150,10 @@ bool IsFaster(int64_t time_ps, int64_t plainer_ps) {
 
 StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective& collective,
                                              const Topology& topology, const std::vector<Move>& moves,
-                                             const SimulateOptions& options, int32_t most_blocks,
+                                             const SimulateOptions& options, const BlockLimits& blocks,
                                              const Program* like, Program& program) {
-  const Limits limits(CollectiveSizes(collective, options.size_bytes), moves, program, most_blocks);
+  const Limits limits(CollectiveSizes(collective, options.size_bytes), moves, program, blocks,
+                      options.machine != nullptr);
   XCCL_RETURN_IF_ERROR(limits.Check());
   if (segments == Segments::kWhole) return std::optional<int64_t>();
   const auto* const middle =
@@ -146,15 +164,10 @@ StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective
     return std::optional<int64_t>();
   }
   std::vector<Choice> choices = {kPlain, largest};
-  std::vector<Protocol> protocols = {program.protocol};
+  std::vector<Protocol> protocols = ProtocolsOf(program, topology, options);
   if (like != nullptr) {
     choices = {kPlain, {like->instances, limits.PassesOf(*like)}};
     protocols = {like->protocol};
-  } else if (options.machine != nullptr && std::ranges::none_of(program.groups, HasSwitch)) {
-    protocols = {Protocol::kSimple, Protocol::kLl};
-    const GpuLinks links(topology);
-    if (std::ranges::all_of(program.connections, [&](const Connection& c) { return links.Have(c.path); }))
-      protocols.push_back(Protocol::kLl128);
   }
   Trials trials(collective, topology, options, limits, program);
   std::optional<int64_t> best;
@@ -173,36 +186,50 @@ StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective
 
 StatusOr<int64_t> MoreSegments(const Collective& collective, const Topology& topology,
                                const std::vector<Move>& moves, const SimulateOptions& options,
-                               int32_t most_blocks, int64_t time_ps, bool briefly, Program& program) {
+                               const BlockLimits& blocks, int64_t time_ps, bool briefly, Program& program) {
   const CollectiveSizes sizes(collective, options.size_bytes);
-  const Limits limits(sizes, moves, program, most_blocks);
-  const Protocol protocol = program.protocol;
+  const Limits limits(sizes, moves, program, blocks, options.machine != nullptr);
   Trials trials(collective, topology, options, limits, program);
-  Choice taken = {program.instances, limits.PassesOf(program)};
+  const int64_t work = briefly ? kLittleWork : kWork;
+  struct Taken {
+    Choice choice;
+    Protocol protocol;
+    int64_t time_ps;
+  };
   // As many passes of each of more instances, or more passes.
-  for (bool gains = true; gains;) {
-    gains = false;
-    const Choice from = taken;
-    for (const Choice more :
-         {Choice{2 * from.instances, 2 * from.passes}, Choice{from.instances, 4 * from.passes}}) {
-      if (more.instances > kMostInstances) continue;
-      XCCL_ASSIGN_OR_RETURN(const int64_t more_ps,
-                            trials.TimeOf(more, protocol, briefly ? kLittleWork : kWork));
-      if (!IsFaster(more_ps, time_ps)) continue;
-      gains = true;
-      taken = more;
-      time_ps = more_ps;
+  const auto climb = [&](Taken taken) -> StatusOr<Taken> {
+    for (bool gains = true; gains;) {
+      gains = false;
+      const Choice from = taken.choice;
+      for (const Choice more :
+           {Choice{2 * from.instances, 2 * from.passes}, Choice{from.instances, 4 * from.passes}}) {
+        if (more.instances > kMostInstances) continue;
+        XCCL_ASSIGN_OR_RETURN(const int64_t more_ps, trials.TimeOf(more, taken.protocol, work));
+        if (!IsFaster(more_ps, taken.time_ps)) continue;
+        gains = true;
+        taken.choice = more;
+        taken.time_ps = more_ps;
+      }
     }
+    return taken;
+  };
+  const Protocol first = program.protocol;
+  XCCL_ASSIGN_OR_RETURN(Taken best, climb({{program.instances, limits.PassesOf(program)}, first, time_ps}));
+  for (const Protocol protocol : ProtocolsOf(program, topology, options)) {
+    if (briefly || protocol == first) continue;
+    XCCL_ASSIGN_OR_RETURN(const int64_t plain_ps, trials.TimeOf(kPlain, protocol, work));
+    XCCL_ASSIGN_OR_RETURN(const Taken other, climb({kPlain, protocol, plain_ps}));
+    if (IsFaster(other.time_ps, best.time_ps)) best = other;
   }
-  trials.Take(taken, protocol);
-  return time_ps;
+  trials.Take(best.choice, best.protocol);
+  return best.time_ps;
 }
 
 StatusOr<int64_t> FewerSegments(const Collective& collective, const Topology& topology,
                                 const std::vector<Move>& moves, const SimulateOptions& options,
-                                int32_t most_blocks, int64_t time_ps, Program& program) {
+                                const BlockLimits& blocks, int64_t time_ps, Program& program) {
   const CollectiveSizes sizes(collective, options.size_bytes);
-  const Limits limits(sizes, moves, program, most_blocks);
+  const Limits limits(sizes, moves, program, blocks, options.machine != nullptr);
   const Protocol protocol = program.protocol;
   Trials trials(collective, topology, options, limits, program);
   Choice taken = {program.instances, limits.PassesOf(program)};

@@ -21,6 +21,11 @@ enum class Segments {
   kWhole,   // one pass of one instance
 };
 
+// Threadblocks of a rank: of one instance, and of all where there are several.
+struct BlockLimits {
+  int32_t one = 0, all = 0;
+};
+
 // Of all ranks.
 int64_t NumInstructions(const Program& program);
 
@@ -32,24 +37,25 @@ bool IsFaster(int64_t time_ps, int64_t plainer_ps);
 // Sets program.segment_bytes and program.instances for one size and model; with a machine model kTimed sets
 // the protocol, too: LL128 only where all connections are GPUs' links. kTimed simulates each choice with each
 // protocol, or what the program `like` took in place of the middle where one is given, and returns the time
-// in ps of what it takes. An instance sends 512 KiB over an average connection at least, and all instances
-// have `most_blocks` threadblocks on a rank at most. Deterministic. Errors, except for kWhole: kInvalidInput
-// where one instance is too many threadblocks.
+// in ps of what it takes. Without a machine model, which has a price for messages, an instance sends 512 KiB
+// over an average connection at least. Deterministic. Errors, except for kWhole: kInvalidInput where one
+// instance is too many threadblocks.
 StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective& collective,
                                              const Topology& topology, const std::vector<Move>& moves,
-                                             const SimulateOptions& options, int32_t most_blocks,
+                                             const SimulateOptions& options, const BlockLimits& blocks,
                                              const Program* like, Program& program);
 
 // From what SetSegments has chosen, which takes `time_ps`: more passes and more instances, 16 at most, while
-// each gains a fiftieth. Simulates as often as a fixed amount of work allows, a quarter of it `briefly`.
+// each gains a fiftieth; with a machine model, unless `briefly`, so from one instance by each other protocol.
+// Simulates as often as a fixed amount of work allows, a quarter of it `briefly`.
 // Returns the program's time in ps.
 StatusOr<int64_t> MoreSegments(const Collective& collective, const Topology& topology,
                                const std::vector<Move>& moves, const SimulateOptions& options,
-                               int32_t most_blocks, int64_t time_ps, bool briefly, Program& program);
+                               const BlockLimits& blocks, int64_t time_ps, bool briefly, Program& program);
 
 // Fewer instances, then fewer passes, while the loss, in all, is no more than a fiftieth. Returns the time.
 StatusOr<int64_t> FewerSegments(const Collective& collective, const Topology& topology,
                                 const std::vector<Move>& moves, const SimulateOptions& options,
-                                int32_t most_blocks, int64_t time_ps, Program& program);
+                                const BlockLimits& blocks, int64_t time_ps, Program& program);
 
 }  // namespace xccl::lowering

@@ -19,23 +19,24 @@ struct Set {
 };
 
 Set SetOn(Segments segments, int64_t size_bytes, int32_t most_blocks) {
+  const BlockLimits blocks = {most_blocks, most_blocks};
   Program program = LineProgram();
   const Collective collective = LineCollective();
   const Topology topology = Line();
   const StatusOr<std::optional<int64_t>> time_ps =
-      SetSegments(segments, collective, topology, LineMoves().moves, {.size_bytes = size_bytes}, most_blocks,
+      SetSegments(segments, collective, topology, LineMoves().moves, {.size_bytes = size_bytes}, blocks,
                   nullptr, program);
   EXPECT_TRUE(time_ps.ok()) << time_ps.status().message();
   EXPECT_EQ(time_ps->has_value(), segments == Segments::kTimed);
   if (*time_ps) {
     const SimulateOptions timing{.size_bytes = size_bytes};
     const StatusOr<int64_t> more_ps =
-        MoreSegments(collective, topology, LineMoves().moves, timing, most_blocks, **time_ps, false, program);
+        MoreSegments(collective, topology, LineMoves().moves, timing, blocks, **time_ps, false, program);
     EXPECT_TRUE(more_ps.ok()) << more_ps.status().message();
     EXPECT_LE(*more_ps, **time_ps);
     EXPECT_EQ(*more_ps, SimulateProgram(program, collective, topology, timing).value().time_ps);
     const StatusOr<int64_t> fewer_ps =
-        FewerSegments(collective, topology, LineMoves().moves, timing, most_blocks, *more_ps, program);
+        FewerSegments(collective, topology, LineMoves().moves, timing, blocks, *more_ps, program);
     EXPECT_TRUE(fewer_ps.ok()) << fewer_ps.status().message();
     EXPECT_TRUE(Keeps(*fewer_ps, *more_ps));
     EXPECT_EQ(*fewer_ps, SimulateProgram(program, collective, topology, timing).value().time_ps);
@@ -82,7 +83,7 @@ TEST(Segments, Ll128IsForLinksOfGpusOnly) {
     Program program = LineProgram();
     if (through_cpu) program.connections[0].path = {up, down};
     ASSERT_TRUE(SetSegments(Segments::kTimed, LineCollective(), topology, LineMoves().moves,
-                            {.size_bytes = 4096, .machine = &machine}, 512, nullptr, program)
+                            {.size_bytes = 4096, .machine = &machine}, {512, 512}, nullptr, program)
                     .ok());
     EXPECT_EQ(program.protocol, through_cpu ? Protocol::kSimple : Protocol::kLl128);
   }
@@ -91,9 +92,9 @@ TEST(Segments, Ll128IsForLinksOfGpusOnly) {
 TEST(Segments, RefuseTooManyThreadblocks) {
   for (const Segments segments : {Segments::kTimed, Segments::kMiddle, Segments::kWhole}) {
     Program program = LineProgram();
-    EXPECT_EQ(
-        SetSegments(segments, LineCollective(), Line(), LineMoves().moves, {}, 1, nullptr, program).status(),
-        InvalidInput("lower: 2 threadblocks on a rank; expected at most 1; hint: --max-ctas=2"));
+    EXPECT_EQ(SetSegments(segments, LineCollective(), Line(), LineMoves().moves, {}, {1, 1}, nullptr, program)
+                  .status(),
+              InvalidInput("lower: 2 threadblocks on a rank; expected at most 1; hint: --max-ctas=2"));
   }
 }
 

@@ -86,7 +86,7 @@ Status DeviceProgram::AgreeOnInstances(const Kernel& kernel) {
   if (options_.max_ctas && *options_.max_ctas < blocks)
     return InvalidInput(
         fmt::format("{}: {} CTAs on a rank; --max-ctas allows {}", name_, blocks, *options_.max_ctas));
-  instances = std::min<int64_t>(instances, std::max(1, options_.max_ctas.value_or(kDefaultCtas) / blocks));
+  instances = std::min<int64_t>(instances, std::max(1, options_.max_ctas.value_or(kDefaultBlocks) / blocks));
   for (const auto& [id, device] : devices_) {
     const int64_t room =
         static_cast<int64_t>(kernel.blocks_per_multiprocessor()) * device->gpu->properties().multiprocessors;

@@ -48,14 +48,10 @@ class BufferRegistry;
 // The image of the program's kernel for a type, an operator and an architecture.
 using KernelImages = std::function<StatusOr<std::string>(DataType type, ReduceOp op, int32_t arch)>;
 
-// Thread blocks of a rank where no other number is asked for. NCCL takes 16 to 32 of an H100's 132
-// multiprocessors; the rest are the application's.
-inline constexpr int32_t kDefaultCtas = 32;
-
 struct DeviceProgramOptions {
   ArenaOptions arena;
   std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // limit of a wait without progress
-  // Blocks of one rank: as many instances as fit. Absent: kDefaultCtas, or one instance where that is more.
+  // Blocks of one rank: as many instances as fit. Absent: kDefaultBlocks, or one instance where that is more.
   std::optional<int32_t> max_ctas;
   bool one_launch = false;  // all ranks of this process on a device in one cooperative launch
   bool direct = true;       // peers' buffers are used where they are mapped
