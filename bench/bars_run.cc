@@ -67,7 +67,7 @@ Status ProgramLoss(const Made& made, const SynthesisRequest& request, BarResult&
   XCCL_ASSIGN_OR_RETURN(
       const LoweredProgram lowered,
       LowerFolded(made.synthesis.schedule, made.synthesis.collective, *request.topology,
-                  {.size_bytes = request.size_bytes, .model = request.model, .schedule_ps = made.time_ps}));
+                  {.size_bytes = request.size_bytes, .model = request.model, .least_ps = made.time_ps}));
   const auto& [collective, program] = lowered;
   XCCL_RETURN_IF_ERROR(ToStatus(VerifyProgram(program, collective, *request.topology)));
   XCCL_ASSIGN_OR_RETURN(const Simulation time,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <ostream>
+#include <utility>
 
 #include "base/files.h"
 #include "base/json/json_value.h"
@@ -111,6 +112,15 @@ std::vector<int64_t> ReachedBandwidths(const Topology& topology, const MachineMo
     reached.push_back(std::max<int64_t>(1, bandwidth));
   }
   return reached;
+}
+
+Topology WithReachedBandwidths(const Topology& topology, const MachineModel& model) {
+  TopologySpec spec = topology.spec();
+  const std::vector<int64_t> reached = ReachedBandwidths(topology, model);
+  for (size_t l = 0; l < reached.size(); ++l) spec.links[l].bandwidth_bytes_per_s = reached[l];
+  StatusOr<Topology> made = Topology::Create(std::move(spec));
+  XCCL_CHECK(made.ok());  // a topology stays one with less bandwidth
+  return *std::move(made);
 }
 
 Status WriteMachineModel(const MachineModel& model, const std::string& path) {

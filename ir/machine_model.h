@@ -51,6 +51,8 @@ struct MachineModel {
 // The bandwidth that each link of the topology reaches, in bytes per second, by link. NVLinks are the links
 // between two GPUs, and those between a GPU and a switch that has only GPUs on it.
 std::vector<int64_t> ReachedBandwidths(const Topology& topology, const MachineModel& model);
+// The topology with these bandwidths.
+Topology WithReachedBandwidths(const Topology& topology, const MachineModel& model);
 
 // Reads and writes machine.json (docs/ir.md §12): {"format":2, "source":"...", "launch_ps":N,
 // "hand_off_ps":N, "nvlink_bytes_per_s":N, "nic_per_mille":N, "protocols":{"simple":{"hop_ps":N,

@@ -79,14 +79,15 @@ struct Lowered {
 StatusOr<LoweredProgram> LowerPlan(const Topology& topology, const Synthesis& made,
                                    const PlanOptions& options) {
   const SimulateOptions timing = ProgramTiming(options);
-  return LowerFolded(made.schedule, made.collective, topology,
-                     {.size_bytes = timing.size_bytes,
-                      .model = timing.model,
-                      .machine = timing.machine,
-                      .max_blocks = options.max_blocks,
-                      .schedule_ps = made.simulation->time_ps,
-                      .verify_passes = options.verify_passes,
-                      .deadline = options.deadline.Leaving(0.3, 20)});
+  return LowerFolded(
+      made.schedule, made.collective, topology,
+      {.size_bytes = timing.size_bytes,
+       .model = timing.model,
+       .machine = timing.machine,
+       .max_blocks = options.max_blocks,
+       .least_ps = LeastTime(made.schedule, made.collective, topology, timing, made.simulation->time_ps),
+       .verify_passes = options.verify_passes,
+       .deadline = options.deadline.Leaving(0.3, 20)});
 }
 
 StatusOr<int64_t> TimeOf(const Topology& topology, const LoweredProgram& lowered,
@@ -106,6 +107,8 @@ StatusOr<Lowered> LowerAndTime(const Topology& topology, const Synthesis& made, 
 constexpr size_t kMostLowered = 6;  // plans of one request
 // Transfers of a plan that is lowered whatever its schedule takes: passes overlap what whole chunks do not.
 constexpr int64_t kSmallPlan = 2000;
+constexpr int64_t kLargestOverlap =
+    3;                              // one part in so many that these passes may gain, with a machine model
 constexpr int64_t kLeastGain = 50;  // one part in so many that another plan's program must gain
 constexpr int64_t kLargeLoss = 10;  // one part in so many, over the schedule, that needs a reason
 
@@ -146,7 +149,10 @@ StatusOr<Lowered> LowerBest(const Topology& topology, const PlanOptions& options
     };
     if (!best.ok() && best.status().code() == StatusCode::kBug) break;
     if (options.deadline()) break;
-    if (!gains(other.simulation->time_ps) && other.schedule.size() > kSmallPlan) continue;
+    const int64_t least_ps = LeastTime(other.schedule, other.collective, topology, ProgramTiming(options),
+                                       other.simulation->time_ps);
+    if (!gains(least_ps) && other.schedule.size() > kSmallPlan) continue;
+    if (options.machine && !gains(least_ps - least_ps / kLargestOverlap)) continue;
     if (!ReasonNotToLower(topology, other, options.deadline).empty() || other.schedule == made.schedule)
       continue;
     XCCL_RETURN_IF_ERROR(Proved(VerifySchedule(other.schedule, other.collective, topology), other.engine));
@@ -339,6 +345,7 @@ SynthesisRequest RequestOf(const Topology& topology, const Collective& collectiv
   request.collective = &collective;
   request.bound = bound;
   request.limits.deadline = SearchDeadline(options);
+  request.others_wanted = options.lower && options.machine.has_value();
   return request;
 }
 

@@ -26,6 +26,7 @@
 #include "ir/lower/segments.h"
 #include "ir/lower/threadblocks.h"
 #include "ir/lower/verify_passes.h"
+#include "ir/machine_model.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/sizes.h"
 #include "ir/translated.h"
@@ -101,6 +102,16 @@ bool IsBetter(const Made& made, const std::optional<Made>& plainer) {
 
 }  // namespace
 
+int64_t LeastTime(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                  const SimulateOptions& options, std::optional<int64_t> links_ps) {
+  SimulateOptions of_schedule = options;
+  of_schedule.machine = nullptr;
+  if (options.machine == nullptr)
+    return links_ps ? *links_ps : Simulate(schedule, collective, topology, of_schedule).time_ps;
+  const Topology reached = WithReachedBandwidths(topology, *options.machine);
+  return options.machine->launch_ps + Simulate(schedule, collective, reached, of_schedule).time_ps;
+}
+
 StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective& collective,
                                      const Topology& topology, const LowerOptions& options) {
   using namespace lowering;  // the list of passes reads better without it
@@ -114,9 +125,8 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
   if (!expanded.ok()) return Annotate(expanded.status(), "lower");
   const Schedule& plain = *expanded;
   // A program is to keep the schedule's time.
-  const SimulateOptions of_schedule{.size_bytes = options.size_bytes, .model = options.model};
   const int64_t wanted_ps =
-      options.schedule_ps ? *options.schedule_ps : Simulate(plain, collective, topology, of_schedule).time_ps;
+      options.least_ps ? *options.least_ps : LeastTime(plain, collective, topology, timing);
   // Waves become one chunk. The schedule's own chunks come second, and are lowered where folding loses time.
   const std::optional<Folded> folded = options.fold ? FoldWaves(plain, collective) : std::nullopt;
   std::vector<Cut> cuts;

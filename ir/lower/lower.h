@@ -25,11 +25,17 @@ struct LowerOptions {
   bool fold = true;                        // false: the program keeps the schedule's chunks
   // For tests: the one form to make. Else it is the plainest that keeps the schedule's time, by simulation.
   std::optional<lowering::Form> form = {};
-  // What Simulate says of the schedule at this size, in this model, where the caller has it.
-  std::optional<int64_t> schedule_ps = {};
+  // LeastTime of the schedule, where the caller has it.
+  std::optional<int64_t> least_ps = {};
   bool verify_passes = false;      // prove the result of every pass (ir/lower/verify_passes.h)
   Deadline deadline = Deadline();  // ends the search for a better form
 };
+
+// What no program of a schedule is wanted to beat, in ps: the schedule's simulated time; with a machine model
+// on the bandwidths that links reach, after the launch. `links_ps`: the time on the topology's own, where the
+// caller has it.
+int64_t LeastTime(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                  const SimulateOptions& options, std::optional<int64_t> links_ps = {});
 
 // Waves of neighbouring chunks that take the same paths are folded into passes over one chunk, a program of
 // far fewer instructions, where that keeps the schedule's time or is the faster. Multicasts and in-switch

@@ -132,7 +132,7 @@ class Portfolio {
   void TryOthers(int64_t limit) {
     graphs_.emplace(*request_.topology);
     request_.graphs = &*graphs_;
-    if (HasPlan()) others_.clear();  // too much work for what is left to gain
+    if (HasPlan() && !request_.others_wanted) others_.clear();  // too much work for what is left to gain
     for (const Engine& engine : engines_)
       if (engine.near_bound == 0 && !engine.searches_long && !engine.asks_others)
         if (std::optional<Candidate> candidate = Ask(engine)) others_.push_back(*std::move(candidate));
@@ -167,6 +167,9 @@ class Portfolio {
     // Textbook plans and bfb's cost next to nothing on small machines, so they are tried up to the bound.
     if (IsGoodEnough()) {
       if (!candidate.engine->any_chunks) return false;
+      if (request_.others_wanted && candidate.offer.work <= kHeavyWork &&
+          candidate.offer.time_ps <= kKept * best_ps_)
+        return true;
       // A plan about as fast may have fewer messages.
       if (HasTinyMessages())
         return candidate.offer.work <= kHeavyWork && candidate.offer.time_ps <= kAboutAsFast * best_ps_;
@@ -259,7 +262,8 @@ class Portfolio {
   }
   // On small machines textbook plans are tried up to the bound.
   bool IsDone() const {
-    return HasPlan() && !HasTinyMessages() && (MeetsBound() || (IsLarge() && IsGoodEnough()));
+    if (!HasPlan() || HasTinyMessages() || (request_.others_wanted && !IsLarge())) return false;
+    return MeetsBound() || (IsLarge() && IsGoodEnough());
   }
 
   std::optional<Candidate> Ask(const Engine& engine) {
