@@ -98,6 +98,7 @@ void AddCompareCommand(CommandLine& line, Session& session) {
   command.AddOption("--engines", flags.engines,
                     "ring,tree,... or all (default: all but smt, which may search for long)");
   AddSearchFlags(command, flags.plan);
+  AddMachineFlag(command, flags.plan, "rank programs by their time on this machine");
   const Option csv = command.AddFlag("--csv", flags.csv, "print CSV");
   const Option html = command.AddOption("--html", flags.html, "also write a page with a chart to this file");
   const Option failures =

@@ -91,6 +91,11 @@ struct PlanFlags {
 };
 // The flags that bound and steer a search, except --engine and --size, which compare has in the plural.
 void AddSearchFlags(Command& command, PlanFlags& flags);
+// --machine, and what is done with it.
+void AddMachineFlag(Command& command, PlanFlags& flags, const std::string& what);
+// The machine model of a value of --machine; absent where only links take time. Errors: kUsage with "did you
+// mean"; those of reading it.
+StatusOr<std::optional<MachineModel>> MachineOf(const std::string& name);
 // How the program of a plan is to run and to be made: --machine, --max-ctas and --verify-passes.
 void AddExecutionFlags(Command& command, PlanFlags& flags);
 StatusOr<PlanOptions> PlanOptionsOf(const PlanFlags& flags, const Session& session);

@@ -22,9 +22,10 @@ struct Limit {
 };
 constexpr std::string_view kMachines[] = {"ampere", "blackwell", "hopper", "none"};
 
-// The machine model of --machine; absent where only links take time.
+}  // namespace
+
 StatusOr<std::optional<MachineModel>> MachineOf(const std::string& name) {
-  if (name.empty() || name == "none") return std::optional<MachineModel>();
+  if (name == "none") return std::optional<MachineModel>();
   if (std::optional<MachineModel> known = KnownMachine(name)) return known;
   if (!PathExists(name) && name.find_first_of("./") == std::string::npos)
     return UsageError("--machine: no machine '" + name + "'" + DidYouMean(name, kMachines) +
@@ -33,6 +34,8 @@ StatusOr<std::optional<MachineModel>> MachineOf(const std::string& name) {
                         ReadMachineModel(IsDirectory(name) ? name + "/machine.json" : name));
   return std::optional(machine);
 }
+
+namespace {
 
 constexpr Limit kLimits[] = {
     {"--chunks", &SynthesisLimits::chunks, "cut every part into this many chunks"},
@@ -64,16 +67,25 @@ StatusOr<PlanOptions> PlanOptionsOf(const PlanFlags& flags, const Session& sessi
   options.deadline = session.deadline;
   if (!session.time_limit.empty()) limits.push_back("--time-limit=" + session.time_limit);
   options.limits_text = Join(limits, " ");
-  XCCL_ASSIGN_OR_RETURN(options.machine, MachineOf(flags.machine));
+  options.machine_of_topology = flags.machine.empty();
+  if (!flags.machine.empty()) {
+    XCCL_ASSIGN_OR_RETURN(options.machine, MachineOf(flags.machine));
+  }
   return options;
 }
 
-void AddExecutionFlags(Command& command, PlanFlags& flags) {
+void AddMachineFlag(Command& command, PlanFlags& flags, const std::string& what) {
   command.AddOption(
       "--machine", flags.machine,
-      "choose the program's protocol, instances and segment for this machine: a machine.json, a plan\n"
-      "book that tune wrote, ampere, hopper or blackwell (NCCL's figures), or none: only links take\n"
-      "time (default)");
+      what +
+          ": ampere,\n"
+          "hopper or blackwell (NCCL's figures), a machine.json, a plan book that tune wrote, or\n"
+          "none: only links take time (default: that of the topology's GPUs, if known)");
+}
+
+void AddExecutionFlags(Command& command, PlanFlags& flags) {
+  AddMachineFlag(command, flags,
+                 "choose the program, its protocol, instances and segment by the time on this machine");
   command.AddOption("--max-ctas", flags.options.max_blocks, "threadblocks of one rank at most")
       .Between(1, 1 << 20);
   command.AddFlag("--verify-passes", flags.options.verify_passes,

@@ -66,7 +66,8 @@ std::vector<Row> ToRows(const std::vector<TimedPlan>& times, const Compared& on)
                     {"made_by", timed.made_by},
                     {"collective", on.collective},
                     {"topology", on.topology},
-                    {"model", on.model}});
+                    {"model", on.model},
+                    {"machine", on.machine.empty() ? Cell() : Cell(on.machine)}});
   return rows;
 }
 
@@ -105,7 +106,7 @@ Row PlanRow(const PlanResult& result, const Ended& ended) {
           {"threadblocks", program([](const ProgramStats& p) { return p.threadblocks; })},
           {"channels", program([](const ProgramStats& p) { return p.channels; })},
           {"scratch_bytes", program([](const ProgramStats& p) { return p.scratch_bytes; })},
-          {"machine", result.machine.empty() ? none : Cell(result.machine)},
+          {"machine", result.program_stats && !result.machine.empty() ? Cell(result.machine) : none},
           {"warnings", warnings},
           {"total_s", ended.total_s},
           {"file", ended.file.empty() ? none : Cell(ended.file)}};
@@ -152,13 +153,15 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
                      Counted(result.program_stats->channels, "channel"),
                      SizeText(result.program_stats->scratch_bytes), ToString(plan.program->program.protocol),
                      FormatDurationShort(*result.program_time_ps),
-                     !result.machine.empty() ? " with launch and protocol"
+                     !result.machine.empty() ? " on the machine"
                      : loss > 0.05           ? fmt::format(": {:.0f} % over the schedule", 100 * loss)
                                              : ""));
     if (!result.loss.empty()) line("", result.loss);
     if (!result.machine.empty()) line("machine", result.machine);
   } else if (!result.no_program.empty()) {
     line("program", "none: " + result.no_program);
+  } else if (!result.machine.empty()) {
+    line("machine", "with -o: the program's time by " + result.machine);
   }
   if (collective.Reduces())
     line("bits", plan.bitwise_same.value() ? "the same on every rank" : "may differ between ranks");

@@ -21,6 +21,8 @@ namespace xccl {
 // What times are of, where no machine's model adds more.
 inline constexpr std::string_view kIdeal = "on ideal links: their bandwidths and latencies alone";
 
+// "times on ideal links: ...", or "times of programs on MACHINE".
+std::string WhatTimesAreOf(const std::string& machine);
 std::vector<Row> ToRows(const std::vector<TimedPlan>& times, const Compared& on);
 // Engine, time, algbw, busbw and time over bound, as people see them. The engine is "auto (ring)" where
 // another one made the plan.

@@ -5,6 +5,11 @@
 
 namespace xccl {
 
+std::string WhatTimesAreOf(const std::string& machine) {
+  return machine.empty() ? fmt::format("times {}", kIdeal)
+                         : fmt::format("times of programs on a machine: {}", machine);
+}
+
 std::string LeftOutText(const std::vector<std::string>& reasons) {
   std::string text;
   for (const std::string& reason : reasons) text += "left out: " + reason + "\n";
@@ -21,7 +26,7 @@ std::string CompareText(const Comparison& of_size, bool first) {
   }
   // Rows are shown before later ones are known, so widths are those of most sizes, names and times.
   const std::string text = TableText(table, {7, 22, 12});
-  return first ? fmt::format("{}\ntimes {}\n{}", of_size.title, kIdeal, text)
+  return first ? fmt::format("{}\n{}\n{}", of_size.title, WhatTimesAreOf(of_size.on.machine), text)
                : text.substr(text.find('\n') + 1);
 }
 

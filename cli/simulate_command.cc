@@ -20,9 +20,21 @@ struct Flags {
   std::string sizes;
   std::string model;
   std::string level = "schedule";
+  PlanFlags plan;  // --machine alone
 };
 
-StatusOr<std::vector<TimedPlan>> Times(const Plan& plan, const Flags& flags) {
+// Of --machine, or else of the known machine that the plan was made for. Schedules have none.
+StatusOr<std::optional<MachineModel>> MachineFor(const Plan& plan, const Flags& flags) {
+  if (flags.level != "program") {
+    if (!flags.plan.machine.empty())
+      return UsageError("--machine: only programs run on machines; hint: --level=program");
+    return std::optional<MachineModel>();
+  }
+  const std::string& name = flags.plan.machine.empty() ? plan.made_by.machine : flags.plan.machine;
+  return name.empty() ? std::optional<MachineModel>() : MachineOf(name);
+}
+
+StatusOr<std::vector<TimedPlan>> Times(const Plan& plan, const Flags& flags, const MachineModel* machine) {
   XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
                         ParseSizesFlag(flags.sizes, {plan.made_by.size_bytes}));
   for (const int64_t size : sizes) XCCL_RETURN_IF_ERROR(CheckNotEmpty("--sizes", size, plan.collective));
@@ -32,18 +44,22 @@ StatusOr<std::vector<TimedPlan>> Times(const Plan& plan, const Flags& flags) {
   }
   if (flags.level == "program" && !plan.program)
     return InvalidInput(flags.file + ": no program in the plan; hint: --level=schedule");
-  return Predict(plan, sizes, model, flags.level == "program" ? PlanLevel::kProgram : PlanLevel::kSchedule);
+  return Predict(plan, sizes, model, flags.level == "program" ? PlanLevel::kProgram : PlanLevel::kSchedule,
+                 machine);
 }
 
 Status SimulateFile(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.file));
-  XCCL_ASSIGN_OR_RETURN(
-      const std::vector<TimedPlan> times,
-      WithProgress("simulating " + flags.file, [&](Progress&) { return Times(plan, flags); }));
+  XCCL_ASSIGN_OR_RETURN(const std::optional<MachineModel> machine, MachineFor(plan, flags));
+  const std::string source = machine ? machine->source : "";
+  XCCL_ASSIGN_OR_RETURN(const std::vector<TimedPlan> times,
+                        WithProgress("simulating " + flags.file, [&](Progress&) {
+                          return Times(plan, flags, machine ? &*machine : nullptr);
+                        }));
   if (session.json)
-    return Print(ToJson(
-        ToRows(times, {plan.collective.name(), plan.topology.name(),
-                       flags.model.empty() ? std::string(ToString(plan.made_by.model)) : flags.model})));
+    return Print(ToJson(ToRows(
+        times, {plan.collective.name(), plan.topology.name(),
+                flags.model.empty() ? std::string(ToString(plan.made_by.model)) : flags.model, source})));
   std::vector<std::vector<std::string>> table = {
       {"size", "time us", "algbw GB/s", "busbw GB/s", "bound us", "time/bound"}};
   for (const TimedPlan& timed : times)
@@ -52,8 +68,8 @@ Status SimulateFile(const Flags& flags, const Session& session) {
                      fmt::format("{:.2f}", GbPerS(timed.busbw_bytes_per_s)),
                      fmt::format("{:.3f}", PsToUs(timed.bound_ps)), fmt::format("{:.4f}", timed.ratio)});
   const std::string by = plan.made_by.engine.empty() ? "" : " by " + plan.made_by.engine;
-  return Print(fmt::format("{} on {}{}, {} simulated\ntimes {}\n{}", plan.collective.name(),
-                           plan.topology.name(), by, flags.level, kIdeal, TableText(table)));
+  return Print(fmt::format("{} on {}{}, {} simulated\n{}\n{}", plan.collective.name(), plan.topology.name(),
+                           by, flags.level, WhatTimesAreOf(source), TableText(table)));
 }
 
 }  // namespace
@@ -67,6 +83,7 @@ void AddSimulateCommand(CommandLine& line, Session& session) {
   command.AddOption("--level", flags.level, "what is simulated: schedule or program")
       .OneOf({"schedule", "program"})
       .ShowDefault();
+  AddMachineFlag(command, flags.plan, "run the program on this machine");
   command.AddFlag("--json", session.json, "print the result as JSON");
   command.Footer("Example:\n  xccl-synth simulate allreduce.plan.json --sizes 1KiB:1GiB:x4 --level program");
 }

@@ -29,8 +29,9 @@ constexpr int64_t kGb = 1'000'000'000;
 constexpr int64_t kGib = int64_t{1} << 30;
 
 // What NCCL's tables say alike of all GPUs.
-MachineModel OnNvlink(std::string source, int64_t nvlink_bytes_per_s) {
+MachineModel OnNvlink(std::string name, std::string source, int64_t nvlink_bytes_per_s) {
   MachineModel model;
+  model.name = std::move(name);
   model.source = std::move(source);
   // An empty kernel in a CUDA graph, with the prologue of ours; an estimate that leaves the 4.07 us of
   // MSCCL++'s put of 1 KiB in packets (its tutorial 3) 1.5 us for two messages' ends and the link.
@@ -75,7 +76,8 @@ constexpr std::string_view kNames[] = {"ampere", "blackwell", "hopper"};
 MachineModel AmpereModel() {
   // 12 NVLinks of 20 GB/s of 25. Channels: perChMaxTreeBw 24, perChMaxRingLL128Bw 20. NCCL has no figure for
   // reads from all ranks before Hopper: the rate of a channel, times what Hopper's reads are of its own.
-  MachineModel model = OnNvlink("NCCL 2.30 tuning tables, Ampere on NVLink; launch estimated", 240 * kGb);
+  MachineModel model =
+      OnNvlink("ampere", "NCCL 2.30 tuning tables, Ampere on NVLink; launch estimated", 240 * kGb);
   SetProtocols(24 * kGb, 20 * kGb, 43 * kGb, model);
   return model;
 }
@@ -84,7 +86,7 @@ MachineModel HopperModel() {
   // 18 NVLinks of 20.6 GB/s of 25. Channels: perChMaxTreeBw 38.7, perChMaxRingLL128Bw 36.7. A threadblock of
   // AllReduce_RSxLD_AGxST reads 65 GiB/s.
   MachineModel model =
-      OnNvlink("NCCL 2.30 tuning tables, Hopper on NVLink; launch estimated", 3708 * kGb / 10);
+      OnNvlink("hopper", "NCCL 2.30 tuning tables, Hopper on NVLink; launch estimated", 3708 * kGb / 10);
   SetProtocols(387 * kGb / 10, 367 * kGb / 10, 65 * kGib, model);
   return model;
 }
@@ -92,8 +94,8 @@ MachineModel HopperModel() {
 MachineModel BlackwellModel() {
   // 18 NVLinks of 40.1 GB/s of 50. Channels: perChMaxTreeBw 70, perChMaxRingLL128Bw 40 (73.4 until 2.29). A
   // threadblock of the symmetric kernels reads 55 GiB/s, less than a channel moves: the channel's.
-  MachineModel model =
-      OnNvlink("NCCL 2.30 tuning tables, Blackwell on NVLink; launch estimated", 7218 * kGb / 10);
+  MachineModel model = OnNvlink("blackwell", "NCCL 2.30 tuning tables, Blackwell on NVLink; launch estimated",
+                                7218 * kGb / 10);
   SetProtocols(70 * kGb, 40 * kGb, 70 * kGb, model);
   return model;
 }

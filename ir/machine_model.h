@@ -36,6 +36,7 @@ struct ProtocolCost {
 };
 
 struct MachineModel {
+  std::string name = {};    // of a known machine (ir/known_machines.h): "hopper"; not in files
   std::string source;       // source of the figures
   int64_t launch_ps = 0;    // duration of an operation that moves nothing
   int64_t hand_off_ps = 0;  // from the end of an instruction until another threadblock of its GPU goes on

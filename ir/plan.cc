@@ -29,11 +29,13 @@ void WriteMadeBy(const MadeBy& made_by, JsonWriter& writer) {
   writer.Member("version", made_by.version);
   writer.Member("size_bytes", made_by.size_bytes);
   writer.Member("model", ToString(made_by.model));
+  if (!made_by.machine.empty()) writer.Member("machine", made_by.machine);
   writer.EndObject();
 }
 
 StatusOr<MadeBy> ReadMadeBy(const JsonValue& value) {
-  XCCL_RETURN_IF_ERROR(value.CheckKeys({"engine", "seed", "limits", "version", "size_bytes", "model"}));
+  XCCL_RETURN_IF_ERROR(
+      value.CheckKeys({"engine", "seed", "limits", "version", "size_bytes", "model", "machine"}));
   MadeBy made_by;
   const auto text = [&](std::string_view key, std::string& out) -> Status {
     XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> found, value.Find(key));
@@ -44,6 +46,7 @@ StatusOr<MadeBy> ReadMadeBy(const JsonValue& value) {
   XCCL_RETURN_IF_ERROR(text("engine", made_by.engine));
   XCCL_RETURN_IF_ERROR(text("limits", made_by.limits));
   XCCL_RETURN_IF_ERROR(text("version", made_by.version));
+  XCCL_RETURN_IF_ERROR(text("machine", made_by.machine));
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> seed, value.Find("seed"));
   if (seed) {
     XCCL_ASSIGN_OR_RETURN(made_by.seed, seed->Unsigned());

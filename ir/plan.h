@@ -24,6 +24,7 @@ struct MadeBy {
   std::string version;
   int64_t size_bytes = int64_t{64} << 20;  // the size that the plan is made for
   TimeModel model = TimeModel::kPipelined;
+  std::string machine = {};  // known machine that the program is made for: "hopper"; empty: none, or a file's
   bool operator==(const MadeBy&) const = default;
 };
 

@@ -42,24 +42,42 @@ void LeaveOut(std::string_view name, const Status& why, LeftOut& left_out) {
 
 namespace {
 
+// An engine's schedule on ideal links.
+StatusOr<TimedPlan> ScheduleTime(const std::string& name, const SynthesisRequest& request,
+                                 const Deadline& deadline) {
+  XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(name));
+  XCCL_ASSIGN_OR_RETURN(const Synthesis made, engine->Synthesize(request));
+  XCCL_ASSIGN_OR_RETURN(const Simulation simulation, ProvedTime(made, request, deadline));
+  return MakeTimedPlan(name, made.engine, made.collective, simulation, request.bound->bound_ps);
+}
+
+// An engine's program on the machine of the options.
+StatusOr<TimedPlan> ProgramTime(const std::string& name, const SynthesisRequest& request,
+                                const PlanOptions& options) {
+  PlanOptions one = options;
+  one.engine = name;
+  one.lower = true;
+  one.request.bound = request.bound;
+  XCCL_ASSIGN_OR_RETURN(PlanResult result, MakePlan(*request.topology, *request.collective, one));
+  if (!result.program_time_ps) return LimitReached(name + ": no program: " + result.no_program);
+  result.simulation.time_ps = *result.program_time_ps;
+  return MakeTimedPlan(name, result.plan.made_by.engine, result.plan.collective, result.simulation,
+                       request.bound->bound_ps);
+}
+
 // The engines' plans for one size, fastest first.
 StatusOr<std::vector<TimedPlan>> TimesAt(const SynthesisRequest& request,
-                                         const std::vector<std::string>& engines, const Deadline& deadline,
+                                         const std::vector<std::string>& engines, const PlanOptions& options,
                                          LeftOut& left_out) {
   std::vector<TimedPlan> times;
   for (const std::string& name : engines) {
-    XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(name));
-    const StatusOr<Synthesis> made = engine->Synthesize(request);
-    const StatusOr<Simulation> simulation =
-        made.ok() ? ProvedTime(*made, request, deadline) : StatusOr<Simulation>(made.status());
-    if (made.ok() && !simulation.ok() && simulation.status().code() != StatusCode::kLimit)
-      return simulation.status();
-    if (!simulation.ok()) {
-      LeaveOut(name, simulation.status(), left_out);
-      continue;
-    }
-    times.push_back(
-        MakeTimedPlan(name, made->engine, made->collective, *simulation, request.bound->bound_ps));
+    StatusOr<TimedPlan> timed =
+        options.machine ? ProgramTime(name, request, options) : ScheduleTime(name, request, options.deadline);
+    if (timed.status().code() == StatusCode::kBug) return timed.status();
+    if (timed.ok())
+      times.push_back(*std::move(timed));
+    else
+      LeaveOut(name, timed.status(), left_out);
   }
   std::ranges::stable_sort(times, {}, &TimedPlan::time_ps);
   return times;
@@ -75,12 +93,14 @@ Status NothingToCompare(const Compared& on, const LeftOut& left_out, const Deadl
 
 StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
                              const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
-                             const PlanOptions& options, const OnSize& on_size) {
+                             const PlanOptions& asked, const OnSize& on_size) {
+  const PlanOptions options = OnMachineOf(topology, asked);
   XCCL_ASSIGN_OR_RETURN(ComparedEngines compared, EnginesToCompare(engines, collective));
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
   Comparison all;
   LeftOut left_out{.lines = std::move(compared.left_out)};
   all.on = {collective.name(), topology.name(), std::string(ToString(options.request.model))};
+  if (options.machine) all.on.machine = options.machine->source;
   all.title = fmt::format("{} on {}: {} rank{}, {} model", all.on.collective, all.on.topology,
                           collective.num_members(), collective.num_members() == 1 ? "" : "s", all.on.model);
   Comparison of_size{.title = all.title, .on = all.on, .times = {}, .left_out = {}};
@@ -94,7 +114,7 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
     at_size.request.size_bytes = size;
     XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(topology, collective, size, options.request.model));
     const SynthesisRequest request = RequestOf(topology, collective, at_size, &bound);
-    XCCL_ASSIGN_OR_RETURN(of_size.times, TimesAt(request, compared.names, options.deadline, left_out));
+    XCCL_ASSIGN_OR_RETURN(of_size.times, TimesAt(request, compared.names, at_size, left_out));
     all.times.insert(all.times.end(), of_size.times.begin(), of_size.times.end());
     if (on_size && !of_size.times.empty()) XCCL_RETURN_IF_ERROR(on_size(of_size));
   }

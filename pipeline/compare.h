@@ -16,6 +16,7 @@ namespace xccl {
 // What engines are compared on.
 struct Compared {
   std::string collective, topology, model;
+  std::string machine = {};  // source of the model of the machine that programs run on; empty: schedules
 };
 
 struct Comparison {

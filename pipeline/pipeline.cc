@@ -13,6 +13,7 @@
 #include "base/threads.h"
 #include "base/units.h"
 #include "ir/bitwise_same.h"
+#include "ir/known_machines.h"
 #include "ir/lower/lower.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/translated.h"
@@ -50,12 +51,18 @@ Deadline SearchDeadline(const PlanOptions& options) {
 
 // Topology and collective → schedule, its time and the bound; then the rest.
 StatusOr<PlanResult> PlanWith(const Topology& topology, const Collective& collective,
-                              const PlanOptions& options,
+                              const PlanOptions& asked,
                               const std::function<StatusOr<Synthesis>(const SynthesisRequest&)>& synthesize) {
+  const PlanOptions options = OnMachineOf(topology, asked);
   const auto began = std::chrono::steady_clock::now();
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
-  XCCL_ASSIGN_OR_RETURN(const Bound bound,
-                        LowerBound(topology, collective, options.request.size_bytes, options.request.model));
+  Bound bound;
+  if (options.request.bound != nullptr) {
+    bound = *options.request.bound;
+  } else {
+    XCCL_ASSIGN_OR_RETURN(
+        bound, LowerBound(topology, collective, options.request.size_bytes, options.request.model));
+  }
   const SynthesisRequest request = RequestOf(topology, collective, options, &bound);
   XCCL_ASSIGN_OR_RETURN(Synthesis made, synthesize(request));
   XCCL_ASSIGN_OR_RETURN(made.simulation, SimulationOf(made, request, options.deadline));
@@ -184,6 +191,13 @@ std::string ReasonOfLoss(const Topology& topology, const PlanOptions& options, c
   roomy.program.slots = kMaxSlots;
   const StatusOr<int64_t> roomy_ps = TimeOf(topology, roomy, options);
   if (!roomy_ps.ok()) return "the time limit passed before the reason was found";
+  if (options.machine) {
+    PlanOptions links = options;
+    links.machine.reset();
+    const StatusOr<int64_t> links_ps = TimeOf(topology, lowered, links);
+    if (links_ps.ok() && *links_ps <= wanted_ps)
+      return "the launch, messages and hand-offs between threadblocks take the rest";
+  }
   if (*roomy_ps <= wanted_ps) return fmt::format("senders wait for one of {} slots", lowered.program.slots);
   if (!lowered.program.groups.empty())
     return "a multicast or a sum in a switch waits until all of its members are ready";
@@ -220,6 +234,11 @@ StatusOr<Timed> ProveAndTime(const PlanResult& result, std::optional<int64_t> kn
 }
 
 }  // namespace
+
+PlanOptions OnMachineOf(const Topology& topology, PlanOptions options) {
+  if (options.machine_of_topology && !options.machine) options.machine = MachineOfArch(topology.gpu_arch());
+  return options;
+}
 
 StatusOr<PlanResult> MakePlan(const Topology& topology, const Collective& collective,
                               const PlanOptions& options) {
@@ -260,7 +279,8 @@ StatusOr<PlanResult> RepairPlan(const Plan& from, const std::string& place, cons
 }
 
 StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, const Bound& bound,
-                                  double synthesis_s, const PlanOptions& options) {
+                                  double synthesis_s, const PlanOptions& asked) {
+  const PlanOptions options = OnMachineOf(topology, asked);
   XCCL_RETURN_IF_ERROR(Proved(VerifySchedule(made.schedule, made.collective, topology), made.engine));
   const auto is_late = [&](const Status& status) {
     return status.code() == StatusCode::kLimit && options.deadline.has_limit();
@@ -298,20 +318,21 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
       result.program_time_ps = timed->time_ps;
       result.program_stats =
           Stats(plan.program->program, CollectiveSizes(plan.program->collective, options.request.size_bytes));
-      if (options.machine) result.machine = options.machine->source;
     } else {
       plan.program.reset();
       no_program = timed.status().message();
     }
   }
   result.no_program = std::move(no_program);
+  if (options.machine) result.machine = options.machine->source;
   result.ratio = RatioOf(result.program_time_ps.value_or(result.simulation.time_ps), bound.bound_ps);
   plan.made_by = {.engine = made.engine,
                   .seed = options.request.seed,
                   .limits = options.limits_text,
                   .version = kVersion,
                   .size_bytes = options.request.size_bytes,
-                  .model = options.request.model};
+                  .model = options.request.model,
+                  .machine = plan.program && options.machine ? options.machine->name : ""};
   return result;
 }
 

@@ -42,6 +42,7 @@ struct PlanOptions {
   std::string limits_text = {};   // as written on the command line; the plan keeps it
   bool lower = false;             // continue to a Program
   std::optional<MachineModel> machine = {};  // model that the program is made for and timed on
+  bool machine_of_topology = false;          // where none is given, that of the topology's GPUs, if known
   std::optional<int32_t> max_blocks = {};    // threadblocks of one rank
   bool verify_passes = false;                // prove the result of every pass of lowering
   Deadline deadline = Deadline();            // of all stages together; the search ends before it
@@ -62,8 +63,12 @@ struct PlanResult {
   std::string loss = {};  // why the program takes over a tenth longer than the schedule; empty: it does not
   std::optional<ProgramStats> program_stats = {};
   std::string no_program = {};  // why there is none, where one was asked for
-  std::string machine = {};  // source of the machine model that the program is timed on; empty: links alone
+  // Source of the machine model that the program is timed on, or would be; empty: links alone.
+  std::string machine = {};
 };
+
+// With machine_of_topology, the options with that machine.
+PlanOptions OnMachineOf(const Topology& topology, PlanOptions options);
 
 // Synthesize, Simulate and LowerBound; then CompletePlan. Errors: those of the engine, and CompletePlan's.
 StatusOr<PlanResult> MakePlan(const Topology& topology, const Collective& collective,

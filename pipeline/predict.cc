@@ -24,10 +24,10 @@ TimedPlan MakeTimedPlan(const std::string& engine, const std::string& made_by, c
 }
 
 StatusOr<std::vector<TimedPlan>> Predict(const Plan& plan, std::span<const int64_t> sizes, TimeModel model,
-                                         PlanLevel level) {
+                                         PlanLevel level, const MachineModel* machine) {
   std::vector<TimedPlan> times;
   for (const int64_t size : sizes) {
-    const SimulateOptions options{.size_bytes = size, .model = model};
+    const SimulateOptions options{.size_bytes = size, .model = model, .machine = machine};
     Simulation simulation;
     if (level == PlanLevel::kProgram) {
       XCCL_ASSIGN_OR_RETURN(simulation, SimulateProgram(plan.program->program, plan.program->collective,

@@ -32,9 +32,10 @@ TimedPlan MakeTimedPlan(const std::string& engine, const std::string& made_by, c
 
 enum class PlanLevel : uint8_t { kSchedule, kProgram };
 
-// For each size, the simulated time of the plan's schedule or program, and the bound. Errors: kInvalidInput
-// where a program cannot be simulated. Requires: a program, for its level.
+// For each size, the simulated time of the plan's schedule, or of its program on a machine (null: only links
+// take time), and the bound. Errors: kInvalidInput where a program cannot be simulated. Requires: a program,
+// for its level.
 StatusOr<std::vector<TimedPlan>> Predict(const Plan& plan, std::span<const int64_t> sizes, TimeModel model,
-                                         PlanLevel level);
+                                         PlanLevel level, const MachineModel* machine = nullptr);
 
 }  // namespace xccl
