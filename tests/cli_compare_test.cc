@@ -92,11 +92,12 @@ TEST_F(Cli, CompareRowsSayWhatTheyAreOf) {
   EXPECT_NE(row["made_by"], "auto");
   EXPECT_EQ(row["collective"], "allgather");
   EXPECT_EQ(row["model"], "pipelined");
+  EXPECT_TRUE(row["machine"].is_null());
   const std::string name = row["topology"];
   EXPECT_EQ(name.rfind("torus:4x4", 0), 0u);
   const std::string text = Out(csv);
   const std::string cell = name.find(',') == name.npos ? name : '"' + name + '"';
-  EXPECT_NE(text.find("," + row["made_by"].get<std::string>() + ",allgather," + cell + ",pipelined\n"),
+  EXPECT_NE(text.find("," + row["made_by"].get<std::string>() + ",allgather," + cell + ",pipelined,\n"),
             std::string::npos)
       << text;
 }

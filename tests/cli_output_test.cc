@@ -124,7 +124,7 @@ TEST_F(Cli, JsonKeys) {
                 "depth",           "relays",         "threadblocks",    "channels",   "scratch_bytes",
                 "machine",         "warnings",       "total_s",         "file"};
   const Words timed = {"engine", "size_bytes", "time_us",    "algbw_gb_per_s", "busbw_gb_per_s", "bound_us",
-                       "ratio",  "made_by",    "collective", "topology",       "model"};
+                       "ratio",  "made_by",    "collective", "topology",       "model",          "machine"};
   for (const Words& extra : {Words{}, Words{"-o", "a.json"}}) {
     Words arguments = {"plan", "torus:2x2", "-c", "allreduce", "-s", "64KiB", "--json"};
     arguments.insert(arguments.end(), extra.begin(), extra.end());

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/known_machines.h"
 #include "tests/testing/cli.h"
 
 namespace xccl {
@@ -334,7 +335,7 @@ TEST_F(Cli, AClusterWrittenAsXmlLosesALinkAndIsRepaired) {
 
 // forest's schedule is about as fast as greedy's, of fewer messages; greedy's program is faster.
 TEST_F(Cli, TheProgramsTimeDecidesWhatIsWritten) {
-  const Words plan = {"plan", "p4d", "-c", "allreduce", "-s", "1MiB", "--json"};
+  const Words plan = {"plan", "p4d", "-c", "allreduce", "-s", "1MiB", "--machine", "none", "--json"};
   const auto with = [&](const Words& more) {
     Words all = plan;
     all.insert(all.end(), more.begin(), more.end());
@@ -348,8 +349,54 @@ TEST_F(Cli, TheProgramsTimeDecidesWhatIsWritten) {
   EXPECT_LT(written["time_program_us"], forest["time_program_us"]);
   EXPECT_DOUBLE_EQ(written["ratio"],
                    written["time_program_us"].get<double>() / written["bound_us"].get<double>());
-  EXPECT_NE(Out({"plan", "p4d", "-c", "allreduce", "-s", "1MiB", "-o", "a.json"}).find("its program takes"),
+  EXPECT_NE(Out({"plan", "p4d", "-c", "allreduce", "-s", "1MiB", "--machine", "none", "-o", "a.json"})
+                .find("its program takes"),
             std::string::npos);
+}
+
+TEST_F(Cli, TheMachineOfTheGpusTimesThePrograms) {
+  const std::string hopper = HopperModel().source;
+  const Words plan = {"plan", "dgx-h100", "-c", "allreduce", "-s", "8KiB"};
+  const auto with = [&](const Words& more) {
+    Words all = plan;
+    all.insert(all.end(), more.begin(), more.end());
+    return Out(all);
+  };
+  // Without a program the time is the schedule's.
+  EXPECT_TRUE(Json::parse(with({"--json"}))["machine"].is_null());
+  EXPECT_NE(with({}).find("  machine    with -o: the program's time by " + hopper + "\n"), std::string::npos);
+  const Json on = Json::parse(with({"-o", "on.json", "--json"})),
+             off = Json::parse(with({"-o", "off.json", "--machine", "none", "--json"}));
+  EXPECT_EQ(on["machine"], hopper);
+  EXPECT_TRUE(off["machine"].is_null());
+  EXPECT_EQ(on["time_us"], off["time_us"]);
+  EXPECT_GT(on["time_program_us"], 3 * off["time_program_us"].get<double>());
+  EXPECT_LT(on["messages"], 896);
+  // Each is simulated as it was planned.
+  const auto simulated = [&](const Words& words) {
+    Words all = {"simulate", "--level", "program", "--json"};
+    all.insert(all.end(), words.begin(), words.end());
+    return Json::parse(Out(all))[0];
+  };
+  EXPECT_EQ(simulated({"on.json"})["time_us"], on["time_program_us"]);
+  EXPECT_EQ(simulated({"on.json"})["machine"], hopper);
+  EXPECT_EQ(simulated({"off.json"})["time_us"], off["time_program_us"]);
+  EXPECT_TRUE(simulated({"off.json"})["machine"].is_null());
+  EXPECT_TRUE(simulated({"on.json", "--machine", "none"})["machine"].is_null());
+  EXPECT_EQ(Run({"simulate", "on.json", "--machine", "hopper"}).err,
+            "xccl-synth: --machine: only programs run on machines; hint: --level=program\n");
+  // Engines are ranked by programs, and by schedules without a machine.
+  const Words compare = {"compare", "dgx-h100", "-c",        "allreduce",          "--sizes",
+                         "8KiB",    "--json",   "--engines", "auto,ring,multicast"};
+  Words ideal = compare;
+  ideal.insert(ideal.end(), {"--machine", "none"});
+  const Json programs = Json::parse(Out(compare)), schedules = Json::parse(Out(ideal));
+  ASSERT_EQ(programs.size(), 3u);
+  EXPECT_EQ(programs[0]["engine"], "auto");
+  EXPECT_EQ(programs[0]["time_us"], on["time_program_us"]);
+  EXPECT_EQ(programs[0]["machine"], hopper);
+  EXPECT_EQ(schedules[0]["time_us"], off["time_us"]);
+  EXPECT_TRUE(schedules[0]["machine"].is_null());
 }
 
 // Small sizes: plans of tiny messages are not taken for a gain of a hundredth.
