@@ -42,6 +42,8 @@ MachineModel OnNvlink(std::string name, std::string source, int64_t nvlink_bytes
   model.nvlink_bytes_per_s = nvlink_bytes_per_s;
   // ib_write_bw reaches 196 to 198 of 200 Gbit/s (HDR) and 388 to 394 of 400 Gbit/s (NDR).
   model.nic_per_mille = 970;
+  // The network's latency in a ring by LL, which has no fence.
+  model.nic_hop_ps = 27 * kPsPerUs / 10;
   return model;
 }
 
@@ -88,6 +90,7 @@ MachineModel HopperModel() {
   MachineModel model =
       OnNvlink("hopper", "NCCL 2.30 tuning tables, Hopper on NVLink; launch estimated", 3708 * kGb / 10);
   SetProtocols(387 * kGb / 10, 367 * kGb / 10, 65 * kGib, model);
+  model.switch_per_mille = 850;  // nvlsEfficiency
   return model;
 }
 
@@ -97,6 +100,7 @@ MachineModel BlackwellModel() {
   MachineModel model = OnNvlink("blackwell", "NCCL 2.30 tuning tables, Blackwell on NVLink; launch estimated",
                                 7218 * kGb / 10);
   SetProtocols(70 * kGb, 40 * kGb, 70 * kGb, model);
+  model.switch_per_mille = 740;  // nvlsEfficiency
   return model;
 }
 

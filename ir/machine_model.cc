@@ -47,6 +47,9 @@ Status ReadRest(const JsonValue& root, MachineModel& model) {
   XCCL_ASSIGN_OR_RETURN(model.nvlink_bytes_per_s, root.GetInteger("nvlink_bytes_per_s", 0, kMost));
   XCCL_ASSIGN_OR_RETURN(const int64_t per_mille, root.GetInteger("nic_per_mille", 1, 1000));
   model.nic_per_mille = static_cast<int32_t>(per_mille);
+  XCCL_ASSIGN_OR_RETURN(model.nic_hop_ps, root.GetInteger("nic_hop_ps", 0, kMostPs));
+  XCCL_ASSIGN_OR_RETURN(const int64_t of_switch, root.GetInteger("switch_per_mille", 1, 1000));
+  model.switch_per_mille = static_cast<int32_t>(of_switch);
   return OkStatus();
 }
 
@@ -133,6 +136,8 @@ Status WriteMachineModel(const MachineModel& model, const std::string& path) {
     writer.Member("hand_off_ps", model.hand_off_ps);
     writer.Member("nvlink_bytes_per_s", model.nvlink_bytes_per_s);
     writer.Member("nic_per_mille", int64_t{model.nic_per_mille});
+    writer.Member("nic_hop_ps", model.nic_hop_ps);
+    writer.Member("switch_per_mille", int64_t{model.switch_per_mille});
     writer.Key("protocols");
     writer.BeginObject(JsonWriter::Layout::kLines);
     for (const Protocol protocol : kProtocols) {
@@ -167,7 +172,7 @@ StatusOr<MachineModel> ReadMachineModel(const std::string& path) {
     XCCL_RETURN_IF_ERROR(root.CheckKeys({"format", "source", "launch_ps", "protocols"}));
   } else {
     XCCL_RETURN_IF_ERROR(root.CheckKeys({"format", "source", "launch_ps", "hand_off_ps", "nvlink_bytes_per_s",
-                                         "nic_per_mille", "protocols"}));
+                                         "nic_per_mille", "nic_hop_ps", "switch_per_mille", "protocols"}));
     XCCL_RETURN_IF_ERROR(ReadRest(root, model));
   }
   XCCL_ASSIGN_OR_RETURN(model.source, root.GetString("source"));

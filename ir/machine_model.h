@@ -42,7 +42,10 @@ struct MachineModel {
   int64_t hand_off_ps = 0;  // from the end of an instruction until another threadblock of its GPU goes on
   // What all NVLinks of a GPU carry in one direction, where the topology says more; 0: what it says.
   int64_t nvlink_bytes_per_s = 0;
-  int32_t nic_per_mille = 1000;                       // share of its line rate that a NIC reaches; 1..1000
+  int32_t nic_per_mille = 1000;  // share of its line rate that a NIC reaches; 1..1000
+  int64_t nic_hop_ps = 0;        // what a message that passes NICs takes beside its links: the host's part
+  // Share of a link's bandwidth that multicasts and sums in switches reach; 1..1000.
+  int32_t switch_per_mille = 1000;
   std::array<ProtocolCost, kNumProtocols> protocols;  // by Protocol
   bool operator==(const MachineModel&) const = default;
 
@@ -56,10 +59,11 @@ std::vector<int64_t> ReachedBandwidths(const Topology& topology, const MachineMo
 Topology WithReachedBandwidths(const Topology& topology, const MachineModel& model);
 
 // Reads and writes machine.json (docs/ir.md §12): {"format":2, "source":"...", "launch_ps":N,
-// "hand_off_ps":N, "nvlink_bytes_per_s":N, "nic_per_mille":N, "protocols":{"simple":{"hop_ps":N,
-// "message_ps":N, "block_bytes_per_s":N, "read_bytes_per_s":N, "data_bytes":N, "wire_bytes":N}, "ll":{...},
-// "ll128":{...}}}. Format 1, which is read as well, lacks hand_off_ps, nvlink_bytes_per_s, nic_per_mille,
-// message_ps and read_bytes_per_s. Written atomically. Errors: kInvalidInput naming the place.
+// "hand_off_ps":N, "nvlink_bytes_per_s":N, "nic_per_mille":N, "nic_hop_ps":N, "switch_per_mille":N,
+// "protocols":{"simple":{"hop_ps":N, "message_ps":N, "block_bytes_per_s":N, "read_bytes_per_s":N,
+// "data_bytes":N, "wire_bytes":N}, "ll":{...}, "ll128":{...}}}. Format 1, which is read as well, lacks
+// hand_off_ps, nvlink_bytes_per_s, nic_per_mille, nic_hop_ps, switch_per_mille, message_ps and
+// read_bytes_per_s. Written atomically. Errors: kInvalidInput naming the place.
 Status WriteMachineModel(const MachineModel& model, const std::string& path);
 StatusOr<MachineModel> ReadMachineModel(const std::string& path);
 

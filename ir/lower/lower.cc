@@ -102,13 +102,30 @@ bool IsBetter(const Made& made, const std::optional<Made>& plainer) {
 
 }  // namespace
 
+namespace {
+
+// Are all transfers multicasts, or sums in switches?
+bool IsOfTrees(const Schedule& schedule, const Topology& topology) {
+  std::vector<Rank> from, to;
+  for (int32_t p = 0; p < schedule.paths.size(); ++p) {
+    PathEnds(topology, schedule.paths[PathId(p)], from, to);
+    if (from.size() == 1 && to.size() == 1) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 int64_t LeastTime(const Schedule& schedule, const Collective& collective, const Topology& topology,
                   const SimulateOptions& options, std::optional<int64_t> links_ps) {
   SimulateOptions of_schedule = options;
   of_schedule.machine = nullptr;
   if (options.machine == nullptr)
     return links_ps ? *links_ps : Simulate(schedule, collective, topology, of_schedule).time_ps;
-  const Topology reached = WithReachedBandwidths(topology, *options.machine);
+  MachineModel machine = *options.machine;
+  if (IsOfTrees(schedule, topology))
+    machine.nvlink_bytes_per_s = machine.nvlink_bytes_per_s / 1000 * machine.switch_per_mille;
+  const Topology reached = WithReachedBandwidths(topology, machine);
   return options.machine->launch_ps + Simulate(schedule, collective, reached, of_schedule).time_ps;
 }
 

@@ -121,14 +121,19 @@ class Trials {
 
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
-// Those that a program may have: its own where no machine model can tell them apart, or where it has
-// switches' groups.
+// Those that a program may have: its own where no machine model can tell them apart, where it has switches'
+// groups, or where messages pass NICs, which order no bytes.
 std::vector<Protocol> ProtocolsOf(const Program& program, const Topology& topology,
                                   const SimulateOptions& options) {
   if (options.machine == nullptr || std::ranges::any_of(program.groups, HasSwitch)) return {program.protocol};
   const GpuLinks links(topology);
   const bool nvlinks =
       std::ranges::all_of(program.connections, [&](const Connection& c) { return links.Have(c.path); });
+  const auto passes_nic = [&](const Connection& c) {
+    return std::ranges::any_of(
+        c.path, [&](LinkId link) { return topology.node(topology.link(link).to).kind == NodeKind::kNic; });
+  };
+  if (std::ranges::any_of(program.connections, passes_nic)) return {Protocol::kSimple};
   if (nvlinks) return {Protocol::kSimple, Protocol::kLl, Protocol::kLl128};
   return {Protocol::kSimple, Protocol::kLl};
 }

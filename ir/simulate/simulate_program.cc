@@ -95,7 +95,15 @@ class ProgramRun {
         runners_(static_cast<size_t>(index.num_blocks()) * static_cast<size_t>(instances_)),
         fifos_(program.connections.size() * static_cast<size_t>(instances_)),
         links_(topology.num_links()) {
-    if (timed_blocks_) bandwidths_ = ReachedBandwidths(topology, *options.machine);
+    if (timed_blocks_) {
+      bandwidths_ = ReachedBandwidths(topology, *options.machine);
+      nic_hop_ps_ = options.machine->nic_hop_ps;
+      switch_per_mille_ = options.machine->switch_per_mille;
+      for (const Connection& connection : program.connections)
+        passes_nic_.push_back(std::ranges::any_of(connection.path, [&](LinkId link) {
+          return topology.node(topology.link(link).to).kind == NodeKind::kNic;
+        }));
+    }
     if (hand_off_ps_ > 0)
       done_at_.assign(static_cast<size_t>(index.size()) * static_cast<size_t>(instances_), 0);
     sender_.assign(program.connections.size(), -1);
@@ -201,6 +209,17 @@ class ProgramRun {
 
   int64_t BandwidthOf(LinkId link) const {
     return timed_blocks_ ? bandwidths_[link.index()] : topology_.link(link).bandwidth_bytes_per_s;
+  }
+
+  // The bytes whose time a message takes on a link: those of a switch's group are slower.
+  int64_t LinkBytes(const Message& message) const {
+    if (switch_per_mille_ == 1000 || GroupOf(message.fifo) < 0) return message.bytes;
+    return static_cast<int64_t>(static_cast<__int128>(message.bytes) * 1000 / switch_per_mille_);
+  }
+  // From the arrival of a message's last byte until its receiver can see it.
+  int64_t HopPs(const Message& message) const {
+    const bool passes_nic = timed_blocks_ && passes_nic_[static_cast<size_t>(message.fifo / instances_)];
+    return cost_.hop_ps + (passes_nic ? nic_hop_ps_ : 0);
   }
 
   void Settle(int64_t now) {
@@ -338,7 +357,7 @@ class ProgramRun {
     const Link& link = topology_.link(link_id);
     const bool last = IsLastHop(message);
     int64_t end =
-        std::min(kForeverPs, now + link.overhead_ps + TransferPs(message.bytes, BandwidthOf(link_id)));
+        std::min(kForeverPs, now + link.overhead_ps + TransferPs(LinkBytes(message), BandwidthOf(link_id)));
     int64_t head = 0, arrival = 0;
     if (blocking_) {
       head = arrival = end = std::min(kForeverPs, end + link.latency_ps);
@@ -358,7 +377,7 @@ class ProgramRun {
       queue_.Push(sent, kDone | static_cast<uint64_t>(runner));
     }
     message.tail_arrives = arrival;
-    if (last) arrival = std::min(kForeverPs, arrival + cost_.hop_ps);
+    if (last) arrival = std::min(kForeverPs, arrival + HopPs(message));
     queue_.Push(last ? arrival : head, (last ? kArrival : kHead) | static_cast<uint64_t>(id));
     last_ = std::max(last_, arrival);
   }
@@ -466,7 +485,10 @@ class ProgramRun {
   std::vector<Runner> runners_;
   std::vector<Fifo> fifos_;
   LinkQueues<Waiting> links_;
-  std::vector<int64_t> bandwidths_;         // by link, where threadblocks are timed
+  std::vector<int64_t> bandwidths_;  // by link, where threadblocks are timed
+  std::vector<bool> passes_nic_;     // by connection, where threadblocks are timed
+  int64_t nic_hop_ps_ = 0;
+  int32_t switch_per_mille_ = 1000;
   std::vector<int64_t> done_at_;            // by instruction and instance, where hand-offs take time
   std::vector<int32_t> sender_, receiver_;  // blocks, by connection
   std::vector<int32_t> group_of_;           // by connection
