@@ -20,6 +20,14 @@ namespace xccl::device {
 template <class C>
 class Block {
  public:
+#ifndef __CUDACC__
+  // A block's shared memory on the host: HostTeam::shared.
+  struct Shared {
+    EndInfo ends[C::kEnds];
+    RankInfo rank;
+  };
+#endif
+
   XCCL_DEVICE Block(const C& config, const LaunchArgs& args, typename C::Numbers numbers, int32_t block_index,
                     int32_t blocks_per_rank)
       : config_(config), args_(args), numbers_(numbers) {
@@ -314,7 +322,7 @@ class Block {
 
  private:
   XCCL_DEVICE const Waiter* Who() const { return &Info().waiter; }
-  XCCL_DEVICE static bool IsThread(int32_t role) { return ThreadIndex() == role * 32 % Threads(); }
+  XCCL_DEVICE static bool IsThread(int32_t role) { return ThreadIndex() == role * Lanes() % Threads(); }
   // The waits of one instruction are distributed to one thread each, in different warps.
   XCCL_DEVICE bool Mine() { return IsThread(waits_++); }
   XCCL_DEVICE bool Allowed(Direct mode, int32_t in_place) const {
@@ -339,10 +347,8 @@ class Block {
     return rank;
   }
 #else
-  EndInfo& Info(int32_t end) const { return ends_[end]; }
-  RankInfo& Info() const { return info_; }
-  mutable EndInfo ends_[C::kEnds];
-  mutable RankInfo info_;
+  static EndInfo& Info(int32_t end) { return static_cast<Shared*>(host_place.team->shared)->ends[end]; }
+  static RankInfo& Info() { return static_cast<Shared*>(host_place.team->shared)->rank; }
 #endif
 
   XCCL_DEVICE static uint64_t Lend(const EndInfo& info, uint64_t address, int32_t window) {
