@@ -31,16 +31,20 @@ bool HostNumbers::finishes() const {
 
 template <int kSources, int kDestinations>
 void MoveRange(HostNumbers numbers, const char* source0, const char* source1, char* destination0,
-               char* destination1, int64_t bytes, uint32_t marks) {
+               char* destination1, int64_t bytes, uint32_t marks, int32_t threads) {
   WithNumbers(numbers, [&](auto n) {
     MoveRange<kSources, kDestinations, decltype(n)>(n, source0, source1, destination0, destination1, bytes,
-                                                    marks);
+                                                    marks, threads);
   });
 }
-template void MoveRange<1, 1>(HostNumbers, const char*, const char*, char*, char*, int64_t, uint32_t);
-template void MoveRange<1, 2>(HostNumbers, const char*, const char*, char*, char*, int64_t, uint32_t);
-template void MoveRange<2, 1>(HostNumbers, const char*, const char*, char*, char*, int64_t, uint32_t);
-template void MoveRange<2, 2>(HostNumbers, const char*, const char*, char*, char*, int64_t, uint32_t);
+template void MoveRange<1, 1>(HostNumbers, const char*, const char*, char*, char*, int64_t, uint32_t,
+                              int32_t);
+template void MoveRange<1, 2>(HostNumbers, const char*, const char*, char*, char*, int64_t, uint32_t,
+                              int32_t);
+template void MoveRange<2, 1>(HostNumbers, const char*, const char*, char*, char*, int64_t, uint32_t,
+                              int32_t);
+template void MoveRange<2, 2>(HostNumbers, const char*, const char*, char*, char*, int64_t, uint32_t,
+                              int32_t);
 
 void MoveGroupRange(HostNumbers numbers, const GroupMove& args) {
   WithNumbers(numbers, [&](auto n) { MoveGroupRange<decltype(n)>(n, args); });

@@ -19,7 +19,7 @@ struct HostNumbers {
 
 template <int kSources, int kDestinations>
 void MoveRange(HostNumbers numbers, const char* source0, const char* source1, char* destination0,
-               char* destination1, int64_t bytes, uint32_t marks);
+               char* destination1, int64_t bytes, uint32_t marks, int32_t threads);
 void MoveGroupRange(HostNumbers numbers, const GroupMove& args);
 void FillNeutral(HostNumbers numbers, char* slots, int64_t bytes);
 bool SwitchReduces(const HostNumbers& numbers);

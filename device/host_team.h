@@ -57,17 +57,23 @@ class HostBarrier {
 // divides `threads`.
 struct HostTeam {
   HostTeam(int32_t threads_of, int32_t lanes_of, void* shared_of)
-      : threads(threads_of), lanes(lanes_of), shared(shared_of), block(threads_of) {
+      : threads(threads_of),
+        lanes(lanes_of),
+        shared(shared_of),
+        block(threads_of),
+        movers(threads_of - lanes_of) {
     for (int32_t w = 0; w < threads / lanes; ++w) warps.emplace_back(lanes);
   }
   void Kill() {
     block.Kill();
+    movers.Kill();
     for (HostBarrier& warp : warps) warp.Kill();
   }
 
   int32_t threads, lanes;
   void* shared;
   HostBarrier block;
+  HostBarrier movers;  // all threads but the last warp
   std::deque<HostBarrier> warps;
 };
 

@@ -68,6 +68,17 @@ XCCL_DEVICE constexpr int32_t Lanes() { return 32; }
 XCCL_DEVICE void SyncLanes() { __syncwarp(); }
 XCCL_DEVICE bool AnyLane(bool any) { return __any_sync(~0u, any) != 0; }
 XCCL_DEVICE bool AllLanes(bool all) { return __all_sync(~0u, all) != 0; }
+// A barrier for the block's first `threads` threads, a multiple of Lanes(); the others do not call it.
+XCCL_DEVICE bool SyncOrFirst(int32_t threads, bool any) {
+  uint32_t result;
+  asm volatile(
+      "{\n.reg .pred mine, all;\nsetp.ne.u32 mine, %1, 0;\nbarrier.red.or.pred all, 1, %2, mine;\n"
+      "selp.u32 %0, 1, 0, all;\n}"
+      : "=r"(result)
+      : "r"(any ? 1u : 0u), "r"(threads)
+      : "memory");
+  return result != 0;
+}
 XCCL_DEVICE uint64_t Global(const void* address) { return __cvta_generic_to_global(address); }
 
 XCCL_DEVICE uint64_t LoadAcquireSystem(const uint64_t* word) {
@@ -80,11 +91,16 @@ XCCL_DEVICE uint64_t LoadAcquireDevice(const uint64_t* word) {
   asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(Global(word)) : "memory");
   return value;
 }
+XCCL_DEVICE void FenceSystem() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+// Publishes what came before this thread's last FenceSystem.
+XCCL_DEVICE void StoreFenced(uint64_t* word, uint64_t value) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(Global(word)), "l"(value) : "memory");
+}
 // Whatever this thread saw, and what its block stored before the last barrier, is visible to readers of the
 // word.
 XCCL_DEVICE void StoreReleaseSystem(uint64_t* word, uint64_t value) {
-  asm volatile("fence.acq_rel.sys;" ::: "memory");
-  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(Global(word)), "l"(value) : "memory");
+  FenceSystem();
+  StoreFenced(word, value);
 }
 XCCL_DEVICE void StoreReleaseDevice(uint64_t* word, uint64_t value) {
   asm volatile("fence.acq_rel.gpu;" ::: "memory");
@@ -225,7 +241,6 @@ template <int kWidth>
 XCCL_DEVICE void SwitchStore(char*, const Bits<kWidth>&) {}
 #endif
 XCCL_DEVICE void FenceAlias() { asm volatile("fence.proxy.alias;" ::: "memory"); }
-XCCL_DEVICE void FenceSystem() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 
 XCCL_DEVICE int64_t Nanoseconds() {
   uint64_t now;
@@ -241,6 +256,9 @@ inline int32_t ThreadIndex() { return host_place.index; }
 inline int32_t Threads() { return host_place.team != nullptr ? host_place.team->threads : 1; }
 inline bool SyncOr(bool any) { return host_place.team != nullptr ? host_place.team->block.Arrive(any) : any; }
 inline void Sync() { SyncOr(false); }
+inline bool SyncOrFirst(int32_t threads, bool any) {
+  return threads == Threads() ? SyncOr(any) : host_place.team->movers.Arrive(any);
+}
 inline int32_t Lanes() { return host_place.team != nullptr ? host_place.team->lanes : 1; }
 inline bool AnyLane(bool any) {
   if (host_place.team == nullptr) return any;
@@ -283,9 +301,10 @@ inline uint64_t LoadAcquireSystem(const uint64_t* word) {
 inline uint64_t LoadAcquireDevice(const uint64_t* word) {
   return __atomic_load_n(Touched(word), __ATOMIC_ACQUIRE);
 }
+inline void StoreFenced(uint64_t* word, uint64_t v) { __atomic_store_n(Touched(word), v, kFencedStore); }
 inline void StoreReleaseSystem(uint64_t* word, uint64_t v) {
   HostFence();
-  __atomic_store_n(Touched(word), v, kFencedStore);
+  StoreFenced(word, v);
 }
 inline void StoreReleaseDevice(uint64_t* word, uint64_t v) { StoreReleaseSystem(word, v); }
 inline void StoreCredit(uint64_t* word, uint64_t v) { __atomic_store_n(Touched(word), v, kFencedStore); }
