@@ -128,10 +128,12 @@ class BlockWriter {
     if (from_.empty() || to_.empty()) Line("  End none{{}};");
     // The rank that receives a put, or that a get reads, sends the addresses of its buffers; the other rank
     // waits for them.
-    for (const EndUse& end : from_)
-      if (end.puts) Line("  b.Introduce({});", end.name);
-    for (const EndUse& end : to_)
-      if (end.gets) Line("  b.Introduce({});", end.name);
+    for (const char* step : {"Introduce", "Announce"}) {
+      for (const EndUse& end : from_)
+        if (end.puts) Line("  b.{}({});", step, end.name);
+      for (const EndUse& end : to_)
+        if (end.gets) Line("  b.{}({});", step, end.name);
+    }
     for (const EndUse& end : from_)
       if (end.gets) Line("  b.Meet({});", end.name);
     for (const EndUse& end : to_)

@@ -4,6 +4,8 @@
 // In Await one thread each waits for dependencies, for a message and for a free slot. Ready is a barrier
 // after which all threads may continue. Move touches every element once. Finish makes the results visible:
 // after a barrier, one thread each posts the message, returns the slot and counts the instruction as done.
+// With protocol simple the block's last warp does nothing but post: it takes no part in Ready's barrier, so
+// that the other threads, the movers, go on with the next instruction while its fence lasts.
 // docs/kernels.md has the memory orders. A Block that gave up does nothing more until the kernel ends. With
 // a group in place of a peer, the calls are OpenGroup, AwaitMessages, AwaitSlots, MoveGroup, FinishGroup and
 // CloseGroup.
@@ -20,6 +22,14 @@ namespace xccl::device {
 template <class C>
 class Block {
  public:
+#ifndef __CUDACC__
+  // A block's shared memory on the host: HostTeam::shared.
+  struct Shared {
+    EndInfo ends[C::kEnds];
+    RankInfo rank;
+  };
+#endif
+
   XCCL_DEVICE Block(const C& config, const LaunchArgs& args, typename C::Numbers numbers, int32_t block_index,
                     int32_t blocks_per_rank)
       : config_(config), args_(args), numbers_(numbers) {
@@ -84,9 +94,9 @@ class Block {
     return {step, static_cast<int32_t>(step % static_cast<uint64_t>(config_.kSlots)), index};
   }
 
-  // Introduce tells the peer where this rank's buffers are; Meet waits for the same from the peer. Both are
-  // called only if the program has direct messages on the connection, and do nothing if the launch allows
-  // none or the peer is of another host.
+  // Introduce writes for the peer where this rank's buffers are, Announce tells it so; Meet waits for the
+  // same from the peer. They are called, in this order for all ends, only if the program has direct messages
+  // on the connection, and do nothing if the launch allows none or the peer is of another host.
   XCCL_DEVICE void Introduce(const End& end) {
     if (!config_.kSimple || args_.direct == 0 || ThreadIndex() != 0) return;
     EndInfo& info = Info(end.index);
@@ -101,7 +111,15 @@ class Block {
     StoreWatched(&entry->output, output);
     StoreWatched(&entry->scratch, scratch);
     StoreWatched(&entry->in_place, static_cast<uint64_t>(own.buffers->in_place));
-    StoreReleaseSystem(&entry->epoch, epoch_);
+    entries_fenced_ = false;
+  }
+  XCCL_DEVICE void Announce(const End& end) {
+    if (!config_.kSimple || args_.direct == 0 || ThreadIndex() != 0) return;
+    const EndInfo& info = Info(end.index);
+    if (info.fifo != nullptr) return;
+    if (!entries_fenced_) FenceSystem();  // one for all ends, since each would wait for the peers' memory
+    entries_fenced_ = true;
+    StoreFenced(&info.connection->entry_there->epoch, epoch_);
   }
   XCCL_DEVICE void Meet(const End& end) {
     if (!config_.kSimple || args_.direct == 0 || ThreadIndex() != 0 || !good_) return;
@@ -236,7 +254,8 @@ class Block {
   XCCL_DEVICE bool Ready() {
     // A rank that learns of this block's earlier results through an LL message must also see them.
     if (!config_.kSimple && config_.kMessagesOrder) FenceDevice();
-    failed_ = SyncOr(!good_ || failed_);
+    if (Posts()) return false;
+    failed_ = SyncOrFirst(Movers(), !good_ || failed_);
     return !failed_;
   }
 
@@ -286,7 +305,7 @@ class Block {
     ++done_;
     if (failed_) return;
     if constexpr (Sends(kOp)) {
-      if (config_.kSimple && ThreadIndex() == 0) TellPut(to);
+      if (config_.kSimple) TellPut(to);
       Advance(to);
     }
     if constexpr (Receives(kOp)) {
@@ -314,7 +333,13 @@ class Block {
 
  private:
   XCCL_DEVICE const Waiter* Who() const { return &Info().waiter; }
-  XCCL_DEVICE static bool IsThread(int32_t role) { return ThreadIndex() == role * 32 % Threads(); }
+  // The number of threads that wait and move; those after them post.
+  XCCL_DEVICE int32_t Movers() const {
+    return config_.kSimple && Threads() > Lanes() ? Threads() - Lanes() : Threads();
+  }
+  XCCL_DEVICE bool Posts() const { return ThreadIndex() >= Movers(); }
+  XCCL_DEVICE int32_t FirstPoster() const { return Movers() % Threads(); }
+  XCCL_DEVICE bool IsThread(int32_t role) const { return ThreadIndex() == role * Lanes() % Movers(); }
   // The waits of one instruction are distributed to one thread each, in different warps.
   XCCL_DEVICE bool Mine() { return IsThread(waits_++); }
   XCCL_DEVICE bool Allowed(Direct mode, int32_t in_place) const {
@@ -339,10 +364,8 @@ class Block {
     return rank;
   }
 #else
-  EndInfo& Info(int32_t end) const { return ends_[end]; }
-  RankInfo& Info() const { return info_; }
-  mutable EndInfo ends_[C::kEnds];
-  mutable RankInfo info_;
+  static EndInfo& Info(int32_t end) { return static_cast<Shared*>(host_place.team->shared)->ends[end]; }
+  static RankInfo& Info() { return static_cast<Shared*>(host_place.team->shared)->rank; }
 #endif
 
   XCCL_DEVICE static uint64_t Lend(const EndInfo& info, uint64_t address, int32_t window) {
@@ -373,7 +396,8 @@ class Block {
   }
   XCCL_DEVICE void AwaitMembers(const End& end, bool sends, uint64_t goal) {
     const GroupConnection& g = *Info(end.index).group;
-    for (int32_t m = ThreadIndex(); m < g.count && good_; m += Threads()) {
+    if (Posts()) return;
+    for (int32_t m = ThreadIndex(); m < g.count && good_; m += Movers()) {
       const GroupMember& member = g.members[m];
       good_ = AwaitCounter<true>(sends ? member.tail : member.head, goal, Who(),
                                  sends ? Wait::kCredit : Wait::kMessage, member.rank);
@@ -382,13 +406,14 @@ class Block {
     }
   }
   // Tells a receiver of the current message, and a sender that its message was taken: the peer itself, or the
-  // proxy where the peer is of another host.
+  // proxy where the peer is of another host. A mover tells the proxy, since it knows the message's size.
   XCCL_DEVICE void TellPut(const End& to) const {
     const EndInfo& info = Info(to.index);
-    if (info.fifo == nullptr)
-      StoreReleaseSystem(info.head, to.step + 1);
-    else
+    if (info.fifo == nullptr) {
+      if (ThreadIndex() == FirstPoster()) StoreReleaseSystem(info.head, to.step + 1);
+    } else if (ThreadIndex() == 0) {
       Push(info.fifo, Encode({info.place, false, sent_at_}));
+    }
   }
   XCCL_DEVICE void TellTaken(const End& from) const {
     const EndInfo& info = Info(from.index);
@@ -402,10 +427,11 @@ class Block {
   XCCL_DEVICE void Post(const End& to) {
     const GroupConnection* const g = Info(to.index).group;
     if (g == nullptr) {
-      if (ThreadIndex() == 0) TellPut(to);
+      TellPut(to);
       return;
     }
-    for (int32_t m = ThreadIndex(); m < g->count; m += Threads()) {
+    if (ThreadIndex() < FirstPoster()) return;
+    for (int32_t m = ThreadIndex() - FirstPoster(); m < g->count; m += Threads() - FirstPoster()) {
       if (kHasSwitch && g->multicast != nullptr) FenceAlias();
       StoreReleaseSystem(g->members[m].head, to.step + 1);
     }
@@ -416,7 +442,8 @@ class Block {
       if (IsThread(1)) TellTaken(from);
       return;
     }
-    for (int32_t m = ThreadIndex(); m < g->count; m += Threads()) {
+    if (Posts()) return;
+    for (int32_t m = ThreadIndex(); m < g->count; m += Movers()) {
       if (kHasSwitch && g->multicast != nullptr) FenceAlias();
       if (g->members[m].place >= 0)
         Push(args_.ranks[rank_ - args_.first_rank].fifo, Encode({g->members[m].place, true, 0}));
@@ -495,10 +522,10 @@ class Block {
       if (source[0] == local && !changes) return;
     constexpr int kSources = kOp == Op::kReduce || (Reads(kOp) && Receives(kOp)) ? 2 : 1;
     if (local != nullptr && sent != nullptr) {
-      MoveRange<kSources, 2>(numbers_, source[0], source[1], local, sent, bytes, does);
+      MoveRange<kSources, 2>(numbers_, source[0], source[1], local, sent, bytes, does, Movers());
     } else if (local != nullptr || sent != nullptr) {
       MoveRange<kSources, 1>(numbers_, source[0], source[1], local != nullptr ? local : sent, nullptr, bytes,
-                             does);
+                             does, Movers());
     }
   }
 
@@ -506,6 +533,7 @@ class Block {
                                   int64_t offset, int64_t bytes) {
     GroupMove move;
     move.bytes = bytes;
+    move.threads = Movers();
     if (Reads(op)) move.local = at.src + offset;
     if (Writes(op)) move.stored = at.dst + offset;
     if (Sends(op)) {
@@ -602,7 +630,7 @@ class Block {
   uint32_t received_at_ = 0, sent_at_ = 0;  // bytes of the current message so far
   int32_t rank_, instance_, block_, pass_;
   int32_t waits_ = 0;
-  bool good_ = true, failed_ = false;
+  bool good_ = true, failed_ = false, entries_fenced_ = false;
 };
 
 // The functions that generated code calls.

@@ -82,117 +82,79 @@ XCCL_DEVICE_CALL bool FanInLl(N numbers, const FanInArgs args, const Waiter* who
   return true;
 }
 
-#ifdef __CUDACC__
-
-// Lanes as in MoveLl128; a warp handles four lines at a time.
-template <ElementNumbers N>
-XCCL_DEVICE_CALL bool FanInLl128(N numbers, const FanInArgs args, const Waiter* who) {
+// One pair of the sum of a line, into `out`. Returns false if waiting was given up.
+template <class N>
+XCCL_DEVICE bool FanInPair(const N& numbers, const FanInArgs& args, const LinePair& pair, const Waiter* who,
+                           Pair& out) {
   constexpr int kBatch = 4;
   const LlArgs& ll = args.ll;
   const GroupMember* const members = args.from->members;
   const int32_t count = args.from->count, own_place = ll.source != nullptr ? args.from->own_place : -1;
-  const int lane = ThreadIndex() & 7;
-  const bool flagged = lane == 7;
-  const int32_t lines = (ll.bytes + kLl128Data - 1) / kLl128Data;
-  const int32_t own_line = (ThreadIndex() & 31) / 8;
-  for (int32_t first_line = ThreadIndex() / 32 * 4; first_line < lines; first_line += Threads() / 8) {
-    const bool has_line = first_line + own_line < lines;
-    const int32_t line = has_line ? first_line + own_line : 0;
-    const int32_t at = line * kLl128Data + lane * 16, left = has_line ? ll.bytes - at : 0;
-    const int64_t in_slot = args.from_at + line * kLl128Line + lane * 16;
-    uint64_t own_low = 0, own_high = 0;
-    if (own_place >= 0) {
-      own_low = OwnOperand(numbers, ll.marks, left > 0 ? LoadUpTo8<N>(ll.source + at, left) : 0);
-      own_high = OwnOperand(numbers, ll.marks,
-                            left > 8 && !flagged ? LoadUpTo8<N>(ll.source + at + 8, left - 8) : 0);
+  const int64_t in_slot = args.from_at + pair.loaded_at();
+  Pair own = {0, 0};
+  if (own_place >= 0) {
+    own = LoadUpTo16<N>(ll.source, pair, ll.bytes);
+    own = {OwnOperand(numbers, ll.marks, own.low), OwnOperand(numbers, ll.marks, own.high)};
+  }
+  FanInSum<N> low, high;
+  for (int32_t first = 0; first < count; first += kBatch) {
+    Pair in[kBatch];
+    bool waits = false;
+    XCCL_UNROLL
+    for (int b = 0; b < kBatch; ++b)
+      if (first + b < count) in[b] = LoadPair(members[first + b].slots + in_slot);
+    XCCL_UNROLL
+    for (int b = 0; b < kBatch; ++b)
+      waits = waits || (first + b < count && pair.flagged() && in[b].high != ll.in_flag);
+    if (AnyLane(waits)) {
+      for (int32_t m = first; m < count && m < first + kBatch; ++m)
+        if (!AwaitLl128(members[m].slots + in_slot, pair.flagged(), ll.in_flag, members[m].rank, who))
+          return false;
     }
-    FanInSum<N> low, high;
-    for (int32_t first = 0; first < count; first += kBatch) {
-      Pair in[kBatch];
-      XCCL_UNROLL
-      for (int b = 0; b < kBatch; ++b)
-        if (first + b < count) in[b] = LoadPair(members[first + b].slots + in_slot);
-      XCCL_UNROLL
-      for (int b = 0; b < kBatch; ++b) {
-        if (first + b >= count) break;
-        const GroupMember& member = members[first + b];
-        const bool flags = flagged && has_line;
-        if (__any_sync(~0u, flags && in[b].high != ll.in_flag))
-          in[b] = AwaitLl128(member.slots + in_slot, flags, ll.in_flag, member.rank, who);
-        if (__any_sync(~0u, flags && in[b].high != ll.in_flag)) return false;
+    // Flags may have been seen after the data of the same loads were read, so the data are loaded again.
+    XCCL_UNROLL
+    for (int b = 0; b < kBatch; ++b)
+      if (first + b < count) in[b] = LoadPair(members[first + b].slots + in_slot);
+    XCCL_UNROLL
+    for (int b = 0; b < kBatch; ++b) {
+      if (first + b >= count) break;
+      if (first + b == own_place) {
+        low.Add(numbers, own.low);
+        high.Add(numbers, own.high);
       }
-      // Flags may have been seen after the data of the same loads were read, so the data are loaded again.
-      XCCL_UNROLL
-      for (int b = 0; b < kBatch; ++b)
-        if (first + b < count) in[b] = LoadPair(members[first + b].slots + in_slot);
-      XCCL_UNROLL
-      for (int b = 0; b < kBatch; ++b) {
-        if (first + b >= count) break;
-        if (first + b == own_place) {
-          low.Add(numbers, own_low);
-          high.Add(numbers, own_high);
-        }
-        low.Add(numbers, in[b].low);
-        high.Add(numbers, in[b].high);
-      }
-    }
-    if (own_place == count) {
-      low.Add(numbers, own_low);
-      high.Add(numbers, own_high);
-    }
-    Pair out = {low.Get(numbers, ll.marks), high.Get(numbers, ll.marks)};
-    if (ll.destination != nullptr) {
-      if (left > 0) StoreUpTo8<N>(ll.destination + at, out.low, left);
-      if (left > 8 && !flagged) StoreUpTo8<N>(ll.destination + at + 8, out.high, left - 8);
-    }
-    if (ll.out != nullptr) {
-      if (flagged) out.high = ll.out_flag;
-      __syncwarp();
-      if (has_line) StorePair(ll.out + line * kLl128Line + lane * 16, out);
+      low.Add(numbers, in[b].low);
+      high.Add(numbers, in[b].high);
     }
   }
+  if (own_place == count) {
+    low.Add(numbers, own.low);
+    high.Add(numbers, own.high);
+  }
+  out = {low.Get(numbers, ll.marks), high.Get(numbers, ll.marks)};
   return true;
 }
-
-#else
 
 template <ElementNumbers N>
-bool FanInLl128(N numbers, const FanInArgs args, const Waiter* who) {
+XCCL_DEVICE_CALL bool FanInLl128(N numbers, const FanInArgs args, const Waiter* who) {
   const LlArgs& ll = args.ll;
-  const int32_t count = args.from->count, own_place = ll.source != nullptr ? args.from->own_place : -1;
-  const int32_t lines = (ll.bytes + kLl128Data - 1) / kLl128Data;
-  const auto words_of = [&](int32_t m, int32_t line) {
-    return reinterpret_cast<const uint64_t*>(args.from->members[m].slots + args.from_at + line * kLl128Line);
-  };
-  for (int32_t line = 0; line < lines; ++line) {
-    for (int32_t m = 0; m < count; ++m) {
-      Patience patience;
-      for (uint64_t seen; (seen = LoadAcquireSystem(words_of(m, line) + 15)) != ll.in_flag;)
-        if (!patience.Poll(who, Wait::kMessage, args.from->members[m].rank, ll.in_flag, seen)) return false;
+  const LineLane own(ll.bytes);
+  for (int32_t first = LineLane::First(); first < own.lines; first += own.stride) {
+    Pair out[kMostPairs];
+    // The line's last pair comes first, since it has the flag for which all wait.
+    XCCL_UNROLL
+    for (int p = kMostPairs - 1; p >= 0; --p)
+      if (p < own.pairs && !FanInPair(numbers, args, own.At(first, p), who, out[p])) return false;
+    XCCL_UNROLL
+    for (int p = 0; p < kMostPairs; ++p) {
+      if (p >= own.pairs) break;
+      const LinePair pair = own.At(first, p);
+      if (ll.destination != nullptr) StoreUpTo16<N>(ll.destination, out[p], pair, ll.bytes);
+      if (ll.out == nullptr) continue;
+      if (pair.last()) out[p].high = ll.out_flag;
+      StoreLinePair(ll.out + pair.wire_at(), out[p], pair.last(), pair.exists);
     }
-    uint64_t* const out =
-        ll.out != nullptr ? reinterpret_cast<uint64_t*>(ll.out + line * kLl128Line) : nullptr;
-    if (out != nullptr) HostTouch(out, kLl128Line);
-    for (int word = 0; word < 15; ++word) {
-      const int32_t at = line * kLl128Data + word * 8, left = ll.bytes - at;
-      uint64_t own = 0;
-      if (own_place >= 0)
-        own = OwnOperand(numbers, ll.marks, left > 0 ? LoadUpTo8<N>(ll.source + at, left) : 0);
-      FanInSum<N> sum;
-      for (int32_t m = 0; m < count; ++m) {
-        if (m == own_place) sum.Add(numbers, own);
-        sum.Add(numbers, __atomic_load_n(words_of(m, line) + word, __ATOMIC_RELAXED));
-      }
-      if (own_place == count) sum.Add(numbers, own);
-      const uint64_t value = sum.Get(numbers, ll.marks);
-      if (ll.destination != nullptr && left > 0) StoreUpTo8<N>(ll.destination + at, value, left);
-      if (out != nullptr) __atomic_store_n(out + word, value, __ATOMIC_RELAXED);
-    }
-    if (out != nullptr) __atomic_store_n(out + 15, ll.out_flag, __ATOMIC_RELEASE);
   }
   return true;
 }
-
-#endif
 
 }  // namespace xccl::device

@@ -197,6 +197,7 @@ struct GroupMove {
   int64_t from_at = 0, to_at = 0;       // offset of the slice in the groups' slots
   int64_t bytes = 0;                    // whole elements
   uint32_t marks = 0;                   // kScaleFirst applies to `local`; kFinish
+  int32_t threads = 1;                  // that share the work: the block's first ones
 };
 
 // Does a fan-in add the local value itself?
@@ -332,7 +333,7 @@ XCCL_DEVICE void GroupUnits(const N& numbers, const GroupMove& args, int64_t at,
 template <bool kCopies, int kWidth, class N>
 XCCL_DEVICE void GroupRange(const N& numbers, const GroupMove& args, int64_t begin, int64_t units) {
   constexpr int kUnroll = kWidth == 16 ? 4 : 1;
-  const int64_t stride = static_cast<int64_t>(Threads()) * kWidth, end = begin + units * kWidth;
+  const int64_t stride = static_cast<int64_t>(args.threads) * kWidth, end = begin + units * kWidth;
   int64_t at = begin + static_cast<int64_t>(ThreadIndex()) * kWidth;
   if constexpr (kUnroll > 1)
     for (; at + (kUnroll - 1) * stride < end; at += kUnroll * stride)

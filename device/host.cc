@@ -1,5 +1,6 @@
 #include "device/host.h"
 
+#include <deque>
 #include <thread>
 #include <vector>
 
@@ -30,16 +31,20 @@ bool HostNumbers::finishes() const {
 
 template <int kSources, int kDestinations>
 void MoveRange(HostNumbers numbers, const char* source0, const char* source1, char* destination0,
-               char* destination1, int64_t bytes, uint32_t marks) {
+               char* destination1, int64_t bytes, uint32_t marks, int32_t threads) {
   WithNumbers(numbers, [&](auto n) {
     MoveRange<kSources, kDestinations, decltype(n)>(n, source0, source1, destination0, destination1, bytes,
-                                                    marks);
+                                                    marks, threads);
   });
 }
-template void MoveRange<1, 1>(HostNumbers, const char*, const char*, char*, char*, int64_t, uint32_t);
-template void MoveRange<1, 2>(HostNumbers, const char*, const char*, char*, char*, int64_t, uint32_t);
-template void MoveRange<2, 1>(HostNumbers, const char*, const char*, char*, char*, int64_t, uint32_t);
-template void MoveRange<2, 2>(HostNumbers, const char*, const char*, char*, char*, int64_t, uint32_t);
+template void MoveRange<1, 1>(HostNumbers, const char*, const char*, char*, char*, int64_t, uint32_t,
+                              int32_t);
+template void MoveRange<1, 2>(HostNumbers, const char*, const char*, char*, char*, int64_t, uint32_t,
+                              int32_t);
+template void MoveRange<2, 1>(HostNumbers, const char*, const char*, char*, char*, int64_t, uint32_t,
+                              int32_t);
+template void MoveRange<2, 2>(HostNumbers, const char*, const char*, char*, char*, int64_t, uint32_t,
+                              int32_t);
 
 void MoveGroupRange(HostNumbers numbers, const GroupMove& args) {
   WithNumbers(numbers, [&](auto n) { MoveGroupRange<decltype(n)>(n, args); });
@@ -99,26 +104,38 @@ HostKernel InterpreterOnHost(const int32_t* table, int32_t instances) {
   return kernel;
 }
 
-void RunOnHost(const HostKernel& kernel, const LaunchArgs& args, Type type, Operator op, Protocol protocol) {
+void RunOnHost(const HostKernel& kernel, const LaunchArgs& args, Type type, Operator op, Protocol protocol,
+               HostShape shape) {
+  struct BlockOnHost {
+    HostBlock::Shared shared = {};
+    HostTeam team;
+    explicit BlockOnHost(HostShape of) : team(of.threads, of.lanes, &shared) {}
+  };
+  HostCheck(shape.lanes > 0 && (shape.lanes & (shape.lanes - 1)) == 0 && shape.threads % shape.lanes == 0);
   HostNumbers numbers;
   numbers.type = type;
   numbers.the_op = op;
   numbers.members = kernel.members;
+  const HostConfig config = {protocol, protocol == Protocol::kSimple, kernel.info.slots,
+                             kernel.info.tables != 0, kernel.messages_order};
+  std::deque<BlockOnHost> blocks;
   std::vector<std::thread> threads;
   const HostGuard guard = host_guard;
-  const int32_t blocks = args.ranks_here * kernel.info.blocks_per_rank * args.instances;
-  for (int32_t b = 0; b < blocks; ++b) {
-    threads.emplace_back([&, b] {
-      host_guard = guard;
-      try {
-        HostBlock block({protocol, protocol == Protocol::kSimple, kernel.info.slots, kernel.info.tables != 0,
-                         kernel.messages_order},
-                        args, numbers, b, kernel.info.blocks_per_rank);
-        kernel.run(block);
-      } catch (const HostKilled&) {
-        return;  // whoever set the guard knows
-      }
-    });
+  const int32_t count = args.ranks_here * kernel.info.blocks_per_rank * args.instances;
+  for (int32_t b = 0; b < count; ++b) {
+    HostTeam* const team = &blocks.emplace_back(shape).team;
+    for (int32_t t = 0; t < shape.threads; ++t) {
+      threads.emplace_back([&, team, b, t] {
+        host_guard = guard;
+        host_place = {team, t};
+        try {
+          HostBlock block(config, args, numbers, b, kernel.info.blocks_per_rank);
+          kernel.run(block);
+        } catch (const HostKilled&) {
+          team->Kill();  // whoever set the guard knows
+        }
+      });
+    }
   }
   for (std::thread& thread : threads) thread.join();
 }

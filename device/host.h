@@ -1,6 +1,6 @@
-// Kernels on the host, where a threadblock is a thread. Runs a HostKernel, which generated source defines,
-// with the same LaunchArgs as on a GPU. Type, operator and protocol are chosen at run time, and the code
-// that moves elements is compiled once (host.cc), so that generated source compiles quickly.
+// Kernels on the host, where a threadblock is one thread or a few. Runs a HostKernel, which generated source
+// defines, with the same LaunchArgs as on a GPU. Type, operator and protocol are chosen at run time, and the
+// code that moves elements is compiled once (host.cc), so that generated source compiles quickly.
 #pragma once
 
 #include "device/block.h"
@@ -19,7 +19,7 @@ struct HostNumbers {
 
 template <int kSources, int kDestinations>
 void MoveRange(HostNumbers numbers, const char* source0, const char* source1, char* destination0,
-               char* destination1, int64_t bytes, uint32_t marks);
+               char* destination1, int64_t bytes, uint32_t marks, int32_t threads);
 void MoveGroupRange(HostNumbers numbers, const GroupMove& args);
 void FillNeutral(HostNumbers numbers, char* slots, int64_t bytes);
 bool SwitchReduces(const HostNumbers& numbers);
@@ -54,8 +54,13 @@ struct HostKernel {
 // The interpreter kernel for a program's table.
 HostKernel InterpreterOnHost(const int32_t* table, int32_t instances);
 
-// Runs all blocks of a launch, one thread each, under the calling thread's host_guard; returns when all are
-// done.
-void RunOnHost(const HostKernel& kernel, const LaunchArgs& args, Type type, Operator op, Protocol protocol);
+// A block's threads and the lanes of its warps. Requires: `lanes` is a power of two and divides `threads`.
+struct HostShape {
+  int32_t threads = 1, lanes = 1;
+};
+
+// Runs all blocks of a launch under the calling thread's host_guard; returns when all are done.
+void RunOnHost(const HostKernel& kernel, const LaunchArgs& args, Type type, Operator op, Protocol protocol,
+               HostShape shape = {});
 
 }  // namespace xccl::device

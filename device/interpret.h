@@ -192,6 +192,8 @@ XCCL_DEVICE void InterpretBlock(B& b, const int32_t* table) {
   }
   if (from_puts != 0) b.Introduce(interpreter.from);
   if (to_gets != 0) b.Introduce(interpreter.to);
+  if (from_puts != 0) b.Announce(interpreter.from);
+  if (to_gets != 0) b.Announce(interpreter.to);
   if (from_gets != 0) b.Meet(interpreter.from);
   if (to_puts != 0) b.Meet(interpreter.to);
   b.Enter();

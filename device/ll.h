@@ -1,9 +1,10 @@
 // Moves data with flags among them. The sender writes data and flag together, and the receiver polls the
 // data themselves: no counter, fence or barrier is needed between the two.
 //   LL     16-byte lines of two 8-byte words {4 bytes of data, flag}; only 8-byte stores must be atomic.
-//   LL128  128-byte lines: 120 bytes of data, then the flag. Eight neighbouring lanes store one line in one
-//          instruction, and its 128 bytes must become visible in order (NVLink and one GPU's memory ensure
-//          it).
+//   LL128  128-byte lines: 120 bytes of data, then the flag. Neighbouring lanes, eight on a GPU, store one
+//   line
+//          in one instruction, and its 128 bytes must become visible in order (NVLink and one GPU's memory
+//          ensure it).
 // Every slice starts at a new line.
 #pragma once
 
@@ -80,107 +81,112 @@ XCCL_DEVICE_CALL void RefreshLl(char* at, char* end, uint32_t flag) {
     StoreLl(line, {0, flag, 0, flag});
 }
 
-#ifdef __CUDACC__
+// One pair of a line of LL128: 16 bytes of data, or, in the last pair, 8 bytes and the flag.
+struct LinePair {
+  int32_t line, pair;
+  bool exists;  // the slice has the line
 
-// All lanes of a warp must call it. Waits until every lane with `flagged` sees its flag, or until waiting
-// is given up.
-XCCL_DEVICE_CALL Pair AwaitLl128(const char* at, bool flagged, uint64_t flag, int32_t peer,
-                                 const Waiter* who) {
-  Pair pair = LoadPair(at);
-  Patience patience;
-  while (__any_sync(~0u, flagged && pair.high != flag)) {
-    if (!__all_sync(~0u, patience.Poll(who, Wait::kMessage, peer, flag, pair.high))) break;
-    pair = LoadPair(at);
+  XCCL_DEVICE bool last() const { return pair == kLinePairs - 1; }
+  XCCL_DEVICE bool flagged() const { return last() && exists; }
+  XCCL_DEVICE int32_t data_at() const { return line * kLl128Data + pair * 16; }
+  XCCL_DEVICE int32_t wire_at() const { return line * kLl128Line + pair * 16; }
+  // Loads are unconditional, which saves registers: where there is no line, they read the first.
+  XCCL_DEVICE int32_t loaded_at() const { return exists ? wire_at() : 0; }
+  // The bytes of the slice from this pair on.
+  XCCL_DEVICE int32_t Left(int32_t bytes) const { return exists ? bytes - data_at() : 0; }
+};
+// A thread's share of the lines of a slice. A warp's lanes hold neighbouring lines, every lane `pairs` pairs
+// of one of them.
+struct LineLane {
+  int32_t lines;                             // of the slice
+  int32_t pairs = kLinePairs / LineLanes();  // 1 on a GPU
+  int32_t lane = ThreadIndex() & (LineLanes() - 1), own = ThreadIndex() % Lanes() / LineLanes();
+  int32_t stride = Threads() / LineLanes();  // the lines that the block holds at a time
+
+  XCCL_DEVICE explicit LineLane(int32_t bytes) : lines((bytes + kLl128Data - 1) / kLl128Data) {}
+  // The first line is the same for all lanes of a warp, so that they vote together.
+  XCCL_DEVICE static int32_t First() { return ThreadIndex() / Lanes() * (Lanes() / LineLanes()); }
+  // Pair `p` in a line of the warp's lines from `first` on.
+  XCCL_DEVICE LinePair At(int32_t first, int p) const {
+    return {first + own, lane + p * LineLanes(), first + own < lines};
   }
-  return pair;
+};
+template <class N>
+XCCL_DEVICE Pair LoadUpTo16(const char* at, const LinePair& of, int32_t bytes) {
+  const int32_t left = of.Left(bytes);
+  return {left > 0 ? LoadUpTo8<N>(at + of.data_at(), left) : 0,
+          left > 8 && !of.last() ? LoadUpTo8<N>(at + of.data_at() + 8, left - 8) : 0};
+}
+template <class N>
+XCCL_DEVICE void StoreUpTo16(char* at, const Pair& pair, const LinePair& of, int32_t bytes) {
+  const int32_t left = of.Left(bytes);
+  if (left > 0) StoreUpTo8<N>(at + of.data_at(), pair.low, left);
+  if (left > 8 && !of.last()) StoreUpTo8<N>(at + of.data_at() + 8, pair.high, left - 8);
 }
 
-// Lanes 0..6 of a line carry 16 bytes each; lane 7 carries 8 bytes and the flag. A warp moves four lines at
-// a time, kUnroll times.
+// All lanes of a warp must call it. Waits until every lane with `flagged` sees its flag. Returns false if
+// waiting was given up.
+XCCL_DEVICE_CALL bool AwaitLl128(const char* at, bool flagged, uint64_t flag, int32_t peer,
+                                 const Waiter* who) {
+  uint64_t seen = LoadPair(at).high;
+  for (Patience patience; AnyLane(flagged && seen != flag); seen = LoadPair(at).high)
+    if (!AllLanes(patience.Poll(who, Wait::kMessage, peer, flag, seen))) return false;
+  return true;
+}
+
 template <bool kLocal, bool kReceive, bool kStore, bool kSend, ElementNumbers N>
 XCCL_DEVICE_CALL bool MoveLl128(N numbers, LlArgs args, const Waiter* who) {
-  constexpr int kUnroll = 4;
-  const int lane = ThreadIndex() & 7;
-  const bool flagged = lane == 7;
-  const int32_t lines = (args.bytes + kLl128Data - 1) / kLl128Data, stride = Threads() / 8;
-  // The first line is the same for all lanes of a warp, so that they vote together.
-  const int32_t warp_line = ThreadIndex() / 32 * 4, own = (ThreadIndex() & 31) / 8;
-  for (int32_t first = warp_line; first < lines; first += kUnroll * stride) {
-    Pair in[kUnroll];
-    uint64_t low[kUnroll], high[kUnroll];
+  constexpr int kUnroll = 4, kMost = kUnroll * kMostPairs;
+  const LineLane own(args.bytes);
+  for (int32_t first = LineLane::First(); first < own.lines; first += kUnroll * own.stride) {
+    const auto pair_of = [&](int k) { return own.At(first + k / own.pairs * own.stride, k % own.pairs); };
+    Pair in[kMost], local[kMost];
     XCCL_UNROLL
-    for (int u = 0; u < kUnroll; ++u) {
-      const int32_t line = first + own + u * stride, at = line * kLl128Data + lane * 16,
-                    left = args.bytes - at;
-      if constexpr (kReceive)
-        if (line < lines) in[u] = LoadPair(args.in + line * kLl128Line + lane * 16);
-      if constexpr (kLocal) {
-        low[u] = left > 0 && line < lines ? LoadUpTo8<N>(args.source + at, left) : 0;
-        high[u] = left > 8 && line < lines && !flagged ? LoadUpTo8<N>(args.source + at + 8, left - 8) : 0;
-      }
+    for (int k = 0; k < kMost; ++k) {
+      if (k >= kUnroll * own.pairs) break;
+      const LinePair pair = pair_of(k);
+      if constexpr (kReceive) in[k] = LoadPair(args.in + pair.loaded_at());
+      if constexpr (kLocal) local[k] = LoadUpTo16<N>(args.source, pair, args.bytes);
     }
-    XCCL_UNROLL
-    for (int u = 0; u < kUnroll; ++u) {
-      const int32_t line = first + own + u * stride, at = line * kLl128Data + lane * 16;
-      const int32_t left = line < lines ? args.bytes - at : 0;
-      if (first + u * stride >= lines) break;
-      if constexpr (kReceive) {
-        const bool flags = flagged && line < lines;
-        const char* const at_line = args.in + (line < lines ? line : 0) * kLl128Line + lane * 16;
-        if (__any_sync(~0u, flags && in[u].high != args.in_flag))
-          in[u] = AwaitLl128(at_line, flags, args.in_flag, args.peer, who);
-        if (__any_sync(~0u, flags && in[u].high != args.in_flag)) return false;
-        // The flag may have been seen after the data of the same load were read, so the data are loaded
-        // again.
-        in[u] = LoadPair(at_line);
-      }
-      Pair out;
-      out.low =
-          Combine8<kLocal, kReceive>(numbers, args.marks, kLocal ? low[u] : 0, kReceive ? in[u].low : 0);
-      out.high =
-          Combine8<kLocal, kReceive>(numbers, args.marks, kLocal ? high[u] : 0, kReceive ? in[u].high : 0);
-      if constexpr (kStore) {
-        if (left > 0) StoreUpTo8<N>(args.destination + at, out.low, left);
-        if (left > 8 && !flagged) StoreUpTo8<N>(args.destination + at + 8, out.high, left - 8);
-      }
-      if constexpr (kSend) {
-        if (flagged) out.high = args.out_flag;
-        __syncwarp();
-        if (line < lines) StorePair(args.out + line * kLl128Line + lane * 16, out);
-      }
-    }
-  }
-  return true;
-}
-
-#else
-
-template <bool kLocal, bool kReceive, bool kStore, bool kSend, ElementNumbers N>
-bool MoveLl128(N numbers, LlArgs args, const Waiter* who) {
-  const int32_t lines = (args.bytes + kLl128Data - 1) / kLl128Data;
-  for (int32_t line = 0; line < lines; ++line) {
-    const uint64_t* const in =
-        reinterpret_cast<const uint64_t*>(args.in + (kReceive ? line * kLl128Line : 0));
-    uint64_t* const out = reinterpret_cast<uint64_t*>(args.out + (kSend ? line * kLl128Line : 0));
-    if constexpr (kSend) HostTouch(out, kLl128Line);
     if constexpr (kReceive) {
-      Patience patience;
-      for (uint64_t seen; (seen = LoadAcquireSystem(in + 15)) != args.in_flag;)
-        if (!patience.Poll(who, Wait::kMessage, args.peer, args.in_flag, seen)) return false;
+      bool waits = false;
+      XCCL_UNROLL
+      for (int k = 0; k < kMost; ++k) {
+        if (k >= kUnroll * own.pairs) break;
+        waits = waits || (pair_of(k).flagged() && in[k].high != args.in_flag);
+      }
+      if (AnyLane(waits)) {
+        for (int k = 0; k < kUnroll * own.pairs; ++k) {
+          const LinePair pair = pair_of(k);
+          if (!AwaitLl128(args.in + pair.loaded_at(), pair.flagged(), args.in_flag, args.peer, who))
+            return false;
+        }
+      }
+      // Flags may have been seen after the data of the same loads were read, so the data are loaded again.
+      XCCL_UNROLL
+      for (int k = 0; k < kMost; ++k) {
+        if (k >= kUnroll * own.pairs) break;
+        const LinePair pair = pair_of(k);
+        in[k] = LoadPair(args.in + pair.loaded_at());
+      }
     }
-    for (int word = 0; word < 15; ++word) {
-      const int32_t at = line * kLl128Data + word * 8, left = args.bytes - at;
-      const uint64_t local = kLocal && left > 0 ? LoadUpTo8<N>(args.source + at, left) : 0;
-      const uint64_t received = kReceive ? __atomic_load_n(in + word, __ATOMIC_RELAXED) : 0;
-      const uint64_t value = Combine8<kLocal, kReceive>(numbers, args.marks, local, received);
-      if (kStore && left > 0) StoreUpTo8<N>(args.destination + at, value, left);
-      if constexpr (kSend) __atomic_store_n(out + word, value, __ATOMIC_RELAXED);
+    XCCL_UNROLL
+    for (int k = 0; k < kMost; ++k) {
+      if (k >= kUnroll * own.pairs) break;
+      const LinePair pair = pair_of(k);
+      Pair out;
+      out.low = Combine8<kLocal, kReceive>(numbers, args.marks, kLocal ? local[k].low : 0,
+                                           kReceive ? in[k].low : 0);
+      out.high = Combine8<kLocal, kReceive>(numbers, args.marks, kLocal ? local[k].high : 0,
+                                            kReceive ? in[k].high : 0);
+      if constexpr (kStore) StoreUpTo16<N>(args.destination, out, pair, args.bytes);
+      if constexpr (kSend) {
+        if (pair.last()) out.high = args.out_flag;
+        StoreLinePair(args.out + pair.wire_at(), out, pair.last(), pair.exists);
+      }
     }
-    if constexpr (kSend) __atomic_store_n(out + 15, args.out_flag, __ATOMIC_RELEASE);
   }
   return true;
 }
-
-#endif
 
 }  // namespace xccl::device

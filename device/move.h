@@ -13,39 +13,46 @@ struct MoveArgs {
   char* destination[2];
   int64_t bytes = 0;  // whole elements
   uint32_t marks = 0;
+  int32_t threads = 1;  // that share the work: the block's first ones
 };
+
+// Moves kUnits units of kWidth bytes, `stride` apart: all loads, then all stores. kSome: only the units
+// before `end`; in place of the others the first is loaded again, since ptxas makes conditional loads spill
+// (128 registers in place of 96 in the golden allreduce on sm_90).
+template <int kSources, int kDestinations, int kWidth, int kUnits, bool kSome, class N>
+XCCL_DEVICE void MoveBatch(const N& numbers, const MoveArgs& args, int64_t at, int64_t stride, int64_t end) {
+  Bits<kWidth> a[kUnits], b[kUnits];
+  XCCL_UNROLL
+  for (int u = 0; u < kUnits; ++u) {
+    const int64_t from = kSome && at + u * stride >= end ? at : at + u * stride;
+    a[u] = LoadData<kWidth>(args.source[0] + from);
+    if constexpr (kSources == 2) b[u] = LoadData<kWidth>(args.source[1] + from);
+  }
+  XCCL_UNROLL
+  for (int u = 0; u < kUnits; ++u) {
+    if (kSome && at + u * stride >= end) continue;
+    const Bits<kWidth> value =
+        CombineBits<kSources, kWidth>(numbers, args.marks, a[u], kSources == 2 ? b[u] : a[u]);
+    StoreData<kWidth>(args.destination[0] + at + u * stride, value);
+    if constexpr (kDestinations == 2) StoreData<kWidth>(args.destination[1] + at + u * stride, value);
+  }
+}
 
 // Moves `units` units of kWidth bytes, from offset `begin` on. Requires: addresses at `begin` are multiples
 // of kWidth.
 template <int kSources, int kDestinations, int kWidth, class N>
 XCCL_DEVICE void MoveUnits(const N& numbers, const MoveArgs& args, int64_t begin, int64_t units) {
   constexpr int kUnroll = kWidth == 16 ? (kSources == 1 ? 8 : 4) : (kWidth == 8 ? 4 : 1);
-  const int64_t stride = static_cast<int64_t>(Threads()) * kWidth;
+  const int64_t stride = static_cast<int64_t>(args.threads) * kWidth;
   const int64_t end = begin + units * kWidth;
   int64_t at = begin + static_cast<int64_t>(ThreadIndex()) * kWidth;
+  for (; at + (kUnroll - 1) * stride < end; at += kUnroll * stride)
+    MoveBatch<kSources, kDestinations, kWidth, kUnroll, false>(numbers, args, at, stride, end);
+  // The rest in smaller batches: a round trip for each, and no more loads than needed but for a few.
   if constexpr (kUnroll > 1) {
-    for (; at + (kUnroll - 1) * stride < end; at += kUnroll * stride) {
-      Bits<kWidth> a[kUnroll], b[kUnroll];
-      XCCL_UNROLL
-      for (int u = 0; u < kUnroll; ++u) {
-        a[u] = LoadData<kWidth>(args.source[0] + at + u * stride);
-        if constexpr (kSources == 2) b[u] = LoadData<kWidth>(args.source[1] + at + u * stride);
-      }
-      XCCL_UNROLL
-      for (int u = 0; u < kUnroll; ++u) {
-        const Bits<kWidth> value = CombineBits<kSources, kWidth>(numbers, args.marks, a[u], b[u]);
-        StoreData<kWidth>(args.destination[0] + at + u * stride, value);
-        if constexpr (kDestinations == 2) StoreData<kWidth>(args.destination[1] + at + u * stride, value);
-      }
-    }
-  }
-  for (; at < end; at += stride) {
-    const Bits<kWidth> a = LoadData<kWidth>(args.source[0] + at);
-    Bits<kWidth> b = a;
-    if constexpr (kSources == 2) b = LoadData<kWidth>(args.source[1] + at);
-    const Bits<kWidth> value = CombineBits<kSources, kWidth>(numbers, args.marks, a, b);
-    StoreData<kWidth>(args.destination[0] + at, value);
-    if constexpr (kDestinations == 2) StoreData<kWidth>(args.destination[1] + at, value);
+    constexpr int kRest = kUnroll / 2;
+    for (; at < end; at += kRest * stride)
+      MoveBatch<kSources, kDestinations, kWidth, kRest, true>(numbers, args, at, stride, end);
   }
 }
 
@@ -70,8 +77,8 @@ XCCL_DEVICE void MoveAligned(const N& numbers, const MoveArgs& args, uint64_t ad
 // Requires: addresses are multiples of the element size; a source is a destination or does not overlap it.
 template <int kSources, int kDestinations, ElementNumbers N>
 XCCL_DEVICE_CALL void MoveRange(N numbers, const char* source0, const char* source1, char* destination0,
-                                char* destination1, int64_t bytes, uint32_t marks) {
-  const MoveArgs args = {{source0, source1}, {destination0, destination1}, bytes, marks};
+                                char* destination1, int64_t bytes, uint32_t marks, int32_t threads) {
+  const MoveArgs args = {{source0, source1}, {destination0, destination1}, bytes, marks, threads};
   const uint64_t address = BitCast<uint64_t>(destination0);
   uint64_t differ = address ^ BitCast<uint64_t>(source0);
   if constexpr (kSources == 2) differ |= address ^ BitCast<uint64_t>(source1);

@@ -1,7 +1,8 @@
 // The differences between a GPU and the host: thread indices, barriers, and accesses to memory that other
-// threads access at the same time. On the host a block is one thread, so barriers do nothing. On a GPU the
-// memory orders are PTX's (ISA, memory consistency model): acquire loads, and a fence before a relaxed
-// store of a counter.
+// threads access at the same time. On the host a block is one or several threads (device/host_team.h). The
+// memory orders are PTX's (ISA, memory consistency model): acquire loads, and a fence before a relaxed store
+// of a counter. The host's are no stronger, but for ThreadSanitizer, which does not know fences: where a
+// fence and relaxed accesses order memory, it is told so by acquire loads and release stores.
 #pragma once
 
 #include "device/abi.h"
@@ -16,6 +17,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+
+#include "device/host_team.h"
 #define XCCL_DEVICE inline
 #define XCCL_DEVICE_CALL inline
 #define XCCL_UNROLL
@@ -31,6 +34,7 @@ struct LlLine {
 struct Pair {
   uint64_t low, high;
 };
+inline constexpr int32_t kLinePairs = 8;
 
 // The bits of `kWidth` bytes.
 template <int kWidth>
@@ -59,6 +63,22 @@ XCCL_DEVICE void Sync() { __syncthreads(); }
 XCCL_DEVICE void HostCheck(bool /*holds*/) {}        // on the host: ends the process if not
 XCCL_DEVICE void HostTouch(const void*, int64_t) {}  // on the host: an access, for host_guard
 XCCL_DEVICE bool SyncOr(bool any) { return __syncthreads_or(any) != 0; }
+// The warp: its lanes, a barrier and votes. All lanes must call them.
+XCCL_DEVICE constexpr int32_t Lanes() { return 32; }
+XCCL_DEVICE void SyncLanes() { __syncwarp(); }
+XCCL_DEVICE bool AnyLane(bool any) { return __any_sync(~0u, any) != 0; }
+XCCL_DEVICE bool AllLanes(bool all) { return __all_sync(~0u, all) != 0; }
+// A barrier for the block's first `threads` threads, a multiple of Lanes(); the others do not call it.
+XCCL_DEVICE bool SyncOrFirst(int32_t threads, bool any) {
+  uint32_t result;
+  asm volatile(
+      "{\n.reg .pred mine, all;\nsetp.ne.u32 mine, %1, 0;\nbarrier.red.or.pred all, 1, %2, mine;\n"
+      "selp.u32 %0, 1, 0, all;\n}"
+      : "=r"(result)
+      : "r"(any ? 1u : 0u), "r"(threads)
+      : "memory");
+  return result != 0;
+}
 XCCL_DEVICE uint64_t Global(const void* address) { return __cvta_generic_to_global(address); }
 
 XCCL_DEVICE uint64_t LoadAcquireSystem(const uint64_t* word) {
@@ -71,11 +91,16 @@ XCCL_DEVICE uint64_t LoadAcquireDevice(const uint64_t* word) {
   asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(Global(word)) : "memory");
   return value;
 }
+XCCL_DEVICE void FenceSystem() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+// Publishes what came before this thread's last FenceSystem.
+XCCL_DEVICE void StoreFenced(uint64_t* word, uint64_t value) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(Global(word)), "l"(value) : "memory");
+}
 // Whatever this thread saw, and what its block stored before the last barrier, is visible to readers of the
 // word.
 XCCL_DEVICE void StoreReleaseSystem(uint64_t* word, uint64_t value) {
-  asm volatile("fence.acq_rel.sys;" ::: "memory");
-  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(Global(word)), "l"(value) : "memory");
+  FenceSystem();
+  StoreFenced(word, value);
 }
 XCCL_DEVICE void StoreReleaseDevice(uint64_t* word, uint64_t value) {
   asm volatile("fence.acq_rel.gpu;" ::: "memory");
@@ -136,10 +161,17 @@ XCCL_DEVICE Pair LoadPair(const char* at) {
                : "memory");
   return v;
 }
-XCCL_DEVICE void StorePair(char* at, const Pair& v) {
+// All lanes of a warp must call it, so that each line is stored in one instruction. `exists`: this lane has a
+// pair of a line; `flagged`: and its high word is the flag.
+XCCL_DEVICE void StoreLinePair(char* at, const Pair& v, bool /*flagged*/, bool exists) {
+  __syncwarp();
+  if (!exists) return;
   asm volatile("st.volatile.global.v2.u64 [%0], {%1,%2};" ::"l"(Global(at)), "l"(v.low), "l"(v.high)
                : "memory");
 }
+// The pairs of a line that one lane holds, at most, and the lanes that hold a line.
+inline constexpr int32_t kMostPairs = 1;
+XCCL_DEVICE constexpr int32_t LineLanes() { return kLinePairs; }
 
 // Accesses to data, not to flags. Loads are volatile, so that no multiprocessor's cache keeps what a peer
 // rewrites.
@@ -209,7 +241,6 @@ template <int kWidth>
 XCCL_DEVICE void SwitchStore(char*, const Bits<kWidth>&) {}
 #endif
 XCCL_DEVICE void FenceAlias() { asm volatile("fence.proxy.alias;" ::: "memory"); }
-XCCL_DEVICE void FenceSystem() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 
 XCCL_DEVICE int64_t Nanoseconds() {
   uint64_t now;
@@ -219,15 +250,25 @@ XCCL_DEVICE int64_t Nanoseconds() {
 XCCL_DEVICE void Pause() { __nanosleep(20); }
 XCCL_DEVICE void Sleep(uint32_t nanoseconds) { __nanosleep(nanoseconds); }
 
-#else  // the host: a block is one thread
+#else  // the host
 
-inline int32_t ThreadIndex() { return 0; }
-inline int32_t Threads() { return 1; }
-inline void Sync() {}
+inline int32_t ThreadIndex() { return host_place.index; }
+inline int32_t Threads() { return host_place.team != nullptr ? host_place.team->threads : 1; }
+inline bool SyncOr(bool any) { return host_place.team != nullptr ? host_place.team->block.Arrive(any) : any; }
+inline void Sync() { SyncOr(false); }
+inline bool SyncOrFirst(int32_t threads, bool any) {
+  return threads == Threads() ? SyncOr(any) : host_place.team->movers.Arrive(any);
+}
+inline int32_t Lanes() { return host_place.team != nullptr ? host_place.team->lanes : 1; }
+inline bool AnyLane(bool any) {
+  if (host_place.team == nullptr) return any;
+  return host_place.team->warps[static_cast<size_t>(host_place.index / Lanes())].Arrive(any);
+}
+inline bool AllLanes(bool all) { return !AnyLane(!all); }
+inline void SyncLanes() { AnyLane(false); }
 inline void HostCheck(bool holds) {
   if (!holds) std::abort();
 }
-inline bool SyncOr(bool any) { return any; }
 
 // A test's rule for the memory that this thread's kernel may access, on a device of the test's. A refused
 // access does not take place: HostKilled ends the thread's block, as an illegal address ends a kernel.
@@ -236,7 +277,6 @@ struct HostGuard {
   int32_t device = 0;
 };
 inline constinit thread_local HostGuard host_guard = {};
-struct HostKilled {};
 inline void HostTouch(const void* at, int64_t bytes) {
   if (host_guard.allows != nullptr && !host_guard.allows(host_guard.device, at, bytes)) throw HostKilled();
 }
@@ -246,44 +286,74 @@ inline T* Touched(T* word) {
   return word;
 }
 
+// The orders of accesses that a fence orders, on the GPU and on the host.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr int kFencedLoad = __ATOMIC_ACQUIRE, kFencedStore = __ATOMIC_RELEASE;
+inline void HostFence() {}
+#else
+inline constexpr int kFencedLoad = __ATOMIC_RELAXED, kFencedStore = __ATOMIC_RELAXED;
+inline void HostFence() { __atomic_thread_fence(__ATOMIC_ACQ_REL); }
+#endif
+
 inline uint64_t LoadAcquireSystem(const uint64_t* word) {
   return __atomic_load_n(Touched(word), __ATOMIC_ACQUIRE);
 }
 inline uint64_t LoadAcquireDevice(const uint64_t* word) {
   return __atomic_load_n(Touched(word), __ATOMIC_ACQUIRE);
 }
+inline void StoreFenced(uint64_t* word, uint64_t v) { __atomic_store_n(Touched(word), v, kFencedStore); }
 inline void StoreReleaseSystem(uint64_t* word, uint64_t v) {
-  __atomic_store_n(Touched(word), v, __ATOMIC_RELEASE);
+  HostFence();
+  StoreFenced(word, v);
 }
-inline void StoreReleaseDevice(uint64_t* word, uint64_t v) {
-  __atomic_store_n(Touched(word), v, __ATOMIC_RELEASE);
-}
-inline void StoreCredit(uint64_t* word, uint64_t v) { __atomic_store_n(Touched(word), v, __ATOMIC_RELEASE); }
-inline void FenceDevice() {}
-inline uint32_t LoadWatched(const uint32_t* word) { return __atomic_load_n(Touched(word), __ATOMIC_ACQUIRE); }
+inline void StoreReleaseDevice(uint64_t* word, uint64_t v) { StoreReleaseSystem(word, v); }
+inline void StoreCredit(uint64_t* word, uint64_t v) { __atomic_store_n(Touched(word), v, kFencedStore); }
+inline void FenceDevice() { HostFence(); }
+inline void FenceSystem() { HostFence(); }
+inline uint32_t LoadWatched(const uint32_t* word) { return __atomic_load_n(Touched(word), __ATOMIC_RELAXED); }
 inline uint64_t LoadWatched(const uint64_t* word) { return __atomic_load_n(Touched(word), __ATOMIC_RELAXED); }
 inline void StoreWatched(uint64_t* word, uint64_t v) { __atomic_store_n(Touched(word), v, __ATOMIC_RELAXED); }
-inline void StoreWatched(uint32_t* word, uint32_t v) { __atomic_store_n(Touched(word), v, __ATOMIC_RELEASE); }
+inline void StoreWatched(uint32_t* word, uint32_t v) {
+  HostFence();
+  __atomic_store_n(Touched(word), v, kFencedStore);
+}
 inline uint64_t FetchAddDevice(uint64_t* word, uint64_t value) {
   return __atomic_fetch_add(Touched(word), value, __ATOMIC_RELAXED);
 }
-inline bool Claim(uint32_t* word) { return __atomic_exchange_n(Touched(word), 1u, __ATOMIC_ACQ_REL) == 0; }
+inline bool Claim(uint32_t* word) { return __atomic_exchange_n(Touched(word), 1u, __ATOMIC_RELAXED) == 0; }
 
-// On the host, flags carry memory order too, as a GPU's in-order volatile accesses do in practice.
+// A word of a line has its own flag, so LL needs no order among words.
 inline LlLine LoadLl(const char* line) {
   HostTouch(line, sizeof(LlLine));
   const uint64_t* const words = reinterpret_cast<const uint64_t*>(line);
-  const uint64_t low = __atomic_load_n(words, __ATOMIC_ACQUIRE),
-                 high = __atomic_load_n(words + 1, __ATOMIC_ACQUIRE);
+  const uint64_t low = __atomic_load_n(words, kFencedLoad), high = __atomic_load_n(words + 1, kFencedLoad);
   return {static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32), static_cast<uint32_t>(high),
           static_cast<uint32_t>(high >> 32)};
 }
 inline void StoreLl(char* line, const LlLine& v) {
   HostTouch(line, sizeof(LlLine));
   uint64_t* const words = reinterpret_cast<uint64_t*>(line);
-  __atomic_store_n(words, static_cast<uint64_t>(v.low_flag) << 32 | v.low, __ATOMIC_RELEASE);
-  __atomic_store_n(words + 1, static_cast<uint64_t>(v.high_flag) << 32 | v.high, __ATOMIC_RELEASE);
+  __atomic_store_n(words, static_cast<uint64_t>(v.low_flag) << 32 | v.low, kFencedStore);
+  __atomic_store_n(words + 1, static_cast<uint64_t>(v.high_flag) << 32 | v.high, kFencedStore);
 }
+// A line's flag is the last of it to be visible, which is what LL128 assumes of a GPU's memory.
+inline Pair LoadPair(const char* at) {
+  HostTouch(at, sizeof(Pair));
+  const uint64_t* const words = reinterpret_cast<const uint64_t*>(at);
+  const uint64_t high = __atomic_load_n(words + 1, __ATOMIC_ACQUIRE);
+  return {__atomic_load_n(words, __ATOMIC_RELAXED), high};
+}
+inline void StoreLinePair(char* at, const Pair& v, bool flagged, bool exists) {
+  uint64_t* const words = reinterpret_cast<uint64_t*>(at);
+  if (exists) HostTouch(at, sizeof(Pair));
+  if (exists) __atomic_store_n(words, v.low, __ATOMIC_RELAXED);
+  if (exists && !flagged) __atomic_store_n(words + 1, v.high, __ATOMIC_RELAXED);
+  SyncLanes();
+  if (exists && flagged) __atomic_store_n(words + 1, v.high, __ATOMIC_RELEASE);
+}
+// The lanes that hold a line of LL128: eight with one pair each, or fewer with several pairs each.
+inline constexpr int32_t kMostPairs = kLinePairs;
+inline int32_t LineLanes() { return Lanes() < kLinePairs ? Lanes() : kLinePairs; }
 
 template <int kWidth>
 inline Bits<kWidth> CopyOf(const char* at) {
@@ -317,7 +387,6 @@ inline void SwitchStore(char* at, const Bits<kWidth>& bits) {
   for (int32_t i = 0; i < count; ++i) std::memcpy(copies[i], &bits, kWidth);
 }
 inline void FenceAlias() {}
-inline void FenceSystem() {}
 
 inline int64_t Nanoseconds() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(

@@ -62,7 +62,7 @@ class Machine {
   }
   cuda::KernelImages ImagesOf(const device::HostKernel* kernel) {
     return [this, kernel](DataType type, ReduceOp op, int32_t) -> StatusOr<std::string> {
-      cuda::AddHostKernel(*fake_, kernel, type, op, Protocol::kSimple);
+      cuda::AddHostKernel(*fake_, kernel, type, op, Protocol::kSimple, /*check=*/{}, /*shape=*/{});
       return std::string("fake");
     };
   }

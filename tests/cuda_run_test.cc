@@ -42,7 +42,7 @@ class Machine {
       std::function<void(const device::LaunchArgs&)> check;
       if (registered_ && kernel != nullptr)
         check = [kernel](const device::LaunchArgs& args) { CheckRegistered(*kernel, args); };
-      cuda::AddHostKernel(*fake_, kernel, type, op, protocol, check);
+      cuda::AddHostKernel(*fake_, kernel, type, op, protocol, check, /*shape=*/{});
       return std::string("fake");
     };
   }

@@ -39,7 +39,8 @@ class Runner {
     const std::string what = case_.name + " " + std::string(ToString(launch.type)) + " " +
                              std::string(ToString(launch.op)) + " of " + std::to_string(launch.size_bytes) +
                              " bytes, in place " + std::to_string(launch.in_place) + ", scattered " +
-                             std::to_string(launch.scattered) + ", switch " + std::to_string(with_switch_);
+                             std::to_string(launch.scattered) + ", switch " + std::to_string(with_switch_) +
+                             ", threads " + std::to_string(launch.shape.threads);
     ASSERT_TRUE(found.ok()) << what << ": " << found.status().message();
     for (size_t r = 0; r < found->size(); ++r)
       ASSERT_TRUE((*found)[r] == (*expected)[r]) << what << ", rank " << r;
@@ -104,6 +105,21 @@ TEST(EmittedGroups, DoSoWithRandomDelays) {
       Runner runner(cases[i], i, with_switch);
       runner.Expect({.size_bytes = 3000, .jitter = i + 1});
       if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(EmittedGroups, DoSoWithSeveralThreadsPerBlock) {
+  const std::vector<KernelCase> cases = GroupCases();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    for (bool with_switch : {false, true}) {
+      Runner runner(cases[i], i, with_switch, i % 3 == 0);
+      for (int64_t size : {52, 10012}) {
+        HostLaunch launch{.size_bytes = size, .in_place = i % 2 == 0, .direct = i % 4 < 2};
+        launch.shape = i % 4 == 0 ? device::HostShape{4, 2} : device::HostShape{8, 4};
+        runner.Expect(launch);
+        if (HasFatalFailure()) return;
+      }
     }
   }
 }

@@ -37,11 +37,11 @@ class Runner {
         {.type = launch.type, .op = launch.op, .size_bytes = launch.size_bytes, .in_place = launch.in_place});
     ASSERT_TRUE(expected.ok()) << case_.name << ": " << expected.status().message();
     const StatusOr<Buffers> found = machine_.Run(inputs, launch);
-    const std::string what = case_.name + " " + std::string(ToString(protocol_)) + " " +
-                             std::string(ToString(launch.type)) + " " + std::string(ToString(launch.op)) +
-                             " of " + std::to_string(launch.size_bytes) + " bytes, in place " +
-                             std::to_string(launch.in_place) + ", direct " + std::to_string(launch.direct) +
-                             ", scattered " + std::to_string(launch.scattered);
+    const std::string what =
+        case_.name + " " + std::string(ToString(protocol_)) + " " + std::string(ToString(launch.type)) + " " +
+        std::string(ToString(launch.op)) + " of " + std::to_string(launch.size_bytes) + " bytes, in place " +
+        std::to_string(launch.in_place) + ", direct " + std::to_string(launch.direct) + ", scattered " +
+        std::to_string(launch.scattered) + ", threads " + std::to_string(launch.shape.threads);
     ASSERT_TRUE(found.ok()) << what << ": " << found.status().message();
     for (size_t r = 0; r < found->size(); ++r)
       ASSERT_TRUE((*found)[r] == (*expected)[r]) << what << ", rank " << r;
@@ -167,6 +167,27 @@ TEST(Emitted, DoesSoWithRandomDelays) {
   }
 }
 
+// Blocks of several threads, as on a GPU: two warps that hold a line of LL128 each, one warp that holds two,
+// and threads with a line each.
+TEST(Emitted, DoesSoWithSeveralThreadsPerBlock) {
+  const std::vector<KernelCase> cases = KernelCases(XCCL_RANKS);
+  constexpr device::HostShape kShapes[] = {{8, 4}, {16, 16}, {3, 1}};
+  size_t turn = 0;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    for (Protocol protocol : kProtocols) {
+      Runner runner(cases[i], i, protocol), interpreted(cases[i], i, protocol, true);
+      for (int64_t size : {52, 10012}) {
+        const device::HostShape shape = kShapes[++turn % 3 == 0 ? 2 : turn % 7 == 0 ? 1 : 0];
+        HostLaunch launch{.size_bytes = size, .direct = turn % 2 == 0, .scattered = turn % 5 == 0};
+        launch.jitter = turn % 4 == 0 ? turn : 0;
+        launch.shape = shape;
+        (turn % 6 == 0 ? interpreted : runner).Expect(launch);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
 // A rank whose peers never come gives up and reports where. The others can start again elsewhere.
 TEST(Emitted, GivesUpWhenNobodyComes) {
   if (XCCL_RANKS == 1) GTEST_SKIP() << "one rank waits for nobody";
@@ -175,7 +196,8 @@ TEST(Emitted, GivesUpWhenNobodyComes) {
     if (cases[i].name.rfind("allreduce ring", 0) != 0) continue;
     for (Protocol protocol : kProtocols) {
       HostMachine machine(cases[i].program, cases[i].collective, device::kKernels[i], protocol, kSlotBytes);
-      const HostLaunch launch{.size_bytes = 4000, .spin_limit_ns = 50'000'000};
+      HostLaunch launch{.size_bytes = 4000, .spin_limit_ns = 50'000'000};
+      if (i % 2 == 0) launch.shape = {8, 4};
       const StatusOr<Buffers> found =
           machine.RunRanks(RandomInputs(cases[i].program, cases[i].collective, launch), launch, 0, 1);
       ASSERT_FALSE(found.ok());

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -33,6 +34,16 @@ struct Compiled {
 };
 
 constexpr const char* kInterpreter = "interpreter";
+// In place of a plan: the receiving end of a one-shot allreduce with flags in its data.
+constexpr const char* kFanIn = "fan-in";
+constexpr const char* kFanInSource = R"(#include "device/kernel.h"
+extern "C" __global__ void __launch_bounds__(256, 1)
+    xccl_kernel(const xccl::device::FanInArgs args, const xccl::device::Waiter* who, bool* done) {
+  using namespace xccl::device;
+  const Numbers<XCCL_TYPE, Operator::XCCL_OPERATOR> numbers = {8};
+  *done = Protocol::XCCL_PROTOCOL == Protocol::kLl ? FanInLl(numbers, args, who) : FanInLl128(numbers, args, who);
+}
+)";
 
 struct Choice {
   std::string plan, arch, protocol, type = "float", op = "kSum";
@@ -46,9 +57,13 @@ void Compile(const std::string& nvcc, const Choice& choice, Compiled& compiled) 
   const fs::path here = fs::current_path(), folder = fs::path(testing::TempDir()) / "nvcc";
   fs::remove_all(folder);
   fs::create_directories(folder);
-  fs::copy_file(choice.plan == kInterpreter ? here / "device/interpret.cu"
-                                            : here / "tests/golden" / (choice.plan + ".cu.txt"),
-                folder / "kernel.cu");
+  if (choice.plan == kFanIn) {
+    std::ofstream(folder / "kernel.cu") << kFanInSource;
+  } else {
+    fs::copy_file(choice.plan == kInterpreter ? here / "device/interpret.cu"
+                                              : here / "tests/golden" / (choice.plan + ".cu.txt"),
+                  folder / "kernel.cu");
+  }
   const Said said = Command(nvcc,
                             {"-std=c++20", "-arch=" + choice.arch, "-I" + here.string(),
                              "-DXCCL_PROTOCOL=" + choice.protocol, "-DXCCL_TYPE=" + choice.type,
@@ -116,6 +131,19 @@ void ExpectNoWeakLoads(const std::string& body, const std::string& what) {
   }
 }
 
+// The kernel itself, without the functions that it calls.
+std::string EntryOf(const std::string& ptx) {
+  const size_t begin = ptx.find(".visible .entry");
+  return ptx.substr(begin, ptx.find("\n}", begin) - begin);
+}
+
+// A GPU divides 64-bit numbers in about a hundred instructions, which small messages would wait for.
+void ExpectNoLongDivision(const std::string& body) {
+  static const std::regex division(R"((div|rem)\.[su]64)");
+  EXPECT_FALSE(body.empty());
+  EXPECT_FALSE(std::regex_search(body, division));
+}
+
 void ExpectGoodPtx(const Choice& choice, const std::string& ptx) {
   EXPECT_NE(ptx.find("ld.acquire.sys.global.u64"), std::string::npos) << "credits and messages are acquired";
   ExpectNoWeakLoads(FunctionsNamed(ptx, "AwaitSlowly"), "waiting");
@@ -149,6 +177,11 @@ void Check(const std::vector<Choice>& choices) {
     if (testing::Test::HasFatalFailure()) return;
     ExpectNoLocalMemory(compiled);
     ExpectGoodPtx(choice, compiled.ptx);
+    // The interpreter divides by what stands in its table, and an integer avg divides elements.
+    if (choice.protocol != "kSimple" && choice.plan != kInterpreter && choice.op != "kAvg") {
+      ExpectNoLongDivision(EntryOf(compiled.ptx));
+      ExpectNoLongDivision(FunctionsNamed(compiled.ptx, "MoveLl"));
+    }
   }
 }
 
@@ -171,6 +204,21 @@ TEST(Nvcc, EveryProtocol) {
     for (const char* protocol : {"kLl", "kLl128"})
       choices.push_back({"allreduce-nvswitch-ring", arch, protocol});
   Check(choices);
+}
+
+TEST(Nvcc, AFanInDividesNothingAndSpillsNothing) {
+  const std::string nvcc = FindNvcc();
+  if (nvcc.empty()) GTEST_SKIP() << "no nvcc: not in CUDA_HOME, CUDA_PATH, /usr/local/cuda, /usr/bin";
+  for (const Choice& choice :
+       {Choice{kFanIn, "sm_80", "kLl"}, Choice{kFanIn, "sm_90", "kLl"}, Choice{kFanIn, "sm_90", "kLl128"},
+        Choice{kFanIn, "sm_100", "kLl", "Bfloat16"}}) {
+    SCOPED_TRACE(ToString(choice));
+    Compiled compiled;
+    Compile(nvcc, choice, compiled);
+    if (testing::Test::HasFatalFailure()) return;
+    ExpectNoLocalMemory(compiled);
+    ExpectNoLongDivision(FunctionsNamed(compiled.ptx, "FanInLl"));
+  }
 }
 
 TEST(Nvcc, TypesAndOperators) {

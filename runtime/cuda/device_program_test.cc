@@ -308,7 +308,7 @@ TEST(DeviceProgram, MemoryIsBounded) {
 TEST(DeviceProgram, NothingLeaksWhateverFails) {
   const auto scenario = [](FakeDriver& fake) -> Status {
     Ring ring(fake, 2, 64);
-    AddTestKernel(fake, ring.program, ring.collective);
+    AddTestKernel(fake, ring.program, ring.collective, /*shape=*/{});
     DeviceProgramOptions options;
     options.time_limit = std::chrono::milliseconds(200);
     XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<DeviceProgram> program, Connect(fake, ring, options));

@@ -26,20 +26,22 @@ void Add(FakeDriver& driver, const device::KernelInfo& info,
 }  // namespace
 
 void AddHostKernel(FakeDriver& driver, const device::HostKernel* kernel, DataType type, ReduceOp op,
-                   Protocol protocol, const std::function<void(const device::LaunchArgs&)>& check) {
+                   Protocol protocol, const std::function<void(const device::LaunchArgs&)>& check,
+                   device::HostShape shape) {
   device::KernelInfo info = kernel != nullptr ? kernel->info : device::KernelInfo();
   info.threads = kernel != nullptr ? 256 : 384;
   info.type = static_cast<device::Type>(type);
   info.op = static_cast<device::Operator>(op);
   info.protocol = static_cast<device::Protocol>(protocol);
-  Add(driver, info, [kernel, info, check](device::LaunchArgs& args) {
+  Add(driver, info, [kernel, info, check, shape](device::LaunchArgs& args) {
     if (check) check(args);
     RunOnHost(kernel != nullptr ? *kernel : device::InterpreterOnHost(args.table, args.instances), args,
-              info.type, info.op, info.protocol);
+              info.type, info.op, info.protocol, shape);
   });
 }
 
-void AddTestKernel(FakeDriver& driver, const Program& program, const Collective& collective) {
+void AddTestKernel(FakeDriver& driver, const Program& program, const Collective& collective,
+                   device::HostShape shape) {
   const StatusOr<KernelForm> form = MakeKernelForm(program, collective, /*merge=*/false);
   XCCL_CHECK(form.ok());
   StatusOr<std::vector<int32_t>> words = KernelTable(program, *form);
@@ -51,11 +53,11 @@ void AddTestKernel(FakeDriver& driver, const Program& program, const Collective&
   info.threads = 256;
   info.slots = program.slots;
   info.instances = program.instances;
-  Add(driver, info, [table](device::LaunchArgs& args) {
+  Add(driver, info, [table, shape](device::LaunchArgs& args) {
     args.table = table->data();
     args.direct = 0;
     RunOnHost(device::InterpreterOnHost(args.table, args.instances), args, device::Type::kFloat,
-              device::Operator::kSum, device::Protocol::kSimple);
+              device::Operator::kSum, device::Protocol::kSimple, shape);
   });
 }
 

@@ -353,7 +353,8 @@ StatusOr<Buffers> HostMachine::RunRanks(const Buffers& inputs, const HostLaunch&
   args.instances = s.program.instances;
   args.direct = launch.direct ? 1 : 0;
   device::RunOnHost(s.kernel, args, static_cast<device::Type>(launch.type),
-                    static_cast<device::Operator>(launch.op), static_cast<device::Protocol>(s.protocol));
+                    static_cast<device::Operator>(launch.op), static_cast<device::Protocol>(s.protocol),
+                    launch.shape);
   if (error.state != 0)
     return LimitReached(
         fmt::format("rank {}: threadblock {}, instruction {}, pass {}: wait {} for {}, expected {}, saw {}",

@@ -29,6 +29,7 @@ struct HostLaunch {
   bool scattered = false;  // buffers start one or two elements after a multiple of 16 bytes
   uint64_t jitter = 0;
   int64_t spin_limit_ns = 60'000'000'000;
+  device::HostShape shape = {};  // of every block
 };
 
 // Arbitrary bits for integers; for floating types numbers near one, some of them special.
