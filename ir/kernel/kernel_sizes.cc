@@ -88,6 +88,39 @@ int64_t ScratchBytes(const KernelForm& form, const CollectiveSizes& sizes, Rank 
   return ScratchRunBegins(form, sizes, rank).back() * sizes.element_bytes();
 }
 
+namespace {
+
+// What an instruction's message takes of a slot where there are `passes`. Its bytes shrink in proportion; the
+// overhead of its chunks does not.
+int64_t MessageBytes(const KernelInstruction& i, const CollectiveSizes& sizes, int64_t passes,
+                     Protocol protocol) {
+  int64_t bytes = 0;
+  for (const KernelRun& run : i.runs) {
+    if (passes == 1) {
+      bytes += SlotBytes(protocol, RunBytes(run, sizes));
+      continue;
+    }
+    const int64_t chunk =
+        Share(sizes.PartElements(run.part), run.weight, std::max<int64_t>(run.total, 1)) + 1;
+    const int64_t slice = std::min(chunk, AlignUp((chunk + passes - 1) / passes, UnitOf(sizes)));
+    bytes += run.count * SlotBytes(protocol, slice * sizes.element_bytes());
+  }
+  return bytes;
+}
+
+}  // namespace
+
+int64_t LargestMessageBytes(const Program& program, const KernelForm& form, const CollectiveSizes& sizes,
+                            Protocol protocol) {
+  const int64_t passes = NumPasses(program, sizes);
+  int64_t largest = 0;
+  for (Rank r(0); r.value < form.ranks.size(); ++r.value)
+    for (const KernelBlock& block : form.ranks[r].blocks)
+      for (const KernelInstruction& i : block.instructions)
+        if (i.to || i.to_group) largest = std::max(largest, MessageBytes(i, sizes, passes, protocol));
+  return largest;
+}
+
 StatusOr<int32_t> KernelPasses(const Program& program, const KernelForm& form, const CollectiveSizes& sizes,
                                int64_t slot_bytes, Protocol protocol) {
   int64_t passes = NumPasses(program, sizes);
@@ -95,22 +128,7 @@ StatusOr<int32_t> KernelPasses(const Program& program, const KernelForm& form, c
     for (const KernelBlock& block : form.ranks[r].blocks) {
       for (const KernelInstruction& i : block.instructions) {
         if (!i.to && !i.to_group) continue;
-        // Adds passes until the message fits. Its bytes shrink in proportion; the overhead of its chunks
-        // does not.
-        const auto wire = [&](int64_t k) {
-          int64_t bytes = 0;
-          for (const KernelRun& run : i.runs) {
-            if (k == 1) {
-              bytes += SlotBytes(protocol, RunBytes(run, sizes));
-              continue;
-            }
-            const int64_t chunk =
-                Share(sizes.PartElements(run.part), run.weight, std::max<int64_t>(run.total, 1)) + 1;
-            const int64_t slice = std::min(chunk, AlignUp((chunk + k - 1) / k, UnitOf(sizes)));
-            bytes += run.count * SlotBytes(protocol, slice * sizes.element_bytes());
-          }
-          return bytes;
-        };
+        const auto wire = [&](int64_t k) { return MessageBytes(i, sizes, k, protocol); };
         while (wire(passes) > slot_bytes && passes < kMaxPasses)
           passes = std::min<int64_t>(kMaxPasses, std::max(passes + 1, passes * wire(passes) / slot_bytes));
         if (wire(passes) > slot_bytes)

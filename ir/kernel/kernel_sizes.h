@@ -22,6 +22,9 @@ std::vector<int64_t> PartBegins(const Collective& collective, const CollectiveSi
                                 BufferKind buffer);
 // The size of a rank's scratch in bytes.
 int64_t ScratchBytes(const KernelForm& form, const CollectiveSizes& sizes, Rank rank);
+// What the largest message takes of a slot in the program's own number of passes.
+int64_t LargestMessageBytes(const Program& program, const KernelForm& form, const CollectiveSizes& sizes,
+                            Protocol protocol);
 // The number of passes at these sizes: the program's, or more if a message would not fit `slot_bytes` with
 // the protocol. The same on all ranks. Errors: kInvalidInput if one message has more chunks than a slot can
 // hold.

@@ -99,9 +99,12 @@ std::vector<Team> TeamsOf(const Program& program, const ArenaShape& shape) {
 StatusOr<ArenaShape> ChooseShape(const Program& program, int32_t blocks_per_rank, int32_t instances,
                                  const ArenaOptions& options, const std::string& name) {
   ArenaShape shape{instances, program.slots, 0, blocks_per_rank, options.host_of};
-  const int64_t wanted = options.slot_bytes != 0
-                             ? options.slot_bytes
-                             : std::clamp(kMostOfConnection / shape.slots, kSmallestSlot, kLargestSlot);
+  int64_t wanted = options.slot_bytes;
+  if (wanted == 0) {
+    wanted = std::clamp(kMostOfConnection / shape.slots, kSmallestSlot, kLargestSlot);
+    if (options.largest_message > 0)
+      wanted = std::clamp(options.largest_message, std::min(wanted, kSmallestSlot), wanted);
+  }
   shape.slot_bytes = device::kLineBytes;
   int64_t fixed = 0, slots = 0;
   Rank widest(0);

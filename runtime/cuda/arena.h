@@ -37,6 +37,7 @@ struct ArenaShape {
 
 struct ArenaOptions {
   int64_t slot_bytes = 0;             // wanted; 0: up to 1 MiB, and 16 MiB a connection
+  int64_t largest_message = 0;        // where no slot_bytes are wanted, slots are no larger; 0: not known
   int64_t memory_limit = 1LL << 30;   // for a rank's arena, and its slots of connections between hosts
   std::vector<int32_t> host_of = {};  // as ArenaShape's
 };

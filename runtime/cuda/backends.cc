@@ -26,6 +26,7 @@ Status ConnectInto(Programs& programs, const std::string& book, const std::vecto
                            ReduceOp::kSum, false};
     DeviceProgramOptions program_options = options.program;
     program_options.rails = served.rails;
+    program_options.most_bytes = served.entry.max_bytes;
     program_options.no_kernel = "the plan book has no kernel for it";
     const Program& program = served.program;
     if (options.program.proxy != nullptr)

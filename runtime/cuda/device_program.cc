@@ -70,6 +70,14 @@ Status DeviceProgram::ConnectRanks(const DeviceCall& first) {
   XCCL_RETURN_IF_ERROR(AgreeOnInstances(devices_.begin()->second->kernels.begin()->second));
   ArenaOptions arena = options_.arena;
   if (options_.proxy != nullptr) arena.host_of = options_.proxy->hosts().host_of;
+  // Elements are 1 to 8 bytes large, and slices whole elements.
+  for (const int32_t element_bytes : {1, 8})
+    if (options_.most_bytes)
+      arena.largest_message =
+          std::max(arena.largest_message,
+                   LargestMessageBytes(program_, form_,
+                                       CollectiveSizes(collective_, *options_.most_bytes, element_bytes),
+                                       program_.protocol));
   XCCL_ASSIGN_OR_RETURN(shape_, ChooseShape(program_, form_.blocks_per_rank, shape_.instances, arena, name_));
   layouts_ = LayoutArenas(program_, shape_);
   XCCL_RETURN_IF_ERROR(LoadKernels(first));  // reserves what they need

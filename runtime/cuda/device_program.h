@@ -50,6 +50,9 @@ using KernelImages = std::function<StatusOr<std::string>(DataType type, ReduceOp
 
 struct DeviceProgramOptions {
   ArenaOptions arena;
+  // The largest call, by nccl-tests' size: slots hold its messages. Larger calls take more passes. Absent:
+  // not known. The same on all ranks.
+  std::optional<int64_t> most_bytes = {};
   std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // limit of a wait without progress
   // Blocks of one rank: as many instances as fit. Absent: kDefaultBlocks, or one instance where that is more.
   std::optional<int32_t> max_ctas;

@@ -304,6 +304,29 @@ TEST(DeviceProgram, MemoryIsBounded) {
             "memory; the limit is 4096 bytes; hint: --slot-memory");
 }
 
+TEST(DeviceProgram, SlotsAreAsLargeAsTheLargestCallsMessages) {
+  FakeDriver fake;
+  Ring ring(fake, 2, 100'000);  // messages of 200,000 bytes
+  AddTestKernel(fake, ring.program, ring.collective);
+  struct Case {
+    std::optional<int64_t> most_bytes;
+    int64_t slot_bytes;
+  };
+  const Case cases[] = {{{}, 1 << 20}, {400'000, 200'064}, {1024, 4096}, {64 << 20, 1 << 20}};
+  for (const Case& one : cases) {
+    DeviceProgramOptions options = OneLaunch();
+    options.most_bytes = one.most_bytes;
+    auto program = Connect(fake, ring, options);
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    EXPECT_EQ((*program)->usage().slot_bytes, one.slot_bytes);
+    // Larger calls than that are right, too.
+    ASSERT_EQ((*program)->LaunchAll(ring.AllBuffers(), ring.sizes, {}, std::vector<Stream>{nullptr}),
+              OkStatus());
+    EXPECT_EQ((*program)->Synchronize(), OkStatus());
+    EXPECT_EQ(ring.Wrong(), 0);
+  }
+}
+
 // Every call to the driver fails once; whatever happens, nothing is left and nothing hangs.
 TEST(DeviceProgram, NothingLeaksWhateverFails) {
   const auto scenario = [](FakeDriver& fake) -> Status {

@@ -59,6 +59,7 @@ class Runner {
     DeviceProgramOptions options = job_.gpu.program;
     options.time_limit = job_.options.time_limit;
     options.one_launch = one_launch();
+    options.most_bytes = *std::ranges::max_element(job_.options.sizes_bytes);
     if (job_.gpu.launched) options.proxy = std::make_shared<Proxy>(job_.gpu.launched->others);
     if (!one_process() && job_.gpu.registered)
       options.buffers = buffers_ = std::make_shared<BufferRegistry>(local_[0].gpu, local_[0].rank, exchange_);
