@@ -158,6 +158,7 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
                                              : ""));
     if (!result.loss.empty()) line("", result.loss);
     if (!result.machine.empty()) line("machine", result.machine);
+    if (!result.in_flight.empty()) line("in flight", result.in_flight);
   } else if (!result.no_program.empty()) {
     line("program", "none: " + result.no_program);
   } else if (!result.machine.empty()) {

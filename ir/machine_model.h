@@ -15,6 +15,10 @@
 
 namespace xccl {
 
+// What a threadblock on a GPU has in flight at most: 512 threads with 8 loads of 16 bytes each
+// (device/move.h).
+inline constexpr int64_t kBlockBytesInFlight = 64 << 10;
+
 struct ProtocolCost {
   int64_t hop_ps = 0;  // from the arrival of a message's last byte until its receiver can see it
   // An instruction that sends or receives holds its threadblock so long beside the bytes: polls, barriers, a

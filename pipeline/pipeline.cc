@@ -204,6 +204,20 @@ std::string ReasonOfLoss(const Topology& topology, const PlanOptions& options, c
   return "threadblocks wait for messages in the order of their instructions";
 }
 
+// Little's law, in rates: what is in flight over the time of a round trip. That time is the model's for what
+// one threadblock has in flight.
+std::string InFlight(const MachineModel& machine, const Program& program, const ProgramStats& stats) {
+  const int64_t rate = machine.CostOf(program.protocol).block_bytes_per_s;
+  if (rate == 0 || machine.nvlink_bytes_per_s == 0) return "";
+  const double all = static_cast<double>(rate) * stats.threadblocks;
+  const auto links = static_cast<double>(machine.nvlink_bytes_per_s);
+  const double round_trip_ps = static_cast<double>(kBlockBytesInFlight) / static_cast<double>(rate) * 1e12;
+  return fmt::format("{} x {} in {}: {} at most; the NVLinks of a GPU reach {}", stats.threadblocks,
+                     FormatSize(kBlockBytesInFlight),
+                     FormatDurationShort(static_cast<int64_t>(round_trip_ps)), FormatBandwidthShort(all),
+                     FormatBandwidthShort(links));
+}
+
 struct Timed {
   int64_t time_ps = 0;
   std::string loss;  // ReasonOfLoss
@@ -318,6 +332,8 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
       result.program_time_ps = timed->time_ps;
       result.program_stats =
           Stats(plan.program->program, CollectiveSizes(plan.program->collective, options.request.size_bytes));
+      if (options.machine)
+        result.in_flight = InFlight(*options.machine, plan.program->program, *result.program_stats);
     } else {
       plan.program.reset();
       no_program = timed.status().message();

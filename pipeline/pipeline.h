@@ -65,6 +65,9 @@ struct PlanResult {
   std::string no_program = {};  // why there is none, where one was asked for
   // Source of the machine model that the program is timed on, or would be; empty: links alone.
   std::string machine = {};
+  // What the program's threadblocks can have in flight, beside what a GPU's links need (Little's law); empty
+  // where the machine says nothing of it.
+  std::string in_flight = {};
 };
 
 // With machine_of_topology, the options with that machine.
