@@ -39,7 +39,7 @@ struct SynthesisRequest {
   TimeModel model = TimeModel::kPipelined;
   SynthesisLimits limits = {};
   uint64_t seed = 0;
-  bool rough = false;            // times are for choosing among many plans (ir/simulate/simulate.h)
+  bool rough = false;  // times are for choosing among many plans (ir/simulate/simulate.h)
   // Another time than the schedule's decides: auto goes on beyond a plan at the bound, for cheap others.
   bool others_wanted = false;
   bool allow_divergent = false;  // ranks may end with different roundings of one sum
