@@ -19,7 +19,10 @@ namespace {
 constexpr int kRanks = kCheckedRanks;
 
 float Input(int rank, int64_t i) { return static_cast<float>(i % 1000 + rank); }
-float Sum(int64_t i) { return static_cast<float>(kRanks * (i % 1000) + kRanks * (kRanks - 1) / 2); }
+float Sum(int64_t i) {
+  constexpr int64_t kOfRanks = kRanks * (kRanks - 1) / 2;
+  return static_cast<float>(kRanks * (i % 1000) + kOfRanks);
+}
 
 Status Did(xcclResult_t result, std::string_view what) {
   if (result == xcclSuccess) return OkStatus();
@@ -247,8 +250,7 @@ Status CheckGraph(const cuda::Driver& driver, const GpuCheckOptions& options) {
     XCCL_RETURN_IF_ERROR(
         Check(driver, driver.StreamEndCapture(session->stream(r), &graph), "cuStreamEndCapture"));
     cuda::GraphExec exec = nullptr;
-    const Status made =
-        called.ok() ? Check(driver, driver.GraphInstantiate(&exec, graph, 0), "graph") : called;
+    Status made = called.ok() ? Check(driver, driver.GraphInstantiate(&exec, graph, 0), "graph") : called;
     driver.GraphDestroy(graph);
     if (made.ok()) graphs.push_back(exec);
     return made;
