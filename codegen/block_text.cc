@@ -30,8 +30,8 @@ std::string OpName(Opcode op) { return "Op::k" + CamelCase(ToString(op)); }
 std::string BufferName(BufferKind kind) { return CamelCase(ToString(kind)); }
 
 std::string ModeName(DirectMode mode) {
-  constexpr std::array<std::string_view, 5> kNames = {"kNo", "kPut", "kPutOutOfPlace", "kGet",
-                                                      "kGetOutOfPlace"};
+  constexpr std::array<std::string_view, 7> kNames = {
+      "kNo", "kPut", "kPutOutOfPlace", "kGet", "kGetOutOfPlace", "kSwitchPut", "kSwitchGet"};
   return fmt::format("Direct::{}", kNames[static_cast<size_t>(mode)]);
 }
 
@@ -40,7 +40,8 @@ struct EndUse {
   int32_t connection = 0;
   std::string name;
   bool puts = false, gets = false;
-  bool group = false;  // `connection` is one of the rank's groups
+  bool by_switch = false;  // they go through a group's switch
+  bool group = false;      // `connection` is one of the rank's groups
 
   bool Is(std::optional<int32_t> end, std::optional<int32_t> of_group) const {
     return group ? of_group == connection : end == connection;
@@ -106,10 +107,11 @@ class BlockWriter {
                   DirectMode mode) {
     const auto place = Find(ends, connection, group) - ends.begin();
     if (place == std::ssize(ends))
-      ends.push_back({group ? *group : *connection, "", false, false, group.has_value()});
+      ends.push_back({group ? *group : *connection, "", false, false, false, group.has_value()});
     EndUse& end = ends[static_cast<size_t>(place)];
     end.puts = end.puts || IsPut(mode);
     end.gets = end.gets || IsGet(mode);
+    end.by_switch = end.by_switch || BySwitch(mode);
   }
 
   void OpenEnds() {
@@ -127,17 +129,26 @@ class BlockWriter {
     }
     if (from_.empty() || to_.empty()) Line("  End none{{}};");
     // The rank that receives a put, or that a get reads, sends the addresses of its buffers; the other rank
-    // waits for them.
-    for (const char* step : {"Introduce", "Announce"}) {
-      for (const EndUse& end : from_)
-        if (end.puts) Line("  b.{}({});", step, end.name);
-      for (const EndUse& end : to_)
-        if (end.gets) Line("  b.{}({});", step, end.name);
-    }
-    for (const EndUse& end : from_)
-      if (end.gets) Line("  b.Meet({});", end.name);
-    for (const EndUse& end : to_)
-      if (end.puts) Line("  b.Meet({});", end.name);
+    // waits for them. The members of a switch's group do that, and wait for what its root makes of it.
+    const auto call = [&](std::string_view step, const auto& wanted) {
+      for (const auto* ends : {&from_, &to_})
+        for (const EndUse& end : *ends)
+          if (wanted(end, ends == &from_))
+            Line("  b.{}({}{});", step, end.name, end.by_switch && !end.group ? ", kDirectSwitch" : "");
+    };
+    const auto lends = [](const EndUse& end, bool from) {
+      return !end.group && (from ? end.puts : end.gets);
+    };
+    call("Introduce", lends);
+    call("Announce", lends);
+    std::string roots;
+    for (const auto* ends : {&from_, &to_})
+      for (const EndUse& end : *ends)
+        if (end.group && end.by_switch) roots += (roots.empty() ? "" : ", ") + end.name;
+    if (!roots.empty()) Line("  b.Agree({});", roots);
+    call("Meet", [](const EndUse& end, bool from) {
+      return !end.group && (end.by_switch || (from ? end.gets : end.puts));
+    });
     Line("  b.Enter();");
   }
 
@@ -201,7 +212,9 @@ class BlockWriter {
     if (i.to) {
       const bool puts = IsPut(i.send) && !i.runs.empty();
       Line("    b.AwaitSlot({}, {});", to,
-           puts ? DirectTest("Reaches", i.send, to, i.runs[0].peer.buffer) : LendsGet(i, to));
+           BySwitch(i.send) ? "false"
+           : puts           ? DirectTest("Reaches", i.send, to, i.runs[0].peer.buffer)
+                            : LendsGet(i, to));
     }
     if (i.runs.empty()) {
       Line("    b.Ready();");
@@ -232,10 +245,13 @@ class BlockWriter {
     };
     if (ReadsSource(i.what.op)) place("src", Address(run, run.src, rank_, "", DirectMode::kNo));
     if (WritesDestination(i.what.op)) place("dst", Address(run, run.dst, rank_, "", DirectMode::kNo));
-    if (i.to && IsPut(i.send))
-      place("put", Address(run, run.peer, ConnectionOf(program_, form_.ranks[rank_], *i.to).dst, to, i.send));
-    if (i.from && IsGet(i.receive))
-      place("get", Address(run, run.peer_src, ConnectionOf(program_, form_.ranks[rank_], *i.from).src, from,
+    // A switch reaches no scratch, so its place is any rank's.
+    if (IsPut(i.send) && (i.to || i.to_group))
+      place("put", Address(run, run.peer,
+                           i.to ? ConnectionOf(program_, form_.ranks[rank_], *i.to).dst : rank_, to, i.send));
+    if (IsGet(i.receive) && (i.from || i.from_group))
+      place("get", Address(run, run.peer_src,
+                           i.from ? ConnectionOf(program_, form_.ranks[rank_], *i.from).src : rank_, from,
                            i.receive));
     if (!OfGroup(i).empty()) {
       Line("           {{{}}});", places);
@@ -246,10 +262,14 @@ class BlockWriter {
 
   static std::string DirectComment(const KernelInstruction& i) {
     std::string text;
-    if (i.from && i.receive != DirectMode::kNo)
-      text += IsPut(i.receive) ? "; may arrive in place" : "; may be read from the sender";
-    if (i.to && i.send != DirectMode::kNo)
-      text += IsPut(i.send) ? "; may be stored at the receiver" : "; may be read by the receiver";
+    if (i.receive != DirectMode::kNo)
+      text += IsPut(i.receive) ? "; may arrive in place"
+              : i.from         ? "; may be read from the sender"
+                               : "; the switch may add up the buffers";
+    if (i.send != DirectMode::kNo)
+      text += IsGet(i.send) ? "; may be read by the receiver"
+              : i.to        ? "; may be stored at the receiver"
+                            : "; the switch may store in the buffers";
     return text;
   }
 

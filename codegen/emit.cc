@@ -211,7 +211,7 @@ class Emitter {
         ".direct = {}",
         form_.ranks.size(), form_.blocks_per_rank,
         options_.target == EmitTarget::kCuda ? "XCCL_THREADS" : "1", program_.slots, program_.instances,
-        form_.tables ? 1 : 0, form_.direct ? 1 : 0);
+        form_.tables ? 1 : 0, form_.direct || form_.switch_direct ? 1 : 0);
     if (options_.target == EmitTarget::kHost) {
       out_ += fmt::format("}}  // namespace {}_code\n\n", options_.symbol);
       out_ += fmt::format(

@@ -31,8 +31,9 @@
 // GroupConnection (group, instance): the root's side of the connections between the root of a group and its
 // members. Members have ordinary Connections. The slots of a reduce group are in the SENDERS' memory, where a
 // switch reads all of them at once; those of a multicast group and of a fan-in are in the receivers' memory,
-// as usual. If a switch serves the group, `multicast` is the address at which it reaches
-// the slots of all members and of the root; docs/kernels.md, section 5.
+// as usual. If a switch serves the group, `multicast` is the address at which it reaches the slots of all
+// members and of the root. Where all ranks have registered their buffers it may reach these, too, and then no
+// slot is used; docs/kernels.md, section 5.
 #pragma once
 
 #ifndef __CUDACC_RTC__
@@ -52,7 +53,7 @@ using int64_t = long long;
 using uint64_t = unsigned long long;
 #endif
 
-inline constexpr int32_t kAbiVersion = 6;
+inline constexpr int32_t kAbiVersion = 7;
 inline constexpr int32_t kLineBytes = 128;  // counters and slots are aligned to this
 
 // In the same order as xccl::DataType, ReduceOp, Protocol and Opcode in ir/.
@@ -107,13 +108,18 @@ struct PeerEntry {
   uint64_t epoch = 0;
   uint64_t input = 0, output = 0, scratch = 0;
   uint64_t in_place = 0;  // RankBuffers::in_place
-  uint64_t reserved[11] = {};
+  uint64_t agreed = 0;    // bit b: the writer uses the reader's buffer b as it was told; kBySwitch
+  uint64_t reserved[10] = {};
 };
 static_assert(sizeof(PeerEntry) == 128);
+
+// In PeerEntry::agreed: the writer is the root of a switch's group.
+inline constexpr uint64_t kBySwitch = 8;
 
 // The delta of a window that a peer cannot reach.
 inline constexpr uint64_t kUnmapped = ~uint64_t{0};
 inline constexpr int32_t kNoWindow = -1;  // of a buffer that peers cannot reach
+inline constexpr int32_t kWindows = 32;   // 0: one address space; the others: registered buffers
 
 // One end of a connection, as its rank sees it.
 struct Connection {
@@ -126,7 +132,8 @@ struct Connection {
   // of another host.
   PeerEntry* entry_there = nullptr;
   // By window of this rank: the difference between the peer's address and this rank's address of the same
-  // byte, or kUnmapped. By convention window 0 is "one address space": delta 0, or kUnmapped.
+  // byte, or kUnmapped. By convention window 0 is "one address space": delta 0, or kUnmapped. Between a
+  // member of a switch's group and its root: the first row of GroupConnection::switch_delta.
   const uint64_t* window_delta = nullptr;
   int64_t slot_bytes = 0;  // a multiple of kLineBytes
 };
@@ -141,22 +148,26 @@ struct GroupMember {
   uint64_t* head = nullptr;  // where the receiver polls
   uint64_t* tail = nullptr;  // where the sender polls
   int32_t rank = 0;
-  int32_t place = -1;  // of another host: its index in RankArgs::connections
+  int32_t place = -1;                     // of another host: its index in RankArgs::connections
+  const PeerEntry* entry_here = nullptr;  // as Connection's
+  PeerEntry* entry_there = nullptr;
 };
-static_assert(sizeof(GroupMember) == 32);
+static_assert(sizeof(GroupMember) == 48);
 
 struct GroupConnection {
   const GroupMember* members = nullptr;  // [count], ascending; of a fan-in in the order of its sum
   uint64_t* steps = nullptr;             // messages in earlier launches; this rank's memory
   // The slots of all members and of the root at once; null: no switch serves the group.
   char* multicast = nullptr;
-  char* own = nullptr;  // reduce: the root's own slots, which must hold a neutral element
-  uint64_t* holds =
-      nullptr;             // reduce: the type and operator of that element (NeutralKey); this rank's memory
-  int64_t slot_bytes = 0;  // a multiple of kLineBytes
+  char* own = nullptr;        // reduce: the root's own slots, which must hold a neutral element
+  uint64_t* holds = nullptr;  // reduce: that element's bits, eight bytes of them; this rank's memory
+  int64_t slot_bytes = 0;     // a multiple of kLineBytes
   int32_t count = 0;
   int32_t own_place = -1;  // of a fan-in: how many members come before the rank's own value
-  int32_t reserved[2] = {};
+  // Two rows, by window of this rank. Added to an address, the first gives a number that is the same on all
+  // ranks for the same byte of what they registered together; the second turns that into the address at which
+  // the switch reaches the byte on all ranks. kUnmapped: it does not. Null: it reaches no windows.
+  const uint64_t* switch_delta = nullptr;
 };
 static_assert(sizeof(GroupConnection) == 64);
 
@@ -231,6 +242,10 @@ struct RankBuffers {
 };
 static_assert(sizeof(RankBuffers) == 64);
 
+// In LaunchArgs::direct: peers' buffers may be used if both sides mapped them; the switch may use the
+// buffers of all ranks of a group if all registered them.
+inline constexpr int32_t kDirectPeers = 1, kDirectSwitch = 2;
+
 // The kernel's one parameter.
 struct LaunchArgs {
   const RankArgs* ranks = nullptr;         // [ranks_here]
@@ -247,7 +262,7 @@ struct LaunchArgs {
   int32_t first_rank = 0, ranks_here = 1;
   int32_t passes = 1;     // the same on all ranks; with it every message fits a slot
   int32_t instances = 1;  // copies of every threadblock, at most KernelInfo::instances
-  int32_t direct = 0;     // peers' buffers may be used if both sides mapped them; the same on all ranks
+  int32_t direct = 0;     // kDirectPeers, kDirectSwitch; the same on all ranks
 };
 static_assert(sizeof(LaunchArgs) == 168);
 #ifndef __CUDACC_RTC__

@@ -7,10 +7,11 @@
 // With protocol simple the block's last warp does nothing but post: it takes no part in Ready's barrier, so
 // that the other threads, the movers, go on with the next instruction while its fence lasts.
 // docs/kernels.md has the memory orders. A Block that gave up does nothing more until the kernel ends. With
-// a group in place of a peer, the calls are OpenGroup, AwaitMessages, AwaitSlots, MoveGroup, FinishGroup and
-// CloseGroup.
+// a group in place of a peer, the calls are OpenGroup, Agree, AwaitMessages, AwaitSlots, MoveGroup,
+// FinishGroup and CloseGroup.
 #pragma once
 
+#include "device/block_ends.h"
 #include "device/fan_in.h"
 #include "device/fifo.h"
 #include "device/group.h"
@@ -20,196 +21,11 @@
 namespace xccl::device {
 
 template <class C>
-class Block {
+class Block : public BlockEnds<C> {
  public:
-#ifndef __CUDACC__
-  // A block's shared memory on the host: HostTeam::shared.
-  struct Shared {
-    EndInfo ends[C::kEnds];
-    RankInfo rank;
-  };
-#endif
-
-  XCCL_DEVICE Block(const C& config, const LaunchArgs& args, typename C::Numbers numbers, int32_t block_index,
-                    int32_t blocks_per_rank)
-      : config_(config), args_(args), numbers_(numbers) {
-    const int32_t copies = blocks_per_rank * args.instances, here = block_index / copies;
-    const int32_t copy = block_index % copies;
-    rank_ = args.first_rank + here;
-    instance_ = copy / blocks_per_rank;
-    block_ = copy % blocks_per_rank;
-    const RankArgs& rank = args.ranks[here];
-    HostTouch(&rank, sizeof rank);
-    if (args.buffers != nullptr) HostTouch(args.buffers + here, sizeof(RankBuffers));
-    const RankBuffers& buffers = args.buffers != nullptr ? args.buffers[here] : args.own;
-    BlockState* const states = rank.blocks + static_cast<int64_t>(instance_) * blocks_per_rank;
-    if (ThreadIndex() == 0)
-      Info() = {buffers.input, buffers.output, buffers.scratch, states, {&args, rank_, instance_, 0, -1, 0},
-                &buffers};
-    HostTouch(states + block_, sizeof(BlockState));
-    epoch_ = states[block_].epoch + 1;
-    pass_ = instance_ - args.instances;
-  }
-
-  XCCL_DEVICE int32_t rank() const { return rank_; }
-  XCCL_DEVICE int32_t block() const { return block_; }
-  XCCL_DEVICE const LaunchArgs& args() const { return args_; }
-
-  // --- Ends, entering and leaving.
-
-  // `index` counts the block's ends from 0.
-  XCCL_DEVICE End Open(int32_t index, int32_t connection, int32_t peer) {
-    const RankArgs& rank = args_.ranks[rank_ - args_.first_rank];
-    const int32_t place = connection * args_.instances + instance_;
-    const Connection& c = rank.connections[place];
-    HostTouch(&c, sizeof c);
-    if (ThreadIndex() == 0)
-      Info(index) = {&c,
-                     c.slots,
-                     c.head,
-                     c.tail,
-                     {nullptr, nullptr, nullptr},
-                     static_cast<uint32_t>(c.slot_bytes),
-                     0,
-                     0,
-                     peer,
-                     place,
-                     c.entry_there == nullptr ? rank.fifo : nullptr,
-                     nullptr};
-    const uint64_t step = *c.steps;
-    return {step, static_cast<int32_t>(step % static_cast<uint64_t>(config_.kSlots)), index};
-  }
-  // Opens a group that this rank is the root of. Enter must follow before anything is received.
-  XCCL_DEVICE End OpenGroup(int32_t index, int32_t group) {
-    const GroupConnection& g = args_.ranks[rank_ - args_.first_rank]
-                                   .groups[static_cast<int64_t>(group) * args_.instances + instance_];
-    HostTouch(&g, sizeof g);
-    HostTouch(g.members, g.count * static_cast<int64_t>(sizeof(GroupMember)));
-    if (ThreadIndex() == 0)
-      Info(index) = {nullptr, nullptr, nullptr, nullptr, {nullptr, nullptr, nullptr}, 0, 0, 0,
-                     rank_,   0,       nullptr, &g};
-    if (NeedsNeutral(g) && *g.holds != NeutralKey(numbers_))
-      FillNeutral(numbers_, g.own, config_.kSlots * g.slot_bytes);
-    const uint64_t step = *g.steps;
-    return {step, static_cast<int32_t>(step % static_cast<uint64_t>(config_.kSlots)), index};
-  }
-
-  // Introduce writes for the peer where this rank's buffers are, Announce tells it so; Meet waits for the
-  // same from the peer. They are called, in this order for all ends, only if the program has direct messages
-  // on the connection, and do nothing if the launch allows none or the peer is of another host.
-  XCCL_DEVICE void Introduce(const End& end) {
-    if (!config_.kSimple || args_.direct == 0 || ThreadIndex() != 0) return;
-    EndInfo& info = Info(end.index);
-    if (info.fifo != nullptr) return;
-    const RankInfo& own = Info();
-    const uint64_t input = Lend(info, BitCast<uint64_t>(own.input), own.buffers->input_window);
-    const uint64_t output = Lend(info, BitCast<uint64_t>(own.output), own.buffers->output_window);
-    const uint64_t scratch = Lend(info, BitCast<uint64_t>(own.scratch), own.buffers->scratch_window);
-    info.lent = (input != 0 ? 1u : 0u) | (output != 0 ? 2u : 0u) | (scratch != 0 ? 4u : 0u);
-    PeerEntry* const entry = info.connection->entry_there;
-    StoreWatched(&entry->input, input);
-    StoreWatched(&entry->output, output);
-    StoreWatched(&entry->scratch, scratch);
-    StoreWatched(&entry->in_place, static_cast<uint64_t>(own.buffers->in_place));
-    entries_fenced_ = false;
-  }
-  XCCL_DEVICE void Announce(const End& end) {
-    if (!config_.kSimple || args_.direct == 0 || ThreadIndex() != 0) return;
-    const EndInfo& info = Info(end.index);
-    if (info.fifo != nullptr) return;
-    if (!entries_fenced_) FenceSystem();  // one for all ends, since each would wait for the peers' memory
-    entries_fenced_ = true;
-    StoreFenced(&info.connection->entry_there->epoch, epoch_);
-  }
-  XCCL_DEVICE void Meet(const End& end) {
-    if (!config_.kSimple || args_.direct == 0 || ThreadIndex() != 0 || !good_) return;
-    EndInfo& info = Info(end.index);
-    if (info.fifo != nullptr) return;
-    const PeerEntry* const entry = info.connection->entry_here;
-    good_ = AwaitCounter<true>(&entry->epoch, epoch_, Who(), Wait::kEntry, info.peer);
-    info.buffer[0] = BitCast<char*>(LoadWatched(&entry->input));
-    info.buffer[1] = BitCast<char*>(LoadWatched(&entry->output));
-    info.buffer[2] = BitCast<char*>(LoadWatched(&entry->scratch));
-    info.peer_in_place = static_cast<int32_t>(LoadWatched(&entry->in_place));
-  }
-  // After Open, Introduce and Meet.
-  XCCL_DEVICE void Enter() { failed_ = SyncOr(!good_); }
-
-  // Starts the next pass of this copy. `instructions`: this block's number of instructions per pass.
-  XCCL_DEVICE bool NextPass(int32_t instructions) {
-    pass_ += args_.instances;
-    done_ =
-        (epoch_ << 32) + static_cast<uint64_t>(pass_ / args_.instances) * static_cast<uint64_t>(instructions);
-    return !failed_ && pass_ < args_.passes;
-  }
-
-  // Waits until the peer has finished with this rank's buffers and with their addresses; the kernel must
-  // not end earlier.
-  XCCL_DEVICE void Drain(const End& end) {
-    if (!config_.kSimple || args_.direct == 0 || ThreadIndex() != 0 || failed_) return;
-    Info().waiter.instruction = -1;
-    const EndInfo& info = Info(end.index);
-    if (info.fifo != nullptr) return;
-    failed_ = !AwaitCounter<true>(info.tail, end.step, Who(), Wait::kDrain, info.peer);
-  }
-  XCCL_DEVICE void Leave() {
-    Sync();  // other threads may still read the progress stored last
-    if (ThreadIndex() == 0) Info().states[block_].epoch = epoch_;
-  }
-  // Requires: Leave was called.
-  XCCL_DEVICE void Close(const End& end) {
-    if (ThreadIndex() == 0) *Info(end.index).connection->steps = end.step;
-  }
-  XCCL_DEVICE void CloseGroup(const End& end) {
-    if (ThreadIndex() != 0) return;
-    const GroupConnection& g = *Info(end.index).group;
-    *g.steps = end.step;
-    if (NeedsNeutral(g)) *g.holds = NeutralKey(numbers_);
-  }
-
-  // --- Addresses.
-
-  XCCL_DEVICE int64_t Elements(int32_t part) const {
-    return config_.kTables ? args_.part_elements[part] : args_.elements;
-  }
-  XCCL_DEVICE const char* Input(int32_t position) const {
-    return Info().input + PartBegin(Info().buffers->input_begin, position);
-  }
-  XCCL_DEVICE char* Output(int32_t position) const {
-    return Info().output + PartBegin(Info().buffers->output_begin, position);
-  }
-  // Scratch run `run`; `before`: the shares of the runs before it (ir/kernel/kernel_sizes.h), `skip`: of the
-  // part before it.
-  XCCL_DEVICE char* Scratch(int32_t run, int64_t before, int64_t skip) const {
-    return Info().scratch + ScratchBegin(run, before, skip);
-  }
-  // The same in the peer's memory; null if it cannot be reached or the launch does not allow it.
-  XCCL_DEVICE char* PeerInput(Direct mode, const End& end, int32_t position) const {
-    return Reaches(mode, end, Buffer::kInput) ? Info(end.index).buffer[0] + PartBegin(nullptr, position)
-                                              : nullptr;
-  }
-  XCCL_DEVICE char* PeerOutput(Direct mode, const End& end, int32_t position) const {
-    return Reaches(mode, end, Buffer::kOutput) ? Info(end.index).buffer[1] + PartBegin(nullptr, position)
-                                               : nullptr;
-  }
-  XCCL_DEVICE char* PeerScratch(Direct mode, const End& end, int32_t run, int64_t before,
-                                int64_t skip) const {
-    return Reaches(mode, end, Buffer::kScratch) ? Info(end.index).buffer[2] + ScratchBegin(run, before, skip)
-                                                : nullptr;
-  }
-  // Reaches: true if this rank may access that buffer of the peer for a message of this mode. Lends: true
-  // if the peer may access this rank's. Both ends decide by the accesses of the rank whose buffer it is: by
-  // whether that rank is in place.
-  XCCL_DEVICE bool Reaches(Direct mode, const End& end, Buffer buffer) const {
-    return Allowed(mode, Info(end.index).peer_in_place) &&
-           Info(end.index).buffer[static_cast<int32_t>(buffer)] != nullptr;
-  }
-  XCCL_DEVICE bool Lends(Direct mode, const End& end, Buffer buffer) const {
-    return Allowed(mode, Info().buffers->in_place) &&
-           (Info(end.index).lent >> static_cast<int32_t>(buffer) & 1) != 0;
-  }
-
-  // --- Instructions.
+  using Base = BlockEnds<C>;
+  using Base::Base;
+  using Base::Elements;
 
   XCCL_DEVICE void Begin(int32_t threadblock, int32_t instruction) {
     if (ThreadIndex() == 0) {
@@ -328,11 +144,17 @@ class Block {
       Return(from);
       Advance(from);
     }
-    if (signals && IsThread(2)) StoreReleaseDevice(&Info().states[block_].progress, done_);
+    if (signals && IsThread(2)) {
+      // What the switch stored in this rank's own buffers comes before what other blocks do there.
+      if (kHasSwitch && Info(to.index).group != nullptr) FenceAlias();
+      StoreReleaseDevice(&Info().states[block_].progress, done_);
+    }
   }
 
  private:
-  XCCL_DEVICE const Waiter* Who() const { return &Info().waiter; }
+  using Base::args_, Base::block_, Base::config_, Base::done_, Base::epoch_, Base::failed_, Base::good_;
+  using Base::Info, Base::numbers_, Base::pass_, Base::rank_, Base::Unit, Base::Who;
+
   // The number of threads that wait and move; those after them post.
   XCCL_DEVICE int32_t Movers() const {
     return config_.kSimple && Threads() > Lanes() ? Threads() - Lanes() : Threads();
@@ -342,10 +164,6 @@ class Block {
   XCCL_DEVICE bool IsThread(int32_t role) const { return ThreadIndex() == role * Lanes() % Movers(); }
   // The waits of one instruction are distributed to one thread each, in different warps.
   XCCL_DEVICE bool Mine() { return IsThread(waits_++); }
-  XCCL_DEVICE bool Allowed(Direct mode, int32_t in_place) const {
-    if (!config_.kSimple || args_.direct == 0) return false;
-    return mode == Direct::kPut || mode == Direct::kGet || in_place == 0;
-  }
   XCCL_DEVICE void Advance(End& end) const {
     ++end.step;
     end.slot = end.slot + 1 == config_.kSlots ? 0 : end.slot + 1;
@@ -354,34 +172,14 @@ class Block {
     const EndInfo& info = Info(end.index);
     return info.slots + static_cast<int64_t>(end.slot) * info.slot_bytes;
   }
-#ifdef __CUDACC__
-  XCCL_DEVICE static EndInfo& Info(int32_t end) {
-    __shared__ EndInfo ends[C::kEnds];
-    return ends[end];
+  // May the switch move this slice between buffers? It has no units below 4 bytes. Root and members decide
+  // alike, since they registered all buffers at one place.
+  XCCL_DEVICE bool Whole(const char* at, int64_t bytes) const {
+    return numbers_.bytes() >= 4 || ((BitCast<uint64_t>(at) | static_cast<uint64_t>(bytes)) & 3) == 0;
   }
-  XCCL_DEVICE static RankInfo& Info() {
-    __shared__ RankInfo rank;
-    return rank;
+  XCCL_DEVICE bool BypassesSwitch(const End& end, const char* at, int64_t bytes) const {
+    return (Info(end.index).lent & kBySwitch) != 0 && !Whole(at, bytes);
   }
-#else
-  static EndInfo& Info(int32_t end) { return static_cast<Shared*>(host_place.team->shared)->ends[end]; }
-  static RankInfo& Info() { return static_cast<Shared*>(host_place.team->shared)->rank; }
-#endif
-
-  XCCL_DEVICE static uint64_t Lend(const EndInfo& info, uint64_t address, int32_t window) {
-    if (window < 0 || address == 0) return 0;
-    const uint64_t delta = info.connection->window_delta[window];
-    return delta == kUnmapped ? 0 : address + delta;
-  }
-  XCCL_DEVICE int64_t PartBegin(const int64_t* begins, int32_t position) const {
-    return (config_.kTables ? begins[position] : position * args_.elements) * numbers_.bytes();
-  }
-  XCCL_DEVICE int64_t ScratchBegin(int32_t run, int64_t before, int64_t skip) const {
-    if (config_.kTables) return (Info().buffers->scratch_begin[run] - skip) * numbers_.bytes();
-    const int64_t unit = Unit();
-    return ((before + run * (unit + 2) + unit - 1) / unit * unit - skip) * numbers_.bytes();
-  }
-  XCCL_DEVICE int64_t Unit() const { return numbers_.bytes() < 16 ? 16 / numbers_.bytes() : 1; }
   XCCL_DEVICE void Jitter() {
     uint64_t x =
         args_.jitter ^ (static_cast<uint64_t>(rank_) << 40) ^ (static_cast<uint64_t>(block_) << 20) ^ done_;
@@ -390,10 +188,6 @@ class Block {
     if ((x & 3) == 0) Sleep(static_cast<uint32_t>(x >> 40) & 8191);
   }
 
-  // True at the root of a reduce group whose switch will also read the root's own slots.
-  XCCL_DEVICE bool NeedsNeutral(const GroupConnection& g) const {
-    return kHasSwitch && g.multicast != nullptr && g.own != nullptr && SwitchReduces(numbers_);
-  }
   XCCL_DEVICE void AwaitMembers(const End& end, bool sends, uint64_t goal) {
     const GroupConnection& g = *Info(end.index).group;
     if (Posts()) return;
@@ -490,7 +284,10 @@ class Block {
     const char* source[2] = {nullptr, nullptr};
     char* local = Writes(kOp) ? at.dst + offset : nullptr;
     char* sent = nullptr;
+    if constexpr (Receives(kOp))
+      if (lends_put && BypassesSwitch(from, local, bytes)) lends_put = false;
     if constexpr (Sends(kOp)) {
+      if (lends_get && BypassesSwitch(to, (Writes(kOp) ? at.dst : at.src) + offset, bytes)) lends_get = false;
       const uint32_t place = Place(sent_at_, offset, bytes);
       if (!lends_get) sent = at.put != nullptr ? at.put + offset : SlotOf(to) + place;
       if (!lends_get && at.put == nullptr) CheckFits(to, sent_at_);
@@ -529,34 +326,42 @@ class Block {
     }
   }
 
+  // Requires: at.put and at.get are those of a switch, and as ir/kernel/kernel_form.h allows them.
   XCCL_DEVICE void MoveGroupSlice(Op op, uint32_t marks, const End& from, const End& to, const Places& at,
                                   int64_t offset, int64_t bytes) {
+    const uint32_t received_place = Receives(op) ? Place(received_at_, offset, bytes) : 0;
+    const uint32_t sent_place = Sends(op) ? Place(sent_at_, offset, bytes) : 0;
+    if (Sends(op)) CheckFits(to, sent_at_);
+    const uint32_t does = ((marks & kFirst) != 0 ? kScaleFirst : 0) | ((marks & kFinal) != 0 ? kFinish : 0);
+    const GroupConnection* const from_group = Receives(op) ? Info(from.index).group : nullptr;
+    const GroupConnection* const to_group = Sends(op) ? Info(to.index).group : nullptr;
+    const char* const received =
+        Receives(op) && from_group == nullptr ? SlotOf(from) + received_place : nullptr;
+    char* const sent = Sends(op) && to_group == nullptr ? SlotOf(to) + sent_place : nullptr;
+    const char* const switched = at.get != nullptr ? at.get : at.put;
+    if (switched != nullptr && Whole(switched + offset, bytes)) {
+      SwitchMove move;
+      move.from = at.get != nullptr ? at.get + offset : received != nullptr ? received : at.src + offset;
+      if (at.put != nullptr) move.to = at.put + offset;
+      move.also = Writes(op) ? at.dst + offset : sent;
+      move.bytes = bytes;
+      move.marks = does | (at.get != nullptr ? kPulled : 0);
+      move.threads = Movers();
+      MoveSwitchRange(numbers_, move);
+      return;
+    }
     GroupMove move;
     move.bytes = bytes;
     move.threads = Movers();
     if (Reads(op)) move.local = at.src + offset;
     if (Writes(op)) move.stored = at.dst + offset;
-    if (Sends(op)) {
-      const uint32_t place = Place(sent_at_, offset, bytes);
-      CheckFits(to, sent_at_);
-      move.to = Info(to.index).group;
-      if (move.to != nullptr) {
-        move.to_at = to.slot * move.to->slot_bytes + place;
-      } else {
-        move.sent = SlotOf(to) + place;
-      }
-    }
-    if (Receives(op)) {
-      const uint32_t place = Place(received_at_, offset, bytes);
-      move.from = Info(from.index).group;
-      if (move.from != nullptr) {
-        move.from_at = from.slot * move.from->slot_bytes + place;
-      } else {
-        move.received = SlotOf(from) + place;
-      }
-    }
-    if ((marks & kFirst) != 0) move.marks |= kScaleFirst;
-    if ((marks & kFinal) != 0) move.marks |= kFinish;
+    move.received = received;
+    move.from = from_group;
+    if (from_group != nullptr) move.from_at = from.slot * from_group->slot_bytes + received_place;
+    move.sent = sent;
+    move.to = to_group;
+    if (to_group != nullptr) move.to_at = to.slot * to_group->slot_bytes + sent_place;
+    move.marks = does;
     MoveGroupRange(numbers_, move);
   }
 
@@ -623,14 +428,8 @@ class Block {
                 static_cast<uint32_t>(to.step + 1));
   }
 
-  [[no_unique_address]] const C config_;
-  const LaunchArgs& args_;
-  typename C::Numbers numbers_;
-  uint64_t epoch_, done_ = 0;
   uint32_t received_at_ = 0, sent_at_ = 0;  // bytes of the current message so far
-  int32_t rank_, instance_, block_, pass_;
   int32_t waits_ = 0;
-  bool good_ = true, failed_ = false, entries_fenced_ = false;
 };
 
 // The functions that generated code calls.

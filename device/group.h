@@ -1,190 +1,16 @@
 // Moves elements where a multicast or reduce group takes the place of a slot. A received value is the
 // reduction of the members' messages, by the switch or by this rank; a sent value is stored at all members.
 // There are two methods, chosen by whether the group has a multicast address:
-//   switch    one multimem.ld_reduce or multimem.st per unit. Needs sm_90 and units of 4 bytes or more;
-//             a reduction also needs a type and operator that the instruction supports with this
-//             library's meaning.
+//   switch    device/switch.h. Needs sm_90 and units of 4 bytes or more; a reduction also needs a type and
+//             operator that the instruction supports with this library's meaning.
 //   by hand   reads every member's slot in ascending order and reduces in float if the type is narrower,
 //             rounding once (ReduceMembersReference of ir/numbers.h); stores to every member's slot.
 // Elements before and after the whole units of a slice always go by hand. docs/kernels.md, section 5.
 #pragma once
 
-#include "device/move.h"
+#include "device/switch.h"
 
 namespace xccl::device {
-
-// Types that multimem.ld_reduce supports. It has no 8-bit integers, and fp8 needs sm_100a.
-template <class T>
-inline constexpr bool kSwitchType = sizeof(T) >= 4;
-template <>
-inline constexpr bool kSwitchType<Half> = true;
-template <>
-inline constexpr bool kSwitchType<Bfloat16> = true;
-
-// True if a switch performs this reduction. It has no product, and no minimum of float and double. It has
-// one of half and bfloat16, but PTX does not guarantee that NaN wins.
-template <class N>
-XCCL_DEVICE constexpr bool SwitchReduces(const N& numbers) {
-  using T = typename N::Element;
-  if constexpr (!kSwitchType<T> || !kHasSwitch) {
-    return false;
-  } else {
-    const Operator op = numbers.op();
-    return op == Operator::kSum || op == Operator::kAvg ||
-           (kIsInteger<T> && (op == Operator::kMin || op == Operator::kMax));
-  }
-}
-
-// An element that changes no value it is reduced with. For floats it is -0, since adding 0 would turn -0
-// into 0.
-template <class T>
-XCCL_DEVICE T Neutral(Operator op) {
-  if constexpr (kIsInteger<T>) {
-    constexpr bool kSigned = T(-1) < T(0);
-    constexpr T kHighest = static_cast<T>(~uint64_t{0} >> (64 - 8 * sizeof(T) + (kSigned ? 1 : 0)));
-    if (op == Operator::kMin) return kHighest;
-    if (op == Operator::kMax) return static_cast<T>(~kHighest);
-    return T(0);
-  } else {
-    T zero;
-    Narrow(static_cast<Wide<T>>(-0.0), zero);
-    return zero;
-  }
-}
-// The value of GroupConnection::holds for slots that hold the neutral element.
-template <class N>
-XCCL_DEVICE uint64_t NeutralKey(const N& numbers) {
-  return 1 + (static_cast<uint64_t>(kTypeOf<typename N::Element>) << 8 | static_cast<uint64_t>(numbers.op()));
-}
-
-#ifdef __CUDACC__
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-template <class T>
-XCCL_DEVICE uint32_t SwitchLoad4(Operator op, uint64_t at) {
-  uint32_t v = 0;
-  if constexpr (kIsInteger<T>) {
-    constexpr bool kSigned = T(-1) < T(0);
-    if (op == Operator::kMin && kSigned) {
-      asm volatile("multimem.ld_reduce.relaxed.sys.global.min.s32 %0, [%1];" : "=r"(v) : "l"(at));
-    } else if (op == Operator::kMin) {
-      asm volatile("multimem.ld_reduce.relaxed.sys.global.min.u32 %0, [%1];" : "=r"(v) : "l"(at));
-    } else if (op == Operator::kMax && kSigned) {
-      asm volatile("multimem.ld_reduce.relaxed.sys.global.max.s32 %0, [%1];" : "=r"(v) : "l"(at));
-    } else if (op == Operator::kMax) {
-      asm volatile("multimem.ld_reduce.relaxed.sys.global.max.u32 %0, [%1];" : "=r"(v) : "l"(at));
-    } else {
-      asm volatile("multimem.ld_reduce.relaxed.sys.global.add.u32 %0, [%1];" : "=r"(v) : "l"(at));
-    }
-  } else if constexpr (sizeof(T) == 4) {
-    asm volatile("multimem.ld_reduce.relaxed.sys.global.add.f32 %0, [%1];" : "=r"(v) : "l"(at));
-  } else if constexpr (kTypeOf<T> == Type::kHalf) {
-    asm volatile("multimem.ld_reduce.relaxed.sys.global.add.acc::f32.f16x2 %0, [%1];" : "=r"(v) : "l"(at));
-  } else {
-    asm volatile("multimem.ld_reduce.relaxed.sys.global.add.acc::f32.bf16x2 %0, [%1];" : "=r"(v) : "l"(at));
-  }
-  return v;
-}
-template <class T>
-XCCL_DEVICE uint64_t SwitchLoad8(Operator op, uint64_t at) {
-  uint64_t v = 0;
-  if constexpr (kIsInteger<T>) {
-    constexpr bool kSigned = T(-1) < T(0);
-    if (op == Operator::kMin && kSigned) {
-      asm volatile("multimem.ld_reduce.relaxed.sys.global.min.s64 %0, [%1];" : "=l"(v) : "l"(at));
-    } else if (op == Operator::kMin) {
-      asm volatile("multimem.ld_reduce.relaxed.sys.global.min.u64 %0, [%1];" : "=l"(v) : "l"(at));
-    } else if (op == Operator::kMax && kSigned) {
-      asm volatile("multimem.ld_reduce.relaxed.sys.global.max.s64 %0, [%1];" : "=l"(v) : "l"(at));
-    } else if (op == Operator::kMax) {
-      asm volatile("multimem.ld_reduce.relaxed.sys.global.max.u64 %0, [%1];" : "=l"(v) : "l"(at));
-    } else {
-      asm volatile("multimem.ld_reduce.relaxed.sys.global.add.u64 %0, [%1];" : "=l"(v) : "l"(at));
-    }
-  } else {
-    asm volatile("multimem.ld_reduce.relaxed.sys.global.add.f64 %0, [%1];" : "=l"(v) : "l"(at));
-  }
-  return v;
-}
-
-// The reduction of all copies of the unit at a multicast address. Requires: SwitchReduces.
-template <int kWidth, class T>
-XCCL_DEVICE Bits<kWidth> SwitchLoad(Operator op, const char* from) {
-  const uint64_t at = Global(from);
-  Bits<kWidth> v;
-  if constexpr (kWidth == 4) {
-    v.word = SwitchLoad4<T>(op, at);
-  } else if constexpr (sizeof(T) == 8) {
-    XCCL_UNROLL
-    for (int i = 0; i < kWidth / 8; ++i) {
-      const uint64_t part = SwitchLoad8<T>(op, at + 8 * i);
-      v.word[2 * i] = static_cast<uint32_t>(part);
-      v.word[2 * i + 1] = static_cast<uint32_t>(part >> 32);
-    }
-  } else if constexpr (kIsInteger<T>) {
-    XCCL_UNROLL
-    for (int i = 0; i < kWidth / 4; ++i) v.word[i] = SwitchLoad4<T>(op, at + 4 * i);
-  } else if constexpr (sizeof(T) == 4) {
-    asm volatile("multimem.ld_reduce.relaxed.sys.global.add.v4.f32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
-                 : "l"(at));
-  } else if constexpr (kTypeOf<T> == Type::kHalf) {
-    asm volatile("multimem.ld_reduce.relaxed.sys.global.add.acc::f32.v4.f16x2 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
-                 : "l"(at));
-  } else {
-    asm volatile("multimem.ld_reduce.relaxed.sys.global.add.acc::f32.v4.bf16x2 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
-                 : "l"(at));
-  }
-  return v;
-}
-#else
-template <int kWidth, class T>
-XCCL_DEVICE Bits<kWidth> SwitchLoad(Operator, const char*) {
-  return {};
-}
-#endif
-#endif
-
-// Reduces units of several sources, one source after the other.
-template <class T, int kWidth, int kUnits>
-struct Reduction {
-  static constexpr int kElements = kWidth / static_cast<int>(sizeof(T));
-  struct Elements {
-    T of[kElements];
-  };
-  Wide<T> value[kUnits][kElements];
-
-  XCCL_DEVICE void Set(int u, const Bits<kWidth>& bits) {
-    const Elements x = BitCast<Elements>(bits);
-    XCCL_UNROLL
-    for (int i = 0; i < kElements; ++i) value[u][i] = Widen(x.of[i]);
-  }
-  XCCL_DEVICE void Add(Operator op, int u, const Bits<kWidth>& bits) {
-    const Elements x = BitCast<Elements>(bits);
-    XCCL_UNROLL
-    for (int i = 0; i < kElements; ++i) value[u][i] = Combine(op, value[u][i], Widen(x.of[i]));
-  }
-  XCCL_DEVICE Bits<kWidth> Get(int u) const {
-    Elements x;
-    XCCL_UNROLL
-    for (int i = 0; i < kElements; ++i) Narrow(value[u][i], x.of[i]);
-    return BitCast<Bits<kWidth>>(x);
-  }
-};
-
-#ifndef __CUDACC__
-template <int kWidth, class T>
-Bits<kWidth> SwitchLoad(Operator op, const char* from) {
-  HostTouch(from, kWidth);
-  char* copies[kMostHostCopies];
-  const int32_t count = host_switch(from, copies);
-  Reduction<T, kWidth, 1> sum;
-  sum.Set(0, CopyOf<kWidth>(copies[0]));
-  for (int32_t i = 1; i < count; ++i) sum.Add(op, 0, CopyOf<kWidth>(copies[i]));
-  return sum.Get(0);
-}
-#endif
 
 // One slice. At most one of `received` and `from` is set, and at most one of `sent` and `to`.
 struct GroupMove {
@@ -384,23 +210,6 @@ XCCL_DEVICE_CALL void MoveGroupRange(N numbers, const GroupMove args) {
   } else {
     GroupAny<true, 16>(numbers, args, address, differ);
   }
-}
-
-// Fills `bytes` (a multiple of 16) of a root's own slots with the neutral element, before the switch reads
-// them.
-template <ElementNumbers N>
-XCCL_DEVICE_CALL void FillNeutral(N numbers, char* slots, int64_t bytes) {
-  using T = typename N::Element;
-  struct Elements {
-    T of[16 / sizeof(T)];
-  };
-  Elements unit;
-  XCCL_UNROLL
-  for (int i = 0; i < static_cast<int>(16 / sizeof(T)); ++i) unit.of[i] = Neutral<T>(numbers.op());
-  for (int64_t at = static_cast<int64_t>(ThreadIndex()) * 16; at < bytes;
-       at += static_cast<int64_t>(Threads()) * 16)
-    StoreData<16>(slots + at, BitCast<Bits<16>>(unit));
-  FenceSystem();
 }
 
 }  // namespace xccl::device

@@ -46,17 +46,20 @@ template void MoveRange<2, 1>(HostNumbers, const char*, const char*, char*, char
 template void MoveRange<2, 2>(HostNumbers, const char*, const char*, char*, char*, int64_t, uint32_t,
                               int32_t);
 
+void MoveSwitchRange(HostNumbers numbers, const SwitchMove& args) {
+  WithNumbers(numbers, [&](auto n) { MoveSwitchRange<decltype(n)>(n, args); });
+}
 void MoveGroupRange(HostNumbers numbers, const GroupMove& args) {
   WithNumbers(numbers, [&](auto n) { MoveGroupRange<decltype(n)>(n, args); });
-}
-void FillNeutral(HostNumbers numbers, char* slots, int64_t bytes) {
-  WithNumbers(numbers, [&](auto n) { FillNeutral<decltype(n)>(n, slots, bytes); });
 }
 bool SwitchReduces(const HostNumbers& numbers) {
   return WithNumbers(numbers, [](auto n) { return SwitchReduces<decltype(n)>(n); });
 }
-uint64_t NeutralKey(const HostNumbers& numbers) {
-  return WithNumbers(numbers, [](auto n) { return NeutralKey<decltype(n)>(n); });
+bool SwitchReducesBuffers(const HostNumbers& numbers) {
+  return WithNumbers(numbers, [](auto n) { return SwitchReducesBuffers<decltype(n)>(n); });
+}
+uint64_t NeutralBits(const HostNumbers& numbers) {
+  return WithNumbers(numbers, [](auto n) { return NeutralBits<decltype(n)>(n); });
 }
 
 template <bool kLocal, bool kReceive, bool kStore, bool kSend>

@@ -20,10 +20,11 @@ struct HostNumbers {
 template <int kSources, int kDestinations>
 void MoveRange(HostNumbers numbers, const char* source0, const char* source1, char* destination0,
                char* destination1, int64_t bytes, uint32_t marks, int32_t threads);
+void MoveSwitchRange(HostNumbers numbers, const SwitchMove& args);
 void MoveGroupRange(HostNumbers numbers, const GroupMove& args);
-void FillNeutral(HostNumbers numbers, char* slots, int64_t bytes);
 bool SwitchReduces(const HostNumbers& numbers);
-uint64_t NeutralKey(const HostNumbers& numbers);
+bool SwitchReducesBuffers(const HostNumbers& numbers);
+uint64_t NeutralBits(const HostNumbers& numbers);
 template <bool kLocal, bool kReceive, bool kStore, bool kSend>
 bool MoveLl(HostNumbers numbers, LlArgs args, const Waiter* who);
 template <bool kLocal, bool kReceive, bool kStore, bool kSend>

@@ -32,7 +32,8 @@ XCCL_DEVICE constexpr bool Writes(Op op) {
 
 // In the same order as xccl::BufferKind and DirectMode.
 enum class Buffer : int32_t { kInput, kOutput, kScratch };
-enum class Direct : int32_t { kNo, kPut, kPutOutOfPlace, kGet, kGetOutOfPlace };
+enum class Direct : int32_t { kNo, kPut, kPutOutOfPlace, kGet, kGetOutOfPlace, kSwitchPut, kSwitchGet };
+XCCL_DEVICE constexpr bool BySwitch(Direct mode) { return mode >= Direct::kSwitchPut; }
 
 // Marks of an instruction. kFirst: src is unscaled input. kFinal: the result is the complete sum.
 // kReceivedFirst: what was read from a peer is unscaled input.
@@ -65,7 +66,7 @@ struct AnyChunks {
 };
 
 // The addresses of a run's elements, given as the address that element 0 of the part would have. Null:
-// unused. `put` and `get` are in a peer's memory.
+// unused. `put` and `get` are in a peer's memory, or what the switch of a group reaches.
 struct Places {
   const char* src = nullptr;
   char* dst = nullptr;
@@ -86,9 +87,9 @@ struct EndInfo {
   char* slots;
   uint64_t* head;
   uint64_t* tail;
-  char* buffer[3];  // the peer's buffers that this rank can reach, or null
+  char* buffer[3];  // the peer's buffers that this rank can reach, or the switch of its group, or null
   uint32_t slot_bytes;
-  uint32_t lent;  // bit b: the peer can reach this rank's buffer b
+  uint32_t lent;  // bit b: the peer, or the switch of its group, reaches this rank's buffer b; kBySwitch
   int32_t peer_in_place;
   int32_t peer;
   int32_t place;                 // in RankArgs::connections

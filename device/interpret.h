@@ -7,7 +7,7 @@
 // then, for every rank and block, the offset of its record, or 0. Then the records:
 //
 // - block: instructions, offset of the first instruction, then two ends (from, to) of four words each:
-//   connection (-1: none, -2 - k: the rank's group k), peer, puts, gets
+//   connection (-1: none, -2 - k: the rank's group k), peer, puts, gets (0, kDirectPeers, kDirectSwitch)
 //
 // - instruction: its number of words, opcode, marks, threadblock, index, receive mode, send mode, signals,
 //   buffer that sends, buffer that receives, put's buffer, number of dependencies, number of runs; then those
@@ -135,7 +135,8 @@ struct Interpreter {
       if (sends && to_group) b.AwaitSlots(to);
     }
     if (receives && !from_group) b.AwaitMessage(from);
-    if (sends && !to_group) b.AwaitSlot(to, lends_get || (IsPut(send) && b.Reaches(send, to, put)));
+    if (sends && !to_group)
+      b.AwaitSlot(to, !BySwitch(send) && (lends_get || (IsPut(send) && b.Reaches(send, to, put))));
     if constexpr (kGroups) {
       if ((receives && from_group) || (sends && to_group)) {
         if (b.Ready()) Runs<Op::kNop, true>(words, runs, false, false);
@@ -165,10 +166,10 @@ struct Interpreter {
     }
   }
   XCCL_DEVICE static bool IsPut(Direct mode) {
-    return mode == Direct::kPut || mode == Direct::kPutOutOfPlace;
+    return mode == Direct::kPut || mode == Direct::kPutOutOfPlace || mode == Direct::kSwitchPut;
   }
   XCCL_DEVICE static bool IsGet(Direct mode) {
-    return mode == Direct::kGet || mode == Direct::kGetOutOfPlace;
+    return mode == Direct::kGet || mode == Direct::kGetOutOfPlace || mode == Direct::kSwitchGet;
   }
 };
 
@@ -190,12 +191,22 @@ XCCL_DEVICE void InterpretBlock(B& b, const int32_t* table) {
     if (from < -1) interpreter.from = b.OpenGroup(0, -2 - from);
     if (to < -1) interpreter.to = b.OpenGroup(1, -2 - to);
   }
-  if (from_puts != 0) b.Introduce(interpreter.from);
-  if (to_gets != 0) b.Introduce(interpreter.to);
-  if (from_puts != 0) b.Announce(interpreter.from);
-  if (to_gets != 0) b.Announce(interpreter.to);
-  if (from_gets != 0) b.Meet(interpreter.from);
-  if (to_puts != 0) b.Meet(interpreter.to);
+  if (from >= 0 && from_puts != 0) b.Introduce(interpreter.from, from_puts);
+  if (to >= 0 && to_gets != 0) b.Introduce(interpreter.to, to_gets);
+  if (from >= 0 && from_puts != 0) b.Announce(interpreter.from, from_puts);
+  if (to >= 0 && to_gets != 0) b.Announce(interpreter.to, to_gets);
+  if constexpr (kGroups) {
+    const bool gets = from < -1 && from_gets != 0, puts = to < -1 && to_puts != 0;
+    if (gets && puts) {
+      b.Agree(interpreter.from, interpreter.to);
+    } else if (gets || puts) {
+      b.Agree(gets ? interpreter.from : interpreter.to);
+    }
+    if (from_puts == kDirectSwitch) b.Meet(interpreter.from, kDirectSwitch);
+    if (to_gets == kDirectSwitch) b.Meet(interpreter.to, kDirectSwitch);
+  }
+  if (from_gets == kDirectPeers) b.Meet(interpreter.from);
+  if (to_puts == kDirectPeers) b.Meet(interpreter.to);
   b.Enter();
   while (b.NextPass(instructions)) {
     const int32_t* at = table + first;

@@ -41,31 +41,36 @@ class TableWriter {
     return sends ? c.dst : c.src;
   }
 
-  void AddEnd(Rank r, std::optional<int32_t> connection, std::optional<int32_t> group, bool sends, bool puts,
-              bool gets) {
-    Add(connection ? *connection : group ? -2 - *group : -1);
-    Add(connection ? Peer(r, *connection, sends).value : 0);
-    Add(puts ? 1 : 0);
-    Add(gets ? 1 : 0);
+  // One end of a block, and the direct messages on it.
+  struct EndUse {
+    std::optional<int32_t> connection, group;
+    int32_t puts = 0, gets = 0;  // 0, kDirectPeers or kDirectSwitch
+
+    void Use(std::optional<int32_t> of_connection, std::optional<int32_t> of_group, DirectMode mode) {
+      if (of_connection) connection = of_connection;
+      if (of_group) group = of_group;
+      const int32_t by = BySwitch(mode) ? device::kDirectSwitch : device::kDirectPeers;
+      if (IsPut(mode)) puts = by;
+      if (IsGet(mode)) gets = by;
+    }
+  };
+  void AddEnd(Rank r, const EndUse& end, bool sends) {
+    Add(end.connection ? *end.connection : end.group ? -2 - *end.group : -1);
+    Add(end.connection ? Peer(r, *end.connection, sends).value : 0);
+    Add(end.puts);
+    Add(end.gets);
   }
 
   void Block(Rank r, const KernelBlock& block) {
-    std::optional<int32_t> from, to, from_group, to_group;
-    bool from_puts = false, from_gets = false, to_puts = false, to_gets = false;
+    EndUse from, to;
     for (const KernelInstruction& i : block.instructions) {
-      if (i.from) from = i.from;
-      if (i.to) to = i.to;
-      if (i.from_group) from_group = i.from_group;
-      if (i.to_group) to_group = i.to_group;
-      from_puts = from_puts || IsPut(i.receive);
-      from_gets = from_gets || IsGet(i.receive);
-      to_puts = to_puts || IsPut(i.send);
-      to_gets = to_gets || IsGet(i.send);
+      from.Use(i.from, i.from_group, i.receive);
+      to.Use(i.to, i.to_group, i.send);
     }
     Add(static_cast<int64_t>(block.instructions.size()));
     Add(static_cast<int64_t>(words_.size()) + device::kTableBlockWords - 1);
-    AddEnd(r, from, from_group, false, from_puts, from_gets);
-    AddEnd(r, to, to_group, true, to_puts, to_gets);
+    AddEnd(r, from, false);
+    AddEnd(r, to, true);
     for (const KernelInstruction& i : block.instructions) {
       const size_t first = words_.size();
       AddInstruction(r, i);
@@ -94,8 +99,8 @@ class TableWriter {
         Add(v);
       AddPlace(ReadsSource(i.what.op), run.src, r);
       AddPlace(WritesDestination(i.what.op), run.dst, r);
-      AddPlace(i.to && IsPut(i.send), run.peer, i.to ? Peer(r, *i.to, true) : r);
-      AddPlace(i.from && IsGet(i.receive), run.peer_src, i.from ? Peer(r, *i.from, false) : r);
+      AddPlace(IsPut(i.send), run.peer, i.to ? Peer(r, *i.to, true) : r);
+      AddPlace(IsGet(i.receive), run.peer_src, i.from ? Peer(r, *i.from, false) : r);
     }
   }
 

@@ -42,6 +42,7 @@ int32_t CopiesOfFake(const char* multicast, char** copies) {
 struct MachineSetup {
   std::string name;
   bool one_device = false, processes = false, multicast = true, virtual_memory = true, wanted = true;
+  bool registered = false;
   std::string groups;  // as reported by usage
 };
 
@@ -87,6 +88,7 @@ StatusOr<cuda::RunReport> RunCase(Machine& machine, const MachineSetup& setup, c
   run.op = AllReduceOps()[static_cast<size_t>(turn) % AllReduceOps().size()];
   gpu.program.arena.slot_bytes = 4096;
   gpu.program.multicast = setup.wanted;
+  gpu.registered = setup.registered;
   return cuda::RunProgram(of.name, of.program, of.collective, machine.ImagesOf(device::kKernels[index]),
                           machine.source(), run, gpu);
 }
@@ -97,7 +99,10 @@ void ExpectRight(const MachineSetup& setup, int32_t ranks, int32_t every) {
   ASSERT_EQ(static_cast<size_t>(device::kNumKernels), cases.size());
   int32_t turn = 0;
   for (size_t i = 0; i < cases.size(); ++i) {
-    if (cases[i].program.ranks.size() != ranks || cases[i].program.groups.empty() || ++turn % every != 0)
+    const bool direct =
+        cases[i].name.find(" fused ") != std::string::npos && !TraitsOf(cases[i].collective.kind()).counted;
+    if (cases[i].program.ranks.size() != ranks || cases[i].program.groups.empty() ||
+        (setup.registered && !direct) || ++turn % every != 0)
       continue;
     const auto report = RunCase(machine, setup, cases[i], i, turn / every);
     ASSERT_TRUE(report.ok()) << setup.name << ": " << report.status().message();
@@ -119,6 +124,20 @@ TEST(CudaGroups, ThroughTheSwitch) {
 }
 TEST(CudaGroups, ThroughTheSwitchBetweenProcesses) {
   ExpectRight({.name = "processes", .processes = true, .groups = "through the switch"}, 3, 3);
+}
+// What ranks register, the switch reaches where they are all of a group, and their devices can.
+TEST(CudaGroups, InRegisteredBuffers) {
+  ExpectRight({.name = "registered",
+               .processes = true,
+               .registered = true,
+               .groups = "through the switch, in registered buffers"},
+              3, 1);
+  ExpectRight({.name = "registered, no switch",
+               .processes = true,
+               .multicast = false,
+               .registered = true,
+               .groups = "member by member: the device of rank 0 cannot multicast"},
+              3, 5);
 }
 TEST(CudaGroups, MemberByMember) {
   const int64_t before = switch_accesses;

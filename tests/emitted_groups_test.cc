@@ -2,6 +2,8 @@
 // are served one member at a time, and by a switch that reduces in the same order.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -40,7 +42,8 @@ class Runner {
                              std::string(ToString(launch.op)) + " of " + std::to_string(launch.size_bytes) +
                              " bytes, in place " + std::to_string(launch.in_place) + ", scattered " +
                              std::to_string(launch.scattered) + ", switch " + std::to_string(with_switch_) +
-                             ", threads " + std::to_string(launch.shape.threads);
+                             ", threads " + std::to_string(launch.shape.threads) + ", registered " +
+                             std::to_string(launch.registered);
     ASSERT_TRUE(found.ok()) << what << ": " << found.status().message();
     for (size_t r = 0; r < found->size(); ++r)
       ASSERT_TRUE((*found)[r] == (*expected)[r]) << what << ", rank " << r;
@@ -96,6 +99,25 @@ TEST(EmittedGroups, DoSoForEveryTypeAndOperator) {
       }
     }
   }
+}
+
+// Sums and averages of all types need no other element in the root's own slots than the zeros that are there
+// at first, so nothing is filled when they alternate.
+TEST(EmittedGroups, SumsOfAllTypesShareANeutralElement) {
+  const std::vector<KernelCase> cases = GroupCases();
+  const auto at = std::ranges::find(cases, "allreduce fused on 4", &KernelCase::name);
+  ASSERT_TRUE(at != cases.end());
+  HostMachine machine(at->program, at->collective, device::kKernels[at - cases.begin()], Protocol::kSimple,
+                      kSlotBytes, 0, true);
+  const auto run = [&](DataType type, ReduceOp op) {
+    const HostLaunch launch{.type = type, .op = op, .size_bytes = 4096};
+    EXPECT_TRUE(machine.Run(RandomInputs(at->program, at->collective, launch), launch).ok());
+    return machine.HoldsNeutral();
+  };
+  for (const DataType type : AllDataTypes())
+    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAvg}) EXPECT_FALSE(run(type, op)) << ToString(type);
+  EXPECT_TRUE(run(DataType::kInt64, ReduceOp::kMin));
+  EXPECT_FALSE(run(DataType::kBfloat16, ReduceOp::kSum));
 }
 
 TEST(EmittedGroups, DoSoWithRandomDelays) {
@@ -161,6 +183,64 @@ TEST(EmittedGroups, UseTheSwitchForWhatItHas) {
       EXPECT_EQ(reduced(type, op, true) > 0, has) << ToString(type) << " " << ToString(op);
     }
   }
+}
+
+// In registered buffers: every case, type and operator, in place and out, at sizes whose slices are no
+// multiples of 4 bytes, by generated code and by the interpreter kernel.
+TEST(EmittedGroups, DoSoInRegisteredBuffers) {
+  const std::vector<KernelCase> cases = GroupCases();
+  int32_t turn = 0;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    Runner runner(cases[i], i, true, i % 4 == 0);
+    for (DataType type : AllDataTypes()) {
+      for (ReduceOp op : AllReduceOps()) {
+        if (!cases[i].collective.Reduces() && op != ReduceOp::kSum) continue;
+        if (++turn % 4 != 0 && !kAll) continue;
+        // The switch scales after the sum, and all members by an inexact 1 ÷ n before it.
+        const auto members = static_cast<uint32_t>(cases[i].collective.num_members());
+        if (op == ReduceOp::kAvg && IsFloating(type) && !std::has_single_bit(members)) continue;
+        HostLaunch launch{.type = type,
+                          .op = op,
+                          .size_bytes = (turn % 3 == 0 ? 1013 : 1024) * SizeOf(type),
+                          .in_place = turn % 2 == 0,
+                          .direct = turn % 5 == 0,
+                          .registered = turn % 7 != 0,
+                          .scattered = turn % 11 == 0,
+                          .whole = true,
+                          .jitter = static_cast<uint64_t>(turn % 13 == 0 ? turn : 0)};
+        if (turn % 8 == 0) launch.shape = device::HostShape{4, 2};
+        // Ranks that are not alike do without.
+        if (turn % 16 == 8) launch.apart = 1;
+        runner.Expect(launch);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+// There every element passes the switch, and none a slot: a member that stores nothing gives its message
+// without a copy.
+TEST(EmittedGroups, DoWithoutSlotsInRegisteredBuffers) {
+  const std::vector<KernelCase> cases = GroupCases();
+  size_t seen = 0;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const bool both = cases[i].name == "allreduce fused on 4";
+    if (!both && cases[i].name != "reduce_scatter fused on 4" && cases[i].name != "allgather fused on 4")
+      continue;
+    ++seen;
+    for (const bool in_place : {false, true}) {
+      HostMachine machine(cases[i].program, cases[i].collective, device::kKernels[i], Protocol::kSimple,
+                          kSlotBytes, 0, true);
+      const HostLaunch launch{.size_bytes = 4096, .in_place = in_place, .registered = true};
+      ASSERT_TRUE(machine.Run(RandomInputs(cases[i].program, cases[i].collective, launch), launch).ok());
+      EXPECT_EQ(machine.SlotBytesUsed(), 0) << cases[i].name << ", in place " << in_place;
+      HostLaunch other = launch;
+      other.registered = false;
+      ASSERT_TRUE(machine.Run(RandomInputs(cases[i].program, cases[i].collective, other), other).ok());
+      EXPECT_GT(machine.SlotBytesUsed(), 0) << cases[i].name;
+    }
+  }
+  EXPECT_EQ(seen, 3U);
 }
 
 // A root whose members never come reports which one it waits for.

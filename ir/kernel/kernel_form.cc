@@ -28,6 +28,7 @@ class FormMaker {
       : program_(program),
         collective_(collective),
         index_(program),
+        turns_(index_),
         merges_(merge && program.segment_bytes == 0) {}
 
   StatusOr<KernelForm> Make() {
@@ -41,6 +42,8 @@ class FormMaker {
     node_place_.resize(static_cast<size_t>(index_.size()));
     put_.assign(static_cast<size_t>(index_.size()), {});
     get_.assign(static_cast<size_t>(index_.size()), {});
+    switch_put_.assign(static_cast<size_t>(index_.size()), false);
+    switch_get_.assign(static_cast<size_t>(index_.size()), false);
     for (size_t c = 0; c < program_.connections.size(); ++c) {
       form_.ranks[program_.connections[c].src].connections.push_back(static_cast<int32_t>(c));
       form_.ranks[program_.connections[c].dst].connections.push_back(static_cast<int32_t>(c));
@@ -53,6 +56,8 @@ class FormMaker {
     const Grouped<int32_t> of_rank = ByRank(index_, order);
     for (Rank r(0); r.value < program_.ranks.size(); ++r.value) AnalyseRank(r, of_rank[r.value]);
     for (Rank r(0); r.value < program_.ranks.size(); ++r.value) XCCL_RETURN_IF_ERROR(CutScratch(r));
+    if (!form_.tables && !program_.groups.empty())
+      for (int32_t node = 0; node < index_.size(); ++node) AllowSwitch(node);
     for (Rank r(0); r.value < program_.ranks.size(); ++r.value) XCCL_RETURN_IF_ERROR(FillRank(r));
     return std::move(form_);
   }
@@ -88,14 +93,92 @@ class FormMaker {
     for (int32_t node = index_.BlockFirst(index_.RankFirstBlock(r)); node < end; ++node) {
       const Instruction& i = index_.instruction(node);
       if (i.op == Opcode::kRecv || i.op == Opcode::kRecvCopySend)
-        put_[static_cast<size_t>(node)] =
-            allowed([&](const SlotAccesses& a) { return a.NothingBefore(node, local); });
+        put_[static_cast<size_t>(node)] = allowed([&](const SlotAccesses& a) {
+          return a.NothingBefore(node, local, turns_.TakenBeforeSent(node));
+        });
       if ((i.op == Opcode::kSend && !i.final) || (Sends(i.op) && WritesDestination(i.op))) {
         const Operand& sent = i.op == Opcode::kSend ? i.src : i.dst;
-        get_[static_cast<size_t>(node)] =
-            allowed([&](const SlotAccesses& a) { return a.NothingWritesAfter(node, sent, local); });
+        get_[static_cast<size_t>(node)] = allowed([&](const SlotAccesses& a) {
+          return a.NothingWritesAfter(node, sent, local, turns_.SentAfterTaken(node));
+        });
       }
     }
+  }
+
+  // Are these slots of two ranks the same place in their input, or in their output?
+  bool SamePlace(Rank a, const Operand& of_a, Rank b, const Operand& of_b, int32_t count) const {
+    if (of_a.buffer != of_b.buffer || of_a.buffer == BufferKind::kScratch) return false;
+    const auto kind = static_cast<size_t>(of_a.buffer);
+    if (of_a.slot + count > std::ssize(SlotsOf(a).chunks[kind]) ||
+        of_b.slot + count > std::ssize(SlotsOf(b).chunks[kind]))
+      return false;
+    for (int32_t k = 0; k < count; ++k)
+      if (ChunkAt(a, of_a, k) != ChunkAt(b, of_b, k) || PlaceAt(a, of_a, k) != PlaceAt(b, of_b, k))
+        return false;
+    return true;
+  }
+  // Whatever writes these slots of the root is a copy of what `send` sends.
+  bool HoldsWhatItSends(Rank root, int32_t send, const Operand& slots) const {
+    const Instruction& sent = index_.instruction(send);
+    if (sent.op != Opcode::kSend || sent.final || slots.buffer != BufferKind::kOutput) return false;
+    if (sent.src == slots) return true;
+    const int32_t end = index_.BlockFirst(index_.RankFirstBlock(Rank(root.value + 1)));
+    bool copied = false;
+    for (int32_t node = index_.BlockFirst(index_.RankFirstBlock(root)); node < end; ++node) {
+      const Instruction& i = index_.instruction(node);
+      if (!WritesDestination(i.op) || i.dst.buffer != slots.buffer || i.dst.slot + i.count <= slots.slot ||
+          slots.slot + sent.count <= i.dst.slot)
+        continue;
+      if (i.op != Opcode::kCopy || i.first || i.final || i.src.buffer != sent.src.buffer ||
+          i.src.slot - i.dst.slot != sent.src.slot - slots.slot)
+        return false;
+      copied = true;
+    }
+    return copied;
+  }
+
+  // Decides for a root's instruction whether the switch may work on the buffers.
+  void AllowSwitch(int32_t node) {
+    const Instruction& own = index_.instruction(node);
+    const Threadblock& threadblock = ThreadblockOf(node);
+    const Rank root = index_.BlockRank(index_.BlockOf(node));
+    const auto group = [&](std::optional<int32_t> of) -> const Group& {
+      return program_.groups[static_cast<size_t>(*of)];
+    };
+    const bool from_group = Receives(own.op) && threadblock.recv_group.has_value();
+    const bool to_group = Sends(own.op) && threadblock.send_group.has_value();
+    // The switch moves from one place to itself and at most one place more.
+    bool get =
+        from_group && HasSwitch(group(threadblock.recv_group)) && ReadsSource(own.op) &&
+        !(Sends(own.op) && !to_group && WritesDestination(own.op)) &&
+        std::ranges::all_of(index_.RecvConnections(index_.BlockOf(node)), [&](int32_t connection) {
+          const int32_t send = index_.SendsOf(connection)[static_cast<size_t>(index_.RecvOrdinal(node))];
+          const Instruction& i = index_.instruction(send);
+          const Allowed& allowed = get_[static_cast<size_t>(send)];
+          return allowed.out_of_place && allowed.in_place && i.op == Opcode::kSend && i.first == own.first &&
+                 SamePlace(program_.connections[static_cast<size_t>(connection)].src, i.src, root, own.src,
+                           own.count);
+        });
+    bool put = to_group && !(Receives(own.op) && !from_group && ReadsSource(own.op)) &&
+               std::ranges::all_of(index_.SendConnections(index_.BlockOf(node)), [&](int32_t connection) {
+                 const int32_t receive =
+                     index_.ReceivesOf(connection)[static_cast<size_t>(index_.SendOrdinal(node))];
+                 const Instruction& i = index_.instruction(receive);
+                 const Allowed& allowed = put_[static_cast<size_t>(receive)];
+                 return allowed.out_of_place && allowed.in_place &&
+                        !(Sends(i.op) && ThreadblockOf(receive).send_group) &&
+                        SamePlace(program_.connections[static_cast<size_t>(connection)].dst, i.dst, root,
+                                  i.dst, own.count) &&
+                        (WritesDestination(own.op) ? own.dst == i.dst : HoldsWhatItSends(root, node, i.dst));
+               });
+    // With a group at both ends, at both or at none, and at the same offset.
+    if (from_group && to_group) {
+      for (int32_t k = 0; get && put && k < own.count; ++k)
+        put = PlaceAt(root, own.src, k).position == PlaceAt(root, own.dst, k).position;
+      get = put = get && put;
+    }
+    switch_get_[static_cast<size_t>(node)] = get;
+    switch_put_[static_cast<size_t>(node)] = put;
   }
 
   // Appends a threadblock to a block that ends before it can start. With several passes this would prevent
@@ -220,7 +303,17 @@ class FormMaker {
   }
 
   DirectMode MessageMode(int32_t send, int32_t receive) {
-    if (UsesGroup(send) || UsesGroup(receive)) return DirectMode::kNo;
+    if (UsesGroup(send) || UsesGroup(receive)) {
+      if (switch_put_[static_cast<size_t>(send)] && !ThreadblockOf(receive).recv_group) {
+        form_.switch_direct = true;
+        return DirectMode::kSwitchPut;
+      }
+      if (switch_get_[static_cast<size_t>(receive)] && !ThreadblockOf(send).send_group) {
+        form_.switch_direct = true;
+        return DirectMode::kSwitchGet;
+      }
+      return DirectMode::kNo;
+    }
     const DirectMode mode = ModeOf(put_[static_cast<size_t>(receive)], get_[static_cast<size_t>(send)]);
     if (mode != DirectMode::kNo) form_.direct = true;
     return mode;
@@ -244,6 +337,7 @@ class FormMaker {
                             index_.instruction(send).first;
       }
       if (threadblock.recv_group) to.from_group = LocalIndex(form_.ranks[r].groups, *threadblock.recv_group);
+      if (switch_get_[static_cast<size_t>(node)]) to.receive = DirectMode::kSwitchGet;
     }
     if (Sends(to.what.op)) {
       for (int32_t connection : index_.SendConnections(block)) {
@@ -256,6 +350,7 @@ class FormMaker {
         to.send = MessageMode(node, receive);
       }
       if (threadblock.send_group) to.to_group = LocalIndex(form_.ranks[r].groups, *threadblock.send_group);
+      if (switch_put_[static_cast<size_t>(node)]) to.send = DirectMode::kSwitchPut;
     }
     if (to.what.op == Opcode::kNop) return OkStatus();
     return AddRuns(node, sides, from_side, to_side, to);
@@ -326,12 +421,14 @@ class FormMaker {
   const Program& program_;
   const Collective& collective_;
   const ProgramIndex index_;
+  const RootTurns turns_;
   const bool merges_;
   KernelForm form_;
-  std::vector<KernelDependency> node_place_;  // block and index of each instruction
-  std::vector<int32_t> place_;                // by instruction: its position in a topological order
-  std::vector<Allowed> put_, get_;            // by instruction
-  std::vector<Slots> slots_;                  // by rank
+  std::vector<KernelDependency> node_place_;   // block and index of each instruction
+  std::vector<int32_t> place_;                 // by instruction: its position in a topological order
+  std::vector<Allowed> put_, get_;             // by instruction
+  std::vector<bool> switch_put_, switch_get_;  // by instruction of a group's root
+  std::vector<Slots> slots_;                   // by rank
 };
 
 }  // namespace

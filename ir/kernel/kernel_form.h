@@ -13,8 +13,15 @@
 //        to these slots on the receiving rank certainly comes after that instruction.
 //   get  the receiver reads what the sender's instruction read or stored. Allowed if every other write to
 //        these slots on the sending rank certainly comes before that instruction.
-// Messages of groups are never direct, nor are other messages of an instruction that has one. Only a rank's
-// own threadblock order and dependencies count here; orders that messages make are not used.
+// Only a rank's own threadblock order and dependencies count here; orders that messages make are not used.
+//
+// Messages of a switch's group are direct where the switch itself reaches the buffers, all members' and the
+// root's at the same place:
+//   switch get  the switch adds up what the members' instructions read, and what the root's reads.
+//   switch put  the switch stores where all members' instructions, and the root's or a copy of it, store.
+// The rules are those of get and put on every member, but the order that the root's threadblock makes counts:
+// what it takes, it takes before what it sends then. So both may work on one buffer, in place. Messages of a
+// fan-in are never direct, nor are other messages of an instruction that has a group.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +36,14 @@
 
 namespace xccl {
 
-enum class DirectMode : uint8_t { kNo, kPut, kPutOutOfPlace, kGet, kGetOutOfPlace };
-inline bool IsPut(DirectMode m) { return m == DirectMode::kPut || m == DirectMode::kPutOutOfPlace; }
-inline bool IsGet(DirectMode m) { return m == DirectMode::kGet || m == DirectMode::kGetOutOfPlace; }
+enum class DirectMode : uint8_t { kNo, kPut, kPutOutOfPlace, kGet, kGetOutOfPlace, kSwitchPut, kSwitchGet };
+inline bool BySwitch(DirectMode m) { return m == DirectMode::kSwitchPut || m == DirectMode::kSwitchGet; }
+inline bool IsPut(DirectMode m) {
+  return m == DirectMode::kPut || m == DirectMode::kPutOutOfPlace || m == DirectMode::kSwitchPut;
+}
+inline bool IsGet(DirectMode m) {
+  return m == DirectMode::kGet || m == DirectMode::kGetOutOfPlace || m == DirectMode::kSwitchGet;
+}
 
 // The place of a run: in input and output the position of its part, in scratch the number of the scratch run.
 struct KernelPlace {
@@ -103,7 +115,8 @@ struct KernelForm {
   int32_t blocks_per_rank = 0;  // the largest number on one rank
   int32_t members = 1;          // n of avg
   bool tables = false;          // parts differ in size or in how they are cut, so begins come from tables
-  bool direct = false;          // some message has a direct mode
+  bool direct = false;          // some message of two ranks has a direct mode
+  bool switch_direct = false;   // some message of a switch's group has one
   bool messages_order = false;  // on some rank only messages order some accesses
   int64_t instructions = 0;
 };

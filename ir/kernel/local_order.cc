@@ -28,23 +28,27 @@ void SlotAccesses::Add(const Operand& operand, int32_t count, int32_t node, bool
   for (int32_t k = 0; k < count; ++k) of_slot_[line_.SlotOf(operand) + k].push_back({node, writes});
 }
 
-bool SlotAccesses::NothingBefore(int32_t node, const RankClocks& order) const {
+bool SlotAccesses::NothingBefore(int32_t node, const RankClocks& order, const Except& except) const {
   const Instruction& i = index_.instruction(node);
   for (int32_t k = 0; k < i.count; ++k) {
     const std::vector<Access>& accesses = of_slot_[line_.SlotOf(i.dst) + k];
     if (accesses.size() > kMostAccesses) return false;
     for (const Access& other : accesses)
-      if (other.node != node && !order.Before(node, other.node)) return false;
+      if (other.node != node && !order.Before(node, other.node) && !(except && except(other.node)))
+        return false;
   }
   return true;
 }
 
-bool SlotAccesses::NothingWritesAfter(int32_t node, const Operand& operand, const RankClocks& order) const {
+bool SlotAccesses::NothingWritesAfter(int32_t node, const Operand& operand, const RankClocks& order,
+                                      const Except& except) const {
   for (int32_t k = 0; k < index_.instruction(node).count; ++k) {
     const std::vector<Access>& accesses = of_slot_[line_.SlotOf(operand) + k];
     if (accesses.size() > kMostAccesses) return false;
     for (const Access& other : accesses)
-      if (other.writes && other.node != node && !order.Before(other.node, node)) return false;
+      if (other.writes && other.node != node && !order.Before(other.node, node) &&
+          !(except && except(other.node)))
+        return false;
   }
   return true;
 }
@@ -60,6 +64,32 @@ bool SlotAccesses::AllOrdered(const RankClocks& order) const {
           return false;
   }
   return true;
+}
+
+std::optional<int32_t> RootTurns::TakenBy(int32_t node) const {
+  if (!Sends(index_.instruction(node).op) || ThreadblockOf(node).send_group) return std::nullopt;
+  const int32_t connection = index_.SendConnection(index_.BlockOf(node));
+  const int32_t at = index_.ReceivesOf(connection)[static_cast<size_t>(index_.SendOrdinal(node))];
+  return ThreadblockOf(at).recv_group ? std::optional(at) : std::nullopt;
+}
+
+std::optional<int32_t> RootTurns::SentBy(int32_t node) const {
+  if (!Receives(index_.instruction(node).op) || ThreadblockOf(node).recv_group) return std::nullopt;
+  const int32_t connection = index_.RecvConnection(index_.BlockOf(node));
+  const int32_t at = index_.SendsOf(connection)[static_cast<size_t>(index_.RecvOrdinal(node))];
+  return ThreadblockOf(at).send_group ? std::optional(at) : std::nullopt;
+}
+
+bool RootTurns::InTurn(std::optional<int32_t> taken, std::optional<int32_t> sent) const {
+  return taken && sent && index_.BlockOf(*taken) == index_.BlockOf(*sent) && *taken <= *sent;
+}
+
+SlotAccesses::Except RootTurns::TakenBeforeSent(int32_t node) const {
+  return [this, sent = SentBy(node)](int32_t other) { return InTurn(TakenBy(other), sent); };
+}
+
+SlotAccesses::Except RootTurns::SentAfterTaken(int32_t node) const {
+  return [this, taken = TakenBy(node)](int32_t other) { return InTurn(taken, SentBy(other)); };
 }
 
 }  // namespace xccl

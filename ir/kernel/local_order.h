@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "base/ids.h"
@@ -20,10 +22,14 @@ class SlotAccesses {
   SlotAccesses(const Program& program, const Collective& collective, const ProgramIndex& index, Rank rank,
                bool in_place);
 
+  // Nodes of the rank that a question leaves out: something else orders them.
+  using Except = std::function<bool(int32_t node)>;
+
   // True if every other access to what `node` writes certainly comes after it.
-  bool NothingBefore(int32_t node, const RankClocks& order) const;
+  bool NothingBefore(int32_t node, const RankClocks& order, const Except& except = {}) const;
   // True if every other write to these slots is certainly done when `node` starts.
-  bool NothingWritesAfter(int32_t node, const Operand& operand, const RankClocks& order) const;
+  bool NothingWritesAfter(int32_t node, const Operand& operand, const RankClocks& order,
+                          const Except& except = {}) const;
   // True if the rank's own order covers every two conflicting accesses.
   bool AllOrdered(const RankClocks& order) const;
 
@@ -37,6 +43,27 @@ class SlotAccesses {
   const ProgramIndex& index_;
   const SlotLine line_;
   std::vector<std::vector<Access>> of_slot_;
+};
+
+// The order that the roots of groups give their members' accesses: what a root's threadblock takes, it takes
+// before what it sends then. In one instruction, every element is loaded before it is stored.
+class RootTurns {
+ public:
+  explicit RootTurns(const ProgramIndex& index) : index_(index) {}
+
+  // The instructions of a rank that are over when a root sends what `node` receives.
+  SlotAccesses::Except TakenBeforeSent(int32_t node) const;
+  // Those that start when a root has taken what `node` sends.
+  SlotAccesses::Except SentAfterTaken(int32_t node) const;
+
+ private:
+  const Threadblock& ThreadblockOf(int32_t node) const { return index_.threadblock(index_.BlockOf(node)); }
+  // The root's instruction that takes what a member's `node` sends; that sends what it receives.
+  std::optional<int32_t> TakenBy(int32_t node) const;
+  std::optional<int32_t> SentBy(int32_t node) const;
+  bool InTurn(std::optional<int32_t> taken, std::optional<int32_t> sent) const;
+
+  const ProgramIndex& index_;
 };
 
 }  // namespace xccl

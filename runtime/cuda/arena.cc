@@ -14,6 +14,9 @@ constexpr int64_t kLargestSlot = 1 << 20, kSmallestSlot = 4 << 10, kMostOfConnec
 
 int64_t RoundUp(int64_t bytes, int64_t to = device::kLineBytes) { return (bytes + to - 1) / to * to; }
 
+// Where the `row`-th row of deltas begins.
+int64_t RowOfWindows(int64_t row) { return row * kWindows * static_cast<int64_t>(sizeof(uint64_t)); }
+
 // Takes `bytes`, aligned to a line.
 int64_t Take(ArenaLayout& layout, int64_t bytes) {
   const int64_t at = layout.bytes;
@@ -166,6 +169,7 @@ IdVector<Rank, ArenaLayout> LayoutArenas(const Program& program, const ArenaShap
             .groups[in_group->group + static_cast<size_t>(i)]
             .ends[in_group->member] = in_group->to_root ? dst_end : src_end;
       if (in_group && in_group->team) {
+        sender.of_switch = receiver.of_switch = true;
         const ArenaLayout& holder = in_group->to_root ? src : dst;
         (in_group->to_root ? sender : receiver).slots =
             *holder.regions[*in_group->team] + in_group->at + i * GroupSlotsBytes(shape);
@@ -189,7 +193,7 @@ IdVector<Rank, ArenaLayout> LayoutArenas(const Program& program, const ArenaShap
     layout.blocks = Take(layout, blocks * static_cast<int64_t>(sizeof(device::BlockState)));
     layout.stop = Take(layout, sizeof(uint32_t));
     if (layout.cells > 0) layout.fifo = Take(layout, sizeof(device::Fifo));
-    layout.windows = Take(layout, layouts.size() * kWindows * static_cast<int64_t>(sizeof(uint64_t)));
+    layout.windows = Take(layout, RowOfWindows(layouts.size() + (teams.empty() ? 0 : 2)));
     layout.connections = Take(layout, static_cast<int64_t>(layout.ends.size() * sizeof(device::Connection)));
   }
   return layouts;
@@ -227,8 +231,8 @@ std::vector<device::Connection> ConnectionsOf(const IdVector<Rank, ArenaLayout>&
     c.tail = counter(sender, sends.counter);
     c.entry_here = reinterpret_cast<const device::PeerEntry*>(at(rank, end.entry));
     c.entry_there = reinterpret_cast<device::PeerEntry*>(at(end.peer, other.entry));
-    c.window_delta = counter(rank, mine.windows + static_cast<int64_t>(end.peer.value) * kWindows *
-                                                      static_cast<int64_t>(sizeof(uint64_t)));
+    c.window_delta =
+        counter(rank, mine.windows + RowOfWindows(end.of_switch ? layouts.size() : end.peer.value));
     connections.push_back(c);
   }
   return connections;
@@ -236,7 +240,7 @@ std::vector<device::Connection> ConnectionsOf(const IdVector<Rank, ArenaLayout>&
 
 GroupTables GroupTablesOf(const Program& program, const IdVector<Rank, ArenaLayout>& layouts,
                           const ArenaShape& shape, Rank rank, std::span<const DevicePointer> arenas,
-                          std::span<const DevicePointer> multicast, const RemoteMemory& remote) {
+                          std::span<const TeamSwitch> switches, const RemoteMemory& remote) {
   GroupTables tables;
   const ArenaLayout& mine = layouts[rank];
   const DevicePointer arena = arenas[rank.index()];
@@ -249,8 +253,8 @@ GroupTables GroupTablesOf(const Program& program, const IdVector<Rank, ArenaLayo
     for (size_t e : end.ends) {
       const device::Connection& c = connections[e];
       const bool other_host = mine.ends[e].cell.has_value();
-      members.push_back(
-          {c.slots, c.head, c.tail, mine.ends[e].peer.value, other_host ? static_cast<int32_t>(e) : -1});
+      members.push_back({c.slots, c.head, c.tail, mine.ends[e].peer.value,
+                         other_host ? static_cast<int32_t>(e) : -1, c.entry_here, c.entry_there});
     }
     const Group& of = program.groups[end.group];
     device::GroupConnection& group = tables.connections.emplace_back();
@@ -259,8 +263,10 @@ GroupTables GroupTablesOf(const Program& program, const IdVector<Rank, ArenaLayo
     group.steps = here(end.steps);
     group.slot_bytes = shape.slot_bytes;
     if (!HasSwitch(of)) group.own_place = of.own;
-    if (!end.team || multicast[*end.team] == 0) continue;
-    group.multicast = PointerTo<char>(multicast[*end.team] + static_cast<uint64_t>(end.slots));
+    if (!end.team || switches[*end.team].multicast == 0) continue;
+    const TeamSwitch& by = switches[*end.team];
+    group.multicast = PointerTo<char>(by.multicast + static_cast<uint64_t>(end.slots));
+    if (by.reaches_buffers) group.switch_delta = here(mine.windows + RowOfWindows(layouts.size()));
     if (of.kind != Group::Kind::kReduce) continue;
     group.own = PointerTo<char>(arena + static_cast<uint64_t>(*mine.regions[*end.team] + end.slots));
     group.holds = here(end.holds);

@@ -23,7 +23,7 @@
 
 namespace xccl::cuda {
 
-inline constexpr int32_t kWindows = 32;  // 0: one address space; the others: registered buffers
+using device::kWindows;
 
 // The properties that every rank must share to be connected.
 struct ArenaShape {
@@ -67,8 +67,9 @@ struct ArenaLayout {
   struct End {
     Rank peer;
     bool sends = false;
-    size_t peer_end = 0;  // index of the other end in the peer's layout
-    int64_t counter = 0;  // head where it receives, tail where it sends
+    bool of_switch = false;  // the connection is in a group of a switch
+    size_t peer_end = 0;     // index of the other end in the peer's layout
+    int64_t counter = 0;     // head where it receives, tail where it sends
     int64_t steps = 0, entry = 0;
     std::optional<int64_t> slots = {};  // where they are this rank's: it receives, or sends to a reduce group
     // The peer is of another host: the place of this end among this rank's cells and slots of such
@@ -88,9 +89,11 @@ struct ArenaLayout {
   std::vector<std::optional<int64_t>> regions;  // by team
   int64_t blocks = 0;                           // BlockStates
   int64_t stop = 0;
-  int64_t fifo = 0;               // device::Fifo, where there are cells
-  int32_t cells = 0;              // ends whose peer is of another host
-  int64_t windows = 0;            // deltas: [rank of the program][kWindows]
+  int64_t fifo = 0;   // device::Fifo, where there are cells
+  int32_t cells = 0;  // ends whose peer is of another host
+  // Deltas: [rank of the program][kWindows], then, where there are teams, the rows of
+  // GroupConnection::switch_delta.
+  int64_t windows = 0;
   int64_t connections = 0;        // device::Connection, one an end
   int64_t group_connections = 0;  // device::GroupConnection
   int64_t slot_arrays = 0;        // that have slots × slot_bytes each
@@ -112,14 +115,17 @@ std::vector<device::Connection> ConnectionsOf(const IdVector<Rank, ArenaLayout>&
                                               std::span<const DevicePointer> arenas,
                                               const RemoteMemory& remote = {});
 // The parts of a root's arena that describe its groups: device::GroupMembers, to be written at
-// ArenaLayout::GroupEnd::members, and the GroupConnections. `multicast`: by team, the address at which a
-// switch serves its regions; 0: none does.
+// ArenaLayout::GroupEnd::members, and the GroupConnections. `switches`: by team.
+struct TeamSwitch {
+  DevicePointer multicast = 0;   // the address at which a switch serves the team's regions; 0: none does
+  bool reaches_buffers = false;  // what all ranks register, the switch reaches for this team
+};
 struct GroupTables {
   std::vector<std::vector<device::GroupMember>> members;  // as ArenaLayout::groups
   std::vector<device::GroupConnection> connections;
 };
 GroupTables GroupTablesOf(const Program& program, const IdVector<Rank, ArenaLayout>& layouts,
                           const ArenaShape& shape, Rank rank, std::span<const DevicePointer> arenas,
-                          std::span<const DevicePointer> multicast, const RemoteMemory& remote = {});
+                          std::span<const TeamSwitch> switches, const RemoteMemory& remote = {});
 
 }  // namespace xccl::cuda

@@ -146,6 +146,7 @@ std::vector<std::shared_ptr<const Gpu>> DeviceProgram::Gpus() const {
 
 // The same on all ranks.
 void DeviceProgram::AllowDirect() {
+  switch_direct_ = options_.direct && form_.switch_direct && options_.buffers != nullptr;
   direct_ = options_.direct && form_.direct && (one_process_ || options_.buffers != nullptr);
   if (!direct_ || options_.buffers != nullptr || devices_.size() < 2) return;
   reach_.emplace(Gpus());
@@ -213,7 +214,7 @@ Status DeviceProgram::ConnectGroups() {
   if (program_.groups.empty()) return OkStatus();
   std::vector<SwitchRank> local;
   for (size_t i = 0; i < ranks_.size(); ++i)
-    local.push_back({ranks_[i].rank, ranks_[i].gpu, &states_[i]->arena, &layouts_[ranks_[i].rank]});
+    local.push_back({ranks_[i].rank, ranks_[i].gpu, &states_[i]->arena, layouts_[ranks_[i].rank].regions});
   XCCL_ASSIGN_OR_RETURN(switches_, ConnectSwitches(TeamsOf(program_, shape_), local, program_.ranks.size(),
                                                    options_.multicast, exchange_));
   return OkStatus();
@@ -261,9 +262,13 @@ Status DeviceProgram::WriteFirstMessage(size_t local) {
 }
 
 // The deltas to every rank of the program: ranks of this process have the same addresses; the registry knows
-// those of the others.
+// those of the others, and of the switch.
 Status DeviceProgram::WriteWindows(size_t local) {
-  std::vector<uint64_t> windows(static_cast<size_t>(program_.ranks.size()) * kWindows, device::kUnmapped);
+  const size_t of_ranks = static_cast<size_t>(program_.ranks.size()) * kWindows;
+  const ArenaLayout& layout = layouts_[ranks_[local].rank];
+  std::vector<uint64_t> windows(of_ranks + (layout.regions.empty() ? 0 : 2 * kWindows), device::kUnmapped);
+  if (options_.buffers != nullptr && !layout.regions.empty())
+    std::ranges::copy(options_.buffers->SwitchDeltas(), windows.data() + of_ranks);
   for (Rank r(0); r.value < program_.ranks.size(); ++r.value) {
     uint64_t* const of_rank = windows.data() + r.index() * kWindows;
     if (std::ranges::find(ranks_, r, &LocalRank::rank) != ranks_.end()) {
@@ -272,17 +277,23 @@ Status DeviceProgram::WriteWindows(size_t local) {
       std::ranges::copy(options_.buffers->DeltasTo(r), of_rank);
     }
   }
-  return WriteAt(local, layouts_[ranks_[local].rank].windows, std::as_bytes(std::span(windows)));
+  return WriteAt(local, layout.windows, std::as_bytes(std::span(windows)));
 }
 
 Status DeviceProgram::WriteGroups(size_t local, std::span<const DevicePointer> arenas) {
   const Rank rank = ranks_[local].rank;
   const ArenaLayout& layout = layouts_[rank];
   if (layout.groups.empty()) return OkStatus();
-  std::vector<DevicePointer> multicast;
-  for (const std::optional<MulticastMemory>& memory : switches_.teams)
-    multicast.push_back(memory ? memory->address() : 0);
-  const GroupTables tables = GroupTablesOf(program_, layouts_, shape_, rank, arenas, multicast, Remote());
+  const std::vector<Team> teams = TeamsOf(program_, shape_);
+  std::vector<TeamSwitch> switches;
+  for (size_t t = 0; t < teams.size(); ++t) {
+    TeamSwitch& of = switches.emplace_back();
+    if (const std::optional<MulticastMemory>& memory = switches_.teams[t]) of.multicast = memory->address();
+    // The ranks here that register together are all on this host, as a team's are.
+    of.reaches_buffers =
+        options_.buffers != nullptr && std::ssize(teams[t].ranks) == options_.buffers->ranks();
+  }
+  const GroupTables tables = GroupTablesOf(program_, layouts_, shape_, rank, arenas, switches, Remote());
   for (size_t g = 0; g < tables.members.size(); ++g)
     XCCL_RETURN_IF_ERROR(
         WriteAt(local, layout.groups[g].members, std::as_bytes(std::span(tables.members[g]))));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -92,8 +93,8 @@ struct DeviceUsage {
   int64_t arena_bytes = 0, scratch_bytes = 0;
   int64_t table_bytes = 0;  // the interpreter kernel's table; 0: the kernel is generated code
   int64_t slot_bytes = 0;
-  // The path of groups' messages: "" where there are none, "through the switch", or "member by member: " and
-  // why.
+  // The path of groups' messages: "" where there are none, "through the switch", "through the switch, in
+  // registered buffers", or "member by member: " and why.
   std::array<char, 200> groups = {};
 };
 
@@ -205,9 +206,11 @@ class DeviceProgram {
   int32_t threads_ = 0;
   bool interpreted_ = false;
   std::string notice_;
-  bool one_process_ = true;         // all ranks are this process's
-  bool direct_ = false;             // messages may skip the slots
-  std::optional<PeerReach> reach_;  // where they may, between devices of this process
+  bool one_process_ = true;               // all ranks are this process's
+  bool direct_ = false;                   // messages may skip the slots
+  bool switch_direct_ = false;            // those of switches' groups may
+  std::atomic<bool> in_buffers_ = false;  // and did in a launch
+  std::optional<PeerReach> reach_;        // where they may, between devices of this process
   std::map<int32_t, std::unique_ptr<DeviceState>> devices_;
   std::vector<std::unique_ptr<RankState>> states_;  // by local rank
   std::vector<DeviceMemory> mapped_;                // peers' arenas

@@ -155,8 +155,9 @@ DeviceUsage DeviceProgram::usage() {
   }
   usage.slot_bytes = shape_.slot_bytes;
   if (!program_.groups.empty()) {
-    const std::string text =
-        switches_.why_not.empty() ? "through the switch" : "member by member: " + switches_.why_not;
+    const std::string text = !switches_.why_not.empty() ? "member by member: " + switches_.why_not
+                             : in_buffers_              ? "through the switch, in registered buffers"
+                                                        : "through the switch";
     text.copy(usage.groups.data(), usage.groups.size() - 1);
   }
   return usage;

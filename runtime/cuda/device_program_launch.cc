@@ -123,7 +123,9 @@ Status DeviceProgram::LaunchRanks(size_t first, std::span<const DeviceBuffers> b
   args.passes = prepared->passes;
   args.instances = shape_.instances;
   // The same on all ranks, since all register in the same order.
-  args.direct = direct_ && (one_process_ || !options_.buffers->empty()) ? 1 : 0;
+  args.direct = (direct_ && (one_process_ || !options_.buffers->empty()) ? device::kDirectPeers : 0) |
+                (switch_direct_ && options_.buffers->switched() ? device::kDirectSwitch : 0);
+  if ((args.direct & device::kDirectSwitch) != 0) in_buffers_ = true;
   args.ranks = PointerTo<const device::RankArgs>(device.rank_args.address()) + state.index;
   args.table = PointerTo<const int32_t>(device.table.address());
   args.first_rank = ranks_[first].rank.value;

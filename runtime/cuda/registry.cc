@@ -1,25 +1,43 @@
-// Registering takes two rounds. In the first every rank offers its allocation, {rank, begin} and a
-// description; each rank maps what the others offer. In the second every rank tells the others how far from
-// the owner's addresses it sees them. A rank that fails sends its reason instead, so all fail alike and none
-// waits.
+// Registering takes two rounds. In the first every rank offers its allocation, {rank, begin, what a switch
+// may reach} and a description; each rank maps what the others offer. In the second every rank tells the
+// others how far from the owner's addresses it sees them. A rank that fails sends its reason instead, so all
+// fail alike and none waits. Then, if the offers allow it, they connect the switch.
 #include "runtime/cuda/registry.h"
 
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
 #include "device/abi.h"
+#include "runtime/cuda/switches.h"
 
 namespace xccl::cuda {
 namespace {
+
+// The number of a window's byte that is the same on all ranks: the window here, the offset below.
+constexpr int32_t kWindowBit = 48;
 
 struct Offer {
   int32_t failed = 0;  // the reason follows
   int32_t rank = 0;
   DevicePointer begin = 0;  // start of the allocation, in the owner
+  // Of what the switch may reach: where the buffer begins in it, and its size; 0: nothing.
+  uint64_t offset = 0, reach = 0;
 };
+
+// Says what of an allocation a switch may reach: the buffer, in whole units of what a driver binds.
+void OfferReach(const Gpu& gpu, const DeviceMemory& memory, DevicePointer address, size_t bytes,
+                Offer& offer) {
+  if (!gpu.properties().multicast || memory.handle() == 0) return;
+  const uint64_t begin = address - memory.address(), unit = kRegionAlignment;
+  const uint64_t end = (begin + bytes + unit - 1) / unit * unit;
+  if (end > memory.bytes()) return;
+  offer.offset = begin % unit;
+  offer.reach = end - (begin - offer.offset);
+}
 
 Parcel Pack(const Offer& offer, const std::string& rest) {
   return {std::string(reinterpret_cast<const char*>(&offer), sizeof offer) + rest, {}};
@@ -58,6 +76,28 @@ Status BufferRegistry::Map(const std::vector<Parcel>& offers, Window& window,
   return OkStatus();
 }
 
+// Has the switch reach the window if all ranks offer alike; otherwise leaves it as it is.
+Status BufferRegistry::Switch(const std::vector<Parcel>& offers, Window& window) const {
+  Team team;
+  std::optional<Offer> first;
+  for (const Parcel& parcel : offers) {
+    std::string rest;
+    XCCL_ASSIGN_OR_RETURN(const Offer offer, Unpack(parcel, rest));
+    if (!first) first = offer;
+    if (offer.reach == 0 || offer.reach != first->reach || offer.offset != first->offset) return OkStatus();
+    team.ranks.push_back(Rank(offer.rank));
+  }
+  std::ranges::sort(team.ranks);
+  team.bytes = static_cast<int64_t>(first->reach);
+  const int64_t begin = static_cast<int64_t>(window.address - window.own.address() - first->offset);
+  const SwitchRank here{rank_, gpu_, &window.own, {begin}};
+  XCCL_ASSIGN_OR_RETURN(Switches made,
+                        ConnectSwitches({team}, {&here, 1}, team.ranks.back().value + 1, true, exchange_));
+  window.bound = window.address - first->offset;
+  window.multicast = std::move(made.teams[0]);
+  return OkStatus();
+}
+
 StatusOr<int32_t> BufferRegistry::Register(DevicePointer address, size_t bytes) {
   const std::lock_guard lock(mutex_);
   size_t number = 1;  // 0 is "one address space"
@@ -66,7 +106,7 @@ StatusOr<int32_t> BufferRegistry::Register(DevicePointer address, size_t bytes) 
     return InvalidInput(fmt::format("register: {} buffers are registered; expected {} at most at once",
                                     kWindows - 1, kWindows - 1));
   const CaptureRelaxed relaxed(*gpu_);
-  Offer offer{0, rank_.value, 0};
+  Offer offer{.rank = rank_.value};
   const auto failed = [&](const Status& status) {
     offer.failed = 1;
     return Pack(offer, status.message());
@@ -76,6 +116,7 @@ StatusOr<int32_t> BufferRegistry::Register(DevicePointer address, size_t bytes) 
     XCCL_ASSIGN_OR_RETURN(window.own, DeviceMemory::Borrow(gpu_, address, bytes));
     XCCL_ASSIGN_OR_RETURN(Parcel memory, window.own.Export());
     offer.begin = window.own.address();
+    OfferReach(*gpu_, window.own, address, bytes, offer);
     Parcel mine = Pack(offer, memory.bytes);
     mine.files = std::move(memory.files);
     return mine;
@@ -101,6 +142,7 @@ StatusOr<int32_t> BufferRegistry::Register(DevicePointer address, size_t bytes) 
     if (rest.size() >= at + sizeof delta) std::memcpy(&delta, rest.data() + at, sizeof delta);
     window.deltas.emplace_back(Rank(peer.rank), delta);
   }
+  XCCL_RETURN_IF_ERROR(Switch(offers, window));
   windows_[number] = std::move(window);
   return static_cast<int32_t>(number);
 }
@@ -135,6 +177,24 @@ std::array<uint64_t, kWindows> BufferRegistry::DeltasTo(Rank rank) const {
       if (peer == rank) all[w] = delta;
   }
   return all;
+}
+
+std::array<uint64_t, 2 * kWindows> BufferRegistry::SwitchDeltas() const {
+  const std::lock_guard lock(mutex_);
+  std::array<uint64_t, 2 * kWindows> rows;
+  rows.fill(device::kUnmapped);
+  for (size_t w = 1; w < windows_.size(); ++w) {
+    if (!windows_[w] || !windows_[w]->multicast) continue;
+    const uint64_t number = static_cast<uint64_t>(w) << kWindowBit;
+    rows[w] = number - windows_[w]->bound;
+    rows[kWindows + w] = windows_[w]->multicast->address() - number;
+  }
+  return rows;
+}
+
+bool BufferRegistry::switched() const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(windows_, [](const std::optional<Window>& w) { return w && w->multicast; });
 }
 
 bool BufferRegistry::empty() const {

@@ -1,7 +1,8 @@
 // Callers' buffers that ranks of other processes may reach: puts and gets then go straight to them, without a
 // slot. A process has one registry, for its one rank. A registered buffer is a *window* (device/abi.h) and
 // has the same number on all ranks. Every peer maps the allocation that holds it, and tells what to add to an
-// address here to get its own.
+// address here to get its own. Where the ranks registered alike memory at one place of their allocations, and
+// a switch connects their devices, the switch reaches a window on all ranks at once.
 #pragma once
 
 #include <array>
@@ -29,7 +30,8 @@ class BufferRegistry {
       : gpu_(std::move(gpu)), rank_(rank), exchange_(std::move(exchange)) {}
 
   // All processes call it in the same order, each with its buffer, of any size from 1 byte; returns its
-  // window. The memory stays the caller's until Deregister. Cost: two exchanges, a mapping a peer. Errors, on
+  // window. The memory stays the caller's until Deregister. Cost: two exchanges, a mapping a peer; five where
+  // devices can multicast, and a mapping more. Errors, on
   // all ranks where one has one: kInvalidInput "rank 3: REASON"; kInvalidInput for more than 31 at once.
   StatusOr<int32_t> Register(DevicePointer address, size_t bytes);
   // All processes call it in the same order, after every launch that used the buffer. It returns when all
@@ -41,6 +43,11 @@ class BufferRegistry {
   std::optional<int32_t> Find(DevicePointer address, size_t bytes) const;
   // For a rank, the offset that each window adds; kUnmapped where it is not mapped there.
   std::array<uint64_t, kWindows> DeltasTo(Rank rank) const;
+  // The rows of device::GroupConnection::switch_delta for a team of all ranks here.
+  std::array<uint64_t, 2 * kWindows> SwitchDeltas() const;
+  // The number of ranks that register together.
+  int32_t ranks() const { return exchange_.parties; }
+  bool switched() const;  // the switch reaches a window
   bool empty() const;
 
  private:
@@ -50,7 +57,10 @@ class BufferRegistry {
     DeviceMemory own;                                 // the allocation that holds it
     std::vector<DeviceMemory> mapped;                 // the peers' buffers of this window
     std::vector<std::pair<Rank, uint64_t>> deltas{};  // by peer
+    DevicePointer bound = 0;                          // where what the switch reaches begins here
+    std::optional<MulticastMemory> multicast{};
   };
+  Status Switch(const std::vector<Parcel>& offers, Window& window) const;
   Status Map(const std::vector<Parcel>& offers, Window& window, std::vector<uint64_t>& seen) const;
 
   const std::shared_ptr<const Gpu> gpu_;

@@ -25,16 +25,16 @@ struct Side {
 };
 
 // Runs `body` as two processes; it returns 0, or where it went wrong.
-void AsTwo(const std::string& name, const std::function<int(Side&)>& body) {
+void AsTwo(const std::string& name, const std::function<int(Side&)>& body, const FakeOptions& machine = {}) {
   const std::string meeting = "xccl-registry-test-" + std::to_string(getpid()) + "-" + name;
   pid_t children[2];
   for (int32_t rank : {0, 1}) {
     children[rank] = fork();
     if (children[rank] != 0) continue;
     int result = 99;
-    FakeDriver fake;
+    FakeDriver fake(machine);
     {
-      const std::shared_ptr<const Gpu> gpu = *Gpu::Open(fake.table(), 0);
+      const std::shared_ptr<const Gpu> gpu = *Gpu::Open(fake.table(), rank % machine.devices);
       const Exchange exchange = *SocketExchange(meeting, rank, 2, std::chrono::seconds(20));
       Side side{rank, gpu, exchange, BufferRegistry(gpu, Rank(rank), exchange)};
       result = body(side);
@@ -100,6 +100,51 @@ TEST(BufferRegistry, FailsOnAllRanksAlike) {
       if (!side.registry.Deregister(w).ok()) return 4;
     return 0;
   });
+}
+
+// Both processes see the same byte under one number, and the switch stores to both.
+TEST(BufferRegistry, TheSwitchReachesWhatAllRegisteredAlike) {
+  FakeOptions machine;
+  machine.devices = 2;
+  machine.multicast = true;
+  AsTwo(
+      "switch",
+      [](Side& side) {
+        constexpr auto kUnit = static_cast<size_t>(kRegionAlignment);
+        const Sharing sharing = Sharing::kFileDescriptor;
+        const DeviceMemory first = *DeviceMemory::Create(side.gpu, 2 * kUnit, sharing, {}, "test");
+        const DeviceMemory second = *DeviceMemory::Create(side.gpu, 2 * kUnit, sharing, {}, "test");
+        // Rank 1's buffer lies one unit further into its allocation.
+        const DevicePointer at = first.address() + 4096 + (side.rank == 1 ? kUnit : 0);
+        if (side.registry.switched() || side.registry.Register(at, 5000).value() != 1) return 1;
+        if (!side.registry.switched()) return 2;
+        const auto rows = side.registry.SwitchDeltas();
+        const uint64_t place = at + 100 + rows[1];
+        const auto all =
+            side.exchange.all({std::string(reinterpret_cast<const char*>(&place), sizeof place), {}});
+        if (!all.ok() || (*all)[0].bytes != (*all)[1].bytes) return 3;
+        const std::vector<char*> copies = FakeDriver::CopiesAt(place + rows[kWindows + 1]);
+        if (copies.size() != 2) return 4;
+        for (char* const copy : copies) copy[side.rank] = static_cast<char>('a' + side.rank);
+        if (!side.exchange.all({}).ok()) return 5;
+        const char* const mine = PointerTo<char>(at + 100);
+        if (mine[0] != 'a' || mine[1] != 'b') return 6;
+        // Not alike: at other offsets of a unit, of other sizes, or in memory that cannot be bound.
+        const DevicePointer apart = second.address() + (side.rank == 1 ? 128 : 0);
+        const DeviceMemory legacy = *DeviceMemory::Create(side.gpu, 4096, Sharing::kLegacy, {}, "test");
+        if (side.registry.Register(apart, 1000).value() != 2) return 7;
+        if (side.registry.Register(second.address(), side.rank == 0 ? 1000 : kUnit + 1).value() != 3)
+          return 8;
+        if (side.registry.Register(legacy.address(), 1000).value() != 4) return 9;
+        const auto now = side.registry.SwitchDeltas();
+        for (const size_t w : {2U, 3U, 4U})
+          if (now[w] != device::kUnmapped || now[kWindows + w] != device::kUnmapped) return 10;
+        if (now[1] != rows[1]) return 11;
+        for (const int32_t w : {4, 3, 2, 1})
+          if (!side.registry.Deregister(w).ok()) return 12;
+        return side.registry.switched() ? 13 : 0;
+      },
+      machine);
 }
 
 }  // namespace

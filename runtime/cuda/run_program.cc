@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "base/exceptions.h"
+#include "runtime/cuda/arena.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/memory.h"
 #include "runtime/cuda/registry.h"
@@ -115,9 +116,14 @@ class Runner {
     for (const LocalRank& local : local_) {
       Buffers each;
       each.layout = job_.table.LayoutOf(now, local.rank);
+      // Only memory of the virtual memory functions, in units of what a driver binds, is within a switch's
+      // reach.
+      const bool bound = buffers_ != nullptr && local.gpu->properties().multicast;
+      const int64_t unit = bound ? kRegionAlignment : 1;
       XCCL_ASSIGN_OR_RETURN(
           each.memory,
-          DeviceMemory::Create(local.gpu, static_cast<size_t>(each.layout.bytes), Sharing::kLegacy, {},
+          DeviceMemory::Create(local.gpu, static_cast<size_t>((each.layout.bytes + unit - 1) / unit * unit),
+                               bound ? BestSharing(local.gpu->properties()) : Sharing::kLegacy, {},
                                fmt::format("{}: buffers of rank {}", job_.name, local.rank.value)));
       buffers.push_back(std::move(each));
     }

@@ -84,7 +84,7 @@ class Connector {
     for (const SwitchRank& rank : local) {
       const GpuProperties& p = rank.gpu->properties();
       Facts own{rank.rank.value, 0, {}};
-      own.multicast = wanted && p.multicast && p.arch >= kSwitchArch && rank.arena->handle() != 0 ? 1 : 0;
+      own.multicast = wanted && p.multicast && p.arch >= kSwitchArch && rank.memory->handle() != 0 ? 1 : 0;
       std::memcpy(own.uuid, p.uuid.data(), std::min(sizeof own.uuid, p.uuid.size()));
       facts.bytes.append(reinterpret_cast<const char*>(&own), sizeof own);
     }
@@ -114,7 +114,7 @@ class Connector {
       const SwitchRank& first = *locals_[t][0];
       StatusOr<MulticastMemory> memory =
           MulticastMemory::Create(first.gpu, static_cast<int32_t>(teams_[t].ranks.size()),
-                                  static_cast<size_t>(teams_[t].bytes), first.arena->sharing());
+                                  static_cast<size_t>(teams_[t].bytes), first.memory->sharing());
       StatusOr<Parcel> exported = memory.ok() ? memory->Export() : StatusOr<Parcel>(memory.status());
       Keep(exported.status(), reasons_[t]);
       if (!exported.ok()) continue;
@@ -149,8 +149,8 @@ class Connector {
       std::vector<std::shared_ptr<const Gpu>> gpus;
       for (const SwitchRank* rank : locals_[t]) {
         gpus.push_back(rank->gpu);
-        const auto region = static_cast<size_t>(*rank->layout->regions[t]);
-        if (reasons_[t].empty()) Keep(made_.teams[t]->Bind(rank->gpu, *rank->arena, region), reasons_[t]);
+        const auto region = static_cast<size_t>(*rank->regions[t]);
+        if (reasons_[t].empty()) Keep(made_.teams[t]->Bind(rank->gpu, *rank->memory, region), reasons_[t]);
       }
       if (reasons_[t].empty() && !gpus.empty()) Keep(made_.teams[t]->Map(gpus), reasons_[t]);
     }

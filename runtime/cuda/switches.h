@@ -1,5 +1,6 @@
-// The switches that serve a program's groups. Every team (arena.h) has one multicast object, over its regions
-// of the ranks' arenas. If anything is missing or fails anywhere, all ranks of the team do without.
+// Multicast objects over memory of several ranks, which a switch then serves: the regions of a program's
+// teams (arena.h) in the ranks' arenas, and the buffers that ranks register together. If anything is missing
+// or fails anywhere, all ranks of the team do without.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +23,19 @@ namespace xccl::cuda {
 struct SwitchRank {
   Rank rank;
   std::shared_ptr<const Gpu> gpu;
-  const DeviceMemory* arena = nullptr;
-  const ArenaLayout* layout = nullptr;
+  const DeviceMemory* memory = nullptr;
+  std::vector<std::optional<int64_t>> regions;  // by team of the rank: where its region in the memory begins
 };
 
 struct Switches {
-  std::vector<std::optional<MulticastMemory>>
-      teams;            // absent where this process has no rank, or no switch serves
+  // By team; absent where this process has no rank, or no switch serves.
+  std::vector<std::optional<MulticastMemory>> teams;
   std::string why_not;  // reason of the first team without a switch; "" where there is none
 };
 
-// All processes call it with the same teams. `ranks`: of the program; every rank of a team is in one process.
-// `wanted`: false on any rank keeps its teams from the switch. The result must be destroyed before the
-// arenas. Errors: those of the exchange.
+// All processes call it with the same teams, of which the ranks and the size of a region are read. `ranks`:
+// their number; every rank of a team is in one process. `wanted`: false on any rank keeps its teams from the
+// switch. The result must be destroyed before the memory. Errors: those of the exchange.
 StatusOr<Switches> ConnectSwitches(const std::vector<Team>& teams, std::span<const SwitchRank> local,
                                    int32_t ranks, bool wanted, const Exchange& exchange);
 

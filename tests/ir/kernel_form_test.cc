@@ -96,11 +96,11 @@ TEST(KernelForm, SignalsAreThoseThatSomebodyWaitsFor) {
   }
 }
 
-// Rank 0 is the root of groups with ranks 1 and 2; none of their messages is direct.
-TEST(KernelForm, GroupsAreEndsOfTheirRoots) {
-  const Collective collective = MakeCollective(CollectiveKind::kAllreduce, 3);
+// An allreduce of one chunk, of which rank 0 is the root of groups with ranks 1 and 2.
+Program OneRoot(const Collective& collective) {
   const Operand output = {BufferKind::kOutput, 0};
   Program program;
+  program.in_place = true;
   program.ranks.resize(3);
   for (Rank r : {Rank(1), Rank(2)}) {
     Threadblock& block = program.ranks[r].threadblocks.emplace_back();
@@ -117,7 +117,13 @@ TEST(KernelForm, GroupsAreEndsOfTheirRoots) {
   root.instructions = {{Opcode::kRecvReduceCopySend, 1, {}, output, true, true}};
   const Topology topology = TreeSwitch(3);
   RouteThrough(topology, program);
-  ASSERT_TRUE(VerifyProgram(program, collective, topology).empty());
+  XCCL_CHECK(VerifyProgram(program, collective, topology).empty());
+  return program;
+}
+
+TEST(KernelForm, GroupsAreEndsOfTheirRoots) {
+  const Collective collective = MakeCollective(CollectiveKind::kAllreduce, 3);
+  const Program program = OneRoot(collective);
   const KernelForm form = MakeKernelForm(program, collective).value();
   EXPECT_EQ(form.ranks[Rank(0)].groups, (std::vector<int32_t>{0, 1}));
   EXPECT_TRUE(form.ranks[Rank(1)].groups.empty());
@@ -128,6 +134,52 @@ TEST(KernelForm, GroupsAreEndsOfTheirRoots) {
             "final");
   EXPECT_FALSE(form.direct);
   EXPECT_TRUE(form.ranks[Rank(1)].blocks[0].instructions[1].from == 0);
+}
+
+// What the switch does at the root and what the members send and receive: two modes of one form each.
+struct SwitchUse {
+  bool adds_up = false, stores = false;
+  bool operator==(const SwitchUse&) const = default;
+};
+SwitchUse UseOf(const Program& program, const Collective& collective) {
+  const KernelForm form = MakeKernelForm(program, collective).value();
+  const KernelInstruction& root = form.ranks[Rank(0)].blocks[0].instructions[0];
+  const SwitchUse use = {root.receive == DirectMode::kSwitchGet, root.send == DirectMode::kSwitchPut};
+  EXPECT_EQ(form.switch_direct, use.adds_up || use.stores);
+  for (Rank r : {Rank(1), Rank(2)})
+    for (const KernelBlock& block : form.ranks[r].blocks)
+      for (const KernelInstruction& i : block.instructions) {
+        EXPECT_TRUE(!i.to || (i.send == DirectMode::kSwitchGet) == use.adds_up);
+        EXPECT_TRUE(!i.from || (i.receive == DirectMode::kSwitchPut) == use.stores);
+      }
+  return use;
+}
+
+TEST(KernelForm, TheSwitchWorksOnBuffersWhereTheRootsOrderAllowsIt) {
+  const Collective collective = MakeCollective(CollectiveKind::kAllreduce, 3);
+  // In place, too: the root takes what lies there before it sends what comes there.
+  const Program program = OneRoot(collective);
+  EXPECT_EQ(UseOf(program, collective), (SwitchUse{true, true}));
+  const auto changed = [&](const auto& change) {
+    Program other = program;
+    change(other);
+    return UseOf(other, collective);
+  };
+  // A member that reads its output's old contents, or writes its input's place itself, is not waited for.
+  EXPECT_EQ(changed([](Program& p) {
+              Threadblock& block = p.ranks[Rank(1)].threadblocks.emplace_back();
+              block.instructions = {{Opcode::kCopy, 1, {}, {BufferKind::kOutput, 0}}};
+            }),
+            (SwitchUse{false, false}));
+  // One scales and the other does not: the switch cannot.
+  EXPECT_EQ(changed([](Program& p) { p.ranks[Rank(2)].threadblocks[0].instructions[0].first = false; }),
+            (SwitchUse{false, false}));
+  // With the sum in scratch there is no place that all ranks have.
+  EXPECT_EQ(changed([](Program& p) {
+              p.ranks[Rank(0)].scratch = {ChunkId(0)};
+              p.ranks[Rank(0)].threadblocks[0].instructions[0].dst = {BufferKind::kScratch, 0};
+            }),
+            (SwitchUse{false, false}));
 }
 
 TEST(KernelSizes, ScratchRunsDoNotOverlap) {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <map>
 
 #include "base/random.h"
@@ -69,8 +70,8 @@ struct UserBuffers {
 };
 
 // Arbitrary bits for integers; for floating types numbers near one, some of them special.
-void Fill(DataType type, Random& random, std::byte* to) {
-  const double value = random.Unit() * 4 - 2;
+void Fill(DataType type, bool whole, Random& random, std::byte* to) {
+  const double value = whole ? static_cast<double>(1 + random.Below(2)) : random.Unit() * 4 - 2;
   const float narrow = static_cast<float>(value);
   switch (type) {
     case DataType::kFloat:
@@ -116,7 +117,8 @@ Buffers RandomInputs(const Program& program, const Collective& collective, const
     const int64_t elements = LayoutOf(program, collective, sizes, Rank(r), BufferKind::kInput).elements;
     std::vector<std::byte>& input = inputs[static_cast<size_t>(r)];
     input.resize(static_cast<size_t>(elements * SizeOf(launch.type)));
-    for (int64_t e = 0; e < elements; ++e) Fill(launch.type, random, input.data() + e * SizeOf(launch.type));
+    for (int64_t e = 0; e < elements; ++e)
+      Fill(launch.type, launch.whole, random, input.data() + e * SizeOf(launch.type));
   }
   return inputs;
 }
@@ -136,12 +138,17 @@ struct HostMachine::State {
   std::vector<std::vector<device::GroupMember>> members;
   std::vector<const char*> multicasts;
   uint64_t one_space = 0;
+  // By rank: the rows of GroupConnection::switch_delta. Window 0 is the rank's buffers.
+  std::vector<std::vector<uint64_t>> switch_rows = {};
 
   ~State() {
-    for (const char* at : multicasts) {
-      munmap(const_cast<char*>(at), static_cast<size_t>(Multicasts()[at].bytes));
-      Multicasts().erase(at);
-    }
+    while (!multicasts.empty()) DropMulticast();
+  }
+  void DropMulticast() {
+    const char* const at = multicasts.back();
+    munmap(const_cast<char*>(at), static_cast<size_t>(Multicasts()[at].bytes));
+    Multicasts().erase(at);
+    multicasts.pop_back();
   }
 
   uint64_t* Counter(uint64_t value) {
@@ -160,6 +167,7 @@ struct HostMachine::State {
 
   void Connect(uint64_t first_step) {
     connections.resize(static_cast<size_t>(program.ranks.size()));
+    switch_rows.assign(connections.size(), std::vector<uint64_t>(2 * device::kWindows, device::kUnmapped));
     blocks.resize(connections.size());
     const int32_t instances = program.instances;
     for (Rank r(0); r.value < program.ranks.size(); ++r.value) {
@@ -190,10 +198,14 @@ struct HostMachine::State {
     }
   }
 
-  // Reserves address space for the slots of a group's members and of its root; a plain access there faults.
-  char* MakeMulticast(const std::vector<device::GroupMember>& group, char* own) {
+  // The slots of a group's members and of its root.
+  char* MulticastOfSlots(const std::vector<device::GroupMember>& group, char* own) {
     Multicast made{program.slots * slot_bytes, {own}};
     for (const device::GroupMember& member : group) made.copies.push_back(member.slots);
+    return MakeMulticast(std::move(made));
+  }
+  // Reserves address space; a plain access there faults.
+  char* MakeMulticast(Multicast made) {
     void* const at = mmap(nullptr, static_cast<size_t>(made.bytes), PROT_NONE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     XCCL_CHECK(at != MAP_FAILED);
@@ -222,7 +234,12 @@ struct HostMachine::State {
           const auto at = std::ranges::lower_bound(all, c) - all.begin();
           const device::Connection& end =
               connections[group.root.index()][static_cast<size_t>(at * instances + i)];
-          of_group.push_back({end.slots, end.head, end.tail, m.value, -1});
+          of_group.push_back({end.slots, end.head, end.tail, m.value, -1, end.entry_here, end.entry_there});
+          if (!HasSwitch(group)) continue;
+          const std::vector<int32_t>& of_member = form.ranks[m].connections;
+          const auto there = std::ranges::lower_bound(of_member, c) - of_member.begin();
+          connections[m.index()][static_cast<size_t>(there * instances + i)].window_delta =
+              switch_rows[m.index()].data();
         }
         device::GroupConnection& made = groups[group.root.index()][static_cast<size_t>(k * instances + i)];
         made.members = of_group.data();
@@ -232,10 +249,29 @@ struct HostMachine::State {
         if (!HasSwitch(group)) made.own_place = group.own;
         if (!with_switch || !HasSwitch(group)) continue;
         char* const own = memory.emplace_back(program.slots * slot_bytes).data();
-        made.multicast = MakeMulticast(of_group, own);
+        made.multicast = MulticastOfSlots(of_group, own);
+        // What it stores, it stores at all ranks.
+        if (std::ssize(group.members) + 1 == program.ranks.size())
+          made.switch_delta = switch_rows[group.root.index()].data();
         if (!sends) made.own = own;
         if (!sends) made.holds = Counter(0);
       }
+    }
+  }
+
+  // Lets the switch reach all ranks' buffers, until DropMulticast.
+  void Register(std::vector<UserBuffers>& user) {
+    Multicast made{std::numeric_limits<int64_t>::max(), {}};
+    for (UserBuffers& own : user) {
+      made.bytes = std::min(made.bytes, std::ssize(own.memory));
+      made.copies.push_back(reinterpret_cast<char*>(own.memory.data()));
+    }
+    const std::vector<char*> begins = made.copies;
+    const uint64_t at = reinterpret_cast<uint64_t>(MakeMulticast(std::move(made)));
+    constexpr uint64_t kWindow = uint64_t{1} << 48;
+    for (size_t r = 0; r < begins.size(); ++r) {
+      switch_rows[r][0] = kWindow - reinterpret_cast<uint64_t>(begins[r]);
+      switch_rows[r][device::kWindows] = at - kWindow;
     }
   }
 
@@ -284,6 +320,7 @@ HostMachine::HostMachine(const Program& program, const Collective& collective,
                        {},
                        {},
                        {},
+                       {},
                        {}}) {
   if (kernel == nullptr) {
     state_->table = KernelTable(program, state_->form).value();
@@ -295,6 +332,22 @@ HostMachine::HostMachine(const Program& program, const Collective& collective,
   state_->ConnectGroups(first_step, with_switch);
 }
 HostMachine::~HostMachine() = default;
+
+int64_t HostMachine::SlotBytesUsed() const {
+  int64_t used = 0;
+  for (const auto& of_rank : state_->connections)
+    for (const device::Connection& end : of_rank)
+      used += std::count_if(end.slots, end.slots + state_->program.slots * state_->slot_bytes,
+                            [](char byte) { return byte != 0; });
+  return used;
+}
+
+bool HostMachine::HoldsNeutral() const {
+  for (const auto& of_rank : state_->groups)
+    for (const device::GroupConnection& group : of_rank)
+      if (group.holds != nullptr && *group.holds != 0) return true;
+  return false;
+}
 
 int64_t HostMachine::SwitchAccesses() { return switch_accesses.load(); }
 
@@ -313,7 +366,7 @@ StatusOr<Buffers> HostMachine::RunRanks(const Buffers& inputs, const HostLaunch&
   std::vector<Memory> scratch;
   std::vector<device::RankArgs> rank_args;
   std::vector<device::RankBuffers> buffers;
-  const int32_t window = launch.direct ? 0 : -1;
+  const int32_t window = launch.direct || launch.registered ? 0 : -1;
   for (int32_t k = 0; k < ranks; ++k) {
     const Rank r(first_rank + k);
     UserBuffers& own = user.emplace_back(s.BuffersOf(r, sizes, inputs[r.index()], launch));
@@ -351,10 +404,13 @@ StatusOr<Buffers> HostMachine::RunRanks(const Buffers& inputs, const HostLaunch&
   args.ranks_here = ranks;
   args.passes = passes;
   args.instances = s.program.instances;
-  args.direct = launch.direct ? 1 : 0;
+  const bool registered = launch.registered && !s.multicasts.empty();
+  if (registered) s.Register(user);
+  args.direct = (launch.direct ? device::kDirectPeers : 0) | (registered ? device::kDirectSwitch : 0);
   device::RunOnHost(s.kernel, args, static_cast<device::Type>(launch.type),
                     static_cast<device::Operator>(launch.op), static_cast<device::Protocol>(s.protocol),
                     launch.shape);
+  if (registered) s.DropMulticast();
   if (error.state != 0)
     return LimitReached(
         fmt::format("rank {}: threadblock {}, instruction {}, pass {}: wait {} for {}, expected {}, saw {}",

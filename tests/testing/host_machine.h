@@ -24,9 +24,11 @@ struct HostLaunch {
   ReduceOp op = ReduceOp::kSum;
   int64_t size_bytes = 0;
   bool in_place = false;
-  uint64_t apart = 0;      // bit r: rank r is out of place although `in_place`
-  bool direct = false;     // peers' buffers are mapped
-  bool scattered = false;  // buffers start one or two elements after a multiple of 16 bytes
+  uint64_t apart = 0;       // bit r: rank r is out of place although `in_place`
+  bool direct = false;      // peers' buffers are mapped
+  bool registered = false;  // with a switch: all ranks' buffers lie in memory that it reaches
+  bool scattered = false;   // buffers start one or two elements after a multiple of 16 bytes
+  bool whole = false;       // floating inputs are 1 or 2, so that their order in a sum is all one
   uint64_t jitter = 0;
   int64_t spin_limit_ns = 60'000'000'000;
   device::HostShape shape = {};  // of every block
@@ -51,6 +53,10 @@ class HostMachine {
   StatusOr<Buffers> RunRanks(const Buffers& inputs, const HostLaunch& launch, int32_t first_rank,
                              int32_t ranks);
 
+  // The number of bytes in slots, all connections together, that are no longer zero.
+  int64_t SlotBytesUsed() const;
+  // Does a root's own slot hold another neutral element than zeros?
+  bool HoldsNeutral() const;
   // The number of loads and stores at multicast addresses so far, over all machines.
   static int64_t SwitchAccesses();
 
