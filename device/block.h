@@ -211,7 +211,7 @@ class Block : public BlockEnds<C> {
   }
   XCCL_DEVICE void TellTaken(const End& from) const {
     const EndInfo& info = Info(from.index);
-    if (info.fifo == nullptr)
+    if (!config_.kSimple || info.fifo == nullptr)
       StoreCredit(info.tail, from.step + 1);
     else
       Push(info.fifo, Encode({info.place, true, 0}));
@@ -219,30 +219,32 @@ class Block : public BlockEnds<C> {
   // Requires a barrier before. Post tells all receivers of the message; Return gives the slots back to all
   // senders.
   XCCL_DEVICE void Post(const End& to) {
-    const GroupConnection* const g = Info(to.index).group;
-    if (g == nullptr) {
+    const EndInfo& info = Info(to.index);
+    if (info.group == nullptr) {
       TellPut(to);
       return;
     }
     if (ThreadIndex() < FirstPoster()) return;
-    for (int32_t m = ThreadIndex() - FirstPoster(); m < g->count; m += Threads() - FirstPoster()) {
-      if (kHasSwitch && g->multicast != nullptr) FenceAlias();
-      StoreReleaseSystem(g->members[m].head, to.step + 1);
+    for (int32_t m = ThreadIndex() - FirstPoster(); m < info.count; m += Threads() - FirstPoster()) {
+      if (kHasSwitch && info.group->multicast != nullptr) FenceAlias();
+      StoreReleaseSystem(info.members[m].head, to.step + 1);
     }
   }
   XCCL_DEVICE void Return(const End& from) {
-    const GroupConnection* const g = Info(from.index).group;
-    if (g == nullptr) {
+    const EndInfo& info = Info(from.index);
+    if (info.group == nullptr) {
       if (IsThread(1)) TellTaken(from);
       return;
     }
     if (Posts()) return;
-    for (int32_t m = ThreadIndex(); m < g->count; m += Movers()) {
-      if (kHasSwitch && g->multicast != nullptr) FenceAlias();
-      if (g->members[m].place >= 0)
-        Push(args_.ranks[rank_ - args_.first_rank].fifo, Encode({g->members[m].place, true, 0}));
+    for (int32_t m = ThreadIndex(); m < info.count; m += Movers()) {
+      const GroupMember& member = info.members[m];
+      // A switch's group, and one with members of other hosts, have protocol simple.
+      if (kHasSwitch && config_.kSimple && info.group->multicast != nullptr) FenceAlias();
+      if (config_.kSimple && member.place >= 0)
+        Push(args_.ranks[rank_ - args_.first_rank].fifo, Encode({member.place, true, 0}));
       else
-        StoreCredit(g->members[m].tail, from.step + 1);
+        StoreCredit(member.tail, from.step + 1);
     }
   }
 

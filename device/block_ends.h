@@ -63,7 +63,10 @@ class BlockEnds {
                      peer,
                      place,
                      c.entry_there == nullptr ? rank.fifo : nullptr,
-                     nullptr};
+                     nullptr,
+                     c.steps,
+                     nullptr,
+                     0};
     const uint64_t step = *c.steps;
     return {step, static_cast<int32_t>(step % static_cast<uint64_t>(config_.kSlots)), index};
   }
@@ -75,7 +78,7 @@ class BlockEnds {
     HostTouch(g.members, g.count * static_cast<int64_t>(sizeof(GroupMember)));
     if (ThreadIndex() == 0)
       Info(index) = {nullptr, nullptr, nullptr, nullptr, {nullptr, nullptr, nullptr}, 0, 0, 0,
-                     rank_,   0,       nullptr, &g};
+                     rank_,   0,       nullptr, &g,      g.steps, g.members, g.count};
     if (NeedsNeutral(g) && *g.holds != NeutralBits(numbers_))
       FillNeutral(NeutralBits(numbers_), g.own, config_.kSlots * g.slot_bytes);
     const uint64_t step = *g.steps;
@@ -167,13 +170,13 @@ class BlockEnds {
   }
   // Requires: Leave was called.
   XCCL_DEVICE void Close(const End& end) {
-    if (ThreadIndex() == 0) *Info(end.index).connection->steps = end.step;
+    if (ThreadIndex() == 0) *Info(end.index).steps = end.step;
   }
   XCCL_DEVICE void CloseGroup(const End& end) {
     if (ThreadIndex() != 0) return;
-    const GroupConnection& g = *Info(end.index).group;
-    *g.steps = end.step;
-    if (NeedsNeutral(g)) *g.holds = NeutralBits(numbers_);
+    const EndInfo& info = Info(end.index);
+    *info.steps = end.step;
+    if (config_.kSimple && NeedsNeutral(*info.group)) *info.group->holds = NeutralBits(numbers_);
   }
 
   // --- Addresses.

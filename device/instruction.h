@@ -95,6 +95,10 @@ struct EndInfo {
   int32_t place;                 // in RankArgs::connections
   Fifo* fifo;                    // null: the peer is of this host, or this is a group
   const GroupConnection* group;  // null for an ordinary connection
+  // Copies of what the connection or the group holds, since nothing should be loaded after the last message.
+  uint64_t* steps;
+  const GroupMember* members;
+  int32_t count;
 };
 struct RankInfo {
   const char* input;

@@ -23,6 +23,8 @@ const std::vector<Case>& Cases() {
   static const std::vector<Case> cases = {
       {"allgather-torus-ring", {"torus:2x2", "-c", "allgather", "-e", "ring"}},
       {"allreduce-nvswitch-ring", {"nvswitch:4", "-c", "allreduce", "-e", "ring", "-s", "1MiB"}},
+      {"allreduce-nvswitch-one-shot",
+       {"nvswitch:8", "-c", "allreduce", "-e", "direct", "-s", "8KiB", "--machine", "hopper"}},
       {"allreduce-nvls-multicast",
        {"nvswitch:4@multicast=true,reduce=true", "-c", "allreduce", "-e", "multicast", "--chunks", "4"}},
       {"broadcast-dgx1-tree", {"dgx1", "-c", "broadcast", "--root", "3", "-e", "tree", "-s", "64KiB"}},

@@ -4,10 +4,13 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -35,16 +38,6 @@ struct Compiled {
 
 constexpr const char* kInterpreter = "interpreter";
 // In place of a plan: the receiving end of a one-shot allreduce with flags in its data.
-constexpr const char* kFanIn = "fan-in";
-constexpr const char* kFanInSource = R"(#include "device/kernel.h"
-extern "C" __global__ void __launch_bounds__(256, 1)
-    xccl_kernel(const xccl::device::FanInArgs args, const xccl::device::Waiter* who, bool* done) {
-  using namespace xccl::device;
-  const Numbers<XCCL_TYPE, Operator::XCCL_OPERATOR> numbers = {8};
-  *done = Protocol::XCCL_PROTOCOL == Protocol::kLl ? FanInLl(numbers, args, who) : FanInLl128(numbers, args, who);
-}
-)";
-
 struct Choice {
   std::string plan, arch, protocol, type = "float", op = "kSum";
 };
@@ -57,13 +50,9 @@ void Compile(const std::string& nvcc, const Choice& choice, Compiled& compiled) 
   const fs::path here = fs::current_path(), folder = fs::path(testing::TempDir()) / "nvcc";
   fs::remove_all(folder);
   fs::create_directories(folder);
-  if (choice.plan == kFanIn) {
-    std::ofstream(folder / "kernel.cu") << kFanInSource;
-  } else {
-    fs::copy_file(choice.plan == kInterpreter ? here / "device/interpret.cu"
-                                              : here / "tests/golden" / (choice.plan + ".cu.txt"),
-                  folder / "kernel.cu");
-  }
+  fs::copy_file(choice.plan == kInterpreter ? here / "device/interpret.cu"
+                                            : here / "tests/golden" / (choice.plan + ".cu.txt"),
+                folder / "kernel.cu");
   const Said said = Command(nvcc,
                             {"-std=c++20", "-arch=" + choice.arch, "-I" + here.string(),
                              "-DXCCL_PROTOCOL=" + choice.protocol, "-DXCCL_TYPE=" + choice.type,
@@ -91,29 +80,28 @@ void ExpectNoLocalMemory(const Compiled& compiled) {
   EXPECT_EQ(compiled.ptx.find(".local "), std::string::npos) << "local memory in the PTX";
 }
 
-// The text of every PTX function whose name contains `part`, one after another.
+// The text of every PTX function and entry whose head contains `part`, one after another. Braces of inline
+// assembly lie within, some at the beginning of a line.
 std::string FunctionsNamed(const std::string& ptx, const std::string& part) {
   std::string bodies;
   std::istringstream lines(ptx);
   std::string line, head;
-  bool inside = false, wanted = false;
+  int64_t depth = 0;
+  bool wanted = false;
   while (std::getline(lines, line)) {
-    if (!inside) {
-      if (line.find(".func") != std::string::npos) head.clear();
+    const int64_t opens = std::ranges::count(line, '{'), closes = std::ranges::count(line, '}');
+    if (depth == 0) {
+      if (line.starts_with(".func") || line.starts_with(".visible") || line.starts_with(".weak"))
+        head.clear();
       head += line;
-      if (line == "{") {
-        inside = true;
-        wanted = head.find(part) != std::string::npos && head.find(".func") != std::string::npos;
-      }
-      if (!line.empty() && line.back() == ';') head.clear();
-      continue;
-    }
-    if (line == "}") {
-      inside = false;
-      head.clear();
+      wanted = head.find(part) != std::string::npos &&
+               (head.find(".func") != std::string::npos || head.find(".entry") != std::string::npos);
     } else if (wanted) {
       bodies += line + "\n";
     }
+    depth += opens - closes;
+    if (depth == 0 && line.ends_with("}")) head.clear();
+    if (depth == 0 && line.ends_with(";")) head.clear();
   }
   return bodies;
 }
@@ -132,10 +120,7 @@ void ExpectNoWeakLoads(const std::string& body, const std::string& what) {
 }
 
 // The kernel itself, without the functions that it calls.
-std::string EntryOf(const std::string& ptx) {
-  const size_t begin = ptx.find(".visible .entry");
-  return ptx.substr(begin, ptx.find("\n}", begin) - begin);
-}
+std::string EntryOf(const std::string& ptx) { return FunctionsNamed(ptx, ".entry xccl_kernel"); }
 
 // A GPU divides 64-bit numbers in about a hundred instructions, which small messages would wait for.
 void ExpectNoLongDivision(const std::string& body) {
@@ -206,18 +191,53 @@ TEST(Nvcc, EveryProtocol) {
   Check(choices);
 }
 
-TEST(Nvcc, AFanInDividesNothingAndSpillsNothing) {
+// Loads that a kernel waits for after its last call of a function, in this pass: in all lines that can be
+// reached from there without a jump back to before the call.
+int32_t LoadsAfterCall(const std::string& entry, const std::string& function) {
+  std::vector<std::string> lines;
+  std::map<std::string, size_t> labels;
+  size_t call = 0;
+  std::istringstream text(entry);
+  for (std::string line; std::getline(text, line); lines.push_back(line)) {
+    if (line.starts_with("$") && line.ends_with(":")) labels[line.substr(0, line.size() - 1)] = lines.size();
+    if (line.find(function) != std::string::npos) call = lines.size();
+  }
+  EXPECT_GT(call, 0U);
+  const std::regex load(R"(\bld\.(?!param|shared|const))"), jump(R"(\bbra(\.uni)?\s+(\$\w+))");
+  std::vector<size_t> next = {call};
+  std::set<size_t> seen;
+  int32_t loads = 0;
+  while (!next.empty()) {
+    const size_t at = next.back();
+    next.pop_back();
+    if (at >= lines.size() || !seen.insert(at).second) continue;
+    const std::string& line = lines[at];
+    loads += std::regex_search(line, load) ? 1 : 0;
+    std::smatch to;
+    const bool jumps = std::regex_search(line, to, jump);
+    if (jumps && labels.at(to[2]) > call) next.push_back(labels.at(to[2]));
+    const bool always = jumps && line.find('@') == std::string::npos;
+    if (!always && line.find("ret;") == std::string::npos) next.push_back(at + 1);
+  }
+  return loads;
+}
+
+// One shot of 8 KiB. When the last flag was seen, in FanIn or in a call of it, one word is loaded: where the
+// sender waits for its credit.
+TEST(Nvcc, OneShotDividesSpillsAndLoadsNothingOnItsPath) {
   const std::string nvcc = FindNvcc();
   if (nvcc.empty()) GTEST_SKIP() << "no nvcc: not in CUDA_HOME, CUDA_PATH, /usr/local/cuda, /usr/bin";
-  for (const Choice& choice :
-       {Choice{kFanIn, "sm_80", "kLl"}, Choice{kFanIn, "sm_90", "kLl"}, Choice{kFanIn, "sm_90", "kLl128"},
-        Choice{kFanIn, "sm_100", "kLl", "Bfloat16"}}) {
+  const std::string plan = "allreduce-nvswitch-one-shot";
+  for (const Choice& choice : {Choice{plan, "sm_80", "kLl"}, Choice{plan, "sm_90", "kLl"},
+                               Choice{plan, "sm_90", "kLl128"}, Choice{plan, "sm_100", "kLl", "Bfloat16"}}) {
     SCOPED_TRACE(ToString(choice));
     Compiled compiled;
     Compile(nvcc, choice, compiled);
     if (testing::Test::HasFatalFailure()) return;
     ExpectNoLocalMemory(compiled);
+    ExpectNoLongDivision(EntryOf(compiled.ptx));
     ExpectNoLongDivision(FunctionsNamed(compiled.ptx, "FanInLl"));
+    EXPECT_EQ(LoadsAfterCall(EntryOf(compiled.ptx), "FanInLl"), 1);
   }
 }
 
@@ -269,7 +289,7 @@ TEST(Nvcc, GroupsHaveMultimem) {
     EXPECT_EQ(compiled.ptx.find("multimem") == std::string::npos, expected.multimem.empty());
     EXPECT_EQ(compiled.ptx.find("fence.proxy.alias") == std::string::npos, expected.multimem.empty());
     const std::regex post(
-        R"(fence\.proxy\.alias;[\s\S]{0,300}?fence\.acq_rel\.sys;[\s\S]{0,200}?st\.relaxed\.sys\.global\.u64)");
+        R"(fence\.proxy\.alias;[\s\S]{0,900}?fence\.acq_rel\.sys;[\s\S]{0,200}?st\.relaxed\.sys\.global\.u64)");
     EXPECT_EQ(std::regex_search(compiled.ptx, post), !expected.multimem.empty());
   }
 }
