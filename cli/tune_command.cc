@@ -21,6 +21,7 @@
 #include "ir/collective_args.h"
 #include "pipeline/emit.h"
 #include "pipeline/measure_hosts.h"
+#include "pipeline/measure_machine.h"
 #include "pipeline/run.h"
 #include "pipeline/tune.h"
 #include "runtime/plan_book.h"

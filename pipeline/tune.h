@@ -1,33 +1,21 @@
-// Makes a plan book for one machine. First it measures what a message costs there, then every plan that
-// `auto` proposes, at every size. The plan that ran fastest serves each size.
+// Makes a plan book for one machine: runs every plan that `auto` proposes, at every size. The plan that ran
+// fastest serves each size.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
-#include "ir/machine_model.h"
 #include "ir/plan.h"
+#include "pipeline/measure_machine.h"
 #include "pipeline/pipeline.h"
 #include "runtime/plan_book.h"
 #include "topologies/topology.h"
 
 namespace xccl {
-
-// Runs a program at an nccl-tests size and checks it; returns the microseconds of one operation.
-using Measure = std::function<StatusOr<double>(const LoweredProgram& lowered, int64_t size_bytes)>;
-
-// Measures launch, hop, message and a threadblock's rate for each protocol. Programs move data over one and
-// three hops between the first ranks: a line through t = launch + message + hops × (message + hop), a row of
-// messages, and one large message. The topology's latency from rank 0 to rank 1 is taken off the hops.
-// Hand-offs, NVLinks and NICs are not measured: the model adds nothing for them. `flags_travel`: LL and LL128
-// put flags beside the data. Requires: ranks >= 2. Errors: those of `measure`.
-StatusOr<MachineModel> MeasureMachine(const Topology& topology, const std::string& source, bool flags_travel,
-                                      const Measure& measure);
 
 struct TuneRequest {
   std::vector<Collective> collectives;

@@ -1,0 +1,367 @@
+// Times are those of operations that follow each other without a pause, in which a rank that only sends may
+// begin the next before others have ended this. So a message that shows latency returns to its sender.
+//
+// Rates are found from the times of kLargeBytes and of half of that, in pieces of one size, so that launch,
+// latency and the first and last pieces drop out. With b the time of a threadblock for kLargeBytes, l that of
+// the links, and m that of one message, n pieces of which one is received while others are sent take
+// max(l, b + n m). With one slot sender and receiver take turns, and n (m + hop) + b are added.
+// What kBlocks threadblocks beside each other send takes l, or b / kBlocks and messages.
+#include "pipeline/measure_machine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/units.h"
+#include "pipeline/measure_programs.h"
+#include "topologies/gpu_links.h"
+#include "topologies/paths.h"
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kSmallBytes = 16;
+constexpr int64_t kLargeBytes = 16 << 20;
+constexpr int64_t kAddedBytes = 4 << 20;    // each operand of a sum; a rank has six buffers of them at most
+constexpr int64_t kPieceBytes = 512 << 10;  // fits a slot, in LL too
+constexpr size_t kRing = 4;                 // ranks at most
+constexpr int32_t kRounds = 3;
+constexpr int32_t kMessages = 64;  // in a row over one connection
+constexpr int32_t kPieces = kLargeBytes / kPieceBytes;
+constexpr int32_t kInFlight = 8;             // pieces
+constexpr int32_t kBlocks = kDefaultBlocks;  // that saturate a link
+constexpr int32_t kHandOffs = 16;
+constexpr size_t kMostAdded = 3;    // members of a fan-in
+constexpr size_t kMostMembers = 7;  // of a multicast; a host of eight GPUs
+// A threadblock or link is taken for the slower of the two only where it is by this much. Measurements of one
+// program on CPU threads differ by more, those on an idle GPU by less.
+constexpr double kSame = 1.05;
+// A link that reaches this share of its bandwidth reaches all: a tenth of what NICs lack
+// (ir/known_machines.cc).
+constexpr double kAll = 0.995;
+// A receiver is measured as the difference of two times; a smaller part of them is noise.
+constexpr double kNoise = 0.1;
+
+int64_t Ps(double us) { return std::llround(std::max(0.0, us) * static_cast<double>(kPsPerUs)); }
+
+// 0, for no limit, where the time is too short to be one.
+int64_t RateOf(int64_t bytes, double us) {
+  return us < 1e-3 ? 0 : std::llround(static_cast<double>(bytes) / us * 1e6);
+}
+
+double UsAt(int64_t bytes, int64_t bytes_per_s) {
+  return bytes_per_s == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(bytes_per_s) * 1e6;
+}
+
+int32_t PerMille(double share) {
+  return static_cast<int32_t>(std::clamp<int64_t>(std::llround(share * 1000), 1, 1000));
+}
+
+double LatencyUs(const Topology& topology, std::span<const LinkId> path) {
+  int64_t ps = 0;
+  for (const LinkId l : path) ps += topology.link(l).latency_ps;
+  return PsToUs(ps);
+}
+
+// Of the slowest link.
+double Reached(const Topology& topology, std::span<const LinkId> path, const MachineModel& model) {
+  const std::vector<int64_t> reached = ReachedBandwidths(topology, model);
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (const LinkId l : path) least = std::min(least, reached[l.index()]);
+  return static_cast<double>(least);
+}
+
+bool PassesNic(const Topology& topology, std::span<const LinkId> path) {
+  return std::ranges::any_of(
+      path, [&](LinkId l) { return topology.node(topology.link(l).to).kind == NodeKind::kNic; });
+}
+
+// A ring of so many ranks that begins with `ring`, whose lanes' paths are as wanted; the lowest ranks first.
+template <typename Wanted>
+bool CloseRing(const Topology& topology, size_t ranks, Wanted wanted, std::vector<Lane>& ring, Rank at) {
+  const NeighbourTable row = GpuNeighboursOf(topology, at);
+  for (const Neighbour& next : row[0]) {
+    const bool closes = ring.size() + 1 == ranks;
+    const bool is_new = next.rank != at && std::ranges::count(ring, next.rank, &Lane::from) == 0;
+    if (closes ? next.rank != ring.front().from : !is_new) continue;
+    if (!wanted(next.path)) continue;
+    ring.push_back({at, next.rank, {next.path.begin(), next.path.end()}});
+    if (closes || CloseRing(topology, ranks, wanted, ring, next.rank)) return true;
+    ring.pop_back();
+  }
+  return false;
+}
+
+// A ring of `most` ranks, or of as many fewer as there is one of, from the first rank that has any.
+template <typename Wanted>
+std::vector<Lane> FindRing(const Topology& topology, size_t most, Wanted wanted) {
+  std::vector<Lane> ring;
+  for (const Rank from : AllRanks(topology.num_ranks()))
+    for (size_t ranks = most; ranks >= 2; --ranks)
+      if (CloseRing(topology, ranks, wanted, ring, from)) return ring;
+  return ring;
+}
+
+// Lanes to a rank whose paths are as wanted, from the first ranks that have one.
+template <typename Wanted>
+std::vector<Lane> LanesTo(const Topology& topology, Rank to, Wanted wanted) {
+  std::vector<Lane> lanes;
+  for (const Rank from : AllRanks(topology.num_ranks())) {
+    if (lanes.size() == kMostAdded) break;
+    const NeighbourTable row = GpuNeighboursOf(topology, from);
+    const Neighbour* const found = from == to ? nullptr : row.Find(0, to);
+    if (found != nullptr && wanted(found->path))
+      lanes.push_back({from, to, {found->path.begin(), found->path.end()}});
+  }
+  return lanes;
+}
+
+// The first switch that multicasts from one GPU to two others or more.
+std::optional<SwitchTree> FindSwitch(const Topology& topology) {
+  for (int32_t n = 0; n < topology.num_nodes(); ++n) {
+    if (!topology.node(NodeId(n)).multicast) continue;
+    const auto up = std::ranges::find_if(topology.In(NodeId(n)),
+                                         [&](LinkId l) { return topology.IsGpu(topology.link(l).from); });
+    if (up == topology.In(NodeId(n)).end()) continue;
+    SwitchTree tree{*up, {}, {}};
+    for (const LinkId down : topology.Out(NodeId(n))) {
+      const NodeId to = topology.link(down).to;
+      if (tree.members.size() == kMostMembers || !topology.IsGpu(to) || to == topology.link(*up).from ||
+          std::ranges::count(tree.members, *topology.RankOf(to)) > 0)
+        continue;
+      tree.down.push_back(down);
+      tree.members.push_back(*topology.RankOf(to));
+    }
+    if (tree.members.size() >= 2) return tree;
+  }
+  return std::nullopt;
+}
+
+// Of small messages, in microseconds.
+struct Messages {
+  double hop_us = 0;   // from the arrival of one until that of the next, which it sends on, without links
+  double rest_us = 0;  // an operation's beside its hops: the launch and a message
+  double next_us = 0;  // from one in a row to the next
+};
+
+class Measuring {
+ public:
+  Measuring(const Topology& topology, bool flags_travel, const Measure& measure, MachineModel& model)
+      : topology_(topology),
+        links_(topology),
+        flags_travel_(flags_travel),
+        measure_(measure),
+        ranks_(topology.num_ranks()),
+        model_(model) {}
+
+  Status Run() {
+    ring_ = FindRing(topology_, kRing, [&](const auto& path) { return links_.Have(path); });
+    on_gpu_links_ = !ring_.empty();
+    if (ring_.empty())
+      ring_ = FindRing(topology_, kRing, [&](const auto& path) { return !PassesNic(topology_, path); });
+    if (ring_.empty()) ring_ = FindRing(topology_, kRing, [](const auto&) { return true; });
+    if (ring_.empty()) return OkStatus();
+    double launch_us = std::numeric_limits<double>::infinity();
+    for (const Protocol protocol : {Protocol::kSimple, Protocol::kLl, Protocol::kLl128}) {
+      if (protocol == Protocol::kLl128 && flags_travel_ && !on_gpu_links_) {
+        CostOf(protocol) = CostOf(Protocol::kSimple);
+        continue;
+      }
+      XCCL_ASSIGN_OR_RETURN(const Messages messages, MeasureMessages(protocol));
+      launch_us = std::min(launch_us, std::max(0.0, messages.rest_us - messages.next_us));
+      if (protocol == Protocol::kSimple) {
+        XCCL_ASSIGN_OR_RETURN(const double at_most_us, BlockUs(protocol, messages, 0));
+        XCCL_RETURN_IF_ERROR(MeasureLinks(ring_[0], at_most_us));
+      }
+      XCCL_RETURN_IF_ERROR(MeasureBlock(protocol, messages));
+      XCCL_RETURN_IF_ERROR(MeasureReads(protocol));
+    }
+    model_.launch_ps = Ps(launch_us);
+    XCCL_RETURN_IF_ERROR(MeasureHandOff());
+    XCCL_RETURN_IF_ERROR(MeasureNic());
+    return MeasureSwitch();
+  }
+
+ private:
+  ProtocolCost& CostOf(Protocol protocol) { return model_.protocols[static_cast<size_t>(protocol)]; }
+
+  // What kLargeBytes take longer than half of them, twice, in pieces.
+  StatusOr<double> LargeUs(LoweredProgram lowered, int32_t slots, int64_t piece_bytes) {
+    lowered.program.slots = slots;
+    lowered.program.segment_bytes = piece_bytes;
+    XCCL_ASSIGN_OR_RETURN(const double half_us, measure_(lowered, kLargeBytes / 2));
+    XCCL_ASSIGN_OR_RETURN(const double whole_us, measure_(lowered, kLargeBytes));
+    return std::max(0.0, 2 * (whole_us - half_us));
+  }
+
+  // The time of a threadblock for kLargeBytes, where links take `link_us`.
+  StatusOr<double> BlockUs(Protocol protocol, const Messages& messages, double link_us) {
+    XCCL_ASSIGN_OR_RETURN(const LoweredProgram one, Flows(ranks_, {ring_.data(), 1}, 1, protocol));
+    XCCL_ASSIGN_OR_RETURN(const double flow_us, LargeUs(one, kInFlight, kPieceBytes));
+    const double as_sender_us = std::max(0.0, flow_us - kPieces * messages.next_us);
+    if (as_sender_us > kSame * link_us) return as_sender_us;
+    // The links may be slower than the threadblock. What it takes to receive is its own time.
+    XCCL_ASSIGN_OR_RETURN(const double turns_us, LargeUs(one, 1, kPieceBytes));
+    const double arrivals_us = kPieces * (messages.hop_us + LatencyUs(topology_, ring_[0].path));
+    const double as_receiver_us = turns_us - flow_us - arrivals_us;
+    return as_receiver_us < kNoise * turns_us ? as_sender_us : std::min(as_receiver_us, flow_us);
+  }
+
+  // The time of links for kLargeBytes that kBlocks threadblocks move; nullopt where these are slower.
+  StatusOr<std::optional<double>> LinkUs(const LoweredProgram& flows, double block_us) {
+    XCCL_ASSIGN_OR_RETURN(const double us, LargeUs(flows, 2, kLargeBytes / 2 / kBlocks));
+    const double of_blocks_us = block_us / kBlocks + 2 * PsToUs(CostOf(Protocol::kSimple).message_ps);
+    return us > kSame * of_blocks_us ? std::optional(us) : std::nullopt;
+  }
+
+  // What the links of a lane reach, where threadblocks are not slower.
+  Status MeasureLinks(const Lane& lane, double block_us) {
+    XCCL_ASSIGN_OR_RETURN(const LoweredProgram flows, Flows(ranks_, {&lane, 1}, kBlocks, Protocol::kSimple));
+    XCCL_ASSIGN_OR_RETURN(const std::optional<double> us, LinkUs(flows, block_us));
+    if (us) SetReached(lane, *us);
+    return OkStatus();
+  }
+
+  // Sets what the NVLinks of a GPU, or NICs, reach by the lane's time for kLargeBytes.
+  void SetReached(const Lane& lane, double link_us) {
+    const double rate = static_cast<double>(kLargeBytes) / link_us * 1e6;
+    const double claimed = Reached(topology_, lane.path, model_);
+    if (rate >= kAll * claimed) return;
+    MachineModel slow = model_;  // so slow that nothing else counts
+    slow.nvlink_bytes_per_s = std::max<int64_t>(1, std::llround(claimed / 1000));
+    const double of_nvlinks = Reached(topology_, lane.path, slow);
+    if (of_nvlinks < claimed / 2) {
+      const double whole = rate / of_nvlinks * static_cast<double>(slow.nvlink_bytes_per_s);
+      model_.nvlink_bytes_per_s = std::max<int64_t>(1, std::llround(whole));
+      return;
+    }
+    slow = model_;
+    slow.nic_per_mille = 1;
+    const double of_nics = Reached(topology_, lane.path, slow);
+    if (of_nics < claimed / 2) model_.nic_per_mille = PerMille(rate / of_nics / 1000);
+  }
+
+  Status MeasureBlock(Protocol protocol, const Messages& messages) {
+    ProtocolCost& cost = CostOf(protocol);
+    const double link_us =
+        static_cast<double>(cost.WireBytes(kLargeBytes)) / Reached(topology_, ring_[0].path, model_) * 1e6;
+    XCCL_ASSIGN_OR_RETURN(const double us, BlockUs(protocol, messages, link_us));
+    cost.block_bytes_per_s = RateOf(kLargeBytes, us);
+    cost.message_ps = std::max<int64_t>(0, cost.message_ps - cost.BlockPs(kSmallBytes));
+    return OkStatus();
+  }
+
+  StatusOr<Messages> RoundsUs(std::span<const Lane> ring, Protocol protocol) {
+    XCCL_ASSIGN_OR_RETURN(const LoweredProgram one, Rounds(ranks_, ring, 1, protocol));
+    XCCL_ASSIGN_OR_RETURN(const LoweredProgram all, Rounds(ranks_, ring, kRounds, protocol));
+    XCCL_ASSIGN_OR_RETURN(const double one_us, measure_(one, kSmallBytes));
+    XCCL_ASSIGN_OR_RETURN(const double all_us, measure_(all, kSmallBytes));
+    const double round_us = std::max(0.0, (all_us - one_us) / (kRounds - 1));
+    const double hops = static_cast<double>(ring.size());
+    double links_us = 0;
+    for (const Lane& lane : ring) links_us += LatencyUs(topology_, lane.path);
+    Messages found;
+    found.hop_us = std::max(0.0, round_us - links_us) / hops;
+    found.rest_us = std::max(0.0, one_us - round_us);
+    return found;
+  }
+
+  // All but the bytes of small messages, which are in `message_ps` until MeasureBlock takes them off.
+  StatusOr<Messages> MeasureMessages(Protocol protocol) {
+    ProtocolCost& cost = CostOf(protocol);
+    if (flags_travel_ && protocol == Protocol::kLl) cost.data_bytes = 8, cost.wire_bytes = 16;
+    if (flags_travel_ && protocol == Protocol::kLl128) cost.data_bytes = 120, cost.wire_bytes = 128;
+    XCCL_ASSIGN_OR_RETURN(Messages found, RoundsUs(ring_, protocol));
+    XCCL_ASSIGN_OR_RETURN(LoweredProgram row, Flows(ranks_, {ring_.data(), 1}, 1, protocol));
+    row.program.segment_bytes = kSmallBytes;
+    row.program.slots = kMessages;  // none waits for a free one
+    XCCL_ASSIGN_OR_RETURN(const double one_us, measure_(row, kSmallBytes));
+    XCCL_ASSIGN_OR_RETURN(const double row_us, measure_(row, kMessages * kSmallBytes));
+    found.next_us = std::clamp((row_us - one_us) / (kMessages - 1), 0.0, found.hop_us);
+    cost.message_ps = Ps(found.next_us);
+    cost.hop_ps = Ps(found.hop_us - found.next_us);
+    return found;
+  }
+
+  // Members' parts added up by one threadblock, against received by one each.
+  Status MeasureReads(Protocol protocol) {
+    std::vector<Lane> lanes =
+        LanesTo(topology_, ring_[0].from, [&](const auto& path) { return links_.Have(path); });
+    if (lanes.size() < 2) {
+      if (protocol == Protocol::kLl128 && flags_travel_) return OkStatus();
+      lanes = LanesTo(topology_, ring_[0].from, [](const auto&) { return true; });
+    }
+    if (lanes.size() < 2) return OkStatus();
+    XCCL_ASSIGN_OR_RETURN(const LoweredProgram apart, Flows(ranks_, lanes, 1, protocol));
+    XCCL_ASSIGN_OR_RETURN(const LoweredProgram sum, AddUp(ranks_, lanes, protocol));
+    XCCL_ASSIGN_OR_RETURN(const double apart_us, measure_(apart, kAddedBytes));
+    XCCL_ASSIGN_OR_RETURN(const double sum_us, measure_(sum, kAddedBytes));
+    ProtocolCost& cost = CostOf(protocol);
+    const double read_us = sum_us - apart_us + UsAt(kAddedBytes, cost.block_bytes_per_s);
+    cost.read_bytes_per_s = RateOf(kAddedBytes * (std::ssize(lanes) + 1), read_us);
+    return OkStatus();
+  }
+
+  Status MeasureHandOff() {
+    XCCL_ASSIGN_OR_RETURN(const LoweredProgram alone, Copies(ranks_, ring_[0], kHandOffs, false));
+    XCCL_ASSIGN_OR_RETURN(const LoweredProgram turns, Copies(ranks_, ring_[0], kHandOffs, true));
+    XCCL_ASSIGN_OR_RETURN(const double alone_us, measure_(alone, kSmallBytes));
+    XCCL_ASSIGN_OR_RETURN(const double turns_us, measure_(turns, kSmallBytes));
+    model_.hand_off_ps = Ps((turns_us - alone_us) / kHandOffs);
+    return OkStatus();
+  }
+
+  Status MeasureNic() {
+    const auto passes = [&](std::span<const LinkId> path) { return PassesNic(topology_, path); };
+    if (passes(ring_[0].path)) return OkStatus();
+    const std::vector<Lane> pair = FindRing(topology_, 2, passes);
+    if (pair.empty()) return OkStatus();
+    const ProtocolCost& cost = CostOf(Protocol::kSimple);
+    XCCL_RETURN_IF_ERROR(MeasureLinks(pair[0], UsAt(kLargeBytes, cost.block_bytes_per_s)));
+    XCCL_ASSIGN_OR_RETURN(const Messages found, RoundsUs(pair, Protocol::kSimple));
+    const int64_t own_ps = cost.hop_ps + cost.message_ps + cost.BlockPs(kSmallBytes);
+    model_.nic_hop_ps = std::max<int64_t>(0, Ps(found.hop_us) - own_ps);
+    return OkStatus();
+  }
+
+  Status MeasureSwitch() {
+    const std::optional<SwitchTree> tree = FindSwitch(topology_);
+    if (!tree) return OkStatus();
+    XCCL_ASSIGN_OR_RETURN(const LoweredProgram lowered, Multicasts(topology_, *tree, kBlocks));
+    XCCL_ASSIGN_OR_RETURN(const std::optional<double> link_us,
+                          LinkUs(lowered, UsAt(kLargeBytes, CostOf(Protocol::kSimple).block_bytes_per_s)));
+    if (!link_us) return OkStatus();
+    std::vector<LinkId> links = tree->down;
+    links.push_back(tree->up);
+    const double rate = static_cast<double>(kLargeBytes) / *link_us * 1e6;
+    const double claimed = Reached(topology_, links, model_);
+    if (rate < kAll * claimed) model_.switch_per_mille = PerMille(rate / claimed);
+    return OkStatus();
+  }
+
+  const Topology& topology_;
+  const GpuLinks links_;
+  const bool flags_travel_;
+  const Measure& measure_;
+  const int32_t ranks_;
+  MachineModel& model_;
+  // Small messages go round it, and large ones over its first lane.
+  std::vector<Lane> ring_;
+  bool on_gpu_links_ = false;  // is ring_
+};
+
+}  // namespace
+
+StatusOr<MachineModel> MeasureMachine(const Topology& topology, const std::string& source, bool flags_travel,
+                                      const Measure& measure) {
+  MachineModel model;
+  model.source = source;
+  XCCL_RETURN_IF_ERROR(Measuring(topology, flags_travel, measure, model).Run());
+  return model;
+}
+
+}  // namespace xccl
