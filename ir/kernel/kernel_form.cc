@@ -11,6 +11,8 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "ir/kernel/local_order.h"
 #include "ir/program_index.h"
@@ -59,6 +61,10 @@ class FormMaker {
     if (!form_.tables && !program_.groups.empty())
       for (int32_t node = 0; node < index_.size(); ++node) AllowSwitch(node);
     for (Rank r(0); r.value < program_.ranks.size(); ++r.value) XCCL_RETURN_IF_ERROR(FillRank(r));
+    for (const auto& [node, on] : extra_after_) {
+      const Rank root = index_.BlockRank(index_.BlockOf(node));
+      if (switch_put_[static_cast<size_t>(node)]) AddDependency(root, node, on);
+    }
     return std::move(form_);
   }
 
@@ -117,24 +123,34 @@ class FormMaker {
         return false;
     return true;
   }
-  // Whatever writes these slots of the root is a copy of what `send` sends.
-  bool HoldsWhatItSends(Rank root, int32_t send, const Operand& slots) const {
+  // Whatever writes these slots of the root is a copy of what `send` sends, which waits for nothing. Then
+  // `send` comes after it.
+  bool HoldsWhatItSends(Rank root, int32_t send, const Operand& slots) {
     const Instruction& sent = index_.instruction(send);
     if (sent.op != Opcode::kSend || sent.final || slots.buffer != BufferKind::kOutput) return false;
     if (sent.src == slots) return true;
     const int32_t end = index_.BlockFirst(index_.RankFirstBlock(Rank(root.value + 1)));
-    bool copied = false;
+    std::vector<int32_t> copies;
     for (int32_t node = index_.BlockFirst(index_.RankFirstBlock(root)); node < end; ++node) {
       const Instruction& i = index_.instruction(node);
       if (!WritesDestination(i.op) || i.dst.buffer != slots.buffer || i.dst.slot + i.count <= slots.slot ||
           slots.slot + sent.count <= i.dst.slot)
         continue;
       if (i.op != Opcode::kCopy || i.first || i.final || i.src.buffer != sent.src.buffer ||
-          i.src.slot - i.dst.slot != sent.src.slot - slots.slot)
+          i.src.slot - i.dst.slot != sent.src.slot - slots.slot || !WaitsForNothing(node))
         return false;
-      copied = true;
+      copies.push_back(node);
     }
-    return copied;
+    for (const int32_t node : copies) extra_after_.emplace_back(send, node);
+    return !copies.empty();
+  }
+  // Neither it nor what its threadblock does before.
+  bool WaitsForNothing(int32_t node) const {
+    for (int32_t before = index_.BlockFirst(index_.BlockOf(node)); before <= node; ++before) {
+      const Instruction& i = index_.instruction(before);
+      if (Sends(i.op) || Receives(i.op) || i.dep_count > 0) return false;
+    }
+    return true;
   }
 
   // Decides for a root's instruction whether the switch may work on the buffers.
@@ -424,11 +440,12 @@ class FormMaker {
   const RootTurns turns_;
   const bool merges_;
   KernelForm form_;
-  std::vector<KernelDependency> node_place_;   // block and index of each instruction
-  std::vector<int32_t> place_;                 // by instruction: its position in a topological order
-  std::vector<Allowed> put_, get_;             // by instruction
-  std::vector<bool> switch_put_, switch_get_;  // by instruction of a group's root
-  std::vector<Slots> slots_;                   // by rank
+  std::vector<KernelDependency> node_place_;  // block and index of each instruction
+  std::vector<int32_t> place_;                // by instruction: its position in a topological order
+  std::vector<Allowed> put_, get_;            // by instruction
+  std::vector<std::pair<int32_t, int32_t>> extra_after_;  // instructions, and what they must come after
+  std::vector<bool> switch_put_, switch_get_;             // by instruction of a group's root
+  std::vector<Slots> slots_;                              // by rank
 };
 
 }  // namespace
