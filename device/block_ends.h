@@ -77,8 +77,9 @@ class BlockEnds {
     HostTouch(&g, sizeof g);
     HostTouch(g.members, g.count * static_cast<int64_t>(sizeof(GroupMember)));
     if (ThreadIndex() == 0)
-      Info(index) = {nullptr, nullptr, nullptr, nullptr, {nullptr, nullptr, nullptr}, 0, 0, 0,
-                     rank_,   0,       nullptr, &g,      g.steps, g.members, g.count};
+      Info(index) = {nullptr, nullptr, nullptr, nullptr,   {nullptr, nullptr, nullptr},
+                     0,       0,       0,       rank_,     0,
+                     nullptr, &g,      g.steps, g.members, g.count};
     if (NeedsNeutral(g) && *g.holds != NeutralBits(numbers_))
       FillNeutral(NeutralBits(numbers_), g.own, config_.kSlots * g.slot_bytes);
     const uint64_t step = *g.steps;

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cuda/occupancy.h"
 #include "tests/testing/command.h"
 
 namespace xccl {
@@ -33,7 +34,7 @@ std::string FindNvcc() {
 
 struct Compiled {
   std::string ptxas;  // the output of ptxas -v
-  std::string ptx;
+  std::string ptx, cubin;
 };
 
 constexpr const char* kInterpreter = "interpreter";
@@ -64,6 +65,7 @@ void Compile(const std::string& nvcc, const Choice& choice, Compiled& compiled) 
   ASSERT_EQ(said.code, 0) << said.out << said.err;
   compiled.ptxas = said.out + said.err;
   compiled.ptx = WholeFile((folder / "kernel.ptx").string());
+  compiled.cubin = WholeFile((folder / "kernel.cubin").string());
   ASSERT_FALSE(compiled.ptx.empty());
 }
 
@@ -78,6 +80,20 @@ void ExpectNoLocalMemory(const Compiled& compiled) {
   }
   EXPECT_GT(functions, 0);
   EXPECT_EQ(compiled.ptx.find(".local "), std::string::npos) << "local memory in the PTX";
+}
+
+// What the driver in host memory would be told: the cubin says what ptxas printed, and a block fits.
+void ExpectFits(const Choice& choice, const Compiled& compiled) {
+  const auto kernel = cuda::ReadCubin(compiled.cubin, "xccl_kernel");
+  ASSERT_TRUE(kernel.ok()) << kernel.status().message();
+  const auto number = [](const std::string& text, const char* pattern) {
+    std::smatch found;
+    return std::regex_search(text, found, std::regex(pattern)) ? std::stoi(found[1]) : 0;
+  };
+  EXPECT_EQ(kernel->registers, number(compiled.ptxas, R"(Used (\d+) registers)"));
+  EXPECT_EQ(kernel->shared_bytes, number(compiled.ptxas, R"((\d+) bytes smem)"));
+  const int32_t threads = number(compiled.ptx, R"(\.maxntid (\d+))");
+  EXPECT_GE(cuda::BlocksOnMultiprocessor(*kernel, std::stoi(choice.arch.substr(3)), threads), 1);
 }
 
 // The text of every PTX function and entry whose head contains `part`, one after another. Braces of inline
@@ -162,6 +178,7 @@ void Check(const std::vector<Choice>& choices) {
     if (testing::Test::HasFatalFailure()) return;
     ExpectNoLocalMemory(compiled);
     ExpectGoodPtx(choice, compiled.ptx);
+    ExpectFits(choice, compiled);
     // The interpreter divides by what stands in its table, and an integer avg divides elements.
     if (choice.protocol != "kSimple" && choice.plan != kInterpreter && choice.op != "kAvg") {
       ExpectNoLongDivision(EntryOf(compiled.ptx));

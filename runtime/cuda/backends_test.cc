@@ -90,7 +90,7 @@ TEST(CudaBackends, OneThreadDrivesSeveralRanksOnSeveralDevices) {
 TEST(CudaBackends, PlansOfACommunicatorShareItsMultiprocessors) {
   cuda::FakeOptions machine;
   machine.multiprocessors = 4;
-  machine.blocks_per_multiprocessor = 1;
+  machine.kernel.registers = 168;  // one block of 256 threads
   cuda::FakeDriver fake(machine);
   std::vector<ServedPlan> plans = Rings(3);
   cuda::AddTestKernel(fake, plans[0].program, plans[0].collective);

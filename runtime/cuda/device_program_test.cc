@@ -239,10 +239,21 @@ TEST(DeviceProgram, AnErrorOfTheDriverIsReported) {
             InvalidInput("cuda: device 0: ring: a kernel failed: fake error (700, FAKE_ERROR)"));
 }
 
+// As a driver would, the one in host memory goes by registers, threads and shared memory.
+TEST(DeviceProgram, RefusesAKernelThatFitsNoMultiprocessor) {
+  FakeOptions machine;
+  machine.kernel = {.registers = 255, .shared_bytes = 50000};
+  FakeDriver fake(machine);
+  Ring ring(fake, 2);
+  AddTestKernel(fake, ring.program, ring.collective);
+  EXPECT_EQ(Connect(fake, ring, OneLaunch()).status().message(),
+            "ring: a block of 256 threads with 255 registers each fits no multiprocessor of Fake GPU 0");
+}
+
 TEST(DeviceProgram, RefusesWhatDoesNotFit) {
   FakeOptions machine;
   machine.multiprocessors = 4;
-  machine.blocks_per_multiprocessor = 1;
+  machine.kernel.registers = 168;  // one block of 256 threads
   FakeDriver fake(machine);
   Ring ring(fake, 3);
   AddTestKernel(fake, ring.program, ring.collective);

@@ -25,6 +25,7 @@ enum class Result : int32_t {
   kNotFound = 500,
   kNotReady = 600,
   kIllegalAddress = 700,
+  kLaunchOutOfResources = 701,
   kLaunchTimeout = 702,
   kPeerAccessAlreadyEnabled = 704,
   kTooManyPeers = 711,

@@ -163,6 +163,7 @@ static_assert(Equal(Result::kPeerAccessUnsupported, CUDA_ERROR_PEER_ACCESS_UNSUP
 static_assert(Equal(Result::kLaunchTimeout, CUDA_ERROR_LAUNCH_TIMEOUT));
 static_assert(Equal(Result::kPeerAccessAlreadyEnabled, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED));
 static_assert(Equal(Result::kTooManyPeers, CUDA_ERROR_TOO_MANY_PEERS));
+static_assert(Equal(Result::kLaunchOutOfResources, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES));
 static_assert(Equal(Result::kCooperativeLaunchTooLarge, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE));
 static_assert(Equal(Result::kNotSupported, CUDA_ERROR_NOT_SUPPORTED));
 static_assert(Equal(Result::kStreamCaptureUnsupported, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));

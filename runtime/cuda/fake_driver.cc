@@ -152,6 +152,12 @@ void RunKernel(Function function, const FakeDriver::Launch& launch, Context cont
   state->ended.notify_all();
 }
 
+// Of one multiprocessor.
+int32_t BlocksFor(unsigned threads) {
+  const FakeOptions& o = state->options;
+  return BlocksOnMultiprocessor(o.kernel, o.capability, static_cast<int32_t>(threads));
+}
+
 }  // namespace
 
 void FillModules(Driver& d) {
@@ -188,17 +194,18 @@ void FillModules(Driver& d) {
   d.FuncGetAttribute = [](int* value, FunctionAttribute attribute, Function) {
     if (const auto error = BeginInContext()) return *error;
     if (attribute != FunctionAttribute::kRegisters) return Result::kInvalidValue;
-    *value = 64;
+    *value = state->options.kernel.registers;
     return Result::kSuccess;
   };
   d.OccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, Function, int threads, size_t) {
-    *blocks = threads <= 1024 ? state->options.blocks_per_multiprocessor : 0;
+    *blocks = BlocksFor(static_cast<unsigned>(threads));
     return EndOf(BeginInContext(), true);
   };
   d.LaunchKernel = [](Function function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned,
                       unsigned, unsigned, Stream stream, void** parameters, void**) {
     if (const auto error = BeginInContext()) return *error;
     if (x == 0 || y != 1 || z != 1 || threads == 0 || threads > 1024) return Result::kInvalidValue;
+    if (BlocksFor(threads) == 0) return Result::kLaunchOutOfResources;
     const auto* bytes = static_cast<const std::byte*>(parameters[0]);
     const std::vector<std::byte> parameter(bytes, bytes + function->parameter_bytes);
     StreamObject& queue = Queue(stream);
@@ -221,7 +228,7 @@ void FillModules(Driver& d) {
                                  unsigned by, unsigned bz, unsigned shared, Stream stream,
                                  void** parameters) {
     const FakeOptions& o = state->options;
-    if (x > static_cast<unsigned>(o.multiprocessors * o.blocks_per_multiprocessor))
+    if (x > static_cast<unsigned>(o.multiprocessors * BlocksFor(threads)))
       return Result::kCooperativeLaunchTooLarge;
     Driver table;
     FillModules(table);

@@ -21,13 +21,14 @@
 #include <vector>
 
 #include "runtime/cuda/driver.h"
+#include "runtime/cuda/occupancy.h"
 
 namespace xccl::cuda {
 
 struct FakeOptions {
   int32_t devices = 1;
   int32_t multiprocessors = 132;
-  int32_t blocks_per_multiprocessor = 2;
+  KernelResources kernel = {.registers = 128};  // what ptxas would have said of every kernel
   int32_t capability = 90;
   bool virtual_memory = true, file_descriptors = true, multicast = false;
   bool peers = true;       // devices reach each other
