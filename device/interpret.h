@@ -199,8 +199,10 @@ XCCL_DEVICE void InterpretBlock(B& b, const int32_t* table) {
     const bool gets = from < -1 && from_gets != 0, puts = to < -1 && to_puts != 0;
     if (gets && puts) {
       b.Agree(interpreter.from, interpreter.to);
-    } else if (gets || puts) {
-      b.Agree(gets ? interpreter.from : interpreter.to);
+    } else if (gets) {
+      b.Agree(interpreter.from);  // not by a choice of the two, which would put both into local memory
+    } else if (puts) {
+      b.Agree(interpreter.to);
     }
     if (from_puts == kDirectSwitch) b.Meet(interpreter.from, kDirectSwitch);
     if (to_gets == kDirectSwitch) b.Meet(interpreter.to, kDirectSwitch);
@@ -236,12 +238,13 @@ XCCL_DEVICE void InterpretBlock(B& b, const int32_t* table) {
 #define XCCL_PROTOCOL kSimple
 #endif
 // XCCL_GROUPS is 1 for programs with groups, whose code takes registers from the rest. XCCL_THREADS for
-// simple is less than generated code's 512: this kernel needs more registers, and 512 threads would spill.
+// simple is less than generated code's 512 and, with groups, 384: this kernel needs more registers, and would
+// spill them (half and avg on sm_90: 202 with groups).
 #ifndef XCCL_GROUPS
 #define XCCL_GROUPS 0
 #endif
 #ifndef XCCL_THREADS
-#define XCCL_THREADS (Protocol::XCCL_PROTOCOL == Protocol::kSimple ? 384 : 256)
+#define XCCL_THREADS (Protocol::XCCL_PROTOCOL == Protocol::kSimple && XCCL_GROUPS == 0 ? 384 : 256)
 #endif
 // Blocks per rank and slots come from the table.
 extern "C" __constant__ const KernelInfo xccl_kernel_info = {.threads = XCCL_THREADS,

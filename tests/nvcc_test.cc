@@ -41,6 +41,7 @@ constexpr const char* kInterpreter = "interpreter";
 // In place of a plan: the receiving end of a one-shot allreduce with flags in its data.
 struct Choice {
   std::string plan, arch, protocol, type = "float", op = "kSum";
+  bool groups = false;  // of the interpreter kernel's programs
 };
 
 std::string ToString(const Choice& c) {
@@ -54,14 +55,15 @@ void Compile(const std::string& nvcc, const Choice& choice, Compiled& compiled) 
   fs::copy_file(choice.plan == kInterpreter ? here / "device/interpret.cu"
                                             : here / "tests/golden" / (choice.plan + ".cu.txt"),
                 folder / "kernel.cu");
-  const Said said = Command(nvcc,
-                            {"-std=c++20", "-arch=" + choice.arch, "-I" + here.string(),
-                             "-DXCCL_PROTOCOL=" + choice.protocol, "-DXCCL_TYPE=" + choice.type,
-                             "-DXCCL_OPERATOR=" + choice.op, "-Werror", "all-warnings", "-Xptxas", "-v",
-                             "-cubin", "--keep", "--keep-dir", folder.string(), "-o",
-                             (folder / "kernel.cubin").string(), (folder / "kernel.cu").string()},
-                            here.string())
-                        .Wait();
+  const Said said =
+      Command(nvcc,
+              {"-std=c++20", "-arch=" + choice.arch, "-I" + here.string(),
+               "-DXCCL_PROTOCOL=" + choice.protocol, "-DXCCL_TYPE=" + choice.type,
+               "-DXCCL_OPERATOR=" + choice.op, fmt::format("-DXCCL_GROUPS={}", choice.groups ? 1 : 0),
+               "-Werror", "all-warnings", "-Xptxas", "-v", "-cubin", "--keep", "--keep-dir", folder.string(),
+               "-o", (folder / "kernel.cubin").string(), (folder / "kernel.cu").string()},
+              here.string())
+          .Wait();
   ASSERT_EQ(said.code, 0) << said.out << said.err;
   compiled.ptxas = said.out + said.err;
   compiled.ptx = WholeFile((folder / "kernel.ptx").string());
@@ -314,7 +316,8 @@ TEST(Nvcc, GroupsHaveMultimem) {
 TEST(Nvcc, TheInterpreterKernel) {
   std::vector<Choice> choices = {{kInterpreter, "sm_80", "kSimple"},
                                  {kInterpreter, "sm_90", "kSimple", "int8_t", "kAvg"},
-                                 {kInterpreter, "sm_100", "kSimple", "double", "kAvg"}};
+                                 {kInterpreter, "sm_100", "kSimple", "double", "kAvg"},
+                                 {kInterpreter, "sm_90", "kSimple", "Half", "kAvg", true}};
   if (kAll) {
     choices.clear();
     for (const char* type : {"int8_t", "uint8_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "Half",
