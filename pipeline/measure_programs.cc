@@ -158,7 +158,7 @@ StatusOr<LoweredProgram> Multicasts(const Topology& topology, const SwitchTree& 
   // A broadcast without the root's result, whose copy would take longer than the links.
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kCustom;
-  spec.custom_name = "multicast";
+  spec.custom_name = "one to many";
   spec.custom_weights = {1};
   spec.ranks = tree.members;
   spec.ranks.push_back(root);
