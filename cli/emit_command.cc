@@ -1,4 +1,4 @@
-// emit: writes the source text of a plan's program, and compiles it with nvcc.
+// emit: writes a plan's program as source text, compiled with nvcc if asked, or as what other tools read.
 #include <fmt/core.h>
 
 #include <array>
@@ -15,6 +15,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "codegen/emit.h"
+#include "ir/interchange/chakra.h"
 #include "ir/numbers.h"
 #include "ir/plan.h"
 #include "ir/verify/read_plan.h"
@@ -26,10 +27,10 @@
 namespace xccl {
 namespace {
 
-constexpr std::array<std::string_view, 2> kTargets = {"cuda", "host"};
+constexpr std::array<std::string_view, 3> kTargets = {"cuda", "host", "chakra"};
 
 struct EmitFlags {
-  std::string plan, to, output, types, ops, archs, nvcc;
+  std::string plan, to, output, types, ops, archs, nvcc, size;
   int32_t threads = EmitOptions().threads;
 };
 
@@ -63,7 +64,7 @@ StatusOr<EmitOptions> OptionsOf(const EmitFlags& flags, const AheadOfTime& ahead
   if (flags.to == "host") {
     options.target = EmitTarget::kHost;
   } else if (flags.to != "cuda") {
-    return UsageError("--to: no format '" + flags.to + "'; expected cuda or host" +
+    return UsageError("--to: no format '" + flags.to + "'; expected cuda, host or chakra" +
                       DidYouMean(flags.to, kTargets));
   }
   if (!ahead.types.empty()) options.type = ahead.types[0];
@@ -84,7 +85,29 @@ Status EmitBook(const EmitFlags& flags, const EmitOptions& options, const AheadO
   return OkStatus();
 }
 
+// One file a rank, named as ASTRA-sim looks for them: PREFIX.3.et.
+Status EmitChakra(const EmitFlags& flags) {
+  if (flags.output.empty())
+    return UsageError("--to chakra: needs -o PREFIX: one file a rank, PREFIX.0.et, ...");
+  if (IsPlanBook(flags.plan))
+    return UsageError(flags.plan + ": a plan book; expected one plan for --to chakra");
+  XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.plan));
+  if (!plan.program) return InvalidInput(flags.plan + ": no program in the file; hint: plan -o writes one");
+  int64_t size_bytes = plan.made_by.size_bytes;
+  if (!flags.size.empty()) {
+    XCCL_ASSIGN_OR_RETURN(size_bytes, ParseSizeFlag("--size", flags.size));
+  }
+  StatusOr<std::vector<std::string>> traces =
+      ChakraTraces(*plan.program, size_bytes, flags.plan.substr(flags.plan.rfind('/') + 1));
+  if (!traces.ok()) return Annotate(traces.status(), flags.plan);
+  for (size_t r = 0; r < traces->size(); ++r)
+    XCCL_RETURN_IF_ERROR(WriteFileAtomically(fmt::format("{}.{}.et", flags.output, r), (*traces)[r]));
+  return OkStatus();
+}
+
 Status EmitPlan(const EmitFlags& flags, const Session& /*session*/) {
+  if (flags.to == "chakra") return EmitChakra(flags);
+  if (!flags.size.empty()) return UsageError("--size: needs --to chakra; other formats serve all sizes");
   XCCL_ASSIGN_OR_RETURN(const AheadOfTime ahead, AheadOf(flags));
   XCCL_ASSIGN_OR_RETURN(const EmitOptions options, OptionsOf(flags, ahead));
   if (IsPlanBook(flags.plan)) return EmitBook(flags, options, ahead);
@@ -104,12 +127,13 @@ Status EmitPlan(const EmitFlags& flags, const Session& /*session*/) {
 
 void AddEmitCommand(CommandLine& line, Session& session) {
   auto [command, flags] =
-      AddCommand(line, session, "emit", "Write a plan's program as source code", EmitPlan);
+      AddCommand(line, session, "emit", "Write a plan's program as source code or for other tools", EmitPlan);
   command
       .AddOption("PLAN", flags.plan,
                  "a plan file, or a plan book: its plans get kernels that its index names")
       .Required();
-  command.AddOption("--to", flags.to, "cuda or host").Required();
+  command.AddOption("--to", flags.to, "cuda, host, or chakra: execution traces for ASTRA-sim").Required();
+  command.AddOption("-s,--size", flags.size, "chakra: the size (default: that which the plan is made for)");
   command.AddOption("--dtype", flags.types,
                     "element type where the compiler is not told (XCCL_TYPE); with --arch a list of those to "
                     "compile for (default float)");
@@ -122,10 +146,11 @@ void AddEmitCommand(CommandLine& line, Session& session) {
                     "the compiler (default: from CUDA_HOME, CUDA_PATH, PATH or /usr/local/cuda)");
   command.AddOption("--threads", flags.threads,
                     "threads of a block where the compiler is not told; 0: the protocol's");
-  command.AddOption("-o", flags.output, "write to this file");
+  command.AddOption("-o", flags.output, "write to this file; chakra: to OUT.RANK.et");
   command.Footer(
       "Examples:\n"
       "  xccl-synth emit allreduce.plan.json --to cuda -o allreduce.cu\n"
+      "  xccl-synth emit allreduce.plan.json --to chakra --size 16MiB -o trace\n"
       "  xccl-synth emit BOOK --to cuda --arch sm_90,sm_100 --dtype float,bfloat16");
 }
 

@@ -72,6 +72,8 @@ TEST_F(Cli, OutputsMakeTheFoldersThatAreMissing) {
   Out({"compare", "torus:2x2", "-c", "allgather", "--sizes", "1KiB", "--engines", "ring", "--html",
        "page/a.html"});
   Out({"emit", "one/two/a.json", "--to", "host", "-o", "source/a.cc"});
+  Out({"emit", "one/two/a.json", "--to", "chakra", "-s", "1KiB", "-o", "source/trace"});
+  EXPECT_NE(Read("source/trace.3.et"), "");
   EXPECT_EQ(Files(), (Words{"one", "page", "source"}));
   // A plan that is not made makes no folder.
   EXPECT_EQ(Run({"plan", "no-such-machine", "-c", "allgather", "-o", "none/a.json"}).code, 1);
@@ -204,8 +206,9 @@ TEST_F(Cli, FlagsOnPagesExist) {
   const std::regex flag("--[a-z-]+");
   std::map<std::string, std::string> helps;
   int flags = 0;
-  for (const char* page : {"README.md", "docs/cuda.md", "docs/ir.md", "docs/kernels.md", "docs/running.md",
-                           "docs/sweep.md", "docs/synthesis.md", "docs/topologies.md", "docs/training.md"}) {
+  for (const char* page :
+       {"README.md", "docs/cuda.md", "docs/interchange.md", "docs/ir.md", "docs/kernels.md",
+        "docs/running.md", "docs/sweep.md", "docs/synthesis.md", "docs/topologies.md", "docs/training.md"}) {
     const std::string text = WholeFile(page);
     ASSERT_NE(text, "") << page;
     for (std::sregex_iterator found(text.begin(), text.end(), line), end; found != end; ++found) {
