@@ -139,8 +139,7 @@ class Tracer {
 
   static void Tidy(Frontier& frontier) {
     std::ranges::sort(frontier);
-    const auto rest = std::ranges::unique(frontier);
-    frontier.erase(rest.begin(), rest.end());
+    frontier.erase(std::unique(frontier.begin(), frontier.end()), frontier.end());
   }
 
   // Writes an instruction's nodes; returns its frontier.
