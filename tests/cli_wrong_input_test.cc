@@ -159,7 +159,7 @@ TEST_F(Cli, WrongCommandLines) {
       {{"run", "a.json", "--redop", "xor"},
        2,
        "--redop: no reduction 'xor'; expected one of sum, prod, min, max, avg"},
-      {{"emit", "a.json", "--to", "dot"}, 2, "--to: no format 'dot'; expected cuda or host"},
+      {{"emit", "a.json", "--to", "dot"}, 2, "--to: no format 'dot'; expected cuda, host or chakra"},
       {{"plan", "torus:2x2", "-c", "allreduce", "-s", "3"},
        2,
        "--size: 3 bytes; allreduce of 4 ranks rounds them down to none; expected at least 4"},
