@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/files.h"
@@ -16,6 +18,7 @@
 #include "cli/progress.h"
 #include "codegen/emit.h"
 #include "ir/interchange/chakra.h"
+#include "ir/interchange/msccl_xml.h"
 #include "ir/numbers.h"
 #include "ir/plan.h"
 #include "ir/verify/read_plan.h"
@@ -27,10 +30,13 @@
 namespace xccl {
 namespace {
 
-constexpr std::array<std::string_view, 3> kTargets = {"cuda", "host", "chakra"};
+constexpr std::array<std::string_view, 4> kTargets = {"cuda", "host", "chakra", "msccl-xml"};
 
 struct EmitFlags {
-  std::string plan, to, output, types, ops, archs, nvcc, size;
+  std::string plan, to, output, types, ops, archs, nvcc;
+  std::string size;                          // of Chakra traces
+  std::string executor, min_size, max_size;  // of MSCCL XML
+  bool in_place = false;
   int32_t threads = EmitOptions().threads;
 };
 
@@ -64,7 +70,7 @@ StatusOr<EmitOptions> OptionsOf(const EmitFlags& flags, const AheadOfTime& ahead
   if (flags.to == "host") {
     options.target = EmitTarget::kHost;
   } else if (flags.to != "cuda") {
-    return UsageError("--to: no format '" + flags.to + "'; expected cuda, host or chakra" +
+    return UsageError("--to: no format '" + flags.to + "'; expected cuda, host, chakra or msccl-xml" +
                       DidYouMean(flags.to, kTargets));
   }
   if (!ahead.types.empty()) options.type = ahead.types[0];
@@ -105,9 +111,58 @@ Status EmitChakra(const EmitFlags& flags) {
   return OkStatus();
 }
 
+Status NoMscclFlags(const EmitFlags& flags) {
+  for (const auto& [flag, given] :
+       {std::pair("--for", !flags.executor.empty()), std::pair("--min-size", !flags.min_size.empty()),
+        std::pair("--max-size", !flags.max_size.empty()), std::pair("--in-place", flags.in_place)})
+    if (given) return UsageError(fmt::format("{}: needs --to msccl-xml", flag));
+  return OkStatus();
+}
+
+StatusOr<MscclXmlOptions> MscclOptionsOf(const EmitFlags& flags) {
+  MscclXmlOptions options;
+  if (!flags.types.empty() || !flags.ops.empty() || !flags.archs.empty())
+    return UsageError("--dtype, --redop, --arch: need --to cuda or host");
+  if (!flags.executor.empty()) {
+    const StatusOr<MscclTarget> target = ParseMscclTarget(flags.executor);
+    if (!target.ok()) return UsageError("--for: " + target.status().message());
+    options.target = *target;
+  }
+  if (flags.in_place && options.target != MscclTarget::kMsccl)
+    return UsageError("--in-place: needs --for msccl; the others run a file in place and out of place");
+  options.in_place = flags.in_place;
+  for (const auto& [flag, text, bytes] : {std::tuple("--min-size", &flags.min_size, &options.min_bytes),
+                                          std::tuple("--max-size", &flags.max_size, &options.max_bytes)}) {
+    if (text->empty()) continue;
+    const StatusOr<int64_t> size = ParseSize(*text);
+    if (!size.ok()) return UsageError(fmt::format("{}: {}", flag, size.status().message()));
+    *bytes = *size;
+  }
+  options.name = flags.plan.substr(flags.plan.rfind('/') + 1);
+  for (const std::string_view ending : {".json", ".plan"})
+    if (options.name.ends_with(ending)) options.name.resize(options.name.size() - ending.size());
+  return options;
+}
+
+Status EmitMsccl(const EmitFlags& flags) {
+  XCCL_ASSIGN_OR_RETURN(const MscclXmlOptions options, MscclOptionsOf(flags));
+  if (IsPlanBook(flags.plan))
+    return UsageError(flags.plan + ": a plan book; expected a plan file: MSCCL XML is one file a plan");
+  XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.plan));
+  if (!plan.program) return InvalidInput(flags.plan + ": no program in the file; hint: plan -o writes one");
+  XCCL_ASSIGN_OR_RETURN(const MscclXml xml,
+                        WriteMscclXml(plan.program->program, plan.program->collective, options));
+  std::fprintf(stderr, "note: %s\n", xml.selection.c_str());
+  for (const std::string& line : xml.warnings) std::fprintf(stderr, "warning: %s\n", line.c_str());
+  return flags.output.empty() ? Print(xml.text) : WriteFileAtomically(flags.output, xml.text);
+}
+
 Status EmitPlan(const EmitFlags& flags, const Session& /*session*/) {
+  if (flags.to != "chakra" && !flags.size.empty())
+    return UsageError("--size: needs --to chakra; other formats serve all sizes");
+  if (flags.to != "msccl-xml") XCCL_RETURN_IF_ERROR(NoMscclFlags(flags));
   if (flags.to == "chakra") return EmitChakra(flags);
-  if (!flags.size.empty()) return UsageError("--size: needs --to chakra; other formats serve all sizes");
+  if (flags.to == "msccl-xml") return EmitMsccl(flags);
   XCCL_ASSIGN_OR_RETURN(const AheadOfTime ahead, AheadOf(flags));
   XCCL_ASSIGN_OR_RETURN(const EmitOptions options, OptionsOf(flags, ahead));
   if (IsPlanBook(flags.plan)) return EmitBook(flags, options, ahead);
@@ -132,7 +187,10 @@ void AddEmitCommand(CommandLine& line, Session& session) {
       .AddOption("PLAN", flags.plan,
                  "a plan file, or a plan book: its plans get kernels that its index names")
       .Required();
-  command.AddOption("--to", flags.to, "cuda, host, or chakra: execution traces for ASTRA-sim").Required();
+  command
+      .AddOption("--to", flags.to,
+                 "cuda, host, chakra (execution traces for ASTRA-sim) or msccl-xml (for MSCCL and RCCL)")
+      .Required();
   command.AddOption("-s,--size", flags.size, "chakra: the size (default: that which the plan is made for)");
   command.AddOption("--dtype", flags.types,
                     "element type where the compiler is not told (XCCL_TYPE); with --arch a list of those to "
@@ -146,11 +204,18 @@ void AddEmitCommand(CommandLine& line, Session& session) {
                     "the compiler (default: from CUDA_HOME, CUDA_PATH, PATH or /usr/local/cuda)");
   command.AddOption("--threads", flags.threads,
                     "threads of a block where the compiler is not told; 0: the protocol's");
+  command.AddOption("--for", flags.executor,
+                    "MSCCL XML: what runs it, msccl, executor or rccl (default executor)");
+  command.AddOption("--min-size", flags.min_size, "MSCCL XML: the smallest size that it is selected for");
+  command.AddOption("--max-size", flags.max_size,
+                    "MSCCL XML: the largest one (default none; msccl: 128MiB, and less than it)");
+  command.AddFlag("--in-place", flags.in_place, "MSCCL XML for msccl: for calls in place, not out of place");
   command.AddOption("-o", flags.output, "write to this file; chakra: to OUT.RANK.et");
   command.Footer(
       "Examples:\n"
       "  xccl-synth emit allreduce.plan.json --to cuda -o allreduce.cu\n"
       "  xccl-synth emit allreduce.plan.json --to chakra --size 16MiB -o trace\n"
+      "  xccl-synth emit allreduce.plan.json --to msccl-xml --for executor -o allreduce.xml\n"
       "  xccl-synth emit BOOK --to cuda --arch sm_90,sm_100 --dtype float,bfloat16");
 }
 

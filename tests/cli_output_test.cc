@@ -80,6 +80,18 @@ TEST_F(Cli, OutputsMakeTheFoldersThatAreMissing) {
   EXPECT_EQ(Files(), (Words{"one", "page", "source"}));
 }
 
+TEST_F(Cli, PlansAreWrittenForMsccl) {
+  Out({"plan", "torus:4", "-c", "allgather", "-s", "1MiB", "-o", "a.plan.json"});
+  const Said written =
+      Run({"emit", "a.plan.json", "--to", "msccl-xml", "--for", "rccl", "--max-size", "2MiB", "-o", "a.xml"});
+  EXPECT_EQ(written.code, 0);
+  EXPECT_TRUE(
+      written.err.starts_with("note: rccl selects it for allgather on 4 ranks, in place and out of "
+                              "place, from 0 bytes to 2097152 bytes, where "))
+      << written.err;
+  EXPECT_TRUE(Read("a.xml").starts_with("<algo name=\"a\" proto=\"Simple\" "));
+}
+
 TEST_F(Cli, HelpFitsItsTerminal) {
   for (const auto& [columns, least] : {std::pair<size_t, size_t>{80, 60}, {120, 100}}) {
     size_t longest = 0;
@@ -207,7 +219,7 @@ TEST_F(Cli, FlagsOnPagesExist) {
   std::map<std::string, std::string> helps;
   int flags = 0;
   for (const char* page :
-       {"README.md", "docs/cuda.md", "docs/interchange.md", "docs/ir.md", "docs/kernels.md",
+       {"README.md", "docs/cuda.md", "docs/interchange.md", "docs/ir.md", "docs/kernels.md", "docs/msccl.md",
         "docs/running.md", "docs/sweep.md", "docs/synthesis.md", "docs/topologies.md", "docs/training.md"}) {
     const std::string text = WholeFile(page);
     ASSERT_NE(text, "") << page;

@@ -1,0 +1,48 @@
+// Programs as MSCCL XML, the format that msccl-tools writes and that microsoft/msccl, msccl-executor-nccl and
+// RCCL run. docs/msccl.md has the format, the limits and how a file is put to use.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/collective.h"
+#include "ir/program.h"
+
+namespace xccl {
+
+// Whose parser, limits and selection rules a file is made for.
+enum class MscclTarget : uint8_t {
+  kMsccl,     // microsoft/msccl
+  kExecutor,  // Azure/msccl-executor-nccl
+  kRccl,      // ROCm/rccl
+};
+std::string_view ToString(MscclTarget target);  // "msccl", "executor", "rccl"
+StatusOr<MscclTarget> ParseMscclTarget(std::string_view name);
+
+struct MscclXmlOptions {
+  MscclTarget target = MscclTarget::kExecutor;
+  std::string name = "xccl";  // of the algorithm; opens messages
+  int64_t min_bytes = 0;      // sizes that the target selects the file for
+  int64_t max_bytes = 0;      // 0: as large as the target can
+  // microsoft/msccl runs a file either in place or out of place. The others take what the program can do.
+  bool in_place = false;
+};
+
+struct MscclXml {
+  std::string text;
+  int32_t chunks_per_loop = 0;        // a size is cut into this many equal chunks
+  std::string selection;              // one line: the sizes that the target selects the file for
+  std::vector<std::string> warnings;  // what is lost, and what makes the target pass the file over
+};
+
+// Errors: kInvalidInput that names the limit of the target, or what the format cannot say: groups, chunks of
+// unequal sizes, other collectives. Requires: a program that verifies. Cost: linear in the chunks that
+// instructions touch.
+StatusOr<MscclXml> WriteMscclXml(const Program& program, const Collective& collective,
+                                 const MscclXmlOptions& options);
+
+}  // namespace xccl
