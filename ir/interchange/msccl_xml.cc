@@ -269,7 +269,7 @@ class Writer {
     if (depended > kMostDependedOn)
       return Bad("rank {}: {} threadblocks that others wait for; expected {} at most for {}", r.value,
                  depended, kMostDependedOn, Target());
-    if (std::ssize(order) > kMostDependedOn) std::ranges::stable_partition(order, waited_for);
+    if (std::ssize(order) > kMostDependedOn) std::stable_partition(order.begin(), order.end(), waited_for);
     for (size_t id = 0; id < order.size(); ++id)
       blocks[static_cast<size_t>(order[id])].id = static_cast<int32_t>(id);
     return OkStatus();
