@@ -89,6 +89,8 @@ TEST(TacosCsv, SaysWhatIsWrongAndWhere) {
             "t.csv:1: 'NPUs Count,1'; expected 'NPUs Count,' and 2..65536");
   EXPECT_EQ(ReadTacosCsv("NPUs Count,2\nLinks Count,2\nChunks Count,2\nSize\n", "t.csv").status().message(),
             "t.csv:4: expected 'Chunk Size,...'");
+  EXPECT_EQ(CsvError("1000000000", ""),
+            "t.csv:3: 'Chunks Count,1000000000'; expected 'Chunks Count,' and 1..9");
   EXPECT_EQ(CsvError("3", ""), "t.csv:3: Chunks Count 3; expected a multiple of the 2 NPUs");
   EXPECT_EQ(CsvError("2", "0,1,500\n"),
             "t.csv:6: '0,1,500'; expected source, destination, latency, bandwidth and chunks or None");
