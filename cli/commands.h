@@ -54,5 +54,6 @@ void AddSweepCommand(CommandLine& line, Session& session);
 void AddEmitCommand(CommandLine& line, Session& session);
 void AddRunCommand(CommandLine& line, Session& session);
 void AddTuneCommand(CommandLine& line, Session& session);
+void AddCompletionCommand(CommandLine& line, Session& session);
 
 }  // namespace xccl

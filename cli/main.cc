@@ -35,6 +35,7 @@ int Run(int argc, char** argv) {
   xccl::AddEmitCommand(line, session);
   xccl::AddRunCommand(line, session);
   xccl::AddTuneCommand(line, session);
+  xccl::AddCompletionCommand(line, session);
   line.ForEachCommand([&](xccl::Command command) { xccl::AddLimitFlags(command, session); });
   if (const std::optional<int> ended = line.Parse(argc, argv)) return *ended;
   if (const xccl::Status limited = xccl::ApplyLimits(session); !limited.ok()) return Report(limited);

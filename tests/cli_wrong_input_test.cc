@@ -17,7 +17,8 @@ TEST_F(Cli, WrongCommandLines) {
       {{},
        2,
        std::string(
-           "no command; expected topo, bound, plan, verify, simulate, compare, sweep, emit, run or tune\n") +
+           "no command; expected topo, bound, plan, verify, simulate, compare, sweep, emit, run, tune or "
+           "completion\n") +
            kTry + "--help"},
       {{"plann", "torus:2x2"},
        2,
