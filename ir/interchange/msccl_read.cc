@@ -34,7 +34,7 @@ using msccl::FileStep;
 // microsoft/msccl b23e9cd).
 constexpr int64_t kSimplePiece = 2LL << 20;
 
-StatusOr<CollectiveKind> KindOf(const File& file, const MscclReadOptions& options) {
+StatusOr<CollectiveKind> KindOf(const File& file, const ImportOptions& options) {
   if (file.collective == "custom") {
     if (options.collective) return *options.collective;
     return InvalidInput(options.file +
@@ -90,7 +90,7 @@ struct Memory {
 
 class Importer {
  public:
-  Importer(const File& file, const MscclReadOptions& options, const Collective& collective)
+  Importer(const File& file, const ImportOptions& options, const Collective& collective)
       : file_(file),
         options_(options),
         collective_(collective),
@@ -507,7 +507,7 @@ class Importer {
   }
 
   const File& file_;
-  const MscclReadOptions& options_;
+  const ImportOptions& options_;
   const Collective& collective_;
   const bool in_place_;  // and not out of place
   Program outline_, program_;
@@ -523,7 +523,7 @@ class Importer {
 
 }  // namespace
 
-StatusOr<LoweredProgram> ReadMscclXml(std::string_view text, const MscclReadOptions& options) {
+StatusOr<Imported> ReadMscclXml(std::string_view text, const ImportOptions& options) {
   XCCL_ASSIGN_OR_RETURN(const File file, msccl::ReadFile(text, options.file));
   CollectiveSpec spec;
   XCCL_ASSIGN_OR_RETURN(spec.kind, KindOf(file, options));
@@ -541,7 +541,11 @@ StatusOr<LoweredProgram> ReadMscclXml(std::string_view text, const MscclReadOpti
   XCCL_ASSIGN_OR_RETURN(const Topology links, LinksOf(proved));
   if (const std::vector<Violation> wrong = VerifyProgram(proved, collective, links); !wrong.empty())
     return InvalidInput(fmt::format("{}: {}", options.file, ToString(wrong.front())));
-  return LoweredProgram{collective, std::move(program)};
+  return Imported{.format = "MSCCL XML",
+                  .name = file.name,
+                  .lowered = {collective, std::move(program)},
+                  .min_bytes = file.min_bytes,
+                  .max_bytes = file.max_bytes};
 }
 
 }  // namespace xccl
