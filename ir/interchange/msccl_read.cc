@@ -30,9 +30,10 @@ using msccl::File;
 using msccl::FileBlock;
 using msccl::FileStep;
 
-// Simple moves pieces of 2 MiB, with two under way; LL and LL128 have eight (msccl_interpreter.h of
-// microsoft/msccl b23e9cd).
-constexpr int64_t kSimplePiece = 2LL << 20;
+// Bytes of a chunk that the executors move at a time, by Protocol: of Simple 4 of NCCL's 8 slots of 512 KiB,
+// of LL and LL128 the data of one (msccl_interpreter.h of microsoft/msccl b23e9cd; NCCL's 512 threads × 8
+// lines × 8 data bytes, and 640 × 120 elements of 8 bytes with 15 of 16 data).
+constexpr std::array<int64_t, kNumProtocols> kPieces = {2LL << 20, 32LL << 10, 576'000};
 
 StatusOr<CollectiveKind> KindOf(const File& file, const ImportOptions& options) {
   if (file.collective == "custom") {
@@ -459,7 +460,7 @@ class Importer {
     program_.dependencies.clear();
     program_.protocol = file_.protocol;
     program_.in_place = file_.in_place;
-    program_.segment_bytes = file_.protocol == Protocol::kSimple ? kSimplePiece : 0;
+    program_.segment_bytes = kPieces[static_cast<size_t>(file_.protocol)];
     for (Rank r(0); r.value < program_.ranks.size(); ++r.value) {
       RankProgram& rank = program_.ranks[r];
       const std::vector<int32_t> slot_of = LayOutScratch(memory_[r.index()], rank);
