@@ -33,6 +33,7 @@ int Run(int argc, char** argv) {
   xccl::AddCompareCommand(line, session);
   xccl::AddSweepCommand(line, session);
   xccl::AddEmitCommand(line, session);
+  xccl::AddImportCommand(line, session);
   xccl::AddRunCommand(line, session);
   xccl::AddTuneCommand(line, session);
   xccl::AddCompletionCommand(line, session);

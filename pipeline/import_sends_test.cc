@@ -15,7 +15,12 @@ constexpr CollectiveKind kBoth = CollectiveKind::kAllreduce;
 
 // Every rank's chunk goes around the ring of `ranks`.
 PrintedSends Around(int32_t ranks) {
-  PrintedSends printed{.tool = "tacos", .ranks = ranks, .weights = {}, .sends = {}, .links_in_order = true};
+  PrintedSends printed{.tool = "tacos",
+                       .format = "TACOS CSV",
+                       .ranks = ranks,
+                       .weights = {},
+                       .sends = {},
+                       .links_in_order = true};
   printed.weights.assign(static_cast<size_t>(ranks), {1});
   for (int32_t src = 0; src < ranks; ++src)
     for (int32_t hop = 0; hop + 1 < ranks; ++hop)
@@ -44,6 +49,7 @@ TEST(ImportSends, TreesCarryWhatTheirRootGivesThem) {
   const Topology topology = LoadTopology("full-mesh:2").value();
   const PrintedSends printed{
       .tool = "forestcoll",
+      .format = "ForestColl XML",
       .ranks = 2,
       .weights = {{1, 2}, {3}},
       .sends = {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <optional>
 #include <pugixml.hpp>
 #include <span>
 #include <utility>
@@ -87,6 +88,7 @@ class ForestCollReader {
       return At(algo, fmt::format("{} roots; expected {} at most", ranks_.size(), kMostPrintedRanks));
     for (auto& [name, rank] : ranks_) rank = Rank(made_.ranks++);
     made_.tool = "forestcoll";
+    made_.format = "ForestColl XML";
     made_.weights.resize(ranks_.size());
     return OkStatus();
   }
@@ -166,6 +168,7 @@ class TacosReader {
     for (const std::string_view skipped : {"Chunk Size,", "SrcID,DestID,"})
       if (!Next().starts_with(skipped)) return At(fmt::format("expected '{}...'", skipped));
     made_.tool = "tacos";
+    made_.format = "TACOS CSV";
     made_.ranks = static_cast<int32_t>(ranks);
     made_.links_in_order = true;
     chunks_of_rank_ = static_cast<int32_t>(chunks / ranks);
@@ -242,6 +245,13 @@ class TacosReader {
 };
 
 }  // namespace
+
+std::optional<StatusOr<PrintedSends>> ReadPrintedSends(std::string_view text, std::string_view file) {
+  const std::string_view begin = Trim(text.substr(0, std::min<size_t>(text.size(), 1000)));
+  if (begin.starts_with("<Algo")) return ReadForestCollXml(text, file);
+  if (begin.starts_with("NPUs Count")) return ReadTacosCsv(text, file);
+  return std::nullopt;
+}
 
 StatusOr<PrintedSends> ReadForestCollXml(std::string_view text, std::string_view file) {
   return ForestCollReader(text, file).Read();

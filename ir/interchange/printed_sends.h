@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,13 +21,16 @@ struct PrintedSend {
 // Invariants: ranks and chunks are in range, no rank sends to itself, and no rank gets a chunk twice or gets
 // its own. A chunk need not have reached its sender.
 struct PrintedSends {
-  std::string tool;  // that printed it: "forestcoll", "tacos"
+  std::string tool, format;  // "forestcoll", "ForestColl XML"; "tacos", "TACOS CSV"
   int32_t ranks = 0;
   std::vector<std::vector<int64_t>> weights;  // by rank: the relative sizes of the chunks that it begins
                                               // with; chunk ids run rank by rank
   std::vector<PrintedSend> sends;
   bool links_in_order = false;  // a link carries its sends one after another, in their order here
 };
+
+// Reads what one of the tools below printed; absent where the text does not begin as theirs do.
+std::optional<StatusOr<PrintedSends>> ReadPrintedSends(std::string_view text, std::string_view file);
 
 // Trees as ForestColl's spanning_trees_to_xml prints them: an <Algo> of <tree root nchunks>, each of <send
 // src dst>. Ranks are numbered in the order of their names, whose numbers count as numbers: (0, 'GPU', 2) is
