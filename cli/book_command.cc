@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/files.h"
+#include "base/strings.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
@@ -15,6 +17,7 @@
 #include "cli/progress.h"
 #include "cli/show.h"
 #include "pipeline/nccl/book.h"
+#include "pipeline/nccl/steer.h"
 #include "pipeline/tune.h"
 #include "runtime/nccl/tuner/table.h"
 #include "runtime/plan_book.h"
@@ -31,6 +34,7 @@ struct Flags {
   std::string roots;
   std::string sizes = "1KiB:1GiB:x4";
   std::string least_gain = "1.1";
+  std::string from;  // files of nccl-tests, commas between
   PlanFlags plan;
   std::string output;
 };
@@ -83,6 +87,18 @@ StatusOr<double> LeastGain(const std::string& text) {
   return static_cast<double>(gain) / static_cast<double>(kBillion);
 }
 
+// Measured rows take the place of simulated ones.
+Status SteerByTests(const std::string& files, double least_gain, nccl::Book& book) {
+  std::vector<nccl::TestRun> runs;
+  for (const std::string& file : Split(files, ',')) {
+    XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
+    XCCL_ASSIGN_OR_RETURN(nccl::TestRun run, nccl::ReadNcclTests(text, file));
+    runs.push_back(std::move(run));
+  }
+  XCCL_ASSIGN_OR_RETURN(book.steering, nccl::Steer(runs, least_gain));
+  return OkStatus();
+}
+
 Status MakeAndWrite(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(const double least_gain, LeastGain(flags.least_gain));
   TuneRequest request;
@@ -99,10 +115,11 @@ Status MakeAndWrite(const Flags& flags, const Session& session) {
   for (const Collective& collective : request.collectives)
     for (const int64_t size : request.sizes_bytes)
       XCCL_RETURN_IF_ERROR(CheckNotEmpty("--sizes", size, collective));
-  XCCL_ASSIGN_OR_RETURN(const nccl::Book book,
+  XCCL_ASSIGN_OR_RETURN(nccl::Book book,
                         WithProgress("planning a book for " + topology.name(), [&](Progress&) {
                           return nccl::MakeBook(topology, request, least_gain);
                         }));
+  if (!flags.from.empty()) XCCL_RETURN_IF_ERROR(SteerByTests(flags.from, least_gain, book));
   session.is_writing = true;
   XCCL_RETURN_IF_ERROR(WriteFileAtomically(flags.output + kTable, nccl_tuner::WriteTable(book.steering)));
   XCCL_RETURN_IF_ERROR(WriteBook(book.entries, book.plans, *request.pipeline.machine, flags.output));
@@ -130,6 +147,10 @@ void AddBookCommand(CommandLine& line, Session& session) {
       .AddOption("--least-gain", flags.least_gain,
                  "keep a plan where NCCL's time, by its own model, is so many times the plan's")
       .ShowDefault();
+  command.AddOption(
+      "--from", flags.from,
+      "what nccl-tests wrote with -J, for NCCL's tuner: runs with NCCL_ALGO and NCCL_PROTO and one\n"
+      "without; files with commas between (default: NCCL's algorithms are simulated)");
   command.AddOption("--engine,-e", flags.plan.options.engine, "who makes the plans").ShowDefault();
   AddSearchFlags(command, flags.plan);
   AddExecutionFlags(command, flags.plan);

@@ -50,6 +50,16 @@ TEST_F(Cli, WrongCommandLines) {
        2,
        "--root: allgather,alltoall: none has a root; expected broadcast, reduce, gather or scatter among "
        "--collectives"},
+      {{"book", "dgx-a100", "--least-gain", "0.9", "-o", "book"},
+       2,
+       "--least-gain: '0.9'; expected 1 or more"},
+      {{"book", "mi300x", "-o", "book"},
+       1,
+       "mi300x: no model of its GPUs 'gfx942'; hint: --gpu-arch=sm90 or --machine=FILE"},
+      {{"book", "dgx-a100", "--collectives", "alltoall", "-o", "book"},
+       1,
+       "alltoall: NCCL has no model of its time; expected broadcast, reduce, allgather, reduce_scatter or "
+       "allreduce"},
       {{"plan", "torus:2x2"}, 2, "no collective; hint: --collective=allreduce"},
       {{"plan", "torus:2x2", "-c", "allgater"},
        2,

@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "ir/simulate/simulate_program.h"
+#include "pipeline/nccl/steer.h"
 
 namespace xccl::nccl {
 namespace {
@@ -83,46 +84,32 @@ class Simulated {
   std::map<std::pair<nccl_tuner::Algorithm, int64_t>, std::optional<Plan>> plans_;
 };
 
-// The choice that beats NCCL's own, if there is one.
-std::optional<Timed> Better(Simulated& simulated, const std::vector<Timed>& offered, const Timed& choice,
-                            int64_t size_bytes, double least_gain) {
+// What beats NCCL's own choice, if there is something.
+std::optional<Choosing> BetterThan(Simulated& simulated, const std::vector<Timed>& offered,
+                                   const Timed& choice, int64_t size_bytes, double least_gain) {
   const std::optional<double> own = simulated.Us(choice.algorithm, choice.protocol, size_bytes);
   if (!own) return std::nullopt;
-  std::optional<Timed> best;
-  for (Timed other : offered) {
+  double best_us = *own / least_gain;
+  std::optional<Choosing> best;
+  for (const Timed& other : offered) {
     const std::optional<double> us = simulated.Us(other.algorithm, other.protocol, size_bytes);
-    if (!us || *us * least_gain > *own || (best && *us >= best->us)) continue;
-    other.us = *us;
-    best = other;
+    if (!us || *us >= best_us) continue;
+    best_us = *us;
+    best = Choosing{other.algorithm, other.protocol};
   }
   return best;
 }
 
-void Steer(const Topology& topology, const Collective& collective, const TuneRequest& request,
-           const Graphs& graphs, double least_gain, Book& book) {
+void SteerBySimulation(const Topology& topology, const Collective& collective, const TuneRequest& request,
+                       const Graphs& graphs, double least_gain, Book& book) {
   Simulated simulated(topology, collective, graphs, request.pipeline);
   const nccl_tuner::Collective kind = *CollectiveOf(collective.kind());
-  bool joined = false;
-  for (size_t s = 0; s < request.sizes_bytes.size(); ++s) {
-    const int64_t size = request.sizes_bytes[s];
+  std::vector<Better> sizes;
+  for (const int64_t size : request.sizes_bytes) {
     const std::vector<Timed> offered = Times(graphs, kind, size);
-    const std::optional<Timed> better =
-        Better(simulated, offered, Choice(graphs, kind, size), size, least_gain);
-    if (better) {
-      std::vector<nccl_tuner::Row>& rows = book.steering;
-      if (!joined || rows.back().algorithm != better->algorithm || rows.back().protocol != better->protocol) {
-        nccl_tuner::Row& row = rows.emplace_back();
-        row.collective = kind;
-        row.min_bytes = s == 0 ? 0 : size;
-        row.nodes = graphs.nodes;
-        row.ranks = graphs.ranks;
-        row.algorithm = better->algorithm;
-        row.protocol = better->protocol;
-      }
-      rows.back().max_bytes = size;
-    }
-    joined = better.has_value();
+    sizes.push_back({size, BetterThan(simulated, offered, Choice(graphs, kind, size), size, least_gain)});
   }
+  AddRows(kind, graphs.nodes, graphs.ranks, sizes, book.steering);
 }
 
 }  // namespace
@@ -150,7 +137,7 @@ StatusOr<Book> MakeBook(const Topology& topology, const TuneRequest& request, do
     const bool again = std::ranges::any_of(std::span(book.rows).first(first), [&](const BookRow& row) {
       return row.ours.collective == collective.name();
     });
-    if (!again) Steer(topology, collective, request, graphs, least_gain, book);
+    if (!again) SteerBySimulation(topology, collective, request, graphs, least_gain, book);
   }
   return book;
 }
