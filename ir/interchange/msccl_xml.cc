@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -16,6 +17,9 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "ir/interchange/instances_apart.h"
+#include "ir/interchange/member_by_member.h"
+#include "ir/interchange/spread_channels.h"
 #include "ir/program_index.h"
 
 namespace xccl {
@@ -129,9 +133,9 @@ class Writer {
       return Bad("{} ranks; expected {} at most for {}", ranks, kMostChildren, Target());
     for (const Group& group : program_.groups)
       return Bad(
-          "{} group of rank {}; expected connections between two ranks: a threadblock of MSCCL has one "
-          "peer to send to and one to receive from",
-          ToString(group.kind), group.root.value);
+          "{} group of rank {}, which a switch serves; expected connections between two ranks: {} cannot use "
+          "switches so; hint: plan --plain-switches",
+          ToString(group.kind), group.root.value, Target());
     parts_of_loop_ = collective_.kind() == CollectiveKind::kAlltoall ? ranks : collective_.num_parts();
     for (const Connection& connection : program_.connections)
       channels_ = std::max(channels_, connection.channel + 1);
@@ -425,9 +429,6 @@ class Writer {
     if (options_.target == MscclTarget::kMsccl && MaxBytes() <= options_.min_bytes)
       warnings.push_back(fmt::format("msccl never selects it: no size is from {} to less than {} bytes",
                                      options_.min_bytes, MaxBytes()));
-    if (program_.instances > 1)
-      warnings.push_back(fmt::format("{} instances of every threadblock are left out: MSCCL XML has one",
-                                     program_.instances));
     if (collective_.spec().root)
       warnings.push_back(fmt::format("the file is right for root {} alone, and {} does not look at the root",
                                      collective_.spec().root->value, Target()));
@@ -445,6 +446,48 @@ class Writer {
   std::string body_;
 };
 
+struct Rounded {
+  Collective collective;
+  std::string text;  // a warning
+};
+
+// The collective with chunks that are whole numbers of so few units of a part that, cut into `copies`, an
+// offset can say it; absent: none is within kMostOff of its size.
+std::optional<Rounded> RoundedWeights(const Collective& collective, int32_t copies) {
+  constexpr double kMostOff = 0.005;
+  const auto size_of = [&](ChunkId c, int32_t units) {
+    const auto all = static_cast<double>(collective.PartWeight(collective.PartOf(c)));
+    return all == 0 ? 0.0 : static_cast<double>(collective.Weight(c)) * units / all;
+  };
+  const int32_t most = kMostOffset / std::max(1, collective.num_parts()) / copies;
+  for (int32_t units = 1; units <= most; ++units) {
+    double off = 0;
+    for (int32_t c = 0; c < collective.num_chunks() && off <= kMostOff; ++c) {
+      const double size = size_of(ChunkId(c), units);
+      if (size > 0) off = std::max(off, std::abs(std::round(size) / size - 1));
+    }
+    if (off > kMostOff) continue;
+    std::vector<int32_t> chunks;
+    std::vector<int64_t> weights;
+    bool whole = true;  // all parts have so many units
+    for (int32_t p = 0; p < collective.num_parts() && whole; ++p) {
+      chunks.push_back(collective.ChunksOf(PartId(p)));
+      int64_t sum = 0;
+      for (int32_t c = 0; c < chunks.back(); ++c) {
+        weights.push_back(static_cast<int64_t>(
+            std::round(size_of(ChunkId(collective.FirstChunk(PartId(p)).value + c), units))));
+        sum += weights.back();
+      }
+      whole = sum == units || sum == 0;
+    }
+    if (!whole) continue;
+    return Rounded{
+        collective.WithWeights(chunks, weights),
+        fmt::format("chunks are rounded to whole parts of {}, by up to {:.2f} %", units, 100 * off)};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string_view ToString(MscclTarget target) { return kTargetNames[static_cast<size_t>(target)]; }
@@ -455,7 +498,34 @@ StatusOr<MscclTarget> ParseMscclTarget(std::string_view name) {
 
 StatusOr<MscclXml> WriteMscclXml(const Program& program, const Collective& collective,
                                  const MscclXmlOptions& options) {
-  return Writer(program, collective, options).Write();
+  const Program plain = WithoutFanIns(program, collective);
+  // As many instances as fit; chunks of exact sizes, or else of nearly these.
+  StatusOr<MscclXml> refused = InvalidInput("");
+  for (int32_t copies = plain.groups.empty() ? plain.instances : 1; copies > 0; copies /= 2) {
+    LoweredProgram apart = WithInstancesApart(plain, collective, copies);
+    if (plain.groups.empty()) apart.program = WithFewPeersOnAChannel(apart.program, kMostPeersOfChannel);
+    StatusOr<MscclXml> exact = Writer(apart.program, apart.collective, options).Write();
+    std::optional<Rounded> rounded;
+    StatusOr<MscclXml> xml = exact;
+    if (!exact.ok()) {
+      rounded = RoundedWeights(collective, copies);
+      if (rounded)
+        xml =
+            Writer(apart.program, WithInstancesApart(plain, rounded->collective, copies).collective, options)
+                .Write();
+    }
+    if (!xml.ok()) {
+      refused = std::move(exact);
+      continue;
+    }
+    if (rounded) xml->warnings.push_back(rounded->text);
+    if (copies < program.instances)
+      xml->warnings.push_back(fmt::format("{} of {} instances of every threadblock are left out: {}",
+                                          program.instances - copies, program.instances,
+                                          refused.status().message()));
+    return xml;
+  }
+  return refused;
 }
 
 }  // namespace xccl
