@@ -23,6 +23,7 @@
 #include "ir/plan.h"
 #include "ir/verify/read_plan.h"
 #include "pipeline/emit.h"
+#include "pipeline/emit_msccl.h"
 #include "runtime/bootstrap/placement.h"
 #include "runtime/cuda/nvcc.h"
 #include "runtime/plan_book.h"
@@ -150,8 +151,7 @@ Status EmitMsccl(const EmitFlags& flags) {
     return UsageError(flags.plan + ": a plan book; expected a plan file: MSCCL XML is one file a plan");
   XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.plan));
   if (!plan.program) return InvalidInput(flags.plan + ": no program in the file; hint: plan -o writes one");
-  XCCL_ASSIGN_OR_RETURN(const MscclXml xml,
-                        WriteMscclXml(plan.program->program, plan.program->collective, options));
+  XCCL_ASSIGN_OR_RETURN(const MscclXml xml, EmitMscclXml(plan, options));
   std::fprintf(stderr, "note: %s\n", xml.selection.c_str());
   for (const std::string& line : xml.warnings) std::fprintf(stderr, "warning: %s\n", line.c_str());
   return flags.output.empty() ? Print(xml.text) : WriteFileAtomically(flags.output, xml.text);

@@ -35,6 +35,8 @@ void AddTopologyFlags(Command& command, TopologyFlags& flags, bool required, con
       .AddOption("--fabric", flags.load.fabric,
                  "--hosts: what joins the NICs: bandwidth=50GB/s,oversubscription=2, or type=fat-tree,k=8")
       .TypeName("NAME=VALUE,...");
+  command.AddFlag("--plain-switches", flags.load.plain_switches,
+                  "switches only forward: for executors that cannot multicast or reduce in them");
   command.AddOption("--without-link", flags.load.without_links, "remove the links A->B (repeatable)")
       .TypeName("A->B");
   command

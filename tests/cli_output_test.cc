@@ -92,6 +92,20 @@ TEST_F(Cli, PlansAreWrittenForMsccl) {
   EXPECT_TRUE(Read("a.xml").starts_with("<algo name=\"a\" proto=\"Simple\" "));
 }
 
+// Its program needs 8 slots, so that another is lowered.
+TEST_F(Cli, PlansForMscclDoWithItsSlots) {
+  Out({"plan", "torus:4", "-c", "allreduce", "-o", "a.plan.json"});
+  const Said said = Run({"emit", "a.plan.json", "--to", "msccl-xml", "-o", "a.xml"});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_NE(
+      said.err.find("\nwarning: it is another program of the plan's schedule, which is slower: a: waits in a "
+                    "circle with 2 chunks under way on a connection, which is what executor has in protocol "
+                    "Simple; expected a program that needs no more, not 8 slots\n"),
+      std::string::npos)
+      << said.err;
+  Out({"import", "a.xml", "--on", "torus:4"});
+}
+
 TEST_F(Cli, ForeignPlansBecomePlans) {
   Out({"plan", "torus:4", "-c", "allgather", "-s", "1MiB", "-o", "a.plan.json"});
   EXPECT_EQ(Run({"emit", "a.plan.json", "--to", "msccl-xml", "--max-size", "2MiB", "-o", "a.xml"}).code, 0);
