@@ -92,6 +92,18 @@ TEST_F(Cli, PlansAreWrittenForMsccl) {
   EXPECT_TRUE(Read("a.xml").starts_with("<algo name=\"a\" proto=\"Simple\" "));
 }
 
+TEST_F(Cli, PlansAreWrittenForMscclpp) {
+  Out({"plan", "torus:4", "-c", "allgather", "-s", "1MiB", "-o", "a.plan.json"});
+  const Said written = Run(
+      {"emit", "a.plan.json", "--to", "mscclpp-json", "--in-place", "--max-size", "2MiB", "-o", "a.json"});
+  EXPECT_EQ(written.code, 0);
+  EXPECT_TRUE(written.err.starts_with("note: MSCCL++ selects it for allgather on 4 ranks, in place, from "))
+      << written.err;
+  const Json plan = Json::parse(Read("a.json"));
+  EXPECT_EQ(plan["name"], "a");
+  EXPECT_EQ(plan["max_message_size"], 2097152);
+}
+
 TEST_F(Cli, HelpFitsItsTerminal) {
   for (const auto& [columns, least] : {std::pair<size_t, size_t>{80, 60}, {120, 100}}) {
     size_t longest = 0;
