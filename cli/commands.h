@@ -52,7 +52,9 @@ void AddSimulateCommand(CommandLine& line, Session& session);
 void AddCompareCommand(CommandLine& line, Session& session);
 void AddSweepCommand(CommandLine& line, Session& session);
 void AddEmitCommand(CommandLine& line, Session& session);
+void AddImportCommand(CommandLine& line, Session& session);
 void AddRunCommand(CommandLine& line, Session& session);
 void AddTuneCommand(CommandLine& line, Session& session);
+void AddCompletionCommand(CommandLine& line, Session& session);
 
 }  // namespace xccl

@@ -1,5 +1,8 @@
 // compare: engines ranked per size, with their distance from the bound.
+#include <fmt/core.h>
+
 #include <cstdio>
+#include <utility>
 
 #include "base/files.h"
 #include "base/strings.h"
@@ -8,6 +11,8 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/show.h"
+#include "ir/interchange/foreign.h"
+#include "pipeline/import.h"
 
 namespace xccl {
 namespace {
@@ -20,6 +25,7 @@ struct Flags {
   std::string engines;
   bool csv = false;
   std::string html;
+  std::string with;  // files of other tools
   FailureOptions failures;
 };
 
@@ -62,6 +68,26 @@ Status CompareOnFailures(const Problem& problem, const std::vector<std::string>&
   return Print(session.json ? ToJson(rows) : ToCsv(rows));
 }
 
+// The plans of other tools, which must be for the same collective.
+StatusOr<std::vector<OtherPlan>> OtherPlans(const Flags& flags, const Problem& problem,
+                                            const PlanOptions& lowering) {
+  std::vector<OtherPlan> others;
+  if (flags.with.empty()) return others;
+  const CollectiveSpec& wanted = problem.collective.spec();
+  ImportOptions options{.collective = wanted.kind};
+  if (wanted.root) options.root = *wanted.root;
+  for (const std::string& file : Split(flags.with, ',')) {
+    XCCL_ASSIGN_OR_RETURN(ImportedPlan imported, ImportPlan(file, options, problem.topology, lowering));
+    if (!(imported.plan.collective.spec() == wanted))
+      return InvalidInput(fmt::format(
+          "{}: {} of {}; expected {} of {}, as is compared", file, imported.plan.collective.name(),
+          Counted(imported.plan.collective.num_members(), "rank"), problem.collective.name(),
+          Counted(problem.collective.num_members(), "rank")));
+    others.push_back({file.substr(file.rfind('/') + 1), std::move(imported.plan)});
+  }
+  return others;
+}
+
 Status RunCompare(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(const PlanOptions options, PlanOptionsOf(flags.plan, session));
   if (!flags.html.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(flags.html));  // before a long search
@@ -71,6 +97,7 @@ Status RunCompare(const Flags& flags, const Session& session) {
   const std::vector<std::string> engines =
       flags.engines.empty() ? std::vector<std::string>() : Split(flags.engines, ',');
   if (flags.failures.draws > 0) return CompareOnFailures(problem, engines, sizes, options, flags, session);
+  XCCL_ASSIGN_OR_RETURN(const std::vector<OtherPlan> others, OtherPlans(flags, problem, options));
   Shown shown(flags, session);
   XCCL_ASSIGN_OR_RETURN(
       const Comparison comparison,
@@ -78,7 +105,7 @@ Status RunCompare(const Flags& flags, const Session& session) {
         const auto show = [&](const Comparison& of_size) {
           return progress.Above([&] { return shown.Size(of_size); });
         };
-        return Compare(problem.topology, problem.collective, engines, sizes, options, show);
+        return Compare(problem.topology, problem.collective, engines, sizes, options, show, others);
       }));
   session.is_writing = true;
   if (!flags.html.empty()) XCCL_RETURN_IF_ERROR(WriteFileAtomically(flags.html, CompareHtml(comparison)));
@@ -111,11 +138,16 @@ void AddCompareCommand(CommandLine& line, Session& session) {
       .Between(1, 1 << 20)
       .Needs(failures)
       .ShowDefault();
+  command
+      .AddOption("--with", flags.with,
+                 "also rank these plans of other tools, on this machine: A.xml,B.xml (see import)")
+      .Excludes(failures);
   command.AddFlag("--json", session.json, "print the result as JSON").Excludes(csv);
   command.Footer(
       "Examples:\n"
       "  xccl-synth compare dgx-a100 -c allreduce --sizes 1KiB:1GiB:x4\n"
       "  xccl-synth compare torus:8x8 -c allgather --engines ring,greedy,auto --html torus.html\n"
+      "  xccl-synth compare dgx-a100 -c allreduce --engines auto --with allpairs.xml,ring.xml\n"
       "  xccl-synth compare torus:8x8 -c allreduce --sizes 64MiB --engines auto --failures 10 "
       "--failed-cables 2");
 }

@@ -15,9 +15,9 @@
 
 namespace xccl {
 
-void AddTopologyFlags(Command& command, TopologyFlags& flags, bool required) {
+void AddTopologyFlags(Command& command, TopologyFlags& flags, bool required, const std::string& name) {
   command
-      .AddOption("TOPOLOGY", flags.topology,
+      .AddOption(name, flags.topology,
                  "a file (native XML or an NCCL/RCCL dump), a library machine (dgx-a100), or a short form\n"
                  "(torus:4x4x4@bandwidth=50GB/s,latency=500ns, nvswitch:8, fat-tree:k=4, ...)")
       .Required(required);

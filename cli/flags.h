@@ -32,7 +32,9 @@ struct TopologyFlags {
   std::string topology;
   LoadOptions load;
 };
-void AddTopologyFlags(Command& command, TopologyFlags& flags, bool required = true);
+// `name`: of the flag, where the machine is not an argument of its own.
+void AddTopologyFlags(Command& command, TopologyFlags& flags, bool required = true,
+                      const std::string& name = "TOPOLOGY");
 // Loads the machine. Says its warnings on standard error, unless the command's result lists them.
 StatusOr<Topology> ReadTopology(const TopologyFlags& flags, bool result_lists_warnings);
 // "warning: TEXT" for each of the first 20 on standard error.

@@ -33,8 +33,10 @@ int Run(int argc, char** argv) {
   xccl::AddCompareCommand(line, session);
   xccl::AddSweepCommand(line, session);
   xccl::AddEmitCommand(line, session);
+  xccl::AddImportCommand(line, session);
   xccl::AddRunCommand(line, session);
   xccl::AddTuneCommand(line, session);
+  xccl::AddCompletionCommand(line, session);
   line.ForEachCommand([&](xccl::Command command) { xccl::AddLimitFlags(command, session); });
   if (const std::optional<int> ended = line.Parse(argc, argv)) return *ended;
   if (const xccl::Status limited = xccl::ApplyLimits(session); !limited.ok()) return Report(limited);

@@ -71,6 +71,17 @@ std::vector<Row> ToRows(const std::vector<TimedPlan>& times, const Compared& on)
   return rows;
 }
 
+std::string TimesText(const std::vector<TimedPlan>& times) {
+  std::vector<std::vector<std::string>> table = {
+      {"size", "time us", "algbw GB/s", "busbw GB/s", "bound us", "time/bound"}};
+  for (const TimedPlan& timed : times)
+    table.push_back({SizeText(timed.size_bytes), fmt::format("{:.3f}", PsToUs(timed.time_ps)),
+                     fmt::format("{:.2f}", GbPerS(timed.algbw_bytes_per_s)),
+                     fmt::format("{:.2f}", GbPerS(timed.busbw_bytes_per_s)),
+                     fmt::format("{:.3f}", PsToUs(timed.bound_ps)), fmt::format("{:.4f}", timed.ratio)});
+  return TableText(table);
+}
+
 Row PlanRow(const PlanResult& result, const Ended& ended) {
   const Plan& plan = result.plan;
   const ScheduleStats& stats = result.schedule_stats;

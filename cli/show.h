@@ -24,6 +24,8 @@ inline constexpr std::string_view kIdeal = "on ideal links: their bandwidths and
 // "times on ideal links: ...", or "times of programs on MACHINE".
 std::string WhatTimesAreOf(const std::string& machine);
 std::vector<Row> ToRows(const std::vector<TimedPlan>& times, const Compared& on);
+// One plan at several sizes, as people see it.
+std::string TimesText(const std::vector<TimedPlan>& times);
 // Engine, time, algbw, busbw and time over bound, as people see them. The engine is "auto (ring)" where
 // another one made the plan.
 std::vector<std::string> TimedCells(const TimedPlan& timed);

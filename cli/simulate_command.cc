@@ -60,16 +60,9 @@ Status SimulateFile(const Flags& flags, const Session& session) {
     return Print(ToJson(ToRows(
         times, {plan.collective.name(), plan.topology.name(),
                 flags.model.empty() ? std::string(ToString(plan.made_by.model)) : flags.model, source})));
-  std::vector<std::vector<std::string>> table = {
-      {"size", "time us", "algbw GB/s", "busbw GB/s", "bound us", "time/bound"}};
-  for (const TimedPlan& timed : times)
-    table.push_back({SizeText(timed.size_bytes), fmt::format("{:.3f}", PsToUs(timed.time_ps)),
-                     fmt::format("{:.2f}", GbPerS(timed.algbw_bytes_per_s)),
-                     fmt::format("{:.2f}", GbPerS(timed.busbw_bytes_per_s)),
-                     fmt::format("{:.3f}", PsToUs(timed.bound_ps)), fmt::format("{:.4f}", timed.ratio)});
   const std::string by = plan.made_by.engine.empty() ? "" : " by " + plan.made_by.engine;
   return Print(fmt::format("{} on {}{}, {} simulated\n{}\n{}", plan.collective.name(), plan.topology.name(),
-                           by, flags.level, WhatTimesAreOf(source), TableText(table)));
+                           by, flags.level, WhatTimesAreOf(source), TimesText(times)));
 }
 
 }  // namespace

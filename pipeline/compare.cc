@@ -8,6 +8,7 @@
 
 #include "base/strings.h"
 #include "base/units.h"
+#include "ir/simulate/simulate_program.h"
 #include "synth/engines.h"
 
 namespace xccl {
@@ -65,20 +66,43 @@ StatusOr<TimedPlan> ProgramTime(const std::string& name, const SynthesisRequest&
                        request.bound->bound_ps);
 }
 
+StatusOr<TimedPlan> OtherTime(const OtherPlan& other, const SynthesisRequest& request,
+                              const PlanOptions& options) {
+  const Plan& plan = other.plan;
+  const SimulateOptions simulate{.size_bytes = request.size_bytes,
+                                 .model = request.model,
+                                 .machine = options.machine ? &*options.machine : nullptr,
+                                 .deadline = options.deadline};
+  Simulation simulation;
+  if (options.machine) {
+    XCCL_ASSIGN_OR_RETURN(simulation, SimulateProgram(plan.program->program, plan.program->collective,
+                                                      plan.topology, simulate));
+  } else {
+    simulation = Simulate(plan.schedule, plan.collective, plan.topology, simulate);
+  }
+  return MakeTimedPlan(other.name, plan.made_by.engine, plan.collective, simulation, request.bound->bound_ps);
+}
+
 // The engines' plans for one size, fastest first.
 StatusOr<std::vector<TimedPlan>> TimesAt(const SynthesisRequest& request,
-                                         const std::vector<std::string>& engines, const PlanOptions& options,
+                                         const std::vector<std::string>& engines,
+                                         std::span<const OtherPlan> others, const PlanOptions& options,
                                          LeftOut& left_out) {
   std::vector<TimedPlan> times;
-  for (const std::string& name : engines) {
-    StatusOr<TimedPlan> timed =
-        options.machine ? ProgramTime(name, request, options) : ScheduleTime(name, request, options.deadline);
-    if (timed.status().code() == StatusCode::kBug) return timed.status();
+  const auto add = [&](const std::string& name, StatusOr<TimedPlan> timed) {
     if (timed.ok())
       times.push_back(*std::move(timed));
+    else if (timed.status().code() == StatusCode::kBug)
+      return timed.status();
     else
       LeaveOut(name, timed.status(), left_out);
-  }
+    return OkStatus();
+  };
+  for (const std::string& name : engines)
+    XCCL_RETURN_IF_ERROR(add(name, options.machine ? ProgramTime(name, request, options)
+                                                   : ScheduleTime(name, request, options.deadline)));
+  for (const OtherPlan& other : others)
+    XCCL_RETURN_IF_ERROR(add(other.name, OtherTime(other, request, options)));
   std::ranges::stable_sort(times, {}, &TimedPlan::time_ps);
   return times;
 }
@@ -93,7 +117,8 @@ Status NothingToCompare(const Compared& on, const LeftOut& left_out, const Deadl
 
 StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
                              const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
-                             const PlanOptions& asked, const OnSize& on_size) {
+                             const PlanOptions& asked, const OnSize& on_size,
+                             std::span<const OtherPlan> others) {
   const PlanOptions options = OnMachineOf(topology, asked);
   XCCL_ASSIGN_OR_RETURN(ComparedEngines compared, EnginesToCompare(engines, collective));
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
@@ -114,7 +139,7 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
     at_size.request.size_bytes = size;
     XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(topology, collective, size, options.request.model));
     const SynthesisRequest request = RequestOf(topology, collective, at_size, &bound);
-    XCCL_ASSIGN_OR_RETURN(of_size.times, TimesAt(request, compared.names, at_size, left_out));
+    XCCL_ASSIGN_OR_RETURN(of_size.times, TimesAt(request, compared.names, others, at_size, left_out));
     all.times.insert(all.times.end(), of_size.times.begin(), of_size.times.end());
     if (on_size && !of_size.times.empty()) XCCL_RETURN_IF_ERROR(on_size(of_size));
   }

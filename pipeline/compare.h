@@ -2,12 +2,14 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/deadline.h"
 #include "base/status.h"
+#include "ir/plan.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/predict.h"
 
@@ -46,14 +48,22 @@ struct LeftOut {
 // Adds "NAME: why", once.
 void LeaveOut(std::string_view name, const Status& why, LeftOut& left_out);
 
+// A plan beside those of the engines, for the same collective and topology, at all sizes.
+struct OtherPlan {
+  std::string name;
+  Plan plan;  // with a program
+};
+
 // Told the comparison when a size has ended, with the rows of that size alone; an error ends it.
 using OnSize = std::function<Status(const Comparison& of_size)>;
 
-// Chooses engines as EnginesToCompare does. Sizes that the deadline cuts off are among what is left out.
-// Errors: the engines' reasons where none has a plan for any size, kLimit where the deadline is the reason.
+// Chooses engines as EnginesToCompare does. Other plans are timed as those of engines are: by their programs
+// on a machine, else by their schedules. Sizes that the deadline cuts off are among what is left out. Errors:
+// the engines' reasons where none has a plan for any size, kLimit where the deadline is the reason.
 StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
                              const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
-                             const PlanOptions& options, const OnSize& on_size = {});
+                             const PlanOptions& options, const OnSize& on_size = {},
+                             std::span<const OtherPlan> others = {});
 // Why a comparison has no row. kLimit where the deadline has passed.
 Status NothingToCompare(const Compared& on, const LeftOut& left_out, const Deadline& deadline);
 

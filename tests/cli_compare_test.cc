@@ -51,6 +51,29 @@ TEST_F(Cli, CompareNamesEnginesForOtherCollectivesInOneLine) {
       << ring;
 }
 
+TEST_F(Cli, ComparesWithPlansOfOtherTools) {
+  Out({"plan", "torus:4", "-c", "allgather", "-e", "ring", "-s", "1MiB", "-o", "a.json"});
+  EXPECT_EQ(Run({"emit", "a.json", "--to", "msccl-xml", "-o", "theirs/one.xml"}).code, 0);
+  EXPECT_EQ(Run({"emit", "a.json", "--to", "msccl-xml", "-o", "two.xml"}).code, 0);
+  const Json rows = Json::parse(Out({"compare", "torus:4", "-c", "allgather", "--sizes", "1MiB", "--engines",
+                                     "ring", "--with", "theirs/one.xml,two.xml", "--json"}));
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0]["engine"], "ring");
+  EXPECT_EQ(rows[1]["engine"], "one.xml");
+  EXPECT_EQ(rows[1]["made_by"], "a");
+  EXPECT_EQ(rows[2]["engine"], "two.xml");
+  EXPECT_EQ(rows[1]["time_us"], rows[0]["time_us"]);
+  EXPECT_EQ(rows[1]["bound_us"], rows[0]["bound_us"]);
+  // Where programs run on a machine, theirs do, too.
+  const std::string text = Out({"compare", "torus:4", "-c", "allgather", "--sizes", "1MiB", "--engines",
+                                "ring", "--with", "two.xml", "--machine", "hopper"});
+  EXPECT_NE(text.find("two.xml (a)"), std::string::npos) << text;
+  ExpectWrong({{}, 1, "two.xml: allgather of 4 ranks; expected alltoall of 4 ranks, as is compared"},
+              Run({"compare", "torus:4", "-c", "alltoall", "--with", "two.xml"}));
+  ExpectWrong({{}, 1, "two.xml: torus:5: 5 ranks; expected 4, as the plan has"},
+              Run({"compare", "torus:5", "-c", "allgather", "--with", "two.xml"}));
+}
+
 TEST_F(Cli, TextsSayThatTimesAreOfIdealLinks) {
   const std::string title = "allgather on ring:3: 3 ranks, pipelined model\n";
   const std::string ideal = "on ideal links: their bandwidths and latencies alone\n";

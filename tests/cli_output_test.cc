@@ -104,11 +104,67 @@ TEST_F(Cli, PlansAreWrittenForMscclpp) {
   EXPECT_EQ(plan["max_message_size"], 2097152);
 }
 
+TEST_F(Cli, ForeignPlansBecomePlans) {
+  Out({"plan", "torus:4", "-c", "allgather", "-s", "1MiB", "-o", "a.plan.json"});
+  EXPECT_EQ(Run({"emit", "a.plan.json", "--to", "msccl-xml", "--max-size", "2MiB", "-o", "a.xml"}).code, 0);
+  const std::string text = Out({"import", "a.xml", "--on", "torus:4", "--sizes", "1MiB", "-o", "b.json"});
+  EXPECT_TRUE(
+      text.starts_with("a.xml: ok: MSCCL XML 'a', allgather of 4 ranks, proved\n  program    simple, "))
+      << text;
+  EXPECT_NE(text.find("\n  sizes      0B to 2MiB\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  file       b.json, for torus:4\nprogram simulated on torus:4\n"),
+            std::string::npos)
+      << text;
+  Out({"verify", "b.json"});
+  Out({"simulate", "b.json", "--level", "program"});
+  Out({"emit", "b.json", "--to", "cuda", "-o", "b.cu"});
+  for (const Json& row : Json::parse(Out({"run", "b.json", "--sizes", "4KiB", "--iters", "1", "--json"})))
+    EXPECT_EQ(row["wrong"], 0);
+  const Json json =
+      Json::parse(Out({"import", "a.xml", "--on", "torus:4", "--sizes", "1KiB,1MiB", "--json"}));
+  EXPECT_EQ(Keys(json), (Words{"format",          "name",     "collective",   "root",      "ranks",
+                               "chunks_per_rank", "protocol", "in_place",     "min_bytes", "max_bytes",
+                               "threadblocks",    "channels", "instructions", "steps",     "transfers",
+                               "bitwise_same",    "topology", "warnings",     "file",      "times"}));
+  EXPECT_EQ(json["times"].size(), 2U);
+  EXPECT_EQ(json["max_bytes"], 2 << 20);
+  // Without a machine there are no times, and the plan is for a full mesh.
+  const Json alone = Json::parse(Out({"import", "a.xml", "--json"}));
+  EXPECT_EQ(alone["topology"], "full-mesh:4");
+  EXPECT_TRUE(alone["times"].empty());
+}
+
+TEST_F(Cli, ForeignPlansThatAreWrongAreRefused) {
+  Out({"plan", "torus:4", "-c", "allgather", "-s", "1MiB", "-o", "a.plan.json"});
+  EXPECT_EQ(Run({"emit", "a.plan.json", "--to", "msccl-xml", "-o", "a.xml"}).code, 0);
+  ExpectWrong({{}, 2, "--sizes, --machine: times need a machine; hint: --on=TOPOLOGY"},
+              Run({"import", "a.xml", "--sizes", "1MiB"}));
+  ExpectWrong({{}, 1, "a.xml: torus:5: 5 ranks; expected 4, as the plan has"},
+              Run({"import", "a.xml", "--on", "torus:5"}));
+  ExpectWrong({{}, 2, "--collective: no collective 'brodcast'; did you mean 'broadcast'?"},
+              Run({"import", "a.xml", "-c", "brodcast"}));
+  // A swap of which rank 1 puts what it receives where its own data is to be.
+  Write("b.xml", R"(<algo name="b" proto="Simple" nchannels="1" nchunksperloop="2" ngpus="2" coll="allgather"
+  inplace="0">
+  <gpu id="0" i_chunks="1" o_chunks="2" s_chunks="0"><tb id="0" send="1" recv="1" chan="0">
+    <step s="0" type="s" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="1" depid="-1" deps="-1" hasdep="0"/>
+    <step s="1" type="r" srcbuf="i" srcoff="0" dstbuf="o" dstoff="1" cnt="1" depid="-1" deps="-1" hasdep="0"/>
+    <step s="2" type="cpy" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="1" depid="-1" deps="-1" hasdep="0"/>
+  </tb></gpu>
+  <gpu id="1" i_chunks="1" o_chunks="2" s_chunks="0"><tb id="0" send="0" recv="0" chan="0">
+    <step s="0" type="s" srcbuf="i" srcoff="0" dstbuf="o" dstoff="1" cnt="1" depid="-1" deps="-1" hasdep="0"/>
+    <step s="1" type="r" srcbuf="i" srcoff="0" dstbuf="o" dstoff="1" cnt="1" depid="-1" deps="-1" hasdep="0"/>
+  </tb></gpu></algo>)");
+  ExpectWrong({{}, 1, "b.xml: rank 1 chunk 0 of its output is never written"},
+              Run({"import", "b.xml", "-o", "b.json"}));
+  EXPECT_EQ(Files(), (Words{"a.plan.json", "a.xml", "b.xml"}));
+}
+
 TEST_F(Cli, HelpFitsItsTerminal) {
   for (const auto& [columns, least] : {std::pair<size_t, size_t>{80, 60}, {120, 100}}) {
     size_t longest = 0;
-    for (const char* command :
-         {"", "topo", "bound", "plan", "verify", "simulate", "compare", "sweep", "emit", "run", "tune"}) {
+    for (const char* command : {"", "topo", "bound", "plan", "verify", "simulate", "compare", "sweep", "emit",
+                                "import", "run", "tune"}) {
       const Said said = Shell("COLUMNS=" + std::to_string(columns) + " $X " + command + " --help");
       std::istringstream lines(said.out);
       for (std::string line; std::getline(lines, line);) {
@@ -124,8 +180,10 @@ TEST_F(Cli, HelpFitsItsTerminal) {
   EXPECT_EQ(plan.find("1125899906842624"), std::string::npos);
   EXPECT_EQ(Out({"help", "plan"}), plan);
   EXPECT_EQ(Out({"help"}), Out({"--help"}));
-  ExpectWrong({{"import", "--help"}, 2, std::string("no command 'import'\n") + kTry + "--help"},
-              Run({"import", "--help"}));
+  ExpectWrong({{"export", "--help"},
+               2,
+               std::string("no command 'export'; did you mean 'import'?\n") + kTry + "--help"},
+              Run({"export", "--help"}));
 }
 
 TEST_F(Cli, OneNumberIsShownInOneUnit) {
@@ -216,7 +274,7 @@ TEST_F(Cli, Texts) {
   EXPECT_EQ(page.substr(0, 15), "<!doctype html>");
   EXPECT_EQ(page.find("src="), page.npos) << "the page must not need other files";
   EXPECT_EQ(Files(), (Words{"a.json", "again.xml", "page.html"}));
-  for (const char* command : {"topo", "bound", "plan", "verify", "simulate", "compare", "run"})
+  for (const char* command : {"topo", "bound", "plan", "verify", "simulate", "compare", "import", "run"})
     EXPECT_NE(Out({command, "--help"}).find("\nExample"), std::string::npos) << command;
   const std::string plan = Out({"plan", "--help"});
   for (const Engine& engine : AllEngines())
@@ -226,7 +284,7 @@ TEST_F(Cli, Texts) {
 // "xccl-synth plan dgx1 --size 1MiB" and "`plan --from FILE`" name flags that the command has.
 TEST_F(Cli, FlagsOnPagesExist) {
   const std::regex line(
-      "(?:xccl-synth |`)(topo|bound|plan|verify|simulate|compare|sweep|emit|run|tune)( [^`\n#]*)");
+      "(?:xccl-synth |`)(topo|bound|plan|verify|simulate|compare|sweep|emit|import|run|tune)( [^`\n#]*)");
   const std::regex flag("--[a-z-]+");
   std::map<std::string, std::string> helps;
   int flags = 0;

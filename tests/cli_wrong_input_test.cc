@@ -16,8 +16,8 @@ TEST_F(Cli, WrongCommandLines) {
   const std::vector<Wrong> cases = {
       {{},
        2,
-       std::string(
-           "no command; expected topo, bound, plan, verify, simulate, compare, sweep, emit, run or tune\n") +
+       std::string("no command; expected topo, bound, plan, verify, simulate, compare, sweep, emit, import, "
+                   "run, tune or completion\n") +
            kTry + "--help"},
       {{"plann", "torus:2x2"},
        2,

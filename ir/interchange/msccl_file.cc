@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <pugixml.hpp>
 #include <span>
@@ -40,7 +41,10 @@ class Parser {
     size_t protocol = 0;
     XCCL_RETURN_IF_ERROR(Name(algo, "proto", kProtocols, protocol));
     file.protocol = static_cast<Protocol>(protocol);
+    file.name = algo.attribute("name").value();
     file.collective = algo.attribute("coll").value();
+    XCCL_RETURN_IF_ERROR(OptionalNumber(algo, "minBytes", file.min_bytes));
+    XCCL_RETURN_IF_ERROR(OptionalNumber(algo, "maxBytes", file.max_bytes));
     XCCL_RETURN_IF_ERROR(Number(algo, "inplace", 0, 1, file.in_place));
     file.out_of_place = !file.in_place;
     if (algo.attribute("outofplace"))
@@ -82,6 +86,11 @@ class Parser {
       return At(node, fmt::format("{}=\"{}\"; expected {}..{}", attribute, Shortened(text), low, high));
     out = static_cast<T>(*value);
     return OkStatus();
+  }
+
+  Status OptionalNumber(pugi::xml_node node, const char* attribute, int64_t& out) const {
+    if (!node.attribute(attribute)) return OkStatus();
+    return Number(node, attribute, 0, std::numeric_limits<int64_t>::max(), out);
   }
 
   Status Name(pugi::xml_node node, const char* attribute, std::span<const std::string_view> known,

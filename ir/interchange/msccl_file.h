@@ -28,7 +28,8 @@ struct FileRank {
   std::vector<FileBlock> blocks;
 };
 struct File {
-  std::string collective;
+  std::string name, collective;
+  int64_t min_bytes = 0, max_bytes = 0;  // sizes that it is selected for; 0: no upper limit
   int32_t chunks_per_loop = 0;
   bool in_place = false, out_of_place = false;
   Protocol protocol = Protocol::kSimple;

@@ -30,11 +30,12 @@ using msccl::File;
 using msccl::FileBlock;
 using msccl::FileStep;
 
-// Simple moves pieces of 2 MiB, with two under way; LL and LL128 have eight (msccl_interpreter.h of
-// microsoft/msccl b23e9cd).
-constexpr int64_t kSimplePiece = 2LL << 20;
+// Bytes of a chunk that the executors move at a time, by Protocol: of Simple 4 of NCCL's 8 slots of 512 KiB,
+// of LL and LL128 the data of one (msccl_interpreter.h of microsoft/msccl b23e9cd; NCCL's 512 threads × 8
+// lines × 8 data bytes, and 640 × 120 elements of 8 bytes with 15 of 16 data).
+constexpr std::array<int64_t, kNumProtocols> kPieces = {2LL << 20, 32LL << 10, 576'000};
 
-StatusOr<CollectiveKind> KindOf(const File& file, const MscclReadOptions& options) {
+StatusOr<CollectiveKind> KindOf(const File& file, const ImportOptions& options) {
   if (file.collective == "custom") {
     if (options.collective) return *options.collective;
     return InvalidInput(options.file +
@@ -90,7 +91,7 @@ struct Memory {
 
 class Importer {
  public:
-  Importer(const File& file, const MscclReadOptions& options, const Collective& collective)
+  Importer(const File& file, const ImportOptions& options, const Collective& collective)
       : file_(file),
         options_(options),
         collective_(collective),
@@ -459,7 +460,7 @@ class Importer {
     program_.dependencies.clear();
     program_.protocol = file_.protocol;
     program_.in_place = file_.in_place;
-    program_.segment_bytes = file_.protocol == Protocol::kSimple ? kSimplePiece : 0;
+    program_.segment_bytes = kPieces[static_cast<size_t>(file_.protocol)];
     for (Rank r(0); r.value < program_.ranks.size(); ++r.value) {
       RankProgram& rank = program_.ranks[r];
       const std::vector<int32_t> slot_of = LayOutScratch(memory_[r.index()], rank);
@@ -507,7 +508,7 @@ class Importer {
   }
 
   const File& file_;
-  const MscclReadOptions& options_;
+  const ImportOptions& options_;
   const Collective& collective_;
   const bool in_place_;  // and not out of place
   Program outline_, program_;
@@ -523,7 +524,7 @@ class Importer {
 
 }  // namespace
 
-StatusOr<LoweredProgram> ReadMscclXml(std::string_view text, const MscclReadOptions& options) {
+StatusOr<Imported> ReadMscclXml(std::string_view text, const ImportOptions& options) {
   XCCL_ASSIGN_OR_RETURN(const File file, msccl::ReadFile(text, options.file));
   CollectiveSpec spec;
   XCCL_ASSIGN_OR_RETURN(spec.kind, KindOf(file, options));
@@ -541,7 +542,11 @@ StatusOr<LoweredProgram> ReadMscclXml(std::string_view text, const MscclReadOpti
   XCCL_ASSIGN_OR_RETURN(const Topology links, LinksOf(proved));
   if (const std::vector<Violation> wrong = VerifyProgram(proved, collective, links); !wrong.empty())
     return InvalidInput(fmt::format("{}: {}", options.file, ToString(wrong.front())));
-  return LoweredProgram{collective, std::move(program)};
+  return Imported{.format = "MSCCL XML",
+                  .name = file.name,
+                  .lowered = {collective, std::move(program)},
+                  .min_bytes = file.min_bytes,
+                  .max_bytes = file.max_bytes};
 }
 
 }  // namespace xccl

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "ir/interchange/foreign.h"
 #include "ir/interchange/msccl_xml.h"
 #include "ir/interpret/interpret.h"
 #include "ir/lower/testing/checked.h"
@@ -46,10 +47,10 @@ TEST(MscclReadTest, ProgramsComeBackAsTheyWere) {
         const StatusOr<MscclXml> xml =
             WriteMscclXml(lowered->program, lowered->collective, {.target = target, .in_place = in_place});
         if (!xml.ok()) continue;
-        const StatusOr<LoweredProgram> read = ReadMscclXml(xml->text, {.root = Rank(2)});
+        const StatusOr<Imported> read = ReadMscclXml(xml->text, {.root = Rank(2)});
         ASSERT_TRUE(read.ok()) << read.status().message() << "\n" << xml->text;
         ++programs;
-        CheckRuns(*read);
+        CheckRuns(read->lowered);
       }
     }
   }
@@ -82,11 +83,11 @@ std::string Send(const std::string& attributes) {
 }
 
 TEST(MscclReadTest, FilesForInPlaceAloneRunOutOfPlaceToo) {
-  const StatusOr<LoweredProgram> read =
+  const StatusOr<Imported> read =
       ReadMscclXml(Allgather(Send(R"(srcbuf="o" srcoff="1" cnt="1" depid="-1" deps="-1" hasdep="0")")), {});
   ASSERT_TRUE(read.ok()) << read.status().message();
-  EXPECT_EQ(read->program.ranks[Rank(0)].threadblocks.size(), 2U);  // one copies
-  CheckRuns(*read);
+  EXPECT_EQ(read->lowered.program.ranks[Rank(0)].threadblocks.size(), 2U);  // one copies
+  CheckRuns(read->lowered);
 }
 
 TEST(MscclReadTest, NamesTheFirstThingThatIsWrong) {
@@ -106,8 +107,8 @@ TEST(MscclReadTest, NamesTheFirstThingThatIsWrong) {
             "there or later");
   EXPECT_EQ(wrong(R"(srcbuf="o" srcoff="1" cnt="1" depid="1" deps="1" hasdep="0")"),
             "a.xml:12:7: depid=\"1\"; expected -1..0");
-  EXPECT_EQ(ReadMscclXml("<algo/>", {}).status().message(), "msccl.xml:1:1: ngpus=\"\"; expected 1..1024");
-  EXPECT_EQ(ReadMscclXml("", {}).status().message(), "msccl.xml:1:1: no element; expected <algo>");
+  EXPECT_EQ(ReadMscclXml("<algo/>", {}).status().message(), "plan:1:1: ngpus=\"\"; expected 1..1024");
+  EXPECT_EQ(ReadMscclXml("", {}).status().message(), "plan:1:1: no element; expected <algo>");
 }
 
 // Made by msccl-tools and SCCL; ../shared/data/msccl/README.md says which are right.
@@ -124,10 +125,10 @@ TEST(MscclReadTest, ReadsWhatOtherToolsWrote) {
         "sccl_dgx1_broadcast_6_3_3", "sccl_dgx1_reducescatter_1_2_2"}) {
     const StatusOr<std::string> text = ReadFile(at + "/" + name + ".xml");
     ASSERT_TRUE(text.ok()) << text.status().message();
-    const StatusOr<LoweredProgram> read =
+    const StatusOr<Imported> read =
         ReadMscclXml(*text, {.file = name, .collective = CollectiveKind::kBroadcast});
     EXPECT_TRUE(read.ok()) << read.status().message();
-    if (read.ok()) CheckRuns(*read);
+    if (read.ok()) CheckRuns(read->lowered);
   }
   const StatusOr<std::string> composed = ReadFile(at + "/sccl_ring4_allreduce_composed.xml");
   EXPECT_EQ(ReadMscclXml(*composed, {.file = "c.xml"}).status().message(),

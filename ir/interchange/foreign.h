@@ -1,0 +1,29 @@
+// What a reader of another tool's plan is told, and what it returns. ir/interchange/import.h picks the
+// reader.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/ids.h"
+#include "ir/collective.h"
+#include "ir/program.h"
+
+namespace xccl {
+
+struct ImportOptions {
+  std::string file = "plan";                      // opens messages
+  std::optional<CollectiveKind> collective = {};  // of a file that does not say which it is for
+  Rank root = Rank(0);                            // of broadcast and reduce, where the format has none
+};
+
+// A foreign plan, proved. Files name no machine, so the program's connections have no paths.
+struct Imported {
+  std::string format;                    // "MSCCL XML"
+  std::string name;                      // that the file gives itself; empty: none
+  LoweredProgram lowered;                // rules P1 to P9 hold but for paths
+  int64_t min_bytes = 0, max_bytes = 0;  // sizes that the file is for; 0: no upper limit
+};
+
+}  // namespace xccl

@@ -1,0 +1,27 @@
+// Plans of other tools: read, proved, and put on a machine.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "ir/interchange/foreign.h"
+#include "ir/plan.h"
+#include "pipeline/pipeline.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+struct ImportedPlan {
+  Imported from;
+  Plan plan;
+};
+
+// Reads the file at `path`, which also opens messages: a program, or sends, which are lowered for the size
+// and machine of `lowering`. Without a machine, the plan is for a full mesh of its ranks. Errors: those of
+// ReadForeign (ir/interchange/import.h), PlaceOnMachine (ir/interchange/place.h), ReadPrintedSends
+// (ir/interchange/printed_sends.h) and ImportSends (pipeline/import_sends.h).
+StatusOr<ImportedPlan> ImportPlan(const std::string& path, ImportOptions options,
+                                  const std::optional<Topology>& machine, const PlanOptions& lowering);
+
+}  // namespace xccl
