@@ -12,11 +12,13 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "base/exceptions.h"
 #include "base/files.h"
 #include "base/strings.h"
 #include "runtime/nccl/tuner/abi.h"
+#include "runtime/nccl/tuner/row_index.h"
 #include "runtime/nccl/tuner/table.h"
 
 namespace xccl::nccl_tuner {
@@ -24,7 +26,7 @@ namespace {
 
 // The rows for one communicator, and what NCCL said of it.
 struct Tuner {
-  std::vector<Row> rows[kNumCollectives];
+  RowIndex rows[kNumCollectives];
   std::optional<int64_t> nodes;
   Tuner* next = nullptr;  // of those that live
 };
@@ -68,11 +70,13 @@ Status Fill(Tuner& tuner, std::optional<int64_t> ranks, Logger log) {
   XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   XCCL_ASSIGN_OR_RETURN(const std::vector<Row> rows, ReadTable(text, path));
   size_t here = 0;
+  std::vector<Row> of_collective[kNumCollectives];
   for (const Row& row : rows) {
     if (!IsFor(row, tuner.nodes, ranks)) continue;
-    tuner.rows[static_cast<size_t>(row.collective)].push_back(row);
+    of_collective[static_cast<size_t>(row.collective)].push_back(row);
     ++here;
   }
+  for (size_t c = 0; c < kNumCollectives; ++c) tuner.rows[c] = RowIndex(std::move(of_collective[c]));
   Say(log, kLogInfo, __LINE__,
       "TUNER/XCCL: " + Plural(rows.size(), "row") + " from " + path + ", " + std::to_string(here) + " for " +
           (ranks ? Plural(static_cast<size_t>(*tuner.nodes), "node") + " and " +
@@ -122,9 +126,10 @@ int Finalize(void* context) noexcept {
   return kSuccess;
 }
 
-std::span<const Row> RowsFor(const Tuner* tuner, const Call& call) {
-  if (tuner == nullptr || call.collective < 0 || call.collective >= kNumCollectives) return {};
-  return tuner->rows[call.collective];
+template <typename Suits>
+const Row* FirstRow(const Tuner* tuner, const Call& call, const Suits& suits) {
+  if (tuner == nullptr || call.collective < 0 || call.collective >= kNumCollectives) return nullptr;
+  return tuner->rows[call.collective].First(call, suits);
 }
 
 // v3 and later. NCCL runs what costs least; a cost of 0 is less than all that it computes.
@@ -132,15 +137,20 @@ int SteerByCost(void* context, const Call& call, float** table, int num_algorith
                 int* channels) noexcept {
   auto* const costs = reinterpret_cast<float*>(table);
   if (costs == nullptr) return kSuccess;
-  for (const Row& row : RowsFor(static_cast<const Tuner*>(context), call)) {
+  const auto cost_of = [&](const Row& row) -> float* {
     const int algorithm = static_cast<int>(row.algorithm), protocol = static_cast<int>(row.protocol);
-    if (!Applies(row, call) || algorithm >= num_algorithms || protocol >= num_protocols) continue;
-    float& cost = costs[algorithm * num_protocols + protocol];
-    if (!(cost >= 0)) continue;
-    cost = 0;
-    if (row.channels && channels != nullptr) *channels = *row.channels;
-    return kSuccess;
-  }
+    return algorithm < num_algorithms && protocol < num_protocols
+               ? costs + algorithm * num_protocols + protocol
+               : nullptr;
+  };
+  const auto offered = [&](const Row& row) {
+    const float* const cost = cost_of(row);
+    return cost != nullptr && *cost >= 0;
+  };
+  const Row* const row = FirstRow(static_cast<const Tuner*>(context), call, offered);
+  if (row == nullptr) return kSuccess;
+  *cost_of(*row) = 0;
+  if (row->channels && channels != nullptr) *channels = *row->channels;
   return kSuccess;
 }
 
@@ -174,16 +184,15 @@ int SteerByName(const Tuner* tuner, const Call& call, int collnet, int nvls, int
                 int* channels) noexcept {
   constexpr int kMostChannels = 32;  // MAXCHANNELS of these releases
   if (algorithm == nullptr || protocol == nullptr) return kSuccess;
-  for (const Row& row : RowsFor(tuner, call)) {
-    if (!Applies(row, call) || !RunsUnchecked(row, *tuner, collnet == 1, nvls == 1)) continue;
-    *algorithm = static_cast<int>(row.algorithm);
-    *protocol = static_cast<int>(row.protocol);
-    // Algorithms of a switch have channels of their own, fewer than rings may have.
-    const bool chain = row.algorithm == Algorithm::kRing || row.algorithm == Algorithm::kTree;
-    if (chain && row.channels && *row.channels <= kMostChannels && channels != nullptr)
-      *channels = *row.channels;
-    return kSuccess;
-  }
+  const Row* const row = FirstRow(
+      tuner, call, [&](const Row& each) { return RunsUnchecked(each, *tuner, collnet == 1, nvls == 1); });
+  if (row == nullptr) return kSuccess;
+  *algorithm = static_cast<int>(row->algorithm);
+  *protocol = static_cast<int>(row->protocol);
+  // Algorithms of a switch have channels of their own, fewer than rings may have.
+  const bool chain = row->algorithm == Algorithm::kRing || row->algorithm == Algorithm::kTree;
+  if (chain && row->channels && *row->channels <= kMostChannels && channels != nullptr)
+    *channels = *row->channels;
   return kSuccess;
 }
 
@@ -268,13 +277,11 @@ int GetChunkSize(void* context, int collective, size_t bytes, int algorithm, int
                  size_t* chunk_bytes) noexcept {
   if (chunk_bytes == nullptr) return kSuccess;
   const Call call = {collective, static_cast<int64_t>(bytes), {}, {}};
-  for (const Row& row : RowsFor(static_cast<const Tuner*>(context), call)) {
-    if (!row.chunk_bytes || static_cast<int>(row.algorithm) != algorithm ||
-        static_cast<int>(row.protocol) != protocol || !Applies(row, call))
-      continue;
-    *chunk_bytes = static_cast<size_t>(*row.chunk_bytes);
-    return kSuccess;
-  }
+  const Row* const row = FirstRow(static_cast<const Tuner*>(context), call, [&](const Row& each) {
+    return each.chunk_bytes && static_cast<int>(each.algorithm) == algorithm &&
+           static_cast<int>(each.protocol) == protocol;
+  });
+  if (row != nullptr) *chunk_bytes = static_cast<size_t>(*row->chunk_bytes);
   return kSuccess;
 }
 

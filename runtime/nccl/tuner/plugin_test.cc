@@ -6,13 +6,13 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/files.h"
 #include "base/random.h"
 #include "runtime/nccl/tuner/abi.h"
+#include "runtime/nccl/tuner/caller.h"
 
 namespace xccl::nccl_tuner {
 namespace {
@@ -28,21 +28,6 @@ void Log(int, unsigned long, const char*, int, const char* format, ...) {
   logged.emplace_back(text);
 }
 
-// What a call comes to: the pair with the least cost, as NCCL's core takes it, or the pair that was named.
-struct Answer {
-  int algorithm = kUndefined, protocol = kUndefined, channels = 0;
-  std::vector<float> costs;
-  bool operator==(const Answer&) const = default;
-};
-
-struct Asked {
-  int collective = 4;
-  size_t bytes = 1024;
-  int pipe_ops = 1, registered = 0, collnet = 0, nvls = 0;
-  // In core's order; 0 where the pair is offered at 10 + its index, else -1.
-  std::vector<bool> ignored = std::vector<bool>(kNumAlgorithms * kNumProtocols);
-};
-
 class Plugin : public testing::TestWithParam<int> {
  protected:
   Plugin() {
@@ -54,12 +39,6 @@ class Plugin : public testing::TestWithParam<int> {
   }
   ~Plugin() override { dlclose(library_); }
 
-  template <typename T>
-  const T& Symbol() const {
-    return *static_cast<const T*>(
-        dlsym(library_, ("ncclTunerPlugin_v" + std::to_string(GetParam())).c_str()));
-  }
-
   std::string UseTable(const std::string& text) const {
     std::string path = testing::TempDir() + "/tuner.table";
     EXPECT_EQ(WriteFileAtomically(path, text), OkStatus());
@@ -69,69 +48,19 @@ class Plugin : public testing::TestWithParam<int> {
 
   void* Init(size_t nodes, size_t ranks) const {
     void* context = nullptr;
-    Constants constants = {};
-    NvlDomains domains = {1, 8, 8};
-    int result = 0;
-    switch (GetParam()) {
-      case 1:
-        result = Symbol<TunerV1>().init(ranks, nodes, Log);
-        break;
-      case 2:
-        result = Symbol<TunerV2>().init(ranks, nodes, Log, &context);
-        break;
-      case 3:
-      case 4:
-        result = Symbol<TunerV3>().init(ranks, nodes, Log, &context);
-        break;
-      default:
-        result = Symbol<TunerV5>().init(&context, 7, ranks, nodes, Log, &domains, &constants);
-    }
-    EXPECT_EQ(result, kSuccess);
+    EXPECT_EQ(Nccl().Init(nodes, ranks, Log, context), kSuccess);
     return context;
   }
 
-  void End(void* context) const {
-    const int result = GetParam() == 1 ? Symbol<TunerV1>().destroy() : Symbol<TunerV2>().destroy(context);
-    EXPECT_EQ(result, kSuccess);
-  }
+  void End(void* context) const { EXPECT_EQ(Nccl().End(context), kSuccess); }
 
   Answer Ask(void* context, const Asked& asked) const {
-    const int algorithms = GetParam() == 3 ? 6 : kNumAlgorithms;  // NCCL 2.22
-    float table[kNumAlgorithms][kNumProtocols];
-    Answer answer;
-    for (int i = 0; i < kNumAlgorithms * kNumProtocols; ++i)
-      table[i / 3][i % 3] = asked.ignored[i] ? kNotOffered : static_cast<float>(10 + i);
-    auto** const costs = reinterpret_cast<float**>(table);
-    int result = 0;
-    switch (GetParam()) {
-      case 1:
-        result = Symbol<TunerV1>().get_coll_info(asked.collective, asked.bytes, asked.collnet, asked.nvls,
-                                                 asked.pipe_ops, &answer.algorithm, &answer.protocol,
-                                                 &answer.channels);
-        break;
-      case 2:
-        result = Symbol<TunerV2>().get_coll_info(context, asked.collective, asked.bytes, asked.collnet,
-                                                 asked.nvls, asked.pipe_ops, &answer.algorithm,
-                                                 &answer.protocol, &answer.channels);
-        break;
-      case 3:
-        result = Symbol<TunerV3>().get_coll_info(context, asked.collective, asked.bytes, asked.pipe_ops,
-                                                 costs, algorithms, kNumProtocols, &answer.channels);
-        break;
-      default:
-        result =
-            Symbol<TunerV4>().get_coll_info(context, asked.collective, asked.bytes, asked.pipe_ops, costs,
-                                            algorithms, kNumProtocols, asked.registered, &answer.channels);
-    }
-    EXPECT_EQ(result, kSuccess);
-    if (GetParam() <= 2) return answer;
-    answer.costs.assign(&table[0][0], &table[0][0] + kNumAlgorithms * kNumProtocols);
-    int chosen = -1;
-    for (int i = 0; i < kNumAlgorithms * kNumProtocols; ++i)
-      if (answer.costs[i] == 0) chosen = i;
-    if (chosen >= 0) answer.algorithm = chosen / 3, answer.protocol = chosen % 3;
+    const Answer answer = Nccl().Ask(context, asked);
+    EXPECT_EQ(answer.result, kSuccess);
     return answer;
   }
+
+  Caller Nccl() const { return Caller(library_, GetParam()); }
 
   // The answer as "algorithm/protocol/channels".
   std::string Choice(void* context, const Asked& asked) const {
@@ -261,8 +190,7 @@ TEST_P(Plugin, ChunksFollowTheChoice) {
   void* context = Init(1, 8);
   const auto chunk = [&](int collective, size_t bytes, int algorithm) {
     size_t answer = 1;
-    EXPECT_EQ(Symbol<TunerV6>().get_chunk_size(context, collective, bytes, algorithm, 2, 8, &answer),
-              kSuccess);
+    EXPECT_EQ(Nccl().ChunkSize(context, collective, bytes, algorithm, 2, 8, answer), kSuccess);
     return answer;
   };
   EXPECT_EQ(chunk(4, 4096, 1), 65536U);
@@ -280,13 +208,7 @@ TEST_P(Plugin, RanksAgreeOnRandomCallsAndNothingComesToBeOffered) {
   void *rank0 = Init(2, 16), *rank1 = Init(2, 16);
   Random random(1);
   for (int call = 0; call < 170'000; ++call) {  // a million over all versions
-    Asked asked = {.collective = static_cast<int>(random.Below(7)) - 1,
-                   .bytes = random.Below(200'000),
-                   .pipe_ops = static_cast<int>(random.Below(3)),
-                   .registered = static_cast<int>(random.Below(2)),
-                   .collnet = static_cast<int>(random.Below(2)),
-                   .nvls = static_cast<int>(random.Below(2))};
-    for (size_t i = 0; i < asked.ignored.size(); ++i) asked.ignored[i] = random.Below(2) == 0;
+    const Asked asked = RandomCall(random);
     const Answer answer = Ask(rank0, asked);
     ASSERT_EQ(answer, Ask(rank1, asked));
     for (size_t i = 0; i < answer.costs.size(); ++i)

@@ -27,7 +27,7 @@
 
 namespace xccl::nccl_tuner {
 
-inline constexpr size_t kMaxRows = 4096;  // a call looks at all rows of its collective
+inline constexpr size_t kMaxRows = 4096;  // more than any machine needs
 inline constexpr int kMaxChannels = 64;   // NCCL's MAXCHANNELS
 // NCCL's own chunks are multiples of this one, from 16 KiB to 4 MiB.
 inline constexpr int64_t kChunkUnitBytes = 4096;
