@@ -45,6 +45,11 @@ class Parser {
     file.collective = algo.attribute("coll").value();
     XCCL_RETURN_IF_ERROR(OptionalNumber(algo, "minBytes", file.min_bytes));
     XCCL_RETURN_IF_ERROR(OptionalNumber(algo, "maxBytes", file.max_bytes));
+    if (file.max_bytes > 0 && file.max_bytes < file.min_bytes)
+      return At(
+          algo,
+          fmt::format("minBytes=\"{}\" and maxBytes=\"{}\"; expected the second to be as large as the first",
+                      file.min_bytes, file.max_bytes));
     XCCL_RETURN_IF_ERROR(Number(algo, "inplace", 0, 1, file.in_place));
     file.out_of_place = !file.in_place;
     if (algo.attribute("outofplace"))
@@ -105,6 +110,8 @@ class Parser {
   }
 
   Status ReadRank(pugi::xml_node gpu, int32_t rank, int32_t ranks, FileRank& out) {
+    XCCL_RETURN_IF_ERROR(Number(gpu, "i_chunks", 0, kMostChunks, out.input));
+    XCCL_RETURN_IF_ERROR(Number(gpu, "o_chunks", 0, kMostChunks, out.output));
     XCCL_RETURN_IF_ERROR(Number(gpu, "s_chunks", 0, kMostChunks, out.scratch));
     const auto blocks = static_cast<int32_t>(std::ranges::distance(gpu.children("tb")));
     out.blocks.resize(static_cast<size_t>(blocks));
