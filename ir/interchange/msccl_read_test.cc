@@ -233,6 +233,40 @@ TEST(MscclReadTest, TheFormOfTheTextIsFree) {
             "a:4:1: hasdep=\"\"; expected 0..1");
 }
 
+// SCCL writes reduce_scatter, Azure's tools reducescatter; hasdep and nops as msccl-tools writes them.
+TEST(MscclReadTest, BothSpellingsOfReduceScatter) {
+  for (const char* coll : {"reduce_scatter", "reducescatter"}) {
+    std::string text =
+        std::string(
+            "<algo name=\"rs\" proto=\"LL128\" nchannels=\"1\" nchunksperloop=\"2\" ngpus=\"2\" coll=\"") +
+        coll + "\" inplace=\"0\" redop=\"sum\">\n";
+    for (const std::string own : {"0", "1"}) {
+      const std::string other = own == "0" ? "1" : "0";
+      text += "<gpu id=\"" + own +
+              "\" i_chunks=\"2\" o_chunks=\"1\" s_chunks=\"1\"><tb id=\"0\" send=\"-1\" recv=\"" + other +
+              "\" chan=\"0\">\n<step s=\"0\" type=\"r\" srcbuf=\"s\" srcoff=\"0\" dstbuf=\"s\" dstoff=\"0\" "
+              "cnt=\"1\" depid=\"-1\" deps=\"-1\" hasdep=\"1\"/>\n"
+              "</tb><tb id=\"1\" send=\"" +
+              other + "\" recv=\"-1\" chan=\"0\">\n<step s=\"0\" type=\"s\" srcbuf=\"i\" srcoff=\"" + other +
+              "\" dstbuf=\"o\" dstoff=\"0\" cnt=\"1\" depid=\"-1\" deps=\"-1\" hasdep=\"0\"/>\n"
+              "<step s=\"1\" type=\"cpy\" srcbuf=\"i\" srcoff=\"" +
+              own +
+              "\" dstbuf=\"o\" dstoff=\"0\" cnt=\"1\" depid=\"-1\" deps=\"-1\" hasdep=\"1\"/>\n"
+              "</tb><tb id=\"2\" send=\"-1\" recv=\"-1\" chan=\"0\">\n"
+              "<step s=\"0\" type=\"nop\" srcbuf=\"i\" srcoff=\"-1\" dstbuf=\"o\" dstoff=\"-1\" cnt=\"0\" "
+              "depid=\"0\" deps=\"0\" hasdep=\"0\"/>\n"
+              "<step s=\"1\" type=\"re\" srcbuf=\"s\" srcoff=\"0\" dstbuf=\"o\" dstoff=\"0\" cnt=\"1\" "
+              "depid=\"1\" deps=\"1\" hasdep=\"0\"/>\n"
+              "</tb></gpu>\n";
+    }
+    const StatusOr<Imported> read = ReadMscclXml(text + "</algo>", {});
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    EXPECT_EQ(read->name, "rs");
+    EXPECT_EQ(read->lowered.program.protocol, Protocol::kLl128);
+    CheckRuns(read->lowered);
+  }
+}
+
 // Rank 0 sends a chunk to rank 1, which keeps it or adds its own; o_chunks and the place are given.
 std::string Custom(const std::string& type, const std::string& where) {
   return R"(<algo name="a" proto="LL" nchannels="1" nchunksperloop="2" ngpus="2" coll="custom" inplace="1">
