@@ -128,6 +128,27 @@ class WrappingFormatter : public CLI::Formatter {
   size_t width_;
 };
 
+// "a", "b" of a type name that ends in ":{a,b}", as OneOf's does.
+std::vector<std::string> ValuesIn(const std::string& type) {
+  const size_t open = type.find('{');
+  if (open == std::string::npos || type.back() != '}') return {};
+  return Split(type.substr(open + 1, type.size() - open - 2), ',');
+}
+
+OptionText TextOf(const CLI::Option& option) {
+  OptionText text{.names = {}, .value = "", .values = {}, .help = option.get_description()};
+  text.is_positional = option.get_positional();
+  text.is_list = option.get_items_expected_max() > 1;
+  for (const std::string& name : option.get_lnames()) text.names.push_back("--" + name);
+  for (const std::string& name : option.get_snames()) text.names.push_back("-" + name);
+  if (text.is_positional) text.names = {option.get_name(true)};
+  if (option.get_expected_max() == 0) return text;
+  const std::string type = option.get_type_name();
+  text.value = type.substr(0, type.find(':'));
+  text.values = ValuesIn(type);
+  return text;
+}
+
 // One line, and where to read more.
 int ReportUsage(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
@@ -219,6 +240,17 @@ void CommandLine::ForEachCommand(const std::function<void(Command)>& visit) {
   for (CLI::App* const command : app_->get_subcommands([](const CLI::App*) { return true; }))
     visit(Command(command));
 }
+
+std::vector<CommandText> CommandLine::Texts() const {
+  std::vector<CommandText> texts;
+  for (const CLI::App* const command : app_->get_subcommands([](const CLI::App*) { return true; })) {
+    CommandText& text = texts.emplace_back(
+        CommandText{command->get_name(), command->get_description(), command->get_footer(), {}});
+    for (const CLI::Option* const option : command->get_options()) text.options.push_back(TextOf(*option));
+  }
+  return texts;
+}
+std::string CommandLine::description() const { return app_->get_description(); }
 
 std::optional<int> CommandLine::Parse(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);

@@ -17,6 +17,19 @@ class Option;
 
 namespace xccl {
 
+// What help says of an option and a command, as data.
+struct OptionText {
+  std::vector<std::string> names;   // "--size", "-s"; of a positional argument one, "PLAN"
+  std::string value;                // what stands for the value, "TEXT"; empty for a flag
+  std::vector<std::string> values;  // all that it may be, where they are few
+  std::string help;
+  bool is_positional = false, is_list = false;  // a list: may be given several times
+};
+struct CommandText {
+  std::string name, summary, footer;
+  std::vector<OptionText> options;  // in the order of help
+};
+
 // One option of a command; a view, valid as long as its CommandLine.
 class Option {
  public:
@@ -64,6 +77,9 @@ class CommandLine {
 
   Command AddCommand(const std::string& name, const std::string& summary);
   void ForEachCommand(const std::function<void(Command)>& visit);
+  // In the order of help.
+  std::vector<CommandText> Texts() const;
+  std::string description() const;
   // The exit code, where the program ends here: after --help, after --version, or after a wrong command line.
   // The last is reported on standard error with the nearest known name.
   std::optional<int> Parse(int argc, char** argv);

@@ -69,14 +69,15 @@ Status CompareOnFailures(const Problem& problem, const std::vector<std::string>&
 }
 
 // The plans of other tools, which must be for the same collective.
-StatusOr<std::vector<OtherPlan>> OtherPlans(const Flags& flags, const Problem& problem) {
+StatusOr<std::vector<OtherPlan>> OtherPlans(const Flags& flags, const Problem& problem,
+                                            const PlanOptions& lowering) {
   std::vector<OtherPlan> others;
   if (flags.with.empty()) return others;
   const CollectiveSpec& wanted = problem.collective.spec();
   ImportOptions options{.collective = wanted.kind};
   if (wanted.root) options.root = *wanted.root;
   for (const std::string& file : Split(flags.with, ',')) {
-    XCCL_ASSIGN_OR_RETURN(ImportedPlan imported, ImportPlan(file, options, problem.topology));
+    XCCL_ASSIGN_OR_RETURN(ImportedPlan imported, ImportPlan(file, options, problem.topology, lowering));
     if (!(imported.plan.collective.spec() == wanted))
       return InvalidInput(fmt::format(
           "{}: {} of {}; expected {} of {}, as is compared", file, imported.plan.collective.name(),
@@ -96,7 +97,7 @@ Status RunCompare(const Flags& flags, const Session& session) {
   const std::vector<std::string> engines =
       flags.engines.empty() ? std::vector<std::string>() : Split(flags.engines, ',');
   if (flags.failures.draws > 0) return CompareOnFailures(problem, engines, sizes, options, flags, session);
-  XCCL_ASSIGN_OR_RETURN(const std::vector<OtherPlan> others, OtherPlans(flags, problem));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<OtherPlan> others, OtherPlans(flags, problem, options));
   Shown shown(flags, session);
   XCCL_ASSIGN_OR_RETURN(
       const Comparison comparison,

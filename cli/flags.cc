@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <numeric>
 
@@ -86,6 +87,12 @@ Status CheckSize(const std::string& flag, int64_t size_bytes) {
                     " is supported");
 }
 
+StatusOr<std::vector<Rank>> Roots(const std::string& roots, int32_t ranks) {
+  if (roots.empty()) return std::vector{Rank(0)};
+  if (roots == "all") return AllRanks(ranks);
+  return FlagValue("--root", ParseRankList(roots, ranks));
+}
+
 }  // namespace
 
 StatusOr<int64_t> ParseSizeFlag(const std::string& flag, const std::string& text) {
@@ -157,6 +164,27 @@ StatusOr<Problem> ReadProblem(const TopologyFlags& topology, const CollectiveFla
   if (!reachable.ok() && CheckReachable(whole, collective).ok())
     return Status(reachable.code(), reachable.message() + "; hint: without --no-relays");
   return Problem{std::move(left), std::move(collective)};
+}
+
+StatusOr<std::vector<Collective>> CollectivesOf(const std::string& collectives_text,
+                                                const std::string& roots_text, const Topology& topology) {
+  XCCL_ASSIGN_OR_RETURN(const std::vector<CollectiveKind> kinds,
+                        ListValue("--collectives", collectives_text, ParseCollectiveKind));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<Rank> roots, Roots(roots_text, topology.num_ranks()));
+  if (!roots_text.empty() && std::ranges::none_of(kinds, IsRooted))
+    return UsageError("--root: " + collectives_text +
+                      ": none has a root; expected broadcast, reduce, gather or scatter among --collectives");
+  std::vector<Collective> collectives;
+  for (const CollectiveKind kind : kinds) {
+    CollectiveFlags one;
+    one.collective = ToString(kind);
+    for (const Rank root : IsRooted(kind) ? roots : std::vector{Rank(0)}) {
+      if (IsRooted(kind)) one.root = root.value;
+      XCCL_ASSIGN_OR_RETURN(Collective collective, MakeCollective(one, topology));
+      collectives.push_back(std::move(collective));
+    }
+  }
+  return collectives;
 }
 
 }  // namespace xccl

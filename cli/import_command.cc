@@ -121,7 +121,8 @@ Status ImportFile(const Flags& flags, const Session& session) {
   std::vector<TimedPlan> times;
   XCCL_ASSIGN_OR_RETURN(const ImportedPlan imported,
                         WithProgress("importing " + flags.file, [&](Progress&) -> StatusOr<ImportedPlan> {
-                          XCCL_ASSIGN_OR_RETURN(ImportedPlan made, ImportPlan(flags.file, options, machine));
+                          XCCL_ASSIGN_OR_RETURN(ImportedPlan made,
+                                                ImportPlan(flags.file, options, machine, timing));
                           if (machine) {
                             XCCL_ASSIGN_OR_RETURN(times, Times(made.plan, flags, timing));
                           }
@@ -148,7 +149,10 @@ void AddImportCommand(CommandLine& line, Session& session) {
   auto [command, flags] =
       AddCommand(line, session, "import",
                  "Prove a plan of another tool, time it, and write it as a plan file", ImportFile);
-  command.AddOption("FILE", flags.file, "MSCCL XML, from msccl-tools, SCCL, TACCL, RCCL or emit").Required();
+  command
+      .AddOption("FILE", flags.file,
+                 "MSCCL XML, from msccl-tools, SCCL, TACCL, RCCL or emit; ForestColl's trees; TACOS' lists")
+      .Required();
   command.AddOption("--collective,-c", flags.collective,
                     "what the file is for, where it says custom (default: what it does)");
   command.AddOption("--root", flags.root, "root of broadcast and reduce (default: rank 0)")

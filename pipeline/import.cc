@@ -2,25 +2,49 @@
 
 #include <fmt/core.h>
 
+#include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include "base/files.h"
 #include "ir/interchange/import.h"
 #include "ir/interchange/place.h"
+#include "ir/interchange/printed_sends.h"
+#include "pipeline/import_sends.h"
 #include "topologies/load/load.h"
 
 namespace xccl {
+namespace {
+
+StatusOr<Topology> MachineOr(const std::optional<Topology>& machine, int64_t ranks) {
+  return machine ? StatusOr<Topology>(*machine) : LoadTopology(fmt::format("full-mesh:{}", ranks));
+}
+
+StatusOr<ImportedPlan> Lowered(const PrintedSends& printed, const ImportOptions& options,
+                               const std::optional<Topology>& machine, PlanOptions lowering) {
+  XCCL_ASSIGN_OR_RETURN(const Topology topology, MachineOr(machine, printed.ranks));
+  lowering.lower = true;
+  XCCL_ASSIGN_OR_RETURN(PlanResult made,
+                        ImportSends(printed, options.file, topology,
+                                    options.collective.value_or(CollectiveKind::kAllgather), lowering));
+  if (!made.plan.program) return LimitReached(fmt::format("{}: {}", options.file, made.no_program));
+  Imported from{.format = printed.format, .name = "", .lowered = *made.plan.program};
+  return ImportedPlan{std::move(from), std::move(made.plan)};
+}
+
+}  // namespace
 
 StatusOr<ImportedPlan> ImportPlan(const std::string& path, ImportOptions options,
-                                  const std::optional<Topology>& machine) {
+                                  const std::optional<Topology>& machine, const PlanOptions& lowering) {
   XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   options.file = path;
-  XCCL_ASSIGN_OR_RETURN(Imported from, ReadForeign(text, options));
-  std::optional<Topology> mesh;
-  if (!machine) {
-    XCCL_ASSIGN_OR_RETURN(mesh, LoadTopology(fmt::format("full-mesh:{}", from.lowered.program.ranks.size())));
+  if (std::optional<StatusOr<PrintedSends>> printed = ReadPrintedSends(text, path)) {
+    if (!printed->ok()) return printed->status();
+    return Lowered(**printed, options, machine, lowering);
   }
-  StatusOr<Plan> plan = PlaceOnMachine(from, machine ? *machine : *mesh);
+  XCCL_ASSIGN_OR_RETURN(Imported from, ReadForeign(text, options));
+  XCCL_ASSIGN_OR_RETURN(const Topology topology, MachineOr(machine, std::ssize(from.lowered.program.ranks)));
+  StatusOr<Plan> plan = PlaceOnMachine(from, topology);
   if (!plan.ok()) return Annotate(plan.status(), path);
   return ImportedPlan{std::move(from), *std::move(plan)};
 }

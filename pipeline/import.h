@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "ir/interchange/foreign.h"
 #include "ir/plan.h"
+#include "pipeline/pipeline.h"
 #include "topologies/topology.h"
 
 namespace xccl {
@@ -16,9 +17,11 @@ struct ImportedPlan {
   Plan plan;
 };
 
-// Reads the file at `path`, which also opens messages. Without a machine, the plan is for a full mesh of its
-// ranks. Errors: those of ReadForeign (ir/interchange/import.h) and PlaceOnMachine (ir/interchange/place.h).
+// Reads the file at `path`, which also opens messages: a program, or sends, which are lowered for the size
+// and machine of `lowering`. Without a machine, the plan is for a full mesh of its ranks. Errors: those of
+// ReadForeign (ir/interchange/import.h), PlaceOnMachine (ir/interchange/place.h), ReadPrintedSends
+// (ir/interchange/printed_sends.h) and ImportSends (pipeline/import_sends.h).
 StatusOr<ImportedPlan> ImportPlan(const std::string& path, ImportOptions options,
-                                  const std::optional<Topology>& machine);
+                                  const std::optional<Topology>& machine, const PlanOptions& lowering);
 
 }  // namespace xccl

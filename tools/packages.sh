@@ -56,6 +56,8 @@ need_to_check() {
   need clang 'the second compiler' \
        clang-format 'formatting' \
        clang-tidy 'lint' \
+       dpkg-dev 'makes the Debian package' \
+       groff-base 'formats the page of the manual' \
        libgtest-dev 'unit tests' \
        libgmock-dev 'unit tests' \
        libbenchmark-dev 'benchmarks' \

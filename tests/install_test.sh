@@ -7,7 +7,7 @@ if nm -D "$library" | grep -qE '__(a|t)san_init'; then
   echo "skipped: a program without the sanitizer cannot load a library with it"
   exit 0
 fi
-tools/install "$prefix" "$library"
+tools/install "$prefix" .
 
 others=$(nm -D --defined-only "$library" | awk '{print $NF}' | grep -vE '^(xccl[A-Z][A-Za-z]*(@@XCCL_0)?|XCCL_0(@@XCCL_0)?)$' || true)
 if [ -n "$others" ]; then
@@ -33,6 +33,24 @@ END
   cmake -S "$TEST_TMPDIR/cmake" -B "$TEST_TMPDIR/cmake/build" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
   cmake --build "$TEST_TMPDIR/cmake/build" >/dev/null
 fi
+
+[ "$("$prefix/bin/xccl-synth" topo --list | head -1)" = "ascend-8" ]
+cmp topologies/library/dgx1.xml "$prefix/share/xccl/topologies/dgx1.xml"
+nm -D --defined-only "$prefix/lib/libnccl-tuner-xccl.so" | grep -q ncclTunerPlugin_v5
+
+# The package has the same, and names the libraries that its programs need.
+deb=$(tools/package "$TEST_TMPDIR" .)
+dpkg-deb --contents "$deb" >"$TEST_TMPDIR/contents"
+for file in bin/xccl-synth include/xccl.h 'lib/[a-z0-9_-]*/libxccl.so.0' 'lib/[a-z0-9_-]*/libnccl-tuner-xccl.so' \
+            share/man/man1/xccl-synth.1.gz share/bash-completion/completions/xccl-synth share/xccl/topologies/dgx1.xml; do
+  grep -q " ./usr/$file\$" "$TEST_TMPDIR/contents" || {
+    echo "$deb lacks $file"
+    exit 1
+  }
+done
+dpkg-deb --field "$deb" Depends | grep -q 'libstdc++6 (>='
+dpkg-deb -x "$deb" "$TEST_TMPDIR/root"
+"$TEST_TMPDIR/root/usr/bin/xccl-synth" topo dgx1 >/dev/null
 
 book=$TEST_TMPDIR/book
 mkdir -p "$book"
