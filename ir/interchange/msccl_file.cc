@@ -23,6 +23,7 @@ constexpr std::array<std::string_view, 3> kBuffers = {"i", "o", "s"};           
 constexpr std::array<std::string_view, 3> kProtocols = {"Simple", "LL", "LL128"};  // by Protocol
 constexpr int32_t kMostRanks = 1024;    // children of an XML element
 constexpr int32_t kMostChunks = 32767;  // offsets have 16 bits
+constexpr int32_t kMostChannels = 256;  // more than any executor has
 
 class Parser {
  public:
@@ -38,6 +39,8 @@ class Parser {
     int32_t ranks = 0;
     XCCL_RETURN_IF_ERROR(Number(algo, "ngpus", 1, kMostRanks, ranks));
     XCCL_RETURN_IF_ERROR(Number(algo, "nchunksperloop", 1, kMostChunks, file.chunks_per_loop));
+    int32_t channels = 0;  // which threadblocks say, too
+    XCCL_RETURN_IF_ERROR(Number(algo, "nchannels", 1, kMostChannels, channels));
     size_t protocol = 0;
     XCCL_RETURN_IF_ERROR(Name(algo, "proto", kProtocols, protocol));
     file.protocol = static_cast<Protocol>(protocol);
@@ -124,7 +127,7 @@ class Parser {
       FileBlock& block = out.blocks[static_cast<size_t>(id)];
       XCCL_RETURN_IF_ERROR(Number(tb, "send", -1, ranks - 1, block.send));
       XCCL_RETURN_IF_ERROR(Number(tb, "recv", -1, ranks - 1, block.recv));
-      XCCL_RETURN_IF_ERROR(Number(tb, "chan", 0, 31, block.channel));
+      XCCL_RETURN_IF_ERROR(Number(tb, "chan", 0, kMostChannels - 1, block.channel));
       for (const pugi::xml_node step : tb.children("step"))
         XCCL_RETURN_IF_ERROR(ReadStep(step, blocks, block.steps.emplace_back()));
     }

@@ -150,8 +150,11 @@ TEST(MscclReadTest, LimitsAndOneMore) {
   EXPECT_EQ(wrong(R"(loop="2")", R"(loop="32768")"), "a:1:1: nchunksperloop=\"32768\"; expected 1..32767");
   EXPECT_EQ(wrong(R"(loop="2")", R"(loop="32767")"),
             "a: nchunksperloop=\"32767\"; expected a multiple of 2 ranks for allgather");
-  EXPECT_EQ(wrong(R"(chan="0")", R"(chan="32")"), "a:3:1: chan=\"32\"; expected 0..31");
-  EXPECT_EQ(wrong(R"(chan="0")", R"(chan="31")"),
+  EXPECT_EQ(wrong(R"(chan="0")", R"(chan="256")"), "a:3:1: chan=\"256\"; expected 0..255");
+  EXPECT_EQ(wrong(R"(nchannels="1")", ""), "a:1:1: nchannels=\"\"; expected 1..256");
+  EXPECT_EQ(wrong(R"(nchannels="1")", R"(nchannels="257")"), "a:1:1: nchannels=\"257\"; expected 1..256");
+  EXPECT_EQ(wrong(R"(nchannels="1")", R"(nchannels="256")"), "");
+  EXPECT_EQ(wrong(R"(chan="0")", R"(chan="255")"),
             "a: [P4] connection 0->1 channel 0: 0 sends and 1 receives");
   EXPECT_EQ(wrong(R"(s_chunks="1")", R"(s_chunks="32768")"), "a:2:1: s_chunks=\"32768\"; expected 0..32767");
   EXPECT_EQ(wrong(R"(s_chunks="1")", R"(s_chunks="32767")"), "");
