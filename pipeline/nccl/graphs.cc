@@ -176,7 +176,7 @@ void Double(Channels& channels, Generation generation) {
   if (channels.intra_gb_per_s < 25) return;
   if (generation >= Generation::kHopper && channels.intra_gb_per_s < 50 && channels.count > 4) return;
   const int32_t doubled = std::min(2 * channels.count, kMostRings);
-  const double parts = (doubled + channels.count - 1) / channels.count;
+  const int32_t parts = (doubled + channels.count - 1) / channels.count;  // rounded up, as NCCL does
   channels = {doubled, channels.intra_gb_per_s / parts, channels.inter_gb_per_s / parts};
 }
 

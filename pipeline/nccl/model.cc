@@ -103,10 +103,11 @@ double Latency(const Case& c, int64_t bytes) {
   const bool simple = c.protocol == Protocol::kSimple;
   double intra = kHop[g.nvlink ? 0 : 1][a][p];
   const double inter = kHop[2][a][p];
+  const int32_t chain = g.ranks / g.nodes - 1;  // hops of a tree within a host
   const double rounds = std::bit_width(static_cast<uint32_t>(g.nodes)) - 1;
   switch (c.algorithm) {
     case Algorithm::kTree:
-      return kBase[a][p] + 2 * ((g.ranks / g.nodes - 1) * intra + rounds * inter);
+      return kBase[a][p] + 2 * (chain * intra + rounds * inter);
     case Algorithm::kNvls:
       return kBase[a][p] + intra;
     case Algorithm::kPat:
